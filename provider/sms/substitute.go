@@ -1,0 +1,116 @@
+package sms
+
+import "strings"
+
+// Substitute replaces characters that GSM-7 lacks by look-alikes that it has:
+// curly quotes, dashes, unusual spaces, ellipsis, Greek capitals that share a shape
+// with a Latin letter. One curly apostrophe would otherwise more than double the
+// price of a text, because all of it moves to UCS-2.
+//
+// Letters are never changed into other letters, since that would change words. When
+// the text would not fit GSM-7 even so, it is returned as it came: nothing would be
+// gained. A text that needs no change is returned without allocation.
+func Substitute(text string) string {
+	grow, ok := substitutable(text)
+	if !ok || grow < 0 {
+		return text
+	}
+	var out strings.Builder
+	out.Grow(len(text) + grow)
+	for _, r := range text {
+		if encode.septet(r) != none {
+			out.WriteRune(r)
+			continue
+		}
+		with, _ := lookAlike(r)
+		out.WriteString(with)
+	}
+	return out.String()
+}
+
+// substitutable reports whether the text fits GSM-7 once look-alikes are replaced,
+// and an upper bound of how many bytes that adds; -1 when there is nothing to replace.
+func substitutable(text string) (grow int, ok bool) {
+	found := false
+	for _, r := range text {
+		if encode.septet(r) != none {
+			continue
+		}
+		with, ok := lookAlike(r)
+		if !ok {
+			return 0, false
+		}
+		found = true
+		grow += len(with)
+	}
+	if !found {
+		return -1, true
+	}
+	return grow, true
+}
+
+// lookAlike returns what stands in for a character that GSM-7 lacks; invisible
+// characters become nothing.
+func lookAlike(r rune) (with string, ok bool) {
+	switch r {
+	case '‘', '’', '‚', '‛', '′', 'ʹ', 'ʻ', 'ʼ', 'ʽ', '´', '`', '‹', '›', '＇':
+		return "'", true
+	case '“', '”', '„', '‟', '″', '«', '»', '〝', '〞', '＂':
+		return `"`, true
+	case '‐', '‑', '‒', '–', '—', '―', '−', '⁃', '﹘', '﹣', '－':
+		return "-", true
+	case '…':
+		return "...", true
+	case '‥':
+		return "..", true
+	case '․':
+		return ".", true
+	case '•', '∙', '●', '▪', '∗':
+		return "*", true
+	case '⁄', '∕':
+		return "/", true
+	case '˜', '∼', '～':
+		return "~", true
+	case 'ˆ':
+		return "^", true
+	case '¦':
+		return "|", true
+	case '\u2126': // ohm sign
+		return "Ω", true
+	case '\u2206': // increment
+		return "Δ", true
+	case '\u212B': // angstrom sign
+		return "Å", true
+	}
+	if with, ok := blank(r); ok {
+		return with, true
+	}
+	return greekTwin(r)
+}
+
+// blank handles spaces, line ends and characters without a shape.
+func blank(r rune) (with string, ok bool) {
+	switch {
+	case r == '\t', r == '\u00A0', r >= '\u2000' && r <= '\u200A', r == '\u202F', r == '\u205F', r == '\u3000':
+		return " ", true
+	case r == '\u0085', r == '\u2028', r == '\u2029', r == '\v':
+		return "\n", true
+	case r == '\u00AD', r >= '\u200B' && r <= '\u200F', r == '\u2060', r == '\uFEFF', r == '\uFE0E', r == '\uFE0F':
+		return "", true
+	}
+	return "", false
+}
+
+// greekTwin returns the Latin letter that has the shape of a Greek capital. The
+// default alphabet holds only the ten Greek capitals without such a twin, because it
+// was made to be used this way.
+func greekTwin(r rune) (with string, ok bool) {
+	const greek, latin = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX"
+	if r < 'Α' || r > 'Χ' {
+		return "", false
+	}
+	if i := strings.IndexRune(greek, r); i >= 0 {
+		return latin[i/2 : i/2+1], true // two bytes each in UTF-8
+	}
+	return "", false
+}
