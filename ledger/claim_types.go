@@ -1,0 +1,136 @@
+package ledger
+
+import (
+	"time"
+
+	"dispatcher/admission"
+)
+
+// Claim asks for one transaction that stores new messages, picks up due ones,
+// shows the shared state under lock and writes down what was decided.
+type Claim struct {
+	// Messages are new ones with distinct ids, in any order.
+	Messages []Message
+	// Due is how many waiting, scheduled and retry rows that have come due are
+	// picked up as well (FOR UPDATE SKIP LOCKED, oldest next_at first).
+	Due int
+	// Channels names the channels whose counters are locked and shown, ascending
+	// and distinct. No channel means that no counter is touched.
+	Channels []string
+}
+
+// Seen is what a claim shows to Decide: the rows and the shared state, locked until
+// the transaction ends.
+type Seen struct {
+	// Now is the database's clock, read after all locks were granted.
+	Now time.Time
+	// Version is the current routing version.
+	Version int64
+	// Messages are Claim.Messages in the same order, with Seq and ReceivedAt set
+	// where Fates says Fresh, followed by the due rows.
+	Messages []Message
+	// Fates has one entry per message.
+	Fates []Fate
+	// Channels are the named channels in the same order. Decide takes slots by
+	// changing Gate and LastAssigned in place; the ledger writes back what changed.
+	Channels []ChannelState
+}
+
+// Fate says what the ledger made of a message at the beginning of a claim.
+type Fate uint8
+
+// Fates of a message in a claim.
+const (
+	Fresh     Fate = iota // new, inserted just now
+	Due                   // an older row that came due
+	Duplicate             // the id exists with the same content
+	Conflict              // the id exists with different content
+)
+
+// ChannelState is the shared state of one channel.
+type ChannelState struct {
+	Name string
+	// Gate holds the counters as stored; the ledger does not roll them. A counter
+	// that Decide rolled into a new window is written back, and the window it left is kept for audit.
+	Gate admission.Gate
+	// LastAssigned is when an attempt was last given to this channel; zero means never.
+	LastAssigned time.Time
+}
+
+// Decide looks at what a claim shows and decides for each message. It runs inside
+// the transaction and must be pure and quick: no I/O, no locks. An error rolls the
+// transaction back and is returned by Claim as it is (wrapped).
+type Decide func(seen *Seen) (Decisions, error)
+
+// Decisions is the answer to Seen: one Decision per message in the same order, and the
+// notices that are published once the transaction has committed.
+type Decisions struct {
+	Each    []Decision
+	Notices []Notice
+}
+
+// Decision is what becomes of one message. The zero Decision leaves the row as it is.
+type Decision struct {
+	// State is Sending, Waiting, Failed or Rejected; empty leaves the row alone.
+	State State
+	// Reason is a bounded word for Waiting and Failed.
+	Reason string
+	// NextAt is set for Waiting.
+	NextAt time.Time
+	// Plan replaces the plan of the row (due rows are planned again).
+	Plan Plan
+	// Attempt is set for Sending.
+	Attempt Attempt
+	// Seen is the compact state, JSON, that a wait was decided on; nil otherwise.
+	Seen []byte
+	// NewRound empties the row's Tried and adds one to Rounds.
+	NewRound bool
+}
+
+// AttemptReason says why an attempt went to its channel.
+type AttemptReason string
+
+// Reasons of an attempt: the words of audit.attempts.reason.
+const (
+	ByFirstChoice AttemptReason = "first_choice"
+	ByFallback    AttemptReason = "fallback"
+	ByRetry       AttemptReason = "retry"
+	ByResend      AttemptReason = "resend"
+)
+
+// Attempt is one intended submit, durable before its first byte leaves.
+type Attempt struct {
+	Number      int // from 1
+	Channel     string
+	Reason      AttemptReason
+	Segments    int    // parts that this attempt is going to submit
+	PriceMicros int64  // for all of them
+	Currency    string // ISO 4217
+	// Ranking is the compact state, JSON, that a fallback was ranked on; nil for a
+	// first choice, which the plan alone explains.
+	Ranking []byte
+}
+
+// Notice is a record for Kafka that leaves through the outbox: at least once, and
+// in order for each key.
+type Notice struct {
+	Kind    NoticeKind
+	Key     string
+	Value   []byte
+	Headers []Header
+}
+
+// NoticeKind names the topic that a notice goes to.
+type NoticeKind string
+
+// Kinds of notices.
+const (
+	Status NoticeKind = "status"
+	Letter NoticeKind = "dead"
+)
+
+// Header is a Kafka record header.
+type Header struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}

@@ -1,0 +1,92 @@
+package ledger
+
+import "time"
+
+// State is where a message stands. The words are those of audit.messages.state and
+// of the status topic.
+type State string
+
+// States of a message. Scheduled, Waiting and Retry rows have a next_at and are
+// picked up by any instance; Sending rows have an attempt without outcome; Accepted
+// waits for a receipt; the rest is final.
+const (
+	Scheduled   State = "scheduled"   // send_at lies ahead
+	Waiting     State = "waiting"     // no channel could take it yet
+	Retry       State = "retry"       // an attempt ended without the message being taken
+	Sending     State = "sending"     // an attempt is under way
+	Accepted    State = "accepted"    // a provider took it
+	Delivered   State = "delivered"   // a receipt said so
+	Undelivered State = "undelivered" // a receipt said that it never will be
+	Rejected    State = "rejected"    // a provider said that the message is at fault
+	Failed      State = "failed"      // no provider took it before its deadline
+	Unknown     State = "unknown"     // it may have been taken; never sent again by itself
+	Dead        State = "dead"        // the record could not be used
+)
+
+// Final reports whether nothing more happens to a message in this state by itself.
+func (s State) Final() bool {
+	switch s {
+	case Scheduled, Waiting, Retry, Sending, Accepted:
+		return false
+	case Delivered, Undelivered, Rejected, Failed, Unknown, Dead:
+		return true
+	}
+	return false
+}
+
+// Message is the ledger's row of one message.
+type Message struct {
+	// Seq is the ledger's own number, ascending; zero until the row exists.
+	Seq int64
+	// ID is the producer's id, unique for ever.
+	ID     string
+	Lane   string
+	Tenant string
+	// Origin is the Kafka position that the message was first read from.
+	Origin Origin
+	// Envelope is the record's value as it was received.
+	Envelope []byte
+	// Digest identifies the content: equal for a redelivery, different for a second
+	// message under the same id.
+	Digest int64
+
+	// State, Reason and NextAt are what the row is inserted with: Sending when the
+	// claim is to find a channel, Scheduled with NextAt, or Dead or Failed with a
+	// bounded Reason.
+	State     State
+	Reason    string
+	NextAt    time.Time
+	ExpiresAt time.Time // the deadline; never zero for a usable message
+
+	Plan Plan
+
+	// The rest is set only for messages that come back from the ledger.
+
+	ReceivedAt        time.Time
+	Attempts          int      // attempts made so far
+	Tried             []string // channels that refused it in this round
+	Rounds            int      // how often every channel has refused it
+	Pinned            string   // channel that accepted some of its parts
+	PartsLeft         []int    // parts that are still to be sent, when Pinned
+	PossibleDuplicate bool
+}
+
+// Origin is a position in Kafka.
+type Origin struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+}
+
+// Plan is the part of a choice that is fixed before any shared state is seen.
+// Together with the routing document of Version and the draw key it can be derived again.
+type Plan struct {
+	Route       string // name of the route; empty when none matched
+	Version     int64  // routing version
+	Draw        int64  // in [0, Size)
+	Size        int64  // N of the interval table
+	KeyID       string // which draw key
+	FirstChoice string // channel the draw picked
+	Segments    int
+	Alphabet    string // gsm7 or ucs2
+}

@@ -1,0 +1,47 @@
+package ledger
+
+import (
+	"time"
+
+	"dispatcher/provider"
+)
+
+// Settlement writes down what came of one attempt and where its message goes next.
+type Settlement struct {
+	Seq     int64
+	ID      string
+	Attempt int
+	Outcome provider.Outcome
+	// Code is the provider's own word, bounded.
+	Code string
+	// Reference holds the provider's ids of the accepted parts, separated by spaces.
+	Reference string
+	// Segments and PriceMicros are what was accepted, hence is billed; for an
+	// Unknown outcome what may have been.
+	Segments    int
+	PriceMicros int64
+
+	// State is Accepted, Rejected, Unknown, Retry, Waiting or Failed.
+	State  State
+	Reason string
+	// NextAt is set for Retry and Waiting. The zero time means at once, by the database's clock.
+	NextAt time.Time
+	// Tried adds the attempt's channel to the row's Tried.
+	Tried bool
+	// Pinned and PartsLeft tie the rest of a partly accepted message to its channel.
+	Pinned    string
+	PartsLeft []int
+	// PossibleDuplicate flags the message before its one resend.
+	PossibleDuplicate bool
+
+	// Notice is published only if this settlement was the one that took effect.
+	Notice *Notice
+}
+
+// Open is an attempt without outcome that a lost instance left behind.
+type Open struct {
+	Message Message
+	Attempt Attempt
+	// ClaimedAt is the database's time of the claim.
+	ClaimedAt time.Time
+}

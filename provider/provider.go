@@ -1,0 +1,85 @@
+// Package provider is the vocabulary between the dispatcher and whatever
+// carries an SMS: what is submitted, what came of it, and the two small
+// interfaces that an adapter implements.
+//
+// It holds no network code. Each kind of gateway has a child package
+// (provider/smpp, ...); package providertest holds the conformance suite that
+// every one of them passes. Choosing a channel, limits and records are not its
+// business: packages selector, admission and ledger do that.
+package provider
+
+import (
+	"context"
+	"time"
+)
+
+// Submission is one attempt to hand one message to one channel.
+type Submission struct {
+	// ID is the producer's message id, 1 to 64 printable characters.
+	ID string
+	// Attempt counts the attempts of this message from 1.
+	Attempt int
+	// To is the recipient in E.164 form with its leading plus.
+	To string
+	// From is the sender id: alphanumeric, short code or E.164 number; may be empty
+	// when the channel has a default of its own.
+	From string
+	// Text is what the subscriber reads, in UTF-8, look-alikes already replaced.
+	Text string
+	// Reference ties the segments of one message together. Every attempt of a
+	// message carries the same one, so that a handset can join parts that were
+	// accepted in different attempts. Adapters with an 8-bit reference use its low byte.
+	Reference uint16
+	// Parts lists, ascending and from zero, the segments still to be sent; nil means all.
+	// It is set when an earlier attempt on this channel got some of them accepted.
+	Parts []int
+	// Validity is when the message loses its use; zero leaves it to the provider.
+	Validity time.Time
+}
+
+// Result is what came of one Submission. The zero Result is Unknown: an adapter
+// that forgets to classify an answer never causes a second send.
+type Result struct {
+	Outcome Outcome
+	// Code is the provider's own word for it, bounded and free of numbers and
+	// texts of the message: "0x00000058", "429/20003", "dial", "timeout".
+	Code string
+	// Reference is the provider's message id when the message had one part and was accepted.
+	Reference string
+	// Parts holds one entry per part that was tried, ascending by Index, for a
+	// message of several segments; it is nil for a message of one.
+	Parts []Part
+	// RetryAfter is the provider's own wish after Throttled; zero when it named none.
+	RetryAfter time.Duration
+	// Err explains anything but Accepted to a person. It never holds a phone
+	// number, a text or a secret.
+	Err error
+}
+
+// Part is the fate of one segment of a multi-segment message.
+type Part struct {
+	Index     int // from zero, the position in the whole message
+	Outcome   Outcome
+	Reference string // the provider's id of this part, when accepted
+	Code      string
+}
+
+// Sender submits a message once. Send blocks until the provider has answered or
+// ctx ends, is safe for concurrent use, and puts the message on the wire at most
+// once whatever happens: it never retries by itself. After ctx has ended the
+// result is Unknown if a byte may have left and Refused if none did.
+type Sender interface {
+	Send(ctx context.Context, s Submission) Result
+}
+
+// Channel is a Sender with a life of its own: connections that come and go.
+type Channel interface {
+	Sender
+	// Ready reports whether a submission would find a usable connection now. It
+	// does not block. When it does not, it says why in one bounded word.
+	Ready() (ok bool, why string)
+	// Close stops taking submissions, waits for those under way until ctx ends,
+	// leaves the provider politely and returns when everything has been released.
+	// It is idempotent.
+	Close(ctx context.Context) error
+}

@@ -1,0 +1,79 @@
+package selector
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"math/bits"
+)
+
+// KeySize is the length of a draw key in bytes.
+const KeySize = 32
+
+// Key is the secret under which draws are made. Who does not hold it cannot predict a
+// draw; who does can repeat every one.
+type Key [KeySize]byte
+
+// ParseKey reads 64 hexadecimal digits.
+func ParseKey(s string) (Key, error) {
+	var k Key
+	raw, err := hex.DecodeString(s)
+	if err != nil || len(raw) != KeySize {
+		return Key{}, fmt.Errorf("a draw key is %d hexadecimal digits", 2*KeySize)
+	}
+	copy(k[:], raw)
+	if k == (Key{}) {
+		return Key{}, errors.New("a draw key of zeros is no secret")
+	}
+	return k, nil
+}
+
+// ID names the key in records without giving it away: the first eight hexadecimal
+// digits of its SHA-256.
+func (k Key) ID() string {
+	sum := sha256.Sum256(k[:])
+	return hex.EncodeToString(sum[:4])
+}
+
+// String hides the key from logs.
+func (k Key) String() string { return "draw key " + k.ID() }
+
+// Drawer makes draws under one key. It keeps scratch space, so each goroutine needs
+// its own.
+type Drawer struct {
+	id  string
+	mac hash.Hash
+	buf []byte
+}
+
+// NewDrawer returns a Drawer for key.
+func NewDrawer(key Key) *Drawer {
+	return &Drawer{id: key.ID(), mac: hmac.New(sha256.New, key[:]), buf: make([]byte, 0, 128)}
+}
+
+// KeyID is the id of the drawer's key.
+func (d *Drawer) KeyID() string { return d.id }
+
+// Draw is the number in [0, size) that belongs to a message id and an attempt number
+// (from 1): the first eight bytes, big-endian, of
+//
+//	HMAC-SHA-256(key, id || 0x00 || attempt as four bytes, big-endian)
+//
+// multiplied by size, of which the upper 64 bits are the draw (Lemire, "Fast random
+// integer generation in an interval", 2019, without the rejection step: the bias is below
+// size/2^64). The same id and attempt always draw the same number, so a redelivered
+// record picks the same channel. Size must not be 0.
+func (d *Drawer) Draw(id string, attempt int, size uint64) uint64 {
+	d.mac.Reset()
+	d.buf = append(d.buf[:0], id...)
+	d.buf = append(d.buf, 0)
+	d.buf = binary.BigEndian.AppendUint32(d.buf, uint32(attempt))
+	d.mac.Write(d.buf)
+	d.buf = d.mac.Sum(d.buf[:0])
+	draw, _ := bits.Mul64(binary.BigEndian.Uint64(d.buf), size)
+	return draw
+}

@@ -1,0 +1,48 @@
+package selector
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// Candidate is a channel as a ranking sees it.
+type Candidate struct {
+	// Index identifies the channel to the caller and is its place in configured
+	// order, which is the last tie-breaker.
+	Index int
+	// Active is the capacity consumed by all attempts under way, in attempts.
+	Active int64
+	// Capacity is the total capacity, in attempts; above 0.
+	Capacity int64
+	// LastAssigned is when an attempt was last given to it; zero means never and
+	// counts as the longest wait.
+	LastAssigned time.Time
+}
+
+// LoadRatio is the share of the capacity that is consumed, for people to read.
+// Rankings compare the fractions themselves.
+func (c Candidate) LoadRatio() float64 { return float64(c.Active) / float64(c.Capacity) }
+
+// ByLoadRatio orders candidates by ascending load ratio; on a tie the one that has
+// been available longer comes first, then configured order. It sorts in place.
+func ByLoadRatio(candidates []Candidate) {
+	slices.SortFunc(candidates, compareLoad)
+}
+
+func compareLoad(a, b Candidate) int {
+	return cmp.Or(
+		compareFractions(a.Active, a.Capacity, b.Active, b.Capacity),
+		a.LastAssigned.Compare(b.LastAssigned),
+		cmp.Compare(a.Index, b.Index),
+	)
+}
+
+// compareFractions compares an/ad with bn/bd without rounding: cross products in 128 bits.
+// Numerators are not negative, denominators above 0.
+func compareFractions(an, ad, bn, bd int64) int {
+	leftHigh, leftLow := bits.Mul64(uint64(an), uint64(bd))
+	rightHigh, rightLow := bits.Mul64(uint64(bn), uint64(ad))
+	return cmp.Or(cmp.Compare(leftHigh, rightHigh), cmp.Compare(leftLow, rightLow))
+}

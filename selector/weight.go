@@ -1,0 +1,100 @@
+package selector
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxDecimals is how many digits may stand behind the decimal point of a weight.
+const maxDecimals = 9
+
+// maxSize bounds N, so that the 64-bit draw has at least 24 bits to spare and no
+// interval is visibly favoured: the bias of multiply-shift is below N/2^64.
+const maxSize = 1 << 40
+
+// Weight is an exact, non-negative decimal with at most nine digits behind the point.
+// The zero Weight is 0.
+type Weight struct {
+	units    uint64 // the digits without the point
+	decimals int    // how many of them stand behind it, without trailing zeros
+}
+
+// ParseWeight reads a plain decimal such as 25, 34.5 or 0.000000001. Signs,
+// exponents, NaN and infinities are refused.
+func ParseWeight(s string) (Weight, error) {
+	whole, fraction, point := strings.Cut(s, ".")
+	switch {
+	case strings.HasPrefix(s, "-"):
+		return Weight{}, fmt.Errorf("weight %s is negative; use 0 to take a channel out", s)
+	case whole == "" || (point && fraction == "") || !digits(whole) || !digits(fraction):
+		return Weight{}, fmt.Errorf("weight %q is not a plain decimal number such as 25 or 34.5", s)
+	}
+	fraction = strings.TrimRight(fraction, "0")
+	if len(fraction) > maxDecimals {
+		return Weight{}, fmt.Errorf("weight %s has more than %d decimals", s, maxDecimals)
+	}
+	w := Weight{decimals: len(fraction)}
+	for _, r := range whole + fraction {
+		w.units = w.units*10 + uint64(r-'0')
+		if w.units > maxSize {
+			return Weight{}, fmt.Errorf("weight %s is too large: all weights together may reach 2^40 units", s)
+		}
+	}
+	return w, nil
+}
+
+// MustWeight is ParseWeight for constants; it panics on a text that is no weight.
+func MustWeight(s string) Weight {
+	w, err := ParseWeight(s)
+	if err != nil {
+		panic("selector: " + err.Error())
+	}
+	return w
+}
+
+// IsZero reports whether the weight is 0, which means no interval.
+func (w Weight) IsZero() bool { return w.units == 0 }
+
+// String gives the shortest decimal that ParseWeight reads back.
+func (w Weight) String() string {
+	s := fmt.Sprintf("%0*d", w.decimals+1, w.units)
+	if w.decimals == 0 {
+		return s
+	}
+	return s[:len(s)-w.decimals] + "." + s[len(s)-w.decimals:]
+}
+
+// MarshalText and UnmarshalText let a Weight stand in JSON and YAML as its decimal text.
+func (w Weight) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (w *Weight) UnmarshalText(text []byte) error {
+	parsed, err := ParseWeight(string(text))
+	if err != nil {
+		return err
+	}
+	*w = parsed
+	return nil
+}
+
+// scaled is the weight as a whole number after moving its point by decimals places.
+// It reports false when the result would exceed maxSize.
+func (w Weight) scaled(decimals int) (uint64, bool) {
+	n := w.units
+	for range decimals - w.decimals {
+		if n > maxSize/10 {
+			return 0, false
+		}
+		n *= 10
+	}
+	return n, n <= maxSize
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
