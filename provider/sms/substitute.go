@@ -11,12 +11,12 @@ import "strings"
 // the text would not fit GSM-7 even so, it is returned as it came: nothing would be
 // gained. A text that needs no change is returned without allocation.
 func Substitute(text string) string {
-	grow, ok := substitutable(text)
-	if !ok || grow < 0 {
+	n, ok := replaceable(text)
+	if n == 0 || !ok {
 		return text
 	}
 	var out strings.Builder
-	out.Grow(len(text) + grow)
+	out.Grow(len(text)) // no look-alike is longer than what it replaces
 	for _, r := range text {
 		if encode.septet(r) != none {
 			out.WriteRune(r)
@@ -28,25 +28,19 @@ func Substitute(text string) string {
 	return out.String()
 }
 
-// substitutable reports whether the text fits GSM-7 once look-alikes are replaced,
-// and an upper bound of how many bytes that adds; -1 when there is nothing to replace.
-func substitutable(text string) (grow int, ok bool) {
-	found := false
+// replaceable counts the characters that GSM-7 lacks and reports whether each of
+// them has a look-alike.
+func replaceable(text string) (n int, ok bool) {
 	for _, r := range text {
 		if encode.septet(r) != none {
 			continue
 		}
-		with, ok := lookAlike(r)
-		if !ok {
-			return 0, false
+		if _, ok := lookAlike(r); !ok {
+			return n, false
 		}
-		found = true
-		grow += len(with)
+		n++
 	}
-	if !found {
-		return -1, true
-	}
-	return grow, true
+	return n, true
 }
 
 // lookAlike returns what stands in for a character that GSM-7 lacks; invisible
