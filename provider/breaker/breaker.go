@@ -1,0 +1,129 @@
+// Package breaker stops sending to a channel that is broken, so that its messages
+// fall back to others at once instead of each waiting for a deadline.
+//
+// It wraps one provider.Channel in a circuit breaker of sony/gobreaker. What counts
+// as a failure is decided here and nowhere else: see class. Choosing another
+// channel is not its business.
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/sony/gobreaker/v2"
+
+	"dispatcher/provider"
+)
+
+// CodeOpen is the Result.Code of a submission that the breaker held back and the
+// word of Ready while it does.
+const CodeOpen = "breaker_open"
+
+// CodeEnded is the Result.Code of a submission whose context had ended before it
+// came to the breaker.
+const CodeEnded = "context_ended"
+
+// ErrOpen is the Result.Err of a submission that the breaker held back.
+var ErrOpen = errors.New("circuit breaker is open")
+
+// The classes of an attempt besides success, as errors for the library.
+var (
+	errFailure  = errors.New("channel failed")
+	errExcluded = errors.New("says nothing about the channel")
+)
+
+// Breaker is a provider.Channel that passes submissions on while the channel behind
+// it is healthy. It is safe for concurrent use.
+type Breaker struct {
+	channel provider.Channel
+	circuit *gobreaker.CircuitBreaker[provider.Result]
+	probes  uint32
+	closing atomic.Bool
+}
+
+var _ provider.Channel = (*Breaker)(nil)
+
+// New wraps a channel. It panics on a Config that does not validate, because
+// configuration is checked where it is read.
+func New(ch provider.Channel, c Config) *Breaker {
+	if err := c.Validate(); err != nil {
+		panic(err.Error())
+	}
+	c = c.withDefaults()
+	return &Breaker{
+		channel: ch,
+		circuit: gobreaker.NewCircuitBreaker[provider.Result](c.settings()),
+		probes:  c.HalfOpenMax,
+	}
+}
+
+// Send passes the submission on, or refuses it before any byte when the breaker is
+// open, when as many probes as allowed are under way, or when ctx has ended already.
+func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Result {
+	if err := ctx.Err(); err != nil {
+		return provider.Result{Outcome: provider.Refused, Code: CodeEnded, Err: fmt.Errorf("not sent: %w", err)}
+	}
+	var r provider.Result
+	called := false
+	_, err := b.circuit.Execute(func() (provider.Result, error) {
+		called = true
+		r = b.channel.Send(ctx, s)
+		return r, b.class(ctx, r.Outcome)
+	})
+	if err != nil && !called {
+		return provider.Result{Outcome: provider.Refused, Code: CodeOpen, Err: ErrOpen}
+	}
+	return r
+}
+
+// class decides what an outcome says about the channel's health. Accepted and
+// Rejected are answers of a working provider. Throttled asks for patience, which
+// pacing gives, and would otherwise open the breaker under load. A context that was
+// cancelled, or that ended before a byte left, is our doing; one whose deadline passed
+// without an answer is the provider's. Once Close was called, refusals are ours too.
+func (b *Breaker) class(ctx context.Context, o provider.Outcome) error {
+	switch o {
+	case provider.Accepted, provider.Rejected:
+		return nil
+	case provider.Throttled:
+		return errExcluded
+	case provider.Refused:
+		if ctx.Err() != nil || b.closing.Load() {
+			return errExcluded
+		}
+		return errFailure
+	case provider.Unknown:
+		if errors.Is(ctx.Err(), context.Canceled) || b.closing.Load() {
+			return errExcluded
+		}
+		return errFailure
+	}
+	return errFailure
+}
+
+// Ready is false with CodeOpen while the breaker is open or while no further probe
+// is allowed; otherwise the channel behind it answers. It is advice for choosing:
+// Send decides again.
+func (b *Breaker) Ready() (ok bool, why string) {
+	switch b.State() {
+	case Open:
+		return false, CodeOpen
+	case HalfOpen:
+		if n := b.circuit.Counts(); n.Requests >= b.probes+n.TotalExclusions {
+			return false, CodeOpen
+		}
+	case Closed:
+	}
+	return b.channel.Ready()
+}
+
+// State is where the breaker stands now.
+func (b *Breaker) State() State { return stateOf(b.circuit.State()) }
+
+// Close closes the channel behind the breaker, whatever the breaker's state.
+func (b *Breaker) Close(ctx context.Context) error {
+	b.closing.Store(true)
+	return b.channel.Close(ctx)
+}
