@@ -1,0 +1,73 @@
+package envelope
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// Digest tells a redelivery from a second message under the same id: it is the first
+// eight bytes of the SHA-256 of a canonical form of all fields. The order of a
+// document's members, its white space and escapes, the zone a time is written in and
+// null against absent make no difference; the order of selectors does.
+//
+// Stored digests are compared with new ones, so the canonical form may never change.
+func (m Message) Digest() int64 {
+	var space [1024]byte
+	sum := sha256.Sum256(m.appendCanonical(space[:0]))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
+// appendCanonical writes every field in a fixed order, each of variable length behind
+// its length, so that no two messages have the same form.
+func (m Message) appendCanonical(b []byte) []byte {
+	for _, s := range [...]string{m.ID, m.To, m.From, m.Text, m.Tenant} {
+		b = canonString(b, s)
+	}
+	b = canonTime(canonTime(b, m.SendAt), m.ExpiresAt)
+	if m.MaxPrice == nil {
+		b = append(b, 0)
+	} else {
+		b = canonInt(append(b, 1), *m.MaxPrice)
+	}
+	b = canonInt(b, int64(len(m.Labels)))
+	for _, key := range sortedKeys(m.Labels) {
+		b = canonValue(canonString(b, key), m.Labels[key])
+	}
+	b = canonInt(b, int64(len(m.Selectors)))
+	for _, s := range m.Selectors {
+		b = canonValue(canonString(canonString(b, s.Key), string(s.Operator)), s.Value)
+	}
+	b = canonInt(b, int64(len(m.Metadata)))
+	for _, key := range sortedKeys(m.Metadata) {
+		b = canonString(canonString(b, key), m.Metadata[key])
+	}
+	return b
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
+}
+
+func canonInt(b []byte, n int64) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(n))
+}
+
+func canonString(b []byte, s string) []byte {
+	return append(canonInt(b, int64(len(s))), s...)
+}
+
+func canonTime(b []byte, t time.Time) []byte {
+	return canonInt(canonInt(b, t.Unix()), int64(t.Nanosecond()))
+}
+
+func canonValue(b []byte, v Value) []byte {
+	if !v.IsNumber {
+		return canonString(append(b, 't'), v.Text)
+	}
+	// Adding zero turns -0 into 0: the two compare equal.
+	return canonInt(append(b, 'n'), int64(math.Float64bits(v.Number+0)))
+}

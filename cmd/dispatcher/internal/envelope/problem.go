@@ -1,0 +1,36 @@
+package envelope
+
+// Code says in one bounded word why a record cannot be used. It is the reason of the
+// dead row, the header of the dead letter and a label of a metric.
+type Code string
+
+// Codes that Decode finds by looking at the record alone.
+const (
+	TooLarge       Code = "too_large"       // the record is larger than MaxBytes
+	BadJSON        Code = "bad_json"        // the record is not one JSON object in UTF-8
+	UnknownField   Code = "unknown_field"   // a field is not part of the envelope
+	DuplicateField Code = "duplicate_field" // a field stands there twice, so two readers could see two messages
+	BadID          Code = "bad_id"          // the id is missing or not 1 to 64 printable characters
+	BadNumber      Code = "bad_number"      // the recipient is missing or not an E.164 number
+	NoText         Code = "no_text"         // the text is missing or empty
+	BadField       Code = "bad_field"       // another field has the wrong type or form
+)
+
+// Codes that package dispatch gives to messages which decode well.
+const (
+	Expired         Code = "expired"           // the deadline had passed when the record was read
+	TooManySegments Code = "too_many_segments" // the text needs more segments than the route allows
+	NoRoute         Code = "no_route"          // no route matches the message
+	Conflict        Code = "conflict"          // the id was used before for a different message
+)
+
+// Problem is why a record cannot be used.
+type Problem struct {
+	Code Code
+	// Detail is a sentence for the producer's developer. It is bounded and never
+	// holds a phone number or a text.
+	Detail string
+}
+
+// String is for logs: the code and the detail.
+func (p *Problem) String() string { return string(p.Code) + ": " + p.Detail }

@@ -1,0 +1,55 @@
+package envelope
+
+import "time"
+
+// Status is one event on the status topic: a message has reached a state. Its form is
+// docs/schema/status.schema.json; the record's key is the message id.
+type Status struct {
+	ID    string // of the message
+	State string // scheduled, waiting, retry, sending, accepted, delivered, undelivered, rejected, failed, unknown or dead
+	// At is when the state was reached, by the database's clock; written in UTC with microseconds.
+	At   time.Time
+	Lane string
+
+	// The rest is left out where it is empty, zero or false.
+
+	Tenant    string
+	Route     string
+	Channel   string
+	Attempt   int    // number of the attempt that led here, from 1
+	Reason    string // bounded word: why it waits, failed or is dead
+	Code      string // the provider's own word
+	Reference string // the provider's ids of the accepted parts, separated by spaces
+	Segments  int
+	// PossibleDuplicate says that an earlier attempt may have reached the subscriber as well.
+	PossibleDuplicate bool
+	// Metadata is echoed from the envelope.
+	Metadata map[string]string
+}
+
+const microseconds = "2006-01-02T15:04:05.000000Z07:00"
+
+// AppendStatus writes the event as JSON. It allocates nothing but room in dst (and
+// with more than 16 metadata entries a slice to sort their keys).
+func AppendStatus(dst []byte, s Status) []byte {
+	o := object{buf: append(dst, '{'), open: true}
+	o.text("id", s.ID)
+	o.text("state", s.State)
+	o.key("at")
+	o.buf = append(s.At.UTC().AppendFormat(append(o.buf, '"'), microseconds), '"')
+	o.text("lane", s.Lane)
+	o.optional("tenant", s.Tenant)
+	o.optional("route", s.Route)
+	o.optional("channel", s.Channel)
+	o.count("attempt", s.Attempt)
+	o.optional("reason", s.Reason)
+	o.optional("code", s.Code)
+	o.optional("reference", s.Reference)
+	o.count("segments", s.Segments)
+	if s.PossibleDuplicate {
+		o.key("possible_duplicate")
+		o.buf = append(o.buf, "true"...)
+	}
+	o.texts("metadata", s.Metadata)
+	return append(o.buf, '}')
+}
