@@ -1,0 +1,80 @@
+package pdu
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// FuzzDecode holds that no frame makes Decode panic, and that a body which was read
+// and can be written is read the same again.
+func FuzzDecode(f *testing.F) {
+	for _, body := range bodies() {
+		frame := encode(f, StatusOK, 1, body)
+		f.Add(frame)
+		f.Add(frame[:len(frame)-1])
+	}
+	f.Add([]byte{})
+	f.Add(bytes.Repeat([]byte{0xFF}, 64))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		if len(frame) >= HeaderSize && len(frame) <= MaxSize {
+			frame = bytes.Clone(frame)
+			setLength(frame)
+		}
+		header, body, err := Decode(frame)
+		if err != nil {
+			return
+		}
+		again, err := Append(nil, header.Status, header.Sequence, body)
+		var tooLong *FieldError
+		if errors.As(err, &tooLong) {
+			return // read liberally, not written
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, second, err := Decode(again)
+		if err != nil {
+			t.Fatalf("what was written cannot be read: %v", err)
+		}
+		if diff := cmp.Diff(body, second, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// FuzzReader holds that no stream makes a Reader panic, hand out a frame of a wrong
+// size or hold more than one PDU's worth of memory.
+func FuzzReader(f *testing.F) {
+	var all []byte
+	for _, body := range bodies() {
+		all = append(all, encode(f, StatusOK, 1, body)...)
+	}
+	f.Add(all)
+	f.Add(all[3:])
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		reader := NewReader(iotest.HalfReader(bytes.NewReader(stream)))
+		for {
+			header, frame, err := reader.Next()
+			if err != nil {
+				return
+			}
+			if len(frame) != int(header.Length) || len(reader.buf) > MaxSize {
+				t.Fatalf("frame of %d octets for %+v, buffer of %d", len(frame), header, len(reader.buf))
+			}
+		}
+	})
+}
+
+// FuzzParseTime holds that no time of a peer makes ParseTime panic.
+func FuzzParseTime(f *testing.F) {
+	f.Add("261121103005300+")
+	f.Add("000000013000000R")
+	f.Fuzz(func(_ *testing.T, s string) {
+		_, _ = ParseTime(s, timeZero)
+	})
+}

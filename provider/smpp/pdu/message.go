@@ -1,0 +1,179 @@
+package pdu
+
+// Bits and values of esm_class, registered_delivery and data_coding that the
+// dispatcher uses (sections 5.2.12, 5.2.17 and 5.2.19).
+const (
+	ESMClassDefault byte = 0x00
+	ESMClassReceipt byte = 0x04 // deliver_sm carries an SMSC delivery receipt
+	ESMClassUDHI    byte = 0x40 // short_message starts with a user data header
+
+	ReceiptNone    byte = 0x00
+	ReceiptFinal   byte = 0x01 // receipt on success and on failure
+	ReceiptFailure byte = 0x02 // receipt on failure only
+
+	CodingDefault byte = 0x00 // the SMSC's default alphabet
+	CodingASCII   byte = 0x01
+	CodingBinary  byte = 0x04
+	CodingLatin1  byte = 0x03
+	CodingUCS2    byte = 0x08
+)
+
+// Message is the layout that submit_sm and deliver_sm share (sections 4.4.1 and
+// 4.6.1). Decoded, ShortMessage and the values of TLVs alias the frame.
+type Message struct {
+	ServiceType          string
+	Source               Address
+	Dest                 Address
+	ESMClass             byte
+	ProtocolID           byte
+	PriorityFlag         byte
+	ScheduleDeliveryTime string
+	ValidityPeriod       string // see FormatTime and FormatPeriod; empty is the SMSC's default
+	RegisteredDelivery   byte
+	ReplaceIfPresent     byte
+	DataCoding           byte
+	DefaultMsgID         byte
+	ShortMessage         []byte // at most 254 octets; longer ones travel as TagMessagePayload
+	TLVs                 TLVs
+}
+
+func (m *Message) appendTo(dst []byte) (_ []byte, err error) {
+	if dst, err = appendCString(dst, "service_type", m.ServiceType, maxServiceType); err != nil {
+		return dst, err
+	}
+	if dst, err = m.Source.appendTo(dst, "source_addr", maxAddress); err != nil {
+		return dst, err
+	}
+	if dst, err = m.Dest.appendTo(dst, "destination_addr", maxAddress); err != nil {
+		return dst, err
+	}
+	dst = append(dst, m.ESMClass, m.ProtocolID, m.PriorityFlag)
+	if dst, err = appendCString(dst, "schedule_delivery_time", m.ScheduleDeliveryTime, maxTime); err != nil {
+		return dst, err
+	}
+	if dst, err = appendCString(dst, "validity_period", m.ValidityPeriod, maxTime); err != nil {
+		return dst, err
+	}
+	if len(m.ShortMessage) > maxShortMessage {
+		return dst, &FieldError{"short_message", "is too long"}
+	}
+	dst = append(dst, m.RegisteredDelivery, m.ReplaceIfPresent, m.DataCoding, m.DefaultMsgID, byte(len(m.ShortMessage)))
+	return m.TLVs.appendTo(append(dst, m.ShortMessage...))
+}
+
+func (m *Message) parse(body []byte) error {
+	c := cursor{rest: body}
+	m.ServiceType = c.cstring("service_type")
+	m.Source = c.address("source_addr")
+	m.Dest = c.address("destination_addr")
+	m.ESMClass = c.octet("esm_class")
+	m.ProtocolID = c.octet("protocol_id")
+	m.PriorityFlag = c.octet("priority_flag")
+	m.ScheduleDeliveryTime = c.cstring("schedule_delivery_time")
+	m.ValidityPeriod = c.cstring("validity_period")
+	m.RegisteredDelivery = c.octet("registered_delivery")
+	m.ReplaceIfPresent = c.octet("replace_if_present_flag")
+	m.DataCoding = c.octet("data_coding")
+	m.DefaultMsgID = c.octet("sm_default_msg_id")
+	m.ShortMessage = c.octets("short_message", int(c.octet("sm_length")))
+	m.TLVs = c.tlvs(m.TLVs)
+	return c.err
+}
+
+// Payload returns the octets of the message wherever they travelled: in
+// message_payload, or else in short_message.
+func (m *Message) Payload() []byte {
+	if p, ok := m.TLVs.Get(TagMessagePayload); ok {
+		return p
+	}
+	return m.ShortMessage
+}
+
+// SubmitSM hands a message to the SMSC (section 4.4).
+type SubmitSM struct{ Message }
+
+// CommandID implements Body.
+func (*SubmitSM) CommandID() Command { return CommandSubmitSM }
+
+// Parse reads a submit_sm body into s, whose TLV storage it uses again.
+func (s *SubmitSM) Parse(body []byte) error { return s.parse(body) }
+
+// DeliverSM hands a message or a receipt to the ESME (section 4.6).
+type DeliverSM struct{ Message }
+
+// CommandID implements Body.
+func (*DeliverSM) CommandID() Command { return CommandDeliverSM }
+
+// DataSM is the lean alternative to submit_sm and deliver_sm in both directions
+// (section 4.7). Its content is TagMessagePayload.
+type DataSM struct {
+	ServiceType        string
+	Source             Address
+	Dest               Address
+	ESMClass           byte
+	RegisteredDelivery byte
+	DataCoding         byte
+	TLVs               TLVs
+}
+
+// CommandID implements Body.
+func (*DataSM) CommandID() Command { return CommandDataSM }
+
+func (d *DataSM) appendTo(dst []byte) (_ []byte, err error) {
+	if dst, err = appendCString(dst, "service_type", d.ServiceType, maxServiceType); err != nil {
+		return dst, err
+	}
+	if dst, err = d.Source.appendTo(dst, "source_addr", maxDataAddress); err != nil {
+		return dst, err
+	}
+	if dst, err = d.Dest.appendTo(dst, "destination_addr", maxDataAddress); err != nil {
+		return dst, err
+	}
+	return d.TLVs.appendTo(append(dst, d.ESMClass, d.RegisteredDelivery, d.DataCoding))
+}
+
+func (d *DataSM) parse(body []byte) error {
+	c := cursor{rest: body}
+	d.ServiceType = c.cstring("service_type")
+	d.Source = c.address("source_addr")
+	d.Dest = c.address("destination_addr")
+	d.ESMClass = c.octet("esm_class")
+	d.RegisteredDelivery = c.octet("registered_delivery")
+	d.DataCoding = c.octet("data_coding")
+	d.TLVs = c.tlvs(d.TLVs)
+	return c.err
+}
+
+// MessageResp answers submit_sm, deliver_sm or data_sm. An error answer may come
+// without a body (section 4.4.2); deliver_sm_resp has an unused, empty MessageID.
+type MessageResp struct {
+	Command   Command // one of the three responses
+	MessageID string
+	TLVs      TLVs
+}
+
+// CommandID implements Body.
+func (m *MessageResp) CommandID() Command { return m.Command }
+
+func (m *MessageResp) appendTo(dst []byte) ([]byte, error) {
+	dst, err := appendCString(dst, "message_id", m.MessageID, maxMessageID)
+	if err != nil {
+		return dst, err
+	}
+	return m.TLVs.appendTo(dst)
+}
+
+// Parse reads the body of a response. A message_id that came through is kept even
+// when what follows it is damaged.
+func (m *MessageResp) Parse(body []byte) error { return m.parse(body) }
+
+func (m *MessageResp) parse(body []byte) error {
+	m.MessageID, m.TLVs = "", m.TLVs[:0]
+	if len(body) == 0 {
+		return nil
+	}
+	c := cursor{rest: body}
+	m.MessageID = c.looseCString("message_id")
+	m.TLVs = c.tlvs(m.TLVs)
+	return c.err
+}

@@ -1,0 +1,80 @@
+package pdu
+
+import "io"
+
+// readerSize is the first size of a Reader's buffer: a few dozen ordinary PDUs for
+// each read of the socket.
+const readerSize = 16 << 10
+
+// Reader cuts a byte stream into PDUs. It reads as much as the stream has, so that
+// one read of the socket yields many PDUs. It is for one goroutine.
+type Reader struct {
+	src        io.Reader
+	buf        []byte
+	start, end int // the octets read and not yet handed out
+}
+
+// NewReader returns a Reader over src.
+func NewReader(src io.Reader) *Reader {
+	return &Reader{src: src, buf: make([]byte, readerSize)}
+}
+
+// Next returns the next PDU with its header. The frame is valid until the next call.
+//
+// It returns io.EOF at the end between two PDUs, io.ErrUnexpectedEOF at the end
+// within one, ErrLength when the stream cannot be framed any more, and otherwise
+// the stream's own error. Nothing can be read after an error.
+func (r *Reader) Next() (Header, []byte, error) {
+	if err := r.fill(HeaderSize); err != nil {
+		return Header{}, nil, err
+	}
+	h, err := ParseHeader(r.buf[r.start:r.end])
+	if err != nil {
+		return h, nil, err
+	}
+	if err := r.fill(int(h.Length)); err != nil {
+		return h, nil, err
+	}
+	frame := r.buf[r.start : r.start+int(h.Length)]
+	r.start += int(h.Length)
+	return h, frame, nil
+}
+
+// Ready reports whether Next will return without reading from the stream.
+func (r *Reader) Ready() bool {
+	h, err := ParseHeader(r.buf[r.start:r.end])
+	if err != nil {
+		return r.end-r.start >= HeaderSize
+	}
+	return r.end-r.start >= int(h.Length)
+}
+
+// fill reads until n octets, at most MaxSize, are at hand.
+func (r *Reader) fill(n int) error {
+	if r.end-r.start >= n {
+		return nil
+	}
+	r.makeRoom(n)
+	for r.end-r.start < n {
+		m, err := r.src.Read(r.buf[r.end:])
+		r.end += m
+		if err != nil && r.end-r.start < n {
+			if err == io.EOF && r.end > r.start {
+				return io.ErrUnexpectedEOF
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoom moves the remainder to the front of a buffer that holds n octets.
+func (r *Reader) makeRoom(n int) {
+	to := r.buf
+	if n > len(to) {
+		to = make([]byte, MaxSize)
+	}
+	r.end = copy(to, r.buf[r.start:r.end])
+	r.start = 0
+	r.buf = to
+}

@@ -1,0 +1,151 @@
+package pdu
+
+// Interface versions as they travel in binds (section 5.2.4).
+const (
+	Version33 byte = 0x33
+	Version34 byte = 0x34
+	Version50 byte = 0x50
+)
+
+// Bind is bind_transmitter, bind_receiver or bind_transceiver (section 4.1).
+type Bind struct {
+	Command          Command // one of the three
+	SystemID         string
+	Password         string
+	SystemType       string
+	InterfaceVersion byte
+	AddrTON, AddrNPI byte
+	AddressRange     string
+}
+
+// CommandID implements Body.
+func (b *Bind) CommandID() Command { return b.Command }
+
+func (b *Bind) appendTo(dst []byte) (_ []byte, err error) {
+	if dst, err = appendCString(dst, "system_id", b.SystemID, maxSystemID); err != nil {
+		return dst, err
+	}
+	if dst, err = appendCString(dst, "password", b.Password, maxPassword); err != nil {
+		return dst, err
+	}
+	if dst, err = appendCString(dst, "system_type", b.SystemType, maxSystemType); err != nil {
+		return dst, err
+	}
+	dst = append(dst, b.InterfaceVersion, b.AddrTON, b.AddrNPI)
+	return appendCString(dst, "address_range", b.AddressRange, maxAddressRange)
+}
+
+func (b *Bind) parse(body []byte) error {
+	c := cursor{rest: body}
+	b.SystemID = c.cstring("system_id")
+	b.Password = c.cstring("password")
+	b.SystemType = c.cstring("system_type")
+	b.InterfaceVersion = c.octet("interface_version")
+	b.AddrTON = c.octet("addr_ton")
+	b.AddrNPI = c.octet("addr_npi")
+	b.AddressRange = c.cstring("address_range")
+	return c.err
+}
+
+// BindResp answers a Bind. A refusal may come without a body.
+type BindResp struct {
+	Command  Command // the response of the bind's command
+	SystemID string
+	TLVs     TLVs
+}
+
+// CommandID implements Body.
+func (b *BindResp) CommandID() Command { return b.Command }
+
+func (b *BindResp) appendTo(dst []byte) ([]byte, error) {
+	dst, err := appendCString(dst, "system_id", b.SystemID, maxSystemID)
+	if err != nil {
+		return dst, err
+	}
+	return b.TLVs.appendTo(dst)
+}
+
+func (b *BindResp) parse(body []byte) error {
+	b.SystemID, b.TLVs = "", b.TLVs[:0]
+	if len(body) == 0 {
+		return nil
+	}
+	c := cursor{rest: body}
+	b.SystemID = c.looseCString("system_id")
+	b.TLVs = c.tlvs(b.TLVs)
+	return c.err
+}
+
+// Version returns the interface version that the SMSC announced. A 3.3 peer
+// announces none and is reported as 3.3 (section 4.1.2).
+func (b *BindResp) Version() byte {
+	if v, ok := b.TLVs.Uint(TagSCInterfaceVersion); ok {
+		return byte(v)
+	}
+	return Version33
+}
+
+// Outbind is the SMSC's wish that the ESME bind as a receiver (section 4.1.7).
+type Outbind struct {
+	SystemID string
+	Password string
+}
+
+// CommandID implements Body.
+func (o *Outbind) CommandID() Command { return CommandOutbind }
+
+func (o *Outbind) appendTo(dst []byte) ([]byte, error) {
+	dst, err := appendCString(dst, "system_id", o.SystemID, maxSystemID)
+	if err != nil {
+		return dst, err
+	}
+	return appendCString(dst, "password", o.Password, maxPassword)
+}
+
+func (o *Outbind) parse(body []byte) error {
+	c := cursor{rest: body}
+	o.SystemID = c.cstring("system_id")
+	o.Password = c.cstring("password")
+	return c.err
+}
+
+// Empty is an operation that has no body: unbind, enquire_link, their responses,
+// generic_nack and cancel_sm_resp.
+type Empty struct{ Command Command }
+
+// CommandID implements Body.
+func (e *Empty) CommandID() Command { return e.Command }
+
+func (e *Empty) appendTo(dst []byte) ([]byte, error) { return dst, nil }
+
+// parse ignores a body: nothing could be said in it, and some peers pad.
+func (e *Empty) parse([]byte) error { return nil }
+
+// AlertNotification says that a handset which was out of reach is back (section
+// 4.12). It has no response.
+type AlertNotification struct {
+	Source Address
+	ESME   Address
+	TLVs   TLVs
+}
+
+// CommandID implements Body.
+func (a *AlertNotification) CommandID() Command { return CommandAlertNotification }
+
+func (a *AlertNotification) appendTo(dst []byte) (_ []byte, err error) {
+	if dst, err = a.Source.appendTo(dst, "source_addr", maxDataAddress); err != nil {
+		return dst, err
+	}
+	if dst, err = a.ESME.appendTo(dst, "esme_addr", maxDataAddress); err != nil {
+		return dst, err
+	}
+	return a.TLVs.appendTo(dst)
+}
+
+func (a *AlertNotification) parse(body []byte) error {
+	c := cursor{rest: body}
+	a.Source = c.address("source_addr")
+	a.ESME = c.address("esme_addr")
+	a.TLVs = c.tlvs(a.TLVs)
+	return c.err
+}
