@@ -92,7 +92,7 @@ func TestOnlyUnknownAndRefusedOpenTheBreaker(t *testing.T) {
 		{"a throttled one does not end a row", []provider.Outcome{refused, refused, refused, refused, throttled, refused}, breaker.Open},
 		{"a rejection ends a row", []provider.Outcome{refused, refused, refused, refused, rejected, refused}, breaker.Closed},
 		{"half of eighteen is too small a sample", repeat(9, refused, accepted), breaker.Closed},
-		{"half of twenty", append([]provider.Outcome{refused}, append(repeat(9, accepted, refused), refused)...), breaker.Open},
+		{"half of twenty", append([]provider.Outcome{accepted}, append(repeat(9, refused, accepted), refused)...), breaker.Open},
 		{"throttled ones do not fill the sample", append(repeat(9, refused, accepted), repeat(50, throttled)...), breaker.Closed},
 		{"a third of thirty", repeat(10, refused, accepted, accepted), breaker.Closed},
 	} {
@@ -217,6 +217,21 @@ func TestOldFailuresAreForgotten(t *testing.T) {
 		sendAll(t, b, &o, provider.Accepted, provider.Refused)
 		if got := b.State(); got != breaker.Closed {
 			t.Errorf("state %v, want closed: the failures are older than the window", got)
+		}
+	})
+}
+
+func TestTheWindowRollsAndDoesNotStartAfresh(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o atomic.Int32
+		b := breaker.New(outcomes(&o), breaker.Config{Name: "a", Window: 10 * time.Second})
+		pass(9 * time.Second)
+		sendAll(t, b, &o, repeat(9, provider.Refused, provider.Accepted)...)
+		pass(2 * time.Second)
+		sendAll(t, b, &o, provider.Accepted, provider.Refused)
+		if got := b.State(); got != breaker.Open {
+			t.Errorf("state %v, want open: the failures are two seconds old", got)
 		}
 	})
 }
