@@ -1,0 +1,65 @@
+package providertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+)
+
+func closeWaits(t testing.TB, h Harness) {
+	hold := make(chan struct{})
+	in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Accept, Hold: hold} })
+	s := submission(30)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	sent := async(ctx, in, s)
+	eventually(t, "the peer has the message", func() bool { return len(in.Submits()) == 1 })
+	closed := make(chan error, 1)
+	go func() { closed <- in.Channel.Close(ctx) }()
+	select {
+	case <-closed:
+		t.Error("Close returned while a message was under way")
+		closed <- nil
+	case <-time.After(pause):
+	}
+	if ok, why := in.Channel.Ready(); ok || why == "" {
+		t.Errorf("Ready = %v %q while closing, want false and a word", ok, why)
+	}
+	close(hold)
+	wantOutcome(t, checked(t, h, s, await(t, "the result", sent)), provider.Accepted)
+	if err := await(t, "Close", closed); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// closeIsBounded closes while an answer never comes: the message is Unknown, because
+// it may have been taken.
+func closeIsBounded(t testing.TB, h Harness) {
+	in, s := start(t, h, Always(Lose)), submission(31)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	sent := async(ctx, in, s)
+	eventually(t, "the peer has the message", func() bool { return len(in.Submits()) == 1 })
+	short, cancel := context.WithTimeout(t.Context(), pause)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- in.Channel.Close(short) }()
+	await(t, "Close after its context ended", closed)
+	wantOutcome(t, checked(t, h, s, await(t, "the result after Close", sent)), provider.Unknown)
+	wantLogged(t, in, s, 1)
+}
+
+func closeTwice(t testing.TB, h Harness) {
+	in, s, late := start(t, h, Always(Accept)), submission(32), submission(33)
+	wantOutcome(t, send(t, h, in, s), provider.Accepted)
+	closeChannel(t, in)
+	closeChannel(t, in)
+	wantOutcome(t, send(t, h, in, late), provider.Refused)
+	if ok, why := in.Channel.Ready(); ok || why == "" {
+		t.Errorf("Ready = %v %q after Close, want false and a word", ok, why)
+	}
+	wantLogged(t, in, s, 1)
+	wantLogged(t, in, late, 0)
+}

@@ -1,0 +1,134 @@
+// Package providertest is the conformance suite of provider.Channel: what the
+// dispatcher relies on, whatever the provider's protocol. Every adapter's own tests
+// call Run with a Harness that starts a scripted peer on loopback.
+//
+// The suite believes the peer's log and nothing else about what was sent. What only
+// one protocol has (command codes, signatures, reconnect timing) is left to the
+// adapter's own tests, and so is goleak.
+package providertest
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// Harness tells the suite how to reach one adapter.
+type Harness struct {
+	// Start brings up a peer that follows the script and a channel that uses it. It
+	// need not wait until the channel is ready. With a nil script nothing listens
+	// where the channel looks for its peer. Both are released by t.Cleanup.
+	Start func(t testing.TB, script Script) Instance
+	// Segments is true when the adapter cuts a long text and submits each segment by
+	// itself, false when the provider does the cutting.
+	Segments bool
+	// RetryAfter is true when the protocol can say how long to wait after Throttled.
+	RetryAfter bool
+	// Secrets are the passwords and tokens that Start configures; none may be seen in a result.
+	Secrets []string
+}
+
+// Instance is one channel with its peer.
+type Instance struct {
+	Channel provider.Channel
+	// Submits returns the peer's log: everything it received so far, in order, also
+	// what it never answered. It may be called after Close.
+	Submits func() []Submit
+}
+
+// Submit is one entry of the peer's log.
+type Submit struct {
+	// To is the recipient as an E.164 number with its plus.
+	To string
+	// Part is the segment's position from zero; 0 for a message of one.
+	Part int
+	// Group is the concatenation reference of a segment, its low byte if that is all
+	// the protocol carries; 0 for a message of one.
+	Group uint16
+	// Reference is the message id in the peer's answer; empty when it gave none.
+	Reference string
+}
+
+// Script decides how the peer answers submit number n, counted from 0 over all
+// connections. The peer logs the submit before it asks. Script is called from
+// several goroutines.
+type Script func(n int, s Submit) Answer
+
+// Answer is one decision of a Script.
+type Answer struct {
+	Verdict Verdict
+	// RetryAfter goes with Throttle where the protocol has it.
+	RetryAfter time.Duration
+	// Hold, when set, delays the answer until it is closed. It must not delay the
+	// answers to other submits.
+	Hold <-chan struct{}
+}
+
+// Verdict is what the peer does about a submit.
+type Verdict uint8
+
+const (
+	// Accept gives a reference that the peer gave to nobody else.
+	Accept Verdict = iota
+	// Reject says that the message is at fault, for instance an invalid destination.
+	Reject
+	// Refuse says that the provider is at fault and did not take the message.
+	Refuse
+	// Throttle says "slow down".
+	Throttle
+	// Lose takes the submit and never answers; the connection stays up.
+	Lose
+	// Cut takes the submit and drops the connection.
+	Cut
+)
+
+// Always is the script that does the same to every submit.
+func Always(v Verdict) Script {
+	return func(int, Submit) Answer { return Answer{Verdict: v} }
+}
+
+// Run runs the whole suite as parallel subtests.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	for _, c := range checks(h) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, h)
+		})
+	}
+}
+
+// check is one claim of the suite.
+type check struct {
+	name string
+	run  func(t testing.TB, h Harness)
+}
+
+// checks lists what applies to the adapter.
+func checks(h Harness) []check {
+	list := []check{
+		{"AcceptGivesTheReferenceOfThePeer", acceptGivesReference},
+		{"RejectIsRejected", classifies(Reject, provider.Rejected)},
+		{"RefuseIsRefused", classifies(Refuse, provider.Refused)},
+		{"ThrottleIsThrottledWithRetryAfter", throttleIsThrottled},
+		{"LostReplyIsUnknownAndSentOnce", lostReplyIsUnknown},
+		{"CancelInFlightIsUnknown", cancelInFlightIsUnknown},
+		{"CutIsUnknownAndTheChannelComesBack", cutIsUnknown},
+		{"DownPeerIsRefused", downPeerIsRefused},
+		{"EndedContextSendsNothing", endedContextSendsNothing},
+		{"ConcurrentSendsKeepTheirReferences", concurrentSends},
+		{"LateAnswerBelongsToNobodyElse", lateAnswer},
+		{"CloseWaitsForSendsUnderWay", closeWaits},
+		{"CloseEndsWithItsContext", closeIsBounded},
+		{"CloseTwiceAndSendAfterClose", closeTwice},
+	}
+	if h.Segments {
+		list = append(list,
+			check{"EverySegmentIsSentOnceWithItsReference", segmentsAreSentOnce},
+			check{"OnlyMissingPartsAreSentAgain", missingPartsOnly},
+			check{"LostReplyOfOnePartIsUnknown", lostPartIsUnknown},
+		)
+	}
+	return list
+}

@@ -1,0 +1,160 @@
+package providertest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"dispatcher/provider"
+	"dispatcher/provider/sms"
+)
+
+// longSubmission is a message of three segments under either width of reference.
+func longSubmission(i int) (s provider.Submission, parts int) {
+	s = submission(i)
+	s.Text += strings.Repeat(" and so on", 38)
+	return s, len(sms.Split(s.Text, sms.Reference8).Segments)
+}
+
+func segmentsAreSentOnce(t testing.TB, h Harness) {
+	in := start(t, h, Always(Accept))
+	s, parts := longSubmission(40)
+	r := send(t, h, in, s)
+	wantOutcome(t, r, provider.Accepted)
+	log := wantLogged(t, in, s, parts)
+	if len(r.Parts) != parts {
+		t.Fatalf("%d parts in the result, want %d", len(r.Parts), parts)
+	}
+	for i, p := range r.Parts {
+		if p.Index != i || p.Outcome != provider.Accepted {
+			t.Errorf("entry %d is part %d, %v; want accepted part %d", i, p.Index, p.Outcome, i)
+		}
+		wantReference(t, p.Reference, ofPart(log, i))
+	}
+	wantGroup(t, log, s.Reference)
+}
+
+// ofPart returns the entries of one segment.
+func ofPart(log []Submit, part int) []Submit {
+	var out []Submit
+	for _, s := range log {
+		if s.Part == part {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// wantGroup asserts that every segment carries the submission's reference, of which a
+// protocol may have only the low byte.
+func wantGroup(t testing.TB, log []Submit, want uint16) {
+	t.Helper()
+	for _, s := range log {
+		if s.Group != want && s.Group != want&0xFF {
+			t.Errorf("part %d carries concatenation reference %#x, want %#x", s.Part, s.Group, want)
+		}
+	}
+}
+
+// missingPartsOnly throttles the middle part once and sends again what was not
+// accepted: in the end the peer has accepted each part exactly once.
+func missingPartsOnly(t testing.TB, h Harness) {
+	first := make(chan struct{}, 1)
+	first <- struct{}{}
+	in := start(t, h, func(_ int, s Submit) Answer {
+		if s.Part != 1 {
+			return Answer{Verdict: Accept}
+		}
+		select {
+		case <-first:
+			return Answer{Verdict: Throttle}
+		default:
+			return Answer{Verdict: Accept}
+		}
+	})
+	s, parts := longSubmission(41)
+	r := send(t, h, in, s)
+	wantOutcome(t, r, provider.Throttled)
+	missing := missingParts(r, parts)
+	if len(missing) == 0 || missing[0] != 1 {
+		t.Fatalf("missing parts %v, want them to begin with part 1", missing)
+	}
+	s.Attempt, s.Parts = 2, missing
+	again := send(t, h, in, s)
+	wantOutcome(t, again, provider.Accepted)
+	closeChannel(t, in)
+
+	log := logged(in, s.To)
+	for part := range parts {
+		if n := acceptedTimes(ofPart(log, part)); n != 1 {
+			t.Errorf("the peer accepted part %d %d times, want once", part, n)
+		}
+	}
+	if len(again.Parts) != len(missing) {
+		t.Errorf("the second result has %d parts, want the %d that were missing", len(again.Parts), len(missing))
+	}
+	for _, p := range again.Parts {
+		if p.Outcome == provider.Accepted && p.Reference == "" {
+			t.Errorf("part %d was accepted without a reference", p.Index)
+		}
+	}
+	wantGroup(t, log, s.Reference)
+}
+
+// missingParts lists, ascending, the parts that the result does not call accepted.
+func missingParts(r provider.Result, parts int) []int {
+	accepted := make([]bool, parts)
+	for _, p := range r.Parts {
+		if p.Index >= 0 && p.Index < parts {
+			accepted[p.Index] = p.Outcome == provider.Accepted
+		}
+	}
+	var missing []int
+	for i, ok := range accepted {
+		if !ok {
+			missing = append(missing, i)
+		}
+	}
+	return missing
+}
+
+func acceptedTimes(log []Submit) int {
+	n := 0
+	for _, s := range log {
+		if s.Reference != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func lostPartIsUnknown(t testing.TB, h Harness) {
+	in := start(t, h, func(_ int, s Submit) Answer {
+		if s.Part == 1 {
+			return Answer{Verdict: Lose}
+		}
+		return Answer{Verdict: Accept}
+	})
+	s, parts := longSubmission(42)
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	r := checked(t, h, s, await(t, "the result", async(ctx, in, s)))
+	wantOutcome(t, r, provider.Unknown)
+	closeChannel(t, in)
+	for part := range parts {
+		if n := len(ofPart(logged(in, s.To), part)); n > 1 {
+			t.Errorf("the peer's log has part %d %d times, want at most once", part, n)
+		}
+	}
+	for _, p := range r.Parts {
+		switch {
+		case p.Index == 1 && p.Outcome != provider.Unknown:
+			t.Errorf("part 1 is %v, want Unknown", p.Outcome)
+		case p.Index == 0 && p.Outcome != provider.Accepted:
+			t.Errorf("part 0 is %v, want Accepted", p.Outcome)
+		}
+	}
+	if len(r.Parts) == 0 {
+		t.Error("the result does not say which parts were accepted")
+	}
+}

@@ -1,0 +1,191 @@
+package providertest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+)
+
+func acceptGivesReference(t testing.TB, h Harness) {
+	in, s := start(t, h, Always(Accept)), submission(1)
+	r := send(t, h, in, s)
+	wantOutcome(t, r, provider.Accepted)
+	if r.Parts != nil {
+		t.Errorf("a message of one segment has parts %v, want nil", r.Parts)
+	}
+	wantReference(t, r.Reference, wantLogged(t, in, s, 1))
+}
+
+// wantReference asserts that the reference is the one in the peer's only entry.
+func wantReference(t testing.TB, got string, log []Submit) {
+	t.Helper()
+	if got == "" || len(log) != 1 || log[0].Reference != got {
+		t.Errorf("reference %q, the peer's log has %v", got, log)
+	}
+}
+
+// classifies checks an answer that says everything by itself.
+func classifies(v Verdict, want provider.Outcome) func(t testing.TB, h Harness) {
+	return func(t testing.TB, h Harness) {
+		in, s := start(t, h, Always(v)), submission(2)
+		wantOutcome(t, send(t, h, in, s), want)
+		closeChannel(t, in)
+		wantLogged(t, in, s, 1)
+	}
+}
+
+func throttleIsThrottled(t testing.TB, h Harness) {
+	const wait = 7 * time.Second
+	in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Throttle, RetryAfter: wait} })
+	s := submission(3)
+	r := send(t, h, in, s)
+	wantOutcome(t, r, provider.Throttled)
+	if h.RetryAfter && r.RetryAfter != wait {
+		t.Errorf("RetryAfter %s, the peer said %s", r.RetryAfter, wait)
+	}
+	closeChannel(t, in)
+	wantLogged(t, in, s, 1)
+}
+
+func lostReplyIsUnknown(t testing.TB, h Harness) {
+	in, s := start(t, h, Always(Lose)), submission(4)
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	done := async(ctx, in, s)
+	r := checked(t, h, s, await(t, "the result after the deadline", done))
+	wantOutcome(t, r, provider.Unknown)
+	closeChannel(t, in)
+	wantLogged(t, in, s, 1)
+}
+
+func cancelInFlightIsUnknown(t testing.TB, h Harness) {
+	in, s := start(t, h, Always(Lose)), submission(5)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := async(ctx, in, s)
+	eventually(t, "the peer has the message", func() bool { return len(in.Submits()) > 0 })
+	cancel()
+	wantOutcome(t, checked(t, h, s, await(t, "the result after cancel", done)), provider.Unknown)
+	closeChannel(t, in)
+	wantLogged(t, in, s, 1)
+}
+
+// cutIsUnknown sends another message after the reconnect: whatever the channel would
+// repeat of the first one is then on the log too.
+func cutIsUnknown(t testing.TB, h Harness) {
+	in := start(t, h, func(n int, _ Submit) Answer {
+		if n == 0 {
+			return Answer{Verdict: Cut}
+		}
+		return Answer{Verdict: Accept}
+	})
+	first, second := submission(6), submission(7)
+	wantOutcome(t, send(t, h, in, first), provider.Unknown)
+	eventually(t, "a message is accepted again", func() bool {
+		waitReady(t, in)
+		r := send(t, h, in, second)
+		if r.Outcome != provider.Accepted && r.Outcome != provider.Refused {
+			t.Fatalf("outcome %v after the reconnect, want Accepted, or Refused while it lasts", r.Outcome)
+		}
+		return r.Outcome == provider.Accepted
+	})
+	closeChannel(t, in)
+	wantLogged(t, in, first, 1)
+	wantLogged(t, in, second, 1)
+}
+
+func downPeerIsRefused(t testing.TB, h Harness) {
+	in, s := h.Start(t, nil), submission(8)
+	if ok, why := in.Channel.Ready(); ok || why == "" || len(why) > maxCode {
+		t.Errorf("Ready = %v %q without a peer, want false and one word", ok, why)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	done := async(ctx, in, s)
+	wantOutcome(t, checked(t, h, s, await(t, "the result without a peer", done)), provider.Refused)
+	closeChannel(t, in)
+	wantLogged(t, in, s, 0)
+}
+
+func endedContextSendsNothing(t testing.TB, h Harness) {
+	in := start(t, h, Always(Accept))
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	expired, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	for i, ctx := range []context.Context{cancelled, expired} {
+		s := submission(10 + i)
+		wantOutcome(t, sendCtx(ctx, t, h, in, s), provider.Refused)
+	}
+	closeChannel(t, in)
+	if n := len(in.Submits()); n != 0 {
+		t.Errorf("the peer's log has %d submits, want none", n)
+	}
+}
+
+func concurrentSends(t testing.TB, h Harness) {
+	n := 400
+	if testing.Short() {
+		n = 50
+	}
+	in := start(t, h, Always(Accept))
+	results := make([]provider.Result, n)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { results[i] = in.Channel.Send(ctx, submission(i)) })
+	}
+	wg.Wait()
+	closeChannel(t, in)
+	owner := make(map[string]int, n)
+	for i, r := range results {
+		s := submission(i)
+		wantOutcome(t, checked(t, h, s, r), provider.Accepted)
+		wantReference(t, r.Reference, wantLogged(t, in, s, 1))
+		if other, taken := owner[r.Reference]; taken {
+			t.Errorf("messages %d and %d have the same reference", other, i)
+		}
+		owner[r.Reference] = i
+	}
+	if got := len(in.Submits()); got != n {
+		t.Errorf("the peer's log has %d submits, want %d", got, n)
+	}
+}
+
+// lateAnswer gives the first message's answer after its sender has left, while the
+// second message waits for its own.
+func lateAnswer(t testing.TB, h Harness) {
+	holds := []chan struct{}{make(chan struct{}), make(chan struct{})}
+	in := start(t, h, func(n int, _ Submit) Answer {
+		if n < len(holds) {
+			return Answer{Verdict: Accept, Hold: holds[n]}
+		}
+		return Answer{Verdict: Accept}
+	})
+	first, second, third := submission(20), submission(21), submission(22)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	firstDone := async(ctx, in, first)
+	eventually(t, "the peer has the first message", func() bool { return len(in.Submits()) == 1 })
+	leave()
+	wantOutcome(t, checked(t, h, first, await(t, "the first result", firstDone)), provider.Unknown)
+
+	long, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	secondDone := async(long, in, second)
+	eventually(t, "the peer has the second message", func() bool { return len(in.Submits()) == 2 })
+	close(holds[0])
+	thirdResult := send(t, h, in, third) // overtakes the second
+	close(holds[1])
+	secondResult := checked(t, h, second, await(t, "the second result", secondDone))
+	wantOutcome(t, secondResult, provider.Accepted)
+	wantOutcome(t, thirdResult, provider.Accepted)
+	wantReference(t, secondResult.Reference, wantLogged(t, in, second, 1))
+	wantReference(t, thirdResult.Reference, wantLogged(t, in, third, 1))
+	closeChannel(t, in)
+	wantLogged(t, in, first, 1)
+}

@@ -1,0 +1,193 @@
+package providertest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// How long the suite waits. None of these is a measure of speed.
+const (
+	patience = 20 * time.Second       // for what must happen
+	deadline = time.Second            // for an answer that never comes
+	pause    = 100 * time.Millisecond // for what must not happen
+)
+
+// canary stands in every text, so that a leak into an error is found.
+const canary = "canary 4711"
+
+// submission makes message number i, each to a recipient of its own. The numbers are
+// from the range that Ofcom keeps for drama.
+func submission(i int) provider.Submission {
+	return provider.Submission{
+		ID:        fmt.Sprintf("message-%d", i),
+		Attempt:   1,
+		To:        fmt.Sprintf("+4477009%05d", i),
+		From:      "ACME",
+		Text:      fmt.Sprintf("%s of message %d", canary, i),
+		Reference: uint16(0x1200 + i%256),
+	}
+}
+
+// start brings up a channel and waits until it is ready.
+func start(t testing.TB, h Harness, script Script) Instance {
+	t.Helper()
+	in := h.Start(t, script)
+	waitReady(t, in)
+	return in
+}
+
+func waitReady(t testing.TB, in Instance) {
+	t.Helper()
+	eventually(t, "the channel is ready", func() bool {
+		ok, why := in.Channel.Ready()
+		if ok == (why != "") {
+			t.Errorf("Ready = %v with reason %q, want a reason if and only if it is false", ok, why)
+		}
+		return ok
+	})
+}
+
+// eventually polls until the condition holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(patience)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("waited %s in vain until %s", patience, what)
+		}
+	}
+}
+
+// send sends with plenty of time and checks what holds for every result.
+func send(t testing.TB, h Harness, in Instance, s provider.Submission) provider.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return sendCtx(ctx, t, h, in, s)
+}
+
+// sendCtx sends and checks what holds for every result.
+func sendCtx(ctx context.Context, t testing.TB, h Harness, in Instance, s provider.Submission) provider.Result {
+	t.Helper()
+	return checked(t, h, s, in.Channel.Send(ctx, s))
+}
+
+// async sends in a goroutine of its own; the result is delivered once.
+func async(ctx context.Context, in Instance, s provider.Submission) <-chan provider.Result {
+	done := make(chan provider.Result, 1)
+	go func() { done <- in.Channel.Send(ctx, s) }()
+	return done
+}
+
+// await takes what must come in time.
+func await[T any](t testing.TB, what string, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("waited %s in vain for %s", patience, what)
+		panic("unreachable")
+	}
+}
+
+// checked asserts what every result must be like.
+func checked(t testing.TB, h Harness, s provider.Submission, r provider.Result) provider.Result {
+	t.Helper()
+	if accepted := r.Outcome == provider.Accepted; accepted != (r.Err == nil) {
+		t.Errorf("outcome %v with error %v: an error explains anything but Accepted", r.Outcome, r.Err)
+	}
+	if r.Outcome != provider.Accepted && r.Code == "" {
+		t.Errorf("outcome %v has no code", r.Outcome)
+	}
+	if len(r.Parts) > 0 && provider.Combine(r.Parts) != r.Outcome {
+		t.Errorf("outcome %v, but its parts combine to %v", r.Outcome, provider.Combine(r.Parts))
+	}
+	for i, p := range r.Parts {
+		if i > 0 && p.Index <= r.Parts[i-1].Index {
+			t.Errorf("part %d stands behind part %d, want ascending order", p.Index, r.Parts[i-1].Index)
+		}
+		checkCode(t, h, s, p.Code)
+	}
+	checkCode(t, h, s, r.Code)
+	if r.Err != nil {
+		checkLeak(t, h, s, "error", r.Err.Error())
+	}
+	return r
+}
+
+// maxCode bounds a code: it becomes a label and a column.
+const maxCode = 64
+
+func checkCode(t testing.TB, h Harness, s provider.Submission, code string) {
+	t.Helper()
+	if len(code) > maxCode {
+		t.Errorf("code of %d bytes, want at most %d", len(code), maxCode)
+	}
+	checkLeak(t, h, s, "code", code)
+}
+
+// checkLeak looks for the recipient, the text and the secrets. It says what leaked
+// and never shows it.
+func checkLeak(t testing.TB, h Harness, s provider.Submission, where, text string) {
+	t.Helper()
+	if strings.Contains(text, strings.TrimPrefix(s.To, "+")[3:]) {
+		t.Errorf("the %s shows the recipient", where)
+	}
+	if strings.Contains(text, canary) {
+		t.Errorf("the %s shows the message text", where)
+	}
+	for i, secret := range h.Secrets {
+		if secret != "" && strings.Contains(text, secret) {
+			t.Errorf("the %s shows secret %d", where, i)
+		}
+	}
+}
+
+// closeChannel closes with plenty of time.
+func closeChannel(t testing.TB, in Instance) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := in.Channel.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// logged returns the peer's entries for one recipient.
+func logged(in Instance, to string) []Submit {
+	var out []Submit
+	for _, s := range in.Submits() {
+		if s.To == to {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// wantLogged asserts how often a message reached the peer.
+func wantLogged(t testing.TB, in Instance, s provider.Submission, n int) []Submit {
+	t.Helper()
+	got := logged(in, s.To)
+	if len(got) != n {
+		t.Errorf("the peer's log has message %s %d times, want %d", s.ID, len(got), n)
+	}
+	return got
+}
+
+// wantOutcome asserts an outcome.
+func wantOutcome(t testing.TB, r provider.Result, want provider.Outcome) {
+	t.Helper()
+	if r.Outcome != want {
+		t.Errorf("outcome %v (code %q, error %v), want %v", r.Outcome, r.Code, r.Err, want)
+	}
+}
