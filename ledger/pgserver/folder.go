@@ -1,0 +1,131 @@
+package pgserver
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// rootHome is where clusters go whose folder lies behind one that only root may enter.
+const rootHome = "/var/lib/dispatcher"
+
+// folder is the layout of Config.Dir.
+type folder struct{ dir string }
+
+func (f folder) data() string     { return filepath.Join(f.dir, "data") }
+func (f folder) log() string      { return filepath.Join(f.dir, "server.log") }
+func (f folder) password() string { return filepath.Join(f.dir, "pgpass") }
+func (f folder) pidFile() string  { return filepath.Join(f.data(), "postmaster.pid") }
+
+// socketPathMax is what a Unix socket address holds on the tightest system
+// (sun_path of macOS, 104 bytes with the final zero).
+const socketPathMax = 103
+
+// socketDir is inside the folder when the path of the socket fits an address, else a
+// new short folder that the caller removes.
+func (f folder) socketDir() (dir string, temporary bool, err error) {
+	dir = filepath.Join(f.dir, "run")
+	if len(filepath.Join(dir, ".s.PGSQL.65535.lock")) <= socketPathMax {
+		return dir, false, os.MkdirAll(dir, 0o700)
+	}
+	dir, err = os.MkdirTemp("/tmp", "dispatcher-pg-")
+	return dir, true, err
+}
+
+// prepare makes the folder and makes sure that the server's user can reach it.
+//
+// Root's folders are often closed to everybody else: /root itself, or a temporary
+// folder. A closed folder below the temporary folder is opened for passing through
+// (not for listing). Anywhere else nobody's permissions are touched: the cluster
+// moves to /var/lib/dispatcher and dir becomes a link to it.
+func prepare(dir string) (folder, error) {
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		if _, err := os.Stat(dir); err != nil {
+			if err := os.Remove(dir); err != nil { // a link to a cluster that was deleted
+				return folder{}, fmt.Errorf("remove stale link: %w", err)
+			}
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return folder{}, fmt.Errorf("make folder: %w", err)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return folder{}, err
+	}
+	f := folder{dir: real}
+	id, err := chooseIdentity(f.data())
+	if err != nil || !id.switched {
+		return f, err
+	}
+	open, err := openPath(id, real)
+	if err != nil || open {
+		return f, err
+	}
+	return moveAway(real)
+}
+
+// openPath reports whether id can get to dir, after opening what may be opened.
+func openPath(id identity, dir string) (bool, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false, err
+	}
+	for ; ; real = filepath.Dir(real) {
+		info, err := os.Stat(real)
+		if err != nil {
+			return false, err
+		}
+		if !id.mayEnter(info) {
+			if !strings.HasPrefix(real, filepath.Clean(os.TempDir())+string(filepath.Separator)) {
+				return false, nil
+			}
+			if err := os.Chmod(real, info.Mode().Perm()|0o111); err != nil {
+				return false, fmt.Errorf("open folder for %s: %w", id.name, err)
+			}
+		}
+		if real == filepath.Dir(real) {
+			return true, nil
+		}
+	}
+}
+
+// moveAway puts the cluster into a new folder below rootHome and links dir, which
+// must still be empty, to it.
+func moveAway(dir string) (folder, error) {
+	if err := os.Remove(dir); err != nil {
+		return folder{}, fmt.Errorf("the user that runs PostgreSQL may not enter %s: "+
+			"choose a folder that every user may pass through with DISPATCHER_DATA_DIR", dir)
+	}
+	if err := os.MkdirAll(rootHome, 0o755); err != nil {
+		return folder{}, fmt.Errorf("make folder: %w", err)
+	}
+	real, err := os.MkdirTemp(rootHome, "postgresql-")
+	if err != nil {
+		return folder{}, fmt.Errorf("make folder: %w", err)
+	}
+	if err := os.Chmod(real, 0o755); err != nil {
+		return folder{}, err
+	}
+	if err := os.Symlink(real, dir); err != nil {
+		return folder{}, fmt.Errorf("link folder: %w", err)
+	}
+	return folder{dir: real}, nil
+}
+
+// checkOwner refuses a cluster that this process could not start, in words that help.
+func (f folder) checkOwner(id identity) error {
+	info, err := os.Stat(f.data())
+	if err != nil {
+		return nil // nothing there yet
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Uid == id.uid || id.switched {
+		return nil
+	}
+	return fmt.Errorf("folder %s belongs to uid %d and this process runs as uid %d: "+
+		"start the dispatcher as that user, give the folder away (chown -R) or choose another one with DISPATCHER_DATA_DIR",
+		f.data(), st.Uid, id.uid)
+}

@@ -1,0 +1,87 @@
+package pgserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// orphanPatience is how long a server that lost its parent may take to end before
+// the folder counts as in use by somebody else.
+const orphanPatience = 15 * time.Second
+
+// poll is the pace at which this package looks at a process or a port again.
+const poll = 20 * time.Millisecond
+
+// clearLock deals with a postmaster.pid that an earlier server left behind. If that
+// server still runs (its parent was killed a moment ago and it is shutting down)
+// clearLock waits for it; a file without a server is removed, because after a
+// reboot its number may belong to a stranger and PostgreSQL would refuse to start.
+func (f folder) clearLock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, orphanPatience)
+	defer cancel()
+	for {
+		pid, ok := f.lockOwner()
+		if !ok {
+			return nil
+		}
+		if !servesFolder(pid, f.data()) {
+			if err := os.Remove(f.pidFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("remove stale lock: %w", err)
+			}
+			return nil
+		}
+		if err := pause(ctx, poll); err != nil {
+			return fmt.Errorf("folder %s is in use by another PostgreSQL server (process %d): "+
+				"stop the dispatcher that started it or choose another folder with DISPATCHER_DATA_DIR", f.dir, pid)
+		}
+	}
+}
+
+// lockOwner is the process that postmaster.pid names in its first line.
+func (f folder) lockOwner() (pid int, ok bool) {
+	content, err := os.ReadFile(f.pidFile())
+	if err != nil {
+		return 0, false
+	}
+	line, _, _ := bytes.Cut(content, []byte("\n"))
+	pid, err = strconv.Atoi(string(bytes.TrimSpace(line)))
+	return pid, err == nil && pid > 0
+}
+
+// servesFolder reports whether a live process is the server of this cluster. A
+// postmaster's working directory is its data folder; where that cannot be seen,
+// being alive has to do.
+func servesFolder(pid int, data string) bool {
+	cwd, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
+	switch {
+	case err == nil:
+		return cwd == data
+	case errors.Is(err, os.ErrNotExist) && procMounted():
+		return false
+	}
+	err = syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
+
+func procMounted() bool {
+	_, err := os.Stat("/proc/self/cwd")
+	return err == nil
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,83 @@
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// identity is the user that the server's programs run as. PostgreSQL refuses to run
+// as root; for any other user the programs simply run as that user.
+type identity struct {
+	uid, gid uint32
+	name     string
+	// switched means that the programs need other credentials than this process has.
+	switched bool
+}
+
+// chooseIdentity keeps the owner of an existing cluster, so that a folder continues
+// to work when a "postgres" user appears on the machine later.
+func chooseIdentity(data string) (identity, error) {
+	if os.Geteuid() != 0 {
+		return identity{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid()), name: "uid " + strconv.Itoa(os.Geteuid())}, nil
+	}
+	if info, err := os.Stat(data); err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 {
+			return identity{uid: st.Uid, gid: st.Gid, name: "uid " + strconv.Itoa(int(st.Uid)), switched: true}, nil
+		}
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err1 != nil || err2 != nil || uid == 0 {
+			continue
+		}
+		return identity{uid: uint32(uid), gid: uint32(gid), name: name, switched: true}, nil
+	}
+	return identity{}, errors.New("PostgreSQL refuses to run as root and there is neither a user postgres nor nobody " +
+		"to run it as: add one (useradd --system postgres) or start the dispatcher as another user")
+}
+
+// own gives everything below dir to the identity. Only root can do that and only
+// root needs to.
+func (id identity) own(dir string) error {
+	if !id.switched {
+		return nil
+	}
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, int(id.uid), int(id.gid))
+	})
+	if err != nil {
+		return fmt.Errorf("give folder to %s: %w", id.name, err)
+	}
+	return nil
+}
+
+// mayEnter reports whether the identity may pass through a folder on the way to
+// something inside it.
+func (id identity) mayEnter(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return true
+	}
+	mode := info.Mode().Perm()
+	switch {
+	case st.Uid == id.uid:
+		return mode&0o100 != 0
+	case st.Gid == id.gid:
+		return mode&0o010 != 0
+	}
+	return mode&0o001 != 0
+}
