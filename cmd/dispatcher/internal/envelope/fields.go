@@ -5,6 +5,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"dispatcher/selector"
 )
 
 // Bounds of the fields; docs/schema/envelope.schema.json has the same numbers.
@@ -13,7 +15,6 @@ const (
 	maxSender  = 20  // characters of from: SMPP 3.4 section 5.2.8, source_addr without its NUL
 	maxContent = 256 // characters of a label's or a selector's text and of a metadata value
 	maxEntries = 32  // entries of labels, selectors and metadata each
-	firstYear  = 1900
 )
 
 // set reads one field of the envelope from the text of its value, which is not null.
@@ -158,17 +159,15 @@ func (r *reader) word(value string, least, most int, detail string) string {
 	return s
 }
 
-// time reads an RFC 3339 time from the year 1900 on, so that no time that was given
-// can be mistaken for the zero time, which means none.
+// time reads an RFC 3339 time.
 func (r *reader) time(value, detail string) time.Time {
-	s, ok := str(value)
-	// UnmarshalText is strict where Parse takes a comma for the point and hours of one digit.
-	var t time.Time
-	if err := t.UnmarshalText([]byte(s)); !ok || err != nil || t.Year() < firstYear {
-		r.fail(BadField, detail)
-		return time.Time{}
+	if s, ok := str(value); ok {
+		if t, ok := parseInstant(s); ok {
+			return t
+		}
 	}
-	return t
+	r.fail(BadField, detail)
+	return time.Time{}
 }
 
 // str is the content of a value that is a string.
@@ -182,13 +181,13 @@ func str(value string) (string, bool) {
 // content reads a Value: a string of bounded length or a number that a float64 can hold.
 func content(value string) (Value, bool) {
 	if text, ok := str(value); ok {
-		return TextValue(text), utf8.RuneCountInString(text) <= maxContent
+		return selector.TextValue(text), utf8.RuneCountInString(text) <= maxContent
 	}
 	if c := value[0]; c != '-' && (c < '0' || c > '9') {
 		return Value{}, false
 	}
 	n, err := strconv.ParseFloat(value, 64)
-	return NumberValue(n), err == nil
+	return selector.NumberValue(n), err == nil
 }
 
 // printable reports whether s has between least and most characters, all of them

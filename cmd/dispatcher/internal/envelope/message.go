@@ -7,7 +7,11 @@
 // docs/schema; tests hold the schema and this package to the same answers.
 package envelope
 
-import "time"
+import (
+	"time"
+
+	"dispatcher/selector"
+)
 
 // MaxBytes is the largest envelope that is read: 64 KiB, counted before decoding.
 const MaxBytes = 64 << 10
@@ -37,44 +41,12 @@ type Message struct {
 	Metadata map[string]string
 }
 
-// Value is what a label or a selector holds: a text or a number. Two Values compare with ==.
-type Value struct {
-	Text     string  // set unless IsNumber
-	Number   float64 // set if IsNumber; always finite
-	IsNumber bool
-}
-
-// TextValue is a Value that holds a text.
-func TextValue(s string) Value { return Value{Text: s} }
-
-// NumberValue is a Value that holds a number, which must be finite.
-func NumberValue(n float64) Value { return Value{Number: n, IsNumber: true} }
-
-// Selector is a wish about a label of the channel.
-type Selector struct {
-	Key      string
-	Operator Operator
-	Value    Value
-}
-
-// Operator compares a channel's label with a selector's value.
-type Operator string
-
-// Operators of a selector.
-const (
-	Equal            Operator = "equal"
-	NotEqual         Operator = "notEqual"
-	GreaterThan      Operator = "greaterThan"
-	GreaterThanEqual Operator = "greaterThanEqual"
-	LessThan         Operator = "lessThan"
-	LessThanEqual    Operator = "lessThanEqual"
+// Labels and selectors are the vocabulary of package selector, which evaluates them.
+type (
+	// Value is what a label or a selector holds: a text or a number.
+	Value = selector.Value
+	// Selector is a wish about a label of the channel.
+	Selector = selector.Selector
+	// Operator compares a channel's label with a selector's value.
+	Operator = selector.Operator
 )
-
-// Valid reports whether the operator is one of those above.
-func (o Operator) Valid() bool {
-	switch o {
-	case Equal, NotEqual, GreaterThan, GreaterThanEqual, LessThan, LessThanEqual:
-		return true
-	}
-	return false
-}

@@ -1,0 +1,149 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+)
+
+// round is one claim: what was planned before it and what came out of it. It has no
+// I/O of its own; the ledger calls decide inside the transaction.
+type round struct {
+	routing *Routing
+	planner *planner
+	unready []string
+	jobs    []Job
+	tasks   []task    // of jobs, then of due rows
+	began   time.Time // this process's clock before the transaction
+
+	// Filled in by decide.
+
+	now       time.Time // the database's clock
+	decisions []ledger.Decision
+	fates     []ledger.Fate
+	flights   []*flight
+}
+
+// newRound plans the jobs.
+func newRound(routing *Routing, p *planner, unready []string, jobs []Job) *round {
+	r := &round{routing: routing, planner: p, unready: unready, jobs: jobs, tasks: make([]task, len(jobs))}
+	for i := range jobs {
+		r.tasks[i] = p.plan(&jobs[i])
+	}
+	return r
+}
+
+// request is what the ledger is asked for: the planned rows, and the channels that
+// their routes may use (all of them when due rows of unknown routes come along).
+func (r *round) request(due int) ledger.Claim {
+	req := ledger.Claim{Messages: make([]ledger.Message, len(r.tasks)), Due: due}
+	members := make([]bool, len(r.routing.Channels))
+	for i := range r.tasks {
+		req.Messages[i] = r.tasks[i].row
+		if r.tasks[i].wanted() {
+			for _, c := range r.tasks[i].route.Members {
+				members[c] = true
+			}
+		}
+	}
+	for c := range members {
+		if members[c] || due > 0 {
+			req.Channels = append(req.Channels, r.routing.Channels[c].Name)
+		}
+	}
+	slices.Sort(req.Channels)
+	return req
+}
+
+// wanted is how many messages look for a channel.
+func (r *round) wanted() int {
+	n := 0
+	for i := range r.tasks {
+		if r.tasks[i].wanted() {
+			n++
+		}
+	}
+	return n
+}
+
+// decide is the ledger.Decide of this round.
+func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
+	if seen.Version != r.routing.Version {
+		return ledger.Decisions{}, errStaleRouting
+	}
+	r.now, r.fates = seen.Now, seen.Fates
+	r.decisions = make([]ledger.Decision, len(seen.Messages))
+	r.adopt(seen)
+	a := newAssigner(r.routing, seen, r.unready)
+	for _, i := range r.order() {
+		t, d := &r.tasks[i], &r.decisions[i]
+		*d = a.decide(t)
+		if d.State == ledger.Sending {
+			r.flights = append(r.flights, newFlight(t, &d.Attempt, r.began))
+		}
+	}
+	return ledger.Decisions{Each: r.decisions, Notices: r.notices()}, nil
+}
+
+// adopt brings the rows as the ledger has them together with what was planned.
+func (r *round) adopt(seen *ledger.Seen) {
+	r.flights = r.flights[:0]
+	r.tasks = r.tasks[:len(r.jobs)]
+	for i := range r.tasks {
+		r.tasks[i].row.Seq = seen.Messages[i].Seq
+		r.tasks[i].row.ReceivedAt = seen.Messages[i].ReceivedAt
+	}
+	r.planner.now = seen.Now
+	for _, row := range seen.Messages[len(r.jobs):] {
+		r.tasks = append(r.tasks, r.planner.planDue(row))
+	}
+}
+
+// order lists the tasks that want a channel: older rows before new ones, then by lane.
+func (r *round) order() []int {
+	order := make([]int, 0, len(r.tasks))
+	for i := range r.tasks {
+		if due := r.fates[i] == ledger.Due; due || (r.fates[i] == ledger.Fresh && r.tasks[i].wanted()) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(
+			cmp.Compare(r.tasks[a].lane.Order, r.tasks[b].lane.Order),
+			-cmp.Compare(r.fates[a], r.fates[b]), // Due sorts behind Fresh by value
+		)
+	})
+	return order
+}
+
+// notices tells the outside what changed: a status for each change of state, a letter
+// for each record that cannot be used.
+func (r *round) notices() []ledger.Notice {
+	notices := make([]ledger.Notice, 0, len(r.tasks))
+	for i := range r.tasks {
+		t, d := &r.tasks[i], &r.decisions[i]
+		switch r.fates[i] {
+		case ledger.Duplicate:
+			continue
+		case ledger.Conflict:
+			notices = append(notices, *letter(&r.jobs[i], &envelope.Problem{
+				Code: envelope.Conflict, Detail: "its id was used before for a message with other content",
+			}))
+			continue
+		case ledger.Fresh, ledger.Due:
+		}
+		if t.letter != nil {
+			notices = append(notices, *t.letter)
+			if t.msg.ID == "" {
+				continue // nobody could tell which message the status is about
+			}
+		}
+		if d.State != ledger.Waiting || t.was != ledger.Waiting {
+			notices = append(notices, statusOfTask(t, d, r.now))
+		}
+	}
+	return notices
+}

@@ -1,0 +1,206 @@
+// Package dispatch is the pipeline from a decoded Kafka record to a settled attempt.
+//
+//	Handle   plan -> claim (assign inside) -> worker -> settle
+//	due      waiting, scheduled and retry rows: claim -> worker -> settle
+//	beat     heart-beat, recovery of what a lost instance left open
+//
+// The decisions are pure functions in files of their own: plan.go, assign.go,
+// decide.go and next.go. What blocks, retries or runs on its own sits in dispatcher.go,
+// due.go, worker.go and settler.go. The package knows neither Kafka nor SQL nor HTTP.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+	"dispatcher/selector"
+)
+
+// errStaleRouting says that the routing changed between plan and claim.
+var errStaleRouting = errors.New("the routing changed while the batch was planned")
+
+// Config is what a Dispatcher needs. All fields are required.
+type Config struct {
+	Ledger *ledger.Ledger
+	// Key makes the draws.
+	Key selector.Key
+	// Reload fetches the current routing and hands it to Dispatcher.Apply. It is called when a
+	// claim finds that the routing has changed.
+	Reload func(ctx context.Context) error
+	// MaxUnsettled bounds the attempts claimed and not settled, and a claim's size.
+	MaxUnsettled int
+	// SendTimeout bounds the time from claim to answer. After it no byte of the
+	// attempt may leave.
+	SendTimeout time.Duration
+	// DeadAfter is how old a heart-beat may be before the instance counts as lost.
+	DeadAfter time.Duration
+	Metrics   *Metrics
+	// Trouble is told of every failure that is tried again. It must not block.
+	Trouble func(where string, err error)
+}
+
+// Validate reports the first field that is missing or out of range.
+func (c *Config) Validate() error {
+	switch {
+	case c.Ledger == nil || c.Reload == nil || c.Metrics == nil || c.Trouble == nil:
+		return errors.New("dispatch: Ledger, Reload, Metrics and Trouble are required")
+	case c.MaxUnsettled < 1:
+		return errors.New("dispatch: MaxUnsettled must be at least 1")
+	case c.SendTimeout <= 0 || c.DeadAfter <= 0:
+		return errors.New("dispatch: SendTimeout and DeadAfter must be above 0")
+	}
+	return nil
+}
+
+// Dispatcher runs the pipeline of one process.
+type Dispatcher struct {
+	cfg      Config
+	slots    *slots
+	inflight *inflight
+	settler  *settler
+	nudge    chan struct{} // wakes the due loop
+	backlog  atomic.Bool   // whether rows are known to wait
+
+	routing atomic.Pointer[Routing]
+	clock   atomic.Int64 // database's clock minus this process's, in nanoseconds
+
+	mu      sync.RWMutex
+	workers map[string]*worker // guarded by mu; by channel name
+	full    map[string]bool    // guarded by mu; lanes that may not take more waiting messages
+	closing sync.WaitGroup     // workers of removed channels on their way out
+}
+
+// New returns a Dispatcher that is ready once Apply has given it a routing.
+func New(cfg Config) (*Dispatcher, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	d := &Dispatcher{
+		cfg: cfg, slots: newSlots(cfg.MaxUnsettled), inflight: newInflight(),
+		nudge: make(chan struct{}, 1), workers: map[string]*worker{}, full: map[string]bool{},
+	}
+	d.settler = newSettler(d)
+	return d, nil
+}
+
+// Apply makes routing the current one. channels holds a connected channel for each name
+// that is new or has changed; channels that the routing no longer names are drained and closed
+// in the background.
+func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channel) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	next := make(map[string]*worker, len(routing.Channels))
+	for i := range routing.Channels {
+		c := &routing.Channels[i]
+		if channel, ok := channels[c.Name]; ok {
+			next[c.Name] = newWorker(c, channel, &d.cfg, d.settler.answers)
+		} else if old, ok := d.workers[c.Name]; ok {
+			next[c.Name] = old
+		} else {
+			return fmt.Errorf("channel %s has no connection", c.Name)
+		}
+	}
+	gone := maps.Clone(d.workers)
+	maps.DeleteFunc(gone, func(name string, w *worker) bool { return next[name] == w })
+	d.workers = next
+	d.routing.Store(routing)
+	for _, w := range gone {
+		d.closing.Go(func() { d.retire(w) })
+	}
+	return nil
+}
+
+// retire closes the worker of a channel that is no longer routed to.
+func (d *Dispatcher) retire(w *worker) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.SendTimeout)
+	defer cancel()
+	if err := w.close(ctx); err != nil {
+		d.cfg.Trouble("close", fmt.Errorf("channel %s: %w", w.name, err))
+	}
+}
+
+// Paused reports whether a lane's topics must not be read now, because so many of its
+// messages wait already.
+func (d *Dispatcher) Paused(lane string) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.full[lane]
+}
+
+// Ready reports, per channel of the current routing, why this process cannot send on
+// it now; the empty text means that it can.
+func (d *Dispatcher) Ready() map[string]string {
+	routing := d.routing.Load()
+	reasons := d.unready(routing)
+	out := make(map[string]string, len(reasons))
+	for i, why := range reasons {
+		out[routing.Channels[i].Name] = why
+	}
+	return out
+}
+
+// unready has one entry per channel of routing.
+func (d *Dispatcher) unready(routing *Routing) []string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	now := time.Now()
+	reasons := make([]string, len(routing.Channels))
+	for i := range routing.Channels {
+		reasons[i] = removed
+		if w := d.workers[routing.Channels[i].Name]; w != nil {
+			reasons[i] = w.ready(now)
+		}
+	}
+	return reasons
+}
+
+// now is the database's clock as last seen, carried on by this process's.
+func (d *Dispatcher) now() time.Time {
+	return time.Now().Add(time.Duration(d.clock.Load())).UTC()
+}
+
+// launch hands claimed flights to their workers. A flight whose channel was removed
+// since is sent back as not sent.
+func (d *Dispatcher) launch(r *round) {
+	d.clock.Store(int64(r.now.Sub(time.Now())))
+	d.inflight.add(r.now, r.flights)
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, f := range r.flights {
+		if w := d.workers[f.channel]; w != nil {
+			w.queue <- f
+		} else {
+			d.settler.answers <- answered{flight: f, result: notSent(true)}
+		}
+	}
+}
+
+// wake makes the due loop look at once.
+func (d *Dispatcher) wake() {
+	select {
+	case d.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// Stop waits for what is under way, sends back what has not left, closes the channels
+// and writes the last outcomes. Handle must not be called any more and Run must have ended.
+// What is still open when ctx ends is recovered as Unknown by another instance.
+func (d *Dispatcher) Stop(ctx context.Context) error {
+	d.mu.Lock()
+	workers := d.workers
+	d.workers = map[string]*worker{}
+	d.mu.Unlock()
+	for _, w := range workers {
+		d.closing.Go(func() { d.retire(w) })
+	}
+	d.closing.Wait()
+	return d.settler.stop(ctx)
+}

@@ -1,0 +1,153 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// Intervals of the background work.
+const (
+	dueInterval  = 200 * time.Millisecond
+	beatInterval = 2 * time.Second
+	// recoveryMargin is added to the send deadline before an attempt of a lost instance
+	// is closed: clocks of two processes and the database are not read at the same instant.
+	recoveryMargin = 2 * time.Second
+)
+
+// Run picks up due rows, keeps the heart-beat and recovers what lost instances left
+// behind, until ctx ends.
+func (d *Dispatcher) Run(ctx context.Context) {
+	var loops sync.WaitGroup
+	loops.Go(func() { d.runDue(ctx) })
+	loops.Go(func() { d.every(ctx, beatInterval, "beat", d.beat) })
+	loops.Go(func() { d.every(ctx, beatInterval, "recover", d.recover) })
+	loops.Go(func() { d.every(ctx, time.Second, "waiting", d.countWaiting) })
+	loops.Wait()
+}
+
+// every calls work at once and then at each interval.
+func (d *Dispatcher) every(ctx context.Context, interval time.Duration, where string, work func(context.Context) error) {
+	for {
+		if err := work(ctx); err != nil && ctx.Err() == nil {
+			d.trouble(where, err)
+		}
+		if !sleep(ctx, interval) {
+			return
+		}
+	}
+}
+
+// runDue claims due rows, a batch after the other while there are more, else at each
+// interval or when an outcome made some due.
+func (d *Dispatcher) runDue(ctx context.Context) {
+	timer := time.NewTimer(dueInterval)
+	defer timer.Stop()
+	for {
+		if !d.takeDue(ctx) {
+			timer.Reset(dueInterval)
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			case <-d.nudge:
+			}
+		}
+	}
+}
+
+// takeDue claims one batch of due rows and reports whether there may be more.
+func (d *Dispatcher) takeDue(ctx context.Context) bool {
+	n := max(1, d.slots.size()/2)
+	due, err := d.cfg.Ledger.Due(ctx, n)
+	if err == nil && due == 0 {
+		return false
+	}
+	if err == nil {
+		err = d.claim(ctx, nil, due)
+	}
+	switch {
+	case err == nil:
+		return due == n
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(err, errStaleRouting):
+		if err = d.cfg.Reload(ctx); err == nil {
+			return true
+		}
+	}
+	d.trouble("due", err)
+	sleep(ctx, longestPause)
+	return false
+}
+
+// beat tells the other instances that this one lives.
+func (d *Dispatcher) beat(ctx context.Context) error {
+	if err := d.cfg.Ledger.Beat(ctx, d.inflight.oldest()); err != nil {
+		return fmt.Errorf("heart-beat: %w", err)
+	}
+	return nil
+}
+
+// countWaiting learns how much waits on each lane, and which lanes are full.
+func (d *Dispatcher) countWaiting(ctx context.Context) error {
+	waiting, err := d.cfg.Ledger.Waiting(ctx)
+	if err != nil {
+		return fmt.Errorf("count waiting messages: %w", err)
+	}
+	full, total := map[string]bool{}, int64(0)
+	for name, lane := range d.routing.Load().Lanes {
+		n := waiting[name]
+		total += n
+		full[name] = n >= lane.MaxWaiting
+		d.cfg.Metrics.waiting.WithLabelValues(name).Set(float64(n))
+	}
+	d.backlog.Store(total > 0)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = full
+	return nil
+}
+
+// recover closes attempts that lost instances left without outcome. They may have
+// been sent, so their outcome is Unknown.
+func (d *Dispatcher) recover(ctx context.Context) error {
+	open, err := d.cfg.Ledger.Abandoned(ctx, d.cfg.DeadAfter, d.cfg.SendTimeout+recoveryMargin, d.slots.size())
+	if err != nil {
+		return fmt.Errorf("look for lost attempts: %w", err)
+	}
+	if len(open) == 0 {
+		return d.cfg.Ledger.Forget(ctx, d.cfg.DeadAfter)
+	}
+	now, lanes := d.now(), d.routing.Load().Lanes
+	settlements := make([]ledger.Settlement, 0, len(open))
+	for i := range open {
+		settlements = append(settlements, settleLost(&open[i], lanes, now))
+	}
+	if err := d.cfg.Ledger.Settle(ctx, settlements); err != nil {
+		return fmt.Errorf("close lost attempts: %w", err)
+	}
+	d.cfg.Metrics.lost.Add(float64(len(open)))
+	d.wake()
+	return nil
+}
+
+// settleLost treats an attempt of a lost instance like one whose answer never came.
+func settleLost(o *ledger.Open, lanes map[string]Lane, now time.Time) ledger.Settlement {
+	f := &flight{
+		seq: o.Message.Seq, channel: o.Attempt.Channel,
+		submission: provider.Submission{ID: o.Message.ID, Attempt: o.Attempt.Number, Parts: o.Message.PartsLeft},
+		expires:    o.Message.ExpiresAt, segments: o.Attempt.Segments, price: o.Attempt.PriceMicros,
+		lane: o.Message.Lane, tenant: o.Message.Tenant, route: o.Message.Plan.Route,
+		pinned: o.Message.Pinned, duplicate: o.Message.PossibleDuplicate, resendOnce: lanes[o.Message.Lane].ResendOnce,
+	}
+	s := settle(f, &provider.Result{Outcome: provider.Unknown, Code: "instance_lost"}, now)
+	n := statusOfSettlement(f, &s, now)
+	s.Notice = &n
+	return s
+}

@@ -1,0 +1,63 @@
+package dispatch
+
+import (
+	"hash/fnv"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// flight is an attempt between its claim and its settlement: durable, counted in
+// every limit, and on its way to one channel.
+type flight struct {
+	claim      *claimed // set by inflight
+	seq        int64
+	channel    string
+	submission provider.Submission
+
+	// claimed is this process's clock, with its monotonic reading, before the claim
+	// began. After claimed + Config.SendTimeout no byte may leave any more, because
+	// another instance may by then have declared the attempt lost.
+	claimed  time.Time
+	produced time.Time
+	expires  time.Time
+	segments int
+	price    int64
+
+	lane, tenant, route string
+	metadata            map[string]string
+	pinned              string
+	duplicate           bool
+	resendOnce          bool
+	holdThrottled       bool
+}
+
+func newFlight(t *task, a *ledger.Attempt, claimed time.Time) *flight {
+	f := &flight{
+		seq: t.row.Seq, channel: a.Channel, claimed: claimed,
+		produced: t.produced, expires: t.row.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
+		lane: t.row.Lane, tenant: t.row.Tenant, route: t.row.Plan.Route, metadata: t.msg.Metadata,
+		pinned: t.row.Pinned, duplicate: t.row.PossibleDuplicate,
+		resendOnce: t.lane.ResendOnce, holdThrottled: t.route.HoldThrottled,
+	}
+	f.submission = provider.Submission{
+		ID: t.row.ID, Attempt: a.Number,
+		To: t.msg.To, From: t.msg.From, Text: t.text,
+		Reference: concatReference(t.row.ID),
+		Validity:  t.row.ExpiresAt,
+	}
+	if t.row.Pinned == a.Channel {
+		f.submission.Parts = t.row.PartsLeft
+	}
+	return f
+}
+
+// concatReference derives the concatenation reference from the message id, so that
+// parts sent in different attempts still join on the handset.
+func concatReference(id string) uint16 {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	sum := h.Sum32()
+	return uint16(sum>>16) ^ uint16(sum)
+}

@@ -1,0 +1,166 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Pauses between tries of an operation that failed.
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 2 * time.Second
+)
+
+// unstorable is the code of a record that the ledger will not hold although it decoded well.
+const unstorable envelope.Code = "unstorable"
+
+// Handle makes the jobs durable and starts to send them. When it returns nil, every
+// job has its row: sent, waiting, dead or known to be a duplicate. It blocks while the process
+// has as much under way as it may, and while PostgreSQL is away. The error is ctx's.
+func (d *Dispatcher) Handle(ctx context.Context, jobs []Job) error {
+	jobs, again := distinct(jobs)
+	for len(jobs) > 0 {
+		n := min(len(jobs), d.slots.size())
+		if err := d.store(ctx, jobs[:n]); err != nil {
+			return err
+		}
+		jobs = jobs[n:]
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	return d.Handle(ctx, again) // now they meet the rows of their twins
+}
+
+// distinct splits off the jobs whose id stands earlier in the same batch.
+func distinct(jobs []Job) (first, again []Job) {
+	seen := make(map[string]struct{}, len(jobs))
+	for i := range jobs {
+		id := jobs[i].Message.ID
+		if _, twice := seen[id]; twice && id != "" {
+			if again == nil {
+				first = append(make([]Job, 0, len(jobs)), jobs[:i]...)
+			}
+			again = append(again, jobs[i])
+			continue
+		}
+		seen[id] = struct{}{}
+		if again != nil {
+			first = append(first, jobs[i])
+		}
+	}
+	if again == nil {
+		return jobs, nil
+	}
+	return first, again
+}
+
+// store claims the jobs and goes on trying until that has succeeded.
+func (d *Dispatcher) store(ctx context.Context, jobs []Job) error {
+	pause := firstPause
+	for {
+		err := d.claim(ctx, jobs, d.dueShare(len(jobs)))
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errStaleRouting):
+			err = d.cfg.Reload(ctx)
+			if err == nil {
+				continue
+			}
+		case !ledger.Unavailable(err):
+			d.trouble("claim", err)
+			return d.isolate(ctx, jobs)
+		}
+		d.trouble("claim", err)
+		if !sleep(ctx, pause) {
+			return ctx.Err()
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// isolate finds the job that the ledger cannot hold by halving the batch; one such
+// record must not stop its partition. It becomes a dead letter.
+func (d *Dispatcher) isolate(ctx context.Context, jobs []Job) error {
+	if len(jobs) > 1 {
+		half := len(jobs) / 2
+		return errors.Join(d.store(ctx, jobs[:half]), d.store(ctx, jobs[half:]))
+	}
+	if jobs[0].Problem != nil && jobs[0].Problem.Code == unstorable {
+		// Not even its dead row can be written: this is no property of the record.
+		if !sleep(ctx, longestPause) {
+			return ctx.Err()
+		}
+		return d.store(ctx, jobs)
+	}
+	buried := jobs[0]
+	buried.Message = envelope.Message{}
+	buried.Problem = &envelope.Problem{Code: unstorable, Detail: "the ledger refused to store it"}
+	return d.store(ctx, []Job{buried})
+}
+
+// dueShare is how many due rows ride along with so many new jobs. Older messages get
+// the slots of a new window before new ones do.
+func (d *Dispatcher) dueShare(jobs int) int {
+	if !d.backlog.Load() {
+		return 0
+	}
+	return min(d.slots.size()-jobs, d.slots.size()/4)
+}
+
+// claim plans the jobs and runs one claim for them and up to due older rows.
+func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) error {
+	routing := d.routing.Load()
+	p := &planner{routing: routing, drawer: selector.NewDrawer(d.cfg.Key), now: d.now()}
+	r := newRound(routing, p, d.unready(routing), jobs)
+	due = max(due, 0)
+	held := r.wanted() + due
+	if err := d.slots.acquire(ctx, held); err != nil {
+		return err
+	}
+	r.began = time.Now()
+	if err := d.cfg.Ledger.Claim(ctx, r.request(due), r.decide); err != nil {
+		d.slots.release(held)
+		return err
+	}
+	d.cfg.Metrics.claimed(r, time.Since(r.began))
+	d.slots.release(held - len(r.flights))
+	d.launch(r)
+	d.noteBacklog(r)
+	return nil
+}
+
+// noteBacklog remembers that rows wait, until the next count says otherwise.
+func (d *Dispatcher) noteBacklog(r *round) {
+	for i := range r.decisions {
+		if r.decisions[i].State == ledger.Waiting {
+			d.backlog.Store(true)
+			return
+		}
+	}
+}
+
+func (d *Dispatcher) trouble(where string, err error) {
+	d.cfg.Metrics.trouble.WithLabelValues(where).Inc()
+	d.cfg.Trouble(where, err)
+}
+
+// sleep waits for a while; false means that ctx ended first.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,81 @@
+package dispatch
+
+import (
+	"sync"
+	"time"
+)
+
+// inflight counts the attempts of this process that are claimed and not settled.
+type inflight struct {
+	mu     sync.Mutex
+	claims []*claimed // guarded by mu, ascending by at
+	open   int        // guarded by mu
+	idle   chan struct{}
+}
+
+// claimed counts what is still open of one claim.
+type claimed struct {
+	at   time.Time // the database's clock in the claim
+	open int
+}
+
+func newInflight() *inflight { return &inflight{idle: make(chan struct{}, 1)} }
+
+// add registers the flights of one claim.
+func (i *inflight) add(at time.Time, flights []*flight) {
+	if len(flights) == 0 {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	c := &claimed{at: at, open: len(flights)}
+	i.claims = append(i.claims, c)
+	i.open += len(flights)
+	for _, f := range flights {
+		f.claim = c
+	}
+}
+
+// settled takes flights out.
+func (i *inflight) settled(batch []answered) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, a := range batch {
+		a.flight.claim.open--
+	}
+	i.open -= len(batch)
+	keep := i.claims[:0]
+	for _, c := range i.claims {
+		if c.open > 0 {
+			keep = append(keep, c)
+		}
+	}
+	clear(i.claims[len(keep):])
+	i.claims = keep
+	if i.open == 0 {
+		select {
+		case i.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// count is how many attempts are open.
+func (i *inflight) count() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.open
+}
+
+// oldest is the database's time of the oldest open claim; zero when nothing is open.
+func (i *inflight) oldest() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var oldest time.Time
+	for _, c := range i.claims {
+		if oldest.IsZero() || c.at.Before(oldest) {
+			oldest = c.at
+		}
+	}
+	return oldest
+}

@@ -1,0 +1,62 @@
+package dispatch
+
+import (
+	"slices"
+	"strings"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/selector"
+)
+
+// Match says which messages a route takes. An empty list matches everything; a list
+// matches when one of its members does; all lists must match.
+type Match struct {
+	Prefixes  []string // beginnings of the recipient's number, plus included
+	Countries []string // ISO 3166 regions in lower case
+	Tenants   []string
+	Lanes     []string
+	Labels    map[string]selector.Value // each must be on the message with this value
+}
+
+// route finds the first route that takes the message; nil when none does.
+func (r *Routing) route(m *envelope.Message, lane string) *Route {
+	country := ""
+	for i := range r.Routes {
+		match := &r.Routes[i].Match
+		if len(match.Countries) > 0 && country == "" {
+			country = r.Country(m.To)
+		}
+		if match.fits(m, lane, country) {
+			return &r.Routes[i]
+		}
+	}
+	return nil
+}
+
+func (m *Match) fits(msg *envelope.Message, lane, country string) bool {
+	return oneOf(m.Tenants, msg.Tenant) &&
+		oneOf(m.Lanes, lane) &&
+		oneOf(m.Countries, country) &&
+		beginsWithOne(m.Prefixes, msg.To) &&
+		hasAll(m.Labels, msg.Labels)
+}
+
+func oneOf(wanted []string, is string) bool {
+	return len(wanted) == 0 || slices.Contains(wanted, is)
+}
+
+func beginsWithOne(prefixes []string, number string) bool {
+	if len(prefixes) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(number, p) })
+}
+
+func hasAll(wanted, has map[string]selector.Value) bool {
+	for key, value := range wanted {
+		if got, ok := has[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}

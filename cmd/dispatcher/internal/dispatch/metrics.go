@@ -1,0 +1,110 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// Metrics are the pipeline's counters. Label values are bounded: lanes and channels
+// come from the routing document, states, outcomes and reasons are closed lists; no
+// number, text or id ever is one.
+type Metrics struct {
+	records      *prometheus.CounterVec   // lane, fate: fresh duplicate conflict dead
+	decisions    *prometheus.CounterVec   // lane, state: sending waiting failed
+	choices      *prometheus.CounterVec   // channel, reason: first_choice fallback retry resend
+	passedOver   *prometheus.CounterVec   // reason a message waits
+	outcomes     *prometheus.CounterVec   // channel, outcome
+	answer       *prometheus.HistogramVec // channel
+	toSubmit     *prometheus.HistogramVec // lane
+	claimSeconds prometheus.Histogram
+	claimSize    prometheus.Histogram
+	settle       prometheus.Histogram
+	trouble      *prometheus.CounterVec // where: claim settle due beat recover waiting
+	waiting      *prometheus.GaugeVec   // lane
+	lost         prometheus.Counter
+}
+
+// NewMetrics registers the pipeline's metrics.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	const namespace, room = "dispatcher", "dispatch"
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Subsystem: room, Name: name, Help: help}, labels)
+	}
+	seconds := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: room, Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}, labels)
+	}
+	plain := func(name, help string, buckets []float64) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Subsystem: room, Name: name, Help: help, Buckets: buckets})
+	}
+	m := &Metrics{
+		records:      counter("records_total", "Kafka records by what the ledger made of them.", "lane", "fate"),
+		decisions:    counter("decisions_total", "Decisions of claims by the state they led to.", "lane", "state"),
+		choices:      counter("attempts_total", "Attempts by channel and why they went there.", "channel", "reason"),
+		passedOver:   counter("waits_total", "Messages that had to wait, by reason.", "reason"),
+		outcomes:     counter("outcomes_total", "Attempts by channel and outcome.", "channel", "outcome"),
+		answer:       seconds("answer_seconds", "From submit to the provider's answer.", "channel"),
+		toSubmit:     seconds("submit_delay_seconds", "From the Kafka record's timestamp to its first submit.", "lane"),
+		claimSeconds: plain("claim_seconds", "Duration of a claim transaction, lock waits included.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		claimSize:    plain("claim_messages", "Messages per claim.", prometheus.ExponentialBuckets(1, 2, 11)),
+		settle:       plain("settle_seconds", "Duration of a settle transaction.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		trouble:      counter("trouble_total", "Operations that failed and are tried again.", "where"),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: room, Name: "waiting_messages", Help: "Messages that wait for a channel, by lane, over all instances.",
+		}, []string{"lane"}),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: room, Name: "recovered_attempts_total", Help: "Attempts of lost instances that this one closed as unknown.",
+		}),
+	}
+	registry.MustRegister(m.records, m.decisions, m.choices, m.passedOver, m.outcomes, m.answer, m.toSubmit,
+		m.claimSeconds, m.claimSize, m.settle, m.trouble, m.waiting, m.lost)
+	return m
+}
+
+// claimed counts what a committed claim did.
+func (m *Metrics) claimed(r *round, took time.Duration) {
+	m.claimSeconds.Observe(took.Seconds())
+	m.claimSize.Observe(float64(len(r.tasks)))
+	for i := range r.tasks {
+		t, d := &r.tasks[i], &r.decisions[i]
+		switch fate := r.fates[i]; {
+		case fate == ledger.Duplicate:
+			m.records.WithLabelValues(t.row.Lane, "duplicate").Inc()
+		case fate == ledger.Conflict:
+			m.records.WithLabelValues(t.row.Lane, "conflict").Inc()
+		case fate == ledger.Fresh && t.row.State == ledger.Dead:
+			m.records.WithLabelValues(t.row.Lane, "dead").Inc()
+		case fate == ledger.Fresh:
+			m.records.WithLabelValues(t.row.Lane, "fresh").Inc()
+		}
+		if d.State == "" {
+			continue
+		}
+		m.decisions.WithLabelValues(t.row.Lane, string(d.State)).Inc()
+		switch {
+		case d.State == ledger.Sending:
+			m.choices.WithLabelValues(d.Attempt.Channel, string(d.Attempt.Reason)).Inc()
+		case d.State == ledger.Waiting:
+			m.passedOver.WithLabelValues(d.Reason).Inc()
+		}
+	}
+}
+
+// untilSubmit observes how long a message took from Kafka to its first submit.
+func (m *Metrics) untilSubmit(f *flight, now time.Time) {
+	if f.submission.Attempt == 1 {
+		m.toSubmit.WithLabelValues(f.lane).Observe(now.Sub(f.produced).Seconds())
+	}
+}
+
+// answered counts an outcome.
+func (m *Metrics) answered(channel string, result *provider.Result, took time.Duration) {
+	m.outcomes.WithLabelValues(channel, result.Outcome.String()).Inc()
+	m.answer.WithLabelValues(channel).Observe(took.Seconds())
+}

@@ -1,0 +1,108 @@
+package dispatch
+
+import (
+	"strings"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// How long a message that was not taken whole is left alone before its channel is
+// asked again.
+const (
+	pauseAfterPart    = time.Second
+	pauseWhenUntimed  = 250 * time.Millisecond // throttled without a Retry-After
+	longestRetryAfter = 5 * time.Minute        // a provider that names more is not believed
+)
+
+// answered is an attempt together with what came of it.
+type answered struct {
+	flight *flight
+	result provider.Result
+}
+
+// settle decides what an outcome means for its message. It is pure; now is the
+// database's clock as this process knows it.
+//
+//	Accepted   accepted
+//	Rejected   rejected
+//	Unknown    unknown, or one flagged resend on a lane that allows it
+//	Refused    retry at once, this channel excluded
+//	Throttled  retry at once elsewhere, or later here when the route holds throttled messages
+//
+// When some parts of a message were accepted, no other channel may have the rest: it
+// stays on its channel until the deadline.
+func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
+	s := ledger.Settlement{
+		Seq: f.seq, ID: f.submission.ID, Attempt: f.submission.Attempt,
+		Outcome: res.Outcome, Code: res.Code,
+		Pinned: f.pinned, PartsLeft: f.submission.Parts, PossibleDuplicate: f.duplicate,
+	}
+	left := bill(f, res, &s)
+	switch res.Outcome {
+	case provider.Accepted:
+		s.State, s.Pinned, s.PartsLeft = ledger.Accepted, "", nil
+	case provider.Rejected:
+		s.State, s.Reason = ledger.Rejected, res.Code
+	case provider.Unknown:
+		s.State, s.Reason = ledger.Unknown, res.Code
+		if f.resendOnce && !f.duplicate && s.Pinned == "" && len(left) == 0 {
+			s.State, s.Reason, s.PossibleDuplicate, s.Tried = ledger.Retry, reasonResend, true, true
+		}
+	case provider.Refused, provider.Throttled:
+		again(f, res, left, &s, now)
+	}
+	if s.State == ledger.Retry && !f.expires.After(now) {
+		s.State, s.Reason = ledger.Failed, reasonExpired
+	}
+	return s
+}
+
+// again sends a message that was not taken, or not whole, to its next try.
+func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
+	s.State, s.Reason = ledger.Retry, res.Outcome.String()
+	pause := min(res.RetryAfter, longestRetryAfter)
+	switch {
+	case len(left) > 0:
+		s.Pinned, s.PartsLeft = f.channel, left
+		s.NextAt = now.Add(max(pause, pauseAfterPart))
+	case s.Pinned != "":
+		s.NextAt = now.Add(max(pause, pauseAfterPart))
+	case res.Outcome == provider.Refused:
+		s.Tried = true
+	case f.holdThrottled:
+		s.Pinned = f.channel
+		s.NextAt = now.Add(max(pause, pauseWhenUntimed))
+	}
+}
+
+// bill fills in references, segments and price: what was accepted, or for Unknown what
+// may have been. It returns the parts still to be sent when some, not all, were accepted.
+func bill(f *flight, res *provider.Result, s *ledger.Settlement) (left []int) {
+	if res.Parts == nil {
+		s.Reference = res.Reference
+		if res.Outcome == provider.Accepted || res.Outcome == provider.Unknown {
+			s.Segments, s.PriceMicros = f.segments, f.price
+		}
+		return nil
+	}
+	references := make([]string, 0, len(res.Parts))
+	for _, part := range res.Parts {
+		switch part.Outcome {
+		case provider.Accepted:
+			references = append(references, part.Reference)
+			s.Segments++
+		case provider.Unknown:
+			s.Segments++
+		case provider.Refused, provider.Throttled, provider.Rejected:
+			left = append(left, part.Index)
+		}
+	}
+	s.Reference = strings.Join(references, " ")
+	s.PriceMicros = f.price / int64(f.segments) * int64(s.Segments)
+	if s.Segments == 0 {
+		return nil
+	}
+	return left
+}

@@ -1,0 +1,130 @@
+package dispatch
+
+import (
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/provider/sms"
+	"dispatcher/selector"
+)
+
+// Routing is one version of the routing document, compiled for the pipeline. It is
+// immutable: a change makes a new one and swaps a pointer.
+type Routing struct {
+	Version int64
+	// Zone is where business days are cut.
+	Zone     *time.Location
+	Channels []Channel // in configured order, which breaks the last tie of a ranking
+	Routes   []Route   // in order: the first that matches wins
+	Lanes    map[string]Lane
+	// Country names the ISO 3166 region of a number in lower case. It is called only
+	// when a route matches by country, and must be quick.
+	Country func(number string) string
+}
+
+// Channel is what the pipeline knows of a channel.
+type Channel struct {
+	Name     string
+	Capacity int64 // attempts under way that count as full load; above 0
+	State    ChannelState
+	Labels   map[string]selector.Value
+	Price    Price
+	// Reference is the width of the concatenation reference, which decides how many
+	// segments a long text has on this channel.
+	Reference sms.Reference
+	// PerSecond is the rate that submits are paced to, in the unit PaceUnit; 0 does not pace.
+	PerSecond int64
+	PaceUnit  admission.Unit
+	// Concurrency is how many submits one process has under way on this channel at most.
+	Concurrency int
+}
+
+// ChannelState says whether operators let a channel take messages.
+type ChannelState uint8
+
+// States of a channel.
+const (
+	Enabled ChannelState = iota
+	Draining
+	Disabled
+)
+
+// Route sends the messages that fit Match to its members.
+type Route struct {
+	Name  string
+	Match Match
+	// Table picks the first choice; entry i is Members[i].
+	Table *selector.Table
+	// Members are indices into Routing.Channels.
+	Members []int
+	// Wait is how long a message is held for its first choice before a fallback may take it.
+	Wait time.Duration
+	// MaxSegments refuses longer texts.
+	MaxSegments int
+	// Substitute replaces look-alikes so that a text fits the GSM alphabet.
+	Substitute bool
+	// BypassSelectors lets channels take messages whose selectors they fail.
+	BypassSelectors bool
+	// HoldThrottled keeps a throttled message for its channel instead of trying the next.
+	HoldThrottled bool
+}
+
+// Lane is a class of messages.
+type Lane struct {
+	Name string
+	// Order ranks lanes when slots are short: lower goes first.
+	Order int
+	// TTL is how long a message without a deadline of its own is worth sending.
+	TTL time.Duration
+	// MaxWaiting pauses the lane's topics when so many messages wait.
+	MaxWaiting int64
+	// ResendOnce allows one more send after Unknown, flagged as a possible duplicate.
+	ResendOnce bool
+}
+
+// Price is what a channel charges for a segment, in micros of Currency.
+type Price struct {
+	Currency string
+	Default  int64
+	Prefixes map[string]int64 // by the beginning of the number, plus included
+	longest  int
+}
+
+// NewPrice indexes the prefixes.
+func NewPrice(currency string, standard int64, prefixes map[string]int64) Price {
+	p := Price{Currency: currency, Default: standard, Prefixes: prefixes}
+	for prefix := range prefixes {
+		p.longest = max(p.longest, len(prefix))
+	}
+	return p
+}
+
+// Segment is the price of one segment to a number: that of the longest prefix which
+// begins the number, else the default.
+func (p *Price) Segment(number string) int64 {
+	for n := min(p.longest, len(number)); n > 0; n-- {
+		if price, ok := p.Prefixes[number[:n]]; ok {
+			return price
+		}
+	}
+	return p.Default
+}
+
+// channel finds a channel by name; -1 when the routing has none of that name. Routings
+// are small and the lookup is rare, so it walks the list.
+func (r *Routing) channel(name string) int {
+	for i := range r.Channels {
+		if r.Channels[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *Routing) channelNames() []string {
+	names := make([]string, len(r.Channels))
+	for i := range r.Channels {
+		names[i] = r.Channels[i].Name
+	}
+	return names
+}

@@ -1,0 +1,124 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+// settleLinger is how long an answer may wait for others, so that one round trip
+// settles many. It ends at once when nothing else is under way.
+const settleLinger = 20 * time.Millisecond
+
+// settler gathers answers and writes them down in batches.
+type settler struct {
+	d       *Dispatcher
+	answers chan answered // bounded by the slots
+	done    chan struct{} // closed when run has ended
+	ctx     context.Context
+	abort   context.CancelFunc // ends tries of a ledger that does not come back
+}
+
+func newSettler(d *Dispatcher) *settler {
+	s := &settler{d: d, answers: make(chan answered, d.slots.size()), done: make(chan struct{})}
+	s.ctx, s.abort = context.WithCancel(context.Background())
+	go s.run()
+	return s
+}
+
+// stop writes what has been answered and ends the settler. When ctx ends first, what is
+// left stays open in the ledger and is recovered as Unknown.
+func (s *settler) stop(ctx context.Context) error {
+	close(s.answers)
+	defer s.abort()
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		s.abort()
+		<-s.done
+		return fmt.Errorf("settle the last outcomes: %w", ctx.Err())
+	}
+}
+
+func (s *settler) run() {
+	defer close(s.done)
+	batch := make([]answered, 0, s.d.slots.size())
+	for {
+		first, ok := <-s.answers
+		if !ok {
+			return
+		}
+		batch = s.gather(append(batch[:0], first))
+		s.write(batch)
+	}
+}
+
+// gather adds answers until every attempt under way has answered or the linger is over.
+func (s *settler) gather(batch []answered) []answered {
+	linger := time.NewTimer(settleLinger)
+	defer linger.Stop()
+	for len(batch) < cap(batch) && len(batch) < s.d.inflight.count() {
+		select {
+		case a, ok := <-s.answers:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, a)
+		case <-linger.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+// write settles a batch and frees its slots. It goes on trying while PostgreSQL is
+// away: an outcome that is known must not become Unknown.
+func (s *settler) write(batch []answered) {
+	now := s.d.now()
+	settlements, again := make([]ledger.Settlement, len(batch)), false
+	for i := range batch {
+		settlements[i] = settle(batch[i].flight, &batch[i].result, now)
+		n := statusOfSettlement(batch[i].flight, &settlements[i], now)
+		settlements[i].Notice = &n
+		again = again || settlements[i].State == ledger.Retry
+	}
+	began := time.Now()
+	s.persist(settlements)
+	s.d.cfg.Metrics.settle.Observe(time.Since(began).Seconds())
+	s.d.inflight.settled(batch)
+	s.d.slots.release(len(batch))
+	if again {
+		s.d.backlog.Store(true)
+		s.d.wake()
+	}
+}
+
+// persist writes settlements until the ledger has them. One that the ledger refuses is
+// reported and left open rather than allowed to hold up the others.
+func (s *settler) persist(settlements []ledger.Settlement) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := s.d.cfg.Ledger.Settle(s.ctx, settlements)
+		if err == nil || s.ctx.Err() != nil {
+			return
+		}
+		s.d.trouble("settle", err)
+		switch {
+		case ledger.Unavailable(err):
+			if !sleep(s.ctx, pause) {
+				return
+			}
+		case len(settlements) == 1:
+			s.d.trouble("settle", errors.New("an outcome could not be written and stays open until this instance ends"))
+			return
+		default:
+			half := len(settlements) / 2
+			s.persist(settlements[:half])
+			s.persist(settlements[half:])
+			return
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package dispatch
+
+import "context"
+
+// slots bounds what is claimed and not yet settled: the most that the death of this
+// process can turn into Unknown. Those who wait are served in turn, so a large request is
+// not starved by small ones.
+type slots struct {
+	turn chan struct{} // holds one token: who has it may collect from free
+	free chan struct{}
+}
+
+func newSlots(n int) *slots {
+	s := &slots{turn: make(chan struct{}, 1), free: make(chan struct{}, n)}
+	s.turn <- struct{}{}
+	s.release(n)
+	return s
+}
+
+// size is the bound.
+func (s *slots) size() int { return cap(s.free) }
+
+// acquire blocks until it has n slots; n must not exceed size. On error it holds none.
+func (s *slots) acquire(ctx context.Context, n int) error {
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { s.turn <- struct{}{} }()
+	for got := range n {
+		select {
+		case <-s.free:
+		case <-ctx.Done():
+			s.release(got)
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// release gives n slots back.
+func (s *slots) release(n int) {
+	for range n {
+		s.free <- struct{}{}
+	}
+}

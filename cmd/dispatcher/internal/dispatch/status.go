@@ -1,0 +1,41 @@
+package dispatch
+
+import (
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+)
+
+// statusOfTask is the event that a claim causes for one message.
+func statusOfTask(t *task, d *ledger.Decision, at time.Time) ledger.Notice {
+	status := envelope.Status{
+		ID: t.row.ID, State: string(t.row.State), At: at, Lane: t.row.Lane, Tenant: t.row.Tenant,
+		Route: t.row.Plan.Route, Reason: t.row.Reason, Segments: t.row.Plan.Segments,
+		PossibleDuplicate: t.row.PossibleDuplicate, Metadata: t.msg.Metadata,
+	}
+	if d.State != "" {
+		status.State, status.Reason = string(d.State), d.Reason
+	}
+	if d.State == ledger.Sending {
+		status.Channel, status.Attempt, status.Reason = d.Attempt.Channel, d.Attempt.Number, string(d.Attempt.Reason)
+	}
+	return notice(&status)
+}
+
+// statusOfSettlement is the event that an outcome causes.
+func statusOfSettlement(f *flight, s *ledger.Settlement, at time.Time) ledger.Notice {
+	return notice(&envelope.Status{
+		ID: s.ID, State: string(s.State), At: at, Lane: f.lane, Tenant: f.tenant, Route: f.route,
+		Channel: f.channel, Attempt: s.Attempt, Reason: s.Reason, Code: s.Code, Reference: s.Reference,
+		Segments: f.segments, PossibleDuplicate: s.PossibleDuplicate, Metadata: f.metadata,
+	})
+}
+
+func notice(status *envelope.Status) ledger.Notice {
+	return ledger.Notice{
+		Kind:  ledger.Status,
+		Key:   status.ID,
+		Value: envelope.AppendStatus(make([]byte, 0, 256), *status),
+	}
+}

@@ -1,0 +1,142 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/provider"
+)
+
+// Codes of attempts that this process itself stopped before any byte left. They say
+// nothing about the channel, so it stays a candidate.
+const (
+	codeStopping = "stopping" // the process or the channel is being stopped
+	codeStale    = "stale"    // the send deadline passed before the submit's turn came
+)
+
+// worker sends what has been claimed for one channel: pace, then provider.Send.
+type worker struct {
+	name     string
+	channel  provider.Channel
+	pace     *pacer
+	paceUnit admission.Unit
+	timeout  time.Duration
+	metrics  *Metrics
+	answers  chan<- answered
+	queue    chan *flight // bounded by Config.MaxUnsettled, so that sending to it never blocks
+
+	// throttledUntil is when the provider's last "slow down" has passed, in Unix
+	// nanoseconds; throttles counts them since the last Accepted.
+	throttledUntil atomic.Int64
+	throttles      atomic.Int32
+
+	stop    context.Context // ended by halt: what has not left yet does not leave any more
+	halt    context.CancelFunc
+	senders sync.WaitGroup
+}
+
+func newWorker(c *Channel, channel provider.Channel, cfg *Config, answers chan<- answered) *worker {
+	w := &worker{
+		name: c.Name, channel: channel, pace: newPacer(c.PerSecond), paceUnit: c.PaceUnit,
+		timeout: cfg.SendTimeout, metrics: cfg.Metrics, answers: answers,
+		queue: make(chan *flight, cfg.MaxUnsettled),
+	}
+	w.stop, w.halt = context.WithCancel(context.Background())
+	for range max(1, min(c.Concurrency, cfg.MaxUnsettled)) {
+		w.senders.Go(w.run)
+	}
+	return w
+}
+
+// ready says why nothing can be sent on the channel now; empty when it can.
+func (w *worker) ready(now time.Time) string {
+	if now.UnixNano() < w.throttledUntil.Load() {
+		return throttled
+	}
+	if ok, why := w.channel.Ready(); !ok {
+		return why
+	}
+	return ""
+}
+
+func (w *worker) run() {
+	for f := range w.queue {
+		result := w.send(f)
+		w.heed(&result)
+		w.answers <- answered{flight: f, result: result}
+	}
+}
+
+// send is the last stop before the wire. The flight's deadline bounds waiting for the
+// pacer and for the answer together.
+func (w *worker) send(f *flight) provider.Result {
+	deadline := f.claimed.Add(w.timeout)
+	w.await(f, deadline)
+	began := time.Now()
+	if w.stop.Err() != nil || began.After(deadline) {
+		return notSent(w.stop.Err() != nil)
+	}
+	w.metrics.untilSubmit(f, began)
+	// Stopping must not cut off an answer that is on its way: only the deadline may.
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	result := w.channel.Send(ctx, f.submission)
+	w.metrics.answered(w.name, &result, time.Since(began))
+	return result
+}
+
+// await waits for the flight's turn with the pacer, at most until the deadline or a stop.
+func (w *worker) await(f *flight, deadline time.Time) {
+	if w.pace.interval == 0 {
+		return
+	}
+	ctx, cancel := context.WithDeadline(w.stop, deadline)
+	defer cancel()
+	units := 1
+	if w.paceUnit == admission.Segments {
+		units = f.segments
+	}
+	w.pace.wait(ctx, units)
+}
+
+func notSent(stopping bool) provider.Result {
+	if stopping {
+		return provider.Result{Outcome: provider.Refused, Code: codeStopping, Err: errors.New("the dispatcher is stopping; another instance takes the message")}
+	}
+	return provider.Result{Outcome: provider.Refused, Code: codeStale, Err: errors.New("its turn did not come before the send deadline")}
+}
+
+// heed keeps the channel from being chosen for a while after a "slow down": for as
+// long as the provider asked, else for a quarter of a second that doubles with each
+// further one.
+func (w *worker) heed(result *provider.Result) {
+	switch result.Outcome {
+	case provider.Throttled:
+		pause := result.RetryAfter
+		if pause <= 0 {
+			pause = pauseWhenUntimed << min(w.throttles.Add(1)-1, 4)
+		}
+		w.throttledUntil.Store(time.Now().Add(min(pause, longestRetryAfter)).UnixNano())
+	case provider.Accepted:
+		if w.throttles.Load() > 0 {
+			w.throttles.Store(0)
+		}
+	case provider.Unknown, provider.Rejected, provider.Refused:
+	}
+}
+
+// close sends back what is still queued, waits for what is under way and closes the channel.
+// Nobody may put a flight into the queue any more.
+func (w *worker) close(ctx context.Context) error {
+	w.halt()
+	close(w.queue)
+	done := make(chan struct{})
+	go func() { w.senders.Wait(); close(done) }()
+	err := w.channel.Close(ctx)
+	<-done // bounded by the flights' deadlines
+	return err
+}
