@@ -1,0 +1,140 @@
+package selector_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+
+	"dispatcher/selector"
+)
+
+var testKey = func() selector.Key {
+	k, err := selector.ParseKey(strings.Repeat("0123456789abcdef", 4))
+	if err != nil {
+		panic(err)
+	}
+	return k
+}()
+
+// auditorsDraw repeats a draw the long way, as the documentation describes it.
+func auditorsDraw(id string, attempt uint32, size uint64) uint64 {
+	mac := hmac.New(sha256.New, testKey[:])
+	mac.Write([]byte(id + "\x00"))
+	mac.Write(binary.BigEndian.AppendUint32(nil, attempt))
+	x := new(big.Int).SetBytes(mac.Sum(nil)[:8])
+	x.Mul(x, new(big.Int).SetUint64(size))
+	return x.Rsh(x, 64).Uint64()
+}
+
+func TestDrawIsTheDocumentedFormula(t *testing.T) {
+	t.Parallel()
+	drawer := selector.NewDrawer(testKey)
+	for i := range 1000 {
+		id, attempt, size := fmt.Sprint("order-", i), i%5+1, uint64(1)<<(i%41)
+		if got, want := drawer.Draw(id, attempt, size), auditorsDraw(id, uint32(attempt), size); got != want {
+			t.Fatalf("draw of %s, %d in %d: %d, by hand %d", id, attempt, size, got, want)
+		}
+	}
+}
+
+func TestDrawDependsOnKeyIDAndAttempt(t *testing.T) {
+	t.Parallel()
+	other, err := selector.ParseKey(strings.Repeat("f", 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := selector.NewDrawer(testKey), selector.NewDrawer(other)
+	const size = 1 << 40
+	base := a.Draw("m", 1, size)
+	if a.Draw("m", 1, size) != base {
+		t.Error("the same draw gave two numbers")
+	}
+	if a.Draw("m", 2, size) == base || a.Draw("n", 1, size) == base || b.Draw("m", 1, size) == base {
+		t.Error("attempt, id or key does not change the draw")
+	}
+	if a.KeyID() == b.KeyID() || len(a.KeyID()) != 8 || strings.Contains(testKey.String(), "0123456789abcdef") {
+		t.Error("the key id does not tell keys apart, or shows the key")
+	}
+}
+
+func TestParseKeyRefusesWhatIsNoSecret(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{"", "abc", strings.Repeat("0", 64), strings.Repeat("g", 64), strings.Repeat("a", 66)} {
+		if _, err := selector.ParseKey(s); err == nil {
+			t.Errorf("a key of %d characters was accepted", len(s))
+		}
+	}
+}
+
+// chiSquare sums (observed-expected)^2/expected over the entries with an interval.
+func chiSquare(table *selector.Table, counts []int, n int) float64 {
+	sum := 0.0
+	for i, got := range counts {
+		want := table.Share(i) * float64(n)
+		if want > 0 {
+			sum += (float64(got) - want) * (float64(got) - want) / want
+		}
+	}
+	return sum
+}
+
+func TestSharesPassChiSquare(t *testing.T) {
+	t.Parallel()
+	table, drawer := mustTable(t, "25", "15", "60"), selector.NewDrawer(testKey)
+	const critical = 13.816 // 2 degrees of freedom, p = 0.001
+	for _, n := range []int{15_000, 1_000_000} {
+		counts := make([]int, 3)
+		for i := range n {
+			counts[table.Pick(drawer.Draw(fmt.Sprintf("message-%d", i), 1, table.Size()))]++
+		}
+		if x := chiSquare(table, counts, n); x > critical {
+			t.Errorf("%d draws: %v, chi-square %.2f above %.3f", n, counts, x, critical)
+		}
+	}
+}
+
+// TestRunsAreGeometric guards against what the paper warns of: long stretches on one
+// channel. With independent draws a run on a channel of share p has length k with
+// probability p^(k-1)(1-p), so its mean is 1/(1-p).
+func TestRunsAreGeometric(t *testing.T) {
+	t.Parallel()
+	table, drawer := mustTable(t, "25", "15", "60"), selector.NewDrawer(testKey)
+	const n = 200_000
+	runs, lengths, longest := make([]int, 3), make([]int, 3), 0
+	last, length := -1, 0
+	for i := range n {
+		c := table.Pick(drawer.Draw(fmt.Sprint(i), 1, table.Size()))
+		if c != last {
+			runs[c]++
+			last, length = c, 0
+		}
+		length++
+		lengths[c]++
+		longest = max(longest, length)
+	}
+	for c := range runs {
+		p := table.Share(c)
+		mean, want := float64(lengths[c])/float64(runs[c]), 1/(1-p)
+		deviation := math.Sqrt(p) / (1 - p) / math.Sqrt(float64(runs[c]))
+		if math.Abs(mean-want) > 4*deviation {
+			t.Errorf("channel %d: mean run %.4f, want %.4f +- %.4f", c, mean, want, 4*deviation)
+		}
+	}
+	// The longest of n draws at p = 0.6 is about log(n(1-p))/log(1/p) = 22; 50 would be a one in a million run.
+	if longest > 50 {
+		t.Errorf("one channel was picked %d times in a row", longest)
+	}
+}
+
+func BenchmarkDraw(b *testing.B) {
+	drawer := selector.NewDrawer(testKey)
+	b.ReportAllocs()
+	for b.Loop() {
+		drawer.Draw("order-7731-otp", 1, 100)
+	}
+}
