@@ -1,0 +1,125 @@
+// Package console is the dispatcher's HTTP side for operators: metrics, liveness,
+// readiness and profiles on the admin address. It shows no phone number and no text.
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Check is one condition of readiness.
+type Check struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Detail says what is wrong and what to do; empty when OK.
+	Detail string `json:"detail,omitempty"`
+	// Vital marks a condition without which the process must get no traffic.
+	Vital bool `json:"-"`
+}
+
+// Config is what the server shows.
+type Config struct {
+	Address  string // host:port
+	Registry *prometheus.Registry
+	// Ready lists the conditions of readiness. It must answer within ctx.
+	Ready   func(ctx context.Context) []Check
+	Version string
+}
+
+// readyTimeout bounds the checks behind /readyz.
+const readyTimeout = 3 * time.Second
+
+// Server listens on the admin address.
+type Server struct {
+	http   *http.Server
+	listen net.Listener
+	done   chan error
+}
+
+// Listen opens the admin address and serves until Close. An address in use is an error
+// that names it.
+func Listen(ctx context.Context, cfg Config) (*Server, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s (DISPATCHER_LISTEN): %w; choose another address or stop what uses it", cfg.Address, err)
+	}
+	s := &Server{
+		http:   &http.Server{Handler: handler(&cfg), ReadHeaderTimeout: 5 * time.Second},
+		listen: listener,
+		done:   make(chan error, 1),
+	}
+	go func() { s.done <- s.http.Serve(listener) }()
+	return s, nil
+}
+
+// URL is where the server can be reached.
+func (s *Server) URL() string { return "http://" + s.listen.Addr().String() }
+
+// Close ends the server after the requests under way, at most when ctx ends.
+func (s *Server) Close(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	<-s.done
+	return err
+}
+
+func handler(cfg *Config) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]string{"status": "alive", "version": cfg.Version})
+	})
+	mux.HandleFunc("GET /readyz", cfg.readyz)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /{$}", cfg.index)
+	return mux
+}
+
+// readyz answers 200 when every vital check passes, else 503; the body lists them all.
+func (cfg *Config) readyz(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	checks, status := cfg.Ready(ctx), http.StatusOK
+	for _, c := range checks {
+		if c.Vital && !c.OK {
+			status = http.StatusServiceUnavailable
+		}
+	}
+	writeJSON(w, status, map[string]any{"ready": status == http.StatusOK, "checks": checks})
+}
+
+const indexPage = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>SMS dispatcher</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem;color:#222}
+h1{font-size:1.4rem}dt{font-weight:600;margin-top:.8rem}dd{margin:0}a{color:#0b57d0}</style>
+<h1>SMS dispatcher <small>%s</small></h1>
+<dl>
+<dt><a href="/readyz">/readyz</a></dt><dd>Can this instance do its work? Each condition with its mend.</dd>
+<dt><a href="/healthz">/healthz</a></dt><dd>Is the process alive?</dd>
+<dt><a href="/metrics">/metrics</a></dt><dd>Prometheus metrics.</dd>
+<dt><a href="/debug/pprof/">/debug/pprof/</a></dt><dd>Profiles of the running process.</dd>
+</dl></html>
+`
+
+func (cfg *Config) index(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprintf(w, indexPage, cfg.Version)
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client has gone: nobody is left to tell
+}

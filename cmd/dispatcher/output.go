@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+)
+
+// Formats of commands that print data.
+const (
+	formatTable = "table"
+	formatJSON  = "json"
+	formatCSV   = "csv"
+)
+
+// format is the value of --format; it refuses anything but the three formats.
+type format string
+
+func (f *format) String() string { return string(*f) }
+func (f *format) Type() string   { return "table|json|csv" }
+func (f *format) Set(s string) error {
+	switch s {
+	case formatTable, formatJSON, formatCSV:
+		*f = format(s)
+		return nil
+	}
+	return errors.New("must be table, json or csv")
+}
+
+// sheet is a result as rows: the same for the table and for CSV.
+type sheet struct {
+	title  string
+	header []string
+	rows   [][]string
+	right  []int // columns, from 1, that hold figures
+}
+
+// print writes data in the asked format. JSON prints value, the others the sheet.
+func (f format) print(out io.Writer, value any, s sheet) error {
+	switch f {
+	case formatJSON:
+		return printJSON(out, value)
+	case formatCSV:
+		w := csv.NewWriter(out)
+		if err := w.WriteAll(append([][]string{s.header}, s.rows...)); err != nil {
+			return fmt.Errorf("write CSV: %w", err)
+		}
+		return nil
+	}
+	s.draw(out)
+	return nil
+}
+
+func printJSON(out io.Writer, value any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}
+
+// draw writes the sheet as a table; colour only on a terminal.
+func (s sheet) draw(out io.Writer) {
+	t := table.NewWriter()
+	t.SetOutputMirror(out)
+	t.SetStyle(table.StyleRounded)
+	t.Style().Format.Header = text.FormatDefault
+	if isTerminal(out) {
+		t.Style().Color.Header = text.Colors{text.Bold}
+	}
+	if s.title != "" {
+		t.SetTitle(s.title)
+	}
+	configs := make([]table.ColumnConfig, 0, len(s.right))
+	for _, n := range s.right {
+		configs = append(configs, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(configs)
+	t.AppendHeader(cells(s.header))
+	for _, row := range s.rows {
+		t.AppendRow(cells(row))
+	}
+	t.Render()
+}
+
+func cells(texts []string) table.Row {
+	row := make(table.Row, len(texts))
+	for i, s := range texts {
+		row[i] = s
+	}
+	return row
+}
+
+// isTerminal reports whether out is a terminal, hence whether colour and progress make sense.
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
