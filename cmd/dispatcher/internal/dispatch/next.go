@@ -70,7 +70,7 @@ func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, no
 	case s.Pinned != "":
 		s.NextAt = now.Add(max(pause, pauseAfterPart))
 	case res.Outcome == provider.Refused:
-		s.Tried = true
+		s.Tried = res.Code != codeStopping && res.Code != codeStale
 	case f.holdThrottled:
 		s.Pinned = f.channel
 		s.NextAt = now.Add(max(pause, pauseWhenUntimed))

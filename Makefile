@@ -1,0 +1,62 @@
+.DEFAULT_GOAL := help
+.PHONY: help build test short race fuzz bench lint fmt generate verify cover demo kafka-e2e clean
+
+GO      ?= go
+BIN     := bin
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# Tools are built once into bin/ at these versions; nothing is installed outside the checkout.
+GOLANGCI := $(BIN)/golangci-lint-v2.15.0
+
+help: ## list the targets
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+build: ## build the dispatcher into bin/
+	$(GO) build -ldflags "-X main.version=$(VERSION)" -o $(BIN)/dispatcher ./cmd/dispatcher
+
+test: ## run every test
+	$(GO) test ./...
+
+short: ## run the tests in their short form, under a minute
+	$(GO) test -short ./...
+
+race: ## run the short tests under the race detector, in random order
+	$(GO) test -short -race -shuffle=on ./...
+
+fuzz: ## run each fuzz target for FUZZTIME (10s)
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),10s) $$pkg || exit 1; \
+	  done; done
+
+bench: build ## measure the dispatcher against its floor, then the Go benchmarks
+	$(BIN)/dispatcher bench
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+lint: $(GOLANGCI) ## run golangci-lint
+	$(GOLANGCI) run ./...
+
+fmt: $(GOLANGCI) ## format the code
+	$(GOLANGCI) fmt ./...
+
+$(GOLANGCI):
+	GOBIN=$(abspath $(BIN)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+	mv $(BIN)/golangci-lint $@
+
+generate: ## bring generated files up to date
+	$(GO) mod tidy
+	$(GO) generate ./...
+
+verify: generate fmt lint ## regenerate, format, lint; fail when that changes a file
+	git diff --exit-code
+
+cover: ## test coverage by package
+	$(GO) test -short -coverprofile=$(BIN)/cover.out ./... && $(GO) tool cover -func=$(BIN)/cover.out | tail -1
+
+demo: ## show the main job
+	$(GO) run ./cmd/dispatcher demo
+
+kafka-e2e: ## end-to-end test against a real Apache Kafka (needs Java 17 and Maven)
+	.ci/kafka-e2e
+
+clean: ## remove what make has built
+	rm -rf $(BIN)

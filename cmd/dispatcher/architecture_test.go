@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	module   = "dispatcher/"
+	internal = module + "cmd/dispatcher/internal/"
+)
+
+// rule says what a package may import: packages of this module, and modules of
+// others. A trailing /... covers everything below; "*" means no restriction.
+type rule struct {
+	ours   []string
+	others []string
+}
+
+// rules is the import table of DESIGN.md. A package is held to the longest key that
+// is its path or a folder above it.
+var rules = map[string]rule{
+	module + "selector":     {},
+	module + "admission":    {},
+	module + "provider":     {},
+	module + "provider/sms": {},
+	module + "provider/breaker": {
+		ours:   []string{module + "provider", module + "provider/sms"},
+		others: []string{"github.com/sony/gobreaker/v2"},
+	},
+	module + "provider/smpp":         {ours: []string{module + "provider", module + "provider/sms", module + "provider/smpp/..."}},
+	module + "provider/providertest": {ours: []string{module + "provider", module + "provider/sms"}, others: []string{"*"}},
+	module + "config": {
+		ours:   []string{module + "selector", module + "admission", module + "provider"},
+		others: []string{"github.com/kelseyhightower/envconfig", "go.yaml.in/yaml/v3"},
+	},
+	module + "ledger": {
+		ours:   []string{module + "provider", module + "selector", module + "admission", module + "ledger/..."},
+		others: []string{"github.com/jackc/pgx/v5", "github.com/jackc/tern/v2"},
+	},
+	module + "ledger/pgserver":   {others: []string{"github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5"}},
+	module + "ledger/ledgertest": {ours: []string{module + "ledger/..."}, others: []string{"*"}},
+	internal + "envelope":        {ours: []string{module + "selector"}},
+	internal + "dispatch": {
+		ours: []string{
+			module + "provider", module + "provider/sms", module + "selector", module + "admission", module + "ledger",
+			internal + "envelope",
+		},
+		others: []string{"github.com/prometheus/client_golang"},
+	},
+	internal + "consume": {
+		ours:   []string{internal + "dispatch", internal + "envelope"},
+		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog"},
+	},
+	internal + "publish": {
+		ours:   []string{module + "ledger"},
+		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog"},
+	},
+	internal + "report":       {ours: []string{module + "ledger", module + "config", module + "selector", internal + "dispatch"}, others: []string{"gonum.org/v1/gonum"}},
+	internal + "console":      {ours: []string{module + "ledger", module + "provider", module + "config"}, others: []string{"github.com/prometheus/client_golang"}},
+	internal + "embedded":     {ours: []string{module + "ledger/pgserver", module + "provider/..."}, others: []string{"github.com/twmb/franz-go"}},
+	internal + "app":          {ours: []string{module + "..."}, others: []string{"*"}},
+	internal + "bench":        {ours: []string{module + "..."}, others: []string{"*"}},
+	module + "cmd/dispatcher": {ours: []string{module + "..."}, others: []string{"*"}},
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Standard   bool
+}
+
+// TestImportsFollowTheTable lists every package of the module with its imports, tests
+// left out, and holds each to its rule.
+func TestImportsFollowTheTable(t *testing.T) {
+	t.Parallel()
+	standard := standardLibrary(t)
+	for _, pkg := range goList(t, "dispatcher/...") {
+		r, ok := ruleFor(pkg.ImportPath)
+		if !ok {
+			t.Errorf("%s stands in no row of the import table: add it to DESIGN.md and to this test", pkg.ImportPath)
+			continue
+		}
+		for _, imported := range pkg.Imports {
+			if slices.Contains(standard, imported) || imported == "C" {
+				continue
+			}
+			allowed := r.others
+			if strings.HasPrefix(imported, module) {
+				allowed = r.ours
+			}
+			if !allows(allowed, imported) {
+				t.Errorf("%s must not import %s", pkg.ImportPath, imported)
+			}
+		}
+	}
+}
+
+func TestDispatchKnowsNeitherKafkaNorSQLNorHTTP(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range goList(t, internal+"dispatch") {
+		for _, forbidden := range []string{"net/http", "net", "database/sql"} {
+			if slices.Contains(pkg.Imports, forbidden) {
+				t.Errorf("%s imports %s", pkg.ImportPath, forbidden)
+			}
+		}
+	}
+}
+
+// TestTopLevelFoldersAreTheAgreedOnes keeps code out of new top-level folders.
+func TestTopLevelFoldersAreTheAgreedOnes(t *testing.T) {
+	t.Parallel()
+	agreed := []string{".ci", ".git", "admission", "bin", "cmd", "config", "data", "deploy", "docs", "ledger", "provider", "selector"}
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && !slices.Contains(agreed, e.Name()) {
+			t.Errorf("top-level folder %s is not one of %v", e.Name(), agreed)
+		}
+	}
+}
+
+// ruleFor finds the longest key that is the path or a folder above it. A row without
+// children of its own covers them.
+func ruleFor(path string) (rule, bool) {
+	for at := path; at != ""; {
+		if r, ok := rules[at]; ok && (at == path || at != strings.TrimSuffix(module, "/")) {
+			return r, true
+		}
+		cut := strings.LastIndexByte(at, '/')
+		if cut < 0 {
+			break
+		}
+		at = at[:cut]
+	}
+	return rule{}, false
+}
+
+func allows(list []string, imported string) bool {
+	for _, a := range list {
+		base, below := strings.CutSuffix(a, "/...")
+		switch {
+		case a == "*", imported == a:
+			return true
+		case below && (imported == base || strings.HasPrefix(imported, base+"/")):
+			return true
+		case !strings.HasPrefix(a, module) && strings.HasPrefix(imported, a+"/"):
+			return true // a package of an allowed module
+		}
+	}
+	return false
+}
+
+func standardLibrary(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	for _, pkg := range goList(t, "std") {
+		paths = append(paths, pkg.ImportPath)
+	}
+	return paths
+}
+
+func goList(t *testing.T, pattern string) []goPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Standard", pattern)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v\n%s", pattern, err, &stderr)
+	}
+	var pkgs []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}

@@ -1,0 +1,289 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/provider/sms"
+	"dispatcher/selector"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// world is a routing of three channels at 25/15/60, the shared state of a claim and
+// what this process knows of its connections.
+type world struct {
+	routing *Routing
+	seen    *ledger.Seen
+	unready []string
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	table, err := selector.NewTable([]selector.Entry{
+		{Name: "a", Weight: selector.MustWeight("25")},
+		{Name: "b", Weight: selector.MustWeight("15")},
+		{Name: "c", Weight: selector.MustWeight("60")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		routing: &Routing{
+			Version: 7, Zone: time.UTC,
+			Lanes:  map[string]Lane{"bulk": {Name: "bulk", TTL: time.Hour, MaxWaiting: 100}},
+			Routes: []Route{{Name: "default", Table: table, Members: []int{0, 1, 2}, MaxSegments: 10}},
+		},
+		seen:    &ledger.Seen{Now: noon, Version: 7},
+		unready: make([]string, 3),
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		w.routing.Channels = append(w.routing.Channels, Channel{Name: name, Capacity: 100, Price: NewPrice("GBP", 30_000, nil)})
+		w.seen.Channels = append(w.seen.Channels, ledger.ChannelState{Name: name})
+	}
+	return w
+}
+
+// task is a message whose draw picked first.
+func (w *world) task(first string) *task {
+	return &task{
+		row: ledger.Message{
+			ID: "m", Lane: "bulk", State: ledger.Sending, ReceivedAt: noon, ExpiresAt: noon.Add(time.Hour),
+			Plan: ledger.Plan{Route: "default", Version: 7, FirstChoice: first, Segments: 1},
+		},
+		msg:       envelope.Message{ID: "m", To: "+447700900123", Text: "x"},
+		route:     &w.routing.Routes[0],
+		segments8: 1, segments16: 1,
+	}
+}
+
+func (w *world) decide(t *task) ledger.Decision {
+	return newAssigner(w.routing, w.seen, w.unready).decide(t)
+}
+
+func rankingOf(t *testing.T, raw []byte) []string {
+	t.Helper()
+	var r Ranking
+	if err := json.Unmarshal(raw, &r); err != nil {
+		t.Fatalf("ranking %q: %v", raw, err)
+	}
+	out := make([]string, len(r.Candidates))
+	for i, c := range r.Candidates {
+		out[i] = c.Channel + ":" + c.Reason
+	}
+	return out
+}
+
+func TestFirstChoiceGoesThroughWithoutARecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.decide(w.task("b"))
+	want := ledger.Attempt{Number: 1, Channel: "b", Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 30_000, Currency: "GBP"}
+	if d.State != ledger.Sending || !cmp.Equal(d.Attempt, want) {
+		t.Errorf("decision %+v", d)
+	}
+	if got := w.seen.Channels[1]; got.Gate.Active.Count != 1 || !got.LastAssigned.After(noon) {
+		t.Errorf("the slot was not taken: %+v", got)
+	}
+}
+
+func TestFallbackGoesToTheLowestLoadRatioAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*world, *task)
+		chosen string
+		why    []string
+	}{
+		"at its limit": {func(w *world, _ *task) {
+			w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 0}}}
+		}, "c", []string{"a:no_slot", "c:"}},
+		"active full":   {func(w *world, _ *task) { w.seen.Channels[0].Gate.Active = admission.Active{Max: 90, Count: 90} }, "c", []string{"a:no_active", "c:"}},
+		"open breaker":  {func(w *world, _ *task) { w.unready[0] = "breaker_open" }, "c", []string{"a:breaker_open", "c:"}},
+		"throttled":     {func(w *world, _ *task) { w.unready[0] = throttled }, "c", []string{"a:throttled", "c:"}},
+		"disabled":      {func(w *world, _ *task) { w.routing.Channels[0].State = Disabled }, "c", []string{"a:disabled", "c:"}},
+		"draining":      {func(w *world, _ *task) { w.routing.Channels[0].State = Draining }, "c", []string{"a:draining", "c:"}},
+		"already tried": {func(_ *world, t *task) { t.row.Attempts, t.row.Tried = 1, []string{"a"} }, "c", []string{"a:already_tried", "c:"}},
+		"price cap": {func(w *world, t *task) {
+			w.routing.Channels[0].Price.Default = 50_000
+			t.msg.MaxPrice = new(int64(40_000))
+		}, "c", []string{"a:price_cap", "c:"}},
+		"failed selector": {func(w *world, t *task) {
+			w.routing.Channels[1].Labels = map[string]selector.Value{"quality": selector.NumberValue(9)}
+			t.msg.Selectors = []selector.Selector{{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(5)}}
+		}, "b", []string{"a:selector", "c:selector", "b:"}},
+		"next one down too": {func(w *world, _ *task) { w.unready[0], w.unready[2] = "breaker_open", "connecting" }, "b", []string{"a:breaker_open", "c:connecting", "b:"}},
+	} {
+		w := newWorld(t)
+		// b carries 80 of 100, c 40 of 100.
+		w.seen.Channels[1].Gate.Active.Count, w.seen.Channels[2].Gate.Active.Count = 80, 40
+		task := w.task("a")
+		tc.change(w, task)
+		d := w.decide(task)
+		if d.State != ledger.Sending || d.Attempt.Channel != tc.chosen || d.Attempt.Reason != ledger.ByFallback {
+			t.Errorf("%s: decision %+v, want channel %s by fallback", name, d, tc.chosen)
+			continue
+		}
+		if got := rankingOf(t, d.Attempt.Ranking); !cmp.Equal(got, tc.why) {
+			t.Errorf("%s: ranking %v, want %v", name, got, tc.why)
+		}
+	}
+}
+
+func TestEachTakeCountsAtOnceInTheLoadRatio(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unready[0] = "breaker_open"
+	w.routing.Channels[1].Capacity, w.routing.Channels[2].Capacity = 10, 30
+	a := newAssigner(w.routing, w.seen, w.unready)
+	got := map[string]int{}
+	for range 40 {
+		d := a.decide(w.task("a"))
+		got[d.Attempt.Channel]++
+	}
+	if want := map[string]int{"b": 10, "c": 30}; !cmp.Equal(got, want) {
+		t.Errorf("40 fallbacks over capacities 10 and 30 went %v, want %v", got, want)
+	}
+}
+
+func TestMessagesBeyondTheLimitWaitForWindowsToCome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range w.seen.Channels {
+		w.seen.Channels[i].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Second, Max: 2}}}
+	}
+	a := newAssigner(w.routing, w.seen, w.unready)
+	sent, waits := 0, map[time.Duration]int{}
+	for range 18 {
+		switch d := a.decide(w.task("a")); d.State {
+		case ledger.Sending:
+			sent++
+		case ledger.Waiting:
+			if d.Reason != noSlot {
+				t.Errorf("waits for %s", d.Reason)
+			}
+			waits[d.NextAt.Sub(noon)]++
+		default:
+			t.Errorf("decision %+v", d)
+		}
+	}
+	if sent != 6 {
+		t.Errorf("%d sent in the window, want 3 channels x 2", sent)
+	}
+	if waits[time.Second] == 0 || waits[2*time.Second] == 0 || len(waits) > 7 {
+		t.Errorf("waits were not spread over the windows to come: %v", waits)
+	}
+}
+
+func TestNobodyCanTakeIt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change   func(*world, *task)
+		state    ledger.State
+		reason   string
+		next     time.Duration
+		newRound bool
+	}{
+		"no channel is connected": {func(w *world, _ *task) { w.unready = []string{"connecting", "connecting", "breaker_open"} }, ledger.Waiting, "connecting", time.Second, false},
+		"all have refused":        {func(_ *world, t *task) { t.row.Attempts, t.row.Rounds, t.row.Tried = 3, 2, []string{"a", "b", "c"} }, ledger.Waiting, reasonTried, 4 * time.Second, true},
+		"all are switched off": {func(w *world, _ *task) {
+			for i := range w.routing.Channels {
+				w.routing.Channels[i].State = Disabled
+			}
+		}, ledger.Waiting, disabled, lookForRoute, false},
+		"none satisfies the selectors": {func(_ *world, t *task) {
+			t.msg.Selectors = []selector.Selector{{Key: "k", Operator: selector.Equal, Value: selector.TextValue("v")}}
+		}, ledger.Failed, reasonNoChannel, 0, false},
+		"its deadline has passed": {func(_ *world, t *task) { t.row.ExpiresAt = noon }, ledger.Failed, reasonExpired, 0, false},
+		"its deadline comes first": {func(w *world, t *task) {
+			w.unready = []string{"connecting", "connecting", "connecting"}
+			t.row.ExpiresAt = noon.Add(300 * time.Millisecond)
+		}, ledger.Waiting, "connecting", 300 * time.Millisecond, false},
+		"its route is gone": {func(_ *world, t *task) { t.route = nil }, ledger.Waiting, reasonNoRoute, lookForRoute, false},
+	} {
+		w := newWorld(t)
+		task := w.task("a")
+		tc.change(w, task)
+		d := w.decide(task)
+		next := time.Duration(0)
+		if !d.NextAt.IsZero() {
+			next = d.NextAt.Sub(noon)
+		}
+		if d.State != tc.state || d.Reason != tc.reason || next != tc.next || d.NewRound != tc.newRound {
+			t.Errorf("%s: %s %s after %s, new round %v; want %s %s after %s, %v", name, d.State, d.Reason, next, d.NewRound, tc.state, tc.reason, tc.next, tc.newRound)
+		}
+	}
+}
+
+func TestRouteMayHoldAMessageForItsFirstChoice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.routing.Routes[0].Wait = 3 * time.Second
+	w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Second, Max: 0}}}
+	if d := w.decide(w.task("a")); d.State != ledger.Waiting || d.NextAt.Sub(noon) != time.Second {
+		t.Errorf("a full first choice is not waited for: %+v", d)
+	}
+	w.seen.Now = noon.Add(4 * time.Second)
+	if d := w.decide(w.task("a")); d.State != ledger.Sending || d.Attempt.Channel == "a" {
+		t.Errorf("after the wait no fallback was taken: %+v", d)
+	}
+}
+
+func TestRestOfAPartlyAcceptedMessageStaysOnItsChannel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	task := w.task("a")
+	task.segments8 = 3
+	task.row.Attempts, task.row.Pinned, task.row.PartsLeft = 1, "b", []int{1, 2}
+	if d := w.decide(task); d.State != ledger.Sending || d.Attempt.Channel != "b" || d.Attempt.Segments != 2 || d.Attempt.Reason != ledger.ByRetry {
+		t.Errorf("decision %+v", d)
+	}
+	w.unready[1] = "breaker_open"
+	if d := w.decide(task); d.State != ledger.Waiting {
+		t.Errorf("the rest went elsewhere: %+v", d)
+	}
+}
+
+func TestSegmentsOfAMessageAreTakenWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range w.seen.Channels {
+		w.seen.Channels[i].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 5, Unit: admission.Segments}}}
+	}
+	w.routing.Channels[1].Reference = sms.Reference16
+	task := w.task("b")
+	task.segments8, task.segments16 = 3, 4
+	a := newAssigner(w.routing, w.seen, w.unready)
+	if d := a.decide(task); d.Attempt.Channel != "b" || d.Attempt.Segments != 4 || d.Attempt.PriceMicros != 4*30_000 {
+		t.Errorf("decision %+v", d)
+	}
+	if d := a.decide(task); d.Attempt.Channel == "b" {
+		t.Error("4 more segments went into the one slot that was left")
+	}
+}
+
+func BenchmarkPlanAndAssign(b *testing.B) {
+	w := newWorld(b)
+	p := &planner{routing: w.routing, drawer: selector.NewDrawer(selector.Key{1}), now: noon}
+	jobs := make([]Job, 500)
+	for i := range jobs {
+		jobs[i] = Job{Lane: "bulk", Produced: noon, Message: envelope.Message{ID: fmt.Sprint("m-", i), To: "+447700900123", Text: "Your code is 123456"}}
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%len(jobs) == 0 {
+			for c := range w.seen.Channels {
+				w.seen.Channels[c].Gate.Active.Count = 0
+			}
+		}
+		t := p.plan(&jobs[i%len(jobs)])
+		a := assigner{routing: w.routing, now: noon, stamp: noon, unready: w.unready, states: []*ledger.ChannelState{&w.seen.Channels[0], &w.seen.Channels[1], &w.seen.Channels[2]}}
+		a.decide(&t)
+	}
+}

@@ -1,0 +1,98 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+func testFlight() *flight {
+	return &flight{
+		seq: 1, channel: "a", expires: noon.Add(time.Hour), segments: 3, price: 90, lane: "bulk",
+		submission: provider.Submission{ID: "m", Attempt: 1},
+	}
+}
+
+func TestSettleDecidesTheNextStep(t *testing.T) {
+	t.Parallel()
+	parts := func(outcomes ...provider.Outcome) []provider.Part {
+		out := make([]provider.Part, len(outcomes))
+		for i, o := range outcomes {
+			out[i] = provider.Part{Index: i, Outcome: o, Reference: "r"}
+		}
+		return out
+	}
+	const accepted, refused, slow, unknown, rejected = provider.Accepted, provider.Refused, provider.Throttled, provider.Unknown, provider.Rejected
+	type want struct {
+		State     ledger.State
+		Reason    string
+		In        time.Duration // NextAt after noon; 0 is at once
+		Tried     bool
+		Pinned    string
+		PartsLeft []int
+		Duplicate bool
+		Segments  int
+		Price     int64
+	}
+	for name, tc := range map[string]struct {
+		change func(*flight)
+		result provider.Result
+		want   want
+	}{
+		"accepted":                       {nil, provider.Result{Outcome: accepted, Reference: "r"}, want{State: ledger.Accepted, Segments: 3, Price: 90}},
+		"rejected ends it":               {nil, provider.Result{Outcome: rejected, Code: "0x0b"}, want{State: ledger.Rejected, Reason: "0x0b"}},
+		"unknown ends it":                {nil, provider.Result{Outcome: unknown, Code: "timeout"}, want{State: ledger.Unknown, Reason: "timeout", Segments: 3, Price: 90}},
+		"unknown is resent once":         {func(f *flight) { f.resendOnce = true }, provider.Result{Outcome: unknown}, want{State: ledger.Retry, Reason: "resend", Tried: true, Duplicate: true, Segments: 3, Price: 90}},
+		"but not twice":                  {func(f *flight) { f.resendOnce, f.duplicate = true, true }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Duplicate: true, Segments: 3, Price: 90}},
+		"refused goes to the next":       {nil, provider.Result{Outcome: refused}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
+		"refused after its deadline":     {func(f *flight) { f.expires = noon }, provider.Result{Outcome: refused}, want{State: ledger.Failed, Reason: "expired", Tried: true}},
+		"stopped here, not tried":        {nil, notSent(true), want{State: ledger.Retry, Reason: "refused"}},
+		"throttled goes to the next":     {nil, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled"}},
+		"throttled is held":              {func(f *flight) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled", In: time.Minute, Pinned: "a"}},
+		"an absurd Retry-After":          {func(f *flight) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: 1000 * time.Hour}, want{State: ledger.Retry, Reason: "throttled", In: longestRetryAfter, Pinned: "a"}},
+		"all parts accepted":             {nil, provider.Result{Outcome: accepted, Parts: parts(accepted, accepted, accepted)}, want{State: ledger.Accepted, Segments: 3, Price: 90}},
+		"some parts throttled":           {nil, provider.Result{Outcome: slow, Parts: parts(accepted, slow, accepted)}, want{State: ledger.Retry, Reason: "throttled", In: time.Second, Pinned: "a", PartsLeft: []int{1}, Segments: 2, Price: 60}},
+		"some parts refused":             {nil, provider.Result{Outcome: refused, Parts: parts(refused, refused, accepted)}, want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{0, 1}, Segments: 1, Price: 30}},
+		"no part accepted":               {nil, provider.Result{Outcome: refused, Parts: parts(refused, refused, refused)}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
+		"a part unknown":                 {func(f *flight) { f.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown, refused)}, want{State: ledger.Unknown, Segments: 2, Price: 60}},
+		"a part rejected, others billed": {nil, provider.Result{Outcome: rejected, Code: "x", Parts: parts(accepted, rejected, accepted)}, want{State: ledger.Rejected, Reason: "x", Segments: 2, Price: 60}},
+		"the rest refused again": {func(f *flight) { f.pinned, f.submission.Parts, f.segments, f.price = "a", []int{1, 2}, 2, 60 },
+			provider.Result{Outcome: refused, Code: "dial"}, want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{1, 2}}},
+	} {
+		f := testFlight()
+		if tc.change != nil {
+			tc.change(f)
+		}
+		s := settle(f, &tc.result, noon)
+		got := want{s.State, s.Reason, 0, s.Tried, s.Pinned, s.PartsLeft, s.PossibleDuplicate, s.Segments, s.PriceMicros}
+		if !s.NextAt.IsZero() {
+			got.In = s.NextAt.Sub(noon)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestNoOutcomeButThoseSureOfItLeadsToAnotherSend goes through every outcome and lane
+// policy: whatever may have been taken is never sent again without its flag.
+func TestNoOutcomeButThoseSureOfItLeadsToAnotherSend(t *testing.T) {
+	t.Parallel()
+	for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
+		for _, resend := range []bool{false, true} {
+			f := testFlight()
+			f.resendOnce = resend
+			s := settle(f, &provider.Result{Outcome: outcome}, noon)
+			again := s.State == ledger.Retry
+			sure := outcome == provider.Refused || outcome == provider.Throttled
+			flagged := outcome == provider.Unknown && resend && s.PossibleDuplicate
+			if again && !sure && !flagged {
+				t.Errorf("%s, resend %v: sent again", outcome, resend)
+			}
+		}
+	}
+}
