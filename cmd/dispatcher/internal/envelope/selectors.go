@@ -30,7 +30,7 @@ func (r *reader) selector(element string) Selector {
 		if seen[name] {
 			r.fail(DuplicateField, "selectors: a field stands there twice")
 		}
-		ok := true
+		var ok bool
 		switch name {
 		case "key":
 			s.Key, ok = str(value)
