@@ -1,0 +1,112 @@
+// Command dispatcher carries SMS from Kafka to provider channels in agreed
+// proportions and keeps a record of every choice. See README.md and "dispatcher help".
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the work failed, or a check found something
+	exitUsage  = 2 // wrong arguments or configuration
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := execute(ctx, &cli{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Environ()}, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// cli is what a command may touch of the world outside, so that tests can run commands.
+type cli struct {
+	in       io.Reader
+	out, err io.Writer
+	env      []string // KEY=value
+}
+
+// execute runs one command and maps its error to an exit code. The error is one
+// sentence on standard error, never a stack trace.
+func execute(ctx context.Context, c *cli, args []string) int {
+	root := c.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var coded *codedError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &coded):
+		if coded.err != nil {
+			fmt.Fprintln(c.err, "dispatcher:", coded.err)
+		}
+		return coded.code
+	default: // cobra's own: unknown command, unknown flag, wrong arguments
+		fmt.Fprintf(c.err, "dispatcher: %v\nRun \"dispatcher help\" for the commands.\n", err)
+		return exitUsage
+	}
+}
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dispatcher",
+		Short: "Carries SMS from Kafka to provider channels in agreed proportions, and proves it",
+		Long: `The dispatcher reads messages from Kafka, picks a provider channel for each by
+configured proportion, never exceeds a provider's limits, sends each message at most
+once per attempt and records every choice in PostgreSQL.
+
+  dispatcher demo              see the whole thing work, nothing to set up
+  dispatcher run --embedded    run it with a private PostgreSQL and Kafka in ./data
+  dispatcher doctor            check a real set-up before "dispatcher run"
+
+Settings come from DISPATCHER_... variables; "dispatcher config" lists them.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(c.commands()...)
+	return root
+}
+
+// codedError carries an exit code. A nil err prints nothing: the command has said it all.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *codedError) Unwrap() error { return e.err }
+
+// failed marks an error of the work itself; usage one of arguments or configuration.
+func failed(err error) error { return &codedError{exitFailed, err} }
+func usage(err error) error  { return &codedError{exitUsage, err} }
+
+// work adapts a command's function: an error without a code of its own is a failure.
+func work(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := run(cmd.Context(), args)
+		var coded *codedError
+		if err == nil || errors.As(err, &coded) {
+			return err
+		}
+		return failed(err)
+	}
+}
