@@ -12,10 +12,10 @@ func closeWaits(t testing.TB, h Harness) {
 	hold := make(chan struct{})
 	in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Accept, Hold: hold} })
 	s := submission(30)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
 	defer cancel()
 	sent := async(ctx, in, s)
-	eventually(t, "the peer has the message", func() bool { return len(in.Submits()) == 1 })
+	eventually(t, h, "the peer has the message", func() bool { return len(in.Submits()) == 1 })
 	closed := make(chan error, 1)
 	go func() { closed <- in.Channel.Close(ctx) }()
 	select {
@@ -28,8 +28,8 @@ func closeWaits(t testing.TB, h Harness) {
 		t.Errorf("Ready = %v %q while closing, want false and a word", ok, why)
 	}
 	close(hold)
-	wantOutcome(t, checked(t, h, s, await(t, "the result", sent)), provider.Accepted)
-	if err := await(t, "Close", closed); err != nil {
+	wantOutcome(t, checked(t, h, s, await(t, h, "the result", sent)), provider.Accepted)
+	if err := await(t, h, "Close", closed); err != nil {
 		t.Errorf("Close: %v", err)
 	}
 }
@@ -38,24 +38,24 @@ func closeWaits(t testing.TB, h Harness) {
 // it may have been taken.
 func closeIsBounded(t testing.TB, h Harness) {
 	in, s := start(t, h, Always(Lose)), submission(31)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*h.patience())
 	defer cancel()
 	sent := async(ctx, in, s)
-	eventually(t, "the peer has the message", func() bool { return len(in.Submits()) == 1 })
+	eventually(t, h, "the peer has the message", func() bool { return len(in.Submits()) == 1 })
 	short, cancel := context.WithTimeout(t.Context(), pause)
 	defer cancel()
 	closed := make(chan error, 1)
 	go func() { closed <- in.Channel.Close(short) }()
-	await(t, "Close after its context ended", closed)
-	wantOutcome(t, checked(t, h, s, await(t, "the result after Close", sent)), provider.Unknown)
+	await(t, h, "Close after its context ended", closed)
+	wantOutcome(t, checked(t, h, s, await(t, h, "the result after Close", sent)), provider.Unknown)
 	wantLogged(t, in, s, 1)
 }
 
 func closeTwice(t testing.TB, h Harness) {
 	in, s, late := start(t, h, Always(Accept)), submission(32), submission(33)
 	wantOutcome(t, send(t, h, in, s), provider.Accepted)
-	closeChannel(t, in)
-	closeChannel(t, in)
+	closeChannel(t, h, in)
+	closeChannel(t, h, in)
 	wantOutcome(t, send(t, h, in, late), provider.Refused)
 	if ok, why := in.Channel.Ready(); ok || why == "" {
 		t.Errorf("Ready = %v %q after Close, want false and a word", ok, why)

@@ -27,6 +27,12 @@ type Harness struct {
 	RetryAfter bool
 	// Secrets are the passwords and tokens that Start configures; none may be seen in a result.
 	Secrets []string
+	// Patience is how long the suite waits for what must happen; 20s when zero. It
+	// must be well above Deadline.
+	Patience time.Duration
+	// Deadline is how long a channel may wait for an answer that never comes; 1s when
+	// zero. It must be enough to put a message on the wire on a busy machine.
+	Deadline time.Duration
 }
 
 // Instance is one channel with its peer.

@@ -82,7 +82,7 @@ func missingPartsOnly(t testing.TB, h Harness) {
 	s.Attempt, s.Parts = 2, missing
 	again := send(t, h, in, s)
 	wantOutcome(t, again, provider.Accepted)
-	closeChannel(t, in)
+	closeChannel(t, h, in)
 
 	log := logged(in, s.To)
 	for part := range parts {
@@ -136,11 +136,11 @@ func lostPartIsUnknown(t testing.TB, h Harness) {
 		return Answer{Verdict: Accept}
 	})
 	s, parts := longSubmission(42)
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	ctx, cancel := context.WithTimeout(t.Context(), h.deadline())
 	defer cancel()
-	r := checked(t, h, s, await(t, "the result", async(ctx, in, s)))
+	r := checked(t, h, s, await(t, h, "the result", async(ctx, in, s)))
 	wantOutcome(t, r, provider.Unknown)
-	closeChannel(t, in)
+	closeChannel(t, h, in)
 	for part := range parts {
 		if n := len(ofPart(logged(in, s.To), part)); n > 1 {
 			t.Errorf("the peer's log has part %d %d times, want at most once", part, n)

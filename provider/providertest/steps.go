@@ -10,12 +10,24 @@ import (
 	"dispatcher/provider"
 )
 
-// How long the suite waits. None of these is a measure of speed.
-const (
-	patience = 20 * time.Second       // for what must happen
-	deadline = time.Second            // for an answer that never comes
-	pause    = 100 * time.Millisecond // for what must not happen
-)
+// pause is how long the suite watches for what must not happen.
+const pause = 100 * time.Millisecond
+
+// patience is how long the suite waits for what must happen.
+func (h Harness) patience() time.Duration {
+	if h.Patience > 0 {
+		return h.Patience
+	}
+	return 20 * time.Second
+}
+
+// deadline is how long the suite lets a channel wait for an answer that never comes.
+func (h Harness) deadline() time.Duration {
+	if h.Deadline > 0 {
+		return h.Deadline
+	}
+	return time.Second
+}
 
 // canary stands in every text, so that a leak into an error is found.
 const canary = "canary 4711"
@@ -26,7 +38,7 @@ func submission(i int) provider.Submission {
 	return provider.Submission{
 		ID:        fmt.Sprintf("message-%d", i),
 		Attempt:   1,
-		To:        fmt.Sprintf("+4477009%05d", i),
+		To:        fmt.Sprintf("+447700900%03d", i),
 		From:      "ACME",
 		Text:      fmt.Sprintf("%s of message %d", canary, i),
 		Reference: uint16(0x1200 + i%256),
@@ -37,13 +49,13 @@ func submission(i int) provider.Submission {
 func start(t testing.TB, h Harness, script Script) Instance {
 	t.Helper()
 	in := h.Start(t, script)
-	waitReady(t, in)
+	waitReady(t, h, in)
 	return in
 }
 
-func waitReady(t testing.TB, in Instance) {
+func waitReady(t testing.TB, h Harness, in Instance) {
 	t.Helper()
-	eventually(t, "the channel is ready", func() bool {
+	eventually(t, h, "the channel is ready", func() bool {
 		ok, why := in.Channel.Ready()
 		if ok == (why != "") {
 			t.Errorf("Ready = %v with reason %q, want a reason if and only if it is false", ok, why)
@@ -53,16 +65,16 @@ func waitReady(t testing.TB, in Instance) {
 }
 
 // eventually polls until the condition holds.
-func eventually(t testing.TB, what string, holds func() bool) {
+func eventually(t testing.TB, h Harness, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(patience)
+	limit := time.After(h.patience())
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-limit:
-			t.Fatalf("waited %s in vain until %s", patience, what)
+			t.Fatalf("waited %s in vain until %s", h.patience(), what)
 		}
 	}
 }
@@ -70,7 +82,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 // send sends with plenty of time and checks what holds for every result.
 func send(t testing.TB, h Harness, in Instance, s provider.Submission) provider.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
 	defer cancel()
 	return sendCtx(ctx, t, h, in, s)
 }
@@ -89,13 +101,13 @@ func async(ctx context.Context, in Instance, s provider.Submission) <-chan provi
 }
 
 // await takes what must come in time.
-func await[T any](t testing.TB, what string, ch <-chan T) T {
+func await[T any](t testing.TB, h Harness, what string, ch <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(patience):
-		t.Fatalf("waited %s in vain for %s", patience, what)
+	case <-time.After(h.patience()):
+		t.Fatalf("waited %s in vain for %s", h.patience(), what)
 		panic("unreachable")
 	}
 }
@@ -154,9 +166,9 @@ func checkLeak(t testing.TB, h Harness, s provider.Submission, where, text strin
 }
 
 // closeChannel closes with plenty of time.
-func closeChannel(t testing.TB, in Instance) {
+func closeChannel(t testing.TB, h Harness, in Instance) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
 	defer cancel()
 	if err := in.Channel.Close(ctx); err != nil {
 		t.Errorf("Close: %v", err)

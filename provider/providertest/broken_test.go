@@ -1,0 +1,240 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// Each of these breaks one promise of provider.Channel and keeps the others.
+
+// doubleSender sends again when it heard nothing.
+type doubleSender struct{ provider.Channel }
+
+func (c doubleSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	if r.Outcome == provider.Unknown {
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), pause)
+		defer cancel()
+		c.Channel.Send(again, s)
+	}
+	return r
+}
+
+// lyingSender calls everything accepted that nobody denied.
+type lyingSender struct{ provider.Channel }
+
+func (c lyingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	if r.Outcome == provider.Unknown {
+		return provider.Result{Outcome: provider.Accepted, Reference: "surely"}
+	}
+	return r
+}
+
+// hopefulSender calls a lost reply refused, which would send the message twice.
+type hopefulSender struct{ provider.Channel }
+
+func (c hopefulSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	if r.Outcome == provider.Unknown {
+		return refused("no_answer")
+	}
+	return r
+}
+
+// talkativeSender shows the recipient, textSender the text, secretSender the password.
+type talkativeSender struct{ provider.Channel }
+
+func (c talkativeSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	if r.Err != nil {
+		r.Err = errors.New("send to " + s.To[1:])
+	}
+	return r
+}
+
+type textSender struct{ provider.Channel }
+
+func (c textSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	if r.Err != nil {
+		r.Code = s.Text
+	}
+	return r
+}
+
+type secretSender struct{ provider.Channel }
+
+func (c secretSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	if r.Err != nil {
+		r.Err = errors.New("bind with s3cret")
+	}
+	return r
+}
+
+// crossedSender gives the reference of the message before.
+type crossedSender struct {
+	provider.Channel
+	mu   *sync.Mutex
+	last *string
+}
+
+func (c crossedSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.Reference, *c.last = *c.last, r.Reference
+	return r
+}
+
+// heedlessSender does not look at its context before it sends.
+type heedlessSender struct{ provider.Channel }
+
+func (c heedlessSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	if ctx.Err() != nil {
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), pause)
+		defer cancel()
+		return c.Channel.Send(again, s)
+	}
+	return c.Channel.Send(ctx, s)
+}
+
+// deafSender does not return when its context ends.
+type deafSender struct{ provider.Channel }
+
+func (c deafSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	if ctx.Err() != nil {
+		return c.Channel.Send(ctx, s)
+	}
+	return c.Channel.Send(context.WithoutCancel(ctx), s)
+}
+
+// wholeSender sends all parts when it is asked for the missing ones.
+type wholeSender struct{ provider.Channel }
+
+func (c wholeSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	s.Parts = nil
+	return c.Channel.Send(ctx, s)
+}
+
+// regroupingSender ties the parts of each attempt together by another reference.
+type regroupingSender struct{ provider.Channel }
+
+func (c regroupingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	s.Reference += uint16(s.Attempt)
+	return c.Channel.Send(ctx, s)
+}
+
+// forgetfulSender does not say which parts were accepted.
+type forgetfulSender struct{ provider.Channel }
+
+func (c forgetfulSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	r.Parts = nil
+	return r
+}
+
+// blamingSender calls a throttled message rejected.
+type blamingSender struct{ provider.Channel }
+
+func (c blamingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	if r.Outcome == provider.Throttled {
+		r.Outcome, r.Parts = provider.Rejected, nil
+	}
+	return r
+}
+
+// impatientSender forgets how long the provider wants it to wait.
+type impatientSender struct{ provider.Channel }
+
+func (c impatientSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	r.RetryAfter = 0
+	return r
+}
+
+// optimisticChannel is always ready.
+type optimisticChannel struct{ provider.Channel }
+
+func (optimisticChannel) Ready() (bool, string) { return true, "" }
+
+// hastyCloser does not wait for what is under way.
+type hastyCloser struct{ provider.Channel }
+
+func (c hastyCloser) Close(ctx context.Context) error {
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_ = c.Channel.Close(ended)
+	return nil
+}
+
+// immortalChannel goes on after Close.
+type immortalChannel struct{ provider.Channel }
+
+func (immortalChannel) Close(context.Context) error { return nil }
+
+// onceCloser complains about a second Close.
+type onceCloser struct {
+	provider.Channel
+	closed *bool
+}
+
+func (c onceCloser) Close(ctx context.Context) error {
+	if *c.closed {
+		return errors.New("closed twice")
+	}
+	*c.closed = true
+	return c.Channel.Close(ctx)
+}
+
+// endlessCloser waits for ever.
+type endlessCloser struct{ provider.Channel }
+
+func (c endlessCloser) Close(ctx context.Context) error {
+	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return c.Channel.Close(long)
+}
+
+// silentChannel does not say why it is not ready.
+type silentChannel struct{ provider.Channel }
+
+func (c silentChannel) Ready() (bool, string) {
+	ok, _ := c.Channel.Ready()
+	return ok, ""
+}
+
+// mute gives no code and no error.
+type mute struct{ provider.Channel }
+
+func (c mute) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	r.Code, r.Err = "", nil
+	return r
+}
+
+// lateResender repeats a message that was cut off before it sends the next one, as a
+// resend queue would.
+type lateResender struct {
+	provider.Channel
+	queue chan provider.Submission
+}
+
+func (c lateResender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	select {
+	case again := <-c.queue:
+		c.Channel.Send(ctx, again)
+	default:
+	}
+	r := c.Channel.Send(ctx, s)
+	if r.Code == "cut" {
+		c.queue <- s
+	}
+	return r
+}

@@ -1,0 +1,208 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"dispatcher/provider"
+	"dispatcher/provider/sms"
+)
+
+// memoryPeer is a scripted provider without a network.
+type memoryPeer struct {
+	script Script
+
+	mu  sync.Mutex
+	log []Submit // guarded by mu
+}
+
+func (p *memoryPeer) submits() []Submit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Submit(nil), p.log...)
+}
+
+// answer is what comes back over the imagined connection.
+type answer struct {
+	verdict Verdict
+	retry   Answer
+	ref     string
+}
+
+// submit logs the submit and answers on the channel that it returns, or never.
+func (p *memoryPeer) submit(s Submit) <-chan answer {
+	p.mu.Lock()
+	n := len(p.log)
+	p.log = append(p.log, s)
+	p.mu.Unlock()
+	back := make(chan answer, 1)
+	a := p.script(n, s)
+	reply := answer{verdict: a.Verdict, retry: a}
+	if a.Verdict == Accept {
+		reply.ref = fmt.Sprintf("ref-%d", n)
+		p.mu.Lock()
+		p.log[n].Reference = reply.ref
+		p.mu.Unlock()
+	}
+	switch {
+	case a.Verdict == Lose:
+	case a.Hold == nil:
+		back <- reply
+	default:
+		go func() {
+			<-a.Hold
+			back <- reply
+		}()
+	}
+	return back
+}
+
+// memoryChannel is the smallest channel that keeps every promise of provider.Channel.
+type memoryChannel struct {
+	peer *memoryPeer // nil when nothing listens
+
+	mu     sync.Mutex
+	closed bool           // guarded by mu
+	under  sync.WaitGroup // sends under way; Add under mu
+	stop   chan struct{}  // closed when Close has waited long enough
+	once   sync.Once
+}
+
+var _ provider.Channel = (*memoryChannel)(nil)
+
+func newMemoryChannel(p *memoryPeer) *memoryChannel {
+	return &memoryChannel{peer: p, stop: make(chan struct{})}
+}
+
+func (c *memoryChannel) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.under.Add(1)
+	return true
+}
+
+func refused(code string) provider.Result {
+	return provider.Result{Outcome: provider.Refused, Code: code, Err: errors.New(code)}
+}
+
+func (c *memoryChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
+	switch {
+	case ctx.Err() != nil:
+		return refused("context_ended")
+	case !c.enter():
+		return refused("closed")
+	}
+	defer c.under.Done()
+	if c.peer == nil {
+		return refused("dial")
+	}
+	m := sms.Split(s.Text, sms.Reference8)
+	if len(m.Segments) == 1 {
+		return c.part(ctx, Submit{To: s.To})
+	}
+	wanted := s.Parts
+	if wanted == nil {
+		for i := range m.Segments {
+			wanted = append(wanted, i)
+		}
+	}
+	var all provider.Result
+	for _, i := range wanted {
+		r := c.part(ctx, Submit{To: s.To, Part: i, Group: s.Reference & 0xFF})
+		all.Parts = append(all.Parts, provider.Part{Index: i, Outcome: r.Outcome, Reference: r.Reference, Code: r.Code})
+		if r.Outcome != provider.Accepted {
+			all.Code, all.Err = r.Code, r.Err
+			break
+		}
+	}
+	all.Outcome = provider.Combine(all.Parts)
+	return all
+}
+
+func (c *memoryChannel) part(ctx context.Context, s Submit) provider.Result {
+	select {
+	case a := <-c.peer.submit(s):
+		return a.result()
+	case <-ctx.Done():
+		return provider.Result{Code: "timeout", Err: errors.New("no answer in time")}
+	case <-c.stop:
+		return provider.Result{Code: "closed", Err: errors.New("closed without an answer")}
+	}
+}
+
+func (a answer) result() provider.Result {
+	switch a.verdict {
+	case Accept:
+		return provider.Result{Outcome: provider.Accepted, Reference: a.ref}
+	case Reject:
+		return provider.Result{Outcome: provider.Rejected, Code: "rejected", Err: errors.New("rejected")}
+	case Refuse:
+		return refused("system_error")
+	case Throttle:
+		return provider.Result{Outcome: provider.Throttled, Code: "throttled", RetryAfter: a.retry.RetryAfter, Err: errors.New("slow down")}
+	case Cut, Lose:
+	}
+	return provider.Result{Code: "cut", Err: errors.New("connection lost")}
+}
+
+func (c *memoryChannel) Ready() (bool, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return false, "closed"
+	case c.peer == nil:
+		return false, "connecting"
+	}
+	return true, ""
+}
+
+func (c *memoryChannel) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	idle := make(chan struct{})
+	go func() { c.under.Wait(); close(idle) }()
+	var err error
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	c.once.Do(func() { close(c.stop) })
+	<-idle
+	return err
+}
+
+// memoryHarness runs the suite over memoryChannel, wrapped by broken when it is set.
+func memoryHarness(broken func(provider.Channel) provider.Channel) Harness {
+	return Harness{
+		Segments: true, RetryAfter: true, Secrets: []string{"s3cret"}, Deadline: 2 * pause,
+		Start: func(t testing.TB, script Script) Instance {
+			t.Helper()
+			var peer *memoryPeer
+			submits := func() []Submit { return nil }
+			if script != nil {
+				peer = &memoryPeer{script: script}
+				submits = peer.submits
+			}
+			inner := newMemoryChannel(peer)
+			t.Cleanup(func() {
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel()
+				_ = inner.Close(ctx) // ends what a failed check left under way
+			})
+			var ch provider.Channel = inner
+			if broken != nil {
+				ch = broken(ch)
+			}
+			return Instance{Channel: ch, Submits: submits}
+		},
+	}
+}
