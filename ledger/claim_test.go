@@ -1,0 +1,118 @@
+package ledger_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+func TestClaimStoresABatchWithItsAttemptsAndSlots(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := connect(t, ledger.Config{URL: url})
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000, Limits: []admission.Limit{limit(admission.Second, 1000), limit(admission.Day, 5000)}})
+	db := raw(t, url)
+	seen := claimAll(t, l, batch("m", 500), "a")
+	for i, fate := range seen.Fates {
+		if fate != ledger.Fresh || seen.Messages[i].Seq == 0 || seen.Messages[i].ReceivedAt.IsZero() {
+			t.Fatalf("message %d: fate %d, seq %d", i, fate, seen.Messages[i].Seq)
+		}
+	}
+	got := map[string]int64{
+		"messages": scalar[int64](t, db, `select count(*) from dispatcher.messages where state = 'sending' and attempts = 1`),
+		"attempts": scalar[int64](t, db, `select count(*) from dispatcher.attempts where claimed_at = $1 and outcome is null`, seen.Now),
+		"second":   scalar[int64](t, db, `select granted from dispatcher.limits where window_seconds = 1`),
+		"day":      scalar[int64](t, db, `select granted from dispatcher.limits where window_seconds = 86400`),
+		"active":   scalar[int64](t, db, `select active from dispatcher.channels where channel = 'a'`),
+		"matched":  scalar[int64](t, db, `select count(*) from audit.messages m join audit.attempts a on a.message_id = m.id where a.segments = 1`),
+	}
+	want := map[string]int64{"messages": 500, "attempts": 500, "second": 500, "day": 500, "active": 500, "matched": 500}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestClaimTellsDuplicatesFromConflicts(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	claimAll(t, l, []ledger.Message{message("one"), message("two")}, "a")
+	other := message("two")
+	other.Digest = 99
+	var fates []ledger.Fate
+	err := l.Claim(t.Context(), ledger.Claim{
+		Messages: []ledger.Message{message("zero"), message("one"), other}, Channels: []string{"a"},
+	}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		fates = append(fates, seen.Fates...)
+		return give(seen)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]ledger.Fate{ledger.Fresh, ledger.Duplicate, ledger.Conflict}, fates); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := connect(t, ledger.Config{URL: url})
+	apply(t, l, ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{limit(admission.Day, 100)}})
+	refused := errors.New("refused")
+	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		_, _ = give(seen)
+		return ledger.Decisions{}, refused
+	})
+	if !errors.Is(err, refused) || ledger.Unavailable(err) {
+		t.Fatalf("got %v", err)
+	}
+	db := raw(t, url)
+	if n := scalar[int](t, db, `select (select count(*) from dispatcher.messages) + (select count(*) from dispatcher.attempts)
+		+ (select sum(granted) from dispatcher.limits) + (select sum(active) from dispatcher.channels)`); n != 0 {
+		t.Errorf("%d traces were left behind", n)
+	}
+	claimAll(t, l, batch("m", 10), "a") // the connection still works and no lock is held
+}
+
+func TestClaimPicksUpDueRowsOldestFirst(t *testing.T) {
+	t.Parallel()
+	l := open(t, ledger.ChannelSpec{Name: "full", ActiveMax: 1}, ledger.ChannelSpec{Name: "free"})
+	claimAll(t, l, []ledger.Message{message("first")}, "full")
+	past := message("scheduled")
+	past.State, past.NextAt = ledger.Scheduled, time.Now().Add(-time.Hour)
+	soon := message("sooner")
+	soon.State, soon.NextAt = ledger.Scheduled, time.Now().Add(-2*time.Hour)
+	later := message("later")
+	later.State, later.NextAt = ledger.Scheduled, time.Now().Add(time.Hour)
+	nothing := func(seen *ledger.Seen) (ledger.Decisions, error) {
+		return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
+	}
+	if err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{past, soon, later}}, nothing); err != nil {
+		t.Fatal(err)
+	}
+	var due []ledger.Message
+	err := l.Claim(t.Context(), ledger.Claim{Due: 10, Channels: []string{"free"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		due = append(due, seen.Messages...)
+		return give(seen)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(due) != 2 || due[0].ID != "sooner" || due[1].ID != "scheduled" {
+		t.Fatalf("picked up %d rows", len(due))
+	}
+	want := soon
+	want.Seq, want.ReceivedAt, want.NextAt = due[0].Seq, due[0].ReceivedAt, due[0].NextAt
+	if diff := cmp.Diff(want, due[0]); diff != "" {
+		t.Error(diff)
+	}
+	if n, err := l.Due(t.Context(), 10); err != nil || n != 0 {
+		t.Errorf("%d rows are still due: %v", n, err)
+	}
+}

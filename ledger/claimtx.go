@@ -1,0 +1,298 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Claim runs one transaction: it stores c.Messages, picks up to c.Due due rows, locks the
+// channels, shows all that to decide and writes the decisions down. When it returns
+// nil, everything is durable. When it returns an error, nothing is: no row, no slot.
+//
+// It takes two round trips, and a third when ids were there already. An error of
+// decide comes back wrapped. If the connection breaks while the commit is under way,
+// Claim stays until it has found out what became of it, for as long as ctx lasts and
+// a few seconds more; only when that fails too can rows exist that the caller does not
+// know of. They belong to this instance and are recovered after its end.
+func (l *Ledger) Claim(ctx context.Context, c Claim, decide Decide) error {
+	if len(c.Messages) == 0 && c.Due <= 0 {
+		return nil
+	}
+	conn, err := l.hot.Acquire(ctx)
+	if err != nil {
+		return wrap("claim", err)
+	}
+	defer conn.Release()
+	t := &claimTx{conn: conn, instance: l.instance.Load(), request: &c, order: ascending(c.Messages)}
+	if err := t.run(ctx, decide); err != nil {
+		t.rollback(ctx)
+		return wrap("claim", err)
+	}
+	tag, err := t.write(ctx)
+	switch {
+	case err == nil && tag == "COMMIT":
+		return nil
+	case err == nil:
+		// PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed.
+		return fmt.Errorf("claim: commit was answered with %s", tag)
+	case certainlyUndone(err):
+		t.rollback(ctx)
+		return wrap("claim", err)
+	}
+	return wrap("claim", l.fateOf(ctx, t.xid, err))
+}
+
+// claimTx is one claim under way.
+type claimTx struct {
+	conn     *pgxpool.Conn
+	instance int64
+	request  *Claim
+	order    []int // positions in request.Messages, ascending by id
+
+	seen      Seen
+	gates     []gateBefore // the channels as they were before decide
+	missing   []string     // channels without a row
+	decisions Decisions
+	xid       int64
+}
+
+// run is everything before the second round trip.
+func (t *claimTx) run(ctx context.Context, decide Decide) error {
+	if err := t.open(ctx); err != nil {
+		return err
+	}
+	if err := t.judgeDuplicates(ctx); err != nil {
+		return err
+	}
+	t.gates = remember(t.seen.Channels)
+	var err error
+	if t.decisions, err = decide(&t.seen); err != nil {
+		return err
+	}
+	if len(t.missing) > 0 {
+		return &MissingChannelsError{Names: t.missing}
+	}
+	return check(&t.seen, t.gates, &t.decisions)
+}
+
+// open is the first round trip: insert, pick up, lock, and read clock and version.
+func (t *claimTx) open(ctx context.Context) error {
+	batch := &pgx.Batch{}
+	batch.Queue("begin")
+	if len(t.order) > 0 {
+		batch.Queue(insertMessages, messageArrays(t.request.Messages, t.order)...)
+	}
+	if t.request.Due > 0 {
+		batch.Queue(selectDue, t.request.Due)
+	}
+	if len(t.request.Channels) > 0 {
+		batch.Queue(lockChannels, t.request.Channels)
+		batch.Queue(lockLimits, t.request.Channels)
+	}
+	batch.Queue(readPresent, t.instance)
+	results := t.conn.SendBatch(ctx, batch)
+	err := t.readOpening(results)
+	return errors.Join(err, closing(results, err))
+}
+
+// closing ends a batch; after an error its own would only repeat it.
+func closing(results pgx.BatchResults, earlier error) error {
+	err := results.Close()
+	if earlier != nil {
+		return nil
+	}
+	return err
+}
+
+// readOpening reads the answers to open in their order.
+func (t *claimTx) readOpening(results pgx.BatchResults) error {
+	if _, err := results.Exec(); err != nil {
+		return err
+	}
+	t.seen.Messages = make([]Message, len(t.request.Messages), len(t.request.Messages)+max(t.request.Due, 0))
+	copy(t.seen.Messages, t.request.Messages)
+	t.seen.Fates = make([]Fate, len(t.seen.Messages), cap(t.seen.Messages))
+	if len(t.order) > 0 {
+		if err := t.readInserted(results); err != nil {
+			return err
+		}
+	}
+	if t.request.Due > 0 {
+		if err := t.readDue(results); err != nil {
+			return err
+		}
+	}
+	if len(t.request.Channels) > 0 {
+		if err := t.readChannels(results); err != nil {
+			return err
+		}
+	}
+	return t.readPresent(results)
+}
+
+// readInserted walks the returned ids beside the ascending ones. PostgreSQL inserts
+// and returns the rows of a function scan in their order; an id that is passed over
+// was there already.
+func (t *claimTx) readInserted(results pgx.BatchResults) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for i := range t.seen.Fates {
+		t.seen.Fates[i] = Duplicate
+	}
+	next := 0
+	var seq int64
+	var id string
+	_, err = pgx.ForEachRow(rows, []any{&seq, &id}, func() error {
+		for next < len(t.order) && t.seen.Messages[t.order[next]].ID != id {
+			next++
+		}
+		if next == len(t.order) {
+			return errors.New("the database returned new rows in another order than they were sent")
+		}
+		at := t.order[next]
+		t.seen.Messages[at].Seq, t.seen.Fates[at] = seq, Fresh
+		next++
+		return nil
+	})
+	return err
+}
+
+func (t *claimTx) readDue(results pgx.BatchResults) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r messageRow
+		if err := rows.Scan(r.targets()...); err != nil {
+			return err
+		}
+		t.seen.Messages = append(t.seen.Messages, r.message())
+		t.seen.Fates = append(t.seen.Fates, Due)
+	}
+	return rows.Err()
+}
+
+func (t *claimTx) readChannels(results pgx.BatchResults) (err error) {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	if t.seen.Channels, t.missing, err = collectChannels(rows, t.request.Channels); err != nil {
+		return err
+	}
+	if rows, err = results.Query(); err != nil {
+		return err
+	}
+	return collectLimits(rows, t.seen.Channels)
+}
+
+// readPresent reads clock and version, and checks that a recovery would find what
+// this instance is about to claim.
+func (t *claimTx) readPresent(results pgx.BatchResults) error {
+	var received time.Time
+	var lastSeen pgtype.Timestamptz
+	if err := results.QueryRow().Scan(&t.seen.Now, &received, &t.xid, &t.seen.Version, &lastSeen); err != nil {
+		return err
+	}
+	t.seen.Now = t.seen.Now.UTC()
+	for i := range t.request.Messages {
+		if t.seen.Fates[i] == Fresh {
+			t.seen.Messages[i].ReceivedAt = received.UTC()
+		}
+	}
+	switch {
+	case !lastSeen.Valid:
+		return ErrNotRegistered
+	case t.seen.Now.Sub(lastSeen.Time) > maxSilence:
+		return ErrSilent
+	}
+	return nil
+}
+
+// judgeDuplicates asks for the content behind ids that were there already, if any.
+func (t *claimTx) judgeDuplicates(ctx context.Context) error {
+	wanted := map[string]int{}
+	for i := range t.request.Messages {
+		if t.seen.Fates[i] == Duplicate {
+			wanted[t.request.Messages[i].ID] = i
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	ids := make([]string, 0, len(wanted))
+	for id := range wanted {
+		ids = append(ids, id)
+	}
+	rows, err := t.conn.Query(ctx, selectDigests, ids)
+	if err != nil {
+		return err
+	}
+	var id string
+	var digest int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &digest}, func() error {
+		if i := wanted[id]; t.request.Messages[i].Digest != digest {
+			t.seen.Fates[i] = Conflict
+		}
+		return nil
+	})
+	return err
+}
+
+// write is the second round trip. It returns the command tag that commit was answered with.
+func (t *claimTx) write(ctx context.Context) (tag string, err error) {
+	batch := &pgx.Batch{}
+	attempts, changes := split(&t.seen, t.decisions.Each, len(t.request.Messages))
+	if len(attempts) > 0 {
+		batch.Queue(insertAttempts, attemptArrays(&t.seen, t.decisions.Each, attempts, t.seen.Now, t.instance)...)
+	}
+	if len(changes) > 0 {
+		batch.Queue(updateMessages, changeArrays(&t.seen, t.decisions.Each, changes)...)
+	}
+	limits, left, channels := differences(t.gates, t.seen.Channels)
+	if len(limits) > 0 {
+		batch.Queue(updateLimits, counterArrays(limits)...)
+	}
+	if len(left) > 0 {
+		batch.Queue(insertHistory, counterArrays(left)...)
+	}
+	if len(channels) > 0 {
+		batch.Queue(updateChannels, channelArrays(channels)...)
+	}
+	for _, box := range pack(t.decisions.Notices) {
+		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)
+	}
+	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
+		tag = ct.String()
+		return nil
+	})
+	return tag, t.conn.SendBatch(ctx, batch).Close()
+}
+
+// rollbackPatience bounds a rollback; after it the connection is cut, which does the same.
+const rollbackPatience = 2 * time.Second
+
+// rollback ends the transaction even when ctx has ended, so that no lock outlives the claim.
+func (t *claimTx) rollback(ctx context.Context) {
+	conn := t.conn.Conn()
+	if conn.IsClosed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackPatience)
+	defer cancel()
+	if _, err := conn.Exec(ctx, "rollback"); err != nil {
+		closeConn(conn)
+	}
+}

@@ -1,0 +1,174 @@
+// Package ledger is the dispatcher's memory in PostgreSQL: every message, every
+// attempt, the shared counters, the routing versions and the notices on their way out.
+//
+//	Claim    one transaction: store new messages, pick up due ones, show the shared
+//	         state under lock, write down what was decided      (two round trips)
+//	Settle   one statement: outcomes, next steps, freed slots   (one round trip)
+//	Publish  the outbox, in order, by one process at a time
+//
+// The decisions are not made here: Claim calls a pure function for them. Nothing is
+// sent from here and no text is read: an envelope is bytes.
+//
+// Lock order, which every writer keeps: message rows (new ids ascending, due rows with
+// SKIP LOCKED, settled rows by seq), then channels by name, then limits by key. Whoever
+// takes a channel's lock owns its limits too.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dispatcher/ledger/migrations"
+)
+
+// Config says where the ledger is and who is asking.
+type Config struct {
+	// URL is a libpq URL or key=value string. It is never repeated in an error.
+	URL string
+	// MaxConns bounds the connections for claims and settlements; 0 means 4, which is as
+	// fast as more: beyond that the counters' locks are what claims wait for. Up to
+	// four more connections serve reports, publishing and the watch on the routing.
+	MaxConns int
+	// Region, Host and Version describe this instance in dispatcher.instances.
+	Region, Host, Version string
+	// Tracer sees every statement; nil for none.
+	Tracer pgx.QueryTracer
+}
+
+// defaultMaxConns is enough for two claims and two settlements at a time.
+const defaultMaxConns = 4
+
+// connectTimeout bounds one try to connect when the URL names no connect_timeout.
+const connectTimeout = 5 * time.Second
+
+// Ledger is safe for concurrent use.
+type Ledger struct {
+	config   Config
+	hot      *pgxpool.Pool   // claims and settlements
+	reports  *pgxpool.Pool   // everything whose plan depends on the data
+	single   *pgx.ConnConfig // for connections outside the pools
+	instance atomic.Int64    // set by Register
+
+	lead struct {
+		mu   sync.Mutex // held while publishing
+		conn *pgx.Conn  // guarded by mu; holds the leadership lock when leads is set
+		held bool       // guarded by mu
+	}
+}
+
+// hotSettings shape the sessions of claims and settlements.
+//
+// Their statements join arrays to primary keys. A generic plan for that is always
+// right and saves planning, half a millisecond for each batch; the switched-off join
+// methods keep a plan that was made while a table was small from being a bad one later.
+//
+// The timeouts are a protection against this process: if it is frozen in
+// mid-transaction, the server takes the counters' locks back.
+var hotSettings = map[string]string{
+	"application_name":                    "dispatcher",
+	"plan_cache_mode":                     "force_generic_plan",
+	"enable_seqscan":                      "off",
+	"enable_hashjoin":                     "off",
+	"enable_mergejoin":                    "off",
+	"jit":                                 "off",
+	"statement_timeout":                   "30s",
+	"idle_in_transaction_session_timeout": "10s",
+}
+
+// Connect opens the ledger. The schema must be up to date: see Migrate.
+func Connect(ctx context.Context, c Config) (*Ledger, error) {
+	hot, err := poolConfig(c, hotSettings)
+	if err != nil {
+		return nil, err
+	}
+	reports, err := poolConfig(c, map[string]string{"application_name": "dispatcher reports"})
+	if err != nil {
+		return nil, err
+	}
+	reports.MaxConns = 2
+	l := &Ledger{config: c, single: hot.ConnConfig.Copy()}
+	// Connections outside the pools idle between two polls for as long as they like,
+	// and wait for locks without end.
+	l.single.RuntimeParams["statement_timeout"] = "0"
+	if l.hot, err = pgxpool.NewWithConfig(ctx, hot); err != nil {
+		return nil, wrap("connect to ledger", err)
+	}
+	if l.reports, err = pgxpool.NewWithConfig(ctx, reports); err != nil {
+		l.hot.Close()
+		return nil, wrap("connect to ledger", err)
+	}
+	if err := l.hot.Ping(ctx); err != nil {
+		l.Close()
+		return nil, wrap("connect to ledger", err)
+	}
+	return l, nil
+}
+
+func poolConfig(c Config, settings map[string]string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, errAddress
+	}
+	config.MaxConns = defaultMaxConns
+	if c.MaxConns > 0 {
+		config.MaxConns = int32(c.MaxConns)
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	config.ConnConfig.Tracer = c.Tracer
+	maps.Copy(config.ConnConfig.RuntimeParams, settings)
+	return config, nil
+}
+
+// errAddress stands for every error in the address, whose text may quote the password.
+var errAddress = errors.New("connect to ledger: DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL nor a valid key=value string")
+
+// Migrate brings the schema at url up to date. It is idempotent and safe when
+// several processes start at once.
+func Migrate(ctx context.Context, url string) error {
+	return clean(migrations.Migrate(ctx, url))
+}
+
+// Close gives up leadership and closes all connections. It waits for those in use.
+func (l *Ledger) Close() {
+	l.resign()
+	l.reports.Close()
+	l.hot.Close()
+}
+
+// Ping reports whether the database answers.
+func (l *Ledger) Ping(ctx context.Context) error { return wrap("ping", l.hot.Ping(ctx)) }
+
+// connect opens a connection outside the pools.
+func (l *Ledger) connect(ctx context.Context) (*pgx.Conn, error) {
+	return pgx.ConnectConfig(ctx, l.single.Copy())
+}
+
+// closeConn ends a connection without waiting long for a polite end.
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // the session ends with the socket in any case
+}
+
+// rows runs a query of a report and collects its rows.
+func rows[T any](ctx context.Context, l *Ledger, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	r, err := l.reports.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	out, err := pgx.CollectRows(r, scan)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", err)
+	}
+	return out, nil
+}

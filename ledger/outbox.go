@@ -1,0 +1,140 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// leadership is the advisory lock of the one process that publishes. A session lock
+// ends with its session, so there is never a leader that cannot reach the database.
+const leadership int64 = 0x6c65646765720002
+
+// deletePatience bounds the removal of notices that were published, which goes on
+// after ctx has ended: what is not removed is published again.
+const deletePatience = 5 * time.Second
+
+// Publish hands up to about limit notices (whole transactions, at least one) to send, in
+// order, and removes them once send has returned nil. It returns how many there were; 0
+// without an error means that there are none, or that another process publishes. Only
+// one process does at a time; the others take over when its connection ends.
+//
+// Delivery is at least once: what send has done is done again when the removal does
+// not succeed or the leader changes in between.
+//
+// Order per key: rows are published by seq, and seq ascends for each message. A
+// transaction draws the seq of its notices after it has locked the rows of their
+// messages, and keeps the locks until it commits; the next transaction that writes about
+// the same message gets its lock, and so draws its seq, only after that. Rows of
+// different messages may become visible out of seq order. That is why publishing takes the
+// rows that are there and never skips ahead of a number, and why the sequence
+// must not be cached by sessions.
+func (l *Ledger) Publish(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
+	l.lead.mu.Lock()
+	defer l.lead.mu.Unlock()
+	if leads, err := l.takeLead(ctx); err != nil || !leads {
+		return 0, err
+	}
+	seqs, notices, err := l.readOutbox(ctx, limit)
+	if err != nil {
+		l.dropLead()
+		return 0, wrap("read outbox", err)
+	}
+	if len(seqs) == 0 {
+		return 0, nil
+	}
+	if err := send(ctx, notices); err != nil {
+		return 0, fmt.Errorf("publish %d notices: %w", len(notices), err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletePatience)
+	defer cancel()
+	if _, err := l.lead.conn.Exec(ctx, `delete from dispatcher.outbox where seq = any($1)`, seqs); err != nil {
+		l.dropLead()
+		return 0, wrap("remove published notices", err)
+	}
+	return len(notices), nil
+}
+
+// Lead tries to become the process that publishes and reports whether it is.
+func (l *Ledger) Lead(ctx context.Context) (bool, error) {
+	l.lead.mu.Lock()
+	defer l.lead.mu.Unlock()
+	return l.takeLead(ctx)
+}
+
+// takeLead makes sure of the connection and asks for the lock. lead.mu is held.
+func (l *Ledger) takeLead(ctx context.Context) (bool, error) {
+	if l.lead.conn == nil {
+		conn, err := l.connect(ctx)
+		if err != nil {
+			return false, wrap("connect publisher", err)
+		}
+		l.lead.conn = conn
+	}
+	if l.lead.held {
+		return true, nil
+	}
+	err := l.lead.conn.QueryRow(ctx, `select pg_try_advisory_lock($1)`, leadership).Scan(&l.lead.held)
+	if err != nil {
+		l.dropLead()
+		return false, wrap("become publisher", err)
+	}
+	return l.lead.held, nil
+}
+
+// dropLead ends the connection, and with it the leadership. lead.mu is held.
+func (l *Ledger) dropLead() {
+	if l.lead.conn != nil {
+		closeConn(l.lead.conn)
+	}
+	l.lead.conn, l.lead.held = nil, false
+}
+
+// resign gives the leadership up.
+func (l *Ledger) resign() {
+	l.lead.mu.Lock()
+	defer l.lead.mu.Unlock()
+	l.dropLead()
+}
+
+// readOutbox reads rows by seq until they hold limit notices.
+func (l *Ledger) readOutbox(ctx context.Context, limit int) (seqs []int64, notices []Notice, err error) {
+	rows, err := l.lead.conn.Query(ctx, `
+		select seq, kind, keys, "values", coalesce(headers::text, '') from (
+		  select *, sum(cardinality(keys)) over (order by seq) - cardinality(keys) as before
+		  from (select * from dispatcher.outbox order by seq limit $1) o
+		) o where before < $1 order by seq`, limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	var seq int64
+	var kind, headers string
+	var keys []string
+	var values [][]byte
+	_, err = pgx.ForEachRow(rows, []any{&seq, &kind, &keys, &values, &headers}, func() error {
+		seqs = append(seqs, seq)
+		lists := make([][]Header, len(keys))
+		if headers != "" {
+			if err := json.Unmarshal([]byte(headers), &lists); err != nil {
+				return err
+			}
+		}
+		for i := range keys {
+			notices = append(notices, Notice{Kind: NoticeKind(kind), Key: keys[i], Value: values[i], Headers: lists[i]})
+		}
+		return nil
+	})
+	return seqs, notices, err
+}
+
+// Unpublished is how many notices wait in the outbox and how old the oldest is, by
+// the database's clock.
+func (l *Ledger) Unpublished(ctx context.Context) (notices int64, age time.Duration, err error) {
+	err = l.reports.QueryRow(ctx, `
+		select coalesce(sum(cardinality(keys)), 0), coalesce(clock_timestamp() - min(created_at), '0')
+		from dispatcher.outbox`).Scan(&notices, &age)
+	return notices, age, wrap("count notices", err)
+}

@@ -1,0 +1,33 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Waiting counts the messages that wait for a channel or for their next try, per lane.
+// Messages whose time has not come (Scheduled) are not among them.
+func (l *Ledger) Waiting(ctx context.Context) (map[string]int64, error) {
+	r, err := l.hot.Query(ctx, `select queue, count(*) from dispatcher.messages where queue is not null group by queue`)
+	if err != nil {
+		return nil, wrap("count waiting messages", err)
+	}
+	counts := map[string]int64{}
+	var lane string
+	var n int64
+	_, err = pgx.ForEachRow(r, []any{&lane, &n}, func() error {
+		counts[lane] = n
+		return nil
+	})
+	return counts, wrap("count waiting messages", err)
+}
+
+// Due counts the rows that have come due, up to limit. It takes no lock: who wants
+// them claims with Claim.Due, and another instance may be quicker.
+func (l *Ledger) Due(ctx context.Context, limit int) (int, error) {
+	var n int
+	err := l.hot.QueryRow(ctx, `
+		select count(*) from (select from dispatcher.messages where next_at <= now() limit $1) due`, limit).Scan(&n)
+	return n, wrap("count due messages", err)
+}

@@ -1,0 +1,78 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"dispatcher/admission"
+)
+
+// ErrNoRouting means that no routing was ever applied.
+var ErrNoRouting = errors.New("the ledger has no routing yet")
+
+// VersionConflictError is returned by ApplyRouting when somebody else applied a
+// routing after the version that the change was based on.
+type VersionConflictError struct{ Expected, Current int64 }
+
+// Error names both versions.
+func (e *VersionConflictError) Error() string {
+	return fmt.Sprintf("the routing was changed meanwhile: the change is based on version %d and the current one is %d", e.Expected, e.Current)
+}
+
+// RoutingVersion is one routing document that was applied.
+type RoutingVersion struct {
+	Version   int64
+	Author    string
+	Reason    string
+	CreatedAt time.Time
+	Document  string // YAML, as it was given
+}
+
+// NewRouting is a document to apply. It has been validated: the ledger does not read it.
+type NewRouting struct {
+	// Expect is the version that the change is based on, 0 for "there is none yet";
+	// nil applies whatever is current.
+	Expect   *int64
+	Author   string
+	Reason   string
+	Document string
+	// Channels are all channels of the document in its order.
+	Channels []ChannelSpec
+}
+
+// ChannelSpec is what the ledger keeps of a channel: its bounds.
+type ChannelSpec struct {
+	Name string
+	// ActiveMax bounds the attempts under way; 0 means no bound.
+	ActiveMax int64
+	// Limits has at most one entry for each window and unit.
+	Limits []admission.Limit
+}
+
+// validate refuses what the tables could not hold.
+func (n *NewRouting) validate() error {
+	names := make(map[string]bool, len(n.Channels))
+	for i := range n.Channels {
+		c := &n.Channels[i]
+		if c.Name == "" || names[c.Name] {
+			return fmt.Errorf("channel %q is empty or listed twice", c.Name)
+		}
+		names[c.Name] = true
+		if c.ActiveMax < 0 {
+			return fmt.Errorf("channel %s: active max %d is negative", c.Name, c.ActiveMax)
+		}
+		keys := make(map[admission.Limit]bool, len(c.Limits))
+		for _, limit := range c.Limits {
+			key := admission.Limit{Window: limit.Window, Unit: limit.Unit}
+			if keys[key] {
+				return fmt.Errorf("channel %s has two limits for %s of %s", c.Name, limit.Window, limit.Unit)
+			}
+			keys[key] = true
+			if limit.Max < 0 || limit.Window.Seconds() <= 0 {
+				return fmt.Errorf("channel %s: limit %d per %s is out of range", c.Name, limit.Max, limit.Window)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// messageColumns are the columns of a message m in the order of messageRow.targets.
+const messageColumns = `m.seq, m.id, m.lane, m.tenant, m.topic, m.kafka_partition, m.kafka_offset, m.envelope, m.digest,
+	m.state, coalesce(m.reason, ''), m.next_at, m.expires_at,
+	coalesce(m.route, ''), coalesce(m.routing_version, 0), coalesce(m.draw, 0), coalesce(m.draw_size, 0),
+	coalesce(m.draw_key_id, ''), coalesce(m.first_choice, ''), coalesce(m.segments, 0), coalesce(m.alphabet, ''),
+	m.received_at, m.attempts, m.tried, m.rounds, coalesce(m.pinned, ''), m.parts_left, m.possible_duplicate`
+
+// messageRow is a Message while it is read, with the instants that may be null.
+type messageRow struct {
+	m                  Message
+	nextAt, expiresAt  pgtype.Timestamptz
+	partsLeft          []int
+	receivedAt         time.Time
+	attempts, segments int
+}
+
+// targets are the destinations of one row of messageColumns.
+func (r *messageRow) targets() []any {
+	m := &r.m
+	return []any{
+		&m.Seq, &m.ID, &m.Lane, &m.Tenant, &m.Origin.Topic, &m.Origin.Partition, &m.Origin.Offset, &m.Envelope, &m.Digest,
+		&m.State, &m.Reason, &r.nextAt, &r.expiresAt,
+		&m.Plan.Route, &m.Plan.Version, &m.Plan.Draw, &m.Plan.Size,
+		&m.Plan.KeyID, &m.Plan.FirstChoice, &r.segments, &m.Plan.Alphabet,
+		&r.receivedAt, &r.attempts, &m.Tried, &m.Rounds, &m.Pinned, &r.partsLeft, &m.PossibleDuplicate,
+	}
+}
+
+// message is the row once it has been read.
+func (r *messageRow) message() Message {
+	r.m.NextAt, r.m.ExpiresAt, r.m.ReceivedAt = moment(r.nextAt), moment(r.expiresAt), r.receivedAt.UTC()
+	r.m.Attempts, r.m.Plan.Segments, r.m.PartsLeft = r.attempts, r.segments, r.partsLeft
+	return r.m
+}
+
+// instant is a time as a parameter: the zero time is null.
+func instant(t time.Time) pgtype.Timestamptz {
+	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}
+}
+
+// moment is the inverse of instant.
+func moment(t pgtype.Timestamptz) time.Time {
+	if !t.Valid {
+		return time.Time{}
+	}
+	return t.Time.UTC()
+}

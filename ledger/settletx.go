@@ -1,0 +1,158 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// settle is one statement, hence atomic in one round trip.
+//
+//   - done writes the outcomes. An attempt that has one is left alone, except that a
+//     truth which comes late replaces unknown. Writing twice has no second effect.
+//   - freed gives the active slots back, once for each attempt: answers counts the
+//     outcomes written. The channels are locked by name before they are written, as in
+//     a claim. active_max sinks with active after it was lowered below it.
+//   - moved takes the messages on, if this attempt is still their last one and nobody
+//     has taken it on before. A late yes or no also stops a message that waits to be
+//     sent once more, and then there will be no duplicate.
+//   - the outbox gets the notices of the messages that moved, in the order given. Its
+//     seq is drawn after the rows' locks were taken; see Publish.
+//
+// The given rows ascend by seq, so that two settlements of the same attempts wait for
+// each other and never in a circle.
+const settle = `
+	with given as materialized (
+	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[],
+	    $8::text[], $9::text[], $10::timestamptz[], $11::boolean[], $12::text[], $13::text[], $14::boolean[],
+	    $15::text[], $16::text[], $17::bytea[], $18::text[]) with ordinality
+	    as g(seq, attempt, outcome, code, reference, segments, price_micros,
+	      state, reason, next_at, tried, pinned, parts_left, possible_duplicate, kind, key, value, headers, nr)
+	), done as (
+	  update dispatcher.attempts a set outcome = g.outcome, provider_code = nullif(g.code, ''),
+	    provider_reference = nullif(g.reference, ''), segments = g.segments, price_micros = g.price_micros,
+	    settled_at = now(), answers = a.answers + 1
+	  from given g
+	  where a.message_seq = g.seq and a.attempt = g.attempt
+	    and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
+	  returning g.nr, a.message_seq, a.attempt, a.channel, a.answers
+	), leaving as (
+	  select channel, count(*) as n from done where answers = 1 group by channel
+	), locked as materialized (
+	  select c.channel from dispatcher.channels c where c.channel in (select channel from leaving)
+	  order by c.channel for update
+	), freed as (
+	  update dispatcher.channels c set active = c.active - l.n,
+	    active_max = case when c.configured_max = 0 then 0 else greatest(c.configured_max, c.active - l.n) end
+	  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
+	), moved as (
+	  update dispatcher.messages m set state = g.state, reason = nullif(g.reason, ''),
+	    next_at = case when g.state in ('retry', 'waiting') then coalesce(g.next_at, now()) end,
+	    finished_at = case when g.state in ('rejected', 'failed', 'unknown') then now() end,
+	    tried = case when g.tried then array_append(m.tried, d.channel) else m.tried end,
+	    pinned = nullif(g.pinned, ''), parts_left = nullif(g.parts_left, '')::smallint[],
+	    possible_duplicate = case when m.state in ('retry', 'waiting') then false
+	      else m.possible_duplicate or g.possible_duplicate end
+	  from done d join given g on g.nr = d.nr
+	  where m.seq = d.message_seq and m.attempts = d.attempt
+	    and (m.state in ('sending', 'unknown')
+	      or (m.state in ('retry', 'waiting') and d.answers = 2 and g.state in ('accepted', 'rejected')))
+	  returning g.nr
+	)
+	insert into dispatcher.outbox (kind, keys, "values", headers)
+	select g.kind, array_agg(g.key order by g.nr), array_agg(g.value order by g.nr),
+	  case when bool_or(g.headers <> '') then jsonb_agg(coalesce(nullif(g.headers, ''), '[]')::jsonb order by g.nr) end
+	from moved m join given g on g.nr = m.nr
+	where g.kind <> ''
+	group by g.kind`
+
+// Settle writes down what came of attempts, in one round trip and all or nothing. To
+// settle again what was settled has no effect, so a call that failed, in whatever way,
+// is simply repeated.
+func (l *Ledger) Settle(ctx context.Context, settlements []Settlement) error {
+	if len(settlements) == 0 {
+		return nil
+	}
+	_, err := l.hot.Exec(ctx, settle, settlementArrays(settlements)...)
+	return wrap("settle", err)
+}
+
+// settlementArrays are the parameters of settle, ascending by message and attempt.
+func settlementArrays(settlements []Settlement) []any {
+	order := make([]*Settlement, len(settlements))
+	for i := range settlements {
+		order[i] = &settlements[i]
+	}
+	slices.SortStableFunc(order, func(a, b *Settlement) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	n := len(order)
+	seq, attempt, outcome := make([]int64, n), make([]int16, n), make([]string, n)
+	code, reference, segments, price := make([]string, n), make([]string, n), make([]int16, n), make([]int64, n)
+	state, reason, next := make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
+	tried, pinned, left, duplicate := make([]bool, n), make([]string, n), make([]string, n), make([]bool, n)
+	notices := newNoticeArrays(n)
+	for i, s := range order {
+		seq[i], attempt[i], outcome[i] = s.Seq, int16(s.Attempt), s.Outcome.String()
+		code[i], reference[i] = storable(s.Code), storable(s.Reference)
+		segments[i], price[i] = int16(s.Segments), s.PriceMicros
+		state[i], reason[i], next[i] = string(s.State), storable(s.Reason), instant(s.NextAt)
+		tried[i], pinned[i], left[i], duplicate[i] = s.Tried, s.Pinned, arrayLiteral(s.PartsLeft), s.PossibleDuplicate
+		notices.set(i, s.Notice)
+	}
+	return append([]any{seq, attempt, outcome, code, reference, segments, price,
+		state, reason, next, tried, pinned, left, duplicate}, notices.arguments()...)
+}
+
+// noticeArrays gathers at most one notice for each row.
+type noticeArrays struct {
+	kind, key []string
+	value     [][]byte
+	headers   []string
+}
+
+func newNoticeArrays(n int) noticeArrays {
+	return noticeArrays{kind: make([]string, n), key: make([]string, n), value: make([][]byte, n), headers: make([]string, n)}
+}
+
+func (a *noticeArrays) set(i int, n *Notice) {
+	a.value[i] = []byte{}
+	if n == nil {
+		return
+	}
+	a.kind[i], a.key[i], a.value[i] = string(n.Kind), n.Key, present(n.Value)
+	if len(n.Headers) > 0 {
+		a.headers[i] = encodeList(n.Headers)
+	}
+}
+
+func (a *noticeArrays) arguments() []any { return []any{a.kind, a.key, a.value, a.headers} }
+
+// storable makes a provider's word fit for a text column, which takes neither broken
+// UTF-8 nor a zero byte: one odd answer must not keep a batch from being settled.
+func storable(s string) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// arrayLiteral is the text form of an array of small numbers; empty for none.
+func arrayLiteral(numbers []int) string {
+	if len(numbers) == 0 {
+		return ""
+	}
+	b := []byte{'{'}
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return string(append(b, '}'))
+}

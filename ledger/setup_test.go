@@ -1,0 +1,171 @@
+package ledger_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+func TestMain(m *testing.M) { ledgertest.Main(m) }
+
+// limit is a row of a test's routing.
+func limit(window admission.Window, most int64) admission.Limit {
+	return admission.Limit{Window: window, Max: most}
+}
+
+// open returns a registered ledger over a fresh database with channels a, b and c.
+func open(t testing.TB, specs ...ledger.ChannelSpec) *ledger.Ledger {
+	t.Helper()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	if specs == nil {
+		specs = []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	}
+	apply(t, l, specs...)
+	return l
+}
+
+// connect opens and registers one more instance over the same database.
+func connect(t testing.TB, c ledger.Config) *ledger.Ledger {
+	t.Helper()
+	c.Region, c.Host = "test", t.Name()
+	l, err := ledger.Connect(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	if err := l.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func apply(t testing.TB, l *ledger.Ledger, specs ...ledger.ChannelSpec) int64 {
+	t.Helper()
+	version, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "test", Document: "routes: []", Channels: specs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
+// raw is a connection beside the ledger.
+func raw(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx) // the test may have cut it
+	})
+	return conn
+}
+
+// scalar reads one value.
+func scalar[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
+	t.Helper()
+	var v T
+	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// message is a new message that looks for a channel.
+func message(id string) ledger.Message {
+	return ledger.Message{
+		ID: id, Lane: "otp", Tenant: "shop", State: ledger.Sending, Digest: int64(len(id)),
+		Origin:    ledger.Origin{Topic: "sms.otp", Partition: 3, Offset: 77},
+		Envelope:  []byte(`{"id":"` + id + `","to":"+447700900123","text":"Your code is 123456"}`),
+		ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond),
+		Plan: ledger.Plan{
+			Route: "default", Version: 1, Draw: 17, Size: 100, KeyID: "k1", FirstChoice: "a", Segments: 1, Alphabet: "gsm7",
+		},
+	}
+}
+
+// batch is n new messages with distinct ids.
+func batch(prefix string, n int) []ledger.Message {
+	messages := make([]ledger.Message, n)
+	for i := range messages {
+		messages[i] = message(fmt.Sprintf("%s-%05d", prefix, i))
+	}
+	return messages
+}
+
+// give decides that every fresh or due message goes to the first channel that admits
+// it, and waits a minute when none does.
+func give(seen *ledger.Seen) (ledger.Decisions, error) {
+	d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+	for i := range seen.Channels {
+		seen.Channels[i].Gate.Roll(seen.Now, time.UTC)
+	}
+	for i := range seen.Messages {
+		if seen.Fates[i] == ledger.Fresh || seen.Fates[i] == ledger.Due {
+			d.Each[i] = giveOne(seen, &seen.Messages[i])
+		}
+	}
+	return d, nil
+}
+
+func giveOne(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
+	for i := range seen.Channels {
+		c := &seen.Channels[i]
+		if !c.Gate.Admits(m.Plan.Segments) {
+			continue
+		}
+		c.Gate.Take(m.Plan.Segments)
+		c.LastAssigned = seen.Now
+		return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
+			Number: m.Attempts + 1, Channel: c.Name, Reason: ledger.ByFirstChoice,
+			Segments: m.Plan.Segments, PriceMicros: 28000, Currency: "GBP",
+		}}
+	}
+	return ledger.Decision{State: ledger.Waiting, Reason: "no_slot", NextAt: seen.Now.Add(time.Minute), Plan: m.Plan, Seen: []byte(`{"a":"no_slot"}`)}
+}
+
+// claimAll claims the messages on the channels with give and returns what was shown.
+func claimAll(t testing.TB, l *ledger.Ledger, messages []ledger.Message, channels ...string) ledger.Seen {
+	t.Helper()
+	var shown ledger.Seen
+	err := l.Claim(t.Context(), ledger.Claim{Messages: messages, Channels: channels}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d, err := give(seen)
+		shown = *seen
+		return d, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shown
+}
+
+// accepted settles the first attempt of each message as taken.
+func accepted(messages []ledger.Message) []ledger.Settlement {
+	settlements := make([]ledger.Settlement, len(messages))
+	for i := range messages {
+		m := &messages[i]
+		settlements[i] = ledger.Settlement{
+			Seq: m.Seq, ID: m.ID, Attempt: m.Attempts + 1, Outcome: provider.Accepted, Reference: "ref-" + m.ID,
+			Segments: 1, PriceMicros: 28000, State: ledger.Accepted,
+			Notice: &ledger.Notice{Kind: ledger.Status, Key: m.ID, Value: []byte(`{"state":"accepted"}`)},
+		}
+	}
+	return settlements
+}
+
+func settleAll(t testing.TB, l *ledger.Ledger, settlements []ledger.Settlement) {
+	t.Helper()
+	if err := l.Settle(t.Context(), settlements); err != nil {
+		t.Fatal(err)
+	}
+}
