@@ -1,5 +1,7 @@
 package pdu
 
+import "bytes"
+
 // Bits and values of esm_class, registered_delivery and data_coding that the
 // dispatcher uses (sections 5.2.12, 5.2.17 and 5.2.19).
 const (
@@ -89,6 +91,17 @@ func (m *Message) Payload() []byte {
 	return m.ShortMessage
 }
 
+// Clone returns a copy that does not alias the frame any more.
+func (m *Message) Clone() Message {
+	c := *m
+	c.ShortMessage = bytes.Clone(m.ShortMessage)
+	c.TLVs = make(TLVs, len(m.TLVs))
+	for i, p := range m.TLVs {
+		c.TLVs[i] = TLV{Tag: p.Tag, Value: bytes.Clone(p.Value)}
+	}
+	return c
+}
+
 // SubmitSM hands a message to the SMSC (section 4.4).
 type SubmitSM struct{ Message }
 
@@ -142,6 +155,15 @@ func (d *DataSM) parse(body []byte) error {
 	d.DataCoding = c.octet("data_coding")
 	d.TLVs = c.tlvs(d.TLVs)
 	return c.err
+}
+
+// Message returns d in the layout of deliver_sm, so that a receiver handles both
+// alike; the content stays in TagMessagePayload.
+func (d *DataSM) Message() Message {
+	return Message{
+		ServiceType: d.ServiceType, Source: d.Source, Dest: d.Dest, ESMClass: d.ESMClass,
+		RegisteredDelivery: d.RegisteredDelivery, DataCoding: d.DataCoding, TLVs: d.TLVs,
+	}
 }
 
 // MessageResp answers submit_sm, deliver_sm or data_sm. An error answer may come

@@ -8,8 +8,9 @@ import (
 // FormatTime writes t as an absolute time in UTC: "YYMMDDhhmmsstnnp" with tenths of
 // a second and no offset (section 7.1.1.1).
 func FormatTime(t time.Time) string {
-	t = t.UTC()
-	return fmt.Sprintf("%s%d00+", t.Format("060102150405"), t.Nanosecond()/int(100*time.Millisecond))
+	buf := t.UTC().AppendFormat(make([]byte, 0, maxTime), "060102150405")
+	tenths := byte(t.Nanosecond() / int(100*time.Millisecond))
+	return string(append(buf, '0'+tenths, '0', '0', '+'))
 }
 
 // FormatPeriod writes d as a relative time: "YYMMDDhhmmss000R" (section 7.1.1.2). It

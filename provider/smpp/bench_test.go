@@ -1,0 +1,50 @@
+package smpp
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// BenchmarkSend measures submit_sm to submit_sm_resp over loopback, the SMSC in the
+// same process and on the same cores. One operation is one message of one segment.
+func BenchmarkSend(b *testing.B) {
+	for _, window := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("window=%d", window), func(b *testing.B) {
+			srv := startServer(b, smpptest.Config{})
+			cfg := fastConfig(srv.Addr())
+			cfg.Window = window
+			benchmarkSend(b, startClient(b, cfg), window)
+		})
+	}
+	b.Run("window=100/binds=2", func(b *testing.B) {
+		srv := startServer(b, smpptest.Config{})
+		cfg := fastConfig(srv.Addr())
+		cfg.Binds = 2
+		benchmarkSend(b, startClient(b, cfg), 200)
+	})
+}
+
+func benchmarkSend(b *testing.B, c *Client, senders int) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	message := submission(7)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range senders {
+		wg.Go(func() {
+			for next.Add(1) <= int64(b.N) {
+				if r := c.Send(b.Context(), message); r.Outcome != provider.Accepted {
+					b.Errorf("%v: %v", r.Outcome, r.Err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "submits/s")
+}

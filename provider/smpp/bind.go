@@ -1,0 +1,101 @@
+package smpp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"dispatcher/provider/smpp/pdu"
+)
+
+// bindSequence is the sequence_number of the bind, the first request of a connection.
+const bindSequence = 1
+
+// connect dials address and encrypts the connection when the channel says so.
+func connect(ctx context.Context, cfg *Config, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.ConnectTimeout)
+	defer cancel()
+	conn, err := cfg.Dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, &LinkError{Why: WhyDial, Err: err}
+	}
+	if cfg.TLS == nil {
+		return conn, nil
+	}
+	settings := cfg.TLS.Clone()
+	if host, _, err := net.SplitHostPort(address); err == nil && settings.ServerName == "" {
+		settings.ServerName = host
+	}
+	encrypted := tls.Client(conn, settings)
+	if err := encrypted.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, &LinkError{Why: WhyTLS, Err: err}
+	}
+	return encrypted, nil
+}
+
+// bind binds a fresh connection in that role and returns the reader that may hold
+// PDUs which followed the answer. It gives up after the response timeout or when ctx
+// ends.
+func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*pdu.Reader, error) {
+	_ = conn.SetDeadline(time.Now().Add(cfg.ResponseTimeout))
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	frame, err := pdu.Append(nil, pdu.StatusOK, bindSequence, &pdu.Bind{
+		Command: role, SystemID: cfg.SystemID, Password: cfg.Password, SystemType: cfg.SystemType,
+		InterfaceVersion: cfg.InterfaceVersion,
+	})
+	if err != nil {
+		return nil, &LinkError{Why: WhyBindLost, Err: err}
+	}
+	if _, err := conn.Write(frame); err != nil {
+		return nil, bindFault(err)
+	}
+	reader := pdu.NewReader(conn)
+	if err := awaitBindResp(conn, reader, role); err != nil {
+		return nil, err
+	}
+	if !stop() {
+		return nil, &LinkError{Why: WhyBindLost, Err: context.Cause(ctx)}
+	}
+	return reader, conn.SetDeadline(time.Time{})
+}
+
+// awaitBindResp reads until the bind is answered. A peer may already ask for life,
+// which is answered; other requests come too early and are told so.
+func awaitBindResp(conn net.Conn, reader *pdu.Reader, role pdu.Command) error {
+	for {
+		h, _, err := reader.Next()
+		if err != nil {
+			return bindFault(err)
+		}
+		var answer []byte
+		switch {
+		case h.Command == role.Response(), h.Command == pdu.CommandGenericNack:
+			if h.Command == role.Response() && h.Status == pdu.StatusOK {
+				return nil
+			}
+			return &LinkError{Why: WhyBindRefused, Status: h.Status}
+		case h.Command == pdu.CommandEnquireLink:
+			answer = pdu.AppendEmpty(nil, pdu.CommandEnquireLinkResp, pdu.StatusOK, h.Sequence)
+		case !h.Command.IsResponse() && h.Command != pdu.CommandAlertNotification:
+			answer = pdu.AppendEmpty(nil, pdu.CommandGenericNack, pdu.StatusInvBndSts, h.Sequence)
+		}
+		if len(answer) == 0 {
+			continue
+		}
+		if _, err := conn.Write(answer); err != nil {
+			return bindFault(err)
+		}
+	}
+}
+
+func bindFault(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &LinkError{Why: WhyBindTimeout}
+	}
+	return &LinkError{Why: WhyBindLost, Err: err}
+}

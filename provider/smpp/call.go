@@ -1,0 +1,78 @@
+package smpp
+
+import (
+	"sync"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+)
+
+// fate is what became of one submit_sm.
+type fate uint8
+
+const (
+	// lost is the zero value, like provider.Unknown: octets may have left and no
+	// answer came.
+	lost fate = iota
+	// unsent means that not one octet left.
+	unsent
+	// answered means that the SMSC sent a status.
+	answered
+)
+
+// call is one submit_sm on its way. The sender owns it until session.submit, then the
+// session until it puts the token into done, then the sender again.
+type call struct {
+	frame  []byte       // the encoded PDU
+	submit pdu.SubmitSM // what frame was encoded from, kept for its storage
+	text   []byte       // storage of submit.ShortMessage
+
+	done chan struct{} // one token when the fate is known; capacity 1
+
+	sequence uint32    // guarded by session.mu
+	deadline time.Time // guarded by session.mu; meaningful once written
+
+	fate      fate
+	why       string     // the bounded word unless answered
+	status    pdu.Status // when answered
+	messageID string     // when answered
+}
+
+var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
+
+func newCall() *call {
+	c := calls.Get().(*call)
+	c.fate, c.why, c.status, c.messageID, c.sequence = lost, "", 0, "", 0
+	return c
+}
+
+// free gives c back. Its token must have been taken.
+func (c *call) free() { calls.Put(c) }
+
+// end sets a fate that is not an answer.
+func (c *call) end(f fate, why string) { c.fate, c.why = f, why }
+
+// part translates the fate for the part with that index.
+func (c *call) part(cfg *Config, index int) provider.Part {
+	switch c.fate {
+	case answered:
+		return provider.Part{Index: index, Outcome: cfg.outcome(c.status), Reference: c.messageID, Code: c.status.Code()}
+	case unsent:
+		return provider.Part{Index: index, Outcome: provider.Refused, Code: c.why}
+	case lost:
+	}
+	return provider.Part{Index: index, Outcome: provider.Unknown, Code: c.why}
+}
+
+// explain is the error that goes with part, nil when it was accepted.
+func (c *call) explain(outcome provider.Outcome) error {
+	switch {
+	case outcome == provider.Accepted:
+		return nil
+	case c.fate == answered:
+		return &StatusError{c.status}
+	default:
+		return wordError(c.why)
+	}
+}

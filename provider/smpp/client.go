@@ -1,0 +1,108 @@
+// Package smpp carries messages to an SMSC over SMPP 3.4, as an ESME.
+//
+// A Client is one channel of the dispatcher. It holds the configured number of
+// binds, each with a window of unanswered submit_sm, and implements
+// provider.Channel: at most one submit of each part, and an exact word on whether
+// octets may have left. Package pdu is its codec and smpptest a scripted SMSC.
+//
+// Out of scope: how fast a channel may send and whether it is healthy (admission,
+// breaker, pacing), and what a receipt says (Config.OnDeliver hands it over).
+package smpp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+)
+
+// Client is a channel to one SMSC account. It is safe for concurrent use.
+type Client struct {
+	cfg   Config
+	pool  *pool
+	links []*link
+
+	leave context.CancelFunc // links unbind and end
+	abort context.CancelFunc // links end at once
+	ended chan struct{}      // closed when every link has ended
+}
+
+var _ provider.Channel = (*Client)(nil)
+
+// New checks cfg and returns at once; the binds come up in the background. Until the
+// first one is up, Ready says "connecting" and Send refuses. Close must be called.
+func New(cfg Config) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("smpp channel: %w", err)
+	}
+	c := &Client{cfg: cfg.withDefaults(), ended: make(chan struct{})}
+	c.pool = newPool(c.cfg.Window)
+	life, abort := context.WithCancel(context.Background())
+	serving, leave := context.WithCancel(life)
+	c.abort, c.leave = abort, leave
+	for bind := range c.cfg.Binds {
+		for _, role := range c.cfg.roles() {
+			c.links = append(c.links, &link{
+				cfg: &c.cfg, pool: c.pool, bind: bind, role: role, address: bind % len(c.cfg.Addresses),
+				state: State{Bind: bind, Role: role},
+			})
+		}
+	}
+	var running sync.WaitGroup
+	for _, l := range c.links {
+		running.Go(func() { l.run(life, serving) })
+	}
+	go func() {
+		running.Wait()
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+// roles are the bind operations of one bind of the channel.
+func (c *Config) roles() []pdu.Command {
+	if c.Bind == TransmitterReceiver {
+		return []pdu.Command{pdu.CommandBindTransmitter, pdu.CommandBindReceiver}
+	}
+	return []pdu.Command{pdu.CommandBindTransceiver}
+}
+
+// Ready implements provider.Channel. It is true while at least one bind can submit.
+// The reasons are "connecting", "unbound", "bind_refused" and "closed".
+func (c *Client) Ready() (ok bool, why string) { return c.pool.ready() }
+
+// States returns the present state of every bind, in a fixed order.
+func (c *Client) States() []State {
+	states := make([]State, len(c.links))
+	for i, l := range c.links {
+		states[i] = l.current()
+	}
+	return states
+}
+
+// Close implements provider.Channel: it refuses new messages, waits for the answers
+// of those under way, unbinds, and returns when every connection and goroutine is
+// gone. When ctx ends first, connections are cut, unanswered submits are Unknown, and
+// the error is that of ctx. An OnDeliver that ignores its context holds it up.
+func (c *Client) Close(ctx context.Context) error {
+	c.pool.close()
+	select {
+	case <-c.pool.idle:
+	case <-ctx.Done():
+		c.abort()
+	}
+	c.leave()
+	var err error
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+		c.abort()
+		<-c.ended
+		err = fmt.Errorf("close smpp channel: %w", context.Cause(ctx))
+	}
+	<-c.pool.idle
+	c.abort()
+	return err
+}

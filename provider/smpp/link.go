@@ -1,0 +1,110 @@
+package smpp
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"dispatcher/provider/smpp/pdu"
+)
+
+// link keeps one bind alive: it connects, binds, serves the session until that ends,
+// pauses and begins again. run owns it.
+type link struct {
+	cfg     *Config
+	pool    *pool
+	bind    int
+	role    pdu.Command
+	address int // index of the address that is tried next
+
+	mu    sync.Mutex
+	state State // guarded by mu
+}
+
+// submits reports whether the link carries submit_sm.
+func (l *link) submits() bool { return l.role != pdu.CommandBindReceiver }
+
+// run serves until serving ends, politely, or life ends, at once. Nothing of the link
+// is left when it returns.
+func (l *link) run(life, serving context.Context) {
+	defer l.report(Closed, nil)
+	for failures := 0; ; failures++ {
+		l.report(Connecting, nil)
+		began := time.Now()
+		if s, err := l.open(serving); err != nil {
+			l.failed(serving, err)
+		} else {
+			l.serve(life, serving, s)
+			if time.Since(began) >= l.cfg.ReconnectMax {
+				failures = 0
+			}
+		}
+		if !pause(serving, backoff(failures, l.cfg.ReconnectMin, l.cfg.ReconnectMax, rand.Float64())) {
+			return
+		}
+	}
+}
+
+// open returns a bound session.
+func (l *link) open(ctx context.Context) (*session, error) {
+	conn, err := connect(ctx, l.cfg, l.cfg.Addresses[l.address])
+	if err != nil {
+		return nil, err
+	}
+	reader, err := bind(ctx, l.cfg, conn, l.role)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return newSession(l.cfg, l.pool, conn, reader, bindSequence), nil
+}
+
+// serve runs a session and reports how it ended, unless it was asked to.
+func (l *link) serve(life, serving context.Context, s *session) {
+	l.report(Bound, nil)
+	if err := s.run(life, serving.Done(), l.submits()); serving.Err() == nil {
+		l.report(Lost, err)
+	}
+}
+
+// failed reports a connection that could not be bound and turns to the next address.
+func (l *link) failed(serving context.Context, err error) {
+	if serving.Err() != nil {
+		return
+	}
+	l.address = (l.address + 1) % len(l.cfg.Addresses)
+	if l.submits() {
+		_, refused := refusedBy(err)
+		l.pool.failed(refused)
+	}
+	l.report(Failed, err)
+}
+
+func (l *link) report(phase Phase, err error) {
+	state := State{Bind: l.bind, Role: l.role, Phase: phase, Err: err}
+	l.mu.Lock()
+	l.state = state
+	l.mu.Unlock()
+	if l.cfg.OnState != nil {
+		l.cfg.OnState(state)
+	}
+}
+
+func (l *link) current() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
+}
+
+// pause reports whether the whole of d has passed before ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,74 @@
+package smpp
+
+import (
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+)
+
+// outcomeOf says what the status of a submit_sm_resp means for the message.
+//
+// Any status but zero says that the SMSC did not take the message (section 5.1.3),
+// so nothing becomes Unknown here. The question is who is at fault:
+//
+//   - Throttled: the SMSC asks to slow down, and the same channel will do later.
+//   - Rejected: destination, sender, length or content are at fault, or the SMSC
+//     calls its refusal permanent.
+//   - Refused: everything else. Faults of the bind, of the account, of the SMSC, and
+//     of the dialect that this channel is set to speak (TON, service_type, esm_class,
+//     parameters) do not follow the message to another channel. So do vendors' codes,
+//     which Config.Outcomes can sort otherwise.
+func outcomeOf(s pdu.Status) provider.Outcome {
+	switch s {
+	case pdu.StatusOK:
+		return provider.Accepted
+	case pdu.StatusThrottled, pdu.StatusMsgQFul:
+		return provider.Throttled
+	case pdu.StatusInvMsgLen, // the text does not fit
+		pdu.StatusInvSrcAdr, // the sender id is not allowed
+		pdu.StatusInvDstAdr, // the number cannot exist
+		pdu.StatusReceiverPermanent,
+		pdu.StatusReceiverReject:
+		return provider.Rejected
+	default:
+		return provider.Refused
+	}
+}
+
+// outcome is outcomeOf with the channel's overrides.
+func (c *Config) outcome(s pdu.Status) provider.Outcome {
+	if o, ok := c.Outcomes[s]; ok {
+		return o
+	}
+	return outcomeOf(s)
+}
+
+// StatusError is an answer of the SMSC other than ESME_ROK.
+type StatusError struct{ Status pdu.Status }
+
+// Error names the status, which is all that the answer says.
+func (e *StatusError) Error() string {
+	if e.Status.Known() {
+		return "smsc answered " + e.Status.String() + " (" + e.Status.Code() + ")"
+	}
+	return "smsc answered " + e.Status.Code()
+}
+
+// wordError explains a result that no answer stands behind. It holds one of the
+// bounded words of this package.
+type wordError string
+
+// Error returns the word within a sentence.
+func (e wordError) Error() string { return "submit_sm: " + string(e) }
+
+// Words that results and Ready use beside the codes of answers. faults are others.
+const (
+	whyConnecting  = "connecting"      // not bound yet
+	whyUnbound     = "unbound"         // was bound, is not now
+	whyBindRefused = "bind_refused"    // the SMSC refuses the bind
+	whyClosed      = "closed"          // Close was called
+	whyWindow      = "window_full"     // no slot until the context ended
+	whyCancelled   = "cancelled"       // the context ended
+	whyTimeout     = "timeout"         // no answer within the response timeout
+	whyLost        = "connection_lost" // the connection ended before the answer
+	whySkipped     = "skipped"         // an earlier part had failed
+)

@@ -1,0 +1,246 @@
+package smpp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"dispatcher/provider/smpp/pdu"
+)
+
+// flushGrace is how long the surviving direction of a broken connection may finish:
+// answers that have arrived are read, a last generic_nack is written.
+const flushGrace = time.Second
+
+// Reasons for which a session ends.
+var (
+	errEnquireLink = errors.New("enquire_link was not answered")
+	errStalled     = errors.New("peer does not read")
+	errPeerUnbound = errors.New("peer sent unbind")
+	errFlood       = errors.New("peer sends requests faster than it reads answers")
+	errUnbound     = errors.New("unbound")
+)
+
+// session is one bound connection. run owns it and its goroutines: one reads, one
+// writes, one keeps time, one hands deliveries over.
+//
+// A submit_sm is in queue (not an octet of it has left), then in pending (the writer
+// has taken it, so octets may have left), then in neither (its fate is known). Only
+// take, under mu and before the write, moves it from the first to the second.
+type session struct {
+	cfg    *Config
+	pool   *pool
+	conn   net.Conn
+	reader *pdu.Reader
+	exact  bool // the count that conn.Write returns is that of octets which left
+	slots  slots
+
+	wake       chan struct{} // capacity 1: the writer has something to do
+	stopped    chan struct{} // closed when the session ends
+	unbindResp chan struct{} // closed by the reader on unbind_resp
+	deliveries chan delivery // reader to deliverer
+	resp       pdu.MessageResp
+
+	mu       sync.Mutex
+	sequence uint32
+	queue    []*call
+	pending  map[uint32]*call
+	control  []byte    // whole PDUs that bypass the window
+	writing  time.Time // since when the writer is in Write; zero when it is not
+	enquiry  uint32    // sequence_number of the unanswered enquire_link; zero for none
+	leaving  bool      // the peer sent unbind: nothing new, end when pending is empty
+	closed   bool      // nothing new
+	unbound  bool      // unbindResp is closed
+}
+
+func newSession(cfg *Config, p *pool, conn net.Conn, reader *pdu.Reader, sequence uint32) *session {
+	return &session{
+		cfg: cfg, pool: p, conn: conn, reader: reader, exact: cfg.TLS == nil, sequence: sequence,
+		wake: make(chan struct{}, 1), stopped: make(chan struct{}), unbindResp: make(chan struct{}),
+		deliveries: make(chan delivery, deliveryQueue),
+		pending:    make(map[uint32]*call, cfg.Window),
+	}
+}
+
+// run serves the connection until it breaks, leave is closed or life ends, and
+// returns why. Polite leaving sends unbind and waits for the answer; the end of life
+// cuts the connection. When run returns, every submit_sm has its fate and every
+// goroutine has ended.
+func (s *session) run(life context.Context, leave <-chan struct{}, submits bool) error {
+	if submits {
+		s.pool.join(s)
+	}
+	ctx, cancel := context.WithCancel(life)
+	reading, writing, rest := spawn(s.readLoop), spawn(s.writeLoop), &sync.WaitGroup{}
+	rest.Go(func() { s.deliverLoop(ctx) })
+	keeping := spawn(s.keepLoop)
+
+	var err error
+	select {
+	case <-reading.done:
+		err = reading.err
+	case <-writing.done:
+		err = writing.err
+	case <-keeping.done:
+		err = keeping.err
+	case <-leave:
+		s.unbind(life, reading, writing)
+		err = errUnbound
+	case <-life.Done():
+		err = errUnbound
+	}
+	s.pool.part(s, whyUnbound)
+	cancel()
+	s.windDown(life, reading, writing)
+	<-keeping.done
+	rest.Wait()
+	s.settle()
+	return err
+}
+
+// windDown ends the reader and the writer. When one of them has failed by itself the
+// other has flushGrace for what it can still do.
+func (s *session) windDown(life context.Context, reading, writing *task) {
+	grace := time.Now().Add(flushGrace)
+	switch {
+	case life.Err() != nil:
+		_ = s.conn.Close()
+	case reading.ended():
+		_ = s.conn.SetWriteDeadline(grace) // a last generic_nack may go out
+	case writing.ended() && !errors.Is(writing.err, errPeerUnbound):
+		_ = s.conn.SetReadDeadline(grace) // answers that have arrived count
+		<-reading.done
+	default:
+		_ = s.conn.Close()
+	}
+	close(s.stopped)
+	<-writing.done
+	_ = s.conn.Close()
+	<-reading.done
+}
+
+// task is a goroutine whose end can be waited for.
+type task struct {
+	done chan struct{}
+	err  error // valid once done is closed
+}
+
+func (t *task) ended() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func spawn(f func() error) *task {
+	t := &task{done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		t.err = f()
+	}()
+	return t
+}
+
+// unbind leaves politely: unbind, unbind_resp, both bounded by the response timeout.
+func (s *session) unbind(life context.Context, reading, writing *task) {
+	s.mu.Lock()
+	s.control = pdu.AppendEmpty(s.control, pdu.CommandUnbind, pdu.StatusOK, s.nextSequence())
+	s.mu.Unlock()
+	s.kick()
+	patience := time.NewTimer(s.cfg.ResponseTimeout)
+	defer patience.Stop()
+	select {
+	case <-s.unbindResp:
+	case <-reading.done:
+	case <-writing.done:
+	case <-patience.C:
+	case <-life.Done():
+	}
+}
+
+// submit queues c, which holds a slot of s. It reports false, and c is still the
+// caller's, when the session takes nothing any more.
+func (s *session) submit(c *call) bool {
+	s.mu.Lock()
+	if s.closed || s.leaving {
+		s.mu.Unlock()
+		s.pool.release(s)
+		return false
+	}
+	s.queue = append(s.queue, c)
+	s.mu.Unlock()
+	s.kick()
+	return true
+}
+
+// abandon ends c because its sender waits no longer. The token is in c.done then.
+func (s *session) abandon(c *call) {
+	s.mu.Lock()
+	if i := slices.Index(s.queue, c); i >= 0 {
+		s.queue = slices.Delete(s.queue, i, i+1)
+		s.mu.Unlock()
+		c.end(unsent, whyCancelled)
+		s.finish(c)
+		return
+	}
+	mine := s.pending[c.sequence] == c
+	if mine {
+		s.forget(c.sequence)
+	}
+	s.mu.Unlock()
+	if mine {
+		c.end(lost, whyCancelled)
+		s.finish(c)
+	}
+}
+
+// finish gives c, whose fate is set and which is in neither queue nor pending, back
+// to its sender.
+func (s *session) finish(c *call) {
+	s.pool.release(s)
+	c.done <- struct{}{}
+}
+
+// forget takes a call out of pending; mu is held.
+func (s *session) forget(sequence uint32) {
+	delete(s.pending, sequence)
+	if s.leaving && len(s.pending) == 0 {
+		s.kick() // the writer ends the session
+	}
+}
+
+// settle decides the fate of everything that is left when no goroutine of the
+// session runs any more.
+func (s *session) settle() {
+	s.mu.Lock()
+	queue, pending := s.queue, s.pending
+	s.queue, s.pending, s.closed = nil, nil, true
+	s.mu.Unlock()
+	for _, c := range queue {
+		c.end(unsent, whyLost)
+		s.finish(c)
+	}
+	for _, c := range pending {
+		c.end(lost, whyLost)
+		s.finish(c)
+	}
+}
+
+// kick wakes the writer.
+func (s *session) kick() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// nextSequence is called with mu held.
+func (s *session) nextSequence() uint32 {
+	s.sequence = pdu.NextSequence(s.sequence)
+	return s.sequence
+}

@@ -1,0 +1,96 @@
+package smpp
+
+import (
+	"time"
+
+	"dispatcher/provider/smpp/pdu"
+)
+
+// keepLoop keeps the time of a session: it asks for life with enquire_link, gives up
+// answers that are overdue, and ends the session of a peer that is silent or does not
+// read. It returns nil when the session has stopped.
+func (s *session) keepLoop() error {
+	enquire := time.NewTicker(s.cfg.EnquireLink)
+	defer enquire.Stop()
+	silence := time.NewTimer(s.cfg.ResponseTimeout)
+	silence.Stop()
+	defer silence.Stop()
+	overdue := time.NewTimer(s.cfg.ResponseTimeout)
+	defer overdue.Stop()
+	for {
+		select {
+		case <-s.stopped:
+			return nil
+		case <-enquire.C:
+			if s.enquire() {
+				silence.Reset(s.cfg.ResponseTimeout)
+			}
+		case <-silence.C:
+			if s.silent() {
+				return errEnquireLink
+			}
+		case <-overdue.C:
+			next, stalled := s.expire(time.Now())
+			if stalled {
+				return errStalled
+			}
+			overdue.Reset(next)
+		}
+	}
+}
+
+// enquire asks the peer for life, unless it still owes an answer. The PDU bypasses the
+// window and goes before queued submits.
+func (s *session) enquire() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.enquiry != 0 {
+		return false
+	}
+	s.enquiry = s.nextSequence()
+	s.control = pdu.AppendEmpty(s.control, pdu.CommandEnquireLink, pdu.StatusOK, s.enquiry)
+	s.kick()
+	return true
+}
+
+func (s *session) enquiryAnswered(sequence uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.enquiry == sequence {
+		s.enquiry = 0
+	}
+}
+
+func (s *session) silent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.enquiry != 0
+}
+
+// expire ends the submits whose answer is overdue at now and returns when the next
+// can be. stalled reports that one write has taken the whole response timeout, so
+// that queued submits have no prospect either.
+func (s *session) expire(now time.Time) (next time.Duration, stalled bool) {
+	next = s.cfg.ResponseTimeout
+	var overdue []*call
+	s.mu.Lock()
+	if !s.writing.IsZero() {
+		left := s.writing.Add(s.cfg.ResponseTimeout).Sub(now)
+		stalled = left <= 0
+		next = min(next, left)
+	}
+	for sequence, c := range s.pending {
+		if left := c.deadline.Sub(now); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		s.forget(sequence)
+		overdue = append(overdue, c)
+	}
+	s.mu.Unlock()
+	for _, c := range overdue {
+		c.end(lost, whyTimeout)
+		s.finish(c)
+	}
+	return next, stalled
+}

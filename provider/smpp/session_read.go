@@ -1,0 +1,170 @@
+package smpp
+
+import (
+	"context"
+	"errors"
+
+	"dispatcher/provider/smpp/pdu"
+)
+
+// deliveryQueue is how many deliver_sm and data_sm of one bind may wait for
+// Config.OnDeliver. More are answered "temporary error", and the SMSC keeps them.
+const deliveryQueue = 256
+
+// delivery is one deliver_sm or data_sm that waits for its handler.
+type delivery struct {
+	response pdu.Command
+	sequence uint32
+	message  pdu.DeliverSM
+}
+
+// readLoop handles what the peer sends until the stream ends.
+func (s *session) readLoop() error {
+	for {
+		h, frame, err := s.reader.Next()
+		if errors.Is(err, pdu.ErrLength) {
+			// Nothing behind this header can be framed; say so and give up (section 3.2).
+			_ = s.replyEmpty(pdu.CommandGenericNack, pdu.StatusInvCmdLen, h.Sequence)
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.handle(h, frame); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) handle(h pdu.Header, frame []byte) error {
+	switch h.Command {
+	case pdu.CommandSubmitSMResp:
+		// The status decides even if the rest of the body cannot be read.
+		_ = s.resp.Parse(frame[pdu.HeaderSize:])
+		s.answer(h.Sequence, h.Status, s.resp.MessageID)
+	case pdu.CommandGenericNack:
+		s.nack(h)
+	case pdu.CommandEnquireLink:
+		return s.replyEmpty(pdu.CommandEnquireLinkResp, pdu.StatusOK, h.Sequence)
+	case pdu.CommandEnquireLinkResp:
+		s.enquiryAnswered(h.Sequence)
+	case pdu.CommandDeliverSM, pdu.CommandDataSM:
+		return s.deliver(h, frame)
+	case pdu.CommandUnbind:
+		return s.peerUnbinds(h)
+	case pdu.CommandUnbindResp:
+		s.peerUnbound()
+	case pdu.CommandAlertNotification:
+		// It has no response (section 4.12).
+	case pdu.CommandOutbind, pdu.CommandBindReceiver, pdu.CommandBindTransmitter, pdu.CommandBindTransceiver:
+		return s.replyEmpty(pdu.CommandGenericNack, pdu.StatusInvBndSts, h.Sequence)
+	default:
+		if !h.Command.IsResponse() {
+			return s.replyEmpty(pdu.CommandGenericNack, pdu.StatusInvCmdID, h.Sequence)
+		}
+	}
+	return nil
+}
+
+// answer ends the submit with that sequence_number. An answer to none, late or
+// doubled, is ignored.
+func (s *session) answer(sequence uint32, status pdu.Status, messageID string) {
+	s.mu.Lock()
+	c := s.pending[sequence]
+	if c != nil {
+		s.forget(sequence)
+	}
+	s.mu.Unlock()
+	if c == nil {
+		return
+	}
+	c.fate, c.status, c.messageID = answered, status, messageID
+	s.finish(c)
+}
+
+// nack handles a generic_nack (section 4.3): the peer could not read one of our
+// requests, so it did not act on it. One that claims success says nothing.
+func (s *session) nack(h pdu.Header) {
+	if h.Status == pdu.StatusOK {
+		return
+	}
+	s.answer(h.Sequence, h.Status, "")
+	s.enquiryAnswered(h.Sequence) // an odd answer, but the peer lives
+}
+
+// peerUnbinds lets no further submit start, answers, and leaves the answers under way
+// the time they need.
+func (s *session) peerUnbinds(h pdu.Header) error {
+	s.pool.part(s, whyUnbound)
+	s.mu.Lock()
+	s.leaving = true
+	queue := s.queue
+	s.queue = nil
+	s.mu.Unlock()
+	for _, c := range queue {
+		c.end(unsent, whyUnbound)
+		s.finish(c)
+	}
+	return s.replyEmpty(pdu.CommandUnbindResp, pdu.StatusOK, h.Sequence)
+}
+
+func (s *session) peerUnbound() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.unbound {
+		s.unbound = true
+		close(s.unbindResp)
+	}
+}
+
+// deliver hands a message of the SMSC over. The answer follows when it was handled.
+func (s *session) deliver(h pdu.Header, frame []byte) error {
+	response := h.Command.Response()
+	_, body, err := pdu.Decode(frame)
+	if err != nil {
+		// It would not become readable by being sent again.
+		return s.respond(response, pdu.StatusReceiverPermanent, h.Sequence)
+	}
+	if s.cfg.OnDeliver == nil {
+		return s.respond(response, pdu.StatusOK, h.Sequence)
+	}
+	d := delivery{response: response, sequence: h.Sequence}
+	switch b := body.(type) {
+	case *pdu.DeliverSM:
+		d.message.Message = b.Clone()
+	case *pdu.DataSM:
+		m := b.Message()
+		d.message.Message = m.Clone()
+	}
+	select {
+	case s.deliveries <- d:
+		return nil
+	default:
+		return s.respond(response, pdu.StatusReceiverTemporary, h.Sequence)
+	}
+}
+
+// respond answers deliver_sm or data_sm. Their responses have a message_id, empty here
+// (section 4.6.2).
+func (s *session) respond(command pdu.Command, status pdu.Status, sequence uint32) error {
+	frame, err := pdu.Append(nil, status, sequence, &pdu.MessageResp{Command: command})
+	if err != nil {
+		return err
+	}
+	return s.reply(frame)
+}
+
+// deliverLoop calls the handler one delivery at a time, so that they stay in order.
+// What waits when the session ends was not answered and will be sent again.
+func (s *session) deliverLoop(ctx context.Context) {
+	for {
+		select {
+		case <-s.stopped:
+			return
+		case d := <-s.deliveries:
+			status := s.cfg.OnDeliver(ctx, d.message)
+			if s.respond(d.response, status, d.sequence) != nil {
+				return // the reader meets the same flood
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package smpptest
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dispatcher/provider/smpp/pdu"
+)
+
+// Behaviour is the script of a Server. The zero value accepts everything at once.
+// Counts of "every n-th" begin when the behaviour is set and go over all connections.
+type Behaviour struct {
+	// Latency delays each answer to a submit; Jitter adds up to that much by chance, so
+	// that answers overtake each other.
+	Latency, Jitter time.Duration
+	// Throttle answers every submit ESME_RTHROTTLED.
+	Throttle bool
+	// Rate answers ESME_RTHROTTLED to what is above that many submits in a second of
+	// the wall clock; zero sets no limit.
+	Rate int
+	// ErrorEvery answers every n-th submit ErrorStatus (ESME_RSYSERR unless set).
+	ErrorEvery  int
+	ErrorStatus pdu.Status
+	// DropEvery accepts every n-th submit and never answers it.
+	DropEvery int
+	// CutAfter closes the connection on the n-th submit, once. That submit was read
+	// and is logged, but not answered; nor are those whose answer was still delayed.
+	CutAfter int
+	// RefuseBinds answers binds with that status; zero accepts them.
+	RefuseBinds pdu.Status
+	// Silent answers nothing at all any more: the peer of a half-open connection.
+	Silent bool
+	// IgnoreEnquireLink answers everything but enquire_link.
+	IgnoreEnquireLink bool
+	// MessageID makes the message_id of the n-th accepted submit, counted from 1 for
+	// the server's whole life. Unset, it is the number in hexadecimal.
+	MessageID func(n uint64) string
+	// Receipts sends a receipt for each accepted submit that asks for one, ReceiptDelay
+	// after its answer, with state DELIVRD or what ReceiptState returns.
+	Receipts     bool
+	ReceiptDelay time.Duration
+	ReceiptState func(Submit) string
+}
+
+// script is a behaviour at work.
+type script struct {
+	Behaviour
+	submits atomic.Uint64
+	cut     atomic.Bool
+
+	mu     sync.Mutex
+	second int64 // guarded by mu
+	taken  int   // submits in that second; guarded by mu
+}
+
+// verdict is what a script decides about one submit.
+type verdict struct {
+	status pdu.Status
+	fate   Fate
+	delay  time.Duration
+}
+
+func (s *script) decide(now time.Time) verdict {
+	n := s.submits.Add(1)
+	v := verdict{fate: Answered, delay: s.Latency}
+	if s.Jitter > 0 {
+		v.delay += rand.N(s.Jitter)
+	}
+	switch {
+	case s.CutAfter > 0 && n >= uint64(s.CutAfter) && s.cut.CompareAndSwap(false, true):
+		v.fate = Cut
+	case s.Silent:
+		v.fate = Dropped
+	case s.Throttle, s.Rate > 0 && !s.withinRate(now):
+		v.status = pdu.StatusThrottled
+	case isNth(n, s.ErrorEvery):
+		v.status = s.ErrorStatus
+		if v.status == pdu.StatusOK {
+			v.status = pdu.StatusSysErr
+		}
+	case isNth(n, s.DropEvery):
+		v.fate = Dropped
+	}
+	return v
+}
+
+func isNth(n uint64, every int) bool { return every > 0 && n%uint64(every) == 0 }
+
+func (s *script) withinRate(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if second := now.Unix(); second != s.second {
+		s.second, s.taken = second, 0
+	}
+	s.taken++
+	return s.taken <= s.Rate
+}
+
+func (s *script) messageID(n uint64) string {
+	if s.MessageID != nil {
+		return s.MessageID(n)
+	}
+	return strconv.FormatUint(n, 16)
+}

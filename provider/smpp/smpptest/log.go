@@ -1,0 +1,124 @@
+package smpptest
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"dispatcher/provider/smpp/pdu"
+)
+
+// Fate is whether a submit got its answer.
+type Fate uint8
+
+const (
+	// Answered submits got their status.
+	Answered Fate = iota
+	// Dropped submits were taken and got no answer.
+	Dropped
+	// Cut submits were read on a connection that ended before the answer.
+	Cut
+)
+
+// String returns the word for people.
+func (f Fate) String() string {
+	switch f {
+	case Answered:
+		return "answered"
+	case Dropped:
+		return "dropped"
+	case Cut:
+		return "cut"
+	}
+	return fmt.Sprintf("Fate(%d)", uint8(f))
+}
+
+// Submit is one submit_sm or data_sm that the server read.
+type Submit struct {
+	At          time.Time
+	Connection  int // numbered from 1 in the order of arrival
+	SystemID    string
+	Sequence    uint32
+	From, To    string // addresses as on the wire
+	DataCoding  byte
+	ESMClass    byte
+	ServiceType string
+	Validity    string // validity_period as on the wire
+	// Reference ties the parts of a message together, from the user data header or
+	// sar_msg_ref_num. Part counts from 1 to Parts; Parts is 1 for a whole message.
+	Reference   uint16
+	Part, Parts int
+	Text        string // decoded
+	Status      pdu.Status
+	Fate        Fate
+	MessageID   string // when accepted
+	Receipt     bool   // a receipt was asked for
+}
+
+// Accepted reports whether the server took the message, answered or not.
+func (s Submit) Accepted() bool { return s.Status == pdu.StatusOK }
+
+// journal keeps the last submits and counts. The zero value keeps nothing.
+type journal struct {
+	keep         int // entries; below zero all
+	destinations bool
+
+	mu      sync.Mutex
+	entries []Submit       // a ring once it is full; guarded by mu
+	total   int            // submits ever written; guarded by mu
+	counts  map[string]int // by destination; guarded by mu
+}
+
+// write returns the number under which the entry can be amended.
+func (j *journal) write(s Submit) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	number := j.total
+	j.total++
+	if j.destinations {
+		if j.counts == nil {
+			j.counts = make(map[string]int)
+		}
+		j.counts[s.To]++
+	}
+	switch {
+	case j.keep == 0:
+	case j.keep < 0 || len(j.entries) < j.keep:
+		j.entries = append(j.entries, s)
+	default:
+		j.entries[number%j.keep] = s
+	}
+	return number
+}
+
+// cut notes that the answer to an entry never left.
+func (j *journal) cut(number int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.keep == 0 || j.keep > 0 && number < j.total-j.keep:
+	case j.keep < 0:
+		j.entries[number].Fate = Cut
+	default:
+		j.entries[number%j.keep].Fate = Cut
+	}
+}
+
+// list returns a copy, oldest first.
+func (j *journal) list() []Submit {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	out := make([]Submit, 0, len(j.entries))
+	if j.keep > 0 && j.total > j.keep {
+		at := j.total % j.keep
+		return append(append(out, j.entries[at:]...), j.entries[:at]...)
+	}
+	return append(out, j.entries...)
+}
+
+func (j *journal) byDestination() map[string]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.counts)
+}
