@@ -34,8 +34,11 @@ fetch() {
   [[ -d $dir/libs ]] && return
   need mvn "install Maven 3.8 or later"
   rm -rf "$dir/libs.part"
-  mvn --batch-mode --quiet -Dstyle.color=never --file "$here/pom.xml" dependency:copy-dependencies \
-    "-DoutputDirectory=$dir/libs.part" || fail "Maven could not fetch the broker"
+  mvn --batch-mode --quiet --file "$here/pom.xml" dependency:copy-dependencies \
+    "-DoutputDirectory=$dir/libs.part" >"$dir/fetch.log" 2>&1 || {
+    cat "$dir/fetch.log" >&2
+    fail "Maven could not fetch the broker"
+  }
   mv "$dir/libs.part" "$dir/libs"
 }
 
