@@ -27,20 +27,19 @@ import (
 // The given rows ascend by seq, so that two settlements of the same attempts wait for
 // each other and never in a circle.
 const settle = `
-	with given as materialized (
-	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[],
+	with done as (
+	  update dispatcher.attempts a set outcome = g.outcome, provider_code = nullif(g.code, ''),
+	    provider_reference = nullif(g.reference, ''), segments = g.segments, price_micros = g.price_micros,
+	    settled_at = now(), answers = a.answers + 1
+	  from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[],
 	    $8::text[], $9::text[], $10::timestamptz[], $11::boolean[], $12::text[], $13::text[], $14::boolean[],
 	    $15::text[], $16::text[], $17::bytea[], $18::text[]) with ordinality
 	    as g(seq, attempt, outcome, code, reference, segments, price_micros,
 	      state, reason, next_at, tried, pinned, parts_left, possible_duplicate, kind, key, value, headers, nr)
-	), done as (
-	  update dispatcher.attempts a set outcome = g.outcome, provider_code = nullif(g.code, ''),
-	    provider_reference = nullif(g.reference, ''), segments = g.segments, price_micros = g.price_micros,
-	    settled_at = now(), answers = a.answers + 1
-	  from given g
 	  where a.message_seq = g.seq and a.attempt = g.attempt
 	    and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
-	  returning g.nr, a.message_seq, a.attempt, a.channel, a.answers
+	  returning a.channel, a.answers, g.seq, g.attempt,
+	    g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.possible_duplicate, g.kind, g.key, g.value, g.headers, g.nr
 	), leaving as (
 	  select channel, count(*) as n from done where answers = 1 group by channel
 	), locked as materialized (
@@ -51,25 +50,23 @@ const settle = `
 	    active_max = case when c.configured_max = 0 then 0 else greatest(c.configured_max, c.active - l.n) end
 	  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
 	), moved as (
-	  update dispatcher.messages m set state = g.state, reason = nullif(g.reason, ''),
-	    next_at = case when g.state in ('retry', 'waiting') then coalesce(g.next_at, now()) end,
-	    finished_at = case when g.state in ('rejected', 'failed', 'unknown') then now() end,
-	    tried = case when g.tried then array_append(m.tried, d.channel) else m.tried end,
-	    pinned = nullif(g.pinned, ''), parts_left = nullif(g.parts_left, '')::smallint[],
+	  update dispatcher.messages m set state = d.state, reason = nullif(d.reason, ''),
+	    next_at = case when d.state in ('retry', 'waiting') then coalesce(d.next_at, now()) end,
+	    finished_at = case when d.state in ('rejected', 'failed', 'unknown') then now() end,
+	    tried = case when d.tried then array_append(m.tried, d.channel) else m.tried end,
+	    pinned = nullif(d.pinned, ''), parts_left = nullif(d.parts_left, '')::smallint[],
 	    possible_duplicate = case when m.state in ('retry', 'waiting') then false
-	      else m.possible_duplicate or g.possible_duplicate end
-	  from done d join given g on g.nr = d.nr
-	  where m.seq = d.message_seq and m.attempts = d.attempt
+	      else m.possible_duplicate or d.possible_duplicate end
+	  from done d
+	  where m.seq = d.seq and m.attempts = d.attempt
 	    and (m.state in ('sending', 'unknown')
-	      or (m.state in ('retry', 'waiting') and d.answers = 2 and g.state in ('accepted', 'rejected')))
-	  returning g.nr
+	      or (m.state in ('retry', 'waiting') and d.answers = 2 and d.state in ('accepted', 'rejected')))
+	  returning d.kind, d.key, d.value, d.headers, d.nr
 	)
 	insert into dispatcher.outbox (kind, keys, "values", headers)
-	select g.kind, array_agg(g.key order by g.nr), array_agg(g.value order by g.nr),
-	  case when bool_or(g.headers <> '') then jsonb_agg(coalesce(nullif(g.headers, ''), '[]')::jsonb order by g.nr) end
-	from moved m join given g on g.nr = m.nr
-	where g.kind <> ''
-	group by g.kind`
+	select kind, array_agg(key order by nr), array_agg(value order by nr),
+	  case when bool_or(headers <> '') then jsonb_agg(coalesce(nullif(headers, ''), '[]')::jsonb order by nr) end
+	from moved where kind <> '' group by kind`
 
 // Settle writes down what came of attempts, in one round trip and all or nothing. To
 // settle again what was settled has no effect, so a call that failed, in whatever way,

@@ -371,3 +371,6 @@ func freePort(ctx context.Context) (int, error) {
 	port := l.Addr().(*net.TCPAddr).Port
 	return port, l.Close()
 }
+
+// LogFile is where the present run writes its log.
+func (s *Server) LogFile() string { return s.folder.log() }
