@@ -105,14 +105,7 @@ func (a *assigner) fallBack(t *task, first int, why string) ledger.Decision {
 	if first >= 0 {
 		ranking.Candidates = append(ranking.Candidates, a.record(first, why))
 	}
-	a.ranked = a.ranked[:0]
-	for _, c := range t.route.Members {
-		if c != first {
-			a.ranked = append(a.ranked, a.candidate(c))
-		}
-	}
-	selector.ByLoadRatio(a.ranked)
-	for _, c := range a.ranked {
+	for _, c := range a.others(t, first) {
 		reason := a.obstacle(t, c.Index)
 		ranking.Candidates = append(ranking.Candidates, a.record(c.Index, reason))
 		if reason == "" {
@@ -120,6 +113,19 @@ func (a *assigner) fallBack(t *task, first int, why string) ledger.Decision {
 		}
 	}
 	return a.nobody(t, ranking)
+}
+
+// others ranks the route's members but for the first choice. The list is good until the
+// next call.
+func (a *assigner) others(t *task, first int) []selector.Candidate {
+	a.ranked = a.ranked[:0]
+	for _, c := range t.route.Members {
+		if c != first {
+			a.ranked = append(a.ranked, a.candidate(c))
+		}
+	}
+	selector.ByLoadRatio(a.ranked)
+	return a.ranked
 }
 
 // nobody decides for a message that no member of its route can take now.

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// result is what a command did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// dispatcher runs a command in this process.
+func dispatcher(t *testing.T, stdin string, env []string, args ...string) result {
+	t.Helper()
+	var out, err bytes.Buffer
+	code := execute(t.Context(), &cli{in: strings.NewReader(stdin), out: &out, err: &err, env: env}, args)
+	return result{code, out.String(), err.String()}
+}
+
+func TestSegmentsAnswersOneObjectPerLine(t *testing.T) {
+	t.Parallel()
+	in := `{"text":"` + strings.Repeat("x", 161) + `"}` + "\n\n" + `{"text":"日本","id":"7"}` + "\n" + `{"text":"€"}`
+	got := dispatcher(t, in, nil, "segments")
+	want := `{"alphabet":"gsm7","units":161,"segments":2}
+{"alphabet":"ucs2","units":2,"segments":1}
+{"alphabet":"gsm7","units":2,"segments":1}
+`
+	if got.code != exitOK || got.out != want {
+		t.Errorf("%+v, want %s", got, want)
+	}
+}
+
+func TestSegmentsOfAnArgument(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"plain":        {[]string{"Your code is 123456"}, `{"alphabet":"gsm7","units":19,"segments":1}`},
+		"empty":        {[]string{""}, `{"alphabet":"gsm7","units":0,"segments":1}`},
+		"looks alike":  {[]string{"it’s"}, `{"alphabet":"ucs2","units":4,"segments":1}`},
+		"substituted":  {[]string{"it’s", "--substitute"}, `{"alphabet":"gsm7","units":4,"segments":1}`},
+		"16 bits":      {[]string{strings.Repeat("x", 306), "--reference-16"}, `{"alphabet":"gsm7","units":306,"segments":3}`},
+		"8 bits":       {[]string{strings.Repeat("x", 306)}, `{"alphabet":"gsm7","units":306,"segments":2}`},
+		"sheet as csv": {[]string{"x", "--format", "csv"}, "alphabet,units,segments\ngsm7,1,1"},
+	} {
+		got := dispatcher(t, "", nil, append([]string{"segments"}, tc.args...)...)
+		if got.code != exitOK || strings.TrimSpace(got.out) != tc.want {
+			t.Errorf("%s: %+v, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestSegmentsNamesTheLineButNotTheText(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{`{"text":5}`, `{"text":null}`, `{"txt":"secret"}`, `secret`} {
+		got := dispatcher(t, `{"text":"a"}`+"\n"+bad+"\n", nil, "segments")
+		if got.code != exitFailed || !strings.Contains(got.err, "line 2") || strings.Contains(got.err, "secret") {
+			t.Errorf("%s: %+v", bad, got)
+		}
+		if strings.Count(got.out, "\n") != 1 {
+			t.Errorf("the line before was answered with %q", got.out)
+		}
+	}
+}
