@@ -33,8 +33,7 @@ func (f fault) Error() string { return "submission not encodable: " + string(f) 
 
 // codeOf returns the word of a fault.
 func codeOf(err error) string {
-	var f fault
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[fault](err); ok {
 		return string(f)
 	}
 	return string(faultEncoding)

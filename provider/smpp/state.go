@@ -79,8 +79,7 @@ func (e *LinkError) Unwrap() error { return e.Err }
 
 // refusedBy returns the status of a refused bind.
 func refusedBy(err error) (pdu.Status, bool) {
-	var link *LinkError
-	if errors.As(err, &link) && link.Why == WhyBindRefused {
+	if link, ok := errors.AsType[*LinkError](err); ok && link.Why == WhyBindRefused {
 		return link.Status, true
 	}
 	return 0, false

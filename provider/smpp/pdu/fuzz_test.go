@@ -30,8 +30,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := Append(nil, header.Status, header.Sequence, body)
-		var tooLong *FieldError
-		if errors.As(err, &tooLong) {
+		if _, tooLong := errors.AsType[*FieldError](err); tooLong {
 			return // read liberally, not written
 		}
 		if err != nil {

@@ -34,7 +34,7 @@ func TestReaderCutsTheSameFramesHoweverTheStreamIsSplit(t *testing.T) {
 				t.Fatalf("frame %d differs", i)
 			}
 		}
-		if _, _, err := reader.Next(); err != io.EOF {
+		if _, _, err := reader.Next(); !errors.Is(err, io.EOF) {
 			t.Fatalf("at the end: %v", err)
 		}
 	})
@@ -60,7 +60,7 @@ func TestReaderReportsTheEndWithinAFrame(t *testing.T) {
 	t.Parallel()
 	frame := AppendEmpty(nil, CommandEnquireLink, 0, 1)
 	for n := 1; n < len(frame); n++ {
-		if _, _, err := NewReader(bytes.NewReader(frame[:n])).Next(); err != io.ErrUnexpectedEOF {
+		if _, _, err := NewReader(bytes.NewReader(frame[:n])).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("after %d octets: %v", n, err)
 		}
 	}

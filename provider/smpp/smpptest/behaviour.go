@@ -35,6 +35,9 @@ type Behaviour struct {
 	Silent bool
 	// IgnoreEnquireLink answers everything but enquire_link.
 	IgnoreEnquireLink bool
+	// Decide, if set, decides instead of everything above about each submit; the entry
+	// has no verdict yet. It is called from several goroutines.
+	Decide func(Submit) Answer
 	// MessageID makes the message_id of the n-th accepted submit, counted from 1 for
 	// the server's whole life. Unset, it is the number in hexadecimal.
 	MessageID func(n uint64) string
@@ -43,6 +46,15 @@ type Behaviour struct {
 	Receipts     bool
 	ReceiptDelay time.Duration
 	ReceiptState func(Submit) string
+}
+
+// Answer is one decision about a submit.
+type Answer struct {
+	Status pdu.Status
+	Fate   Fate
+	Delay  time.Duration
+	// Hold, when set, keeps the answer back until it is closed, and no other answer.
+	Hold <-chan struct{}
 }
 
 // script is a behaviour at work.
@@ -56,33 +68,29 @@ type script struct {
 	taken  int   // submits in that second; guarded by mu
 }
 
-// verdict is what a script decides about one submit.
-type verdict struct {
-	status pdu.Status
-	fate   Fate
-	delay  time.Duration
-}
-
-func (s *script) decide(now time.Time) verdict {
+func (s *script) decide(now time.Time, entry Submit) Answer {
+	if s.Decide != nil {
+		return s.Decide(entry)
+	}
 	n := s.submits.Add(1)
-	v := verdict{fate: Answered, delay: s.Latency}
+	v := Answer{Delay: s.Latency}
 	if s.Jitter > 0 {
-		v.delay += rand.N(s.Jitter)
+		v.Delay += rand.N(s.Jitter)
 	}
 	switch {
 	case s.CutAfter > 0 && n >= uint64(s.CutAfter) && s.cut.CompareAndSwap(false, true):
-		v.fate = Cut
+		v.Fate = Cut
 	case s.Silent:
-		v.fate = Dropped
+		v.Fate = Dropped
 	case s.Throttle, s.Rate > 0 && !s.withinRate(now):
-		v.status = pdu.StatusThrottled
+		v.Status = pdu.StatusThrottled
 	case isNth(n, s.ErrorEvery):
-		v.status = s.ErrorStatus
-		if v.status == pdu.StatusOK {
-			v.status = pdu.StatusSysErr
+		v.Status = s.ErrorStatus
+		if v.Status == pdu.StatusOK {
+			v.Status = pdu.StatusSysErr
 		}
 	case isNth(n, s.DropEvery):
-		v.fate = Dropped
+		v.Fate = Dropped
 	}
 	return v
 }

@@ -19,7 +19,8 @@ type conn struct {
 	id     int
 	reader *pdu.Reader
 	delays *schedule[delayed]
-	stop   chan struct{} // closed when the reader ends
+	stop   chan struct{}  // closed when the reader ends
+	late   sync.WaitGroup // goroutines beside the reader
 
 	submit pdu.SubmitSM // storage; owned by the reader
 	out    []byte       // answers not yet written; owned by the reader
@@ -48,8 +49,7 @@ func newConn(s *Server, nc net.Conn, id int) *conn {
 
 // serve returns when the connection is over and its goroutines have ended.
 func (c *conn) serve() {
-	var late sync.WaitGroup
-	late.Go(func() { c.delays.loop(c.stop, c.sendDelayed) })
+	c.late.Go(func() { c.delays.loop(c.stop, c.sendDelayed) })
 	for {
 		err := c.next()
 		if len(c.out) > 0 && (err != nil || !c.reader.Ready()) {
@@ -62,7 +62,7 @@ func (c *conn) serve() {
 	}
 	_ = c.nc.Close()
 	close(c.stop)
-	late.Wait()
+	c.late.Wait()
 	for _, d := range c.delays.rest() {
 		c.srv.journal.cut(d.number)
 	}
@@ -93,11 +93,10 @@ func (c *conn) handle(h pdu.Header, frame []byte) error {
 		return nil
 	case pdu.CommandEnquireLink:
 		c.srv.counts.enquireLinks.Add(1)
-		if script.IgnoreEnquireLink {
-			return nil
-		}
+	default:
 	}
-	if h.Command.IsResponse() || script.Silent {
+	ignored := h.Command == pdu.CommandEnquireLink && script.IgnoreEnquireLink
+	if ignored || script.Silent || h.Command.IsResponse() {
 		return nil
 	}
 	return c.control(script, h, frame)
@@ -129,6 +128,7 @@ func (c *conn) bind(script *script, h pdu.Header, frame []byte) error {
 	_, body, err := pdu.Decode(frame)
 	request, ok := body.(*pdu.Bind)
 	if err != nil || !ok {
+		// The bind cannot be read, so that nothing can be said about who sent it.
 		c.srv.counts.unread.Add(1)
 		c.answer(h, pdu.StatusInvCmdLen)
 		return errEnd

@@ -8,62 +8,76 @@ import (
 
 // submitted handles submit_sm and data_sm as the script says.
 func (c *conn) submitted(script *script, h pdu.Header, frame []byte) error {
-	m, err := c.parse(h, frame)
-	if err != nil {
+	m := c.parse(h, frame)
+	switch {
+	case m == nil:
 		c.srv.counts.unread.Add(1)
 		c.answer(h, pdu.StatusInvMsgLen)
 		return nil
-	}
-	if !c.sends() {
+	case !c.sends():
 		c.answer(h, pdu.StatusInvBndSts)
 		return nil
 	}
-	at := time.Now()
-	v := script.decide(at)
-	messageID := c.count(script, v)
-	number := 0
-	if c.srv.records() || script.Receipts {
-		entry := c.entry(at, h, m, v, messageID)
-		number = c.srv.journal.write(entry)
-		if c.srv.cfg.OnSubmit != nil {
-			c.srv.cfg.OnSubmit(entry)
-		}
-		if script.Receipts && entry.Receipt && entry.Accepted() {
-			c.srv.receipts.schedule.add(at.Add(v.delay+script.ReceiptDelay), newReceipt(script, entry))
-		}
+	entry := Submit{At: time.Now(), Connection: c.id, SystemID: c.systemID, Sequence: h.Sequence}
+	detailed := c.srv.records() || script.Receipts || script.Decide != nil
+	if detailed {
+		c.describe(&entry, m)
 	}
-	switch v.fate {
+	v := script.decide(entry.At, entry)
+	entry.Status, entry.Fate, entry.MessageID = v.Status, v.Fate, c.count(script, v)
+	number := 0
+	if detailed {
+		number = c.record(script, entry, v)
+	}
+	switch v.Fate {
 	case Cut:
 		return errEnd
 	case Answered:
-		return c.answerSubmit(h, v, messageID, at, number)
+		return c.answerSubmit(h, v, entry, number)
 	case Dropped:
 	}
 	return nil
 }
 
-func (c *conn) parse(h pdu.Header, frame []byte) (*pdu.Message, error) {
+// record writes the journal and orders the receipt.
+func (c *conn) record(script *script, entry Submit, v Answer) (number int) {
+	number = c.srv.journal.write(entry)
+	if c.srv.cfg.OnSubmit != nil {
+		c.srv.cfg.OnSubmit(entry)
+	}
+	if script.Receipts && entry.Receipt && entry.Accepted() {
+		c.srv.receipts.schedule.add(entry.At.Add(v.Delay+script.ReceiptDelay), newReceipt(script, entry))
+	}
+	return number
+}
+
+// parse returns nil for a body that cannot be read.
+func (c *conn) parse(h pdu.Header, frame []byte) *pdu.Message {
 	if h.Command == pdu.CommandSubmitSM {
-		return &c.submit.Message, c.submit.Parse(frame[pdu.HeaderSize:])
+		if c.submit.Parse(frame[pdu.HeaderSize:]) == nil {
+			return &c.submit.Message
+		}
+		return nil
 	}
-	_, body, err := pdu.Decode(frame)
-	if err != nil {
-		return nil, err
+	_, body, _ := pdu.Decode(frame)
+	if data, ok := body.(*pdu.DataSM); ok {
+		m := data.Message()
+		return &m
 	}
-	m := body.(*pdu.DataSM).Message()
-	return &m, nil
+	return nil
 }
 
 // count returns the message_id of an accepted submit.
-func (c *conn) count(script *script, v verdict) string {
+func (c *conn) count(script *script, v Answer) string {
 	counts := &c.srv.counts
 	counts.submits.Add(1)
-	switch v.status {
+	switch v.Status {
 	case pdu.StatusOK:
 		counts.accepted.Add(1)
 		return script.messageID(c.srv.accepted.Add(1))
 	case pdu.StatusThrottled:
 		counts.throttled.Add(1)
+	default:
 	}
 	return ""
 }
@@ -73,33 +87,46 @@ func (s *Server) records() bool {
 	return s.journal.keep != 0 || s.journal.destinations || s.cfg.OnSubmit != nil
 }
 
-func (c *conn) entry(at time.Time, h pdu.Header, m *pdu.Message, v verdict, messageID string) Submit {
+// describe fills in what the message says.
+func (c *conn) describe(entry *Submit, m *pdu.Message) {
 	place, octets := content(m)
-	return Submit{
-		At: at, Connection: c.id, SystemID: c.systemID, Sequence: h.Sequence,
-		From: m.Source.Addr, To: m.Dest.Addr, DataCoding: m.DataCoding, ESMClass: m.ESMClass,
-		ServiceType: m.ServiceType, Validity: m.ValidityPeriod,
-		Reference: place.reference, Part: place.part, Parts: place.parts,
-		Text:   decodeText(m.DataCoding, c.srv.cfg.Alphabet, octets),
-		Status: v.status, Fate: v.fate, MessageID: messageID, Receipt: m.RegisteredDelivery&3 != 0,
-	}
+	entry.From, entry.To = m.Source.Addr, m.Dest.Addr
+	entry.DataCoding, entry.ESMClass = m.DataCoding, m.ESMClass
+	entry.ServiceType, entry.Validity = m.ServiceType, m.ValidityPeriod
+	entry.Reference, entry.Part, entry.Parts = place.reference, place.part, place.parts
+	entry.Text = decodeText(m.DataCoding, c.srv.cfg.Alphabet, octets)
+	entry.Receipt = m.RegisteredDelivery&3 != 0
 }
 
 // answerSubmit answers at once or later. A refusal has no body (section 4.4.2).
-func (c *conn) answerSubmit(h pdu.Header, v verdict, messageID string, at time.Time, number int) (err error) {
+func (c *conn) answerSubmit(h pdu.Header, v Answer, entry Submit, number int) (err error) {
+	later := v.Delay > 0 || v.Hold != nil
 	out := c.out
-	if v.delay > 0 {
+	if later {
 		out = nil
 	}
-	if v.status != pdu.StatusOK {
-		out = pdu.AppendEmpty(out, h.Command.Response(), v.status, h.Sequence)
-	} else if out, err = pdu.Append(out, v.status, h.Sequence, &pdu.MessageResp{Command: h.Command.Response(), MessageID: messageID}); err != nil {
+	if v.Status != pdu.StatusOK {
+		out = pdu.AppendEmpty(out, h.Command.Response(), v.Status, h.Sequence)
+	} else if out, err = pdu.Append(out, v.Status, h.Sequence, &pdu.MessageResp{Command: h.Command.Response(), MessageID: entry.MessageID}); err != nil {
 		return err
 	}
-	if v.delay > 0 {
-		c.delays.add(at.Add(v.delay), delayed{frame: out, number: number})
-		return nil
+	switch {
+	case !later:
+		c.out = out
+	case v.Hold == nil:
+		c.delays.add(entry.At.Add(v.Delay), delayed{frame: out, number: number})
+	default:
+		c.late.Go(func() { c.answerHeld(v, delayed{frame: out, number: number}) })
 	}
-	c.out = out
 	return nil
+}
+
+// answerHeld waits until the answer may go or the connection has ended.
+func (c *conn) answerHeld(v Answer, d delayed) {
+	select {
+	case <-v.Hold:
+		c.delays.add(time.Now().Add(v.Delay), d)
+	case <-c.stop:
+		c.srv.journal.cut(d.number)
+	}
 }

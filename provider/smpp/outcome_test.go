@@ -1,0 +1,66 @@
+package smpp
+
+import (
+	"testing"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+)
+
+// outcomes is the whole table, written down a second time on purpose.
+var outcomes = map[provider.Outcome][]pdu.Status{
+	provider.Accepted:  {pdu.StatusOK},
+	provider.Throttled: {pdu.StatusThrottled, pdu.StatusMsgQFul},
+	provider.Rejected: {
+		pdu.StatusInvMsgLen, pdu.StatusInvSrcAdr, pdu.StatusInvDstAdr,
+		pdu.StatusReceiverPermanent, pdu.StatusReceiverReject,
+	},
+	provider.Refused: {
+		// the SMSC
+		pdu.StatusSysErr, pdu.StatusSubmitFail, pdu.StatusReceiverTemporary, pdu.StatusDeliveryFailure, pdu.StatusUnknownErr,
+		// the bind and the account
+		pdu.StatusInvBndSts, pdu.StatusAlyBnd, pdu.StatusBindFail, pdu.StatusInvPaswd, pdu.StatusInvSysID, pdu.StatusInvSysTyp,
+		pdu.StatusSerTypUnauth, pdu.StatusProhibited, pdu.StatusSerTypUnavail, pdu.StatusSerTypDenied,
+		// the dialect this channel speaks
+		pdu.StatusInvCmdLen, pdu.StatusInvCmdID, pdu.StatusInvPrtFlg, pdu.StatusInvRegDlvFlg, pdu.StatusInvSerTyp,
+		pdu.StatusInvEsmClass, pdu.StatusInvSrcTON, pdu.StatusInvSrcNPI, pdu.StatusInvDstTON, pdu.StatusInvDstNPI,
+		pdu.StatusInvRepFlag, pdu.StatusInvSched, pdu.StatusInvExpiry, pdu.StatusInvDftMsgID, pdu.StatusInvDCS,
+		pdu.StatusInvOptParStream, pdu.StatusOptParNotAllwd, pdu.StatusInvParLen, pdu.StatusMissingOptParam, pdu.StatusInvOptParamVal,
+		pdu.StatusInvSrcAddrSubunit, pdu.StatusInvDstAddrSubunit,
+		// answers to requests that are not submit_sm
+		pdu.StatusInvMsgID, pdu.StatusCancelFail, pdu.StatusReplaceFail, pdu.StatusQueryFail, pdu.StatusInvNumDests,
+		pdu.StatusInvDLName, pdu.StatusInvDestFlag, pdu.StatusInvSubRep, pdu.StatusCntSubDL, pdu.StatusInvNumMsgs,
+		// a vendor's own
+		0x400, 0x4FF, 0x12345678,
+	},
+}
+
+func TestEveryStatusHasItsOutcome(t *testing.T) {
+	t.Parallel()
+	listed := map[pdu.Status]bool{}
+	for want, statuses := range outcomes {
+		for _, s := range statuses {
+			if got := outcomeOf(s); got != want {
+				t.Errorf("%v is %v, want %v", s, got, want)
+			}
+			listed[s] = true
+		}
+	}
+	for _, s := range pdu.Statuses() {
+		if !listed[s] {
+			t.Errorf("%v is not in the table of this test", s)
+		}
+	}
+}
+
+func TestNoAnswerIsUnknownUnlessTheChannelSaysSo(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Outcomes: map[pdu.Status]provider.Outcome{0x410: provider.Rejected, pdu.StatusInvExpiry: provider.Unknown}}
+	for s, want := range map[pdu.Status]provider.Outcome{
+		0x410: provider.Rejected, pdu.StatusInvExpiry: provider.Unknown, 0x411: provider.Refused, pdu.StatusOK: provider.Accepted,
+	} {
+		if got := cfg.outcome(s); got != want {
+			t.Errorf("%v is %v, want %v", s, got, want)
+		}
+	}
+}
