@@ -70,7 +70,7 @@ create table dispatcher.messages (
     = (state in ('delivered', 'undelivered', 'rejected', 'failed', 'unknown', 'dead'))),
   constraint messages_sending check (state not in ('sending', 'accepted', 'delivered', 'undelivered', 'unknown') or attempts > 0),
   constraint messages_draw check (draw between 0 and draw_size - 1)
-) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1);
+) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1);
 
 create index messages_due on dispatcher.messages (next_at) where next_at is not null;
 create index messages_received_at on dispatcher.messages using brin (received_at); -- for reports by day
@@ -104,7 +104,7 @@ create table dispatcher.attempts (
   primary key (message_seq, attempt),
   constraint attempts_settled_at check ((outcome is null) = (settled_at is null)),
   constraint attempts_answers check (answers between 0 and 2 and (answers = 0) = (outcome is null))
-) with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1);
+) with (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.1);
 
 -- Append-only in the order of the database's clock: the right edge of a tree that stays in memory.
 create index attempts_claimed_at on dispatcher.attempts (claimed_at);

@@ -1,0 +1,96 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// ErrNoMessage means that the ledger holds no message of that id.
+var ErrNoMessage = errors.New("the ledger has no message with this id")
+
+// Record is everything that the ledger knows of one message.
+type Record struct {
+	Message Message
+	// FinishedAt is zero while more may happen to the message.
+	FinishedAt time.Time
+	// Seen is the state, JSON, that the last wait was decided on; nil if it never waited.
+	Seen []byte
+	// Attempts are in their order.
+	Attempts []AttemptRecord
+	// Routing is the version that the message was planned under; nil when it was not.
+	Routing *RoutingVersion
+}
+
+// AttemptRecord is an attempt and what came of it.
+type AttemptRecord struct {
+	Attempt
+	// Outcome is a word of audit.attempts.outcome, empty while the answer is pending.
+	Outcome string
+	// Code and Reference are the provider's own words.
+	Code, Reference string
+	ClaimedAt       time.Time
+	SettledAt       time.Time // zero while pending
+	DeliveredAt     time.Time // zero without a receipt
+	Instance        int64
+}
+
+// Record reads one message with its attempts and its routing. It returns ErrNoMessage
+// for an id that was never stored.
+func (l *Ledger) Record(ctx context.Context, id string) (Record, error) {
+	r, err := l.readMessage(ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Record{}, ErrNoMessage
+	}
+	if err != nil {
+		return Record{}, wrap("read record", err)
+	}
+	r.Attempts, err = rows(ctx, l, scanAttempt, `
+		select attempt, channel, reason, segments, price_micros, currency, coalesce(ranking::text, ''),
+		  coalesce(outcome, ''), coalesce(provider_code, ''), coalesce(provider_reference, ''),
+		  claimed_at, settled_at, delivered_at, instance
+		from dispatcher.attempts where message_seq = $1 order by attempt`, r.Message.Seq)
+	if err != nil {
+		return Record{}, wrap("read attempts", err)
+	}
+	if r.Message.Plan.Version == 0 {
+		return r, nil
+	}
+	v, err := l.Routing(ctx, r.Message.Plan.Version)
+	if err != nil {
+		return Record{}, err
+	}
+	r.Routing = &v
+	return r, nil
+}
+
+func (l *Ledger) readMessage(ctx context.Context, id string) (Record, error) {
+	var r Record
+	var m messageRow
+	var finished pgtype.Timestamptz
+	var seen string
+	err := l.reports.QueryRow(ctx, `
+		select `+messageColumns+`, m.finished_at, coalesce(m.seen::text, '') from dispatcher.messages m where m.id = $1`, id).
+		Scan(append(m.targets(), &finished, &seen)...)
+	r.Message, r.FinishedAt = m.message(), moment(finished)
+	if seen != "" {
+		r.Seen = []byte(seen)
+	}
+	return r, err
+}
+
+func scanAttempt(row pgx.CollectableRow) (AttemptRecord, error) {
+	var a AttemptRecord
+	var ranking string
+	var settled, delivered pgtype.Timestamptz
+	err := row.Scan(&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &ranking,
+		&a.Outcome, &a.Code, &a.Reference, &a.ClaimedAt, &settled, &delivered, &a.Instance)
+	a.ClaimedAt, a.SettledAt, a.DeliveredAt = a.ClaimedAt.UTC(), moment(settled), moment(delivered)
+	if ranking != "" {
+		a.Ranking = []byte(ranking)
+	}
+	return a, err
+}

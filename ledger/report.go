@@ -1,0 +1,152 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
+)
+
+// DailyRow is what one channel did for one route on one business day, in one currency.
+type DailyRow struct {
+	Route, Channel string
+	// FirstChoice counts the messages received on the day whose draw picked this channel,
+	// whatever became of them. Its share is what was agreed with the provider. It is given in
+	// one row of a route and channel even if attempts were made in several currencies.
+	FirstChoice int64
+
+	// The rest counts attempts claimed on the day, however old their messages are.
+
+	Fallback  int64 // attempts that went here because an earlier candidate could not take them
+	Attempts  int64 // all attempts
+	Submitted int64 // all but those refused, which certainly were not taken, and those pending
+	Accepted  int64
+	Delivered int64 // accepted ones with a receipt
+	Rejected  int64
+	Refused   int64
+	Throttled int64
+	Unknown   int64
+	Pending   int64
+
+	// Segments and CostMicros are what was accepted, hence billed.
+	Segments   int64
+	CostMicros int64
+	// UnknownSegments and UnknownMicros may have been accepted too: no answer came.
+	UnknownSegments int64
+	UnknownMicros   int64
+	Currency        string // ISO 4217; empty when no attempt was made
+}
+
+// Failed counts the attempts that ended without the message being taken.
+func (r *DailyRow) Failed() int64 { return r.Rejected + r.Refused + r.Throttled }
+
+// daily joins what the draws picked with what was tried. Both sides reach their rows
+// through an index on time.
+const daily = `
+	with drawn as (
+	  select coalesce(route, '') as route, first_choice as channel, count(*) as first_choice
+	  from dispatcher.messages
+	  where received_at >= $1 and received_at < $2 and first_choice is not null
+	  group by 1, 2
+	), tried as (
+	  select coalesce(m.route, '') as route, a.channel, a.currency,
+	    count(*) filter (where a.reason = 'fallback') as fallback,
+	    count(*) as attempts,
+	    count(*) filter (where a.outcome <> 'refused') as submitted,
+	    count(*) filter (where a.outcome = 'accepted') as accepted,
+	    count(*) filter (where a.delivered_at is not null) as delivered,
+	    count(*) filter (where a.outcome = 'rejected') as rejected,
+	    count(*) filter (where a.outcome = 'refused') as refused,
+	    count(*) filter (where a.outcome = 'throttled') as throttled,
+	    count(*) filter (where a.outcome = 'unknown') as unknown,
+	    count(*) filter (where a.outcome is null) as pending,
+	    sum(a.segments) filter (where a.outcome <> 'unknown') as segments,
+	    sum(a.price_micros) filter (where a.outcome <> 'unknown') as cost,
+	    sum(a.segments) filter (where a.outcome = 'unknown') as unknown_segments,
+	    sum(a.price_micros) filter (where a.outcome = 'unknown') as unknown_cost
+	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+	  where a.claimed_at >= $1 and a.claimed_at < $2
+	  group by 1, 2, 3
+	), numbered as (
+	  select *, row_number() over (partition by route, channel order by currency) as nr from tried
+	)
+	select coalesce(d.route, t.route), coalesce(d.channel, t.channel), coalesce(d.first_choice, 0),
+	  coalesce(t.fallback, 0), coalesce(t.attempts, 0), coalesce(t.submitted, 0), coalesce(t.accepted, 0),
+	  coalesce(t.delivered, 0), coalesce(t.rejected, 0), coalesce(t.refused, 0), coalesce(t.throttled, 0),
+	  coalesce(t.unknown, 0), coalesce(t.pending, 0), coalesce(t.segments, 0), coalesce(t.cost, 0)::bigint,
+	  coalesce(t.unknown_segments, 0), coalesce(t.unknown_cost, 0)::bigint, coalesce(t.currency, '')
+	from drawn d full join numbered t on t.route = d.route and t.channel = d.channel and t.nr = 1
+
+	union all
+	select route, channel, 0, fallback, attempts, submitted, accepted, delivered, rejected, refused, throttled, unknown, pending,
+	  coalesce(segments, 0), coalesce(cost, 0)::bigint, coalesce(unknown_segments, 0), coalesce(unknown_cost, 0)::bigint, currency
+	from numbered where nr > 1
+	order by 1, 2, 18`
+
+// Daily counts one business day: from midnight to midnight in zone around day. Rows are
+// sorted by route, channel and currency.
+func (l *Ledger) Daily(ctx context.Context, day time.Time, zone *time.Location) ([]DailyRow, error) {
+	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
+	out, err := rows(ctx, l, pgx.RowToStructByPos[DailyRow], daily, from, to)
+	return out, wrap("report day", err)
+}
+
+// Totals is the whole ledger in numbers.
+type Totals struct {
+	// Messages counts by state.
+	Messages map[State]int64
+	// PossibleDuplicates counts messages that were sent once more after an unknown outcome.
+	PossibleDuplicates int64
+	// Channels has one entry for each channel with attempts or first choices, by name.
+	Channels []ChannelTotal
+}
+
+// ChannelTotal is one channel over all days.
+type ChannelTotal struct {
+	Channel     string
+	FirstChoice int64 // messages whose draw picked it
+	Fallback    int64 // attempts
+	Attempts    int64
+	Accepted    int64
+	Unknown     int64
+	Segments    int64  // accepted
+	CostMicros  int64  // accepted
+	Currency    string // the smallest by name, if there are several
+}
+
+// Totals reads every row of messages and attempts: it is meant for the end of a demo
+// or a test, not for a dashboard.
+func (l *Ledger) Totals(ctx context.Context) (Totals, error) {
+	t := Totals{Messages: map[State]int64{}}
+	r, err := l.reports.Query(ctx, `
+		select state, count(*), count(*) filter (where possible_duplicate) from dispatcher.messages group by state`)
+	if err != nil {
+		return Totals{}, wrap("count messages", err)
+	}
+	var state State
+	var n, twice int64
+	if _, err = pgx.ForEachRow(r, []any{&state, &n, &twice}, func() error {
+		t.Messages[state] = n
+		t.PossibleDuplicates += twice
+		return nil
+	}); err != nil {
+		return Totals{}, wrap("count messages", err)
+	}
+	t.Channels, err = rows(ctx, l, pgx.RowToStructByPos[ChannelTotal], `
+		with drawn as (
+		  select first_choice as channel, count(*) as first_choice
+		  from dispatcher.messages where first_choice is not null group by 1
+		), tried as (
+		  select channel, count(*) filter (where reason = 'fallback') as fallback, count(*) as attempts,
+		    count(*) filter (where outcome = 'accepted') as accepted, count(*) filter (where outcome = 'unknown') as unknown,
+		    sum(segments) filter (where outcome <> 'unknown') as segments,
+		    sum(price_micros) filter (where outcome <> 'unknown') as cost, min(currency) as currency
+		  from dispatcher.attempts group by 1
+		)
+		select channel, coalesce(first_choice, 0), coalesce(fallback, 0), coalesce(attempts, 0), coalesce(accepted, 0),
+		  coalesce(unknown, 0), coalesce(segments, 0), coalesce(cost, 0)::bigint, coalesce(currency, '')
+		from drawn full join tried using (channel) order by channel`)
+	return t, wrap("count attempts", err)
+}
