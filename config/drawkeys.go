@@ -1,0 +1,60 @@
+package config
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"dispatcher/selector"
+)
+
+// DrawKeys reads the file that DISPATCHER_DRAW_KEY_FILE names. The first key is the one
+// to draw with; the others are older and kept to verify what was drawn with them.
+func DrawKeys(path string) ([]selector.Key, error) {
+	text, err := readSecretFile(Prefix+"_DRAW_KEY_FILE", path)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDrawKeys(path, text)
+}
+
+// ParseDrawKeys reads one key a line, 64 hexadecimal digits each. Blank lines and lines
+// that begin with # are ignored. Name is the file's, for error sentences, which never
+// show a key.
+func ParseDrawKeys(name, text string) ([]selector.Key, error) {
+	var keys []selector.Key
+	lines := bufio.NewScanner(strings.NewReader(text))
+	seen := map[selector.Key]int{}
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, err := selector.ParseKey(line)
+		if err != nil {
+			return nil, fmt.Errorf(`%s:%d: %w; make one with "openssl rand -hex 32"`, name, n, err)
+		}
+		if first, twice := seen[key]; twice {
+			return nil, fmt.Errorf("%s:%d: the key of line %d stands here again; remove one of the two", name, n, first)
+		}
+		seen[key] = n
+		keys = append(keys, key)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: a line is too long to be a key; write one key of 64 hexadecimal digits a line", name)
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf(`%s: there is no key in it; make one with "openssl rand -hex 32 > %s"`, name, name)
+	}
+	return keys, nil
+}
+
+// NewDrawKey makes the text of a file with one new key from the system's random source.
+func NewDrawKey() string {
+	var key [selector.KeySize]byte
+	_, _ = rand.Read(key[:]) // never fails: it ends the process when the system has no randomness
+	return "# The first key draws, later ones verify older draws. Keep this file secret and keep old keys.\n" +
+		hex.EncodeToString(key[:]) + "\n"
+}

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+)
+
+// Prefix begins the name of every variable.
+const Prefix = "DISPATCHER"
+
+// Settings are what one process is told by its environment. Names, defaults and help
+// stand in the tags; the variable of KafkaBrokers is DISPATCHER_KAFKA_BROKERS. No
+// unprefixed variable is ever read.
+type Settings struct {
+	KafkaBrokers          []string `split_words:"true" desc:"comma-separated list of host:port; required unless --embedded"`
+	KafkaGroup            string   `split_words:"true" default:"dispatcher" desc:"consumer group that all instances share"`
+	KafkaTLS              bool     `split_words:"true" default:"false" desc:"encrypt the connections to the brokers"`
+	KafkaCAFile           string   `split_words:"true" desc:"PEM file of the authority that signed the brokers' certificates; the system's own when empty"`
+	KafkaSASLMechanism    string   `split_words:"true" desc:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none when empty"`
+	KafkaSASLUser         string   `split_words:"true" desc:"user for SASL"`
+	KafkaSASLPasswordFile string   `split_words:"true" desc:"file that holds the password for SASL"`
+	StatusTopic           string   `split_words:"true" default:"sms.status" desc:"topic of state changes"`
+	DeadTopic             string   `split_words:"true" default:"sms.dead" desc:"topic of records that cannot be used"`
+	InboundTopic          string   `split_words:"true" default:"sms.inbound" desc:"topic of messages that subscribers send"`
+	AllowUnknownFields    bool     `split_words:"true" default:"false" desc:"take envelopes that have fields the dispatcher does not know"`
+
+	PostgresURL      string `split_words:"true" secret:"connection" desc:"libpq URL or key=value string; required unless --embedded"`
+	PostgresMaxConns int    `split_words:"true" default:"8" desc:"connections to PostgreSQL that one process holds at most"`
+
+	RoutingFile string `split_words:"true" desc:"YAML document that becomes routing version 1 when the database has none"`
+	DrawKeyFile string `split_words:"true" desc:"file with the secret for draws, 64 hexadecimal digits a line, the current key first; required unless --embedded"`
+	DataDir     string `split_words:"true" default:"./data" desc:"folder of the embedded servers and their keys"`
+
+	Listen         string `split_words:"true" default:"127.0.0.1:8080" desc:"address of metrics, health, API and console"`
+	ReceiptsListen string `split_words:"true" default:"127.0.0.1:8081" desc:"address of the webhooks that providers call"`
+	PublicURL      string `split_words:"true" desc:"URL under which providers reach the webhooks"`
+	Region         string `split_words:"true" default:"default" desc:"region of this instance"`
+
+	MaxUnsettled    int           `split_words:"true" default:"500" desc:"messages that are claimed and unanswered at most; what a kill can turn into unknown"`
+	Batch           int           `split_words:"true" default:"500" desc:"messages in one claim at most"`
+	SendTimeout     time.Duration `split_words:"true" default:"10s" desc:"how long a submit may wait for its answer before it is unknown"`
+	ShutdownTimeout time.Duration `split_words:"true" default:"30s" desc:"how long a stop waits for answers"`
+	DeadAfter       time.Duration `split_words:"true" default:"10s" desc:"age of the heart-beat after which an instance counts as dead"`
+
+	LogLevel  string `split_words:"true" default:"info" desc:"trace, debug, info, warn or error"`
+	LogFormat string `split_words:"true" desc:"json or console; when empty, console on a terminal and json elsewhere"`
+
+	// KafkaSASLPassword is the content of KafkaSASLPasswordFile without the white
+	// space around it.
+	KafkaSASLPassword string `ignored:"true"`
+}
+
+// Load reads the settings from the process environment. It refuses a variable with
+// the prefix that it does not know, because a misspelt one would otherwise be silently
+// without effect, and a variable that is set to nothing where that means nothing. It
+// reads the files of secrets, but leaves the draw keys to DrawKeys. What makes sense
+// together is for Validate to say.
+func Load() (Settings, error) {
+	var s Settings
+	if err := envconfig.CheckDisallowed(Prefix, &s); err != nil {
+		return Settings{}, unknownVariables()
+	}
+	if err := refuseEmpty(); err != nil {
+		return Settings{}, err
+	}
+	if err := envconfig.Process(Prefix, &s); err != nil {
+		return Settings{}, parseError(err)
+	}
+	for i, b := range s.KafkaBrokers {
+		s.KafkaBrokers[i] = strings.TrimSpace(b)
+	}
+	return s, s.readSecrets()
+}
+
+// variable is one setting as its tags describe it.
+type variable struct {
+	field    int
+	name     string // with prefix
+	standard string // the default as text
+	help     string
+	secret   string
+}
+
+// variables lists all settings in the order of their fields.
+func variables() []variable {
+	t := reflect.TypeFor[Settings]()
+	names := variableNames()
+	out := make([]variable, 0, len(names))
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag
+		if tag.Get("ignored") != "" {
+			continue
+		}
+		out = append(out, variable{
+			field: i, name: names[len(out)], standard: tag.Get("default"),
+			help: tag.Get("desc"), secret: tag.Get("secret"),
+		})
+	}
+	return out
+}
+
+// variableNames asks the library, which alone knows how it derives a name from a field.
+func variableNames() []string {
+	var out strings.Builder
+	if err := envconfig.Usagef(Prefix, &Settings{}, &out, "{{range .}}{{usage_key .}}\n{{end}}"); err != nil {
+		panic("config: " + err.Error()) // Settings is not a struct the library can read
+	}
+	return strings.Fields(out.String())
+}
+
+// unknownVariables names every variable with the prefix that is no setting.
+func unknownVariables() error {
+	known := variableNames()
+	isKnown := make(map[string]bool, len(known))
+	for _, name := range known {
+		isKnown[name] = true
+	}
+	var problems []error
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, Prefix+"_") && !isKnown[name] {
+			problems = append(problems, fmt.Errorf("%s is no setting; %s",
+				name, suggest(name, known, `unset it ("dispatcher config" lists all settings)`)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// refuseEmpty reports settings with a default that are set to nothing. Where the
+// default is nothing, both mean the same.
+func refuseEmpty() error {
+	var problems []error
+	for _, v := range variables() {
+		if value, set := os.LookupEnv(v.name); set && strings.TrimSpace(value) == "" && v.standard != "" {
+			problems = append(problems, fmt.Errorf("%s is set to nothing; unset it for the default %s", v.name, v.standard))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// examples shows a value of each type that has to be parsed.
+var examples = map[string]string{
+	"bool":          "true or false",
+	"int":           "a whole number such as 500",
+	"time.Duration": "a duration such as 10s or 2m",
+}
+
+// parseError turns the library's sentence, which repeats the whole value, into ours.
+func parseError(err error) error {
+	var parse *envconfig.ParseError
+	if !errors.As(err, &parse) {
+		return err
+	}
+	return fmt.Errorf("%s cannot be read; write %s", parse.KeyName, examples[parse.TypeName])
+}

@@ -1,0 +1,169 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// The words that settings choose from.
+var (
+	saslMechanisms = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
+	logLevels      = []string{"trace", "debug", "info", "warn", "error"}
+	logFormats     = []string{"", "json", "console"}
+)
+
+// Validate reports everything that is wrong with the settings, one sentence a line. In
+// embedded mode brokers, database and draw key are made by the process itself and need
+// not be set.
+func (s *Settings) Validate(embedded bool) error {
+	var c checker
+	if !embedded {
+		c.require("KAFKA_BROKERS", strings.Join(s.KafkaBrokers, ""), "set it to a list such as kafka-1:9092,kafka-2:9092, or run with --embedded")
+		c.require("POSTGRES_URL", s.PostgresURL, "set it to a URL such as postgres://user@host:5432/database, or run with --embedded")
+		c.require("DRAW_KEY_FILE", s.DrawKeyFile, `write a key with "openssl rand -hex 32 > draw.key" and set it to that file, or run with --embedded`)
+	}
+	s.checkKafka(&c)
+	s.checkAddresses(&c)
+	s.checkBounds(&c)
+	c.oneOf("LOG_LEVEL", s.LogLevel, logLevels)
+	c.oneOf("LOG_FORMAT", s.LogFormat, logFormats)
+	return errors.Join(c.problems...)
+}
+
+func (s *Settings) checkKafka(c *checker) {
+	for _, b := range s.KafkaBrokers {
+		c.address("KAFKA_BROKERS", b, "kafka-1:9092")
+	}
+	c.require("KAFKA_GROUP", s.KafkaGroup, "unset it for the default dispatcher")
+	topics := []string{s.StatusTopic, s.DeadTopic, s.InboundTopic}
+	for i, name := range []string{"STATUS_TOPIC", "DEAD_TOPIC", "INBOUND_TOPIC"} {
+		if why := topicProblem(topics[i]); why != "" {
+			c.fail(name, "%q %s; choose another name", topics[i], why)
+		}
+		if slices.Index(topics, topics[i]) != i {
+			c.fail(name, "is %s, which another setting uses too; give each its own topic", topics[i])
+		}
+	}
+	if s.KafkaCAFile != "" && !s.KafkaTLS {
+		c.fail("KAFKA_CA_FILE", "is set while KAFKA_TLS is false; set DISPATCHER_KAFKA_TLS=true or unset it")
+	}
+	s.checkSASL(c)
+}
+
+func (s *Settings) checkSASL(c *checker) {
+	if s.KafkaSASLMechanism == "" {
+		if s.KafkaSASLUser != "" || s.KafkaSASLPasswordFile != "" {
+			c.fail("KAFKA_SASL_MECHANISM", "is missing while a user or a password is set; set it to one of %s", strings.Join(saslMechanisms, ", "))
+		}
+		return
+	}
+	c.oneOf("KAFKA_SASL_MECHANISM", s.KafkaSASLMechanism, saslMechanisms)
+	c.require("KAFKA_SASL_USER", s.KafkaSASLUser, "SASL needs a user")
+	c.require("KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile, "SASL needs a file that holds the password")
+}
+
+func (s *Settings) checkAddresses(c *checker) {
+	c.address("LISTEN", s.Listen, "127.0.0.1:8080")
+	c.address("RECEIPTS_LISTEN", s.ReceiptsListen, "127.0.0.1:8081")
+	if _, port, err := net.SplitHostPort(s.Listen); err == nil && port != "0" && s.Listen == s.ReceiptsListen {
+		c.fail("RECEIPTS_LISTEN", "is the same as DISPATCHER_LISTEN; providers must not reach the console, so give it another port")
+	}
+	if u, err := url.Parse(s.PublicURL); s.PublicURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil) {
+		c.fail("PUBLIC_URL", "is not an http or https URL; write for example https://sms.example.com")
+	}
+	if !isName(s.Region, true) {
+		c.fail("REGION", "is not 1 to 64 printable characters; write for example eu-west-1")
+	}
+}
+
+func (s *Settings) checkBounds(c *checker) {
+	c.between("POSTGRES_MAX_CONNS", s.PostgresMaxConns, 2, 1000)
+	c.between("MAX_UNSETTLED", s.MaxUnsettled, 1, 100_000)
+	c.between("BATCH", s.Batch, 1, 5000)
+	c.lasts("SEND_TIMEOUT", s.SendTimeout, 100*time.Millisecond, 10*time.Minute)
+	c.lasts("SHUTDOWN_TIMEOUT", s.ShutdownTimeout, time.Second, time.Hour)
+	c.lasts("DEAD_AFTER", s.DeadAfter, time.Second, time.Hour)
+	c.require("DATA_DIR", s.DataDir, "unset it for the default ./data")
+}
+
+// checker collects sentences about settings. Names come without the prefix.
+type checker struct{ problems []error }
+
+func (c *checker) fail(name, format string, args ...any) {
+	c.problems = append(c.problems, fmt.Errorf("%s_%s %s", Prefix, name, fmt.Sprintf(format, args...)))
+}
+
+func (c *checker) require(name, value, mend string) {
+	if strings.TrimSpace(value) == "" {
+		c.fail(name, "is missing; %s", mend)
+	}
+}
+
+func (c *checker) oneOf(name, value string, words []string) {
+	if !slices.Contains(words, value) {
+		c.fail(name, "%q is none of %s", value, strings.Join(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" }), ", "))
+	}
+}
+
+func (c *checker) between(name string, value, low, high int) {
+	if value < low || value > high {
+		c.fail(name, "is %d; choose a number from %d to %d", value, low, high)
+	}
+}
+
+func (c *checker) lasts(name string, value, low, high time.Duration) {
+	if value < low || value > high {
+		c.fail(name, "is %s; choose a duration from %s to %s", value, low, high)
+	}
+}
+
+// address takes host:port with a port from 0 to 65535; the host may be empty. A
+// user part or a scheme would make it a URL, and might hold a secret: it is not shown.
+func (c *checker) address(name, value, example string) {
+	_, port, err := net.SplitHostPort(value)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil || strings.ContainsAny(value, "/@ ") {
+		c.fail(name, "is not host:port; write for example %s", example)
+	}
+}
+
+// topicProblem says why Kafka would refuse a topic name; "" when it would not.
+func topicProblem(name string) string {
+	legal := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
+	}
+	switch {
+	case name == "" || len(name) > 249:
+		return "is not 1 to 249 characters long"
+	case name == "." || name == "..":
+		return "is no name for a topic"
+	case strings.ContainsFunc(name, func(r rune) bool { return !legal(r) }):
+		return "has characters besides letters, digits, dot, dash and underscore"
+	}
+	return ""
+}
+
+// isName reports whether s can name a channel, a route, a lane or a region: 1 to 64
+// letters, digits, dots, dashes and underscores. Such names are label values of metrics
+// and parts of paths. With any set, every printable character will do.
+func isName(s string, any bool) bool {
+	if s == "" || len(s) > 64 || strings.TrimSpace(s) != s {
+		return false
+	}
+	for _, r := range s {
+		plain := r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r))
+		if !plain && (!any || !unicode.IsPrint(r) || r == unicode.ReplacementChar) {
+			return false
+		}
+	}
+	return true
+}
