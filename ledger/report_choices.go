@@ -1,0 +1,31 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
+)
+
+// ChoiceRow counts the messages whose draw picked one channel under one routing version.
+type ChoiceRow struct {
+	Version     int64
+	Route       string
+	Channel     string
+	FirstChoice int64
+}
+
+// Choices splits the first choices of one business day, as Daily cuts it, by routing
+// version: the weights of a day whose routing was changed are those of its versions, each
+// for the messages chosen under it. Rows are sorted by version, route and channel.
+func (l *Ledger) Choices(ctx context.Context, day time.Time, zone *time.Location) ([]ChoiceRow, error) {
+	from, to := admission.Day.Start(day, zone), admission.Day.End(day, zone)
+	out, err := rows(ctx, l, pgx.RowToStructByPos[ChoiceRow], `
+		select routing_version, route, first_choice, count(*)
+		from dispatcher.messages
+		where received_at >= $1 and received_at < $2 and first_choice is not null
+		group by 1, 2, 3 order by 1, 2, 3`, from, to)
+	return out, wrap("report choices", err)
+}
