@@ -1,0 +1,102 @@
+package config
+
+import (
+	"math"
+	"time"
+)
+
+// standardLanes are the lanes of a document that names none. Their values are also the
+// defaults of a lane of that name. A code that arrives twice does no harm and one that
+// never arrives locks a person out, so otp alone sends once more after Unknown.
+var standardLanes = []Lane{
+	{Name: "otp", TTL: 10 * time.Minute, Ambiguous: "resend_once"},
+	{Name: "transactional", TTL: time.Hour, Ambiguous: "never"},
+	{Name: "bulk", TTL: 24 * time.Hour, Ambiguous: "never"},
+}
+
+// newLane returns a lane with its defaults.
+func newLane(name string) Lane {
+	l := Lane{Name: name, TTL: time.Hour, Ambiguous: "never"}
+	for _, s := range standardLanes {
+		if s.Name == name {
+			l = s
+		}
+	}
+	l.Topics, l.MaxWaiting = []string{"sms." + name}, defaultMaxWaiting
+	return l
+}
+
+func readLanes(top fields) []Lane {
+	var out []Lane
+	v, ok := top.get("lanes")
+	if ok {
+		entries, _ := v.entries()
+		for _, e := range entries {
+			e.value.checkName("lane", e.name)
+			out = append(out, readLane(e))
+		}
+		checkTopics(v, out)
+	}
+	if len(out) == 0 {
+		for _, s := range standardLanes {
+			out = append(out, newLane(s.Name))
+		}
+	}
+	return out
+}
+
+func readLane(e entry) Lane {
+	l := newLane(e.name)
+	if e.value.node.Tag == "!!null" {
+		return l
+	}
+	f, ok := e.value.fields("topics", "ttl", "max_waiting", "ambiguous")
+	if !ok {
+		return l
+	}
+	if v, ok := f.get("topics"); ok {
+		l.Topics = readTopics(v)
+	}
+	if v, ok := f.get("ttl"); ok {
+		l.TTL, _ = v.duration(time.Second, 30*day)
+	}
+	if v, ok := f.get("max_waiting"); ok {
+		l.MaxWaiting, _ = v.integer(1, math.MaxInt32)
+	}
+	if v, ok := f.get("ambiguous"); ok {
+		l.Ambiguous, _ = v.word("ambiguous", ambiguous)
+	}
+	return l
+}
+
+func readTopics(v value) []string {
+	items := v.items()
+	if len(items) == 0 {
+		v.fail("is an empty list; remove the key for the default topic")
+	}
+	var out []string
+	for _, item := range items {
+		s, ok := item.text()
+		if !ok {
+			continue
+		}
+		if why := topicProblem(s); why != "" {
+			item.fail("%q %s; choose another name", s, why)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// checkTopics reports a topic that stands in two places: its messages would be of two lanes.
+func checkTopics(v value, lanes []Lane) {
+	owner := map[string]string{}
+	for _, l := range lanes {
+		for _, topic := range l.Topics {
+			if other, taken := owner[topic]; taken {
+				v.fail("topic %s belongs to lane %s and to lane %s; keep it in one", topic, other, l.Name)
+			}
+			owner[topic] = l.Name
+		}
+	}
+}

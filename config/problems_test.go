@@ -1,0 +1,166 @@
+package config_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/config"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/problems.txt")
+
+// head is a document in good order up to its routes, two lines long.
+const head = "channels: {a: {provider: sandbox}, b: {provider: sandbox}}\nroutes:\n"
+
+// channel is a document whose channel a has the given keys on line 3.
+func channel(keys string) string {
+	return "channels:\n  a:\n    {" + keys + "}\nroutes: [{name: r, weights: {a: 1}}]"
+}
+
+// route is a document whose only route has the given keys on line 3.
+func route(keys string) string { return head + "- {name: r, " + keys + "}" }
+
+// lanes is a document with the given lanes on line 3.
+func lanes(lanes string) string {
+	return "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]\nlanes: {" + lanes + "}"
+}
+
+var badDocuments = []struct{ name, doc string }{
+	{"nothing", ""},
+	{"only a comment", "# nothing\n"},
+	{"null", "~"},
+	{"a list", "[]"},
+	{"no YAML", "channels: {a: [}\n"},
+	{"a tab", "channels:\n\ta: 1"},
+	{"two documents", head + "- {name: r, weights: {a: 1}}\n---\nx: 1\n"},
+	{"empty mapping", "{}"},
+	{"misspelt top key", "chanels: {}\nroutes: []"},
+	{"misspelt key above its value", "channels:\n  a:\n    provider: sandbox\n    lables:\n      x: 1\nroutes: [{name: r, weights: {a: 1}}]"},
+	{"no channel", "channels: {}\nroutes: [{name: r, weights: {a: 1}}]"},
+	{"no route", "channels: {a: {provider: sandbox}}\nroutes: []"},
+	{"time zone", "timezone: Europe/Londn\n" + head + "- {name: r, weights: {a: 1}}"},
+	{"local time zone", "timezone: Local\n" + head + "- {name: r, weights: {a: 1}}"},
+	{"channel twice", "channels:\n  a: {provider: sandbox}\n  a: {provider: sandbox}\nroutes: [{name: r, weights: {a: 1}}]"},
+	{"channel name", "channels: {a b: {provider: sandbox}}\nroutes: [{name: r, weights: {a b: 1}}]"},
+	{"channel without provider", channel("capacity: 5")},
+	{"unknown provider", channel("provider: smp")},
+	{"planned provider", channel("provider: twilio")},
+	{"unknown channel key", channel("provider: sandbox, capasity: 5")},
+	{"capacity", channel("provider: sandbox, capacity: 0")},
+	{"capacity of a mapping", channel("provider: sandbox, capacity: {}")},
+	{"state", channel("provider: sandbox, state: drain")},
+	{"test", channel("provider: sandbox, test: maybe")},
+	{"secret", channel("provider: smpp, settings: {address: x, password: hunter2}")},
+	{"nested secret", channel("provider: smpp, settings: {list: [{api_key: hunter2}]}")},
+	{"window", channel("provider: sandbox, limits: [{window: 2s, max: 1}]")},
+	{"unit", channel("provider: sandbox, limits: [{window: 1s, max: 1, unit: parts}]")},
+	{"limit without max", channel("provider: sandbox, limits: [{window: 1s}]")},
+	{"limit of zero", channel("provider: sandbox, limits: [{window: 1s, max: 0}]")},
+	{"limit twice", channel("provider: sandbox, limits: [{window: 1s, max: 10}, {window: 1s, max: 20}]")},
+	{"sliding limit", channel("provider: sandbox, limits: [{window: 1s, max: 10, sliding: true}]")},
+	{"limits as a mapping", channel("provider: sandbox, limits: {window: 1s, max: 10}")},
+	{"limit below a message", channel("provider: sandbox, limits: [{window: 1s, max: 5, unit: segments}]")},
+	{"active until receipt", channel("provider: sandbox, active: {max: 5, until: receipt}")},
+	{"active without max", channel("provider: sandbox, active: {until: submit}")},
+	{"label of a bool", channel("provider: sandbox, labels: {fast: true}")},
+	{"label NaN", channel("provider: sandbox, labels: {fast: .nan}")},
+	{"price without currency", channel(`provider: sandbox, price: {default: "0.03"}`)},
+	{"price negative", channel(`provider: sandbox, price: {currency: EUR, default: "-0.03"}`)},
+	{"price too fine", channel(`provider: sandbox, price: {currency: EUR, default: "0.0000031"}`)},
+	{"price as a word", channel(`provider: sandbox, price: {currency: euro, default: cheap}`)},
+	{"price prefix", channel(`provider: sandbox, price: {currency: EUR, default: 1, prefixes: {"44": 1}}`)},
+	{"no weights", route("mode: weighted")},
+	{"negative weight", route("weights: {a: -5, b: 1}")},
+	{"weight as a word", route("weights: {a: much}")},
+	{"weight with exponent", route("weights: {a: 1e3}")},
+	{"weight too fine", route("weights: {a: 0.0000000001}")},
+	{"weights too large", route("weights: {a: 1099511627776, b: 1}")},
+	{"weight missing", route("weights: {a: }")},
+	{"all weights 0", route("weights: {a: 0, b: 0.0}")},
+	{"no weight at all", route("weights: {}")},
+	{"unknown channel", route("weights: {a: 1, c: 1}")},
+	{"misspelt channel", "channels: {alpha: {provider: sandbox}}\nroutes:\n- {name: r, weights: {alpah: 1}}"},
+	{"channels for weighted", route("channels: [a, c]")},
+	{"weights and channels", route("weights: {a: 1}, channels: [a]")},
+	{"planned mode", route("mode: round_robin, weights: {a: 1}")},
+	{"unknown mode", route("mode: wieghted, weights: {a: 1}")},
+	{"planned fallback", route("fallback: redraw, weights: {a: 1}")},
+	{"unknown fallback", route("fallback: random, weights: {a: 1}")},
+	{"scoring", route("scoring: {}, weights: {a: 1}")},
+	{"wait", route("wait: soon, weights: {a: 1}")},
+	{"wait below zero", route("wait: -1s, weights: {a: 1}")},
+	{"max_segments", route("max_segments: 256, weights: {a: 1}")},
+	{"throttled", route("throttled: later, weights: {a: 1}")},
+	{"route without name", head + "- {weights: {a: 1}}"},
+	{"route twice", head + "- {name: r, weights: {a: 1}}\n- {name: r, weights: {a: 1}}"},
+	{"prefix", route(`match: {prefixes: ["0044"]}, weights: {a: 1}`)},
+	{"country", route("match: {countries: [England]}, weights: {a: 1}")},
+	{"match on an unknown lane", route("match: {lanes: [opt]}, weights: {a: 1}")},
+	{"match on an empty list", route("match: {tenants: []}, weights: {a: 1}")},
+	{"match twice", route("match: {tenant: x, tenants: [y]}, weights: {a: 1}")},
+	{"unknown match key", route("match: {numbers: [x]}, weights: {a: 1}")},
+	{"merge key", "channels:\n  a: &a {provider: sandbox}\n  b:\n    <<: *a\nroutes: [{name: r, weights: {a: 1}}]"},
+	{"ttl", lanes("otp: {ttl: 0s}")},
+	{"max_waiting", lanes("otp: {max_waiting: -1}")},
+	{"ambiguous", lanes("otp: {ambiguous: always}")},
+	{"topic name", lanes("otp: {topics: [sms otp]}")},
+	{"topic in two lanes", lanes("otp: {topics: [sms.x]}, bulk: {topics: [sms.x]}")},
+	{"lane name", lanes("o/p: {}")},
+	{"several at once", "timezone: Nowhere\nchannels:\n  a: {provider: smp, capacity: x}\nroutes:\n- {name: r, wieghts: {a: 1}}\n"},
+	{"a key with a line break", "\"a\\nb\": 1\nchannels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]"},
+	{"too many problems", "channels: {a: {provider: sandbox}}\nroutes:\n" + strings.Repeat("- {name: r, weights: {}}\n", 25)},
+}
+
+// The sentences are what an operator reads, so they are kept in a file that a reviewer
+// can read too: go test ./config -run Golden -update.
+func TestProblemSentencesGolden(t *testing.T) {
+	t.Parallel()
+	var got strings.Builder
+	for _, c := range badDocuments {
+		_, err := config.ParseRouting("routing.yaml", []byte(c.doc))
+		if err == nil {
+			t.Errorf("%s: the document was accepted", c.name)
+			continue
+		}
+		fmt.Fprintf(&got, "# %s\n%v\n\n", c.name, err)
+	}
+	const file = "testdata/problems.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(got.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(got.String(), "hunter2") {
+		t.Error("a sentence shows a secret")
+	}
+}
+
+func TestProblemsCanBeHadOneByOne(t *testing.T) {
+	t.Parallel()
+	_, err := config.ParseRouting("routing.yaml", []byte(route("weights: {a: -5}")))
+	var p *config.Problem
+	if !errors.As(err, &p) || p.Line != 3 || p.Key != "routes[0].weights.a" || p.File != "routing.yaml" {
+		t.Errorf("problem %+v, want line 3, key routes[0].weights.a", p)
+	}
+}
+
+func TestDocumentBeyondAMegabyteIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := config.ParseRouting("routing.yaml", []byte(strings.Repeat("#", 1<<20+1)))
+	if err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Problem is one thing that is wrong in a document.
+type Problem struct {
+	File string
+	Line int    // from 1; 0 when the whole document is meant
+	Key  string // where in the document, such as routes[0].weights.a; may be empty
+	Text string // what is wrong and how to mend it
+}
+
+// Error is the problem in one line.
+func (p *Problem) Error() string {
+	var s strings.Builder
+	s.WriteString(p.File)
+	if p.Line > 0 {
+		s.WriteString(":" + strconv.Itoa(p.Line))
+	}
+	s.WriteString(": ")
+	if p.Key != "" {
+		s.WriteString(p.Key + ": ")
+	}
+	s.WriteString(p.Text)
+	return oneLine(s.String())
+}
+
+// oneLine keeps a name that someone put a line break into from breaking the report.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
+}
+
+// maxProblems bounds a report; who has more mends these first.
+const maxProblems = 20
+
+// report collects the problems of one document.
+type report struct {
+	file     string
+	problems []*Problem
+}
+
+func (r *report) fail(line int, key, format string, args ...any) {
+	r.problems = append(r.problems, &Problem{File: r.file, Line: line, Key: key, Text: fmt.Sprintf(format, args...)})
+}
+
+// err joins the problems in the order of their lines; nil when there are none. Each
+// can be had with errors.As as a *Problem.
+func (r *report) err() error {
+	slices.SortStableFunc(r.problems, func(a, b *Problem) int { return cmp.Compare(a.Line, b.Line) })
+	var list []error
+	for i, p := range r.problems {
+		if i == maxProblems {
+			list = append(list, fmt.Errorf("%s: and %d more problems; mend these first", r.file, len(r.problems)-i))
+			break
+		}
+		list = append(list, p)
+	}
+	return errors.Join(list...)
+}

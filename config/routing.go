@@ -1,0 +1,166 @@
+package config
+
+import (
+	"time"
+	_ "time/tzdata" // A container without zone files must still know the business time zone.
+
+	"dispatcher/admission"
+	"dispatcher/selector"
+)
+
+// Routing is the checked routing document: what is sent where, at which proportions,
+// limits and prices. It is a value; nothing in it changes after ParseRouting.
+type Routing struct {
+	// Timezone is where business days are cut; UTC when the document names none.
+	Timezone *time.Location
+	Channels []Channel // in the order of listing, which breaks the last tie of a ranking
+	Routes   []Route   // in the order of listing: the first that matches wins
+	Lanes    []Lane    // in the order of listing, which ranks them
+}
+
+// Channel is one account or bind at a provider.
+type Channel struct {
+	Name     string
+	Provider string
+	// Settings are for the adapter, which checks them. Values are string, bool, int,
+	// float64, []any and map[string]any.
+	Settings map[string]any
+	// Capacity is how many attempts under way count as full load.
+	Capacity int64
+	Limits   []admission.Limit
+	Active   ActiveLimit
+	State    State
+	Labels   map[string]selector.Value
+	Price    Price
+	// Test marks a channel that reaches no subscriber.
+	Test bool
+}
+
+// ActiveLimit bounds the attempts under way at once. Max 0 is no bound.
+type ActiveLimit struct {
+	Max   int64
+	Until string // "submit": an attempt counts until its submit was answered
+}
+
+// State says whether a channel takes messages.
+type State string
+
+const (
+	// Enabled takes messages.
+	Enabled State = "enabled"
+	// Draining takes no new message but finishes what it has.
+	Draining State = "draining"
+	// Disabled takes nothing.
+	Disabled State = "disabled"
+)
+
+// Price is what a segment costs, in micros (millionths) of Currency.
+type Price struct {
+	Currency string // ISO 4217; empty when the document gives no price
+	Default  int64
+	// Prefixes are dearer or cheaper numbers by their beginning, plus included. The
+	// longest prefix that begins a number counts.
+	Prefixes map[string]int64
+}
+
+// Route sends the messages that fit Match to its channels.
+type Route struct {
+	Name  string
+	Match Match
+	Mode  string
+	// Weights are the channels with their weights in the order of listing. The table
+	// that selector.NewTable makes of them is known to be valid.
+	Weights         []Weight
+	Fallback        string
+	Wait            time.Duration // how long a message is held for its first choice
+	BypassSelectors bool
+	MaxSegments     int
+	Substitute      bool   // replace look-alikes so that a text fits GSM-7
+	Throttled       string // "next" tries another channel, "wait" keeps the message for this one
+}
+
+// Weight is one weighted channel of a route.
+type Weight struct {
+	Channel string
+	Weight  selector.Weight
+}
+
+// Entries are the weights as selector.NewTable takes them.
+func (r *Route) Entries() []selector.Entry {
+	out := make([]selector.Entry, len(r.Weights))
+	for i, w := range r.Weights {
+		out[i] = selector.Entry{Name: w.Channel, Weight: w.Weight}
+	}
+	return out
+}
+
+// Match says which messages a route takes. An empty list takes all; a list takes a
+// message that fits one of its members; all lists and all labels must fit.
+type Match struct {
+	Prefixes  []string // beginnings of the recipient's number, plus included
+	Countries []string // ISO 3166 in lower case
+	Tenants   []string
+	Lanes     []string
+	Labels    map[string]selector.Value // each must be on the message with this value
+}
+
+// Lane is a class of messages with its topics.
+type Lane struct {
+	Name       string
+	Topics     []string
+	TTL        time.Duration // how long a message without expires_at is worth sending
+	MaxWaiting int64         // so many may wait before the topics are paused
+	Ambiguous  string        // after Unknown: "never" or "resend_once"
+}
+
+// maxDocument bounds the document; a thousand channels need a fifth of it.
+const maxDocument = 1 << 20
+
+// ParseRouting reads a routing document in YAML or JSON. Name is the file's, for error
+// sentences. It is strict: an unknown key is an error. What it finds wrong it reports
+// together, one line each, as "file:line: key: what is wrong and how to mend it".
+func ParseRouting(name string, doc []byte) (*Routing, error) {
+	r := &report{file: name}
+	root, ok := parseYAML(r, doc)
+	if !ok {
+		return nil, r.err()
+	}
+	routing := readRouting(root)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return routing, nil
+}
+
+func readRouting(root value) *Routing {
+	top, ok := root.fields("timezone", "channels", "routes", "lanes")
+	if !ok {
+		return nil
+	}
+	routing := &Routing{Timezone: time.UTC}
+	if v, ok := top.get("timezone"); ok {
+		routing.Timezone = v.timezone()
+	}
+	routing.Channels = readChannels(top)
+	routing.Lanes = readLanes(top)
+	routing.Routes = readRoutes(top, routing)
+	return routing
+}
+
+// ChannelNames are the names of all channels in order.
+func (r *Routing) ChannelNames() []string {
+	names := make([]string, len(r.Channels))
+	for i := range r.Channels {
+		names[i] = r.Channels[i].Name
+	}
+	return names
+}
+
+// LaneNames are the names of all lanes in order.
+func (r *Routing) LaneNames() []string {
+	names := make([]string, len(r.Lanes))
+	for i := range r.Lanes {
+		names[i] = r.Lanes[i].Name
+	}
+	return names
+}

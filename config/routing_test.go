@@ -1,0 +1,248 @@
+package config_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+	"dispatcher/selector"
+)
+
+// compare looks into weights and compares time zones by name.
+var compare = cmp.Options{
+	cmp.Comparer(func(a, b selector.Weight) bool { return a == b }),
+	cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() }),
+}
+
+func parse(t *testing.T, doc string) *config.Routing {
+	t.Helper()
+	r, err := config.ParseRouting("routing.yaml", []byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestExampleReadsAsItIsDescribed(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../deploy/routing.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := parse(t, string(doc))
+	if got := r.Timezone.String(); got != "Europe/London" {
+		t.Errorf("time zone %s", got)
+	}
+	want := config.Channel{
+		Name: "alpha", Provider: "smpp", Capacity: 500, State: config.Enabled,
+		Settings: map[string]any{
+			"address": "smpp.alpha.example:2775", "system_id": "acme",
+			"password_file": "/etc/dispatcher/alpha.secret", "window": 100,
+		},
+		Limits: []admission.Limit{
+			{Window: admission.Second, Max: 100, Unit: admission.Segments},
+			{Window: admission.Day, Max: 200000, Unit: admission.Messages},
+		},
+		Active: config.ActiveLimit{Max: 500, Until: "submit"},
+		Labels: map[string]selector.Value{"country": selector.TextValue("gb"), "quality": selector.NumberValue(9)},
+		Price:  config.Price{Currency: "GBP", Default: 31_000, Prefixes: map[string]int64{"+44": 28_000}},
+	}
+	if diff := cmp.Diff(want, r.Channels[0], compare); diff != "" {
+		t.Error(diff)
+	}
+	if c := r.Channels[2]; c.Provider != "sandbox" || !c.Test || c.Capacity != 100 || c.Active != (config.ActiveLimit{Until: "submit"}) {
+		t.Errorf("defaults of a channel: %+v", c)
+	}
+	codes := config.Route{
+		Name: "codes", Match: config.Match{Lanes: []string{"otp"}, Prefixes: []string{"+44"}},
+		Mode: "weighted", Fallback: "load_ratio", MaxSegments: 3, Substitute: true, Throttled: "next",
+		Weights: []config.Weight{{Channel: "alpha", Weight: selector.MustWeight("70")}, {Channel: "beta", Weight: selector.MustWeight("30")}},
+	}
+	if diff := cmp.Diff(codes, r.Routes[0], compare); diff != "" {
+		t.Error(diff)
+	}
+	if got := r.Routes[2].MaxSegments; got != 10 {
+		t.Errorf("max_segments defaults to %d, want 10", got)
+	}
+	if got, want := r.Routes[1].Match.Labels["dry_run"], selector.TextValue("yes"); got != want {
+		t.Errorf("a quoted word is %+v, want a text", got)
+	}
+	if l := r.Lanes[1]; l.MaxWaiting != 10000 || l.Ambiguous != "never" || l.TTL != time.Hour {
+		t.Errorf("defaults of a lane: %+v", l)
+	}
+}
+
+func TestDocumentWithoutLanesHasTheThreeStandardOnes(t *testing.T) {
+	t.Parallel()
+	r := parse(t, "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]")
+	want := []config.Lane{
+		{Name: "otp", Topics: []string{"sms.otp"}, TTL: 10 * time.Minute, MaxWaiting: 10000, Ambiguous: "resend_once"},
+		{Name: "transactional", Topics: []string{"sms.transactional"}, TTL: time.Hour, MaxWaiting: 10000, Ambiguous: "never"},
+		{Name: "bulk", Topics: []string{"sms.bulk"}, TTL: 24 * time.Hour, MaxWaiting: 10000, Ambiguous: "never"},
+	}
+	if diff := cmp.Diff(want, r.Lanes); diff != "" {
+		t.Error(diff)
+	}
+	if r.Timezone != time.UTC {
+		t.Errorf("time zone %v, want UTC", r.Timezone)
+	}
+}
+
+func TestListingOrderAndExactWeightsSurvive(t *testing.T) {
+	t.Parallel()
+	r := parse(t, `
+channels: {z: {provider: sandbox}, a: {provider: sandbox}, m: {provider: sandbox}, b: {provider: sandbox}}
+routes: [{name: r, weights: {m: 34.50, z: "1.3", b: 58.700, a: 5.500000000}}]`)
+	if diff := cmp.Diff([]string{"z", "a", "m", "b"}, r.ChannelNames()); diff != "" {
+		t.Error(diff)
+	}
+	table, err := selector.NewTable(r.Routes[0].Entries())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, iv := range table.Intervals() {
+		got = append(got, iv.Name+" "+iv.Weight.String())
+	}
+	if diff := cmp.Diff([]string{"m 34.5", "z 1.3", "b 58.7", "a 5.5"}, got); diff != "" || table.Size() != 1000 {
+		t.Errorf("N = %d, want 1000\n%s", table.Size(), diff)
+	}
+}
+
+func TestTheSameDocumentInJSONReadsTheSame(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../deploy/routing.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain any
+	if err := yaml.Unmarshal(text, &plain); err != nil {
+		t.Fatal(err)
+	}
+	inJSON, err := json.MarshalIndent(plain, "", "\t") // keys sorted, which is the example's order too
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromYAML, fromJSON := parse(t, string(text)), parse(t, string(inJSON))
+	fromYAML.Lanes = fromJSON.Lanes // listed by urgency in the example, by name in JSON
+	if diff := cmp.Diff(fromYAML, fromJSON, compare); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSingularAndSingleValuesAreLists(t *testing.T) {
+	t.Parallel()
+	r := parse(t, `
+channels: {a: {provider: sandbox}}
+routes: [{name: r, match: {country: GB, prefix: "+44", tenant: shop, lane: otp}, weights: {a: 1}}]`)
+	want := config.Match{Prefixes: []string{"+44"}, Countries: []string{"gb"}, Tenants: []string{"shop"}, Lanes: []string{"otp"}}
+	if diff := cmp.Diff(want, r.Routes[0].Match); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnchorsWorkAsValues(t *testing.T) {
+	t.Parallel()
+	r := parse(t, `
+channels:
+  a: {provider: sandbox, limits: &limits [{window: 1s, max: 10}], price: &price {currency: EUR, default: 0.05}}
+  b: {provider: sandbox, limits: *limits, price: *price}
+routes: [{name: r, weights: {a: 1, b: 1}}]`)
+	if diff := cmp.Diff(r.Channels[0].Limits, r.Channels[1].Limits); diff != "" || r.Channels[1].Price.Default != 50_000 {
+		t.Errorf("%+v\n%s", r.Channels[1], diff)
+	}
+}
+
+func TestWeightsReadBackDigitByDigit(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.StringMatching(`[1-9][0-9]{0,3}(\.[0-9]{1,4})?`), 1, 8).Draw(t, "weights")
+		var doc strings.Builder
+		doc.WriteString("channels:\n")
+		for i := range texts {
+			doc.WriteString("  c" + string(rune('a'+i)) + ": {provider: sandbox}\n")
+		}
+		doc.WriteString("routes:\n- name: r\n  weights:\n")
+		for i, w := range texts {
+			doc.WriteString("    c" + string(rune('a'+i)) + ": " + w + "\n")
+		}
+		r, err := config.ParseRouting("r", []byte(doc.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range r.Routes[0].Weights {
+			if w.Weight != selector.MustWeight(texts[i]) {
+				t.Fatalf("weight %d is %s, want %s", i, w.Weight, texts[i])
+			}
+		}
+	})
+}
+
+func FuzzParseRouting(f *testing.F) {
+	example, err := os.ReadFile("../deploy/routing.example.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(example)
+	for _, doc := range []string{
+		"", "{}", "a: &a [*a]", "channels: &a {a: *a}", "routes: [{weights: {a: -1}}]", "---\n---\n", "\"\\0\": 1", "channels: {a: {settings: &s {x: *s}}}",
+		"channels: {a: {provider: sandbox, labels: {x: .nan, y: 0x1p4}}}\nroutes: [{name: r, weights: {a: 1e3}}]",
+	} {
+		f.Add([]byte(doc))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		r, err := config.ParseRouting("fuzz.yaml", doc)
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				if !strings.HasPrefix(line, "fuzz.yaml:") {
+					t.Errorf("a line of the report does not name the file: %q", line)
+				}
+			}
+			return
+		}
+		for i := range r.Routes {
+			if _, err := selector.NewTable(r.Routes[i].Entries()); err != nil {
+				t.Errorf("accepted weights make no table: %v", err)
+			}
+		}
+		if len(r.Channels) == 0 || len(r.Routes) == 0 || len(r.Lanes) == 0 {
+			t.Error("accepted a document without channels, routes or lanes")
+		}
+	})
+}
+
+func FuzzWeight(f *testing.F) {
+	for _, w := range []string{"25", "34.5", "-1", "1e3", ".nan", "0", "\"7\"", "0x10", "1_000", "[1]", "~", "9999999999999999"} {
+		f.Add(w)
+	}
+	f.Fuzz(func(t *testing.T, weight string) {
+		if strings.ContainsAny(weight, "\n\r,#&*{}") {
+			return
+		}
+		doc := "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: " + weight + "}}]"
+		if r, err := config.ParseRouting("f", []byte(doc)); err == nil && r.Routes[0].Weights[0].Weight.IsZero() {
+			t.Errorf("weight %q was taken as 0 for the only channel", weight)
+		}
+	})
+}
+
+func BenchmarkParseRouting(b *testing.B) {
+	doc, err := os.ReadFile("../deploy/routing.example.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := config.ParseRouting("r", doc); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,273 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/config"
+	"dispatcher/selector"
+)
+
+// environment makes these the only variables with the prefix. Tests that use it cannot
+// run in parallel: the environment belongs to the process.
+func environment(t *testing.T, pairs ...string) {
+	t.Helper()
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, "DISPATCHER_") {
+			t.Setenv(name, value) // restores it afterwards
+			if err := os.Unsetenv(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, pair := range pairs {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv("DISPATCHER_"+name, value)
+	}
+}
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDefaultsAreThoseOfTheContract(t *testing.T) {
+	environment(t)
+	got, err := config.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Settings{
+		KafkaGroup: "dispatcher", StatusTopic: "sms.status", DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
+		PostgresMaxConns: 8, DataDir: "./data", Listen: "127.0.0.1:8080", ReceiptsListen: "127.0.0.1:8081",
+		Region: "default", MaxUnsettled: 500, Batch: 500, SendTimeout: 10 * time.Second,
+		ShutdownTimeout: 30 * time.Second, DeadAfter: 10 * time.Second, LogLevel: "info",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := got.Validate(true); err != nil {
+		t.Errorf("the defaults are not valid in embedded mode: %v", err)
+	}
+}
+
+func TestEverySettingIsReadFromItsVariable(t *testing.T) {
+	secret := write(t, " s3cret \n")
+	environment(t, "KAFKA_BROKERS=k1:9092, k2:9092", "KAFKA_GROUP=g", "KAFKA_TLS=true", "KAFKA_CA_FILE=ca.pem",
+		"KAFKA_SASL_MECHANISM=SCRAM-SHA-256", "KAFKA_SASL_USER=u", "KAFKA_SASL_PASSWORD_FILE="+secret,
+		"STATUS_TOPIC=s", "DEAD_TOPIC=d", "INBOUND_TOPIC=i", "ALLOW_UNKNOWN_FIELDS=true",
+		"POSTGRES_URL=postgres://u:p@h/d", "POSTGRES_MAX_CONNS=3", "ROUTING_FILE=r.yaml", "DRAW_KEY_FILE=draw.key",
+		"DATA_DIR=/var/d", "LISTEN=:1", "RECEIPTS_LISTEN=:2", "PUBLIC_URL=https://sms.example.com", "REGION=San Jose",
+		"MAX_UNSETTLED=7", "BATCH=9", "SEND_TIMEOUT=3s", "SHUTDOWN_TIMEOUT=4s", "DEAD_AFTER=5s", "LOG_LEVEL=debug", "LOG_FORMAT=json")
+	got, err := config.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Settings{
+		KafkaBrokers: []string{"k1:9092", "k2:9092"}, KafkaGroup: "g", KafkaTLS: true, KafkaCAFile: "ca.pem",
+		KafkaSASLMechanism: "SCRAM-SHA-256", KafkaSASLUser: "u", KafkaSASLPasswordFile: secret, KafkaSASLPassword: "s3cret",
+		StatusTopic: "s", DeadTopic: "d", InboundTopic: "i", AllowUnknownFields: true,
+		PostgresURL: "postgres://u:p@h/d", PostgresMaxConns: 3, RoutingFile: "r.yaml", DrawKeyFile: "draw.key",
+		DataDir: "/var/d", Listen: ":1", ReceiptsListen: ":2", PublicURL: "https://sms.example.com", Region: "San Jose",
+		MaxUnsettled: 7, Batch: 9, SendTimeout: 3 * time.Second, ShutdownTimeout: 4 * time.Second,
+		DeadAfter: 5 * time.Second, LogLevel: "debug", LogFormat: "json",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := got.Validate(false); err != nil {
+		t.Errorf("Validate: %v", err)
+	}
+	for _, s := range got.List() {
+		if s.Source != "environment" || s.Help == "" || strings.Contains(s.Value, "s3cret") || strings.Contains(s.Value, ":p@") {
+			t.Errorf("listed as %+v", s)
+		}
+	}
+}
+
+func TestUnprefixedVariablesAreNotRead(t *testing.T) {
+	environment(t)
+	t.Setenv("LISTEN", ":1")
+	t.Setenv("REGION", "elsewhere")
+	t.Setenv("KAFKA_BROKERS", "k:1")
+	s, err := config.Load()
+	if err != nil || s.Listen != "127.0.0.1:8080" || s.Region != "default" || s.KafkaBrokers != nil {
+		t.Errorf("read %+v, %v", s, err)
+	}
+}
+
+func TestLoadSaysWhatIsWrong(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none")
+	folder := t.TempDir()
+	empty := write(t, "\n")
+	for _, c := range []struct{ name, pair, want string }{
+		{"misspelt", "KAFKA_BROKER=x", "DISPATCHER_KAFKA_BROKER is no setting; did you mean DISPATCHER_KAFKA_BROKERS?"},
+		{"unknown", "COLOUR_OF_THE_CONSOLE_BACKGROUND=x", `DISPATCHER_COLOUR_OF_THE_CONSOLE_BACKGROUND is no setting; unset it ("dispatcher config" lists all settings)`},
+		{"internal field", "KAFKA_SASL_PASSWORD=x", "DISPATCHER_KAFKA_SASL_PASSWORD is no setting; did you mean DISPATCHER_KAFKA_SASL_PASSWORD_FILE?"},
+		{"set to nothing", "BATCH=", "DISPATCHER_BATCH is set to nothing; unset it for the default 500"},
+		{"number", "BATCH=many", "DISPATCHER_BATCH cannot be read; write a whole number such as 500"},
+		{"bool", "KAFKA_TLS=ja", "DISPATCHER_KAFKA_TLS cannot be read; write true or false"},
+		{"duration", "SEND_TIMEOUT=10", "DISPATCHER_SEND_TIMEOUT cannot be read; write a duration such as 10s or 2m"},
+		{"no file", "KAFKA_SASL_PASSWORD_FILE=" + missing, "DISPATCHER_KAFKA_SASL_PASSWORD_FILE: there is no file " + missing + "; create it or correct the path"},
+		{"folder", "KAFKA_SASL_PASSWORD_FILE=" + folder, "DISPATCHER_KAFKA_SASL_PASSWORD_FILE: " + folder + " is a folder; name the file in it"},
+		{"empty file", "KAFKA_SASL_PASSWORD_FILE=" + empty, "DISPATCHER_KAFKA_SASL_PASSWORD_FILE: file " + empty + " is empty; write the password into it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			environment(t, c.pair)
+			if _, err := config.Load(); err == nil || err.Error() != c.want {
+				t.Errorf("Load: %v\nwant  %s", err, c.want)
+			}
+		})
+	}
+}
+
+// valid are settings in good order.
+func valid() config.Settings {
+	return config.Settings{
+		KafkaBrokers: []string{"k:9092"}, KafkaGroup: "g", StatusTopic: "s", DeadTopic: "d", InboundTopic: "i",
+		PostgresURL: "postgres://h/d", PostgresMaxConns: 4, DrawKeyFile: "k", DataDir: "d", Listen: ":1", ReceiptsListen: ":2",
+		Region: "r", MaxUnsettled: 1, Batch: 1, SendTimeout: time.Second, ShutdownTimeout: time.Second, DeadAfter: time.Second,
+		LogLevel: "info",
+	}
+}
+
+func TestValidateSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		bend func(*config.Settings)
+		want string
+	}{
+		{"brokers", func(s *config.Settings) { s.KafkaBrokers = nil }, "DISPATCHER_KAFKA_BROKERS is missing; set it to a list such as kafka-1:9092,kafka-2:9092, or run with --embedded"},
+		{"database", func(s *config.Settings) { s.PostgresURL = " " }, "DISPATCHER_POSTGRES_URL is missing; set it to a URL such as postgres://user@host:5432/database, or run with --embedded"},
+		{"draw key", func(s *config.Settings) { s.DrawKeyFile = "" }, `DISPATCHER_DRAW_KEY_FILE is missing; write a key with "openssl rand -hex 32 > draw.key" and set it to that file, or run with --embedded`},
+		{"broker without port", func(s *config.Settings) { s.KafkaBrokers = []string{"k"} }, "DISPATCHER_KAFKA_BROKERS is not host:port; write for example kafka-1:9092"},
+		{"broker as URL", func(s *config.Settings) { s.KafkaBrokers = []string{"u:secret@k:9092"} }, "DISPATCHER_KAFKA_BROKERS is not host:port; write for example kafka-1:9092"},
+		{"topic", func(s *config.Settings) { s.DeadTopic = "a b" }, `DISPATCHER_DEAD_TOPIC "a b" has characters besides letters, digits, dot, dash and underscore; choose another name`},
+		{"topic twice", func(s *config.Settings) { s.DeadTopic = "s" }, "DISPATCHER_DEAD_TOPIC is s, which another setting uses too; give each its own topic"},
+		{"mechanism", func(s *config.Settings) { s.KafkaSASLUser = "u" }, "DISPATCHER_KAFKA_SASL_MECHANISM is missing while a user or a password is set; set it to one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"},
+		{"unknown mechanism", func(s *config.Settings) {
+			s.KafkaSASLMechanism, s.KafkaSASLUser, s.KafkaSASLPasswordFile = "GSSAPI", "u", "f"
+		}, `DISPATCHER_KAFKA_SASL_MECHANISM "GSSAPI" is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512`},
+		{"password", func(s *config.Settings) { s.KafkaSASLMechanism, s.KafkaSASLUser = "PLAIN", "u" }, "DISPATCHER_KAFKA_SASL_PASSWORD_FILE is missing; SASL needs a file that holds the password"},
+		{"authority", func(s *config.Settings) { s.KafkaCAFile = "f" }, "DISPATCHER_KAFKA_CA_FILE is set while KAFKA_TLS is false; set DISPATCHER_KAFKA_TLS=true or unset it"},
+		{"port", func(s *config.Settings) { s.Listen = ":99999" }, "DISPATCHER_LISTEN is not host:port; write for example 127.0.0.1:8080"},
+		{"same address", func(s *config.Settings) { s.ReceiptsListen = s.Listen }, "DISPATCHER_RECEIPTS_LISTEN is the same as DISPATCHER_LISTEN; providers must not reach the console, so give it another port"},
+		{"public URL", func(s *config.Settings) { s.PublicURL = "sms.example.com" }, "DISPATCHER_PUBLIC_URL is not an http or https URL; write for example https://sms.example.com"},
+		{"region", func(s *config.Settings) { s.Region = "a\nb" }, "DISPATCHER_REGION is not 1 to 64 printable characters; write for example eu-west-1"},
+		{"batch", func(s *config.Settings) { s.Batch = 0 }, "DISPATCHER_BATCH is 0; choose a number from 1 to 5000"},
+		{"send timeout", func(s *config.Settings) { s.SendTimeout = 0 }, "DISPATCHER_SEND_TIMEOUT is 0s; choose a duration from 100ms to 10m0s"},
+		{"log level", func(s *config.Settings) { s.LogLevel = "loud" }, `DISPATCHER_LOG_LEVEL "loud" is none of trace, debug, info, warn, error`},
+		{"log format", func(s *config.Settings) { s.LogFormat = "xml" }, `DISPATCHER_LOG_FORMAT "xml" is none of json, console`},
+		{"two at once", func(s *config.Settings) { s.Batch, s.LogFormat = -1, "xml" }, "DISPATCHER_BATCH is -1; choose a number from 1 to 5000\nDISPATCHER_LOG_FORMAT \"xml\" is none of json, console"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := valid()
+			c.bend(&s)
+			if err := s.Validate(false); err == nil || err.Error() != c.want {
+				t.Errorf("Validate: %v\nwant      %s", err, c.want)
+			}
+		})
+	}
+	s := valid()
+	if err := s.Validate(false); err != nil {
+		t.Errorf("valid settings: %v", err)
+	}
+}
+
+func TestListNamesTheSource(t *testing.T) {
+	environment(t, "BATCH=7", "KAFKA_GROUP=dispatcher")
+	s, err := config.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]config.Setting{}
+	for _, l := range s.List() {
+		got[strings.TrimPrefix(l.Name, "DISPATCHER_")] = l
+	}
+	for name, want := range map[string][2]string{
+		"BATCH": {"7", "environment"}, "KAFKA_GROUP": {"dispatcher", "environment"},
+		"MAX_UNSETTLED": {"500", "default"}, "SEND_TIMEOUT": {"10s", "default"}, "POSTGRES_URL": {"", "unset"},
+	} {
+		if l := got[name]; l.Value != want[0] || l.Source != want[1] {
+			t.Errorf("%s is listed as %q from %s, want %q from %s", name, l.Value, l.Source, want[0], want[1])
+		}
+	}
+}
+
+func TestRedactConnectionHidesEveryPassword(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                         "",
+		"postgres://u@h:5432/d":    "postgres://u@h:5432/d",
+		"postgres://u:hunter2@h/d": "postgres://u:***@h/d",
+		"postgres://u:hunter2@h/d?sslmode=require":        "postgres://u:***@h/d?sslmode=require",
+		"postgres://h/d?password=hunter2&user=u":          "postgres://h/d?password=***&user=u",
+		"postgres://h/d?sslpassword=hunter2":              "postgres://h/d?sslpassword=***",
+		"postgres://u:hunter2%zz@h/d":                     "***",
+		"host=h user=u password=hunter2 dbname=d":         "host=h user=u password=*** dbname=d",
+		"host=h PASSWORD = 'hun ter2\\'hunter2' dbname=d": "host=h PASSWORD = *** dbname=d",
+		"password=hunter2":                                "password=***",
+		"password='hunter2":                               "password=***",
+		"password=hun\\ ter2 host=h":                      "password=*** host=h",
+		"sslpassword=hunter2 host=h":                      "sslpassword=*** host=h",
+	} {
+		if got := config.RedactConnection(in); got != want {
+			t.Errorf("RedactConnection(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestDrawKeysAreReadNewestFirst(t *testing.T) {
+	t.Parallel()
+	older := strings.Repeat("ab", 32)
+	text := "\n" + config.NewDrawKey() + "  \n# kept for last month\n" + strings.ToUpper(older) + "  \r\n"
+	keys, err := config.DrawKeys(write(t, text))
+	if err != nil || len(keys) != 2 {
+		t.Fatalf("%d keys, %v", len(keys), err)
+	}
+	want, err := selector.ParseKey(older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys[1] != want || keys[0] == want {
+		t.Error("the keys are not in the order of the file")
+	}
+	if config.NewDrawKey() == config.NewDrawKey() {
+		t.Error("two new keys are the same")
+	}
+}
+
+func TestDrawKeysSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	good := strings.Repeat("ab", 32)
+	for _, c := range []struct{ name, text, want string }{
+		{"empty", "# none\n", `draw.key: there is no key in it; make one with "openssl rand -hex 32 > draw.key"`},
+		{"short", good + "\n" + good[:62], `draw.key:2: a draw key is 64 hexadecimal digits; make one with "openssl rand -hex 32"`},
+		{"no digits", "\n" + strings.Repeat("x", 64), `draw.key:2: a draw key is 64 hexadecimal digits; make one with "openssl rand -hex 32"`},
+		{"zeros", strings.Repeat("0", 64), `draw.key:1: a draw key of zeros is no secret; make one with "openssl rand -hex 32"`},
+		{"twice", good + "\n\n" + good, "draw.key:3: the key of line 1 stands here again; remove one of the two"},
+		{"endless line", strings.Repeat("a", 1<<17), "draw.key: a line is too long to be a key; write one key of 64 hexadecimal digits a line"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := config.ParseDrawKeys("draw.key", c.text); err == nil || err.Error() != c.want {
+				t.Errorf("ParseDrawKeys: %v\nwant            %s", err, c.want)
+			}
+		})
+	}
+	if _, err := config.DrawKeys("/none/draw.key"); err == nil || err.Error() != "DISPATCHER_DRAW_KEY_FILE: there is no file /none/draw.key; create it or correct the path" {
+		t.Errorf("DrawKeys: %v", err)
+	}
+}

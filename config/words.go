@@ -1,0 +1,30 @@
+package config
+
+// The words that the routing document chooses from. A word that a later version brings
+// is added here, beside the code that acts on it, and nowhere else.
+var (
+	providers  = []string{"smpp", "sandbox"}
+	modes      = []string{"weighted"}
+	fallbacks  = []string{"load_ratio"}
+	untils     = []string{"submit"}
+	states     = []string{string(Enabled), string(Draining), string(Disabled)}
+	throttleds = []string{"next", "wait"}
+	ambiguous  = []string{"never", "resend_once"}
+)
+
+// planned are words and keys of the design that this version does not act on. They are
+// refused like unknown ones, but nobody needs to look for a slip of the pen.
+var planned = map[string]bool{
+	"mode round_robin": true, "mode longest_idle": true, "mode best_worker": true,
+	"fallback best_worker": true, "fallback round_robin": true, "fallback redraw": true,
+	"until receipt":   true,
+	"provider twilio": true, "provider vonage": true, "provider httpapi": true,
+	"key scoring": true, "key sliding": true, "key hold": true, "key reserve": true,
+}
+
+// Defaults of the routing document.
+const (
+	defaultCapacity    = 100
+	defaultMaxSegments = 10
+	defaultMaxWaiting  = 10_000
+)

@@ -1,0 +1,193 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// value is one node of the document with the path that leads to it. Its methods read
+// it as something and report when it is something else.
+type value struct {
+	r    *report
+	node *yaml.Node
+	key  string
+}
+
+// yamlLine finds the position in a message of the YAML library.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// parseYAML reads exactly one document. JSON is YAML.
+func parseYAML(r *report, doc []byte) (value, bool) {
+	if len(doc) > maxDocument {
+		r.fail(0, "", "the document is larger than %d bytes; it cannot be the right file", maxDocument)
+		return value{}, false
+	}
+	var root yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(doc))
+	if err := decoder.Decode(&root); err != nil || len(root.Content) == 0 {
+		if err == nil || errors.Is(err, io.EOF) {
+			r.fail(0, "", "the document is empty; it needs channels and routes")
+			return value{}, false
+		}
+		r.notYAML(err)
+		return value{}, false
+	}
+	var second yaml.Node
+	if err := decoder.Decode(&second); err == nil {
+		r.fail(second.Line, "", "a second document begins here; keep one and remove the --- line")
+		return value{}, false
+	} else if !errors.Is(err, io.EOF) {
+		r.notYAML(err)
+		return value{}, false
+	}
+	return value{r: r, node: resolve(root.Content[0])}, true
+}
+
+func (r *report) notYAML(err error) {
+	text := err.Error()
+	at := yamlLine.FindStringSubmatch(text)
+	line := 1 // which the library does not name
+	if at != nil {
+		if n, err := strconv.Atoi(at[1]); err == nil {
+			line = n
+		}
+		text = text[len(at[0]):]
+	}
+	r.fail(line, "", "not valid YAML: %s; mend the line or the one before it", text)
+}
+
+// resolve follows an alias to its anchor.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+func (v value) fail(format string, args ...any) { v.r.fail(v.node.Line, v.key, format, args...) }
+
+// child is the value under a key of v.
+func (v value) child(name string, n *yaml.Node) value {
+	path := name
+	if v.key != "" {
+		path = v.key + "." + name
+	}
+	return value{r: v.r, node: resolve(n), key: path}
+}
+
+// entry is one key of a mapping with its value.
+type entry struct {
+	name  string
+	line  int // of the key, which may be above its value's
+	value value
+}
+
+// entries reads a mapping in its order. A repeated key is reported and left out.
+func (v value) entries() ([]entry, bool) {
+	if v.node.Kind != yaml.MappingNode {
+		v.fail("is %s; write a mapping, key: value", v.kind())
+		return nil, false
+	}
+	var out []entry
+	for i := 0; i+1 < len(v.node.Content); i += 2 {
+		key := resolve(v.node.Content[i])
+		switch {
+		case key.Tag == "!!merge":
+			v.r.fail(key.Line, v.key, "merge keys (<<) are not supported; write the keys out")
+		case key.Kind != yaml.ScalarNode:
+			v.r.fail(key.Line, v.key, "a key is not a plain word; write key: value")
+		case slices.ContainsFunc(out, func(e entry) bool { return e.name == key.Value }):
+			v.r.fail(key.Line, v.child(key.Value, key).key, "stands here twice; remove one of the two")
+		default:
+			child := v.child(key.Value, v.node.Content[i+1])
+			out = append(out, entry{name: key.Value, line: key.Line, value: child})
+		}
+	}
+	return out, true
+}
+
+// fields is a mapping whose keys are known.
+type fields struct {
+	of      value
+	entries []entry
+}
+
+// fields reads a mapping and reports keys that are not among the known ones.
+func (v value) fields(known ...string) (fields, bool) {
+	entries, ok := v.entries()
+	if !ok {
+		return fields{}, false
+	}
+	f := fields{of: v}
+	for _, e := range entries {
+		switch {
+		case slices.Contains(known, e.name):
+			f.entries = append(f.entries, e)
+		case planned["key "+e.name]:
+			v.r.fail(e.line, e.value.key, "this version does not support the key %s; remove it", e.name)
+		default:
+			v.r.fail(e.line, e.value.key, "there is no such key; %s", suggest(e.name, known, "known are "+strings.Join(known, ", ")))
+		}
+	}
+	return f, true
+}
+
+// get returns the value of a key; a key without a value counts as absent.
+func (f fields) get(name string) (value, bool) {
+	for _, e := range f.entries {
+		if e.name == name {
+			return e.value, e.value.node.Tag != "!!null"
+		}
+	}
+	return value{}, false
+}
+
+// need is get for a key that must be there.
+func (f fields) need(name, example string) (value, bool) {
+	v, ok := f.get(name)
+	if !ok {
+		f.of.fail("%s is missing; write for example %s", name, example)
+	}
+	return v, ok
+}
+
+// items reads a list; a single scalar counts as a list of one.
+func (v value) items() []value {
+	switch v.node.Kind {
+	case yaml.SequenceNode:
+	case yaml.ScalarNode:
+		if v.node.Tag != "!!null" {
+			return []value{v}
+		}
+		return nil
+	default:
+		v.fail("is %s; write a list, [one, two]", v.kind())
+		return nil
+	}
+	out := make([]value, len(v.node.Content))
+	for i, n := range v.node.Content {
+		out[i] = value{r: v.r, node: resolve(n), key: fmt.Sprintf("%s[%d]", v.key, i)}
+	}
+	return out
+}
+
+// kind names what the node is, for sentences.
+func (v value) kind() string {
+	switch {
+	case v.node.Kind == yaml.MappingNode:
+		return "a mapping"
+	case v.node.Kind == yaml.SequenceNode:
+		return "a list"
+	case v.node.Tag == "!!null":
+		return "empty"
+	}
+	return "a single value"
+}
