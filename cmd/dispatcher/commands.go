@@ -6,6 +6,8 @@ import "github.com/spf13/cobra"
 func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
 		c.segmentsCommand(),
+		c.demoCommand(),
+		c.runCommand(),
 		c.versionCommand(),
 	}
 }

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/demo"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+)
+
+// demoFlags are the arguments of the demo.
+type demoFlags struct {
+	messages int
+	seed     uint64
+	keep     bool
+	as       format
+}
+
+func (c *cli) demoCommand() *cobra.Command {
+	f := demoFlags{as: formatTable}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the main job: 15 000 messages through Kafka, PostgreSQL and three carriers",
+		Long: `Starts a private PostgreSQL, a Kafka and three SMPP carriers on this machine, publishes
+messages at weights 25, 15 and 60, sends them and compares the shares with what was agreed.
+Nothing needs to be set up and nothing is left running. The data goes to a temporary
+folder, or with --keep to DISPATCHER_DATA_DIR (./data), where "run --embedded" finds it.`,
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error { return c.demo(ctx, &f) }),
+	}
+	cmd.Flags().IntVar(&f.messages, "messages", 15_000, "how many messages to send")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "makes the messages; 0 takes a new one each time")
+	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the data")
+	cmd.Flags().Var(&f.as, "format", "output format")
+	return cmd
+}
+
+func (c *cli) demo(ctx context.Context, f *demoFlags) error {
+	if f.messages < 1 {
+		return usage(errors.New("--messages must be at least 1"))
+	}
+	settings, err := config.Load()
+	if err != nil {
+		return usage(err)
+	}
+	if f.seed == 0 {
+		f.seed = 1 + rand.Uint64N(1_000_000)
+	}
+	folder, remove, err := demoFolder(f.keep, settings.DataDir)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	result, err := c.runDemo(ctx, f, settings, folder)
+	if err != nil {
+		if ctx.Err() != nil {
+			return errors.New("interrupted; everything was stopped in order")
+		}
+		return err
+	}
+	if err := f.as.print(c.out, result, demoSheet(result)); err != nil {
+		return err
+	}
+	if f.as == formatTable {
+		c.demoEpilogue(result, f)
+	}
+	return nil
+}
+
+// demoFolder is where the data goes, and what removes it again.
+func demoFolder(keep bool, dataDir string) (folder string, remove func(), err error) {
+	if keep {
+		folder, err = filepath.Abs(dataDir)
+		return folder, func() {}, err
+	}
+	folder, err = os.MkdirTemp("", "dispatcher-demo-")
+	return folder, func() { _ = os.RemoveAll(folder) }, err
+}
+
+// runDemo runs it with its log beside the data and, on a terminal, a progress bar.
+func (c *cli) runDemo(ctx context.Context, f *demoFlags, settings config.Settings, folder string) (*demo.Result, error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(folder, "dispatcher.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("log of the demo: %w", err)
+	}
+	defer file.Close()
+	log, err := app.NewLogger(file, settings.LogLevel, false)
+	if err != nil {
+		return nil, usage(err)
+	}
+	cfg := demo.Config{
+		Settings: settings, Messages: f.messages, Seed: f.seed, Folder: folder, Log: log, Version: versionText(),
+		Step: func(what string) { fmt.Fprintln(c.err, what) },
+	}
+	if f.keep {
+		cfg.KafkaPort, cfg.PostgresPort = embeddedKafkaPort, embeddedPostgresPort
+	}
+	if isTerminal(c.err) {
+		bar := progressbar.NewOptions(f.messages, progressbar.OptionSetWriter(c.err), progressbar.OptionShowCount(),
+			progressbar.OptionShowIts(), progressbar.OptionSetItsString("msg"), progressbar.OptionClearOnFinish())
+		defer bar.Finish() //nolint:errcheck // a progress bar that cannot be drawn is no reason to fail
+		cfg.Progress = func(done int) { _ = bar.Set(done) }
+	}
+	return demo.Run(ctx, cfg)
+}
+
+func demoSheet(r *demo.Result) sheet {
+	s := sheet{
+		title:  fmt.Sprintf("%d messages at 25 / 15 / 60", r.Messages),
+		header: []string{"channel", "configured", "first choice", "share", "deviation", "fallback", "sent", "accepted", "segments", "cost"},
+		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10},
+	}
+	for _, c := range r.Channels {
+		s.rows = append(s.rows, []string{
+			c.Channel, percent(c.Configured), fmt.Sprint(c.FirstChoice), percent(c.FirstChoiceShare), fmt.Sprintf("%+.2f", 100*c.Deviation),
+			fmt.Sprint(c.Fallback), fmt.Sprint(c.Sent), fmt.Sprint(c.Accepted), fmt.Sprint(c.Segments),
+			report.Money(c.CostMicros) + " " + c.Currency,
+		})
+	}
+	return s
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
+
+// demoEpilogue says what the table means and what to do next.
+func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags) {
+	verdict := map[string]string{
+		report.Kept:     "the shares are what chance explains: the agreed proportions were kept",
+		report.Deviates: "chance does not explain these shares: that happens once in a thousand runs",
+		report.TooFew:   "too few messages to judge the shares",
+	}[r.Verdict]
+	fmt.Fprintf(c.out, "\nchi-square p = %.3f: %s\n", r.ChiSquareP, verdict)
+	fmt.Fprintf(c.out, "accepted %d, rejected %d, unknown %d; submits the carriers saw twice: %d\n", r.Accepted, r.Rejected, r.Unknown, r.DuplicatesSent)
+	fmt.Fprintf(c.out, "%.1f s, %.0f messages/s, seed %d\n\n", r.Seconds, r.MessagesPerSecond, r.Seed)
+	fmt.Fprint(c.out, "Go on from here:\n")
+	if !f.keep {
+		fmt.Fprintf(c.out, "  %s demo --keep                    the same, with the data kept in ./data\n", c.self())
+	}
+	fmt.Fprintf(c.out, "  %s run --embedded                 run the dispatcher on ./data; then, in another terminal:\n", c.self())
+	fmt.Fprintf(c.out, "  %s send --to +447700900123 --text 'Hello'\n", c.self())
+	if f.keep {
+		fmt.Fprintf(c.out, "  %s explain demo-%d-0          why that message went where it went\n", c.self(), r.Seed)
+	}
+	fmt.Fprintf(c.out, "  %s report daily                   what finance gets\n", c.self())
+}
+
+// self is how this program was started, so that printed commands can be copied.
+func (c *cli) self() string {
+	path, err := os.Executable()
+	if err != nil || filepath.Base(filepath.Dir(filepath.Dir(path))) == "b001" || filepath.Base(filepath.Dir(path)) == "exe" {
+		return "go run ./cmd/dispatcher" // built by go run into a temporary folder
+	}
+	return os.Args[0]
+}

@@ -1,0 +1,310 @@
+// Package app puts the parts of one dispatcher process together: start order, wiring,
+// reload of the routing, and an ordered stop with a deadline.
+//
+// It decides nothing about messages. The commands run, demo and bench start it.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+
+	"dispatcher/cmd/dispatcher/internal/console"
+	"dispatcher/cmd/dispatcher/internal/consume"
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/migrations"
+	"dispatcher/provider/breaker"
+	"dispatcher/provider/smpp/smpptest"
+	"dispatcher/selector"
+)
+
+// Options say how a process is to run. Settings must have been validated.
+type Options struct {
+	Settings config.Settings
+	// Key makes the draws.
+	Key selector.Key
+	// Routing is applied as version 1 when the database has none; nil makes that an error.
+	Routing func() (name string, document []byte, err error)
+	// Folder is where relative file names in the routing document's settings are looked up.
+	Folder  string
+	Log     zerolog.Logger
+	Version string
+	// OnSubmit hears of every submit that a sandbox carrier reads; may be nil.
+	OnSubmit func(channel string, s smpptest.Submit)
+	// Sandbox is how sandbox carriers behave; nil answers as a quick carrier does.
+	Sandbox *smpptest.Behaviour
+}
+
+// App is a running process.
+type App struct {
+	opts     Options
+	log      zerolog.Logger
+	ledger   *ledger.Ledger
+	dispatch *dispatch.Dispatcher
+	admin    *console.Server
+	registry *prometheus.Registry
+	reloader *reloader
+	stopper  stopper
+
+	background context.Context // ended at the beginning of Stop
+	cancel     context.CancelFunc
+	work       sync.WaitGroup
+	failed     chan error // gets the first error that must end the process
+	once       sync.Once
+	stopErr    error
+}
+
+// Start brings a process up: database, routing, channels, pipeline, publisher, consumer,
+// admin server. It waits for a database that is away, telling the log why, until ctx ends. On
+// an error nothing is left running.
+func Start(ctx context.Context, opts Options) (*App, error) {
+	a := &App{opts: opts, log: opts.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
+	a.background, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := a.start(ctx); err != nil {
+		return nil, errors.Join(err, a.Stop())
+	}
+	return a, nil
+}
+
+func (a *App) start(ctx context.Context) error {
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := a.openLedger(ctx); err != nil {
+		return err
+	}
+	if err := a.openRouting(ctx); err != nil {
+		return err
+	}
+	if err := a.startConsumer(); err != nil {
+		return err
+	}
+	return a.startAdmin(ctx)
+}
+
+// Wait blocks until ctx ends (nil) or a part fails for good.
+func (a *App) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-a.failed:
+		return err
+	}
+}
+
+// Stop ends everything in order, at most within the shutdown timeout: intake first,
+// then what is under way, then the outbox, then the database. It is idempotent.
+func (a *App) Stop() error {
+	a.once.Do(func() {
+		a.stopErr = a.stopper.stop(a.opts.Settings.ShutdownTimeout)
+		a.cancel()
+		a.work.Wait()
+	})
+	return a.stopErr
+}
+
+// URL is where the admin server listens.
+func (a *App) URL() string { return a.admin.URL() }
+
+// Ledger gives commands access to the figures.
+func (a *App) Ledger() *ledger.Ledger { return a.ledger }
+
+// Registry holds the process's metrics.
+func (a *App) Registry() *prometheus.Registry { return a.registry }
+
+// firstPause and longestPause bound the pauses between tries to reach the database.
+const (
+	firstPause   = 200 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// openLedger migrates and connects. A database that is away is waited for; a wrong
+// password or an unusable URL is an error.
+func (a *App) openLedger(ctx context.Context) error {
+	s := &a.opts.Settings
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	err = a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() error { return migrations.Migrate(ctx, s.PostgresURL) })
+	if err != nil {
+		return fmt.Errorf("database schema: %w", err)
+	}
+	a.ledger, err = ledger.Connect(ctx, ledger.Config{
+		URL: s.PostgresURL, MaxConns: s.PostgresMaxConns, Region: s.Region, Host: host, Version: a.opts.Version,
+	})
+	if err != nil {
+		return err
+	}
+	a.stopper.add("database", func(ctx context.Context) error {
+		defer a.ledger.Close()
+		return a.ledger.Leave(ctx)
+	})
+	return a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() error { return a.ledger.Register(ctx) })
+}
+
+// patiently repeats an operation for as long as its error says that waiting may help.
+func (a *App) patiently(ctx context.Context, what string, try func() error) error {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := try()
+		if err == nil || !ledger.Unavailable(err) || ctx.Err() != nil {
+			return err
+		}
+		a.log.Warn().Err(err).Msg(what + " cannot be used yet, trying again")
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// openRouting loads the current routing, applies the first one if there is none,
+// connects its channels and starts the pipeline.
+func (a *App) openRouting(ctx context.Context) error {
+	metrics := dispatch.NewMetrics(a.registry)
+	breakers := newBreakerMetrics(a.registry)
+	trouble := a.reporter()
+	sandbox := &carriers{behaviour: sandboxBehaviour(), onSubmit: a.opts.OnSubmit}
+	if a.opts.Sandbox != nil {
+		sandbox.behaviour = *a.opts.Sandbox
+	}
+	a.stopper.add("sandbox carriers", func(context.Context) error { sandbox.close(); return nil })
+	s := &a.opts.Settings
+	a.reloader = &reloader{
+		ledger: a.ledger, log: a.log, first: a.opts.Routing,
+		connector: connector{folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox},
+	}
+	var err error
+	a.dispatch, err = dispatch.New(dispatch.Config{
+		Ledger: a.ledger, Key: a.opts.Key, Reload: a.reloader.reload,
+		MaxUnsettled: s.MaxUnsettled, SendTimeout: s.SendTimeout, DeadAfter: s.DeadAfter,
+		Metrics: metrics, Trouble: trouble,
+	})
+	if err != nil {
+		return err
+	}
+	a.reloader.apply = a.dispatch.Apply
+	a.stopper.add("pipeline", a.dispatch.Stop)
+	if err := a.reloader.begin(ctx); err != nil {
+		return err
+	}
+	a.own("due rows", func(ctx context.Context) error { a.dispatch.Run(ctx); return nil })
+	a.own("routing watch", a.reloader.watch)
+	return nil
+}
+
+// reporter logs troubles of the pipeline, each kind at a bounded rate.
+func (a *App) reporter() func(where string, err error) {
+	var mu sync.Mutex
+	seen := map[string]*repeats{}
+	return func(where string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if seen[where] == nil {
+			seen[where] = &repeats{}
+		}
+		if skipped, ok := seen[where].admit(err.Error(), time.Now()); ok {
+			a.log.Warn().Err(err).Str("where", where).Int("repeated", skipped).Msg("trying again")
+		}
+	}
+}
+
+// own runs a part in the background. Its step in the stop order ends it and waits for it.
+func (a *App) own(name string, run func(ctx context.Context) error) {
+	ctx, cancel := context.WithCancel(a.background)
+	done := make(chan struct{})
+	a.work.Go(func() {
+		defer close(done)
+		if err := run(ctx); err != nil && ctx.Err() == nil {
+			select {
+			case a.failed <- fmt.Errorf("%s: %w", name, err):
+			default:
+			}
+		}
+	})
+	a.stopper.add(name, func(stop context.Context) error {
+		cancel()
+		select {
+		case <-done:
+			return nil
+		case <-stop.Done():
+			return stop.Err()
+		}
+	})
+}
+
+func (a *App) startConsumer() error {
+	client, err := Connection(&a.opts.Settings).Options()
+	if err != nil {
+		return err
+	}
+	s := &a.opts.Settings
+	lanes := make([]consume.Lane, 0, len(a.reloader.document.Lanes))
+	for _, lane := range a.reloader.document.Lanes {
+		lanes = append(lanes, consume.Lane{Name: lane.Name, Topics: lane.Topics})
+	}
+	c, err := consume.New(consume.Config{
+		Client: client, Group: s.KafkaGroup, ClientID: "dispatcher", Lanes: lanes, AllowUnknown: s.AllowUnknownFields,
+		Batch: min(s.Batch, s.MaxUnsettled), Handle: a.dispatch.Handle, Paused: a.dispatch.Paused, Log: a.log,
+		Hooks: newKafkaMetrics(a.registry).hooks,
+	})
+	if err != nil {
+		return err
+	}
+	a.own("consumer", c.Run)
+	return nil
+}
+
+func (a *App) startAdmin(ctx context.Context) error {
+	var err error
+	a.admin, err = console.Listen(ctx, console.Config{
+		Address: a.opts.Settings.Listen, Registry: a.registry, Ready: a.ready, Version: a.opts.Version,
+	})
+	if err != nil {
+		return err
+	}
+	a.stopper.add("admin server", a.admin.Close)
+	a.log.Info().Str("url", a.admin.URL()).Int64("instance", a.ledger.Instance()).Str("version", a.opts.Version).Msg("dispatcher is running")
+	return nil
+}
+
+// ready lists the conditions of readiness: the database is vital; a channel that is
+// down is shown but does not take the instance out, because others may be up.
+func (a *App) ready(ctx context.Context) []console.Check {
+	database := console.Check{Name: "database", OK: true, Vital: true}
+	if err := a.ledger.Ping(ctx); err != nil {
+		database.OK, database.Detail = false, err.Error()
+	}
+	checks := []console.Check{database}
+	states := a.dispatch.Ready()
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		checks = append(checks, console.Check{Name: "channel " + name, OK: states[name] == "", Detail: states[name]})
+	}
+	return checks
+}
+
+// breakerMetrics shows the state of each channel's breaker: 0 closed, 1 half-open, 2 open.
+type breakerMetrics struct{ state *prometheus.GaugeVec }
+
+func newBreakerMetrics(registry prometheus.Registerer) *breakerMetrics {
+	m := &breakerMetrics{prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "dispatcher", Subsystem: "provider", Name: "breaker_state",
+		Help: "State of a channel's breaker: 0 closed, 1 half-open, 2 open.",
+	}, []string{"channel"})}
+	registry.MustRegister(m.state)
+	return m
+}
+
+func (m *breakerMetrics) set(channel string, to breaker.State) {
+	m.state.WithLabelValues(channel).Set(float64(to))
+}

@@ -1,0 +1,150 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"dispatcher/config"
+	"dispatcher/provider"
+	"dispatcher/provider/breaker"
+	"dispatcher/provider/smpp"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// connector makes connected channels from their part of the routing document.
+type connector struct {
+	folder  string // relative file names of settings are looked up here
+	log     zerolog.Logger
+	breaker func(channel string, to breaker.State) // told of each change
+	sandbox *carriers
+}
+
+// connect opens one channel: its adapter behind its breaker. It returns at once; the
+// connections come up in the background.
+func (c *connector) connect(channel *config.Channel) (provider.Channel, error) {
+	adapter, err := c.adapter(channel)
+	if err != nil {
+		return nil, fmt.Errorf("channel %s: %w", channel.Name, err)
+	}
+	return breaker.New(adapter, breaker.Config{
+		Name: channel.Name,
+		OnChange: func(from, to breaker.State) {
+			c.breaker(channel.Name, to)
+			c.log.Warn().Str("channel", channel.Name).Stringer("from", from).Stringer("to", to).Msg("breaker changed")
+		},
+	}), nil
+}
+
+// adapter is the one visible list of provider kinds.
+func (c *connector) adapter(channel *config.Channel) (provider.Channel, error) {
+	if channel.Test {
+		return testChannel{}, nil
+	}
+	switch channel.Provider {
+	case "smpp":
+		return c.smpp(channel.Name, channel.Settings)
+	case "sandbox":
+		address, err := c.sandbox.start(channel.Name)
+		if err != nil {
+			return nil, err
+		}
+		return c.smpp(channel.Name, map[string]any{"address": address, "system_id": "sandbox", "window": sandboxWindow})
+	}
+	return nil, fmt.Errorf("provider %q is not known", channel.Provider)
+}
+
+func (c *connector) smpp(name string, settings map[string]any) (provider.Channel, error) {
+	cfg, err := smpp.ParseSettings(settings, c.readFile)
+	if err != nil {
+		return nil, err
+	}
+	log := c.log.With().Str("channel", name).Logger()
+	cfg.OnState = func(s smpp.State) {
+		event := log.Info()
+		if s.Err != nil {
+			event = log.Warn().AnErr("cause", s.Err)
+		}
+		event.Int("bind", s.Bind).Stringer("phase", s.Phase).Msg("smpp bind")
+	}
+	return smpp.New(cfg)
+}
+
+// readFile reads a file that a channel's settings name.
+func (c *connector) readFile(name string) ([]byte, error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(c.folder, name)
+	}
+	return os.ReadFile(name)
+}
+
+// concurrency is how many submits one process may have under way on a channel: what
+// the windows of its binds hold, else a middle value.
+func concurrency(channel *config.Channel) int {
+	if channel.Provider == "sandbox" {
+		return sandboxWindow
+	}
+	cfg, err := smpp.ParseSettings(channel.Settings, func(string) ([]byte, error) { return []byte("-"), nil })
+	if err != nil {
+		return smpp.DefaultWindow
+	}
+	return max(cfg.Binds, 1) * max(cfg.Window, smpp.DefaultWindow)
+}
+
+// sandboxWindow is the window of a channel to a sandbox carrier.
+const sandboxWindow = 200
+
+// carriers are the sandbox carriers of this process: scripted SMSCs on loopback.
+type carriers struct {
+	behaviour smpptest.Behaviour
+	servers   []*smpptest.Server
+	onSubmit  func(channel string, s smpptest.Submit)
+}
+
+// start opens a carrier for a channel and returns its address.
+func (c *carriers) start(channel string) (string, error) {
+	cfg := smpptest.Config{Name: "sandbox", Behaviour: c.behaviour}
+	if c.onSubmit != nil {
+		cfg.OnSubmit = func(s smpptest.Submit) { c.onSubmit(channel, s) }
+	}
+	server, err := smpptest.Start(cfg)
+	if err != nil {
+		return "", fmt.Errorf("sandbox carrier: %w", err)
+	}
+	c.servers = append(c.servers, server)
+	return server.Addr(), nil
+}
+
+func (c *carriers) close() {
+	for _, server := range c.servers {
+		server.Close()
+	}
+}
+
+// sandboxBehaviour answers as a quick carrier does.
+func sandboxBehaviour() smpptest.Behaviour {
+	return smpptest.Behaviour{Latency: 2 * time.Millisecond, Jitter: 3 * time.Millisecond}
+}
+
+// testChannel is a channel marked test: everything happens except the send.
+type testChannel struct{}
+
+var _ provider.Channel = testChannel{}
+
+// Send accepts everything under a reference that nobody can take for a provider's.
+func (testChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
+	if ctx.Err() != nil {
+		return provider.Result{Outcome: provider.Refused, Code: "ended", Err: ctx.Err()}
+	}
+	return provider.Result{Outcome: provider.Accepted, Reference: fmt.Sprintf("test-%s-%d", s.ID, s.Attempt)}
+}
+
+// Ready is always true.
+func (testChannel) Ready() (ok bool, why string) { return true, "" }
+
+// Close has nothing to release.
+func (testChannel) Close(context.Context) error { return nil }

@@ -1,0 +1,34 @@
+package app
+
+import (
+	"crypto/tls"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/plugin/kprom"
+
+	"dispatcher/cmd/dispatcher/internal/consume"
+	"dispatcher/config"
+)
+
+// Connection is how the settings say that the brokers are reached.
+func Connection(s *config.Settings) consume.Connection {
+	c := consume.Connection{
+		Brokers: s.KafkaBrokers, Mechanism: s.KafkaSASLMechanism, User: s.KafkaSASLUser, Password: s.KafkaSASLPassword,
+	}
+	if s.KafkaTLS {
+		// The system's authorities count; SSL_CERT_FILE names another file of them.
+		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return c
+}
+
+// kafkaMetrics gives each lane's client the metrics of the franz-go plugin under a label of its own.
+type kafkaMetrics struct{ registry prometheus.Registerer }
+
+func newKafkaMetrics(registry prometheus.Registerer) *kafkaMetrics { return &kafkaMetrics{registry} }
+
+func (m *kafkaMetrics) hooks(lane string) []kgo.Hook {
+	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"lane": lane}, m.registry)
+	return []kgo.Hook{kprom.NewMetrics("dispatcher_kafka", kprom.Registerer(labelled))}
+}

@@ -1,0 +1,145 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/config"
+	"dispatcher/ledger/pgserver"
+	"dispatcher/selector"
+)
+
+// Private is a PostgreSQL and a Kafka of this process's own, with their data in one folder.
+type Private struct {
+	Postgres *pgserver.Server
+	Kafka    *embedded.Kafka
+	// Key is the draw key of the folder, made when it was created.
+	Key selector.Key
+
+	endpoints string // the file that says where the servers listen
+}
+
+// PrivateConfig says where a Private lives. Port 0 takes a free one.
+type PrivateConfig struct {
+	Folder       string
+	KafkaPort    int
+	PostgresPort int
+	Topics       []string
+	// Postgres overrides settings of the server.
+	Postgres map[string]string
+}
+
+// privateStopPatience bounds the stop of the private servers.
+const privateStopPatience = 20 * time.Second
+
+// StartPrivate starts both over the folder, which keeps its data until the next start.
+func StartPrivate(ctx context.Context, cfg PrivateConfig) (*Private, error) {
+	p := &Private{}
+	err := p.start(ctx, cfg)
+	if err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return p, nil
+}
+
+func (p *Private) start(ctx context.Context, cfg PrivateConfig) (err error) {
+	if err := os.MkdirAll(cfg.Folder, 0o755); err != nil {
+		return fmt.Errorf("data folder (DISPATCHER_DATA_DIR): %w", err)
+	}
+	// Kafka first: it holds the folder's lock.
+	p.Kafka, err = embedded.StartKafka(ctx, embedded.KafkaConfig{
+		Folder: filepath.Join(cfg.Folder, "kafka"), Port: cfg.KafkaPort, Topics: cfg.Topics,
+	})
+	if err != nil {
+		return err
+	}
+	p.Postgres, err = pgserver.Start(ctx, pgserver.Config{
+		Dir: filepath.Join(cfg.Folder, "postgres"), Port: cfg.PostgresPort, Settings: cfg.Postgres,
+	})
+	if err != nil {
+		return err
+	}
+	if p.Key, err = drawKey(filepath.Join(cfg.Folder, "draw.key")); err != nil {
+		return err
+	}
+	p.endpoints = filepath.Join(cfg.Folder, endpointsFile)
+	return writeEndpoints(p.endpoints, Endpoints{KafkaBrokers: []string{p.Kafka.Address()}, PostgresURL: p.Postgres.URL()})
+}
+
+// Endpoints are where the embedded servers of a running process listen. They stand in
+// its data folder, so that the other commands find them without settings.
+type Endpoints struct {
+	KafkaBrokers []string `json:"kafka_brokers"`
+	PostgresURL  string   `json:"postgres_url"`
+}
+
+const endpointsFile = "endpoints.json"
+
+func writeEndpoints(path string, e Endpoints) error {
+	raw, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, raw, 0o600); err != nil { // the URL holds the password
+		return fmt.Errorf("note the endpoints: %w", err)
+	}
+	return nil
+}
+
+// ReadEndpoints reports where the process over a data folder listens; false when none runs.
+func ReadEndpoints(folder string) (Endpoints, bool) {
+	raw, err := os.ReadFile(filepath.Join(folder, endpointsFile))
+	if err != nil {
+		return Endpoints{}, false
+	}
+	var e Endpoints
+	return e, json.Unmarshal(raw, &e) == nil
+}
+
+// drawKey reads the folder's draw key, making one the first time.
+func drawKey(path string) (selector.Key, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	switch {
+	case err == nil:
+		_, err = file.WriteString(config.NewDrawKey())
+		if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+			return selector.Key{}, fmt.Errorf("write the draw key: %w", err)
+		}
+	case !errors.Is(err, os.ErrExist):
+		return selector.Key{}, fmt.Errorf("write the draw key: %w", err)
+	}
+	keys, err := config.DrawKeys(path)
+	if err != nil {
+		return selector.Key{}, err
+	}
+	return keys[0], nil
+}
+
+// Fill points the settings at the private servers.
+func (p *Private) Fill(s *config.Settings) {
+	s.KafkaBrokers = []string{p.Kafka.Address()}
+	s.PostgresURL = p.Postgres.URL()
+}
+
+// Stop ends both. What they were given is kept in the folder.
+func (p *Private) Stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), privateStopPatience)
+	defer cancel()
+	var errs []error
+	if p.endpoints != "" {
+		errs = append(errs, os.Remove(p.endpoints))
+	}
+	if p.Postgres != nil {
+		errs = append(errs, p.Postgres.Stop(ctx))
+	}
+	if p.Kafka != nil {
+		errs = append(errs, p.Kafka.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,163 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// reloader keeps the pipeline's routing equal to the ledger's current version.
+type reloader struct {
+	ledger    *ledger.Ledger
+	connector connector
+	log       zerolog.Logger
+	first     func() (name string, document []byte, err error)
+	apply     func(*dispatch.Routing, map[string]provider.Channel) error
+
+	mu       sync.Mutex
+	version  int64           // guarded by mu
+	document *config.Routing // guarded by mu after begin
+}
+
+// begin loads the current routing. When the database has none, the first document is
+// applied as version 1; of several processes that start at once, one succeeds.
+func (r *reloader) begin(ctx context.Context) error {
+	_, err := r.ledger.CurrentRouting(ctx)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		if err := r.applyFirst(ctx); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	return r.reload(ctx)
+}
+
+func (r *reloader) applyFirst(ctx context.Context) error {
+	if r.first == nil {
+		return errors.New("the database has no routing yet: set DISPATCHER_ROUTING_FILE to the first routing document")
+	}
+	name, raw, err := r.first()
+	if err != nil {
+		return err
+	}
+	doc, err := config.ParseRouting(name, raw)
+	if err != nil {
+		return err
+	}
+	none := int64(0)
+	_, err = r.ledger.ApplyRouting(ctx, ledger.NewRouting{
+		Expect: &none, Author: "dispatcher", Reason: "first start with " + name, Document: string(raw), Channels: Specs(doc),
+	})
+	var conflict *ledger.VersionConflictError
+	if errors.As(err, &conflict) {
+		return nil // another process was quicker
+	}
+	return err
+}
+
+// reload makes the ledger's current routing the pipeline's, connecting channels that
+// are new or have changed. It is safe for concurrent use and does nothing when the pipeline is up to date.
+func (r *reloader) reload(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	current, err := r.ledger.CurrentRouting(ctx)
+	if err != nil || current.Version == r.version {
+		return err
+	}
+	doc, err := config.ParseRouting(fmt.Sprintf("routing version %d", current.Version), []byte(current.Document))
+	if err != nil {
+		return err
+	}
+	compiled, err := Compile(doc, current.Version)
+	if err != nil {
+		return err
+	}
+	channels, err := r.connectChanged(doc)
+	if err != nil {
+		return err
+	}
+	if err := r.apply(compiled, channels); err != nil {
+		return err
+	}
+	r.version, r.document = current.Version, doc
+	r.log.Info().Int64("version", current.Version).Int("channels", len(doc.Channels)).Int("routes", len(doc.Routes)).Msg("routing in force")
+	return nil
+}
+
+// connectChanged opens the channels that are new or whose connection has changed.
+func (r *reloader) connectChanged(doc *config.Routing) (map[string]provider.Channel, error) {
+	before := map[string]*config.Channel{}
+	if r.document != nil {
+		for i := range r.document.Channels {
+			before[r.document.Channels[i].Name] = &r.document.Channels[i]
+		}
+	}
+	opened := map[string]provider.Channel{}
+	for i := range doc.Channels {
+		c := &doc.Channels[i]
+		if old := before[c.Name]; old != nil && sameConnection(old, c) {
+			continue
+		}
+		channel, err := r.connector.connect(c)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(opened))
+		}
+		opened[c.Name] = channel
+	}
+	return opened, nil
+}
+
+// sameConnection reports whether nothing changed that a channel's connections or
+// pacing depend on.
+func sameConnection(a, b *config.Channel) bool {
+	return a.Provider == b.Provider && reflect.DeepEqual(a.Settings, b.Settings) && reflect.DeepEqual(a.Limits, b.Limits)
+}
+
+// closePatience bounds the end of channels that never carried a message.
+const closePatience = 2 * time.Second
+
+func closeAll(channels map[string]provider.Channel) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	var errs []error
+	for _, c := range channels {
+		errs = append(errs, c.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// watch reloads whenever a routing is applied. The claim's own version check is what
+// guarantees that none is missed; this makes a change quick on an idle process.
+func (r *reloader) watch(ctx context.Context) error {
+	var seen repeats
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
+		err := r.ledger.WatchRouting(ctx, func() {
+			pause = firstPause
+			if err := r.reload(ctx); err != nil && ctx.Err() == nil {
+				r.log.Error().Err(err).Msg("the new routing cannot be used; the one before stays in force")
+			}
+		})
+		if ctx.Err() != nil {
+			return nil
+		}
+		if skipped, ok := seen.admit(fmt.Sprint(err), time.Now()); ok {
+			r.log.Warn().Err(err).Int("repeated", skipped).Msg("routing watch interrupted, trying again")
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}

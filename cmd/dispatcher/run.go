@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/demo"
+	"dispatcher/config"
+)
+
+// Ports of the private servers of "run --embedded": fixed, so that other programs find
+// them, and beside the usual ones, so that they do not collide with real servers.
+const (
+	embeddedKafkaPort    = 19092
+	embeddedPostgresPort = 15432
+)
+
+type runFlags struct {
+	embedded     bool
+	kafkaPort    int
+	postgresPort int
+}
+
+func (c *cli) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the dispatcher",
+		Long: `Reads messages from Kafka and sends them until it is told to stop (Ctrl-C or SIGTERM); then
+it finishes what is under way and leaves. Settings come from DISPATCHER_... variables.
+
+With --embedded it brings its own PostgreSQL and Kafka, with their data in
+DISPATCHER_DATA_DIR (./data), and three sandbox carriers unless DISPATCHER_ROUTING_FILE
+names a routing document. Any Kafka client can connect.`,
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error { return c.run(ctx, &f) }),
+	}
+	cmd.Flags().BoolVar(&f.embedded, "embedded", false, "bring a private PostgreSQL and Kafka")
+	cmd.Flags().IntVar(&f.kafkaPort, "kafka-port", embeddedKafkaPort, "port of the embedded Kafka on loopback")
+	cmd.Flags().IntVar(&f.postgresPort, "postgres-port", embeddedPostgresPort, "port of the embedded PostgreSQL on loopback")
+	return cmd
+}
+
+func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
+	settings, err := config.Load()
+	if err != nil {
+		return usage(err)
+	}
+	if err := settings.Validate(f.embedded); err != nil {
+		return usage(err)
+	}
+	log, err := c.logger(&settings)
+	if err != nil {
+		return usage(err)
+	}
+	opts := app.Options{Settings: settings, Log: log, Version: versionText()}
+	if f.embedded {
+		private, err := c.startPrivate(ctx, f, &opts)
+		if err != nil {
+			return usage(err)
+		}
+		defer func() { err = errors.Join(err, private.Stop()) }()
+	} else {
+		keys, err := config.DrawKeys(settings.DrawKeyFile)
+		if err != nil {
+			return usage(err)
+		}
+		opts.Key = keys[0]
+	}
+	firstRouting(&opts, f.embedded)
+	return serve(ctx, opts)
+}
+
+// serve runs the process until ctx ends or a part fails for good.
+func serve(ctx context.Context, opts app.Options) error {
+	running, err := app.Start(ctx, opts)
+	if ctx.Err() != nil {
+		return nil // told to stop while it was starting
+	}
+	if err != nil {
+		return usage(err)
+	}
+	err = running.Wait(ctx)
+	opts.Log.Info().Msg("stopping")
+	return errors.Join(err, running.Stop())
+}
+
+// startPrivate brings up the embedded servers and points the options at them.
+func (c *cli) startPrivate(ctx context.Context, f *runFlags, opts *app.Options) (*app.Private, error) {
+	folder, err := filepath.Abs(opts.Settings.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	private, err := app.StartPrivate(ctx, app.PrivateConfig{
+		Folder: folder, KafkaPort: f.kafkaPort, PostgresPort: f.postgresPort, Topics: demo.Topics(&opts.Settings),
+	})
+	if err != nil {
+		return nil, err
+	}
+	private.Fill(&opts.Settings)
+	opts.Key = private.Key
+	opts.Log.Info().Str("kafka", private.Kafka.Address()).Str("postgres", private.Postgres.Address()).Str("data", folder).
+		Str("psql", private.Postgres.Psql()).Msg("embedded servers are running")
+	return private, nil
+}
+
+// firstRouting says which document becomes version 1 when the database has none.
+func firstRouting(opts *app.Options, embedded bool) {
+	file := opts.Settings.RoutingFile
+	switch {
+	case file != "":
+		opts.Folder = filepath.Dir(file)
+		opts.Routing = func() (string, []byte, error) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				return "", nil, fmt.Errorf("DISPATCHER_ROUTING_FILE: %w; correct the path", err)
+			}
+			return file, raw, nil
+		}
+	case embedded:
+		opts.Routing = func() (string, []byte, error) { return "three sandbox carriers", []byte(demo.Routing), nil }
+	}
+}
+
+// logger writes to standard error: readable on a terminal, JSON elsewhere.
+func (c *cli) logger(s *config.Settings) (zerolog.Logger, error) {
+	console := s.LogFormat == "console" || (s.LogFormat == "" && isTerminal(c.err))
+	return app.NewLogger(c.err, s.LogLevel, console)
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// reachTimeout bounds the first contact of a command with a broker or the database.
+const reachTimeout = 5 * time.Second
+
+// need is a setting that a command cannot do without.
+type need uint8
+
+const (
+	needKafka need = iota
+	needPostgres
+)
+
+// settings loads and checks the settings. A command asks only for those that it needs,
+// so that send works on a machine that has no database and report on one without broker.
+func (c *cli) settings(needs ...need) (*config.Settings, error) {
+	s, err := config.Load()
+	if err != nil {
+		return nil, usage(err)
+	}
+	fromEmbedded(&s)
+	problems := []error{s.Validate(true)}
+	for _, n := range needs {
+		switch {
+		case n == needKafka && len(s.KafkaBrokers) == 0:
+			problems = append(problems, errors.New("DISPATCHER_KAFKA_BROKERS is missing; set it to a list such as kafka-1:9092,kafka-2:9092"))
+		case n == needPostgres && s.PostgresURL == "":
+			problems = append(problems, errors.New("DISPATCHER_POSTGRES_URL is missing; set it to a URL such as postgres://user@host:5432/database"))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, usage(err)
+	}
+	return &s, nil
+}
+
+// fromEmbedded fills in where "run --embedded" listens, when that runs over the data
+// folder and the settings name nothing else.
+func fromEmbedded(s *config.Settings) {
+	e, ok := app.ReadEndpoints(s.DataDir)
+	if !ok {
+		return
+	}
+	if len(s.KafkaBrokers) == 0 {
+		s.KafkaBrokers = e.KafkaBrokers
+	}
+	if s.PostgresURL == "" {
+		s.PostgresURL = e.PostgresURL
+	}
+}
+
+// openKafka returns a client once a broker has answered it.
+func openKafka(ctx context.Context, s *config.Settings, options ...kgo.Opt) (*kgo.Client, error) {
+	common, err := app.Connection(s).Options()
+	if err != nil {
+		return nil, usage(err)
+	}
+	client, err := kgo.NewClient(append(common, options...)...)
+	if err != nil {
+		return nil, usage(fmt.Errorf("kafka client: %w", err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	if err := client.Ping(ctx); err != nil {
+		client.Close()
+		return nil, usage(kafkaTrouble(s, err))
+	}
+	return client, nil
+}
+
+// openLedger returns the ledger once the database has answered.
+func openLedger(ctx context.Context, s *config.Settings) (*ledger.Ledger, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	l, err := ledger.Connect(ctx, ledger.Config{URL: s.PostgresURL, MaxConns: 1, Region: s.Region, Version: versionText()})
+	if err != nil {
+		return nil, usage(postgresTrouble(s, err))
+	}
+	return l, nil
+}
+
+// brokerList is DISPATCHER_KAFKA_BROKERS for a sentence.
+func brokerList(s *config.Settings) string { return strings.Join(s.KafkaBrokers, ",") }
