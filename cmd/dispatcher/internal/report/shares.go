@@ -5,7 +5,8 @@
 package report
 
 import (
-	"math"
+	"cmp"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -14,8 +15,8 @@ import (
 // chance. At one in a thousand a daily check raises a false alarm every three years.
 const Significance = 0.001
 
-// leastExpected is the expected count per channel under which the chi-square
-// approximation is not trusted (Cochran 1954).
+// leastExpected is the expected count under which the chi-square approximation is not
+// trusted (Cochran 1954).
 const leastExpected = 5
 
 // Verdicts on the shares of a route.
@@ -28,32 +29,50 @@ const (
 )
 
 // Judge compares counts with what the agreed shares let expect, by Pearson's
-// chi-square test with one degree of freedom less than channels. expected holds
-// absolute numbers in the order of counts; entries that expect nothing are left out,
-// unless they got something, which no chance explains.
+// chi-square test with one degree of freedom less than cells. expected holds
+// absolute numbers in the order of counts.
+//
+// Channels that expect fewer than leastExpected are tested together as one cell, so that
+// a channel of a tenth of a percent does not leave the others untested. Entries that expect
+// nothing are left out, unless they got something, which no chance explains.
 func Judge(counts []int64, expected []float64) (p float64, verdict string) {
-	x, channels, smallest := 0.0, 0, math.Inf(1)
+	var cells []cell
 	for i, want := range expected {
-		got := float64(counts[i])
-		if want == 0 {
-			if got > 0 {
-				return 0, Deviates
-			}
-			continue
+		switch {
+		case want > 0:
+			cells = append(cells, cell{float64(counts[i]), want})
+		case counts[i] > 0:
+			return 0, Deviates
 		}
-		x += (got - want) * (got - want) / want
-		channels++
-		smallest = min(smallest, want)
 	}
-	switch {
-	case channels < 2:
+	if len(cells) < 2 {
 		return 1, OneWay
-	case smallest < leastExpected:
+	}
+	cells = pool(cells)
+	if len(cells) < 2 {
 		return 1, TooFew
 	}
-	p = distuv.ChiSquared{K: float64(channels - 1)}.Survival(x)
+	x := 0.0
+	for _, c := range cells {
+		x += (c.got - c.want) * (c.got - c.want) / c.want
+	}
+	p = distuv.ChiSquared{K: float64(len(cells) - 1)}.Survival(x)
 	if p < Significance {
 		return p, Deviates
 	}
 	return p, Kept
+}
+
+// cell is one term of the sum.
+type cell struct{ got, want float64 }
+
+// pool adds up the cells that expect the least until each expects enough.
+func pool(cells []cell) []cell {
+	slices.SortFunc(cells, func(a, b cell) int { return cmp.Compare(a.want, b.want) })
+	for len(cells) > 1 && cells[0].want < leastExpected {
+		cells[1] = cell{cells[0].got + cells[1].got, cells[0].want + cells[1].want}
+		cells = cells[1:]
+		slices.SortFunc(cells, func(a, b cell) int { return cmp.Compare(a.want, b.want) })
+	}
+	return cells
 }

@@ -19,6 +19,10 @@ func TestJudgeFollowsTheChiSquareTable(t *testing.T) {
 		"a channel of weight 0":   {[]int64{100, 0}, []float64{100, 0}, 1, OneWay},
 		"weight 0 that got some":  {[]int64{99, 100, 1}, []float64{100, 100, 0}, 0, Deviates},
 		"too few for a statement": {[]int64{3, 0, 1}, []float64{1, 0.6, 2.4}, 1, TooFew},
+		"only one cell is left":   {[]int64{1, 9}, []float64{2, 8}, 1, TooFew},
+		"nothing happened":        {[]int64{0, 0}, []float64{0, 0}, 1, OneWay},
+		// 1.3 and 3.7 expect 5 together: x = (10-5)^2/5 + (90-95)^2/95.
+		"small ones are pooled": {[]int64{9, 1, 90}, []float64{1.3, 3.7, 95}, 0.0218, Kept},
 	} {
 		p, verdict := Judge(tc.counts, tc.expected)
 		if math.Abs(p-tc.p) > 0.0005 || verdict != tc.verdict {

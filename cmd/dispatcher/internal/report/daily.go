@@ -1,0 +1,145 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// Daily is one business day as finance reads it.
+type Daily struct {
+	Day      string       `json:"day"` // 2026-11-21
+	Timezone string       `json:"timezone"`
+	Rows     []DailyRow   `json:"rows"`
+	Totals   []DailyTotal `json:"totals"`
+}
+
+// DailyRow is what one channel did for one route. Shares are between 0 and 1.
+//
+// First choices are counted by the day on which a message was received, everything
+// behind them by the day on which the attempt was made.
+type DailyRow struct {
+	Route   string `json:"route"`
+	Channel string `json:"channel"`
+	// ConfiguredShare is the agreed share; when the weights were changed during the
+	// day, the mean of the versions, each weighted by the messages chosen under it.
+	ConfiguredShare  float64 `json:"configured_share"`
+	FirstChoice      int64   `json:"first_choice"`
+	FirstChoiceShare float64 `json:"first_choice_share"`
+	Fallback         int64   `json:"fallback"`
+	Submitted        int64   `json:"submitted"`
+	Accepted         int64   `json:"accepted"`
+	Delivered        int64   `json:"delivered"`
+	Failed           int64   `json:"failed"`
+	Unknown          int64   `json:"unknown"`
+	Segments         int64   `json:"segments"`
+	CostMicros       int64   `json:"cost_micros"`
+	Currency         string  `json:"currency"`
+	// Deviation is FirstChoiceShare less ConfiguredShare.
+	Deviation float64 `json:"deviation"`
+	// PValue and Verdict judge the route as a whole and stand in each of its rows.
+	PValue  float64 `json:"p_value"`
+	Verdict string  `json:"verdict"`
+}
+
+// DailyTotal sums a route's rows of one currency. First choices are summed in the
+// route's first total only, since they have no currency.
+type DailyTotal struct {
+	Route       string `json:"route"`
+	FirstChoice int64  `json:"first_choice"`
+	Fallback    int64  `json:"fallback"`
+	Submitted   int64  `json:"submitted"`
+	Accepted    int64  `json:"accepted"`
+	Delivered   int64  `json:"delivered"`
+	Failed      int64  `json:"failed"`
+	Unknown     int64  `json:"unknown"`
+	Segments    int64  `json:"segments"`
+	CostMicros  int64  `json:"cost_micros"`
+	Currency    string `json:"currency"`
+}
+
+// Figures are what the ledger knows of a day.
+type Figures struct {
+	Day     time.Time // any instant of it
+	Zone    *time.Location
+	Rows    []ledger.DailyRow
+	Choices []ledger.ChoiceRow
+	// Versions are the routing documents of Choices by their version.
+	Versions map[int64]*config.Routing
+	// Current orders the rows and supplies the shares of a route without a message that day.
+	Current *config.Routing
+}
+
+// NewDaily judges the day. Every channel with a weight has a row, also one that got
+// nothing: that would be the news.
+func NewDaily(f *Figures) Daily {
+	d := Daily{Day: f.Day.In(f.Zone).Format(time.DateOnly), Timezone: f.Zone.String(), Rows: []DailyRow{}, Totals: []DailyTotal{}}
+	for _, name := range f.routes() {
+		rows := newRouteDay(f, name).rows()
+		d.Rows = append(d.Rows, rows...)
+		d.Totals = append(d.Totals, totals(rows)...)
+	}
+	return d
+}
+
+// routes are those that something happened on: in the order of the current document,
+// then those that it does not name any more.
+func (f *Figures) routes() []string {
+	var active, order []string
+	for i := range f.Rows {
+		active = append(active, f.Rows[i].Route)
+	}
+	for _, c := range f.Choices {
+		active = append(active, c.Route)
+	}
+	if f.Current != nil {
+		for i := range f.Current.Routes {
+			order = append(order, f.Current.Routes[i].Name)
+		}
+	}
+	return inOrder(active, order)
+}
+
+// inOrder lists the distinct names: first those of order, in that order, then the others
+// by name.
+func inOrder(names, order []string) []string {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	place := func(name string) int {
+		if at := slices.Index(order, name); at >= 0 {
+			return at
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
+	return names
+}
+
+// totals sums the rows of one route by currency. Rows that cost nothing count with the first.
+func totals(rows []DailyRow) []DailyTotal {
+	var out []DailyTotal
+	for i := range rows {
+		r := &rows[i]
+		at := slices.IndexFunc(out, func(t DailyTotal) bool {
+			return t.Currency == r.Currency || t.Currency == "" || r.Currency == ""
+		})
+		if at < 0 {
+			at = len(out)
+			out = append(out, DailyTotal{Route: r.Route})
+		}
+		t := &out[at]
+		t.Currency = cmp.Or(t.Currency, r.Currency)
+		out[0].FirstChoice += r.FirstChoice
+		t.Fallback += r.Fallback
+		t.Submitted += r.Submitted
+		t.Accepted += r.Accepted
+		t.Delivered += r.Delivered
+		t.Failed += r.Failed
+		t.Unknown += r.Unknown
+		t.Segments += r.Segments
+		t.CostMicros += r.CostMicros
+	}
+	return out
+}

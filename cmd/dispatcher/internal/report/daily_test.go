@@ -1,0 +1,132 @@
+package report
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// document is a routing with one route of the given weights.
+func document(route string, weights ...string) *config.Routing {
+	doc := &config.Routing{Timezone: time.UTC, Routes: []config.Route{{Name: route, Mode: "weighted", Fallback: "load_ratio"}}}
+	for i := 0; i < len(weights); i += 2 {
+		doc.Channels = append(doc.Channels, config.Channel{Name: weights[i], Capacity: 100})
+		doc.Routes[0].Weights = append(doc.Routes[0].Weights, config.Weight{Channel: weights[i], Weight: selector.MustWeight(weights[i+1])})
+	}
+	return doc
+}
+
+var approximately = cmpopts.EquateApprox(0, 1e-9)
+
+func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
+	t.Parallel()
+	d := NewDaily(&Figures{
+		Day: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Zone: time.UTC,
+		Choices: []ledger.ChoiceRow{
+			{Version: 1, Route: "default", Channel: "a", FirstChoice: 260},
+			{Version: 1, Route: "default", Channel: "b", FirstChoice: 740},
+			{Version: 2, Route: "default", Channel: "a", FirstChoice: 1510},
+			{Version: 2, Route: "default", Channel: "b", FirstChoice: 1490},
+		},
+		Versions: map[int64]*config.Routing{1: document("default", "b", "75", "a", "25"), 2: document("default", "b", "50", "a", "50")},
+		Current:  document("default", "b", "50", "a", "50"),
+	})
+	// 1000 messages at 25 % and 3000 at 50 % make 43.75 %.
+	want := []DailyRow{
+		{Route: "default", Channel: "b", ConfiguredShare: 0.5625, FirstChoice: 2230, FirstChoiceShare: 0.5575, Deviation: -0.005},
+		{Route: "default", Channel: "a", ConfiguredShare: 0.4375, FirstChoice: 1770, FirstChoiceShare: 0.4425, Deviation: 0.005},
+	}
+	for i := range want {
+		want[i].PValue, want[i].Verdict = d.Rows[i].PValue, Kept
+	}
+	if !cmp.Equal(d.Rows, want, approximately) {
+		t.Error(cmp.Diff(want, d.Rows, approximately))
+	}
+	if p := d.Rows[0].PValue; math.Abs(p-0.524) > 0.001 { // x = 20²/2250 + 20²/1750
+		t.Errorf("p = %v", p)
+	}
+}
+
+func TestDailyShowsAChannelThatGotNothing(t *testing.T) {
+	t.Parallel()
+	doc := document("default", "a", "50", "b", "50", "spare", "0")
+	d := NewDaily(&Figures{
+		Zone: time.UTC, Choices: []ledger.ChoiceRow{{Version: 1, Route: "default", Channel: "a", FirstChoice: 100}},
+		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
+	})
+	if len(d.Rows) != 3 || d.Rows[1].Channel != "b" || d.Rows[1].FirstChoice != 0 || d.Rows[1].Verdict != Deviates {
+		t.Errorf("%+v", d.Rows)
+	}
+}
+
+func TestDailyKeepsCurrenciesApart(t *testing.T) {
+	t.Parallel()
+	doc := document("default", "a", "50", "b", "50")
+	d := NewDaily(&Figures{
+		Zone: time.UTC,
+		Rows: []ledger.DailyRow{
+			{Route: "default", Channel: "a", Fallback: 1, Submitted: 7, Accepted: 5, Rejected: 1, Throttled: 1, Segments: 6, CostMicros: 60, Currency: "EUR"},
+			{Route: "default", Channel: "a", Submitted: 1, Accepted: 1, Segments: 1, CostMicros: 9, Currency: "GBP"},
+			{Route: "default", Channel: "b", Submitted: 2, Unknown: 1, Refused: 4, Accepted: 1, Segments: 1, CostMicros: 11, Currency: "GBP"},
+		},
+		Choices:  []ledger.ChoiceRow{{Version: 1, Route: "default", Channel: "a", FirstChoice: 4}, {Version: 1, Route: "default", Channel: "b", FirstChoice: 2}},
+		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
+	})
+	if len(d.Rows) != 3 || d.Rows[0].FirstChoice != 4 || d.Rows[1].FirstChoice != 0 || d.Rows[1].Currency != "GBP" || d.Rows[2].Failed != 4 {
+		t.Errorf("%+v", d.Rows)
+	}
+	want := []DailyTotal{
+		{Route: "default", FirstChoice: 6, Fallback: 1, Submitted: 7, Accepted: 5, Failed: 2, Segments: 6, CostMicros: 60, Currency: "EUR"},
+		{Route: "default", Submitted: 3, Accepted: 2, Failed: 4, Unknown: 1, Segments: 2, CostMicros: 20, Currency: "GBP"},
+	}
+	if !cmp.Equal(d.Totals, want) {
+		t.Error(cmp.Diff(want, d.Totals))
+	}
+}
+
+func TestDailyOfRetriesAloneJudgesNothing(t *testing.T) {
+	t.Parallel()
+	d := NewDaily(&Figures{
+		Zone: time.UTC,
+		Rows: []ledger.DailyRow{
+			{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1},
+			{Route: "default", Channel: "b", Submitted: 1, Accepted: 1},
+		},
+		Current: document("default", "a", "25", "b", "75"),
+	})
+	want := []DailyRow{
+		{Route: "default", Channel: "a", ConfiguredShare: 0.25, PValue: 1, Verdict: TooFew},
+		{Route: "default", Channel: "b", ConfiguredShare: 0.75, Submitted: 1, Accepted: 1, PValue: 1, Verdict: TooFew},
+		{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, PValue: 1, Verdict: TooFew},
+	}
+	if !cmp.Equal(d.Rows, want) {
+		t.Error(cmp.Diff(want, d.Rows))
+	}
+}
+
+func TestADayWithoutMessagesIsAnEmptyList(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("far east", 9*3600)
+	d := NewDaily(&Figures{Day: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC), Zone: zone, Current: document("default", "a", "1")})
+	if d.Day != "2026-11-22" || d.Timezone != "far east" || d.Rows == nil || len(d.Rows) != 0 || d.Totals == nil {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestMoneyIsExact(t *testing.T) {
+	t.Parallel()
+	for micros, want := range map[int64]string{
+		0: "0.00", 1: "0.000001", 28_000: "0.028", 500_000: "0.50", 1_000_000: "1.00", 12_345_600_000: "12345.60", -30_500: "-0.0305",
+	} {
+		if got := Money(micros); got != want {
+			t.Errorf("%d micros are %s, want %s", micros, got, want)
+		}
+	}
+}
