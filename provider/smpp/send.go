@@ -76,13 +76,10 @@ func (c *Client) sendParts(ctx context.Context, p *plan) provider.Result {
 // stops at the first part that is known to have failed, and returns how many it
 // submitted. The others are unsent.
 func (c *Client) submitAll(ctx context.Context, s *session, parts []*call) (submitted int) {
-	why := ""
 	for i, part := range parts {
-		switch {
-		case i > 0 && c.anyFailed(parts[:i]):
-			why = whySkipped
-		case i > 0:
-			_, why = c.pool.acquireOn(ctx, s)
+		why := ""
+		if i > 0 {
+			why = c.nextSlot(ctx, s, parts[:i])
 		}
 		if why == "" && !s.submit(part) {
 			why = whyUnbound
@@ -95,6 +92,18 @@ func (c *Client) submitAll(ctx context.Context, s *session, parts []*call) (subm
 		}
 	}
 	return len(parts)
+}
+
+// nextSlot takes a slot for one more part, unless one of those before has failed.
+func (c *Client) nextSlot(ctx context.Context, s *session, before []*call) (why string) {
+	if _, why := c.pool.acquireOn(ctx, s); why != "" {
+		return why
+	}
+	if c.anyFailed(before) {
+		c.pool.release(s)
+		return whySkipped
+	}
+	return ""
 }
 
 // anyFailed looks, without waiting, for a part that was not accepted.

@@ -200,10 +200,10 @@ func (s *session) abandon(c *call) {
 }
 
 // finish gives c, whose fate is set and which is in neither queue nor pending, back
-// to its sender.
+// to its sender. The token comes first: whoever gets the slot can see how c ended.
 func (s *session) finish(c *call) {
-	s.pool.release(s)
 	c.done <- struct{}{}
+	s.pool.release(s)
 }
 
 // forget takes a call out of pending; mu is held.

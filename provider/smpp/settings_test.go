@@ -1,0 +1,203 @@
+package smpp
+
+import (
+	"crypto/tls"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+)
+
+// files is a readFile over a map.
+func files(m map[string]string) func(string) ([]byte, error) {
+	return func(path string) ([]byte, error) {
+		if content, ok := m[path]; ok {
+			return []byte(content), nil
+		}
+		return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
+	}
+}
+
+func parse(t *testing.T, settings map[string]any) (Config, error) {
+	t.Helper()
+	return ParseSettings(settings, files(map[string]string{"a.secret": "s3cret\n", "empty": ""}))
+}
+
+func TestSettingsOfTheExampleAreEnough(t *testing.T) {
+	t.Parallel()
+	cfg, err := parse(t, map[string]any{"address": "127.0.0.1:2775", "system_id": "acme", "password_file": "a.secret", "window": 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Addresses: []string{"127.0.0.1:2775"}, SystemID: "acme", Password: "s3cret", Window: 100, RegisteredDelivery: pdu.ReceiptFinal,
+	}
+	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreUnexported(tls.Config{})); diff != "" {
+		t.Error(diff)
+	}
+	full := cfg.withDefaults()
+	if full.EnquireLink != 30*time.Second || full.ResponseTimeout != 10*time.Second || full.Binds != 1 || full.InterfaceVersion != 0x34 {
+		t.Errorf("defaults %+v", full)
+	}
+}
+
+func TestEverySettingIsRead(t *testing.T) {
+	t.Parallel()
+	cfg, err := parse(t, map[string]any{
+		"address": []any{"one:2775", "two:2775"}, "system_id": "acme", "password_file": "a.secret", "system_type": "OTP",
+		"interface_version": 5.0, "bind": "transmitter_receiver", "binds": 3, "window": uint64(7), "enquire_link": "15s",
+		"response_timeout": "4s", "connect_timeout": "3s", "reconnect_min": "1s", "reconnect_max": "1m", "tls": "on",
+		"tls_server_name": "smsc.example", "from": 12345, "source_ton": 5, "source_npi": 0, "dest_ton": "2", "dest_npi": 8.0,
+		"service_type": "CMT", "registered_delivery": "failure", "validity": "24h", "validity_format": "relative",
+		"alphabet": "latin1", "long_messages": "sar",
+		"outcomes": map[string]any{"0x00000410": "rejected", "69": "throttled"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	octet := func(v byte) *byte { return &v }
+	want := Config{
+		Addresses: []string{"one:2775", "two:2775"}, SystemID: "acme", Password: "s3cret", SystemType: "OTP",
+		InterfaceVersion: pdu.Version50, Bind: TransmitterReceiver, Binds: 3, Window: 7, EnquireLink: 15 * time.Second,
+		ResponseTimeout: 4 * time.Second, ConnectTimeout: 3 * time.Second, ReconnectMin: time.Second, ReconnectMax: time.Minute,
+		TLS: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "smsc.example"}, From: "12345",
+		SourceTON: octet(5), SourceNPI: octet(0), DestTON: octet(2), DestNPI: octet(8), ServiceType: "CMT",
+		RegisteredDelivery: pdu.ReceiptFailure, Validity: 24 * time.Hour, ValidityFormat: Relative, Alphabet: Latin1, LongMessages: SAR,
+		Outcomes: map[pdu.Status]provider.Outcome{0x410: provider.Rejected, pdu.StatusSubmitFail: provider.Throttled},
+	}
+	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreUnexported(tls.Config{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		key   string
+		value any
+		want  string
+	}{
+		"misspelt":             {"widnow", 5, "widnow: unknown setting; did you mean window?"},
+		"misspelt long":        {"enquire_link_interval", "5s", "enquire_link_interval: unknown setting"},
+		"strange":              {"colour", "red", "known are address, alphabet,"},
+		"inline password":      {"password", "s3cret", "password_file"},
+		"window of zero":       {"window", 0, "window: 0 is not between 1 and 10000"},
+		"window as text":       {"window", "many", "window: is no whole number"},
+		"fraction of a bind":   {"binds", 1.5, "binds: is no whole number"},
+		"too many binds":       {"binds", 65, "binds: 65 is not between 1 and 64"},
+		"duration as number":   {"enquire_link", 30, "enquire_link: is no positive duration such as 30s"},
+		"negative duration":    {"response_timeout", "-1s", "response_timeout: is no positive duration"},
+		"bounds crossed":       {"reconnect_max", "1ms", "reconnect_max: 1ms is below 500ms"},
+		"address without port": {"address", "smsc.example", `address: "smsc.example" is not host:port`},
+		"address list":         {"address", []any{1}, "address: is neither a text nor a list of texts"},
+		"no address":           {"address", []any{}, "address: name at least one host:port"},
+		"long system_id":       {"system_id", strings.Repeat("x", 16), "system_id: is longer than 15 characters"},
+		"no system_id":         {"system_id", "", "system_id: is missing"},
+		"system_id as list":    {"system_id", []any{}, "system_id: is no text"},
+		"long system_type":     {"system_type", strings.Repeat("x", 13), "system_type: is longer than 12"},
+		"long service_type":    {"service_type", "1234567", "service_type: is longer than 5"},
+		"missing file":         {"password_file", "nowhere", "password_file: open nowhere"},
+		"empty file":           {"password_file", "empty", "password_file: empty is empty"},
+		"mode":                 {"bind", "receiver", `bind: "receiver" is none of transceiver, transmitter_receiver`},
+		"alphabet":             {"alphabet", "utf8", `alphabet: "utf8" is none of ascii, gsm7, latin1`},
+		"long messages":        {"long_messages", "udh", "long_messages:"},
+		"version":              {"interface_version", 4, "interface_version:"},
+		"receipts":             {"registered_delivery", "sometimes", "registered_delivery: is no number from 0 to 255"},
+		"ton":                  {"source_ton", 256, "source_ton: is no number from 0 to 255"},
+		"from":                 {"from", "far too long a name", "from: "},
+		"tls word":             {"tls", "maybe", "tls: is neither true nor false"},
+		"tls forgotten":        {"tls_server_name", "smsc", "tls: is off while other tls_ settings are set"},
+		"ca":                   {"tls_ca_file", "a.secret", "tls_ca_file: holds no PEM certificate"},
+		"cert":                 {"tls_cert_file", "a.secret", "tls_cert_file: is no PEM certificate"},
+		"outcomes":             {"outcomes", "rejected", "outcomes: is no map from status to outcome"},
+		"outcome code":         {"outcomes", map[string]any{"x": "rejected"}, `outcomes: "x" is no command_status`},
+		"outcome word":         {"outcomes", map[string]any{"1": "lost"}, `outcomes: 1: outcome "lost" is none of`},
+		"accepted error":       {"outcomes", map[any]any{1: "accepted"}, "outcomes: 0x00000001 cannot be accepted"},
+		"validity":             {"validity", "soon", "validity: is no positive duration"},
+	} {
+		settings := map[string]any{"address": "127.0.0.1:2775", "system_id": "acme", "password_file": "a.secret"}
+		settings[c.key] = c.value
+		if c.key == "tls_ca_file" || c.key == "tls_cert_file" {
+			settings["tls"] = true
+		}
+		_, err := parse(t, settings)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: the password is in the error", name)
+		}
+	}
+}
+
+func TestAllFaultsAreReportedTogether(t *testing.T) {
+	t.Parallel()
+	_, err := parse(t, map[string]any{"adress": "x", "window": -1, "binds": "x"})
+	for _, want := range []string{"adress: unknown setting; did you mean address?", "window: -1", "binds: is no"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v lacks %q", err, want)
+		}
+	}
+}
+
+func TestPasswordThatFitsNoBindIsRefusedWithoutBeingShown(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("secretive", 8)
+	_, err := ParseSettings(map[string]any{"address": "h:1", "system_id": "a", "password_file": "p"}, files(map[string]string{"p": long}))
+	if err == nil || strings.Contains(err.Error(), "secretive") || !strings.Contains(err.Error(), "password_file") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTLSFilesAreRead(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{"ca.pem": ca.pem, "cert.pem": ca.certPEM, "key.pem": ca.keyPEM} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inDir := func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, name)) }
+	settings := map[string]any{
+		"address": "h:1", "system_id": "a", "tls": true, "tls_ca_file": "ca.pem", "tls_cert_file": "cert.pem", "tls_key_file": "key.pem",
+	}
+	cfg, err := ParseSettings(settings, inDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.TLS == nil || cfg.TLS.RootCAs == nil || len(cfg.TLS.Certificates) != 1 {
+		t.Errorf("TLS settings %+v", cfg.TLS)
+	}
+	settings["tls_key_file"] = "lost.pem"
+	if _, err := ParseSettings(settings, inDir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing key: %v", err)
+	}
+}
+
+func TestConfigThatCannotWorkStartsNothing(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{
+		"empty":     {},
+		"version":   {Addresses: []string{"h:1"}, SystemID: "a", InterfaceVersion: 1},
+		"mode":      {Addresses: []string{"h:1"}, SystemID: "a", Bind: 9},
+		"alphabet":  {Addresses: []string{"h:1"}, SystemID: "a", Alphabet: 9},
+		"messages":  {Addresses: []string{"h:1"}, SystemID: "a", LongMessages: 9},
+		"format":    {Addresses: []string{"h:1"}, SystemID: "a", ValidityFormat: 9},
+		"negative":  {Addresses: []string{"h:1"}, SystemID: "a", Window: -1},
+		"intervals": {Addresses: []string{"h:1"}, SystemID: "a", EnquireLink: -1},
+	} {
+		if c, err := New(cfg); err == nil {
+			t.Errorf("%s: New accepted it", name)
+			_ = c.Close(t.Context())
+		}
+	}
+}
