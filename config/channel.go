@@ -77,7 +77,7 @@ func readSettings(v value) map[string]any {
 	if !ok {
 		return nil
 	}
-	refuseSecrets(v, 0)
+	refuseSecrets(v)
 	out := make(map[string]any, len(entries))
 	for _, e := range entries {
 		var plain any
@@ -90,14 +90,7 @@ func readSettings(v value) map[string]any {
 	return out
 }
 
-// maxDepth bounds nested settings, and with it an anchor that contains itself.
-const maxDepth = 10
-
-func refuseSecrets(v value, depth int) {
-	if depth > maxDepth {
-		v.fail("is nested too deeply; write at most %d levels", maxDepth)
-		return
-	}
+func refuseSecrets(v value) {
 	switch v.node.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(v.node.Content); i += 2 {
@@ -105,11 +98,11 @@ func refuseSecrets(v value, depth int) {
 			if name := v.node.Content[i].Value; secretKey.MatchString(name) {
 				child.fail("secrets do not belong in this document; write the secret into a file and its path as %s_file", name)
 			}
-			refuseSecrets(child, depth+1)
+			refuseSecrets(child)
 		}
 	case yaml.SequenceNode:
 		for _, item := range v.items() {
-			refuseSecrets(item, depth+1)
+			refuseSecrets(item)
 		}
 	case yaml.ScalarNode, yaml.AliasNode, yaml.DocumentNode:
 	}

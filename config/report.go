@@ -56,6 +56,23 @@ func (r *report) fail(line int, key, format string, args ...any) {
 	r.problems = append(r.problems, &Problem{File: r.file, Line: line, Key: key, Text: fmt.Sprintf(format, args...)})
 }
 
+// suggest is the function suggest, or just the mend once the report is full: the search
+// goes over all known words.
+func (r *report) suggest(word string, known []string, otherwise string) string {
+	if len(r.problems) > maxProblems {
+		return otherwise
+	}
+	return suggest(word, known, otherwise+few(known))
+}
+
+// few lists known words when there are not too many of them.
+func few(words []string) string {
+	if len(words) == 0 || len(words) > 10 {
+		return ""
+	}
+	return " or use " + strings.Join(words, ", ")
+}
+
 // err joins the problems in the order of their lines; nil when there are none. Each
 // can be had with errors.As as a *Problem.
 func (r *report) err() error {

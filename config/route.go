@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -9,7 +8,22 @@ import (
 	"dispatcher/selector"
 )
 
-func readRoutes(top fields, routing *Routing) []Route {
+// scope is what the routes of a document may name.
+type scope struct {
+	channels map[string]*Channel
+	names    []string // of the channels, in order
+	lanes    []string
+}
+
+func newScope(routing *Routing) *scope {
+	s := &scope{channels: map[string]*Channel{}, names: routing.ChannelNames(), lanes: routing.LaneNames()}
+	for i := range routing.Channels {
+		s.channels[routing.Channels[i].Name] = &routing.Channels[i]
+	}
+	return s
+}
+
+func readRoutes(top fields, known *scope) []Route {
 	v, ok := top.need("routes", "routes: [{name: default, match: {}, weights: {a: 1}}]")
 	if !ok {
 		return nil
@@ -19,22 +33,24 @@ func readRoutes(top fields, routing *Routing) []Route {
 		v.fail("there is no route; write for example - {name: default, match: {}, weights: {a: 1}}")
 	}
 	var out []Route
+	taken := map[string]bool{}
 	for _, item := range items {
 		f, ok := item.fields("name", "match", "mode", "weights", "channels", "fallback", "wait",
 			"bypass_selectors", "max_segments", "substitute", "throttled")
 		if !ok {
 			continue
 		}
-		r := readRoute(f, routing)
-		if r.Name != "" && slices.ContainsFunc(out, func(o Route) bool { return o.Name == r.Name }) {
+		r := readRoute(f, known)
+		if r.Name != "" && taken[r.Name] {
 			item.fail("there is already a route %s; give each its own name", r.Name)
 		}
+		taken[r.Name] = true
 		out = append(out, r)
 	}
 	return out
 }
 
-func readRoute(f fields, routing *Routing) Route {
+func readRoute(f fields, known *scope) Route {
 	r := Route{Mode: modes[0], Fallback: fallbacks[0], MaxSegments: defaultMaxSegments, Throttled: throttleds[0]}
 	if v, ok := f.need("name", "name: default"); ok {
 		if s, ok := v.text(); ok && v.checkName("route", s) {
@@ -42,7 +58,7 @@ func readRoute(f fields, routing *Routing) Route {
 		}
 	}
 	if v, ok := f.get("match"); ok {
-		r.Match = readMatch(v, routing)
+		r.Match = readMatch(v, known)
 	}
 	if v, ok := f.get("mode"); ok {
 		r.Mode, _ = v.word("mode", modes)
@@ -66,13 +82,13 @@ func readRoute(f fields, routing *Routing) Route {
 	if v, ok := f.get("throttled"); ok {
 		r.Throttled, _ = v.word("throttled", throttleds)
 	}
-	r.Weights = readMembers(f, routing)
-	checkLimits(f, r, routing)
+	r.Weights = readMembers(f, known)
+	checkLimits(f, r, known)
 	return r
 }
 
 // readMembers reads the channels of a route with their weights.
-func readMembers(f fields, routing *Routing) []Weight {
+func readMembers(f fields, known *scope) []Weight {
 	weights, hasWeights := f.get("weights")
 	channels, hasChannels := f.get("channels")
 	switch {
@@ -81,7 +97,7 @@ func readMembers(f fields, routing *Routing) []Weight {
 	case hasChannels:
 		for _, c := range channels.items() {
 			if name, ok := c.text(); ok {
-				checkChannel(c, name, routing)
+				checkChannel(c, name, known)
 			}
 		}
 		channels.fail("mode weighted needs weights; write weights: {channel: weight}")
@@ -90,10 +106,10 @@ func readMembers(f fields, routing *Routing) []Weight {
 		f.of.fail("weights is missing; write for example weights: {a: 25, b: 75}")
 		return nil
 	}
-	return readWeights(weights, routing)
+	return readWeights(weights, known)
 }
 
-func readWeights(v value, routing *Routing) []Weight {
+func readWeights(v value, known *scope) []Weight {
 	entries, ok := v.entries()
 	if !ok {
 		return nil
@@ -101,7 +117,7 @@ func readWeights(v value, routing *Routing) []Weight {
 	var out []Weight
 	r := Route{}
 	for _, e := range entries {
-		ok = checkChannel(e.value, e.name, routing) && ok
+		ok = checkChannel(e.value, e.name, known) && ok
 		s, isScalar := e.value.raw("a number such as 25 or 34.5")
 		if !isScalar {
 			ok = false
@@ -125,24 +141,20 @@ func readWeights(v value, routing *Routing) []Weight {
 	return out
 }
 
-func checkChannel(v value, name string, routing *Routing) bool {
-	names := routing.ChannelNames()
-	if slices.Contains(names, name) {
+func checkChannel(v value, name string, known *scope) bool {
+	if known.channels[name] != nil {
 		return true
 	}
-	known := "define it under channels"
-	if len(names) > 0 {
-		known = fmt.Sprintf("define it under channels or use %s", strings.Join(names, ", "))
-	}
-	v.fail("there is no channel %q; %s", name, suggest(name, names, known))
+	v.fail("there is no channel %q; %s", name, v.r.suggest(name, known.names, "define it under channels"))
 	return false
 }
 
 // checkLimits reports a limit that a message of the longest allowed size could never
 // pass: it would wait until it expires.
-func checkLimits(f fields, r Route, routing *Routing) {
-	for _, c := range routing.Channels {
-		if !slices.ContainsFunc(r.Weights, func(w Weight) bool { return w.Channel == c.Name && !w.Weight.IsZero() }) {
+func checkLimits(f fields, r Route, known *scope) {
+	for _, w := range r.Weights {
+		c := known.channels[w.Channel]
+		if c == nil || w.Weight.IsZero() {
 			continue
 		}
 		for _, l := range c.Limits {
@@ -156,7 +168,7 @@ func checkLimits(f fields, r Route, routing *Routing) {
 
 // readMatch reads what a route takes. Lists may be written as a single value, and their
 // keys in the singular.
-func readMatch(v value, routing *Routing) Match {
+func readMatch(v value, known *scope) Match {
 	f, ok := v.fields("prefixes", "prefix", "countries", "country", "tenants", "tenant", "lanes", "lane", "labels")
 	if !ok {
 		return Match{}
@@ -166,9 +178,8 @@ func readMatch(v value, routing *Routing) Match {
 		Countries: readWords(f, "countries", "country", checkCountry),
 		Tenants:   readWords(f, "tenants", "tenant", nil),
 		Lanes: readWords(f, "lanes", "lane", func(v value, s string) bool {
-			names := routing.LaneNames()
-			if !slices.Contains(names, s) {
-				v.fail("there is no lane %q; %s", s, suggest(s, names, "use "+strings.Join(names, ", ")))
+			if !slices.Contains(known.lanes, s) {
+				v.fail("there is no lane %q; %s", s, v.r.suggest(s, known.lanes, "define it under lanes"))
 			}
 			return true
 		}),

@@ -143,7 +143,7 @@ func readRouting(root value) *Routing {
 	}
 	routing.Channels = readChannels(top)
 	routing.Lanes = readLanes(top)
-	routing.Routes = readRoutes(top, routing)
+	routing.Routes = readRoutes(top, newScope(routing))
 	return routing
 }
 

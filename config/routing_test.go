@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -184,6 +185,40 @@ func TestWeightsReadBackDigitByDigit(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAliasesThatExplodeAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	var doc strings.Builder
+	doc.WriteString("channels:\n  a:\n    provider: sandbox\n    settings:\n      l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := range 12 {
+		fmt.Fprintf(&doc, "      l%d: &l%d [%s*l%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*l%d, ", i), 9), i)
+	}
+	for _, d := range []string{doc.String(), "channels: {a: {settings: &s {x: *s, y: *s, z: *s}}}"} {
+		_, err := config.ParseRouting("routing.yaml", []byte(d))
+		want := "routing.yaml: the document has more than 200000 values or an anchor that contains itself; write aliases out"
+		if err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// The largest document that is read must not take long, whatever is wrong with it.
+func TestThousandsOfProblemsAreReportedInShort(t *testing.T) {
+	t.Parallel()
+	var doc strings.Builder
+	doc.WriteString("channels:\n")
+	for i := range 9000 {
+		fmt.Fprintf(&doc, "  channel-%d: {provider: sandbox}\n", i)
+	}
+	doc.WriteString("routes:\n- name: r\n  weights:\n")
+	for i := range 9000 {
+		fmt.Fprintf(&doc, "    chanel-%d: 1\n", i)
+	}
+	_, err := config.ParseRouting("routing.yaml", []byte(doc.String()))
+	if err == nil || strings.Count(err.Error(), "\n") != 20 || !strings.HasSuffix(err.Error(), "and 8980 more problems; mend these first") {
+		t.Errorf("error %v", err)
+	}
 }
 
 func FuzzParseRouting(f *testing.F) {

@@ -154,14 +154,14 @@ func topicProblem(name string) string {
 
 // isName reports whether s can name a channel, a route, a lane or a region: 1 to 64
 // letters, digits, dots, dashes and underscores. Such names are label values of metrics
-// and parts of paths. With any set, every printable character will do.
-func isName(s string, any bool) bool {
+// and parts of paths. With printable set, every printable character will do.
+func isName(s string, printable bool) bool {
 	if s == "" || len(s) > 64 || strings.TrimSpace(s) != s {
 		return false
 	}
 	for _, r := range s {
 		plain := r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r))
-		if !plain && (!any || !unicode.IsPrint(r) || r == unicode.ReplacementChar) {
+		if !plain && (!printable || !unicode.IsPrint(r) || r == unicode.ReplacementChar) {
 			return false
 		}
 	}

@@ -48,7 +48,29 @@ func parseYAML(r *report, doc []byte) (value, bool) {
 		r.notYAML(err)
 		return value{}, false
 	}
+	if budget := maxValues; !expands(&root, &budget) {
+		r.fail(0, "", "the document has more than %d values or an anchor that contains itself; write aliases out", maxValues)
+		return value{}, false
+	}
 	return value{r: r, node: resolve(root.Content[0])}, true
+}
+
+// maxValues bounds what aliases may expand to; a few lines of them could otherwise mean
+// billions of values. A thousand channels need a third of it.
+const maxValues = 200_000
+
+// expands counts every value as often as aliases repeat it and reports whether the
+// budget lasts.
+func expands(n *yaml.Node, budget *int) bool {
+	if *budget--; *budget < 0 {
+		return false
+	}
+	for _, c := range resolve(n).Content {
+		if !expands(c, budget) {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *report) notYAML(err error) {
@@ -97,6 +119,7 @@ func (v value) entries() ([]entry, bool) {
 		return nil, false
 	}
 	var out []entry
+	seen := make(map[string]bool, len(v.node.Content)/2)
 	for i := 0; i+1 < len(v.node.Content); i += 2 {
 		key := resolve(v.node.Content[i])
 		switch {
@@ -104,9 +127,10 @@ func (v value) entries() ([]entry, bool) {
 			v.r.fail(key.Line, v.key, "merge keys (<<) are not supported; write the keys out")
 		case key.Kind != yaml.ScalarNode:
 			v.r.fail(key.Line, v.key, "a key is not a plain word; write key: value")
-		case slices.ContainsFunc(out, func(e entry) bool { return e.name == key.Value }):
+		case seen[key.Value]:
 			v.r.fail(key.Line, v.child(key.Value, key).key, "stands here twice; remove one of the two")
 		default:
+			seen[key.Value] = true
 			child := v.child(key.Value, v.node.Content[i+1])
 			out = append(out, entry{name: key.Value, line: key.Line, value: child})
 		}
