@@ -1,0 +1,266 @@
+package report
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// ten is ten o'clock in London, which is on UTC in November.
+var ten = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// newRecord is a message of route default whose draw of 17 picked a.
+func newRecord(state ledger.State, attempts ...ledger.AttemptRecord) *ledger.Record {
+	r := &ledger.Record{
+		Message: ledger.Message{
+			ID: "order-7731-otp", Lane: "otp", Tenant: "shop", State: state, ReceivedAt: ten, ExpiresAt: ten.Add(10 * time.Minute),
+			Envelope: []byte(`{"id":"order-7731-otp","to":"+447700900123","text":"Your code is 123456"}`),
+			Origin:   ledger.Origin{Topic: "sms.otp", Partition: 3, Offset: 9},
+			Plan: ledger.Plan{
+				Route: "default", Version: 3, Draw: 17, Size: 100, KeyID: "0a0b0c0d", FirstChoice: "a", Segments: 1, Alphabet: "gsm7",
+			},
+		},
+		Attempts: attempts,
+	}
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
+		a.Number, a.Currency = i+1, "GBP"
+		a.ClaimedAt = ten.Add(time.Duration(2*i)*time.Second + 3*time.Millisecond)
+		if a.Outcome != "" {
+			a.SettledAt = a.ClaimedAt.Add(12 * time.Millisecond)
+		}
+	}
+	return r
+}
+
+func attempt(channel string, reason ledger.AttemptReason, outcome, code string, ranking ...dispatch.Ranked) ledger.AttemptRecord {
+	a := ledger.AttemptRecord{Attempt: ledger.Attempt{Channel: channel, Reason: reason}, Outcome: outcome, Code: code}
+	if outcome == outcomeAccepted || outcome == outcomeUnknown {
+		a.Segments, a.PriceMicros = 1, 28_000
+	}
+	if outcome == outcomeAccepted {
+		a.Reference = "7F-" + channel
+	}
+	if ranking != nil {
+		a.Ranking = encode("load_ratio", ranking...)
+	}
+	return a
+}
+
+func encode(by string, ranking ...dispatch.Ranked) []byte {
+	raw, err := json.Marshal(dispatch.Ranking{Version: 3, By: by, Candidates: ranking})
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func ranked(channel string, active int64, reason string) dispatch.Ranked {
+	return dispatch.Ranked{Channel: channel, Active: active, Capacity: 100, Reason: reason}
+}
+
+// stories are the records that a golden file shows each.
+func stories() map[string]*ledger.Record {
+	first := attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")
+	fallback := attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "no_slot"), ranked("c", 40, ""))
+	out := map[string]*ledger.Record{
+		"first-choice": newRecord(ledger.Accepted, first),
+		"fallback":     newRecord(ledger.Accepted, fallback),
+		"fallback-over-two": newRecord(ledger.Accepted, attempt("b", ledger.ByFallback, outcomeAccepted, "",
+			ranked("a", 0, "breaker_open"), ranked("c", 40, "connecting"), ranked("b", 80, ""))),
+		"throttled-then-next": newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeThrottled, "0x00000058"),
+			attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "throttled"), ranked("c", 40, ""))),
+		"throttled-then-retried": newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeThrottled, "0x00000058"),
+			attempt("a", ledger.ByRetry, outcomeAccepted, "")),
+		"refused-then-next": newRecord(ledger.Delivered, attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
+			attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, ""))),
+		"held-back": newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "stopping"),
+			attempt("a", ledger.ByRetry, outcomeAccepted, "")),
+		"unknown":   newRecord(ledger.Unknown, attempt("a", ledger.ByFirstChoice, outcomeUnknown, "timeout")),
+		"rejected":  newRecord(ledger.Rejected, attempt("a", ledger.ByFirstChoice, outcomeRejected, "0x0000000b")),
+		"pending":   newRecord(ledger.Sending, attempt("a", ledger.ByFirstChoice, "", "")),
+		"scheduled": newRecord(ledger.Scheduled),
+	}
+	out["scheduled"].Message.NextAt = ten.AddDate(0, 0, 1)
+	addWaits(out)
+	addOddOnes(out)
+	return out
+}
+
+func addWaits(out map[string]*ledger.Record) {
+	waiting := newRecord(ledger.Waiting)
+	waiting.Message.Reason, waiting.Message.NextAt = "no_slot", ten.Add(time.Second)
+	waiting.Seen = encode("load_ratio", ranked("a", 0, "no_slot"), ranked("c", 40, "price_cap"), ranked("b", 80, "draining"))
+	out["waiting"] = waiting
+
+	held := newRecord(ledger.Waiting)
+	held.Message.Reason, held.Message.NextAt = "no_slot", ten.Add(time.Second)
+	held.Seen = encode("wait", ranked("a", 0, "no_slot"))
+	out["waiting-for-first-choice"] = held
+
+	tried := newRecord(ledger.Waiting, attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"))
+	tried.Message.Reason, tried.Message.NextAt = "all_tried", ten.Add(8*time.Second)
+	tried.Seen = encode("load_ratio", ranked("a", 0, "already_tried"))
+	out["waiting-for-a-new-round"] = tried
+
+	waited := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeAccepted, ""))
+	waited.Seen = encode("load_ratio", ranked("a", 0, "no_slot"), ranked("c", 40, "no_active"), ranked("b", 80, "disabled"))
+	waited.Attempts[0].ClaimedAt = ten.Add(2400 * time.Millisecond)
+	waited.Attempts[0].SettledAt = ten.Add(2500 * time.Millisecond)
+	out["waited"] = waited
+
+	expired := newRecord(ledger.Failed)
+	expired.Message.Reason = "expired"
+	out["expired"] = expired
+
+	hopeless := newRecord(ledger.Failed)
+	hopeless.Message.Reason = "no_channel"
+	hopeless.Seen = encode("load_ratio", ranked("a", 0, "selector"), ranked("c", 0, "price_cap"), ranked("b", 0, "selector"))
+	out["no-channel"] = hopeless
+}
+
+func addOddOnes(out map[string]*ledger.Record) {
+	resent := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeUnknown, "bind_lost"),
+		attempt("c", ledger.ByResend, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+	resent.Message.PossibleDuplicate = true
+	out["resent"] = resent
+
+	partly := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeThrottled, "0x00000058"),
+		attempt("a", ledger.ByRetry, outcomeAccepted, ""))
+	partly.Message.Plan.Segments = 3
+	partly.Attempts[0].Segments, partly.Attempts[0].PriceMicros = 2, 56_000
+	out["partly-accepted"] = partly
+
+	dead := newRecord(ledger.Dead)
+	dead.Message.Plan, dead.Message.Reason = ledger.Plan{}, "no_route"
+	out["dead"] = dead
+
+	nameless := newRecord(ledger.Dead)
+	nameless.Message.Plan, nameless.Message.Reason, nameless.Message.Tenant = ledger.Plan{}, "bad_json", ""
+	nameless.Message.ID = "record without a usable message id, known by its position in Kafka: sms.otp/3/9"
+	out["dead-without-id"] = nameless
+}
+
+func london(t *testing.T) *config.Routing {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/London")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := document("default", "a", "25", "b", "15", "c", "60")
+	doc.Timezone = zone
+	return doc
+}
+
+func TestStoriesReadAsTheirGoldenFiles(t *testing.T) {
+	t.Parallel()
+	for name, record := range stories() {
+		doc := london(t)
+		if record.Message.Plan.Version == 0 {
+			doc = nil
+		}
+		story, err := NewStory(record, doc)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		golden(t, name, story.Text+"\n")
+		all, err := json.Marshal(story)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"447700900123", "Your code"} {
+			if strings.Contains(string(all), secret) {
+				t.Errorf("%s shows %q", name, secret)
+			}
+		}
+	}
+}
+
+// golden compares with a file under testdata, or writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: %s", name, cmp.Diff(string(want), got))
+	}
+}
+
+func TestStoryAsDataIsTheContract(t *testing.T) {
+	t.Parallel()
+	story, err := NewStory(stories()["throttled-then-next"], london(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func(f float64) *float64 { return &f }
+	want := []Candidate{{Channel: "a", LoadRatio: load(0), Reason: "throttled"}, {Channel: "c", LoadRatio: load(0.4), Eligible: true}}
+	if story.Chosen != "c" || story.Mode != "weighted" || story.Draw != 17 || story.Size != 100 || !cmp.Equal(story.Candidates, want) {
+		t.Errorf("%+v %s", story, cmp.Diff(want, story.Candidates))
+	}
+	if len(story.Attempts) != 2 || story.Attempts[0].Outcome != "throttled" || story.Attempts[1].CostMicros != 28_000 {
+		t.Errorf("%+v", story.Attempts)
+	}
+	first, err := NewStory(stories()["first-choice"], london(t))
+	if err != nil || first.Chosen != "a" || !cmp.Equal(first.Candidates, []Candidate{{Channel: "a", Eligible: true}}) {
+		t.Errorf("%+v %v", first, err)
+	}
+}
+
+func TestForecastsReadAsTheirGoldenFiles(t *testing.T) {
+	t.Parallel()
+	plan := ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"}
+	free := []dispatch.Candidate{{Channel: "a"}, {Channel: "c", LoadRatio: 0.4}, {Channel: "b", LoadRatio: 0.8}}
+	busy := []dispatch.Candidate{{Channel: "a", Reason: "no_slot"}, {Channel: "c", LoadRatio: 0.4}, {Channel: "b", LoadRatio: 0.8, Reason: "disabled"}}
+	shut := []dispatch.Candidate{{Channel: "a", Reason: "draining"}, {Channel: "c", Reason: "connecting"}}
+	sending := func(channel string) ledger.Decision {
+		return ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: channel}}
+	}
+	for name, tc := range map[string]struct {
+		answer dispatch.Answer
+		chosen string
+	}{
+		"forecast-first-choice": {dispatch.Answer{Plan: plan, Candidates: free, Decision: sending("a")}, "a"},
+		"forecast-fallback":     {dispatch.Answer{Plan: plan, Candidates: busy, Decision: sending("c")}, "c"},
+		"forecast-wait":         {dispatch.Answer{Plan: plan, Candidates: shut, Decision: ledger.Decision{State: ledger.Waiting, NextAt: ten}}, ""},
+		"forecast-scheduled":    {dispatch.Answer{Plan: plan, Candidates: free, Decision: ledger.Decision{State: ledger.Scheduled, NextAt: ten}}, ""},
+		"forecast-failed":       {dispatch.Answer{Plan: plan, Candidates: shut, Decision: ledger.Decision{State: ledger.Failed, Reason: "no_channel"}}, ""},
+		"forecast-dead":         {dispatch.Answer{Problem: &envelope.Problem{Code: envelope.NoRoute, Detail: "no route of the routing document matches it"}}, ""},
+	} {
+		story := NewForecast("order-1", &tc.answer, london(t))
+		if story.Chosen != tc.chosen || len(story.Candidates) != len(tc.answer.Candidates) {
+			t.Errorf("%s: %+v", name, story)
+		}
+		golden(t, name, story.Text+"\n")
+	}
+}
+
+func TestAStoredRankingThatIsDamagedIsReported(t *testing.T) {
+	t.Parallel()
+	r := newRecord(ledger.Waiting)
+	r.Seen = []byte("{")
+	if _, err := NewStory(r, nil); err == nil {
+		t.Error("no error")
+	}
+}

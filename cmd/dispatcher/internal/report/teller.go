@@ -1,0 +1,200 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// teller writes the paragraph of a record, sentence by sentence.
+type teller struct {
+	record *ledger.Record
+	story  *Story
+	doc    *config.Routing // nil when the message was planned under none
+	zone   *time.Location
+	day    string // date that was written last
+	out    []string
+}
+
+func (t *teller) say(format string, args ...any) {
+	t.out = append(t.out, fmt.Sprintf(format, args...))
+}
+
+// at writes a time of day in the business time zone, with its date where that is new.
+func (t *teller) at(when time.Time) string {
+	when = when.In(t.zone)
+	date := when.Format("2 January 2006")
+	if date == t.day {
+		return "at " + when.Format("15:04:05 MST")
+	}
+	t.day = date
+	return "on " + date + " at " + when.Format("15:04:05 MST")
+}
+
+func (t *teller) paragraph() string {
+	t.intro()
+	if t.record.Message.State == ledger.Dead {
+		t.say("It could not be used, because %s. Nothing was sent.", because(deadWords, t.record.Message.Reason))
+		return strings.Join(t.out, " ")
+	}
+	t.choice()
+	for i := range t.story.Attempts {
+		if i == t.waitedBefore() {
+			t.waited(i)
+		}
+		t.attempt(i)
+	}
+	t.end()
+	return strings.Join(t.out, " ")
+}
+
+func (t *teller) intro() {
+	m := &t.record.Message
+	name := "Message " + m.ID
+	if len(m.ID) > 64 {
+		name = fmt.Sprintf("The record at %s/%d/%d", m.Origin.Topic, m.Origin.Partition, m.Origin.Offset)
+	}
+	size, tenant := "", ""
+	if m.Plan.Segments > 0 {
+		size = fmt.Sprintf(" It is %s in %s.", plural(m.Plan.Segments, "segment"), m.Plan.Alphabet)
+	}
+	if m.Tenant != "" {
+		tenant = " for " + m.Tenant
+	}
+	t.say("%s was received %s in lane %s%s.%s", name, t.at(m.ReceivedAt), m.Lane, tenant, size)
+}
+
+// choice explains the draw.
+func (t *teller) choice() {
+	p := &t.record.Message.Plan
+	if p.Route == "" {
+		return
+	}
+	t.say("Route %s%s took it, under routing version %d.", p.Route, t.agreed(), p.Version)
+	t.say("Its draw was %d of 0 to %d%s, so its first choice was %s.", p.Draw, p.Size-1, t.interval(), p.FirstChoice)
+}
+
+// agreed lists the shares of the route.
+func (t *teller) agreed() string {
+	route := routeNamed(t.doc, t.record.Message.Plan.Route)
+	if route == nil {
+		return ""
+	}
+	shares := shares(t.doc, route.Name)
+	words := make([]string, len(route.Weights))
+	for i, w := range route.Weights {
+		words[i] = percent(shares[w.Channel]) + " for " + w.Channel
+	}
+	return " (" + enumerate(words) + ")"
+}
+
+// interval names the range of draws that the first choice has.
+func (t *teller) interval() string {
+	p := &t.record.Message.Plan
+	route := routeNamed(t.doc, p.Route)
+	if route == nil {
+		return ""
+	}
+	table, err := selector.NewTable(route.Entries())
+	if err != nil {
+		return "" // a document with such weights was never applied
+	}
+	for _, iv := range table.Intervals() {
+		if iv.Name == p.FirstChoice && !iv.Empty {
+			return fmt.Sprintf(", in the interval %d to %d of %s", iv.Low, iv.High, iv.Name)
+		}
+	}
+	return ""
+}
+
+// noticeableWait tells a message that waited from one that was sent in the transaction
+// that stored it.
+const noticeableWait = 100 * time.Millisecond
+
+// waitedBefore is the attempt that came out of the wait that the record kept; -1 when it kept none.
+func (t *teller) waitedBefore() int {
+	r := t.record
+	switch {
+	case r.Seen == nil || len(r.Attempts) == 0 || r.Message.State == ledger.Waiting:
+		return -1
+	case r.Attempts[0].ClaimedAt.Sub(r.Message.ReceivedAt) >= noticeableWait:
+		return 0
+	}
+	return len(r.Attempts) - 1
+}
+
+// waited tells of the wait before an attempt.
+func (t *teller) waited(attempt int) {
+	since := t.record.Message.ReceivedAt
+	if attempt > 0 {
+		since = t.record.Attempts[attempt-1].SettledAt
+	}
+	t.say("It had to wait for %s%s.", span(t.record.Attempts[attempt].ClaimedAt.Sub(since)), t.seenWhy())
+}
+
+// seenWhy says why no channel could take the message when it was last made to wait.
+func (t *teller) seenWhy() string {
+	ranking, err := readRanking(t.record.Seen)
+	if err != nil || ranking == nil {
+		return ""
+	}
+	return ", because " + reasons(passedOver(candidates(ranking)))
+}
+
+// reasons lists channels with why each was passed over.
+func reasons(passed []Candidate) string {
+	words := make([]string, len(passed))
+	for i, c := range passed {
+		words[i] = c.Channel + " could not take it (" + whyNot(c.Reason) + ")"
+	}
+	return enumerate(words)
+}
+
+// end says what state the message is in, where the attempts have not said it yet.
+func (t *teller) end() {
+	m := &t.record.Message
+	switch m.State {
+	case ledger.Scheduled:
+		t.say("It is to be sent %s; nothing has been tried yet.", t.at(m.NextAt))
+	case ledger.Waiting:
+		t.say("It waits%s. It is looked at again %s.", t.waitWhy(), t.at(m.NextAt))
+	case ledger.Retry:
+		t.say("It is tried again %s.", t.at(m.NextAt))
+	case ledger.Failed:
+		t.failed()
+	case ledger.Unknown:
+		t.say("So as not to send it twice, it was not sent again.")
+	case ledger.Delivered:
+		t.say("Its delivery was confirmed.")
+	case ledger.Undelivered:
+		t.say("The provider reported that it cannot be delivered.")
+	case ledger.Sending, ledger.Accepted, ledger.Rejected, ledger.Dead:
+	}
+	if m.PossibleDuplicate {
+		t.say("It may have arrived twice.")
+	}
+}
+
+// waitWhy says why the message waits now.
+func (t *teller) waitWhy() string {
+	if words, ok := waitWords[t.record.Message.Reason]; ok {
+		return ", because " + words
+	}
+	if ranking, err := readRanking(t.record.Seen); err == nil && ranking != nil && ranking.By == "wait" {
+		return " for its first choice, as route " + t.story.Route + " lets messages do" + t.seenWhy()
+	}
+	return t.seenWhy()
+}
+
+func (t *teller) failed() {
+	m := &t.record.Message
+	if m.Reason == "expired" {
+		t.say("It was given up, because its deadline passed %s.", t.at(m.ExpiresAt))
+		return
+	}
+	t.say("It was given up%s.", t.seenWhy())
+}

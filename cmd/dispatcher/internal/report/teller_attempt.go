@@ -1,0 +1,109 @@
+package report
+
+import (
+	"fmt"
+
+	"dispatcher/ledger"
+)
+
+// attempt tells where an attempt went, why there, and what came of it.
+func (t *teller) attempt(i int) {
+	a := &t.story.Attempts[i]
+	number := fmt.Sprintf("Attempt %d", a.Attempt)
+	switch ledger.AttemptReason(a.Reason) {
+	case ledger.ByFirstChoice:
+		t.say("%s went to %s %s.", number, a.Channel, t.at(a.ClaimedAt))
+	case ledger.ByRetry:
+		t.say("%s went to %s again %s.", number, a.Channel, t.at(a.ClaimedAt))
+	case ledger.ByResend:
+		t.say("Lane %s allows one more try after a missing answer: attempt %d went to %s %s.",
+			t.record.Message.Lane, a.Attempt, a.Channel, t.at(a.ClaimedAt))
+	case ledger.ByFallback:
+		t.fallback(a, number)
+	default:
+		t.say("%s went to %s %s.", number, a.Channel, t.at(a.ClaimedAt))
+	}
+	t.outcome(a)
+}
+
+// fallback names those that were passed over and why this one came next.
+func (t *teller) fallback(a *Attempt, number string) {
+	passed := passedOver(a.Candidates)
+	if len(passed) == 0 {
+		t.say("%s went to %s as a fallback %s.", number, a.Channel, t.at(a.ClaimedAt))
+		return
+	}
+	load := ""
+	if last := a.Candidates[len(a.Candidates)-1]; last.LoadRatio != nil {
+		load = ", the least loaded of the others (" + percent(*last.LoadRatio) + ")"
+		if len(passed) > 1 {
+			load = ", which came next by load (" + percent(*last.LoadRatio) + ")"
+		}
+	}
+	t.say("%s went to %s%s, %s, because %s.", number, a.Channel, load, t.at(a.ClaimedAt), reasons(passed))
+}
+
+// Words of audit.attempts.outcome.
+const (
+	outcomeAccepted  = "accepted"
+	outcomeRejected  = "rejected"
+	outcomeRefused   = "refused"
+	outcomeThrottled = "throttled"
+	outcomeUnknown   = "unknown"
+)
+
+// outcome tells what the provider made of it.
+func (t *teller) outcome(a *Attempt) {
+	took := ""
+	if a.SettledAt != nil {
+		took = " after " + span(a.SettledAt.Sub(a.ClaimedAt))
+	}
+	switch a.Outcome {
+	case "":
+		t.say("No answer has come yet.")
+	case outcomeAccepted:
+		t.say("%s accepted it%s%s.", a.Channel, took, bill(a))
+	case outcomeRejected:
+		t.say("%s rejected it for good%s%s: the message itself was at fault, so no other channel was tried.", a.Channel, took, code(a.Code))
+	case outcomeUnknown:
+		t.say("%s gave no answer%s: it may have taken the message%s.", a.Channel, code(a.Code), bill(a))
+	case outcomeRefused:
+		t.notTaken(a, "did not take it", "did not take the rest")
+	case outcomeThrottled:
+		t.notTaken(a, "asked to slow down", "asked to slow down before the rest")
+	default:
+		t.say("Its outcome was %s.", a.Outcome)
+	}
+}
+
+// notTaken tells of an attempt after which the message went on, whole or in part.
+func (t *teller) notTaken(a *Attempt, whole, rest string) {
+	switch {
+	case a.Segments > 0:
+		t.say("%s accepted %d of %s%s and %s%s. The rest had to stay with it.", a.Channel, a.Segments,
+			plural(t.record.Message.Plan.Segments, "segment"), price(a), rest, code(a.Code))
+	case a.Code == "stopping" || a.Code == "stale":
+		t.say("It never left: it was held back in time%s.", code(a.Code))
+	default:
+		t.say("%s %s%s.", a.Channel, whole, code(a.Code))
+	}
+}
+
+// bill says what an attempt costs, and the provider's own ids of it.
+func bill(a *Attempt) string {
+	s := ""
+	if a.Reference != "" {
+		s = ", reference " + a.Reference
+	}
+	if a.Segments > 0 {
+		s += ", " + plural(a.Segments, "segment") + price(a)
+	}
+	return s
+}
+
+func price(a *Attempt) string {
+	if a.Currency == "" {
+		return ""
+	}
+	return " for " + Money(a.CostMicros) + " " + a.Currency
+}

@@ -1,0 +1,107 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// passedOverWords say why a channel was passed over, in brackets. The keys are the
+// reasons that package dispatch records, and the words of provider.Channel.Ready.
+var passedOverWords = map[string]string{
+	"no_slot":          "its sending limit for the running window was used up",
+	"no_active":        "it had as many messages under way as it may have",
+	"draining":         "it is being drained",
+	"disabled":         "it is switched off",
+	"already_tried":    "it had not taken this message before",
+	"selector":         "it does not meet the selectors of the message",
+	"price_cap":        "it costs more than the message may cost",
+	"throttled":        "it had asked to slow down",
+	"pinned_elsewhere": "another channel had accepted a part of the message",
+	"removed":          "it is not part of the routing any more",
+	"breaker_open":     "it had failed so often that it was left alone for a while",
+	"connecting":       "it had no connection",
+	"unbound":          "it had no connection",
+	"bind_refused":     "its provider refused the login",
+	"closed":           "its connection had been closed",
+}
+
+// deadWords say why a record could not be used, to follow "because".
+var deadWords = map[string]string{
+	"too_large":         "the record is larger than 64 KiB",
+	"bad_json":          "the record is not a JSON object in UTF-8",
+	"unknown_field":     "it has a field that an envelope does not have",
+	"duplicate_field":   "one of its fields stands there twice",
+	"bad_id":            "its id is missing or not 1 to 64 printable characters",
+	"bad_number":        "its recipient is not a number in E.164 form",
+	"no_text":           "it has no text",
+	"bad_field":         "one of its fields has the wrong type or form",
+	"expired":           "its deadline had passed when it was read",
+	"too_many_segments": "its text has more segments than the route allows",
+	"no_route":          "no route of the routing document takes it",
+	"unstorable":        "the database refused to store it",
+}
+
+// waitWords say why a message waits, to follow "because". Other reasons are those of its channels.
+var waitWords = map[string]string{
+	"no_route":  "its route is not part of the routing any more",
+	"disabled":  "no channel of its route is switched on",
+	"all_tried": "every channel of its route has refused it, and a new round begins after a pause",
+}
+
+// because finds the words that follow "because".
+func because(words map[string]string, reason string) string {
+	if s, ok := words[reason]; ok {
+		return s
+	}
+	return "of " + strings.ReplaceAll(reason, "_", " ")
+}
+
+// whyNot finds the words for why a channel was passed over.
+func whyNot(reason string) string {
+	if s, ok := passedOverWords[reason]; ok {
+		return s
+	}
+	return strings.ReplaceAll(reason, "_", " ")
+}
+
+// enumerate joins words as in "a, b and c".
+func enumerate(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// percent writes a share with at most two decimals.
+func percent(share float64) string {
+	s := strconv.FormatFloat(share*100, 'f', 2, 64)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + " %"
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// span writes how long something took.
+func span(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	if d < time.Minute {
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	}
+	return d.Round(time.Second).String()
+}
+
+// code writes a provider's word in brackets, if there is one.
+func code(word string) string {
+	if word == "" {
+		return ""
+	}
+	return " (code " + word + ")"
+}
