@@ -187,6 +187,23 @@ func TestWeightsReadBackDigitByDigit(t *testing.T) {
 	})
 }
 
+func TestLimitsThatSuitTheRouteAreAccepted(t *testing.T) {
+	t.Parallel()
+	for _, limits := range []string{
+		"[{window: 1s, max: 10, unit: segments}]",                              // exactly the longest message
+		"[{window: 1s, max: 1}]",                                               // counts messages
+		"[{window: 1s, max: 10, unit: segments}, {window: 1s, max: 1}]",        // two units
+		"[{window: 1s, max: 10}, {window: 1m, max: 20}, {window: 1h, max: 5}]", // several windows
+		"[]",
+	} {
+		parse(t, "channels: {a: {provider: sandbox, limits: "+limits+"}}\nroutes: [{name: r, wait: 1d, weights: {a: 1}}]")
+	}
+	// A channel of weight 0 is out, so its limits do not matter.
+	parse(t, `
+channels: {a: {provider: sandbox}, b: {provider: sandbox, limits: [{window: 1s, max: 1, unit: segments}]}}
+routes: [{name: r, weights: {a: 1, b: 0}}]`)
+}
+
 func TestAliasesThatExplodeAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	var doc strings.Builder
