@@ -1,0 +1,63 @@
+package consume
+
+import (
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+)
+
+// batch is what one call of Handle gets, and the positions to mark after it. It is
+// never changed.
+type batch struct {
+	jobs []dispatch.Job // in order within each partition; nil when there are none
+	last []*kgo.Record  // the last record of each partition
+}
+
+// newBatch decodes the records. A record that cannot be used is a job like any other:
+// it carries its problem and the original bytes, and its partition goes on.
+func newBatch(lane string, fetches kgo.Fetches, allowUnknown bool) batch {
+	var b batch
+	if n := fetches.NumRecords(); n > 0 {
+		b.jobs = make([]dispatch.Job, 0, n)
+	}
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		for _, record := range p.Records {
+			b.jobs = append(b.jobs, newJob(lane, record, allowUnknown))
+		}
+		if n := len(p.Records); n > 0 {
+			b.last = append(b.last, p.Records[n-1])
+		}
+	})
+	return b
+}
+
+func newJob(lane string, record *kgo.Record, allowUnknown bool) dispatch.Job {
+	message, problem := envelope.Decode(record.Value, allowUnknown)
+	return dispatch.Job{
+		Lane:     lane,
+		Origin:   dispatch.Origin{Topic: record.Topic, Partition: record.Partition, Offset: record.Offset},
+		Produced: record.Timestamp,
+		Raw:      record.Value,
+		Message:  message,
+		Problem:  problem,
+	}
+}
+
+// without is the batch less what belongs to the partitions.
+func (b batch) without(partitions map[string][]int32) batch {
+	var rest batch
+	for _, job := range b.jobs {
+		if !slices.Contains(partitions[job.Origin.Topic], job.Origin.Partition) {
+			rest.jobs = append(rest.jobs, job)
+		}
+	}
+	for _, record := range b.last {
+		if !slices.Contains(partitions[record.Topic], record.Partition) {
+			rest.last = append(rest.last, record)
+		}
+	}
+	return rest
+}

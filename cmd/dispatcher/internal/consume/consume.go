@@ -1,0 +1,140 @@
+// Package consume is the way in from Kafka: it reads the topics of the lanes, decodes
+// the envelopes and commits an offset once every record before it is durable.
+//
+//	PollRecords -> decode -> Handle (blocks until durable) -> mark -> AllowRebalance
+//
+// It decides nothing about a message: what to do with it, bad ones included, is up to
+// Handle, which is package dispatch. Package app wires the two.
+//
+// Each lane has a Kafka client of its own in the one group. A client asks for more
+// records only after what it has buffered was polled; with one client for all lanes, a
+// code sent now would stand behind megabytes of a bulk campaign fetched before it, and
+// behind the call of Handle that waits for room for them. With one per lane neither a
+// flood, a pause nor a blocked Handle of one lane touches another.
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+)
+
+// Lane is a lane and the topics that feed it.
+type Lane struct {
+	Name   string
+	Topics []string
+}
+
+// Config is what a Consumer needs.
+type Config struct {
+	// Client reaches the brokers; see Connection.
+	Client []kgo.Opt
+	// Group is the consumer group of all lanes and ClientID the name of this process
+	// at the brokers, to which the lane's name is added.
+	Group    string
+	ClientID string
+	Lanes    []Lane
+	// AllowUnknown lets envelopes have fields that nobody knows.
+	AllowUnknown bool
+	// Batch is the most records that one call of Handle gets.
+	Batch int
+	// Handle makes the jobs of one lane durable, in order, and blocks until they are. It
+	// is called by one goroutine per lane at the same time. It returns an error only
+	// when ctx has ended or nothing can be handled any more, which ends Run; nothing of such
+	// a batch is committed. Its ctx ends at the stop and, when it has blocked for some
+	// time, for a rebalance of the group; jobs may then be handed over a second time,
+	// here or to another process, those that had become durable included.
+	Handle func(ctx context.Context, jobs []dispatch.Job) error
+	// Paused reports whether a lane must not be read now. It is asked before every poll.
+	Paused func(lane string) bool
+	Log    zerolog.Logger
+	// Hooks gives the client of a lane its hooks, such as metrics; may be nil.
+	Hooks func(lane string) []kgo.Hook
+}
+
+// Validate reports the first field that is missing or out of range.
+func (c *Config) Validate() error {
+	switch {
+	case c.Group == "":
+		return errors.New("consume: Group is required")
+	case len(c.Lanes) == 0:
+		return errors.New("consume: at least one lane is required")
+	case c.Batch < 1:
+		return errors.New("consume: Batch must be at least 1")
+	case c.Handle == nil || c.Paused == nil:
+		return errors.New("consume: Handle and Paused are required")
+	}
+	owner := make(map[string]string)
+	for _, lane := range c.Lanes {
+		if len(lane.Topics) == 0 {
+			return fmt.Errorf("lane %s has no topic: name at least one", lane.Name)
+		}
+		for _, topic := range lane.Topics {
+			if other, taken := owner[topic]; taken {
+				return fmt.Errorf("topic %s feeds the lanes %s and %s: it can feed one", topic, other, lane.Name)
+			}
+			owner[topic] = lane.Name
+		}
+		if err := kgo.ValidateOpts(c.options(lane)...); err != nil {
+			return fmt.Errorf("kafka client of lane %s: %w", lane.Name, err)
+		}
+	}
+	return nil
+}
+
+// Consumer reads the lanes of one process.
+type Consumer struct {
+	cfg Config
+}
+
+// New returns a Consumer that has not touched the network yet.
+func New(cfg Config) (*Consumer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Consumer{cfg: cfg}, nil
+}
+
+// Run reads until ctx ends or Handle fails for another reason, which it returns. Brokers
+// that are away and topics that do not exist are told to the log and waited for.
+// Before it returns it commits what is durable and leaves the group, within a few seconds
+// even when the brokers are away.
+func (c *Consumer) Run(ctx context.Context) error {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	group, running := errgroup.WithContext(running)
+	for _, lane := range c.cfg.Lanes {
+		group.Go(func() error { return c.runLane(running, lane) })
+	}
+	if err := group.Wait(); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (c *Consumer) runLane(ctx context.Context, lane Lane) error {
+	r, err := newReader(c.cfg, lane)
+	if err != nil {
+		return fmt.Errorf("kafka client of lane %s: %w", lane.Name, err)
+	}
+	defer r.close()
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		w := watch{client: r.client, topics: slices.Clone(lane.Topics), log: r.log}
+		w.run(watching)
+	}()
+	defer func() {
+		stop()
+		<-watched
+	}()
+	return r.run(ctx)
+}
