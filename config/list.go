@@ -51,7 +51,7 @@ func source(v variable, value string) string {
 }
 
 func show(v reflect.Value) string {
-	if list, ok := v.Interface().([]string); ok {
+	if list, ok := reflect.TypeAssert[[]string](v); ok {
 		return strings.Join(list, ",")
 	}
 	return fmt.Sprint(v.Interface())

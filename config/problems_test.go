@@ -90,7 +90,7 @@ var badDocuments = []struct{ name, doc string }{
 	{"channels for weighted", route("channels: [a, c]")},
 	{"weights and channels", route("weights: {a: 1}, channels: [a]")},
 	{"planned mode", route("mode: round_robin, weights: {a: 1}")},
-	{"unknown mode", route("mode: wieghted, weights: {a: 1}")},
+	{"unknown mode", route("mode: weihted, weights: {a: 1}")},
 	{"planned fallback", route("fallback: redraw, weights: {a: 1}")},
 	{"unknown fallback", route("fallback: random, weights: {a: 1}")},
 	{"scoring", route("scoring: {}, weights: {a: 1}")},
@@ -114,7 +114,7 @@ var badDocuments = []struct{ name, doc string }{
 	{"topic name", lanes("otp: {topics: [sms otp]}")},
 	{"topic in two lanes", lanes("otp: {topics: [sms.x]}, bulk: {topics: [sms.x]}")},
 	{"lane name", lanes("o/p: {}")},
-	{"several at once", "timezone: Nowhere\nchannels:\n  a: {provider: smp, capacity: x}\nroutes:\n- {name: r, wieghts: {a: 1}}\n"},
+	{"several at once", "timezone: Nowhere\nchannels:\n  a: {provider: smp, capacity: x}\nroutes:\n- {name: r, weghts: {a: 1}}\n"},
 	{"a key with a line break", "\"a\\nb\": 1\nchannels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]"},
 	{"too many problems", "channels: {a: {provider: sandbox}}\nroutes:\n" + strings.Repeat("- {name: r, weights: {}}\n", 25)},
 }

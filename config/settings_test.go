@@ -244,7 +244,7 @@ func TestDrawKeysAreReadNewestFirst(t *testing.T) {
 	if keys[1] != want || keys[0] == want {
 		t.Error("the keys are not in the order of the file")
 	}
-	if config.NewDrawKey() == config.NewDrawKey() {
+	if one, other := config.NewDrawKey(), config.NewDrawKey(); one == other {
 		t.Error("two new keys are the same")
 	}
 }

@@ -68,46 +68,86 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 		broken func(provider.Channel) provider.Channel
 		by     []string // the checks that must see it
 	}{
-		{"double sender", func(c provider.Channel) provider.Channel { return doubleSender{c} },
-			[]string{"LostReplyIsUnknownAndSentOnce", "CancelInFlightIsUnknown", "CutIsUnknownAndTheChannelComesBack"}},
-		{"late resender", func(c provider.Channel) provider.Channel { return lateResender{c, make(chan provider.Submission, 1)} },
-			[]string{"CutIsUnknownAndTheChannelComesBack"}},
-		{"lying sender", func(c provider.Channel) provider.Channel { return lyingSender{c} },
-			[]string{"LostReplyIsUnknownAndSentOnce", "CutIsUnknownAndTheChannelComesBack", "LostReplyOfOnePartIsUnknown"}},
-		{"hopeful sender", func(c provider.Channel) provider.Channel { return hopefulSender{c} },
-			[]string{"LostReplyIsUnknownAndSentOnce", "CancelInFlightIsUnknown", "CloseEndsWithItsContext"}},
-		{"talkative sender", func(c provider.Channel) provider.Channel { return talkativeSender{c} },
-			[]string{"RejectIsRejected", "DownPeerIsRefused"}},
-		{"text sender", func(c provider.Channel) provider.Channel { return textSender{c} },
-			[]string{"RefuseIsRefused", "LostReplyIsUnknownAndSentOnce"}},
-		{"secret sender", func(c provider.Channel) provider.Channel { return secretSender{c} },
-			[]string{"DownPeerIsRefused"}},
-		{"crossed sender", func(c provider.Channel) provider.Channel { return crossedSender{c, new(sync.Mutex), new(string)} },
-			[]string{"AcceptGivesTheReferenceOfThePeer", "ConcurrentSendsKeepTheirReferences", "LateAnswerBelongsToNobodyElse"}},
-		{"heedless sender", func(c provider.Channel) provider.Channel { return heedlessSender{c} },
-			[]string{"EndedContextSendsNothing"}},
-		{"whole sender", func(c provider.Channel) provider.Channel { return wholeSender{c} },
-			[]string{"OnlyMissingPartsAreSentAgain"}},
-		{"regrouping sender", func(c provider.Channel) provider.Channel { return regroupingSender{c} },
-			[]string{"OnlyMissingPartsAreSentAgain", "EverySegmentIsSentOnceWithItsReference"}},
-		{"forgetful sender", func(c provider.Channel) provider.Channel { return forgetfulSender{c} },
-			[]string{"EverySegmentIsSentOnceWithItsReference", "OnlyMissingPartsAreSentAgain", "LostReplyOfOnePartIsUnknown"}},
-		{"blaming sender", func(c provider.Channel) provider.Channel { return blamingSender{c} },
-			[]string{"ThrottleIsThrottledWithRetryAfter", "OnlyMissingPartsAreSentAgain"}},
-		{"impatient sender", func(c provider.Channel) provider.Channel { return impatientSender{c} },
-			[]string{"ThrottleIsThrottledWithRetryAfter"}},
-		{"optimistic channel", func(c provider.Channel) provider.Channel { return optimisticChannel{c} },
-			[]string{"DownPeerIsRefused", "CloseWaitsForSendsUnderWay", "CloseTwiceAndSendAfterClose"}},
-		{"silent channel", func(c provider.Channel) provider.Channel { return silentChannel{c} },
-			[]string{"DownPeerIsRefused", "CloseTwiceAndSendAfterClose"}},
-		{"hasty closer", func(c provider.Channel) provider.Channel { return hastyCloser{c} },
-			[]string{"CloseWaitsForSendsUnderWay"}},
-		{"immortal channel", func(c provider.Channel) provider.Channel { return immortalChannel{c} },
-			[]string{"CloseTwiceAndSendAfterClose"}},
-		{"once closer", func(c provider.Channel) provider.Channel { return onceCloser{c, new(bool)} },
-			[]string{"CloseTwiceAndSendAfterClose"}},
-		{"mute", func(c provider.Channel) provider.Channel { return mute{c} },
-			[]string{"RejectIsRejected", "LostReplyIsUnknownAndSentOnce"}},
+		{
+			"double sender", func(c provider.Channel) provider.Channel { return doubleSender{c} },
+			[]string{"LostReplyIsUnknownAndSentOnce", "CancelInFlightIsUnknown", "CutIsUnknownAndTheChannelComesBack"},
+		},
+		{
+			"late resender", func(c provider.Channel) provider.Channel { return lateResender{c, make(chan provider.Submission, 1)} },
+			[]string{"CutIsUnknownAndTheChannelComesBack"},
+		},
+		{
+			"lying sender", func(c provider.Channel) provider.Channel { return lyingSender{c} },
+			[]string{"LostReplyIsUnknownAndSentOnce", "CutIsUnknownAndTheChannelComesBack", "LostReplyOfOnePartIsUnknown"},
+		},
+		{
+			"hopeful sender", func(c provider.Channel) provider.Channel { return hopefulSender{c} },
+			[]string{"LostReplyIsUnknownAndSentOnce", "CancelInFlightIsUnknown", "CloseEndsWithItsContext"},
+		},
+		{
+			"talkative sender", func(c provider.Channel) provider.Channel { return talkativeSender{c} },
+			[]string{"RejectIsRejected", "DownPeerIsRefused"},
+		},
+		{
+			"text sender", func(c provider.Channel) provider.Channel { return textSender{c} },
+			[]string{"RefuseIsRefused", "LostReplyIsUnknownAndSentOnce"},
+		},
+		{
+			"secret sender", func(c provider.Channel) provider.Channel { return secretSender{c} },
+			[]string{"DownPeerIsRefused"},
+		},
+		{
+			"crossed sender", func(c provider.Channel) provider.Channel { return crossedSender{c, new(sync.Mutex), new(string)} },
+			[]string{"AcceptGivesTheReferenceOfThePeer", "ConcurrentSendsKeepTheirReferences", "LateAnswerBelongsToNobodyElse"},
+		},
+		{
+			"heedless sender", func(c provider.Channel) provider.Channel { return heedlessSender{c} },
+			[]string{"EndedContextSendsNothing"},
+		},
+		{
+			"whole sender", func(c provider.Channel) provider.Channel { return wholeSender{c} },
+			[]string{"OnlyMissingPartsAreSentAgain"},
+		},
+		{
+			"regrouping sender", func(c provider.Channel) provider.Channel { return regroupingSender{c} },
+			[]string{"OnlyMissingPartsAreSentAgain", "EverySegmentIsSentOnceWithItsReference"},
+		},
+		{
+			"forgetful sender", func(c provider.Channel) provider.Channel { return forgetfulSender{c} },
+			[]string{"EverySegmentIsSentOnceWithItsReference", "OnlyMissingPartsAreSentAgain", "LostReplyOfOnePartIsUnknown"},
+		},
+		{
+			"blaming sender", func(c provider.Channel) provider.Channel { return blamingSender{c} },
+			[]string{"ThrottleIsThrottledWithRetryAfter", "OnlyMissingPartsAreSentAgain"},
+		},
+		{
+			"impatient sender", func(c provider.Channel) provider.Channel { return impatientSender{c} },
+			[]string{"ThrottleIsThrottledWithRetryAfter"},
+		},
+		{
+			"optimistic channel", func(c provider.Channel) provider.Channel { return optimisticChannel{c} },
+			[]string{"DownPeerIsRefused", "CloseWaitsForSendsUnderWay", "CloseTwiceAndSendAfterClose"},
+		},
+		{
+			"silent channel", func(c provider.Channel) provider.Channel { return silentChannel{c} },
+			[]string{"DownPeerIsRefused", "CloseTwiceAndSendAfterClose"},
+		},
+		{
+			"hasty closer", func(c provider.Channel) provider.Channel { return hastyCloser{c} },
+			[]string{"CloseWaitsForSendsUnderWay"},
+		},
+		{
+			"immortal channel", func(c provider.Channel) provider.Channel { return immortalChannel{c} },
+			[]string{"CloseTwiceAndSendAfterClose"},
+		},
+		{
+			"once closer", func(c provider.Channel) provider.Channel { return onceCloser{c, new(bool)} },
+			[]string{"CloseTwiceAndSendAfterClose"},
+		},
+		{
+			"mute", func(c provider.Channel) provider.Channel { return mute{c} },
+			[]string{"RejectIsRejected", "LostReplyIsUnknownAndSentOnce"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -21,8 +21,16 @@ var extensionTable = [...]struct {
 	code byte
 	char rune
 }{
-	{0x0A, '\f'}, {0x14, '^'}, {0x28, '{'}, {0x29, '}'}, {0x2F, '\\'},
-	{0x3C, '['}, {0x3D, '~'}, {0x3E, ']'}, {0x40, '|'}, {0x65, '€'},
+	{0x0A, '\f'},
+	{0x14, '^'},
+	{0x28, '{'},
+	{0x29, '}'},
+	{0x2F, '\\'},
+	{0x3C, '['},
+	{0x3D, '~'},
+	{0x3E, ']'},
+	{0x40, '|'},
+	{0x65, '€'},
 }
 
 // A septet is how one character is written: its code, with extended set when the
