@@ -1,0 +1,66 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger/migrations"
+)
+
+// LeastServer is the oldest PostgreSQL that the ledger runs on, as server_version_num.
+const LeastServer = 150000
+
+// Condition is what can be told about a database before it is used.
+type Condition struct {
+	// Server is server_version_num, such as 170002 for 17.2.
+	Server int
+	// Schema is the version of the ledger's schema, 0 when there is none, and Latest the
+	// one that Migrate brings it to.
+	Schema, Latest int
+	// Ahead is the database's clock less this process's, to within half of RoundTrip.
+	Ahead     time.Duration
+	RoundTrip time.Duration
+}
+
+// Inspect looks at the database at url without changing anything.
+func Inspect(ctx context.Context, url string) (Condition, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return Condition{}, errAddress
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return Condition{}, wrap("inspect database", err)
+	}
+	defer closeConn(conn)
+	c := Condition{Latest: migrations.Latest()}
+	if err := c.readVersions(ctx, conn); err != nil {
+		return Condition{}, wrap("inspect database", err)
+	}
+	return c, wrap("inspect database", c.readClock(ctx, conn))
+}
+
+func (c *Condition) readVersions(ctx context.Context, conn *pgx.Conn) error {
+	var there bool
+	err := conn.QueryRow(ctx, `
+		select current_setting('server_version_num')::int, to_regclass('dispatcher.schema_version') is not null`).Scan(&c.Server, &there)
+	if err != nil || !there {
+		return err
+	}
+	return conn.QueryRow(ctx, `select coalesce(max(version), 0) from dispatcher.schema_version`).Scan(&c.Schema)
+}
+
+// readClock compares the database's clock with the middle of the time that asking took.
+func (c *Condition) readClock(ctx context.Context, conn *pgx.Conn) error {
+	var there time.Time
+	before := time.Now()
+	if err := conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&there); err != nil {
+		return fmt.Errorf("read clock: %w", err)
+	}
+	c.RoundTrip = time.Since(before)
+	c.Ahead = there.Sub(before.Add(c.RoundTrip / 2))
+	return nil
+}
