@@ -2,6 +2,7 @@ package consume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -55,7 +56,7 @@ func (w *watch) look(ctx context.Context) (string, error) {
 	request := kmsg.NewPtrMetadataRequest()
 	for _, topic := range w.topics {
 		wanted := kmsg.NewMetadataRequestTopic()
-		wanted.Topic = kmsg.StringPtr(topic)
+		wanted.Topic = new(topic)
 		request.Topics = append(request.Topics, wanted)
 	}
 	answer, err := request.RequestWith(ctx, w.client)
@@ -71,10 +72,10 @@ func (w *watch) look(ctx context.Context) (string, error) {
 }
 
 func missing(topic string, err error) string {
-	switch err {
-	case kerr.UnknownTopicOrPartition:
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		return fmt.Sprintf("topic %s does not exist; create it, for example with 12 partitions, or name another in the lane's topics", topic)
-	case kerr.TopicAuthorizationFailed:
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		return fmt.Sprintf("the brokers do not let this user read topic %s; grant it READ and DESCRIBE", topic)
 	}
 	return fmt.Sprintf("topic %s cannot be read", topic)

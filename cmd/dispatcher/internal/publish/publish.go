@@ -1,0 +1,107 @@
+// Package publish is the way out to Kafka: it takes notices from the ledger's outbox
+// and produces them to the status topic and the topic of dead letters, at least once
+// and in order for each key.
+//
+// What a notice says is decided where the state changes, in package dispatch; that only
+// one process publishes at a time is the ledger's work.
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/ledger"
+)
+
+// Outbox hands notices over in order; see ledger.Ledger.Publish. The notices of a call
+// whose send fails are handed over again.
+type Outbox interface {
+	Publish(ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error) (int, error)
+}
+
+var _ Outbox = (*ledger.Ledger)(nil)
+
+// Config is what a Publisher needs.
+type Config struct {
+	Client      []kgo.Opt // reaches the brokers
+	Outbox      Outbox
+	StatusTopic string
+	DeadTopic   string
+	Log         zerolog.Logger
+}
+
+// Validate reports the first field that is missing.
+func (c *Config) Validate() error {
+	switch {
+	case c.Outbox == nil:
+		return errors.New("publish: Outbox is required")
+	case c.StatusTopic == "" || c.DeadTopic == "":
+		return errors.New("publish: StatusTopic and DeadTopic are required")
+	}
+	return nil
+}
+
+// Timing of the loop. An idle publisher looks as often as a reader of the status topic
+// may be kept waiting; one that fails backs off.
+const (
+	idlePause    = 25 * time.Millisecond
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+	batch        = 2000 // notices in one round, more or less
+)
+
+// Publisher moves notices from the outbox to Kafka.
+type Publisher struct {
+	cfg    Config
+	client *kgo.Client
+}
+
+// New returns a Publisher that has not touched the network yet. Run must be called: it
+// closes the client.
+func New(cfg Config) (*Publisher, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	client, err := kgo.NewClient(slices.Concat(options(), cfg.Client)...)
+	if err != nil {
+		return nil, fmt.Errorf("kafka client of the publisher: %w", err)
+	}
+	return &Publisher{cfg: cfg, client: client}, nil
+}
+
+// Run publishes until ctx ends. A broker or a database that is away is told to the log
+// and waited for; neither delays the return.
+func (p *Publisher) Run(ctx context.Context) error {
+	defer p.client.Close()
+	pause := firstPause
+	for ctx.Err() == nil {
+		n, err := p.cfg.Outbox.Publish(ctx, batch, p.send)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			p.cfg.Log.Warn().Err(err).Dur("pause", pause).Msg(p.sentence(err))
+			sleep(ctx, pause)
+			pause = min(2*pause, longestPause)
+		case n == 0:
+			sleep(ctx, idlePause)
+			pause = firstPause
+		default:
+			pause = firstPause
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

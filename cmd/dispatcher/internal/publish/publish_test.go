@@ -1,0 +1,361 @@
+package publish_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/goleak"
+
+	"dispatcher/cmd/dispatcher/internal/publish"
+	"dispatcher/ledger"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 30 * time.Second
+
+// outbox keeps notices in memory as the ledger does in its table.
+type outbox struct {
+	mu      sync.Mutex
+	notices []ledger.Notice // guarded by mu
+	looks   int             // guarded by mu: calls of Publish
+	changed chan struct{}   // receives after each call of Publish, if there is room
+}
+
+func newOutbox(notices ...ledger.Notice) *outbox {
+	return &outbox{notices: notices, changed: make(chan struct{}, 1)}
+}
+
+func (o *outbox) Publish(ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.looks++
+	defer func() {
+		select {
+		case o.changed <- struct{}{}:
+		default:
+		}
+	}()
+	round := o.notices[:min(limit, len(o.notices))]
+	if len(round) == 0 {
+		return 0, nil
+	}
+	if err := send(ctx, round); err != nil {
+		return 0, err
+	}
+	o.notices = o.notices[len(round):]
+	return len(round), nil
+}
+
+func (o *outbox) add(notices ...ledger.Notice) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.notices = append(o.notices, notices...)
+}
+
+// awaitEmpty blocks until every notice has been taken out.
+func (o *outbox) awaitEmpty(t *testing.T) {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		o.mu.Lock()
+		left := len(o.notices)
+		o.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-o.changed:
+		case <-timeout:
+			t.Fatalf("%d notices are left", left)
+		}
+	}
+}
+
+func cluster(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(12, "sms.status", "sms.dead")}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func seeds(c *kfake.Cluster) []kgo.Opt {
+	return []kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...), kgo.MetadataMinAge(100 * time.Millisecond)}
+}
+
+// run starts a publisher; the function it returns stops it and waits.
+func run(t *testing.T, o *outbox, log *bytes.Buffer, client ...kgo.Opt) (stop func()) {
+	t.Helper()
+	logger := zerolog.Nop()
+	if log != nil {
+		logger = zerolog.New(log)
+	}
+	p, err := publish.New(publish.Config{Client: client, Outbox: o, StatusTopic: "sms.status", DeadTopic: "sms.dead", Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("Run does not end")
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// read returns n records of a topic; within a partition they are in order.
+func read(t *testing.T, c *kfake.Cluster, topic string, n int) []*kgo.Record {
+	t.Helper()
+	client, err := kgo.NewClient(append(seeds(c), kgo.ConsumeTopics(topic), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var records []*kgo.Record
+	for len(records) < n {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			t.Fatalf("%d of %d records: %v", len(records), n, err)
+		}
+		records = append(records, fetches.Records()...)
+	}
+	return records
+}
+
+// history is n events for each of the keys, interleaved.
+func history(keys, n int) []ledger.Notice {
+	var notices []ledger.Notice
+	for i := range n {
+		for k := range keys {
+			notices = append(notices, ledger.Notice{Kind: ledger.Status, Key: fmt.Sprintf("m%d", k), Value: fmt.Append(nil, i)})
+		}
+	}
+	return notices
+}
+
+// checkOrder reads everything and reports a key whose events, repetitions aside, do
+// not arrive in order or not all.
+func checkOrder(t *testing.T, c *kfake.Cluster, keys, n int) {
+	t.Helper()
+	next := map[string]int{}
+	for _, r := range read(t, c, "sms.status", keys*n) {
+		var i int
+		if _, err := fmt.Sscan(string(r.Value), &i); err != nil {
+			t.Fatal(err)
+		}
+		if i > next[string(r.Key)] {
+			t.Fatalf("%s: event %d came when %d was due", r.Key, i, next[string(r.Key)])
+		}
+		next[string(r.Key)] = max(next[string(r.Key)], i+1)
+	}
+	for key, i := range next {
+		if i != n {
+			t.Errorf("%s: %d of %d events", key, i, n)
+		}
+	}
+}
+
+func TestNoticesReachTheirTopicWithKeyAndHeaders(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	o := newOutbox(
+		ledger.Notice{Kind: ledger.Status, Key: "m1", Value: []byte(`{"id":"m1"}`)},
+		ledger.Notice{Kind: ledger.Letter, Value: []byte("\x00raw"), Headers: []ledger.Header{{Key: "reason", Value: "bad_json"}, {Key: "lane", Value: "otp"}}},
+	)
+	run(t, o, nil, seeds(c)...)
+	o.awaitEmpty(t)
+	status, dead := read(t, c, "sms.status", 1)[0], read(t, c, "sms.dead", 1)[0]
+	if string(status.Key) != "m1" || string(status.Value) != `{"id":"m1"}` || len(status.Headers) != 0 {
+		t.Errorf("status record: %+v", status)
+	}
+	want := []kgo.RecordHeader{{Key: "reason", Value: []byte("bad_json")}, {Key: "lane", Value: []byte("otp")}}
+	if diff := cmp.Diff(want, dead.Headers); dead.Key != nil || string(dead.Value) != "\x00raw" || diff != "" {
+		t.Errorf("dead letter: %+v", dead)
+	}
+}
+
+func TestEventsOfAMessageKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	o := newOutbox(history(100, 50)...) // more than one round
+	run(t, o, nil, seeds(c)...)
+	o.awaitEmpty(t)
+	checkOrder(t, c, 100, 50)
+}
+
+// TestKeysLieWhereTheJavaClientPutsThem holds the partitioner to hashes from the tests
+// of Apache Kafka (UtilsTest.testMurmur2).
+func TestKeysLieWhereTheJavaClientPutsThem(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	murmur2 := map[string]int32{"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536, "abc": 479470107}
+	o := newOutbox()
+	for key := range murmur2 {
+		o.add(ledger.Notice{Kind: ledger.Status, Key: key})
+	}
+	run(t, o, nil, seeds(c)...)
+	for _, r := range read(t, c, "sms.status", len(murmur2)) {
+		if want := (murmur2[string(r.Key)] & 0x7fffffff) % 12; r.Partition != want {
+			t.Errorf("%s lies in partition %d, want %d", r.Key, r.Partition, want)
+		}
+	}
+}
+
+// TestAProduceThatFailedIsMadeAgainInOrder covers both: not written, and written though
+// the answer was a failure.
+func TestAProduceThatFailedIsMadeAgainInOrder(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []*kerr.Error{kerr.NotLeaderForPartition, kerr.UnknownServerError, kerr.RequestTimedOut, kerr.NotEnoughReplicasAfterAppend} {
+		t.Run(answer.Message, func(t *testing.T) {
+			t.Parallel()
+			c := cluster(t)
+			fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: answer, Count: 2})
+			o := newOutbox(history(30, 20)...)
+			run(t, o, nil, seeds(c)...)
+			o.awaitEmpty(t)
+			if fault.Hits() == 0 {
+				t.Fatal("nothing met the fault")
+			}
+			checkOrder(t, c, 30, 20)
+		})
+	}
+}
+
+func TestAMissingTopicIsNamedAndNothingIsLost(t *testing.T) {
+	t.Parallel()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "sms.status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	o := newOutbox(ledger.Notice{Kind: ledger.Letter, Key: "m1"})
+	var log bytes.Buffer
+	stop := run(t, o, &log, seeds(c)...)
+	<-o.changed
+	stop()
+	if !strings.Contains(log.String(), "topic sms.status or sms.dead does not exist") {
+		t.Errorf("log: %s", &log)
+	}
+	if len(o.notices) != 1 {
+		t.Error("the notice is gone")
+	}
+}
+
+func TestAStopDoesNotWaitForABrokerThatIsAway(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	reached, hold := make(chan struct{}), make(chan struct{})
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.SleepControl(func() {
+			close(reached)
+			<-hold
+		})
+		return nil, nil, false
+	})
+	o := newOutbox(ledger.Notice{Kind: ledger.Status, Key: "m1"})
+	stop := run(t, o, nil, seeds(c)...)
+	<-reached // on the wire and without an answer
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+	close(hold)
+	if len(o.notices) != 1 {
+		t.Error("a notice without acknowledgement was taken out")
+	}
+}
+
+func TestANoticeThatNoBrokerWouldTakeIsCut(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	long := bytes.Repeat([]byte("x"), 2<<20)
+	o := newOutbox(ledger.Notice{Kind: ledger.Letter, Key: "m1", Value: long}, ledger.Notice{Kind: ledger.Letter, Key: "m1", Value: []byte("next")})
+	run(t, o, nil, seeds(c)...)
+	o.awaitEmpty(t)
+	records := read(t, c, "sms.dead", 2)
+	cut := records[0]
+	want := []kgo.RecordHeader{{Key: "original_bytes", Value: []byte("2097152")}}
+	if diff := cmp.Diff(want, cut.Headers); len(cut.Value) != 900<<10 || diff != "" {
+		t.Errorf("%d bytes, headers %v", len(cut.Value), cut.Headers)
+	}
+	if string(records[1].Value) != "next" {
+		t.Error("the next notice is not behind it")
+	}
+}
+
+// failingOutbox is a database that is away.
+type failingOutbox struct{ looks chan time.Time }
+
+func (f failingOutbox) Publish(context.Context, int, func(context.Context, []ledger.Notice) error) (int, error) {
+	f.looks <- time.Now()
+	return 0, errors.New("connect publisher: connection refused")
+}
+
+func TestADatabaseThatIsAwayIsNotHammered(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	f := failingOutbox{make(chan time.Time)}
+	p, err := publish.New(publish.Config{Client: seeds(c), Outbox: f, StatusTopic: "s", DeadTopic: "d", Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	var looks []time.Time
+	for range 4 {
+		looks = append(looks, <-f.looks)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for i, least := range []time.Duration{100, 200, 400} {
+		if pause := looks[i+1].Sub(looks[i]); pause < least*time.Millisecond {
+			t.Errorf("pause %d is %v, want at least %v", i, pause, least*time.Millisecond)
+		}
+	}
+}
+
+func TestConfigurationsThatLackAPartAreRefused(t *testing.T) {
+	t.Parallel()
+	good := publish.Config{Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, Outbox: newOutbox(), StatusTopic: "s", DeadTopic: "d"}
+	for want, spoil := range map[string]func(*publish.Config){
+		"Outbox is required":         func(c *publish.Config) { c.Outbox = nil },
+		"StatusTopic and DeadTopic":  func(c *publish.Config) { c.DeadTopic = "" },
+		"kafka client of the publis": func(c *publish.Config) { c.Client = []kgo.Opt{kgo.SeedBrokers()} },
+	} {
+		cfg := good
+		spoil(&cfg)
+		if _, err := publish.New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package publish
+
+import (
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/ledger"
+)
+
+// maxValue is the longest value that is published. Brokers refuse records over 1 MB by
+// default, headers included, and a dead letter has more headers than the record it was; one
+// that can never be published would hold up all that come after it.
+const maxValue = 900 << 10
+
+// record turns a notice into a record of its topic. A value over maxValue is cut off and
+// the header original_bytes says how long it was.
+func (p *Publisher) record(n *ledger.Notice) *kgo.Record {
+	r := &kgo.Record{Topic: p.cfg.StatusTopic, Value: n.Value}
+	if n.Kind == ledger.Letter {
+		r.Topic = p.cfg.DeadTopic
+	}
+	if n.Key != "" {
+		r.Key = []byte(n.Key)
+	}
+	for _, h := range n.Headers {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Key, Value: []byte(h.Value)})
+	}
+	if len(n.Value) > maxValue {
+		r.Value = n.Value[:maxValue]
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "original_bytes", Value: strconv.AppendInt(nil, int64(len(n.Value)), 10)})
+	}
+	return r
+}
