@@ -82,12 +82,15 @@ func (u *use) check(before gateBefore, after *ChannelState) error {
 		if is.Limit != was.Limit || is.Start.Before(was.Start) {
 			return refuse("counter %s of channel %s was replaced or moved back", was.Window, after.Name)
 		}
-		want := u.messages
+		want, most := u.messages, was.Limit.Max
 		if is.Unit == admission.Segments {
 			want = u.segments
 		}
 		if is.Start.Equal(was.Start) {
-			want += was.Granted
+			want, most = want+was.Granted, was.Max
+		}
+		if is.Max != most {
+			return refuse("counter %s of channel %s allows %d and should allow %d", is.Window, after.Name, is.Max, most)
 		}
 		if is.Granted != want {
 			return refuse("counter %s of channel %s stands at %d and should be at %d", is.Window, after.Name, is.Granted, want)

@@ -17,10 +17,10 @@ import (
 // nil, everything is durable. When it returns an error, nothing is: no row, no slot.
 //
 // It takes two round trips, and a third when ids were there already. An error of
-// decide comes back wrapped. If the connection breaks while the commit is under way,
-// Claim stays until it has found out what became of it, for as long as ctx lasts and
-// a few seconds more; only when that fails too can rows exist that the caller does not
-// know of. They belong to this instance and are recovered after its end.
+// decide comes back wrapped. If the connection breaks while the commit of attempts is
+// under way, Claim stays until it has found out what became of it, for as long as ctx
+// lasts and a few seconds more; only when that fails too can attempts exist that the
+// caller does not know of. They belong to this instance and are recovered after its end.
 func (l *Ledger) Claim(ctx context.Context, c Claim, decide Decide) error {
 	if len(c.Messages) == 0 && c.Due <= 0 {
 		return nil
@@ -29,24 +29,13 @@ func (l *Ledger) Claim(ctx context.Context, c Claim, decide Decide) error {
 	if err != nil {
 		return wrap("claim", err)
 	}
-	defer conn.Release()
 	t := &claimTx{conn: conn, instance: l.instance.Load(), request: &c, order: ascending(c.Messages)}
-	if err := t.run(ctx, decide); err != nil {
-		t.rollback(ctx)
-		return wrap("claim", err)
+	lost, err := t.finish(ctx, decide)
+	conn.Release() // before fateOf asks for a connection: when the server went away, all of them hang in claims
+	if lost {
+		err = l.fateOf(ctx, t, err)
 	}
-	tag, err := t.write(ctx)
-	switch {
-	case err == nil && tag == "COMMIT":
-		return nil
-	case err == nil:
-		// PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed.
-		return fmt.Errorf("claim: commit was answered with %s", tag)
-	case certainlyUndone(err):
-		t.rollback(ctx)
-		return wrap("claim", err)
-	}
-	return wrap("claim", l.fateOf(ctx, t.xid, err))
+	return wrap("claim", err)
 }
 
 // claimTx is one claim under way.
@@ -60,7 +49,29 @@ type claimTx struct {
 	gates     []gateBefore // the channels as they were before decide
 	missing   []string     // channels without a row
 	decisions Decisions
+	attempts  []int // positions in seen.Messages that get an attempt, ascending by seq
 	xid       int64
+}
+
+// finish runs the transaction to its end. lost means that the connection broke while it
+// was committed, so that nobody knows yet what became of it.
+func (t *claimTx) finish(ctx context.Context, decide Decide) (lost bool, err error) {
+	if err := t.run(ctx, decide); err != nil {
+		t.rollback(ctx)
+		return false, err
+	}
+	tag, err := t.write(ctx)
+	switch {
+	case err == nil && tag == "COMMIT":
+		return false, nil
+	case err == nil:
+		// PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed.
+		return false, fmt.Errorf("commit was answered with %s", tag)
+	case certainlyUndone(err):
+		t.rollback(ctx)
+		return false, err
+	}
+	return true, err
 }
 
 // run is everything before the second round trip.
@@ -255,6 +266,7 @@ func (t *claimTx) judgeDuplicates(ctx context.Context) error {
 func (t *claimTx) write(ctx context.Context) (tag string, err error) {
 	batch := &pgx.Batch{}
 	attempts, changes := split(&t.seen, t.decisions.Each, len(t.request.Messages))
+	t.attempts = attempts
 	if len(attempts) > 0 {
 		batch.Queue(insertAttempts, attemptArrays(&t.seen, t.decisions.Each, attempts, t.seen.Now, t.instance)...)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,38 +27,62 @@ const (
 	lastFatePause  = time.Second
 )
 
-// fateOf finds out whether a transaction was committed whose answer was lost. It
-// returns nil if so, and an error that is Unavailable if it was rolled back or
-// nobody can tell.
-func (l *Ledger) fateOf(ctx context.Context, xid int64, lost error) error {
+// fateOf finds out whether a claim was committed whose answer was lost. It returns
+// nil if so, and an error that is Unavailable if it was rolled back or nobody can tell.
+//
+// A claim without attempts needs no answer: to claim again does no harm, because what
+// it stored falls out as duplicates and its notices wait in the outbox.
+func (l *Ledger) fateOf(ctx context.Context, t *claimTx, lost error) error {
+	if len(t.attempts) == 0 {
+		return fmt.Errorf("%w: %w", errConnection, lost)
+	}
 	ctx, cancel := lingering(ctx, fatePatience)
 	defer cancel()
-	pause := firstFatePause
-	for {
-		switch status, err := l.transactionStatus(ctx, xid); {
-		case err == nil && status == "committed":
+	for pause := firstFatePause; ; pause = min(2*pause, lastFatePause) {
+		committed, err := l.committed(ctx, t)
+		switch {
+		case err == nil && committed:
 			return nil
-		case err == nil && status == "aborted":
+		case err == nil:
 			return fmt.Errorf("%w: rolled back: %w", errConnection, lost)
 		}
-		timer := time.NewTimer(pause) // in progress, or the database is away
+		timer := time.NewTimer(pause) // it is still in progress, or the database is away
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
 			return fmt.Errorf("%w: nobody could tell whether the transaction was committed: %w", errConnection, lost)
 		}
-		pause = min(2*pause, lastFatePause)
 	}
 }
 
-// transactionStatus is in progress, committed or aborted. PostgreSQL remembers it over
-// restarts for far longer than fateOf asks.
-func (l *Ledger) transactionStatus(ctx context.Context, xid int64) (status string, err error) {
+var errInProgress = errors.New("transaction in progress")
+
+// committed waits for nothing: it is an error while the transaction is in progress.
+//
+// Once it is not, its first attempt tells. The status that the server keeps for a
+// transaction's number would not do: a crash can lose the number of a transaction
+// that never reached the disk, and the next one gets it.
+func (l *Ledger) committed(ctx context.Context, t *claimTx) (yes bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	err = l.hot.QueryRow(ctx, `select coalesce(pg_xact_status($1::text::xid8), '')`, fmt.Sprint(xid)).Scan(&status)
-	return status, err
+	var running bool
+	err = l.hot.QueryRow(ctx, `
+		select case when $1::text::xid8 < pg_snapshot_xmax(pg_current_snapshot())
+		  then coalesce(pg_xact_status($1::text::xid8), '') = 'in progress' else false end`,
+		strconv.FormatInt(t.xid, 10)).Scan(&running)
+	if err != nil {
+		return false, err
+	}
+	if running {
+		return false, errInProgress
+	}
+	first := t.attempts[0]
+	err = l.hot.QueryRow(ctx, `
+		select exists (select from dispatcher.attempts
+		  where message_seq = $1 and attempt = $2 and instance = $3 and claimed_at = $4)`,
+		t.seen.Messages[first].Seq, t.decisions.Each[first].Attempt.Number, t.instance, t.seen.Now).Scan(&yes)
+	return yes, err
 }
 
 // lingering is a context that ends a while after its parent.

@@ -77,7 +77,7 @@ const daily = `
 	  coalesce(t.delivered, 0), coalesce(t.rejected, 0), coalesce(t.refused, 0), coalesce(t.throttled, 0),
 	  coalesce(t.unknown, 0), coalesce(t.pending, 0), coalesce(t.segments, 0), coalesce(t.cost, 0)::bigint,
 	  coalesce(t.unknown_segments, 0), coalesce(t.unknown_cost, 0)::bigint, coalesce(t.currency, '')
-	from drawn d full join numbered t on t.route = d.route and t.channel = d.channel and t.nr = 1
+	from drawn d full join (select * from numbered where nr = 1) t on t.route = d.route and t.channel = d.channel
 
 	union all
 	select route, channel, 0, fallback, attempts, submitted, accepted, delivered, rejected, refused, throttled, unknown, pending,

@@ -9,6 +9,7 @@ package ledgertest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -87,8 +88,9 @@ func Empty(t testing.TB) string {
 	return clone(t, "template1")
 }
 
-// Server starts a private server that the test may stop, kill and start again. Its
-// settings win over the fast ones of this package. It is stopped at the end of the test.
+// Server starts a private server that the test may stop, kill and start again. What was
+// committed survives that, though it would not survive the machine. The given settings
+// win over those of this package. It is stopped at the end of the test.
 func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ledgertest-")
@@ -97,9 +99,8 @@ func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	all := fast()
-	for name, value := range settings {
-		all[name] = value
-	}
+	all["synchronous_commit"] = "on"
+	maps.Copy(all, settings)
 	s, err := pgserver.Start(t.Context(), pgserver.Config{Dir: filepath.Join(dir, "pg"), Settings: all})
 	if err != nil {
 		t.Fatal(err)

@@ -127,6 +127,7 @@ create table dispatcher.channels (
         autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0);
 
 -- limits_granted is guarantee 3: whatever a process computes, no more than max is granted.
+-- max is configured_max, except in a window in which it was lowered below granted.
 create table dispatcher.limits (
   channel        text collate "C" not null,
   scope          text collate "C" not null default 'channel',
@@ -138,7 +139,8 @@ create table dispatcher.limits (
   granted        bigint not null default 0,
   reserved       bigint not null default 0 check (reserved >= 0),
   primary key (channel, scope, window_seconds, unit),
-  constraint limits_granted check (granted between 0 and max)
+  constraint limits_granted check (granted between 0 and max),
+  constraint limits_max check (max <= greatest(configured_max, granted))
 ) with (fillfactor = 10, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0,
         autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0);
 

@@ -1,0 +1,135 @@
+package ledger_test
+
+import (
+	"sync"
+	"testing"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// tapped opens a ledger with one connection through a wiretap, warmed up so that its
+// statements are prepared.
+func openTapped(t testing.TB) (*wiretap, *ledger.Ledger, string) {
+	t.Helper()
+	url := ledgertest.URL(t)
+	w, through := tap(t, url)
+	l := connect(t, ledger.Config{URL: through, MaxConns: 1})
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000})
+	settleAll(t, l, accepted(claimAll(t, l, batch("warm", 3), "a").Messages))
+	return w, l, url
+}
+
+func TestClaimTakesTwoRoundTripsAndSettleOne(t *testing.T) {
+	t.Parallel()
+	w, l, _ := openTapped(t)
+	before := w.trips.Load()
+	seen := claimAll(t, l, batch("m", 500), "a")
+	if n := w.trips.Load() - before; n != 2 {
+		t.Errorf("a claim took %d round trips", n)
+	}
+	before = w.trips.Load()
+	settleAll(t, l, accepted(seen.Messages))
+	if n := w.trips.Load() - before; n != 1 {
+		t.Errorf("a settlement took %d round trips", n)
+	}
+}
+
+func TestClaimFindsOutThatALostCommitWasMade(t *testing.T) {
+	t.Parallel()
+	w, l, url := openTapped(t)
+	w.lose(reply, 1) // the second round trip of the claim
+	claimAll(t, l, batch("m", 10), "a")
+	if n := scalar[int](t, raw(t, url), `select count(*) from dispatcher.attempts where outcome is null`); n != 10 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
+func TestClaimFindsOutThatALostCommitWasNotMade(t *testing.T) {
+	t.Parallel()
+	w, l, url := openTapped(t)
+	w.lose(request, 1)
+	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}}, give)
+	if !ledger.Unavailable(err) {
+		t.Fatalf("got %v", err)
+	}
+	db := raw(t, url)
+	if n := scalar[int](t, db, `select count(*) from dispatcher.messages where id like 'm-%'`); n != 0 {
+		t.Errorf("%d messages", n)
+	}
+	if n := scalar[int](t, db, `select active from dispatcher.channels`); n != 0 {
+		t.Errorf("%d slots leaked", n)
+	}
+	seen := claimAll(t, l, batch("m", 10), "a") // the same call succeeds once the connection is back
+	if seen.Fates[0] != ledger.Fresh {
+		t.Error("the repeated claim found duplicates")
+	}
+}
+
+func TestClaimOutlastsARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	s := ledgertest.Server(t, nil)
+	if err := ledger.Migrate(t.Context(), s.URL()); err != nil {
+		t.Fatal(err)
+	}
+	l := connect(t, ledger.Config{URL: s.URL()})
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	var restart sync.WaitGroup
+	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 5), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		s.StopImmediate()
+		restart.Go(func() {
+			if err := s.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		return give(seen)
+	})
+	restart.Wait()
+	if !ledger.Unavailable(err) {
+		t.Fatalf("got %v", err)
+	}
+	claimAll(t, l, batch("m", 5), "a")
+}
+
+func TestSettleRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
+	t.Parallel()
+	for name, what := range map[string]int32{"request lost": request, "reply lost": reply} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, l, url := openTapped(t)
+			seen := claimAll(t, l, batch("m", 10), "a")
+			w.lose(what, 0)
+			if err := l.Settle(t.Context(), accepted(seen.Messages)); !ledger.Unavailable(err) {
+				t.Fatalf("got %v", err)
+			}
+			settleAll(t, l, accepted(seen.Messages))
+			db := raw(t, url)
+			if n := scalar[int](t, db, `select active from dispatcher.channels`); n != 0 {
+				t.Errorf("%d slots are taken", n)
+			}
+			if n := scalar[int](t, db, `select sum(cardinality(keys)) from dispatcher.outbox`); n != 13 {
+				t.Errorf("%d notices", n)
+			}
+		})
+	}
+}
+
+func TestClaimFailsCleanlyWhenItsSessionIsEnded(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := connect(t, ledger.Config{URL: url})
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	db := raw(t, url)
+	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		_, err := db.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
+			where datname = current_database() and state = 'idle in transaction'`)
+		if err != nil {
+			t.Error(err)
+		}
+		return give(seen)
+	})
+	if !ledger.Unavailable(err) {
+		t.Errorf("got %v", err)
+	}
+	claimAll(t, l, batch("m", 1), "a")
+}
