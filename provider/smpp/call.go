@@ -39,16 +39,21 @@ type call struct {
 	messageID string     // when answered
 }
 
-var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
+// callPool keeps the storage of calls that are done. Each client has its own, so that
+// its channels belong to one testing/synctest bubble.
+type callPool struct{ sync.Pool }
 
-func newCall() *call {
-	c := calls.Get().(*call)
+func (p *callPool) get() *call {
+	c, ok := p.Get().(*call)
+	if !ok {
+		return &call{done: make(chan struct{}, 1)}
+	}
 	c.fate, c.why, c.status, c.messageID, c.sequence = lost, "", 0, "", 0
 	return c
 }
 
-// free gives c back. Its token must have been taken.
-func (c *call) free() { calls.Put(c) }
+// put takes back a call whose token has been taken.
+func (p *callPool) put(c *call) { p.Put(c) }
 
 // end sets a fate that is not an answer.
 func (c *call) end(f fate, why string) { c.fate, c.why = f, why }

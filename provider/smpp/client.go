@@ -22,6 +22,7 @@ import (
 type Client struct {
 	cfg   Config
 	pool  *pool
+	calls callPool
 	links []*link
 
 	leave context.CancelFunc // links unbind and end

@@ -27,6 +27,7 @@ func TestClientConforms(t *testing.T) {
 			providertest.Run(t, providertest.Harness{
 				Segments: true,
 				Secrets:  []string{conformancePassword},
+				Deadline: 400 * time.Millisecond,
 				Start: func(t testing.TB, script providertest.Script) providertest.Instance {
 					return startConforming(t, script, adjust)
 				},

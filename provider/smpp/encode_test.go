@@ -72,8 +72,7 @@ func frames(t rapid.TB, cfg Config, s provider.Submission) []pdu.Message {
 		t.Fatal(err)
 	}
 	var out []pdu.Message
-	c := newCall()
-	defer c.free()
+	c := new(call)
 	for i := range p.parts() {
 		if err := p.encode(c, i); err != nil {
 			t.Fatal(err)
@@ -174,8 +173,7 @@ func TestTextsBeyondTheProtocolAreFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCall()
-	defer c.free()
+	c := new(call)
 	if err := p.encode(c, 0); codeOf(err) != "too_long" {
 		t.Errorf("64 KiB of payload: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 // Lock order: session.mu before pool.mu.
 type pool struct {
 	window int
+	spare  sync.Pool // of *waiter
 
 	mu       sync.Mutex
 	sessions []*session // bound and able to submit
@@ -71,8 +72,11 @@ func (p *pool) acquireOn(ctx context.Context, s *session) (ok bool, why string) 
 
 // wait is called with mu held and releases it.
 func (p *pool) wait(ctx context.Context, list *waitList) (*session, string) {
-	w := waiters.Get().(*waiter)
-	defer waiters.Put(w)
+	w, ok := p.spare.Get().(*waiter)
+	if !ok {
+		w = &waiter{grant: make(chan *session, 1)}
+	}
+	defer p.spare.Put(w)
 	list.push(w)
 	p.mu.Unlock()
 	select {

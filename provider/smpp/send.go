@@ -29,8 +29,8 @@ func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Resul
 
 // sendOne sends a plan of one PDU, which may be one segment of a longer message.
 func (c *Client) sendOne(ctx context.Context, p *plan) provider.Result {
-	one := newCall()
-	defer one.free()
+	one := c.calls.get()
+	defer c.calls.put(one)
 	if err := p.encode(one, 0); err != nil {
 		return rejected(err)
 	}
@@ -54,8 +54,8 @@ func (c *Client) sendOne(ctx context.Context, p *plan) provider.Result {
 func (c *Client) sendParts(ctx context.Context, p *plan) provider.Result {
 	parts := make([]*call, p.parts())
 	for i := range parts {
-		parts[i] = newCall()
-		defer parts[i].free()
+		parts[i] = c.calls.get()
+		defer c.calls.put(parts[i])
 		if err := p.encode(parts[i], i); err != nil {
 			return rejected(err)
 		}

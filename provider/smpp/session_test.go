@@ -313,11 +313,19 @@ func TestASenderThatGivesUpInTheQueueSendsNothing(t *testing.T) {
 
 func TestAPeerThatDoesNotReadIsDropped(t *testing.T) {
 	t.Parallel()
-	client, peer := startRaw(t, Config{LongMessages: MessagePayload, ResponseTimeout: 300 * time.Millisecond, Window: 1000})
-	results := make(chan provider.Result, 1000)
+	cfg := Config{LongMessages: MessagePayload, ResponseTimeout: 300 * time.Millisecond, Window: 100}
+	cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return conn, conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
+	}
+	client, peer := startRaw(t, cfg)
+	results := make(chan provider.Result, cfg.Window)
 	s := submission(1)
 	s.Text = longText(400)
-	for range cap(results) { // 60 MB, more than any socket buffers
+	for range cap(results) { // 6 MB, more than the two sockets buffer
 		go func() { results <- send(client, s) }()
 	}
 	counts := map[provider.Outcome]int{}

@@ -1,7 +1,5 @@
 package smpp
 
-import "sync"
-
 // waiter is a Send that waits for a slot. Its fields are guarded by pool.mu; the
 // grant is a session with a slot taken, or nil when none will come.
 type waiter struct {
@@ -9,8 +7,6 @@ type waiter struct {
 	prev, next *waiter
 	listed     bool
 }
-
-var waiters = sync.Pool{New: func() any { return &waiter{grant: make(chan *session, 1)} }}
 
 // waitList is a first-in first-out list whose members can also leave from the middle.
 // The zero value is empty.

@@ -1,0 +1,145 @@
+package smpp
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestSlotsAreNeverLostNorDoubled lets senders come, wait, give up and leave while
+// sessions come and go.
+func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
+	t.Parallel()
+	const window, senders = 3, 40
+	rounds := 400
+	if testing.Short() {
+		rounds = 100
+	}
+	p := newPool(window)
+	sessions := []*session{{}, {}, {}}
+	held := make([]atomic.Int64, len(sessions))
+	index := map[*session]int{}
+	for i, s := range sessions {
+		index[s] = i
+		p.join(s)
+	}
+	use := func(s *session) {
+		if n := held[index[s]].Add(1); n > window {
+			t.Errorf("%d slots of a window of %d are held", n, window)
+		}
+		<-time.After(time.Duration(rand.N(50)) * time.Microsecond)
+		held[index[s]].Add(-1)
+		p.release(s)
+	}
+	var wg sync.WaitGroup
+	for range senders {
+		wg.Go(func() {
+			for range rounds {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.N(2000))*time.Microsecond)
+				if s, why := p.acquire(ctx); s != nil {
+					use(s)
+					if ok, _ := p.acquireOn(ctx, s); ok {
+						use(s)
+					}
+					p.leave()
+				} else if why == "" {
+					t.Error("refused without a reason")
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Go(func() {
+		for range rounds {
+			s := sessions[rand.N(len(sessions))]
+			p.part(s, whyUnbound)
+			<-time.After(time.Duration(rand.N(100)) * time.Microsecond)
+			p.join(s)
+		}
+	})
+	wg.Wait()
+	p.close()
+	<-p.idle
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, s := range sessions {
+		if s.slots.used != 0 || s.slots.waiting.first != nil {
+			t.Errorf("session %d still has %d slots in use", i, s.slots.used)
+		}
+	}
+	if p.sends != 0 || p.waiting.first != nil {
+		t.Errorf("%d messages are still under way", p.sends)
+	}
+}
+
+func TestWaitersAreServedInOrder(t *testing.T) {
+	t.Parallel()
+	p, s := newPool(1), &session{}
+	p.join(s)
+	if got, _ := p.acquire(t.Context()); got != s {
+		t.Fatal("no slot")
+	}
+	order := make(chan int, 3)
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() {
+			if got, _ := p.acquire(t.Context()); got == s {
+				order <- i
+				p.release(s)
+				p.leave()
+			}
+		})
+		eventually(t, "the sender is in line", func() bool { return p.waits() == i+1 })
+	}
+	p.release(s)
+	p.leave()
+	wg.Wait()
+	for want := range 3 {
+		if got := <-order; got != want {
+			t.Errorf("sender %d was served as number %d", got, want)
+		}
+	}
+}
+
+func TestWhoeverWaitsIsRefusedWhenTheLastSessionEnds(t *testing.T) {
+	t.Parallel()
+	p, s := newPool(1), &session{}
+	if _, why := p.acquire(t.Context()); why != "connecting" {
+		t.Errorf("before the first bind: %q", why)
+	}
+	p.join(s)
+	if got, _ := p.acquire(t.Context()); got != s {
+		t.Fatal("no slot")
+	}
+	whys := make(chan string, 2)
+	go func() {
+		_, why := p.acquire(t.Context())
+		whys <- why
+	}()
+	go func() {
+		_, why := p.acquireOn(t.Context(), s)
+		whys <- why
+	}()
+	eventually(t, "both wait", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.waiting.first != nil && s.slots.waiting.first != nil
+	})
+	p.part(s, whyUnbound)
+	for range 2 {
+		if why := <-whys; why != "unbound" {
+			t.Errorf("refused with %q", why)
+		}
+	}
+	p.failed(true)
+	if ok, why := p.ready(); ok || why != "bind_refused" {
+		t.Errorf("ready %v, %q", ok, why)
+	}
+	p.failed(false)
+	if ok, why := p.ready(); ok || why != "unbound" {
+		t.Errorf("ready %v, %q", ok, why)
+	}
+}
