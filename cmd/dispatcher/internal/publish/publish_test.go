@@ -337,9 +337,9 @@ func TestADatabaseThatIsAwayIsNotHammered(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	for i, least := range []time.Duration{100, 200, 400} {
-		if pause := looks[i+1].Sub(looks[i]); pause < least*time.Millisecond {
-			t.Errorf("pause %d is %v, want at least %v", i, pause, least*time.Millisecond)
+	for i, least := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
+		if pause := looks[i+1].Sub(looks[i]); pause < least {
+			t.Errorf("pause %d is %v, want at least %v", i, pause, least)
 		}
 	}
 }
