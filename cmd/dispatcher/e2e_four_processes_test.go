@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/selector"
+)
+
+// TestFourProcessesOneKilled is the main job under the worst of ordinary days: four
+// processes share twelve partitions, limits bind, and one process is killed half-way.
+func TestFourProcessesOneKilled(t *testing.T) {
+	t.Parallel()
+	n := size(4_000, 100_000)
+	const mayBeLost = 200 // what one process may have claimed and not settled
+	s := newStage(t, plot{
+		// All together admit a fifth of the short run, or 6 000, in a second.
+		channels: threeChannels(
+			fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 250}`, size(200, 1500)),
+			fmt.Sprintf(`limits: [{window: 1s, max: %d, unit: segments}, {window: 1m, max: 200000}], active: {max: 150}`, size(120, 900)),
+			fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 500}`, size(480, 3600))),
+		settings: map[string]string{"MAX_UNSETTLED": strconv.Itoa(mayBeLost), "BATCH": strconv.Itoa(mayBeLost)},
+	})
+	processes := s.runAll(4)
+	s.joined(len(processes))
+	ids := s.publish("bulk", messages("four", n))
+	eventually(t, 5*time.Minute, "half of the messages are submitted", func() bool { return s.submitted() > n/2 })
+	killed := s.busiest(processes)
+	killed.kill(t)
+	s.settled(n, 5*time.Minute)
+	// What the killed process had not committed is read again, once the broker has missed it.
+	s.committed("bulk")
+	for _, p := range processes {
+		if p != killed {
+			p.stop(t)
+		}
+	}
+
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkUnknown(mayBeLost)
+	s.checkLimits()
+	s.checkShares(n)
+	s.checkChoices(ids)
+	s.checkStatuses()
+	if n := s.count(`select coalesce(sum(cardinality(keys)), 0)::bigint from dispatcher.outbox`); n != 0 {
+		t.Errorf("%d notices were left unpublished", n)
+	}
+}
+
+// busiest is the process that has the most attempts under way.
+func (s *stage) busiest(processes []*process) *process {
+	s.t.Helper()
+	var found *process
+	eventually(s.t, patience, "a process has attempts under way", func() bool {
+		busy := query(s.t, s.postgres, pgx.RowTo[int64],
+			`select instance from dispatcher.attempts where outcome is null group by instance order by count(*) desc limit 1`)
+		for _, p := range processes {
+			if len(busy) == 1 && strings.Contains(p.out.String(), fmt.Sprintf(`"instance":%d,`, busy[0])) {
+				found = p
+			}
+		}
+		return found != nil
+	})
+	return found
+}
+
+// checkUnknown: only the killed process leaves attempts whose fate nobody knows, and no
+// more than it may have under way.
+func (s *stage) checkUnknown(most int64) {
+	s.t.Helper()
+	unknown := s.count(`select count(*) from audit.attempts where outcome = 'unknown'`)
+	lost := s.count(`select count(*) from audit.attempts where outcome = 'unknown' and provider_code = 'instance_lost'`)
+	s.t.Logf("%d attempts are unknown", unknown)
+	if unknown != lost || lost > most {
+		s.t.Errorf("%d attempts are unknown, %d of them the killed process's, which may have %d under way", unknown, lost, most)
+	}
+	if n := s.count(`select count(distinct instance) from dispatcher.attempts where outcome = 'unknown'`); n > 1 {
+		s.t.Errorf("%d processes left unknown attempts, one was killed", n)
+	}
+	if n := s.count(`select count(*) from audit.attempts where outcome is null`); n > 0 {
+		s.t.Errorf("%d attempts have no outcome", n)
+	}
+}
+
+// checkShares judges the first choices by the agreed proportions.
+func (s *stage) checkShares(n int) {
+	s.t.Helper()
+	var counts []int64
+	var expected []float64
+	for _, c := range []struct {
+		name  string
+		share float64
+	}{{"a", 0.25}, {"b", 0.15}, {"c", 0.60}} {
+		counts = append(counts, s.count(`select count(*) from audit.messages where first_choice = $1`, c.name))
+		expected = append(expected, c.share*float64(n))
+	}
+	p, verdict := report.Judge(counts, expected)
+	s.t.Logf("first choices %v, expected %v: %s (p = %.3f)", counts, expected, verdict, p)
+	if verdict != report.Kept {
+		s.t.Errorf("first choices %v are not 25/15/60: %s (p = %g)", counts, verdict, p)
+	}
+}
+
+// checkChoices derives every first choice again from the id and the key: [0,24] a,
+// [25,39] b, [40,99] c.
+func (s *stage) checkChoices(ids []string) {
+	s.t.Helper()
+	key, err := selector.ParseKey(stageKey)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	drawer, chosen, wrong := selector.NewDrawer(key), s.firstChoices(), 0
+	for _, id := range ids {
+		want := "c"
+		switch draw := drawer.Draw(id, 1, 100); {
+		case draw < 25:
+			want = "a"
+		case draw < 40:
+			want = "b"
+		}
+		if chosen[id] != want {
+			wrong++
+		}
+	}
+	if wrong > 0 {
+		s.t.Errorf("%d of %d first choices are not what the draw says", wrong, len(ids))
+	}
+}
+
+// TestSameIDsPickTheSameChannels: the same ids in a fresh database, with another number of
+// processes and in another order, get the same first choices.
+func TestSameIDsPickTheSameChannels(t *testing.T) {
+	t.Parallel()
+	n := size(300, 3_000)
+	choices := make([]map[string]string, 2)
+	for i := range choices {
+		s := newStage(t, plot{})
+		processes := s.runAll(1 + i)
+		all := messages("same", n)
+		if i == 1 {
+			for a, b := 0, len(all)-1; a < b; a, b = a+1, b-1 {
+				all[a], all[b] = all[b], all[a]
+			}
+		}
+		s.publish("bulk", all)
+		s.settled(n, time.Minute)
+		choices[i] = s.firstChoices()
+		for _, p := range processes {
+			p.stop(t)
+		}
+	}
+	for id, first := range choices[0] {
+		if second := choices[1][id]; first != second {
+			t.Fatalf("message %s was drawn to %s and then to %s", id, first, second)
+		}
+	}
+}

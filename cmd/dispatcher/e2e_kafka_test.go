@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/embedded"
+)
+
+// partitions is how many each topic has.
+const partitions = 12
+
+// realKafka is the broker that the stories run against when it is set, as host:port.
+// Otherwise each has one of its own inside the test process.
+const realKafka = "DISPATCHER_E2E_KAFKA"
+
+// kafkaAddress returns a broker for this test.
+func kafkaAddress(t testing.TB) string {
+	t.Helper()
+	if address := os.Getenv(realKafka); address != "" {
+		return address
+	}
+	kafka, err := embedded.StartKafka(t.Context(), embedded.KafkaConfig{Folder: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := kafka.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return kafka.Address()
+}
+
+// kafkaClient is a client that ends with the test.
+func kafkaClient(t testing.TB, address string, options ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(address),
+		kgo.MetadataMinAge(100*time.Millisecond), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
+	t.Helper()
+	answers, err := kadm.NewClient(client).CreateTopics(t.Context(), partitions, 1, nil, topics...)
+	if err == nil {
+		err = answers.Error()
+	}
+	if err != nil {
+		t.Fatalf("create topics: %v", err)
+	}
+}
+
+// produce publishes the records and returns when the broker has acknowledged all.
+func produce(t testing.TB, client *kgo.Client, records []*kgo.Record) {
+	t.Helper()
+	var failed atomic.Pointer[error]
+	for _, r := range records {
+		client.Produce(t.Context(), r, func(_ *kgo.Record, err error) {
+			if err != nil {
+				failed.CompareAndSwap(nil, &err)
+			}
+		})
+	}
+	if err := client.Flush(t.Context()); err != nil {
+		t.Fatalf("publish: %v", err)
+	}
+	if err := failed.Load(); err != nil {
+		t.Fatalf("publish: %v", *err)
+	}
+}
+
+// readTopic reads a topic from its start, until enough says so.
+func readTopic(t testing.TB, address, topic string, enough func(*kgo.Record) bool) {
+	t.Helper()
+	client := kafkaClient(t, address, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for done := false; !done; {
+		fetches := client.PollFetches(ctx)
+		if ctx.Err() != nil {
+			t.Fatalf("topic %s did not get what was expected within %s", topic, patience)
+		}
+		fetches.EachRecord(func(r *kgo.Record) { done = enough(r) || done })
+	}
+}
+
+// committed waits until the group has committed every record of a lane's topic.
+func (s *stage) committed(lane string) {
+	s.t.Helper()
+	eventually(s.t, patience, "all offsets are committed", func() bool { return s.lag(lane) == 0 })
+}
+
+// lag is how many records of a lane's topic the group has not committed.
+func (s *stage) lag(lane string) (lag int64) {
+	s.t.Helper()
+	admin := kadm.NewClient(s.client)
+	ends, err := admin.ListEndOffsets(s.t.Context(), s.topic(lane))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	committed, err := admin.FetchOffsets(s.t.Context(), s.prefix)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ends.Each(func(end kadm.ListedOffset) {
+		at := int64(0)
+		if c, ok := committed.Lookup(s.topic(lane), end.Partition); ok {
+			at = c.At
+		}
+		lag += end.Offset - at
+	})
+	return lag
+}
+
+// joined waits until the group has so many members and each has partitions.
+func (s *stage) joined(members int) {
+	s.t.Helper()
+	admin := kadm.NewClient(s.client)
+	eventually(s.t, patience, "every process has partitions", func() bool {
+		groups, err := admin.DescribeGroups(s.t.Context(), s.prefix)
+		if err != nil {
+			return false
+		}
+		busy := 0
+		for _, member := range groups[s.prefix].Members {
+			if assigned, ok := member.Assigned.AsConsumer(); ok && len(assigned.Topics) > 0 {
+				busy++
+			}
+		}
+		return busy == members
+	})
+}
+
+// event is what a status record says.
+type event struct {
+	ID       string            `json:"id"`
+	State    string            `json:"state"`
+	Channel  string            `json:"channel"`
+	Attempt  int               `json:"attempt"`
+	Reason   string            `json:"reason"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+// statuses reads the status topic until the last event of each message is the state
+// that the ledger has, and returns all events by message, in order, without repetitions:
+// delivery is at least once, and the same event has the same bytes.
+func (s *stage) statuses(want map[string]string) map[string][]event {
+	s.t.Helper()
+	events, seen := map[string][]event{}, map[string]bool{}
+	open := maps.Clone(want)
+	readTopic(s.t, s.kafka, s.topic("status"), func(r *kgo.Record) bool {
+		if seen[string(r.Value)] {
+			return false
+		}
+		seen[string(r.Value)] = true
+		var e event
+		if err := json.Unmarshal(r.Value, &e); err != nil {
+			s.t.Fatalf("status event is no JSON: %v", err)
+		}
+		if string(r.Key) != e.ID {
+			s.t.Errorf("the event of %s has key %q", e.ID, r.Key)
+		}
+		events[e.ID] = append(events[e.ID], e)
+		if want[e.ID] == e.State {
+			delete(open, e.ID)
+		}
+		return len(open) == 0
+	})
+	return events
+}
+
+// checkStatuses compares the status topic with the ledger: every message has its
+// events, each state may follow the one before, and the last is the one that the ledger has.
+func (s *stage) checkStatuses() {
+	s.t.Helper()
+	want := s.states()
+	events := s.statuses(want)
+	legal := map[[2]string]bool{}
+	for id, list := range events {
+		states := make([]string, len(list))
+		for i, e := range list {
+			states[i] = e.State
+			if i > 0 {
+				legal[[2]string{states[i-1], states[i]}] = true
+			}
+		}
+		if last := states[len(states)-1]; last != want[id] {
+			s.t.Errorf("%s: the last event of %v is not the ledger's state %s", id, states, want[id])
+		}
+	}
+	for pair := range legal {
+		if !queryOne[bool](s.t, s.postgres, `select dispatcher.legal($1, $2)`, pair[0], pair[1]) {
+			s.t.Errorf("an event %s came after %s", pair[1], pair[0])
+		}
+	}
+	if len(events) != len(want) {
+		s.t.Errorf("%d messages have events, %d are in the ledger", len(events), len(want))
+	}
+}
+
+// record is a Kafka record that asks for a message.
+func record(topic, id string, value []byte) *kgo.Record {
+	return &kgo.Record{Topic: topic, Key: []byte(id), Value: slices.Clone(value)}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// query runs one statement on a connection of its own, so that it works again right after the
+// database did not.
+func query[T any](t testing.TB, url string, collect pgx.RowToFunc[T], sql string, args ...any) []T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx) //nolint:errcheck // Nothing depends on a clean goodbye.
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, collect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// queryOne runs a statement that has one row of one column.
+func queryOne[T any](t testing.TB, url, sql string, args ...any) T {
+	t.Helper()
+	all := query(t, url, pgx.RowTo[T], sql, args...)
+	if len(all) != 1 {
+		t.Fatalf("%d rows from %s", len(all), sql)
+	}
+	return all[0]
+}
+
+// settled waits until the ledger holds so many messages and each is accepted or has
+// come to its end.
+func (s *stage) settled(messages int, within time.Duration) {
+	s.t.Helper()
+	eventually(s.t, within, "every message is accepted or at its end", func() bool {
+		type progress struct{ Total, Done int }
+		p := query(s.t, s.postgres, pgx.RowToStructByPos[progress], `
+			select count(*), count(*) filter (where state = 'accepted' or finished_at is not null) from audit.messages`)[0]
+		return p.Total == messages && p.Done == messages
+	})
+}
+
+type pair struct {
+	Key   string
+	Value string
+}
+
+// states are the messages' states by id.
+func (s *stage) states() map[string]string {
+	s.t.Helper()
+	return s.byID(`select id, state from audit.messages`)
+}
+
+// firstChoices are the messages' first choices by id.
+func (s *stage) firstChoices() map[string]string {
+	s.t.Helper()
+	return s.byID(`select id, coalesce(first_choice, '') from audit.messages`)
+}
+
+func (s *stage) byID(sql string) map[string]string {
+	s.t.Helper()
+	out := map[string]string{}
+	for _, p := range query(s.t, s.postgres, pgx.RowToStructByPos[pair], sql) {
+		out[p.Key] = p.Value
+	}
+	return out
+}
+
+// count runs a statement that counts.
+func (s *stage) count(sql string, args ...any) int64 {
+	s.t.Helper()
+	return queryOne[int64](s.t, s.postgres, sql, args...)
+}
+
+// checkLimits fails when more was granted than a limit allows, by the counters and again
+// by counting the attempts themselves, and when an active count has not come back to zero.
+func (s *stage) checkLimits() {
+	s.t.Helper()
+	if n := s.count(`select count(*) from audit.limit_windows where granted > max`); n > 0 {
+		s.t.Errorf("%d windows granted more than their limit", n)
+	}
+	if n := s.count(`
+		select count(*) from (
+		  select w.granted, count(a) as claimed
+		  from audit.limit_windows w left join audit.attempts a on a.channel = w.channel
+		    and a.claimed_at >= w.window_start and a.claimed_at < w.window_start + w.window_seconds * interval '1 second'
+		  where w.unit = 'messages'
+		  group by w.channel, w.window_seconds, w.window_start, w.granted
+		) x where granted <> claimed`); n > 0 {
+		s.t.Errorf("%d windows did not grant what was claimed in them", n)
+	}
+	if n := s.count(`select coalesce(sum(active), 0)::bigint from audit.active`); n != 0 {
+		s.t.Errorf("%d attempts still count as active", n)
+	}
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// stageKey is the secret for draws of every stage. It is fixed, and so are the ids of the
+// messages: what the draws let expect comes out the same in every run.
+const stageKey = "5d1c8f0b7a6e4d3c2b1a09f8e7d6c5b4a39281706f5e4d3c2b1a0918273645f0"
+
+// channel is a channel of a stage with the carrier behind it.
+type channel struct {
+	name      string
+	weight    string
+	behaviour smpptest.Behaviour
+	document  string // further keys of the channel in the routing document
+	down      bool   // nobody listens at its address
+}
+
+// threeChannels are a, b and c at the proportions 25, 15 and 60, with quick carriers
+// behind them and further keys of the routing document.
+func threeChannels(a, b, c string) []channel {
+	return []channel{
+		{name: "a", weight: "25", behaviour: quick(), document: a},
+		{name: "b", weight: "15", behaviour: quick(), document: b},
+		{name: "c", weight: "60", behaviour: quick(), document: c},
+	}
+}
+
+// plot says what a stage is to have. The zero value stands for three quick channels, a
+// broker and a database of its own.
+type plot struct {
+	channels []channel
+	lanes    string // the lanes of the routing document; %s is what topics begin with
+	route    string // further keys of the route
+	kafka    string // host:port of a broker
+	postgres string // URL of a database
+	settings map[string]string
+}
+
+// stage is a broker, a database and carriers with dispatcher processes between them.
+type stage struct {
+	t        testing.TB
+	kafka    string
+	client   *kgo.Client
+	postgres string
+	folder   string
+	prefix   string // of topics, and the group
+	carriers map[string]*smpptest.Server
+	settings map[string]string
+}
+
+var stages atomic.Int64
+
+// newStage builds everything but the processes.
+func newStage(t testing.TB, p plot) *stage {
+	t.Helper()
+	s := &stage{
+		t: t, kafka: p.kafka, postgres: p.postgres, folder: t.TempDir(), carriers: map[string]*smpptest.Server{},
+		prefix: fmt.Sprintf("e2e-%d-%d", os.Getpid(), stages.Add(1)),
+	}
+	if s.kafka == "" {
+		s.kafka = kafkaAddress(t)
+	}
+	if s.postgres == "" {
+		s.postgres = ledgertest.URL(t)
+	}
+	if p.channels == nil {
+		p.channels = threeChannels("", "", "")
+	}
+	if p.lanes == "" {
+		p.lanes = "  bulk: {topics: [%s.bulk], ttl: 24h}\n"
+	}
+	s.client = kafkaClient(t, s.kafka)
+	createTopics(t, s.client, s.topic("otp"), s.topic("bulk"), s.topic("status"), s.topic("dead"))
+	s.write("draw.key", stageKey+"\n")
+	s.write("routing.yaml", s.routing(&p))
+	s.settings = map[string]string{
+		"KAFKA_BROKERS": s.kafka, "KAFKA_GROUP": s.prefix,
+		"STATUS_TOPIC": s.topic("status"), "DEAD_TOPIC": s.topic("dead"), "INBOUND_TOPIC": s.topic("inbound"),
+		"POSTGRES_URL": s.postgres, "POSTGRES_MAX_CONNS": "4",
+		"ROUTING_FILE": "routing.yaml", "DRAW_KEY_FILE": "draw.key",
+		"LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
+		"SEND_TIMEOUT": "3s", "DEAD_AFTER": "2s", "SHUTDOWN_TIMEOUT": "15s", "LOG_LEVEL": "debug",
+	}
+	maps.Copy(s.settings, p.settings)
+	return s
+}
+
+// routing starts the carriers and writes the document that names them.
+func (s *stage) routing(p *plot) string {
+	s.t.Helper()
+	var channels, weights []string
+	for _, c := range p.channels {
+		carrier := startCarrier(s.t, c.behaviour)
+		s.carriers[c.name] = carrier
+		if c.down {
+			carrier.Close() // its port was free a moment ago and is refused now
+		}
+		extra := ""
+		if c.document != "" {
+			extra = ", " + c.document
+		}
+		channels = append(channels, fmt.Sprintf("  %s: {provider: smpp, settings: {address: %q, system_id: e2e, window: 100, "+
+			"reconnect_min: 100ms, reconnect_max: 500ms}, price: {currency: GBP, default: \"0.03\"}%s}\n", c.name, carrier.Addr(), extra))
+		weights = append(weights, c.name+": "+c.weight)
+	}
+	extra := ""
+	if p.route != "" {
+		extra = ", " + p.route
+	}
+	return "timezone: Europe/London\nchannels:\n" + strings.Join(channels, "") +
+		"routes:\n  - {name: default, match: {}, weights: {" + strings.Join(weights, ", ") + "}" + extra + "}\n" +
+		"lanes:\n" + strings.ReplaceAll(p.lanes, "%s", s.prefix)
+}
+
+// write makes a file in the folder that processes run in.
+func (s *stage) write(name, content string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.folder, name), []byte(content), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) topic(name string) string { return s.prefix + "." + name }
+
+// run starts a dispatcher.
+func (s *stage) run(name string) *process {
+	s.t.Helper()
+	return launch(s.t, name, s.folder, s.settings, "run")
+}
+
+// runAll starts n dispatchers and waits until all are up.
+func (s *stage) runAll(n int) []*process {
+	s.t.Helper()
+	all := make([]*process, n)
+	for i := range all {
+		all[i] = s.run("dispatcher " + strconv.Itoa(i+1))
+	}
+	for _, p := range all {
+		p.says(s.t, "dispatcher is running")
+	}
+	return all
+}
+
+// publish sends the messages to a lane's topic and returns their ids.
+func (s *stage) publish(lane string, messages []envelope.Message) []string {
+	s.t.Helper()
+	records, ids := make([]*kgo.Record, len(messages)), make([]string, len(messages))
+	for i := range messages {
+		ids[i] = messages[i].ID
+		records[i] = record(s.topic(lane), ids[i], messages[i].Append(nil))
+	}
+	produce(s.t, s.client, records)
+	return ids
+}
+
+// messages makes n messages, the same ones for the same story. Each has a number of its own,
+// under a country code that is not assigned, and its id in its text; one in twenty has
+// two segments and one in thirty is not in the GSM alphabet.
+func messages(story string, n int) []envelope.Message {
+	all := make([]envelope.Message, n)
+	for i := range all {
+		id := fmt.Sprintf("%s-%06d", story, i)
+		text := "[" + id + "] Your parcel arrives tomorrow."
+		switch {
+		case i%20 == 7:
+			text += strings.Repeat(" Terms and conditions apply.", 5)
+		case i%30 == 11:
+			text += " Ευχαριστούμε!"
+		}
+		all[i] = envelope.Message{ID: id, To: fmt.Sprintf("+9997%07d", i), From: "E2E", Text: text, Tenant: "shop"}
+	}
+	return all
+}
