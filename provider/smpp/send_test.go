@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dispatcher/provider"
@@ -100,20 +101,42 @@ func TestThrottledAndFailedSubmitsSaySo(t *testing.T) {
 
 func TestDroppedRepliesAreUnknownAfterTheResponseTimeout(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{DropEvery: 2}})
-	cfg := fastConfig(srv.Addr())
-	cfg.ResponseTimeout, cfg.Window = 200*time.Millisecond, 4
-	c := startClient(t, cfg)
-	results := sendMany(c, 20, 10)
-	if counts := tally(results); counts[provider.Unknown] != 10 || counts[provider.Accepted] != 10 {
-		t.Errorf("outcomes %v", counts)
-	}
-	for i, r := range results {
-		if r.Outcome == provider.Unknown && r.Code != "timeout" {
-			t.Errorf("message %d: code %q", i, r.Code)
+	synctest.Test(t, func(t *testing.T) {
+		srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 2}, Config{Window: 4, ResponseTimeout: 3 * time.Second})
+		began := time.Now()
+		results := sendMany(c, 20, 10)
+		if counts := tally(results); counts[provider.Unknown] != 10 || counts[provider.Accepted] != 10 {
+			t.Errorf("outcomes %v", counts)
 		}
+		for i, r := range results {
+			if r.Outcome == provider.Unknown && r.Code != "timeout" {
+				t.Errorf("message %d: code %q", i, r.Code)
+			}
+		}
+		// Ten lost answers in a window of four take three response timeouts.
+		if took := time.Since(began); took != 9*time.Second {
+			t.Errorf("took %v, want 9s", took)
+		}
+		wantSentAtMostOnce(t, srv, results)
+		closeIn(t, c)
+		srv.Close()
+	})
+}
+
+// startPiped starts both ends inside of a synctest bubble.
+func startPiped(t *testing.T, behaviour smpptest.Behaviour, cfg Config) (*smpptest.Server, *Client) {
+	t.Helper()
+	srv := smpptest.New(smpptest.Config{Log: -1, Behaviour: behaviour})
+	cfg.Addresses, cfg.SystemID, cfg.Dial = []string{"pipe:1"}, "acme", pipeTo(srv)
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
 	}
-	wantSentAtMostOnce(t, srv, results)
+	synctest.Wait()
+	if ok, why := c.Ready(); !ok {
+		t.Fatalf("not ready: %s", why)
+	}
+	return srv, c
 }
 
 // TestCutMidWindowLeavesNothingInDoubtThatIsCertain cuts again and again under load:
@@ -228,25 +251,26 @@ func TestEnquireLinkBypassesAFullWindow(t *testing.T) {
 
 func TestAWindowOfOneCarriesAMessageOfManyParts(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{DropEvery: 3}})
-	cfg := fastConfig(srv.Addr())
-	cfg.Window, cfg.ResponseTimeout = 1, 100*time.Millisecond
-	c := startClient(t, cfg)
-	s := submission(1)
-	s.Text, s.Reference = longText(5), 7
-	r := send(c, s)
-	want := []provider.Outcome{provider.Accepted, provider.Accepted, provider.Unknown, provider.Refused, provider.Refused}
-	if r.Outcome != provider.Unknown || len(r.Parts) != len(want) {
-		t.Fatalf("result %+v", r)
-	}
-	for i, p := range r.Parts {
-		if p.Outcome != want[i] {
-			t.Errorf("part %d is %v (%s), want %v", i, p.Outcome, p.Code, want[i])
+	synctest.Test(t, func(t *testing.T) {
+		srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 3}, Config{Window: 1})
+		s := submission(1)
+		s.Text, s.Reference = longText(5), 7
+		r := send(c, s)
+		want := []provider.Outcome{provider.Accepted, provider.Accepted, provider.Unknown, provider.Refused, provider.Refused}
+		if r.Outcome != provider.Unknown || len(r.Parts) != len(want) {
+			t.Fatalf("result %+v", r)
 		}
-	}
-	if n := len(srv.Submits()); n != 3 {
-		t.Errorf("%d parts were written after the third had failed, want 3", n)
-	}
+		for i, p := range r.Parts {
+			if p.Outcome != want[i] {
+				t.Errorf("part %d is %v (%s), want %v", i, p.Outcome, p.Code, want[i])
+			}
+		}
+		if n := len(srv.Submits()); n != 3 {
+			t.Errorf("%d parts were written after the third had failed, want 3", n)
+		}
+		closeIn(t, c)
+		srv.Close()
+	})
 }
 
 func TestMessagesThatCannotBeEncodedSendNothing(t *testing.T) {

@@ -140,8 +140,8 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 
 func TestAllFaultsAreReportedTogether(t *testing.T) {
 	t.Parallel()
-	_, err := parse(t, map[string]any{"addres": "x", "window": -1, "binds": "x"})
-	for _, want := range []string{"addres: unknown setting; did you mean address?", "window: -1", "binds: is no"} {
+	_, err := parse(t, map[string]any{"addresss": "x", "window": -1, "binds": "x"})
+	for _, want := range []string{"addresss: unknown setting; did you mean address?", "window: -1", "binds: is no"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}
