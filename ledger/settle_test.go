@@ -2,28 +2,195 @@ package ledger_test
 
 import (
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
 )
 
-func TestSettleTwiceHasTheEffectOfOnce(t *testing.T) {
-	t.Parallel()
+// one claims a single message on channel a and returns it with a connection to look.
+func one(t *testing.T) (*ledger.Ledger, ledger.Message, func(sql string) string) {
+	t.Helper()
 	url := ledgertest.URL(t)
 	l := connect(t, ledger.Config{URL: url})
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 100})
-	seen := claimAll(t, l, batch("m", 50), "a")
+	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
 	db := raw(t, url)
+	return l, m, func(sql string) string {
+		t.Helper()
+		return scalar[string](t, db, sql)
+	}
+}
+
+// look is the state of the one message and its channel in short.
+const look = `select concat_ws(' ', m.state, a.outcome, 'answers', a.answers, 'active', c.active,
+	case when m.possible_duplicate then 'duplicate' end,
+	'notices', (select count(*) from dispatcher.outbox))
+	from dispatcher.messages m, dispatcher.attempts a, dispatcher.channels c where a.attempt = 1`
+
+func TestSettleTwiceHasTheEffectOfOnce(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
 	for range 2 {
-		settleAll(t, l, accepted(seen.Messages))
-		if n := scalar[int64](t, db, `select active from dispatcher.channels`); n != 0 {
-			t.Fatalf("%d slots are taken", n)
+		settleAll(t, l, accepted([]ledger.Message{m}))
+		if got := see(look); got != "accepted accepted answers 1 active 0 notices 1" {
+			t.Fatal(got)
 		}
-		if n := scalar[int64](t, db, `select sum(cardinality(keys)) from dispatcher.outbox`); n != 50 {
-			t.Fatalf("%d notices", n)
+	}
+}
+
+// unknown settles attempt 1 without an answer.
+func unknown(m ledger.Message) ledger.Settlement {
+	return ledger.Settlement{Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Unknown, Code: "timeout", Segments: 1, PriceMicros: 28000, State: ledger.Unknown}
+}
+
+func TestALateTruthReplacesUnknownAndFreesNoSecondSlot(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	settleAll(t, l, []ledger.Settlement{unknown(m)})
+	if got := see(look); got != "unknown unknown answers 1 active 0 notices 0" {
+		t.Fatal(got)
+	}
+	claimAll(t, l, []ledger.Message{message("other")}, "a") // takes a slot that must not be freed again
+	late := accepted([]ledger.Message{m})
+	for range 2 {
+		settleAll(t, l, late)
+	}
+	if got := see(look + ` and m.id = 'm' and a.message_seq = m.seq`); got != "accepted accepted answers 2 active 1 notices 1" {
+		t.Fatal(got)
+	}
+	settleAll(t, l, []ledger.Settlement{unknown(m)})
+	if got := see(look + ` and m.id = 'm' and a.message_seq = m.seq`); got != "accepted accepted answers 2 active 1 notices 1" {
+		t.Errorf("unknown replaced a truth: %s", got)
+	}
+}
+
+func TestALateTruthStopsAResendThatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	resend := unknown(m)
+	resend.State, resend.Reason, resend.PossibleDuplicate, resend.Tried = ledger.Retry, "resend", true, true
+	settleAll(t, l, []ledger.Settlement{resend})
+	if got := see(look); got != "retry unknown answers 1 active 0 duplicate notices 0" {
+		t.Fatal(got)
+	}
+	settleAll(t, l, accepted([]ledger.Message{m}))
+	if got := see(look); got != "accepted accepted answers 2 active 0 notices 1" {
+		t.Fatal(got)
+	}
+	if n, err := l.Due(t.Context(), 1); n != 0 || err != nil {
+		t.Errorf("%d due, %v", n, err)
+	}
+}
+
+func TestALateTruthLeavesAResendUnderWayAlone(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	resend := unknown(m)
+	resend.State, resend.PossibleDuplicate = ledger.Retry, true
+	settleAll(t, l, []ledger.Settlement{resend})
+	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+		t.Fatal(err)
+	}
+	settleAll(t, l, accepted([]ledger.Message{m}))
+	if got := see(look + ` and a.message_seq = m.seq`); got != "sending accepted answers 2 active 1 duplicate notices 0" {
+		t.Error(got)
+	}
+}
+
+func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
+	t.Parallel()
+	l, m, _ := one(t)
+	settleAll(t, l, []ledger.Settlement{{
+		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Refused, Code: "dial", State: ledger.Retry, Reason: "refused", Tried: true,
+		Pinned: "a", PartsLeft: []int{1, 2},
+	}})
+	waiting, err := l.Waiting(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int64{"otp": 1}, waiting); diff != "" {
+		t.Error(diff)
+	}
+	var due ledger.Message
+	err = l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		due = seen.Messages[0]
+		d, err := give(seen)
+		d.Each[0].NewRound = true
+		return d, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := m
+	want.State, want.Reason, want.Attempts, want.NextAt = ledger.Retry, "refused", 1, due.NextAt
+	want.Tried, want.Pinned, want.PartsLeft = []string{"a"}, "a", []int{1, 2}
+	if diff := cmp.Diff(want, due); diff != "" {
+		t.Error(diff)
+	}
+	record, err := l.Record(t.Context(), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record.Message.Tried != nil || record.Message.Rounds != 1 || record.Message.Attempts != 2 {
+		t.Errorf("a new round left tried %v, rounds %d, attempts %d", record.Message.Tried, record.Message.Rounds, record.Message.Attempts)
+	}
+}
+
+func TestSettleTakesAnyWordOfAProvider(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	s := accepted([]ledger.Message{m})
+	s[0].Code, s[0].Reference = "zero\x00byte", "broken\xff\xfeutf8"
+	settleAll(t, l, s)
+	if got := see(`select provider_code || ' ' || provider_reference from dispatcher.attempts`); got != "zero\uFFFDbyte broken\uFFFDutf8" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSettleIgnoresAttemptsThatDoNotExist(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	s := accepted([]ledger.Message{m, {Seq: 999}})
+	s[0].Attempt = 2
+	settleAll(t, l, s)
+	if got := see(`select state || (select count(*) from dispatcher.outbox) from dispatcher.messages`); got != "sending0" {
+		t.Error(got)
+	}
+}
+
+func TestALoweredActiveBoundSinksWithWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := connect(t, ledger.Config{URL: url})
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	seen := claimAll(t, l, batch("m", 10), "a")
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 4})
+	db := raw(t, url)
+	for settled, want := range []string{"10/10", "9/9", "8/8", "7/7", "6/6", "5/5", "4/4", "4/3", "4/2"} {
+		if got := scalar[string](t, db, `select max || '/' || active from audit.active`); got != want {
+			t.Errorf("after %d: %s, want %s", settled, got, want)
 		}
-		if n := scalar[int64](t, db, `select count(*) from dispatcher.messages where state = 'accepted'`); n != 50 {
-			t.Fatalf("%d accepted", n)
-		}
+		settleAll(t, l, accepted(seen.Messages[settled:settled+1]))
+	}
+}
+
+func TestWaitingRowsCarryTheStateTheyWereDecidedOn(t *testing.T) {
+	t.Parallel()
+	l := open(t, ledger.ChannelSpec{Name: "a", ActiveMax: 1})
+	seen := claimAll(t, l, batch("m", 3), "a")
+	record, err := l.Record(t.Context(), "m-00002")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := record.Message
+	if m.State != ledger.Waiting || m.Reason != "no_slot" || m.Attempts != 0 || !m.NextAt.Equal(seen.Now.Add(time.Minute)) {
+		t.Errorf("state %s, reason %s, attempts %d, next %s", m.State, m.Reason, m.Attempts, m.NextAt)
+	}
+	if got := string(record.Seen); got != `{"a": "no_slot"}` || len(record.Attempts) != 0 {
+		t.Errorf("seen %s, %d attempts", got, len(record.Attempts))
 	}
 }
