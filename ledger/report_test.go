@@ -1,0 +1,132 @@
+package ledger_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
+	t.Parallel()
+	l := open(t, ledger.ChannelSpec{Name: "a", ActiveMax: 6}, ledger.ChannelSpec{Name: "b"})
+	var shown []ledger.Message
+	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 10), Channels: []string{"a", "b"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		shown = seen.Messages
+		d, err := give(seen)
+		for i := range d.Each {
+			if a := &d.Each[i].Attempt; a.Channel == "b" {
+				a.Reason, a.Currency, a.Ranking = ledger.ByFallback, "EUR", []byte(`[{"channel":"a","reason":"no_slot"}]`)
+			}
+		}
+		return d, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settlements := accepted(shown[:6]) // those on channel a
+	for i, s := range []ledger.Settlement{
+		{Outcome: provider.Rejected, State: ledger.Rejected},
+		{Outcome: provider.Refused, State: ledger.Retry},
+		{Outcome: provider.Throttled, State: ledger.Retry},
+		{Outcome: provider.Unknown, State: ledger.Unknown, Segments: 1, PriceMicros: 28000},
+	} {
+		s.Seq, s.Attempt = shown[i].Seq, 1
+		settlements[i] = s
+	}
+	settleAll(t, l, settlements)
+	now := time.Now().UTC()
+	got, err := l.Daily(t.Context(), now, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []ledger.DailyRow{
+		{
+			Route: "default", Channel: "a", FirstChoice: 10, Attempts: 6, Submitted: 5, Accepted: 2, Rejected: 1, Refused: 1, Throttled: 1, Unknown: 1,
+			Segments: 2, CostMicros: 56000, UnknownSegments: 1, UnknownMicros: 28000, Currency: "GBP",
+		},
+		{Route: "default", Channel: "b", Fallback: 4, Attempts: 4, Pending: 4, Currency: "EUR"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if failed := got[0].Failed(); failed != 3 {
+		t.Errorf("%d failed", failed)
+	}
+	if got, err := l.Daily(t.Context(), now.AddDate(0, 0, -1), time.UTC); len(got) != 0 || err != nil {
+		t.Errorf("yesterday has %d rows, %v", len(got), err)
+	}
+	totals, err := l.Totals(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTotals := ledger.Totals{
+		Messages: map[ledger.State]int64{ledger.Accepted: 2, ledger.Rejected: 1, ledger.Retry: 2, ledger.Unknown: 1, ledger.Sending: 4},
+		Channels: []ledger.ChannelTotal{
+			{Channel: "a", FirstChoice: 10, Attempts: 6, Accepted: 2, Unknown: 1, Segments: 2, CostMicros: 56000, Currency: "GBP"},
+			{Channel: "b", Fallback: 4, Attempts: 4, Currency: "EUR"},
+		},
+	}
+	if diff := cmp.Diff(wantTotals, totals); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDailyHasOneRowForEachCurrencyAndCountsFirstChoicesOnce(t *testing.T) {
+	t.Parallel()
+	l := open(t, ledger.ChannelSpec{Name: "a"})
+	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 3), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d, err := give(seen)
+		d.Each[0].Attempt.Currency = "EUR"
+		return d, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := l.Daily(t.Context(), time.Now(), time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []ledger.DailyRow{
+		{Route: "default", Channel: "a", FirstChoice: 3, Attempts: 1, Pending: 1, Currency: "EUR"},
+		{Route: "default", Channel: "a", Attempts: 2, Pending: 2, Currency: "GBP"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRecordTellsEverythingAboutOneMessage(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	seen := claimAll(t, l, []ledger.Message{message("m")}, "a")
+	settleAll(t, l, accepted(seen.Messages))
+	r, err := l.Record(t.Context(), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := seen.Messages[0]
+	want.State, want.Attempts = ledger.Accepted, 1
+	if diff := cmp.Diff(want, r.Message); diff != "" {
+		t.Error(diff)
+	}
+	if r.Routing == nil || r.Routing.Document != "routes: []" || !r.FinishedAt.IsZero() {
+		t.Errorf("routing %v, finished %s", r.Routing, r.FinishedAt)
+	}
+	wantAttempts := []ledger.AttemptRecord{{
+		Attempt: ledger.Attempt{Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 28000, Currency: "GBP"},
+		Outcome: "accepted", Reference: "ref-m", ClaimedAt: seen.Now, SettledAt: r.Attempts[0].SettledAt, Instance: l.Instance(),
+	}}
+	if diff := cmp.Diff(wantAttempts, r.Attempts); diff != "" || r.Attempts[0].SettledAt.IsZero() {
+		t.Error(diff)
+	}
+	if _, err := l.Record(t.Context(), "nobody"); !errors.Is(err, ledger.ErrNoMessage) {
+		t.Errorf("got %v", err)
+	}
+}

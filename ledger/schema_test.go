@@ -1,0 +1,229 @@
+package ledger_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// refusal is the name of the constraint that refuses a statement, empty if none does.
+func refusal(t testing.TB, db *pgx.Conn, sql string, args ...any) string {
+	t.Helper()
+	_, err := db.Exec(t.Context(), sql, args...)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && strings.HasPrefix(pg.Code, "23") {
+		return pg.ConstraintName
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ""
+}
+
+func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db := raw(t, url)
+	legal := map[string]string{
+		"scheduled":   "sending waiting rejected failed",
+		"waiting":     "sending retry accepted rejected failed",
+		"retry":       "sending waiting accepted rejected failed",
+		"sending":     "waiting retry accepted delivered undelivered rejected failed unknown",
+		"accepted":    "delivered undelivered",
+		"unknown":     "waiting retry accepted delivered undelivered rejected failed",
+		"delivered":   "",
+		"undelivered": "",
+		"rejected":    "",
+		"failed":      "",
+		"dead":        "",
+	}
+	const (
+		due      = "scheduled waiting retry"
+		finished = "delivered undelivered rejected failed unknown dead"
+	)
+	for from, allowed := range legal {
+		for to := range legal {
+			if _, err := db.Exec(t.Context(), `truncate dispatcher.messages`); err != nil {
+				t.Fatal(err)
+			}
+			_, err := db.Exec(t.Context(), `insert into dispatcher.messages (id, lane, digest, envelope, attempts, state, next_at, finished_at)
+				values ('m', 'otp', 1, '', 1, $1, case when $2 then now() end, case when $3 then now() end)`,
+				from, strings.Contains(due, from), strings.Contains(" "+finished+" ", " "+from+" "))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := refusal(t, db, `update dispatcher.messages set state = $1, next_at = case when $2 then now() end, finished_at = case when $3 then now() end`,
+				to, strings.Contains(due, to), strings.Contains(" "+finished+" ", " "+to+" "))
+			want := "messages_legal_transition"
+			if from == to || strings.Contains(" "+allowed+" ", " "+to+" ") {
+				want = ""
+			}
+			if got != want {
+				t.Errorf("from %s to %s: refused by %q, want %q", from, to, got, want)
+			}
+		}
+	}
+}
+
+func TestTheDatabaseRefusesBrokenInvariants(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := connect(t, ledger.Config{URL: url})
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 3, Limits: day(5).Limits})
+	claimAll(t, l, batch("m", 2), "a")
+	db := raw(t, url)
+	for sql, want := range map[string]string{
+		`update dispatcher.limits set granted = max + 1`:                                         "limits_granted",
+		`update dispatcher.limits set granted = -1`:                                              "limits_granted",
+		`update dispatcher.limits set max = max + 1`:                                             "limits_max",
+		`update dispatcher.channels set active = active_max + 1`:                                 "channels_active",
+		`update dispatcher.channels set active = -1`:                                             "channels_active",
+		`update dispatcher.messages set next_at = now()`:                                         "messages_next_at",
+		`update dispatcher.messages set finished_at = now()`:                                     "messages_finished_at",
+		`update dispatcher.messages set state = 'accepted', finished_at = now()`:                 "messages_finished_at",
+		`update dispatcher.messages set attempts = 0`:                                            "messages_sending",
+		`update dispatcher.messages set draw = draw_size`:                                        "messages_draw",
+		`update dispatcher.messages set id = repeat('x', 65)`:                                    "messages_id_length",
+		`update dispatcher.messages set id = ''`:                                                 "messages_id_length",
+		`update dispatcher.messages set state = 'lost'`:                                          "messages_state_check",
+		`update dispatcher.attempts set outcome = 'accepted', answers = 1`:                       "attempts_settled_at",
+		`update dispatcher.attempts set outcome = 'unknown', settled_at = now()`:                 "attempts_answers",
+		`update dispatcher.attempts set reason = 'whim'`:                                         "attempts_reason_check",
+		`insert into dispatcher.attempts select * from dispatcher.attempts`:                      "attempts_pkey",
+		`insert into dispatcher.outbox (kind, keys, "values") values ('status', '{a,b}', '{x}')`: "outbox_lengths",
+	} {
+		// A refused state may be refused by the transition first; the constraint is what matters here.
+		if got := refusal(t, db, sql); got != want && !(want == "messages_state_check" && got == "messages_legal_transition") {
+			t.Errorf("%s: refused by %q, want %q", sql, got, want)
+		}
+	}
+}
+
+func TestADeadRowMayHaveALongID(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	m := message(strings.Repeat("x", 300))
+	m.State, m.Reason, m.Plan = ledger.Dead, "no_id", ledger.Plan{}
+	nothing := func(seen *ledger.Seen) (ledger.Decisions, error) {
+		return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
+	}
+	if err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{m}}, nothing); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Record(t.Context(), m.ID)
+	if err != nil || r.Message.State != ledger.Dead || r.FinishedAt.IsZero() || r.Routing != nil {
+		t.Errorf("state %s, finished %s, %v", r.Message.State, r.FinishedAt, err)
+	}
+}
+
+// The columns of the contract with auditors, in its order.
+func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
+	t.Parallel()
+	db := raw(t, ledgertest.URL(t))
+	rows, err := db.Query(t.Context(), `
+		select table_name, string_agg(column_name, ' ' order by ordinal_position)
+		from information_schema.columns where table_schema = 'audit' group by 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	var view, columns string
+	if _, err := pgx.ForEachRow(rows, []any{&view, &columns}, func() error {
+		got[view] = columns
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"messages": "id lane tenant route routing_version draw draw_size draw_key_id first_choice state segments alphabet " +
+			"received_at finished_at topic kafka_partition kafka_offset possible_duplicate",
+		"attempts": "message_id attempt channel reason outcome provider_reference provider_code segments price_micros currency " +
+			"claimed_at settled_at delivered_at",
+		"limit_windows":    "channel scope window_seconds window_start unit max granted reserved",
+		"active":           "channel max active",
+		"routing_versions": "version author reason created_at document",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAuditViewsShowNoNumberAndNoText(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, day(10))
+	settleAll(t, l, accepted(claimAll(t, l, batch("m", 3), "a").Messages))
+	for _, view := range []string{"messages", "attempts", "limit_windows", "active", "routing_versions"} {
+		all := scalar[string](t, db, `select coalesce(string_agg(v::text, ' '), '') from audit.`+view+` v`)
+		if all == "" || strings.Contains(all, "447700900123") || strings.Contains(all, "Your code") {
+			t.Errorf("audit.%s shows %q", view, all)
+		}
+	}
+}
+
+// plan is the plan of a statement, in the session settings of the ledger's pool.
+func plan(t testing.TB, db *pgx.Conn, sql string) string {
+	t.Helper()
+	rows, err := db.Query(t.Context(), `explain `+sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestWorkIsFoundThroughIndexes(t *testing.T) {
+	t.Parallel()
+	db := raw(t, ledgertest.URL(t))
+	if _, err := db.Exec(t.Context(), `
+		insert into dispatcher.messages (id, lane, digest, envelope, attempts, state, next_at)
+		select 'm' || n, 'otp', n, '', 1, case when n % 100 = 0 then 'waiting' else 'accepted' end, case when n % 100 = 0 then now() end
+		from generate_series(1, 20000) n`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(t.Context(), `analyze dispatcher.messages`); err != nil {
+		t.Fatal(err)
+	}
+	for sql, index := range map[string]string{
+		`select * from dispatcher.messages m where m.next_at <= now() order by m.next_at limit 100 for update skip locked`: "messages_due",
+		`select queue, count(*) from dispatcher.messages where queue is not null group by queue`:                           "messages_queue",
+		`select * from dispatcher.attempts where claimed_at between now() - interval '1 minute' and now()`:                 "attempts_claimed_at",
+	} {
+		if got := plan(t, db, sql); !strings.Contains(got, index) {
+			t.Errorf("%s does not use %s:\n%s", sql, index, got)
+		}
+	}
+}
+
+func TestSettlingRewritesNoIndex(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url, MaxConns: 1}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	for _, prefix := range []string{"a", "b", "c"} {
+		settleAll(t, l, accepted(claimAll(t, l, batch(prefix, 500), "a").Messages))
+	}
+	l.Close() // a session reports its statistics at its end, at the latest
+	for table, least := range map[string]float64{"messages": 0.97, "attempts": 0.97} {
+		var updated, hot float64
+		for updated == 0 {
+			if err := db.QueryRow(t.Context(), `select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = $1`, table).Scan(&updated, &hot); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if hot/updated < least {
+			t.Errorf("%s: %.0f of %.0f updates were heap-only", table, hot, updated)
+		}
+	}
+}
