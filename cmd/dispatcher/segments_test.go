@@ -1,24 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 )
-
-// result is what a command did.
-type result struct {
-	code     int
-	out, err string
-}
-
-// dispatcher runs a command in this process.
-func dispatcher(t *testing.T, stdin string, env []string, args ...string) result {
-	t.Helper()
-	var out, err bytes.Buffer
-	code := execute(t.Context(), &cli{in: strings.NewReader(stdin), out: &out, err: &err, env: env}, args)
-	return result{code, out.String(), err.String()}
-}
 
 func TestSegmentsAnswersOneObjectPerLine(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/ledger"
+)
+
+// asCommand makes the test binary be the dispatcher: settings are read from the
+// environment, which parallel tests share, so a command with settings gets a process.
+const asCommand = "TEST_BINARY_IS_DISPATCHER"
+
+func init() {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+}
+
+// result is what a command did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// dispatcher runs a command: in this process, or with settings in one of its own.
+func dispatcher(t *testing.T, stdin string, env []string, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if env == nil {
+		code := execute(t.Context(), &cli{in: strings.NewReader(stdin), out: &out, err: &errs}, args)
+		return result{code, out.String(), errs.String()}
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Dir = t.TempDir() // no ./data of a dispatcher that runs here
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DISPATCHER_") })
+	cmd.Env = append(append(cmd.Env, env...), asCommand+"=1")
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// write puts a file into a folder of the test.
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// testRouting has one route over three channels and other topics than the standard ones.
+const testRouting = `timezone: Europe/London
+channels:
+  a: {provider: sandbox, capacity: 100, price: {currency: GBP, default: "0.031"}}
+  b: {provider: sandbox, capacity: 100, price: {currency: GBP, default: "0.035"}}
+  c: {provider: sandbox, capacity: 100, price: {currency: GBP, default: "0.028"}}
+routes:
+  - {name: default, match: {}, weights: {a: 25, b: 15, c: 60}}
+lanes:
+  otp: {topics: [codes]}
+  transactional: {topics: [orders, receipts]}
+`
+
+// broker starts a Kafka with these topics and returns its setting.
+func broker(t *testing.T, topics ...string) (setting, address string) {
+	t.Helper()
+	k, err := embedded.StartKafka(t.Context(), embedded.KafkaConfig{Folder: t.TempDir(), Topics: topics, Partitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return "DISPATCHER_KAFKA_BROKERS=" + k.Address(), k.Address()
+}
+
+// published reads n records of a topic.
+func published(t *testing.T, address, topic string, n int) []*kgo.Record {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.ConsumeTopics(topic), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var out []*kgo.Record
+	for len(out) < n {
+		fetches := client.PollFetches(t.Context())
+		if err := fetches.Err(); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fetches.Records()...)
+	}
+	return out
+}
+
+// openSeeded returns a registered ledger with testRouting in force.
+func openSeeded(t *testing.T, url string) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url, Region: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	if err := l.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.ApplyRouting(t.Context(), ledger.NewRouting{
+		Author: "test", Document: testRouting, Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// claimed stores messages, each of which is given to its first choice.
+func claimed(t *testing.T, l *ledger.Ledger, messages ...ledger.Message) []ledger.Message {
+	t.Helper()
+	var stored []ledger.Message
+	err := l.Claim(t.Context(), ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+		for i := range seen.Messages {
+			d.Each[i] = toFirstChoice(seen, &seen.Messages[i])
+		}
+		stored = slices.Clone(seen.Messages)
+		return d, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+func toFirstChoice(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
+	at := slices.IndexFunc(seen.Channels, func(c ledger.ChannelState) bool { return c.Name == m.Plan.FirstChoice })
+	seen.Channels[at].Gate.Take(1)
+	return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
+		Number: 1, Channel: m.Plan.FirstChoice, Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 28_000, Currency: "GBP",
+	}}
+}

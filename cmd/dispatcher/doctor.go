@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// checkTimeout bounds one check; all run at the same time, in two rounds.
+const checkTimeout = 8 * time.Second
+
+// Status of a check.
+const (
+	statusOK   = "ok"
+	statusWarn = "warn" // works, but an operator should know
+	statusFail = "fail" // "dispatcher run" would not work
+)
+
+// finding is what one check has found.
+type finding struct {
+	Check  string `json:"check"`
+	Status string `json:"status"`
+	Detail string `json:"detail"`
+	Mend   string `json:"mend"` // what to do; empty when all is well
+}
+
+func fine(check, format string, args ...any) finding {
+	return finding{Check: check, Status: statusOK, Detail: fmt.Sprintf(format, args...)}
+}
+
+func warned(check, detail, mend string) finding {
+	return finding{Check: check, Status: statusWarn, Detail: detail, Mend: mend}
+}
+
+// broken takes a sentence whose mend stands behind its last semicolon, or else behind
+// its last colon.
+func broken(check string, err error) finding {
+	text := err.Error()
+	for _, mark := range []string{"; ", ": "} {
+		if at := strings.LastIndex(text, mark); at > 0 {
+			return finding{check, statusFail, text[:at], text[at+len(mark):]}
+		}
+	}
+	return finding{Check: check, Status: statusFail, Detail: text}
+}
+
+func (c *cli) doctorCommand() *cobra.Command {
+	as := format(formatTable)
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check settings, broker, topics, database, channels and ports, and say how to mend them",
+		Long: `Checks everything that "dispatcher run" needs, without changing anything. SMPP channels
+are bound once and unbound; nothing is sent. It exits with 1 when a check fails.`,
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error { return c.doctor(ctx, as) }),
+	}
+	cmd.Flags().Var(&as, "format", "output format")
+	return cmd
+}
+
+func (c *cli) doctor(ctx context.Context, as format) error {
+	findings := examine(ctx)
+	value := struct {
+		Checks []finding `json:"checks"`
+		Warned int       `json:"warned"`
+		Failed int       `json:"failed"`
+	}{Checks: findings}
+	s := sheet{header: []string{"check", "status", "detail", "mend"}}
+	for _, f := range findings {
+		switch f.Status {
+		case statusWarn:
+			value.Warned++
+		case statusFail:
+			value.Failed++
+		}
+		s.rows = append(s.rows, []string{f.Check, f.Status, cell(f.Detail, as), cell(f.Mend, as)})
+	}
+	if err := as.print(c.out, value, s); err != nil {
+		return err
+	}
+	if value.Failed > 0 {
+		return failed(fmt.Errorf("%d of %d checks failed", value.Failed, len(findings)))
+	}
+	return nil
+}
+
+// cell keeps a table narrow enough to read.
+func cell(text string, as format) string {
+	if as != formatTable {
+		return text
+	}
+	return wrapped(text, 60)
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// patient is what the checks of the second round need to know from the first.
+type patient struct {
+	settings *config.Settings
+	embedded bool // the settings are those of a running "run --embedded"
+	routing  *config.Routing
+}
+
+// examine runs all checks. Those of a round run at the same time and are listed in the
+// order written here.
+func examine(ctx context.Context) []finding {
+	s, err := config.Load()
+	if err != nil {
+		return problems("settings", err)
+	}
+	p := &patient{settings: &s}
+	_, p.embedded = app.ReadEndpoints(s.DataDir)
+	fromEmbedded(&s)
+	first := []finding{fine("settings", "%d variables are good", len(s.List()))}
+	if err := s.Validate(p.embedded); err != nil {
+		first = problems("settings", err)
+	}
+	return append(first, round(ctx,
+		p.checkDrawKey, p.checkDatabase, p.checkListen,
+		func(ctx context.Context) []finding {
+			return append(p.checkRouting(ctx), round(ctx, p.checkKafka, p.checkChannels)...)
+		},
+	)...)
+}
+
+// problems makes a failed check of each sentence of an error.
+func problems(check string, err error) []finding {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return []finding{broken(check, err)}
+	}
+	var out []finding
+	for _, one := range joined.Unwrap() {
+		out = append(out, problems(check, one)...)
+	}
+	return out
+}
+
+// round runs checks at the same time, each with its own deadline.
+func round(ctx context.Context, checks ...func(context.Context) []finding) []finding {
+	results := make([][]finding, len(checks))
+	var running sync.WaitGroup
+	for i, check := range checks {
+		running.Go(func() { results[i] = check(ctx) })
+	}
+	running.Wait()
+	var out []finding
+	for _, r := range results {
+		out = append(out, r...)
+	}
+	return out
+}
+
+// checkDrawKey reads the keys and looks at who else may read them.
+func (p *patient) checkDrawKey(context.Context) []finding {
+	path := p.settings.DrawKeyFile
+	if path == "" && p.embedded {
+		path = filepath.Join(p.settings.DataDir, "draw.key")
+	}
+	if path == "" {
+		return nil // the check of the settings has said it
+	}
+	keys, err := config.DrawKeys(path)
+	if err != nil {
+		return []finding{broken("draw key", err)}
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return []finding{warned("draw key", "others may read "+path, "chmod 600 "+quoted(path))}
+	}
+	return []finding{fine("draw key", "key %s draws", keys[0].ID())}
+}
+
+// checkDatabase looks at server, schema and clock.
+func (p *patient) checkDatabase(ctx context.Context) []finding {
+	if p.settings.PostgresURL == "" {
+		return nil // the check of the settings has said it
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	c, err := ledger.Inspect(ctx, p.settings.PostgresURL)
+	if err != nil {
+		return []finding{broken("database", postgresTrouble(p.settings, err))}
+	}
+	return []finding{serverFinding(&c), schemaFinding(&c), clockFinding(&c)}
+}
+
+func serverFinding(c *ledger.Condition) finding {
+	version := fmt.Sprintf("PostgreSQL %d.%d", c.Server/10_000, c.Server%10_000)
+	if c.Server < ledger.LeastServer {
+		return broken("database", fmt.Errorf("%s is too old: use PostgreSQL %d or later", version, ledger.LeastServer/10_000))
+	}
+	return fine("database", "%s answers", version)
+}
+
+func schemaFinding(c *ledger.Condition) finding {
+	switch {
+	case c.Schema == 0:
+		return warned("schema", "the ledger's schema is not there yet", `"dispatcher run" makes it at its first start, or run "dispatcher migrate"`)
+	case c.Schema < c.Latest:
+		return warned("schema", fmt.Sprintf("version %d of %d", c.Schema, c.Latest), `"dispatcher run" updates it at its start, or run "dispatcher migrate"`)
+	case c.Schema > c.Latest:
+		return warned("schema", fmt.Sprintf("version %d is newer than this dispatcher, which knows %d", c.Schema, c.Latest), "update this dispatcher")
+	}
+	return fine("schema", "version %d is the latest", c.Schema)
+}
+
+// clockTolerance is how far the clocks may be apart. Limits read the database's clock
+// alone; what suffers is send_at and expires_at as producers mean them.
+const clockTolerance = time.Second
+
+func clockFinding(c *ledger.Condition) finding {
+	if c.Ahead.Abs()-c.RoundTrip/2 >= clockTolerance {
+		return warned("clock", fmt.Sprintf("the database's clock differs by %s", c.Ahead.Round(time.Millisecond)), "set both by NTP; send_at and expires_at go by the database's")
+	}
+	return fine("clock", "the database's clock differs by less than %s", clockTolerance)
+}
+
+// checkRouting finds the routing in force, which the later checks go by.
+func (p *patient) checkRouting(ctx context.Context) []finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	s := p.settings
+	if s.PostgresURL != "" {
+		if l, err := openLedger(ctx, s); err == nil {
+			defer l.Close()
+			if v, err := l.CurrentRouting(ctx); err == nil {
+				return p.storedRouting(&v)
+			}
+		}
+	}
+	if s.RoutingFile == "" {
+		return []finding{broken("routing", errors.New("no routing is stored and DISPATCHER_ROUTING_FILE is not set: set it to a routing document"))}
+	}
+	doc, err := readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
+	if err != nil {
+		return problems("routing", err)
+	}
+	p.routing = doc
+	return []finding{fine("routing", "%s is good and will be version 1", s.RoutingFile)}
+}
+
+func (p *patient) storedRouting(v *ledger.RoutingVersion) []finding {
+	doc, err := storedRouting(v)
+	if err != nil {
+		return problems("routing", err)
+	}
+	p.routing = doc
+	return []finding{fine("routing", "version %d is in force: %d channels, %d routes", v.Version, len(doc.Channels), len(doc.Routes))}
+}
+
+// checkListen tries the address of the admin server. An instance that runs there already is fine.
+func (p *patient) checkListen(ctx context.Context) []finding {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	address := p.settings.Listen
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	switch {
+	case err == nil:
+		_ = listener.Close() // nobody has connected
+		return []finding{fine("listen", "%s is free", address)}
+	case errors.Is(err, syscall.EADDRINUSE) && healthy(ctx, address):
+		return []finding{fine("listen", "a dispatcher runs at %s", address)}
+	case errors.Is(err, syscall.EADDRINUSE):
+		return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN is taken: stop what listens there, or choose another port", address))}
+	}
+	return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN cannot be listened on (%s): choose an address of this machine", address, cause(err)))}
+}
+
+// healthy reports whether a dispatcher answers at an address.
+func healthy(ctx context.Context, address string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = answer.Body.Close() // only the status counts
+	return answer.StatusCode == http.StatusOK
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"dispatcher/config"
+	"dispatcher/provider/smpp"
+	"dispatcher/provider/smpp/pdu"
+)
+
+// checkKafka looks at brokers, topics and the consumer group.
+func (p *patient) checkKafka(ctx context.Context) []finding {
+	s := p.settings
+	if len(s.KafkaBrokers) == 0 {
+		return nil // the check of the settings has said it
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	client, err := openKafka(ctx, s)
+	if err != nil {
+		return []finding{broken("brokers", err)}
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	brokers, err := admin.ListBrokers(ctx)
+	if err != nil {
+		return []finding{broken("brokers", kafkaTrouble(s, err))}
+	}
+	out := []finding{fine("brokers", "%d of them: %s", len(brokers), brokerList(s))}
+	out = append(out, p.checkTopics(ctx, admin)...)
+	return append(out, p.checkGroup(ctx, admin))
+}
+
+// checkTopics asks for every topic that is read or written.
+func (p *patient) checkTopics(ctx context.Context, admin *kadm.Client) []finding {
+	topics := []string{p.settings.StatusTopic, p.settings.DeadTopic}
+	if p.routing != nil {
+		var in []string
+		for _, lane := range p.routing.Lanes {
+			in = append(in, lane.Topics...)
+		}
+		topics = append(in, topics...)
+	}
+	list, err := admin.ListTopics(ctx, topics...)
+	if err != nil {
+		return []finding{broken("topics", kafkaTrouble(p.settings, err))}
+	}
+	out := make([]finding, len(topics))
+	for i, name := range topics {
+		out[i] = p.topicFinding(name, list[name])
+	}
+	return out
+}
+
+func (p *patient) topicFinding(name string, topic kadm.TopicDetail) finding {
+	check := "topic " + name
+	switch n := len(topic.Partitions); {
+	case topic.Err != nil:
+		return broken(check, kafkaTopicTrouble(p.settings, name, topic.Err))
+	case n == 0:
+		return broken(check, errors.New("it has no partition: create it anew"))
+	case n == 1:
+		return fine(check, "1 partition, so one instance reads it")
+	default:
+		return fine(check, "%d partitions, so up to %d instances share it", n, n)
+	}
+}
+
+func (p *patient) checkGroup(ctx context.Context, admin *kadm.Client) finding {
+	group := p.settings.KafkaGroup
+	answer := admin.FindGroupCoordinators(ctx, group)[group]
+	if answer.Err != nil {
+		return broken("group", fmt.Errorf("no broker coordinates group %s (%s): check the brokers and the rights to the group", group, cause(answer.Err)))
+	}
+	return fine("group", "broker %d coordinates %s", answer.NodeID, group)
+}
+
+// checkChannels connects to every channel of the routing at the same time.
+func (p *patient) checkChannels(ctx context.Context) []finding {
+	if p.routing == nil {
+		return nil // the check of the routing has said it
+	}
+	checks := make([]func(context.Context) []finding, len(p.routing.Channels))
+	for i := range p.routing.Channels {
+		checks[i] = func(ctx context.Context) []finding {
+			return []finding{p.checkChannel(ctx, &p.routing.Channels[i])}
+		}
+	}
+	return round(ctx, checks...)
+}
+
+// checkChannel binds once and unbinds.
+func (p *patient) checkChannel(ctx context.Context, c *config.Channel) finding {
+	check := "channel " + c.Name
+	switch {
+	case c.State == config.Disabled:
+		return fine(check, "switched off, not tried")
+	case c.Provider == "sandbox":
+		return fine(check, "a sandbox needs no connection")
+	}
+	settings, err := smpp.ParseSettings(c.Settings, p.readFile)
+	if err != nil {
+		return finding{check, statusFail, err.Error(), "correct the settings of this channel in the routing document"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	began := time.Now()
+	err = bindOnce(ctx, settings)
+	var link *smpp.LinkError
+	switch {
+	case err == nil:
+		return fine(check, "bound and unbound in %d ms", time.Since(began).Milliseconds())
+	case errors.As(err, &link) && link.Why == smpp.WhyBindRefused && link.Status == pdu.StatusAlyBnd:
+		return warned(check, "the account is bound already", "nothing to do if a running dispatcher holds the bind")
+	}
+	return finding{check, statusFail, err.Error(), "check address, system_id and password_file in the routing document, and that the provider lets this machine in"}
+}
+
+// readFile reads a file that a channel's settings name, from the folder that "run" takes.
+func (p *patient) readFile(name string) ([]byte, error) {
+	if !filepath.IsAbs(name) && p.settings.RoutingFile != "" {
+		name = filepath.Join(filepath.Dir(p.settings.RoutingFile), name)
+	}
+	return os.ReadFile(name)
+}
+
+// bindOnce holds one bind for a moment. Whatever the provider delivers meanwhile is
+// answered so that it comes again: this process has nowhere to keep it.
+func bindOnce(ctx context.Context, cfg smpp.Config) error {
+	states := make(chan smpp.State, 16)
+	cfg.Binds = 1
+	cfg.OnDeliver = func(context.Context, pdu.DeliverSM) pdu.Status { return pdu.StatusReceiverTemporary }
+	cfg.OnState = func(s smpp.State) {
+		select {
+		case states <- s:
+		default: // enough is known
+		}
+	}
+	client, err := smpp.New(cfg)
+	if err != nil {
+		return err
+	}
+	err = awaitBind(ctx, states, len(cfg.Addresses))
+	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
+	defer cancel()
+	return errors.Join(err, client.Close(leave))
+}
+
+// awaitBind waits until the bind is up or has failed once at every address.
+func awaitBind(ctx context.Context, states <-chan smpp.State, addresses int) error {
+	var last error
+	for failures := 0; failures < addresses; {
+		select {
+		case s := <-states:
+			switch s.Phase {
+			case smpp.Bound:
+				return nil
+			case smpp.Failed, smpp.Lost:
+				failures++
+				last = s.Err
+			case smpp.Connecting, smpp.Closed:
+			}
+		case <-ctx.Done():
+			return errors.Join(last, errors.New("no answer in time"))
+		}
+	}
+	return last
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// explainFlags are the arguments of explain.
+type explainFlags struct {
+	routing, message, state, lane string
+	as                            format
+}
+
+func (c *cli) explainCommand() *cobra.Command {
+	f := explainFlags{as: formatTable}
+	cmd := &cobra.Command{
+		Use:   "explain ID | explain --routing FILE --message FILE",
+		Short: "Explain why a message went where it went, or where it would go",
+		Long: `Tells from the record why the message with this id went to its channel, in a paragraph
+that holds neither its number nor its text.
+
+With --routing and --message it works out where a message would go, without a database
+and without sending: plan, draw and ranking are those of "dispatcher run". --state tells
+what the channels carry: {"channels": {"a": {"active": 3, "ready": true}}}. The draw is
+made with the key of DISPATCHER_DRAW_KEY_FILE, else with a public one for trying out.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: work(func(ctx context.Context, args []string) error {
+			switch forecast := f.routing != "" || f.message != ""; {
+			case forecast && len(args) > 0:
+				return usage(errors.New("an id and --routing exclude each other: name one"))
+			case forecast:
+				return c.forecast(&f)
+			case len(args) == 0 || args[0] == "":
+				return usage(errors.New("name the id of a message, or --routing and --message"))
+			}
+			return c.explain(ctx, args[0], f.as)
+		}),
+	}
+	cmd.Flags().StringVar(&f.routing, "routing", "", "routing document")
+	cmd.Flags().StringVar(&f.message, "message", "", "file with one envelope (JSON)")
+	cmd.Flags().StringVar(&f.state, "state", "", "file with the state of the channels (JSON)")
+	cmd.Flags().StringVar(&f.lane, "lane", "", "lane of the message (default transactional, or the document's first)")
+	cmd.Flags().Var(&f.as, "format", "output format")
+	return cmd
+}
+
+// explain tells the record of one message.
+func (c *cli) explain(ctx context.Context, id string, as format) error {
+	s, err := c.settings(needPostgres)
+	if err != nil {
+		return err
+	}
+	l, err := openLedger(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	record, err := l.Record(ctx, id)
+	switch {
+	case errors.Is(err, ledger.ErrNoMessage):
+		return failed(fmt.Errorf("no message has the id %s: it may not have been read from Kafka yet, or the id is another", quoted(id)))
+	case err != nil:
+		return usage(postgresTrouble(s, err))
+	}
+	var doc *config.Routing
+	if record.Routing != nil {
+		if doc, err = storedRouting(record.Routing); err != nil {
+			return err
+		}
+	}
+	story, err := report.NewStory(&record, doc)
+	if err != nil {
+		return err
+	}
+	return c.printStory(&story, as)
+}
+
+// printStory prints the paragraph, then who was considered and what was tried.
+func (c *cli) printStory(s *report.Story, as format) error {
+	if as != formatTable {
+		return as.print(c.out, s, candidateSheet(s.Candidates))
+	}
+	fmt.Fprintln(c.out, wrapped(s.Text, 100))
+	if len(s.Candidates) > 0 {
+		fmt.Fprintln(c.out)
+		candidateSheet(s.Candidates).draw(c.out)
+	}
+	if len(s.Attempts) > 0 {
+		fmt.Fprintln(c.out)
+		attemptSheet(s.Attempts).draw(c.out)
+	}
+	return nil
+}
+
+func candidateSheet(candidates []report.Candidate) sheet {
+	s := sheet{header: []string{"channel", "score", "load_ratio", "eligible", "reason"}, right: []int{2, 3}}
+	for _, one := range candidates {
+		s.rows = append(s.rows, []string{one.Channel, optional(one.Score), optional(one.LoadRatio), strconv.FormatBool(one.Eligible), one.Reason})
+	}
+	return s
+}
+
+func attemptSheet(attempts []report.Attempt) sheet {
+	s := sheet{header: []string{"attempt", "channel", "reason", "outcome", "provider_code", "provider_reference", "segments", "cost", "currency"}, right: []int{1, 7, 8}}
+	for i := range attempts {
+		a := &attempts[i]
+		s.rows = append(s.rows, []string{
+			strconv.Itoa(a.Attempt), a.Channel, a.Reason, a.Outcome, a.Code, a.Reference,
+			strconv.Itoa(a.Segments), report.Money(a.CostMicros), a.Currency,
+		})
+	}
+	return s
+}
+
+func optional(f *float64) string {
+	if f == nil {
+		return ""
+	}
+	return share(*f)
+}
+
+// wrapped breaks a paragraph into lines of at most so many characters.
+func wrapped(text string, width int) string {
+	var out strings.Builder
+	at := 0
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case at == 0:
+		case at+1+n > width:
+			out.WriteByte('\n')
+			at = 0
+		default:
+			out.WriteByte(' ')
+			at++
+		}
+		out.WriteString(word)
+		at += n
+	}
+	return out.String()
+}

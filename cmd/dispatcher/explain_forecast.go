@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// demoKey draws when no key is set: every byte is 01. It is public, so that everybody
+// gets the same answer, and good for nothing else.
+var demoKey = selector.Key(bytes.Repeat([]byte{0x01}, selector.KeySize))
+
+// channelState is one channel of a state file.
+type channelState struct {
+	// Active is how many attempts are under way on it.
+	Active int64 `json:"active"`
+	// LastAssigned is when it was last given one; absent means never.
+	LastAssigned time.Time `json:"last_assigned"`
+	// Ready is whether it has a connection; absent means that it has.
+	Ready *bool `json:"ready"`
+}
+
+// forecast works out what would become of a message.
+func (c *cli) forecast(f *explainFlags) error {
+	if f.routing == "" || f.message == "" {
+		return usage(errors.New("--routing and --message belong together: name both files"))
+	}
+	doc, err := readRouting("--routing", f.routing)
+	if err != nil {
+		return err
+	}
+	q, err := newQuestion(f, doc)
+	if err != nil {
+		return usage(err)
+	}
+	key, note, err := drawKey()
+	if err != nil {
+		return err
+	}
+	q.Key = key
+	answer := dispatch.Explain(q)
+	story := report.NewForecast(q.Job.Message.ID, &answer, doc)
+	story.Text = strings.TrimSpace(story.Text + " " + note)
+	if err := c.printStory(&story, f.as); err != nil {
+		return err
+	}
+	if answer.Problem != nil {
+		return failed(nil) // the story says it
+	}
+	return nil
+}
+
+// drawKey is the key to draw with, and a sentence where it is not the operator's own.
+func drawKey() (selector.Key, string, error) {
+	s, err := config.Load()
+	if err != nil {
+		return selector.Key{}, "", usage(err)
+	}
+	if s.DrawKeyFile == "" {
+		return demoKey, "The draw was made with the public demo key (32 bytes of 01), since DISPATCHER_DRAW_KEY_FILE is not set.", nil
+	}
+	keys, err := config.DrawKeys(s.DrawKeyFile)
+	if err != nil {
+		return selector.Key{}, "", usage(err)
+	}
+	return keys[0], "", nil
+}
+
+// newQuestion reads the files.
+func newQuestion(f *explainFlags, doc *config.Routing) (*dispatch.Question, error) {
+	lane, err := laneOf(f.lane, doc)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := os.ReadFile(f.message)
+	if err != nil {
+		return nil, fmt.Errorf("--message: %w; correct the path", err)
+	}
+	message, problem := envelope.Decode(raw, false)
+	if problem != nil {
+		return nil, fmt.Errorf("%s: %s", f.message, problem.Detail)
+	}
+	routing, err := app.Compile(doc, 0)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC()
+	q := &dispatch.Question{
+		Routing: routing, Now: now, Unready: map[string]string{},
+		Job: dispatch.Job{Lane: lane, Produced: now, Raw: raw, Message: message},
+	}
+	return q, readState(q, f.state, doc)
+}
+
+// laneOf is the lane that was named, else transactional if the document has it, else
+// its first.
+func laneOf(name string, doc *config.Routing) (string, error) {
+	lanes := doc.LaneNames()
+	switch {
+	case name != "" && !slices.Contains(lanes, name):
+		return "", fmt.Errorf("--lane: there is no lane %q; choose one of %s", name, strings.Join(lanes, ", "))
+	case name != "":
+		return name, nil
+	case slices.Contains(lanes, "transactional"):
+		return "transactional", nil
+	}
+	return lanes[0], nil
+}
+
+// readState fills in the channels' state: the bounds of the document, the load of the file.
+func readState(q *dispatch.Question, path string, doc *config.Routing) error {
+	given := struct {
+		Channels map[string]channelState `json:"channels"`
+	}{}
+	if path != "" {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("--state: %w; correct the path", err)
+		}
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&given); err != nil {
+			return fmt.Errorf(`--state: %s is not {"channels": {NAME: {"active": 0, "last_assigned": "2026-11-21T10:00:00Z", "ready": true}}}: %w`, path, err)
+		}
+	}
+	for name, state := range given.Channels {
+		if !slices.Contains(doc.ChannelNames(), name) {
+			return fmt.Errorf("--state: %s names channel %q, which the routing document does not have", path, name)
+		}
+		if state.Active < 0 {
+			return fmt.Errorf("--state: %s: active of channel %s is negative", path, name)
+		}
+	}
+	for i := range doc.Channels {
+		q.Channels = append(q.Channels, stateOf(&doc.Channels[i], given.Channels[doc.Channels[i].Name], q))
+	}
+	return nil
+}
+
+// stateOf is one channel at the beginning of its windows.
+func stateOf(c *config.Channel, given channelState, q *dispatch.Question) ledger.ChannelState {
+	state := ledger.ChannelState{Name: c.Name, LastAssigned: given.LastAssigned.UTC()}
+	state.Gate.Active = admission.Active{Max: c.Active.Max, Count: given.Active}
+	for _, limit := range c.Limits {
+		state.Gate.Counters = append(state.Gate.Counters, admission.Counter{Limit: limit, Max: limit.Max})
+	}
+	if given.Ready != nil && !*given.Ready {
+		q.Unready[c.Name] = "not_ready"
+	}
+	return state
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// schemaChange is what the command prints.
+type schemaChange struct {
+	From   int  `json:"from"`
+	To     int  `json:"to"`
+	Latest int  `json:"latest"`
+	UpTo   bool `json:"up_to_date"`
+}
+
+func (c *cli) migrateCommand() *cobra.Command {
+	as := format(formatTable)
+	var status bool
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the database's schema up to date",
+		Long: `Applies the migrations that the database of DISPATCHER_POSTGRES_URL lacks. "dispatcher run"
+does the same at its start; this command is for databases whose schema another user owns.
+Running instances of the previous release go on working.`,
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error {
+			s, err := c.settings(needPostgres)
+			if err != nil {
+				return err
+			}
+			change, err := migrate(ctx, s, status)
+			if err != nil {
+				return usage(postgresTrouble(s, err))
+			}
+			return as.print(c.out, change, sheet{
+				header: []string{"from", "to", "latest", "up_to_date"},
+				rows:   [][]string{{strconv.Itoa(change.From), strconv.Itoa(change.To), strconv.Itoa(change.Latest), fmt.Sprint(change.UpTo)}},
+				right:  []int{1, 2, 3},
+			})
+		}),
+	}
+	cmd.Flags().BoolVar(&status, "status", false, "only show the version, change nothing")
+	cmd.Flags().Var(&as, "format", "output format")
+	return cmd
+}
+
+// migrate applies what is missing, unless only the status is wanted.
+func migrate(ctx context.Context, s *config.Settings, statusOnly bool) (schemaChange, error) {
+	before, err := inspect(ctx, s)
+	if err != nil {
+		return schemaChange{}, err
+	}
+	after := before
+	if !statusOnly {
+		if err := ledger.Migrate(ctx, s.PostgresURL); err != nil {
+			return schemaChange{}, err
+		}
+		if after, err = inspect(ctx, s); err != nil {
+			return schemaChange{}, err
+		}
+	}
+	return schemaChange{From: before.Schema, To: after.Schema, Latest: after.Latest, UpTo: after.Schema >= after.Latest}, nil
+}
+
+// inspect looks at the database within the time that a first contact may take.
+func inspect(ctx context.Context, s *config.Settings) (ledger.Condition, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	return ledger.Inspect(ctx, s.PostgresURL)
+}

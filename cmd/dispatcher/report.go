@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+func (c *cli) reportCommand() *cobra.Command {
+	as := format(formatTable)
+	var day string
+	run := work(func(ctx context.Context, _ []string) error { return c.daily(ctx, day, as) })
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Report a day: shares against what was agreed, fallbacks, segments and cost",
+		Long: `Counts one business day, cut at midnight of the routing document's time zone: what was
+agreed, what the draws chose, what was sent and what it cost. docs/audit.md explains every column.`,
+		Args: cobra.NoArgs,
+		RunE: run,
+	}
+	daily := &cobra.Command{Use: "daily", Short: cmd.Short, Long: cmd.Long, Args: cobra.NoArgs, RunE: run}
+	for _, one := range []*cobra.Command{cmd, daily} {
+		one.Flags().StringVar(&day, "day", "", "day such as 2026-11-21 (default today)")
+		one.Flags().Var(&as, "format", "output format")
+	}
+	cmd.AddCommand(daily)
+	return cmd
+}
+
+func (c *cli) daily(ctx context.Context, day string, as format) error {
+	s, err := c.settings(needPostgres)
+	if err != nil {
+		return err
+	}
+	l, err := openLedger(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	figures, err := dailyFigures(ctx, l, s, day)
+	if err != nil {
+		return err
+	}
+	daily := report.NewDaily(figures)
+	return as.print(c.out, daily, dailySheet(&daily, as))
+}
+
+// dailyFigures reads what the report is made of.
+func dailyFigures(ctx context.Context, l *ledger.Ledger, s *config.Settings, day string) (*report.Figures, error) {
+	current, err := currentRouting(ctx, l, s)
+	if err != nil {
+		return nil, err
+	}
+	f := &report.Figures{Day: time.Now(), Zone: current.Timezone, Current: current, Versions: map[int64]*config.Routing{}}
+	if day != "" {
+		if f.Day, err = time.ParseInLocation(time.DateOnly, day, f.Zone); err != nil {
+			return nil, usage(fmt.Errorf("--day %q is not a day: write for example 2026-11-21", day))
+		}
+		f.Day = f.Day.Add(12 * time.Hour) // noon lies in the day even where a day begins at 01:00
+	}
+	if f.Rows, err = l.Daily(ctx, f.Day, f.Zone); err != nil {
+		return nil, usage(postgresTrouble(s, err))
+	}
+	if f.Choices, err = l.Choices(ctx, f.Day, f.Zone); err != nil {
+		return nil, usage(postgresTrouble(s, err))
+	}
+	for _, choice := range f.Choices {
+		if f.Versions[choice.Version] != nil {
+			continue
+		}
+		version, err := l.Routing(ctx, choice.Version)
+		if err != nil {
+			return nil, fmt.Errorf("routing version %d: %w", choice.Version, err)
+		}
+		if f.Versions[choice.Version], err = storedRouting(&version); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// dailySheet lists the rows: every figure for CSV, what fits a screen for a table.
+func dailySheet(d *report.Daily, as format) sheet {
+	if as == formatTable {
+		return dailyTable(d)
+	}
+	s := sheet{header: []string{
+		"route", "channel", "configured_share", "first_choice", "first_choice_share", "fallback", "submitted", "accepted",
+		"delivered", "failed", "unknown", "segments", "cost", "currency", "deviation", "p_value", "verdict",
+	}}
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		s.rows = append(s.rows, []string{
+			r.Route, r.Channel, share(r.ConfiguredShare), number(r.FirstChoice), share(r.FirstChoiceShare), number(r.Fallback),
+			number(r.Submitted), number(r.Accepted), number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments),
+			report.Money(r.CostMicros), r.Currency, share(r.Deviation), share(r.PValue), r.Verdict,
+		})
+	}
+	return s
+}
+
+// dailyTable shows shares in percent and, under the channels of a route, its totals.
+func dailyTable(d *report.Daily) sheet {
+	s := sheet{
+		title: fmt.Sprintf("%s, %s", d.Day, d.Timezone),
+		header: []string{
+			"route", "channel", "agreed", "first choice", "share", "fallback", "submitted", "accepted", "delivered", "failed",
+			"unknown", "segments", "cost", "", "verdict",
+		},
+		right: []int{3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13},
+	}
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		s.rows = append(s.rows, []string{
+			r.Route, r.Channel, percent(r.ConfiguredShare), number(r.FirstChoice), percent(r.FirstChoiceShare), number(r.Fallback),
+			number(r.Submitted), number(r.Accepted), number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments),
+			report.Money(r.CostMicros), r.Currency, "",
+		})
+		if i+1 == len(d.Rows) || d.Rows[i+1].Route != r.Route {
+			s.rows = append(s.rows, dailyTotals(d, r)...)
+		}
+	}
+	return s
+}
+
+// dailyTotals sums a route, one line per currency; the first carries the verdict.
+func dailyTotals(d *report.Daily, last *report.DailyRow) [][]string {
+	var rows [][]string
+	verdict := fmt.Sprintf("%s (p %.4f)", last.Verdict, last.PValue)
+	for _, t := range d.Totals {
+		if t.Route != last.Route {
+			continue
+		}
+		rows = append(rows, []string{
+			t.Route, "all", "", number(t.FirstChoice), "", number(t.Fallback), number(t.Submitted), number(t.Accepted),
+			number(t.Delivered), number(t.Failed), number(t.Unknown), number(t.Segments), report.Money(t.CostMicros), t.Currency, verdict,
+		})
+		verdict = ""
+	}
+	return rows
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// readRouting reads and checks a routing document. flag names where the path came from.
+func readRouting(flag, path string) (*config.Routing, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage(fmt.Errorf("%s: %w; correct the path", flag, err))
+	}
+	doc, err := config.ParseRouting(path, raw)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return doc, nil
+}
+
+// storedRouting reads one version of the routing from the ledger.
+func storedRouting(v *ledger.RoutingVersion) (*config.Routing, error) {
+	doc, err := config.ParseRouting(fmt.Sprintf("routing version %d", v.Version), []byte(v.Document))
+	if err != nil {
+		return nil, fmt.Errorf("%w (was it applied by a newer dispatcher?)", err)
+	}
+	return doc, nil
+}
+
+// currentRouting is the routing in force: the ledger's, or before the first start the
+// file that will become it.
+func currentRouting(ctx context.Context, l *ledger.Ledger, s *config.Settings) (*config.Routing, error) {
+	v, err := l.CurrentRouting(ctx)
+	switch {
+	case err == nil:
+		return storedRouting(&v)
+	case !errors.Is(err, ledger.ErrNoRouting):
+		return nil, usage(postgresTrouble(s, err))
+	case s.RoutingFile != "":
+		return readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
+	}
+	return nil, usage(errors.New(`there is no routing yet: set DISPATCHER_ROUTING_FILE to a routing document and start "dispatcher run"`))
+}
+
+// lanes are those of the routing in force. A machine that only publishes may know neither
+// database nor file; then they are the lanes of a document that names none.
+func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, error) {
+	switch {
+	case s.PostgresURL != "":
+		l, err := openLedger(ctx, s)
+		if err != nil {
+			return nil, fmt.Errorf("to know the lane's topic: %w; or name it with --topic", err)
+		}
+		defer l.Close()
+		doc, err := currentRouting(ctx, l, s)
+		if err != nil {
+			return nil, err
+		}
+		return doc.Lanes, nil
+	case s.RoutingFile != "":
+		doc, err := readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
+		if err != nil {
+			return nil, err
+		}
+		return doc.Lanes, nil
+	}
+	return standardLanes, nil
+}
+
+// standardLanes are those of a routing document that names none.
+var standardLanes = []config.Lane{
+	{Name: "otp", Topics: []string{"sms.otp"}},
+	{Name: "transactional", Topics: []string{"sms.transactional"}},
+	{Name: "bulk", Topics: []string{"sms.bulk"}},
+}

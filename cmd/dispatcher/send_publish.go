@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/config"
+)
+
+// Bounds of what a producer holds in memory, whatever the size of the file.
+const (
+	bufferedRecords = 10_000
+	bufferedBytes   = 32 << 20
+	// deliveryTimeout is how long one record may take. Brokers that elect a new leader
+	// need a few seconds.
+	deliveryTimeout = 30 * time.Second
+)
+
+// publish sends the good messages of the source and returns how many the brokers have
+// confirmed, each by all replicas in step.
+func (c *cli) publish(ctx context.Context, s *config.Settings, topic string, from *source, total int64) (int64, error) {
+	client, err := openKafka(ctx, s,
+		kgo.ClientID("dispatcher-send"),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.MaxBufferedRecords(bufferedRecords),
+		kgo.MaxBufferedBytes(bufferedBytes),
+		kgo.RecordDeliveryTimeout(deliveryTimeout),
+	)
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	if err := topicExists(ctx, client, topic); err != nil {
+		return 0, usage(kafkaTopicTrouble(s, topic, err))
+	}
+	p := &producer{client: client, topic: topic, bar: c.progress(total)}
+	err = p.produce(ctx, from)
+	_ = p.bar.Finish() // a bar that cannot be drawn is no reason to fail
+	if err != nil {
+		return p.confirmed.Load(), failed(fmt.Errorf("%w; %d of %d messages were published: mend it and send all again, the ids keep each from being sent twice",
+			err, p.confirmed.Load(), total))
+	}
+	return p.confirmed.Load(), nil
+}
+
+// producer hands records to the client, which batches them.
+type producer struct {
+	client    *kgo.Client
+	topic     string
+	bar       *progressbar.ProgressBar
+	confirmed atomic.Int64
+}
+
+// produce publishes all good messages. The first failure stops it: what follows would
+// most likely fail too.
+func (p *producer) produce(ctx context.Context, from *source) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := from.each(func(m candidate) error {
+		if m.problem != "" {
+			return nil
+		}
+		// Blocks while the buffers are full.
+		p.client.Produce(ctx, &kgo.Record{Topic: p.topic, Key: []byte(m.id), Value: m.value}, func(_ *kgo.Record, err error) {
+			if err != nil {
+				stop(err)
+				return
+			}
+			p.confirmed.Add(1)
+			_ = p.bar.Add(1) // a bar that cannot be drawn is no reason to fail
+		})
+		return context.Cause(ctx)
+	})
+	if err == nil {
+		err = p.client.Flush(ctx)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return publishTrouble(p.topic, err)
+}
+
+// publishTrouble turns a failure to publish into a sentence; nil stays nil.
+func publishTrouble(topic string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case errors.Is(err, kgo.ErrRecordTimeout):
+		return fmt.Errorf("the brokers did not confirm a message within %s: see that they are up and have enough replicas in step", deliveryTimeout)
+	case errors.Is(err, kerr.MessageTooLarge):
+		return fmt.Errorf("the broker finds a message too large: raise max.message.bytes of topic %s to at least 128 KiB", topic)
+	}
+	return fmt.Errorf("publish to %s: %w", topic, err)
+}
+
+// topicExists asks the brokers for a topic.
+func topicExists(ctx context.Context, client *kgo.Client, topic string) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	topics, err := kadm.NewClient(client).ListTopics(ctx, topic)
+	if err != nil {
+		return err
+	}
+	return topics[topic].Err
+}
+
+// progress draws a bar on a terminal and nothing elsewhere.
+func (c *cli) progress(total int64) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(c.err),
+		progressbar.OptionSetVisibility(isTerminal(c.err) && total > 1),
+		progressbar.OptionSetDescription("publishing"),
+		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("msg"),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+	)
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"dispatcher/config"
+)
+
+// kafkaTrouble says in one sentence why the brokers cannot be used and what mends it.
+func kafkaTrouble(s *config.Settings, err error) error {
+	switch {
+	case errors.Is(err, kerr.SaslAuthenticationFailed), errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState):
+		return errors.New("the brokers of DISPATCHER_KAFKA_BROKERS refuse the user or the password: check DISPATCHER_KAFKA_SASL_MECHANISM, DISPATCHER_KAFKA_SASL_USER and the file of DISPATCHER_KAFKA_SASL_PASSWORD_FILE")
+	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
+		return fmt.Errorf("the brokers do not allow that to user %q of DISPATCHER_KAFKA_SASL_USER: grant it the rights to the topics and the group", s.KafkaSASLUser)
+	}
+	return fmt.Errorf("no broker of DISPATCHER_KAFKA_BROKERS (%s) answers (%s): check the addresses, DISPATCHER_KAFKA_TLS and the network", brokerList(s), cause(err))
+}
+
+// kafkaTopicTrouble says why a topic cannot be used.
+func kafkaTopicTrouble(s *config.Settings, topic string, err error) error {
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return fmt.Errorf("the brokers have no topic %s: create it, or correct the name", topic)
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		return fmt.Errorf("the brokers do not let user %q of DISPATCHER_KAFKA_SASL_USER see topic %s: grant it", s.KafkaSASLUser, topic)
+	}
+	return kafkaTrouble(s, err)
+}
+
+// postgresTrouble does the same for the database. The address is shown without password.
+func postgresTrouble(s *config.Settings, err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		where := postgresAddress(s.PostgresURL)
+		if where == "" {
+			return errors.New("DISPATCHER_POSTGRES_URL is neither a postgres:// URL nor a key=value string: write for example postgres://user@host:5432/database")
+		}
+		return fmt.Errorf("PostgreSQL at %s of DISPATCHER_POSTGRES_URL does not answer (%s): start it or correct the address", where, cause(err))
+	}
+	switch pg.Code {
+	case "28P01", "28000": // invalid_password, invalid_authorization_specification
+		return errors.New("PostgreSQL refuses the user or the password of DISPATCHER_POSTGRES_URL: correct them")
+	case "3D000": // invalid_catalog_name
+		return errors.New("the database of DISPATCHER_POSTGRES_URL does not exist: create it, or correct the name")
+	case "3F000", "42P01", "42703", "42883": // invalid_schema_name, undefined_table, undefined_column, undefined_function
+		return errors.New(`the database of DISPATCHER_POSTGRES_URL lacks the ledger's schema or an update of it: run "dispatcher migrate"`)
+	case "42501": // insufficient_privilege
+		return fmt.Errorf("the user of DISPATCHER_POSTGRES_URL lacks a right (%s): grant it, or use the owner of schema dispatcher", pg.Message)
+	}
+	return fmt.Errorf("PostgreSQL answers with an error: %w", err)
+}
+
+// postgresAddress is host:port of an address, without user and password.
+func postgresAddress(url string) string {
+	parsed, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(parsed.Host, strconv.Itoa(int(parsed.Port)))
+}
+
+// cause names the reason of a failed connection in a few words.
+func cause(err error) string {
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.As(err, &dns):
+		return "unknown host " + dns.Name
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		return network.Err.Error()
+	}
+	return err.Error()
+}
