@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// limitPerSecond is a channel's limit for the routing document.
+func limitPerSecond(n int) string { return fmt.Sprintf("limits: [{window: 1s, max: %d}]", n) }
+
+// TestFallbackOrderAndReasons: of six channels four are in trouble, each in a way of its
+// own. Everything goes out over the rest, in the order of their load, the record says
+// why, and the first choices are still what was agreed.
+func TestFallbackOrderAndReasons(t *testing.T) {
+	t.Parallel()
+	n := size(400, 3_000)
+	slow := smpptest.Behaviour{Latency: 20 * time.Millisecond, Jitter: 20 * time.Millisecond}
+	channels := []channel{
+		{name: "limited", weight: "20", behaviour: slow, document: "limits: [{window: 1h, max: 10}]"},
+		{name: "broken", weight: "15", behaviour: smpptest.Behaviour{ErrorEvery: 1}},
+		{name: "throttling", weight: "15", behaviour: smpptest.Behaviour{Throttle: true}},
+		{name: "down", weight: "20", down: true},
+		{name: "small", weight: "10", behaviour: slow, document: "capacity: 20, active: {max: 40}"},
+		{name: "large", weight: "20", behaviour: slow, document: "capacity: 60, active: {max: 120}"},
+	}
+	s := newStage(t, plot{channels: channels})
+	s.runAll(1)
+	ids := s.publish("bulk", messages("fallback", n))
+	s.settled(n, 2*time.Minute)
+
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkLimits()
+	if got := s.tally()["accepted"]; got != n {
+		t.Errorf("%d of %d messages are accepted: %v", got, n, s.tally())
+	}
+	s.checkRankings(map[string][]string{
+		"limited":    {"no_slot"},
+		"broken":     {"breaker_open", "already_tried"},
+		"throttling": {"throttled"},
+		"down":       {"connecting"},
+		"small":      {"no_active", "connecting"},
+		"large":      {"no_active", "connecting"},
+	})
+	s.checkShareOf(channels, n)
+	s.checkReasons()
+	if carried := s.carriers["limited"].Stats().Accepted; carried > 12 { // ten messages, of which a few have two parts
+		t.Errorf("the channel at its limit carried %d parts", carried)
+	}
+}
+
+// checkRankings reads what is stored with each fallback: the first choice with what was in its way,
+// then the others by ascending load ratio (ties by the longest idle), each with one of
+// its reasons, up to the one that took the message. The first reason of each channel in trouble must occur.
+func (s *stage) checkRankings(reasons map[string][]string) {
+	s.t.Helper()
+	type choice struct {
+		ID, First, Channel string
+		Ranking            []byte
+	}
+	seen := map[string]bool{}
+	for _, c := range query(s.t, s.postgres, pgx.RowToStructByPos[choice], `
+		select m.id, m.first_choice, a.channel, a.ranking::text::bytea
+		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq where a.ranking is not null`) {
+		var r dispatch.Ranking
+		if err := json.Unmarshal(c.Ranking, &r); err != nil {
+			s.t.Fatal(err)
+		}
+		first, taken := r.Candidates[0], r.Candidates[len(r.Candidates)-1]
+		if first.Channel != c.First || first.Reason == "" || taken.Channel != c.Channel || taken.Reason != "" {
+			s.t.Fatalf("message %s went from %s to %s, the record is %s", c.ID, c.First, c.Channel, c.Ranking)
+		}
+		if !slices.IsSortedFunc(r.Candidates[1:], byLoad) {
+			s.t.Errorf("the candidates of %s are not in the order of their load: %s", c.ID, c.Ranking)
+		}
+		for _, candidate := range r.Candidates[:len(r.Candidates)-1] {
+			seen[candidate.Channel+" "+candidate.Reason] = true
+			if !slices.Contains(reasons[candidate.Channel], candidate.Reason) {
+				s.t.Errorf("channel %s was passed over for %q", candidate.Channel, candidate.Reason)
+			}
+		}
+	}
+	for _, name := range []string{"limited", "broken", "throttling", "down"} {
+		if want := name + " " + reasons[name][0]; !seen[want] {
+			s.t.Errorf("no record says %q", want)
+		}
+	}
+}
+
+// byLoad orders candidates as the ranking must: by active/capacity as a fraction, then
+// the one that was assigned longer ago.
+func byLoad(a, b dispatch.Ranked) int {
+	return cmp.Or(
+		cmp.Compare(a.Active*b.Capacity, b.Active*a.Capacity),
+		idleSince(a).Compare(idleSince(b)),
+	)
+}
+
+func idleSince(r dispatch.Ranked) time.Time {
+	if r.LastAssigned == nil {
+		return time.Time{}
+	}
+	return *r.LastAssigned
+}
+
+// checkShareOf judges the first choices by the weights of the channels.
+func (s *stage) checkShareOf(channels []channel, n int) {
+	s.t.Helper()
+	var counts []int64
+	var expected []float64
+	for _, c := range channels {
+		var weight float64
+		if _, err := fmt.Sscan(c.weight, &weight); err != nil {
+			s.t.Fatal(err)
+		}
+		counts = append(counts, s.count(`select count(*) from audit.messages where first_choice = $1`, c.name))
+		expected = append(expected, weight/100*float64(n))
+	}
+	p, verdict := report.Judge(counts, expected)
+	s.t.Logf("first choices %v, expected %v: %s (p = %.3f)", counts, expected, verdict, p)
+	if verdict != report.Kept {
+		s.t.Errorf("first choices %v are not what was agreed, %v: %s (p = %g)", counts, expected, verdict, p)
+	}
+}
+
+// checkReasons: an attempt on another channel than the first choice is a fallback,
+// the first one on the first choice is none, and a later one on it a retry.
+func (s *stage) checkReasons() {
+	s.t.Helper()
+	if n := s.count(`
+		select count(*) from audit.attempts a join audit.messages m on m.id = a.message_id
+		where a.reason <> case when a.channel <> m.first_choice then 'fallback' when a.attempt = 1 then 'first_choice' else 'retry' end`); n > 0 {
+		s.t.Errorf("%d attempts do not say rightly why they went where they went", n)
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestPostgresStoppedAndRestarted: without its ledger the dispatcher sends nothing, and
+// when the ledger is back it goes on as if nothing had been.
+func TestPostgresStoppedAndRestarted(t *testing.T) {
+	t.Parallel()
+	n, outage := size(800, 6_000), time.Duration(size(3, 10))*time.Second
+	const mayBeClaimed = 50
+	server := ledgertest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	// All together admit so many in a second that the outage falls into the middle.
+	rate := n / size(4, 10)
+	s := newStage(t, plot{
+		postgres: server.URL(),
+		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),
+		settings: map[string]string{"MAX_UNSETTLED": "50", "SEND_TIMEOUT": "2s", "DEAD_AFTER": "1s"},
+	})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	ids := s.publish("bulk", messages("postgres", n))
+	eventually(t, time.Minute, "a quarter of the messages are submitted", func() bool { return s.submitted() > n/4 })
+
+	if err := server.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stopped := time.Now()
+	await(t.Context(), outage)
+	restarted := time.Now()
+	during, last := 0, stopped
+	for _, submit := range s.submits() {
+		if submit.At.After(stopped) {
+			during, last = during+1, submit.At
+		}
+	}
+	if err := server.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d submits, the last %s into an outage of %s", during, last.Sub(stopped).Round(time.Millisecond), restarted.Sub(stopped).Round(time.Millisecond))
+	if most := len(processes) * mayBeClaimed; during > most {
+		t.Errorf("%d submits while the database was away; %d could have been claimed before", during, most)
+	}
+	if last.Sub(stopped) > 2*time.Second {
+		t.Error("a submit left after the send deadline of everything that was claimed")
+	}
+
+	s.settled(n, 3*time.Minute)
+	s.committed("bulk")
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkLimits()
+	s.checkStatuses()
+	if accepted := s.count(`select count(*) from audit.messages where state = 'accepted'`); accepted != int64(n) {
+		t.Errorf("%d of %d messages are accepted: %v", accepted, n, s.tally())
+	}
+	for _, p := range processes {
+		if !p.running() {
+			t.Errorf("%s did not survive", p.name)
+		}
+	}
+}
+
+// tally counts the messages by state.
+func (s *stage) tally() map[string]int {
+	s.t.Helper()
+	counts := map[string]int{}
+	for _, state := range s.states() {
+		counts[state]++
+	}
+	return counts
+}
+
+// await lets time pass.
+func await(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
