@@ -82,6 +82,9 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.openLedger(ctx); err != nil {
 		return err
 	}
+	if err := a.startPublisher(); err != nil {
+		return err
+	}
 	if err := a.openRouting(ctx); err != nil {
 		return err
 	}
@@ -141,6 +144,7 @@ func (a *App) openLedger(ctx context.Context) error {
 	}
 	a.ledger, err = ledger.Connect(ctx, ledger.Config{
 		URL: s.PostgresURL, MaxConns: s.PostgresMaxConns, Region: s.Region, Host: host, Version: a.opts.Version,
+		Tracer: newRoundTrips(a.registry),
 	})
 	if err != nil {
 		return err

@@ -12,22 +12,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/envelope"
-	"dispatcher/ledger"
 	"dispatcher/provider"
 )
 
 // Floor takes jobs in turn to the channels given.
 type Floor struct {
-	ledger   *ledger.Ledger
+	pool     *pgxpool.Pool
 	channels []provider.Channel
 	names    []string
-	slots    chan struct{} // one per batch under way
+	slots    chan struct{} // one batch under way, as large as the dispatcher's bound
 	work     chan submit
 	senders  sync.WaitGroup
 	settling sync.WaitGroup
-	next     int
 
 	mu  sync.Mutex
 	err error // guarded by mu: the first error
@@ -41,8 +42,8 @@ type submit struct {
 }
 
 // NewFloor starts as many senders as may be under way at once.
-func NewFloor(l *ledger.Ledger, names []string, channels []provider.Channel, unsettled int) *Floor {
-	f := &Floor{ledger: l, channels: channels, names: names, slots: make(chan struct{}, 1), work: make(chan submit, unsettled)}
+func NewFloor(pool *pgxpool.Pool, names []string, channels []provider.Channel, unsettled int) *Floor {
+	f := &Floor{pool: pool, channels: channels, names: names, slots: make(chan struct{}, 1), work: make(chan submit, unsettled)}
 	for range unsettled {
 		f.senders.Go(func() {
 			for s := range f.work {
@@ -64,14 +65,16 @@ func (f *Floor) Handle(ctx context.Context, jobs []dispatch.Job) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	rows, attempts, err := f.claim(ctx, jobs)
+	rows, err := f.store(ctx, jobs)
 	if err != nil {
 		<-f.slots
 		return err
 	}
+	ctx = context.WithoutCancel(ctx) // the caller's may end with this call
 	f.settling.Go(func() {
 		defer func() { <-f.slots }()
-		if err := f.finish(ctx, jobs, rows, attempts); err != nil {
+		f.send(jobs, rows)
+		if err := f.settle(ctx, rows); err != nil {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if f.err == nil {
@@ -82,70 +85,117 @@ func (f *Floor) Handle(ctx context.Context, jobs []dispatch.Job) error {
 	return f.Err()
 }
 
-// claim inserts messages, attempts and events with the statements of the dispatcher's own
-// ledger, but no channel is locked and no counter touched.
-func (f *Floor) claim(ctx context.Context, jobs []dispatch.Job) ([]ledger.Message, []ledger.Attempt, error) {
-	rows, attempts := make([]ledger.Message, len(jobs)), make([]ledger.Attempt, len(jobs))
-	for i := range jobs {
-		channel := f.names[f.next%len(f.names)]
-		f.next++
-		rows[i] = ledger.Message{
-			ID: jobs[i].Message.ID, Lane: jobs[i].Lane, Origin: jobs[i].Origin, Envelope: jobs[i].Raw, State: ledger.Sending,
-			ExpiresAt: jobs[i].Produced.Add(time.Hour),
-			Plan:      ledger.Plan{Route: "floor", Version: 1, Size: 1, KeyID: "00000000", FirstChoice: channel, Segments: 1, Alphabet: "gsm7"},
-		}
-		attempts[i] = ledger.Attempt{Number: 1, Channel: channel, Reason: ledger.ByFirstChoice, Segments: 1, Currency: "EUR"}
-	}
-	err := f.ledger.Claim(ctx, ledger.Claim{Messages: rows}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		d := ledger.Decisions{Each: make([]ledger.Decision, len(rows)), Notices: make([]ledger.Notice, len(rows))}
-		for i := range rows {
-			rows[i].Seq = seen.Messages[i].Seq
-			if seen.Fates[i] == ledger.Fresh {
-				d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: rows[i].Plan, Attempt: attempts[i]}
-			}
-			d.Notices[i] = event(&rows[i], ledger.Sending, &attempts[i], seen.Now)
-		}
-		return d, nil
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("floor: claim: %w", err)
-	}
-	return rows, attempts, nil
+// rows are a batch as columns, the form in which it travels.
+type rows struct {
+	seq                []int64
+	id, channel        []string
+	topic, lane        []string
+	partition          []int32
+	offset             []int64
+	envelope, event    [][]byte
+	expires            []time.Time
+	results            []provider.Result
+	outcome, reference []string
 }
 
-// finish submits a claimed batch, waits for every answer and settles them in one statement.
-func (f *Floor) finish(ctx context.Context, jobs []dispatch.Job, rows []ledger.Message, attempts []ledger.Attempt) error {
-	results := make([]provider.Result, len(rows))
+func (f *Floor) columns(jobs []dispatch.Job) *rows {
+	r := &rows{results: make([]provider.Result, len(jobs))}
+	for i := range jobs {
+		j := &jobs[i]
+		r.id, r.channel = append(r.id, j.Message.ID), append(r.channel, f.names[i%len(f.names)])
+		r.topic, r.lane = append(r.topic, j.Origin.Topic), append(r.lane, j.Lane)
+		r.partition, r.offset = append(r.partition, j.Origin.Partition), append(r.offset, j.Origin.Offset)
+		r.envelope, r.expires = append(r.envelope, j.Raw), append(r.expires, j.Produced.Add(time.Hour))
+	}
+	r.events("sending")
+	return r
+}
+
+// events are the status events of the batch.
+func (r *rows) events(state string) {
+	r.event = r.event[:0]
+	now := time.Now()
+	for i := range r.id {
+		r.event = append(r.event, envelope.AppendStatus(make([]byte, 0, 256), envelope.Status{
+			ID: r.id[i], State: state, At: now, Lane: r.lane[i], Route: "floor", Channel: r.channel[i], Attempt: 1, Segments: 1,
+		}))
+	}
+}
+
+// The statements write the same columns of the same tables as the ledger's.
+const (
+	storeMessages = `
+		insert into dispatcher.messages (id, lane, topic, kafka_partition, kafka_offset, envelope, digest, state, expires_at, attempts,
+		  route, routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet)
+		select n.id, n.lane, n.topic, n.p, n.o, n.envelope, 1, 'sending', n.expires, 1, 'floor', 1, 0, 100, '00000000', n.channel, 1, 'gsm7'
+		from unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::bytea[], $7::timestamptz[], $8::text[])
+		  as n(id, lane, topic, p, o, envelope, expires, channel)
+		on conflict (id) do nothing returning seq`
+	storeAttempts = `
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, claimed_at, instance)
+		select n.seq, 1, n.channel, 'first_choice', 1, 30000, 'EUR', now(), 0 from unnest($1::bigint[], $2::text[]) as n(seq, channel)`
+	storeEvents    = `insert into dispatcher.outbox (kind, keys, "values") values ('status', $1, $2)`
+	settleAttempts = `
+		update dispatcher.attempts a set outcome = n.outcome, provider_reference = n.reference, settled_at = now(), answers = 1
+		from unnest($1::bigint[], $2::text[], $3::text[]) as n(seq, outcome, reference) where a.message_seq = n.seq and a.attempt = 1`
+	settleMessages = `update dispatcher.messages m set state = 'accepted' from unnest($1::bigint[]) as n(seq) where m.seq = n.seq`
+)
+
+// store writes messages, attempts and events in one transaction of two round trips.
+func (f *Floor) store(ctx context.Context, jobs []dispatch.Job) (*rows, error) {
+	r := f.columns(jobs)
+	tx, err := f.pool.Begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("floor: begin: %w", err)
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to roll back
+	inserted, err := tx.Query(ctx, storeMessages, r.id, r.lane, r.topic, r.partition, r.offset, r.envelope, r.expires, r.channel)
+	if err != nil {
+		return nil, fmt.Errorf("floor: store messages: %w", err)
+	}
+	if r.seq, err = pgx.CollectRows(inserted, pgx.RowTo[int64]); err != nil || len(r.seq) != len(jobs) {
+		return nil, fmt.Errorf("floor: %d of %d messages stored: %w", len(r.seq), len(jobs), err)
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(storeAttempts, r.seq, r.channel)
+	batch.Queue(storeEvents, r.id, r.event)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, fmt.Errorf("floor: store attempts: %w", err)
+	}
+	return r, tx.Commit(ctx)
+}
+
+// send submits the batch and waits for every answer.
+func (f *Floor) send(jobs []dispatch.Job, r *rows) {
 	var answers sync.WaitGroup
-	answers.Add(len(rows))
-	for i := range rows {
+	answers.Add(len(jobs))
+	for i := range jobs {
+		m := &jobs[i].Message
 		f.work <- submit{
-			channel: i % len(f.channels), result: &results[i], done: &answers,
-			message: provider.Submission{ID: rows[i].ID, Attempt: 1, To: jobs[i].Message.To, From: jobs[i].Message.From, Text: jobs[i].Message.Text},
+			channel: i % len(f.channels), result: &r.results[i], done: &answers,
+			message: provider.Submission{ID: m.ID, Attempt: 1, To: m.To, From: m.From, Text: m.Text},
 		}
 	}
 	answers.Wait()
-	settlements, now := make([]ledger.Settlement, len(rows)), time.Now()
-	for i := range rows {
-		if results[i].Outcome != provider.Accepted {
-			return fmt.Errorf("floor: a carrier answered %s", results[i].Outcome)
+}
+
+// settle writes the outcomes in one round trip.
+func (f *Floor) settle(ctx context.Context, r *rows) error {
+	for i := range r.results {
+		if r.results[i].Outcome != provider.Accepted {
+			return fmt.Errorf("floor: a carrier answered %s", r.results[i].Outcome)
 		}
-		notice := event(&rows[i], ledger.Accepted, &attempts[i], now)
-		settlements[i] = ledger.Settlement{
-			Seq: rows[i].Seq, ID: rows[i].ID, Attempt: 1, Outcome: results[i].Outcome, Reference: results[i].Reference,
-			Segments: 1, State: ledger.Accepted, Notice: &notice,
-		}
+		r.outcome, r.reference = append(r.outcome, "accepted"), append(r.reference, r.results[i].Reference)
 	}
-	if err := f.ledger.Settle(ctx, settlements); err != nil {
+	r.events("accepted")
+	batch := &pgx.Batch{}
+	batch.Queue(settleAttempts, r.seq, r.outcome, r.reference)
+	batch.Queue(settleMessages, r.seq)
+	batch.Queue(storeEvents, r.id, r.event)
+	if err := f.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("floor: settle: %w", err)
 	}
 	return nil
-}
-
-func event(row *ledger.Message, state ledger.State, a *ledger.Attempt, at time.Time) ledger.Notice {
-	return ledger.Notice{Kind: ledger.Status, Key: row.ID, Value: envelope.AppendStatus(make([]byte, 0, 256), envelope.Status{
-		ID: row.ID, State: string(state), At: at, Lane: row.Lane, Route: row.Plan.Route, Channel: a.Channel, Attempt: a.Number, Segments: 1,
-	})}
 }
 
 // Err is the first error of a batch, if any.

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/cmd/dispatcher/internal/bench"
+	"dispatcher/config"
+)
+
+func (c *cli) benchCommand() *cobra.Command {
+	var (
+		messages, rounds int
+		as               = format(formatTable)
+	)
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the dispatcher against its floor on this machine",
+		Long: `Starts a private PostgreSQL, a Kafka and three SMPP carriers and measures, in turn,
+  the floor       the same consumer, inserts, updates and submits, but no choice and no limits
+  the dispatcher  all of it, four limits on each channel
+each in a process of its own, over an empty database and the same number of messages. Both
+include the status events. Then it takes the latency from the producer to the carrier at
+half the dispatcher's throughput.`,
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error {
+			if messages < 1000 || rounds < 1 {
+				return usage(errors.New("--messages must be at least 1000 and --rounds at least 1"))
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			result, err := bench.Run(ctx, bench.Config{
+				Self: self, Messages: messages, Rounds: rounds, Step: func(what string) { fmt.Fprintln(c.err, what) },
+			})
+			if err != nil {
+				return err
+			}
+			return as.print(c.out, result, benchSheet(result))
+		}),
+	}
+	cmd.Flags().IntVar(&messages, "messages", 100_000, "messages in each run")
+	cmd.Flags().IntVar(&rounds, "rounds", 3, "pairs of runs")
+	cmd.Flags().Var(&as, "format", "output format")
+	return cmd
+}
+
+func benchSheet(r *bench.Result) sheet {
+	return sheet{
+		title:  fmt.Sprintf("%s, %d cores, %s, %s", r.Machine.CPU, r.Machine.Cores, r.Machine.Memory, r.Machine.Go),
+		header: []string{"what", "value"},
+		right:  []int{2},
+		rows: [][]string{
+			{"floor, messages/s", fmt.Sprintf("%.0f", r.Floor)},
+			{"dispatcher, messages/s", fmt.Sprintf("%.0f", r.Dispatcher)},
+			{"ratio", fmt.Sprintf("%.2f", r.Ratio)},
+			{fmt.Sprintf("latency at %.0f/s, p50 ms", r.LatencyRate), fmt.Sprintf("%.1f", r.Latency.P50)},
+			{"latency p95 ms", fmt.Sprintf("%.1f", r.Latency.P95)},
+			{"latency p99 ms", fmt.Sprintf("%.1f", r.Latency.P99)},
+			{"database round trips per message", fmt.Sprintf("%.4f", r.RoundTrips)},
+			{"resident memory, peak MB", fmt.Sprintf("%.0f", r.RSS)},
+			{"allocations per message", fmt.Sprintf("%.0f", r.Allocs)},
+		},
+	}
+}
+
+// benchFloorCommand is the process that bench measures the dispatcher against.
+func (c *cli) benchFloorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "bench-floor",
+		Short:  "The floor of bench: no choice, no limits; not fit for sending",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error {
+			settings, err := config.Load()
+			if err != nil {
+				return usage(err)
+			}
+			log, err := c.logger(&settings)
+			if err != nil {
+				return usage(err)
+			}
+			return bench.ServeFloor(ctx, settings, log)
+		}),
+	}
+}

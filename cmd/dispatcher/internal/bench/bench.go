@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config says what to measure.
+type Config struct {
+	// Self is the program to start as "run" and as "bench-floor".
+	Self     string
+	Messages int // of each run
+	Rounds   int // pairs of runs, floor and dispatcher in turn
+	// Step names what goes on.
+	Step func(what string)
+}
+
+// Result is what was measured. The JSON names are relied on by scripts.
+type Result struct {
+	Floor      float64 `json:"floor_messages_per_second"`
+	Dispatcher float64 `json:"dispatcher_messages_per_second"`
+	// Ratio is the median of the rounds' own ratios: both sides of a round ran within
+	// seconds of each other, so the machine's moods cancel out.
+	Ratio      float64 `json:"ratio"`
+	Latency    Latency `json:"latency_ms"`
+	RoundTrips float64 `json:"round_trips_per_message"`
+	RSS        float64 `json:"rss_mb"`
+	Allocs     float64 `json:"allocs_per_message"`
+	Messages   int     `json:"messages"`
+	Rounds     []Round `json:"rounds"`
+	// LatencyRate is the steady load, in messages per second, under which latency was taken.
+	LatencyRate float64 `json:"latency_messages_per_second"`
+	Machine     Machine `json:"machine"`
+}
+
+// Latency is from the producer's timestamp to the carrier's read, in milliseconds.
+type Latency struct {
+	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
+	P99 float64 `json:"p99"`
+}
+
+// Round is one pair of runs.
+type Round struct {
+	Floor      float64 `json:"floor_messages_per_second"`
+	Dispatcher float64 `json:"dispatcher_messages_per_second"`
+	Ratio      float64 `json:"ratio"`
+}
+
+// Machine is what it ran on.
+type Machine struct {
+	CPU    string `json:"cpu"`
+	Cores  int    `json:"cores"`
+	Memory string `json:"memory"`
+	Go     string `json:"go"`
+	OS     string `json:"os"`
+}
+
+// Commands that a measured process is started with.
+const (
+	runCommand   = "run"
+	floorCommand = "bench-floor"
+)
+
+// Run measures the floor and the dispatcher in turn, then the dispatcher's latency at
+// half the throughput that it has shown.
+func Run(ctx context.Context, cfg Config) (result *Result, err error) {
+	folder, err := os.MkdirTemp("", "dispatcher-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // a leftover in the temporary folder is harmless
+	cfg.Step("starting a private PostgreSQL, Kafka and three carriers")
+	r, err := newRig(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	result = &Result{Messages: cfg.Messages, Machine: machine()}
+	for n := range cfg.Rounds {
+		if err := r.round(ctx, &cfg, n, result); err != nil {
+			return nil, err
+		}
+	}
+	result.Floor = median(result.Rounds, func(r Round) float64 { return r.Floor })
+	result.Dispatcher = median(result.Rounds, func(r Round) float64 { return r.Dispatcher })
+	result.Ratio = median(result.Rounds, func(r Round) float64 { return r.Ratio })
+	cfg.Step("latency at half that load")
+	return result, r.latency(ctx, &cfg, result)
+}
+
+// round measures both sides once, the floor first in even rounds and last in odd ones.
+func (r *rig) round(ctx context.Context, cfg *Config, n int, result *Result) error {
+	commands := []string{floorCommand, runCommand}
+	if n%2 == 1 {
+		slices.Reverse(commands)
+	}
+	var round Round
+	for _, command := range commands {
+		run := &run{rig: r, command: command, name: fmt.Sprintf("bench-%s-%d", command, n), messages: cfg.Messages}
+		if err := run.throughput(ctx, cfg.Self); err != nil {
+			return err
+		}
+		if command == floorCommand {
+			round.Floor = run.rate
+		} else {
+			round.Dispatcher = run.rate
+			result.RoundTrips, result.Allocs = run.roundTrips, run.allocs
+			result.RSS = max(result.RSS, run.rss)
+		}
+		cfg.Step(fmt.Sprintf("round %d, %-11s %8.0f messages/s", n+1, strings.TrimPrefix(command, "bench-"), run.rate))
+	}
+	round.Ratio = round.Dispatcher / round.Floor
+	result.Rounds = append(result.Rounds, round)
+	return nil
+}
+
+// latencySeconds is how long the steady load lasts.
+const latencySeconds = 8
+
+func (r *rig) latency(ctx context.Context, cfg *Config, result *Result) error {
+	result.LatencyRate = result.Dispatcher / 2
+	n := int(result.LatencyRate * latencySeconds)
+	run := &run{rig: r, command: runCommand, name: "bench-latency", messages: n, pause: time.Duration(float64(time.Second) / result.LatencyRate)}
+	if err := run.steady(ctx, cfg.Self); err != nil {
+		return err
+	}
+	result.Latency = run.latency
+	return nil
+}
+
+func median(rounds []Round, of func(Round) float64) float64 {
+	values := make([]float64, len(rounds))
+	for i, r := range rounds {
+		values[i] = of(r)
+	}
+	slices.Sort(values)
+	if n := len(values); n%2 == 0 {
+		return (values[n/2-1] + values[n/2]) / 2
+	}
+	return values[len(values)/2]
+}
+
+// machine describes where it runs, as far as the system tells.
+func machine() Machine {
+	return Machine{
+		CPU: field("/proc/cpuinfo", "model name"), Memory: field("/proc/meminfo", "MemTotal"),
+		Cores: runtime.NumCPU(), Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}
+
+func field(path, key string) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.Lines(string(raw)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == key {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
