@@ -39,8 +39,8 @@ func (f folder) socketDir() (dir string, temporary bool, err error) {
 // Root's folders are often closed to everybody else: /root itself, or a temporary
 // folder. A closed folder below the temporary folder is opened for passing through
 // (not for listing). Anywhere else nobody's permissions are touched: the cluster
-// moves to /var/lib/dispatcher and dir becomes a link to it.
-func prepare(dir string) (folder, error) {
+// moves to a folder in elsewhere and dir becomes a link to it.
+func prepare(dir, elsewhere string) (folder, error) {
 	if info, err := os.Lstat(dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		if _, err := os.Stat(dir); err != nil {
 			if err := os.Remove(dir); err != nil { // a link to a cluster that was deleted
@@ -64,7 +64,7 @@ func prepare(dir string) (folder, error) {
 	if err != nil || open {
 		return f, err
 	}
-	return moveAway(real)
+	return moveAway(real, elsewhere)
 }
 
 // openPath reports whether id can get to dir, after opening what may be opened.
@@ -92,17 +92,17 @@ func openPath(id identity, dir string) (bool, error) {
 	}
 }
 
-// moveAway puts the cluster into a new folder below rootHome and links dir, which
-// must still be empty, to it.
-func moveAway(dir string) (folder, error) {
+// moveAway puts the cluster into a new folder in elsewhere and links dir, which must
+// still be empty, to it.
+func moveAway(dir, elsewhere string) (folder, error) {
 	if err := os.Remove(dir); err != nil {
 		return folder{}, fmt.Errorf("the user that runs PostgreSQL may not enter %s: "+
 			"choose a folder that every user may pass through with DISPATCHER_DATA_DIR", dir)
 	}
-	if err := os.MkdirAll(rootHome, 0o755); err != nil {
+	if err := os.MkdirAll(elsewhere, 0o755); err != nil {
 		return folder{}, fmt.Errorf("make folder: %w", err)
 	}
-	real, err := os.MkdirTemp(rootHome, "postgresql-")
+	real, err := os.MkdirTemp(elsewhere, "postgresql-")
 	if err != nil {
 		return folder{}, fmt.Errorf("make folder: %w", err)
 	}

@@ -2,19 +2,11 @@ package pgserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Server is a private PostgreSQL server. Its methods may be called from several
@@ -43,7 +35,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := prepare(c.Dir)
+	f, err := prepare(c.Dir, rootHome)
 	if err != nil {
 		return nil, fmt.Errorf("private PostgreSQL: %w", err)
 	}
@@ -76,148 +68,6 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("private PostgreSQL: create database: %w", err)
 	}
 	return nil
-}
-
-// makeReady brings the folder into the state that the postgres program needs.
-func (s *Server) makeReady(ctx context.Context) error {
-	id, err := chooseIdentity(s.folder.data())
-	if err != nil {
-		return err
-	}
-	s.identity = id
-	if err := s.folder.checkOwner(id); err != nil {
-		return err
-	}
-	if err := s.folder.create(ctx, s.binaries, id, s.password); err != nil {
-		return err
-	}
-	if err := s.folder.clearLock(ctx); err != nil {
-		return err
-	}
-	if err := id.own(s.folder.data()); err != nil {
-		return err
-	}
-	s.socketDir, s.temporary, err = s.folder.socketDir()
-	if err != nil {
-		return fmt.Errorf("make socket folder: %w", err)
-	}
-	return id.own(s.socketDir)
-}
-
-// portTries is how often a start looks for another port when somebody took the
-// free one first.
-const portTries = 5
-
-func (s *Server) launch(ctx context.Context) error {
-	if s.port != 0 {
-		return s.launchOn(ctx, s.port)
-	}
-	var failed error
-	for range portTries {
-		port, err := freePort(ctx)
-		if err != nil {
-			return err
-		}
-		if failed = s.launchOn(ctx, port); failed == nil {
-			return nil
-		}
-		if !errors.Is(failed, errPortTaken) {
-			return failed
-		}
-	}
-	return failed
-}
-
-var errPortTaken = errors.New("port is taken")
-
-func (s *Server) launchOn(ctx context.Context, port int) error {
-	logFile, err := os.Create(s.folder.log())
-	if err != nil {
-		return fmt.Errorf("make log file: %w", err)
-	}
-	defer logFile.Close()                                                  //nolint:errcheck // The server writes to its own copy.
-	cmd := exec.Command(s.binaries.path("postgres"), s.arguments(port)...) //nolint:noctx // It lives until Stop, longer than ctx.
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", environment(), logFile, logFile
-	if s.process, err = launch(cmd, s.identity); err != nil {
-		return err
-	}
-	s.port = port
-	err = s.awaitReady(ctx)
-	if errors.Is(err, errPortTaken) && s.config.Port == 0 {
-		s.port = 0
-	}
-	return err
-}
-
-// arguments are the settings of this start; they win over postgresql.conf.
-func (s *Server) arguments(port int) []string {
-	settings := defaults()
-	settings["port"] = strconv.Itoa(port)
-	settings["unix_socket_directories"] = s.socketDir
-	for name, value := range s.config.Settings {
-		settings[name] = value
-	}
-	args := []string{"-D", s.folder.data()}
-	for name, value := range settings {
-		args = append(args, "-c", name+"="+value)
-	}
-	return args
-}
-
-// awaitReady returns when the server answers a connection, or with the end of its
-// log when it gave up.
-func (s *Server) awaitReady(ctx context.Context) error {
-	for {
-		conn, err := pgx.Connect(ctx, s.url("postgres"))
-		if err == nil {
-			return conn.Close(ctx)
-		}
-		select {
-		case <-s.process.done:
-			return s.explainExit()
-		default:
-		}
-		if pause(ctx, poll) != nil {
-			return fmt.Errorf("not ready in time: %w", err)
-		}
-	}
-}
-
-// explainExit turns an early exit into a sentence.
-func (s *Server) explainExit() error {
-	if !s.portIsFree() {
-		return fmt.Errorf("%w: 127.0.0.1:%d is in use by another program; choose another port", errPortTaken, s.port)
-	}
-	out, err := os.ReadFile(s.folder.log())
-	if err != nil {
-		return fmt.Errorf("the server ended at once and its log cannot be read: %w", err)
-	}
-	return fmt.Errorf("the server ended at once; the end of %s says: %s", s.folder.log(), tail(out))
-}
-
-func (s *Server) portIsFree() bool {
-	l, err := net.Listen("tcp4", s.Address()) //nolint:noctx // It returns at once.
-	if err != nil {
-		return false
-	}
-	return l.Close() == nil
-}
-
-func (s *Server) createDatabase(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, s.url("postgres"))
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx) //nolint:errcheck // Nothing depends on a clean goodbye.
-	var exists bool
-	if err := conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, Database).Scan(&exists); err != nil {
-		return err
-	}
-	if exists {
-		return nil
-	}
-	_, err = conn.Exec(ctx, `create database `+Database)
-	return err
 }
 
 // Stop shuts the server down fast: sessions are cut, transactions under way roll
@@ -309,68 +159,3 @@ func (s *Server) Done() <-chan struct{} {
 	}
 	return s.process.done
 }
-
-// URL is the address of Database over loopback TCP. It holds the password.
-func (s *Server) URL() string { return s.URLOf(Database) }
-
-// URLOf is the address of another database of the server.
-func (s *Server) URLOf(database string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.url(database)
-}
-
-func (s *Server) url(database string) string {
-	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword(User, s.password),
-		Host: s.Address(), Path: "/" + database, RawQuery: "sslmode=disable",
-	}
-	return u.String()
-}
-
-// SocketURL is the address of Database over the Unix socket, about a tenth faster than
-// TCP. It holds the password, and it is valid until the next stop.
-func (s *Server) SocketURL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := url.Values{"host": {s.socketDir}, "port": {strconv.Itoa(s.port)}, "sslmode": {"disable"}}
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(User, s.password), Path: "/" + Database, RawQuery: q.Encode()}
-	return u.String()
-}
-
-// Address is the host and port that the server listens on. It stays the same over restarts.
-func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
-
-// Psql is the command that an operator opens a session with. It names the password
-// file and not the password.
-func (s *Server) Psql() string {
-	return fmt.Sprintf("PGPASSFILE=%s %s -h 127.0.0.1 -p %d -U %s %s",
-		s.folder.password(), s.psqlProgram(), s.port, User, Database)
-}
-
-// psqlProgram is the psql beside the server, or the one in PATH: fetched builds have none.
-func (s *Server) psqlProgram() string {
-	if p := s.binaries.path("psql"); exists(p) {
-		return p
-	}
-	return "psql"
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(filepath.Clean(path))
-	return err == nil
-}
-
-// freePort asks the kernel for a loopback port that is free at this moment.
-func freePort(ctx context.Context) (int, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
-}
-
-// LogFile is where the present run writes its log.
-func (s *Server) LogFile() string { return s.folder.log() }

@@ -1,0 +1,262 @@
+package pgserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger/pgserver"
+)
+
+// start starts a server in dir and stops it at the end of the test.
+func start(t *testing.T, c pgserver.Config) *pgserver.Server {
+	t.Helper()
+	s, err := pgserver.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, s) })
+	return s
+}
+
+func stop(t *testing.T, s *pgserver.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// ask runs one statement in a session of its own and returns its one value as text.
+func ask(t *testing.T, url, sql string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // The server may have ended the session.
+	var v string
+	if err := conn.QueryRow(t.Context(), sql).Scan(&v); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestAServerKeepsDataPortAndPasswordOverRestarts(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "pg")
+	s := start(t, pgserver.Config{Dir: dir})
+	address, url := s.Address(), s.URL()
+	ask(t, url, `create table kept (n int)`)
+	for n, end := range []func(){func() { stop(t, s) }, s.StopImmediate, s.Kill} {
+		ask(t, url, fmt.Sprintf(`insert into kept values (%d)`, n))
+		end()
+		select {
+		case <-s.Done():
+			t.Fatal("a stopped server has a run")
+		default:
+		}
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s.Address() != address || s.URL() != url {
+			t.Fatal("the address changed")
+		}
+		if got := ask(t, url, `select count(*)::text from kept`); got != strconv.Itoa(n+1) {
+			t.Errorf("%s rows after restart %d", got, n)
+		}
+	}
+	if got := ask(t, s.SocketURL(), `select current_user::text || current_database()`); got != "dispatcherdispatcher" {
+		t.Error(got)
+	}
+}
+
+func TestANewServerContinuesAnExistingFolder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "pg")
+	first := start(t, pgserver.Config{Dir: dir})
+	ask(t, first.URL(), `create table kept (n int)`)
+	first.Kill()
+	second := start(t, pgserver.Config{Dir: dir})
+	if got := ask(t, second.URL(), `select count(*)::text from kept`); got != "0" {
+		t.Error(got)
+	}
+}
+
+func TestAFolderInUseIsRefusedInWords(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "pg")
+	start(t, pgserver.Config{Dir: dir})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := pgserver.Start(ctx, pgserver.Config{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "in use by another PostgreSQL") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestALockFileOfAStrangerIsIgnored(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "pg")
+	s := start(t, pgserver.Config{Dir: dir})
+	stop(t, s)
+	// After a reboot the number belongs to some other process: this one.
+	stale := strconv.Itoa(os.Getpid()) + "\n" + filepath.Join(dir, "data") + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "data", "postmaster.pid"), []byte(stale), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestATakenPortIsRefusedInWords(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // It is only a placeholder.
+	_, err = pgserver.Start(t.Context(), pgserver.Config{Dir: filepath.Join(t.TempDir(), "pg"), Port: l.Addr().(*net.TCPAddr).Port})
+	if err == nil || !strings.Contains(err.Error(), "is in use by another program") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestALongFolderNameGetsAShortSocket(t *testing.T) {
+	t.Parallel()
+	s := start(t, pgserver.Config{Dir: filepath.Join(t.TempDir(), strings.Repeat("long", 40), "pg")})
+	if got := ask(t, s.SocketURL(), `select 'reached'`); got != "reached" {
+		t.Error(got)
+	}
+	stop(t, s)
+	if found, _ := filepath.Glob("/tmp/dispatcher-pg-*/.s.PGSQL." + s.Address()[strings.Index(s.Address(), ":")+1:]); found != nil {
+		t.Errorf("%v was left behind", found)
+	}
+}
+
+func TestTheServerRunsAsAnotherUserThanRootInAGroupOfItsOwn(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "pg")
+	start(t, pgserver.Config{Dir: dir})
+	pid := postmaster(t, dir)
+	group, err := syscall.Getpgid(pid)
+	if err != nil || group != pid {
+		t.Errorf("group %d of process %d, %v", group, pid, err)
+	}
+	info, err := os.Stat(filepath.Join(dir, "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; owner == 0 || (os.Geteuid() != 0 && int(owner) != os.Geteuid()) {
+		t.Errorf("the data belongs to uid %d", owner)
+	}
+}
+
+// postmaster is the process that the lock file names.
+func postmaster(t *testing.T, dir string) int {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(content), "\n")
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestNothingSecretIsReadableOrLogged(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "pg")
+	s := start(t, pgserver.Config{Dir: dir})
+	info, err := os.Stat(filepath.Join(dir, "pgpass"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %s, %v", info.Mode(), err)
+	}
+	pass, err := os.ReadFile(filepath.Join(dir, "pgpass"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(strings.TrimSpace(string(pass)), ":")
+	password := parts[len(parts)-1]
+	if !strings.Contains(s.URL(), password) || strings.Contains(s.Psql(), password) {
+		t.Error("the password is to be found in the URL and nowhere else")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data.secret")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the password of initdb was left behind")
+	}
+	conn, err := pgx.Connect(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // The server is stopped anyway.
+	if _, err := conn.Exec(t.Context(), `create table t (text text check (length(text) < 3))`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `insert into t values ($1)`, "Your code is 123456"); err == nil {
+		t.Fatal("the check did not fail")
+	}
+	log, err := os.ReadFile(s.LogFile())
+	if err != nil || !strings.Contains(string(log), "violates check constraint") || strings.Contains(string(log), "123456") {
+		t.Errorf("%v: %s", err, log)
+	}
+}
+
+func TestStopCutsOffAServerThatDoesNotStopInTime(t *testing.T) {
+	t.Parallel()
+	s := start(t, pgserver.Config{Dir: filepath.Join(t.TempDir(), "pg")})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	done := s.Done()
+	if err := s.Stop(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	<-done
+	if err := s.Stop(ctx); err != nil {
+		t.Errorf("a second stop: %v", err)
+	}
+}
+
+func TestAWrongConfigurationIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []pgserver.Config{{}, {Dir: "x", Port: -1}, {Dir: "x", Port: 70000}} {
+		if _, err := pgserver.Start(t.Context(), c); err == nil {
+			t.Errorf("%+v was taken", c)
+		}
+	}
+	_, err := pgserver.Start(t.Context(), pgserver.Config{Dir: filepath.Join(t.TempDir(), "pg"), Binaries: t.TempDir()})
+	if !errors.Is(err, pgserver.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	_, err = pgserver.Start(t.Context(), pgserver.Config{Dir: filepath.Join(t.TempDir(), "pg"), Settings: map[string]string{"no_such_setting": "1"}})
+	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAClusterOfAnotherVersionIsRefusedInWords(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "pg")
+	s := start(t, pgserver.Config{Dir: dir})
+	stop(t, s)
+	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "made by PostgreSQL 9") {
+		t.Errorf("got %v", err)
+	}
+}
