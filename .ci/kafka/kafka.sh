@@ -131,6 +131,14 @@ await_ready() {
   printf 'Kafka is ready on 127.0.0.1:%s\n' "$port"
 }
 
+# A dying process loses its command line before its ports. A zombie has neither: where
+# nobody reaps orphans, as in some containers, it never goes away.
+ended() {
+  local state
+  state=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) || return 0
+  [[ -z $state || $state == Z* ]]
+}
+
 end() {
   local signal=$1 pid deadline=$((SECONDS + patience))
   if ! pid=$(running); then
@@ -138,7 +146,7 @@ end() {
     return
   fi
   kill "-$signal" "$pid"
-  while running >/dev/null; do
+  until ended "$pid"; do
     ((SECONDS < deadline)) || fail "process $pid has not ended after $patience s"
     sleep 0.1
   done
