@@ -146,14 +146,19 @@ func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags) {
 	fmt.Fprintf(c.out, "%.1f s, %.0f messages/s, seed %d\n\n", r.Seconds, r.MessagesPerSecond, r.Seed)
 	fmt.Fprint(c.out, "Go on from here:\n")
 	if !f.keep {
-		fmt.Fprintf(c.out, "  %s demo --keep                    the same, with the data kept in ./data\n", c.self())
+		c.suggest("the same, with the data kept in ./data", "demo --keep")
 	}
-	fmt.Fprintf(c.out, "  %s run --embedded                 run the dispatcher on ./data; then, in another terminal:\n", c.self())
-	fmt.Fprintf(c.out, "  %s send --to +447700900123 --text 'Hello'\n", c.self())
+	c.suggest("run the dispatcher on ./data, and in another terminal:", "run --embedded")
+	c.suggest("hand it a message as a service would", "send --to +447700900123 --text 'Hello'")
 	if f.keep {
-		fmt.Fprintf(c.out, "  %s explain demo-%d-0          why that message went where it went\n", c.self(), r.Seed)
+		c.suggest("why that message went where it went", fmt.Sprintf("explain demo-%d-0", r.Seed))
 	}
-	fmt.Fprintf(c.out, "  %s report daily                   what finance gets\n", c.self())
+	c.suggest("what finance gets", "report daily")
+}
+
+// suggest prints a command to copy and what it does.
+func (c *cli) suggest(what, command string) {
+	fmt.Fprintf(c.out, "  # %s\n  %s %s\n", what, c.self(), command)
 }
 
 // self is how this program was started, so that printed commands can be copied.
