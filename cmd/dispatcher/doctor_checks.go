@@ -189,8 +189,13 @@ func (p *patient) checkListen(ctx context.Context) []finding {
 	return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN cannot be listened on (%s): choose an address of this machine", address, cause(err)))}
 }
 
+// healthTimeout is more than a dispatcher on this machine takes to say that it is alive.
+const healthTimeout = time.Second
+
 // healthy reports whether a dispatcher answers at an address.
 func healthy(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
 	if err != nil {
 		return false

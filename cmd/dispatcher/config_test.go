@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"dispatcher/config"
+)
+
+func TestConfigShowsEverySettingAndHidesSecrets(t *testing.T) {
+	t.Parallel()
+	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=postgres://me:hush@db/x", "DISPATCHER_REGION=west"}, "config", "--format", "json")
+	var list []config.Setting
+	if err := json.Unmarshal([]byte(got.out), &list); err != nil || got.code != exitOK || strings.Contains(got.out, "hush") {
+		t.Fatalf("%v %+v", err, got)
+	}
+	sources := map[string]config.Setting{}
+	for _, s := range list {
+		sources[s.Name] = s
+		if s.Help == "" {
+			t.Errorf("%s has no help", s.Name)
+		}
+	}
+	if s := sources["DISPATCHER_POSTGRES_URL"]; s.Value != "postgres://me:***@db/x" || s.Source != "environment" {
+		t.Errorf("%+v", s)
+	}
+	if s := sources["DISPATCHER_KAFKA_GROUP"]; s.Value != "dispatcher" || s.Source != "default" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestConfigReportsSettingsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]string{
+		"DISPATCHER_REGOIN=west": "did you mean DISPATCHER_REGION?",
+		"DISPATCHER_LISTEN=8080": "DISPATCHER_LISTEN is not host:port",
+		"DISPATCHER_BATCH=many":  "DISPATCHER_BATCH cannot be read",
+	} {
+		if got := dispatcher(t, "", []string{variable}, "config"); got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("%s: %+v", variable, got)
+		}
+	}
+}
+
+func TestConfigChecksARoutingDocument(t *testing.T) {
+	t.Parallel()
+	good := dispatcher(t, "", nil, "config", "--routing", write(t, "routing.yaml", testRouting), "--format", "json")
+	if good.code != exitOK || !strings.Contains(good.out, `"timezone": "Europe/London"`) || !strings.Contains(good.out, `"default"`) {
+		t.Errorf("%+v", good)
+	}
+	bad := dispatcher(t, "", nil, "config", "--routing", write(t, "bad.yaml", strings.Replace(testRouting, "weights", "wieghts", 1)))
+	if bad.code != exitUsage || !strings.Contains(bad.err, "bad.yaml:7: ") || !strings.Contains(bad.err, "weights") {
+		t.Errorf("%+v", bad)
+	}
+}

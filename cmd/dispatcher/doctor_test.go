@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// carrier starts an SMSC that knows one account.
+func carrier(t *testing.T) *smpptest.Server {
+	t.Helper()
+	s, err := smpptest.Start(smpptest.Config{SystemID: "acme", Password: "s3cret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// carrierRouting has an SMPP channel, one with a wrong password, a sandbox and one switched off.
+func carrierRouting(t *testing.T, address string, more ...string) string {
+	t.Helper()
+	path := write(t, "routing.yaml", fmt.Sprintf(`channels:
+  good: {provider: smpp, settings: {address: %q, system_id: acme, password_file: good.secret}}
+  toy: {provider: sandbox}
+  off: {provider: smpp, state: disabled, settings: {address: "127.0.0.1:1", system_id: acme, password_file: none.secret}}
+%s
+routes:
+  - {name: default, match: {}, weights: {good: 1, toy: 1}}
+lanes: {otp: {}}
+`, address, strings.Join(more, "\n")))
+	for name, secret := range map[string]string{"good.secret": "s3cret\n", "wrong.secret": "hush\n"} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// diagnosis runs doctor and returns its findings by check.
+func diagnosis(t *testing.T, env []string) (map[string]finding, result) {
+	t.Helper()
+	got := dispatcher(t, "", env, "doctor", "--format", "json")
+	var value struct {
+		Checks []finding `json:"checks"`
+		Failed int       `json:"failed"`
+	}
+	if err := json.Unmarshal([]byte(got.out), &value); err != nil {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	found := map[string]finding{}
+	for _, f := range value.Checks {
+		found[f.Check] = f
+		if (f.Status == statusOK) != (f.Mend == "") {
+			t.Errorf("%s has status %s and mend %q", f.Check, f.Status, f.Mend)
+		}
+	}
+	if (value.Failed > 0) != (got.code == exitFailed) {
+		t.Errorf("%d failed, exit %d", value.Failed, got.code)
+	}
+	return found, got
+}
+
+func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
+	t.Parallel()
+	brokers, _ := broker(t, "sms.otp", "sms.status", "sms.dead")
+	smsc := carrier(t)
+	found, got := diagnosis(t, []string{
+		brokers, "DISPATCHER_POSTGRES_URL=" + ledgertest.URL(t), "DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", config.NewDrawKey()),
+		"DISPATCHER_ROUTING_FILE=" + carrierRouting(t, smsc.Addr()), "DISPATCHER_LISTEN=127.0.0.1:0",
+	})
+	want := []string{
+		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "draw key", "group", "listen", "routing",
+		"schema", "settings", "topic sms.dead", "topic sms.otp", "topic sms.status",
+	}
+	if names := slices.Sorted(maps.Keys(found)); got.code != exitOK || !slices.Equal(names, want) {
+		t.Errorf("%v %s", names, got.out)
+	}
+	for _, f := range found {
+		if f.Status != statusOK {
+			t.Errorf("%+v", f)
+		}
+	}
+	if stats := smsc.Stats(); stats.Binds != 1 || stats.Unbinds != 1 || stats.Submits != 0 {
+		t.Errorf("the carrier saw %+v", stats)
+	}
+}
+
+func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
+	t.Parallel()
+	brokers, _ := broker(t, "sms.otp", "sms.dead")
+	smsc := carrier(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	key := write(t, "draw.key", config.NewDrawKey())
+	if err := os.Chmod(key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	routing := carrierRouting(t, smsc.Addr(),
+		fmt.Sprintf(`  wrong: {provider: smpp, settings: {address: %q, system_id: acme, password_file: wrong.secret}}`, smsc.Addr()),
+		`  lost: {provider: smpp, settings: {address: "127.0.0.1:1", system_id: acme, password_file: good.secret}}`,
+		`  fileless: {provider: smpp, settings: {address: "127.0.0.1:1", system_id: acme, password_file: none.secret}}`,
+	)
+	found, got := diagnosis(t, []string{
+		brokers, "DISPATCHER_POSTGRES_URL=" + ledgertest.Empty(t), "DISPATCHER_DRAW_KEY_FILE=" + key,
+		"DISPATCHER_ROUTING_FILE=" + routing, "DISPATCHER_LISTEN=" + taken.Addr().String(),
+	})
+	for check, want := range map[string]finding{
+		"draw key":         {Status: statusWarn, Mend: "chmod 600"},
+		"schema":           {Status: statusWarn, Mend: "dispatcher migrate"},
+		"listen":           {Status: statusFail, Detail: "is taken", Mend: "choose another port"},
+		"topic sms.status": {Status: statusFail, Detail: "no topic sms.status", Mend: "create it"},
+		"topic sms.otp":    {Status: statusOK},
+		"channel good":     {Status: statusOK},
+		"channel wrong":    {Status: statusFail, Detail: "bind refused", Mend: "password_file"},
+		"channel lost":     {Status: statusFail, Detail: "connection refused", Mend: "address"},
+		"channel fileless": {Status: statusFail, Detail: "password_file", Mend: "settings of this channel"},
+	} {
+		f := found[check]
+		if f.Status != want.Status || !strings.Contains(f.Detail, want.Detail) || !strings.Contains(f.Mend, want.Mend) {
+			t.Errorf("%s: %+v, want %+v", check, f, want)
+		}
+	}
+	if strings.Contains(got.out, "s3cret") || strings.Contains(got.out, "hush") {
+		t.Error("a secret is shown")
+	}
+}
+
+func TestDoctorWithoutAnythingSaysWhatToSet(t *testing.T) {
+	t.Parallel()
+	got := dispatcher(t, "", []string{"DISPATCHER_LISTEN=127.0.0.1:0"}, "doctor")
+	for _, want := range []string{"DISPATCHER_KAFKA_BROKERS", "DISPATCHER_POSTGRES_URL", "DISPATCHER_DRAW_KEY_FILE", "DISPATCHER_ROUTING_FILE", "openssl"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%s is missing in\n%s", want, got.out)
+		}
+	}
+	if got.code != exitFailed || !strings.Contains(got.err, "checks failed") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestDoctorGoesByTheStoredRouting(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	found, _ := diagnosis(t, []string{"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_KAFKA_BROKERS=127.0.0.1:1", "DISPATCHER_LISTEN=127.0.0.1:0"})
+	if f := found["routing"]; f.Status != statusOK || !strings.Contains(f.Detail, "version 1 is in force") {
+		t.Errorf("%+v", f)
+	}
+	if f := found["brokers"]; f.Status != statusFail || !strings.Contains(f.Mend, "check the addresses") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestDoctorTakesARunningDispatcherForIts(t *testing.T) {
+	t.Parallel()
+	running := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(running.Close)
+	found, _ := diagnosis(t, []string{"DISPATCHER_LISTEN=" + running.Listener.Addr().String()})
+	if f := found["listen"]; f.Status != statusOK || !strings.Contains(f.Detail, "a dispatcher runs at") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestConditionsOfADatabaseAreJudged(t *testing.T) {
+	t.Parallel()
+	latest := migrations.Latest()
+	for want, got := range map[string]finding{
+		"fail: PostgreSQL 14.9 is too old":  serverFinding(&ledger.Condition{Server: 140_009}),
+		"ok: PostgreSQL 15.0 answers":       serverFinding(&ledger.Condition{Server: 150_000}),
+		"warn: version 1 of":                schemaFinding(&ledger.Condition{Schema: 1, Latest: latest}),
+		"warn: version 9 is newer":          schemaFinding(&ledger.Condition{Schema: 9, Latest: latest}),
+		"ok: version 2 is the latest":       schemaFinding(&ledger.Condition{Schema: 2, Latest: 2}),
+		"warn: the database's clock":        clockFinding(&ledger.Condition{Ahead: -clockTolerance}),
+		"ok: the database's clock differs":  clockFinding(&ledger.Condition{Ahead: clockTolerance, RoundTrip: clockTolerance}),
+		"ok: the database's clock differs ": clockFinding(&ledger.Condition{Ahead: clockTolerance - 1}),
+	} {
+		if text := got.Status + ": " + got.Detail; !strings.HasPrefix(text, strings.TrimSpace(want)) {
+			t.Errorf("%q, want %q", text, want)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// drawn is a message of testRouting whose draw picked first.
+func drawn(id string, draw int64, first string) ledger.Message {
+	return ledger.Message{
+		ID: id, Lane: "otp", Tenant: "shop", State: ledger.Sending, Digest: 1, ExpiresAt: time.Now().Add(time.Hour),
+		Envelope: []byte(`{"id":"` + id + `","to":"+447700900123","text":"Your code is 123456"}`),
+		Plan: ledger.Plan{
+			Route: "default", Version: 1, Draw: draw, Size: 100, KeyID: "k1", FirstChoice: first, Segments: 1, Alphabet: "gsm7",
+		},
+	}
+}
+
+// settled writes that the first attempt of each message was accepted.
+func settled(t *testing.T, l *ledger.Ledger, messages []ledger.Message) {
+	t.Helper()
+	var all []ledger.Settlement
+	for i := range messages {
+		all = append(all, ledger.Settlement{
+			Seq: messages[i].Seq, ID: messages[i].ID, Attempt: 1, Outcome: provider.Accepted, Reference: "ref-" + messages[i].ID,
+			Segments: 1, PriceMicros: 28_000, State: ledger.Accepted,
+		})
+	}
+	if err := l.Settle(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExplainTellsTheRecord(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	settled(t, l, claimed(t, l, drawn("order-7731", 17, "a")))
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+
+	told := dispatcher(t, "", env, "explain", "order-7731")
+	for _, want := range []string{"draw was 17 of 0 to 99", "0 to 24 of a", "for shop", "reference ref-order-7731", "0.028 GBP"} {
+		if !strings.Contains(strings.Join(strings.Fields(told.out), " "), want) {
+			t.Errorf("%q is missing in %s", want, told.out)
+		}
+	}
+	var story report.Story
+	if err := json.Unmarshal([]byte(dispatcher(t, "", env, "explain", "order-7731", "--format", "json").out), &story); err != nil {
+		t.Fatal(err)
+	}
+	if story.Route != "default" || story.Mode != "weighted" || story.Size != 100 || story.Chosen != "a" || len(story.Attempts) != 1 || story.State != "accepted" {
+		t.Errorf("%+v", story)
+	}
+	if told.code != exitOK || strings.Contains(told.out, "447700900123") || strings.Contains(told.out, "Your code") {
+		t.Errorf("%+v", told)
+	}
+
+	unknown := dispatcher(t, "", env, "explain", "order 1")
+	if unknown.code != exitFailed || unknown.out != "" || !strings.Contains(unknown.err, "no message has the id 'order 1'") {
+		t.Errorf("%+v", unknown)
+	}
+}
+
+// forecastOf runs explain over files and returns its story.
+func forecastOf(t *testing.T, message, state string, more ...string) (report.Story, result) {
+	t.Helper()
+	args := append([]string{
+		"explain", "--routing", write(t, "routing.yaml", testRouting), "--message", write(t, "message.json", message), "--format", "json",
+	}, more...)
+	if state != "" {
+		args = append(args, "--state", write(t, "state.json", state))
+	}
+	got := dispatcher(t, "", nil, args...)
+	var story report.Story
+	if err := json.Unmarshal([]byte(got.out), &story); err != nil && got.code != exitUsage {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	return story, got
+}
+
+const testMessage = `{"id":"order-1","to":"+447700900123","text":"hi"}`
+
+// TestForecastRanksByTheStateGiven: order-1 draws 46 of 100 under the demo key, which is c.
+func TestForecastRanksByTheStateGiven(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ state, chosen, order string }{
+		"idle":         {"", "c", "c,a,b"},
+		"c is down":    {`{"channels":{"c":{"ready":false},"a":{"active":80},"b":{"active":40}}}`, "b", "c!not_ready,b,a"},
+		"a tie":        {`{"channels":{"c":{"ready":false},"a":{"active":4,"last_assigned":"2026-11-21T10:00:00Z"},"b":{"active":4,"last_assigned":"2026-11-21T09:59:59Z"}}}`, "b", "c!not_ready,b,a"},
+		"nobody ready": {`{"channels":{"a":{"ready":false},"b":{"ready":false},"c":{"ready":false}}}`, "", "c!not_ready,a!not_ready,b!not_ready"},
+	} {
+		story, got := forecastOf(t, testMessage, tc.state)
+		var order []string
+		for _, c := range story.Candidates {
+			one := c.Channel
+			if !c.Eligible {
+				one += "!" + c.Reason
+			}
+			if c.LoadRatio == nil || c.Score != nil {
+				t.Errorf("%s: %+v", name, c)
+			}
+			order = append(order, one)
+		}
+		if got.code != exitOK || story.Draw != 46 || story.Size != 100 || story.Chosen != tc.chosen || strings.Join(order, ",") != tc.order {
+			t.Errorf("%s: draw %d chosen %q order %v (exit %d)", name, story.Draw, story.Chosen, order, got.code)
+		}
+		if !strings.Contains(story.Text, "public demo key") {
+			t.Errorf("%s: the text hides which key it drew with: %s", name, story.Text)
+		}
+	}
+}
+
+func TestForecastDrawsWithTheKeyOfTheFile(t *testing.T) {
+	t.Parallel()
+	key := write(t, "draw.key", strings.Repeat("02", 32))
+	got := dispatcher(t, "", []string{"DISPATCHER_DRAW_KEY_FILE=" + key}, "explain", "--format", "json",
+		"--routing", write(t, "routing.yaml", testRouting), "--message", write(t, "message.json", testMessage))
+	var story report.Story
+	if err := json.Unmarshal([]byte(got.out), &story); err != nil || story.DrawKeyID == "72cd6e84" || strings.Contains(story.Text, "demo key") {
+		t.Errorf("%v %+v", err, got)
+	}
+}
+
+func TestForecastOfADeadLetterFails(t *testing.T) {
+	t.Parallel()
+	story, got := forecastOf(t, `{"id":"1","to":"+447700900123","text":"`+strings.Repeat("x", 1600)+`"}`, "")
+	if got.code != exitFailed || story.State != "dead" || story.Reason != "too_many_segments" || len(story.Candidates) != 0 {
+		t.Errorf("%+v %+v", story, got)
+	}
+}
+
+func TestForecastSaysWhatIsWrongWithItsFiles(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		message, state string
+		more           []string
+		want           string
+	}{
+		"no envelope":     {`{"id":"1"}`, "", nil, "the field to is missing"},
+		"unknown channel": {testMessage, `{"channels":{"z":{}}}`, nil, `names channel "z"`},
+		"unknown key":     {testMessage, `{"channels":{"a":{"load":1}}}`, nil, `unknown field "load"`},
+		"negative load":   {testMessage, `{"channels":{"a":{"active":-1}}}`, nil, "is negative"},
+		"unknown lane":    {testMessage, "", []string{"--lane", "x"}, `there is no lane "x"`},
+		"an id as well":   {testMessage, "", []string{"order-1"}, "exclude each other"},
+	} {
+		if _, got := forecastOf(t, tc.message, tc.state, tc.more...); got.code != exitUsage || !strings.Contains(got.err, tc.want) {
+			t.Errorf("%s: %+v, want %q", name, got, tc.want)
+		}
+	}
+	for _, args := range [][]string{{"explain"}, {"explain", "--routing", "x"}, {"explain", "--message", "x"}, {"explain", "a", "b"}} {
+		if got := dispatcher(t, "", nil, args...); got.code != exitUsage || got.err == "" {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
