@@ -24,14 +24,22 @@ func (f folder) pidFile() string  { return filepath.Join(f.data(), "postmaster.p
 const socketPathMax = 103
 
 // socketDir is inside the folder when the path of the socket fits an address, else a
-// new short folder that the caller removes.
+// short temporary folder, which a link in the folder remembers: after a crash the next start
+// removes it.
 func (f folder) socketDir() (dir string, temporary bool, err error) {
 	dir = filepath.Join(f.dir, "run")
+	if old, err := os.Readlink(dir); err == nil {
+		_ = os.RemoveAll(old) // a leftover in /tmp is harmless
+		_ = os.Remove(dir)    // if it stays, the link below fails and says so
+	}
 	if len(filepath.Join(dir, ".s.PGSQL.65535.lock")) <= socketPathMax {
 		return dir, false, os.MkdirAll(dir, 0o700)
 	}
-	dir, err = os.MkdirTemp("/tmp", "dispatcher-pg-")
-	return dir, true, err
+	short, err := os.MkdirTemp("/tmp", "dispatcher-pg-")
+	if err != nil {
+		return "", false, err
+	}
+	return short, true, os.Symlink(short, dir)
 }
 
 // prepare makes the folder and makes sure that the server's user can reach it.

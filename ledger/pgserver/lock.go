@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -19,18 +20,19 @@ const orphanPatience = 15 * time.Second
 const poll = 20 * time.Millisecond
 
 // clearLock deals with a postmaster.pid that an earlier server left behind. If that
-// server still runs (its parent was killed a moment ago and it is shutting down)
-// clearLock waits for it; a file without a server is removed, because after a
+// server or one of its sessions still runs (its parent was killed a moment ago and it
+// is shutting down) clearLock waits for it. A file without a server is removed, because after a
 // reboot its number may belong to a stranger and PostgreSQL would refuse to start.
 func (f folder) clearLock(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, orphanPatience)
 	defer cancel()
 	for {
-		pid, ok := f.lockOwner()
+		owner, ok := f.lockOwner()
 		if !ok {
 			return nil
 		}
-		if !servesFolder(pid, f.data()) {
+		pid, ok := occupant(f.data(), owner)
+		if !ok {
 			if err := os.Remove(f.pidFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("remove stale lock: %w", err)
 			}
@@ -54,24 +56,22 @@ func (f folder) lockOwner() (pid int, ok bool) {
 	return pid, err == nil && pid > 0
 }
 
-// servesFolder reports whether a live process is the server of this cluster. A
-// postmaster's working directory is its data folder; where that cannot be seen,
-// being alive has to do.
-func servesFolder(pid int, data string) bool {
-	cwd, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
-	switch {
-	case err == nil:
-		return cwd == data
-	case errors.Is(err, os.ErrNotExist) && procMounted():
-		return false
+// occupant finds a live process of the cluster. The working directory of a postmaster
+// and of all its children is the data folder. Where that cannot be seen, the owner of the
+// lock file counts as long as it is alive.
+func occupant(data string, owner int) (pid int, ok bool) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is well formed
+	if len(links) == 0 {
+		err := syscall.Kill(owner, 0)
+		return owner, err == nil || errors.Is(err, syscall.EPERM)
 	}
-	err = syscall.Kill(pid, 0)
-	return err == nil || errors.Is(err, syscall.EPERM)
-}
-
-func procMounted() bool {
-	_, err := os.Stat("/proc/self/cwd")
-	return err == nil
+	for _, link := range links {
+		if cwd, err := os.Readlink(link); err == nil && cwd == data {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+			return pid, err == nil
+		}
+	}
+	return 0, false
 }
 
 // pause waits for d or until ctx ends.

@@ -98,11 +98,11 @@ func (s *Server) arguments(port int) []string {
 	return args
 }
 
-// awaitReady returns when the server answers a connection, or with the end of its
-// log when it gave up.
+// awaitReady returns when the server answers a connection, or with the end of its log
+// when it gave up. It asks on the Unix socket, behind which there is nobody else.
 func (s *Server) awaitReady(ctx context.Context) error {
 	for {
-		conn, err := pgx.Connect(ctx, s.url("postgres"))
+		conn, err := pgx.Connect(ctx, s.socketURL("postgres"))
 		if err == nil {
 			return conn.Close(ctx)
 		}
@@ -138,7 +138,7 @@ func (s *Server) portIsFree() bool {
 }
 
 func (s *Server) createDatabase(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	conn, err := pgx.Connect(ctx, s.socketURL("postgres"))
 	if err != nil {
 		return err
 	}
