@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"syscall"
@@ -22,7 +23,13 @@ func kafkaTrouble(s *config.Settings, err error) error {
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
 		return fmt.Errorf("the brokers do not allow that to user %q of DISPATCHER_KAFKA_SASL_USER: grant it the rights to the topics and the group", s.KafkaSASLUser)
 	}
-	return fmt.Errorf("no broker of DISPATCHER_KAFKA_BROKERS (%s) answers (%s): check the addresses, DISPATCHER_KAFKA_TLS and the network", brokerList(s), cause(err))
+	why := cause(err)
+	if errors.Is(err, io.EOF) {
+		// Brokers end a connection without a word when it is not the kind that they expect.
+		why = "connection closed, as with wrong TLS or a wrong login"
+	}
+	return fmt.Errorf("no broker of DISPATCHER_KAFKA_BROKERS (%s) answers (%s): check the addresses, the network and the DISPATCHER_KAFKA_TLS and DISPATCHER_KAFKA_SASL settings",
+		brokerList(s), why)
 }
 
 // kafkaTopicTrouble says why a topic cannot be used.

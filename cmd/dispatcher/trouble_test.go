@@ -1,13 +1,20 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"dispatcher/config"
 )
 
-func TestAWrongBrokerPasswordIsNamedAndNotShown(t *testing.T) {
+func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "shop", "right"),
 		kfake.SeedTopics(1, "sms.transactional"))
@@ -23,8 +30,28 @@ func TestAWrongBrokerPasswordIsNamedAndNotShown(t *testing.T) {
 		if got.code != want || strings.Contains(got.err, "hush") || strings.Count(got.err, "\n") > 1 {
 			t.Errorf("%s: %+v", password, got)
 		}
-		if want != exitOK && !strings.Contains(got.err, "refuse the user or the password: check DISPATCHER_KAFKA_SASL_MECHANISM") {
+		if want != exitOK && !strings.Contains(got.err, "DISPATCHER_KAFKA_SASL") {
 			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestTroublesAreOneSentenceWithAMend(t *testing.T) {
+	t.Parallel()
+	s := &config.Settings{KafkaBrokers: []string{"k:9092"}, KafkaSASLUser: "shop", PostgresURL: "postgres://u:hush@db/x"}
+	wrapped := func(err error) error { return fmt.Errorf("unable to do it: %w", err) }
+	for want, got := range map[string]error{
+		"refuse the user or the password":        kafkaTrouble(s, wrapped(kerr.SaslAuthenticationFailed)),
+		`to user "shop"`:                         kafkaTrouble(s, wrapped(kerr.ClusterAuthorizationFailed)),
+		"connection closed, as with wrong TLS":   kafkaTrouble(s, wrapped(io.EOF)),
+		"see topic sms.otp: grant":               kafkaTopicTrouble(s, "sms.otp", kerr.TopicAuthorizationFailed),
+		"raise max.message.bytes":                publishTrouble("sms.otp", wrapped(kerr.MessageTooLarge)),
+		"lacks a right (permission denied)":      postgresTrouble(s, wrapped(&pgconn.PgError{Code: "42501", Message: "permission denied"})),
+		"PostgreSQL answers with an error":       postgresTrouble(s, wrapped(&pgconn.PgError{Code: "XX000"})),
+		"at db:5432 of DISPATCHER_POSTGRES_URL ": postgresTrouble(s, errors.New("broken pipe")),
+	} {
+		if text := got.Error(); !strings.Contains(text, want) || strings.Contains(text, "hush") || strings.Contains(text, "\n") {
+			t.Errorf("%q, want %q", text, want)
 		}
 	}
 }
