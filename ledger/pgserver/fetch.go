@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 
@@ -84,9 +85,10 @@ func fetch(ctx context.Context, cache, home string) error {
 	return nil
 }
 
-// startLibrary runs the library's start and stop inside work, with its log file in
-// the same place.
+// startLibrary runs the library's start and stop inside work. Only its log file, empty
+// or nearly so, stays in the temporary folder, once for each fetch.
 func startLibrary(work, unpacked string, port int) error {
+	defer http.DefaultClient.CloseIdleConnections() // the library leaves them open
 	db := embedded.NewDatabase(embedded.DefaultConfig().
 		Version(build).
 		Port(uint32(port)).
