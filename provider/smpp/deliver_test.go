@@ -2,6 +2,7 @@ package smpp
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -63,19 +64,24 @@ func TestDataSMArrivesLikeDeliverSM(t *testing.T) {
 // message through all the same.
 func TestASlowHandlerHoldsUpNoAnswers(t *testing.T) {
 	t.Parallel()
-	entered, leave := make(chan struct{}, deliveryQueue+1), make(chan struct{})
-	client, peer := startRaw(t, Config{OnDeliver: func(ctx context.Context, _ pdu.DeliverSM) pdu.Status {
-		entered <- struct{}{}
+	entered, leave := make(chan string, deliveryQueue+1), make(chan struct{})
+	client, peer := startRaw(t, Config{OnDeliver: func(ctx context.Context, d pdu.DeliverSM) pdu.Status {
+		entered <- string(d.ShortMessage)
 		select {
 		case <-leave:
 		case <-ctx.Done():
 		}
 		return pdu.StatusOK
 	}})
-	peer.send(0, 1, &pdu.DeliverSM{})
-	<-entered
+	deliver := func(i int) {
+		peer.send(0, uint32(i+1), &pdu.DeliverSM{Message: pdu.Message{ShortMessage: fmt.Appendf(nil, "text %03d", i)}})
+	}
+	deliver(0)
+	if text := <-entered; text != "text 000" {
+		t.Errorf("first text %q", text)
+	}
 	for i := range deliveryQueue {
-		peer.send(0, uint32(i+2), &pdu.DeliverSM{})
+		deliver(i + 1)
 	}
 	peer.send(0, 1000, &pdu.DeliverSM{})
 	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusReceiverTemporary || h.Sequence != 1000 {
@@ -91,6 +97,12 @@ func TestASlowHandlerHoldsUpNoAnswers(t *testing.T) {
 	for i := range deliveryQueue + 1 {
 		if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusOK || h.Sequence != uint32(i+1) {
 			t.Fatalf("answer %d: %+v", i, h)
+		}
+		if i == 0 {
+			continue
+		}
+		if text := <-entered; text != fmt.Sprintf("text %03d", i) {
+			t.Fatalf("delivery %d came as %q", i, text)
 		}
 	}
 	go leavePolitely(peer)

@@ -210,21 +210,27 @@ func TestSeveralBindsShareTheLoadAndSurviveEachOther(t *testing.T) {
 	c := startClient(t, cfg)
 	eventually(t, "all are bound", func() bool { return srv.Stats().Binds == 3 })
 	eventually(t, "all take part", func() bool { return c.bound() == 3 })
-	results := make(chan []provider.Result, 1)
-	go func() { results <- sendMany(c, 12, 12) }()
-	eventually(t, "all windows are full", func() bool { return len(srv.Submits()) == 12 })
-	perBind := map[int]int{}
-	for _, s := range srv.Submits() {
-		perBind[s.Connection]++
-	}
-	for connection, n := range perBind {
-		if n != 4 {
-			t.Errorf("connection %d has %d submits, want 4", connection, n)
+	var results []<-chan provider.Result
+	for range cfg.Window {
+		for range cfg.Binds {
+			results = append(results, sendAsync(c, submission(len(results))))
+		}
+		eventually(t, "the submits have arrived", func() bool { return len(srv.Submits()) == len(results) })
+		perBind := map[int]int{}
+		for _, s := range srv.Submits() {
+			perBind[s.Connection]++
+		}
+		for connection, n := range perBind {
+			if n != len(results)/cfg.Binds {
+				t.Errorf("connection %d has %d of %d submits", connection, n, len(results))
+			}
 		}
 	}
 	close(hold)
-	if counts := tally(<-results); counts[provider.Accepted] != 12 {
-		t.Errorf("outcomes %v", counts)
+	for i, done := range results {
+		if r := <-done; r.Outcome != provider.Accepted {
+			t.Errorf("message %d: %+v", i, r)
+		}
 	}
 	srv.CutAll()
 	eventually(t, "all are bound again", func() bool { return srv.Stats().Binds == 6 && c.bound() == 3 })

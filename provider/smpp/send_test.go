@@ -273,6 +273,30 @@ func TestAWindowOfOneCarriesAMessageOfManyParts(t *testing.T) {
 	})
 }
 
+// TestNothingFollowsAPartThatIsKnownToHaveFailed uses a window of one, in which the
+// answer to each part comes before the next can leave.
+func TestNothingFollowsAPartThatIsKnownToHaveFailed(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvDstAdr}})
+	cfg := fastConfig(srv.Addr())
+	cfg.Window = 1
+	c := startClient(t, cfg)
+	n := 300
+	if testing.Short() {
+		n = 100
+	}
+	for i := range n {
+		s := submission(i)
+		s.Text = longText(2)
+		if r := send(c, s); r.Outcome != provider.Rejected || r.Parts[1].Outcome != provider.Refused {
+			t.Errorf("message %d: %+v", i, r)
+		}
+	}
+	if written := len(srv.Submits()); written != n {
+		t.Errorf("%d parts of %d messages were written, want the first of each", written, n)
+	}
+}
+
 func TestMessagesThatCannotBeEncodedSendNothing(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1})

@@ -321,6 +321,12 @@ func TestAPeerThatDoesNotReadIsDropped(t *testing.T) {
 		}
 		return conn, conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
 	}
+	lost := make(chan error, 1)
+	cfg.OnState = func(s State) {
+		if s.Phase == Lost {
+			lost <- s.Err
+		}
+	}
 	client, peer := startRaw(t, cfg)
 	results := make(chan provider.Result, cfg.Window)
 	s := submission(1)
@@ -335,7 +341,7 @@ func TestAPeerThatDoesNotReadIsDropped(t *testing.T) {
 	if counts[provider.Unknown] == 0 || counts[provider.Refused] == 0 || len(counts) != 2 {
 		t.Errorf("outcomes %v, want some Unknown and some Refused", counts)
 	}
-	if err := client.States()[0].Err; err != nil && !errors.Is(err, errStalled) {
+	if err := <-lost; !errors.Is(err, errStalled) {
 		t.Errorf("the bind was lost for %v", err)
 	}
 	// At most those in doubt can have arrived.
@@ -361,7 +367,7 @@ func TestHalfOpenPeersAreDroppedAndDialledAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := startServer(t, smpptest.Config{Log: -1})
+			srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{DropEvery: 1}})
 			lost := make(chan error, 100)
 			cfg := fastConfig(srv.Addr())
 			cfg.EnquireLink, cfg.ResponseTimeout = 30*time.Millisecond, 300*time.Millisecond
@@ -371,8 +377,9 @@ func TestHalfOpenPeersAreDroppedAndDialledAgain(t *testing.T) {
 				}
 			}
 			c := startClient(t, cfg)
-			srv.SetBehaviour(behaviour)
 			done := sendAsync(c, submission(1))
+			eventually(t, "the submit has arrived", func() bool { return len(srv.Submits()) == 1 })
+			srv.SetBehaviour(behaviour)
 			if err := <-lost; !errors.Is(err, errEnquireLink) {
 				t.Errorf("lost for %v", err)
 			}
