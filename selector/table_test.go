@@ -114,7 +114,7 @@ func TestParseWeightRefusesWhatIsNoPlainDecimal(t *testing.T) {
 var weightLists = rapid.Custom(func(t *rapid.T) []selector.Entry {
 	decimals := rapid.IntRange(0, 9).Draw(t, "decimals")
 	units := rapid.SliceOfN(rapid.Uint64Range(0, 1_000_000), 1, 40).Draw(t, "units")
-	units[rapid.IntRange(0, len(units)-1).Draw(t, "nonzero")] += 1
+	units[rapid.IntRange(0, len(units)-1).Draw(t, "nonzero")]++
 	out := make([]selector.Entry, len(units))
 	for i, n := range units {
 		digits := fmt.Sprintf("%0*d", decimals+1, n)

@@ -203,7 +203,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		return err
 	}
 	a.own("due rows", func(ctx context.Context) error { a.dispatch.Run(ctx); return nil })
-	a.own("routing watch", a.reloader.watch)
+	a.own("routing watch", func(ctx context.Context) error { a.reloader.watch(ctx); return nil })
 	return nil
 }
 

@@ -59,8 +59,7 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 	_, err = r.ledger.ApplyRouting(ctx, ledger.NewRouting{
 		Expect: &none, Author: "dispatcher", Reason: "first start with " + name, Document: string(raw), Channels: Specs(doc),
 	})
-	var conflict *ledger.VersionConflictError
-	if errors.As(err, &conflict) {
+	if _, quicker := errors.AsType[*ledger.VersionConflictError](err); quicker {
 		return nil // another process was quicker
 	}
 	return err
@@ -139,7 +138,7 @@ func closeAll(channels map[string]provider.Channel) error {
 
 // watch reloads whenever a routing is applied. The claim's own version check is what
 // guarantees that none is missed; this makes a change quick on an idle process.
-func (r *reloader) watch(ctx context.Context) error {
+func (r *reloader) watch(ctx context.Context) {
 	var seen repeats
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 		err := r.ledger.WatchRouting(ctx, func() {
@@ -149,7 +148,7 @@ func (r *reloader) watch(ctx context.Context) error {
 			}
 		})
 		if ctx.Err() != nil {
-			return nil
+			break
 		}
 		if skipped, ok := seen.admit(fmt.Sprint(err), time.Now()); ok {
 			r.log.Warn().Err(err).Int("repeated", skipped).Msg("routing watch interrupted, trying again")
@@ -159,5 +158,4 @@ func (r *reloader) watch(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-	return nil
 }

@@ -41,7 +41,7 @@ const readyTimeout = 3 * time.Second
 type Server struct {
 	http   *http.Server
 	listen net.Listener
-	done   chan error
+	done   chan struct{}
 }
 
 // Listen opens the admin address and serves until Close. An address in use is an error
@@ -54,9 +54,12 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{
 		http:   &http.Server{Handler: handler(&cfg), ReadHeaderTimeout: 5 * time.Second},
 		listen: listener,
-		done:   make(chan error, 1),
+		done:   make(chan struct{}),
 	}
-	go func() { s.done <- s.http.Serve(listener) }()
+	go func() {
+		defer close(s.done)
+		_ = s.http.Serve(listener) // always http.ErrServerClosed: Close ended it
+	}()
 	return s, nil
 }
 

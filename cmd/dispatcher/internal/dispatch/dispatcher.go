@@ -169,7 +169,7 @@ func (d *Dispatcher) now() time.Time {
 // launch hands claimed flights to their workers. A flight whose channel was removed
 // since is sent back as not sent.
 func (d *Dispatcher) launch(r *round) {
-	d.clock.Store(int64(r.now.Sub(time.Now())))
+	d.clock.Store(int64(time.Until(r.now)))
 	d.inflight.add(r.now, r.flights)
 	d.mu.RLock()
 	defer d.mu.RUnlock()

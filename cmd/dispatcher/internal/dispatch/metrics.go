@@ -16,7 +16,7 @@ type Metrics struct {
 	records      *prometheus.CounterVec   // lane, fate: fresh duplicate conflict dead
 	decisions    *prometheus.CounterVec   // lane, state: sending waiting failed
 	choices      *prometheus.CounterVec   // channel, reason: first_choice fallback retry resend
-	passedOver   *prometheus.CounterVec   // reason a message waits
+	passedOver   *prometheus.CounterVec   // reason a message waits or failed
 	outcomes     *prometheus.CounterVec   // channel, outcome
 	answer       *prometheus.HistogramVec // channel
 	toSubmit     *prometheus.HistogramVec // lane
@@ -47,7 +47,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		records:      counter("records_total", "Kafka records by what the ledger made of them.", "lane", "fate"),
 		decisions:    counter("decisions_total", "Decisions of claims by the state they led to.", "lane", "state"),
 		choices:      counter("attempts_total", "Attempts by channel and why they went there.", "channel", "reason"),
-		passedOver:   counter("waits_total", "Messages that had to wait, by reason.", "reason"),
+		passedOver:   counter("passed_over_total", "Messages that had to wait or failed, by reason.", "reason"),
 		outcomes:     counter("outcomes_total", "Attempts by channel and outcome.", "channel", "outcome"),
 		answer:       seconds("answer_seconds", "From submit to the provider's answer.", "channel"),
 		toSubmit:     seconds("submit_delay_seconds", "From the Kafka record's timestamp to its first submit.", "lane"),
@@ -87,10 +87,9 @@ func (m *Metrics) claimed(r *round, took time.Duration) {
 			continue
 		}
 		m.decisions.WithLabelValues(t.row.Lane, string(d.State)).Inc()
-		switch {
-		case d.State == ledger.Sending:
+		if d.State == ledger.Sending {
 			m.choices.WithLabelValues(d.Attempt.Channel, string(d.Attempt.Reason)).Inc()
-		case d.State == ledger.Waiting:
+		} else {
 			m.passedOver.WithLabelValues(d.Reason).Inc()
 		}
 	}

@@ -60,8 +60,11 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		"no part accepted":               {nil, provider.Result{Outcome: refused, Parts: parts(refused, refused, refused)}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
 		"a part unknown":                 {func(f *flight) { f.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown, refused)}, want{State: ledger.Unknown, Segments: 2, Price: 60}},
 		"a part rejected, others billed": {nil, provider.Result{Outcome: rejected, Code: "x", Parts: parts(accepted, rejected, accepted)}, want{State: ledger.Rejected, Reason: "x", Segments: 2, Price: 60}},
-		"the rest refused again": {func(f *flight) { f.pinned, f.submission.Parts, f.segments, f.price = "a", []int{1, 2}, 2, 60 },
-			provider.Result{Outcome: refused, Code: "dial"}, want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{1, 2}}},
+		"the rest refused again": {
+			func(f *flight) { f.pinned, f.submission.Parts, f.segments, f.price = "a", []int{1, 2}, 2, 60 },
+			provider.Result{Outcome: refused, Code: "dial"},
+			want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{1, 2}},
+		},
 	} {
 		f := testFlight()
 		if tc.change != nil {

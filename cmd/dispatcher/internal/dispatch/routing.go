@@ -120,11 +120,3 @@ func (r *Routing) channel(name string) int {
 	}
 	return -1
 }
-
-func (r *Routing) channelNames() []string {
-	names := make([]string, len(r.Channels))
-	for i := range r.Channels {
-		names[i] = r.Channels[i].Name
-	}
-	return names
-}
