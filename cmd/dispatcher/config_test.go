@@ -49,7 +49,7 @@ func TestConfigChecksARoutingDocument(t *testing.T) {
 	if good.code != exitOK || !strings.Contains(good.out, `"timezone": "Europe/London"`) || !strings.Contains(good.out, `"default"`) {
 		t.Errorf("%+v", good)
 	}
-	bad := dispatcher(t, "", nil, "config", "--routing", write(t, "bad.yaml", strings.Replace(testRouting, "weights", "wieghts", 1)))
+	bad := dispatcher(t, "", nil, "config", "--routing", write(t, "bad.yaml", strings.Replace(testRouting, "weights", "ueights", 1)))
 	if bad.code != exitUsage || !strings.Contains(bad.err, "bad.yaml:7: ") || !strings.Contains(bad.err, "weights") {
 		t.Errorf("%+v", bad)
 	}

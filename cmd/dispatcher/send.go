@@ -107,7 +107,7 @@ func (c *cli) send(ctx context.Context, f *sendFlags) error {
 	if err != nil && sent == 0 {
 		return err
 	}
-	if printed := c.printSent(f, &result); printed != nil || err != nil {
+	if printed := c.printSent(f.as, &result); printed != nil || err != nil {
 		return errors.Join(err, printed)
 	}
 	if checked.bad > 0 {
@@ -203,8 +203,8 @@ type sendResult struct {
 	LastID  string  `json:"last_id"`
 }
 
-func (c *cli) printSent(f *sendFlags, r *sendResult) error {
-	err := f.as.print(c.out, r, sheet{
+func (c *cli) printSent(as format, r *sendResult) error {
+	err := as.print(c.out, r, sheet{
 		header: []string{"topic", "sent", "bad", "not_sent", "seconds", "last_id"},
 		rows: [][]string{{
 			r.Topic, strconv.FormatInt(r.Sent, 10), strconv.FormatInt(r.Bad, 10), strconv.FormatInt(r.NotSent, 10),
@@ -212,7 +212,7 @@ func (c *cli) printSent(f *sendFlags, r *sendResult) error {
 		}},
 		right: []int{2, 3, 4, 5},
 	})
-	if err == nil && f.as == formatTable && r.Sent > 0 {
+	if err == nil && as == formatTable && r.Sent > 0 {
 		_, err = io.WriteString(c.out, nextSteps(c.self(), r))
 	}
 	return err

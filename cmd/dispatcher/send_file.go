@@ -84,8 +84,7 @@ func (m *messageReader) eachRow(in io.Reader, use func(candidate) error) error {
 
 // csvCause strips a parse error of its positions, which candidates have.
 func csvCause(err error) error {
-	var parse *csv.ParseError
-	if errors.As(err, &parse) {
+	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
 		return parse.Err
 	}
 	return err

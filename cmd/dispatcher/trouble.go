@@ -86,8 +86,7 @@ func cause(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
 	}
-	var network *net.OpError
-	if errors.As(err, &network) {
+	if network, ok := errors.AsType[*net.OpError](err); ok {
 		return network.Err.Error()
 	}
 	return err.Error()

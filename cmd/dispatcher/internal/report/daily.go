@@ -35,9 +35,13 @@ type DailyRow struct {
 	Delivered        int64   `json:"delivered"`
 	Failed           int64   `json:"failed"`
 	Unknown          int64   `json:"unknown"`
-	Segments         int64   `json:"segments"`
-	CostMicros       int64   `json:"cost_micros"`
-	Currency         string  `json:"currency"`
+	// Segments and CostMicros are what was accepted, hence billed; UnknownSegments and
+	// UnknownMicros may be billed as well, because no answer came.
+	Segments        int64  `json:"segments"`
+	CostMicros      int64  `json:"cost_micros"`
+	UnknownSegments int64  `json:"unknown_segments"`
+	UnknownMicros   int64  `json:"unknown_cost_micros"`
+	Currency        string `json:"currency"`
 	// Deviation is FirstChoiceShare less ConfiguredShare.
 	Deviation float64 `json:"deviation"`
 	// PValue and Verdict judge the route as a whole and stand in each of its rows.

@@ -136,4 +136,5 @@ func (r *DailyRow) fill(from *ledger.DailyRow) {
 	r.Fallback, r.Submitted, r.Accepted, r.Delivered = from.Fallback, from.Submitted, from.Accepted, from.Delivered
 	r.Failed, r.Unknown = from.Failed(), from.Unknown
 	r.Segments, r.CostMicros, r.Currency = from.Segments, from.CostMicros, from.Currency
+	r.UnknownSegments, r.UnknownMicros = from.UnknownSegments, from.UnknownMicros
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger/ledgertest"
+)
+
+func document(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestEveryCommandIsDocumented(t *testing.T) {
+	t.Parallel()
+	text := document(t, "commands.md")
+	for _, command := range (&cli{}).root().Commands() {
+		if name := command.Name(); !command.Hidden && !strings.Contains(text, "\n## "+name+"\n") && !strings.Contains(text, "| `"+name+"` |") {
+			t.Errorf("docs/commands.md does not mention %s", name)
+		}
+	}
+}
+
+func TestQueriesOfTheAuditGuideRun(t *testing.T) {
+	t.Parallel()
+	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(document(t, "audit.md"), -1)
+	if len(blocks) < 3 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	for _, block := range blocks {
+		for query := range strings.SplitSeq(block[1], ";") {
+			if _, err := conn.Exec(t.Context(), query); err != nil {
+				t.Errorf("%v in %s", err, query)
+			}
+		}
+	}
+}
+
+// TestColumnsOfTheAuditGuideAreThoseOfTheViews holds the guide to the schema.
+func TestColumnsOfTheAuditGuideAreThoseOfTheViews(t *testing.T) {
+	t.Parallel()
+	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	views := regexp.MustCompile("(?m)^- `audit\\.(\\w+)\\((.*)\\)`$").FindAllStringSubmatch(document(t, "audit.md"), -1)
+	if len(views) != 5 {
+		t.Fatalf("%d views", len(views))
+	}
+	for _, view := range views {
+		var columns string
+		err := conn.QueryRow(t.Context(), `
+			select string_agg(column_name, ', ' order by ordinal_position) from information_schema.columns
+			where table_schema = 'audit' and table_name = $1`, view[1]).Scan(&columns)
+		if err != nil || columns != view[2] {
+			t.Errorf("audit.%s has %s (%v)", view[1], columns, err)
+		}
+	}
+}
