@@ -60,10 +60,9 @@ func dailyFigures(ctx context.Context, l *ledger.Ledger, s *config.Settings, day
 	}
 	f := &report.Figures{Day: time.Now(), Zone: current.Timezone, Current: current, Versions: map[int64]*config.Routing{}}
 	if day != "" {
-		if f.Day, err = time.ParseInLocation(time.DateOnly, day, f.Zone); err != nil {
-			return nil, usage(fmt.Errorf("--day %q is not a day: write for example 2026-11-21", day))
+		if f.Day, err = parseDay(day, f.Zone); err != nil {
+			return nil, usage(err)
 		}
-		f.Day = f.Day.Add(12 * time.Hour) // noon lies in the day even where a day begins at 01:00
 	}
 	if f.Rows, err = l.Daily(ctx, f.Day, f.Zone); err != nil {
 		return nil, usage(postgresTrouble(s, err))
@@ -84,6 +83,15 @@ func dailyFigures(ctx context.Context, l *ledger.Ledger, s *config.Settings, day
 		}
 	}
 	return f, nil
+}
+
+// parseDay is noon of a day: midnight does not exist where clocks go forward at midnight.
+func parseDay(day string, zone *time.Location) (time.Time, error) {
+	noon, err := time.ParseInLocation(time.DateOnly+" 15", day+" 12", zone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("--day %q is not a day: write for example 2026-11-21", day)
+	}
+	return noon, nil
 }
 
 // dailySheet lists the rows: every figure for CSV, what fits a screen for a table.

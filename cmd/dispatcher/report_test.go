@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
@@ -66,6 +67,18 @@ func TestReportJudgesTheDay(t *testing.T) {
 	}
 	if got := dispatcher(t, "", env, "report", "--day", "29.2.2020"); got.code != exitUsage || !strings.Contains(got.err, "--day") {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestDayIsTheOneThatWasNamedWhereMidnightDoesNotExist(t *testing.T) {
+	t.Parallel()
+	zone, err := time.LoadLocation("America/Sao_Paulo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	day, err := parseDay("2018-11-04", zone)
+	if err != nil || day.In(zone).Format(time.DateOnly) != "2018-11-04" || !admission.Day.Start(day, zone).Before(day) {
+		t.Errorf("%v %v", day, err)
 	}
 }
 

@@ -122,6 +122,17 @@ func addWaits(out map[string]*ledger.Record) {
 	waited.Attempts[0].SettledAt = ten.Add(2500 * time.Millisecond)
 	out["waited"] = waited
 
+	refused := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
+		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+	refused.Seen = encode("load_ratio", ranked("a", 0, "already_tried"), ranked("c", 40, "no_slot"))
+	out["refused-then-waited"] = refused
+
+	slow := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
+		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+	slow.Seen = encode("load_ratio", ranked("a", 0, "connecting"), ranked("c", 40, "no_slot"))
+	slow.Message.ReceivedAt = ten.Add(-90 * time.Second)
+	out["waited-then-refused"] = slow
+
 	expired := newRecord(ledger.Failed)
 	expired.Message.Reason = "expired"
 	out["expired"] = expired
