@@ -131,22 +131,21 @@ await_ready() {
   printf 'Kafka is ready on 127.0.0.1:%s\n' "$port"
 }
 
-# A dying process loses its command line before its ports. A zombie has neither: where
-# nobody reaps orphans, as in some containers, it never goes away.
+# A dying process loses its command line first and its ports last; and where nobody reaps
+# orphans, as in some containers, its number stays for ever.
 ended() {
-  local state
-  state=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) || return 0
-  [[ -z $state || $state == Z* ]]
+  ! running >/dev/null && ! listening "$port" && ! listening $((port + 1))
 }
 
 end() {
-  local signal=$1 pid deadline=$((SECONDS + patience))
+  local signal=$1 pid port deadline=$((SECONDS + patience))
   if ! pid=$(running); then
     printf 'no broker runs in %s\n' "$dir"
     return
   fi
+  port=$(cat "$dir/port")
   kill "-$signal" "$pid"
-  until ended "$pid"; do
+  until ended; do
     ((SECONDS < deadline)) || fail "process $pid has not ended after $patience s"
     sleep 0.1
   done

@@ -184,19 +184,34 @@ func TestAPausedLaneWaitsAndTheOthersGoOn(t *testing.T) {
 	var paused atomic.Bool
 	paused.Store(true)
 	cfg := config(c, s)
-	cfg.Paused = func(lane string) bool { return lane == "bulk" && paused.Load() }
+	asked := make(chan struct{})
+	cfg.Paused = func(lane string) bool {
+		if lane != "bulk" || !paused.Load() {
+			return false
+		}
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		return true
+	}
 	produce(t, c, "sms.bulk", 500)
 	produce(t, c, "sms.otp", 500)
 	run(t, cfg)
-	for _, job := range s.awaitDistinct(t, 500) {
+	for range 5 {
+		select {
+		case <-asked: // the lane is alive and wants to read
+		case <-time.After(patience):
+			t.Fatal("nobody asks whether the lane is paused")
+		}
+	}
+	produce(t, c, "sms.otp", 100)
+	for _, job := range s.awaitDistinct(t, 600) {
 		if job.Lane == "bulk" {
 			t.Fatalf("%+v was read although its lane is paused", job.Origin)
 		}
 	}
 	paused.Store(false)
-	s.awaitDistinct(t, 1000)
-	paused.Store(true)
-	produce(t, c, "sms.otp", 100)
 	s.awaitDistinct(t, 1100)
 }
 

@@ -17,8 +17,8 @@ const (
 	// trouble is told. A record that may have been written is not given up: to send it
 	// again through another sequence could put it behind its successor.
 	deliveryTimeout = 10 * time.Second
-	// tellEvery is how often a round that waits for acknowledgements is told.
-	tellEvery = 15 * time.Second
+	// tellAfter is when a round that waits for acknowledgements is told.
+	tellAfter = 15 * time.Second
 )
 
 // options are those of the producer; what the caller gives stands behind them and wins.
@@ -31,7 +31,7 @@ func options() []kgo.Opt {
 		// By the murmur2 hash of the key, as the Java client does: the events of one
 		// message lie in one partition, on the one that other tools expect.
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
-		kgo.ProducerLinger(0), // a round is handed over at once
+		kgo.ManualFlushing(), // a round leaves as one batch per partition, see send
 		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
 		kgo.RecordDeliveryTimeout(deliveryTimeout),
 	}
@@ -39,35 +39,43 @@ func options() []kgo.Opt {
 
 // send produces notices in order and returns nil once every one is acknowledged. After
 // ctx has ended it does not wait any longer.
+//
+// What is under way at one time is no more than one batch per partition, so that a
+// batch that is refused cannot be overtaken by its successor: the client keeps the order when
+// it tries again by itself, but goes on with the next batch after an answer that it
+// takes for final.
 func (p *Publisher) send(ctx context.Context, notices []ledger.Notice) error {
-	failures := make(chan error, len(notices)) // one per notice, nil when acknowledged
+	records := make([]*kgo.Record, len(notices))
 	for i := range notices {
-		p.client.Produce(ctx, p.record(&notices[i]), func(r *kgo.Record, err error) {
-			if err != nil {
-				err = fmt.Errorf("produce to %s: %w", r.Topic, err)
-			}
-			failures <- err
-		})
+		records[i] = p.record(&notices[i])
 	}
-	return p.await(ctx, failures)
+	for len(records) > 0 {
+		n := fit(records)
+		if err := p.produce(ctx, records[:n]); err != nil {
+			return err
+		}
+		records = records[n:]
+	}
+	return nil
 }
 
-// await takes one answer per notice and returns the first failure among them.
-func (p *Publisher) await(ctx context.Context, failures <-chan error) error {
-	slow := time.NewTicker(tellEvery)
+// produce sends records that fit one batch and returns the first failure among them.
+func (p *Publisher) produce(ctx context.Context, records []*kgo.Record) error {
+	slow := time.AfterFunc(tellAfter, func() {
+		p.cfg.Log.Warn().Int("waiting", len(records)).Msg("Kafka does not acknowledge status events and dead letters; waiting")
+	})
 	defer slow.Stop()
+	answers := make(chan error, len(records)) // one per record, nil when acknowledged
+	for _, record := range records {
+		p.client.Produce(ctx, record, func(_ *kgo.Record, err error) { answers <- err })
+	}
+	if err := p.client.Flush(ctx); err != nil {
+		return err
+	}
 	var first error
-	for answered := 0; answered < cap(failures); {
-		select {
-		case err := <-failures:
-			answered++
-			if first == nil {
-				first = err
-			}
-		case <-slow.C:
-			p.cfg.Log.Warn().Int("waiting", cap(failures)-answered).Msg("Kafka does not acknowledge status events and dead letters; waiting")
-		case <-ctx.Done():
-			return ctx.Err()
+	for _, record := range records {
+		if err := <-answers; err != nil && first == nil {
+			first = fmt.Errorf("produce to %s: %w", record.Topic, err)
 		}
 	}
 	return first

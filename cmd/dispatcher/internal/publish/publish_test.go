@@ -271,9 +271,10 @@ func TestAStopDoesNotWaitForABrokerThatIsAway(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	reached, hold := make(chan struct{}), make(chan struct{})
+	arrive := sync.OnceFunc(func() { close(reached) })
 	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		c.SleepControl(func() {
-			close(reached)
+			arrive()
 			<-hold
 		})
 		return nil, nil, false

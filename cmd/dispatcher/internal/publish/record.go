@@ -13,6 +13,13 @@ import (
 // that can never be published would hold up all that come after it.
 const maxValue = 900 << 10
 
+// maxRound is how many bytes of records fit one batch of a producer (1 000 012 bytes by
+// default) whichever partition they go to, and overhead what the format adds to each.
+const (
+	maxRound = 980_000
+	overhead = 40
+)
+
 // record turns a notice into a record of its topic. A value over maxValue is cut off and
 // the header original_bytes says how long it was.
 func (p *Publisher) record(n *ledger.Notice) *kgo.Record {
@@ -31,4 +38,19 @@ func (p *Publisher) record(n *ledger.Notice) *kgo.Record {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "original_bytes", Value: strconv.AppendInt(nil, int64(len(n.Value)), 10)})
 	}
 	return r
+}
+
+// fit is how many of the records, at least one, fit one batch together.
+func fit(records []*kgo.Record) int {
+	size := 0
+	for n, r := range records {
+		size += overhead + len(r.Key) + len(r.Value)
+		for _, h := range r.Headers {
+			size += overhead + len(h.Key) + len(h.Value)
+		}
+		if size > maxRound && n > 0 {
+			return n
+		}
+	}
+	return len(records)
 }
