@@ -54,7 +54,7 @@ func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, err
 	case s.PostgresURL != "":
 		l, err := openLedger(ctx, s)
 		if err != nil {
-			return nil, fmt.Errorf("to know the lane's topic: %w; or name it with --topic", err)
+			return nil, usage(fmt.Errorf("the lane's topic stands in the routing, and %w; or name it with --topic", err))
 		}
 		defer l.Close()
 		doc, err := currentRouting(ctx, l, s)

@@ -147,7 +147,11 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 		"unknown country": {[]string{setting}, []string{"--to", "+447700900123", "--text", "x", "--default-region", "XQ"}, "no country code"},
 		"no brokers":      {[]string{"A=b"}, []string{"--to", "+447700900123", "--text", "x"}, "DISPATCHER_KAFKA_BROKERS is missing"},
 		"no broker there": {[]string{"DISPATCHER_KAFKA_BROKERS=127.0.0.1:1"}, []string{"--to", "+447700900123", "--text", "x"}, "(127.0.0.1:1) answers (connection refused): check"},
-		"misspelt":        {[]string{"DISPATCHER_KAFKA_BROKER=x"}, []string{"--to", "+447700900123", "--text", "x"}, "DISPATCHER_KAFKA_BROKER is no setting"},
+		"no database there": {
+			[]string{setting, "DISPATCHER_POSTGRES_URL=postgres://u@127.0.0.1:1/x"},
+			[]string{"--to", "+447700900123", "--text", "x"}, "the lane's topic stands in the routing, and PostgreSQL at 127.0.0.1:1",
+		},
+		"misspelt": {[]string{"DISPATCHER_KAFKA_BROKER=x"}, []string{"--to", "+447700900123", "--text", "x"}, "DISPATCHER_KAFKA_BROKER is no setting"},
 	} {
 		got := dispatcher(t, "", tc.env, append([]string{"send"}, tc.args...)...)
 		if got.code != exitUsage || !strings.Contains(got.err, tc.want) || strings.Contains(got.err, "447700900123") || got.out != "" {
