@@ -45,7 +45,7 @@ func threeChannels(a, b, c string) []channel {
 type plot struct {
 	channels []channel
 	lanes    string // the lanes of the routing document; %s is what topics begin with
-	route    string // further keys of the route
+	match    string // what the only route takes; everything when empty
 	kafka    string // host:port of a broker
 	postgres string // URL of a database
 	settings map[string]string
@@ -118,12 +118,8 @@ func (s *stage) routing(p *plot) string {
 			"reconnect_min: 100ms, reconnect_max: 500ms}, price: {currency: GBP, default: \"0.03\"}%s}\n", c.name, carrier.Addr(), extra))
 		weights = append(weights, c.name+": "+c.weight)
 	}
-	extra := ""
-	if p.route != "" {
-		extra = ", " + p.route
-	}
 	return "timezone: Europe/London\nchannels:\n" + strings.Join(channels, "") +
-		"routes:\n  - {name: default, match: {}, weights: {" + strings.Join(weights, ", ") + "}" + extra + "}\n" +
+		"routes:\n  - {name: default, match: {" + p.match + "}, weights: {" + strings.Join(weights, ", ") + "}}\n" +
 		"lanes:\n" + strings.ReplaceAll(p.lanes, "%s", s.prefix)
 }
 
@@ -133,6 +129,15 @@ func (s *stage) write(name, content string) {
 	if err := os.WriteFile(filepath.Join(s.folder, name), []byte(content), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+func (s *stage) read(name string) string {
+	s.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(s.folder, name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(raw)
 }
 
 func (s *stage) topic(name string) string { return s.prefix + "." + name }
