@@ -81,15 +81,17 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 // serve runs the process until ctx ends or a part fails for good.
 func serve(ctx context.Context, opts app.Options) error {
 	running, err := app.Start(ctx, opts)
-	if ctx.Err() != nil {
-		return nil // told to stop while it was starting
+	switch {
+	case err == nil:
+		err = running.Wait(ctx)
+		opts.Log.Info().Msg("stopping")
+		return errors.Join(err, running.Stop())
+	case ctx.Err() != nil:
+		return nil //nolint:nilerr // It was told to stop while it was starting.
+	case fromPostgres(err):
+		return usage(postgresTrouble(&opts.Settings, err))
 	}
-	if err != nil {
-		return usage(err)
-	}
-	err = running.Wait(ctx)
-	opts.Log.Info().Msg("stopping")
-	return errors.Join(err, running.Stop())
+	return usage(err)
 }
 
 // startPrivate brings up the embedded servers and points the options at them.

@@ -66,6 +66,12 @@ func postgresTrouble(s *config.Settings, err error) error {
 	return fmt.Errorf("PostgreSQL answers with an error: %w", err)
 }
 
+// fromPostgres reports whether an error is an answer of the database.
+func fromPostgres(err error) bool {
+	_, ok := errors.AsType[*pgconn.PgError](err)
+	return ok
+}
+
 // postgresAddress is host:port of an address, without user and password.
 func postgresAddress(url string) string {
 	parsed, err := pgconn.ParseConfig(url)

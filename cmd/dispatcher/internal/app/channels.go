@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,6 +39,22 @@ func (c *connector) connect(channel *config.Channel) (provider.Channel, error) {
 			c.log.Warn().Str("channel", channel.Name).Stringer("from", from).Stringer("to", to).Msg("breaker changed")
 		},
 	}), nil
+}
+
+// check reports the settings that adapters would refuse, without connecting. Document is the
+// name of what holds them.
+func (c *connector) check(document string, channels []config.Channel) error {
+	var problems []error
+	for i := range channels {
+		channel := &channels[i]
+		if channel.Test || channel.Provider != "smpp" {
+			continue
+		}
+		if _, err := smpp.ParseSettings(channel.Settings, c.readFile); err != nil {
+			problems = append(problems, fmt.Errorf("%s: channels.%s.settings: %w", document, channel.Name, err))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // adapter is the one visible list of provider kinds.

@@ -55,6 +55,10 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// What is in the ledger cannot be mended in the file any more.
+	if err := r.connector.check(name, doc.Channels); err != nil {
+		return err
+	}
 	none := int64(0)
 	_, err = r.ledger.ApplyRouting(ctx, ledger.NewRouting{
 		Expect: &none, Author: "dispatcher", Reason: "first start with " + name, Document: string(raw), Channels: Specs(doc),
