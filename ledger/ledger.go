@@ -61,6 +61,9 @@ type Ledger struct {
 		mu   sync.Mutex // held while publishing
 		conn *pgx.Conn  // guarded by mu; holds the leadership lock when leads is set
 		held bool       // guarded by mu
+
+		published []int64   // guarded by mu; sent and not yet removed
+		asked     time.Time // guarded by mu; when the lock was last asked for in vain
 	}
 }
 

@@ -13,12 +13,16 @@ import (
 // ends with its session, so there is never a leader that cannot reach the database.
 const leadership int64 = 0x6c65646765720002
 
-// deletePatience bounds the removal of notices that were published, which goes on
-// after ctx has ended: what is not removed is published again.
+// deletePatience bounds the removal of published notices when the leadership is given
+// up: what is not removed is published again.
 const deletePatience = 5 * time.Second
 
+// leadPause is how often a process that does not publish asks whether it may.
+const leadPause = time.Second
+
 // Publish hands up to about limit notices (whole transactions, at least one) to send, in
-// order, and removes them once send has returned nil. It returns how many there were; 0
+// order, and removes them once send has returned nil: in the round trip of the next
+// call, or when the leadership is given up. It returns how many there were; 0
 // without an error means that there are none, or that another process publishes. Only
 // one process does at a time; the others take over when its connection ends.
 //
@@ -49,12 +53,7 @@ func (l *Ledger) Publish(ctx context.Context, limit int, send func(context.Conte
 	if err := send(ctx, notices); err != nil {
 		return 0, fmt.Errorf("publish %d notices: %w", len(notices), err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletePatience)
-	defer cancel()
-	if _, err := l.lead.conn.Exec(ctx, `delete from dispatcher.outbox where seq = any($1)`, seqs); err != nil {
-		l.dropLead()
-		return 0, wrap("remove published notices", err)
-	}
+	l.lead.published = seqs
 	return len(notices), nil
 }
 
@@ -77,6 +76,10 @@ func (l *Ledger) takeLead(ctx context.Context) (bool, error) {
 	if l.lead.held {
 		return true, nil
 	}
+	if time.Since(l.lead.asked) < leadPause {
+		return false, nil
+	}
+	l.lead.asked = time.Now()
 	err := l.lead.conn.QueryRow(ctx, `select pg_try_advisory_lock($1)`, leadership).Scan(&l.lead.held)
 	if err != nil {
 		l.dropLead()
@@ -90,26 +93,49 @@ func (l *Ledger) dropLead() {
 	if l.lead.conn != nil {
 		closeConn(l.lead.conn)
 	}
-	l.lead.conn, l.lead.held = nil, false
+	l.lead.conn, l.lead.held, l.lead.published = nil, false, nil
 }
 
-// resign gives the leadership up.
+// resign removes what was published and gives the leadership up.
 func (l *Ledger) resign() {
 	l.lead.mu.Lock()
 	defer l.lead.mu.Unlock()
+	if len(l.lead.published) > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), deletePatience)
+		defer cancel()
+		_, _ = l.lead.conn.Exec(ctx, removePublished, l.lead.published) // at worst they are published again
+	}
 	l.dropLead()
 }
 
-// readOutbox reads rows by seq until they hold limit notices.
+const removePublished = `delete from dispatcher.outbox where seq = any($1)`
+
+// selectOutbox reads rows by seq until they hold so many notices.
+const selectOutbox = `
+	select seq, kind, keys, "values", coalesce(headers::text, '') from (
+	  select *, sum(cardinality(keys)) over (order by seq) - cardinality(keys) as before
+	  from (select * from dispatcher.outbox order by seq limit $1) o
+	) o where before < $1 order by seq`
+
+// readOutbox removes what the last call published and reads what comes next, in one
+// round trip and one transaction.
 func (l *Ledger) readOutbox(ctx context.Context, limit int) (seqs []int64, notices []Notice, err error) {
-	rows, err := l.lead.conn.Query(ctx, `
-		select seq, kind, keys, "values", coalesce(headers::text, '') from (
-		  select *, sum(cardinality(keys)) over (order by seq) - cardinality(keys) as before
-		  from (select * from dispatcher.outbox order by seq limit $1) o
-		) o where before < $1 order by seq`, limit)
-	if err != nil {
+	batch := &pgx.Batch{}
+	if len(l.lead.published) > 0 {
+		batch.Queue(removePublished, l.lead.published)
+	}
+	batch.Queue(selectOutbox, limit).Query(func(rows pgx.Rows) error {
+		seqs, notices, err = scanOutbox(rows)
+		return err
+	})
+	if err := l.lead.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, nil, err
 	}
+	l.lead.published = nil
+	return seqs, notices, nil
+}
+
+func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 	var seq int64
 	var kind, headers string
 	var keys []string

@@ -51,9 +51,10 @@ func (c *Config) Validate() error {
 // may be kept waiting; one that fails backs off.
 const (
 	idlePause    = 25 * time.Millisecond
+	flowPause    = 75 * time.Millisecond // while there is something: larger rounds, fewer round trips
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
-	batch        = 2000 // notices in one round, more or less
+	batch        = 5000 // notices in one round, more or less
 )
 
 // Publisher moves notices from the outbox to Kafka.
@@ -89,6 +90,9 @@ func (p *Publisher) Run(ctx context.Context) error {
 			pause = min(2*pause, longestPause)
 		case n == 0:
 			sleep(ctx, idlePause)
+			pause = firstPause
+		case n < batch:
+			sleep(ctx, flowPause)
 			pause = firstPause
 		default:
 			pause = firstPause
