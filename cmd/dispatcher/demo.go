@@ -23,6 +23,8 @@ type demoFlags struct {
 	seed     uint64
 	keep     bool
 	as       format
+
+	kafkaPort, postgresPort int // with keep
 }
 
 func (c *cli) demoCommand() *cobra.Command {
@@ -40,6 +42,8 @@ folder, or with --keep to DISPATCHER_DATA_DIR (./data), where "run --embedded" f
 	cmd.Flags().IntVar(&f.messages, "messages", 15_000, "how many messages to send")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "makes the messages; 0 takes a new one each time")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the data")
+	cmd.Flags().IntVar(&f.kafkaPort, "kafka-port", embeddedKafkaPort, "port of the embedded Kafka on loopback, with --keep")
+	cmd.Flags().IntVar(&f.postgresPort, "postgres-port", embeddedPostgresPort, "port of the embedded PostgreSQL on loopback, with --keep")
 	cmd.Flags().Var(&f.as, "format", "output format")
 	return cmd
 }
@@ -105,7 +109,7 @@ func (c *cli) runDemo(ctx context.Context, f *demoFlags, settings config.Setting
 		Step: func(what string) { fmt.Fprintln(c.err, what) },
 	}
 	if f.keep {
-		cfg.KafkaPort, cfg.PostgresPort = embeddedKafkaPort, embeddedPostgresPort
+		cfg.KafkaPort, cfg.PostgresPort = f.kafkaPort, f.postgresPort
 	}
 	if isTerminal(c.err) {
 		bar := progressbar.NewOptions(f.messages, progressbar.OptionSetWriter(c.err), progressbar.OptionShowCount(),

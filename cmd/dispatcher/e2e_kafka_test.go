@@ -98,6 +98,25 @@ func readTopic(t testing.TB, address, topic string, enough func(*kgo.Record) boo
 	}
 }
 
+// readAll reads what a topic holds now.
+func (s *stage) readAll(topic string, use func(*kgo.Record)) {
+	s.t.Helper()
+	ends, err := kadm.NewClient(s.client).ListEndOffsets(s.t.Context(), topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	left := int64(0)
+	ends.Each(func(end kadm.ListedOffset) { left += end.Offset })
+	if left == 0 {
+		return
+	}
+	readTopic(s.t, s.kafka, topic, func(r *kgo.Record) bool {
+		use(r)
+		left--
+		return left == 0
+	})
+}
+
 // committed waits until the group has committed every record of a lane's topic.
 func (s *stage) committed(lane string) {
 	s.t.Helper()

@@ -50,10 +50,16 @@ func (o *output) String() string {
 // At the end of the test it is told to stop, if it still runs, and must do so in order.
 func launch(t testing.TB, name, folder string, settings map[string]string, args ...string) *process {
 	t.Helper()
+	return launchWith(t, name, folder, os.TempDir(), settings, args...)
+}
+
+// launchWith is launch with a folder for temporary files.
+func launchWith(t testing.TB, name, folder, temporary string, settings map[string]string, args ...string) *process {
+	t.Helper()
 	p := &process{name: name, out: &output{}, done: make(chan struct{})}
 	cmd := exec.Command(binary(t), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, p.out, p.out
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + temporary}
 	for key, value := range settings {
 		cmd.Env = append(cmd.Env, "DISPATCHER_"+key+"="+value)
 	}

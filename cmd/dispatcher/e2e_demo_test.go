@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/demo"
+	"dispatcher/cmd/dispatcher/internal/report"
+)
+
+// openFolder makes a folder that the user of a private PostgreSQL may enter, with a path
+// short enough for its socket. It is removed at the end of the test.
+func openFolder(t testing.TB) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "e2e-") //nolint:usetesting // See above.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// processesOf lists the command lines of processes that name a folder, where the system tells.
+func processesOf(t testing.TB, folder string) (lines []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(raw, []byte(folder)) {
+			lines = append(lines, strings.ReplaceAll(string(raw), "\x00", " "))
+		}
+	}
+	return lines
+}
+
+// TestDemoShowsTheMainJob: one command, nothing set up, the agreed proportions, and
+// nothing left behind.
+func TestDemoShowsTheMainJob(t *testing.T) {
+	t.Parallel()
+	n := size(1_500, 15_000)
+	folder, temporary := openFolder(t), openFolder(t)
+	p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", strconv.Itoa(n), "--seed", "1", "--format", "json")
+	if code := p.wait(t, 2*time.Minute); code != exitOK {
+		t.Fatalf("exit code %d:\n%s", code, p.out)
+	}
+	_, document, _ := strings.Cut(p.out.String(), "{")
+	var r demo.Result
+	if err := json.Unmarshal([]byte("{"+document), &r); err != nil {
+		t.Fatalf("%v:\n%s", err, p.out)
+	}
+	if r.Messages != n || r.Accepted != int64(n) || r.DuplicatesSent != 0 || r.Unknown != 0 || len(r.Channels) != 3 {
+		t.Errorf("result %+v", r)
+	}
+	if r.Verdict != report.Kept { // the draw key is new each time: a false alarm once in a thousand runs
+		t.Errorf("the shares are %s, p = %g", r.Verdict, r.ChiSquareP)
+	}
+	checkNothingLeft(t, folder, temporary)
+}
+
+// TestInterruptedDemoLeavesNothing: Ctrl-C at any moment ends the demo within seconds,
+// with everything that it had started.
+func TestInterruptedDemoLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for name, moment := range map[string]string{
+		"at once":        "starting a private PostgreSQL and Kafka",
+		"while it wires": "starting the dispatcher and three sandbox carriers",
+		"in mid-stream":  "publishing to Kafka and sending",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder, temporary := openFolder(t), openFolder(t)
+			p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", "200000")
+			p.says(t, moment)
+			await(t.Context(), 150*time.Millisecond)
+			p.signal(t, syscall.SIGINT)
+			interrupted := time.Now()
+			if code := p.wait(t, 30*time.Second); code != exitFailed {
+				t.Errorf("exit code %d", code)
+			}
+			t.Logf("ended after %s", time.Since(interrupted).Round(time.Millisecond))
+			if !strings.HasSuffix(p.out.String(), "dispatcher: interrupted; everything was stopped in order\n") {
+				t.Errorf("it printed:\n%s", p.out)
+			}
+			checkNothingLeft(t, folder, temporary)
+		})
+	}
+}
+
+// checkNothingLeft expects no file and no process of the demo.
+func checkNothingLeft(t *testing.T, folders ...string) {
+	t.Helper()
+	for _, folder := range folders {
+		left, err := os.ReadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range left {
+			t.Errorf("%s was left in %s", entry.Name(), folder)
+		}
+		for _, line := range processesOf(t, folder) {
+			t.Errorf("this still runs: %s", line)
+		}
+	}
+}
+
+// TestInterruptedDemoGoesOnWithRunEmbedded: what a demo with --keep had accepted when it
+// was interrupted is carried to its end by "run --embedded", and nothing twice.
+func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
+	t.Parallel()
+	folder := openFolder(t)
+	settings := map[string]string{"DATA_DIR": filepath.Join(folder, "data"), "LISTEN": "127.0.0.1:0"}
+	ports := []string{"--kafka-port", "0", "--postgres-port", "0"}
+	p := launch(t, "demo", folder, settings, append([]string{"demo", "--keep", "--messages", "30000"}, ports...)...)
+	p.says(t, "publishing to Kafka and sending")
+	await(t.Context(), time.Second)
+	p.signal(t, syscall.SIGINT)
+	p.wait(t, 30*time.Second)
+
+	p = launch(t, "run --embedded", folder, settings, append([]string{"run", "--embedded"}, ports...)...)
+	p.says(t, "dispatcher is running")
+	ends, ok := app.ReadEndpoints(settings["DATA_DIR"])
+	if !ok {
+		t.Fatal("the running process does not say where its servers are")
+	}
+	s := &stage{t: t, kafka: ends.KafkaBrokers[0], postgres: ends.PostgresURL, prefix: "dispatcher", folder: folder}
+	s.client = kafkaClient(t, s.kafka)
+	published := map[string]bool{}
+	for _, lane := range []string{"otp", "transactional", "bulk"} {
+		s.readAll("sms."+lane, func(r *kgo.Record) { published[string(r.Key)] = true })
+	}
+	s.settled(len(published), time.Minute)
+	t.Logf("%d messages were accepted before the interruption", len(published))
+
+	states := s.states()
+	for id := range published {
+		if states[id] != "accepted" {
+			t.Errorf("message %s is %q", id, states[id])
+		}
+	}
+	if n := s.count(`select count(*) from (select from audit.attempts where outcome in ('accepted', 'unknown') group by message_id having count(*) > 1) x`); n > 0 {
+		t.Errorf("%d messages went out twice", n)
+	}
+	p.stop(t)
+	for _, line := range processesOf(t, folder) {
+		t.Errorf("this still runs: %s", line)
+	}
+}

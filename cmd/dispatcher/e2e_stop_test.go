@@ -1,0 +1,40 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// TestStopInMidStreamLeavesNothingUnknown: a process that is told to stop finishes what
+// is under way and hands over the rest; so do all of them, one after the other.
+func TestStopInMidStreamLeavesNothingUnknown(t *testing.T) {
+	t.Parallel()
+	n := size(900, 9_000)
+	rate := n / 5
+	s := newStage(t, plot{
+		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),
+		settings: map[string]string{"MAX_UNSETTLED": "100"},
+	})
+	first, second := s.run("first"), s.run("second")
+	s.joined(2)
+	ids := s.publish("bulk", messages("stop", n))
+	eventually(t, time.Minute, "a third of the messages are submitted", func() bool { return s.submitted() > n/3 })
+	first.stop(t)
+	eventually(t, time.Minute, "half of the messages are submitted", func() bool { return s.submitted() > n/2 })
+	second.stop(t)
+	if open := s.count(`select count(*) from audit.attempts where outcome is null`); open > 0 {
+		t.Errorf("%d attempts were left without outcome", open)
+	}
+	before := s.submitted()
+	s.run("third")
+	s.settled(n, 2*time.Minute)
+
+	t.Logf("%d of %d were submitted by the first two", before, n)
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkLimits()
+	s.checkStatuses()
+	if tally := s.tally(); tally["accepted"] != n {
+		t.Errorf("of %d messages not all are accepted: %v", n, tally)
+	}
+}

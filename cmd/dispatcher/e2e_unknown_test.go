@@ -1,0 +1,86 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// TestOnlyALaneThatAllowsItSendsAgainAfterUnknown: a carrier takes messages and never
+// answers. A code is sent once more, elsewhere, and marked; a bulk message is not.
+func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plot{
+		channels: []channel{
+			{name: "silent", weight: "100", behaviour: smpptest.Behaviour{DropEvery: 1}},
+			{name: "good", weight: "0", behaviour: quick()}, // only ever a fallback
+		},
+		lanes:    "  otp: {topics: [%s.otp], ambiguous: resend_once}\n  bulk: {topics: [%s.bulk]}\n",
+		settings: map[string]string{"SEND_TIMEOUT": "1s"},
+	})
+	s.run("dispatcher").says(t, `"phase":"bound"`)
+	codes := s.publish("otp", messages("code", 2))
+	bulk := s.publish("bulk", messages("bulk", 2)) // four in all: the breaker opens at five
+	s.settled(4, time.Minute)
+
+	arrivals, states := s.arrivals(), s.states()
+	for _, id := range codes {
+		if arrivals[id] != 2 || states[id] != "accepted" {
+			t.Errorf("code %s arrived %d times and is %s", id, arrivals[id], states[id])
+		}
+	}
+	for _, id := range bulk {
+		if arrivals[id] != 1 || states[id] != "unknown" {
+			t.Errorf("bulk message %s arrived %d times and is %s", id, arrivals[id], states[id])
+		}
+	}
+	if n := s.count(`select count(*) from audit.messages where possible_duplicate and lane = 'otp'`); n != 2 {
+		t.Errorf("%d of 2 codes are marked as possible duplicates", n)
+	}
+	if n := s.count(`select count(*) from audit.attempts where reason = 'resend' and channel = 'good' and attempt = 2`); n != 2 {
+		t.Errorf("%d of 2 second attempts say that they are a resend", n)
+	}
+	s.checkStatuses()
+}
+
+// TestScheduledMessagesWaitAndLateOnesFail: nothing leaves before its send_at or after its
+// expires_at.
+func TestScheduledMessagesWaitAndLateOnesFail(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plot{channels: []channel{{name: "good", weight: "100", behaviour: quick()}, {name: "down", weight: "0", down: true}}})
+	s.run("dispatcher").says(t, "dispatcher is running")
+	at := time.Now().Add(2500 * time.Millisecond)
+	all := messages("scheduled", 6)
+	for i := range all {
+		all[i].SendAt = at
+	}
+	for i := range all[:3] { // the carrier throttles until they have expired
+		all[i].SendAt, all[i].ExpiresAt = time.Time{}, at
+	}
+	s.carriers["good"].SetBehaviour(smpptest.Behaviour{Throttle: true})
+	s.publish("bulk", all)
+	eventually(t, time.Minute, "the first have expired", func() bool { return s.tally()["failed"] == 3 })
+	s.carriers["good"].SetBehaviour(quick())
+	s.settled(len(all), time.Minute)
+
+	for _, submit := range s.submits() {
+		if submit.At.Before(at) && submit.Accepted() {
+			t.Errorf("a message left %s before its time", at.Sub(submit.At))
+		}
+	}
+	arrivals := s.arrivals()
+	checkArrived(t, arrivals, all[:3], 0)
+	checkArrived(t, arrivals, all[3:], 1)
+	s.checkStatuses()
+}
+
+func checkArrived(t *testing.T, arrivals map[string]int, messages []envelope.Message, times int) {
+	t.Helper()
+	for i := range messages {
+		if got := arrivals[messages[i].ID]; got != times {
+			t.Errorf("message %s arrived %d times, not %d", messages[i].ID, got, times)
+		}
+	}
+}
