@@ -108,3 +108,17 @@ func passing(code string) bool {
 	}
 	return false
 }
+
+// Unstorable reports whether an error says that a value does not fit its column or
+// breaks a constraint: the row is at fault, and without it the others could be stored.
+func Unstorable(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || len(pg.Code) < 2 {
+		return false
+	}
+	switch pg.Code[:2] {
+	case "22", "23", "54": // data exception, integrity constraint violation, program limit exceeded
+		return true
+	}
+	return false
+}

@@ -57,15 +57,16 @@ var rules = map[string]rule{
 	},
 	internal + "consume": {
 		ours:   []string{internal + "dispatch", internal + "envelope"},
-		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog"},
+		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
 	internal + "publish": {
 		ours:   []string{module + "ledger"},
-		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog"},
+		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
 	internal + "report":       {ours: []string{module + "ledger", module + "config", module + "selector", internal + "dispatch"}, others: []string{"gonum.org/v1/gonum"}},
 	internal + "console":      {ours: []string{module + "ledger", module + "provider", module + "config"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "embedded":     {ours: []string{module + "ledger/pgserver", module + "provider/..."}, others: []string{"github.com/twmb/franz-go"}},
+	internal + "demo":         {ours: []string{module + "..."}, others: []string{"*"}},
 	internal + "app":          {ours: []string{module + "..."}, others: []string{"*"}},
 	internal + "bench":        {ours: []string{module + "..."}, others: []string{"*"}},
 	module + "cmd/dispatcher": {ours: []string{module + "..."}, others: []string{"*"}},

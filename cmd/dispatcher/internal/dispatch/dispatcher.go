@@ -59,10 +59,14 @@ func (c *Config) Validate() error {
 	return nil
 }
 
+// expressShare is the part of MaxUnsettled, one in so many, that is kept for the first lane.
+const expressShare = 10
+
 // Dispatcher runs the pipeline of one process.
 type Dispatcher struct {
 	cfg      Config
 	slots    *slots
+	express  *slots // only for small batches of the first lane
 	inflight *inflight
 	settler  *settler
 	nudge    chan struct{} // wakes the due loop
@@ -82,8 +86,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	express := cfg.MaxUnsettled / expressShare
 	d := &Dispatcher{
-		cfg: cfg, slots: newSlots(cfg.MaxUnsettled), inflight: newInflight(),
+		cfg: cfg, slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), inflight: newInflight(),
 		nudge: make(chan struct{}, 1), workers: map[string]*worker{}, full: map[string]bool{},
 	}
 	d.settler = newSettler(d)
@@ -175,7 +180,7 @@ func (d *Dispatcher) launch(r *round) {
 	defer d.mu.RUnlock()
 	for _, f := range r.flights {
 		if w := d.workers[f.channel]; w != nil {
-			w.queue <- f
+			w.put(f)
 		} else {
 			d.settler.answers <- answered{flight: f, result: notSent(true)}
 		}

@@ -401,3 +401,35 @@ func TestAttemptsOfALostInstanceBecomeUnknown(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"unknown": 1})
 	p.eventually(t, `select channel, active from audit.active`, map[string]int64{"a": 0, "b": 0, "c": 0})
 }
+
+// TestCodeDoesNotStandBehindACampaign fills the process with bulk messages whose channel
+// does not answer: a code must still be claimed, and leave before what is queued.
+func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *Routing) {
+		r.Lanes = map[string]Lane{
+			"otp":  {Name: "otp", Order: 0, TTL: time.Hour, MaxWaiting: 100},
+			"bulk": {Name: "bulk", Order: 1, TTL: time.Hour, MaxWaiting: 100},
+		}
+	})
+	gate := make(chan struct{})
+	for _, c := range p.channels {
+		c.answer = func(s provider.Submission) provider.Result {
+			<-gate
+			return accepts(s)
+		}
+	}
+	p.handle(t, jobsNamed("campaign", 450))
+	code := jobsNamed("code", 1)
+	code[0].Lane = "otp"
+	p.handle(t, code) // blocks for ever when it needs a slot of the campaign
+	close(gate)
+	p.eventually(t, byState, map[string]int64{"accepted": 451})
+	for name, c := range p.channels {
+		for i, s := range c.submits() {
+			if s.ID == "code-0" && i > 1 { // one was with the channel already
+				t.Errorf("the code left channel %s as number %d", name, i+1)
+			}
+		}
+	}
+}

@@ -12,6 +12,8 @@ import (
 // every limit, and on its way to one channel.
 type flight struct {
 	claim      *claimed // set by inflight
+	slots      *slots   // that it holds one of
+	express    bool     // it overtakes others in its worker's queue
 	seq        int64
 	channel    string
 	submission provider.Submission
@@ -35,7 +37,8 @@ type flight struct {
 
 func newFlight(t *task, a *ledger.Attempt, claimed time.Time) *flight {
 	f := &flight{
-		seq: t.row.Seq, channel: a.Channel, claimed: claimed,
+		express: t.lane.Order == 0,
+		seq:     t.row.Seq, channel: a.Channel, claimed: claimed,
 		produced: t.produced, expires: t.row.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
 		lane: t.row.Lane, tenant: t.row.Tenant, route: t.row.Plan.Route, metadata: t.msg.Metadata,
 		pinned: t.row.Pinned, duplicate: t.row.PossibleDuplicate,

@@ -10,6 +10,9 @@ import (
 	"dispatcher/selector"
 )
 
+// claimPatience bounds one claim, waiting for a connection included.
+const claimPatience = 15 * time.Second
+
 // Pauses between tries of an operation that failed.
 const (
 	firstPause   = 50 * time.Millisecond
@@ -75,7 +78,7 @@ func (d *Dispatcher) store(ctx context.Context, jobs []Job) error {
 			if err == nil {
 				continue
 			}
-		case !ledger.Unavailable(err):
+		case ledger.Unstorable(err) && !buried(jobs):
 			d.trouble("claim", err)
 			return d.isolate(ctx, jobs)
 		}
@@ -94,17 +97,16 @@ func (d *Dispatcher) isolate(ctx context.Context, jobs []Job) error {
 		half := len(jobs) / 2
 		return errors.Join(d.store(ctx, jobs[:half]), d.store(ctx, jobs[half:]))
 	}
-	if jobs[0].Problem != nil && jobs[0].Problem.Code == unstorable {
-		// Not even its dead row can be written: this is no property of the record.
-		if !sleep(ctx, longestPause) {
-			return ctx.Err()
-		}
-		return d.store(ctx, jobs)
-	}
-	buried := jobs[0]
-	buried.Message = envelope.Message{}
-	buried.Problem = &envelope.Problem{Code: unstorable, Detail: "the ledger refused to store it"}
-	return d.store(ctx, []Job{buried})
+	dead := jobs[0]
+	dead.Message = envelope.Message{}
+	dead.Problem = &envelope.Problem{Code: unstorable, Detail: "the ledger refused to store it"}
+	return d.store(ctx, []Job{dead})
+}
+
+// buried reports whether the jobs are a record that was isolated before. When not even
+// its dead row can be written, that is no property of the record, and it is tried again.
+func buried(jobs []Job) bool {
+	return len(jobs) == 1 && jobs[0].Problem != nil && jobs[0].Problem.Code == unstorable
 }
 
 // dueShare is how many due rows ride along with so many new jobs. Older messages get
@@ -123,19 +125,36 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) error {
 	r := newRound(routing, p, d.unready(routing), jobs)
 	due = max(due, 0)
 	held := r.wanted() + due
-	if err := d.slots.acquire(ctx, held); err != nil {
+	slots := d.slotsFor(r, held)
+	if err := slots.acquire(ctx, held); err != nil {
 		return err
 	}
+	// From here on the claim must not be cut off: ctx may end for a rebalance while this
+	// process lives on, and the fate of a commit under way would be in doubt.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimPatience)
+	defer cancel()
 	r.began = time.Now()
 	if err := d.cfg.Ledger.Claim(ctx, r.request(due), r.decide); err != nil {
-		d.slots.release(held)
+		slots.release(held)
 		return err
 	}
 	d.cfg.Metrics.claimed(r, time.Since(r.began))
-	d.slots.release(held - len(r.flights))
+	slots.release(held - len(r.flights))
+	for _, f := range r.flights {
+		f.slots = slots
+	}
 	d.launch(r)
 	d.noteBacklog(r)
 	return nil
+}
+
+// slotsFor is where a claim takes its slots from. Small batches of the first lane have
+// slots of their own; a flood of them shares the others.
+func (d *Dispatcher) slotsFor(r *round, n int) *slots {
+	if len(r.jobs) > 0 && r.tasks[0].lane.Order == 0 && n <= d.express.size() {
+		return d.express
+	}
+	return d.slots
 }
 
 // noteBacklog remembers that rows wait, until the next count says otherwise.

@@ -23,7 +23,7 @@ type settler struct {
 }
 
 func newSettler(d *Dispatcher) *settler {
-	s := &settler{d: d, answers: make(chan answered, d.slots.size()), done: make(chan struct{})}
+	s := &settler{d: d, answers: make(chan answered, d.cfg.MaxUnsettled), done: make(chan struct{})}
 	s.ctx, s.abort = context.WithCancel(context.Background())
 	go s.run()
 	return s
@@ -46,7 +46,7 @@ func (s *settler) stop(ctx context.Context) error {
 
 func (s *settler) run() {
 	defer close(s.done)
-	batch := make([]answered, 0, s.d.slots.size())
+	batch := make([]answered, 0, s.d.cfg.MaxUnsettled)
 	for {
 		first, ok := <-s.answers
 		if !ok {
@@ -90,7 +90,9 @@ func (s *settler) write(batch []answered) {
 	s.persist(settlements)
 	s.d.cfg.Metrics.settle.Observe(time.Since(began).Seconds())
 	s.d.inflight.settled(batch)
-	s.d.slots.release(len(batch))
+	for i := range batch {
+		batch[i].flight.slots.release(1)
+	}
 	if again {
 		s.d.backlog.Store(true)
 		s.d.wake()

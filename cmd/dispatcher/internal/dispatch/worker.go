@@ -27,7 +27,9 @@ type worker struct {
 	timeout  time.Duration
 	metrics  *Metrics
 	answers  chan<- answered
-	queue    chan *flight // bounded by Config.MaxUnsettled, so that sending to it never blocks
+	// Both queues are bounded by Config.MaxUnsettled, so that putting a flight never blocks.
+	express chan *flight // of the first lane
+	queue   chan *flight // of the others
 
 	// throttledUntil is when the provider's last "slow down" has passed, in Unix
 	// nanoseconds; throttles counts them since the last Accepted.
@@ -43,7 +45,7 @@ func newWorker(c *Channel, channel provider.Channel, cfg *Config, answers chan<-
 	w := &worker{
 		name: c.Name, channel: channel, pace: newPacer(c.PerSecond), paceUnit: c.PaceUnit,
 		timeout: cfg.SendTimeout, metrics: cfg.Metrics, answers: answers,
-		queue: make(chan *flight, cfg.MaxUnsettled),
+		express: make(chan *flight, cfg.MaxUnsettled), queue: make(chan *flight, cfg.MaxUnsettled),
 	}
 	w.stop, w.halt = context.WithCancel(context.Background())
 	for range max(1, min(c.Concurrency, cfg.MaxUnsettled)) {
@@ -63,11 +65,45 @@ func (w *worker) ready(now time.Time) string {
 	return ""
 }
 
+// put queues a flight.
+func (w *worker) put(f *flight) {
+	if f.express {
+		w.express <- f
+	} else {
+		w.queue <- f
+	}
+}
+
 func (w *worker) run() {
-	for f := range w.queue {
+	for f := w.take(); f != nil; f = w.take() {
 		result := w.send(f)
 		w.heed(&result)
 		w.answers <- answered{flight: f, result: result}
+	}
+}
+
+// take returns the next flight, those of the first lane before others; nil when both
+// queues are closed and empty.
+func (w *worker) take() *flight {
+	select {
+	case f, ok := <-w.express:
+		if ok {
+			return f
+		}
+		return <-w.queue
+	default:
+	}
+	select {
+	case f, ok := <-w.express:
+		if ok {
+			return f
+		}
+		return <-w.queue
+	case f, ok := <-w.queue:
+		if ok {
+			return f
+		}
+		return <-w.express
 	}
 }
 
@@ -130,9 +166,10 @@ func (w *worker) heed(result *provider.Result) {
 }
 
 // close sends back what is still queued, waits for what is under way and closes the channel.
-// Nobody may put a flight into the queue any more.
+// Nobody may put a flight into it any more.
 func (w *worker) close(ctx context.Context) error {
 	w.halt()
+	close(w.express)
 	close(w.queue)
 	done := make(chan struct{})
 	go func() { w.senders.Wait(); close(done) }()
