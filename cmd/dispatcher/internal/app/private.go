@@ -31,8 +31,8 @@ type PrivateConfig struct {
 	KafkaPort    int
 	PostgresPort int
 	Topics       []string
-	// Postgres overrides settings of the server.
-	Postgres map[string]string
+	// UnsyncedKafka leaves Kafka's writing to the disk to the system; see embedded.KafkaConfig.
+	UnsyncedKafka bool
 }
 
 // privateStopPatience bounds the stop of the private servers.
@@ -54,13 +54,13 @@ func (p *Private) start(ctx context.Context, cfg PrivateConfig) (err error) {
 	}
 	// Kafka first: it holds the folder's lock.
 	p.Kafka, err = embedded.StartKafka(ctx, embedded.KafkaConfig{
-		Folder: filepath.Join(cfg.Folder, "kafka"), Port: cfg.KafkaPort, Topics: cfg.Topics,
+		Folder: filepath.Join(cfg.Folder, "kafka"), Port: cfg.KafkaPort, Topics: cfg.Topics, Unsynced: cfg.UnsyncedKafka,
 	})
 	if err != nil {
 		return err
 	}
 	p.Postgres, err = pgserver.Start(ctx, pgserver.Config{
-		Dir: filepath.Join(cfg.Folder, "postgres"), Port: cfg.PostgresPort, Settings: cfg.Postgres,
+		Dir: filepath.Join(cfg.Folder, "postgres"), Port: cfg.PostgresPort,
 	})
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func newRig(ctx context.Context, folder string) (*rig, error) {
 		r.carriers = append(r.carriers, server)
 	}
 	var err error
-	r.private, err = app.StartPrivate(ctx, app.PrivateConfig{Folder: filepath.Join(folder, "servers"), Topics: []string{"sms.status", "sms.dead"}})
+	r.private, err = app.StartPrivate(ctx, app.PrivateConfig{Folder: filepath.Join(folder, "servers"), Topics: []string{"sms.status", "sms.dead"}, UnsyncedKafka: true})
 	if err != nil {
 		return nil, errors.Join(err, r.close())
 	}

@@ -32,6 +32,9 @@ type KafkaConfig struct {
 	// Topics are created when they do not exist, with Partitions each (default 12).
 	Topics     []string
 	Partitions int
+	// Unsynced leaves writing to the disk to the system, as a real broker does by
+	// default. Only a measurement may want that: acknowledged records can be lost in a power cut.
+	Unsynced bool
 }
 
 // Kafka is a broker inside this process.
@@ -60,12 +63,15 @@ func StartKafka(ctx context.Context, cfg KafkaConfig) (*Kafka, error) {
 }
 
 func (k *Kafka) open(ctx context.Context, cfg KafkaConfig) error {
-	cluster, err := kfake.NewCluster(
+	options := []kfake.Opt{
 		kfake.Ports(cfg.Port),
 		kfake.ClusterID("dispatcher-embedded"),
 		kfake.DataDir(filepath.Join(cfg.Folder, "log")),
-		kfake.SyncWrites(),
-	)
+	}
+	if !cfg.Unsynced {
+		options = append(options, kfake.SyncWrites())
+	}
+	cluster, err := kfake.NewCluster(options...)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("port %d of the embedded Kafka is taken: stop what listens there or choose another port: %w", cfg.Port, err)
