@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,25 +59,6 @@ func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
 	}
 	if err != nil {
 		t.Fatalf("create topics: %v", err)
-	}
-}
-
-// produce publishes the records and returns when the broker has acknowledged all.
-func produce(t testing.TB, client *kgo.Client, records []*kgo.Record) {
-	t.Helper()
-	var failed atomic.Pointer[error]
-	for _, r := range records {
-		client.Produce(t.Context(), r, func(_ *kgo.Record, err error) {
-			if err != nil {
-				failed.CompareAndSwap(nil, &err)
-			}
-		})
-	}
-	if err := client.Flush(t.Context()); err != nil {
-		t.Fatalf("publish: %v", err)
-	}
-	if err := failed.Load(); err != nil {
-		t.Fatalf("publish: %v", *err)
 	}
 }
 
@@ -233,5 +212,5 @@ func (s *stage) checkStatuses() {
 
 // record is a Kafka record that asks for a message.
 func record(topic, id string, value []byte) *kgo.Record {
-	return &kgo.Record{Topic: topic, Key: []byte(id), Value: slices.Clone(value)}
+	return &kgo.Record{Topic: topic, Key: []byte(id), Value: value}
 }

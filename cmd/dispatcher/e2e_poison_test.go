@@ -62,7 +62,9 @@ func TestPoisonRecordsBecomeDeadLetters(t *testing.T) {
 	add(again.Append(nil)) // the very same: a duplicate, dropped
 	again.Text += " Or the day after."
 	placed[add(again.Append(nil))] = poison{"conflict", again.ID, again.Append(nil)}
-	produce(t, s.client, records)
+	if err := s.client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
 	for r, p := range placed {
 		letters[fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)] = p
 	}

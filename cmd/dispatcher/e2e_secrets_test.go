@@ -98,7 +98,9 @@ func (s *stage) publishUnusable(taken envelope.Message) {
 	}
 	taken.Text += " Once more."
 	records = append(records, record(s.topic("bulk"), taken.ID, taken.Append(nil)))
-	produce(s.t, s.client, records)
+	if err := s.client.ProduceSync(s.t.Context(), records...).FirstErr(); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // wrongPasswords are commands with the settings under which the database or the broker

@@ -162,15 +162,25 @@ func (s *stage) runAll(n int) []*process {
 }
 
 // publish sends the messages to a lane's topic and returns their ids.
-func (s *stage) publish(lane string, messages []envelope.Message) []string {
+func (s *stage) publish(lane string, messages []envelope.Message) (ids []string) {
 	s.t.Helper()
-	records, ids := make([]*kgo.Record, len(messages)), make([]string, len(messages))
-	for i := range messages {
-		ids[i] = messages[i].ID
-		records[i] = record(s.topic(lane), ids[i], messages[i].Append(nil))
+	if err := s.publishPatiently(lane, messages); err != nil {
+		s.t.Fatal(err)
 	}
-	produce(s.t, s.client, records)
+	for i := range messages {
+		ids = append(ids, messages[i].ID)
+	}
 	return ids
+}
+
+// publishPatiently returns when the broker has acknowledged all messages, however long it
+// is away. Other goroutines than the test's may call it.
+func (s *stage) publishPatiently(lane string, messages []envelope.Message) error {
+	records := make([]*kgo.Record, len(messages))
+	for i := range messages {
+		records[i] = record(s.topic(lane), messages[i].ID, messages[i].Append(nil))
+	}
+	return s.client.ProduceSync(s.t.Context(), records...).FirstErr()
 }
 
 // messages makes n messages, the same ones for the same story. Each has a number of its own,

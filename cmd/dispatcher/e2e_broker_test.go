@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/embedded"
+)
+
+// realKafkaFolder names a folder in which ".ci/kafka/kafka.sh fetch" has put a real broker.
+// The story of the killed broker then runs with that.
+const realKafkaFolder = "DISPATCHER_E2E_KAFKA_DIR"
+
+// mortalBroker is a Kafka that a test may end without warning and start again over its data.
+type mortalBroker interface {
+	address() string
+	kill()
+	restart()
+}
+
+// startBroker starts a real broker where there is one, and otherwise the embedded one.
+func startBroker(t testing.TB) mortalBroker {
+	t.Helper()
+	if folder := os.Getenv(realKafkaFolder); folder != "" {
+		return startJavaBroker(t, folder)
+	}
+	b := &embeddedBroker{t: t, folder: t.TempDir()}
+	b.restart()
+	t.Cleanup(b.kill)
+	return b
+}
+
+// embeddedBroker lives in the test process. It cannot be killed, only closed.
+type embeddedBroker struct {
+	t      testing.TB
+	folder string
+	port   int // 0 before the first start
+	kafka  *embedded.Kafka
+}
+
+func (b *embeddedBroker) address() string { return b.kafka.Address() }
+
+func (b *embeddedBroker) kill() {
+	if err := b.kafka.Close(); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func (b *embeddedBroker) restart() {
+	b.t.Helper()
+	var err error
+	b.kafka, err = embedded.StartKafka(b.t.Context(), embedded.KafkaConfig{Folder: b.folder, Port: b.port})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.port = b.kafka.Port()
+}
+
+// javaBroker is a real Apache Kafka, run by .ci/kafka/kafka.sh.
+type javaBroker struct {
+	t      testing.TB
+	folder string
+	port   string
+}
+
+// startJavaBroker makes a folder of its own for the data beside the fetched programs.
+func startJavaBroker(t testing.TB, fetched string) *javaBroker {
+	t.Helper()
+	folder, err := os.MkdirTemp(fetched, "e2e-")
+	if err == nil {
+		err = os.Symlink(filepath.Join(fetched, "libs"), filepath.Join(folder, "libs"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &javaBroker{t: t, folder: folder, port: freePortPair(t)}
+	t.Cleanup(func() {
+		b.do("kill")
+		_ = os.RemoveAll(folder)
+	})
+	b.do("start", b.port)
+	return b
+}
+
+func (b *javaBroker) address() string { return "127.0.0.1:" + b.port }
+func (b *javaBroker) kill()           { b.do("kill") }
+func (b *javaBroker) restart()        { b.do("restart") }
+
+func (b *javaBroker) do(command string, args ...string) {
+	b.t.Helper()
+	script := filepath.Join("..", "..", ".ci", "kafka", "kafka.sh")
+	if out, err := exec.Command(script, append([]string{command, b.folder}, args...)...).CombinedOutput(); err != nil {
+		b.t.Fatalf("%s %s: %v: %s", script, command, err, out)
+	}
+}
+
+// freePortPair finds a port that is free like the next one, which the broker's controller takes.
+func freePortPair(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		first, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := first.Addr().(*net.TCPAddr).Port
+		second, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:"+strconv.Itoa(port+1))
+		if err == nil {
+			err = second.Close()
+		}
+		if errors.Join(err, first.Close()) == nil {
+			return strconv.Itoa(port)
+		}
+	}
+	t.Fatal("no two free ports in a row")
+	return ""
+}
+
+// TestBrokerKilledMidStream: the broker dies without warning while messages are
+// published and sent, and comes back. What was acknowledged goes out, once.
+func TestBrokerKilledMidStream(t *testing.T) {
+	t.Parallel()
+	n := size(1_000, 20_000)
+	b := startBroker(t)
+	t.Logf("the broker is a %T", b)
+	rate := n / 5
+	s := newStage(t, plot{
+		kafka:    b.address(),
+		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),
+	})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	all := messages("broker", n)
+	ids := s.publish("bulk", all[:n/2])
+	eventually(t, time.Minute, "a tenth of the messages is submitted", func() bool { return s.submitted() > n/10 })
+
+	b.kill()
+	rest := make(chan error, 1)
+	go func() { rest <- s.publishPatiently("bulk", all[n/2:]) }()
+	await(t.Context(), 2*time.Second)
+	b.restart()
+	if err := <-rest; err != nil {
+		t.Fatal(err)
+	}
+	for i := range all[n/2:] {
+		ids = append(ids, all[n/2+i].ID)
+	}
+	s.settled(n, 3*time.Minute)
+	s.committed("bulk")
+
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkLimits()
+	s.checkStatuses()
+	if tally := s.tally(); tally["accepted"] != n {
+		t.Errorf("of %d messages not all are accepted: %v", n, tally)
+	}
+	for _, p := range processes {
+		if !p.running() {
+			t.Errorf("%s did not survive", p.name)
+		}
+	}
+}
