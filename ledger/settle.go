@@ -34,7 +34,8 @@ type Settlement struct {
 	// PossibleDuplicate flags the message before its one resend.
 	PossibleDuplicate bool
 
-	// Notice is published only if this settlement was the one that took effect.
+	// Notice is a status event without headers, or nil. It is published only if this
+	// settlement was the one that took effect.
 	Notice *Notice
 }
 

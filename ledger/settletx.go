@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +22,9 @@ import (
 //   - moved takes the messages on, if this attempt is still their last one and nobody
 //     has taken it on before. A late yes or no also stops a message that waits to be
 //     sent once more, and then there will be no duplicate.
-//   - the outbox gets the notices of the messages that moved, in the order given. Its
-//     seq is drawn after the rows' locks were taken; see Publish.
+//   - the outbox gets the notices of the messages that moved, in the order given: nearly
+//     always all of them, which go from the parameters to the row as they are. Its seq
+//     is drawn after the rows' locks were taken; see Publish.
 //
 // The given rows ascend by seq, so that two settlements of the same attempts wait for
 // each other and never in a circle.
@@ -32,14 +34,13 @@ const settle = `
 	    provider_reference = nullif(g.reference, ''), segments = g.segments, price_micros = g.price_micros,
 	    settled_at = now(), answers = a.answers + 1
 	  from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[],
-	    $8::text[], $9::text[], $10::timestamptz[], $11::boolean[], $12::text[], $13::text[], $14::boolean[],
-	    $15::text[], $16::text[], $17::bytea[], $18::text[]) with ordinality
+	    $8::text[], $9::text[], $10::timestamptz[], $11::boolean[], $12::text[], $13::text[], $14::boolean[]) with ordinality
 	    as g(seq, attempt, outcome, code, reference, segments, price_micros,
-	      state, reason, next_at, tried, pinned, parts_left, possible_duplicate, kind, key, value, headers, nr)
+	      state, reason, next_at, tried, pinned, parts_left, possible_duplicate, nr)
 	  where a.message_seq = g.seq and a.attempt = g.attempt
 	    and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
 	  returning a.channel, a.answers, g.seq, g.attempt,
-	    g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.possible_duplicate, g.kind, g.key, g.value, g.headers, g.nr
+	    g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.possible_duplicate, g.nr
 	), leaving as (
 	  select channel, count(*) as n from done where answers = 1 group by channel
 	), locked as materialized (
@@ -61,12 +62,17 @@ const settle = `
 	  where m.seq = d.seq and m.attempts = d.attempt
 	    and (m.state in ('sending', 'unknown')
 	      or (m.state in ('retry', 'waiting') and d.answers = 2 and d.state in ('accepted', 'rejected')))
-	  returning d.kind, d.key, d.value, d.headers, d.nr
+	  returning d.nr
+	), told as (
+	  select count(*) = cardinality($1::bigint[]) and $17::boolean as everything from moved
 	)
-	insert into dispatcher.outbox (kind, keys, "values", headers)
-	select kind, array_agg(key order by nr), array_agg(value order by nr),
-	  case when bool_or(headers <> '') then jsonb_agg(coalesce(nullif(headers, ''), '[]')::jsonb order by nr) end
-	from moved where kind <> '' group by kind`
+	insert into dispatcher.outbox (kind, keys, "values")
+	select 'status', $15::text[], $16::bytea[] from told where everything
+	union all
+	select 'status', array_agg(n.key order by n.nr), array_agg(n.value order by n.nr)
+	from told, unnest($15::text[], $16::bytea[]) with ordinality as n(key, value, nr)
+	where not everything and n.value <> '' and n.nr in (select nr from moved)
+	having count(*) > 0`
 
 // Settle writes down what came of attempts, in one round trip and all or nothing. To
 // settle again what was settled has no effect, so a call that failed, in whatever way,
@@ -74,6 +80,11 @@ const settle = `
 func (l *Ledger) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
 		return nil
+	}
+	for i := range settlements {
+		if n := settlements[i].Notice; n != nil && (n.Kind != Status || len(n.Headers) > 0 || len(n.Value) == 0) {
+			return fmt.Errorf("settle message %d: the notice is no plain status event", settlements[i].Seq)
+		}
 	}
 	_, err := l.hot.Exec(ctx, settle, settlementArrays(settlements)...)
 	return wrap("settle", err)
@@ -106,29 +117,26 @@ func settlementArrays(settlements []Settlement) []any {
 		state, reason, next, tried, pinned, left, duplicate}, notices.arguments()...)
 }
 
-// noticeArrays gathers at most one notice for each row.
+// noticeArrays gathers at most one notice for each row, empty where there is none.
 type noticeArrays struct {
-	kind, key []string
-	value     [][]byte
-	headers   []string
+	keys     []string
+	values   [][]byte
+	complete bool // every row has one
 }
 
 func newNoticeArrays(n int) noticeArrays {
-	return noticeArrays{kind: make([]string, n), key: make([]string, n), value: make([][]byte, n), headers: make([]string, n)}
+	return noticeArrays{keys: make([]string, n), values: make([][]byte, n), complete: true}
 }
 
 func (a *noticeArrays) set(i int, n *Notice) {
-	a.value[i] = []byte{}
 	if n == nil {
+		a.values[i], a.complete = []byte{}, false
 		return
 	}
-	a.kind[i], a.key[i], a.value[i] = string(n.Kind), n.Key, present(n.Value)
-	if len(n.Headers) > 0 {
-		a.headers[i] = encodeList(n.Headers)
-	}
+	a.keys[i], a.values[i] = n.Key, n.Value
 }
 
-func (a *noticeArrays) arguments() []any { return []any{a.kind, a.key, a.value, a.headers} }
+func (a *noticeArrays) arguments() []any { return []any{a.keys, a.values, a.complete} }
 
 // storable makes a provider's word fit for a text column, which takes neither broken
 // UTF-8 nor a zero byte: one odd answer must not keep a batch from being settled.

@@ -259,7 +259,7 @@ func (a *App) startConsumer() error {
 	}
 	c, err := consume.New(consume.Config{
 		Client: client, Group: s.KafkaGroup, ClientID: "dispatcher", Lanes: lanes, AllowUnknown: s.AllowUnknownFields,
-		Batch: min(s.Batch, s.MaxUnsettled), Handle: a.dispatch.Handle, Paused: a.dispatch.Paused, Log: a.log,
+		Batch: min(s.Batch, a.dispatch.Batch()), Handle: a.dispatch.Handle, Paused: a.dispatch.Paused, Log: a.log,
 		Hooks: newKafkaMetrics(a.registry).hooks,
 	})
 	if err != nil {

@@ -131,6 +131,9 @@ func (d *Dispatcher) retire(w *worker) {
 	}
 }
 
+// Batch is how many jobs fit one claim: Handle cuts more than that into several.
+func (d *Dispatcher) Batch() int { return d.slots.size() }
+
 // Paused reports whether a lane's topics must not be read now, because so many of its
 // messages wait already.
 func (d *Dispatcher) Paused(lane string) bool {
