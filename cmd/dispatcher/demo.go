@@ -71,7 +71,7 @@ func (c *cli) demo(ctx context.Context, f *demoFlags) error {
 		}
 		return err
 	}
-	if err := f.as.print(c.out, result, demoSheet(result)); err != nil {
+	if err := f.as.print(c.out, result, demoSheet(result)); err != nil { //nolint:forbidigo // A method, not the builtin.
 		return err
 	}
 	if f.as == formatTable {
@@ -99,7 +99,7 @@ func (c *cli) runDemo(ctx context.Context, f *demoFlags, settings config.Setting
 	if err != nil {
 		return nil, fmt.Errorf("log of the demo: %w", err)
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // A log that cannot be closed is no reason to fail.
 	log, err := app.NewLogger(file, settings.LogLevel, false)
 	if err != nil {
 		return nil, usage(err)

@@ -72,7 +72,7 @@ type javaBroker struct {
 // startJavaBroker makes a folder of its own for the data beside the fetched programs.
 func startJavaBroker(t testing.TB, fetched string) *javaBroker {
 	t.Helper()
-	folder, err := os.MkdirTemp(fetched, "e2e-")
+	folder, err := os.MkdirTemp(fetched, "e2e-") //nolint:usetesting // Beside the programs, where kafka-e2e cleans up.
 	if err == nil {
 		err = os.Symlink(filepath.Join(fetched, "libs"), filepath.Join(folder, "libs"))
 	}

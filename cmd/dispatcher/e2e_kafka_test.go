@@ -43,7 +43,8 @@ func kafkaAddress(t testing.TB) string {
 func kafkaClient(t testing.TB, address string, options ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(address),
-		kgo.MetadataMinAge(100*time.Millisecond), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))...)
+		kgo.MetadataMinAge(100*time.Millisecond), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+		kgo.UnknownTopicRetries(-1))...) // a topic made a moment ago
 	if err != nil {
 		t.Fatal(err)
 	}

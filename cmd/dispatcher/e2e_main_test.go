@@ -1,10 +1,13 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -26,7 +29,14 @@ import (
 //
 // and one file per story.
 
+// sideBySide is how many stories run at once: they wait more than they work.
+const sideBySide = 6
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if runtime.GOMAXPROCS(0) < sideBySide {
+		_ = flag.Set("test.parallel", strconv.Itoa(sideBySide)) // a flag that testing always has
+	}
 	code := m.Run()
 	removeBinary()
 	ledgertest.Close()
@@ -51,13 +61,13 @@ var built struct {
 func binary(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
-		if built.folder, built.err = os.MkdirTemp("", "dispatcher-e2e-"); built.err != nil {
+		if built.folder, built.err = os.MkdirTemp("", "dispatcher-e2e-"); built.err != nil { //nolint:usetesting // It serves all tests.
 			return
 		}
 		built.path = filepath.Join(built.folder, "dispatcher")
 		var out []byte
 		if out, built.err = exec.Command("go", "build", "-o", built.path, ".").CombinedOutput(); built.err != nil {
-			os.Stderr.Write(out)
+			fmt.Fprintf(os.Stderr, "%s", out)
 		}
 	})
 	if built.err != nil {

@@ -205,7 +205,7 @@ func (p *process) get(t testing.TB, path string) (status int, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer response.Body.Close() //nolint:errcheck // It was read to its end.
 	raw, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)

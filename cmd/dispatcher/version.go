@@ -23,7 +23,7 @@ func versionText() string {
 }
 
 func (c *cli) versionCommand() *cobra.Command {
-	var as = format(formatTable)
+	as := format(formatTable)
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
