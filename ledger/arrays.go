@@ -44,6 +44,22 @@ func (a *planArrays) arguments() []any {
 	return []any{a.route, a.version, a.draw, a.size, a.keyID, a.firstChoice, a.segments, a.alphabet}
 }
 
+// brief is arguments with columns of one value cut to that.
+func (a *planArrays) brief() []any {
+	return []any{brief(a.route), brief(a.version), a.draw, brief(a.size), brief(a.keyID), a.firstChoice, brief(a.segments), brief(a.alphabet)}
+}
+
+// brief cuts a column that holds one and the same value to that value: most columns of
+// a batch do, and an array costs both sides time for each element.
+func brief[T comparable](column []T) []T {
+	for i := 1; i < len(column); i++ {
+		if column[i] != column[0] {
+			return column
+		}
+	}
+	return column[:min(1, len(column))]
+}
+
 // messageArrays are the parameters of insertMessages, in the given order.
 func messageArrays(messages []Message, order []int) []any {
 	n := len(order)
@@ -68,8 +84,8 @@ func messageArrays(messages []Message, order []int) []any {
 		}
 		plans.set(i, &m.Plan)
 	}
-	return append([]any{id, lane, tenant, topic, partition, offset, envelope, digest, state, reason, next, expires},
-		plans.arguments()...)
+	return append([]any{id, brief(lane), brief(tenant), brief(topic), partition, offset, envelope, digest,
+		brief(state), reason, next, expires}, plans.brief()...)
 }
 
 // room makes the slice the first time that it is needed.
@@ -126,7 +142,7 @@ func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, inst
 			ranking[i] = string(a.Ranking)
 		}
 	}
-	return []any{seq, number, channel, reason, segments, price, currency, ranking, now, instance}
+	return []any{seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price), brief(currency), ranking, now, instance}
 }
 
 // changeArrays are the parameters of updateMessages.

@@ -1,7 +1,8 @@
 package ledger
 
 // Statements of a claim, in the order in which they are sent. An array parameter that
-// is null stands for a column of nulls: unnest pads it.
+// is null stands for a column of nulls, and one of a single element for a column of
+// that value (see brief): unnest pads both.
 
 // insertMessages stores new messages in the order of the arrays, which is ascending by
 // id, so that two claims that hold the same ids wait for each other and never in a
@@ -10,16 +11,20 @@ const insertMessages = `
 	insert into dispatcher.messages (id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest,
 	  state, reason, next_at, expires_at, attempts, finished_at,
 	  route, routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet)
-	select n.id, n.lane, n.tenant, n.topic, n.kafka_partition, n.kafka_offset, n.envelope, n.digest,
-	  n.state, nullif(n.reason, ''), n.next_at, n.expires_at, case n.state when 'sending' then 1 else 0 end,
-	  case when n.state in ('dead', 'failed', 'rejected') then now() end,
-	  nullif(n.route, ''), nullif(n.version, 0), case when n.size > 0 then n.draw end, nullif(n.size, 0),
-	  nullif(n.key_id, ''), nullif(n.first_choice, ''), nullif(n.segments, 0), nullif(n.alphabet, '')
+	select n.id, coalesce(n.lane, ($2::text[])[1]), coalesce(n.tenant, ($3::text[])[1]), coalesce(n.topic, ($4::text[])[1]),
+	  n.kafka_partition, n.kafka_offset, n.envelope, n.digest,
+	  s.state, nullif(n.reason, ''), n.next_at, n.expires_at, case s.state when 'sending' then 1 else 0 end,
+	  case when s.state in ('dead', 'failed', 'rejected') then now() end,
+	  nullif(coalesce(n.route, ($13::text[])[1]), ''), nullif(coalesce(n.version, ($14::bigint[])[1]), 0),
+	  case when s.size > 0 then n.draw end, nullif(s.size, 0),
+	  nullif(coalesce(n.key_id, ($17::text[])[1]), ''), nullif(n.first_choice, ''),
+	  nullif(coalesce(n.segments, ($19::smallint[])[1]), 0), nullif(coalesce(n.alphabet, ($20::text[])[1]), '')
 	from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[], $7::bytea[], $8::bigint[],
 	  $9::text[], $10::text[], $11::timestamptz[], $12::timestamptz[],
 	  $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[], $18::text[], $19::smallint[], $20::text[])
 	  as n(id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest,
-	    state, reason, next_at, expires_at, route, version, draw, size, key_id, first_choice, segments, alphabet)
+	    state, reason, next_at, expires_at, route, version, draw, size, key_id, first_choice, segments, alphabet),
+	  lateral (select coalesce(n.state, ($9::text[])[1]) as state, coalesce(n.size, ($16::bigint[])[1]) as size) s
 	on conflict (id) do nothing
 	returning seq, id`
 
@@ -55,7 +60,9 @@ const selectDigests = `select id, digest from dispatcher.messages where id = any
 const insertAttempts = `
 	insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, ranking,
 	  claimed_at, instance)
-	select n.seq, n.attempt, n.channel, n.reason, n.segments, n.price_micros, n.currency, nullif(n.ranking, '')::jsonb, $9, $10
+	select n.seq, coalesce(n.attempt, ($2::smallint[])[1]), coalesce(n.channel, ($3::text[])[1]), coalesce(n.reason, ($4::text[])[1]),
+	  coalesce(n.segments, ($5::smallint[])[1]), coalesce(n.price_micros, ($6::bigint[])[1]), coalesce(n.currency, ($7::text[])[1]),
+	  nullif(n.ranking, '')::jsonb, $9, $10
 	from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::text[], $8::text[])
 	  as n(seq, attempt, channel, reason, segments, price_micros, currency, ranking)`
 

@@ -26,17 +26,26 @@ import (
 //     always all of them, which go from the parameters to the row as they are. Its seq
 //     is drawn after the rows' locks were taken; see Publish.
 //
-// The given rows ascend by seq, so that two settlements of the same attempts wait for
+// A parameter of one element stands for a column of that value, a null one for a column
+// of nulls; see brief. The given rows ascend by seq, so that two settlements of the same attempts wait for
 // each other and never in a circle.
 const settle = `
 	with done as (
 	  update dispatcher.attempts a set outcome = g.outcome, provider_code = nullif(g.code, ''),
 	    provider_reference = nullif(g.reference, ''), segments = g.segments, price_micros = g.price_micros,
 	    settled_at = now(), answers = a.answers + 1
-	  from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[],
-	    $8::text[], $9::text[], $10::timestamptz[], $11::boolean[], $12::text[], $13::text[], $14::boolean[]) with ordinality
-	    as g(seq, attempt, outcome, code, reference, segments, price_micros,
-	      state, reason, next_at, tried, pinned, parts_left, possible_duplicate, nr)
+	  from (
+	    select seq, coalesce(attempt, ($2::smallint[])[1]) as attempt, coalesce(outcome, ($3::text[])[1]) as outcome,
+	      coalesce(code, ($4::text[])[1]) as code, reference, coalesce(segments, ($6::smallint[])[1]) as segments,
+	      coalesce(price_micros, ($7::bigint[])[1]) as price_micros, coalesce(state, ($8::text[])[1]) as state,
+	      coalesce(reason, ($9::text[])[1]) as reason, next_at, coalesce(tried, ($11::boolean[])[1]) as tried,
+	      coalesce(pinned, ($12::text[])[1]) as pinned, coalesce(parts_left, ($13::text[])[1]) as parts_left,
+	      coalesce(possible_duplicate, ($14::boolean[])[1]) as possible_duplicate, nr
+	    from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[],
+	      $8::text[], $9::text[], $10::timestamptz[], $11::boolean[], $12::text[], $13::text[], $14::boolean[]) with ordinality
+	      as u(seq, attempt, outcome, code, reference, segments, price_micros,
+	        state, reason, next_at, tried, pinned, parts_left, possible_duplicate, nr)
+	  ) g
 	  where a.message_seq = g.seq and a.attempt = g.attempt
 	    and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
 	  returning a.channel, a.answers, g.seq, g.attempt,
@@ -102,19 +111,24 @@ func settlementArrays(settlements []Settlement) []any {
 	n := len(order)
 	seq, attempt, outcome := make([]int64, n), make([]int16, n), make([]string, n)
 	code, reference, segments, price := make([]string, n), make([]string, n), make([]int16, n), make([]int64, n)
-	state, reason, next := make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
+	state, reason := make([]string, n), make([]string, n)
+	var next []pgtype.Timestamptz // null unless a row has one
 	tried, pinned, left, duplicate := make([]bool, n), make([]string, n), make([]string, n), make([]bool, n)
 	notices := newNoticeArrays(n)
 	for i, s := range order {
 		seq[i], attempt[i], outcome[i] = s.Seq, int16(s.Attempt), s.Outcome.String()
 		code[i], reference[i] = storable(s.Code), storable(s.Reference)
 		segments[i], price[i] = int16(s.Segments), s.PriceMicros
-		state[i], reason[i], next[i] = string(s.State), storable(s.Reason), instant(s.NextAt)
+		state[i], reason[i] = string(s.State), storable(s.Reason)
+		if !s.NextAt.IsZero() {
+			next = room(next, n)
+			next[i] = instant(s.NextAt)
+		}
 		tried[i], pinned[i], left[i], duplicate[i] = s.Tried, s.Pinned, arrayLiteral(s.PartsLeft), s.PossibleDuplicate
 		notices.set(i, s.Notice)
 	}
-	return append([]any{seq, attempt, outcome, code, reference, segments, price,
-		state, reason, next, tried, pinned, left, duplicate}, notices.arguments()...)
+	return append([]any{seq, brief(attempt), brief(outcome), brief(code), reference, brief(segments), brief(price),
+		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(duplicate)}, notices.arguments()...)
 }
 
 // noticeArrays gathers at most one notice for each row, empty where there is none.

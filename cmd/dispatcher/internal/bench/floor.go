@@ -96,6 +96,9 @@ type rows struct {
 	expires            []time.Time
 	results            []provider.Result
 	outcome, reference []string
+	code, state, empty []string
+	segments           []int16
+	price              []int64
 }
 
 func (f *Floor) columns(jobs []dispatch.Job) *rows {
@@ -136,9 +139,13 @@ const (
 		select n.seq, 1, n.channel, 'first_choice', 1, 30000, 'EUR', now(), 0 from unnest($1::bigint[], $2::text[]) as n(seq, channel)`
 	storeEvents    = `insert into dispatcher.outbox (kind, keys, "values") values ('status', $1, $2)`
 	settleAttempts = `
-		update dispatcher.attempts a set outcome = n.outcome, provider_reference = n.reference, settled_at = now(), answers = 1
-		from unnest($1::bigint[], $2::text[], $3::text[]) as n(seq, outcome, reference) where a.message_seq = n.seq and a.attempt = 1`
-	settleMessages = `update dispatcher.messages m set state = 'accepted' from unnest($1::bigint[]) as n(seq) where m.seq = n.seq`
+		update dispatcher.attempts a set outcome = n.outcome, provider_code = n.code, provider_reference = n.reference,
+		  segments = n.segments, price_micros = n.price, settled_at = now(), answers = a.answers + 1
+		from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[])
+		  as n(seq, outcome, code, reference, segments, price) where a.message_seq = n.seq and a.attempt = 1`
+	settleMessages = `
+		update dispatcher.messages m set state = n.state, reason = nullif(n.reason, ''), pinned = nullif(n.pinned, '')
+		from unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) as n(seq, state, reason, pinned) where m.seq = n.seq`
 )
 
 // store writes messages, attempts and events in one transaction of two round trips.
@@ -186,11 +193,13 @@ func (f *Floor) settle(ctx context.Context, r *rows) error {
 			return fmt.Errorf("floor: a carrier answered %s", r.results[i].Outcome)
 		}
 		r.outcome, r.reference = append(r.outcome, "accepted"), append(r.reference, r.results[i].Reference)
+		r.code, r.state, r.empty = append(r.code, r.results[i].Code), append(r.state, "accepted"), append(r.empty, "")
+		r.segments, r.price = append(r.segments, 1), append(r.price, 30_000)
 	}
 	r.events("accepted")
 	batch := &pgx.Batch{}
-	batch.Queue(settleAttempts, r.seq, r.outcome, r.reference)
-	batch.Queue(settleMessages, r.seq)
+	batch.Queue(settleAttempts, r.seq, r.outcome, r.code, r.reference, r.segments, r.price)
+	batch.Queue(settleMessages, r.seq, r.state, r.empty, r.empty)
 	batch.Queue(storeEvents, r.id, r.event)
 	if err := f.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("floor: settle: %w", err)

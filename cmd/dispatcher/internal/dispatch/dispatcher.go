@@ -60,7 +60,7 @@ func (c *Config) Validate() error {
 }
 
 // expressShare is the part of MaxUnsettled, one in so many, that is kept for the first lane.
-const expressShare = 10
+const expressShare = 20
 
 // Dispatcher runs the pipeline of one process.
 type Dispatcher struct {

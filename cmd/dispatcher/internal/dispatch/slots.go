@@ -6,8 +6,8 @@ import "context"
 // process can turn into Unknown. Those who wait are served in turn, so a large request is
 // not starved by small ones.
 //
-// A Dispatcher has two: the larger one for everybody, and a tenth of the bound that
-// only the first lane may use, so that a code does not stand behind a campaign.
+// A Dispatcher has two: the larger one for everybody, and a twentieth of the bound
+// that only the first lane may use, so that a code does not stand behind a campaign.
 type slots struct {
 	turn chan struct{} // holds one token: who has it may collect from free
 	free chan struct{}
