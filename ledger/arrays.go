@@ -84,8 +84,10 @@ func messageArrays(messages []Message, order []int) []any {
 		}
 		plans.set(i, &m.Plan)
 	}
-	return append([]any{id, brief(lane), brief(tenant), brief(topic), partition, offset, envelope, digest,
-		brief(state), reason, next, expires}, plans.brief()...)
+	return append([]any{
+		id, brief(lane), brief(tenant), brief(topic), partition, offset, envelope, digest,
+		brief(state), reason, next, expires,
+	}, plans.brief()...)
 }
 
 // room makes the slice the first time that it is needed.

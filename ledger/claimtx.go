@@ -115,11 +115,10 @@ func (t *claimTx) open(ctx context.Context) error {
 
 // closing ends a batch; after an error its own would only repeat it.
 func closing(results pgx.BatchResults, earlier error) error {
-	err := results.Close()
-	if earlier != nil {
-		return nil
+	if err := results.Close(); earlier == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // readOpening reads the answers to open in their order.

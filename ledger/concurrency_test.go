@@ -98,10 +98,12 @@ func TestConcurrentClaimsOfTheSameMessagesStoreThemOnce(t *testing.T) {
 			slices.Reverse(messages)
 			seen := claimAll(t, l, messages, "a")
 			for _, fate := range seen.Fates {
-				if fate == ledger.Fresh {
+				switch fate {
+				case ledger.Fresh:
 					fresh.Add(1)
-				} else if fate == ledger.Duplicate {
+				case ledger.Duplicate:
 					duplicates.Add(1)
+				case ledger.Due, ledger.Conflict:
 				}
 			}
 		})

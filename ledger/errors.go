@@ -52,8 +52,7 @@ func wrap(operation string, err error) error {
 // in Detail, a failing function's statement in Where. The message, the code and the
 // name of the constraint are kept.
 func clean(err error) error {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		pg.Detail, pg.Where, pg.InternalQuery, pg.Hint = "", "", "", ""
 	}
 	return err
@@ -70,8 +69,7 @@ func Unavailable(err error) bool {
 	if errors.Is(err, ErrNotRegistered) || errors.Is(err, ErrSilent) {
 		return true // until the next heart-beat
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return passing(pg.Code)
 	}
 	var network net.Error

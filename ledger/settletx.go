@@ -127,8 +127,10 @@ func settlementArrays(settlements []Settlement) []any {
 		tried[i], pinned[i], left[i], duplicate[i] = s.Tried, s.Pinned, arrayLiteral(s.PartsLeft), s.PossibleDuplicate
 		notices.set(i, s.Notice)
 	}
-	return append([]any{seq, brief(attempt), brief(outcome), brief(code), reference, brief(segments), brief(price),
-		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(duplicate)}, notices.arguments()...)
+	return append([]any{
+		seq, brief(attempt), brief(outcome), brief(code), reference, brief(segments), brief(price),
+		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(duplicate),
+	}, notices.arguments()...)
 }
 
 // noticeArrays gathers at most one notice for each row, empty where there is none.

@@ -93,7 +93,7 @@ func Empty(t testing.TB) string {
 // win over those of this package. It is stopped at the end of the test.
 func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ledgertest-")
+	dir, err := os.MkdirTemp("", "ledgertest-") //nolint:usetesting // Short enough for a socket, open to another user.
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ func moveAway(dir, elsewhere string) (folder, error) {
 func (f folder) checkOwner(id identity) error {
 	info, err := os.Stat(f.data())
 	if err != nil {
-		return nil // nothing there yet
+		return nil //nolint:nilerr // There is nothing yet.
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || st.Uid == id.uid || id.switched {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -88,9 +89,7 @@ func (s *Server) arguments(port int) []string {
 	settings := defaults()
 	settings["port"] = strconv.Itoa(port)
 	settings["unix_socket_directories"] = s.socketDir
-	for name, value := range s.config.Settings {
-		settings[name] = value
-	}
+	maps.Copy(settings, s.config.Settings)
 	args := []string{"-D", s.folder.data()}
 	for name, value := range settings {
 		args = append(args, "-c", name+"="+value)
