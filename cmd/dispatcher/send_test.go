@@ -149,7 +149,8 @@ func TestSendSaysWhatIsWrongWithItsArguments(t *testing.T) {
 		"no broker there": {[]string{"DISPATCHER_KAFKA_BROKERS=127.0.0.1:1"}, []string{"--to", "+447700900123", "--text", "x"}, "(127.0.0.1:1) answers (connection refused): check"},
 		"no database there": {
 			[]string{setting, "DISPATCHER_POSTGRES_URL=postgres://u@127.0.0.1:1/x"},
-			[]string{"--to", "+447700900123", "--text", "x"}, "the lane's topic stands in the routing, and PostgreSQL at 127.0.0.1:1",
+			[]string{"--to", "+447700900123", "--text", "x"},
+			"the lane's topic stands in the routing, and PostgreSQL at 127.0.0.1:1",
 		},
 		"misspelt": {[]string{"DISPATCHER_KAFKA_BROKER=x"}, []string{"--to", "+447700900123", "--text", "x"}, "DISPATCHER_KAFKA_BROKER is no setting"},
 	} {
