@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,24 @@ import (
 const maxSecret = 64 << 10
 
 // readSecrets reads what *_FILE settings point at.
-func (s *Settings) readSecrets() error {
+func (s *Settings) readSecrets() error { return errors.Join(s.readAuthorities(), s.readPassword()) }
+
+func (s *Settings) readAuthorities() error {
+	if s.KafkaCAFile == "" {
+		return nil
+	}
+	text, err := readSecretFile(Prefix+"_KAFKA_CA_FILE", s.KafkaCAFile)
+	if err != nil {
+		return err
+	}
+	s.KafkaCA = x509.NewCertPool()
+	if !s.KafkaCA.AppendCertsFromPEM([]byte(text)) {
+		return fmt.Errorf("%s_KAFKA_CA_FILE: file %s holds no certificate in PEM form; write one into it", Prefix, s.KafkaCAFile)
+	}
+	return nil
+}
+
+func (s *Settings) readPassword() error {
 	if s.KafkaSASLPasswordFile == "" {
 		return nil
 	}

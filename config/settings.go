@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -54,6 +55,8 @@ type Settings struct {
 	// KafkaSASLPassword is the content of KafkaSASLPasswordFile without the white
 	// space around it.
 	KafkaSASLPassword string `ignored:"true"`
+	// KafkaCA holds the authorities of KafkaCAFile; nil leaves it to the system's own.
+	KafkaCA *x509.CertPool `ignored:"true"`
 }
 
 // Load reads the settings from the process environment. It refuses a variable with

@@ -1,6 +1,9 @@
 package config_test
 
 import (
+	"crypto/x509"
+	"encoding/pem"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,7 +66,12 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 
 func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 	secret := write(t, " s3cret \n")
-	environment(t, "KAFKA_BROKERS=k1:9092, k2:9092", "KAFKA_GROUP=g", "KAFKA_TLS=true", "KAFKA_CA_FILE=ca.pem",
+	web := httptest.NewTLSServer(nil) // for its certificate
+	web.Close()
+	authority := write(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})))
+	trusted := x509.NewCertPool()
+	trusted.AddCert(web.Certificate())
+	environment(t, "KAFKA_BROKERS=k1:9092, k2:9092", "KAFKA_GROUP=g", "KAFKA_TLS=true", "KAFKA_CA_FILE="+authority,
 		"KAFKA_SASL_MECHANISM=SCRAM-SHA-256", "KAFKA_SASL_USER=u", "KAFKA_SASL_PASSWORD_FILE="+secret,
 		"STATUS_TOPIC=s", "DEAD_TOPIC=d", "INBOUND_TOPIC=i", "ALLOW_UNKNOWN_FIELDS=true",
 		"POSTGRES_URL=postgres://u:p@h/d", "POSTGRES_MAX_CONNS=3", "ROUTING_FILE=r.yaml", "DRAW_KEY_FILE=draw.key",
@@ -74,7 +82,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Settings{
-		KafkaBrokers: []string{"k1:9092", "k2:9092"}, KafkaGroup: "g", KafkaTLS: true, KafkaCAFile: "ca.pem",
+		KafkaBrokers: []string{"k1:9092", "k2:9092"}, KafkaGroup: "g", KafkaTLS: true, KafkaCAFile: authority, KafkaCA: trusted,
 		KafkaSASLMechanism: "SCRAM-SHA-256", KafkaSASLUser: "u", KafkaSASLPasswordFile: secret, KafkaSASLPassword: "s3cret",
 		StatusTopic: "s", DeadTopic: "d", InboundTopic: "i", AllowUnknownFields: true,
 		PostgresURL: "postgres://u:p@h/d", PostgresMaxConns: 3, RoutingFile: "r.yaml", DrawKeyFile: "draw.key",
@@ -120,6 +128,7 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 		{"duration", "SEND_TIMEOUT=10", "DISPATCHER_SEND_TIMEOUT cannot be read; write a duration such as 10s or 2m"},
 		{"no file", "KAFKA_SASL_PASSWORD_FILE=" + missing, "DISPATCHER_KAFKA_SASL_PASSWORD_FILE: there is no file " + missing + "; create it or correct the path"},
 		{"folder", "KAFKA_SASL_PASSWORD_FILE=" + folder, "DISPATCHER_KAFKA_SASL_PASSWORD_FILE: " + folder + " is a folder; name the file in it"},
+		{"no certificate", "KAFKA_CA_FILE=" + empty, "DISPATCHER_KAFKA_CA_FILE: file " + empty + " holds no certificate in PEM form; write one into it"},
 		{"empty file", "KAFKA_SASL_PASSWORD_FILE=" + empty, "DISPATCHER_KAFKA_SASL_PASSWORD_FILE: file " + empty + " is empty; write the password into it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,8 +17,7 @@ func Connection(s *config.Settings) consume.Connection {
 		Brokers: s.KafkaBrokers, Mechanism: s.KafkaSASLMechanism, User: s.KafkaSASLUser, Password: s.KafkaSASLPassword,
 	}
 	if s.KafkaTLS {
-		// The system's authorities count; SSL_CERT_FILE names another file of them.
-		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.KafkaCA}
 	}
 	return c
 }
