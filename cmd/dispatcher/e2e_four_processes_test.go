@@ -18,15 +18,17 @@ import (
 // processes share twelve partitions, limits bind, and one process is killed half-way.
 func TestFourProcessesOneKilled(t *testing.T) {
 	t.Parallel()
-	n := size(4_000, 100_000)
-	const mayBeLost = 200 // what one process may have claimed and not settled
-	// All together admit a fifth of the short run, or 6 000, in a second.
+	n := size(2_400, 100_000)
+	const mayBeLost = 100 // what one process may have claimed and not settled
+	// All together admit 1 600 in a second, or 6 000 in the full run.
 	channels := threeChannels(
-		fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 250}`, size(200, 1500)),
-		fmt.Sprintf(`limits: [{window: 1s, max: %d, unit: segments}, {window: 1m, max: 200000}], active: {max: 150}`, size(120, 900)),
-		fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 500}`, size(480, 3600)))
-	for i := range channels { // slow enough for some attempts to be under way at any moment
-		channels[i].behaviour = smpptest.Behaviour{Latency: 40 * time.Millisecond, Jitter: 60 * time.Millisecond}
+		fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 250}`, size(400, 1500)),
+		fmt.Sprintf(`limits: [{window: 1s, max: %d, unit: segments}, {window: 1m, max: 200000}], active: {max: 150}`, size(240, 900)),
+		fmt.Sprintf(`limits: [{window: 1s, max: %d}, {window: 1m, max: 200000}], active: {max: 500}`, size(960, 3600)))
+	// So slow that every process has as many attempts under way as it may, and the rest of
+	// its records are in its hands but not in the ledger.
+	for i := range channels {
+		channels[i].behaviour = smpptest.Behaviour{Latency: time.Duration(size(200, 40)) * time.Millisecond, Jitter: time.Duration(size(100, 40)) * time.Millisecond}
 	}
 	s := newStage(t, plot{
 		channels: channels,
