@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -30,7 +30,7 @@ func startBroker(t testing.TB) mortalBroker {
 	if folder := os.Getenv(realKafkaFolder); folder != "" {
 		return startJavaBroker(t, folder)
 	}
-	b := &embeddedBroker{t: t, folder: t.TempDir()}
+	b := &embeddedBroker{t: t, folder: t.TempDir(), port: quietPort(t)}
 	b.restart()
 	t.Cleanup(b.kill)
 	return b
@@ -40,7 +40,7 @@ func startBroker(t testing.TB) mortalBroker {
 type embeddedBroker struct {
 	t      testing.TB
 	folder string
-	port   int // 0 before the first start
+	port   int
 	kafka  *embedded.Kafka
 }
 
@@ -59,7 +59,6 @@ func (b *embeddedBroker) restart() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.port = b.kafka.Port()
 }
 
 // javaBroker is a real Apache Kafka, run by .ci/kafka/kafka.sh.
@@ -79,7 +78,7 @@ func startJavaBroker(t testing.TB, fetched string) *javaBroker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &javaBroker{t: t, folder: folder, port: freePortPair(t)}
+	b := &javaBroker{t: t, folder: folder, port: strconv.Itoa(quietPort(t))}
 	t.Cleanup(func() {
 		b.do("kill")
 		_ = os.RemoveAll(folder)
@@ -100,25 +99,25 @@ func (b *javaBroker) do(command string, args ...string) {
 	}
 }
 
-// freePortPair finds a port that is free like the next one, which the broker's controller takes.
-func freePortPair(t testing.TB) string {
+// quietPort finds a port that is free like the next one, which a real broker's controller takes. It
+// lies below those that the system gives away, so that nobody gets it while the broker is down.
+func quietPort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
-		first, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := first.Addr().(*net.TCPAddr).Port
-		second, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:"+strconv.Itoa(port+1))
-		if err == nil {
-			err = second.Close()
-		}
-		if errors.Join(err, first.Close()) == nil {
-			return strconv.Itoa(port)
+		port := 20_000 + rand.IntN(10_000)
+		if listens(t, port) && listens(t, port+1) {
+			return port
 		}
 	}
 	t.Fatal("no two free ports in a row")
-	return ""
+	return 0
+}
+
+// listens reports whether somebody could listen on a port.
+func listens(t testing.TB, port int) bool {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	return err == nil && listener.Close() == nil
 }
 
 // TestBrokerKilledMidStream: the broker dies without warning while messages are

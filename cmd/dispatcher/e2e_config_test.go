@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"dispatcher/cmd/dispatcher/internal/embedded"
 )
 
 // mistake is one way to get the configuration wrong.
@@ -112,23 +110,14 @@ func checkSentence(t *testing.T, printed string, names []string) {
 // wrong, and it works as soon as the broker does.
 func TestUnreachableBrokerIsToldAndWaitedFor(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	start := func(port int) *embedded.Kafka {
-		kafka, err := embedded.StartKafka(t.Context(), embedded.KafkaConfig{Folder: folder, Port: port})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = kafka.Close() })
-		return kafka
-	}
-	kafka := start(0)
-	s := newStage(t, plot{kafka: kafka.Address()})
-	if err := kafka.Close(); err != nil {
-		t.Fatal(err)
-	}
+	b := &embeddedBroker{t: t, folder: t.TempDir(), port: quietPort(t)}
+	b.restart()
+	t.Cleanup(b.kill)
+	s := newStage(t, plot{kafka: b.address()})
+	b.kill()
 	p := s.run("dispatcher")
 	p.says(t, "no Kafka broker answers; check that they run")
-	start(kafka.Port())
+	b.restart()
 	ids := s.publish("bulk", messages("late", 50))
 	s.settled(len(ids), time.Minute)
 	s.checkNoneTwice()

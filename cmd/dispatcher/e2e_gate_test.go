@@ -4,7 +4,10 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
+	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -13,23 +16,18 @@ type gate struct {
 	t       testing.TB
 	address string
 	target  string
+	socket  *os.File // holds the address
 
 	listener net.Listener // nil while it is shut
 	wg       sync.WaitGroup
 }
 
-// newGate reserves an address by listening there for a moment. Who uses it must have
-// been started after it, and so ends before it.
+// newGate makes a gate that is shut. Who uses it must have been started after it, and so
+// ends before it.
 func newGate(t testing.TB, target string) *gate {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &gate{t: t, address: listener.Addr().String(), target: target}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	g := &gate{t: t, target: target}
+	g.socket, g.address = reserve(t)
 	t.Cleanup(func() {
 		if g.listener != nil {
 			_ = g.listener.Close()
@@ -39,17 +37,44 @@ func newGate(t testing.TB, target string) *gate {
 	return g
 }
 
+// reserve returns an address that refuses connections and that nobody else can get: a
+// socket is bound to it and does not listen. It is free again at the end of the test.
+func reserve(t testing.TB) (socket *os.File, address string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket = os.NewFile(uintptr(fd), "reserved address")
+	t.Cleanup(func() { _ = socket.Close() })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return socket, net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*syscall.SockaddrInet4).Port))
+}
+
 // open listens from now to the end of the test.
 func (g *gate) open() {
 	g.t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(g.t.Context(), "tcp", g.address)
+	err := syscall.Listen(int(g.socket.Fd()), syscall.SOMAXCONN)
+	if err == nil {
+		g.listener, err = net.FileListener(g.socket)
+	}
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.listener = listener
 	g.wg.Go(func() {
 		for {
-			in, err := listener.Accept()
+			in, err := g.listener.Accept()
 			if err != nil {
 				return
 			}

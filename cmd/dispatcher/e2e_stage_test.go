@@ -105,22 +105,29 @@ func (s *stage) routing(p *plot) string {
 	s.t.Helper()
 	var channels, weights []string
 	for _, c := range p.channels {
-		carrier := startCarrier(s.t, c.behaviour)
-		s.carriers[c.name] = carrier
-		if c.down {
-			carrier.Close() // its port was free a moment ago and is refused now
-		}
+		address := s.carrier(&c)
 		extra := ""
 		if c.document != "" {
 			extra = ", " + c.document
 		}
 		channels = append(channels, fmt.Sprintf("  %s: {provider: smpp, settings: {address: %q, system_id: e2e, window: 100, "+
-			"reconnect_min: 100ms, reconnect_max: 500ms}, price: {currency: GBP, default: \"0.03\"}%s}\n", c.name, carrier.Addr(), extra))
+			"reconnect_min: 100ms, reconnect_max: 500ms}, price: {currency: GBP, default: \"0.03\"}%s}\n", c.name, address, extra))
 		weights = append(weights, c.name+": "+c.weight)
 	}
 	return "timezone: Europe/London\nchannels:\n" + strings.Join(channels, "") +
 		"routes:\n  - {name: default, match: {" + p.match + "}, weights: {" + strings.Join(weights, ", ") + "}}\n" +
 		"lanes:\n" + strings.ReplaceAll(p.lanes, "%s", s.prefix)
+}
+
+// carrier starts what is behind a channel and returns its address.
+func (s *stage) carrier(c *channel) string {
+	s.t.Helper()
+	if c.down {
+		_, address := reserve(s.t)
+		return address
+	}
+	s.carriers[c.name] = startCarrier(s.t, c.behaviour)
+	return s.carriers[c.name].Addr()
 }
 
 // write makes a file in the folder that processes run in.
