@@ -18,9 +18,9 @@ import (
 //
 // It takes two round trips, and a third when ids were there already. An error of
 // decide comes back wrapped. If the connection breaks while the commit of attempts is
-// under way, Claim stays until it has found out what became of it, for as long as ctx
-// lasts and a few seconds more; only when that fails too can attempts exist that the
-// caller does not know of. They belong to this instance and are recovered after its end.
+// under way, Claim stays until it has found out what became of it, even after ctx has
+// ended; only Close cuts that short. Attempts that the caller then does not know of
+// belong to this instance and are recovered after its end.
 func (l *Ledger) Claim(ctx context.Context, c Claim, decide Decide) error {
 	if len(c.Messages) == 0 && c.Due <= 0 {
 		return nil

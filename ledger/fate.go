@@ -17,10 +17,6 @@ func certainlyUndone(err error) bool {
 	return errors.As(err, &pg) && pg.Severity == "ERROR"
 }
 
-// fatePatience is how long fateOf goes on after its caller's context has ended: a
-// claim that was committed and is not sent would have to be recovered as Unknown.
-const fatePatience = 5 * time.Second
-
 // Pauses of fateOf between two questions.
 const (
 	firstFatePause = 10 * time.Millisecond
@@ -36,8 +32,12 @@ func (l *Ledger) fateOf(ctx context.Context, t *claimTx, lost error) error {
 	if len(t.attempts) == 0 {
 		return fmt.Errorf("%w: %w", errConnection, lost)
 	}
-	ctx, cancel := lingering(ctx, fatePatience)
+	// The caller's patience does not count here: attempts that were committed and that
+	// nobody sends would be worse than a claim that takes long. Nothing can be sent
+	// meanwhile anyway.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	defer context.AfterFunc(l.closing, cancel)()
 	for pause := firstFatePause; ; pause = min(2*pause, lastFatePause) {
 		committed, err := l.committed(ctx, t)
 		switch {
@@ -83,22 +83,4 @@ func (l *Ledger) committed(ctx context.Context, t *claimTx) (yes bool, err error
 		  where message_seq = $1 and attempt = $2 and instance = $3 and claimed_at = $4)`,
 		t.seen.Messages[first].Seq, t.decisions.Each[first].Attempt.Number, t.instance, t.seen.Now).Scan(&yes)
 	return yes, err
-}
-
-// lingering is a context that ends a while after its parent.
-func lingering(parent context.Context, after time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
-	stop := context.AfterFunc(parent, func() {
-		timer := time.NewTimer(after)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	return ctx, func() {
-		stop()
-		cancel()
-	}
 }

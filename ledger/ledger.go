@@ -57,6 +57,9 @@ type Ledger struct {
 	single   *pgx.ConnConfig // for connections outside the pools
 	instance atomic.Int64    // set by Register
 
+	closing context.Context // ended by Close
+	close   context.CancelFunc
+
 	lead struct {
 		mu   sync.Mutex // held while publishing
 		conn *pgx.Conn  // guarded by mu; holds the leadership lock when leads is set
@@ -98,6 +101,7 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	}
 	reports.MaxConns = 2
 	l := &Ledger{config: c, single: hot.ConnConfig.Copy()}
+	l.closing, l.close = context.WithCancel(context.WithoutCancel(ctx))
 	// Connections outside the pools idle between two polls for as long as they like,
 	// and wait for locks without end.
 	l.single.RuntimeParams["statement_timeout"] = "0"
@@ -143,6 +147,7 @@ func Migrate(ctx context.Context, url string) error {
 
 // Close gives up leadership and closes all connections. It waits for those in use.
 func (l *Ledger) Close() {
+	l.close()
 	l.resign()
 	l.reports.Close()
 	l.hot.Close()

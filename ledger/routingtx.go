@@ -100,9 +100,16 @@ func applyAll(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting) erro
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null and channel <> all($1)`, channels[0])
 	batch.Queue(retireLimits, limits[:3]...)
 	batch.Queue(upsertLimits, limits...)
+	batch.Queue(wakeWaiting)
 	batch.Queue(`select pg_notify($1, $2::bigint::text)`, routingChannel, version)
 	return tx.SendBatch(ctx, batch).Close()
 }
+
+// wakeWaiting lets the messages that wait look again: what they wait for may have come
+// with the new document, such as a higher limit, long before the window they wait for.
+const wakeWaiting = `
+	update dispatcher.messages set next_at = now()
+	where seq in (select seq from dispatcher.messages where next_at > now() and state = 'waiting' for update skip locked)`
 
 const upsertChannels = `
 	insert into dispatcher.channels as c (channel, position, configured_max, active_max)

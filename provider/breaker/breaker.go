@@ -104,8 +104,8 @@ func (b *Breaker) class(ctx context.Context, o provider.Outcome) error {
 }
 
 // Ready is false with CodeOpen while the breaker is open or while no further probe
-// is allowed; otherwise the channel behind it answers. It is advice for choosing:
-// Send decides again.
+// is allowed; otherwise the channel behind it answers, with provider.Probing if only
+// a probe is allowed. It is advice for choosing: Send decides again.
 func (b *Breaker) Ready() (ok bool, why string) {
 	switch b.State() {
 	case Open:
@@ -114,6 +114,10 @@ func (b *Breaker) Ready() (ok bool, why string) {
 		if n := b.circuit.Counts(); n.Requests >= b.probes+n.TotalExclusions {
 			return false, CodeOpen
 		}
+		if ok, why = b.channel.Ready(); ok {
+			why = provider.Probing
+		}
+		return ok, why
 	case Closed:
 	}
 	return b.channel.Ready()

@@ -79,6 +79,8 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 
 func (a *App) start(ctx context.Context) error {
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	// Registered first, so that it ends last: until then it shows how the rest ends.
+	a.stopper.add("admin server", a.stopAdmin)
 	if err := a.openLedger(ctx); err != nil {
 		return err
 	}
@@ -199,6 +201,11 @@ func (a *App) openRouting(ctx context.Context) error {
 	}
 	a.reloader.apply = a.dispatch.Apply
 	a.stopper.add("pipeline", a.dispatch.Stop)
+	now, err := a.ledger.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	a.dispatch.SetClock(now)
 	if err := a.reloader.begin(ctx); err != nil {
 		return err
 	}
@@ -253,8 +260,8 @@ func (a *App) startConsumer() error {
 		return err
 	}
 	s := &a.opts.Settings
-	lanes := make([]consume.Lane, 0, len(a.reloader.document.Lanes))
-	for _, lane := range a.reloader.document.Lanes {
+	var lanes []consume.Lane
+	for _, lane := range a.reloader.lanes() {
 		lanes = append(lanes, consume.Lane{Name: lane.Name, Topics: lane.Topics})
 	}
 	c, err := consume.New(consume.Config{
@@ -277,9 +284,20 @@ func (a *App) startAdmin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.stopper.add("admin server", a.admin.Close)
 	a.log.Info().Str("url", a.admin.URL()).Int64("instance", a.ledger.Instance()).Str("version", a.opts.Version).Msg("dispatcher is running")
 	return nil
+}
+
+// adminPatience bounds the end of the admin server, whatever it is asked for at that moment.
+const adminPatience = time.Second
+
+func (a *App) stopAdmin(ctx context.Context) error {
+	if a.admin == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, adminPatience)
+	defer cancel()
+	return a.admin.Close(ctx)
 }
 
 // ready lists the conditions of readiness: the database is vital; a channel that is

@@ -32,15 +32,30 @@ type reloader struct {
 // begin loads the current routing. When the database has none, the first document is
 // applied as version 1; of several processes that start at once, one succeeds.
 func (r *reloader) begin(ctx context.Context) error {
-	_, err := r.ledger.CurrentRouting(ctx)
+	current, err := r.ledger.CurrentRouting(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
 		if err := r.applyFirst(ctx); err != nil {
 			return err
 		}
 	} else if err != nil {
 		return err
+	} else {
+		r.compare(current)
 	}
 	return r.reload(ctx)
+}
+
+// compare tells the log when the routing file is not what is in force: it counts only
+// as long as the database has no routing.
+func (r *reloader) compare(current ledger.RoutingVersion) {
+	if r.first == nil {
+		return
+	}
+	name, raw, err := r.first()
+	if err == nil && string(raw) != current.Document {
+		r.log.Warn().Str("file", name).Int64("version", current.Version).
+			Msg("the routing file differs from the routing in force and is not used: it counts only on the first start over a database")
+	}
 }
 
 func (r *reloader) applyFirst(ctx context.Context) error {
@@ -93,6 +108,9 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err := r.apply(compiled, channels); err != nil {
 		return err
 	}
+	if r.document != nil && !reflect.DeepEqual(r.document.Lanes, doc.Lanes) {
+		r.log.Warn().Msg("the lanes have changed: their topics are read as before until this instance is started again")
+	}
 	r.version, r.document = current.Version, doc
 	r.log.Info().Int64("version", current.Version).Int("channels", len(doc.Channels)).Int("routes", len(doc.Routes)).Msg("routing in force")
 	return nil
@@ -119,6 +137,13 @@ func (r *reloader) connectChanged(doc *config.Routing) (map[string]provider.Chan
 		opened[c.Name] = channel
 	}
 	return opened, nil
+}
+
+// lanes are those of the routing in force.
+func (r *reloader) lanes() []config.Lane {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.document.Lanes
 }
 
 // sameConnection reports whether nothing changed that a channel's connections or
@@ -148,7 +173,7 @@ func (r *reloader) watch(ctx context.Context) {
 		err := r.ledger.WatchRouting(ctx, func() {
 			pause = firstPause
 			if err := r.reload(ctx); err != nil && ctx.Err() == nil {
-				r.log.Error().Err(err).Msg("the new routing cannot be used; the one before stays in force")
+				r.log.Error().Err(err).Msg("the new routing cannot be used here; this instance sends nothing until it can")
 			}
 		})
 		if ctx.Err() != nil {

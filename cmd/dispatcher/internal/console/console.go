@@ -5,6 +5,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -66,9 +67,13 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 // URL is where the server can be reached.
 func (s *Server) URL() string { return "http://" + s.listen.Addr().String() }
 
-// Close ends the server after the requests under way, at most when ctx ends.
+// Close ends the server after the requests under way; when ctx ends first it cuts them
+// off, which is no error.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.http.Close()
+	}
 	<-s.done
 	return err
 }

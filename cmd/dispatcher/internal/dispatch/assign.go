@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dispatcher/ledger"
+	"dispatcher/provider"
 	"dispatcher/selector"
 )
 
@@ -21,6 +22,7 @@ const (
 	throttled    = "throttled"
 	pinnedAway   = "pinned_elsewhere"
 	removed      = "removed"
+	breaker      = "breaker_open"
 )
 
 // Reasons of a message that waits or has failed.
@@ -30,7 +32,11 @@ const (
 	reasonNoRoute   = "no_route"
 	reasonTried     = "all_tried"
 	reasonResend    = "resend"
+	reasonAttempts  = "too_many_attempts"
 )
+
+// maxAttempts ends a message that is throttled or refused again and again.
+const maxAttempts = 1000
 
 // Times between looks at a message that no window's end tells when to try.
 const (
@@ -55,6 +61,9 @@ type assigner struct {
 	stamp time.Time
 	// queued counts, per channel, the messages of this claim that wait for a slot.
 	queued []int64
+	// probed marks the channels that this claim gave a message; a channel that is
+	// only probed gets no second one.
+	probed []bool
 	ranked []selector.Candidate // scratch
 }
 
@@ -62,7 +71,7 @@ func newAssigner(routing *Routing, seen *ledger.Seen, unready []string) *assigne
 	a := &assigner{
 		routing: routing, now: seen.Now, stamp: seen.Now, unready: unready,
 		states: make([]*ledger.ChannelState, len(routing.Channels)),
-		queued: make([]int64, len(routing.Channels)),
+		queued: make([]int64, len(routing.Channels)), probed: make([]bool, len(routing.Channels)),
 	}
 	for i := range seen.Channels {
 		state := &seen.Channels[i]
@@ -83,6 +92,10 @@ func (a *assigner) decide(t *task) ledger.Decision {
 	switch {
 	case !t.row.ExpiresAt.After(a.now):
 		return ledger.Decision{State: ledger.Failed, Reason: reasonExpired, Plan: t.row.Plan}
+	case t.row.Attempts >= maxAttempts:
+		return ledger.Decision{State: ledger.Failed, Reason: reasonAttempts, Plan: t.row.Plan}
+	case t.problem != "":
+		return ledger.Decision{State: ledger.Failed, Reason: string(t.problem), Plan: t.row.Plan}
 	case t.route == nil:
 		return a.wait(t, reasonNoRoute, a.now.Add(lookForRoute), nil)
 	}
@@ -163,20 +176,30 @@ func roundPause(rounds int) time.Duration {
 	return min(time.Second<<min(rounds, 10), longestRound)
 }
 
-// earliest is when the first of the considered channels may have room again.
+// earliest is when the first of the considered channels may have room again, and what
+// that one lacks. A channel that is not ready may be at any moment, so it is looked at again soon.
 func (a *assigner) earliest(t *task, ranking *Ranking) (at time.Time, why string) {
-	at, why = a.now.Add(lookAgain), ""
-	for i, c := range ranking.Candidates {
-		if c.Reason != noSlot && c.Reason != noActive {
-			continue
+	chosen := -1
+	for _, c := range ranking.Candidates {
+		next, index := a.now.Add(lookAgain), -1
+		switch c.Reason {
+		case noSlot:
+			index = a.routing.channel(c.Channel)
+			next = a.whenFree(t, index)
+		case noActive:
+			next = a.now.Add(lookForActive)
+		case alreadyTried, unfit, priceCap, draining, disabled, removed, pinnedAway:
+			continue // waiting does not help with these
 		}
-		free := a.whenFree(t, a.routing.channel(c.Channel), c.Reason)
-		if i == 0 || why == "" || free.Before(at) {
-			at, why = free, c.Reason
+		if why == "" || next.Before(at) {
+			at, why, chosen = next, c.Reason, index
 		}
 	}
+	if chosen >= 0 {
+		a.queued[chosen]++
+	}
 	if why == "" {
-		why = ranking.Candidates[0].Reason
+		return a.now.Add(lookForRoute), ranking.Candidates[0].Reason
 	}
 	return at, why
 }
@@ -184,18 +207,13 @@ func (a *assigner) earliest(t *task, ranking *Ranking) (at time.Time, why string
 // whenFree estimates when a channel without a slot has one for this message. Those
 // that wait for the same channel are spread over the windows to come, so that a long
 // queue is not looked at again in full at the start of each window.
-func (a *assigner) whenFree(t *task, c int, why string) time.Time {
-	if why == noActive {
-		return a.now.Add(lookForActive)
-	}
-	gate := &a.states[c].Gate
-	at := gate.Next(a.now, a.routing.Zone, t.segments(&a.routing.Channels[c]))
-	ahead := a.queued[c]
-	a.queued[c]++
+func (a *assigner) whenFree(t *task, c int) time.Time {
+	gate, parts := &a.states[c].Gate, a.parts(t, &a.routing.Channels[c])
+	at := gate.Next(a.now, a.routing.Zone, parts)
 	var spread time.Duration
-	for _, counter := range gate.Counters {
-		if counter.Free() < counter.Cost(1) && counter.Limit.Max > 0 {
-			spread = max(spread, time.Duration(ahead/counter.Limit.Max)*time.Duration(counter.Window))
+	for i := range gate.Counters {
+		if counter := &gate.Counters[i]; counter.Free() < counter.Cost(parts) && counter.Limit.Max > 0 {
+			spread = max(spread, time.Duration(a.queued[c]*counter.Cost(parts)/counter.Limit.Max)*time.Duration(counter.Window))
 		}
 	}
 	return at.Add(spread)
@@ -210,7 +228,8 @@ func (a *assigner) holdForFirst(t *task, first int, why string) (time.Time, bool
 	}
 	at := a.now.Add(lookForActive)
 	if why == noSlot {
-		at = a.whenFree(t, first, why)
+		at = a.whenFree(t, first)
+		a.queued[first]++
 	}
 	if at.After(end) {
 		at = end
@@ -234,8 +253,14 @@ func (a *assigner) obstacle(t *task, c int) string {
 		return unfit
 	case t.msg.MaxPrice != nil && ch.Price.Segment(t.msg.To)*int64(t.segments(ch)) > *t.msg.MaxPrice:
 		return priceCap
+	case a.unready[c] == provider.Probing:
+		if a.probed[c] {
+			return breaker
+		}
 	case a.unready[c] != "":
 		return a.unready[c]
+	}
+	switch {
 	case state == nil:
 		return removed
 	case !state.Gate.Active.Free():
@@ -258,6 +283,7 @@ func (a *assigner) parts(t *task, ch *Channel) int {
 func (a *assigner) take(t *task, c int, ranking *Ranking) ledger.Decision {
 	ch, state := &a.routing.Channels[c], a.states[c]
 	parts := a.parts(t, ch)
+	a.probed[c] = true
 	state.Gate.Take(parts)
 	a.stamp = a.stamp.Add(time.Microsecond) // the resolution of the database's clock
 	state.LastAssigned = a.stamp
@@ -273,7 +299,7 @@ func (a *assigner) take(t *task, c int, ranking *Ranking) ledger.Decision {
 
 func attemptReason(t *task, channel string) ledger.AttemptReason {
 	switch {
-	case t.row.Reason == reasonResend:
+	case t.row.PossibleDuplicate:
 		return ledger.ByResend
 	case t.row.Attempts > 0 && (channel == t.row.Plan.FirstChoice || channel == t.row.Pinned):
 		return ledger.ByRetry

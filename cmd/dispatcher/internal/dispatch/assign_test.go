@@ -11,6 +11,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
+	"dispatcher/provider"
 	"dispatcher/provider/sms"
 	"dispatcher/selector"
 )
@@ -200,7 +201,13 @@ func TestNobodyCanTakeIt(t *testing.T) {
 		"none satisfies the selectors": {func(_ *world, t *task) {
 			t.msg.Selectors = []selector.Selector{{Key: "k", Operator: selector.Equal, Value: selector.TextValue("v")}}
 		}, ledger.Failed, reasonNoChannel, 0, false},
-		"its deadline has passed": {func(_ *world, t *task) { t.row.ExpiresAt = noon }, ledger.Failed, reasonExpired, 0, false},
+		"one is full until midnight, one may be ready soon": {func(w *world, _ *task) {
+			w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Day, Max: 0}}}
+			w.unready[1], w.unready[2] = "breaker_open", throttled
+		}, ledger.Waiting, "breaker_open", time.Second, false},
+		"it was tried a thousand times":       {func(_ *world, t *task) { t.row.Attempts = maxAttempts }, ledger.Failed, reasonAttempts, 0, false},
+		"its route allows fewer segments now": {func(_ *world, t *task) { t.problem = envelope.TooManySegments }, ledger.Failed, "too_many_segments", 0, false},
+		"its deadline has passed":             {func(_ *world, t *task) { t.row.ExpiresAt = noon }, ledger.Failed, reasonExpired, 0, false},
 		"its deadline comes first": {func(w *world, t *task) {
 			w.unready = []string{"connecting", "connecting", "connecting"}
 			t.row.ExpiresAt = noon.Add(300 * time.Millisecond)
@@ -268,6 +275,31 @@ func TestSegmentsOfAMessageAreTakenWhole(t *testing.T) {
 	}
 }
 
+func TestChannelUnderProbeGetsOneMessageOfAClaim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.unready[0] = provider.Probing
+	a := newAssigner(w.routing, w.seen, w.unready)
+	got := map[string]int{}
+	for range 10 {
+		d := a.decide(w.task("a"))
+		got[d.Attempt.Channel]++
+	}
+	if got["a"] != 1 || got["b"]+got["c"] != 9 {
+		t.Errorf("of ten first choices of a channel under probe went %v", got)
+	}
+}
+
+func TestResendIsCalledOneHoweverLongItTook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	task := w.task("a")
+	task.row.Attempts, task.row.PossibleDuplicate, task.row.Tried, task.row.Reason = 2, true, []string{"a"}, noSlot
+	if d := w.decide(task); d.Attempt.Reason != ledger.ByResend {
+		t.Errorf("the attempt is recorded as %s", d.Attempt.Reason)
+	}
+}
+
 func BenchmarkPlanAndAssign(b *testing.B) {
 	w := newWorld(b)
 	p := &planner{routing: w.routing, drawer: selector.NewDrawer(selector.Key{1}), now: noon}
@@ -283,7 +315,7 @@ func BenchmarkPlanAndAssign(b *testing.B) {
 			}
 		}
 		t := p.plan(&jobs[i%len(jobs)])
-		a := assigner{routing: w.routing, now: noon, stamp: noon, unready: w.unready, states: []*ledger.ChannelState{&w.seen.Channels[0], &w.seen.Channels[1], &w.seen.Channels[2]}}
+		a := assigner{routing: w.routing, now: noon, stamp: noon, unready: w.unready, probed: make([]bool, 3), states: []*ledger.ChannelState{&w.seen.Channels[0], &w.seen.Channels[1], &w.seen.Channels[2]}}
 		a.decide(&t)
 	}
 }

@@ -102,7 +102,7 @@ func (r *round) adopt(seen *ledger.Seen) {
 	}
 }
 
-// order lists the tasks that want a channel: older rows before new ones, then by lane.
+// order lists the tasks that want a channel: by lane, and older rows of a lane before new ones.
 func (r *round) order() []int {
 	order := make([]int, 0, len(r.tasks))
 	for i := range r.tasks {

@@ -73,9 +73,12 @@ type Dispatcher struct {
 	backlog  atomic.Bool   // whether rows are known to wait
 
 	routing atomic.Pointer[Routing]
-	clock   atomic.Int64 // database's clock minus this process's, in nanoseconds
+	clock   atomic.Pointer[reading]
+
+	claims sync.WaitGroup // under way
 
 	mu      sync.RWMutex
+	stopped bool               // guarded by mu; nothing is launched any more
 	workers map[string]*worker // guarded by mu; by channel name
 	full    map[string]bool    // guarded by mu; lanes that may not take more waiting messages
 	closing sync.WaitGroup     // workers of removed channels on their way out
@@ -101,6 +104,9 @@ func New(cfg Config) (*Dispatcher, error) {
 func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channel) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.stopped {
+		return errors.New("the dispatcher has been stopped")
+	}
 	next := make(map[string]*worker, len(routing.Channels))
 	for i := range routing.Channels {
 		c := &routing.Channels[i]
@@ -110,6 +116,14 @@ func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channe
 			next[c.Name] = old
 		} else {
 			return fmt.Errorf("channel %s has no connection", c.Name)
+		}
+	}
+	if before := d.routing.Load(); before != nil {
+		// Records of a lane that the document no longer names may be on their way.
+		for name, lane := range before.Lanes {
+			if _, named := routing.Lanes[name]; !named {
+				routing.Lanes[name] = lane
+			}
 		}
 	}
 	gone := maps.Clone(d.workers)
@@ -169,18 +183,34 @@ func (d *Dispatcher) unready(routing *Routing) []string {
 	return reasons
 }
 
-// now is the database's clock as last seen, carried on by this process's.
+// reading is the database's clock and when it was read, by this process's monotonic one.
+type reading struct{ database, here time.Time }
+
+// SetClock tells the database's clock before the first claim does. Deadlines are judged by
+// it: this machine's own may be wrong or jump.
+func (d *Dispatcher) SetClock(database time.Time) {
+	d.clock.Store(&reading{database: database, here: time.Now()})
+}
+
+// now is the database's clock as last read, carried on by the time that has passed since.
 func (d *Dispatcher) now() time.Time {
-	return time.Now().Add(time.Duration(d.clock.Load())).UTC()
+	last := d.clock.Load()
+	if last == nil {
+		return time.Now().UTC()
+	}
+	return last.database.Add(time.Since(last.here))
 }
 
 // launch hands claimed flights to their workers. A flight whose channel was removed
 // since is sent back as not sent.
 func (d *Dispatcher) launch(r *round) {
-	d.clock.Store(int64(time.Until(r.now)))
+	d.SetClock(r.now)
 	d.inflight.add(r.now, r.flights)
 	d.mu.RLock()
 	defer d.mu.RUnlock()
+	if d.stopped {
+		return // too late: the attempts stay open and are recovered after this process's end
+	}
 	for _, f := range r.flights {
 		if w := d.workers[f.channel]; w != nil {
 			w.put(f)
@@ -202,7 +232,14 @@ func (d *Dispatcher) wake() {
 // and writes the last outcomes. Handle must not be called any more and Run must have ended.
 // What is still open when ctx ends is recovered as Unknown by another instance.
 func (d *Dispatcher) Stop(ctx context.Context) error {
+	claimed := make(chan struct{})
+	go func() { d.claims.Wait(); close(claimed) }()
+	select {
+	case <-claimed:
+	case <-ctx.Done(): // one is in doubt; the ledger's Close ends it
+	}
 	d.mu.Lock()
+	d.stopped = true
 	workers := d.workers
 	d.workers = map[string]*worker{}
 	d.mu.Unlock()

@@ -402,6 +402,23 @@ func TestAttemptsOfALostInstanceBecomeUnknown(t *testing.T) {
 	p.eventually(t, `select channel, active from audit.active`, map[string]int64{"a": 0, "b": 0, "c": 0})
 }
 
+// TestRaisedLimitWakesThoseWhoWait parks messages behind a day limit of nothing and
+// then raises it.
+func TestRaisedLimitWakesThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	p.applyRouting(t, []admission.Limit{{Window: admission.Day, Max: 1}})
+	p.handle(t, jobsNamed("m", 20))
+	p.eventually(t, byState, map[string]int64{"accepted": 3, "waiting": 17})
+	p.Dispatcher.cfg.Reload = func(context.Context) error {
+		next := *p.routing
+		next.Version = 3
+		return p.Apply(&next, nil)
+	}
+	p.applyRouting(t, []admission.Limit{{Window: admission.Day, Max: 100}})
+	p.eventually(t, byState, map[string]int64{"accepted": 20})
+}
+
 // TestCodeDoesNotStandBehindACampaign fills the process with bulk messages whose channel
 // does not answer: a code must still be claimed, and leave before what is queued.
 func TestCodeDoesNotStandBehindACampaign(t *testing.T) {

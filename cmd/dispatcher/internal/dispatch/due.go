@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -34,13 +35,23 @@ func (d *Dispatcher) Run(ctx context.Context) {
 // every calls work at once and then at each interval.
 func (d *Dispatcher) every(ctx context.Context, interval time.Duration, where string, work func(context.Context) error) {
 	for {
-		if err := work(ctx); err != nil && ctx.Err() == nil {
+		if err := patiently(ctx, work); err != nil && ctx.Err() == nil {
 			d.trouble(where, err)
 		}
 		if !sleep(ctx, interval) {
 			return
 		}
 	}
+}
+
+// patience bounds one operation of the ledger other than a claim: a database host that
+// vanished without a word must not hold up the heart-beat for as long as TCP hopes.
+const patience = 15 * time.Second
+
+func patiently(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return work(ctx)
 }
 
 // runDue claims due rows, a batch after the other while there are more, else at each
@@ -64,7 +75,11 @@ func (d *Dispatcher) runDue(ctx context.Context) {
 // takeDue claims one batch of due rows and reports whether there may be more.
 func (d *Dispatcher) takeDue(ctx context.Context) bool {
 	n := max(1, d.slots.size()/2)
-	due, err := d.cfg.Ledger.Due(ctx, n)
+	var due int
+	err := patiently(ctx, func(ctx context.Context) (err error) {
+		due, err = d.cfg.Ledger.Due(ctx, n)
+		return err
+	})
 	if err == nil && due == 0 {
 		return false
 	}
@@ -145,6 +160,9 @@ func settleLost(o *ledger.Open, lanes map[string]Lane, now time.Time) ledger.Set
 		expires:    o.Message.ExpiresAt, segments: o.Attempt.Segments, price: o.Attempt.PriceMicros,
 		lane: o.Message.Lane, tenant: o.Message.Tenant, route: o.Message.Plan.Route,
 		pinned: o.Message.Pinned, duplicate: o.Message.PossibleDuplicate, resendOnce: lanes[o.Message.Lane].ResendOnce,
+	}
+	if msg, problem := envelope.Decode(o.Message.Envelope, true); problem == nil {
+		f.metadata = msg.Metadata
 	}
 	s := settle(f, &provider.Result{Outcome: provider.Unknown, Code: "instance_lost"}, now)
 	n := statusOfSettlement(f, &s, now)

@@ -65,9 +65,13 @@ func distinct(jobs []Job) (first, again []Job) {
 
 // store claims the jobs and goes on trying until that has succeeded.
 func (d *Dispatcher) store(ctx context.Context, jobs []Job) error {
-	pause := firstPause
+	pause, alone := firstPause, false
 	for {
-		err := d.claim(ctx, jobs, d.dueShare(len(jobs)))
+		due := 0
+		if !alone {
+			due = d.dueShare(jobs)
+		}
+		err := d.claim(ctx, jobs, due)
 		switch {
 		case err == nil:
 			return nil
@@ -78,6 +82,8 @@ func (d *Dispatcher) store(ctx context.Context, jobs []Job) error {
 			if err == nil {
 				continue
 			}
+		case ledger.Unstorable(err) && due > 0:
+			alone = true // the row at fault may be one of those that rode along
 		case ledger.Unstorable(err) && !buried(jobs):
 			d.trouble("claim", err)
 			return d.isolate(ctx, jobs)
@@ -111,11 +117,16 @@ func buried(jobs []Job) bool {
 
 // dueShare is how many due rows ride along with so many new jobs. Older messages get
 // the slots of a new window before new ones do.
-func (d *Dispatcher) dueShare(jobs int) int {
-	if !d.backlog.Load() {
+func (d *Dispatcher) dueShare(jobs []Job) int {
+	if !d.backlog.Load() || (d.firstLane(jobs) && len(jobs) <= d.express.size()) {
 		return 0
 	}
-	return min(d.slots.size()-jobs, d.slots.size()/4)
+	return min(d.slots.size()-len(jobs), d.slots.size()/4)
+}
+
+// firstLane reports whether the jobs are of the lane that goes before all others.
+func (d *Dispatcher) firstLane(jobs []Job) bool {
+	return len(jobs) > 0 && d.routing.Load().Lanes[jobs[0].Lane].Order == 0
 }
 
 // claim plans the jobs and runs one claim for them and up to due older rows.
@@ -126,6 +137,8 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) error {
 	due = max(due, 0)
 	held := r.wanted() + due
 	slots := d.slotsFor(r, held)
+	d.claims.Add(1)
+	defer d.claims.Done()
 	if err := slots.acquire(ctx, held); err != nil {
 		return err
 	}
@@ -151,7 +164,7 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) error {
 // slotsFor is where a claim takes its slots from. Small batches of the first lane have
 // slots of their own; a flood of them shares the others.
 func (d *Dispatcher) slotsFor(r *round, n int) *slots {
-	if len(r.jobs) > 0 && r.tasks[0].lane.Order == 0 && n <= d.express.size() {
+	if d.firstLane(r.jobs) && n <= d.express.size() {
 		return d.express
 	}
 	return d.slots

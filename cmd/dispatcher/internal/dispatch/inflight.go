@@ -36,6 +36,14 @@ func (i *inflight) add(at time.Time, flights []*flight) {
 	}
 }
 
+// pin keeps the claim of a flight open for good: its outcome could not be written, so
+// the heart-beat must go on saying that something is open since then.
+func (i *inflight) pin(f *flight) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	f.claim.open++
+}
+
 // settled takes flights out.
 func (i *inflight) settled(batch []answered) {
 	i.mu.Lock()

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 		s.State, s.Reason = ledger.Rejected, res.Code
 	case provider.Unknown:
 		s.State, s.Reason = ledger.Unknown, res.Code
-		if f.resendOnce && !f.duplicate && s.Pinned == "" && len(left) == 0 {
+		if f.resendOnce && !f.duplicate && s.Pinned == "" && !anyAccepted(res.Parts) {
 			s.State, s.Reason, s.PossibleDuplicate, s.Tried = ledger.Retry, reasonResend, true, true
 		}
 	case provider.Refused, provider.Throttled:
@@ -59,6 +60,12 @@ func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 	return s
 }
 
+// anyAccepted reports whether a part is with the subscriber's provider for certain: then
+// no other channel may have the message.
+func anyAccepted(parts []provider.Part) bool {
+	return slices.ContainsFunc(parts, func(p provider.Part) bool { return p.Outcome == provider.Accepted })
+}
+
 // again sends a message that was not taken, or not whole, to its next try.
 func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
 	s.State, s.Reason = ledger.Retry, res.Outcome.String()
@@ -67,9 +74,10 @@ func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, no
 	case len(left) > 0:
 		s.Pinned, s.PartsLeft = f.channel, left
 		s.NextAt = now.Add(max(pause, pauseAfterPart))
-	case s.Pinned != "":
+	case len(s.PartsLeft) > 0:
 		s.NextAt = now.Add(max(pause, pauseAfterPart))
 	case res.Outcome == provider.Refused:
+		s.Pinned = "" // it was held for this channel, which does not want it
 		s.Tried = res.Code != codeStopping && res.Code != codeStale
 	case f.holdThrottled:
 		s.Pinned = f.channel

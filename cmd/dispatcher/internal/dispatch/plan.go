@@ -26,6 +26,7 @@ type task struct {
 	segments8, segments16 int
 	letter                *ledger.Notice // dead letter that goes with the row
 	was                   ledger.State   // state of a due row before this claim
+	problem               envelope.Code  // why a due row can no longer be sent
 }
 
 // segments is how many billed parts the message has on a channel.
@@ -90,7 +91,9 @@ func (p *planner) planDue(row ledger.Message) task {
 	}
 	t.msg = msg
 	kept := row.Plan
-	p.choose(&t)
+	if problem := p.choose(&t); problem != nil && problem.Code == envelope.TooManySegments {
+		t.problem = problem.Code // the route allows fewer than when it came
+	}
 	if row.Attempts > 0 {
 		t.row.Plan = kept
 	}

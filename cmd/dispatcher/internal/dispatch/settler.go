@@ -87,7 +87,9 @@ func (s *settler) write(batch []answered) {
 		again = again || settlements[i].State == ledger.Retry
 	}
 	began := time.Now()
-	s.persist(settlements)
+	for _, seq := range s.persist(settlements) {
+		s.pin(batch, seq)
+	}
 	s.d.cfg.Metrics.settle.Observe(time.Since(began).Seconds())
 	s.d.inflight.settled(batch)
 	for i := range batch {
@@ -99,28 +101,35 @@ func (s *settler) write(batch []answered) {
 	}
 }
 
+// pin leaves the attempt of one message open.
+func (s *settler) pin(batch []answered, seq int64) {
+	for i := range batch {
+		if batch[i].flight.seq == seq {
+			s.d.inflight.pin(batch[i].flight)
+		}
+	}
+}
+
 // persist writes settlements until the ledger has them. One that the ledger refuses is
-// reported and left open rather than allowed to hold up the others.
-func (s *settler) persist(settlements []ledger.Settlement) {
+// reported and left open rather than allowed to hold up the others; its message is returned.
+func (s *settler) persist(settlements []ledger.Settlement) (refused []int64) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := s.d.cfg.Ledger.Settle(s.ctx, settlements)
+		err := patiently(s.ctx, func(ctx context.Context) error { return s.d.cfg.Ledger.Settle(ctx, settlements) })
 		if err == nil || s.ctx.Err() != nil {
-			return
+			return nil
 		}
 		s.d.trouble("settle", err)
 		switch {
 		case ledger.Unavailable(err):
 			if !sleep(s.ctx, pause) {
-				return
+				return nil
 			}
 		case len(settlements) == 1:
 			s.d.trouble("settle", errors.New("an outcome could not be written and stays open until this instance ends"))
-			return
+			return []int64{settlements[0].Seq}
 		default:
 			half := len(settlements) / 2
-			s.persist(settlements[:half])
-			s.persist(settlements[half:])
-			return
+			return append(s.persist(settlements[:half]), s.persist(settlements[half:])...)
 		}
 	}
 }

@@ -31,8 +31,9 @@ type worker struct {
 	express chan *flight // of the first lane
 	queue   chan *flight // of the others
 
-	// throttledUntil is when the provider's last "slow down" has passed, in Unix
-	// nanoseconds; throttles counts them since the last Accepted.
+	// throttledUntil is when the provider's last "slow down" has passed, in nanoseconds
+	// since began, which do not jump with the wall clock; throttles counts them since the last Accepted.
+	began          time.Time
 	throttledUntil atomic.Int64
 	throttles      atomic.Int32
 
@@ -43,7 +44,7 @@ type worker struct {
 
 func newWorker(c *Channel, channel provider.Channel, cfg *Config, answers chan<- answered) *worker {
 	w := &worker{
-		name: c.Name, channel: channel, pace: newPacer(c.PerSecond), paceUnit: c.PaceUnit,
+		name: c.Name, began: time.Now(), channel: channel, pace: newPacer(c.PerSecond), paceUnit: c.PaceUnit,
 		timeout: cfg.SendTimeout, metrics: cfg.Metrics, answers: answers,
 		express: make(chan *flight, cfg.MaxUnsettled), queue: make(chan *flight, cfg.MaxUnsettled),
 	}
@@ -56,10 +57,10 @@ func newWorker(c *Channel, channel provider.Channel, cfg *Config, answers chan<-
 
 // ready says why nothing can be sent on the channel now; empty when it can.
 func (w *worker) ready(now time.Time) string {
-	if now.UnixNano() < w.throttledUntil.Load() {
+	if now.Sub(w.began) < time.Duration(w.throttledUntil.Load()) {
 		return throttled
 	}
-	if ok, why := w.channel.Ready(); !ok {
+	if ok, why := w.channel.Ready(); !ok || why == provider.Probing {
 		return why
 	}
 	return ""
@@ -156,7 +157,7 @@ func (w *worker) heed(result *provider.Result) {
 		if pause <= 0 {
 			pause = pauseWhenUntimed << min(w.throttles.Add(1)-1, 4)
 		}
-		w.throttledUntil.Store(time.Now().Add(min(pause, longestRetryAfter)).UnixNano())
+		w.throttledUntil.Store(int64(time.Since(w.began) + min(pause, longestRetryAfter)))
 	case provider.Accepted:
 		if w.throttles.Load() > 0 {
 			w.throttles.Store(0)
