@@ -70,7 +70,8 @@ func (s *stage) killInFlight(processes []*process) (killed *process) {
 				continue
 			}
 			p.signal(s.t, syscall.SIGSTOP)
-			if s.count(`select count(*) from dispatcher.attempts where outcome is null and instance = $1`, busiest[0]) >= 20 {
+			await(s.t.Context(), 300*time.Millisecond) // for what it has already told the database
+			if s.count(`select count(*) from dispatcher.attempts where outcome is null and instance = $1`, busiest[0]) > 0 {
 				p.kill(s.t)
 				killed = p
 				return true

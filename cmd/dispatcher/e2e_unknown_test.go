@@ -50,7 +50,8 @@ func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
 func TestScheduledMessagesWaitAndLateOnesFail(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plot{channels: []channel{{name: "good", weight: "100", behaviour: quick()}, {name: "down", weight: "0", down: true}}})
-	s.run("dispatcher").says(t, "dispatcher is running")
+	s.run("dispatcher")
+	s.joined(1) // who reads a message only after its deadline calls it dead and not failed
 	at := time.Now().Add(2500 * time.Millisecond)
 	all := messages("scheduled", 6)
 	for i := range all {
