@@ -56,6 +56,20 @@ func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) 
 	return p, p.cut(c.Alphabet, s.Parts)
 }
 
+// Segments counts the billed segments of a text as this channel sends it: like the
+// adapter itself, and for message_payload like the SMSC that cuts the text.
+func (c *Config) Segments(text string) int {
+	reference := sms.Reference8
+	if c.LongMessages == UDH16 {
+		reference = sms.Reference16
+	}
+	size := sms.Count(text, reference)
+	if size.Alphabet == sms.GSM7 && chooseAlphabet(c.Alphabet, size.Alphabet, text) == textUCS2 {
+		return len(splitUCS2(text, reference))
+	}
+	return size.Segments
+}
+
 // cut chooses the alphabet and, for a long text, the segments.
 func (p *plan) cut(behindZero Alphabet, parts []int) error {
 	reference := sms.Reference8

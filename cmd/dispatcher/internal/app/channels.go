@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/provider"
 	"dispatcher/provider/breaker"
@@ -99,17 +101,21 @@ func (c *connector) readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// concurrency is how many submits one process may have under way on a channel: what
-// the windows of its binds hold, else a middle value.
-func concurrency(channel *config.Channel) int {
-	if channel.Provider == "sandbox" {
-		return sandboxWindow
+// adapt fills in what the pipeline must know of a channel's adapter: how many submits
+// it can have under way, which is what the windows of its binds hold, and how it cuts texts.
+func adapt(channel *config.Channel, out *dispatch.Channel) {
+	out.Concurrency = sandboxWindow
+	if channel.Provider != "smpp" {
+		return
 	}
 	cfg, err := smpp.ParseSettings(channel.Settings, func(string) ([]byte, error) { return []byte("-"), nil })
 	if err != nil {
-		return smpp.DefaultWindow
+		return // connect says what is wrong with them
 	}
-	return max(cfg.Binds, 1) * max(cfg.Window, smpp.DefaultWindow)
+	out.Concurrency = max(cfg.Binds, 1) * cmp.Or(cfg.Window, smpp.DefaultWindow)
+	if cfg.Alphabet != smpp.GSM7 || cfg.LongMessages == smpp.UDH16 {
+		out.Segments = cfg.Segments
+	}
 }
 
 // sandboxWindow is the window of a channel to a sandbox carrier.

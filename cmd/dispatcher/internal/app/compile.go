@@ -10,7 +10,6 @@ import (
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/ledger"
-	"dispatcher/provider/sms"
 	"dispatcher/selector"
 )
 
@@ -47,12 +46,9 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 func compileChannel(c *config.Channel) dispatch.Channel {
 	out := dispatch.Channel{
 		Name: c.Name, Capacity: c.Capacity, State: channelStates[c.State], Labels: c.Labels,
-		Price:       dispatch.NewPrice(c.Price.Currency, c.Price.Default, c.Price.Prefixes),
-		Concurrency: concurrency(c),
+		Price: dispatch.NewPrice(c.Price.Currency, c.Price.Default, c.Price.Prefixes),
 	}
-	if c.Settings["long_messages"] == "udh16" {
-		out.Reference = sms.Reference16
-	}
+	adapt(c, &out)
 	for _, limit := range c.Limits {
 		if limit.Window == admission.Second && (out.PerSecond == 0 || limit.Max < out.PerSecond) {
 			out.PerSecond, out.PaceUnit = limit.Max, limit.Unit

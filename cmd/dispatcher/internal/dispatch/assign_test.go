@@ -12,7 +12,6 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/provider"
-	"dispatcher/provider/sms"
 	"dispatcher/selector"
 )
 
@@ -59,9 +58,9 @@ func (w *world) task(first string) *task {
 			ID: "m", Lane: "bulk", State: ledger.Sending, ReceivedAt: noon, ExpiresAt: noon.Add(time.Hour),
 			Plan: ledger.Plan{Route: "default", Version: 7, FirstChoice: first, Segments: 1},
 		},
-		msg:       envelope.Message{ID: "m", To: "+447700900123", Text: "x"},
-		route:     &w.routing.Routes[0],
-		segments8: 1, segments16: 1,
+		msg:    envelope.Message{ID: "m", To: "+447700900123", Text: "x"},
+		route:  &w.routing.Routes[0],
+		common: 1,
 	}
 }
 
@@ -246,7 +245,7 @@ func TestRestOfAPartlyAcceptedMessageStaysOnItsChannel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	task := w.task("a")
-	task.segments8 = 3
+	task.common = 3
 	task.row.Attempts, task.row.Pinned, task.row.PartsLeft = 1, "b", []int{1, 2}
 	if d := w.decide(task); d.State != ledger.Sending || d.Attempt.Channel != "b" || d.Attempt.Segments != 2 || d.Attempt.Reason != ledger.ByRetry {
 		t.Errorf("decision %+v", d)
@@ -263,9 +262,9 @@ func TestSegmentsOfAMessageAreTakenWhole(t *testing.T) {
 	for i := range w.seen.Channels {
 		w.seen.Channels[i].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 5, Unit: admission.Segments}}}
 	}
-	w.routing.Channels[1].Reference = sms.Reference16
+	w.routing.Channels[1].Segments = func(string) int { return 4 }
 	task := w.task("b")
-	task.segments8, task.segments16 = 3, 4
+	task.common = 3
 	a := newAssigner(w.routing, w.seen, w.unready)
 	if d := a.decide(task); d.Attempt.Channel != "b" || d.Attempt.Segments != 4 || d.Attempt.PriceMicros != 4*30_000 {
 		t.Errorf("decision %+v", d)

@@ -21,20 +21,19 @@ type task struct {
 	route    *Route // nil for a message that will not be sent
 	lane     Lane
 	produced time.Time
-	// segments8 and segments16 are the billed parts under an 8-bit and a 16-bit
-	// concatenation reference.
-	segments8, segments16 int
-	letter                *ledger.Notice // dead letter that goes with the row
-	was                   ledger.State   // state of a due row before this claim
-	problem               envelope.Code  // why a due row can no longer be sent
+	// common is the number of billed parts on channels that count as most do.
+	common  int
+	letter  *ledger.Notice // dead letter that goes with the row
+	was     ledger.State   // state of a due row before this claim
+	problem envelope.Code  // why a due row can no longer be sent
 }
 
 // segments is how many billed parts the message has on a channel.
 func (t *task) segments(c *Channel) int {
-	if c.Reference == sms.Reference16 {
-		return t.segments16
+	if c.Segments != nil {
+		return c.Segments(t.text)
 	}
-	return t.segments8
+	return t.common
 }
 
 // wanted reports whether the message looks for a channel in this claim.
@@ -114,10 +113,7 @@ func (p *planner) choose(t *task) *envelope.Problem {
 		t.text = sms.Substitute(t.text)
 	}
 	size := sms.Count(t.text, sms.Reference8)
-	t.segments8, t.segments16 = size.Segments, size.Segments
-	if size.Segments > 1 {
-		t.segments16 = sms.Count(t.text, sms.Reference16).Segments
-	}
+	t.common = size.Segments
 	if size.Segments > route.MaxSegments {
 		return &envelope.Problem{
 			Code:   envelope.TooManySegments,

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"dispatcher/admission"
-	"dispatcher/provider/sms"
 	"dispatcher/selector"
 )
 
@@ -29,9 +28,9 @@ type Channel struct {
 	State    ChannelState
 	Labels   map[string]selector.Value
 	Price    Price
-	// Reference is the width of the concatenation reference, which decides how many
-	// segments a long text has on this channel.
-	Reference sms.Reference
+	// Segments counts the billed segments of a text on this channel, as its adapter will
+	// cut it; nil counts GSM-7 and UCS-2 with an 8-bit concatenation reference.
+	Segments func(text string) int
 	// PerSecond is the rate that submits are paced to, in the unit PaceUnit; 0 does not pace.
 	PerSecond int64
 	PaceUnit  admission.Unit
