@@ -37,9 +37,9 @@ func (c *cli) settings(needs ...need) (*config.Settings, error) {
 	for _, n := range needs {
 		switch {
 		case n == needKafka && len(s.KafkaBrokers) == 0:
-			problems = append(problems, errors.New("DISPATCHER_KAFKA_BROKERS is missing; set it to a list such as kafka-1:9092,kafka-2:9092"))
+			problems = append(problems, errors.New("DISPATCHER_KAFKA_BROKERS is missing; set it to a list such as kafka-1:9092,kafka-2:9092, or start \"dispatcher run --embedded\" in another terminal"))
 		case n == needPostgres && s.PostgresURL == "":
-			problems = append(problems, errors.New("DISPATCHER_POSTGRES_URL is missing; set it to a URL such as postgres://user@host:5432/database"))
+			problems = append(problems, errors.New("DISPATCHER_POSTGRES_URL is missing; set it to a URL such as postgres://user@host:5432/database, or start \"dispatcher run --embedded\" in another terminal"))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

@@ -110,7 +110,7 @@ func TestSASLMechanismsLetInAndAWrongPasswordIsSaid(t *testing.T) {
 			log := &journal{}
 			cfg.Log = zerolog.New(log)
 			run(t, cfg)
-			log.await(t, "no Kafka broker answers; check that they run, KAFKA_BROKERS and the TLS and SASL settings")
+			log.await(t, "no Kafka broker answers; check that they run, DISPATCHER_KAFKA_BROKERS and the TLS and SASL settings")
 			if strings.Contains(log.String(), connection.Password) {
 				t.Error("the password is in the log")
 			}

@@ -51,7 +51,7 @@ func (w *watch) look(ctx context.Context) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, watchTimeout)
 	defer stop()
 	if err := w.client.Ping(ctx); err != nil {
-		return "no Kafka broker answers; check that they run, KAFKA_BROKERS and the TLS and SASL settings", err
+		return "no Kafka broker answers; check that they run, DISPATCHER_KAFKA_BROKERS and the TLS and SASL settings", err
 	}
 	request := kmsg.NewPtrMetadataRequest()
 	for _, topic := range w.topics {
