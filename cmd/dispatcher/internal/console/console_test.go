@@ -38,7 +38,7 @@ func get(t *testing.T, url string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer response.Body.Close() //nolint:errcheck // It was read to its end.
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)

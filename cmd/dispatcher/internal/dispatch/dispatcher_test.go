@@ -410,7 +410,7 @@ func TestRaisedLimitWakesThoseWhoWait(t *testing.T) {
 	p.applyRouting(t, []admission.Limit{{Window: admission.Day, Max: 1}})
 	p.handle(t, jobsNamed("m", 20))
 	p.eventually(t, byState, map[string]int64{"accepted": 3, "waiting": 17})
-	p.Dispatcher.cfg.Reload = func(context.Context) error {
+	p.cfg.Reload = func(context.Context) error {
 		next := *p.routing
 		next.Version = 3
 		return p.Apply(&next, nil)
