@@ -90,10 +90,14 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.openRouting(ctx); err != nil {
 		return err
 	}
+	if err := a.startAdmin(ctx); err != nil {
+		return err // a taken port is found out before the first message is read
+	}
 	if err := a.startConsumer(); err != nil {
 		return err
 	}
-	return a.startAdmin(ctx)
+	a.log.Info().Str("url", a.admin.URL()).Int64("instance", a.ledger.Instance()).Str("version", a.opts.Version).Msg("dispatcher is running")
+	return nil
 }
 
 // Wait blocks until ctx ends (nil) or a part fails for good.
@@ -281,11 +285,7 @@ func (a *App) startAdmin(ctx context.Context) error {
 	a.admin, err = console.Listen(ctx, console.Config{
 		Address: a.opts.Settings.Listen, Registry: a.registry, Ready: a.ready, Version: a.opts.Version,
 	})
-	if err != nil {
-		return err
-	}
-	a.log.Info().Str("url", a.admin.URL()).Int64("instance", a.ledger.Instance()).Str("version", a.opts.Version).Msg("dispatcher is running")
-	return nil
+	return err
 }
 
 // adminPatience bounds the end of the admin server, whatever it is asked for at that moment.
