@@ -76,12 +76,10 @@ func New(cfg Config) (*Publisher, error) {
 	return &Publisher{cfg: cfg, client: client}, nil
 }
 
-// Run publishes until ctx ends, and then what is left, at most for a short while. A
-// broker or a database that is away is told to the log and waited for; neither delays
-// the return by more than that.
+// Run publishes until ctx ends. A broker or a database that is away is told to the log
+// and waited for; neither delays the return.
 func (p *Publisher) Run(ctx context.Context) error {
 	defer p.client.Close()
-	defer p.drain(ctx)
 	pause := firstPause
 	for ctx.Err() == nil {
 		n, err := p.cfg.Outbox.Publish(ctx, batch, p.send)
@@ -101,20 +99,6 @@ func (p *Publisher) Run(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// drainPatience bounds the last rounds. What does not leave in them waits in the outbox
-// for another instance or the next start.
-const drainPatience = 2 * time.Second
-
-// drain publishes until the outbox is empty: the process that stops last is the only
-// one left to tell how its messages ended.
-func (p *Publisher) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainPatience)
-	defer cancel()
-	for n, err := 1, error(nil); n > 0 && err == nil; {
-		n, err = p.cfg.Outbox.Publish(ctx, batch, p.send)
-	}
 }
 
 func sleep(ctx context.Context, pause time.Duration) {
