@@ -22,10 +22,10 @@ short: ## run the tests in their short form, under a minute
 race: ## run the short tests under the race detector, in random order
 	$(GO) test -short -race -shuffle=on ./...
 
-fuzz: ## run each fuzz target for FUZZTIME (10s)
+fuzz: ## run each fuzz target for FUZZTIME (10s, or a count such as 10000x)
 	@for pkg in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),10s) $$pkg || exit 1; \
+	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 10x $$pkg || exit 1; \
 	  done; done
 
 bench: build ## measure the dispatcher against its floor, then the Go benchmarks
