@@ -6,6 +6,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/selector"
+	"dispatcher/selector/score"
 )
 
 // Routing is the checked routing document: what is sent where, at which proportions,
@@ -68,10 +69,18 @@ type Route struct {
 	Name  string
 	Match Match
 	Mode  string
-	// Weights are the channels with their weights in the order of listing. The table
-	// that selector.NewTable makes of them is known to be valid.
-	Weights         []Weight
-	Fallback        string
+	// Channels are all members in the order of listing, which is the order that round
+	// robin follows and the last tie-breaker of every ranking.
+	Channels []string
+	// Weights are the members with their weights, in the order of Channels; nil for a route
+	// that lists channels without weights. The table that selector.NewTable makes of them
+	// is known to be valid.
+	Weights  []Weight
+	Fallback string
+	// Scoring is how a ranking by best worker scores the members.
+	Scoring Scoring
+	// Health lowers the effective weights of channels that fail; nil does not.
+	Health          *Health
 	Wait            time.Duration // how long a message is held for its first choice
 	BypassSelectors bool
 	MaxSegments     int
@@ -82,7 +91,54 @@ type Route struct {
 // Weight is one weighted channel of a route.
 type Weight struct {
 	Channel string
-	Weight  selector.Weight
+	// Weight is the effective weight: the one that draws go by.
+	Weight selector.Weight
+	// Configured is the weight as the document has it; Weight differs from it only while an effect of
+	// health weighting is in force.
+	Configured selector.Weight
+}
+
+// Kinds of scoring.
+const (
+	DefaultScoring    = "default"
+	ExpressionScoring = "expression"
+	FunctionScoring   = "function"
+)
+
+// Scoring is how a ranking by best worker scores the members of a route.
+type Scoring struct {
+	Kind string // a word from above
+	// Expression is compiled; nil unless Kind says so.
+	Expression *score.Expression
+	// Function is an HTTP endpoint; nil unless Kind says so.
+	Function *Function
+	// Descending puts the highest score first; false the lowest.
+	Descending bool
+}
+
+// Function is an HTTP endpoint that scores candidates.
+type Function struct {
+	URL string
+	// TokenFile holds a secret that is sent as a bearer token; none when empty.
+	TokenFile string
+	// Parameters are sent with every call.
+	Parameters map[string]selector.Value
+	// Batch sends up to BatchSize candidates in one call; else each has a call of its own.
+	Batch     bool
+	BatchSize int
+	Deadline  time.Duration // for all calls about one message together
+	Cache     time.Duration // how long an answer holds for an equal question
+}
+
+// Health lowers the effective weight of a channel that fails. Percentages are of the
+// configured weight.
+type Health struct {
+	Errors   int64         // so many refused or unanswered attempts...
+	Window   time.Duration // ... within this time move the weight down
+	Step     int           // percent that one move takes or gives back
+	Floor    int           // percent that is always left
+	Interval time.Duration // at most one move of the route in this time
+	Quiet    time.Duration // without so many errors for this long the weight moves back up
 }
 
 // Entries are the weights as selector.NewTable takes them.

@@ -17,6 +17,9 @@ type Claim struct {
 	// Channels names the channels whose counters are locked and shown, ascending
 	// and distinct. No channel means that no counter is touched.
 	Channels []string
+	// Cursors names the routes whose round-robin cursors are locked and shown, ascending
+	// and distinct. A route without a cursor row is an error of the claim.
+	Cursors []string
 }
 
 // Seen is what a claim shows to Decide: the rows and the shared state, locked until
@@ -34,6 +37,19 @@ type Seen struct {
 	// Channels are the named channels in the same order. Decide takes slots by
 	// changing Gate and LastAssigned in place; the ledger writes back what changed.
 	Channels []ChannelState
+	// Cursors are those of the named routes in the same order. Decide moves them in
+	// place; the ledger writes back what changed.
+	Cursors []Cursor
+}
+
+// Cursor is where the round robin of one route stands, for all instances together.
+type Cursor struct {
+	Route string
+	// Channel had the last turn; empty before the first.
+	Channel string
+	// Position is where Channel stood among the route's members, from 0. It tells where to
+	// go on when Channel is no member any more; -1 before the first turn.
+	Position int
 }
 
 // Fate says what the ledger made of a message at the beginning of a claim.

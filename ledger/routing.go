@@ -27,18 +27,27 @@ type RoutingVersion struct {
 	Reason    string
 	CreatedAt time.Time
 	Document  string // YAML, as it was given
+	// Effects, JSON, are the weights that health weighting put in place of the document's; nil
+	// when it has not.
+	Effects []byte
+	// Base is the version that brought this document: Version itself, or an earlier one
+	// when only Effects have changed since.
+	Base int64
 }
 
 // NewRouting is a document to apply. It has been validated: the ledger does not read it.
 type NewRouting struct {
 	// Expect is the version that the change is based on, 0 for "there is none yet";
-	// nil applies whatever is current.
+	// nil applies whatever is current. Versions that only changed effects do not count: a
+	// change based on the version before them holds.
 	Expect   *int64
 	Author   string
 	Reason   string
 	Document string
 	// Channels are all channels of the document in its order.
 	Channels []ChannelSpec
+	// Routes names all routes of the document; each gets a round-robin cursor.
+	Routes []string
 }
 
 // ChannelSpec is what the ledger keeps of a channel: its bounds.

@@ -1,6 +1,9 @@
 package selector
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+)
 
 // Value is a label's value: a text or a number. The zero Value is the empty text.
 type Value struct {
@@ -51,6 +54,8 @@ type Selector struct {
 	Key      string
 	Operator Operator
 	Value    Value
+	// ExpiresAfter is how long after its message was received the wish counts; 0 is for ever.
+	ExpiresAfter time.Duration
 }
 
 // Satisfied reports whether labels meet the selector. A missing label meets only

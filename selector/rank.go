@@ -19,6 +19,8 @@ type Candidate struct {
 	// LastAssigned is when an attempt was last given to it; zero means never and
 	// counts as the longest wait.
 	LastAssigned time.Time
+	// Score is what a scoring rule made of it; only ByScore reads it. It is finite.
+	Score float64
 }
 
 // LoadRatio is the share of the capacity that is consumed, for people to read.

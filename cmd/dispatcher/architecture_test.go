@@ -27,10 +27,11 @@ type rule struct {
 // rules is the import table of DESIGN.md. A package is held to the longest key that
 // is its path or a folder above it.
 var rules = map[string]rule{
-	module + "selector":     {},
-	module + "admission":    {},
-	module + "provider":     {},
-	module + "provider/sms": {},
+	module + "selector":       {},
+	module + "selector/score": {ours: []string{module + "selector"}, others: []string{"github.com/expr-lang/expr"}},
+	module + "admission":      {},
+	module + "provider":       {},
+	module + "provider/sms":   {},
 	module + "provider/breaker": {
 		ours:   []string{module + "provider", module + "provider/sms"},
 		others: []string{"github.com/sony/gobreaker/v2"},
@@ -38,7 +39,7 @@ var rules = map[string]rule{
 	module + "provider/smpp":         {ours: []string{module + "provider", module + "provider/sms", module + "provider/smpp/..."}},
 	module + "provider/providertest": {ours: []string{module + "provider", module + "provider/sms"}, others: []string{"*"}},
 	module + "config": {
-		ours:   []string{module + "selector", module + "admission", module + "provider"},
+		ours:   []string{module + "selector", module + "selector/score", module + "admission", module + "provider"},
 		others: []string{"github.com/kelseyhightower/envconfig", "go.yaml.in/yaml/v3"},
 	},
 	module + "ledger": {
@@ -50,7 +51,7 @@ var rules = map[string]rule{
 	internal + "envelope":        {ours: []string{module + "selector"}},
 	internal + "dispatch": {
 		ours: []string{
-			module + "provider", module + "provider/sms", module + "selector", module + "admission", module + "ledger",
+			module + "provider", module + "provider/sms", module + "selector", module + "selector/score", module + "admission", module + "ledger",
 			internal + "envelope",
 		},
 		others: []string{"github.com/prometheus/client_golang"},
@@ -63,7 +64,9 @@ var rules = map[string]rule{
 		ours:   []string{module + "ledger"},
 		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
-	internal + "report":       {ours: []string{module + "ledger", module + "config", module + "selector", internal + "dispatch"}, others: []string{"gonum.org/v1/gonum"}},
+	internal + "report":       {ours: []string{module + "ledger", module + "config", module + "selector", internal + "dispatch"}, others: []string{"gonum.org/v1/gonum", "github.com/aymanbagabas/go-udiff"}},
+	internal + "scoring":      {ours: []string{internal + "dispatch", module + "selector"}, others: []string{"github.com/prometheus/client_golang"}},
+	internal + "steer":        {ours: []string{module + "ledger", module + "config", module + "selector"}, others: []string{"github.com/rs/zerolog", "github.com/prometheus/client_golang"}},
 	internal + "console":      {ours: []string{module + "ledger", module + "provider", module + "config"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "embedded":     {ours: []string{module + "ledger/pgserver", module + "provider/..."}, others: []string{"github.com/twmb/franz-go"}},
 	internal + "demo":         {ours: []string{module + "..."}, others: []string{"*"}},

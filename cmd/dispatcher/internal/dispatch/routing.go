@@ -5,6 +5,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/selector"
+	"dispatcher/selector/score"
 )
 
 // Routing is one version of the routing document, compiled for the pipeline. It is
@@ -52,10 +53,17 @@ const (
 type Route struct {
 	Name  string
 	Match Match
-	// Table picks the first choice; entry i is Members[i].
+	// Mode picks the first choice.
+	Mode Mode
+	// Fallback orders the others when the first choice cannot take a message.
+	Fallback Ranker
+	// Table holds the weights; entry i is Members[i]. It is nil for a route without weights,
+	// which has neither Mode Weighted nor Fallback Redraw.
 	Table *selector.Table
-	// Members are indices into Routing.Channels.
+	// Members are indices into Routing.Channels, in configured order.
 	Members []int
+	// Scoring is what rankings by best worker go by.
+	Scoring Scoring
 	// Wait is how long a message is held for its first choice before a fallback may take it.
 	Wait time.Duration
 	// MaxSegments refuses longer texts.
@@ -66,6 +74,50 @@ type Route struct {
 	BypassSelectors bool
 	// HoldThrottled keeps a throttled message for its channel instead of trying the next.
 	HoldThrottled bool
+}
+
+// Mode says how a route picks the first choice. Its text is the word of the routing document.
+type Mode string
+
+// Modes of a route. All but Weighted go by the shared state of the claim: they order all members
+// and take the first that can have the message.
+const (
+	Weighted       Mode = "weighted"    // by the interval that the draw falls into
+	RoundRobinMode Mode = "round_robin" // the next after the shared cursor
+	LongestIdle    Mode = "longest_idle"
+	BestWorkerMode Mode = "best_worker"
+)
+
+// Ranker orders channels. Its text is the word of the routing document.
+type Ranker string
+
+// Rankers, of which the first four are a route's fallback; a mode other than Weighted ranks as
+// the ranker of the same name, LongestIdle as LoadRatio.
+const (
+	LoadRatio  Ranker = "load_ratio"
+	BestWorker Ranker = "best_worker"
+	RoundRobin Ranker = "round_robin"
+	Redraw     Ranker = "redraw"
+)
+
+// Scoring is how best worker scores the members of a route. The zero value is the default
+// scoring of package selector, the highest score first.
+type Scoring struct {
+	Expression *score.Expression
+	Function   *Function
+	Ascending  bool // the lowest score first
+}
+
+// Function is an HTTP endpoint that scores candidates. It is called while planning,
+// never inside a claim.
+type Function struct {
+	URL        string
+	Token      string // sent as a bearer token when not empty
+	Parameters map[string]selector.Value
+	Batch      bool // up to BatchSize candidates in one call; else one each
+	BatchSize  int
+	Deadline   time.Duration // for all calls about one message together
+	Cache      time.Duration // how long an answer holds for an equal question
 }
 
 // Lane is a class of messages.
