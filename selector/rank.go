@@ -34,11 +34,46 @@ func ByLoadRatio(candidates []Candidate) {
 }
 
 func compareLoad(a, b Candidate) int {
-	return cmp.Or(
-		compareFractions(a.Active, a.Capacity, b.Active, b.Capacity),
-		a.LastAssigned.Compare(b.LastAssigned),
-		cmp.Compare(a.Index, b.Index),
-	)
+	return cmp.Or(compareFractions(a.Active, a.Capacity, b.Active, b.Capacity), compareWait(a, b))
+}
+
+// ByScore orders candidates by score, the highest first, or the lowest first when
+// ascending. On a tie the one that has been available longer comes first, then configured
+// order. It sorts in place.
+func ByScore(candidates []Candidate, ascending bool) {
+	if ascending {
+		slices.SortFunc(candidates, compareScoreUp)
+		return
+	}
+	slices.SortFunc(candidates, compareScoreDown)
+}
+
+func compareScoreUp(a, b Candidate) int {
+	return cmp.Or(cmp.Compare(a.Score, b.Score), compareWait(a, b))
+}
+
+func compareScoreDown(a, b Candidate) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), compareWait(a, b))
+}
+
+// compareWait puts the candidate first that has been available longer, then follows
+// configured order.
+func compareWait(a, b Candidate) int {
+	return cmp.Or(a.LastAssigned.Compare(b.LastAssigned), cmp.Compare(a.Index, b.Index))
+}
+
+// ByTurn orders candidates for round robin: those behind the cursor first, then round to
+// those up to and including it. After is the Index at which the cursor stands, -1 for a
+// route that has not had a turn. The candidates must be in configured order; they are
+// rotated in place.
+func ByTurn(candidates []Candidate, after int) {
+	next := slices.IndexFunc(candidates, func(c Candidate) bool { return c.Index > after })
+	if next <= 0 {
+		return
+	}
+	slices.Reverse(candidates[:next])
+	slices.Reverse(candidates[next:])
+	slices.Reverse(candidates)
 }
 
 // compareFractions compares an/ad with bn/bd without rounding: cross products in 128 bits.
