@@ -46,6 +46,7 @@ type plot struct {
 	channels []channel
 	lanes    string // the lanes of the routing document; %s is what topics begin with
 	match    string // what the only route takes; everything when empty
+	route    string // further keys of the only route
 	kafka    string // host:port of a broker
 	postgres string // URL of a database
 	settings map[string]string
@@ -106,17 +107,21 @@ func (s *stage) routing(p *plot) string {
 	var channels, weights []string
 	for _, c := range p.channels {
 		address := s.carrier(&c)
-		extra := ""
-		if c.document != "" {
-			extra = ", " + c.document
-		}
 		channels = append(channels, fmt.Sprintf("  %s: {provider: smpp, settings: {address: %q, system_id: e2e, window: 100, "+
-			"reconnect_min: 100ms, reconnect_max: 500ms}, price: {currency: GBP, default: \"0.03\"}%s}\n", c.name, address, extra))
+			"reconnect_min: 100ms, reconnect_max: 500ms}, price: {currency: GBP, default: \"0.03\"}%s}\n", c.name, address, prefixed(", ", c.document)))
 		weights = append(weights, c.name+": "+c.weight)
 	}
 	return "timezone: Europe/London\nchannels:\n" + strings.Join(channels, "") +
-		"routes:\n  - {name: default, match: {" + p.match + "}, weights: {" + strings.Join(weights, ", ") + "}}\n" +
+		"routes:\n  - {name: default, match: {" + p.match + "}, weights: {" + strings.Join(weights, ", ") + "}" + prefixed(", ", p.route) + "}\n" +
 		"lanes:\n" + strings.ReplaceAll(p.lanes, "%s", s.prefix)
+}
+
+// prefixed puts a prefix before a text that is not empty.
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
 }
 
 // carrier starts what is behind a channel and returns its address.

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// held answers no submit until release is closed, so that nothing that is claimed is settled.
+func held(release <-chan struct{}) smpptest.Behaviour {
+	return smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer { return smpptest.Answer{Hold: release} }}
+}
+
+// pick is one choice as it is on record.
+type pick struct {
+	Channel   string
+	Instance  int64
+	ClaimedAt time.Time
+	Ranking   []byte
+}
+
+// picks are all choices, those of one claim together, the claims in the order of the
+// database's clock, which is read when the claim holds its locks.
+func (s *stage) picks() []pick {
+	s.t.Helper()
+	return query(s.t, s.postgres, pgx.RowToStructByPos[pick], `
+		select channel, instance, claimed_at, ranking::text::bytea from dispatcher.attempts
+		where reason = 'first_choice' order by claimed_at, instance`)
+}
+
+func (p *pick) ranking(t *testing.T) dispatch.Ranking {
+	t.Helper()
+	var r dispatch.Ranking
+	if err := json.Unmarshal(p.Ranking, &r); err != nil {
+		t.Fatalf("ranking %q: %v", p.Ranking, err)
+	}
+	return r
+}
+
+// TestFourProcessesFollowOneRoundRobin: four processes with twelve partitions take turns as
+// one would. After every claim of whichever process no channel is more than one message ahead
+// of another, and each choice is the successor of the one before it.
+func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
+	t.Parallel()
+	n := size(403, 4_003)
+	names := []string{"a", "b", "c", "d", "e"}
+	channels := make([]channel, len(names))
+	for i, name := range names {
+		channels[i] = channel{name: name, weight: "1", behaviour: quick()}
+	}
+	s := newStage(t, plot{channels: channels, route: "mode: round_robin", settings: map[string]string{"BATCH": "37"}})
+	processes := s.runAll(4)
+	s.joined(len(processes))
+	s.publish("bulk", messages("turns", n))
+	s.settled(n, 2*time.Minute)
+
+	all, carried, instances := s.picks(), map[string]int{}, map[int64]bool{}
+	if len(all) != n {
+		t.Fatalf("%d first choices of %d messages", len(all), n)
+	}
+	for i := range all {
+		carried[all[i].Channel]++
+		instances[all[i].Instance] = true
+		if r := all[i].ranking(t); r.Cursor != "" && r.Cursor != before(names, all[i].Channel) {
+			t.Fatalf("choice %d went to %s after %s: %s", i, all[i].Channel, r.Cursor, all[i].Ranking)
+		}
+		if end := i+1 == len(all) || !all[i+1].ClaimedAt.Equal(all[i].ClaimedAt); end && spread(names, carried) > 1 {
+			t.Fatalf("after the claim of %s the channels have carried %v", all[i].ClaimedAt, carried)
+		}
+	}
+	if len(instances) < 2 {
+		t.Errorf("only %d of four processes carried messages", len(instances))
+	}
+	s.checkVerified(n)
+}
+
+// before is the circular predecessor of a name.
+func before(names []string, name string) string {
+	return names[(slices.Index(names, name)+len(names)-1)%len(names)]
+}
+
+// spread is how far the channel that carried most is ahead of the one that carried least.
+func spread(names []string, carried map[string]int) int {
+	least, most := carried[names[0]], carried[names[0]]
+	for _, name := range names {
+		least, most = min(least, carried[name]), max(most, carried[name])
+	}
+	return most - least
+}
+
+// TestFourProcessesFillByExactLoadRatio: no answer comes, so each message adds one to the load that all
+// processes share. Whoever claims, the k-th message of all sees exactly k attempts under way, goes to the
+// least loaded channel, and all channels are full at the same time.
+func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
+	t.Parallel()
+	const n = 240
+	release := make(chan struct{})
+	channels := []channel{
+		{name: "a", weight: "1", behaviour: held(release), document: "capacity: 60"},
+		{name: "b", weight: "1", behaviour: held(release), document: "capacity: 30"},
+		{name: "c", weight: "1", behaviour: held(release), document: "capacity: 150"},
+	}
+	s := newStage(t, plot{channels: channels, route: "mode: longest_idle", settings: map[string]string{
+		"BATCH": "17", "MAX_UNSETTLED": "300", "SEND_TIMEOUT": "2m", "SHUTDOWN_TIMEOUT": "2m30s",
+	}})
+	processes := s.runAll(4)
+	s.joined(len(processes))
+	s.publish("bulk", messages("load", n))
+	eventually(t, patience, "all messages are under way", func() bool {
+		return s.count(`select count(*) from dispatcher.attempts`) == n
+	})
+	active := s.byID(`select channel, active::text from audit.active`)
+	close(release)
+	s.settled(n, patience)
+
+	if active["a"] != "60" || active["b"] != "30" || active["c"] != "150" {
+		t.Errorf("capacities of 60, 30 and 150 are filled with %v", active)
+	}
+	loads, instances := []int64{}, map[int64]bool{}
+	for _, p := range s.picks() {
+		instances[p.Instance] = true
+		r := p.ranking(t)
+		load, least := int64(0), r.Candidates[0]
+		for _, c := range r.Candidates {
+			load += c.Active
+			if c.Active*least.Capacity < least.Active*c.Capacity {
+				t.Fatalf("%s went before the less loaded %s: %s", least.Channel, c.Channel, p.Ranking)
+			}
+		}
+		if least.Channel != p.Channel {
+			t.Fatalf("the least loaded is %s, the message went to %s", least.Channel, p.Channel)
+		}
+		loads = append(loads, load)
+	}
+	slices.Sort(loads)
+	for k, load := range loads {
+		if load != int64(k) {
+			t.Fatalf("message %d of all saw %d attempts under way", k, load)
+		}
+	}
+	if len(instances) < 2 {
+		t.Errorf("only %d of four processes carried messages", len(instances))
+	}
+	s.checkVerified(n)
+}
+
+// checkVerified derives every choice of the day again.
+func (s *stage) checkVerified(n int) {
+	s.t.Helper()
+	p := launch(s.t, "audit verify", s.folder, s.settings, "audit", "verify", "--format", "json")
+	<-p.done
+	var got struct {
+		Checked    int   `json:"checked"`
+		Mismatches []any `json:"mismatches"`
+	}
+	if err := json.Unmarshal([]byte(p.out.String()), &got); err != nil || p.code != exitOK || got.Checked != n || len(got.Mismatches) > 0 {
+		s.t.Errorf("audit verify ended with %d: %s", p.code, p.out.String())
+	}
+}
