@@ -53,6 +53,10 @@ func (m Message) appendSelectors(o *object) {
 		o.text("operator", string(s.Operator))
 		o.key("value")
 		o.value(s.Value)
+		if s.ExpiresAfter > 0 {
+			o.key("expires_after")
+			o.buf = appendSpan(o.buf, s.ExpiresAfter)
+		}
 		o.end('}')
 	}
 	o.end(']')

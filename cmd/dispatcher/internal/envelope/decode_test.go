@@ -39,6 +39,12 @@ var goodEnvelopes = map[string]string{
 	"time with an offset":    with(`"send_at":"2026-11-21T10:00:00.123456789+05:30"`),
 	"whole price":            with(`"max_price":"1"`),
 	"largest price":          with(`"max_price":"999999999999.999999"`),
+	"selector for a while":   with(`"selectors":[{"key":"k","operator":"equal","value":1,"expires_after":"30s"}]`),
+	"span of all units":      with(`"selectors":[{"key":"k","operator":"equal","value":1,"expires_after":"1h2m3s4ms"}]`),
+	"longest span":           with(`"selectors":[{"key":"k","operator":"equal","value":1,"expires_after":"999999h"}]`),
+	"seconds as a number":    with(`"selectors":[{"key":"k","operator":"equal","value":1,"expires_after":0.001},{"key":"k","operator":"equal","value":1,"expires_after":4e9}]`),
+	"selector for ever":      with(`"selectors":[{"key":"k","operator":"equal","value":2,"expires_after":null}]`),
+	"one key, two selectors": with(`"selectors":[{"key":"k","operator":"greaterThan","value":1},{"key":"k","operator":"lessThan","value":9},{"key":"k","operator":"lessThan","value":9}]`),
 	"thirty-two labels":      with(`"labels":{` + entries(32) + `}`),
 }
 
@@ -101,6 +107,21 @@ var badEnvelopes = map[string]badEnvelope{
 	"selectors an object":   {raw: with(`"selectors":{}`), code: envelope.BadField, id: "i"},
 	"selector lacks value":  {raw: with(`"selectors":[{"key":"k","operator":"equal"}]`), code: envelope.BadField, id: "i"},
 	"unknown operator":      {raw: with(`"selectors":[{"key":"k","operator":"like","value":1}]`), code: envelope.BadField, id: "i"},
+	"span of nothing":       {raw: inSelector(`"expires_after":""`), code: envelope.BadField, id: "i"},
+	"span without unit":     {raw: inSelector(`"expires_after":"30"`), code: envelope.BadField, id: "i"},
+	"span of zero":          {raw: inSelector(`"expires_after":"0h0s"`), code: envelope.BadField, id: "i"},
+	"span is negative":      {raw: inSelector(`"expires_after":"-1s"`), code: envelope.BadField, id: "i"},
+	"span in days":          {raw: inSelector(`"expires_after":"1d"`), code: envelope.BadField, id: "i"},
+	"span out of order":     {raw: inSelector(`"expires_after":"1s1m"`), code: envelope.BadField, id: "i"},
+	"span with a fraction":  {raw: inSelector(`"expires_after":"1.5s"`), code: envelope.BadField, id: "i"},
+	"span of 7 digits":      {raw: inSelector(`"expires_after":"1000000h"`), code: envelope.BadField, id: "i"},
+	"span unit twice":       {raw: inSelector(`"expires_after":"1s1s"`), code: envelope.BadField, id: "i"},
+	"zero seconds":          {raw: inSelector(`"expires_after":0`), code: envelope.BadField, id: "i"},
+	"below a millisecond":   {raw: inSelector(`"expires_after":0.0009`), code: envelope.BadField, id: "i"},
+	"seconds beyond reason": {raw: inSelector(`"expires_after":4000000001`), code: envelope.BadField, id: "i"},
+	"span is true":          {raw: inSelector(`"expires_after":true`), code: envelope.BadField, id: "i"},
+	"span twice":            {raw: inSelector(`"expires_after":1,"expires_after":2`), code: envelope.DuplicateField, id: "i", beyondSchema: true},
+	"span without operator": {raw: with(`"selectors":[{"key":"k","value":1,"expires_after":1}]`), code: envelope.BadField, id: "i"},
 	"time without zone":     {raw: with(`"send_at":"2026-11-21T10:00:00"`), code: envelope.BadField, id: "i"},
 	"time as a number":      {raw: with(`"expires_at":1795255200`), code: envelope.BadField, id: "i"},
 	"day without time":      {raw: with(`"expires_at":"2026-11-21"`), code: envelope.BadField, id: "i"},
@@ -112,6 +133,11 @@ var badEnvelopes = map[string]badEnvelope{
 	"price without digits":  {raw: with(`"max_price":"."`), code: envelope.BadField, id: "i"},
 	"metadata is a number":  {raw: with(`"metadata":{"order":7731}`), code: envelope.BadField, id: "i"},
 	"metadata is a string":  {raw: with(`"metadata":"x"`), code: envelope.BadField, id: "i"},
+}
+
+// inSelector puts more members behind the required ones of a selector.
+func inSelector(members string) string {
+	return with(`"selectors":[{"key":"k","operator":"equal","value":1,` + members + `}]`)
 }
 
 // entries lists n distinct members with string values.
@@ -218,6 +244,19 @@ func TestDecodeNeitherKeepsNorChangesTheRecord(t *testing.T) {
 	}
 }
 
+func TestSpansAreReadToTheMillisecond(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]time.Duration{
+		`"30s"`: 30 * time.Second, `"90m"`: 90 * time.Minute, `"1h30m"`: 90 * time.Minute, `"250ms"`: 250 * time.Millisecond, `"1m1ms"`: time.Minute + time.Millisecond,
+		`"000s1ms"`: time.Millisecond, `30`: 30 * time.Second, `0.25`: 250 * time.Millisecond, `1.0004`: time.Second, `1e3`: 1000 * time.Second,
+	} {
+		m, problem := envelope.Decode([]byte(inSelector(`"expires_after":`+value)), false)
+		if problem != nil || m.Selectors[0].ExpiresAfter != want {
+			t.Errorf("%s: %+v, %v; want %s", value, m.Selectors, problem, want)
+		}
+	}
+}
+
 func TestDigestIgnoresFormAndSeesContent(t *testing.T) {
 	t.Parallel()
 	digest := func(raw string) int64 {
@@ -233,6 +272,8 @@ func TestDigestIgnoresFormAndSeesContent(t *testing.T) {
 		{with(`"tenant":null`), with(`"from":""`)},
 		{with(`"max_price":"0.05"`), with(`"max_price":"0.050"`)},
 		{with(`"labels":{"a":-0}`), with(`"labels":{"a":0}`)},
+		{inSelector(`"expires_after":"1m30s"`), inSelector(`"expires_after":90`)},
+		{inSelector(`"expires_after":null`), with(`"selectors":[{"key":"k","operator":"equal","value":1}]`)},
 	}
 	for _, pair := range same {
 		if digest(pair[0]) != digest(pair[1]) {
@@ -244,6 +285,7 @@ func TestDigestIgnoresFormAndSeesContent(t *testing.T) {
 		with(`"labels":{"a":"1"}`), with(`"labels":{"a":1}`), with(`"metadata":{"a":"1"}`),
 		with(`"selectors":[{"key":"a","operator":"equal","value":1}]`), with(`"selectors":[{"key":"a","operator":"equal","value":"1"}]`),
 		with(`"send_at":"2026-11-21T10:00:00Z"`), with(`"expires_at":"2026-11-21T10:00:00Z"`), with(`"max_price":"0"`),
+		inSelector(`"expires_after":1`), inSelector(`"expires_after":2`),
 	})
 	seen := map[int64]string{}
 	for _, raw := range distinct {

@@ -40,6 +40,10 @@ func (m Message) appendCanonical(b []byte) []byte {
 	b = canonInt(b, int64(len(m.Selectors)))
 	for _, s := range m.Selectors {
 		b = canonValue(canonString(canonString(b, s.Key), string(s.Operator)), s.Value)
+		if s.ExpiresAfter > 0 {
+			// What follows otherwise is a length, which begins with a zero byte.
+			b = canonInt(append(b, 'e'), s.ExpiresAfter.Milliseconds())
+		}
 	}
 	b = canonInt(b, int64(len(m.Metadata)))
 	for _, key := range sortedKeys(m.Metadata) {

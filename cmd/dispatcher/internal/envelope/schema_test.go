@@ -107,7 +107,8 @@ func TestSchemaAndDecodeAgreeOnMutilatedEnvelopes(t *testing.T) {
 		`{"k":null}`, `"0.05"`, `".5"`, `"5."`, `"1234567890123"`, `"0.0000001"`, `"2026-11-21T10:00:00Z"`, `"2026-11-21T10:00:60Z"`, `"2026-02-30T10:00:00Z"`, `"2026-11-21T10:00:00,5Z"`,
 		`"2026-11-21T10:00:00+24:00"`, `"2026-11-21T10:00:00+23:60"`, `"2026-11-21T10:00:00.123456789-23:59"`, `"2026-11-21T10:00:00.1234567891Z"`, `"2026-11-21T1:00:00Z"`, `"2026-11-21T1:00:00+01:00"`, `"2026-11-21T1:00:00.5Z"`,
 		`"1899-12-31T23:59:59Z"`, `"1900-01-01T00:00:00Z"`, `"2026-11-21t10:00:00z"`, `"0001-01-01T00:00:00Z"`, `"` + strings.Repeat("é", 65) + `"`, `"` + strings.Repeat("é", 64) + `"`, `"` + strings.Repeat("é", 257) + `"`,
-		`[{"key":"k","operator":"equal","value":1}]`, `[{"key":"k","operator":"equals","value":1}]`, `[{"key":"k","operator":"equal","value":null}]`,
+		`[{"key":"k","operator":"equal","value":1}]`, `[{"key":"k","operator":"equal","value":1,"expires_after":"1m5ms"}]`, `[{"key":"k","operator":"equal","value":1,"expires_after":"5ms1m"}]`,
+		`[{"key":"k","operator":"equal","value":1,"expires_after":[]}]`, `[{"key":"k","operator":"equal","value":1,"expires_after":" 1s"}]`, `[{"key":"k","operator":"equal","value":1,"expires_after":"٣s"}]`, `[{"key":"k","operator":"equals","value":1}]`, `[{"key":"k","operator":"equal","value":null}]`,
 	}
 	fields := []string{"id", "to", "from", "text", "tenant", "labels", "selectors", "send_at", "expires_at", "max_price", "metadata", "other"}
 	for _, field := range fields {
@@ -192,7 +193,8 @@ func messages() *rapid.Generator[envelope.Message] {
 					Operator: rapid.SampledFrom([]envelope.Operator{
 						selector.Equal, selector.NotEqual, selector.GreaterThan, selector.GreaterThanEqual, selector.LessThan, selector.LessThanEqual,
 					}).Draw(t, "operator"),
-					Value: values().Draw(t, "value"),
+					Value:        values().Draw(t, "value"),
+					ExpiresAfter: time.Duration(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, 4e12)).Draw(t, "expires_after")) * time.Millisecond,
 				}
 			}), 0, 32).Draw(t, "selectors"),
 			MaxPrice: rapid.Ptr(rapid.Int64Range(0, 999_999_999_999_999_999), true).Draw(t, "max_price"),

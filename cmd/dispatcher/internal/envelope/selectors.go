@@ -18,14 +18,14 @@ func (r *reader) setSelectors(value string) {
 	}
 }
 
-// selector reads one {key, operator, value}; all three are required.
+// selector reads one {key, operator, value, expires_after}; the first three are required.
 func (r *reader) selector(element string) Selector {
 	if element[0] != '{' {
 		r.fail(BadField, "selectors: an entry is not an object")
 		return Selector{}
 	}
 	var s Selector
-	seen := make(map[string]bool, 3)
+	seen := make(map[string]bool, 4)
 	for name, value := range members(element) {
 		if seen[name] {
 			r.fail(DuplicateField, "selectors: a field stands there twice")
@@ -42,6 +42,12 @@ func (r *reader) selector(element string) Selector {
 			ok = ok && s.Operator.Valid()
 		case "value":
 			s.Value, ok = content(value)
+		case "expires_after":
+			if value == "null" {
+				ok = true
+			} else if s.ExpiresAfter, ok = parseSpan(value); !ok {
+				r.fail(BadField, `selectors: expires_after is neither a span such as "30s" or "1h30m" nor a number of seconds above 0`)
+			}
 		default:
 			r.unknown(name)
 			continue
@@ -51,7 +57,7 @@ func (r *reader) selector(element string) Selector {
 		}
 		seen[name] = true
 	}
-	if len(seen) < 3 {
+	if !seen["key"] || !seen["operator"] || !seen["value"] {
 		r.fail(BadField, "selectors: an entry lacks its key, operator or value")
 	}
 	return s
