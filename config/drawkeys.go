@@ -53,8 +53,21 @@ func ParseDrawKeys(name, text string) ([]selector.Key, error) {
 
 // NewDrawKey makes the text of a file with one new key from the system's random source.
 func NewDrawKey() string {
+	return "# The first key draws, later ones verify older draws. Keep this file secret and keep old keys.\n" + newKeyLine()
+}
+
+// AddDrawKey puts a new key from the system's random source on top of the text of a key
+// file. The new key draws from then on; the rest of the text stays as it is, because the
+// older keys verify what was drawn with them.
+func AddDrawKey(text string) string {
+	if text == "" {
+		return NewDrawKey()
+	}
+	return newKeyLine() + text
+}
+
+func newKeyLine() string {
 	var key [selector.KeySize]byte
 	_, _ = rand.Read(key[:]) // never fails: it ends the process when the system has no randomness
-	return "# The first key draws, later ones verify older draws. Keep this file secret and keep old keys.\n" +
-		hex.EncodeToString(key[:]) + "\n"
+	return hex.EncodeToString(key[:]) + "\n"
 }

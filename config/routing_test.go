@@ -15,12 +15,16 @@ import (
 	"dispatcher/admission"
 	"dispatcher/config"
 	"dispatcher/selector"
+	"dispatcher/selector/score"
 )
 
 // compare looks into weights and compares time zones by name.
 var compare = cmp.Options{
 	cmp.Comparer(func(a, b selector.Weight) bool { return a == b }),
 	cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() }),
+	cmp.Comparer(func(a, b *score.Expression) bool {
+		return (a == nil) == (b == nil) && (a == nil || a.String() == b.String())
+	}),
 }
 
 func parse(t *testing.T, doc string) *config.Routing {
@@ -30,6 +34,11 @@ func parse(t *testing.T, doc string) *config.Routing {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// weight is a weight as the document has it, without an effect.
+func weight(channel, w string) config.Weight {
+	return config.Weight{Channel: channel, Weight: selector.MustWeight(w), Configured: selector.MustWeight(w)}
 }
 
 func TestExampleReadsAsItIsDescribed(t *testing.T) {
@@ -65,7 +74,8 @@ func TestExampleReadsAsItIsDescribed(t *testing.T) {
 	codes := config.Route{
 		Name: "codes", Match: config.Match{Lanes: []string{"otp"}, Prefixes: []string{"+44"}},
 		Mode: "weighted", Fallback: "load_ratio", MaxSegments: 3, Substitute: true, Throttled: "next",
-		Weights: []config.Weight{{Channel: "alpha", Weight: selector.MustWeight("70")}, {Channel: "beta", Weight: selector.MustWeight("30")}},
+		Channels: []string{"alpha", "beta"}, Weights: []config.Weight{weight("alpha", "70"), weight("beta", "30")},
+		Scoring: config.Scoring{Kind: config.DefaultScoring, Descending: true},
 	}
 	if diff := cmp.Diff(codes, r.Routes[0], compare); diff != "" {
 		t.Error(diff)
@@ -261,8 +271,12 @@ func FuzzParseRouting(f *testing.F) {
 			return
 		}
 		for i := range r.Routes {
-			if _, err := selector.NewTable(r.Routes[i].Entries()); err != nil {
+			route := &r.Routes[i]
+			if _, err := selector.NewTable(route.Entries()); err != nil && route.Weights != nil {
 				t.Errorf("accepted weights make no table: %v", err)
+			}
+			if len(route.Channels) == 0 || route.Weights != nil && len(route.Weights) != len(route.Channels) {
+				t.Errorf("accepted members %v with weights %v", route.Channels, route.Weights)
 			}
 		}
 		if len(r.Channels) == 0 || len(r.Routes) == 0 || len(r.Lanes) == 0 {

@@ -4,22 +4,27 @@ package config
 // is added here, beside the code that acts on it, and nowhere else.
 var (
 	providers  = []string{"smpp", "sandbox"}
-	modes      = []string{"weighted"}
-	fallbacks  = []string{"load_ratio"}
+	modes      = []string{weighted, "round_robin", "longest_idle", bestWorker}
+	fallbacks  = []string{"load_ratio", bestWorker, "round_robin", redraw}
 	untils     = []string{"submit"}
 	states     = []string{string(Enabled), string(Draining), string(Disabled)}
 	throttleds = []string{"next", "wait"}
 	ambiguous  = []string{"never", "resend_once"}
 )
 
+// Words that keys of a route depend on.
+const (
+	weighted   = "weighted"
+	bestWorker = "best_worker"
+	redraw     = "redraw"
+)
+
 // planned are words and keys of the design that this version does not act on. They are
 // refused like unknown ones, but nobody needs to look for a slip of the pen.
 var planned = map[string]bool{
-	"mode round_robin": true, "mode longest_idle": true, "mode best_worker": true,
-	"fallback best_worker": true, "fallback round_robin": true, "fallback redraw": true,
 	"until receipt":   true,
 	"provider twilio": true, "provider vonage": true, "provider httpapi": true,
-	"key scoring": true, "key sliding": true, "key hold": true, "key reserve": true,
+	"key sliding": true, "key hold": true, "key reserve": true,
 }
 
 // Defaults of the routing document.

@@ -1,0 +1,169 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"dispatcher/selector/score"
+)
+
+// readScoring reads how a route scores its members: the word default, a mapping with an
+// expression, or a mapping with a function.
+func readScoring(f fields, r Route) Scoring {
+	s := r.Scoring
+	v, ok := f.get("scoring")
+	if !ok {
+		return s
+	}
+	if r.Mode != bestWorker && r.Fallback != bestWorker && r.Mode != "" && r.Fallback != "" {
+		v.fail("nothing on this route is ranked by best_worker, so nothing is scored; set mode or fallback to best_worker or remove scoring")
+	}
+	if v.node.Kind == yaml.ScalarNode {
+		readScoringWord(v)
+		return s
+	}
+	known := []string{"expression", "descending"}
+	if v.has("function") {
+		known = []string{"function", "token_file", "batch", "batch_size", "parameters", "deadline", "cache", "descending"}
+	}
+	keys, ok := v.fields(known...)
+	if !ok {
+		return s
+	}
+	if d, ok := keys.get("descending"); ok {
+		s.Descending = d.flag()
+	}
+	expression, hasExpression := keys.get("expression")
+	function, hasFunction := keys.get("function")
+	switch {
+	case hasFunction:
+		s.Kind, s.Function = FunctionScoring, readFunction(keys, function)
+	case hasExpression:
+		s.Kind, s.Expression = ExpressionScoring, readExpression(expression)
+	default:
+		v.fail(`names neither an expression nor a function; write default, {expression: "1 - load_ratio"} or {function: "https://..."}`)
+	}
+	return s
+}
+
+func readScoringWord(v value) {
+	const want = `default, {expression: "..."} or {function: "https://..."}`
+	if s, ok := v.raw(want); ok && s != DefaultScoring {
+		v.fail("scoring %q is unknown; write %s", s, want)
+	}
+}
+
+// has reports whether a mapping has a key, with or without a value.
+func (v value) has(name string) bool {
+	for i := 0; v.node.Kind == yaml.MappingNode && i+1 < len(v.node.Content); i += 2 {
+		if v.node.Content[i].Value == name {
+			return true
+		}
+	}
+	return false
+}
+
+// readExpression compiles an expression; what is wrong with it is said with its place in
+// the expression, because a long one is often folded over several lines.
+func readExpression(v value) *score.Expression {
+	text, ok := v.text()
+	if !ok {
+		return nil
+	}
+	e, err := score.Compile(text)
+	if err == nil {
+		return e
+	}
+	var syntax *score.SyntaxError
+	if errors.As(err, &syntax) {
+		v.fail("line %d, column %d of the expression: %s", syntax.Line, syntax.Column, syntax.Message)
+	} else {
+		v.fail("is no expression: %v", err)
+	}
+	return nil
+}
+
+// Bounds of a scoring function. A plan waits for its answer, so the deadline is short.
+const (
+	defaultBatchSize = 20
+	maxBatchSize     = 1000
+	defaultDeadline  = 200 * time.Millisecond
+	minDeadline      = 10 * time.Millisecond
+	maxDeadline      = 5 * time.Second
+	defaultCache     = 10 * time.Second
+)
+
+func readFunction(f fields, address value) *Function {
+	out := &Function{BatchSize: defaultBatchSize, Deadline: defaultDeadline, Cache: defaultCache}
+	if s, ok := address.text(); ok {
+		if why := functionProblem(s); why != "" {
+			address.fail("%s", why)
+		}
+		out.URL = s
+	}
+	if v, ok := f.get("token_file"); ok {
+		out.TokenFile, _ = v.text()
+	}
+	if v, ok := f.get("parameters"); ok {
+		refuseSecrets(v)
+		out.Parameters = v.labels()
+	}
+	if v, ok := f.get("deadline"); ok {
+		out.Deadline, _ = v.duration(minDeadline, maxDeadline)
+	}
+	if v, ok := f.get("cache"); ok {
+		out.Cache, _ = v.duration(0, day)
+	}
+	readBatch(f, out)
+	return out
+}
+
+func readBatch(f fields, out *Function) {
+	batch, hasBatch := f.get("batch")
+	if hasBatch {
+		out.Batch = batch.flag()
+	}
+	size, hasSize := f.get("batch_size")
+	if !hasSize {
+		return
+	}
+	n, _ := size.integer(1, maxBatchSize)
+	out.BatchSize = int(n)
+	if !hasBatch {
+		size.fail("has no effect without batch: true; add it or remove batch_size")
+	}
+}
+
+// secretQuery finds parameters of a URL that usually carry a secret.
+var secretQuery = regexp.MustCompile(`(?i)(key|code|sig|signature|auth|authorization|credentials?|pass|pwd|password|passphrase|secret|token|jwt|session)$`)
+
+// functionProblem says why an address cannot be a function's; "" when it can. It does
+// not show the address, which may hold the secret that it complains about.
+func functionProblem(s string) string {
+	const mend = "write for example https://scores.example.com/v1"
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		return "is not an http or https URL; " + mend
+	case u.User != nil:
+		return "holds a user or a password, which every version would keep; write the token into a file and its path as token_file"
+	case u.Fragment != "" || strings.HasSuffix(s, "#"):
+		return "has a part behind #, which is never sent; remove it"
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return "has a query that cannot be read; " + mend
+	}
+	for name := range query {
+		if secretQuery.MatchString(name) {
+			return fmt.Sprintf("parameter %s looks like a secret, which every version would keep; write the token into a file and its path as token_file", name)
+		}
+	}
+	return ""
+}
