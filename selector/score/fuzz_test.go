@@ -1,0 +1,150 @@
+package score_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/selector"
+	"dispatcher/selector/score"
+)
+
+// bound is far above what any accepted expression takes (about 0.1 ms at the limits) and
+// far below what an operator would notice; it allows for a busy machine under the race
+// detector.
+const bound = 2 * time.Second
+
+// worst is an input whose labels are as long as an envelope allows.
+func worst() *score.Input {
+	in := sample()
+	in.Labels["x"] = selector.TextValue(strings.Repeat("\u0250", 256)) // upper case is longer than lower case
+	in.ChannelLabels["x"] = in.Labels["x"]
+	return in
+}
+
+// compileAndScore fails the test when an expression takes longer than the bound, or when
+// what Compile and Score promise does not hold. It reports whether it was accepted.
+func compileAndScore(t interface{ Fatalf(string, ...any) }, source string) bool {
+	start := time.Now()
+	e, err := score.Compile(source)
+	if d := time.Since(start); d > bound {
+		t.Fatalf("compiling took %v: %q", d, source)
+	}
+	if err != nil {
+		bad, ok := errors.AsType[*score.SyntaxError](err)
+		if !ok || bad.Line < 1 || bad.Column < 1 || bad.Message == "" || strings.Contains(bad.Message, "goroutine") {
+			t.Fatalf("%q: error %#v", source, err)
+		}
+		return false
+	}
+	if utf8.RuneCountInString(source) > 1000 {
+		t.Fatalf("%d characters were accepted", utf8.RuneCountInString(source))
+	}
+	for _, in := range []*score.Input{sample(), {}, worst()} {
+		start := time.Now()
+		got, err := e.Score(in)
+		if d := time.Since(start); d > bound {
+			t.Fatalf("scoring took %v: %q", d, source)
+		}
+		if err == nil && (math.IsNaN(got) || math.IsInf(got, 0)) {
+			t.Fatalf("%q scored %v", source, got)
+		}
+		again, errAgain := e.Score(in)
+		if got != again || (err == nil) != (errAgain == nil) {
+			t.Fatalf("%q scored %v, %v and then %v, %v", source, got, err, again, errAgain)
+		}
+	}
+	return true
+}
+
+// nested repeats a text around a core, as often as fits into n characters.
+func nested(before, core, after string, n int) string {
+	times := (n - len(core)) / (len(before) + len(after))
+	return strings.Repeat(before, times) + core + strings.Repeat(after, times)
+}
+
+// TestDoublingExpressionsAreCutShort feeds the shapes whose naive cost doubles with each
+// level: shared operands of chained comparisons and of ?:, texts that are joined with
+// themselves, deep nesting.
+func TestDoublingExpressionsAreCutShort(t *testing.T) {
+	t.Parallel()
+	for _, source := range []string{
+		nested("0<(", "1", ")<0", 1000),
+		nested("1<(2<", "1", "<3)<4", 1000),
+		nested("(", "price", "?:1)", 1000),
+		nested("(1 ?: ", "price", ")", 1000),
+		nested("(", "1", ")", 1000),
+		nested("-", "1", "", 1000),
+		nested("!", "true", "", 1000) + "?1:0",
+		nested("[", "1", "]", 1000),
+		nested("upper(", "labels.x", ")", 900) + `=="a"?1:0`,
+		nested("", "labels.x", "+labels.x", 190*9) + `=="a"?1:0`,
+		nested("", "labels.x", "+labels.x", 850) + `=="a"?1:0`,
+		nested("if true {", "1", "} else {2}", 1000),
+		nested("true?", "1", ":2", 1000),
+		"let a=labels.x;" + nested("let a=a+a;", "a", "", 900),
+		nested("max(1,", "1", ")", 1000),
+		"9**9**9**9**9**9",
+		nested("9**", "9", "", 400),
+		`len(1..999999999)`,
+	} {
+		compileAndScore(t, source)
+	}
+}
+
+// expressions draws texts that look like scoring expressions, most of them valid.
+var expressions = rapid.OneOf(rapid.Custom(numeric), rapid.Custom(tokens))
+
+// numeric draws a formula of bounded depth.
+func numeric(t *rapid.T) string {
+	leaf := rapid.SampledFrom([]string{
+		"1", "0", "2.5", "load_ratio", "price", "priority", "labels.size", "labels.x", "labels.none", "(labels.none ?? 0)",
+		"channel.labels.quality", "len(channel.name)", `(lane in ["otp", labels.x] ? 1 : 0)`,
+	})
+	var draw func(depth int) string
+	draw = func(depth int) string {
+		if depth == 0 {
+			return leaf.Draw(t, "leaf")
+		}
+		shape := rapid.SampledFrom([]string{"A + B", "A - B", "A * B", "A / B", "A % B", "A ** B", "max(A, B)", "min(A, B)", "abs(A)", "round(A)", "A > B ? A : B", "A == B ? 1 : A", "(A ?? B)"}).Draw(t, "shape")
+		return "(" + strings.NewReplacer("A", draw(depth-1), "B", draw(depth-1)).Replace(shape) + ")"
+	}
+	return draw(rapid.IntRange(0, 3).Draw(t, "depth"))
+}
+
+// tokens draws words of the language in any order.
+func tokens(t *rapid.T) string {
+	words := rapid.SampledFrom([]string{
+		"(", ")", "[", "]", "{", "}", "?", ":", "?:", "??", "?.", ".", "..", ",", ";", "|", "#", "+", "-", "*", "**", "/", "%", "^", "<", "<=", "==", "!=", "!", "not",
+		"in", "and", "or", "if", "else", "let", "nil", "true", "1", "2.5", `"a"`, "b'x'", "labels", "labels.x", "channel", "channel.name", "lane", "price", "abs(", "max(", "map(", "$env", "\n",
+	})
+	return strings.Join(rapid.SliceOfN(words, 0, 25).Draw(t, "words"), rapid.SampledFrom([]string{"", " "}).Draw(t, "between"))
+}
+
+func TestNoAcceptedExpressionRunsLongerThanTheBound(t *testing.T) {
+	t.Parallel()
+	accepted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if compileAndScore(t, expressions.Draw(t, "expression")) {
+			accepted++
+		}
+	})
+	if accepted == 0 {
+		t.Error("not one expression was accepted: the test tests nothing")
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	for _, source := range []string{
+		"", "1 - load_ratio", "(channel.labels.quality ?? 0) / 10 - load_ratio", `labels["a-b"] in ["x", 2] ? 1 : 0`,
+		"if price > 1 { 0 } else { 1 }", "1 < 2 < 3", "a ?: b", "map(1..9, #)", "labels?.x", "0x1F + 1_000 | abs()", "\"\\u00e9\" + 'x'", "// c\n1", "b'\\x00'",
+	} {
+		f.Add(source)
+	}
+	f.Fuzz(func(t *testing.T, source string) { compileAndScore(t, source) })
+}
