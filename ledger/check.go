@@ -5,7 +5,7 @@ import "dispatcher/admission"
 // check refuses decisions that do not fit what was shown. The database's constraints
 // catch a limit that is broken; these checks catch an attempt that took no slot at
 // all, which no constraint could see.
-func check(seen *Seen, before []gateBefore, d *Decisions) error {
+func check(seen *Seen, before []gateBefore, turns []Cursor, d *Decisions) error {
 	if len(d.Each) != len(seen.Messages) {
 		return refuse("%d decisions for %d messages", len(d.Each), len(seen.Messages))
 	}
@@ -32,7 +32,7 @@ func check(seen *Seen, before []gateBefore, d *Decisions) error {
 			return err
 		}
 	}
-	return nil
+	return checkCursors(seen, turns, d)
 }
 
 // checkOne refuses a decision that its message cannot take.
@@ -97,4 +97,42 @@ func (u *use) check(before gateBefore, after *ChannelState) error {
 		}
 	}
 	return nil
+}
+
+// checkCursors refuses a cursor that moved to a channel which got no attempt for its
+// route: the turn of a channel is over when it was given something, never before.
+func checkCursors(seen *Seen, before []Cursor, d *Decisions) error {
+	if len(seen.Cursors) != len(before) {
+		return refuse("%d cursors were shown and %d came back", len(before), len(seen.Cursors))
+	}
+	for i, c := range seen.Cursors {
+		switch {
+		case c == before[i]:
+		case c.Route != before[i].Route:
+			return refuse("the cursor of route %s was replaced", before[i].Route)
+		case c.Position < 0:
+			return refuse("the cursor of route %s moved to position %d", c.Route, c.Position)
+		case !gave(seen, d, c.Route, c.Channel):
+			return refuse("the cursor of route %s moved to channel %q, which got no attempt for it", c.Route, c.Channel)
+		}
+	}
+	return nil
+}
+
+// gave reports whether a message of the route got an attempt on the channel.
+func gave(seen *Seen, d *Decisions, route, channel string) bool {
+	for i := range d.Each {
+		each := &d.Each[i]
+		if each.State != Sending || each.Attempt.Channel != channel {
+			continue
+		}
+		plan := &each.Plan
+		if plan.Version == 0 {
+			plan = &seen.Messages[i].Plan // the row keeps its own
+		}
+		if plan.Route == route {
+			return true
+		}
+	}
+	return false
 }

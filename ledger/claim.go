@@ -18,7 +18,8 @@ type Claim struct {
 	// and distinct. No channel means that no counter is touched.
 	Channels []string
 	// Cursors names the routes whose round-robin cursors are locked and shown, ascending
-	// and distinct. A route without a cursor row is an error of the claim.
+	// and distinct. A route without a cursor row is an error of the claim. No route means
+	// that the claim costs nothing more.
 	Cursors []string
 }
 
@@ -38,7 +39,8 @@ type Seen struct {
 	// changing Gate and LastAssigned in place; the ledger writes back what changed.
 	Channels []ChannelState
 	// Cursors are those of the named routes in the same order. Decide moves them in
-	// place; the ledger writes back what changed.
+	// place, only to a channel that gets an attempt for that route; the ledger writes back
+	// what changed.
 	Cursors []Cursor
 }
 

@@ -46,6 +46,11 @@ const lockLimits = `
 	where channel = any($1) and scope = 'channel'
 	order by channel, scope, window_seconds, unit for update`
 
+// lockCursors comes after the limits in the order of locks.
+const lockCursors = `
+	select route, channel, position from dispatcher.cursors
+	where route = any($1) order by route for update`
+
 // readPresent comes after all locks, so that the clock is past every grant that was
 // seen and the version is not older than the counters. The transaction's id settles
 // what became of a commit whose answer was lost.
@@ -105,5 +110,10 @@ const updateChannels = `
 	update dispatcher.channels c set active = n.active, last_assigned = n.last_assigned
 	from unnest($1::text[], $2::bigint[], $3::timestamptz[]) as n(channel, active, last_assigned)
 	where c.channel = n.channel`
+
+const updateCursors = `
+	update dispatcher.cursors c set channel = n.channel, position = n.position
+	from unnest($1::text[], $2::text[], $3::int[]) as n(route, channel, position)
+	where c.route = n.route`
 
 const insertOutbox = `insert into dispatcher.outbox (kind, keys, "values", headers) values ($1, $2, $3, $4)`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,7 +14,7 @@ import (
 )
 
 // Claim runs one transaction: it stores c.Messages, picks up to c.Due due rows, locks the
-// channels, shows all that to decide and writes the decisions down. When it returns
+// channels and cursors, shows all that to decide and writes the decisions down. When it returns
 // nil, everything is durable. When it returns an error, nothing is: no row, no slot.
 //
 // It takes two round trips, and a third when ids were there already. An error of
@@ -47,7 +48,9 @@ type claimTx struct {
 
 	seen      Seen
 	gates     []gateBefore // the channels as they were before decide
+	turns     []Cursor     // the cursors as they were before decide
 	missing   []string     // channels without a row
+	unturned  []string     // routes without a cursor
 	decisions Decisions
 	attempts  []int // positions in seen.Messages that get an attempt, ascending by seq
 	xid       int64
@@ -82,7 +85,7 @@ func (t *claimTx) run(ctx context.Context, decide Decide) error {
 	if err := t.judgeDuplicates(ctx); err != nil {
 		return err
 	}
-	t.gates = remember(t.seen.Channels)
+	t.gates, t.turns = remember(t.seen.Channels), slices.Clone(t.seen.Cursors)
 	var err error
 	if t.decisions, err = decide(&t.seen); err != nil {
 		return err
@@ -90,7 +93,10 @@ func (t *claimTx) run(ctx context.Context, decide Decide) error {
 	if len(t.missing) > 0 {
 		return &MissingChannelsError{Names: t.missing}
 	}
-	return check(&t.seen, t.gates, &t.decisions)
+	if len(t.unturned) > 0 {
+		return &MissingCursorsError{Routes: t.unturned}
+	}
+	return check(&t.seen, t.gates, t.turns, &t.decisions)
 }
 
 // open is the first round trip: insert, pick up, lock, and read clock and version.
@@ -106,6 +112,9 @@ func (t *claimTx) open(ctx context.Context) error {
 	if len(t.request.Channels) > 0 {
 		batch.Queue(lockChannels, t.request.Channels)
 		batch.Queue(lockLimits, t.request.Channels)
+	}
+	if len(t.request.Cursors) > 0 {
+		batch.Queue(lockCursors, t.request.Cursors)
 	}
 	batch.Queue(readPresent, t.instance)
 	results := t.conn.SendBatch(ctx, batch)
@@ -141,6 +150,11 @@ func (t *claimTx) readOpening(results pgx.BatchResults) error {
 	}
 	if len(t.request.Channels) > 0 {
 		if err := t.readChannels(results); err != nil {
+			return err
+		}
+	}
+	if len(t.request.Cursors) > 0 {
+		if err := t.readCursors(results); err != nil {
 			return err
 		}
 	}
@@ -206,6 +220,15 @@ func (t *claimTx) readChannels(results pgx.BatchResults) (err error) {
 		return err
 	}
 	return collectLimits(rows, t.seen.Channels)
+}
+
+func (t *claimTx) readCursors(results pgx.BatchResults) error {
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	t.seen.Cursors, t.unturned, err = collectCursors(rows, t.request.Cursors)
+	return err
 }
 
 // readPresent reads clock and version, and checks that a recovery would find what
@@ -281,6 +304,9 @@ func (t *claimTx) write(ctx context.Context) (tag string, err error) {
 	}
 	if len(channels) > 0 {
 		batch.Queue(updateChannels, channelArrays(channels)...)
+	}
+	if cursors := moved(t.turns, t.seen.Cursors); len(cursors) > 0 {
+		batch.Queue(updateCursors, cursorArrays(cursors)...)
 	}
 	for _, box := range pack(t.decisions.Notices) {
 		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)

@@ -29,6 +29,16 @@ func (e *MissingChannelsError) Error() string {
 	return "channels without a row in the ledger: " + strings.Join(e.Names, ", ")
 }
 
+// MissingCursorsError is returned by Claim when a named route has no cursor: it was
+// removed from the routing, or applied without it. Like MissingChannelsError, it comes
+// after decide was asked.
+type MissingCursorsError struct{ Routes []string }
+
+// Error names the routes.
+func (e *MissingCursorsError) Error() string {
+	return "routes without a cursor in the ledger: " + strings.Join(e.Routes, ", ")
+}
+
 // DecisionError is returned by Claim when the decisions do not fit what was shown. It
 // is a bug in the caller; nothing was written.
 type DecisionError struct{ Problem string }

@@ -10,8 +10,10 @@
 // sent from here and no text is read: an envelope is bytes.
 //
 // Lock order, which every writer keeps: message rows (new ids ascending, due rows with
-// SKIP LOCKED, settled rows by seq), then channels by name, then limits by key. Whoever
-// takes a channel's lock owns its limits too.
+// SKIP LOCKED, settled rows by seq), then attempts, then channels by name, then limits by
+// key, then cursors by route, then the outbox's sequence. Whoever takes a channel's lock
+// owns its limits too. Who changes the routing holds an advisory lock before all of these,
+// and then the row of the ramp whose step it makes.
 package ledger
 
 import (

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // ErrNoMessage means that the ledger holds no message of that id.
@@ -49,10 +48,7 @@ func (l *Ledger) Record(ctx context.Context, id string) (Record, error) {
 		return Record{}, wrap("read record", err)
 	}
 	r.Attempts, err = rows(ctx, l, scanAttempt, `
-		select attempt, channel, reason, segments, price_micros, currency, coalesce(ranking::text, ''),
-		  coalesce(outcome, ''), coalesce(provider_code, ''), coalesce(provider_reference, ''),
-		  claimed_at, settled_at, delivered_at, instance
-		from dispatcher.attempts where message_seq = $1 order by attempt`, r.Message.Seq)
+		select `+attemptColumns+` from dispatcher.attempts a where a.message_seq = $1 order by a.attempt`, r.Message.Seq)
 	if err != nil {
 		return Record{}, wrap("read attempts", err)
 	}
@@ -68,29 +64,13 @@ func (l *Ledger) Record(ctx context.Context, id string) (Record, error) {
 }
 
 func (l *Ledger) readMessage(ctx context.Context, id string) (Record, error) {
-	var r Record
-	var m messageRow
-	var finished pgtype.Timestamptz
-	var seen string
-	err := l.reports.QueryRow(ctx, `
-		select `+messageColumns+`, m.finished_at, coalesce(m.seen::text, '') from dispatcher.messages m where m.id = $1`, id).
-		Scan(append(m.targets(), &finished, &seen)...)
-	r.Message, r.FinishedAt = m.message(), moment(finished)
-	if seen != "" {
-		r.Seen = []byte(seen)
-	}
-	return r, err
+	var r recordRow
+	err := l.reports.QueryRow(ctx, `select `+recordColumns+` from dispatcher.messages m where m.id = $1`, id).Scan(r.targets()...)
+	return r.record(), err
 }
 
 func scanAttempt(row pgx.CollectableRow) (AttemptRecord, error) {
-	var a AttemptRecord
-	var ranking string
-	var settled, delivered pgtype.Timestamptz
-	err := row.Scan(&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &ranking,
-		&a.Outcome, &a.Code, &a.Reference, &a.ClaimedAt, &settled, &delivered, &a.Instance)
-	a.ClaimedAt, a.SettledAt, a.DeliveredAt = a.ClaimedAt.UTC(), moment(settled), moment(delivered)
-	if ranking != "" {
-		a.Ranking = []byte(ranking)
-	}
-	return a, err
+	var r attemptRow
+	err := row.Scan(r.targets()...)
+	return r.attempt(), err
 }

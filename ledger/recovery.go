@@ -60,9 +60,7 @@ func scanOpen(r pgx.CollectableRow) (Open, error) {
 		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &ranking, &o.ClaimedAt)...)
 	o.Message = m.message()
 	o.ClaimedAt = o.ClaimedAt.UTC()
-	if ranking != "" {
-		a.Ranking = []byte(ranking)
-	}
+	a.Ranking = document(ranking)
 	return o, err
 }
 

@@ -11,8 +11,8 @@ import (
 // ErrNoRouting means that no routing was ever applied.
 var ErrNoRouting = errors.New("the ledger has no routing yet")
 
-// VersionConflictError is returned by ApplyRouting when somebody else applied a
-// routing after the version that the change was based on.
+// VersionConflictError is returned by ApplyRouting and ApplyEffects when somebody else
+// changed the routing after the version that the change was based on.
 type VersionConflictError struct{ Expected, Current int64 }
 
 // Error names both versions.
@@ -28,7 +28,7 @@ type RoutingVersion struct {
 	CreatedAt time.Time
 	Document  string // YAML, as it was given
 	// Effects, JSON, are the weights that health weighting put in place of the document's; nil
-	// when it has not.
+	// when it has not. The database keeps their meaning, not their spelling.
 	Effects []byte
 	// Base is the version that brought this document: Version itself, or an earlier one
 	// when only Effects have changed since.
@@ -36,6 +36,7 @@ type RoutingVersion struct {
 }
 
 // NewRouting is a document to apply. It has been validated: the ledger does not read it.
+// It starts without effects.
 type NewRouting struct {
 	// Expect is the version that the change is based on, 0 for "there is none yet";
 	// nil applies whatever is current. Versions that only changed effects do not count: a
@@ -46,8 +47,22 @@ type NewRouting struct {
 	Document string
 	// Channels are all channels of the document in its order.
 	Channels []ChannelSpec
-	// Routes names all routes of the document; each gets a round-robin cursor.
+	// Routes names all routes of the document; each gets a round-robin cursor. Those of
+	// other routes are dropped, and their ramps superseded.
 	Routes []string
+	// Ramp is the ramp whose step, number Ramp.Step, this document is; nil for a change by
+	// hand. The ramp moves on in the same transaction, or nothing is applied; see ErrRampMoved.
+	Ramp *Ramp
+}
+
+// NewEffects are effects to put on the current document.
+type NewEffects struct {
+	// Expect is the version that they were computed for, which must still be the current one.
+	Expect int64
+	Author string
+	Reason string
+	// Effects are a JSON object, which the ledger does not read; nil takes all effects back.
+	Effects []byte
 }
 
 // ChannelSpec is what the ledger keeps of a channel: its bounds.
@@ -82,6 +97,17 @@ func (n *NewRouting) validate() error {
 				return fmt.Errorf("channel %s: limit %d per %s is out of range", c.Name, limit.Max, limit.Window)
 			}
 		}
+	}
+	return validateRoutes(n.Routes)
+}
+
+func validateRoutes(routes []string) error {
+	seen := make(map[string]bool, len(routes))
+	for _, route := range routes {
+		if route == "" || seen[route] {
+			return fmt.Errorf("route %q is empty or listed twice", route)
+		}
+		seen[route] = true
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func TestApplyRoutingKeepsEveryVersionAndRefusesAStaleOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []ledger.RoutingVersion{
-		{Version: 2, Author: "bob", Reason: "first", Document: "routes: [] # 2"},
-		{Version: 1, Author: "ann", Reason: "first", Document: "routes: [] # 1"},
+		{Version: 2, Author: "bob", Reason: "first", Document: "routes: [] # 2", Base: 2},
+		{Version: 1, Author: "ann", Reason: "first", Document: "routes: [] # 1", Base: 1},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{}, "CreatedAt")); diff != "" {
 		t.Error(diff)

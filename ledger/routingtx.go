@@ -14,12 +14,13 @@ const (
 	routingChannel       = "dispatcher_routing"
 )
 
-const versionColumns = `version, author, reason, created_at, document`
+const versionColumns = `version, author, reason, created_at, document, coalesce(effects::text, ''), coalesce(base, version)`
 
 func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 	var v RoutingVersion
-	err := r.Scan(&v.Version, &v.Author, &v.Reason, &v.CreatedAt, &v.Document)
-	v.CreatedAt = v.CreatedAt.UTC()
+	var effects string
+	err := r.Scan(&v.Version, &v.Author, &v.Reason, &v.CreatedAt, &v.Document, &effects, &v.Base)
+	v.CreatedAt, v.Effects = v.CreatedAt.UTC(), document(effects)
 	return v, err
 }
 
@@ -51,20 +52,32 @@ func (l *Ledger) RoutingVersions(ctx context.Context) ([]RoutingVersion, error) 
 	return v, wrap("list routing versions", err)
 }
 
-// ApplyRouting makes a document the current routing and its channels and limits the
-// ones that claims lock, in one transaction, and returns its version. Every claim that
-// locks a channel after the commit sees the new version.
+// ApplyRouting makes a document the current routing, its channels and limits the ones
+// that claims lock, and its routes those that have a cursor, in one transaction, and
+// returns its version. Every claim that locks a channel after the commit sees the new
+// version. It may return a VersionConflictError, or ErrRampMoved when n.Ramp is set.
 //
 // A raised limit acts at once. A lowered one acts at once too, but its running window
 // keeps what was granted already. A removed limit goes to the history; if it comes back
-// within its window it continues where it stood. A removed channel keeps its row until nothing is under way on it.
+// within its window it continues where it stood. A removed channel keeps its row until
+// nothing is under way on it. The cursor of a route that stays keeps its place.
 func (l *Ledger) ApplyRouting(ctx context.Context, n NewRouting) (version int64, err error) {
 	if err := n.validate(); err != nil {
 		return 0, fmt.Errorf("apply routing: %w", err)
 	}
 	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
-		if version, err = nextVersion(ctx, tx, n.Expect); err != nil {
+		at, err := lockRouting(ctx, tx)
+		if err != nil {
 			return err
+		}
+		if n.Expect != nil && (*n.Expect < at.base || *n.Expect > at.version) {
+			return &VersionConflictError{Expected: *n.Expect, Current: at.version}
+		}
+		version = at.version + 1
+		if n.Ramp != nil {
+			if err := advance(ctx, tx, n.Ramp, version); err != nil {
+				return err
+			}
 		}
 		return applyAll(ctx, tx, version, &n)
 	})
@@ -74,36 +87,59 @@ func (l *Ledger) ApplyRouting(ctx context.Context, n NewRouting) (version int64,
 	return version, nil
 }
 
-// nextVersion takes the appliers' lock and checks what the change is based on.
-func nextVersion(ctx context.Context, tx pgx.Tx, expect *int64) (int64, error) {
+// standing is where the routing stands: the current version, and the one that brought its
+// document. Both are 0 when there is none.
+type standing struct{ version, base int64 }
+
+// lockRouting takes the appliers' lock, so that nothing changes until the transaction ends.
+func lockRouting(ctx context.Context, tx pgx.Tx) (standing, error) {
+	var at standing
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, routingLock); err != nil {
-		return 0, err
+		return at, err
 	}
-	var current int64
-	if err := tx.QueryRow(ctx, `select coalesce(max(version), 0) from dispatcher.routing_versions`).Scan(&current); err != nil {
-		return 0, err
+	err := tx.QueryRow(ctx, `
+		select version, coalesce(base, version) from dispatcher.routing_versions order by version desc limit 1`).
+		Scan(&at.version, &at.base)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return at, nil
 	}
-	if expect != nil && *expect != current {
-		return 0, &VersionConflictError{Expected: *expect, Current: current}
-	}
-	return current + 1, nil
+	return at, err
 }
 
-// applyAll writes channels first, in the lock order of claims, then their limits.
+// applyAll writes channels first, in the lock order of claims, then their limits, then the cursors.
 func applyAll(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting) error {
 	channels, limits := specArrays(n.Channels)
+	routes := append([]string{}, n.Routes...) // never null
 	batch := &pgx.Batch{}
 	batch.Queue(`select from dispatcher.channels order by channel for update`)
-	batch.Queue(`insert into dispatcher.routing_versions (version, author, reason, document) values ($1, $2, $3, $4)`,
+	batch.Queue(`insert into dispatcher.routing_versions (version, author, reason, document, base) values ($1, $2, $3, $4, $1)`,
 		version, n.Author, n.Reason, n.Document)
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null and channel <> all($1)`, channels[0])
 	batch.Queue(retireLimits, limits[:3]...)
 	batch.Queue(upsertLimits, limits...)
+	batch.Queue(dropCursors, routes)
+	batch.Queue(addCursors, routes)
+	batch.Queue(supersedeRamps, routes, n.Author, version)
 	batch.Queue(wakeWaiting)
-	batch.Queue(`select pg_notify($1, $2::bigint::text)`, routingChannel, version)
+	batch.Queue(notify, routingChannel, version)
 	return tx.SendBatch(ctx, batch).Close()
 }
+
+// notify wakes all who call WatchRouting once the transaction has committed.
+const notify = `select pg_notify($1, $2::bigint::text)`
+
+// dropCursors locks in the order of claims before it deletes.
+const dropCursors = `
+	with gone as materialized (
+	  select route from dispatcher.cursors where route <> all($1) order by route for update
+	)
+	delete from dispatcher.cursors where route in (select route from gone)`
+
+const addCursors = `
+	insert into dispatcher.cursors (route)
+	select route from unnest($1::text[]) as n(route) order by route collate "C"
+	on conflict (route) do nothing`
 
 // wakeWaiting lets the messages that wait look again: what they wait for may have come
 // with the new document, such as a higher limit, long before the window they wait for.

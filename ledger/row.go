@@ -41,6 +41,61 @@ func (r *messageRow) message() Message {
 	return r.m
 }
 
+// recordColumns are the columns of a message m in the order of recordRow.targets.
+const recordColumns = messageColumns + `, m.finished_at, coalesce(m.seen::text, '')`
+
+// recordRow is a Record without attempts while it is read.
+type recordRow struct {
+	messageRow
+	finished pgtype.Timestamptz
+	seen     string
+}
+
+func (r *recordRow) targets() []any {
+	return append(r.messageRow.targets(), &r.finished, &r.seen)
+}
+
+// record is the row once it has been read.
+func (r *recordRow) record() Record {
+	return Record{Message: r.message(), FinishedAt: moment(r.finished), Seen: document(r.seen)}
+}
+
+// attemptColumns are the columns of an attempt a in the order of attemptRow.targets.
+const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency, coalesce(a.ranking::text, ''),
+	coalesce(a.outcome, ''), coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
+	a.claimed_at, a.settled_at, a.delivered_at, a.instance`
+
+// attemptRow is an AttemptRecord while it is read.
+type attemptRow struct {
+	a                  AttemptRecord
+	ranking            string
+	settled, delivered pgtype.Timestamptz
+}
+
+func (r *attemptRow) targets() []any {
+	a := &r.a
+	return []any{
+		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &r.ranking,
+		&a.Outcome, &a.Code, &a.Reference,
+		&a.ClaimedAt, &r.settled, &r.delivered, &a.Instance,
+	}
+}
+
+// attempt is the row once it has been read.
+func (r *attemptRow) attempt() AttemptRecord {
+	r.a.ClaimedAt, r.a.SettledAt, r.a.DeliveredAt = r.a.ClaimedAt.UTC(), moment(r.settled), moment(r.delivered)
+	r.a.Ranking = document(r.ranking)
+	return r.a
+}
+
+// document is JSON that was read as text; nil for none.
+func document(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	return []byte(text)
+}
+
 // instant is a time as a parameter: the zero time is null.
 func instant(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}

@@ -148,7 +148,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"claimed_at settled_at delivered_at",
 		"limit_windows":    "channel scope window_seconds window_start unit max granted reserved",
 		"active":           "channel max active",
-		"routing_versions": "version author reason created_at document",
+		"routing_versions": "version author reason created_at document effects base",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Carried is what one channel did for one route since some instant.
+type Carried struct {
+	Channel string
+	// FirstChoice counts the messages received since then whose first choice it was.
+	FirstChoice int64
+	// Attempts counts those claimed since then, Accepted and Errors what became of them so
+	// far; an error is what Faults counts.
+	Attempts, Accepted, Errors int64
+}
+
+// carried fences the range of seq off: the planner is not to think of the block range
+// index on received_at, see seekSeq.
+const carried = `
+	with counted as (
+	  select r.first_choice as channel, 1 as first_choice, 0 as attempts, 0 as accepted, 0 as errors
+	  from (select route, first_choice, received_at from dispatcher.messages where seq > $3 offset 0) r
+	  where r.route = $1 and r.received_at >= $2 and r.first_choice is not null
+	  union all
+	  select a.channel, 0, 1, case when a.outcome = 'accepted' then 1 else 0 end, case when ` + isError + ` then 1 else 0 end
+	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+	  where a.claimed_at >= $2 and m.route = $1
+	)
+	select channel, sum(first_choice), sum(attempts), sum(accepted), sum(errors)
+	from counted group by channel order by channel`
+
+// Carried counts what the channels of a route did since an instant, by the database's
+// clock. Rows are sorted by channel; one that did nothing has none.
+//
+// It may be asked every few seconds, however large the ledger is: it reads the messages
+// received and the attempts claimed since then, both from the right edge of an index, and
+// nothing before. What it costs grows with the time since then, so that is meant to be minutes.
+func (l *Ledger) Carried(ctx context.Context, route string, since time.Time) ([]Carried, error) {
+	low, _, err := l.seek(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	r, err := l.hot.Query(ctx, carried, route, since, low)
+	if err != nil {
+		return nil, wrap("count what was carried", err)
+	}
+	out, err := pgx.CollectRows(r, pgx.RowToStructByPos[Carried])
+	return out, wrap("count what was carried", err)
+}

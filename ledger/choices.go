@@ -1,0 +1,168 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ChoiceFilter says which messages EachChoice visits: those received in [From, To).
+type ChoiceFilter struct {
+	From, To time.Time
+	// Sample, if above 0, visits at most so many of them, chosen by a hash of the id: evenly
+	// over the range, and the same ones each time.
+	Sample int
+}
+
+// validate refuses a filter that can have no message.
+func (f *ChoiceFilter) validate() error {
+	switch {
+	case f.From.IsZero() || f.To.IsZero():
+		return errors.New("the range of choices has no end")
+	case f.Sample < 0:
+		return fmt.Errorf("a sample of %d choices", f.Sample)
+	}
+	return nil
+}
+
+// choicePage is how many messages EachChoice holds in memory.
+const choicePage = 2000
+
+// EachChoice visits messages for which a route was found, except dead ones, with their
+// attempts, in the order in which they were stored, which is that of Seq. Record.Routing is
+// nil. An error of visit ends it and is returned as it is.
+//
+// It reads page by page, each by the primary key and in a transaction of its own: neither
+// is a day ever in memory, nor does a snapshot stay open that would keep the counters' old
+// versions from being removed while claims write thousands of them. Of a message that
+// changes meanwhile the attempts may be newer than the row. visit may use the ledger.
+func (l *Ledger) EachChoice(ctx context.Context, f ChoiceFilter, visit func(*Record) error) error {
+	if err := f.validate(); err != nil {
+		return fmt.Errorf("read choices: %w", err)
+	}
+	low, _, err := l.seek(ctx, f.From)
+	if err != nil {
+		return err
+	}
+	_, high, err := l.seek(ctx, f.To)
+	if err != nil {
+		return err
+	}
+	if f.Sample > 0 {
+		return l.eachSampled(ctx, &f, low, high, visit)
+	}
+	for more := true; more; {
+		var page []Record
+		if page, low, more, err = l.choicesAfter(ctx, &f, low, high); err != nil {
+			return wrap("read choices", err)
+		}
+		if err := l.visitPage(ctx, page, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isChoice is the condition that message m is one that EachChoice visits.
+const isChoice = `(m.received_at >= $1 and m.received_at < $2 and m.route is not null and m.state <> 'dead')`
+
+// choicesAfter reads the next page between low and high, both excluded, and returns where
+// it ends. The limit stands inside, so that whatever the planner believes about the
+// condition, it walks the primary key.
+func (l *Ledger) choicesAfter(ctx context.Context, f *ChoiceFilter, low, high int64) (page []Record, last int64, more bool, err error) {
+	r, err := l.reports.Query(ctx, `
+		select `+recordColumns+`, `+isChoice+`
+		from (select * from dispatcher.messages where seq > $3 and seq < $4 order by seq limit $5) m
+		order by m.seq`, f.From, f.To, low, high, choicePage)
+	if err != nil {
+		return nil, low, false, err
+	}
+	defer r.Close()
+	read := 0
+	for ; r.Next(); read++ {
+		var row recordRow
+		var wanted bool
+		if err := r.Scan(append(row.targets(), &wanted)...); err != nil {
+			return nil, low, false, err
+		}
+		low = row.m.Seq
+		if wanted {
+			page = append(page, row.record())
+		}
+	}
+	return page, low, read == choicePage, r.Err()
+}
+
+// eachSampled lets the database choose, and holds no more than the chosen seqs in memory.
+// MD5 spreads ids evenly, and is the same on every server and in every release.
+func (l *Ledger) eachSampled(ctx context.Context, f *ChoiceFilter, low, high int64, visit func(*Record) error) error {
+	seqs, err := rows(ctx, l, pgx.RowTo[int64], `
+		select seq from (
+		  select m.seq from (select * from dispatcher.messages where seq > $3 and seq < $4 offset 0) m
+		  where `+isChoice+` order by md5(m.id) collate "C", m.seq limit $5
+		) chosen order by seq`, f.From, f.To, low, high, f.Sample)
+	if err != nil {
+		return wrap("sample choices", err)
+	}
+	for some := range slices.Chunk(seqs, choicePage) {
+		page, err := rows(ctx, l, scanRecord, `
+			select `+recordColumns+` from dispatcher.messages m where m.seq = any($1) order by m.seq`, some)
+		if err != nil {
+			return wrap("read choices", err)
+		}
+		if err := l.visitPage(ctx, page, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scanRecord(row pgx.CollectableRow) (Record, error) {
+	var r recordRow
+	err := row.Scan(r.targets()...)
+	return r.record(), err
+}
+
+// visitPage adds the attempts to the records, which ascend by seq, and shows them.
+func (l *Ledger) visitPage(ctx context.Context, page []Record, visit func(*Record) error) error {
+	if err := l.addAttempts(ctx, page); err != nil {
+		return wrap("read attempts of choices", err)
+	}
+	for i := range page {
+		if err := visit(&page[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) addAttempts(ctx context.Context, page []Record) error {
+	seqs := make([]int64, len(page))
+	for i := range page {
+		seqs[i] = page[i].Message.Seq
+	}
+	r, err := l.reports.Query(ctx, `
+		select a.message_seq, `+attemptColumns+` from dispatcher.attempts a
+		where a.message_seq = any($1) order by a.message_seq, a.attempt`, seqs)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	at := 0
+	for r.Next() {
+		var seq int64
+		var row attemptRow
+		if err := r.Scan(append([]any{&seq}, row.targets()...)...); err != nil {
+			return err
+		}
+		for page[at].Message.Seq != seq { // both ascend, and no other seq was asked for
+			at++
+		}
+		page[at].Attempts = append(page[at].Attempts, row.attempt())
+	}
+	return r.Err()
+}

@@ -1,0 +1,51 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ApplyEffects makes the current document with other effects the current routing, and
+// returns its version. It returns ErrNoRouting when there is no document, and a
+// VersionConflictError when n.Expect is not the current version any more: effects were
+// computed for a document and for the effects before them.
+//
+// It locks no channel, so it holds up no claim: a claim reads the current version once,
+// after its locks, and so is planned under the one or the other. Messages that wait are
+// not woken, unlike by ApplyRouting: they wait for a slot, a ready channel or a time, and
+// effects bring none of these. They change only which channel is drawn first, and a
+// message that comes due is planned under the version that is current then.
+func (l *Ledger) ApplyEffects(ctx context.Context, n NewEffects) (version int64, err error) {
+	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
+		at, err := lockRouting(ctx, tx)
+		switch {
+		case err != nil:
+			return err
+		case at.version == 0:
+			return ErrNoRouting
+		case at.version != n.Expect:
+			return &VersionConflictError{Expected: n.Expect, Current: at.version}
+		}
+		version = at.version + 1
+		return writeEffects(ctx, tx, at, &n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("apply effects: %w", clean(err))
+	}
+	return version, nil
+}
+
+// writeEffects repeats the document, so that a version can be read by itself, also by an
+// instance of a release that knows no effects.
+func writeEffects(ctx context.Context, tx pgx.Tx, at standing, n *NewEffects) error {
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		insert into dispatcher.routing_versions (version, author, reason, document, effects, base)
+		select version + 1, $2, $3, document, nullif($4, '')::jsonb, $5
+		from dispatcher.routing_versions where version = $1`,
+		at.version, n.Author, n.Reason, string(n.Effects), at.base)
+	batch.Queue(notify, routingChannel, at.version+1)
+	return tx.SendBatch(ctx, batch).Close()
+}

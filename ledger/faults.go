@@ -1,0 +1,54 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// Fault is what one channel did within a window, over all instances and routes.
+type Fault struct {
+	Channel string
+	// Attempts were settled within the window, Errors of them as the channel's fault.
+	Attempts, Errors int64
+	// LastErrorAt is when the last error was settled; zero without one.
+	LastErrorAt time.Time
+}
+
+// isError is the condition that attempt a ended through its channel's fault: no answer came,
+// or the provider was not there or did not want it. What this side held back or lost says
+// nothing about the channel: the process was stopping, the submit's turn came too late,
+// an instance died.
+const isError = `(a.outcome in ('refused', 'unknown') and coalesce(a.provider_code, '') not in ('stopping', 'stale', 'instance_lost'))`
+
+// latestAnswer is more than lies between the claim of an attempt and its answer; a channel
+// is not judged by what comes later than that.
+const latestAnswer = time.Minute
+
+// Faults counts, for each channel with an answer within the window by the database's
+// clock, the attempts and the errors among them. Rows are sorted by channel.
+//
+// It may be asked every few seconds, however many attempts there are: it reads only those
+// claimed within the window and latestAnswer before it, the right edge of the index on
+// claimed_at, whose pages were written just now and are in memory. There is no index on
+// settled_at, because with one no settlement would be a heap-only update.
+func (l *Ledger) Faults(ctx context.Context, window time.Duration) ([]Fault, error) {
+	r, err := l.hot.Query(ctx, `
+		select a.channel, count(*), count(*) filter (where `+isError+`), max(a.settled_at) filter (where `+isError+`)
+		from dispatcher.attempts a
+		where a.claimed_at >= now() - $1::interval - $2::interval and a.settled_at >= now() - $1::interval
+		group by a.channel order by a.channel`, window, latestAnswer)
+	if err != nil {
+		return nil, wrap("count faults", err)
+	}
+	faults, err := pgx.CollectRows(r, func(row pgx.CollectableRow) (Fault, error) {
+		var f Fault
+		var last pgtype.Timestamptz
+		err := row.Scan(&f.Channel, &f.Attempts, &f.Errors, &last)
+		f.LastErrorAt = moment(last)
+		return f, err
+	})
+	return faults, wrap("count faults", err)
+}

@@ -1,0 +1,60 @@
+-- Turns of the round robin, effects of health weighting, and ramps. It only adds: the
+-- previous release inserts and reads routing versions as before.
+
+-- Where the round robin of each route stands, for all instances together: hot rows like
+-- those of limits, locked after them. channel had the last turn and stood at position
+-- among the route's members, from 0; before the first turn it is empty and position -1.
+create table dispatcher.cursors (
+  route    text collate "C" primary key,
+  channel  text not null default '',
+  position integer not null default -1,
+  constraint cursors_position check (position >= -1 and (position = -1) = (channel = ''))
+) with (fillfactor = 10, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0,
+        autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0);
+
+-- A version is a document and the effects on it: the weights that health weighting put in
+-- place of the document's. base is the version that brought the document. It is null for
+-- the version itself: so it is in rows of earlier releases, which know no effects.
+alter table dispatcher.routing_versions
+  add column effects jsonb,
+  add column base bigint,
+  add constraint routing_versions_base check (base between 1 and version),
+  add constraint routing_versions_effects check (effects is null or coalesce(base, version) < version);
+
+create or replace view audit.routing_versions as
+  select version, author, reason, created_at, document, effects, coalesce(base, version) as base
+  from dispatcher.routing_versions;
+
+-- One row per ramp: a route's weights on their way from from_weights to to_weights, both
+-- an object of channel and decimal text, in equal steps. version is the routing version of
+-- the last step that was made. held says why a ramp does not go on, changed_by who changed
+-- its state last.
+create table dispatcher.ramps (
+  id             bigint generated always as identity primary key,
+  route          text not null check (route <> ''),
+  from_weights   jsonb not null check (jsonb_typeof(from_weights) = 'object'),
+  to_weights     jsonb not null check (jsonb_typeof(to_weights) = 'object'),
+  steps          integer not null check (steps > 0),
+  step           integer not null default 0,
+  every          interval not null check (every > interval '0'),
+  next_at        timestamptz,
+  state          text not null default 'running' check (state in ('running', 'held', 'done', 'cancelled', 'superseded')),
+  held           text not null default '',
+  max_errors     double precision not null default 0 check (max_errors between 0 and 1),
+  max_deviation  double precision not null default 0 check (max_deviation between 0 and 1),
+  least_messages bigint not null default 0 check (least_messages >= 0),
+  author         text not null,
+  reason         text not null default '',
+  changed_by     text not null,
+  version        bigint not null default 0,
+  created_at     timestamptz not null default now(),
+  changed_at     timestamptz not null default now(),
+  constraint ramps_step check (step between 0 and steps),
+  constraint ramps_done check ((step = steps) = (state = 'done')),
+  constraint ramps_next_at check ((next_at is not null) = (state = 'running')),
+  constraint ramps_held check (case state when 'running' then held = '' when 'done' then held = '' when 'held' then held <> '' else true end),
+  constraint ramps_version check ((version > 0) = (step > 0))
+);
+
+-- At most one ramp moves the weights of a route at a time.
+create unique index ramps_one_per_route on dispatcher.ramps (route) where state in ('running', 'held');
