@@ -1,0 +1,111 @@
+package scoring
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+)
+
+// scored is one candidate of an answer. Score is kept as it was written, because what
+// stands in place of a number says what went wrong.
+type scored struct {
+	Channel *string         `json:"channel"`
+	Score   json.RawMessage `json:"score"`
+}
+
+// decode reads the answer about some candidates: {"scores":[{"channel":"a","score":0.5},...]}
+// with each of them once, in any order, and nothing else. It writes their scores
+// into out, which is as long as about, or returns the word for what is wrong.
+func decode(raw []byte, about []dispatch.ScoreCandidate, out []float64) (word string) {
+	var answer struct {
+		Scores []scored `json:"scores"`
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&answer); err != nil {
+		return wordOfSyntax(raw, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) || answer.Scores == nil {
+		return dispatch.FunctionInvalid
+	}
+	return assign(answer.Scores, about, out)
+}
+
+// assign puts the scores where their candidates stand.
+func assign(scores []scored, about []dispatch.ScoreCandidate, out []float64) (word string) {
+	places := make(map[string]int, len(about))
+	for i := range about {
+		places[about[i].Channel] = i
+	}
+	finite := true
+	for _, s := range scores {
+		if s.Channel == nil {
+			return dispatch.FunctionInvalid
+		}
+		place, wanted := places[*s.Channel]
+		if !wanted {
+			return dispatch.FunctionInvalid // unknown, or named twice
+		}
+		delete(places, *s.Channel)
+		value, word := number(s.Score)
+		if word == dispatch.FunctionInvalid {
+			return word
+		}
+		finite = finite && word == ""
+		out[place] = value
+	}
+	switch {
+	case !finite:
+		return dispatch.FunctionNotFinite
+	case len(places) > 0:
+		return dispatch.FunctionTooFew
+	}
+	return ""
+}
+
+// notNumbers are what programs write for a float that is no number, in lower case and without a sign.
+var notNumbers = []string{"nan", "inf", "infinity"}
+
+// number reads a score. JavaScript writes NaN as null and leaves undefined out; others write
+// it as a text; a number may be too large for a float64.
+func number(raw json.RawMessage) (value float64, word string) {
+	text := string(raw)
+	if text == "" || text == "null" {
+		return 0, dispatch.FunctionNotFinite
+	}
+	if quoted, err := strconv.Unquote(text); err == nil {
+		if slices.Contains(notNumbers, strings.ToLower(strings.TrimLeft(quoted, "+-"))) {
+			return 0, dispatch.FunctionNotFinite
+		}
+		return 0, dispatch.FunctionInvalid
+	}
+	if !strings.ContainsAny(text[:1], "-0123456789") {
+		return 0, dispatch.FunctionInvalid
+	}
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) {
+		return 0, dispatch.FunctionNotFinite // its syntax is known to be good: it is out of range
+	}
+	return value, ""
+}
+
+// wordOfSyntax tells the bare NaN and Infinity that Python and others write into what
+// they call JSON from any other text that is none.
+func wordOfSyntax(raw []byte, err error) string {
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok || syntax.Offset < 1 || syntax.Offset > int64(len(raw)) {
+		return dispatch.FunctionInvalid
+	}
+	rest := raw[syntax.Offset-1:]
+	if bytes.HasPrefix(rest, []byte("NaN")) || bytes.HasPrefix(rest, []byte("Infinity")) {
+		return dispatch.FunctionNotFinite
+	}
+	return dispatch.FunctionInvalid
+}

@@ -1,0 +1,87 @@
+package scoring
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+)
+
+const (
+	// maxAnswer bounds an answer in bytes; answers about many candidates may have
+	// answerShare for each.
+	maxAnswer   = 64 << 10
+	answerShare = 256
+)
+
+// problem is what went wrong with a call; the zero problem is none.
+type problem struct {
+	word string
+	// general says that the next call would probably end the same, whatever it asks.
+	general bool
+}
+
+// post makes one call and writes the scores of the candidates it is about into out. ctx
+// ends with the deadline of the question.
+func (c *Client) post(ctx context.Context, f *dispatch.Function, payload []byte, about []dispatch.ScoreCandidate, out []float64) problem {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL, bytes.NewReader(payload))
+	if err != nil {
+		return problem{dispatch.FunctionUnreachable, true} // no such address can be called
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "dispatcher")
+	if f.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+f.Token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return problem{wordOfTransport(err), true}
+	}
+	// What is not read is not waited for: closing drops the connection.
+	defer response.Body.Close() //nolint:errcheck // Nothing depends on a clean goodbye.
+	if response.StatusCode != http.StatusOK {
+		return problem{dispatch.FunctionStatus, aboutTheFunction(response.StatusCode)}
+	}
+	raw, p := read(response, max(maxAnswer, answerShare*len(about)))
+	if p.word != "" {
+		return p
+	}
+	return problem{word: decode(raw, about, out)}
+}
+
+// read takes an answer of at most so many bytes.
+func read(response *http.Response, most int) ([]byte, problem) {
+	if response.ContentLength > int64(most) {
+		return nil, problem{word: dispatch.FunctionTooLarge}
+	}
+	raw, err := io.ReadAll(io.LimitReader(response.Body, int64(most)+1))
+	switch {
+	case err != nil:
+		return nil, problem{wordOfTransport(err), true}
+	case len(raw) > most:
+		return nil, problem{word: dispatch.FunctionTooLarge}
+	}
+	return raw, problem{}
+}
+
+// aboutTheFunction tells a status that would meet any question from one that this
+// question has earned, so that one odd label does not silence the function for all.
+func aboutTheFunction(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return false
+	}
+	return true
+}
+
+func wordOfTransport(err error) string {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return dispatch.FunctionTimeout
+	}
+	return dispatch.FunctionUnreachable
+}

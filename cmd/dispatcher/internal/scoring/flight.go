@@ -1,0 +1,44 @@
+package scoring
+
+import (
+	"sync"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+)
+
+// flight is one asking that several callers wait for. Its fields are written by the one who
+// leads it, before done is closed.
+type flight struct {
+	done   chan struct{}
+	scores dispatch.Scores
+	// abandoned says that the leader gave up; one of the others has to lead then.
+	abandoned bool
+}
+
+// flights are the questions under way.
+type flights struct {
+	mu    sync.Mutex
+	byKey map[key]*flight // guarded by mu
+}
+
+func newFlights() *flights { return &flights{byKey: map[key]*flight{}} }
+
+// join returns the flight of a question, and whether the caller has to lead it.
+func (f *flights) join(k key) (_ *flight, leads bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if under := f.byKey[k]; under != nil {
+		return under, false
+	}
+	started := &flight{done: make(chan struct{})}
+	f.byKey[k] = started
+	return started, true
+}
+
+// land tells everybody who waits.
+func (f *flights) land(k key, landed *flight) {
+	f.mu.Lock()
+	delete(f.byKey, k)
+	f.mu.Unlock()
+	close(landed.done)
+}

@@ -1,0 +1,47 @@
+package steer
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/config"
+)
+
+// metrics are labelled by routes and channels, which the routing document bounds, and by kind:
+// ramp_step ramp_hold ramp_supersede health_down health_up.
+type metrics struct {
+	share *prometheus.GaugeVec   // route, channel
+	moves *prometheus.CounterVec // kind
+}
+
+func newMetrics(registry prometheus.Registerer) *metrics {
+	const namespace, room = "dispatcher", "steer"
+	m := &metrics{
+		share: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: room, Name: "effective_share",
+			Help: "Part of a route's draws that each of its channels gets, from 0 to 1.",
+		}, []string{"route", "channel"}),
+		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: room, Name: "moves_total",
+			Help: "Changes of weights and ramps that this process made by itself.",
+		}, []string{"kind"}),
+	}
+	registry.MustRegister(m.share, m.moves)
+	return m
+}
+
+// shares shows the effective weights of the current routing, and of no other.
+func (m *metrics) shares(doc *config.Routing) {
+	m.share.Reset()
+	for i := range doc.Routes {
+		route := &doc.Routes[i]
+		var sum float64
+		for _, w := range route.Weights {
+			sum += number(w.Weight)
+		}
+		for _, w := range route.Weights {
+			m.share.WithLabelValues(route.Name, w.Channel).Set(number(w.Weight) / sum)
+		}
+	}
+}
+
+func (m *metrics) moved(kind string) { m.moves.WithLabelValues(kind).Inc() }

@@ -1,0 +1,153 @@
+// Package steer changes weights by itself, as far as operators have asked for it: it makes the steps of
+// ramps and holds them when figures leave their band, and it lowers the effective weights of
+// channels that fail.
+//
+//	ramp.go     what is to be done about a ramp (pure)
+//	band.go     whether its figures are in the band (pure)
+//	health.go   which effective weight moves next (pure)
+//	history.go  what a version moved, and what a move makes of the effects (pure)
+//	steer.go    the loop that looks again and again
+//	ramps.go    what it does about ramps
+//	heal.go     what it does about health
+//
+// Every instance runs the loop and none leads. Each write says what it is based on: a
+// routing version, or where a ramp stands. Who comes second is refused, changes nothing and looks again.
+package steer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// DefaultEvery is how often ramps and health are looked at.
+const DefaultEvery = 2 * time.Second
+
+// Config is what a Steerer needs. All fields are required.
+type Config struct {
+	Ledger *ledger.Ledger
+	// NewRouting makes of a document what the ledger applies.
+	NewRouting func(doc *config.Routing, text []byte, author, reason string, expect *int64) ledger.NewRouting
+	// Every is how often it looks.
+	Every    time.Duration
+	Registry prometheus.Registerer
+	Log      zerolog.Logger
+	// Trouble is told of every failure; the next look tries again. It must not block.
+	Trouble func(where string, err error)
+}
+
+// Steerer is the loop of one process.
+type Steerer struct {
+	cfg     Config
+	metrics *metrics
+	seen    snapshot            // owned by Run
+	history history             // owned by Run
+	judged  map[int64]time.Time // owned by Run: when each ramp's figures were counted last
+}
+
+// snapshot is the current routing as last read.
+type snapshot struct {
+	ledger.RoutingVersion
+	doc *config.Routing
+}
+
+// New returns a Steerer; Run does its work.
+func New(cfg Config) (*Steerer, error) {
+	switch {
+	case cfg.Ledger == nil || cfg.NewRouting == nil || cfg.Registry == nil || cfg.Trouble == nil:
+		return nil, errors.New("steer: Ledger, NewRouting, Registry and Trouble are required")
+	case cfg.Every <= 0:
+		return nil, errors.New("steer: Every must be above 0")
+	}
+	return &Steerer{cfg: cfg, metrics: newMetrics(cfg.Registry), history: history{}, judged: map[int64]time.Time{}}, nil
+}
+
+// maxMoves bounds what one look does in a row, so that an error in reasoning cannot write
+// versions without end.
+const maxMoves = 100
+
+// Run looks again and again until ctx ends.
+func (s *Steerer) Run(ctx context.Context) {
+	ticker := time.NewTicker(s.cfg.Every)
+	defer ticker.Stop()
+	for {
+		if err := s.look(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Trouble("steer", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look makes all moves that are due. After each it reads the routing anew.
+func (s *Steerer) look(ctx context.Context) error {
+	for range maxMoves {
+		moved, err := s.once(ctx)
+		switch {
+		case outrun(err):
+			return nil // somebody else was quicker: what he did is judged at the next look
+		case err != nil || !moved:
+			return err
+		}
+	}
+	return nil
+}
+
+// outrun reports whether a write was refused because it was based on what is past.
+func outrun(err error) bool {
+	_, conflict := errors.AsType[*ledger.VersionConflictError](err)
+	return conflict || errors.Is(err, ledger.ErrRampMoved)
+}
+
+// once makes the first move that is due.
+func (s *Steerer) once(ctx context.Context) (moved bool, err error) {
+	err = s.refresh(ctx)
+	switch {
+	case errors.Is(err, ledger.ErrNoRouting):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	// Read after the routing: a ramp cannot have made a step that the routing does not show,
+	// unless its version says so.
+	ramps, err := s.cfg.Ledger.Ramps(ctx, false)
+	if err != nil {
+		return false, err
+	}
+	now, err := s.cfg.Ledger.Clock(ctx)
+	if err != nil {
+		return false, err
+	}
+	if moved, err = s.ramps(ctx, ramps, now); moved || err != nil {
+		return moved, err
+	}
+	return s.health(ctx, now)
+}
+
+// refresh reads the current routing and, when it has changed, parses it.
+func (s *Steerer) refresh(ctx context.Context) error {
+	current, err := s.cfg.Ledger.CurrentRouting(ctx)
+	if err != nil {
+		return err
+	}
+	if current.Version == s.seen.Version {
+		return nil
+	}
+	doc, err := config.ParseVersion(fmt.Sprintf("routing version %d", current.Version), []byte(current.Document), current.Effects)
+	if err != nil {
+		return err
+	}
+	s.seen = snapshot{current, doc}
+	s.metrics.shares(doc)
+	return nil
+}
