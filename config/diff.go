@@ -1,0 +1,116 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// Change is one value that differs between two routings.
+type Change struct {
+	// Path is where the value stands, with names in place of positions:
+	// routes.default.weights.a, channels.a.limits.1s.messages.
+	Path string `json:"path"`
+	// From is the old value; empty when there was none.
+	From string `json:"from"`
+	// To is the new value; empty when there is none any more.
+	To string `json:"to"`
+}
+
+// Diff lists what differs between two routings, in the order of the document after, with
+// what is gone where it used to stand. It compares meaning: the spelling of a number, the
+// order of limits and a default that is written out make no difference; the order of
+// channels, routes and lanes does, and so does the order of a route's members. Equal
+// routings have no difference, and routings without difference are equal.
+//
+// Of a channel, route or lane that only one of them has, values that are defaults are left
+// out. A setting that could be a secret is shown as Hidden on both sides.
+func Diff(before, after *Routing) []Change {
+	old, now := leavesOf(before), leavesOf(after)
+	place := make(map[leafKey]int, len(now))
+	for i := range now {
+		place[now[i].key()] = i
+	}
+	// Those that are gone follow the value before them that is still there; slot 0 is the top.
+	gone := make([][]Change, len(now)+1)
+	counterpart := make([]*leaf, len(now))
+	slot := 0
+	for i := range old {
+		if at, ok := place[old[i].key()]; ok {
+			counterpart[at], slot = &old[i], at+1
+		} else if !old[i].silent() {
+			gone[slot] = append(gone[slot], Change{Path: old[i].path, From: old[i].shown})
+		}
+	}
+	out := gone[0]
+	for i := range now {
+		if c, changed := compareLeaves(counterpart[i], &now[i]); changed {
+			out = append(out, c)
+		}
+		out = append(out, gone[i+1]...)
+	}
+	return out
+}
+
+// compareLeaves compares a value with its older counterpart, nil when it has none.
+func compareLeaves(old, now *leaf) (Change, bool) {
+	c := Change{Path: now.path, To: now.shown}
+	switch {
+	case old == nil:
+		return c, !now.silent()
+	case now.isOrder:
+		if !moved(old.order, now.order) {
+			return c, false
+		}
+		at := firstDifference(old.order, now.order)
+		c.From, c.To = window(old.order, at), window(now.order, at)
+		return c, true
+	}
+	c.From = old.shown
+	return c, old.text != now.text
+}
+
+// moved reports whether names stand in another order than additions at the end and
+// removals explain.
+func moved(before, after []string) bool {
+	was, is := make(map[string]bool, len(before)), make(map[string]bool, len(after))
+	for _, name := range before {
+		was[name] = true
+	}
+	for _, name := range after {
+		is[name] = true
+	}
+	expected := make([]string, 0, len(after))
+	for _, name := range before {
+		if is[name] {
+			expected = append(expected, name)
+		}
+	}
+	for _, name := range after {
+		if !was[name] {
+			expected = append(expected, name)
+		}
+	}
+	return !slices.Equal(expected, after)
+}
+
+func firstDifference(a, b []string) int {
+	at := 0
+	for at < len(a) && at < len(b) && a[at] == b[at] {
+		at++
+	}
+	return at
+}
+
+// window shows up to eight names around a place in a list.
+func window(names []string, at int) string {
+	low := max(0, min(at-1, len(names)-8))
+	high := min(low+8, len(names))
+	shown := slices.Clone(names[low:high])
+	if low > 0 {
+		shown = append([]string{"..."}, shown...)
+	}
+	if high < len(names) {
+		shown = append(shown, "...")
+	}
+	return strings.Join(shown, ", ")
+}

@@ -1,0 +1,178 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"dispatcher/selector"
+)
+
+// leaf is one value of a routing with the path that leads to it.
+type leaf struct {
+	path  string
+	text  string // by which two are compared
+	shown string // what a person sees
+	// standard marks a value that the document need not state.
+	standard bool
+	// isOrder marks a list whose members have leaves of their own; only their order counts.
+	isOrder bool
+	order   []string
+}
+
+type leafKey struct {
+	path    string
+	isOrder bool
+}
+
+func (l *leaf) key() leafKey { return leafKey{l.path, l.isOrder} }
+
+// silent reports whether the appearance of this value alone says nothing.
+func (l *leaf) silent() bool { return l.standard || l.isOrder }
+
+// leaves collects the values below one path.
+type leaves struct {
+	all  *[]leaf
+	path string
+}
+
+// below is where the values of a key or name are collected. A name with a dot stands in
+// quotes, so that no two paths are the same.
+func (l leaves) below(names ...string) leaves {
+	for _, name := range names {
+		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+") != "" || name == "" {
+			name = strconv.Quote(name)
+		}
+		if l.path != "" {
+			name = l.path + "." + name
+		}
+		l.path = name
+	}
+	return l
+}
+
+// set adds the value at this path.
+func (l leaves) set(text string) { l.add(leaf{text: text, shown: text}) }
+
+// setDefault adds a value and says which one is the default.
+func (l leaves) setDefault(text, standard string) {
+	l.add(leaf{text: text, shown: text, standard: text == standard})
+}
+
+// setOrder adds the order of names.
+func (l leaves) setOrder(names []string) { l.add(leaf{isOrder: true, order: names}) }
+
+// setLabels adds texts and numbers by name.
+func (l leaves) setLabels(labels map[string]selector.Value) {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		v := labels[name]
+		if v.IsNumber {
+			l.below(name).set(v.String())
+		} else {
+			l.below(name).set(plain(v.Text))
+		}
+	}
+}
+
+// setWords adds a list whose order has no meaning.
+func (l leaves) setWords(words []string) {
+	if len(words) == 0 {
+		return
+	}
+	shown := make([]string, len(words))
+	for i, w := range words {
+		shown[i] = plain(w)
+	}
+	slices.Sort(shown)
+	l.set(strings.Join(shown, ", "))
+}
+
+// setAny adds a setting of an adapter: a text, a number, a list or a mapping.
+func (l leaves) setAny(v any, secret bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			l.below(name).setAny(v[name], secret || secretKey.MatchString(name))
+		}
+		l.setEmpty(len(v), "{}")
+	case []any:
+		for i, item := range v {
+			leaves{all: l.all, path: l.path + "[" + strconv.Itoa(i) + "]"}.setAny(item, secret)
+		}
+		l.setEmpty(len(v), "[]")
+	default:
+		text := settingText(v)
+		shown := text
+		if strings.Contains(text, "://") {
+			shown = RedactConnection(text)
+		}
+		if secret {
+			shown = Hidden
+		}
+		l.add(leaf{text: text, shown: shown})
+	}
+}
+
+// setEmpty tells a list or mapping without members from none at all.
+func (l leaves) setEmpty(size int, text string) {
+	if size == 0 {
+		l.set(text)
+	}
+}
+
+func (l leaves) add(added leaf) {
+	added.path = l.path
+	*l.all = append(*l.all, added)
+}
+
+// settingText writes a scalar so that a text differs from a number of the same digits.
+func settingText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return plain(v)
+	case float64:
+		if s := strconv.FormatFloat(v, 'g', -1, 64); strings.ContainsAny(s, ".e") {
+			return s
+		}
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case nil:
+		return "null"
+	}
+	return fmt.Sprint(v)
+}
+
+// plain writes a text as the document would, in quotes where it could be taken for
+// something else.
+func plain(s string) string {
+	_, notNumber := strconv.ParseFloat(s, 64)
+	unprintable := strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+	if s == "" || s != strings.TrimSpace(s) || unprintable || notNumber == nil ||
+		strings.ContainsAny(s, `,"[]{}`) || slices.Contains([]string{"true", "false", "null", "~"}, s) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// period writes a duration without the units that are zero.
+func period(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func number[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
+
+// amount writes micros as a decimal.
+func amount(micros int64) string {
+	s := fmt.Sprintf("%d.%06d", micros/1_000_000, micros%1_000_000)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}

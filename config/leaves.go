@@ -1,0 +1,150 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// leavesOf lists every value of a routing in the order of its document. A field that is
+// new in Routing or below it must be added here; TestDiffSeesEveryField says so.
+func leavesOf(r *Routing) []leaf {
+	var all []leaf
+	root := leaves{all: &all}
+	root.below("timezone").setDefault(r.Timezone.String(), "UTC")
+	channels := root.below("channels")
+	channels.setOrder(r.ChannelNames())
+	for i := range r.Channels {
+		leavesOfChannel(channels.below(r.Channels[i].Name), &r.Channels[i])
+	}
+	routes := root.below("routes")
+	routes.setOrder(r.routeNames())
+	for i := range r.Routes {
+		leavesOfRoute(routes.below(r.Routes[i].Name), &r.Routes[i])
+	}
+	lanes := root.below("lanes")
+	lanes.setOrder(r.LaneNames())
+	for i := range r.Lanes {
+		leavesOfLane(lanes.below(r.Lanes[i].Name), &r.Lanes[i])
+	}
+	return all
+}
+
+func leavesOfChannel(l leaves, c *Channel) {
+	l.below("provider").set(c.Provider)
+	for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
+		l.below("settings", name).setAny(c.Settings[name], secretKey.MatchString(name))
+	}
+	l.below("capacity").setDefault(number(c.Capacity), number(int64(defaultCapacity)))
+	for _, limit := range c.Limits {
+		l.below("limits", limit.Window.String(), limit.Unit.String()).set(number(limit.Max))
+	}
+	if c.Active.Max != 0 {
+		l.below("active", "max").set(number(c.Active.Max))
+	}
+	l.below("active", "until").setDefault(c.Active.Until, untils[0])
+	l.below("state").setDefault(string(c.State), string(Enabled))
+	l.below("labels").setLabels(c.Labels)
+	leavesOfPrice(l.below("price"), &c.Price)
+	l.below("test").setDefault(strconv.FormatBool(c.Test), "false")
+}
+
+func leavesOfPrice(l leaves, p *Price) {
+	if p.Currency == "" {
+		return
+	}
+	l.below("currency").set(p.Currency)
+	l.below("default").set(amount(p.Default))
+	for _, prefix := range slices.Sorted(maps.Keys(p.Prefixes)) {
+		l.below("prefixes", prefix).set(amount(p.Prefixes[prefix]))
+	}
+}
+
+func leavesOfRoute(l leaves, r *Route) {
+	match := l.below("match")
+	match.below("prefixes").setWords(r.Match.Prefixes)
+	match.below("countries").setWords(r.Match.Countries)
+	match.below("tenants").setWords(r.Match.Tenants)
+	match.below("lanes").setWords(r.Match.Lanes)
+	match.below("labels").setLabels(r.Match.Labels)
+	l.below("mode").set(r.Mode)
+	leavesOfMembers(l, r)
+	l.below("fallback").setDefault(r.Fallback, fallbacks[0])
+	leavesOfScoring(l.below("scoring"), &r.Scoring)
+	if r.Health != nil {
+		leavesOfHealth(l.below("health"), r.Health)
+	}
+	l.below("wait").setDefault(period(r.Wait), "0s")
+	l.below("bypass_selectors").setDefault(strconv.FormatBool(r.BypassSelectors), "false")
+	l.below("max_segments").setDefault(number(r.MaxSegments), number(defaultMaxSegments))
+	l.below("substitute").setDefault(strconv.FormatBool(r.Substitute), "false")
+	l.below("throttled").setDefault(r.Throttled, throttleds[0])
+}
+
+// leavesOfMembers lists the weights one by one. Effective weights are shown apart, and
+// only where an effect is in force.
+func leavesOfMembers(l leaves, r *Route) {
+	if r.Weights == nil {
+		l.below("channels").set(strings.Join(r.Channels, ", "))
+		return
+	}
+	weights := make([]string, len(r.Weights))
+	for i, w := range r.Weights {
+		weights[i] = w.Channel
+		l.below("weights", w.Channel).set(w.Configured.String())
+		if w.Weight != w.Configured {
+			l.below("effective_weights", w.Channel).set(w.Weight.String())
+		}
+	}
+	l.below("weights").setOrder(weights)
+	if !slices.Equal(weights, r.Channels) { // which no document can bring about
+		l.below("channels").set(strings.Join(r.Channels, ", "))
+	}
+}
+
+func leavesOfScoring(l leaves, s *Scoring) {
+	l.setDefault(s.Kind, DefaultScoring)
+	if s.Expression != nil {
+		text := s.Expression.String()
+		l.below("expression").add(leaf{text: text, shown: strings.Join(strings.Fields(text), " ")})
+	}
+	if f := s.Function; f != nil {
+		l.below("function").set(f.URL)
+		if f.TokenFile != "" {
+			l.below("token_file").set(plain(f.TokenFile))
+		}
+		l.below("batch").setDefault(strconv.FormatBool(f.Batch), "false")
+		l.below("batch_size").setDefault(number(f.BatchSize), number(defaultBatchSize))
+		l.below("parameters").setLabels(f.Parameters)
+		l.below("deadline").setDefault(period(f.Deadline), period(defaultDeadline))
+		l.below("cache").setDefault(period(f.Cache), period(defaultCache))
+	}
+	l.below("descending").setDefault(strconv.FormatBool(s.Descending), "true")
+}
+
+func leavesOfHealth(l leaves, h *Health) {
+	l.below("errors").set(number(h.Errors))
+	l.below("window").setDefault(period(h.Window), period(defaultHealthWindow))
+	l.below("step").setDefault(number(h.Step), number(defaultHealthStep))
+	l.below("floor").setDefault(number(h.Floor), number(defaultHealthFloor))
+	l.below("interval").setDefault(period(h.Interval), period(defaultHealthInterval))
+	l.below("quiet").setDefault(period(h.Quiet), period(defaultHealthQuiet))
+}
+
+func leavesOfLane(l leaves, lane *Lane) {
+	standard := newLane(lane.Name)
+	l.below("topics").setWords(lane.Topics)
+	l.below("ttl").setDefault(period(lane.TTL), period(standard.TTL))
+	l.below("max_waiting").setDefault(number(lane.MaxWaiting), number(standard.MaxWaiting))
+	l.below("ambiguous").setDefault(lane.Ambiguous, standard.Ambiguous)
+}
+
+// routeNames are the names of all routes in order.
+func (r *Routing) routeNames() []string {
+	names := make([]string, len(r.Routes))
+	for i := range r.Routes {
+		names[i] = r.Routes[i].Name
+	}
+	return names
+}
