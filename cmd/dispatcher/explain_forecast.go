@@ -51,7 +51,7 @@ func (c *cli) forecast(f *explainFlags) error {
 	if err != nil {
 		return err
 	}
-	q.Key = key
+	q.Keys = []selector.Key{key}
 	answer := dispatch.Explain(q)
 	story := report.NewForecast(q.Job.Message.ID, &answer, doc)
 	story.Text = strings.TrimSpace(story.Text + " " + note)

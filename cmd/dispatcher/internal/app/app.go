@@ -196,7 +196,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	}
 	var err error
 	a.dispatch, err = dispatch.New(dispatch.Config{
-		Ledger: a.ledger, Key: a.opts.Key, Reload: a.reloader.reload,
+		Ledger: a.ledger, Keys: []selector.Key{a.opts.Key}, Reload: a.reloader.reload,
 		MaxUnsettled: s.MaxUnsettled, SendTimeout: s.SendTimeout, DeadAfter: s.DeadAfter,
 		Metrics: metrics, Trouble: trouble,
 	})

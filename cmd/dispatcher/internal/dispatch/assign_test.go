@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -53,19 +52,28 @@ func newWorld(t testing.TB) *world {
 
 // task is a message whose draw picked first.
 func (w *world) task(first string) *task {
+	route := &w.routing.Routes[0]
 	return &task{
+		first: w.routing.place(route, first),
 		row: ledger.Message{
 			ID: "m", Lane: "bulk", State: ledger.Sending, ReceivedAt: noon, ExpiresAt: noon.Add(time.Hour),
 			Plan: ledger.Plan{Route: "default", Version: 7, FirstChoice: first, Segments: 1},
 		},
 		msg:    envelope.Message{ID: "m", To: "+447700900123", Text: "x"},
-		route:  &w.routing.Routes[0],
+		route:  route,
 		common: 1,
 	}
 }
 
+// testKeys is the key file of these tests.
+var testKeys = []selector.Key{{1}}
+
+func (w *world) assigner() *assigner {
+	return newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready)
+}
+
 func (w *world) decide(t *task) ledger.Decision {
-	return newAssigner(w.routing, w.seen, w.unready).decide(t)
+	return w.assigner().decide(t)
 }
 
 func rankingOf(t *testing.T, raw []byte) []string {
@@ -103,17 +111,17 @@ func TestFallbackGoesToTheLowestLoadRatioAndSaysWhy(t *testing.T) {
 	}{
 		"at its limit": {func(w *world, _ *task) {
 			w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 0}}}
-		}, "c", []string{"a:no_slot", "c:"}},
-		"active full":   {func(w *world, _ *task) { w.seen.Channels[0].Gate.Active = admission.Active{Max: 90, Count: 90} }, "c", []string{"a:no_active", "c:"}},
-		"open breaker":  {func(w *world, _ *task) { w.unready[0] = "breaker_open" }, "c", []string{"a:breaker_open", "c:"}},
-		"throttled":     {func(w *world, _ *task) { w.unready[0] = throttled }, "c", []string{"a:throttled", "c:"}},
-		"disabled":      {func(w *world, _ *task) { w.routing.Channels[0].State = Disabled }, "c", []string{"a:disabled", "c:"}},
-		"draining":      {func(w *world, _ *task) { w.routing.Channels[0].State = Draining }, "c", []string{"a:draining", "c:"}},
-		"already tried": {func(_ *world, t *task) { t.row.Attempts, t.row.Tried = 1, []string{"a"} }, "c", []string{"a:already_tried", "c:"}},
+		}, "c", []string{"a:no_slot", "c:", "b:"}},
+		"active full":   {func(w *world, _ *task) { w.seen.Channels[0].Gate.Active = admission.Active{Max: 90, Count: 90} }, "c", []string{"a:no_active", "c:", "b:"}},
+		"open breaker":  {func(w *world, _ *task) { w.unready[0] = "breaker_open" }, "c", []string{"a:breaker_open", "c:", "b:"}},
+		"throttled":     {func(w *world, _ *task) { w.unready[0] = throttled }, "c", []string{"a:throttled", "c:", "b:"}},
+		"disabled":      {func(w *world, _ *task) { w.routing.Channels[0].State = Disabled }, "c", []string{"a:disabled", "c:", "b:"}},
+		"draining":      {func(w *world, _ *task) { w.routing.Channels[0].State = Draining }, "c", []string{"a:draining", "c:", "b:"}},
+		"already tried": {func(_ *world, t *task) { t.row.Attempts, t.row.Tried = 1, []string{"a"} }, "c", []string{"a:already_tried", "c:", "b:"}},
 		"price cap": {func(w *world, t *task) {
 			w.routing.Channels[0].Price.Default = 50_000
 			t.msg.MaxPrice = new(int64(40_000))
-		}, "c", []string{"a:price_cap", "c:"}},
+		}, "c", []string{"a:price_cap", "c:", "b:"}},
 		"failed selector": {func(w *world, t *task) {
 			w.routing.Channels[1].Labels = map[string]selector.Value{"quality": selector.NumberValue(9)}
 			t.msg.Selectors = []selector.Selector{{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(5)}}
@@ -141,7 +149,7 @@ func TestEachTakeCountsAtOnceInTheLoadRatio(t *testing.T) {
 	w := newWorld(t)
 	w.unready[0] = "breaker_open"
 	w.routing.Channels[1].Capacity, w.routing.Channels[2].Capacity = 10, 30
-	a := newAssigner(w.routing, w.seen, w.unready)
+	a := w.assigner()
 	got := map[string]int{}
 	for range 40 {
 		d := a.decide(w.task("a"))
@@ -158,7 +166,7 @@ func TestMessagesBeyondTheLimitWaitForWindowsToCome(t *testing.T) {
 	for i := range w.seen.Channels {
 		w.seen.Channels[i].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Second, Max: 2}}}
 	}
-	a := newAssigner(w.routing, w.seen, w.unready)
+	a := w.assigner()
 	sent, waits := 0, map[time.Duration]int{}
 	for range 18 {
 		switch d := a.decide(w.task("a")); d.State {
@@ -265,7 +273,7 @@ func TestSegmentsOfAMessageAreTakenWhole(t *testing.T) {
 	w.routing.Channels[1].Segments = func(string) int { return 4 }
 	task := w.task("b")
 	task.common = 3
-	a := newAssigner(w.routing, w.seen, w.unready)
+	a := w.assigner()
 	if d := a.decide(task); d.Attempt.Channel != "b" || d.Attempt.Segments != 4 || d.Attempt.PriceMicros != 4*30_000 {
 		t.Errorf("decision %+v", d)
 	}
@@ -278,7 +286,7 @@ func TestChannelUnderProbeGetsOneMessageOfAClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.unready[0] = provider.Probing
-	a := newAssigner(w.routing, w.seen, w.unready)
+	a := w.assigner()
 	got := map[string]int{}
 	for range 10 {
 		d := a.decide(w.task("a"))
@@ -296,25 +304,5 @@ func TestResendIsCalledOneHoweverLongItTook(t *testing.T) {
 	task.row.Attempts, task.row.PossibleDuplicate, task.row.Tried, task.row.Reason = 2, true, []string{"a"}, noSlot
 	if d := w.decide(task); d.Attempt.Reason != ledger.ByResend {
 		t.Errorf("the attempt is recorded as %s", d.Attempt.Reason)
-	}
-}
-
-func BenchmarkPlanAndAssign(b *testing.B) {
-	w := newWorld(b)
-	p := &planner{routing: w.routing, drawer: selector.NewDrawer(selector.Key{1}), now: noon}
-	jobs := make([]Job, 500)
-	for i := range jobs {
-		jobs[i] = Job{Lane: "bulk", Produced: noon, Message: envelope.Message{ID: fmt.Sprint("m-", i), To: "+447700900123", Text: "Your code is 123456"}}
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if i%len(jobs) == 0 {
-			for c := range w.seen.Channels {
-				w.seen.Channels[c].Gate.Active.Count = 0
-			}
-		}
-		t := p.plan(&jobs[i%len(jobs)])
-		a := assigner{routing: w.routing, now: noon, stamp: noon, unready: w.unready, probed: make([]bool, 3), states: []*ledger.ChannelState{&w.seen.Channels[0], &w.seen.Channels[1], &w.seen.Channels[2]}}
-		a.decide(&t)
 	}
 }

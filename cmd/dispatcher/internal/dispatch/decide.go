@@ -15,6 +15,7 @@ type round struct {
 	routing *Routing
 	planner *planner
 	unready []string
+	answers *answers // about due rows
 	jobs    []Job
 	tasks   []task    // of jobs, then of due rows
 	began   time.Time // this process's clock before the transaction
@@ -25,36 +26,50 @@ type round struct {
 	decisions []ledger.Decision
 	fates     []ledger.Fate
 	flights   []*flight
+	unasked   []int          // due tasks left as they are, because a function must be asked about them first
+	troubles  map[string]int // rankings whose scoring rule failed, by the word for it
 }
 
 // newRound plans the jobs.
-func newRound(routing *Routing, p *planner, unready []string, jobs []Job) *round {
-	r := &round{routing: routing, planner: p, unready: unready, jobs: jobs, tasks: make([]task, len(jobs))}
+func newRound(routing *Routing, p *planner, answers *answers, jobs []Job) *round {
+	r := &round{routing: routing, planner: p, answers: answers, jobs: jobs, tasks: make([]task, len(jobs))}
 	for i := range jobs {
 		r.tasks[i] = p.plan(&jobs[i])
 	}
 	return r
 }
 
-// request is what the ledger is asked for: the planned rows, and the channels that
-// their routes may use (all of them when due rows of unknown routes come along).
+// request is what the ledger is asked for: the planned rows, and the channels and cursors
+// that their routes may use (all of them when due rows of unknown routes come along).
 func (r *round) request(due int) ledger.Claim {
 	req := ledger.Claim{Messages: make([]ledger.Message, len(r.tasks)), Due: due}
-	members := make([]bool, len(r.routing.Channels))
+	used := make(map[*Route]bool, len(r.routing.Routes))
 	for i := range r.tasks {
 		req.Messages[i] = r.tasks[i].row
 		if r.tasks[i].wanted() {
-			for _, c := range r.tasks[i].route.Members {
-				members[c] = true
-			}
+			used[r.tasks[i].route] = true
+		}
+	}
+	members := make([]bool, len(r.routing.Channels))
+	for i := range r.routing.Routes {
+		route := &r.routing.Routes[i]
+		if !used[route] && due <= 0 {
+			continue
+		}
+		for _, c := range route.Members {
+			members[c] = true
+		}
+		if route.ranks(RoundRobin) {
+			req.Cursors = append(req.Cursors, route.Name)
 		}
 	}
 	for c := range members {
-		if members[c] || due > 0 {
+		if members[c] {
 			req.Channels = append(req.Channels, r.routing.Channels[c].Name)
 		}
 	}
 	slices.Sort(req.Channels)
+	slices.Sort(req.Cursors)
 	return req
 }
 
@@ -77,9 +92,14 @@ func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
 	r.now, r.fates = seen.Now, seen.Fates
 	r.decisions = make([]ledger.Decision, len(seen.Messages))
 	r.adopt(seen)
-	a := newAssigner(r.routing, seen, r.unready)
+	a := newAssigner(r.routing, r.planner.keys, seen, r.unready)
+	r.troubles = a.troubles
 	for _, i := range r.order() {
 		t, d := &r.tasks[i], &r.decisions[i]
+		if r.fates[i] == ledger.Due && r.lacksAnswer(t) {
+			r.unasked = append(r.unasked, i)
+			continue
+		}
 		*d = a.decide(t)
 		if d.State == ledger.Sending {
 			r.flights = append(r.flights, newFlight(t, &d.Attempt, r.began))
@@ -90,7 +110,7 @@ func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
 
 // adopt brings the rows as the ledger has them together with what was planned.
 func (r *round) adopt(seen *ledger.Seen) {
-	r.flights = r.flights[:0]
+	r.flights, r.unasked = r.flights[:0], r.unasked[:0]
 	r.tasks = r.tasks[:len(r.jobs)]
 	for i := range r.tasks {
 		r.tasks[i].row.Seq = seen.Messages[i].Seq
@@ -100,6 +120,17 @@ func (r *round) adopt(seen *ledger.Seen) {
 	for _, row := range seen.Messages[len(r.jobs):] {
 		r.tasks = append(r.tasks, r.planner.planDue(row))
 	}
+}
+
+// lacksAnswer reports whether a function has to be asked about a due row before it can be
+// decided upon. What was answered about it after an earlier claim is taken over.
+func (r *round) lacksAnswer(t *task) bool {
+	if t.route == nil || !t.route.asks() || t.problem != "" {
+		return false
+	}
+	question := newQuestion(r.routing, t, r.now)
+	t.scores = r.answers.find(t.row.Seq, r.routing.Version, &question)
+	return t.scores == nil
 }
 
 // order lists the tasks that want a channel: by lane, and older rows of a lane before new ones.
@@ -126,6 +157,10 @@ func (r *round) notices() []ledger.Notice {
 	for i := range r.tasks {
 		t, d := &r.tasks[i], &r.decisions[i]
 		switch r.fates[i] {
+		case ledger.Due:
+			if d.State == "" {
+				continue // it was left as it is
+			}
 		case ledger.Duplicate:
 			continue
 		case ledger.Conflict:
@@ -133,7 +168,7 @@ func (r *round) notices() []ledger.Notice {
 				Code: envelope.Conflict, Detail: "its id was used before for a message with other content",
 			}))
 			continue
-		case ledger.Fresh, ledger.Due:
+		case ledger.Fresh:
 		}
 		if t.letter != nil {
 			notices = append(notices, *t.letter)

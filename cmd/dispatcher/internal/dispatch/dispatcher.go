@@ -1,12 +1,13 @@
 // Package dispatch is the pipeline from a decoded Kafka record to a settled attempt.
 //
-//	Handle   plan -> claim (assign inside) -> worker -> settle
-//	due      waiting, scheduled and retry rows: claim -> worker -> settle
+//	Handle   plan -> ask scoring functions -> claim (assign inside) -> worker -> settle
+//	due      waiting, scheduled and retry rows: claim -> worker -> settle; rows that a scoring
+//	         function must be asked about first are asked about after one claim and decided in the next
 //	beat     heart-beat, recovery of what a lost instance left open
 //
-// The decisions are pure functions in files of their own: plan.go, assign.go,
-// decide.go and next.go. What blocks, retries or runs on its own sits in dispatcher.go,
-// due.go, worker.go and settler.go. The package knows neither Kafka nor SQL nor HTTP.
+// The decisions are pure functions in files of their own: plan.go; assign.go with line.go,
+// rank.go, obstacle.go, wait.go and ranking.go; decide.go and next.go. What blocks, retries or
+// runs on its own sits in dispatcher.go, handle.go, ask.go, due.go, worker.go and settler.go. The package knows neither Kafka nor SQL nor HTTP.
 package dispatch
 
 import (
@@ -26,11 +27,14 @@ import (
 // errStaleRouting says that the routing changed between plan and claim.
 var errStaleRouting = errors.New("the routing changed while the batch was planned")
 
-// Config is what a Dispatcher needs. All fields are required.
+// Config is what a Dispatcher needs. All fields but Scorer are required.
 type Config struct {
 	Ledger *ledger.Ledger
-	// Key makes the draws.
-	Key selector.Key
+	// Keys are those of the key file: the first makes the draws, the others serve messages
+	// that were drawn under them.
+	Keys []selector.Key
+	// Scorer asks the scoring functions of routes; without it each counts as unreachable.
+	Scorer Scorer
 	// Reload fetches the current routing and hands it to Dispatcher.Apply. It is called when a
 	// claim finds that the routing has changed.
 	Reload func(ctx context.Context) error
@@ -51,6 +55,8 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Ledger == nil || c.Reload == nil || c.Metrics == nil || c.Trouble == nil:
 		return errors.New("dispatch: Ledger, Reload, Metrics and Trouble are required")
+	case len(c.Keys) == 0:
+		return errors.New("dispatch: at least one draw key is required")
 	case c.MaxUnsettled < 1:
 		return errors.New("dispatch: MaxUnsettled must be at least 1")
 	case c.SendTimeout <= 0 || c.DeadAfter <= 0:
@@ -74,6 +80,7 @@ type Dispatcher struct {
 
 	routing atomic.Pointer[Routing]
 	clock   atomic.Pointer[reading]
+	answers answers // about due rows
 
 	claims sync.WaitGroup // under way
 
@@ -122,6 +129,7 @@ func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channe
 		// Records of a lane that the document no longer names may be on their way.
 		for name, lane := range before.Lanes {
 			if _, named := routing.Lanes[name]; !named {
+				lane.former = true
 				routing.Lanes[name] = lane
 			}
 		}

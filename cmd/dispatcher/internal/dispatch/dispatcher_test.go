@@ -86,7 +86,7 @@ func setup(t *testing.T, change func(*Routing)) *pipeline {
 	}
 	p.routing.Version = p.applyRouting(t, nil)
 	p.Dispatcher, err = New(Config{
-		Ledger: l, Key: selector.Key{1}, MaxUnsettled: 500, SendTimeout: 5 * time.Second, DeadAfter: time.Minute,
+		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 5 * time.Second, DeadAfter: time.Minute,
 		Metrics: NewMetrics(prometheus.NewRegistry()),
 		Trouble: func(where string, err error) { t.Logf("%s: %v", where, err) },
 		Reload: func(context.Context) error {
@@ -136,6 +136,9 @@ func (p *pipeline) applyRouting(t *testing.T, limits []admission.Limit) int64 {
 	n := ledger.NewRouting{Author: "test", Reason: "test", Document: "{}"}
 	for _, c := range p.routing.Channels {
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: c.Name, Limits: limits})
+	}
+	for _, r := range p.routing.Routes {
+		n.Routes = append(n.Routes, r.Name)
 	}
 	version, err := p.ledger.ApplyRouting(t.Context(), n)
 	if err != nil {

@@ -83,10 +83,14 @@ func (d *Dispatcher) takeDue(ctx context.Context) bool {
 	if err == nil && due == 0 {
 		return false
 	}
+	var r *round
 	if err == nil {
-		err = d.claim(ctx, nil, due)
+		r, err = d.claim(ctx, nil, due)
 	}
 	switch {
+	case err == nil && len(r.unasked) > 0:
+		d.askAboutDue(ctx, r)
+		return ctx.Err() == nil // at once, with the answers
 	case err == nil:
 		return due == n
 	case ctx.Err() != nil:

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"dispatcher/admission"
@@ -13,13 +15,18 @@ import (
 // would decide.
 type Question struct {
 	Routing *Routing
-	Key     selector.Key
-	Job     Job
+	// Keys are those of the key file: the first draws.
+	Keys []selector.Key
+	// Scorer asks the scoring function of the route; without it the function counts as unreachable.
+	Scorer Scorer
+	Job    Job
 	// Now stands for the database's clock.
 	Now time.Time
 	// Channels is the shared state. A channel that is left out carries nothing, has never
 	// been used and has no limits.
 	Channels []ledger.ChannelState
+	// Cursors are where round robins stand; a route that is left out has had no turn.
+	Cursors []ledger.Cursor
 	// Unready says in one word why a channel has no connection; one that is left out has.
 	Unready map[string]string
 }
@@ -30,30 +37,46 @@ type Answer struct {
 	// Problem says why the message would be a dead letter; the rest is empty then,
 	// but for what could be planned.
 	Problem *envelope.Problem
-	// Candidates are all members of the route in the order in which they are considered:
-	// the first choice, then the others as the fallback ranks them.
+	// By orders the candidates, but for a drawn first choice, which stands at the front.
+	By Ranker
+	// Scoring is the rule behind the scores, expression or function; empty for the default.
+	Scoring string
+	// Trouble is why the rule of the route could not score, so that the default did.
+	Trouble string
+	// Candidates are all members of the route in the order in which they are considered.
 	Candidates []Candidate
 	Decision   ledger.Decision
 }
 
 // Candidate is one channel of an Answer.
 type Candidate struct {
-	Channel   string
+	Channel string
+	// Score is nil unless best worker ranks.
+	Score     *float64
 	LoadRatio float64
 	// Reason says why the channel cannot take the message; empty when it can.
 	Reason string
 }
 
-// Explain runs plan and assign, the very functions of the pipeline, on one message.
+// Explain runs plan and assign, the very functions of the pipeline, on one message. It does
+// no I/O but for a scoring function that the route may have, which is given its own deadline.
 func Explain(q *Question) Answer {
-	p := &planner{routing: q.Routing, drawer: selector.NewDrawer(q.Key), now: q.Now}
+	keys := newDrawers(q.Keys)
+	p := &planner{routing: q.Routing, keys: keys, now: q.Now}
 	t := p.plan(&q.Job)
 	if t.letter != nil {
 		return Answer{Plan: t.row.Plan, Problem: problemOf(&t)}
 	}
 	t.row.ReceivedAt = q.Now
-	a := newAssigner(q.Routing, &ledger.Seen{Now: q.Now, Channels: q.states()}, q.unready())
-	answer := Answer{Plan: t.row.Plan, Candidates: a.candidates(&t)}
+	if t.route.asks() {
+		about := inquiry{routing: q.Routing, now: q.Now}
+		one := about.add(&t)
+		ask(context.Background(), q.Scorer, &about)
+		t.scores = &one.answer
+	}
+	seen := &ledger.Seen{Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors)}
+	a := newAssigner(q.Routing, keys, seen, q.unready())
+	answer := a.lineOf(&t)
 	if t.row.State == ledger.Scheduled {
 		answer.Decision = ledger.Decision{State: ledger.Scheduled, NextAt: t.row.NextAt, Plan: t.row.Plan}
 		return answer
@@ -98,21 +121,22 @@ func (q *Question) unready() []string {
 	return reasons
 }
 
-// candidates lists the members of the task's route in the order of consideration.
-func (a *assigner) candidates(t *task) []Candidate {
-	order := make([]selector.Candidate, 0, len(t.route.Members))
-	first := a.routing.channel(t.row.Plan.FirstChoice)
-	if first >= 0 {
-		order = append(order, a.candidate(first))
+// lineOf tells the line of a task, every candidate with its obstacle.
+func (a *assigner) lineOf(t *task) Answer {
+	wishes := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.row.ReceivedAt))
+	l := a.lineUp(t, wishes)
+	answer := Answer{
+		Plan: t.row.Plan, By: l.by, Scoring: l.scoring, Trouble: l.trouble,
+		Candidates: make([]Candidate, len(l.candidates)),
 	}
-	order = append(order, a.others(t, first)...)
-	out := make([]Candidate, len(order))
-	for i, c := range order {
-		out[i] = Candidate{
-			Channel:   a.routing.Channels[c.Index].Name,
-			LoadRatio: c.LoadRatio(),
-			Reason:    a.obstacle(t, c.Index),
+	for i, c := range l.candidates {
+		answer.Candidates[i] = Candidate{
+			Channel:   a.routing.Channels[t.route.Members[c.Index]].Name,
+			LoadRatio: c.LoadRatio(), Reason: a.passedOver(t, l, i),
+		}
+		if l.by == BestWorker {
+			answer.Candidates[i].Score = &c.Score
 		}
 	}
-	return out
+	return answer
 }

@@ -9,7 +9,6 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
-	"dispatcher/selector"
 )
 
 // testQuestion asks about a message under a state in which b carries 80 of 100 and c 40.
@@ -18,7 +17,7 @@ func testQuestion(t *testing.T) *Question {
 	w := newWorld(t)
 	w.seen.Channels[1].Gate.Active.Count, w.seen.Channels[2].Gate.Active.Count = 80, 40
 	return &Question{
-		Routing: w.routing, Key: selector.Key{1}, Job: testJob(envelope.Message{}), Now: noon,
+		Routing: w.routing, Keys: testKeys, Job: testJob(envelope.Message{}), Now: noon,
 		Channels: w.seen.Channels, Unready: map[string]string{},
 	}
 }
@@ -47,7 +46,7 @@ func TestExplainListsAllMembersInTheOrderOfConsideration(t *testing.T) {
 func TestExplainDrawsAsThePipelineDoes(t *testing.T) {
 	t.Parallel()
 	q := testQuestion(t)
-	row := (&planner{routing: q.Routing, drawer: selector.NewDrawer(q.Key), now: noon}).plan(&q.Job).row
+	row := (&planner{routing: q.Routing, keys: newDrawers(q.Keys), now: noon}).plan(&q.Job).row
 	if got := Explain(q).Plan; !cmp.Equal(got, row.Plan) {
 		t.Error(cmp.Diff(row.Plan, got))
 	}

@@ -7,7 +7,6 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
-	"dispatcher/selector"
 )
 
 // claimPatience bounds one claim, waiting for a connection included.
@@ -71,9 +70,12 @@ func (d *Dispatcher) store(ctx context.Context, jobs []Job) error {
 		if !alone {
 			due = d.dueShare(jobs)
 		}
-		err := d.claim(ctx, jobs, due)
+		r, err := d.claim(ctx, jobs, due)
 		switch {
 		case err == nil:
+			if len(r.unasked) > 0 {
+				d.wake() // the due loop asks about them: no partition waits for that
+			}
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -129,18 +131,23 @@ func (d *Dispatcher) firstLane(jobs []Job) bool {
 	return len(jobs) > 0 && d.routing.Load().Lanes[jobs[0].Lane].Order == 0
 }
 
-// claim plans the jobs and runs one claim for them and up to due older rows.
-func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) error {
+// claim plans the jobs, asks the scoring functions about them where a route has one, and
+// runs one claim for them and up to due older rows.
+func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, error) {
 	routing := d.routing.Load()
-	p := &planner{routing: routing, drawer: selector.NewDrawer(d.cfg.Key), now: d.now()}
-	r := newRound(routing, p, d.unready(routing), jobs)
+	p := &planner{routing: routing, keys: newDrawers(d.cfg.Keys), now: d.now()}
+	r := newRound(routing, p, &d.answers, jobs)
+	if err := d.askAboutJobs(ctx, r); err != nil {
+		return nil, err
+	}
+	r.unready = d.unready(routing)
 	due = max(due, 0)
 	held := r.wanted() + due
 	slots := d.slotsFor(r, held)
 	d.claims.Add(1)
 	defer d.claims.Done()
 	if err := slots.acquire(ctx, held); err != nil {
-		return err
+		return nil, err
 	}
 	// From here on the claim must not be cut off: ctx may end for a rebalance while this
 	// process lives on, and the fate of a commit under way would be in doubt.
@@ -149,8 +156,9 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) error {
 	r.began = time.Now()
 	if err := d.cfg.Ledger.Claim(ctx, r.request(due), r.decide); err != nil {
 		slots.release(held)
-		return err
+		return nil, err
 	}
+	d.answers.used(r)
 	d.cfg.Metrics.claimed(r, time.Since(r.began))
 	slots.release(held - len(r.flights))
 	for _, f := range r.flights {
@@ -158,7 +166,7 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) error {
 	}
 	d.launch(r)
 	d.noteBacklog(r)
-	return nil
+	return r, nil
 }
 
 // slotsFor is where a claim takes its slots from. Small batches of the first lane have

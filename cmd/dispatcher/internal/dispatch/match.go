@@ -33,6 +33,15 @@ func (r *Routing) route(m *envelope.Message, lane string) *Route {
 	return nil
 }
 
+// place finds a channel among the members of a route; -1 when it is none, or there is
+// no route.
+func (r *Routing) place(route *Route, channel string) int {
+	if route == nil {
+		return -1
+	}
+	return slices.IndexFunc(route.Members, func(c int) bool { return r.Channels[c].Name == channel })
+}
+
 func (m *Match) fits(msg *envelope.Message, lane, country string) bool {
 	return oneOf(m.Tenants, msg.Tenant) &&
 		oneOf(m.Lanes, lane) &&

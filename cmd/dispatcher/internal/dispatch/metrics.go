@@ -17,6 +17,7 @@ type Metrics struct {
 	decisions    *prometheus.CounterVec   // lane, state: sending waiting failed
 	choices      *prometheus.CounterVec   // channel, reason: first_choice fallback retry resend
 	passedOver   *prometheus.CounterVec   // reason a message waits or failed
+	scoring      *prometheus.CounterVec   // trouble: expression_failed and the words of Scores.Trouble
 	outcomes     *prometheus.CounterVec   // channel, outcome
 	answer       *prometheus.HistogramVec // channel
 	toSubmit     *prometheus.HistogramVec // lane
@@ -48,6 +49,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		decisions:    counter("decisions_total", "Decisions of claims by the state they led to.", "lane", "state"),
 		choices:      counter("attempts_total", "Attempts by channel and why they went there.", "channel", "reason"),
 		passedOver:   counter("passed_over_total", "Messages that had to wait or failed, by reason.", "reason"),
+		scoring:      counter("scoring_fallbacks_total", "Rankings that the default scoring made because the route's rule failed.", "trouble"),
 		outcomes:     counter("outcomes_total", "Attempts by channel and outcome.", "channel", "outcome"),
 		answer:       seconds("answer_seconds", "From submit to the provider's answer.", "channel"),
 		toSubmit:     seconds("submit_delay_seconds", "From the Kafka record's timestamp to its first submit.", "lane"),
@@ -62,7 +64,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Namespace: namespace, Subsystem: room, Name: "recovered_attempts_total", Help: "Attempts of lost instances that this one closed as unknown.",
 		}),
 	}
-	registry.MustRegister(m.records, m.decisions, m.choices, m.passedOver, m.outcomes, m.answer, m.toSubmit,
+	registry.MustRegister(m.records, m.decisions, m.choices, m.passedOver, m.scoring, m.outcomes, m.answer, m.toSubmit,
 		m.claimSeconds, m.claimSize, m.settle, m.trouble, m.waiting, m.lost)
 	return m
 }
@@ -71,6 +73,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 func (m *Metrics) claimed(r *round, took time.Duration) {
 	m.claimSeconds.Observe(took.Seconds())
 	m.claimSize.Observe(float64(len(r.tasks)))
+	for trouble, n := range r.troubles {
+		m.scoring.WithLabelValues(trouble).Add(float64(n))
+	}
 	for i := range r.tasks {
 		t, d := &r.tasks[i], &r.decisions[i]
 		switch fate := r.fates[i]; {

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/provider/sms"
-	"dispatcher/selector"
 )
 
 // task is one message on its way through a claim: its row, and what was worked out
@@ -19,6 +17,7 @@ type task struct {
 	msg      envelope.Message
 	text     string // what is sent: msg.Text, look-alikes replaced when the route says so
 	route    *Route // nil for a message that will not be sent
+	first    int    // place of the first choice among the route's members; -1 when it has none or lost it
 	lane     Lane
 	produced time.Time
 	// common is the number of billed parts on channels that count as most do.
@@ -26,6 +25,7 @@ type task struct {
 	letter  *ledger.Notice // dead letter that goes with the row
 	was     ledger.State   // state of a due row before this claim
 	problem envelope.Code  // why a due row can no longer be sent
+	scores  *Scores        // what the route's scoring function answered; nil when it was not asked
 }
 
 // segments is how many billed parts the message has on a channel.
@@ -40,10 +40,10 @@ func (t *task) segments(c *Channel) int {
 func (t *task) wanted() bool { return t.route != nil && t.row.State == ledger.Sending }
 
 // planner works out, for one batch, everything about a message that needs no shared
-// state. It is pure but for the drawer's scratch space, so each batch has its own.
+// state. It is pure but for the drawers' scratch space, so each batch has its own.
 type planner struct {
 	routing *Routing
-	drawer  *selector.Drawer
+	keys    *drawers
 	now     time.Time
 }
 
@@ -51,7 +51,7 @@ type planner struct {
 // be found in this claim, as Scheduled when its time lies ahead, and as Dead when it
 // can never be sent.
 func (p *planner) plan(job *Job) task {
-	t := task{msg: job.Message, produced: job.Produced}
+	t := task{msg: job.Message, produced: job.Produced, first: -1}
 	t.lane = p.routing.Lanes[job.Lane]
 	t.row = ledger.Message{
 		ID:       job.Message.ID,
@@ -79,9 +79,9 @@ func (p *planner) plan(job *Job) task {
 
 // planDue makes a task of a row that came due. The choice of a message that has not
 // been attempted yet is made again under the current routing: the same id draws the
-// same number. A message whose route is gone has no route and waits for one.
+// same number under the key that first drew, as long as the key file has it. A message whose route is gone has no route and waits for one.
 func (p *planner) planDue(row ledger.Message) task {
-	t := task{row: row, was: row.State, lane: p.routing.Lanes[row.Lane], produced: row.ReceivedAt}
+	t := task{row: row, was: row.State, lane: p.routing.Lanes[row.Lane], produced: row.ReceivedAt, first: -1}
 	t.row.State = ledger.Sending
 	msg, problem := envelope.Decode(row.Envelope, true)
 	if problem != nil { // it was decoded before it was stored: only damage explains this
@@ -95,11 +95,26 @@ func (p *planner) planDue(row ledger.Message) task {
 	}
 	if row.Attempts > 0 {
 		t.row.Plan = kept
+		t.first = p.routing.place(t.route, kept.FirstChoice)
 	}
+	p.release(&t)
 	return t
 }
 
-// choose fills in route, segments, draw and first choice.
+// release lets a message go that was held for a throttled channel which will not take it
+// any more: the route lost the channel, or operators switched it off. Parts of a message are
+// not let go: what is left of it may go to no other channel.
+func (p *planner) release(t *task) {
+	if t.row.Pinned == "" || len(t.row.PartsLeft) > 0 || t.route == nil {
+		return
+	}
+	at := p.routing.place(t.route, t.row.Pinned)
+	if at < 0 || p.routing.Channels[t.route.Members[at]].State != Enabled {
+		t.row.Pinned = ""
+	}
+}
+
+// choose fills in route and segments, and draw and first choice when the route draws.
 func (p *planner) choose(t *task) *envelope.Problem {
 	if !t.row.ExpiresAt.After(p.now) {
 		return &envelope.Problem{Code: envelope.Expired, Detail: "its deadline had passed when it was read"}
@@ -120,16 +135,25 @@ func (p *planner) choose(t *task) *envelope.Problem {
 			Detail: fmt.Sprintf("its text has %d segments, route %s allows %d", size.Segments, route.Name, route.MaxSegments),
 		}
 	}
-	n := route.Table.Size()
-	draw := p.drawer.Draw(t.row.ID, 1, n)
-	t.route = route
+	drewUnder := t.row.Plan.KeyID
+	t.route, t.first = route, -1
 	t.row.Plan = ledger.Plan{
-		Route: route.Name, Version: p.routing.Version,
-		Draw: int64(draw), Size: int64(n), KeyID: p.drawer.KeyID(),
-		FirstChoice: route.Table.Entry(route.Table.Pick(draw)).Name,
-		Segments:    size.Segments, Alphabet: size.Alphabet.String(),
+		Route: route.Name, Version: p.routing.Version, Segments: size.Segments, Alphabet: size.Alphabet.String(),
+	}
+	if route.draws() {
+		p.draw(t, drewUnder)
 	}
 	return nil
+}
+
+// draw picks the first choice under the key of that id.
+func (p *planner) draw(t *task, keyID string) {
+	drawer, table := p.keys.of(keyID), t.route.Table
+	n := table.Size()
+	draw := drawer.Draw(t.row.ID, 1, n)
+	t.first = table.Pick(draw)
+	t.row.Plan.Draw, t.row.Plan.Size, t.row.Plan.KeyID = int64(draw), int64(n), drawer.KeyID()
+	t.row.Plan.FirstChoice = table.Entry(t.first).Name
 }
 
 // deadline is when a message loses its use: its own expires_at, else the lane's time to
@@ -176,30 +200,4 @@ func letter(job *Job, problem *envelope.Problem) *ledger.Notice {
 			{Key: "lane", Value: job.Lane},
 		},
 	}
-}
-
-// Ranking is the compact state that a fallback or a wait was decided on, as it is
-// stored: the candidates in the order in which they were considered.
-type Ranking struct {
-	Version    int64    `json:"version"` // routing version the candidates come from
-	By         string   `json:"by"`      // the ranking, as in the routing document
-	Candidates []Ranked `json:"candidates"`
-}
-
-// Ranked is one candidate of a Ranking.
-type Ranked struct {
-	Channel      string     `json:"channel"`
-	Active       int64      `json:"active"`
-	Capacity     int64      `json:"capacity"`
-	LastAssigned *time.Time `json:"last_assigned,omitempty"`
-	// Reason says why the candidate was passed over; empty for the one that was taken.
-	Reason string `json:"reason,omitempty"`
-}
-
-func (r *Ranking) encode() []byte {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		panic("dispatch: a ranking cannot be encoded: " + err.Error()) // plain data: cannot happen
-	}
-	return raw
 }

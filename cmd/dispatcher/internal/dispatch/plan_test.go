@@ -14,7 +14,7 @@ import (
 
 func testPlanner(t *testing.T) *planner {
 	t.Helper()
-	return &planner{routing: newWorld(t).routing, drawer: selector.NewDrawer(selector.Key{1}), now: noon}
+	return &planner{routing: newWorld(t).routing, keys: newDrawers(testKeys), now: noon}
 }
 
 func testJob(m envelope.Message) Job {

@@ -53,9 +53,9 @@ const (
 type Route struct {
 	Name  string
 	Match Match
-	// Mode picks the first choice.
+	// Mode picks the first choice; empty is Weighted.
 	Mode Mode
-	// Fallback orders the others when the first choice cannot take a message.
+	// Fallback orders the others when the first choice cannot take a message; empty is LoadRatio.
 	Fallback Ranker
 	// Table holds the weights; entry i is Members[i]. It is nil for a route without weights,
 	// which has neither Mode Weighted nor Fallback Redraw.
@@ -100,6 +100,32 @@ const (
 	Redraw     Ranker = "redraw"
 )
 
+// draws reports whether the route's first choice is drawn.
+func (r *Route) draws() bool { return r.Mode == Weighted || r.Mode == "" }
+
+// ranker orders the members for an attempt. A route that does not draw orders the first
+// attempt by its mode; all else goes by the fallback.
+func (r *Route) ranker(attempts int) Ranker {
+	switch {
+	case attempts > 0 || r.draws():
+		if r.Fallback == "" {
+			return LoadRatio
+		}
+		return r.Fallback
+	case r.Mode == RoundRobinMode:
+		return RoundRobin
+	case r.Mode == BestWorkerMode:
+		return BestWorker
+	}
+	return LoadRatio
+}
+
+// ranks reports whether the ranker may be asked for on this route.
+func (r *Route) ranks(by Ranker) bool { return r.ranker(0) == by || r.ranker(1) == by }
+
+// asks reports whether a scoring function may have to be asked about a message.
+func (r *Route) asks() bool { return r.Scoring.Function != nil && r.ranks(BestWorker) }
+
 // Scoring is how best worker scores the members of a route. The zero value is the default
 // scoring of package selector, the highest score first.
 type Scoring struct {
@@ -131,6 +157,8 @@ type Lane struct {
 	MaxWaiting int64
 	// ResendOnce allows one more send after Unknown, flagged as a possible duplicate.
 	ResendOnce bool
+	// former marks a lane that the document no longer names but whose records may come.
+	former bool
 }
 
 // Price is what a channel charges for a segment, in micros of Currency.
@@ -160,6 +188,9 @@ func (p *Price) Segment(number string) int64 {
 	}
 	return p.Default
 }
+
+// units is Segment in whole units of currency, for scoring rules.
+func (p *Price) units(number string) float64 { return float64(p.Segment(number)) / 1e6 }
 
 // channel finds a channel by name; -1 when the routing has none of that name. Routings
 // are small and the lookup is rare, so it walks the list.

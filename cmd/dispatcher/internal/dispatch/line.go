@@ -1,0 +1,171 @@
+package dispatch
+
+import (
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// line is the members of a route in the order in which a message considers them, and what
+// that order went by.
+type line struct {
+	by         Ranker
+	wishes     []selector.Selector  // of the message that still count
+	candidates []selector.Candidate // Index is the place among the route's members
+	// reasons says why each was passed over, as far as they were considered; empty for the
+	// one that was taken.
+	reasons []string
+	// drawn is set when the first candidate is the first choice of a draw; only those
+	// behind it are ranked.
+	drawn bool
+	// lost names a first choice that is no member of the route any more.
+	lost string
+
+	cursor           string // round robin: who had the last turn
+	after            int    // round robin: its place
+	keyID            string // redraw: the key that drew
+	scoring, trouble string // best worker
+}
+
+// lineUp orders the members of the task's route. The line is good until the next call.
+//
+// A route that draws has its first choice at the front and the others in the order of its
+// fallback. Any other orders all members: by its mode for the first attempt, by its fallback
+// for later ones.
+func (a *assigner) lineUp(t *task, wishes []selector.Selector) *line {
+	l := &a.line
+	*l = line{by: t.route.ranker(t.row.Attempts), wishes: wishes, candidates: l.candidates[:0], reasons: l.reasons[:0]}
+	first := -1
+	if t.route.draws() {
+		if first = t.first; first < 0 {
+			l.lost = t.row.Plan.FirstChoice
+		}
+	}
+	if first >= 0 {
+		l.drawn = true
+		l.candidates = append(l.candidates, a.candidate(t.route, first))
+	}
+	for place := range t.route.Members {
+		if place != first {
+			l.candidates = append(l.candidates, a.candidate(t.route, place))
+		}
+	}
+	others := l.candidates
+	if l.drawn {
+		others = others[1:]
+	}
+	order(l.by, others, a.basis(t, l, first))
+	return l
+}
+
+// candidate is the state of the member at a place of the route.
+func (a *assigner) candidate(route *Route, place int) selector.Candidate {
+	c := route.Members[place]
+	candidate := selector.Candidate{Index: place, Capacity: a.routing.Channels[c].Capacity}
+	if state := a.states[c]; state != nil {
+		candidate.Active, candidate.LastAssigned = state.Gate.Active.Count, state.LastAssigned
+	}
+	return candidate
+}
+
+// basis works out what the ranker of a line goes by, and notes it in the line.
+func (a *assigner) basis(t *task, l *line, first int) basis {
+	switch l.by {
+	case RoundRobin:
+		if cursor := a.cursors[t.route.Name]; cursor != nil {
+			l.cursor = cursor.Channel
+			l.after = turnAfter(a.routing.place(t.route, cursor.Channel), cursor)
+		} else {
+			l.after = -1
+		}
+		return basis{after: l.after}
+	case BestWorker:
+		l.scoring, l.trouble = a.routing.scored(t, l.wishes, l.candidates)
+		return basis{ascending: t.route.Scoring.lowestFirst(l.trouble)}
+	case Redraw:
+		drawer := a.keys.of(t.row.Plan.KeyID)
+		l.keyID = drawer.KeyID()
+		return basis{drawn: t.route.Table.Redraw(drawer, t.row.ID, first)}
+	case LoadRatio:
+	}
+	return basis{}
+}
+
+// turnAfter is the place behind which a round robin goes on: that of the channel which had the
+// last turn or, when it is no member any more (place -1), the one before the place at which it
+// stood, since its successor has moved up into that.
+func turnAfter(place int, cursor *ledger.Cursor) int {
+	if place >= 0 || cursor.Channel == "" {
+		return place
+	}
+	return max(cursor.Position-1, -1)
+}
+
+// consider looks at the candidates in turn and returns the place of the first without an
+// obstacle; false when all have one.
+func (a *assigner) consider(t *task, l *line) (place int, ok bool) {
+	for i := range l.candidates {
+		reason := a.passedOver(t, l, i)
+		l.reasons = append(l.reasons, reason)
+		if reason == "" {
+			return l.candidates[i].Index, true
+		}
+	}
+	return -1, false
+}
+
+// passedOver is why the candidate at position i of the line cannot take the message; empty
+// when it can.
+func (a *assigner) passedOver(t *task, l *line, i int) string {
+	place := l.candidates[i].Index
+	if l.by == Redraw && !(l.drawn && i == 0) && t.route.Table.Entry(place).Weight.IsZero() {
+		return weightZero // no draw picks it
+	}
+	return a.obstacle(t, l.wishes, t.route.Members[place])
+}
+
+// turned reports whether whoever was taken has had a turn of the round robin. The first
+// choice of a draw has not, nor has the channel that a message was held for.
+func (l *line) turned(t *task) bool {
+	return l.by == RoundRobin && !(l.drawn && len(l.reasons) == 1) && t.row.Pinned == ""
+}
+
+// record is the line as it is stored. What was considered before a channel was taken is
+// stored whole; else as much as maxRanked allows.
+func (a *assigner) record(t *task, l *line, by string) *Ranking {
+	r := &a.ranking
+	*r = Ranking{
+		Version: a.routing.Version, By: by, Cursor: l.cursor, KeyID: l.keyID,
+		Scoring: l.scoring, Trouble: l.trouble, Candidates: r.Candidates[:0],
+	}
+	if l.by == RoundRobin {
+		r.After = &l.after
+	}
+	if l.lost != "" {
+		r.Candidates = append(r.Candidates, Ranked{Channel: l.lost, Reason: removed})
+	}
+	n := min(len(l.candidates), maxRanked)
+	if considered := len(l.reasons); considered > n && l.reasons[considered-1] == "" {
+		n = considered
+	}
+	for i := range l.candidates[:n] {
+		r.Candidates = append(r.Candidates, a.ranked(t, l, i))
+	}
+	r.More = len(l.candidates) - n
+	return r
+}
+
+// ranked is the candidate at position i of the line as it is stored.
+func (a *assigner) ranked(t *task, l *line, i int) Ranked {
+	c := &l.candidates[i]
+	r := Ranked{
+		Channel: a.routing.Channels[t.route.Members[c.Index]].Name, Active: c.Active, Capacity: c.Capacity,
+		LastAssigned: microsOf(c.LastAssigned),
+	}
+	if l.by == BestWorker {
+		r.Score = &c.Score
+	}
+	if i < len(l.reasons) {
+		r.Reason = l.reasons[i]
+	}
+	return r
+}

@@ -1,0 +1,128 @@
+package dispatch
+
+import (
+	"math"
+	"slices"
+
+	"dispatcher/selector"
+	"dispatcher/selector/score"
+)
+
+// Kinds of scoring, as a stored ranking names them. The default scoring has no word.
+const (
+	byExpression = "expression"
+	byFunction   = "function"
+)
+
+// expressionFailed is the trouble of an expression that had no finite result for every candidate.
+const expressionFailed = "expression_failed"
+
+// basis is what a ranker goes by beside the candidates themselves.
+type basis struct {
+	after     int   // round robin: the place behind which it goes on; -1 is from the start
+	ascending bool  // best worker: the lowest score first
+	drawn     []int // redraw: places in the order in which they were drawn
+}
+
+// order sorts candidates, which must be in configured order, as a ranker does. It is pure:
+// an auditor who has the candidates, their scores and the basis gets the same order.
+func order(by Ranker, candidates []selector.Candidate, b basis) {
+	switch by {
+	case RoundRobin:
+		selector.ByTurn(candidates, b.after)
+	case BestWorker:
+		selector.ByScore(candidates, b.ascending)
+	case Redraw:
+		byDraws(candidates, b.drawn)
+	case LoadRatio:
+		selector.ByLoadRatio(candidates)
+	}
+}
+
+// byDraws puts candidates into the order in which they were drawn. Those that were not,
+// because they have no weight, follow in configured order.
+func byDraws(candidates []selector.Candidate, drawn []int) {
+	most := 0
+	for _, c := range candidates {
+		most = max(most, c.Index)
+	}
+	turn := make([]int, most+1) // by place; those not drawn sort behind all others
+	for place := range turn {
+		turn[place] = len(drawn) + place
+	}
+	for i, place := range drawn {
+		if place <= most {
+			turn[place] = i
+		}
+	}
+	slices.SortFunc(candidates, func(a, b selector.Candidate) int { return turn[a.Index] - turn[b.Index] })
+}
+
+// scored fills in the scores of a task's candidates by the rule of its route. When the rule
+// fails for any of them, all are scored by the default rule and trouble says why in one
+// bounded word; scoring is then empty. wishes are the message's selectors that still count.
+func (r *Routing) scored(t *task, wishes []selector.Selector, candidates []selector.Candidate) (scoring, trouble string) {
+	switch rule := &t.route.Scoring; {
+	case rule.Expression != nil:
+		if r.scoredByExpression(t, rule.Expression, candidates) {
+			return byExpression, ""
+		}
+		trouble = expressionFailed
+	case rule.Function != nil:
+		if trouble = scoredByFunction(t.scores, candidates); trouble == "" {
+			return byFunction, ""
+		}
+	}
+	for i := range candidates {
+		c := &r.Channels[t.route.Members[candidates[i].Index]]
+		candidates[i].Score = selector.Match(t.msg.Labels, wishes, c.Labels)
+	}
+	return "", trouble
+}
+
+// lowestFirst reports whether the lowest score goes first. That is a property of the rule: when
+// the default had to stand in for it, the best match goes first.
+func (s *Scoring) lowestFirst(trouble string) bool { return s.Ascending && trouble == "" }
+
+func (r *Routing) scoredByExpression(t *task, e *score.Expression, candidates []selector.Candidate) bool {
+	in := score.Input{Labels: t.msg.Labels, Lane: t.row.Lane, Priority: r.priority(t.lane)}
+	for i := range candidates {
+		c := &r.Channels[t.route.Members[candidates[i].Index]]
+		in.Channel, in.ChannelLabels = c.Name, c.Labels
+		in.LoadRatio, in.Price = candidates[i].LoadRatio(), c.Price.units(t.msg.To)
+		value, err := e.Score(&in)
+		if err != nil || !finite(value) {
+			return false
+		}
+		candidates[i].Score = value
+	}
+	return true
+}
+
+// scoredByFunction takes over what the function answered; a missing answer is one of a
+// function that could not be reached.
+func scoredByFunction(answer *Scores, candidates []selector.Candidate) (trouble string) {
+	if answer == nil {
+		return FunctionUnreachable
+	}
+	if answer.Trouble != "" {
+		return answer.Trouble
+	}
+	for i := range candidates {
+		candidates[i].Score = answer.Values[candidates[i].Index]
+	}
+	return ""
+}
+
+// priority is how many lanes come after this one.
+func (r *Routing) priority(lane Lane) int {
+	n := 0
+	for _, other := range r.Lanes {
+		if other.Order > lane.Order && !other.former {
+			n++
+		}
+	}
+	return n
+}
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
