@@ -78,8 +78,27 @@ func TestTheDatabaseRefusesBrokenInvariants(t *testing.T) {
 	l := connect(t, ledger.Config{URL: url})
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 3, Limits: day(5).Limits})
 	claimAll(t, l, batch("m", 2), "a")
+	startRamp(t, l, ramp("default"))
 	db := raw(t, url)
 	for sql, want := range map[string]string{
+		`insert into dispatcher.cursors values ('r', 'a', -1)`:                                   "cursors_position",
+		`insert into dispatcher.cursors values ('r', '', 0)`:                                     "cursors_position",
+		`insert into dispatcher.cursors values ('r', '', -2)`:                                    "cursors_position",
+		`update dispatcher.routing_versions set base = 2`:                                        "routing_versions_base",
+		`update dispatcher.routing_versions set base = 0`:                                        "routing_versions_base",
+		`update dispatcher.routing_versions set effects = '{}'`:                                  "routing_versions_effects",
+		`update dispatcher.routing_versions set effects = '{}', base = null`:                     "routing_versions_effects",
+		`update dispatcher.ramps set state = 'lost', next_at = null`:                             "ramps_state_check",
+		`update dispatcher.ramps set step = steps + 1`:                                           "ramps_step",
+		`update dispatcher.ramps set step = steps, version = 1`:                                  "ramps_done",
+		`update dispatcher.ramps set state = 'done', next_at = null`:                             "ramps_done",
+		`update dispatcher.ramps set next_at = null`:                                             "ramps_next_at",
+		`update dispatcher.ramps set state = 'held', held = 'errors'`:                            "ramps_next_at",
+		`update dispatcher.ramps set state = 'held', next_at = null`:                             "ramps_held",
+		`update dispatcher.ramps set held = 'errors'`:                                            "ramps_held",
+		`update dispatcher.ramps set step = 1`:                                                   "ramps_version",
+		`update dispatcher.ramps set max_errors = 'NaN'`:                                         "ramps_max_errors_check",
+		`update dispatcher.ramps set from_weights = '[]'`:                                        "ramps_from_weights_check",
 		`update dispatcher.limits set granted = max + 1`:                                         "limits_granted",
 		`update dispatcher.limits set granted = -1`:                                              "limits_granted",
 		`update dispatcher.limits set max = max + 1`:                                             "limits_max",

@@ -1,0 +1,177 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// fillDays stores n messages of three days that end now, out of order by up to 50 s and
+// with gaps in seq, as rolled back claims leave them. Every tenth has no route, every
+// twelfth is dead, every seventh has two attempts.
+func fillDays(t testing.TB, db *pgx.Conn, n int) {
+	t.Helper()
+	const messages = `
+		insert into dispatcher.messages (seq, id, lane, digest, envelope, attempts, state, finished_at,
+		  route, routing_version, first_choice, received_at)
+		overriding system value
+		select s + 7 * (s / 3), 'm' || s, 'otp', s, '', 1, case when s % 12 = 0 then 'dead' else 'accepted' end,
+		  case when s % 12 = 0 then now() end, case when s % 10 > 0 then 'default' end, 1, 'a',
+		  now() - interval '3 days' * ($1 - s) / $1 - interval '50 seconds' * random()
+		from generate_series(1, $1::bigint) s order by s`
+	const attempts = `
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency,
+		  claimed_at, settled_at, instance, answers)
+		select seq, k, 'a', 'first_choice', 'accepted', 1, 28000, 'GBP', received_at, received_at, 1, 1
+		from dispatcher.messages, generate_series(1, case when digest % 7 = 0 then 2 else 1 end) k order by seq, k`
+	if _, err := db.Exec(t.Context(), messages, n); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(t.Context(), attempts); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// visitAll returns the ids that EachChoice visits.
+func visitAll(t testing.TB, l *ledger.Ledger, f ledger.ChoiceFilter) (ids []string) {
+	t.Helper()
+	var last int64
+	err := l.EachChoice(t.Context(), f, func(r *ledger.Record) error {
+		if r.Message.Seq <= last {
+			return fmt.Errorf("message %d follows %d", r.Message.Seq, last)
+		}
+		want := 1
+		if r.Message.Digest%7 == 0 {
+			want = 2
+		}
+		if len(r.Attempts) != want || r.Attempts[want-1].Number != want {
+			return fmt.Errorf("message %d has %d attempts", r.Message.Seq, len(r.Attempts))
+		}
+		last = r.Message.Seq
+		ids = append(ids, r.Message.ID)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func TestEachChoiceVisitsExactlyTheMessagesOfTheRange(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db, l := raw(t, url), connect(t, ledger.Config{URL: url})
+	now := scalar[time.Time](t, db, `select now()`)
+	if got := visitAll(t, l, ledger.ChoiceFilter{From: now.Add(-time.Hour), To: now}); got != nil {
+		t.Errorf("an empty ledger has %d", len(got))
+	}
+	fillDays(t, db, 9000)
+	random := rand.New(rand.NewPCG(1, 2))
+	ranges := []time.Duration{0, 0, time.Hour, time.Minute, 80 * time.Hour, 81 * time.Hour}
+	for range 20 {
+		length := time.Duration(random.Int64N(int64(30 * time.Hour)))
+		ranges = append(ranges, length, time.Duration(random.Int64N(int64(80*time.Hour))))
+	}
+	ranges = append(ranges, 100*time.Hour, -time.Hour) // all of them, several pages
+	for i := 0; i < len(ranges); i += 2 {
+		from := now.Add(-ranges[i+1] - ranges[i])
+		f := ledger.ChoiceFilter{From: from, To: from.Add(ranges[i])}
+		want := scalar[[]string](t, db, `
+			select array_agg(id order by seq) from dispatcher.messages
+			where received_at >= $1 and received_at < $2 and digest % 12 > 0 and digest % 10 > 0`, f.From, f.To)
+		if got := visitAll(t, l, f); !slices.Equal(got, want) {
+			t.Errorf("range %d of %s: visited %d of %d", i/2, ranges[i], len(got), len(want))
+		}
+	}
+}
+
+func TestASampleIsTheSameEachTimeAndEvenOverTheRange(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db, l := raw(t, url), connect(t, ledger.Config{URL: url})
+	fillDays(t, db, 9000)
+	now := scalar[time.Time](t, db, `select now()`)
+	f := ledger.ChoiceFilter{From: now.Add(-72 * time.Hour), To: now, Sample: 2500} // two pages
+	sample := visitAll(t, l, f)
+	if len(sample) != f.Sample || !slices.Equal(sample, visitAll(t, l, f)) {
+		t.Fatalf("%d sampled", len(sample))
+	}
+	thirds := [3]int{}
+	for _, id := range sample {
+		var n int
+		if _, err := fmt.Sscanf(id, "m%d", &n); err != nil {
+			t.Fatal(err)
+		}
+		thirds[(n-1)/3000]++
+	}
+	for i, n := range thirds { // 833 on average, with a deviation of 21
+		if n < 730 || n > 940 {
+			t.Errorf("%d of %d come from third %d", n, len(sample), i)
+		}
+	}
+	f.Sample = 100
+	for _, id := range visitAll(t, l, f) {
+		if !slices.Contains(sample, id) {
+			t.Errorf("%s is in the smaller sample alone", id)
+		}
+	}
+	f.Sample = 1 << 30
+	everything := visitAll(t, l, f)
+	f.Sample = 0
+	if diff := cmp.Diff(visitAll(t, l, f), everything); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEachChoiceShowsWhatRecordShows(t *testing.T) {
+	t.Parallel()
+	l := open(t, ledger.ChannelSpec{Name: "a", ActiveMax: 3})
+	seen := claimAll(t, l, batch("m", 5), "a") // two of them wait
+	settleAll(t, l, accepted(seen.Messages[:2]))
+	f := ledger.ChoiceFilter{From: seen.Now.Add(-time.Hour), To: seen.Now.Add(time.Hour)}
+	visited := 0
+	err := l.EachChoice(t.Context(), f, func(r *ledger.Record) error {
+		visited++
+		want, err := l.Record(t.Context(), r.Message.ID)
+		want.Routing = nil
+		if diff := cmp.Diff(&want, r, cmpopts.EquateEmpty()); diff != "" {
+			t.Error(diff)
+		}
+		return err
+	})
+	if err != nil || visited != 5 {
+		t.Errorf("%d visited, %v", visited, err)
+	}
+}
+
+func TestEachChoiceEndsWithTheErrorOfItsVisitor(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	seen := claimAll(t, l, batch("m", 5), "a")
+	enough := errors.New("enough")
+	for _, sample := range []int{0, 5} {
+		visited := 0
+		f := ledger.ChoiceFilter{From: seen.Now.Add(-time.Hour), To: seen.Now.Add(time.Hour), Sample: sample}
+		err := l.EachChoice(t.Context(), f, func(*ledger.Record) error { visited++; return enough })
+		if err != enough || visited != 1 { //nolint:errorlint // It is returned as it is.
+			t.Errorf("%d visited, %v", visited, err)
+		}
+	}
+	for name, f := range map[string]ledger.ChoiceFilter{
+		"no range": {}, "no end": {From: seen.Now}, "negative sample": {From: seen.Now, To: seen.Now, Sample: -1},
+	} {
+		if err := l.EachChoice(t.Context(), f, nil); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+}

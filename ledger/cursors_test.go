@@ -1,0 +1,300 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// members of the route "default" in configured order, which is not that of their names.
+var members = []string{"c", "a", "e", "b", "d"}
+
+// openTurns opens instances over one database whose route has these members.
+func openTurns(t testing.TB, instances int) (ledgers []*ledger.Ledger, url string) {
+	t.Helper()
+	url = ledgertest.URL(t)
+	for range instances {
+		ledgers = append(ledgers, connect(t, ledger.Config{URL: url}))
+	}
+	applyRoutes(t, ledgers[0], members, "default")
+	return ledgers, url
+}
+
+func applyRoutes(t testing.TB, l *ledger.Ledger, channels []string, routes ...string) int64 {
+	t.Helper()
+	n := ledger.NewRouting{Author: "test", Document: "routes: []", Routes: routes}
+	for _, name := range channels {
+		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
+	}
+	version, err := l.ApplyRouting(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
+// takeTurns decides that each message goes to the member after the route's cursor.
+func takeTurns(seen *ledger.Seen) (ledger.Decisions, error) {
+	d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+	cursor := &seen.Cursors[0]
+	for i := range seen.Messages {
+		cursor.Position = (cursor.Position + 1) % len(members)
+		cursor.Channel = members[cursor.Position]
+		at := slices.IndexFunc(seen.Channels, func(c ledger.ChannelState) bool { return c.Name == cursor.Channel })
+		seen.Channels[at].Gate.Take(1)
+		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan, Attempt: ledger.Attempt{
+			Number: 1, Channel: cursor.Channel, Reason: ledger.ByFirstChoice, Segments: 1, Currency: "GBP",
+		}}
+	}
+	return d, nil
+}
+
+func turnClaim(messages []ledger.Message) ledger.Claim {
+	return ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c", "d", "e"}, Cursors: []string{"default"}}
+}
+
+// turns is the order in which the channels were given attempts, as the database's clock has it.
+func turns(t testing.TB, url string) string {
+	t.Helper()
+	return scalar[string](t, raw(t, url), `
+		select coalesce(string_agg(channel, '' order by claimed_at, message_seq), '') from dispatcher.attempts`)
+}
+
+// circle is so many turns in configured order.
+func circle(n int) string {
+	return strings.Repeat(strings.Join(members, ""), n/len(members)+1)[:n]
+}
+
+// Four instances with three claims each at a time, of every size; every fourth claim is
+// rolled back after it took its turns, and every instance is replaced in mid-course.
+func TestFourInstancesTakeTurnsInOneCircle(t *testing.T) {
+	t.Parallel()
+	ledgers, url := openTurns(t, 4)
+	claims := 40
+	if testing.Short() {
+		claims = 8
+	}
+	want := 0
+	for generation := range 2 {
+		var workers sync.WaitGroup
+		for i, l := range ledgers {
+			for worker := range 3 {
+				workers.Go(func() {
+					for n := range claims {
+						prefix := fmt.Sprintf("g%d-i%d-w%d-n%d", generation, i, worker, n)
+						claimTurns(t, l, batch(prefix, 1+n%7), n%4 == 3)
+					}
+				})
+			}
+		}
+		workers.Wait()
+		for n := range claims {
+			if n%4 != 3 {
+				want += len(ledgers) * 3 * (1 + n%7)
+			}
+		}
+		if got := turns(t, url); got != circle(want) {
+			t.Fatalf("generation %d: the circle is broken after %d of %d turns", generation, len(commonStart(got, circle(want))), want)
+		}
+		for i := range ledgers {
+			ledgers[i].Close()
+			ledgers[i] = connect(t, ledger.Config{URL: url})
+		}
+	}
+}
+
+func commonStart(a, b string) string {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return a[:n]
+}
+
+// claimTurns claims the messages, or takes their turns and then fails.
+func claimTurns(t testing.TB, l *ledger.Ledger, messages []ledger.Message, fail bool) {
+	failure := errors.New("rolled back")
+	err := l.Claim(t.Context(), turnClaim(messages), func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d, err := takeTurns(seen)
+		if fail {
+			err = failure
+		}
+		return d, err
+	})
+	if fail && errors.Is(err, failure) {
+		return
+	}
+	if err != nil || fail {
+		t.Error(err)
+	}
+}
+
+func TestACursorIsShownWhereTheLastCommittedClaimLeftIt(t *testing.T) {
+	t.Parallel()
+	ledgers, url := openTurns(t, 1)
+	show := func(l *ledger.Ledger) (c ledger.Cursor) {
+		t.Helper()
+		stop := errors.New("stop")
+		err := l.Claim(t.Context(), turnClaim(batch("look", 1)), func(seen *ledger.Seen) (ledger.Decisions, error) {
+			c = seen.Cursors[0]
+			return ledger.Decisions{}, stop
+		})
+		if !errors.Is(err, stop) {
+			t.Fatal(err)
+		}
+		return c
+	}
+	steps := []struct {
+		do   func()
+		want ledger.Cursor
+	}{
+		{func() {}, ledger.Cursor{Route: "default", Position: -1}},
+		{func() { claimTurns(t, ledgers[0], batch("one", 1), false) }, ledger.Cursor{Route: "default", Channel: "c"}},
+		{func() { claimTurns(t, ledgers[0], batch("two", 2), true) }, ledger.Cursor{Route: "default", Channel: "c"}},
+		{func() { claimTurns(t, ledgers[0], batch("three", 3), false) }, ledger.Cursor{Route: "default", Channel: "b", Position: 3}},
+		{func() { applyRoutes(t, ledgers[0], members, "another", "default") }, ledger.Cursor{Route: "default", Channel: "b", Position: 3}},
+		{func() { ledgers[0].Close(); ledgers[0] = connect(t, ledger.Config{URL: url}) }, ledger.Cursor{Route: "default", Channel: "b", Position: 3}},
+		{func() { applyRoutes(t, ledgers[0], members, "another"); applyRoutes(t, ledgers[0], members, "default") }, ledger.Cursor{Route: "default", Position: -1}},
+	}
+	for i, step := range steps {
+		step.do()
+		if diff := cmp.Diff(step.want, show(ledgers[0])); diff != "" {
+			t.Errorf("step %d: %s", i, diff)
+		}
+	}
+	if got := scalar[string](t, raw(t, url), `select string_agg(route, ' ') from dispatcher.cursors`); got != "default" {
+		t.Errorf("cursors of %s", got)
+	}
+}
+
+func TestClaimRefusesACursorThatMovedWithoutAnAttempt(t *testing.T) {
+	t.Parallel()
+	ledgers, _ := openTurns(t, 1)
+	applyRoutes(t, ledgers[0], members, "another", "default")
+	for name, spoil := range map[string]func(*ledger.Seen){
+		"channel without attempt": func(s *ledger.Seen) { s.Cursors[1] = ledger.Cursor{Route: "default", Channel: "a", Position: 1} },
+		"attempt of another route": func(s *ledger.Seen) {
+			s.Cursors[0] = ledger.Cursor{Route: "another", Channel: "c"}
+		},
+		"route replaced":        func(s *ledger.Seen) { s.Cursors[1].Route = "another" },
+		"no position":           func(s *ledger.Seen) { s.Cursors[1] = ledger.Cursor{Route: "default", Channel: "c", Position: -1} },
+		"back before the start": func(s *ledger.Seen) { s.Cursors[1] = ledger.Cursor{Route: "default", Position: 0} },
+		"dropped":               func(s *ledger.Seen) { s.Cursors = s.Cursors[:1] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claim := turnClaim(batch(name, 1))
+			claim.Cursors = []string{"another", "default"}
+			err := ledgers[0].Claim(t.Context(), claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+				toC := *seen
+				toC.Cursors = []ledger.Cursor{{Route: "default", Position: -1}}
+				d, err := takeTurns(&toC)
+				spoil(seen)
+				return d, err
+			})
+			if refused := (*ledger.DecisionError)(nil); !errors.As(err, &refused) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestClaimNamesRoutesWithoutACursorAfterAskingDecide(t *testing.T) {
+	t.Parallel()
+	ledgers, _ := openTurns(t, 1)
+	claim := turnClaim(batch("m", 1))
+	claim.Cursors = []string{"default", "gone", "never"}
+	asked := false
+	err := ledgers[0].Claim(t.Context(), claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		asked = true
+		if want := (ledger.Cursor{Route: "gone", Position: -1}); seen.Cursors[1] != want {
+			t.Errorf("shown %v", seen.Cursors[1])
+		}
+		return takeTurns(seen)
+	})
+	missing := (*ledger.MissingCursorsError)(nil)
+	if !errors.As(err, &missing) || !slices.Equal(missing.Routes, []string{"gone", "never"}) || !asked || ledger.Unavailable(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Claims that name no cursor do not even touch the table.
+func TestClaimsWithoutCursorsDoNotWaitForThoseWith(t *testing.T) {
+	t.Parallel()
+	ledgers, url := openTurns(t, 1)
+	tx, err := raw(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `lock table dispatcher.cursors in access exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	claimAll(t, ledgers[0], batch("m", 3), "a")
+}
+
+func TestAClaimWithACursorTakesTwoRoundTripsToo(t *testing.T) {
+	t.Parallel()
+	_, url := openTurns(t, 1)
+	w, through := tap(t, url)
+	l := connect(t, ledger.Config{URL: through, MaxConns: 1})
+	claimTurns(t, l, batch("warm", 3), false)
+	before := w.trips.Load()
+	claimTurns(t, l, batch("m", 500), false)
+	if n := w.trips.Load() - before; n != 2 {
+		t.Errorf("a claim took %d round trips", n)
+	}
+}
+
+// Claims over two routes, settlements, documents that drop and bring back a route, and
+// effects, all at once: every lock is taken in one order, so nothing ends in a deadlock.
+func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
+	t.Parallel()
+	ledgers, _ := openTurns(t, 4)
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	var workers sync.WaitGroup
+	for i, l := range ledgers {
+		workers.Go(func() {
+			for n := range rounds {
+				claim := turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 5))
+				claim.Cursors = []string{"another", "default"}
+				var sent []ledger.Message
+				err := l.Claim(t.Context(), claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+					d, err := takeTurns(&ledger.Seen{Messages: seen.Messages, Channels: seen.Channels, Cursors: seen.Cursors[1:]})
+					sent = slices.Clone(seen.Messages)
+					return d, err
+				})
+				if missing := (*ledger.MissingCursorsError)(nil); errors.As(err, &missing) {
+					continue
+				}
+				if err == nil {
+					err = l.Settle(t.Context(), accepted(sent))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Go(func() {
+		for n := range rounds {
+			applyRoutes(t, ledgers[0], members, [][]string{{"default"}, {"default", "another"}}[n%2]...)
+		}
+	})
+	workers.Go(func() {
+		for range rounds {
+			addEffects(t, ledgers[1], `{"weights":{}}`)
+		}
+	})
+	workers.Wait()
+}

@@ -1,0 +1,193 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// addEffects puts effects on whatever is current, and returns their version.
+func addEffects(t testing.TB, l *ledger.Ledger, effects string) int64 {
+	for {
+		current, err := l.CurrentRouting(t.Context())
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		version, err := l.ApplyEffects(t.Context(), ledger.NewEffects{
+			Expect: current.Version, Author: "health", Reason: "test", Effects: []byte(effects),
+		})
+		if conflict := (*ledger.VersionConflictError)(nil); errors.As(err, &conflict) {
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		return version
+	}
+}
+
+func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{}); !errors.Is(err, ledger.ErrNoRouting) {
+		t.Fatalf("got %v", err)
+	}
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	addEffects(t, l, `{"weights": {"default": {"a": "45"}}}`)
+	addEffects(t, l, "")
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	got, err := l.RoutingVersions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []ledger.RoutingVersion{
+		{Version: 4, Author: "test", Document: "routes: []", Base: 4},
+		{Version: 3, Author: "health", Reason: "test", Document: "routes: []", Base: 1},
+		{Version: 2, Author: "health", Reason: "test", Document: "routes: []", Base: 1, Effects: []byte(`{"weights": {"default": {"a": "45"}}}`)},
+		{Version: 1, Author: "test", Document: "routes: []", Base: 1},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{}, "CreatedAt")); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{Expect: 4, Effects: []byte("no JSON")}); !ledger.Unstorable(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAChangeOfTheDocumentHoldsOverEffectsButNotOverAnotherDocument(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		expect int64
+		holds  bool
+	}{{0, false}, {1, false}, {2, true}, {3, true}, {4, true}, {5, false}} {
+		t.Run(fmt.Sprint(c.expect), func(t *testing.T) {
+			t.Parallel()
+			l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+			apply(t, l)
+			apply(t, l) // 2 brings the current document
+			addEffects(t, l, `{}`)
+			addEffects(t, l, `{}`) // 4 is current
+			_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Expect: &c.expect, Author: "ann"})
+			conflict := (*ledger.VersionConflictError)(nil)
+			if c.holds && err != nil || !c.holds && (!errors.As(err, &conflict) || conflict.Current != 4) {
+				t.Errorf("document: got %v", err)
+			}
+		})
+	}
+}
+
+func TestEffectsHoldOnlyOverTheVersionTheyWereComputedFor(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	apply(t, l)
+	addEffects(t, l, `{}`)
+	for _, expect := range []int64{0, 1, 3} {
+		_, err := l.ApplyEffects(t.Context(), ledger.NewEffects{Expect: expect, Effects: []byte(`{}`)})
+		if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) || conflict.Current != 2 || conflict.Expected != expect {
+			t.Errorf("expecting %d: got %v", expect, err)
+		}
+	}
+}
+
+// Two editors and two health weighers race. Each change is based on what was read before
+// it; no document is lost and no effects are put on a document that they were not computed for.
+func TestDocumentsAndEffectsThatRaceLoseNothing(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	first := connect(t, ledger.Config{URL: url})
+	apply(t, first)
+	rounds := 25
+	if testing.Short() {
+		rounds = 8
+	}
+	var workers sync.WaitGroup
+	for worker := range 4 {
+		l := connect(t, ledger.Config{URL: url})
+		workers.Go(func() {
+			for range rounds {
+				for !changeOnce(t, l, worker) {
+				}
+			}
+		})
+	}
+	workers.Wait()
+	versions, err := first.RoutingVersions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(versions) != 1+4*rounds {
+		t.Errorf("%d versions", len(versions))
+	}
+	slices.Reverse(versions)
+	last := versions[0]
+	for _, v := range versions[1:] {
+		switch {
+		case v.Base == v.Version:
+			if v.Document != fmt.Sprintf("after %d", last.Base) {
+				t.Errorf("document %q of version %d overwrote that of version %d", v.Document, v.Version, last.Base)
+			}
+		case v.Base != last.Base || v.Document != last.Document || string(v.Effects) != fmt.Sprintf(`{"over": %d}`, last.Version):
+			t.Errorf("version %d has effects %s on version %d of %q", v.Version, v.Effects, v.Base, v.Document)
+		}
+		last = v
+	}
+}
+
+// changeOnce reads what is current and changes it: an even worker the document, an odd
+// one the effects. It reports whether nobody was quicker.
+func changeOnce(t testing.TB, l *ledger.Ledger, worker int) bool {
+	current, err := l.CurrentRouting(t.Context())
+	if err != nil {
+		t.Error(err)
+		return true
+	}
+	if worker%2 == 0 {
+		_, err = l.ApplyRouting(t.Context(), ledger.NewRouting{
+			Expect: &current.Version, Author: "editor", Document: fmt.Sprintf("after %d", current.Base),
+		})
+	} else {
+		_, err = l.ApplyEffects(t.Context(), ledger.NewEffects{
+			Expect: current.Version, Author: "health", Effects: fmt.Appendf(nil, `{"over": %d}`, current.Version),
+		})
+	}
+	if conflict := (*ledger.VersionConflictError)(nil); errors.As(err, &conflict) {
+		return false
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return true
+}
+
+func TestEffectsAreToldToWatchersAndWakeNoMessage(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := connect(t, ledger.Config{URL: url})
+	apply(t, l, ledger.ChannelSpec{Name: "full", ActiveMax: 1})
+	claimAll(t, l, batch("m", 2), "full")
+	ctx, cancel := context.WithCancel(t.Context())
+	told, ended := make(chan struct{}, 10), make(chan error)
+	go func() { ended <- l.WatchRouting(ctx, func() { told <- struct{}{} }) }()
+	<-told // at the start
+	addEffects(t, l, `{}`)
+	<-told
+	cancel()
+	<-ended
+	if n, err := l.Due(t.Context(), 10); n != 0 || err != nil {
+		t.Errorf("%d messages were woken, %v", n, err)
+	}
+	seen := claimAll(t, l, batch("next", 1), "full")
+	if seen.Version != 2 {
+		t.Errorf("a claim after the effects sees version %d", seen.Version)
+	}
+}

@@ -1,0 +1,137 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// answers settles one attempt on the channel for each outcome, with the code beside it.
+func answers(t testing.TB, l *ledger.Ledger, prefix, channel string, outcomes ...any) {
+	t.Helper()
+	settlements := accepted(claimAll(t, l, batch(prefix, len(outcomes)/2), channel).Messages)
+	for i := range settlements {
+		s := &settlements[i]
+		s.Outcome, s.Code, s.Notice = outcomes[2*i].(provider.Outcome), outcomes[2*i+1].(string), nil
+		switch s.Outcome {
+		case provider.Accepted:
+		case provider.Rejected:
+			s.State = ledger.Rejected
+		case provider.Unknown:
+			s.State = ledger.Unknown
+		case provider.Refused, provider.Throttled:
+			s.State = ledger.Retry
+		}
+	}
+	settleAll(t, l, settlements)
+}
+
+func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"}, ledger.ChannelSpec{Name: "c"})
+	age := func(sql string) {
+		if _, err := db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers(t, l, "old", "a", provider.Refused, "503", provider.Refused, "503")
+	age(`update dispatcher.attempts set claimed_at = claimed_at - interval '1 hour', settled_at = settled_at - interval '1 hour'`)
+	answers(t, l, "late", "a", provider.Unknown, "timeout", provider.Unknown, "timeout", provider.Unknown, "timeout")
+	age(`update dispatcher.attempts set claimed_at = claimed_at - interval '20 minutes' where settled_at > now() - interval '1 minute'`)
+	answers(t, l, "before", "a", provider.Refused, "503") // claimed before the window, settled in it
+	age(`update dispatcher.attempts set claimed_at = now() - interval '630 seconds' where claimed_at > now() - interval '1 minute'`)
+	answers(t, l, "now", "a",
+		provider.Accepted, "", provider.Rejected, "bad_number", provider.Throttled, "429",
+		provider.Refused, "", provider.Unknown, "timeout",
+		provider.Refused, "stopping", provider.Refused, "stale", provider.Unknown, "instance_lost")
+	answers(t, l, "good", "b", provider.Accepted, "")
+	claimAll(t, l, batch("pending", 2), "c")
+	got, err := l.Faults(t.Context(), 10*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []ledger.Fault{{Channel: "a", Attempts: 9, Errors: 3}, {Channel: "b", Attempts: 1}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Fault{}, "LastErrorAt")); diff != "" {
+		t.Fatal(diff)
+	}
+	last := scalar[time.Time](t, db, `select max(settled_at) from dispatcher.attempts where outcome = 'refused' and provider_code is null`)
+	if !got[0].LastErrorAt.Equal(last) || !got[1].LastErrorAt.IsZero() {
+		t.Errorf("last errors at %s and %s, want %s and never", got[0].LastErrorAt, got[1].LastErrorAt, last)
+	}
+}
+
+func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"})
+	answers(t, l, "before", "a", provider.Accepted, "", provider.Refused, "503")
+	old := claimAll(t, l, batch("retried", 1), "b").Messages
+	if _, err := db.Exec(t.Context(), `update dispatcher.messages set received_at = received_at - interval '1 hour'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(t.Context(), `update dispatcher.attempts set claimed_at = claimed_at - interval '1 hour' where channel = 'a'`); err != nil {
+		t.Fatal(err)
+	}
+	other := message("other")
+	other.Plan.Route = "another"
+	claimAll(t, l, []ledger.Message{other}, "a")
+	answers(t, l, "now", "a", provider.Accepted, "", provider.Accepted, "", provider.Rejected, "bad_number", provider.Unknown, "timeout", provider.Refused, "stale")
+	toB := batch("to-b", 2)
+	toB[0].Plan.FirstChoice, toB[1].Plan.FirstChoice = "b", ""
+	claimAll(t, l, toB, "b")
+	got, err := l.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []ledger.Carried{
+		{Channel: "a", FirstChoice: 5, Attempts: 5, Accepted: 2, Errors: 1},
+		{Channel: "b", FirstChoice: 1, Attempts: 3}, // one of them of an older message
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	now, err := l.Clock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.Carried(t.Context(), "default", now); len(got) != 0 || err != nil {
+		t.Errorf("since now: %v, %v", got, err)
+	}
+}
+
+// A sequential scan of a hundred million attempts every few seconds would be the end.
+func TestRegularQuestionsNeverScanATable(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db, l := raw(t, url), connect(t, ledger.Config{URL: url, MaxConns: 1})
+	fillDays(t, db, 20000)
+	if _, err := db.Exec(t.Context(), `analyze; select pg_stat_force_next_flush()`); err != nil {
+		t.Fatal(err)
+	}
+	scans := `select sum(seq_scan)::bigint from pg_stat_user_tables where relname in ('messages', 'attempts')`
+	before := scalar[int64](t, db, scans)
+	if _, err := l.Faults(t.Context(), time.Minute); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Carried(t.Context(), "default", time.Now().Add(-time.Hour)); err != nil {
+		t.Error(err)
+	}
+	l.Close() // a session reports its statistics at its end, at the latest
+	for scalar[int64](t, db, `select idx_scan from pg_stat_user_tables where relname = 'attempts'`) == 0 {
+		if t.Context().Err() != nil {
+			t.FailNow()
+		}
+	}
+	if n := scalar[int64](t, db, scans) - before; n != 0 {
+		t.Errorf("%d sequential scans", n)
+	}
+}

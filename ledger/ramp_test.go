@@ -1,0 +1,270 @@
+package ledger_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// ramp is a ramp of three steps, one an hour.
+func ramp(route string) ledger.Ramp {
+	return ledger.Ramp{
+		Route: route, From: map[string]string{"a": "5", "b": "95"}, To: map[string]string{"a": "34.5", "b": "65.5"},
+		Steps: 3, Every: time.Hour, MaxErrors: 0.05, MaxDeviation: 0.1, LeastMessages: 200,
+		Author: "ann", Reason: "new contract",
+	}
+}
+
+func startRamp(t testing.TB, l *ledger.Ledger, r ledger.Ramp) ledger.Ramp {
+	t.Helper()
+	started, err := l.StartRamp(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return started
+}
+
+// makeStep applies a document as a step of the ramp.
+func makeStep(t testing.TB, l *ledger.Ledger, r ledger.Ramp, step int, routes ...string) error {
+	r.Step = step
+	_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "ramp", Document: "step", Routes: routes, Ramp: &r})
+	return err
+}
+
+// only is the one ramp that the ledger has.
+func only(t testing.TB, l *ledger.Ledger) ledger.Ramp {
+	t.Helper()
+	ramps, err := l.Ramps(t.Context(), true)
+	if err != nil || len(ramps) != 1 {
+		t.Fatalf("%d ramps, %v", len(ramps), err)
+	}
+	return ramps[0]
+}
+
+func TestARampGoesFromItsStartToItsLastStep(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	applyRoutes(t, l, members, "default")
+	before, err := l.Clock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := startRamp(t, l, ramp("default"))
+	want := ramp("default")
+	want.ID, want.State, want.ChangedBy = started.ID, ledger.RampRunning, "ann"
+	times := cmpopts.IgnoreFields(ledger.Ramp{}, "NextAt", "CreatedAt", "ChangedAt")
+	if diff := cmp.Diff(want, started, times); diff != "" || started.NextAt.Before(before) || !started.NextAt.Equal(started.CreatedAt) {
+		t.Errorf("due %s, %s", started.NextAt, diff)
+	}
+	for step := 1; step <= 3; step++ {
+		if err := makeStep(t, l, started, step, "default"); err != nil {
+			t.Fatal(err)
+		}
+		want.Step, want.Version = step, int64(step+1)
+		if step == 3 {
+			want.State = ledger.RampDone
+		}
+		got := only(t, l)
+		if diff := cmp.Diff(want, got, times); diff != "" {
+			t.Error(diff)
+		}
+		if due := got.ChangedAt.Add(time.Hour); step < 3 && !got.NextAt.Equal(due) || step == 3 && !got.NextAt.IsZero() {
+			t.Errorf("after step %d the next one is due at %s, want %s", step, got.NextAt, due)
+		}
+	}
+	if open, err := l.Ramps(t.Context(), false); len(open) != 0 || err != nil {
+		t.Errorf("%d ramps are open, %v", len(open), err)
+	}
+	later := ramp("default")
+	later.NextAt = before.Add(24 * time.Hour)
+	if second := startRamp(t, l, later); !second.NextAt.Equal(later.NextAt) {
+		t.Errorf("due at %s", second.NextAt)
+	}
+}
+
+func TestARouteHasOneRampAtATime(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	first := startRamp(t, l, ramp("default"))
+	startRamp(t, l, ramp("another"))
+	if _, err := l.StartRamp(t.Context(), ramp("default")); !errors.Is(err, ledger.ErrRampRunning) {
+		t.Errorf("beside a running one: got %v", err)
+	}
+	if err := l.SetRamp(t.Context(), first.ID, ledger.RampRunning, ledger.RampHeld, "errors", "steer"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.StartRamp(t.Context(), ramp("default")); !errors.Is(err, ledger.ErrRampRunning) {
+		t.Errorf("beside a held one: got %v", err)
+	}
+	if err := l.SetRamp(t.Context(), first.ID, ledger.RampHeld, ledger.RampCancelled, "", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	second := startRamp(t, l, ramp("default"))
+	open, err := l.Ramps(t.Context(), false)
+	if err != nil || len(open) != 2 || open[0].ID != second.ID || open[1].Route != "another" {
+		t.Errorf("%v, %v", open, err)
+	}
+}
+
+// Two appliers of each step, as two processes whose timers went off at the same time.
+func TestOfTwoAppliersOfAStepOneWinsAndTheOtherAppliesNothing(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	appliers := []*ledger.Ledger{connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})}
+	long := ramp("default")
+	long.Steps = 20
+	started := startRamp(t, appliers[0], long)
+	for step := 1; step <= long.Steps; step++ {
+		var won, lost atomic.Int32
+		var race sync.WaitGroup
+		for _, l := range appliers {
+			race.Go(func() {
+				switch err := makeStep(t, l, started, step, "default"); {
+				case err == nil:
+					won.Add(1)
+				case errors.Is(err, ledger.ErrRampMoved) && !ledger.Unavailable(err):
+					lost.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		race.Wait()
+		if won.Load() != 1 || lost.Load() != 1 {
+			t.Errorf("step %d: %d won, %d lost", step, won.Load(), lost.Load())
+		}
+	}
+	if n := scalar[int](t, raw(t, url), `select count(*) from dispatcher.routing_versions`); n != long.Steps {
+		t.Errorf("%d versions", n)
+	}
+}
+
+func TestAStepOutOfTurnAppliesNothing(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	started := startRamp(t, l, ramp("default"))
+	for _, step := range []int{-1, 0, 2, 4} {
+		if err := makeStep(t, l, started, step, "default"); !errors.Is(err, ledger.ErrRampMoved) {
+			t.Errorf("step %d: got %v", step, err)
+		}
+	}
+	if err := l.SetRamp(t.Context(), started.ID, ledger.RampRunning, ledger.RampHeld, "too many errors", "steer"); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeStep(t, l, started, 1, "default"); !errors.Is(err, ledger.ErrRampMoved) {
+		t.Errorf("held: got %v", err)
+	}
+	if _, err := l.CurrentRouting(t.Context()); !errors.Is(err, ledger.ErrNoRouting) {
+		t.Errorf("got %v", err)
+	}
+	expect := int64(7)
+	started.Step = 1
+	_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "ramp", Expect: &expect, Ramp: &started})
+	if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) || only(t, l).Step != 0 {
+		t.Errorf("a conflict moved the ramp: %v", err)
+	}
+}
+
+func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	states := []ledger.RampState{ledger.RampRunning, ledger.RampHeld, ledger.RampDone, ledger.RampCancelled, ledger.RampSuperseded}
+	legal := map[ledger.RampState][]ledger.RampState{
+		ledger.RampRunning: {ledger.RampHeld, ledger.RampCancelled, ledger.RampSuperseded},
+		ledger.RampHeld:    {ledger.RampRunning, ledger.RampCancelled, ledger.RampSuperseded},
+	}
+	for _, from := range states {
+		for _, to := range states {
+			if _, err := db.Exec(t.Context(), `truncate dispatcher.ramps`); err != nil {
+				t.Fatal(err)
+			}
+			id := startRamp(t, l, ramp("default")).ID
+			if from == ledger.RampHeld {
+				if err := l.SetRamp(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "errors", "steer"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := l.SetRamp(t.Context(), id, from, to, "because", "bob")
+			if allowed := slices.Contains(legal[from], to); (err == nil) != allowed {
+				t.Errorf("from %s to %s: %v", from, to, err)
+			} else if !allowed {
+				continue
+			}
+			got := only(t, l)
+			held := "because"
+			if to == ledger.RampRunning {
+				held = ""
+			}
+			if got.State != to || got.Held != held || got.ChangedBy != "bob" || got.NextAt.IsZero() != (to != ledger.RampRunning) {
+				t.Errorf("from %s to %s: %+v", from, to, got)
+			}
+			if err := l.SetRamp(t.Context(), id, from, to, "because", "bob"); !errors.Is(err, ledger.ErrRampMoved) {
+				t.Errorf("from %s to %s twice: %v", from, to, err)
+			}
+		}
+	}
+}
+
+func TestARampThatIsResumedWaitsAWholeInterval(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	id := startRamp(t, l, ramp("default")).ID
+	if err := l.SetRamp(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "", "steer"); err == nil {
+		t.Error("held without a reason")
+	}
+	for _, move := range [][2]ledger.RampState{{ledger.RampRunning, ledger.RampHeld}, {ledger.RampHeld, ledger.RampRunning}} {
+		if err := l.SetRamp(t.Context(), id, move[0], move[1], "errors", "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := only(t, l); !r.NextAt.Equal(r.ChangedAt.Add(time.Hour)) {
+		t.Errorf("changed at %s, next at %s", r.ChangedAt, r.NextAt)
+	}
+}
+
+func TestADocumentWithoutTheRouteSupersedesItsRamp(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	applyRoutes(t, l, members, "default", "another")
+	startRamp(t, l, ramp("default"))
+	applyRoutes(t, l, members, "default")
+	if r := only(t, l); r.State != ledger.RampRunning {
+		t.Errorf("%s: %s", r.State, r.Held)
+	}
+	applyRoutes(t, l, members, "another")
+	if r := only(t, l); r.State != ledger.RampSuperseded || r.Held != "route removed by routing version 3" || r.ChangedBy != "test" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestStartRampRefusesWhatCouldNeverMakeAStep(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	for name, spoil := range map[string]func(*ledger.Ramp){
+		"no route":             func(r *ledger.Ramp) { r.Route = "" },
+		"no start":             func(r *ledger.Ramp) { r.From = nil },
+		"no aim":               func(r *ledger.Ramp) { r.To = nil },
+		"no steps":             func(r *ledger.Ramp) { r.Steps = 0 },
+		"no interval":          func(r *ledger.Ramp) { r.Every = 0 },
+		"more errors than all": func(r *ledger.Ramp) { r.MaxErrors = 1.5 },
+		"no number":            func(r *ledger.Ramp) { r.MaxDeviation = math.NaN() },
+		"negative messages":    func(r *ledger.Ramp) { r.LeastMessages = -1 },
+	} {
+		r := ramp("default")
+		spoil(&r)
+		if _, err := l.StartRamp(t.Context(), r); err == nil || ledger.Unstorable(err) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
