@@ -72,7 +72,7 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 		if err != nil {
 			return usage(err)
 		}
-		opts.Key = keys[0]
+		opts.Keys = keys
 	}
 	firstRouting(&opts, f.embedded)
 	return serve(ctx, opts)
@@ -107,7 +107,7 @@ func (c *cli) startPrivate(ctx context.Context, f *runFlags, opts *app.Options) 
 		return nil, err
 	}
 	private.Fill(&opts.Settings)
-	opts.Key = private.Key
+	opts.Keys = private.Keys
 	opts.Log.Info().Str("kafka", private.Kafka.Address()).Str("postgres", private.Postgres.Address()).Str("data", folder).
 		Str("psql", private.Postgres.Psql()).Msg("embedded servers are running")
 	return private, nil

@@ -5,12 +5,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +23,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/console"
 	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/scoring"
+	"dispatcher/cmd/dispatcher/internal/steer"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/ledger/migrations"
@@ -32,8 +36,9 @@ import (
 // Options say how a process is to run. Settings must have been validated.
 type Options struct {
 	Settings config.Settings
-	// Key makes the draws.
-	Key selector.Key
+	// Keys are those of the key file: the first makes the draws, the others serve messages
+	// that were drawn under them.
+	Keys []selector.Key
 	// Routing is applied as version 1 when the database has none; nil makes that an error.
 	Routing func() (name string, document []byte, err error)
 	// Folder is where relative file names in the routing document's settings are looked up.
@@ -42,6 +47,8 @@ type Options struct {
 	Version string
 	// OnSubmit hears of every submit that a sandbox carrier reads; may be nil.
 	OnSubmit func(channel string, s smpptest.Submit)
+	// SteerEvery is how often ramps and health are looked at; 0 is the default.
+	SteerEvery time.Duration
 	// Sandbox is how sandbox carriers behave; nil answers as a quick carrier does.
 	Sandbox *smpptest.Behaviour
 }
@@ -192,11 +199,15 @@ func (a *App) openRouting(ctx context.Context) error {
 	s := &a.opts.Settings
 	a.reloader = &reloader{
 		ledger: a.ledger, log: a.log, first: a.opts.Routing,
-		connector: connector{folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox},
+		connections: connections{connector: connector{folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox}},
 	}
-	var err error
+	scorer, err := scoring.New(scoring.Config{Registry: a.registry})
+	if err != nil {
+		return err
+	}
+	a.stopper.add("scoring functions", func(context.Context) error { scorer.Close(); return nil })
 	a.dispatch, err = dispatch.New(dispatch.Config{
-		Ledger: a.ledger, Keys: []selector.Key{a.opts.Key}, Reload: a.reloader.reload,
+		Ledger: a.ledger, Keys: a.opts.Keys, Scorer: scorer, Reload: a.reloader.reload,
 		MaxUnsettled: s.MaxUnsettled, SendTimeout: s.SendTimeout, DeadAfter: s.DeadAfter,
 		Metrics: metrics, Trouble: trouble,
 	})
@@ -215,6 +226,21 @@ func (a *App) openRouting(ctx context.Context) error {
 	}
 	a.own("due rows", func(ctx context.Context) error { a.dispatch.Run(ctx); return nil })
 	a.own("routing watch", func(ctx context.Context) error { a.reloader.watch(ctx); return nil })
+	a.own("channel mending", func(ctx context.Context) error { a.reloader.mend(ctx); return nil })
+	return a.startSteer(trouble)
+}
+
+// startSteer lets ramps and effective weights move. It needs nothing but the database, and is
+// stopped before the pipeline: no weight moves under a process that is leaving.
+func (a *App) startSteer(trouble func(where string, err error)) error {
+	s, err := steer.New(steer.Config{
+		Ledger: a.ledger, NewRouting: NewRouting, Every: cmp.Or(a.opts.SteerEvery, steer.DefaultEvery),
+		Registry: a.registry, Log: a.log, Trouble: trouble,
+	})
+	if err != nil {
+		return err
+	}
+	a.own("steering", func(ctx context.Context) error { s.Run(ctx); return nil })
 	return nil
 }
 
@@ -308,9 +334,13 @@ func (a *App) ready(ctx context.Context) []console.Check {
 		database.OK, database.Detail = false, err.Error()
 	}
 	checks := []console.Check{database}
-	states := a.dispatch.Ready()
+	states, trouble := a.dispatch.Ready(), a.reloader.trouble()
 	for _, name := range slices.Sorted(maps.Keys(states)) {
-		checks = append(checks, console.Check{Name: "channel " + name, OK: states[name] == "", Detail: states[name]})
+		check := console.Check{Name: "channel " + name, OK: states[name] == "", Detail: states[name]}
+		if err := trouble[name]; err != nil {
+			check.OK, check.Detail = false, strings.TrimSpace(fmt.Sprintf("%s the settings in force cannot be used here: %v", states[name], err))
+		}
+		checks = append(checks, check)
 	}
 	return checks
 }

@@ -3,11 +3,9 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -16,7 +14,6 @@ import (
 	"dispatcher/provider"
 	"dispatcher/provider/breaker"
 	"dispatcher/provider/smpp"
-	"dispatcher/provider/smpp/smpptest"
 )
 
 // connector makes connected channels from their part of the routing document.
@@ -41,22 +38,6 @@ func (c *connector) connect(channel *config.Channel) (provider.Channel, error) {
 			c.log.Warn().Str("channel", channel.Name).Stringer("from", from).Stringer("to", to).Msg("breaker changed")
 		},
 	}), nil
-}
-
-// check reports the settings that adapters would refuse, without connecting. Document is the
-// name of what holds them.
-func (c *connector) check(document string, channels []config.Channel) error {
-	var problems []error
-	for i := range channels {
-		channel := &channels[i]
-		if channel.Test || channel.Provider != "smpp" {
-			continue
-		}
-		if _, err := smpp.ParseSettings(channel.Settings, c.readFile); err != nil {
-			problems = append(problems, fmt.Errorf("%s: channels.%s.settings: %w", document, channel.Name, err))
-		}
-	}
-	return errors.Join(problems...)
 }
 
 // adapter is the one visible list of provider kinds.
@@ -104,11 +85,11 @@ func (c *connector) readFile(name string) ([]byte, error) {
 // adapt fills in what the pipeline must know of a channel's adapter: how many submits
 // it can have under way, which is what the windows of its binds hold, and how it cuts texts.
 func adapt(channel *config.Channel, out *dispatch.Channel) {
-	out.Concurrency = sandboxWindow
+	out.Concurrency, out.Segments = sandboxWindow, nil
 	if channel.Provider != "smpp" {
 		return
 	}
-	cfg, err := smpp.ParseSettings(channel.Settings, func(string) ([]byte, error) { return []byte("-"), nil })
+	cfg, err := smpp.ParseSettings(channel.Settings, standIn(channel.Settings))
 	if err != nil {
 		return // connect says what is wrong with them
 	}
@@ -116,41 +97,6 @@ func adapt(channel *config.Channel, out *dispatch.Channel) {
 	if cfg.Alphabet != smpp.GSM7 || cfg.LongMessages == smpp.UDH16 {
 		out.Segments = cfg.Segments
 	}
-}
-
-// sandboxWindow is the window of a channel to a sandbox carrier.
-const sandboxWindow = 200
-
-// carriers are the sandbox carriers of this process: scripted SMSCs on loopback.
-type carriers struct {
-	behaviour smpptest.Behaviour
-	servers   []*smpptest.Server
-	onSubmit  func(channel string, s smpptest.Submit)
-}
-
-// start opens a carrier for a channel and returns its address.
-func (c *carriers) start(channel string) (string, error) {
-	cfg := smpptest.Config{Name: "sandbox", Behaviour: c.behaviour}
-	if c.onSubmit != nil {
-		cfg.OnSubmit = func(s smpptest.Submit) { c.onSubmit(channel, s) }
-	}
-	server, err := smpptest.Start(cfg)
-	if err != nil {
-		return "", fmt.Errorf("sandbox carrier: %w", err)
-	}
-	c.servers = append(c.servers, server)
-	return server.Addr(), nil
-}
-
-func (c *carriers) close() {
-	for _, server := range c.servers {
-		server.Close()
-	}
-}
-
-// sandboxBehaviour answers as a quick carrier does.
-func sandboxBehaviour() smpptest.Behaviour {
-	return smpptest.Behaviour{Latency: 2 * time.Millisecond, Jitter: 3 * time.Millisecond}
 }
 
 // testChannel is a channel marked test: everything happens except the send.

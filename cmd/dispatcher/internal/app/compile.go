@@ -1,20 +1,14 @@
 package app
 
 import (
-	"strings"
-	"sync"
-
-	"github.com/nyaruka/phonenumbers"
-
-	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
-	"dispatcher/ledger"
 	"dispatcher/selector"
 )
 
 // Compile turns a routing document, which has been validated, into what the pipeline
-// works with.
+// works with. Draws go by the effective weights. It reads no file, so the tokens of scoring functions
+// are missing.
 func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 	r := &dispatch.Routing{
 		Version: version,
@@ -49,11 +43,8 @@ func compileChannel(c *config.Channel) dispatch.Channel {
 		Price: dispatch.NewPrice(c.Price.Currency, c.Price.Default, c.Price.Prefixes),
 	}
 	adapt(c, &out)
-	for _, limit := range c.Limits {
-		if limit.Window == admission.Second && (out.PerSecond == 0 || limit.Max < out.PerSecond) {
-			out.PerSecond, out.PaceUnit = limit.Max, limit.Unit
-		}
-	}
+	p := paceOf(c.Limits)
+	out.PerSecond, out.PaceUnit = p.perSecond, p.unit
 	return out
 }
 
@@ -66,66 +57,32 @@ var channelStates = map[config.State]dispatch.ChannelState{
 
 func compileRoute(route *config.Route, index map[string]int) (dispatch.Route, error) {
 	out := dispatch.Route{
-		Name: route.Name, Wait: route.Wait, MaxSegments: route.MaxSegments, Substitute: route.Substitute,
+		Name: route.Name, Mode: dispatch.Mode(route.Mode), Fallback: dispatch.Ranker(route.Fallback),
+		Scoring: compileScoring(&route.Scoring), Wait: route.Wait, MaxSegments: route.MaxSegments, Substitute: route.Substitute,
 		BypassSelectors: route.BypassSelectors, HoldThrottled: route.Throttled == "wait",
 		Match: dispatch.Match{
 			Prefixes: route.Match.Prefixes, Countries: route.Match.Countries,
 			Tenants: route.Match.Tenants, Lanes: route.Match.Lanes, Labels: route.Match.Labels,
 		},
 	}
-	for _, w := range route.Weights {
-		out.Members = append(out.Members, index[w.Channel])
+	for _, name := range route.Channels {
+		out.Members = append(out.Members, index[name])
+	}
+	if route.Weights == nil {
+		return out, nil
 	}
 	var err error
 	out.Table, err = selector.NewTable(route.Entries())
 	return out, err
 }
 
-// Specs are the bounds of the document's channels as the ledger keeps them.
-func Specs(doc *config.Routing) []ledger.ChannelSpec {
-	specs := make([]ledger.ChannelSpec, len(doc.Channels))
-	for i, c := range doc.Channels {
-		specs[i] = ledger.ChannelSpec{Name: c.Name, ActiveMax: c.Active.Max, Limits: c.Limits}
+// compileScoring turns the rule of a route around: the zero value of the pipeline's is the default.
+func compileScoring(s *config.Scoring) dispatch.Scoring {
+	out := dispatch.Scoring{Expression: s.Expression, Ascending: !s.Descending}
+	if f := s.Function; f != nil {
+		out.Function = &dispatch.Function{
+			URL: f.URL, Parameters: f.Parameters, Batch: f.Batch, BatchSize: f.BatchSize, Deadline: f.Deadline, Cache: f.Cache,
+		}
 	}
-	return specs
-}
-
-// countries finds the region of a number. A region is decided by the number's first
-// digits, so answers are kept by prefix: parsing takes 20 us, remembering a tenth of one.
-type countries struct {
-	mu    sync.RWMutex
-	known map[string]string // guarded by mu; by the first countryDigits characters
-}
-
-// countryDigits tell apart all regions that share a calling code, such as those of +1 and +44;
-// maxCountries bounds the memory.
-const (
-	countryDigits = 9
-	maxCountries  = 100_000
-)
-
-func newCountries() *countries { return &countries{known: map[string]string{}} }
-
-func (c *countries) of(number string) string {
-	prefix := number[:min(len(number), countryDigits)]
-	c.mu.RLock()
-	region, ok := c.known[prefix]
-	c.mu.RUnlock()
-	if ok {
-		return region
-	}
-	parsed, err := phonenumbers.Parse(number, "")
-	if err != nil {
-		return ""
-	}
-	if region = strings.ToLower(phonenumbers.GetRegionCodeForNumber(parsed)); region == "" {
-		return "" // an invalid number says nothing about its neighbours
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.known) >= maxCountries {
-		clear(c.known)
-	}
-	c.known[prefix] = region
-	return region
+	return out
 }

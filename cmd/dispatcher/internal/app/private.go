@@ -19,8 +19,8 @@ import (
 type Private struct {
 	Postgres *pgserver.Server
 	Kafka    *embedded.Kafka
-	// Key is the draw key of the folder, made when it was created.
-	Key selector.Key
+	// Keys are the draw keys of the folder, the first made when it was created.
+	Keys []selector.Key
 
 	endpoints string // the file that says where the servers listen
 }
@@ -65,7 +65,7 @@ func (p *Private) start(ctx context.Context, cfg PrivateConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.Key, err = drawKey(filepath.Join(cfg.Folder, "draw.key")); err != nil {
+	if p.Keys, err = drawKeys(filepath.Join(cfg.Folder, "draw.key")); err != nil {
 		return err
 	}
 	p.endpoints = filepath.Join(cfg.Folder, endpointsFile)
@@ -102,23 +102,19 @@ func ReadEndpoints(folder string) (Endpoints, bool) {
 	return e, json.Unmarshal(raw, &e) == nil
 }
 
-// drawKey reads the folder's draw key, making one the first time.
-func drawKey(path string) (selector.Key, error) {
+// drawKeys reads the folder's draw keys, making one the first time.
+func drawKeys(path string) ([]selector.Key, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	switch {
 	case err == nil:
 		_, err = file.WriteString(config.NewDrawKey())
 		if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-			return selector.Key{}, fmt.Errorf("write the draw key: %w", err)
+			return nil, fmt.Errorf("write the draw key: %w", err)
 		}
 	case !errors.Is(err, os.ErrExist):
-		return selector.Key{}, fmt.Errorf("write the draw key: %w", err)
+		return nil, fmt.Errorf("write the draw key: %w", err)
 	}
-	keys, err := config.DrawKeys(path)
-	if err != nil {
-		return selector.Key{}, err
-	}
-	return keys[0], nil
+	return config.DrawKeys(path)
 }
 
 // Fill points the settings at the private servers.

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -18,15 +19,16 @@ import (
 
 // reloader keeps the pipeline's routing equal to the ledger's current version.
 type reloader struct {
-	ledger    *ledger.Ledger
-	connector connector
-	log       zerolog.Logger
-	first     func() (name string, document []byte, err error)
-	apply     func(*dispatch.Routing, map[string]provider.Channel) error
+	ledger *ledger.Ledger
+	log    zerolog.Logger
+	first  func() (name string, document []byte, err error)
+	apply  func(*dispatch.Routing, map[string]provider.Channel) error
 
-	mu       sync.Mutex
-	version  int64           // guarded by mu
-	document *config.Routing // guarded by mu after begin
+	mu          sync.Mutex
+	connections connections      // guarded by mu
+	tokens      map[string]error // guarded by mu: the troubles of readTokens
+	version     int64            // guarded by mu
+	document    *config.Routing  // guarded by mu; nil before begin
 }
 
 // begin loads the current routing. When the database has none, the first document is
@@ -71,13 +73,12 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 		return err
 	}
 	// What is in the ledger cannot be mended in the file any more.
-	if err := r.connector.check(name, doc.Channels); err != nil {
+	read := r.connections.connector.readFile
+	if err := checkChannels(name, doc.Channels, func(map[string]any) func(string) ([]byte, error) { return read }); err != nil {
 		return err
 	}
 	none := int64(0)
-	_, err = r.ledger.ApplyRouting(ctx, ledger.NewRouting{
-		Expect: &none, Author: "dispatcher", Reason: "first start with " + name, Document: string(raw), Channels: Specs(doc),
-	})
+	_, err = r.ledger.ApplyRouting(ctx, NewRouting(doc, raw, "dispatcher", "first start with "+name, &none))
 	if _, quicker := errors.AsType[*ledger.VersionConflictError](err); quicker {
 		return nil // another process was quicker
 	}
@@ -86,14 +87,19 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 
 // reload makes the ledger's current routing the pipeline's, connecting channels that
 // are new or have changed. It is safe for concurrent use and does nothing when the pipeline is up to date.
+//
+// At the start of the process, a file that cannot be used is an error. Later it concerns its
+// channel or route alone, and the new routing is in force all the same: a channel that was connected
+// before stays so, one that was not is not ready, a scoring function is asked without its token. The
+// log and the readiness page say so, and every later reload tries again.
 func (r *reloader) reload(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	current, err := r.ledger.CurrentRouting(ctx)
-	if err != nil || current.Version == r.version {
+	if err != nil || current.Version == r.version && !r.troubled() {
 		return err
 	}
-	doc, err := config.ParseRouting(fmt.Sprintf("routing version %d", current.Version), []byte(current.Document))
+	doc, err := config.ParseVersion(fmt.Sprintf("routing version %d", current.Version), []byte(current.Document), current.Effects)
 	if err != nil {
 		return err
 	}
@@ -101,42 +107,63 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	channels, err := r.connectChanged(doc)
-	if err != nil {
-		return err
+	tokens := readTokens(doc, compiled, r.connections.connector.readFile)
+	next := r.connections.change(doc)
+	if current.Version == r.version && len(next.opened) == 0 && len(tokens) == len(r.tokens) {
+		return nil // nothing has been mended
 	}
-	if err := r.apply(compiled, channels); err != nil {
-		return err
+	if r.document == nil {
+		if err := troubles(next.troubles, tokens); err != nil {
+			return errors.Join(err, next.drop())
+		}
 	}
-	if r.document != nil && !reflect.DeepEqual(r.document.Lanes, doc.Lanes) {
-		r.log.Warn().Msg("the lanes have changed: their topics are read as before until this instance is started again")
+	next.adapted(compiled)
+	if err := r.apply(compiled, next.opened); err != nil {
+		return errors.Join(err, next.drop())
 	}
+	r.connections.commit(next)
+	r.tokens = tokens
+	r.tell(&current, doc)
 	r.version, r.document = current.Version, doc
-	r.log.Info().Int64("version", current.Version).Int("channels", len(doc.Channels)).Int("routes", len(doc.Routes)).Msg("routing in force")
 	return nil
 }
 
-// connectChanged opens the channels that are new or whose connection has changed.
-func (r *reloader) connectChanged(doc *config.Routing) (map[string]provider.Channel, error) {
-	before := map[string]*config.Channel{}
+// troubled reports whether something of the routing in force could not be used.
+func (r *reloader) troubled() bool { return len(r.connections.troubles)+len(r.tokens) > 0 }
+
+// troubles joins those of channels and routes, in order of their names.
+func troubles(channels, routes map[string]error) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(channels)) {
+		errs = append(errs, channels[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(routes)) {
+		errs = append(errs, fmt.Errorf("route %s: %w", name, routes[name]))
+	}
+	return errors.Join(errs...)
+}
+
+// tell writes into the log what is in force now and what is not.
+func (r *reloader) tell(current *ledger.RoutingVersion, doc *config.Routing) {
+	event := r.log.Info().Int64("version", current.Version).Str("author", current.Author).Str("reason", current.Reason).
+		Int("channels", len(doc.Channels)).Int("routes", len(doc.Routes))
 	if r.document != nil {
-		for i := range r.document.Channels {
-			before[r.document.Channels[i].Name] = &r.document.Channels[i]
+		event = event.Strs("changes", summary(r.document, doc))
+		if !reflect.DeepEqual(r.document.Lanes, doc.Lanes) {
+			r.log.Warn().Msg("the lanes have changed: their topics are read as before until this instance is started again")
 		}
 	}
-	opened := map[string]provider.Channel{}
-	for i := range doc.Channels {
-		c := &doc.Channels[i]
-		if old := before[c.Name]; old != nil && sameConnection(old, c) {
-			continue
+	event.Msg("routing in force")
+	for name, err := range r.connections.troubles {
+		how := "it takes no message here"
+		if r.connections.live[name] != nil {
+			how = "it stays connected with its former settings"
 		}
-		channel, err := r.connector.connect(c)
-		if err != nil {
-			return nil, errors.Join(err, closeAll(opened))
-		}
-		opened[c.Name] = channel
+		r.log.Error().Err(err).Str("channel", name).Msg("the settings of a channel cannot be used on this machine: " + how + " until that is mended")
 	}
-	return opened, nil
+	for name, err := range r.tokens {
+		r.log.Error().Err(err).Str("route", name).Msg("the token of a scoring function cannot be read on this machine: it is asked without until that is mended")
+	}
 }
 
 // lanes are those of the routing in force.
@@ -146,45 +173,16 @@ func (r *reloader) lanes() []config.Lane {
 	return r.document.Lanes
 }
 
-// sameConnection reports whether nothing changed that a channel's connections or
-// pacing depend on.
-func sameConnection(a, b *config.Channel) bool {
-	return a.Provider == b.Provider && reflect.DeepEqual(a.Settings, b.Settings) && reflect.DeepEqual(a.Limits, b.Limits)
+// trouble says, by channel, why its settings in force cannot be used on this machine.
+func (r *reloader) trouble() map[string]error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.connections.troubles)
 }
 
-// closePatience bounds the end of channels that never carried a message.
-const closePatience = 2 * time.Second
-
-func closeAll(channels map[string]provider.Channel) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
-	defer cancel()
-	var errs []error
-	for _, c := range channels {
-		errs = append(errs, c.Close(ctx))
-	}
-	return errors.Join(errs...)
-}
-
-// watch reloads whenever a routing is applied. The claim's own version check is what
-// guarantees that none is missed; this makes a change quick on an idle process.
-func (r *reloader) watch(ctx context.Context) {
-	var seen repeats
-	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
-		err := r.ledger.WatchRouting(ctx, func() {
-			pause = firstPause
-			if err := r.reload(ctx); err != nil && ctx.Err() == nil {
-				r.log.Error().Err(err).Msg("the new routing cannot be used here; this instance sends nothing until it can")
-			}
-		})
-		if ctx.Err() != nil {
-			break
-		}
-		if skipped, ok := seen.admit(fmt.Sprint(err), time.Now()); ok {
-			r.log.Warn().Err(err).Int("repeated", skipped).Msg("routing watch interrupted, trying again")
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-	}
+// toMend reports whether trying again may help.
+func (r *reloader) toMend() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.troubled()
 }

@@ -149,7 +149,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 	settings.Listen = "127.0.0.1:0"
 	d.step("starting the dispatcher and three sandbox carriers")
 	d.app, err = app.Start(ctx, app.Options{
-		Settings: settings, Key: d.private.Key, Log: d.cfg.Log, Version: d.cfg.Version, OnSubmit: d.submits.add,
+		Settings: settings, Keys: d.private.Keys, Log: d.cfg.Log, Version: d.cfg.Version, OnSubmit: d.submits.add,
 		Routing: func() (string, []byte, error) { return "the demo's routing", []byte(Routing), nil },
 	})
 	if err != nil {

@@ -1,0 +1,50 @@
+package app
+
+import (
+	"fmt"
+	"time"
+
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// sandboxWindow is the window of a channel to a sandbox carrier.
+const sandboxWindow = 200
+
+// carriers are the sandbox carriers of this process: scripted SMSCs on loopback.
+type carriers struct {
+	behaviour smpptest.Behaviour
+	onSubmit  func(channel string, s smpptest.Submit)
+	servers   map[string]*smpptest.Server // by channel
+}
+
+// start opens the carrier of a channel, if that was not done before, and returns its address. A
+// channel that is connected anew finds the carrier that it knows.
+func (c *carriers) start(channel string) (string, error) {
+	if known := c.servers[channel]; known != nil {
+		return known.Addr(), nil
+	}
+	cfg := smpptest.Config{Name: "sandbox", Behaviour: c.behaviour}
+	if c.onSubmit != nil {
+		cfg.OnSubmit = func(s smpptest.Submit) { c.onSubmit(channel, s) }
+	}
+	server, err := smpptest.Start(cfg)
+	if err != nil {
+		return "", fmt.Errorf("sandbox carrier: %w", err)
+	}
+	if c.servers == nil {
+		c.servers = map[string]*smpptest.Server{}
+	}
+	c.servers[channel] = server
+	return server.Addr(), nil
+}
+
+func (c *carriers) close() {
+	for _, server := range c.servers {
+		server.Close()
+	}
+}
+
+// sandboxBehaviour answers as a quick carrier does.
+func sandboxBehaviour() smpptest.Behaviour {
+	return smpptest.Behaviour{Latency: 2 * time.Millisecond, Jitter: 3 * time.Millisecond}
+}

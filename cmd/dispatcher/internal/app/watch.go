@@ -1,0 +1,54 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// watch reloads whenever a routing is applied. The claim's own version check is what
+// guarantees that none is missed; this makes a change quick on an idle process.
+func (r *reloader) watch(ctx context.Context) {
+	var seen repeats
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
+		err := r.ledger.WatchRouting(ctx, func() {
+			pause = firstPause
+			if err := r.reload(ctx); err != nil && ctx.Err() == nil {
+				r.log.Error().Err(err).Msg("the new routing cannot be used here; this instance sends nothing until it can")
+			}
+		})
+		if ctx.Err() != nil {
+			break
+		}
+		if skipped, ok := seen.admit(fmt.Sprint(err), time.Now()); ok {
+			r.log.Warn().Err(err).Int("repeated", skipped).Msg("routing watch interrupted, trying again")
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// mendEvery is how often what could not be used is tried again.
+const mendEvery = 10 * time.Second
+
+// mend tries again what could not be used, until it can: a missing file appears without a new
+// version of the routing.
+func (r *reloader) mend(ctx context.Context) {
+	ticker := time.NewTicker(mendEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if !r.toMend() {
+			continue
+		}
+		if err := r.reload(ctx); err != nil && ctx.Err() == nil {
+			r.log.Warn().Err(err).Msg("what could not be used cannot be tried again yet")
+		}
+	}
+}
