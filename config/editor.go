@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -142,8 +141,8 @@ func quoted(text string, style yaml.Style) string {
 
 // quotedKey is quoted, and puts a name into quotes that would begin something else.
 func quotedKey(name string, style yaml.Style) string {
-	if strings.HasPrefix(name, "-") || strings.HasPrefix(name, ".") {
-		style |= yaml.DoubleQuotedStyle
+	if q := quoted(name, style); q != name || (name[0] != '-' && name[0] != '.') {
+		return q
 	}
-	return quoted(name, style)
+	return `"` + name + `"`
 }

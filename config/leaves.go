@@ -86,7 +86,7 @@ func leavesOfRoute(l leaves, r *Route) {
 // only where an effect is in force.
 func leavesOfMembers(l leaves, r *Route) {
 	if r.Weights == nil {
-		l.below("channels").set(strings.Join(r.Channels, ", "))
+		l.below("channels").set("[" + strings.Join(r.Channels, ", ") + "]")
 		return
 	}
 	weights := make([]string, len(r.Weights))
@@ -99,7 +99,7 @@ func leavesOfMembers(l leaves, r *Route) {
 	}
 	l.below("weights").setOrder(weights)
 	if !slices.Equal(weights, r.Channels) { // which no document can bring about
-		l.below("channels").set(strings.Join(r.Channels, ", "))
+		l.below("channels").set("[" + strings.Join(r.Channels, ", ") + "]")
 	}
 }
 

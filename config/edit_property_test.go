@@ -1,0 +1,256 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/config"
+	"dispatcher/selector"
+)
+
+// layout is one way to write the same document.
+type layout struct {
+	block, lines, compact bool   // of mappings: block style, or braces over lines, or without spaces
+	quote, inner          string // around keys, around weights
+	eol                   string
+	comments              bool
+	mark                  string
+	noted                 int // so many members have a comment, if any has
+}
+
+func drawLayout(t *rapid.T) layout {
+	l := layout{
+		block:    rapid.Bool().Draw(t, "block"),
+		lines:    rapid.Bool().Draw(t, "lines"),
+		quote:    rapid.SampledFrom([]string{"", `"`, "'"}).Draw(t, "quotes of keys"),
+		inner:    rapid.SampledFrom([]string{"", `"`, "'"}).Draw(t, "quotes of weights"),
+		eol:      rapid.SampledFrom([]string{"\n", "\r\n", "\r"}).Draw(t, "line break"),
+		comments: rapid.Bool().Draw(t, "comments"),
+		mark:     rapid.SampledFrom([]string{"", "\uFEFF"}).Draw(t, "byte order mark"),
+	}
+	l.compact = !l.block && !l.lines && l.quote == `"` && rapid.Bool().Draw(t, "compact")
+	return l
+}
+
+// write renders a document whose route r has the given members. Comments hold what the
+// editor might take for an entry.
+func (l layout) write(members []config.Weight, states []config.State) string {
+	key := func(s string) string {
+		if l.quote == "" && strings.Trim(s, "-x.") == "" {
+			return `"` + s + `"` // would begin a list or end the document
+		}
+		return l.quote + s + l.quote
+	}
+	var doc strings.Builder
+	line := func(format string, args ...any) { doc.WriteString(fmt.Sprintf(format, args...) + l.eol) }
+	note := func(s string) string {
+		if l.comments {
+			return " # " + s + " a: 1, żółć }"
+		}
+		return ""
+	}
+	agreed := func(i int) string {
+		if i < l.noted {
+			return note("agreed")
+		}
+		return ""
+	}
+	doc.WriteString(l.mark)
+	line("%s: # all of them", key("channels"))
+	for i, s := range states {
+		line("  %s: {%s: sandbox, %s: %s}", key(channelName(i)), key("provider"), key("state"), s)
+	}
+	line("%s:%s", key("routes"), note("by order"))
+	line("- {%s: q, %s: {labels: {żółć: '日本'}}, %s: {%s: 1}}", key("name"), key("match"), key("weights"), key("a"))
+	line("- %s: r%s", key("name"), note("the one"))
+	switch {
+	case l.block:
+		line("  %s:%s", key("weights"), note("in percent"))
+		for i, m := range members {
+			line("      %s:  %s%s", key(m.Channel), l.inner+m.Weight.String()+l.inner, agreed(i))
+		}
+	case l.lines:
+		line("  %s: {%s", key("weights"), note("in percent"))
+		for i, m := range members {
+			comma := ","
+			if i == len(members)-1 {
+				comma = ""
+			}
+			line("    %s: %s%s%s", key(m.Channel), l.inner+m.Weight.String()+l.inner, comma, agreed(i))
+		}
+		line("  }")
+	default:
+		space := " "
+		if l.compact {
+			space = ""
+		}
+		var entries []string
+		for _, m := range members {
+			entries = append(entries, key(m.Channel)+":"+space+l.inner+m.Weight.String()+l.inner)
+		}
+		line("  %s: {%s}%s", key("weights"), strings.Join(entries, ","+space), note("in percent"))
+	}
+	line("  %s: 3%s", key("max_segments"), note("short"))
+	return doc.String()
+}
+
+func channelName(i int) string {
+	return []string{"a", "b-2", "true", "1", "null", "Z_9", "-x", ".."}[i]
+}
+
+// A changed weight changes its digits, an added member its place, and nothing else: the
+// result is the text that the same writer would have written.
+func TestEditedWeightsAreThoseOfAFreshDocument(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLayout(t)
+		weight := rapid.Custom(func(t *rapid.T) selector.Weight {
+			return selector.MustWeight(rapid.StringMatching(`[1-9][0-9]{0,3}(\.[0-9]{0,3}[1-9])?`).Draw(t, "weight"))
+		})
+		all := slices.Repeat([]config.State{config.Enabled}, 8)
+		count := rapid.IntRange(1, len(all)).Draw(t, "members")
+		var old, want, asked []config.Weight
+		for i := range rapid.IntRange(count, len(all)).Draw(t, "members after") {
+			w := config.Weight{Channel: channelName(i), Weight: weight.Draw(t, "old")}
+			if i < count {
+				old = append(old, w)
+			}
+			if i >= count || rapid.Bool().Draw(t, "changes") {
+				w.Weight = weight.Draw(t, "new")
+				asked = append(asked, w)
+			}
+			want = append(want, w)
+		}
+		l.noted = count // a comment stays with its member, and a new member has none
+		before := l.write(old, all)
+		got, err := config.SetWeights([]byte(before), "r", asked)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, before)
+		}
+		if diff := cmp.Diff(l.write(want, all), string(got)); diff != "" {
+			t.Fatalf("%s\nbefore:\n%s", diff, before)
+		}
+	})
+}
+
+func TestEditedStatesAreThoseOfAFreshDocument(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLayout(t)
+		state := rapid.SampledFrom([]config.State{config.Enabled, config.Draining, config.Disabled})
+		states := rapid.SliceOfN(state, 1, 8).Draw(t, "states")
+		i := rapid.IntRange(0, len(states)-1).Draw(t, "channel")
+		members := []config.Weight{{Channel: "a", Weight: selector.MustWeight("1")}}
+		before := l.write(members, states)
+		states[i] = state.Draw(t, "state")
+		got, err := config.SetState([]byte(before), channelName(i), states[i])
+		if err != nil {
+			t.Fatalf("%v\n%s", err, before)
+		}
+		if diff := cmp.Diff(l.write(members, states), string(got)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// Whatever the document looks like: an edit that is made gives the routing that was asked
+// for, and takes away no more than the old scalar.
+func FuzzSetWeights(f *testing.F) {
+	example, err := os.ReadFile("../deploy/routing.example.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(example, uint8(0), uint8(2), "0.5")
+	f.Add([]byte(`{"channels":{"a":{"provider":"sandbox"},"b":{"provider":"sandbox"}},"routes":[{"name":"r","weights":{"a":1}}]}`), uint8(0), uint8(1), "3")
+	f.Add([]byte(three+"routes:\n- name: r\n  weights:\n    a: 25 # x\n    b: &b 3\n"), uint8(0), uint8(2), "3")
+	f.Fuzz(func(t *testing.T, doc []byte, route, channel uint8, text string) {
+		before, err := config.ParseRouting("f", doc)
+		w, bad := selector.ParseWeight(text)
+		if err != nil || bad != nil {
+			return
+		}
+		r := &before.Routes[int(route)%len(before.Routes)]
+		name := before.ChannelNames()[int(channel)%len(before.Channels)]
+		got, err := config.SetWeights(doc, r.Name, []config.Weight{{Channel: name, Weight: w}})
+		if err != nil {
+			return
+		}
+		after, err := config.ParseRouting("f", got)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, got)
+		}
+		setWeight(r, name, w)
+		if diff := cmp.Diff(before, after, compare); diff != "" {
+			t.Error(diff)
+		}
+		if lost := len(doc) - commonEnds(doc, got); lost > 60 {
+			t.Errorf("%d bytes were replaced\n%s\n%s", lost, doc, got)
+		}
+		if json.Valid(doc) && !json.Valid(got) {
+			t.Errorf("no JSON any more: %s", got)
+		}
+	})
+}
+
+// setWeight is what an edit should do, done to the values.
+func setWeight(r *config.Route, channel string, w selector.Weight) {
+	set := config.Weight{Channel: channel, Weight: w, Configured: w}
+	if i := slices.Index(r.Channels, channel); i >= 0 {
+		r.Weights[i] = set
+		return
+	}
+	r.Channels, r.Weights = append(r.Channels, channel), append(r.Weights, set)
+}
+
+// commonEnds is how many bytes two texts share at the front and the back.
+func commonEnds(a, b []byte) int {
+	front := 0
+	for front < min(len(a), len(b)) && a[front] == b[front] {
+		front++
+	}
+	a, b = a[front:], b[front:]
+	back := 0
+	for back < min(len(a), len(b)) && a[len(a)-1-back] == b[len(b)-1-back] {
+		back++
+	}
+	return front + back
+}
+
+func FuzzSetState(f *testing.F) {
+	example, err := os.ReadFile("../deploy/routing.example.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(example, uint8(1), "draining")
+	f.Add([]byte("channels: {a: {provider: sandbox, state: }}\nroutes: [{name: r, weights: {a: 1}}]"), uint8(0), "disabled")
+	f.Fuzz(func(t *testing.T, doc []byte, channel uint8, state string) {
+		before, err := config.ParseRouting("f", doc)
+		if err != nil {
+			return
+		}
+		c := &before.Channels[int(channel)%len(before.Channels)]
+		got, err := config.SetState(doc, c.Name, config.State(state))
+		if err != nil {
+			return
+		}
+		after, err := config.ParseRouting("f", got)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, got)
+		}
+		if c.State == config.State(state) && !bytes.Equal(doc, got) {
+			t.Error("a state that is in force already was written")
+		}
+		c.State = config.State(state)
+		if diff := cmp.Diff(before, after, compare); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
