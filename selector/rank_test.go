@@ -13,6 +13,10 @@ import (
 
 func order(candidates []selector.Candidate) []int {
 	selector.ByLoadRatio(candidates)
+	return indices(candidates)
+}
+
+func indices(candidates []selector.Candidate) []int {
 	out := make([]int, len(candidates))
 	for i, c := range candidates {
 		out[i] = c.Index
@@ -78,6 +82,80 @@ func TestLoadRatioOrderDoesNotDependOnTheOrderGiven(t *testing.T) {
 			t.Fatalf("%v and %v", a, b)
 		}
 	})
+}
+
+func TestScoreOrderAndTies(t *testing.T) {
+	t.Parallel()
+	early, late := time.Unix(1000, 0), time.Unix(2000, 0)
+	list := []selector.Candidate{
+		{Index: 0, Score: 0.5, LastAssigned: late},
+		{Index: 1, Score: 0.9, LastAssigned: late},
+		{Index: 2, Score: 0.5, LastAssigned: early},
+		{Index: 3, Score: -1, LastAssigned: early},
+		{Index: 4, Score: 0.5},
+		{Index: 5, Score: 0.5, LastAssigned: early},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		shuffled := rapid.Permutation(list).Draw(t, "list")
+		selector.ByScore(shuffled, false)
+		if got, want := indices(shuffled), []int{1, 4, 2, 5, 0, 3}; !cmp.Equal(got, want) {
+			t.Fatalf("descending %v, want %v", got, want)
+		}
+		selector.ByScore(shuffled, true)
+		if got, want := indices(shuffled), []int{3, 4, 2, 5, 0, 1}; !cmp.Equal(got, want) {
+			t.Fatalf("ascending %v, want %v", got, want)
+		}
+	})
+}
+
+func TestTurnGoesRoundFromTheCursor(t *testing.T) {
+	t.Parallel()
+	at := func(places ...int) []selector.Candidate {
+		out := make([]selector.Candidate, len(places))
+		for i, place := range places {
+			out[i].Index = place
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		in    []selector.Candidate
+		after int
+		want  []int
+	}{
+		{at(0, 1, 2, 3), -1, []int{0, 1, 2, 3}},
+		{at(0, 1, 2, 3), 0, []int{1, 2, 3, 0}},
+		{at(0, 1, 2, 3), 1, []int{2, 3, 0, 1}},
+		{at(0, 1, 2, 3), 3, []int{0, 1, 2, 3}},
+		{at(0, 1, 2, 3), 9, []int{0, 1, 2, 3}},
+		{at(1, 4, 6), 1, []int{4, 6, 1}},
+		{at(1, 4, 6), 3, []int{4, 6, 1}},
+		{at(1, 4, 6), 5, []int{6, 1, 4}},
+		{at(7), 7, []int{7}},
+		{at(7), 6, []int{7}},
+		{at(), 0, []int{}},
+	} {
+		before := indices(tc.in)
+		selector.ByTurn(tc.in, tc.after)
+		if got := indices(tc.in); !cmp.Equal(got, tc.want) {
+			t.Errorf("%v after %d: %v, want %v", before, tc.after, got, tc.want)
+		}
+	}
+}
+
+// TestEveryoneGetsATurn takes the first of the order and moves the cursor to it, again
+// and again: with all ready each gets every n-th turn, in configured order.
+func TestEveryoneGetsATurn(t *testing.T) {
+	t.Parallel()
+	cursor, list := -1, make([]selector.Candidate, 7)
+	for turn := range 70 {
+		for i := range list {
+			list[i].Index = i
+		}
+		selector.ByTurn(list, cursor)
+		if cursor = list[0].Index; cursor != turn%7 {
+			t.Fatalf("turn %d went to %d", turn, cursor)
+		}
+	}
 }
 
 func TestSelectorSemantics(t *testing.T) {

@@ -110,8 +110,25 @@ func TestParseWeightRefusesWhatIsNoPlainDecimal(t *testing.T) {
 	}
 }
 
-// weightLists draws lists of weights with up to nine decimals, some of them zero, not all.
-var weightLists = rapid.Custom(func(t *rapid.T) []selector.Entry {
+// weightLists draws lists of weights with up to nine decimals, some of them zero, not
+// all: of equal precision and a wide range, or of mixed precision and a narrow one.
+var weightLists = rapid.OneOf(rapid.Custom(equallyPrecise), rapid.Custom(mixedPrecision))
+
+func mixedPrecision(t *rapid.T) []selector.Entry {
+	n := rapid.IntRange(1, 40).Draw(t, "n")
+	out := make([]selector.Entry, n)
+	for i := range out {
+		text := fmt.Sprint(rapid.IntRange(0, 20).Draw(t, "whole"))
+		if decimals := rapid.IntRange(0, 9).Draw(t, "decimals"); decimals > 0 {
+			text += "." + rapid.StringOfN(rapid.RuneFrom([]rune("0123456789")), decimals, decimals, -1).Draw(t, "fraction")
+		}
+		out[i] = selector.Entry{Name: fmt.Sprint("c", i), Weight: selector.MustWeight(text)}
+	}
+	out[rapid.IntRange(0, n-1).Draw(t, "nonzero")].Weight = selector.MustWeight("0.5")
+	return out
+}
+
+func equallyPrecise(t *rapid.T) []selector.Entry {
 	decimals := rapid.IntRange(0, 9).Draw(t, "decimals")
 	units := rapid.SliceOfN(rapid.Uint64Range(0, 1_000_000), 1, 40).Draw(t, "units")
 	units[rapid.IntRange(0, len(units)-1).Draw(t, "nonzero")]++
@@ -124,7 +141,7 @@ var weightLists = rapid.Custom(func(t *rapid.T) []selector.Entry {
 		out[i] = selector.Entry{Name: fmt.Sprint("c", i), Weight: selector.MustWeight(digits)}
 	}
 	return out
-})
+}
 
 func TestIntervalsCoverEveryDrawOnceInExactProportion(t *testing.T) {
 	t.Parallel()
@@ -184,23 +201,4 @@ func TestGuideIndexPicksWhatPlainSearchPicks(t *testing.T) {
 			}
 		}
 	})
-}
-
-func BenchmarkPick(b *testing.B) {
-	for _, n := range []int{3, 10, 100, 1000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			weights := make([]string, n)
-			for i := range weights {
-				weights[i] = fmt.Sprint(1 + i*i%97)
-			}
-			table := mustTable(b, weights...)
-			b.ReportAllocs()
-			draw, step, sum := uint64(1), table.Size()/3+1, 0
-			for b.Loop() {
-				draw = (draw + step) % table.Size()
-				sum += table.Pick(draw)
-			}
-			_ = sum
-		})
-	}
 }

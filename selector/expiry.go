@@ -1,0 +1,31 @@
+package selector
+
+import "time"
+
+// Unexpired returns the selectors that still count for a message received age ago: those
+// without ExpiresAfter and those whose ExpiresAfter is above age. When all do, it returns
+// the slice it was given and allocates nothing; it never changes that slice.
+func Unexpired(selectors []Selector, age time.Duration) []Selector {
+	for i := range selectors {
+		if selectors[i].expired(age) {
+			return unexpired(selectors, i, age)
+		}
+	}
+	return selectors
+}
+
+// unexpired copies the selectors that count; first is the first that does not.
+func unexpired(selectors []Selector, first int, age time.Duration) []Selector {
+	out := make([]Selector, first, len(selectors)-1)
+	copy(out, selectors)
+	for _, s := range selectors[first+1:] {
+		if !s.expired(age) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (s *Selector) expired(age time.Duration) bool {
+	return s.ExpiresAfter != 0 && age >= s.ExpiresAfter
+}
