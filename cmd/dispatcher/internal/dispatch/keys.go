@@ -27,6 +27,9 @@ func (d *drawers) of(id string) *selector.Drawer {
 	return d.at(0)
 }
 
+// has reports whether the key of that id is in the file.
+func (d *drawers) has(id string) bool { return d.of(id).KeyID() == id }
+
 func (d *drawers) at(i int) *selector.Drawer {
 	if d.drawn[i] == nil {
 		d.drawn[i] = selector.NewDrawer(d.keys[i])
