@@ -110,7 +110,7 @@ func checkLimits(f fields, r Route, known *scope) {
 	for i, name := range r.Channels {
 		c := known.channels[name]
 		if c == nil || r.Mode == weighted && i < len(r.Weights) && r.Weights[i].Weight.IsZero() {
-			continue // weight 0 takes a channel out of a weighted route, but not out of another
+			continue // where shares are drawn, weight 0 means that the channel is not relied on
 		}
 		for _, l := range c.Limits {
 			if l.Unit == admission.Segments && l.Max < int64(r.MaxSegments) {

@@ -80,7 +80,7 @@ func TestExampleReadsAsItIsDescribed(t *testing.T) {
 	if diff := cmp.Diff(codes, r.Routes[0], compare); diff != "" {
 		t.Error(diff)
 	}
-	if got := r.Routes[2].MaxSegments; got != 10 {
+	if got := r.Routes[6].MaxSegments; got != 10 {
 		t.Errorf("max_segments defaults to %d, want 10", got)
 	}
 	if got, want := r.Routes[1].Match.Labels["dry_run"], selector.TextValue("yes"); got != want {
@@ -88,6 +88,28 @@ func TestExampleReadsAsItIsDescribed(t *testing.T) {
 	}
 	if l := r.Lanes[1]; l.MaxWaiting != 10000 || l.Ambiguous != "never" || l.TTL != time.Hour {
 		t.Errorf("defaults of a lane: %+v", l)
+	}
+}
+
+func TestExampleShowsEveryModeFallbackAndScoring(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../deploy/routing.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, r := range parse(t, string(doc)).Routes {
+		shown["mode "+r.Mode], shown["fallback "+r.Fallback], shown["scoring "+r.Scoring.Kind] = true, true, true
+		shown["health"] = shown["health"] || r.Health != nil
+	}
+	for _, want := range []string{
+		"mode weighted", "mode round_robin", "mode longest_idle", "mode best_worker",
+		"fallback load_ratio", "fallback best_worker", "fallback round_robin", "fallback redraw",
+		"scoring default", "scoring expression", "scoring function", "health",
+	} {
+		if !shown[want] {
+			t.Errorf("the example shows no %s", want)
+		}
 	}
 }
 
