@@ -25,16 +25,20 @@ type DailyRow struct {
 	Route   string `json:"route"`
 	Channel string `json:"channel"`
 	// ConfiguredShare is the agreed share; when the weights were changed during the
-	// day, the mean of the versions, each weighted by the messages chosen under it.
-	ConfiguredShare  float64 `json:"configured_share"`
-	FirstChoice      int64   `json:"first_choice"`
-	FirstChoiceShare float64 `json:"first_choice_share"`
-	Fallback         int64   `json:"fallback"`
-	Submitted        int64   `json:"submitted"`
-	Accepted         int64   `json:"accepted"`
-	Delivered        int64   `json:"delivered"`
-	Failed           int64   `json:"failed"`
-	Unknown          int64   `json:"unknown"`
+	// day, the mean of the versions, each weighted by the messages drawn under it. It is nil
+	// for a route that does not draw.
+	ConfiguredShare *float64 `json:"configured_share"`
+	// EffectiveShare is the same mean of the weights that the draws went by: those of the
+	// document, but for the time that health weighting had lowered one.
+	EffectiveShare   *float64 `json:"effective_share"`
+	FirstChoice      int64    `json:"first_choice"`
+	FirstChoiceShare float64  `json:"first_choice_share"`
+	Fallback         int64    `json:"fallback"`
+	Submitted        int64    `json:"submitted"`
+	Accepted         int64    `json:"accepted"`
+	Delivered        int64    `json:"delivered"`
+	Failed           int64    `json:"failed"`
+	Unknown          int64    `json:"unknown"`
 	// Segments and CostMicros are what was accepted, hence billed; UnknownSegments and
 	// UnknownMicros may be billed as well, because no answer came.
 	Segments        int64  `json:"segments"`
@@ -42,9 +46,10 @@ type DailyRow struct {
 	UnknownSegments int64  `json:"unknown_segments"`
 	UnknownMicros   int64  `json:"unknown_cost_micros"`
 	Currency        string `json:"currency"`
-	// Deviation is FirstChoiceShare less ConfiguredShare.
-	Deviation float64 `json:"deviation"`
-	// PValue and Verdict judge the route as a whole and stand in each of its rows.
+	// Deviation is the share of the drawn first choices less ConfiguredShare; nil without one.
+	Deviation *float64 `json:"deviation"`
+	// PValue and Verdict judge the route's draws as a whole, against the effective shares,
+	// and stand in each of its rows.
 	PValue  float64 `json:"p_value"`
 	Verdict string  `json:"verdict"`
 }

@@ -16,12 +16,37 @@ import (
 // document is a routing with one route of the given weights.
 func document(route string, weights ...string) *config.Routing {
 	doc := &config.Routing{Timezone: time.UTC, Routes: []config.Route{{Name: route, Mode: "weighted", Fallback: "load_ratio"}}}
+	r := &doc.Routes[0]
 	for i := 0; i < len(weights); i += 2 {
 		doc.Channels = append(doc.Channels, config.Channel{Name: weights[i], Capacity: 100})
-		doc.Routes[0].Weights = append(doc.Routes[0].Weights, config.Weight{Channel: weights[i], Weight: selector.MustWeight(weights[i+1])})
+		w := selector.MustWeight(weights[i+1])
+		r.Channels = append(r.Channels, weights[i])
+		r.Weights = append(r.Weights, config.Weight{Channel: weights[i], Weight: w, Configured: w})
 	}
 	return doc
 }
+
+// inMode is a routing with one route that goes by the shared state.
+func inMode(route, mode string, channels ...string) *config.Routing {
+	doc := document(route)
+	doc.Routes[0].Mode, doc.Routes[0].Channels = mode, channels
+	for _, name := range channels {
+		doc.Channels = append(doc.Channels, config.Channel{Name: name, Capacity: 100})
+	}
+	return doc
+}
+
+// lower gives a channel of the only route an effective weight.
+func lower(doc *config.Routing, channel, weight string) *config.Routing {
+	for i := range doc.Routes[0].Weights {
+		if w := &doc.Routes[0].Weights[i]; w.Channel == channel {
+			w.Weight = selector.MustWeight(weight)
+		}
+	}
+	return doc
+}
+
+func number(f float64) *float64 { return &f }
 
 var approximately = cmpopts.EquateApprox(0, 1e-9)
 
@@ -40,8 +65,14 @@ func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
 	})
 	// 1000 messages at 25 % and 3000 at 50 % make 43.75 %.
 	want := []DailyRow{
-		{Route: "default", Channel: "b", ConfiguredShare: 0.5625, FirstChoice: 2230, FirstChoiceShare: 0.5575, Deviation: -0.005},
-		{Route: "default", Channel: "a", ConfiguredShare: 0.4375, FirstChoice: 1770, FirstChoiceShare: 0.4425, Deviation: 0.005},
+		{
+			Route: "default", Channel: "b", ConfiguredShare: number(0.5625), EffectiveShare: number(0.5625),
+			FirstChoice: 2230, FirstChoiceShare: 0.5575, Deviation: number(-0.005),
+		},
+		{
+			Route: "default", Channel: "a", ConfiguredShare: number(0.4375), EffectiveShare: number(0.4375),
+			FirstChoice: 1770, FirstChoiceShare: 0.4425, Deviation: number(0.005),
+		},
 	}
 	for i := range want {
 		want[i].PValue, want[i].Verdict = d.Rows[i].PValue, Kept
@@ -51,6 +82,70 @@ func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
 	}
 	if p := d.Rows[0].PValue; math.Abs(p-0.524) > 0.001 { // x = 20²/2250 + 20²/1750
 		t.Errorf("p = %v", p)
+	}
+}
+
+// TestDailyJudgesByTheWeightsThatDrewAndShowsThoseAgreed: for half of the day health weighting
+// had lowered a from 50 to 10. What was agreed is half; what the draws went by is a third.
+func TestDailyJudgesByTheWeightsThatDrewAndShowsThoseAgreed(t *testing.T) {
+	t.Parallel()
+	whole := document("default", "a", "50", "b", "50")
+	d := NewDaily(&Figures{
+		Zone: time.UTC,
+		Choices: []ledger.ChoiceRow{
+			{Version: 1, Route: "default", Channel: "a", FirstChoice: 500},
+			{Version: 1, Route: "default", Channel: "b", FirstChoice: 500},
+			{Version: 2, Route: "default", Channel: "a", FirstChoice: 167},
+			{Version: 2, Route: "default", Channel: "b", FirstChoice: 833},
+		},
+		Versions: map[int64]*config.Routing{1: whole, 2: lower(document("default", "a", "50", "b", "50"), "a", "10")},
+		Current:  whole,
+	})
+	a := d.Rows[0]
+	if a.Verdict != Kept || !cmp.Equal(a.ConfiguredShare, number(0.5)) || !cmp.Equal(a.EffectiveShare, number(1.0/3), approximately) {
+		t.Errorf("%+v", a)
+	}
+	if !cmp.Equal(a.Deviation, number(0.3335-0.5), approximately) {
+		t.Errorf("deviation %v", *a.Deviation)
+	}
+}
+
+func TestDailyJudgesNothingWhereNothingIsDrawn(t *testing.T) {
+	t.Parallel()
+	doc := inMode("default", "round_robin", "a", "b", "spare")
+	d := NewDaily(&Figures{
+		Zone: time.UTC,
+		Choices: []ledger.ChoiceRow{
+			{Version: 1, Route: "default", Channel: "a", FirstChoice: 30}, {Version: 1, Route: "default", Channel: "b", FirstChoice: 10},
+		},
+		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
+	})
+	want := []DailyRow{
+		{Route: "default", Channel: "a", FirstChoice: 30, FirstChoiceShare: 0.75, PValue: 1, Verdict: NoWeight},
+		{Route: "default", Channel: "b", FirstChoice: 10, FirstChoiceShare: 0.25, PValue: 1, Verdict: NoWeight},
+		{Route: "default", Channel: "spare", PValue: 1, Verdict: NoWeight},
+	}
+	if !cmp.Equal(d.Rows, want) {
+		t.Error(cmp.Diff(want, d.Rows))
+	}
+}
+
+// TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode: ninety turns of round robin say nothing
+// about the shares of the forty draws before them.
+func TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode(t *testing.T) {
+	t.Parallel()
+	turns := inMode("default", "round_robin", "a", "b")
+	d := NewDaily(&Figures{
+		Zone: time.UTC,
+		Choices: []ledger.ChoiceRow{
+			{Version: 1, Route: "default", Channel: "a", FirstChoice: 10}, {Version: 1, Route: "default", Channel: "b", FirstChoice: 30},
+			{Version: 2, Route: "default", Channel: "a", FirstChoice: 45}, {Version: 2, Route: "default", Channel: "b", FirstChoice: 45},
+		},
+		Versions: map[int64]*config.Routing{1: document("default", "a", "25", "b", "75"), 2: turns}, Current: turns,
+	})
+	a := d.Rows[0]
+	if a.FirstChoice != 55 || a.Verdict != Kept || a.PValue != 1 || *a.ConfiguredShare != 0.25 || *a.Deviation != 0 {
+		t.Errorf("%+v", a)
 	}
 }
 
@@ -102,8 +197,14 @@ func TestDailyOfRetriesAloneJudgesNothing(t *testing.T) {
 		Current: document("default", "a", "25", "b", "75"),
 	})
 	want := []DailyRow{
-		{Route: "default", Channel: "a", ConfiguredShare: 0.25, PValue: 1, Verdict: TooFew},
-		{Route: "default", Channel: "b", ConfiguredShare: 0.75, Submitted: 1, Accepted: 1, PValue: 1, Verdict: TooFew},
+		{
+			Route: "default", Channel: "a", ConfiguredShare: number(0.25), EffectiveShare: number(0.25), Deviation: number(0),
+			PValue: 1, Verdict: TooFew,
+		},
+		{
+			Route: "default", Channel: "b", ConfiguredShare: number(0.75), EffectiveShare: number(0.75), Deviation: number(0),
+			Submitted: 1, Accepted: 1, PValue: 1, Verdict: TooFew,
+		},
 		{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, PValue: 1, Verdict: TooFew},
 	}
 	if !cmp.Equal(d.Rows, want) {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,14 +15,22 @@ import (
 func NewForecast(id string, a *dispatch.Answer, doc *config.Routing) Story {
 	s := Story{
 		ID: id, State: string(a.Decision.State), Reason: a.Decision.Reason, Route: a.Plan.Route,
-		Draw: a.Plan.Draw, Size: a.Plan.Size, DrawKeyID: a.Plan.KeyID, FirstChoice: a.Plan.FirstChoice,
+		DrawKeyID: a.Plan.KeyID, FirstChoice: cmp.Or(a.Plan.FirstChoice, a.Decision.Plan.FirstChoice),
 		Chosen: a.Decision.Attempt.Channel, Candidates: make([]Candidate, len(a.Candidates)),
+		Basis: Basis{RankedBy: string(a.By), Scoring: a.Scoring, Trouble: a.Trouble},
 	}
+	s.Draw, s.Size = drawOf(&a.Plan)
 	if route := routeNamed(doc, s.Route); route != nil {
 		s.Mode = route.Mode
 	}
-	for i, c := range a.Candidates {
-		s.Candidates[i] = Candidate{Channel: c.Channel, LoadRatio: &a.Candidates[i].LoadRatio, Eligible: c.Reason == "", Reason: c.Reason}
+	behind := false
+	for i := range a.Candidates {
+		c := &a.Candidates[i]
+		s.Candidates[i] = Candidate{Channel: c.Channel, Score: c.Score, LoadRatio: &c.LoadRatio, Eligible: c.Reason == "", Reason: c.Reason}
+		if behind && c.Reason == "" {
+			s.Candidates[i].Reason = outranked
+		}
+		behind = behind || c.Channel == s.Chosen
 	}
 	if a.Problem != nil {
 		s.State, s.Reason = string(ledger.Dead), string(a.Problem.Code)
@@ -34,16 +43,17 @@ func NewForecast(id string, a *dispatch.Answer, doc *config.Routing) Story {
 
 func forecastText(s *Story, a *dispatch.Answer, doc *config.Routing) string {
 	t := &teller{record: &ledger.Record{Message: ledger.Message{Plan: a.Plan}}, story: s, doc: doc, zone: zoneOf(doc)}
-	t.say("Route %s%s takes the message.", s.Route, t.agreed())
-	t.say("Its draw is %d of 0 to %d%s, so its first choice is %s.", s.Draw, s.Size-1, t.interval(), s.FirstChoice)
+	t.say("Route %s%s takes the message.", s.Route, t.manner())
+	if s.Draw != nil {
+		t.say("Its draw is %d of 0 to %d%s, so its first choice is %s.", *s.Draw, *s.Size-1, t.interval(), s.FirstChoice)
+	}
+	if s.Trouble != "" {
+		t.say("The channels are scored by how they match the message, because %s.", because(troubleWords, s.Trouble))
+	}
 	before := untilChosen(s)
 	switch a.Decision.State {
 	case ledger.Sending:
-		if len(before) == 0 {
-			t.say("It would go there.")
-		} else {
-			t.say("It would go to %s, the next by load, because %s.", s.Chosen, reasons(before))
-		}
+		t.destination(s, before)
 	case ledger.Scheduled:
 		t.say("It would be sent %s, by the state of that time.", t.at(a.Decision.NextAt))
 	case ledger.Waiting:
@@ -52,6 +62,19 @@ func forecastText(s *Story, a *dispatch.Answer, doc *config.Routing) string {
 		t.say("It would be given up, because %s.", reasons(before))
 	}
 	return strings.Join(t.out, " ")
+}
+
+// destination says where the message would go, and what for.
+func (t *teller) destination(s *Story, before []Candidate) {
+	o := order{Basis: s.Basis, candidates: s.Candidates, ascending: t.ascending(), others: s.Draw != nil, forecast: true}
+	switch {
+	case len(before) == 0 && s.Draw != nil:
+		t.say("It would go there.")
+	case len(before) == 0:
+		t.say("It would go to %s%s.", s.Chosen, o.merit(0))
+	default:
+		t.say("It would go to %s%s, because %s.", s.Chosen, o.merit(len(before)), reasons(before))
+	}
 }
 
 // untilChosen are the candidates that were passed over before the chosen one.

@@ -11,51 +11,85 @@ import (
 // Preview shows what a routing document's weights come to.
 type Preview struct {
 	Routes []RoutePreview `json:"routes"`
+	// Traffic is what a day that has passed would have come to; nil unless a day was asked for.
+	Traffic *Traffic `json:"traffic,omitempty"`
 }
 
 // RoutePreview is the interval table of one route.
 type RoutePreview struct {
 	Route string `json:"route"`
 	Mode  string `json:"mode"`
-	// Size is N, the number of possible draws.
+	// Size is N, the number of possible draws; 0 for a route that does not draw.
 	Size      uint64            `json:"size"`
 	Intervals []IntervalPreview `json:"intervals"`
 }
 
 // IntervalPreview is the closed range of draws that pick one channel. A channel of weight 0
-// has no range: Low and High are nil.
+// has no range: Low and High are nil. Nor has one of a route that does not draw, whose Share
+// is nil as well, and its Weight, if it has none.
 type IntervalPreview struct {
-	Channel string      `json:"channel"`
-	Weight  json.Number `json:"weight"`
-	Low     *uint64     `json:"low"`
-	High    *uint64     `json:"high"`
-	Share   float64     `json:"share"` // between 0 and 1
+	Channel string       `json:"channel"`
+	Weight  *json.Number `json:"weight"`
+	Low     *uint64      `json:"low"`
+	High    *uint64      `json:"high"`
+	Share   *float64     `json:"share"` // between 0 and 1
 }
 
 // NewPreview lays out the intervals of every route in the order of the document.
 func NewPreview(doc *config.Routing) (Preview, error) {
 	p := Preview{Routes: make([]RoutePreview, 0, len(doc.Routes))}
 	for i := range doc.Routes {
-		route := &doc.Routes[i]
-		table, err := selector.NewTable(route.Entries())
+		route, err := PreviewRoute(&doc.Routes[i])
 		if err != nil {
-			return Preview{}, fmt.Errorf("route %s: %w", route.Name, err)
+			return Preview{}, err
 		}
-		p.Routes = append(p.Routes, RoutePreview{
-			Route: route.Name, Mode: route.Mode, Size: table.Size(), Intervals: intervals(table),
-		})
+		p.Routes = append(p.Routes, *route)
 	}
 	return p, nil
+}
+
+// PreviewRoute lays out the intervals of one route by its effective weights.
+func PreviewRoute(route *config.Route) (*RoutePreview, error) {
+	p := &RoutePreview{Route: route.Name, Mode: route.Mode}
+	if route.Mode != modeWeighted {
+		p.Intervals = members(route)
+		return p, nil
+	}
+	table, err := selector.NewTable(route.Entries())
+	if err != nil {
+		return nil, fmt.Errorf("route %s: %w", route.Name, err)
+	}
+	p.Size, p.Intervals = table.Size(), intervals(table)
+	return p, nil
+}
+
+// members lists the channels of a route that does not draw. Its weights, if it has any, are
+// those that its fallback draws again by.
+func members(route *config.Route) []IntervalPreview {
+	out := make([]IntervalPreview, len(route.Channels))
+	for i, name := range route.Channels {
+		out[i].Channel = name
+		if i < len(route.Weights) {
+			out[i].Weight = jsonWeight(route.Weights[i].Weight)
+		}
+	}
+	return out
 }
 
 func intervals(table *selector.Table) []IntervalPreview {
 	out := make([]IntervalPreview, table.Len())
 	for i, iv := range table.Intervals() {
-		out[i] = IntervalPreview{Channel: iv.Name, Weight: json.Number(iv.Weight.String())}
+		share := shareOf(iv, table)
+		out[i] = IntervalPreview{Channel: iv.Name, Weight: jsonWeight(iv.Weight), Share: &share}
 		if !iv.Empty {
 			out[i].Low, out[i].High = &iv.Low, &iv.High
-			out[i].Share = float64(iv.High-iv.Low+1) / float64(table.Size())
 		}
 	}
 	return out
+}
+
+// jsonWeight lets a weight stand in JSON as an exact number.
+func jsonWeight(w selector.Weight) *json.Number {
+	n := json.Number(w.String())
+	return &n
 }

@@ -25,3 +25,28 @@ func TestPreviewIsTheContract(t *testing.T) {
 		t.Errorf("%s, want\n%s", got, want)
 	}
 }
+
+func TestPreviewOfARouteThatDoesNotDrawHasNoIntervals(t *testing.T) {
+	t.Parallel()
+	weighted := document("spare", "a", "3", "b", "0")
+	weighted.Routes[0].Mode = "longest_idle"
+	doc := inMode("default", "round_robin", "A", "B")
+	doc.Routes = append(doc.Routes, weighted.Routes...)
+	p, err := NewPreview(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"routes":[{"route":"default","mode":"round_robin","size":0,"intervals":[` +
+		`{"channel":"A","weight":null,"low":null,"high":null,"share":null},` +
+		`{"channel":"B","weight":null,"low":null,"high":null,"share":null}]},` +
+		`{"route":"spare","mode":"longest_idle","size":0,"intervals":[` +
+		`{"channel":"a","weight":3,"low":null,"high":null,"share":null},` +
+		`{"channel":"b","weight":0,"low":null,"high":null,"share":null}]}]}`
+	if string(got) != want {
+		t.Errorf("%s, want\n%s", got, want)
+	}
+}

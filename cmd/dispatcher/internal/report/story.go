@@ -21,29 +21,54 @@ type Story struct {
 	Route          string `json:"route"`
 	RoutingVersion int64  `json:"routing_version,omitempty"`
 	Mode           string `json:"mode"`
-	Draw           int64  `json:"draw"`
-	Size           int64  `json:"size"`
-	DrawKeyID      string `json:"draw_key_id,omitempty"`
-	FirstChoice    string `json:"first_choice"`
+	// Draw and Size are nil for a route that does not draw.
+	Draw        *int64 `json:"draw"`
+	Size        *int64 `json:"size"`
+	DrawKeyID   string `json:"draw_key_id,omitempty"`
+	FirstChoice string `json:"first_choice"`
 	// Chosen is the channel of the latest attempt; empty when there is none.
 	Chosen string `json:"chosen"`
-	// Candidates are the channels that the latest choice looked at, in that order.
-	Candidates        []Candidate `json:"candidates"`
-	Attempts          []Attempt   `json:"attempts,omitzero"`
-	PossibleDuplicate bool        `json:"possible_duplicate,omitempty"`
-	Text              string      `json:"text"`
+	// Candidates are the channels that the latest choice looked at, in that order, and Basis is
+	// what the order went by.
+	Candidates []Candidate `json:"candidates"`
+	Basis
+	Attempts          []Attempt `json:"attempts,omitzero"`
+	PossibleDuplicate bool      `json:"possible_duplicate,omitempty"`
+	Text              string    `json:"text"`
+}
+
+// Basis is what an order of candidates went by.
+type Basis struct {
+	RankedBy string `json:"ranked_by,omitempty"` // load_ratio, best_worker, round_robin, redraw, or wait: nobody was ranked
+	// Cursor had the turn before, for round robin.
+	Cursor string `json:"cursor,omitempty"`
+	// RedrawKeyID names the key of a redraw.
+	RedrawKeyID string `json:"redraw_key_id,omitempty"`
+	// Scoring is expression or function; empty for the default scoring.
+	Scoring string `json:"scoring,omitempty"`
+	// Trouble is why the route's own scoring did not count.
+	Trouble string `json:"trouble,omitempty"`
+	// More is how many candidates behind those listed are not.
+	More int `json:"more,omitempty"`
 }
 
 // Candidate is one channel that a choice looked at.
 type Candidate struct {
 	Channel string `json:"channel"`
-	// Score is nil: the rankings by load ratio do not score.
+	// Score is nil unless best worker ranked.
 	Score *float64 `json:"score"`
-	// LoadRatio is nil for a first choice that went through: its load was not looked at.
+	// LoadRatio is nil for a drawn first choice that went through: its load was not looked at.
 	LoadRatio *float64 `json:"load_ratio"`
 	Eligible  bool     `json:"eligible"`
-	Reason    string   `json:"reason"` // why it was passed over; empty when eligible
+	// Reason says why it was passed over, or that it was outranked: nobody asked whether it
+	// could have taken the message. It is empty for the chosen one.
+	Reason string `json:"reason"`
+	// LastAssigned breaks ties: when it was last given a message; nil if never, or not known.
+	LastAssigned *time.Time `json:"last_assigned,omitempty"`
 }
+
+// outranked is the reason of candidates behind the chosen one.
+const outranked = "outranked"
 
 // Attempt is one submit, intended or made.
 type Attempt struct {
@@ -59,6 +84,7 @@ type Attempt struct {
 	ClaimedAt  time.Time   `json:"claimed_at"`
 	SettledAt  *time.Time  `json:"settled_at"`
 	Candidates []Candidate `json:"candidates,omitempty"` // of the ranking that led here
+	Basis
 }
 
 // NewStory tells a message's record. doc is the routing document of the version that
@@ -67,9 +93,10 @@ func NewStory(r *ledger.Record, doc *config.Routing) (Story, error) {
 	m := &r.Message
 	s := Story{
 		ID: m.ID, State: string(m.State), Reason: m.Reason, Route: m.Plan.Route, RoutingVersion: m.Plan.Version,
-		Draw: m.Plan.Draw, Size: m.Plan.Size, DrawKeyID: m.Plan.KeyID, FirstChoice: m.Plan.FirstChoice,
-		Candidates: []Candidate{}, Attempts: []Attempt{}, PossibleDuplicate: m.PossibleDuplicate,
+		DrawKeyID: m.Plan.KeyID, FirstChoice: m.Plan.FirstChoice, Candidates: []Candidate{},
+		Attempts: []Attempt{}, PossibleDuplicate: m.PossibleDuplicate,
 	}
+	s.Draw, s.Size = drawOf(&m.Plan)
 	if route := routeNamed(doc, s.Route); route != nil {
 		s.Mode = route.Mode
 	}
@@ -87,6 +114,14 @@ func NewStory(r *ledger.Record, doc *config.Routing) (Story, error) {
 	return s, nil
 }
 
+// drawOf is the draw of a plan and the number of possible ones; nil when nothing was drawn.
+func drawOf(p *ledger.Plan) (draw, size *int64) {
+	if p.Size == 0 {
+		return nil, nil
+	}
+	return &p.Draw, &p.Size
+}
+
 func zoneOf(doc *config.Routing) *time.Location {
 	if doc == nil {
 		return time.UTC
@@ -99,7 +134,7 @@ func zoneOf(doc *config.Routing) *time.Location {
 func (s *Story) latestChoice(r *ledger.Record) error {
 	if n := len(s.Attempts); n > 0 {
 		last := &s.Attempts[n-1]
-		s.Chosen, s.Candidates = last.Channel, last.Candidates
+		s.Chosen, s.Candidates, s.Basis = last.Channel, last.Candidates, last.Basis
 		if last.Candidates == nil {
 			s.Candidates = []Candidate{{Channel: last.Channel, Eligible: true}}
 		}
@@ -109,7 +144,7 @@ func (s *Story) latestChoice(r *ledger.Record) error {
 	if err != nil {
 		return err
 	}
-	s.Candidates = append(s.Candidates, candidates(ranking)...)
+	s.Candidates, s.Basis = append(s.Candidates, candidates(ranking)...), basisOf(ranking)
 	return nil
 }
 
@@ -121,6 +156,7 @@ func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {
 	out := Attempt{
 		Attempt: a.Number, Channel: a.Channel, Reason: string(a.Reason), Outcome: a.Outcome, Code: a.Code, Reference: a.Reference,
 		Segments: a.Segments, CostMicros: a.PriceMicros, Currency: a.Currency, ClaimedAt: a.ClaimedAt, Candidates: candidates(ranking),
+		Basis: basisOf(ranking),
 	}
 	if !a.SettledAt.IsZero() {
 		out.SettledAt = &a.SettledAt
@@ -140,13 +176,28 @@ func readRanking(raw []byte) (*dispatch.Ranking, error) {
 	return &r, nil
 }
 
+func basisOf(r *dispatch.Ranking) Basis {
+	if r == nil {
+		return Basis{}
+	}
+	return Basis{RankedBy: r.By, Cursor: r.Cursor, RedrawKeyID: r.KeyID, Scoring: r.Scoring, Trouble: r.Trouble, More: r.More}
+}
+
 func candidates(r *dispatch.Ranking) []Candidate {
 	if r == nil {
 		return nil
 	}
 	out := make([]Candidate, len(r.Candidates))
+	chosen := r.Chosen()
 	for i, c := range r.Candidates {
-		out[i] = Candidate{Channel: c.Channel, Eligible: c.Reason == "", Reason: c.Reason}
+		out[i] = Candidate{Channel: c.Channel, Score: c.Score, Eligible: c.Reason == "", Reason: c.Reason}
+		if c.LastAssigned != 0 {
+			last := c.LastAssigned.Time()
+			out[i].LastAssigned = &last
+		}
+		if out[i].Eligible && i > chosen {
+			out[i].Reason = outranked
+		}
 		if c.Capacity > 0 {
 			ratio := float64(c.Active) / float64(c.Capacity)
 			out[i].LoadRatio = &ratio

@@ -227,7 +227,7 @@ func TestStoryAsDataIsTheContract(t *testing.T) {
 	}
 	load := func(f float64) *float64 { return &f }
 	want := []Candidate{{Channel: "a", LoadRatio: load(0), Reason: "throttled"}, {Channel: "c", LoadRatio: load(0.4), Eligible: true}}
-	if story.Chosen != "c" || story.Mode != "weighted" || story.Draw != 17 || story.Size != 100 || !cmp.Equal(story.Candidates, want) {
+	if story.Chosen != "c" || story.Mode != "weighted" || *story.Draw != 17 || *story.Size != 100 || !cmp.Equal(story.Candidates, want) {
 		t.Errorf("%+v %s", story, cmp.Diff(want, story.Candidates))
 	}
 	if len(story.Attempts) != 2 || story.Attempts[0].Outcome != "throttled" || story.Attempts[1].CostMicros != 28_000 {
@@ -253,7 +253,7 @@ func TestForecastsReadAsTheirGoldenFiles(t *testing.T) {
 		chosen string
 	}{
 		"forecast-first-choice": {dispatch.Answer{Plan: plan, Candidates: free, Decision: sending("a")}, "a"},
-		"forecast-fallback":     {dispatch.Answer{Plan: plan, Candidates: busy, Decision: sending("c")}, "c"},
+		"forecast-fallback":     {dispatch.Answer{Plan: plan, By: dispatch.LoadRatio, Candidates: busy, Decision: sending("c")}, "c"},
 		"forecast-wait":         {dispatch.Answer{Plan: plan, Candidates: shut, Decision: ledger.Decision{State: ledger.Waiting, NextAt: ten}}, ""},
 		"forecast-scheduled":    {dispatch.Answer{Plan: plan, Candidates: free, Decision: ledger.Decision{State: ledger.Scheduled, NextAt: ten}}, ""},
 		"forecast-failed":       {dispatch.Answer{Plan: plan, Candidates: shut, Decision: ledger.Decision{State: ledger.Failed, Reason: "no_channel"}}, ""},

@@ -17,7 +17,9 @@ type teller struct {
 	doc    *config.Routing // nil when the message was planned under none
 	zone   *time.Location
 	day    string // date that was written last
-	out    []string
+	// expiredTold is how many expired selectors have been told of.
+	expiredTold int
+	out         []string
 }
 
 func (t *teller) say(format string, args ...any) {
@@ -68,35 +70,56 @@ func (t *teller) intro() {
 	t.say("%s was received %s in lane %s%s.%s", name, t.at(m.ReceivedAt), m.Lane, tenant, size)
 }
 
-// choice explains the draw.
+// choice explains the draw, or how the route chooses without one.
 func (t *teller) choice() {
 	p := &t.record.Message.Plan
 	if p.Route == "" {
 		return
 	}
-	t.say("Route %s%s took it, under routing version %d.", p.Route, t.agreed(), p.Version)
-	t.say("Its draw was %d of 0 to %d%s, so its first choice was %s.", p.Draw, p.Size-1, t.interval(), p.FirstChoice)
+	t.say("Route %s%s took it, under routing version %d.", p.Route, t.manner(), p.Version)
+	if p.Size > 0 {
+		t.lowered("was")
+		t.say("Its draw was %d of 0 to %d%s, so its first choice was %s.", p.Draw, p.Size-1, t.interval(), p.FirstChoice)
+	}
 }
 
-// agreed lists the shares of the route.
-func (t *teller) agreed() string {
+// manner says how the route chooses.
+func (t *teller) manner() string {
 	route := routeNamed(t.doc, t.record.Message.Plan.Route)
 	if route == nil {
 		return ""
 	}
-	shares := shares(t.doc, route.Name)
+	if words, ok := modeWords[route.Mode]; ok {
+		return ", " + fmt.Sprintf(words, some(route.Channels)) + ","
+	}
+	shares := agreedShares(route)
 	words := make([]string, len(route.Weights))
 	for i, w := range route.Weights {
 		words[i] = percent(shares[w.Channel]) + " for " + w.Channel
 	}
-	return " (" + enumerate(words) + ")"
+	return " (" + some(words) + ")"
+}
+
+// lowered tells of weights that health weighting had put in place of the document's.
+func (t *teller) lowered(was string) {
+	route := routeNamed(t.doc, t.record.Message.Plan.Route)
+	if route == nil {
+		return
+	}
+	var words []string
+	for _, w := range lowered(route) {
+		words = append(words, fmt.Sprintf("%s %s %s instead of %s", w.Channel, was, w.Weight, w.Configured))
+	}
+	if len(words) > 0 {
+		t.say("Because of failures the effective weight of %s.", some(words))
+	}
 }
 
 // interval names the range of draws that the first choice has.
 func (t *teller) interval() string {
 	p := &t.record.Message.Plan
 	route := routeNamed(t.doc, p.Route)
-	if route == nil {
+	if route == nil || route.Mode != modeWeighted {
 		return ""
 	}
 	table, err := selector.NewTable(route.Entries())
@@ -151,7 +174,7 @@ func reasons(passed []Candidate) string {
 	for i, c := range passed {
 		words[i] = c.Channel + " could not take it (" + whyNot(c.Reason) + ")"
 	}
-	return enumerate(words)
+	return some(words)
 }
 
 // end says what state the message is in, where the attempts have not said it yet.

@@ -10,37 +10,37 @@ import (
 func (t *teller) attempt(i int) {
 	a := &t.story.Attempts[i]
 	number := fmt.Sprintf("Attempt %d", a.Attempt)
+	t.expired(a)
+	t.trouble(a)
 	switch ledger.AttemptReason(a.Reason) {
 	case ledger.ByFirstChoice:
-		t.say("%s went to %s %s.", number, a.Channel, t.at(a.ClaimedAt))
+		t.ranked(a, number)
 	case ledger.ByRetry:
 		t.say("%s went to %s again %s.", number, a.Channel, t.at(a.ClaimedAt))
 	case ledger.ByResend:
 		t.say("Lane %s allows one more try after a missing answer: attempt %d went to %s %s.",
 			t.record.Message.Lane, a.Attempt, a.Channel, t.at(a.ClaimedAt))
 	case ledger.ByFallback:
-		t.fallback(a, number)
+		t.ranked(a, number)
 	default:
 		t.say("%s went to %s %s.", number, a.Channel, t.at(a.ClaimedAt))
 	}
 	t.outcome(a)
 }
 
-// fallback names those that were passed over and why this one came next.
-func (t *teller) fallback(a *Attempt, number string) {
+// ranked names why this channel came next, and those that were passed over before it.
+func (t *teller) ranked(a *Attempt, number string) {
 	passed := passedOver(a.Candidates)
-	if len(passed) == 0 {
+	switch {
+	case len(a.Candidates) == 0 && ledger.AttemptReason(a.Reason) == ledger.ByFallback:
 		t.say("%s went to %s as a fallback %s.", number, a.Channel, t.at(a.ClaimedAt))
-		return
+	case len(a.Candidates) == 0:
+		t.say("%s went to %s %s.", number, a.Channel, t.at(a.ClaimedAt))
+	case len(passed) == 0:
+		t.say("%s went to %s%s, %s.", number, a.Channel, t.merit(a), t.at(a.ClaimedAt))
+	default:
+		t.say("%s went to %s%s, %s, because %s.", number, a.Channel, t.merit(a), t.at(a.ClaimedAt), reasons(passed))
 	}
-	load := ""
-	if last := a.Candidates[len(a.Candidates)-1]; last.LoadRatio != nil {
-		load = ", the least loaded of the others (" + percent(*last.LoadRatio) + ")"
-		if len(passed) > 1 {
-			load = ", which came next by load (" + percent(*last.LoadRatio) + ")"
-		}
-	}
-	t.say("%s went to %s%s, %s, because %s.", number, a.Channel, load, t.at(a.ClaimedAt), reasons(passed))
 }
 
 // Words of audit.attempts.outcome.

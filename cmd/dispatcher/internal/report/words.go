@@ -16,11 +16,13 @@ var passedOverWords = map[string]string{
 	"disabled":         "it is switched off",
 	"already_tried":    "it had not taken this message before",
 	"selector":         "it does not meet the selectors of the message",
+	"weight_zero":      "its weight is 0, so no draw picks it",
 	"price_cap":        "it costs more than the message may cost",
 	"throttled":        "it had asked to slow down",
 	"pinned_elsewhere": "another channel had accepted a part of the message",
 	"removed":          "it is not part of the routing any more",
 	"breaker_open":     "it had failed so often that it was left alone for a while",
+	"not_ready":        "it is not ready",
 	"connecting":       "it had no connection",
 	"unbound":          "it had no connection",
 	"bind_refused":     "its provider refused the login",
@@ -47,7 +49,27 @@ var deadWords = map[string]string{
 var waitWords = map[string]string{
 	"no_route":  "its route is not part of the routing any more",
 	"disabled":  "no channel of its route is switched on",
+	"selector":  "no channel meets its selectors until the first of them expires",
 	"all_tried": "every channel of its route has refused it, and a new round begins after a pause",
+}
+
+// troubleWords say why a route's own scoring did not count, to follow "because".
+var troubleWords = map[string]string{
+	"expression_failed":    "the expression of the route gave no number for one of the channels",
+	"function_timeout":     "the scoring function of the route did not answer in time",
+	"function_status":      "the scoring function of the route answered with an error",
+	"function_invalid":     "the answer of the route's scoring function could not be read",
+	"function_too_few":     "the scoring function of the route did not score every channel",
+	"function_not_finite":  "the scoring function of the route gave a score that is no number",
+	"function_too_large":   "the answer of the route's scoring function was too long",
+	"function_unreachable": "the scoring function of the route could not be reached",
+}
+
+// modeWords say how a route that does not draw chooses among its channels, to follow its name.
+var modeWords = map[string]string{
+	"round_robin":  "which gives messages to %s in turn",
+	"longest_idle": "which gives messages to the least loaded of %s",
+	"best_worker":  "which gives messages to the best match among %s",
 }
 
 // because finds the words that follow "because".
@@ -72,6 +94,17 @@ func enumerate(words []string) string {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// mostNamed is how many names a sentence lists.
+const mostNamed = 8
+
+// some joins words as enumerate does, but counts those of a long list that come last.
+func some(words []string) string {
+	if len(words) <= mostNamed {
+		return enumerate(words)
+	}
+	return strings.Join(words[:mostNamed], ", ") + fmt.Sprintf(" and %d more", len(words)-mostNamed)
 }
 
 // percent writes a share with at most two decimals.

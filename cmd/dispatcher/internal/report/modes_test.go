@@ -1,0 +1,224 @@
+package report
+
+import (
+	"encoding/json"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// choice is an attempt that a ranking led to.
+func choice(channel string, reason ledger.AttemptReason, ranking *dispatch.Ranking) ledger.AttemptRecord {
+	a := attempt(channel, reason, outcomeAccepted, "")
+	ranking.Version = 3
+	a.Ranking = dispatch.AppendRanking(nil, ranking)
+	return a
+}
+
+// scored is a candidate of best worker.
+func scored(channel string, score float64, reason string) dispatch.Ranked {
+	r := ranked(channel, 0, reason)
+	r.Score = &score
+	return r
+}
+
+// assigned is a candidate that got its last message so many seconds before ten.
+func assigned(channel string, active int64, seconds time.Duration) dispatch.Ranked {
+	r := ranked(channel, active, "")
+	r.LastAssigned = dispatch.Micros(ten.Add(-seconds * time.Second).UnixMicro())
+	return r
+}
+
+// undrawn is a record of a route that does not draw.
+func undrawn(attempts ...ledger.AttemptRecord) *ledger.Record {
+	r := newRecord(ledger.Accepted, attempts...)
+	r.Message.Plan.Draw, r.Message.Plan.Size, r.Message.Plan.KeyID = 0, 0, ""
+	r.Message.Plan.FirstChoice = attempts[0].Channel
+	return r
+}
+
+// told is a record with the mode of its route and, for best worker, the scoring.
+type told struct {
+	mode, scoring string
+	ascending     bool
+	record        *ledger.Record
+}
+
+// modeStories are records of every mode and ranker that a golden file shows each.
+func modeStories() map[string]told {
+	out := map[string]told{
+		"round-robin": {mode: "round_robin", record: undrawn(choice("b", ledger.ByFirstChoice, &dispatch.Ranking{
+			By: "round_robin", Cursor: "a", Candidates: []dispatch.Ranked{ranked("b", 4, ""), ranked("c", 1, ""), ranked("a", 2, "")},
+		}))},
+		"round-robin-first-turn": {mode: "round_robin", record: undrawn(choice("a", ledger.ByFirstChoice, &dispatch.Ranking{
+			By: "round_robin", Candidates: []dispatch.Ranked{ranked("a", 0, ""), ranked("b", 0, ""), ranked("c", 0, "")},
+		}))},
+		"round-robin-over-one": {mode: "round_robin", record: undrawn(choice("c", ledger.ByFirstChoice, &dispatch.Ranking{
+			By: "round_robin", Cursor: "a", Candidates: []dispatch.Ranked{ranked("b", 4, "no_slot"), ranked("c", 1, ""), ranked("a", 2, "")},
+		}))},
+		"longest-idle": {mode: "longest_idle", record: undrawn(choice("c", ledger.ByFirstChoice, &dispatch.Ranking{
+			By: "load_ratio", Candidates: []dispatch.Ranked{assigned("c", 60, 420), assigned("a", 60, 300), ranked("b", 75, "")},
+		}))},
+		"best-worker": {mode: "best_worker", record: undrawn(choice("b", ledger.ByFirstChoice, &dispatch.Ranking{
+			By: "best_worker", Candidates: []dispatch.Ranked{scored("b", 0.7074, ""), scored("c", 0.675, ""), scored("a", 0.6667, "")},
+		}))},
+		"best-worker-second": {mode: "best_worker", record: undrawn(choice("c", ledger.ByFirstChoice, &dispatch.Ranking{
+			By: "best_worker", Candidates: []dispatch.Ranked{scored("b", 0.7074, "breaker_open"), scored("c", 0.675, ""), scored("a", 0.675, "")},
+		}))},
+		"best-worker-lowest-expression": {mode: "best_worker", scoring: "expression", ascending: true, record: undrawn(choice("c", ledger.ByFirstChoice, &dispatch.Ranking{
+			By: "best_worker", Scoring: "expression", Candidates: []dispatch.Ranked{scored("c", 0.028, ""), scored("a", 0.031, "")},
+		}))},
+		"best-worker-function-failed": {mode: "best_worker", scoring: "function", ascending: true, record: undrawn(choice("c", ledger.ByFirstChoice, &dispatch.Ranking{
+			By: "best_worker", Trouble: "function_timeout", Candidates: []dispatch.Ranked{scored("c", 1, ""), scored("a", 0.5, "")},
+		}))},
+		"redraw": {mode: "weighted", record: newRecord(ledger.Accepted, choice("c", ledger.ByFallback, &dispatch.Ranking{
+			By: "redraw", KeyID: "0a0b0c0d", Candidates: []dispatch.Ranked{ranked("a", 0, "no_slot"), ranked("b", 0, "weight_zero"), ranked("c", 0, "")},
+		}))},
+	}
+	out["state-mode-then-fallback"] = told{mode: "round_robin", record: undrawn(
+		attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
+		choice("c", ledger.ByFallback, &dispatch.Ranking{By: "load_ratio", Candidates: []dispatch.Ranked{
+			ranked("a", 0, "already_tried"), ranked("c", 40, ""), ranked("b", 80, ""),
+		}}),
+	)}
+	return out
+}
+
+// with is the document of a story.
+func (s *told) with(t *testing.T) *config.Routing {
+	doc := london(t)
+	route := &doc.Routes[0]
+	route.Mode = s.mode
+	route.Scoring = config.Scoring{Kind: s.scoring, Descending: !s.ascending}
+	return doc
+}
+
+func TestStoriesOfEveryModeReadAsTheirGoldenFiles(t *testing.T) {
+	t.Parallel()
+	for name, one := range modeStories() {
+		story, err := NewStory(one.record, one.with(t))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		golden(t, name, story.Text+"\n")
+		if drawn := one.mode == "weighted"; (story.Draw != nil) != drawn || (story.Size != nil) != drawn {
+			t.Errorf("%s: draw %v of %v", name, story.Draw, story.Size)
+		}
+	}
+}
+
+func TestStoryTellsOfLoweredWeights(t *testing.T) {
+	t.Parallel()
+	doc := lower(london(t), "c", "45")
+	story, err := NewStory(newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")), doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "lowered-weight", story.Text+"\n")
+}
+
+func TestStoryTellsWhichSelectorsHadExpired(t *testing.T) {
+	t.Parallel()
+	envelope := []byte(`{"id":"order-7731-otp","to":"+447700900123","text":"Your code is 123456",
+		"selectors":[{"key":"quality","operator":"greaterThanEqual","value":5,"expires_after":"2s"},{"key":"language","operator":"equal","value":"en"}]}`)
+	waited := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeAccepted, ""))
+	waited.Message.Envelope = envelope
+	waited.Seen = encode("load_ratio", ranked("a", 0, "selector"), ranked("c", 40, "selector"))
+	waited.Attempts[0].ClaimedAt, waited.Attempts[0].SettledAt = ten.Add(2*time.Second), ten.Add(2100*time.Millisecond)
+
+	waits := newRecord(ledger.Waiting)
+	waits.Message.Envelope, waits.Message.Reason, waits.Message.NextAt = envelope, "selector", ten.Add(2*time.Second)
+	waits.Seen = waited.Seen
+
+	for name, record := range map[string]*ledger.Record{"selector-expired": waited, "waiting-for-a-selector": waits} {
+		story, err := NewStory(record, london(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, story.Text+"\n")
+	}
+}
+
+// TestStoryOfAThousandChannelsStaysReadable: a sentence names the first of them.
+func TestStoryOfAThousandChannelsStaysReadable(t *testing.T) {
+	t.Parallel()
+	var weights []string
+	for i := range 1000 {
+		weights = append(weights, "c"+strconv.Itoa(i), "1")
+	}
+	doc := document("default", weights...)
+	record := newRecord(ledger.Accepted, attempt("c17", ledger.ByFirstChoice, outcomeAccepted, ""))
+	record.Message.Plan.Size, record.Message.Plan.FirstChoice = 1000, "c17"
+	story, err := NewStory(record, doc)
+	if err != nil || len(story.Text) > 600 {
+		t.Errorf("%v, %d characters: %s", err, len(story.Text), story.Text)
+	}
+}
+
+func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
+	t.Parallel()
+	one := modeStories()["best-worker-second"]
+	story, err := NewStory(one.record, one.with(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(v float64) *float64 { return &v }
+	want := []Candidate{
+		{Channel: "b", Score: f(0.7074), LoadRatio: f(0), Reason: "breaker_open"},
+		{Channel: "c", Score: f(0.675), LoadRatio: f(0), Eligible: true},
+		{Channel: "a", Score: f(0.675), LoadRatio: f(0), Eligible: true, Reason: "outranked"},
+	}
+	if !cmp.Equal(story.Candidates, want) || story.RankedBy != "best_worker" || story.FirstChoice != "c" {
+		t.Error(cmp.Diff(want, story.Candidates))
+	}
+	raw, err := json.Marshal(story)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys map[string]any
+	if err := json.Unmarshal(raw, &keys); err != nil {
+		t.Fatal(err)
+	}
+	if draw, there := keys["draw"]; !there || draw != nil || keys["ranked_by"] != "best_worker" {
+		t.Errorf("%s", raw)
+	}
+}
+
+func TestForecastsOfEveryModeReadAsTheirGoldenFiles(t *testing.T) {
+	t.Parallel()
+	f := func(v float64) *float64 { return &v }
+	plan := ledger.Plan{Route: "default"}
+	sending := func(channel string) ledger.Decision {
+		return ledger.Decision{State: ledger.Sending, Plan: ledger.Plan{Route: "default", FirstChoice: channel}, Attempt: ledger.Attempt{Channel: channel}}
+	}
+	for name, tc := range map[string]struct {
+		mode   string
+		answer dispatch.Answer
+		last   string // reason of the last candidate
+	}{
+		"forecast-round-robin": {"round_robin", dispatch.Answer{Plan: plan, By: dispatch.RoundRobin, Decision: sending("b"), Candidates: []dispatch.Candidate{
+			{Channel: "a", Reason: "not_ready"}, {Channel: "b"}, {Channel: "c"},
+		}}, "outranked"},
+		"forecast-best-worker": {"best_worker", dispatch.Answer{Plan: plan, By: dispatch.BestWorker, Decision: sending("b"), Candidates: []dispatch.Candidate{
+			{Channel: "b", Score: f(1)}, {Channel: "a", Score: f(0.5)},
+		}}, "outranked"},
+		"forecast-function-failed": {"best_worker", dispatch.Answer{
+			Plan: plan, By: dispatch.BestWorker, Trouble: "function_unreachable", Decision: sending("b"),
+			Candidates: []dispatch.Candidate{{Channel: "b", Score: f(1)}, {Channel: "a", Score: f(0.5), Reason: "draining"}},
+		}, "draining"},
+	} {
+		one := told{mode: tc.mode}
+		story := NewForecast("order-1", &tc.answer, one.with(t))
+		golden(t, name, story.Text+"\n")
+		if story.Draw != nil || story.Size != nil || story.FirstChoice != "b" || story.Candidates[len(story.Candidates)-1].Reason != tc.last {
+			t.Errorf("%s: %+v", name, story)
+		}
+	}
+}

@@ -1,0 +1,291 @@
+package report
+
+import (
+	"math"
+	"slices"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// Traffic is what the messages of a day that has passed would come to under a routing
+// document, if each went to its first choice, beside what they came to.
+type Traffic struct {
+	Day      string `json:"day"`
+	Timezone string `json:"timezone"`
+	// Against is the version that is compared with; nil compares with what was recorded.
+	Against *int64 `json:"against"`
+	// Messages are those of the day for which a route was found then.
+	Messages int64 `json:"messages"`
+	// Unroutable are those that no route of the document takes, or whose route does not take so
+	// many segments.
+	Unroutable int64 `json:"unroutable"`
+	// Redrawn were drawn again under their own key, ByShare were counted by the shares of the weights
+	// because their key is not at hand, and Undecided fell to routes that do not draw.
+	Redrawn   int64 `json:"redrawn"`
+	ByShare   int64 `json:"by_share"`
+	Undecided int64 `json:"undecided"`
+	// Compared are those whose first choice is known on both sides, and Moved those of them for which it
+	// is another one.
+	Compared int64 `json:"compared"`
+	Moved    int64 `json:"moved"`
+	// MissingKeys are the ids of the keys that ByShare lacked.
+	MissingKeys []string       `json:"missing_keys"`
+	Routes      []RouteTraffic `json:"routes"`
+}
+
+// RouteTraffic is one route's part of it.
+type RouteTraffic struct {
+	Route string `json:"route"`
+	Mode  string `json:"mode"` // empty for a route that the document does not have
+	// Messages are those that the route takes, BeforeMessages those that it took.
+	Messages       int64            `json:"messages"`
+	BeforeMessages int64            `json:"before_messages"`
+	Moved          int64            `json:"moved"` // of Messages
+	Channels       []ChannelTraffic `json:"channels"`
+}
+
+// ChannelTraffic is one channel's part. The expected figures are nil where the route goes by
+// the load or the score, which nobody knows beforehand.
+type ChannelTraffic struct {
+	Channel    string   `json:"channel"`
+	Currency   string   `json:"currency"`
+	Messages   *float64 `json:"messages"` // first choices; whole unless counted by share
+	Segments   *float64 `json:"segments"`
+	CostMicros *int64   `json:"cost_micros"`
+	// What it was before. When compared with the record, messages are recorded first choices, segments
+	// and cost what was billed, fallbacks and retries included.
+	BeforeMessages   float64 `json:"before_messages"`
+	BeforeSegments   float64 `json:"before_segments"`
+	BeforeCostMicros int64   `json:"before_cost_micros"`
+	BeforeCurrency   string  `json:"before_currency"`
+}
+
+// load adds up what a channel gets.
+type load struct {
+	messages, segments, cost float64
+	currency                 string
+}
+
+func (l *load) add(part float64, segments int, micros int64, currency string) {
+	l.messages += part
+	l.segments += part * float64(segments)
+	l.cost += part * float64(micros)
+	if currency != "" {
+		l.currency = currency
+	}
+}
+
+// routeLoad is one side of one route.
+type routeLoad struct {
+	messages, moved int64
+	channels        map[string]*load
+}
+
+func (r *routeLoad) channel(name string) *load {
+	if r.channels[name] == nil {
+		r.channels[name] = &load{}
+	}
+	return r.channels[name]
+}
+
+// TrafficCounter adds up the messages of a day.
+type TrafficCounter struct {
+	doc           *config.Routing
+	traffic       Traffic
+	after, before map[string]*routeLoad // by route
+	missing       map[string]bool       // ids of keys
+	shares        map[string]map[string]float64
+}
+
+// NewTrafficCounter counts for a document. against is the version that is compared with, nil for the
+// record.
+func NewTrafficCounter(doc *config.Routing, day, zone string, against *int64) *TrafficCounter {
+	return &TrafficCounter{
+		doc:     doc,
+		traffic: Traffic{Day: day, Timezone: zone, Against: against},
+		after:   map[string]*routeLoad{}, before: map[string]*routeLoad{}, missing: map[string]bool{},
+		shares: map[string]map[string]float64{},
+	}
+}
+
+func side(of map[string]*routeLoad, route string) *routeLoad {
+	if of[route] == nil {
+		of[route] = &routeLoad{channels: map[string]*load{}}
+	}
+	return of[route]
+}
+
+// Add counts a message: what the document chooses for it, beside the record.
+func (c *TrafficCounter) Add(r *ledger.Record, now *dispatch.Choice) {
+	plan := &r.Message.Plan
+	before := side(c.before, plan.Route)
+	before.messages++
+	if plan.FirstChoice != "" {
+		before.channel(plan.FirstChoice).messages++
+	}
+	for i := range r.Attempts {
+		if a := &r.Attempts[i]; a.Outcome != outcomeUnknown && a.Segments > 0 {
+			l := before.channel(a.Channel)
+			l.segments += float64(a.Segments)
+			l.cost += float64(a.PriceMicros)
+			l.currency = a.Currency
+		}
+	}
+	c.count(r, now, plan.FirstChoice)
+}
+
+// AddAgainst counts a message: what the document chooses for it, beside what another version chooses.
+func (c *TrafficCounter) AddAgainst(r *ledger.Record, now, then *dispatch.Choice, thenShares map[string]float64) {
+	first := ""
+	if then.Route != nil {
+		before := side(c.before, then.Route.Name)
+		before.messages++
+		spread(before, then, thenShares)
+		if then.First >= 0 {
+			first = then.Channel(then.First)
+		}
+	}
+	c.count(r, now, first)
+}
+
+// count adds the document's side. first is the first choice to compare with; empty when none is known.
+func (c *TrafficCounter) count(r *ledger.Record, now *dispatch.Choice, first string) {
+	c.traffic.Messages++
+	if now.Route == nil {
+		c.traffic.Unroutable++
+		return
+	}
+	after := side(c.after, now.Route.Name)
+	after.messages++
+	spread(after, now, c.sharesOf(now.Route.Name))
+	switch {
+	case now.First >= 0:
+		c.traffic.Redrawn++
+	case now.Route.Mode == dispatch.Weighted:
+		c.traffic.ByShare++
+		c.missing[r.Message.Plan.KeyID] = true
+	default:
+		c.traffic.Undecided++
+	}
+	if now.First < 0 || first == "" {
+		return
+	}
+	c.traffic.Compared++
+	if now.Channel(now.First) != first {
+		c.traffic.Moved++
+		after.moved++
+	}
+}
+
+func (c *TrafficCounter) sharesOf(route string) map[string]float64 {
+	shares, known := c.shares[route]
+	if !known {
+		shares = Shares(c.doc, route)
+		c.shares[route] = shares
+	}
+	return shares
+}
+
+// Shares are the effective shares of a weighted route's channels; nil for others.
+func Shares(doc *config.Routing, route string) map[string]float64 {
+	return effectiveShares(routeNamed(doc, route))
+}
+
+// spread gives a message to its first choice; when that is not known, to all by their shares, and in
+// round robin evenly to those that take messages.
+func spread(to *routeLoad, choice *dispatch.Choice, shares map[string]float64) {
+	if choice.First >= 0 {
+		give(to, choice, choice.First, 1)
+		return
+	}
+	part := func(place int) float64 { return shares[choice.Channel(place)] } // nil for a route that does not draw
+	if choice.Route.Mode == dispatch.RoundRobinMode {
+		part = evenly(choice)
+	}
+	for place := range choice.Route.Members {
+		if p := part(place); p > 0 {
+			give(to, choice, place, p)
+		}
+	}
+}
+
+// give adds a part of a message to the member at a place.
+func give(to *routeLoad, choice *dispatch.Choice, place int, part float64) {
+	segments, micros, currency := choice.Bill(place)
+	to.channel(choice.Channel(place)).add(part, segments, micros, currency)
+}
+
+// evenly divides a message among the members that take messages.
+func evenly(choice *dispatch.Choice) func(place int) float64 {
+	turns := 0.0
+	for place := range choice.Route.Members {
+		if choice.Enabled(place) {
+			turns++
+		}
+	}
+	return func(place int) float64 {
+		if !choice.Enabled(place) {
+			return 0
+		}
+		return 1 / turns
+	}
+}
+
+// Traffic is what has been counted, routes in the order of the document.
+func (c *TrafficCounter) Traffic() *Traffic {
+	t := c.traffic
+	t.Routes, t.MissingKeys = []RouteTraffic{}, []string{}
+	var order, names []string
+	for i := range c.doc.Routes {
+		order = append(order, c.doc.Routes[i].Name)
+	}
+	names = append(names, order...)
+	for name := range c.before {
+		names = append(names, name)
+	}
+	for _, name := range inOrder(names, order) {
+		t.Routes = append(t.Routes, c.route(name))
+	}
+	for id := range c.missing {
+		t.MissingKeys = append(t.MissingKeys, id)
+	}
+	slices.Sort(t.MissingKeys)
+	return &t
+}
+
+// route lists the channels of a route in its order, then those that it had before.
+func (c *TrafficCounter) route(name string) RouteTraffic {
+	after, before := side(c.after, name), side(c.before, name)
+	t := RouteTraffic{Route: name, Messages: after.messages, BeforeMessages: before.messages, Moved: after.moved, Channels: []ChannelTraffic{}}
+	var names, order []string
+	known := false
+	if route := routeNamed(c.doc, name); route != nil {
+		t.Mode, order = route.Mode, route.Channels
+		known = route.Mode == modeWeighted || route.Mode == "round_robin"
+	}
+	names = append(names, order...)
+	for channel := range before.channels {
+		names = append(names, channel)
+	}
+	for _, channel := range inOrder(names, order) {
+		t.Channels = append(t.Channels, channelTraffic(channel, after.channel(channel), before.channel(channel), known || t.Mode == ""))
+	}
+	return t
+}
+
+func channelTraffic(name string, after, before *load, known bool) ChannelTraffic {
+	t := ChannelTraffic{
+		Channel: name, Currency: after.currency, BeforeCurrency: before.currency,
+		BeforeMessages: rounded(before.messages), BeforeSegments: rounded(before.segments), BeforeCostMicros: int64(math.Round(before.cost)),
+	}
+	if known {
+		messages, segments, cost := rounded(after.messages), rounded(after.segments), int64(math.Round(after.cost))
+		t.Messages, t.Segments, t.CostMicros = &messages, &segments, &cost
+	}
+	return t
+}
+
+// rounded takes the dust of sums of shares away.
+func rounded(f float64) float64 { return math.Round(f*1e6) / 1e6 }
