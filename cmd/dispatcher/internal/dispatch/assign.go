@@ -48,6 +48,7 @@ type assigner struct {
 
 	line    line
 	ranking Ranking
+	room    []byte // filled with the records of this claim
 }
 
 func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []string) *assigner {
@@ -125,7 +126,7 @@ func (a *assigner) take(t *task, place int, l *line) ledger.Decision {
 		Segments: parts, PriceMicros: int64(parts) * ch.Price.Segment(t.msg.To), Currency: ch.Price.Currency,
 	}
 	if l != nil {
-		d.Attempt.Ranking = a.record(t, l, string(l.by)).encode()
+		d.Attempt.Ranking = a.encode(a.record(t, l, string(l.by)))
 		if cursor := a.cursors[t.route.Name]; cursor != nil && l.turned(t) {
 			cursor.Channel, cursor.Position = ch.Name, place
 		}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -305,4 +306,34 @@ func TestResendIsCalledOneHoweverLongItTook(t *testing.T) {
 	if d := w.decide(task); d.Attempt.Reason != ledger.ByResend {
 		t.Errorf("the attempt is recorded as %s", d.Attempt.Reason)
 	}
+}
+
+// wideWorld is a world of so many channels, named c000, c001 and so on, of equal weight, labelled
+// with a language, a department, a quality and a region.
+func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.routing.Channels, w.seen.Channels, w.unready = nil, nil, make([]string, channels)
+	var entries []selector.Entry
+	route := Route{Name: "default", Mode: mode, Fallback: fallback, MaxSegments: 10}
+	for c := range channels {
+		name := fmt.Sprintf("c%03d", c)
+		w.routing.Channels = append(w.routing.Channels, Channel{
+			Name: name, Capacity: 1000, Price: NewPrice("GBP", 30_000, nil),
+			Labels: map[string]selector.Value{
+				"language": selector.TextValue([]string{"en", "fr", "de"}[c%3]), "department": selector.TextValue([]string{"sales", "support"}[c%2]),
+				"quality": selector.NumberValue(float64(c%5 + 1)), "region": selector.TextValue("uk"),
+			},
+		})
+		w.seen.Channels = append(w.seen.Channels, ledger.ChannelState{Name: name, LastAssigned: noon.Add(-time.Duration(c%11) * time.Second)})
+		route.Members = append(route.Members, c)
+		entries = append(entries, selector.Entry{Name: name, Weight: selector.MustWeight("1")})
+	}
+	var err error
+	if route.Table, err = selector.NewTable(entries); err != nil {
+		t.Fatal(err)
+	}
+	w.routing.Routes = []Route{route}
+	w.seen.Cursors = []ledger.Cursor{{Route: "default", Position: -1}}
+	return w
 }

@@ -169,3 +169,20 @@ func (a *assigner) ranked(t *task, l *line, i int) Ranked {
 	}
 	return r
 }
+
+// Sizes of the memory that the records of a claim share, in bytes.
+const (
+	recordRoom   = 16 << 10
+	rankedLength = 160 // of a candidate's text, generously
+)
+
+// encode writes a record. The records of a claim live and die together, so they are written one
+// behind the other into memory that is allocated in large pieces.
+func (a *assigner) encode(r *Ranking) []byte {
+	if need := rankedLength * (len(r.Candidates) + 1); cap(a.room)-len(a.room) < need {
+		a.room = make([]byte, 0, max(recordRoom, need))
+	}
+	from := len(a.room)
+	a.room = AppendRanking(a.room, r)
+	return a.room[from:len(a.room):len(a.room)]
+}

@@ -108,11 +108,6 @@ func (r *Ranking) Chosen() int {
 	return -1
 }
 
-// encode writes the ranking into memory of its own.
-func (r *Ranking) encode() []byte {
-	return AppendRanking(make([]byte, 0, 128+96*len(r.Candidates)), r)
-}
-
 // AppendRanking writes the JSON that json.Unmarshal reads back. Rankings are written
 // for every fallback, inside the claim, where reflection would cost more than the choice.
 func AppendRanking(dst []byte, r *Ranking) []byte {
@@ -127,11 +122,12 @@ func AppendRanking(dst []byte, r *Ranking) []byte {
 	dst = appendOptional(dst, `,"scoring":`, r.Scoring)
 	dst = appendOptional(dst, `,"trouble":`, r.Trouble)
 	dst = append(dst, `,"candidates":[`...)
+	var last scoreText
 	for i := range r.Candidates {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = r.Candidates[i].append(dst)
+		dst = r.Candidates[i].append(dst, &last)
 	}
 	dst = append(dst, ']')
 	if r.More > 0 {
@@ -140,7 +136,14 @@ func AppendRanking(dst []byte, r *Ranking) []byte {
 	return append(dst, '}')
 }
 
-func (r *Ranked) append(dst []byte) []byte {
+// scoreText is where the score of the candidate before stands in the text. Neighbours often
+// have the same score, and to copy digits is quicker than to work them out.
+type scoreText struct {
+	score    float64
+	from, to int
+}
+
+func (r *Ranked) append(dst []byte, last *scoreText) []byte {
 	dst = appendMember(dst, `{"channel":`, r.Channel)
 	dst = strconv.AppendInt(append(dst, `,"active":`...), r.Active, 10)
 	dst = strconv.AppendInt(append(dst, `,"capacity":`...), r.Capacity, 10)
@@ -148,7 +151,14 @@ func (r *Ranked) append(dst []byte) []byte {
 		dst = strconv.AppendInt(append(dst, `,"last_assigned":`...), int64(r.LastAssigned), 10)
 	}
 	if r.Score != nil {
-		dst = strconv.AppendFloat(append(dst, `,"score":`...), *r.Score, 'g', -1, 64)
+		dst = append(dst, `,"score":`...)
+		from := len(dst)
+		if last.to > 0 && last.score == *r.Score {
+			dst = append(dst, dst[last.from:last.to]...)
+		} else {
+			dst = strconv.AppendFloat(dst, *r.Score, 'g', -1, 64)
+		}
+		*last = scoreText{score: *r.Score, from: from, to: len(dst)}
 	}
 	return append(appendOptional(dst, `,"reason":`, r.Reason), '}')
 }

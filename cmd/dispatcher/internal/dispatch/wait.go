@@ -33,7 +33,7 @@ func (a *assigner) nobody(t *task, l *line) ledger.Decision {
 	case remedies&byRound != 0:
 		at, why, newRound = a.now.Add(roundPause(t.row.Rounds)), reasonTried, true
 	case expiry.IsZero():
-		return ledger.Decision{State: ledger.Failed, Reason: reasonNoChannel, Plan: t.row.Plan, Seen: ranking.encode()}
+		return ledger.Decision{State: ledger.Failed, Reason: reasonNoChannel, Plan: t.row.Plan, Seen: a.encode(ranking)}
 	}
 	if !expiry.IsZero() && (why == "" || expiry.Before(at)) {
 		at, why, newRound = expiry, unfit, false
@@ -176,7 +176,7 @@ func (a *assigner) wait(t *task, reason string, at time.Time, ranking *Ranking) 
 	}
 	d := ledger.Decision{State: ledger.Waiting, Reason: reason, NextAt: at, Plan: t.row.Plan}
 	if ranking != nil {
-		d.Seen = ranking.encode()
+		d.Seen = a.encode(ranking)
 	}
 	return d
 }

@@ -53,7 +53,12 @@ func (m Message) appendCanonical(b []byte) []byte {
 }
 
 func sortedKeys[V any](m map[string]V) []string {
-	return slices.Sorted(maps.Keys(m))
+	if len(m) == 0 {
+		return nil // most messages have no labels, and an iterator costs allocations
+	}
+	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
 }
 
 func canonInt(b []byte, n int64) []byte {

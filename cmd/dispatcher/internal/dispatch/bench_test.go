@@ -1,0 +1,53 @@
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// BenchmarkPlanAndAssign plans and assigns messages as claims of 500 do. All but weighted
+// write the ranking that is stored with the choice.
+func BenchmarkPlanAndAssign(b *testing.B) {
+	for _, bc := range []struct {
+		mode     Mode
+		channels int
+	}{{Weighted, 3}, {Weighted, 20}, {RoundRobinMode, 20}, {LongestIdle, 20}, {BestWorkerMode, 20}, {LongestIdle, 1000}} {
+		b.Run(fmt.Sprintf("%s/%d", bc.mode, bc.channels), func(b *testing.B) { benchmarkClaim(b, bc.mode, bc.channels) })
+	}
+}
+
+const benchmarkedClaim = 500
+
+func benchmarkClaim(b *testing.B, mode Mode, channels int) {
+	w := wideWorld(b, channels, mode, LoadRatio)
+	jobs := make([]Job, benchmarkedClaim)
+	for i := range jobs {
+		jobs[i] = Job{Lane: "bulk", Produced: noon, Message: envelope.Message{ID: fmt.Sprint("m-", i), To: "+447700900123", Text: "Your code is 123456"}}
+		if mode == BestWorkerMode {
+			jobs[i].Message.Labels = map[string]selector.Value{"language": selector.TextValue("en"), "department": selector.TextValue("sales")}
+			jobs[i].Message.Selectors = []selector.Selector{
+				{Key: "quality", Operator: selector.GreaterThanEqual, Value: selector.NumberValue(1)},
+				{Key: "region", Operator: selector.NotEqual, Value: selector.TextValue("eu")},
+			}
+		}
+	}
+	p := &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}
+	var a *assigner
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%benchmarkedClaim == 0 {
+			for c := range w.seen.Channels {
+				w.seen.Channels[c].Gate.Active.Count = int64(c % 7)
+			}
+			a = w.assigner()
+		}
+		t := p.plan(&jobs[i%benchmarkedClaim])
+		if d := a.decide(&t); d.State != ledger.Sending {
+			b.Fatalf("decision %+v", d)
+		}
+	}
+}
