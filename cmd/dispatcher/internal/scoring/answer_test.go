@@ -1,0 +1,75 @@
+package scoring
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+)
+
+func TestAnAnswerIsTakenOnlyWhenEachCandidateHasOneFiniteScore(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		text string
+		want []float64
+		word string
+	}{
+		"in order":                 {`{"scores":[{"channel":"c0","score":0.25},{"channel":"c1","score":-3}]}`, []float64{0.25, -3}, ""},
+		"in another order":         {`{"scores":[{"channel":"c1","score":1e2},{"channel":"c0","score":0}]}`, []float64{0, 100}, ""},
+		"with space around":        {" \n" + `{"scores":[{"score":1,"channel":"c0"},{"channel":"c1","score":2}]}` + "\n ", []float64{1, 2}, ""},
+		"nothing":                  {``, nil, dispatch.FunctionInvalid},
+		"space":                    {"  \n", nil, dispatch.FunctionInvalid},
+		"null":                     {`null`, nil, dispatch.FunctionInvalid},
+		"an empty object":          {`{}`, nil, dispatch.FunctionInvalid},
+		"a list":                   {`[{"channel":"c0","score":1},{"channel":"c1","score":2}]`, nil, dispatch.FunctionInvalid},
+		"cut off":                  {`{"scores":[{"channel":"c0","score":0.25}`, nil, dispatch.FunctionInvalid},
+		"something behind":         {`{"scores":[{"channel":"c0","score":1},{"channel":"c1","score":2}]}{}`, nil, dispatch.FunctionInvalid},
+		"an unknown key":           {`{"scores":[{"channel":"c0","score":1},{"channel":"c1","score":2}],"took":3}`, nil, dispatch.FunctionInvalid},
+		"an unknown channel":       {`{"scores":[{"channel":"c0","score":1},{"channel":"x","score":2}]}`, nil, dispatch.FunctionInvalid},
+		"a channel twice":          {`{"scores":[{"channel":"c0","score":1},{"channel":"c0","score":2},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionInvalid},
+		"no channel":               {`{"scores":[{"score":1},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionInvalid},
+		"a score that is a word":   {`{"scores":[{"channel":"c0","score":"high"},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionInvalid},
+		"a score that is a text":   {`{"scores":[{"channel":"c0","score":"1"},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionInvalid},
+		"a score that is true":     {`{"scores":[{"channel":"c0","score":true},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionInvalid},
+		"a page of HTML":           {`<html>NaN</html>`, nil, dispatch.FunctionInvalid},
+		"too few":                  {`{"scores":[{"channel":"c1","score":2}]}`, nil, dispatch.FunctionTooFew},
+		"none":                     {`{"scores":[]}`, nil, dispatch.FunctionTooFew},
+		"NaN as a text":            {`{"scores":[{"channel":"c0","score":"NaN"},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionNotFinite},
+		"infinity as a text":       {`{"scores":[{"channel":"c0","score":"-Infinity"},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionNotFinite},
+		"NaN as Python writes it":  {`{"scores": [{"channel": "c0", "score": NaN}, {"channel": "c1", "score": 2}]}`, nil, dispatch.FunctionNotFinite},
+		"infinity as Python does":  {`{"scores": [{"channel": "c0", "score": Infinity}, {"channel": "c1", "score": 2}]}`, nil, dispatch.FunctionNotFinite},
+		"minus infinity likewise":  {`{"scores": [{"channel": "c0", "score": -Infinity}, {"channel": "c1", "score": 2}]}`, nil, dispatch.FunctionNotFinite},
+		"null, JavaScript's NaN":   {`{"scores":[{"channel":"c0","score":null},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionNotFinite},
+		"undefined, thus left out": {`{"scores":[{"channel":"c0"},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionNotFinite},
+		"beyond a float64":         {`{"scores":[{"channel":"c0","score":1e999},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionNotFinite},
+		"beyond it below":          {`{"scores":[{"channel":"c0","score":-1e999},{"channel":"c1","score":2}]}`, nil, dispatch.FunctionNotFinite},
+	} {
+		got := make([]float64, 2)
+		word := decode([]byte(tc.text), about(2).Candidates, got)
+		if word != tc.word {
+			t.Errorf("%s: %q, want %q", name, word, tc.word)
+		} else if word == "" && !cmp.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// FuzzDecode looks for an answer that is taken though a score is missing or not finite.
+func FuzzDecode(f *testing.F) {
+	f.Add(`{"scores":[{"channel":"c0","score":0.25},{"channel":"c1","score":-3}]}`)
+	f.Add(`{"scores":[{"channel":"c0","score":1e999},{"channel":"c1","score":"NaN"}]}`)
+	f.Add(`{"scores":[{"channel":"c0","score":-Infinity}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		got := []float64{math.NaN(), math.NaN()}
+		if decode([]byte(text), about(2).Candidates, got) != "" {
+			return
+		}
+		for i, v := range got {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				t.Fatalf("candidate %d has %v", i, v)
+			}
+		}
+	})
+}

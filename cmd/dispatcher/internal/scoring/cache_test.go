@@ -1,0 +1,85 @@
+package scoring
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+)
+
+func numbered(n int) key {
+	var k key
+	binary.BigEndian.PutUint64(k[:], uint64(n))
+	return k
+}
+
+func TestTheCacheStaysWithinItsBound(t *testing.T) {
+	t.Parallel()
+	c, now := newCache(), time.Now()
+	c.most = 1000
+	for i := range 10_000 {
+		c.put(numbered(i), make([]float64, 4), "", now, time.Hour)
+		if cost := (len(c.young) + len(c.old)) * (4 + answerCost); cost > 2*c.most {
+			t.Fatalf("%d answers cost %d", i, cost)
+		}
+	}
+	if _, _, ok := c.get(numbered(0), now); ok {
+		t.Error("the first answer is still there")
+	}
+	if _, _, ok := c.get(numbered(9_999), now); !ok {
+		t.Error("the last answer is not there")
+	}
+}
+
+func TestTheCacheKeepsWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	c, now := newCache(), time.Now()
+	c.most = 1000
+	for i := range 10_000 {
+		c.put(numbered(i), make([]float64, 4), "", now, time.Hour)
+		if _, _, ok := c.get(numbered(0), now); !ok {
+			t.Fatalf("gone after %d others", i)
+		}
+	}
+}
+
+func TestPuttingAnAnswerAgainDoesNotCostAgain(t *testing.T) {
+	t.Parallel()
+	c, now := newCache(), time.Now()
+	for range 10_000 {
+		c.put(numbered(0), make([]float64, 4), "", now, time.Hour)
+	}
+	if c.cost != 4+answerCost {
+		t.Errorf("one answer costs %d", c.cost)
+	}
+}
+
+func TestOldTroublesAreForgotten(t *testing.T) {
+	t.Parallel()
+	r, now := newRests(), time.Now()
+	for i := range 1000 {
+		now = now.Add(time.Second)
+		r.leave(identity{url: string(rune('a' + i))}, "function_timeout", now)
+	}
+	if len(r.of) > int((forgetAfter+restTime)/time.Second)+1 {
+		t.Errorf("%d functions are remembered", len(r.of))
+	}
+}
+
+// BenchmarkScoresFromTheCache is what a message costs whose question was asked before.
+func BenchmarkScoresFromTheCache(b *testing.B) {
+	c, err := New(Config{Registry: prometheus.NewRegistry()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	f, q := &dispatch.Function{URL: "http://scores.example.com/"}, about(20)
+	c.cache.put(keyOf(f, q), make([]float64, 20), "", time.Now(), time.Hour)
+	for b.Loop() {
+		if got := c.Scores(b.Context(), f, q); got.Trouble != "" {
+			b.Fatal(got.Trouble)
+		}
+	}
+}

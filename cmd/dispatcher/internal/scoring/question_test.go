@@ -1,0 +1,112 @@
+package scoring
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/selector"
+)
+
+// TestACallIsAboutNothingButWhatMayLeave pins the whole body: there is no field for a number,
+// a text or an id.
+func TestACallIsAboutNothingButWhatMayLeave(t *testing.T) {
+	t.Parallel()
+	f := &dispatch.Function{Parameters: map[string]selector.Value{"region": selector.TextValue("eu"), "factor": selector.NumberValue(1.5)}}
+	q := about(3)
+	got, err := encode(f, q, q.Candidates[1:2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"route":"default","lane":"otp","labels":{"language":"en","tier":2},` +
+		`"selectors":[{"key":"quality","operator":"greaterThanEqual","value":5}],` +
+		`"candidates":[{"channel":"c1","labels":{"quality":1},"price":0.031}],"parameters":{"factor":1.5,"region":"eu"}}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestACallWithoutLabelsHasEmptyOnes(t *testing.T) {
+	t.Parallel()
+	got, err := encode(&dispatch.Function{}, &dispatch.ScoreQuestion{Route: "r", Lane: "bulk"}, []dispatch.ScoreCandidate{{Channel: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"route":"r","lane":"bulk","labels":{},"selectors":[],"candidates":[{"channel":"a","labels":{},"price":0}],"parameters":{}}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEqualQuestionsMeetWhateverTheOrderOfTheirLabels(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		labels := rapid.MapOf(rapid.String(), value()).Draw(t, "labels")
+		names := rapid.Permutation(slices.Collect(maps.Keys(labels))).Draw(t, "order")
+		again := map[string]selector.Value{}
+		for _, name := range names {
+			again[name] = labels[name]
+		}
+		f := &dispatch.Function{URL: "http://x"}
+		a, b := about(2), about(2)
+		a.Labels, b.Labels = labels, again
+		if keyOf(f, a) != keyOf(f, b) {
+			t.Fatal("the order of labels tells questions apart")
+		}
+	})
+}
+
+func value() *rapid.Generator[selector.Value] {
+	return rapid.OneOf(
+		rapid.Map(rapid.String(), selector.TextValue),
+		rapid.Map(rapid.Float64Range(-1e9, 1e9), selector.NumberValue),
+	)
+}
+
+func TestQuestionsThatDifferInAnythingDoNotMeet(t *testing.T) {
+	t.Parallel()
+	seen := map[key]string{}
+	for name, change := range map[string]func(*dispatch.Function, *dispatch.ScoreQuestion){
+		"nothing":    func(*dispatch.Function, *dispatch.ScoreQuestion) {},
+		"URL":        func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.URL = "http://y" },
+		"token":      func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.Token = "t" },
+		"batch":      func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.Batch = true },
+		"batch size": func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.BatchSize = 3 },
+		"parameters": func(f *dispatch.Function, _ *dispatch.ScoreQuestion) {
+			f.Parameters = map[string]selector.Value{"a": {}}
+		},
+		"route":               func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Route = "other" },
+		"lane":                func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Lane = "bulk" },
+		"label":               func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Labels["tier"] = selector.NumberValue(3) },
+		"label as text":       func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Labels["tier"] = selector.TextValue("2") },
+		"one label more":      func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Labels["x"] = selector.Value{} },
+		"selector's key":      func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Selectors[0].Key = "speed" },
+		"selector's operator": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Selectors[0].Operator = selector.Equal },
+		"selector's value":    func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Selectors[0].Value.Number = 6 },
+		"a selector twice": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) {
+			q.Selectors = append(q.Selectors, q.Selectors[0])
+		},
+		"a candidate less":  func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Candidates = q.Candidates[:1] },
+		"candidate's order": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { slices.Reverse(q.Candidates) },
+		"candidate's price": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) { q.Candidates[0].Price = 0.032 },
+		"candidate's label": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) {
+			q.Candidates[0].Labels["quality"] = selector.NumberValue(9)
+		},
+		"a letter from key to value": func(_ *dispatch.Function, q *dispatch.ScoreQuestion) {
+			delete(q.Labels, "language")
+			q.Labels["languag"] = selector.TextValue("een")
+		},
+	} {
+		f, q := &dispatch.Function{URL: "http://x"}, about(2)
+		change(f, q)
+		k := keyOf(f, q)
+		if other, met := seen[k]; met {
+			t.Errorf("%s meets %s", name, other)
+		}
+		seen[k] = name
+	}
+}

@@ -1,0 +1,233 @@
+package scoring
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+)
+
+func TestTheDeadlineIsForAllCallsTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, f := over(t, silence)
+		f.Batch = false
+		began := time.Now()
+		got := c.Scores(t.Context(), f, about(40))
+		if took := time.Since(began); took != f.Deadline || got.Trouble != dispatch.FunctionTimeout {
+			t.Errorf("%+v after %s", got, took)
+		}
+	})
+}
+
+func TestCallsOfOneQuestionRunTogetherUpToTheBound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var under, most atomic.Int64
+		c, f := over(t, func(r *http.Request) (*http.Response, error) {
+			most.Store(max(most.Load(), under.Add(1)))
+			defer under.Add(-1)
+			time.Sleep(10 * time.Millisecond) // on the fake clock
+			return goodAnswer(r)
+		})
+		f.Batch = false
+		began := time.Now()
+		got := c.Scores(t.Context(), f, about(3*maxCalls))
+		if took := time.Since(began); took != 30*time.Millisecond || got.Trouble != "" || most.Load() != maxCalls {
+			t.Errorf("%+v after %s with %d calls together", got, took, most.Load())
+		}
+	})
+}
+
+func TestEqualQuestionsAtTheSameTimeAreAskedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const askers = 30
+		var calls atomic.Int64
+		c, f := over(t, func(r *http.Request) (*http.Response, error) {
+			calls.Add(1)
+			time.Sleep(10 * time.Millisecond)
+			return goodAnswer(r)
+		})
+		f.Cache = 0 // what they share is the call, not the cache
+		var group sync.WaitGroup
+		answers := make([]dispatch.Scores, askers)
+		for i := range askers {
+			group.Go(func() { answers[i] = c.Scores(t.Context(), f, about(2)) })
+		}
+		group.Wait()
+		for i, a := range answers {
+			if diff := cmp.Diff(dispatch.Scores{Values: []float64{0, 0.1}}, a); diff != "" {
+				t.Errorf("asker %d: %s", i, diff)
+			}
+		}
+		if calls.Load() != 1 {
+			t.Errorf("%d calls", calls.Load())
+		}
+	})
+}
+
+func TestACallerWhoGivesUpTroublesNobodyElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		c, f := over(t, func(r *http.Request) (*http.Response, error) {
+			if calls.Add(1) == 1 {
+				return silence(r)
+			}
+			return goodAnswer(r)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() {
+			if got := c.Scores(ctx, f, about(1)); got.Trouble != dispatch.FunctionTimeout {
+				t.Errorf("who gave up: %+v", got)
+			}
+		})
+		synctest.Wait() // it leads
+		group.Go(func() {
+			if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+				t.Errorf("who asked the same: %+v", got)
+			}
+		})
+		synctest.Wait() // it follows
+		cancel()
+		group.Wait()
+		if calls.Load() != 2 {
+			t.Errorf("%d calls", calls.Load())
+		}
+	})
+}
+
+func TestWhoOnlyFollowsMayGiveUpToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, f := over(t, silence)
+		var group sync.WaitGroup
+		group.Go(func() { c.Scores(t.Context(), f, about(1)) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline/4)
+		defer cancel()
+		began := time.Now()
+		got := c.Scores(ctx, f, about(1))
+		if took := time.Since(began); took != f.Deadline/4 || got.Trouble != dispatch.FunctionTimeout {
+			t.Errorf("%+v after %s", got, took)
+		}
+		group.Wait()
+	})
+}
+
+// TestADeadFunctionCostsOneDeadlineASecond asks a thousand different questions one after
+// another for ten seconds.
+func TestADeadFunctionCostsOneDeadlineASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls int
+		c, f := over(t, func(r *http.Request) (*http.Response, error) { calls++; return silence(r) })
+		began := time.Now()
+		var waited time.Duration
+		for i := 0; time.Since(began) < 10*time.Second; i++ {
+			q := about(1)
+			q.Candidates[0].Price = float64(i)
+			asked := time.Now()
+			if got := c.Scores(t.Context(), f, q); got.Trouble != dispatch.FunctionTimeout {
+				t.Fatalf("%+v", got)
+			}
+			waited += time.Since(asked)
+			time.Sleep(10 * time.Millisecond)
+		}
+		if want := 9; calls > want || waited > time.Duration(want)*f.Deadline {
+			t.Errorf("%d calls took %s of ten seconds", calls, waited)
+		}
+		c.http.Transport = fakeNetwork(goodAnswer)
+		time.Sleep(restTime)
+		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+			t.Errorf("after it has recovered: %+v", got)
+		}
+	})
+}
+
+func TestAfterTheRestOneQuestionTriesFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		c, f := over(t, func(r *http.Request) (*http.Response, error) { calls.Add(1); return silence(r) })
+		f.BatchSize = 100 // one call for each question
+		c.Scores(t.Context(), f, about(1))
+		time.Sleep(restTime)
+		var group sync.WaitGroup
+		for i := range 50 {
+			group.Go(func() { c.Scores(t.Context(), f, about(i+2)) })
+		}
+		group.Wait()
+		if calls.Load() != 2 {
+			t.Errorf("%d calls, want the first and one trial", calls.Load())
+		}
+	})
+}
+
+// TestATrialThatIsGivenUpLetsAnotherTry covers the one who tries first and leaves.
+func TestATrialThatIsGivenUpLetsAnotherTry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, f := over(t, silence)
+		c.Scores(t.Context(), f, about(1))
+		time.Sleep(restTime)
+		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline/4)
+		defer cancel()
+		c.Scores(ctx, f, about(1))
+		c.http.Transport = fakeNetwork(goodAnswer)
+		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestACallersDeadlineCountsWhenItIsTheFunctions: the pipeline's ctx ends with the function's
+// own deadline, and a function that is silent until then is in trouble.
+func TestACallersDeadlineCountsWhenItIsTheFunctions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, f := over(t, silence)
+		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline)
+		defer cancel()
+		c.Scores(ctx, f, about(1))
+		began := time.Now()
+		c.Scores(t.Context(), f, about(2))
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the next one waited %s", took)
+		}
+	})
+}
+
+func TestAnAnswerHoldsForItsTimeAndNoLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls int
+		c, f := over(t, func(r *http.Request) (*http.Response, error) { calls++; return goodAnswer(r) })
+		for _, step := range []struct {
+			pause time.Duration
+			want  int
+		}{{0, 1}, {f.Cache - 1, 1}, {1, 2}, {f.Cache, 3}} {
+			time.Sleep(step.pause)
+			c.Scores(t.Context(), f, about(1))
+			if calls != step.want {
+				t.Errorf("%d calls %s later, want %d", calls, step.pause, step.want)
+			}
+		}
+		f.Cache = 0
+		f.Token = "another function"
+		c.Scores(t.Context(), f, about(1))
+		c.Scores(t.Context(), f, about(1))
+		if calls != 5 {
+			t.Errorf("%d calls; cache 0 keeps nothing", calls)
+		}
+	})
+}
