@@ -184,6 +184,26 @@ func TestMatchIsBetweenZeroAndOneInAnyOrderOfSelectors(t *testing.T) {
 	})
 }
 
+// TestTermsSumTheSameInAnyOrder adds what floats would round differently: two channels
+// that exceed the same wishes by the same measures, each other's the other way round, tie.
+func TestTermsSumTheSameInAnyOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		measures := rapid.SliceOfN(rapid.Float64Range(0, 20), 3, 12).Draw(t, "measures")
+		turned := rapid.Permutation(measures).Draw(t, "turned")
+		var selectors []selector.Selector
+		one, other := labels{}, labels{}
+		for i := range measures {
+			key := fmt.Sprint(i)
+			selectors = append(selectors, wish(key, selector.GreaterThan, number(4)))
+			one[key], other[key] = number(measures[i]), number(turned[i])
+		}
+		if a, b := selector.Match(nil, selectors, one), selector.Match(nil, selectors, other); a != b {
+			t.Fatalf("%v and %v", a, b)
+		}
+	})
+}
+
 func TestABetterLabelNeverScoresLower(t *testing.T) {
 	t.Parallel()
 	finite := rapid.Float64Range(-1e6, 1e6)

@@ -45,9 +45,9 @@ func assignAll(table *selector.Table, drawer *selector.Drawer, ready []bool, mes
 // back comes in the proportion that the weights of the ready ones have among themselves.
 func TestSharesHoldForAnyWeightsAndAnySubsetUnready(t *testing.T) {
 	t.Parallel()
-	messages := 3000
+	messages := 1000
 	if testing.Short() {
-		messages = 500
+		messages = 300
 	}
 	drawer := selector.NewDrawer(testKey)
 	rapid.Check(t, func(t *rapid.T) {
@@ -119,9 +119,9 @@ func TestRedrawOwnsExactlyItsWeightOfTheSecondDraws(t *testing.T) {
 func TestRedrawPassesChiSquareBehindEachFirstChoice(t *testing.T) {
 	t.Parallel()
 	table, drawer := mustTable(t, "25", "15", "60", "34.5"), selector.NewDrawer(testKey)
-	n := 100_000
+	n := 30_000
 	if testing.Short() {
-		n = 20_000
+		n = 10_000
 	}
 	for first := range table.Len() {
 		counts, expected := make([]int, table.Len()), make([]float64, table.Len())

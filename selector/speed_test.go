@@ -25,9 +25,9 @@ func TestAThousandChannelsAreDrawnInProportion(t *testing.T) {
 	t.Parallel()
 	table, drawer := thousand(t), selector.NewDrawer(testKey)
 	counts := make([]int, table.Len())
-	n := 1_000_000
+	n := 300_000
 	if testing.Short() {
-		n = 200_000
+		n = 50_000
 	}
 	for i := range n {
 		counts[table.Pick(drawer.Draw(fmt.Sprint("m", i), 1, table.Size()))]++
@@ -73,9 +73,9 @@ func noAllocs(t *testing.T, what string, f func()) {
 // writes nothing.
 func TestSwappingATableBlocksNobody(t *testing.T) {
 	t.Parallel()
-	picks := 200_000
+	picks := 50_000
 	if testing.Short() {
-		picks = 20_000
+		picks = 10_000
 	}
 	tables := []*selector.Table{mustTable(t, "25", "15", "60"), mustTable(t, "0", "50", "50"), thousand(t)}
 	intervals := make(map[*selector.Table][]selector.Interval, len(tables))

@@ -138,9 +138,12 @@ func (t *Table) Intervals() []Interval {
 
 // Share is the configured proportion of entry i, between 0 and 1.
 func (t *Table) Share(i int) float64 {
-	iv := t.Intervals()[i]
-	if iv.Empty {
-		return 0
+	low := uint64(0)
+	for _, b := range t.bounds {
+		if int(b.entry) == i {
+			return float64(b.end-low) / float64(t.size)
+		}
+		low = b.end
 	}
-	return float64(iv.High-iv.Low+1) / float64(t.size)
+	return 0
 }

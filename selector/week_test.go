@@ -146,7 +146,7 @@ func TestTheJudgesSeeFaults(t *testing.T) {
 	sticky, regular := make([]int, aDay), make([]int, aDay)
 	for i := range fair {
 		sticky[i] = fair[i/2]
-		regular[i] = int(table.Pick(uint64(i*7) % table.Size()))
+		regular[i] = table.Pick(uint64(i*7) % table.Size())
 	}
 	for name, choices := range map[string][]int{"sticky": sticky, "regular": regular} {
 		if p := runsP(isChannel(choices, 2)); p > 1e-6 {
@@ -177,13 +177,13 @@ func TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation(t *testing.T) {
 	t.Parallel()
 	before, after := mustTable(t, "25", "15", "60"), mustTable(t, "40", "0", "60")
 	change, drawer := 14*time.Hour+37*time.Minute, selector.NewDrawer(testKey)
-	const days = 200
+	const days, messages = 200, 1000
 	unlikely, blamedOnMorning, blamedOnEvening := 0, 0, 0
 	for day := range days {
 		counts, expected := make([]int, 3), make([]float64, 3)
-		for i := range aDay / 5 {
+		for i := range messages {
 			table := before
-			if arrival(i, aDay/5) >= change {
+			if arrival(i, messages) >= change {
 				table = after
 			}
 			counts[table.Pick(drawer.Draw(fmt.Sprint(day, "/", i), 1, table.Size()))]++
@@ -196,7 +196,7 @@ func TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation(t *testing.T) {
 			t.Errorf("day %d: %v, want about %.0f, p = %.6f", day, counts, expected, p)
 		}
 		unlikely += oneIf(p < 0.05)
-		blamedOnMorning += oneIf(chiSquareP(chiSquare(before, counts, aDay/5), 2) < atWorst)
+		blamedOnMorning += oneIf(chiSquareP(chiSquare(before, counts, messages), 2) < atWorst)
 		blamedOnEvening += oneIf(counts[1] > 0) // B has no share then
 	}
 	// Of 200 honest days 10 are expected; above 22 is a one in ten thousand chance.

@@ -40,7 +40,7 @@ func nameOf(node ast.Node) (name, bool) {
 		return plainName(n.Value)
 	case *ast.MemberNode:
 		key, fixed := n.Property.(*ast.StringNode)
-		if !fixed || n.Optional || n.Method {
+		if !fixed {
 			return name{}, false
 		}
 		switch {
@@ -76,7 +76,7 @@ func isIdentifier(node ast.Node, text string) bool {
 
 func isChannelLabels(node ast.Node) bool {
 	n, ok := node.(*ast.MemberNode)
-	if !ok || n.Optional || !isIdentifier(n.Node, "channel") {
+	if !ok || !isIdentifier(n.Node, "channel") {
 		return false
 	}
 	key, ok := n.Property.(*ast.StringNode)

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/parser"
 )
 
@@ -42,9 +41,7 @@ func inspect(source string) ([]name, *SyntaxError) {
 	case utf8.RuneCountInString(source) > maxLength:
 		return nil, &SyntaxError{Line: 1, Column: 1, Message: fmt.Sprintf("the expression is longer than %d characters", maxLength)}
 	}
-	config := conf.CreateNew()
-	config.MaxNodes = maxNodes
-	tree, err := parser.ParseWithConfig(source, config)
+	tree, err := parser.Parse(source)
 	if err != nil {
 		return nil, fromExpr(err)
 	}
