@@ -106,12 +106,7 @@ func byLoad(a, b dispatch.Ranked) int {
 	)
 }
 
-func idleSince(r dispatch.Ranked) time.Time {
-	if r.LastAssigned == nil {
-		return time.Time{}
-	}
-	return *r.LastAssigned
-}
+func idleSince(r dispatch.Ranked) time.Time { return r.LastAssigned.Time() }
 
 // checkShareOf judges the first choices by the weights of the channels.
 func (s *stage) checkShareOf(channels []channel, n int) {

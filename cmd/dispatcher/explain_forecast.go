@@ -10,11 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/cmd/dispatcher/internal/scoring"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -52,6 +55,12 @@ func (c *cli) forecast(f *explainFlags) error {
 		return err
 	}
 	q.Keys = []selector.Key{key}
+	scorer, err := scoring.New(scoring.Config{Registry: prometheus.NewRegistry()})
+	if err != nil {
+		return err
+	}
+	defer scorer.Close()
+	q.Scorer = scorer
 	answer := dispatch.Explain(q)
 	story := report.NewForecast(q.Job.Message.ID, &answer, doc)
 	story.Text = strings.TrimSpace(story.Text + " " + note)
@@ -125,6 +134,8 @@ func laneOf(name string, doc *config.Routing) (string, error) {
 func readState(q *dispatch.Question, path string, doc *config.Routing) error {
 	given := struct {
 		Channels map[string]channelState `json:"channels"`
+		// Cursors are the channels that had the last turn, by route.
+		Cursors map[string]string `json:"cursors"`
 	}{}
 	if path != "" {
 		raw, err := os.ReadFile(path)
@@ -145,10 +156,30 @@ func readState(q *dispatch.Question, path string, doc *config.Routing) error {
 			return fmt.Errorf("--state: %s: active of channel %s is negative", path, name)
 		}
 	}
+	for name, channel := range given.Cursors {
+		cursor, err := cursorOf(doc, name, channel)
+		if err != nil {
+			return fmt.Errorf("--state: %s: cursors: %w", path, err)
+		}
+		q.Cursors = append(q.Cursors, cursor)
+	}
 	for i := range doc.Channels {
 		q.Channels = append(q.Channels, stateOf(&doc.Channels[i], given.Channels[doc.Channels[i].Name], q))
 	}
 	return nil
+}
+
+// cursorOf is where the round robin of a route stands.
+func cursorOf(doc *config.Routing, name, channel string) (ledger.Cursor, error) {
+	route, err := routeOf(doc, name)
+	if err != nil {
+		return ledger.Cursor{}, err
+	}
+	at := slices.Index(route.Channels, channel)
+	if at < 0 {
+		return ledger.Cursor{}, fmt.Errorf("route %s has no channel %q", name, channel)
+	}
+	return ledger.Cursor{Route: name, Channel: channel, Position: at}, nil
 }
 
 // stateOf is one channel at the beginning of its windows.

@@ -10,31 +10,66 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
+// previewFlags are the arguments of preview.
+type previewFlags struct {
+	file, day string
+	against   int64 // 0: the record
+	as        format
+}
+
 func (c *cli) previewCommand() *cobra.Command {
-	as := format(formatTable)
-	var file string
+	f := &previewFlags{as: formatTable}
 	cmd := &cobra.Command{
 		Use:   "preview --routing FILE",
-		Short: "Show the intervals that a routing document's weights come to",
-		Args:  cobra.NoArgs,
-		RunE: work(func(context.Context, []string) error {
-			if file == "" {
+		Short: "Show what a routing document's weights come to, alone or with a day's traffic",
+		Long: `Shows the interval of every channel. That needs nothing but the document.
+
+With --day or --against it also takes the messages of a day that has passed from the database and tells what
+they would come to under the document: messages, segments and cost of each channel, and how many would have had
+another first choice. The draws are made again, each message's under its own key, with the keys of
+DISPATCHER_DRAW_KEY_FILE; a message whose key is not there is counted by the shares of the weights.
+Nothing is applied and nothing is sent.`,
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error {
+			if f.file == "" {
 				return usage(errors.New("--routing is missing: name a routing document"))
 			}
-			doc, err := readRouting("--routing", file)
-			if err != nil {
-				return err
+			if f.against < 0 {
+				return usage(errors.New("--against is negative: name a version of \"dispatcher routing history\""))
 			}
-			preview, err := report.NewPreview(doc)
-			if err != nil {
-				return err
-			}
-			return as.print(c.out, preview, previewSheet(&preview))
+			return c.preview(ctx, f)
 		}),
 	}
-	cmd.Flags().StringVar(&file, "routing", "", "routing document")
-	cmd.Flags().Var(&as, "format", "output format")
+	cmd.Flags().StringVar(&f.file, "routing", "", "routing document")
+	cmd.Flags().StringVar(&f.day, "day", "", "compare with the traffic of a day such as 2026-11-20 (with --against: yesterday unless given)")
+	cmd.Flags().Int64Var(&f.against, "against", 0, "compare with what this routing version would choose, not with what was recorded")
+	cmd.Flags().Var(&f.as, "format", "output format")
+	cmd.Flag("against").DefValue = ""
 	return cmd
+}
+
+func (c *cli) preview(ctx context.Context, f *previewFlags) error {
+	doc, err := readRouting("--routing", f.file)
+	if err != nil {
+		return err
+	}
+	preview, err := report.NewPreview(doc)
+	if err != nil {
+		return err
+	}
+	if f.day != "" || f.against > 0 {
+		if preview.Traffic, err = c.traffic(ctx, f, doc); err != nil {
+			return err
+		}
+	}
+	switch {
+	case preview.Traffic == nil || f.as == formatJSON:
+		return f.as.print(c.out, preview, previewSheet(&preview))
+	case f.as == formatCSV:
+		return f.as.print(c.out, preview, trafficSheet(preview.Traffic, f.as))
+	}
+	previewSheet(&preview).draw(c.out)
+	return c.printTraffic(preview.Traffic)
 }
 
 func previewSheet(p *report.Preview) sheet {
@@ -42,8 +77,8 @@ func previewSheet(p *report.Preview) sheet {
 	for _, route := range p.Routes {
 		for _, iv := range route.Intervals {
 			s.rows = append(s.rows, []string{
-				route.Route, route.Mode, strconv.FormatUint(route.Size, 10), iv.Channel, iv.Weight.String(),
-				bound(iv.Low), bound(iv.High), share(iv.Share),
+				route.Route, route.Mode, strconv.FormatUint(route.Size, 10), iv.Channel, decimal(iv.Weight),
+				bound(iv.Low), bound(iv.High), optional(iv.Share),
 			})
 		}
 	}

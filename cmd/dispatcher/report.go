@@ -100,15 +100,15 @@ func dailySheet(d *report.Daily, as format) sheet {
 		return dailyTable(d)
 	}
 	s := sheet{header: []string{
-		"route", "channel", "configured_share", "first_choice", "first_choice_share", "fallback", "submitted", "accepted",
+		"route", "channel", "configured_share", "effective_share", "first_choice", "first_choice_share", "fallback", "submitted", "accepted",
 		"delivered", "failed", "unknown", "segments", "cost", "currency", "deviation", "p_value", "verdict",
 	}}
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		s.rows = append(s.rows, []string{
-			r.Route, r.Channel, share(r.ConfiguredShare), number(r.FirstChoice), share(r.FirstChoiceShare), number(r.Fallback),
+			r.Route, r.Channel, optional(r.ConfiguredShare), optional(r.EffectiveShare), number(r.FirstChoice), share(r.FirstChoiceShare), number(r.Fallback),
 			number(r.Submitted), number(r.Accepted), number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments),
-			report.Money(r.CostMicros), r.Currency, share(r.Deviation), share(r.PValue), r.Verdict,
+			report.Money(r.CostMicros), r.Currency, optional(r.Deviation), share(r.PValue), r.Verdict,
 		})
 	}
 	return s
@@ -127,7 +127,7 @@ func dailyTable(d *report.Daily) sheet {
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		s.rows = append(s.rows, []string{
-			r.Route, r.Channel, percent(r.ConfiguredShare), number(r.FirstChoice), percent(r.FirstChoiceShare), number(r.Fallback),
+			r.Route, r.Channel, agreed(r), number(r.FirstChoice), percent(r.FirstChoiceShare), number(r.Fallback),
 			number(r.Submitted), number(r.Accepted), number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments),
 			report.Money(r.CostMicros), r.Currency, "",
 		})
@@ -138,10 +138,25 @@ func dailyTable(d *report.Daily) sheet {
 	return s
 }
 
+// agreed is a row's share in percent, and behind it the one that draws went by where health
+// weighting had made it another.
+func agreed(r *report.DailyRow) string {
+	switch {
+	case r.ConfiguredShare == nil:
+		return ""
+	case *r.EffectiveShare != *r.ConfiguredShare:
+		return percent(*r.ConfiguredShare) + " (" + percent(*r.EffectiveShare) + ")"
+	}
+	return percent(*r.ConfiguredShare)
+}
+
 // dailyTotals sums a route, one line per currency; the first carries the verdict.
 func dailyTotals(d *report.Daily, last *report.DailyRow) [][]string {
 	var rows [][]string
-	verdict := fmt.Sprintf("%s (p %.4f)", last.Verdict, last.PValue)
+	verdict := last.Verdict
+	if verdict != report.NoWeight {
+		verdict = fmt.Sprintf("%s (p %.4f)", verdict, last.PValue)
+	}
 	for _, t := range d.Totals {
 		if t.Route != last.Route {
 			continue

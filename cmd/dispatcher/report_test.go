@@ -45,7 +45,7 @@ func TestReportJudgesTheDay(t *testing.T) {
 			t.Fatalf("%+v", daily)
 		}
 		a, c := daily.Rows[0], daily.Rows[2]
-		if a.Channel != "a" || a.ConfiguredShare != 0.25 || a.FirstChoice != 25 || a.FirstChoiceShare != 0.25 || a.PValue != 1 || a.Verdict != report.Kept {
+		if a.Channel != "a" || *a.ConfiguredShare != 0.25 || a.FirstChoice != 25 || a.FirstChoiceShare != 0.25 || a.PValue != 1 || a.Verdict != report.Kept {
 			t.Errorf("%+v", a)
 		}
 		if c.Submitted != 50 || c.Accepted != 50 || c.Segments != 50 || c.CostMicros != 50*28_000 || c.Currency != "GBP" {

@@ -25,12 +25,27 @@ func readRouting(flag, path string) (*config.Routing, error) {
 
 // storedRouting reads one version of the routing from the ledger.
 func storedRouting(v *ledger.RoutingVersion) (*config.Routing, error) {
-	doc, err := config.ParseRouting(fmt.Sprintf("routing version %d", v.Version), []byte(v.Document))
+	doc, err := config.ParseVersion(fmt.Sprintf("routing version %d", v.Version), []byte(v.Document), v.Effects)
 	if err != nil {
 		return nil, fmt.Errorf("%w (was it applied by a newer dispatcher?)", err)
 	}
 	return doc, nil
 }
+
+// currentVersion is the version in force; it has been applied.
+func currentVersion(ctx context.Context, l *ledger.Ledger, s *config.Settings) (ledger.RoutingVersion, error) {
+	v, err := l.CurrentRouting(ctx)
+	switch {
+	case errors.Is(err, ledger.ErrNoRouting):
+		return v, usage(errNoRouting)
+	case err != nil:
+		return v, usage(postgresTrouble(s, err))
+	}
+	return v, nil
+}
+
+// errNoRouting says how the database gets its first routing.
+var errNoRouting = errors.New(`there is no routing yet: set DISPATCHER_ROUTING_FILE to a routing document and start "dispatcher run", or use "dispatcher routing apply FILE"`)
 
 // currentRouting is the routing in force: the ledger's, or before the first start the
 // file that will become it.
@@ -44,7 +59,7 @@ func currentRouting(ctx context.Context, l *ledger.Ledger, s *config.Settings) (
 	case s.RoutingFile != "":
 		return readRouting("DISPATCHER_ROUTING_FILE", s.RoutingFile)
 	}
-	return nil, usage(errors.New(`there is no routing yet: set DISPATCHER_ROUTING_FILE to a routing document and start "dispatcher run"`))
+	return nil, usage(errNoRouting)
 }
 
 // lanes are those of the routing in force. A machine that only publishes may know neither

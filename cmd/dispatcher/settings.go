@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -48,8 +51,11 @@ func (c *cli) settings(needs ...need) (*config.Settings, error) {
 	return &s, nil
 }
 
-// fromEmbedded fills in where "run --embedded" listens, when that runs over the data
-// folder and the settings name nothing else.
+// embeddedKeyFile is what "run --embedded" draws with, in its data folder.
+const embeddedKeyFile = "draw.key"
+
+// fromEmbedded fills in where "run --embedded" listens and which keys it draws with, when that
+// runs over the data folder and the settings name nothing else.
 func fromEmbedded(s *config.Settings) {
 	e, ok := app.ReadEndpoints(s.DataDir)
 	if !ok {
@@ -60,6 +66,9 @@ func fromEmbedded(s *config.Settings) {
 	}
 	if s.PostgresURL == "" {
 		s.PostgresURL = e.PostgresURL
+	}
+	if s.DrawKeyFile == "" {
+		s.DrawKeyFile = filepath.Join(s.DataDir, embeddedKeyFile)
 	}
 }
 
@@ -95,3 +104,28 @@ func openLedger(ctx context.Context, s *config.Settings) (*ledger.Ledger, error)
 
 // brokerList is DISPATCHER_KAFKA_BROKERS for a sentence.
 func brokerList(s *config.Settings) string { return strings.Join(s.KafkaBrokers, ",") }
+
+// user is who gives the command, for the history of the routing.
+func (c *cli) user() string {
+	name := c.lookup("USER")
+	if name == "" {
+		name = c.lookup("LOGNAME")
+	}
+	if who, err := user.Current(); name == "" && err == nil {
+		name = who.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
+}
+
+// lookup finds a variable of the environment that the command was started in.
+func (c *cli) lookup(name string) string {
+	for _, pair := range c.env {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

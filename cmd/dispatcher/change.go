@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// changeFlags are those that every command has which changes the routing.
+type changeFlags struct {
+	reason, author string
+	expect         int64 // -1: whatever is current
+	dryRun         bool
+	as             format
+}
+
+// anyVersion is the value of --expect-version that is not given.
+const anyVersion = -1
+
+// addTo defines the flags. The author is who is logged in, unless named.
+func (f *changeFlags) addTo(cmd *cobra.Command, c *cli) {
+	f.as = formatTable
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history (required)")
+	cmd.Flags().StringVar(&f.author, "author", c.user(), "who")
+	cmd.Flags().Int64Var(&f.expect, "expect-version", anyVersion, "refuse when the document of this version is not in force any more (default: no check)")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, change nothing")
+	cmd.Flags().Var(&f.as, "format", "output format")
+	cmd.Flag("expect-version").DefValue = ""
+}
+
+// check refuses a change without a reason. A dry run changes nothing, so it needs none.
+func (f *changeFlags) check() error {
+	switch {
+	case strings.TrimSpace(f.reason) == "" && !f.dryRun:
+		return usage(errors.New(`--reason is missing: write why, for example --reason "b is cheaper from today on"`))
+	case strings.TrimSpace(f.author) == "":
+		return usage(errors.New("--author is empty: name who makes the change"))
+	case f.expect < anyVersion:
+		return usage(errors.New("--expect-version is negative: name a version of \"dispatcher routing history\""))
+	}
+	return nil
+}
+
+// edit makes the new document. Name is what it is called in error sentences.
+type edit func() (name string, document []byte, err error)
+
+// change is one change of the routing under way.
+type change struct {
+	cli      *cli
+	flags    *changeFlags
+	settings *config.Settings
+	ledger   *ledger.Ledger
+
+	current ledger.RoutingVersion // the zero version when there is none
+	// document is that of current, without its effects: a change is one of the document. nil when
+	// there is none.
+	document *config.Routing
+	inForce  *config.Routing // the same with the effects
+}
+
+// withRouting opens the ledger, reads the routing in force and calls use.
+func (c *cli) withRouting(ctx context.Context, f *changeFlags, use func(*change) error) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	s, err := c.settings(needPostgres)
+	if err != nil {
+		return err
+	}
+	l, err := openLedger(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	ch := &change{cli: c, flags: f, settings: s, ledger: l}
+	if err := ch.read(ctx); err != nil {
+		return err
+	}
+	return use(ch)
+}
+
+// read takes the routing in force as the base of the change.
+func (ch *change) read(ctx context.Context) (err error) {
+	ch.current, err = ch.ledger.CurrentRouting(ctx)
+	switch {
+	case errors.Is(err, ledger.ErrNoRouting):
+		ch.current = ledger.RoutingVersion{}
+	case err != nil:
+		return usage(postgresTrouble(ch.settings, err))
+	default:
+		if err := ch.parse(); err != nil {
+			return err
+		}
+	}
+	if expect := ch.flags.expect; expect != anyVersion && (expect < ch.current.Base || expect > ch.current.Version) {
+		return ch.conflict(ctx, expect)
+	}
+	return nil
+}
+
+func (ch *change) parse() (err error) {
+	if ch.inForce, err = storedRouting(&ch.current); err != nil {
+		return err
+	}
+	ch.document, err = config.ParseRouting(versionName(ch.current.Version), []byte(ch.current.Document))
+	return err
+}
+
+// need refuses a change of a routing that does not exist.
+func (ch *change) need() error {
+	if ch.document == nil {
+		return usage(errNoRouting)
+	}
+	return nil
+}
+
+// make edits the document, checks it and applies it, unless it is a dry run or changes nothing.
+func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
+	name, document, err := by()
+	if err != nil {
+		return nil, usage(err)
+	}
+	after, err := config.ParseRouting(name, document)
+	if err != nil {
+		return nil, usage(err)
+	}
+	if err := app.CheckChannels(name, after); err != nil {
+		return nil, usage(err)
+	}
+	done := &changed{
+		Version: ch.current.Version, Previous: ch.current.Version, DryRun: ch.flags.dryRun,
+		Changes: diffLines(config.Diff(ch.base(), after)), after: after,
+	}
+	done.relaid = len(done.Changes) == 0 && string(document) != ch.current.Document
+	if len(done.Changes) == 0 || ch.flags.dryRun {
+		return done, nil
+	}
+	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(after, document, ch.flags.author, ch.flags.reason, &ch.current.Version))
+	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
+		return nil, ch.overtaken(ctx, conflict)
+	}
+	if err != nil {
+		return nil, usage(postgresTrouble(ch.settings, err))
+	}
+	done.Applied = true
+	return done, nil
+}
+
+// base is what the change is compared with; an empty routing before the first.
+func (ch *change) base() *config.Routing {
+	if ch.document == nil {
+		return &config.Routing{Timezone: time.UTC}
+	}
+	return ch.document
+}
+
+// overtaken says who was quicker than this command.
+func (ch *change) overtaken(ctx context.Context, conflict *ledger.VersionConflictError) error {
+	var err error
+	if ch.current, err = ch.ledger.CurrentRouting(ctx); err != nil {
+		return failed(conflict)
+	}
+	return ch.conflict(ctx, conflict.Expected)
+}
+
+// conflict says who changed the document after the expected version, when and why.
+func (ch *change) conflict(ctx context.Context, expected int64) error {
+	if expected > ch.current.Version {
+		return failed(fmt.Errorf("there is no routing version %d yet, the current one is %d: nothing was changed", expected, ch.current.Version))
+	}
+	newer, err := ch.ledger.Routing(ctx, ch.current.Base)
+	if err != nil {
+		return failed(postgresTrouble(ch.settings, err))
+	}
+	mend := fmt.Sprintf(`see "dispatcher routing diff %d %d"`, expected, newer.Version)
+	if expected == 0 {
+		mend = `see "dispatcher routing show"`
+	}
+	return failed(fmt.Errorf(`the routing was changed after version %d: %s applied version %d at %s (%q). Nothing was changed; %s and try again with --expect-version %d`,
+		expected, newer.Author, newer.Version, newer.CreatedAt.Format(instant), newer.Reason, mend, newer.Version))
+}
+
+// instant writes a time as tables and sentences show it.
+const instant = "2006-01-02 15:04:05 UTC"
+
+// routeOf finds a route by name, or says which there are.
+func routeOf(doc *config.Routing, name string) (*config.Route, error) {
+	names := make([]string, len(doc.Routes))
+	for i := range doc.Routes {
+		if names[i] = doc.Routes[i].Name; names[i] == name {
+			return &doc.Routes[i], nil
+		}
+	}
+	return nil, fmt.Errorf("there is no route %q; choose one of %s", name, strings.Join(names, ", "))
+}
+
+// versionNamed reads the number of a version.
+func versionNamed(text string) (int64, error) {
+	version, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || version < 1 {
+		return 0, fmt.Errorf("%q is no version: write a number of \"dispatcher routing history\"", text)
+	}
+	return version, nil
+}

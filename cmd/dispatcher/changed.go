@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+)
+
+// changed is what came of a change of the routing. The JSON names are relied on by scripts.
+type changed struct {
+	// Version is the one in force now: the new one, or the old one when nothing was applied.
+	Version  int64        `json:"version"`
+	Previous int64        `json:"previous"`
+	Applied  bool         `json:"applied"`
+	DryRun   bool         `json:"dry_run"`
+	Changes  []changeLine `json:"changes"`
+	// Before and After are the intervals of the route that a change of weights is about.
+	Route  string               `json:"route,omitempty"`
+	Before *report.RoutePreview `json:"before,omitempty"`
+	After  *report.RoutePreview `json:"after,omitempty"`
+
+	// Warnings are what the one who makes the change should know.
+	Warnings []string `json:"warnings,omitempty"`
+
+	after  *config.Routing
+	relaid bool // only comments or the layout differ
+}
+
+// changeLine is one thing that differs between two documents.
+type changeLine struct {
+	Path string  `json:"path"`
+	From *string `json:"from"` // null when it was not there
+	To   *string `json:"to"`   // null when it is not there any more
+}
+
+func diffLines(changes []config.Change) []changeLine {
+	out := make([]changeLine, len(changes))
+	for i, c := range changes {
+		out[i] = changeLine{Path: c.Path, From: present(c.From), To: present(c.To)}
+	}
+	return out
+}
+
+// present is nil for the empty text, which stands for nothing.
+func present(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func changeSheet(changes []changeLine) sheet {
+	s := sheet{header: []string{"what", "from", "to"}}
+	for _, c := range changes {
+		s.rows = append(s.rows, []string{c.Path, orEmpty(c.From), orEmpty(c.To)})
+	}
+	return s
+}
+
+// orEmpty is what a pointer holds; empty for nil.
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// print shows what has changed, or would, and which version is in force now.
+func (d *changed) print(c *cli, as format) error {
+	if as != formatTable {
+		return as.print(c.out, d, changeSheet(d.Changes))
+	}
+	if d.Before != nil && d.After != nil && len(d.Changes) > 0 {
+		weightSheet(d.Before, d.After).draw(c.out)
+	} else if len(d.Changes) > 0 {
+		changeSheet(d.Changes).draw(c.out)
+	}
+	for _, warning := range d.Warnings {
+		fmt.Fprintln(c.out, warning)
+	}
+	fmt.Fprintln(c.out, d.sentence())
+	return nil
+}
+
+// sentence says what is in force now.
+func (d *changed) sentence() string {
+	switch {
+	case d.relaid:
+		return fmt.Sprintf("Only comments or the layout differ from version %d: nothing to apply.", d.Version)
+	case len(d.Changes) == 0:
+		return fmt.Sprintf("That is what version %d says already: nothing to apply.", d.Version)
+	case d.DryRun && d.Version == 0:
+		return "Dry run: nothing was written. It would be version 1."
+	case d.DryRun:
+		return fmt.Sprintf("Dry run: nothing was written, version %d stays in force.", d.Version)
+	}
+	return fmt.Sprintf("Version %d is in force for every claim from now on.", d.Version)
+}
+
+// weightSheet shows the intervals of a route before and after.
+func weightSheet(before, after *report.RoutePreview) sheet {
+	s := sheet{
+		title:  "route " + after.Route,
+		header: []string{"channel", "weight", "share", "interval", "", "weight", "share", "interval"},
+		right:  []int{2, 3, 4, 6, 7, 8},
+	}
+	old := map[string]report.IntervalPreview{}
+	for _, iv := range before.Intervals {
+		old[iv.Channel] = iv
+	}
+	for _, iv := range after.Intervals {
+		was := intervalCells(old[iv.Channel])
+		delete(old, iv.Channel)
+		s.rows = append(s.rows, append(append(append([]string{iv.Channel}, was...), "→"), intervalCells(iv)...))
+	}
+	for _, iv := range before.Intervals {
+		if _, gone := old[iv.Channel]; gone {
+			s.rows = append(s.rows, append(append([]string{iv.Channel}, intervalCells(iv)...), "→", "", "", ""))
+		}
+	}
+	return s
+}
+
+// intervalCells are weight, share and interval of a channel, as far as it has them.
+func intervalCells(iv report.IntervalPreview) []string {
+	weight, part, bounds := "", "", ""
+	if iv.Weight != nil {
+		weight = iv.Weight.String()
+	}
+	if iv.Share != nil {
+		part = percent(*iv.Share)
+	}
+	if iv.Low != nil {
+		bounds = fmt.Sprintf("%d–%d", *iv.Low, *iv.High)
+	}
+	return []string{weight, part, bounds}
+}
+
+// summary tells changes in a few words.
+func summary(changes []changeLine) string {
+	const shown = 3
+	words := make([]string, 0, shown+1)
+	for i, c := range changes {
+		if i == shown {
+			words = append(words, fmt.Sprintf("%d more", len(changes)-i))
+			break
+		}
+		words = append(words, c.words())
+	}
+	return strings.Join(words, "; ")
+}
+
+// words is one change as people say it.
+func (c changeLine) words() string {
+	switch {
+	case c.From == nil && c.To == nil:
+		return c.Path
+	case c.From == nil:
+		return c.Path + " added (" + shortened(*c.To) + ")"
+	case c.To == nil:
+		return c.Path + " removed"
+	}
+	return c.Path + " " + shortened(*c.From) + " → " + shortened(*c.To)
+}
+
+// shortened keeps a long value, such as a whole channel, from filling a line.
+func shortened(s string) string {
+	const most = 40
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/config"
+)
+
+func (c *cli) channelCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "channel",
+		Short: "List the channels, drain one, switch one off or on",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(
+		c.channelListCommand(),
+		c.channelStateCommand("drain", config.Draining, "Give a channel no new messages; what it has is finished",
+			`A draining channel takes no new message. What is under way on it is answered, and its connections stay.
+Its share of the draws goes to the others by the route's fallback, as long as it drains.`),
+		c.channelStateCommand("enable", config.Enabled, "Let a channel take messages again", ""),
+		c.channelStateCommand("disable", config.Disabled, "Switch a channel off; its connections are closed", ""),
+	)
+	return cmd
+}
+
+// channelStateCommand changes the state of a channel in the routing document.
+func (c *cli) channelStateCommand(use string, state config.State, short, long string) *cobra.Command {
+	f := &changeFlags{}
+	cmd := &cobra.Command{
+		Use: use + " CHANNEL --reason TEXT", Short: short, Long: long, Args: cobra.ExactArgs(1),
+		RunE: work(func(ctx context.Context, args []string) error {
+			return c.withRouting(ctx, f, func(ch *change) error { return ch.setState(ctx, args[0], state) })
+		}),
+	}
+	f.addTo(cmd, c)
+	return cmd
+}
+
+// setState changes the state of a channel. A route that nothing is left of is worth a warning:
+// its messages wait.
+func (ch *change) setState(ctx context.Context, channel string, state config.State) error {
+	if err := ch.need(); err != nil {
+		return err
+	}
+	if names := ch.document.ChannelNames(); !slices.Contains(names, channel) {
+		return usage(fmt.Errorf("there is no channel %q; choose one of %s", channel, strings.Join(names, ", ")))
+	}
+	done, err := ch.make(ctx, func() (string, []byte, error) {
+		document, err := config.SetState([]byte(ch.current.Document), channel, state)
+		return changedName(ch.current.Version), document, err
+	})
+	if err != nil {
+		return err
+	}
+	if state != config.Enabled {
+		done.Warnings = idleRoutes(done.after, channel)
+	}
+	return done.print(ch.cli, ch.flags.as)
+}
+
+// idleRoutes warns of the routes of a channel that have no channel left which takes messages.
+func idleRoutes(doc *config.Routing, channel string) []string {
+	var warnings []string
+	for i := range doc.Routes {
+		route := &doc.Routes[i]
+		if slices.Contains(route.Channels, channel) && !slices.ContainsFunc(route.Channels, func(name string) bool { return takes(doc, name) }) {
+			warnings = append(warnings, fmt.Sprintf("Route %s has no channel left that takes messages: they wait until one does.", route.Name))
+		}
+	}
+	return warnings
+}
+
+// takes reports whether a channel is enabled.
+func takes(doc *config.Routing, name string) bool {
+	at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == name })
+	return at >= 0 && doc.Channels[at].State == config.Enabled
+}

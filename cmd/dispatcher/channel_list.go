@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// channelShown is one channel of the routing in force with what it carries now.
+type channelShown struct {
+	Channel  string `json:"channel"`
+	Provider string `json:"provider"`
+	State    string `json:"state"`
+	Capacity int64  `json:"capacity"`
+	// Active is how many attempts are under way on it, over all instances.
+	Active       int64        `json:"active"`
+	ActiveMax    int64        `json:"active_max"` // 0 is no bound
+	LoadRatio    float64      `json:"load_ratio"`
+	LastAssigned *time.Time   `json:"last_assigned"` // null: never
+	Limits       []limitShown `json:"limits"`
+	Routes       []string     `json:"routes"` // that list it
+}
+
+// limitShown is a limit in its running window.
+type limitShown struct {
+	Window  string `json:"window"`
+	Unit    string `json:"unit"`
+	Max     int64  `json:"max"`
+	Granted int64  `json:"granted"`
+	Free    int64  `json:"free"`
+}
+
+func (c *cli) channelListCommand() *cobra.Command {
+	as := format(formatTable)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the channels with their state, what they carry and what their limits leave",
+		Args:  cobra.NoArgs,
+		RunE:  work(func(ctx context.Context, _ []string) error { return c.listChannels(ctx, as) }),
+	}
+	cmd.Flags().Var(&as, "format", "output format")
+	return cmd
+}
+
+func (c *cli) listChannels(ctx context.Context, as format) error {
+	s, err := c.settings(needPostgres)
+	if err != nil {
+		return err
+	}
+	l, err := openLedger(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	v, err := currentVersion(ctx, l, s)
+	if err != nil {
+		return err
+	}
+	doc, err := storedRouting(&v)
+	if err != nil {
+		return err
+	}
+	present, err := l.Present(ctx)
+	if err != nil {
+		return usage(postgresTrouble(s, err))
+	}
+	value := struct {
+		Version  int64          `json:"version"`
+		Channels []channelShown `json:"channels"`
+	}{Version: v.Version}
+	for i := range doc.Channels {
+		value.Channels = append(value.Channels, newChannelShown(doc, &doc.Channels[i], &present))
+	}
+	return as.print(c.out, value, channelSheet(v.Version, value.Channels, as))
+}
+
+// newChannelShown puts together what the document says of a channel and what it carries.
+func newChannelShown(doc *config.Routing, c *config.Channel, present *ledger.Present) channelShown {
+	shown := channelShown{
+		Channel: c.Name, Provider: c.Provider, State: string(c.State), Capacity: c.Capacity, ActiveMax: c.Active.Max,
+		Limits: []limitShown{}, Routes: []string{},
+	}
+	for i := range doc.Routes {
+		if slices.Contains(doc.Routes[i].Channels, c.Name) {
+			shown.Routes = append(shown.Routes, doc.Routes[i].Name)
+		}
+	}
+	at := slices.IndexFunc(present.Channels, func(s ledger.ChannelState) bool { return s.Name == c.Name })
+	if at < 0 {
+		return shown // the routing was changed between the two looks
+	}
+	state := &present.Channels[at]
+	state.Gate.Roll(present.Now, doc.Timezone)
+	shown.Active, shown.LastAssigned = state.Gate.Active.Count, moment(state.LastAssigned)
+	shown.LoadRatio = float64(shown.Active) / float64(c.Capacity)
+	for i := range state.Gate.Counters {
+		counter := &state.Gate.Counters[i]
+		shown.Limits = append(shown.Limits, limitShown{
+			Window: counter.Window.String(), Unit: counter.Unit.String(), Max: counter.Max, Granted: counter.Granted, Free: counter.Free(),
+		})
+	}
+	return shown
+}
+
+func channelSheet(version int64, channels []channelShown, as format) sheet {
+	s := sheet{
+		header: []string{"channel", "provider", "state", "capacity", "active", "load_ratio", "last_assigned", "limits", "routes"},
+		right:  []int{4, 5, 6},
+	}
+	if as == formatTable {
+		s.title = fmt.Sprintf("version %d", version)
+	}
+	for i := range channels {
+		c := &channels[i]
+		last := "never"
+		if c.LastAssigned != nil {
+			last = c.LastAssigned.Format(instant)
+		}
+		limits := make([]string, len(c.Limits))
+		for j, l := range c.Limits {
+			limits[j] = fmt.Sprintf("%d of %d %s/%s", l.Granted, l.Max, l.Unit, l.Window)
+		}
+		s.rows = append(s.rows, []string{
+			c.Channel, c.Provider, c.State, number(c.Capacity), number(c.Active), share(c.LoadRatio), last,
+			strings.Join(limits, ", "), strings.Join(c.Routes, ", "),
+		})
+	}
+	return s
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+// rampShown is a ramp as the commands print it.
+type rampShown struct {
+	ID           int64             `json:"id"`
+	Route        string            `json:"route"`
+	State        string            `json:"state"` // running, held, done, cancelled or superseded
+	Held         string            `json:"held"`  // why it does not go on; empty while it does
+	From         map[string]string `json:"from"`
+	To           map[string]string `json:"to"`
+	Steps        int               `json:"steps"`
+	Step         int               `json:"step"` // so many have been made
+	EverySeconds float64           `json:"every_seconds"`
+	NextAt       *time.Time        `json:"next_at"` // null unless it runs
+	MaxErrors    float64           `json:"max_errors"`
+	MaxDeviation float64           `json:"max_deviation"`
+	Least        int64             `json:"least_messages"`
+	Author       string            `json:"author"`
+	Reason       string            `json:"reason"`
+	ChangedBy    string            `json:"changed_by"`
+	ChangedAt    *time.Time        `json:"changed_at"`
+	CreatedAt    *time.Time        `json:"created_at"`
+	Version      int64             `json:"version"` // of the last step; 0 before the first
+}
+
+func newRampShown(r *ledger.Ramp) rampShown {
+	return rampShown{
+		ID: r.ID, Route: r.Route, State: string(r.State), Held: r.Held, From: r.From, To: r.To, Steps: r.Steps, Step: r.Step,
+		EverySeconds: r.Every.Seconds(), NextAt: moment(r.NextAt), MaxErrors: r.MaxErrors, MaxDeviation: r.MaxDeviation, Least: r.LeastMessages,
+		Author: r.Author, Reason: r.Reason, ChangedBy: r.ChangedBy, ChangedAt: moment(r.ChangedAt), CreatedAt: moment(r.CreatedAt), Version: r.Version,
+	}
+}
+
+// moment is nil for the zero time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// sentence says where the ramp stands.
+func (r *rampShown) sentence() string {
+	s := fmt.Sprintf("Ramp %d of route %s to %s is %s", r.ID, r.Route, r.target(), r.State)
+	if r.Step < r.Steps {
+		s += fmt.Sprintf(" at step %d of %d", r.Step, r.Steps)
+	}
+	switch {
+	case r.NextAt != nil:
+		s += ", the next step is due at " + r.NextAt.UTC().Format(instant)
+	case r.Held != "":
+		s += " (" + r.Held + ")"
+	}
+	return s + "."
+}
+
+// target lists the weights that the ramp leads to.
+func (r *rampShown) target() string {
+	words := make([]string, 0, len(r.To))
+	for channel, weight := range r.To {
+		words = append(words, channel+"="+weight)
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+func rampSheet(ramps []rampShown) sheet {
+	s := sheet{header: []string{"ramp", "route", "to", "state", "step", "changed_at", "changed_by", "author", "reason", "held"}, right: []int{1}}
+	for i := range ramps {
+		r := &ramps[i]
+		changed := ""
+		if r.ChangedAt != nil {
+			changed = r.ChangedAt.Format(instant)
+		}
+		s.rows = append(s.rows, []string{
+			number(r.ID), r.Route, r.target(), r.State, fmt.Sprintf("%d/%d", r.Step, r.Steps), changed, r.ChangedBy, r.Author, r.Reason, r.Held,
+		})
+	}
+	return s
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+func (c *cli) routingCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "routing",
+		Short: "Show, apply, compare and take back versions of the routing document",
+		Long: `The routing document lives in the database, each version with who applied it, when and why. A change
+is in force for every claim that starts after it, on all instances, without a restart.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(
+		c.routingShowCommand(), c.routingApplyCommand(), c.routingDiffCommand(), c.routingHistoryCommand(), c.routingRollbackCommand(),
+	)
+	return cmd
+}
+
+func (c *cli) routingApplyCommand() *cobra.Command {
+	f := &changeFlags{}
+	cmd := &cobra.Command{
+		Use:   "apply FILE --reason TEXT",
+		Short: "Apply a routing document as a new version",
+		Long: `Checks the document, shows what it changes and applies it. "-" reads it from standard input. A
+document that means the same as the one in force is not applied.
+
+Two people who edit at the same time: --expect-version N refuses when somebody applied a document
+after version N, which yours was made from.`,
+		Args: cobra.ExactArgs(1),
+		RunE: work(func(ctx context.Context, args []string) error {
+			return c.withRouting(ctx, f, func(ch *change) error {
+				done, err := ch.make(ctx, func() (string, []byte, error) {
+					return c.readDocument(args[0])
+				})
+				if err != nil {
+					return err
+				}
+				return done.print(c, f.as)
+			})
+		}),
+	}
+	f.addTo(cmd, c)
+	return cmd
+}
+
+func (c *cli) routingRollbackCommand() *cobra.Command {
+	f := &changeFlags{}
+	cmd := &cobra.Command{
+		Use:   "rollback VERSION --reason TEXT",
+		Short: "Apply the document of an old version as a new one",
+		Args:  cobra.ExactArgs(1),
+		RunE: work(func(ctx context.Context, args []string) error {
+			version, err := versionNamed(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			return c.withRouting(ctx, f, func(ch *change) error {
+				done, err := ch.make(ctx, func() (string, []byte, error) {
+					old, err := ch.version(ctx, version)
+					return versionName(version), []byte(old.Document), err
+				})
+				if err != nil {
+					return err
+				}
+				return done.print(c, f.as)
+			})
+		}),
+	}
+	f.addTo(cmd, c)
+	return cmd
+}
+
+// version reads one version of the history.
+func (ch *change) version(ctx context.Context, version int64) (ledger.RoutingVersion, error) {
+	return storedVersion(ctx, ch.ledger, ch.settings, version)
+}
+
+func storedVersion(ctx context.Context, l *ledger.Ledger, s *config.Settings, version int64) (ledger.RoutingVersion, error) {
+	v, err := l.Routing(ctx, version)
+	switch {
+	case errors.Is(err, ledger.ErrNoRouting):
+		return v, usage(fmt.Errorf(`there is no routing version %d: "dispatcher routing history" lists them`, version))
+	case err != nil:
+		return v, usage(postgresTrouble(s, err))
+	}
+	return v, nil
+}
+
+// versionName is what a version's document is called in sentences.
+func versionName(version int64) string { return fmt.Sprintf("routing version %d", version) }
+
+// maxDocument is more than a routing document may have.
+const maxDocument = 2 << 20
+
+// readDocument reads a file, or standard input for "-".
+func (c *cli) readDocument(path string) (name string, document []byte, err error) {
+	if path == "-" {
+		document, err = io.ReadAll(io.LimitReader(c.in, maxDocument))
+		return "standard input", document, err
+	}
+	document, err = os.ReadFile(path)
+	if err != nil {
+		return path, nil, fmt.Errorf("%w; correct the path", err)
+	}
+	return path, document, nil
+}

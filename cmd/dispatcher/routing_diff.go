@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// comparison is what differs between two routing documents.
+type comparison struct {
+	From    string       `json:"from"` // a version's number or a file's name
+	To      string       `json:"to"`
+	Changes []changeLine `json:"changes"`
+	// Unified is the difference of the texts, as patch takes it.
+	Unified string `json:"unified"`
+}
+
+// side is one of the two.
+type side struct {
+	name, document string
+	routing        *config.Routing
+}
+
+func (c *cli) routingDiffCommand() *cobra.Command {
+	as := format(formatTable)
+	var found bool
+	cmd := &cobra.Command{
+		Use:   "diff FILE | diff VERSION [VERSION]",
+		Short: "Compare two versions, or a file with the version in force",
+		Long: `Shows what differs in meaning, then how the texts differ. With one file: from the version in force to
+the file. With one version: from it to the version in force. With two: from the first to the second.
+A number is a version; write ./3 for a file of that name.`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: work(func(ctx context.Context, args []string) error {
+			difference, err := c.compare(ctx, args)
+			if err != nil {
+				return err
+			}
+			if err := c.printComparison(difference, as); err != nil {
+				return err
+			}
+			if found && len(difference.Changes) > 0 {
+				return failed(nil)
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&found, "exit-code", false, "exit with 1 when the meaning differs")
+	cmd.Flags().Var(&as, "format", "output format")
+	return cmd
+}
+
+// compare reads both sides.
+func (c *cli) compare(ctx context.Context, args []string) (*comparison, error) {
+	s, err := c.settings(needPostgres)
+	if err != nil {
+		return nil, err
+	}
+	l, err := openLedger(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	first, err := c.side(ctx, l, s, args[0])
+	if err != nil {
+		return nil, err
+	}
+	var second *side
+	if len(args) == 2 {
+		second, err = c.side(ctx, l, s, args[1])
+	} else {
+		second, err = c.side(ctx, l, s, "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 1 && !isVersion(args[0]) {
+		first, second = second, first
+	}
+	return &comparison{
+		From: first.name, To: second.name, Changes: diffLines(config.Diff(first.routing, second.routing)),
+		Unified: report.Unified(label(first.name), label(second.name), first.document, second.document),
+	}, nil
+}
+
+// side reads a version or a file; nothing names the version in force.
+func (c *cli) side(ctx context.Context, l *ledger.Ledger, s *config.Settings, arg string) (*side, error) {
+	if arg != "" && !isVersion(arg) {
+		name, document, err := c.readDocument(arg)
+		if err != nil {
+			return nil, usage(err)
+		}
+		routing, err := config.ParseRouting(name, document)
+		if err != nil {
+			return nil, usage(err)
+		}
+		return &side{name: name, document: string(document), routing: routing}, nil
+	}
+	v, err := currentVersion(ctx, l, s)
+	if err == nil && arg != "" {
+		var version int64
+		if version, err = versionNamed(arg); err != nil {
+			return nil, usage(err)
+		}
+		v, err = storedVersion(ctx, l, s, version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	routing, err := storedRouting(&v)
+	if err != nil {
+		return nil, err
+	}
+	return &side{name: number(v.Version), document: v.Document, routing: routing}, nil
+}
+
+// isVersion tells a version's number from a file's name.
+func isVersion(arg string) bool {
+	_, err := strconv.ParseUint(arg, 10, 63)
+	return err == nil
+}
+
+// label names a side in the unified difference.
+func label(name string) string {
+	if isVersion(name) {
+		return "version " + name
+	}
+	return name
+}
+
+func (c *cli) printComparison(d *comparison, as format) error {
+	if as != formatTable {
+		return as.print(c.out, d, changeSheet(d.Changes))
+	}
+	switch {
+	case len(d.Changes) > 0:
+		changeSheet(d.Changes).draw(c.out)
+	case d.Unified != "":
+		fmt.Fprintln(c.out, "Only comments or the layout differ.")
+	default:
+		fmt.Fprintf(c.out, "%s and %s are the same.\n", label(d.From), label(d.To))
+	}
+	if d.Unified != "" {
+		fmt.Fprintf(c.out, "\n%s", d.Unified)
+	}
+	return nil
+}

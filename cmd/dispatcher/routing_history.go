@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// historyLine is one version without its document.
+type historyLine struct {
+	Version   int64     `json:"version"`
+	Base      int64     `json:"base"`
+	CreatedAt time.Time `json:"created_at"`
+	Author    string    `json:"author"`
+	Reason    string    `json:"reason"`
+	// Effects is whether the version only changed effective weights.
+	Effects bool         `json:"effects"`
+	Changes []changeLine `json:"changes"`
+}
+
+// history is what the command prints.
+type history struct {
+	Versions []historyLine `json:"versions"` // newest first
+	Ramps    []rampShown   `json:"ramps"`
+}
+
+func (c *cli) routingHistoryCommand() *cobra.Command {
+	as := format(formatTable)
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "List the versions: who, when, why, and what changed",
+		Long: `Lists the versions, newest first, and below them the ramps. A version that only changed effective weights,
+as health weighting does, says which version's document it carries on.`,
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error {
+			if limit < 1 {
+				return usage(errors.New("--limit must be above 0"))
+			}
+			return c.printHistory(ctx, limit, as)
+		}),
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "so many versions and ramps at most")
+	cmd.Flags().Var(&as, "format", "output format")
+	return cmd
+}
+
+func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
+	s, err := c.settings(needPostgres)
+	if err != nil {
+		return err
+	}
+	l, err := openLedger(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	h := history{Versions: []historyLine{}, Ramps: []rampShown{}}
+	versions, err := l.RoutingVersions(ctx)
+	if err != nil {
+		return usage(postgresTrouble(s, err))
+	}
+	if h.Versions, err = historyLines(versions, limit); err != nil {
+		return err
+	}
+	ramps, err := l.Ramps(ctx, true)
+	if err != nil {
+		return usage(postgresTrouble(s, err))
+	}
+	for i := range ramps[:min(limit, len(ramps))] {
+		h.Ramps = append(h.Ramps, newRampShown(&ramps[i]))
+	}
+	if err := as.print(c.out, h, historySheet(h.Versions)); err != nil {
+		return err
+	}
+	if as == formatTable && len(h.Ramps) > 0 {
+		fmt.Fprintln(c.out)
+		rampSheet(h.Ramps).draw(c.out)
+	}
+	return nil
+}
+
+// historyLines compares each version with the one before it.
+func historyLines(versions []ledger.RoutingVersion, limit int) ([]historyLine, error) {
+	lines := make([]historyLine, 0, min(limit, len(versions)))
+	var after *config.Routing
+	for i := range versions {
+		v := &versions[i]
+		doc, err := storedRouting(v)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			lines[i-1].Changes = diffLines(config.Diff(doc, after))
+		}
+		if i == limit {
+			return lines, nil
+		}
+		lines = append(lines, historyLine{
+			Version: v.Version, Base: v.Base, CreatedAt: v.CreatedAt, Author: v.Author, Reason: v.Reason, Effects: v.Base != v.Version,
+			Changes: []changeLine{},
+		})
+		after = doc
+	}
+	return lines, nil
+}
+
+func historySheet(lines []historyLine) sheet {
+	s := sheet{header: []string{"version", "created_at", "author", "reason", "changes"}, right: []int{1}}
+	for i := range lines {
+		s.rows = append(s.rows, []string{
+			number(lines[i].Version), lines[i].CreatedAt.Format(instant), lines[i].Author, lines[i].Reason, lines[i].summary(),
+		})
+	}
+	return s
+}
+
+// summary says in a few words what a version changed.
+func (h *historyLine) summary() string {
+	words := summary(h.Changes)
+	switch {
+	case h.Effects:
+		return fmt.Sprintf("effect on version %d: %s", h.Base, words)
+	case words == "" && h.Version == 1:
+		return "the first document"
+	case words == "":
+		return "only comments or the layout"
+	}
+	return words
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/selector"
+)
+
+func (c *cli) weightsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "weights",
+		Short: "Show and change the weights of a route, at once or in steps",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(c.weightsShowCommand(), c.weightsSetCommand(), c.weightsRampCommand())
+	return cmd
+}
+
+func (c *cli) weightsSetCommand() *cobra.Command {
+	f := &changeFlags{}
+	cmd := &cobra.Command{
+		Use:   "set ROUTE CHANNEL=WEIGHT... --reason TEXT",
+		Short: "Give channels of a route other weights, from the next claim on",
+		Long: `Changes the weights in the routing document, which keeps its comments and its layout otherwise, and
+applies it as a new version. Channels that are not named keep their weight; one that the route does
+not have yet is added to it. Weight 0 takes a channel out of the draw but leaves it as a fallback.`,
+		Example: `  dispatcher weights set default a=25 b=15 c=60 --reason "b is dearer from today on"`,
+		Args:    cobra.MinimumNArgs(2),
+		RunE: work(func(ctx context.Context, args []string) error {
+			weights, err := parseWeights(args[1:])
+			if err != nil {
+				return usage(err)
+			}
+			return c.withRouting(ctx, f, func(ch *change) error { return ch.setWeights(ctx, args[0], weights) })
+		}),
+	}
+	f.addTo(cmd, c)
+	return cmd
+}
+
+// setWeights changes some weights of a route and shows its intervals before and after.
+func (ch *change) setWeights(ctx context.Context, route string, weights []config.Weight) error {
+	if err := ch.need(); err != nil {
+		return err
+	}
+	before, err := weightedRoute(ch.document, route)
+	if err != nil {
+		return usage(err)
+	}
+	done, err := ch.make(ctx, func() (string, []byte, error) {
+		document, err := config.SetWeights([]byte(ch.current.Document), route, weights)
+		return changedName(ch.current.Version), document, err
+	})
+	if err != nil {
+		return err
+	}
+	after, err := routeOf(done.after, route)
+	if err != nil {
+		return err
+	}
+	if done.Before, err = report.PreviewRoute(before); err != nil {
+		return err
+	}
+	if done.After, err = report.PreviewRoute(after); err != nil {
+		return err
+	}
+	done.Route = route
+	if done.Warnings, err = ch.endedRamp(ctx, route, len(done.Changes) > 0); err != nil {
+		return err
+	}
+	return done.print(ch.cli, ch.flags.as)
+}
+
+// endedRamp says that a ramp of the route ends with weights that were set by hand.
+func (ch *change) endedRamp(ctx context.Context, route string, changed bool) ([]string, error) {
+	if !changed {
+		return nil, nil
+	}
+	ramps, err := ch.ledger.Ramps(ctx, false)
+	if err != nil {
+		return nil, usage(postgresTrouble(ch.settings, err))
+	}
+	for i := range ramps {
+		if ramps[i].Route == route {
+			return []string{fmt.Sprintf("Ramp %d of this route ends with that, at step %d of %d.", ramps[i].ID, ramps[i].Step, ramps[i].Steps)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// changedName is what the document of a version is called once a command has changed it.
+func changedName(version int64) string { return versionName(version) + " with the change" }
+
+// weightedRoute finds a route that has weights.
+func weightedRoute(doc *config.Routing, name string) (*config.Route, error) {
+	route, err := routeOf(doc, name)
+	if err == nil && route.Weights == nil {
+		err = fmt.Errorf(`route %s has no weights: its mode is %s; give it weights with "dispatcher routing apply"`, name, route.Mode)
+	}
+	return route, err
+}
+
+// parseWeights reads arguments such as a=25.
+func parseWeights(args []string) ([]config.Weight, error) {
+	weights := make([]config.Weight, 0, len(args))
+	for _, arg := range args {
+		channel, value, ok := strings.Cut(arg, "=")
+		if !ok || channel == "" {
+			return nil, fmt.Errorf("%q is no weight: write CHANNEL=WEIGHT, such as a=25", arg)
+		}
+		for _, other := range weights {
+			if other.Channel == channel {
+				return nil, fmt.Errorf("channel %s is named twice", channel)
+			}
+		}
+		w, err := selector.ParseWeight(value)
+		if err != nil {
+			return nil, fmt.Errorf("channel %s: %w", channel, err)
+		}
+		weights = append(weights, config.Weight{Channel: channel, Weight: w, Configured: w})
+	}
+	return weights, nil
+}

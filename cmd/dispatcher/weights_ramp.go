@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// rampFlags are the arguments of weights ramp.
+type rampFlags struct {
+	changeFlags
+	over                    time.Duration
+	steps                   int
+	maxErrors, maxDeviation string
+	least                   int64
+	hold, resume, cancel    bool
+}
+
+func (c *cli) weightsRampCommand() *cobra.Command {
+	f := &rampFlags{}
+	cmd := &cobra.Command{
+		Use:   "ramp ROUTE CHANNEL=WEIGHT... | ramp ROUTE --hold|--resume|--cancel",
+		Short: "Move the weights of a route in equal steps over time",
+		Long: `Starts a ramp: the weights move from what they are to those named, in --steps equal steps, the first one
+after the first part of --over and the last one at its end. The running dispatchers make the steps, each
+as a version of its own. A ramp holds by itself, and says why, when since the last step a channel has more
+errors than --max-errors or its share of the accepted messages is further off than --max-deviation;
+--resume lets it go on. Whoever sets other weights for the route ends it.`,
+		Example: `  dispatcher weights ramp default a=40 c=45 --over 30m --steps 6 --max-errors 5% --reason "a has more capacity"
+  dispatcher weights ramp default --hold --reason "wait for the provider's maintenance"`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: work(func(ctx context.Context, args []string) error {
+			if f.hold || f.resume || f.cancel {
+				return c.steerRamp(ctx, f, args)
+			}
+			return c.startRamp(ctx, f, args[0], args[1:])
+		}),
+	}
+	f.addTo(cmd, c)
+	flags := cmd.Flags()
+	flags.DurationVar(&f.over, "over", 30*time.Minute, "time from now to the last step")
+	flags.IntVar(&f.steps, "steps", 6, "number of steps")
+	flags.StringVar(&f.maxErrors, "max-errors", "5%", "hold when a channel has a larger part of refused or unanswered attempts; 0% does not watch")
+	flags.StringVar(&f.maxDeviation, "max-deviation", "5%", "hold when a channel's share is further from its weight; 0% does not watch")
+	flags.Int64Var(&f.least, "least", 100, "judge neither before so many messages since the last step")
+	flags.BoolVar(&f.hold, "hold", false, "hold the ramp of the route where it stands")
+	flags.BoolVar(&f.resume, "resume", false, "let the held ramp of the route go on")
+	flags.BoolVar(&f.cancel, "cancel", false, "end the ramp of the route; the weights stay where they are")
+	cmd.MarkFlagsMutuallyExclusive("hold", "resume", "cancel")
+	return cmd
+}
+
+// Bounds of a ramp.
+const (
+	mostSteps    = 1000
+	leastBetween = time.Second // between two steps
+)
+
+// startRamp stores a ramp for the dispatchers to carry out.
+func (c *cli) startRamp(ctx context.Context, f *rampFlags, route string, args []string) error {
+	to, err := parseWeights(args)
+	if err != nil {
+		return usage(err)
+	}
+	if err := f.checkRamp(to); err != nil {
+		return usage(err)
+	}
+	return c.withRouting(ctx, &f.changeFlags, func(ch *change) error {
+		if err := ch.need(); err != nil {
+			return err
+		}
+		ramp, err := f.ramp(ch.document, route, to)
+		if err != nil {
+			return usage(err)
+		}
+		planned, err := ch.planned(&ramp)
+		if err != nil {
+			return usage(err)
+		}
+		return ch.runRamp(ctx, ramp, planned)
+	})
+}
+
+// checkRamp refuses a ramp that makes no sense whatever the route.
+func (f *rampFlags) checkRamp(to []config.Weight) error {
+	switch {
+	case len(to) == 0:
+		return errors.New("name the weights to go to, such as a=25 b=15, or one of --hold, --resume and --cancel")
+	case f.steps < 1 || f.steps > mostSteps:
+		return fmt.Errorf("--steps is %d; choose a number from 1 to %d", f.steps, mostSteps)
+	case f.over/time.Duration(f.steps) < leastBetween:
+		return fmt.Errorf("--over %s leaves less than a second for each of %d steps; take more time or fewer steps", f.over, f.steps)
+	case f.least < 0:
+		return errors.New("--least is negative")
+	}
+	return nil
+}
+
+// ramp leads from the weights that the route has to those named; the others stay.
+func (f *rampFlags) ramp(doc *config.Routing, name string, to []config.Weight) (ledger.Ramp, error) {
+	r := ledger.Ramp{
+		Route: name, From: map[string]string{}, To: map[string]string{}, Steps: f.steps, Every: f.over / time.Duration(f.steps),
+		State: ledger.RampRunning, LeastMessages: f.least, Author: f.author, Reason: f.reason,
+	}
+	route, err := weightedRoute(doc, name)
+	if err != nil {
+		return r, err
+	}
+	for _, w := range route.Weights {
+		r.From[w.Channel], r.To[w.Channel] = w.Configured.String(), w.Configured.String()
+	}
+	for _, w := range to {
+		if r.From[w.Channel] == "" {
+			r.From[w.Channel] = "0"
+		}
+		r.To[w.Channel] = w.Weight.String()
+	}
+	if r.MaxErrors, err = parsePercent("--max-errors", f.maxErrors); err != nil {
+		return r, err
+	}
+	r.MaxDeviation, err = parsePercent("--max-deviation", f.maxDeviation)
+	return r, err
+}
+
+// parsePercent reads 5% or 0.05. A bare 5 could be meant either way.
+func parsePercent(flag, text string) (float64, error) {
+	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	f, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if percent {
+		f /= 100
+	}
+	if err != nil || !(f >= 0 && f <= 1) {
+		return 0, fmt.Errorf("%s %q is no part of a whole: write for example 5%%", flag, text)
+	}
+	return f, nil
+}
