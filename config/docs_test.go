@@ -1,7 +1,10 @@
 package config_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,16 +32,83 @@ func TestDocumentationNamesEverySettingWithItsDefault(t *testing.T) {
 	}
 }
 
-func TestDocumentOfTheDocumentationIsValid(t *testing.T) {
+// blocks are the examples of one language in the documentation.
+func blocks(t *testing.T, language string) []string {
+	t.Helper()
+	doc, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, rest := range strings.Split(string(doc), "```"+language+"\n")[1:] {
+		block, _, closed := strings.Cut(rest, "```")
+		if !closed {
+			t.Fatal("docs/configuration.md does not close an example")
+		}
+		out = append(out, block)
+	}
+	return out
+}
+
+func TestExamplesOfTheDocumentationAreValid(t *testing.T) {
+	t.Parallel()
+	whole, routes, scorings := 0, 0, 0
+	for _, block := range blocks(t, "yaml") {
+		switch {
+		case strings.HasPrefix(block, "routes:"):
+			routes++
+			parse(t, three+block)
+		case strings.HasPrefix(block, "scoring:"):
+			for _, one := range strings.Split("\n"+strings.TrimRight(block, "\n"), "\nscoring:")[1:] {
+				scorings++
+				one = strings.ReplaceAll("\nscoring:"+one, "\n", "\n  ")
+				parse(t, three+"routes:\n- name: r\n  mode: best_worker\n  channels: [a, b]"+one+"\n")
+			}
+		default:
+			whole++
+			parse(t, block)
+		}
+	}
+	if whole != 1 || routes < 2 || scorings < 4 {
+		t.Errorf("found %d documents, %d lists of routes, %d scorings", whole, routes, scorings)
+	}
+	for _, block := range blocks(t, "json") {
+		if !json.Valid([]byte(block)) {
+			t.Errorf("no JSON: %s", block)
+		}
+	}
+}
+
+// What a document may hold is asked of the reader itself, which lists the keys that it
+// knows when it meets another.
+func TestDocumentationNamesEveryKey(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(doc), "```yaml\n")
-	example, _, closed := strings.Cut(rest, "```")
-	if !found || !closed {
-		t.Fatal("docs/configuration.md shows no YAML")
+	for name, document := range map[string]string{
+		"document": "zzzzzzzz: 1",
+		"channel":  channel("zzzzzzzz: 1"),
+		"route":    route("zzzzzzzz: 1"),
+		"match":    route("match: {zzzzzzzz: 1}"),
+		"function": scoring("{function: x, zzzzzzzz: 1}"),
+		"formula":  scoring("{expression: price, zzzzzzzz: 1}"),
+		"health":   route("health: {zzzzzzzz: 1}"),
+		"lane":     lanes("otp: {zzzzzzzz: 1}"),
+	} {
+		_, err := config.ParseRouting("r", []byte(document))
+		_, list, found := strings.Cut(fmt.Sprint(err), "known are ")
+		if !found {
+			t.Errorf("%s: no list in %v", name, err)
+			continue
+		}
+		list, _, _ = strings.Cut(list, "\n")
+		for key := range strings.SplitSeq(list, ", ") {
+			plural := slices.Contains([]string{"prefix", "country", "tenant", "lane"}, key) && name == "match"
+			if !plural && !strings.Contains(string(doc), key+"`") && !strings.Contains(string(doc), "`"+key+".") && !strings.Contains(string(doc), "{"+key+": ") {
+				t.Errorf("docs/configuration.md does not explain the key %s of a %s", key, name)
+			}
+		}
 	}
-	parse(t, example)
 }
