@@ -39,6 +39,8 @@ type Answer struct {
 	Problem *envelope.Problem
 	// By orders the candidates, but for a drawn first choice, which stands at the front.
 	By Ranker
+	// Cursor is the channel that had the last turn, for round robin; empty before the first.
+	Cursor string
 	// Scoring is the rule behind the scores, expression or function; empty for the default.
 	Scoring string
 	// Trouble is why the rule of the route could not score, so that the default did.
@@ -126,7 +128,7 @@ func (a *assigner) lineOf(t *task) Answer {
 	wishes := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.row.ReceivedAt))
 	l := a.lineUp(t, wishes)
 	answer := Answer{
-		Plan: t.row.Plan, By: l.by, Scoring: l.scoring, Trouble: l.trouble,
+		Plan: t.row.Plan, By: l.by, Cursor: l.cursor, Scoring: l.scoring, Trouble: l.trouble,
 		Candidates: make([]Candidate, len(l.candidates)),
 	}
 	for i, c := range l.candidates {
