@@ -2,6 +2,8 @@ package selector_test
 
 import (
 	"math"
+	"slices"
+	"sort"
 	"testing"
 	"time"
 
@@ -67,7 +69,7 @@ func TestLoadRatioTies(t *testing.T) {
 func TestLoadRatioOrderDoesNotDependOnTheOrderGiven(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 12).Draw(t, "n")
+		n := rapid.IntRange(1, 80).Draw(t, "n")
 		list := make([]selector.Candidate, n)
 		for i := range list {
 			list[i] = selector.Candidate{
@@ -104,6 +106,36 @@ func TestScoreOrderAndTies(t *testing.T) {
 		selector.ByScore(shuffled, true)
 		if got, want := indices(shuffled), []int{3, 4, 2, 5, 0, 1}; !cmp.Equal(got, want) {
 			t.Fatalf("ascending %v, want %v", got, want)
+		}
+	})
+}
+
+// TestScoreOrderIsThatOfAPlainSort compares both orders by score, for short lists and for long,
+// with a sort that is written from the definition.
+func TestScoreOrderIsThatOfAPlainSort(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		list := make([]selector.Candidate, rapid.IntRange(1, 80).Draw(t, "n"))
+		for i := range list {
+			list[i] = selector.Candidate{
+				Index:        i,
+				Score:        float64(rapid.IntRange(-3, 3).Draw(t, "score")),
+				LastAssigned: time.Unix(rapid.Int64Range(0, 3).Draw(t, "last"), 0),
+			}
+		}
+		ascending := rapid.Bool().Draw(t, "ascending")
+		want := slices.Clone(list)
+		sort.SliceStable(want, func(i, j int) bool { return want[i].LastAssigned.Before(want[j].LastAssigned) })
+		sort.SliceStable(want, func(i, j int) bool {
+			if ascending {
+				return want[i].Score < want[j].Score
+			}
+			return want[i].Score > want[j].Score
+		})
+		got := rapid.Permutation(list).Draw(t, "list")
+		selector.ByScore(got, ascending)
+		if !cmp.Equal(got, want) {
+			t.Fatalf("%v, want %v", indices(got), indices(want))
 		}
 	})
 }

@@ -57,6 +57,12 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	noAllocs(t, "Unexpired", func() { selector.Unexpired(selectors, time.Hour) })
 	noAllocs(t, "ByLoadRatio", func() { selector.ByLoadRatio(list) })
 	noAllocs(t, "ByScore", func() { selector.ByScore(list, false); selector.ByScore(list, true) })
+	many := make([]selector.Candidate, 200)
+	for i := range many {
+		many[i] = selector.Candidate{Index: i, Active: int64(i * 7 % 5), Capacity: 5, Score: float64(i * 3 % 7)}
+	}
+	noAllocs(t, "ByLoadRatio of many", func() { selector.ByLoadRatio(many) })
+	noAllocs(t, "ByScore of many", func() { selector.ByScore(many, false); selector.ByScore(many, true) })
 	noAllocs(t, "ByTurn", func() { selector.ByTurn(list, 7) })
 }
 
