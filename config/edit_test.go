@@ -16,7 +16,7 @@ import (
 // weights reads "a=25 b=34.5".
 func weights(text string) []config.Weight {
 	var out []config.Weight
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		channel, w, _ := strings.Cut(word, "=")
 		out = append(out, config.Weight{Channel: channel, Weight: selector.MustWeight(w)})
 	}
