@@ -138,31 +138,43 @@ func intervalCells(iv report.IntervalPreview) []string {
 	return []string{weight, part, bounds}
 }
 
-// summary tells changes in a few words.
+// summary tells changes in a few words. What stands in the same place as the change before is
+// named by its last word: "routes.default.weights.a 25 → 40, c 60 → 45".
 func summary(changes []changeLine) string {
-	const shown = 3
-	words := make([]string, 0, shown+1)
+	const shown = 4
+	var out strings.Builder
+	place := ""
 	for i, c := range changes {
 		if i == shown {
-			words = append(words, fmt.Sprintf("%d more", len(changes)-i))
+			fmt.Fprintf(&out, "; %d more", len(changes)-i)
 			break
 		}
-		words = append(words, c.words())
+		at := strings.LastIndexByte(c.Path, '.') + 1
+		name := c.Path
+		switch {
+		case i > 0 && at > 0 && c.Path[:at] == place:
+			out.WriteString(", ")
+			name = c.Path[at:]
+		case i > 0:
+			out.WriteString("; ")
+		}
+		place = c.Path[:at]
+		out.WriteString(c.words(name))
 	}
-	return strings.Join(words, "; ")
+	return out.String()
 }
 
 // words is one change as people say it.
-func (c changeLine) words() string {
+func (c changeLine) words(name string) string {
 	switch {
 	case c.From == nil && c.To == nil:
-		return c.Path
+		return name
 	case c.From == nil:
-		return c.Path + " added (" + shortened(*c.To) + ")"
+		return name + " added (" + shortened(*c.To) + ")"
 	case c.To == nil:
-		return c.Path + " removed"
+		return name + " removed"
 	}
-	return c.Path + " " + shortened(*c.From) + " → " + shortened(*c.To)
+	return name + " " + shortened(*c.From) + " → " + shortened(*c.To)
 }
 
 // shortened keeps a long value, such as a whole channel, from filling a line.

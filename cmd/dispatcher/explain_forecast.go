@@ -63,7 +63,9 @@ func (c *cli) forecast(f *explainFlags) error {
 	q.Scorer = scorer
 	answer := dispatch.Explain(q)
 	story := report.NewForecast(q.Job.Message.ID, &answer, doc)
-	story.Text = strings.TrimSpace(story.Text + " " + note)
+	if story.Draw != nil || answer.By == dispatch.Redraw {
+		story.Text = strings.TrimSpace(story.Text + " " + note)
+	}
 	if err := c.printStory(&story, f.as); err != nil {
 		return err
 	}

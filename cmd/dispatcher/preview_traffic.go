@@ -126,12 +126,10 @@ func (c *cli) printTraffic(t *report.Traffic) error {
 
 // trafficSentences say how many would have moved and how that was found.
 func trafficSentences(t *report.Traffic) []string {
-	compared := "what was recorded"
-	if t.Against != nil {
-		compared = versionName(*t.Against)
+	if t.Messages == 0 {
+		return []string{fmt.Sprintf("There is no message of %s for which a route was found.", t.Day)}
 	}
-	out := []string{fmt.Sprintf("%d of the %d messages of %s whose draw could be compared with %s would have had another first choice.",
-		t.Moved, t.Compared, t.Day, compared)}
+	out := []string{movedSentence(t)}
 	if t.ByShare > 0 {
 		out = append(out, fmt.Sprintf(
 			"%d messages were counted by the shares of the weights alone, because DISPATCHER_DRAW_KEY_FILE does not hold the key that drew them (%s).",
@@ -144,6 +142,17 @@ func trafficSentences(t *report.Traffic) []string {
 		out = append(out, fmt.Sprintf("%d would be dead letters: no route takes them, or they have too many segments for it.", t.Unroutable))
 	}
 	return out
+}
+
+func movedSentence(t *report.Traffic) string {
+	compared := "what was recorded"
+	if t.Against != nil {
+		compared = versionName(*t.Against)
+	}
+	if t.Compared == 0 {
+		return "No draw could be compared with " + compared + ", so nobody can say how many messages would have moved."
+	}
+	return fmt.Sprintf("Of %d messages whose draw could be compared with %s, %d would have had another first choice.", t.Compared, compared, t.Moved)
 }
 
 // trafficSheet has one row per route and channel; figures that nobody knows beforehand are empty.

@@ -73,7 +73,7 @@ func (r *rampShown) target() string {
 	return strings.Join(words, " ")
 }
 
-func rampSheet(ramps []rampShown) sheet {
+func rampSheet(ramps []rampShown, as format) sheet {
 	s := sheet{header: []string{"ramp", "route", "to", "state", "step", "changed_at", "changed_by", "author", "reason", "held"}, right: []int{1}}
 	for i := range ramps {
 		r := &ramps[i]
@@ -82,7 +82,7 @@ func rampSheet(ramps []rampShown) sheet {
 			changed = r.ChangedAt.Format(instant)
 		}
 		s.rows = append(s.rows, []string{
-			number(r.ID), r.Route, r.target(), r.State, fmt.Sprintf("%d/%d", r.Step, r.Steps), changed, r.ChangedBy, r.Author, r.Reason, r.Held,
+			number(r.ID), r.Route, r.target(), r.State, fmt.Sprintf("%d/%d", r.Step, r.Steps), changed, r.ChangedBy, r.Author, cell(r.Reason, as), cell(r.Held, as),
 		})
 	}
 	return s

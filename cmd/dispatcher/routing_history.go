@@ -76,12 +76,12 @@ func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
 	for i := range ramps[:min(limit, len(ramps))] {
 		h.Ramps = append(h.Ramps, newRampShown(&ramps[i]))
 	}
-	if err := as.print(c.out, h, historySheet(h.Versions)); err != nil {
+	if err := as.print(c.out, h, historySheet(h.Versions, as)); err != nil {
 		return err
 	}
 	if as == formatTable && len(h.Ramps) > 0 {
 		fmt.Fprintln(c.out)
-		rampSheet(h.Ramps).draw(c.out)
+		rampSheet(h.Ramps, as).draw(c.out)
 	}
 	return nil
 }
@@ -111,11 +111,11 @@ func historyLines(versions []ledger.RoutingVersion, limit int) ([]historyLine, e
 	return lines, nil
 }
 
-func historySheet(lines []historyLine) sheet {
+func historySheet(lines []historyLine, as format) sheet {
 	s := sheet{header: []string{"version", "created_at", "author", "reason", "changes"}, right: []int{1}}
 	for i := range lines {
 		s.rows = append(s.rows, []string{
-			number(lines[i].Version), lines[i].CreatedAt.Format(instant), lines[i].Author, lines[i].Reason, lines[i].summary(),
+			number(lines[i].Version), lines[i].CreatedAt.Format(instant), cell(lines[i].Author, as), cell(lines[i].Reason, as), cell(lines[i].summary(), as),
 		})
 	}
 	return s

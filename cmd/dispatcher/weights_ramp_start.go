@@ -110,7 +110,7 @@ func (ch *change) rampInTheWay(ctx context.Context, route string) error {
 // printRamp shows the steps and then what was done.
 func (ch *change) printRamp(started *rampStarted, sentence string) error {
 	c, as := ch.cli, ch.flags.as
-	rows := rampSheet([]rampShown{started.Ramp})
+	rows := rampSheet([]rampShown{started.Ramp}, as)
 	if len(started.Plan) > 0 {
 		rows = planSheet(started)
 	}

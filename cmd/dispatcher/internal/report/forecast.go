@@ -17,7 +17,7 @@ func NewForecast(id string, a *dispatch.Answer, doc *config.Routing) Story {
 		ID: id, State: string(a.Decision.State), Reason: a.Decision.Reason, Route: a.Plan.Route,
 		DrawKeyID: a.Plan.KeyID, FirstChoice: cmp.Or(a.Plan.FirstChoice, a.Decision.Plan.FirstChoice),
 		Chosen: a.Decision.Attempt.Channel, Candidates: make([]Candidate, len(a.Candidates)),
-		Basis: Basis{RankedBy: string(a.By), Scoring: a.Scoring, Trouble: a.Trouble},
+		Basis: Basis{RankedBy: string(a.By), Cursor: a.Cursor, Scoring: a.Scoring, Trouble: a.Trouble},
 	}
 	s.Draw, s.Size = drawOf(&a.Plan)
 	if route := routeNamed(doc, s.Route); route != nil {

@@ -203,7 +203,7 @@ func TestForecastsOfEveryModeReadAsTheirGoldenFiles(t *testing.T) {
 		answer dispatch.Answer
 		last   string // reason of the last candidate
 	}{
-		"forecast-round-robin": {"round_robin", dispatch.Answer{Plan: plan, By: dispatch.RoundRobin, Decision: sending("b"), Candidates: []dispatch.Candidate{
+		"forecast-round-robin": {"round_robin", dispatch.Answer{Plan: plan, By: dispatch.RoundRobin, Cursor: "c", Decision: sending("b"), Candidates: []dispatch.Candidate{
 			{Channel: "a", Reason: "not_ready"}, {Channel: "b"}, {Channel: "c"},
 		}}, "outranked"},
 		"forecast-best-worker": {"best_worker", dispatch.Answer{Plan: plan, By: dispatch.BestWorker, Decision: sending("b"), Candidates: []dispatch.Candidate{
