@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+)
+
+// command runs the program against the stage and returns what it printed.
+func (s *stage) command(args ...string) string {
+	s.t.Helper()
+	p := launch(s.t, "dispatcher "+strings.Join(args, " "), s.folder, s.settings, args...)
+	<-p.done
+	if p.code != exitOK {
+		s.t.Fatalf("dispatcher %s ended with %d: %s", strings.Join(args, " "), p.code, p.out.String())
+	}
+	return p.out.String()
+}
+
+// now is the database's clock.
+func (s *stage) now() time.Time {
+	s.t.Helper()
+	return queryOne[time.Time](s.t, s.postgres, `select clock_timestamp()`)
+}
+
+// change runs a command that changes the routing and returns the database's time after it,
+// from which on every claim must know the new version.
+func (s *stage) change(args ...string) (version int64, since time.Time) {
+	s.t.Helper()
+	out := s.command(append(args, "--reason", "the story wants it", "--author", "e2e", "--format", "json")...)
+	var got struct {
+		Version int64 `json:"version"`
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Version == 0 {
+		s.t.Fatalf("%s printed %s", strings.Join(args, " "), out)
+	}
+	return got.Version, s.now()
+}
+
+// stream publishes messages steadily until stop is closed, and then sends how many it were.
+func (s *stage) stream(story string, stop <-chan struct{}) <-chan int {
+	total := make(chan int, 1)
+	go func() {
+		all, n := messages(story, 20_000), 0
+		defer func() { total <- n }()
+		for n < len(all) {
+			select {
+			case <-stop:
+				return
+			case <-s.t.Context().Done():
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			if s.publishPatiently("bulk", all[n:n+10]) != nil {
+				return // the test has ended
+			}
+			n += 10
+		}
+	}()
+	return total
+}
+
+// TestRoutingChangesUnderTraffic: while two processes carry a steady stream, weights are set, a
+// channel is drained, one is added, one is removed and all of it rolled back. Each change holds
+// for every claim after it, nothing is lost or sent twice, and every choice can be derived again.
+func TestRoutingChangesUnderTraffic(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plot{})
+	added := s.carrier(&channel{name: "d", behaviour: quick()})
+	s.runAll(2)
+	s.joined(2)
+	stop := make(chan struct{})
+	total := s.stream("live", stop)
+	// carries waits until messages of a version have been accepted by a channel.
+	carries := func(version int64, channel string) {
+		t.Helper()
+		eventually(t, patience, "channel "+channel+" carries messages of version "+strconv.FormatInt(version, 10), func() bool {
+			return s.count(`select count(*) from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+				where a.channel = $1 and m.routing_version = $2 and a.outcome = 'accepted'`, channel, version) > 20
+		})
+	}
+	// only fails when a first attempt between two times went to another channel or was made under another version.
+	only := func(version int64, from, to time.Time, channels ...string) {
+		t.Helper()
+		for _, c := range query(t, s.postgres, pgx.RowToStructByPos[pair], `
+			select distinct a.channel, m.routing_version::text from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+			where a.attempt = 1 and a.claimed_at > $1 and a.claimed_at < $2`, from, to) {
+			if !strings.Contains(strings.Join(channels, " "), c.Key) || c.Value != strconv.FormatInt(version, 10) {
+				t.Errorf("under version %d, which has channels %v, a message went to %s under version %s", version, channels, c.Key, c.Value)
+			}
+		}
+	}
+	carries(1, "c")
+
+	weights, since := s.change("weights", "set", "default", "a=50", "b=50", "c=0")
+	carries(weights, "a")
+	carries(weights, "b")
+	only(weights, since, s.now(), "a", "b")
+
+	drained, since := s.change("channel", "drain", "a")
+	carries(drained, "b")
+	only(drained, since, s.now(), "b", "c")
+
+	document := s.command("routing", "show")
+	grown := strings.Replace(document, "\nroutes:", "\n  d: {provider: smpp, settings: {address: \""+added+"\", system_id: e2e}}\nroutes:", 1)
+	s.write("grown.yaml", strings.Replace(grown, "b: 50", "b: 20, d: 80", 1))
+	wider, since := s.change("routing", "apply", "grown.yaml", "--expect-version", strconv.FormatInt(drained, 10))
+	carries(wider, "d")
+	only(wider, since, s.now(), "b", "c", "d")
+
+	s.write("shrunk.yaml", without(s.read("grown.yaml"), "a"))
+	smaller, since := s.change("routing", "apply", "shrunk.yaml")
+	carries(smaller, "d")
+	only(smaller, since, s.now(), "b", "c", "d")
+	eventually(t, patience, "the connections to the removed channel are closed", func() bool {
+		stats := s.carriers["a"].Stats()
+		return stats.Unbinds == stats.Binds
+	})
+
+	back, since := s.change("routing", "rollback", "1")
+	carries(back, "a")
+	only(back, since, s.now(), "a", "b", "c")
+
+	close(stop)
+	n := <-total
+	s.settled(n, patience)
+	s.checkNoneTwice()
+	if got := s.tally()["accepted"]; got != n {
+		t.Errorf("%d of %d messages are accepted: %v", got, n, s.tally())
+	}
+	s.checkVerified(n)
+	history := s.command("routing", "history")
+	for _, want := range []string{"the story wants it", "e2e"} {
+		if strings.Count(history, want) < 5 {
+			t.Errorf("the history does not say %q of each change:\n%s", want, history)
+		}
+	}
+}
+
+// without takes a channel and its weight out of a document that has each channel on a line of its own.
+func without(document, channel string) string {
+	var kept []string
+	for line := range strings.Lines(document) {
+		if !strings.HasPrefix(strings.TrimSpace(line), channel+": {") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Replace(strings.Join(kept, ""), "weights: {"+channel+": 50, ", "weights: {", 1)
+}
+
+// TestWaitingMessagesOutliveTheirChannel: messages wait for a channel that is removed, and for a route
+// that is deleted. They are chosen again under the new routing and lost by neither.
+func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plot{channels: []channel{{name: "a", weight: "1", document: "limits: [{window: 1d, max: 5}]", behaviour: quick()}}})
+	other := s.carrier(&channel{name: "b", behaviour: quick()})
+	s.runAll(1)
+	s.publish("bulk", messages("outlive", 40))
+	eventually(t, patience, "the rest waits for the channel at its limit", func() bool {
+		return s.count(`select count(*) from dispatcher.messages where state = 'waiting' and next_at is not null`) == 35
+	})
+	document := s.command("routing", "show")
+	document = strings.Replace(document, "\nroutes:", "\n  b: {provider: smpp, settings: {address: \""+other+"\", system_id: e2e}}\nroutes:", 1)
+	s.write("next.yaml", strings.Replace(without(document, "a"), "name: default, match: {}, weights: {a: 1}", "name: successor, weights: {b: 1}", 1))
+	s.change("routing", "apply", "next.yaml")
+	s.settled(40, patience)
+	if got := s.count(`select count(*) from audit.attempts where channel = 'b' and outcome = 'accepted'`); got != 35 {
+		t.Errorf("%d messages went to the channel that took over, want 35: %v", got, s.tally())
+	}
+	s.checkVerified(40)
+}
+
+// TestRotatedDrawKeysVerifyOldDays: a key is put on top and the process started again. Both halves of the day
+// are derived again; without the old key its half cannot be, and the audit says so.
+func TestRotatedDrawKeysVerifyOldDays(t *testing.T) {
+	t.Parallel()
+	const each = 50
+	s := newStage(t, plot{})
+	var all []envelope.Message
+	for i, story := range []string{"before", "after"} {
+		p := s.runAll(1)[0]
+		batch := messages(story, each)
+		s.publish("bulk", batch)
+		all = append(all, batch...)
+		s.settled(len(all), patience)
+		p.stop(t)
+		if i == 0 {
+			s.command("keys", "rotate")
+		}
+	}
+	if n := s.count(`select count(distinct draw_key_id) from audit.messages`); n != 2 {
+		t.Fatalf("the messages were drawn under %d keys", n)
+	}
+	s.checkVerified(len(all))
+
+	lines := strings.Split(s.read("draw.key"), "\n")
+	var newest []string
+	for _, line := range lines {
+		if line == stageKey {
+			continue
+		}
+		newest = append(newest, line)
+	}
+	s.write("draw.key", strings.Join(newest, "\n"))
+	p := launch(t, "audit verify", s.folder, s.settings, "audit", "verify", "--format", "json")
+	<-p.done
+	if p.code != exitFailed || strings.Count(p.out.String(), `"draw_key"`) != each {
+		t.Errorf("without the old key audit verify ended with %d: %s", p.code, p.out.String())
+	}
+}
