@@ -116,6 +116,7 @@ var badDocuments = []struct{ name, doc string }{
 	{"expression of a mapping", scoring("{expression: {a: 1}}")},
 	{"descending", scoring("{expression: price, descending: up}")},
 	{"function without a scheme", scoring("{function: scores.example.com}")},
+	{"function with a port too high", scoring("{function: 'https://x.example:70000'}")},
 	{"function of a file", scoring("{function: 'file:///etc/passwd'}")},
 	{"function without a host", scoring("{function: 'http://:80/x'}")},
 	{"function with a user", scoring("{function: 'https://me:hunter2@x.example'}")},

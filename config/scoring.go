@@ -3,13 +3,17 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"dispatcher/selector"
 	"dispatcher/selector/score"
 )
 
@@ -111,8 +115,7 @@ func readFunction(f fields, address value) *Function {
 		out.TokenFile, _ = v.text()
 	}
 	if v, ok := f.get("parameters"); ok {
-		refuseSecrets(v)
-		out.Parameters = v.labels()
+		out.Parameters = readParameters(v)
 	}
 	if v, ok := f.get("deadline"); ok {
 		out.Deadline, _ = v.duration(minDeadline, maxDeadline)
@@ -121,6 +124,18 @@ func readFunction(f fields, address value) *Function {
 		out.Cache, _ = v.duration(0, day)
 	}
 	readBatch(f, out)
+	return out
+}
+
+// readParameters reads what is sent with every call. A secret goes into the token file: the
+// document is stored with every version and shown.
+func readParameters(v value) map[string]selector.Value {
+	out := v.labels()
+	for _, name := range slices.Sorted(maps.Keys(out)) {
+		if secretKey.MatchString(name) {
+			v.child(name, v.node).fail("looks like a secret, which every version would keep; write it into a file and its path as token_file")
+		}
+	}
 	return out
 }
 
@@ -151,6 +166,8 @@ func functionProblem(s string) string {
 	switch {
 	case err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https"):
 		return "is not an http or https URL; " + mend
+	case u.Port() != "" && !isPort(u.Port()):
+		return "has a port that does not exist; " + mend
 	case u.User != nil:
 		return "holds a user or a password, which every version would keep; write the token into a file and its path as token_file"
 	case u.Fragment != "" || strings.HasSuffix(s, "#"):
@@ -166,4 +183,9 @@ func functionProblem(s string) string {
 		}
 	}
 	return ""
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
 }
