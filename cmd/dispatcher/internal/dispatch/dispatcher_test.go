@@ -71,6 +71,12 @@ type pipeline struct {
 // setup starts a pipeline over channels a, b and c at 25/15/60 that accept everything.
 func setup(t *testing.T, change func(*Routing)) *pipeline {
 	t.Helper()
+	return setupScored(t, change, nil)
+}
+
+// setupScored is setup with somebody to ask scoring functions.
+func setupScored(t *testing.T, change func(*Routing), scorer Scorer) *pipeline {
+	t.Helper()
 	ctx, url := t.Context(), ledgertest.URL(t)
 	l, err := ledger.Connect(ctx, ledger.Config{URL: url, Region: "test", Host: "test"})
 	if err != nil {
@@ -86,7 +92,7 @@ func setup(t *testing.T, change func(*Routing)) *pipeline {
 	}
 	p.routing.Version = p.applyRouting(t, nil)
 	p.Dispatcher, err = New(Config{
-		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 5 * time.Second, DeadAfter: time.Minute,
+		Ledger: l, Keys: testKeys, Scorer: scorer, MaxUnsettled: 500, SendTimeout: 5 * time.Second, DeadAfter: time.Minute,
 		Metrics: NewMetrics(prometheus.NewRegistry()),
 		Trouble: func(where string, err error) { t.Logf("%s: %v", where, err) },
 		Reload: func(context.Context) error {

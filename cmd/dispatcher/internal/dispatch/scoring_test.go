@@ -1,0 +1,384 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/provider"
+	"dispatcher/selector"
+)
+
+// scriptedScorer answers as its script says and keeps every question.
+type scriptedScorer struct {
+	answer func(ctx context.Context, q *ScoreQuestion) Scores
+
+	mu    sync.Mutex
+	asked []ScoreQuestion // guarded by mu
+}
+
+func (s *scriptedScorer) Scores(ctx context.Context, _ *Function, q *ScoreQuestion) Scores {
+	s.mu.Lock()
+	s.asked = append(s.asked, *q)
+	s.mu.Unlock()
+	return s.answer(ctx, q)
+}
+
+func (s *scriptedScorer) questions() []ScoreQuestion {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]ScoreQuestion(nil), s.asked...)
+}
+
+// favours scores one channel 1 and the others 0.
+func favours(channel string) func(context.Context, *ScoreQuestion) Scores {
+	return func(_ context.Context, q *ScoreQuestion) Scores {
+		values := make([]float64, len(q.Candidates))
+		for i, c := range q.Candidates {
+			if c.Channel == channel {
+				values[i] = 1
+			}
+		}
+		return Scores{Values: values}
+	}
+}
+
+// troubled answers with one word.
+func troubled(word string) func(context.Context, *ScoreQuestion) Scores {
+	return func(context.Context, *ScoreQuestion) Scores { return Scores{Trouble: word} }
+}
+
+// scoredByEndpoint makes the only route go by the best worker of a function.
+func scoredByEndpoint(r *Routing) {
+	r.Routes[0].Mode = BestWorkerMode
+	r.Routes[0].Scoring = Scoring{Function: &Function{URL: "http://127.0.0.1/score", Deadline: 200 * time.Millisecond}}
+}
+
+func TestFunctionScoresTheCandidates(t *testing.T) {
+	t.Parallel()
+	w := modal(t, BestWorkerMode, LoadRatio)
+	scoredByEndpoint(w.routing)
+	for _, ascending := range []bool{false, true} {
+		w.routing.Routes[0].Scoring.Ascending = ascending
+		task := w.fresh()
+		task.scores = &Scores{Values: []float64{2, -1.5, 3}}
+		d := w.decide(task)
+		want, order := "c", []float64{3, 2, -1.5}
+		if ascending {
+			want, order = "b", []float64{-1.5, 2, 3}
+		}
+		r := decoded(t, d)
+		got := []float64{*r.Candidates[0].Score, *r.Candidates[1].Score, *r.Candidates[2].Score}
+		if d.Attempt.Channel != want || !cmp.Equal(got, order) || r.Scoring != "function" || r.Trouble != "" {
+			t.Errorf("ascending %v: %s by %+v", ascending, d.Attempt.Channel, r)
+		}
+	}
+}
+
+func TestEveryTroubleOfAFunctionLeavesTheDefaultAndItsWord(t *testing.T) {
+	t.Parallel()
+	three := func(values ...float64) func(context.Context, *ScoreQuestion) Scores {
+		return func(context.Context, *ScoreQuestion) Scores { return Scores{Values: values} }
+	}
+	for name, tc := range map[string]struct {
+		scorer Scorer
+		want   string
+	}{
+		"nobody to ask": {nil, FunctionUnreachable},
+		"timeout":       {&scriptedScorer{answer: troubled(FunctionTimeout)}, FunctionTimeout},
+		"status":        {&scriptedScorer{answer: troubled(FunctionStatus)}, FunctionStatus},
+		"invalid":       {&scriptedScorer{answer: troubled(FunctionInvalid)}, FunctionInvalid},
+		"5 MB":          {&scriptedScorer{answer: troubled(FunctionTooLarge)}, FunctionTooLarge},
+		"unreachable":   {&scriptedScorer{answer: troubled(FunctionUnreachable)}, FunctionUnreachable},
+		"too few":       {&scriptedScorer{answer: three(1, 2)}, FunctionTooFew},
+		"too many":      {&scriptedScorer{answer: three(1, 2, 3, 4)}, FunctionTooFew},
+		"nothing":       {&scriptedScorer{answer: three()}, FunctionTooFew},
+		"NaN":           {&scriptedScorer{answer: three(1, math.NaN(), 3)}, FunctionNotFinite},
+		"infinite":      {&scriptedScorer{answer: three(1, math.Inf(-1), 3)}, FunctionNotFinite},
+		"trouble and values": {&scriptedScorer{answer: func(context.Context, *ScoreQuestion) Scores {
+			return Scores{Values: []float64{9, 0, 0}, Trouble: FunctionStatus}
+		}}, FunctionStatus},
+	} {
+		q := testQuestion(t)
+		scoredByEndpoint(q.Routing)
+		q.Routing.Routes[0].Scoring.Ascending = true // of the function; the best match goes first all the same
+		q.Routing.Channels[2].Labels = map[string]selector.Value{"language": selector.TextValue("en")}
+		q.Job.Message.Labels = map[string]selector.Value{"language": selector.TextValue("en")}
+		q.Scorer = tc.scorer
+		got := Explain(q)
+		if got.Trouble != tc.want || got.Scoring != "" || got.Decision.Attempt.Channel != "c" || *got.Candidates[0].Score != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if r := decoded(t, got.Decision); r.Trouble != tc.want || r.Scoring != "" {
+			t.Errorf("%s: stored %+v", name, r)
+		}
+	}
+}
+
+func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
+	t.Parallel()
+	w := modal(t, BestWorkerMode, LoadRatio)
+	scoredByEndpoint(w.routing)
+	w.routing.Channels[0].Price = NewPrice("GBP", 30_000, map[string]int64{"+33": 50_000})
+	base := func() *task {
+		task := w.fresh()
+		task.msg.Labels = map[string]selector.Value{"k": selector.TextValue("1"), "l": selector.NumberValue(2)}
+		task.msg.Selectors = []selector.Selector{wish(5, time.Minute)}
+		return task
+	}
+	q := &inquiry{routing: w.routing, now: noon}
+	first := q.add(base())
+	for name, tc := range map[string]struct {
+		change func(*task)
+		same   bool
+	}{
+		"another id, text and number":  {func(t *task) { t.row.ID, t.msg.Text, t.msg.To = "n", "y", "+447700900124" }, true},
+		"a number of another price":    {func(t *task) { t.msg.To = "+33612345678" }, false},
+		"another lane":                 {func(t *task) { t.row.Lane = "otp" }, false},
+		"another label":                {func(t *task) { t.msg.Labels["k"] = selector.TextValue("2") }, false},
+		"a number in place of a text":  {func(t *task) { t.msg.Labels["k"] = selector.NumberValue(1) }, false},
+		"no selector":                  {func(t *task) { t.msg.Selectors = nil }, false},
+		"its selector has expired":     {func(t *task) { t.row.ReceivedAt = noon.Add(-time.Minute) }, false},
+		"its selector expires later":   {func(t *task) { t.msg.Selectors[0].ExpiresAfter = time.Hour }, true},
+		"a twin of its selector":       {func(t *task) { t.msg.Selectors = append(t.msg.Selectors, t.msg.Selectors[0]) }, false},
+		"labels that read as one text": {func(t *task) { t.msg.Labels = map[string]selector.Value{"kt": selector.TextValue("1")} }, false},
+	} {
+		task := base()
+		tc.change(task)
+		if same := q.add(task) == first; same != tc.same {
+			t.Errorf("%s: the same question %v, want %v", name, same, tc.same)
+		}
+	}
+	got := first.question
+	want := ScoreQuestion{
+		Route: "default", Lane: "bulk", Labels: base().msg.Labels, Selectors: base().msg.Selectors,
+		Candidates: []ScoreCandidate{{Channel: "a", Price: 0.03}, {Channel: "b", Price: 0.03}, {Channel: "c", Price: 0.03}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestQuestionsAreAskedTogetherAndEndAtTheirDeadlines asks a function that never answers.
+func TestQuestionsAreAskedTogetherAndEndAtTheirDeadlines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var under, most atomic.Int32
+		silent := &scriptedScorer{answer: func(ctx context.Context, _ *ScoreQuestion) Scores {
+			n := under.Add(1)
+			for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+			}
+			<-ctx.Done()
+			under.Add(-1)
+			return Scores{Trouble: FunctionTimeout}
+		}}
+		w := modal(t, BestWorkerMode, LoadRatio)
+		scoredByEndpoint(w.routing)
+		q := &inquiry{routing: w.routing, now: noon}
+		for i := range 2 * maxAsking {
+			task := w.fresh()
+			task.msg.Labels = map[string]selector.Value{"n": selector.NumberValue(float64(i))}
+			q.add(task)
+		}
+		began := time.Now()
+		ask(t.Context(), silent, q)
+		if took := time.Since(began); took != 400*time.Millisecond {
+			t.Errorf("two rounds of 200 ms took %s", took)
+		}
+		if most.Load() != maxAsking {
+			t.Errorf("%d questions at once, want %d", most.Load(), maxAsking)
+		}
+		for _, one := range q.open {
+			if one.answer.Trouble != FunctionTimeout {
+				t.Fatalf("answer %+v", one.answer)
+			}
+		}
+	})
+}
+
+func TestAnswersAboutDueRowsAreOfThatRowRoutingAndQuestion(t *testing.T) {
+	t.Parallel()
+	var a answers
+	question := ScoreQuestion{Route: "default"}
+	other := ScoreQuestion{Route: "default", Lane: "otp"}
+	scores := &Scores{Values: []float64{1}}
+	a.put(map[int64]keptAnswer{7: {version: 3, key: question.key(), scores: scores}}, noon)
+	if a.find(7, 3, &question) != scores {
+		t.Error("the answer is not there")
+	}
+	if a.find(8, 3, &question) != nil || a.find(7, 4, &question) != nil || a.find(7, 3, &other) != nil {
+		t.Error("an answer was given for another row, routing or question")
+	}
+	a.put(nil, noon.Add(keptFor+1))
+	if a.find(7, 3, &question) != nil {
+		t.Error("an answer that nobody came for is still there")
+	}
+}
+
+func TestFunctionDecidesWhereMessagesGo(t *testing.T) {
+	t.Parallel()
+	scorer := &scriptedScorer{answer: favours("b")}
+	p := setupScored(t, scoredByEndpoint, scorer)
+	p.handle(t, jobsNamed("m", 300))
+	p.eventually(t, byState, map[string]int64{"accepted": 300})
+	p.eventually(t, `select channel || ' ' || reason, count(*) from audit.attempts group by 1`, map[string]int64{"b first_choice": 300})
+	p.eventually(t, `select first_choice || coalesce(draw_size, 0), count(*) from audit.messages group by 1`, map[string]int64{"b0": 300})
+	p.eventually(t, `select coalesce(ranking->>'scoring', '-'), count(*) from dispatcher.attempts group by 1`, map[string]int64{"function": 300})
+	if n := len(scorer.questions()); n != 1 {
+		t.Errorf("300 equal messages of one batch were asked about %d times", n)
+	}
+}
+
+// TestDueRowsAreAskedAboutOnceAndSentAtOnce has messages whose time comes later: they are first seen
+// inside a claim, where nobody may be asked, and the answers may not be used again.
+func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
+	t.Parallel()
+	scorer := &scriptedScorer{answer: favours("b")}
+	p := setupScored(t, scoredByEndpoint, scorer)
+	jobs := jobsNamed("m", 40)
+	later := time.Now().Add(time.Second).UTC().Truncate(time.Millisecond)
+	for i := range jobs {
+		jobs[i].Message.SendAt = later
+		jobs[i].Message.Labels = map[string]selector.Value{"n": selector.NumberValue(float64(i % 4))}
+		jobs[i].Raw = jobs[i].Message.Append(nil)
+	}
+	p.handle(t, jobs)
+	if n := len(scorer.questions()); n != 0 {
+		t.Errorf("%d questions about messages that are for later", n)
+	}
+	p.eventually(t, byState, map[string]int64{"accepted": 40})
+	p.eventually(t, `select channel || ' ' || coalesce(ranking->>'scoring', '-'), count(*) from dispatcher.attempts group by 1`, map[string]int64{"b function": 40})
+	if n := len(scorer.questions()); n != 4 {
+		t.Errorf("%d questions, want the 4 distinct ones", n)
+	}
+	p.eventually(t, `select 'status', sum(cardinality(keys)) from dispatcher.outbox where kind = 'status'`, map[string]int64{"status": 120})
+	p.Dispatcher.answers.mu.Lock()
+	defer p.Dispatcher.answers.mu.Unlock()
+	if n := len(p.Dispatcher.answers.rows); n != 0 {
+		t.Errorf("%d answers are kept that were used", n)
+	}
+}
+
+func TestSilentFunctionDelaysButStopsNothing(t *testing.T) {
+	t.Parallel()
+	p := setupScored(t, scoredByEndpoint, &scriptedScorer{answer: func(ctx context.Context, _ *ScoreQuestion) Scores {
+		<-ctx.Done()
+		return Scores{Trouble: FunctionTimeout}
+	}})
+	for _, c := range p.channels {
+		c.answer = always(provider.Refused) //: each message comes due again
+	}
+	p.handle(t, jobsNamed("m", 20))
+	p.eventually(t, `select reason, count(*) from audit.attempts where attempt <= 3 group by 1`, map[string]int64{"first_choice": 20, "fallback": 40})
+	p.eventually(t, `select ranking->>'trouble', count(*) from dispatcher.attempts where attempt = 1 group by 1`, map[string]int64{"function_timeout": 20})
+}
+
+// lockProbingScorer needs the lock of every channel to answer. A claim that asked while it
+// holds them would wait for itself.
+type lockProbingScorer struct {
+	mu  sync.Mutex
+	sql *pgx.Conn // guarded by mu; nil until the pipeline is up
+}
+
+func (s *lockProbingScorer) Scores(ctx context.Context, _ *Function, q *ScoreQuestion) Scores {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if _, err := s.sql.Exec(ctx, `select from dispatcher.channels for update`); err != nil {
+		return Scores{Trouble: FunctionTimeout}
+	}
+	return favours("c")(ctx, q)
+}
+
+func TestNobodyIsAskedInsideAClaim(t *testing.T) {
+	t.Parallel()
+	scorer := &lockProbingScorer{}
+	p := setupScored(t, scoredByEndpoint, scorer)
+	scorer.mu.Lock()
+	var err error
+	scorer.sql, err = pgx.Connect(t.Context(), p.sql.Config().ConnString())
+	scorer.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = scorer.sql.Close(context.WithoutCancel(t.Context())) })
+	jobs := jobsNamed("m", 20)
+	for i := range jobs[:10] {
+		jobs[i].Message.SendAt = time.Now().Add(500 * time.Millisecond).UTC().Truncate(time.Millisecond)
+		jobs[i].Raw = jobs[i].Message.Append(nil)
+	}
+	p.handle(t, jobs)
+	p.eventually(t, `select channel || coalesce(ranking->>'trouble', ''), count(*) from dispatcher.attempts group by 1`, map[string]int64{"c": 20})
+}
+
+func TestRoundRobinIsCircularOverClaimsOfTheLedger(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *Routing) { r.Routes[0].Mode = RoundRobinMode })
+	var want []string
+	for batch := range 7 {
+		p.handle(t, jobsNamed(fmt.Sprint("batch", batch), 4)) // ids ascend as the jobs do
+	}
+	for i := range 28 {
+		want = append(want, []string{"a", "b", "c"}[i%3])
+	}
+	p.eventually(t, byState, map[string]int64{"accepted": 28})
+	var got []string
+	err := p.sql.QueryRow(t.Context(), `select array_agg(a.channel order by m.id collate "C") from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq`).Scan(&got)
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("%v: turns %v", err, got)
+	}
+}
+
+func TestConcurrentClaimsShareOneCursor(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *Routing) { r.Routes[0].Mode = RoundRobinMode })
+	var producers sync.WaitGroup
+	for i := range 6 {
+		producers.Go(func() {
+			for batch := range 5 {
+				if err := p.Handle(t.Context(), jobsNamed(fmt.Sprintf("p%d-%d", i, batch), 10)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	producers.Wait()
+	p.eventually(t, byState, map[string]int64{"accepted": 300})
+	p.eventually(t, `select channel, count(*) from audit.attempts group by 1`, map[string]int64{"a": 100, "b": 100, "c": 100})
+}
+
+func TestRolledBackClaimTakesNoTurn(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *Routing) { r.Routes[0].Mode = RoundRobinMode })
+	bad := jobsNamed("bad", 1)
+	bad[0].Message.Tenant = "\x00" // the ledger refuses it
+	p.handle(t, append(bad, jobsNamed("good", 2)...))
+	p.handle(t, jobsNamed("more", 1))
+	p.eventually(t, byState, map[string]int64{"accepted": 3, "dead": 1})
+	p.eventually(t, `select channel, count(*) from audit.attempts group by 1`, map[string]int64{"a": 1, "b": 1, "c": 1})
+}
+
+func TestSelectorThatExpiresLetsItsMessageGo(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	jobs := jobsNamed("m", 3)
+	for i := range jobs {
+		jobs[i].Message.Selectors = []envelope.Selector{wish(5, 700*time.Millisecond)}
+		jobs[i].Raw = jobs[i].Message.Append(nil)
+	}
+	p.handle(t, jobs)
+	p.eventually(t, `select state || ' ' || reason, count(*) from dispatcher.messages group by 1`, map[string]int64{"waiting selector": 3})
+	p.eventually(t, byState, map[string]int64{"accepted": 3})
+	p.eventually(t, `select 'early', count(*) from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		where a.claimed_at < m.received_at + interval '700 ms'`, map[string]int64{"early": 0})
+}
