@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -106,4 +107,70 @@ func wrongPassword(url string) string {
 	at := strings.LastIndex(url, "@")
 	colon := strings.LastIndex(url[:at], ":")
 	return url[:colon] + ":hush" + url[at:]
+}
+
+// TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn: 100 messages at 25/15/60, then, after a
+// change at midday and with one weight lowered, 80 at 50/10/20. Both parts keep their shares exactly.
+func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	fill := func(version int64, size int64, shares map[string]int) {
+		t.Helper()
+		var messages []ledger.Message
+		for channel, n := range shares {
+			for i := range n {
+				m := drawn(fmt.Sprintf("v%d-%s-%d", version, channel, i), 0, channel)
+				m.Plan.Version, m.Plan.Size = version, size
+				messages = append(messages, m)
+			}
+		}
+		settled(t, l, claimed(t, l, messages...))
+	}
+	fill(1, 100, map[string]int{"a": 25, "b": 15, "c": 60})
+	file := write(t, "next.yaml", strings.Replace(testRouting, "{a: 25, b: 15, c: 60}}", "{a: 50, b: 10, c: 40}, health: {errors: 5}}", 1))
+	if got := dispatcher(t, "", env, because("midday", "routing", "apply", file)...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{Expect: 2, Author: "health", Effects: []byte(`{"weights":{"default":{"c":"20"}}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	fill(3, 80, map[string]int{"a": 50, "b": 10, "c": 20})
+
+	daily := decoded[report.Daily](t, dispatcher(t, "", env, "report", "--format", "json"))
+	if len(daily.Rows) != 3 {
+		t.Fatalf("%+v", daily)
+	}
+	c := daily.Rows[2]
+	agreed, went := (100*0.6+80*0.4)/180, (100*0.6+80*0.25)/180
+	if c.Verdict != report.Kept || c.PValue != 1 || !near(*c.ConfiguredShare, agreed) || !near(*c.EffectiveShare, went) || !near(c.FirstChoiceShare, went) {
+		t.Errorf("%+v", c)
+	}
+	if table := dispatcher(t, "", env, "report").out; !strings.Contains(table, "51.11 % (44.44 %)") {
+		t.Error(table)
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+func TestReportOfARouteThatDoesNotDrawHasNoShares(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	file := write(t, "turns.yaml", strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}", "mode: round_robin, channels: [a, b, c]", 1))
+	if got := dispatcher(t, "", env, because("in turn", "routing", "apply", file)...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	m := drawn("m-1", 0, "a")
+	m.Plan.Version, m.Plan.Draw, m.Plan.Size, m.Plan.KeyID = 2, 0, 0, ""
+	claimed(t, l, m)
+	got := dispatcher(t, "", env, "report", "--format", "json")
+	daily := decoded[report.Daily](t, got)
+	if len(daily.Rows) != 3 || daily.Rows[0].ConfiguredShare != nil || daily.Rows[0].Deviation != nil || daily.Rows[0].Verdict != report.NoWeight || daily.Rows[0].FirstChoice != 1 {
+		t.Errorf("%+v", daily)
+	}
+	if !strings.Contains(got.out, `"configured_share": null`) {
+		t.Error(got.out)
+	}
+	if table := dispatcher(t, "", env, "report").out; !strings.Contains(table, "no_weight") || strings.Contains(table, "(p ") {
+		t.Error(table)
+	}
 }

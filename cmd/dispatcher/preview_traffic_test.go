@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// daysTraffic stores n messages whose draws were really made under the key of a file, which is named
+// in the environment that it returns.
+func daysTraffic(t *testing.T, l *ledger.Ledger, env []string, n int) []string {
+	t.Helper()
+	hex := strings.Repeat("02", selector.KeySize)
+	key, err := selector.ParseKey(hex)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawer := selector.NewDrawer(key)
+	var messages []ledger.Message
+	for i := range n {
+		id := fmt.Sprintf("m-%d", i)
+		draw := drawer.Draw(id, 1, 100)
+		first := "c"
+		if draw < 25 {
+			first = "a"
+		} else if draw < 40 {
+			first = "b"
+		}
+		m := drawn(id, int64(draw), first)
+		m.Plan.KeyID = key.ID()
+		messages = append(messages, m)
+	}
+	settled(t, l, claimed(t, l, messages...))
+	return append(env, "DISPATCHER_DRAW_KEY_FILE="+write(t, "draw.key", strings.Repeat("04", selector.KeySize)+"\n"+hex+"\n"))
+}
+
+func trafficOf(t *testing.T, env []string, document string, more ...string) (*report.Traffic, result) {
+	t.Helper()
+	args := append([]string{"preview", "--routing", write(t, "next.yaml", document), "--format", "json"}, more...)
+	got := dispatcher(t, "", env, args...)
+	traffic := decoded[report.Preview](t, got).Traffic
+	if got.code != exitOK || traffic == nil {
+		t.Fatalf("%+v", got)
+	}
+	return traffic, got
+}
+
+func today(t *testing.T) string {
+	t.Helper()
+	zone, err := time.LoadLocation("Europe/London")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Now().In(zone).Format(time.DateOnly)
+}
+
+// TestPreviewWeighsADayWithItsOwnDraws: under the same document nothing moves; with a and c exchanged
+// the draws of [0,24] and [25,39] and [40,99] fall as they must.
+func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	env = daysTraffic(t, l, env, 200)
+	same, _ := trafficOf(t, env, testRouting, "--day", today(t))
+	if same.Messages != 200 || same.Redrawn != 200 || same.Compared != 200 || same.Moved != 0 || same.ByShare != 0 || same.Against != nil {
+		t.Errorf("%+v", same)
+	}
+	total := 0.0
+	for _, ch := range same.Routes[0].Channels {
+		if *ch.Messages != ch.BeforeMessages || *ch.Segments != ch.BeforeSegments {
+			t.Errorf("%+v", ch)
+		}
+		total += *ch.Messages
+	}
+	if total != 200 {
+		t.Errorf("%v messages", total)
+	}
+	b := same.Routes[0].Channels[1]
+	if *b.CostMicros != int64(*b.Messages)*35_000 || b.Currency != "GBP" || b.BeforeCostMicros != int64(b.BeforeMessages)*28_000 {
+		t.Errorf("%+v: the price of the document beside the one that was billed", b)
+	}
+
+	// a gets [0,74], so what b had and the first 35 of c move to it; c keeps [75,99] behind b without a range.
+	moved, _ := trafficOf(t, env, strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 75, b: 0, c: 25}", 1), "--day", today(t))
+	a := moved.Routes[0].Channels[0]
+	if moved.Moved != int64(*a.Messages-a.BeforeMessages) || moved.Moved == 0 || *moved.Routes[0].Channels[1].Messages != 0 || moved.Routes[0].Moved != moved.Moved {
+		t.Errorf("%+v", moved)
+	}
+}
+
+func TestPreviewAgainstAVersionComparesDocuments(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	if got := dispatcher(t, "", env, because("try", "weights", "set", "default", "a=60", "c=25")...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	env = daysTraffic(t, l, env, 100)
+	second, _ := trafficOf(t, env, strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 60, b: 15, c: 25}", 1), "--against", "2", "--day", today(t))
+	if second.Against == nil || *second.Against != 2 || second.Compared != 100 || second.Moved != 0 || second.Routes[0].BeforeMessages != 100 {
+		t.Errorf("%+v", second)
+	}
+	yesterday, _ := trafficOf(t, env, testRouting, "--against", "1")
+	if yesterday.Messages != 0 || yesterday.Day == today(t) {
+		t.Errorf("%+v", yesterday)
+	}
+	if got := dispatcher(t, "", env, "preview", "--routing", write(t, "r.yaml", testRouting), "--against", "9"); got.code != exitUsage || !strings.Contains(got.err, "no routing version 9") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPreviewCountsBySharesWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	daysTraffic(t, l, env, 200)
+	traffic, _ := trafficOf(t, env, testRouting, "--day", today(t)) // env names no key file
+	a := traffic.Routes[0].Channels[0]
+	if traffic.ByShare != 200 || traffic.Compared != 0 || *a.Messages != 50 || *a.CostMicros != 50*31_000 || len(traffic.MissingKeys) != 1 {
+		t.Errorf("%+v", traffic)
+	}
+	text := dispatcher(t, "", env, "preview", "--routing", write(t, "r.yaml", testRouting), "--day", today(t)).out
+	if text = strings.Join(strings.Fields(text), " "); !strings.Contains(text, "counted by the shares of the weights alone") || !strings.Contains(text, traffic.MissingKeys[0]) {
+		t.Error(text)
+	}
+}
+
+func TestPreviewOfModesThatDoNotDraw(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	env = daysTraffic(t, l, env, 90)
+	turns := strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}", "mode: round_robin, channels: [a, b, c]", 1)
+	even, _ := trafficOf(t, env, turns, "--day", today(t))
+	if even.Undecided != 90 || even.Moved != 0 || *even.Routes[0].Channels[0].Messages != 30 || *even.Routes[0].Channels[0].CostMicros != 30*31_000 {
+		t.Errorf("%+v", even)
+	}
+	idle, got := trafficOf(t, env, strings.Replace(turns, "round_robin", "longest_idle", 1), "--day", today(t))
+	if idle.Routes[0].Messages != 90 || idle.Routes[0].Channels[0].Messages != nil || idle.Routes[0].Channels[0].BeforeMessages == 0 {
+		t.Errorf("%+v", got)
+	}
+	nobody, _ := trafficOf(t, env, strings.Replace(testRouting, "match: {}", "match: {tenant: other}", 1), "--day", today(t))
+	if nobody.Unroutable != 90 || nobody.Routes[0].BeforeMessages != 90 || nobody.Routes[0].Messages != 0 {
+		t.Errorf("%+v", nobody)
+	}
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// seeded is a database with testRouting as version 1.
+func seeded(t *testing.T) (l *ledger.Ledger, env []string) {
+	t.Helper()
+	url := ledgertest.URL(t)
+	return openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}
+}
+
+// because are the flags that every change needs.
+func because(why string, args ...string) []string {
+	return append(args, "--reason", why, "--author", "ann")
+}
+
+// decoded reads the JSON that a command printed.
+func decoded[T any](t *testing.T, got result) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(got.out), &v); err != nil {
+		t.Fatalf("%v in %+v", err, got)
+	}
+	return v
+}
+
+func current(t *testing.T, l *ledger.Ledger) ledger.RoutingVersion {
+	t.Helper()
+	v, err := l.CurrentRouting(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestRoutingApplyIsAVersionWithWhoAndWhy(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	file := write(t, "next.yaml", strings.Replace(testRouting, "a: 25", "a: 40", 1))
+	got := dispatcher(t, "", env, because("a is cheaper", "routing", "apply", file, "--format", "json")...)
+	done := decoded[changed](t, got)
+	from, to := "25", "40"
+	want := []changeLine{{Path: "routes.default.weights.a", From: &from, To: &to}}
+	if got.code != exitOK || done.Version != 2 || done.Previous != 1 || !done.Applied || done.DryRun || !cmp.Equal(done.Changes, want) {
+		t.Errorf("%+v", got)
+	}
+	if v := current(t, l); v.Version != 2 || v.Author != "ann" || v.Reason != "a is cheaper" || !strings.Contains(v.Document, "a: 40") {
+		t.Errorf("%+v", v)
+	}
+	shown := decoded[versionShown](t, dispatcher(t, "", env, "routing", "show", "--format", "json"))
+	if shown.Version != 2 || shown.Base != 2 || shown.Author != "ann" || string(shown.Effects) != "null" || !strings.Contains(shown.Document, "a: 40") {
+		t.Errorf("%+v", shown)
+	}
+	if old := dispatcher(t, "", env, "routing", "show", "--version", "1"); old.out != testRouting || old.err != "" {
+		t.Errorf("%+v", old)
+	}
+}
+
+func TestRoutingApplyOfTheFirstDocument(t *testing.T) {
+	t.Parallel()
+	env := []string{"DISPATCHER_POSTGRES_URL=" + ledgertest.URL(t)}
+	for _, args := range [][]string{{"routing", "show"}, {"weights", "show"}, {"channel", "list"}, {"routing", "diff", "1"}, because("x", "weights", "set", "default", "a=1")} {
+		if got := dispatcher(t, "", env, args...); got.code != exitUsage || !strings.Contains(got.err, "there is no routing yet") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	got := dispatcher(t, testRouting, env, because("the agreement", "routing", "apply", "-", "--expect-version", "0")...)
+	if got.code != exitOK || !strings.Contains(got.out, "Version 1 is in force for every claim from now on.") {
+		t.Errorf("%+v", got)
+	}
+	if got := dispatcher(t, testRouting, env, because("again", "routing", "apply", "-", "--expect-version", "0")...); got.code != exitFailed {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	file := write(t, "next.yaml", strings.Replace(testRouting, "a: 25", "a: 40", 1))
+	for _, args := range [][]string{
+		{"routing", "apply", file}, {"weights", "set", "default", "a=40"}, {"channel", "drain", "a"}, {"weights", "ramp", "default", "a=40"},
+	} {
+		got := dispatcher(t, "", env, append(args, "--dry-run")...)
+		if got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	ramps, err := l.Ramps(t.Context(), true)
+	if v := current(t, l); v.Version != 1 || err != nil || len(ramps) != 0 {
+		t.Errorf("%+v %v %v", v, ramps, err)
+	}
+}
+
+// TestTwoEditorsCannotOverwriteEachOther: the second one is told who was quicker, when and why.
+func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	if got := dispatcher(t, "", env, because("ann was quicker", "weights", "set", "default", "a=40")...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	file := write(t, "mine.yaml", strings.Replace(testRouting, "b: 15", "b: 5", 1))
+	for _, args := range [][]string{
+		{"routing", "apply", file}, {"weights", "set", "default", "b=5"}, {"channel", "disable", "b"}, {"routing", "rollback", "1"},
+		{"weights", "ramp", "default", "b=5"}, {"routing", "apply", file, "--dry-run"},
+	} {
+		got := dispatcher(t, "", env, append(args, "--expect-version", "1", "--reason", "mine", "--author", "bob")...)
+		for _, want := range []string{"after version 1", "ann applied version 2 at 20", `"ann was quicker"`, "routing diff 1 2", "--expect-version 2"} {
+			if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, want) {
+				t.Errorf("%v: %+v lacks %q", args, got, want)
+			}
+		}
+	}
+	if v := current(t, l); v.Version != 2 {
+		t.Errorf("%+v", v)
+	}
+	if got := dispatcher(t, "", env, because("x", "channel", "drain", "a", "--expect-version", "7")...); got.code != exitFailed || !strings.Contains(got.err, "no routing version 7 yet, the current one is 2") {
+		t.Errorf("%+v", got)
+	}
+	if got := dispatcher(t, "", env, because("x", "channel", "drain", "a", "--expect-version", "2")...); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestEffectsAreNobodysEdit: a version that only lowered a weight does not stand in an editor's way,
+// and applying the same document is no change.
+func TestEffectsAreNobodysEdit(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	healthy := strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1)
+	file := write(t, "health.yaml", healthy)
+	if got := dispatcher(t, "", env, because("watch", "routing", "apply", file)...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{
+		Expect: 2, Author: "health", Reason: "default: c 60 -> 45", Effects: []byte(`{"weights":{"default":{"c":"45"}}}`),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := dispatcher(t, "", env, because("same", "routing", "apply", file)...); got.code != exitOK || !strings.Contains(got.out, "That is what version 3 says already") {
+		t.Errorf("%+v", got)
+	}
+	shown := decoded[versionShown](t, dispatcher(t, "", env, "routing", "show", "--format", "json"))
+	if shown.Version != 3 || shown.Base != 2 || !strings.Contains(string(shown.Effects), "45") {
+		t.Errorf("%+v", shown)
+	}
+	table := dispatcher(t, "", env, "weights", "show", "default", "--format", "csv").out
+	if !strings.Contains(table, "default,weighted,c,60,45,0.5294") {
+		t.Error(table)
+	}
+	if got := dispatcher(t, "", env, "routing", "history", "--format", "csv").out; !strings.Contains(got, "effect on version 2: ") || !strings.Contains(got, "effective_weights.c added") {
+		t.Error(got)
+	}
+	if got := dispatcher(t, "", env, because("less", "weights", "set", "default", "a=20", "--expect-version", "2")...); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAChangeWithoutEffectAppliesNothing(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	same := write(t, "same.yaml", "# only a remark\n"+testRouting)
+	for want, args := range map[string][]string{
+		"Only comments or the layout differ from version 1": {"routing", "apply", same},
+		"That is what version 1 says already":               {"weights", "set", "default", "a=25.0", "c=60"},
+		"already: nothing to apply":                         {"channel", "enable", "a"},
+		"nothing to apply":                                  {"routing", "rollback", "1"},
+		"has these weights already":                         {"weights", "ramp", "default", "a=25"},
+	} {
+		if got := dispatcher(t, "", env, because("none", args...)...); got.code != exitOK || !strings.Contains(got.out, want) {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
+	}
+	if v := current(t, l); v.Version != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestRoutingRollbackAppliesTheOldDocumentAsANewVersion(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	for _, args := range [][]string{{"weights", "set", "default", "a=40"}, {"channel", "drain", "b"}} {
+		if got := dispatcher(t, "", env, because("try", args...)...); got.code != exitOK {
+			t.Fatalf("%+v", got)
+		}
+	}
+	got := dispatcher(t, "", env, because("it was worse", "routing", "rollback", "1")...)
+	if v := current(t, l); got.code != exitOK || v.Version != 4 || v.Document != testRouting || v.Reason != "it was worse" {
+		t.Errorf("%+v %+v", got, v)
+	}
+	for _, bad := range []string{"9", "x", "0"} {
+		if got := dispatcher(t, "", env, because("x", "routing", "rollback", bad)...); got.code != exitUsage || !strings.Contains(got.err, "routing history") {
+			t.Errorf("%s: %+v", bad, got)
+		}
+	}
+	h := decoded[history](t, dispatcher(t, "", env, "routing", "history", "--format", "json", "--limit", "2"))
+	if len(h.Versions) != 2 || h.Versions[0].Version != 4 || len(h.Versions[0].Changes) != 2 || h.Versions[1].Author != "ann" || h.Ramps == nil {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestRoutingDiffOfFilesAndVersions(t *testing.T) {
+	t.Parallel()
+	_, env := seeded(t)
+	if got := dispatcher(t, "", env, because("try", "weights", "set", "default", "a=40")...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	file := write(t, "mine.yaml", strings.Replace(testRouting, "a: 25", "a: 41", 1))
+	for want, args := range map[string][]string{
+		"40>41": {file}, "25>40": {"1"}, "40>25": {"2", "1"}, "25>41": {"1", file},
+	} {
+		d := decoded[comparison](t, dispatcher(t, "", env, append([]string{"routing", "diff", "--format", "json"}, args...)...))
+		from, to, _ := strings.Cut(want, ">")
+		if len(d.Changes) != 1 || *d.Changes[0].From != from || *d.Changes[0].To != to || !strings.Contains(d.Unified, "+  - {name: default, match: {}, weights: {a: "+to) {
+			t.Errorf("%v: %+v", args, d)
+		}
+	}
+	if got := dispatcher(t, "", env, "routing", "diff", "1", "2", "--exit-code"); got.code != exitFailed || got.err != "" {
+		t.Errorf("%+v", got)
+	}
+	if got := dispatcher(t, "", env, "routing", "diff", "2", "--exit-code"); got.code != exitOK || !strings.Contains(got.out, "are the same") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestARefusedDocumentIsAUsageErrorWithItsLines(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	bad := write(t, "bad.yaml", strings.Replace(testRouting, "capacity: 100", "capcity: 100", 1))
+	smpp := write(t, "smpp.yaml", strings.Replace(testRouting, "provider: sandbox", "provider: smpp", 1))
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"key":        {[]string{"routing", "apply", bad}, bad + ":3: channels.a.capcity: there is no such key; did you mean capacity?"},
+		"adapter":    {[]string{"routing", "apply", smpp}, smpp + ": channels.a.settings: "},
+		"no file":    {[]string{"routing", "apply", "gone.yaml"}, "open gone.yaml: no such file or directory; correct the path"},
+		"zeros":      {[]string{"weights", "set", "default", "a=0", "b=0", "c=0"}, "all weights are 0"},
+		"not weight": {[]string{"weights", "set", "default", "a=-1"}, "channel a: weight -1 is negative"},
+		"no equals":  {[]string{"weights", "set", "default", "a"}, `"a" is no weight`},
+		"twice":      {[]string{"weights", "set", "default", "a=1", "a=2"}, "channel a is named twice"},
+		"no channel": {[]string{"weights", "set", "default", "z=1"}, `there is no channel "z"`},
+		"no route":   {[]string{"weights", "set", "z", "a=1"}, `there is no route "z"; choose one of default`},
+		"drain":      {[]string{"channel", "drain", "z"}, `there is no channel "z"; choose one of a, b, c`},
+	} {
+		got := dispatcher(t, "", env, because("x", tc.args...)...)
+		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, tc.want) {
+			t.Errorf("%s: %+v, want %q", name, got, tc.want)
+		}
+	}
+	if got := dispatcher(t, "", env, "channel", "drain", "a"); got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
+		t.Errorf("%+v", got)
+	}
+	if v := current(t, l); v.Version != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestTheAuthorIsWhoIsLoggedIn(t *testing.T) {
+	t.Parallel()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := (&cli{env: []string{"HOME=/", "USER=ann"}}).user(); got != "ann@"+host {
+		t.Error(got)
+	}
+	if got := (&cli{}).user(); strings.HasPrefix(got, "@") {
+		t.Error(got)
+	}
+}
+
+func TestSummariesAreShort(t *testing.T) {
+	t.Parallel()
+	p := present
+	for want, changes := range map[string][]changeLine{
+		"": nil,
+		"routes.default.weights.a 25 → 40, c 60 → 45":          {{"routes.default.weights.a", p("25"), p("40")}, {"routes.default.weights.c", p("60"), p("45")}},
+		"timezone UTC → CET; channels.d.provider added (smpp)": {{"timezone", p("UTC"), p("CET")}, {"channels.d.provider", nil, p("smpp")}},
+		"a removed; b removed; c removed; d removed; 1 more":   {{"a", p("1"), nil}, {"b", p("1"), nil}, {"c", p("1"), nil}, {"d", p("1"), nil}, {"e", p("1"), nil}},
+		"x added (" + strings.Repeat("y", 39) + "…)":           {{"x", nil, p(strings.Repeat("y", 400))}},
+	} {
+		if got := summary(changes); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

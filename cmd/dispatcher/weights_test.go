@@ -1,0 +1,178 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+func TestWeightsSetKeepsTheOthersAndShowsBothIntervals(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	got := dispatcher(t, "", env, because("a is cheaper", "weights", "set", "default", "a=40", "--format", "json")...)
+	done := decoded[changed](t, got)
+	if got.code != exitOK || done.Version != 2 || done.Route != "default" || done.Before.Size != 100 || done.After.Size != 115 {
+		t.Fatalf("%+v", got)
+	}
+	before, after := done.Before.Intervals[0], done.After.Intervals[0]
+	if *before.High != 24 || *after.Low != 0 || *after.High != 39 || after.Weight.String() != "40" || done.After.Intervals[2].Weight.String() != "60" {
+		t.Errorf("%+v", done)
+	}
+	if v := current(t, l); v.Document != strings.Replace(testRouting, "a: 25", "a: 40", 1) {
+		t.Errorf("%s", v.Document)
+	}
+	table := dispatcher(t, "", env, because("x", "weights", "set", "default", "c=0", "--dry-run")...).out
+	for _, want := range []string{"0–39", "55–114", "→", "52.17 %"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("%q is missing in\n%s", want, table)
+		}
+	}
+}
+
+// shownWeights is what weights show prints.
+type shownWeights struct {
+	Version int64          `json:"version"`
+	Routes  []routeWeights `json:"routes"`
+}
+
+func TestWeightsRampIsStoredForTheDispatchersToMake(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	began := time.Now()
+	got := dispatcher(t, "", env, because("slowly", "weights", "ramp", "default", "a=40", "c=45", "--over", "30m", "--steps", "3",
+		"--max-errors", "2.5%", "--max-deviation", "0.1", "--least", "50", "--format", "json")...)
+	started := decoded[rampStarted](t, got)
+	if got.code != exitOK || !started.Applied || started.Version != 1 || len(started.Plan) != 3 || started.Plan[2].Weights["a"] != "40" || started.Plan[0].Weights["a"] != "30" {
+		t.Fatalf("%+v", got)
+	}
+	ramps, err := l.Ramps(t.Context(), false)
+	if err != nil || len(ramps) != 1 {
+		t.Fatal(ramps, err)
+	}
+	r := ramps[0]
+	if r.Every != 10*time.Minute || r.Steps != 3 || r.State != ledger.RampRunning || r.MaxErrors != 0.025 || r.MaxDeviation != 0.1 ||
+		r.LeastMessages != 50 || r.Author != "ann" || r.Reason != "slowly" || r.From["b"] != "15" || r.To["b"] != "15" || r.To["c"] != "45" {
+		t.Errorf("%+v", r)
+	}
+	if wait := r.NextAt.Sub(began); wait < 9*time.Minute || wait > 11*time.Minute {
+		t.Errorf("the first step is due in %s", wait)
+	}
+	shown := decoded[shownWeights](t, dispatcher(t, "", env, "weights", "show", "--format", "json"))
+	if shown.Version != 1 || shown.Routes[0].Ramp == nil || shown.Routes[0].Ramp.State != "running" || *shown.Routes[0].Channels[2].Share != 0.6 {
+		t.Errorf("%+v", shown)
+	}
+	again := dispatcher(t, "", env, because("other", "weights", "ramp", "default", "a=1")...)
+	if again.code != exitFailed || !strings.Contains(again.err, `It was started by ann ("slowly")`) || !strings.Contains(again.err, "--cancel") {
+		t.Errorf("%+v", again)
+	}
+	set := dispatcher(t, "", env, because("by hand", "weights", "set", "default", "b=5")...)
+	if set.code != exitOK || !strings.Contains(set.out, "Ramp 1 of this route ends with that, at step 0 of 3.") {
+		t.Errorf("%+v", set)
+	}
+}
+
+func TestWeightsRampIsHeldResumedAndCancelled(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	steer := func(args ...string) result {
+		return dispatcher(t, "", env, because("as agreed", append([]string{"weights", "ramp", "default"}, args...)...)...)
+	}
+	if got := steer("--hold"); got.code != exitFailed || !strings.Contains(got.err, "no ramp of route default runs or is held") {
+		t.Errorf("%+v", got)
+	}
+	if got := steer("a=40"); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	for _, step := range []struct {
+		flag, says string
+		state      ledger.RampState
+	}{
+		{"--resume", "is running already", ledger.RampRunning},
+		{"--hold", "is held at step 0 of 6 (as agreed).", ledger.RampHeld},
+		{"--hold", "is held already", ledger.RampHeld},
+		{"--resume", "is running at step 0 of 6, the next step is due", ledger.RampRunning},
+		{"--cancel", "is cancelled at step 0 of 6", ledger.RampCancelled},
+	} {
+		got := steer(step.flag)
+		ramps, err := l.Ramps(t.Context(), true)
+		if err != nil || got.code != exitOK || !strings.Contains(got.out, step.says) || ramps[0].State != step.state || ramps[0].ChangedBy != "ann" {
+			t.Errorf("%s: %+v %+v %v", step.flag, got, ramps, err)
+		}
+	}
+	if got := steer("--cancel"); got.code != exitFailed {
+		t.Errorf("%+v", got)
+	}
+	if got := dispatcher(t, "", env, "routing", "history").out; !strings.Contains(got, "cancelled") || !strings.Contains(got, "0/6") {
+		t.Error(got)
+	}
+}
+
+func TestWeightsRampRefusesWhatCouldNeverBeMade(t *testing.T) {
+	t.Parallel()
+	_, env := seeded(t)
+	for want, args := range map[string][]string{
+		"name the weights to go to":             {},
+		"--steps is 0":                          {"a=1", "--steps", "0"},
+		"leaves less than a second":             {"a=1", "--over", "2s", "--steps", "5"},
+		`--max-errors "5" is no part`:           {"a=1", "--max-errors", "5"},
+		`--max-deviation "101%" is no part`:     {"a=1", "--max-deviation", "101%"},
+		"all weights are 0":                     {"a=0", "b=0", "c=0"},
+		"--hold, --resume and --cancel take no": {"a=1", "--hold"},
+	} {
+		args = because("x", append([]string{"weights", "ramp", "default"}, args...)...)
+		if got := dispatcher(t, "", env, args...); got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
+	}
+	if got := dispatcher(t, "", env, because("x", "weights", "ramp", "default", "--hold", "--cancel")...); got.code != exitUsage {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestChannelsAreDrainedAndListed(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	claimed(t, l, drawn("m-1", 17, "a"))
+	if got := dispatcher(t, "", env, because("maintenance", "channel", "drain", "b")...); got.code != exitOK || !strings.Contains(got.out, "channels.b.state") {
+		t.Errorf("%+v", got)
+	}
+	type listed struct {
+		Version  int64          `json:"version"`
+		Channels []channelShown `json:"channels"`
+	}
+	list := decoded[listed](t, dispatcher(t, "", env, "channel", "list", "--format", "json"))
+	if list.Version != 2 || len(list.Channels) != 3 {
+		t.Fatalf("%+v", list)
+	}
+	a, b := list.Channels[0], list.Channels[1]
+	if a.Active != 1 || a.LoadRatio != 0.01 || a.Capacity != 100 || a.Provider != "sandbox" || !slices.Equal(a.Routes, []string{"default"}) || a.Limits == nil {
+		t.Errorf("%+v", a)
+	}
+	if b.State != "draining" || b.LastAssigned != nil || b.Active != 0 {
+		t.Errorf("%+v", b)
+	}
+	for _, args := range [][]string{{"channel", "disable", "a"}, {"channel", "disable", "c"}} {
+		got := dispatcher(t, "", env, because("all of it", args...)...)
+		if warned := strings.Contains(got.out, "Route default has no channel left"); got.code != exitOK || warned != (args[2] == "c") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if got := dispatcher(t, "", env, because("done", "channel", "enable", "b")...); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestChannelListShowsWhatLimitsLeave(t *testing.T) {
+	t.Parallel()
+	_, env := seeded(t)
+	file := write(t, "limits.yaml", strings.Replace(testRouting, "a: {provider: sandbox,", "a: {provider: sandbox, limits: [{window: 1d, max: 500}], active: {max: 20},", 1))
+	if got := dispatcher(t, "", env, because("limit", "routing", "apply", file)...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if got := dispatcher(t, "", env, "channel", "list").out; !strings.Contains(got, "0 of 500 messages/1d") {
+		t.Error(got)
+	}
+}
