@@ -142,8 +142,9 @@ func parse(texts map[string]string) (map[string]selector.Weight, error) {
 // at is the weight of a channel after so many steps: exactly From after none, exactly To after
 // all, and From + (To - From) * step / steps in between, rounded to places decimals, halves up.
 //
-// Rounding cannot take a whole route to 0: each end has a weight of at least one unit of its own
-// precision, and one of the two counts for at least a half.
+// Rounding cannot take a whole route to 0. Each end has a weight of at least one unit of its own
+// precision, and one of the two counts for at least a half; precision is given up only for weights
+// so large that a small part of them remains.
 func (p *path) at(channel string, step int) selector.Weight {
 	switch step {
 	case 0:

@@ -1,0 +1,215 @@
+package steer
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// rig is a database with a routing, and instances that steer it.
+type rig struct {
+	t      *testing.T
+	url    string
+	ledger *ledger.Ledger
+	db     *pgx.Conn
+	sent   int
+}
+
+const document = `# who pays for c: finance
+channels:
+  a: {provider: sandbox}
+  b: {provider: sandbox}
+  c: {provider: sandbox}
+routes:
+  - name: default
+    weights: {a: 25, b: 15, c: 60} # agreed in May
+    health: {errors: 5, window: 1m, step: 25, floor: 10, interval: 1m, quiet: 2m}
+  - name: second
+    match: {tenants: [other]}
+    weights: {a: 1, b: 1}
+    health: {errors: 5, window: 1m, step: 50, floor: 10, interval: 1m, quiet: 2m}
+`
+
+// newRig applies the document as version 1.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := emptyRig(t)
+	r.apply(document)
+	return r
+}
+
+func emptyRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, url: ledgertest.URL(t)}
+	var err error
+	if r.ledger, err = ledger.Connect(t.Context(), ledger.Config{URL: r.url, Region: "test", Host: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.ledger.Close)
+	if err := r.ledger.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r.db, err = pgx.Connect(t.Context(), r.url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.db.Close(context.Background()) }) // t.Context has ended when cleanups run
+	return r
+}
+
+// steerer is one instance, or the same one after a restart.
+func (r *rig) steerer() *Steerer {
+	r.t.Helper()
+	s, err := New(Config{
+		Ledger: r.ledger, NewRouting: asRouting, Every: time.Millisecond, Registry: prometheus.NewRegistry(), Log: zerolog.Nop(),
+		Trouble: func(where string, err error) { r.t.Errorf("%s: %v", where, err) },
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
+func asRouting(doc *config.Routing, text []byte, author, reason string, expect *int64) ledger.NewRouting {
+	n := ledger.NewRouting{Expect: expect, Author: author, Reason: reason, Document: string(text)}
+	for _, c := range doc.ChannelNames() {
+		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: c})
+	}
+	for i := range doc.Routes {
+		n.Routes = append(n.Routes, doc.Routes[i].Name)
+	}
+	return n
+}
+
+// apply makes a document the current one.
+func (r *rig) apply(text string) {
+	r.t.Helper()
+	doc, err := config.ParseRouting("test", []byte(text))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.ledger.ApplyRouting(r.t.Context(), asRouting(doc, []byte(text), "test", "test", nil)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) look(s *Steerer) {
+	r.t.Helper()
+	if err := s.look(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// start begins a ramp of route default.
+func (r *rig) start(ramp ledger.Ramp) ledger.Ramp {
+	r.t.Helper()
+	ramp.Route, ramp.Author, ramp.Reason = "default", "alice", "cheaper"
+	if ramp.From == nil {
+		ramp.From = m("a", "25", "b", "15", "c", "60")
+	}
+	started, err := r.ledger.StartRamp(r.t.Context(), ramp)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return started
+}
+
+// ramp is a ramp as it stands.
+func (r *rig) ramp(id int64) ledger.Ramp {
+	r.t.Helper()
+	ramps, err := r.ledger.Ramps(r.t.Context(), true)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, ramp := range ramps {
+		if ramp.ID == id {
+			return ramp
+		}
+	}
+	r.t.Fatalf("there is no ramp %d", id)
+	return ledger.Ramp{}
+}
+
+// current is the current version and what it says.
+func (r *rig) current() (ledger.RoutingVersion, *config.Routing) {
+	r.t.Helper()
+	v, err := r.ledger.CurrentRouting(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	doc, err := config.ParseVersion("current", []byte(v.Document), v.Effects)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return v, doc
+}
+
+// exec changes what only time changes.
+func (r *rig) exec(sql string, args ...any) {
+	r.t.Helper()
+	if _, err := r.db.Exec(r.t.Context(), sql, args...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// age makes everything that has happened so much older.
+func (r *rig) age(by time.Duration) {
+	r.t.Helper()
+	r.exec(`update dispatcher.routing_versions set created_at = created_at - $1::interval`, by)
+	r.exec(`update dispatcher.messages set received_at = received_at - $1::interval`, by)
+	r.exec(`update dispatcher.attempts set claimed_at = claimed_at - $1::interval, settled_at = settled_at - $1::interval`, by)
+	r.exec(`update dispatcher.ramps set changed_at = changed_at - $1::interval, next_at = next_at - $1::interval`, by)
+}
+
+// carry sends n messages of route default to a channel with the same outcome.
+func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
+	r.t.Helper()
+	messages := make([]ledger.Message, n)
+	for i := range messages {
+		r.sent++
+		id := fmt.Sprintf("m-%06d", r.sent)
+		messages[i] = ledger.Message{
+			ID: id, Lane: "otp", State: ledger.Sending, Digest: 1, Envelope: []byte(`{"id":"` + id + `"}`),
+			Origin:    ledger.Origin{Topic: "sms.otp", Offset: int64(r.sent)},
+			ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond),
+			Plan:      ledger.Plan{Route: "default", Version: 1, Draw: 1, Size: 100, KeyID: "k", FirstChoice: channel, Segments: 1, Alphabet: "gsm7"},
+		}
+	}
+	var claimed []ledger.Message
+	err := r.ledger.Claim(r.t.Context(), ledger.Claim{Messages: messages, Channels: []string{channel}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+		c := &seen.Channels[0]
+		c.Gate.Roll(seen.Now, time.UTC)
+		for i := range seen.Messages {
+			c.Gate.Take(1)
+			c.LastAssigned = seen.Now
+			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan, Attempt: ledger.Attempt{
+				Number: 1, Channel: channel, Reason: ledger.ByFirstChoice, Segments: 1, Currency: "GBP",
+			}}
+		}
+		claimed = seen.Messages
+		return d, nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	settlements := make([]ledger.Settlement, len(claimed))
+	for i := range claimed {
+		settlements[i] = ledger.Settlement{Seq: claimed[i].Seq, ID: claimed[i].ID, Attempt: 1, Outcome: outcome, State: ledger.Failed, Reason: "test"}
+		if outcome == provider.Accepted {
+			settlements[i].State, settlements[i].Segments, settlements[i].Reference = ledger.Accepted, 1, "ref"
+		}
+	}
+	if err := r.ledger.Settle(r.t.Context(), settlements); err != nil {
+		r.t.Fatal(err)
+	}
+}

@@ -1,0 +1,60 @@
+package steer
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/selector"
+)
+
+func TestMain(m *testing.M) { ledgertest.Main(m) }
+
+// midnight is when the tests of pure decisions begin.
+var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+// routed is a routing with one route whose channels have the given weights, all at rest.
+func routed(pairs ...string) *config.Routing {
+	r := &config.Routing{Routes: []config.Route{{Name: "default", Mode: "weighted"}}}
+	for i := 0; i < len(pairs); i += 2 {
+		r.Channels = append(r.Channels, config.Channel{Name: pairs[i], State: config.Enabled})
+		r.Routes[0].Channels = append(r.Routes[0].Channels, pairs[i])
+		r.Routes[0].Weights = append(r.Routes[0].Weights, weightOf(pairs[i], selector.MustWeight(pairs[i+1])))
+	}
+	return r
+}
+
+// put makes weights those of the document.
+func put(r *config.Routing, weights []config.Weight) {
+	route := &r.Routes[0]
+	for _, w := range weights {
+		found := false
+		for i := range route.Weights {
+			if route.Weights[i].Channel == w.Channel {
+				route.Weights[i], found = w, true
+			}
+		}
+		if !found {
+			route.Weights = append(route.Weights, w)
+		}
+	}
+}
+
+// texts are the configured weights.
+func texts(r *config.Routing) map[string]string {
+	out := map[string]string{}
+	for _, w := range r.Routes[0].Weights {
+		out[w.Channel] = w.Configured.String()
+	}
+	return out
+}
+
+// ramped is a running ramp that is due now.
+func ramped(from, to map[string]string, steps int) *ledger.Ramp {
+	return &ledger.Ramp{
+		ID: 3, Route: "default", From: from, To: to, Steps: steps, Every: time.Minute, NextAt: midnight, ChangedAt: midnight,
+		State: ledger.RampRunning, Author: "alice",
+	}
+}

@@ -1,0 +1,367 @@
+package steer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+func TestARampChangesNothingButItsWeights(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ramp := r.start(ledger.Ramp{To: m("a", "25", "b", "45", "c", "30"), Steps: 3, Every: time.Hour})
+	s := r.steerer()
+	for step, weights := range []string{"a: 25, b: 25, c: 50", "a: 25, b: 35, c: 40", "a: 25, b: 45, c: 30"} {
+		r.look(s)
+		r.look(s) // the next step is not due
+		v, _ := r.current()
+		want := strings.Replace(document, "a: 25, b: 15, c: 60", weights, 1)
+		if diff := cmp.Diff(want, v.Document); diff != "" {
+			t.Errorf("step %d: %s", step+1, diff)
+		}
+		reason := fmt.Sprintf("ramp %d: step %d of 3: cheaper", ramp.ID, step+1)
+		if v.Version != int64(step+2) || v.Author != fmt.Sprintf("ramp %d of alice", ramp.ID) || v.Reason != reason {
+			t.Errorf("step %d is version %d of %q because %q", step+1, v.Version, v.Author, v.Reason)
+		}
+		if at := r.ramp(ramp.ID); at.Step != step+1 || at.Version != v.Version {
+			t.Errorf("after step %d the ramp stands at %d, version %d", step+1, at.Step, at.Version)
+		}
+		r.age(time.Hour)
+	}
+	r.look(s)
+	if v, _ := r.current(); v.Version != 4 || r.ramp(ramp.ID).State != ledger.RampDone {
+		t.Errorf("at the end: version %d, ramp %s", v.Version, r.ramp(ramp.ID).State)
+	}
+}
+
+// TestInstancesTogetherMakeEachStepOnce lets eight of them loop over one ramp.
+func TestInstancesTogetherMakeEachStepOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const steps = 12
+	ramp := r.start(ledger.Ramp{To: m("a", "85", "b", "15", "c", "0"), Steps: steps, Every: time.Microsecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var group sync.WaitGroup
+	for range 8 {
+		s := r.steerer()
+		group.Go(func() {
+			for ctx.Err() == nil && r.ramp(ramp.ID).State == ledger.RampRunning {
+				if err := s.look(ctx); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	v, doc := r.current()
+	if v.Version != 1+steps || r.ramp(ramp.ID).State != ledger.RampDone {
+		t.Errorf("version %d, ramp %+v", v.Version, r.ramp(ramp.ID))
+	}
+	if diff := cmp.Diff(m("a", "85", "b", "15", "c", "0"), texts(doc)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.steerer()
+	ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour, MaxErrors: 0.05, LeastMessages: 50})
+	r.look(s)
+	r.carry("a", provider.Refused, 4)
+	r.carry("c", provider.Accepted, 60)
+	r.age(time.Hour)
+	r.exec(`update dispatcher.attempts set claimed_at = claimed_at + interval '59 minutes'`) // after the step
+	r.look(s)
+	held := r.ramp(ramp.ID)
+	if held.State != ledger.RampHeld || held.Held != "channel a: errors 100 % above the band of 5 %: 4 of 4 attempts" || held.Step != 1 {
+		t.Fatalf("%+v", held)
+	}
+	r.age(time.Hour)
+	r.look(s)
+	if v, _ := r.current(); v.Version != 2 {
+		t.Errorf("a held ramp made version %d", v.Version)
+	}
+	if err := r.ledger.SetRamp(t.Context(), ramp.ID, ledger.RampHeld, ledger.RampRunning, "", "bob"); err != nil {
+		t.Fatal(err)
+	}
+	r.look(s)
+	if got := r.ramp(ramp.ID); got.State != ledger.RampRunning || got.Step != 1 {
+		t.Errorf("just resumed: %+v", got)
+	}
+	r.age(time.Hour)
+	r.look(s)
+	if got := r.ramp(ramp.ID); got.State != ledger.RampDone {
+		t.Errorf("an hour later: %+v", got)
+	}
+}
+
+func TestARampThatSomebodyElseOverrodeIsSuperseded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.steerer()
+	ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour})
+	r.look(s)
+	r.apply(strings.Replace(document, "c: 60", "c: 70", 1))
+	r.look(s)
+	got := r.ramp(ramp.ID)
+	if got.State != ledger.RampSuperseded || !strings.Contains(got.Held, "channel a has weight 25, not the 45 that the ramp left after step 1") {
+		t.Errorf("%+v", got)
+	}
+	if v, _ := r.current(); v.Version != 3 {
+		t.Errorf("version %d", v.Version)
+	}
+}
+
+// TestARampOfALaterRoutingIsNotSuperseded: a command applied new weights and started a ramp from them after
+// this instance read the routing.
+func TestARampOfALaterRoutingIsNotSuperseded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.steerer()
+	r.look(s)
+	r.apply(strings.Replace(document, "c: 60", "c: 70", 1))
+	ramp := r.start(ledger.Ramp{From: m("a", "25", "b", "15", "c", "70"), To: m("a", "25", "b", "15", "c", "80"), Steps: 2, Every: time.Hour})
+	moved, err := s.ramps(t.Context(), []ledger.Ramp{ramp}, time.Now())
+	if moved || err != nil || r.ramp(ramp.ID).State != ledger.RampRunning {
+		t.Errorf("%v %v %+v", moved, err, r.ramp(ramp.ID))
+	}
+	// Nor is one whose step this instance has not read.
+	r.look(r.steerer())
+	moved, err = s.ramps(t.Context(), []ledger.Ramp{r.ramp(ramp.ID)}, time.Now())
+	if moved || err != nil || r.ramp(ramp.ID).State != ledger.RampRunning {
+		t.Errorf("%v %v %+v", moved, err, r.ramp(ramp.ID))
+	}
+}
+
+func TestAStepThatCannotBeMadeHoldsTheRamp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ramp := r.start(ledger.Ramp{To: m("a", "25", "b", "15", "c", "60", "nowhere", "5"), Steps: 2, Every: time.Hour})
+	r.look(r.steerer())
+	got := r.ramp(ramp.ID)
+	if got.State != ledger.RampHeld || !strings.Contains(got.Held, `step 1 cannot be made: there is no channel "nowhere"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestARampBringsAChannelIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.apply(strings.Replace(document, "c: 60}", "c: 60}", 1) + `  - {name: third, weights: {a: 1}}` + "\n")
+	ramp := r.start(ledger.Ramp{From: m("a", "25", "b", "15", "c", "60"), To: m("a", "25", "b", "15", "c", "60"), Steps: 1, Every: time.Hour})
+	r.exec(`update dispatcher.ramps set route = 'third', from_weights = '{"a":"1"}', to_weights = '{"a":"1","c":"3"}'`)
+	r.look(r.steerer())
+	_, doc := r.current()
+	if got := doc.Routes[2].Weights; len(got) != 2 || got[1].Channel != "c" || got[1].Weight.String() != "3" || r.ramp(ramp.ID).State != ledger.RampDone {
+		t.Errorf("%+v, ramp %+v", got, r.ramp(ramp.ID))
+	}
+}
+
+// effective are the weights in force of route default.
+func effective(doc *config.Routing) map[string]string {
+	out := map[string]string{}
+	for _, w := range doc.Routes[0].Weights {
+		out[w.Channel] = w.Weight.String()
+	}
+	return out
+}
+
+func TestHealthWritesAVersionOfItsOwnForEachMove(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.carry("c", provider.Unknown, 6)
+	r.carry("a", provider.Accepted, 6)
+	r.look(r.steerer())
+	v, doc := r.current()
+	if diff := cmp.Diff(m("a", "25", "b", "15", "c", "45"), effective(doc)); diff != "" {
+		t.Error(diff)
+	}
+	if v.Version != 2 || v.Base != 1 || v.Document != document || v.Author != "health" || v.Reason != "default: c 60 -> 45: 6 errors in 1m0s" {
+		t.Errorf("version %d on %d by %s: %s", v.Version, v.Base, v.Author, v.Reason)
+	}
+}
+
+// TestHealthKeepsItsIntervalOverRestartsAndInstances lets eight instances look at the same trouble.
+func TestHealthKeepsItsIntervalOverRestartsAndInstances(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.carry("c", provider.Unknown, 6)
+	r.carry("a", provider.Accepted, 6)
+	var group sync.WaitGroup
+	for range 8 {
+		s := r.steerer()
+		group.Go(func() {
+			for range 5 {
+				if err := s.look(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if v, _ := r.current(); v.Version != 2 {
+		t.Fatalf("version %d after one interval", v.Version)
+	}
+	r.age(59 * time.Second) // the errors are still within the window
+	r.look(r.steerer())
+	if v, _ := r.current(); v.Version != 2 {
+		t.Errorf("version %d before the interval is over", v.Version)
+	}
+	r.age(time.Second)
+	r.carry("c", provider.Unknown, 6)
+	r.look(r.steerer())
+	if v, doc := r.current(); v.Version != 3 || effective(doc)["c"] != "30" {
+		t.Errorf("version %d after it: c at %s", v.Version, effective(doc)["c"])
+	}
+}
+
+func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.carry("c", provider.Refused, 6)
+	r.look(r.steerer())
+	r.age(time.Minute)
+	r.carry("c", provider.Refused, 6)
+	r.look(r.steerer())
+	var seen []string
+	for range 10 {
+		r.age(time.Minute)
+		r.look(r.steerer())
+		_, doc := r.current()
+		seen = append(seen, effective(doc)["c"])
+	}
+	want := []string{"30", "45", "60", "60", "60", "60", "60", "60", "60", "60"} // two minutes of quiet, then a step a minute
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Error(diff)
+	}
+	if v, _ := r.current(); v.Version != 5 || v.Effects != nil || v.Base != 1 {
+		t.Errorf("version %d with effects %s", v.Version, v.Effects)
+	}
+}
+
+// TestRoutesHaveIntervalsOfTheirOwn: the trouble of channel a concerns both routes, and each makes
+// its own move at once.
+func TestRoutesHaveIntervalsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.carry("a", provider.Refused, 6)
+	s := r.steerer()
+	r.look(s)
+	r.look(s)
+	v, doc := r.current()
+	if v.Version != 3 || doc.Routes[0].Weights[0].Weight.String() != "18.75" || doc.Routes[1].Weights[0].Weight.String() != "0.5" {
+		t.Errorf("version %d: %s", v.Version, v.Effects)
+	}
+}
+
+func TestANewDocumentStartsAtRestButKeepsTheInterval(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.carry("c", provider.Refused, 6)
+	s := r.steerer()
+	r.look(s)
+	r.apply(document + "# a remark\n")
+	r.look(s)
+	if v, doc := r.current(); v.Version != 3 || effective(doc)["c"] != "60" {
+		t.Errorf("version %d: c at %s", v.Version, effective(doc)["c"])
+	}
+	r.age(time.Minute)
+	r.carry("c", provider.Refused, 6)
+	r.look(r.steerer())
+	if v, doc := r.current(); v.Version != 4 || effective(doc)["c"] != "45" {
+		t.Errorf("version %d: c at %s", v.Version, effective(doc)["c"])
+	}
+}
+
+func TestWithoutARoutingThereIsNothingToSteer(t *testing.T) {
+	t.Parallel()
+	r := emptyRig(t)
+	r.look(r.steerer())
+}
+
+func TestMetricsShowWhatIsInForce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.carry("c", provider.Refused, 6)
+	s := r.steerer()
+	registry := prometheus.NewRegistry()
+	s.metrics = newMetrics(registry)
+	r.look(s)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range families {
+		for _, metric := range f.GetMetric() {
+			name := strings.TrimPrefix(f.GetName(), "dispatcher_steer_")
+			for _, l := range metric.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			got[name] = fmt.Sprintf("%.3f", metric.GetGauge().GetValue()+metric.GetCounter().GetValue())
+		}
+	}
+	want := map[string]string{
+		"effective_share a default": "0.294", "effective_share b default": "0.176", "effective_share c default": "0.529",
+		"effective_share a second": "0.500", "effective_share b second": "0.500", "moves_total health_down": "1.000",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRunLooksUntilItIsTold lets the loop itself make a ramp's steps.
+func TestRunLooksUntilItIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Microsecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	ended := make(chan struct{})
+	s := r.steerer()
+	go func() { s.Run(ctx); close(ended) }()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for r.ramp(ramp.ID).State != ledger.RampDone && ctx.Err() == nil {
+		<-tick.C
+	}
+	if ctx.Err() != nil {
+		t.Errorf("not done in time: %+v", r.ramp(ramp.ID))
+	}
+	cancel()
+	<-ended
+}
+
+func TestASteererNeedsAllItsParts(t *testing.T) {
+	t.Parallel()
+	r := emptyRig(t)
+	good := Config{
+		Ledger: r.ledger, NewRouting: asRouting, Every: time.Second, Registry: prometheus.NewRegistry(), Trouble: func(string, error) {},
+	}
+	for name, spoil := range map[string]func(*Config){
+		"ledger":  func(c *Config) { c.Ledger = nil },
+		"routing": func(c *Config) { c.NewRouting = nil },
+		"metrics": func(c *Config) { c.Registry = nil },
+		"trouble": func(c *Config) { c.Trouble = nil },
+		"every":   func(c *Config) { c.Every = 0 },
+	} {
+		c := good
+		spoil(&c)
+		if _, err := New(c); err == nil {
+			t.Errorf("made without %s", name)
+		}
+	}
+}
