@@ -87,7 +87,7 @@ func mutations(t *testing.T, at string, v reflect.Value) []mutation {
 		return []mutation{{at, func() { v.SetFloat(v.Float() + 1) }}}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if value, ok := v.Interface().(selector.Value); ok && value.IsNumber && v.Type().Field(i).Name == "Text" {
+			if value, ok := reflect.TypeAssert[selector.Value](v); ok && value.IsNumber && v.Type().Field(i).Name == "Text" {
 				continue // which a number does not have
 			}
 			out = append(out, mutations(t, at+"."+v.Type().Field(i).Name, v.Field(i))...)

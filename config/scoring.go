@@ -84,8 +84,7 @@ func readExpression(v value) *score.Expression {
 	if err == nil {
 		return e
 	}
-	var syntax *score.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*score.SyntaxError](err); ok {
 		v.fail("line %d, column %d of the expression: %s", syntax.Line, syntax.Column, syntax.Message)
 	} else {
 		v.fail("is no expression: %v", err)
