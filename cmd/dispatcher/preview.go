@@ -62,11 +62,11 @@ func (c *cli) preview(ctx context.Context, f *previewFlags) error {
 			return err
 		}
 	}
-	switch {
-	case preview.Traffic == nil || f.as == formatJSON:
-		return f.as.print(c.out, preview, previewSheet(&preview))
-	case f.as == formatCSV:
-		return f.as.print(c.out, preview, trafficSheet(preview.Traffic, f.as))
+	switch as := f.as; {
+	case preview.Traffic == nil || as == formatJSON:
+		return as.print(c.out, preview, previewSheet(&preview))
+	case as == formatCSV:
+		return as.print(c.out, preview, trafficSheet(preview.Traffic, as))
 	}
 	previewSheet(&preview).draw(c.out)
 	return c.printTraffic(preview.Traffic)

@@ -110,8 +110,12 @@ func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 	}
 	file := write(t, "mine.yaml", strings.Replace(testRouting, "b: 15", "b: 5", 1))
 	for _, args := range [][]string{
-		{"routing", "apply", file}, {"weights", "set", "default", "b=5"}, {"channel", "disable", "b"}, {"routing", "rollback", "1"},
-		{"weights", "ramp", "default", "b=5"}, {"routing", "apply", file, "--dry-run"},
+		{"routing", "apply", file},
+		{"weights", "set", "default", "b=5"},
+		{"channel", "disable", "b"},
+		{"routing", "rollback", "1"},
+		{"weights", "ramp", "default", "b=5"},
+		{"routing", "apply", file, "--dry-run"},
 	} {
 		got := dispatcher(t, "", env, append(args, "--expect-version", "1", "--reason", "mine", "--author", "bob")...)
 		for _, want := range []string{"after version 1", "ann applied version 2 at 20", `"ann was quicker"`, "routing diff 1 2", "--expect-version 2"} {

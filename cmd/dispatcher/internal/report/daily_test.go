@@ -46,8 +46,6 @@ func lower(doc *config.Routing, channel, weight string) *config.Routing {
 	return doc
 }
 
-func number(f float64) *float64 { return &f }
-
 var approximately = cmpopts.EquateApprox(0, 1e-9)
 
 func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
@@ -66,12 +64,12 @@ func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
 	// 1000 messages at 25 % and 3000 at 50 % make 43.75 %.
 	want := []DailyRow{
 		{
-			Route: "default", Channel: "b", ConfiguredShare: number(0.5625), EffectiveShare: number(0.5625),
-			FirstChoice: 2230, FirstChoiceShare: 0.5575, Deviation: number(-0.005),
+			Route: "default", Channel: "b", ConfiguredShare: new(0.5625), EffectiveShare: new(0.5625),
+			FirstChoice: 2230, FirstChoiceShare: 0.5575, Deviation: new(-0.005),
 		},
 		{
-			Route: "default", Channel: "a", ConfiguredShare: number(0.4375), EffectiveShare: number(0.4375),
-			FirstChoice: 1770, FirstChoiceShare: 0.4425, Deviation: number(0.005),
+			Route: "default", Channel: "a", ConfiguredShare: new(0.4375), EffectiveShare: new(0.4375),
+			FirstChoice: 1770, FirstChoiceShare: 0.4425, Deviation: new(0.005),
 		},
 	}
 	for i := range want {
@@ -102,10 +100,10 @@ func TestDailyJudgesByTheWeightsThatDrewAndShowsThoseAgreed(t *testing.T) {
 		Current:  whole,
 	})
 	a := d.Rows[0]
-	if a.Verdict != Kept || !cmp.Equal(a.ConfiguredShare, number(0.5)) || !cmp.Equal(a.EffectiveShare, number(1.0/3), approximately) {
+	if a.Verdict != Kept || !cmp.Equal(a.ConfiguredShare, new(0.5)) || !cmp.Equal(a.EffectiveShare, new(1.0/3), approximately) {
 		t.Errorf("%+v", a)
 	}
-	if !cmp.Equal(a.Deviation, number(0.3335-0.5), approximately) {
+	if !cmp.Equal(a.Deviation, new(0.3335-0.5), approximately) {
 		t.Errorf("deviation %v", *a.Deviation)
 	}
 }
@@ -138,8 +136,10 @@ func TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode(t *testing.T) {
 	d := NewDaily(&Figures{
 		Zone: time.UTC,
 		Choices: []ledger.ChoiceRow{
-			{Version: 1, Route: "default", Channel: "a", FirstChoice: 10}, {Version: 1, Route: "default", Channel: "b", FirstChoice: 30},
-			{Version: 2, Route: "default", Channel: "a", FirstChoice: 45}, {Version: 2, Route: "default", Channel: "b", FirstChoice: 45},
+			{Version: 1, Route: "default", Channel: "a", FirstChoice: 10},
+			{Version: 1, Route: "default", Channel: "b", FirstChoice: 30},
+			{Version: 2, Route: "default", Channel: "a", FirstChoice: 45},
+			{Version: 2, Route: "default", Channel: "b", FirstChoice: 45},
 		},
 		Versions: map[int64]*config.Routing{1: document("default", "a", "25", "b", "75"), 2: turns}, Current: turns,
 	})
@@ -198,11 +198,11 @@ func TestDailyOfRetriesAloneJudgesNothing(t *testing.T) {
 	})
 	want := []DailyRow{
 		{
-			Route: "default", Channel: "a", ConfiguredShare: number(0.25), EffectiveShare: number(0.25), Deviation: number(0),
+			Route: "default", Channel: "a", ConfiguredShare: new(0.25), EffectiveShare: new(0.25), Deviation: new(0.0),
 			PValue: 1, Verdict: TooFew,
 		},
 		{
-			Route: "default", Channel: "b", ConfiguredShare: number(0.75), EffectiveShare: number(0.75), Deviation: number(0),
+			Route: "default", Channel: "b", ConfiguredShare: new(0.75), EffectiveShare: new(0.75), Deviation: new(0.0),
 			Submitted: 1, Accepted: 1, PValue: 1, Verdict: TooFew,
 		},
 		{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, PValue: 1, Verdict: TooFew},

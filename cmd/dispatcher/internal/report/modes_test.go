@@ -29,9 +29,9 @@ func scored(channel string, score float64, reason string) dispatch.Ranked {
 }
 
 // assigned is a candidate that got its last message so many seconds before ten.
-func assigned(channel string, active int64, seconds time.Duration) dispatch.Ranked {
+func assigned(channel string, active, seconds int64) dispatch.Ranked {
 	r := ranked(channel, active, "")
-	r.LastAssigned = dispatch.Micros(ten.Add(-seconds * time.Second).UnixMicro())
+	r.LastAssigned = dispatch.Micros((ten.Unix() - seconds) * 1e6)
 	return r
 }
 
@@ -169,11 +169,10 @@ func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := func(v float64) *float64 { return &v }
 	want := []Candidate{
-		{Channel: "b", Score: f(0.7074), LoadRatio: f(0), Reason: "breaker_open"},
-		{Channel: "c", Score: f(0.675), LoadRatio: f(0), Eligible: true},
-		{Channel: "a", Score: f(0.675), LoadRatio: f(0), Eligible: true, Reason: "outranked"},
+		{Channel: "b", Score: new(0.7074), LoadRatio: new(0.0), Reason: "breaker_open"},
+		{Channel: "c", Score: new(0.675), LoadRatio: new(0.0), Eligible: true},
+		{Channel: "a", Score: new(0.675), LoadRatio: new(0.0), Eligible: true, Reason: "outranked"},
 	}
 	if !cmp.Equal(story.Candidates, want) || story.RankedBy != "best_worker" || story.FirstChoice != "c" {
 		t.Error(cmp.Diff(want, story.Candidates))
@@ -193,7 +192,6 @@ func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 
 func TestForecastsOfEveryModeReadAsTheirGoldenFiles(t *testing.T) {
 	t.Parallel()
-	f := func(v float64) *float64 { return &v }
 	plan := ledger.Plan{Route: "default"}
 	sending := func(channel string) ledger.Decision {
 		return ledger.Decision{State: ledger.Sending, Plan: ledger.Plan{Route: "default", FirstChoice: channel}, Attempt: ledger.Attempt{Channel: channel}}
@@ -207,11 +205,11 @@ func TestForecastsOfEveryModeReadAsTheirGoldenFiles(t *testing.T) {
 			{Channel: "a", Reason: "not_ready"}, {Channel: "b"}, {Channel: "c"},
 		}}, "outranked"},
 		"forecast-best-worker": {"best_worker", dispatch.Answer{Plan: plan, By: dispatch.BestWorker, Decision: sending("b"), Candidates: []dispatch.Candidate{
-			{Channel: "b", Score: f(1)}, {Channel: "a", Score: f(0.5)},
+			{Channel: "b", Score: new(1.0)}, {Channel: "a", Score: new(0.5)},
 		}}, "outranked"},
 		"forecast-function-failed": {"best_worker", dispatch.Answer{
 			Plan: plan, By: dispatch.BestWorker, Trouble: "function_unreachable", Decision: sending("b"),
-			Candidates: []dispatch.Candidate{{Channel: "b", Score: f(1)}, {Channel: "a", Score: f(0.5), Reason: "draining"}},
+			Candidates: []dispatch.Candidate{{Channel: "b", Score: new(1.0)}, {Channel: "a", Score: new(0.5), Reason: "draining"}},
 		}, "draining"},
 	} {
 		one := told{mode: tc.mode}
