@@ -2,6 +2,7 @@ package selector_test
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -134,9 +135,11 @@ func BenchmarkPickLopsided(b *testing.B) {
 	benchmarkPick(b, mustTable(b, weights...))
 }
 
+// benchmarkPick walks through the draws in steps of the golden ratio, which visit
+// [0,Size) evenly.
 func benchmarkPick(b *testing.B, table *selector.Table) {
 	b.ReportAllocs()
-	draw, step, sum := uint64(1), table.Size()/3+1, 0
+	draw, step, sum := uint64(0), uint64(float64(table.Size())*math.Phi)-table.Size(), 0
 	for b.Loop() {
 		if draw += step; draw >= table.Size() {
 			draw -= table.Size()
@@ -147,7 +150,8 @@ func benchmarkPick(b *testing.B, table *selector.Table) {
 }
 
 // BenchmarkPickParallel picks on every core from the table behind a pointer, alone and
-// while that table is built anew and swapped a thousand times a second.
+// while that table is built anew and swapped up to a thousand times a second: as often as
+// the swapper gets a core.
 func BenchmarkPickParallel(b *testing.B) {
 	b.Run("alone", func(b *testing.B) { benchmarkPickParallel(b, 0) })
 	b.Run("swapped", func(b *testing.B) { benchmarkPickParallel(b, time.Millisecond) })
@@ -160,6 +164,7 @@ func benchmarkPickParallel(b *testing.B, every time.Duration) {
 	if every > 0 {
 		swapper.Go(func() { swapUntil(b, stop, every, &current) })
 	}
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		draw := uint64(1)
 		for pb.Next() {
@@ -179,7 +184,7 @@ func swapUntil(b *testing.B, stop <-chan struct{}, every time.Duration, current 
 	for {
 		select {
 		case <-stop:
-			b.ReportMetric(float64(swaps), "swaps")
+			b.ReportMetric(float64(swaps)/b.Elapsed().Seconds(), "swaps/s")
 			return
 		case <-ticker.C:
 			table, err := selector.NewTable(list)
