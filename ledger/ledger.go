@@ -12,8 +12,8 @@
 // Lock order, which every writer keeps: message rows (new ids ascending, due rows with
 // SKIP LOCKED, settled rows by seq), then attempts, then channels by name, then limits by
 // key, then cursors by route, then the outbox's sequence. Whoever takes a channel's lock
-// owns its limits too. Who changes the routing holds an advisory lock before all of these,
-// and then the row of the ramp whose step it makes.
+// owns its limits too. Who changes the routing holds an advisory lock before all of these;
+// ramps are written under it, or in transactions that lock nothing else.
 package ledger
 
 import (
