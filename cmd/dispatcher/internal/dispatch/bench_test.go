@@ -24,6 +24,7 @@ const benchmarkedClaim = 500
 
 func benchmarkClaim(b *testing.B, mode Mode, channels int) {
 	w := wideWorld(b, channels, mode, LoadRatio)
+	w.routing.prepare()
 	jobs := make([]Job, benchmarkedClaim)
 	for i := range jobs {
 		jobs[i] = Job{Lane: "bulk", Produced: noon, Message: envelope.Message{ID: fmt.Sprint("m-", i), To: "+447700900123", Text: "Your code is 123456"}}

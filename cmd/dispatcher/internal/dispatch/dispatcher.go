@@ -134,6 +134,7 @@ func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channe
 			}
 		}
 	}
+	routing.prepare()
 	gone := maps.Clone(d.workers)
 	maps.DeleteFunc(gone, func(name string, w *worker) bool { return next[name] == w })
 	d.workers = next

@@ -117,7 +117,7 @@ func (a *assigner) consider(t *task, l *line) (place int, ok bool) {
 // when it can.
 func (a *assigner) passedOver(t *task, l *line, i int) string {
 	place := l.candidates[i].Index
-	if l.by == Redraw && !(l.drawn && i == 0) && t.route.Table.Entry(place).Weight.IsZero() {
+	if ranked := i > 0 || !l.drawn; ranked && l.by == Redraw && t.route.Table.Entry(place).Weight.IsZero() {
 		return weightZero // no draw picks it
 	}
 	return a.obstacle(t, l.wishes, t.route.Members[place])
@@ -126,7 +126,8 @@ func (a *assigner) passedOver(t *task, l *line, i int) string {
 // turned reports whether whoever was taken has had a turn of the round robin. The first
 // choice of a draw has not, nor has the channel that a message was held for.
 func (l *line) turned(t *task) bool {
-	return l.by == RoundRobin && !(l.drawn && len(l.reasons) == 1) && t.row.Pinned == ""
+	ranked := len(l.reasons) > 1 || !l.drawn
+	return ranked && l.by == RoundRobin && t.row.Pinned == ""
 }
 
 // record is the line as it is stored. What was considered before a channel was taken is

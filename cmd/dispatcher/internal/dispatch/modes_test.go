@@ -242,11 +242,14 @@ func TestLabelsAndSelectorsScoreTogetherAsThePureRuleSays(t *testing.T) {
 		{Key: "quality", Operator: selector.GreaterThan, Value: selector.NumberValue(0.5)}, // a key twice is two terms
 		{Key: "department", Operator: selector.NotEqual, Value: selector.NumberValue(3)},
 	}
-	for _, c := range decoded(t, w.decide(task)).Candidates {
-		labels := w.routing.Channels[w.routing.channel(c.Channel)].Labels
-		if want := selector.Match(task.msg.Labels, task.msg.Selectors, labels); *c.Score != want {
-			t.Errorf("%s scores %v, want %v", c.Channel, *c.Score, want)
+	for range 2 { // without and with the index that Apply makes
+		for _, c := range decoded(t, w.decide(task)).Candidates {
+			labels := w.routing.Channels[w.routing.channel(c.Channel)].Labels
+			if want := selector.Match(task.msg.Labels, task.msg.Selectors, labels); *c.Score != want {
+				t.Errorf("%s scores %v, want %v", c.Channel, *c.Score, want)
+			}
 		}
+		w.routing.prepare()
 	}
 }
 

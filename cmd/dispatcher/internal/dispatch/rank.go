@@ -73,25 +73,19 @@ func (r *Routing) scored(t *task, wishes []selector.Selector, candidates []selec
 			return byFunction, ""
 		}
 	}
-	terms := asSelectors(t.msg.Labels, wishes)
+	if m := t.route.matcher; m != nil {
+		all := make([]float64, len(t.route.Members))
+		m.Scores(t.msg.Labels, wishes, all)
+		for i := range candidates {
+			candidates[i].Score = all[candidates[i].Index]
+		}
+		return "", trouble
+	}
 	for i := range candidates {
 		c := &r.Channels[t.route.Members[candidates[i].Index]]
-		candidates[i].Score = selector.Match(nil, terms, c.Labels)
+		candidates[i].Score = selector.Match(t.msg.Labels, wishes, c.Labels)
 	}
 	return "", trouble
-}
-
-// asSelectors writes a message's labels as selectors in front of its own. A label scores as
-// a selector with equal does, and a list is walked for every channel more quickly than a map.
-func asSelectors(labels map[string]selector.Value, wishes []selector.Selector) []selector.Selector {
-	if len(labels) == 0 {
-		return wishes
-	}
-	terms := make([]selector.Selector, 0, len(labels)+len(wishes))
-	for key, value := range labels {
-		terms = append(terms, selector.Selector{Key: key, Operator: selector.Equal, Value: value})
-	}
-	return append(terms, wishes...)
 }
 
 // lowestFirst reports whether the lowest score goes first. That is a property of the rule: when

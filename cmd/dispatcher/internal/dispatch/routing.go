@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"time"
 
 	"dispatcher/admission"
@@ -74,6 +75,8 @@ type Route struct {
 	BypassSelectors bool
 	// HoldThrottled keeps a throttled message for its channel instead of trying the next.
 	HoldThrottled bool
+
+	matcher *selector.Matcher // scores all members at once; nil until prepare, and where best worker never ranks
 }
 
 // Mode says how a route picks the first choice. Its text is the word of the routing document.
@@ -99,6 +102,23 @@ const (
 	RoundRobin Ranker = "round_robin"
 	Redraw     Ranker = "redraw"
 )
+
+// prepare indexes what the pipeline looks up for every message. Without it all works the same,
+// only slower. The routes are copied first: a routing in use may share them.
+func (r *Routing) prepare() {
+	r.Routes = slices.Clone(r.Routes)
+	for i := range r.Routes {
+		route := &r.Routes[i]
+		if !route.ranks(BestWorker) {
+			continue
+		}
+		labels := make([]map[string]selector.Value, len(route.Members))
+		for place, c := range route.Members {
+			labels[place] = r.Channels[c].Labels
+		}
+		route.matcher = selector.NewMatcher(labels)
+	}
+}
 
 // draws reports whether the route's first choice is drawn.
 func (r *Route) draws() bool { return r.Mode == Weighted || r.Mode == "" }

@@ -261,9 +261,9 @@ func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
 		t.Errorf("%d questions, want the 4 distinct ones", n)
 	}
 	p.eventually(t, `select 'status', sum(cardinality(keys)) from dispatcher.outbox where kind = 'status'`, map[string]int64{"status": 120})
-	p.Dispatcher.answers.mu.Lock()
-	defer p.Dispatcher.answers.mu.Unlock()
-	if n := len(p.Dispatcher.answers.rows); n != 0 {
+	p.answers.mu.Lock()
+	defer p.answers.mu.Unlock()
+	if n := len(p.answers.rows); n != 0 {
 		t.Errorf("%d answers are kept that were used", n)
 	}
 }
