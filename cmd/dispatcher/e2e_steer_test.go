@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// effects are the effective weights in force, as JSON; empty when there are none.
+func (s *stage) effects() string {
+	s.t.Helper()
+	return queryOne[string](s.t, s.postgres, `
+		select coalesce(effects::text, '') from audit.routing_versions order by version desc limit 1`)
+}
+
+// TestRampMovesWeightsAndHoldsByItself: three steps arrive at exactly the weights that were asked for. A
+// second ramp meets a channel that begins to refuse, holds with a sentence that says so, and
+// goes on when an operator says so after the mend.
+func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plot{})
+	s.runAll(2)
+	s.joined(2)
+	stop := make(chan struct{})
+	total := s.stream("ramp", stop)
+	weights := func() string {
+		return queryOne[string](t, s.postgres, `select substring(document from 'weights: {[^}]*}') from audit.routing_versions order by version desc limit 1`)
+	}
+	// ramp is how the latest ramp stands, and why it is held.
+	ramp := func() (state, held string) {
+		p := s.byID(`select 'state', state from dispatcher.ramps where id = (select max(id) from dispatcher.ramps)
+			union all select 'held', held from dispatcher.ramps where id = (select max(id) from dispatcher.ramps)`)
+		return p["state"], p["held"]
+	}
+
+	s.command("weights", "ramp", "default", "a=40", "b=30", "c=30", "--over", "6s", "--steps", "3", "--least", "10", "--reason", "a grows")
+	eventually(t, patience, "the ramp is done", func() bool { state, _ := ramp(); return state == "done" })
+	if got := weights(); got != "weights: {a: 40, b: 30, c: 30}" {
+		t.Errorf("the ramp ends at %s", got)
+	}
+	steps := queryOne[string](t, s.postgres, `
+		select string_agg(substring(document from 'weights: {[^}]*}'), ' ' order by version) from audit.routing_versions where version > 1`)
+	if want := "weights: {a: 30, b: 20, c: 50} weights: {a: 35, b: 25, c: 40} weights: {a: 40, b: 30, c: 30}"; steps != want {
+		t.Errorf("the steps are %s, want %s", steps, want)
+	}
+
+	s.command("weights", "ramp", "default", "a=10", "b=80", "c=10", "--over", "8s", "--steps", "4", "--least", "10",
+		"--max-errors", "20%", "--max-deviation", "0%", "--reason", "b grows") // its breakers take their time
+	s.carriers["b"].SetBehaviour(smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusSysErr})
+	eventually(t, patience, "the ramp holds", func() bool { state, _ := ramp(); return state == "held" })
+	_, held := ramp()
+	if !strings.Contains(held, "channel b: errors") || !strings.Contains(held, "above the band of 20 %") {
+		t.Errorf("the ramp holds because %q", held)
+	}
+	at := weights()
+	s.carriers["b"].SetBehaviour(quick())
+	if shown := s.command("weights", "show", "default"); !strings.Contains(shown, "held") {
+		t.Errorf("weights show does not tell of the held ramp:\n%s", shown)
+	}
+	if weights() != at {
+		t.Errorf("the weights moved from %s to %s while the ramp was held", at, weights())
+	}
+	s.command("weights", "ramp", "default", "--resume", "--reason", "b is mended")
+	eventually(t, patience, "the resumed ramp is done", func() bool {
+		state, held := ramp()
+		if state == "held" {
+			t.Fatalf("the resumed ramp is held: %s", held)
+		}
+		return state == "done"
+	})
+	if got := weights(); got != "weights: {a: 10, b: 80, c: 10}" {
+		t.Errorf("the resumed ramp ends at %s", got)
+	}
+	close(stop)
+	n := <-total
+	s.settled(n, patience)
+	s.checkNoneTwice()
+	s.checkVerified(n)
+}
+
+// TestHealthWeightingLowersAndRestores: a channel that refuses loses effective weight in steps, each a version of
+// its own over the same document, and gets it back after the mend. Every choice is derived again over the
+// weights that it was drawn with.
+func TestHealthWeightingLowersAndRestores(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plot{route: "health: {errors: 5, window: 5s, step: 50, floor: 10, interval: 1s, quiet: 5s}"})
+	s.runAll(2)
+	s.joined(2)
+	stop := make(chan struct{})
+	total := s.stream("health", stop)
+	eventually(t, patience, "messages flow", func() bool { return s.count(`select count(*) from dispatcher.messages`) > 50 })
+	s.carriers["c"].SetBehaviour(smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusSysErr})
+	eventually(t, patience, "c is lowered to its floor", func() bool { return strings.Contains(s.effects(), `"c": "6"`) })
+	if shown := s.command("weights", "show", "default"); !strings.Contains(shown, "6") {
+		t.Errorf("weights show does not tell of the effective weight:\n%s", shown)
+	}
+	s.carriers["c"].SetBehaviour(quick())
+	eventually(t, patience, "c has its weight again", func() bool { return s.effects() == "" || !strings.Contains(s.effects(), `"c"`) })
+	close(stop)
+	n := <-total
+	s.settled(n, patience)
+	s.checkNoneTwice()
+	s.checkVerified(n)
+	if documents := s.count(`select count(distinct document) from audit.routing_versions`); documents != 1 {
+		t.Errorf("health weighting left %d documents, want the operator's alone", documents)
+	}
+	if other := s.count(`select count(*) from audit.routing_versions where version > 1 and (author <> 'health' or base <> 1 or reason not like 'default: c %')`); other != 0 {
+		t.Errorf("%d moves do not say what they did", other)
+	}
+	var daily struct {
+		Rows []struct {
+			Verdict string `json:"verdict"`
+		} `json:"rows"`
+	}
+	if err := json.Unmarshal([]byte(s.command("report", "daily", "--format", "json")), &daily); err != nil || len(daily.Rows) == 0 {
+		t.Fatalf("%v %+v", err, daily)
+	}
+	for _, row := range daily.Rows {
+		if row.Verdict != "kept" {
+			t.Errorf("the day is judged %q, want kept: it is held against the effective weights", row.Verdict)
+		}
+	}
+}
