@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -141,8 +142,11 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 		Changes: diffLines(config.Diff(ch.base(), after)), after: after,
 	}
 	done.relaid = len(done.Changes) == 0 && string(document) != ch.current.Document
-	if len(done.Changes) == 0 || ch.flags.dryRun {
+	if len(done.Changes) == 0 {
 		return done, nil
+	}
+	if done.Warnings, err = ch.endedRamps(ctx, after); err != nil || ch.flags.dryRun {
+		return done, err
 	}
 	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(after, document, ch.flags.author, ch.flags.reason, &ch.current.Version))
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
@@ -161,6 +165,24 @@ func (ch *change) base() *config.Routing {
 		return &config.Routing{Timezone: time.UTC}
 	}
 	return ch.document
+}
+
+// endedRamps says which ramps end because the change sets the weights of their route.
+func (ch *change) endedRamps(ctx context.Context, after *config.Routing) ([]string, error) {
+	ramps, err := ch.ledger.Ramps(ctx, false)
+	if err != nil {
+		return nil, usage(postgresTrouble(ch.settings, err))
+	}
+	var warnings []string
+	for i := range ramps {
+		r := &ramps[i]
+		before, _ := routeOf(ch.base(), r.Route) // nil when it is gone: the ramp has ended already
+		now, _ := routeOf(after, r.Route)
+		if before != nil && (now == nil || !slices.Equal(before.Weights, now.Weights)) {
+			warnings = append(warnings, fmt.Sprintf("Ramp %d of route %s ends with that, at step %d of %d.", r.ID, r.Route, r.Step, r.Steps))
+		}
+	}
+	return warnings, nil
 }
 
 // overtaken says who was quicker than this command.

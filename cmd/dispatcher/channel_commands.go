@@ -58,7 +58,7 @@ func (ch *change) setState(ctx context.Context, channel string, state config.Sta
 		return err
 	}
 	if state != config.Enabled {
-		done.Warnings = idleRoutes(done.after, channel)
+		done.Warnings = append(done.Warnings, idleRoutes(done.after, channel)...)
 	}
 	return done.print(ch.cli, ch.flags.as)
 }

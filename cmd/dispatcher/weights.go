@@ -71,27 +71,7 @@ func (ch *change) setWeights(ctx context.Context, route string, weights []config
 		return err
 	}
 	done.Route = route
-	if done.Warnings, err = ch.endedRamp(ctx, route, len(done.Changes) > 0); err != nil {
-		return err
-	}
 	return done.print(ch.cli, ch.flags.as)
-}
-
-// endedRamp says that a ramp of the route ends with weights that were set by hand.
-func (ch *change) endedRamp(ctx context.Context, route string, changed bool) ([]string, error) {
-	if !changed {
-		return nil, nil
-	}
-	ramps, err := ch.ledger.Ramps(ctx, false)
-	if err != nil {
-		return nil, usage(postgresTrouble(ch.settings, err))
-	}
-	for i := range ramps {
-		if ramps[i].Route == route {
-			return []string{fmt.Sprintf("Ramp %d of this route ends with that, at step %d of %d.", ramps[i].ID, ramps[i].Step, ramps[i].Steps)}, nil
-		}
-	}
-	return nil, nil
 }
 
 // changedName is what the document of a version is called once a command has changed it.

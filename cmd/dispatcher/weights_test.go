@@ -69,7 +69,7 @@ func TestWeightsRampIsStoredForTheDispatchersToMake(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	set := dispatcher(t, "", env, because("by hand", "weights", "set", "default", "b=5")...)
-	if set.code != exitOK || !strings.Contains(set.out, "Ramp 1 of this route ends with that, at step 0 of 3.") {
+	if set.code != exitOK || !strings.Contains(set.out, "Ramp 1 of route default ends with that, at step 0 of 3.") {
 		t.Errorf("%+v", set)
 	}
 }
