@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/selector"
+)
+
+// gradingFunction scores candidates by their label grade, the way a company's own service would, until it is
+// broken; then it answers with an error. It keeps what it was asked.
+type gradingFunction struct {
+	broken atomic.Bool
+	calls  atomic.Int64
+	heard  atomic.Pointer[string] // the body of the last call
+}
+
+func (f *gradingFunction) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.calls.Add(1)
+	body, err := io.ReadAll(r.Body)
+	text := string(body)
+	f.heard.Store(&text)
+	if f.broken.Load() || err != nil {
+		http.Error(w, "out of order", http.StatusInternalServerError)
+		return
+	}
+	var asked struct {
+		Candidates []struct {
+			Channel string             `json:"channel"`
+			Labels  map[string]float64 `json:"labels"`
+		} `json:"candidates"`
+	}
+	if err := json.Unmarshal(body, &asked); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	type score struct {
+		Channel string  `json:"channel"`
+		Score   float64 `json:"score"`
+	}
+	var answer struct {
+		Scores []score `json:"scores"`
+	}
+	for _, c := range asked.Candidates {
+		answer.Scores = append(answer.Scores, score{c.Channel, c.Labels["grade"]})
+	}
+	_ = json.NewEncoder(w).Encode(answer) // the dispatcher has hung up: nobody is left to tell
+}
+
+// TestScoringFunctionPicksTheBestWorker: a company's own HTTP service grades the channels; while it is out of
+// order the default scoring picks, the record says why, and no message waits for the service.
+func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
+	t.Parallel()
+	const each = 60
+	function := &gradingFunction{}
+	server := httptest.NewServer(function)
+	t.Cleanup(server.Close)
+	channels := threeChannels("labels: {grade: 2, speed: 9}", "labels: {grade: 7, speed: 5}", "labels: {grade: 4, speed: 1}")
+	s := newStage(t, plot{channels: channels, route: "mode: best_worker, scoring: {function: \"" + server.URL +
+		"/grade\", batch: true, cache: 0s, deadline: 2s}"})
+	s.runAll(1)
+	wishful := func(story string) []envelope.Message {
+		all := messages(story, each)
+		for i := range all {
+			all[i].Selectors = []envelope.Selector{{Key: "speed", Operator: selector.GreaterThan, Value: selector.NumberValue(0.5)}}
+		}
+		return all
+	}
+	s.publish("bulk", wishful("graded"))
+	s.settled(each, patience)
+	function.broken.Store(true)
+	s.publish("bulk", wishful("ungraded"))
+	s.settled(2*each, patience)
+
+	for story, want := range map[string]string{"graded": "b", "ungraded": "a"} {
+		if n := s.count(`select count(*) from audit.messages where id like $1 || '-%' and first_choice = $2`, story, want); n != each {
+			t.Errorf("%d of %d %s messages went to %s, the best for them: %v", n, each, story, want, s.firstChoices())
+		}
+	}
+	if n := s.count(`select count(*) from dispatcher.attempts where ranking->>'scoring' = 'function'`); n != each {
+		t.Errorf("%d choices are on record as the function's, want %d", n, each)
+	}
+	if n := s.count(`select count(*) from dispatcher.attempts where ranking->>'trouble' = 'function_status'`); n != each {
+		t.Errorf("%d choices say that the function was out of order, want %d", n, each)
+	}
+	if heard := *function.heard.Load(); strings.Contains(heard, "9997") || strings.Contains(heard, "parcel") || strings.Contains(heard, "graded-") {
+		t.Errorf("the function was told of a number, a text or an id: %s", heard)
+	}
+	if told := s.command("explain", "ungraded-000003"); !strings.Contains(told, "scor") {
+		t.Errorf("explain does not tell of the scoring:\n%s", told)
+	}
+	s.checkVerified(2 * each)
+}
