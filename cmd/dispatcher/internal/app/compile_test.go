@@ -1,0 +1,155 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/config"
+	"dispatcher/selector"
+)
+
+// versionOf parses a document with effects.
+func versionOf(t *testing.T, document, effects string) *config.Routing {
+	t.Helper()
+	doc, err := config.ParseVersion("test", []byte(document), []byte(effects))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+const everyMode = `
+channels:
+  a: {provider: sandbox}
+  b: {provider: sandbox}
+  c: {provider: sandbox}
+routes:
+  - {name: weighted, match: {tenants: [w]}, weights: {c: 60, a: 25}, fallback: redraw}
+  - {name: turns, match: {tenants: [t]}, mode: round_robin, channels: [b, a], fallback: round_robin}
+  - {name: idle, match: {tenants: [i]}, mode: longest_idle, channels: [a, b, c]}
+  - name: best
+    mode: best_worker
+    weights: {c: 1, b: 2}
+    fallback: best_worker
+    scoring: {function: "http://127.0.0.1:1/score", token_file: token, batch: true, batch_size: 7, deadline: 150ms, cache: 3s, descending: false, parameters: {x: 1}}
+`
+
+func TestRoutesAreCompiledAsTheDocumentHasThem(t *testing.T) {
+	t.Parallel()
+	compiled, err := Compile(versionOf(t, everyMode, ""), 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type shape struct {
+		Mode     dispatch.Mode
+		Fallback dispatch.Ranker
+		Members  []int
+		Size     uint64
+	}
+	var got []shape
+	for _, r := range compiled.Routes {
+		s := shape{r.Mode, r.Fallback, r.Members, 0}
+		if r.Table != nil {
+			s.Size = r.Table.Size()
+		}
+		got = append(got, s)
+	}
+	want := []shape{
+		{dispatch.Weighted, dispatch.Redraw, []int{2, 0}, 85},
+		{dispatch.RoundRobinMode, dispatch.RoundRobin, []int{1, 0}, 0},
+		{dispatch.LongestIdle, dispatch.LoadRatio, []int{0, 1, 2}, 0},
+		{dispatch.BestWorkerMode, dispatch.BestWorker, []int{2, 1}, 3},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if s := compiled.Routes[0].Scoring; s != (dispatch.Scoring{}) {
+		t.Errorf("the default scoring is %+v", s)
+	}
+	function := dispatch.Scoring{Ascending: true, Function: &dispatch.Function{
+		URL: "http://127.0.0.1:1/score", Batch: true, BatchSize: 7, Deadline: 150 * time.Millisecond, Cache: 3 * time.Second,
+		Parameters: map[string]selector.Value{"x": selector.NumberValue(1)},
+	}}
+	if diff := cmp.Diff(function, compiled.Routes[3].Scoring); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDrawsGoByEffectiveWeights(t *testing.T) {
+	t.Parallel()
+	const document = `
+channels: {a: {provider: sandbox}, b: {provider: sandbox}}
+routes: [{name: default, weights: {a: 40, b: 60}, health: {errors: 5}}]
+`
+	compiled, err := Compile(versionOf(t, document, `{"weights":{"default":{"b":"7.5"}}}`), 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := compiled.Routes[0].Table.Size(); got != 475 {
+		t.Errorf("size %d, want that of 40 and 7.5", got)
+	}
+}
+
+func TestTheLedgerGetsAllChannelsAndRoutes(t *testing.T) {
+	t.Parallel()
+	seven := int64(7)
+	n := NewRouting(versionOf(t, everyMode, ""), []byte(everyMode), "alice", "because", &seven)
+	if diff := cmp.Diff([]string{"weighted", "turns", "idle", "best"}, n.Routes); diff != "" {
+		t.Error(diff)
+	}
+	if len(n.Channels) != 3 || n.Channels[2].Name != "c" || n.Document != everyMode || n.Author != "alice" || n.Reason != "because" || *n.Expect != 7 {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestTheTightestLimitPerSecondPaces(t *testing.T) {
+	t.Parallel()
+	limits := []admission.Limit{
+		{Window: admission.Minute, Max: 1},
+		{Window: admission.Second, Max: 50, Unit: admission.Segments},
+		{Window: admission.Second, Max: 40},
+	}
+	if got := paceOf(limits); got != (pace{40, admission.Messages}) {
+		t.Errorf("%+v", got)
+	}
+	if got := paceOf(limits[:1]); got != (pace{}) {
+		t.Errorf("without a limit per second: %+v", got)
+	}
+}
+
+func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
+	t.Parallel()
+	base := config.Channel{
+		Name: "a", Provider: "smpp", Settings: map[string]any{"address": "x:1", "binds": 2}, Capacity: 10, State: config.Enabled,
+		Limits: []admission.Limit{{Window: admission.Second, Max: 40}, {Window: admission.Day, Max: 1000}},
+	}
+	for name, tc := range map[string]struct {
+		change func(*config.Channel)
+		same   bool
+	}{
+		"nothing":       {func(*config.Channel) {}, true},
+		"a daily limit": {func(c *config.Channel) { c.Limits = []admission.Limit{c.Limits[0], {Window: admission.Day, Max: 5}} }, true},
+		"price":         {func(c *config.Channel) { c.Price.Default = 5 }, true},
+		"labels":        {func(c *config.Channel) { c.Labels = map[string]selector.Value{"a": {}} }, true},
+		"state":         {func(c *config.Channel) { c.State = config.Draining }, true},
+		"capacity":      {func(c *config.Channel) { c.Capacity = 11 }, true},
+		"active":        {func(c *config.Channel) { c.Active.Max = 11 }, true},
+		"pace":          {func(c *config.Channel) { c.Limits = []admission.Limit{{Window: admission.Second, Max: 41}} }, false},
+		"the unit of pace": {func(c *config.Channel) {
+			c.Limits = []admission.Limit{{Window: admission.Second, Max: 40, Unit: admission.Segments}}
+		}, false},
+		"settings": {func(c *config.Channel) { c.Settings = map[string]any{"address": "x:2", "binds": 2} }, false},
+		"provider": {func(c *config.Channel) { c.Provider = "sandbox" }, false},
+		"test":     {func(c *config.Channel) { c.Test = true }, false},
+	} {
+		changed := base
+		tc.change(&changed)
+		if got := sameConnection(&base, &changed); got != tc.same {
+			t.Errorf("%s: same %v", name, got)
+		}
+	}
+}

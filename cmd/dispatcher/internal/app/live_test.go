@@ -1,0 +1,240 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/cmd/dispatcher/internal/console"
+	"dispatcher/ledger"
+	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+const oneChannel = `
+channels: {a: {{ONE}}}
+routes: [{name: default, weights: {a: 1}}]
+`
+
+// TestAChangedChannelFinishesWhatItHas moves a channel to another carrier while twenty submits, a full window, wait
+// for their answers.
+func TestAChangedChannelFinishesWhatItHas(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, oneChannel)
+	release := make(chan struct{})
+	one := s.carrier("ONE")
+	one.SetBehaviour(smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer { return smpptest.Answer{Hold: release} }})
+	s.publish(20)
+	s.until("a full window", func() bool { return one.Stats().Submits == 20 })
+	s.apply(strings.Replace(oneChannel, "ONE", "TWO", 1))
+	s.publish(180)
+	s.until("the new carrier at work", func() bool { return s.carrier("TWO").Stats().Accepted > 0 })
+	if got := one.Stats().Unbinds; got != 0 {
+		t.Error("the old connection left with answers outstanding")
+	}
+	close(release)
+	s.settled()
+	s.until("the old connection to be closed", func() bool { return one.Stats().Unbinds == 1 })
+	if got := one.Stats().Submits; got != 20 {
+		t.Errorf("the old carrier got %d submits", got)
+	}
+	for i := range s.sent {
+		for _, a := range s.record(fmt.Sprintf("m-%05d", i+1)).Attempts {
+			if a.Outcome == "unknown" {
+				t.Fatalf("attempt %d of message %d is unknown", a.Number, i+1)
+			}
+		}
+	}
+}
+
+// TestChannelsComeAndGoUnderTraffic adds, changes and removes channels while messages are published.
+func TestChannelsComeAndGoUnderTraffic(t *testing.T) {
+	t.Parallel()
+	both := `
+channels: {a: {{ONE}}, b: {{TWO}}}
+routes: [{name: default, weights: {a: 1, b: 1}}]
+`
+	s := newStage(t, both)
+	s.publish(300)
+	s.apply(strings.NewReplacer("b: {{TWO}}}", "b: {{TWO}}, c: {{THREE}}}", "b: 1", "b: 1, c: 1").Replace(both))
+	s.publish(300)
+	s.until("the added channel at work", func() bool { return s.carrier("THREE").Stats().Accepted > 0 })
+	s.apply(strings.NewReplacer("a: {{ONE}}, b: {{TWO}}", "c: {{THREE}}", "a: 1, b: 1", "c: 1").Replace(both))
+	s.publish(300)
+	s.settled()
+	s.until("the removed channels to be closed", func() bool {
+		return s.carrier("ONE").Stats().Unbinds == 1 && s.carrier("TWO").Stats().Unbinds == 1
+	})
+	if got := s.carrier("THREE").Stats().Connections; got != 1 {
+		t.Errorf("%d connections of a channel that did not change", got)
+	}
+}
+
+// scorer is a scoring function that prefers one channel and notes what it is asked.
+type scorer struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	asked  []string // guarded by mu
+	tokens []string // guarded by mu
+	status int      // guarded by mu; 0 is 200
+}
+
+func newScorer(t *testing.T, prefers string) *scorer {
+	t.Helper()
+	s := &scorer{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asked, s.tokens = append(s.asked, string(raw)), append(s.tokens, r.Header.Get("Authorization"))
+		var q struct {
+			Candidates []struct {
+				Channel string `json:"channel"`
+			} `json:"candidates"`
+		}
+		if err := json.Unmarshal(raw, &q); err != nil || s.status != 0 {
+			w.WriteHeader(max(s.status, http.StatusBadRequest))
+			return
+		}
+		var scores []string
+		for _, c := range q.Candidates {
+			score := 0.5
+			if c.Channel == prefers {
+				score = 0.75
+			}
+			scores = append(scores, fmt.Sprintf(`{"channel":%q,"score":%g}`, c.Channel, score))
+		}
+		fmt.Fprintf(w, `{"scores":[%s]}`, strings.Join(scores, ","))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestAScoringFunctionChoosesAndItsDeathDoesNotStopAnything goes from the document to the wire and to the record.
+func TestAScoringFunctionChoosesAndItsDeathDoesNotStopAnything(t *testing.T) {
+	t.Parallel()
+	function := newScorer(t, "b")
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, `
+channels:
+  a: {{ONE}, labels: {tier: gold}}
+  b: {{TWO}, labels: {tier: silver}, price: {currency: GBP, default: "0.031"}}
+routes:
+  - name: default
+    mode: best_worker
+    channels: [a, b]
+    scoring: {function: "`+function.URL+`", token_file: "`+token+`", batch: true, deadline: 5s, cache: 0s, parameters: {x: 1}}
+`)
+	s.publish(20)
+	s.settled()
+	if one, two := s.carrier("ONE").Stats().Accepted, s.carrier("TWO").Stats().Accepted; one != 0 || two != 20 {
+		t.Errorf("%d and %d messages, though the function prefers b", one, two)
+	}
+	function.mu.Lock()
+	want := `{"route":"default","lane":"transactional","labels":{"tier":"gold"},"selectors":[],"candidates":[` +
+		`{"channel":"a","labels":{"tier":"gold"},"price":0},{"channel":"b","labels":{"tier":"silver"},"price":0.031}],"parameters":{"x":1}}`
+	if diff := cmp.Diff(want, function.asked[0]); diff != "" {
+		t.Error(diff)
+	}
+	if function.tokens[0] != "Bearer s3cret" {
+		t.Errorf("token %q", function.tokens[0])
+	}
+	function.status = http.StatusInternalServerError
+	function.mu.Unlock()
+	s.publish(20)
+	s.settled()
+	if got := s.carrier("ONE").Stats().Accepted; got != 20 {
+		t.Errorf("%d messages went to a, whose label matches", got)
+	}
+	first, last := s.record("m-00001").Attempts[0].Ranking, s.record("m-00040").Attempts[0].Ranking
+	if !strings.Contains(string(first), `"scoring": "function"`) || !strings.Contains(string(last), `"trouble": "function_status"`) {
+		t.Errorf("recorded are %s and %s", first, last)
+	}
+}
+
+// TestWeightsMoveInsideARunningProcess starts a ramp beside it and lets a channel fail: both end in versions that
+// new messages are chosen under.
+func TestWeightsMoveInsideARunningProcess(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, `
+channels: {a: {{ONE}}, b: {{TWO}}}
+routes:
+  - name: default
+    weights: {a: 1, b: 99}
+    health: {errors: 3, window: 1m, step: 50, floor: 10, interval: 1s, quiet: 5m}
+`)
+	ctx := t.Context()
+	ramp, err := s.app.Ledger().StartRamp(ctx, ledger.Ramp{
+		Route: "default", From: map[string]string{"a": "1", "b": "99"}, To: map[string]string{"a": "100", "b": "0"},
+		Steps: 4, Every: time.Millisecond, Author: "alice", Reason: "b ends",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("the ramp to be done", func() bool {
+		ramps, err := s.app.Ledger().Ramps(ctx, true)
+		return err == nil && len(ramps) == 1 && ramps[0].ID == ramp.ID && ramps[0].State == ledger.RampDone
+	})
+	s.publish(50)
+	s.settled()
+	if one, two := s.carrier("ONE").Stats().Accepted, s.carrier("TWO").Stats().Accepted; one != 50 || two != 0 {
+		t.Errorf("%d and %d messages after the ramp from b to a", one, two)
+	}
+	if got := s.record("m-00001").Message.Plan.Version; got != 5 {
+		t.Errorf("chosen under version %d", got)
+	}
+
+	version := s.apply(`
+channels: {a: {{ONE}}, b: {{TWO}}}
+routes:
+  - name: default
+    weights: {a: 50, b: 50}
+    health: {errors: 3, window: 1m, step: 50, floor: 10, interval: 1s, quiet: 5m}
+`)
+	s.carrier("TWO").SetBehaviour(smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusSysErr})
+	s.publish(50)
+	s.until("the failing channel to be at its floor", func() bool {
+		v, err := s.app.Ledger().CurrentRouting(ctx)
+		return err == nil && v.Base == version && strings.Contains(string(v.Effects), `"b": "5"`)
+	})
+	s.until("the others to be carried by a", func() bool { return s.totals().Messages[ledger.Accepted] >= 100 })
+	if v, err := s.app.Ledger().CurrentRouting(ctx); err != nil || v.Author != "health" || v.Document == "" {
+		t.Errorf("%v %+v", err, v)
+	}
+}
+
+// TestReadinessSaysWhichSettingsAreNotInForce reads what an operator would.
+func TestReadinessSaysWhichSettingsAreNotInForce(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, oneChannel)
+	version := s.apply(strings.Replace(s.address(oneChannel), "window: 20", "window: 20, password_file: missing", 1))
+	s.until("the version to be in force", func() bool { return inForce(s.app.reloader) == version })
+	checks := s.app.ready(t.Context())
+	at := slices.IndexFunc(checks, func(c console.Check) bool { return c.Name == "channel a" })
+	if at < 0 || checks[at].OK || checks[at].Vital || !strings.Contains(checks[at].Detail, "the settings in force cannot be used here: channel a: password_file: ") {
+		t.Errorf("%+v", checks)
+	}
+	s.publish(5)
+	s.settled() // over the connection that it had
+}
+
+func inForce(r *reloader) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.version
+}

@@ -1,0 +1,396 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+	"dispatcher/provider/breaker"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// station is a reloader over a real database whose pipeline only notes what it is given.
+type station struct {
+	*reloader
+	t       *testing.T
+	carrier *smpptest.Server
+	out     *bytes.Buffer
+	applied []applied
+	refuse  error // what the pipeline answers next
+}
+
+// applied is what the pipeline was given.
+type applied struct {
+	Version int64
+	Opened  []string
+	routing *dispatch.Routing
+	opened  map[string]provider.Channel
+}
+
+func newStation(t *testing.T) *station {
+	t.Helper()
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.URL(t), Region: "test", Host: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	s := &station{t: t, out: &bytes.Buffer{}}
+	if s.carrier, err = smpptest.Start(smpptest.Config{SystemID: "me", Password: "right"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.carrier.Close)
+	log := zerolog.New(s.out)
+	s.reloader = &reloader{
+		ledger: l, log: log, apply: s.take,
+		connections: connections{connector: connector{
+			folder: t.TempDir(), log: zerolog.Nop(), breaker: func(string, breaker.State) {}, sandbox: &carriers{},
+		}},
+	}
+	t.Cleanup(s.connections.connector.sandbox.close)
+	t.Cleanup(s.closeAll)
+	return s
+}
+
+func (s *station) take(routing *dispatch.Routing, opened map[string]provider.Channel) error {
+	if s.refuse != nil {
+		return s.refuse
+	}
+	s.applied = append(s.applied, applied{routing.Version, slices.Sorted(maps.Keys(opened)), routing, opened})
+	return nil
+}
+
+func (s *station) closeAll() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // t.Context has ended when cleanups run
+	defer cancel()
+	for _, a := range s.applied {
+		for name, channel := range a.opened {
+			if err := channel.Close(ctx); err != nil {
+				s.t.Errorf("close %s of version %d: %v", name, a.Version, err)
+			}
+		}
+	}
+}
+
+// put makes a document the current one and reloads.
+func (s *station) put(document string) error {
+	s.t.Helper()
+	document = strings.ReplaceAll(document, "CARRIER", s.carrier.Addr())
+	doc, err := config.ParseRouting("test", []byte(document))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.ledger.ApplyRouting(s.t.Context(), NewRouting(doc, []byte(document), "alice", "because", nil)); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.reload(s.t.Context())
+}
+
+// write puts a file where settings are looked up.
+func (s *station) write(name, content string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.connections.connector.folder, name), []byte(content), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// last is what the pipeline was given last.
+func (s *station) last() applied {
+	s.t.Helper()
+	if len(s.applied) == 0 {
+		s.t.Fatal("nothing was applied")
+	}
+	return s.applied[len(s.applied)-1]
+}
+
+func (s *station) expect(version int64, opened ...string) {
+	s.t.Helper()
+	got := s.last()
+	if got.Version != version || !slices.Equal(got.Opened, opened) {
+		s.t.Errorf("version %d with %v opened, want %d with %v", got.Version, got.Opened, version, opened)
+	}
+}
+
+const plainDocument = `
+channels:
+  a: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: password}, limits: [{window: 1s, max: 50}, {window: 1d, max: 1000}], price: {currency: GBP, default: "0.028"}, labels: {quality: 5}}
+  b: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: password}}
+routes: [{name: default, weights: {a: 25, b: 75}, health: {errors: 5}}]
+`
+
+func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.write("password", "right")
+	for _, step := range []struct {
+		name     string
+		old, new string // what is replaced in plainDocument
+		opened   []string
+	}{
+		{"the first", "", "", []string{"a", "b"}},
+		{"a weight", "a: 25", "a: 30", nil},
+		{"a daily limit", "max: 1000", "max: 10", nil},
+		{"a price", "0.028", "0.029", nil},
+		{"a label", "quality: 5", "quality: 6", nil},
+		{"the pace", "max: 50", "max: 60", []string{"a"}},
+		{"the pace again", "max: 50", "max: 60", nil},
+		{"a setting", "password_file: password}}", "password_file: password, binds: 2}}", []string{"a", "b"}}, // the pace is as before
+		{"a new channel", "\nroutes", "\n  c: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: password}}\nroutes", []string{"b", "c"}},
+		{"without it", "", "", nil},
+	} {
+		if err := s.put(strings.Replace(plainDocument, step.old, step.new, 1)); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := s.last().Opened; !slices.Equal(got, step.opened) {
+			t.Errorf("%s opened %v, want %v", step.name, got, step.opened)
+		}
+	}
+}
+
+func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.write("password", "right")
+	if err := s.put(plainDocument); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.ledger.ApplyEffects(t.Context(), ledger.NewEffects{
+		Expect: 1, Author: "health", Reason: "default: b 75 -> 56.25: 6 errors in 1m0s", Effects: []byte(`{"weights":{"default":{"b":"56.25"}}}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(2)
+	if size := s.last().routing.Routes[0].Table.Size(); size != 8125 {
+		t.Errorf("size %d, want that of 25 and 56.25", size)
+	}
+	line := s.lines("routing in force")[1]
+	if line["author"] != "health" || line["reason"] != "default: b 75 -> 56.25: 6 errors in 1m0s" {
+		t.Errorf("%v", line)
+	}
+}
+
+// lines are those of the log with a message.
+func (s *station) lines(message string) []map[string]any {
+	s.t.Helper()
+	var out []map[string]any
+	for line := range bytes.Lines(s.out.Bytes()) {
+		var one map[string]any
+		if err := json.Unmarshal(line, &one); err != nil {
+			s.t.Fatal(err)
+		}
+		if text, _ := one["message"].(string); strings.Contains(text, message) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func TestTheLogSaysWhatChangedAndWhoDidIt(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.write("password", "right")
+	for _, text := range []string{
+		plainDocument,
+		strings.NewReplacer("a: 25", "a: 30.5", "max: 1000}", "max: 5}").Replace(plainDocument),
+	} {
+		if err := s.put(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line := s.lines("routing in force")[1]
+	want := map[string]any{
+		"level": "info", "message": "routing in force", "version": 2.0, "author": "alice", "reason": "because", "channels": 2.0, "routes": 1.0,
+		"changes": []any{"channels.a.limits.1d.messages: 1000 -> 5", "routes.default.weights.a: 25 -> 30.5"},
+	}
+	if diff := cmp.Diff(want, line); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestALongChangeIsSummedUp(t *testing.T) {
+	t.Parallel()
+	var many strings.Builder
+	many.WriteString("channels:\n")
+	for name := range strings.SplitSeq("abcdefghijklmnopqrst", "") {
+		many.WriteString("  " + name + ": {provider: sandbox}\n")
+	}
+	many.WriteString("routes: [{name: default, weights: {a: 1}}]\n")
+	small := "channels: {a: {provider: sandbox}}\nroutes: [{name: default, weights: {a: 2}}]\n"
+	before, after := versionOf(t, small, ""), versionOf(t, many.String(), "")
+	got := summary(before, after)
+	if len(got) != maxSummary+1 || !strings.HasSuffix(got[maxSummary], " more") {
+		t.Errorf("%q", got)
+	}
+	if back := summary(after, before); !slices.Contains(back, "channels.b.provider removed: sandbox") {
+		t.Errorf("%q", back)
+	}
+}
+
+// TestABadSecretConcernsItsChannelAlone: a file that only this machine lacks must not keep the new
+// routing out of force.
+func TestABadSecretConcernsItsChannelAlone(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.write("password", "right")
+	if err := s.put(plainDocument); err != nil {
+		t.Fatal(err)
+	}
+	// b is to have another password and window, c is new with the same missing file, a has another weight.
+	changed := strings.NewReplacer("a: 25", "a: 30",
+		"password_file: password}}", "password_file: missing, window: 7}}",
+		"\nroutes", "\n  c: {provider: smpp, settings: {address: CARRIER, system_id: me, password_file: missing}}\nroutes").Replace(plainDocument)
+	if err := s.put(changed); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(2, "c")
+	routing := s.last().routing
+	if size := routing.Routes[0].Table.Size(); size != 105 {
+		t.Errorf("the new weights are not in force: size %d", size)
+	}
+	if got := routing.Channels[1].Concurrency; got != 100 {
+		t.Errorf("b stays connected with a window of 100 and has %d submits at once", got)
+	}
+	if ok, why := s.last().opened["c"].Ready(); ok || why != misconfigured {
+		t.Errorf("c is ready: %v %s", ok, why)
+	}
+	if r := s.last().opened["c"].Send(t.Context(), provider.Submission{}); r.Outcome != provider.Refused || r.Code != misconfigured {
+		t.Errorf("c answers %+v", r)
+	}
+	for message, channel := range map[string]string{"it stays connected with its former settings": "b", "it takes no message here": "c"} {
+		if lines := s.lines(message); len(lines) != 1 || lines[0]["channel"] != channel || lines[0]["level"] != "error" {
+			t.Errorf("%s: %v", message, lines)
+		}
+	}
+	if got := slices.Sorted(maps.Keys(s.trouble())); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("readiness shows %v", got)
+	}
+
+	// Nothing is tried again as long as nothing has changed, in the pipeline's eyes.
+	if err := s.reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.applied) != 2 {
+		t.Errorf("applied %d times", len(s.applied))
+	}
+	// Other changes neither lose b's connection nor make c's placeholder anew.
+	if err := s.put(strings.Replace(changed, "a: 30", "a: 31", 1)); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(3)
+
+	s.write("missing", "right")
+	if err := s.reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(3, "b", "c")
+	if got := s.last().routing.Channels[1].Concurrency; got != 7 || s.toMend() {
+		t.Errorf("mended: %d submits at once, still to mend: %v", got, s.toMend())
+	}
+}
+
+func TestAChannelThatIsPutBackNeedsNoMending(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.write("password", "right")
+	for _, text := range []string{plainDocument, strings.Replace(plainDocument, "password_file: password}}", "password_file: missing}}", 1), plainDocument} {
+		if err := s.put(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.expect(3)
+	if s.toMend() {
+		t.Error("b runs on the settings in force")
+	}
+}
+
+func TestAtTheStartABadSecretIsAnError(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	err := s.put(plainDocument)
+	if err == nil || !strings.Contains(err.Error(), "channel a: password_file: ") || !strings.Contains(err.Error(), "channel b: ") || len(s.applied) != 0 {
+		t.Errorf("%v, applied %d times", err, len(s.applied))
+	}
+	s.write("password", "right")
+	tokened := strings.Replace(plainDocument, "health: {errors: 5}", `fallback: best_worker, scoring: {function: "http://127.0.0.1:1/", token_file: token}`, 1)
+	if err := s.put(tokened); err == nil || !strings.Contains(err.Error(), "route default: scoring.token_file: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAMissingTokenConcernsItsRouteAlone(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.write("password", "right")
+	tokened := strings.Replace(plainDocument, "health: {errors: 5}", `fallback: best_worker, scoring: {function: "http://127.0.0.1:1/", token_file: token}`, 1)
+	for _, text := range []string{plainDocument, tokened} {
+		if err := s.put(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.expect(2)
+	if f := s.last().routing.Routes[0].Scoring.Function; f.Token != "" {
+		t.Errorf("token %q", f.Token)
+	}
+	s.write("token", "s3cret\n")
+	if err := s.reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if f := s.last().routing.Routes[0].Scoring.Function; f.Token != "s3cret" || s.toMend() || len(s.applied) != 3 {
+		t.Errorf("token %q after it was written", f.Token)
+	}
+	if strings.Contains(s.out.String(), "s3cret") {
+		t.Error("the log shows the token")
+	}
+}
+
+func TestWhatThePipelineRefusesIsClosedAgain(t *testing.T) {
+	t.Parallel()
+	s := newStation(t)
+	s.write("password", "right")
+	s.refuse = errors.New("stopped")
+	if err := s.put(plainDocument); !errors.Is(err, s.refuse) {
+		t.Errorf("%v", err)
+	}
+	// TestMain finds the connections if they are not closed. They are opened again:
+	s.refuse = nil
+	if err := s.reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(1, "a", "b")
+}
+
+func TestASandboxChannelFindsItsCarrierAgain(t *testing.T) {
+	t.Parallel()
+	c := &carriers{}
+	defer c.close()
+	var addresses []string
+	for _, name := range []string{"a", "b", "a"} {
+		address, err := c.start(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses = append(addresses, address)
+	}
+	if addresses[0] == addresses[1] || addresses[0] != addresses[2] {
+		t.Errorf("%v", addresses)
+	}
+}

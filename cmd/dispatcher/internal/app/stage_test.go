@@ -1,0 +1,186 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider/smpp/smpptest"
+	"dispatcher/selector"
+)
+
+// stage is a whole process between a broker, a database and scripted carriers.
+type stage struct {
+	t        *testing.T
+	app      *App
+	producer *kgo.Client
+	carriers map[string]*smpptest.Server
+	sent     int
+}
+
+// newStage starts the process. In the document, {NAME} is the address of the carrier of that name, which
+// is started when it is first mentioned. The process is stopped at the end of the test, and must have
+// stopped without an error.
+func newStage(t *testing.T, document string) *stage {
+	t.Helper()
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "sms.otp", "sms.transactional", "sms.bulk", "sms.status", "sms.dead", "sms.inbound"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	s := &stage{t: t, carriers: map[string]*smpptest.Server{}}
+	t.Cleanup(func() {
+		for _, c := range s.carriers {
+			c.Close()
+		}
+	})
+	if s.producer, err = kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...), kgo.DefaultProduceTopic("sms.transactional")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.producer.Close)
+	document = s.address(document)
+	s.app, err = Start(t.Context(), Options{
+		Settings: config.Settings{
+			KafkaBrokers: broker.ListenAddrs(), KafkaGroup: "dispatcher", StatusTopic: "sms.status", DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
+			PostgresURL: ledgertest.URL(t), PostgresMaxConns: 8, Listen: "127.0.0.1:0", Region: "test",
+			MaxUnsettled: 500, Batch: 500, SendTimeout: 10 * time.Second, ShutdownTimeout: 20 * time.Second, DeadAfter: 10 * time.Second,
+		},
+		Keys: []selector.Key{{1}}, Log: zerolog.Nop(), Version: "test", Folder: t.TempDir(), SteerEvery: 20 * time.Millisecond,
+		Routing: func() (string, []byte, error) { return "test", []byte(document), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.app.Stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return s
+}
+
+// carrier is the scripted SMSC of a name.
+func (s *stage) carrier(name string) *smpptest.Server {
+	s.t.Helper()
+	if s.carriers[name] == nil {
+		c, err := smpptest.Start(smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond}})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.carriers[name] = c
+	}
+	return s.carriers[name]
+}
+
+// address fills in where the carriers listen.
+func (s *stage) address(document string) string {
+	for _, name := range []string{"ONE", "TWO", "THREE"} {
+		if strings.Contains(document, "{"+name+"}") {
+			document = strings.ReplaceAll(document, "{"+name+"}", `provider: smpp, settings: {address: "`+s.carrier(name).Addr()+`", system_id: me, window: 20}`)
+		}
+	}
+	return document
+}
+
+// apply makes another document the current one, as a command would.
+func (s *stage) apply(document string) int64 {
+	s.t.Helper()
+	document = s.address(document)
+	doc, err := config.ParseRouting("test", []byte(document))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	version, err := s.app.Ledger().ApplyRouting(s.t.Context(), NewRouting(doc, []byte(document), "test", "test", nil))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return version
+}
+
+// publish sends n messages.
+func (s *stage) publish(n int) {
+	s.t.Helper()
+	var failed atomic.Pointer[error]
+	for range n {
+		s.sent++
+		value := fmt.Sprintf(`{"id":"m-%05d","to":"+447700900%03d","text":"Hello [m-%05d]","labels":{"tier":"gold"}}`, s.sent, s.sent%1000, s.sent)
+		s.producer.Produce(s.t.Context(), &kgo.Record{Value: []byte(value)}, func(_ *kgo.Record, err error) {
+			if err != nil {
+				failed.Store(&err)
+			}
+		})
+	}
+	if err := s.producer.Flush(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := failed.Load(); err != nil {
+		s.t.Fatal(*err)
+	}
+}
+
+// until polls, at most for 30 seconds.
+func (s *stage) until(what string, reached func() bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			s.t.Fatalf("not in time: %s; %+v", what, s.totals())
+		}
+	}
+}
+
+func (s *stage) totals() ledger.Totals {
+	s.t.Helper()
+	totals, err := s.app.Ledger().Totals(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return totals
+}
+
+// settled waits until every message sent so far was accepted, and holds that against the carriers' own
+// logs: each message was submitted once, to one of them.
+func (s *stage) settled() {
+	s.t.Helper()
+	s.until("all messages accepted", func() bool { return s.totals().Messages[ledger.Accepted] == int64(s.sent) })
+	seen := map[string]string{}
+	for name, carrier := range s.carriers {
+		for _, submit := range carrier.Submits() {
+			if !submit.Accepted() {
+				continue
+			}
+			if other, twice := seen[submit.Text]; twice {
+				s.t.Errorf("%s was submitted to %s and to %s", submit.Text, other, name)
+			}
+			seen[submit.Text] = name
+		}
+	}
+	if len(seen) != s.sent {
+		s.t.Errorf("%d of %d messages were submitted", len(seen), s.sent)
+	}
+}
+
+// record is all that is known of a message.
+func (s *stage) record(id string) ledger.Record {
+	s.t.Helper()
+	r, err := s.app.Ledger().Record(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
