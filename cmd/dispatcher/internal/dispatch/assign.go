@@ -46,9 +46,9 @@ type assigner struct {
 
 	// Scratch space, reused from message to message.
 
-	line    line
-	ranking Ranking
-	room    []byte // filled with the records of this claim
+	line   line
+	room   []byte // filled with the records of this claim
+	scores scoreTexts
 }
 
 func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []string) *assigner {
@@ -126,7 +126,7 @@ func (a *assigner) take(t *task, place int, l *line) ledger.Decision {
 		Segments: parts, PriceMicros: int64(parts) * ch.Price.Segment(t.msg.To), Currency: ch.Price.Currency,
 	}
 	if l != nil {
-		d.Attempt.Ranking = a.encode(a.record(t, l, string(l.by)))
+		d.Attempt.Ranking = a.record(t, l)
 		if cursor := a.cursors[t.route.Name]; cursor != nil && l.turned(t) {
 			cursor.Channel, cursor.Position = ch.Name, place
 		}

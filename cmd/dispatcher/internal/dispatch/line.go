@@ -130,29 +130,49 @@ func (l *line) turned(t *task) bool {
 	return ranked && l.by == RoundRobin && t.row.Pinned == ""
 }
 
-// record is the line as it is stored. What was considered before a channel was taken is
+// Sizes of the memory that the records of a claim share, in bytes.
+const (
+	recordRoom   = 16 << 10
+	rankedLength = 160 // of a candidate's text, generously
+)
+
+// record writes the line as it is stored. What was considered before a channel was taken is
 // stored whole; else as much as maxRanked allows.
-func (a *assigner) record(t *task, l *line, by string) *Ranking {
-	r := &a.ranking
-	*r = Ranking{
-		Version: a.routing.Version, By: by, Cursor: l.cursor, KeyID: l.keyID,
-		Scoring: l.scoring, Trouble: l.trouble, Candidates: r.Candidates[:0],
+//
+// The records of a claim live and die together, so they are written one behind the other into
+// memory that is allocated in large pieces.
+func (a *assigner) record(t *task, l *line) []byte {
+	n := l.stored()
+	if need := rankedLength * (n + 2); cap(a.room)-len(a.room) < need {
+		a.room = make([]byte, 0, max(recordRoom, need))
+	}
+	from := len(a.room)
+	head := Ranking{
+		Version: a.routing.Version, By: string(l.by), Cursor: l.cursor, KeyID: l.keyID,
+		Scoring: l.scoring, Trouble: l.trouble, More: len(t.route.Members) - n,
 	}
 	if l.by == RoundRobin {
-		r.After = &l.after
+		head.After = &l.after
 	}
+	dst := head.appendHead(a.room)
 	if l.lost != "" {
-		r.Candidates = append(r.Candidates, Ranked{Channel: l.lost, Reason: removed})
-	}
-	n := min(len(l.candidates), maxRanked)
-	if considered := len(l.reasons); considered > n && l.reasons[considered-1] == "" {
-		n = considered
+		dst = (&Ranked{Channel: l.lost, Reason: removed}).append(dst, &a.scores)
 	}
 	for i := range l.candidates[:n] {
-		r.Candidates = append(r.Candidates, a.ranked(t, l, i))
+		one := a.ranked(t, l, i)
+		dst = one.append(dst, &a.scores)
 	}
-	r.More = len(l.candidates) - n
-	return r
+	a.room = head.appendTail(dst)
+	return a.room[from:len(a.room):len(a.room)]
+}
+
+// stored is how many candidates of the line are stored.
+func (l *line) stored() int {
+	n := min(len(l.candidates), maxRanked)
+	if considered := len(l.reasons); considered > n && l.reasons[considered-1] == "" {
+		return considered
+	}
+	return n
 }
 
 // ranked is the candidate at position i of the line as it is stored.
@@ -169,21 +189,4 @@ func (a *assigner) ranked(t *task, l *line, i int) Ranked {
 		r.Reason = l.reasons[i]
 	}
 	return r
-}
-
-// Sizes of the memory that the records of a claim share, in bytes.
-const (
-	recordRoom   = 16 << 10
-	rankedLength = 160 // of a candidate's text, generously
-)
-
-// encode writes a record. The records of a claim live and die together, so they are written one
-// behind the other into memory that is allocated in large pieces.
-func (a *assigner) encode(r *Ranking) []byte {
-	if need := rankedLength * (len(r.Candidates) + 1); cap(a.room)-len(a.room) < need {
-		a.room = make([]byte, 0, max(recordRoom, need))
-	}
-	from := len(a.room)
-	a.room = AppendRanking(a.room, r)
-	return a.room[from:len(a.room):len(a.room)]
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
@@ -111,6 +112,16 @@ func (r *Ranking) Chosen() int {
 // AppendRanking writes the JSON that json.Unmarshal reads back. Rankings are written
 // for every fallback, inside the claim, where reflection would cost more than the choice.
 func AppendRanking(dst []byte, r *Ranking) []byte {
+	dst = r.appendHead(dst)
+	var scores scoreTexts
+	for i := range r.Candidates {
+		dst = r.Candidates[i].append(dst, &scores)
+	}
+	return r.appendTail(dst)
+}
+
+// appendHead writes everything before the candidates.
+func (r *Ranking) appendHead(dst []byte) []byte {
 	dst = append(dst, `{"version":`...)
 	dst = strconv.AppendInt(dst, r.Version, 10)
 	dst = appendMember(dst, `,"by":`, r.By)
@@ -121,13 +132,13 @@ func AppendRanking(dst []byte, r *Ranking) []byte {
 	dst = appendOptional(dst, `,"key_id":`, r.KeyID)
 	dst = appendOptional(dst, `,"scoring":`, r.Scoring)
 	dst = appendOptional(dst, `,"trouble":`, r.Trouble)
-	dst = append(dst, `,"candidates":[`...)
-	var last scoreText
-	for i := range r.Candidates {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = r.Candidates[i].append(dst, &last)
+	return append(dst, `,"candidates":[`...)
+}
+
+// appendTail writes everything behind the candidates.
+func (r *Ranking) appendTail(dst []byte) []byte {
+	if dst[len(dst)-1] == ',' {
+		dst = dst[:len(dst)-1] // behind the last candidate
 	}
 	dst = append(dst, ']')
 	if r.More > 0 {
@@ -136,14 +147,24 @@ func AppendRanking(dst []byte, r *Ranking) []byte {
 	return append(dst, '}')
 }
 
-// scoreText is where the score of the candidate before stands in the text. Neighbours often
-// have the same score, and to copy digits is quicker than to work them out.
-type scoreText struct {
-	score    float64
-	from, to int
+// scoreTexts remembers how scores are written. Messages with the same labels and selectors give
+// channels the same scores, and to copy digits is quicker than to work them out.
+type scoreTexts [64]struct {
+	score float64
+	text  string // empty until the place is used
 }
 
-func (r *Ranked) append(dst []byte, last *scoreText) []byte {
+func (s *scoreTexts) append(dst []byte, score float64) []byte {
+	bits := math.Float64bits(score)
+	known := &s[(bits^bits>>26^bits>>46)%uint64(len(s))]
+	if known.text == "" || known.score != score {
+		known.score, known.text = score, strconv.FormatFloat(score, 'g', -1, 64)
+	}
+	return append(dst, known.text...)
+}
+
+// append writes the candidate and a comma.
+func (r *Ranked) append(dst []byte, scores *scoreTexts) []byte {
 	dst = appendMember(dst, `{"channel":`, r.Channel)
 	dst = strconv.AppendInt(append(dst, `,"active":`...), r.Active, 10)
 	dst = strconv.AppendInt(append(dst, `,"capacity":`...), r.Capacity, 10)
@@ -151,16 +172,9 @@ func (r *Ranked) append(dst []byte, last *scoreText) []byte {
 		dst = strconv.AppendInt(append(dst, `,"last_assigned":`...), int64(r.LastAssigned), 10)
 	}
 	if r.Score != nil {
-		dst = append(dst, `,"score":`...)
-		from := len(dst)
-		if last.to > 0 && last.score == *r.Score {
-			dst = append(dst, dst[last.from:last.to]...)
-		} else {
-			dst = strconv.AppendFloat(dst, *r.Score, 'g', -1, 64)
-		}
-		*last = scoreText{score: *r.Score, from: from, to: len(dst)}
+		dst = scores.append(append(dst, `,"score":`...), *r.Score)
 	}
-	return append(appendOptional(dst, `,"reason":`, r.Reason), '}')
+	return append(appendOptional(dst, `,"reason":`, r.Reason), '}', ',')
 }
 
 // appendOptional leaves an empty text out.

@@ -23,7 +23,7 @@ func (a *assigner) nobody(t *task, l *line) ledger.Decision {
 		remedies |= remedyFor(reason)
 	}
 	expiry := a.firstExpiry(t, l)
-	ranking := a.record(t, l, string(l.by))
+	record := a.record(t, l)
 	at, why, newRound := time.Time{}, "", false
 	switch {
 	case remedies&byItself != 0:
@@ -33,12 +33,12 @@ func (a *assigner) nobody(t *task, l *line) ledger.Decision {
 	case remedies&byRound != 0:
 		at, why, newRound = a.now.Add(roundPause(t.row.Rounds)), reasonTried, true
 	case expiry.IsZero():
-		return ledger.Decision{State: ledger.Failed, Reason: reasonNoChannel, Plan: t.row.Plan, Seen: a.encode(ranking)}
+		return ledger.Decision{State: ledger.Failed, Reason: reasonNoChannel, Plan: t.row.Plan, Seen: record}
 	}
 	if !expiry.IsZero() && (why == "" || expiry.Before(at)) {
 		at, why, newRound = expiry, unfit, false
 	}
-	d := a.wait(t, why, at, ranking)
+	d := a.wait(t, why, at, record)
 	d.NewRound = newRound
 	return d
 }
@@ -158,25 +158,21 @@ func (a *assigner) holdForFirst(t *task, why string) (time.Time, bool) {
 }
 
 // held is the record of a message that is held for its first choice: nobody else was looked at.
-func (a *assigner) held(t *task, why string) *Ranking {
+func (a *assigner) held(t *task, why string) []byte {
 	l := &a.line
 	*l = line{
+		by:         byWait,
 		candidates: append(l.candidates[:0], a.candidate(t.route, t.first)),
 		reasons:    append(l.reasons[:0], why),
 	}
-	r := a.record(t, l, byWait)
-	r.More = len(t.route.Members) - 1
-	return r
+	return a.record(t, l)
 }
 
-// wait keeps the message until at, but never beyond its deadline.
-func (a *assigner) wait(t *task, reason string, at time.Time, ranking *Ranking) ledger.Decision {
+// wait keeps the message until at, but never beyond its deadline. record is nil when
+// nobody was looked at.
+func (a *assigner) wait(t *task, reason string, at time.Time, record []byte) ledger.Decision {
 	if at.After(t.row.ExpiresAt) {
 		at = t.row.ExpiresAt
 	}
-	d := ledger.Decision{State: ledger.Waiting, Reason: reason, NextAt: at, Plan: t.row.Plan}
-	if ranking != nil {
-		d.Seen = a.encode(ranking)
-	}
-	return d
+	return ledger.Decision{State: ledger.Waiting, Reason: reason, NextAt: at, Plan: t.row.Plan, Seen: record}
 }

@@ -1,7 +1,6 @@
 package envelope
 
 import (
-	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -33,7 +32,7 @@ func (m Message) appendLabels(o *object) {
 		return
 	}
 	o.begin("labels", '{')
-	for _, key := range sortedKeys(m.Labels) {
+	for _, key := range sortedKeys(nil, m.Labels) {
 		o.key(key)
 		o.value(m.Labels[key])
 	}
@@ -134,13 +133,8 @@ func (o *object) texts(name string, m map[string]string) {
 		return
 	}
 	var space [16]string
-	keys := space[:0]
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
 	o.begin(name, '{')
-	for _, key := range keys {
+	for _, key := range sortedKeys(space[:0], m) {
 		o.text(key, m[key])
 	}
 	o.end('}')

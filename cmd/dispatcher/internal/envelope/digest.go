@@ -3,7 +3,6 @@ package envelope
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -33,8 +32,9 @@ func (m Message) appendCanonical(b []byte) []byte {
 	} else {
 		b = canonInt(append(b, 1), *m.MaxPrice)
 	}
+	var space [maxEntries]string
 	b = canonInt(b, int64(len(m.Labels)))
-	for _, key := range sortedKeys(m.Labels) {
+	for _, key := range sortedKeys(space[:0], m.Labels) {
 		b = canonValue(canonString(b, key), m.Labels[key])
 	}
 	b = canonInt(b, int64(len(m.Selectors)))
@@ -46,19 +46,19 @@ func (m Message) appendCanonical(b []byte) []byte {
 		}
 	}
 	b = canonInt(b, int64(len(m.Metadata)))
-	for _, key := range sortedKeys(m.Metadata) {
+	for _, key := range sortedKeys(space[:0], m.Metadata) {
 		b = canonString(canonString(b, key), m.Metadata[key])
 	}
 	return b
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	if len(m) == 0 {
-		return nil // most messages have no labels, and an iterator costs allocations
+// sortedKeys appends the keys of a map to space, which is empty, in their order.
+func sortedKeys[V any](space []string, m map[string]V) []string {
+	for key := range m {
+		space = append(space, key)
 	}
-	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
-	slices.Sort(keys)
-	return keys
+	slices.Sort(space)
+	return space
 }
 
 func canonInt(b []byte, n int64) []byte {
