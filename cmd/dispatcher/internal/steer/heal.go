@@ -14,30 +14,66 @@ const healthAuthor = "health"
 
 // health makes the first move that is due on any route with health weighting.
 func (s *Steerer) health(ctx context.Context, now time.Time) (moved bool, err error) {
-	faults := map[time.Duration][]ledger.Fault{}
 	for i := range s.seen.doc.Routes {
 		route := &s.seen.doc.Routes[i]
 		if route.Health == nil {
 			continue
 		}
-		last, err := s.lastMove(ctx, route, now)
+		move, due, err := s.decide(ctx, route, now)
 		if err != nil {
 			return false, err
 		}
-		for _, window := range []time.Duration{route.Health.Window, route.Health.Quiet} {
-			if _, asked := faults[window]; asked {
-				continue
-			}
-			if faults[window], err = s.cfg.Ledger.Faults(ctx, window); err != nil {
-				return false, err
-			}
-		}
-		figures := Faults{Window: faults[route.Health.Window], Quiet: faults[route.Health.Quiet]}
-		if move, ok := NextHealthMove(s.seen.doc, route, figures, last, now); ok {
+		if due {
 			return true, s.heal(ctx, move)
 		}
 	}
 	return false, nil
+}
+
+// decide makes up its mind about a route on figures that may be a little old, and makes a move only if
+// fresh ones call for it too.
+func (s *Steerer) decide(ctx context.Context, route *config.Route, now time.Time) (move HealthMove, due bool, err error) {
+	last, err := s.lastMove(ctx, route, now)
+	if err != nil || now.Before(last.Add(route.Health.Interval)) {
+		return move, false, err // whatever the figures say
+	}
+	for _, fresh := range []bool{false, true} {
+		var figures Faults
+		if figures.Window, err = s.faults(ctx, route.Health.Window, now, fresh); err != nil {
+			return move, false, err
+		}
+		if figures.Quiet, err = s.faults(ctx, route.Health.Quiet, now, fresh); err != nil {
+			return move, false, err
+		}
+		if move, due = NextHealthMove(s.seen.doc, route, figures, last, now); !due {
+			break
+		}
+	}
+	return move, due, nil
+}
+
+// patience is the part of a window, one in so many, that figures about it may be old: counting takes
+// the longer the longer the window is.
+const patience = 100
+
+// counted are figures and when they were read.
+type counted struct {
+	at     time.Time
+	faults []ledger.Fault
+}
+
+// faults are the figures about a window.
+func (s *Steerer) faults(ctx context.Context, window time.Duration, now time.Time, fresh bool) ([]ledger.Fault, error) {
+	known, ok := s.figures[window]
+	if age := now.Sub(known.at); ok && (age == 0 || !fresh && age < window/patience) {
+		return known.faults, nil
+	}
+	faults, err := s.cfg.Ledger.Faults(ctx, window)
+	if err != nil {
+		return nil, err
+	}
+	s.figures[window] = counted{now, faults}
+	return faults, nil
 }
 
 // heal writes a move as a version of its own: the same document, other effects. Effects of

@@ -47,9 +47,10 @@ type Config struct {
 type Steerer struct {
 	cfg     Config
 	metrics *metrics
-	seen    snapshot            // owned by Run
-	history history             // owned by Run
-	judged  map[int64]time.Time // owned by Run: when each ramp's figures were counted last
+	seen    snapshot                  // owned by Run
+	history history                   // owned by Run
+	judged  map[int64]time.Time       // owned by Run: when each ramp's figures were counted last
+	figures map[time.Duration]counted // owned by Run: by window
 }
 
 // snapshot is the current routing as last read.
@@ -66,7 +67,7 @@ func New(cfg Config) (*Steerer, error) {
 	case cfg.Every <= 0:
 		return nil, errors.New("steer: Every must be above 0")
 	}
-	return &Steerer{cfg: cfg, metrics: newMetrics(cfg.Registry), history: history{}, judged: map[int64]time.Time{}}, nil
+	return &Steerer{cfg: cfg, metrics: newMetrics(cfg.Registry), history: history{}, judged: map[int64]time.Time{}, figures: map[time.Duration]counted{}}, nil
 }
 
 // maxMoves bounds what one look does in a row, so that an error in reasoning cannot write

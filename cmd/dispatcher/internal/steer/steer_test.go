@@ -365,3 +365,27 @@ func TestASteererNeedsAllItsParts(t *testing.T) {
 		}
 	}
 }
+
+// TestOldFiguresRaiseNothing: figures about a long quiet time are kept for a while, and errors that came since
+// then still count.
+func TestOldFiguresRaiseNothing(t *testing.T) {
+	t.Parallel()
+	r := emptyRig(t)
+	r.apply(strings.ReplaceAll(strings.ReplaceAll(document, "quiet: 2m", "quiet: 24h"), "interval: 1m", "interval: 1s"))
+	s := r.steerer()
+	r.look(s) // reads that there were no errors in 24 hours
+	r.carry("c", provider.Refused, 6)
+	delete(s.figures, time.Minute) // half a second later they would be read again
+	r.look(s)
+	if _, doc := r.current(); effective(doc)["c"] != "45" {
+		t.Fatalf("c at %s", effective(doc)["c"])
+	}
+	r.age(2 * time.Minute) // the errors have left the window
+	clear(s.history)       // which holds when versions were made
+	delete(s.figures, time.Minute)
+	s.figures[24*time.Hour] = counted{at: time.Now()} // without errors, as they were at first
+	r.look(s)
+	if _, doc := r.current(); effective(doc)["c"] != "45" {
+		t.Errorf("c at %s after two minutes of 24 hours", effective(doc)["c"])
+	}
+}
