@@ -62,11 +62,7 @@ func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
 	}
 	defer l.Close()
 	h := history{Versions: []historyLine{}, Ramps: []rampShown{}}
-	versions, err := l.RoutingVersions(ctx)
-	if err != nil {
-		return usage(postgresTrouble(s, err))
-	}
-	if h.Versions, err = historyLines(versions, limit); err != nil {
+	if h.Versions, err = historyLines(ctx, l, s, limit); err != nil {
 		return err
 	}
 	ramps, err := l.Ramps(ctx, true)
@@ -86,29 +82,40 @@ func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
 	return nil
 }
 
-// historyLines compares each version with the one before it.
-func historyLines(versions []ledger.RoutingVersion, limit int) ([]historyLine, error) {
-	lines := make([]historyLine, 0, min(limit, len(versions)))
-	var after *config.Routing
-	for i := range versions {
-		v := &versions[i]
-		doc, err := storedRouting(v)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			lines[i-1].Changes = diffLines(config.Diff(doc, after))
-		}
-		if i == limit {
-			return lines, nil
-		}
+// historyLines compares each of the newest versions with the one before it. Versions are read
+// one by one: a document may be large, and health weighting makes many versions of it.
+func historyLines(ctx context.Context, l *ledger.Ledger, s *config.Settings, limit int) ([]historyLine, error) {
+	v, err := l.CurrentRouting(ctx)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return []historyLine{}, nil
+	}
+	if err != nil {
+		return nil, usage(postgresTrouble(s, err))
+	}
+	lines := []historyLine{}
+	after, err := storedRouting(&v)
+	for err == nil {
 		lines = append(lines, historyLine{
 			Version: v.Version, Base: v.Base, CreatedAt: v.CreatedAt, Author: v.Author, Reason: v.Reason, Effects: v.Base != v.Version,
 			Changes: []changeLine{},
 		})
-		after = doc
+		if v.Version == 1 {
+			break
+		}
+		if v, err = storedVersion(ctx, l, s, v.Version-1); err != nil {
+			break
+		}
+		var before *config.Routing
+		if before, err = storedRouting(&v); err != nil {
+			break
+		}
+		lines[len(lines)-1].Changes = diffLines(config.Diff(before, after))
+		if len(lines) == limit {
+			break
+		}
+		after = before
 	}
-	return lines, nil
+	return lines, err
 }
 
 func historySheet(lines []historyLine, as format) sheet {
