@@ -103,7 +103,7 @@ func claimMoving(b *testing.B, l *ledger.Ledger, c ledger.Claim) {
 func BenchmarkEachChoice(b *testing.B) {
 	url := ledgertest.URL(b)
 	db, l := raw(b, url), connect(b, ledger.Config{URL: url})
-	fillDays(b, db, 50000)
+	fillHours(b, db, 50000)
 	now := time.Now()
 	visited := 0
 	b.ReportAllocs()

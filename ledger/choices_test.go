@@ -16,10 +16,10 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// fillDays stores n messages of three days that end now, out of order by up to 50 s and
+// fillHours stores n messages of the last three hours, out of order by up to 50 s and
 // with gaps in seq, as rolled back claims leave them. Every tenth has no route, every
 // twelfth is dead, every seventh has two attempts.
-func fillDays(t testing.TB, db *pgx.Conn, n int) {
+func fillHours(t testing.TB, db *pgx.Conn, n int) {
 	t.Helper()
 	const messages = `
 		insert into dispatcher.messages (seq, id, lane, digest, envelope, attempts, state, finished_at,
@@ -27,7 +27,7 @@ func fillDays(t testing.TB, db *pgx.Conn, n int) {
 		overriding system value
 		select s + 7 * (s / 3), 'm' || s, 'otp', s, '', 1, case when s % 12 = 0 then 'dead' else 'accepted' end,
 		  case when s % 12 = 0 then now() end, case when s % 10 > 0 then 'default' end, 1, 'a',
-		  now() - interval '3 days' * ($1 - s) / $1 - interval '50 seconds' * random()
+		  now() - interval '3 hours' * ($1 - s) / $1 - interval '50 seconds' * random()
 		from generate_series(1, $1::bigint) s order by s`
 	const attempts = `
 		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency,
@@ -75,22 +75,23 @@ func TestEachChoiceVisitsExactlyTheMessagesOfTheRange(t *testing.T) {
 	if got := visitAll(t, l, ledger.ChoiceFilter{From: now.Add(-time.Hour), To: now}); got != nil {
 		t.Errorf("an empty ledger has %d", len(got))
 	}
-	fillDays(t, db, 9000)
+	fillHours(t, db, 9000)
 	random := rand.New(rand.NewPCG(1, 2))
-	ranges := []time.Duration{0, 0, time.Hour, time.Minute, 80 * time.Hour, 81 * time.Hour}
+	type span struct{ length, ago time.Duration }
+	spans := []span{{0, 0}, {time.Minute, time.Second}, {time.Hour, 3 * time.Hour}, {24 * time.Hour, -time.Hour}}
 	for range 20 {
-		length := time.Duration(random.Int64N(int64(30 * time.Hour)))
-		ranges = append(ranges, length, time.Duration(random.Int64N(int64(80*time.Hour))))
+		spans = append(spans, span{
+			time.Duration(random.Int64N(int64(time.Hour))), time.Duration(random.Int64N(int64(3 * time.Hour))),
+		})
 	}
-	ranges = append(ranges, 100*time.Hour, -time.Hour) // all of them, several pages
-	for i := 0; i < len(ranges); i += 2 {
-		from := now.Add(-ranges[i+1] - ranges[i])
-		f := ledger.ChoiceFilter{From: from, To: from.Add(ranges[i])}
+	for _, span := range spans {
+		to := now.Add(-span.ago)
+		f := ledger.ChoiceFilter{From: to.Add(-span.length), To: to}
 		want := scalar[[]string](t, db, `
 			select array_agg(id order by seq) from dispatcher.messages
 			where received_at >= $1 and received_at < $2 and digest % 12 > 0 and digest % 10 > 0`, f.From, f.To)
 		if got := visitAll(t, l, f); !slices.Equal(got, want) {
-			t.Errorf("range %d of %s: visited %d of %d", i/2, ranges[i], len(got), len(want))
+			t.Errorf("%s until %s ago: visited %d of %d", span.length, span.ago, len(got), len(want))
 		}
 	}
 }
@@ -99,7 +100,7 @@ func TestASampleIsTheSameEachTimeAndEvenOverTheRange(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	db, l := raw(t, url), connect(t, ledger.Config{URL: url})
-	fillDays(t, db, 9000)
+	fillHours(t, db, 9000)
 	now := scalar[time.Time](t, db, `select now()`)
 	f := ledger.ChoiceFilter{From: now.Add(-72 * time.Hour), To: now, Sample: 2500} // two pages
 	sample := visitAll(t, l, f)

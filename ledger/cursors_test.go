@@ -137,6 +137,35 @@ func claimTurns(t testing.TB, l *ledger.Ledger, messages []ledger.Message, fail 
 	}
 }
 
+// Claims that have no channel in common wait for each other at the cursor alone.
+func TestACursorIsLockedWhateverChannelsAClaimNames(t *testing.T) {
+	t.Parallel()
+	ledgers, url := openTurns(t, 4)
+	const claims = 15
+	var workers sync.WaitGroup
+	for i, l := range ledgers {
+		channel := members[i]
+		workers.Go(func() {
+			for n := range claims {
+				claim := turnClaim(batch(fmt.Sprintf("%s-%d", channel, n), 1))
+				claim.Channels = []string{channel}
+				err := l.Claim(t.Context(), claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+					seen.Cursors[0].Channel = channel
+					seen.Cursors[0].Position++
+					return give(seen)
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if got := scalar[int](t, raw(t, url), `select position from dispatcher.cursors`); got != len(ledgers)*claims-1 {
+		t.Errorf("%d moves of %d were lost", len(ledgers)*claims-1-got, len(ledgers)*claims)
+	}
+}
+
 func TestACursorIsShownWhereTheLastCommittedClaimLeftIt(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 1)

@@ -182,7 +182,9 @@ func TestEffectsAreToldToWatchersAndWakeNoMessage(t *testing.T) {
 	addEffects(t, l, `{}`)
 	<-told
 	cancel()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
 	if n, err := l.Due(t.Context(), 10); n != 0 || err != nil {
 		t.Errorf("%d messages were woken, %v", n, err)
 	}

@@ -113,7 +113,7 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	db, l := raw(t, url), connect(t, ledger.Config{URL: url, MaxConns: 1})
-	fillDays(t, db, 20000)
+	fillHours(t, db, 20000)
 	if _, err := db.Exec(t.Context(), `analyze; select pg_stat_force_next_flush()`); err != nil {
 		t.Fatal(err)
 	}
