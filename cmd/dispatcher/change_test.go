@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade: between the command's look at the routing
+// and its own version another one is applied. The flag is not needed for that.
+func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	ch := &change{
+		cli: &cli{out: &bytes.Buffer{}}, ledger: l, settings: &config.Settings{PostgresURL: url},
+		flags: &changeFlags{reason: "mine", author: "bob", expect: anyVersion, as: formatTable},
+	}
+	if err := ch.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mine := strings.Replace(testRouting, "b: 15", "b: 5", 1)
+	_, err := ch.make(t.Context(), func() (string, []byte, error) {
+		hers := strings.Replace(testRouting, "a: 25", "a: 40", 1)
+		doc, err := config.ParseRouting("hers.yaml", []byte(hers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, []byte(hers), "ann", "quicker", nil)); err != nil {
+			t.Fatal(err)
+		}
+		return "mine.yaml", []byte(mine), nil
+	})
+	var coded *codedError
+	if !errors.As(err, &coded) || coded.code != exitFailed || !strings.Contains(err.Error(), `ann applied version 2`) {
+		t.Errorf("%v", err)
+	}
+	if v := current(t, l); v.Version != 2 || strings.Contains(v.Document, "b: 5") {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestAWindowThatIsOverLeavesAllOfItsLimit: counters are stored as they were last used.
+func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
+	t.Parallel()
+	doc, err := config.ParseRouting("r.yaml", []byte(strings.Replace(testRouting, "a: {provider: sandbox,", "a: {provider: sandbox, limits: [{window: 1m, max: 5}],", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 21, 10, 0, 30, 0, time.UTC)
+	state := func(start time.Time) ledger.Present {
+		return ledger.Present{Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{{
+			Limit: doc.Channels[0].Limits[0], Max: 5, Start: start, Granted: 5,
+		}}}}}}
+	}
+	for free, start := range map[int64]time.Time{5: now.Add(-time.Hour).Truncate(time.Minute), 0: now.Truncate(time.Minute)} {
+		present := state(start)
+		if shown := newChannelShown(doc, &doc.Channels[0], &present); shown.Limits[0].Free != free {
+			t.Errorf("since %s: %+v", start, shown.Limits)
+		}
+	}
+	if shown := newChannelShown(doc, &doc.Channels[1], &ledger.Present{Now: now}); shown.Channel != "b" || shown.LastAssigned != nil {
+		t.Errorf("%+v", shown)
+	}
+}
