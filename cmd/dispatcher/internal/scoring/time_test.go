@@ -231,3 +231,22 @@ func TestAnAnswerHoldsForItsTimeAndNoLonger(t *testing.T) {
 		}
 	})
 }
+
+func TestAFailedCallCutsOffTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		c, f := over(t, func(r *http.Request) (*http.Response, error) {
+			if calls.Add(1) < maxCalls {
+				return silence(r)
+			}
+			return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody}, nil
+		})
+		f.Batch = false
+		began := time.Now()
+		got := c.Scores(t.Context(), f, about(40))
+		if took := time.Since(began); took != 0 || got.Trouble != dispatch.FunctionStatus {
+			t.Errorf("%+v after %s", got, took)
+		}
+	})
+}

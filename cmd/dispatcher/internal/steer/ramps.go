@@ -16,9 +16,6 @@ const by = "dispatcher"
 func (s *Steerer) ramps(ctx context.Context, ramps []ledger.Ramp, now time.Time) (moved bool, err error) {
 	for i := range ramps {
 		r := &ramps[i]
-		if r.Version > s.seen.Version {
-			continue // it moved on since the routing was read
-		}
 		carried, err := s.carried(ctx, r, now)
 		if err != nil {
 			return false, err

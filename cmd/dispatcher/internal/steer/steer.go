@@ -119,8 +119,8 @@ func (s *Steerer) once(ctx context.Context) (moved bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	// Read after the routing: a ramp cannot have made a step that the routing does not show,
-	// unless its version says so.
+	// Read after the routing, which may have changed in between: what a ramp does about that is refused
+	// by the ledger, or checked before it is superseded.
 	ramps, err := s.cfg.Ledger.Ramps(ctx, false)
 	if err != nil {
 		return false, err
