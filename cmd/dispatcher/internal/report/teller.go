@@ -168,11 +168,23 @@ func (t *teller) seenWhy() string {
 	return ", because " + reasons(passedOver(candidates(ranking)))
 }
 
-// reasons lists channels with why each was passed over.
+// reasons lists channels with why each was passed over; those with the same reason together.
 func reasons(passed []Candidate) string {
-	words := make([]string, len(passed))
-	for i, c := range passed {
-		words[i] = c.Channel + " could not take it (" + whyNot(c.Reason) + ")"
+	var order []string
+	channels := map[string][]string{}
+	for _, c := range passed {
+		if channels[c.Reason] == nil {
+			order = append(order, c.Reason)
+		}
+		channels[c.Reason] = append(channels[c.Reason], c.Channel)
+	}
+	words := make([]string, len(order))
+	for i, reason := range order {
+		why := whyNot(reason)
+		if len(channels[reason]) > 1 {
+			why = "each: " + why
+		}
+		words[i] = some(channels[reason]) + " could not take it (" + why + ")"
 	}
 	return some(words)
 }
