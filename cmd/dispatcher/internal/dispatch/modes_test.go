@@ -421,6 +421,11 @@ func TestRedrawNeverPicksAWeightOfZero(t *testing.T) {
 	if got := rankingOf(t, d.Seen); d.State != ledger.Waiting || !cmp.Equal(got, []string{"a:breaker_open", "c:breaker_open", "b:weight_zero"}) {
 		t.Errorf("decision %+v, ranking %v", d, got)
 	}
+	task := w.task("a")
+	task.tried("a", "c")
+	if d := w.decide(task); d.Reason != reasonTried || !d.NewRound {
+		t.Errorf("both that are ever drawn have refused it: %+v", d)
+	}
 }
 
 func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"math"
 	"slices"
 
 	"dispatcher/selector"
@@ -99,7 +98,7 @@ func (r *Routing) scoredByExpression(t *task, e *score.Expression, candidates []
 		in.Channel, in.ChannelLabels = c.Name, c.Labels
 		in.LoadRatio, in.Price = candidates[i].LoadRatio(), c.Price.units(t.msg.To)
 		value, err := e.Score(&in)
-		if err != nil || !finite(value) {
+		if err != nil {
 			return false
 		}
 		candidates[i].Score = value
@@ -132,5 +131,3 @@ func (r *Routing) priority(lane Lane) int {
 	}
 	return n
 }
-
-func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }

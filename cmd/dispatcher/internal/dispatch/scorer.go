@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"math"
 
 	"dispatcher/selector"
 )
@@ -62,3 +63,5 @@ func (s Scores) checked(candidates int) Scores {
 	}
 	return s
 }
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
