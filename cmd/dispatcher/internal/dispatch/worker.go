@@ -172,6 +172,7 @@ func (w *worker) close(ctx context.Context) error {
 	w.halt()
 	close(w.express)
 	close(w.queue)
+	w.senders.Go(w.run) // every sender may be waiting for an answer; what is queued goes back at once
 	done := make(chan struct{})
 	go func() { w.senders.Wait(); close(done) }()
 	err := w.channel.Close(ctx)
