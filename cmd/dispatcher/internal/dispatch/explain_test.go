@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
+	"dispatcher/selector"
 )
 
 // testQuestion asks about a message under a state in which b carries 80 of 100 and c 40.
@@ -84,5 +86,44 @@ func TestExplainKeepsAScheduledMessage(t *testing.T) {
 	got := Explain(q)
 	if got.Decision.State != ledger.Scheduled || !got.Decision.NextAt.Equal(q.Job.Message.SendAt) || len(got.Candidates) != 3 {
 		t.Errorf("answer %+v", got)
+	}
+}
+
+// TestExplainRanksAllMembersInEveryMode asks under a state in which a was just assigned, b
+// carries 80 of 100 and c 40, b alone has the message's label, and c had the last turn.
+func TestExplainRanksAllMembersInEveryMode(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[Mode][]string{
+		RoundRobinMode: {"a", "b", "c"},
+		LongestIdle:    {"a", "c", "b"},
+		BestWorkerMode: {"b 1", "c 0", "a 0"},
+	} {
+		q := testQuestion(t)
+		q.Routing.Routes[0].Mode = mode
+		q.Routing.Channels[1].Labels = map[string]selector.Value{"language": selector.TextValue("en")}
+		q.Job.Message.Labels = map[string]selector.Value{"language": selector.TextValue("en")}
+		q.Channels[0].LastAssigned = noon
+		q.Cursors = []ledger.Cursor{{Route: "default", Channel: "c", Position: 2}}
+		got := Explain(q)
+		var order []string
+		for _, c := range got.Candidates {
+			one := c.Channel
+			if c.Score != nil {
+				one += fmt.Sprint(" ", *c.Score)
+			}
+			if c.Reason != "" {
+				one += "!" + c.Reason
+			}
+			order = append(order, one)
+		}
+		if !cmp.Equal(order, want) || got.Plan.Size != 0 || got.Plan.FirstChoice != "" || got.By != q.Routing.Routes[0].ranker(0) {
+			t.Errorf("%s: %v by %s, plan %+v; want %v", mode, order, got.By, got.Plan, want)
+		}
+		if got.Decision.Attempt.Channel != got.Candidates[0].Channel || got.Decision.Plan.FirstChoice != got.Candidates[0].Channel {
+			t.Errorf("%s: decision %+v", mode, got.Decision)
+		}
+		if q.Cursors[0].Channel != "c" {
+			t.Errorf("%s: asking took a turn", mode)
+		}
 	}
 }
