@@ -189,11 +189,8 @@ func (c *check) attempt(i int) error {
 	stored := &c.record.Attempts[i]
 	c.sameNumber(stored.Number, whatNumber, int64(stored.Number), int64(i+1))
 	version := c.record.Message.Plan.Version
-	ranking, err := readRanking(stored.Ranking)
-	switch {
-	case err != nil:
-		c.differs(stored.Number, whatRanking, "unreadable", "readable")
-	case ranking != nil:
+	ranking := c.read(stored.Number, stored.Ranking)
+	if ranking != nil {
 		version = ranking.Version
 	}
 	a, err := c.v.under(version)

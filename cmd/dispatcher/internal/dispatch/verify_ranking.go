@@ -25,25 +25,22 @@ type choice struct {
 	at      time.Time // of the claim; zero where it is not known
 }
 
-// readRanking reads a stored ranking; nil without one.
-func readRanking(raw []byte) (*Ranking, error) {
+// read decodes a stored ranking; nil without one, or when it cannot be read, which is noted.
+func (c *check) read(attempt int, raw []byte) *Ranking {
 	if raw == nil {
-		return nil, nil
+		return nil
 	}
 	var r Ranking
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, err
+		c.differs(attempt, whatRanking, "unreadable", "readable")
+		return nil
 	}
-	return &r, nil
+	return &r
 }
 
 // waited checks the ranking that the last wait was decided on.
 func (c *check) waited() error {
-	ranking, err := readRanking(c.record.Seen)
-	if err != nil {
-		c.differs(0, whatRanking, "unreadable", "readable")
-		return nil
-	}
+	ranking := c.read(0, c.record.Seen)
 	if ranking == nil || ranking.By == byWait {
 		return nil
 	}
@@ -226,11 +223,9 @@ func (c *check) obstacles(a *assigner, t *task, ch *choice, places []int, first 
 		considered = slices.IndexFunc(listed, func(r Ranked) bool { return r.Reason == "" }) + 1
 	}
 	for i := range listed[:considered] {
-		stored, derived := listed[i].Reason, ""
-		if ch.ranking.By == string(Redraw) && !(i == 0 && first >= 0) && t.route.Table.Entry(places[i]).Weight.IsZero() {
+		stored, derived := listed[i].Reason, a.obstacle(t, wishes, t.route.Members[places[i]])
+		if drawn := i > 0 || first < 0; drawn && ch.ranking.By == string(Redraw) && t.route.Table.Entry(places[i]).Weight.IsZero() {
 			derived = weightZero
-		} else {
-			derived = a.obstacle(t, wishes, t.route.Members[places[i]])
 		}
 		switch {
 		case stored == pinnedAway: // what a message was held for is not kept
