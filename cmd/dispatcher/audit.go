@@ -65,19 +65,15 @@ type verification struct {
 
 // verify derives the day again. It needs the keys that the day was drawn with.
 func (c *cli) verify(ctx context.Context, day string, sample int, as format) error {
-	s, err := c.settings(needPostgres)
-	if err != nil {
-		return err
-	}
-	keys, err := drawKeys(s)
-	if err != nil {
-		return err
-	}
-	l, err := openLedger(ctx, s)
+	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
+	keys, err := drawKeys(s)
+	if err != nil {
+		return err
+	}
 	current, err := currentRouting(ctx, l, s)
 	if err != nil {
 		return err

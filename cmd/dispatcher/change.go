@@ -73,11 +73,7 @@ func (c *cli) withRouting(ctx context.Context, f *changeFlags, use func(*change)
 	if err := f.check(); err != nil {
 		return err
 	}
-	s, err := c.settings(needPostgres)
-	if err != nil {
-		return err
-	}
-	l, err := openLedger(ctx, s)
+	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
 	}

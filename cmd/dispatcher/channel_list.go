@@ -50,11 +50,7 @@ func (c *cli) channelListCommand() *cobra.Command {
 }
 
 func (c *cli) listChannels(ctx context.Context, as format) error {
-	s, err := c.settings(needPostgres)
-	if err != nil {
-		return err
-	}
-	l, err := openLedger(ctx, s)
+	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
 	}

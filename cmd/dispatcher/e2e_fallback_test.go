@@ -54,14 +54,15 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 	})
 	s.checkShareOf(channels, n)
 	s.checkReasons()
+	s.checkVerified(n)
 	if carried := s.carriers["limited"].Stats().Accepted; carried > 12 { // ten messages, of which a few have two parts
 		t.Errorf("the channel at its limit carried %d parts", carried)
 	}
 }
 
 // checkRankings reads what is stored with each fallback: the first choice with what was in its way,
-// then the others by ascending load ratio (ties by the longest idle), each with one of
-// its reasons, up to the one that took the message. The first reason of each channel in trouble must occur.
+// then all others by ascending load ratio (ties by the longest idle), each with one of
+// its reasons up to the one that took the message. The first reason of each channel in trouble must occur.
 func (s *stage) checkRankings(reasons map[string][]string) {
 	s.t.Helper()
 	type choice struct {
@@ -71,19 +72,19 @@ func (s *stage) checkRankings(reasons map[string][]string) {
 	seen := map[string]bool{}
 	for _, c := range query(s.t, s.postgres, pgx.RowToStructByPos[choice], `
 		select m.id, m.first_choice, a.channel, a.ranking::text::bytea
-		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq where a.ranking is not null`) {
+		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq where a.reason = 'fallback'`) {
 		var r dispatch.Ranking
 		if err := json.Unmarshal(c.Ranking, &r); err != nil {
 			s.t.Fatal(err)
 		}
-		first, taken := r.Candidates[0], r.Candidates[len(r.Candidates)-1]
-		if first.Channel != c.First || first.Reason == "" || taken.Channel != c.Channel || taken.Reason != "" {
+		first, chosen := r.Candidates[0], r.Chosen()
+		if first.Channel != c.First || chosen < 1 || r.Candidates[chosen].Channel != c.Channel || len(r.Candidates) != len(reasons) {
 			s.t.Fatalf("message %s went from %s to %s, the record is %s", c.ID, c.First, c.Channel, c.Ranking)
 		}
 		if !slices.IsSortedFunc(r.Candidates[1:], byLoad) {
 			s.t.Errorf("the candidates of %s are not in the order of their load: %s", c.ID, c.Ranking)
 		}
-		for _, candidate := range r.Candidates[:len(r.Candidates)-1] {
+		for _, candidate := range r.Candidates[:chosen] {
 			seen[candidate.Channel+" "+candidate.Reason] = true
 			if !slices.Contains(reasons[candidate.Channel], candidate.Reason) {
 				s.t.Errorf("channel %s was passed over for %q", candidate.Channel, candidate.Reason)

@@ -56,6 +56,7 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	s.checkLimits()
 	s.checkShareOf(channels, n)
 	s.checkChoices(ids)
+	s.checkVerified(n)
 }
 
 // killInFlight kills the process that has the most attempts under way while it has some: it

@@ -56,11 +56,7 @@ made with the key of DISPATCHER_DRAW_KEY_FILE, else with a public one for trying
 
 // explain tells the record of one message.
 func (c *cli) explain(ctx context.Context, id string, as format) error {
-	s, err := c.settings(needPostgres)
-	if err != nil {
-		return err
-	}
-	l, err := openLedger(ctx, s)
+	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
 	}

@@ -35,11 +35,7 @@ agreed, what the draws chose, what was sent and what it cost. docs/audit.md expl
 }
 
 func (c *cli) daily(ctx context.Context, day string, as format) error {
-	s, err := c.settings(needPostgres)
-	if err != nil {
-		return err
-	}
-	l, err := openLedger(ctx, s)
+	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
 	}

@@ -58,11 +58,7 @@ A number is a version; write ./3 for a file of that name.`,
 
 // compare reads both sides.
 func (c *cli) compare(ctx context.Context, args []string) (*comparison, error) {
-	s, err := c.settings(needPostgres)
-	if err != nil {
-		return nil, err
-	}
-	l, err := openLedger(ctx, s)
+	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -52,11 +52,7 @@ as health weighting does, says which version's document it carries on.`,
 }
 
 func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
-	s, err := c.settings(needPostgres)
-	if err != nil {
-		return err
-	}
-	l, err := openLedger(ctx, s)
+	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
 	}

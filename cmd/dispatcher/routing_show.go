@@ -43,11 +43,7 @@ func (c *cli) routingShowCommand() *cobra.Command {
 }
 
 func (c *cli) showRouting(ctx context.Context, version int64, as format) error {
-	s, err := c.settings(needPostgres)
-	if err != nil {
-		return err
-	}
-	l, err := openLedger(ctx, s)
+	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
 	}

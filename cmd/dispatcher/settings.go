@@ -91,6 +91,20 @@ func openKafka(ctx context.Context, s *config.Settings, options ...kgo.Opt) (*kg
 	return client, nil
 }
 
+// ledger opens the ledger that the settings name, for a command that cannot do without it. The
+// caller closes it.
+func (c *cli) ledger(ctx context.Context) (*config.Settings, *ledger.Ledger, error) {
+	s, err := c.settings(needPostgres)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := openLedger(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, l, nil
+}
+
 // openLedger returns the ledger once the database has answered.
 func openLedger(ctx context.Context, s *config.Settings) (*ledger.Ledger, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)

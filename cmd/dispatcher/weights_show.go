@@ -45,11 +45,7 @@ func (c *cli) weightsShowCommand() *cobra.Command {
 }
 
 func (c *cli) showWeights(ctx context.Context, route string, as format) error {
-	s, err := c.settings(needPostgres)
-	if err != nil {
-		return err
-	}
-	l, err := openLedger(ctx, s)
+	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
 	}
