@@ -109,6 +109,7 @@ func New(cfg Config) (*Dispatcher, error) {
 // that is new or has changed; channels that the routing no longer names are drained and closed
 // in the background.
 func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channel) error {
+	routing.prepare() // before the lock: it takes a while for many channels, and claims must not wait for it
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopped {
@@ -126,15 +127,8 @@ func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channe
 		}
 	}
 	if before := d.routing.Load(); before != nil {
-		// Records of a lane that the document no longer names may be on their way.
-		for name, lane := range before.Lanes {
-			if _, named := routing.Lanes[name]; !named {
-				lane.former = true
-				routing.Lanes[name] = lane
-			}
-		}
+		routing.keepLanes(before)
 	}
-	routing.prepare()
 	gone := maps.Clone(d.workers)
 	maps.DeleteFunc(gone, func(name string, w *worker) bool { return next[name] == w })
 	d.workers = next

@@ -128,7 +128,7 @@ func (d *Dispatcher) dueShare(jobs []Job) int {
 
 // firstLane reports whether the jobs are of the lane that goes before all others.
 func (d *Dispatcher) firstLane(jobs []Job) bool {
-	return len(jobs) > 0 && d.routing.Load().Lanes[jobs[0].Lane].Order == 0
+	return len(jobs) > 0 && d.routing.Load().lane(jobs[0].Lane).Order == 0
 }
 
 // claim plans the jobs, asks the scoring functions about them where a route has one, and

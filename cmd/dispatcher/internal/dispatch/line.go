@@ -148,7 +148,7 @@ func (a *assigner) record(t *task, l *line) []byte {
 	}
 	from := len(a.room)
 	head := Ranking{
-		Version: a.routing.Version, By: string(l.by), Cursor: l.cursor, KeyID: l.keyID,
+		Version: a.routing.Version, By: string(l.by), Attempts: t.row.Attempts, Cursor: l.cursor, KeyID: l.keyID,
 		Scoring: l.scoring, Trouble: l.trouble, More: len(t.route.Members) - n,
 	}
 	if l.by == RoundRobin {

@@ -52,7 +52,7 @@ type planner struct {
 // can never be sent.
 func (p *planner) plan(job *Job) task {
 	t := task{msg: job.Message, produced: job.Produced, first: -1}
-	t.lane = p.routing.Lanes[job.Lane]
+	t.lane = p.routing.lane(job.Lane)
 	t.row = ledger.Message{
 		ID:       job.Message.ID,
 		Lane:     job.Lane,
@@ -81,7 +81,7 @@ func (p *planner) plan(job *Job) task {
 // been attempted yet is made again under the current routing: the same id draws the
 // same number under the key that first drew, as long as the key file has it. A message whose route is gone has no route and waits for one.
 func (p *planner) planDue(row ledger.Message) task {
-	t := task{row: row, was: row.State, lane: p.routing.Lanes[row.Lane], produced: row.ReceivedAt, first: -1}
+	t := task{row: row, was: row.State, lane: p.routing.lane(row.Lane), produced: row.ReceivedAt, first: -1}
 	t.row.State = ledger.Sending
 	msg, problem := envelope.Decode(row.Envelope, true)
 	if problem != nil { // it was decoded before it was stored: only damage explains this

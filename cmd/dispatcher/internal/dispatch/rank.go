@@ -121,7 +121,7 @@ func scoredByFunction(answer *Scores, candidates []selector.Candidate) (trouble 
 	return ""
 }
 
-// priority is how many lanes come after this one.
+// priority is how many lanes of the document come after this one: 0 for one that it does not name.
 func (r *Routing) priority(lane Lane) int {
 	n := 0
 	for _, other := range r.Lanes {

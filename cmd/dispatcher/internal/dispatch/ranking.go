@@ -26,6 +26,9 @@ type Ranking struct {
 	// By is the ranker, or "wait". On a route of mode weighted it ordered all but the first choice,
 	// which stands at the front.
 	By string `json:"by"`
+	// Attempts is how many were made before the choice. On record since attempts are counted here; 0 in
+	// older rankings, whatever it was.
+	Attempts int `json:"attempts,omitempty"`
 	// Cursor is the channel that had the last turn, for round robin; empty before the first.
 	Cursor string `json:"cursor,omitempty"`
 	// After is the place in configured order behind which round robin went on; -1 is from the start.
@@ -125,6 +128,9 @@ func (r *Ranking) appendHead(dst []byte) []byte {
 	dst = append(dst, `{"version":`...)
 	dst = strconv.AppendInt(dst, r.Version, 10)
 	dst = appendMember(dst, `,"by":`, r.By)
+	if r.Attempts > 0 {
+		dst = strconv.AppendInt(append(dst, `,"attempts":`...), int64(r.Attempts), 10)
+	}
 	dst = appendOptional(dst, `,"cursor":`, r.Cursor)
 	if r.After != nil {
 		dst = strconv.AppendInt(append(dst, `,"after":`...), int64(*r.After), 10)

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -177,8 +178,33 @@ type Lane struct {
 	MaxWaiting int64
 	// ResendOnce allows one more send after Unknown, flagged as a possible duplicate.
 	ResendOnce bool
-	// former marks a lane that the document no longer names but whose records may come.
+	// former marks a lane that the document no longer names but whose records may come. Its
+	// Order is lastOrder.
 	former bool
+}
+
+// lastOrder is that of lanes which the document does not name.
+const lastOrder = math.MaxInt
+
+// lane finds a lane by name. One that the document does not name, or no longer, goes behind all
+// others: that has to hold in a process that knew it under an older document, in one that was
+// started since, and for an auditor, who has nothing but the document.
+func (r *Routing) lane(name string) Lane {
+	if lane, ok := r.Lanes[name]; ok {
+		return lane
+	}
+	return Lane{Name: name, Order: lastOrder}
+}
+
+// keepLanes takes over the lanes of the routing before which this one does not name: records of them may be on
+// their way, and their messages keep their deadlines and bounds.
+func (r *Routing) keepLanes(before *Routing) {
+	for name, lane := range before.Lanes {
+		if _, named := r.Lanes[name]; !named {
+			lane.former, lane.Order = true, lastOrder
+			r.Lanes[name] = lane
+		}
+	}
 }
 
 // Price is what a channel charges for a segment, in micros of Currency.

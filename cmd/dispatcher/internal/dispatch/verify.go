@@ -132,7 +132,7 @@ func (c *check) sameNumber(attempt int, what string, stored, derived int64) {
 // task plans the message again under a version. Its route is nil when none takes it.
 func (c *check) task(a *assigner) *task {
 	row := &c.record.Message
-	t := &task{msg: c.msg, lane: a.routing.Lanes[row.Lane], first: -1}
+	t := &task{msg: c.msg, lane: a.routing.lane(row.Lane), first: -1}
 	t.row = ledger.Message{
 		ID: row.ID, Lane: row.Lane, ReceivedAt: row.ReceivedAt, ExpiresAt: row.ReceivedAt.Add(time.Hour),
 		Plan: ledger.Plan{KeyID: row.Plan.KeyID},
