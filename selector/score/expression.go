@@ -15,6 +15,10 @@
 // repeats, remembers or reaches out: the time of an evaluation is bounded by the length
 // of the expression and of the labels that it names.
 //
+// Every number is a float64, so nothing wraps around: what is too large for one is infinite, and
+// an infinite result is an error. int(x) cuts the decimals off and is an error beyond 2^53, where
+// a float64 no longer holds every whole number; x % 0 is one too.
+//
 // A label is a text or a number. A label that is missing is nil, so
 // channel.labels.quality ?? 0 gives it a value, and labels.vip == nil asks for it. To
 // compute with a nil or with a text is an error, and the ranking falls back to default
@@ -85,14 +89,15 @@ func options(names []name) []expr.Option {
 	out := []expr.Option{
 		expr.Env(types(names)),
 		expr.Patch(flatten{}),
+		expr.Patch(floats{}),
 		expr.MaxNodes(maxNodes),
 		expr.Optimize(false),
 		expr.DisableAllBuiltins(),
 	}
-	for _, f := range functions {
+	for _, f := range builtins {
 		out = append(out, expr.EnableBuiltin(f))
 	}
-	return out
+	return append(out, ownFunctions()...)
 }
 
 // String is the expression as it was written.
@@ -118,20 +123,15 @@ func (e *Expression) Score(in *Input) (float64, error) {
 // label, so it is left out.
 func failed(err error) error {
 	if at, ok := errors.AsType[*file.Error](err); ok {
-		return fmt.Errorf("line %d, column %d: a value is missing or of another type than is computed with here", at.Line, at.Column+1)
+		return fmt.Errorf("line %d, column %d: a value is missing, out of range or of another type than is computed with here", at.Line, at.Column+1)
 	}
-	return errors.New("a value is missing or of another type than is computed with")
+	return errors.New("a value is missing, out of range or of another type than is computed with")
 }
 
 // finite is the score that an evaluation came to.
 func finite(result any) (float64, error) {
-	var score float64
-	switch r := result.(type) {
-	case float64:
-		score = r
-	case int:
-		score = float64(r)
-	default:
+	score, ok := result.(float64)
+	if !ok {
 		return 0, errors.New("the result is no number")
 	}
 	if math.IsNaN(score) || math.IsInf(score, 0) {

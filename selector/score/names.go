@@ -109,9 +109,7 @@ func (n name) typ() exprtypes.Type {
 	switch n.field {
 	case channelName, lane:
 		return exprtypes.String
-	case priority:
-		return exprtypes.Int
-	case loadRatio, price:
+	case priority, loadRatio, price:
 		return exprtypes.Float64
 	case messageLabel, channelLabel:
 	}
@@ -130,7 +128,7 @@ func (n name) value(in *Input) any {
 	case lane:
 		return in.Lane
 	case priority:
-		return in.Priority
+		return float64(in.Priority)
 	case loadRatio:
 		return in.LoadRatio
 	case price:

@@ -15,9 +15,12 @@ const (
 	maxNodes  = 200  // operators, names, numbers, texts and calls of an expression
 )
 
-// functions are the builtins of the language that an expression may call: each takes
-// time that is proportional to its arguments.
-var functions = []string{"abs", "ceil", "floor", "round", "min", "max", "len", "lower", "upper", "int", "float"}
+// functions are what an expression may call: each takes time that is proportional to its
+// arguments. Those of the language itself are builtins; see ownFunctions for the others.
+var (
+	functions = []string{"abs", "ceil", "floor", "round", "min", "max", "len", "lower", "upper", "int", "float"}
+	builtins  = []string{"abs", "ceil", "floor", "round", "min", "max", "lower", "upper", "float"}
+)
 
 // operators of two operands. What is missing: .. makes lists, matches compiles
 // patterns, | pipes.

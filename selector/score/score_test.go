@@ -126,6 +126,11 @@ func TestCompileRefusesWithPositionAndReason(t *testing.T) {
 		{"price ? 1 : 2", 1, 1, "bool"},
 		{"abs()", 1, 1, "arguments"},
 		{`abs("x")`, 1, 1, "abs"},
+		{"int()", 1, 1, "arguments"},
+		{"len(1, 2)", 1, 1, "arguments"},
+		{"len(price)", 1, 5, "float64"},
+		{"1 + lane % 2", 1, 5, "string"},
+		{"remainder(1, 2)", 1, 1, "may call abs"},
 		{"1.8.2", 1, 4, "unexpected token"},
 		{"99999999999999999999", 1, 20, "too large"},
 		{"\xff", 1, 1, "UTF-8"},
@@ -164,10 +169,57 @@ func TestScoreRefusesWhatIsNoFiniteNumber(t *testing.T) {
 		"len(labels.size)":                   "a value is missing",
 		"float(labels.language)":             "a value is missing",
 		"upper(labels.none) == lane ? 1 : 0": "a value is missing",
+		"int(1e300)":                         "a value is missing",
+		"int(-1e300)":                        "a value is missing",
+		"int(9007199254740994)":              "a value is missing",
+		"int(1 / 0)":                         "a value is missing",
+		"int(0 / 0)":                         "a value is missing",
+		`int("9007199254740994")`:            "a value is missing",
+		`int("99999999999999999999")`:        "a value is missing",
+		`int("2.5")`:                         "a value is missing",
+		"7 % 0":                              "a value is missing",
+		"labels.language % 2":                "a value is missing",
+		"9e307 * 9e307":                      "not finite",
+		"9223372036854775807 ** 20":          "not finite",
 	} {
 		got, err := mustCompile(t, source).Score(sample())
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v; want an error with %q", source, got, err, want)
+		}
+	}
+}
+
+// TestNumbersDoNotWrapAround has whole numbers where a 64-bit integer ends, and where a
+// 32-bit one does.
+func TestNumbersDoNotWrapAround(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]float64{
+		"9223372036854775807 + 9223372036854775807":  1 << 64,
+		"9223372036854775807 + 1":                    1 << 63,
+		"-9223372036854775807 - 9223372036854775807": -(1 << 64),
+		"4294967296 * 4294967296":                    1 << 64,
+		"9223372036854775807 * priority":             1 << 64,
+		"2147483647 + 1":                             1 << 31,
+		"-(-9223372036854775807 - 1)":                1 << 63,
+		"abs(-9223372036854775807 - 1)":              1 << 63,
+		"max(9223372036854775807 + 1, 1)":            1 << 63,
+		"len(lane) * 9223372036854775807":            3 * (1 << 63),
+		"int(9007199254740992)":                      1 << 53,
+		"int(-9007199254740992.0)":                   -(1 << 53),
+		`int("9007199254740992")`:                    1 << 53,
+		"int(-2.9)":                                  -2,
+		"-7 % 4":                                     -3,
+		"7 % -4":                                     3,
+		"labels.size % 2":                            1,
+		"7.5 % 2":                                    1.5,
+		"9223372036854775807 % 2":                    0, // the nearest float64 is 2^63
+		"priority % 2 == 0 ? 1 : 2":                  1,
+		"priority in [1, 2] ? 1 : 0":                 1,
+		"len(labels.language) == 2 ? 1 : 0":          1,
+	} {
+		got, err := mustCompile(t, source).Score(sample())
+		if err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", source, got, err, want)
 		}
 	}
 }
