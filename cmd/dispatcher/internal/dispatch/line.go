@@ -133,11 +133,10 @@ func (l *line) turned(t *task) bool {
 // Sizes of the memory that the records of a claim share, in bytes.
 const (
 	recordRoom   = 16 << 10
-	rankedLength = 160 // of a candidate's text, generously
+	rankedLength = 80 // of a candidate's text, generously
 )
 
-// record writes the line as it is stored. What was considered before a channel was taken is
-// stored whole; else as much as maxRanked allows.
+// record writes the line as it is stored; see AppendRanking.
 //
 // The records of a claim live and die together, so they are written one behind the other into
 // memory that is allocated in large pieces.
@@ -147,29 +146,34 @@ func (a *assigner) record(t *task, l *line) []byte {
 		a.room = make([]byte, 0, max(recordRoom, need))
 	}
 	from := len(a.room)
-	head := Ranking{
+	r := Ranking{
 		Version: a.routing.Version, By: string(l.by), Attempts: t.row.Attempts, Cursor: l.cursor, KeyID: l.keyID,
 		Scoring: l.scoring, Trouble: l.trouble, More: len(t.route.Members) - n,
 	}
 	if l.by == RoundRobin {
-		head.After = &l.after
+		r.After = &l.after
 	}
-	dst := head.appendHead(a.room)
+	w := newLineWriter(&r)
+	w.latest, w.scores = microsOf(a.stamp), &a.scores // nothing was assigned after the stamp
+	dst := w.appendHead(a.room, &r)
 	if l.lost != "" {
-		dst = (&Ranked{Channel: l.lost, Reason: removed}).append(dst, &a.scores)
+		dst = w.append(dst, &Ranked{Channel: l.lost, Reason: removed})
 	}
 	for i := range l.candidates[:n] {
 		one := a.ranked(t, l, i)
-		dst = one.append(dst, &a.scores)
+		dst = w.append(dst, &one)
 	}
-	a.room = head.appendTail(dst)
+	a.room = appendTail(dst, r.More)
 	return a.room[from:len(a.room):len(a.room)]
 }
 
-// stored is how many candidates of the line are stored.
+// stored is how many candidates of the line are stored. What was considered before a channel was
+// taken is stored whole. Those behind it are as far as maxRanked allows when the order went by their
+// state: by turn and by draw it tells itself.
 func (l *line) stored() int {
 	n := min(len(l.candidates), maxRanked)
-	if considered := len(l.reasons); considered > n && l.reasons[considered-1] == "" {
+	if considered := len(l.reasons); considered > 0 && l.reasons[considered-1] == "" &&
+		(considered > n || l.by == RoundRobin || l.by == Redraw) {
 		return considered
 	}
 	return n

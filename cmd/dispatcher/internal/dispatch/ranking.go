@@ -2,15 +2,14 @@ package dispatch
 
 import (
 	"encoding/json"
-	"math"
-	"strconv"
 	"time"
 
 	"dispatcher/selector"
 )
 
 // maxRanked is how many candidates a stored ranking holds. One that led to an attempt
-// holds more when more were looked at before the one that was taken.
+// holds more when more were looked at before the one that was taken, and one whose order needs
+// no state holds none behind that one.
 const maxRanked = 32
 
 // byWait stands as Ranking.By where a route held a message for its first choice and
@@ -19,40 +18,42 @@ const byWait = "wait"
 
 // Ranking is the compact state that a choice or a wait was decided on, as it is stored.
 // Together with the routing version, the envelope and the draw key it tells again
-// which channel had to be chosen.
+// which channel had to be chosen. What is stored of it, and how, depends on the ranker: see AppendRanking.
 type Ranking struct {
 	// Version is the routing version that the candidates come from.
-	Version int64 `json:"version"`
+	Version int64
 	// By is the ranker, or "wait". On a route of mode weighted it ordered all but the first choice,
 	// which stands at the front.
-	By string `json:"by"`
-	// Attempts is how many were made before the choice. On record since attempts are counted here; 0 in
-	// older rankings, whatever it was.
-	Attempts int `json:"attempts,omitempty"`
+	By string
+	// Attempts is how many were made before the choice. It is 0 in rankings of earlier releases, whatever it was.
+	Attempts int
 	// Cursor is the channel that had the last turn, for round robin; empty before the first.
-	Cursor string `json:"cursor,omitempty"`
+	Cursor string
 	// After is the place in configured order behind which round robin went on; -1 is from the start.
 	// It is the place of Cursor while that is a member of the route. Nil for other rankers.
-	After *int `json:"after,omitempty"`
+	After *int
 	// KeyID names the key that drew, for redraw.
-	KeyID string `json:"key_id,omitempty"`
+	KeyID string
 	// Scoring is the rule behind the scores of best worker: expression or function; empty for the default.
-	Scoring string `json:"scoring,omitempty"`
+	Scoring string
 	// Trouble is why the rule of the route could not score, so that the default did.
-	Trouble string `json:"trouble,omitempty"`
+	Trouble string
 	// Candidates stand in the order of consideration. The one that was chosen is the first
 	// without a reason; those behind it were not looked at.
-	Candidates []Ranked `json:"candidates"`
+	Candidates []Ranked
 	// More is how many members of the route follow that are not listed.
-	More int `json:"more,omitempty"`
+	More int
 }
 
-// Ranked is one candidate of a Ranking, as it was before the choice took its slot.
+// Ranked is one candidate of a Ranking, as it was before the choice took its slot. The tags are
+// those of earlier releases, which stored candidates as objects.
 type Ranked struct {
-	Channel  string `json:"channel"`
-	Active   int64  `json:"active"`
-	Capacity int64  `json:"capacity"` // 0 for a channel that is no member any more
-	// LastAssigned is when it last got an attempt before.
+	Channel string `json:"channel"`
+	// Active and Capacity are set where the order went by them; Capacity is 0 elsewhere, and for a channel
+	// that is no member any more.
+	Active   int64 `json:"active"`
+	Capacity int64 `json:"capacity"`
+	// LastAssigned is when it last got an attempt before; it breaks ties of load and of score.
 	LastAssigned Micros `json:"last_assigned,omitzero"`
 	// Score is set for best worker.
 	Score *float64 `json:"score,omitempty"`
@@ -110,94 +111,4 @@ func (r *Ranking) Chosen() int {
 		}
 	}
 	return -1
-}
-
-// AppendRanking writes the JSON that json.Unmarshal reads back. Rankings are written
-// for every fallback, inside the claim, where reflection would cost more than the choice.
-func AppendRanking(dst []byte, r *Ranking) []byte {
-	dst = r.appendHead(dst)
-	var scores scoreTexts
-	for i := range r.Candidates {
-		dst = r.Candidates[i].append(dst, &scores)
-	}
-	return r.appendTail(dst)
-}
-
-// appendHead writes everything before the candidates.
-func (r *Ranking) appendHead(dst []byte) []byte {
-	dst = append(dst, `{"version":`...)
-	dst = strconv.AppendInt(dst, r.Version, 10)
-	dst = appendMember(dst, `,"by":`, r.By)
-	if r.Attempts > 0 {
-		dst = strconv.AppendInt(append(dst, `,"attempts":`...), int64(r.Attempts), 10)
-	}
-	dst = appendOptional(dst, `,"cursor":`, r.Cursor)
-	if r.After != nil {
-		dst = strconv.AppendInt(append(dst, `,"after":`...), int64(*r.After), 10)
-	}
-	dst = appendOptional(dst, `,"key_id":`, r.KeyID)
-	dst = appendOptional(dst, `,"scoring":`, r.Scoring)
-	dst = appendOptional(dst, `,"trouble":`, r.Trouble)
-	return append(dst, `,"candidates":[`...)
-}
-
-// appendTail writes everything behind the candidates.
-func (r *Ranking) appendTail(dst []byte) []byte {
-	if dst[len(dst)-1] == ',' {
-		dst = dst[:len(dst)-1] // behind the last candidate
-	}
-	dst = append(dst, ']')
-	if r.More > 0 {
-		dst = strconv.AppendInt(append(dst, `,"more":`...), int64(r.More), 10)
-	}
-	return append(dst, '}')
-}
-
-// scoreTexts remembers how scores are written. Messages with the same labels and selectors give
-// channels the same scores, and to copy digits is quicker than to work them out.
-type scoreTexts [64]struct {
-	score float64
-	text  string // empty until the place is used
-}
-
-func (s *scoreTexts) append(dst []byte, score float64) []byte {
-	bits := math.Float64bits(score)
-	known := &s[(bits^bits>>26^bits>>46)%uint64(len(s))]
-	if known.text == "" || known.score != score {
-		known.score, known.text = score, strconv.FormatFloat(score, 'g', -1, 64)
-	}
-	return append(dst, known.text...)
-}
-
-// append writes the candidate and a comma.
-func (r *Ranked) append(dst []byte, scores *scoreTexts) []byte {
-	dst = appendMember(dst, `{"channel":`, r.Channel)
-	dst = strconv.AppendInt(append(dst, `,"active":`...), r.Active, 10)
-	dst = strconv.AppendInt(append(dst, `,"capacity":`...), r.Capacity, 10)
-	if r.LastAssigned != 0 {
-		dst = strconv.AppendInt(append(dst, `,"last_assigned":`...), int64(r.LastAssigned), 10)
-	}
-	if r.Score != nil {
-		dst = scores.append(append(dst, `,"score":`...), *r.Score)
-	}
-	return append(appendOptional(dst, `,"reason":`, r.Reason), '}', ',')
-}
-
-// appendOptional leaves an empty text out.
-func appendOptional(dst []byte, key, s string) []byte {
-	if s == "" {
-		return dst
-	}
-	return appendMember(dst, key, s)
-}
-
-func appendMember(dst []byte, key, s string) []byte {
-	dst = append(dst, key...)
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(s) // a string cannot fail
-			return append(dst, quoted...)
-		}
-	}
-	return append(append(append(dst, '"'), s...), '"')
 }

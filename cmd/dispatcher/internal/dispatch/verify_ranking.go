@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
@@ -27,15 +26,11 @@ type choice struct {
 
 // read decodes a stored ranking; nil without one, or when it cannot be read, which is noted.
 func (c *check) read(attempt int, raw []byte) *Ranking {
-	if raw == nil {
-		return nil
-	}
-	var r Ranking
-	if err := json.Unmarshal(raw, &r); err != nil {
+	r, err := ReadRanking(raw)
+	if err != nil {
 		c.differs(attempt, whatRanking, "unreadable", "readable")
-		return nil
 	}
-	return &r
+	return r
 }
 
 // waited checks the ranking that the last wait was decided on.
@@ -122,10 +117,20 @@ func (c *check) order(a *assigner, t *task, ch *choice, places []int, first int)
 		c.differs(ch.attempt, whatOrder, names(listed), "the first choice at the front")
 		return
 	}
+	stored := fieldsOf(r)
 	candidates := make([]selector.Candidate, len(places))
 	for i, place := range places {
 		candidates[i] = listed[i].Candidate(place)
-		c.sameNumber(ch.attempt, whatCandidates, listed[i].Capacity, a.routing.Channels[t.route.Members[place]].Capacity)
+		if stored.load {
+			c.sameNumber(ch.attempt, whatCandidates, listed[i].Capacity, a.routing.Channels[t.route.Members[place]].Capacity)
+		}
+	}
+	if stored.stateless() { // those behind the chosen one are not listed and need not be: nothing but their places counts
+		for place := range t.route.Members {
+			if !slices.Contains(places, place) {
+				candidates = append(candidates, selector.Candidate{Index: place})
+			}
+		}
 	}
 	if Ranker(r.By) == BestWorker {
 		c.scores(a, t, ch, candidates)
@@ -140,10 +145,10 @@ func (c *check) order(a *assigner, t *task, ch *choice, places []int, first int)
 		return
 	}
 	order(Ranker(r.By), others, basis)
-	for i := range candidates {
+	for i := range places {
 		if candidates[i].Index != places[i] {
-			derived := make([]Ranked, len(candidates))
-			for j := range candidates {
+			derived := make([]Ranked, len(places))
+			for j := range derived {
 				derived[j].Channel = a.routing.Channels[t.route.Members[candidates[j].Index]].Name
 			}
 			c.differs(ch.attempt, whatOrder, names(listed), names(derived))
