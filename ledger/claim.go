@@ -14,6 +14,8 @@ type Claim struct {
 	// Due is how many waiting, scheduled and retry rows that have come due are
 	// picked up as well (FOR UPDATE SKIP LOCKED, oldest next_at first).
 	Due int
+	// Except are the Message.Seq of due rows that are not picked up.
+	Except []int64
 	// Channels names the channels whose counters are locked and shown, ascending
 	// and distinct. No channel means that no counter is touched.
 	Channels []string

@@ -80,6 +80,39 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 	claimAll(t, l, batch("m", 10), "a") // the connection still works and no lock is held
 }
 
+func TestClaimLeavesOutTheDueRowsItIsToldTo(t *testing.T) {
+	t.Parallel()
+	l := open(t, ledger.ChannelSpec{Name: "a"})
+	rows := batch("m", 5)
+	for i := range rows {
+		rows[i].State, rows[i].NextAt = ledger.Scheduled, time.Now().Add(-time.Hour+time.Duration(i)*time.Minute)
+	}
+	var seqs []int64
+	err := l.Claim(t.Context(), ledger.Claim{Messages: rows}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		for i := range seen.Messages {
+			seqs = append(seqs, seen.Messages[i].Seq)
+		}
+		return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	except := []int64{seqs[0], seqs[3], -1}
+	if n, err := l.Due(t.Context(), 10, except...); n != 3 || err != nil {
+		t.Errorf("%d rows are due: %v", n, err)
+	}
+	var ids []string
+	err = l.Claim(t.Context(), ledger.Claim{Due: 2, Except: except, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		for i := range seen.Messages {
+			ids = append(ids, seen.Messages[i].ID)
+		}
+		return give(seen)
+	})
+	if diff := cmp.Diff([]string{rows[1].ID, rows[2].ID}, ids); diff != "" || err != nil {
+		t.Errorf("%v: %s", err, diff)
+	}
+}
+
 func TestClaimPicksUpDueRowsOldestFirst(t *testing.T) {
 	t.Parallel()
 	l := open(t, ledger.ChannelSpec{Name: "full", ActiveMax: 1}, ledger.ChannelSpec{Name: "free"})

@@ -32,7 +32,7 @@ const insertMessages = `
 // unlike the clock, lets the index on next_at answer.
 const selectDue = `
 	select ` + messageColumns + ` from dispatcher.messages m
-	where m.next_at <= now() order by m.next_at limit $1 for update skip locked`
+	where m.next_at <= now() and m.seq <> all($2::bigint[]) order by m.next_at limit $1 for update skip locked`
 
 // lockChannels and lockLimits read the shared state under lock. Limits are read by a
 // statement of their own, which sees what the last holder of the channels committed.

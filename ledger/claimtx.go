@@ -107,7 +107,7 @@ func (t *claimTx) open(ctx context.Context) error {
 		batch.Queue(insertMessages, messageArrays(t.request.Messages, t.order)...)
 	}
 	if t.request.Due > 0 {
-		batch.Queue(selectDue, t.request.Due)
+		batch.Queue(selectDue, t.request.Due, append([]int64{}, t.request.Except...)) // null would leave out all
 	}
 	if len(t.request.Channels) > 0 {
 		batch.Queue(lockChannels, t.request.Channels)

@@ -23,11 +23,12 @@ func (l *Ledger) Waiting(ctx context.Context) (map[string]int64, error) {
 	return counts, wrap("count waiting messages", err)
 }
 
-// Due counts the rows that have come due, up to limit. It takes no lock: who wants
-// them claims with Claim.Due, and another instance may be quicker.
-func (l *Ledger) Due(ctx context.Context, limit int) (int, error) {
+// Due counts the rows that have come due, up to limit and without those whose Message.Seq is
+// among except. It takes no lock: who wants them claims with Claim.Due, and another instance may be quicker.
+func (l *Ledger) Due(ctx context.Context, limit int, except ...int64) (int, error) {
 	var n int
 	err := l.hot.QueryRow(ctx, `
-		select count(*) from (select from dispatcher.messages where next_at <= now() limit $1) due`, limit).Scan(&n)
+		select count(*) from (select from dispatcher.messages where next_at <= now() and seq <> all($2::bigint[]) limit $1) due`,
+		limit, append([]int64{}, except...)).Scan(&n)
 	return n, wrap("count due messages", err)
 }

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,18 +14,52 @@ const keptFor = 10 * time.Second
 // answers keeps what functions said about due rows. Such rows are seen only inside a claim,
 // where nobody may be asked: the claim leaves them as they are, the function is asked after it,
 // and the next claim of the row finds the answer here. That holds for a function whose answers
-// may not be used for other messages as well, so the answers are kept by row.
+// may not be used for other messages as well, so the answers are kept by row. Until the answer is
+// there, claims leave the row out.
 type answers struct {
-	mu   sync.Mutex
-	rows map[int64]keptAnswer // guarded by mu; by Message.Seq
+	mu     sync.Mutex
+	rows   map[int64]keptAnswer // guarded by mu; by Message.Seq
+	asking map[int64]struct{}   // guarded by mu; rows whose question is under way, by Message.Seq
 }
 
-// keptAnswer is an answer, the question that it belongs to and the routing that it was asked under.
+// keptAnswer is an answer and what its question depended on. All else about a question follows
+// from the row and the routing, which do not change.
 type keptAnswer struct {
-	version int64
-	key     string
+	version int64 // of the routing
+	wishes  int   // selectors that counted: they expire in a fixed order, so the number says which
 	scores  *Scores
 	at      time.Time
+}
+
+// begin notes that a function is being asked about rows.
+func (a *answers) begin(rows []int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asking == nil {
+		a.asking = make(map[int64]struct{}, len(rows))
+	}
+	for _, seq := range rows {
+		a.asking[seq] = struct{}{}
+	}
+}
+
+// end notes that nobody is being asked about rows any more.
+func (a *answers) end(rows []int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, seq := range rows {
+		delete(a.asking, seq)
+	}
+}
+
+// open lists the rows that a claim would only see to leave them as they are.
+func (a *answers) open() []int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.asking) == 0 {
+		return nil
+	}
+	return slices.Collect(maps.Keys(a.asking))
 }
 
 // put keeps what was answered about rows and drops what nobody came for.
@@ -45,12 +81,13 @@ func (a *answers) put(rows map[int64]keptAnswer, now time.Time) {
 }
 
 // find is the answer about a row, if it was asked under this routing and the question is
-// still the same: in between a selector may have expired.
-func (a *answers) find(seq, version int64, question *ScoreQuestion) *Scores {
+// still the same: in between a selector may have expired. It is called for every due row of a
+// claim while channels are locked, so it does not put the question together.
+func (a *answers) find(seq, version int64, wishes int) *Scores {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kept, ok := a.rows[seq]
-	if !ok || kept.version != version || kept.key != question.key() {
+	if !ok || kept.version != version || kept.wishes != wishes {
 		return nil
 	}
 	return kept.scores

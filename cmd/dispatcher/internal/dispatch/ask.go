@@ -2,28 +2,30 @@ package dispatch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
 
-// maxAsking bounds the questions that one batch has under way at once.
-const maxAsking = 64
+// longestHold bounds how long scoring functions may hold up one batch in all. It is as long as the longest
+// deadline of one question, so a question that is asked at once always has its time. Those that have no
+// answer by then get FunctionTimeout: their messages go by the default scoring rather than wait on.
+const longestHold = 5 * time.Second
 
-// ask puts every question of an inquiry to its function, several at once, each with the
-// function's deadline. It returns when all have an answer, if only a word of trouble.
+// ask puts every question of an inquiry to its function, all at once: it is the Scorer that knows how many
+// a function can take. It returns when all have an answer, if only a word of trouble, and
+// after longestHold at the latest.
 func ask(ctx context.Context, scorer Scorer, q *inquiry) {
+	ctx, cancel := context.WithTimeout(ctx, longestHold)
+	defer cancel()
 	if len(q.open) == 1 {
 		q.open[0].ask(ctx, scorer)
 		return
 	}
 	var asking sync.WaitGroup
-	turn := make(chan struct{}, maxAsking)
 	for _, one := range q.open {
-		turn <- struct{}{}
-		asking.Go(func() {
-			one.ask(ctx, scorer)
-			<-turn
-		})
+		asking.Go(func() { one.ask(ctx, scorer) })
 	}
 	asking.Wait()
 }
@@ -33,8 +35,6 @@ func (o *openQuestion) ask(ctx context.Context, scorer Scorer) {
 		o.answer = Scores{Trouble: FunctionUnreachable}
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.function.Deadline)
-	defer cancel()
 	o.answer = scorer.Scores(ctx, o.function, &o.question).checked(len(o.question.Candidates))
 }
 
@@ -55,21 +55,41 @@ func (d *Dispatcher) askAboutJobs(ctx context.Context, r *round) error {
 	return ctx.Err() // answers that were cut short are not decided upon
 }
 
-// askAboutDue asks about the due rows that a claim left as they were, so that the next one
-// can decide on them.
-func (d *Dispatcher) askAboutDue(ctx context.Context, r *round) {
+// maxAsking bounds the claims about whose due rows functions are being asked at once.
+const maxAsking = 4
+
+// askAboutDue begins to ask about the due rows that a claim left as they were, so that a later one
+// can decide on them. The due loop goes on meanwhile, with other rows: a slow function
+// holds up no route but its own until maxAsking claims wait for it, and then for longestHold at most.
+func (d *Dispatcher) askAboutDue(ctx context.Context, r *round, asking *sync.WaitGroup) {
+	select {
+	case d.asking <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
 	q := inquiry{routing: r.routing, now: r.now}
 	asked := make(map[int64]*openQuestion, len(r.unasked))
 	for _, i := range r.unasked {
 		asked[r.tasks[i].row.Seq] = q.add(&r.tasks[i])
 	}
-	ask(ctx, d.cfg.Scorer, &q)
-	if ctx.Err() != nil {
-		return
-	}
+	rows := slices.Collect(maps.Keys(asked))
+	d.answers.begin(rows)
+	asking.Go(func() {
+		defer func() { <-d.asking }()
+		ask(ctx, d.cfg.Scorer, &q)
+		if ctx.Err() == nil { // answers that were cut short are not decided upon
+			d.keep(asked, r.routing.Version)
+		}
+		d.answers.end(rows)
+		d.wake()
+	})
+}
+
+// keep hands the answers about due rows to the claims to come.
+func (d *Dispatcher) keep(asked map[int64]*openQuestion, version int64) {
 	rows := make(map[int64]keptAnswer, len(asked))
 	for seq, one := range asked {
-		rows[seq] = keptAnswer{version: r.routing.Version, key: one.question.key(), scores: &one.answer}
+		rows[seq] = keptAnswer{version: version, wishes: len(one.question.Selectors), scores: &one.answer}
 	}
 	d.answers.put(rows, time.Now())
 }

@@ -7,6 +7,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
+	"dispatcher/selector"
 )
 
 // round is one claim: what was planned before it and what came out of it. It has no
@@ -42,7 +43,7 @@ func newRound(routing *Routing, p *planner, answers *answers, jobs []Job) *round
 // request is what the ledger is asked for: the planned rows, and the channels and cursors
 // that their routes may use (all of them when due rows of unknown routes come along).
 func (r *round) request(due int) ledger.Claim {
-	req := ledger.Claim{Messages: make([]ledger.Message, len(r.tasks)), Due: due}
+	req := ledger.Claim{Messages: make([]ledger.Message, len(r.tasks)), Due: due, Except: r.answers.open()}
 	used := make(map[*Route]bool, len(r.routing.Routes))
 	for i := range r.tasks {
 		req.Messages[i] = r.tasks[i].row
@@ -128,8 +129,8 @@ func (r *round) lacksAnswer(t *task) bool {
 	if t.route == nil || !t.route.asks() || t.problem != "" {
 		return false
 	}
-	question := newQuestion(r.routing, t, r.now)
-	t.scores = r.answers.find(t.row.Seq, r.routing.Version, &question)
+	wishes := selector.Unexpired(t.msg.Selectors, r.now.Sub(t.row.ReceivedAt))
+	t.scores = r.answers.find(t.row.Seq, r.routing.Version, len(wishes))
 	return t.scores == nil
 }
 

@@ -80,7 +80,8 @@ type Dispatcher struct {
 
 	routing atomic.Pointer[Routing]
 	clock   atomic.Pointer[reading]
-	answers answers // about due rows
+	answers answers       // about due rows
+	asking  chan struct{} // one token for each claim about whose due rows functions are being asked
 
 	claims sync.WaitGroup // under way
 
@@ -99,7 +100,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	express := cfg.MaxUnsettled / expressShare
 	d := &Dispatcher{
 		cfg: cfg, slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), inflight: newInflight(),
-		nudge: make(chan struct{}, 1), workers: map[string]*worker{}, full: map[string]bool{},
+		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking), workers: map[string]*worker{}, full: map[string]bool{},
 	}
 	d.settler = newSettler(d)
 	return d, nil

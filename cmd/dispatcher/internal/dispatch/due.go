@@ -55,12 +55,14 @@ func patiently(ctx context.Context, work func(context.Context) error) error {
 }
 
 // runDue claims due rows, a batch after the other while there are more, else at each
-// interval or when an outcome made some due.
+// interval or when an outcome or an answer made some due.
 func (d *Dispatcher) runDue(ctx context.Context) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	timer := time.NewTimer(dueInterval)
 	defer timer.Stop()
 	for {
-		if !d.takeDue(ctx) {
+		if !d.takeDue(ctx, &asking) {
 			timer.Reset(dueInterval)
 			select {
 			case <-ctx.Done():
@@ -72,12 +74,13 @@ func (d *Dispatcher) runDue(ctx context.Context) {
 	}
 }
 
-// takeDue claims one batch of due rows and reports whether there may be more.
-func (d *Dispatcher) takeDue(ctx context.Context) bool {
+// takeDue claims one batch of due rows and reports whether there may be more. Functions
+// are asked about the rows that need it in the background; asking counts them.
+func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 	n := max(1, d.slots.size()/2)
 	var due int
 	err := patiently(ctx, func(ctx context.Context) (err error) {
-		due, err = d.cfg.Ledger.Due(ctx, n)
+		due, err = d.cfg.Ledger.Due(ctx, n, d.answers.open()...)
 		return err
 	})
 	if err == nil && due == 0 {
@@ -88,11 +91,11 @@ func (d *Dispatcher) takeDue(ctx context.Context) bool {
 		r, err = d.claim(ctx, nil, due)
 	}
 	switch {
-	case err == nil && len(r.unasked) > 0:
-		d.askAboutDue(ctx, r)
-		return ctx.Err() == nil // at once, with the answers
 	case err == nil:
-		return due == n
+		if len(r.unasked) > 0 {
+			d.askAboutDue(ctx, r, asking)
+		}
+		return due == n && ctx.Err() == nil
 	case ctx.Err() != nil:
 		return false
 	case errors.Is(err, errStaleRouting):
@@ -168,7 +171,7 @@ func settleLost(o *ledger.Open, lanes map[string]Lane, now time.Time) ledger.Set
 	if msg, problem := envelope.Decode(o.Message.Envelope, true); problem == nil {
 		f.metadata = msg.Metadata
 	}
-	s := settle(f, &provider.Result{Outcome: provider.Unknown, Code: "instance_lost"}, now)
+	s := settle(f, &provider.Result{Outcome: provider.Unknown, Code: codeLost}, now)
 	n := statusOfSettlement(f, &s, now)
 	s.Notice = &n
 	return s

@@ -1,10 +1,6 @@
 package dispatch
 
 import (
-	"encoding/binary"
-	"maps"
-	"math"
-	"slices"
 	"time"
 
 	"dispatcher/selector"
@@ -29,7 +25,7 @@ type openQuestion struct {
 // add notes the question about a task whose route asks, and returns where its answer will be.
 func (q *inquiry) add(t *task) *openQuestion {
 	question := newQuestion(q.routing, t, q.now)
-	key := question.key()
+	key := question.messageKey()
 	if known := q.byKey[key]; known != nil {
 		return known
 	}
@@ -57,32 +53,4 @@ func newQuestion(r *Routing, t *task, now time.Time) ScoreQuestion {
 		question.Candidates[place] = ScoreCandidate{Channel: ch.Name, Labels: ch.Labels, Price: ch.Price.units(t.msg.To)}
 	}
 	return question
-}
-
-// key is equal for questions that are equal under one routing: labels of channels and
-// parameters of functions do not differ there.
-func (q *ScoreQuestion) key() string {
-	b := keyText(keyText(nil, q.Route), q.Lane)
-	for _, name := range slices.Sorted(maps.Keys(q.Labels)) {
-		b = keyValue(keyText(append(b, 'l'), name), q.Labels[name])
-	}
-	for i := range q.Selectors {
-		s := &q.Selectors[i]
-		b = keyValue(keyText(keyText(append(b, 's'), s.Key), string(s.Operator)), s.Value)
-	}
-	for i := range q.Candidates {
-		b = binary.BigEndian.AppendUint64(append(b, 'p'), math.Float64bits(q.Candidates[i].Price))
-	}
-	return string(b)
-}
-
-func keyText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
-func keyValue(b []byte, v selector.Value) []byte {
-	if v.IsNumber {
-		return binary.BigEndian.AppendUint64(append(b, 'n'), math.Float64bits(v.Number))
-	}
-	return keyText(append(b, 't'), v.Text)
 }

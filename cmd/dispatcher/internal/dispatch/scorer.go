@@ -9,7 +9,7 @@ import (
 
 // Troubles of a scoring function: the bounded words of Scores.Trouble.
 const (
-	FunctionTimeout     = "function_timeout"     // no answer within the deadline
+	FunctionTimeout     = "function_timeout"     // no answer within the deadline, or before the batch had to go on
 	FunctionStatus      = "function_status"      // it answered with another status than 200
 	FunctionInvalid     = "function_invalid"     // its answer cannot be read
 	FunctionTooFew      = "function_too_few"     // not one score for each candidate
@@ -18,9 +18,12 @@ const (
 	FunctionUnreachable = "function_unreachable" // no connection, or nobody to ask
 )
 
-// Scorer asks scoring functions. Scores is called from several goroutines at once,
-// never inside a claim, with a ctx that ends at the function's deadline; it must return soon
-// after ctx has ended. It does not fail: what goes wrong is a word in the answer.
+// Scorer asks scoring functions. Scores is called from many goroutines at once, one for each distinct
+// question of a batch, and never inside a claim.
+//
+// The deadline of f is the Scorer's to keep, from the moment at which it begins to ask: how long a question
+// waits until it is its turn is not the function's doing. ctx ends when the batch cannot wait any longer;
+// Scores must return soon after. It does not fail: what goes wrong is a word in the answer.
 type Scorer interface {
 	Scores(ctx context.Context, f *Function, q *ScoreQuestion) Scores
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -165,62 +163,6 @@ func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// TestQuestionsAreAskedTogetherAndEndAtTheirDeadlines asks a function that never answers.
-func TestQuestionsAreAskedTogetherAndEndAtTheirDeadlines(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var under, most atomic.Int32
-		silent := &scriptedScorer{answer: func(ctx context.Context, _ *ScoreQuestion) Scores {
-			n := under.Add(1)
-			for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
-			}
-			<-ctx.Done()
-			under.Add(-1)
-			return Scores{Trouble: FunctionTimeout}
-		}}
-		w := modal(t, BestWorkerMode, LoadRatio)
-		scoredByEndpoint(w.routing)
-		q := &inquiry{routing: w.routing, now: noon}
-		for i := range 2 * maxAsking {
-			task := w.fresh()
-			task.msg.Labels = map[string]selector.Value{"n": selector.NumberValue(float64(i))}
-			q.add(task)
-		}
-		began := time.Now()
-		ask(t.Context(), silent, q)
-		if took := time.Since(began); took != 400*time.Millisecond {
-			t.Errorf("two rounds of 200 ms took %s", took)
-		}
-		if most.Load() != maxAsking {
-			t.Errorf("%d questions at once, want %d", most.Load(), maxAsking)
-		}
-		for _, one := range q.open {
-			if one.answer.Trouble != FunctionTimeout {
-				t.Fatalf("answer %+v", one.answer)
-			}
-		}
-	})
-}
-
-func TestAnswersAboutDueRowsAreOfThatRowRoutingAndQuestion(t *testing.T) {
-	t.Parallel()
-	var a answers
-	question := ScoreQuestion{Route: "default"}
-	other := ScoreQuestion{Route: "default", Lane: "otp"}
-	scores := &Scores{Values: []float64{1}}
-	a.put(map[int64]keptAnswer{7: {version: 3, key: question.key(), scores: scores}}, noon)
-	if a.find(7, 3, &question) != scores {
-		t.Error("the answer is not there")
-	}
-	if a.find(8, 3, &question) != nil || a.find(7, 4, &question) != nil || a.find(7, 3, &other) != nil {
-		t.Error("an answer was given for another row, routing or question")
-	}
-	a.put(nil, noon.Add(keptFor+1))
-	if a.find(7, 3, &question) != nil {
-		t.Error("an answer that nobody came for is still there")
 	}
 }
 

@@ -8,11 +8,14 @@ import (
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 )
 
-// maxCalls bounds the calls of one question that are under way at once.
-const maxCalls = 8
+// calls is how many calls of a question are under way at once.
+func calls(f *dispatch.Function, q *dispatch.ScoreQuestion) int {
+	size := callSize(f)
+	return min((len(q.Candidates)+size-1)/size, maxConnections)
+}
 
-// ask puts a question to a function in as many calls as it takes, all within f.Deadline.
-// The first call that fails ends the others.
+// ask puts a question to a function in as many calls as it takes, all within f.Deadline,
+// which begins now. The caller has made sure that they find room. The first call that fails ends the others.
 func (c *Client) ask(ctx context.Context, f *dispatch.Function, q *dispatch.ScoreQuestion) ([]float64, problem) {
 	ctx, cancel := context.WithTimeout(ctx, f.Deadline)
 	defer cancel()
@@ -22,7 +25,7 @@ func (c *Client) ask(ctx context.Context, f *dispatch.Function, q *dispatch.Scor
 		a.work(ctx)
 	} else {
 		var group sync.WaitGroup
-		for range min(maxCalls, len(a.left)) {
+		for range calls(f, q) {
 			group.Go(func() { a.work(ctx) })
 		}
 		group.Wait()

@@ -57,12 +57,12 @@ func TestPuttingAnAnswerAgainDoesNotCostAgain(t *testing.T) {
 	}
 }
 
-func TestOldTroublesAreForgotten(t *testing.T) {
+func TestOldFunctionsAreForgotten(t *testing.T) {
 	t.Parallel()
 	r, now := newRests(), time.Now()
 	for i := range 1000 {
 		now = now.Add(time.Second)
-		r.leave(identity{url: string(rune('a' + i))}, "function_timeout", now)
+		r.leave(identity{url: string(rune('a' + i))}, []string{"function_timeout", ""}[i%2], now, now)
 	}
 	if len(r.of) > int((forgetAfter+restTime)/time.Second)+1 {
 		t.Errorf("%d functions are remembered", len(r.of))

@@ -10,6 +10,7 @@
 //	answer.go    what is accepted as an answer
 //	call.go      one HTTP exchange
 //	ask.go       one question in as many calls as it takes, within its deadline
+//	gate.go      how many calls a function gets at once
 //	flight.go    equal questions at the same time share one asking
 //	cache.go     answers that still hold
 //	rest.go      functions that are left alone after a failure
@@ -29,12 +30,12 @@ import (
 )
 
 const (
-	// maxConnections bounds the connections to one function.
-	maxConnections = 32
 	// maxHeader bounds the header of an answer, in bytes.
 	maxHeader = 16 << 10
 	// idleTimeout is how long an unused connection is kept.
 	idleTimeout = 30 * time.Second
+	// dialTimeout bounds a connection attempt whose question has gone already.
+	dialTimeout = 5 * time.Second
 )
 
 // Config is what a Client needs.
@@ -50,6 +51,7 @@ type Client struct {
 	cache   *cache
 	flights *flights
 	rests   *rests
+	gates   *gates
 }
 
 var _ dispatch.Scorer = (*Client)(nil)
@@ -66,28 +68,29 @@ func New(cfg Config) (*Client, error) {
 			// the address in the routing document and to no other.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		metrics: newMetrics(cfg.Registry), cache: newCache(), flights: newFlights(), rests: newRests(),
+		metrics: newMetrics(cfg.Registry), cache: newCache(), flights: newFlights(), rests: newRests(), gates: newGates(),
 	}, nil
 }
 
 // transport keeps connections: a question may be asked twice without harm, so the silent resend
 // of net/http on a dead connection is welcome here. Answers are small, so they are not compressed
-// and cannot unfold.
+// and cannot unfold. It does not bound connections: calls would wait for one while their deadline runs. The
+// gates bound the calls.
 func transport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{KeepAlive: idleTimeout}).DialContext,
+		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: idleTimeout}).DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true,
-		MaxConnsPerHost:        maxConnections,
 		MaxIdleConnsPerHost:    maxConnections,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeader,
 	}
 }
 
-// Scores asks f to score the candidates of q and blocks for at most f.Deadline, or until ctx ends.
+// Scores asks f to score the candidates of q. It blocks until it is the question's turn and then for at
+// most f.Deadline, or until ctx ends.
 // The answer has one value per candidate in the order of q, or the word for what
 // went wrong. Values may be shared with other callers and must not be changed.
 func (c *Client) Scores(ctx context.Context, f *dispatch.Function, q *dispatch.ScoreQuestion) dispatch.Scores {
@@ -120,40 +123,58 @@ func (c *Client) Scores(ctx context.Context, f *dispatch.Function, q *dispatch.S
 func (c *Client) lead(ctx context.Context, f *dispatch.Function, q *dispatch.ScoreQuestion, key key, flight *flight) dispatch.Scores {
 	defer c.flights.land(key, flight)
 	function := identify(f)
-	if word := c.rests.enter(function, time.Now()); word != "" {
-		c.metrics.question(q.Route, answeredByRest)
-		flight.scores = dispatch.Scores{Trouble: word}
-		return flight.scores
+	if word := c.rests.resting(function, time.Now()); word != "" {
+		return c.rested(q, word, flight)
+	}
+	n, came := calls(f, q), time.Now()
+	gate := c.gates.arrive(function)
+	defer c.gates.depart(function)
+	if err := gate.enter(ctx, n); err != nil {
+		c.metrics.question(q.Route, answeredByNobody)
+		flight.abandoned = true
+		return dispatch.Scores{Trouble: dispatch.FunctionTimeout}
+	}
+	defer gate.leave(n)
+	began := time.Now()
+	c.metrics.queued(q.Route, began.Sub(came))
+	if word := c.rests.enter(function, began); word != "" {
+		return c.rested(q, word, flight)
 	}
 	c.metrics.question(q.Route, answeredByFunction)
-	began := time.Now()
 	values, problem := c.ask(ctx, f, q)
-	took := time.Since(began)
-	c.metrics.asked(q.Route, took)
-	if problem.word != "" && gaveUp(ctx, took, f.Deadline) {
+	now := time.Now()
+	c.metrics.asked(q.Route, now.Sub(began))
+	if problem.word != "" && ctx.Err() != nil && now.Sub(began) < f.Deadline {
+		// Its caller had no time for it, which says nothing about the function.
 		c.rests.forgo(function)
 		flight.abandoned = true
 		return dispatch.Scores{Trouble: dispatch.FunctionTimeout}
 	}
-	now := time.Now()
-	switch {
-	case problem.word == "":
-		c.rests.leave(function, "", now)
-		c.cache.put(key, values, "", now, f.Cache)
-	case problem.general:
-		c.rests.leave(function, problem.word, now)
-	default:
-		c.rests.leave(function, "", now)
-		c.cache.put(key, nil, problem.word, now, restTime)
-	}
+	c.remember(f, key, values, problem, began, now)
 	flight.scores = dispatch.Scores{Values: values, Trouble: problem.word}
 	return flight.scores
 }
 
-// gaveUp reports whether a question failed because its caller had no time for it, which says nothing
-// about the function. A caller's ctx may well end together with the function's own deadline.
-func gaveUp(ctx context.Context, took, deadline time.Duration) bool {
-	return errors.Is(ctx.Err(), context.Canceled) || ctx.Err() != nil && took < deadline/2
+// rested is the answer while the function is left alone.
+func (c *Client) rested(q *dispatch.ScoreQuestion, word string, flight *flight) dispatch.Scores {
+	c.metrics.question(q.Route, answeredByRest)
+	flight.scores = dispatch.Scores{Trouble: word}
+	return flight.scores
+}
+
+// remember keeps an answer, or what a question or its function is known by after a trouble.
+func (c *Client) remember(f *dispatch.Function, key key, values []float64, p problem, began, now time.Time) {
+	general := ""
+	if p.general {
+		general = p.word
+	}
+	rests := c.rests.leave(identify(f), general, began, now)
+	switch {
+	case p.word == "":
+		c.cache.put(key, values, "", now, f.Cache)
+	case !rests:
+		c.cache.put(key, nil, p.word, now, restTime)
+	}
 }
 
 // Close releases the connections. No question may be under way.

@@ -178,7 +178,7 @@ func TestTheFirstFailureEndsTheQuestion(t *testing.T) {
 	if got := c.Scores(t.Context(), f, about(200)); got.Trouble != dispatch.FunctionStatus {
 		t.Errorf("%+v", got)
 	}
-	if n := calls.Load(); n > 2*maxCalls {
+	if n := calls.Load(); n > 2*maxConnections {
 		t.Errorf("%d calls after the first had failed", n)
 	}
 }
@@ -267,6 +267,7 @@ func TestCallsAreCountedByWhatCameOfThem(t *testing.T) {
 		"dispatcher_scoring_calls_total function_invalid default": 1,
 		"dispatcher_scoring_questions_total function default":     2,
 		"dispatcher_scoring_questions_total cache default":        1,
+		"dispatcher_scoring_queue_seconds default":                2,
 		"dispatcher_scoring_seconds default":                      2,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -12,6 +12,7 @@ const (
 	answeredByCache    = "cache"
 	answeredByOther    = "joined" // somebody was asking the same
 	answeredByRest     = "rest"   // it failed a moment ago and was not asked
+	answeredByNobody   = "nobody" // its batch could not wait until it was its turn
 )
 
 // resultOK is the result of a call without trouble.
@@ -20,7 +21,8 @@ const resultOK = "ok"
 // metrics count by route, which the routing document bounds, and by closed lists.
 type metrics struct {
 	calls     *prometheus.CounterVec   // route, result: ok or a word of Scores.Trouble
-	questions *prometheus.CounterVec   // route, by: function cache joined rest
+	questions *prometheus.CounterVec   // route, by: function cache joined rest nobody
+	queue     *prometheus.HistogramVec // route
 	seconds   *prometheus.HistogramVec // route
 }
 
@@ -33,12 +35,16 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		questions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: room, Name: "questions_total", Help: "Messages to be scored by a function, by where the answer came from.",
 		}, []string{"route", "by"}),
+		queue: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: room, Name: "queue_seconds", Help: "How long a question waited until it was its turn to be asked.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+		}, []string{"route"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: room, Name: "seconds", Help: "Duration of all calls about one message together.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}, []string{"route"}),
 	}
-	registry.MustRegister(m.calls, m.questions, m.seconds)
+	registry.MustRegister(m.calls, m.questions, m.queue, m.seconds)
 	return m
 }
 
@@ -50,6 +56,10 @@ func (m *metrics) called(route, word string) {
 }
 
 func (m *metrics) question(route, by string) { m.questions.WithLabelValues(route, by).Inc() }
+
+func (m *metrics) queued(route string, took time.Duration) {
+	m.queue.WithLabelValues(route).Observe(took.Seconds())
+}
 
 func (m *metrics) asked(route string, took time.Duration) {
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())

@@ -75,7 +75,7 @@ func TestQuestionsThatDifferInAnythingDoNotMeet(t *testing.T) {
 		"URL":        func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.URL = "http://y" },
 		"token":      func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.Token = "t" },
 		"batch":      func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.Batch = true },
-		"batch size": func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.BatchSize = 3 },
+		"batch size": func(f *dispatch.Function, _ *dispatch.ScoreQuestion) { f.Batch, f.BatchSize = true, 3 },
 		"parameters": func(f *dispatch.Function, _ *dispatch.ScoreQuestion) {
 			f.Parameters = map[string]selector.Value{"a": {}}
 		},

@@ -9,13 +9,14 @@ import (
 )
 
 // restTime is how long a function is not asked again after it could not be reached, did not
-// answer in time or answered with a status that would meet any question. Everybody who
-// asks meanwhile gets the same word at once, so a dead function costs at most one deadline a
+// answer in time or answered with a status that would meet any question, unless it gave somebody
+// else a good answer meanwhile: then it is alive, and only this question was too much for it. Everybody who
+// asks while it rests gets the same word at once, so a dead function costs at most one deadline a
 // second. Afterwards one question tries first. An answer that is wrong for its question is
 // remembered as long, for that question alone.
 const restTime = time.Second
 
-// forgetAfter is when an old trouble is worth no memory any more.
+// forgetAfter is when what a function did is worth no memory any more.
 const forgetAfter = time.Minute
 
 // identity tells functions apart: a reload of the routing makes new values of the same ones.
@@ -23,20 +24,39 @@ type identity struct{ url, token string }
 
 func identify(f *dispatch.Function) identity { return identity{f.URL, f.Token} }
 
-// rests are the functions that have failed lately.
+// rests are the functions that were asked lately.
 type rests struct {
 	mu sync.Mutex
 	of map[identity]*rest // guarded by mu
 }
 
-// rest is the trouble of one function.
+// rest is what is known of one function.
 type rest struct {
-	word  string
-	until time.Time
-	tried bool // somebody is trying whether it has passed
+	word     string // of its trouble; empty when it has none
+	until    time.Time
+	tried    bool // somebody is trying whether the trouble has passed
+	answered time.Time
 }
 
 func newRests() *rests { return &rests{of: map[identity]*rest{}} }
+
+// resting is the word of a function that nobody may ask now; empty when somebody may.
+func (r *rests) resting(f identity, now time.Time) (word string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if current := r.of[f]; current != nil {
+		return current.now(now)
+	}
+	return ""
+}
+
+// now is the word while it counts.
+func (r *rest) now(now time.Time) (word string) {
+	if r.tried || now.Before(r.until) {
+		return r.word
+	}
+	return ""
+}
 
 // enter asks whether the function may be asked now; the word says why not. Whoever may
 // must call leave or forgo.
@@ -44,27 +64,40 @@ func (r *rests) enter(f identity, now time.Time) (word string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	current := r.of[f]
-	switch {
-	case current == nil:
+	if current == nil {
 		return ""
-	case current.tried || now.Before(current.until):
-		return current.word
 	}
-	current.tried = true
+	if word := current.now(now); word != "" {
+		return word
+	}
+	current.tried = current.word != ""
 	return ""
 }
 
-// leave tells how it went: the word of a trouble, or none.
-func (r *rests) leave(f identity, word string, now time.Time) {
+// leave tells how the asking that began at that time went: the word of a trouble, or none. It
+// reports whether the function rests now.
+func (r *rests) leave(f identity, word string, began, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// Functions that no routing names any more are not asked again and would stay for ever.
-	maps.DeleteFunc(r.of, func(_ identity, old *rest) bool { return now.Sub(old.until) > forgetAfter })
+	maps.DeleteFunc(r.of, func(_ identity, old *rest) bool {
+		return !old.tried && now.Sub(old.until) > forgetAfter && now.Sub(old.answered) > forgetAfter
+	})
 	if word == "" {
-		delete(r.of, f)
-		return
+		r.of[f] = &rest{answered: now}
+		return false
 	}
-	r.of[f] = &rest{word: word, until: now.Add(restTime)}
+	current := r.of[f]
+	if current == nil {
+		current = &rest{}
+		r.of[f] = current
+	}
+	current.tried = false
+	if current.answered.After(began) {
+		return false
+	}
+	current.word, current.until = word, now.Add(restTime)
+	return true
 }
 
 // forgo takes back an enter that came to nothing: somebody else has to try.

@@ -39,8 +39,8 @@ func TestCallsOfOneQuestionRunTogetherUpToTheBound(t *testing.T) {
 		})
 		f.Batch = false
 		began := time.Now()
-		got := c.Scores(t.Context(), f, about(3*maxCalls))
-		if took := time.Since(began); took != 30*time.Millisecond || got.Trouble != "" || most.Load() != maxCalls {
+		got := c.Scores(t.Context(), f, about(3*maxConnections))
+		if took := time.Since(began); took != 30*time.Millisecond || got.Trouble != "" || most.Load() != maxConnections {
 			t.Errorf("%+v after %s with %d calls together", got, took, most.Load())
 		}
 	})
@@ -190,19 +190,22 @@ func TestATrialThatIsGivenUpLetsAnotherTry(t *testing.T) {
 	})
 }
 
-// TestACallersDeadlineCountsWhenItIsTheFunctions: the pipeline's ctx ends with the function's
-// own deadline, and a function that is silent until then is in trouble.
-func TestACallersDeadlineCountsWhenItIsTheFunctions(t *testing.T) {
+// TestACallerWithoutTimeSaysNothingAboutTheFunction has one who leaves a moment before the function's
+// own deadline, as the last questions of a batch that cannot wait longer do.
+func TestACallerWithoutTimeSaysNothingAboutTheFunction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, f := over(t, silence)
-		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline)
+		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline-time.Millisecond)
 		defer cancel()
-		c.Scores(ctx, f, about(1))
-		began := time.Now()
-		c.Scores(t.Context(), f, about(2))
-		if took := time.Since(began); took != 0 {
-			t.Errorf("the next one waited %s", took)
+		if got := c.Scores(ctx, f, about(1)); got.Trouble != dispatch.FunctionTimeout {
+			t.Errorf("%+v", got)
+		}
+		c.http.Transport = fakeNetwork(goodAnswer)
+		for _, candidates := range []int{1, 2} {
+			if got := c.Scores(t.Context(), f, about(candidates)); got.Trouble != "" {
+				t.Errorf("the next question, about %d: %+v", candidates, got)
+			}
 		}
 	})
 }
@@ -237,7 +240,7 @@ func TestAFailedCallCutsOffTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
 		c, f := over(t, func(r *http.Request) (*http.Response, error) {
-			if calls.Add(1) < maxCalls {
+			if calls.Add(1) < 8 {
 				return silence(r)
 			}
 			return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody}, nil

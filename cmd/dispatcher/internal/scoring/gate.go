@@ -1,0 +1,84 @@
+package scoring
+
+import (
+	"context"
+	"sync"
+)
+
+// maxConnections bounds the calls that one process has under way to one function, and so its
+// connections to it.
+const maxConnections = 64
+
+// gate lets questions through to one function, each as a whole: one that is let through can make all its
+// calls at once, so while its deadline runs it waits for nobody but the function. They are
+// served in the order in which they came.
+type gate struct {
+	turn chan struct{} // holds one token: who has it may collect from free
+	free chan struct{} // one token for each call that may be made
+
+	guests int // guarded by gates.mu: questions inside or waiting
+}
+
+func newGate() *gate {
+	g := &gate{turn: make(chan struct{}, 1), free: make(chan struct{}, maxConnections)}
+	g.turn <- struct{}{}
+	g.leave(maxConnections)
+	return g
+}
+
+// enter blocks until there is room for so many calls, at most maxConnections. On error there is none.
+func (g *gate) enter(ctx context.Context, calls int) error {
+	select {
+	case <-g.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { g.turn <- struct{}{} }()
+	for got := range calls {
+		select {
+		case <-g.free:
+		case <-ctx.Done():
+			g.leave(got)
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// leave makes room for so many calls of others.
+func (g *gate) leave(calls int) {
+	for range calls {
+		g.free <- struct{}{}
+	}
+}
+
+// gates are those of the functions that are being asked.
+type gates struct {
+	mu sync.Mutex
+	of map[identity]*gate // guarded by mu
+}
+
+func newGates() *gates { return &gates{of: map[identity]*gate{}} }
+
+// arrive returns the gate of a function. Whoever arrives must depart.
+func (g *gates) arrive(f identity) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at := g.of[f]
+	if at == nil {
+		at = newGate()
+		g.of[f] = at
+	}
+	at.guests++
+	return at
+}
+
+// depart forgets the gate with its last guest: no routing may ever name the function again.
+func (g *gates) depart(f identity) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at := g.of[f]
+	if at.guests--; at.guests == 0 {
+		delete(g.of, f)
+	}
+}

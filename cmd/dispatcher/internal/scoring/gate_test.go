@@ -1,0 +1,119 @@
+package scoring
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestTheGateLetsNoMoreThroughThanItsBound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		var inside, most atomic.Int64
+		var group sync.WaitGroup
+		for i := range 200 {
+			group.Go(func() {
+				n := 1 + i%maxConnections
+				if err := g.enter(t.Context(), n); err != nil {
+					t.Error(err)
+				}
+				defer g.leave(n)
+				now := inside.Add(int64(n))
+				for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+				}
+				time.Sleep(time.Millisecond) // on the fake clock
+				inside.Add(int64(-n))
+			})
+		}
+		group.Wait()
+		if most.Load() > maxConnections || most.Load() < maxConnections/2 {
+			t.Errorf("%d calls at once", most.Load())
+		}
+		if len(g.free) != maxConnections || len(g.turn) != 1 {
+			t.Errorf("%d of %d are free afterwards", len(g.free), maxConnections)
+		}
+	})
+}
+
+// TestALargeQuestionIsNotOvertaken has small ones come all the time.
+func TestALargeQuestionIsNotOvertaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		if err := g.enter(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		var group sync.WaitGroup
+		for _, one := range []struct {
+			name  string
+			calls int
+		}{{"large", maxConnections}, {"small", 1}} {
+			group.Go(func() {
+				if err := g.enter(t.Context(), one.calls); err != nil {
+					t.Error(err)
+				}
+				order = append(order, one.name) // the gate keeps them apart: large needs all there is
+				g.leave(one.calls)
+			})
+			synctest.Wait()
+		}
+		if len(order) != 0 {
+			t.Errorf("%v went through a gate that was not free", order)
+		}
+		g.leave(1)
+		group.Wait()
+		if len(order) != 2 || order[0] != "large" {
+			t.Errorf("order %v", order)
+		}
+	})
+}
+
+func TestWhoGivesUpAtTheGateLeavesItAsItWas(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		if err := g.enter(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		for range 2 { // the first holds the turn and all but one place, the second waits for its turn
+			group.Go(func() {
+				if g.enter(ctx, maxConnections) == nil {
+					t.Error("it went through")
+				}
+			})
+			synctest.Wait()
+		}
+		cancel()
+		group.Wait()
+		g.leave(1)
+		if err := g.enter(t.Context(), maxConnections); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestGatesAreForgottenWithTheirLastGuest(t *testing.T) {
+	t.Parallel()
+	g, f := newGates(), identity{url: "http://x"}
+	first, second := g.arrive(f), g.arrive(f)
+	if first != second || g.arrive(identity{url: "http://x", token: "t"}) == first {
+		t.Error("a gate belongs to one function")
+	}
+	g.depart(f)
+	if g.arrive(f) != first {
+		t.Error("it was forgotten while it had a guest")
+	}
+	g.depart(f)
+	g.depart(f)
+	g.depart(identity{url: "http://x", token: "t"})
+	if len(g.of) != 0 {
+		t.Errorf("%d gates are kept", len(g.of))
+	}
+}

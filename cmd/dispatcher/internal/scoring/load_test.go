@@ -1,0 +1,276 @@
+package scoring
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/selector"
+)
+
+// batchHold is how long the pipeline waits for the answers to one batch.
+const batchHold = 5 * time.Second
+
+// distinct is the n-th of many questions that no two have the same answer to.
+func distinct(n, candidates int) *dispatch.ScoreQuestion {
+	q := about(candidates)
+	q.Labels["customer"] = selector.NumberValue(float64(n))
+	return q
+}
+
+// askAll puts so many distinct questions at once, as a batch of the pipeline does, and counts the answers by
+// their word.
+func askAll(t *testing.T, c *Client, f *dispatch.Function, questions, candidates int) map[string]int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), batchHold)
+	defer cancel()
+	words := make([]string, questions)
+	var group sync.WaitGroup
+	for i := range questions {
+		group.Go(func() {
+			got := c.Scores(ctx, f, distinct(i, candidates))
+			if got.Trouble == "" && len(got.Values) != candidates {
+				t.Errorf("question %d: %d values", i, len(got.Values))
+			}
+			words[i] = got.Trouble
+		})
+	}
+	group.Wait()
+	counts := map[string]int{}
+	for _, w := range words {
+		counts[w]++
+	}
+	return counts
+}
+
+// answerAfter is a good answer that takes its time, unless the caller leaves.
+func answerAfter(latency time.Duration, r *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(latency):
+		return goodAnswer(r)
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// load is a batch of 64 distinct questions to a healthy function.
+type load struct {
+	latency    time.Duration
+	batch      bool
+	candidates int
+}
+
+func loads() []load {
+	var out []load
+	for _, latency := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 120 * time.Millisecond} {
+		for _, batch := range []bool{true, false} {
+			for _, candidates := range []int{3, 20} {
+				out = append(out, load{latency, batch, candidates})
+			}
+		}
+	}
+	return out
+}
+
+// TestNobodyAccusesAHealthyFunction asks over real connections. Each answer comes within the
+// default deadline of 200 ms, so whatever is late is late because of this side: of its code, which it
+// would be every time, or of a machine that is busy otherwise, which it is not three times in a row.
+//
+// It is not parallel, so that the tests of this package do not take the processor from it.
+func TestNobodyAccusesAHealthyFunction(t *testing.T) {
+	for _, l := range loads() {
+		words := map[string]int{}
+		for try := 0; try < 3 && words[""] != 64; try++ {
+			words = askHealthy(t, l)
+		}
+		if words[""] != 64 {
+			t.Errorf("%+v: answers %v", l, words)
+		}
+	}
+}
+
+func askHealthy(t *testing.T, l load) map[string]int {
+	t.Helper()
+	f, calls := newFunction(t, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(l.latency):
+			scoresByName(w, r)
+		case <-r.Context().Done():
+		}
+	})
+	f.Batch, f.Deadline, f.Cache = l.batch, 200*time.Millisecond, 0
+	began := time.Now()
+	words := askAll(t, newClient(t), f, 64, l.candidates)
+	t.Logf("%+v: %v, %d calls in %s", l, words, calls.Load(), time.Since(began).Round(time.Millisecond))
+	return words
+}
+
+// TestHealthyFunctionsAreNeverLateOnTheFakeClock is the same without a processor that may be busy, up
+// to a function that takes all of its deadline but a millisecond; and it counts connections.
+func TestHealthyFunctionsAreNeverLateOnTheFakeClock(t *testing.T) {
+	t.Parallel()
+	for _, l := range append(loads(), load{199 * time.Millisecond, true, 20}, load{199 * time.Millisecond, false, 20}) {
+		synctest.Test(t, func(t *testing.T) {
+			var under, most atomic.Int64
+			c, f := over(t, func(r *http.Request) (*http.Response, error) {
+				now := under.Add(1)
+				defer under.Add(-1)
+				for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+				}
+				return answerAfter(l.latency, r)
+			})
+			f.Batch = l.batch
+			began := time.Now()
+			words := askAll(t, c, f, 64, l.candidates)
+			calls := 1
+			if !l.batch {
+				calls = l.candidates
+			}
+			together := maxConnections / calls
+			want := time.Duration((64+together-1)/together) * l.latency
+			if took := time.Since(began); words[""] != 64 || took != want || most.Load() > maxConnections {
+				t.Errorf("%+v: answers %v after %s with %d calls at once, want all after %s", l, words, took, most.Load(), want)
+			}
+		})
+	}
+}
+
+// TestABatchThatMayNotWaitLongerBlamesNobody has more questions than the function can answer
+// in the time of a batch.
+func TestABatchThatMayNotWaitLongerBlamesNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, f := over(t, func(r *http.Request) (*http.Response, error) {
+			return answerAfter(150*time.Millisecond, r)
+		})
+		f.Batch = false
+		began := time.Now()
+		words := askAll(t, c, f, 500, 20)
+		if took := time.Since(began); took != batchHold {
+			t.Errorf("the batch was held up for %s", took)
+		}
+		if rounds := int(batchHold / (150 * time.Millisecond)); words[""] != rounds*(maxConnections/20) || words[""]+words[dispatch.FunctionTimeout] != 500 {
+			t.Errorf("answers: %v", words)
+		}
+		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+			t.Errorf("the next question: %+v", got)
+		}
+	})
+}
+
+// TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn: a function that answers others is alive.
+func TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var late atomic.Int64
+		c, f := over(t, func(r *http.Request) (*http.Response, error) {
+			time.Sleep(50 * time.Millisecond)
+			if late.Add(1) == 10 {
+				return silence(r)
+			}
+			return goodAnswer(r)
+		})
+		words := askAll(t, c, f, 500, 3)
+		if words[""] != 499 || words[dispatch.FunctionTimeout] != 1 {
+			t.Errorf("answers: %v", words)
+		}
+		began, calls := time.Now(), late.Load()
+		if again := askAll(t, c, f, 500, 3); again[dispatch.FunctionTimeout] != 1 || late.Load() != calls || time.Since(began) != 0 {
+			t.Errorf("asked again: %v after %d calls and %s; the late one is remembered for its question", again, late.Load()-calls, time.Since(began))
+		}
+	})
+}
+
+// TestADeadFunctionCostsABatchOneDeadline: those that stand in line are not let through to it.
+func TestADeadFunctionCostsABatchOneDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, f := over(t, silence)
+		began := time.Now()
+		words := askAll(t, c, f, 500, 3)
+		if took := time.Since(began); took != f.Deadline || words[dispatch.FunctionTimeout] != 500 {
+			t.Errorf("%v after %s", words, took)
+		}
+	})
+}
+
+// TestOneFunctionDoesNotStandInLineForAnother has a dead one and a good one.
+func TestOneFunctionDoesNotStandInLineForAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, dead := over(t, func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/dead" {
+				return silence(r)
+			}
+			return goodAnswer(r)
+		})
+		good := *dead
+		good.URL += "good"
+		dead.URL, dead.Deadline = dead.URL+"dead", 5*time.Second
+		var group sync.WaitGroup
+		group.Go(func() { askAll(t, c, dead, 300, 3) })
+		synctest.Wait()
+		began := time.Now()
+		if words := askAll(t, c, &good, 300, 3); words[""] != 300 || time.Since(began) != 0 {
+			t.Errorf("%v after %s", words, time.Since(began))
+		}
+		group.Wait()
+	})
+}
+
+// TestSingleFlightHoldsUnderLoad has many askers of few questions, some of whom give up, while nothing is cached.
+// Nobody may get an answer to another question, and whoever waits gets one.
+func TestSingleFlightHoldsUnderLoad(t *testing.T) {
+	t.Parallel()
+	const questions, askers = 5, 40
+	rounds := 30
+	if testing.Short() {
+		rounds = 5
+	}
+	f, calls := newFunction(t, func(w http.ResponseWriter, r *http.Request) {
+		b, ok := question(w, r)
+		if !ok {
+			return
+		}
+		// The score of each candidate is the customer's number, so that answers tell what they belong to.
+		fmt.Fprintf(w, `{"scores":[{"channel":"c0","score":%v}]}`, b.Labels["customer"])
+	})
+	f.Cache, f.Batch = 0, false
+	c := newClient(t)
+	var group sync.WaitGroup
+	var gaveUp atomic.Int64
+	for a := range askers {
+		group.Go(func() {
+			for n := range rounds {
+				customer := (a + n) % questions
+				ctx, cancel := context.WithCancel(t.Context())
+				if (a+n)%7 == 0 {
+					ctx, cancel = context.WithTimeout(t.Context(), time.Duration(rand.IntN(500))*time.Microsecond)
+				}
+				got := c.Scores(ctx, f, distinct(customer, 1))
+				switch {
+				case got.Trouble == dispatch.FunctionTimeout && ctx.Err() != nil:
+					gaveUp.Add(1)
+				case got.Trouble != "" || got.Values[0] != float64(customer):
+					t.Errorf("customer %d: %+v", customer, got)
+				}
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	t.Logf("%d questions, %d calls, %d gave up", askers*rounds, calls.Load(), gaveUp.Load())
+	if calls.Load() > askers*int64(rounds) {
+		t.Errorf("%d calls for %d questions", calls.Load(), askers*rounds)
+	}
+	if len(c.flights.byKey) != 0 || len(c.gates.of) != 0 {
+		t.Errorf("%d flights and %d gates are left", len(c.flights.byKey), len(c.gates.of))
+	}
+}
