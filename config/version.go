@@ -80,11 +80,11 @@ func (e Effects) Encode() []byte {
 // ParseVersion reads a routing version: its document as ParseRouting does, and the
 // effects on its weights, which may be empty.
 //
-// The document may have moved on since the effects were made, so what no longer fits is
-// left out without an error: a route or channel that is gone, a route without health
-// weighting, a weight that is not below the configured one (an operator lowered it
-// further or took the channel out), and all weights of a route that would then have no
-// valid table. The table of every route is valid in each case.
+// Effects belong to the document of their version, since a new document gets those that
+// CarryEffects makes for it. What does not fit all the same, because another program wrote it,
+// is left out without an error: a route or channel that is not there, a route without health
+// weighting, a weight that is not below the configured one, and all weights of a route
+// that would then have no valid table. The table of every route is valid in each case.
 func ParseVersion(name string, document, effects []byte) (*Routing, error) {
 	routing, err := ParseRouting(name, document)
 	if err != nil {

@@ -15,39 +15,39 @@ type Carried struct {
 	// Attempts counts those claimed since then, Accepted and Errors what became of them so
 	// far; an error is what Faults counts.
 	Attempts, Accepted, Errors int64
+	// InForce counts those of Accepted whose messages were planned under the version that was
+	// asked about: it is their shares that its weights tell.
+	InForce int64
 }
 
 // carried fences the range of seq off with an offset: the planner is not to think of the
 // block range index on received_at, see seekSeq.
 const carried = `
 	with counted as (
-	  select r.first_choice as channel, 1 as first_choice, 0 as attempts, 0 as accepted, 0 as errors
+	  select r.first_choice as channel, 1 as first_choice, 0 as attempts, 0 as accepted, 0 as errors, 0 as in_force
 	  from (select route, first_choice, received_at from dispatcher.messages where seq > $3 offset 0) r
 	  where r.route = $1 and r.received_at >= $2 and r.first_choice is not null
 	  union all
-	  select a.channel, 0, 1, case when a.outcome = 'accepted' then 1 else 0 end, case when ` + isError + ` then 1 else 0 end
+	  select a.channel, 0, 1, case when a.outcome = 'accepted' then 1 else 0 end, case when ` + isError + ` then 1 else 0 end,
+	    case when a.outcome = 'accepted' and m.routing_version = $4 then 1 else 0 end
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 	  where a.claimed_at >= $2 and m.route = $1
 	)
-	select channel, sum(first_choice), sum(attempts), sum(accepted), sum(errors)
+	select channel, sum(first_choice), sum(attempts), sum(accepted), sum(errors), sum(in_force)
 	from counted group by channel order by channel`
 
 // Carried counts what the channels of a route did since an instant, by the database's
-// clock. Rows are sorted by channel; one that did nothing has none.
+// clock; version is what Carried.InForce goes by. Rows are sorted by channel; one that did nothing has none.
 //
 // It may be asked every few seconds, however large the ledger is: it reads the messages
 // received and the attempts claimed since then, both from the right edge of an index, and
 // nothing before. It costs one to three seconds per million messages since then, so that
 // is meant to lie minutes back.
-func (l *Ledger) Carried(ctx context.Context, route string, since time.Time) ([]Carried, error) {
+func (l *Ledger) Carried(ctx context.Context, route string, since time.Time, version int64) ([]Carried, error) {
 	low, _, err := l.seek(ctx, since)
 	if err != nil {
 		return nil, err
 	}
-	r, err := l.hot.Query(ctx, carried, route, since, low)
-	if err != nil {
-		return nil, wrap("count what was carried", err)
-	}
-	out, err := pgx.CollectRows(r, pgx.RowToStructByPos[Carried])
+	out, err := atEdge(ctx, l, pgx.RowToStructByPos[Carried], carried, route, since, low, version)
 	return out, wrap("count what was carried", err)
 }

@@ -28,9 +28,18 @@ func openTurns(t testing.TB, instances int) (ledgers []*ledger.Ledger, url strin
 	return ledgers, url
 }
 
+// circles are routes that all have these members.
+func circles(channels []string, routes ...string) []ledger.RouteSpec {
+	specs := make([]ledger.RouteSpec, len(routes))
+	for i, name := range routes {
+		specs[i] = ledger.RouteSpec{Name: name, Members: channels}
+	}
+	return specs
+}
+
 func applyRoutes(t testing.TB, l *ledger.Ledger, channels []string, routes ...string) int64 {
 	t.Helper()
-	n := ledger.NewRouting{Author: "test", Document: "routes: []", Routes: routes}
+	n := ledger.NewRouting{Author: "test", Document: "routes: []", Routes: circles(channels, routes...)}
 	for _, name := range channels {
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
 	}
@@ -326,4 +335,57 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 		}
 	})
 	workers.Wait()
+}
+
+// Of four members the third had the last turn, and goes together with the first: next comes
+// the last, not the second once more, nor anybody a place further.
+func TestTheCursorOfARouteGoesOnInTheCircleOfANewDocument(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	cursor := `select route || ' ' || channel || ' ' || position || ' ' || members::text from dispatcher.cursors where route = 'default'`
+	circle := func(want string, members ...string) {
+		t.Helper()
+		applyRoutes(t, l, members, "another", "default")
+		if got := scalar[string](t, db, cursor); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	turn := func(channel string, position int) {
+		t.Helper()
+		if _, err := db.Exec(t.Context(), `update dispatcher.cursors set channel = $1, position = $2 where route = 'default'`, channel, position); err != nil {
+			t.Fatal(err)
+		}
+	}
+	circle("default  -1 {a,b,x,c}", "a", "b", "x", "c")
+	turn("x", 2)
+	addEffects(t, l, `{}`)
+	circle("default b 0 {b,c}", "b", "c")
+	circle("default b 2 {n,c,b}", "n", "c", "b")
+	turn("c", 1)
+	circle("default n 1 {b,n}", "b", "n")
+	circle("default  -1 {y,z}", "y", "z")
+	turn("y", 0)
+	circle("default y 1 {z,y}", "z", "y")
+	// Another release does not note the circle.
+	if _, err := db.Exec(t.Context(), `update dispatcher.cursors set channel = 'gone', position = 1, members = '{}'`); err != nil {
+		t.Fatal(err)
+	}
+	circle("default gone 1 {a,b,c}", "a", "b", "c")
+	if got := scalar[string](t, db, `select channel || position from dispatcher.cursors where route = 'another'`); got != "gone1" {
+		t.Errorf("the other route stands at %s", got)
+	}
+}
+
+func TestApplyRoutingRefusesRoutesWithoutACircle(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	for name, routes := range map[string][]ledger.RouteSpec{
+		"no name": circles(members, ""), "twice": circles(members, "r", "r"), "no members": circles(nil, "r"),
+		"a member twice": circles([]string{"a", "b", "a"}, "r"), "a member without a name": circles([]string{""}, "r"),
+	} {
+		if _, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "x", Routes: routes}); err == nil || ledger.Unstorable(err) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
 }

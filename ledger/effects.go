@@ -13,7 +13,9 @@ import (
 // computed for a document and for the effects before them.
 //
 // It locks no channel, so it holds up no claim: a claim reads the current version once,
-// after its locks, and so is planned under the one or the other. Messages that wait are
+// after its locks, and so is planned under the one or the other. For the same reason CreatedAt is only
+// about when they came into force: between it and the commit, some milliseconds later, claims are made
+// under the version before. Messages that wait are
 // not woken, unlike by ApplyRouting: they wait for a slot, a ready channel or a time, and
 // effects bring none of these. They change only which channel is drawn first, and a
 // message that comes due is planned under the version that is current then.
@@ -23,13 +25,13 @@ func (l *Ledger) ApplyEffects(ctx context.Context, n NewEffects) (version int64,
 		switch {
 		case err != nil:
 			return err
-		case at.version == 0:
+		case at.Version == 0:
 			return ErrNoRouting
-		case at.version != n.Expect:
-			return &VersionConflictError{Expected: n.Expect, Current: at.version}
+		case at.Version != n.Expect:
+			return &VersionConflictError{Expected: n.Expect, Current: at.Version}
 		}
-		version = at.version + 1
-		return writeEffects(ctx, tx, at, &n)
+		version = at.Version + 1
+		return writeEffects(ctx, tx, &at, &n)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("apply effects: %w", clean(err))
@@ -39,13 +41,13 @@ func (l *Ledger) ApplyEffects(ctx context.Context, n NewEffects) (version int64,
 
 // writeEffects repeats the document, so that a version can be read by itself, also by an
 // instance of a release that knows no effects.
-func writeEffects(ctx context.Context, tx pgx.Tx, at standing, n *NewEffects) error {
+func writeEffects(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewEffects) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		insert into dispatcher.routing_versions (version, author, reason, document, effects, base)
-		select version + 1, $2, $3, document, nullif($4, '')::jsonb, $5
+		insert into dispatcher.routing_versions (version, author, reason, document, effects, base, created_at)
+		select version + 1, $2, $3, document, nullif($4, '')::jsonb, $5, `+comesIntoForce+`
 		from dispatcher.routing_versions where version = $1`,
-		at.version, n.Author, n.Reason, string(n.Effects), at.base)
-	batch.Queue(notify, routingChannel, at.version+1)
+		at.Version, n.Author, n.Reason, string(n.Effects), at.Base)
+	batch.Queue(notify, routingChannel, at.Version+1)
 	return tx.SendBatch(ctx, batch).Close()
 }

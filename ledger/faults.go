@@ -37,20 +37,18 @@ const latestAnswer = time.Minute
 // for as often as one of minutes. There is no index on settled_at, because with one no
 // settlement would be a heap-only update.
 func (l *Ledger) Faults(ctx context.Context, window time.Duration) ([]Fault, error) {
-	r, err := l.hot.Query(ctx, `
+	faults, err := atEdge(ctx, l, scanFault, `
 		select a.channel, count(*), count(*) filter (where `+isError+`), max(a.settled_at) filter (where `+isError+`)
 		from dispatcher.attempts a
 		where a.claimed_at >= now() - $1::interval - $2::interval and a.settled_at >= now() - $1::interval
 		group by a.channel order by a.channel`, window, latestAnswer)
-	if err != nil {
-		return nil, wrap("count faults", err)
-	}
-	faults, err := pgx.CollectRows(r, func(row pgx.CollectableRow) (Fault, error) {
-		var f Fault
-		var last pgtype.Timestamptz
-		err := row.Scan(&f.Channel, &f.Attempts, &f.Errors, &last)
-		f.LastErrorAt = moment(last)
-		return f, err
-	})
 	return faults, wrap("count faults", err)
+}
+
+func scanFault(row pgx.CollectableRow) (Fault, error) {
+	var f Fault
+	var last pgtype.Timestamptz
+	err := row.Scan(&f.Channel, &f.Attempts, &f.Errors, &last)
+	f.LastErrorAt = moment(last)
+	return f, err
 }

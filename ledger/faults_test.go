@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -88,22 +89,29 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	toB := batch("to-b", 2)
 	toB[0].Plan.FirstChoice, toB[1].Plan.FirstChoice = "b", ""
 	claimAll(t, l, toB, "b")
-	got, err := l.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute))
+	got, err := l.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []ledger.Carried{
-		{Channel: "a", FirstChoice: 5, Attempts: 5, Accepted: 2, Errors: 1},
+		{Channel: "a", FirstChoice: 5, Attempts: 5, Accepted: 2, Errors: 1, InForce: 2},
 		{Channel: "b", FirstChoice: 1, Attempts: 3}, // one of them of an older message
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	for i := range want {
+		want[i].InForce = 0
+	}
+	got, err = l.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), 2) // all were planned under version 1
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
 	now, err := l.Clock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.Carried(t.Context(), "default", now); len(got) != 0 || err != nil {
+	if got, err := l.Carried(t.Context(), "default", now, 1); len(got) != 0 || err != nil {
 		t.Errorf("since now: %v, %v", got, err)
 	}
 }
@@ -122,7 +130,7 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	if _, err := l.Faults(t.Context(), time.Minute); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Carried(t.Context(), "default", time.Now().Add(-time.Hour)); err != nil {
+	if _, err := l.Carried(t.Context(), "default", time.Now().Add(-time.Hour), 1); err != nil {
 		t.Error(err)
 	}
 	l.Close() // a session reports its statistics at its end, at the latest
@@ -133,5 +141,26 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	}
 	if n := scalar[int64](t, db, scans) - before; n != 0 {
 		t.Errorf("%d sequential scans", n)
+	}
+}
+
+// Questions of the steering are asked while claims have all connections of their own.
+func TestRegularQuestionsTakeNoConnectionFromClaims(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t), MaxConns: 1})
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err := l.Faults(ctx, time.Minute); err != nil {
+			t.Error(err)
+		}
+		if _, err := l.Carried(ctx, "default", time.Now(), 1); err != nil {
+			t.Error(err)
+		}
+		return give(seen)
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

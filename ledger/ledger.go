@@ -55,7 +55,7 @@ const connectTimeout = 5 * time.Second
 type Ledger struct {
 	config   Config
 	hot      *pgxpool.Pool   // claims and settlements
-	reports  *pgxpool.Pool   // everything whose plan depends on the data
+	reports  *pgxpool.Pool   // everything whose plan depends on the data, and changes of the routing
 	single   *pgx.ConnConfig // for connections outside the pools
 	instance atomic.Int64    // set by Register
 

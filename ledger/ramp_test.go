@@ -27,7 +27,7 @@ func ramp(route string) ledger.Ramp {
 
 func startRamp(t testing.TB, l *ledger.Ledger, r ledger.Ramp) ledger.Ramp {
 	t.Helper()
-	started, err := l.StartRamp(t.Context(), r)
+	started, err := l.StartRamp(t.Context(), r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func startRamp(t testing.TB, l *ledger.Ledger, r ledger.Ramp) ledger.Ramp {
 // makeStep applies a document as a step of the ramp.
 func makeStep(t testing.TB, l *ledger.Ledger, r ledger.Ramp, step int, routes ...string) error {
 	r.Step = step
-	_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "ramp", Document: "step", Routes: routes, Ramp: &r})
+	_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "ramp", Document: "step", Routes: circles(members, routes...), Ramp: &r})
 	return err
 }
 
@@ -97,13 +97,13 @@ func TestARouteHasOneRampAtATime(t *testing.T) {
 	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
 	first := startRamp(t, l, ramp("default"))
 	startRamp(t, l, ramp("another"))
-	if _, err := l.StartRamp(t.Context(), ramp("default")); !errors.Is(err, ledger.ErrRampRunning) {
+	if _, err := l.StartRamp(t.Context(), ramp("default"), nil); !errors.Is(err, ledger.ErrRampRunning) {
 		t.Errorf("beside a running one: got %v", err)
 	}
 	if err := l.SetRamp(t.Context(), first.ID, ledger.RampRunning, ledger.RampHeld, "errors", "steer"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.StartRamp(t.Context(), ramp("default")); !errors.Is(err, ledger.ErrRampRunning) {
+	if _, err := l.StartRamp(t.Context(), ramp("default"), nil); !errors.Is(err, ledger.ErrRampRunning) {
 		t.Errorf("beside a held one: got %v", err)
 	}
 	if err := l.SetRamp(t.Context(), first.ID, ledger.RampHeld, ledger.RampCancelled, "", "ann"); err != nil {
@@ -263,7 +263,7 @@ func TestStartRampRefusesWhatCouldNeverMakeAStep(t *testing.T) {
 	} {
 		r := ramp("default")
 		spoil(&r)
-		if _, err := l.StartRamp(t.Context(), r); err == nil || ledger.Unstorable(err) {
+		if _, err := l.StartRamp(t.Context(), r, nil); err == nil || ledger.Unstorable(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

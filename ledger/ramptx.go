@@ -23,25 +23,47 @@ func scanRamp(row pgx.CollectableRow) (Ramp, error) {
 }
 
 // StartRamp stores a ramp before its first step and returns it with its ID and times. Its
-// first step is due at r.NextAt, or at once if that is zero. It returns ErrRampRunning when
-// the route has a ramp already. ID, Step, State, Held, Version and the other times are not read.
-func (l *Ledger) StartRamp(ctx context.Context, r Ramp) (Ramp, error) {
+// first step is due at r.NextAt, or at once if that is zero. ID, Step, State, Held, Version
+// and the other times are not read.
+//
+// expect is the version that the ramp's weights were read from, as NewRouting.Expect; nil
+// starts it whatever is current. It returns a VersionConflictError when somebody else changed the
+// document since, and ErrRampRunning when the route has a ramp already.
+func (l *Ledger) StartRamp(ctx context.Context, r Ramp, expect *int64) (started Ramp, err error) {
 	if err := r.validate(); err != nil {
 		return Ramp{}, fmt.Errorf("start ramp: %w", err)
 	}
-	started, err := rows(ctx, l, scanRamp, `
-		insert into dispatcher.ramps (route, from_weights, to_weights, steps, every, next_at,
-		  max_errors, max_deviation, least_messages, author, reason, changed_by)
-		values ($1, $2, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11, $10)
-		returning `+rampColumns,
-		r.Route, r.From, r.To, r.Steps, r.Every, instant(r.NextAt), r.MaxErrors, r.MaxDeviation, r.LeastMessages, r.Author, r.Reason)
+	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
+		current, err := lockRouting(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := current.holds(expect); err != nil {
+			return err
+		}
+		started, err = insertRamp(ctx, tx, &r)
+		return err
+	})
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.ConstraintName == "ramps_one_per_route" {
 		return Ramp{}, fmt.Errorf("start ramp of route %s: %w", r.Route, ErrRampRunning)
 	}
 	if err != nil {
 		return Ramp{}, wrap("start ramp", err)
 	}
-	return started[0], nil
+	return started, nil
+}
+
+func insertRamp(ctx context.Context, tx pgx.Tx, r *Ramp) (Ramp, error) {
+	rows, err := tx.Query(ctx, `
+		insert into dispatcher.ramps (route, from_weights, to_weights, steps, every, next_at,
+		  max_errors, max_deviation, least_messages, author, reason, changed_by)
+		values ($1, $2, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11, $10)
+		returning `+rampColumns,
+		r.Route, r.From, r.To, r.Steps, r.Every, instant(r.NextAt), r.MaxErrors, r.MaxDeviation, r.LeastMessages, r.Author, r.Reason)
+	if err != nil {
+		return Ramp{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanRamp)
 }
 
 // Ramps lists the ramps that are running or held, or all that ever were, newest first.

@@ -64,8 +64,9 @@ func scanOpen(r pgx.CollectableRow) (Open, error) {
 	return o, err
 }
 
-// Forget drops the rows of instances that are gone and have nothing open, and the
-// channels that were removed from the routing and have nothing under way any more.
+// Forget tidies up: it drops the rows of instances that are gone and have nothing open, and
+// the channels that were removed from the routing and have nothing under way any more, and it
+// wakes the messages that the applier of a routing did not get to wake, see ApplyRouting.
 func (l *Ledger) Forget(ctx context.Context, deadAfter time.Duration) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`delete from dispatcher.instances i where `+isDead+` and not `+hasOpen, deadAfter)
@@ -75,5 +76,8 @@ func (l *Ledger) Forget(ctx context.Context, deadAfter time.Duration) error {
 		  order by channel for update
 		)
 		delete from dispatcher.channels where channel in (select channel from idle)`)
-	return wrap("forget instances", l.hot.SendBatch(ctx, batch).Close())
+	if err := l.hot.SendBatch(ctx, batch).Close(); err != nil {
+		return wrap("forget instances", err)
+	}
+	return wrap("wake waiting messages", l.wakeForOthers(ctx))
 }

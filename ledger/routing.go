@@ -22,21 +22,22 @@ func (e *VersionConflictError) Error() string {
 
 // RoutingVersion is one routing document that was applied.
 type RoutingVersion struct {
-	Version   int64
-	Author    string
-	Reason    string
+	Version int64
+	Author  string
+	Reason  string
+	// CreatedAt, by the database's clock, is when it came into force, later than that of every version
+	// before it; see ApplyRouting and ApplyEffects.
 	CreatedAt time.Time
 	Document  string // YAML, as it was given
 	// Effects, JSON, are the weights that health weighting put in place of the document's; nil
 	// when it has not. The database keeps their meaning, not their spelling.
 	Effects []byte
-	// Base is the version that brought this document: Version itself, or an earlier one
-	// when only Effects have changed since.
+	// Base is the version that brought this document: Version itself, which may keep Effects
+	// of the document before, or an earlier one when only Effects have changed since.
 	Base int64
 }
 
 // NewRouting is a document to apply. It has been validated: the ledger does not read it.
-// It starts without effects.
 type NewRouting struct {
 	// Expect is the version that the change is based on, 0 for "there is none yet";
 	// nil applies whatever is current. Versions that only changed effects do not count: a
@@ -47,9 +48,14 @@ type NewRouting struct {
 	Document string
 	// Channels are all channels of the document in its order.
 	Channels []ChannelSpec
-	// Routes names all routes of the document; each gets a round-robin cursor. Those of
+	// Routes are all routes of the document; each gets a round-robin cursor. Those of
 	// other routes are dropped, and their ramps superseded.
-	Routes []string
+	Routes []RouteSpec
+	// Effects tells what remains, under this document, of the effects that are in force on the
+	// current version, as JSON; nil for nothing. It is called with the version that the new
+	// one will follow, whatever Expect says, while other appliers wait, and must not use the
+	// ledger. Without it, and on the first version, the document starts without effects.
+	Effects func(current RoutingVersion) []byte
 	// Ramp is the ramp whose step, number Ramp.Step, this document is; nil for a change by
 	// hand. The ramp moves on in the same transaction, or nothing is applied; see ErrRampMoved.
 	Ramp *Ramp
@@ -63,6 +69,13 @@ type NewEffects struct {
 	Reason string
 	// Effects are a JSON object, which the ledger does not read; nil takes all effects back.
 	Effects []byte
+}
+
+// RouteSpec is what the ledger keeps of a route: the circle of its turns.
+type RouteSpec struct {
+	Name string
+	// Members are the route's channels in configured order, at least one.
+	Members []string
 }
 
 // ChannelSpec is what the ledger keeps of a channel: its bounds.
@@ -101,13 +114,24 @@ func (n *NewRouting) validate() error {
 	return validateRoutes(n.Routes)
 }
 
-func validateRoutes(routes []string) error {
+func validateRoutes(routes []RouteSpec) error {
 	seen := make(map[string]bool, len(routes))
-	for _, route := range routes {
-		if route == "" || seen[route] {
-			return fmt.Errorf("route %q is empty or listed twice", route)
+	for i := range routes {
+		r := &routes[i]
+		if r.Name == "" || seen[r.Name] {
+			return fmt.Errorf("route %q is empty or listed twice", r.Name)
 		}
-		seen[route] = true
+		seen[r.Name] = true
+		if len(r.Members) == 0 {
+			return fmt.Errorf("route %s has no members", r.Name)
+		}
+		members := make(map[string]bool, len(r.Members))
+		for _, channel := range r.Members {
+			if channel == "" || members[channel] {
+				return fmt.Errorf("route %s: member %q is empty or listed twice", r.Name, channel)
+			}
+			members[channel] = true
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -24,9 +25,11 @@ func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 	return v, err
 }
 
+const currentVersion = `select ` + versionColumns + ` from dispatcher.routing_versions order by version desc limit 1`
+
 // CurrentRouting is the version that claims use now, or ErrNoRouting.
 func (l *Ledger) CurrentRouting(ctx context.Context) (RoutingVersion, error) {
-	return l.oneVersion(ctx, `select `+versionColumns+` from dispatcher.routing_versions order by version desc limit 1`)
+	return l.oneVersion(ctx, currentVersion)
 }
 
 // Routing is one version, or ErrNoRouting.
@@ -57,73 +60,156 @@ func (l *Ledger) RoutingVersions(ctx context.Context) ([]RoutingVersion, error) 
 // returns its version. Every claim that locks a channel after the commit sees the new
 // version. It may return a VersionConflictError, or ErrRampMoved when n.Ramp is set.
 //
+// CreatedAt of the version is read while all channels are locked: a claim that used an
+// earlier version was made before it, and one that uses this version comes after it.
+//
 // A raised limit acts at once. A lowered one acts at once too, but its running window
 // keeps what was granted already. A removed limit goes to the history; if it comes back
 // within its window it continues where it stood. A removed channel keeps its row until
-// nothing is under way on it. The cursor of a route that stays keeps its place.
+// nothing is under way on it. The cursor of a route that stays keeps its place, also
+// among other members.
+//
+// Messages that wait look again, except after the step of a ramp, which opens nothing
+// that they could wait for. They are woken after the commit, in small batches, so that no
+// claim is held up; by the time that ApplyRouting returns nil they have been. If that breaks
+// off, the version is in force all the same, and Forget, of whatever instance, does the rest.
 func (l *Ledger) ApplyRouting(ctx context.Context, n NewRouting) (version int64, err error) {
 	if err := n.validate(); err != nil {
 		return 0, fmt.Errorf("apply routing: %w", err)
 	}
 	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
-		at, err := lockRouting(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if n.Expect != nil && (*n.Expect < at.base || *n.Expect > at.version) {
-			return &VersionConflictError{Expected: *n.Expect, Current: at.version}
-		}
-		version = at.version + 1
-		if n.Ramp != nil {
-			if err := advance(ctx, tx, n.Ramp, version); err != nil {
-				return err
-			}
-		}
-		return applyAll(ctx, tx, version, &n)
+		version, err = apply(ctx, tx, &n)
+		return err
 	})
 	if err != nil {
 		return 0, wrap("apply routing", err)
 	}
+	if n.wakes() {
+		_ = l.wake(ctx, version) // an error would say that nothing was applied; Forget does the rest
+	}
 	return version, nil
 }
 
-// standing is where the routing stands: the current version, and the one that brought its
-// document. Both are 0 when there is none.
-type standing struct{ version, base int64 }
+// wakes reports whether messages that wait are to look again.
+func (n *NewRouting) wakes() bool { return n.Ramp == nil }
 
-// lockRouting takes the appliers' lock, so that nothing changes until the transaction ends.
-func lockRouting(ctx context.Context, tx pgx.Tx) (standing, error) {
-	var at standing
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, routingLock); err != nil {
-		return at, err
+// apply is the transaction of ApplyRouting.
+func apply(ctx context.Context, tx pgx.Tx, n *NewRouting) (version int64, err error) {
+	current, err := lockRouting(ctx, tx)
+	if err != nil {
+		return 0, err
 	}
-	err := tx.QueryRow(ctx, `
-		select version, coalesce(base, version) from dispatcher.routing_versions order by version desc limit 1`).
-		Scan(&at.version, &at.base)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return at, nil
+	if err := current.holds(n.Expect); err != nil {
+		return 0, err
 	}
-	return at, err
+	version = current.Version + 1
+	if n.Ramp != nil {
+		if err := advance(ctx, tx, n.Ramp, version); err != nil {
+			return 0, err
+		}
+	}
+	var effects []byte
+	if n.Effects != nil && current.Version > 0 {
+		effects = n.Effects(current) // before a channel is locked: reading a document takes a while
+	}
+	turns, err := writeDocument(ctx, tx, version, n, effects)
+	if err != nil {
+		return 0, err
+	}
+	return version, writeTurns(ctx, tx, version, n, turns)
 }
 
-// applyAll writes channels first, in the lock order of claims, then their limits, then the cursors.
-func applyAll(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting) error {
+// lockRouting takes the appliers' lock, so that nothing changes until the transaction ends,
+// and returns the current version; its Version is 0 when there is none.
+func lockRouting(ctx context.Context, tx pgx.Tx) (RoutingVersion, error) {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, routingLock); err != nil {
+		return RoutingVersion{}, err
+	}
+	r, err := tx.Query(ctx, currentVersion)
+	if err != nil {
+		return RoutingVersion{}, err
+	}
+	current, err := pgx.CollectExactlyOneRow(r, scanVersion)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return RoutingVersion{}, nil
+	}
+	return current, err
+}
+
+// holds returns a VersionConflictError unless a change of the document that is based on
+// version expect, or on none, may follow the current version.
+func (v *RoutingVersion) holds(expect *int64) error {
+	if expect != nil && (*expect < v.Base || *expect > v.Version) {
+		return &VersionConflictError{Expected: *expect, Current: v.Version}
+	}
+	return nil
+}
+
+// comesIntoForce is the time of a version that is being written: now, which is after all locks
+// that were taken before the statement, but later than the version before in any case,
+// also when the clock was set back.
+const comesIntoForce = `greatest(clock_timestamp(),
+	  (select created_at + interval '1 microsecond' from dispatcher.routing_versions order by version desc limit 1))`
+
+const insertVersion = `
+	insert into dispatcher.routing_versions (version, author, reason, document, base, effects, waking, created_at)
+	values ($1, $2, $3, $4, $1, nullif($5, '')::jsonb, $6, ` + comesIntoForce + `)`
+
+// writeDocument writes channels first, in the lock order of claims, then their limits, and
+// returns the cursors of the routes that stay, locked, with the circles they stand in.
+func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte) (turns []turn, err error) {
 	channels, limits := specArrays(n.Channels)
-	routes := append([]string{}, n.Routes...) // never null
 	batch := &pgx.Batch{}
 	batch.Queue(`select from dispatcher.channels order by channel for update`)
-	batch.Queue(`insert into dispatcher.routing_versions (version, author, reason, document, base) values ($1, $2, $3, $4, $1)`,
-		version, n.Author, n.Reason, n.Document)
+	batch.Queue(insertVersion, version, n.Author, n.Reason, n.Document, string(effects), n.wakes())
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null and channel <> all($1)`, channels[0])
 	batch.Queue(retireLimits, limits[:3]...)
 	batch.Queue(upsertLimits, limits...)
-	batch.Queue(dropCursors, routes)
-	batch.Queue(addCursors, routes)
-	batch.Queue(supersedeRamps, routes, n.Author, version)
-	batch.Queue(wakeWaiting)
+	batch.Queue(dropCursors, n.routeNames())
+	batch.Queue(lockTurns).Query(func(rows pgx.Rows) error {
+		turns, err = pgx.CollectRows(rows, scanTurn)
+		return err
+	})
+	return turns, tx.SendBatch(ctx, batch).Close()
+}
+
+// writeTurns puts the cursors into the circles of the new document, ends the ramps of
+// routes that are gone and tells everybody.
+func writeTurns(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, turns []turn) error {
+	batch := &pgx.Batch{}
+	for i := range n.Routes {
+		route := &n.Routes[i]
+		c := Cursor{Route: route.Name, Position: -1}
+		if at := slices.IndexFunc(turns, func(t turn) bool { return t.Route == route.Name }); at >= 0 {
+			c = turns[at].follow(turns[at].members, route.Members)
+		}
+		batch.Queue(putCursor, c.Route, c.Channel, c.Position, route.Members)
+	}
+	batch.Queue(supersedeRamps, n.routeNames(), n.Author, version)
 	batch.Queue(notify, routingChannel, version)
 	return tx.SendBatch(ctx, batch).Close()
+}
+
+// turn is a cursor and the members among which it stands.
+type turn struct {
+	Cursor
+	members []string
+}
+
+func scanTurn(row pgx.CollectableRow) (turn, error) {
+	var t turn
+	err := row.Scan(&t.Route, &t.Channel, &t.Position, &t.members)
+	return t, err
+}
+
+// routeNames are never null.
+func (n *NewRouting) routeNames() []string {
+	names := make([]string, len(n.Routes))
+	for i := range n.Routes {
+		names[i] = n.Routes[i].Name
+	}
+	return names
 }
 
 // notify wakes all who call WatchRouting once the transaction has committed.
@@ -136,16 +222,11 @@ const dropCursors = `
 	)
 	delete from dispatcher.cursors where route in (select route from gone)`
 
-const addCursors = `
-	insert into dispatcher.cursors (route)
-	select route from unnest($1::text[]) as n(route) order by route collate "C"
-	on conflict (route) do nothing`
+const lockTurns = `select route, channel, position, members from dispatcher.cursors order by route for update`
 
-// wakeWaiting lets the messages that wait look again: what they wait for may have come
-// with the new document, such as a higher limit, long before the window they wait for.
-const wakeWaiting = `
-	update dispatcher.messages set next_at = now()
-	where seq in (select seq from dispatcher.messages where next_at > now() and state = 'waiting' for update skip locked)`
+const putCursor = `
+	insert into dispatcher.cursors (route, channel, position, members) values ($1, $2, $3, $4)
+	on conflict (route) do update set channel = excluded.channel, position = excluded.position, members = excluded.members`
 
 const upsertChannels = `
 	insert into dispatcher.channels as c (channel, position, configured_max, active_max)

@@ -30,9 +30,9 @@ const seekSeq = `
 // high on at it or later.
 func (l *Ledger) seek(ctx context.Context, at time.Time) (low, high int64, err error) {
 	var from, to, ignored int64
-	if err := l.hot.QueryRow(ctx, seekSeq, at.Add(-disorder)).Scan(&from, &ignored); err != nil {
+	if err := l.reports.QueryRow(ctx, seekSeq, at.Add(-disorder)).Scan(&from, &ignored); err != nil {
 		return 0, 0, wrap("look for an instant", err)
 	}
-	err = l.hot.QueryRow(ctx, seekSeq, at.Add(disorder)).Scan(&ignored, &to)
+	err = l.reports.QueryRow(ctx, seekSeq, at.Add(disorder)).Scan(&ignored, &to)
 	return from, to, wrap("look for an instant", err)
 }

@@ -76,7 +76,10 @@ func (ch *change) runRamp(ctx context.Context, r ledger.Ramp, plan []rampStep) e
 		started.Ramp = newRampShown(&r)
 		return ch.printRamp(&started, "Dry run: nothing was written, no ramp was started.")
 	}
-	running, err := ch.ledger.StartRamp(ctx, r)
+	running, err := ch.ledger.StartRamp(ctx, r, &ch.current.Version)
+	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
+		return ch.overtaken(ctx, conflict)
+	}
 	switch {
 	case errors.Is(err, ledger.ErrRampRunning):
 		return ch.rampInTheWay(ctx, r.Route)
@@ -84,7 +87,7 @@ func (ch *change) runRamp(ctx context.Context, r ledger.Ramp, plan []rampStep) e
 		return usage(postgresTrouble(ch.settings, err))
 	}
 	started.Applied, started.Ramp = true, newRampShown(&running)
-	return ch.printRamp(&started, started.Ramp.sentence()+" The running dispatchers make the steps.")
+	return ch.printRamp(&started, fmt.Sprintf("%s The running dispatchers make the steps.", started.Ramp.sentence()))
 }
 
 func leadsNowhere(r *ledger.Ramp) bool {
@@ -115,12 +118,13 @@ func (ch *change) printRamp(started *rampStarted, sentence string) error {
 		rows = planSheet(started)
 	}
 	if as != formatTable {
+		as.warn(c, []string{sentence})
 		return as.print(c.out, started, rows)
 	}
 	if len(started.Plan) > 0 {
 		rows.draw(c.out)
 	}
-	fmt.Fprintln(c.out, sentence)
+	fmt.Fprintln(c.out, wrapped(sentence, 100))
 	return nil
 }
 

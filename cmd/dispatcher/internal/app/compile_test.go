@@ -1,6 +1,7 @@
 package app
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
+	"dispatcher/ledger"
 	"dispatcher/selector"
 )
 
@@ -97,12 +99,38 @@ routes: [{name: default, weights: {a: 40, b: 60}, health: {errors: 5}}]
 func TestTheLedgerGetsAllChannelsAndRoutes(t *testing.T) {
 	t.Parallel()
 	seven := int64(7)
-	n := NewRouting(versionOf(t, everyMode, ""), []byte(everyMode), "alice", "because", &seven)
-	if diff := cmp.Diff([]string{"weighted", "turns", "idle", "best"}, n.Routes); diff != "" {
+	doc := versionOf(t, everyMode, "")
+	n := NewRouting(doc, []byte(everyMode), "alice", "because", &seven)
+	var want []ledger.RouteSpec
+	for i, name := range []string{"weighted", "turns", "idle", "best"} {
+		want = append(want, ledger.RouteSpec{Name: name, Members: doc.Routes[i].Channels})
+	}
+	if diff := cmp.Diff(want, n.Routes); diff != "" {
 		t.Error(diff)
 	}
 	if len(n.Channels) != 3 || n.Channels[2].Name != "c" || n.Document != everyMode || n.Author != "alice" || n.Reason != "because" || *n.Expect != 7 {
 		t.Errorf("%+v", n)
+	}
+}
+
+// TestADocumentKeepsTheEffectsOfTheOneBefore asks as the ledger does, under its lock.
+func TestADocumentKeepsTheEffectsOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	const before = `
+channels: {a: {provider: sandbox}, b: {provider: sandbox}}
+routes: [{name: r, weights: {a: 60, b: 40}, health: {errors: 5}}]
+`
+	after := strings.Replace(before, "a: 60", "a: 30", 1)
+	n := NewRouting(versionOf(t, after, ""), []byte(after), "alice", "because", nil)
+	current := ledger.RoutingVersion{Version: 7, Document: before, Effects: []byte(`{"weights": {"r": {"a": "45"}}}`)}
+	if got, want := string(n.Effects(current)), `{"weights":{"r":{"a":"22.5"}}}`; got != want {
+		t.Errorf("effects %s, want %s", got, want)
+	}
+	for name, text := range map[string]string{"no document": "", "of another program": "routes: {}"} {
+		current.Document = text
+		if got := n.Effects(current); got != nil {
+			t.Errorf("%s: effects %s", name, got)
+		}
 	}
 }
 

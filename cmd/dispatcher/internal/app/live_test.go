@@ -181,7 +181,7 @@ routes:
 	ramp, err := s.app.Ledger().StartRamp(ctx, ledger.Ramp{
 		Route: "default", From: map[string]string{"a": "1", "b": "99"}, To: map[string]string{"a": "100", "b": "0"},
 		Steps: 4, Every: time.Millisecond, Author: "alice", Reason: "b ends",
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

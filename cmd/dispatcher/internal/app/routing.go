@@ -1,21 +1,35 @@
 package app
 
 import (
+	"fmt"
+
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
 // NewRouting makes of a parsed document what the ledger applies. text is the document as it was
-// given, and expect the version that the change is based on, nil for none.
+// given, and expect the version that the change is based on, nil for none. What health
+// weighting has lowered stays lowered, see config.CarryEffects.
 func NewRouting(doc *config.Routing, text []byte, author, reason string, expect *int64) ledger.NewRouting {
 	n := ledger.NewRouting{
 		Expect: expect, Author: author, Reason: reason, Document: string(text), Channels: Specs(doc),
-		Routes: make([]string, len(doc.Routes)),
+		Routes:  make([]ledger.RouteSpec, len(doc.Routes)),
+		Effects: func(current ledger.RoutingVersion) []byte { return carried(&current, doc) },
 	}
 	for i := range doc.Routes {
-		n.Routes[i] = doc.Routes[i].Name
+		n.Routes[i] = ledger.RouteSpec{Name: doc.Routes[i].Name, Members: doc.Routes[i].Channels}
 	}
 	return n
+}
+
+// carried are the effects of the current version under a new document; none when the
+// current one cannot be read, since then no instance has it in force.
+func carried(current *ledger.RoutingVersion, doc *config.Routing) []byte {
+	before, err := config.ParseVersion(fmt.Sprintf("routing version %d", current.Version), []byte(current.Document), current.Effects)
+	if err != nil {
+		return nil
+	}
+	return config.CarryEffects(before, doc).Encode()
 }
 
 // Specs are the bounds of the document's channels as the ledger keeps them.

@@ -144,7 +144,11 @@ func (p *pipeline) applyRouting(t *testing.T, limits []admission.Limit) int64 {
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: c.Name, Limits: limits})
 	}
 	for _, r := range p.routing.Routes {
-		n.Routes = append(n.Routes, r.Name)
+		spec := ledger.RouteSpec{Name: r.Name}
+		for _, m := range r.Members {
+			spec.Members = append(spec.Members, p.routing.Channels[m].Name)
+		}
+		n.Routes = append(n.Routes, spec)
 	}
 	version, err := p.ledger.ApplyRouting(t.Context(), n)
 	if err != nil {

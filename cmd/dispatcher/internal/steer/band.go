@@ -23,13 +23,14 @@ const (
 //
 // Errors are a channel's refused and unanswered attempts among all of its own; fewer than leastErrors
 // are never held against it. The deviation is between a channel's share of the accepted messages,
-// fallbacks included, and its configured share. It must be larger than the band and than what
-// chance explains.
+// fallbacks included, and its effective share: what health weighting has moved is no deviation. It counts
+// the messages that were planned under the version in force, since others went by other weights, and must be
+// larger than the band and than what chance explains.
 func outOfBand(r *ledger.Ramp, route *config.Route, carried []ledger.Carried) string {
 	var attempts, accepted int64
 	for _, c := range carried {
 		attempts += c.Attempts
-		accepted += c.Accepted
+		accepted += c.InForce
 	}
 	if r.MaxErrors > 0 && attempts > 0 && attempts >= r.LeastMessages {
 		for _, c := range carried {
@@ -57,17 +58,17 @@ func tooManyErrors(c ledger.Carried, most float64) string {
 func tooFarOff(r *ledger.Ramp, route *config.Route, carried []ledger.Carried, accepted float64) string {
 	by := make(map[string]int64, len(carried))
 	for _, c := range carried {
-		by[c.Channel] += c.Accepted
+		by[c.Channel] += c.InForce
 	}
 	var sum float64
 	for _, w := range route.Weights {
-		sum += number(w.Configured)
+		sum += number(w.Weight)
 	}
 	for _, w := range route.Weights {
-		want, has := number(w.Configured)/sum, float64(by[w.Channel])/accepted
+		want, has := number(w.Weight)/sum, float64(by[w.Channel])/accepted
 		off := math.Abs(has - want)
 		if off > r.MaxDeviation && off > chance*math.Sqrt(want*(1-want)/accepted) {
-			return fmt.Sprintf("channel %s: carried %s of %.0f messages, configured are %s: deviation %s above the band of %s",
+			return fmt.Sprintf("channel %s: carried %s of %.0f messages, its share is %s: deviation %s above the band of %s",
 				w.Channel, percent(has), accepted, percent(want), percent(off), percent(r.MaxDeviation))
 		}
 	}

@@ -23,8 +23,8 @@ const maxHistory = 10_000
 // history is what is known of past versions.
 type history map[int64]moment
 
-// movedBy tells the routes whose effective weights a version moved, given the one before it. A new
-// document moves none: it starts at rest.
+// movedBy tells the routes whose weights health weighting moved in a version, given the one before it. A new
+// document is no move: it keeps every effect at the same part of its own weights.
 func movedBy(version, before *ledger.RoutingVersion) ([]string, error) {
 	if version.Base == version.Version {
 		return nil, nil

@@ -220,19 +220,22 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 		"a breaker soon opens": {[]ledger.Carried{{Channel: "a", Attempts: 5, Errors: 5}, {Channel: "b", Attempts: 96, Accepted: 96}}, "channel a: errors 100 % above the band of 5 %: 5 of 5 attempts"},
 		"carried elsewhere": {
 			[]ledger.Carried{{Channel: "a", FirstChoice: 500, Attempts: 300, Accepted: 300}, {Channel: "b", FirstChoice: 500, Attempts: 700, Accepted: 700}},
-			"channel a: carried 30 % of 1000 messages, configured are 50 %: deviation 20 % above the band of 10 %",
+			"channel a: carried 30 % of 1000 messages, its share is 50 %: deviation 20 % above the band of 10 %",
 		},
 		"not carried at all": {
 			[]ledger.Carried{{Channel: "b", FirstChoice: 500, Attempts: 500, Accepted: 500}},
-			"channel a: carried 0 % of 500 messages, configured are 50 %: deviation 50 % above the band of 10 %",
+			"channel a: carried 0 % of 500 messages, its share is 50 %: deviation 50 % above the band of 10 %",
 		},
 		"within the band":    {[]ledger.Carried{{Channel: "a", Attempts: 410, Accepted: 410}, {Channel: "b", Attempts: 590, Accepted: 590}}, ""},
 		"chance explains it": {[]ledger.Carried{{Channel: "a", Attempts: 40, Accepted: 40}, {Channel: "b", Attempts: 64, Accepted: 64}}, ""},
 		"chance does not any more": {
 			[]ledger.Carried{{Channel: "a", Attempts: 400, Accepted: 380, Errors: 0}, {Channel: "b", Attempts: 640, Accepted: 640}},
-			"channel a: carried 37.3 % of 1020 messages, configured are 50 %: deviation 12.7 % above the band of 10 %",
+			"channel a: carried 37.3 % of 1020 messages, its share is 50 %: deviation 12.7 % above the band of 10 %",
 		},
 	} {
+		for i := range tc.carried {
+			tc.carried[i].InForce = tc.carried[i].Accepted
+		}
 		r := ramped(m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4)
 		r.Step, r.MaxErrors, r.MaxDeviation, r.LeastMessages = 2, 0.05, 0.1, least
 		routing := routed("a", "50", "b", "50")

@@ -81,11 +81,18 @@ func (r *rig) steerer() *Steerer {
 
 func asRouting(doc *config.Routing, text []byte, author, reason string, expect *int64) ledger.NewRouting {
 	n := ledger.NewRouting{Expect: expect, Author: author, Reason: reason, Document: string(text)}
+	n.Effects = func(current ledger.RoutingVersion) []byte {
+		before, err := config.ParseVersion("current", []byte(current.Document), current.Effects)
+		if err != nil {
+			return nil
+		}
+		return config.CarryEffects(before, doc).Encode()
+	}
 	for _, c := range doc.ChannelNames() {
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: c})
 	}
 	for i := range doc.Routes {
-		n.Routes = append(n.Routes, doc.Routes[i].Name)
+		n.Routes = append(n.Routes, ledger.RouteSpec{Name: doc.Routes[i].Name, Members: doc.Routes[i].Channels})
 	}
 	return n
 }
@@ -116,7 +123,7 @@ func (r *rig) start(ramp ledger.Ramp) ledger.Ramp {
 	if ramp.From == nil {
 		ramp.From = m("a", "25", "b", "15", "c", "60")
 	}
-	started, err := r.ledger.StartRamp(r.t.Context(), ramp)
+	started, err := r.ledger.StartRamp(r.t.Context(), ramp, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}

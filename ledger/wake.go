@@ -1,0 +1,58 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// wakeBatch is how many messages one transaction wakes: few enough that nobody waits
+	// long for a row that it holds.
+	wakeBatch = 500
+	// wakePatience is how long an applier may take to wake all before another instance
+	// takes it for gone and does it in its place.
+	wakePatience = 30 * time.Second
+)
+
+// selectWaiting lists who is to be woken. They are listed before the first is woken, so
+// that a message that looks again and goes on waiting is not woken a second time.
+const selectWaiting = `select seq from dispatcher.messages where next_at > now() and state = 'waiting' order by seq`
+
+// wakeSome waits for nobody: a row that is locked is being decided upon, under the
+// version that is to be told or a later one.
+const wakeSome = `
+	update dispatcher.messages set next_at = now()
+	where seq in (
+	  select seq from dispatcher.messages
+	  where seq = any($1) and next_at > now() and state = 'waiting' order by seq for update skip locked)`
+
+// wake lets the messages that wait look again after a version was committed: what they wait
+// for may have come with its document, such as a higher limit, long before the window they
+// wait for. It holds no channel and only a few rows at a time, so that claims go on.
+func (l *Ledger) wake(ctx context.Context, version int64) error {
+	seqs, err := rows(ctx, l, pgx.RowTo[int64], selectWaiting)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(seqs, wakeBatch) {
+		if _, err := l.reports.Exec(ctx, wakeSome, some); err != nil {
+			return err
+		}
+	}
+	_, err = l.reports.Exec(ctx, `update dispatcher.routing_versions set waking = false where waking and version <= $1`, version)
+	return err
+}
+
+// wakeForOthers does what appliers that are gone did not get to.
+func (l *Ledger) wakeForOthers(ctx context.Context) error {
+	left, err := rows(ctx, l, pgx.RowTo[int64], `
+		select version from dispatcher.routing_versions
+		where waking and created_at < clock_timestamp() - $1::interval order by version desc limit 1`, wakePatience)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return l.wake(ctx, left[0])
+}

@@ -1,0 +1,204 @@
+package ledger_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// letWait stores n messages that wait for an hour.
+func letWait(t testing.TB, db *pgx.Conn, n int) {
+	t.Helper()
+	_, err := db.Exec(t.Context(), `
+		insert into dispatcher.messages (id, lane, digest, envelope, state, next_at, expires_at, route, routing_version)
+		select 'waits-' || n, 'otp', n, 'x', 'waiting', now() + interval '1 hour', now() + interval '1 day', 'default', 1
+		from generate_series(1, $1) n`, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// due is how many messages have come due.
+func due(t testing.TB, db *pgx.Conn) int {
+	t.Helper()
+	return scalar[int](t, db, `select count(*) from dispatcher.messages where next_at <= now()`)
+}
+
+const stillWaking = `select count(*) from dispatcher.routing_versions where waking`
+
+func TestADocumentWakesAllWhoWaitAndTheStepOfARampNobody(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	applyRoutes(t, l, members, "default")
+	letWait(t, db, 1203)
+	if _, err := db.Exec(t.Context(), `
+		insert into dispatcher.messages (id, lane, digest, envelope, attempts, state, next_at) values
+		('backs-off', 'otp', 1, 'x', 1, 'retry', now() + interval '1 hour'), ('is-for-later', 'otp', 1, 'x', 0, 'scheduled', now() + interval '1 hour')`); err != nil {
+		t.Fatal(err)
+	}
+	started := startRamp(t, l, ramp("default"))
+	if err := makeStep(t, l, started, 1, "default"); err != nil {
+		t.Fatal(err)
+	}
+	if n, waking := due(t, db), scalar[int](t, db, stillWaking); n != 0 || waking != 0 {
+		t.Errorf("a step woke %d messages and left %d versions to tell", n, waking)
+	}
+	applyRoutes(t, l, members, "default")
+	if n, waking := due(t, db), scalar[int](t, db, stillWaking); n != 1203 || waking != 0 {
+		t.Errorf("a document woke %d messages and left %d versions to tell", n, waking)
+	}
+}
+
+// onWaking calls its function before each batch of messages is woken.
+type onWaking func(context.Context)
+
+func (f onWaking) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(q.SQL, "set next_at = now()") {
+		f(ctx)
+	}
+	return ctx
+}
+
+func (onWaking) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// Every claim here would wait for ever if the applier held anything while it wakes.
+func TestWakingHoldsNothingThatAClaimNeeds(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	other, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	var claims, woken int
+	applier := connect(t, ledger.Config{URL: url, Tracer: onWaking(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		claims++
+		c := turnClaim(batch("claim"+strings.Repeat("-", claims), 3))
+		c.Due = 1000
+		if err := other.Claim(ctx, c, func(seen *ledger.Seen) (ledger.Decisions, error) {
+			woken += len(seen.Messages) - 3
+			if seen.Version != 2 {
+				t.Errorf("version %d", seen.Version)
+			}
+			return give(seen)
+		}); err != nil {
+			t.Error(err)
+		}
+	})})
+	applyRoutes(t, applier, members, "default")
+	letWait(t, db, 1700)
+	applyRoutes(t, applier, members, "default")
+	if claims != 4 || woken != 1500 {
+		t.Errorf("%d claims took %d messages that were woken", claims, woken)
+	}
+}
+
+// A message that looks again and goes on waiting is left alone, or waking would never end.
+func TestAMessageIsWokenOnceForADocument(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db, again := raw(t, url), raw(t, url)
+	batches := 0
+	l := connect(t, ledger.Config{URL: url, Tracer: onWaking(func(ctx context.Context) {
+		batches++
+		if _, err := again.Exec(ctx, `update dispatcher.messages set next_at = now() + interval '1 hour'`); err != nil {
+			t.Error(err)
+		}
+	})})
+	apply(t, l)
+	letWait(t, db, 1100)
+	apply(t, l)
+	if n := due(t, db); batches != 3 || n != 100 {
+		t.Errorf("%d batches, the last of %d messages", batches, n)
+	}
+}
+
+// The applier is killed between its commit and the end of waking.
+func TestWhatAnApplierDidNotGetToWakeIsWokenByForget(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	other, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	ctx, cancel := context.WithCancel(t.Context())
+	batches := 0
+	applier := connect(t, ledger.Config{URL: url, Tracer: onWaking(func(context.Context) {
+		if batches++; batches == 2 {
+			cancel()
+		}
+	})})
+	apply(t, applier)
+	letWait(t, db, 1200)
+	version, err := applier.ApplyRouting(ctx, ledger.NewRouting{Author: "test", Document: "cut short"})
+	if version != 2 || err != nil {
+		t.Fatalf("version %d, %v", version, err)
+	}
+	for _, step := range []struct {
+		age  time.Duration
+		want int
+	}{{0, 500}, {time.Minute, 1200}} { // at first the applier may still be at it
+		if _, err := db.Exec(t.Context(), `update dispatcher.routing_versions set created_at = created_at - $1::interval`, step.age); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Forget(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if n := due(t, db); n != step.want {
+			t.Errorf("%d messages are due after %s, want %d", n, step.age, step.want)
+		}
+	}
+	if n := scalar[int](t, db, stillWaking); n != 0 {
+		t.Errorf("%d versions are left to tell", n)
+	}
+}
+
+// held is how long a document took to apply while messages waited, and the longest claim meanwhile.
+func held(t testing.TB, waiting int) (applied, longest time.Duration) {
+	t.Helper()
+	url := ledgertest.URL(t)
+	l, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	applyRoutes(t, l, members, "default")
+	letWait(t, raw(t, url), waiting)
+	claimTurns(t, other, batch("warm", 50), false)
+	done := make(chan struct{})
+	var claims sync.WaitGroup
+	claims.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			messages := batch("m"+time.Duration(n).String(), 50)
+			began := time.Now()
+			claimTurns(t, other, messages, false)
+			longest = max(longest, time.Since(began))
+		}
+	})
+	began := time.Now()
+	applyRoutes(t, l, members, "default")
+	applied = time.Since(began)
+	close(done)
+	claims.Wait()
+	return applied, longest
+}
+
+// When waking was part of the transaction, the longest claim took as long as applying, and
+// the ratio was above 0.9.
+func TestClaimsGoOnWhileThirtyThousandMessagesAreWoken(t *testing.T) {
+	t.Parallel()
+	waiting := 30_000
+	if testing.Short() {
+		waiting = 10_000
+	}
+	applied, longest := held(t, waiting)
+	ratio := longest.Seconds() / applied.Seconds()
+	t.Logf("%d waiting: applied in %s, the longest claim took %s: ratio %.2f", waiting, applied, longest, ratio)
+	if ratio > 0.6 {
+		t.Errorf("a claim was held up for %s of the %s that a document took", longest, applied)
+	}
+}
