@@ -341,7 +341,11 @@ func (d *demo) result(totals *ledger.Totals, took time.Duration) *Result {
 		counts[i], expected[i] = c.FirstChoice, w.share*float64(d.cfg.Messages)
 		r.Channels = append(r.Channels, c)
 	}
-	r.ChiSquareP, r.Verdict = report.Judge(counts, expected)
+	p, verdict := report.Judge(counts, expected)
+	r.Verdict, r.ChiSquareP = verdict, 1
+	if p != nil {
+		r.ChiSquareP = *p
+	}
 	return r
 }
 

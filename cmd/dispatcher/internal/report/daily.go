@@ -49,9 +49,9 @@ type DailyRow struct {
 	// Deviation is the share of the drawn first choices less ConfiguredShare; nil without one.
 	Deviation *float64 `json:"deviation"`
 	// PValue and Verdict judge the route's draws as a whole, against the effective shares,
-	// and stand in each of its rows.
-	PValue  float64 `json:"p_value"`
-	Verdict string  `json:"verdict"`
+	// and stand in each of its rows. PValue is nil when nothing was tested.
+	PValue  *float64 `json:"p_value"`
+	Verdict string   `json:"verdict"`
 }
 
 // DailyTotal sums a route's rows of one currency. First choices are summed in the

@@ -79,12 +79,12 @@ func added(sum, shares map[string]float64, times int64) map[string]float64 {
 }
 
 // judge tests the draws of the route.
-func (d *routeDay) judge() (p float64, verdict string) {
+func (d *routeDay) judge() (p *float64, verdict string) {
 	switch {
 	case d.expected == nil && (d.total > 0 || d.route != nil):
-		return 1, NoWeight
+		return nil, NoWeight
 	case d.draws == 0:
-		return 1, TooFew
+		return nil, TooFew
 	}
 	counts, expected := make([]int64, len(d.channels)), make([]float64, len(d.channels))
 	for i, c := range d.channels {

@@ -78,7 +78,7 @@ func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
 	if !cmp.Equal(d.Rows, want, approximately) {
 		t.Error(cmp.Diff(want, d.Rows, approximately))
 	}
-	if p := d.Rows[0].PValue; math.Abs(p-0.524) > 0.001 { // x = 20²/2250 + 20²/1750
+	if p := d.Rows[0].PValue; p == nil || math.Abs(*p-0.524) > 0.001 { // x = 20²/2250 + 20²/1750
 		t.Errorf("p = %v", p)
 	}
 }
@@ -119,9 +119,9 @@ func TestDailyJudgesNothingWhereNothingIsDrawn(t *testing.T) {
 		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
 	})
 	want := []DailyRow{
-		{Route: "default", Channel: "a", FirstChoice: 30, FirstChoiceShare: 0.75, PValue: 1, Verdict: NoWeight},
-		{Route: "default", Channel: "b", FirstChoice: 10, FirstChoiceShare: 0.25, PValue: 1, Verdict: NoWeight},
-		{Route: "default", Channel: "spare", PValue: 1, Verdict: NoWeight},
+		{Route: "default", Channel: "a", FirstChoice: 30, FirstChoiceShare: 0.75, Verdict: NoWeight},
+		{Route: "default", Channel: "b", FirstChoice: 10, FirstChoiceShare: 0.25, Verdict: NoWeight},
+		{Route: "default", Channel: "spare", Verdict: NoWeight},
 	}
 	if !cmp.Equal(d.Rows, want) {
 		t.Error(cmp.Diff(want, d.Rows))
@@ -144,7 +144,7 @@ func TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode(t *testing.T) {
 		Versions: map[int64]*config.Routing{1: document("default", "a", "25", "b", "75"), 2: turns}, Current: turns,
 	})
 	a := d.Rows[0]
-	if a.FirstChoice != 55 || a.Verdict != Kept || a.PValue != 1 || *a.ConfiguredShare != 0.25 || *a.Deviation != 0 {
+	if a.FirstChoice != 55 || a.Verdict != Kept || *a.PValue != 1 || *a.ConfiguredShare != 0.25 || *a.Deviation != 0 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -199,13 +199,13 @@ func TestDailyOfRetriesAloneJudgesNothing(t *testing.T) {
 	want := []DailyRow{
 		{
 			Route: "default", Channel: "a", ConfiguredShare: new(0.25), EffectiveShare: new(0.25), Deviation: new(0.0),
-			PValue: 1, Verdict: TooFew,
+			Verdict: TooFew,
 		},
 		{
 			Route: "default", Channel: "b", ConfiguredShare: new(0.75), EffectiveShare: new(0.75), Deviation: new(0.0),
-			Submitted: 1, Accepted: 1, PValue: 1, Verdict: TooFew,
+			Submitted: 1, Accepted: 1, Verdict: TooFew,
 		},
-		{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, PValue: 1, Verdict: TooFew},
+		{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, Verdict: TooFew},
 	}
 	if !cmp.Equal(d.Rows, want) {
 		t.Error(cmp.Diff(want, d.Rows))

@@ -8,15 +8,16 @@ import (
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/ledger"
+	"dispatcher/selector"
 )
 
 // NewForecast tells what would be decided for a message that nobody has sent, in the
-// form of a Story. doc is the routing document that was asked.
-func NewForecast(id string, a *dispatch.Answer, doc *config.Routing) Story {
+// form of a Story. doc is the routing document that was asked, keys are those that it was asked with.
+func NewForecast(id string, a *dispatch.Answer, doc *config.Routing, keys ...selector.Key) Story {
 	s := Story{
-		ID: id, State: string(a.Decision.State), Reason: a.Decision.Reason, Route: a.Plan.Route,
+		ID: id, State: forecastState(a.Decision.State), Reason: a.Decision.Reason, Route: a.Plan.Route,
 		DrawKeyID: a.Plan.KeyID, FirstChoice: cmp.Or(a.Plan.FirstChoice, a.Decision.Plan.FirstChoice),
-		Chosen: a.Decision.Attempt.Channel, Candidates: make([]Candidate, len(a.Candidates)),
+		Chosen: channelOrNil(a.Decision.Attempt.Channel), Candidates: make([]Candidate, len(a.Candidates)),
 		Basis: Basis{RankedBy: string(a.By), Cursor: a.Cursor, Scoring: a.Scoring, Trouble: a.Trouble},
 	}
 	s.Draw, s.Size = drawOf(&a.Plan)
@@ -26,14 +27,15 @@ func NewForecast(id string, a *dispatch.Answer, doc *config.Routing) Story {
 	behind := false
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
-		s.Candidates[i] = Candidate{Channel: c.Channel, Score: c.Score, LoadRatio: &c.LoadRatio, Eligible: c.Reason == "", Reason: c.Reason}
+		s.Candidates[i] = Candidate{Channel: c.Channel, Score: c.Score, LoadRatio: &c.LoadRatio, Eligible: new(c.Reason == ""), Reason: c.Reason}
 		if behind && c.Reason == "" {
 			s.Candidates[i].Reason = outranked
 		}
-		behind = behind || c.Channel == s.Chosen
+		behind = behind || s.Chosen != nil && c.Channel == *s.Chosen
 	}
+	newLookback(&ledger.Message{ID: id, Plan: a.Plan}, doc, keys).redraw(s.Candidates, &s.Basis)
 	if a.Problem != nil {
-		s.State, s.Reason = string(ledger.Dead), string(a.Problem.Code)
+		s.State, s.Reason = "would_be_dead", string(a.Problem.Code)
 		s.Text = fmt.Sprintf("The message could not be used: %s.", a.Problem.Detail)
 		return s
 	}
@@ -41,16 +43,32 @@ func NewForecast(id string, a *dispatch.Answer, doc *config.Routing) Story {
 	return s
 }
 
+// forecastState says that nothing has happened: what would be under way is would_send, what would wait
+// would_wait and so on.
+func forecastState(s ledger.State) string {
+	words := map[ledger.State]string{
+		ledger.Sending: "would_send", ledger.Scheduled: "would_schedule", ledger.Waiting: "would_wait", ledger.Failed: "would_fail",
+	}
+	return cmp.Or(words[s], string(s))
+}
+
+func channelOrNil(name string) *string {
+	if name == "" {
+		return nil
+	}
+	return &name
+}
+
 func forecastText(s *Story, a *dispatch.Answer, doc *config.Routing) string {
 	t := &teller{record: &ledger.Record{Message: ledger.Message{Plan: a.Plan}}, story: s, doc: doc, zone: zoneOf(doc)}
 	t.say("Route %s%s takes the message.", s.Route, t.manner())
 	if s.Draw != nil {
-		t.say("Its draw is %d of 0 to %d%s, so its first choice is %s.", *s.Draw, *s.Size-1, t.interval(), s.FirstChoice)
+		t.drawn("is")
 	}
 	if s.Trouble != "" {
 		t.say("The channels are scored by how they match the message, because %s.", because(troubleWords, s.Trouble))
 	}
-	before := untilChosen(s)
+	before := passedOver(s.Candidates)
 	switch a.Decision.State {
 	case ledger.Sending:
 		t.destination(s, before)
@@ -71,18 +89,8 @@ func (t *teller) destination(s *Story, before []Candidate) {
 	case len(before) == 0 && s.Draw != nil:
 		t.say("It would go there.")
 	case len(before) == 0:
-		t.say("It would go to %s%s.", s.Chosen, o.merit(0))
+		t.say("It would go to %s%s.", *s.Chosen, o.merit(0))
 	default:
-		t.say("It would go to %s%s, because %s.", s.Chosen, o.merit(len(before)), reasons(before))
+		t.say("It would go to %s%s, because %s.", *s.Chosen, o.merit(len(before)), reasons(before))
 	}
-}
-
-// untilChosen are the candidates that were passed over before the chosen one.
-func untilChosen(s *Story) []Candidate {
-	for i, c := range s.Candidates {
-		if c.Channel == s.Chosen {
-			return s.Candidates[:i]
-		}
-	}
-	return passedOver(s.Candidates)
 }

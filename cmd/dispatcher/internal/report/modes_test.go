@@ -78,7 +78,10 @@ func modeStories() map[string]told {
 			By: "best_worker", Trouble: "function_timeout", Candidates: []dispatch.Ranked{scored("c", 1, ""), scored("a", 0.5, "")},
 		}))},
 		"redraw": {mode: "weighted", record: newRecord(ledger.Accepted, choice("c", ledger.ByFallback, &dispatch.Ranking{
-			By: "redraw", KeyID: "0a0b0c0d", Candidates: []dispatch.Ranked{ranked("a", 0, "no_slot"), ranked("b", 0, "weight_zero"), ranked("c", 0, "")},
+			By: "redraw", KeyID: "0a0b0c0d", Candidates: []dispatch.Ranked{ranked("a", 0, "no_slot"), ranked("c", 0, ""), ranked("b", 0, "")},
+		}))},
+		"redraw-the-last": {mode: "weighted", record: newRecord(ledger.Accepted, choice("c", ledger.ByFallback, &dispatch.Ranking{
+			By: "redraw", KeyID: "0a0b0c0d", Candidates: []dispatch.Ranked{ranked("a", 0, "no_slot"), ranked("b", 0, "no_slot"), ranked("c", 0, "")},
 		}))},
 	}
 	out["state-mode-then-fallback"] = told{mode: "round_robin", record: undrawn(
@@ -170,9 +173,9 @@ func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Candidate{
-		{Channel: "b", Score: new(0.7074), LoadRatio: new(0.0), Reason: "breaker_open"},
-		{Channel: "c", Score: new(0.675), LoadRatio: new(0.0), Eligible: true},
-		{Channel: "a", Score: new(0.675), LoadRatio: new(0.0), Eligible: true, Reason: "outranked"},
+		{Channel: "b", Score: new(0.7074), Eligible: new(false), Reason: "breaker_open"},
+		{Channel: "c", Score: new(0.675), Eligible: new(true)},
+		{Channel: "a", Score: new(0.675), Reason: "outranked"},
 	}
 	if !cmp.Equal(story.Candidates, want) || story.RankedBy != "best_worker" || story.FirstChoice != "c" {
 		t.Error(cmp.Diff(want, story.Candidates))

@@ -30,9 +30,11 @@ type RoutePreview struct {
 type IntervalPreview struct {
 	Channel string       `json:"channel"`
 	Weight  *json.Number `json:"weight"`
-	Low     *uint64      `json:"low"`
-	High    *uint64      `json:"high"`
-	Share   *float64     `json:"share"` // between 0 and 1
+	// Configured is the weight of the document; nil where Weight is that.
+	Configured *json.Number `json:"configured,omitempty"`
+	Low        *uint64      `json:"low"`
+	High       *uint64      `json:"high"`
+	Share      *float64     `json:"share"` // between 0 and 1
 }
 
 // NewPreview lays out the intervals of every route in the order of the document.
@@ -60,6 +62,11 @@ func PreviewRoute(route *config.Route) (*RoutePreview, error) {
 		return nil, fmt.Errorf("route %s: %w", route.Name, err)
 	}
 	p.Size, p.Intervals = table.Size(), intervals(table)
+	for i, w := range route.Weights {
+		if w.Weight != w.Configured {
+			p.Intervals[i].Configured = jsonWeight(w.Configured)
+		}
+	}
 	return p, nil
 }
 

@@ -1,14 +1,13 @@
 package report
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/ledger"
+	"dispatcher/selector"
 )
 
 // Story is why a message went where it went: as data, and as a paragraph that an
@@ -26,8 +25,8 @@ type Story struct {
 	Size        *int64 `json:"size"`
 	DrawKeyID   string `json:"draw_key_id,omitempty"`
 	FirstChoice string `json:"first_choice"`
-	// Chosen is the channel of the latest attempt; empty when there is none.
-	Chosen string `json:"chosen"`
+	// Chosen is the channel of the latest attempt; nil when there is none.
+	Chosen *string `json:"chosen"`
 	// Candidates are the channels that the latest choice looked at, in that order, and Basis is
 	// what the order went by.
 	Candidates []Candidate `json:"candidates"`
@@ -40,6 +39,8 @@ type Story struct {
 // Basis is what an order of candidates went by.
 type Basis struct {
 	RankedBy string `json:"ranked_by,omitempty"` // load_ratio, best_worker, round_robin, redraw, or wait: nobody was ranked
+	// RankedVersion is the routing version that the candidates come from.
+	RankedVersion int64 `json:"ranked_version,omitempty"`
 	// Cursor had the turn before, for round robin.
 	Cursor string `json:"cursor,omitempty"`
 	// RedrawKeyID names the key of a redraw.
@@ -57,12 +58,17 @@ type Candidate struct {
 	Channel string `json:"channel"`
 	// Score is nil unless best worker ranked.
 	Score *float64 `json:"score"`
-	// LoadRatio is nil for a drawn first choice that went through: its load was not looked at.
+	// LoadRatio is nil where nobody looked at the load: for a drawn first choice that went through, and
+	// where turn, draw or a score that does not go by it made the order.
 	LoadRatio *float64 `json:"load_ratio"`
-	Eligible  bool     `json:"eligible"`
-	// Reason says why it was passed over, or that it was outranked: nobody asked whether it
-	// could have taken the message. It is empty for the chosen one.
+	// Eligible is nil for one behind the chosen one that nobody looked at: whether it could have
+	// taken the message is not known, unless the routing version alone forbids it.
+	Eligible *bool `json:"eligible"`
+	// Reason says why it was passed over or could not have taken the message, or that it was outranked.
+	// It is empty for the chosen one.
 	Reason string `json:"reason"`
+	// Redraw is the draw that picked it, for a redraw; nil for others.
+	Redraw *Redraw `json:"redraw,omitempty"`
 	// LastAssigned breaks ties: when it was last given a message; nil if never, or not known.
 	LastAssigned *time.Time `json:"last_assigned,omitempty"`
 }
@@ -88,8 +94,9 @@ type Attempt struct {
 }
 
 // NewStory tells a message's record. doc is the routing document of the version that
-// it was planned under, nil when it was planned under none.
-func NewStory(r *ledger.Record, doc *config.Routing) (Story, error) {
+// it was planned under, nil when it was planned under none. With the keys that drew, second
+// draws are told as well; without them only their intervals.
+func NewStory(r *ledger.Record, doc *config.Routing, keys ...selector.Key) (Story, error) {
 	m := &r.Message
 	s := Story{
 		ID: m.ID, State: string(m.State), Reason: m.Reason, Route: m.Plan.Route, RoutingVersion: m.Plan.Version,
@@ -100,11 +107,13 @@ func NewStory(r *ledger.Record, doc *config.Routing) (Story, error) {
 	if route := routeNamed(doc, s.Route); route != nil {
 		s.Mode = route.Mode
 	}
+	l := newLookback(m, doc, keys)
 	for i := range r.Attempts {
 		a, err := newAttempt(&r.Attempts[i])
 		if err != nil {
 			return Story{}, err
 		}
+		l.look(a.Candidates, &a.Basis, a.ClaimedAt)
 		s.Attempts = append(s.Attempts, a)
 	}
 	if err := s.latestChoice(r); err != nil {
@@ -134,13 +143,13 @@ func zoneOf(doc *config.Routing) *time.Location {
 func (s *Story) latestChoice(r *ledger.Record) error {
 	if n := len(s.Attempts); n > 0 {
 		last := &s.Attempts[n-1]
-		s.Chosen, s.Candidates, s.Basis = last.Channel, last.Candidates, last.Basis
+		s.Chosen, s.Candidates, s.Basis = &last.Channel, last.Candidates, last.Basis
 		if last.Candidates == nil {
-			s.Candidates = []Candidate{{Channel: last.Channel, Eligible: true}}
+			s.Candidates = []Candidate{{Channel: last.Channel, Eligible: new(true)}}
 		}
 		return nil
 	}
-	ranking, err := readRanking(r.Seen)
+	ranking, err := dispatch.ReadRanking(r.Seen)
 	if err != nil {
 		return err
 	}
@@ -149,7 +158,7 @@ func (s *Story) latestChoice(r *ledger.Record) error {
 }
 
 func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {
-	ranking, err := readRanking(a.Ranking)
+	ranking, err := dispatch.ReadRanking(a.Ranking)
 	if err != nil {
 		return Attempt{}, err
 	}
@@ -164,23 +173,11 @@ func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {
 	return out, nil
 }
 
-// readRanking reads the state that was stored with a fallback or a wait; nil without one.
-func readRanking(raw []byte) (*dispatch.Ranking, error) {
-	if raw == nil {
-		return nil, nil
-	}
-	var r dispatch.Ranking
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, fmt.Errorf("read the stored ranking: %w", err)
-	}
-	return &r, nil
-}
-
 func basisOf(r *dispatch.Ranking) Basis {
 	if r == nil {
 		return Basis{}
 	}
-	return Basis{RankedBy: r.By, Cursor: r.Cursor, RedrawKeyID: r.KeyID, Scoring: r.Scoring, Trouble: r.Trouble, More: r.More}
+	return Basis{RankedBy: r.By, RankedVersion: r.Version, Cursor: r.Cursor, RedrawKeyID: r.KeyID, Scoring: r.Scoring, Trouble: r.Trouble, More: r.More}
 }
 
 func candidates(r *dispatch.Ranking) []Candidate {
@@ -190,13 +187,13 @@ func candidates(r *dispatch.Ranking) []Candidate {
 	out := make([]Candidate, len(r.Candidates))
 	chosen := r.Chosen()
 	for i, c := range r.Candidates {
-		out[i] = Candidate{Channel: c.Channel, Score: c.Score, Eligible: c.Reason == "", Reason: c.Reason}
+		out[i] = Candidate{Channel: c.Channel, Score: c.Score, Eligible: new(c.Reason == ""), Reason: c.Reason}
 		if c.LastAssigned != 0 {
 			last := c.LastAssigned.Time()
 			out[i].LastAssigned = &last
 		}
-		if out[i].Eligible && i > chosen {
-			out[i].Reason = outranked
+		if c.Reason == "" && i > chosen {
+			out[i].Eligible, out[i].Reason = nil, outranked
 		}
 		if c.Capacity > 0 {
 			ratio := float64(c.Active) / float64(c.Capacity)
@@ -206,7 +203,16 @@ func candidates(r *dispatch.Ranking) []Candidate {
 	return out
 }
 
-// passedOver are the candidates that were not eligible.
+// passedOver are the candidates that were looked at before the chosen one; all, when none was.
 func passedOver(all []Candidate) []Candidate {
-	return slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool { return c.Eligible })
+	if at := slices.IndexFunc(all, func(c Candidate) bool { return c.can() }); at >= 0 {
+		return all[:at]
+	}
+	return all
 }
+
+// can reports whether the candidate is known to have been able to take the message.
+func (c *Candidate) can() bool { return c.Eligible != nil && *c.Eligible }
+
+// cannot reports whether it is known not to have been.
+func (c *Candidate) cannot() bool { return c.Eligible != nil && !*c.Eligible }

@@ -226,15 +226,15 @@ func TestStoryAsDataIsTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	load := func(f float64) *float64 { return &f }
-	want := []Candidate{{Channel: "a", LoadRatio: load(0), Reason: "throttled"}, {Channel: "c", LoadRatio: load(0.4), Eligible: true}}
-	if story.Chosen != "c" || story.Mode != "weighted" || *story.Draw != 17 || *story.Size != 100 || !cmp.Equal(story.Candidates, want) {
+	want := []Candidate{{Channel: "a", LoadRatio: load(0), Eligible: new(false), Reason: "throttled"}, {Channel: "c", LoadRatio: load(0.4), Eligible: new(true)}}
+	if *story.Chosen != "c" || story.Mode != "weighted" || *story.Draw != 17 || *story.Size != 100 || !cmp.Equal(story.Candidates, want) {
 		t.Errorf("%+v %s", story, cmp.Diff(want, story.Candidates))
 	}
 	if len(story.Attempts) != 2 || story.Attempts[0].Outcome != "throttled" || story.Attempts[1].CostMicros != 28_000 {
 		t.Errorf("%+v", story.Attempts)
 	}
 	first, err := NewStory(stories()["first-choice"], london(t))
-	if err != nil || first.Chosen != "a" || !cmp.Equal(first.Candidates, []Candidate{{Channel: "a", Eligible: true}}) {
+	if err != nil || *first.Chosen != "a" || !cmp.Equal(first.Candidates, []Candidate{{Channel: "a", Eligible: new(true)}}) {
 		t.Errorf("%+v %v", first, err)
 	}
 }
@@ -260,7 +260,7 @@ func TestForecastsReadAsTheirGoldenFiles(t *testing.T) {
 		"forecast-dead":         {dispatch.Answer{Problem: &envelope.Problem{Code: envelope.NoRoute, Detail: "no route of the routing document matches it"}}, ""},
 	} {
 		story := NewForecast("order-1", &tc.answer, london(t))
-		if story.Chosen != tc.chosen || len(story.Candidates) != len(tc.answer.Candidates) {
+		if (story.Chosen == nil) != (tc.chosen == "") || story.Chosen != nil && *story.Chosen != tc.chosen || len(story.Candidates) != len(tc.answer.Candidates) {
 			t.Errorf("%s: %+v", name, story)
 		}
 		golden(t, name, story.Text+"\n")

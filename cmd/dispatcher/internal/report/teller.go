@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -79,7 +80,7 @@ func (t *teller) choice() {
 	t.say("Route %s%s took it, under routing version %d.", p.Route, t.manner(), p.Version)
 	if p.Size > 0 {
 		t.lowered("was")
-		t.say("Its draw was %d of 0 to %d%s, so its first choice was %s.", p.Draw, p.Size-1, t.interval(), p.FirstChoice)
+		t.drawn("was")
 	}
 }
 
@@ -115,23 +116,41 @@ func (t *teller) lowered(was string) {
 	}
 }
 
-// interval names the range of draws that the first choice has.
-func (t *teller) interval() string {
+// drawn tells the draw and its interval, or that there was nothing to choose from.
+func (t *teller) drawn(was string) {
+	p := &t.record.Message.Plan
+	low, high, known := t.interval()
+	route := routeNamed(t.doc, p.Route)
+	switch {
+	case known && low == 0 && high+1 == uint64(p.Size) && len(route.Channels) == 1:
+		t.say("Its first choice %s %s, the only channel.", was, p.FirstChoice)
+	case known && low == 0 && high+1 == uint64(p.Size):
+		t.say("Its first choice %s %s, the only channel that draws can pick.", was, p.FirstChoice)
+	case known:
+		t.say("Its draw %s %d of 0 to %d, in the interval %d to %d of %s, so its first choice %s %s.",
+			was, p.Draw, p.Size-1, low, high, p.FirstChoice, was, p.FirstChoice)
+	default:
+		t.say("Its draw %s %d of 0 to %d, so its first choice %s %s.", was, p.Draw, p.Size-1, was, p.FirstChoice)
+	}
+}
+
+// interval is the range of draws that the first choice has.
+func (t *teller) interval() (low, high uint64, known bool) {
 	p := &t.record.Message.Plan
 	route := routeNamed(t.doc, p.Route)
 	if route == nil || route.Mode != modeWeighted {
-		return ""
+		return 0, 0, false
 	}
 	table, err := selector.NewTable(route.Entries())
 	if err != nil {
-		return "" // a document with such weights was never applied
+		return 0, 0, false // a document with such weights was never applied
 	}
 	for _, iv := range table.Intervals() {
 		if iv.Name == p.FirstChoice && !iv.Empty {
-			return fmt.Sprintf(", in the interval %d to %d of %s", iv.Low, iv.High, iv.Name)
+			return iv.Low, iv.High, true
 		}
 	}
-	return ""
+	return 0, 0, false
 }
 
 // noticeableWait tells a message that waited from one that was sent in the transaction
@@ -161,7 +180,7 @@ func (t *teller) waited(attempt int) {
 
 // seenWhy says why no channel could take the message when it was last made to wait.
 func (t *teller) seenWhy() string {
-	ranking, err := readRanking(t.record.Seen)
+	ranking, err := dispatch.ReadRanking(t.record.Seen)
 	if err != nil || ranking == nil {
 		return ""
 	}
@@ -180,11 +199,7 @@ func reasons(passed []Candidate) string {
 	}
 	words := make([]string, len(order))
 	for i, reason := range order {
-		why := whyNot(reason)
-		if len(channels[reason]) > 1 {
-			why = "each: " + why
-		}
-		words[i] = some(channels[reason]) + " could not take it (" + why + ")"
+		words[i] = some(channels[reason]) + " could not take it (" + whyNot(reason, len(channels[reason])) + ")"
 	}
 	return some(words)
 }
@@ -219,7 +234,7 @@ func (t *teller) waitWhy() string {
 	if words, ok := waitWords[t.record.Message.Reason]; ok {
 		return ", because " + words
 	}
-	if ranking, err := readRanking(t.record.Seen); err == nil && ranking != nil && ranking.By == "wait" {
+	if ranking, err := dispatch.ReadRanking(t.record.Seen); err == nil && ranking != nil && ranking.By == "wait" {
 		return " for its first choice, as route " + t.story.Route + " lets messages do" + t.seenWhy()
 	}
 	return t.seenWhy()

@@ -24,7 +24,7 @@ func (t *teller) merit(a *Attempt) string {
 		Basis: a.Basis, candidates: a.Candidates, ascending: t.ascending(),
 		others: p.Size > 0 && len(a.Candidates) > 0 && a.Candidates[0].Channel == p.FirstChoice,
 	}
-	return o.merit(slices.IndexFunc(a.Candidates, func(c Candidate) bool { return c.Channel == a.Channel && c.Eligible }))
+	return o.merit(slices.IndexFunc(a.Candidates, func(c Candidate) bool { return c.Channel == a.Channel && c.can() }))
 }
 
 // ascending reports whether the scoring of the message's route puts the lowest score first.
@@ -46,7 +46,7 @@ func (o *order) merit(at int) string {
 	case dispatch.RoundRobin:
 		return o.byTurn(at)
 	case dispatch.Redraw:
-		return ", which was drawn from the others by their weights"
+		return o.byRedraw(at)
 	}
 	return ""
 }
@@ -109,17 +109,44 @@ func (o *order) byTurn(at int) string {
 	return ", which came next in turn after " + o.Cursor
 }
 
-// tie says why the chosen one came before the one behind it, when both were equal by the
-// measure of the ranking.
+// byRedraw tells the draw among those that were left.
+func (o *order) byRedraw(at int) string {
+	words := ", which was drawn from the others by their weights"
+	if !o.others {
+		words = ", which was drawn by the weights"
+	}
+	r := o.candidates[at].Redraw
+	switch {
+	case r == nil:
+		return words
+	case r.Low == 0 && r.High+1 == r.Size:
+		return ", the only one that was left to draw"
+	case r.Draw == nil:
+		return words + fmt.Sprintf(" (draw %d, in its interval %d to %d of 0 to %d)", r.Number, r.Low, r.High, r.Size-1)
+	}
+	return words + fmt.Sprintf(" (draw %d: %d of 0 to %d, in its interval %d to %d)", r.Number, *r.Draw, r.Size-1, r.Low, r.High)
+}
+
+// tie says why the chosen one came before the next one that was equal by the measure of the ranking, if
+// that is not known to have been unable to take the message.
 func (o *order) tie(at int, equal func(*Candidate) bool) string {
-	if o.forecast || at+1 >= len(o.candidates) || !equal(&o.candidates[at+1]) {
+	if o.forecast {
 		return ""
 	}
-	chosen, other := &o.candidates[at], &o.candidates[at+1]
-	if chosen.LastAssigned == nil && other.LastAssigned == nil {
-		return ", the same as " + other.Channel + ", which the route lists later"
+	chosen := &o.candidates[at]
+	for i := at + 1; i < len(o.candidates); i++ {
+		other := &o.candidates[i]
+		switch {
+		case !equal(other):
+			return ""
+		case other.cannot():
+			continue
+		case chosen.LastAssigned == nil && other.LastAssigned == nil:
+			return ", the same as " + other.Channel + ", which the route lists later"
+		}
+		return ", the same as " + other.Channel + ", which got a message later"
 	}
-	return ", the same as " + other.Channel + ", which got a message later"
+	return ""
 }
 
 // trouble says that the route's own scoring did not count.

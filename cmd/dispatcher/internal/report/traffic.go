@@ -55,11 +55,12 @@ type ChannelTraffic struct {
 	Segments   *float64 `json:"segments"`
 	CostMicros *int64   `json:"cost_micros"`
 	// What it was before. When compared with the record, messages are recorded first choices, segments
-	// and cost what was billed, fallbacks and retries included.
-	BeforeMessages   float64 `json:"before_messages"`
-	BeforeSegments   float64 `json:"before_segments"`
-	BeforeCostMicros int64   `json:"before_cost_micros"`
-	BeforeCurrency   string  `json:"before_currency"`
+	// and cost what was billed, fallbacks and retries included. When compared with a version they are nil
+	// where its route went by the load or the score.
+	BeforeMessages   *float64 `json:"before_messages"`
+	BeforeSegments   *float64 `json:"before_segments"`
+	BeforeCostMicros *int64   `json:"before_cost_micros"`
+	BeforeCurrency   string   `json:"before_currency"`
 }
 
 // load adds up what a channel gets.
@@ -81,6 +82,7 @@ func (l *load) add(part float64, segments int, micros int64, currency string) {
 type routeLoad struct {
 	messages, moved int64
 	channels        map[string]*load
+	unknown         bool // how the messages spread over the channels
 }
 
 func (r *routeLoad) channel(name string) *load {
@@ -142,6 +144,10 @@ func (c *TrafficCounter) AddAgainst(r *ledger.Record, now, then *dispatch.Choice
 	if then.Route != nil {
 		before := side(c.before, then.Route.Name)
 		before.messages++
+		before.unknown = !foretold(then.Route.Mode)
+		for place := range then.Route.Members {
+			before.channel(then.Channel(place)) // listed also if it gets nothing, or nobody knows
+		}
 		spread(before, then, thenShares)
 		if then.First >= 0 {
 			first = then.Channel(then.First)
@@ -263,28 +269,33 @@ func (c *TrafficCounter) route(name string) RouteTraffic {
 	known := false
 	if route := routeNamed(c.doc, name); route != nil {
 		t.Mode, order = route.Mode, route.Channels
-		known = route.Mode == modeWeighted || route.Mode == "round_robin"
+		known = foretold(dispatch.Mode(route.Mode))
 	}
 	names = append(names, order...)
 	for channel := range before.channels {
 		names = append(names, channel)
 	}
 	for _, channel := range inOrder(names, order) {
-		t.Channels = append(t.Channels, channelTraffic(channel, after.channel(channel), before.channel(channel), known || t.Mode == ""))
+		one := ChannelTraffic{Channel: channel}
+		if now := after.channel(channel); known || t.Mode == "" {
+			one.Messages, one.Segments, one.CostMicros, one.Currency = now.figures()
+		}
+		if then := before.channel(channel); !before.unknown {
+			one.BeforeMessages, one.BeforeSegments, one.BeforeCostMicros, one.BeforeCurrency = then.figures()
+		}
+		t.Channels = append(t.Channels, one)
 	}
 	return t
 }
 
-func channelTraffic(name string, after, before *load, known bool) ChannelTraffic {
-	t := ChannelTraffic{
-		Channel: name, Currency: after.currency, BeforeCurrency: before.currency,
-		BeforeMessages: rounded(before.messages), BeforeSegments: rounded(before.segments), BeforeCostMicros: int64(math.Round(before.cost)),
-	}
-	if known {
-		messages, segments, cost := rounded(after.messages), rounded(after.segments), int64(math.Round(after.cost))
-		t.Messages, t.Segments, t.CostMicros = &messages, &segments, &cost
-	}
-	return t
+// foretold reports whether a mode tells how messages spread over the channels before they are sent.
+func foretold(mode dispatch.Mode) bool {
+	return mode == dispatch.Weighted || mode == dispatch.RoundRobinMode
+}
+
+// figures are what a channel gets, as it is reported.
+func (l *load) figures() (messages, segments *float64, micros *int64, currency string) {
+	return new(rounded(l.messages)), new(rounded(l.segments)), new(int64(math.Round(l.cost))), l.currency
 }
 
 // rounded takes the dust of sums of shares away.

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// passedOverWords say why a channel was passed over, in brackets. The keys are the
+// passedOverWords say why a channel, or several, were passed over, in brackets. The keys are the
 // reasons that package dispatch records, and the words of provider.Channel.Ready.
-var passedOverWords = map[string]string{
-	"no_slot":          "its sending limit for the running window was used up",
-	"no_active":        "it had as many messages under way as it may have",
-	"draining":         "it is being drained",
-	"disabled":         "it is switched off",
-	"already_tried":    "it had not taken this message before",
-	"selector":         "it does not meet the selectors of the message",
-	"weight_zero":      "its weight is 0, so no draw picks it",
-	"price_cap":        "it costs more than the message may cost",
-	"throttled":        "it had asked to slow down",
-	"pinned_elsewhere": "another channel had accepted a part of the message",
-	"removed":          "it is not part of the routing any more",
-	"breaker_open":     "it had failed so often that it was left alone for a while",
-	"not_ready":        "it is not ready",
-	"connecting":       "it had no connection",
-	"unbound":          "it had no connection",
-	"bind_refused":     "its provider refused the login",
-	"closed":           "its connection had been closed",
+var passedOverWords = map[string]struct{ one, many string }{
+	"no_slot":          {"its sending limit for the running window was used up", "their sending limits for the running window were used up"},
+	"no_active":        {"it had as many messages under way as it may have", "they had as many messages under way as they may have"},
+	"draining":         {"it is being drained", "they are being drained"},
+	"disabled":         {"it is switched off", "they are switched off"},
+	"already_tried":    {"it had not taken this message before", "they had not taken this message before"},
+	"selector":         {"it does not meet the selectors of the message", "they do not meet the selectors of the message"},
+	"weight_zero":      {"its weight is 0, so no draw picks it", "their weight is 0, so no draw picks them"},
+	"price_cap":        {"it costs more than the message may cost", "they cost more than the message may cost"},
+	"throttled":        {"it had asked to slow down", "they had asked to slow down"},
+	"pinned_elsewhere": {"another channel had accepted a part of the message", "another channel had accepted a part of the message"},
+	"removed":          {"it is not part of the routing any more", "they are not part of the routing any more"},
+	"breaker_open":     {"it had failed so often that it was left alone for a while", "they had failed so often that they were left alone for a while"},
+	"not_ready":        {"it is not ready", "they are not ready"},
+	"connecting":       {"it had no connection", "they had no connection"},
+	"unbound":          {"it had no connection", "they had no connection"},
+	"bind_refused":     {"its provider refused the login", "their providers refused the login"},
+	"closed":           {"its connection had been closed", "their connections had been closed"},
 }
 
 // deadWords say why a record could not be used, to follow "because".
@@ -80,12 +80,16 @@ func because(words map[string]string, reason string) string {
 	return "of " + strings.ReplaceAll(reason, "_", " ")
 }
 
-// whyNot finds the words for why a channel was passed over.
-func whyNot(reason string) string {
-	if s, ok := passedOverWords[reason]; ok {
-		return s
+// whyNot finds the words for why so many channels were passed over.
+func whyNot(reason string, channels int) string {
+	words, ok := passedOverWords[reason]
+	switch {
+	case !ok:
+		return strings.ReplaceAll(reason, "_", " ")
+	case channels > 1:
+		return words.many
 	}
-	return strings.ReplaceAll(reason, "_", " ")
+	return words.one
 }
 
 // enumerate joins words as in "a, b and c".
