@@ -13,18 +13,21 @@ import (
 const healthAuthor = "health"
 
 // health makes the first move that is due on any route with health weighting.
-func (s *Steerer) health(ctx context.Context, now time.Time) (moved bool, err error) {
+func (s *Steerer) health(ctx context.Context, now time.Time, failed failures) (moved bool, err error) {
 	for i := range s.seen.doc.Routes {
 		route := &s.seen.doc.Routes[i]
 		if route.Health == nil {
 			continue
 		}
-		move, due, err := s.decide(ctx, route, now)
-		if err != nil {
-			return false, err
-		}
-		if due {
+		moved, err := failed.try(ctx, "health of route "+route.Name, func(ctx context.Context) (bool, error) {
+			move, due, err := s.decide(ctx, route, now)
+			if err != nil || !due {
+				return false, err
+			}
 			return true, s.heal(ctx, move)
+		})
+		if moved || err != nil {
+			return moved, err
 		}
 	}
 	return false, nil

@@ -13,14 +13,17 @@ import (
 const by = "dispatcher"
 
 // ramps makes the first move that is due on any ramp.
-func (s *Steerer) ramps(ctx context.Context, ramps []ledger.Ramp, now time.Time) (moved bool, err error) {
+func (s *Steerer) ramps(ctx context.Context, ramps []ledger.Ramp, now time.Time, failed failures) (moved bool, err error) {
 	for i := range ramps {
 		r := &ramps[i]
-		carried, err := s.carried(ctx, r, now)
-		if err != nil {
-			return false, err
-		}
-		if moved, err := s.ramp(ctx, r, NextRampMove(r, s.seen.doc, carried, now)); moved || err != nil {
+		moved, err := failed.try(ctx, fmt.Sprintf("ramp %d of route %s", r.ID, r.Route), func(ctx context.Context) (bool, error) {
+			carried, err := s.carried(ctx, r, now)
+			if err != nil {
+				return false, err
+			}
+			return s.ramp(ctx, r, NextRampMove(r, s.seen.doc, carried, now))
+		})
+		if moved || err != nil {
 			return moved, err
 		}
 	}

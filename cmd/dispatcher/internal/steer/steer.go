@@ -18,6 +18,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,9 +72,16 @@ func New(cfg Config) (*Steerer, error) {
 	return &Steerer{cfg: cfg, metrics: newMetrics(cfg.Registry), history: history{}, judged: map[int64]time.Time{}, figures: map[time.Duration]counted{}}, nil
 }
 
-// maxMoves bounds what one look does in a row, so that an error in reasoning cannot write
-// versions without end.
-const maxMoves = 100
+// Bounds of one look.
+const (
+	// maxMoves is what it does in a row, so that an error in reasoning cannot write versions without end.
+	maxMoves = 100
+	// longestLook is how long it takes in all, and longestTry what it spends on one move of one ramp or one
+	// route: a count over a table that has grown too large, or a lock that nobody gives
+	// back, must not end all steering.
+	longestLook = 30 * time.Second
+	longestTry  = 5 * time.Second
+)
 
 // Run looks again and again until ctx ends.
 func (s *Steerer) Run(ctx context.Context) {
@@ -90,18 +99,49 @@ func (s *Steerer) Run(ctx context.Context) {
 	}
 }
 
-// look makes all moves that are due. After each it reads the routing anew.
+// look makes all moves that are due. After each it reads the routing anew. What fails on one ramp or
+// route stops no other; the errors are joined.
 func (s *Steerer) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	defer cancel()
+	failed := failures{}
 	for range maxMoves {
-		moved, err := s.once(ctx)
+		moved, err := s.once(ctx, failed)
 		switch {
 		case outrun(err):
-			return nil // somebody else was quicker: what he did is judged at the next look
+			return failed.join() // somebody else was quicker: what he did is judged at the next look
 		case err != nil || !moved:
-			return err
+			return errors.Join(failed.join(), err)
 		}
 	}
-	return nil
+	return failed.join()
+}
+
+// failures are what went wrong in one look, by the ramp or route that it went wrong on. Those
+// are left alone until the next look.
+type failures map[string]error
+
+// try makes the move that is due on one ramp or route, if one is. The error is one that ends the look.
+func (f failures) try(ctx context.Context, what string, move func(context.Context) (moved bool, err error)) (moved bool, err error) {
+	if f[what] != nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestTry)
+	defer cancel()
+	if moved, err = move(ctx); err == nil || outrun(err) {
+		return moved, err
+	}
+	f[what] = fmt.Errorf("%s: %w", what, err)
+	return false, nil
+}
+
+// join is all of them in one error, nil when there are none.
+func (f failures) join() error {
+	all := make([]error, 0, len(f))
+	for _, what := range slices.Sorted(maps.Keys(f)) {
+		all = append(all, f[what])
+	}
+	return errors.Join(all...)
 }
 
 // outrun reports whether a write was refused because it was based on what is past.
@@ -110,8 +150,8 @@ func outrun(err error) bool {
 	return conflict || errors.Is(err, ledger.ErrRampMoved)
 }
 
-// once makes the first move that is due.
-func (s *Steerer) once(ctx context.Context) (moved bool, err error) {
+// once makes the first move that is due on any ramp or route that has not failed yet.
+func (s *Steerer) once(ctx context.Context, failed failures) (moved bool, err error) {
 	err = s.refresh(ctx)
 	switch {
 	case errors.Is(err, ledger.ErrNoRouting):
@@ -129,10 +169,10 @@ func (s *Steerer) once(ctx context.Context) (moved bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if moved, err = s.ramps(ctx, ramps, now); moved || err != nil {
+	if moved, err = s.ramps(ctx, ramps, now, failed); moved || err != nil {
 		return moved, err
 	}
-	return s.health(ctx, now)
+	return s.health(ctx, now, failed)
 }
 
 // refresh reads the current routing and, when it has changed, parses it.

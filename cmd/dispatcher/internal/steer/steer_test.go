@@ -134,13 +134,13 @@ func TestARampOfALaterRoutingIsNotSuperseded(t *testing.T) {
 	r.look(s)
 	r.apply(strings.Replace(document, "c: 60", "c: 70", 1))
 	ramp := r.start(ledger.Ramp{From: m("a", "25", "b", "15", "c", "70"), To: m("a", "25", "b", "15", "c", "80"), Steps: 2, Every: time.Hour})
-	moved, err := s.ramps(t.Context(), []ledger.Ramp{ramp}, time.Now())
+	moved, err := s.ramps(t.Context(), []ledger.Ramp{ramp}, time.Now(), failures{})
 	if moved || err != nil || r.ramp(ramp.ID).State != ledger.RampRunning {
 		t.Errorf("%v %v %+v", moved, err, r.ramp(ramp.ID))
 	}
 	// Nor is one whose step this instance has not read.
 	r.look(r.steerer())
-	moved, err = s.ramps(t.Context(), []ledger.Ramp{r.ramp(ramp.ID)}, time.Now())
+	moved, err = s.ramps(t.Context(), []ledger.Ramp{r.ramp(ramp.ID)}, time.Now(), failures{})
 	if moved || err != nil || r.ramp(ramp.ID).State != ledger.RampRunning {
 		t.Errorf("%v %v %+v", moved, err, r.ramp(ramp.ID))
 	}
