@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,23 +18,20 @@ import (
 // changeFlags are those that every command has which changes the routing.
 type changeFlags struct {
 	reason, author string
-	expect         int64 // -1: whatever is current
+	expect         versionFlag // not given: whatever is current
 	dryRun         bool
+	force          bool // apply also what means nothing new
 	as             format
 }
-
-// anyVersion is the value of --expect-version that is not given.
-const anyVersion = -1
 
 // addTo defines the flags. The author is who is logged in, unless named.
 func (f *changeFlags) addTo(cmd *cobra.Command, c *cli) {
 	f.as = formatTable
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who look at the history (required)")
 	cmd.Flags().StringVar(&f.author, "author", c.user(), "who")
-	cmd.Flags().Int64Var(&f.expect, "expect-version", anyVersion, "refuse when the document of this version is not in force any more (default: no check)")
+	cmd.Flags().Var(&f.expect, "expect-version", "refuse when the document of this version is not in force any more; 0: when there is one at all")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, change nothing")
 	cmd.Flags().Var(&f.as, "format", "output format")
-	cmd.Flag("expect-version").DefValue = ""
 }
 
 // check refuses a change without a reason. A dry run changes nothing, so it needs none.
@@ -45,8 +41,6 @@ func (f *changeFlags) check() error {
 		return usage(errors.New(`--reason is missing: write why, for example --reason "b is cheaper from today on"`))
 	case strings.TrimSpace(f.author) == "":
 		return usage(errors.New("--author is empty: name who makes the change"))
-	case f.expect < anyVersion:
-		return usage(errors.New("--expect-version is negative: name a version of \"dispatcher routing history\""))
 	}
 	return nil
 }
@@ -98,8 +92,8 @@ func (ch *change) read(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if expect := ch.flags.expect; expect != anyVersion && (expect < ch.current.Base || expect > ch.current.Version) {
-		return ch.conflict(ctx, expect)
+	if expect := ch.flags.expect; expect.given && (expect.version < ch.current.Base || expect.version > ch.current.Version) {
+		return ch.conflict(ctx, expect.version)
 	}
 	return nil
 }
@@ -135,13 +129,17 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	}
 	done := &changed{
 		Version: ch.current.Version, Previous: ch.current.Version, DryRun: ch.flags.dryRun,
-		Changes: diffLines(config.Diff(ch.base(), after)), after: after,
+		Changes: diffLines(config.Diff(ch.base(), after)), Warnings: []string{}, after: after,
 	}
+	if done.inForce, err = ch.carried(name, document, after); err != nil {
+		return nil, err
+	}
+	done.forced = ch.flags.force
 	done.relaid = len(done.Changes) == 0 && string(document) != ch.current.Document
-	if len(done.Changes) == 0 {
+	if len(done.Changes) == 0 && !(done.relaid && ch.flags.force) {
 		return done, nil
 	}
-	if done.Warnings, err = ch.endedRamps(ctx, after); err != nil || ch.flags.dryRun {
+	if err := ch.warn(ctx, done); err != nil || ch.flags.dryRun {
 		return done, err
 	}
 	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(after, document, ch.flags.author, ch.flags.reason, &ch.current.Version))
@@ -155,12 +153,34 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	return done, nil
 }
 
+// carried is the new document with the effects of health weighting that it takes over.
+func (ch *change) carried(name string, document []byte, after *config.Routing) (*config.Routing, error) {
+	if ch.inForce == nil {
+		return after, nil
+	}
+	return config.ParseVersion(name, document, config.CarryEffects(ch.inForce, after).Encode())
+}
+
 // base is what the change is compared with; an empty routing before the first.
 func (ch *change) base() *config.Routing {
 	if ch.document == nil {
 		return &config.Routing{Timezone: time.UTC}
 	}
 	return ch.document
+}
+
+// warn notes what the one who makes the change should know.
+func (ch *change) warn(ctx context.Context, done *changed) error {
+	ramps, err := ch.endedRamps(ctx, done.after)
+	if err != nil {
+		return err
+	}
+	done.Warnings = append(done.Warnings, ramps...)
+	if before, now := ch.base().Timezone.String(), done.after.Timezone.String(); ch.document != nil && before != now {
+		done.Warnings = append(done.Warnings, fmt.Sprintf(
+			"The business day is cut in %s from now on, no longer in %s: limits per day begin a new window, and reports of today and later count from midnight there.", now, before))
+	}
+	return nil
 }
 
 // endedRamps says which ramps end because the change sets the weights of their route.
@@ -219,13 +239,4 @@ func routeOf(doc *config.Routing, name string) (*config.Route, error) {
 		}
 	}
 	return nil, fmt.Errorf("there is no route %q; choose one of %s", name, strings.Join(names, ", "))
-}
-
-// versionNamed reads the number of a version.
-func versionNamed(text string) (int64, error) {
-	version, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || version < 1 {
-		return 0, fmt.Errorf("%q is no version: write a number of \"dispatcher routing history\"", text)
-	}
-	return version, nil
 }

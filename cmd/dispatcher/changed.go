@@ -22,10 +22,12 @@ type changed struct {
 	After  *report.RoutePreview `json:"after,omitempty"`
 
 	// Warnings are what the one who makes the change should know.
-	Warnings []string `json:"warnings,omitempty"`
+	Warnings []string `json:"warnings"`
 
-	after  *config.Routing
-	relaid bool // only comments or the layout differ
+	after   *config.Routing
+	inForce *config.Routing // after with the effects of health weighting that it takes over
+	relaid  bool            // only comments or the layout differ
+	forced  bool            // which is to be applied all the same
 }
 
 // changeLine is one thing that differs between two documents.
@@ -52,7 +54,7 @@ func present(s string) *string {
 }
 
 func changeSheet(changes []changeLine) sheet {
-	s := sheet{header: []string{"what", "from", "to"}}
+	s := sheet{header: []string{"what", "from", "to"}, wrap: map[int]int{1: 44, 2: 32, 3: 32}}
 	for _, c := range changes {
 		s.rows = append(s.rows, []string{c.Path, orEmpty(c.From), orEmpty(c.To)})
 	}
@@ -70,6 +72,7 @@ func orEmpty(s *string) string {
 // print shows what has changed, or would, and which version is in force now.
 func (d *changed) print(c *cli, as format) error {
 	if as != formatTable {
+		as.warn(c, d.Warnings)
 		return as.print(c.out, d, changeSheet(d.Changes))
 	}
 	if d.Before != nil && d.After != nil && len(d.Changes) > 0 {
@@ -77,9 +80,7 @@ func (d *changed) print(c *cli, as format) error {
 	} else if len(d.Changes) > 0 {
 		changeSheet(d.Changes).draw(c.out)
 	}
-	for _, warning := range d.Warnings {
-		fmt.Fprintln(c.out, warning)
-	}
+	as.warn(c, d.Warnings)
 	fmt.Fprintln(c.out, d.sentence())
 	return nil
 }
@@ -87,9 +88,9 @@ func (d *changed) print(c *cli, as format) error {
 // sentence says what is in force now.
 func (d *changed) sentence() string {
 	switch {
-	case d.relaid:
-		return fmt.Sprintf("Only comments or the layout differ from version %d: nothing to apply.", d.Version)
-	case len(d.Changes) == 0:
+	case d.relaid && !d.Applied && !d.forced:
+		return fmt.Sprintf("Only comments or the layout differ from version %d: nothing to apply. --force applies it all the same.", d.Version)
+	case len(d.Changes) == 0 && !d.relaid:
 		return fmt.Sprintf("That is what version %d says already: nothing to apply.", d.Version)
 	case d.DryRun && d.Version == 0:
 		return "Dry run: nothing was written. It would be version 1."
@@ -123,11 +124,15 @@ func weightSheet(before, after *report.RoutePreview) sheet {
 	return s
 }
 
-// intervalCells are weight, share and interval of a channel, as far as it has them.
+// intervalCells are weight, share and interval of a channel, as far as it has them; behind the
+// configured weight the one that health weighting has put in its place.
 func intervalCells(iv report.IntervalPreview) []string {
 	weight, part, bounds := "", "", ""
 	if iv.Weight != nil {
 		weight = iv.Weight.String()
+	}
+	if iv.Configured != nil {
+		weight = iv.Configured.String() + " (" + weight + ")"
 	}
 	if iv.Share != nil {
 		part = percent(*iv.Share)

@@ -34,7 +34,7 @@ Messages that draws give to it go to the others by the route's fallback, as long
 func (c *cli) channelStateCommand(use string, state config.State, short, long string) *cobra.Command {
 	f := &changeFlags{}
 	cmd := &cobra.Command{
-		Use: use + " CHANNEL --reason TEXT", Short: short, Long: long, Args: cobra.ExactArgs(1),
+		Use: use + " CHANNEL --reason TEXT", Short: short, Long: long, Args: arguments(1, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			return c.withRouting(ctx, f, func(ch *change) error { return ch.setState(ctx, args[0], state) })
 		}),

@@ -110,22 +110,25 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		header: []string{"channel", "provider", "state", "capacity", "active", "load_ratio", "last_assigned", "limits", "routes"},
 		right:  []int{4, 5, 6},
 	}
+	between, layout := ", ", instant
 	if as == formatTable {
-		s.title = fmt.Sprintf("version %d", version)
+		s.title, s.tight, s.wrap, between = fmt.Sprintf("version %d", version), true, map[int]int{1: 16, 7: 19, 8: 24, 9: 14}, "\n"
+		layout = time.DateTime
+		s.header[5], s.header[6] = "load", "last_assigned (UTC)"
 	}
 	for i := range channels {
 		c := &channels[i]
 		last := "never"
 		if c.LastAssigned != nil {
-			last = c.LastAssigned.Format(instant)
+			last = c.LastAssigned.Format(layout)
 		}
 		limits := make([]string, len(c.Limits))
 		for j, l := range c.Limits {
 			limits[j] = fmt.Sprintf("%d of %d %s/%s", l.Granted, l.Max, l.Unit, l.Window)
 		}
 		s.rows = append(s.rows, []string{
-			c.Channel, c.Provider, c.State, number(c.Capacity), number(c.Active), share(c.LoadRatio), last,
-			strings.Join(limits, ", "), strings.Join(c.Routes, ", "),
+			c.Channel, c.Provider, c.State, number(c.Capacity), number(c.Active), as.fraction(&c.LoadRatio), last,
+			strings.Join(limits, between), strings.Join(c.Routes, ", "),
 		})
 	}
 	return s

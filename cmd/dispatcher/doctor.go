@@ -68,7 +68,7 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 		Warned int       `json:"warned"`
 		Failed int       `json:"failed"`
 	}{Checks: findings}
-	s := sheet{header: []string{"check", "status", "detail", "mend"}}
+	s := sheet{header: []string{"check", "status", "detail", "mend"}, wrap: map[int]int{1: 16, 3: 44, 4: 40}}
 	for _, f := range findings {
 		switch f.Status {
 		case statusWarn:
@@ -76,7 +76,7 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 		case statusFail:
 			value.Failed++
 		}
-		s.rows = append(s.rows, []string{f.Check, f.Status, cell(f.Detail, as), cell(f.Mend, as)})
+		s.rows = append(s.rows, []string{f.Check, f.Status, f.Detail, f.Mend})
 	}
 	if err := as.print(c.out, value, s); err != nil {
 		return err
@@ -85,12 +85,4 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 		return failed(fmt.Errorf("%d of %d checks failed", value.Failed, len(findings)))
 	}
 	return nil
-}
-
-// cell keeps a table narrow enough to read.
-func cell(text string, as format) string {
-	if as != formatTable {
-		return text
-	}
-	return wrapped(text, 60)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -32,8 +33,9 @@ that holds neither its number nor its text.
 With --routing and --message it works out where a message would go, without a database
 and without sending: plan, draw and ranking are those of "dispatcher run". --state tells
 what the channels carry: {"channels": {"a": {"active": 3, "ready": true}}}. The draw is
-made with the key of DISPATCHER_DRAW_KEY_FILE, else with a public one for trying out.`,
-		Args: cobra.MaximumNArgs(1),
+made with the key of DISPATCHER_DRAW_KEY_FILE or of "run --embedded", else with a public one for
+trying out. CSV has the candidates of the latest choice; JSON has everything.`,
+		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			switch forecast := f.routing != "" || f.message != ""; {
 			case forecast && len(args) > 0:
@@ -47,7 +49,7 @@ made with the key of DISPATCHER_DRAW_KEY_FILE, else with a public one for trying
 		}),
 	}
 	cmd.Flags().StringVar(&f.routing, "routing", "", "routing document")
-	cmd.Flags().StringVar(&f.message, "message", "", "file with one envelope (JSON)")
+	cmd.Flags().StringVar(&f.message, "message", "", "file with one envelope (JSON); - is standard input")
 	cmd.Flags().StringVar(&f.state, "state", "", "file with the state of the channels (JSON)")
 	cmd.Flags().StringVar(&f.lane, "lane", "", "lane of the message (default transactional, or the document's first)")
 	cmd.Flags().Var(&f.as, "format", "output format")
@@ -74,7 +76,7 @@ func (c *cli) explain(ctx context.Context, id string, as format) error {
 			return err
 		}
 	}
-	story, err := report.NewStory(&record, doc)
+	story, err := report.NewStory(&record, doc, keysIfReadable(s)...)
 	if err != nil {
 		return err
 	}
@@ -84,12 +86,12 @@ func (c *cli) explain(ctx context.Context, id string, as format) error {
 // printStory prints the paragraph, then who was considered and what was tried.
 func (c *cli) printStory(s *report.Story, as format) error {
 	if as != formatTable {
-		return as.print(c.out, s, candidateSheet(s.Candidates))
+		return as.print(c.out, s, candidateSheet(s.Candidates, as))
 	}
 	fmt.Fprintln(c.out, wrapped(s.Text, 100))
 	if len(s.Candidates) > 0 {
 		fmt.Fprintln(c.out)
-		candidateSheet(s.Candidates).draw(c.out)
+		candidateSheet(s.Candidates, formatTable).draw(c.out)
 	}
 	if len(s.Attempts) > 0 {
 		fmt.Fprintln(c.out)
@@ -98,31 +100,55 @@ func (c *cli) printStory(s *report.Story, as format) error {
 	return nil
 }
 
-func candidateSheet(candidates []report.Candidate) sheet {
+// candidateSheet has a column for second draws where a redraw ranked.
+func candidateSheet(candidates []report.Candidate, as format) sheet {
 	s := sheet{header: []string{"channel", "score", "load_ratio", "eligible", "reason"}, right: []int{2, 3}}
+	drawn := slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.Redraw != nil })
+	if drawn {
+		s.header = append(s.header, "redraw")
+	}
 	for _, one := range candidates {
-		s.rows = append(s.rows, []string{one.Channel, optional(one.Score), optional(one.LoadRatio), strconv.FormatBool(one.Eligible), one.Reason})
+		row := []string{one.Channel, as.fraction(one.Score), as.fraction(one.LoadRatio), yesNo(one.Eligible), one.Reason}
+		if drawn {
+			row = append(row, redrawn(one.Redraw))
+		}
+		s.rows = append(s.rows, row)
 	}
 	return s
 }
 
+// yesNo is empty for what nobody knows.
+func yesNo(b *bool) string {
+	if b == nil {
+		return ""
+	}
+	return strconv.FormatBool(*b)
+}
+
+// redrawn tells a second draw in a cell.
+func redrawn(r *report.Redraw) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Draw == nil:
+		return fmt.Sprintf("draw %d: %d–%d of 0–%d", r.Number, r.Low, r.High, r.Size-1)
+	}
+	return fmt.Sprintf("draw %d: %d in %d–%d of 0–%d", r.Number, *r.Draw, r.Low, r.High, r.Size-1)
+}
+
 func attemptSheet(attempts []report.Attempt) sheet {
-	s := sheet{header: []string{"attempt", "channel", "reason", "outcome", "provider_code", "provider_reference", "segments", "cost", "currency"}, right: []int{1, 7, 8}}
+	s := sheet{
+		header: []string{"attempt", "channel", "reason", "outcome", "code", "reference", "segments", "cost"}, right: []int{1, 7, 8},
+		wrap: map[int]int{2: 16, 5: 12, 6: 24},
+	}
 	for i := range attempts {
 		a := &attempts[i]
 		s.rows = append(s.rows, []string{
 			strconv.Itoa(a.Attempt), a.Channel, a.Reason, a.Outcome, a.Code, a.Reference,
-			strconv.Itoa(a.Segments), report.Money(a.CostMicros), a.Currency,
+			strconv.Itoa(a.Segments), amount(a.CostMicros, a.Currency),
 		})
 	}
 	return s
-}
-
-func optional(f *float64) string {
-	if f == nil {
-		return ""
-	}
-	return share(*f)
 }
 
 // wrapped breaks a paragraph into lines of at most so many characters.

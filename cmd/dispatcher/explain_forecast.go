@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -46,15 +47,16 @@ func (c *cli) forecast(f *explainFlags) error {
 	if err != nil {
 		return err
 	}
-	q, err := newQuestion(f, doc)
+	q, err := c.newQuestion(f, doc)
 	if err != nil {
 		return usage(err)
 	}
-	key, note, err := drawKey()
+	keys, note, err := forecastKeys()
 	if err != nil {
 		return err
 	}
-	q.Keys = []selector.Key{key}
+	q.Keys = keys
+	troubles := app.ReadTokens(doc, q.Routing, filepath.Dir(f.routing))
 	scorer, err := scoring.New(scoring.Config{Registry: prometheus.NewRegistry()})
 	if err != nil {
 		return err
@@ -62,7 +64,10 @@ func (c *cli) forecast(f *explainFlags) error {
 	defer scorer.Close()
 	q.Scorer = scorer
 	answer := dispatch.Explain(q)
-	story := report.NewForecast(q.Job.Message.ID, &answer, doc)
+	story := report.NewForecast(q.Job.Message.ID, &answer, doc, q.Keys...)
+	if trouble := troubles[story.Route]; trouble != nil {
+		story.Text += fmt.Sprintf(" The scoring function was asked without its token: %v.", trouble)
+	}
 	if story.Draw != nil || answer.By == dispatch.Redraw {
 		story.Text = strings.TrimSpace(story.Text + " " + note)
 	}
@@ -75,35 +80,33 @@ func (c *cli) forecast(f *explainFlags) error {
 	return nil
 }
 
-// drawKey is the key to draw with, and a sentence where it is not the operator's own.
-func drawKey() (selector.Key, string, error) {
+// forecastKeys are the keys to draw with, and a sentence where they are not the operator's own.
+func forecastKeys() ([]selector.Key, string, error) {
 	s, err := config.Load()
 	if err != nil {
-		return selector.Key{}, "", usage(err)
+		return nil, "", usage(err)
 	}
+	fromEmbedded(&s)
+	embeddedKey(&s)
 	if s.DrawKeyFile == "" {
-		return demoKey, "The draw was made with the public demo key (32 bytes of 01), since DISPATCHER_DRAW_KEY_FILE is not set.", nil
+		return []selector.Key{demoKey}, "The draw was made with the public demo key (32 bytes of 01), since DISPATCHER_DRAW_KEY_FILE is not set.", nil
 	}
 	keys, err := config.DrawKeys(s.DrawKeyFile)
 	if err != nil {
-		return selector.Key{}, "", usage(err)
+		return nil, "", usage(err)
 	}
-	return keys[0], "", nil
+	return keys, "", nil
 }
 
 // newQuestion reads the files.
-func newQuestion(f *explainFlags, doc *config.Routing) (*dispatch.Question, error) {
+func (c *cli) newQuestion(f *explainFlags, doc *config.Routing) (*dispatch.Question, error) {
 	lane, err := laneOf(f.lane, doc)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := os.ReadFile(f.message)
+	message, raw, err := c.readMessage(f.message)
 	if err != nil {
-		return nil, fmt.Errorf("--message: %w; correct the path", err)
-	}
-	message, problem := envelope.Decode(raw, false)
-	if problem != nil {
-		return nil, fmt.Errorf("%s: %s", f.message, problem.Detail)
+		return nil, err
 	}
 	routing, err := app.Compile(doc, 0)
 	if err != nil {
@@ -115,6 +118,31 @@ func newQuestion(f *explainFlags, doc *config.Routing) (*dispatch.Question, erro
 		Job: dispatch.Job{Lane: lane, Produced: now, Raw: raw, Message: message},
 	}
 	return q, readState(q, f.state, doc)
+}
+
+// readMessage reads the one envelope of a file, or of standard input for "-".
+func (c *cli) readMessage(path string) (message envelope.Message, raw []byte, err error) {
+	name, raw, err := c.readDocument(path)
+	if err != nil {
+		return message, nil, fmt.Errorf("--message: %w", err)
+	}
+	message, problem := envelope.Decode(raw, false)
+	if problem != nil {
+		return message, nil, fmt.Errorf("--message: %s: %s", positioned(name, raw), problem.Detail)
+	}
+	return message, raw, nil
+}
+
+// positioned adds to a file's name where it stops to be JSON, if it does. What stands there is not shown.
+func positioned(name string, raw []byte) string {
+	var value any
+	syntax, broken := errors.AsType[*json.SyntaxError](json.Unmarshal(raw, &value))
+	if !broken {
+		return name
+	}
+	before := raw[:max(0, min(int(syntax.Offset)-1, len(raw)))]
+	line := 1 + bytes.Count(before, []byte{'\n'})
+	return fmt.Sprintf("%s:%d:%d", name, line, len(before)-bytes.LastIndexByte(before, '\n'))
 }
 
 // laneOf is the lane that was named, else transactional if the document has it, else
@@ -146,7 +174,11 @@ func readState(q *dispatch.Question, path string, doc *config.Routing) error {
 		}
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.DisallowUnknownFields()
-		if err := d.Decode(&given); err != nil {
+		err = d.Decode(&given)
+		if err == nil && d.More() {
+			err = errors.New("more follows behind it")
+		}
+		if err != nil {
 			return fmt.Errorf(`--state: %s is not {"channels": {NAME: {"active": 0, "last_assigned": "2026-11-21T10:00:00Z", "ready": true}}}: %w`, path, err)
 		}
 	}

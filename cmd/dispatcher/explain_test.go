@@ -55,7 +55,7 @@ func TestExplainTellsTheRecord(t *testing.T) {
 	if err := json.Unmarshal([]byte(dispatcher(t, "", env, "explain", "order-7731", "--format", "json").out), &story); err != nil {
 		t.Fatal(err)
 	}
-	if story.Route != "default" || story.Mode != "weighted" || *story.Size != 100 || story.Chosen != "a" || len(story.Attempts) != 1 || story.State != "accepted" {
+	if story.Route != "default" || story.Mode != "weighted" || *story.Size != 100 || channelOf(&story) != "a" || len(story.Attempts) != 1 || story.State != "accepted" {
 		t.Errorf("%+v", story)
 	}
 	if told.code != exitOK || strings.Contains(told.out, "447700900123") || strings.Contains(told.out, "Your code") {
@@ -100,7 +100,7 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 		var order []string
 		for _, c := range story.Candidates {
 			one := c.Channel
-			if !c.Eligible {
+			if !*c.Eligible {
 				one += "!" + c.Reason
 			}
 			if c.LoadRatio == nil || c.Score != nil {
@@ -108,8 +108,8 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 			}
 			order = append(order, one)
 		}
-		if got.code != exitOK || *story.Draw != 46 || *story.Size != 100 || story.Chosen != tc.chosen || strings.Join(order, ",") != tc.order {
-			t.Errorf("%s: draw %d chosen %q order %v (exit %d)", name, *story.Draw, story.Chosen, order, got.code)
+		if got.code != exitOK || *story.Draw != 46 || *story.Size != 100 || channelOf(&story) != tc.chosen || strings.Join(order, ",") != tc.order {
+			t.Errorf("%s: draw %d chosen %q order %v (exit %d)", name, *story.Draw, channelOf(&story), order, got.code)
 		}
 		if !strings.Contains(story.Text, "public demo key") {
 			t.Errorf("%s: the text hides which key it drew with: %s", name, story.Text)
@@ -131,7 +131,7 @@ func TestForecastDrawsWithTheKeyOfTheFile(t *testing.T) {
 func TestForecastOfADeadLetterFails(t *testing.T) {
 	t.Parallel()
 	story, got := forecastOf(t, `{"id":"1","to":"+447700900123","text":"`+strings.Repeat("x", 1600)+`"}`, "")
-	if got.code != exitFailed || story.State != "dead" || story.Reason != "too_many_segments" || len(story.Candidates) != 0 {
+	if got.code != exitFailed || story.State != "would_be_dead" || story.Reason != "too_many_segments" || len(story.Candidates) != 0 {
 		t.Errorf("%+v %+v", story, got)
 	}
 }

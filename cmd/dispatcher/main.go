@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -40,7 +42,7 @@ type cli struct {
 func execute(ctx context.Context, c *cli, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	var coded *codedError
 	switch {
 	case err == nil:
@@ -51,7 +53,8 @@ func execute(ctx context.Context, c *cli, args []string) int {
 		}
 		return coded.code
 	default: // cobra's own: unknown command, unknown flag, wrong arguments
-		fmt.Fprintf(c.err, "dispatcher: %v\nRun \"dispatcher help\" for the commands.\n", err)
+		fmt.Fprintf(c.err, "dispatcher: %v\nUsage: %s\n", err, cmd.UseLine())
+		fmt.Fprintf(c.err, "Run \"dispatcher help%s\" for more.\n", strings.TrimPrefix(cmd.CommandPath(), root.Name()))
 		return exitUsage
 	}
 }
@@ -77,8 +80,41 @@ Settings come from DISPATCHER_... variables; "dispatcher config" lists them.`,
 	root.SetErr(c.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(c.commands()...)
+	for _, cmd := range root.Commands() {
+		if cmd.HasSubCommands() && !cmd.Runnable() {
+			cmd.RunE = nameOne
+		}
+	}
 	return root
 }
+
+// nameOne refuses a command that does nothing without one of its subcommands: a script that forgot it
+// must not go on as if all were well.
+func nameOne(cmd *cobra.Command, _ []string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	return errors.New("name what to do: " + strings.Join(names, ", "))
+}
+
+// arguments bounds how many arguments a command has.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch n := len(args); {
+		case n < least && n == 0:
+			return errors.New("an argument is missing")
+		case n < least:
+			return fmt.Errorf("an argument is missing behind %q", args[n-1])
+		case n > most:
+			return fmt.Errorf("%q is one argument too many", args[most])
+		}
+		return nil
+	}
+}
+
+// anyNumber is for commands that take as many arguments as are given.
+const anyNumber = math.MaxInt
 
 // codedError carries an exit code. A nil err prints nothing: the command has said it all.
 type codedError struct {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -40,6 +42,35 @@ type sheet struct {
 	header []string
 	rows   [][]string
 	right  []int // columns, from 1, that hold figures
+	// wrap bounds the width of columns, from 1, in a table: a table fits 120 characters.
+	wrap map[int]int
+	// tight leaves out the lines between columns, where there are many.
+	tight bool
+}
+
+// fraction writes a number between two whole ones: four digits behind the point where people read it, all
+// of them in CSV. It is empty for none.
+func (f format) fraction(n *float64) string {
+	switch {
+	case n == nil:
+		return ""
+	case f == formatCSV:
+		return strconv.FormatFloat(*n, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(*n, 'f', 4, 64)
+}
+
+// warn prints what whoever reads the result should know: below a table, and beside a CSV on standard
+// error, where it does not get between the rows. JSON holds it already.
+func (f format) warn(c *cli, warnings []string) {
+	for _, warning := range warnings {
+		switch f {
+		case formatTable:
+			fmt.Fprintln(c.out, wrapped(warning, 100))
+		case formatCSV:
+			fmt.Fprintln(c.err, "dispatcher:", warning)
+		}
+	}
 }
 
 // print writes data in the asked format. JSON prints value, the others the sheet.
@@ -80,16 +111,25 @@ func (s sheet) draw(out io.Writer) {
 	if s.title != "" {
 		t.SetTitle(s.title)
 	}
-	configs := make([]table.ColumnConfig, 0, len(s.right))
-	for _, n := range s.right {
-		configs = append(configs, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(configs)
+	t.Style().Options.SeparateColumns = !s.tight
+	t.SetColumnConfigs(s.columns())
 	t.AppendHeader(cells(s.header))
 	for _, row := range s.rows {
 		t.AppendRow(cells(row))
 	}
 	t.Render()
+}
+
+// columns says how the columns are laid out.
+func (s sheet) columns() []table.ColumnConfig {
+	configs := make([]table.ColumnConfig, len(s.header))
+	for i := range configs {
+		configs[i] = table.ColumnConfig{Number: i + 1, WidthMax: s.wrap[i+1], WidthMaxEnforcer: text.WrapSoft}
+		if slices.Contains(s.right, i+1) {
+			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
+		}
+	}
+	return configs
 }
 
 func cells(texts []string) table.Row {

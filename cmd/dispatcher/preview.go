@@ -13,12 +13,12 @@ import (
 // previewFlags are the arguments of preview.
 type previewFlags struct {
 	file, day string
-	against   int64 // 0: the record
+	against   versionFlag // not given: the record
 	as        format
 }
 
 func (c *cli) previewCommand() *cobra.Command {
-	f := &previewFlags{as: formatTable}
+	f := &previewFlags{as: formatTable, against: versionFlag{least: 1}}
 	cmd := &cobra.Command{
 		Use:   "preview --routing FILE",
 		Short: "Show what a routing document's weights come to, alone or with a day's traffic",
@@ -34,17 +34,13 @@ Nothing is applied and nothing is sent.`,
 			if f.file == "" {
 				return usage(errors.New("--routing is missing: name a routing document"))
 			}
-			if f.against < 0 {
-				return usage(errors.New("--against is negative: name a version of \"dispatcher routing history\""))
-			}
 			return c.preview(ctx, f)
 		}),
 	}
 	cmd.Flags().StringVar(&f.file, "routing", "", "routing document")
 	cmd.Flags().StringVar(&f.day, "day", "", "compare with the traffic of a day such as 2026-11-20 (with --against: yesterday unless given)")
-	cmd.Flags().Int64Var(&f.against, "against", 0, "compare with what this routing version would choose, not with what was recorded")
+	cmd.Flags().Var(&f.against, "against", "compare with what this routing version would choose, not with what was recorded")
 	cmd.Flags().Var(&f.as, "format", "output format")
-	cmd.Flag("against").DefValue = ""
 	return cmd
 }
 
@@ -57,28 +53,28 @@ func (c *cli) preview(ctx context.Context, f *previewFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.day != "" || f.against > 0 {
+	if f.day != "" || f.against.given {
 		if preview.Traffic, err = c.traffic(ctx, f, doc); err != nil {
 			return err
 		}
 	}
 	switch as := f.as; {
 	case preview.Traffic == nil || as == formatJSON:
-		return as.print(c.out, preview, previewSheet(&preview))
+		return as.print(c.out, preview, previewSheet(&preview, as))
 	case as == formatCSV:
 		return as.print(c.out, preview, trafficSheet(preview.Traffic, as))
 	}
-	previewSheet(&preview).draw(c.out)
+	previewSheet(&preview, formatTable).draw(c.out)
 	return c.printTraffic(preview.Traffic)
 }
 
-func previewSheet(p *report.Preview) sheet {
+func previewSheet(p *report.Preview, as format) sheet {
 	s := sheet{header: []string{"route", "mode", "size", "channel", "weight", "low", "high", "share"}, right: []int{3, 5, 6, 7, 8}}
 	for _, route := range p.Routes {
 		for _, iv := range route.Intervals {
 			s.rows = append(s.rows, []string{
 				route.Route, route.Mode, strconv.FormatUint(route.Size, 10), iv.Channel, decimal(iv.Weight),
-				bound(iv.Low), bound(iv.High), optional(iv.Share),
+				bound(iv.Low), bound(iv.High), as.fraction(iv.Share),
 			})
 		}
 	}
@@ -92,6 +88,3 @@ func bound(n *uint64) string {
 	}
 	return strconv.FormatUint(*n, 10)
 }
-
-// share writes a part of 1 as CSV and tables show it.
-func share(f float64) string { return strconv.FormatFloat(f, 'f', 4, 64) }

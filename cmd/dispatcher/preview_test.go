@@ -10,9 +10,9 @@ func TestPreviewNeedsOnlyTheDocument(t *testing.T) {
 	file := write(t, "routing.yaml", strings.Replace(testRouting, "c: 60}", "c: 0}", 1))
 	got := dispatcher(t, "", nil, "preview", "--routing", file, "--format", "csv")
 	want := `route,mode,size,channel,weight,low,high,share
-default,weighted,40,a,25,0,24,0.6250
-default,weighted,40,b,15,25,39,0.3750
-default,weighted,40,c,0,,,0.0000
+default,weighted,40,a,25,0,24,0.625
+default,weighted,40,b,15,25,39,0.375
+default,weighted,40,c,0,,,0
 `
 	if got.code != exitOK || got.out != want {
 		t.Errorf("%+v, want %s", got, want)

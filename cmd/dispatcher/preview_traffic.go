@@ -22,7 +22,7 @@ func (c *cli) traffic(ctx context.Context, f *previewFlags, doc *config.Routing)
 	if err != nil {
 		return nil, err
 	}
-	day, err := previewDay(f.day, doc.Timezone)
+	day, err := previewDay(f.day, doc.Timezone, time.Now())
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -40,8 +40,8 @@ func (c *cli) traffic(ctx context.Context, f *previewFlags, doc *config.Routing)
 	}
 	defer l.Close()
 	w := weighing{now: dispatch.NewChooser(routing, keys)}
-	if f.against > 0 {
-		if err := w.compareWith(ctx, l, s, f.against, keys); err != nil {
+	if f.against.given {
+		if err := w.compareWith(ctx, l, s, f.against.version, keys); err != nil {
 			return nil, err
 		}
 	}
@@ -50,16 +50,22 @@ func (c *cli) traffic(ctx context.Context, f *previewFlags, doc *config.Routing)
 	if err := l.EachChoice(ctx, filter, w.add); err != nil {
 		return nil, usage(postgresTrouble(s, err))
 	}
-	return w.counter.Traffic(), nil
+	traffic := w.counter.Traffic()
+	traffic.SoFar = filter.To.After(time.Now())
+	return traffic, nil
 }
 
-// previewDay is noon of the day that was named, else of yesterday.
-func previewDay(day string, zone *time.Location) (time.Time, error) {
-	if day != "" {
-		return parseDay(day, zone)
+// previewDay is noon of the day that was named, else of yesterday. A day to come has no traffic.
+func previewDay(day string, zone *time.Location, now time.Time) (time.Time, error) {
+	now = now.In(zone)
+	if day == "" {
+		return time.Date(now.Year(), now.Month(), now.Day()-1, 12, 0, 0, 0, zone), nil
 	}
-	now := time.Now().In(zone)
-	return time.Date(now.Year(), now.Month(), now.Day()-1, 12, 0, 0, 0, zone), nil
+	noon, err := parseDay(day, zone)
+	if err == nil && admission.Day.Start(noon, zone).After(now) {
+		err = fmt.Errorf("--day %s has not begun in %s: name a day that has", day, zone)
+	}
+	return noon, err
 }
 
 // keysAtHand are the keys of the key file; none when no file is named.
@@ -68,6 +74,15 @@ func keysAtHand(s *config.Settings) ([]selector.Key, error) {
 		return nil, nil
 	}
 	return drawKeys(s)
+}
+
+// keysIfReadable are those for a command that tells less without them.
+func keysIfReadable(s *config.Settings) []selector.Key {
+	keys, err := keysAtHand(s)
+	if err != nil {
+		return nil
+	}
+	return keys
 }
 
 // weighing is what each message of the day goes through.
@@ -130,6 +145,9 @@ func trafficSentences(t *report.Traffic) []string {
 		return []string{fmt.Sprintf("There is no message of %s for which a route was found.", t.Day)}
 	}
 	out := []string{movedSentence(t)}
+	if t.SoFar {
+		out = append(out, fmt.Sprintf("%s is not over yet: these are its messages so far.", t.Day))
+	}
 	if t.ByShare > 0 {
 		out = append(out, fmt.Sprintf(
 			"%d messages were counted by the shares of the weights alone, because DISPATCHER_DRAW_KEY_FILE does not hold the key that drew them (%s).",
@@ -175,17 +193,21 @@ func trafficSheet(t *report.Traffic, as format) sheet {
 	for i := range t.Routes {
 		for j := range t.Routes[i].Channels {
 			ch := &t.Routes[i].Channels[j]
-			cost := ""
-			if ch.CostMicros != nil {
-				cost = report.Money(*ch.CostMicros)
-			}
 			s.rows = append(s.rows, []string{
-				t.Routes[i].Route, ch.Channel, figure(ch.Messages), figure(ch.Segments), cost, ch.Currency,
-				figure(&ch.BeforeMessages), figure(&ch.BeforeSegments), report.Money(ch.BeforeCostMicros), ch.BeforeCurrency,
+				t.Routes[i].Route, ch.Channel, figure(ch.Messages), figure(ch.Segments), money(ch.CostMicros), ch.Currency,
+				figure(ch.BeforeMessages), figure(ch.BeforeSegments), money(ch.BeforeCostMicros), ch.BeforeCurrency,
 			})
 		}
 	}
 	return s
+}
+
+// money writes an amount; nothing for an unknown one.
+func money(micros *int64) string {
+	if micros == nil {
+		return ""
+	}
+	return report.Money(*micros)
 }
 
 // figure writes a number with a decimal only where it has one; nothing for an unknown one.

@@ -71,7 +71,7 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 	}
 	total := 0.0
 	for _, ch := range same.Routes[0].Channels {
-		if *ch.Messages != ch.BeforeMessages || *ch.Segments != ch.BeforeSegments {
+		if *ch.Messages != *ch.BeforeMessages || *ch.Segments != *ch.BeforeSegments {
 			t.Errorf("%+v", ch)
 		}
 		total += *ch.Messages
@@ -80,14 +80,14 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 		t.Errorf("%v messages", total)
 	}
 	b := same.Routes[0].Channels[1]
-	if *b.CostMicros != int64(*b.Messages)*35_000 || b.Currency != "GBP" || b.BeforeCostMicros != int64(b.BeforeMessages)*28_000 {
+	if *b.CostMicros != int64(*b.Messages)*35_000 || b.Currency != "GBP" || *b.BeforeCostMicros != int64(*b.BeforeMessages)*28_000 {
 		t.Errorf("%+v: the price of the document beside the one that was billed", b)
 	}
 
 	// a gets [0,74], so what b had and the first 35 of c move to it; c keeps [75,99] behind b without a range.
 	moved, _ := trafficOf(t, env, strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 75, b: 0, c: 25}", 1), "--day", today(t))
 	a := moved.Routes[0].Channels[0]
-	if moved.Moved != int64(*a.Messages-a.BeforeMessages) || moved.Moved == 0 || *moved.Routes[0].Channels[1].Messages != 0 || moved.Routes[0].Moved != moved.Moved {
+	if moved.Moved != int64(*a.Messages-*a.BeforeMessages) || moved.Moved == 0 || *moved.Routes[0].Channels[1].Messages != 0 || moved.Routes[0].Moved != moved.Moved {
 		t.Errorf("%+v", moved)
 	}
 }
@@ -137,11 +137,41 @@ func TestPreviewOfModesThatDoNotDraw(t *testing.T) {
 		t.Errorf("%+v", even)
 	}
 	idle, got := trafficOf(t, env, strings.Replace(turns, "round_robin", "longest_idle", 1), "--day", today(t))
-	if idle.Routes[0].Messages != 90 || idle.Routes[0].Channels[0].Messages != nil || idle.Routes[0].Channels[0].BeforeMessages == 0 {
+	if idle.Routes[0].Messages != 90 || idle.Routes[0].Channels[0].Messages != nil || *idle.Routes[0].Channels[0].BeforeMessages == 0 {
 		t.Errorf("%+v", got)
 	}
 	nobody, _ := trafficOf(t, env, strings.Replace(testRouting, "match: {}", "match: {tenant: other}", 1), "--day", today(t))
 	if nobody.Unroutable != 90 || nobody.Routes[0].BeforeMessages != 90 || nobody.Routes[0].Messages != 0 {
 		t.Errorf("%+v", nobody)
+	}
+}
+
+// TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore: version 2 goes by the load.
+func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	idle := write(t, "idle.yaml", strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}", "mode: longest_idle, channels: [a, b, c]", 1))
+	if got := dispatcher(t, "", env, because("by load", "routing", "apply", idle)...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	env = daysTraffic(t, l, env, 50)
+	traffic, got := trafficOf(t, env, testRouting, "--against", "2", "--day", today(t))
+	route := traffic.Routes[0]
+	if route.BeforeMessages != 50 || len(route.Channels) != 3 || !traffic.SoFar || !strings.Contains(got.out, `"before_cost_micros": null`) {
+		t.Errorf("%+v", got)
+	}
+	for _, ch := range route.Channels {
+		if ch.BeforeMessages != nil || ch.BeforeSegments != nil || ch.BeforeCostMicros != nil || ch.Messages == nil {
+			t.Errorf("%+v", ch)
+		}
+	}
+	for want, args := range map[string][]string{
+		"has not begun":           {"--day", "2999-01-01"},
+		"that is no version":      {"--against", "0"},
+		"Usage: dispatcher previ": {"--against", "-1"},
+	} {
+		if got := dispatcher(t, "", env, append([]string{"preview", "--routing", idle}, args...)...); got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
 	}
 }

@@ -14,7 +14,8 @@ type rampShown struct {
 	ID           int64             `json:"id"`
 	Route        string            `json:"route"`
 	State        string            `json:"state"` // running, held, done, cancelled or superseded
-	Held         string            `json:"held"`  // why it does not go on; empty while it does
+	Held         string            `json:"held"`  // why it does not go on, when it is held; empty else
+	Why          string            `json:"why"`   // why it came into its state: held, cancelled or superseded
 	From         map[string]string `json:"from"`
 	To           map[string]string `json:"to"`
 	Steps        int               `json:"steps"`
@@ -33,8 +34,12 @@ type rampShown struct {
 }
 
 func newRampShown(r *ledger.Ramp) rampShown {
+	held := ""
+	if r.State == ledger.RampHeld {
+		held = r.Held
+	}
 	return rampShown{
-		ID: r.ID, Route: r.Route, State: string(r.State), Held: r.Held, From: r.From, To: r.To, Steps: r.Steps, Step: r.Step,
+		ID: r.ID, Route: r.Route, State: string(r.State), Held: held, Why: r.Held, From: r.From, To: r.To, Steps: r.Steps, Step: r.Step,
 		EverySeconds: r.Every.Seconds(), NextAt: moment(r.NextAt), MaxErrors: r.MaxErrors, MaxDeviation: r.MaxDeviation, Least: r.LeastMessages,
 		Author: r.Author, Reason: r.Reason, ChangedBy: r.ChangedBy, ChangedAt: moment(r.ChangedAt), CreatedAt: moment(r.CreatedAt), Version: r.Version,
 	}
@@ -57,8 +62,8 @@ func (r *rampShown) sentence() string {
 	switch {
 	case r.NextAt != nil:
 		s += ", the next step is due at " + r.NextAt.UTC().Format(instant)
-	case r.Held != "":
-		s += " (" + r.Held + ")"
+	case r.Why != "":
+		s += " (" + r.Why + ")"
 	}
 	return s + "."
 }
@@ -73,17 +78,27 @@ func (r *rampShown) target() string {
 	return strings.Join(words, " ")
 }
 
+// rampSheet has who started and who changed the ramp beside why where room is scarce.
 func rampSheet(ramps []rampShown, as format) sheet {
-	s := sheet{header: []string{"ramp", "route", "to", "state", "step", "changed_at", "changed_by", "author", "reason", "held"}, right: []int{1}}
+	s := sheet{header: []string{"ramp", "route", "to", "state", "step", "changed_at", "changed_by", "author", "reason", "why"}}
+	if as == formatTable {
+		s = sheet{
+			header: []string{"ramp", "route", "to", "state", "changed_at, by", "author: reason", "why in this state"},
+			right:  []int{1}, wrap: map[int]int{2: 14, 3: 12, 4: 10, 5: 23, 6: 22, 7: 22}, tight: true,
+		}
+	}
 	for i := range ramps {
 		r := &ramps[i]
 		changed := ""
 		if r.ChangedAt != nil {
 			changed = r.ChangedAt.Format(instant)
 		}
-		s.rows = append(s.rows, []string{
-			number(r.ID), r.Route, r.target(), r.State, fmt.Sprintf("%d/%d", r.Step, r.Steps), changed, r.ChangedBy, r.Author, cell(r.Reason, as), cell(r.Held, as),
-		})
+		step := fmt.Sprintf("%d/%d", r.Step, r.Steps)
+		row := []string{number(r.ID), r.Route, r.target(), r.State, step, changed, r.ChangedBy, r.Author, r.Reason, r.Why}
+		if as == formatTable {
+			row = []string{row[0], r.Route, r.target(), r.State + " " + step, changed + "\n" + r.ChangedBy, r.Author + ": " + r.Reason, r.Why}
+		}
+		s.rows = append(s.rows, row)
 	}
 	return s
 }

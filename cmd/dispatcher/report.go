@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,10 @@ func (c *cli) daily(ctx context.Context, day string, as format) error {
 		return err
 	}
 	daily := report.NewDaily(figures)
+	if as == formatTable {
+		c.printDaily(&daily)
+		return nil
+	}
 	return as.print(c.out, daily, dailySheet(&daily, as))
 }
 
@@ -90,11 +95,8 @@ func parseDay(day string, zone *time.Location) (time.Time, error) {
 	return noon, nil
 }
 
-// dailySheet lists the rows: every figure for CSV, what fits a screen for a table.
+// dailySheet lists the rows with every figure.
 func dailySheet(d *report.Daily, as format) sheet {
-	if as == formatTable {
-		return dailyTable(d)
-	}
 	s := sheet{header: []string{
 		"route", "channel", "configured_share", "effective_share", "first_choice", "first_choice_share", "fallback", "submitted", "accepted",
 		"delivered", "failed", "unknown", "segments", "cost", "currency", "deviation", "p_value", "verdict",
@@ -102,36 +104,69 @@ func dailySheet(d *report.Daily, as format) sheet {
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		s.rows = append(s.rows, []string{
-			r.Route, r.Channel, optional(r.ConfiguredShare), optional(r.EffectiveShare), number(r.FirstChoice), share(r.FirstChoiceShare), number(r.Fallback),
+			r.Route, r.Channel, as.fraction(r.ConfiguredShare), as.fraction(r.EffectiveShare), number(r.FirstChoice), as.fraction(&r.FirstChoiceShare), number(r.Fallback),
 			number(r.Submitted), number(r.Accepted), number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments),
-			report.Money(r.CostMicros), r.Currency, optional(r.Deviation), share(r.PValue), r.Verdict,
+			report.Money(r.CostMicros), r.Currency, as.fraction(r.Deviation), as.fraction(r.PValue), r.Verdict,
 		})
 	}
 	return s
 }
 
-// dailyTable shows shares in percent and, under the channels of a route, its totals.
-func dailyTable(d *report.Daily) sheet {
-	s := sheet{
-		title: fmt.Sprintf("%s, %s", d.Day, d.Timezone),
-		header: []string{
-			"route", "channel", "agreed", "first choice", "share", "fallback", "submitted", "accepted", "delivered", "failed",
-			"unknown", "segments", "cost", "", "verdict",
-		},
-		right: []int{3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13},
+// printDaily draws one table per route, each with its verdict and its totals.
+func (c *cli) printDaily(d *report.Daily) {
+	if len(d.Rows) == 0 {
+		fmt.Fprintf(c.out, "%s, %s: no message was received and none was sent.\n", d.Day, d.Timezone)
+		return
 	}
-	for i := range d.Rows {
-		r := &d.Rows[i]
+	fmt.Fprintf(c.out, "%s, %s\n", d.Day, d.Timezone)
+	for from := 0; from < len(d.Rows); {
+		to := from + 1
+		for to < len(d.Rows) && d.Rows[to].Route == d.Rows[from].Route {
+			to++
+		}
+		routeTable(d, d.Rows[from:to]).draw(c.out)
+		from = to
+	}
+}
+
+// routeTable is what fits a screen of a route's rows: shares in percent, and below the channels the totals.
+func routeTable(d *report.Daily, rows []report.DailyRow) sheet {
+	s := sheet{
+		title: fmt.Sprintf("route %s: %s", rows[0].Route, verdict(&rows[0])),
+		header: []string{
+			"channel", "agreed", "first choice", "share", "fallback", "accepted", "delivered", "failed", "unknown", "segments", "cost",
+		},
+		right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, wrap: map[int]int{1: 16, 2: 9, 3: 7}, tight: true,
+	}
+	for i := range rows {
+		r := &rows[i]
 		s.rows = append(s.rows, []string{
-			r.Route, r.Channel, agreed(r), number(r.FirstChoice), percent(r.FirstChoiceShare), number(r.Fallback),
-			number(r.Submitted), number(r.Accepted), number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments),
-			report.Money(r.CostMicros), r.Currency, "",
+			r.Channel, agreed(r), number(r.FirstChoice), percent(r.FirstChoiceShare), number(r.Fallback), number(r.Accepted),
+			number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments), amount(r.CostMicros, r.Currency),
 		})
-		if i+1 == len(d.Rows) || d.Rows[i+1].Route != r.Route {
-			s.rows = append(s.rows, dailyTotals(d, r)...)
+	}
+	for _, t := range d.Totals {
+		if t.Route == rows[0].Route {
+			s.rows = append(s.rows, []string{
+				"all", "", number(t.FirstChoice), "", number(t.Fallback), number(t.Accepted),
+				number(t.Delivered), number(t.Failed), number(t.Unknown), number(t.Segments), amount(t.CostMicros, t.Currency),
+			})
 		}
 	}
 	return s
+}
+
+// verdict is that of a route, with the probability if there was anything to test.
+func verdict(r *report.DailyRow) string {
+	if r.PValue == nil {
+		return r.Verdict
+	}
+	return fmt.Sprintf("%s (p %.4f)", r.Verdict, *r.PValue)
+}
+
+// amount writes money with its currency.
+func amount(micros int64, currency string) string {
+	return strings.TrimSpace(report.Money(micros) + " " + currency)
 }
 
 // agreed is a row's share in percent, and behind it the one that draws went by where health
@@ -141,29 +176,9 @@ func agreed(r *report.DailyRow) string {
 	case r.ConfiguredShare == nil:
 		return ""
 	case *r.EffectiveShare != *r.ConfiguredShare:
-		return percent(*r.ConfiguredShare) + " (" + percent(*r.EffectiveShare) + ")"
+		return percent(*r.ConfiguredShare) + "\n(" + percent(*r.EffectiveShare) + ")"
 	}
 	return percent(*r.ConfiguredShare)
-}
-
-// dailyTotals sums a route, one line per currency; the first carries the verdict.
-func dailyTotals(d *report.Daily, last *report.DailyRow) [][]string {
-	var rows [][]string
-	verdict := last.Verdict
-	if verdict != report.NoWeight {
-		verdict = fmt.Sprintf("%s (p %.4f)", verdict, last.PValue)
-	}
-	for _, t := range d.Totals {
-		if t.Route != last.Route {
-			continue
-		}
-		rows = append(rows, []string{
-			t.Route, "all", "", number(t.FirstChoice), "", number(t.Fallback), number(t.Submitted), number(t.Accepted),
-			number(t.Delivered), number(t.Failed), number(t.Unknown), number(t.Segments), report.Money(t.CostMicros), t.Currency, verdict,
-		})
-		verdict = ""
-	}
-	return rows
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

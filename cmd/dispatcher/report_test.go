@@ -46,7 +46,7 @@ func TestReportJudgesTheDay(t *testing.T) {
 			t.Fatalf("%+v", daily)
 		}
 		a, c := daily.Rows[0], daily.Rows[2]
-		if a.Channel != "a" || *a.ConfiguredShare != 0.25 || a.FirstChoice != 25 || a.FirstChoiceShare != 0.25 || a.PValue != 1 || a.Verdict != report.Kept {
+		if a.Channel != "a" || *a.ConfiguredShare != 0.25 || a.FirstChoice != 25 || a.FirstChoiceShare != 0.25 || *a.PValue != 1 || a.Verdict != report.Kept {
 			t.Errorf("%+v", a)
 		}
 		if c.Submitted != 50 || c.Accepted != 50 || c.Segments != 50 || c.CostMicros != 50*28_000 || c.Currency != "GBP" {
@@ -142,10 +142,10 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	}
 	c := daily.Rows[2]
 	agreed, went := (100*0.6+80*0.4)/180, (100*0.6+80*0.25)/180
-	if c.Verdict != report.Kept || c.PValue != 1 || !near(*c.ConfiguredShare, agreed) || !near(*c.EffectiveShare, went) || !near(c.FirstChoiceShare, went) {
+	if c.Verdict != report.Kept || *c.PValue != 1 || !near(*c.ConfiguredShare, agreed) || !near(*c.EffectiveShare, went) || !near(c.FirstChoiceShare, went) {
 		t.Errorf("%+v", c)
 	}
-	if table := dispatcher(t, "", env, "report").out; !strings.Contains(table, "51.11 % (44.44 %)") {
+	if table := dispatcher(t, "", env, "report").out; !strings.Contains(table, "51.11 %") || !strings.Contains(table, "(44.44 %)") {
 		t.Error(table)
 	}
 }

@@ -33,11 +33,12 @@ func (c *cli) routingApplyCommand() *cobra.Command {
 		Use:   "apply FILE --reason TEXT",
 		Short: "Apply a routing document as a new version",
 		Long: `Checks the document, shows what it changes and applies it. "-" reads it from standard input. A
-document that means the same as the one in force is not applied.
+document that means the same as the one in force is not applied, unless --force asks for it: that keeps
+new comments.
 
 Two people who edit at the same time: --expect-version N refuses when somebody applied a document
 after version N, which yours was made from.`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			return c.withRouting(ctx, f, func(ch *change) error {
 				done, err := ch.make(ctx, func() (string, []byte, error) {
@@ -50,6 +51,7 @@ after version N, which yours was made from.`,
 			})
 		}),
 	}
+	cmd.Flags().BoolVar(&f.force, "force", false, "apply a document that differs in comments or layout only")
 	f.addTo(cmd, c)
 	return cmd
 }
@@ -59,7 +61,7 @@ func (c *cli) routingRollbackCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback VERSION --reason TEXT",
 		Short: "Apply the document of an old version as a new one",
-		Args:  cobra.ExactArgs(1),
+		Args:  arguments(1, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			version, err := versionNamed(args[0])
 			if err != nil {

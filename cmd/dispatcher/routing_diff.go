@@ -36,7 +36,7 @@ func (c *cli) routingDiffCommand() *cobra.Command {
 		Long: `Shows what differs in meaning, then how the texts differ. With one file: from the version in force to
 the file. With one version: from it to the version in force. With two: from the first to the second.
 A number is a version; write ./3 for a file of that name.`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: arguments(1, 2),
 		RunE: work(func(ctx context.Context, args []string) error {
 			difference, err := c.compare(ctx, args)
 			if err != nil {
@@ -80,7 +80,7 @@ func (c *cli) compare(ctx context.Context, args []string) (*comparison, error) {
 		first, second = second, first
 	}
 	return &comparison{
-		From: first.name, To: second.name, Changes: diffLines(config.Diff(first.routing, second.routing)),
+		From: first.name, To: second.name, Changes: versionDiff(first.routing, second.routing),
 		Unified: report.Unified(label(first.name), label(second.name), first.document, second.document),
 	}, nil
 }

@@ -19,9 +19,9 @@ type historyLine struct {
 	CreatedAt time.Time `json:"created_at"`
 	Author    string    `json:"author"`
 	Reason    string    `json:"reason"`
-	// Effects is whether the version only changed effective weights.
-	Effects bool         `json:"effects"`
-	Changes []changeLine `json:"changes"`
+	// EffectsOnly is whether the version only changed effective weights.
+	EffectsOnly bool         `json:"effects_only"`
+	Changes     []changeLine `json:"changes"`
 }
 
 // history is what the command prints.
@@ -92,7 +92,7 @@ func historyLines(ctx context.Context, l *ledger.Ledger, s *config.Settings, lim
 	after, err := storedRouting(&v)
 	for err == nil {
 		lines = append(lines, historyLine{
-			Version: v.Version, Base: v.Base, CreatedAt: v.CreatedAt, Author: v.Author, Reason: v.Reason, Effects: v.Base != v.Version,
+			Version: v.Version, Base: v.Base, CreatedAt: v.CreatedAt, Author: v.Author, Reason: v.Reason, EffectsOnly: v.Base != v.Version,
 			Changes: []changeLine{},
 		})
 		if v.Version == 1 {
@@ -105,7 +105,7 @@ func historyLines(ctx context.Context, l *ledger.Ledger, s *config.Settings, lim
 		if before, err = storedRouting(&v); err != nil {
 			break
 		}
-		lines[len(lines)-1].Changes = diffLines(config.Diff(before, after))
+		lines[len(lines)-1].Changes = versionDiff(before, after)
 		if len(lines) == limit {
 			break
 		}
@@ -114,12 +114,44 @@ func historyLines(ctx context.Context, l *ledger.Ledger, s *config.Settings, lim
 	return lines, err
 }
 
-func historySheet(lines []historyLine, as format) sheet {
-	s := sheet{header: []string{"version", "created_at", "author", "reason", "changes"}, right: []int{1}}
+// versionDiff compares two versions as diffLines does. An effective weight is told as a move from
+// or to the configured one, which is what draws went by without it.
+func versionDiff(before, after *config.Routing) []changeLine {
+	lines := diffLines(config.Diff(before, after))
+	configured := func(doc *config.Routing) map[string]string {
+		weights := map[string]string{}
+		for i := range doc.Routes {
+			for _, w := range doc.Routes[i].Weights {
+				weights["routes."+doc.Routes[i].Name+".effective_weights."+w.Channel] = w.Configured.String()
+			}
+		}
+		return weights
+	}
+	old, now := configured(before), configured(after)
 	for i := range lines {
-		s.rows = append(s.rows, []string{
-			number(lines[i].Version), lines[i].CreatedAt.Format(instant), cell(lines[i].Author, as), cell(lines[i].Reason, as), cell(lines[i].summary(), as),
-		})
+		if lines[i].From == nil {
+			lines[i].From = present(old[lines[i].Path])
+		}
+		if lines[i].To == nil {
+			lines[i].To = present(now[lines[i].Path])
+		}
+	}
+	return lines
+}
+
+// historySheet has who and when in one column where room is scarce.
+func historySheet(lines []historyLine, as format) sheet {
+	s := sheet{header: []string{"version", "created_at", "author", "reason", "changes"}}
+	if as == formatTable {
+		s = sheet{header: []string{"version", "created_at, author", "reason", "changes"}, right: []int{1}, wrap: map[int]int{2: 23, 3: 32, 4: 42}}
+	}
+	for i := range lines {
+		h := &lines[i]
+		row := []string{number(h.Version), h.CreatedAt.Format(instant), h.Author, h.Reason, h.summary()}
+		if as == formatTable {
+			row = []string{row[0], row[1] + "\n" + row[2], row[3], row[4]}
+		}
+		s.rows = append(s.rows, row)
 	}
 	return s
 }
@@ -128,7 +160,7 @@ func historySheet(lines []historyLine, as format) sheet {
 func (h *historyLine) summary() string {
 	words := summary(h.Changes)
 	switch {
-	case h.Effects:
+	case h.EffectsOnly:
 		return fmt.Sprintf("effect on version %d: %s", h.Base, words)
 	case words == "" && h.Version == 1:
 		return "the first document"

@@ -161,7 +161,7 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 	if !strings.Contains(table, "default,weighted,c,60,45,0.5294") {
 		t.Error(table)
 	}
-	if got := dispatcher(t, "", env, "routing", "history", "--format", "csv").out; !strings.Contains(got, "effect on version 2: ") || !strings.Contains(got, "effective_weights.c added") {
+	if got := dispatcher(t, "", env, "routing", "history", "--format", "csv").out; !strings.Contains(got, "effect on version 2: ") || !strings.Contains(got, "effective_weights.c 60 → 45") {
 		t.Error(got)
 	}
 	if got := dispatcher(t, "", env, because("less", "weights", "set", "default", "a=20", "--expect-version", "2")...); got.code != exitOK {

@@ -32,7 +32,7 @@ one, 153 or 67 in each of several. Without TEXT it reads JSON lines {"text": "..
 and answers each with one line.`,
 		Example: `  dispatcher segments "Your code is 123456"
   dispatcher segments < texts.jsonl`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: work(func(_ context.Context, args []string) error {
 			size := func(text string) textSize { return measure(text, substitute, wide) }
 			if len(args) == 1 {

@@ -36,6 +36,7 @@ func (c *cli) settings(needs ...need) (*config.Settings, error) {
 		return nil, usage(err)
 	}
 	fromEmbedded(&s)
+	embeddedKey(&s)
 	problems := []error{s.Validate(true)}
 	for _, n := range needs {
 		switch {
@@ -69,6 +70,18 @@ func fromEmbedded(s *config.Settings) {
 	}
 	if s.DrawKeyFile == "" {
 		s.DrawKeyFile = filepath.Join(s.DataDir, embeddedKeyFile)
+	}
+}
+
+// embeddedKey names the keys of a data folder over which "run --embedded" is stopped now. Settings with a
+// database of their own mean another dispatcher, whose draws these keys have not made.
+func embeddedKey(s *config.Settings) {
+	path := filepath.Join(s.DataDir, embeddedKeyFile)
+	if s.DrawKeyFile != "" || s.PostgresURL != "" {
+		return
+	}
+	if _, err := os.Stat(path); err == nil {
+		s.DrawKeyFile = path
 	}
 }
 

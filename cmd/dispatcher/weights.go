@@ -31,7 +31,7 @@ func (c *cli) weightsSetCommand() *cobra.Command {
 applies it as a new version. Channels that are not named keep their weight; one that the route does
 not have yet is added to it. Weight 0 takes a channel out of the draw but leaves it as a fallback.`,
 		Example: `  dispatcher weights set default a=25 b=15 c=60 --reason "b is dearer from today on"`,
-		Args:    cobra.MinimumNArgs(2),
+		Args:    arguments(2, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error {
 			weights, err := parseWeights(args[1:])
 			if err != nil {
@@ -49,7 +49,7 @@ func (ch *change) setWeights(ctx context.Context, route string, weights []config
 	if err := ch.need(); err != nil {
 		return err
 	}
-	before, err := weightedRoute(ch.document, route)
+	before, err := weightedRoute(ch.inForce, route)
 	if err != nil {
 		return usage(err)
 	}
@@ -60,10 +60,11 @@ func (ch *change) setWeights(ctx context.Context, route string, weights []config
 	if err != nil {
 		return err
 	}
-	after, err := routeOf(done.after, route)
+	after, err := routeOf(done.inForce, route)
 	if err != nil {
 		return err
 	}
+	done.Warnings = append(done.Warnings, loweredWeights(after)...)
 	if done.Before, err = report.PreviewRoute(before); err != nil {
 		return err
 	}
@@ -72,6 +73,18 @@ func (ch *change) setWeights(ctx context.Context, route string, weights []config
 	}
 	done.Route = route
 	return done.print(ch.cli, ch.flags.as)
+}
+
+// loweredWeights say which weights of a route health weighting keeps below those of the document.
+func loweredWeights(route *config.Route) []string {
+	var warnings []string
+	for _, w := range route.Weights {
+		if w.Weight != w.Configured {
+			warnings = append(warnings, fmt.Sprintf(
+				"Because of failures health weighting keeps %s at the effective weight %s instead of %s: draws go by that, and so do the intervals.", w.Channel, w.Weight, w.Configured))
+		}
+	}
+	return warnings
 }
 
 // changedName is what the document of a version is called once a command has changed it.

@@ -17,7 +17,7 @@ import (
 // rampFlags are the arguments of weights ramp.
 type rampFlags struct {
 	changeFlags
-	over                    time.Duration
+	over                    overFlag
 	steps                   int
 	maxErrors, maxDeviation string
 	least                   int64
@@ -25,7 +25,7 @@ type rampFlags struct {
 }
 
 func (c *cli) weightsRampCommand() *cobra.Command {
-	f := &rampFlags{}
+	f := &rampFlags{over: overFlag(30 * time.Minute)}
 	cmd := &cobra.Command{
 		Use:   "ramp ROUTE CHANNEL=WEIGHT... | ramp ROUTE --hold|--resume|--cancel",
 		Short: "Move the weights of a route in equal steps over time",
@@ -36,9 +36,12 @@ errors than --max-errors or its share of the accepted messages is further off th
 --resume lets it go on. Whoever sets other weights for the route ends it.`,
 		Example: `  dispatcher weights ramp default a=40 c=45 --over 30m --steps 6 --max-errors 5% --reason "a has more capacity"
   dispatcher weights ramp default --hold --reason "wait for the provider's maintenance"`,
-		Args: cobra.MinimumNArgs(1),
+		Args: arguments(1, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error {
-			if f.hold || f.resume || f.cancel {
+			switch chosen := f.steering(); {
+			case chosen > 1:
+				return usage(errors.New("--hold, --resume and --cancel exclude each other: name one"))
+			case chosen == 1:
 				return c.steerRamp(ctx, f, args)
 			}
 			return c.startRamp(ctx, f, args[0], args[1:])
@@ -46,7 +49,7 @@ errors than --max-errors or its share of the accepted messages is further off th
 	}
 	f.addTo(cmd, c)
 	flags := cmd.Flags()
-	flags.DurationVar(&f.over, "over", 30*time.Minute, "time from now to the last step")
+	flags.Var(&f.over, "over", "time from now to the last step, such as 90m, 12h or 2d")
 	flags.IntVar(&f.steps, "steps", 6, "number of steps")
 	flags.StringVar(&f.maxErrors, "max-errors", "5%", "hold when a channel has a larger part of refused or unanswered attempts; 0% does not watch")
 	flags.StringVar(&f.maxDeviation, "max-deviation", "5%", "hold when a channel's share is further from its weight; 0% does not watch")
@@ -54,7 +57,6 @@ errors than --max-errors or its share of the accepted messages is further off th
 	flags.BoolVar(&f.hold, "hold", false, "hold the ramp of the route where it stands")
 	flags.BoolVar(&f.resume, "resume", false, "let the held ramp of the route go on")
 	flags.BoolVar(&f.cancel, "cancel", false, "end the ramp of the route; the weights stay where they are")
-	cmd.MarkFlagsMutuallyExclusive("hold", "resume", "cancel")
 	return cmd
 }
 
@@ -63,6 +65,20 @@ const (
 	mostSteps    = 1000
 	leastBetween = time.Second // between two steps
 )
+
+// steering counts the flags that steer a ramp under way.
+func (f *rampFlags) steering() int {
+	chosen := 0
+	for _, set := range []bool{f.hold, f.resume, f.cancel} {
+		if set {
+			chosen++
+		}
+	}
+	return chosen
+}
+
+// every is the time between two steps.
+func (f *rampFlags) every() time.Duration { return time.Duration(f.over) / time.Duration(f.steps) }
 
 // startRamp stores a ramp for the dispatchers to carry out.
 func (c *cli) startRamp(ctx context.Context, f *rampFlags, route string, args []string) error {
@@ -96,8 +112,8 @@ func (f *rampFlags) checkRamp(to []config.Weight) error {
 		return errors.New("name the weights to go to, such as a=25 b=15, or one of --hold, --resume and --cancel")
 	case f.steps < 1 || f.steps > mostSteps:
 		return fmt.Errorf("--steps is %d; choose a number from 1 to %d", f.steps, mostSteps)
-	case f.over/time.Duration(f.steps) < leastBetween:
-		return fmt.Errorf("--over %s leaves less than a second for each of %d steps; take more time or fewer steps", f.over, f.steps)
+	case f.every() < leastBetween:
+		return fmt.Errorf("--over %s leaves less than a second for each of %d steps; take more time or fewer steps", &f.over, f.steps)
 	case f.least < 0:
 		return errors.New("--least is negative")
 	}
@@ -107,7 +123,7 @@ func (f *rampFlags) checkRamp(to []config.Weight) error {
 // ramp leads from the weights that the route has to those named; the others stay.
 func (f *rampFlags) ramp(doc *config.Routing, name string, to []config.Weight) (ledger.Ramp, error) {
 	r := ledger.Ramp{
-		Route: name, From: map[string]string{}, To: map[string]string{}, Steps: f.steps, Every: f.over / time.Duration(f.steps),
+		Route: name, From: map[string]string{}, To: map[string]string{}, Steps: f.steps, Every: f.every(),
 		State: ledger.RampRunning, LeastMessages: f.least, Author: f.author, Reason: f.reason,
 	}
 	route, err := weightedRoute(doc, name)

@@ -87,7 +87,7 @@ func (ch *change) runRamp(ctx context.Context, r ledger.Ramp, plan []rampStep) e
 		return usage(postgresTrouble(ch.settings, err))
 	}
 	started.Applied, started.Ramp = true, newRampShown(&running)
-	return ch.printRamp(&started, fmt.Sprintf("%s The running dispatchers make the steps.", started.Ramp.sentence()))
+	return ch.printRamp(&started, started.Ramp.sentence()+" The running dispatchers make the steps.")
 }
 
 func leadsNowhere(r *ledger.Ramp) bool {
@@ -115,7 +115,7 @@ func (ch *change) printRamp(started *rampStarted, sentence string) error {
 	c, as := ch.cli, ch.flags.as
 	rows := rampSheet([]rampShown{started.Ramp}, as)
 	if len(started.Plan) > 0 {
-		rows = planSheet(started)
+		rows = planSheet(started, as)
 	}
 	if as != formatTable {
 		as.warn(c, []string{sentence})
@@ -124,12 +124,13 @@ func (ch *change) printRamp(started *rampStarted, sentence string) error {
 	if len(started.Plan) > 0 {
 		rows.draw(c.out)
 	}
-	fmt.Fprintln(c.out, wrapped(sentence, 100))
+	fmt.Fprintln(c.out, sentence)
 	return nil
 }
 
-// planSheet has a column for each channel that moves.
-func planSheet(started *rampStarted) sheet {
+// planSheet has a column for each channel that moves, and in CSV one for the ramp, which has no number yet
+// in a dry run.
+func planSheet(started *rampStarted, as format) sheet {
 	s := sheet{header: []string{"step", "at"}, right: []int{1}}
 	moving := movingChannels(&started.Ramp)
 	s.header = append(s.header, moving...)
@@ -145,6 +146,17 @@ func planSheet(started *rampStarted) sheet {
 			row = append(row, step.Weights[channel])
 		}
 		s.rows = append(s.rows, row)
+	}
+	if as != formatCSV {
+		return s
+	}
+	id := ""
+	if started.Applied {
+		id = number(started.Ramp.ID)
+	}
+	s.header = append([]string{"ramp"}, s.header...)
+	for i := range s.rows {
+		s.rows[i] = append([]string{id}, s.rows[i]...)
 	}
 	return s
 }

@@ -32,7 +32,7 @@ func (c *cli) weightsShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [ROUTE]",
 		Short: "Show the weights in force, configured and effective, and ramps under way",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
 				return c.showWeights(ctx, "", as)
@@ -89,7 +89,7 @@ func (c *cli) printWeights(value any, version int64, routes []routeWeights, as f
 	for i := range routes {
 		for _, w := range routes[i].Channels {
 			s.rows = append(s.rows, []string{
-				routes[i].Route, routes[i].Mode, w.Channel, decimal(w.Configured), decimal(w.Effective), optional(w.Share),
+				routes[i].Route, routes[i].Mode, w.Channel, decimal(w.Configured), decimal(w.Effective), as.fraction(w.Share),
 			})
 		}
 	}

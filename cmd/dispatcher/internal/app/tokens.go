@@ -29,6 +29,12 @@ func readTokens(doc *config.Routing, compiled *dispatch.Routing, read func(strin
 	return troubles
 }
 
+// ReadTokens does for a command what the running dispatcher does with the secrets of scoring functions.
+// Paths are relative to a folder.
+func ReadTokens(doc *config.Routing, compiled *dispatch.Routing, folder string) map[string]error {
+	return readTokens(doc, compiled, (&connector{folder: folder}).readFile)
+}
+
 // maxToken bounds a token, which travels in a header.
 const maxToken = 4 << 10
 

@@ -341,11 +341,7 @@ func (d *demo) result(totals *ledger.Totals, took time.Duration) *Result {
 		counts[i], expected[i] = c.FirstChoice, w.share*float64(d.cfg.Messages)
 		r.Channels = append(r.Channels, c)
 	}
-	p, verdict := report.Judge(counts, expected)
-	r.Verdict, r.ChiSquareP = verdict, 1
-	if p != nil {
-		r.ChiSquareP = *p
-	}
+	r.ChiSquareP, r.Verdict = report.Judge(counts, expected)
 	return r
 }
 

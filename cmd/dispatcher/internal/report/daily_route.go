@@ -90,7 +90,11 @@ func (d *routeDay) judge() (p *float64, verdict string) {
 	for i, c := range d.channels {
 		counts[i], expected[i] = d.drawn[c], d.expected[c]
 	}
-	return Judge(counts, expected)
+	chance, verdict := Judge(counts, expected)
+	if verdict != Kept && verdict != Deviates {
+		return nil, verdict
+	}
+	return &chance, verdict
 }
 
 // rows makes one row per channel, and one more for each further currency.

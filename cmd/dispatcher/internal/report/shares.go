@@ -34,34 +34,34 @@ const (
 //
 // Channels that expect fewer than leastExpected are tested together as one cell, so that
 // a channel of a tenth of a percent does not leave the others untested. Entries that expect
-// nothing are left out, unless they got something, which no chance explains. The probability is nil
-// when nothing could be tested.
-func Judge(counts []int64, expected []float64) (p *float64, verdict string) {
+// nothing are left out, unless they got something, which no chance explains. The probability is 1
+// when nothing could be tested, which the verdict tells.
+func Judge(counts []int64, expected []float64) (p float64, verdict string) {
 	var cells []cell
 	for i, want := range expected {
 		switch {
 		case want > 0:
 			cells = append(cells, cell{float64(counts[i]), want})
 		case counts[i] > 0:
-			return new(0.0), Deviates
+			return 0, Deviates
 		}
 	}
 	if len(cells) < 2 {
-		return nil, OneWay
+		return 1, OneWay
 	}
 	cells = pool(cells)
 	if len(cells) < 2 {
-		return nil, TooFew
+		return 1, TooFew
 	}
 	x := 0.0
 	for _, c := range cells {
 		x += (c.got - c.want) * (c.got - c.want) / c.want
 	}
-	chance := distuv.ChiSquared{K: float64(len(cells) - 1)}.Survival(x)
-	if chance < Significance {
-		return &chance, Deviates
+	p = distuv.ChiSquared{K: float64(len(cells) - 1)}.Survival(x)
+	if p < Significance {
+		return p, Deviates
 	}
-	return &chance, Kept
+	return p, Kept
 }
 
 // cell is one term of the sum.

@@ -14,6 +14,8 @@ import (
 type Traffic struct {
 	Day      string `json:"day"`
 	Timezone string `json:"timezone"`
+	// SoFar is set for a day that is not over.
+	SoFar bool `json:"so_far"`
 	// Against is the version that is compared with; nil compares with what was recorded.
 	Against *int64 `json:"against"`
 	// Messages are those of the day for which a route was found then.
