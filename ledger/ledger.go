@@ -13,7 +13,8 @@
 // SKIP LOCKED, settled rows by seq), then attempts, then channels by name, then limits by
 // key, then cursors by route, then the outbox's sequence. Whoever takes a channel's lock
 // owns its limits too. Who changes the routing holds an advisory lock before all of these;
-// ramps are written under it, or in transactions that lock nothing else.
+// ramps are written under it, or in transactions that lock nothing else. Who wakes messages
+// locks their rows alone and waits for none.
 package ledger
 
 import (

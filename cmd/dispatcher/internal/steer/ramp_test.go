@@ -256,3 +256,29 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 		}
 	}
 }
+
+// TestTheDeviationIsFromTheSharesInForce: health weighting has lowered a, so that b is to carry two thirds
+// and more. Who carries what is in the document would deviate.
+func TestTheDeviationIsFromTheSharesInForce(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		a, b ledger.Carried
+		why  string
+	}{
+		"as in force": {ledger.Carried{InForce: 330}, ledger.Carried{InForce: 670}, ""},
+		"as in the document": {
+			ledger.Carried{InForce: 500}, ledger.Carried{InForce: 500},
+			"channel a: carried 50 % of 1000 messages, its share is 33.3 %: deviation 16.7 % above the band of 10 %",
+		},
+		"as in the document, before that": {ledger.Carried{Accepted: 5000, InForce: 33}, ledger.Carried{Accepted: 5000, InForce: 67}, ""},
+	} {
+		tc.a.Channel, tc.b.Channel = "a", "b"
+		r := ramped(m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4)
+		r.Step, r.MaxDeviation, r.LeastMessages = 2, 0.1, 100
+		routing := routed("a", "50", "b", "50")
+		routing.Routes[0].Weights[0].Weight = selector.MustWeight("25")
+		if got := NextRampMove(r, routing, []ledger.Carried{tc.a, tc.b}, midnight.Add(-time.Second)); got.Reason != tc.why {
+			t.Errorf("%s: %s %q, want %q", name, got.Kind, got.Reason, tc.why)
+		}
+	}
+}

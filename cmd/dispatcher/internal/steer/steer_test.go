@@ -3,6 +3,8 @@ package steer
 import (
 	"context"
 	"fmt"
+	"math/big"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -267,22 +269,105 @@ func TestRoutesHaveIntervalsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestANewDocumentStartsAtRestButKeepsTheInterval(t *testing.T) {
+func TestANewDocumentKeepsEffectsAndIntervals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.carry("c", provider.Refused, 6)
 	s := r.steerer()
 	r.look(s)
-	r.apply(document + "# a remark\n")
+	r.apply(strings.Replace(document, "c: 60", "c: 80", 1))
 	r.look(s)
-	if v, doc := r.current(); v.Version != 3 || effective(doc)["c"] != "60" {
+	if v, doc := r.current(); v.Version != 3 || effective(doc)["c"] != "60" { // three quarters, as before
 		t.Errorf("version %d: c at %s", v.Version, effective(doc)["c"])
 	}
 	r.age(time.Minute)
 	r.carry("c", provider.Refused, 6)
 	r.look(r.steerer())
-	if v, doc := r.current(); v.Version != 4 || effective(doc)["c"] != "45" {
+	if v, doc := r.current(); v.Version != 4 || effective(doc)["c"] != "40" {
 		t.Errorf("version %d: c at %s", v.Version, effective(doc)["c"])
+	}
+}
+
+// parts are the parts of the configured weights that are in force, by route and channel.
+func parts(t *testing.T, v *ledger.RoutingVersion) map[string]string {
+	t.Helper()
+	doc, err := config.ParseVersion("test", []byte(v.Document), v.Effects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, route := range doc.Routes {
+		for _, w := range route.Weights {
+			if part := new(big.Rat).Quo(exact(w.Weight), exact(w.Configured)); w.Weight != w.Configured {
+				out[route.Name+" "+w.Channel] = part.FloatString(6)
+			}
+		}
+	}
+	return out
+}
+
+// TestNoDocumentMovesWhatHealthHasLowered lets c fail for ten minutes while a ramp takes weight from it, b is drained
+// and comes back, and the second route gets other weights, then lets it recover under more of that. Over
+// all versions: a document leaves every part as it was, and health moves one channel of a route by
+// one step, at most once an interval.
+func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ramp := r.start(ledger.Ramp{To: m("a", "55", "b", "15", "c", "30"), Steps: 6, Every: 2 * time.Minute})
+	edits := []func(string) string{
+		func(d string) string {
+			return strings.Replace(d, "b: {provider: sandbox}", "b: {provider: sandbox, state: draining}", 1)
+		},
+		func(d string) string { return strings.Replace(d, "{a: 1, b: 1}", "{a: 2, b: 1}", 1) },
+		func(d string) string { return strings.Replace(d, ", state: draining", "", 1) },
+		func(d string) string { return strings.Replace(d, "{a: 2, b: 1}", "{a: 1, b: 1}", 1) },
+	}
+	s := r.steerer()
+	for minute := range 24 {
+		if minute < 10 {
+			r.carry("c", provider.Refused, 6)
+		}
+		r.look(s)
+		v, _ := r.current()
+		r.apply(edits[minute%len(edits)](v.Document))
+		r.look(s)
+		r.age(30 * time.Second) // half an interval
+		clear(s.history)        // which holds when versions were made
+		r.look(r.steerer())
+		r.age(30 * time.Second)
+		clear(s.history)
+	}
+	if got := r.ramp(ramp.ID); got.State != ledger.RampDone {
+		t.Errorf("the ramp is %s at step %d: %s", got.State, got.Step, got.Held)
+	}
+	versions, err := r.ledger.RoutingVersions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(versions)
+	lowest, moves := "1", 0
+	lastMove := map[string]time.Time{}
+	for i := 1; i < len(versions); i++ {
+		v := &versions[i]
+		before, after := parts(t, &versions[i-1]), parts(t, v)
+		if part, lowered := after["default c"]; lowered {
+			lowest = min(lowest, part)
+		}
+		if v.Author != "health" {
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("version %d by %s (%s) moved effective weights: %s", v.Version, v.Author, v.Reason, diff)
+			}
+			continue
+		}
+		moves++
+		route, _, _ := strings.Cut(v.Reason, ":")
+		if since := v.CreatedAt.Sub(lastMove[route]); since < time.Minute-time.Second { // ages are exact, moments pass
+			t.Errorf("version %d moves route %s %s after its last move", v.Version, route, since)
+		}
+		lastMove[route] = v.CreatedAt
+	}
+	if lowest != "0.100000" || moves != 8 || len(parts(t, &versions[len(versions)-1])) != 0 {
+		t.Errorf("c went down to %s in %d moves and came to rest at %v", lowest, moves, parts(t, &versions[len(versions)-1]))
 	}
 }
 

@@ -1,0 +1,173 @@
+package config_test
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/config"
+	"dispatcher/selector"
+)
+
+// carried are the effects, as JSON, that remain of those on one document under another.
+func carried(t *testing.T, before, effects, after string) string {
+	t.Helper()
+	was, err := config.ParseVersion("before", []byte(before), []byte(effects))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(config.CarryEffects(was, parse(t, after)).Encode())
+}
+
+func TestADocumentKeepsEveryEffectAtTheSamePartOfItsWeights(t *testing.T) {
+	t.Parallel()
+	const lowered = `{"weights":{"r":{"a":"45","b":"4"}}}` // 75 % and 10 %
+	for name, c := range map[string]struct{ before, after, want string }{
+		"nothing has changed":              {"", "", `{"weights":{"r":{"a":"45","b":"4"}}}`},
+		"a channel is drained":             {"b: {provider: sandbox}", "b: {provider: sandbox, state: draining}", `{"weights":{"r":{"a":"45","b":"4"}}}`},
+		"another route changes":            {"plain, weights: {a: 60", "plain, weights: {a: 70", `{"weights":{"r":{"a":"45","b":"4"}}}`},
+		"a weight is halved":               {"a: 60, b: 40, c: 0", "a: 30, b: 40, c: 0", `{"weights":{"r":{"a":"22.5","b":"4"}}}`},
+		"a weight is raised":               {"a: 60, b: 40, c: 0", "a: 60, b: 70, c: 0", `{"weights":{"r":{"a":"45","b":"7"}}}`},
+		"with decimals":                    {"a: 60, b: 40, c: 0", "a: 0.5, b: 33.33, c: 0", `{"weights":{"r":{"a":"0.375","b":"3.333"}}}`},
+		"a channel is taken out":           {"a: 60, b: 40, c: 0", "a: 60, c: 0", `{"weights":{"r":{"a":"45"}}}`},
+		"a weight is set to nothing":       {"a: 60, b: 40, c: 0", "a: 60, b: 0, c: 1", `{"weights":{"r":{"a":"45"}}}`},
+		"a channel comes in":               {"a: 60, b: 40, c: 0", "a: 60, b: 40, c: 5", `{"weights":{"r":{"a":"45","b":"4"}}}`},
+		"the order changes":                {"a: 60, b: 40, c: 0", "c: 0, b: 40, a: 60", `{"weights":{"r":{"a":"45","b":"4"}}}`},
+		"the floor is raised":              {"errors: 20", "errors: 20, floor: 40", `{"weights":{"r":{"a":"45","b":"16"}}}`},
+		"the floor is lowered":             {"errors: 20", "errors: 20, floor: 1", `{"weights":{"r":{"a":"45","b":"4"}}}`},
+		"health weighting ends":            {", health: {errors: 20}", "", ""},
+		"the route is renamed":             {"name: r,", "name: q,", ""},
+		"no room for decimals":             {"a: 60, b: 40, c: 0", "a: 3, b: 1099511627773, c: 0", `{"weights":{"r":{"a":"2","b":"109951162778"}}}`}, // 2.25, and 10 % rounded up
+		"no room for anything smaller":     {"a: 60, b: 40, c: 0", "a: 1099511627775, b: 1, c: 0", `{"weights":{"r":{"a":"824633720831"}}}`},
+		"beyond nine decimals, and upward": {"a: 60, b: 40, c: 0", "a: 0.000000002, b: 0.000000001, c: 0", ""}, // 1.5 and 0.1 of the last decimal
+	} {
+		after := healthy
+		if c.before != "" {
+			if after = strings.Replace(healthy, c.before, c.after, 1); after == healthy {
+				t.Fatalf("%s: nothing is replaced", name)
+			}
+		}
+		if diff := cmp.Diff(c.want, carried(t, healthy, lowered, after)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestADocumentWithoutEffectsGetsNone(t *testing.T) {
+	t.Parallel()
+	for _, effects := range []string{``, `{}`, `{"weights":{"gone":{"a":"1"}}}`, `{"weights":{"plain":{"a":"1"}}}`} {
+		if got := carried(t, healthy, effects, healthy); got != "" {
+			t.Errorf("%s became %s", effects, got)
+		}
+	}
+}
+
+// exactly is a weight as a fraction.
+func exactly(w selector.Weight) *big.Rat {
+	r, _ := new(big.Rat).SetString(w.String())
+	return r
+}
+
+// someWeights draws a weight for each channel, of any size and precision.
+func someWeights(t *rapid.T, label string) string {
+	digits := rapid.IntRange(1, 12).Draw(t, label+" digits")
+	decimals := rapid.IntRange(0, 9).Draw(t, label+" decimals")
+	var parts []string
+	for _, channel := range []string{"a", "b", "c"} {
+		w := rapid.StringMatching(fmt.Sprintf(`[0-9]{1,%d}`, digits)).Draw(t, label)
+		if decimals > 0 {
+			w += "." + rapid.StringMatching(fmt.Sprintf(`[0-9]{1,%d}`, decimals)).Draw(t, label)
+		}
+		parts = append(parts, channel+": "+w)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable puts any effects over any two documents.
+func TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable(t *testing.T) {
+	t.Parallel()
+	carriedOver := 0
+	rapid.Check(t, func(t *rapid.T) {
+		write := func(label string) string {
+			floor := rapid.IntRange(1, 99).Draw(t, label+" floor")
+			return fmt.Sprintf("channels: {a: {provider: sandbox}, b: {provider: sandbox}, c: {provider: sandbox}}\n"+
+				"routes: [{name: r, weights: {%s}, health: {errors: 5, floor: %d}}]\n", someWeights(t, label), floor)
+		}
+		was, err := config.ParseRouting("before", []byte(write("before")))
+		if err != nil {
+			return // weights that no table can take
+		}
+		for i := range was.Routes[0].Weights {
+			w := &was.Routes[0].Weights[i]
+			left := rapid.IntRange(1, 100).Draw(t, "left")
+			part := new(big.Rat).Mul(exactly(w.Configured), big.NewRat(int64(left), 100))
+			if lowered, err := selector.ParseWeight(part.FloatString(len(w.Configured.String()) % 10)); err == nil && exactly(lowered).Cmp(exactly(w.Configured)) < 0 {
+				w.Weight = lowered
+			}
+		}
+		text := write("after")
+		now, err := config.ParseRouting("after", []byte(text))
+		if err != nil {
+			return
+		}
+		e := config.CarryEffects(was, now)
+		inForce, err := config.ParseVersion("after", []byte(text), e.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(e.Encode(), config.EffectsOf(inForce).Encode()); diff != "" {
+			t.Fatalf("not all of it is in force: %s", diff)
+		}
+		if _, err := selector.NewTable(inForce.Routes[0].Entries()); err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range inForce.Routes[0].Weights {
+			checkCarried(t, &was.Routes[0].Weights[i], &w, unitOf(now.Routes[0]), now.Routes[0].Health.Floor)
+			if w.Weight != w.Configured {
+				carriedOver++
+			}
+		}
+	})
+	if carriedOver < 20 {
+		t.Errorf("only %d effects were carried over", carriedOver)
+	}
+}
+
+// unitOf is the smallest step between weights of a route that leaves room for all of them.
+func unitOf(r config.Route) *big.Rat {
+	sum := new(big.Rat)
+	for _, w := range r.Weights {
+		sum.Add(sum, exactly(w.Configured))
+	}
+	unit := big.NewRat(1, 1e9)
+	for new(big.Rat).Quo(sum, unit).Cmp(big.NewRat(1<<40, 1)) > 0 && unit.Cmp(big.NewRat(1, 1)) < 0 {
+		unit.Mul(unit, big.NewRat(10, 1))
+	}
+	return unit
+}
+
+func checkCarried(t *rapid.T, before, after *config.Weight, unit *big.Rat, floor int) {
+	configured := exactly(after.Configured)
+	least := new(big.Rat).Mul(configured, big.NewRat(int64(floor), 100))
+	got := exactly(after.Weight)
+	if got.Cmp(least) < 0 {
+		t.Fatalf("%s of %s is below the floor of %d %%", after.Weight, after.Configured, floor)
+	}
+	want := new(big.Rat).Set(configured)
+	if before.Weight != before.Configured {
+		want.Mul(want, new(big.Rat).Quo(exactly(before.Weight), exactly(before.Configured)))
+	}
+	if want.Cmp(least) < 0 {
+		want = least
+	}
+	if off := new(big.Rat).Sub(got, want); off.Abs(off).Cmp(unit) >= 0 {
+		t.Fatalf("%s of %s became %s of %s, want %s", before.Weight, before.Configured, after.Weight, after.Configured, want.FloatString(12))
+	}
+	if exact := new(big.Rat).Quo(want, unit); exact.IsInt() && got.Cmp(want) != 0 {
+		t.Fatalf("%s of %s became %s of %s, which could be exact", before.Weight, before.Configured, after.Weight, after.Configured)
+	}
+}
