@@ -32,14 +32,14 @@ func (f *ChoiceFilter) validate() error {
 // choicePage is how many messages EachChoice holds in memory.
 const choicePage = 2000
 
-// EachChoice visits messages for which a route was found, except dead ones, with their
-// attempts, in the order in which they were stored, which is that of Seq. Record.Routing is
-// nil. An error of visit ends it and is returned as it is.
+// EachChoice visits messages for which a route was found, except dead ones, and whatever
+// has attempts, with their attempts, in the order in which they were stored, which is that
+// of Seq. Record.Routing is nil. An error of visit ends it and is returned as it is.
 //
-// It reads page by page, each by the primary key and in a transaction of its own: neither
+// It reads page by page, each by the primary key and in a snapshot of its own: neither
 // is a day ever in memory, nor does a snapshot stay open that would keep the counters' old
-// versions from being removed while claims write thousands of them. Of a message that
-// changes meanwhile the attempts may be newer than the row. visit may use the ledger.
+// versions from being removed while claims write thousands of them. A message and its attempts
+// are of one moment, also while it is being sent. visit may use the ledger.
 func (l *Ledger) EachChoice(ctx context.Context, f ChoiceFilter, visit func(*Record) error) error {
 	if err := f.validate(); err != nil {
 		return fmt.Errorf("read choices: %w", err)
@@ -57,24 +57,35 @@ func (l *Ledger) EachChoice(ctx context.Context, f ChoiceFilter, visit func(*Rec
 	}
 	for more := true; more; {
 		var page []Record
-		if page, low, more, err = l.choicesAfter(ctx, &f, low, high); err != nil {
+		err = l.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
+			if page, low, more, err = choicesAfter(ctx, tx, &f, low, high); err != nil {
+				return err
+			}
+			return addAttempts(ctx, tx, page)
+		})
+		if err != nil {
 			return wrap("read choices", err)
 		}
-		if err := l.visitPage(ctx, page, visit); err != nil {
+		if err := visitPage(page, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// inSnapshot runs several statements over the state of one moment.
+func (l *Ledger) inSnapshot(ctx context.Context, read func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, l.reports, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read)
+}
+
 // isChoice is the condition that message m is one that EachChoice visits.
-const isChoice = `(m.received_at >= $1 and m.received_at < $2 and m.route is not null and m.state <> 'dead')`
+const isChoice = `(m.received_at >= $1 and m.received_at < $2 and ((m.route is not null and m.state <> 'dead') or m.attempts > 0))`
 
 // choicesAfter reads the next page between low and high, both excluded, and returns where
 // it ends. The limit stands inside, so that whatever the planner believes about the
 // condition, it walks the primary key.
-func (l *Ledger) choicesAfter(ctx context.Context, f *ChoiceFilter, low, high int64) (page []Record, last int64, more bool, err error) {
-	r, err := l.reports.Query(ctx, `
+func choicesAfter(ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64) (page []Record, last int64, more bool, err error) {
+	r, err := tx.Query(ctx, `
 		select `+recordColumns+`, `+isChoice+`
 		from (select * from dispatcher.messages where seq > $3 and seq < $4 order by seq limit $5) m
 		order by m.seq`, f.From, f.To, low, high, choicePage)
@@ -109,16 +120,30 @@ func (l *Ledger) eachSampled(ctx context.Context, f *ChoiceFilter, low, high int
 		return wrap("sample choices", err)
 	}
 	for some := range slices.Chunk(seqs, choicePage) {
-		page, err := rows(ctx, l, scanRecord, `
-			select `+recordColumns+` from dispatcher.messages m where m.seq = any($1) order by m.seq`, some)
+		var page []Record
+		err := l.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
+			if page, err = choicesOf(ctx, tx, some); err != nil {
+				return err
+			}
+			return addAttempts(ctx, tx, page)
+		})
 		if err != nil {
 			return wrap("read choices", err)
 		}
-		if err := l.visitPage(ctx, page, visit); err != nil {
+		if err := visitPage(page, visit); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// choicesOf reads messages by their seqs, ascending.
+func choicesOf(ctx context.Context, tx pgx.Tx, seqs []int64) ([]Record, error) {
+	r, err := tx.Query(ctx, `select `+recordColumns+` from dispatcher.messages m where m.seq = any($1) order by m.seq`, seqs)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(r, scanRecord)
 }
 
 func scanRecord(row pgx.CollectableRow) (Record, error) {
@@ -127,11 +152,8 @@ func scanRecord(row pgx.CollectableRow) (Record, error) {
 	return r.record(), err
 }
 
-// visitPage adds the attempts to the records, which ascend by seq, and shows them.
-func (l *Ledger) visitPage(ctx context.Context, page []Record, visit func(*Record) error) error {
-	if err := l.addAttempts(ctx, page); err != nil {
-		return wrap("read attempts of choices", err)
-	}
+// visitPage shows the records.
+func visitPage(page []Record, visit func(*Record) error) error {
 	for i := range page {
 		if err := visit(&page[i]); err != nil {
 			return err
@@ -140,12 +162,13 @@ func (l *Ledger) visitPage(ctx context.Context, page []Record, visit func(*Recor
 	return nil
 }
 
-func (l *Ledger) addAttempts(ctx context.Context, page []Record) error {
+// addAttempts adds the attempts to the records, which ascend by seq.
+func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 	seqs := make([]int64, len(page))
 	for i := range page {
 		seqs[i] = page[i].Message.Seq
 	}
-	r, err := l.reports.Query(ctx, `
+	r, err := tx.Query(ctx, `
 		select a.message_seq, `+attemptColumns+` from dispatcher.attempts a
 		where a.message_seq = any($1) order by a.message_seq, a.attempt`, seqs)
 	if err != nil {

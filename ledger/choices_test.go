@@ -22,13 +22,16 @@ import (
 func fillHours(t testing.TB, db *pgx.Conn, n int) {
 	t.Helper()
 	const messages = `
-		insert into dispatcher.messages (seq, id, lane, digest, envelope, attempts, state, finished_at,
+		insert into dispatcher.messages (seq, id, lane, digest, envelope, attempts, state, finished_at, next_at,
 		  route, routing_version, first_choice, received_at)
 		overriding system value
-		select s + 7 * (s / 3), 'm' || s, 'otp', s, '', 1, case when s % 12 = 0 then 'dead' else 'accepted' end,
-		  case when s % 12 = 0 then now() end, case when s % 10 > 0 then 'default' end, 1, 'a',
+		select s + 7 * (s / 3), 'm' || s, 'otp', s, '', case k.state when 'accepted' then 1 else 0 end, k.state,
+		  case k.state when 'dead' then now() end, case k.state when 'waiting' then now() end,
+		  case when s % 10 > 0 then 'default' end, 1, 'a',
 		  now() - interval '3 hours' * ($1 - s) / $1 - interval '50 seconds' * random()
-		from generate_series(1, $1::bigint) s order by s`
+		from generate_series(1, $1::bigint) s,
+		  lateral (select case when s % 12 = 0 then 'dead' when s % 10 = 0 then 'waiting' else 'accepted' end as state) k
+		order by s`
 	const attempts = `
 		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency,
 		  claimed_at, settled_at, instance, answers)
@@ -152,6 +155,86 @@ func TestEachChoiceShowsWhatRecordShows(t *testing.T) {
 	})
 	if err != nil || visited != 5 {
 		t.Errorf("%d visited, %v", visited, err)
+	}
+}
+
+// TestEachChoiceShowsEveryRecordAsOfOneMoment: a message gets its attempt after its row was read and before its
+// attempts are.
+func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db, watch, l := raw(t, url), raw(t, url), connect(t, ledger.Config{URL: url})
+	fillHours(t, db, 20)
+	for _, sample := range []int{0, 100} {
+		tx, err := db.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sql := range []string{
+			`lock table dispatcher.attempts in access exclusive mode`,
+			`update dispatcher.messages set attempts = attempts + 1 where route is not null and state = 'accepted'`,
+			`insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency, claimed_at, settled_at, instance, answers)
+				select message_seq, max(attempt) + 1, 'a', 'retry', 'accepted', 1, 28000, 'GBP', now(), now(), 1, 1 from dispatcher.attempts group by message_seq`,
+		} {
+			if _, err := tx.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := map[string]int{}
+		rows, err := watch.Query(t.Context(), `select id, attempts from dispatcher.messages`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var id string
+		var n int
+		if _, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error { before[id] = n; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			now := time.Now()
+			done <- l.EachChoice(t.Context(), ledger.ChoiceFilter{From: now.Add(-24 * time.Hour), To: now.Add(time.Hour), Sample: sample}, func(r *ledger.Record) error {
+				if r.Message.Attempts != before[r.Message.ID] {
+					return fmt.Errorf("the row of %s is newer than the snapshot", r.Message.ID)
+				}
+				if len(r.Attempts) > 2+sample/100 { // fillHours gives some of them two, and each round one more
+					return fmt.Errorf("%s has %d attempts, of which its row knows nothing", r.Message.ID, len(r.Attempts))
+				}
+				return nil
+			})
+		}()
+		for !scalar[bool](t, watch, `select exists (select from pg_locks where not granted and relation = 'dispatcher.attempts'::regclass)`) {
+			scalar[bool](t, watch, `select pg_sleep(0.005) is not null`)
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEachChoiceVisitsWhateverHasAttempts: nobody hides one by taking the route from its message, or calling that dead.
+func TestEachChoiceVisitsWhateverHasAttempts(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db, l := raw(t, url), connect(t, ledger.Config{URL: url})
+	fillHours(t, db, 100)
+	now := time.Now()
+	f := ledger.ChoiceFilter{From: now.Add(-24 * time.Hour), To: now.Add(time.Hour)}
+	all := visitAll(t, l, f)
+	for _, sql := range []string{
+		`update dispatcher.messages set route = null, routing_version = null where id = 'm1'`,
+		`alter table dispatcher.messages disable trigger user`,
+		`update dispatcher.messages set state = 'dead', finished_at = now() where id = 'm2'`,
+	} {
+		if _, err := db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(all, visitAll(t, l, f)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -35,6 +35,8 @@ type AttemptRecord struct {
 	SettledAt       time.Time // zero while pending
 	DeliveredAt     time.Time // zero without a receipt
 	Instance        int64
+	// Answers is how many outcomes were written so far: 2 when a late truth replaced unknown.
+	Answers int
 }
 
 // Record reads one message with its attempts and its routing. It returns ErrNoMessage

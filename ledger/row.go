@@ -63,7 +63,7 @@ func (r *recordRow) record() Record {
 // attemptColumns are the columns of an attempt a in the order of attemptRow.targets.
 const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency, coalesce(a.ranking::text, ''),
 	coalesce(a.outcome, ''), coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
-	a.claimed_at, a.settled_at, a.delivered_at, a.instance`
+	a.claimed_at, a.settled_at, a.delivered_at, a.instance, a.answers`
 
 // attemptRow is an AttemptRecord while it is read.
 type attemptRow struct {
@@ -77,7 +77,7 @@ func (r *attemptRow) targets() []any {
 	return []any{
 		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &r.ranking,
 		&a.Outcome, &a.Code, &a.Reference,
-		&a.ClaimedAt, &r.settled, &r.delivered, &a.Instance,
+		&a.ClaimedAt, &r.settled, &r.delivered, &a.Instance, &a.Answers,
 	}
 }
 

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,7 +40,8 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 		Long: `Takes each message that was received on the day and makes its choices again: the route and the
 segments from its envelope, the draw from its id and the draw key, the interval from the
 routing version, the ranking from the state that was stored with it, the price from the version.
-What differs from the record is listed, and the exit code is 1. Nothing is changed.
+The version has to have been in force at the time. What differs from the record is counted by
+kind, the first 1000 are listed, and the exit code is 1. Nothing is changed.
 
 The draw keys are those of DISPATCHER_DRAW_KEY_FILE: keep the old ones in it, below the current one.`,
 		Args: cobra.NoArgs,
@@ -54,13 +58,29 @@ The draw keys are those of DISPATCHER_DRAW_KEY_FILE: keep the old ones in it, be
 	return cmd
 }
 
+// listedMismatches is how many differences are listed; all are counted.
+const listedMismatches = 1000
+
 // verification is what audit verify found.
 type verification struct {
-	Day        string              `json:"day"`
-	Timezone   string              `json:"timezone"`
-	Checked    int                 `json:"checked"`
-	Attempts   int                 `json:"attempts"`
+	Day      string `json:"day"`
+	Timezone string `json:"timezone"`
+	Checked  int    `json:"checked"`
+	Attempts int    `json:"attempts"`
+	// Mismatched counts all differences, and ByKind those of each kind, of which Mismatches
+	// lists the first.
+	Mismatched int                 `json:"mismatched"`
+	ByKind     map[string]int      `json:"by_kind"`
 	Mismatches []dispatch.Mismatch `json:"mismatches"`
+}
+
+// add counts the differences of one message.
+func (v *verification) add(found []dispatch.Mismatch) {
+	v.Mismatched += len(found)
+	for i := range found {
+		v.ByKind[found[i].What]++
+	}
+	v.Mismatches = append(v.Mismatches, found[:min(len(found), listedMismatches-len(v.Mismatches))]...)
 }
 
 // verify derives the day again. It needs the keys that the day was drawn with.
@@ -85,15 +105,16 @@ func (c *cli) verify(ctx context.Context, day string, sample int, as format) err
 		}
 	}
 	found := verification{
-		Day: when.In(current.Timezone).Format(time.DateOnly), Timezone: current.Timezone.String(), Mismatches: []dispatch.Mismatch{},
+		Day: when.In(current.Timezone).Format(time.DateOnly), Timezone: current.Timezone.String(),
+		ByKind: map[string]int{}, Mismatches: []dispatch.Mismatch{},
 	}
-	verifier := dispatch.NewVerifier(keys, (&versions{ctx: ctx, ledger: l}).compiled)
+	verifier := dispatch.NewVerifier(keys, (&versions{ctx: ctx, ledger: l}).edition)
 	filter := ledger.ChoiceFilter{From: admission.Day.Start(when, current.Timezone), To: admission.Day.End(when, current.Timezone), Sample: sample}
 	err = l.EachChoice(ctx, filter, func(r *ledger.Record) error {
 		found.Checked++
 		found.Attempts += len(r.Attempts)
 		mismatches, err := verifier.Verify(r)
-		found.Mismatches = append(found.Mismatches, mismatches...)
+		found.add(mismatches)
 		return err
 	})
 	if err != nil {
@@ -114,39 +135,87 @@ func drawKeys(s *config.Settings) ([]selector.Key, error) {
 	return keys, nil
 }
 
-// versions compiles the routing versions that a day was chosen under.
+// versions gives the routing versions that a day was chosen under as an auditor needs them.
 type versions struct {
 	ctx    context.Context //nolint:containedctx // Lives for one command, as the callback that it serves.
 	ledger *ledger.Ledger
 }
 
-func (v *versions) compiled(version int64) (*dispatch.Routing, error) {
+// effectsOverlap is how much longer claims may go by a version than until effects replace it: effects
+// lock no channel, so a claim may read the version before them until their transaction has committed.
+const effectsOverlap = 5 * time.Second
+
+// edition reads a version and when it was in force. One that is not there, or that nobody can
+// compile any more, is no error: it is what the audit has to report.
+func (v *versions) edition(version int64) (e dispatch.Edition, err error) {
 	stored, err := v.ledger.Routing(v.ctx, version)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return dispatch.Edition{Trouble: "no such version was applied"}, nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("routing version %d: %w", version, err)
+		return e, fmt.Errorf("routing version %d: %w", version, err)
+	}
+	e.From = stored.CreatedAt
+	next, err := v.ledger.Routing(v.ctx, version+1)
+	switch {
+	case err == nil:
+		e.Until = next.CreatedAt
+		if next.Base < next.Version {
+			e.Overlap = effectsOverlap
+		}
+	case !errors.Is(err, ledger.ErrNoRouting):
+		return e, fmt.Errorf("routing version %d: %w", version+1, err)
 	}
 	doc, err := storedRouting(&stored)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		e.Bounds = boundsOf(doc)
+		e.Routing, err = app.Compile(doc, version)
 	}
-	return app.Compile(doc, version)
+	if err != nil {
+		e.Routing, e.Trouble = nil, "its document cannot be used any more"
+	}
+	return e, nil
+}
+
+// boundsOf tells which limits the channels of a document have.
+func boundsOf(doc *config.Routing) map[string]dispatch.Bound {
+	bounds := make(map[string]dispatch.Bound, len(doc.Channels))
+	for i := range doc.Channels {
+		c := &doc.Channels[i]
+		bounds[c.Name] = dispatch.Bound{Windows: len(c.Limits) > 0, Active: c.Active.Max > 0}
+	}
+	return bounds
+}
+
+// title counts what was looked at and what differs.
+func (v *verification) title() string {
+	var kinds strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(v.ByKind)) {
+		fmt.Fprintf(&kinds, ", %d %s", v.ByKind[kind], kind)
+	}
+	title := fmt.Sprintf("%s, %s: %d messages and %d attempts derived again, %d differences: %s",
+		v.Day, v.Timezone, v.Checked, v.Attempts, v.Mismatched, strings.TrimPrefix(kinds.String(), ", "))
+	if v.Mismatched > len(v.Mismatches) {
+		title += fmt.Sprintf("; the first %d", len(v.Mismatches))
+	}
+	return title
 }
 
 // printVerification lists what differs; the exit code says whether anything did.
 func (c *cli) printVerification(v *verification, as format) error {
 	s := sheet{
-		title:  fmt.Sprintf("%s, %s: %d messages and %d attempts derived again, %d differences", v.Day, v.Timezone, v.Checked, v.Attempts, len(v.Mismatches)),
+		title:  v.title(),
 		header: []string{"message", "attempt", "what", "stored", "derived"}, right: []int{2},
 	}
 	for _, m := range v.Mismatches {
 		s.rows = append(s.rows, []string{m.ID, strconv.Itoa(m.Attempt), m.What, m.Stored, m.Derived})
 	}
-	if as == formatTable && len(v.Mismatches) == 0 {
+	if as == formatTable && v.Mismatched == 0 {
 		fmt.Fprintf(c.out, "%s, %s: %d messages and %d attempts derived again; every choice is as it is on record\n", v.Day, v.Timezone, v.Checked, v.Attempts)
 	} else if err := as.print(c.out, v, s); err != nil {
 		return err
 	}
-	if len(v.Mismatches) > 0 {
+	if v.Mismatched > 0 {
 		return failed(nil)
 	}
 	return nil

@@ -1,181 +1,270 @@
 package dispatch
 
 import (
-	"math"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"dispatcher/ledger"
 	"dispatcher/selector"
 )
-
-// scoreTolerance is how far a score may be from the stored one: the exponential function may
-// differ in its last bits from one processor to another. The order is checked over what was stored.
-const scoreTolerance = 1e-9
 
 // choice is a stored ranking and what it led to.
 type choice struct {
 	ranking *Ranking
 	attempt int       // number of the attempt; 0 for a wait
-	before  int       // attempts before it
 	channel string    // where the attempt went; empty for a wait
-	at      time.Time // of the claim; zero where it is not known
+	at      time.Time // of the claim; zero for a wait, of which it is not known
 }
+
+// waits reports whether the choice was to wait.
+func (ch *choice) waits() bool { return ch.attempt == 0 }
 
 // read decodes a stored ranking; nil without one, or when it cannot be read, which is noted.
 func (c *check) read(attempt int, raw []byte) *Ranking {
 	r, err := ReadRanking(raw)
 	if err != nil {
 		c.differs(attempt, whatRanking, "unreadable", "readable")
+		return nil
 	}
 	return r
 }
 
-// waited checks the ranking that the last wait was decided on.
-func (c *check) waited() error {
-	ranking := c.read(0, c.record.Seen)
-	if ranking == nil || ranking.By == byWait {
-		return nil
-	}
-	a, err := c.v.under(ranking.Version)
-	if err != nil {
+// waited checks the ranking that the last wait was decided on. It was decided between the attempts
+// before it and the one behind it, if there is one.
+func (c *check) waited(ranking *Ranking, s *standing) error {
+	e, err := c.under(0, ranking.Version)
+	if err != nil || e == nil {
 		return err
 	}
-	t := c.task(a)
+	c.notPast(0, e, c.record.Message.ReceivedAt)
+	if s.attempts > 0 {
+		c.notPast(0, e, c.record.Attempts[s.attempts-1].ClaimedAt)
+	}
+	if s.attempts < len(c.record.Attempts) {
+		c.notAhead(0, e, c.record.Attempts[s.attempts].ClaimedAt)
+	}
+	c.notAhead(0, e, c.record.FinishedAt)
+	t := c.task(0, e, s)
 	if t.route == nil {
-		c.differs(0, whatRoute, c.record.Message.Plan.Route, "none under version "+strconv.FormatInt(ranking.Version, 10))
 		return nil
 	}
-	// How many attempts there were before the wait is not kept: the ranker tells.
-	before := 0
-	if ranking.By != string(t.route.ranker(0)) {
-		before = 1
+	if s.attempts == 0 && t.route.draws() {
+		t = c.drawnFor(t, ranking)
 	}
-	c.ranking(a, t, &choice{ranking: ranking, before: before})
+	c.ranking(e, t, s, &choice{ranking: ranking})
 	return nil
+}
+
+// drawnFor gives the task of a wait before the first attempt the first choice that it had. The message
+// may have been drawn again since, under another key: the one that the wait was drawn under is not
+// on record, so that any key of the file will do.
+func (c *check) drawnFor(t *task, ranking *Ranking) *task {
+	if len(ranking.Candidates) == 0 {
+		return t
+	}
+	front := ranking.Candidates[0].Channel
+	for i := range c.v.keys.keys {
+		place := t.route.Table.Pick(c.v.keys.at(i).Draw(t.row.ID, 1, t.route.Table.Size()))
+		if t.route.Table.Entry(place).Name == front {
+			other := *t
+			other.first = place
+			return &other
+		}
+	}
+	return t
 }
 
 // ranking checks a stored ranking: that it lists the members of the route in the order that
 // their stored state leads to, that the attempt went to the first without obstacle, and that the
-// obstacles which the version alone tells are those on record.
-func (c *check) ranking(a *assigner, t *task, ch *choice) {
+// obstacles are those that were there, or may have been.
+func (c *check) ranking(e *edition, t *task, s *standing, ch *choice) {
 	r := ch.ranking
-	by := t.route.ranker(ch.before)
-	c.same(ch.attempt, whatBy, r.By, string(by))
-	if r.By != string(by) {
+	if !ch.waits() && r.Attempts > 0 { // older ones hold no number
+		c.sameNumber(ch.attempt, whatRanking, int64(r.Attempts), int64(s.attempts))
+	}
+	if r.By == byWait && ch.waits() {
+		c.hold(e, t, s, ch)
 		return
 	}
-	first := -1
-	if t.route.draws() {
-		first = a.routing.place(t.route, c.record.Message.Plan.FirstChoice)
+	by := t.route.ranker(s.attempts)
+	c.same(ch.attempt, whatBy, r.By, string(by))
+	if r.By != string(by) || !c.fields(t, ch) {
+		return
 	}
-	places, ok := c.places(a, t, ch)
+	listed, places, ok := c.places(e, t, ch)
 	if !ok {
 		return
 	}
-	c.order(a, t, ch, places, first)
-	c.obstacles(a, t, ch, places, first)
-	chosen := ""
-	if at := r.Chosen(); at >= 0 {
-		chosen = r.Candidates[at].Channel
-	}
-	c.same(ch.attempt, whatChannel, ch.channel, chosen)
+	c.states(e, t, ch, listed, places)
+	c.order(e, t, ch, listed, places)
+	c.obstacles(e, t, s, ch, listed, places)
+	c.outcome(t, s, ch, listed)
 }
 
-// places finds the candidates among the members of the route. A first choice that was lost
-// to a new version stands at the front without a place, and is left out.
-func (c *check) places(a *assigner, t *task, ch *choice) (places []int, ok bool) {
-	listed := ch.ranking.Candidates
-	if len(listed) > 0 && listed[0].Reason == removed && listed[0].Channel == c.record.Message.Plan.FirstChoice &&
-		a.routing.place(t.route, listed[0].Channel) < 0 {
+// fields checks that a ranking holds nothing but what its ranker goes by.
+func (c *check) fields(t *task, ch *choice) bool {
+	r := ch.ranking
+	by := Ranker(r.By)
+	extra := func(name string, there bool) bool {
+		if there {
+			c.differs(ch.attempt, whatRanking, name, "a ranking by "+r.By+", which has none")
+		}
+		return there
+	}
+	wrong := by != RoundRobin && (extra("cursor", r.Cursor != "") || extra("after", r.After != nil))
+	wrong = wrong || by != Redraw && extra("key_id", r.KeyID != "")
+	wrong = wrong || by != BestWorker && (extra("scoring", r.Scoring != "") || extra("trouble", r.Trouble != ""))
+	for i := range r.Candidates {
+		scored := r.Candidates[i].Score != nil
+		wrong = wrong || by != BestWorker && extra("score", scored)
+		if by == BestWorker && !scored && r.Candidates[i].Reason != removed {
+			c.differs(ch.attempt, whatScore, r.Candidates[i].Channel+" without", "a score")
+			wrong = true
+		}
+	}
+	return !wrong && (by != BestWorker || c.scoring(t, ch))
+}
+
+// lost is the first choice that a new version took from the route of a message: it stands at the
+// front of a ranking without being a member. Empty when there is none.
+func (c *check) lost(t *task) string {
+	if t.route.draws() && t.first < 0 {
+		return c.record.Message.Plan.FirstChoice
+	}
+	return ""
+}
+
+// places finds the candidates among the members of the route.
+func (c *check) places(e *edition, t *task, ch *choice) (listed []Ranked, places []int, ok bool) {
+	listed = ch.ranking.Candidates
+	if lost := c.lost(t); lost != "" {
+		if len(listed) == 0 || listed[0].Channel != lost || listed[0].Reason != removed {
+			c.differs(ch.attempt, whatCandidates, names(listed), "the first choice "+lost+" at the front, "+removed)
+			return nil, nil, false
+		}
 		listed = listed[1:]
 	}
 	seen := make(map[int]bool, len(listed))
+	places = make([]int, 0, len(listed))
 	for i := range listed {
-		place := a.routing.place(t.route, listed[i].Channel)
+		place := e.routing.place(t.route, listed[i].Channel)
 		if place < 0 || seen[place] {
 			c.differs(ch.attempt, whatCandidates, listed[i].Channel, "a member of route "+t.route.Name+", once")
-			return nil, false
+			return nil, nil, false
 		}
 		seen[place] = true
 		places = append(places, place)
 	}
 	if members := len(places) + ch.ranking.More; members != len(t.route.Members) {
 		c.sameNumber(ch.attempt, whatCandidates, int64(members), int64(len(t.route.Members)))
-		return nil, false
+		return nil, nil, false
 	}
-	return places, true
+	return listed, places, true
 }
 
-// order ranks the stored candidates again.
-func (c *check) order(a *assigner, t *task, ch *choice, places []int, first int) {
-	r := ch.ranking
-	listed := r.Candidates[len(r.Candidates)-len(places):]
-	if first >= 0 && (len(places) == 0 || places[0] != first) {
-		c.differs(ch.attempt, whatOrder, names(listed), "the first choice at the front")
-		return
+// considered is how many of the listed candidates were looked at.
+func considered(listed []Ranked) int {
+	if at := slices.IndexFunc(listed, func(r Ranked) bool { return r.Reason == "" }); at >= 0 {
+		return at + 1
 	}
-	stored := fieldsOf(r)
-	candidates := make([]selector.Candidate, len(places))
-	for i, place := range places {
-		candidates[i] = listed[i].Candidate(place)
-		if stored.load {
-			c.sameNumber(ch.attempt, whatCandidates, listed[i].Capacity, a.routing.Channels[t.route.Members[place]].Capacity)
+	return len(listed)
+}
+
+// states checks that the stored state of the candidates is one that can be, and that nobody was
+// left out who belongs on record.
+func (c *check) states(e *edition, t *task, ch *choice, listed []Ranked, places []int) {
+	all := len(places) + ch.ranking.More
+	least := max(min(all, maxRanked), considered(listed))
+	if turnOrDraw(ch.ranking) && !ch.waits() {
+		least = considered(listed) // the order of the others follows without them
+	}
+	if len(listed) < least {
+		c.differs(ch.attempt, whatCandidates, fmt.Sprintf("%d of %d", len(listed), all), fmt.Sprintf("at least %d", least))
+	}
+	stored := fieldsOf(ch.ranking)
+	for i := range listed {
+		one := &listed[i]
+		if stored.load || one.Capacity != 0 {
+			c.sameNumber(ch.attempt, whatCandidates, one.Capacity, e.routing.Channels[t.route.Members[places[i]]].Capacity)
+		}
+		if one.Active < 0 {
+			c.differs(ch.attempt, whatCandidates, fmt.Sprintf("%s with %d under way", one.Channel, one.Active), "none below 0")
+		}
+		if !ch.waits() && one.LastAssigned.Time().After(ch.at.Add(clockTolerance)) {
+			c.differs(ch.attempt, whatCandidates, one.Channel+" with an attempt at "+one.LastAssigned.Time().Format(time.RFC3339Nano), "one before")
 		}
 	}
-	if stored.stateless() { // those behind the chosen one are not listed and need not be: nothing but their places counts
+}
+
+// turnOrDraw reports whether the order goes by a turn or by draws, and not by the channels' state.
+func turnOrDraw(r *Ranking) bool { return fieldsOf(r).stateless() }
+
+// order ranks the stored candidates again. Where the order does not depend on their state, all
+// members are ranked, and those on record have to be the first of them.
+func (c *check) order(e *edition, t *task, ch *choice, listed []Ranked, places []int) {
+	r := ch.ranking
+	if t.first >= 0 && t.route.draws() && (len(places) == 0 || places[0] != t.first) {
+		c.differs(ch.attempt, whatOrder, names(listed), "the first choice "+t.route.Table.Entry(t.first).Name+" at the front")
+		return
+	}
+	candidates := make([]selector.Candidate, len(places), len(t.route.Members))
+	for i, place := range places {
+		candidates[i] = listed[i].Candidate(place)
+	}
+	if turnOrDraw(r) {
 		for place := range t.route.Members {
 			if !slices.Contains(places, place) {
 				candidates = append(candidates, selector.Candidate{Index: place})
 			}
 		}
-	}
-	if Ranker(r.By) == BestWorker {
-		c.scores(a, t, ch, candidates)
+	} else if Ranker(r.By) == BestWorker {
+		c.scores(e, t, ch, candidates)
 	}
 	others := candidates
-	if first >= 0 {
+	if t.first >= 0 && t.route.draws() {
 		others = others[1:]
 	}
-	slices.SortFunc(others, func(x, y selector.Candidate) int { return x.Index - y.Index }) // configured order, as order takes them
-	basis, ok := c.basis(a, t, ch, first)
+	basis, ok := c.basis(e, t, ch)
 	if !ok {
 		return
 	}
+	slices.SortFunc(others, func(x, y selector.Candidate) int { return x.Index - y.Index }) // configured order, as order takes them
 	order(Ranker(r.By), others, basis)
-	for i := range places {
-		if candidates[i].Index != places[i] {
-			derived := make([]Ranked, len(places))
-			for j := range derived {
-				derived[j].Channel = a.routing.Channels[t.route.Members[candidates[j].Index]].Name
-			}
-			c.differs(ch.attempt, whatOrder, names(listed), names(derived))
-			return
-		}
+	derived := candidates[:len(places)]
+	if !slices.EqualFunc(derived, places, func(d selector.Candidate, place int) bool { return d.Index == place }) {
+		c.differs(ch.attempt, whatOrder, names(listed), e.names(t, derived))
 	}
 }
 
 // basis is what the ranker went by; false when it cannot be had.
-func (c *check) basis(a *assigner, t *task, ch *choice, first int) (b basis, ok bool) {
+func (c *check) basis(e *edition, t *task, ch *choice) (b basis, ok bool) {
 	r := ch.ranking
 	switch Ranker(r.By) {
 	case RoundRobin:
-		if r.After == nil {
-			c.differs(ch.attempt, whatCursor, "none", "where the round robin stood")
+		if r.After == nil || *r.After < -1 {
+			c.differs(ch.attempt, whatCursor, r.Cursor, "where the round robin stood")
 			return b, false
 		}
 		b.after = *r.After
-		if place := a.routing.place(t.route, r.Cursor); place >= 0 {
+		if place := e.routing.place(t.route, r.Cursor); place >= 0 {
 			c.sameNumber(ch.attempt, whatCursor, int64(b.after), int64(place))
 		}
 	case BestWorker:
 		b.ascending = t.route.Scoring.lowestFirst(r.Trouble)
 	case Redraw:
-		if !c.v.keys.has(r.KeyID) {
+		own := c.record.Message.Plan.KeyID
+		switch {
+		case !c.v.keys.has(r.KeyID):
 			c.differs(ch.attempt, whatDrawKey, r.KeyID, "not in the key file")
 			return b, false
+		case !ch.waits() && own != "" && c.v.keys.has(own):
+			c.same(ch.attempt, whatDrawKey, r.KeyID, own) // a message keeps the key that first drew for it
+		}
+		first := -1
+		if t.route.draws() {
+			first = t.first
 		}
 		b.drawn = t.route.Table.Redraw(c.v.keys.of(r.KeyID), t.row.ID, first)
 	case LoadRatio:
@@ -183,89 +272,68 @@ func (c *check) basis(a *assigner, t *task, ch *choice, first int) (b basis, ok 
 	return b, true
 }
 
-// scores gives the candidates their scores again. What a function answered cannot be derived;
-// nor can the failure of an expression over candidates that are not all on record.
-func (c *check) scores(a *assigner, t *task, ch *choice, candidates []selector.Candidate) {
+// outcome checks what the ranking led to: the first candidate without obstacle, or a wait when all
+// had one. A first choice without obstacle at the first attempt has no ranking, and one that the
+// route holds messages for is not passed over before its time.
+func (c *check) outcome(t *task, s *standing, ch *choice, listed []Ranked) {
+	chosen := ""
+	if at := ch.ranking.Chosen(); at >= 0 {
+		chosen = ch.ranking.Candidates[at].Channel
+	}
+	c.same(ch.attempt, whatChannel, ch.channel, chosen)
+	if ch.waits() || len(listed) == 0 || !t.route.draws() || t.first < 0 {
+		return
+	}
+	first := &listed[0]
+	if first.Reason == "" && s.attempts == 0 {
+		c.differs(ch.attempt, whatRanking, "one", "none: the first choice could take it")
+	}
+	if end := c.record.Message.ReceivedAt.Add(t.route.Wait); t.route.Wait > 0 && holds(first.Reason) && end.After(ch.at) {
+		c.differs(ch.attempt, whatObstacle, first.Channel+" "+first.Reason, "held for it until "+end.Format(time.RFC3339Nano))
+	}
+}
+
+// hold checks the record of a message that was held for its first choice: nobody else was looked at.
+func (c *check) hold(e *edition, t *task, s *standing, ch *choice) {
 	r := ch.ranking
-	wishes, known := c.wishes(ch.at)
-	if r.Scoring == byFunction || !known || (r.Trouble == expressionFailed && r.More > 0) {
+	switch {
+	case !t.route.draws() || t.route.Wait == 0:
+		c.differs(ch.attempt, whatBy, r.By, string(t.route.ranker(s.attempts)))
+		return
+	case t.first < 0 || len(r.Candidates) != 1 || r.Candidates[0].Channel != t.route.Table.Entry(t.first).Name:
+		c.differs(ch.attempt, whatCandidates, names(r.Candidates), "the first choice "+c.firstName(t)+" alone")
+		return
+	case !holds(r.Candidates[0].Reason):
+		c.differs(ch.attempt, whatObstacle, r.Candidates[0].Channel+" "+r.Candidates[0].Reason, "one that passes by itself")
 		return
 	}
-	t.scores = &Scores{Trouble: r.Trouble} // of a function; an expression has to fail again
-	derived := slices.Clone(candidates)
-	scoring, trouble := a.routing.scored(t, wishes, derived)
-	c.same(ch.attempt, whatScoring, r.Scoring+r.Trouble, scoring+trouble)
-	for i := range derived {
-		if math.Abs(derived[i].Score-candidates[i].Score) > scoreTolerance {
-			c.differs(ch.attempt, whatScore, figure(candidates[i].Score), figure(derived[i].Score))
-		}
-	}
+	c.sameNumber(ch.attempt, whatCandidates, int64(1+r.More), int64(len(t.route.Members)))
+	places := []int{t.first}
+	c.obstacles(e, t, s, ch, r.Candidates, places)
 }
 
-// wishes are the selectors that counted at a time; false when that is not known and matters.
-func (c *check) wishes(at time.Time) (wishes []selector.Selector, known bool) {
-	if !at.IsZero() {
-		return selector.Unexpired(c.msg.Selectors, at.Sub(c.record.Message.ReceivedAt)), true
-	}
-	for _, s := range c.msg.Selectors {
-		if s.ExpiresAfter > 0 {
-			return nil, false
-		}
-	}
-	return c.msg.Selectors, true
-}
+// holds reports whether a route lets messages wait for a first choice with that obstacle.
+func holds(reason string) bool { return reason == noSlot || reason == noActive || reason == throttled }
 
-// obstacles checks why candidates were passed over. Slots, breakers and connections are
-// what the claim saw and nobody can see again; the rest follows from the version and the attempts before.
-func (c *check) obstacles(a *assigner, t *task, ch *choice, places []int, first int) {
-	listed := ch.ranking.Candidates[len(ch.ranking.Candidates)-len(places):]
-	wishes, known := c.wishes(ch.at)
-	if !known {
-		return
+func (c *check) firstName(t *task) string {
+	if t.first < 0 {
+		return c.record.Message.Plan.FirstChoice
 	}
-	considered := len(listed)
-	if ch.channel != "" {
-		considered = slices.IndexFunc(listed, func(r Ranked) bool { return r.Reason == "" }) + 1
-	}
-	for i := range listed[:considered] {
-		stored, derived := listed[i].Reason, a.obstacle(t, wishes, t.route.Members[places[i]])
-		if drawn := i > 0 || first < 0; drawn && ch.ranking.By == string(Redraw) && t.route.Table.Entry(places[i]).Weight.IsZero() {
-			derived = weightZero
-		}
-		switch {
-		case stored == pinnedAway: // what a message was held for is not kept
-		case stored == alreadyTried:
-			if !c.triedBefore(listed[i].Channel, ch) {
-				c.differs(ch.attempt, whatObstacle, listed[i].Channel+" "+stored, "no attempt on it before")
-			}
-		case derived != "" || told(stored):
-			c.same(ch.attempt, whatObstacle, strings.TrimSpace(listed[i].Channel+" "+stored), strings.TrimSpace(listed[i].Channel+" "+derived))
-		}
-	}
-}
-
-// told reports whether a reason follows from the routing version alone.
-func told(reason string) bool {
-	switch reason {
-	case disabled, draining, unfit, priceCap, weightZero:
-		return true
-	}
-	return false
-}
-
-// triedBefore reports whether an attempt on the channel came before the choice.
-func (c *check) triedBefore(channel string, ch *choice) bool {
-	before := c.record.Attempts
-	if ch.attempt > 0 {
-		before = before[:min(ch.before, len(before))]
-	}
-	return slices.ContainsFunc(before, func(a ledger.AttemptRecord) bool { return a.Channel == channel })
+	return t.route.Table.Entry(t.first).Name
 }
 
 func names(candidates []Ranked) string {
 	out := make([]string, len(candidates))
 	for i := range candidates {
 		out[i] = candidates[i].Channel
+	}
+	return strings.Join(out, " ")
+}
+
+func (e *edition) names(t *task, candidates []selector.Candidate) string {
+	out := make([]string, len(candidates))
+	for i := range candidates {
+		out[i] = e.routing.Channels[t.route.Members[candidates[i].Index]].Name
 	}
 	return strings.Join(out, " ")
 }

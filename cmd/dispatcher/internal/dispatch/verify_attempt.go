@@ -1,0 +1,162 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+
+	"dispatcher/ledger"
+)
+
+// codeLost is that of an attempt whose instance was lost before it had an answer.
+const codeLost = "instance_lost"
+
+// attempt checks why an attempt went to its channel, when, and what it was to cost. It then
+// takes it into account for the next one.
+func (c *check) attempt(i int, s *standing) error {
+	stored := &c.record.Attempts[i]
+	c.sameNumber(stored.Number, whatNumber, int64(stored.Number), int64(i+1))
+	c.times(i)
+	c.follows(i)
+	version, ranking := c.record.Message.Plan.Version, c.read(stored.Number, stored.Ranking)
+	if ranking != nil {
+		version = ranking.Version
+	}
+	if i == 0 {
+		c.sameNumber(stored.Number, whatVersion, version, c.record.Message.Plan.Version)
+	}
+	e, err := c.under(stored.Number, version)
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		c.lose(stored, s)
+		return nil
+	}
+	c.notAhead(stored.Number, e, stored.ClaimedAt)
+	c.notPast(stored.Number, e, stored.ClaimedAt)
+	t := c.task(stored.Number, e, s)
+	if t.route == nil {
+		c.lose(stored, s)
+		return nil
+	}
+	if ranking != nil {
+		c.ranking(e, t, s, &choice{ranking: ranking, attempt: stored.Number, channel: stored.Channel, at: stored.ClaimedAt})
+	} else if stored.Ranking == nil {
+		c.withoutRanking(e, t, s, i)
+	}
+	c.reason(e, t, s, i)
+	parts := c.bill(e, t, s, i)
+	s.after(stored, t.row.Pinned, t.route.HoldThrottled, parts)
+	return nil
+}
+
+// lose takes an attempt into account whose version tells nothing: what it left behind is not known.
+func (c *check) lose(stored *ledger.AttemptRecord, s *standing) {
+	s.after(stored, "", false, 0)
+	s.known, s.pinned, s.left = false, "", 0
+}
+
+// follows checks that the attempt before left anything to be sent.
+func (c *check) follows(i int) {
+	if i == 0 {
+		return
+	}
+	before := &c.record.Attempts[i-1]
+	switch before.Outcome {
+	case "", "accepted", "rejected":
+		if !late(before) { // a late answer may find the message on its way again
+			c.differs(before.Number, whatOutcome, orPending(before.Outcome), "an answer after which it is sent again")
+		}
+	}
+}
+
+// withoutRanking: only a first choice that was drawn and went through needs no record of others.
+func (c *check) withoutRanking(e *edition, t *task, s *standing, i int) {
+	stored := &c.record.Attempts[i]
+	if i > 0 || !t.route.draws() {
+		c.differs(stored.Number, whatRanking, "none", "one of route "+t.route.Name)
+		return
+	}
+	c.same(stored.Number, whatChannel, stored.Channel, c.record.Message.Plan.FirstChoice)
+	if place := e.routing.place(t.route, stored.Channel); place >= 0 {
+		ch := &choice{attempt: stored.Number, channel: stored.Channel, at: stored.ClaimedAt, ranking: &Ranking{}}
+		c.obstacles(e, t, s, ch, []Ranked{{Channel: stored.Channel}}, []int{place})
+	}
+}
+
+// reason checks the word that tells first choices from fallbacks, retries and resends.
+func (c *check) reason(e *edition, t *task, s *standing, i int) {
+	stored := &c.record.Attempts[i]
+	before := c.record.Attempts[:i]
+	replaced := slices.ContainsFunc(before, func(a ledger.AttemptRecord) bool { return late(&a) })
+	t.row.PossibleDuplicate = s.doubted
+	want := attemptReason(t, c.firstChoice(t, i), stored.Channel)
+	t.row.PossibleDuplicate = false
+	switch {
+	case stored.Reason == want:
+	case stored.Reason == ledger.ByResend && replaced: // it had no answer when it was sent again
+	case stored.Reason == ledger.ByRetry && !s.known && want == ledger.ByFallback &&
+		slices.ContainsFunc(before, func(a ledger.AttemptRecord) bool { return a.Channel == stored.Channel }):
+	default:
+		c.differs(stored.Number, whatReason, string(stored.Reason), string(want))
+	}
+	c.resent(e, i)
+}
+
+// firstChoice is what the reasons of attempts go by.
+func (c *check) firstChoice(t *task, i int) string {
+	if i == 0 && !t.route.draws() {
+		return c.record.Attempts[0].Channel
+	}
+	return c.record.Message.Plan.FirstChoice
+}
+
+// resent checks that a lane allows it, when a message went on without an answer, and that it did so
+// once. What a lost instance left is judged by whoever recovers it, under a version that is not on record.
+func (c *check) resent(e *edition, i int) {
+	a := &c.record.Attempts[i]
+	if a.Outcome != "unknown" || i+1 == len(c.record.Attempts) {
+		return
+	}
+	if lane, named := e.routing.Lanes[c.record.Message.Lane]; named && !lane.ResendOnce && a.Code != codeLost {
+		c.differs(a.Number+1, whatReason, "resend", "none: lane "+lane.Name+" does not send again what may have been sent")
+	}
+	if slices.ContainsFunc(c.record.Attempts[:i], func(b ledger.AttemptRecord) bool { return b.Outcome == "unknown" }) {
+		c.differs(a.Number+1, whatReason, "resend", "none: it was sent again before")
+	}
+}
+
+// bill checks what was billed: the price of the version for as many segments as the answer
+// accepted, or may have. It returns how many the attempt was to submit.
+func (c *check) bill(e *edition, t *task, s *standing, i int) (parts int) {
+	stored := &c.record.Attempts[i]
+	place := e.routing.place(t.route, stored.Channel)
+	if place < 0 {
+		c.differs(stored.Number, whatChannel, stored.Channel, "a member of route "+t.route.Name)
+		return 0
+	}
+	ch := &e.routing.Channels[t.route.Members[place]]
+	c.sameNumber(stored.Number, whatPrice, stored.PriceMicros, int64(stored.Segments)*ch.Price.Segment(c.msg.To))
+	c.same(stored.Number, whatCurrency, stored.Currency, ch.Price.Currency)
+	parts = e.parts(t, ch)
+	least, most := billable(stored.Outcome, parts)
+	if !s.known {
+		least = min(least, 1)
+	}
+	if stored.Segments < least || stored.Segments > most {
+		c.differs(stored.Number, whatSegments, fmt.Sprintf("%d %s", stored.Segments, orPending(stored.Outcome)), fmt.Sprintf("%d to %d of %d", least, most, parts))
+	}
+	return parts
+}
+
+// billable is how many of the parts that were to be submitted an outcome leaves on the bill: all
+// that were accepted, or that may have been. A pending attempt holds what it is to cost.
+func billable(outcome string, parts int) (least, most int) {
+	switch outcome {
+	case "", "accepted":
+		return parts, parts
+	case "unknown":
+		return 1, parts
+	}
+	return 0, max(parts-1, 0)
+}

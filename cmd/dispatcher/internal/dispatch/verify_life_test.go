@@ -1,0 +1,332 @@
+package dispatch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+	"dispatcher/selector"
+)
+
+// life takes one message through the pipeline's own functions, keeps its row as the ledger does,
+// and the versions it met as an auditor finds them.
+type life struct {
+	now      time.Time
+	keys     []selector.Key // of the process, the one that draws first
+	editions map[int64]Edition
+	live     *Routing // the current version as a process has it
+	record   ledger.Record
+	flight   *flight // of the last attempt
+	late     bool    // whether it has been given up for lost
+	letter   bool    // the message was refused when it came
+}
+
+// newLife is a message that has not been planned yet.
+func newLife(routing *Routing) *life {
+	l := &life{now: noon, keys: []selector.Key{{1}}, editions: map[int64]Edition{}}
+	l.apply(routing, nil)
+	return l
+}
+
+// apply makes routing the next version. Processes go on knowing lanes that it does not name.
+func (l *life) apply(routing *Routing, bounds map[string]Bound) {
+	if l.live != nil {
+		before := l.editions[l.live.Version]
+		before.Until = l.now
+		l.editions[l.live.Version] = before
+		routing.Version = l.live.Version + 1
+	}
+	l.editions[routing.Version] = Edition{Routing: routing, From: l.now, Bounds: bounds}
+	live := *routing
+	live.Lanes = maps.Clone(routing.Lanes)
+	if l.live != nil {
+		live.keepLanes(l.live)
+	}
+	live.prepare()
+	l.live = &live
+}
+
+// decide plans the message and decides about it, as a claim at this moment does. answer is
+// what a scoring function says.
+func (l *life) decide(job *Job, seen *ledger.Seen, unready []string, answer *Scores) ledger.Decision {
+	p := &planner{routing: l.live, keys: newDrawers(l.keys), now: l.now}
+	row := &l.record.Message
+	var t task
+	if row.ReceivedAt.IsZero() {
+		t = p.plan(job)
+		t.row.ReceivedAt = l.now
+		l.letter = t.letter != nil
+		*row = t.row
+	} else {
+		t = p.planDue(*row)
+	}
+	if l.letter {
+		return ledger.Decision{State: ledger.Dead}
+	}
+	if t.route != nil && t.route.asks() {
+		t.scores = answer
+	}
+	seen.Now, seen.Version = l.now, l.live.Version
+	d := newAssigner(l.live, p.keys, seen, unready).decide(&t)
+	l.decided(&t, &d)
+	return d
+}
+
+// decided does to the row what the ledger's statements do.
+func (l *life) decided(t *task, d *ledger.Decision) {
+	row := &l.record.Message
+	row.State, row.Reason, row.NextAt = d.State, d.Reason, d.NextAt
+	if d.Plan.Version > 0 {
+		row.Plan = d.Plan
+	}
+	if d.NewRound {
+		row.Tried, row.Rounds = nil, row.Rounds+1
+	}
+	if d.Seen != nil {
+		l.record.Seen = slices.Clone(d.Seen)
+	}
+	switch d.State {
+	case ledger.Sending:
+		a := d.Attempt
+		a.Ranking = slices.Clone(a.Ranking)
+		row.Attempts = a.Number
+		l.record.Attempts = append(l.record.Attempts, ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
+		l.flight, l.late = newFlight(t, &a, l.now), false
+	case ledger.Failed:
+		l.record.FinishedAt = l.now
+	default:
+	}
+}
+
+// answer settles the last attempt.
+func (l *life) answer(result provider.Result) {
+	s := settle(l.flight, &result, l.now)
+	l.settled(&s)
+}
+
+// lose gives the last attempt up, as another instance does after this one's end.
+func (l *life) lose() {
+	last := l.record.Attempts[len(l.record.Attempts)-1]
+	s := settleLost(&ledger.Open{Message: l.record.Message, Attempt: last.Attempt, ClaimedAt: last.ClaimedAt}, l.live.Lanes, l.now)
+	l.settled(&s)
+	l.late = true
+}
+
+// settled does to attempt and row what the ledger's statement does.
+func (l *life) settled(s *ledger.Settlement) {
+	a := &l.record.Attempts[s.Attempt-1]
+	if a.Outcome != "" && (a.Outcome != "unknown" || s.Outcome == provider.Unknown) {
+		return
+	}
+	a.Outcome, a.Code, a.Reference = s.Outcome.String(), s.Code, s.Reference
+	a.Segments, a.PriceMicros, a.SettledAt, a.Answers = s.Segments, s.PriceMicros, l.now, a.Answers+1
+	row := &l.record.Message
+	again := row.State == ledger.Retry || row.State == ledger.Waiting
+	yesOrNo := s.State == ledger.Accepted || s.State == ledger.Rejected
+	if row.Attempts != s.Attempt || (row.State != ledger.Sending && row.State != ledger.Unknown && (!again || a.Answers != 2 || !yesOrNo)) {
+		return
+	}
+	if s.Tried {
+		row.Tried = append(row.Tried, a.Channel)
+	}
+	row.PossibleDuplicate = !again && (row.PossibleDuplicate || s.PossibleDuplicate)
+	row.State, row.Reason, row.NextAt = s.State, s.Reason, s.NextAt
+	row.Pinned, row.PartsLeft = s.Pinned, s.PartsLeft
+	l.record.FinishedAt = time.Time{}
+	if s.State == ledger.Rejected || s.State == ledger.Failed || s.State == ledger.Unknown {
+		l.record.FinishedAt = l.now
+	}
+}
+
+// String tells the record without number and text.
+func (l *life) String() string {
+	row := &l.record.Message
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s, plan %+v, tried %v in %d rounds, pinned %q %v\n", row.State, row.Reason, row.Plan, row.Tried, row.Rounds, row.Pinned, row.PartsLeft)
+	for _, a := range l.record.Attempts {
+		fmt.Fprintf(&b, "%d %s %s %d segments at %s: %s %s %d answers, ranking %s\n", a.Number, a.Channel, a.Reason, a.Segments, a.ClaimedAt.Format("05.000"), a.Outcome, a.Code, a.Answers, a.Ranking)
+	}
+	fmt.Fprintf(&b, "seen %s\n", l.record.Seen)
+	return b.String()
+}
+
+// verified derives the record again from what an auditor has: all keys, and the documents.
+func (l *life) verified(t fataler) []Mismatch {
+	t.Helper()
+	return verified(t, l.editions, &l.record)
+}
+
+// fataler is a test of either kind.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+var verifyKeys = []selector.Key{{3}, {2}, {1}}
+
+func verified(t fataler, editions map[int64]Edition, r *ledger.Record) []Mismatch {
+	t.Helper()
+	found, err := NewVerifier(verifyKeys, func(version int64) (Edition, error) {
+		if e, ok := editions[version]; ok {
+			return e, nil
+		}
+		return Edition{Trouble: "no such version"}, nil
+	}).Verify(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// idle is the state of channels on which nothing is under way.
+func idle(r *Routing) (*ledger.Seen, []string) {
+	seen := &ledger.Seen{}
+	for i := range r.Channels {
+		seen.Channels = append(seen.Channels, ledger.ChannelState{Name: r.Channels[i].Name})
+	}
+	for i := range r.Routes {
+		seen.Cursors = append(seen.Cursors, ledger.Cursor{Route: r.Routes[i].Name, Position: -1})
+	}
+	return seen, make([]string, len(r.Channels))
+}
+
+// jobOf is a message with a text of so many segments.
+func jobOf(id string, segments int) *Job {
+	text := "x"
+	for len(text) < 153*(segments-1)+1 {
+		text += "0123456789"
+	}
+	m := envelope.Message{ID: id, To: "+447700900123", Text: text}
+	return &Job{Message: m, Raw: m.Append(nil), Lane: "bulk", Produced: noon.Add(-time.Second)}
+}
+
+// TestLivesAreWhatTheyShouldBe: the forgeries are only worth something if their originals are honest.
+func TestLivesAreWhatTheyShouldBe(t *testing.T) {
+	t.Parallel()
+	for _, l := range []*life{fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t)} {
+		if found := l.verified(t); len(found) > 0 {
+			t.Errorf("%s: %+v", l.record.Message.ID, found)
+		}
+	}
+}
+
+// claimed decides with the named channels unable to take it for a reason, and fails the test unless
+// the message goes out.
+func (l *life) claimed(t testing.TB, job *Job, unready map[string]string) {
+	t.Helper()
+	seen, words := idle(l.live)
+	for i := range seen.Channels {
+		words[i] = unready[seen.Channels[i].Name]
+		seen.Channels[i].LastAssigned = noon.Add(-time.Duration(i+1) * time.Minute)
+	}
+	if d := l.decide(job, seen, words, nil); d.State != ledger.Sending {
+		t.Fatalf("decision %+v", d)
+	}
+}
+
+func (l *life) pass(d time.Duration) { l.now = l.now.Add(d) }
+
+// lifeOf is a message of the three channels of newWorld; its first choice is unready for a while.
+func lifeOf(t testing.TB, change func(*Routing)) (l *life, first string) {
+	t.Helper()
+	w := newWorld(t)
+	w.routing.Lanes["bulk"] = Lane{Name: "bulk", TTL: time.Hour, ResendOnce: true}
+	if change != nil {
+		change(w.routing)
+	}
+	l = newLife(w.routing)
+	drawer := selector.NewDrawer(l.keys[0])
+	table := w.routing.Routes[0].Table
+	return l, table.Entry(table.Pick(drawer.Draw("m-1", 1, table.Size()))).Name
+}
+
+// fallbackLife: the first choice is not connected, the fallback refuses, the next takes it.
+func fallbackLife(t testing.TB) *life {
+	t.Helper()
+	l, first := lifeOf(t, nil)
+	l.claimed(t, jobOf("m-1", 1), map[string]string{first: "connecting"})
+	l.pass(time.Second)
+	l.answer(provider.Result{Outcome: provider.Refused, Code: "dial"})
+	l.pass(time.Second)
+	l.claimed(t, nil, map[string]string{first: "connecting"})
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+	return l
+}
+
+// resentLife: no answer from the first choice, sent again once.
+func resentLife(t testing.TB) *life {
+	t.Helper()
+	l, _ := lifeOf(t, nil)
+	l.claimed(t, jobOf("m-1", 1), nil)
+	l.answer(provider.Result{Outcome: provider.Unknown, Code: "timeout"})
+	l.pass(time.Second)
+	l.claimed(t, nil, nil)
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+	return l
+}
+
+// partLife: two of three parts are taken at first, the last one later.
+func partLife(t testing.TB) *life {
+	t.Helper()
+	l, _ := lifeOf(t, nil)
+	l.claimed(t, jobOf("m-1", 3), nil)
+	l.answer(provider.Result{Outcome: provider.Throttled, Parts: []provider.Part{
+		{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Accepted}, {Index: 2, Outcome: provider.Throttled},
+	}})
+	l.pass(time.Minute)
+	l.claimed(t, nil, nil)
+	l.answer(provider.Result{Outcome: provider.Accepted, Parts: []provider.Part{{Index: 2, Outcome: provider.Accepted}}})
+	return l
+}
+
+// waitLife: nobody is connected, the weights change, and it goes out to a new first choice.
+func waitLife(t testing.TB) *life {
+	t.Helper()
+	l, _ := lifeOf(t, nil)
+	seen, unready := idle(l.live)
+	for i := range unready {
+		unready[i] = "connecting"
+	}
+	if d := l.decide(jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Waiting {
+		t.Fatalf("decision %+v", d)
+	}
+	l.pass(time.Minute)
+	l.apply(turnedRound(t, l.live), nil)
+	l.pass(time.Minute)
+	l.claimed(t, nil, nil)
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+	return l
+}
+
+// turnedRound is a routing with the weights of the only route in opposite order.
+func turnedRound(t testing.TB, r *Routing) *Routing {
+	t.Helper()
+	next := *r
+	next.Routes = slices.Clone(r.Routes)
+	table := r.Routes[0].Table
+	entries := make([]selector.Entry, table.Len())
+	for i := range entries {
+		entries[i] = selector.Entry{Name: table.Entry(i).Name, Weight: table.Entry(len(entries) - 1 - i).Weight}
+	}
+	var err error
+	if next.Routes[0].Table, err = selector.NewTable(entries); err != nil {
+		t.Fatal(err)
+	}
+	return &next
+}
+
+// turnLife: the first in turn is not connected.
+func turnLife(t testing.TB) *life {
+	t.Helper()
+	l, _ := lifeOf(t, func(r *Routing) { r.Routes[0].Mode = RoundRobinMode })
+	l.claimed(t, jobOf("m-1", 1), map[string]string{"a": "connecting"})
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+	return l
+}

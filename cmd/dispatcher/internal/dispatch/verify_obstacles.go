@@ -1,0 +1,111 @@
+package dispatch
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"dispatcher/selector"
+)
+
+// passing are the obstacles that nobody can see again: what a process knew of its
+// connections. The list is closed: the words of this package, those that provider.Channel.Ready says, and
+// that of a channel whose settings cannot be used on a machine.
+var passing = []string{
+	throttled, breaker,
+	"connecting", "unbound", "bind_refused", "closed", // package provider/smpp
+	"misconfigured", // package app
+}
+
+// obstacles checks why candidates were passed over, in the order in which obstacle looks. Slots, breakers
+// and connections are what the claim saw; the rest follows from the version and the attempts before.
+func (c *check) obstacles(e *edition, t *task, s *standing, ch *choice, listed []Ranked, places []int) {
+	n := considered(listed)
+	for i := range listed[n:] {
+		if extra := &listed[n+i]; extra.Reason != "" {
+			c.differs(ch.attempt, whatObstacle, extra.Channel+" "+extra.Reason, extra.Channel+" was not looked at")
+		}
+	}
+	round := c.round(ch, s, listed[:n])
+	for i := range listed[:n] {
+		stored := listed[i].Reason
+		may, derived := c.mayBe(e, t, s, ch, places[i], i, round, stored)
+		if !may {
+			c.differs(ch.attempt, whatObstacle, strings.TrimSpace(listed[i].Channel+" "+stored), strings.TrimSpace(listed[i].Channel+" "+derived))
+		}
+	}
+}
+
+// round is the attempt, from 0, that the round of a choice began after: a channel that was tried
+// before is a candidate again once every channel has been. Which attempts a round had is told by who
+// was a candidate again; a message that had no new round had all in the first.
+func (c *check) round(ch *choice, s *standing, listed []Ranked) int {
+	from := 0
+	for i := range listed {
+		switch listed[i].Reason {
+		case alreadyTried, pinnedAway, weightZero: // the latter two come before
+		default:
+			from = max(from, s.certainly(listed[i].Channel)+1)
+		}
+	}
+	if from > 0 && c.record.Message.Rounds == 0 {
+		return 0
+	}
+	return from
+}
+
+// mayBe reports whether a candidate can have been passed over for a reason; derived is the reason
+// that it would have been otherwise, empty for none but passing ones.
+func (c *check) mayBe(e *edition, t *task, s *standing, ch *choice, place, at, round int, stored string) (may bool, derived string) {
+	member := t.route.Members[place]
+	name := e.routing.Channels[member].Name
+	ranked := at > 0 || !t.route.draws() || t.first < 0
+	if ranked && ch.ranking.By == string(Redraw) && t.route.Table.Entry(place).Weight.IsZero() {
+		return stored == weightZero, weightZero
+	}
+	all, few := c.wishesBetween(ch.at)
+	derived = e.obstacle(t, all, member)
+	switch {
+	case derived == pinnedAway || stored == pinnedAway:
+		return stored == pinnedAway && (derived == pinnedAway || (!s.known && s.attempts > 0)), derived
+	case stored == alreadyTried:
+		return s.refusedBy(name, round), derived
+	case s.certainly(name) >= round:
+		return false, alreadyTried
+	case stored == derived && derived != "":
+		return true, derived
+	}
+	if lenient := e.obstacle(t, few, member); lenient != derived {
+		if stored == lenient && lenient != "" {
+			return true, derived
+		}
+		if lenient == "" {
+			derived = ""
+		}
+	}
+	return derived == "" && e.passes(name, stored, ch), derived
+}
+
+// wishesBetween are the selectors that counted at a time. Where that is not known, they are all
+// that the message has, and those that never expire: what passes under both does at any time.
+func (c *check) wishesBetween(at time.Time) (all, few []selector.Selector) {
+	if wishes, known := c.wishes(at); known {
+		return wishes, wishes
+	}
+	return c.msg.Selectors, selector.Unexpired(c.msg.Selectors, math.MaxInt64)
+}
+
+// passes reports whether a reason is one that a channel can have had for a while; none is one for
+// the channel that was chosen.
+func (e *edition) passes(channel, reason string, ch *choice) bool {
+	switch reason {
+	case "":
+		return !ch.waits()
+	case noSlot:
+		return e.Bounds == nil || e.Bounds[channel].Windows
+	case noActive:
+		return e.Bounds == nil || e.Bounds[channel].Active
+	}
+	return slices.Contains(passing, reason)
+}

@@ -1,0 +1,255 @@
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+	"dispatcher/selector"
+	"dispatcher/selector/score"
+)
+
+// drawnRouting is any routing of one route: any mode, fallback, scoring, weights, channels and lanes.
+func drawnRouting(t *rapid.T) *Routing {
+	n := rapid.IntRange(1, 6).Draw(t, "channels")
+	if rapid.IntRange(0, 15).Draw(t, "many") == 0 {
+		n = 40
+	}
+	r := &Routing{Version: 7, Zone: time.UTC, Lanes: drawnLanes(t)}
+	entries := make([]selector.Entry, n)
+	for i, name := range drawnNames(t, n) {
+		weight := rapid.IntRange(0, 3).Draw(t, "weight")
+		if i == 0 {
+			weight++
+		}
+		entries[i] = selector.Entry{Name: name, Weight: selector.MustWeight(fmt.Sprint(weight))}
+		r.Channels = append(r.Channels, Channel{
+			Name: name, Capacity: rapid.Int64Range(1, 3).Draw(t, "capacity"),
+			State:  rapid.SampledFrom([]ChannelState{Enabled, Enabled, Enabled, Enabled, Draining, Disabled}).Draw(t, "state"),
+			Labels: map[string]selector.Value{"quality": selector.NumberValue(float64(rapid.IntRange(0, 3).Draw(t, "quality")))},
+			Price:  NewPrice("GBP", rapid.Int64Range(1, 3).Draw(t, "price")*1000, nil),
+		})
+		if rapid.IntRange(0, 4).Draw(t, "cuts") == 0 {
+			r.Channels[i].Segments = func(text string) int { return 1 + len(text)/100 }
+		}
+	}
+	r.Routes = []Route{drawnRoute(t, entries)}
+	return r
+}
+
+// drawnNames are names of which other versions have some too.
+func drawnNames(t *rapid.T, n int) []string {
+	names := make([]string, n)
+	from := rapid.IntRange(0, 3).Draw(t, "from")
+	for i := range names {
+		names[i] = fmt.Sprintf("c%02d", from+i)
+	}
+	return names
+}
+
+func drawnLanes(t *rapid.T) map[string]Lane {
+	lanes := map[string]Lane{"otp": {Name: "otp", TTL: time.Hour}}
+	if rapid.IntRange(0, 3).Draw(t, "lane gone") > 0 {
+		lanes["bulk"] = Lane{Name: "bulk", Order: 1, TTL: time.Hour, ResendOnce: rapid.Bool().Draw(t, "resend")}
+		lanes["last"] = Lane{Name: "last", Order: 2, TTL: time.Hour}
+	}
+	return lanes
+}
+
+func drawnRoute(t *rapid.T, entries []selector.Entry) Route {
+	route := Route{
+		Name: rapid.SampledFrom([]string{"default", "default", "other"}).Draw(t, "route"), MaxSegments: 10,
+		Mode:            rapid.SampledFrom([]Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode}).Draw(t, "mode"),
+		Fallback:        rapid.SampledFrom([]Ranker{LoadRatio, BestWorker, RoundRobin, Redraw}).Draw(t, "fallback"),
+		BypassSelectors: rapid.Bool().Draw(t, "bypass"),
+		HoldThrottled:   rapid.Bool().Draw(t, "hold"),
+		Wait:            rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "wait"),
+		Scoring:         drawnScoring(t),
+	}
+	route.Members = rapid.Permutation(places(len(entries))).Draw(t, "listing")
+	ordered := make([]selector.Entry, len(entries)) // entries of the table are the members in their order
+	for i, c := range route.Members {
+		ordered[i] = entries[c]
+	}
+	var err error
+	if route.Table, err = selector.NewTable(ordered); err != nil {
+		t.Fatal(err)
+	}
+	return route
+}
+
+func drawnScoring(t *rapid.T) Scoring {
+	s := Scoring{Ascending: rapid.Bool().Draw(t, "ascending")}
+	switch rapid.IntRange(0, 3).Draw(t, "scoring") {
+	case 1, 2: // the second fails while a channel of quality 0 is among them
+		source := rapid.SampledFrom([]string{"channel.labels.quality + load_ratio + priority", "1 / channel.labels.quality - price"}).Draw(t, "expression")
+		var err error
+		if s.Expression, err = score.Compile(source); err != nil {
+			t.Fatal(err)
+		}
+	case 3:
+		s.Function = &Function{Deadline: time.Second}
+	}
+	return s
+}
+
+func places(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// drawnBounds says which channels have limits at all.
+func drawnBounds(t *rapid.T, r *Routing) map[string]Bound {
+	bounds := map[string]Bound{}
+	for i := range r.Channels {
+		bounds[r.Channels[i].Name] = Bound{Windows: rapid.Bool().Draw(t, "windows"), Active: rapid.Bool().Draw(t, "bounded")}
+	}
+	return bounds
+}
+
+// drawnState is any shared state of the channels within their bounds, and what this process knows of
+// its connections.
+func drawnState(t *rapid.T, r *Routing, bounds map[string]Bound, now time.Time) (*ledger.Seen, []string) {
+	seen, unready := idle(r)
+	bad := rapid.Bool().Draw(t, "bad times")
+	for i := range seen.Channels {
+		gate, bound := &seen.Channels[i].Gate, bounds[seen.Channels[i].Name]
+		gate.Active.Count = rapid.Int64Range(0, 3).Draw(t, "active")
+		if bound.Active {
+			gate.Active.Max = 3
+		}
+		if bound.Windows {
+			counter := admission.Counter{Limit: admission.Limit{Window: admission.Day, Max: 10}, Max: 10, Start: admission.Day.Start(now, time.UTC)}
+			counter.Granted = rapid.SampledFrom([]int64{0, 0, 9, 10}).Draw(t, "granted")
+			gate.Counters = []admission.Counter{counter}
+		}
+		if ago := rapid.IntRange(0, 3).Draw(t, "idle"); ago > 0 {
+			seen.Channels[i].LastAssigned = now.Add(-time.Duration(ago) * time.Minute)
+		}
+		if bad {
+			unready[i] = rapid.SampledFrom([]string{"", "connecting", throttled, breaker, provider.Probing}).Draw(t, "unready")
+		}
+	}
+	if at := rapid.IntRange(-1, len(r.Channels)-1).Draw(t, "cursor"); at >= 0 {
+		seen.Cursors[0] = ledger.Cursor{Route: r.Routes[0].Name, Channel: r.Channels[r.Routes[0].Members[at]].Name, Position: at}
+	}
+	return seen, unready
+}
+
+// drawnJob is a message with any wishes, of one part or several.
+func drawnJob(t *rapid.T) *Job {
+	job := jobOf(rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"), rapid.IntRange(1, 3).Draw(t, "segments"))
+	m := &job.Message
+	for range rapid.IntRange(0, 2).Draw(t, "selectors") {
+		m.Selectors = append(m.Selectors, envelope.Selector{
+			Key: "quality", Operator: rapid.SampledFrom([]selector.Operator{selector.GreaterThan, selector.Equal, selector.LessThanEqual}).Draw(t, "operator"),
+			Value:        selector.NumberValue(float64(rapid.IntRange(0, 3).Draw(t, "value"))),
+			ExpiresAfter: rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "expires after"),
+		})
+	}
+	if rapid.IntRange(0, 3).Draw(t, "capped") == 0 {
+		cap := rapid.Int64Range(1, 9).Draw(t, "cap") * 1000
+		m.MaxPrice = &cap
+	}
+	job.Raw = m.Append(nil)
+	return job
+}
+
+func drawnScores(t *rapid.T, n int) *Scores {
+	if rapid.Bool().Draw(t, "timeout") {
+		return &Scores{Trouble: FunctionTimeout}
+	}
+	s := &Scores{Values: make([]float64, n)}
+	for i := range s.Values {
+		s.Values[i] = rapid.Float64Range(-1, 1).Draw(t, "score")
+	}
+	return s
+}
+
+// drawnResult is any answer to a flight.
+func drawnResult(t *rapid.T, f *flight) provider.Result {
+	outcomes := []provider.Outcome{provider.Accepted, provider.Rejected, provider.Refused, provider.Refused, provider.Throttled, provider.Unknown}
+	code := rapid.SampledFrom([]string{"0x1", "0x1", codeStopping, codeStale}).Draw(t, "code")
+	if f.segments == 1 || rapid.Bool().Draw(t, "as a whole") {
+		return provider.Result{Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome"), Code: code}
+	}
+	indices := f.submission.Parts
+	if indices == nil {
+		indices = places(f.segments)
+	}
+	r := provider.Result{Code: code}
+	for _, i := range indices {
+		outcome := rapid.SampledFrom(append(outcomes, provider.Accepted, provider.Accepted)).Draw(t, "part")
+		r.Parts = append(r.Parts, provider.Part{Index: i, Outcome: outcome})
+	}
+	r.Outcome = provider.Combine(r.Parts)
+	return r
+}
+
+// TestWhateverIsDecidedCanBeDerivedAgain takes a message through up to twelve claims under changing
+// versions (modes, weights, members, lanes, prices), keys, shared states, connections and answers, some of
+// which never come or come late. Its record is verified after every step, as on a running day.
+func TestWhateverIsDecidedCanBeDerivedAgain(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		l, job := newLife(drawnRouting(t)), drawnJob(t)
+		bounds := drawnBounds(t, l.live)
+		first := l.editions[l.live.Version]
+		first.Bounds = bounds
+		l.editions[l.live.Version] = first
+		for range 12 {
+			if rapid.IntRange(0, 3).Draw(t, "new version") == 0 {
+				next := drawnRouting(t)
+				bounds = drawnBounds(t, next)
+				l.apply(next, bounds)
+				l.pass(time.Duration(rapid.IntRange(0, 2000).Draw(t, "pause")) * time.Millisecond)
+			} else if next := l.record.Message.NextAt; next.After(l.now) {
+				l.now = next
+			}
+			if rapid.IntRange(0, 5).Draw(t, "new key") == 0 {
+				l.keys = verifyKeys[max(0, 2-len(l.keys)):]
+			}
+			seen, unready := drawnState(t, l.live, bounds, l.now)
+			d := l.decide(job, seen, unready, drawnScores(t, len(l.live.Routes[0].Members)))
+			if d.State == ledger.Dead {
+				return
+			}
+			l.check(t)
+			if d.State == ledger.Sending {
+				l.drawnEnd(t)
+			}
+			if state := l.record.Message.State; state != ledger.Waiting && state != ledger.Retry {
+				return
+			}
+		}
+	})
+}
+
+// drawnEnd lets the last attempt end in any way.
+func (l *life) drawnEnd(t *rapid.T) {
+	l.pass(time.Duration(rapid.IntRange(0, 2000).Draw(t, "answered after")) * time.Millisecond)
+	if rapid.IntRange(0, 4).Draw(t, "lost") == 0 {
+		l.lose()
+		l.check(t)
+	}
+	if !l.late || rapid.Bool().Draw(t, "late answer") {
+		l.pass(time.Millisecond)
+		l.answer(drawnResult(t, l.flight))
+		l.check(t)
+	}
+}
+
+func (l *life) check(t *rapid.T) {
+	if found := l.verified(t); len(found) > 0 {
+		t.Fatalf("differences: %+v\nin %s", found, l)
+	}
+}

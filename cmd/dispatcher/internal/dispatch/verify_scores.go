@@ -1,0 +1,65 @@
+package dispatch
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"dispatcher/selector"
+)
+
+// scoreTolerance is how far a score may be from the stored one: the exponential function may
+// differ in its last bits from one processor to another. The order is checked over what was stored.
+const scoreTolerance = 1e-9
+
+// scoring checks that the rule on record is one that the route can have gone by.
+func (c *check) scoring(t *task, ch *choice) bool {
+	r, rule := ch.ranking, &t.route.Scoring
+	allowed := []string{""}
+	switch {
+	case rule.Expression != nil:
+		allowed = []string{byExpression, expressionFailed}
+	case rule.Function != nil:
+		allowed = append(functionTroubles(), byFunction)
+	}
+	if !slices.Contains(allowed, r.Scoring+r.Trouble) || (r.Scoring != "" && r.Scoring != byExpression && r.Scoring != byFunction) {
+		c.differs(ch.attempt, whatScoring, r.Scoring+" "+r.Trouble, "what the rule of route "+t.route.Name+" leads to")
+		return false
+	}
+	return true
+}
+
+// functionTroubles are the words of a scoring function that could not be used.
+func functionTroubles() []string {
+	return []string{
+		FunctionTimeout, FunctionStatus, FunctionInvalid, FunctionTooFew, FunctionNotFinite, FunctionTooLarge, FunctionUnreachable,
+	}
+}
+
+// scores gives the candidates their scores again. What a function answered cannot be derived;
+// nor can the failure of an expression over candidates that are not all on record.
+func (c *check) scores(e *edition, t *task, ch *choice, candidates []selector.Candidate) {
+	r := ch.ranking
+	wishes, known := c.wishes(ch.at)
+	if r.Scoring == byFunction || !known || (r.Trouble == expressionFailed && r.More > 0) {
+		return
+	}
+	scored := *t
+	scored.scores = &Scores{Trouble: r.Trouble} // of a function; an expression has to fail again
+	derived := slices.Clone(candidates)
+	scoring, trouble := e.routing.scored(&scored, wishes, derived)
+	c.same(ch.attempt, whatScoring, r.Scoring+r.Trouble, scoring+trouble)
+	for i := range derived {
+		if math.Abs(derived[i].Score-candidates[i].Score) > scoreTolerance {
+			c.differs(ch.attempt, whatScore, figure(candidates[i].Score), figure(derived[i].Score))
+		}
+	}
+}
+
+// wishes are the selectors that counted at a time; false when that is not known and matters.
+func (c *check) wishes(at time.Time) (wishes []selector.Selector, known bool) {
+	if !at.IsZero() {
+		return selector.Unexpired(c.msg.Selectors, at.Sub(c.record.Message.ReceivedAt)), true
+	}
+	return c.msg.Selectors, !slices.ContainsFunc(c.msg.Selectors, func(s selector.Selector) bool { return s.ExpiresAfter > 0 })
+}
