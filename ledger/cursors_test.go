@@ -51,7 +51,9 @@ func applyRoutes(t testing.TB, l *ledger.Ledger, channels []string, routes ...st
 }
 
 // takeTurns decides that each message goes to the member after the route's cursor.
-func takeTurns(seen *ledger.Seen) (ledger.Decisions, error) {
+func takeTurns(seen *ledger.Seen) (ledger.Decisions, error) { return takeTurnsAmong(seen, members) }
+
+func takeTurnsAmong(seen *ledger.Seen, members []string) (ledger.Decisions, error) {
 	d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 	cursor := &seen.Cursors[0]
 	for i := range seen.Messages {
@@ -387,5 +389,62 @@ func TestApplyRoutingRefusesRoutesWithoutACircle(t *testing.T) {
 		if _, err := l.ApplyRouting(t.Context(), ledger.NewRouting{Author: "x", Routes: routes}); err == nil || ledger.Unstorable(err) {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+// Three instances take turns while document after document takes members out and puts others
+// in. Those that stay have their turns in one circle all the time.
+func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
+	t.Parallel()
+	ledgers, url := openTurns(t, 4)
+	// Parts of one circle, in which only c and b stay.
+	circles := [][]string{members, {"c", "b"}, {"d", "c", "a", "e", "b"}, {"b", "c"}, {"e", "b", "c"}}
+	applyCircle := func(circle []string) {
+		n := ledger.NewRouting{Author: "test", Document: "routes: []", Routes: []ledger.RouteSpec{{Name: "default", Members: circle}}}
+		for _, name := range members {
+			n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
+		}
+		if _, err := ledgers[3].ApplyRouting(t.Context(), n); err != nil {
+			t.Error(err)
+		}
+	}
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	var workers sync.WaitGroup
+	for i, l := range ledgers[:3] {
+		workers.Go(func() {
+			for n := range rounds {
+				err := l.Claim(t.Context(), turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 1+n%4)), func(seen *ledger.Seen) (ledger.Decisions, error) {
+					circle := circles[(int(seen.Version)-1)%len(circles)]
+					if c := &seen.Cursors[0]; c.Channel != "" {
+						c.Position = slices.Index(circle, c.Channel) // it is a member again, whatever was taken out
+						if c.Position < 0 {
+							t.Errorf("version %d: the cursor stands at %s, which is not in %v", seen.Version, c.Channel, circle)
+						}
+					}
+					return takeTurnsAmong(seen, circle)
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Go(func() {
+		for n := range rounds {
+			applyCircle(circles[(n+1)%len(circles)])
+		}
+	})
+	workers.Wait()
+	stayed := strings.Map(func(r rune) rune {
+		if r != 'c' && r != 'b' {
+			return -1
+		}
+		return r
+	}, turns(t, url))
+	if want := strings.Repeat("cb", len(stayed)/2+1)[:len(stayed)]; stayed != want {
+		t.Errorf("the circle is broken after %d of %d turns", len(commonStart(stayed, want)), len(stayed))
 	}
 }

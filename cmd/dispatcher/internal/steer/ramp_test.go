@@ -267,7 +267,8 @@ func TestTheDeviationIsFromTheSharesInForce(t *testing.T) {
 	}{
 		"as in force": {ledger.Carried{InForce: 330}, ledger.Carried{InForce: 670}, ""},
 		"as in the document": {
-			ledger.Carried{InForce: 500}, ledger.Carried{InForce: 500},
+			ledger.Carried{InForce: 500},
+			ledger.Carried{InForce: 500},
 			"channel a: carried 50 % of 1000 messages, its share is 33.3 %: deviation 16.7 % above the band of 10 %",
 		},
 		"as in the document, before that": {ledger.Carried{Accepted: 5000, InForce: 33}, ledger.Carried{Accepted: 5000, InForce: 67}, ""},
