@@ -54,7 +54,7 @@ func (ch *change) setState(ctx context.Context, channel string, state config.Sta
 	}
 	done, err := ch.make(ctx, func() (string, []byte, error) {
 		document, err := config.SetState([]byte(ch.current.Document), channel, state)
-		return changedName(ch.current.Version), document, err
+		return changedName(ch.current.Version), document, ch.inStored(err)
 	})
 	if err != nil {
 		return err

@@ -110,10 +110,10 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		header: []string{"channel", "provider", "state", "capacity", "active", "load_ratio", "last_assigned", "limits", "routes"},
 		right:  []int{4, 5, 6},
 	}
-	between, layout := ", ", instant
+	between, layout, granted := ", ", instant, "%d of %d %s/%s"
 	if as == formatTable {
-		s.title, s.tight, s.wrap, between = fmt.Sprintf("version %d", version), true, map[int]int{1: 16, 7: 19, 8: 24, 9: 14}, "\n"
-		layout = time.DateTime
+		s.title, s.tight, s.wrap, between = fmt.Sprintf("version %d", version), true, map[int]int{1: 14, 7: 19, 8: 18, 9: 13}, "\n"
+		layout, granted = time.DateTime, "%d/%d %s/%s"
 		s.header[5], s.header[6] = "load", "last_assigned (UTC)"
 	}
 	for i := range channels {
@@ -124,11 +124,11 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		}
 		limits := make([]string, len(c.Limits))
 		for j, l := range c.Limits {
-			limits[j] = fmt.Sprintf("%d of %d %s/%s", l.Granted, l.Max, l.Unit, l.Window)
+			limits[j] = fmt.Sprintf(granted, l.Granted, l.Max, l.Unit, l.Window)
 		}
 		s.rows = append(s.rows, []string{
 			c.Channel, c.Provider, c.State, number(c.Capacity), number(c.Active), as.fraction(&c.LoadRatio), last,
-			strings.Join(limits, between), strings.Join(c.Routes, ", "),
+			strings.Join(limits, between), strings.Join(c.Routes, between),
 		})
 	}
 	return s

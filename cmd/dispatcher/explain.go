@@ -139,7 +139,7 @@ func redrawn(r *report.Redraw) string {
 func attemptSheet(attempts []report.Attempt) sheet {
 	s := sheet{
 		header: []string{"attempt", "channel", "reason", "outcome", "code", "reference", "segments", "cost"}, right: []int{1, 7, 8},
-		wrap: map[int]int{2: 16, 5: 12, 6: 24},
+		wrap: map[int]int{2: 16, 5: 12, 6: 20},
 	}
 	for i := range attempts {
 		a := &attempts[i]

@@ -80,23 +80,25 @@ func (r *rampShown) target() string {
 
 // rampSheet has who started and who changed the ramp beside why where room is scarce.
 func rampSheet(ramps []rampShown, as format) sheet {
+	layout := instant
 	s := sheet{header: []string{"ramp", "route", "to", "state", "step", "changed_at", "changed_by", "author", "reason", "why"}}
 	if as == formatTable {
+		layout = time.DateTime
 		s = sheet{
-			header: []string{"ramp", "route", "to", "state", "changed_at, by", "author: reason", "why in this state"},
-			right:  []int{1}, wrap: map[int]int{2: 14, 3: 12, 4: 10, 5: 23, 6: 22, 7: 22}, tight: true,
+			header: []string{"ramp", "route", "to", "state", "changed_at (UTC), by", "author: reason", "why in this state"},
+			right:  []int{1}, wrap: map[int]int{2: 12, 3: 20, 4: 10, 5: 20, 6: 18, 7: 18}, tight: true,
 		}
 	}
 	for i := range ramps {
 		r := &ramps[i]
 		changed := ""
 		if r.ChangedAt != nil {
-			changed = r.ChangedAt.Format(instant)
+			changed = r.ChangedAt.UTC().Format(layout)
 		}
 		step := fmt.Sprintf("%d/%d", r.Step, r.Steps)
 		row := []string{number(r.ID), r.Route, r.target(), r.State, step, changed, r.ChangedBy, r.Author, r.Reason, r.Why}
 		if as == formatTable {
-			row = []string{row[0], r.Route, r.target(), r.State + " " + step, changed + "\n" + r.ChangedBy, r.Author + ": " + r.Reason, r.Why}
+			row = []string{row[0], r.Route, strings.ReplaceAll(r.target(), " ", "\n"), r.State + " " + step, changed + "\n" + r.ChangedBy, r.Author + ": " + r.Reason, r.Why}
 		}
 		s.rows = append(s.rows, row)
 	}

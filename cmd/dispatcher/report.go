@@ -21,8 +21,8 @@ func (c *cli) reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "Report a day: shares against what was agreed, fallbacks, segments and cost",
-		Long: `Counts one business day, cut at midnight of the routing document's time zone: what was
-agreed, what the draws chose, what was sent and what it cost. docs/audit.md explains every column.`,
+		Long: `Counts one business day, cut at midnight of the time zone that the routing document had when the
+day ended: what was agreed, what the draws chose, what was sent and what it cost. docs/audit.md explains every column.`,
 		Args: cobra.NoArgs,
 		RunE: run,
 	}
@@ -59,11 +59,9 @@ func dailyFigures(ctx context.Context, l *ledger.Ledger, s *config.Settings, day
 	if err != nil {
 		return nil, err
 	}
-	f := &report.Figures{Day: time.Now(), Zone: current.Timezone, Current: current, Versions: map[int64]*config.Routing{}}
-	if day != "" {
-		if f.Day, err = parseDay(day, f.Zone); err != nil {
-			return nil, usage(err)
-		}
+	f := &report.Figures{Current: current, Versions: map[int64]*config.Routing{}}
+	if f.Day, f.Zone, err = businessDay(ctx, l, s, day, time.Now()); err != nil {
+		return nil, err
 	}
 	if f.Rows, err = l.Daily(ctx, f.Day, f.Zone); err != nil {
 		return nil, usage(postgresTrouble(s, err))
@@ -136,7 +134,7 @@ func routeTable(d *report.Daily, rows []report.DailyRow) sheet {
 		header: []string{
 			"channel", "agreed", "first choice", "share", "fallback", "accepted", "delivered", "failed", "unknown", "segments", "cost",
 		},
-		right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, wrap: map[int]int{1: 16, 2: 9, 3: 7}, tight: true,
+		right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, wrap: map[int]int{1: 14, 2: 9, 3: 7}, tight: true,
 	}
 	for i := range rows {
 		r := &rows[i]

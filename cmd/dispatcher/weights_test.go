@@ -172,7 +172,7 @@ func TestChannelListShowsWhatLimitsLeave(t *testing.T) {
 	if got := dispatcher(t, "", env, because("limit", "routing", "apply", file)...); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	if got := dispatcher(t, "", env, "channel", "list").out; !strings.Contains(got, "0 of 500 messages/1d") {
+	if got := dispatcher(t, "", env, "channel", "list").out; !strings.Contains(got, "0/500 messages/1d") {
 		t.Error(got)
 	}
 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestAPastDayIsCutInTheZoneThatItEndedIn: London until version 2, an effect of that as version 3, and
+// Tokyo from version 4 on, applied at 16:00 UTC on 20 November, when that day was over in Tokyo.
+func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, env := openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}
+	healthy := strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1)
+	apply := func(document string) result {
+		return dispatcher(t, "", env, because("as agreed", "routing", "apply", write(t, "next.yaml", document))...)
+	}
+	if got := apply(healthy); got.code != exitOK || strings.Contains(got.out, "business day") {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{Expect: 2, Author: "health", Effects: []byte(`{"weights":{"default":{"c":"45"}}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	got := apply(strings.Replace(healthy, "Europe/London", "Asia/Tokyo", 1))
+	if text := strings.Join(strings.Fields(got.out), " "); got.code != exitOK || !strings.Contains(text, "The business day is cut in Asia/Tokyo from now on, no longer in Europe/London") {
+		t.Fatalf("%+v", got)
+	}
+	appliedAt(t, url, "2026-11-01T00:00Z", "2026-11-10T00:00Z", "2026-11-20T20:00Z", "2026-11-20T16:00Z")
+	for day, want := range map[string]string{
+		"2026-10-01": "Europe/London", "2026-11-05": "Europe/London", "2026-11-19": "Europe/London",
+		"2026-11-20": "Europe/London", "2026-11-21": "Asia/Tokyo", "": "Asia/Tokyo",
+	} {
+		noon, zone, err := businessDay(t.Context(), l, &config.Settings{}, day, time.Now())
+		if err != nil || zone.String() != want || day != "" && noon.In(zone).Format(time.DateOnly) != day {
+			t.Errorf("%s: %v %v %v, want %s", day, noon, zone, err, want)
+		}
+	}
+	appliedAt(t, url, "2026-11-01T00:00Z", "2026-11-10T00:00Z", "2026-11-20T20:00Z", "2026-11-20T14:59Z")
+	for day, want := range map[string]string{"2026-11-19": "Europe/London", "2026-11-20": "Asia/Tokyo"} {
+		daily := decoded[report.Daily](t, dispatcher(t, "", env, "report", "daily", "--day", day, "--format", "json"))
+		if daily.Timezone != want || daily.Day != day {
+			t.Errorf("%s: %+v, want %s", day, daily, want)
+		}
+	}
+}
+
+// appliedAt moves the routing versions, from the first on, to other times.
+func appliedAt(t *testing.T, url string, times ...string) {
+	t.Helper()
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for i, at := range times {
+		if _, err := db.Exec(t.Context(), `update dispatcher.routing_versions set created_at = $2::timestamptz where version = $1`, i+1, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
