@@ -52,7 +52,7 @@ The draw keys are those of DISPATCHER_DRAW_KEY_FILE: keep the old ones in it, be
 			return c.verify(ctx, day, sample, as)
 		}),
 	}
-	cmd.Flags().StringVar(&day, "day", "", "day such as 2026-11-21, in the routing document's time zone (default today)")
+	cmd.Flags().StringVar(&day, "day", "", "day such as 2026-11-21, in the time zone that it ended in (default today)")
 	cmd.Flags().IntVar(&sample, "sample", 0, "look at so many messages of the day, evenly spread; the same ones each time (default all)")
 	cmd.Flags().Var(&as, "format", "output format")
 	return cmd
@@ -94,22 +94,16 @@ func (c *cli) verify(ctx context.Context, day string, sample int, as format) err
 	if err != nil {
 		return err
 	}
-	current, err := currentRouting(ctx, l, s)
+	when, zone, err := businessDay(ctx, l, s, day, time.Now())
 	if err != nil {
 		return err
 	}
-	when := time.Now()
-	if day != "" {
-		if when, err = parseDay(day, current.Timezone); err != nil {
-			return usage(err)
-		}
-	}
 	found := verification{
-		Day: when.In(current.Timezone).Format(time.DateOnly), Timezone: current.Timezone.String(),
+		Day: when.In(zone).Format(time.DateOnly), Timezone: zone.String(),
 		ByKind: map[string]int{}, Mismatches: []dispatch.Mismatch{},
 	}
 	verifier := dispatch.NewVerifier(keys, (&versions{ctx: ctx, ledger: l}).edition)
-	filter := ledger.ChoiceFilter{From: admission.Day.Start(when, current.Timezone), To: admission.Day.End(when, current.Timezone), Sample: sample}
+	filter := ledger.ChoiceFilter{From: admission.Day.Start(when, zone), To: admission.Day.End(when, zone), Sample: sample}
 	err = l.EachChoice(ctx, filter, func(r *ledger.Record) error {
 		found.Checked++
 		found.Attempts += len(r.Attempts)

@@ -49,6 +49,11 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 		if daily.Timezone != want || daily.Day != day {
 			t.Errorf("%s: %+v, want %s", day, daily, want)
 		}
+		keyed := append(env, "DISPATCHER_DRAW_KEY_FILE="+write(t, "draw.key", strings.Repeat("02", 32)))
+		verified := decoded[verification](t, dispatcher(t, "", keyed, "audit", "verify", "--day", day, "--format", "json"))
+		if verified.Timezone != want || verified.Day != day {
+			t.Errorf("%s: %+v, want %s", day, verified, want)
+		}
 	}
 }
 
