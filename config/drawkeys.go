@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"dispatcher/selector"
@@ -64,6 +66,52 @@ func AddDrawKey(text string) string {
 		return NewDrawKey()
 	}
 	return newKeyLine() + text
+}
+
+// AppendDrawKey puts a new key from the system's random source right below the first key of the
+// text of a key file, and tells it. Nothing is drawn with it before PromoteDrawKey has put it on top, so that
+// every process can know it by then. The rest of the text stays as it is.
+func AppendDrawKey(text string) (changed string, added selector.Key, err error) {
+	lines, first := keyLines(text)
+	if len(first) == 0 {
+		return "", added, errors.New("there is no key in it yet")
+	}
+	line := newKeyLine()
+	if added, err = selector.ParseKey(strings.TrimSpace(line)); err != nil {
+		return "", added, err
+	}
+	at := first[0]
+	if !strings.HasSuffix(lines[at], "\n") {
+		lines[at] += "\n"
+	}
+	return strings.Join(slices.Insert(lines, at+1, line), ""), added, nil
+}
+
+// PromoteDrawKey moves the key with that id above the first key of the text of a key file, so that it draws from
+// then on. The other keys stay in their order, and every comment in its place.
+func PromoteDrawKey(text, id string) (string, error) {
+	lines, keys := keyLines(text)
+	for _, from := range keys {
+		key, err := selector.ParseKey(strings.TrimSpace(lines[from]))
+		if err != nil || key.ID() != id {
+			continue
+		}
+		line := strings.TrimRight(lines[from], "\r\n") + "\n"
+		lines = slices.Delete(lines, from, from+1)
+		return strings.Join(slices.Insert(lines, keys[0], line), ""), nil
+	}
+	return "", fmt.Errorf("there is no key with the id %q in it", id)
+}
+
+// keyLines splits a text into lines, with their ends, and gives the places of those that hold a key.
+func keyLines(text string) (lines []string, keys []int) {
+	for line := range strings.Lines(text) {
+		if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "#") {
+			keys = append(keys, len(lines))
+		}
+		lines = append(lines, line)
+	}
+	return lines, keys
 }
 
 func newKeyLine() string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +22,10 @@ const (
 type keyRing struct {
 	File string     `json:"file"`
 	Keys []keyShown `json:"keys"`
-	// Added is the id of the key that this command put on top; empty when it only shows.
+	// Added is the id of the key that this command has made; empty when it has made none.
 	Added string `json:"added,omitempty"`
+	// Promoted is the id of the key that this command has put on top.
+	Promoted string `json:"promoted,omitempty"`
 }
 
 // keyShown is one key of the file.
@@ -34,25 +37,30 @@ type keyShown struct {
 func (c *cli) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "Show or rotate the draw keys",
-		Long: `Works on the file of DISPATCHER_DRAW_KEY_FILE. Its first key draws; the others are kept to verify
-what was drawn with them. A key itself is never shown, only its id: the first eight hexadecimal
-digits of its SHA-256, as it stands beside every draw.`,
+		Short: "Show, add and change the draw keys",
+		Long: `Works on the file of DISPATCHER_DRAW_KEY_FILE. Its first key draws; the others serve what was drawn
+with them: messages on their way, and the verification of old days. A key itself is never shown, only its id: the
+first eight hexadecimal digits of its SHA-256, as it stands beside every draw.
+
+With several instances a new key takes two steps, so that none meets a message that was drawn with a key it does
+not have: "keys add", copy the file to all and restart them; then "keys promote", copy and restart again.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(
-		c.keysChild("show", "List the ids of the keys, the one that draws first", c.showKeys),
-		c.keysChild("rotate", "Put a new key on top of the file; the old ones stay to verify old days", c.rotateKeys),
+		c.keysChild("show", "List the ids of the keys, the one that draws first", cobra.NoArgs, c.showKeys),
+		c.keysChild("add", "Put a new key below the one that draws; nobody draws with it yet", cobra.NoArgs, c.addKey),
+		c.keysChild("promote ID", "Put a key of the file on top, so that it draws", cobra.ExactArgs(1), c.promoteKey),
+		c.keysChild("rotate", "Both steps at once, for a single instance", cobra.NoArgs, c.rotateKeys),
 	)
 	return cmd
 }
 
 // keysChild is one subcommand over the key file.
-func (c *cli) keysChild(use, short string, run func(path string, as format) error) *cobra.Command {
+func (c *cli) keysChild(use, short string, args cobra.PositionalArgs, run func(path string, args []string, as format) error) *cobra.Command {
 	as := format(formatTable)
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs,
-		RunE: work(func(context.Context, []string) error {
+		Use: use, Short: short, Args: args,
+		RunE: work(func(_ context.Context, args []string) error {
 			s, err := c.settings()
 			if err != nil {
 				return err
@@ -60,14 +68,14 @@ func (c *cli) keysChild(use, short string, run func(path string, as format) erro
 			if s.DrawKeyFile == "" {
 				return usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file with the draw keys, or start \"dispatcher run --embedded\" in another terminal"))
 			}
-			return run(s.DrawKeyFile, as)
+			return run(s.DrawKeyFile, args, as)
 		}),
 	}
 	cmd.Flags().Var(&as, "format", "output format")
 	return cmd
 }
 
-func (c *cli) showKeys(path string, as format) error {
+func (c *cli) showKeys(path string, _ []string, as format) error {
 	ring, err := readKeyRing(path)
 	if err != nil {
 		return usage(err)
@@ -75,26 +83,68 @@ func (c *cli) showKeys(path string, as format) error {
 	return as.print(c.out, ring, ring.sheet())
 }
 
-// rotateKeys adds a key and says what is to be done with the file then.
-func (c *cli) rotateKeys(path string, as format) error {
+// addKey makes a key that nobody draws with yet.
+func (c *cli) addKey(path string, _ []string, as format) error {
+	var added string
+	return c.changeKeys(path, as, func(text string) (string, error) {
+		text, key, err := config.AppendDrawKey(text)
+		added = key.ID()
+		return text, err
+	}, func(ring *keyRing) string {
+		ring.Added = added
+		return fmt.Sprintf(`Key %s is new in %s and draws nothing yet. Copy the file to every instance and restart them one by one. When
+all have it: "dispatcher keys promote %s".`, added, path, added)
+	})
+}
+
+// promoteKey makes a key of the file the one that draws.
+func (c *cli) promoteKey(path string, args []string, as format) error {
+	ring, err := readKeyRing(path)
+	if err != nil {
+		return usage(err)
+	}
+	id := args[0]
+	if !slices.ContainsFunc(ring.Keys, func(k keyShown) bool { return k.KeyID == id }) {
+		return usage(fmt.Errorf("%s has no key with the id %q; \"dispatcher keys show\" lists them", path, id))
+	}
+	return c.changeKeys(path, as, func(text string) (string, error) { return config.PromoteDrawKey(text, id) }, func(ring *keyRing) string {
+		ring.Promoted = id
+		return fmt.Sprintf(`Key %s is on top of %s. Copy the file to every instance and restart them one by one: an instance draws with
+it from its start on. Do that only when every instance has had the key from "dispatcher keys add" on. `, id, path) + keepOldKeys
+	})
+}
+
+const keepOldKeys = `Messages that were drawn before keep their draw as long as their key stands in the file. Keep the old keys: without
+them old days cannot be verified.`
+
+// rotateKeys adds a key, puts it on top and says what is to be done with the file then.
+func (c *cli) rotateKeys(path string, _ []string, as format) error {
+	return c.changeKeys(path, as, func(text string) (string, error) { return config.AddDrawKey(text), nil }, func(ring *keyRing) string {
+		ring.Added, ring.Promoted = ring.Keys[0].KeyID, ring.Keys[0].KeyID
+		return fmt.Sprintf(`Key %s is on top of %s. Restart the instance: it draws with the new key from its start on. With several instances
+use "keys add" and "keys promote" instead: one that does not have the new key yet would choose again, with its own, for messages that
+were drawn with the new one and wait. `, ring.Added, path) + keepOldKeys
+	})
+}
+
+// changeKeys changes the file and shows it with what is to be done next.
+func (c *cli) changeKeys(path string, as format, change func(string) (string, error), next func(*keyRing) string) error {
 	if _, err := readKeyRing(path); err != nil {
 		return usage(err) // a new file beside the right one would lose the old keys
 	}
-	if err := addKey(path); err != nil {
+	if err := changeKeys(path, change); err != nil {
 		return err
 	}
 	ring, err := readKeyRing(path)
 	if err != nil {
 		return err
 	}
-	ring.Added = ring.Keys[0].KeyID
+	text := next(&ring)
 	if as != formatTable {
 		return as.print(c.out, ring, ring.sheet())
 	}
 	ring.sheet().draw(c.out)
-	fmt.Fprintln(c.out, wrapped(fmt.Sprintf(`Key %s is on top of %s. Copy the file to every instance and restart them one by one: an instance draws
-with the new key from its start on. Messages that were drawn before keep their draw as long as their key stands in the file.
-Keep the old keys: without them old days cannot be verified.`, ring.Added, path), 100))
+	fmt.Fprintln(c.out, wrapped(text, 100))
 	return nil
 }
 

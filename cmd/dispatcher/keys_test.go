@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"dispatcher/config"
@@ -46,7 +49,7 @@ func TestKeysNeverShowAKey(t *testing.T) {
 	t.Parallel()
 	path := write(t, "draw.key", strings.Repeat("02", 32)+"\n")
 	env := []string{"DISPATCHER_DRAW_KEY_FILE=" + path}
-	for _, args := range [][]string{{"keys", "show"}, {"keys", "rotate"}, {"keys", "show", "--format", "csv"}} {
+	for _, args := range [][]string{{"keys", "show"}, {"keys", "rotate"}, {"keys", "add"}, {"keys", "show", "--format", "csv"}} {
 		got := dispatcher(t, "", env, args...)
 		content, err := os.ReadFile(path)
 		if err != nil || got.code != exitOK {
@@ -57,7 +60,7 @@ func TestKeysNeverShowAKey(t *testing.T) {
 				t.Errorf("%v shows a key: %s", args, got.out)
 			}
 		}
-		if args[1] == "rotate" && (!strings.Contains(got.out, "restart them one by") || !strings.Contains(got.out, "Keep the old keys")) {
+		if args[1] == "rotate" && (!strings.Contains(got.out, "Restart the instance") || !strings.Contains(got.out, "Keep the old keys")) {
 			t.Errorf("%s", got.out)
 		}
 	}
@@ -76,5 +79,101 @@ func TestKeysRotateRefusesAFileThatIsNotThere(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Error("a file was made")
+	}
+}
+
+func TestANewKeyIsAddedFirstAndDrawsWhenItIsPromoted(t *testing.T) {
+	t.Parallel()
+	path := write(t, "draw.key", "# ours\n"+strings.Repeat("02", 32)+"\n"+strings.Repeat("03", 32)+"\n")
+	env := []string{"DISPATCHER_DRAW_KEY_FILE=" + path}
+	before := decoded[keyRing](t, dispatcher(t, "", env, "keys", "show", "--format", "json"))
+	added := decoded[keyRing](t, dispatcher(t, "", env, "keys", "add", "--format", "json"))
+	if len(added.Keys) != 3 || added.Keys[0] != before.Keys[0] || added.Keys[1].KeyID != added.Added || added.Keys[1].Use != keyVerifies || added.Promoted != "" {
+		t.Fatalf("%+v then %+v", before, added)
+	}
+	got := dispatcher(t, "", env, "keys", "promote", added.Added)
+	if got.code != exitOK || !strings.Contains(got.out, "Keep the old keys") || !strings.Contains(got.out, "is on top of") {
+		t.Errorf("%+v", got)
+	}
+	after := decoded[keyRing](t, dispatcher(t, "", env, "keys", "promote", added.Added, "--format", "json"))
+	if after.Promoted != added.Added || len(after.Keys) != 3 || after.Keys[0] != (keyShown{added.Added, keyDraws}) || after.Keys[1].KeyID != before.Keys[0].KeyID {
+		t.Errorf("%+v then %+v", added, after)
+	}
+	if got := dispatcher(t, "", env, "keys", "add"); !strings.Contains(got.out, "draws nothing yet") || !strings.Contains(got.out, "keys promote") {
+		t.Errorf("%+v", got)
+	}
+	for _, args := range [][]string{{"keys", "promote", "12345678"}, {"keys", "promote"}} {
+		if got := dispatcher(t, "", env, args...); got.code != exitUsage {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
+// TestChangesOfKeysAtTheSameTimeLoseNone: each is either made or refused with a way out.
+func TestChangesOfKeysAtTheSameTimeLoseNone(t *testing.T) {
+	t.Parallel()
+	path := write(t, "draw.key", strings.Repeat("02", 32)+"\n")
+	const n = 20
+	made := make([]string, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			err := changeKeys(path, func(text string) (string, error) {
+				text, key, err := config.AppendDrawKey(text)
+				made[i] = key.ID()
+				return text, err
+			})
+			if err != nil {
+				made[i] = ""
+				if !strings.Contains(err.Error(), "being changed by somebody else") {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	ring, err := readKeyRing(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, id := range made {
+		if id != "" {
+			want = append(want, id)
+		}
+	}
+	var got []string
+	for _, key := range ring.Keys[1:] {
+		got = append(got, key.KeyID)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("%d keys were made, the file has %d of them", len(want), len(got))
+	}
+}
+
+func TestAChangeOfKeysThatWasCutOffIsNamed(t *testing.T) {
+	t.Parallel()
+	path := write(t, "draw.key", strings.Repeat("02", 32)+"\n")
+	left := filepath.Join(filepath.Dir(path), ".draw.key.new")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"DISPATCHER_DRAW_KEY_FILE=" + path}
+	if got := dispatcher(t, "", env, "keys", "rotate"); got.code != exitFailed || !strings.Contains(got.err, "remove "+left) {
+		t.Errorf("%+v", got)
+	}
+	if ring, err := readKeyRing(path); err != nil || len(ring.Keys) != 1 {
+		t.Errorf("%+v %v", ring, err)
+	}
+	if err := os.Remove(left); err != nil {
+		t.Fatal(err)
+	}
+	if err := changeKeys(path, func(string) (string, error) { return "", errors.New("refused") }); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Error("a change that failed left its file behind")
 	}
 }
