@@ -121,7 +121,7 @@ func TestRecordTellsEverythingAboutOneMessage(t *testing.T) {
 	}
 	wantAttempts := []ledger.AttemptRecord{{
 		Attempt: ledger.Attempt{Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 28000, Currency: "GBP"},
-		Outcome: "accepted", Reference: "ref-m", ClaimedAt: seen.Now, SettledAt: r.Attempts[0].SettledAt, Instance: l.Instance(),
+		Outcome: "accepted", Reference: "ref-m", ClaimedAt: seen.Now, SettledAt: r.Attempts[0].SettledAt, Instance: l.Instance(), Answers: 1,
 	}}
 	if diff := cmp.Diff(wantAttempts, r.Attempts); diff != "" || r.Attempts[0].SettledAt.IsZero() {
 		t.Error(diff)

@@ -52,6 +52,13 @@ func (l *life) apply(routing *Routing, bounds map[string]Bound) {
 	l.live = &live
 }
 
+// bound says which limits the channels of the current version have.
+func (l *life) bound(bounds map[string]Bound) {
+	e := l.editions[l.live.Version]
+	e.Bounds = bounds
+	l.editions[l.live.Version] = e
+}
+
 // decide plans the message and decides about it, as a claim at this moment does. answer is
 // what a scoring function says.
 func (l *life) decide(job *Job, seen *ledger.Seen, unready []string, answer *Scores) ledger.Decision {
@@ -242,6 +249,7 @@ func lifeOf(t testing.TB, change func(*Routing)) (l *life, first string) {
 		change(w.routing)
 	}
 	l = newLife(w.routing)
+	l.bound(map[string]Bound{})
 	drawer := selector.NewDrawer(l.keys[0])
 	table := w.routing.Routes[0].Table
 	return l, table.Entry(table.Pick(drawer.Draw("m-1", 1, table.Size()))).Name

@@ -203,9 +203,7 @@ func TestWhateverIsDecidedCanBeDerivedAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, job := newLife(drawnRouting(t)), drawnJob(t)
 		bounds := drawnBounds(t, l.live)
-		first := l.editions[l.live.Version]
-		first.Bounds = bounds
-		l.editions[l.live.Version] = first
+		l.bound(bounds)
 		for range 12 {
 			if rapid.IntRange(0, 3).Draw(t, "new version") == 0 {
 				next := drawnRouting(t)
