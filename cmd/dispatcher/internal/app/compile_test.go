@@ -166,10 +166,10 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 		"state":         {func(c *config.Channel) { c.State = config.Draining }, true},
 		"capacity":      {func(c *config.Channel) { c.Capacity = 11 }, true},
 		"active":        {func(c *config.Channel) { c.Active.Max = 11 }, true},
-		"pace":          {func(c *config.Channel) { c.Limits = []admission.Limit{{Window: admission.Second, Max: 41}} }, false},
+		"pace":          {func(c *config.Channel) { c.Limits = []admission.Limit{{Window: admission.Second, Max: 41}} }, true},
 		"the unit of pace": {func(c *config.Channel) {
 			c.Limits = []admission.Limit{{Window: admission.Second, Max: 40, Unit: admission.Segments}}
-		}, false},
+		}, true},
 		"settings": {func(c *config.Channel) { c.Settings = map[string]any{"address": "x:2", "binds": 2} }, false},
 		"provider": {func(c *config.Channel) { c.Provider = "sandbox" }, false},
 		"test":     {func(c *config.Channel) { c.Test = true }, false},

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/provider"
+	"dispatcher/provider/smpp"
 )
 
 // connections are what the channels of the routing in force run on. They are guarded by the
@@ -17,7 +17,8 @@ import (
 type connections struct {
 	connector connector
 	// live holds what each connection was made of. A channel that cannot be connected as the routing
-	// in force wants it stays connected as it was before, or is unusable when there is no before.
+	// in force wants it stays connected as it was before, if that may carry what is planned under this routing, and
+	// is unusable otherwise; see serves.
 	live map[string]*config.Channel
 	// troubles say why, by channel.
 	troubles map[string]error
@@ -47,24 +48,14 @@ func (c *connections) change(doc *config.Routing) *transition {
 		case err == nil:
 			t.opened[name], t.live[name] = opened, channel
 			continue
-		case old != nil:
+		case old != nil && serves(old, channel):
 			t.live[name] = old
-		case c.troubles[name] == nil:
+		case old != nil, c.troubles[name] == nil:
 			t.opened[name] = unusable{}
 		}
 		t.troubles[name] = err
 	}
 	return t
-}
-
-// adapted makes the pipeline treat channels that stay connected as before accordingly.
-func (t *transition) adapted(compiled *dispatch.Routing) {
-	for i := range compiled.Channels {
-		c := &compiled.Channels[i]
-		if t.troubles[c.Name] != nil && t.live[c.Name] != nil {
-			adapt(t.live[c.Name], c)
-		}
-	}
 }
 
 // commit makes the transition what is; the pipeline owns the opened channels then.
@@ -84,10 +75,35 @@ func (t *transition) drop() error {
 	return errors.Join(errs...)
 }
 
-// sameConnection reports whether nothing changed that a channel's connections or its pacing
-// depend on. Limits of other windows, labels, prices, states and the capacity change without them.
+// sameConnection reports whether nothing changed that a channel's connections depend on. Limits,
+// labels, prices, states and the capacity change without them: the pipeline paces by new limits itself.
 func sameConnection(a, b *config.Channel) bool {
-	return a.Provider == b.Provider && a.Test == b.Test && reflect.DeepEqual(a.Settings, b.Settings) && paceOf(a.Limits) == paceOf(b.Limits)
+	return a.Provider == b.Provider && a.Test == b.Test && reflect.DeepEqual(a.Settings, b.Settings)
+}
+
+// serves reports whether the connection that was made of old may stand in for one that cannot be made
+// of channel. What is stored with a choice is derived from the routing in force, so the connection must
+// bill as that says: it must reach the same kind of provider, for real or as a test, and cut texts
+// into the same segments. Addresses, names, secrets and windows leave no trace in a choice.
+func serves(old, channel *config.Channel) bool {
+	before, okBefore := cutting(old)
+	after, okAfter := cutting(channel)
+	return old.Provider == channel.Provider && old.Test == channel.Test && okBefore && okAfter && before == after
+}
+
+// cut is what the number of segments of a text depends on.
+type cut struct {
+	alphabet smpp.Alphabet
+	long     smpp.LongMessages
+}
+
+// cutting is that of a channel; false when its settings are unusable whatever their files hold.
+func cutting(channel *config.Channel) (cut, bool) {
+	if channel.Provider != "smpp" {
+		return cut{}, true
+	}
+	cfg, err := smpp.ParseSettings(channel.Settings, standIn(channel.Settings))
+	return cut{cfg.Alphabet, cfg.LongMessages}, err == nil
 }
 
 // pace is the rate that submits are spread to; the zero pace does not spread.

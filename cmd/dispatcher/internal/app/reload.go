@@ -90,8 +90,8 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 //
 // At the start of the process, a file that cannot be used is an error. Later it concerns its
 // channel or route alone, and the new routing is in force all the same: a channel that was connected
-// before stays so, one that was not is not ready, a scoring function is asked without its token. The
-// log and the readiness page say so, and every later reload tries again.
+// before stays so while its connection bills as the new routing says, any other is not ready, a scoring function is
+// asked without its token. The log and the readiness page say so, and every later reload tries again.
 func (r *reloader) reload(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +117,6 @@ func (r *reloader) reload(ctx context.Context) error {
 			return errors.Join(err, next.drop())
 		}
 	}
-	next.adapted(compiled)
 	if err := r.apply(compiled, next.opened); err != nil {
 		return errors.Join(err, next.drop())
 	}

@@ -107,8 +107,8 @@ func New(cfg Config) (*Dispatcher, error) {
 }
 
 // Apply makes routing the current one. channels holds a connected channel for each name
-// that is new or has changed; channels that the routing no longer names are drained and closed
-// in the background.
+// that is new or whose connection has changed; a channel that keeps its connection is paced by its new limits at
+// once. Channels that the routing no longer names are drained and closed in the background.
 func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channel) error {
 	routing.prepare() // before the lock: it takes a while for many channels, and claims must not wait for it
 	d.mu.Lock()
@@ -116,15 +116,19 @@ func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channe
 	if d.stopped {
 		return errors.New("the dispatcher has been stopped")
 	}
+	for i := range routing.Channels {
+		if name := routing.Channels[i].Name; channels[name] == nil && d.workers[name] == nil {
+			return fmt.Errorf("channel %s has no connection", name)
+		}
+	}
 	next := make(map[string]*worker, len(routing.Channels))
 	for i := range routing.Channels {
 		c := &routing.Channels[i]
-		if channel, ok := channels[c.Name]; ok {
+		if channel := channels[c.Name]; channel != nil {
 			next[c.Name] = newWorker(c, channel, &d.cfg, d.settler.answers)
-		} else if old, ok := d.workers[c.Name]; ok {
-			next[c.Name] = old
 		} else {
-			return fmt.Errorf("channel %s has no connection", c.Name)
+			next[c.Name] = d.workers[c.Name]
+			next[c.Name].repace(c)
 		}
 	}
 	if before := d.routing.Load(); before != nil {

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dispatcher/admission"
 	"dispatcher/provider"
 )
 
@@ -20,13 +19,12 @@ const (
 
 // worker sends what has been claimed for one channel: pace, then provider.Send.
 type worker struct {
-	name     string
-	channel  provider.Channel
-	pace     *pacer
-	paceUnit admission.Unit
-	timeout  time.Duration
-	metrics  *Metrics
-	answers  chan<- answered
+	name    string
+	channel provider.Channel
+	pace    *pacer
+	timeout time.Duration
+	metrics *Metrics
+	answers chan<- answered
 	// Both queues are bounded by Config.MaxUnsettled, so that putting a flight never blocks.
 	express chan *flight // of the first lane
 	queue   chan *flight // of the others
@@ -44,7 +42,7 @@ type worker struct {
 
 func newWorker(c *Channel, channel provider.Channel, cfg *Config, answers chan<- answered) *worker {
 	w := &worker{
-		name: c.Name, began: time.Now(), channel: channel, pace: newPacer(c.PerSecond), paceUnit: c.PaceUnit,
+		name: c.Name, began: time.Now(), channel: channel, pace: newPacer(c.PerSecond, c.PaceUnit),
 		timeout: cfg.SendTimeout, metrics: cfg.Metrics, answers: answers,
 		express: make(chan *flight, cfg.MaxUnsettled), queue: make(chan *flight, cfg.MaxUnsettled),
 	}
@@ -65,6 +63,10 @@ func (w *worker) ready(now time.Time) string {
 	}
 	return ""
 }
+
+// repace brings the limit of a new routing into force. The connections, the breaker and what the
+// provider asked for stay as they are.
+func (w *worker) repace(c *Channel) { w.pace.set(time.Now(), c.PerSecond, c.PaceUnit) }
 
 // put queues a flight.
 func (w *worker) put(f *flight) {
@@ -112,9 +114,9 @@ func (w *worker) take() *flight {
 // pacer and for the answer together.
 func (w *worker) send(f *flight) provider.Result {
 	deadline := f.claimed.Add(w.timeout)
-	w.await(f, deadline)
+	inTurn := w.pace.wait(w.stop, deadline, f.segments)
 	began := time.Now()
-	if w.stop.Err() != nil || began.After(deadline) {
+	if !inTurn || w.stop.Err() != nil || began.After(deadline) {
 		return notSent(w.stop.Err() != nil)
 	}
 	w.metrics.untilSubmit(f, began)
@@ -124,20 +126,6 @@ func (w *worker) send(f *flight) provider.Result {
 	result := w.channel.Send(ctx, f.submission)
 	w.metrics.answered(w.name, &result, time.Since(began))
 	return result
-}
-
-// await waits for the flight's turn with the pacer, at most until the deadline or a stop.
-func (w *worker) await(f *flight, deadline time.Time) {
-	if w.pace.interval == 0 {
-		return
-	}
-	ctx, cancel := context.WithDeadline(w.stop, deadline)
-	defer cancel()
-	units := 1
-	if w.paceUnit == admission.Segments {
-		units = f.segments
-	}
-	w.pace.wait(ctx, units)
 }
 
 func notSent(stopping bool) provider.Result {
