@@ -136,7 +136,7 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	}
 	done.forced = ch.flags.force
 	done.relaid = len(done.Changes) == 0 && string(document) != ch.current.Document
-	if len(done.Changes) == 0 && !(done.relaid && ch.flags.force) {
+	if len(done.Changes) == 0 && (!done.relaid || !ch.flags.force) {
 		return done, nil
 	}
 	if err := ch.warn(ctx, done); err != nil || ch.flags.dryRun {

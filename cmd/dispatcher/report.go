@@ -98,6 +98,7 @@ func dailySheet(d *report.Daily, as format) sheet {
 	s := sheet{header: []string{
 		"route", "channel", "configured_share", "effective_share", "first_choice", "first_choice_share", "fallback", "submitted", "accepted",
 		"delivered", "failed", "unknown", "segments", "cost", "currency", "deviation", "p_value", "verdict",
+		"unknown_segments", "unknown_cost",
 	}}
 	for i := range d.Rows {
 		r := &d.Rows[i]
@@ -105,6 +106,7 @@ func dailySheet(d *report.Daily, as format) sheet {
 			r.Route, r.Channel, as.fraction(r.ConfiguredShare), as.fraction(r.EffectiveShare), number(r.FirstChoice), as.fraction(&r.FirstChoiceShare), number(r.Fallback),
 			number(r.Submitted), number(r.Accepted), number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments),
 			report.Money(r.CostMicros), r.Currency, as.fraction(r.Deviation), as.fraction(r.PValue), r.Verdict,
+			number(r.UnknownSegments), report.Money(r.UnknownMicros),
 		})
 	}
 	return s

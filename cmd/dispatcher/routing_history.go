@@ -143,7 +143,7 @@ func versionDiff(before, after *config.Routing) []changeLine {
 func historySheet(lines []historyLine, as format) sheet {
 	s := sheet{header: []string{"version", "created_at", "author", "reason", "changes"}}
 	if as == formatTable {
-		s = sheet{header: []string{"version", "created_at, author", "reason", "changes"}, right: []int{1}, wrap: map[int]int{2: 23, 3: 32, 4: 42}}
+		s = sheet{header: []string{"version", "created_at, author", "reason", "changes"}, right: []int{1}, wrap: map[int]int{2: 23, 3: 30, 4: 46}}
 	}
 	for i := range lines {
 		h := &lines[i]

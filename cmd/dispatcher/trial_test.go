@@ -250,7 +250,7 @@ func TestWrongArgumentsAreAnsweredWithTheUsageLine(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"name what to do: verify":                 {"audit"},
-		"name what to do: apply, diff, history":          {"routing"},
+		"name what to do: apply, diff, history":   {"routing"},
 		"an argument is missing\nUsage: disp":     {"routing", "apply"},
 		`an argument is missing behind "default"`: {"weights", "set", "default"},
 		`"c" is one argument too many`:            {"routing", "diff", "a", "b", "c"},
