@@ -191,10 +191,7 @@ func held(t testing.TB, waiting int) (applied, longest time.Duration) {
 // the ratio was above 0.9.
 func TestClaimsGoOnWhileThirtyThousandMessagesAreWoken(t *testing.T) {
 	t.Parallel()
-	waiting := 30_000
-	if testing.Short() {
-		waiting = 10_000
-	}
+	const waiting = 30_000
 	applied, longest := held(t, waiting)
 	ratio := longest.Seconds() / applied.Seconds()
 	t.Logf("%d waiting: applied in %s, the longest claim took %s: ratio %.2f", waiting, applied, longest, ratio)
