@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -14,18 +14,13 @@ import (
 // and the draw keys alone.
 type lookback struct {
 	message *ledger.Message
-	wishes  []selector.Selector
 	doc     *config.Routing
 	route   *config.Route // nil when the version is not known or has it no more
 	keys    []selector.Key
 }
 
 func newLookback(m *ledger.Message, doc *config.Routing, keys []selector.Key) *lookback {
-	l := &lookback{message: m, doc: doc, route: routeNamed(doc, m.Plan.Route), keys: keys}
-	if msg, problem := envelope.Decode(m.Envelope, true); problem == nil {
-		l.wishes = msg.Selectors
-	}
-	return l
+	return &lookback{message: m, doc: doc, route: routeNamed(doc, m.Plan.Route), keys: keys}
 }
 
 // look completes the candidates of a choice that was made at a moment. Those that come from
@@ -34,7 +29,7 @@ func (l *lookback) look(candidates []Candidate, b *Basis, at time.Time) {
 	if l.route == nil || b.RankedVersion != l.message.Plan.Version {
 		return
 	}
-	wishes := selector.Unexpired(l.wishes, at.Sub(l.message.ReceivedAt))
+	wishes := dispatch.Wishes(l.message, at)
 	for i := range candidates {
 		if c := &candidates[i]; c.Eligible == nil {
 			if reason := l.forbids(c.Channel, wishes); reason != "" {

@@ -1,0 +1,18 @@
+package dispatch
+
+import (
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Wishes are the selectors of a recorded message that still counted at a moment.
+func Wishes(m *ledger.Message, at time.Time) []selector.Selector {
+	msg, problem := envelope.Decode(m.Envelope, true)
+	if problem != nil {
+		return nil // it was decoded before it was stored: only damage explains this
+	}
+	return selector.Unexpired(msg.Selectors, at.Sub(m.ReceivedAt))
+}
