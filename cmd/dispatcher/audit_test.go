@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// auditKey is the key file of these tests.
+var auditKey = strings.Repeat("0a", 32)
+
+// fixedCarrier always answers the same.
+type fixedCarrier struct {
+	unready string
+	outcome provider.Outcome
+}
+
+func (c fixedCarrier) Send(_ context.Context, s provider.Submission) provider.Result {
+	return provider.Result{Outcome: c.outcome, Code: "scripted", Reference: "ref-" + s.ID}
+}
+func (c fixedCarrier) Ready() (ok bool, why string) { return c.unready == "", c.unready }
+func (fixedCarrier) Close(context.Context) error    { return nil }
+
+// office is a database whose messages have been sent by the pipeline itself: under version 1 and then, with
+// other weights, under version 2. Channel a was never connected, b refused everything, c took it.
+type office struct {
+	t      *testing.T
+	ledger *ledger.Ledger
+	sql    *pgx.Conn
+	env    []string
+}
+
+// openOffice sends n messages under each version.
+func openOffice(t *testing.T, n int) *office {
+	t.Helper()
+	url := ledgertest.URL(t)
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: url, Region: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	if err := l.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sql, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sql.Close(context.WithoutCancel(t.Context())) })
+	o := &office{t: t, ledger: l, sql: sql, env: []string{
+		"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", auditKey),
+	}}
+	for i, weights := range []string{"a: 25, b: 15, c: 60", "a: 30, b: 20, c: 50"} {
+		o.send(fmt.Sprintf("v%d", i+1), strings.Replace(testRouting, "a: 25, b: 15, c: 60", weights, 1), n)
+		if i == 0 { // it all happened a while before
+			o.exec(`update dispatcher.routing_versions set created_at = created_at - interval '10 seconds'`)
+			o.exec(`update dispatcher.messages set received_at = received_at - interval '10 seconds'`)
+			o.exec(`update dispatcher.attempts set claimed_at = claimed_at - interval '10 seconds', settled_at = settled_at - interval '10 seconds',
+				ranking = case when ranking ? 'latest' then jsonb_set(ranking, '{latest}', to_jsonb((ranking->>'latest')::bigint - 10000000)) else ranking end`)
+		}
+	}
+	o.exec(`update dispatcher.routing_versions set created_at = created_at - interval '5 seconds' where version = 2`)
+	return o
+}
+
+// send applies a document and lets a pipeline of its own send n messages under it.
+func (o *office) send(story, document string, n int) {
+	o.t.Helper()
+	ctx := o.t.Context()
+	doc, err := config.ParseVersion("test", []byte(document), nil)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	version, err := o.ledger.ApplyRouting(ctx, app.NewRouting(doc, []byte(document), "ann", "agreed", nil))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	routing, err := app.Compile(doc, version)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	keys, err := config.DrawKeys(write(o.t, "draw.key", auditKey))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	d, err := dispatch.New(dispatch.Config{
+		Ledger: o.ledger, Keys: keys, MaxUnsettled: 500, SendTimeout: 5 * time.Second, DeadAfter: time.Minute,
+		Metrics: dispatch.NewMetrics(prometheus.NewRegistry()), Reload: func(context.Context) error { return nil },
+		Trouble: func(where string, err error) { o.t.Logf("%s: %v", where, err) },
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	carriers := map[string]provider.Channel{
+		"a": fixedCarrier{unready: "connecting"}, "b": fixedCarrier{outcome: provider.Refused}, "c": fixedCarrier{outcome: provider.Accepted},
+	}
+	if err := d.Apply(routing, carriers); err != nil {
+		o.t.Fatal(err)
+	}
+	running, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { d.Run(running); close(done) }()
+	if err := d.Handle(ctx, officeJobs(story, n)); err != nil {
+		o.t.Fatal(err)
+	}
+	for {
+		var open int
+		if err := o.sql.QueryRow(ctx, `select count(*) from dispatcher.messages where state <> 'accepted'`).Scan(&open); err != nil {
+			o.t.Fatal(err)
+		}
+		if open == 0 {
+			break
+		}
+		o.exec(`select pg_sleep(0.02)`)
+	}
+	stop()
+	<-done
+	if err := d.Stop(ctx); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func officeJobs(story string, n int) []dispatch.Job {
+	jobs := make([]dispatch.Job, n)
+	for i := range jobs {
+		m := envelope.Message{ID: fmt.Sprintf("%s-%06d", story, i), To: "+447700900123", Text: "Your code is 123456"}
+		jobs[i] = dispatch.Job{Message: m, Raw: m.Append(nil), Lane: "otp", Produced: time.Now()}
+	}
+	return jobs
+}
+
+func (o *office) exec(sql string, args ...any) {
+	o.t.Helper()
+	if _, err := o.sql.Exec(o.t.Context(), sql, args...); err != nil {
+		o.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// verify runs the command.
+func (o *office) verify() (verification, int) {
+	o.t.Helper()
+	got := dispatcher(o.t, "", o.env, "audit", "verify", "--format", "json")
+	var v verification
+	if err := json.Unmarshal([]byte(got.out), &v); err != nil {
+		o.t.Fatalf("%v in %+v", err, got)
+	}
+	return v, got.code
+}
+
+// pick takes a message that nobody has tampered with yet, of version 2, which has a first attempt like this.
+func (o *office) pick(used map[string]bool, where string) (id string, seq int64) {
+	o.t.Helper()
+	rows, err := o.sql.Query(o.t.Context(), `
+		select m.id, m.seq from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = 1
+		where m.routing_version = 2 and `+where+` order by m.id`)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(&id, &seq); err != nil {
+			o.t.Fatal(err)
+		}
+		if !used[id] {
+			used[id] = true
+			return id, seq
+		}
+	}
+	o.t.Fatalf("no message is left where %s: %v", where, rows.Err())
+	return "", 0
+}
+
+// TestAuditVerifyFindsWhateverIsChangedByHand changes one message after the other behind the back of
+// the program; each is reported by its kind, and no other is.
+func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 300)
+	if v, code := o.verify(); code != exitOK || v.Checked != 600 || v.Mismatched != 0 || v.Attempts < 650 {
+		t.Fatalf("before anything was changed: %d %+v", code, v)
+	}
+	if out := dispatcher(t, "", o.env, "audit", "verify").out; !strings.Contains(out, "600 messages") || !strings.Contains(out, "as it is on record") {
+		t.Error(out)
+	}
+	const (
+		drawn    = `m.attempts = 1 and a.ranking is null`
+		fallback = `m.attempts = 1 and a.ranking is not null`
+		refused  = `m.attempts = 2 and a.outcome = 'refused'`
+	)
+	used, want := map[string]bool{}, map[string]string{}
+	for _, tamper := range []struct{ where, what, sql string }{
+		{drawn, "draw", `update dispatcher.messages set draw = (draw + 1) % draw_size where seq = $1`},
+		{drawn, "size", `update dispatcher.messages set draw_size = draw_size + 1 where seq = $1`},
+		{drawn, "first_choice", `update dispatcher.messages set first_choice = 'b' where seq = $1`},
+		{drawn, "draw_key", `update dispatcher.messages set draw_key_id = '00000000' where seq = $1`},
+		{drawn, "route", `update dispatcher.messages set route = null where seq = $1`},
+		{drawn, "segments", `update dispatcher.messages set segments = 2 where seq = $1`},
+		{drawn, "alphabet", `update dispatcher.messages set alphabet = 'ucs2' where seq = $1`},
+		{drawn, "envelope", `update dispatcher.messages set envelope = 'x' where seq = $1`},
+		{drawn, "version", `update dispatcher.messages set routing_version = 1 where seq = $1`},
+		{drawn, "version", `update dispatcher.messages set routing_version = 77 where seq = $1`},
+		{drawn, "attempt", `delete from dispatcher.attempts where message_seq = $1`},
+		{refused, "attempt", `delete from dispatcher.attempts where message_seq = $1 and attempt = 2`},
+		{refused, "attempt", `delete from dispatcher.attempts where message_seq = $1 and attempt = 1`},
+		{drawn, "channel", `update dispatcher.attempts set channel = 'a', price_micros = 31000 where message_seq = $1`},
+		{drawn, "price", `update dispatcher.attempts set price_micros = price_micros - 1 where message_seq = $1`},
+		{drawn, "segments", `update dispatcher.attempts set segments = 0, price_micros = 0 where message_seq = $1`},
+		{drawn, "currency", `update dispatcher.attempts set currency = 'EUR' where message_seq = $1`},
+		{drawn, "reason", `update dispatcher.attempts set reason = 'fallback' where message_seq = $1`},
+		{refused, "reason", `update dispatcher.attempts set reason = 'resend' where message_seq = $1 and attempt = 2`},
+		{refused, "outcome", `update dispatcher.attempts set outcome = 'accepted' where message_seq = $1 and attempt = 1`},
+		{drawn, "outcome", `update dispatcher.attempts set outcome = 'rejected' where message_seq = $1`},
+		{drawn, "time", `update dispatcher.attempts set claimed_at = claimed_at - interval '3 hours' where message_seq = $1`},
+		{drawn, "time", `update dispatcher.attempts set claimed_at = claimed_at + interval '200 days' where message_seq = $1`},
+		{fallback, "channel", `update dispatcher.attempts set ranking = null where message_seq = $1`},
+		{fallback, "ranking", `update dispatcher.attempts set ranking = '[]' where message_seq = $1`},
+		{fallback, "ranking", `update dispatcher.attempts set ranking = ranking || '{"cursor": "b"}' where message_seq = $1`},
+		{fallback, "ranked_by", `update dispatcher.attempts set ranking = ranking || '{"by": "wait"}' where message_seq = $1`},
+		{fallback, "candidates", `update dispatcher.attempts set ranking = replace(ranking::text, '"line": "a ', '"line": "x ')::jsonb where message_seq = $1`},
+		{fallback, "passed_over", `update dispatcher.attempts set ranking = replace(ranking::text, 'connecting', 'i_like_b')::jsonb where message_seq = $1`},
+		{fallback, "passed_over", `update dispatcher.attempts set ranking = replace(ranking::text, 'connecting', 'no_slot')::jsonb where message_seq = $1`},
+		{refused, "passed_over", `update dispatcher.attempts set ranking = replace(ranking::text, 'already_tried', 'connecting')::jsonb where message_seq = $1 and attempt = 2`},
+	} {
+		id, seq := o.pick(used, tamper.where)
+		want[id] = tamper.what
+		o.exec(tamper.sql, seq)
+	}
+	v, code := o.verify()
+	if code != exitFailed || v.Checked != 600 {
+		t.Errorf("exit code %d, %d messages checked", code, v.Checked)
+	}
+	found, total := map[string][]string{}, 0
+	for _, m := range v.Mismatches {
+		found[m.ID] = append(found[m.ID], m.What)
+	}
+	for _, n := range v.ByKind {
+		total += n
+	}
+	if total != v.Mismatched || len(v.Mismatches) != total {
+		t.Errorf("%d by kind, %d listed, %d in all", total, len(v.Mismatches), v.Mismatched)
+	}
+	for id, what := range want {
+		if !slices.Contains(found[id], what) {
+			t.Errorf("%s of %s was changed, found %v", what, id, found[id])
+		}
+	}
+	for id := range maps.Keys(found) {
+		if want[id] == "" {
+			t.Errorf("nobody touched %s, found %v", id, found[id])
+		}
+	}
+	if out := dispatcher(t, "", o.env, "audit", "verify").out; !strings.Contains(out, "2 envelope") && !strings.Contains(out, "1 envelope") {
+		t.Errorf("the kinds are not counted in\n%s", out)
+	}
+}
+
+// TestAuditVerifyListsAThousandAndCountsAll: a version that nobody can read any more takes no more than its
+// messages with it, and a list of everything is of no use.
+func TestAuditVerifyListsAThousandAndCountsAll(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, 1500)
+	o.exec(`update dispatcher.routing_versions set document = 'channels: {' where version = 1`)
+	v, code := o.verify()
+	if code != exitFailed || v.Checked != 3000 || v.Mismatched != 1500 || v.ByKind["version"] != 1500 || len(v.Mismatches) != listedMismatches {
+		t.Errorf("exit code %d, %d checked, %d of %v, %d listed", code, v.Checked, v.Mismatched, v.ByKind, len(v.Mismatches))
+	}
+	if m := v.Mismatches[0]; m.What != "version" || m.Stored != "1" || m.Derived != "its document cannot be used any more" {
+		t.Errorf("%+v", m)
+	}
+	if out := dispatcher(t, "", o.env, "audit", "verify").out; !strings.Contains(out, "1500 version") || !strings.Contains(out, "the first 1000") {
+		t.Errorf("%.300s", out)
+	}
+}
