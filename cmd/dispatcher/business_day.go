@@ -35,7 +35,7 @@ func businessDay(ctx context.Context, l *ledger.Ledger, s *config.Settings, day 
 	}
 	for doc := current; err == nil; {
 		if v.Base != v.Version {
-			v, err = storedVersion(ctx, l, s, v.Base) // effects change no zone, but come later
+			v, err = storedVersion(ctx, l, s, v.Base) // a version of effects has the zone of its document
 			continue
 		}
 		if noon, err = parseDay(day, doc.Timezone); err != nil || v.Version == 1 || v.CreatedAt.Before(admission.Day.End(noon, doc.Timezone)) {
