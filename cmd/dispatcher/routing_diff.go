@@ -24,7 +24,9 @@ type comparison struct {
 // side is one of the two.
 type side struct {
 	name, document string
-	routing        *config.Routing
+	routing        *config.Routing // with the effects of a version
+	plain          *config.Routing // without them: a file has none, and takes over those in force when it is applied
+	file           bool
 }
 
 func (c *cli) routingDiffCommand() *cobra.Command {
@@ -80,7 +82,7 @@ func (c *cli) compare(ctx context.Context, args []string) (*comparison, error) {
 		first, second = second, first
 	}
 	return &comparison{
-		From: first.name, To: second.name, Changes: versionDiff(first.routing, second.routing),
+		From: first.name, To: second.name, Changes: first.changesTo(second),
 		Unified: report.Unified(label(first.name), label(second.name), first.document, second.document),
 	}, nil
 }
@@ -96,7 +98,7 @@ func (c *cli) side(ctx context.Context, l *ledger.Ledger, s *config.Settings, ar
 		if err != nil {
 			return nil, usage(err)
 		}
-		return &side{name: name, document: string(document), routing: routing}, nil
+		return &side{name: name, document: string(document), routing: routing, plain: routing, file: true}, nil
 	}
 	v, err := currentVersion(ctx, l, s)
 	if err == nil && arg != "" {
@@ -113,7 +115,16 @@ func (c *cli) side(ctx context.Context, l *ledger.Ledger, s *config.Settings, ar
 	if err != nil {
 		return nil, err
 	}
-	return &side{name: number(v.Version), document: v.Document, routing: routing}, nil
+	plain, err := config.ParseRouting(versionName(v.Version), []byte(v.Document))
+	return &side{name: number(v.Version), document: v.Document, routing: routing, plain: plain}, err
+}
+
+// changesTo compares two versions with their effects, and a file with the document of a version.
+func (s *side) changesTo(other *side) []changeLine {
+	if s.file || other.file {
+		return versionDiff(s.plain, other.plain)
+	}
+	return versionDiff(s.routing, other.routing)
 }
 
 // isVersion tells a version's number from a file's name.

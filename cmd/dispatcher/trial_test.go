@@ -74,6 +74,20 @@ func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
 	}
 }
 
+// TestAFileIsComparedWithTheDocumentOfAVersion: effects are no part of either, and stay when the file is applied.
+func TestAFileIsComparedWithTheDocumentOfAVersion(t *testing.T) {
+	t.Parallel()
+	l, env := sick(t)
+	file := write(t, "mine.yaml", current(t, l).Document)
+	if got := dispatcher(t, "", env, "routing", "diff", file, "--exit-code"); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+	between := decoded[comparison](t, dispatcher(t, "", env, "routing", "diff", "2", "3", "--format", "json"))
+	if len(between.Changes) != 1 || between.Changes[0].Path != "routes.default.effective_weights.c" || *between.Changes[0].From != "60" || *between.Changes[0].To != "15" {
+		t.Errorf("%+v", between)
+	}
+}
+
 func TestTheHistoryHasNoMoreRampsThanAskedFor(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
