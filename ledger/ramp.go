@@ -57,6 +57,19 @@ type Ramp struct {
 	CreatedAt, ChangedAt time.Time
 }
 
+// RampMove is one thing that happened to a ramp.
+type RampMove struct {
+	At time.Time
+	// Author is who did it: an operator, or the dispatcher that carries ramps out.
+	Author string
+	// Move is started, step, done, held, resumed, cancelled or superseded.
+	Move string
+	// Step is how many steps had been made then, and Version the routing version of the last.
+	Step    int
+	Version int64
+	Reason  string
+}
+
 // validate refuses what could never make a step. The rest is up to the table's constraints.
 func (r *Ramp) validate() error {
 	switch {

@@ -78,7 +78,7 @@ func TestARampGoesFromItsStartToItsLastStep(t *testing.T) {
 		if diff := cmp.Diff(want, got, times); diff != "" {
 			t.Error(diff)
 		}
-		if due := got.ChangedAt.Add(time.Hour); step < 3 && !got.NextAt.Equal(due) || step == 3 && !got.NextAt.IsZero() {
+		if due := started.NextAt.Add(time.Duration(step) * time.Hour); step < 3 && !got.NextAt.Equal(due) || step == 3 && !got.NextAt.IsZero() {
 			t.Errorf("after step %d the next one is due at %s, want %s", step, got.NextAt, due)
 		}
 	}
@@ -186,7 +186,7 @@ func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 	}
 	for _, from := range states {
 		for _, to := range states {
-			if _, err := db.Exec(t.Context(), `truncate dispatcher.ramps`); err != nil {
+			if _, err := db.Exec(t.Context(), `truncate dispatcher.ramps cascade`); err != nil {
 				t.Fatal(err)
 			}
 			id := startRamp(t, l, ramp("default")).ID
@@ -243,8 +243,107 @@ func TestADocumentWithoutTheRouteSupersedesItsRamp(t *testing.T) {
 		t.Errorf("%s: %s", r.State, r.Held)
 	}
 	applyRoutes(t, l, members, "another")
-	if r := only(t, l); r.State != ledger.RampSuperseded || r.Held != "route removed by routing version 3" || r.ChangedBy != "test" {
+	if r := only(t, l); r.State != ledger.RampSuperseded || r.Held != "route removed, by routing version 3" || r.ChangedBy != "test" {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestADocumentThatSetsTheWeightsOtherwiseEndsTheRampAtOnce(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	applyRoutes(t, l, members, "default", "another")
+	startRamp(t, l, ramp("default"))
+	startRamp(t, l, ramp("another"))
+	n := ledger.NewRouting{
+		Author: "ann", Document: "weights", Routes: circles(members, "default", "another"),
+		EndsRamp: func(r *ledger.Ramp) string {
+			if r.Route == "default" {
+				return "channel a has weight 7"
+			}
+			return ""
+		},
+	}
+	if _, err := l.ApplyRouting(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	open, err := l.Ramps(t.Context(), false)
+	if err != nil || len(open) != 1 || open[0].Route != "another" {
+		t.Fatalf("%v %+v", err, open)
+	}
+	all, err := l.Ramps(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := all[slices.IndexFunc(all, func(r ledger.Ramp) bool { return r.Route == "default" })]
+	if ended.State != ledger.RampSuperseded || ended.Held != "channel a has weight 7, by routing version 2" || ended.ChangedBy != "ann" {
+		t.Errorf("%+v", ended)
+	}
+	startRamp(t, l, ramp("default")) // nothing is in its way
+}
+
+func TestLateStepsKeepToThePlanButNeverCatchUpInABurst(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		late string
+		next time.Duration // from now
+	}{
+		"a little late":              {"20 minutes", 40 * time.Minute},
+		"late by more than a step":   {"100 minutes", time.Hour},
+		"nobody ran for a whole day": {"1 day", time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := ledgertest.URL(t)
+			l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+			applyRoutes(t, l, members, "default")
+			started := startRamp(t, l, ramp("default"))
+			if _, err := db.Exec(t.Context(), `update dispatcher.ramps set next_at = now() - $1::text::interval`, test.late); err != nil {
+				t.Fatal(err)
+			}
+			if err := makeStep(t, l, started, 1, "default"); err != nil {
+				t.Fatal(err)
+			}
+			r := only(t, l)
+			if off := r.NextAt.Sub(r.ChangedAt.Add(test.next)); off.Abs() > 10*time.Second {
+				t.Errorf("the next step is due %s after this one, want %s", r.NextAt.Sub(r.ChangedAt), test.next)
+			}
+		})
+	}
+}
+
+func TestWhatHappenedToARampStaysOnRecord(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
+	applyRoutes(t, l, members, "default")
+	started := startRamp(t, l, ramp("default"))
+	if err := makeStep(t, l, started, 1, "default"); err != nil {
+		t.Fatal(err)
+	}
+	for _, move := range []struct {
+		from, to ledger.RampState
+		why, by  string
+	}{
+		{ledger.RampRunning, ledger.RampHeld, "errors 34 %", "dispatcher"},
+		{ledger.RampHeld, ledger.RampRunning, "go on, ticket 7", "bob"},
+		{ledger.RampRunning, ledger.RampCancelled, "enough", "ann"},
+	} {
+		if err := l.SetRamp(t.Context(), started.ID, move.from, move.to, move.why, move.by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := l.RampMoves(t.Context(), started.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []ledger.RampMove{
+		{Author: "ann", Move: "started", Reason: "new contract"},
+		{Author: "ramp", Move: "step", Step: 1, Version: 2},
+		{Author: "dispatcher", Move: "held", Step: 1, Version: 2, Reason: "errors 34 %"},
+		{Author: "bob", Move: "resumed", Step: 1, Version: 2, Reason: "go on, ticket 7"},
+		{Author: "ann", Move: "cancelled", Step: 1, Version: 2, Reason: "enough"},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RampMove{}, "At")); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -55,10 +56,16 @@ func (l *Ledger) StartRamp(ctx context.Context, r Ramp, expect *int64) (started 
 
 func insertRamp(ctx context.Context, tx pgx.Tx, r *Ramp) (Ramp, error) {
 	rows, err := tx.Query(ctx, `
-		insert into dispatcher.ramps (route, from_weights, to_weights, steps, every, next_at,
-		  max_errors, max_deviation, least_messages, author, reason, changed_by)
-		values ($1, $2, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11, $10)
-		returning `+rampColumns,
+		with started as (
+		  insert into dispatcher.ramps (route, from_weights, to_weights, steps, every, next_at,
+		    max_errors, max_deviation, least_messages, author, reason, changed_by)
+		  values ($1, $2, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11, $10)
+		  returning *
+		), noted as (
+		  insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
+		  select id, author, 'started', step, version, reason from started
+		)
+		select `+rampColumns+` from started`,
 		r.Route, r.From, r.To, r.Steps, r.Every, instant(r.NextAt), r.MaxErrors, r.MaxDeviation, r.LeastMessages, r.Author, r.Reason)
 	if err != nil {
 		return Ramp{}, err
@@ -81,37 +88,98 @@ func (l *Ledger) SetRamp(ctx context.Context, id int64, from, to RampState, why,
 	if err := legalRampMove(from, to, why); err != nil {
 		return fmt.Errorf("set ramp %d: %w", id, err)
 	}
-	if to == RampRunning {
-		why = ""
-	}
 	tag, err := l.reports.Exec(ctx, `
-		update dispatcher.ramps set state = $3, held = $4, changed_by = $5, changed_at = now(),
-		  next_at = case when $3 = 'running' then now() + every end
-		where id = $1 and state = $2`, id, string(from), string(to), why, by)
+		with moved as (
+		  update dispatcher.ramps set state = $3, held = case when $3 = 'running' then '' else $4 end, changed_by = $5,
+		    changed_at = now(), next_at = case when $3 = 'running' then now() + every end
+		  where id = $1 and state = $2
+		  returning id, step, version
+		)
+		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
+		select id, $5, case when $3 = 'running' then 'resumed' else $3 end, step, version, $4 from moved`,
+		id, string(from), string(to), why, by)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = ErrRampMoved
 	}
 	return wrap(fmt.Sprintf("set ramp %d", id), err)
 }
 
+// RampMoves lists what happened to a ramp, in order.
+func (l *Ledger) RampMoves(ctx context.Context, id int64) ([]RampMove, error) {
+	moves, err := rows(ctx, l, scanRampMove, `
+		select at, author, move, step, version, reason from dispatcher.ramp_moves where ramp = $1 order by seq`, id)
+	return moves, wrap(fmt.Sprintf("list moves of ramp %d", id), err)
+}
+
+func scanRampMove(row pgx.CollectableRow) (RampMove, error) {
+	var m RampMove
+	err := row.Scan(&m.At, &m.Author, &m.Move, &m.Step, &m.Version, &m.Reason)
+	m.At = m.At.UTC()
+	return m, err
+}
+
 // advance makes step r.Step of a ramp, if it is running and stands one before that. Two
 // appliers of the same step wait for each other at the routing's lock, and the second finds
-// the ramp moved. The next step is due an interval after this one, however late it is: a
-// ramp that nobody attended to does not catch up in a burst.
-func advance(ctx context.Context, tx pgx.Tx, r *Ramp, version int64) error {
+// the ramp moved. The next step keeps to the plan, however long it took somebody to notice
+// that this one was due; but a ramp that is late by a whole interval does not catch up in a burst.
+func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int64) error {
 	tag, err := tx.Exec(ctx, `
-		update dispatcher.ramps set step = $2, version = $3, changed_at = now(),
-		  state = case when $2 = steps then 'done' else state end,
-		  next_at = case when $2 < steps then now() + every end
-		where id = $1 and step = $2 - 1 and state = 'running'`, r.ID, r.Step, version)
+		with moved as (
+		  update dispatcher.ramps set step = $2, version = $3, changed_at = now(),
+		    state = case when $2 = steps then 'done' else state end,
+		    next_at = case when $2 < steps then case when next_at + every > now() then next_at + every else now() + every end end
+		  where id = $1 and step = $2 - 1 and state = 'running'
+		  returning id, step, steps, version
+		)
+		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
+		select id, $4, case when step = steps then 'done' else 'step' end, step, version, $5 from moved`,
+		r.ID, r.Step, version, n.Author, n.Reason)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrRampMoved
 	}
 	return err
 }
 
-// supersedeRamps ends the ramps of routes that the new document does not have.
-const supersedeRamps = `
-	update dispatcher.ramps set state = 'superseded', held = 'route removed by routing version ' || $3::bigint,
-	  changed_by = $2, changed_at = now(), next_at = null
-	where state in ('running', 'held') and route <> all($1)`
+// endRamps supersedes the ramps that a document ends: those of routes that it does not have,
+// and those whose weights it sets otherwise than their last step. No step can be made meanwhile,
+// since that takes the appliers' lock; a ramp that stays is not locked.
+func endRamps(ctx context.Context, tx pgx.Tx, n *NewRouting, version int64) error {
+	r, err := tx.Query(ctx, `select `+rampColumns+` from dispatcher.ramps where state in ('running', 'held') order by id`)
+	if err != nil {
+		return err
+	}
+	ramps, err := pgx.CollectRows(r, scanRamp)
+	if err != nil {
+		return err
+	}
+	for i := range ramps {
+		if why := n.ends(&ramps[i]); why != "" {
+			if _, err := tx.Exec(ctx, supersedeRamp, ramps[i].ID, fmt.Sprintf("%s, by routing version %d", why, version), n.Author, version); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ends says why the document ends a ramp; empty when it does not.
+func (n *NewRouting) ends(r *Ramp) string {
+	switch {
+	case n.Ramp != nil && n.Ramp.ID == r.ID:
+		return "" // the document is a step of it
+	case !slices.Contains(n.routeNames(), r.Route):
+		return "route removed"
+	case n.EndsRamp != nil:
+		return n.EndsRamp(r)
+	}
+	return ""
+}
+
+const supersedeRamp = `
+	with moved as (
+	  update dispatcher.ramps set state = 'superseded', held = $2, changed_by = $3, changed_at = now(), next_at = null
+	  where id = $1 and state in ('running', 'held')
+	  returning id, step
+	)
+	insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
+	select id, $3, 'superseded', step, $4, $2 from moved`

@@ -56,6 +56,10 @@ type NewRouting struct {
 	// one will follow, whatever Expect says, while other appliers wait, and must not use the
 	// ledger. Without it, and on the first version, the document starts without effects.
 	Effects func(current RoutingVersion) []byte
+	// EndsRamp says why this document ends a running or held ramp of a route that it has; empty
+	// when it does not. It is called while other appliers wait, and must not use the ledger. Without
+	// it only the ramps of routes that are gone are ended.
+	EndsRamp func(*Ramp) string
 	// Ramp is the ramp whose step, number Ramp.Step, this document is; nil for a change by
 	// hand. The ramp moves on in the same transaction, or nothing is applied; see ErrRampMoved.
 	Ramp *Ramp

@@ -104,9 +104,12 @@ func apply(ctx context.Context, tx pgx.Tx, n *NewRouting) (version int64, err er
 	}
 	version = current.Version + 1
 	if n.Ramp != nil {
-		if err := advance(ctx, tx, n.Ramp, version); err != nil {
+		if err := advance(ctx, tx, n.Ramp, n, version); err != nil {
 			return 0, err
 		}
+	}
+	if err := endRamps(ctx, tx, n, version); err != nil {
+		return 0, err
 	}
 	var effects []byte
 	if n.Effects != nil && current.Version > 0 {
@@ -174,8 +177,7 @@ func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting,
 	return turns, tx.SendBatch(ctx, batch).Close()
 }
 
-// writeTurns puts the cursors into the circles of the new document, ends the ramps of
-// routes that are gone and tells everybody.
+// writeTurns puts the cursors into the circles of the new document and tells everybody.
 func writeTurns(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, turns []turn) error {
 	batch := &pgx.Batch{}
 	for i := range n.Routes {
@@ -186,7 +188,6 @@ func writeTurns(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, tu
 		}
 		batch.Queue(putCursor, c.Route, c.Channel, c.Position, route.Members)
 	}
-	batch.Queue(supersedeRamps, n.routeNames(), n.Author, version)
 	batch.Queue(notify, routingChannel, version)
 	return tx.SendBatch(ctx, batch).Close()
 }

@@ -167,6 +167,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"claimed_at settled_at delivered_at",
 		"limit_windows":    "channel scope window_seconds window_start unit max granted reserved",
 		"active":           "channel max active",
+		"ramp_moves":       "ramp route at author move step steps version reason",
 		"routing_versions": "version author reason created_at document effects base",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

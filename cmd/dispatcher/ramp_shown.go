@@ -31,6 +31,26 @@ type rampShown struct {
 	ChangedAt    *time.Time        `json:"changed_at"`
 	CreatedAt    *time.Time        `json:"created_at"`
 	Version      int64             `json:"version"` // of the last step; 0 before the first
+	// Moves is what happened to it, in order; only routing history tells.
+	Moves []rampMove `json:"moves,omitempty"`
+}
+
+// rampMove is one thing that happened to a ramp.
+type rampMove struct {
+	At      time.Time `json:"at"`
+	Author  string    `json:"author"`
+	Move    string    `json:"move"` // started, step, done, held, resumed, cancelled or superseded
+	Step    int       `json:"step"` // so many had been made
+	Version int64     `json:"version"`
+	Reason  string    `json:"reason"`
+}
+
+func rampMoves(moves []ledger.RampMove) []rampMove {
+	out := make([]rampMove, len(moves))
+	for i, m := range moves {
+		out[i] = rampMove(m)
+	}
+	return out
 }
 
 func newRampShown(r *ledger.Ramp) rampShown {

@@ -66,7 +66,13 @@ func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
 		return usage(postgresTrouble(s, err))
 	}
 	for i := range ramps[:min(limit, len(ramps))] {
-		h.Ramps = append(h.Ramps, newRampShown(&ramps[i]))
+		moves, err := l.RampMoves(ctx, ramps[i].ID)
+		if err != nil {
+			return usage(postgresTrouble(s, err))
+		}
+		shown := newRampShown(&ramps[i])
+		shown.Moves = rampMoves(moves)
+		h.Ramps = append(h.Ramps, shown)
 	}
 	if err := as.print(c.out, h, historySheet(h.Versions, as)); err != nil {
 		return err
@@ -75,7 +81,28 @@ func (c *cli) printHistory(ctx context.Context, limit int, as format) error {
 		fmt.Fprintln(c.out)
 		rampSheet(h.Ramps, as).draw(c.out)
 	}
+	if moves := rampMoveSheet(h.Ramps); as == formatTable && len(moves.rows) > 0 {
+		fmt.Fprintln(c.out)
+		moves.draw(c.out)
+	}
 	return nil
+}
+
+// rampMoveSheet lists what was done about ramps beside their steps, which are versions: who held,
+// resumed or ended one, and why.
+func rampMoveSheet(ramps []rampShown) sheet {
+	s := sheet{header: []string{"ramp", "at, by", "move", "reason"}, right: []int{1}, wrap: map[int]int{4: 60}}
+	for i := range ramps {
+		for _, m := range ramps[i].Moves {
+			if m.Move == "step" || m.Move == "started" || m.Move == "done" {
+				continue
+			}
+			s.rows = append(s.rows, []string{
+				number(ramps[i].ID), m.At.Format(instant) + "\n" + m.Author, fmt.Sprintf("%s at step %d", m.Move, m.Step), m.Reason,
+			})
+		}
+	}
+	return s
 }
 
 // historyLines compares each of the newest versions with the one before it. Versions are read

@@ -107,6 +107,18 @@ func TestWeightsRampIsHeldResumedAndCancelled(t *testing.T) {
 	}
 	if got := dispatcher(t, "", env, "routing", "history").out; !strings.Contains(got, "cancelled") || !strings.Contains(got, "0/6") {
 		t.Error(got)
+	} else if !strings.Contains(got, "resumed at step 0") || strings.Count(got, "held at step 0") != 1 {
+		t.Errorf("the history does not tell what was done about the ramp:\n%s", got)
+	}
+	// Weights that are set otherwise end a ramp at once, without a dispatcher at work.
+	if got := steer("a=40"); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if got := dispatcher(t, "", env, because("another way", "weights", "set", "default", "a=7")...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if open, err := l.Ramps(t.Context(), false); err != nil || len(open) != 0 {
+		t.Errorf("%v %+v", err, open)
 	}
 }
 

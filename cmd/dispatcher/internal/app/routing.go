@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 
+	"dispatcher/cmd/dispatcher/internal/steer"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -13,8 +14,9 @@ import (
 func NewRouting(doc *config.Routing, text []byte, author, reason string, expect *int64) ledger.NewRouting {
 	n := ledger.NewRouting{
 		Expect: expect, Author: author, Reason: reason, Document: string(text), Channels: Specs(doc),
-		Routes:  make([]ledger.RouteSpec, len(doc.Routes)),
-		Effects: func(current ledger.RoutingVersion) []byte { return carried(&current, doc) },
+		Routes:   make([]ledger.RouteSpec, len(doc.Routes)),
+		Effects:  func(current ledger.RoutingVersion) []byte { return carried(&current, doc) },
+		EndsRamp: func(r *ledger.Ramp) string { return steer.Departure(r, doc) },
 	}
 	for i := range doc.Routes {
 		n.Routes[i] = ledger.RouteSpec{Name: doc.Routes[i].Name, Members: doc.Routes[i].Channels}

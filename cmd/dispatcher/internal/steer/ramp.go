@@ -46,17 +46,14 @@ func NextRampMove(r *ledger.Ramp, routing *config.Routing, carried []ledger.Carr
 	if r.State.Final() || r.Step >= r.Steps {
 		return RampMove{Kind: RampFinished, Reason: "it has ended"}
 	}
-	route := routeOf(routing, r.Route)
-	if route == nil || len(route.Weights) == 0 {
-		return RampMove{Kind: RampSupersede, Reason: fmt.Sprintf("route %s has no weights any more", r.Route)}
-	}
 	path, err := newPath(r)
 	if err != nil {
 		return holdUnlessHeld(r, err.Error())
 	}
-	if why := path.departure(route, r.Step); why != "" {
+	if why := Departure(r, routing); why != "" {
 		return RampMove{Kind: RampSupersede, Reason: why}
 	}
+	route := routeOf(routing, r.Route)
 	if why := outOfBand(r, route, carried); why != "" {
 		return holdUnlessHeld(r, why)
 	}
@@ -67,6 +64,20 @@ func NextRampMove(r *ledger.Ramp, routing *config.Routing, carried []ledger.Carr
 		Kind: RampStep, Step: r.Step + 1, Weights: path.weights(route, r.Step+1),
 		Reason: fmt.Sprintf("step %d of %d", r.Step+1, r.Steps),
 	}
+}
+
+// Departure says how a routing departs from what the ramp's last step left, so that it ends the
+// ramp; empty when it does not.
+func Departure(r *ledger.Ramp, routing *config.Routing) string {
+	route := routeOf(routing, r.Route)
+	if route == nil || len(route.Weights) == 0 {
+		return fmt.Sprintf("route %s has no weights any more", r.Route)
+	}
+	path, err := newPath(r)
+	if err != nil {
+		return "" // it holds the ramp
+	}
+	return path.departure(route, r.Step)
 }
 
 func holdUnlessHeld(r *ledger.Ramp, why string) RampMove {
