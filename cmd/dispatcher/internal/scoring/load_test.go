@@ -91,7 +91,7 @@ func TestNobodyAccusesAHealthyFunction(t *testing.T) {
 			continue
 		}
 		words := map[string]int{}
-		for slower := time.Duration(1); slower <= 4 && words[""] != 64; slower *= 2 {
+		for slower := 1; slower <= 4 && words[""] != 64; slower *= 2 {
 			words = askHealthy(t, l, slower)
 		}
 		if words[""] != 64 {
@@ -100,18 +100,18 @@ func TestNobodyAccusesAHealthyFunction(t *testing.T) {
 	}
 }
 
-func askHealthy(t *testing.T, l load, slower time.Duration) map[string]int {
+func askHealthy(t *testing.T, l load, slower int) map[string]int {
 	t.Helper()
 	f, calls := newFunction(t, func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case <-time.After(slower * l.latency):
+		case <-time.After(time.Duration(slower) * l.latency):
 			scoresByName(w, r)
 		case <-r.Context().Done():
 		}
 	})
-	f.Batch, f.Deadline, f.Cache = l.batch, slower*200*time.Millisecond, 0
+	f.Batch, f.Deadline, f.Cache = l.batch, time.Duration(slower)*200*time.Millisecond, 0
 	began := time.Now()
-	words := askAll(t, newClient(t), f, 64, l.candidates, slower*batchHold)
+	words := askAll(t, newClient(t), f, 64, l.candidates, time.Duration(slower)*batchHold)
 	t.Logf("%+v: %v, %d calls in %s at 1/%d of the speed", l, words, calls.Load(), time.Since(began).Round(time.Millisecond), slower)
 	return words
 }
