@@ -217,7 +217,7 @@ func jobOf(id string, segments int) *Job {
 // TestLivesAreWhatTheyShouldBe: the forgeries are only worth something if their originals are honest.
 func TestLivesAreWhatTheyShouldBe(t *testing.T) {
 	t.Parallel()
-	for _, l := range []*life{fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t)} {
+	for _, l := range []*life{fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t), releasedLife(t), lateLife(t)} {
 		if found := l.verified(t); len(found) > 0 {
 			t.Errorf("%s: %+v", l.record.Message.ID, found)
 		}
@@ -335,6 +335,39 @@ func turnLife(t testing.TB) *life {
 	t.Helper()
 	l, _ := lifeOf(t, func(r *Routing) { r.Routes[0].Mode = RoundRobinMode })
 	l.claimed(t, jobOf("m-1", 1), map[string]string{"a": "connecting"})
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+	return l
+}
+
+// releasedLife: it was held for a channel that throttled it, which operators then switch off.
+func releasedLife(t testing.TB) *life {
+	t.Helper()
+	l, first := lifeOf(t, func(r *Routing) { r.Routes[0].HoldThrottled = true })
+	l.claimed(t, jobOf("m-1", 1), nil)
+	l.answer(provider.Result{Outcome: provider.Throttled})
+	l.pass(time.Minute)
+	next := *l.editions[7].Routing
+	next.Channels = slices.Clone(next.Channels)
+	next.Channels[next.channel(first)].State = Disabled
+	l.apply(&next, nil)
+	l.claimed(t, nil, nil)
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+	return l
+}
+
+// lateLife: the instance was lost, then answered after all that one of two parts was taken; the channel refuses
+// the other once and is asked again.
+func lateLife(t testing.TB) *life {
+	t.Helper()
+	l, _ := lifeOf(t, func(r *Routing) { r.Lanes["bulk"] = Lane{Name: "bulk", TTL: time.Hour} })
+	l.claimed(t, jobOf("m-1", 2), nil)
+	l.lose()
+	l.answer(provider.Result{Outcome: provider.Refused, Parts: []provider.Part{{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Refused}}})
+	l.pass(time.Minute)
+	l.claimed(t, nil, nil)
+	l.answer(provider.Result{Outcome: provider.Refused, Code: "dial"})
+	l.pass(time.Minute)
+	l.claimed(t, nil, nil)
 	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
 	return l
 }

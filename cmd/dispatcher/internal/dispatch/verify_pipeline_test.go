@@ -71,7 +71,10 @@ func (p *pipeline) audited(t *testing.T, a *archive) (records int, found []Misma
 func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*Routing{}, limited: true}
-	p := setup(t, func(r *Routing) { r.Lanes["bulk"] = Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100, ResendOnce: true} })
+	p := setup(t, func(r *Routing) {
+		r.Lanes["bulk"] = Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100, ResendOnce: true}
+	})
+
 	// A claim that finds a newer version takes the one that was made for it; only steps below make any.
 	p.cfg.Reload = func(ctx context.Context) error {
 		current, err := p.ledger.CurrentRouting(ctx)

@@ -150,9 +150,12 @@ func TestForgedRecordsAreFound(t *testing.T) {
 			first := l.record.Attempts[0].Channel
 			l.rewrite(t, 1, func(r *Ranking) {
 				for i := range r.Candidates {
-					r.Candidates[i].Reason = "connecting"
-					if r.Candidates[i].Channel == first {
+					if r.Candidates[i].Reason = "connecting"; r.Candidates[i].Channel == first {
 						r.Candidates[i].Reason = ""
+						for k := range r.Candidates[i+1:] {
+							r.Candidates[i+1+k].Reason = ""
+						}
+						return
 					}
 				}
 			})
