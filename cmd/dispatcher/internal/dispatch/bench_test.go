@@ -15,7 +15,7 @@ func BenchmarkPlanAndAssign(b *testing.B) {
 	for _, bc := range []struct {
 		mode     Mode
 		channels int
-	}{{Weighted, 3}, {Weighted, 20}, {RoundRobinMode, 20}, {LongestIdle, 20}, {BestWorkerMode, 20}, {LongestIdle, 1000}} {
+	}{{Weighted, 3}, {Weighted, 20}, {RoundRobinMode, 20}, {LongestIdle, 20}, {BestWorkerMode, 20}, {LongestIdle, 100}, {LongestIdle, 1000}} {
 		b.Run(fmt.Sprintf("%s/%d", bc.mode, bc.channels), func(b *testing.B) { benchmarkClaim(b, bc.mode, bc.channels) })
 	}
 }
