@@ -123,8 +123,11 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	step(35, func(r *Route) { r.Mode, r.HoldThrottled = LongestIdle, true })
 	step(40, func(r *Route) { r.Mode, r.Fallback = BestWorkerMode, RoundRobin })
 	step(1000, func(r *Route) { r.Mode, r.Fallback, r.HoldThrottled = Weighted, BestWorker, false })
-	for open := int64(1); open > 0; {
+	for open, began := int64(1), time.Now(); open > 0; {
 		counts := p.counts(t, byState)
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("still under way: %v", counts)
+		}
 		open = counts["waiting"] + counts["retry"] + counts["sending"]
 		if n, found := p.audited(t, a); n != records || len(found) > 0 {
 			t.Fatalf("%v, %d of %d records: %+v", counts, n, records, found)
