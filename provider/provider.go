@@ -72,15 +72,12 @@ type Sender interface {
 	Send(ctx context.Context, s Submission) Result
 }
 
-// Probing is what Channel.Ready says beside true when one submission is welcome.
-const Probing = "probing"
-
 // Channel is a Sender with a life of its own: connections that come and go.
 type Channel interface {
 	Sender
 	// Ready reports whether a submission would find a usable connection now. It
-	// does not block. When it does not, it says why in one bounded word; when only a
-	// single submission is welcome, to see whether the channel has recovered, it is
+	// does not block. When it does not, it says why in one of the words that Unready knows;
+	// when only a single submission is welcome, to see whether the channel has recovered, it is
 	// true and says Probing.
 	Ready() (ok bool, why string)
 	// Close stops taking submissions, waits for those under way until ctx ends,

@@ -101,10 +101,11 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	t.Parallel()
 	const n = 240
 	release := make(chan struct{})
+	const patient = "response_timeout: 2m" // a busy machine may need a while until all are under way
 	channels := []channel{
-		{name: "a", weight: "1", behaviour: held(release), document: "capacity: 60"},
-		{name: "b", weight: "1", behaviour: held(release), document: "capacity: 30"},
-		{name: "c", weight: "1", behaviour: held(release), document: "capacity: 150"},
+		{name: "a", weight: "1", behaviour: held(release), document: "capacity: 60", settings: patient},
+		{name: "b", weight: "1", behaviour: held(release), document: "capacity: 30", settings: patient},
+		{name: "c", weight: "1", behaviour: held(release), document: "capacity: 150", settings: patient},
 	}
 	s := newStage(t, plot{channels: channels, route: "mode: longest_idle", settings: map[string]string{
 		"BATCH": "17", "MAX_UNSETTLED": "300", "SEND_TIMEOUT": "2m", "SHUTDOWN_TIMEOUT": "2m30s",

@@ -27,6 +27,7 @@ type channel struct {
 	weight    string
 	behaviour smpptest.Behaviour
 	document  string // further keys of the channel in the routing document
+	settings  string // further settings of its connection
 	down      bool   // nobody listens at its address
 }
 
@@ -108,7 +109,8 @@ func (s *stage) routing(p *plot) string {
 	for _, c := range p.channels {
 		address := s.carrier(&c)
 		channels = append(channels, fmt.Sprintf("  %s: {provider: smpp, settings: {address: %q, system_id: e2e, window: 100, "+
-			"reconnect_min: 100ms, reconnect_max: 500ms}, price: {currency: GBP, default: \"0.03\"}%s}\n", c.name, address, prefixed(", ", c.document)))
+			"reconnect_min: 100ms, reconnect_max: 500ms%s}, price: {currency: GBP, default: \"0.03\"}%s}\n",
+			c.name, address, prefixed(", ", c.settings), prefixed(", ", c.document)))
 		weights = append(weights, c.name+": "+c.weight)
 	}
 	return "timezone: Europe/London\nchannels:\n" + strings.Join(channels, "") +

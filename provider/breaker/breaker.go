@@ -19,7 +19,7 @@ import (
 
 // CodeOpen is the Result.Code of a submission that the breaker held back and the
 // word of Ready while it does.
-const CodeOpen = "breaker_open"
+const CodeOpen = provider.BreakerOpen
 
 // CodeEnded is the Result.Code of a submission whose context had ended before it
 // came to the breaker.

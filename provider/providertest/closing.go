@@ -24,8 +24,8 @@ func closeWaits(t testing.TB, h Harness) {
 		closed <- err
 	case <-time.After(pause):
 	}
-	if ok, why := in.Channel.Ready(); ok || why == "" {
-		t.Errorf("Ready = %v %q while closing, want false and a word", ok, why)
+	if ok, why := in.Channel.Ready(); ok || !provider.Unready(why) {
+		t.Errorf("Ready = %v %q while closing, want false and a word of package provider", ok, why)
 	}
 	close(hold)
 	wantOutcome(t, checked(t, h, s, await(t, h, "the result", sent)), provider.Accepted)
@@ -57,8 +57,8 @@ func closeTwice(t testing.TB, h Harness) {
 	closeChannel(t, h, in)
 	closeChannel(t, h, in)
 	wantOutcome(t, send(t, h, in, late), provider.Refused)
-	if ok, why := in.Channel.Ready(); ok || why == "" {
-		t.Errorf("Ready = %v %q after Close, want false and a word", ok, why)
+	if ok, why := in.Channel.Ready(); ok || !provider.Unready(why) {
+		t.Errorf("Ready = %v %q after Close, want false and a word of package provider", ok, why)
 	}
 	wantLogged(t, in, s, 1)
 	wantLogged(t, in, late, 0)

@@ -62,13 +62,13 @@ func (e wordError) Error() string { return "submit_sm: " + string(e) }
 
 // Words that results and Ready use beside the codes of answers. faults are others.
 const (
-	whyConnecting  = "connecting"      // not bound yet
-	whyUnbound     = "unbound"         // was bound, is not now
-	whyBindRefused = "bind_refused"    // the SMSC refuses the bind
-	whyClosed      = "closed"          // Close was called
-	whyWindow      = "window_full"     // no slot until the context ended
-	whyCancelled   = "cancelled"       // the context ended
-	whyTimeout     = "timeout"         // no answer within the response timeout
-	whyLost        = "connection_lost" // the connection ended before the answer
-	whySkipped     = "skipped"         // an earlier part had failed
+	whyConnecting  = provider.Connecting  // not bound yet
+	whyUnbound     = provider.Unbound     // was bound, is not now
+	whyBindRefused = provider.BindRefused // the SMSC refuses the bind
+	whyClosed      = provider.Closed      // Close was called
+	whyWindow      = "window_full"        // no slot until the context ended
+	whyCancelled   = "cancelled"          // the context ended
+	whyTimeout     = "timeout"            // no answer within the response timeout
+	whyLost        = "connection_lost"    // the connection ended before the answer
+	whySkipped     = "skipped"            // an earlier part had failed
 )

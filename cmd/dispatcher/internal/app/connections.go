@@ -130,7 +130,7 @@ type unusable struct{}
 var _ provider.Channel = unusable{}
 
 // misconfigured is why an unusable channel is not ready.
-const misconfigured = "misconfigured"
+const misconfigured = provider.Misconfigured
 
 // Send refuses: no byte leaves.
 func (unusable) Send(context.Context, provider.Submission) provider.Result {

@@ -21,7 +21,7 @@ const (
 	throttled    = "throttled"
 	pinnedAway   = "pinned_elsewhere"
 	removed      = "removed"
-	breaker      = "breaker_open"
+	breaker      = provider.BreakerOpen
 )
 
 // obstacle is why channel c cannot take the message now; empty when it can. wishes are

@@ -2,21 +2,12 @@ package dispatch
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"time"
 
+	"dispatcher/provider"
 	"dispatcher/selector"
 )
-
-// passing are the obstacles that nobody can see again: what a process knew of its
-// connections. The list is closed: the words of this package, those that provider.Channel.Ready says, and
-// that of a channel whose settings cannot be used on a machine.
-var passing = []string{
-	throttled, breaker,
-	"connecting", "unbound", "bind_refused", "closed", // package provider/smpp
-	"misconfigured", // package app
-}
 
 // obstacles checks why candidates were passed over, in the order in which obstacle looks. Slots, breakers
 // and connections are what the claim saw; the rest follows from the version and the attempts before.
@@ -107,5 +98,5 @@ func (e *edition) passes(channel, reason string, ch *choice) bool {
 	case noActive:
 		return e.Bounds == nil || e.Bounds[channel].Active
 	}
-	return slices.Contains(passing, reason)
+	return reason == throttled || provider.Unready(reason)
 }
