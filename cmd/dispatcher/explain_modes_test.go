@@ -34,7 +34,7 @@ func rankingOf(s *report.Story) string {
 		if c.Score != nil {
 			one += fmt.Sprintf(" %.3f", *c.Score)
 		}
-		if c.Reason != "" && c.Reason != "outranked" {
+		if c.Reason != "" {
 			one += "!" + c.Reason
 		}
 		out = append(out, one)
@@ -96,7 +96,7 @@ func TestForecastOfTheSourcesExamples(t *testing.T) {
 			t.Errorf("%s: nothing is drawn, yet the text names a key: %s", name, story.Text)
 		}
 		for i, c := range story.Candidates {
-			if *c.Eligible && c.Channel != channelOf(&story) && c.Reason != "outranked" {
+			if *c.Eligible != (c.Reason == "") {
 				t.Errorf("%s: candidate %d: %+v", name, i, c)
 			}
 		}

@@ -24,14 +24,9 @@ func NewForecast(id string, a *dispatch.Answer, doc *config.Routing, keys ...sel
 	if route := routeNamed(doc, s.Route); route != nil {
 		s.Mode = route.Mode
 	}
-	behind := false
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
 		s.Candidates[i] = Candidate{Channel: c.Channel, Score: c.Score, LoadRatio: &c.LoadRatio, Eligible: new(c.Reason == ""), Reason: c.Reason}
-		if behind && c.Reason == "" {
-			s.Candidates[i].Reason = outranked
-		}
-		behind = behind || s.Chosen != nil && c.Channel == *s.Chosen
 	}
 	newLookback(&ledger.Message{ID: id, Plan: a.Plan}, doc, keys).redraw(s.Candidates, &s.Basis)
 	if a.Problem != nil {

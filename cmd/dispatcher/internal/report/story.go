@@ -64,8 +64,8 @@ type Candidate struct {
 	// Eligible is nil for one behind the chosen one that nobody looked at: whether it could have
 	// taken the message is not known, unless the routing version alone forbids it.
 	Eligible *bool `json:"eligible"`
-	// Reason says why it was passed over or could not have taken the message, or that it was outranked.
-	// It is empty for the chosen one.
+	// Reason says why it was passed over or could not have taken the message, or that it was outranked
+	// and nobody looked at it. It is empty when Eligible is true.
 	Reason string `json:"reason"`
 	// Redraw is the draw that picked it, for a redraw; nil for others.
 	Redraw *Redraw `json:"redraw,omitempty"`
