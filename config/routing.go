@@ -14,7 +14,7 @@ import (
 type Routing struct {
 	// Timezone is where business days are cut; UTC when the document names none.
 	Timezone *time.Location
-	Channels []Channel // in the order of listing, which breaks the last tie of a ranking
+	Channels []Channel // in the order of listing
 	Routes   []Route   // in the order of listing: the first that matches wins
 	Lanes    []Lane    // in the order of listing, which ranks them
 }

@@ -16,7 +16,7 @@ type Routing struct {
 	Version int64
 	// Zone is where business days are cut.
 	Zone     *time.Location
-	Channels []Channel // in configured order, which breaks the last tie of a ranking
+	Channels []Channel // in the order of the document
 	Routes   []Route   // in order: the first that matches wins
 	Lanes    map[string]Lane
 	// Country names the ISO 3166 region of a number in lower case. It is called only
