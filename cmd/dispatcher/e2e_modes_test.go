@@ -108,12 +108,15 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 		{name: "c", weight: "1", behaviour: held(release), document: "capacity: 150", settings: patient},
 	}
 	s := newStage(t, plot{channels: channels, route: "mode: longest_idle", settings: map[string]string{
-		"BATCH": "17", "MAX_UNSETTLED": "300", "SEND_TIMEOUT": "2m", "SHUTDOWN_TIMEOUT": "2m30s",
+		"BATCH": "7", "MAX_UNSETTLED": "300", "SEND_TIMEOUT": "2m", "SHUTDOWN_TIMEOUT": "2m30s",
 	}})
 	processes := s.runAll(4)
 	s.joined(len(processes))
 	s.publish("bulk", messages("load", n))
 	eventually(t, patience, "all messages are under way", func() bool {
+		if ended := s.byID(`select channel || ' ' || outcome, string_agg(provider_code, ' ') from audit.attempts where outcome is not null group by 1`); len(ended) > 0 {
+			t.Fatalf("attempts have ended though no answer was given: %v", ended)
+		}
 		return s.count(`select count(*) from dispatcher.attempts`) == n
 	})
 	active := s.byID(`select channel, active::text from audit.active`)

@@ -143,10 +143,10 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 	r.unready = d.unready(routing)
 	due = max(due, 0)
 	held := r.wanted() + due
-	slots := d.slotsFor(r, held)
 	d.claims.Add(1)
 	defer d.claims.Done()
-	if err := slots.acquire(ctx, held); err != nil {
+	slots, err := d.acquire(ctx, r, held)
+	if err != nil {
 		return nil, err
 	}
 	// From here on the claim must not be cut off: ctx may end for a rebalance while this
@@ -169,13 +169,13 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 	return r, nil
 }
 
-// slotsFor is where a claim takes its slots from. Small batches of the first lane have
-// slots of their own; a flood of them shares the others.
-func (d *Dispatcher) slotsFor(r *round, n int) *slots {
+// acquire blocks until a claim has its slots. A small batch of the first lane takes those that
+// everybody shares while there are any, and those that are kept for it when there are none.
+func (d *Dispatcher) acquire(ctx context.Context, r *round, n int) (*slots, error) {
 	if d.firstLane(r.jobs) && n <= d.express.size() {
-		return d.express
+		return either(ctx, n, d.slots, d.express)
 	}
-	return d.slots
+	return d.slots, d.slots.acquire(ctx, n)
 }
 
 // noteBacklog remembers that rows wait, until the next count says otherwise.
