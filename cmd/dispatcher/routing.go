@@ -44,6 +44,16 @@ func currentVersion(ctx context.Context, l *ledger.Ledger, s *config.Settings) (
 	return v, nil
 }
 
+// inForce is the current version with its document, as draws go by it.
+func inForce(ctx context.Context, l *ledger.Ledger, s *config.Settings) (ledger.RoutingVersion, *config.Routing, error) {
+	v, err := currentVersion(ctx, l, s)
+	if err != nil {
+		return v, nil, err
+	}
+	doc, err := storedRouting(&v)
+	return v, doc, err
+}
+
 // errNoRouting says how the database gets its first routing.
 var errNoRouting = errors.New(`there is no routing yet: set DISPATCHER_ROUTING_FILE to a routing document and start "dispatcher run", or use "dispatcher routing apply FILE"`)
 

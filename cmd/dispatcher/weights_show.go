@@ -50,11 +50,7 @@ func (c *cli) showWeights(ctx context.Context, route string, as format) error {
 		return err
 	}
 	defer l.Close()
-	v, err := currentVersion(ctx, l, s)
-	if err != nil {
-		return err
-	}
-	doc, err := storedRouting(&v)
+	v, doc, err := inForce(ctx, l, s)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"time"
-
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -78,20 +76,4 @@ func (c *Choice) Bill(place int) (segments int, micros int64, currency string) {
 	ch := &c.routing.Channels[c.Route.Members[place]]
 	segments = c.task.segments(ch)
 	return segments, int64(segments) * ch.Price.Segment(c.task.msg.To), ch.Price.Currency
-}
-
-// ExpiredSelectors are the keys of a message's selectors that no longer counted at a moment.
-func ExpiredSelectors(m *ledger.Message, at time.Time) []string {
-	msg, problem := envelope.Decode(m.Envelope, true)
-	if problem != nil {
-		return nil
-	}
-	age := at.Sub(m.ReceivedAt)
-	var expired []string
-	for _, s := range msg.Selectors {
-		if s.ExpiresAfter > 0 && age >= s.ExpiresAfter {
-			expired = append(expired, s.Key)
-		}
-	}
-	return expired
 }

@@ -16,3 +16,19 @@ func Wishes(m *ledger.Message, at time.Time) []selector.Selector {
 	}
 	return selector.Unexpired(msg.Selectors, at.Sub(m.ReceivedAt))
 }
+
+// ExpiredSelectors are the keys of a message's selectors that no longer counted at a moment.
+func ExpiredSelectors(m *ledger.Message, at time.Time) []string {
+	msg, problem := envelope.Decode(m.Envelope, true)
+	if problem != nil {
+		return nil
+	}
+	age := at.Sub(m.ReceivedAt)
+	var expired []string
+	for _, s := range msg.Selectors {
+		if s.ExpiresAfter > 0 && age >= s.ExpiresAfter {
+			expired = append(expired, s.Key)
+		}
+	}
+	return expired
+}
