@@ -118,13 +118,12 @@ func TestGateNeverExceedsALimit(t *testing.T) {
 			if g.Active.Count > 0 && rapid.Bool().Draw(t, "settle") {
 				g.Active.Count--
 			}
-			segments := rapid.IntRange(1, 4).Draw(t, "segments")
-			if !g.Admits(segments) {
+			need := admission.Need{Segments: rapid.IntRange(1, 4).Draw(t, "segments")}
+			if !g.Admit(&admission.Moment{Now: now, Earliest: now, Zone: time.UTC}, &need) {
 				continue
 			}
-			g.Take(segments)
 			for i := range g.Counters {
-				granted[i][g.Counters[i].Start] += g.Counters[i].Cost(segments)
+				granted[i][g.Counters[i].Start] += g.Counters[i].Cost(&need)
 			}
 			if g.Active.Max > 0 && g.Active.Count > g.Active.Max {
 				t.Fatalf("%d active of %d", g.Active.Count, g.Active.Max)
@@ -138,35 +137,6 @@ func TestGateNeverExceedsALimit(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestNextIsTheEndOfTheLastFullWindow(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 11, 21, 12, 0, 5, 0, time.UTC)
-	full := func(w admission.Window) admission.Counter {
-		c := admission.Counter{Limit: admission.Limit{Window: w, Max: 1}}
-		c.Roll(now, time.UTC)
-		c.Granted = 1
-		return c
-	}
-	g := admission.Gate{Counters: []admission.Counter{full(admission.Second), full(admission.Minute)}}
-	if got, want := g.Next(now, time.UTC, 1), now.Truncate(time.Minute).Add(time.Minute); !got.Equal(want) {
-		t.Errorf("next %s, want %s", got, want)
-	}
-	if got := (&admission.Gate{}).Next(now, time.UTC, 1); !got.IsZero() {
-		t.Errorf("without a full window next is %s", got)
-	}
-}
-
-func TestTakeWithoutASlotPanics(t *testing.T) {
-	t.Parallel()
-	defer func() {
-		if recover() == nil {
-			t.Error("Take broke a limit silently")
-		}
-	}()
-	g := admission.Gate{Active: admission.Active{Max: 1, Count: 1}}
-	g.Take(1)
 }
 
 func TestWordsOfLimits(t *testing.T) {

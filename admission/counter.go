@@ -2,10 +2,11 @@ package admission
 
 import "time"
 
-// Counter is the shared count of one Limit: the row that every process locks
-// before it takes slots.
+// Counter is the shared count of one Limit: the row that every process locks before it
+// takes slots.
 //
-// Invariant, repeated as a CHECK in the database: 0 <= Granted <= Max.
+// Invariant, repeated as a CHECK in the database: 0 <= Granted <= Max. It holds for a
+// sliding limit too: no calendar window may hold more than any span of its length may.
 type Counter struct {
 	Limit
 	// Start is the beginning of the window that Granted belongs to; it never moves back.
@@ -16,6 +17,13 @@ type Counter struct {
 	// after the limit was lowered below Granted in mid-window: then it stays at
 	// Granted until the window ends.
 	Max int64
+	// Next is, for a paced limit, the place of the next unit; for a sliding one, the
+	// theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). It outlives
+	// the window. The zero time is long ago.
+	Next time.Time
+	// Taken counts some of the units in this window apart: those of lanes with a reserve, and
+	// those of the pools of a policy. Nil when nothing is counted apart.
+	Taken map[string]int64
 }
 
 // Roll moves the counter into the window that contains now and reports whether it
@@ -26,20 +34,36 @@ func (c *Counter) Roll(now time.Time, zone *time.Location) bool {
 	if !start.After(c.Start) {
 		return false
 	}
-	c.Start, c.Granted, c.Max = start, 0, c.Limit.Max
+	c.Start, c.Granted, c.Max, c.Taken = start, 0, c.Limit.Max, nil
 	return true
 }
 
-// Cost is what a message of so many segments takes from this counter.
-func (c *Counter) Cost(segments int) int64 {
-	if c.Unit == Segments {
-		return int64(segments)
+// Cost is what a message takes from this counter.
+func (c *Counter) Cost(n *Need) int64 {
+	switch c.Unit {
+	case Segments:
+		return int64(n.Segments)
+	case Money:
+		return n.Micros
+	case Messages:
 	}
 	return 1
 }
 
-// Free is how many units are left in the current window.
+// Free is how many units are left in the current window, for whatever lane.
 func (c *Counter) Free() int64 { return max(c.Max-c.Granted, 0) }
+
+// End is when the counter's window ends. It is that of the window itself also when the
+// clock has stepped back behind Start.
+func (c *Counter) End(zone *time.Location) time.Time { return c.Window.End(c.Start, zone) }
+
+// count adds units to one of the tallies.
+func (c *Counter) count(tally string, units int64) {
+	if c.Taken == nil {
+		c.Taken = map[string]int64{}
+	}
+	c.Taken[tally] += units
+}
 
 // Active is the shared count of attempts under way on one channel.
 //

@@ -1,13 +1,21 @@
-// Package admission decides whether one more message may go to a channel now:
-// rate windows with shared counters, and a bound on what is under way at once.
+// Package admission decides whether one more message may go to a channel now, and when
+// within the window it may leave.
 //
-// Everything here is pure: the state comes in, the database's clock comes in as
-// now, and the changed state goes out. Reading and writing that state under a lock
-// is the work of package ledger; pacing inside a window is the channel worker's.
+//	Limit     what a provider or a contract allows: at most Max units in each Window
+//	Counter   the shared state of one Limit: the row that every process locks
+//	Fit, Take the decision: a place under all counters at once, or what is in the way
+//	Policy    how the slots are divided among regions and processes (even, curve, counter, exact)
+//	Ease      how far a channel's rate is lowered since its provider asked to slow down
+//	Ticket    the right of a retry to the active slot of the attempt before
+//
+// Everything here is pure: the state comes in, the database's clock comes in as now, and
+// the changed state goes out. Reading and writing that state under a lock is the work of
+// package ledger; waiting until a place has come is the channel worker's.
 package admission
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -18,12 +26,17 @@ type Unit uint8
 const (
 	Messages Unit = iota // each attempt counts one
 	Segments             // each attempt counts its billed parts
+	Money                // each attempt counts its price, in micros of Limit.Currency
 )
 
 // String returns the word used in the routing document and in audit.limit_windows.
 func (u Unit) String() string {
-	if u == Segments {
+	switch u {
+	case Segments:
 		return "segments"
+	case Money:
+		return "money"
+	case Messages:
 	}
 	return "messages"
 }
@@ -35,8 +48,10 @@ func ParseUnit(s string) (Unit, error) {
 		return Messages, nil
 	case "segments":
 		return Segments, nil
+	case "money":
+		return Money, nil
 	}
-	return Messages, fmt.Errorf("unit %q is neither messages nor segments", s)
+	return Messages, fmt.Errorf("unit %q is none of messages, segments, money", s)
 }
 
 // Window is the length of a calendar window.
@@ -103,10 +118,46 @@ func (w Window) End(now time.Time, zone *time.Location) time.Time {
 	return time.Date(y, m, d+1, 0, 0, 0, 0, zone).UTC()
 }
 
-// Limit is a bound that the provider or the contract sets: at most Max units in
-// each Window.
+// Limit is a bound that the provider, the contract or the operator sets: at most Max
+// units in each Window.
 type Limit struct {
+	Scope  Scope
 	Window Window
-	Max    int64
+	Max    int64 // 0 closes
 	Unit   Unit
+	// Currency is that of a limit in Money; empty for others.
+	Currency string
+	// Sliding bounds every span of the window's length, not only calendar windows. See Counter.
+	Sliding bool
+	// Burst is how many units of a sliding limit may come at once, from 1 to Max. What is
+	// sustained is Max - Burst + 1 in each window, so that no span holds more than Max.
+	Burst int64
+	// Reserve keeps parts of the window for lanes.
+	Reserve []Reserve
+}
+
+// Reserve is the part of each window that is kept for one lane. It decays to nothing in
+// the last tenth of the window.
+type Reserve struct {
+	Lane    string
+	Percent int64 // 1 to 100; those of a limit sum to at most 100
+}
+
+// Key tells the limits of one channel, or those over all channels, apart.
+type Key struct {
+	Scope  Scope
+	Window Window
+	Unit   Unit
+}
+
+// Key is the limit's own.
+func (l *Limit) Key() Key { return Key{l.Scope, l.Window, l.Unit} }
+
+// Paced reports whether the units of a window get places of their own in it: those of a second do.
+func (l *Limit) Paced() bool { return l.Window == Second && l.Unit != Money }
+
+// Equal reports whether two limits say the same.
+func (l *Limit) Equal(o *Limit) bool {
+	return l.Key() == o.Key() && l.Max == o.Max && l.Currency == o.Currency && l.Sliding == o.Sliding && l.Burst == o.Burst &&
+		slices.Equal(l.Reserve, o.Reserve)
 }

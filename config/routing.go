@@ -17,6 +17,8 @@ type Routing struct {
 	Channels []Channel // in the order of listing
 	Routes   []Route   // in the order of listing: the first that matches wins
 	Lanes    []Lane    // in the order of listing, which ranks them
+	// Limits are those of tenants and prefixes over all channels.
+	Limits []admission.Limit
 }
 
 // Channel is one account or bind at a provider.
@@ -28,19 +30,26 @@ type Channel struct {
 	Settings map[string]any
 	// Capacity is how many attempts under way count as full load.
 	Capacity int64
-	Limits   []admission.Limit
+	Limits   []admission.Limit // of the channel, and of tenants and prefixes on it
 	Active   ActiveLimit
-	State    State
-	Labels   map[string]selector.Value
-	Price    Price
+	// Policy divides the slots of Limits among regions and processes.
+	Policy admission.Policy
+	State  State
+	Labels map[string]selector.Value
+	Price  Price
 	// Test marks a channel that reaches no subscriber.
 	Test bool
 }
 
 // ActiveLimit bounds the attempts under way at once. Max 0 is no bound.
 type ActiveLimit struct {
-	Max   int64
-	Until string // "submit": an attempt counts until its submit was answered
+	Max int64
+	// Until is "submit": an attempt counts until its submit was answered, or "receipt": until a
+	// receipt says what became of the message, or Hold is over.
+	Until string
+	// Hold is how long a slot is kept without word: after an accepted submit for the receipt, and
+	// after a throttled one for the retry. 0 keeps none.
+	Hold time.Duration
 }
 
 // State says whether a channel takes messages.

@@ -79,7 +79,7 @@ func (u *use) check(before gateBefore, after *ChannelState) error {
 	}
 	for i := range after.Gate.Counters {
 		was, is := before.counters[i], after.Gate.Counters[i]
-		if is.Limit != was.Limit || is.Start.Before(was.Start) {
+		if !is.Limit.Equal(&was.Limit) || is.Start.Before(was.Start) {
 			return refuse("counter %s of channel %s was replaced or moved back", was.Window, after.Name)
 		}
 		want, most := u.messages, was.Limit.Max

@@ -19,6 +19,13 @@ type Claim struct {
 	// Channels names the channels whose counters are locked and shown, ascending
 	// and distinct. No channel means that no counter is touched.
 	Channels []string
+	// Scopes names the narrower limits that are locked and shown as well: those of tenants and
+	// prefixes, on one channel or over all. Ascending by channel and scope text, distinct. A scope
+	// without a limit is shown without counters.
+	Scopes []ScopeRef
+	// Lanes ranks the lanes, most urgent first: due rows are picked up in that order, and within a
+	// lane in fair turns between tenants. Lanes that are not named come last.
+	Lanes []string
 	// Cursors names the routes whose round-robin cursors are locked and shown, ascending
 	// and distinct. A route without a cursor row is an error of the claim. No route means
 	// that the claim costs nothing more.
@@ -40,6 +47,10 @@ type Seen struct {
 	// Channels are the named channels in the same order. Decide takes slots by
 	// changing Gate and LastAssigned in place; the ledger writes back what changed.
 	Channels []ChannelState
+	// Scoped are the narrower limits in the order of Claim.Scopes. Decide changes their counters in place, too.
+	Scoped []ScopeState
+	// LockWait is how long the claim waited for the locks of channels and limits.
+	LockWait time.Duration
 	// Cursors are those of the named routes in the same order. Decide moves them in
 	// place, only to a channel that gets an attempt for that route; the ledger writes back
 	// what changed.
@@ -66,6 +77,25 @@ const (
 	Duplicate             // the id exists with the same content
 	Conflict              // the id exists with different content
 )
+
+// ScopeRef names the limits of one scope: on a channel, or over all channels when Channel is empty.
+type ScopeRef struct {
+	Channel string
+	Scope   admission.Scope
+}
+
+// ScopeState is the shared state of the limits of one scope.
+type ScopeState struct {
+	ScopeRef
+	Counters []admission.Counter
+}
+
+// Wait is for how long a message waited for one and the same thing.
+type Wait struct {
+	Reason string        // a bounded word
+	On     string        // the channel or scope that was waited for; empty for none in particular
+	For    time.Duration // in all
+}
 
 // ChannelState is the shared state of one channel.
 type ChannelState struct {
@@ -103,6 +133,10 @@ type Decision struct {
 	Attempt Attempt
 	// Seen is the compact state, JSON, that a wait was decided on; nil otherwise.
 	Seen []byte
+	// WaitsFor is set for Waiting: the channel or scope that is waited for, as Wait.On.
+	WaitsFor string
+	// Waits replaces the waits of the row; nil keeps them.
+	Waits []Wait
 	// NewRound empties the row's Tried and adds one to Rounds.
 	NewRound bool
 }
@@ -126,6 +160,9 @@ type Attempt struct {
 	Segments    int    // parts that this attempt is going to submit
 	PriceMicros int64  // for all of them
 	Currency    string // ISO 4217
+	// Ticket is set when the attempt goes on with the active slot of the one before: then it
+	// takes none of its own.
+	Ticket *admission.Ticket
 	// Ranking is the compact state, JSON, that a fallback was ranked on; nil for a
 	// first choice, which the plan alone explains.
 	Ranking []byte

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -60,7 +61,7 @@ func takeTurnsAmong(seen *ledger.Seen, members []string) (ledger.Decisions, erro
 		cursor.Position = (cursor.Position + 1) % len(members)
 		cursor.Channel = members[cursor.Position]
 		at := slices.IndexFunc(seen.Channels, func(c ledger.ChannelState) bool { return c.Name == cursor.Channel })
-		seen.Channels[at].Gate.Take(1)
+		seen.Channels[at].Gate.Admit(momentOf(seen), &admission.Need{Segments: 1})
 		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan, Attempt: ledger.Attempt{
 			Number: 1, Channel: cursor.Channel, Reason: ledger.ByFirstChoice, Segments: 1, Currency: "GBP",
 		}}

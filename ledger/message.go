@@ -1,6 +1,10 @@
 package ledger
 
-import "time"
+import (
+	"time"
+
+	"dispatcher/admission"
+)
 
 // State is where a message stands. The words are those of audit.messages.state and
 // of the status topic.
@@ -69,6 +73,13 @@ type Message struct {
 	Pinned            string   // channel that accepted some of its parts
 	PartsLeft         []int    // parts that are still to be sent, when Pinned
 	PossibleDuplicate bool
+	// Ticket is that of the last attempt, if it still holds an active slot on Pinned; nil otherwise.
+	Ticket *admission.Ticket
+	// Waits are those before the present one, and WaitingSince and WaitsFor tell about the present
+	// one; zero when the message does not wait.
+	Waits        []Wait
+	WaitingSince time.Time
+	WaitsFor     string
 }
 
 // Origin is a position in Kafka.

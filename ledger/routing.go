@@ -48,6 +48,8 @@ type NewRouting struct {
 	Document string
 	// Channels are all channels of the document in its order.
 	Channels []ChannelSpec
+	// Limits are those over all channels: each has a narrower scope. No two have the same key.
+	Limits []admission.Limit
 	// Routes are all routes of the document; each gets a round-robin cursor. Those of
 	// other routes are dropped, and their ramps superseded.
 	Routes []RouteSpec
@@ -87,7 +89,7 @@ type ChannelSpec struct {
 	Name string
 	// ActiveMax bounds the attempts under way; 0 means no bound.
 	ActiveMax int64
-	// Limits has at most one entry for each window and unit.
+	// Limits has at most one entry for each key: scope, window and unit.
 	Limits []admission.Limit
 }
 
@@ -103,9 +105,9 @@ func (n *NewRouting) validate() error {
 		if c.ActiveMax < 0 {
 			return fmt.Errorf("channel %s: active max %d is negative", c.Name, c.ActiveMax)
 		}
-		keys := make(map[admission.Limit]bool, len(c.Limits))
+		keys := make(map[admission.Key]bool, len(c.Limits))
 		for _, limit := range c.Limits {
-			key := admission.Limit{Window: limit.Window, Unit: limit.Unit}
+			key := limit.Key()
 			if keys[key] {
 				return fmt.Errorf("channel %s has two limits for %s of %s", c.Name, limit.Window, limit.Unit)
 			}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/provider"
 )
 
@@ -34,9 +35,30 @@ type Settlement struct {
 	// PossibleDuplicate flags the message before its one resend.
 	PossibleDuplicate bool
 
+	// Hold keeps the attempt's active slot for so long after the answer, until a receipt or a
+	// retry under its ticket; 0 gives it back at once.
+	Hold time.Duration
+	// Slow is set when the provider asked to slow down.
+	Slow *Slow
+	// Refunds give back what the attempt took of limits in money and did not spend. They count only
+	// in the window that it was taken in.
+	Refunds []Refund
+
 	// Notice is a status event without headers, or nil. It is published only if this
 	// settlement was the one that took effect.
 	Notice *Notice
+}
+
+// Slow is a provider's wish for less: it lowers the rate of the channel for all processes.
+type Slow struct {
+	RetryAfter time.Duration // nothing is to be submitted for so long; 0 when it named no time
+}
+
+// Refund is an amount that goes back to one limit in money.
+type Refund struct {
+	ScopeRef
+	Window admission.Window
+	Micros int64
 }
 
 // Open is an attempt without outcome that a lost instance left behind.

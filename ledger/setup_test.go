@@ -121,10 +121,9 @@ func give(seen *ledger.Seen) (ledger.Decisions, error) {
 func giveOne(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
 	for i := range seen.Channels {
 		c := &seen.Channels[i]
-		if !c.Gate.Admits(m.Plan.Segments) {
+		if !c.Gate.Admit(momentOf(seen), &admission.Need{Segments: m.Plan.Segments}) {
 			continue
 		}
-		c.Gate.Take(m.Plan.Segments)
 		c.LastAssigned = seen.Now
 		return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
 			Number: m.Attempts + 1, Channel: c.Name, Reason: ledger.ByFirstChoice,
@@ -168,4 +167,9 @@ func settleAll(t testing.TB, l *ledger.Ledger, settlements []ledger.Settlement) 
 	if err := l.Settle(t.Context(), settlements); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// momentOf is the moment of a claim.
+func momentOf(seen *ledger.Seen) *admission.Moment {
+	return &admission.Moment{Now: seen.Now, Earliest: seen.Now, Zone: time.UTC}
 }

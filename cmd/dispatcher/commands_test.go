@@ -150,7 +150,7 @@ func claimed(t *testing.T, l *ledger.Ledger, messages ...ledger.Message) []ledge
 
 func toFirstChoice(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
 	at := slices.IndexFunc(seen.Channels, func(c ledger.ChannelState) bool { return c.Name == m.Plan.FirstChoice })
-	seen.Channels[at].Gate.Take(1)
+	seen.Channels[at].Gate.Active.Count++
 	return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
 		Number: 1, Channel: m.Plan.FirstChoice, Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 28_000, Currency: "GBP",
 	}}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -27,6 +28,7 @@ type assigner struct {
 	routing *Routing
 	keys    *drawers
 	now     time.Time // the database's
+	moment  admission.Moment
 	// states has one entry per channel of routing; nil where the claim did not lock it.
 	states []*ledger.ChannelState
 	// cursors are those that the claim locked, by route.
@@ -48,6 +50,7 @@ type assigner struct {
 
 	line   line
 	room   []byte // filled with the records of this claim
+	books  []admission.Account
 	scores scoreTexts
 }
 
@@ -57,6 +60,7 @@ func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []s
 		states: make([]*ledger.ChannelState, len(routing.Channels)), cursors: make(map[string]*ledger.Cursor, len(seen.Cursors)),
 		queued: make([]int64, len(routing.Channels)), probed: make([]bool, len(routing.Channels)), troubles: map[string]int{},
 	}
+	a.moment = admission.Moment{Now: seen.Now, Earliest: seen.Now, Zone: routing.Zone}
 	index := make(map[string]int, len(routing.Channels))
 	for i := range routing.Channels {
 		index[routing.Channels[i].Name] = i
@@ -132,7 +136,11 @@ func (a *assigner) take(t *task, place int, l *line) ledger.Decision {
 		}
 	}
 	a.probed[c] = true
-	state.Gate.Take(parts)
+	need := a.need(t, ch)
+	accounts := a.accounts(t, c)
+	at, _ := admission.Fit(&a.moment, accounts, &need)
+	admission.Take(&a.moment, accounts, &need, at)
+	state.Gate.Active.Count++
 	a.stamp = a.stamp.Add(time.Microsecond) // the resolution of the database's clock
 	state.LastAssigned = a.stamp
 	return d

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"slices"
 
+	"dispatcher/admission"
 	"dispatcher/provider"
 	"dispatcher/selector"
 )
@@ -53,10 +54,28 @@ func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
 		return removed
 	case !state.Gate.Active.Free():
 		return noActive
-	case !state.Gate.Admits(a.parts(t, ch)):
+	}
+	need := a.need(t, ch)
+	if _, o := admission.Fit(&a.moment, a.accounts(t, c), &need); o != nil {
 		return noSlot
 	}
 	return ""
+}
+
+// need is what the message wants of the limits when it goes to a channel.
+func (a *assigner) need(t *task, ch *Channel) admission.Need {
+	parts := a.parts(t, ch)
+	return admission.Need{Lane: t.row.Lane, Segments: parts, Micros: int64(parts) * ch.Price.Segment(t.msg.To)}
+}
+
+// accounts are the limits that count a message on a channel. They are good until the next call.
+func (a *assigner) accounts(_ *task, c int) []admission.Account {
+	gate := &a.states[c].Gate
+	a.books = a.books[:0]
+	for i := range gate.Counters {
+		a.books = append(a.books, admission.Account{Counter: &gate.Counters[i], Rate: gate.Ease.RateAt(a.now)})
+	}
+	return a.books
 }
 
 // parts is how many segments an attempt on this channel would submit.

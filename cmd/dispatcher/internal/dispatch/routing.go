@@ -19,6 +19,8 @@ type Routing struct {
 	Channels []Channel // in the order of the document
 	Routes   []Route   // in order: the first that matches wins
 	Lanes    map[string]Lane
+	// Limits are those of tenants and prefixes over all channels.
+	Limits []admission.Limit
 	// Country names the ISO 3166 region of a number in lower case. It is called only
 	// when a route matches by country, and must be quick.
 	Country func(number string) string
@@ -34,6 +36,15 @@ type Channel struct {
 	// Segments counts the billed segments of a text on this channel, as its adapter will
 	// cut it; nil counts GSM-7 and UCS-2 with an 8-bit concatenation reference.
 	Segments func(text string) int
+	// Limits are those of the channel, and those of tenants and prefixes on it. What they
+	// have taken so far comes with a claim.
+	Limits []admission.Limit
+	// Policy divides the slots of the channel's own limits; nil is policy exact.
+	Policy admission.Policy
+	// Hold is how long the active slot of an answered attempt is kept for a retry on the channel
+	// and, when UntilReceipt is set, for the receipt. 0 keeps none.
+	Hold         time.Duration
+	UntilReceipt bool
 	// PerSecond is the rate that submits are paced to, in the unit PaceUnit; 0 does not pace.
 	PerSecond int64
 	PaceUnit  admission.Unit

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -127,15 +128,13 @@ func (a *assigner) earliest(t *task, l *line) (at time.Time, why string) {
 // that wait for the same channel are spread over the windows to come, so that a long
 // queue is not looked at again in full at the start of each window.
 func (a *assigner) whenFree(t *task, c int) time.Time {
-	gate, parts := &a.states[c].Gate, a.parts(t, &a.routing.Channels[c])
-	at := gate.Next(a.now, a.routing.Zone, parts)
-	var spread time.Duration
-	for i := range gate.Counters {
-		if counter := &gate.Counters[i]; counter.Free() < counter.Cost(parts) && counter.Limit.Max > 0 {
-			spread = max(spread, time.Duration(a.queued[c]*counter.Cost(parts)/counter.Limit.Max)*time.Duration(counter.Window))
-		}
+	need := a.need(t, &a.routing.Channels[c])
+	_, o := admission.Fit(&a.moment, a.accounts(t, c), &need)
+	if o == nil || o.When.IsZero() {
+		return a.now.Add(lookForRoute)
 	}
-	return at.Add(spread)
+	spread := time.Duration(a.queued[c]*o.Counter.Cost(&need)/max(o.Counter.Limit.Max, 1)) * time.Duration(o.Counter.Window)
+	return o.When.Add(spread)
 }
 
 // holdForFirst reports whether the route lets the message wait for its drawn first choice,

@@ -197,7 +197,7 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 		c := &seen.Channels[0]
 		c.Gate.Roll(seen.Now, time.UTC)
 		for i := range seen.Messages {
-			c.Gate.Take(1)
+			c.Gate.Active.Count++
 			c.LastAssigned = seen.Now
 			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan, Attempt: ledger.Attempt{
 				Number: 1, Channel: channel, Reason: ledger.ByFirstChoice, Segments: 1, Currency: "GBP",
