@@ -84,23 +84,11 @@ func (s *stage) count(sql string, args ...any) int64 {
 	return queryOne[int64](s.t, s.postgres, sql, args...)
 }
 
-// checkLimits fails when more was granted than a limit allows, by the counters and again
-// by counting the attempts themselves, and when an active count has not come back to zero.
+// checkLimits fails when a window holds more than its limit, see checkWindows, and when an
+// active count has not come back to zero.
 func (s *stage) checkLimits() {
 	s.t.Helper()
-	if n := s.count(`select count(*) from audit.limit_windows where granted > max`); n > 0 {
-		s.t.Errorf("%d windows granted more than their limit", n)
-	}
-	if n := s.count(`
-		select count(*) from (
-		  select w.granted, count(a) as claimed
-		  from audit.limit_windows w left join audit.attempts a on a.channel = w.channel
-		    and a.claimed_at >= w.window_start and a.claimed_at < w.window_start + w.window_seconds * interval '1 second'
-		  where w.unit = 'messages'
-		  group by w.channel, w.window_seconds, w.window_start, w.granted
-		) x where granted <> claimed`); n > 0 {
-		s.t.Errorf("%d windows did not grant what was claimed in them", n)
-	}
+	s.checkWindows()
 	if n := s.count(`select coalesce(sum(active), 0)::bigint from audit.active`); n != 0 {
 		s.t.Errorf("%d attempts still count as active", n)
 	}

@@ -22,6 +22,7 @@ import (
 //
 //	e2e_main_test.go      the binary, waiting
 //	e2e_process_test.go   one process of it
+//	e2e_skew_test.go      the binary with a clock that is wrong
 //	e2e_stage_test.go     a broker, a database, carriers and the processes between them
 //	e2e_kafka_test.go     the broker and what goes through it
 //	e2e_carrier_test.go   what the carriers saw

@@ -56,10 +56,22 @@ func launch(t testing.TB, name, folder string, settings map[string]string, args 
 // launchWith is launch with a folder for temporary files.
 func launchWith(t testing.TB, name, folder, temporary string, settings map[string]string, args ...string) *process {
 	t.Helper()
+	return launchProgram(t, name, program{path: binary(t), folder: folder, temporary: temporary}, settings, args...)
+}
+
+// program is a file to run, and where and with what beside its settings.
+type program struct {
+	path, folder, temporary string
+	variables               []string // further ones of its environment
+}
+
+// launchProgram is launch of another build of the program.
+func launchProgram(t testing.TB, name string, what program, settings map[string]string, args ...string) *process {
+	t.Helper()
 	p := &process{name: name, out: &output{}, done: make(chan struct{})}
-	cmd := exec.Command(binary(t), args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, p.out, p.out
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + temporary}
+	cmd := exec.Command(what.path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = what.folder, p.out, p.out
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + what.temporary}, what.variables...)
 	for key, value := range settings {
 		cmd.Env = append(cmd.Env, "DISPATCHER_"+key+"="+value)
 	}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// TestLimitsAreExactAcrossProcesses: eight processes whose clocks are up to a minute apart share
+// the limits of two channels while some are killed and others held still, and nine in ten
+// messages arrive at one of them. More waits than the limits allow, all the time.
+//
+// By SQL: no window of either channel holds more than its limit, neither by its counter nor by
+// the attempts themselves; and no whole minute of the exact channel has a slot left over.
+func TestLimitsAreExactAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	const perSecond = 40
+	perMinute, minutes := size(100, 400), size(1, 2)
+	limits := fmt.Sprintf("limits: [{window: 1s, max: %d}, {window: 1m, max: %d, unit: segments}]", perSecond, perMinute)
+	s := newStage(t, plot{
+		channels: []channel{
+			{name: "a", weight: "50", behaviour: quick(), document: limits},
+			{name: "b", weight: "50", behaviour: quick(), document: limits + ", admission: counter"},
+		},
+		lanes:    "  bulk: {topics: [%s.bulk], ttl: 24h, max_waiting: 100000}\n",
+		settings: map[string]string{"DEAD_AFTER": "4s", "MAX_UNSETTLED": "60", "BATCH": "60"},
+	})
+	c := newChaos(s, size(4, 8))
+	n := 2 * perMinute * (minutes + 3)
+	s.publishSkewed(messages("exact", n))
+	begun := s.now()
+	end := begun.Truncate(time.Minute).Add(time.Duration(minutes+1) * time.Minute)
+	eventually(t, time.Until(end)+patience, "whole minutes have passed", func() bool { return s.now().After(end.Add(time.Second)) })
+	c.end()
+	if left := s.count(`select count(*) from audit.messages where state in ('waiting', 'retry')`); left == 0 {
+		t.Error("nothing waited any more at the end: the story proves nothing")
+	}
+
+	s.checkNoneTwice()
+	s.checkWindows()
+	windows := query(t, s.postgres, pgx.RowToStructByPos[window], `
+		select channel, window_start, max, granted from audit.limit_windows
+		where channel = 'a' and scope = 'channel' and window_seconds = 60 and window_start >= $1 and window_start < $2`,
+		begun.Truncate(time.Minute).Add(time.Minute), end)
+	if len(windows) != minutes {
+		t.Errorf("%d whole minutes on record, want %d", len(windows), minutes)
+	}
+	for _, w := range windows {
+		t.Logf("minute of %s: %d of %d segments", w.Start.Format(time.TimeOnly), w.Granted, w.Max)
+		if unused := w.Max - w.Granted; unused >= largest {
+			t.Errorf("%d segments of the minute from %s were not used while messages waited", unused, w.Start)
+		}
+	}
+	t.Logf("%d killed, %d held still; %d attempts late, %d unknown", c.killed, c.held,
+		s.count(`select count(*) from audit.attempts where provider_code = 'late'`), s.count(`select count(*) from audit.attempts where outcome = 'unknown'`))
+}
+
+// largest is how many segments the largest of messages has: fewer may be left over.
+const largest = 2
+
+type window struct {
+	Channel      string
+	Start        time.Time
+	Max, Granted int64
+}
+
+// checkWindows fails when a window holds more than its limit: by the counters, and again by
+// counting the attempts that were claimed in it.
+func (s *stage) checkWindows() {
+	s.t.Helper()
+	if n := s.count(`select count(*) from audit.limit_windows where granted > max`); n > 0 {
+		s.t.Errorf("%d windows granted more than their limit", n)
+	}
+	type excess struct {
+		Channel string
+		Seconds int
+		Start   time.Time
+		Unit    string
+		Max     int64
+		Claimed int64
+		Granted int64
+	}
+	for _, e := range query(s.t, s.postgres, pgx.RowToStructByPos[excess], `
+		with claimed as (
+		  select w.channel, w.window_seconds, w.window_start, w.unit, w.max, w.granted,
+		    coalesce(sum(case w.unit when 'segments' then m.segments else 1 end), 0)::bigint as units
+		  from audit.limit_windows w
+		  left join audit.attempts a on a.channel = w.channel
+		    and a.claimed_at >= w.window_start and a.claimed_at < w.window_start + w.window_seconds * interval '1 second'
+		  left join audit.messages m on m.id = a.message_id
+		  where w.scope = 'channel' and w.unit in ('messages', 'segments')
+		  group by 1, 2, 3, 4, 5, 6
+		)
+		select channel, window_seconds, window_start, unit, max, units, granted from claimed where units > max or units <> granted`) {
+		s.t.Errorf("channel %s, %d s from %s: %d %s claimed, %d granted, limit %d",
+			e.Channel, e.Seconds, e.Start.Format(time.TimeOnly), e.Claimed, e.Unit, e.Granted, e.Max)
+	}
+}
+
+// publishSkewed sends nine in ten messages to one partition, hence to one process.
+func (s *stage) publishSkewed(all []envelope.Message) {
+	s.t.Helper()
+	client := kafkaClient(s.t, s.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	records := make([]*kgo.Record, len(all))
+	for i := range all {
+		records[i] = record(s.topic("bulk"), all[i].ID, all[i].Append(nil))
+		if i%10 == 0 {
+			records[i].Partition = int32(i / 10 % partitions)
+		}
+	}
+	if err := client.ProduceSync(s.t.Context(), records...).FirstErr(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// chaos keeps some processes running and troubles them.
+type chaos struct {
+	s         *stage
+	processes []*process
+	started   int
+	killed    int
+	held      int
+	stop      chan struct{}
+	done      sync.WaitGroup
+}
+
+// newChaos starts so many processes, their clocks from a minute behind to a minute ahead and in
+// two regions, and begins to trouble them once all are up.
+func newChaos(s *stage, n int) *chaos {
+	c := &chaos{s: s, stop: make(chan struct{})}
+	for range n {
+		c.processes = append(c.processes, c.start())
+	}
+	for _, p := range c.processes {
+		p.says(s.t, "dispatcher is running")
+	}
+	s.joined(n)
+	c.done.Go(c.run)
+	s.t.Cleanup(c.end)
+	return c
+}
+
+func (c *chaos) start() *process {
+	i := c.started
+	c.started++
+	return c.s.runSkewed("dispatcher "+strconv.Itoa(i+1), []string{"eu", "us"}[i%2], (i*37)%121-60)
+}
+
+// run kills or holds a process every two seconds or so. One that was killed is replaced.
+func (c *chaos) run() {
+	random := rand.New(rand.NewPCG(1, 2))
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-time.After(time.Second + time.Duration(random.IntN(2000))*time.Millisecond):
+		}
+		at := random.IntN(len(c.processes))
+		p := c.processes[at]
+		if random.IntN(4) == 0 {
+			p.signal(c.s.t, syscall.SIGKILL)
+			<-p.done
+			c.killed++
+			c.processes[at] = c.start()
+			continue
+		}
+		c.held++
+		p.signal(c.s.t, syscall.SIGSTOP)
+		select {
+		case <-c.stop:
+		case <-time.After(time.Duration(200+random.IntN(6000)) * time.Millisecond):
+		}
+		p.signal(c.s.t, syscall.SIGCONT)
+	}
+}
+
+// end lets the processes alone. It may be called again.
+func (c *chaos) end() {
+	select {
+	case <-c.stop:
+	default:
+		close(c.stop)
+	}
+	c.done.Wait()
+}
+
+// TestSlotsOfAKilledProcessComeBack: a process is killed while its attempts hold every active slot of
+// the only channel, with the settings as they are by default. What waits goes out within ten seconds.
+func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
+	t.Parallel()
+	const slots = 10
+	release := make(chan struct{})
+	defer close(release)
+	var holding atomic.Bool
+	holding.Store(true)
+	s := newStage(t, plot{
+		channels: []channel{{name: "a", weight: "1", document: fmt.Sprintf("active: {max: %d}", slots), behaviour: smpptest.Behaviour{
+			Decide: func(smpptest.Submit) smpptest.Answer {
+				if holding.Load() {
+					return smpptest.Answer{Hold: release}
+				}
+				return smpptest.Answer{}
+			},
+		}}},
+		settings: map[string]string{"SEND_TIMEOUT": "30s", "DEAD_AFTER": "6s"},
+	})
+	holder := s.run("holder")
+	holder.says(t, "dispatcher is running")
+	s.joined(1)
+	s.publish("bulk", messages("killed", 3*slots))
+	eventually(t, patience, "every slot is taken and the rest waits", func() bool {
+		return s.count(`select active from audit.active`) == slots && s.count(`select count(*) from audit.messages where state = 'waiting'`) == 2*slots
+	})
+	other := s.run("other")
+	other.says(t, `"phase":"bound"`)
+	holding.Store(false)
+	holder.kill(t)
+	killed := time.Now()
+	eventually(t, patience, "what waited is sent", func() bool { return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) > 0 })
+	took := time.Since(killed)
+	t.Logf("the first slot was back after %s", took.Round(100*time.Millisecond))
+	if took > 10*time.Second {
+		t.Errorf("the slots of a killed process came back after %s", took)
+	}
+	eventually(t, patience, "all that waited is sent", func() bool {
+		return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) == 2*slots
+	})
+	eventually(t, patience, "the attempts of the killed process are closed", func() bool {
+		return s.count(`select count(*) from audit.attempts where outcome = 'unknown'`) == slots
+	})
+	if active := s.count(`select active from audit.active`); active != 0 {
+		t.Errorf("%d attempts still count as active: a slot was given back twice or never", active)
+	}
+}

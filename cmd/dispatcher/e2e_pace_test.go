@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// short makes n messages of one segment each.
+func short(story string, n int) []envelope.Message {
+	all := messages(story, n)
+	for i := range all {
+		all[i].Text = "[" + all[i].ID + "] Your parcel arrives tomorrow."
+	}
+	return all
+}
+
+// arrived are the times at which a carrier read submits, ascending.
+func (s *stage) arrived(carrier string) []time.Time {
+	var times []time.Time
+	for _, submit := range s.carriers[carrier].Submits() {
+		times = append(times, submit.At)
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	return times
+}
+
+// TestThreeProcessesPaceAsOne: what arrives at the carriers, from three processes together, is
+// spread over each second and never more than the limit in a calendar second; on the
+// channel with a sliding limit, in no second at all.
+func TestThreeProcessesPaceAsOne(t *testing.T) {
+	t.Parallel()
+	const perSecond = 100
+	seconds := size(4, 10)
+	s := newStage(t, plot{channels: []channel{
+		{name: "calendar", weight: "50", behaviour: quick(), document: fmt.Sprintf("limits: [{window: 1s, max: %d}]", perSecond)},
+		{name: "sliding", weight: "50", behaviour: quick(), document: fmt.Sprintf("limits: [{window: 1s, max: %d, sliding: true}]", perSecond)},
+	}})
+	s.joined(len(s.runAll(3)))
+	n := 2 * perSecond * seconds
+	ids := s.publish("bulk", short("pace", n))
+	s.settled(n, 2*time.Minute)
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkWindows()
+
+	for _, name := range []string{"calendar", "sliding"} {
+		times := s.arrived(name)
+		calendar, fullest, burst := mostInASecond(times), mostWithin(times, time.Second), mostWithin(times, 10*time.Millisecond)
+		t.Logf("%s: %d submits in %s, at most %d in a calendar second, %d in any second, %d in 10 ms", name, len(times),
+			times[len(times)-1].Sub(times[0]).Round(time.Millisecond), calendar, fullest, burst)
+		if calendar > perSecond {
+			t.Errorf("%s carried %d in a calendar second, its limit is %d", name, calendar, perSecond)
+		}
+		if name == "sliding" && fullest > perSecond {
+			t.Errorf("%s carried %d within a second, its limit is %d", name, fullest, perSecond)
+		}
+		if burst > perSecond/8 { // the even pace is one in 10 ms, and twice that when it has to catch up
+			t.Errorf("%s carried %d within 10 ms", name, burst)
+		}
+	}
+}
+
+// mostInASecond is the largest number of times in one second of the clock.
+func mostInASecond(times []time.Time) (most int) {
+	counts := map[int64]int{}
+	for _, at := range times {
+		counts[at.Unix()]++
+		most = max(most, counts[at.Unix()])
+	}
+	return most
+}
+
+// mostWithin is the largest number of ascending times in a span of that length, its end excluded.
+func mostWithin(times []time.Time, span time.Duration) (most int) {
+	from := 0
+	for i, at := range times {
+		for at.Sub(times[from]) >= span {
+			from++
+		}
+		most = max(most, i-from+1)
+	}
+	return most
+}
+
+// TestThrottledChannelSlowsDownAndRecovers: a provider that says "slow down" for a moment gets at most
+// half of the rate from both processes then, and the full rate again later.
+func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
+	t.Parallel()
+	const perSecond = 80
+	var throttle atomic.Bool
+	s := newStage(t, plot{
+		channels: []channel{{name: "a", weight: "1", document: limitPerSecond(perSecond), behaviour: smpptest.Behaviour{
+			Decide: func(smpptest.Submit) smpptest.Answer {
+				if throttle.Load() {
+					return smpptest.Answer{Status: pdu.StatusThrottled}
+				}
+				return smpptest.Answer{}
+			},
+		}}},
+		route: "throttled: wait",
+	})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	n := perSecond * size(20, 30)
+	s.publish("bulk", short("throttle", n))
+	carrier := s.carriers["a"]
+	eventually(t, patience, "the full rate", func() bool { return carrier.Stats().Accepted > 3*perSecond })
+	throttle.Store(true)
+	eventually(t, patience, "a throttled submit", func() bool { return carrier.Stats().Submits > carrier.Stats().Accepted+3 })
+	throttle.Store(false)
+	slowed := time.Now()
+	s.settled(n, 3*time.Minute)
+
+	s.checkNoneTwice()
+	s.checkWindows()
+	times := s.arrived("a")
+	rate := func(from, to time.Duration) float64 {
+		k := 0
+		for _, at := range times {
+			if d := at.Sub(slowed); d >= from && d < to {
+				k++
+			}
+		}
+		return float64(k) / (to - from).Seconds()
+	}
+	last := times[len(times)-1].Sub(slowed)
+	before, after, later := rate(-2*time.Second, -500*time.Millisecond), rate(time.Second, 3*time.Second), rate(last-4*time.Second, last-time.Second)
+	t.Logf("%.0f/s before, %.0f/s after, %.0f/s at the end, %s later", before, after, later, last.Round(time.Second))
+	if after > 0.75*before {
+		t.Errorf("the rate was %.0f/s before and %.0f/s after the provider asked to slow down", before, after)
+	}
+	if later < 0.85*perSecond {
+		t.Errorf("the rate came back to %.0f/s only, the limit is %d/s", later, perSecond)
+	}
+}
