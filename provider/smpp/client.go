@@ -6,7 +6,7 @@
 // octets may have left. Package pdu is its codec and smpptest a scripted SMSC.
 //
 // Out of scope: how fast a channel may send and whether it is healthy (admission,
-// breaker, pacing), and what a receipt says (Config.OnDeliver hands it over).
+// breaker, pacing), and what becomes of a receipt (Config.OnReceipt hands it over).
 package smpp
 
 import (

@@ -116,7 +116,12 @@ type Config struct {
 	// OnState, if set, hears of every change of a bind, loud failures included. It is
 	// called from the goroutine of that bind and must not block.
 	OnState func(State)
-	// OnDeliver, if set, gets every deliver_sm and data_sm, in order for each bind, and
+	// OnReceipt, if set, gets every receipt and reports whether it took it; it must not block. One that
+	// was not taken is answered pdu.StatusReceiverTemporary, so that the SMSC sends it again. It is called
+	// from several goroutines. Setting it makes every submit ask for the final receipt,
+	// whatever RegisteredDelivery says.
+	OnReceipt func(provider.Receipt) (taken bool)
+	// OnDeliver, if set, gets every deliver_sm and data_sm that OnReceipt does not, in order for each bind, and
 	// returns the status that the SMSC is answered: pdu.StatusOK when the content is in
 	// safe hands, pdu.StatusReceiverTemporary to get it again later. ctx ends with the
 	// connection. Without it everything is answered pdu.StatusOK.
@@ -134,6 +139,9 @@ func (c Config) withDefaults() Config {
 	orElse(&c.ConnectTimeout, DefaultConnectTimeout)
 	orElse(&c.ReconnectMin, DefaultReconnectMin)
 	orElse(&c.ReconnectMax, max(DefaultReconnectMax, c.ReconnectMin))
+	if c.OnReceipt != nil {
+		c.RegisteredDelivery = c.RegisteredDelivery&^pdu.ReceiptMask | pdu.ReceiptFinal
+	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{}).DialContext
 	}

@@ -3,6 +3,7 @@ package smpp
 import (
 	"context"
 	"errors"
+	"time"
 
 	"dispatcher/provider/smpp/pdu"
 )
@@ -116,7 +117,7 @@ func (s *session) peerUnbound() {
 	}
 }
 
-// deliver hands a message of the SMSC over. The answer follows when it was handled.
+// deliver hands a message or a receipt of the SMSC over. The answer follows when it was taken.
 func (s *session) deliver(h pdu.Header, frame []byte) error {
 	response := h.Command.Response()
 	_, body, err := pdu.Decode(frame)
@@ -124,23 +125,41 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 		// It would not become readable by being sent again.
 		return s.respond(response, pdu.StatusReceiverPermanent, h.Sequence)
 	}
+	var m pdu.Message
+	switch b := body.(type) {
+	case *pdu.DeliverSM:
+		m = b.Message
+	case *pdu.DataSM:
+		m = b.Message()
+	}
+	if status, ok := s.receipt(&m); ok {
+		return s.respond(response, status, h.Sequence)
+	}
 	if s.cfg.OnDeliver == nil {
 		return s.respond(response, pdu.StatusOK, h.Sequence)
 	}
-	d := delivery{response: response, sequence: h.Sequence}
-	switch b := body.(type) {
-	case *pdu.DeliverSM:
-		d.message.Message = b.Clone()
-	case *pdu.DataSM:
-		m := b.Message()
-		d.message.Message = m.Clone()
-	}
 	select {
-	case s.deliveries <- d:
+	case s.deliveries <- delivery{response, h.Sequence, pdu.DeliverSM{Message: m.Clone()}}:
 		return nil
 	default:
 		return s.respond(response, pdu.StatusReceiverTemporary, h.Sequence)
 	}
+}
+
+// receipt hands m over if it is a receipt that somebody wants. The status says whether it is in
+// safe hands.
+func (s *session) receipt(m *pdu.Message) (status pdu.Status, ok bool) {
+	if s.cfg.OnReceipt == nil {
+		return 0, false
+	}
+	r, ok := parseReceipt(m, time.Now())
+	switch {
+	case !ok:
+		return 0, false
+	case s.cfg.OnReceipt(r):
+		return pdu.StatusOK, true
+	}
+	return pdu.StatusReceiverTemporary, true
 }
 
 // respond answers deliver_sm or data_sm. Their responses have a message_id, empty here

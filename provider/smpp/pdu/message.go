@@ -5,13 +5,16 @@ import "bytes"
 // Bits and values of esm_class, registered_delivery and data_coding that the
 // dispatcher uses (sections 5.2.12, 5.2.17 and 5.2.19).
 const (
-	ESMClassDefault byte = 0x00
-	ESMClassReceipt byte = 0x04 // deliver_sm carries an SMSC delivery receipt
-	ESMClassUDHI    byte = 0x40 // short_message starts with a user data header
+	ESMClassDefault      byte = 0x00
+	ESMClassReceipt      byte = 0x04 // deliver_sm carries an SMSC delivery receipt
+	ESMClassIntermediate byte = 0x20 // deliver_sm carries an intermediate notification
+	ESMClassUDHI         byte = 0x40 // short_message starts with a user data header
+	ESMClassTypeMask     byte = 0x3C // the bits that say what a deliver_sm carries
 
 	ReceiptNone    byte = 0x00
 	ReceiptFinal   byte = 0x01 // receipt on success and on failure
 	ReceiptFailure byte = 0x02 // receipt on failure only
+	ReceiptMask    byte = 0x03 // the bits that ask for final receipts
 
 	CodingDefault byte = 0x00 // the SMSC's default alphabet
 	CodingASCII   byte = 0x01
