@@ -1,6 +1,7 @@
 package smpptest
 
 import (
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -42,9 +43,11 @@ type Behaviour struct {
 	// the server's whole life. Unset, it is the number in hexadecimal.
 	MessageID func(n uint64) string
 	// Receipts sends a receipt for each accepted submit that asks for one, ReceiptDelay
-	// after its answer, with state DELIVRD or what ReceiptState returns.
+	// after its answer, with state DELIVRD or what ReceiptState returns. ReceiptRatio sends
+	// it only for that part of them, evenly; zero is all. An answer of Decide may say otherwise.
 	Receipts     bool
 	ReceiptDelay time.Duration
+	ReceiptRatio float64
 	ReceiptState func(Submit) string
 }
 
@@ -53,8 +56,18 @@ type Answer struct {
 	Status pdu.Status
 	Fate   Fate
 	Delay  time.Duration
-	// Hold, when set, keeps the answer back until it is closed, and no other answer.
+	// Hold, when set, keeps the answer back until it is closed, and no other answer. The receipt's
+	// delay counts from the submit then.
 	Hold <-chan struct{}
+	// Receipt, when set, says what receipt follows, if the submit is accepted and asks for one.
+	Receipt *Receipt
+}
+
+// Receipt is what a submit gets later. The zero value says at once that it was delivered.
+type Receipt struct {
+	Never bool // none comes
+	Delay time.Duration
+	State string // DELIVRD unless set; see appendix B of the standard
 }
 
 // script is a behaviour at work.
@@ -62,6 +75,7 @@ type script struct {
 	Behaviour
 	submits atomic.Uint64
 	cut     atomic.Bool
+	askers  atomic.Uint64 // accepted submits that asked for a receipt
 
 	mu     sync.Mutex
 	second int64 // guarded by mu
@@ -93,6 +107,25 @@ func (s *script) decide(now time.Time, entry Submit) Answer {
 		v.Fate = Dropped
 	}
 	return v
+}
+
+// receipt says what receipt an accepted submit gets that asks for one.
+func (s *script) receipt(entry Submit, v Answer) Receipt {
+	switch {
+	case v.Receipt != nil:
+		return *v.Receipt
+	case !s.Receipts || !s.withinRatio():
+		return Receipt{Never: true}
+	case s.ReceiptState != nil:
+		return Receipt{Delay: s.ReceiptDelay, State: s.ReceiptState(entry)}
+	}
+	return Receipt{Delay: s.ReceiptDelay}
+}
+
+// withinRatio is true for that part of the calls.
+func (s *script) withinRatio() bool {
+	n := float64(s.askers.Add(1))
+	return s.ReceiptRatio <= 0 || math.Floor(n*s.ReceiptRatio) > math.Floor((n-1)*s.ReceiptRatio)
 }
 
 func isNth(n uint64, every int) bool { return every > 0 && n%uint64(every) == 0 }

@@ -52,8 +52,9 @@ type Submit struct {
 	Text        string // decoded
 	Status      pdu.Status
 	Fate        Fate
-	MessageID   string // when accepted
-	Receipt     bool   // a receipt was asked for
+	MessageID   string    // when accepted
+	Receipt     bool      // a receipt was asked for
+	ReceiptAt   time.Time // when its receipt was sent first; zero for not yet
 }
 
 // Accepted reports whether the server took the message, answered or not.
@@ -94,15 +95,46 @@ func (j *journal) write(s Submit) int {
 
 // cut notes that the answer to an entry never left.
 func (j *journal) cut(number int) {
+	j.amend(number, func(s *Submit) { s.Fate = Cut })
+}
+
+// receipt notes that the receipt of an entry is sent.
+func (j *journal) receipt(number int, at time.Time) {
+	j.amend(number, func(s *Submit) {
+		if s.ReceiptAt.IsZero() {
+			s.ReceiptAt = at
+		}
+	})
+}
+
+// amend changes an entry, if it is kept.
+func (j *journal) amend(number int, change func(*Submit)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
-	case j.keep == 0 || j.keep > 0 && number < j.total-j.keep:
+	case number < 0 || j.keep == 0 || j.keep > 0 && number < j.total-j.keep:
 	case j.keep < 0:
-		j.entries[number].Fate = Cut
+		change(&j.entries[number])
 	default:
-		j.entries[number%j.keep].Fate = Cut
+		change(&j.entries[number%j.keep])
 	}
+}
+
+// find returns the number of the accepted submit with that message_id; -1 when it is not kept.
+func (j *journal) find(messageID string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for back := 1; back <= len(j.entries); back++ {
+		number := j.total - back
+		at := number
+		if j.keep > 0 {
+			at = number % j.keep
+		}
+		if j.entries[at].MessageID == messageID {
+			return number
+		}
+	}
+	return -1
 }
 
 // list returns a copy, oldest first.

@@ -1,6 +1,7 @@
 package smpptest
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -21,23 +22,20 @@ const (
 type receipt struct {
 	systemID string
 	message  pdu.Message
+	number   int // of the submit in the journal
 }
 
 // newReceipt writes the receipt of an accepted submit in the form of appendix B, with
 // the parameters that 3.4 added.
-func newReceipt(script *script, s Submit) receipt {
-	state := "DELIVRD"
-	if script.ReceiptState != nil {
-		state = script.ReceiptState(s)
-	}
+func newReceipt(s Submit, number int, state string, done time.Time) receipt {
+	state = cmp.Or(state, "DELIVRD")
 	delivered := 0
 	if state == "DELIVRD" {
 		delivered = 1
 	}
-	at := s.At.Add(script.Latency).UTC()
 	text := fmt.Sprintf("id:%s sub:001 dlvrd:%03d submit date:%s done date:%s stat:%s err:000 text:",
-		s.MessageID, delivered, at.Format(receiptTime), at.Add(script.ReceiptDelay).Format(receiptTime), state)
-	return receipt{s.SystemID, pdu.Message{
+		s.MessageID, delivered, s.At.UTC().Format(receiptTime), done.UTC().Format(receiptTime), state)
+	return receipt{number: number, systemID: s.SystemID, message: pdu.Message{
 		Source: pdu.Address{TON: 1, NPI: 1, Addr: s.To}, Dest: pdu.Address{Addr: s.From},
 		ESMClass: pdu.ESMClassReceipt, ShortMessage: []byte(text),
 		TLVs: pdu.TLVs{
@@ -80,6 +78,13 @@ type receiptDesk struct {
 
 func newReceiptDesk(s *Server) *receiptDesk {
 	return &receiptDesk{srv: s, schedule: newSchedule[receipt](), held: make(map[string][]receipt)}
+}
+
+// SendReceipt sends a receipt for a submit of the log, whatever Behaviour says: at once, or when a bind of its
+// account receives. An empty state is DELIVRD.
+func (s *Server) SendReceipt(entry Submit, state string) {
+	now := time.Now()
+	s.receipts.schedule.add(now, newReceipt(entry, s.journal.find(entry.MessageID), state, now))
 }
 
 func (d *receiptDesk) send(batch []receipt) {
@@ -148,6 +153,7 @@ func (c *conn) sendReceipt(r receipt) bool {
 	c.owed[sequence] = r
 	c.mu.Unlock()
 	c.srv.counts.receiptsSent.Add(1)
+	c.srv.journal.receipt(r.number, time.Now())
 	_ = c.write(frame) // a failure ends the connection, which gives the receipt back
 	return true
 }

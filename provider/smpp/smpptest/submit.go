@@ -19,7 +19,7 @@ func (c *conn) submitted(script *script, h pdu.Header, frame []byte) error {
 		return nil
 	}
 	entry := Submit{At: time.Now(), Connection: c.id, SystemID: c.systemID, Sequence: h.Sequence}
-	detailed := c.srv.records() || script.Receipts || script.Decide != nil
+	detailed := c.srv.records() || script.Receipts && asksReceipt(m) || script.Decide != nil
 	if detailed {
 		c.describe(&entry, m)
 	}
@@ -45,8 +45,12 @@ func (c *conn) record(script *script, entry Submit, v Answer) (number int) {
 	if c.srv.cfg.OnSubmit != nil {
 		c.srv.cfg.OnSubmit(entry)
 	}
-	if script.Receipts && entry.Receipt && entry.Accepted() {
-		c.srv.receipts.schedule.add(entry.At.Add(v.Delay+script.ReceiptDelay), newReceipt(script, entry))
+	if !entry.Receipt || !entry.Accepted() {
+		return number
+	}
+	if r := script.receipt(entry, v); !r.Never {
+		at := entry.At.Add(v.Delay + r.Delay)
+		c.srv.receipts.schedule.add(at, newReceipt(entry, number, r.State, at))
 	}
 	return number
 }
@@ -95,8 +99,11 @@ func (c *conn) describe(entry *Submit, m *pdu.Message) {
 	entry.ServiceType, entry.Validity = m.ServiceType, m.ValidityPeriod
 	entry.Reference, entry.Part, entry.Parts = place.reference, place.part, place.parts
 	entry.Text = decodeText(m.DataCoding, c.srv.cfg.Alphabet, octets)
-	entry.Receipt = m.RegisteredDelivery&3 != 0
+	entry.Receipt = asksReceipt(m)
 }
+
+// asksReceipt reports whether a final receipt is asked for.
+func asksReceipt(m *pdu.Message) bool { return m.RegisteredDelivery&pdu.ReceiptMask != 0 }
 
 // answerSubmit answers at once or later. A refusal has no body (section 4.4.2).
 func (c *conn) answerSubmit(h pdu.Header, v Answer, entry Submit, number int) (err error) {
