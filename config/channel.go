@@ -3,14 +3,11 @@ package config
 import (
 	"math"
 	"regexp"
-	"slices"
 
 	"go.yaml.in/yaml/v3"
-
-	"dispatcher/admission"
 )
 
-func readChannels(top fields) []Channel {
+func readChannels(top fields, lanes []string) []Channel {
 	v, ok := top.need("channels", "channels: {a: {provider: sandbox}}")
 	if !ok {
 		return nil
@@ -25,14 +22,14 @@ func readChannels(top fields) []Channel {
 	var out []Channel
 	for _, e := range entries {
 		e.value.checkName("channel", e.name)
-		out = append(out, readChannel(e))
+		out = append(out, readChannel(e, lanes))
 	}
 	return out
 }
 
-func readChannel(e entry) Channel {
-	c := Channel{Name: e.name, Capacity: defaultCapacity, State: Enabled, Active: ActiveLimit{Until: untils[0]}}
-	f, ok := e.value.fields("provider", "settings", "capacity", "limits", "active", "state", "labels", "price", "test")
+func readChannel(e entry, lanes []string) Channel {
+	c := Channel{Name: e.name, Capacity: defaultCapacity, State: Enabled, Active: ActiveLimit{Until: untilSubmit}}
+	f, ok := e.value.fields("provider", "settings", "capacity", "limits", "admission", "active", "state", "labels", "price", "test")
 	if !ok {
 		return c
 	}
@@ -45,8 +42,18 @@ func readChannel(e entry) Channel {
 	if v, ok := f.get("capacity"); ok {
 		c.Capacity, _ = v.integer(1, math.MaxInt32)
 	}
+	if v, ok := f.get("price"); ok { // before limits in money, which are in its currency
+		c.Price = readPrice(v)
+	}
+	before := len(e.value.r.problems)
 	if v, ok := f.get("limits"); ok {
-		c.Limits = readLimits(v)
+		c.Limits = readLimits(v, limitContext{channel: &c, lanes: lanes})
+	}
+	if v, ok := f.get("admission"); ok {
+		c.Policy = readPolicy(v)
+		if len(e.value.r.problems) == before {
+			checkPolicy(v, &c)
+		}
 	}
 	if v, ok := f.get("active"); ok {
 		c.Active = readActive(v)
@@ -57,9 +64,6 @@ func readChannel(e entry) Channel {
 	}
 	if v, ok := f.get("labels"); ok {
 		c.Labels = v.labels()
-	}
-	if v, ok := f.get("price"); ok {
-		c.Price = readPrice(v)
 	}
 	if v, ok := f.get("test"); ok {
 		c.Test = v.flag()
@@ -106,68 +110,4 @@ func refuseSecrets(v value) {
 		}
 	case yaml.ScalarNode, yaml.AliasNode, yaml.DocumentNode:
 	}
-}
-
-func readLimits(v value) []admission.Limit {
-	var out []admission.Limit
-	for _, item := range v.items() {
-		f, ok := item.fields("window", "max", "unit")
-		if !ok {
-			continue
-		}
-		l, ok := readLimit(f)
-		if !ok {
-			continue
-		}
-		if slices.ContainsFunc(out, func(o admission.Limit) bool { return o.Window == l.Window && o.Unit == l.Unit }) {
-			item.fail("there is already a limit of %s per %s; keep the lower one", l.Unit, l.Window)
-			continue
-		}
-		out = append(out, l)
-	}
-	return out
-}
-
-func readLimit(f fields) (l admission.Limit, ok bool) {
-	window, hasWindow := f.need("window", "window: 1s")
-	most, hasMax := f.need("max", "max: 100")
-	if !hasWindow || !hasMax {
-		return l, false
-	}
-	ok = true
-	if s, isText := window.raw("one of 1s, 1m, 1h, 1d"); isText {
-		var err error
-		if l.Window, err = admission.ParseWindow(s); err != nil {
-			window.fail("%v", err)
-			ok = false
-		}
-	} else {
-		ok = false
-	}
-	if v, has := f.get("unit"); has {
-		s, _ := v.raw("messages or segments")
-		var err error
-		if l.Unit, err = admission.ParseUnit(s); err != nil {
-			v.fail("%v", err)
-			ok = false
-		}
-	}
-	n, isNumber := most.integer(1, math.MaxInt32*1000)
-	l.Max = n
-	return l, ok && isNumber
-}
-
-func readActive(v value) ActiveLimit {
-	a := ActiveLimit{Until: untils[0]}
-	f, ok := v.fields("max", "until")
-	if !ok {
-		return a
-	}
-	if most, ok := f.need("max", "max: 500"); ok {
-		a.Max, _ = most.integer(1, math.MaxInt32)
-	}
-	if until, ok := f.get("until"); ok {
-		a.Until, _ = until.word("until", untils)
-	}
-	return a
 }

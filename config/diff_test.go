@@ -29,12 +29,18 @@ func full(t *testing.T) *config.Routing {
 		t.Fatal(err)
 	}
 	labels := func() map[string]selector.Value { return map[string]selector.Value{"quality": selector.NumberValue(9)} }
+	limit := func() admission.Limit {
+		return admission.Limit{
+			Scope: admission.Scope{Tenant: "x"}, Window: admission.Minute, Max: 7, Unit: admission.Money, Currency: "EUR",
+			Sliding: true, Burst: 3, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}},
+		}
+	}
 	return &config.Routing{
 		Timezone: zone,
 		Channels: []config.Channel{{
 			Name: "a", Provider: "smpp", Settings: map[string]any{"address": "x:1", "tls": true}, Capacity: 5,
-			Limits: []admission.Limit{{Window: admission.Minute, Max: 7, Unit: admission.Segments}},
-			Active: config.ActiveLimit{Max: 3, Until: "submit"}, State: config.Draining, Labels: labels(),
+			Limits: []admission.Limit{limit()}, Policy: admission.Curve{Factor: 2},
+			Active: config.ActiveLimit{Max: 3, Until: "receipt", Hold: time.Hour}, State: config.Draining, Labels: labels(),
 			Price: config.Price{Currency: "EUR", Default: 30_000, Prefixes: map[string]int64{"+44": 1}}, Test: true,
 		}},
 		Routes: []config.Route{{
@@ -47,7 +53,8 @@ func full(t *testing.T) *config.Routing {
 			Health: &config.Health{Errors: 1, Window: time.Minute, Step: 2, Floor: 3, Interval: time.Hour, Quiet: time.Hour},
 			Wait:   time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, Throttled: "wait",
 		}},
-		Lanes: []config.Lane{{Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never"}},
+		Limits: []admission.Limit{limit()},
+		Lanes:  []config.Lane{{Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never"}},
 	}
 }
 
@@ -66,6 +73,12 @@ func mutations(t *testing.T, at string, v reflect.Value) []mutation {
 		return []mutation{{at, func() { v.Set(reflect.ValueOf(selector.MustWeight("0.125"))) }}}
 	case *time.Location:
 		return []mutation{{at, func() { v.Set(reflect.ValueOf(time.UTC)) }}}
+	case admission.Policy:
+		return []mutation{
+			{at, func() { v.SetZero() }},
+			{at, func() { v.Set(reflect.ValueOf(admission.CounterPolicy{})) }},
+			{at, func() { v.Set(reflect.ValueOf(admission.Curve{Factor: 3})) }},
+		}
 	case *score.Expression:
 		other, err := score.Compile("load_ratio")
 		if err != nil {
@@ -144,8 +157,10 @@ func TestDiffSeesEveryField(t *testing.T) {
 func TestDiffReadsAsAnOperatorWouldWriteIt(t *testing.T) {
 	t.Parallel()
 	before := parse(t, `
+limits: [{window: 1d, max: 100, tenant: shop}]
 channels:
   a: {provider: sandbox, limits: [{window: 1s, max: 100}, {window: 1d, max: 5000, unit: segments}], labels: {quality: 9}}
+  d: {provider: sandbox, admission: counter, limits: [{window: 1m, max: 40, sliding: true, reserve: {otp: 20%}}], price: {currency: EUR, default: 0.05}}
   b: {provider: sandbox, capacity: 50, price: {currency: EUR, default: 0.05}}
   x.y: {provider: smpp, settings: {address: [one:1, two:2]}}
 routes:
@@ -154,8 +169,11 @@ routes:
 lanes: {otp: {}, bulk: {}}`)
 	after := parse(t, `
 timezone: Europe/Warsaw
+limits: [{window: 1d, max: 100, tenant: my.shop}]
 channels:
   a: {provider: sandbox, limits: [{max: 5000, unit: segments, window: 1d}, {window: 1s, max: 120}], labels: {quality: "9"}, state: enabled}
+  d: {provider: sandbox, admission: curve, active: {max: 5, until: receipt}, price: {currency: EUR, default: 0.05},
+      limits: [{window: 1m, max: 60, sliding: true, reserve: {otp: 25%, promo: 5%}}, {window: 1d, unit: money, max: "250.00", prefix: "+44"}]}
   x.y: {provider: smpp, settings: {address: [one:1, three:3], window: 10}}
   c: {provider: sandbox, state: draining, capacity: 100}
 routes:
@@ -168,6 +186,15 @@ lanes: {otp: {ttl: 10m}, promo: {}}`)
 		{Path: "channels.a.limits.1d.segments", From: "", To: ""},
 		{Path: "channels.a.limits.1s.messages", From: "100", To: "120"},
 		{Path: "channels.a.labels.quality", From: "9", To: `"9"`},
+		{Path: "channels.d.limits.1m.messages", From: "40", To: "60"},
+		{Path: "channels.d.limits.1m.messages.burst", From: "20", To: "30"},
+		{Path: "channels.d.limits.1m.messages.reserve.otp", From: "20%", To: "25%"},
+		{Path: "channels.d.limits.1m.messages.reserve.promo", To: "5%"},
+		{Path: "channels.d.limits.prefix.+44.1d.money", To: "250 EUR"},
+		{Path: "channels.d.admission", From: "counter", To: "curve"},
+		{Path: "channels.d.active.max", To: "5"},
+		{Path: "channels.d.active.until", From: "submit", To: "receipt"},
+		{Path: "channels.d.active.hold", From: "0s", To: "10m"},
 		{Path: "channels.b.provider", From: "sandbox"},
 		{Path: "channels.b.capacity", From: "50"},
 		{Path: "channels.b.price.currency", From: "EUR"},
@@ -191,6 +218,8 @@ lanes: {otp: {ttl: 10m}, promo: {}}`)
 		{Path: "routes.default.weights.b", From: "1"},
 		{Path: "routes.default.weights", From: "a, b, x.y", To: "x.y, a"},
 		{Path: "routes.default.health.errors", To: "20"},
+		{Path: "limits.tenant.shop.1d.messages", From: "100"},
+		{Path: `limits.tenant."my.shop".1d.messages`, To: "100"},
 		{Path: "lanes.bulk.topics", From: "sms.bulk"},
 		{Path: "lanes.promo.topics", To: "sms.promo"},
 	}

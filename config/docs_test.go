@@ -69,7 +69,7 @@ func TestExamplesOfTheDocumentationAreValid(t *testing.T) {
 			parse(t, block)
 		}
 	}
-	if whole != 1 || routes < 2 || scorings < 4 {
+	if whole != 2 || routes < 2 || scorings < 4 {
 		t.Errorf("found %d documents, %d lists of routes, %d scorings", whole, routes, scorings)
 	}
 	for _, block := range blocks(t, "json") {
@@ -91,6 +91,9 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		"document": "zzzzzzzz: 1",
 		"channel":  channel("zzzzzzzz: 1"),
 		"route":    route("zzzzzzzz: 1"),
+		"limit":    channel("limits: [{zzzzzzzz: 1}]"),
+		"policy":   channel("admission: {zzzzzzzz: 1}"),
+		"active":   channel("active: {zzzzzzzz: 1}"),
 		"match":    route("match: {zzzzzzzz: 1}"),
 		"function": scoring("{function: x, zzzzzzzz: 1}"),
 		"formula":  scoring("{expression: price, zzzzzzzz: 1}"),

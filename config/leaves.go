@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"dispatcher/admission"
 )
 
 // leavesOf lists every value of a routing in the order of its document. A field that is
@@ -23,6 +25,7 @@ func leavesOf(r *Routing) []leaf {
 	for i := range r.Routes {
 		leavesOfRoute(routes.below(r.Routes[i].Name), &r.Routes[i])
 	}
+	leavesOfLimits(root.below("limits"), r.Limits)
 	lanes := root.below("lanes")
 	lanes.setOrder(r.LaneNames())
 	for i := range r.Lanes {
@@ -37,17 +40,61 @@ func leavesOfChannel(l leaves, c *Channel) {
 		l.below("settings", name).setAny(c.Settings[name], secretKey.MatchString(name))
 	}
 	l.below("capacity").setDefault(number(c.Capacity), number(int64(defaultCapacity)))
-	for _, limit := range c.Limits {
-		l.below("limits", limit.Window.String(), limit.Unit.String()).set(number(limit.Max))
-	}
+	leavesOfLimits(l.below("limits"), c.Limits)
+	leavesOfPolicy(l.below("admission"), c.Policy)
 	if c.Active.Max != 0 {
 		l.below("active", "max").set(number(c.Active.Max))
 	}
-	l.below("active", "until").setDefault(c.Active.Until, untils[0])
+	l.below("active", "until").setDefault(c.Active.Until, untilSubmit)
+	l.below("active", "hold").setDefault(period(c.Active.Hold), period(holdOf(c.Active.Until)))
 	l.below("state").setDefault(string(c.State), string(Enabled))
 	l.below("labels").setLabels(c.Labels)
 	leavesOfPrice(l.below("price"), &c.Price)
 	l.below("test").setDefault(strconv.FormatBool(c.Test), "false")
+}
+
+// leavesOfLimits has the max of each limit under its key, and below that what else it says.
+func leavesOfLimits(l leaves, limits []admission.Limit) {
+	for i := range limits {
+		limit := &limits[i]
+		at := l
+		if limit.Scope.Tenant != "" {
+			at = at.below("tenant", limit.Scope.Tenant)
+		}
+		if limit.Scope.Prefix != "" {
+			at = at.below("prefix", limit.Scope.Prefix)
+		}
+		at = at.below(limit.Window.String(), limit.Unit.String())
+		at.set(limitMax(limit))
+		at.below("sliding").setDefault(strconv.FormatBool(limit.Sliding), "false")
+		at.below("burst").setDefault(number(limit.Burst), "0")
+		for _, r := range limit.Reserve {
+			at.below("reserve", r.Lane).set(number(r.Percent) + "%")
+		}
+	}
+}
+
+// limitMax writes the max of a limit as the document does, with the currency of one in money.
+func limitMax(l *admission.Limit) string {
+	text := number(l.Max)
+	if l.Unit == admission.Money {
+		text = amount(l.Max)
+	}
+	if l.Currency != "" {
+		text += " " + l.Currency
+	}
+	return text
+}
+
+func leavesOfPolicy(l leaves, p admission.Policy) {
+	word := exactPolicy
+	if p != nil {
+		word = p.String()
+	}
+	l.setDefault(word, exactPolicy)
+	if c, ok := p.(admission.Curve); ok {
+		l.below("curve_factor").setDefault(strconv.FormatFloat(c.Factor, 'g', -1, 64), number(defaultCurveFactor))
+	}
 }
 
 func leavesOfPrice(l leaves, p *Price) {

@@ -3,7 +3,6 @@ package config
 import (
 	"go.yaml.in/yaml/v3"
 
-	"dispatcher/admission"
 	"dispatcher/selector"
 )
 
@@ -102,21 +101,4 @@ func checkChannel(v value, name string, known *scope) bool {
 	}
 	v.fail("there is no channel %q; %s", name, v.r.suggest(name, known.names, "define it under channels"))
 	return false
-}
-
-// checkLimits reports a limit that a message of the longest allowed size could never
-// pass: where that channel is the only one left, the message would wait until it expires.
-func checkLimits(f fields, r Route, known *scope) {
-	for i, name := range r.Channels {
-		c := known.channels[name]
-		if c == nil || r.Mode == weighted && i < len(r.Weights) && r.Weights[i].Weight.IsZero() {
-			continue // where shares are drawn, weight 0 means that the channel is not relied on
-		}
-		for _, l := range c.Limits {
-			if l.Unit == admission.Segments && l.Max < int64(r.MaxSegments) {
-				f.of.fail("a message of %d segments would never pass channel %s, which takes %d segments per %s; set max_segments: %d or raise the limit",
-					r.MaxSegments, c.Name, l.Max, l.Window, l.Max)
-			}
-		}
-	}
 }

@@ -2,15 +2,19 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
-// maxMicros bounds an amount: a million units of currency for one segment.
-const maxMicros = 1_000_000_000_000
+// Bounds of amounts in micros.
+const (
+	maxPrice  = 1_000_000_000_000     // a million units of currency for one segment
+	maxBudget = 1_000_000_000_000_000 // a billion in one window
+)
 
 // parseMicros turns a plain decimal with at most six digits behind the point into
-// millionths, without rounding.
-func parseMicros(s string) (int64, error) {
+// millionths, without rounding. Most is a power of ten, of a million at least.
+func parseMicros(s string, most int64) (int64, error) {
 	if strings.HasPrefix(s, "-") {
 		return 0, errors.New("is negative")
 	}
@@ -25,8 +29,8 @@ func parseMicros(s string) (int64, error) {
 	var m int64
 	for _, r := range whole + fraction + strings.Repeat("0", 6-len(fraction)) {
 		m = m*10 + int64(r-'0')
-		if m > maxMicros {
-			return 0, errors.New("is more than a million")
+		if m > most {
+			return 0, fmt.Errorf("is more than %d", most/1_000_000)
 		}
 	}
 	return m, nil
@@ -47,7 +51,7 @@ func readPrice(v value) Price {
 		p.Currency = readCurrency(c)
 	}
 	if d, ok := f.need("default", `default: "0.031"`); ok {
-		p.Default, _ = d.micros()
+		p.Default, _ = d.micros(maxPrice)
 	}
 	prefixes, ok := f.get("prefixes")
 	if !ok {
@@ -56,7 +60,7 @@ func readPrice(v value) Price {
 	entries, _ := prefixes.entries()
 	p.Prefixes = make(map[string]int64, len(entries))
 	for _, e := range entries {
-		amount, ok := e.value.micros()
+		amount, ok := e.value.micros(maxPrice)
 		if checkPrefix(e.value, e.name) && ok {
 			p.Prefixes[e.name] = amount
 		}

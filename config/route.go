@@ -1,16 +1,21 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"dispatcher/admission"
+)
 
 // scope is what the routes of a document may name.
 type scope struct {
 	channels map[string]*Channel
 	names    []string // of the channels, in order
 	lanes    []string
+	limits   []admission.Limit // over all channels
 }
 
 func newScope(routing *Routing) *scope {
-	s := &scope{channels: map[string]*Channel{}, names: routing.ChannelNames(), lanes: routing.LaneNames()}
+	s := &scope{channels: map[string]*Channel{}, names: routing.ChannelNames(), lanes: routing.LaneNames(), limits: routing.Limits}
 	for i := range routing.Channels {
 		s.channels[routing.Channels[i].Name] = &routing.Channels[i]
 	}
@@ -80,7 +85,7 @@ func readRoute(f fields, known *scope) Route {
 	readMembers(f, &r, known)
 	r.Scoring = readScoring(f, r)
 	r.Health = readHealth(f, r)
-	checkLimits(f, r, known)
+	checkLimits(f, &r, known)
 	return r
 }
 

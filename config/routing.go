@@ -32,7 +32,8 @@ type Channel struct {
 	Capacity int64
 	Limits   []admission.Limit // of the channel, and of tenants and prefixes on it
 	Active   ActiveLimit
-	// Policy divides the slots of Limits among regions and processes.
+	// Policy divides the slots of those Limits that count all its messages among regions and
+	// processes; nil is policy exact, which divides nothing.
 	Policy admission.Policy
 	State  State
 	Labels map[string]selector.Value
@@ -198,7 +199,7 @@ func ParseRouting(name string, doc []byte) (*Routing, error) {
 }
 
 func readRouting(root value) *Routing {
-	top, ok := root.fields("timezone", "channels", "routes", "lanes")
+	top, ok := root.fields("timezone", "channels", "routes", "lanes", "limits")
 	if !ok {
 		return nil
 	}
@@ -206,9 +207,13 @@ func readRouting(root value) *Routing {
 	if v, ok := top.get("timezone"); ok {
 		routing.Timezone = v.timezone()
 	}
-	routing.Channels = readChannels(top)
 	routing.Lanes = readLanes(top)
+	routing.Channels = readChannels(top, routing.LaneNames())
+	if v, ok := top.get("limits"); ok {
+		routing.Limits = readLimits(v, limitContext{channels: routing.Channels, lanes: routing.LaneNames()})
+	}
 	routing.Routes = readRoutes(top, newScope(routing))
+	routing.settleBursts()
 	return routing
 }
 

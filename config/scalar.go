@@ -160,12 +160,12 @@ func (v value) labels() map[string]selector.Value {
 }
 
 // micros reads an exact, non-negative decimal amount of money.
-func (v value) micros() (int64, bool) {
+func (v value) micros(most int64) (int64, bool) {
 	s, ok := v.raw(`an amount such as "0.031"`)
 	if !ok {
 		return 0, false
 	}
-	m, err := parseMicros(s)
+	m, err := parseMicros(s, most)
 	if err != nil {
 		v.fail(`%q %v; write an amount such as "0.031"`, s, err)
 		return 0, false

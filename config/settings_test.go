@@ -54,7 +54,8 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		KafkaGroup: "dispatcher", StatusTopic: "sms.status", DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
 		PostgresMaxConns: 8, DataDir: "./data", Listen: "127.0.0.1:8080", ReceiptsListen: "127.0.0.1:8081",
 		Region: "default", MaxUnsettled: 500, Batch: 500, SendTimeout: 10 * time.Second,
-		ShutdownTimeout: 30 * time.Second, DeadAfter: 10 * time.Second, LogLevel: "info",
+		ShutdownTimeout: 30 * time.Second, DeadAfter: 6 * time.Second,
+		StateInterval: 2 * time.Second, WindowRetention: 168 * time.Hour, LogLevel: "info",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -76,7 +77,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"STATUS_TOPIC=s", "DEAD_TOPIC=d", "INBOUND_TOPIC=i", "ALLOW_UNKNOWN_FIELDS=true",
 		"POSTGRES_URL=postgres://u:p@h/d", "POSTGRES_MAX_CONNS=3", "ROUTING_FILE=r.yaml", "DRAW_KEY_FILE=draw.key",
 		"DATA_DIR=/var/d", "LISTEN=:1", "RECEIPTS_LISTEN=:2", "PUBLIC_URL=https://sms.example.com", "REGION=San Jose",
-		"MAX_UNSETTLED=7", "BATCH=9", "SEND_TIMEOUT=3s", "SHUTDOWN_TIMEOUT=4s", "DEAD_AFTER=5s", "LOG_LEVEL=debug", "LOG_FORMAT=json")
+		"MAX_UNSETTLED=7", "BATCH=9", "SEND_TIMEOUT=3s", "SHUTDOWN_TIMEOUT=4s", "DEAD_AFTER=5s", "STATE_INTERVAL=3s", "WINDOW_RETENTION=24h", "LOG_LEVEL=debug", "LOG_FORMAT=json")
 	got, err := config.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +89,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		PostgresURL: "postgres://u:p@h/d", PostgresMaxConns: 3, RoutingFile: "r.yaml", DrawKeyFile: "draw.key",
 		DataDir: "/var/d", Listen: ":1", ReceiptsListen: ":2", PublicURL: "https://sms.example.com", Region: "San Jose",
 		MaxUnsettled: 7, Batch: 9, SendTimeout: 3 * time.Second, ShutdownTimeout: 4 * time.Second,
-		DeadAfter: 5 * time.Second, LogLevel: "debug", LogFormat: "json",
+		DeadAfter: 5 * time.Second, StateInterval: 3 * time.Second, WindowRetention: 24 * time.Hour, LogLevel: "debug", LogFormat: "json",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -145,8 +146,8 @@ func valid() config.Settings {
 	return config.Settings{
 		KafkaBrokers: []string{"k:9092"}, KafkaGroup: "g", StatusTopic: "s", DeadTopic: "d", InboundTopic: "i",
 		PostgresURL: "postgres://h/d", PostgresMaxConns: 4, DrawKeyFile: "k", DataDir: "d", Listen: ":1", ReceiptsListen: ":2",
-		Region: "r", MaxUnsettled: 1, Batch: 1, SendTimeout: time.Second, ShutdownTimeout: time.Second, DeadAfter: time.Second,
-		LogLevel: "info",
+		Region: "r", MaxUnsettled: 1, Batch: 1, SendTimeout: time.Second, ShutdownTimeout: time.Second, DeadAfter: 3 * time.Second,
+		StateInterval: time.Second, WindowRetention: time.Hour, LogLevel: "info",
 	}
 }
 
@@ -176,6 +177,10 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		{"region", func(s *config.Settings) { s.Region = "a\nb" }, "DISPATCHER_REGION is not 1 to 64 printable characters; write for example eu-west-1"},
 		{"batch", func(s *config.Settings) { s.Batch = 0 }, "DISPATCHER_BATCH is 0; choose a number from 1 to 5000"},
 		{"send timeout", func(s *config.Settings) { s.SendTimeout = 0 }, "DISPATCHER_SEND_TIMEOUT is 0s; choose a duration from 100ms to 10m0s"},
+		{"state interval", func(s *config.Settings) { s.StateInterval = 0 }, "DISPATCHER_STATE_INTERVAL is 0s; choose a duration from 100ms to 1m0s"},
+		{"window retention", func(s *config.Settings) { s.WindowRetention = time.Minute }, "DISPATCHER_WINDOW_RETENTION is 1m0s; choose a duration from 1h0m0s to 87600h0m0s"},
+		{"dead after two heart-beats", func(s *config.Settings) { s.DeadAfter = 2 * time.Second }, "DISPATCHER_DEAD_AFTER is 2s; choose a duration from 3s to 1h0m0s"},
+		{"dead before the state", func(s *config.Settings) { s.StateInterval = s.DeadAfter }, "DISPATCHER_DEAD_AFTER is 3s, not above DISPATCHER_STATE_INTERVAL (3s); raise it or gather the state more often"},
 		{"log level", func(s *config.Settings) { s.LogLevel = "loud" }, `DISPATCHER_LOG_LEVEL "loud" is none of trace, debug, info, warn, error`},
 		{"log format", func(s *config.Settings) { s.LogFormat = "xml" }, `DISPATCHER_LOG_FORMAT "xml" is none of json, console`},
 		{"two at once", func(s *config.Settings) { s.Batch, s.LogFormat = -1, "xml" }, "DISPATCHER_BATCH is -1; choose a number from 1 to 5000\nDISPATCHER_LOG_FORMAT \"xml\" is none of json, console"},

@@ -89,8 +89,22 @@ func (s *Settings) checkBounds(c *checker) {
 	c.between("BATCH", s.Batch, 1, 5000)
 	c.lasts("SEND_TIMEOUT", s.SendTimeout, 100*time.Millisecond, 10*time.Minute)
 	c.lasts("SHUTDOWN_TIMEOUT", s.ShutdownTimeout, time.Second, time.Hour)
-	c.lasts("DEAD_AFTER", s.DeadAfter, time.Second, time.Hour)
+	c.lasts("STATE_INTERVAL", s.StateInterval, 100*time.Millisecond, time.Minute)
+	c.lasts("WINDOW_RETENTION", s.WindowRetention, time.Hour, 10*365*day)
+	s.checkDeath(c)
 	c.require("DATA_DIR", s.DataDir, "unset it for the default ./data")
+}
+
+// heartBeat is how often an instance says that it lives.
+const heartBeat = time.Second
+
+// checkDeath reports a process that would be taken for dead while it lives: after a heart-beat or
+// two that were late, or before the state could be gathered from it once.
+func (s *Settings) checkDeath(c *checker) {
+	c.lasts("DEAD_AFTER", s.DeadAfter, 3*heartBeat, time.Hour)
+	if s.DeadAfter >= 3*heartBeat && s.DeadAfter <= s.StateInterval {
+		c.fail("DEAD_AFTER", "is %s, not above DISPATCHER_STATE_INTERVAL (%s); raise it or gather the state more often", s.DeadAfter, s.StateInterval)
+	}
 }
 
 // checker collects sentences about settings. Names come without the prefix.

@@ -1,12 +1,15 @@
 package config
 
+import "time"
+
 // The words that the routing document chooses from. A word that a later version brings
 // is added here, beside the code that acts on it, and nowhere else.
 var (
 	providers  = []string{"smpp", "sandbox"}
 	modes      = []string{weighted, "round_robin", "longest_idle", bestWorker}
 	fallbacks  = []string{"load_ratio", bestWorker, "round_robin", redraw}
-	untils     = []string{"submit"}
+	untils     = []string{untilSubmit, untilReceipt}
+	policies   = []string{"even", "curve", "counter", exactPolicy}
 	states     = []string{string(Enabled), string(Draining), string(Disabled)}
 	throttleds = []string{"next", "wait"}
 	ambiguous  = []string{"never", "resend_once"}
@@ -19,12 +22,17 @@ const (
 	redraw     = "redraw"
 )
 
+// Words of a channel's limits.
+const (
+	untilSubmit  = "submit"
+	untilReceipt = "receipt"
+	exactPolicy  = "exact"
+)
+
 // planned are words and keys of the design that this version does not act on. They are
 // refused like unknown ones, but nobody needs to look for a slip of the pen.
 var planned = map[string]bool{
-	"until receipt":   true,
 	"provider twilio": true, "provider vonage": true, "provider httpapi": true,
-	"key sliding": true, "key hold": true, "key reserve": true,
 }
 
 // Defaults of the routing document.
@@ -32,4 +40,6 @@ const (
 	defaultCapacity    = 100
 	defaultMaxSegments = 10
 	defaultMaxWaiting  = 10_000
+	defaultHold        = 10 * time.Minute // of a slot that is kept until the receipt
+	defaultCurveFactor = 1
 )

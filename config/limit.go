@@ -1,0 +1,211 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dispatcher/admission"
+)
+
+// limitContext is what the limits of one list are about.
+type limitContext struct {
+	channel  *Channel  // nil for those over all channels
+	channels []Channel // all of them, for those over all
+	lanes    []string
+}
+
+// readLimits reads the limits of a channel, or those over all channels. The burst of a sliding
+// limit that states none is 0 until settleBursts.
+func readLimits(v value, in limitContext) []admission.Limit {
+	var out []admission.Limit
+	for _, item := range v.items() {
+		f, ok := item.fields("window", "max", "unit", "currency", "sliding", "burst", "reserve", "tenant", "prefix")
+		if !ok {
+			continue
+		}
+		l, ok := in.read(f)
+		if !ok {
+			continue
+		}
+		if slices.ContainsFunc(out, func(o admission.Limit) bool { return o.Key() == l.Key() }) {
+			item.fail("there is already a limit of %s; keep the lower one", limitWords(l.Key()))
+			continue
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// read reads one limit and reports whether all of it could be read.
+func (in *limitContext) read(f fields) (l admission.Limit, ok bool) {
+	window, hasWindow := f.need("window", "window: 1s")
+	most, hasMax := f.need("max", "max: 100")
+	if !hasWindow || !hasMax {
+		return l, false
+	}
+	before := len(f.of.r.problems)
+	l.Window = readWindow(window)
+	if unit, has := f.get("unit"); has {
+		l.Unit = readUnit(unit)
+	}
+	if l.Unit == admission.Money {
+		l.Max, _ = most.micros(maxBudget)
+	} else {
+		l.Max, _ = most.integer(0, math.MaxInt32*1000)
+	}
+	l.Scope = in.scope(f)
+	l.Currency = in.currency(f, &l)
+	readSliding(f, &l)
+	if reserve, has := f.get("reserve"); has {
+		l.Reserve = in.reserve(reserve)
+	}
+	return l, len(f.of.r.problems) == before
+}
+
+func readWindow(v value) admission.Window {
+	s, ok := v.raw("one of 1s, 1m, 1h, 1d")
+	if !ok {
+		return 0
+	}
+	w, err := admission.ParseWindow(s)
+	if err != nil {
+		v.fail("%v", err)
+	}
+	return w
+}
+
+func readUnit(v value) admission.Unit {
+	s, ok := v.raw("messages, segments or money")
+	if !ok {
+		return admission.Messages
+	}
+	u, err := admission.ParseUnit(s)
+	if err != nil {
+		v.fail("%v", err)
+	}
+	return u
+}
+
+// scope reads whose messages a limit counts.
+func (in *limitContext) scope(f fields) (s admission.Scope) {
+	tenant, hasTenant := f.get("tenant")
+	prefix, hasPrefix := f.get("prefix")
+	switch {
+	case hasTenant && hasPrefix:
+		prefix.fail("tenant and prefix exclude each other; write two limits")
+	case hasTenant:
+		s.Tenant, _ = tenant.text()
+	case hasPrefix:
+		if text, ok := prefix.text(); ok && checkPrefix(prefix, text) {
+			s.Prefix = text
+		}
+	case in.channel == nil:
+		f.of.fail(`a limit over all channels is one of a tenant or of a prefix; write for example tenant: shop or prefix: "+44", or move it to a channel`)
+	}
+	return s
+}
+
+// currency reads that of a limit in money, and reports where the price of a channel is in another:
+// amounts of two currencies cannot be added.
+func (in *limitContext) currency(f fields, l *admission.Limit) string {
+	v, has := f.get("currency")
+	switch {
+	case l.Unit != admission.Money && has:
+		v.fail("only limits in money have a currency; remove it or write unit: money")
+		return ""
+	case l.Unit != admission.Money:
+		return ""
+	case l.Window == admission.Second:
+		f.of.fail("a limit in money has a window of 1m, 1h or 1d; write for example window: 1d")
+		return ""
+	case in.channel != nil && in.channel.Price.Currency == "":
+		f.of.fail("a limit in money counts prices, and channel %s has none; give it a price", in.channel.Name)
+		return ""
+	case in.channel != nil && !has:
+		return in.channel.Price.Currency
+	case !has:
+		f.of.fail("currency is missing; write for example currency: GBP")
+		return ""
+	}
+	currency := readCurrency(v)
+	priced := in.channels
+	if in.channel != nil {
+		priced = []Channel{*in.channel}
+	}
+	for i := range priced {
+		if c := &priced[i]; c.Price.Currency != "" && c.Price.Currency != currency {
+			v.fail("%s differs from %s, in which channel %s has its price; a limit in money adds up prices of one currency",
+				currency, c.Price.Currency, c.Name)
+			break
+		}
+	}
+	return currency
+}
+
+// readSliding reads whether a limit slides, and with which burst.
+func readSliding(f fields, l *admission.Limit) {
+	if v, has := f.get("sliding"); has {
+		l.Sliding = v.flag()
+		if l.Sliding && l.Unit == admission.Money {
+			v.fail("a limit in money cannot slide, because what was not spent goes back to its window; remove sliding")
+		}
+	}
+	burst, has := f.get("burst")
+	if !has {
+		return
+	}
+	if !l.Sliding {
+		burst.fail("only a sliding limit has a burst; remove it or write sliding: true")
+		return
+	}
+	l.Burst, _ = burst.integer(1, math.MaxInt32*1000)
+}
+
+// reserve reads the parts of each window that are kept for lanes, ordered by name.
+func (in *limitContext) reserve(v value) []admission.Reserve {
+	entries, _ := v.entries()
+	var out []admission.Reserve
+	var sum int64
+	for _, e := range entries {
+		if !slices.Contains(in.lanes, e.name) {
+			e.value.fail("there is no lane %q; %s", e.name, v.r.suggest(e.name, in.lanes, "define it under lanes"))
+		}
+		s, ok := e.value.raw("a percentage such as 20%")
+		if !ok {
+			continue
+		}
+		digits, percent := strings.CutSuffix(s, "%")
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if !percent || err != nil || n < 1 || n > 100 {
+			e.value.fail("%q is not a whole percentage from 1%% to 100%%; write for example 20%%", s)
+			continue
+		}
+		sum += n
+		out = append(out, admission.Reserve{Lane: e.name, Percent: n})
+	}
+	if sum > 100 {
+		v.fail("keeps %d%% of the window; the lanes together may have 100%% at most", sum)
+	}
+	slices.SortFunc(out, func(a, b admission.Reserve) int { return cmp.Compare(a.Lane, b.Lane) })
+	return out
+}
+
+// limitWords names a limit among others: "messages per 1s of tenant shop".
+func limitWords(k admission.Key) string {
+	return fmt.Sprintf("%s per %s%s", k.Unit, k.Window, ofScope(k.Scope))
+}
+
+// ofScope says whose messages a limit counts; nothing for one that counts all.
+func ofScope(s admission.Scope) string {
+	switch {
+	case s.Tenant != "":
+		return " of tenant " + plain(s.Tenant)
+	case s.Prefix != "":
+		return " to " + s.Prefix
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"dispatcher/admission"
+)
+
+// checkLimits reports a limit that a message of the longest allowed size could never
+// pass: where that channel is the only one left, the message would wait until it expires. A limit
+// of 0 is meant to let nothing pass.
+func checkLimits(f fields, r *Route, known *scope) {
+	for _, name := range r.reliedOn() {
+		c := known.channels[name]
+		if c == nil {
+			continue
+		}
+		for i := range c.Limits {
+			l := &c.Limits[i]
+			r.checkSegments(f.of, l, "channel "+c.Name)
+			r.checkMoney(f.of, l, c, "channel "+c.Name)
+		}
+		for i := range known.limits {
+			r.checkMoney(f.of, &known.limits[i], c, "the limit over all channels")
+		}
+	}
+	for i := range known.limits {
+		r.checkSegments(f.of, &known.limits[i], "the limit over all channels")
+	}
+}
+
+// reliedOn are the channels of a route, but those of weight 0 where shares are drawn: they are out.
+func (r *Route) reliedOn() []string {
+	var out []string
+	for i, name := range r.Channels {
+		if r.Mode != weighted || i >= len(r.Weights) || !r.Weights[i].Weight.IsZero() {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (r *Route) checkSegments(v value, l *admission.Limit, what string) {
+	if l.Unit != admission.Segments || l.Max == 0 || !r.meets(l.Scope) {
+		return
+	}
+	size := int64(r.MaxSegments)
+	switch {
+	case l.Max < size:
+		v.fail("a message of %d segments would never pass %s, which takes %d %s; set max_segments: %d or raise the limit",
+			size, what, l.Max, limitWords(l.Key()), l.Max)
+	case l.Burst != 0 && l.Burst < size:
+		v.fail("a message of %d segments would never pass %s, which takes bursts of %d segments%s; set max_segments: %d or raise the burst",
+			size, what, l.Burst, ofScope(l.Scope), l.Burst)
+	}
+}
+
+func (r *Route) checkMoney(v value, l *admission.Limit, c *Channel, what string) {
+	if l.Unit != admission.Money || l.Max == 0 || !r.meets(l.Scope) {
+		return
+	}
+	if cost := r.dearest(&c.Price, l.Scope) * int64(r.MaxSegments); cost > l.Max {
+		v.fail("a message of %d segments on channel %s may cost %s %s and would never pass %s, which spends %s %s per %s%s; lower max_segments or raise the limit",
+			r.MaxSegments, c.Name, amount(cost), l.Currency, what, amount(l.Max), l.Currency, l.Window, ofScope(l.Scope))
+	}
+}
+
+// meets reports whether the route may carry messages that a limit counts. Which countries a
+// prefix belongs to is not known here, so they rule nothing out.
+func (r *Route) meets(s admission.Scope) bool {
+	if s.Tenant != "" && len(r.Match.Tenants) > 0 && !slices.Contains(r.Match.Tenants, s.Tenant) {
+		return false
+	}
+	return len(r.numbers(s)) > 0
+}
+
+// numbers are the beginnings of the numbers that the route and a scope have in common; an empty one
+// stands for all.
+func (r *Route) numbers(s admission.Scope) []string {
+	if len(r.Match.Prefixes) == 0 {
+		return []string{s.Prefix}
+	}
+	var out []string
+	for _, p := range r.Match.Prefixes {
+		switch {
+		case strings.HasPrefix(p, s.Prefix):
+			out = append(out, p)
+		case strings.HasPrefix(s.Prefix, p):
+			out = append(out, s.Prefix)
+		}
+	}
+	return out
+}
+
+// dearest is the highest price of a segment among the numbers that the route and a scope have in
+// common.
+func (r *Route) dearest(p *Price, s admission.Scope) int64 {
+	var most int64
+	for _, number := range r.numbers(s) {
+		longest, price := "", p.Default
+		for prefix, micros := range p.Prefixes {
+			switch {
+			case strings.HasPrefix(number, prefix) && len(prefix) > len(longest):
+				longest, price = prefix, micros
+			case strings.HasPrefix(prefix, number):
+				most = max(most, micros)
+			}
+		}
+		most = max(most, price)
+	}
+	return most
+}
+
+// settleBursts gives each sliding limit that states no burst its default, and none more than
+// its max: whoever lowers a limit in a hurry need not think of its burst.
+func (r *Routing) settleBursts() {
+	for i := range r.Channels {
+		c := &r.Channels[i]
+		for j := range c.Limits {
+			r.settleBurst(&c.Limits[j], c.Name)
+		}
+	}
+	for i := range r.Limits {
+		r.settleBurst(&r.Limits[i], "")
+	}
+}
+
+// settleBurst settles that of a limit on a channel, or over all channels when it has no name.
+func (r *Routing) settleBurst(l *admission.Limit, channel string) {
+	if !l.Sliding {
+		return
+	}
+	if l.Burst == 0 {
+		l.Burst = 1
+		if l.Unit == admission.Segments {
+			l.Burst = r.longest(l.Scope, channel)
+		}
+		if l.Window > admission.Second {
+			l.Burst = max(l.Burst, l.Max/2)
+		}
+	}
+	l.Burst = min(l.Burst, l.Max)
+}
+
+// longest is the largest max_segments of the routes whose messages a limit counts, or the default
+// when there is none.
+func (r *Routing) longest(s admission.Scope, channel string) int64 {
+	size := 0
+	for i := range r.Routes {
+		route := &r.Routes[i]
+		if route.meets(s) && (channel == "" || slices.Contains(route.reliedOn(), channel)) {
+			size = max(size, route.MaxSegments)
+		}
+	}
+	if size == 0 {
+		size = defaultMaxSegments
+	}
+	return int64(size)
+}
