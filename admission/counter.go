@@ -50,12 +50,22 @@ func (c *Counter) Cost(n *Need) int64 {
 	return 1
 }
 
-// Free is how many units are left in the current window, for whatever lane.
-func (c *Counter) Free() int64 { return max(c.Max-c.Granted, 0) }
+// Free is how many units are left in the current window, for whatever lane. What comes back
+// after the limit was lowered in mid-window is free only below the new limit.
+func (c *Counter) Free() int64 { return max(min(c.Max, c.Limit.Max)-c.Granted, 0) }
 
 // End is when the counter's window ends. It is that of the window itself also when the
 // clock has stepped back behind Start.
 func (c *Counter) End(zone *time.Location) time.Time { return c.Window.End(c.Start, zone) }
+
+// lastPlace is the end of the part of the window in which attempts may be placed. A paced
+// window leaves the guard without places.
+func (c *Counter) lastPlace(zone *time.Location) time.Time {
+	if c.Paced() && !c.Sliding {
+		return c.End(zone).Add(-time.Duration(c.Window) / guard)
+	}
+	return c.End(zone)
+}
 
 // count adds units to one of the tallies.
 func (c *Counter) count(tally string, units int64) {

@@ -1,6 +1,9 @@
 package admission
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Need is what one message wants of the limits.
 type Need struct {
@@ -64,9 +67,17 @@ const (
 	// Horizon is how far ahead places are given away. It bounds how long an urgent message
 	// stands behind others on a paced channel, and what a crash leaves in doubt.
 	Horizon = 500 * time.Millisecond
+	// leastSustained is the least part of a sliding limit, one in so many, that its bursts leave as its pace.
+	leastSustained = 1024
 	// newState is when the policy may leave more to a process: the state is gathered about so often.
 	newState = 2 * time.Second
 )
+
+// lead is how long it takes to make a decision durable.
+func (m *Moment) lead() time.Duration { return max(m.Earliest.Sub(m.Now), 0) }
+
+// soonest is when a place may be given away at the earliest.
+func (m *Moment) soonest(at time.Time) time.Time { return at.Add(-Horizon - m.lead()) }
 
 // Fit finds a place for a message under all accounts at once, or the first that is in the
 // way. The counters must have been rolled to m.Now. A message is taken whole or not at all.
@@ -77,9 +88,11 @@ func Fit(m *Moment, accounts []Account, n *Need) (Place, *Obstacle) {
 		if why, when, ok := a.room(m, n); !ok {
 			return Place{}, &Obstacle{a.Counter, why, when}
 		}
-		if at := a.at(m, n); at.After(p.At) {
-			p.At = at
+		at := a.at(m, n)
+		if at.After(m.Earliest.Add(Horizon)) {
+			return Place{}, &Obstacle{a.Counter, NotYet, m.soonest(at)}
 		}
+		p.At = later(p.At, at)
 	}
 	for i := range accounts {
 		a := &accounts[i]
@@ -103,35 +116,51 @@ func Take(m *Moment, accounts []Account, n *Need, p Place) {
 		if cost > a.Free() {
 			panic("admission: Take without a slot")
 		}
-		a.advance(m, n, later(m.Earliest, p.At))
-		a.Granted += cost
+		a.advance(m, later(m.Earliest, p.At), cost)
 		if a.reserve(n.Lane) > 0 {
 			a.count(laneTally(n.Lane), cost)
 		}
 		if a.Policy != nil {
-			pool, _ := a.Policy.Pool(&a.Split, a.tally(m.Worker), cost)
+			pool, _ := a.pool(m, cost)
 			a.count(pool.tally(m.Worker), cost)
 		}
+		a.Granted += cost
 	}
 }
 
 // room reports whether the window has room for the message, whatever its place.
 func (a *Account) room(m *Moment, n *Need) (why Why, when time.Time, ok bool) {
-	cost, end := a.Cost(n), a.End(m.Zone)
+	cost, free := a.Cost(n), a.Free()
 	switch {
-	case cost > a.Limit.Max, a.Sliding && cost > a.Burst:
+	case a.Limit.Max <= 0, cost > a.Limit.Max, a.Sliding && cost > a.burst():
 		return Full, time.Time{}, false
-	case cost > a.Free():
-		return Full, end, false
-	case cost > a.Free()-a.Kept(n.Lane, m):
-		return Reserved, a.released(m), false
+	case cost > free:
+		return Full, a.End(m.Zone), false
+	case len(a.Reserve) > 0 && cost > free-a.Kept(n.Lane, m):
+		return Reserved, a.released(n.Lane, cost, m), false
 	}
 	if a.Policy != nil {
-		if _, shared := a.Policy.Pool(&a.Split, a.tally(m.Worker), cost); !shared {
-			return Unshared, earlier(end, m.Now.Add(newState)), false
+		if _, shared := a.pool(m, cost); !shared {
+			return Unshared, earlier(a.End(m.Zone), m.Now.Add(newState)), false
 		}
 	}
 	return Full, time.Time{}, true
+}
+
+// pool is what the policy takes a message from; false when it leaves no more to this process.
+//
+// A process, or with counters a region, that has taken nothing in this window may take one message though it
+// costs more than the share. Otherwise a message of several segments, or every one under a limit that is
+// lower than the number of processes, would wait for ever.
+func (a *Account) pool(m *Moment, cost int64) (p Pool, ok bool) {
+	t := a.tally(m.Worker)
+	if p, ok = a.Policy.Pool(&a.Split, t, cost); ok || t.Worker > 0 || t.Region > 0 {
+		return p, ok
+	}
+	if p == ofAnywhere {
+		p = ofRegion
+	}
+	return p, true
 }
 
 // at is the earliest place of a message under this account alone; zero for any. A paced window
@@ -139,7 +168,8 @@ func (a *Account) room(m *Moment, n *Need) (why Why, when time.Time, ok bool) {
 func (a *Account) at(m *Moment, n *Need) time.Time {
 	switch {
 	case a.Sliding:
-		return later(m.Earliest, a.Next.Add(-time.Duration(a.Burst-a.Cost(n))*a.interval()))
+		tolerance := portion(a.burst()-a.Cost(n), a.span(), a.sustained())
+		return later(m.Earliest, a.Next.Add(-time.Duration(tolerance)))
 	case a.Paced():
 		return later(later(m.Earliest, a.Next), a.Start)
 	}
@@ -147,70 +177,60 @@ func (a *Account) at(m *Moment, n *Need) time.Time {
 }
 
 // latest is when an attempt that may leave at a time must have left. It is false when that
-// time is no place in this window, or lies beyond what may be given away now; when tells
-// from when on it may be.
+// time is no place in this window; when tells from when on it may be.
 func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bool) {
-	ahead := time.Duration(0)
-	if a.Paced() {
-		ahead = Horizon
-	}
 	end := a.End(m.Zone)
-	last := end
-	if a.Paced() && !a.Sliding {
-		last = end.Add(-time.Duration(a.Window) / guard)
-	}
 	switch {
-	case !at.Before(last):
-		return time.Time{}, later(end, at.Add(-ahead)), false
-	case (a.Sliding || a.Paced()) && at.After(m.Earliest.Add(ahead)):
-		return time.Time{}, at.Add(-ahead), false
+	case !at.Before(a.lastPlace(m.Zone)):
+		return time.Time{}, later(end, m.soonest(at)), false
 	case a.Sliding:
 		return earlier(end, at.Add(time.Duration(a.Window)/guard)), time.Time{}, true
 	}
 	return end, time.Time{}, true
 }
 
-// advance moves the place of the next unit on from the place that was given away. A calendar
-// window moves on from its own place, even if another account has put the message off: the
-// places in between are for others, and how many there are in the window is counted anyway.
-func (a *Account) advance(m *Moment, n *Need, given time.Time) {
-	cost := time.Duration(a.Cost(n))
+// advance moves the place of the next unit on.
+func (a *Account) advance(m *Moment, at time.Time, cost int64) {
 	switch {
 	case a.Sliding:
-		a.Next = later(a.Next, given).Add(slowed(cost*a.interval(), a.Rate))
+		taken := portionUp(cost, a.span(), a.sustained())
+		a.Next = later(a.Next, at).Add(slowed(time.Duration(taken), a.Rate))
 	case a.Paced():
-		own := a.at(m, n)
-		a.Next = own.Add(cost * a.step(m, own))
+		a.Next = at.Add(time.Duration(cost) * a.step(m, at))
 	}
 }
 
-// interval is the time between two units of a sliding limit.
+// span and sustained say how fast units of a sliding limit may follow each other: sustained of
+// them in a span.
 //
-// Burst units at once and then one after each interval make at most Burst + Window/interval - 1
-// units in any span of the window's length, hence Max. The guard is added because an attempt may
-// leave so much later than at its place.
-func (a *Account) interval() time.Duration {
-	window := time.Duration(a.Window)
-	return (window + window/guard) / time.Duration(a.Limit.Max-a.Burst+1)
-}
+// A burst at once and then this pace make fewer than burst + (window + guard)/span x sustained
+// units at places less than window + guard apart, hence at most Max. The guard belongs to it because an
+// attempt may leave so much later than at its place.
+func (l *Limit) span() int64 { return int64(l.Window + l.Window/guard) }
+
+func (l *Limit) sustained() int64 { return l.Max - l.burst() + 1 }
+
+// burst is Burst, less what would leave the pace behind it without end.
+func (l *Limit) burst() int64 { return min(l.Burst, l.Max-l.Max/leastSustained) }
 
 // step is the time between two units of a paced window: even over the window. When demand
 // came late, what is left is spread over what is left, at twice the even pace at most.
 func (a *Account) step(m *Moment, at time.Time) time.Duration {
 	window := time.Duration(a.Window)
-	even := (window - window/guard) / time.Duration(a.Limit.Max)
+	even := (window - window/guard) / time.Duration(max(a.Limit.Max, 1))
 	if a.Rate < 1 {
 		return slowed(even, a.Rate)
 	}
-	left := a.End(m.Zone).Add(-window / guard).Sub(at)
-	return min(max(left/time.Duration(a.Free()), even/2), even)
+	left := a.lastPlace(m.Zone).Sub(at)
+	return min(max(left/time.Duration(max(a.Free(), 1)), even/2), even)
 }
 
+// slowed stretches a time between units, at most as far as an Ease can.
 func slowed(d time.Duration, rate float64) time.Duration {
 	if rate >= 1 {
 		return d
 	}
-	return time.Duration(float64(d) / rate)
+	return max(d, time.Duration(min(float64(d)/max(rate, easeFloor), math.MaxInt64/2)))
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -16,7 +16,6 @@ package admission
 import (
 	"fmt"
 	"slices"
-	"time"
 )
 
 // Unit is what a limit counts.
@@ -54,70 +53,6 @@ func ParseUnit(s string) (Unit, error) {
 	return Messages, fmt.Errorf("unit %q is none of messages, segments, money", s)
 }
 
-// Window is the length of a calendar window.
-type Window time.Duration
-
-// The four calendar windows. A Day begins at local midnight of the business time
-// zone, so it lasts 23 or 25 hours when clocks change.
-const (
-	Second = Window(time.Second)
-	Minute = Window(time.Minute)
-	Hour   = Window(time.Hour)
-	Day    = Window(24 * time.Hour)
-)
-
-// ParseWindow reads 1s, 1m, 1h or 1d.
-func ParseWindow(s string) (Window, error) {
-	switch s {
-	case "1s":
-		return Second, nil
-	case "1m":
-		return Minute, nil
-	case "1h":
-		return Hour, nil
-	case "1d", "24h":
-		return Day, nil
-	}
-	return 0, fmt.Errorf("window %q is none of 1s, 1m, 1h, 1d", s)
-}
-
-// Seconds is the nominal length, 86400 for a Day.
-func (w Window) Seconds() int { return int(time.Duration(w) / time.Second) }
-
-// String returns the form that ParseWindow reads.
-func (w Window) String() string {
-	switch w {
-	case Second:
-		return "1s"
-	case Minute:
-		return "1m"
-	case Hour:
-		return "1h"
-	case Day:
-		return "1d"
-	}
-	return time.Duration(w).String()
-}
-
-// Start is when the window that contains now began. Seconds, minutes and hours are
-// cut on the UTC clock; days in zone.
-func (w Window) Start(now time.Time, zone *time.Location) time.Time {
-	if w != Day {
-		return now.UTC().Truncate(time.Duration(w))
-	}
-	y, m, d := now.In(zone).Date()
-	return time.Date(y, m, d, 0, 0, 0, 0, zone).UTC()
-}
-
-// End is when the window that contains now ends and the next one starts.
-func (w Window) End(now time.Time, zone *time.Location) time.Time {
-	if w != Day {
-		return w.Start(now, zone).Add(time.Duration(w))
-	}
-	y, m, d := now.In(zone).Date()
-	return time.Date(y, m, d+1, 0, 0, 0, 0, zone).UTC()
-}
-
 // Limit is a bound that the provider, the contract or the operator sets: at most Max
 // units in each Window.
 type Limit struct {
@@ -130,7 +65,8 @@ type Limit struct {
 	// Sliding bounds every span of the window's length, not only calendar windows. See Counter.
 	Sliding bool
 	// Burst is how many units of a sliding limit may come at once, from 1 to Max. What is
-	// sustained is Max - Burst + 1 in each window, so that no span holds more than Max.
+	// sustained is Max - Burst + 1 in each window, so that no span holds more than Max. It is a
+	// 1024th of Max at least: a Burst nearer to Max counts as less.
 	Burst int64
 	// Reserve keeps parts of the window for lanes.
 	Reserve []Reserve

@@ -139,7 +139,7 @@ func divide(s *State) Split {
 		if region == Anywhere || all == 0 {
 			continue
 		}
-		part := split.Free * n / all
+		part := portion(split.Free, n, all)
 		regions += part
 		if region == s.Region {
 			split.Region = part

@@ -9,7 +9,7 @@ func laneTally(lane string) string { return "lane:" + lane }
 func (l *Limit) reserve(lane string) int64 {
 	for _, r := range l.Reserve {
 		if r.Lane == lane {
-			return l.Max * r.Percent / 100
+			return portion(l.Max, r.Percent, 100)
 		}
 	}
 	return 0
@@ -30,30 +30,45 @@ func (c *Counter) unused(lane string) int64 {
 	return max(c.reserve(lane)-c.Taken[laneTally(lane)], 0)
 }
 
-// Kept is how many units the reserves of other lanes keep from a lane now, rounded up.
+// Kept is how many units the reserves of other lanes keep from a lane now. They decay by the
+// time at which a message could leave: what arrives too late for this window needs no slot in it.
 func (c *Counter) Kept(lane string, m *Moment) int64 {
+	units := c.unusedByOthers(lane)
+	if units == 0 {
+		return 0
+	}
+	left := c.lastPlace(m.Zone).Sub(m.Earliest)
+	return c.decayed(units, left, m)
+}
+
+// unusedByOthers is what all lanes but one have not taken yet of their reserves.
+func (c *Counter) unusedByOthers(lane string) int64 {
 	var units int64
 	for _, r := range c.Reserve {
 		if r.Lane != lane {
 			units += c.unused(r.Lane)
 		}
 	}
-	if units == 0 {
-		return 0
-	}
-	end := c.End(m.Zone)
-	last := end.Sub(c.Start) / decay
-	left := end.Sub(m.Now)
+	return units
+}
+
+// decayed is what is still kept of units when so much is left of the window.
+func (c *Counter) decayed(units int64, left time.Duration, m *Moment) int64 {
+	last := c.End(m.Zone).Sub(c.Start) / decay
 	if left >= last {
 		return units
 	}
-	left = max(left, 0)
-	return (units*int64(left) + int64(last) - 1) / int64(last)
+	return portion(units, int64(max(left, 0)), int64(last))
 }
 
-// released is when the reserves keep less than they do now.
-func (c *Counter) released(m *Moment) time.Time {
-	end := c.End(m.Zone)
-	last := end.Sub(c.Start) / decay
-	return earlier(end, later(end.Add(-last), m.Now).Add(last/decay))
+// released is when the reserves of other lanes will have decayed so far that a message of
+// this cost finds room; it would if nothing were reserved.
+func (c *Counter) released(lane string, cost int64, m *Moment) time.Time {
+	units, spare := c.unusedByOthers(lane), c.Free()-cost
+	last := c.End(m.Zone).Sub(c.Start) / decay
+	left := time.Duration(portion(spare+1, int64(last), units))
+	for left > 0 && c.decayed(units, left, m) > spare {
+		left--
+	}
+	return c.lastPlace(m.Zone).Add(-left - m.lead())
 }

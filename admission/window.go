@@ -1,0 +1,88 @@
+package admission
+
+import (
+	"fmt"
+	"time"
+)
+
+// Window is the length of a calendar window.
+type Window time.Duration
+
+// The four calendar windows. A Day begins at local midnight of the business time
+// zone, so it lasts 23 or 25 hours when clocks change.
+const (
+	Second = Window(time.Second)
+	Minute = Window(time.Minute)
+	Hour   = Window(time.Hour)
+	Day    = Window(24 * time.Hour)
+)
+
+// ParseWindow reads 1s, 1m, 1h or 1d.
+func ParseWindow(s string) (Window, error) {
+	switch s {
+	case "1s":
+		return Second, nil
+	case "1m":
+		return Minute, nil
+	case "1h":
+		return Hour, nil
+	case "1d", "24h":
+		return Day, nil
+	}
+	return 0, fmt.Errorf("window %q is none of 1s, 1m, 1h, 1d", s)
+}
+
+// Seconds is the nominal length, 86400 for a Day.
+func (w Window) Seconds() int { return int(time.Duration(w) / time.Second) }
+
+// String returns the form that ParseWindow reads.
+func (w Window) String() string {
+	switch w {
+	case Second:
+		return "1s"
+	case Minute:
+		return "1m"
+	case Hour:
+		return "1h"
+	case Day:
+		return "1d"
+	}
+	return time.Duration(w).String()
+}
+
+// Start is when the window that contains now began. Seconds, minutes and hours are
+// cut on the UTC clock; days in zone.
+func (w Window) Start(now time.Time, zone *time.Location) time.Time {
+	if w != Day {
+		return now.UTC().Truncate(time.Duration(w))
+	}
+	y, m, d := now.In(zone).Date()
+	return startOfDay(y, m, d, zone)
+}
+
+// End is when the window that contains now ends and the next one starts.
+func (w Window) End(now time.Time, zone *time.Location) time.Time {
+	if w != Day {
+		return w.Start(now, zone).Add(time.Duration(w))
+	}
+	y, m, d := now.In(zone).Date()
+	return startOfDay(y, m, d+1, zone)
+}
+
+// startOfDay is the first instant of a date. A date has no midnight where clocks go forward at
+// that hour, and two where they go back over it: time.Date alone may then answer with an hour of
+// the day before, or with the second midnight.
+func startOfDay(y int, month time.Month, d int, zone *time.Location) time.Time {
+	noon := time.Date(y, month, d, 12, 0, 0, 0, zone)
+	_, before := noon.AddDate(0, 0, -1).Zone()
+	_, today := noon.Zone()
+	midnight := time.Date(y, month, d, 0, 0, 0, 0, time.UTC)
+	for _, offset := range [...]int{max(before, today), min(before, today)} { // the earlier instant first
+		at := midnight.Add(-time.Duration(offset) * time.Second)
+		if local := at.In(zone); before == today || local.Day() == midnight.Day() && local.Hour() == 0 && local.Minute() == 0 {
+			return at
+		}
+	}
+	start, _ := noon.ZoneBounds()
+	return start.UTC()
+}
