@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -22,6 +23,8 @@ type connector struct {
 	log     zerolog.Logger
 	breaker func(channel string, to breaker.State) // told of each change
 	sandbox *carriers
+	// receipt takes the receipts of channels whose slots are kept until then; see smpp.Config.OnReceipt.
+	receipt func(channel string, r provider.Receipt) (taken bool)
 }
 
 // connect opens one channel: its adapter behind its breaker. It returns at once; the
@@ -43,27 +46,30 @@ func (c *connector) connect(channel *config.Channel) (provider.Channel, error) {
 // adapter is the one visible list of provider kinds.
 func (c *connector) adapter(channel *config.Channel) (provider.Channel, error) {
 	if channel.Test {
-		return testChannel{}, nil
+		return testChannel{c.onReceipt(channel)}, nil
 	}
 	switch channel.Provider {
 	case "smpp":
-		return c.smpp(channel.Name, channel.Settings)
+		return c.smpp(channel, channel.Settings)
 	case "sandbox":
 		address, err := c.sandbox.start(channel.Name)
 		if err != nil {
 			return nil, err
 		}
-		return c.smpp(channel.Name, map[string]any{"address": address, "system_id": "sandbox", "window": sandboxWindow})
+		return c.smpp(channel, map[string]any{
+			"address": address, "system_id": "sandbox", "window": sandboxWindow, "registered_delivery": "none",
+		})
 	}
 	return nil, fmt.Errorf("provider %q is not known", channel.Provider)
 }
 
-func (c *connector) smpp(name string, settings map[string]any) (provider.Channel, error) {
+func (c *connector) smpp(channel *config.Channel, settings map[string]any) (provider.Channel, error) {
 	cfg, err := smpp.ParseSettings(settings, c.readFile)
 	if err != nil {
 		return nil, err
 	}
-	log := c.log.With().Str("channel", name).Logger()
+	cfg.OnReceipt = c.onReceipt(channel)
+	log := c.log.With().Str("channel", channel.Name).Logger()
 	cfg.OnState = func(s smpp.State) {
 		event := log.Info()
 		if s.Err != nil {
@@ -72,6 +78,14 @@ func (c *connector) smpp(name string, settings map[string]any) (provider.Channel
 		event.Int("bind", s.Bind).Stringer("phase", s.Phase).Msg("smpp bind")
 	}
 	return smpp.New(cfg)
+}
+
+// onReceipt is what takes the receipts of a channel; nil when its slots are not kept until then.
+func (c *connector) onReceipt(channel *config.Channel) func(provider.Receipt) (taken bool) {
+	if channel.Active.Until != "receipt" {
+		return nil
+	}
+	return func(r provider.Receipt) bool { return c.receipt(channel.Name, r) }
 }
 
 // readFile reads a file that a channel's settings name.
@@ -100,16 +114,23 @@ func adapt(channel *config.Channel, out *dispatch.Channel) {
 }
 
 // testChannel is a channel marked test: everything happens except the send.
-type testChannel struct{}
+type testChannel struct {
+	receipt func(provider.Receipt) (taken bool) // nil when nobody waits for one
+}
 
 var _ provider.Channel = testChannel{}
 
-// Send accepts everything under a reference that nobody can take for a provider's.
-func (testChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
+// Send accepts everything under a reference that nobody can take for a provider's, and says at once that it was
+// delivered. A receipt that is not taken is not repeated: it stands for one that never comes.
+func (t testChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if ctx.Err() != nil {
 		return provider.Result{Outcome: provider.Refused, Code: "ended", Err: ctx.Err()}
 	}
-	return provider.Result{Outcome: provider.Accepted, Reference: fmt.Sprintf("test-%s-%d", s.ID, s.Attempt)}
+	reference := fmt.Sprintf("test-%s-%d", s.ID, s.Attempt)
+	if t.receipt != nil {
+		t.receipt(provider.Receipt{Reference: reference, State: provider.Delivered, At: time.Now()})
+	}
+	return provider.Result{Outcome: provider.Accepted, Reference: reference}
 }
 
 // Ready is always true.

@@ -75,10 +75,11 @@ func (t *transition) drop() error {
 	return errors.Join(errs...)
 }
 
-// sameConnection reports whether nothing changed that a channel's connections depend on. Limits,
+// sameConnection reports whether nothing changed that a channel's connections depend on: whether they ask for
+// receipts is decided when they are made. Limits,
 // labels, prices, states and the capacity change without them: the pipeline paces by new limits itself.
 func sameConnection(a, b *config.Channel) bool {
-	return a.Provider == b.Provider && a.Test == b.Test && reflect.DeepEqual(a.Settings, b.Settings)
+	return a.Provider == b.Provider && a.Test == b.Test && a.Active.Until == b.Active.Until && reflect.DeepEqual(a.Settings, b.Settings)
 }
 
 // serves reports whether the connection that was made of old may stand in for one that cannot be made

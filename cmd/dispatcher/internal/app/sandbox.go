@@ -44,7 +44,9 @@ func (c *carriers) close() {
 	}
 }
 
-// sandboxBehaviour answers as a quick carrier does.
+// sandboxBehaviour answers as a quick carrier does. Receipts come only for what asks for them.
 func sandboxBehaviour() smpptest.Behaviour {
-	return smpptest.Behaviour{Latency: 2 * time.Millisecond, Jitter: 3 * time.Millisecond}
+	return smpptest.Behaviour{
+		Latency: 2 * time.Millisecond, Jitter: 3 * time.Millisecond, Receipts: true, ReceiptDelay: 100 * time.Millisecond,
+	}
 }
