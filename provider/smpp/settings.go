@@ -37,7 +37,7 @@ import (
 //	from                  sender of messages that name none
 //	source_ton, source_npi, dest_ton, dest_npi   0 to 255; derived unless set
 //	service_type          empty unless the carrier wants one
-//	registered_delivery   final (default), failure, none, or 0 to 255
+//	registered_delivery   final (default), failure, none, or 0 to 255; final where slots wait for receipts
 //	validity              of messages that name none, such as 24h
 //	validity_format       absolute (default) or relative
 //	alphabet              behind data_coding 0: gsm7 (default), latin1 or ascii
