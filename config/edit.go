@@ -132,7 +132,7 @@ func (e *editor) setWeights(root *yaml.Node, r *Route, weights []Weight) error {
 	for _, w := range weights {
 		at := keyOf(node, w.Channel)
 		if at < 0 {
-			added = append(added, pair{w.Channel, w.Weight.String()})
+			added = append(added, pair{key: w.Channel, value: w.Weight.String()})
 			continue
 		}
 		if i := slices.IndexFunc(r.Weights, func(o Weight) bool { return o.Channel == w.Channel }); r.Weights[i].Weight == w.Weight {
@@ -159,7 +159,7 @@ func (e *editor) setState(root *yaml.Node, channel string, state State) error {
 	if at := keyOf(node, "state"); at >= 0 {
 		return e.replace(node, at, string(state))
 	}
-	return e.insert(node, keyOf(node, "provider"), []pair{{"state", string(state)}})
+	return e.insert(node, keyOf(node, "provider"), []pair{{key: "state", value: string(state)}})
 }
 
 // finish applies the edits and reads the result: nothing but what was wanted may differ.

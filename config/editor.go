@@ -25,8 +25,12 @@ type edit struct {
 	text       string
 }
 
-// pair is a new entry of a mapping. Key and value are plain words or numbers.
-type pair struct{ key, value string }
+// pair is a new entry of a mapping. Key and value are plain words or numbers, but a raw value is
+// written as it is.
+type pair struct {
+	key, value string
+	raw        bool
+}
 
 func newEditor(document []byte) *editor { return &editor{layout: newLayout(document)} }
 
@@ -95,8 +99,8 @@ func (e *editor) find(n *yaml.Node, name string) (span, error) {
 func (e *editor) replace(mapping *yaml.Node, at int, text string) error {
 	key, value := mapping.Content[at], mapping.Content[at+1]
 	name := resolve(key).Value
-	if value.Tag == "!!null" && value.Value == "" && value.Kind == yaml.ScalarNode && value.Style == 0 && value.Anchor == "" {
-		return e.fill(key, name, text)
+	if isBare(value) {
+		return e.fill(key, name, quoted(text, key.Style))
 	}
 	s, err := e.find(value, name)
 	if err != nil {
@@ -111,10 +115,15 @@ func (e *editor) replace(mapping *yaml.Node, at int, text string) error {
 	return nil
 }
 
+// isBare reports whether a key has no value at all, not even the word null.
+func isBare(value *yaml.Node) bool {
+	return value.Tag == "!!null" && value.Value == "" && value.Kind == yaml.ScalarNode && value.Style == 0 && value.Anchor == ""
+}
+
 // colon is what stands between a key and its value.
 var colon = regexp.MustCompile(`^[ \t]*:`)
 
-// fill gives a key its first value.
+// fill gives a key its first value, quotes included.
 func (e *editor) fill(key *yaml.Node, name, text string) error {
 	s, err := e.find(key, name)
 	if err != nil {
@@ -124,7 +133,7 @@ func (e *editor) fill(key *yaml.Node, name, text string) error {
 	if c == nil {
 		return fmt.Errorf("line %d: %s is written in a way that cannot be edited in place; %s", key.Line, name, byHand)
 	}
-	e.edits = append(e.edits, edit{at: s.end + c[1], text: " " + quoted(text, key.Style)})
+	e.edits = append(e.edits, edit{at: s.end + c[1], text: " " + text})
 	return nil
 }
 

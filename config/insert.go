@@ -65,6 +65,9 @@ func (e *editor) neighbour(mapping *yaml.Node, index int) (neighbour, error) {
 
 // write is a new entry in the neighbour's style.
 func (n *neighbour) write(p pair) string {
+	if p.raw {
+		return quotedKey(p.key, n.key.Style) + n.colon + p.value
+	}
 	return quotedKey(p.key, n.key.Style) + n.colon + quoted(p.value, n.value.Style)
 }
 
