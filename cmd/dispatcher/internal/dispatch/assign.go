@@ -27,8 +27,10 @@ const maxAttempts = 1000
 type assigner struct {
 	routing *Routing
 	keys    *drawers
+	stand   standpoint
 	now     time.Time // the database's
 	moment  admission.Moment
+	books   books
 	// states has one entry per channel of routing; nil where the claim did not lock it.
 	states []*ledger.ChannelState
 	// cursors are those that the claim locked, by route.
@@ -38,8 +40,10 @@ type assigner struct {
 	unready []string
 	// stamp is the time given to the last assignment; strictly ascending.
 	stamp time.Time
-	// queued counts, per channel, the messages of this claim that wait for a slot.
-	queued []int64
+	// queued counts the units of a counter, and crowd the attempts on a channel, that messages of this
+	// claim wait for.
+	queued map[*admission.Counter]int64
+	crowd  []int64
 	// probed marks the channels that this claim gave a message; a channel that is
 	// only probed gets no second one.
 	probed []bool
@@ -48,19 +52,25 @@ type assigner struct {
 
 	// Scratch space, reused from message to message.
 
-	line   line
-	room   []byte // filled with the records of this claim
-	books  []admission.Account
-	scores scoreTexts
+	line     line
+	room     []byte // filled with the records of this claim
+	scores   scoreTexts
+	fitting  fitting
+	blockage blockage // of the channel that obstacle was last asked about
+	// taker is the channel that a message was last given to, at place; refunds are its.
+	taker   *Channel
+	place   admission.Place
+	refunds []ledger.Refund
 }
 
-func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []string) *assigner {
+func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []string, stand standpoint) *assigner {
 	a := &assigner{
-		routing: routing, keys: keys, now: seen.Now, stamp: seen.Now, unready: unready,
+		routing: routing, keys: keys, stand: stand, now: seen.Now, stamp: seen.Now, unready: unready, books: newBooks(routing, seen),
 		states: make([]*ledger.ChannelState, len(routing.Channels)), cursors: make(map[string]*ledger.Cursor, len(seen.Cursors)),
-		queued: make([]int64, len(routing.Channels)), probed: make([]bool, len(routing.Channels)), troubles: map[string]int{},
+		queued: map[*admission.Counter]int64{}, crowd: make([]int64, len(routing.Channels)),
+		probed: make([]bool, len(routing.Channels)), troubles: map[string]int{},
 	}
-	a.moment = admission.Moment{Now: seen.Now, Earliest: seen.Now, Zone: routing.Zone}
+	a.moment = admission.Moment{Now: seen.Now, Earliest: seen.Now.Add(stand.lead), Zone: routing.Zone, Worker: stand.worker}
 	index := make(map[string]int, len(routing.Channels))
 	for i := range routing.Channels {
 		index[routing.Channels[i].Name] = i
@@ -71,8 +81,13 @@ func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []s
 		if state.LastAssigned.After(a.stamp) {
 			a.stamp = state.LastAssigned
 		}
-		if at, ok := index[state.Name]; ok {
-			a.states[at] = state
+		at, ok := index[state.Name]
+		if !ok {
+			continue
+		}
+		a.states[at] = state
+		for k := range state.Gate.Counters {
+			complete(&state.Gate.Counters[k], a.books.index.own[at])
 		}
 	}
 	for i := range seen.Cursors {
@@ -81,10 +96,19 @@ func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []s
 	return a
 }
 
-// decide finds a channel for a message: the first of those in its line that has no
+// decide finds a channel for a message, or makes it wait, and adds up what it has waited for.
+func (a *assigner) decide(t *task) ledger.Decision {
+	d := a.choose(t)
+	if t.was == ledger.Waiting && !t.row.WaitingSince.IsZero() {
+		d.Waits = addWait(t.row.Waits, ledger.Wait{Reason: t.waitedWhy, On: t.row.WaitsFor, For: a.now.Sub(t.row.WaitingSince)})
+	}
+	return d
+}
+
+// choose finds a channel for a message: the first of those in its line that has no
 // obstacle, else a wait. A first choice that goes through at the first attempt needs no
 // line and leaves no record: draw and weights explain it.
-func (a *assigner) decide(t *task) ledger.Decision {
+func (a *assigner) choose(t *task) ledger.Decision {
 	switch {
 	case !t.row.ExpiresAt.After(a.now):
 		return ledger.Decision{State: ledger.Failed, Reason: reasonExpired, Plan: t.row.Plan}
@@ -93,7 +117,7 @@ func (a *assigner) decide(t *task) ledger.Decision {
 	case t.problem != "":
 		return ledger.Decision{State: ledger.Failed, Reason: string(t.problem), Plan: t.row.Plan}
 	case t.route == nil:
-		return a.wait(t, reasonNoRoute, a.now.Add(lookForRoute), nil)
+		return a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil)
 	}
 	wishes := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.row.ReceivedAt))
 	if t.route.draws() && t.first >= 0 {
@@ -102,7 +126,7 @@ func (a *assigner) decide(t *task) ledger.Decision {
 			return a.take(t, t.first, nil)
 		}
 		if until, ok := a.holdForFirst(t, why); ok {
-			return a.wait(t, why, until, a.held(t, why))
+			return a.wait(t, until, a.held(t, why))
 		}
 	}
 	l := a.lineUp(t, wishes)
@@ -136,11 +160,14 @@ func (a *assigner) take(t *task, place int, l *line) ledger.Decision {
 		}
 	}
 	a.probed[c] = true
-	need := a.need(t, ch)
-	accounts := a.accounts(t, c)
-	at, _ := admission.Fit(&a.moment, accounts, &need)
-	admission.Take(&a.moment, accounts, &need, at)
-	state.Gate.Active.Count++
+	a.refunds = a.admit(t, c)
+	a.taker, a.place = ch, a.fitting.place
+	if held := a.ticket(t, ch); held != nil {
+		next := held.CheckIn(a.now)
+		d.Attempt.Ticket = &next
+	} else {
+		state.Gate.Active.Count++
+	}
 	a.stamp = a.stamp.Add(time.Microsecond) // the resolution of the database's clock
 	state.LastAssigned = a.stamp
 	return d

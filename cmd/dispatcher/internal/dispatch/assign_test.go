@@ -70,7 +70,7 @@ func (w *world) task(first string) *task {
 var testKeys = []selector.Key{{1}}
 
 func (w *world) assigner() *assigner {
-	return newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready)
+	return newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{})
 }
 
 func (w *world) decide(t *task) ledger.Decision {
@@ -240,12 +240,23 @@ func TestRouteMayHoldAMessageForItsFirstChoice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.routing.Routes[0].Wait = 3 * time.Second
-	w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Second, Max: 0}}}
-	if d := w.decide(w.task("a")); d.State != ledger.Waiting || d.NextAt.Sub(noon) != time.Second {
+	full := admission.Counter{Limit: admission.Limit{Window: admission.Minute, Max: 1}, Start: noon.Add(-59 * time.Second), Granted: 1, Max: 1}
+	full.Start = admission.Minute.Start(full.Start, time.UTC)
+	w.seen.Now = noon.Add(-time.Second)
+	w.seen.Channels[0].Gate.Counters = []admission.Counter{full}
+	early := w.task("a")
+	early.row.ReceivedAt = w.seen.Now
+	if d := w.decide(early); d.State != ledger.Waiting || !d.NextAt.Equal(noon) || d.WaitsFor != "a" {
 		t.Errorf("a full first choice is not waited for: %+v", d)
 	}
-	w.seen.Now = noon.Add(4 * time.Second)
-	if d := w.decide(w.task("a")); d.State != ledger.Sending || d.Attempt.Channel == "a" {
+	w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: full.Limit}}
+	w.seen.Channels[0].Gate.Counters[0].Limit.Max = 0
+	if d := w.decide(early); d.State != ledger.Sending || d.Attempt.Channel == "a" {
+		t.Errorf("a closed first choice is waited for: %+v", d)
+	}
+	w.seen.Channels[0].Gate.Counters = []admission.Counter{full}
+	early.row.ReceivedAt = w.seen.Now.Add(-4 * time.Second)
+	if d := w.decide(early); d.State != ledger.Sending || d.Attempt.Channel == "a" {
 		t.Errorf("after the wait no fallback was taken: %+v", d)
 	}
 }

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -16,7 +15,9 @@ type round struct {
 	routing *Routing
 	planner *planner
 	unready []string
+	stand   standpoint
 	answers *answers // about due rows
+	scopes  *scopeIndex
 	jobs    []Job
 	tasks   []task    // of jobs, then of due rows
 	began   time.Time // this process's clock before the transaction
@@ -28,20 +29,23 @@ type round struct {
 	fates     []ledger.Fate
 	flights   []*flight
 	unasked   []int          // due tasks left as they are, because a function must be asked about them first
+	unlocked  bool           // whether due tasks were left as they are, because limits that count them were not locked
+	needed    []int          // places of scopes that claims to come will need: first those of the tasks left for that
 	troubles  map[string]int // rankings whose scoring rule failed, by the word for it
 }
 
 // newRound plans the jobs.
 func newRound(routing *Routing, p *planner, answers *answers, jobs []Job) *round {
-	r := &round{routing: routing, planner: p, answers: answers, jobs: jobs, tasks: make([]task, len(jobs))}
+	r := &round{routing: routing, planner: p, answers: answers, scopes: routing.scopeIndex(), jobs: jobs, tasks: make([]task, len(jobs))}
 	for i := range jobs {
 		r.tasks[i] = p.plan(&jobs[i])
 	}
 	return r
 }
 
-// request is what the ledger is asked for: the planned rows, and the channels and cursors
-// that their routes may use (all of them when due rows of unknown routes come along).
+// request is what the ledger is asked for: the planned rows, the channels and cursors
+// that their routes may use (all of them when due rows of unknown routes come along), and the
+// scopes with limits that count them. Those of due rows are known from the claims before.
 func (r *round) request(due int) ledger.Claim {
 	req := ledger.Claim{Messages: make([]ledger.Message, len(r.tasks)), Due: due, Except: r.answers.open()}
 	used := make(map[*Route]bool, len(r.routing.Routes))
@@ -71,7 +75,34 @@ func (r *round) request(due int) ledger.Claim {
 	}
 	slices.Sort(req.Channels)
 	slices.Sort(req.Cursors)
+	req.Scopes = r.touched(due)
+	if due > 0 {
+		req.Lanes = r.routing.rankedLanes()
+	}
 	return req
+}
+
+// touched are the scopes that the claim locks, in their order.
+func (r *round) touched(due int) []ledger.ScopeRef {
+	if len(r.scopes.narrower) == 0 {
+		return nil
+	}
+	var places []int
+	if due > 0 {
+		places = r.answers.needs.open(r.scopes, r.began)
+	}
+	for i := range r.tasks {
+		if r.tasks[i].wanted() {
+			places = r.scopes.covering(places, &r.tasks[i])
+		}
+	}
+	slices.Sort(places)
+	places = slices.Compact(places)
+	refs := make([]ledger.ScopeRef, len(places))
+	for i, place := range places {
+		refs[i] = r.scopes.narrower[place].ScopeRef
+	}
+	return refs
 }
 
 // wanted is how many messages look for a channel.
@@ -93,25 +124,54 @@ func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
 	r.now, r.fates = seen.Now, seen.Fates
 	r.decisions = make([]ledger.Decision, len(seen.Messages))
 	r.adopt(seen)
-	a := newAssigner(r.routing, r.planner.keys, seen, r.unready)
+	a := newAssigner(r.routing, r.planner.keys, seen, r.unready, r.stand)
 	r.troubles = a.troubles
-	for _, i := range r.order() {
+	var lately []int // scopes that due rows go on needing
+	for _, i := range turns(r.tasks, r.fates, r.now) {
 		t, d := &r.tasks[i], &r.decisions[i]
-		if r.fates[i] == ledger.Due && r.lacksAnswer(t) {
+		due := r.fates[i] == ledger.Due
+		switch covered, locked := a.books.covers(t); {
+		case due && !locked:
+			r.unlocked, r.needed = true, remembered(r.needed, covered)
+			continue
+		case due:
+			lately = remembered(lately, covered)
+		}
+		if due && r.lacksAnswer(t) {
 			r.unasked = append(r.unasked, i)
 			continue
 		}
 		*d = a.decide(t)
 		if d.State == ledger.Sending {
-			r.flights = append(r.flights, newFlight(t, &d.Attempt, r.began))
+			r.flights = append(r.flights, a.flight(t, &d.Attempt, r.began))
 		}
 	}
+	r.needed = remembered(r.needed, lately)
 	return ledger.Decisions{Each: r.decisions, Notices: r.notices()}, nil
 }
 
+// flight is the attempt of the message that was last given to a channel.
+func (a *assigner) flight(t *task, attempt *ledger.Attempt, began time.Time) *flight {
+	f := newFlight(t, attempt, began, a.place, a.refunds)
+	f.hold, f.untilReceipt = a.taker.Hold, a.taker.UntilReceipt
+	return f
+}
+
+// remembered adds the scopes of one task while there is room for any.
+func remembered(all, covered []int) []int {
+	if len(all) >= maxNeeded {
+		return all
+	}
+	return append(all, covered...)
+}
+
+// again reports whether due rows were left that are to be claimed once more at once, because the next
+// claim locks the limits that count them.
+func (r *round) again() bool { return r.unlocked }
+
 // adopt brings the rows as the ledger has them together with what was planned.
 func (r *round) adopt(seen *ledger.Seen) {
-	r.flights, r.unasked = r.flights[:0], r.unasked[:0]
+	r.flights, r.unasked, r.unlocked, r.needed = r.flights[:0], r.unasked[:0], false, r.needed[:0]
 	r.tasks = r.tasks[:len(r.jobs)]
 	for i := range r.tasks {
 		r.tasks[i].row.Seq = seen.Messages[i].Seq
@@ -132,23 +192,6 @@ func (r *round) lacksAnswer(t *task) bool {
 	wishes := selector.Unexpired(t.msg.Selectors, r.now.Sub(t.row.ReceivedAt))
 	t.scores = r.answers.find(t.row.Seq, r.routing.Version, len(wishes))
 	return t.scores == nil
-}
-
-// order lists the tasks that want a channel: by lane, and older rows of a lane before new ones.
-func (r *round) order() []int {
-	order := make([]int, 0, len(r.tasks))
-	for i := range r.tasks {
-		if due := r.fates[i] == ledger.Due; due || (r.fates[i] == ledger.Fresh && r.tasks[i].wanted()) {
-			order = append(order, i)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(
-			cmp.Compare(r.tasks[a].lane.Order, r.tasks[b].lane.Order),
-			-cmp.Compare(r.fates[a], r.fates[b]), // Due sorts behind Fresh by value
-		)
-	})
-	return order
 }
 
 // notices tells the outside what changed: a status for each change of state, a letter

@@ -77,7 +77,7 @@ func Explain(q *Question) Answer {
 		t.scores = &one.answer
 	}
 	seen := &ledger.Seen{Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors)}
-	a := newAssigner(q.Routing, keys, seen, q.unready())
+	a := newAssigner(q.Routing, keys, seen, q.unready(), standpoint{})
 	answer := a.lineOf(&t)
 	if t.row.State == ledger.Scheduled {
 		answer.Decision = ledger.Decision{State: ledger.Scheduled, NextAt: t.row.NextAt, Plan: t.row.Plan}

@@ -14,6 +14,8 @@ type line struct {
 	// reasons says why each was passed over, as far as they were considered; empty for the
 	// one that was taken.
 	reasons []string
+	// blockages say, for each of reasons, which counter was in the way.
+	blockages []blockage
 	// drawn is set when the first candidate is the first choice of a draw; only those
 	// behind it are ranked.
 	drawn bool
@@ -33,7 +35,7 @@ type line struct {
 // for later ones.
 func (a *assigner) lineUp(t *task, wishes []selector.Selector) *line {
 	l := &a.line
-	*l = line{by: t.route.ranker(t.row.Attempts), wishes: wishes, candidates: l.candidates[:0], reasons: l.reasons[:0]}
+	*l = line{by: t.route.ranker(t.row.Attempts), wishes: wishes, candidates: l.candidates[:0], reasons: l.reasons[:0], blockages: l.blockages[:0]}
 	first := -1
 	if t.route.draws() {
 		if first = t.first; first < 0 {
@@ -105,7 +107,7 @@ func turnAfter(place int, cursor *ledger.Cursor) int {
 func (a *assigner) consider(t *task, l *line) (place int, ok bool) {
 	for i := range l.candidates {
 		reason := a.passedOver(t, l, i)
-		l.reasons = append(l.reasons, reason)
+		l.reasons, l.blockages = append(l.reasons, reason), append(l.blockages, a.blockage)
 		if reason == "" {
 			return l.candidates[i].Index, true
 		}
@@ -118,6 +120,7 @@ func (a *assigner) consider(t *task, l *line) (place int, ok bool) {
 func (a *assigner) passedOver(t *task, l *line, i int) string {
 	place := l.candidates[i].Index
 	if ranked := i > 0 || !l.drawn; ranked && l.by == Redraw && t.route.Table.Entry(place).Weight.IsZero() {
+		a.blockage = blockage{}
 		return weightZero // no draw picks it
 	}
 	return a.obstacle(t, l.wishes, t.route.Members[place])

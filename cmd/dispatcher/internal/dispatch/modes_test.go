@@ -450,7 +450,7 @@ func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 			t.Errorf("%s: plan %+v", name, got.row.Plan)
 		}
 		got.row.Attempts, got.row.Tried = 1, []string{got.row.Plan.FirstChoice}
-		if r := decoded(t, newAssigner(w.routing, keys, w.seen, w.unready).decide(&got)); r.KeyID != want.KeyID() {
+		if r := decoded(t, newAssigner(w.routing, keys, w.seen, w.unready, standpoint{}).decide(&got)); r.KeyID != want.KeyID() {
 			t.Errorf("%s: redrawn under %s", name, r.KeyID)
 		}
 	}
@@ -511,8 +511,14 @@ func TestLimitsHoldInEveryMode(t *testing.T) {
 		for i := range w.seen.Channels {
 			w.seen.Channels[i].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Second, Max: 4}}}
 		}
+		got := taken(t, w.assigner(), w, 9) // of the second's four places three lie within the next half
+		d := w.decide(w.fresh())
+		if d.State != ledger.Waiting || d.Reason != noSlot || !d.NextAt.Before(noon.Add(time.Second/2)) {
+			t.Errorf("%s: the tenth was %+v", mode, d)
+		}
+		w.seen.Now = d.NextAt
 		a := w.assigner()
-		got := taken(t, a, w, 12)
+		got = append(got, taken(t, a, w, 3)...)
 		slices.Sort(got)
 		if want := []string{"a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "c", "c"}; !cmp.Equal(got, want) {
 			t.Errorf("%s: took %v", mode, got)

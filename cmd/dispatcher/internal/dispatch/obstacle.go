@@ -11,7 +11,12 @@ import (
 // Reasons why a candidate was passed over. They are stored with the choice and stand
 // in metrics, so the list is closed; channels add breaker_open and the words of provider.Channel.Ready.
 const (
-	noSlot       = "no_slot"
+	noSlot       = "no_slot"      // the window of the channel is used up, or it has no place yet
+	reserved     = "reserved"     // what is left of the window is kept for other lanes
+	noShare      = "no_share"     // the policy leaves no more to this process
+	tenantLimit  = "tenant_limit" // a limit of the tenant is used up
+	prefixLimit  = "prefix_limit" // a limit of the number's prefix is used up
+	noBudget     = "no_budget"    // a limit in money is used up
 	noActive     = "no_active"
 	draining     = "draining"
 	disabled     = "disabled"
@@ -25,10 +30,11 @@ const (
 	breaker      = provider.BreakerOpen
 )
 
-// obstacle is why channel c cannot take the message now; empty when it can. wishes are
-// the message's selectors that still count.
+// obstacle is why channel c cannot take the message now; empty when it can, and then a place is found
+// for it. wishes are the message's selectors that still count.
 func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
 	ch, state := &a.routing.Channels[c], a.states[c]
+	a.blockage = blockage{}
 	switch {
 	case t.row.Pinned != "" && t.row.Pinned != ch.Name:
 		return pinnedAway
@@ -52,30 +58,40 @@ func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
 	switch {
 	case state == nil:
 		return removed
-	case !state.Gate.Active.Free():
+	case a.now.Before(state.Gate.Ease.Until):
+		return throttled
+	case !state.Gate.Active.Free() && a.ticket(t, ch) == nil:
 		return noActive
 	}
-	need := a.need(t, ch)
-	if _, o := admission.Fit(&a.moment, a.accounts(t, c), &need); o != nil {
-		return noSlot
-	}
-	return ""
+	return a.fit(t, c)
 }
 
-// need is what the message wants of the limits when it goes to a channel.
-func (a *assigner) need(t *task, ch *Channel) admission.Need {
-	parts := a.parts(t, ch)
-	return admission.Need{Lane: t.row.Lane, Segments: parts, Micros: int64(parts) * ch.Price.Segment(t.msg.To)}
+// obstacleWord names what a counter lacks. Money goes before all else: whoever is out of it wants to
+// know that, whatever the limit's scope.
+func obstacleWord(o *admission.Obstacle) string {
+	scope := o.Counter.Scope
+	switch {
+	case o.Counter.Unit == admission.Money:
+		return noBudget
+	case o.Why == admission.Reserved:
+		return reserved
+	case o.Why == admission.Unshared:
+		return noShare
+	case scope.Tenant != "":
+		return tenantLimit
+	case scope.Prefix != "":
+		return prefixLimit
+	}
+	return noSlot
 }
 
-// accounts are the limits that count a message on a channel. They are good until the next call.
-func (a *assigner) accounts(_ *task, c int) []admission.Account {
-	gate := &a.states[c].Gate
-	a.books = a.books[:0]
-	for i := range gate.Counters {
-		a.books = append(a.books, admission.Account{Counter: &gate.Counters[i], Rate: gate.Ease.RateAt(a.now)})
+// limits reports whether a reason is that of a limit: it passes with time alone.
+func limits(reason string) bool {
+	switch reason {
+	case noSlot, reserved, noShare, tenantLimit, prefixLimit, noBudget, noActive, throttled:
+		return true
 	}
-	return a.books
+	return false
 }
 
 // parts is how many segments an attempt on this channel would submit.

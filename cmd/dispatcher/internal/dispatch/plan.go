@@ -25,7 +25,9 @@ type task struct {
 	letter  *ledger.Notice // dead letter that goes with the row
 	was     ledger.State   // state of a due row before this claim
 	problem envelope.Code  // why a due row can no longer be sent
-	scores  *Scores        // what the route's scoring function answered; nil when it was not asked
+	// waitedWhy is what a due row waited for until now.
+	waitedWhy string
+	scores    *Scores // what the route's scoring function answered; nil when it was not asked
 }
 
 // segments is how many billed parts the message has on a channel.
@@ -81,7 +83,7 @@ func (p *planner) plan(job *Job) task {
 // been attempted yet is made again under the current routing: the same id draws the
 // same number under the key that first drew, as long as the key file has it. A message whose route is gone has no route and waits for one.
 func (p *planner) planDue(row ledger.Message) task {
-	t := task{row: row, was: row.State, lane: p.routing.lane(row.Lane), produced: row.ReceivedAt, first: -1}
+	t := task{row: row, was: row.State, waitedWhy: row.Reason, lane: p.routing.lane(row.Lane), produced: row.ReceivedAt, first: -1}
 	t.row.State = ledger.Sending
 	msg, problem := envelope.Decode(row.Envelope, true)
 	if problem != nil { // it was decoded before it was stored: only damage explains this

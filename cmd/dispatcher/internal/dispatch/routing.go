@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -24,6 +25,8 @@ type Routing struct {
 	// Country names the ISO 3166 region of a number in lower case. It is called only
 	// when a route matches by country, and must be quick.
 	Country func(number string) string
+
+	index *scopeIndex // of all limits; nil until prepare
 }
 
 // Channel is what the pipeline knows of a channel.
@@ -45,9 +48,6 @@ type Channel struct {
 	// and, when UntilReceipt is set, for the receipt. 0 keeps none.
 	Hold         time.Duration
 	UntilReceipt bool
-	// PerSecond is the rate that submits are paced to, in the unit PaceUnit; 0 does not pace.
-	PerSecond int64
-	PaceUnit  admission.Unit
 	// Concurrency is how many submits one process has under way on this channel at most.
 	Concurrency int
 }
@@ -118,6 +118,7 @@ const (
 // prepare indexes what the pipeline looks up for every message. Without it all works the same,
 // only slower. The routes are copied first: a routing in use may share them.
 func (r *Routing) prepare() {
+	r.index = newScopeIndex(r)
 	r.Routes = slices.Clone(r.Routes)
 	for i := range r.Routes {
 		route := &r.Routes[i]
@@ -130,6 +131,14 @@ func (r *Routing) prepare() {
 		}
 		route.matcher = selector.NewMatcher(labels)
 	}
+}
+
+// scopeIndex finds limits by what they count.
+func (r *Routing) scopeIndex() *scopeIndex {
+	if r.index == nil {
+		return newScopeIndex(r)
+	}
+	return r.index
 }
 
 // draws reports whether the route's first choice is drawn.
@@ -205,6 +214,20 @@ func (r *Routing) lane(name string) Lane {
 		return lane
 	}
 	return Lane{Name: name, Order: lastOrder}
+}
+
+// rankedLanes are the lanes of the document, the first of them first.
+func (r *Routing) rankedLanes() []string {
+	var names []string
+	for name, lane := range r.Lanes {
+		if !lane.former {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Lanes[a].Order, r.Lanes[b].Order), cmp.Compare(a, b))
+	})
+	return names
 }
 
 // keepLanes takes over the lanes of the routing before which this one does not name: records of them may be on

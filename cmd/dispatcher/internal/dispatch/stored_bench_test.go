@@ -111,7 +111,7 @@ func (c *storedClaims) run(b *testing.B, name string, form func(*assigner, *task
 	}
 	bytes := 0
 	err := c.ledger.Claim(b.Context(), c.request, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		a := newAssigner(c.world.routing, p.keys, seen, c.world.unready)
+		a := newAssigner(c.world.routing, p.keys, seen, c.world.unready, standpoint{})
 		all := ledger.Decisions{Each: make([]ledger.Decision, len(tasks))}
 		for i := range tasks {
 			t := &tasks[i]

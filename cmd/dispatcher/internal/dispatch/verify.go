@@ -163,7 +163,7 @@ func newEdition(from Edition, keys *drawers) *edition {
 	for i := range routing.Channels {
 		idle.Channels[i].Name = routing.Channels[i].Name
 	}
-	return &edition{from, newAssigner(&routing, keys, idle, make([]string, len(routing.Channels)))}
+	return &edition{from, newAssigner(&routing, keys, idle, make([]string, len(routing.Channels)), standpoint{})}
 }
 
 // check is the verification of one record.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/provider"
@@ -80,7 +81,7 @@ func (l *life) decide(job *Job, seen *ledger.Seen, unready []string, answer *Sco
 		t.scores = answer
 	}
 	seen.Now, seen.Version = l.now, l.live.Version
-	d := newAssigner(l.live, p.keys, seen, unready).decide(&t)
+	d := newAssigner(l.live, p.keys, seen, unready, standpoint{}).decide(&t)
 	l.decided(&t, &d)
 	return d
 }
@@ -104,7 +105,7 @@ func (l *life) decided(t *task, d *ledger.Decision) {
 		a.Ranking = slices.Clone(a.Ranking)
 		row.Attempts = a.Number
 		l.record.Attempts = append(l.record.Attempts, ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
-		l.flight, l.late = newFlight(t, &a, l.now), false
+		l.flight, l.late = newFlight(t, &a, l.now, admission.Place{}, nil), false
 	case ledger.Failed:
 		l.record.FinishedAt = l.now
 	default:

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"time"
 
-	"dispatcher/admission"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -16,6 +15,13 @@ const (
 	longestRound  = time.Minute            // between rounds over channels that all refused
 )
 
+// delay is until when, why and for what a message waits.
+type delay struct {
+	at  time.Time
+	why string
+	on  string // channel or scope, as ledger.Wait.On
+}
+
 // nobody decides for a message that no member of its route can take now. It fails only when
 // nothing but its own wishes and price are in the way, and none of those wishes expires.
 func (a *assigner) nobody(t *task, l *line) ledger.Decision {
@@ -25,21 +31,22 @@ func (a *assigner) nobody(t *task, l *line) ledger.Decision {
 	}
 	expiry := a.firstExpiry(t, l)
 	record := a.record(t, l)
-	at, why, newRound := time.Time{}, "", false
+	var until delay
+	newRound := false
 	switch {
 	case remedies&byItself != 0:
-		at, why = a.earliest(t, l)
+		until = a.earliest(t, l)
 	case remedies&byOperator != 0:
-		at, why = a.now.Add(lookForRoute), a.switchedOff(t, l)
+		until = delay{at: a.now.Add(lookForRoute), why: a.switchedOff(t, l), on: t.row.Pinned}
 	case remedies&byRound != 0:
-		at, why, newRound = a.now.Add(roundPause(t.row.Rounds)), reasonTried, true
+		until, newRound = delay{at: a.now.Add(roundPause(t.row.Rounds)), why: reasonTried}, true
 	case expiry.IsZero():
 		return ledger.Decision{State: ledger.Failed, Reason: reasonNoChannel, Plan: t.row.Plan, Seen: record}
 	}
-	if !expiry.IsZero() && (why == "" || expiry.Before(at)) {
-		at, why, newRound = expiry, unfit, false
+	if !expiry.IsZero() && (until.why == "" || expiry.Before(until.at)) {
+		until, newRound = delay{at: expiry, why: unfit}, false
 	}
-	d := a.wait(t, why, at, record)
+	d := a.wait(t, until, record)
 	d.NewRound = newRound
 	return d
 }
@@ -100,60 +107,34 @@ func roundPause(rounds int) time.Duration {
 
 // earliest is when the first of the considered channels may have room again, and what
 // that one lacks. A channel that is not ready may be at any moment, so it is looked at again soon.
-func (a *assigner) earliest(t *task, l *line) (at time.Time, why string) {
-	full := -1 // the channel whose window is waited for
+func (a *assigner) earliest(t *task, l *line) delay {
+	var first delay
+	best := -1
 	for i, reason := range l.reasons {
 		if remedyFor(reason) != byItself {
 			continue
 		}
-		next, index := a.now.Add(lookAgain), -1
-		switch reason {
-		case noSlot:
-			index = t.route.Members[l.candidates[i].Index]
-			next = a.whenFree(t, index)
-		case noActive:
-			next = a.now.Add(lookForActive)
-		}
-		if why == "" || next.Before(at) {
-			at, why, full = next, reason, index
+		at := a.passes(reason, t.route.Members[l.candidates[i].Index], &l.blockages[i])
+		if best < 0 || at.Before(first.at) {
+			first, best = delay{at: at, why: reason}, i
 		}
 	}
-	if full >= 0 {
-		a.queued[full]++
-	}
-	return at, why
-}
-
-// whenFree estimates when a channel without a slot has one for this message. Those
-// that wait for the same channel are spread over the windows to come, so that a long
-// queue is not looked at again in full at the start of each window.
-func (a *assigner) whenFree(t *task, c int) time.Time {
-	need := a.need(t, &a.routing.Channels[c])
-	_, o := admission.Fit(&a.moment, a.accounts(t, c), &need)
-	if o == nil || o.When.IsZero() {
-		return a.now.Add(lookForRoute)
-	}
-	spread := time.Duration(a.queued[c]*o.Counter.Cost(&need)/max(o.Counter.Limit.Max, 1)) * time.Duration(o.Counter.Window)
-	return o.When.Add(spread)
+	c := t.route.Members[l.candidates[best].Index]
+	first.on = a.queueFor(first.why, c, &l.blockages[best])
+	return first
 }
 
 // holdForFirst reports whether the route lets the message wait for its drawn first choice,
-// and until when. Only obstacles that pass by themselves are waited for.
-func (a *assigner) holdForFirst(t *task, why string) (time.Time, bool) {
+// and until when. Only obstacles that pass with time are waited for, and not a limit that never has room.
+func (a *assigner) holdForFirst(t *task, why string) (until delay, ok bool) {
 	end := t.row.ReceivedAt.Add(t.route.Wait)
-	if t.route.Wait == 0 || !end.After(a.now) || (why != noSlot && why != noActive && why != throttled) {
-		return time.Time{}, false
+	if t.route.Wait == 0 || !end.After(a.now) || !limits(why) || a.blockage.closed() {
+		return delay{}, false
 	}
-	at := a.now.Add(lookForActive)
-	if why == noSlot {
-		first := t.route.Members[t.first]
-		at = a.whenFree(t, first)
-		a.queued[first]++
-	}
-	if at.After(end) {
-		at = end
-	}
-	return at, true
+	first, block := t.route.Members[t.first], a.blockage
+	until = delay{at: earlier(end, a.passes(why, first, &block)), why: why}
+	until.on = a.queueFor(why, first, &block)
+	return until, true
 }
 
 // held is the record of a message that is held for its first choice: nobody else was looked at.
@@ -163,15 +144,22 @@ func (a *assigner) held(t *task, why string) []byte {
 		by:         byWait,
 		candidates: append(l.candidates[:0], a.candidate(t.route, t.first)),
 		reasons:    append(l.reasons[:0], why),
+		blockages:  l.blockages[:0],
 	}
 	return a.record(t, l)
 }
 
-// wait keeps the message until at, but never beyond its deadline. record is nil when
+// wait keeps the message for a while, but never beyond its deadline. record is nil when
 // nobody was looked at.
-func (a *assigner) wait(t *task, reason string, at time.Time, record []byte) ledger.Decision {
-	if at.After(t.row.ExpiresAt) {
-		at = t.row.ExpiresAt
+func (a *assigner) wait(t *task, until delay, record []byte) ledger.Decision {
+	return ledger.Decision{
+		State: ledger.Waiting, Reason: until.why, NextAt: earlier(until.at, t.row.ExpiresAt), Plan: t.row.Plan, Seen: record, WaitsFor: until.on,
 	}
-	return ledger.Decision{State: ledger.Waiting, Reason: reason, NextAt: at, Plan: t.row.Plan, Seen: record}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -140,7 +140,7 @@ func TestRouteOfOneChannelSendsOrWaits(t *testing.T) {
 			if d := w.decide(task); d.State != ledger.Sending || d.Attempt.Channel != "c000" || d.Attempt.Reason != ledger.ByFirstChoice {
 				t.Errorf("%s/%s: %+v", mode, fallback, d)
 			}
-			w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute}}}
+			w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 1}, Start: noon, Granted: 1, Max: 1}}
 			if d := w.decide(task); d.State != ledger.Waiting || d.Reason != noSlot || !d.NextAt.Equal(noon.Add(time.Minute)) {
 				t.Errorf("%s/%s, full: %+v", mode, fallback, d)
 			}
@@ -240,7 +240,7 @@ func TestMessageHeldForAChannelIsLetGoWhenThatIsSwitchedOff(t *testing.T) {
 		if d.Attempt.Channel != want {
 			t.Errorf("state %d: %+v", state, d)
 		}
-		if f := newFlight(&planned, &d.Attempt, noon); f.pinned != "" && f.pinned != f.channel {
+		if f := newFlight(&planned, &d.Attempt, noon, admission.Place{}, nil); f.pinned != "" && f.pinned != f.channel {
 			t.Errorf("state %d: the flight to %s is pinned to %s", state, f.channel, f.pinned)
 		}
 		row.PartsLeft = []int{0}

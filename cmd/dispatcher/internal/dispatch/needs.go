@@ -1,0 +1,58 @@
+package dispatch
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+// Bounds of what is remembered about the scopes of due rows.
+const (
+	neededFor = 3 * time.Second
+	maxNeeded = 1024
+)
+
+// needs remembers the scopes whose limits count due rows that were seen lately. Such rows are seen only
+// inside a claim, when it is too late to lock any more: the claim leaves them as they are, and the next one,
+// which follows at once, locks what they need.
+type needs struct {
+	mu     sync.Mutex
+	scopes map[ledger.ScopeRef]time.Time // guarded by mu; when they were needed last
+}
+
+// note remembers the scopes at some places of the index, and of those that were needed before as many
+// as there is room for.
+func (n *needs) note(x *scopeIndex, places []int, now time.Time) {
+	if len(places) == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	scopes := make(map[ledger.ScopeRef]time.Time, len(places))
+	for _, place := range places {
+		scopes[x.narrower[place].ScopeRef] = now
+	}
+	for ref, at := range n.scopes {
+		if _, again := scopes[ref]; !again && len(scopes) < maxNeeded && now.Sub(at) <= neededFor {
+			scopes[ref] = at
+		}
+	}
+	n.scopes = scopes
+}
+
+// open lists the places of what was needed lately, as far as the index still knows it, ascending.
+func (n *needs) open(x *scopeIndex, now time.Time) (places []int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for ref, at := range n.scopes {
+		if now.Sub(at) > neededFor {
+			delete(n.scopes, ref)
+		} else if place, ok := x.places[ref]; ok {
+			places = append(places, place)
+		}
+	}
+	slices.Sort(places)
+	return places
+}

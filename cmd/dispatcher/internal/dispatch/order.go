@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+// urgent is how little time before its deadline a message goes before the others of its lane.
+const urgent = time.Minute
+
+// turn is what the order of a task goes by, from the first field to the last.
+type turn struct {
+	lane     int
+	deadline int64  // in microseconds; the greatest number for a message that is not urgent
+	number   int    // how many of its lane and tenant go before it
+	tenant   uint64 // mixed with the time, so that no tenant goes first in every claim
+	task     int
+}
+
+// tenantOf tells the queues apart in which messages take turns.
+type tenantOf struct {
+	lane   int
+	tenant string
+}
+
+// turns lists the tasks that want a channel in the order in which they choose: by lane; those whose
+// deadline is near before others, the nearest first; then the tenants in turn, so that the campaign of
+// one cannot starve another. Of one tenant, due rows go before new ones, and older before younger.
+func turns(tasks []task, fates []ledger.Fate, now time.Time) []int {
+	due, fresh := make([]int, 0, len(tasks)), make([]int, 0, len(tasks))
+	for i := range tasks {
+		if fates[i] == ledger.Due {
+			due = append(due, i)
+		} else if fates[i] == ledger.Fresh && tasks[i].wanted() {
+			fresh = append(fresh, i)
+		}
+	}
+	slices.SortFunc(due, func(a, b int) int { return cmp.Compare(tasks[a].row.Seq, tasks[b].row.Seq) })
+	all, before := append(due, fresh...), map[tenantOf]int{}
+	order := make([]turn, len(all))
+	for i, at := range all {
+		order[i] = newTurn(&tasks[at], at, before, now)
+	}
+	slices.SortStableFunc(order, func(a, b turn) int {
+		return cmp.Or(
+			cmp.Compare(a.lane, b.lane), cmp.Compare(a.deadline, b.deadline),
+			cmp.Compare(a.number, b.number), cmp.Compare(a.tenant, b.tenant),
+		)
+	})
+	for i := range order {
+		all[i] = order[i].task
+	}
+	return all
+}
+
+// newTurn counts the task in its tenant's queue, unless it is urgent.
+func newTurn(t *task, at int, before map[tenantOf]int, now time.Time) turn {
+	one := turn{lane: t.lane.Order, deadline: math.MaxInt64, task: at}
+	if t.row.ExpiresAt.Sub(now) < urgent {
+		one.deadline = t.row.ExpiresAt.UnixMicro()
+		return one
+	}
+	queue := tenantOf{t.lane.Order, t.row.Tenant}
+	one.number, one.tenant = before[queue], mixed(t.row.Tenant, now)
+	before[queue]++
+	return one
+}
+
+// mixed is a number that depends on all of a name and a time (FNV-1a).
+func mixed(name string, now time.Time) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for at, i := uint64(now.UnixMicro()), 0; i < 8; i++ {
+		h = (h ^ at>>(8*i)&0xff) * prime
+	}
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * prime
+	}
+	return h ^ h>>32
+}
