@@ -46,6 +46,7 @@ func threeChannels(a, b, c string) []channel {
 type plot struct {
 	channels []channel
 	lanes    string // the lanes of the routing document; %s is what topics begin with
+	limits   string // those over all channels
 	match    string // what the only route takes; everything when empty
 	route    string // further keys of the only route
 	kafka    string // host:port of a broker
@@ -115,7 +116,7 @@ func (s *stage) routing(p *plot) string {
 	}
 	return "timezone: Europe/London\nchannels:\n" + strings.Join(channels, "") +
 		"routes:\n  - {name: default, match: {" + p.match + "}, weights: {" + strings.Join(weights, ", ") + "}" + prefixed(", ", p.route) + "}\n" +
-		"lanes:\n" + strings.ReplaceAll(p.lanes, "%s", s.prefix)
+		strings.TrimPrefix(prefixed("limits: ", p.limits)+"\n", "\n") + "lanes:\n" + strings.ReplaceAll(p.lanes, "%s", s.prefix)
 }
 
 // prefixed puts a prefix before a text that is not empty.

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// among gives messages to tenants in turn.
+func among(all []envelope.Message, tenants ...string) []envelope.Message {
+	for i := range all {
+		all[i].Tenant = tenants[i%len(tenants)]
+	}
+	return all
+}
+
+// taken is what is on record of one limit: what is granted, and the attempts that it covers.
+type taken struct{ Granted, Attempts int64 }
+
+// tenantLimit is the day's limit of a tenant over all channels, beside the tenant's attempts.
+func (s *stage) tenantLimit(tenant, unit, attempts string) taken {
+	s.t.Helper()
+	all := query(s.t, s.postgres, pgx.RowToStructByPos[taken], `
+		select coalesce((select sum(granted) from audit.limit_windows where channel = '' and scope = 'tenant:' || $1 and unit = $2), 0)::bigint,
+		  coalesce((select `+attempts+` from audit.attempts a join audit.messages m on m.id = a.message_id where m.tenant = $1), 0)::bigint`,
+		tenant, unit)
+	return all[0]
+}
+
+// passedOver counts, by reason, the fallbacks whose record passes a channel over.
+func (s *stage) passedOver(channel string) map[string]int {
+	s.t.Helper()
+	reasons := map[string]int{}
+	for _, raw := range query(s.t, s.postgres, pgx.RowTo[[]byte], `
+		select ranking::text::bytea from dispatcher.attempts where reason = 'fallback'`) {
+		var r dispatch.Ranking
+		if err := json.Unmarshal(raw, &r); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, candidate := range r.Candidates[:r.Chosen()] {
+			if candidate.Channel == channel {
+				reasons[candidate.Reason]++
+			}
+		}
+	}
+	return reasons
+}
+
+// rest waits until no attempt is under way and every message that has not come to its end waits for what is
+// named, and returns how many those are.
+func (s *stage) rest(n int, waitsFor string) (waiting int64) {
+	s.t.Helper()
+	eventually(s.t, 2*time.Minute, "everything is sent or waits for "+waitsFor, func() bool {
+		type standing struct{ Open, Done, Waiting int64 }
+		p := query(s.t, s.postgres, pgx.RowToStructByPos[standing], `
+			select (select count(*) from audit.attempts where outcome is null),
+			  (select count(*) from audit.messages where state = 'accepted' or finished_at is not null),
+			  (select count(*) from dispatcher.messages where state = 'waiting' and waits_for = $1)`, waitsFor)[0]
+		waiting = p.Waiting
+		return p.Open == 0 && p.Waiting > 0 && p.Done+p.Waiting == int64(n)
+	})
+	return waiting
+}
+
+// edit applies the routing in force with one text replaced, and returns the database's time after that.
+func (s *stage) edit(before, after string) (since time.Time) {
+	s.t.Helper()
+	document := s.command("routing", "show")
+	if strings.Count(document, before) != 1 {
+		s.t.Fatalf("%q is not once in\n%s", before, document)
+	}
+	s.write("next.yaml", strings.Replace(document, before, after, 1))
+	_, since = s.change("routing", "apply", "next.yaml")
+	return since
+}
+
+// TestATenantsLimitHoldsOverAllChannels: two processes and three channels share the day's limit of one
+// tenant. The other tenant is not held up, and a higher limit acts at once.
+func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
+	t.Parallel()
+	const most = 40
+	n := size(160, 400)
+	s := newStage(t, plot{limits: "[{tenant: shop, window: 1d, max: 40}]"})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	ids := s.publish("bulk", among(short("tenant", n), "shop", "other"))
+	waiting := s.rest(n, "tenant:shop")
+	if got := s.tenantLimit("shop", "messages", "count(*)"); got.Granted != most || got.Attempts != most {
+		t.Errorf("%+v, want %d granted and as many attempts", got, most)
+	}
+	if other := s.count(`select count(*) from audit.messages where tenant = 'other' and state = 'accepted'`); other != int64(n/2) {
+		t.Errorf("%d of %d messages of the other tenant are accepted", other, n/2)
+	}
+	if used := s.count(`select count(distinct channel) from audit.attempts a join audit.messages m on m.id = a.message_id where m.tenant = 'shop'`); used != 3 {
+		t.Errorf("the tenant used %d channels, want all three", used)
+	}
+
+	s.edit("max: 40", "max: 4000")
+	s.settled(n, patience)
+	if got := s.tenantLimit("shop", "messages", "count(*)"); got.Granted != got.Attempts {
+		t.Errorf("%+v after the limit was raised", got)
+	}
+	if told := s.count(`select count(*) from dispatcher.messages where waits @> '[{"reason": "tenant_limit", "on": "tenant:shop"}]'`); told < waiting {
+		t.Errorf("%d messages waited for the limit, %d of them say so", waiting, told)
+	}
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkVerified(n)
+}
+
+// TestAPrefixLimitClosesOneChannelToOneCountry: what is above it goes to the other channel, and
+// messages to other countries do not notice.
+func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
+	t.Parallel()
+	const most = 10
+	n := size(160, 600)
+	s := newStage(t, plot{channels: []channel{
+		{name: "a", weight: "50", behaviour: quick(), document: `limits: [{prefix: "+9997", window: 1d, max: 10}]`},
+		{name: "b", weight: "50", behaviour: quick()},
+	}})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	all := short("prefix", n)
+	for i := range all {
+		if i%2 == 1 {
+			all[i].To = "+9998" + strings.TrimPrefix(all[i].To, "+9997")
+		}
+	}
+	ids := s.publish("bulk", all)
+	s.settled(n, 2*time.Minute)
+
+	to := map[string]int{}
+	for _, submit := range s.carriers["a"].Submits() {
+		to[submit.To[:4]]++
+	}
+	granted := s.count(`select coalesce(sum(granted), 0)::bigint from audit.limit_windows where channel = 'a' and scope = 'prefix:+9997'`)
+	if granted != most || to["9997"] > most || to["9997"] < most-2 { // a late one takes a slot and is not sent
+		t.Errorf("%d granted, the carrier saw %d, the limit is %d", granted, to["9997"], most)
+	}
+	if to["9998"] < n/2/3 {
+		t.Errorf("the channel carried only %d messages to the other country", to["9998"])
+	}
+	if over := s.passedOver("a"); over["prefix_limit"] < n/2/5 || over["no_slot"] > 0 {
+		t.Errorf("the channel was passed over for %v", over)
+	}
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkVerified(n)
+}
+
+// TestADaysBudgetIsKeptToTheMicro: a tenant may spend 1.50 a day over two channels, of which one refuses every
+// third submit. What the audit says was spent, what the limit says was granted and what the carriers
+// accepted is the same amount, and it is not above the budget.
+func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
+	t.Parallel()
+	const budget, price = 1_500_000, 30_000
+	n := size(120, 300)
+	s := newStage(t, plot{
+		limits: `[{tenant: shop, window: 1d, max: "1.50", unit: money, currency: GBP}]`,
+		channels: []channel{
+			{name: "a", weight: "50", behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond, ErrorEvery: 3}},
+			{name: "b", weight: "50", behaviour: quick()},
+		},
+	})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	s.publish("bulk", messages("budget", n))
+	check := func(when string, most int64) {
+		t.Helper()
+		spent := s.tenantLimit("shop", "money", "sum(a.price_micros)")
+		carried := int64(0)
+		for _, carrier := range s.carriers {
+			carried += int64(carrier.Stats().Accepted) * price
+		}
+		t.Logf("%s: %d micros granted", when, spent.Granted)
+		if spent.Granted != spent.Attempts || spent.Granted != carried || spent.Granted > most {
+			t.Errorf("%s: %d micros granted, %d on record, %d accepted by the carriers, the budget is %d", when, spent.Granted, spent.Attempts, carried, most)
+		}
+	}
+	s.rest(n, "tenant:shop")
+	check("at the limit", budget)
+	if refused := s.count(`select count(*) from audit.attempts where outcome = 'refused'`); refused == 0 {
+		t.Error("nothing was refused: no refund was needed")
+	}
+	s.edit(`max: "1.50"`, `max: "150"`)
+	s.settled(n, patience)
+	check("with a higher budget", 100*budget)
+	s.checkNoneTwice()
+	s.checkVerified(n)
+}
+
+// TestAReserveLetsOtpThroughAFlood: bulk messages flood a channel of 60 a minute of which a fifth is kept for
+// otp. They take 48 and wait; what comes on otp then goes out at once.
+func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
+	t.Parallel()
+	const n, codes = 400, 8
+	s := newStage(t, plot{
+		channels: []channel{{name: "a", weight: "1", behaviour: quick(), document: "limits: [{window: 1m, max: 60, reserve: {otp: 20%}}]"}},
+		lanes:    "  otp: {topics: [%s.otp], ttl: 10m}\n  bulk: {topics: [%s.bulk], ttl: 24h}\n",
+	})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	s.publish("bulk", short("flood", n))
+	eventually(t, 2*time.Minute, "bulk has used its part of a minute that is far from its end", func() bool {
+		return s.count(`select count(*) filter (where extract(second from clock_timestamp()) < 40) from audit.attempts
+			where claimed_at >= date_trunc('minute', clock_timestamp())`) == 48
+	})
+	if kept := s.count(`select reserved from audit.limit_windows where window_start = date_trunc('minute', clock_timestamp())`); kept != 12 {
+		t.Errorf("%d slots are shown as reserved, want 12", kept)
+	}
+	s.publish("otp", short("code", codes))
+	eventually(t, patience, "every code is accepted", func() bool {
+		return s.count(`select count(*) from audit.messages where lane = 'otp' and state = 'accepted'`) == codes
+	})
+	slow := s.count(`select count(*) from audit.attempts a join audit.messages m on m.id = a.message_id
+		where m.lane = 'otp' and a.claimed_at > m.received_at + interval '3 seconds'`)
+	if slow > 0 {
+		t.Errorf("%d codes waited though their lane has a reserve", slow)
+	}
+	eventually(t, 2*time.Minute, "a further minute is full", func() bool {
+		return s.count(`select count(*) from audit.limit_windows where granted = max`) > 0
+	})
+	if over := s.count(`select count(*) from (
+		select count(*) from audit.attempts a join audit.messages m on m.id = a.message_id
+		where m.lane = 'bulk' and extract(second from a.claimed_at) < 53.5 group by date_trunc('minute', a.claimed_at) having count(*) > 48) x`); over > 0 {
+		t.Errorf("in %d minutes bulk took more than its part before the last tenth", over)
+	}
+	s.checkWindows()
+	s.edit("max: 60", "max: 6000")
+	s.settled(n+codes, patience)
+	s.checkNoneTwice()
+	s.checkVerified(n + codes)
+}
+
+// TestLimitsChangeUnderTraffic: while two processes carry a steady stream, a channel is opened, narrowed and closed by its
+// limit, and a tenant gets a limit over all channels and loses it again. Each change holds for every claim after
+// it, nothing is lost or sent twice, and every choice can be derived again.
+func TestLimitsChangeUnderTraffic(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plot{channels: threeChannels("limits: [{window: 1s, max: 0}]", "", "")})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	stop := make(chan struct{})
+	total := s.stream("limits", stop)
+	claimed := func(channel string, from time.Time) int64 {
+		t.Helper()
+		return s.count(`select count(*) from audit.attempts where channel = $1 and claimed_at > $2`, channel, from)
+	}
+	// fullest is the most that was claimed on channels like that in one whole second between two times.
+	fullest := func(channel string, from, to time.Time) int64 {
+		t.Helper()
+		return s.count(`select coalesce(max(n), 0) from (
+			select count(*) as n from audit.attempts where channel like $1 and claimed_at >= $2 and claimed_at < $3
+			group by date_trunc('second', claimed_at)) x`, channel, from.Truncate(time.Second).Add(time.Second), to.Truncate(time.Second))
+	}
+	flows := func(from time.Time, channel string) {
+		t.Helper()
+		eventually(t, patience, "channel "+channel+" carries messages", func() bool { return claimed(channel, from) > 60 })
+	}
+
+	flows(time.Time{}, "c")
+	if over := s.passedOver("a"); over["no_slot"] == 0 || s.carriers["a"].Stats().Submits > 0 {
+		t.Errorf("a channel of limit 0 carried %d, it was passed over for %v", s.carriers["a"].Stats().Submits, over)
+	}
+	opened := s.edit("limits: [{window: 1s, max: 0}]", "limits: [{window: 1s, max: 50}]")
+	flows(opened, "a")
+	narrowed := s.edit("limits: [{window: 1s, max: 50}]", "limits: [{window: 1s, max: 20}]")
+	flows(narrowed, "a")
+	closed := s.edit("limits: [{window: 1s, max: 20}]", "limits: [{window: 1s, max: 0}]")
+	flows(closed, "c")
+	for _, step := range []struct {
+		from, to time.Time
+		most     int64
+	}{{opened, narrowed, 50}, {narrowed, closed, 20}} {
+		if got := fullest("a", step.from, step.to); got > step.most || got < step.most/2 {
+			t.Errorf("at most %d were claimed in a second, the limit was %d", got, step.most)
+		}
+	}
+	if got := claimed("a", closed); got != 0 {
+		t.Errorf("%d were claimed on a channel after it was closed", got)
+	}
+
+	bounded := s.edit("lanes:\n", "limits: [{tenant: shop, window: 1s, max: 30}]\nlanes:\n")
+	eventually(t, patience, "a few seconds under the tenant's limit", func() bool { return s.now().Sub(bounded) > 5*time.Second })
+	free := s.edit("limits: [{tenant: shop, window: 1s, max: 30}]\n", "")
+	if got := fullest("%", bounded, free); got > 30 || got < 15 {
+		t.Errorf("at most %d of the tenant's were claimed in a second, the limit was 30", got)
+	}
+	close(stop)
+	n := <-total
+	s.settled(n, 2*time.Minute)
+	s.checkNoneTwice()
+	s.checkVerified(n)
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// mostOpen is the largest number of spans that are open at one time. Each is [from, to).
+func mostOpen(spans [][2]time.Time) (most int) {
+	type edge struct {
+		at   time.Time
+		step int
+	}
+	var edges []edge
+	for _, s := range spans {
+		edges = append(edges, edge{s[0], 1}, edge{s[1], -1})
+	}
+	slices.SortFunc(edges, func(a, b edge) int {
+		if c := a.at.Compare(b.at); c != 0 {
+			return c
+		}
+		return a.step - b.step
+	})
+	open := 0
+	for _, e := range edges {
+		open += e.step
+		most = max(most, open)
+	}
+	return most
+}
+
+// TestSlotsAreHeldUntilTheReceipt: a carrier takes five messages without receipt at once, from two processes
+// together, and counts them itself. Receipts make room; where one never comes, the end of the hold does.
+func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
+	t.Parallel()
+	const slots, hold = 5, 3 * time.Second
+	n := size(60, 150)
+	never := func(s smpptest.Submit) bool { return strings.HasSuffix(idOf(s.Text), "7") }
+	s := newStage(t, plot{channels: []channel{{
+		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 3s}",
+		behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
+			return smpptest.Answer{Delay: 2 * time.Millisecond, Receipt: &smpptest.Receipt{Never: never(s), Delay: 150 * time.Millisecond}}
+		}},
+	}}})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	ids := s.publish("bulk", short("receipt", n))
+	s.settled(n, 3*time.Minute)
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+
+	var spans [][2]time.Time
+	silent := 0
+	for _, submit := range s.carriers["a"].Submits() {
+		// The hold begins with the answer at the earliest, and nothing else frees the slot.
+		end := submit.At.Add(hold)
+		if never(submit) {
+			silent++
+		} else if !submit.Receipt {
+			t.Fatal("a submit did not ask for its receipt")
+		}
+		if !submit.ReceiptAt.IsZero() && submit.ReceiptAt.Before(end) {
+			end = submit.ReceiptAt
+		}
+		spans = append(spans, [2]time.Time{submit.At, end})
+	}
+	took := spans[len(spans)-1][0].Sub(spans[0][0])
+	t.Logf("%d messages, %d of them without receipt, took %s", n, silent, took.Round(time.Millisecond))
+	if most := mostOpen(spans); most != slots {
+		t.Errorf("the carrier had %d messages without receipt at once, want %d", most, slots)
+	}
+	if silent <= slots {
+		t.Errorf("only %d messages got no receipt: the end of their hold was not needed", silent)
+	}
+	if alone := time.Duration(n/slots) * hold; took > alone*3/4 {
+		t.Errorf("it took %s; the end of holds alone would take %s", took, alone)
+	}
+	eventually(t, patience, "every slot is free", func() bool {
+		return s.count(`select coalesce(sum(active), 0)::bigint from audit.active`) == 0
+	})
+	s.checkVerified(n)
+}
+
+// TestReceiptsArePickedUpAfterARestart: receipts that come while no process runs are kept by the carrier
+// and free their slots later, so that nothing waits for the end of a long hold.
+func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
+	t.Parallel()
+	const n = 10
+	s := newStage(t, plot{channels: []channel{{
+		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 1h}", behaviour: quick(),
+	}}})
+	p := s.runAll(1)[0]
+	s.publish("bulk", short("restart", n))
+	carrier := s.carriers["a"]
+	eventually(t, patience, "every slot is taken", func() bool {
+		return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) == 5
+	})
+	p.stop(t)
+	for _, submit := range carrier.Submits() {
+		carrier.SendReceipt(submit, "UNDELIV")
+	}
+	s.runAll(1)
+	eventually(t, patience, "the rest is sent", func() bool { return carrier.Stats().Submits == n })
+	s.settled(n, patience)
+	s.checkNoneTwice()
+	s.checkVerified(n)
+}
+
+// TestThrottledRetriesKeepTheirSlotUnderATicket: a carrier throttles each message once. With two slots,
+// the third message begins only after one of the first two has come back and was taken: a
+// retry keeps its slot. It takes another one of the limit per second, as the carrier counts it.
+func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
+	t.Parallel()
+	const slots = 2
+	n := size(10, 24)
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	s := newStage(t, plot{
+		channels: []channel{{
+			name: "a", weight: "1", document: "active: {max: 2, hold: 1m}, " + limitPerSecond(100),
+			behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
+				mu.Lock()
+				defer mu.Unlock()
+				if id := idOf(s.Text); !seen[id] {
+					seen[id] = true
+					return smpptest.Answer{Status: pdu.StatusThrottled}
+				}
+				return smpptest.Answer{}
+			}},
+		}},
+		route: "throttled: wait",
+	})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	ids := s.publish("bulk", short("ticket", n))
+	s.settled(n, 3*time.Minute)
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+
+	began, spans := map[string]time.Time{}, [][2]time.Time{}
+	for _, submit := range s.carriers["a"].Submits() {
+		if id := idOf(submit.Text); submit.Accepted() {
+			spans = append(spans, [2]time.Time{began[id], submit.At})
+		} else {
+			began[id] = submit.At
+		}
+	}
+	if most := mostOpen(spans); most != slots {
+		t.Errorf("%d messages were under way at once, from their first submit to the last, want %d", most, slots)
+	}
+	if got := s.count(`
+		select count(*) from audit.attempts f join audit.attempts r on r.message_id = f.message_id and r.attempt > f.attempt
+		where f.attempt = 1 and r.outcome = 'accepted' and f.ticket_accepted_at = f.claimed_at
+		  and r.ticket_accepted_at = f.claimed_at and r.ticket_last_check_in = r.claimed_at and r.claimed_at > f.claimed_at`); got != int64(n) {
+		t.Errorf("%d of %d messages went out under the ticket of their first attempt", got, n)
+	}
+	if got := s.count(`
+		select coalesce(sum(granted), 0)::bigint - (select count(*) from audit.attempts) from audit.limit_windows where window_seconds = 1`); got != 0 {
+		t.Errorf("%d more slots per second were granted than there are attempts", got)
+	}
+	s.checkLimits()
+	s.checkVerified(n)
+}
