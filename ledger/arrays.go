@@ -117,7 +117,7 @@ func split(seen *Seen, each []Decision, fresh int) (attempts, changes []int) {
 		}
 		if d.State == Sending {
 			attempts = append(attempts, i)
-			if i < fresh && len(d.Seen) == 0 && !d.NewRound && (d.Plan.Version == 0 || d.Plan == seen.Messages[i].Plan) {
+			if i < fresh && len(d.Seen) == 0 && d.Waits == nil && !d.NewRound && (d.Plan.Version == 0 || d.Plan == seen.Messages[i].Plan) {
 				continue // it was inserted as sending, with this plan
 			}
 		}
@@ -134,7 +134,8 @@ func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, inst
 	n := len(which)
 	seq, number, channel, reason := make([]int64, n), make([]int16, n), make([]string, n), make([]string, n)
 	segments, price, currency := make([]int16, n), make([]int64, n), make([]string, n)
-	var ranking []string
+	var ranking []string             // null unless an attempt has one
+	var tickets []pgtype.Timestamptz // likewise
 	for i, at := range which {
 		a := &each[at].Attempt
 		seq[i], number[i], channel[i], reason[i] = seen.Messages[at].Seq, int16(a.Number), a.Channel, string(a.Reason)
@@ -143,8 +144,12 @@ func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, inst
 			ranking = room(ranking, n)
 			ranking[i] = string(a.Ranking)
 		}
+		if a.Ticket != nil {
+			tickets = room(tickets, n)
+			tickets[i] = instant(a.Ticket.AcceptedAt)
+		}
 	}
-	return []any{seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price), brief(currency), ranking, now, instance}
+	return []any{seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price), brief(currency), ranking, now, instance, tickets}
 }
 
 // changeArrays are the parameters of updateMessages.
@@ -152,6 +157,7 @@ func changeArrays(seen *Seen, each []Decision, which []int) []any {
 	n := len(which)
 	seq, state, reason, next := make([]int64, n), make([]string, n), make([]string, n), make([]pgtype.Timestamptz, n)
 	attempts, newRound, state2 := make([]int16, n), make([]bool, n), make([]string, n)
+	var waitsFor, waits []string // null unless a row has one
 	plans := newPlanArrays(n)
 	for i, at := range which {
 		d := &each[at]
@@ -162,10 +168,18 @@ func changeArrays(seen *Seen, each []Decision, which []int) []any {
 			attempts[i] = int16(d.Attempt.Number)
 		case Waiting:
 			next[i] = instant(d.NextAt)
+			if d.WaitsFor != "" {
+				waitsFor = room(waitsFor, n)
+				waitsFor[i] = d.WaitsFor
+			}
+		}
+		if d.Waits != nil {
+			waits = room(waits, n)
+			waits[i] = encodeWaits(d.Waits)
 		}
 		plans.set(i, &d.Plan)
 	}
-	return append(append([]any{seq, state, reason, next, attempts, newRound, state2}, plans.arguments()...), seen.Now)
+	return append(append([]any{seq, state, reason, next, attempts, newRound, state2}, plans.arguments()...), seen.Now, waitsFor, waits)
 }
 
 // box is one row of the outbox: the notices of one kind of one transaction.

@@ -1,38 +1,29 @@
 package ledger
 
-import "dispatcher/admission"
-
 // check refuses decisions that do not fit what was shown. The database's constraints
 // catch a limit that is broken; these checks catch an attempt that took no slot at
 // all, which no constraint could see.
-func check(seen *Seen, before []gateBefore, turns []Cursor, d *Decisions) error {
+func check(seen *Seen, was *before, d *Decisions) error {
 	if len(d.Each) != len(seen.Messages) {
 		return refuse("%d decisions for %d messages", len(d.Each), len(seen.Messages))
 	}
-	taken := make(map[string]*use, len(seen.Channels))
-	for i := range seen.Channels {
-		taken[seen.Channels[i].Name] = &use{}
-	}
+	given := newUses(seen)
 	for i := range d.Each {
-		if err := checkOne(&seen.Messages[i], seen.Fates[i], &d.Each[i]); err != nil {
+		m, each := &seen.Messages[i], &d.Each[i]
+		if err := checkOne(m, seen.Fates[i], each); err != nil {
 			return err
 		}
-		if d.Each[i].State != Sending {
+		if each.State != Sending {
 			continue
 		}
-		u := taken[d.Each[i].Attempt.Channel]
-		if u == nil {
-			return refuse("an attempt goes to channel %q, which the claim has not locked", d.Each[i].Attempt.Channel)
-		}
-		u.messages++
-		u.segments += int64(d.Each[i].Attempt.Segments)
-	}
-	for i := range seen.Channels {
-		if err := taken[seen.Channels[i].Name].check(before[i], &seen.Channels[i]); err != nil {
+		if err := given.add(m, &each.Attempt); err != nil {
 			return err
 		}
 	}
-	return checkCursors(seen, turns, d)
+	if err := given.checkAll(seen, was); err != nil {
+		return err
+	}
+	return checkCursors(seen, was.turns, d)
 }
 
 // checkOne refuses a decision that its message cannot take.
@@ -46,6 +37,9 @@ func checkOne(m *Message, fate Fate, d *Decision) error {
 	case Sending:
 		if d.Attempt.Number != m.Attempts+1 {
 			return refuse("attempt %d follows %d attempts", d.Attempt.Number, m.Attempts)
+		}
+		if err := checkTicket(m, &d.Attempt); err != nil {
+			return err
 		}
 		if fate == Fresh && m.State != Sending {
 			return refuse("a message that was stored as %s cannot be sent in the same claim", m.State)
@@ -66,35 +60,15 @@ func checkOne(m *Message, fate Fate, d *Decision) error {
 	return nil
 }
 
-// use is what the decisions give to one channel.
-type use struct{ messages, segments int64 }
-
-// check compares what was given to the channel with what was taken from its counters.
-func (u *use) check(before gateBefore, after *ChannelState) error {
-	if got := after.Gate.Active.Count - before.active; got != u.messages {
-		return refuse("channel %s got %d attempts and its active count grew by %d", after.Name, u.messages, got)
-	}
-	if len(after.Gate.Counters) != len(before.counters) {
-		return refuse("channel %s had %d counters and now has %d", after.Name, len(before.counters), len(after.Gate.Counters))
-	}
-	for i := range after.Gate.Counters {
-		was, is := before.counters[i], after.Gate.Counters[i]
-		if !is.Limit.Equal(&was.Limit) || is.Start.Before(was.Start) {
-			return refuse("counter %s of channel %s was replaced or moved back", was.Window, after.Name)
-		}
-		want, most := u.messages, was.Limit.Max
-		if is.Unit == admission.Segments {
-			want = u.segments
-		}
-		if is.Start.Equal(was.Start) {
-			want, most = want+was.Granted, was.Max
-		}
-		if is.Max != most {
-			return refuse("counter %s of channel %s allows %d and should allow %d", is.Window, after.Name, is.Max, most)
-		}
-		if is.Granted != want {
-			return refuse("counter %s of channel %s stands at %d and should be at %d", is.Window, after.Name, is.Granted, want)
-		}
+// checkTicket refuses a ticket that is not the one that was shown: its slot is not this message's.
+func checkTicket(m *Message, a *Attempt) error {
+	switch {
+	case a.Ticket == nil:
+		return nil
+	case m.Ticket == nil:
+		return refuse("an attempt goes on with a ticket that its message does not hold")
+	case a.Channel != m.Pinned || !a.Ticket.AcceptedAt.Equal(m.Ticket.AcceptedAt):
+		return refuse("an attempt on channel %s goes on with a ticket for another slot", a.Channel)
 	}
 	return nil
 }

@@ -28,23 +28,43 @@ const insertMessages = `
 	on conflict (id) do nothing
 	returning seq, id`
 
-// selectDue picks up rows whose time has come. now() is the transaction's start and,
-// unlike the clock, lets the index on next_at answer.
+// selectDue picks up rows whose time has come; dispatcher.due says which. A row that is pinned to
+// a channel comes with the ticket of its last attempt, if that still holds a slot there. It is
+// locked, after its message, so that nobody else gives the slot back meanwhile; who is about
+// to do so is not waited for, and then there is no ticket any more.
 const selectDue = `
-	select ` + messageColumns + ` from dispatcher.messages m
-	where m.next_at <= now() and m.seq <> all($2::bigint[]) order by m.next_at limit $1 for update skip locked`
+	select ` + messageColumns + `, t.accepted_at, t.claimed_at
+	from dispatcher.due($1, $2, $3, $4) m left join lateral (
+	  select coalesce(a.ticket_at, a.claimed_at) as accepted_at, a.claimed_at from dispatcher.attempts a
+	  where m.pinned is not null and a.message_seq = m.seq and a.attempt = m.attempts and a.channel = m.pinned
+	    and a.held_until is not null and not a.freed
+	  for update skip locked) t on true`
 
-// lockChannels and lockLimits read the shared state under lock. Limits are read by a
-// statement of their own, which sees what the last holder of the channels committed.
+// lockChannels, and lockLimits or lockScopes, read the shared state under lock. Limits are read
+// by a statement of their own, which sees what the last holder of the channels committed. The
+// statement's time is when the claim began to wait.
 const lockChannels = `
-	select channel, active_max, active, last_assigned from dispatcher.channels
+	select ` + channelColumns + `, statement_timestamp() from dispatcher.channels
 	where channel = any($1) and removed_at is null
 	order by channel for update`
 
+const channelColumns = `channel, active_max, active, last_assigned, ease_rate, ease_since, ease_until`
+
+const limitColumns = `l.channel, l.scope, l.window_seconds, l.unit, coalesce(l.currency, ''), l.configured_max, l.max,
+	l.window_start, l.granted, l.next_at, coalesce(l.taken::text, '')`
+
 const lockLimits = `
-	select channel, window_seconds, unit, configured_max, max, window_start, granted from dispatcher.limits
-	where channel = any($1) and scope = 'channel'
-	order by channel, scope, window_seconds, unit for update`
+	select ` + limitColumns + ` from dispatcher.limits l
+	where l.channel = any($1) and l.scope = 'channel'
+	order by l.channel, l.scope, l.window_seconds, l.unit for update`
+
+// lockScopes locks the limits of channels together with narrower ones, in the same order. It
+// looks up each pair, so that limits which exist and are not asked for cost nothing.
+const lockScopes = `
+	select ` + limitColumns + `
+	from unnest($1::text[], $2::text[]) as n(channel, scope)
+	join dispatcher.limits l on l.channel = n.channel and l.scope = n.scope
+	order by l.channel, l.scope, l.window_seconds, l.unit for update of l`
 
 // lockCursors comes after the limits in the order of locks.
 const lockCursors = `
@@ -64,12 +84,19 @@ const selectDigests = `select id, digest from dispatcher.messages where id = any
 
 const insertAttempts = `
 	insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, ranking,
-	  claimed_at, instance)
+	  claimed_at, instance, ticket_at)
 	select n.seq, coalesce(n.attempt, ($2::smallint[])[1]), coalesce(n.channel, ($3::text[])[1]), coalesce(n.reason, ($4::text[])[1]),
 	  coalesce(n.segments, ($5::smallint[])[1]), coalesce(n.price_micros, ($6::bigint[])[1]), coalesce(n.currency, ($7::text[])[1]),
-	  nullif(n.ranking, '')::jsonb, $9, $10
-	from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::text[], $8::text[])
-	  as n(seq, attempt, channel, reason, segments, price_micros, currency, ranking)`
+	  nullif(n.ranking, '')::jsonb, $9, $10, n.ticket_at
+	from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::text[], $8::text[], $11::timestamptz[])
+	  as n(seq, attempt, channel, reason, segments, price_micros, currency, ranking, ticket_at)`
+
+// freeAttempts takes the slots away from attempts whose ticket has gone on to the next one, or
+// whose message is not going on; selectDue has locked them.
+const freeAttempts = `
+	update dispatcher.attempts a set freed = true
+	from unnest($1::bigint[], $2::smallint[]) as n(seq, attempt)
+	where a.message_seq = n.seq and a.attempt = n.attempt`
 
 // updateMessages writes decisions that differ from what the row holds. A version of 0
 // keeps the row's plan; without a new state that was seen, the last one is kept for explain.
@@ -80,6 +107,8 @@ const updateMessages = `
 	  tried = case when n.new_round then null else m.tried end,
 	  rounds = m.rounds + n.new_round::int,
 	  seen = coalesce(nullif(n.seen, '')::jsonb, m.seen),
+	  waiting_since = case when n.state = 'waiting' then $16 end, waits_for = nullif(n.waits_for, ''),
+	  waits = coalesce(nullif(n.waits, '')::jsonb, m.waits),
 	  route           = case when n.version > 0 then nullif(n.route, '') else m.route end,
 	  routing_version = case when n.version > 0 then n.version else m.routing_version end,
 	  draw            = case when n.version > 0 then case when n.size > 0 then n.draw end else m.draw end,
@@ -89,22 +118,27 @@ const updateMessages = `
 	  segments        = case when n.version > 0 then nullif(n.segments, 0) else m.segments end,
 	  alphabet        = case when n.version > 0 then nullif(n.alphabet, '') else m.alphabet end
 	from unnest($1::bigint[], $2::text[], $3::text[], $4::timestamptz[], $5::smallint[], $6::boolean[], $7::text[],
-	  $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::smallint[], $15::text[])
+	  $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::smallint[], $15::text[],
+	  $17::text[], $18::text[])
 	  as n(seq, state, reason, next_at, attempts, new_round, seen,
-	    route, version, draw, size, key_id, first_choice, segments, alphabet)
+	    route, version, draw, size, key_id, first_choice, segments, alphabet, waits_for, waits)
 	where m.seq = n.seq`
 
 const updateLimits = `
-	update dispatcher.limits l set granted = n.granted, max = n.max, window_start = n.window_start
-	from unnest($1::text[], $2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::timestamptz[])
-	  as n(channel, window_seconds, unit, granted, max, window_start)
-	where l.channel = n.channel and l.scope = 'channel' and l.window_seconds = n.window_seconds and l.unit = n.unit`
+	update dispatcher.limits l set granted = n.granted, max = n.max, window_start = n.window_start, reserved = n.reserved,
+	  next_at = n.next_at, taken = nullif(n.taken, '')::jsonb
+	from ` + limitRows + `
+	where l.channel = n.channel and l.scope = n.scope and l.window_seconds = n.window_seconds and l.unit = n.unit`
 
 const insertHistory = `
-	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, granted, max, window_start)
-	select n.channel, 'channel', n.window_seconds, n.unit, n.granted, n.max, n.window_start
-	from unnest($1::text[], $2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::timestamptz[])
-	  as n(channel, window_seconds, unit, granted, max, window_start)`
+	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, granted, max, window_start, reserved, currency)
+	select n.channel, n.scope, n.window_seconds, n.unit, n.granted, n.max, n.window_start, n.reserved, nullif(n.currency, '')
+	from ` + limitRows
+
+// limitRows are the rows of counterArrays.
+const limitRows = `unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::timestamptz[], $8::bigint[],
+	    $9::timestamptz[], $10::text[], $11::text[])
+	  as n(channel, scope, window_seconds, unit, granted, max, window_start, reserved, next_at, taken, currency)`
 
 const updateChannels = `
 	update dispatcher.channels c set active = n.active, last_assigned = n.last_assigned

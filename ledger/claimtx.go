@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dispatcher/admission"
 )
 
 // Claim runs one transaction: it stores c.Messages, picks up to c.Due due rows, locks the
@@ -30,8 +31,9 @@ func (l *Ledger) Claim(ctx context.Context, c Claim, decide Decide) error {
 	if err != nil {
 		return wrap("claim", err)
 	}
-	t := &claimTx{conn: conn, instance: l.instance.Load(), request: &c, order: ascending(c.Messages)}
+	t := &claimTx{conn: conn, instance: l.instance.Load(), request: &c, order: ascending(c.Messages), behind: l.lastTurn()}
 	lost, err := t.finish(ctx, decide)
+	l.nextTurn(t)
 	conn.Release() // before fateOf asks for a connection: when the server went away, all of them hang in claims
 	if lost {
 		err = l.fateOf(ctx, t, err)
@@ -47,10 +49,11 @@ type claimTx struct {
 	order    []int // positions in request.Messages, ascending by id
 
 	seen      Seen
-	gates     []gateBefore // the channels as they were before decide
-	turns     []Cursor     // the cursors as they were before decide
-	missing   []string     // channels without a row
-	unturned  []string     // routes without a cursor
+	was       before    // what was shown, as it was before decide
+	missing   []string  // channels without a row
+	unturned  []string  // routes without a cursor
+	began     time.Time // by the database's clock, when the claim began to wait for locks
+	behind    string    // the tenant that the last claim's due rows ended with
 	decisions Decisions
 	attempts  []int // positions in seen.Messages that get an attempt, ascending by seq
 	xid       int64
@@ -85,7 +88,7 @@ func (t *claimTx) run(ctx context.Context, decide Decide) error {
 	if err := t.judgeDuplicates(ctx); err != nil {
 		return err
 	}
-	t.gates, t.turns = remember(t.seen.Channels), slices.Clone(t.seen.Cursors)
+	t.was = remember(&t.seen)
 	var err error
 	if t.decisions, err = decide(&t.seen); err != nil {
 		return err
@@ -96,7 +99,7 @@ func (t *claimTx) run(ctx context.Context, decide Decide) error {
 	if len(t.unturned) > 0 {
 		return &MissingCursorsError{Routes: t.unturned}
 	}
-	return check(&t.seen, t.gates, t.turns, &t.decisions)
+	return check(&t.seen, &t.was, &t.decisions)
 }
 
 // open is the first round trip: insert, pick up, lock, and read clock and version.
@@ -107,12 +110,13 @@ func (t *claimTx) open(ctx context.Context) error {
 		batch.Queue(insertMessages, messageArrays(t.request.Messages, t.order)...)
 	}
 	if t.request.Due > 0 {
-		batch.Queue(selectDue, t.request.Due, append([]int64{}, t.request.Except...)) // null would leave out all
+		// Null would leave out all.
+		batch.Queue(selectDue, t.request.Due, append([]int64{}, t.request.Except...), append([]string{}, t.request.Lanes...), t.behind)
 	}
 	if len(t.request.Channels) > 0 {
 		batch.Queue(lockChannels, t.request.Channels)
-		batch.Queue(lockLimits, t.request.Channels)
 	}
+	t.queueLimits(batch)
 	if len(t.request.Cursors) > 0 {
 		batch.Queue(lockCursors, t.request.Cursors)
 	}
@@ -120,6 +124,28 @@ func (t *claimTx) open(ctx context.Context) error {
 	results := t.conn.SendBatch(ctx, batch)
 	err := t.readOpening(results)
 	return errors.Join(err, closing(results, err))
+}
+
+// queueLimits asks for the limits of the channels and scopes, all in the order of their keys.
+func (t *claimTx) queueLimits(batch *pgx.Batch) {
+	switch {
+	case len(t.request.Scopes) > 0:
+		batch.Queue(lockScopes, scopeArrays(t.request.Channels, t.request.Scopes)...)
+	case len(t.request.Channels) > 0:
+		batch.Queue(lockLimits, t.request.Channels)
+	}
+}
+
+// scopeArrays are the parameters of lockScopes.
+func scopeArrays(names []string, scopes []ScopeRef) []any {
+	channel, scope := make([]string, 0, len(names)+len(scopes)), make([]string, 0, len(names)+len(scopes))
+	for _, name := range names {
+		channel, scope = append(channel, name), append(scope, admission.Scope{}.String())
+	}
+	for i := range scopes {
+		channel, scope = append(channel, scopes[i].Channel), append(scope, scopes[i].Scope.String())
+	}
+	return []any{channel, scope}
 }
 
 // closing ends a batch; after an error its own would only repeat it.
@@ -148,10 +174,8 @@ func (t *claimTx) readOpening(results pgx.BatchResults) error {
 			return err
 		}
 	}
-	if len(t.request.Channels) > 0 {
-		if err := t.readChannels(results); err != nil {
-			return err
-		}
+	if err := t.readChannels(results); err != nil {
+		return err
 	}
 	if len(t.request.Cursors) > 0 {
 		if err := t.readCursors(results); err != nil {
@@ -198,7 +222,7 @@ func (t *claimTx) readDue(results pgx.BatchResults) error {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var r messageRow
+		var r dueRow
 		if err := rows.Scan(r.targets()...); err != nil {
 			return err
 		}
@@ -208,18 +232,33 @@ func (t *claimTx) readDue(results pgx.BatchResults) error {
 	return rows.Err()
 }
 
-func (t *claimTx) readChannels(results pgx.BatchResults) (err error) {
+// readChannels reads what was locked of channels and limits.
+func (t *claimTx) readChannels(results pgx.BatchResults) error {
+	if len(t.request.Channels) > 0 {
+		rows, err := results.Query()
+		if err != nil {
+			return err
+		}
+		var row channelRow
+		if t.seen.Channels, t.missing, err = collectChannels(rows, t.request.Channels, &row); err != nil {
+			return err
+		}
+		t.began = row.began
+	}
+	if len(t.request.Channels) == 0 && len(t.request.Scopes) == 0 {
+		return nil
+	}
+	if len(t.request.Scopes) > 0 {
+		t.seen.Scoped = make([]ScopeState, len(t.request.Scopes))
+		for i, ref := range t.request.Scopes {
+			t.seen.Scoped[i].ScopeRef = ref
+		}
+	}
 	rows, err := results.Query()
 	if err != nil {
 		return err
 	}
-	if t.seen.Channels, t.missing, err = collectChannels(rows, t.request.Channels); err != nil {
-		return err
-	}
-	if rows, err = results.Query(); err != nil {
-		return err
-	}
-	return collectLimits(rows, t.seen.Channels)
+	return collectLimits(rows, t.seen.Channels, t.seen.Scoped)
 }
 
 func (t *claimTx) readCursors(results pgx.BatchResults) error {
@@ -240,6 +279,9 @@ func (t *claimTx) readPresent(results pgx.BatchResults) error {
 		return err
 	}
 	t.seen.Now = t.seen.Now.UTC()
+	if !t.began.IsZero() {
+		t.seen.LockWait = max(t.seen.Now.Sub(t.began), 0)
+	}
 	for i := range t.request.Messages {
 		if t.seen.Fates[i] == Fresh {
 			t.seen.Messages[i].ReceivedAt = received.UTC()
@@ -295,17 +337,20 @@ func (t *claimTx) write(ctx context.Context) (tag string, err error) {
 	if len(changes) > 0 {
 		batch.Queue(updateMessages, changeArrays(&t.seen, t.decisions.Each, changes)...)
 	}
-	limits, left, channels := differences(t.gates, t.seen.Channels)
-	if len(limits) > 0 {
-		batch.Queue(updateLimits, counterArrays(limits)...)
+	if seqs, numbers := t.freeTickets(); len(seqs) > 0 {
+		batch.Queue(freeAttempts, seqs, numbers)
 	}
-	if len(left) > 0 {
-		batch.Queue(insertHistory, counterArrays(left)...)
+	d := differ(&t.was, &t.seen)
+	if len(d.changed) > 0 {
+		batch.Queue(updateLimits, counterArrays(d.changed)...)
 	}
-	if len(channels) > 0 {
-		batch.Queue(updateChannels, channelArrays(channels)...)
+	if len(d.left) > 0 {
+		batch.Queue(insertHistory, counterArrays(d.left)...)
 	}
-	if cursors := moved(t.turns, t.seen.Cursors); len(cursors) > 0 {
+	if len(d.channels) > 0 {
+		batch.Queue(updateChannels, channelArrays(d.channels)...)
+	}
+	if cursors := moved(t.was.turns, t.seen.Cursors); len(cursors) > 0 {
 		batch.Queue(updateCursors, cursorArrays(cursors)...)
 	}
 	for _, box := range pack(t.decisions.Notices) {

@@ -1,60 +1,54 @@
 package ledger
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"dispatcher/admission"
 )
 
-// collectChannels reads the locked channel rows into one entry per name. A name
-// without a row gets a closed gate, so that decide gives nothing to it, and is returned as missing.
-func collectChannels(rows pgx.Rows, names []string) (states []ChannelState, missing []string, err error) {
-	states = make([]ChannelState, len(names))
-	found := make([]bool, len(names))
-	var name string
-	var active admission.Active
-	var last pgtype.Timestamptz
-	_, err = pgx.ForEachRow(rows, []any{&name, &active.Max, &active.Count, &last}, func() error {
-		if i := slices.Index(names, name); i >= 0 {
-			states[i].Gate.Active, states[i].LastAssigned, found[i] = active, moment(last), true
-		}
-		return nil
-	})
-	for i, name := range names {
-		states[i].Name = name
-		if !found[i] {
-			states[i].Gate.Active = admission.Active{Max: 1, Count: 1}
-			missing = append(missing, name)
-		}
-	}
-	return states, missing, err
+// limitRow is a row of limitColumns while it is read.
+type limitRow struct {
+	channel, scope, unit, taken string
+	seconds                     int
+	next                        pgtype.Timestamptz
+	c                           admission.Counter
 }
 
-// collectLimits adds the locked counters to their channels.
-func collectLimits(rows pgx.Rows, states []ChannelState) error {
-	var name, unit string
-	var seconds int
-	var c admission.Counter
-	_, err := pgx.ForEachRow(rows, []any{&name, &seconds, &unit, &c.Limit.Max, &c.Max, &c.Start, &c.Granted}, func() error {
-		i := slices.IndexFunc(states, func(s ChannelState) bool { return s.Name == name })
-		if i < 0 {
-			return nil
-		}
-		counter := c
-		counter.Window = admission.Window(time.Duration(seconds) * time.Second)
-		counter.Start = c.Start.UTC()
-		var err error
-		if counter.Unit, err = admission.ParseUnit(unit); err != nil {
-			return err
-		}
-		states[i].Gate.Counters = append(states[i].Gate.Counters, counter)
-		return nil
-	})
-	return err
+func (r *limitRow) targets() []any {
+	return []any{
+		&r.channel, &r.scope, &r.seconds, &r.unit, &r.c.Currency, &r.c.Limit.Max, &r.c.Max,
+		&r.c.Start, &r.c.Granted, &r.next, &r.taken,
+	}
+}
+
+// counter is the row once it has been read. What only the routing says of a limit (sliding,
+// burst, reserve) is for the caller to add.
+func (r *limitRow) counter() (c admission.Counter, err error) {
+	c = r.c
+	c.Window = admission.Window(time.Duration(r.seconds) * time.Second)
+	c.Start, c.Next, c.Taken = r.c.Start.UTC(), moment(r.next), nil
+	if c.Unit, err = admission.ParseUnit(r.unit); err != nil {
+		return c, err
+	}
+	if c.Scope, err = admission.ParseScope(r.scope); err != nil {
+		return c, err
+	}
+	if r.taken != "" {
+		err = json.Unmarshal([]byte(r.taken), &c.Taken)
+	}
+	return c, err
+}
+
+// before is what a claim showed to decide, as it was.
+type before struct {
+	gates  []gateBefore
+	scoped [][]admission.Counter
+	turns  []Cursor
 }
 
 // gateBefore is a channel as it was shown to decide.
@@ -64,64 +58,111 @@ type gateBefore struct {
 	last     time.Time
 }
 
-func remember(states []ChannelState) []gateBefore {
-	before := make([]gateBefore, len(states))
-	for i := range states {
-		before[i] = gateBefore{
-			counters: slices.Clone(states[i].Gate.Counters),
-			active:   states[i].Gate.Active.Count, last: states[i].LastAssigned,
+func remember(seen *Seen) before {
+	b := before{gates: make([]gateBefore, len(seen.Channels)), turns: slices.Clone(seen.Cursors)}
+	for i := range seen.Channels {
+		c := &seen.Channels[i]
+		b.gates[i] = gateBefore{counters: keep(c.Gate.Counters), active: c.Gate.Active.Count, last: c.LastAssigned}
+	}
+	if len(seen.Scoped) > 0 {
+		b.scoped = make([][]admission.Counter, len(seen.Scoped))
+		for i := range seen.Scoped {
+			b.scoped[i] = keep(seen.Scoped[i].Counters)
 		}
 	}
-	return before
+	return b
 }
 
-// counterRow is a counter of a channel on its way into the database.
+// keep copies counters together with their tallies, which decide changes in place.
+func keep(counters []admission.Counter) []admission.Counter {
+	kept := slices.Clone(counters)
+	for i := range kept {
+		kept[i].Taken = maps.Clone(kept[i].Taken)
+	}
+	return kept
+}
+
+// counterRow is a counter on its way into the database.
 type counterRow struct {
 	channel string
 	admission.Counter
 }
 
-// differences lists what decide changed: counters, the windows that were left with
+// differences are what decide changed: counters, the windows that were left with
 // something granted, and channels.
-func differences(before []gateBefore, after []ChannelState) (changed, left []counterRow, channels []ChannelState) {
-	for i := range after {
-		s := &after[i]
-		for j := range s.Gate.Counters {
-			was, is := before[i].counters[j], s.Gate.Counters[j]
-			if was.Granted == is.Granted && was.Max == is.Max && was.Start.Equal(is.Start) {
-				continue
-			}
-			changed = append(changed, counterRow{s.Name, is})
-			if !was.Start.Equal(is.Start) && was.Granted > 0 {
-				left = append(left, counterRow{s.Name, was})
-			}
-		}
-		if s.Gate.Active.Count != before[i].active || !s.LastAssigned.Equal(before[i].last) {
-			channels = append(channels, *s)
-		}
-	}
-	return changed, left, channels
+type differences struct {
+	changed, left []counterRow
+	channels      []ChannelState
 }
 
-// counterArrays are the parameters of updateLimits and insertHistory.
+func differ(was *before, seen *Seen) (d differences) {
+	for i := range seen.Channels {
+		s := &seen.Channels[i]
+		d.counters(s.Name, was.gates[i].counters, s.Gate.Counters)
+		if s.Gate.Active.Count != was.gates[i].active || !s.LastAssigned.Equal(was.gates[i].last) {
+			d.channels = append(d.channels, *s)
+		}
+	}
+	for i := range seen.Scoped {
+		d.counters(seen.Scoped[i].Channel, was.scoped[i], seen.Scoped[i].Counters)
+	}
+	return d
+}
+
+func (d *differences) counters(channel string, before, after []admission.Counter) {
+	for i := range after {
+		was, is := &before[i], &after[i]
+		if was.Granted == is.Granted && was.Max == is.Max && was.Start.Equal(is.Start) && was.Next.Equal(is.Next) && maps.Equal(was.Taken, is.Taken) {
+			continue
+		}
+		d.changed = append(d.changed, counterRow{channel, *is})
+		if !was.Start.Equal(is.Start) && was.Granted > 0 {
+			left := *was
+			left.Reserve = is.Reserve // only decide knows it
+			d.left = append(d.left, counterRow{channel, left})
+		}
+	}
+}
+
+// counterArrays are the parameters of limitRows.
 func counterArrays(rows []counterRow) []any {
 	n := len(rows)
-	channel, unit := make([]string, n), make([]string, n)
+	channel, scope, unit := make([]string, n), make([]string, n), make([]string, n)
 	seconds, granted, limit, start := make([]int32, n), make([]int64, n), make([]int64, n), make([]time.Time, n)
+	reserved := make([]int64, n)
+	var next []pgtype.Timestamptz // null unless a row has one
+	var taken, currency []string  // likewise
 	for i := range rows {
 		r := &rows[i]
-		channel[i], unit[i], seconds[i] = r.channel, r.Unit.String(), int32(r.Window.Seconds())
-		granted[i], limit[i], start[i] = r.Granted, r.Max, r.Start
+		channel[i], scope[i], unit[i], seconds[i] = r.channel, r.Scope.String(), r.Unit.String(), int32(r.Window.Seconds())
+		granted[i], limit[i], start[i], reserved[i] = r.Granted, r.Max, r.Start, r.Reserved()
+		if !r.Next.IsZero() {
+			next = room(next, n)
+			next[i] = instant(ceil(r.Next))
+		}
+		if len(r.Taken) > 0 {
+			taken = room(taken, n)
+			taken[i] = encodeTallies(r.Taken)
+		}
+		if r.Currency != "" {
+			currency = room(currency, n)
+			currency[i] = r.Currency
+		}
 	}
-	return []any{channel, seconds, unit, granted, limit, start}
+	return []any{channel, scope, seconds, unit, granted, limit, start, reserved, next, taken, currency}
 }
 
-// channelArrays are the parameters of updateChannels.
-func channelArrays(states []ChannelState) []any {
-	n := len(states)
-	channel, active, last := make([]string, n), make([]int64, n), make([]pgtype.Timestamptz, n)
-	for i := range states {
-		channel[i], active[i], last[i] = states[i].Name, states[i].Gate.Active.Count, instant(states[i].LastAssigned)
+// ceil is a time in whole microseconds, which is what the database keeps. It is rounded up: a place that
+// came earlier, however little, would make the rate higher than the limit.
+func ceil(t time.Time) time.Time {
+	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond)
+}
+
+// encodeTallies is JSON.
+func encodeTallies(taken map[string]int64) string {
+	text, err := json.Marshal(taken)
+	if err != nil {
+		panic("ledger: " + err.Error()) // strings and integers always encode
 	}
-	return []any{channel, active, last}
+	return string(text)
 }

@@ -21,7 +21,7 @@ type Fault struct {
 // or the provider was not there or did not want it. What this side held back or lost says
 // nothing about the channel: the process was stopping, the submit's turn came too late,
 // an instance died.
-const isError = `(a.outcome in ('refused', 'unknown') and coalesce(a.provider_code, '') not in ('stopping', 'stale', 'instance_lost'))`
+const isError = `(a.outcome in ('refused', 'unknown') and coalesce(a.provider_code, '') not in ('stopping', 'stale', 'late', 'instance_lost'))`
 
 // latestAnswer is more than lies between the claim of an attempt and its answer; a channel
 // is not judged by what comes later than that.

@@ -55,10 +55,11 @@ const connectTimeout = 5 * time.Second
 // Ledger is safe for concurrent use.
 type Ledger struct {
 	config   Config
-	hot      *pgxpool.Pool   // claims and settlements
-	reports  *pgxpool.Pool   // everything whose plan depends on the data, and changes of the routing
-	single   *pgx.ConnConfig // for connections outside the pools
-	instance atomic.Int64    // set by Register
+	hot      *pgxpool.Pool          // claims and settlements
+	reports  *pgxpool.Pool          // everything whose plan depends on the data, and changes of the routing
+	single   *pgx.ConnConfig        // for connections outside the pools
+	instance atomic.Int64           // set by Register
+	turn     atomic.Pointer[string] // the tenant that the last due rows ended with
 
 	closing context.Context // ended by Close
 	close   context.CancelFunc
@@ -89,7 +90,7 @@ var hotSettings = map[string]string{
 	"enable_mergejoin":                    "off",
 	"jit":                                 "off",
 	"statement_timeout":                   "30s",
-	"idle_in_transaction_session_timeout": "10s",
+	"idle_in_transaction_session_timeout": "3s",
 }
 
 // Connect opens the ledger. The schema must be up to date: see Migrate.

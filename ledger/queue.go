@@ -1,10 +1,6 @@
 package ledger
 
-import (
-	"context"
-
-	"github.com/jackc/pgx/v5"
-)
+import "context"
 
 // Waiting counts the messages that wait for a channel or for their next try, per lane.
 // Messages whose time has not come (Scheduled) are not among them.
@@ -13,13 +9,7 @@ func (l *Ledger) Waiting(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, wrap("count waiting messages", err)
 	}
-	counts := map[string]int64{}
-	var lane string
-	var n int64
-	_, err = pgx.ForEachRow(r, []any{&lane, &n}, func() error {
-		counts[lane] = n
-		return nil
-	})
+	counts, err := collectCounts(r)
 	return counts, wrap("count waiting messages", err)
 }
 

@@ -105,19 +105,37 @@ func (n *NewRouting) validate() error {
 		if c.ActiveMax < 0 {
 			return fmt.Errorf("channel %s: active max %d is negative", c.Name, c.ActiveMax)
 		}
-		keys := make(map[admission.Key]bool, len(c.Limits))
-		for _, limit := range c.Limits {
-			key := limit.Key()
-			if keys[key] {
-				return fmt.Errorf("channel %s has two limits for %s of %s", c.Name, limit.Window, limit.Unit)
-			}
-			keys[key] = true
-			if limit.Max < 0 || limit.Window.Seconds() <= 0 {
-				return fmt.Errorf("channel %s: limit %d per %s is out of range", c.Name, limit.Max, limit.Window)
-			}
+		if err := validateLimits("channel "+c.Name, c.Limits); err != nil {
+			return err
 		}
 	}
+	for i := range n.Limits {
+		if n.Limits[i].Scope == (admission.Scope{}) {
+			return errors.New("a limit over all channels counts all messages: it needs a tenant or a prefix")
+		}
+	}
+	if err := validateLimits("all channels", n.Limits); err != nil {
+		return err
+	}
 	return validateRoutes(n.Routes)
+}
+
+// validateLimits refuses limits with the same key, and what the columns could not hold.
+func validateLimits(owner string, limits []admission.Limit) error {
+	keys := make(map[admission.Key]bool, len(limits))
+	for i := range limits {
+		l := &limits[i]
+		switch {
+		case keys[l.Key()]:
+			return fmt.Errorf("%s: two limits for %s of %s in the same scope", owner, l.Window, l.Unit)
+		case l.Max < 0, l.Window.Seconds() <= 0:
+			return fmt.Errorf("%s: limit %d per %s is out of range", owner, l.Max, l.Window)
+		case (l.Unit == admission.Money) != (l.Currency != ""):
+			return fmt.Errorf("%s: limit per %s of %s: currency %q", owner, l.Window, l.Unit, l.Currency)
+		}
+		keys[l.Key()] = true
+	}
+	return nil
 }
 
 func validateRoutes(routes []RouteSpec) error {

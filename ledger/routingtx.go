@@ -63,9 +63,9 @@ func (l *Ledger) RoutingVersions(ctx context.Context) ([]RoutingVersion, error) 
 // CreatedAt of the version is read while all channels are locked: a claim that used an
 // earlier version was made before it, and one that uses this version comes after it.
 //
-// A raised limit acts at once. A lowered one acts at once too, but its running window
-// keeps what was granted already. A removed limit goes to the history; if it comes back
-// within its window it continues where it stood. A removed channel keeps its row until
+// A raised limit acts at once, of whatever scope. A lowered one acts at once too, but its
+// running window keeps what was granted already. A removed limit goes to the history; if it
+// comes back within its window it continues where it stood. A removed channel keeps its row until
 // nothing is under way on it. The cursor of a route that stays keeps its place, also
 // among other members.
 //
@@ -161,13 +161,14 @@ const insertVersion = `
 // writeDocument writes channels first, in the lock order of claims, then their limits, and
 // returns the cursors of the routes that stay, locked, with the circles they stand in.
 func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte) (turns []turn, err error) {
-	channels, limits := specArrays(n.Channels)
+	channels, limits := channelSpecs(n.Channels), limitSpecs(n)
 	batch := &pgx.Batch{}
 	batch.Queue(`select from dispatcher.channels order by channel for update`)
+	batch.Queue(`select from dispatcher.limits order by channel, scope, window_seconds, unit for update`)
 	batch.Queue(insertVersion, version, n.Author, n.Reason, n.Document, string(effects), n.wakes())
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null and channel <> all($1)`, channels[0])
-	batch.Queue(retireLimits, limits[:3]...)
+	batch.Queue(retireLimits, limits[:4]...)
 	batch.Queue(upsertLimits, limits...)
 	batch.Queue(dropCursors, n.routeNames())
 	batch.Queue(lockTurns).Query(func(rows pgx.Rows) error {
@@ -236,56 +237,6 @@ const upsertChannels = `
 	on conflict (channel) do update set position = excluded.position, configured_max = excluded.configured_max,
 	  active_max = case when excluded.configured_max = 0 then 0 else greatest(excluded.configured_max, c.active) end,
 	  removed_at = null`
-
-// retireLimits moves limits that the document no longer has to the history.
-const retireLimits = `
-	with wanted as (
-	  select * from unnest($1::text[], $2::int[], $3::text[]) as n(channel, window_seconds, unit)
-	), gone as (
-	  delete from dispatcher.limits l
-	  where l.scope = 'channel' and not exists (
-	    select from wanted n where n.channel = l.channel and n.window_seconds = l.window_seconds and n.unit = l.unit)
-	  returning l.*
-	)
-	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted, reserved)
-	select channel, scope, window_seconds, unit, window_start, max, granted, reserved from gone where granted > 0`
-
-// upsertLimits takes the last window of a limit that comes back out of the history, so
-// that nobody gets a window's slots twice by removing a limit and adding it again.
-const upsertLimits = `
-	with wanted as (
-	  select * from unnest($1::text[], $2::int[], $3::text[], $4::bigint[]) as n(channel, window_seconds, unit, max)
-	), back as (
-	  delete from dispatcher.limit_history h using wanted n
-	  where h.channel = n.channel and h.scope = 'channel' and h.window_seconds = n.window_seconds and h.unit = n.unit
-	    and h.window_start = (select max(o.window_start) from dispatcher.limit_history o
-	      where o.channel = n.channel and o.scope = 'channel' and o.window_seconds = n.window_seconds and o.unit = n.unit)
-	    and not exists (select from dispatcher.limits l
-	      where l.channel = n.channel and l.scope = 'channel' and l.window_seconds = n.window_seconds and l.unit = n.unit)
-	  returning h.*
-	)
-	insert into dispatcher.limits as l (channel, window_seconds, unit, configured_max, max, window_start, granted)
-	select n.channel, n.window_seconds, n.unit, n.max, greatest(n.max, coalesce(b.granted, 0)),
-	  coalesce(b.window_start, 'epoch'), coalesce(b.granted, 0)
-	from wanted n left join back b using (channel, window_seconds, unit)
-	on conflict (channel, scope, window_seconds, unit) do update
-	  set configured_max = excluded.configured_max, max = greatest(excluded.configured_max, l.granted)`
-
-// specArrays are the parameters of upsertChannels, and those of upsertLimits, of which
-// retireLimits takes the first three.
-func specArrays(specs []ChannelSpec) (channels, limits []any) {
-	names, positions, active := []string{}, []int32{}, []int64{}
-	channel, seconds, unit, most := []string{}, []int32{}, []string{}, []int64{}
-	for i := range specs {
-		c := &specs[i]
-		names, positions, active = append(names, c.Name), append(positions, int32(i)), append(active, c.ActiveMax)
-		for _, limit := range c.Limits {
-			channel, seconds = append(channel, c.Name), append(seconds, int32(limit.Window.Seconds()))
-			unit, most = append(unit, limit.Unit.String()), append(most, limit.Max)
-		}
-	}
-	return []any{names, positions, active}, []any{channel, seconds, unit, most}
-}
 
 // WatchRouting calls changed once when it listens, and then after each routing that
 // is applied by whatever process, until ctx ends or the connection breaks. The caller

@@ -11,12 +11,15 @@ const messageColumns = `m.seq, m.id, m.lane, m.tenant, m.topic, m.kafka_partitio
 	m.state, coalesce(m.reason, ''), m.next_at, m.expires_at,
 	coalesce(m.route, ''), coalesce(m.routing_version, 0), coalesce(m.draw, 0), coalesce(m.draw_size, 0),
 	coalesce(m.draw_key_id, ''), coalesce(m.first_choice, ''), coalesce(m.segments, 0), coalesce(m.alphabet, ''),
-	m.received_at, m.attempts, m.tried, m.rounds, coalesce(m.pinned, ''), m.parts_left, m.possible_duplicate`
+	m.received_at, m.attempts, m.tried, m.rounds, coalesce(m.pinned, ''), m.parts_left, m.possible_duplicate,
+	m.waiting_since, coalesce(m.waits_for, ''), coalesce(m.waits::text, '')`
 
 // messageRow is a Message while it is read, with the instants that may be null.
 type messageRow struct {
 	m                  Message
 	nextAt, expiresAt  pgtype.Timestamptz
+	waitingSince       pgtype.Timestamptz
+	waits              string
 	partsLeft          []int
 	receivedAt         time.Time
 	attempts, segments int
@@ -31,6 +34,7 @@ func (r *messageRow) targets() []any {
 		&m.Plan.Route, &m.Plan.Version, &m.Plan.Draw, &m.Plan.Size,
 		&m.Plan.KeyID, &m.Plan.FirstChoice, &r.segments, &m.Plan.Alphabet,
 		&r.receivedAt, &r.attempts, &m.Tried, &m.Rounds, &m.Pinned, &r.partsLeft, &m.PossibleDuplicate,
+		&r.waitingSince, &m.WaitsFor, &r.waits,
 	}
 }
 
@@ -38,7 +42,27 @@ func (r *messageRow) targets() []any {
 func (r *messageRow) message() Message {
 	r.m.NextAt, r.m.ExpiresAt, r.m.ReceivedAt = moment(r.nextAt), moment(r.expiresAt), r.receivedAt.UTC()
 	r.m.Attempts, r.m.Plan.Segments, r.m.PartsLeft = r.attempts, r.segments, r.partsLeft
+	r.m.WaitingSince, r.m.Waits = moment(r.waitingSince), decodeWaits(r.waits)
 	return r.m
+}
+
+// dueRow is a message that came due, with the ticket that it may go on with.
+type dueRow struct {
+	messageRow
+	accepted, claimed pgtype.Timestamptz
+}
+
+func (r *dueRow) targets() []any {
+	return append(r.messageRow.targets(), &r.accepted, &r.claimed)
+}
+
+// message is the row once it has been read.
+func (r *dueRow) message() Message {
+	m := r.messageRow.message()
+	if r.accepted.Valid {
+		m.Ticket = ticket(r.accepted.Time, r.claimed.Time)
+	}
+	return m
 }
 
 // recordColumns are the columns of a message m in the order of recordRow.targets.
@@ -63,13 +87,14 @@ func (r *recordRow) record() Record {
 // attemptColumns are the columns of an attempt a in the order of attemptRow.targets.
 const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency, coalesce(a.ranking::text, ''),
 	coalesce(a.outcome, ''), coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
-	a.claimed_at, a.settled_at, a.delivered_at, a.instance, a.answers`
+	a.claimed_at, a.settled_at, a.delivered_at, a.instance, a.answers, a.ticket_at`
 
 // attemptRow is an AttemptRecord while it is read.
 type attemptRow struct {
 	a                  AttemptRecord
 	ranking            string
 	settled, delivered pgtype.Timestamptz
+	ticketAt           pgtype.Timestamptz
 }
 
 func (r *attemptRow) targets() []any {
@@ -77,7 +102,7 @@ func (r *attemptRow) targets() []any {
 	return []any{
 		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &r.ranking,
 		&a.Outcome, &a.Code, &a.Reference,
-		&a.ClaimedAt, &r.settled, &r.delivered, &a.Instance, &a.Answers,
+		&a.ClaimedAt, &r.settled, &r.delivered, &a.Instance, &a.Answers, &r.ticketAt,
 	}
 }
 
@@ -85,6 +110,9 @@ func (r *attemptRow) targets() []any {
 func (r *attemptRow) attempt() AttemptRecord {
 	r.a.ClaimedAt, r.a.SettledAt, r.a.DeliveredAt = r.a.ClaimedAt.UTC(), moment(r.settled), moment(r.delivered)
 	r.a.Ranking = document(r.ranking)
+	if r.ticketAt.Valid {
+		r.a.Ticket = ticket(r.ticketAt.Time, r.a.ClaimedAt)
+	}
 	return r.a
 }
 

@@ -2,8 +2,11 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
 )
 
 // Present is the shared state of the channels at one moment, for people to look at. It is
@@ -12,38 +15,76 @@ type Present struct {
 	// Now is the database's clock.
 	Now time.Time
 	// Channels are those of the current routing, by name. Counters are as stored: Gate.Roll brings
-	// them to Now.
+	// them to Now. What only the routing says of a limit (sliding, burst, reserve) is not in them.
 	Channels []ChannelState
+	// Scoped are all limits that are narrower than a channel or stand over all channels, by
+	// channel and text of the scope; each has at least one counter.
+	Scoped []ScopeState
+	// Waiting counts the messages that wait by what they wait for, as in Wait.On.
+	Waiting map[string]int64
 }
 
-// Present reads the counters of all channels.
+// Present reads the counters of all channels and scopes, and counts who waits.
 func (l *Ledger) Present(ctx context.Context) (Present, error) {
 	var p Present
-	var names []string
-	err := l.reports.QueryRow(ctx, `
+	names, scopes, err := l.whatIs(ctx, &p)
+	if err != nil {
+		return Present{}, wrap("read channels", err)
+	}
+	for _, ref := range scopes {
+		p.Scoped = append(p.Scoped, ScopeState{ScopeRef: ref})
+	}
+	batch := &pgx.Batch{}
+	row := channelRow{withoutBeginning: true}
+	batch.Queue(`select `+channelColumns+` from dispatcher.channels where channel = any($1) order by channel`, names).
+		Query(func(r pgx.Rows) error {
+			p.Channels, _, err = collectChannels(r, names, &row)
+			return err
+		})
+	batch.Queue(`
+		select ` + limitColumns + ` from dispatcher.limits l order by l.channel, l.scope, l.window_seconds, l.unit`).
+		Query(func(r pgx.Rows) error { return collectLimits(r, p.Channels, p.Scoped) })
+	batch.Queue(`
+		select coalesce(waits_for, ''), count(*) from dispatcher.messages
+		where queue is not null and state = 'waiting' group by 1`).
+		Query(func(r pgx.Rows) error {
+			p.Waiting, err = collectCounts(r)
+			return err
+		})
+	return p, wrap("read channels", l.reports.SendBatch(ctx, batch).Close())
+}
+
+// whatIs reads the clock and which channels and scopes there are.
+func (l *Ledger) whatIs(ctx context.Context, p *Present) (names []string, scopes []ScopeRef, err error) {
+	err = l.reports.QueryRow(ctx, `
 		select now(), coalesce((select array_agg(channel order by channel) from dispatcher.channels where removed_at is null), '{}')`).
 		Scan(&p.Now, &names)
 	if err != nil {
-		return Present{}, wrap("read channels", err)
+		return nil, nil, err
 	}
 	p.Now = p.Now.UTC()
-	r, err := l.reports.Query(ctx, `
-		select channel, active_max, active, last_assigned from dispatcher.channels
-		where channel = any($1) order by channel`, names)
-	if err == nil {
-		p.Channels, _, err = collectChannels(r, names)
+	scopes, err = rows(ctx, l, scanScope, `
+		select distinct channel, scope from dispatcher.limits where scope <> 'channel' order by channel, scope`)
+	return names, scopes, err
+}
+
+func scanScope(r pgx.CollectableRow) (ref ScopeRef, err error) {
+	var text string
+	if err := r.Scan(&ref.Channel, &text); err != nil {
+		return ref, err
 	}
-	if err != nil {
-		return Present{}, wrap("read channels", err)
-	}
-	r, err = l.reports.Query(ctx, `
-		select channel, window_seconds, unit, configured_max, max, window_start, granted from dispatcher.limits
-		where channel = any($1) and scope = 'channel' order by channel, window_seconds, unit`, names)
-	if err == nil {
-		err = collectLimits(r, p.Channels)
-	}
-	if err != nil {
-		return Present{}, fmt.Errorf("read limits: %w", clean(err))
-	}
-	return p, nil
+	ref.Scope, err = admission.ParseScope(text)
+	return ref, err
+}
+
+// collectCounts reads a count for each word.
+func collectCounts(rows pgx.Rows) (map[string]int64, error) {
+	counts := map[string]int64{}
+	var word string
+	var n int64
+	_, err := pgx.ForEachRow(rows, []any{&word, &n}, func() error {
+		counts[word] = n
+		return nil
+	})
+	return counts, err
 }

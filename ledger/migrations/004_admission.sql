@@ -1,0 +1,169 @@
+-- Limits of tenants and prefixes, on one channel or over all, in money as well; places in a
+-- second; tickets; what a provider that is throttled makes of a channel's rate; for how
+-- long and for what a message waited. It only adds: the previous release inserts, claims and
+-- settles as before. It reads neither a limit in money nor a narrow one, so such a limit is to
+-- be applied when its last instance has been replaced.
+
+-- A limit of scope channel counts all messages of its channel; a narrower one those of a
+-- tenant ("tenant:shop") or to a prefix ("prefix:+44"). channel is empty for a limit over all
+-- channels. Limits in money count micros of currency. next_at is the place of the next unit of
+-- a paced limit, or the theoretical arrival time of a sliding one. taken holds what is
+-- counted apart in this window, as an object of tally and units. since is when this limit began.
+-- limits_granted (001) is what keeps all of them.
+alter table dispatcher.limits
+  add column currency text,
+  add column next_at timestamptz,
+  add column taken jsonb,
+  add column since timestamptz not null default now(),
+  drop constraint limits_unit_check,
+  add constraint limits_unit check (unit in ('messages', 'segments', 'money')),
+  add constraint limits_currency check ((unit = 'money') = (currency is not null)),
+  add constraint limits_scope check (channel <> '' or scope <> 'channel'),
+  add constraint limits_taken check (jsonb_typeof(taken) = 'object');
+
+-- A limit that is removed takes next_at and taken along, so that it goes on where it stood
+-- when it comes back.
+alter table dispatcher.limit_history
+  add column currency text,
+  add column next_at timestamptz,
+  add column taken jsonb;
+create index limit_history_age on dispatcher.limit_history (window_seconds, window_start); -- for dropping old ones
+
+create or replace view audit.limit_windows as
+  select channel, scope, window_seconds, window_start, unit, max, granted, reserved, currency, next_at
+  from dispatcher.limits where window_start > 'epoch'
+  union all
+  select channel, scope, window_seconds, window_start, unit, max, granted, reserved, currency, next_at
+  from dispatcher.limit_history;
+
+-- How far the channel's rate is below its limits since its provider last asked to slow down:
+-- to ease_rate at ease_since, recovering since; nothing is submitted before ease_until.
+alter table dispatcher.channels
+  add column ease_rate double precision,
+  add column ease_since timestamptz,
+  add column ease_until timestamptz,
+  add constraint channels_ease check (ease_rate > 0 and ease_rate <= 1),
+  add constraint channels_eased check ((ease_rate is null) = (ease_since is null));
+
+-- An attempt holds an active slot of its channel while it has no outcome, and until held_until
+-- if that is set, unless freed says that the slot was given back before, or went on to the
+-- next attempt. held_references are what a receipt may name. ticket_at is when the ticket
+-- was given that the attempt goes on with; null when it got one of its own at its claim.
+-- Only attempts that hold a slot beyond their answer are in the indexes.
+alter table dispatcher.attempts
+  add column held_until timestamptz,
+  add column held_references text[],
+  add column ticket_at timestamptz,
+  add column freed boolean not null default false,
+  add constraint attempts_held check (held_until is null or outcome is not null);
+create index attempts_held_until on dispatcher.attempts (held_until) where held_until is not null and not freed;
+create index attempts_held_references on dispatcher.attempts using gin (held_references) with (fastupdate = off)
+  where held_until is not null and not freed;
+
+create or replace view audit.attempts as
+  select m.id as message_id, a.attempt, a.channel, a.reason, a.outcome, a.provider_reference, a.provider_code,
+         a.segments, a.price_micros, a.currency, a.claimed_at, a.settled_at, a.delivered_at,
+         date_trunc('minute', coalesce(a.ticket_at, a.claimed_at)) as ticket_bucket,
+         coalesce(a.ticket_at, a.claimed_at) as ticket_accepted_at, a.claimed_at as ticket_last_check_in
+  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq;
+
+-- waiting_since and waits_for tell about the wait that is under way: since when it was last
+-- looked at, and for which channel or scope. waits lists those that are over, as
+-- {"reason", "on", "ms"}. A message that never waits has nulls, which take no room.
+alter table dispatcher.messages
+  add column waiting_since timestamptz,
+  add column waits_for text,
+  add column waits jsonb,
+  add constraint messages_waits check (jsonb_typeof(waits) = 'array');
+create index messages_turns on dispatcher.messages (lane, tenant, next_at, seq) where next_at is not null;
+
+-- What the instance granted in the last whole minute, as an object of channel and messages. It
+-- is null in rows of earlier releases, which know nothing of slots that were given back early.
+alter table dispatcher.instances
+  add column counts jsonb,
+  add constraint instances_counts check (jsonb_typeof(counts) = 'object');
+
+-- due picks up to most rows that have come due, and locks them. Rows that somebody else has
+-- locked are passed over. Usually all that are due fit, and then all are taken. Otherwise
+-- lanes come in the order of ranks, and within a lane tenants take turns: each gets an equal
+-- part, and what some of them do not need goes to the others. Within a tenant older rows come
+-- first. When there are more tenants than rows to pick, those after tenant "behind" are
+-- first, so that whoever passes the last one that he got comes round to all.
+--
+-- Lanes and tenants are found by jumps through the index messages_turns, one for each. A row
+-- is returned by the statement that locks it, so it is what was committed last.
+create function dispatcher.due(most integer, besides bigint[], ranks text[], behind text)
+returns setof dispatcher.messages
+language plpgsql
+set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  rest      integer := most;
+  this_lane text;
+  tenants   text[];         -- of this lane that have rows left
+  passed_at timestamptz[];  -- and the last row that each of them got
+  passed    bigint[];
+  turn      integer;
+  share     integer;
+  got       integer;
+  found_row dispatcher.messages;
+begin
+  if (select count(*) from (
+        select from dispatcher.messages where next_at <= now() and seq <> all(besides) limit most + 1) n) <= most then
+    return query select * from dispatcher.messages
+      where next_at <= now() and seq <> all(besides) order by next_at limit most for update skip locked;
+    return;
+  end if;
+  for this_lane in
+    with recursive l(lane) as (
+      (select lane from dispatcher.messages where next_at is not null order by lane limit 1)
+      union all
+      select (select n.lane from dispatcher.messages n where n.next_at is not null and n.lane > l.lane order by n.lane limit 1)
+      from l where l.lane is not null
+    )
+    select lane from l where lane is not null order by array_position(ranks, lane) nulls last, lane
+  loop
+    with recursive t(tenant, next_at) as (
+      (select tenant, next_at from dispatcher.messages
+       where next_at is not null and lane = this_lane order by tenant, next_at limit 1)
+      union all
+      select n.tenant, n.next_at from t, lateral (
+        select m.tenant, m.next_at from dispatcher.messages m
+        where m.next_at is not null and m.lane = this_lane and m.tenant > t.tenant order by m.tenant, m.next_at limit 1) n
+    )
+    select array_agg(tenant order by tenant <= behind, tenant) into tenants from t where next_at <= now();
+    continue when tenants is null;
+    passed_at := array_fill(timestamptz '-infinity', array[cardinality(tenants)]);
+    passed := array_fill(0::bigint, array[cardinality(tenants)]);
+    while cardinality(tenants) > 0 loop
+      share := (rest + cardinality(tenants) - 1) / cardinality(tenants);
+      for turn in 1 .. cardinality(tenants) loop
+        got := 0;
+        for found_row in
+          select m.* from dispatcher.messages m
+          where m.next_at <= now() and m.lane = this_lane and m.tenant = tenants[turn]
+            and (m.next_at, m.seq) > (passed_at[turn], passed[turn]) and m.seq <> all(besides)
+          order by m.next_at, m.seq limit least(share, rest) for update skip locked
+        loop
+          return next found_row;
+          got := got + 1;
+        end loop;
+        rest := rest - got;
+        if rest = 0 then
+          return;
+        end if;
+        if got < share then
+          tenants[turn] := null;
+        else
+          passed_at[turn] := found_row.next_at;
+          passed[turn] := found_row.seq;
+        end if;
+      end loop;
+      select array_agg(u.tenant order by u.nr), array_agg(u.at order by u.nr), array_agg(u.seq order by u.nr)
+        into tenants, passed_at, passed
+        from unnest(tenants, passed_at, passed) with ordinality as u(tenant, at, seq, nr) where u.tenant is not null;
+    end loop;
+  end loop;
+end
+$$;
