@@ -116,7 +116,7 @@ func Take(m *Moment, accounts []Account, n *Need, p Place) {
 		if cost > a.Free() {
 			panic("admission: Take without a slot")
 		}
-		a.advance(m, later(m.Earliest, p.At), cost)
+		a.advance(m, n, later(m.Earliest, p.At))
 		if a.reserve(n.Lane) > 0 {
 			a.count(laneTally(n.Lane), cost)
 		}
@@ -189,14 +189,18 @@ func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bo
 	return end, time.Time{}, true
 }
 
-// advance moves the place of the next unit on.
-func (a *Account) advance(m *Moment, at time.Time, cost int64) {
+// advance moves the place of the next unit on from the place that was given away. A calendar
+// window moves on from its own place, even if another account has put the message off: the
+// places in between are for others, and how many there are in the window is counted anyway.
+func (a *Account) advance(m *Moment, n *Need, given time.Time) {
+	cost := a.Cost(n)
 	switch {
 	case a.Sliding:
 		taken := portionUp(cost, a.span(), a.sustained())
-		a.Next = later(a.Next, at).Add(slowed(time.Duration(taken), a.Rate))
+		a.Next = later(a.Next, given).Add(slowed(time.Duration(taken), a.Rate))
 	case a.Paced():
-		a.Next = at.Add(time.Duration(cost) * a.step(m, at))
+		own := a.at(m, n)
+		a.Next = own.Add(time.Duration(cost) * a.step(m, own))
 	}
 }
 

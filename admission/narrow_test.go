@@ -1,0 +1,41 @@
+package admission_test
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/admission"
+)
+
+// TestNarrowLimitPutsOffItsOwnMessagesAlone: a tenant that may send 10 a second on a channel of 100 waits
+// for its places, and what others send meanwhile leaves at the pace of the channel.
+func TestNarrowLimitPutsOffItsOwnMessagesAlone(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 5, 0, time.UTC)
+	m := &admission.Moment{Now: now, Earliest: now, Zone: time.UTC}
+	channel := admission.Counter{Limit: admission.Limit{Window: admission.Second, Max: 100}}
+	tenant := admission.Counter{Limit: admission.Limit{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Second, Max: 10}}
+	channel.Roll(now, time.UTC)
+	tenant.Roll(now, time.UTC)
+	whole := []admission.Account{{Counter: &channel, Rate: 1}}
+	both := []admission.Account{{Counter: &channel, Rate: 1}, {Counter: &tenant, Rate: 1}}
+	need := &admission.Need{Segments: 1}
+	take := func(accounts []admission.Account) time.Duration {
+		p, o := admission.Fit(m, accounts, need)
+		if o != nil {
+			t.Fatalf("no place: %+v", o)
+		}
+		admission.Take(m, accounts, need, p)
+		return p.At.Sub(now)
+	}
+	var last time.Duration
+	for range 5 {
+		last = take(both)
+	}
+	if want := 4 * 95 * time.Millisecond; last != want {
+		t.Fatalf("the fifth message of the tenant has its place after %s, want %s", last, want)
+	}
+	if got := take(whole); got > 50*time.Millisecond {
+		t.Errorf("the next message of another tenant has to wait %s for it", got)
+	}
+}
