@@ -11,6 +11,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,13 @@ import (
 // errStaleRouting says that the routing changed between plan and claim.
 var errStaleRouting = errors.New("the routing changed while the batch was planned")
 
-// Config is what a Dispatcher needs. All fields but Scorer are required.
+// Standards of Config.
+const (
+	DefaultStateInterval   = 2 * time.Second
+	DefaultWindowRetention = 7 * 24 * time.Hour
+)
+
+// Config is what a Dispatcher needs. All fields but Scorer, Region and those with a standard are required.
 type Config struct {
 	Ledger *ledger.Ledger
 	// Keys are those of the key file: the first makes the draws, the others serve messages
@@ -43,9 +50,16 @@ type Config struct {
 	// SendTimeout bounds the time from claim to answer. After it no byte of the
 	// attempt may leave.
 	SendTimeout time.Duration
-	// DeadAfter is how old a heart-beat may be before the instance counts as lost.
+	// DeadAfter is how old a heart-beat may be before the instance counts as lost. A second before
+	// that it stops sending.
 	DeadAfter time.Duration
-	Metrics   *Metrics
+	// Region is where this process runs, as the ledger has registered it.
+	Region string
+	// StateInterval is how often the policies learn what other instances have granted; 0 is DefaultStateInterval.
+	StateInterval time.Duration
+	// WindowRetention is how long past windows of a second are kept for auditors; 0 is DefaultWindowRetention.
+	WindowRetention time.Duration
+	Metrics         *Metrics
 	// Trouble is told of every failure that is tried again. It must not block.
 	Trouble func(where string, err error)
 }
@@ -59,8 +73,10 @@ func (c *Config) Validate() error {
 		return errors.New("dispatch: at least one draw key is required")
 	case c.MaxUnsettled < 1:
 		return errors.New("dispatch: MaxUnsettled must be at least 1")
-	case c.SendTimeout <= 0 || c.DeadAfter <= 0:
-		return errors.New("dispatch: SendTimeout and DeadAfter must be above 0")
+	case c.SendTimeout <= 0 || c.DeadAfter <= pulseMargin:
+		return fmt.Errorf("dispatch: SendTimeout must be above 0 and DeadAfter above %s", pulseMargin)
+	case c.StateInterval < 0 || c.WindowRetention < 0:
+		return errors.New("dispatch: StateInterval and WindowRetention must not be below 0")
 	}
 	return nil
 }
@@ -79,7 +95,12 @@ type Dispatcher struct {
 	backlog  atomic.Bool   // whether rows are known to wait
 
 	routing atomic.Pointer[Routing]
-	clock   atomic.Pointer[reading]
+	clock   *clock
+	lead    lead
+	fleet   atomic.Pointer[fleet] // what the other processes do; nil before the first gathering
+	minutes minutes               // what this one granted
+	pulse   *pulse
+	due     *schedule     // when rows come due that this process has decided upon
 	answers answers       // about due rows
 	asking  chan struct{} // one token for each claim about whose due rows functions are being asked
 
@@ -97,9 +118,11 @@ func New(cfg Config) (*Dispatcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	cfg.StateInterval = cmp.Or(cfg.StateInterval, DefaultStateInterval)
+	cfg.WindowRetention = cmp.Or(cfg.WindowRetention, DefaultWindowRetention)
 	express := cfg.MaxUnsettled / expressShare
 	d := &Dispatcher{
-		cfg: cfg, slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), inflight: newInflight(),
+		cfg: cfg, clock: newClock(), pulse: newPulse(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), inflight: newInflight(),
 		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking), workers: map[string]*worker{}, full: map[string]bool{},
 	}
 	d.settler = newSettler(d)
@@ -107,8 +130,7 @@ func New(cfg Config) (*Dispatcher, error) {
 }
 
 // Apply makes routing the current one. channels holds a connected channel for each name
-// that is new or whose connection has changed; a channel that keeps its connection is paced by its new limits at
-// once. Channels that the routing no longer names are drained and closed in the background.
+// that is new or whose connection has changed; the others keep theirs, and what their providers asked for. Channels that the routing no longer names are drained and closed in the background.
 func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channel) error {
 	routing.prepare() // before the lock: it takes a while for many channels, and claims must not wait for it
 	d.mu.Lock()
@@ -125,10 +147,9 @@ func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channe
 	for i := range routing.Channels {
 		c := &routing.Channels[i]
 		if channel := channels[c.Name]; channel != nil {
-			next[c.Name] = newWorker(c, channel, &d.cfg, d.settler.answers)
+			next[c.Name] = newWorker(c, channel, &d.cfg, d.pulse, d.settler.answers)
 		} else {
 			next[c.Name] = d.workers[c.Name]
-			next[c.Name].repace(c)
 		}
 	}
 	if before := d.routing.Load(); before != nil {
@@ -191,28 +212,19 @@ func (d *Dispatcher) unready(routing *Routing) []string {
 	return reasons
 }
 
-// reading is the database's clock and when it was read, by this process's monotonic one.
-type reading struct{ database, here time.Time }
-
 // SetClock tells the database's clock before the first claim does. Deadlines are judged by
 // it: this machine's own may be wrong or jump.
-func (d *Dispatcher) SetClock(database time.Time) {
-	d.clock.Store(&reading{database: database, here: time.Now()})
-}
+func (d *Dispatcher) SetClock(database time.Time) { d.clock.read(database, time.Time{}, time.Now()) }
 
 // now is the database's clock as last read, carried on by the time that has passed since.
-func (d *Dispatcher) now() time.Time {
-	last := d.clock.Load()
-	if last == nil {
-		return time.Now().UTC()
-	}
-	return last.database.Add(time.Since(last.here))
-}
+func (d *Dispatcher) now() time.Time { return d.clock.now() }
 
 // launch hands claimed flights to their workers. A flight whose channel was removed
 // since is sent back as not sent.
 func (d *Dispatcher) launch(r *round) {
-	d.SetClock(r.now)
+	for _, f := range r.flights {
+		f.leave, f.latest = d.clock.here(f.place.At), d.clock.here(f.place.Latest)
+	}
 	d.inflight.add(r.now, r.flights)
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -223,7 +235,7 @@ func (d *Dispatcher) launch(r *round) {
 		if w := d.workers[f.channel]; w != nil {
 			w.put(f)
 		} else {
-			d.settler.answers <- answered{flight: f, result: notSent(true)}
+			d.settler.answers <- answered{flight: f, result: notSent(codeStopping)}
 		}
 	}
 }

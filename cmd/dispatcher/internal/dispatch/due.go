@@ -14,20 +14,24 @@ import (
 
 // Intervals of the background work.
 const (
-	dueInterval  = 200 * time.Millisecond
-	beatInterval = 2 * time.Second
+	dueInterval     = 200 * time.Millisecond
+	beatInterval    = time.Second
+	recoverInterval = 2 * time.Second
+	// dueGap is the shortest time between two looks at due rows that nobody asked for. Those that come due within it are
+	// claimed together, however many different times they were put off to.
+	dueGap = 50 * time.Millisecond
 	// recoveryMargin is added to the send deadline before an attempt of a lost instance
 	// is closed: clocks of two processes and the database are not read at the same instant.
 	recoveryMargin = 2 * time.Second
 )
 
-// Run picks up due rows, keeps the heart-beat and recovers what lost instances left
-// behind, until ctx ends.
+// Run picks up due rows, keeps the heart-beat, gives back slots that nobody holds any more and recovers what
+// lost instances left behind, until ctx ends.
 func (d *Dispatcher) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.runDue(ctx) })
 	loops.Go(func() { d.every(ctx, beatInterval, "beat", d.beat) })
-	loops.Go(func() { d.every(ctx, beatInterval, "recover", d.recover) })
+	loops.Go(func() { d.every(ctx, recoverInterval, "recover", d.recover) })
 	loops.Go(func() { d.every(ctx, time.Second, "waiting", d.countWaiting) })
 	loops.Wait()
 }
@@ -55,23 +59,49 @@ func patiently(ctx context.Context, work func(context.Context) error) error {
 }
 
 // runDue claims due rows, a batch after the other while there are more, else at each
-// interval or when an outcome or an answer made some due.
+// interval, when a row comes due that this process has put off, or when an outcome or an answer made some due.
 func (d *Dispatcher) runDue(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	timer := time.NewTimer(dueInterval)
 	defer timer.Stop()
 	for {
-		if !d.takeDue(ctx, &asking) {
-			timer.Reset(dueInterval)
-			select {
-			case <-ctx.Done():
-				return
-			case <-timer.C:
-			case <-d.nudge:
-			}
+		looked := time.Now()
+		if !d.takeDue(ctx, &asking) && !d.awaitDue(ctx, timer, looked) {
+			return
 		}
 	}
+}
+
+// awaitDue waits until it is time for the next look at due rows; looked is when the last one began. It is
+// false when ctx ended first.
+func (d *Dispatcher) awaitDue(ctx context.Context, timer *time.Timer, looked time.Time) bool {
+	for {
+		timer.Reset(time.Until(d.nextLook(looked)))
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case <-d.nudge:
+			return true
+		case <-d.due.moved:
+		}
+	}
+}
+
+// nextLook is when due rows are looked at again if nobody asks for it before.
+func (d *Dispatcher) nextLook(looked time.Time) time.Time {
+	at, earliest := looked.Add(dueInterval), looked.Add(dueGap)
+	if soonest, ok := d.due.soonest(d.now().Add(-time.Since(looked))); ok {
+		if here := d.clock.here(soonest); here.Before(at) {
+			at = here
+		}
+	}
+	if at.Before(earliest) {
+		return earliest
+	}
+	return at
 }
 
 // takeDue claims one batch of due rows and reports whether there may be more. Functions
@@ -108,11 +138,18 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 	return false
 }
 
+// beatPatience bounds one heart-beat: the next one may find a better connection.
+const beatPatience = 3 * time.Second
+
 // beat tells the other instances that this one lives.
 func (d *Dispatcher) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, beatPatience)
+	defer cancel()
+	at := time.Now()
 	if err := d.cfg.Ledger.Beat(ctx, d.inflight.oldest()); err != nil {
 		return fmt.Errorf("heart-beat: %w", err)
 	}
+	d.pulse.beat(at)
 	return nil
 }
 

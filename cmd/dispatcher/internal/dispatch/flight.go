@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -21,7 +22,17 @@ type flight struct {
 	// claimed is this process's clock, with its monotonic reading, before the claim
 	// began. After claimed + Config.SendTimeout no byte may leave any more, because
 	// another instance may by then have declared the attempt lost.
-	claimed  time.Time
+	claimed time.Time
+	// place is when it may leave by the database's clock, leave and latest the same by this process's:
+	// not before leave, and before latest unless that is zero. See launch.
+	place         admission.Place
+	leave, latest time.Time
+	// hold is how long its channel keeps the active slot of an answered attempt for a retry and, when
+	// untilReceipt is set, for the receipt.
+	hold         time.Duration
+	untilReceipt bool
+	refunds      []ledger.Refund // its whole price, for each limit in money that it was taken from
+
 	produced time.Time
 	expires  time.Time
 	segments int
@@ -35,8 +46,9 @@ type flight struct {
 	holdThrottled       bool
 }
 
-func newFlight(t *task, a *ledger.Attempt, claimed time.Time) *flight {
+func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Place, refunds []ledger.Refund) *flight {
 	f := &flight{
+		place: at, refunds: refunds,
 		express: t.lane.Order == 0,
 		seq:     t.row.Seq, channel: a.Channel, claimed: claimed,
 		produced: t.produced, expires: t.row.ExpiresAt, segments: a.Segments, price: a.PriceMicros,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 )
@@ -153,20 +154,42 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 	// process lives on, and the fate of a commit under way would be in doubt.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimPatience)
 	defer cancel()
-	r.began = time.Now()
-	if err := d.cfg.Ledger.Claim(ctx, r.request(due), r.decide); err != nil {
+	if err := d.transact(ctx, r, due); err != nil {
 		slots.release(held)
 		return nil, err
 	}
-	d.answers.used(r)
-	d.cfg.Metrics.claimed(r, time.Since(r.began))
 	slots.release(held - len(r.flights))
 	for _, f := range r.flights {
 		f.slots = slots
 	}
 	d.launch(r)
-	d.noteBacklog(r)
+	d.noteWaiting(r)
 	return r, nil
+}
+
+// transact runs the claim's transaction and notes what it tells about the database: its clock, and
+// how long it takes to write.
+func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
+	r.stand = standpoint{
+		lead: d.lead.get(), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, fleet: d.fleet.Load(),
+	}
+	var decided time.Time
+	var lockWait time.Duration
+	r.began = time.Now()
+	err := d.cfg.Ledger.Claim(ctx, r.request(due), func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d.clock.read(seen.Now, r.began, time.Now())
+		lockWait = seen.LockWait
+		decisions, err := r.decide(seen)
+		decided = time.Now()
+		return decisions, err
+	})
+	if err != nil {
+		return err
+	}
+	d.lead.took(time.Since(decided))
+	d.answers.used(r)
+	d.cfg.Metrics.claimed(r, time.Since(r.began), lockWait)
+	return nil
 }
 
 // acquire blocks until a claim has its slots. A small batch of the first lane takes those that
@@ -178,12 +201,12 @@ func (d *Dispatcher) acquire(ctx context.Context, r *round, n int) (*slots, erro
 	return d.slots, d.slots.acquire(ctx, n)
 }
 
-// noteBacklog remembers that rows wait, until the next count says otherwise.
-func (d *Dispatcher) noteBacklog(r *round) {
+// noteWaiting remembers that rows wait, until the next count says otherwise, and when they come due.
+func (d *Dispatcher) noteWaiting(r *round) {
 	for i := range r.decisions {
 		if r.decisions[i].State == ledger.Waiting {
 			d.backlog.Store(true)
-			return
+			d.due.add(r.decisions[i].NextAt, r.now)
 		}
 	}
 }

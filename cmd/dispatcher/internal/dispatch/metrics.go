@@ -21,10 +21,12 @@ type Metrics struct {
 	outcomes     *prometheus.CounterVec   // channel, outcome
 	answer       *prometheus.HistogramVec // channel
 	toSubmit     *prometheus.HistogramVec // lane
+	unsent       *prometheus.CounterVec   // channel, code: late stale stopping
 	claimSeconds prometheus.Histogram
+	lockWait     prometheus.Histogram
 	claimSize    prometheus.Histogram
 	settle       prometheus.Histogram
-	trouble      *prometheus.CounterVec // where: claim settle due beat recover waiting
+	trouble      *prometheus.CounterVec // where: claim settle due beat recover waiting release windows gather present
 	waiting      *prometheus.GaugeVec   // lane
 	lost         prometheus.Counter
 }
@@ -54,6 +56,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		answer:       seconds("answer_seconds", "From submit to the provider's answer.", "channel"),
 		toSubmit:     seconds("submit_delay_seconds", "From the Kafka record's timestamp to its first submit.", "lane"),
 		claimSeconds: plain("claim_seconds", "Duration of a claim transaction, lock waits included.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		unsent:       counter("unsent_attempts_total", "Attempts that did not leave because their place had passed, they had become stale or the channel was being stopped.", "channel", "code"),
+		lockWait:     plain("claim_lock_wait_seconds", "Part of a claim that waited for the locks of channels and limits.", prometheus.ExponentialBuckets(0.0001, 2, 18)),
 		claimSize:    plain("claim_messages", "Messages per claim.", prometheus.ExponentialBuckets(1, 2, 11)),
 		settle:       plain("settle_seconds", "Duration of a settle transaction.", prometheus.ExponentialBuckets(0.001, 2, 14)),
 		trouble:      counter("trouble_total", "Operations that failed and are tried again.", "where"),
@@ -65,13 +69,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 	}
 	registry.MustRegister(m.records, m.decisions, m.choices, m.passedOver, m.scoring, m.outcomes, m.answer, m.toSubmit,
-		m.claimSeconds, m.claimSize, m.settle, m.trouble, m.waiting, m.lost)
+		m.unsent, m.claimSeconds, m.lockWait, m.claimSize, m.settle, m.trouble, m.waiting, m.lost)
 	return m
 }
 
 // claimed counts what a committed claim did.
-func (m *Metrics) claimed(r *round, took time.Duration) {
+func (m *Metrics) claimed(r *round, took, lockWait time.Duration) {
 	m.claimSeconds.Observe(took.Seconds())
+	m.lockWait.Observe(lockWait.Seconds())
 	m.claimSize.Observe(float64(len(r.tasks)))
 	for trouble, n := range r.troubles {
 		m.scoring.WithLabelValues(trouble).Add(float64(n))

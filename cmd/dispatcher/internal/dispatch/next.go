@@ -29,8 +29,11 @@ type answered struct {
 //	Accepted   accepted
 //	Rejected   rejected
 //	Unknown    unknown, or one flagged resend on a lane that allows it
-//	Refused    retry at once, this channel excluded
+//	Refused    retry at once, this channel excluded unless this process itself stopped the attempt
 //	Throttled  retry at once elsewhere, or later here when the route holds throttled messages
+//
+// An active slot that its channel holds until the receipt stays taken after Accepted; one that
+// it holds for retries does when the message is to come back to this channel.
 //
 // When some parts of a message were accepted, no other channel may have the rest: it
 // stays on its channel until the deadline.
@@ -41,9 +44,13 @@ func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 		Pinned: f.pinned, PartsLeft: f.submission.Parts, PossibleDuplicate: f.duplicate,
 	}
 	left := bill(f, res, &s)
+	s.Refunds = unspent(f, &s)
 	switch res.Outcome {
 	case provider.Accepted:
 		s.State, s.Pinned, s.PartsLeft = ledger.Accepted, "", nil
+		if f.untilReceipt {
+			s.Hold = f.hold
+		}
 	case provider.Rejected:
 		s.State, s.Reason = ledger.Rejected, res.Code
 	case provider.Unknown:
@@ -54,10 +61,31 @@ func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 	case provider.Refused, provider.Throttled:
 		again(f, res, left, &s, now)
 	}
-	if s.State == ledger.Retry && !f.expires.After(now) {
+	switch {
+	case s.State == ledger.Retry && !f.expires.After(now):
 		s.State, s.Reason = ledger.Failed, reasonExpired
+	case s.State == ledger.Retry && s.Pinned == f.channel:
+		s.Hold = f.hold
 	}
 	return s
+}
+
+// unspent is what goes back to the limits in money: the part of the price that is not billed.
+func unspent(f *flight, s *ledger.Settlement) []ledger.Refund {
+	if s.Segments >= f.segments || len(f.refunds) == 0 {
+		return nil
+	}
+	out := slices.Clone(f.refunds)
+	for i := range out {
+		out[i].Micros -= out[i].Micros / int64(f.segments) * int64(s.Segments)
+	}
+	return out
+}
+
+// unsent reports whether the result is of an attempt that this process itself stopped, which says
+// nothing about the channel.
+func unsent(res *provider.Result) bool {
+	return res.Outcome == provider.Refused && (res.Code == codeStopping || res.Code == codeStale || res.Code == codeLate)
 }
 
 // anyAccepted reports whether a part is with the subscriber's provider for certain: then
@@ -70,7 +98,11 @@ func anyAccepted(parts []provider.Part) bool {
 func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
 	s.State, s.Reason = ledger.Retry, res.Outcome.String()
 	pause := min(res.RetryAfter, longestRetryAfter)
+	if res.Outcome == provider.Throttled {
+		s.Slow = &ledger.Slow{RetryAfter: max(pause, 0)}
+	}
 	switch {
+	case res.Code == codeLate && unsent(res): // nothing has changed but the time
 	case len(left) > 0:
 		s.Pinned, s.PartsLeft = f.channel, left
 		s.NextAt = now.Add(max(pause, pauseAfterPart))
@@ -78,7 +110,7 @@ func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, no
 		s.NextAt = now.Add(max(pause, pauseAfterPart))
 	case res.Outcome == provider.Refused:
 		s.Pinned = "" // it was held for this channel, which does not want it
-		s.Tried = res.Code != codeStopping && res.Code != codeStale
+		s.Tried = !unsent(res)
 	case f.holdThrottled:
 		s.Pinned = f.channel
 		s.NextAt = now.Add(max(pause, pauseWhenUntimed))

@@ -50,7 +50,7 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		"but not twice":                      {func(f *flight) { f.resendOnce, f.duplicate = true, true }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Duplicate: true, Segments: 3, Price: 90}},
 		"refused goes to the next":           {nil, provider.Result{Outcome: refused}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
 		"refused after its deadline":         {func(f *flight) { f.expires = noon }, provider.Result{Outcome: refused}, want{State: ledger.Failed, Reason: "expired", Tried: true}},
-		"stopped here, not tried":            {nil, notSent(true), want{State: ledger.Retry, Reason: "refused"}},
+		"stopped here, not tried":            {nil, notSent(codeStopping), want{State: ledger.Retry, Reason: "refused"}},
 		"throttled goes to the next":         {nil, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled"}},
 		"throttled is held":                  {func(f *flight) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled", In: time.Minute, Pinned: "a"}},
 		"an absurd Retry-After":              {func(f *flight) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: 1000 * time.Hour}, want{State: ledger.Retry, Reason: "throttled", In: longestRetryAfter, Pinned: "a"}},

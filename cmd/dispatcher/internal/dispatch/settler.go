@@ -85,6 +85,7 @@ func (s *settler) write(batch []answered) {
 		n := statusOfSettlement(batch[i].flight, &settlements[i], now)
 		settlements[i].Notice = &n
 		again = again || settlements[i].State == ledger.Retry
+		s.d.due.add(settlements[i].NextAt, now)
 	}
 	began := time.Now()
 	for _, seq := range s.persist(settlements) {

@@ -179,6 +179,9 @@ func drawnScores(t *rapid.T, n int) *Scores {
 func drawnResult(t *rapid.T, f *flight) provider.Result {
 	outcomes := []provider.Outcome{provider.Accepted, provider.Rejected, provider.Refused, provider.Refused, provider.Throttled, provider.Unknown}
 	code := rapid.SampledFrom([]string{"0x1", "0x1", codeStopping, codeStale}).Draw(t, "code")
+	if rapid.IntRange(0, 7).Draw(t, "late") == 0 {
+		return provider.Result{Outcome: provider.Refused, Code: codeLate}
+	}
 	if f.segments == 1 || rapid.Bool().Draw(t, "as a whole") {
 		return provider.Result{Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome"), Code: code}
 	}

@@ -15,19 +15,42 @@ import (
 const (
 	codeStopping = "stopping" // the process or the channel is being stopped
 	codeStale    = "stale"    // the send deadline passed before the submit's turn came
+	codeLate     = "late"     // its place in the window passed, or the channel pauses, before the submit's turn came
 )
 
-// worker sends what has been claimed for one channel: pace, then provider.Send.
+// busy is why a channel is not ready in a process whose queue for it is so long that more would come late:
+// claiming them would burn slots that another process can use.
+const busy = "busy"
+
+// Intervals of a worker.
+const (
+	// tick is the shortest time between two looks at the places to come: those within it
+	// leave together, so that a fast channel does not need a timer for each submit.
+	tick = time.Millisecond
+	// sweepInterval is how often those are looked for that wait for a sender in vain.
+	sweepInterval = 10 * time.Millisecond
+	// hurry is how soon after its claim a flight must leave to count as one that a queue makes late.
+	hurry = 2 * time.Second
+)
+
+// worker sends what has been claimed for one channel, each flight at its place: the feeder hands
+// those whose time has come to the senders, of which there are as many as the channel has submits
+// under way at most.
 type worker struct {
-	name    string
-	channel provider.Channel
-	pace    *pacer
-	timeout time.Duration
-	metrics *Metrics
-	answers chan<- answered
-	// Both queues are bounded by Config.MaxUnsettled, so that putting a flight never blocks.
-	express chan *flight // of the first lane
-	queue   chan *flight // of the others
+	name        string
+	channel     provider.Channel
+	timeout     time.Duration
+	concurrency int32
+	pulse       *pulse
+	metrics     *Metrics
+	answers     chan<- answered
+
+	inbox  chan *flight // bounded by Config.MaxUnsettled, so that putting a flight never blocks
+	turns  chan *flight // from the feeder to the senders; closed by the feeder
+	agenda agenda       // owned by feed
+
+	sending atomic.Int32 // senders at work
+	crowd   atomic.Int32 // flights in a hurry that are due and wait for a sender
 
 	// throttledUntil is when the provider's last "slow down" has passed, in nanoseconds
 	// since began, which do not jump with the wall clock; throttles counts them since the last Accepted.
@@ -37,106 +60,179 @@ type worker struct {
 
 	stop    context.Context // ended by halt: what has not left yet does not leave any more
 	halt    context.CancelFunc
-	senders sync.WaitGroup
+	running sync.WaitGroup // feeder and senders
 }
 
-func newWorker(c *Channel, channel provider.Channel, cfg *Config, answers chan<- answered) *worker {
+func newWorker(c *Channel, channel provider.Channel, cfg *Config, pulse *pulse, answers chan<- answered) *worker {
 	w := &worker{
-		name: c.Name, began: time.Now(), channel: channel, pace: newPacer(c.PerSecond, c.PaceUnit),
-		timeout: cfg.SendTimeout, metrics: cfg.Metrics, answers: answers,
-		express: make(chan *flight, cfg.MaxUnsettled), queue: make(chan *flight, cfg.MaxUnsettled),
+		name: c.Name, began: time.Now(), channel: channel, timeout: cfg.SendTimeout,
+		concurrency: int32(max(1, min(c.Concurrency, cfg.MaxUnsettled))), //nolint:gosec // Some hundreds.
+		pulse:       pulse, metrics: cfg.Metrics, answers: answers,
+		inbox: make(chan *flight, cfg.MaxUnsettled), turns: make(chan *flight),
 	}
 	w.stop, w.halt = context.WithCancel(context.Background())
-	for range max(1, min(c.Concurrency, cfg.MaxUnsettled)) {
-		w.senders.Go(w.run)
+	w.running.Go(w.feed)
+	for range w.concurrency {
+		w.running.Go(w.run)
 	}
 	return w
 }
 
 // ready says why nothing can be sent on the channel now; empty when it can.
 func (w *worker) ready(now time.Time) string {
-	if now.Sub(w.began) < time.Duration(w.throttledUntil.Load()) {
+	if w.paused(now) {
 		return throttled
 	}
-	if ok, why := w.channel.Ready(); !ok || why == provider.Probing {
+	ok, why := w.channel.Ready()
+	switch {
+	case !ok:
+		return why
+	case !w.pulse.alive(now), w.sending.Load() >= w.concurrency && w.crowd.Load() >= w.concurrency:
+		return busy
+	case why == provider.Probing:
 		return why
 	}
 	return ""
 }
 
-// repace brings the limit of a new routing into force. The connections, the breaker and what the
-// provider asked for stay as they are.
-func (w *worker) repace(c *Channel) { w.pace.set(time.Now(), c.PerSecond, c.PaceUnit) }
+// paused reports whether the provider asked to send nothing now.
+func (w *worker) paused(now time.Time) bool {
+	return now.Sub(w.began) < time.Duration(w.throttledUntil.Load())
+}
 
 // put queues a flight.
-func (w *worker) put(f *flight) {
-	if f.express {
-		w.express <- f
-	} else {
-		w.queue <- f
+func (w *worker) put(f *flight) { w.inbox <- f }
+
+// feed hands each flight to a sender at its place, those of the first lane before others, and
+// sends back those that can no longer leave. It ends when the inbox is closed and empty.
+func (w *worker) feed() {
+	defer close(w.turns)
+	var alarm alarm
+	defer alarm.stop()
+	swept := time.Now()
+	for {
+		now := time.Now()
+		w.agenda.advance(now)
+		if now.Sub(swept) >= sweepInterval {
+			swept = now
+			w.sweep(now)
+		}
+		next := w.agenda.next()
+		w.count(next)
+		turns := w.turns
+		if next == nil {
+			turns = nil
+		}
+		select {
+		case f, open := <-w.inbox:
+			if !open {
+				w.sendBack(w.agenda.all(), time.Now())
+				return
+			}
+			w.agenda.add(f, time.Now())
+		case turns <- next:
+			w.agenda.pop()
+		case <-alarm.at(now, w.wakeAt(now, swept)):
+		}
 	}
 }
 
+// wakeAt is when the feeder has to look again although nothing happened; zero for never.
+func (w *worker) wakeAt(now, swept time.Time) time.Time {
+	at, ahead := w.agenda.soonest()
+	if earliest := now.Add(tick); ahead && at.Before(earliest) {
+		at = earliest
+	}
+	if w.agenda.waiting() == 0 {
+		return at
+	}
+	if sweep := swept.Add(sweepInterval); !ahead || sweep.Before(at) {
+		return sweep
+	}
+	return at
+}
+
+// sweep sends back what is due and may not leave any more, though no sender has come for it.
+func (w *worker) sweep(now time.Time) {
+	w.sendBack(w.agenda.take(func(f *flight) bool { return w.hindrance(f, now) != "" }), now)
+}
+
+func (w *worker) sendBack(flights []*flight, now time.Time) {
+	for _, f := range flights {
+		w.answers <- answered{flight: f, result: w.unsent(w.hindrance(f, now))}
+	}
+}
+
+// count notes how many flights in a hurry wait for a sender: all that are due if the next one is in one.
+func (w *worker) count(next *flight) {
+	n := 0
+	if next != nil && !next.latest.IsZero() && next.latest.Sub(next.claimed) < hurry {
+		n = w.agenda.waiting()
+	}
+	w.crowd.Store(int32(n)) //nolint:gosec // At most Config.MaxUnsettled.
+}
+
+// run sends until the feeder ends.
 func (w *worker) run() {
-	for f := w.take(); f != nil; f = w.take() {
+	for f := range w.turns {
+		w.sending.Add(1)
 		result := w.send(f)
 		w.heed(&result)
+		w.sending.Add(-1)
 		w.answers <- answered{flight: f, result: result}
 	}
 }
 
-// take returns the next flight, those of the first lane before others; nil when both
-// queues are closed and empty.
-func (w *worker) take() *flight {
-	select {
-	case f, ok := <-w.express:
-		if ok {
-			return f
-		}
-		return <-w.queue
-	default:
-	}
-	select {
-	case f, ok := <-w.express:
-		if ok {
-			return f
-		}
-		return <-w.queue
-	case f, ok := <-w.queue:
-		if ok {
-			return f
-		}
-		return <-w.express
-	}
-}
-
-// send is the last stop before the wire. The flight's deadline bounds waiting for the
-// pacer and for the answer together.
+// send is the last stop before the wire.
 func (w *worker) send(f *flight) provider.Result {
-	deadline := f.claimed.Add(w.timeout)
-	inTurn := w.pace.wait(w.stop, deadline, f.segments)
 	began := time.Now()
-	if !inTurn || w.stop.Err() != nil || began.After(deadline) {
-		return notSent(w.stop.Err() != nil)
+	if code := w.hindrance(f, began); code != "" {
+		return w.unsent(code)
 	}
 	w.metrics.untilSubmit(f, began)
 	// Stopping must not cut off an answer that is on its way: only the deadline may.
-	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	ctx, cancel := context.WithDeadline(context.Background(), f.claimed.Add(w.timeout))
 	defer cancel()
 	result := w.channel.Send(ctx, f.submission)
 	w.metrics.answered(w.name, &result, time.Since(began))
 	return result
 }
 
-func notSent(stopping bool) provider.Result {
-	if stopping {
-		return provider.Result{Outcome: provider.Refused, Code: codeStopping, Err: errors.New("the dispatcher is stopping; another instance takes the message")}
+// hindrance is the code under which a flight goes back that may not leave now; empty when it may.
+func (w *worker) hindrance(f *flight, now time.Time) string {
+	switch {
+	case w.stop.Err() != nil:
+		return codeStopping
+	case !now.Before(f.claimed.Add(w.timeout)):
+		return codeStale
+	case !f.latest.IsZero() && !now.Before(f.latest), w.paused(now), !w.pulse.alive(now):
+		return codeLate
 	}
-	return provider.Result{Outcome: provider.Refused, Code: codeStale, Err: errors.New("its turn did not come before the send deadline")}
+	return ""
 }
 
-// heed keeps the channel from being chosen for a while after a "slow down": for as
-// long as the provider asked, else for a quarter of a second that doubles with each
+// unsent is what comes of a flight that does not leave, and counts it.
+func (w *worker) unsent(code string) provider.Result {
+	w.metrics.unsent.WithLabelValues(w.name, code).Inc()
+	return notSent(code)
+}
+
+// notSent is the result of an attempt that this process stopped.
+func notSent(code string) provider.Result {
+	r := provider.Result{Outcome: provider.Refused, Code: code}
+	switch code {
+	case codeStopping:
+		r.Err = errors.New("the dispatcher is stopping; another instance takes the message")
+	case codeLate:
+		r.Err = errors.New("its place within the limit passed; it gets another")
+	default:
+		r.Err = errors.New("its turn did not come before the send deadline")
+	}
+	return r
+}
+
+// heed keeps the channel from being chosen, and what is queued for it from leaving, for a while after a
+// "slow down": for as long as the provider asked, else for a quarter of a second that doubles with each
 // further one.
 func (w *worker) heed(result *provider.Result) {
 	switch result.Outcome {
@@ -158,12 +254,36 @@ func (w *worker) heed(result *provider.Result) {
 // Nobody may put a flight into it any more.
 func (w *worker) close(ctx context.Context) error {
 	w.halt()
-	close(w.express)
-	close(w.queue)
-	w.senders.Go(w.run) // every sender may be waiting for an answer; what is queued goes back at once
+	close(w.inbox)
 	done := make(chan struct{})
-	go func() { w.senders.Wait(); close(done) }()
+	go func() { w.running.Wait(); close(done) }()
 	err := w.channel.Close(ctx)
 	<-done // bounded by the flights' deadlines
 	return err
+}
+
+// alarm is a timer that is set anew only when the time changes.
+type alarm struct {
+	timer *time.Timer
+	set   time.Time
+}
+
+// at returns the channel on which the alarm goes off at a time; nil for the zero time.
+func (a *alarm) at(now, at time.Time) <-chan time.Time {
+	switch {
+	case at.IsZero():
+		return nil
+	case a.timer == nil:
+		a.timer = time.NewTimer(at.Sub(now))
+	case !at.Equal(a.set) || !at.After(now):
+		a.timer.Reset(at.Sub(now))
+	}
+	a.set = at
+	return a.timer.C
+}
+
+func (a *alarm) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
 }

@@ -1,0 +1,32 @@
+package dispatch
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// pulseMargin is how long before other instances may count this one as dead it stops sending.
+const pulseMargin = time.Second
+
+// pulse tells whether this process's heart-beat is young enough to send. Once the other instances may take
+// it for dead they give its slots to others, so what it still sent would be more than a limit allows.
+type pulse struct {
+	deadAfter time.Duration
+	began     time.Time
+	last      atomic.Int64 // the last heart-beat that was written down, in nanoseconds since began
+}
+
+// newPulse begins with the instance's registration, which is a heart-beat.
+func newPulse(deadAfter time.Duration) *pulse {
+	return &pulse{deadAfter: deadAfter, began: time.Now()}
+}
+
+// beat notes a heart-beat that has been written down. at is this process's clock before it was
+// sent: the database may have written it right then.
+func (p *pulse) beat(at time.Time) { p.last.Store(int64(at.Sub(p.began))) }
+
+// alive reports whether nobody can take this process for dead yet. It goes by the monotonic clock, which goes
+// on while a process is stopped by a signal.
+func (p *pulse) alive(now time.Time) bool {
+	return now.Sub(p.began)-time.Duration(p.last.Load()) < p.deadAfter-pulseMargin
+}
