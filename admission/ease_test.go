@@ -1,0 +1,86 @@
+package admission_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+)
+
+func TestRateHalvesAtOnceAndComesBackByTime(t *testing.T) {
+	t.Parallel()
+	var e admission.Ease
+	if e.RateAt(noon) != 1 {
+		t.Errorf("rate %v before anything happened", e.RateAt(noon))
+	}
+	e = e.SlowDown(noon, 0)
+	for after, want := range map[time.Duration]float64{0: 0.5, time.Second: 0.55, 4 * time.Second: 0.7, 10 * time.Second: 1, time.Hour: 1} {
+		if got := e.RateAt(noon.Add(after)); math.Abs(got-want) > 1e-9 {
+			t.Errorf("after %s: %v, want %v", after, got, want)
+		}
+	}
+	e = e.SlowDown(noon.Add(4*time.Second), 0)
+	if got := e.RateAt(noon.Add(4 * time.Second)); math.Abs(got-0.35) > 1e-9 {
+		t.Errorf("%v, want half of what had come back", got)
+	}
+}
+
+func TestAnswersToOneBurstCountOnce(t *testing.T) {
+	t.Parallel()
+	var e admission.Ease
+	for i := range 100 {
+		e = e.SlowDown(noon.Add(time.Duration(i)*9*time.Millisecond), 0)
+	}
+	if e.Rate != 0.5 {
+		t.Errorf("rate %v after 100 answers within 0.9 s", e.Rate)
+	}
+	if e = e.SlowDown(noon.Add(time.Second), 0); math.Abs(e.Rate-0.275) > 1e-9 {
+		t.Errorf("rate %v a second later", e.Rate)
+	}
+}
+
+func TestRateHasAFloor(t *testing.T) {
+	t.Parallel()
+	var e admission.Ease
+	now := noon
+	for range 100 {
+		e = e.SlowDown(now, 0)
+		now = now.Add(time.Second)
+	}
+	if e.Rate < 1.0/32 || e.Rate > 0.06 {
+		t.Errorf("rate %v after 100 s of throttling", e.Rate)
+	}
+}
+
+func TestRetryAfterIsObeyedAndNeverShortened(t *testing.T) {
+	t.Parallel()
+	e := admission.Ease{}.SlowDown(noon, time.Minute)
+	if !e.Until.Equal(noon.Add(time.Minute)) {
+		t.Errorf("until %s", e.Until)
+	}
+	if e = e.SlowDown(noon.Add(time.Second), time.Second); !e.Until.Equal(noon.Add(time.Minute)) {
+		t.Errorf("until %s after a shorter wish", e.Until)
+	}
+	if e = e.SlowDown(noon.Add(2*time.Second), 2*time.Minute); !e.Until.Equal(noon.Add(122 * time.Second)) {
+		t.Errorf("until %s after a longer wish", e.Until)
+	}
+}
+
+func TestRateStaysBetweenFloorAndOne(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var e admission.Ease
+		now := noon
+		for range rapid.IntRange(1, 50).Draw(t, "answers") {
+			now = now.Add(time.Duration(rapid.Int64Range(-int64(3*time.Second), int64(20*time.Second)).Draw(t, "step")))
+			before := e.RateAt(now)
+			e = e.SlowDown(now, 0)
+			if r := e.RateAt(now); r < 1.0/32 || r > before {
+				t.Fatalf("rate %v after %v", r, before)
+			}
+		}
+	})
+}

@@ -1,0 +1,252 @@
+package admission_test
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+)
+
+func drawLimit(t *rapid.T) admission.Limit {
+	limit := admission.Limit{
+		Window: rapid.SampledFrom([]admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day}).Draw(t, "window"),
+		Max:    rapid.OneOf(rapid.Int64Range(0, 30), rapid.Just[int64](1<<40)).Draw(t, "max"),
+		Unit:   rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments, admission.Money}).Draw(t, "unit"),
+	}
+	if rapid.Bool().Draw(t, "sliding") && limit.Max > 0 {
+		limit.Sliding, limit.Burst = true, rapid.Int64Range(1, limit.Max).Draw(t, "burst")
+	}
+	if rapid.Bool().Draw(t, "reserve") {
+		limit.Reserve = []admission.Reserve{{Lane: "otp", Percent: rapid.Int64Range(1, 50).Draw(t, "percent")}}
+	}
+	return limit
+}
+
+func drawAccounts(t *rapid.T, z *time.Location) []admission.Account {
+	var accounts []admission.Account
+	for range rapid.IntRange(1, 4).Draw(t, "accounts") {
+		c := &admission.Counter{Limit: drawLimit(t)}
+		c.Roll(noon, z)
+		accounts = append(accounts, admission.Account{Counter: c, Rate: rapid.SampledFrom([]float64{1, 1, 0.5}).Draw(t, "rate")})
+	}
+	return accounts
+}
+
+func drawNeed(t *rapid.T) admission.Need {
+	return admission.Need{
+		Lane:     rapid.SampledFrom([]string{"otp", "bulk"}).Draw(t, "lane"),
+		Segments: rapid.IntRange(1, 5).Draw(t, "segments"),
+		Micros:   rapid.Int64Range(0, 12).Draw(t, "micros"),
+	}
+}
+
+// copied lets a test look at what would be without changing what is.
+func copied(accounts []admission.Account) []admission.Account {
+	out := make([]admission.Account, len(accounts))
+	for i, a := range accounts {
+		c := *a.Counter
+		c.Taken = maps.Clone(c.Taken)
+		a.Counter = &c
+		out[i] = a
+	}
+	return out
+}
+
+func states(accounts []admission.Account) []admission.Counter {
+	var out []admission.Counter
+	for _, a := range copied(accounts) {
+		out = append(out, *a.Counter)
+	}
+	return out
+}
+
+// TestGrantedNeverExceedsAnyLimit takes messages at random, of several limits at once, by a clock that goes forth and back.
+func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
+	t.Parallel()
+	zones := []*time.Location{time.UTC, zone(t, "Europe/London"), zone(t, "America/Santiago")}
+	rapid.Check(t, func(t *rapid.T) {
+		z := rapid.SampledFrom(zones).Draw(t, "zone")
+		accounts := drawAccounts(t, z)
+		granted := make([]map[time.Time]int64, len(accounts))
+		for i := range granted {
+			granted[i] = map[time.Time]int64{}
+		}
+		now := noon
+		for range 150 {
+			now = now.Add(time.Duration(rapid.Int64Range(-int64(700*time.Millisecond), int64(time.Second)).Draw(t, "step")))
+			m := &admission.Moment{Now: now, Earliest: now.Add(time.Duration(rapid.Int64Range(0, 3e8).Draw(t, "lead"))), Zone: z}
+			roll(accounts, now, z)
+			n := drawNeed(t)
+			before := states(accounts)
+			p, o := admission.Fit(m, accounts, &n)
+			if diff := cmp.Diff(before, states(accounts)); diff != "" {
+				t.Fatalf("Fit changed a counter: %s", diff)
+			}
+			if o != nil {
+				checkObstacle(t, m, accounts, &n, o)
+				continue
+			}
+			admission.Take(m, accounts, &n, p)
+			for i := range accounts {
+				granted[i][accounts[i].Start] += accounts[i].Cost(&n)
+				checkPlace(t, m, &accounts[i], p)
+			}
+		}
+		for i, windows := range granted {
+			for start, units := range windows {
+				if units > accounts[i].Limit.Max {
+					t.Fatalf("%d of %+v in the window from %s", units, accounts[i].Limit, start)
+				}
+			}
+		}
+	})
+}
+
+func checkPlace(t *rapid.T, m *admission.Moment, a *admission.Account, p admission.Place) {
+	first := leaves(m, p)
+	if !first.Before(p.Latest) || p.Latest.After(a.End(m.Zone)) {
+		t.Fatalf("from %s until %s in a window that ends %s", first, p.Latest, a.End(m.Zone))
+	}
+	if first.After(m.Earliest.Add(admission.Horizon)) && a.Start.Before(m.Now) {
+		t.Fatalf("%s lies too far ahead of %s", first, m.Earliest)
+	}
+}
+
+func never(a *admission.Account, n *admission.Need) bool {
+	cost := a.Cost(n)
+	return a.Limit.Max == 0 || cost > a.Limit.Max || a.Sliding && cost > min(a.Burst, a.Limit.Max-a.Limit.Max/1024)
+}
+
+// checkObstacle: never is said exactly where it is true; otherwise there is no room before When.
+func checkObstacle(t *rapid.T, m *admission.Moment, accounts []admission.Account, n *admission.Need, o *admission.Obstacle) {
+	var way *admission.Account
+	for i := range accounts {
+		if accounts[i].Counter == o.Counter {
+			way = &accounts[i]
+		}
+	}
+	if never(way, n) != o.When.IsZero() {
+		t.Fatalf("%+v keeps %+v out until %s", way.Limit, n, o.When)
+	}
+	if o.When.IsZero() {
+		return
+	}
+	if !o.When.After(m.Now) {
+		t.Fatalf("it may have room at %s, before now %s", o.When, m.Now)
+	}
+	sooner := *m
+	sooner.Now = m.Now.Add(time.Duration(rapid.Int64Range(0, int64(o.When.Sub(m.Now))-1).Draw(t, "sooner")))
+	sooner.Earliest = sooner.Now.Add(m.Earliest.Sub(m.Now))
+	then := copied(accounts)
+	roll(then, sooner.Now, m.Zone)
+	if _, still := admission.Fit(&sooner, then, n); still == nil {
+		t.Fatalf("there is room at %s, and not only from %s on (%v)", sooner.Now, o.When, o.Why)
+	}
+}
+
+// TestPatientMessageGetsItsPlace: who looks again when it is told to, and nobody else comes, gets in.
+func TestPatientMessageGetsItsPlace(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		accounts := drawAccounts(t, time.UTC)
+		n, lead := drawNeed(t), time.Duration(rapid.Int64Range(0, 3e8).Draw(t, "lead"))
+		for i := range accounts {
+			cost := accounts[i].Cost(&n)
+			if never(&accounts[i], &n) || len(accounts[i].Reserve) > 0 && 2*cost > accounts[i].Limit.Max {
+				return // it never fits, or has to hit the last moment of several decays at once
+			}
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "others") {
+			m := &admission.Moment{Now: noon, Earliest: noon.Add(lead), Zone: time.UTC}
+			other := drawNeed(t)
+			_, _ = take(m, accounts, &other)
+		}
+		now := noon
+		for range 40 {
+			roll(accounts, now, time.UTC)
+			_, o := admission.Fit(&admission.Moment{Now: now, Earliest: now.Add(lead), Zone: time.UTC}, accounts, &n)
+			if o == nil {
+				return
+			}
+			now = o.When
+		}
+		t.Fatalf("%+v has not found a place until %s", n, now)
+	})
+}
+
+func TestMessageIsTakenWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	accounts := append(
+		full(admission.Limit{Window: admission.Minute, Max: 100}, noon),
+		full(admission.Limit{Window: admission.Minute, Max: 5, Unit: admission.Segments}, noon)...,
+	)
+	m, three := moment(noon), admission.Need{Segments: 3}
+	if _, o := take(m, accounts, &three); o != nil {
+		t.Fatal(o)
+	}
+	_, o := take(m, accounts, &three)
+	if o == nil || o.Counter != accounts[1].Counter || o.Why != admission.Full || !o.When.Equal(noon.Truncate(time.Minute).Add(time.Minute)) {
+		t.Errorf("%+v", o)
+	}
+	if accounts[0].Granted != 1 || accounts[1].Granted != 3 {
+		t.Errorf("%d messages of %d segments", accounts[0].Granted, accounts[1].Granted)
+	}
+}
+
+func TestLimitOfZeroClosesEvenToWhatCostsNothing(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{Window: admission.Day, Unit: admission.Money}, noon)
+	if _, o := admission.Fit(moment(noon), accounts, &admission.Need{Segments: 1}); o == nil || o.Why != admission.Full || !o.When.IsZero() {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestPlaceThatOneLimitGivesIsGoodForTheOthers: a channel may have a pace and a sliding limit.
+func TestPlaceThatOneLimitGivesIsGoodForTheOthers(t *testing.T) {
+	t.Parallel()
+	accounts := append(
+		full(admission.Limit{Window: admission.Second, Max: 100}, noon),
+		full(admission.Limit{Window: admission.Hour, Max: 100_000, Sliding: true, Burst: 1000}, noon)...,
+	)
+	if places := fill(moment(noon), accounts, &admission.Need{}, 100*time.Millisecond, time.Second); len(places) != 100 {
+		t.Errorf("%d of 100 in a second", len(places))
+	}
+}
+
+func TestTakeWithoutASlotPanics(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{Window: admission.Minute, Max: 1}, noon)
+	m := moment(noon)
+	admission.Take(m, accounts, &admission.Need{}, admission.Place{})
+	defer func() {
+		if recover() == nil {
+			t.Error("the second of one was counted")
+		}
+	}()
+	admission.Take(m, accounts, &admission.Need{}, admission.Place{})
+}
+
+func TestGateTakesAnActiveSlotAndAPlaceOrNothing(t *testing.T) {
+	t.Parallel()
+	g := admission.Gate{
+		Counters: []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 2}}},
+		Active:   admission.Active{Max: 3, Count: 1},
+	}
+	g.Roll(noon, time.UTC)
+	for i, want := range []bool{true, true, false} {
+		if got := g.Admit(moment(noon), &admission.Need{}); got != want {
+			t.Errorf("message %d: %t", i, got)
+		}
+	}
+	if g.Active.Count != 3 || g.Counters[0].Granted != 2 {
+		t.Errorf("%+v", g)
+	}
+	g.Active.Count = 2
+	if g.Admit(moment(noon), &admission.Need{}); g.Active.Count != 2 {
+		t.Error("an active slot was taken for a message without a place")
+	}
+}

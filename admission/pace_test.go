@@ -1,0 +1,194 @@
+package admission_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+)
+
+// fill takes places from now on, as a queue without end would, looking again every so often and for
+// so long.
+func fill(m *admission.Moment, accounts []admission.Account, n *admission.Need, every, length time.Duration) []time.Time {
+	var places []time.Time
+	lead, end := m.Earliest.Sub(m.Now), m.Now.Add(length)
+	for ; m.Now.Before(end); m.Now, m.Earliest = m.Now.Add(every), m.Earliest.Add(every) {
+		m.Earliest = m.Now.Add(lead)
+		roll(accounts, m.Now, m.Zone)
+		for {
+			p, o := take(m, accounts, n)
+			if o != nil {
+				break
+			}
+			places = append(places, leaves(m, p))
+		}
+	}
+	return places
+}
+
+func TestHundredPerSecondAreSpreadOverTheSecond(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
+	places := fill(moment(noon), accounts, &admission.Need{}, 20*time.Millisecond, 3*time.Second)
+	if len(places) != 300 {
+		t.Fatalf("%d places in 3 s", len(places))
+	}
+	for i, p := range places {
+		if want := noon.Add(time.Duration(i/100)*time.Second + time.Duration(i%100)*9500*time.Microsecond); !p.Equal(want) {
+			t.Fatalf("place %d is %s, want %s", i, p, want)
+		}
+	}
+}
+
+func TestPlacesReachNoFurtherAheadThanTheHorizon(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
+	m := moment(noon)
+	taken, o := 0, (*admission.Obstacle)(nil)
+	for ; o == nil; taken++ {
+		_, o = take(m, accounts, &admission.Need{})
+	}
+	if taken-1 != 53 || o.Why != admission.NotYet || !o.When.Equal(accounts[0].Next.Add(-admission.Horizon)) {
+		t.Errorf("%d places at once (%v until %s), want those of 500 ms", taken-1, o.Why, o.When)
+	}
+}
+
+func TestLateDemandCatchesUpAtTwiceTheEvenPace(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
+	places := fill(moment(noon.Add(500*time.Millisecond)), accounts, &admission.Need{}, 10*time.Millisecond, 500*time.Millisecond)
+	if len(places) != 95 { // 450 ms at 4.75 ms each
+		t.Errorf("%d places in the second half", len(places))
+	}
+	for i := 1; i < len(places); i++ {
+		if gap := places[i].Sub(places[i-1]); gap < 4750*time.Microsecond {
+			t.Fatalf("places %d and %d are %s apart", i-1, i, gap)
+		}
+	}
+}
+
+func TestLoweredRateStretchesTheSteps(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
+	accounts[0].Rate = 0.25
+	places := fill(moment(noon), accounts, &admission.Need{}, 10*time.Millisecond, 4*time.Second)
+	if len(places) != 100 {
+		t.Errorf("%d places in 4 s at a quarter of 100/s", len(places))
+	}
+	for i := 1; i < len(places); i++ {
+		if gap := places[i].Sub(places[i-1]); gap < 38*time.Millisecond {
+			t.Fatalf("places %d and %d are %s apart", i-1, i, gap)
+		}
+	}
+}
+
+// TestRateBelowOnePerWindowStretchesOverWindows: a lowered rate is not started anew each second.
+func TestRateBelowOnePerWindowStretchesOverWindows(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{Window: admission.Second, Max: 1}, noon)
+	accounts[0].Rate = 1.0 / 32
+	if places := fill(moment(noon), accounts, &admission.Need{}, 100*time.Millisecond, time.Minute); len(places) != 2 {
+		t.Errorf("%d places in a minute at 1/32 of 1/s", len(places))
+	}
+}
+
+func TestSegmentsPushTheNextPlaceByAsMany(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{Window: admission.Second, Max: 10, Unit: admission.Segments}, noon)
+	m := moment(noon)
+	for i, segments := range []int{3, 1, 2} {
+		p, o := take(m, accounts, &admission.Need{Segments: segments})
+		want := noon.Add([]time.Duration{0, 285, 380}[i] * time.Millisecond)
+		if o != nil || !leaves(m, p).Equal(want) {
+			t.Errorf("message %d leaves at %s (%v), want %s", i, leaves(m, p), o, want)
+		}
+	}
+}
+
+// TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow: places stay in the window that they are counted in.
+func TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{Window: admission.Second, Max: 10}, noon)
+	m := moment(noon.Add(-3 * time.Second))
+	roll(accounts, m.Now, time.UTC)
+	_, o := admission.Fit(m, accounts, &admission.Need{})
+	if o == nil || o.Why != admission.NotYet || !o.When.Equal(noon.Add(-admission.Horizon)) {
+		t.Fatalf("%+v", o)
+	}
+	m = moment(noon.Add(-200 * time.Millisecond))
+	if p, o := admission.Fit(m, accounts, &admission.Need{}); o != nil || !p.At.Equal(noon) {
+		t.Errorf("%+v, %+v, want the window's start", p, o)
+	}
+}
+
+// TestPacedPlacesAreEvenAndInsideTheirWindow takes messages at random, and as many as there are from
+// the start of one window on.
+func TestPacedPlacesAreEvenAndInsideTheirWindow(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.OneOf(rapid.Int64Range(1, 30), rapid.Int64Range(100, 2000)).Draw(t, "max")
+		unit := rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments}).Draw(t, "unit")
+		accounts := full(admission.Limit{Window: admission.Second, Max: most, Unit: unit}, noon)
+		lead := time.Duration(rapid.Int64Range(0, int64(300*time.Millisecond)).Draw(t, "lead"))
+		half := 950 * time.Millisecond / time.Duration(most) / 2
+		now, free := noon, time.Time{} // free is when the next place may come
+		perWindow := map[time.Time]int64{}
+		for range 300 {
+			now = now.Add(time.Duration(rapid.Int64Range(-int64(300*time.Millisecond), int64(400*time.Millisecond)).Draw(t, "step")))
+			m := &admission.Moment{Now: now, Earliest: now.Add(lead), Zone: time.UTC}
+			roll(accounts, now, time.UTC)
+			n := admission.Need{Segments: rapid.IntRange(1, 5).Draw(t, "segments")}
+			p, o := take(m, accounts, &n)
+			if o != nil {
+				continue
+			}
+			start := accounts[0].Start
+			if p.At.Before(free) || p.At.Before(m.Earliest) || p.At.Before(start) || !p.At.Before(start.Add(950*time.Millisecond)) || !p.Latest.Equal(start.Add(time.Second)) {
+				t.Fatalf("place %s until %s, of the window from %s, earliest %s, no sooner than %s", p.At, p.Latest, start, m.Earliest, free)
+			}
+			cost := accounts[0].Cost(&n)
+			free = p.At.Add(time.Duration(cost) * half)
+			perWindow[start] += cost
+		}
+		for start, units := range perWindow {
+			if units > most {
+				t.Fatalf("%d of %d in the second from %s", units, most, start)
+			}
+		}
+	})
+}
+
+func TestAllSlotsOfASecondGetAPlaceUnderDemand(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.SampledFrom([]int64{1, 2, 3, 7, 10, 99, 100, 1000, 3333, 20_000}).Draw(t, "max")
+		late := time.Duration(rapid.Int64Range(0, int64(170*time.Millisecond)).Draw(t, "late"))
+		every := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(200*time.Millisecond)).Draw(t, "every"))
+		accounts := full(admission.Limit{Window: admission.Second, Max: most}, noon)
+		m := &admission.Moment{Now: noon.Add(late), Earliest: noon.Add(late + 300*time.Millisecond), Zone: time.UTC}
+		if places := fill(m, accounts, &admission.Need{}, every, time.Second-late); int64(len(places)) != most {
+			t.Fatalf("%d places of %d", len(places), most)
+		}
+	})
+}
+
+// TestTwoPacedLimitsOfDifferentUnitsBothHold, and neither starves beside the other.
+func TestTwoPacedLimitsOfDifferentUnitsBothHold(t *testing.T) {
+	t.Parallel()
+	accounts := append(
+		full(admission.Limit{Window: admission.Second, Max: 100}, noon),
+		full(admission.Limit{Window: admission.Second, Max: 150, Unit: admission.Segments}, noon)...,
+	)
+	for segments, want := range map[int]int{1: 100, 2: 75, 3: 50} {
+		for i := range accounts {
+			accounts[i].Counter = full(accounts[i].Limit, noon)[0].Counter
+		}
+		n := admission.Need{Segments: segments}
+		places := fill(moment(noon), accounts, &n, 20*time.Millisecond, 2*time.Second)
+		if len(places) != 2*want {
+			t.Errorf("%d messages of %d segments in 2 s, want %d", len(places), segments, 2*want)
+		}
+	}
+}

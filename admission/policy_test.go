@@ -1,0 +1,261 @@
+package admission_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+)
+
+// waitingRoom is the state of the source's examples: 50 of 200 used, at a quarter.
+func waitingRoom(region string, here int64) *admission.State {
+	return &admission.State{
+		Limit: 200, Active: 50, Utilisation: 0.25,
+		History: map[string]int64{"San Jose": 20, "London": 30, admission.Anywhere: 150},
+		Workers: map[string]int64{region: here}, Total: 10, Region: region,
+	}
+}
+
+// twoWorkers share ten slots of one region, little used.
+func twoWorkers() *admission.State {
+	return &admission.State{
+		Limit: 10, Utilisation: 0.1, History: map[string]int64{"San Jose": 10},
+		Workers: map[string]int64{"San Jose": 2}, Total: 2, Region: "San Jose",
+	}
+}
+
+func TestWorkedNumbersOfTheSource(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		policy admission.Policy
+		state  *admission.State
+		want   admission.Split
+	}{
+		"even, San Jose: 15/3 + 113/10":       {admission.Even{}, waitingRoom("San Jose", 3), admission.Split{Free: 150, Region: 15, Anywhere: 113, PerWorker: 16}},
+		"even, London: 22/1 + 113/10":         {admission.Even{}, waitingRoom("London", 1), admission.Split{Free: 150, Region: 22, Anywhere: 113, PerWorker: 33}},
+		"even, Delhi, without history":        {admission.Even{}, waitingRoom("Delhi", 1), admission.Split{Free: 150, Anywhere: 113, PerWorker: 11}},
+		"curve, Delhi: 113/2.5":               {admission.Curve{Factor: 1}, waitingRoom("Delhi", 1), admission.Split{Free: 150, Anywhere: 113, PerWorker: 45}},
+		"curve, never more than there is":     {admission.Curve{Factor: 1}, waitingRoom("San Jose", 1), admission.Split{Free: 150, Region: 15, Anywhere: 113, PerWorker: 15 + 45}},
+		"counter, San Jose alone: 15 + 113":   {admission.CounterPolicy{}, waitingRoom("San Jose", 3), admission.Split{Free: 150, Region: 15, Anywhere: 113, PerWorker: 128}},
+		"exact divides nothing":               {admission.Exact{}, waitingRoom("San Jose", 3), admission.Split{Free: 150, Anywhere: 150, PerWorker: 150}},
+		"even, two workers":                   {admission.Even{}, twoWorkers(), admission.Split{Free: 10, Region: 10, PerWorker: 5}},
+		"curve, two workers: 10/(2x0.1^.204)": {admission.Curve{Factor: 0.204}, twoWorkers(), admission.Split{Free: 10, Region: 10, PerWorker: 8}},
+	} {
+		if diff := cmp.Diff(tc.want, tc.policy.Split(tc.state)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// arrive lets messages come to workers of one region and counts those that each admits.
+func arrive(p admission.Policy, s *admission.State, arrivals ...int) []int {
+	split, admitted := p.Split(s), make([]int, len(arrivals))
+	shared := admission.Tally{}
+	for worker, n := range arrivals {
+		shared.Worker = 0
+		for range n {
+			pool, ok := p.Pool(&split, &shared, 1)
+			if !ok {
+				break
+			}
+			shared.Add(pool, 1)
+			admitted[worker]++
+		}
+	}
+	return admitted
+}
+
+func TestWorkedArrivalsOfTheSource(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		policy   admission.Policy
+		arrivals []int
+		want     []int
+	}{
+		"even queues two of 7 + 1":          {admission.Even{}, []int{7, 1}, []int{5, 1}},
+		"counter takes all of 7 + 1":        {admission.CounterPolicy{}, []int{7, 1}, []int{7, 1}},
+		"exact takes all of 7 + 1":          {admission.Exact{}, []int{7, 1}, []int{7, 1}},
+		"curve takes all of 7 + 1":          {admission.Curve{Factor: 0.204}, []int{7, 1}, []int{7, 1}},
+		"curve takes 15 of 10 in a spike":   {admission.Curve{Factor: 0.204}, []int{8, 7}, []int{8, 7}},
+		"counter takes 10 of 10 in a spike": {admission.CounterPolicy{}, []int{8, 7}, []int{8, 2}},
+		"exact takes 10 of 10 in a spike":   {admission.Exact{}, []int{8, 7}, []int{8, 2}},
+	} {
+		if diff := cmp.Diff(tc.want, arrive(tc.policy, twoWorkers(), tc.arrivals...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if got := arrive(admission.CounterPolicy{}, waitingRoom("San Jose", 1), 200); got[0] != 128 {
+		t.Errorf("one worker alone admits %d by counters, want 128", got[0])
+	}
+}
+
+func drawState(t *rapid.T) *admission.State {
+	most := rapid.SampledFrom([]int64{10, 300_000, 1 << 40}).Draw(t, "most")
+	s := &admission.State{
+		Limit: rapid.Int64Range(0, most).Draw(t, "limit"), Active: rapid.Int64Range(0, most).Draw(t, "active"),
+		Utilisation: rapid.Float64Range(0, 1).Draw(t, "utilisation"),
+		History:     map[string]int64{}, Workers: map[string]int64{}, Region: "a",
+	}
+	for _, region := range []string{"a", "b", "c", admission.Anywhere} {
+		if rapid.Bool().Draw(t, "seen") {
+			s.History[region] = rapid.Int64Range(0, most).Draw(t, "history")
+		}
+		if region != admission.Anywhere {
+			s.Workers[region] = rapid.Int64Range(0, 50).Draw(t, "workers")
+			s.Total += s.Workers[region]
+		}
+	}
+	return s
+}
+
+// TestNothingIsHandedOutTwice holds for every policy but curve, which does so by design.
+func TestNothingIsHandedOutTwice(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawState(t)
+		free := max(s.Limit-s.Active, 0)
+		var even, regions, anywhere int64
+		for _, region := range []string{"a", "b", "c"} {
+			s.Region = region
+			split := admission.Even{}.Split(s)
+			even += split.PerWorker * s.Workers[region]
+			regions += split.Region
+			anywhere = split.Anywhere
+			counter := admission.CounterPolicy{}.Split(s)
+			if split.Free != free || counter.Region != split.Region || counter.Anywhere != split.Anywhere || counter.PerWorker != split.Region+split.Anywhere {
+				t.Fatalf("%+v, %+v of %d", split, counter, free)
+			}
+			curve := admission.Curve{Factor: 1}.Split(s)
+			if s.Workers[region] > 0 && (curve.PerWorker < split.PerWorker || curve.PerWorker > split.Region+split.Anywhere) {
+				t.Fatalf("curve leaves %d, even %d of %d and %d", curve.PerWorker, split.PerWorker, split.Region, split.Anywhere)
+			}
+		}
+		if regions+anywhere != free {
+			t.Fatalf("%d for regions and %d for any make not %d", regions, anywhere, free)
+		}
+		if even > free {
+			t.Fatalf("even hands out %d of %d", even, free)
+		}
+	})
+}
+
+// TestPoolsNeverHoldMoreThanTheirPart takes at random until nothing more is given.
+func TestPoolsNeverHoldMoreThanTheirPart(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawState(t)
+		p := rapid.SampledFrom([]admission.Policy{admission.Even{}, admission.Curve{Factor: 0.5}, admission.CounterPolicy{}, admission.Exact{}}).Draw(t, "policy")
+		split := p.Split(s)
+		var tally admission.Tally
+		for range 100 {
+			units := rapid.Int64Range(1, max(split.Free/20, 1)).Draw(t, "units")
+			if pool, ok := p.Pool(&split, &tally, units); ok {
+				tally.Add(pool, units)
+			}
+		}
+		if taken := tally.Worker + tally.Region + tally.Anywhere; taken > split.PerWorker || tally.Region > split.Region || tally.Worker > split.PerWorker {
+			t.Fatalf("%s: %+v of %+v", p, tally, split)
+		}
+	})
+}
+
+func TestWordsOfPolicies(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"even", "curve", "counter", "exact"} {
+		if p, err := admission.ParsePolicy(word, 1); err != nil || p.String() != word {
+			t.Errorf("%s: %v, %v", word, p, err)
+		}
+	}
+	if p, err := admission.ParsePolicy("", 0); err != nil || p != (admission.Exact{}) {
+		t.Errorf("no word: %v, %v", p, err)
+	}
+	if _, err := admission.ParsePolicy("odd", 1); err == nil {
+		t.Error("policy odd was accepted")
+	}
+	for _, factor := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+		if _, err := admission.ParsePolicy("curve", factor); err == nil {
+			t.Errorf("curve_factor %v was accepted", factor)
+		}
+	}
+}
+
+// divided is an account under a policy, of a limit per minute.
+func divided(p admission.Policy, s *admission.State) []admission.Account {
+	accounts := full(admission.Limit{Window: admission.Minute, Max: s.Limit, Unit: admission.Segments}, noon)
+	accounts[0].Policy, accounts[0].Split = p, p.Split(s)
+	return accounts
+}
+
+// admitAll lets one worker take until something is in the way, and counts.
+func admitAll(accounts []admission.Account, w admission.Worker, need admission.Need) (taken int, o *admission.Obstacle) {
+	m := moment(noon)
+	m.Worker = w
+	for taken < 1000 {
+		if _, o = take(m, accounts, &need); o != nil {
+			return taken, o
+		}
+		taken++
+	}
+	return taken, nil
+}
+
+// TestPoliciesOnlyQueueEarlier shares the counter among processes: what a policy would let
+// through beyond the limit, the counter does not.
+func TestPoliciesOnlyQueueEarlier(t *testing.T) {
+	t.Parallel()
+	one := admission.Need{Segments: 1}
+	for name, tc := range map[string]struct {
+		policy        admission.Policy
+		first, second int
+		why           admission.Why
+	}{
+		"even":    {admission.Even{}, 5, 5, admission.Unshared},
+		"curve":   {admission.Curve{Factor: 0.204}, 8, 2, admission.Full},
+		"counter": {admission.CounterPolicy{}, 10, 0, admission.Full},
+		"exact":   {admission.Exact{}, 10, 0, admission.Full},
+	} {
+		accounts := divided(tc.policy, twoWorkers())
+		first, _ := admitAll(accounts, admission.Worker{ID: 1, Region: "San Jose"}, one)
+		second, o := admitAll(accounts, admission.Worker{ID: 2, Region: "San Jose"}, one)
+		if first != tc.first || second != tc.second {
+			t.Errorf("%s: %d and %d, want %d and %d", name, first, second, tc.first, tc.second)
+		}
+		if name != "even" && o.Why != tc.why {
+			t.Errorf("%s: %v", name, o.Why)
+		}
+	}
+}
+
+func TestShareOfAnotherPoolStaysUntouched(t *testing.T) {
+	t.Parallel()
+	accounts := divided(admission.CounterPolicy{}, &admission.State{
+		Limit: 20, History: map[string]int64{"a": 10, "b": 5, admission.Anywhere: 5}, Workers: map[string]int64{"a": 1, "b": 1}, Total: 2, Region: "a",
+	})
+	taken, o := admitAll(accounts, admission.Worker{ID: 1, Region: "a"}, admission.Need{Segments: 1})
+	if taken != 15 || o.Why != admission.Unshared {
+		t.Errorf("region a took %d (%v), want its 10 and the 5 of any", taken, o.Why)
+	}
+	want := map[string]int64{"region:a": 10, "anywhere": 5}
+	if diff := cmp.Diff(want, accounts[0].Taken); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestOneMessageFitsIntoAnEmptyShare keeps a message from waiting for ever because every share is smaller than it.
+func TestOneMessageFitsIntoAnEmptyShare(t *testing.T) {
+	t.Parallel()
+	for _, p := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
+		s := &admission.State{
+			Limit: 10, Utilisation: 1, History: map[string]int64{"a": 1, "b": 8, admission.Anywhere: 1},
+			Workers: map[string]int64{"a": 1, "b": 19}, Total: 20, Region: "a",
+		}
+		accounts := divided(p, s)
+		taken, o := admitAll(accounts, admission.Worker{ID: 1, Region: "a"}, admission.Need{Segments: 3})
+		if taken != 1 || o.Why != admission.Unshared {
+			t.Errorf("%s: %d messages of 3 segments (%+v)", p, taken, o)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package admission_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+)
+
+func TestScopeReadsWhatItWrites(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(
+			rapid.Just(admission.Scope{}),
+			rapid.Map(rapid.StringN(1, 30, -1), func(name string) admission.Scope { return admission.Scope{Tenant: name} }),
+			rapid.Map(rapid.StringMatching(`\+[1-9][0-9]{0,14}`), func(prefix string) admission.Scope { return admission.Scope{Prefix: prefix} }),
+		).Draw(t, "scope")
+		if got, err := admission.ParseScope(s.String()); err != nil || got != s {
+			t.Fatalf("%q: %+v, %v", s, got, err)
+		}
+	})
+}
+
+func TestScopeRefusesOtherTexts(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "tenant:", "prefix:", "shop", "Channel", "channel "} {
+		if s, err := admission.ParseScope(text); err == nil {
+			t.Errorf("%q became %+v", text, s)
+		}
+	}
+}
+
+func TestScopeCoversItsMessagesOnly(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		scope          admission.Scope
+		tenant, number string
+		want           bool
+	}{
+		{admission.Scope{}, "", "+447700900123", true},
+		{admission.Scope{}, "shop", "+15550100", true},
+		{admission.Scope{Tenant: "shop"}, "shop", "+15550100", true},
+		{admission.Scope{Tenant: "shop"}, "shop2", "+15550100", false},
+		{admission.Scope{Tenant: "shop"}, "", "+15550100", false},
+		{admission.Scope{Prefix: "+44"}, "shop", "+447700900123", true},
+		{admission.Scope{Prefix: "+44"}, "", "+15550144", false},
+		{admission.Scope{Prefix: "+447700"}, "", "+44770", false},
+	} {
+		if got := tc.scope.Covers(tc.tenant, tc.number); got != tc.want {
+			t.Errorf("%s covers %q, %s: %t", tc.scope, tc.tenant, tc.number, got)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package admission_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+)
+
+// departure is so many units at a time.
+type departure struct {
+	at    time.Time
+	units int64
+}
+
+// busiest is the most units within a half-open span, by departures of whatever order.
+func busiest(all []departure, span time.Duration) (most int64) {
+	for _, first := range all {
+		var units int64
+		for _, d := range all {
+			if since := d.at.Sub(first.at); since >= 0 && since < span {
+				units += d.units
+			}
+		}
+		most = max(most, units)
+	}
+	return most
+}
+
+func drawSliding(t *rapid.T) admission.Limit {
+	limit := admission.Limit{
+		Window: rapid.SampledFrom([]admission.Window{admission.Second, admission.Minute}).Draw(t, "window"),
+		Max:    rapid.OneOf(rapid.Int64Range(1, 40), rapid.SampledFrom([]int64{2000, 200_000})).Draw(t, "max"),
+		Unit:   admission.Segments, Sliding: true,
+	}
+	limit.Burst = rapid.Int64Range(1, limit.Max).Draw(t, "burst")
+	return limit
+}
+
+// TestNoSpanHoldsMoreThanMax lets each attempt leave up to the guard late: the first ones of a span late
+// and the last ones early is the worst that can happen.
+func TestNoSpanHoldsMoreThanMax(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		limit := drawSliding(t)
+		window := time.Duration(limit.Window)
+		accounts := full(limit, noon)
+		if rapid.Bool().Draw(t, "paced by another") {
+			accounts = append(accounts, full(admission.Limit{Window: admission.Second, Max: rapid.Int64Range(1, limit.Max).Draw(t, "paced")}, noon)...)
+		}
+		now, left := noon, []departure{}
+		unit := max(limit.Max/30, 1)
+		for range 250 {
+			now = now.Add(time.Duration(rapid.Int64Range(-int64(window)/50, int64(window)/12).Draw(t, "step")))
+			m := moment(now)
+			m.Earliest = now.Add(time.Duration(rapid.Int64Range(0, int64(100*time.Millisecond)).Draw(t, "lead")))
+			roll(accounts, now, time.UTC)
+			accounts[0].Rate = rapid.SampledFrom([]float64{1, 1, 0.3}).Draw(t, "rate")
+			own := accounts
+			if rapid.Bool().Draw(t, "this scope alone") {
+				own = accounts[:1]
+			}
+			n := admission.Need{Segments: int(rapid.Int64Range(1, 3*unit).Draw(t, "segments"))}
+			p, o := take(m, own, &n)
+			if o != nil {
+				continue
+			}
+			if first := leaves(m, p); !first.Before(p.Latest) || p.Latest.After(first.Add(window/20)) {
+				t.Fatalf("from %s, latest %s", first, p.Latest)
+			}
+			late := rapid.SampledFrom([]time.Duration{0, p.Latest.Sub(leaves(m, p)) - 1}).Draw(t, "late")
+			left = append(left, departure{leaves(m, p).Add(late), int64(n.Segments)})
+		}
+		if most := busiest(left, window); most > limit.Max {
+			t.Fatalf("%d of %d in a span of %s", most, limit.Max, window)
+		}
+	})
+}
+
+func TestBurstComesAtOnceAndTheRestAtItsPace(t *testing.T) {
+	t.Parallel()
+	limit := admission.Limit{Window: admission.Minute, Max: 60, Sliding: true, Burst: 10}
+	accounts := full(limit, noon.Truncate(time.Minute))
+	m := moment(noon.Truncate(time.Minute))
+	places := fill(m, accounts, &admission.Need{}, 100*time.Millisecond, time.Hour)
+	for i := range 10 {
+		if places[i].Sub(places[0]) > time.Microsecond {
+			t.Errorf("unit %d of the burst leaves at %s", i, places[i])
+		}
+	}
+	if n := len(places); n < 2900 || n > 10+60*51 { // 51 in each minute, less what the guard costs
+		t.Errorf("%d in an hour", n)
+	}
+}
+
+// TestFastSlidingLimitsAreExact: an interval that is rounded to nanoseconds adds up to many units.
+func TestFastSlidingLimitsAreExact(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int64{70_000, 200_000, 300_007} {
+		limit := admission.Limit{Window: admission.Second, Max: most, Unit: admission.Segments, Sliding: true, Burst: most / 10}
+		accounts, m := full(limit, noon), moment(noon)
+		var left []departure
+		for ; m.Now.Before(noon.Add(1500 * time.Millisecond)); m.Now = m.Now.Add(time.Millisecond) {
+			m.Earliest = m.Now
+			roll(accounts, m.Now, time.UTC)
+			for {
+				p, o := take(m, accounts, &admission.Need{Segments: 37})
+				if o != nil {
+					break
+				}
+				left = append(left, departure{leaves(m, p), 37})
+			}
+		}
+		if got := slide(left, 1050*time.Millisecond); got > most || got < most-most/50 {
+			t.Errorf("%d of %d in a second and the guard", got, most)
+		}
+	}
+}
+
+// slide is busiest for ascending departures.
+func slide(all []departure, span time.Duration) (most int64) {
+	units, first := int64(0), 0
+	for _, d := range all {
+		units += d.units
+		for ; d.at.Sub(all[first].at) >= span; first++ {
+			units -= all[first].units
+		}
+		most = max(most, units)
+	}
+	return most
+}
+
+// TestBurstOfWholeDaysDoesNotOverflow: what is left behind a burst of all lies far, not beyond the range of time.
+func TestBurstOfWholeDaysDoesNotOverflow(t *testing.T) {
+	t.Parallel()
+	for _, w := range []admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day} {
+		for _, most := range []int64{1, 1000, 200_000, 1 << 40, math.MaxInt64} {
+			t.Run(fmt.Sprint(w, most), func(t *testing.T) {
+				t.Parallel()
+				limit := admission.Limit{Window: w, Max: most, Unit: admission.Money, Sliding: true, Burst: most}
+				start := w.Start(noon, time.UTC)
+				accounts, m := full(limit, start), moment(start)
+				accounts[0].Rate = 1.0 / 32
+				part := max(most-most/1024, 1)
+				if _, o := take(m, accounts, &admission.Need{Micros: part}); o != nil {
+					t.Fatalf("%+v", o)
+				}
+				if next := accounts[0].Next; next.Before(start) || next.Year() > 2400 {
+					t.Errorf("next at %s", next)
+				}
+				if _, o := take(m, accounts, &admission.Need{Micros: 1}); part > most/2 && o == nil && most < 1<<40 {
+					t.Error("one more fitted at once")
+				}
+			})
+		}
+	}
+}
+
+func TestSlidingLimitCountsItsCalendarWindowToo(t *testing.T) {
+	t.Parallel()
+	limit := admission.Limit{Window: admission.Day, Max: 3, Sliding: true, Burst: 3}
+	accounts, m := full(limit, noon.Truncate(24*time.Hour)), moment(noon.Truncate(24*time.Hour))
+	for range 3 {
+		if _, o := take(m, accounts, &admission.Need{}); o != nil {
+			t.Fatalf("%+v", o)
+		}
+	}
+	_, o := take(m, accounts, &admission.Need{})
+	if accounts[0].Granted != 3 || o == nil || o.Why != admission.Full || !o.When.Equal(noon.Truncate(24*time.Hour).Add(24*time.Hour)) {
+		t.Errorf("%d granted, %+v", accounts[0].Granted, o)
+	}
+}
