@@ -1,10 +1,10 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -171,7 +171,7 @@ func styleOf(list *yaml.Node) yaml.Style {
 func limitPairs(l *admission.Limit, style yaml.Style) []pair {
 	text := func(s string) string {
 		if style&yaml.DoubleQuotedStyle != 0 || !plainText.MatchString(s) || plain(s) != s {
-			return strconv.Quote(s)
+			return inQuotes(s)
 		}
 		return s
 	}
@@ -200,13 +200,24 @@ func limitPairs(l *admission.Limit, style yaml.Style) []pair {
 		add("tenant", text(l.Scope.Tenant))
 	}
 	if l.Scope.Prefix != "" {
-		add("prefix", strconv.Quote(l.Scope.Prefix))
+		add("prefix", inQuotes(l.Scope.Prefix))
 	}
 	return pairs
 }
 
 // plainText is what needs no quotes in any place, unless it is a word with another meaning.
 var plainText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_%-]*$`)
+
+// inQuotes writes a text as JSON does, which YAML reads too.
+func inQuotes(s string) string {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic("config: " + err.Error()) // a text can always be written
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
 
 // bareMax is the max of a limit without its currency.
 func bareMax(l *admission.Limit) string {

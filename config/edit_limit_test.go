@@ -298,7 +298,7 @@ func FuzzSetLimit(f *testing.F) {
 	}
 	f.Add(example, uint8(0), uint8(0), int64(7), "")
 	f.Add(example, uint8(9), uint8(3), int64(7), "shop")
-	f.Add([]byte(`{"channels":{"a":{"provider":"sandbox","limits":[{"window":"1s","max":5}]}},"routes":[{"name":"r","weights":{"a":1}}]}`), uint8(0), uint8(1), int64(3), "x y")
+	f.Add([]byte(`{"channels":{"a":{"provider":"sandbox","limits":[{"window":"1s","max":5}]}},"routes":[{"name":"r","weights":{"a":1}}]}`), uint8(0), uint8(1), int64(3), "x \x01\"y")
 	f.Add([]byte(three+"routes:\n- name: r\n  weights: {a: 25}\nlimits:\n- window: 1s\n  max: 3\n  tenant: x\n- {window: 1d, max: 3, tenant: x}"), uint8(3), uint8(0), int64(3), "x")
 	f.Fuzz(func(t *testing.T, doc []byte, channel, window uint8, most int64, tenant string) {
 		before, err := config.ParseRouting("f", doc)

@@ -1,0 +1,131 @@
+package config_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+)
+
+// limited is a document whose channel a has the given keys, with a price, and whose routes are given.
+func limited(keys, routes string) string {
+	return "channels: {a: {provider: sandbox, price: {currency: GBP, default: \"0.03\", prefixes: {\"+44\": \"0.05\"}}, " + keys + "}}\nroutes: [" + routes + "]"
+}
+
+const anyRoute = "{name: r, weights: {a: 1}}"
+
+func TestLimitsReadAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	r := parse(t, limited(`limits: [
+  {window: 1s, max: 100, unit: segments, sliding: true, reserve: {otp: 20%, bulk: 5%}},
+  {window: 1d, max: "250.50", unit: money},
+  {window: 1d, max: 0, tenant: shop},
+  {window: 1d, max: 7, unit: money, currency: GBP, prefix: "+44"}]`, anyRoute)+`
+limits: [{window: 1m, max: "0.50", unit: money, currency: GBP, tenant: shop}]`)
+	want := []admission.Limit{
+		{
+			Window: admission.Second, Max: 100, Unit: admission.Segments, Sliding: true, Burst: 10,
+			Reserve: []admission.Reserve{{Lane: "bulk", Percent: 5}, {Lane: "otp", Percent: 20}},
+		},
+		{Window: admission.Day, Max: 250_500_000, Unit: admission.Money, Currency: "GBP"},
+		{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Day},
+		{Scope: admission.Scope{Prefix: "+44"}, Window: admission.Day, Max: 7_000_000, Unit: admission.Money, Currency: "GBP"},
+	}
+	if diff := cmp.Diff(want, r.Channels[0].Limits); diff != "" {
+		t.Error(diff)
+	}
+	want = []admission.Limit{{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Minute, Max: 500_000, Unit: admission.Money, Currency: "GBP"}}
+	if diff := cmp.Diff(want, r.Limits); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The default lets every message pass, and costs a limit of a second no more rate than it must.
+func TestBurstsHaveTheirDefaults(t *testing.T) {
+	t.Parallel()
+	short, long := "{name: q, match: {tenant: shop}, max_segments: 3, weights: {a: 1}}", "{name: r, max_segments: 12, weights: {a: 1}}"
+	for _, c := range []struct {
+		limit, routes string
+		want          int64
+	}{
+		{"window: 1s, max: 100", long, 1},
+		{"window: 1s, max: 100, unit: segments", short + ", " + long, 12},
+		{"window: 1s, max: 100, unit: segments, tenant: other", short, 10}, // of nobody
+		{"window: 1s, max: 100, unit: segments, tenant: shop", short, 3},
+		{"window: 1m, max: 100", long, 50},
+		{"window: 1m, max: 1", long, 1},
+		{"window: 1m, max: 13, unit: segments", long, 12},
+		{"window: 1h, max: 100, unit: segments", long, 50},
+		{"window: 1s, max: 100, burst: 30", long, 30},
+		{"window: 1s, max: 20, burst: 30", long, 20},
+		{"window: 1s, max: 0", long, 0},
+		{"window: 1s, max: 0, unit: segments, burst: 30", long, 0},
+	} {
+		r := parse(t, limited("limits: [{sliding: true, "+c.limit+"}]", c.routes))
+		if got := r.Channels[0].Limits[0].Burst; got != c.want {
+			t.Errorf("%s: burst %d, want %d", c.limit, got, c.want)
+		}
+	}
+	r := parse(t, limited("test: true", short+", "+long)+"\nlimits: [{window: 1s, max: 50, unit: segments, sliding: true, prefix: '+44'}]")
+	if r.Limits[0].Burst != 12 {
+		t.Errorf("over all channels: burst %d", r.Limits[0].Burst)
+	}
+}
+
+func TestPoliciesReadAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]admission.Policy{
+		"exact": nil, "{policy: exact}": nil, "even": admission.Even{}, "counter": admission.CounterPolicy{},
+		"curve": admission.Curve{Factor: 1}, "{policy: curve, curve_factor: 0.204}": admission.Curve{Factor: 0.204},
+	} {
+		r := parse(t, limited("limits: [{window: 1s, max: 9}], admission: "+text, anyRoute))
+		if got := r.Channels[0].Policy; got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if r := parse(t, limited("admission: exact", anyRoute)); r.Channels[0].Policy != nil {
+		t.Error("the default was not taken where it says nothing new")
+	}
+}
+
+func TestSlotsUntilTheReceiptAreHeldForTenMinutes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]config.ActiveLimit{
+		"{max: 5}":                            {Max: 5, Until: "submit"},
+		"{max: 5, hold: 30s}":                 {Max: 5, Until: "submit", Hold: 30 * time.Second},
+		"{max: 5, hold: 0}":                   {Max: 5, Until: "submit"},
+		"{max: 5, until: receipt}":            {Max: 5, Until: "receipt", Hold: 10 * time.Minute},
+		"{max: 5, until: receipt, hold: 24h}": {Max: 5, Until: "receipt", Hold: 24 * time.Hour},
+	} {
+		if got := parse(t, limited("active: "+text, anyRoute)).Channels[0].Active; got != want {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
+
+// TestLimitsThatConcernNoSuchMessageAreAccepted: of others, to others, or meant to close.
+func TestLimitsThatConcernNoSuchMessageAreAccepted(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2]string{
+		{"window: 1s, max: 0, unit: segments", anyRoute},
+		{"window: 1d, max: 0, unit: money", anyRoute},
+		{"window: 1s, max: 5, unit: segments, tenant: other", "{name: r, match: {tenants: [shop]}, weights: {a: 1}}"},
+		{"window: 1s, max: 5, unit: segments, prefix: '+353'", "{name: r, match: {prefixes: ['+44', '+1']}, weights: {a: 1}}"},
+		{"window: 1d, max: 0.5, unit: money", anyRoute},                                                       // exactly the longest to the dearest
+		{"window: 1d, max: 0.3, unit: money, prefix: '+1'", anyRoute},                                         // which is cheaper
+		{"window: 1d, max: 0.3, unit: money", "{name: r, match: {prefixes: ['+1']}, weights: {a: 1}}"},        // the same by the route
+		{"window: 1d, max: 0.15, unit: money, prefix: '+44'", "{name: r, max_segments: 3, weights: {a: 1}}"},  // short ones
+		{"window: 1d, max: 0.05, unit: money, prefix: '+44'", "{name: r, max_segments: 1, weights: {a: 1}}"},  // one segment
+		{"window: 1d, max: 5, unit: segments", "{name: r, mode: weighted, max_segments: 5, weights: {a: 1}}"}, // exactly
+	} {
+		parse(t, limited("limits: [{"+c[0]+"}]", c[1]))
+	}
+	for _, limit := range []string{"window: 1d, max: 0.49, unit: money", "window: 1d, max: 0.29, unit: money, prefix: '+1'", "window: 1d, max: 0.49, unit: money, prefix: '+4477'"} {
+		if _, err := config.ParseRouting("r", []byte(limited("limits: [{"+limit+"}]", anyRoute))); err == nil {
+			t.Errorf("%s was accepted", limit)
+		}
+	}
+}
