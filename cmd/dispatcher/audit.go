@@ -176,7 +176,10 @@ func boundsOf(doc *config.Routing) map[string]dispatch.Bound {
 	bounds := make(map[string]dispatch.Bound, len(doc.Channels))
 	for i := range doc.Channels {
 		c := &doc.Channels[i]
-		bounds[c.Name] = dispatch.Bound{Windows: len(c.Limits) > 0, Active: c.Active.Max > 0}
+		windows := slices.ContainsFunc(c.Limits, func(l admission.Limit) bool {
+			return l.Scope == (admission.Scope{}) && l.Unit != admission.Money
+		})
+		bounds[c.Name] = dispatch.Bound{Windows: windows, Active: c.Active.Max > 0}
 	}
 	return bounds
 }

@@ -221,6 +221,9 @@ func stateOf(c *config.Channel, given channelState, q *dispatch.Question) ledger
 	state := ledger.ChannelState{Name: c.Name, LastAssigned: given.LastAssigned.UTC()}
 	state.Gate.Active = admission.Active{Max: c.Active.Max, Count: given.Active}
 	for _, limit := range c.Limits {
+		if limit.Scope != (admission.Scope{}) {
+			continue // nothing has been taken of those of tenants and prefixes
+		}
 		state.Gate.Counters = append(state.Gate.Counters, admission.Counter{Limit: limit, Max: limit.Max})
 	}
 	if given.Ready != nil && !*given.Ready {

@@ -23,8 +23,11 @@ type Question struct {
 	// Now stands for the database's clock.
 	Now time.Time
 	// Channels is the shared state. A channel that is left out carries nothing, has never
-	// been used and has no limits.
+	// been used and has no limits of its own.
 	Channels []ledger.ChannelState
+	// Scoped is the shared state of the limits of tenants and prefixes. Of those that are left out nothing
+	// has been taken.
+	Scoped []ledger.ScopeState
 	// Cursors are where round robins stand; a route that is left out has had no turn.
 	Cursors []ledger.Cursor
 	// Unready says in one word why a channel has no connection; one that is left out has.
@@ -76,7 +79,7 @@ func Explain(q *Question) Answer {
 		ask(context.Background(), q.Scorer, &about)
 		t.scores = &one.answer
 	}
-	seen := &ledger.Seen{Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors)}
+	seen := &ledger.Seen{Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors), Scoped: q.scoped()}
 	a := newAssigner(q.Routing, keys, seen, q.unready(), standpoint{})
 	answer := a.lineOf(&t)
 	if t.row.State == ledger.Scheduled {
@@ -110,6 +113,24 @@ func (q *Question) states() []ledger.ChannelState {
 				states[i].Gate.Counters = append([]admission.Counter(nil), given.Gate.Counters...)
 			}
 		}
+	}
+	return states
+}
+
+// scoped completes the state of the limits of tenants and prefixes with unused ones, copied as well.
+func (q *Question) scoped() []ledger.ScopeState {
+	var states []ledger.ScopeState
+	for _, n := range q.Routing.scopeIndex().narrower {
+		state := ledger.ScopeState{ScopeRef: n.ScopeRef}
+		for _, limit := range n.limits {
+			state.Counters = append(state.Counters, admission.Counter{Limit: limit, Max: limit.Max})
+		}
+		for _, given := range q.Scoped {
+			if given.ScopeRef == n.ScopeRef {
+				state.Counters = slices.Clone(given.Counters)
+			}
+		}
+		states = append(states, state)
 	}
 	return states
 }

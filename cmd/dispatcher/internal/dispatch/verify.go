@@ -65,9 +65,10 @@ type Edition struct {
 	Bounds map[string]Bound
 }
 
-// Bound says which limits a channel has: without any, none can have been in a message's way.
+// Bound says which limits a channel has for all its messages: without any, none can have been in a
+// message's way. Those of tenants and prefixes, reserves, policies and limits in money are found in the routing.
 type Bound struct {
-	Windows bool // per window
+	Windows bool // of messages or segments per window
 	Active  bool // of attempts under way
 }
 

@@ -75,7 +75,7 @@ func (c *check) mayBe(e *edition, t *task, s *standing, ch *choice, place, at, r
 			derived = ""
 		}
 	}
-	return derived == "" && e.passes(name, stored, ch), derived
+	return derived == "" && e.passes(t, member, stored, ch), derived
 }
 
 // wishesBetween are the selectors that counted at a time. Where that is not known, they are all
@@ -89,14 +89,12 @@ func (c *check) wishesBetween(at time.Time) (all, few []selector.Selector) {
 
 // passes reports whether a reason is one that a channel can have had for a while; none is one for
 // the channel that was chosen.
-func (e *edition) passes(channel, reason string, ch *choice) bool {
-	switch reason {
-	case "":
+func (e *edition) passes(t *task, c int, reason string, ch *choice) bool {
+	switch {
+	case reason == "":
 		return !ch.waits()
-	case noSlot:
-		return e.Bounds == nil || e.Bounds[channel].Windows
-	case noActive:
-		return e.Bounds == nil || e.Bounds[channel].Active
+	case limits(reason):
+		return e.limited(t, c, reason)
 	}
-	return reason == throttled || provider.Unready(reason)
+	return provider.Unready(reason)
 }

@@ -100,7 +100,7 @@ func (c *check) ranking(e *edition, t *task, s *standing, ch *choice) {
 	c.states(e, t, ch, listed, places)
 	c.order(e, t, ch, listed, places)
 	c.obstacles(e, t, s, ch, listed, places)
-	c.outcome(t, s, ch, listed)
+	c.outcome(e, t, s, ch, listed)
 }
 
 // fields checks that a ranking holds nothing but what its ranker goes by.
@@ -274,8 +274,8 @@ func (c *check) basis(e *edition, t *task, ch *choice) (b basis, ok bool) {
 
 // outcome checks what the ranking led to: the first candidate without obstacle, or a wait when all
 // had one. A first choice without obstacle at the first attempt has no ranking, and one that the
-// route holds messages for is not passed over before its time.
-func (c *check) outcome(t *task, s *standing, ch *choice, listed []Ranked) {
+// route holds messages for is not passed over before its time, unless a limit never leaves them a place.
+func (c *check) outcome(e *edition, t *task, s *standing, ch *choice, listed []Ranked) {
 	chosen := ""
 	if at := ch.ranking.Chosen(); at >= 0 {
 		chosen = ch.ranking.Candidates[at].Channel
@@ -288,7 +288,7 @@ func (c *check) outcome(t *task, s *standing, ch *choice, listed []Ranked) {
 	if first.Reason == "" && s.attempts == 0 {
 		c.differs(ch.attempt, whatRanking, "one", "none: the first choice could take it")
 	}
-	if end := c.record.Message.ReceivedAt.Add(t.route.Wait); t.route.Wait > 0 && holds(first.Reason) && end.After(ch.at) {
+	if end := c.record.Message.ReceivedAt.Add(t.route.Wait); t.route.Wait > 0 && limits(first.Reason) && end.After(ch.at) && !e.never(t, t.route.Members[t.first]) {
 		c.differs(ch.attempt, whatObstacle, first.Channel+" "+first.Reason, "held for it until "+end.Format(time.RFC3339Nano))
 	}
 }
@@ -303,7 +303,7 @@ func (c *check) hold(e *edition, t *task, s *standing, ch *choice) {
 	case t.first < 0 || len(r.Candidates) != 1 || r.Candidates[0].Channel != t.route.Table.Entry(t.first).Name:
 		c.differs(ch.attempt, whatCandidates, names(r.Candidates), "the first choice "+c.firstName(t)+" alone")
 		return
-	case !holds(r.Candidates[0].Reason):
+	case !limits(r.Candidates[0].Reason):
 		c.differs(ch.attempt, whatObstacle, r.Candidates[0].Channel+" "+r.Candidates[0].Reason, "one that passes by itself")
 		return
 	}
@@ -311,9 +311,6 @@ func (c *check) hold(e *edition, t *task, s *standing, ch *choice) {
 	places := []int{t.first}
 	c.obstacles(e, t, s, ch, r.Candidates, places)
 }
-
-// holds reports whether a route lets messages wait for a first choice with that obstacle.
-func holds(reason string) bool { return reason == noSlot || reason == noActive || reason == throttled }
 
 func (c *check) firstName(t *task) string {
 	if t.first < 0 {

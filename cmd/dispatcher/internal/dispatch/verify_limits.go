@@ -1,0 +1,60 @@
+package dispatch
+
+import (
+	"slices"
+
+	"dispatcher/admission"
+)
+
+// counted lists the limits of the version that count a message on channel c.
+func (e *edition) counted(t *task, c int) []admission.Limit {
+	x := e.books.index
+	all := slices.Clone(x.own[c])
+	for _, place := range x.over.find(x.on[c].find(nil, t.row.Tenant, t.msg.To), t.row.Tenant, t.msg.To) {
+		all = append(all, x.narrower[place].limits...)
+	}
+	return all
+}
+
+// limited reports whether a limit can have put a reason in the message's way on channel c. What was taken
+// of it is not on record, but a limit has to be there.
+func (e *edition) limited(t *task, c int, reason string) bool {
+	ch := &e.routing.Channels[c]
+	bound, known := e.Bounds[ch.Name], e.Bounds != nil
+	switch reason {
+	case noSlot:
+		return !known || bound.Windows
+	case noActive:
+		return !known || bound.Active
+	case throttled:
+		return true
+	case noShare:
+		return !known || (bound.Windows && divides(ch.Policy))
+	}
+	return !known || slices.ContainsFunc(e.counted(t, c), func(l admission.Limit) bool {
+		money := l.Unit == admission.Money
+		switch reason {
+		case noBudget:
+			return money
+		case reserved:
+			return !money && len(l.Reserve) > 0
+		case tenantLimit:
+			return !money && l.Scope.Tenant != ""
+		case prefixLimit:
+			return !money && l.Scope.Prefix != ""
+		}
+		return false
+	})
+}
+
+// never reports whether a limit of the version leaves the message no place on channel c in any window: a first
+// choice is not waited for then.
+func (e *edition) never(t *task, c int) bool {
+	need := e.need(t, &e.routing.Channels[c])
+	return slices.ContainsFunc(e.counted(t, c), func(l admission.Limit) bool {
+		empty := admission.Counter{Limit: l}
+		empty.Roll(e.now, e.routing.Zone)
+		_, o := admission.Fit(&e.moment, []admission.Account{{Counter: &empty, Rate: 1}}, &need)
+		return o != nil && o.When.IsZero()
+	})
+}
