@@ -109,6 +109,18 @@ func FuzzParseReceipt(f *testing.F) {
 	})
 }
 
+// next is what comes out of a channel before long.
+func next[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}
+
 // TestReceiptsThatCannotBeTakenComeAgain refuses the first receipt, as a process does whose
 // receivers are full.
 func TestReceiptsThatCannotBeTakenComeAgain(t *testing.T) {
@@ -126,7 +138,7 @@ func TestReceiptsThatCannotBeTakenComeAgain(t *testing.T) {
 	}
 	c := startClient(t, cfg)
 	result := send(c, submission(1))
-	r := <-taken
+	r := next(t, taken)
 	if r.Reference != result.Reference || r.State != provider.Delivered || r.Code != "DELIVRD/000" || r.At.IsZero() {
 		t.Errorf("receipt %+v for %q", r, result.Reference)
 	}
@@ -157,7 +169,7 @@ func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 			references[p.Reference] = true
 		}
 		for range result.Parts {
-			r := <-taken
+			r := next(t, taken)
 			if !references[r.Reference] {
 				t.Errorf("receipt %+v is about none of %v", r, references)
 			}
@@ -185,10 +197,10 @@ func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	peer.expect(pdu.CommandDataSMResp)
 	peer.send(0, 4, &pdu.DeliverSM{Message: unnamed})
 	peer.expect(pdu.CommandDeliverSMResp)
-	if d := <-messages; string(d.ShortMessage) != "STOP" {
+	if d := next(t, messages); string(d.ShortMessage) != "STOP" {
 		t.Errorf("delivery %+v", d)
 	}
-	if d := <-messages; string(d.ShortMessage) != "stat:DELIVRD" {
+	if d := next(t, messages); string(d.ShortMessage) != "stat:DELIVRD" {
 		t.Errorf("delivery %+v", d)
 	}
 	if len(receipts) != 2 || len(messages) != 0 {
