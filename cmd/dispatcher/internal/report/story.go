@@ -33,7 +33,10 @@ type Story struct {
 	Basis
 	Attempts          []Attempt `json:"attempts,omitzero"`
 	PossibleDuplicate bool      `json:"possible_duplicate,omitempty"`
-	Text              string    `json:"text"`
+	// Waits are what the message waited for, in the order in which it first did; that of now is not among them
+	// before it is over.
+	Waits []Wait `json:"waits,omitzero"`
+	Text  string `json:"text"`
 }
 
 // Basis is what an order of candidates went by.
@@ -101,7 +104,7 @@ func NewStory(r *ledger.Record, doc *config.Routing, keys ...selector.Key) (Stor
 	s := Story{
 		ID: m.ID, State: string(m.State), Reason: m.Reason, Route: m.Plan.Route, RoutingVersion: m.Plan.Version,
 		DrawKeyID: m.Plan.KeyID, FirstChoice: m.Plan.FirstChoice, Candidates: []Candidate{},
-		Attempts: []Attempt{}, PossibleDuplicate: m.PossibleDuplicate,
+		Attempts: []Attempt{}, PossibleDuplicate: m.PossibleDuplicate, Waits: waitsOf(m),
 	}
 	s.Draw, s.Size = drawOf(&m.Plan)
 	if route := routeNamed(doc, s.Route); route != nil {

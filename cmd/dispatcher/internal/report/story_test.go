@@ -136,11 +136,42 @@ func addWaits(out map[string]*ledger.Record) {
 	expired := newRecord(ledger.Failed)
 	expired.Message.Reason = "expired"
 	out["expired"] = expired
+	addLimits(out)
 
 	hopeless := newRecord(ledger.Failed)
 	hopeless.Message.Reason = "no_channel"
 	hopeless.Seen = encode("load_ratio", ranked("a", 0, "selector"), ranked("c", 0, "price_cap"), ranked("b", 0, "selector"))
 	out["no-channel"] = hopeless
+}
+
+// addLimits has messages of which it is known how long they waited, and for what.
+func addLimits(out map[string]*ledger.Record) {
+	long := []ledger.Wait{
+		{Reason: "no_slot", On: "a", For: 11900 * time.Millisecond}, {Reason: "tenant_limit", On: "tenant:shop", For: 500 * time.Millisecond},
+		{Reason: "no_budget", On: "a prefix:+44", For: 90 * time.Second}, {Reason: "no_route", For: 30 * time.Second},
+		{Reason: "reserved", On: "b", For: 20 * time.Millisecond}, {Reason: "no_share", On: "b", For: 2 * time.Second},
+		{Reason: "prefix_limit", On: "prefix:+44", For: time.Second}, {Reason: "throttled", On: "c", For: 3 * time.Second},
+	}
+	limited := newRecord(ledger.Accepted, attempt("c", ledger.ByFallback, outcomeAccepted, "",
+		ranked("a", 0, "tenant_limit"), ranked("b", 0, "no_budget"), ranked("c", 40, "")))
+	limited.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
+	limited.Message.Waits = long
+	limited.Attempts[0].ClaimedAt = ten.Add(138 * time.Second)
+	limited.Attempts[0].SettledAt = ten.Add(138*time.Second + 12*time.Millisecond)
+	out["waited-for-limits"] = limited
+
+	still := newRecord(ledger.Waiting)
+	still.Message.Reason, still.Message.NextAt = "no_slot", ten.Add(13*time.Second)
+	still.Seen, still.Message.Waits = encode("load_ratio", ranked("a", 0, "reserved"), ranked("c", 0, "reserved")), long[:1]
+	out["waiting-for-limits"] = still
+
+	tooLate := newRecord(ledger.Failed)
+	tooLate.Message.Reason, tooLate.Message.Waits = "expired", long[1:2]
+	out["expired-at-a-limit"] = tooLate
+
+	late := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "late"),
+		attempt("a", ledger.ByRetry, outcomeAccepted, ""))
+	out["late"] = late
 }
 
 func addOddOnes(out map[string]*ledger.Record) {
@@ -236,6 +267,26 @@ func TestStoryAsDataIsTheContract(t *testing.T) {
 	first, err := NewStory(stories()["first-choice"], london(t))
 	if err != nil || *first.Chosen != "a" || !cmp.Equal(first.Candidates, []Candidate{{Channel: "a", Eligible: new(true)}}) {
 		t.Errorf("%+v %v", first, err)
+	}
+}
+
+func TestStoryTellsForHowLongAndForWhatAMessageWaited(t *testing.T) {
+	t.Parallel()
+	story, err := NewStory(stories()["waited-for-limits"], london(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(story.Waits[:2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `[{"reason":"no_slot","on":"a","seconds":11.9},{"reason":"tenant_limit","on":"tenant:shop","seconds":0.5}]`
+	if string(raw) != want || len(story.Waits) != 8 {
+		t.Errorf("%d waits, %s", len(story.Waits), raw)
+	}
+	quick, err := NewStory(stories()["first-choice"], london(t))
+	if err != nil || quick.Waits == nil || len(quick.Waits) > 0 {
+		t.Errorf("waits %v, %v", quick.Waits, err)
 	}
 }
 

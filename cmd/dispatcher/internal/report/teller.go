@@ -45,11 +45,15 @@ func (t *teller) paragraph() string {
 		return strings.Join(t.out, " ")
 	}
 	t.choice()
+	waits, before := waitedFor(t.record.Message.Waits), t.waitedBefore()
 	for i := range t.story.Attempts {
-		if i == t.waitedBefore() {
-			t.waited(i)
+		if i == before {
+			t.waited(i, waits)
 		}
 		t.attempt(i)
+	}
+	if waits != "" && before < 0 {
+		t.say("%s %s.", t.waitsSoFar(), waits)
 	}
 	t.end()
 	return strings.Join(t.out, " ")
@@ -161,7 +165,7 @@ const noticeableWait = 100 * time.Millisecond
 func (t *teller) waitedBefore() int {
 	r := t.record
 	switch {
-	case r.Seen == nil || len(r.Attempts) == 0 || r.Message.State == ledger.Waiting:
+	case (r.Seen == nil && len(r.Message.Waits) == 0) || len(r.Attempts) == 0 || r.Message.State == ledger.Waiting:
 		return -1
 	case r.Attempts[0].ClaimedAt.Sub(r.Message.ReceivedAt) >= noticeableWait:
 		return 0
@@ -169,13 +173,25 @@ func (t *teller) waitedBefore() int {
 	return len(r.Attempts) - 1
 }
 
-// waited tells of the wait before an attempt.
-func (t *teller) waited(attempt int) {
+// waited tells of the wait before an attempt. waits has all of it; it is empty in records of earlier releases.
+func (t *teller) waited(attempt int, waits string) {
+	if waits != "" {
+		t.say("It had to wait for %s.", waits)
+		return
+	}
 	since := t.record.Message.ReceivedAt
 	if attempt > 0 {
 		since = t.record.Attempts[attempt-1].SettledAt
 	}
 	t.say("It had to wait for %s%s.", span(t.record.Attempts[attempt].ClaimedAt.Sub(since)), t.seenWhy())
+}
+
+// waitsSoFar begins the sentence about waits that no attempt came out of.
+func (t *teller) waitsSoFar() string {
+	if t.record.Message.State.Final() {
+		return "It had waited for"
+	}
+	return "So far it has waited for"
 }
 
 // seenWhy says why no channel could take the message when it was last made to wait.

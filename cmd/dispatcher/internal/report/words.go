@@ -11,6 +11,11 @@ import (
 // reasons that package dispatch records, and the words of provider.Channel.Ready.
 var passedOverWords = map[string]struct{ one, many string }{
 	"no_slot":          {"its sending limit for the running window was used up", "their sending limits for the running window were used up"},
+	"reserved":         {"what was left of its limit was kept for other lanes", "what was left of their limits was kept for other lanes"},
+	"no_share":         {"its admission policy left no slots to this process", "their admission policies left no slots to this process"},
+	"tenant_limit":     {"the tenant's limit was used up", "the tenant's limits were used up"},
+	"prefix_limit":     {"the limit for numbers with this beginning was used up", "the limits for numbers with this beginning were used up"},
+	"no_budget":        {"the budget for the running window was spent", "the budgets for the running window were spent"},
 	"no_active":        {"it had as many messages under way as it may have", "they had as many messages under way as they may have"},
 	"draining":         {"it is being drained", "they are being drained"},
 	"disabled":         {"it is switched off", "they are switched off"},
