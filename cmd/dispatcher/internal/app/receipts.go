@@ -35,6 +35,8 @@ type slots interface {
 	ReleaseByReceipt(ctx context.Context, channel string, references []string) (freed int64, err error)
 }
 
+var _ slots = (*ledger.Ledger)(nil)
+
 // receipts takes the receipts of all channels whose slots are kept until then, and gives the slots
 // back in batches. A receipt that it took is lost with the process; the slot then comes free at the end of its hold.
 type receipts struct {
