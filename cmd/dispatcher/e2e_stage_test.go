@@ -97,7 +97,7 @@ func newStage(t testing.TB, p plot) *stage {
 		"POSTGRES_URL": s.postgres, "POSTGRES_MAX_CONNS": "4",
 		"ROUTING_FILE": "routing.yaml", "DRAW_KEY_FILE": "draw.key",
 		"LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
-		"SEND_TIMEOUT": "3s", "DEAD_AFTER": "2s", "SHUTDOWN_TIMEOUT": "15s", "LOG_LEVEL": "debug",
+		"SEND_TIMEOUT": "3s", "DEAD_AFTER": "3s", "SHUTDOWN_TIMEOUT": "15s", "LOG_LEVEL": "debug",
 	}
 	maps.Copy(s.settings, p.settings)
 	return s
