@@ -11,7 +11,7 @@ import (
 func (l *Ledger) Register(ctx context.Context) error {
 	var id int64
 	err := l.hot.QueryRow(ctx, `
-		insert into dispatcher.instances (region, host, version) values ($1, $2, $3) returning id`,
+		insert into dispatcher.instances (region, host, version, counts) values ($1, $2, $3, '{}') returning id`,
 		l.config.Region, l.config.Host, l.config.Version).Scan(&id)
 	if err != nil {
 		return wrap("register instance", err)
@@ -32,8 +32,8 @@ func (l *Ledger) Beat(ctx context.Context, oldestOpen time.Time) error {
 		return wrap("heart-beat", ErrNotRegistered)
 	}
 	_, err := l.hot.Exec(ctx, `
-		insert into dispatcher.instances (id, region, host, version, last_seen, oldest_open_at)
-		values ($1, $2, $3, $4, clock_timestamp(), $5)
+		insert into dispatcher.instances (id, region, host, version, last_seen, oldest_open_at, counts)
+		values ($1, $2, $3, $4, clock_timestamp(), $5, '{}')
 		on conflict (id) do update set last_seen = excluded.last_seen, oldest_open_at = excluded.oldest_open_at, left_at = null`,
 		id, l.config.Region, l.config.Host, l.config.Version, instant(oldestOpen))
 	return wrap("heart-beat", err)

@@ -1,0 +1,151 @@
+package ledger
+
+import "fmt"
+
+// settle is one statement, hence atomic in one round trip.
+//
+//   - done writes the outcomes. An attempt that has one is left alone, except that a
+//     truth which comes late replaces unknown. Writing twice has no second effect.
+//   - freed gives the active slots back, once for each attempt: answers counts the
+//     outcomes written, and a slot that was given back before is marked. The channels are
+//     locked by name before they are written, as in a claim. active_max sinks with active
+//     after it was lowered below it.
+//   - moved takes the messages on, if this attempt is still their last one and nobody
+//     has taken it on before. A late yes or no also stops a message that waits to be
+//     sent once more, and then there will be no duplicate.
+//   - the outbox gets the notices of the messages that moved, in the order given: nearly
+//     always all of them, which go from the parameters to the row as they are. Its seq
+//     is drawn after the rows' locks were taken; see Publish.
+//
+// A parameter of one element stands for a column of that value, a null one for a column
+// of nulls; see brief. The given rows ascend by seq, so that two settlements of the same attempts wait for
+// each other and never in a circle.
+var settle = settleDone("", "", "", "", "") + `, leaving as (
+	  select channel, count(*) as n from done where answers = 1 and not freed group by channel
+	), ` + settleFreed("") + settleMoved
+
+// settleMore is settle for attempts that go on holding their slots, that were throttled, or that
+// took more money from limits than they spent.
+//
+//   - done keeps a slot until held_until, unless it was given back before.
+//   - freed also lowers the channel's rate, see slowDown, once for all that were throttled.
+//   - refunded gives money back, only with an attempt's first answer, and only while the limit is in
+//     the window that it was taken from: that of the claim began before the claim, and any later
+//     window after it. Limits come after channels in the order of locks. owed reads
+//     what it locks, so that refunded decides by what was committed last.
+var settleMore = settleDone(
+	", $18::bigint[], $19::bigint[]", ", hold, slow",
+	", coalesce(hold, ($18::bigint[])[1]) as hold, coalesce(slow, ($19::bigint[])[1]) as slow", `,
+	    held_until = case when a.answers = 0 and not a.freed and g.hold > 0 then now() + g.hold * interval '1 microsecond' else a.held_until end,
+	    held_references = case when a.answers = 0 and not a.freed and g.hold > 0 then string_to_array(nullif(g.reference, ''), ' ') else a.held_references end`,
+	", a.held_until, a.claimed_at, g.slow") + `, leaving as (
+	  select channel, count(*) filter (where answers = 1 and not freed and held_until is null) as n,
+	    max(slow) filter (where slow >= 0) * interval '1 microsecond' as slow
+	  from done group by channel
+	  having count(*) filter (where answers = 1 and not freed and held_until is null) > 0 or max(slow) >= 0
+	), ` + settleFreed(`,
+	    ease_rate = case when l.slow is null then c.ease_rate else `+easedRate("now()")+` end,
+	    ease_since = case when l.slow is null then c.ease_since else `+easedSince("now()")+` end,
+	    ease_until = case when l.slow is null then c.ease_until else `+easedUntil("now()", "l.slow")+` end`) + `, back as (
+	  select r.channel, r.scope, r.window_seconds, r.micros, d.claimed_at
+	  from unnest($20::bigint[], $21::text[], $22::text[], $23::int[], $24::bigint[]) as r(nr, channel, scope, window_seconds, micros)
+	  join done d on d.nr = r.nr where d.answers = 1
+	), owed as materialized (
+	  select m.channel, m.scope, m.window_seconds, m.unit, greatest(m.window_start, m.since) as since from dispatcher.limits m
+	  where (m.channel, m.scope, m.window_seconds) in (select channel, scope, window_seconds from back) and m.unit = 'money'
+	    and (select count(*) from locked) >= 0
+	  order by m.channel, m.scope, m.window_seconds, m.unit for update
+	), refund as (
+	  select o.channel, o.scope, o.window_seconds, o.unit, sum(b.micros)::bigint as micros
+	  from owed o join back b on b.channel = o.channel and b.scope = o.scope and b.window_seconds = o.window_seconds
+	  where b.claimed_at >= o.since group by o.channel, o.scope, o.window_seconds, o.unit
+	), refunded as (
+	  update dispatcher.limits m set granted = greatest(m.granted - r.micros, 0),
+	    max = case when m.max > m.configured_max then greatest(m.configured_max, m.granted - r.micros) else m.max end
+	  from refund r where m.channel = r.channel and m.scope = r.scope and m.window_seconds = r.window_seconds and m.unit = r.unit
+	)` + settleMoved
+
+// settleDone is the beginning of a settlement, with what settleMore adds to the parameters, their names, the
+// columns of a row, the columns written and the columns returned.
+func settleDone(parameters, names, columns, written, returned string) string {
+	return fmt.Sprintf(`
+	with done as (
+	  update dispatcher.attempts a set outcome = g.outcome, provider_code = nullif(g.code, ''),
+	    provider_reference = nullif(g.reference, ''), segments = g.segments, price_micros = g.price_micros,
+	    settled_at = now(), answers = a.answers + 1%[4]s
+	  from (
+	    select seq, coalesce(attempt, ($2::smallint[])[1]) as attempt, coalesce(outcome, ($3::text[])[1]) as outcome,
+	      coalesce(code, ($4::text[])[1]) as code, reference, coalesce(segments, ($6::smallint[])[1]) as segments,
+	      coalesce(price_micros, ($7::bigint[])[1]) as price_micros, coalesce(state, ($8::text[])[1]) as state,
+	      coalesce(reason, ($9::text[])[1]) as reason, next_at, coalesce(tried, ($11::boolean[])[1]) as tried,
+	      coalesce(pinned, ($12::text[])[1]) as pinned, coalesce(parts_left, ($13::text[])[1]) as parts_left,
+	      coalesce(possible_duplicate, ($14::boolean[])[1]) as possible_duplicate, nr%[3]s
+	    from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[],
+	      $8::text[], $9::text[], $10::timestamptz[], $11::boolean[], $12::text[], $13::text[], $14::boolean[]%[1]s) with ordinality
+	      as u(seq, attempt, outcome, code, reference, segments, price_micros,
+	        state, reason, next_at, tried, pinned, parts_left, possible_duplicate%[2]s, nr)
+	  ) g
+	  where a.message_seq = g.seq and a.attempt = g.attempt
+	    and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
+	  returning a.channel, a.answers, a.freed, g.seq, g.attempt,
+	    g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.possible_duplicate, g.nr%[5]s
+	)`, parameters, names, columns, written, returned)
+}
+
+// settleFreed gives slots back, with what settleMore writes as well.
+func settleFreed(written string) string {
+	return `locked as materialized (
+	  select c.channel from dispatcher.channels c where c.channel in (select channel from leaving)
+	  order by c.channel for update
+	), freed as (
+	  update dispatcher.channels c set active = c.active - l.n,
+	    active_max = case when c.configured_max = 0 then 0 else greatest(c.configured_max, c.active - l.n) end` + written + `
+	  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
+	)`
+}
+
+// settleMoved is the end of a settlement.
+const settleMoved = `, moved as (
+	  update dispatcher.messages m set state = d.state, reason = nullif(d.reason, ''),
+	    next_at = case when d.state in ('retry', 'waiting') then coalesce(d.next_at, now()) end,
+	    finished_at = case when d.state in ('rejected', 'failed', 'unknown') then now() end,
+	    tried = case when d.tried then array_append(m.tried, d.channel) else m.tried end,
+	    pinned = nullif(d.pinned, ''), parts_left = nullif(d.parts_left, '')::smallint[],
+	    waiting_since = case when d.state = 'waiting' then now() end, waits_for = null,
+	    possible_duplicate = case when m.state in ('retry', 'waiting') then false
+	      else m.possible_duplicate or d.possible_duplicate end
+	  from done d
+	  where m.seq = d.seq and m.attempts = d.attempt
+	    and (m.state in ('sending', 'unknown')
+	      or (m.state in ('retry', 'waiting') and d.answers = 2 and d.state in ('accepted', 'rejected')))
+	  returning d.nr
+	), told as (
+	  select count(*) = cardinality($1::bigint[]) and $17::boolean as everything from moved
+	)
+	insert into dispatcher.outbox (kind, keys, "values")
+	select 'status', $15::text[], $16::bytea[] from told where everything
+	union all
+	select 'status', array_agg(n.key order by n.nr), array_agg(n.value order by n.nr)
+	from told, unnest($15::text[], $16::bytea[]) with ordinality as n(key, value, nr)
+	where not everything and n.value <> '' and n.nr in (select nr from moved)
+	having count(*) > 0`
+
+// easedRate, easedSince and easedUntil are admission.Ease.SlowDown for a row c of channels; now
+// and wait are expressions of an instant and an interval. Several answers within a second count once,
+// because they answer the same burst.
+func easedRate(now string) string {
+	return `case when ` + onceASecond(now) + ` then greatest(0.5 * least(1, coalesce(c.ease_rate, 1)
+	      + coalesce(0.05 * greatest(extract(epoch from ` + now + ` - c.ease_since)::float8, 0), 0)), 1 / 32.0) else c.ease_rate end`
+}
+
+func easedSince(now string) string {
+	return `case when ` + onceASecond(now) + ` then ` + now + ` else c.ease_since end`
+}
+
+func easedUntil(now, wait string) string {
+	return `greatest(c.ease_until, ` + now + ` + ` + wait + `)`
+}
+
+func onceASecond(now string) string {
+	return `(c.ease_since is null or ` + now + ` - c.ease_since >= interval '1 second')`
+}

@@ -1,0 +1,97 @@
+package ledger
+
+import (
+	"context"
+	"time"
+)
+
+// releaseBatch is how many slots one transaction gives back: few enough that nobody waits long
+// for a channel.
+const releaseBatch = 500
+
+// giveBack takes the slots away from the attempts in "ending", which has locked them, and counts
+// them. The channels are locked by name before they are written, as in a claim; active_max
+// sinks with active after it was lowered below it.
+const giveBack = `
+	, freed as (
+	  update dispatcher.attempts a set freed = true from ending e
+	  where a.message_seq = e.message_seq and a.attempt = e.attempt and not a.freed
+	  returning a.channel
+	), leaving as (
+	  select channel, count(*) as n from freed group by channel
+	), locked as materialized (
+	  select c.channel from dispatcher.channels c where c.channel in (select channel from leaving)
+	  order by c.channel for update
+	), lowered as (
+	  update dispatcher.channels c set active = c.active - l.n,
+	    active_max = case when c.configured_max = 0 then 0 else greatest(c.configured_max, c.active - l.n) end
+	  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
+	)
+	select count(*) from freed`
+
+// endHolds finds slots whose time is over.
+const endHolds = `
+	with ending as materialized (
+	  select a.message_seq, a.attempt from dispatcher.attempts a
+	  where a.held_until <= now() and not a.freed
+	  order by a.held_until limit $1 for update skip locked
+	)` + giveBack
+
+// endDead finds the open attempts of instances that are gone. An instance of an earlier release,
+// which has no counts, would give the slot of such an attempt back once more when it settles it. So
+// while one is there, the slots stay with their attempts until those are settled, as before.
+var endDead = `
+	with ending as materialized (
+	  select a.message_seq, a.attempt
+	  from dispatcher.instances i join dispatcher.attempts a on ` + claimedBy + `
+	  where ` + isDead + ` and i.counts is not null and not a.freed and not exists (
+	    select from dispatcher.instances o
+	    where o.counts is null and o.left_at is null and o.last_seen >= clock_timestamp() - $1::interval)
+	  order by a.message_seq, a.attempt limit $2 for update of a skip locked
+	)` + giveBack
+
+// endReceived finds the slots that wait for one of the references.
+const endReceived = `
+	with ending as materialized (
+	  select a.message_seq, a.attempt from dispatcher.attempts a
+	  where a.held_references && $2::text[] and a.held_until is not null and not a.freed and a.channel = $1
+	  order by a.message_seq, a.attempt for update
+	)` + giveBack
+
+// ReleaseSlots gives active slots back that nobody is going to: those that are held beyond
+// their time, and those of attempts without outcome whose instance has been silent for deadAfter.
+// Such an attempt stays open until it is settled, see Abandoned, which then frees no second
+// slot. It works in small batches, passes over what somebody else is deciding about, and
+// returns how many slots it gave back, also with an error.
+func (l *Ledger) ReleaseSlots(ctx context.Context, deadAfter time.Duration) (freed int64, err error) {
+	late, err := l.releaseAll(ctx, endHolds, releaseBatch)
+	if err != nil {
+		return late, wrap("release slots held too long", err)
+	}
+	lost, err := l.releaseAll(ctx, endDead, deadAfter, releaseBatch)
+	return late + lost, wrap("release slots of dead instances", err)
+}
+
+// releaseAll repeats a statement until it finds no full batch.
+func (l *Ledger) releaseAll(ctx context.Context, sql string, args ...any) (freed int64, err error) {
+	for n := int64(releaseBatch); n == releaseBatch; freed += n {
+		if err := l.hot.QueryRow(ctx, sql, args...).Scan(&n); err != nil {
+			return freed, err
+		}
+	}
+	return freed, nil
+}
+
+// ReleaseByReceipt gives the active slots back that accepted attempts on a channel hold until a
+// receipt, for receipts that name these references; see Settlement.Hold. The first receipt
+// for any part of a message frees its slot, once. References that nobody waits for have no effect: a
+// receipt may come twice, after the slot's time, or for a channel that holds no slots. It may also
+// come before its attempt was settled; then the slot is given back when its time is over, unless the
+// caller asks again.
+func (l *Ledger) ReleaseByReceipt(ctx context.Context, channel string, references []string) (freed int64, err error) {
+	if len(references) == 0 {
+		return 0, nil
+	}
+	err = l.hot.QueryRow(ctx, endReceived, channel, references).Scan(&freed)
+	return freed, wrap("release slots by receipt", err)
+}
