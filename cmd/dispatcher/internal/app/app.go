@@ -196,10 +196,14 @@ func (a *App) openRouting(ctx context.Context) error {
 		sandbox.behaviour = *a.opts.Sandbox
 	}
 	a.stopper.add("sandbox carriers", func(context.Context) error { sandbox.close(); return nil })
+	receipts := newReceipts(a.ledger, newReceiptMetrics(a.registry), trouble)
+	a.own("receipts", func(ctx context.Context) error { receipts.run(ctx); return nil }) // until the channels have closed
 	s := &a.opts.Settings
 	a.reloader = &reloader{
 		ledger: a.ledger, log: a.log, first: a.opts.Routing,
-		connections: connections{connector: connector{folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox}},
+		connections: connections{connector: connector{
+			folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox, receipt: receipts.take,
+		}},
 	}
 	scorer, err := scoring.New(scoring.Config{Registry: a.registry})
 	if err != nil {
@@ -209,6 +213,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	a.dispatch, err = dispatch.New(dispatch.Config{
 		Ledger: a.ledger, Keys: a.opts.Keys, Scorer: scorer, Reload: a.reloader.reload,
 		MaxUnsettled: s.MaxUnsettled, SendTimeout: s.SendTimeout, DeadAfter: s.DeadAfter,
+		Region: s.Region, StateInterval: s.StateInterval, WindowRetention: s.WindowRetention,
 		Metrics: metrics, Trouble: trouble,
 	})
 	if err != nil {

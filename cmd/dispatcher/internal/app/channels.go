@@ -82,7 +82,7 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any) (prov
 
 // onReceipt is what takes the receipts of a channel; nil when its slots are not kept until then.
 func (c *connector) onReceipt(channel *config.Channel) func(provider.Receipt) (taken bool) {
-	if channel.Active.Until != "receipt" {
+	if channel.Active.Until != untilReceipt {
 		return nil
 	}
 	return func(r provider.Receipt) bool { return c.receipt(channel.Name, r) }

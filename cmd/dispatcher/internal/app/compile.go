@@ -13,6 +13,7 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 	r := &dispatch.Routing{
 		Version: version,
 		Zone:    doc.Timezone,
+		Limits:  doc.Limits,
 		Lanes:   make(map[string]dispatch.Lane, len(doc.Lanes)),
 		Country: newCountries().of,
 	}
@@ -37,14 +38,16 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 	return r, nil
 }
 
+// untilReceipt is the word of the document for attempts that hold their active slot until a receipt comes.
+const untilReceipt = "receipt"
+
 func compileChannel(c *config.Channel) dispatch.Channel {
 	out := dispatch.Channel{
 		Name: c.Name, Capacity: c.Capacity, State: channelStates[c.State], Labels: c.Labels,
-		Price: dispatch.NewPrice(c.Price.Currency, c.Price.Default, c.Price.Prefixes),
+		Price:  dispatch.NewPrice(c.Price.Currency, c.Price.Default, c.Price.Prefixes),
+		Limits: c.Limits, Policy: c.Policy, Hold: c.Active.Hold, UntilReceipt: c.Active.Until == untilReceipt,
 	}
 	adapt(c, &out)
-	p := paceOf(c.Limits)
-	out.PerSecond, out.PaceUnit = p.perSecond, p.unit
 	return out
 }
 

@@ -134,18 +134,50 @@ routes: [{name: r, weights: {a: 60, b: 40}, health: {errors: 5}}]
 	}
 }
 
-func TestTheTightestLimitPerSecondPaces(t *testing.T) {
+const everyLimit = `
+channels:
+  a:
+    provider: sandbox
+    limits:
+      - {window: 1s, max: 100, reserve: {otp: 20%}}
+      - {window: 1s, max: 10, tenant: shop}
+      - {window: 1d, max: 500, unit: money, currency: EUR}
+    price: {currency: EUR, default: "0.03"}
+    admission: {policy: curve, curve_factor: 0.5}
+    active: {max: 50, until: receipt, hold: 3m}
+  b: {provider: sandbox, active: {max: 5, hold: 7s}}
+limits: [{window: 1m, max: 1000, prefix: "+44"}]
+routes: [{name: default, weights: {a: 1, b: 1}}]
+lanes: {otp: {topics: [o], ttl: 5m}, bulk: {topics: [b], ttl: 5m}}
+`
+
+func TestLimitsAreCompiledAndReachTheLedgerAsTheDocumentHasThem(t *testing.T) {
 	t.Parallel()
-	limits := []admission.Limit{
-		{Window: admission.Minute, Max: 1},
-		{Window: admission.Second, Max: 50, Unit: admission.Segments},
-		{Window: admission.Second, Max: 40},
+	doc := versionOf(t, everyLimit, "")
+	compiled, err := Compile(doc, 5)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := paceOf(limits); got != (pace{40, admission.Messages}) {
-		t.Errorf("%+v", got)
+	over := []admission.Limit{{Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 1000}}
+	a, b := &compiled.Channels[0], &compiled.Channels[1]
+	for name, pair := range map[string][2]any{
+		"over all":          {over, compiled.Limits},
+		"of a":              {doc.Channels[0].Limits, a.Limits},
+		"policy of a":       {admission.Curve{Factor: 0.5}, a.Policy},
+		"policy of b":       {admission.Policy(nil), b.Policy},
+		"hold of a":         {3 * time.Minute, a.Hold},
+		"hold of b":         {7 * time.Second, b.Hold},
+		"a until receipt":   {true, a.UntilReceipt},
+		"b until receipt":   {false, b.UntilReceipt},
+		"the ledger's":      {over, NewRouting(doc, []byte(everyLimit), "alice", "because", nil).Limits},
+		"the ledger's of a": {doc.Channels[0].Limits, Specs(doc)[0].Limits},
+	} {
+		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
-	if got := paceOf(limits[:1]); got != (pace{}) {
-		t.Errorf("without a limit per second: %+v", got)
+	if len(a.Limits) != 3 || len(a.Limits[0].Reserve) != 1 || a.Limits[1].Scope.Tenant != "shop" || a.Limits[2].Unit != admission.Money {
+		t.Errorf("%+v", a.Limits)
 	}
 }
 

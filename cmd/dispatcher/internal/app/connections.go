@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"time"
 
-	"dispatcher/admission"
 	"dispatcher/config"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp"
@@ -77,7 +76,7 @@ func (t *transition) drop() error {
 
 // sameConnection reports whether nothing changed that a channel's connections depend on: whether they ask for
 // receipts is decided when they are made. Limits,
-// labels, prices, states and the capacity change without them: the pipeline paces by new limits itself.
+// policies, labels, prices, states and the capacity change without them: claims go by the routing in force.
 func sameConnection(a, b *config.Channel) bool {
 	return a.Provider == b.Provider && a.Test == b.Test && a.Active.Until == b.Active.Until && reflect.DeepEqual(a.Settings, b.Settings)
 }
@@ -105,23 +104,6 @@ func cutting(channel *config.Channel) (cut, bool) {
 	}
 	cfg, err := smpp.ParseSettings(channel.Settings, standIn(channel.Settings))
 	return cut{cfg.Alphabet, cfg.LongMessages}, err == nil
-}
-
-// pace is the rate that submits are spread to; the zero pace does not spread.
-type pace struct {
-	perSecond int64
-	unit      admission.Unit
-}
-
-// paceOf is the tightest limit per second.
-func paceOf(limits []admission.Limit) pace {
-	var p pace
-	for _, limit := range limits {
-		if limit.Window == admission.Second && (p.perSecond == 0 || limit.Max < p.perSecond) {
-			p = pace{limit.Max, limit.Unit}
-		}
-	}
-	return p
 }
 
 // unusable stands for a channel whose settings cannot be used on this machine. It never carried

@@ -33,6 +33,10 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	loops.Go(func() { d.every(ctx, beatInterval, "beat", d.beat) })
 	loops.Go(func() { d.every(ctx, recoverInterval, "recover", d.recover) })
 	loops.Go(func() { d.every(ctx, time.Second, "waiting", d.countWaiting) })
+	loops.Go(func() { d.every(ctx, releaseInterval, "release", d.release) })
+	loops.Go(func() { d.every(ctx, d.cfg.StateInterval, "gather", d.gather) })
+	loops.Go(func() { d.every(ctx, windowInterval, "windows", d.dropWindows) })
+	loops.Go(func() { d.every(ctx, presentInterval, "present", d.present) })
 	loops.Wait()
 }
 

@@ -159,9 +159,7 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 		return nil, err
 	}
 	slots.release(held - len(r.flights))
-	for _, f := range r.flights {
-		f.slots = slots
-	}
+	d.equip(r, slots)
 	d.launch(r)
 	d.noteWaiting(r)
 	return r, nil
@@ -190,6 +188,18 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	d.answers.used(r)
 	d.cfg.Metrics.claimed(r, time.Since(r.began), lockWait)
 	return nil
+}
+
+// equip tells the flights whose slots they hold and what their channels keep after an answer, and counts
+// them where a policy goes by what was granted.
+func (d *Dispatcher) equip(r *round, slots *slots) {
+	for _, f := range r.flights {
+		ch := &r.routing.Channels[r.routing.channel(f.channel)]
+		f.slots, f.hold, f.untilReceipt = slots, ch.Hold, ch.UntilReceipt
+		if divides(ch.Policy) {
+			d.minutes.add(r.now, ch.Name, 1)
+		}
+	}
 }
 
 // acquire blocks until a claim has its slots. A small batch of the first lane takes those that

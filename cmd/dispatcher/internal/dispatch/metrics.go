@@ -28,7 +28,9 @@ type Metrics struct {
 	settle       prometheus.Histogram
 	trouble      *prometheus.CounterVec // where: claim settle due beat recover waiting release windows gather present
 	waiting      *prometheus.GaugeVec   // lane
+	limits       *limitGauges
 	lost         prometheus.Counter
+	released     prometheus.Counter
 }
 
 // NewMetrics registers the pipeline's metrics.
@@ -67,9 +69,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: room, Name: "recovered_attempts_total", Help: "Attempts of lost instances that this one closed as unknown.",
 		}),
+		released: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: room, Name: "released_slots_total", Help: "Active slots of dead instances, and held ones whose time was over, that this instance gave back.",
+		}),
 	}
-	registry.MustRegister(m.records, m.decisions, m.choices, m.passedOver, m.scoring, m.outcomes, m.answer, m.toSubmit,
-		m.unsent, m.claimSeconds, m.lockWait, m.claimSize, m.settle, m.trouble, m.waiting, m.lost)
+	m.limits = newLimitGauges(namespace, room)
+	registry.MustRegister(m.limits, m.records, m.decisions, m.choices, m.passedOver, m.scoring, m.outcomes, m.answer, m.toSubmit,
+		m.unsent, m.claimSeconds, m.lockWait, m.claimSize, m.settle, m.trouble, m.waiting, m.lost, m.released)
 	return m
 }
 

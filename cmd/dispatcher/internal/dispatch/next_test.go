@@ -1,11 +1,13 @@
 package dispatch
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -51,6 +53,8 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		"refused goes to the next":           {nil, provider.Result{Outcome: refused}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
 		"refused after its deadline":         {func(f *flight) { f.expires = noon }, provider.Result{Outcome: refused}, want{State: ledger.Failed, Reason: "expired", Tried: true}},
 		"stopped here, not tried":            {nil, notSent(codeStopping), want{State: ledger.Retry, Reason: "refused"}},
+		"late, not tried, at once":           {func(f *flight) { f.pinned = "a" }, notSent(codeLate), want{State: ledger.Retry, Reason: "refused", Pinned: "a"}},
+		"late with parts left":               {func(f *flight) { f.pinned, f.submission.Parts = "a", []int{1} }, notSent(codeLate), want{State: ledger.Retry, Reason: "refused", Pinned: "a", PartsLeft: []int{1}}},
 		"throttled goes to the next":         {nil, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled"}},
 		"throttled is held":                  {func(f *flight) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled", In: time.Minute, Pinned: "a"}},
 		"an absurd Retry-After":              {func(f *flight) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: 1000 * time.Hour}, want{State: ledger.Retry, Reason: "throttled", In: longestRetryAfter, Pinned: "a"}},
@@ -98,6 +102,95 @@ func TestNoOutcomeButThoseSureOfItLeadsToAnotherSend(t *testing.T) {
 			if again && !sure && !flagged {
 				t.Errorf("%s, resend %v: sent again", outcome, resend)
 			}
+		}
+	}
+}
+
+// TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel: no other outcome keeps one.
+func TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel(t *testing.T) {
+	t.Parallel()
+	const hold = 5 * time.Minute
+	partly := []provider.Part{{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Throttled}, {Index: 2, Outcome: provider.Refused}}
+	for name, tc := range map[string]struct {
+		change func(*flight)
+		result provider.Result
+		want   time.Duration
+	}{
+		"accepted":                {nil, provider.Result{Outcome: provider.Accepted}, 0},
+		"accepted, until receipt": {func(f *flight) { f.untilReceipt = true }, provider.Result{Outcome: provider.Accepted}, hold},
+		"unknown, until receipt":  {func(f *flight) { f.untilReceipt = true }, provider.Result{Outcome: provider.Unknown}, 0},
+		"rejected, until receipt": {func(f *flight) { f.untilReceipt = true }, provider.Result{Outcome: provider.Rejected}, 0},
+		"throttled, goes on":      {nil, provider.Result{Outcome: provider.Throttled}, 0},
+		"throttled, waits":        {func(f *flight) { f.holdThrottled = true }, provider.Result{Outcome: provider.Throttled}, hold},
+		"parts left":              {nil, provider.Result{Outcome: provider.Throttled, Parts: partly}, hold},
+		"late, comes back":        {func(f *flight) { f.pinned = "a" }, notSent(codeLate), hold},
+		"late":                    {nil, notSent(codeLate), 0},
+		"waits beyond its end":    {func(f *flight) { f.holdThrottled, f.expires = true, noon }, provider.Result{Outcome: provider.Throttled}, 0},
+		"refused":                 {func(f *flight) { f.pinned = "a" }, provider.Result{Outcome: provider.Refused}, 0},
+	} {
+		f := testFlight()
+		f.hold = hold
+		if tc.change != nil {
+			tc.change(f)
+		}
+		if s := settle(f, &tc.result, noon); s.Hold != tc.want {
+			t.Errorf("%s: the slot is held for %s, want %s", name, s.Hold, tc.want)
+		}
+	}
+}
+
+// TestWhatIsNotBilledGoesBackToTheLimitsInMoney and nothing that may have been.
+func TestWhatIsNotBilledGoesBackToTheLimitsInMoney(t *testing.T) {
+	t.Parallel()
+	two := []provider.Part{{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Unknown}, {Index: 2, Outcome: provider.Refused}}
+	for name, tc := range map[string]struct {
+		result provider.Result
+		want   int64
+	}{
+		"accepted":             {provider.Result{Outcome: provider.Accepted}, 0},
+		"unknown":              {provider.Result{Outcome: provider.Unknown}, 0},
+		"rejected":             {provider.Result{Outcome: provider.Rejected}, 90},
+		"throttled":            {provider.Result{Outcome: provider.Throttled}, 90},
+		"late":                 {notSent(codeLate), 90},
+		"one of three refused": {provider.Result{Outcome: provider.Unknown, Parts: two}, 30},
+	} {
+		f := testFlight()
+		f.refunds = []ledger.Refund{
+			{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Day, Micros: 90},
+			{ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Tenant: "shop"}}, Window: admission.Day, Micros: 90},
+		}
+		s := settle(f, &tc.result, noon)
+		var want []ledger.Refund
+		if tc.want > 0 {
+			want = slices.Clone(f.refunds)
+			want[0].Micros, want[1].Micros = tc.want, tc.want
+		}
+		if diff := cmp.Diff(want, s.Refunds); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if f.refunds[0].Micros != 90 {
+			t.Errorf("%s changed the flight", name)
+		}
+	}
+}
+
+func TestOnlyAThrottledAnswerSlowsTheChannelDown(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		result provider.Result
+		want   *ledger.Slow
+	}{
+		{provider.Result{Outcome: provider.Throttled}, &ledger.Slow{}},
+		{provider.Result{Outcome: provider.Throttled, RetryAfter: 7 * time.Second}, &ledger.Slow{RetryAfter: 7 * time.Second}},
+		{provider.Result{Outcome: provider.Throttled, RetryAfter: time.Hour}, &ledger.Slow{RetryAfter: longestRetryAfter}},
+		{provider.Result{Outcome: provider.Throttled, RetryAfter: -time.Hour}, &ledger.Slow{}},
+		{provider.Result{Outcome: provider.Refused, RetryAfter: time.Second}, nil},
+		{provider.Result{Outcome: provider.Accepted}, nil},
+		{provider.Result{Outcome: provider.Unknown}, nil},
+		{notSent(codeLate), nil},
+	} {
+		if diff := cmp.Diff(tc.want, settle(testFlight(), &tc.result, noon).Slow); diff != "" {
+			t.Errorf("%s: %s", tc.result.Outcome, diff)
 		}
 	}
 }

@@ -1,0 +1,147 @@
+package dispatch
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+)
+
+// limitGauges show the shared state of limits and channels as this process looked at it last. All
+// instances show the same; only the share is that of the process.
+//
+// Labels are bounded by the routing document: its channels (empty for limits over all of them), the
+// scopes that it names, windows and units; on is one of those channels and scopes, or empty.
+type limitGauges struct {
+	latest atomic.Pointer[standings] // nil before the first look
+
+	most, effective, granted, free, reserved, share *prometheus.Desc // channel, scope, window, unit
+	active, rate                                    *prometheus.Desc // channel
+	waiting                                         *prometheus.Desc // on
+}
+
+var _ prometheus.Collector = (*limitGauges)(nil)
+
+// standings is what the gauges show.
+type standings struct {
+	limits   []limitStanding
+	channels []channelStanding
+	waiting  map[string]int64
+}
+
+type limitStanding struct {
+	labels                                          []string
+	most, effective, granted, free, reserved, share int64
+}
+
+type channelStanding struct {
+	name   string
+	active int64
+	rate   float64
+}
+
+func newLimitGauges(namespace, room string) *limitGauges {
+	gauge := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, room, name), help, labels, nil)
+	}
+	limit := func(name, help string) *prometheus.Desc {
+		return gauge("limit_"+name, help, "channel", "scope", "window", "unit")
+	}
+	return &limitGauges{
+		most:      limit("max", "Units that a limit allows in its current window, money in micros."),
+		effective: limit("effective", "Units that a limit allows in each window at the rate that the channel has left since its provider asked to slow down."),
+		granted:   limit("granted", "Units of a limit that were granted in the current window."),
+		free:      limit("free", "Units of a limit that are left in the current window."),
+		reserved:  limit("reserved", "Units of a limit that are left and kept for lanes with a reserve."),
+		share:     limit("share", "Units of a limit that the channel's policy leaves to this instance in a whole window."),
+		active:    gauge("channel_active", "Attempts under way on a channel.", "channel"),
+		rate:      gauge("channel_rate_ratio", "Part of its rate that a channel has left since its provider asked to slow down; 0 while it wants nothing at all.", "channel"),
+		waiting:   gauge("waiting_for_messages", "Messages that wait, by the channel or scope that they wait for.", "on"),
+	}
+}
+
+// Describe lists the gauges.
+func (g *limitGauges) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{g.most, g.effective, g.granted, g.free, g.reserved, g.share, g.active, g.rate, g.waiting} {
+		out <- d
+	}
+}
+
+// Collect shows the latest look.
+func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
+	s := g.latest.Load()
+	if s == nil {
+		return
+	}
+	show := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for i := range s.limits {
+		l := &s.limits[i]
+		for d, v := range map[*prometheus.Desc]int64{g.most: l.most, g.effective: l.effective, g.granted: l.granted, g.free: l.free, g.reserved: l.reserved, g.share: l.share} {
+			show(d, float64(v), l.labels...)
+		}
+	}
+	for _, c := range s.channels {
+		show(g.active, float64(c.active), c.name)
+		show(g.rate, c.rate, c.name)
+	}
+	for on, n := range s.waiting {
+		show(g.waiting, float64(n), on)
+	}
+}
+
+// standingsOf works out what the gauges show. It changes the counters of p: they are rolled to its moment.
+func standingsOf(p *ledger.Present, r *Routing, f *fleet, region string) *standings {
+	s := &standings{waiting: p.Waiting}
+	rates := make(map[string]float64, len(p.Channels))
+	for i := range p.Channels {
+		state := &p.Channels[i]
+		ease := &state.Gate.Ease
+		rate, c := ease.RateAt(p.Now), r.channel(state.Name)
+		if p.Now.Before(ease.Until) {
+			rate = 0
+		}
+		rates[state.Name] = rate
+		s.channels = append(s.channels, channelStanding{state.Name, state.Gate.Active.Count, rate})
+		if c < 0 {
+			continue // the routing has changed since
+		}
+		for k := range state.Gate.Counters {
+			l := standingOf(&state.Gate.Counters[k], r.Channels[c].Limits, state.Name, rate, p.Now, r.Zone)
+			if policy := r.Channels[c].Policy; divides(policy) {
+				whole := f.state(state.Name, &state.Gate.Counters[k], region)
+				l.share = policy.Split(&whole).PerWorker
+			}
+			s.limits = append(s.limits, l)
+		}
+	}
+	for i := range p.Scoped {
+		scoped := &p.Scoped[i]
+		limits, rate := r.Limits, 1.0
+		if c := r.channel(scoped.Channel); c >= 0 {
+			limits, rate = r.Channels[c].Limits, rates[scoped.Channel]
+		}
+		for k := range scoped.Counters {
+			s.limits = append(s.limits, standingOf(&scoped.Counters[k], limits, scoped.Channel, rate, p.Now, r.Zone))
+		}
+	}
+	return s
+}
+
+// standingOf is that of one counter, undivided.
+func standingOf(c *admission.Counter, limits []admission.Limit, channel string, rate float64, now time.Time, zone *time.Location) limitStanding {
+	complete(c, limits)
+	c.Roll(now, zone)
+	l := limitStanding{
+		labels: []string{channel, c.Scope.String(), c.Window.String(), c.Unit.String()},
+		most:   c.Max, effective: c.Max, granted: c.Granted, free: c.Free(), reserved: c.Reserved(), share: c.Max,
+	}
+	if c.Sliding || c.Paced() {
+		l.effective = int64(float64(c.Max) * rate)
+	}
+	return l
+}
