@@ -97,26 +97,38 @@ func TestBurstComesAtOnceAndTheRestAtItsPace(t *testing.T) {
 	}
 }
 
+// greedy takes whatever fits from a moment on, looking again every so often, and gives the earliest departures.
+func greedy(limit *admission.Limit, from time.Time, every, length time.Duration) []departure {
+	var left []departure
+	for _, p := range fill(moment(from), full(*limit, from), &admission.Need{}, every, length) {
+		left = append(left, departure{p, 1})
+	}
+	return left
+}
+
+// TestGreedyDemandFillsASlidingLimitAndNoMore: places are counted in spans that are longer by the guard, because
+// the first ones may leave as much later.
+func TestGreedyDemandFillsASlidingLimitAndNoMore(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		limit := admission.Limit{Window: admission.Second, Max: rapid.Int64Range(1, 80).Draw(t, "max"), Sliding: true}
+		limit.Burst = rapid.Int64Range(1, limit.Max).Draw(t, "burst")
+		from := noon.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)-1).Draw(t, "from")))
+		left := greedy(&limit, from, 3*time.Millisecond, 4*time.Second)
+		if most := slide(left, 1050*time.Millisecond); most > limit.Max || most < limit.Max-1 {
+			t.Fatalf("%d of %d at places of less than 1050 ms", most, limit.Max)
+		}
+	})
+}
+
 // TestFastSlidingLimitsAreExact: an interval that is rounded to nanoseconds adds up to many units.
 func TestFastSlidingLimitsAreExact(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int64{70_000, 200_000, 300_007} {
-		limit := admission.Limit{Window: admission.Second, Max: most, Unit: admission.Segments, Sliding: true, Burst: most / 10}
-		accounts, m := full(limit, noon), moment(noon)
-		var left []departure
-		for ; m.Now.Before(noon.Add(1500 * time.Millisecond)); m.Now = m.Now.Add(time.Millisecond) {
-			m.Earliest = m.Now
-			roll(accounts, m.Now, time.UTC)
-			for {
-				p, o := take(m, accounts, &admission.Need{Segments: 37})
-				if o != nil {
-					break
-				}
-				left = append(left, departure{leaves(m, p), 37})
-			}
-		}
-		if got := slide(left, 1050*time.Millisecond); got > most || got < most-most/50 {
-			t.Errorf("%d of %d in a second and the guard", got, most)
+		limit := admission.Limit{Window: admission.Second, Max: most, Sliding: true, Burst: most / 10}
+		left := greedy(&limit, noon.Add(500*time.Millisecond), time.Millisecond, 1200*time.Millisecond)
+		if got := slide(left, 1050*time.Millisecond); got > most || got < most-most/5000 { // each unit is rounded up by a nanosecond at most
+			t.Errorf("%d of %d at places of less than 1050 ms", got, most)
 		}
 	}
 }
@@ -146,6 +158,9 @@ func TestBurstOfWholeDaysDoesNotOverflow(t *testing.T) {
 				accounts, m := full(limit, start), moment(start)
 				accounts[0].Rate = 1.0 / 32
 				part := max(most-most/1024, 1)
+				if _, o := admission.Fit(m, accounts, &admission.Need{Micros: part + 1}); o == nil || !o.When.IsZero() {
+					t.Errorf("more than %d at once: %+v", part, o)
+				}
 				if _, o := take(m, accounts, &admission.Need{Micros: part}); o != nil {
 					t.Fatalf("%+v", o)
 				}
