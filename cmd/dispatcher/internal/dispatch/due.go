@@ -129,7 +129,7 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 		if len(r.unasked) > 0 {
 			d.askAboutDue(ctx, r, asking)
 		}
-		return due == n && ctx.Err() == nil
+		return (due == n || r.again()) && ctx.Err() == nil
 	case ctx.Err() != nil:
 		return false
 	case errors.Is(err, errStaleRouting):

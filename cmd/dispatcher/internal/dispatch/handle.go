@@ -74,8 +74,8 @@ func (d *Dispatcher) store(ctx context.Context, jobs []Job) error {
 		r, err := d.claim(ctx, jobs, due)
 		switch {
 		case err == nil:
-			if len(r.unasked) > 0 {
-				d.wake() // the due loop asks about them: no partition waits for that
+			if len(r.unasked) > 0 || r.again() {
+				d.wake() // the due loop takes care of them: no partition waits for that
 			}
 			return nil
 		case ctx.Err() != nil:
@@ -190,14 +190,12 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	return nil
 }
 
-// equip tells the flights whose slots they hold and what their channels keep after an answer, and counts
-// them where a policy goes by what was granted.
+// equip tells the flights whose slots they hold, and counts them where a policy goes by what was granted.
 func (d *Dispatcher) equip(r *round, slots *slots) {
 	for _, f := range r.flights {
-		ch := &r.routing.Channels[r.routing.channel(f.channel)]
-		f.slots, f.hold, f.untilReceipt = slots, ch.Hold, ch.UntilReceipt
-		if divides(ch.Policy) {
-			d.minutes.add(r.now, ch.Name, 1)
+		f.slots = slots
+		if divides(r.routing.Channels[r.routing.channel(f.channel)].Policy) {
+			d.minutes.add(r.now, f.channel, 1)
 		}
 	}
 }

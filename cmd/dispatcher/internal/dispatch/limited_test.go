@@ -1,0 +1,175 @@
+package dispatch
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/admission"
+	"dispatcher/provider"
+)
+
+// start runs the background work of another instance until the end of the test.
+func start(t *testing.T, d *Dispatcher) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() { d.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// TestTwoProcessesSubmitAtOnePace lets both claim what they can for some seconds: at the carrier no calendar second holds
+// more than the limit, none holds less while demand waits, and no second begins with a burst.
+func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
+	t.Parallel()
+	const perSecond, seconds = 50, 4
+	carrier := &timedChannel{takes: 5 * time.Millisecond}
+	p := setup(t, func(r *Routing) {
+		r.Lanes["bulk"] = Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 10_000}
+		for i := range r.Channels {
+			r.Channels[i].Concurrency = 20
+			r.Channels[i].Limits = []admission.Limit{{Window: admission.Second, Max: perSecond}}
+		}
+	})
+	other := p.second(t)
+	start(t, other)
+	for _, d := range []*Dispatcher{p.Dispatcher, other} {
+		connected := map[string]provider.Channel{}
+		for _, c := range p.routing.Channels {
+			connected[c.Name] = carrier // all three are one carrier, of three times the limit
+		}
+		next := *p.routing
+		next.Version = 2
+		if err := d.Apply(&next, connected); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.applyRouting(t, p.routing.Channels[0].Limits)
+	for i, d := range []*Dispatcher{p.Dispatcher, other} {
+		if err := d.Handle(t.Context(), jobsNamed(string(rune('x'+i)), 3*perSecond*(seconds+2)/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.eventually(t, `select 'enough', least(600, count(*)) from audit.attempts where outcome = 'accepted'`, map[string]int64{"enough": 3 * perSecond * seconds})
+	at, _ := carrier.submits()
+	in := map[time.Time]int{}
+	for _, a := range at {
+		in[a.Truncate(time.Second)]++
+	}
+	whole := slices.SortedFunc(maps.Keys(in), time.Time.Compare)
+	whole = whole[1 : len(whole)-1]
+	for _, second := range whole {
+		if n := in[second]; n != 3*perSecond {
+			t.Errorf("%d submits in the second from %s, the limit is %d", n, second.Format("05"), 3*perSecond)
+		}
+		begin, _ := slices.BinarySearchFunc(at, second, time.Time.Compare)
+		end, _ := slices.BinarySearchFunc(at, second.Add(100*time.Millisecond), time.Time.Compare)
+		if n := end - begin; n > 3*perSecond/4 {
+			t.Errorf("%d submits in the first tenth of the second from %s", n, second.Format("05"))
+		}
+	}
+	if len(whole) < 2 {
+		t.Errorf("only %d whole seconds", len(whole))
+	}
+}
+
+// TestAThrottledAnswerSlowsTheChannelForAllProcesses: the rate is lowered at once, and the other process sends nothing until
+// the provider wants something again.
+func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *Routing) {
+		r.Routes[0].HoldThrottled = true
+		for i := range r.Channels {
+			r.Channels[i].Hold = time.Minute
+		}
+	})
+	for _, c := range p.channels {
+		c.answer = func(provider.Submission) provider.Result {
+			return provider.Result{Outcome: provider.Throttled, Code: "0x00000058", RetryAfter: time.Minute}
+		}
+	}
+	p.handle(t, jobsNamed("m", 60))
+	p.eventually(t, `select channel, 1 from audit.attempts where outcome = 'throttled' group by 1`, map[string]int64{"a": 1, "b": 1, "c": 1})
+	if err := p.present(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	present, err := p.ledger.Present(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range present.Channels {
+		if e := c.Gate.Ease; e.RateAt(e.Since) > 0.5 || e.Until.Sub(present.Now) < 50*time.Second {
+			t.Errorf("%s has ease %+v", c.Name, e)
+		}
+	}
+	other := p.second(t)
+	if err := other.Handle(t.Context(), jobsNamed("n", 30)); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually(t, `select state, count(*) from audit.messages where id like 'n-%' group by 1`, map[string]int64{"waiting": 30})
+	held := p.counts(t, `select 'held', sum(active)::bigint from audit.active`)
+	if throttledOnes := p.counts(t, `select 'held', count(*) from audit.attempts where outcome = 'throttled'`); !cmp.Equal(held, throttledOnes) {
+		t.Errorf("%v slots are held by %v throttled messages", held, throttledOnes)
+	}
+}
+
+// TestEachProcessLearnsWhatTheOthersGranted as the policies go by it.
+func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	other := p.second(t)
+	last := admission.Minute.Start(other.now().Add(-time.Minute), time.UTC)
+	other.minutes.add(last, "a", 7)
+	for _, d := range []*Dispatcher{other, p.Dispatcher} {
+		if err := d.gather(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := p.fleet.Load()
+	if f.total != 2 || f.workers["test"] != 2 {
+		t.Errorf("%d processes, by region %v", f.total, f.workers)
+	}
+	if got := f.granted["a"]["test"]; got != 7 && time.Since(last) < 2*time.Minute { // later it is no longer the last minute
+		t.Errorf("%d granted", got)
+	}
+}
+
+// TestMetricsShowLimitsAsTheyStand per limit and channel, with the words of the document.
+func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	g := newLimitGauges("dispatcher", "dispatch")
+	registry.MustRegister(g)
+	shop := admission.Scope{Tenant: "shop"}
+	r := newWorld(t).routing
+	r.Zone = time.UTC
+	r.Channels[0].Limits = []admission.Limit{
+		{Window: admission.Second, Max: 100, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}},
+		{Scope: shop, Window: admission.Day, Max: 1000, Unit: admission.Money},
+	}
+	r.Channels[0].Policy = admission.Even{}
+	f := &fleet{}
+	for range 4 {
+		f.join("test", nil)
+	}
+	g.latest.Store(standingsOf(presentOf(shop), r, f, "test"))
+	got := gathered(t, registry)
+	want := map[string]float64{
+		"limit_max a channel 1s messages": 100, "limit_effective a channel 1s messages": 75, "limit_granted a channel 1s messages": 30,
+		"limit_free a channel 1s messages": 70, "limit_reserved a channel 1s messages": 15, "limit_share a channel 1s messages": 25,
+		"limit_max a tenant:shop 1d money": 1000, "limit_effective a tenant:shop 1d money": 1000, "limit_granted a tenant:shop 1d money": 1000,
+		"limit_free a tenant:shop 1d money": 0, "limit_reserved a tenant:shop 1d money": 0, "limit_share a tenant:shop 1d money": 1000,
+		"limit_max  tenant:shop 1m segments": 60, "limit_effective  tenant:shop 1m segments": 60, "limit_granted  tenant:shop 1m segments": 0,
+		"limit_free  tenant:shop 1m segments": 60, "limit_reserved  tenant:shop 1m segments": 0, "limit_share  tenant:shop 1m segments": 60,
+		"channel_active a": 3, "channel_rate_ratio a": 0.75, "channel_active gone": 0, "channel_rate_ratio gone": 0,
+		"waiting_for_messages a": 12,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
