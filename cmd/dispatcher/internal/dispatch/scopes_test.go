@@ -1,0 +1,208 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
+)
+
+// drawnScope is a tenant or a prefix.
+func drawnScope(t *rapid.T) admission.Scope {
+	if rapid.Bool().Draw(t, "by tenant") {
+		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "news"}).Draw(t, "tenant")}
+	}
+	return admission.Scope{Prefix: rapid.SampledFrom([]string{"+4", "+44", "+447", "+4479", "+1", "+447700900123", "+4477009001234"}).Draw(t, "prefix")}
+}
+
+// drawnLimits are limits of tenants and prefixes.
+func drawnLimits(t *rapid.T) []admission.Limit {
+	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) admission.Limit {
+		return admission.Limit{
+			Scope: drawnScope(t), Max: rapid.Int64Range(0, 9).Draw(t, "max"),
+			Window: rapid.SampledFrom([]admission.Window{admission.Minute, admission.Day}).Draw(t, "window"),
+		}
+	}), 0, 8, func(l admission.Limit) admission.Key { return l.Key() }).Draw(t, "limits")
+}
+
+// TestScopesOfAMessageAreThoseThatCoverIt compares the look-ups with a walk over all limits.
+func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t)
+		w.routing.Limits = drawnLimits(rt)
+		for c := range w.routing.Channels {
+			w.routing.Channels[c].Limits = drawnLimits(rt)
+		}
+		w.routing.Routes[0].Members = []int{0, 2}
+		task := w.task("a")
+		task.row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "other"}).Draw(rt, "of tenant")
+		task.msg.To = rapid.SampledFrom([]string{"+447700900123", "+15550100", "+4", "+33"}).Draw(rt, "to")
+		want := map[ledger.ScopeRef]bool{}
+		cover := func(channel string, limits []admission.Limit) {
+			for _, l := range limits {
+				if l.Scope.Covers(task.row.Tenant, task.msg.To) {
+					want[ledger.ScopeRef{Channel: channel, Scope: l.Scope}] = true
+				}
+			}
+		}
+		cover("", w.routing.Limits)
+		cover("a", w.routing.Channels[0].Limits)
+		cover("c", w.routing.Channels[2].Limits)
+
+		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, nil)
+		r.tasks = append(r.tasks, *task)
+		got := r.request(0).Scopes
+		if !slices.IsSortedFunc(got, func(a, b ledger.ScopeRef) int {
+			return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Scope.String(), b.Scope.String()))
+		}) {
+			rt.Fatalf("not in the order of locks: %v", got)
+		}
+		if len(got) != len(want) || slices.ContainsFunc(got, func(ref ledger.ScopeRef) bool { return !want[ref] }) {
+			rt.Fatalf("asks for %v, want %v", got, want)
+		}
+	})
+}
+
+func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.routing.Lanes = map[string]Lane{"bulk": {Name: "bulk", Order: 2}, "otp": {Name: "otp"}, "old": {Name: "old", Order: lastOrder, former: true}, "later": {Name: "later", Order: 1}}
+	for _, tenant := range []string{"shop", "bank", "news"} {
+		w.routing.Limits = append(w.routing.Limits, admission.Limit{Scope: admission.Scope{Tenant: tenant}, Window: admission.Day, Max: 5})
+	}
+	w.routing.prepare()
+	jobs := []Job{
+		{Lane: "bulk", Message: envelope.Message{ID: "1", To: "+447700900123", Text: "x", Tenant: "shop"}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{ID: "2", To: "+447700900123", Text: "x", Tenant: "shop"}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{ID: "3", To: "+447700900123", Text: "x"}, Produced: noon},
+		{Lane: "bulk", Message: envelope.Message{ID: "4", To: "+447700900123", Text: "x", Tenant: "bank", SendAt: noon.Add(time.Hour)}, Produced: noon},
+	}
+	w.routing.Lanes["bulk"] = Lane{Name: "bulk", Order: 2, TTL: time.Hour}
+	r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, jobs)
+	req := r.request(0)
+	want := []ledger.ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}}
+	if diff := gocmp.Diff(want, req.Scopes); diff != "" || req.Lanes != nil {
+		t.Errorf("lanes %v, scopes %s", req.Lanes, diff)
+	}
+	if got := r.request(5).Lanes; !gocmp.Equal(got, []string{"otp", "later", "bulk"}) {
+		t.Errorf("due rows by %v", got)
+	}
+}
+
+// dueWorld is a world whose tenant shop has a limit over all channels, and a claim of due rows of it.
+func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
+	t.Helper()
+	w := newWorld(t)
+	w.routing.Limits = []admission.Limit{{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Day, Max: 3}}
+	var due []ledger.Message
+	for i := range rows {
+		row := storedRow(ledger.Waiting, 0)
+		row.Seq, row.Tenant, row.ExpiresAt = int64(i+1), "shop", noon.Add(48*time.Hour)
+		due = append(due, row)
+	}
+	return w, due
+}
+
+// shown is what a claim shows that locked some scopes, nothing taken of them.
+func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen {
+	seen := *w.seen
+	seen.Channels = slices.Clone(w.seen.Channels)
+	seen.Messages = due
+	for range due {
+		seen.Fates = append(seen.Fates, ledger.Due)
+	}
+	for _, ref := range refs {
+		state := ledger.ScopeState{ScopeRef: ref}
+		for _, n := range w.routing.scopeIndex().narrower {
+			if n.ScopeRef != ref {
+				continue
+			}
+			for _, l := range n.limits {
+				bare := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max} // what a row holds
+				state.Counters = append(state.Counters, admission.Counter{Limit: bare, Max: l.Max})
+			}
+		}
+		seen.Scoped = append(seen.Scoped, state)
+	}
+	return &seen
+}
+
+// TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext: nothing is decided about them before that.
+func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
+	t.Parallel()
+	w, due := dueWorld(t, 5)
+	due[4].Tenant = "" // which no limit counts
+	var about answers
+	claim := func(began time.Time) (*round, ledger.Decisions) {
+		t.Helper()
+		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &about, nil)
+		r.unready, r.began = w.unready, began
+		req := r.request(len(due))
+		d, err := r.decide(w.shown(req.Scopes, due))
+		if err != nil {
+			t.Fatal(err)
+		}
+		about.used(r)
+		return r, d
+	}
+	began := time.Now()
+	r, first := claim(began)
+	for i, d := range first.Each {
+		if want := map[bool]ledger.State{true: ledger.Sending, false: ""}[i == 4]; d.State != want {
+			t.Errorf("row %d: %+v", i, d)
+		}
+	}
+	if !r.again() || len(r.flights) != 1 || len(r.unasked) > 0 {
+		t.Errorf("again %v, %d flights, %d to ask about", r.again(), len(r.flights), len(r.unasked))
+	}
+	r, second := claim(began.Add(time.Second))
+	sent := 0
+	for _, d := range second.Each {
+		switch {
+		case d.State == ledger.Sending:
+			sent++
+		case d.State != ledger.Waiting || d.Reason != tenantLimit || d.WaitsFor != "tenant:shop" || !d.NextAt.Equal(noon.Add(12*time.Hour)):
+			t.Errorf("decision %+v", d)
+		}
+	}
+	if r.again() || sent != 4 {
+		t.Errorf("again %v, %d sent, want the three of the limit and one that it does not count", r.again(), sent)
+	}
+	if r, _ := claim(began.Add(time.Second + neededFor)); r.again() { // used a moment ago
+		t.Error("what due rows needed lately was not locked")
+	}
+	if r, _ := claim(began.Add(time.Second + 3*neededFor)); !r.again() {
+		t.Error("what nobody needed for long was locked all the same")
+	}
+}
+
+func TestNeedsAreBoundedAndTheLatestGoFirst(t *testing.T) {
+	t.Parallel()
+	r := &Routing{}
+	for i := range 3 * maxNeeded {
+		r.Limits = append(r.Limits, admission.Limit{Scope: admission.Scope{Tenant: string(rune('a'+i%26)) + time.Duration(i).String()}, Window: admission.Day})
+	}
+	x := newScopeIndex(r)
+	var n needs
+	began := time.Now()
+	n.note(x, places(maxNeeded), began)
+	n.note(x, []int{2*maxNeeded + 1, 2*maxNeeded + 2}, began.Add(time.Second))
+	got := n.open(x, began.Add(time.Second))
+	if len(got) != maxNeeded || !slices.Contains(got, 2*maxNeeded+1) || !slices.Contains(got, 2*maxNeeded+2) {
+		t.Errorf("%d of %d are remembered", len(got), maxNeeded)
+	}
+	if got := n.open(x, began.Add(neededFor+time.Second/2)); !gocmp.Equal(got, []int{2*maxNeeded + 1, 2*maxNeeded + 2}) {
+		t.Errorf("later %d are remembered", len(got))
+	}
+	if got := n.open(newScopeIndex(&Routing{}), began.Add(time.Second)); len(got) > 0 {
+		t.Errorf("a version without limits locks %v", got)
+	}
+}
