@@ -9,6 +9,7 @@ const (
 	Closed        = "closed"        // Close was called
 	BreakerOpen   = "breaker_open"  // it failed so often that it is left alone for a while
 	Misconfigured = "misconfigured" // its settings cannot be used on this machine
+	Busy          = "busy"          // so much waits for it in this process that more would come too late
 
 	// Probing stands beside true: one submission is welcome, to see whether the channel has recovered.
 	Probing = "probing"
@@ -17,7 +18,7 @@ const (
 // Unready reports whether the word is one that Channel.Ready may say beside false.
 func Unready(word string) bool {
 	switch word {
-	case Connecting, Unbound, BindRefused, Closed, BreakerOpen, Misconfigured:
+	case Connecting, Unbound, BindRefused, Closed, BreakerOpen, Misconfigured, Busy:
 		return true
 	}
 	return false
