@@ -1,0 +1,387 @@
+package ledger_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// holding claims n messages on channel a, of at most ten at once, and settles them as accepted
+// with a slot each that is held for an hour.
+func holding(t testing.TB, n int) (l *ledger.Ledger, db *pgx.Conn, settlements []ledger.Settlement) {
+	t.Helper()
+	url := ledgertest.URL(t)
+	l, db = connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 10}, ledger.ChannelSpec{Name: "b"})
+	settlements = accepted(claimAll(t, l, batch("m", n), "a").Messages)
+	for i := range settlements {
+		settlements[i].Hold = time.Hour
+	}
+	settleAll(t, l, settlements)
+	return l, db, settlements
+}
+
+func activeOn(t testing.TB, db *pgx.Conn, channel string) int64 {
+	t.Helper()
+	return scalar[int64](t, db, `select active from dispatcher.channels where channel = $1`, channel)
+}
+
+func release(t testing.TB, l *ledger.Ledger) int64 {
+	t.Helper()
+	n, err := l.ReleaseSlots(t.Context(), 6*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...string) int64 {
+	t.Helper()
+	n, err := l.ReleaseByReceipt(t.Context(), channel, references)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func execute(t testing.TB, db *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	if _, err := db.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAReceiptFreesTheSlotThatWasHeldOnce(t *testing.T) {
+	t.Parallel()
+	l, db, settlements := holding(t, 3)
+	settleAll(t, l, settlements) // again: it holds nothing twice
+	if n := activeOn(t, db, "a"); n != 3 {
+		t.Fatalf("%d active", n)
+	}
+	for _, step := range []struct {
+		channel    string
+		references []string
+		freed      int64
+	}{
+		{"b", []string{"ref-m-00000"}, 0}, // another channel's reference
+		{"a", []string{"never", "ref-m-00000"}, 1},
+		{"a", []string{"ref-m-00000"}, 0}, // the receipt comes again
+		{"a", []string{"ref-m-00001", "ref-m-00001", "ref-m-00002"}, 2},
+		{"a", nil, 0},
+	} {
+		if n := byReceipt(t, l, step.channel, step.references...); n != step.freed {
+			t.Errorf("%v on %s freed %d, want %d", step.references, step.channel, n, step.freed)
+		}
+	}
+	settleAll(t, l, settlements)
+	if n := activeOn(t, db, "a"); n != 0 || release(t, l) != 0 {
+		t.Errorf("%d active", n)
+	}
+}
+
+func TestTheFirstReceiptOfAnyPartFreesTheSlot(t *testing.T) {
+	t.Parallel()
+	l, db, _ := holding(t, 0)
+	s := accepted(claimAll(t, l, batch("m", 1), "a").Messages)
+	s[0].Hold, s[0].Reference = time.Hour, "r1 r2 r3"
+	settleAll(t, l, s)
+	if byReceipt(t, l, "a", "r2") != 1 || byReceipt(t, l, "a", "r1", "r3") != 0 || activeOn(t, db, "a") != 0 {
+		t.Errorf("%d active", activeOn(t, db, "a"))
+	}
+}
+
+func TestAHeldSlotIsFreedWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	l, db, settlements := holding(t, 3)
+	if release(t, l) != 0 {
+		t.Fatal("slots were freed before their time")
+	}
+	execute(t, db, `update dispatcher.attempts set held_until = now() where message_seq <> $1`, settlements[0].Seq)
+	if n := release(t, l); n != 2 || activeOn(t, db, "a") != 1 {
+		t.Errorf("%d freed, %d active", n, activeOn(t, db, "a"))
+	}
+	if n := byReceipt(t, l, "a", "ref-m-00001"); n != 0 || release(t, l) != 0 {
+		t.Errorf("a receipt that came late freed %d", n)
+	}
+}
+
+func TestManyHeldSlotsAreFoundThroughTheirIndexes(t *testing.T) {
+	t.Parallel()
+	l, db, _ := holding(t, 0)
+	execute(t, db, `
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency, claimed_at,
+		  settled_at, instance, answers, held_until, held_references)
+		select n, 1, 'a', 'first_choice', 'accepted', 1, 0, 'GBP', now(), now(), 1, 1,
+		  now() + case when n % 10 = 0 then interval '-1 minute' else interval '1 hour' end, array['ref-' || n]
+		from generate_series(1, 20000) n`)
+	execute(t, db, `update dispatcher.channels set configured_max = 0, active_max = 0, active = 20000 where channel = 'a'`)
+	execute(t, db, `analyze dispatcher.attempts`)
+	for sql, index := range map[string]string{
+		`select from dispatcher.attempts a where a.held_until <= now() and not a.freed order by a.held_until limit 500 for update skip locked`:      "attempts_held_until",
+		`select from dispatcher.attempts a where a.held_references && array['x'] and a.held_until is not null and not a.freed order by message_seq`: "attempts_held_references",
+	} {
+		if got := plan(t, db, sql); !strings.Contains(got, index) {
+			t.Errorf("%s\n%s", sql, got)
+		}
+	}
+	if n := release(t, l); n != 2000 || activeOn(t, db, "a") != 18000 {
+		t.Errorf("%d freed, %d active", n, activeOn(t, db, "a"))
+	}
+	if n := byReceipt(t, l, "a", "ref-1", "ref-10", "ref-19999"); n != 2 {
+		t.Errorf("%d freed", n)
+	}
+}
+
+// throttled settles the first attempt of messages as one that is to be made again on channel a
+// at once and keeps its slot.
+func throttled(messages []ledger.Message, hold time.Duration) []ledger.Settlement {
+	settlements := make([]ledger.Settlement, len(messages))
+	for i := range messages {
+		m := &messages[i]
+		settlements[i] = ledger.Settlement{
+			Seq: m.Seq, ID: m.ID, Attempt: m.Attempts + 1, Outcome: provider.Throttled, Code: "88", State: ledger.Retry,
+			Reason: "throttled", Pinned: "a", Hold: hold, Slow: &ledger.Slow{RetryAfter: 30 * time.Second},
+		}
+	}
+	return settlements
+}
+
+// again claims what is due; each message goes on with its ticket where it has one and with wants it.
+func again(t testing.TB, l *ledger.Ledger, with bool, then ledger.State) (seen ledger.Seen) {
+	t.Helper()
+	err := l.Claim(t.Context(), ledger.Claim{Due: 100, Channels: []string{"a"}}, func(s *ledger.Seen) (ledger.Decisions, error) {
+		seen = *s
+		d := ledger.Decisions{Each: make([]ledger.Decision, len(s.Messages))}
+		for i := range s.Messages {
+			m, each := &s.Messages[i], &d.Each[i]
+			each.State, each.Plan, each.Reason = then, m.Plan, "test"
+			if then != ledger.Sending {
+				continue
+			}
+			each.Attempt = ledger.Attempt{Number: m.Attempts + 1, Channel: "a", Reason: ledger.ByRetry, Segments: 1, PriceMicros: 28000, Currency: "GBP"}
+			if with && m.Ticket.Valid(s.Now, time.Hour) {
+				ticket := m.Ticket.CheckIn(s.Now)
+				each.Attempt.Ticket = &ticket
+				continue
+			}
+			s.Channels[0].Gate.Active.Count++
+		}
+		return d, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+func TestARetryUnderATicketKeepsItsSlot(t *testing.T) {
+	t.Parallel()
+	l, db, _ := holding(t, 0)
+	first := claimAll(t, l, batch("m", 2), "a")
+	settleAll(t, l, throttled(first.Messages, time.Hour))
+	if n := activeOn(t, db, "a"); n != 2 {
+		t.Fatalf("%d active while two tickets are held", n)
+	}
+	second := again(t, l, true, ledger.Sending)
+	if len(second.Messages) != 2 || second.Messages[0].Ticket == nil {
+		t.Fatalf("%+v", second.Messages)
+	}
+	if got := second.Messages[0].Ticket; !got.AcceptedAt.Equal(first.Now) || !got.LastCheckIn.Equal(first.Now) || !got.Bucket.Equal(first.Now.Truncate(time.Minute)) {
+		t.Errorf("ticket %+v of an attempt at %s", got, first.Now)
+	}
+	if n := activeOn(t, db, "a"); n != 2 || release(t, l) != 0 {
+		t.Fatalf("%d active", n)
+	}
+	settleAll(t, l, throttled(second.Messages, time.Hour))
+	third := again(t, l, true, ledger.Sending)
+	if got := third.Messages[0].Ticket; !got.AcceptedAt.Equal(first.Now) || !got.LastCheckIn.Equal(second.Now) {
+		t.Errorf("the ticket of the third attempt is %+v", got)
+	}
+	settleAll(t, l, throttled(first.Messages, time.Hour)) // an old settlement comes again
+	settleAll(t, l, accepted(third.Messages))
+	if n := activeOn(t, db, "a"); n != 0 {
+		t.Errorf("%d active at the end", n)
+	}
+	rows := scalar[string](t, db, `
+		select string_agg(concat_ws(' ', attempt, ticket_accepted_at = $1, ticket_bucket = date_trunc('minute', $1::timestamptz), ticket_last_check_in = claimed_at), ', ' order by attempt)
+		from audit.attempts where message_id = 'm-00000'`, first.Now)
+	if want := "1 t t t, 2 t t t, 3 t t t"; rows != want {
+		t.Errorf("audit.attempts has tickets %q, want %q", rows, want)
+	}
+	r, err := l.Record(t.Context(), "m-00000")
+	if err != nil || r.Attempts[0].Ticket != nil || r.Attempts[2].Ticket == nil || !r.Attempts[2].Ticket.AcceptedAt.Equal(first.Now) {
+		t.Errorf("%v %+v", err, r.Attempts)
+	}
+}
+
+func TestATicketThatIsNotUsedGivesItsSlotBack(t *testing.T) {
+	t.Parallel()
+	for then, active := range map[ledger.State]int64{ledger.Sending: 1, ledger.Failed: 0, ledger.Rejected: 0} {
+		t.Run(string(then), func(t *testing.T) {
+			t.Parallel()
+			l, db, _ := holding(t, 0)
+			settleAll(t, l, throttled(claimAll(t, l, batch("m", 1), "a").Messages, time.Hour))
+			again(t, l, false, then)
+			if n := activeOn(t, db, "a"); n != active || release(t, l) != 0 {
+				t.Errorf("%d active, want %d", n, active)
+			}
+		})
+	}
+}
+
+func TestATicketThatIsOverIsNotShown(t *testing.T) {
+	t.Parallel()
+	l, db, _ := holding(t, 0)
+	settleAll(t, l, throttled(claimAll(t, l, batch("m", 1), "a").Messages, time.Hour))
+	execute(t, db, `update dispatcher.attempts set held_until = now()`)
+	if release(t, l) != 1 {
+		t.Fatal("the slot was not freed")
+	}
+	if seen := again(t, l, true, ledger.Sending); seen.Messages[0].Ticket != nil || activeOn(t, db, "a") != 1 {
+		t.Errorf("ticket %+v, %d active", seen.Messages[0].Ticket, activeOn(t, db, "a"))
+	}
+}
+
+func TestWhoeverFreesATicketIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	l, db, _ := holding(t, 0)
+	settleAll(t, l, throttled(claimAll(t, l, batch("m", 1), "a").Messages, time.Hour))
+	tx, err := db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // The end of the test ends it, too.
+	if _, err := tx.Exec(t.Context(), `select from dispatcher.attempts for update`); err != nil {
+		t.Fatal(err)
+	}
+	if seen := again(t, l, true, ""); len(seen.Messages) != 1 || seen.Messages[0].Ticket != nil {
+		t.Errorf("%+v", seen.Messages)
+	}
+}
+
+func TestSlotsOfADeadInstanceAreFreeAtOnceAndOnlyOnce(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	living, dead := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	db := raw(t, url)
+	apply(t, living, ledger.ChannelSpec{Name: "a", ActiveMax: 10})
+	claimAll(t, living, batch("living", 2), "a")
+	lost := claimAll(t, dead, batch("dead", 3), "a")
+	if release(t, living) != 0 {
+		t.Fatal("slots of living instances were freed")
+	}
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, dead.Instance())
+	if n := release(t, living); n != 3 || activeOn(t, db, "a") != 2 {
+		t.Fatalf("%d freed, %d active", n, activeOn(t, db, "a"))
+	}
+	if release(t, living) != 0 || activeOn(t, db, "a") != 2 {
+		t.Fatal("slots were freed twice")
+	}
+	open, err := living.Abandoned(t.Context(), 6*time.Second, 0, 10)
+	if err != nil || len(open) != 3 {
+		t.Fatalf("%d abandoned, %v", len(open), err)
+	}
+	settleAll(t, living, []ledger.Settlement{unknown(lost.Messages[0]), unknown(lost.Messages[1])})
+	late := accepted(lost.Messages) // the dead one was only asleep
+	for i := range late {
+		late[i].Hold = time.Hour
+	}
+	settleAll(t, living, late)
+	if n := activeOn(t, db, "a"); n != 2 || release(t, living) != 0 || byReceipt(t, living, "a", "ref-dead-00002") != 0 {
+		t.Errorf("%d active after the late answers", activeOn(t, db, "a"))
+	}
+}
+
+func TestSlotsStayWithTheirAttemptsWhileAnEarlierReleaseIsThere(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	living, dead := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	db := raw(t, url)
+	apply(t, living, ledger.ChannelSpec{Name: "a"})
+	claimAll(t, dead, batch("dead", 3), "a")
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, dead.Instance())
+	old := scalar[int64](t, db, `insert into dispatcher.instances (region, host, version) values ('r', 'h', 'old') returning id`)
+	if n := release(t, living); n != 0 {
+		t.Errorf("%d slots were freed that the earlier release frees again", n)
+	}
+	execute(t, db, `delete from dispatcher.instances where id = $1`, old)
+	if n := release(t, living); n != 3 {
+		t.Errorf("%d slots were freed", n)
+	}
+}
+
+// Receipts, ends of holds, retries and settlements of the same attempts at the same time, on two
+// channels in both orders: each slot is freed once, and nobody waits in a circle.
+func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{Name: "b", ActiveMax: 1000})
+	rounds := 10
+	if testing.Short() {
+		rounds = 3
+	}
+	for round := range rounds {
+		settlements := accepted(claimAll(t, l, batch(fmt.Sprintf("a%d", round), 100), "a").Messages)
+		settlements = append(settlements, accepted(claimAll(t, l, batch(fmt.Sprintf("b%d", round), 100), "b").Messages)...)
+		var references []string
+		for i := range settlements {
+			settlements[i].Hold = time.Microsecond
+			if i%2 == 0 {
+				settlements[i].Slow = &ledger.Slow{}
+			}
+			references = append(references, settlements[i].Reference)
+		}
+		var workers sync.WaitGroup
+		for worker := range 6 {
+			workers.Go(func() {
+				var err error
+				switch worker % 3 {
+				case 0:
+					err = l.Settle(t.Context(), settlements)
+				case 1:
+					_, err = l.ReleaseSlots(t.Context(), time.Hour)
+				default:
+					_, err = l.ReleaseByReceipt(t.Context(), []string{"a", "b"}[worker%2], references)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		workers.Wait()
+		release(t, l)
+		if a, b := activeOn(t, db, "a"), activeOn(t, db, "b"); a != 0 || b != 0 {
+			t.Fatalf("%d and %d active", a, b)
+		}
+	}
+}
+
+func TestAThrottledAnswerSlowsTheChannelDownForAll(t *testing.T) {
+	t.Parallel()
+	l, _, _ := holding(t, 0)
+	s := throttled(claimAll(t, l, batch("m", 3), "a").Messages, 0)
+	settleAll(t, l, s)
+	settleAll(t, l, s) // has no second effect
+	seen := claimAll(t, l, batch("n", 1), "a", "b")
+	ease := seen.Channels[0].Gate.Ease
+	if ease.Rate != 0.5 || ease.Since.IsZero() || ease.Until.Sub(ease.Since) != 30*time.Second || ease.RateAt(seen.Now) > 0.6 {
+		t.Errorf("%+v", ease)
+	}
+	if other := seen.Channels[1].Gate.Ease; other != (admission.Ease{}) || other.RateAt(seen.Now) != 1 {
+		t.Errorf("channel b: %+v", other)
+	}
+	p, err := l.Present(t.Context())
+	if err != nil || p.Channels[0].Gate.Ease != ease {
+		t.Errorf("%v %+v", err, p.Channels[0].Gate.Ease)
+	}
+}

@@ -1,0 +1,202 @@
+package ledger_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// queue stores n waiting messages of a lane and tenant that came due at a second each, the
+// oldest first.
+func queue(t testing.TB, db *pgx.Conn, lane, tenant string, n int) {
+	t.Helper()
+	execute(t, db, `
+		insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, next_at)
+		select concat_ws('-', $1::text, $2::text, lpad(n::text, 5, '0')), $1, $2, 1, '', 'waiting', now() - make_interval(secs => $3 - n + 1)
+		from generate_series(1, $3::int) n`, lane, tenant, n)
+}
+
+// lined is a ledger with messages in the queue, by lane/tenant.
+func lined(t testing.TB, queues map[string]int) (*ledger.Ledger, *pgx.Conn) {
+	t.Helper()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	for name, n := range queues {
+		lane, tenant, _ := strings.Cut(name, "/")
+		queue(t, db, lane, tenant, n)
+	}
+	return l, db
+}
+
+// pick picks due rows up and leaves them alone, or sends them. It returns them by lane/tenant.
+func pick(t testing.TB, l *ledger.Ledger, due int, send bool) (counts map[string]int, picked []ledger.Message) {
+	t.Helper()
+	counts = map[string]int{}
+	err := l.Claim(t.Context(), ledger.Claim{Due: due, Lanes: []string{"otp", "transactional", "bulk"}, Channels: []string{"a"}},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			picked = seen.Messages
+			if !send {
+				return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
+			}
+			return give(seen)
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range picked {
+		counts[picked[i].Lane+"/"+picked[i].Tenant]++
+	}
+	return counts, picked
+}
+
+func TestTenantsTakeFairTurns(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		queues map[string]int
+		due    int
+		want   map[string]int
+	}{
+		"a small one beside a campaign":    {map[string]int{"bulk/big": 5000, "bulk/small": 10}, 500, map[string]int{"bulk/big": 490, "bulk/small": 10}},
+		"equal parts":                      {map[string]int{"bulk/x": 900, "bulk/y": 900, "bulk/z": 900}, 300, map[string]int{"bulk/x": 100, "bulk/y": 100, "bulk/z": 100}},
+		"what one does not need":           {map[string]int{"bulk/x": 900, "bulk/y": 50, "bulk/z": 200}, 600, map[string]int{"bulk/x": 350, "bulk/y": 50, "bulk/z": 200}},
+		"one tenant alone":                 {map[string]int{"bulk/x": 900}, 500, map[string]int{"bulk/x": 500}},
+		"all fit":                          {map[string]int{"bulk/x": 9, "otp/y": 5}, 500, map[string]int{"bulk/x": 9, "otp/y": 5}},
+		"lanes by rank":                    {map[string]int{"bulk/x": 900, "otp/y": 30, "transactional/z": 40}, 100, map[string]int{"bulk/x": 30, "otp/y": 30, "transactional/z": 40}},
+		"an urgent lane takes it all":      {map[string]int{"bulk/x": 900, "otp/y": 300}, 100, map[string]int{"otp/y": 100}},
+		"a lane without a rank comes last": {map[string]int{"aaa/x": 900, "bulk/y": 90}, 100, map[string]int{"bulk/y": 90, "aaa/x": 10}},
+		"no tenant":                        {map[string]int{"bulk/": 900, "bulk/y": 10}, 100, map[string]int{"bulk/": 90, "bulk/y": 10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := lined(t, tc.queues)
+			got, picked := pick(t, l, tc.due, false)
+			if !maps.Equal(got, tc.want) {
+				t.Errorf("picked %v, want %v", got, tc.want)
+			}
+			oldest := map[string]int{}
+			slices.SortFunc(picked, func(a, b ledger.Message) int { return cmp.Compare(a.ID, b.ID) })
+			for i := range picked { // those of a tenant are its oldest
+				m := &picked[i]
+				oldest[m.Lane+m.Tenant]++
+				if !strings.HasSuffix(m.ID, fmt.Sprintf("%05d", oldest[m.Lane+m.Tenant])) {
+					t.Fatalf("%s was picked as number %d", m.ID, oldest[m.Lane+m.Tenant])
+				}
+			}
+		})
+	}
+}
+
+func TestMoreTenantsThanRowsComeRoundInTurn(t *testing.T) {
+	t.Parallel()
+	queues := map[string]int{}
+	for i := range 100 {
+		queues[fmt.Sprintf("bulk/t%02d", i)] = 3
+	}
+	l, _ := lined(t, queues)
+	served := map[string]bool{}
+	for range 10 {
+		got, _ := pick(t, l, 10, true)
+		for name := range got {
+			if served[name] {
+				t.Fatalf("%s had two turns before all had one", name)
+			}
+			served[name] = true
+		}
+	}
+	if len(served) != 100 {
+		t.Errorf("%d of 100 tenants had a turn", len(served))
+	}
+}
+
+func TestWhatIsNotDueOrExceptedIsNotPicked(t *testing.T) {
+	t.Parallel()
+	l, db := lined(t, map[string]int{"bulk/x": 600, "bulk/y": 600})
+	execute(t, db, `update dispatcher.messages set next_at = now() + interval '1 hour' where tenant = 'x' and seq % 2 = 0`)
+	var except []int64
+	if err := db.QueryRow(t.Context(), `select array_agg(seq) from dispatcher.messages where tenant = 'y' and seq % 3 = 0`).Scan(&except); err != nil {
+		t.Fatal(err)
+	}
+	var picked []ledger.Message
+	err := l.Claim(t.Context(), ledger.Claim{Due: 650, Except: except}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		picked = seen.Messages
+		return ledger.Decisions{Each: make([]ledger.Decision, len(picked))}, nil
+	})
+	if err != nil || len(picked) != 650 {
+		t.Fatalf("%d picked, %v", len(picked), err)
+	}
+	for i := range picked {
+		if picked[i].NextAt.After(time.Now()) || slices.Contains(except, picked[i].Seq) {
+			t.Fatalf("%s was picked", picked[i].ID)
+		}
+	}
+}
+
+// Two claimers hold what they picked at the same time: the second gets as much as the first, of
+// other rows, and the tenants still take turns.
+func TestTwoClaimersSideBySideDoNotStarve(t *testing.T) {
+	t.Parallel()
+	l, _ := lined(t, map[string]int{"bulk/big": 3000, "bulk/small": 60, "otp/x": 40})
+	both, done := make(chan int, 2), make(chan struct{})
+	var claimers sync.WaitGroup
+	seqs := make([][]ledger.Message, 2)
+	for i := range 2 {
+		claimers.Go(func() {
+			err := l.Claim(t.Context(), ledger.Claim{Due: 500, Lanes: []string{"otp", "bulk"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+				seqs[i] = seen.Messages
+				both <- i
+				<-done
+				return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-both
+	<-both
+	close(done)
+	claimers.Wait()
+	all, tenants := map[int64]bool{}, map[string]int{}
+	for _, messages := range seqs {
+		if len(messages) != 500 {
+			t.Errorf("a claimer got %d", len(messages))
+		}
+		for i := range messages {
+			all[messages[i].Seq] = true
+			tenants[messages[i].Tenant]++
+		}
+	}
+	if len(all) != 1000 || tenants["small"] != 60 || tenants["x"] != 40 {
+		t.Errorf("%d different rows, %v", len(all), tenants)
+	}
+}
+
+func TestManyClaimersDrainAQueueWithoutWaitingInACircle(t *testing.T) {
+	t.Parallel()
+	l, db := lined(t, map[string]int{"bulk/x": 1500, "bulk/y": 700, "otp/z": 300})
+	var claimers sync.WaitGroup
+	for range 4 {
+		claimers.Go(func() {
+			for empty := 0; empty < 3; {
+				if got, _ := pick(t, l, 100, true); len(got) == 0 {
+					empty++
+				}
+			}
+		})
+	}
+	claimers.Wait()
+	if n := scalar[int](t, db, `select count(*) from dispatcher.attempts where attempt = 1`); n != 2500 {
+		t.Errorf("%d of 2500 messages were sent", n)
+	}
+}

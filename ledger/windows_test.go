@@ -1,0 +1,104 @@
+package ledger_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// fillWindows stores n windows that were left, one after the other, the last one just now.
+func fillWindows(t testing.TB, db *pgx.Conn, length time.Duration, n int) {
+	t.Helper()
+	execute(t, db, `
+		insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted)
+		select 'old', 'channel', $1, 'messages', now() - make_interval(secs => n * $1::float8), 100, 50 from generate_series(1, $2::int) n`,
+		int(length.Seconds()), n)
+}
+
+func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	if n, err := l.DropWindows(t.Context(), time.Hour, time.Hour); n != 0 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	for length, n := range map[time.Duration]int{time.Second: 9000, time.Minute: 1000, time.Hour: 100, 24 * time.Hour: 30} {
+		fillWindows(t, db, length, n)
+	}
+	n, err := l.DropWindows(t.Context(), time.Hour, 7*24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := scalar[string](t, db, `select string_agg(n::text, ' ' order by window_seconds) from (
+		select window_seconds, count(*) as n from audit.limit_windows group by 1) w`)
+	if want := "3600 600 100 7"; left != want {
+		t.Errorf("windows of a second, a minute, an hour and a day are %s, want %s", left, want)
+	}
+	if n != 9000-3600+1000-600+30-7 {
+		t.Errorf("%d were dropped", n)
+	}
+}
+
+// Millions of windows are dropped while claims run. The claims' longest time is compared with that
+// of as many claims before, on the same machine.
+func TestDroppingMillionsOfWindowsHoldsUpNoClaim(t *testing.T) {
+	t.Parallel()
+	rows := 1_500_000
+	if testing.Short() {
+		rows = 100_000
+	}
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{limit(admission.Second, 1e6), limit(admission.Day, 1e9)}})
+	fillWindows(t, db, time.Second, rows)
+	claimed := 0
+	claim := func() time.Duration {
+		claimed++
+		began := time.Now()
+		claimAll(t, l, batch(fmt.Sprintf("c%d", claimed), 20), "a")
+		return time.Since(began)
+	}
+	var alone, beside []time.Duration
+	for range 200 {
+		alone = append(alone, claim())
+	}
+	dropped := make(chan int64)
+	began := time.Now()
+	go func() {
+		n, err := l.DropWindows(t.Context(), time.Minute, time.Hour)
+		if err != nil {
+			t.Error(err)
+		}
+		dropped <- n
+	}()
+	for n := int64(-1); n < 0; {
+		select {
+		case n = <-dropped:
+			if n < int64(rows)-200 || n > int64(rows) {
+				t.Errorf("%d of %d were dropped", n, rows)
+			}
+		default:
+			beside = append(beside, claim())
+		}
+	}
+	took := time.Since(began)
+	slices.Sort(alone)
+	slices.Sort(beside)
+	median := func(d []time.Duration) time.Duration { return d[len(d)/2] }
+	t.Logf("dropped %d in %s; %d claims beside: median %s against %s, longest %s against %s", rows, took.Round(time.Millisecond),
+		len(beside), median(beside), median(alone), beside[len(beside)-1], alone[len(alone)-1])
+	// A claim that had to wait for the rows would wait for all of them.
+	if longest := beside[len(beside)-1]; longest > took/4+200*time.Millisecond {
+		t.Errorf("a claim took %s while %s were spent on dropping", longest, took)
+	}
+	if got := scalar[int](t, db, `select sum(granted) from dispatcher.limits where window_seconds = 86400`); got != 20*claimed {
+		t.Errorf("%d granted in %d claims of 20", got, claimed)
+	}
+}
