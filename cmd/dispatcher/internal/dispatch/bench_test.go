@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -50,5 +51,43 @@ func benchmarkClaim(b *testing.B, mode Mode, channels int) {
 		if d := a.decide(&t); d.State != ledger.Sending {
 			b.Fatalf("decision %+v", d)
 		}
+	}
+}
+
+// BenchmarkScopes decides about messages as claims of 500 do, under limits of so many tenants, each over all
+// channels and on one.
+func BenchmarkScopes(b *testing.B) {
+	for _, n := range []int{0, 1, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := wideWorld(b, 20, Weighted, LoadRatio)
+			for i := range n {
+				l := admission.Limit{Scope: admission.Scope{Tenant: fmt.Sprint("tenant-", i)}, Window: admission.Day, Max: 1 << 40}
+				w.routing.Limits = append(w.routing.Limits, l)
+				w.routing.Channels[0].Limits = append(w.routing.Channels[0].Limits, l)
+			}
+			for _, prefix := range []string{"+44", "+4477", "+1"} {
+				if n > 0 {
+					w.routing.Limits = append(w.routing.Limits, admission.Limit{Scope: admission.Scope{Prefix: prefix}, Window: admission.Day, Max: 1 << 40})
+				}
+			}
+			w.routing.prepare()
+			jobs := jobsNamed("m", benchmarkedClaim)
+			for i := range jobs {
+				jobs[i].Message.Tenant, jobs[i].Produced = fmt.Sprint("tenant-", i%max(n, 1)), noon
+			}
+			p := &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}
+			r := newRound(w.routing, p, &answers{}, jobs)
+			var a *assigner
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if i%benchmarkedClaim == 0 {
+					w.seen.Scoped = w.shown(r.request(0).Scopes, nil).Scoped
+					a = w.assigner()
+				}
+				if d := a.decide(&r.tasks[i%benchmarkedClaim]); d.State != ledger.Sending {
+					b.Fatalf("decision %+v", d)
+				}
+			}
+		})
 	}
 }

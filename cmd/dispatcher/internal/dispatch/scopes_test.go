@@ -113,22 +113,17 @@ func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
 
 // shown is what a claim shows that locked some scopes, nothing taken of them.
 func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen {
-	seen := *w.seen
-	seen.Channels = slices.Clone(w.seen.Channels)
+	seen, index := *w.seen, w.routing.scopeIndex()
+	seen.Channels, seen.Scoped = slices.Clone(w.seen.Channels), nil
 	seen.Messages = due
 	for range due {
 		seen.Fates = append(seen.Fates, ledger.Due)
 	}
 	for _, ref := range refs {
 		state := ledger.ScopeState{ScopeRef: ref}
-		for _, n := range w.routing.scopeIndex().narrower {
-			if n.ScopeRef != ref {
-				continue
-			}
-			for _, l := range n.limits {
-				bare := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max} // what a row holds
-				state.Counters = append(state.Counters, admission.Counter{Limit: bare, Max: l.Max})
-			}
+		for _, l := range index.narrower[index.places[ref]].limits {
+			bare := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max} // what a row holds
+			state.Counters = append(state.Counters, admission.Counter{Limit: bare, Max: l.Max})
 		}
 		seen.Scoped = append(seen.Scoped, state)
 	}

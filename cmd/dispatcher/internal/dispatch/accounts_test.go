@@ -1,0 +1,274 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+)
+
+// limit gives a limit to a channel, or to all when channel is empty, and shows it with so much granted. The
+// counter is good until the next limit of the same channel.
+func (w *world) limit(channel string, l admission.Limit, granted int64) *admission.Counter {
+	row := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max} // the rest is told by the routing
+	counter := admission.Counter{Limit: row, Start: l.Window.Start(w.seen.Now, time.UTC), Granted: granted, Max: l.Max}
+	limits := &w.routing.Limits
+	if channel != "" {
+		limits = &w.routing.Channels[w.routing.channel(channel)].Limits
+	}
+	*limits = append(*limits, l)
+	if l.Scope == (admission.Scope{}) {
+		gate := &w.seen.Channels[w.routing.channel(channel)].Gate
+		gate.Counters = append(gate.Counters, counter)
+		return &gate.Counters[len(gate.Counters)-1]
+	}
+	w.seen.Scoped = append(w.seen.Scoped, ledger.ScopeState{
+		ScopeRef: ledger.ScopeRef{Channel: channel, Scope: l.Scope}, Counters: []admission.Counter{counter},
+	})
+	return &w.seen.Scoped[len(w.seen.Scoped)-1].Counters[0]
+}
+
+// shopTask is a message of tenant shop.
+func (w *world) shopTask() *task {
+	t := w.task("a")
+	t.row.Tenant = "shop"
+	return t
+}
+
+var (
+	shop    = admission.Scope{Tenant: "shop"}
+	british = admission.Scope{Prefix: "+44"}
+)
+
+// onlyA leaves nobody but a.
+func (w *world) onlyA() *world {
+	w.routing.Channels[1].State, w.routing.Channels[2].State = Disabled, Disabled
+	return w
+}
+
+func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	daily := func(s admission.Scope, u admission.Unit) admission.Limit {
+		return admission.Limit{Scope: s, Window: admission.Day, Unit: u, Max: 1_000_000, Currency: "GBP"}
+	}
+	counted := map[string]*admission.Counter{
+		"the channel's messages":       w.limit("a", daily(admission.Scope{}, admission.Messages), 0),
+		"the tenant on the channel":    w.limit("a", daily(shop, admission.Segments), 0),
+		"the prefix on the channel":    w.limit("a", daily(british, admission.Messages), 0),
+		"a longer prefix":              w.limit("a", daily(admission.Scope{Prefix: "+447700"}, admission.Messages), 0),
+		"the tenant over all channels": w.limit("", daily(shop, admission.Messages), 0),
+		"the prefix over all channels": w.limit("", daily(british, admission.Segments), 0),
+	}
+	spent := w.limit("", daily(admission.Scope{Prefix: "+"}, admission.Money), 0)
+	others := map[string]*admission.Counter{
+		"another channel":              w.limit("b", daily(admission.Scope{}, admission.Messages), 0),
+		"the tenant on another":        w.limit("b", daily(shop, admission.Messages), 0),
+		"another tenant":               w.limit("a", daily(admission.Scope{Tenant: "bank"}, admission.Messages), 0),
+		"another tenant over channels": w.limit("", daily(admission.Scope{Tenant: "bank"}, admission.Messages), 0),
+		"another prefix":               w.limit("", daily(admission.Scope{Prefix: "+49"}, admission.Messages), 0),
+	}
+	task := w.shopTask()
+	task.common = 3
+	a := w.assigner()
+	if d := a.decide(task); d.Attempt.Channel != "a" {
+		t.Fatalf("decision %+v", d)
+	}
+	for name, c := range counted {
+		if want := c.Cost(&admission.Need{Segments: 3}); c.Granted != want {
+			t.Errorf("%s stands at %d, want %d", name, c.Granted, want)
+		}
+	}
+	for name, c := range others {
+		if c.Granted != 0 {
+			t.Errorf("%s stands at %d", name, c.Granted)
+		}
+	}
+	if spent.Granted != 90_000 {
+		t.Errorf("%d micros are spent", spent.Granted)
+	}
+	want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Prefix: "+"}}, Window: admission.Day, Micros: 90_000}}
+	if diff := cmp.Diff(want, a.refunds); diff != "" {
+		t.Errorf("what goes back if nothing is spent: %s", diff)
+	}
+}
+
+func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, s := range []admission.Scope{{}, shop} {
+		w.limit("a", admission.Limit{Scope: s, Window: admission.Hour, Unit: admission.Money, Max: 1_000_000, Currency: "GBP"}, 0)
+	}
+	w.limit("a", admission.Limit{Window: admission.Hour, Max: 10}, 0)
+	a := w.assigner()
+	a.decide(w.shopTask())
+	want := []ledger.Refund{
+		{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour, Micros: 30_000},
+		{ScopeRef: ledger.ScopeRef{Channel: "a", Scope: shop}, Window: admission.Hour, Micros: 30_000},
+	}
+	if diff := cmp.Diff(want, a.refunds); diff != "" {
+		t.Error(diff)
+	}
+	if a.decide(w.task("b")); a.refunds != nil {
+		t.Errorf("a channel without such limits gives back %v", a.refunds)
+	}
+}
+
+// TestLimitsAreNamedByWhatTheyLack: the word, what is waited for, and when it may be over.
+func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
+	t.Parallel()
+	minute := func(s admission.Scope, u admission.Unit) admission.Limit {
+		return admission.Limit{Scope: s, Window: admission.Minute, Unit: u, Max: 10, Currency: "GBP"}
+	}
+	for name, tc := range map[string]struct {
+		set  func(*world)
+		word string
+		on   string
+		next time.Duration
+	}{
+		"its window":        {func(w *world) { w.limit("a", minute(admission.Scope{}, admission.Messages), 10) }, noSlot, "a", time.Minute},
+		"closed":            {func(w *world) { l := minute(admission.Scope{}, admission.Messages); l.Max = 0; w.limit("a", l, 0) }, noSlot, "a", lookForRoute},
+		"tenant on it":      {func(w *world) { w.limit("a", minute(shop, admission.Segments), 10) }, tenantLimit, "a tenant:shop", time.Minute},
+		"tenant over all":   {func(w *world) { w.limit("", minute(shop, admission.Messages), 10) }, tenantLimit, "tenant:shop", time.Minute},
+		"prefix on it":      {func(w *world) { w.limit("a", minute(british, admission.Messages), 10) }, prefixLimit, "a prefix:+44", time.Minute},
+		"prefix over all":   {func(w *world) { w.limit("", minute(british, admission.Messages), 10) }, prefixLimit, "prefix:+44", time.Minute},
+		"tenant closed":     {func(w *world) { l := minute(shop, admission.Messages); l.Max = 0; w.limit("", l, 0) }, tenantLimit, "tenant:shop", lookForRoute},
+		"money":             {func(w *world) { l := minute(admission.Scope{}, admission.Money); l.Max = 1000; w.limit("a", l, 0) }, noBudget, "a", lookForRoute},
+		"money of a tenant": {func(w *world) { l := minute(shop, admission.Money); l.Max = 40_000; w.limit("", l, 20_000) }, noBudget, "tenant:shop", time.Minute},
+		"reserved": {func(w *world) {
+			l := minute(admission.Scope{}, admission.Messages)
+			l.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}}
+			w.limit("a", l, 8)
+		}, reserved, "a", 0},
+		"slow down":         {func(w *world) { w.seen.Channels[0].Gate.Ease.Until = noon.Add(7 * time.Second) }, throttled, "a", 7 * time.Second},
+		"all of its active": {func(w *world) { w.seen.Channels[0].Gate.Active = admission.Active{Max: 4, Count: 4} }, noActive, "a", lookForActive},
+		"not connected":     {func(w *world) { w.unready[0] = "connecting" }, "connecting", "a", lookAgain},
+		"switched off":      {func(w *world) { w.routing.Channels[0].State = Draining }, disabled, "", lookForRoute},
+	} {
+		w := newWorld(t).onlyA()
+		tc.set(w)
+		d := w.decide(w.shopTask())
+		next := d.NextAt.Sub(noon)
+		if d.State != ledger.Waiting || d.Reason != tc.word || d.WaitsFor != tc.on || (tc.next > 0 && next != tc.next) || next <= 0 {
+			t.Errorf("%s: %s for %q, looked at again after %s", name, d.Reason, d.WaitsFor, next)
+		}
+		if d := w.decide(w.task("a")); tc.word == tenantLimit && d.State != ledger.Sending {
+			t.Errorf("%s holds up a message of no tenant: %+v", name, d)
+		}
+	}
+}
+
+func TestReservedSlotsAreThereForTheirLane(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).onlyA()
+	w.limit("a", admission.Limit{Window: admission.Minute, Max: 10, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, 8)
+	a := w.assigner()
+	if d := a.decide(w.task("a")); d.Reason != reserved {
+		t.Errorf("bulk: %+v", d)
+	}
+	code := w.task("a")
+	code.row.Lane = "otp"
+	if d := a.decide(code); d.State != ledger.Sending {
+		t.Errorf("otp: %+v", d)
+	}
+}
+
+func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
+	t.Parallel()
+	f := &fleet{}
+	f.join("eu", map[string]int64{"a": 10})
+	f.join("eu", nil)
+	for _, tc := range []struct {
+		policy admission.Policy
+		sent   int
+		word   string
+	}{{admission.Even{}, 10, noShare}, {admission.Exact{}, 20, noSlot}, {nil, 20, noSlot}} {
+		w := newWorld(t).onlyA()
+		w.routing.Channels[0].Policy = tc.policy
+		counter := w.limit("a", admission.Limit{Window: admission.Minute, Max: 20}, 0)
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{worker: admission.Worker{ID: 1, Region: "eu"}, fleet: f})
+		sent := 0
+		var last ledger.Decision
+		for range 25 {
+			if last = a.decide(w.task("a")); last.State == ledger.Sending {
+				sent++
+			}
+		}
+		if sent != tc.sent || last.Reason != tc.word || (len(counter.Taken) > 0) != (tc.word == noShare) {
+			t.Errorf("policy %v: %d sent, then %s; counted apart %v", tc.policy, sent, last.Reason, counter.Taken)
+		}
+	}
+}
+
+func TestClosedLimitOfOneChannelLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.limit("a", admission.Limit{Scope: british, Window: admission.Day, Max: 0}, 0)
+	if d := w.decide(w.shopTask()); d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFallback || rankingOf(t, d.Attempt.Ranking)[0] != "a:prefix_limit" {
+		t.Errorf("decision %+v", d)
+	}
+}
+
+func TestPlacesBeginWhenTheDecisionIsDurable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).onlyA()
+	w.limit("a", admission.Limit{Window: admission.Second, Max: 10}, 0)
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{lead: 20 * time.Millisecond})
+	var at []time.Duration
+	for range 3 {
+		if d := a.decide(w.task("a")); d.State != ledger.Sending {
+			t.Fatalf("decision %+v", d)
+		}
+		at = append(at, a.place.At.Sub(noon))
+		if !a.place.Latest.Equal(noon.Add(time.Second)) {
+			t.Errorf("it may leave until %s", a.place.Latest)
+		}
+	}
+	if at[0] != 20*time.Millisecond || at[1] <= at[0] || at[2] <= at[1] || at[2] > 250*time.Millisecond {
+		t.Errorf("places at %v", at)
+	}
+	b := newWorld(t)
+	free := b.assigner()
+	if free.decide(b.task("a")); free.place != (admission.Place{}) {
+		t.Errorf("a channel without limits has the place %+v", free.place)
+	}
+}
+
+// TestRetryUnderAValidTicketTakesNoActiveSlot: it waits for no other, and is counted in every window.
+func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
+	t.Parallel()
+	given := admission.NewTicket(noon.Add(-9 * time.Second))
+	for name, tc := range map[string]struct {
+		change func(*world, *task)
+		sent   bool
+	}{
+		"valid":            {func(*world, *task) {}, true},
+		"over":             {func(w *world, _ *task) { w.routing.Channels[0].Hold = 9 * time.Second }, false},
+		"none":             {func(_ *world, t *task) { t.row.Ticket = nil }, false},
+		"of another":       {func(_ *world, t *task) { t.row.Pinned = "b" }, false},
+		"nothing is held":  {func(w *world, _ *task) { w.routing.Channels[0].Hold = 0 }, false},
+		"window is closed": {func(w *world, _ *task) { w.limit("a", admission.Limit{Window: admission.Day, Max: 1}, 1) }, false},
+	} {
+		w := newWorld(t).onlyA()
+		w.routing.Channels[0].Hold = 10 * time.Second
+		w.seen.Channels[0].Gate.Active = admission.Active{Max: 3, Count: 3}
+		window := w.limit("a", admission.Limit{Window: admission.Minute, Max: 10}, 0)
+		task := w.task("a")
+		task.row.Attempts, task.row.Pinned, task.row.Ticket = 1, "a", &given
+		tc.change(w, task)
+		d := w.decide(task)
+		if (d.State == ledger.Sending) != tc.sent || w.seen.Channels[0].Gate.Active.Count != 3 {
+			t.Errorf("%s: %+v, %d active", name, d, w.seen.Channels[0].Gate.Active.Count)
+		}
+		if !tc.sent {
+			continue
+		}
+		want := admission.Ticket{Bucket: given.Bucket, AcceptedAt: given.AcceptedAt, LastCheckIn: noon}
+		if d.Attempt.Ticket == nil || *d.Attempt.Ticket != want || window.Granted != 1 {
+			t.Errorf("%s: ticket %+v, %d granted", name, d.Attempt.Ticket, window.Granted)
+		}
+	}
+}
