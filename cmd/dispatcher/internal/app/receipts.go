@@ -25,7 +25,7 @@ const (
 // receiptPauses are the pauses before each look for the attempt that a receipt is about. Before the
 // first, receipts gather. The others are for a receipt that is quicker than the settlement of its
 // own submit; after the last, the end of the hold frees the slot.
-var receiptPauses = [...]time.Duration{50 * time.Millisecond, time.Second, 5 * time.Second, 30 * time.Second}
+var receiptPauses = [...]time.Duration{50 * time.Millisecond, 250 * time.Millisecond, 2 * time.Second, 15 * time.Second}
 
 // errReceiptsFull is the trouble of a process that gets more receipts than the ledger takes.
 var errReceiptsFull = errors.New("more receipts arrive than the database takes; their providers are asked to send them again")
