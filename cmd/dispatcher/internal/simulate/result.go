@@ -1,0 +1,76 @@
+package simulate
+
+// Outcome is what one policy made of a scenario.
+type Outcome struct {
+	Policy        string `json:"policy"`
+	Free          int64  `json:"free"`           // of the limit, at the beginning
+	RegionSlots   int64  `json:"region_slots"`   // of these for the region
+	AnywhereSlots int64  `json:"anywhere_slots"` // of these for whatever region
+	PerWorker     int64  `json:"per_worker"`     // what one process of the region may admit
+	Traffic
+}
+
+// Traffic counts over all windows.
+type Traffic struct {
+	Arrived  int64 `json:"arrived"`
+	Admitted int64 `json:"admitted"`
+	Queued   int64 `json:"queued"`
+	Early    int64 `json:"early"`  // queued while the limit had room
+	Over     int64 `json:"over"`   // admitted beyond the limit
+	Unused   int64 `json:"unused"` // left at the end of windows
+	// Stranded are those of the unused that queued messages could have had.
+	Stranded int64 `json:"stranded"`
+
+	EarlyPercent    float64 `json:"early_percent"`    // of what arrived
+	OverPercent     float64 `json:"over_percent"`     // of the limit
+	UnusedPercent   float64 `json:"unused_percent"`   // of what was free
+	StrandedPercent float64 `json:"stranded_percent"` // of what was free
+
+	CallsPerMessage float64 `json:"calls_per_message"` // synchronous ones to a counter
+	LatencyMs       float64 `json:"latency_ms"`        // what the calls of a decision take, on average
+	LatencyP95Ms    float64 `json:"latency_p95_ms"`
+	// DecisionNs is what a decision took of this machine's time, without calls; whoever measured it fills it in.
+	DecisionNs float64  `json:"decision_ns"`
+	Windows    []Window `json:"windows"`
+}
+
+// Window counts one window.
+type Window struct {
+	Window   int   `json:"window"` // from 1
+	Arrived  int64 `json:"arrived"`
+	Admitted int64 `json:"admitted"`
+	Early    int64 `json:"early"`
+	Over     int64 `json:"over"`
+	Unused   int64 `json:"unused"`
+}
+
+// close works out what is left at the end of a window of so many free slots.
+func (w *Window) close(free int64) {
+	w.Over, w.Unused = max(w.Admitted-free, 0), max(free-w.Admitted, 0)
+}
+
+// total adds up the windows of a scenario.
+func (s *Scenario) total(windows []Window) Traffic {
+	t := Traffic{Windows: windows}
+	for _, w := range windows {
+		t.Arrived += w.Arrived
+		t.Admitted += w.Admitted
+		t.Early += w.Early
+		t.Over += w.Over
+		t.Unused += w.Unused
+		t.Stranded += min(w.Unused, w.Arrived-w.Admitted)
+	}
+	t.Queued = t.Arrived - t.Admitted
+	n := int64(len(windows))
+	t.EarlyPercent, t.OverPercent = percent(t.Early, t.Arrived), percent(t.Over, s.Limit*n)
+	t.UnusedPercent, t.StrandedPercent = percent(t.Unused, s.Free()*n), percent(t.Stranded, s.Free()*n)
+	return t
+}
+
+// percent is 0 for a part of nothing.
+func percent(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}

@@ -1,0 +1,97 @@
+// Package simulate replays the arrivals of a scenario through the policies of package
+// admission and tells what each would have admitted, queued too early and let through beyond
+// the limit.
+//
+//	Read       a scenario from its JSON
+//	Events     the arrivals, one by one
+//	Replay     what one policy does with them
+//	Plot       the outcome as an SVG
+//
+// Everything here is pure. It imitates regions whose processes know of each other only what was
+// gathered a moment ago, as the source of the policies describes them. In the running dispatcher
+// the counter of a limit is shared under every policy, so none exceeds it; see docs/admission.md.
+package simulate
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"dispatcher/admission"
+)
+
+// Bounds of a scenario, so that an answer takes well under a second.
+const (
+	maxLimit    = int64(1) << 40
+	maxWindows  = 1000
+	maxWorkers  = 1000
+	maxArrivals = 1_000_000
+)
+
+// Scenario is a limit, what is known of it, and who comes.
+type Scenario struct {
+	Description string
+	Limit       int64
+	Active      int64 // of the limit, in use throughout
+	// Utilisation is the used part of the limit at the beginning, from 0 to 1.
+	Utilisation float64
+	// History counts the messages of the minute before by region; see admission.State.
+	History map[string]int64
+	Workers map[string]int64 // processes by region
+	Total   int64            // processes, at least the sum of Workers
+	Region  string           // whose share is shown
+	// CurveFactor is the exponent of policy curve.
+	CurveFactor float64
+
+	Window        time.Duration
+	Windows       int
+	StateInterval time.Duration // between two looks at the state
+	Near, Far     time.Duration // what a call to a counter takes: of the own region, and elsewhere
+	Home          string        // the region in which the counters of all regions stand; empty for none of them
+	Seed          uint64        // of arrivals at random
+	Arrivals      []Arrival
+}
+
+// Arrival is a number of messages in each of some windows.
+type Arrival struct {
+	Region string
+	Worker int64 // from 1; 0 for all of the region
+	Count  int64 // in each window
+	First  int   // window, from 1
+	Last   int   // window, inclusive
+	At     time.Duration
+	For    time.Duration // they are spread over it; 0 for all at once
+	Random bool          // at random times to random workers, not in even steps
+	// Skew gives the k-th worker of a region a weight of 1/k^Skew; 0 makes all equal.
+	Skew float64
+}
+
+// Policies are all four with the scenario's factor, in the order of their generations.
+func (s *Scenario) Policies() []admission.Policy {
+	return []admission.Policy{admission.Even{}, admission.Curve{Factor: s.CurveFactor}, admission.CounterPolicy{}, admission.Exact{}}
+}
+
+// Free is what new messages may have of the limit in each window.
+func (s *Scenario) Free() int64 { return max(s.Limit-s.Active, 0) }
+
+// regions are those with processes, history or a share to show, in order.
+func (s *Scenario) regions() []string {
+	names := map[string]bool{s.Region: true}
+	for region := range s.Workers {
+		names[region] = true
+	}
+	for region := range s.History {
+		names[region] = true
+	}
+	delete(names, admission.Anywhere)
+	return slices.SortedFunc(maps.Keys(names), cmp.Compare)
+}
+
+// state is what a process of a region knows at the beginning.
+func (s *Scenario) state(region string) *admission.State {
+	return &admission.State{
+		Limit: s.Limit, Active: s.Active, Utilisation: s.Utilisation, History: s.History,
+		Workers: s.Workers, Total: s.Total, Region: region,
+	}
+}

@@ -1,0 +1,129 @@
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// problems are the complaints about one document.
+type problems struct {
+	name string // of the file
+	list []string
+}
+
+// Error has one line per problem.
+func (p *problems) Error() string { return strings.Join(p.list, "\n") }
+
+// value is a node with its path, such as arrivals[2].count.
+type value struct {
+	node
+	path string
+	all  *problems
+}
+
+// fail complains about the value.
+func (v value) fail(format string, args ...any) {
+	where := v.all.name
+	if v.line > 0 {
+		where += ":" + strconv.Itoa(v.line)
+	}
+	if v.path != "" {
+		where += ": " + v.path
+	}
+	v.all.list = append(v.all.list, where+": "+fmt.Sprintf(format, args...))
+}
+
+// fields are the members of an object that may have only some keys; all of them when none is named.
+func (v value) fields(known ...string) map[string]value {
+	if !v.isMap {
+		v.fail("this is no object: write {...}")
+		return nil
+	}
+	out := make(map[string]value, len(v.object))
+	for _, m := range v.object {
+		f := value{m.value, strings.TrimPrefix(v.path+"."+m.key, "."), v.all}
+		if len(known) > 0 && !contains(known, m.key) {
+			f.fail("unknown key; %s", suggest(m.key, known))
+			continue
+		}
+		out[m.key] = f
+	}
+	return out
+}
+
+// items are those of a list.
+func (v value) items() []value {
+	if !v.isList {
+		v.fail("this is no list: write [...]")
+		return nil
+	}
+	out := make([]value, len(v.array))
+	for i, item := range v.array {
+		out[i] = value{item, fmt.Sprintf("%s[%d]", v.path, i), v.all}
+	}
+	return out
+}
+
+// whole reads an integer within bounds; the lower one after a complaint.
+func (v value) whole(least, most int64) int64 {
+	number, ok := v.plain.(json.Number)
+	n, err := strconv.ParseInt(number.String(), 10, 64)
+	if !ok || err != nil || n < least || n > most {
+		v.fail("write a whole number from %d to %d", least, most)
+		return least
+	}
+	return n
+}
+
+// fraction reads a number within bounds; the lower one after a complaint.
+func (v value) fraction(least, most float64) float64 {
+	number, ok := v.plain.(json.Number)
+	f, err := strconv.ParseFloat(number.String(), 64)
+	if !ok || err != nil || math.IsNaN(f) || f < least || f > most {
+		v.fail("write a number from %g to %g", least, most)
+		return least
+	}
+	return f
+}
+
+// text reads a string.
+func (v value) text() string {
+	s, ok := v.plain.(string)
+	if !ok {
+		v.fail("write a text in quotes")
+	}
+	return s
+}
+
+// flag reads true or false.
+func (v value) flag() bool {
+	b, ok := v.plain.(bool)
+	if !ok {
+		v.fail("write true or false")
+	}
+	return b
+}
+
+// duration reads a time such as "10s" within bounds.
+func (v value) duration(least, most time.Duration) time.Duration {
+	s, _ := v.plain.(string)
+	d, err := time.ParseDuration(s)
+	if err != nil || d < least || d > most {
+		v.fail(`write a time from %s to %s, such as "2s"`, least, most)
+		return least
+	}
+	return d
+}
+
+func contains(words []string, word string) bool {
+	for _, w := range words {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}

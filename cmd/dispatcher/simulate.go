@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/simulate"
+)
+
+// simulateFlags are the arguments of simulate admission.
+type simulateFlags struct {
+	scenario string
+	policies []string
+	as       plotFormat
+}
+
+func (c *cli) simulateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Try out how limits are shared, without sending anything",
+	}
+	cmd.AddCommand(c.simulateAdmissionCommand())
+	return cmd
+}
+
+func (c *cli) simulateAdmissionCommand() *cobra.Command {
+	f := &simulateFlags{as: plotFormat{format: formatTable}}
+	cmd := &cobra.Command{
+		Use:   "admission --scenario FILE",
+		Short: "Compare the admission policies on a scenario",
+		Long: `Replays the arrivals of a scenario through each admission policy and shows what it admits, what it
+queues although the limit has room, what it lets through beyond the limit and what it leaves unused. It
+needs no broker and no database. docs/admission.md tells what the policies are for, and
+deploy/scenarios has the examples that it refers to.`,
+		Example: `  dispatcher simulate admission --scenario deploy/scenarios/uneven-workers.json
+  dispatcher simulate admission --scenario spike.json --policy curve --policy exact --format svg > spike.svg`,
+		Args: cobra.NoArgs,
+		RunE: work(func(_ context.Context, _ []string) error { return c.simulateAdmission(f) }),
+	}
+	cmd.Flags().StringVar(&f.scenario, "scenario", "", `scenario in JSON; "-" reads standard input`)
+	cmd.Flags().StringArrayVar(&f.policies, "policy", nil, "only this policy, repeatable: even, curve, counter or exact")
+	cmd.Flags().Var(&f.as, "format", "output format")
+	return cmd
+}
+
+// plotFormat is a format, or svg.
+type plotFormat struct {
+	format
+	svg bool
+}
+
+func (f *plotFormat) Type() string { return "table|json|csv|svg" }
+
+func (f *plotFormat) String() string {
+	if f.svg {
+		return "svg"
+	}
+	return f.format.String()
+}
+
+func (f *plotFormat) Set(s string) error {
+	f.svg = s == "svg"
+	if !f.svg && f.format.Set(s) != nil {
+		return errors.New("must be table, json, csv or svg")
+	}
+	return nil
+}
+
+// simulation is the answer of simulate admission.
+type simulation struct {
+	Description   string             `json:"description,omitempty"`
+	Limit         int64              `json:"limit"`
+	Active        int64              `json:"active"`
+	Region        string             `json:"region"`
+	Workers       int64              `json:"workers"`
+	Window        string             `json:"window"`
+	Windows       int                `json:"windows"`
+	StateInterval string             `json:"state_interval"`
+	Policies      []simulate.Outcome `json:"policies"`
+}
+
+func (c *cli) simulateAdmission(f *simulateFlags) error {
+	if f.scenario == "" {
+		return usage(errors.New("--scenario is missing: name a scenario, such as one of deploy/scenarios"))
+	}
+	name, raw, err := c.readDocument(f.scenario)
+	if err != nil {
+		return usage(fmt.Errorf("--scenario: %w", err))
+	}
+	s, err := simulate.Read(name, raw)
+	if err != nil {
+		return usage(err)
+	}
+	policies, err := policiesOf(f.policies, s)
+	if err != nil {
+		return usage(err)
+	}
+	outcomes := replayAll(s, policies)
+	if f.as.svg {
+		if outcomes[0].Arrived == 0 {
+			return usage(fmt.Errorf("%s has no arrivals, so there is nothing to draw: add arrivals or choose another --format", name))
+		}
+		_, err := fmt.Fprint(c.out, simulate.Plot(s, outcomes))
+		return err
+	}
+	if f.as.format == formatTable && s.Description != "" {
+		fmt.Fprintln(c.out, wrapped(s.Description, 100))
+	}
+	return f.as.print(c.out, simulation{
+		Description: s.Description, Limit: s.Limit, Active: s.Active, Region: s.Region, Workers: s.Total,
+		Window: admission.Window(s.Window).String(), Windows: s.Windows, StateInterval: s.StateInterval.String(), Policies: outcomes,
+	}, simulationSheet(outcomes, f.as.format))
+}
+
+// policiesOf are those with these names, all when none is named, in the order of their generations.
+func policiesOf(names []string, s *simulate.Scenario) ([]admission.Policy, error) {
+	all := s.Policies()
+	for _, name := range names {
+		if _, err := admission.ParsePolicy(name, 1); err != nil || name == "" {
+			return nil, fmt.Errorf("--policy: %q is none of even, curve, counter, exact", name)
+		}
+	}
+	return slices.DeleteFunc(all, func(p admission.Policy) bool {
+		return len(names) > 0 && !slices.Contains(names, p.String())
+	}), nil
+}
+
+// replayAll lets the same arrivals come to each policy, and takes the time.
+func replayAll(s *simulate.Scenario, policies []admission.Policy) []simulate.Outcome {
+	events := s.Events()
+	var outcomes []simulate.Outcome
+	for _, p := range policies {
+		start := time.Now()
+		o := s.Replay(p, events)
+		if len(events) > 0 {
+			o.DecisionNs = float64(time.Since(start).Nanoseconds()) / float64(len(events))
+		}
+		outcomes = append(outcomes, o)
+	}
+	return outcomes
+}
