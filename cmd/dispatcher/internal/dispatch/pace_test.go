@@ -423,3 +423,25 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// BenchmarkWorker is what it costs to bring a flight through a worker, place and answer included.
+func BenchmarkWorker(b *testing.B) {
+	cfg := Config{MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour, Metrics: NewMetrics(prometheus.NewRegistry())}
+	answers := make(chan answered, cfg.MaxUnsettled)
+	w := newWorker(&Channel{Name: "a", Concurrency: 200}, &scriptedChannel{answer: accepts}, &cfg, newPulse(cfg.DeadAfter), answers)
+	defer func() { _ = w.close(context.Background()) }()
+	f := &flight{claimed: time.Now(), submission: provider.Submission{ID: "m", Attempt: 2}}
+	b.ReportAllocs()
+	open := 0
+	for b.Loop() {
+		if open == cfg.MaxUnsettled {
+			<-answers
+			open--
+		}
+		w.put(f)
+		open++
+	}
+	for ; open > 0; open-- {
+		<-answers
+	}
+}

@@ -110,7 +110,7 @@ func (w *worker) feed() {
 	var alarm alarm
 	defer alarm.stop()
 	swept := time.Now()
-	for {
+	for w.open(time.Now()) {
 		now := time.Now()
 		w.agenda.advance(now)
 		if now.Sub(swept) >= sweepInterval {
@@ -125,14 +125,29 @@ func (w *worker) feed() {
 		}
 		select {
 		case f, open := <-w.inbox:
-			if !open {
-				w.sendBack(w.agenda.all(), time.Now())
-				return
+			if open {
+				w.agenda.add(f, now)
 			}
-			w.agenda.add(f, time.Now())
 		case turns <- next:
 			w.agenda.pop()
 		case <-alarm.at(now, w.wakeAt(now, swept)):
+		}
+	}
+	w.sendBack(w.agenda.all(), time.Now())
+}
+
+// open takes in all that has been put, so that no sender gets another before one of the first lane that came
+// meanwhile. It is false when the inbox is closed and empty.
+func (w *worker) open(now time.Time) bool {
+	for {
+		select {
+		case f, open := <-w.inbox:
+			if !open {
+				return false
+			}
+			w.agenda.add(f, now)
+		default:
+			return true
 		}
 	}
 }
