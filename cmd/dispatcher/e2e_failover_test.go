@@ -14,7 +14,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestSlowDatabaseKeepsTheLimits: every answer of the database takes 200 ms longer. Nothing
+// TestSlowDatabaseKeepsTheLimits: every statement takes 200 ms longer, half on the way there and half on the way back. Nothing
 // is sent without a slot, nothing leaves in another second than its own, and all arrives.
 func TestSlowDatabaseKeepsTheLimits(t *testing.T) {
 	t.Parallel()
@@ -102,11 +102,11 @@ func (s *stage) execute(statements ...string) {
 	}
 }
 
-// distance passes connections on and holds back what comes from the other side.
+// distance passes connections on and holds back what comes from either side.
 type distance struct {
 	listener net.Listener
 	target   string
-	delay    atomic.Int64 // of each piece, in nanoseconds
+	delay    atomic.Int64 // there and back, in nanoseconds
 	wg       sync.WaitGroup
 }
 
@@ -144,15 +144,19 @@ func (d *distance) pass(in net.Conn) {
 	}
 	defer out.Close() //nolint:errcheck // As above.
 	d.wg.Go(func() {
-		_, _ = io.Copy(out, in)
+		d.copy(out, in)
 		_ = out.Close()
 	})
+	d.copy(in, out)
+}
+
+func (d *distance) copy(to io.Writer, from io.Reader) {
 	buffer := make([]byte, 64<<10)
 	for {
-		n, err := out.Read(buffer)
+		n, err := from.Read(buffer)
 		if n > 0 {
-			time.Sleep(time.Duration(d.delay.Load()))
-			if _, err := in.Write(buffer[:n]); err != nil {
+			time.Sleep(time.Duration(d.delay.Load() / 2))
+			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
 		}

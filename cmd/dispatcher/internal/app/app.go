@@ -221,11 +221,9 @@ func (a *App) openRouting(ctx context.Context) error {
 	}
 	a.reloader.apply = a.dispatch.Apply
 	a.stopper.add("pipeline", a.dispatch.Stop)
-	now, err := a.ledger.Clock(ctx)
-	if err != nil {
+	if err := a.dispatch.ReadClock(ctx); err != nil {
 		return err
 	}
-	a.dispatch.SetClock(now)
 	if err := a.reloader.begin(ctx); err != nil {
 		return err
 	}

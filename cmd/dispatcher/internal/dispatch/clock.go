@@ -6,49 +6,65 @@ import (
 	"time"
 )
 
-// clockMemory is how long a reading of the database's clock counts beside newer ones. Two clocks
-// that are a ten-thousandth apart drift by a millisecond in it.
-const clockMemory = 5 * time.Second
+const (
+	// clockMemory is how long a reading of the database's clock counts beside newer ones. Two clocks
+	// that are a ten-thousandth apart drift by two milliseconds in it.
+	clockMemory = 20 * time.Second
+	// clockSlack is by how much readings may contradict each other before the database's clock
+	// must have been set.
+	clockSlack = 3 * time.Millisecond
+)
 
 // clock carries the database's clock on by this process's monotonic one, so that deadlines
 // and places need neither a question to the database nor this machine's wall clock.
 //
-// A reading is old by the time that it took to get here, which is never known. Of the readings of
-// the last while the one that was quickest counts, as in the clock filter of NTP (RFC 5905, section 10). So the
-// clock is never ahead of the database's, and nothing leaves before its place; it is behind by the
-// quickest way from the database to here, not by that of one reading that had to wait for a processor.
+// A reading belongs to some moment between question and answer, which is never known. Of the readings of
+// the last while the one with the shortest way counts, taken for the middle of it, as in the clock filter of
+// NTP (RFC 5905, section 10): a lock that was waited for, or a processor, spoils nothing, and neither does a
+// database that is far away, as long as the way there takes about as long as the way back.
 type clock struct {
 	epoch  time.Time                 // of this process; all else is told relative to it
 	origin atomic.Pointer[time.Time] // the database's clock at epoch; nil before the first reading
 
 	mu           sync.Mutex
-	best, former time.Time // guarded by mu: the latest origins by the readings of this and of the last while
+	best, former sighting  // guarded by mu: of this and of the last while
 	began        time.Time // guarded by mu: this while
+}
+
+// sighting is what one reading tells about the database's clock at epoch.
+type sighting struct {
+	origin time.Time
+	error  time.Duration // it is wrong by so much at most
 }
 
 func newClock() *clock { return &clock{epoch: time.Now()} }
 
-// read notes what the database's clock showed at some moment after asked and before here, both by
-// this process's clock with its monotonic reading. A zero asked is long ago.
+// read notes what the database's clock showed at some moment between asked and here, both by
+// this process's clock with its monotonic reading.
 func (c *clock) read(database, asked, here time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	origin := database.Add(-here.Sub(c.epoch))
+	way := max(here.Sub(asked), 0)
+	s := sighting{origin: database.Add(-here.Sub(c.epoch) + way/2), error: way / 2}
 	age := here.Sub(c.began)
-	switch known := c.origin.Load(); {
-	case known == nil, age > 2*clockMemory, !asked.IsZero() && database.Add(-asked.Sub(c.epoch)).Before(*known):
-		// Nothing recent to compare with, or the database's clock went back.
-		c.best, c.former, c.began = origin, origin, here
+	switch {
+	case c.origin.Load() == nil, age > 2*clockMemory, s.contradicts(&c.best), s.contradicts(&c.former):
+		c.best, c.former, c.began = s, s, here // nothing recent to compare with, or the database's clock was set
 	case age > clockMemory:
-		c.best, c.former, c.began = origin, c.best, here
-	case origin.After(c.best):
-		c.best = origin
+		c.best, c.former, c.began = s, c.best, here
+	case s.error <= c.best.error:
+		c.best = s
 	}
-	latest := c.best
-	if c.former.After(latest) {
-		latest = c.former
+	origin := c.best.origin
+	if c.former.error < c.best.error {
+		origin = c.former.origin
 	}
-	c.origin.Store(&latest)
+	c.origin.Store(&origin)
+}
+
+// contradicts reports whether two sightings cannot be of one and the same clock.
+func (s *sighting) contradicts(o *sighting) bool {
+	return s.origin.Sub(o.origin).Abs() > s.error+o.error+clockSlack
 }
 
 // now is the database's clock; before the first reading, this machine's.

@@ -6,11 +6,20 @@ import (
 	"time"
 )
 
-// TestTheQuickestReadingOfTheClockCounts: readings come through different delays, and one whose process had to wait.
-func TestTheQuickestReadingOfTheClockCounts(t *testing.T) {
+// reading asks a database whose clock is ahead by some time; there and back are the two ways.
+func reading(c *clock, ahead, there, back time.Duration) {
+	asked := time.Now()
+	time.Sleep(there)
+	database := time.Now().Add(ahead)
+	time.Sleep(back)
+	c.read(database, asked, time.Now())
+}
+
+// TestTheShortestWayToTheClockCounts: readings come by different ways, and one had to wait for a lock.
+func TestTheShortestWayToTheClockCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const ahead = time.Minute // of this machine's clock
+		const ahead = time.Minute
 		c := newClock()
 		if got := c.now(); !got.Equal(time.Now()) {
 			t.Errorf("before the first reading it shows %s", got)
@@ -18,50 +27,50 @@ func TestTheQuickestReadingOfTheClockCounts(t *testing.T) {
 		if !c.here(time.Time{}).IsZero() {
 			t.Error("the zero time has a place")
 		}
-		for i, delay := range []time.Duration{20, 3, 90, 2, 50, 400} {
-			asked := time.Now()
-			read := asked.Add(ahead)
-			time.Sleep(delay * time.Millisecond)
-			c.read(read, asked, time.Now())
-			want := []time.Duration{20, 3, 3, 2, 2, 2}[i] * time.Millisecond
-			if behind := time.Now().Add(ahead).Sub(c.now()); behind != want {
-				t.Errorf("reading %d: %s behind the database, want %s", i, behind, want)
+		for i, way := range []struct{ there, back, behind time.Duration }{
+			{100, 100, 0}, // far away, and still right
+			{400, 2, 0},   // it waited for a lock: the one before was quicker
+			{2, 6, 2},     // the way back takes longer
+			{80, 2, 2},
+			{1, 1, 0},
+			{3, 200, 0},
+		} {
+			reading(c, ahead, way.there*time.Millisecond, way.back*time.Millisecond)
+			if behind := time.Now().Add(ahead).Sub(c.now()); behind != way.behind*time.Millisecond {
+				t.Errorf("reading %d: %s behind the database, want %s", i, behind, way.behind*time.Millisecond)
 			}
 		}
 		at := time.Now().Add(ahead + time.Second)
-		if got := c.here(at).Sub(time.Now()); got != time.Second+2*time.Millisecond {
+		if got := time.Until(c.here(at)); got != time.Second {
 			t.Errorf("a place in a second has come after %s", got)
 		}
 	})
 }
 
-// TestTheClockFollowsOneThatWasSet: a step back counts at once, although it is what a slow reading looks like; so does one
-// ahead, and drift once the old readings are old.
+// TestTheClockFollowsOneThatWasSet: a step in either direction counts at once, drift once the old readings
+// are old.
 func TestTheClockFollowsOneThatWasSet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, step := newClock(), time.Duration(0)
-		read := func(name string, delay time.Duration, want time.Duration) {
-			asked := time.Now()
-			time.Sleep(delay)
-			c.read(time.Now().Add(step), asked, time.Now())
-			if behind := time.Now().Add(step).Sub(c.now()); behind != want {
+		c := newClock()
+		read := func(name string, ahead, want time.Duration) {
+			reading(c, ahead, 5*time.Millisecond, 5*time.Millisecond)
+			if behind := time.Now().Add(ahead).Sub(c.now()); behind != want {
 				t.Errorf("%s: %s behind, want %s", name, behind, want)
 			}
 		}
+		reading(c, 0, time.Millisecond, time.Millisecond)
 		read("the first", 0, 0)
-		step = -time.Hour
-		read("an hour back", 10*time.Millisecond, 0)
-		step = time.Hour
-		read("two hours ahead", 10*time.Millisecond, 0)
-		step -= time.Millisecond
-		read("a little drift", 10*time.Millisecond, -time.Millisecond)
+		read("an hour back", -time.Hour, 0)
+		read("two hours ahead", time.Hour, 0)
+		reading(c, time.Hour, time.Millisecond, time.Millisecond)
+		drifted := time.Hour - time.Millisecond
+		read("a little drift", drifted, -time.Millisecond)
 		time.Sleep(clockMemory + time.Second)
-		read("soon after", 10*time.Millisecond, -time.Millisecond)
+		read("soon after", drifted, -time.Millisecond)
 		time.Sleep(clockMemory + time.Second)
-		read("forgotten", 10*time.Millisecond, 0)
-		step -= time.Millisecond
+		read("forgotten", drifted, 0)
 		time.Sleep(time.Hour)
-		read("after a quiet hour", 10*time.Millisecond, 0)
+		read("after a quiet hour", drifted-time.Millisecond, 0)
 	})
 }

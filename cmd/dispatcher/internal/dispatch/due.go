@@ -149,6 +149,9 @@ const beatPatience = 3 * time.Second
 func (d *Dispatcher) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatPatience)
 	defer cancel()
+	if err := d.ReadClock(ctx); err != nil {
+		return fmt.Errorf("heart-beat: %w", err)
+	}
 	at := time.Now()
 	if err := d.cfg.Ledger.Beat(ctx, d.inflight.oldest()); err != nil {
 		return fmt.Errorf("heart-beat: %w", err)
