@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -76,47 +77,60 @@ func TestTheDatabaseRefusesBrokenInvariants(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := connect(t, ledger.Config{URL: url})
-	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 3, Limits: day(5).Limits})
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 3, Limits: append(day(5).Limits, scoped(tenant("x"), admission.Day, 5), budget(tenant("x"), 5))})
 	claimAll(t, l, batch("m", 2), "a")
 	startRamp(t, l, ramp("default"))
 	db := raw(t, url)
 	for sql, want := range map[string]string{
-		`insert into dispatcher.cursors values ('r', 'a', -1)`:                                   "cursors_position",
-		`insert into dispatcher.cursors values ('r', '', 0)`:                                     "cursors_position",
-		`insert into dispatcher.cursors values ('r', '', -2)`:                                    "cursors_position",
-		`update dispatcher.routing_versions set base = 2`:                                        "routing_versions_base",
-		`update dispatcher.routing_versions set base = 0`:                                        "routing_versions_base",
-		`update dispatcher.routing_versions set effects = '{}'`:                                  "routing_versions_effects",
-		`update dispatcher.routing_versions set effects = '{}', base = null`:                     "routing_versions_effects",
-		`update dispatcher.ramps set state = 'lost', next_at = null`:                             "ramps_state_check",
-		`update dispatcher.ramps set step = steps + 1`:                                           "ramps_step",
-		`update dispatcher.ramps set step = steps, version = 1`:                                  "ramps_done",
-		`update dispatcher.ramps set state = 'done', next_at = null`:                             "ramps_done",
-		`update dispatcher.ramps set next_at = null`:                                             "ramps_next_at",
-		`update dispatcher.ramps set state = 'held', held = 'errors'`:                            "ramps_next_at",
-		`update dispatcher.ramps set state = 'held', next_at = null`:                             "ramps_held",
-		`update dispatcher.ramps set held = 'errors'`:                                            "ramps_held",
-		`update dispatcher.ramps set step = 1`:                                                   "ramps_version",
-		`update dispatcher.ramps set max_errors = 'NaN'`:                                         "ramps_max_errors_check",
-		`update dispatcher.ramps set from_weights = '[]'`:                                        "ramps_from_weights_check",
-		`update dispatcher.limits set granted = max + 1`:                                         "limits_granted",
-		`update dispatcher.limits set granted = -1`:                                              "limits_granted",
-		`update dispatcher.limits set max = max + 1`:                                             "limits_max",
-		`update dispatcher.channels set active = active_max + 1`:                                 "channels_active",
-		`update dispatcher.channels set active = -1`:                                             "channels_active",
-		`update dispatcher.messages set next_at = now()`:                                         "messages_next_at",
-		`update dispatcher.messages set finished_at = now()`:                                     "messages_finished_at",
-		`update dispatcher.messages set state = 'accepted', finished_at = now()`:                 "messages_finished_at",
-		`update dispatcher.messages set attempts = 0`:                                            "messages_sending",
-		`update dispatcher.messages set draw = draw_size`:                                        "messages_draw",
-		`update dispatcher.messages set id = repeat('x', 65)`:                                    "messages_id_length",
-		`update dispatcher.messages set id = ''`:                                                 "messages_id_length",
-		`update dispatcher.messages set state = 'lost'`:                                          "messages_state_check",
-		`update dispatcher.attempts set outcome = 'accepted', answers = 1`:                       "attempts_settled_at",
-		`update dispatcher.attempts set outcome = 'unknown', settled_at = now()`:                 "attempts_answers",
-		`update dispatcher.attempts set reason = 'whim'`:                                         "attempts_reason_check",
-		`insert into dispatcher.attempts select * from dispatcher.attempts`:                      "attempts_pkey",
-		`insert into dispatcher.outbox (kind, keys, "values") values ('status', '{a,b}', '{x}')`: "outbox_lengths",
+		`insert into dispatcher.cursors values ('r', 'a', -1)`:                                          "cursors_position",
+		`insert into dispatcher.cursors values ('r', '', 0)`:                                            "cursors_position",
+		`insert into dispatcher.cursors values ('r', '', -2)`:                                           "cursors_position",
+		`update dispatcher.routing_versions set base = 2`:                                               "routing_versions_base",
+		`update dispatcher.routing_versions set base = 0`:                                               "routing_versions_base",
+		`update dispatcher.routing_versions set effects = '{}'`:                                         "routing_versions_effects",
+		`update dispatcher.routing_versions set effects = '{}', base = null`:                            "routing_versions_effects",
+		`update dispatcher.ramps set state = 'lost', next_at = null`:                                    "ramps_state_check",
+		`update dispatcher.ramps set step = steps + 1`:                                                  "ramps_step",
+		`update dispatcher.ramps set step = steps, version = 1`:                                         "ramps_done",
+		`update dispatcher.ramps set state = 'done', next_at = null`:                                    "ramps_done",
+		`update dispatcher.ramps set next_at = null`:                                                    "ramps_next_at",
+		`update dispatcher.ramps set state = 'held', held = 'errors'`:                                   "ramps_next_at",
+		`update dispatcher.ramps set state = 'held', next_at = null`:                                    "ramps_held",
+		`update dispatcher.ramps set held = 'errors'`:                                                   "ramps_held",
+		`update dispatcher.ramps set step = 1`:                                                          "ramps_version",
+		`update dispatcher.ramps set max_errors = 'NaN'`:                                                "ramps_max_errors_check",
+		`update dispatcher.ramps set from_weights = '[]'`:                                               "ramps_from_weights_check",
+		`update dispatcher.limits set granted = max + 1`:                                                "limits_granted",
+		`update dispatcher.limits set granted = max + 1 where scope = 'tenant:x' and unit = 'money'`:    "limits_granted",
+		`update dispatcher.limits set granted = max + 1 where scope = 'tenant:x' and unit = 'messages'`: "limits_granted",
+		`update dispatcher.limits set unit = 'lines'`:                                                   "limits_unit",
+		`update dispatcher.limits set currency = 'GBP' where unit = 'messages'`:                         "limits_currency",
+		`update dispatcher.limits set currency = null`:                                                  "limits_currency",
+		`update dispatcher.limits set channel = ''`:                                                     "limits_scope",
+		`update dispatcher.limits set taken = '[]'`:                                                     "limits_taken",
+		`update dispatcher.channels set ease_rate = 0, ease_since = now()`:                              "channels_ease",
+		`update dispatcher.channels set ease_rate = 1.5, ease_since = now()`:                            "channels_ease",
+		`update dispatcher.channels set ease_since = now()`:                                             "channels_eased",
+		`update dispatcher.attempts set held_until = now()`:                                             "attempts_held",
+		`update dispatcher.messages set waits = '{}'`:                                                   "messages_waits",
+		`update dispatcher.instances set counts = '[]'`:                                                 "instances_counts",
+		`update dispatcher.limits set granted = -1`:                                                     "limits_granted",
+		`update dispatcher.limits set max = max + 1`:                                                    "limits_max",
+		`update dispatcher.channels set active = active_max + 1`:                                        "channels_active",
+		`update dispatcher.channels set active = -1`:                                                    "channels_active",
+		`update dispatcher.messages set next_at = now()`:                                                "messages_next_at",
+		`update dispatcher.messages set finished_at = now()`:                                            "messages_finished_at",
+		`update dispatcher.messages set state = 'accepted', finished_at = now()`:                        "messages_finished_at",
+		`update dispatcher.messages set attempts = 0`:                                                   "messages_sending",
+		`update dispatcher.messages set draw = draw_size`:                                               "messages_draw",
+		`update dispatcher.messages set id = repeat('x', 65)`:                                           "messages_id_length",
+		`update dispatcher.messages set id = ''`:                                                        "messages_id_length",
+		`update dispatcher.messages set state = 'lost'`:                                                 "messages_state_check",
+		`update dispatcher.attempts set outcome = 'accepted', answers = 1`:                              "attempts_settled_at",
+		`update dispatcher.attempts set outcome = 'unknown', settled_at = now()`:                        "attempts_answers",
+		`update dispatcher.attempts set reason = 'whim'`:                                                "attempts_reason_check",
+		`insert into dispatcher.attempts select * from dispatcher.attempts`:                             "attempts_pkey",
+		`insert into dispatcher.outbox (kind, keys, "values") values ('status', '{a,b}', '{x}')`:        "outbox_lengths",
 	} {
 		// A refused state may be refused by the transition first; the constraint is what matters here.
 		if got := refusal(t, db, sql); got != want && (want != "messages_state_check" || got != "messages_legal_transition") {
@@ -216,9 +230,10 @@ func TestWorkIsFoundThroughIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for sql, index := range map[string]string{
-		`select * from dispatcher.messages m where m.next_at <= now() order by m.next_at limit 100 for update skip locked`: "messages_due",
-		`select queue, count(*) from dispatcher.messages where queue is not null group by queue`:                           "messages_queue",
-		`select * from dispatcher.attempts where claimed_at between now() - interval '1 minute' and now()`:                 "attempts_claimed_at",
+		`select * from dispatcher.messages m where m.next_at <= now() order by m.next_at limit 100 for update skip locked`:           "messages_due",
+		`select tenant from dispatcher.messages where next_at is not null and lane = 'otp' and tenant > 'x' order by tenant limit 1`: "messages_turns",
+		`select queue, count(*) from dispatcher.messages where queue is not null group by queue`:                                     "messages_queue",
+		`select * from dispatcher.attempts where claimed_at between now() - interval '1 minute' and now()`:                           "attempts_claimed_at",
 	} {
 		if got := plan(t, db, sql); !strings.Contains(got, index) {
 			t.Errorf("%s does not use %s:\n%s", sql, index, got)

@@ -169,7 +169,9 @@ func settleAll(t testing.TB, l *ledger.Ledger, settlements []ledger.Settlement) 
 	}
 }
 
-// momentOf is the moment of a claim.
+// momentOf is the beginning of the second of a claim: a paced limit has places then, while the last
+// of a second has none.
 func momentOf(seen *ledger.Seen) *admission.Moment {
-	return &admission.Moment{Now: seen.Now, Earliest: seen.Now, Zone: time.UTC}
+	now := seen.Now.Truncate(time.Second)
+	return &admission.Moment{Now: now, Earliest: now, Zone: time.UTC}
 }
