@@ -20,7 +20,7 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 	s := newStage(t, plot{
 		postgres: server.URL(),
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),
-		settings: map[string]string{"MAX_UNSETTLED": "50", "SEND_TIMEOUT": "2s", "DEAD_AFTER": "1s"},
+		settings: map[string]string{"MAX_UNSETTLED": "50", "SEND_TIMEOUT": "2s"},
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
