@@ -52,17 +52,20 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 
 	for _, name := range []string{"calendar", "sliding"} {
 		times := s.arrived(name)
-		calendar, fullest, burst := mostInASecond(times), mostWithin(times, time.Second), mostWithin(times, 10*time.Millisecond)
-		t.Logf("%s: %d submits in %s, at most %d in a calendar second, %d in any second, %d in 10 ms", name, len(times),
-			times[len(times)-1].Sub(times[0]).Round(time.Millisecond), calendar, fullest, burst)
+		calendar, fullest := mostInASecond(times), mostWithin(times, time.Second)
+		usual, worst := bursts(times)
+		t.Logf("%s: %d submits in %s, at most %d in a calendar second, %d in any second; within 10 ms usually %d, at worst %d", name, len(times),
+			times[len(times)-1].Sub(times[0]).Round(time.Millisecond), calendar, fullest, usual, worst)
 		if calendar > perSecond {
 			t.Errorf("%s carried %d in a calendar second, its limit is %d", name, calendar, perSecond)
 		}
 		if name == "sliding" && fullest > perSecond {
 			t.Errorf("%s carried %d within a second, its limit is %d", name, fullest, perSecond)
 		}
-		if burst > perSecond/8 { // the even pace is one in 10 ms, and twice that when it has to catch up
-			t.Errorf("%s carried %d within 10 ms", name, burst)
+		// The even pace is one in 10 ms, and twice that when it has to catch up. A machine that is busy
+		// with other tests holds some back now and then.
+		if usual > perSecond/20 || worst > perSecond/2 {
+			t.Errorf("%s carried %d within 10 ms in most seconds, %d in the worst", name, usual, worst)
 		}
 	}
 }
@@ -87,6 +90,21 @@ func mostWithin(times []time.Time, span time.Duration) (most int) {
 		most = max(most, i-from+1)
 	}
 	return most
+}
+
+// bursts are the largest numbers of times within 10 ms of each second of the clock: the median of
+// these seconds, and the worst.
+func bursts(times []time.Time) (usual, worst int) {
+	seconds := map[int64][]time.Time{}
+	for _, at := range times {
+		seconds[at.Unix()] = append(seconds[at.Unix()], at)
+	}
+	var most []int
+	for _, inSecond := range seconds {
+		most = append(most, mostWithin(inSecond, 10*time.Millisecond))
+	}
+	slices.Sort(most)
+	return most[len(most)/2], most[len(most)-1]
 }
 
 // TestThrottledChannelSlowsDownAndRecovers: a provider that says "slow down" for a moment gets at most
