@@ -146,6 +146,7 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 		"slow down":         {func(w *world) { w.seen.Channels[0].Gate.Ease.Until = noon.Add(7 * time.Second) }, throttled, "a", 7 * time.Second},
 		"all of its active": {func(w *world) { w.seen.Channels[0].Gate.Active = admission.Active{Max: 4, Count: 4} }, noActive, "a", lookForActive},
 		"not connected":     {func(w *world) { w.unready[0] = "connecting" }, "connecting", "a", lookAgain},
+		"a long queue here": {func(w *world) { w.unready[0] = busy }, busy, "a", lookForActive},
 		"switched off":      {func(w *world) { w.routing.Channels[0].State = Draining }, disabled, "", lookForRoute},
 	} {
 		w := newWorld(t).onlyA()

@@ -56,19 +56,19 @@ func (c *timedChannel) slowDown(by time.Duration) {
 func (*timedChannel) Ready() (ok bool, why string) { return true, "" }
 func (*timedChannel) Close(context.Context) error  { return nil }
 
-// lineOne is a process's worker for one channel. Its ledger and its clock are the test's.
-type lineOne struct {
+// testWorker is a process's worker for one channel. Its ledger and its clock are the test's.
+type testWorker struct {
 	*worker
 	answers chan answered
 }
 
 // standWorker starts a worker in a bubble; it is closed at the end of the test.
-func standWorker(t *testing.T, channel provider.Channel, concurrency int) *lineOne {
+func standWorker(t *testing.T, channel provider.Channel, concurrency int) *testWorker {
 	t.Helper()
 	cfg := Config{MaxUnsettled: 2000, SendTimeout: 10 * time.Second, DeadAfter: time.Hour, Metrics: NewMetrics(prometheus.NewRegistry())}
 	answers := make(chan answered, cfg.MaxUnsettled)
 	w := newWorker(&Channel{Name: "a", Concurrency: concurrency}, channel, &cfg, newPulse(cfg.DeadAfter), answers)
-	l := &lineOne{worker: w, answers: answers}
+	l := &testWorker{worker: w, answers: answers}
 	t.Cleanup(func() {
 		if !l.closed() {
 			l.end(t)
@@ -77,10 +77,10 @@ func standWorker(t *testing.T, channel provider.Channel, concurrency int) *lineO
 	return l
 }
 
-func (l *lineOne) closed() bool { return l.stop.Err() != nil }
+func (l *testWorker) closed() bool { return l.stop.Err() != nil }
 
 // end closes the worker.
-func (l *lineOne) end(t *testing.T) {
+func (l *testWorker) end(t *testing.T) {
 	t.Helper()
 	if err := l.close(context.Background()); err != nil {
 		t.Error(err)
@@ -88,7 +88,7 @@ func (l *lineOne) end(t *testing.T) {
 }
 
 // codes are those of all answers so far, with how many got them; "" is an answer of the channel.
-func (l *lineOne) codes() map[string]int {
+func (l *testWorker) codes() map[string]int {
 	out := map[string]int{}
 	for {
 		select {
@@ -115,7 +115,7 @@ func perSecond(n int64) *limiter {
 }
 
 // claim takes places for up to n flights; those that find none wait.
-func (l *limiter) claim(n int, change func(*flight)) []*flight {
+func (l *limiter) claim(n int) []*flight {
 	now := time.Now()
 	m := admission.Moment{Now: now, Earliest: now.Add(l.lead), Zone: time.UTC}
 	l.counter.Roll(now, time.UTC)
@@ -128,11 +128,7 @@ func (l *limiter) claim(n int, change func(*flight)) []*flight {
 			break
 		}
 		admission.Take(&m, accounts, &need, at)
-		f := &flight{claimed: now, leave: at.At, latest: at.Latest, segments: 1}
-		if change != nil {
-			change(f)
-		}
-		out = append(out, f)
+		out = append(out, &flight{claimed: now, leave: at.At, latest: at.Latest, segments: 1})
 	}
 	return out
 }
@@ -144,10 +140,10 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 	for _, rate := range []int64{10, 100, 1000, 5000} {
 		synctest.Test(t, func(t *testing.T) {
 			channel, shared := &timedChannel{takes: 30 * time.Millisecond}, perSecond(rate)
-			processes := []*lineOne{standWorker(t, channel, 200), standWorker(t, channel, 200)}
+			processes := []*testWorker{standWorker(t, channel, 200), standWorker(t, channel, 200)}
 			began, late := time.Now(), 0
 			for i := range 600 { // the last second gets what it can
-				for _, f := range shared.claim(200, nil) {
+				for _, f := range shared.claim(200) {
 					processes[i%2].put(f)
 				}
 				time.Sleep(10 * time.Millisecond)

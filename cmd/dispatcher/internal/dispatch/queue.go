@@ -21,6 +21,8 @@ func (a *assigner) passes(reason string, c int, b *blockage) time.Time {
 		return a.now.Add(lookForActive * time.Duration(1+a.crowd[c]/bound))
 	case reason == throttled && a.states[c] != nil && a.states[c].Gate.Ease.Until.After(a.now):
 		return a.states[c].Gate.Ease.Until
+	case reason == busy:
+		return a.now.Add(lookForActive) // another process may have a shorter queue
 	}
 	return a.now.Add(lookAgain)
 }

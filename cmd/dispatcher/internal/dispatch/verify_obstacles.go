@@ -96,5 +96,5 @@ func (e *edition) passes(t *task, c int, reason string, ch *choice) bool {
 	case limits(reason):
 		return e.limited(t, c, reason)
 	}
-	return provider.Unready(reason)
+	return reason == busy || provider.Unready(reason)
 }

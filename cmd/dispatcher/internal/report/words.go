@@ -16,6 +16,7 @@ var passedOverWords = map[string]struct{ one, many string }{
 	"tenant_limit":     {"the tenant's limit was used up", "the tenant's limits were used up"},
 	"prefix_limit":     {"the limit for numbers with this beginning was used up", "the limits for numbers with this beginning were used up"},
 	"no_budget":        {"the budget for the running window was spent", "the budgets for the running window were spent"},
+	"busy":             {"it had a longer queue in this process than could be sent in time", "they had longer queues in this process than could be sent in time"},
 	"no_active":        {"it had as many messages under way as it may have", "they had as many messages under way as they may have"},
 	"draining":         {"it is being drained", "they are being drained"},
 	"disabled":         {"it is switched off", "they are switched off"},
