@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"dispatcher/admission"
 )
 
 // Change is one value that differs between two routings.
@@ -14,6 +16,16 @@ type Change struct {
 	From string `json:"from"`
 	// To is the new value; empty when there is none any more.
 	To string `json:"to"`
+}
+
+// LimitPath is the path of the changes of one limit: of a channel, or over all channels when none
+// is named. What else than its max changes has this path with a word behind it.
+func LimitPath(channel string, key admission.Key) string {
+	at := leaves{}
+	if channel != "" {
+		at = at.below("channels", channel)
+	}
+	return at.below("limits").limit(key).path
 }
 
 // Diff lists what differs between two routings, in the order of the document after, with

@@ -219,12 +219,13 @@ func inQuotes(s string) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// bareMax is the max of a limit without its currency.
+// bareMax is the max of a limit without its currency; for money with two decimals at least.
 func bareMax(l *admission.Limit) string {
-	if l.Unit == admission.Money {
-		return amount(l.Max)
+	if l.Unit != admission.Money {
+		return number(l.Max)
 	}
-	return number(l.Max)
+	whole, fraction, _ := strings.Cut(amount(l.Max), ".")
+	return whole + "." + fraction + strings.Repeat("0", max(2-len(fraction), 0))
 }
 
 // finishLimit is finish for a limit whose burst and currency may depend on the rest of the document.

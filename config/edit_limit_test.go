@@ -55,7 +55,7 @@ func TestSetLimitKeepsLayoutAndComments(t *testing.T) {
 			Reserve: []admission.Reserve{{Lane: "bulk", Percent: 5}, {Lane: "otp", Percent: 20}},
 		}, `channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, sliding: true, burst: 20, reserve: {bulk: 5%, otp: 20%}, prefix: "+44"}]}}`},
 		"money": {`channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1d, max: "250.00", unit: money}]}}`,
-			admission.Limit{Window: admission.Day, Max: 99_500_000, Unit: admission.Money}, `channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1d, max: "99.5", unit: money}]}}`},
+			admission.Limit{Window: admission.Day, Max: 99_500_000, Unit: admission.Money}, `channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1d, max: "99.50", unit: money}]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -57,14 +57,7 @@ func leavesOfChannel(l leaves, c *Channel) {
 func leavesOfLimits(l leaves, limits []admission.Limit) {
 	for i := range limits {
 		limit := &limits[i]
-		at := l
-		if limit.Scope.Tenant != "" {
-			at = at.below("tenant", limit.Scope.Tenant)
-		}
-		if limit.Scope.Prefix != "" {
-			at = at.below("prefix", limit.Scope.Prefix)
-		}
-		at = at.below(limit.Window.String(), limit.Unit.String())
+		at := l.limit(limit.Key())
 		at.set(limitMax(limit))
 		at.below("sliding").setDefault(strconv.FormatBool(limit.Sliding), "false")
 		at.below("burst").setDefault(number(limit.Burst), "0")
@@ -72,6 +65,17 @@ func leavesOfLimits(l leaves, limits []admission.Limit) {
 			at.below("reserve", r.Lane).set(number(r.Percent) + "%")
 		}
 	}
+}
+
+// limit is where the values of a limit are collected, below a list of them.
+func (l leaves) limit(k admission.Key) leaves {
+	if k.Scope.Tenant != "" {
+		l = l.below("tenant", k.Scope.Tenant)
+	}
+	if k.Scope.Prefix != "" {
+		l = l.below("prefix", k.Scope.Prefix)
+	}
+	return l.below(k.Window.String(), k.Unit.String())
 }
 
 // limitMax writes the max of a limit as the document does, with the currency of one in money.

@@ -11,6 +11,9 @@ import (
 	"dispatcher/admission"
 )
 
+// mostUnits bounds the max of a limit that counts messages or segments.
+const mostUnits = math.MaxInt32 * 1000
+
 // limitContext is what the limits of one list are about.
 type limitContext struct {
 	channel  *Channel  // nil for those over all channels
@@ -55,7 +58,7 @@ func (in *limitContext) read(f fields) (l admission.Limit, ok bool) {
 	if l.Unit == admission.Money {
 		l.Max, _ = most.micros(maxBudget)
 	} else {
-		l.Max, _ = most.integer(0, math.MaxInt32*1000)
+		l.Max, _ = most.integer(0, mostUnits)
 	}
 	l.Scope = in.scope(f)
 	l.Currency = in.currency(f, &l)
@@ -162,7 +165,7 @@ func readSliding(f fields, l *admission.Limit) {
 		burst.fail("only a sliding limit has a burst; remove it or write sliding: true")
 		return
 	}
-	l.Burst, _ = burst.integer(1, math.MaxInt32*1000)
+	l.Burst, _ = burst.integer(1, mostUnits)
 }
 
 // reserve reads the parts of each window that are kept for lanes, ordered by name.
@@ -208,4 +211,29 @@ func ofScope(s admission.Scope) string {
 		return " to " + s.Prefix
 	}
 	return ""
+}
+
+// ParseMax reads the max of a limit as a document has it: for money a decimal in whole units of the
+// currency, which becomes micros.
+func ParseMax(text string, unit admission.Unit) (int64, error) {
+	if unit == admission.Money {
+		m, err := parseMicros(text, maxBudget)
+		if err != nil {
+			return 0, fmt.Errorf("%q %w; write an amount such as 250.00", text, err)
+		}
+		return m, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > mostUnits {
+		return 0, fmt.Errorf("%q is not a whole number from 0 to %d", text, int64(mostUnits))
+	}
+	return n, nil
+}
+
+// CheckPrefix says what is wrong with the beginning of a number; nil when nothing is.
+func CheckPrefix(text string) error {
+	if isPrefix(text) {
+		return nil
+	}
+	return fmt.Errorf("%q does not begin a number; write a plus and digits, such as +44", text)
 }

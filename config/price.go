@@ -76,10 +76,14 @@ func readCurrency(v value) string {
 	return s
 }
 
-// checkPrefix takes the beginning of an E.164 number: a plus and 1 to 15 digits.
-func checkPrefix(v value, s string) bool {
+// isPrefix takes the beginning of an E.164 number: a plus and 1 to 15 digits.
+func isPrefix(s string) bool {
 	digits, plus := strings.CutPrefix(s, "+")
-	if plus && isDigits(digits) && len(digits) <= 15 && digits[0] != '0' {
+	return plus && isDigits(digits) && len(digits) <= 15 && digits[0] != '0'
+}
+
+func checkPrefix(v value, s string) bool {
+	if isPrefix(s) {
 		return true
 	}
 	v.fail(`%q does not begin a number; write a plus and digits in quotes, such as "+44"`, s)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/admission"
 	"dispatcher/config"
 )
 
@@ -77,8 +78,9 @@ func idleRoutes(doc *config.Routing, channel string) []string {
 	return warnings
 }
 
-// takes reports whether a channel is enabled.
+// takes reports whether a channel is enabled and no limit of all its messages is 0.
 func takes(doc *config.Routing, name string) bool {
 	at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == name })
-	return at >= 0 && doc.Channels[at].State == config.Enabled
+	return at >= 0 && doc.Channels[at].State == config.Enabled &&
+		!slices.ContainsFunc(doc.Channels[at].Limits, func(l admission.Limit) bool { return l.Max == 0 && l.Scope == admission.Scope{} })
 }

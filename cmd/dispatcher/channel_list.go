@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -28,13 +29,23 @@ type channelShown struct {
 	Routes       []string     `json:"routes"` // that list it
 }
 
-// limitShown is a limit in its running window.
+// limitShown is a limit in its running window. It counts all messages of the channel: "limits show" has those
+// of tenants and prefixes, too. Amounts of money are in micros.
 type limitShown struct {
-	Window  string `json:"window"`
-	Unit    string `json:"unit"`
-	Max     int64  `json:"max"`
-	Granted int64  `json:"granted"`
-	Free    int64  `json:"free"`
+	Window   string `json:"window"`
+	Unit     string `json:"unit"`
+	Currency string `json:"currency"` // empty unless the unit is money
+	Max      int64  `json:"max"`
+	Granted  int64  `json:"granted"`
+	Free     int64  `json:"free"`
+}
+
+// words says what has been granted, in a form that has room for two amounts, unit and window.
+func (l *limitShown) words(form string) string {
+	if l.Currency != "" {
+		return fmt.Sprintf(form, report.Money(l.Granted), report.Money(l.Max), l.Currency, l.Window)
+	}
+	return fmt.Sprintf(form, number(l.Granted), number(l.Max), l.Unit, l.Window)
 }
 
 func (c *cli) channelListCommand() *cobra.Command {
@@ -95,7 +106,7 @@ func newChannelShown(doc *config.Routing, c *config.Channel, present *ledger.Pre
 	for i := range state.Gate.Counters {
 		counter := &state.Gate.Counters[i]
 		shown.Limits = append(shown.Limits, limitShown{
-			Window: counter.Window.String(), Unit: counter.Unit.String(), Max: counter.Max, Granted: counter.Granted, Free: counter.Free(),
+			Window: counter.Window.String(), Unit: counter.Unit.String(), Currency: counter.Currency, Max: counter.Max, Granted: counter.Granted, Free: counter.Free(),
 		})
 	}
 	return shown
@@ -106,10 +117,10 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		header: []string{"channel", "provider", "state", "capacity", "active", "load_ratio", "last_assigned", "limits", "routes"},
 		right:  []int{4, 5, 6},
 	}
-	between, layout, granted := ", ", instant, "%d of %d %s/%s"
+	between, layout, granted := ", ", instant, "%s of %s %s/%s"
 	if as == formatTable {
 		s.title, s.tight, s.wrap, between = fmt.Sprintf("version %d", version), true, map[int]int{1: 14, 7: 19, 8: 18, 9: 13}, "\n"
-		layout, granted = time.DateTime, "%d/%d %s/%s"
+		layout, granted = time.DateTime, "%s/%s %s/%s"
 		s.header[5], s.header[6] = "load", "last_assigned (UTC)"
 	}
 	for i := range channels {
@@ -119,8 +130,8 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 			last = c.LastAssigned.Format(layout)
 		}
 		limits := make([]string, len(c.Limits))
-		for j, l := range c.Limits {
-			limits[j] = fmt.Sprintf(granted, l.Granted, l.Max, l.Unit, l.Window)
+		for j := range c.Limits {
+			limits[j] = c.Limits[j].words(granted)
 		}
 		s.rows = append(s.rows, []string{
 			c.Channel, c.Provider, c.State, number(c.Capacity), number(c.Active), as.fraction(&c.LoadRatio), last,

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -126,8 +127,14 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 		"changes": changeSheet(weights),
 		"channels": channelSheet(7, []channelShown{{
 			Channel: "provider-west-2", Provider: "sandbox", State: "draining", Capacity: 100000, Active: 12345, LastAssigned: &moment,
-			Limits: []limitShown{{"1s", "messages", 1000, 1000, 0}, {"1d", "segments", 1000000, 999999, 1}}, Routes: []string{"transactional", "default"},
+			Limits: []limitShown{{"1s", "messages", "", 1000, 1000, 0}, {"1d", "segments", "", 1000000, 999999, 1}, {"1d", "money", "GBP", 250_000_000, 12_345_678, 1}}, Routes: []string{"transactional", "default"},
 		}}, formatTable),
+		"limits":       limitSheet(hugeLimits()),
+		"limits' side": channelLimitSheet(hugeLimits()),
+		"limit moves": limitMoveSheet([]limitMove{{
+			Version: 123456, Author: "ann@operations-7.example.net", Reason: long, Channel: "provider-west-2", What: "reserve.transactional",
+			key: admission.Key{Window: admission.Day, Unit: admission.Segments, Scope: admission.Scope{Tenant: "a-large-tenant"}}, From: present("100%"), To: present("1000000.123456 GBP"),
+		}}),
 		"attempts": attemptSheet([]report.Attempt{{
 			Attempt: 2, Channel: "provider-west-2", Reason: "first_choice", Outcome: "throttled", Code: "0x00000058", Reference: strings.Repeat("0f", 16), CostMicros: 123456, Currency: "GBP",
 		}}),
@@ -141,6 +148,19 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 			}
 		}
 	}
+}
+
+// hugeLimits has a limit with long names and large amounts.
+func hugeLimits() *limitsNow {
+	factor, moment := 0.125, time.Now()
+	return &limitsNow{Version: 123456, Timezone: "America/Argentina/Buenos_Aires", Channels: []channelLimits{{
+		Channel: "provider-west-2", Policy: "curve", CurveFactor: &factor, Rate: 0.5, PausedUntil: &moment, Active: 12345, ActiveMax: 100000, ActiveUntil: "receipt", Waiting: 10000,
+		Limits: []limitNow{{
+			Scope: "tenant:a-large-tenant", Window: "1d", Unit: "money", Currency: "GBP", Max: 1_000_000_000_000, ConfiguredMax: 900_000_000_000, Granted: 1_000_000_000_000,
+			Waiting: 10000, Reserve: map[string]int64{"otp": 20, "transactional": 5}, ends: "22 Nov 00:00",
+			key: admission.Key{Window: admission.Day, Unit: admission.Money, Scope: admission.Scope{Tenant: "a-large-tenant"}},
+		}},
+	}}}
 }
 
 // TestWarningsOfACSVGoToStandardError so that the rows stay rows.

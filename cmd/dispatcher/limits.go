@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+)
+
+func (c *cli) limitsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "limits",
+		Short: "Show what limits leave, change one, and who changed them",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(c.limitsShowCommand(), c.limitsSetCommand(), c.limitsHistoryCommand())
+	return cmd
+}
+
+// limitFlags name one limit, or some of those of a channel.
+type limitFlags struct {
+	all                          bool // over all channels
+	window, unit, tenant, prefix string
+}
+
+// addTo defines the flags.
+func (f *limitFlags) addTo(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.all, "all-channels", false, "the limits over all channels, in place of those of a channel")
+	cmd.Flags().StringVar(&f.window, "window", "", "1s, 1m, 1h or 1d")
+	cmd.Flags().StringVar(&f.unit, "unit", "", "messages, segments or money")
+	cmd.Flags().StringVar(&f.tenant, "tenant", "", "the limit of this tenant alone")
+	cmd.Flags().StringVar(&f.prefix, "prefix", "", "the limit to numbers with this beginning alone, such as +44")
+}
+
+// channel is the one that is named; empty for the limits over all.
+func (f *limitFlags) channel(args []string) (string, error) {
+	switch {
+	case f.all && len(args) > 0:
+		return "", usage(errors.New("CHANNEL and --all-channels exclude each other: name one"))
+	case f.all:
+		return "", nil
+	case len(args) == 0:
+		return "", usage(errors.New("name a channel, or write --all-channels for a limit over all of them"))
+	}
+	return args[0], nil
+}
+
+// key is that of the limit that the flags name.
+func (f *limitFlags) key() (key admission.Key, err error) {
+	if f.window == "" {
+		return key, usage(errors.New("--window is missing: write 1s, 1m, 1h or 1d"))
+	}
+	if err := f.check(); err != nil {
+		return key, err
+	}
+	key.Window, _ = admission.ParseWindow(f.window) // check has read them
+	key.Unit, _ = admission.ParseUnit(f.unit)
+	key.Scope = admission.Scope{Tenant: f.tenant, Prefix: f.prefix}
+	switch {
+	case f.tenant != "" && f.prefix != "":
+		err = usage(errors.New("--tenant and --prefix exclude each other: a limit counts by one of them"))
+	case f.tenant == "" && f.prefix == "" && f.all:
+		err = usage(errors.New("a limit over all channels is one of a tenant or of a prefix: add --tenant or --prefix"))
+	}
+	return key, err
+}
+
+// allChannels stands in tables for the limits over all channels.
+const allChannels = "(all)"
+
+// check refuses what no limit can have, and brings the others to the form that limits have.
+func (f *limitFlags) check() error {
+	if f.window != "" {
+		w, err := admission.ParseWindow(f.window)
+		if err != nil {
+			return usage(fmt.Errorf("--window: %w", err))
+		}
+		f.window = w.String()
+	}
+	if _, err := admission.ParseUnit(f.unit); err != nil {
+		return usage(fmt.Errorf("--unit: %w", err))
+	}
+	if f.prefix == "" {
+		return nil
+	}
+	if err := config.CheckPrefix(f.prefix); err != nil {
+		return usage(fmt.Errorf("--prefix: %w", err))
+	}
+	return nil
+}
+
+// limitName is a limit among those of its channel, as the table and sentences say it.
+func limitName(k admission.Key) string {
+	name := k.Window.String() + " " + k.Unit.String()
+	if k.Scope != (admission.Scope{}) {
+		name += " " + k.Scope.String()
+	}
+	return name
+}
+
+// unknownChannel says which channels there are.
+func unknownChannel(name string, doc *config.Routing) error {
+	return usage(fmt.Errorf("there is no channel %q; choose one of %s", name, strings.Join(doc.ChannelNames(), ", ")))
+}
+
+// limitsOf are the limits of a channel, or those over all channels when none is named.
+func limitsOf(doc *config.Routing, channel string) []admission.Limit {
+	if at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == channel }); at >= 0 {
+		return doc.Channels[at].Limits
+	}
+	if channel == "" {
+		return doc.Limits
+	}
+	return nil
+}

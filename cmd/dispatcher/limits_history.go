@@ -1,0 +1,219 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// limitMove is one change of one limit.
+type limitMove struct {
+	Version   int64     `json:"version"`
+	CreatedAt time.Time `json:"created_at"`
+	Author    string    `json:"author"`
+	Reason    string    `json:"reason"`
+	Channel   string    `json:"channel"` // empty for one over all channels
+	Scope     string    `json:"scope"`
+	Window    string    `json:"window"`
+	Unit      string    `json:"unit"`
+	// What is max, or what else of the limit has changed, such as burst or reserve.otp.
+	What string  `json:"what"`
+	From *string `json:"from"` // null when it was not there
+	To   *string `json:"to"`   // null when it is not there any more
+
+	key admission.Key
+}
+
+func (c *cli) limitsHistoryCommand() *cobra.Command {
+	as := format(formatTable)
+	var limit int
+	f := &limitFlags{}
+	cmd := &cobra.Command{
+		Use:   "history [CHANNEL]",
+		Short: "List who changed limits, when, why, from what to what",
+		Long: `Lists the changes of limits, newest first: of a channel, of those over all channels with --all-channels, or
+without either of all. --window, --unit, --tenant and --prefix leave only those of such limits.`,
+		Args: arguments(0, 1),
+		RunE: work(func(ctx context.Context, args []string) error {
+			if limit < 1 {
+				return usage(errors.New("--limit must be above 0"))
+			}
+			if f.all && len(args) > 0 {
+				return usage(errors.New("CHANNEL and --all-channels exclude each other: name one"))
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			return c.limitHistory(ctx, f, args, limit, as)
+		}),
+	}
+	f.addTo(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 20, "so many versions with changes at most")
+	cmd.Flags().Var(&as, "format", "output format")
+	return cmd
+}
+
+func (c *cli) limitHistory(ctx context.Context, f *limitFlags, args []string, limit int, as format) error {
+	s, l, err := c.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	moves, err := limitMoves(ctx, l, s, func(channel string, key admission.Key) bool { return f.covers(args, channel, key) }, limit)
+	if err != nil {
+		return err
+	}
+	if as == formatTable && len(moves) == 0 {
+		fmt.Fprintln(c.out, "There was never such a limit.")
+		return nil
+	}
+	rows := limitMoveRows(moves)
+	if as == formatTable {
+		rows = limitMoveSheet(moves)
+	}
+	return as.print(c.out, struct {
+		Changes []limitMove `json:"changes"`
+	}{moves}, rows)
+}
+
+// covers reports whether a limit was asked for.
+func (f *limitFlags) covers(args []string, channel string, key admission.Key) bool {
+	is := func(asked, has string) bool { return asked == "" || asked == has }
+	return (len(args) == 0 || args[0] == channel) && (!f.all || channel == "") &&
+		is(f.window, key.Window.String()) && is(f.unit, key.Unit.String()) && is(f.tenant, key.Scope.Tenant) && is(f.prefix, key.Scope.Prefix)
+}
+
+// limitMoves compares each version of the document with the one before it, newest first. Versions
+// that only carry effects have the document of their base.
+func limitMoves(ctx context.Context, l *ledger.Ledger, s *config.Settings, asked func(channel string, key admission.Key) bool, limit int) ([]limitMove, error) {
+	v, err := currentVersion(ctx, l, s)
+	if err == nil && v.Base != v.Version {
+		v, err = storedVersion(ctx, l, s, v.Base)
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := storedRouting(&v)
+	moves := []limitMove{}
+	for found := 0; err == nil && found < limit; {
+		before, older := &config.Routing{Timezone: time.UTC}, v
+		if v.Version > 1 {
+			if older, err = storedVersion(ctx, l, s, v.Version-1); err == nil && older.Base != older.Version {
+				older, err = storedVersion(ctx, l, s, older.Base)
+			}
+			if err == nil {
+				before, err = storedRouting(&older)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		made := movesBetween(before, after, asked)
+		for i := range made {
+			made[i].Version, made[i].CreatedAt, made[i].Author, made[i].Reason = v.Version, v.CreatedAt, v.Author, v.Reason
+		}
+		moves = append(moves, made...)
+		found += min(len(made), 1)
+		if v.Version == 1 {
+			break
+		}
+		v, after = older, before
+	}
+	return moves, err
+}
+
+// movesBetween are the changes of limits from one document to the next.
+func movesBetween(before, after *config.Routing, asked func(channel string, key admission.Key) bool) []limitMove {
+	changes := diffLines(config.Diff(before, after))
+	var moves []limitMove
+	told := map[string]bool{}
+	tell := func(channel string, limits []admission.Limit) {
+		for i := range limits {
+			key := limits[i].Key()
+			path := config.LimitPath(channel, key)
+			if told[path] || !asked(channel, key) {
+				continue
+			}
+			told[path] = true
+			for _, c := range changes {
+				what, within := strings.CutPrefix(c.Path+".", path+".")
+				if !within {
+					continue
+				}
+				moves = append(moves, limitMove{
+					Channel: channel, Scope: key.Scope.String(), Window: key.Window.String(), Unit: key.Unit.String(),
+					What: cmp.Or(strings.TrimSuffix(what, "."), "max"), From: c.From, To: c.To, key: key,
+				})
+			}
+		}
+	}
+	for _, doc := range []*config.Routing{after, before} {
+		for i := range doc.Channels {
+			tell(doc.Channels[i].Name, doc.Channels[i].Limits)
+		}
+		tell("", doc.Limits)
+	}
+	return moves
+}
+
+// limitMoveRows is the CSV: a row for each change.
+func limitMoveRows(moves []limitMove) sheet {
+	s := sheet{header: []string{"version", "created_at", "author", "reason", "channel", "scope", "window", "unit", "what", "from", "to"}}
+	for i := range moves {
+		m := &moves[i]
+		s.rows = append(s.rows, []string{
+			number(m.Version), m.CreatedAt.Format(instant), m.Author, m.Reason, m.Channel, m.Scope, m.Window, m.Unit, m.What, orEmpty(m.From), orEmpty(m.To),
+		})
+	}
+	return s
+}
+
+// limitMoveSheet has who and when in one column, and a limit that came or went with all that it says in one row.
+func limitMoveSheet(moves []limitMove) sheet {
+	s := sheet{
+		header: []string{"version", "when (UTC), who", "reason", "limit", "from", "to"}, right: []int{1},
+		wrap: map[int]int{2: 19, 3: 18, 4: 17, 5: 12, 6: 13}, tight: true,
+	}
+	var whole *limitMove // the limit that came or went
+	for i := range moves {
+		m := &moves[i]
+		if whole != nil && m.Version == whole.Version && m.Channel == whole.Channel && m.key == whole.key {
+			row := s.rows[len(s.rows)-1]
+			row[4], row[5] = row[4]+m.detail(m.From), row[5]+m.detail(m.To)
+			continue
+		}
+		if whole = nil; m.What == "max" && (m.From == nil || m.To == nil) {
+			whole = m
+		}
+		s.rows = append(s.rows, []string{
+			number(m.Version), m.CreatedAt.UTC().Format(time.DateTime) + "\n" + m.Author, m.Reason, m.words(), orEmpty(m.From), orEmpty(m.To),
+		})
+	}
+	return s
+}
+
+// detail is one side of a change behind the max.
+func (m *limitMove) detail(side *string) string {
+	if side == nil {
+		return ""
+	}
+	return ", " + m.What + " " + *side
+}
+
+// words name the limit and what of it has changed.
+func (m *limitMove) words() string {
+	words := cmp.Or(m.Channel, allChannels) + " " + limitName(m.key)
+	if m.What != "max" {
+		words += ", " + m.What
+	}
+	return words
+}
