@@ -37,8 +37,11 @@ func TestSetLimitKeepsLayoutAndComments(t *testing.T) {
 		"equal in other words": {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}", perSecond(100), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}"},
 		"the right one":        {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 2, tenant: x, window: 24h}, {window: 1d, max: 3}]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 5, tenant: x, window: 24h}, {window: 1d, max: 3}]}}"},
 		"below its burst":      {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 9, sliding: true, burst: 7}]}}", perSecond(3), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 3, sliding: true, burst: 7}]}}"},
-		"with a burst of its own": {"channels: {a: {provider: sandbox, limits: [{window: 1m, max: 9, sliding: true}]}}",
-			admission.Limit{Window: admission.Minute, Max: 100}, "channels: {a: {provider: sandbox, limits: [{window: 1m, max: 100, sliding: true}]}}"},
+		"with a burst of its own": {
+			"channels: {a: {provider: sandbox, limits: [{window: 1m, max: 9, sliding: true}]}}",
+			admission.Limit{Window: admission.Minute, Max: 100},
+			"channels: {a: {provider: sandbox, limits: [{window: 1m, max: 100, sliding: true}]}}",
+		},
 		"added":                     {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}, {window: 1d, max: 5, tenant: x}]}}"},
 		"added in block style":      {"channels:\n  a:\n    provider: sandbox\n    limits:\n    - window: 1s\n      max: 100 # agreed\n    test: true", perDay(5, "my shop"), "channels:\n  a:\n    provider: sandbox\n    limits:\n    - window: 1s\n      max: 100 # agreed\n    - window: 1d\n      max: 5\n      tenant: \"my shop\"\n    test: true"},
 		"added on lines":            {"channels:\n  a:\n    provider: sandbox\n    limits:\n      - {window: 1s, max: 100} # agreed\n      # end\n", perDay(5, "x"), "channels:\n  a:\n    provider: sandbox\n    limits:\n      - {window: 1s, max: 100} # agreed\n      - {window: 1d, max: 5, tenant: x}\n      # end\n"},
@@ -54,8 +57,11 @@ func TestSetLimitKeepsLayoutAndComments(t *testing.T) {
 			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50, Unit: admission.Segments, Sliding: true, Burst: 20,
 			Reserve: []admission.Reserve{{Lane: "bulk", Percent: 5}, {Lane: "otp", Percent: 20}},
 		}, `channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, sliding: true, burst: 20, reserve: {bulk: 5%, otp: 20%}, prefix: "+44"}]}}`},
-		"money": {`channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1d, max: "250.00", unit: money}]}}`,
-			admission.Limit{Window: admission.Day, Max: 99_500_000, Unit: admission.Money}, `channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1d, max: "99.50", unit: money}]}}`},
+		"money": {
+			`channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1d, max: "250.00", unit: money}]}}`,
+			admission.Limit{Window: admission.Day, Max: 99_500_000, Unit: admission.Money},
+			`channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1d, max: "99.50", unit: money}]}}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,10 +86,14 @@ func TestSetLimitOverAllChannelsKeepsTheRest(t *testing.T) {
 		"with CRLF":          {strings.ReplaceAll(rest, "\n", "\r\n"), strings.ReplaceAll(rest+"\n"+added+"\n", "\n", "\r\n")},
 		"behind a time zone": {"timezone: UTC # agreed\n" + rest, "timezone: UTC # agreed\n" + added + "\n" + rest},
 		"to a list":          {"limits: [{window: 1m, max: 5, tenant: x}]\n" + rest, "limits: [{window: 1m, max: 5, tenant: x}, {window: 1d, max: 5, tenant: x}]\n" + rest},
-		"in JSON": {`{"channels":{"a":{"provider":"sandbox"}},"routes":[{"name":"r","weights":{"a":1}}]}`,
-			`{"limits": [{"window": "1d", "max": 5, "tenant": "x"}], "channels":{"a":{"provider":"sandbox"}},"routes":[{"name":"r","weights":{"a":1}}]}`},
-		"in JSON on lines": {"{\n  \"channels\": {\"a\": {\"provider\": \"sandbox\"}},\n  \"routes\": [{\"name\": \"r\", \"weights\": {\"a\": 1}}]\n}\n",
-			"{\n  \"limits\": [{\"window\": \"1d\", \"max\": 5, \"tenant\": \"x\"}],\n  \"channels\": {\"a\": {\"provider\": \"sandbox\"}},\n  \"routes\": [{\"name\": \"r\", \"weights\": {\"a\": 1}}]\n}\n"},
+		"in JSON": {
+			`{"channels":{"a":{"provider":"sandbox"}},"routes":[{"name":"r","weights":{"a":1}}]}`,
+			`{"limits": [{"window": "1d", "max": 5, "tenant": "x"}], "channels":{"a":{"provider":"sandbox"}},"routes":[{"name":"r","weights":{"a":1}}]}`,
+		},
+		"in JSON on lines": {
+			"{\n  \"channels\": {\"a\": {\"provider\": \"sandbox\"}},\n  \"routes\": [{\"name\": \"r\", \"weights\": {\"a\": 1}}]\n}\n",
+			"{\n  \"limits\": [{\"window\": \"1d\", \"max\": 5, \"tenant\": \"x\"}],\n  \"channels\": {\"a\": {\"provider\": \"sandbox\"}},\n  \"routes\": [{\"name\": \"r\", \"weights\": {\"a\": 1}}]\n}\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -110,7 +110,7 @@ var badDocuments = []struct{ name, doc string }{
 	{"limits as a mapping", channel("provider: sandbox, limits: {window: 1s, max: 10}")},
 	{"limit below a message", channel("provider: sandbox, limits: [{window: 1s, max: 5, unit: segments}]")},
 	{"limit just below a message", channel("provider: sandbox, limits: [{window: 1m, max: 9, unit: segments}]")},
-	{"active until something", channel("provider: sandbox, active: {max: 5, until: reciept}")},
+	{"active until something", channel("provider: sandbox, active: {max: 5, until: reseit}")},
 	{"active until receipt without hold", channel("provider: sandbox, active: {max: 5, until: receipt, hold: 0s}")},
 	{"hold too short", channel("provider: sandbox, active: {max: 5, hold: 10ms}")},
 	{"hold too long", channel("provider: sandbox, active: {max: 5, until: receipt, hold: 2d}")},

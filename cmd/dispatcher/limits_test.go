@@ -321,7 +321,7 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	if !strings.Contains(table.out, "limits set a") || !strings.Contains(table.out, "120, sliding") || !strings.Contains(table.out, "ann") || strings.Contains(table.out, "weights set") {
 		t.Errorf("%+v", table)
 	}
-	for _, line := range strings.Split(table.out, "\n") {
+	for line := range strings.SplitSeq(table.out, "\n") {
 		if utf8.RuneCountInString(line) > 100 {
 			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
 		}
