@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/smpptest"
@@ -47,4 +48,38 @@ func benchmarkSend(b *testing.B, c *Client, senders int) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "submits/s")
+}
+
+// BenchmarkReceipts measures deliver_sm with a receipt to deliver_sm_resp over loopback, the SMSC in the same
+// process and on the same cores. One operation is one receipt.
+func BenchmarkReceipts(b *testing.B) {
+	srv := startServer(b, smpptest.Config{})
+	cfg := fastConfig(srv.Addr())
+	all := make(chan struct{})
+	var taken atomic.Int64
+	cfg.OnReceipt = func(provider.Receipt) bool {
+		if taken.Add(1) == int64(b.N) {
+			close(all)
+		}
+		return true
+	}
+	startClient(b, cfg)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		srv.SendReceipt(smpptest.Submit{SystemID: "acme", MessageID: "0123456789abcdef", To: "447700900123", From: "ACME"}, "DELIVRD")
+	}
+	<-all
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "receipts/s")
+}
+
+// BenchmarkParseReceipt measures the reading of one receipt that has everything in its text.
+func BenchmarkParseReceipt(b *testing.B) {
+	m := textReceipt("id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Your code is")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := parseReceipt(&m, time.Time{}); !ok {
+			b.Fatal("not read")
+		}
+	}
 }
