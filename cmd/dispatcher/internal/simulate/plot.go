@@ -5,12 +5,15 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"dispatcher/admission"
 )
 
 // Lengths of the plot, in pixels.
 const (
 	plotWidth  = 960.0
 	margin     = 24.0
+	lineStep   = 20.0
 	barLeft    = 92.0  // where the bars begin, behind the names of the policies
 	barWidth   = 560.0 // of the longest
 	barHeight  = 22.0
@@ -21,20 +24,26 @@ const (
 	panelStep  = 178.0
 )
 
+// titleLength is how many characters of the title go into the width.
+const titleLength = 96
+
 // Plot draws what became of the messages under each policy: in total, and window by window where there are
 // several. The SVG needs nothing from outside and follows the reader's light or dark scheme.
 func Plot(s *Scenario, outcomes []Outcome) string {
 	var d drawing
-	top := 112.0
+	title := titleLines(heading(s))
+	top := 112.0 + float64(len(title)-1)*lineStep
 	below := top + float64(len(outcomes))*barStep + 44
 	height := below
 	if s.Windows > 1 {
 		height += math.Ceil(float64(len(outcomes))/2)*panelStep + 8
 	}
 	d.begin(plotWidth, height, heading(s))
-	d.text(margin, 34, "title", heading(s))
-	d.text(margin, 54, "soft", setting(s))
-	d.legend(margin, 76)
+	for i, line := range title {
+		d.text(margin, 34+float64(i)*lineStep, "title", line)
+	}
+	d.text(margin, top-58, "soft", setting(s))
+	d.legend(margin, top-36)
 	d.bars(s, outcomes, top)
 	if s.Windows > 1 {
 		d.panels(s, outcomes, below)
@@ -47,10 +56,25 @@ func heading(s *Scenario) string {
 	if s.Description == "" {
 		return "Admission"
 	}
-	if r := []rune(s.Description); len(r) > 110 {
-		return strings.TrimSpace(string(r[:109])) + "…"
-	}
 	return s.Description
+}
+
+// titleLines breaks a heading into lines, at most three.
+func titleLines(heading string) []string {
+	lines := []string{""}
+	for word := range strings.FieldsSeq(heading) {
+		last := &lines[len(lines)-1]
+		switch {
+		case len([]rune(*last+word)) < titleLength || *last == "":
+			*last = strings.TrimSpace(*last + " " + word)
+		case len(lines) == 3:
+			*last += " …"
+			return lines
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }
 
 // setting says in a line what was simulated.
@@ -59,7 +83,7 @@ func setting(s *Scenario) string {
 	if s.Windows > 1 {
 		windows = fmt.Sprintf("%d windows", s.Windows)
 	}
-	return fmt.Sprintf("limit %d, %d in use, %d processes, %s of %s, state every %s", s.Limit, s.Active, s.Total, windows, s.Window, s.StateInterval)
+	return fmt.Sprintf("limit %d, %d in use, %d processes, %s of %s, state every %s", s.Limit, s.Active, s.Total, windows, admission.Window(s.Window), s.StateInterval)
 }
 
 func (d *drawing) legend(x, y float64) {
@@ -91,12 +115,14 @@ func parts(arrived, admitted, over, early int64) []part {
 	}
 }
 
-// bars draws the totals.
+// bars draws the totals. Where there is one window they show its free slots too.
 func (d *drawing) bars(s *Scenario, outcomes []Outcome, top float64) {
-	free := s.Free() * int64(s.Windows)
-	most := max(free, 1)
+	most := int64(1)
 	for _, o := range outcomes {
 		most = max(most, o.Arrived)
+	}
+	if s.Windows == 1 {
+		most = max(most, s.Free())
 	}
 	scale := barWidth / float64(most)
 	for i, o := range outcomes {
@@ -110,9 +136,13 @@ func (d *drawing) bars(s *Scenario, outcomes []Outcome, top float64) {
 		d.text(barLeft+barWidth+12, y+15, "", figures(&o))
 	}
 	bottom := top + float64(len(outcomes))*barStep
-	x := barLeft + float64(free)*scale
+	if s.Windows > 1 {
+		d.text(barLeft+barWidth, bottom+6, "soft end", strconv.FormatInt(most, 10)+" arrived")
+		return
+	}
+	x := barLeft + float64(s.Free())*scale
 	d.line(x, top-6, x, bottom-8, "limit")
-	d.text(x, bottom+8, "soft middle", strconv.FormatInt(free, 10))
+	d.text(x, bottom+8, "soft middle", strconv.FormatInt(s.Free(), 10))
 }
 
 // figures are the ones that a reader asks for first.

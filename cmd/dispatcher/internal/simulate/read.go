@@ -108,6 +108,9 @@ func readRegions(f map[string]value, s *Scenario) {
 			}
 		}
 	}
+	if only := s.regions(); len(only) == 2 && s.Region == "" { // the nameless one and the only other
+		s.Region = only[1]
+	}
 	if home, ok := f["home"]; ok {
 		s.Home = home.text()
 	}
@@ -158,11 +161,6 @@ func checkWorkers(v value, f map[string]value, s *Scenario) {
 		s.Total = max(sum, 1)
 	case s.Total < sum:
 		workers.fail("total is %d, and the regions have %d", s.Total, sum)
-	}
-	for region := range s.History {
-		if s.Region == "" && len(s.History) == 1 {
-			s.Region = region
-		}
 	}
 	if s.Home != "" && !contains(s.regions(), s.Home) {
 		f["home"].fail("no region is called %q; %s", s.Home, suggest(s.Home, s.regions()))

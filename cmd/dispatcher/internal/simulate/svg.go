@@ -14,7 +14,8 @@ type drawing struct{ strings.Builder }
 // written beside them, so that nobody depends on hues.
 const style = `<style>
 text{font:12px system-ui,-apple-system,"Segoe UI",sans-serif;fill:#1f2933}
-.paper{fill:#ffffff}.title{font-size:16px;font-weight:600}.head{font-weight:600}.soft{fill:#5b6770}
+.paper{fill:#ffffff}
+.title{font-size:15px;font-weight:600}.head{font-weight:600}.soft{fill:#5b6770}
 .within{fill:#2b6cb0}.over{fill:#c2410c}.early{fill:#eab308}.queued{fill:#c3ccd5}
 .axis{stroke:#9aa5b1;stroke-width:1}.grid{stroke:#e4e9ee;stroke-width:1}.limit{stroke:#1f2933;stroke-width:1.5;stroke-dasharray:5 3}
 .end{text-anchor:end}.middle{text-anchor:middle}

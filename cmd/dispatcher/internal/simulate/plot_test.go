@@ -1,0 +1,85 @@
+package simulate
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func plotted(t *testing.T, text string) string {
+	t.Helper()
+	s := read(t, text)
+	var outcomes []Outcome
+	for _, p := range s.Policies() {
+		outcomes = append(outcomes, s.Replay(p, s.Events()))
+	}
+	return Plot(s, outcomes)
+}
+
+func TestPlotIsAnSVGThatNeedsNothingElse(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"one window":  `{"description": "a < b & \"c\"", "limit": 10, "region": "a", "arrivals": [7, 1]}`,
+		"no limit":    `{"limit": 0, "region": "a", "arrivals": [7, 1]}`,
+		"two windows": `{"limit": 10, "region": "a", "windows": 2, "arrivals": [{"count": 20}]}`,
+	} {
+		svg := plotted(t, text)
+		d := xml.NewDecoder(strings.NewReader(svg))
+		for {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		outside := strings.ReplaceAll(svg, `xmlns="http://www.w3.org/2000/svg"`, "")
+		if m := regexp.MustCompile(`https?:|href|url\(|@import|<script`).FindString(outside); m != "" {
+			t.Errorf("%s: it refers to something with %q", name, m)
+		}
+		if !strings.Contains(svg, "prefers-color-scheme:dark") || regexp.MustCompile(`NaN|Inf|="-`).MatchString(svg) {
+			t.Errorf("%s: no dark colours, or a length that is none", name)
+		}
+	}
+}
+
+func TestPlotShowsEachWindowOfEachPolicy(t *testing.T) {
+	t.Parallel()
+	svg := plotted(t, `{"limit": 10, "region": "a", "windows": 3, "arrivals": [{"count": 20, "windows": [2, 3]}]}`)
+	for _, want := range []string{"even, by window", "curve, by window", "counter, by window", "exact, by window", "window 2: 10 admitted within the limit", "window 3: 10 queued, the limit was used up", "40 arrived"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(svg, "window 1: ") {
+		t.Error("a column for nothing")
+	}
+}
+
+func TestLongTitleIsBrokenIntoLines(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("word ", 100)
+	lines := titleLines(long)
+	if len(lines) != 3 || !strings.HasSuffix(lines[2], " …") {
+		t.Errorf("%q", lines)
+	}
+	for _, line := range lines {
+		if n := len([]rune(line)); n > titleLength+2 {
+			t.Errorf("%d characters in a line", n)
+		}
+	}
+	if got := titleLines("short"); len(got) != 1 || got[0] != "short" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTicksAreFewAndRound(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int64]int{1: 2, 4: 5, 5: 3, 10: 3, 99: 5, 3600: 4, 1 << 40: 3} {
+		if got := ticks(most); len(got) != want || got[0] != 0 {
+			t.Errorf("up to %d: %v", most, got)
+		}
+	}
+}
