@@ -25,6 +25,7 @@ type limitContext struct {
 // limit that states none is 0 until settleBursts.
 func readLimits(v value, in limitContext) []admission.Limit {
 	var out []admission.Limit
+	taken := map[admission.Key]bool{}
 	for _, item := range v.items() {
 		f, ok := item.fields("window", "max", "unit", "currency", "sliding", "burst", "reserve", "tenant", "prefix")
 		if !ok {
@@ -34,10 +35,11 @@ func readLimits(v value, in limitContext) []admission.Limit {
 		if !ok {
 			continue
 		}
-		if slices.ContainsFunc(out, func(o admission.Limit) bool { return o.Key() == l.Key() }) {
+		if taken[l.Key()] {
 			item.fail("there is already a limit of %s; keep the lower one", limitWords(l.Key()))
 			continue
 		}
+		taken[l.Key()] = true
 		out = append(out, l)
 	}
 	return out
