@@ -177,6 +177,47 @@ func TestReservedSlotsAreThereForTheirLane(t *testing.T) {
 	}
 }
 
+// TestScopesHaveReservesAndSlideAsTheRoutingSays: their rows do not tell.
+func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.limit("", admission.Limit{Scope: shop, Window: admission.Minute, Max: 10, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, 8)
+	if d := w.decide(w.shopTask()); d.Reason != reserved || d.WaitsFor != "tenant:shop" {
+		t.Errorf("bulk: %+v", d)
+	}
+	w = newWorld(t)
+	w.limit("a", admission.Limit{Scope: shop, Window: admission.Minute, Max: 10, Sliding: true, Burst: 2}, 0)
+	a, got := w.onlyA().assigner(), 0
+	for range 5 {
+		if a.decide(w.shopTask()).State == ledger.Sending {
+			got++
+		}
+	}
+	if got != 2 {
+		t.Errorf("%d came at once, want the burst of 2", got)
+	}
+}
+
+// TestSlowChannelSlowsNoOther: what is left of its rate stretches the places of its own limits, and not those of
+// a tenant over all channels.
+func TestSlowChannelSlowsNoOther(t *testing.T) {
+	t.Parallel()
+	next := func(ease admission.Ease, channel string) time.Duration {
+		w := newWorld(t)
+		counter := w.limit(channel, admission.Limit{Scope: shop, Window: admission.Second, Max: 19}, 0)
+		w.seen.Channels[0].Gate.Ease = ease
+		w.decide(w.shopTask())
+		return counter.Next.Sub(noon)
+	}
+	half := admission.Ease{Rate: 0.5, Since: noon}
+	if full, slow := next(admission.Ease{}, "a"), next(half, "a"); slow != 2*full || full == 0 {
+		t.Errorf("on the channel the next place is after %s, at half its rate after %s", full, slow)
+	}
+	if full, slow := next(admission.Ease{}, ""), next(half, ""); slow != full || full == 0 {
+		t.Errorf("over all channels the next place is after %s, with one channel at half its rate after %s", full, slow)
+	}
+}
+
 func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 	t.Parallel()
 	f := &fleet{}

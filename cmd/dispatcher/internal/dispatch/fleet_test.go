@@ -92,6 +92,7 @@ func TestMinutesTellTheLastWholeOne(t *testing.T) {
 	if got := m.last(noon.Add(2 * time.Minute)); !cmp.Equal(got, map[string]int64{"a": 100}) {
 		t.Errorf("two minutes later: %v", got)
 	}
+	m.add(noon.Add(2*time.Minute), "a", 5)
 	if got := m.last(noon.Add(4 * time.Minute)); len(got) > 0 {
 		t.Errorf("after a quiet minute: %v", got)
 	}

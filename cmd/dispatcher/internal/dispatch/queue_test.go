@@ -54,6 +54,17 @@ func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 	}
 }
 
+func TestThoseThatWaitAreCountedByWhatTheyTake(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).onlyA()
+	w.limit("a", admission.Limit{Window: admission.Minute, Unit: admission.Segments, Max: 6}, 6)
+	w.routing.Channels[0].Segments = func(string) int { return 3 }
+	want := []time.Duration{time.Minute, time.Minute, 2 * time.Minute, 2 * time.Minute, 3 * time.Minute}
+	if got := looks(t, w, 5); !cmp.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()

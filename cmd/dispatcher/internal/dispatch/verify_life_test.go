@@ -89,7 +89,10 @@ func (l *life) decide(job *Job, seen *ledger.Seen, unready []string, answer *Sco
 // decided does to the row what the ledger's statements do.
 func (l *life) decided(t *task, d *ledger.Decision) {
 	row := &l.record.Message
-	row.State, row.Reason, row.NextAt = d.State, d.Reason, d.NextAt
+	row.State, row.Reason, row.NextAt, row.WaitsFor, row.WaitingSince = d.State, d.Reason, d.NextAt, d.WaitsFor, l.now
+	if d.Waits != nil {
+		row.Waits = d.Waits
+	}
 	if d.Plan.Version > 0 {
 		row.Plan = d.Plan
 	}
@@ -106,6 +109,7 @@ func (l *life) decided(t *task, d *ledger.Decision) {
 		row.Attempts = a.Number
 		l.record.Attempts = append(l.record.Attempts, ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
 		l.flight, l.late = newFlight(t, &a, l.now, admission.Place{}, nil), false
+		l.flight.hold = l.live.Channels[l.live.channel(a.Channel)].Hold
 	case ledger.Failed:
 		l.record.FinishedAt = l.now
 	default:
@@ -145,7 +149,11 @@ func (l *life) settled(s *ledger.Settlement) {
 	}
 	row.PossibleDuplicate = !again && (row.PossibleDuplicate || s.PossibleDuplicate)
 	row.State, row.Reason, row.NextAt = s.State, s.Reason, s.NextAt
-	row.Pinned, row.PartsLeft = s.Pinned, s.PartsLeft
+	row.Pinned, row.PartsLeft, row.Ticket = s.Pinned, s.PartsLeft, nil
+	if s.Hold > 0 {
+		ticket := admission.NewTicket(a.ClaimedAt)
+		row.Ticket = &ticket
+	}
 	l.record.FinishedAt = time.Time{}
 	if s.State == ledger.Rejected || s.State == ledger.Failed || s.State == ledger.Unknown {
 		l.record.FinishedAt = l.now

@@ -52,8 +52,7 @@ func (e *edition) limited(t *task, c int, reason string) bool {
 func (e *edition) never(t *task, c int) bool {
 	need := e.need(t, &e.routing.Channels[c])
 	return slices.ContainsFunc(e.counted(t, c), func(l admission.Limit) bool {
-		empty := admission.Counter{Limit: l}
-		empty.Roll(e.now, e.routing.Zone)
+		empty := admission.Counter{Limit: l, Max: l.Max}
 		_, o := admission.Fit(&e.moment, []admission.Account{{Counter: &empty, Rate: 1}}, &need)
 		return o != nil && o.When.IsZero()
 	})

@@ -38,9 +38,36 @@ func drawnRouting(t *rapid.T) *Routing {
 		if rapid.IntRange(0, 4).Draw(t, "cuts") == 0 {
 			r.Channels[i].Segments = func(text string) int { return 1 + len(text)/100 }
 		}
+		drawnLimitsOf(t, &r.Channels[i])
+	}
+	if rapid.Bool().Draw(t, "over all") {
+		r.Limits = drawnLimits(t)
 	}
 	r.Routes = []Route{drawnRoute(t, entries)}
 	return r
+}
+
+// drawnLimitsOf gives a channel limits of its own, of tenants and of prefixes, a policy and a hold, or none.
+func drawnLimitsOf(t *rapid.T, c *Channel) {
+	c.Hold = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "held")
+	if rapid.Bool().Draw(t, "narrower") {
+		c.Limits = drawnLimits(t)
+	}
+	if rapid.Bool().Draw(t, "unlimited") {
+		return
+	}
+	own := admission.Limit{
+		Window: admission.Day, Max: rapid.SampledFrom([]int64{0, 2, 10, 10, 10}).Draw(t, "own max"),
+		Unit: rapid.SampledFrom([]admission.Unit{admission.Messages, admission.Segments, admission.Money}).Draw(t, "own unit"),
+	}
+	if own.Unit == admission.Money {
+		own.Max *= 1000
+	}
+	if rapid.Bool().Draw(t, "own reserve") {
+		own.Reserve = []admission.Reserve{{Lane: "otp", Percent: 50}}
+	}
+	c.Limits = append(c.Limits, own)
+	c.Policy = rapid.SampledFrom([]admission.Policy{nil, admission.Even{}, admission.CounterPolicy{}}).Draw(t, "policy")
 }
 
 // drawnNames are names of which other versions have some too.
@@ -109,11 +136,22 @@ func places(n int) []int {
 
 // drawnBounds says which channels have limits at all.
 func drawnBounds(t *rapid.T, r *Routing) map[string]Bound {
-	bounds := map[string]Bound{}
-	for i := range r.Channels {
-		bounds[r.Channels[i].Name] = Bound{Windows: rapid.Bool().Draw(t, "windows"), Active: rapid.Bool().Draw(t, "bounded")}
+	bounds := boundsOf(r)
+	for i := range r.Channels { // in an order that can be repeated
+		name := r.Channels[i].Name
+		bounds[name] = Bound{Windows: bounds[name].Windows, Active: rapid.Bool().Draw(t, "bounded")}
 	}
 	return bounds
+}
+
+// drawnCounter is the state of a limit, of which nothing, almost all or all has been taken.
+func drawnCounter(t *rapid.T, l admission.Limit, now time.Time) admission.Counter {
+	c := admission.Counter{Limit: l, Max: l.Max, Start: l.Window.Start(now, time.UTC)}
+	c.Granted = rapid.SampledFrom([]int64{0, 0, max(l.Max-1, 0), l.Max}).Draw(t, "granted")
+	if rapid.IntRange(0, 3).Draw(t, "share taken") == 0 {
+		c.Taken = map[string]int64{"worker:0": l.Max, "region:": l.Max, "anywhere": l.Max}
+	}
+	return c
 }
 
 // drawnState is any shared state of the channels within their bounds, and what this process knows of
@@ -127,10 +165,8 @@ func drawnState(t *rapid.T, r *Routing, bounds map[string]Bound, now time.Time) 
 		if bound.Active {
 			gate.Active.Max = 3
 		}
-		if bound.Windows {
-			counter := admission.Counter{Limit: admission.Limit{Window: admission.Day, Max: 10}, Max: 10, Start: admission.Day.Start(now, time.UTC)}
-			counter.Granted = rapid.SampledFrom([]int64{0, 0, 9, 10}).Draw(t, "granted")
-			gate.Counters = []admission.Counter{counter}
+		for _, l := range r.scopeIndex().own[i] {
+			gate.Counters = append(gate.Counters, drawnCounter(t, l, now))
 		}
 		if ago := rapid.IntRange(0, 3).Draw(t, "idle"); ago > 0 {
 			seen.Channels[i].LastAssigned = now.Add(-time.Duration(ago) * time.Minute)
@@ -138,6 +174,13 @@ func drawnState(t *rapid.T, r *Routing, bounds map[string]Bound, now time.Time) 
 		if bad {
 			unready[i] = rapid.SampledFrom([]string{"", "connecting", throttled, breaker, provider.Probing}).Draw(t, "unready")
 		}
+	}
+	for _, n := range r.scopeIndex().narrower {
+		state := ledger.ScopeState{ScopeRef: n.ScopeRef}
+		for _, l := range n.limits {
+			state.Counters = append(state.Counters, drawnCounter(t, l, now))
+		}
+		seen.Scoped = append(seen.Scoped, state)
 	}
 	if at := rapid.IntRange(-1, len(r.Channels)-1).Draw(t, "cursor"); at >= 0 {
 		seen.Cursors[0] = ledger.Cursor{Route: r.Routes[0].Name, Channel: r.Channels[r.Routes[0].Members[at]].Name, Position: at}
@@ -149,6 +192,7 @@ func drawnState(t *rapid.T, r *Routing, bounds map[string]Bound, now time.Time) 
 func drawnJob(t *rapid.T) *Job {
 	job := jobOf(rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"), rapid.IntRange(1, 3).Draw(t, "segments"))
 	m := &job.Message
+	m.Tenant = rapid.SampledFrom([]string{"", "shop", "bank"}).Draw(t, "of tenant")
 	for range rapid.IntRange(0, 2).Draw(t, "selectors") {
 		m.Selectors = append(m.Selectors, envelope.Selector{
 			Key: "quality", Operator: rapid.SampledFrom([]selector.Operator{selector.GreaterThan, selector.Equal, selector.LessThanEqual}).Draw(t, "operator"),

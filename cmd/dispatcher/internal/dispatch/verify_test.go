@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/selector"
@@ -140,6 +141,11 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"never tried":           {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = alreadyTried })},
 		"no window":             {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = noSlot })},
 		"no bound":              {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = noActive })},
+		"no limit of a tenant":  {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = tenantLimit })},
+		"no limit of a prefix":  {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = prefixLimit })},
+		"no budget":             {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = noBudget })},
+		"no reserve":            {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = reserved })},
+		"no policy":             {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = noShare })},
 		"too dear":              {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = priceCap })},
 		"no weight":             {fallbackLife, whatObstacle, front(func(r *Ranked) { r.Reason = weightZero })},
 		"obstacle dropped":      {fallbackLife, whatChannel, front(func(r *Ranked) { r.Reason = "" })},
@@ -197,6 +203,118 @@ func TestForgedRecordsAreFound(t *testing.T) {
 				t.Errorf("found %+v, want a difference in %s of %s", found, test.what, l)
 			}
 		})
+	}
+}
+
+// TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch puts each word for a limit in the way of a first choice, under
+// documents with one limit.
+func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		own    *admission.Limit // of the first choice
+		over   *admission.Limit
+		policy admission.Policy
+		passes []string
+	}{
+		"none":                     {passes: []string{throttled}},
+		"of the channel":           {own: &admission.Limit{Max: 5}, passes: []string{throttled, noSlot}},
+		"divided":                  {own: &admission.Limit{Max: 5}, policy: admission.Even{}, passes: []string{throttled, noSlot, noShare}},
+		"exact":                    {own: &admission.Limit{Max: 5}, policy: admission.Exact{}, passes: []string{throttled, noSlot}},
+		"with a reserve":           {own: &admission.Limit{Max: 5, Reserve: []admission.Reserve{{Lane: "otp", Percent: 10}}}, passes: []string{throttled, noSlot, reserved}},
+		"of its tenant":            {own: &admission.Limit{Scope: shop, Max: 5}, passes: []string{throttled, tenantLimit}},
+		"of its tenant, over all":  {over: &admission.Limit{Scope: shop, Max: 5}, passes: []string{throttled, tenantLimit}},
+		"of another tenant":        {over: &admission.Limit{Scope: admission.Scope{Tenant: "bank"}, Max: 5}, passes: []string{throttled}},
+		"of its prefix":            {own: &admission.Limit{Scope: british, Max: 5}, passes: []string{throttled, prefixLimit}},
+		"of another prefix":        {over: &admission.Limit{Scope: admission.Scope{Prefix: "+49"}, Max: 5}, passes: []string{throttled}},
+		"in money":                 {own: &admission.Limit{Unit: admission.Money, Max: 500_000}, passes: []string{throttled, noBudget}},
+		"in money of another":      {over: &admission.Limit{Scope: admission.Scope{Tenant: "bank"}, Unit: admission.Money, Max: 5}, passes: []string{throttled}},
+		"in money, over its shops": {over: &admission.Limit{Scope: shop, Unit: admission.Money, Max: 500_000}, passes: []string{throttled, noBudget}},
+	} {
+		for _, word := range []string{throttled, noSlot, noActive, reserved, noShare, tenantLimit, prefixLimit, noBudget} {
+			l := tenantLife(t, func(r *Routing, first int) {
+				for _, limit := range []*admission.Limit{tc.own, tc.over} {
+					if limit != nil {
+						limit.Window = admission.Day
+					}
+				}
+				if tc.own != nil {
+					r.Channels[first].Limits = []admission.Limit{*tc.own}
+				}
+				if tc.over != nil {
+					r.Limits = []admission.Limit{*tc.over}
+				}
+				r.Channels[first].Policy = tc.policy
+			})
+			l.bound(boundsOf(l.live))
+			front(func(r *Ranked) { r.Reason = word })(t, l)
+			found := l.verified(t)
+			if passes := slices.Contains(tc.passes, word); (len(found) == 0) != passes {
+				t.Errorf("a limit %s, the word %s: %+v", name, word, found)
+			}
+		}
+	}
+}
+
+// tenantLife is fallbackLife of a message of tenant shop.
+func tenantLife(t testing.TB, change func(r *Routing, first int)) *life {
+	t.Helper()
+	l, first := lifeOf(t, nil)
+	change(l.live, l.live.channel(first))
+	l.live.prepare()
+	job := jobOf("m-1", 1)
+	job.Message.Tenant = "shop"
+	job.Raw = job.Message.Append(nil)
+	l.claimed(t, job, map[string]string{first: "connecting"})
+	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
+	e := l.editions[l.live.Version]
+	e.Routing = l.live
+	l.editions[l.live.Version] = e
+	return l
+}
+
+// boundsOf tells which limits a routing has for whole channels, none of attempts under way.
+func boundsOf(r *Routing) map[string]Bound {
+	bounds := map[string]Bound{}
+	for i := range r.Channels {
+		windows := slices.ContainsFunc(r.Channels[i].Limits, func(l admission.Limit) bool {
+			return l.Scope == (admission.Scope{}) && l.Unit != admission.Money
+		})
+		bounds[r.Channels[i].Name] = Bound{Windows: windows}
+	}
+	return bounds
+}
+
+// TestFirstChoiceThatIsClosedIsNotWaitedFor: a limit that never leaves a message a place is passed over at once
+// even where the route waits; one that does is not.
+func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for limit, held := range map[int64]bool{0: false, 1: false, 2: true} { // of a message of two segments
+		l, first := lifeOf(t, func(r *Routing) { r.Routes[0].Wait = time.Minute })
+		c := l.live.channel(first)
+		l.live.Channels[c].Limits = []admission.Limit{{Window: admission.Day, Unit: admission.Segments, Max: limit}}
+		l.live.prepare()
+		l.bound(boundsOf(l.live))
+		e := l.editions[7]
+		e.Routing = l.live
+		l.editions[7] = e
+		seen, unready := idle(l.live)
+		full := admission.Counter{Limit: l.live.Channels[c].Limits[0], Start: noon.Add(-12 * time.Hour), Granted: limit, Max: limit}
+		seen.Channels[c].Gate.Counters = []admission.Counter{full}
+		d := l.decide(jobOf("m-1", 2), seen, unready, nil)
+		if (d.State == ledger.Waiting) != held {
+			t.Errorf("limit %d: %+v", limit, d)
+		}
+		if found := l.verified(t); len(found) > 0 {
+			t.Errorf("limit %d: %+v", limit, found)
+		}
+		if held {
+			continue
+		}
+		l.live.Channels[c].Limits[0].Max = 5 // the document did not close it
+		l.live.prepare()
+		if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == whatObstacle }) {
+			t.Errorf("limit %d: passed over before its time, and found %+v", limit, found)
+		}
 	}
 }
 
