@@ -83,16 +83,16 @@ alter table dispatcher.instances
   add column counts jsonb,
   add constraint instances_counts check (jsonb_typeof(counts) = 'object');
 
--- due picks up to most rows that have come due, and locks them. Rows that somebody else has
--- locked are passed over. Usually all that are due fit, and then all are taken. Otherwise
--- lanes come in the order of ranks, and within a lane tenants take turns: each gets an equal
--- part, and what some of them do not need goes to the others. Within a tenant older rows come
--- first. When there are more tenants than rows to pick, those after tenant "behind" are
--- first, so that whoever passes the last one that he got comes round to all.
+-- due_in_turns picks up to most rows that have come due, and locks them. Rows that somebody
+-- else has locked are passed over. Lanes come in the order of ranks, and within a lane tenants
+-- take turns: each gets an equal part, and what some of them do not need goes to the others.
+-- Within a tenant older rows come first. When there are more tenants than rows to pick, those
+-- after tenant "behind" are first, so that whoever passes the last one that he got comes
+-- round to all.
 --
 -- Lanes and tenants are found by jumps through the index messages_turns, one for each. A row
 -- is returned by the statement that locks it, so it is what was committed last.
-create function dispatcher.due(most integer, besides bigint[], ranks text[], behind text)
+create function dispatcher.due_in_turns(most integer, besides bigint[], ranks text[], behind text)
 returns setof dispatcher.messages
 language plpgsql
 set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off
@@ -109,12 +109,6 @@ declare
   got       integer;
   found_row dispatcher.messages;
 begin
-  if (select count(*) from (
-        select from dispatcher.messages where next_at <= now() and seq <> all(besides) limit most + 1) n) <= most then
-    return query select * from dispatcher.messages
-      where next_at <= now() and seq <> all(besides) order by next_at limit most for update skip locked;
-    return;
-  end if;
   for this_lane in
     with recursive l(lane) as (
       (select lane from dispatcher.messages where next_at is not null order by lane limit 1)
@@ -165,5 +159,24 @@ begin
         from unnest(tenants, passed_at, passed) with ordinality as u(tenant, at, seq, nr) where u.tenant is not null;
     end loop;
   end loop;
+end
+$$;
+
+-- due picks up to most rows that have come due, and locks them. Usually all that are due fit,
+-- and then there is nothing to divide; otherwise see due_in_turns.
+create function dispatcher.due(most integer, besides bigint[], ranks text[], behind text)
+returns setof dispatcher.messages
+language plpgsql
+as $$
+declare
+  there integer := (select count(*) from (
+    select from dispatcher.messages where next_at <= now() and seq <> all(besides) limit most + 1) n);
+begin
+  if there > most then
+    return query select * from dispatcher.due_in_turns(most, besides, ranks, behind);
+  elsif there > 0 then
+    return query select * from dispatcher.messages
+      where next_at <= now() and seq <> all(besides) order by next_at limit most for update skip locked;
+  end if;
 end
 $$;
