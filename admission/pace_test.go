@@ -98,9 +98,10 @@ func TestSegmentsPushTheNextPlaceByAsMany(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 10, Unit: admission.Segments}, noon)
 	m := moment(noon)
+	after := []time.Duration{0, 285 * time.Millisecond, 380 * time.Millisecond}
 	for i, segments := range []int{3, 1, 2} {
 		p, o := take(m, accounts, &admission.Need{Segments: segments})
-		want := noon.Add([]time.Duration{0, 285, 380}[i] * time.Millisecond)
+		want := noon.Add(after[i])
 		if o != nil || !leaves(m, p).Equal(want) {
 			t.Errorf("message %d leaves at %s (%v), want %s", i, leaves(m, p), o, want)
 		}

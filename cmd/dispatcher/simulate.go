@@ -109,13 +109,14 @@ func (c *cli) simulateAdmission(f *simulateFlags) error {
 		_, err := fmt.Fprint(c.out, simulate.Plot(s, outcomes))
 		return err
 	}
-	if f.as.format == formatTable && s.Description != "" {
+	as := f.as.format
+	if as == formatTable && s.Description != "" {
 		fmt.Fprintln(c.out, wrapped(s.Description, 100))
 	}
-	return f.as.print(c.out, simulation{
+	return as.print(c.out, simulation{
 		Description: s.Description, Limit: s.Limit, Active: s.Active, Region: s.Region, Workers: s.Total,
 		Window: admission.Window(s.Window).String(), Windows: s.Windows, StateInterval: s.StateInterval.String(), Policies: outcomes,
-	}, simulationSheet(outcomes, f.as.format))
+	}, simulationSheet(outcomes, as))
 }
 
 // policiesOf are those with these names, all when none is named, in the order of their generations.

@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"dispatcher/admission"
@@ -162,7 +163,7 @@ func checkWorkers(v value, f map[string]value, s *Scenario) {
 	case s.Total < sum:
 		workers.fail("total is %d, and the regions have %d", s.Total, sum)
 	}
-	if s.Home != "" && !contains(s.regions(), s.Home) {
+	if s.Home != "" && !slices.Contains(s.regions(), s.Home) {
 		f["home"].fail("no region is called %q; %s", s.Home, suggest(s.Home, s.regions()))
 	}
 	if s.Total > maxWorkers {

@@ -102,6 +102,21 @@ func TestHistoryFollowsTheTraffic(t *testing.T) {
 	}
 }
 
+// TestStateStaysUntilItIsGatheredAgain: every 150 s, so before windows 4 and 6 of a minute each. Of the 100 that arrive
+// the one worker of b admits its region's share and a tenth of what belongs to none.
+func TestStateStaysUntilItIsGatheredAgain(t *testing.T) {
+	t.Parallel()
+	s := read(t, `{"limit": 100, "history": {"a": 90, "Anywhere": 10}, "workers": {"a": 9, "b": 1}, "region": "a", "windows": 6,
+		"state_interval": "150s", "arrivals": [{"region": "b", "count": 100, "at": "0s"}]}`)
+	var admitted []int64
+	for _, w := range replay(t, s)["even"].Windows {
+		admitted = append(admitted, w.Admitted)
+	}
+	if diff := cmp.Diff([]int64{1, 1, 1, 1 + 9, 1 + 9, 10 + 9}, admitted); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestEveryMessageIsAdmittedOrQueued(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

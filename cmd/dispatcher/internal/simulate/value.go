@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ func (v value) fields(known ...string) map[string]value {
 	out := make(map[string]value, len(v.object))
 	for _, m := range v.object {
 		f := value{m.value, strings.TrimPrefix(v.path+"."+m.key, "."), v.all}
-		if len(known) > 0 && !contains(known, m.key) {
+		if len(known) > 0 && !slices.Contains(known, m.key) {
 			f.fail("unknown key; %s", suggest(m.key, known))
 			continue
 		}
@@ -117,13 +118,4 @@ func (v value) duration(least, most time.Duration) time.Duration {
 		return least
 	}
 	return d
-}
-
-func contains(words []string, word string) bool {
-	for _, w := range words {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
