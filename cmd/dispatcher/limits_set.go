@@ -22,7 +22,7 @@ type limitChange struct {
 func (c *cli) limitsSetCommand() *cobra.Command {
 	f, asked := &changeFlags{}, &limitChange{}
 	cmd := &cobra.Command{
-		Use:   "set CHANNEL | set --all-channels, --window 1s --max N --reason TEXT",
+		Use:   "set (CHANNEL | --all-channels) --window 1s --max N --reason TEXT",
 		Short: "Change, add or remove one limit, from the next claim on",
 		Long: `Changes the max of the limit with that window, unit, tenant and prefix in the routing document, which keeps its
 comments and its layout otherwise, and applies it as a new version. If there is no such limit it is added;
@@ -43,6 +43,7 @@ A higher max acts at once. A lower one too, but what the running window has gran
 		}),
 	}
 	asked.addTo(cmd)
+	cmd.Flags().Lookup("unit").Usage = "messages (unless given), segments or money"
 	cmd.Flags().StringVar(&asked.most, "max", "", "so many units in each window at most; money as a decimal, such as 250.00")
 	cmd.Flags().StringVar(&asked.currency, "currency", "", "of a new limit in money over all channels, such as GBP")
 	cmd.Flags().BoolVar(&asked.remove, "remove", false, "take the limit out")
