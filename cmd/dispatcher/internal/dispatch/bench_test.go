@@ -91,3 +91,23 @@ func BenchmarkScopes(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTurns orders a claim of 500 new messages and 250 due rows of so many tenants.
+func BenchmarkTurns(b *testing.B) {
+	for _, tenants := range []int{1, 100} {
+		b.Run(fmt.Sprint(tenants), func(b *testing.B) {
+			w := newWorld(b)
+			tasks, fates := make([]task, 750), make([]ledger.Fate, 750)
+			for i := range tasks {
+				tasks[i] = *w.task("a")
+				tasks[i].row.Tenant, tasks[i].row.Seq = fmt.Sprint("tenant-", i*7%tenants), int64(i)
+				if i >= benchmarkedClaim {
+					fates[i] = ledger.Due
+				}
+			}
+			for b.Loop() {
+				turns(tasks, fates, noon)
+			}
+		})
+	}
+}

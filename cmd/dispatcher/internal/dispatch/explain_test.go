@@ -79,6 +79,26 @@ func TestExplainSaysWhyAMessageCannotBeSent(t *testing.T) {
 	}
 }
 
+func TestExplainKnowsTheLimitsOfTenantsAndPrefixes(t *testing.T) {
+	t.Parallel()
+	q := testQuestion(t)
+	q.Job.Message.Tenant = "shop"
+	q.Routing.Limits = []admission.Limit{{Scope: shop, Window: admission.Day, Max: 5}}
+	if got := Explain(q); got.Decision.State != ledger.Sending {
+		t.Errorf("nothing is taken: %+v", got.Decision)
+	}
+	used := admission.Counter{Limit: q.Routing.Limits[0], Start: noon.Add(-12 * time.Hour), Granted: 5, Max: 5}
+	q.Scoped = []ledger.ScopeState{{ScopeRef: ledger.ScopeRef{Scope: shop}, Counters: []admission.Counter{used}}}
+	got := Explain(q)
+	if got.Decision.State != ledger.Waiting || got.Decision.WaitsFor != "tenant:shop" || got.Candidates[0].Reason != tenantLimit {
+		t.Errorf("all is taken: %+v", got)
+	}
+	q.Scoped, q.Routing.Limits[0].Max = nil, 0
+	if got := Explain(q); got.Candidates[2].Reason != tenantLimit {
+		t.Errorf("the limit is 0: %+v", got)
+	}
+}
+
 func TestExplainKeepsAScheduledMessage(t *testing.T) {
 	t.Parallel()
 	q := testQuestion(t)

@@ -27,13 +27,17 @@ func (a *assigner) passes(reason string, c int, b *blockage) time.Time {
 	return a.now.Add(lookAgain)
 }
 
+// eager is how many times as many messages as a limit gives are looked at again for it: one that has gone
+// elsewhere, or has expired, leaves no slot unused while others wait.
+const eager = 2
+
 // hasRoom is when a counter has room for the message. Those that wait for the same counter are spread
 // by what it gives, so that a long queue is not looked at again in full when its window starts.
 func (a *assigner) hasRoom(c int, b *blockage) time.Time {
 	if b.closed() {
 		return a.now.Add(lookForRoute)
 	}
-	counter, before := b.counter, a.queued[b.counter]
+	counter, before := b.counter, a.queued[b.counter]/eager
 	window := time.Duration(counter.Window)
 	if b.why == admission.Full && !counter.Paced() {
 		return b.when.Add(window * time.Duration(before/max(counter.Limit.Max, 1)))

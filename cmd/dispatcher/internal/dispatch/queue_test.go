@@ -36,12 +36,16 @@ func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 		want    []time.Duration
 	}{
 		"a minute of 2": {admission.Limit{Window: admission.Minute, Max: 2}, 2, admission.Ease{}, []time.Duration{
-			time.Minute, time.Minute, 2 * time.Minute, 2 * time.Minute, 3 * time.Minute,
+			time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute, 2 * time.Minute, 2 * time.Minute, 2 * time.Minute, 3 * time.Minute,
 		}},
-		"a second of 4":    {admission.Limit{Window: admission.Second, Max: 4}, 4, admission.Ease{}, []time.Duration{second, 1250 * time.Millisecond, 1500 * time.Millisecond}},
-		"at half the rate": {admission.Limit{Window: admission.Second, Max: 4}, 4, admission.Ease{Rate: 0.5, Since: noon}, []time.Duration{second, 1500 * time.Millisecond, 2 * second}},
-		"sliding": {admission.Limit{Window: admission.Minute, Max: 7, Sliding: true, Burst: 2}, 7, admission.Ease{}, []time.Duration{
-			time.Minute, time.Minute, time.Minute, time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute,
+		"a second of 4": {admission.Limit{Window: admission.Second, Max: 4}, 4, admission.Ease{}, []time.Duration{
+			second, second, 1250 * time.Millisecond, 1250 * time.Millisecond, 1500 * time.Millisecond,
+		}},
+		"at half the rate": {admission.Limit{Window: admission.Second, Max: 4}, 4, admission.Ease{Rate: 0.5, Since: noon}, []time.Duration{
+			second, second, 1500 * time.Millisecond, 1500 * time.Millisecond, 2 * second,
+		}},
+		"sliding": {admission.Limit{Window: admission.Minute, Max: 2, Sliding: true, Burst: 1}, 2, admission.Ease{}, []time.Duration{
+			time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute,
 		}},
 		"closed": {admission.Limit{Window: admission.Minute}, 0, admission.Ease{}, []time.Duration{lookForRoute, lookForRoute}},
 	} {
@@ -59,7 +63,7 @@ func TestThoseThatWaitAreCountedByWhatTheyTake(t *testing.T) {
 	w := newWorld(t).onlyA()
 	w.limit("a", admission.Limit{Window: admission.Minute, Unit: admission.Segments, Max: 6}, 6)
 	w.routing.Channels[0].Segments = func(string) int { return 3 }
-	want := []time.Duration{time.Minute, time.Minute, 2 * time.Minute, 2 * time.Minute, 3 * time.Minute}
+	want := []time.Duration{time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute}
 	if got := looks(t, w, 5); !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -76,14 +80,14 @@ func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 	w.limit("a", admission.Limit{Window: admission.Minute, Max: 10}, 0).Taken = map[string]int64{"worker:1": 1}
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{worker: admission.Worker{ID: 1, Region: "eu"}, fleet: f})
 	var got []time.Duration
-	for range 12 {
+	for range 24 {
 		d := a.decide(w.task("a"))
 		if d.Reason != noShare || d.WaitsFor != "a" {
 			t.Fatalf("decision %+v", d)
 		}
 		got = append(got, d.NextAt.Sub(noon))
 	}
-	if got[0] != 2*time.Second || got[1] != 8*time.Second || got[11] != time.Minute {
+	if got[0] != 2*time.Second || got[2] != 8*time.Second || got[23] != time.Minute {
 		t.Errorf("%v", got)
 	}
 }
@@ -108,7 +112,7 @@ func TestMessageWaitsForTheSoonestOfItsChannels(t *testing.T) {
 	for i, want := range []struct {
 		on string
 		at time.Duration
-	}{{"b", time.Minute}, {"b", 2 * time.Minute}} {
+	}{{"b", time.Minute}, {"b", time.Minute}, {"b", 2 * time.Minute}} {
 		if d := a.decide(w.task("a")); d.WaitsFor != want.on || d.NextAt.Sub(noon) != want.at {
 			t.Errorf("message %d waits for %s until %s", i, d.WaitsFor, d.NextAt)
 		}

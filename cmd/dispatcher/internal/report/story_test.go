@@ -147,10 +147,14 @@ func addWaits(out map[string]*ledger.Record) {
 // addLimits has messages of which it is known how long they waited, and for what.
 func addLimits(out map[string]*ledger.Record) {
 	long := []ledger.Wait{
-		{Reason: "no_slot", On: "a", For: 11900 * time.Millisecond}, {Reason: "tenant_limit", On: "tenant:shop", For: 500 * time.Millisecond},
-		{Reason: "no_budget", On: "a prefix:+44", For: 90 * time.Second}, {Reason: "no_route", For: 30 * time.Second},
-		{Reason: "reserved", On: "b", For: 20 * time.Millisecond}, {Reason: "no_share", On: "b", For: 2 * time.Second},
-		{Reason: "prefix_limit", On: "prefix:+44", For: time.Second}, {Reason: "throttled", On: "c", For: 3 * time.Second},
+		{Reason: "no_slot", On: "a", For: 11900 * time.Millisecond},
+		{Reason: "tenant_limit", On: "tenant:shop", For: 500 * time.Millisecond},
+		{Reason: "no_budget", On: "a prefix:+44", For: 90 * time.Second},
+		{Reason: "no_route", For: 30 * time.Second},
+		{Reason: "reserved", On: "b", For: 20 * time.Millisecond},
+		{Reason: "no_share", On: "b", For: 2 * time.Second},
+		{Reason: "prefix_limit", On: "prefix:+44", For: time.Second},
+		{Reason: "throttled", On: "c", For: 3 * time.Second},
 	}
 	limited := newRecord(ledger.Accepted, attempt("c", ledger.ByFallback, outcomeAccepted, "",
 		ranked("a", 0, "tenant_limit"), ranked("b", 0, "no_budget"), ranked("c", 40, "")))
