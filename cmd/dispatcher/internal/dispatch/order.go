@@ -18,7 +18,26 @@ type turn struct {
 	deadline int64  // in microseconds; the greatest number for a message that is not urgent
 	number   int    // how many of its lane and tenant go before it
 	tenant   uint64 // mixed with the time, so that no tenant goes first in every claim
-	task     int
+	age      int    // due rows before new ones, older before younger
+
+	task int // which it is
+}
+
+// compareTurns stops at the first field that differs: claims sort while the channels are locked.
+func compareTurns(a, b turn) int {
+	if c := cmp.Compare(a.lane, b.lane); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.deadline, b.deadline); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.number, b.number); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.tenant, b.tenant); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.age, b.age)
 }
 
 // tenantOf tells the queues apart in which messages take turns.
@@ -40,33 +59,40 @@ func turns(tasks []task, fates []ledger.Fate, now time.Time) []int {
 		}
 	}
 	slices.SortFunc(due, func(a, b int) int { return cmp.Compare(tasks[a].row.Seq, tasks[b].row.Seq) })
-	all, before := append(due, fresh...), map[tenantOf]int{}
+	all, queues := append(due, fresh...), map[tenantOf]*queue{}
 	order := make([]turn, len(all))
 	for i, at := range all {
-		order[i] = newTurn(&tasks[at], at, before, now)
+		order[i] = newTurn(&tasks[at], queues, now)
+		order[i].age, order[i].task = i, at
 	}
-	slices.SortStableFunc(order, func(a, b turn) int {
-		return cmp.Or(
-			cmp.Compare(a.lane, b.lane), cmp.Compare(a.deadline, b.deadline),
-			cmp.Compare(a.number, b.number), cmp.Compare(a.tenant, b.tenant),
-		)
-	})
+	slices.SortFunc(order, compareTurns)
 	for i := range order {
 		all[i] = order[i].task
 	}
 	return all
 }
 
-// newTurn counts the task in its tenant's queue, unless it is urgent.
-func newTurn(t *task, at int, before map[tenantOf]int, now time.Time) turn {
-	one := turn{lane: t.lane.Order, deadline: math.MaxInt64, task: at}
+// queue is how many messages of a lane and tenant have a turn already.
+type queue struct {
+	length int
+	tenant uint64
+}
+
+// newTurn puts the task into its tenant's queue, unless it is urgent.
+func newTurn(t *task, queues map[tenantOf]*queue, now time.Time) turn {
+	one := turn{lane: t.lane.Order, deadline: math.MaxInt64}
 	if t.row.ExpiresAt.Sub(now) < urgent {
 		one.deadline = t.row.ExpiresAt.UnixMicro()
 		return one
 	}
-	queue := tenantOf{t.lane.Order, t.row.Tenant}
-	one.number, one.tenant = before[queue], mixed(t.row.Tenant, now)
-	before[queue]++
+	key := tenantOf{t.lane.Order, t.row.Tenant}
+	q := queues[key]
+	if q == nil {
+		q = &queue{tenant: mixed(t.row.Tenant, now)}
+		queues[key] = q
+	}
+	one.number, one.tenant = q.length, q.tenant
+	q.length++
 	return one
 }
 
