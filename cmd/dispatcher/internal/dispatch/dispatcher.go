@@ -227,12 +227,13 @@ func (d *Dispatcher) ReadClock(ctx context.Context) error {
 // now is the database's clock as last read, carried on by the time that has passed since.
 func (d *Dispatcher) now() time.Time { return d.clock.now() }
 
-// launch hands claimed flights to their workers. A flight whose channel was removed
+// launch hands claimed flights to their workers, with their places by this process's clock. A flight whose channel was removed
 // since is sent back as not sent.
 func (d *Dispatcher) launch(r *round) {
 	for _, f := range r.flights {
 		f.leave, f.latest = d.clock.here(f.place.At), d.clock.here(f.place.Latest)
 	}
+	spread(r.flights, time.Now())
 	d.inflight.add(r.now, r.flights)
 	d.mu.RLock()
 	defer d.mu.RUnlock()
