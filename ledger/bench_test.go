@@ -100,6 +100,140 @@ func claimMoving(b *testing.B, l *ledger.Ledger, c ledger.Claim) {
 	settleAll(b, l, accepted(claimed))
 }
 
+// BenchmarkClaimers measures 1, 2, 4 and 8 claimers, each with a connection of its own, that take 500
+// messages at a time from the four windows of one and the same channel, over a durable server.
+// lock is the median of what a claim waited for the others, by the database's clock.
+func BenchmarkClaimers(b *testing.B) {
+	for _, claimers := range []int{1, 2, 4, 8} {
+		b.Run(fmt.Sprintf("claimers=%d", claimers), func(b *testing.B) {
+			s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+			if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
+				b.Fatal(err)
+			}
+			l := connect(b, ledger.Config{URL: s.SocketURL(), MaxConns: claimers})
+			apply(b, l, manyLimits("a"))
+			var next atomic.Int64
+			took, waited := make([][]time.Duration, claimers), make([][]time.Duration, claimers)
+			b.ResetTimer()
+			var workers sync.WaitGroup
+			for i := range claimers {
+				workers.Go(func() {
+					for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+						messages := batch(fmt.Sprintf("b%06d", n*7919%1000000), 500)
+						began := time.Now()
+						seen := claimAll(b, l, messages, "a")
+						took[i], waited[i] = append(took[i], time.Since(began)), append(waited[i], seen.LockWait)
+						settleAll(b, l, accepted(seen.Messages))
+					}
+				})
+			}
+			workers.Wait()
+			b.ReportMetric(float64(b.N)*500/b.Elapsed().Seconds(), "messages/s")
+			reportPercentiles(b, "claim", slices.Concat(took...))
+			reportPercentiles(b, "lock", slices.Concat(waited...))
+		})
+	}
+}
+
+// reportPercentiles reports the median and the 99th percentile in milliseconds.
+func reportPercentiles(b *testing.B, name string, took []time.Duration) {
+	slices.Sort(took)
+	for _, percent := range []int{50, 99} {
+		b.ReportMetric(took[(len(took)-1)*percent/100].Seconds()*1000, fmt.Sprintf("ms-%s-p%d", name, percent))
+	}
+}
+
+// BenchmarkScopes measures a claim of 500 messages, without its settlement, that touches 0, 1, 10
+// and 500 tenants' limits, where 10 and where 1 000 tenants have one. The cases take turns over one
+// server, and medians are reported: what counts are the scopes touched, not those that exist.
+func BenchmarkScopes(b *testing.B) {
+	cases := []struct{ exist, touched int }{{10, 0}, {10, 1}, {10, 10}, {1000, 0}, {1000, 1}, {1000, 10}, {1000, 100}, {1000, 500}}
+	servers := map[int]*ledger.Ledger{}
+	for _, exist := range []int{10, 1000} {
+		s := ledgertest.Server(b, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+		if err := ledger.Migrate(b.Context(), s.URL()); err != nil {
+			b.Fatal(err)
+		}
+		servers[exist] = connect(b, ledger.Config{URL: s.SocketURL(), MaxConns: 1})
+		limits := make([]admission.Limit, exist)
+		for i := range limits {
+			limits[i] = scoped(tenant(fmt.Sprintf("t%04d", i)), admission.Day, 1e9)
+		}
+		applyLimits(b, servers[exist], nil, limits...)
+	}
+	took := make([][]time.Duration, len(cases))
+	for i := range b.N {
+		for j, c := range cases {
+			messages := batch(fmt.Sprintf("b%06d-%d", i*7919%1000000, j), 500)
+			scopes := make([]ledger.ScopeRef, c.touched)
+			for k := range scopes {
+				scopes[k].Scope = tenant(fmt.Sprintf("t%04d", k*c.exist/c.touched))
+			}
+			for k := range messages {
+				if c.touched > 0 {
+					messages[k].Tenant = scopes[k%c.touched].Scope.Tenant
+				}
+			}
+			took[j] = append(took[j], timeClaim(b, servers[c.exist], messages, scopes))
+		}
+	}
+	for j, c := range cases {
+		slices.Sort(took[j])
+		b.ReportMetric(took[j][b.N/2].Seconds()*1000, fmt.Sprintf("ms-%d-of-%d", c.touched, c.exist))
+	}
+}
+
+// timeClaim is how long it takes to claim messages that all fit, each under its tenant's limit. The
+// decision is the least that does it.
+func timeClaim(b *testing.B, l *ledger.Ledger, messages []ledger.Message, scopes []ledger.ScopeRef) time.Duration {
+	b.Helper()
+	began := time.Now()
+	err := l.Claim(b.Context(), ledger.Claim{Messages: messages, Channels: []string{"a"}, Scopes: scopes}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+		for i := range seen.Scoped {
+			seen.Scoped[i].Counters[0].Roll(seen.Now, time.UTC)
+		}
+		for i := range seen.Messages {
+			m := &seen.Messages[i]
+			if len(scopes) > 0 {
+				seen.Scoped[i%len(scopes)].Counters[0].Granted++
+			}
+			seen.Channels[0].Gate.Active.Count++
+			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
+				Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 28000, Currency: "GBP",
+			}}
+		}
+		return d, nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// BenchmarkDue measures a claim that picks up 500 rows that came due out of 20 000: those of one
+// tenant, of two and of 100, and without a queue that does not fit.
+func BenchmarkDue(b *testing.B) {
+	for _, tenants := range []int{0, 1, 2, 100} {
+		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
+			url := ledgertest.URL(b)
+			l, db := connect(b, ledger.Config{URL: url}), raw(b, url)
+			apply(b, l, ledger.ChannelSpec{Name: "a"})
+			for i := range tenants {
+				queue(b, db, "bulk", fmt.Sprintf("t%03d", i), 20000/tenants)
+			}
+			if tenants == 0 {
+				queue(b, db, "bulk", "t", 500)
+			}
+			for b.Loop() {
+				if _, picked := pick(b, l, 500, false); len(picked) != 500 {
+					b.Fatalf("%d picked", len(picked))
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkEachChoice measures how fast a day is read, in messages with an attempt each.
 func BenchmarkEachChoice(b *testing.B) {
 	url := ledgertest.URL(b)

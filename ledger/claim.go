@@ -12,7 +12,7 @@ type Claim struct {
 	// Messages are new ones with distinct ids, in any order.
 	Messages []Message
 	// Due is how many waiting, scheduled and retry rows that have come due are
-	// picked up as well (FOR UPDATE SKIP LOCKED, oldest next_at first).
+	// picked up as well (FOR UPDATE SKIP LOCKED); see Lanes.
 	Due int
 	// Except are the Message.Seq of due rows that are not picked up.
 	Except []int64
@@ -23,8 +23,9 @@ type Claim struct {
 	// prefixes, on one channel or over all. Ascending by channel and scope text, distinct. A scope
 	// without a limit is shown without counters.
 	Scopes []ScopeRef
-	// Lanes ranks the lanes, most urgent first: due rows are picked up in that order, and within a
-	// lane in fair turns between tenants. Lanes that are not named come last.
+	// Lanes ranks the lanes, most urgent first: when more rows have come due than are asked for, they are
+	// picked up in that order, and within a lane in fair turns between tenants, the oldest of each
+	// first. Lanes that are not named come last.
 	Lanes []string
 	// Cursors names the routes whose round-robin cursors are locked and shown, ascending
 	// and distinct. A route without a cursor row is an error of the claim. No route means

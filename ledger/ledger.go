@@ -10,11 +10,15 @@
 // sent from here and no text is read: an envelope is bytes.
 //
 // Lock order, which every writer keeps: message rows (new ids ascending, due rows with
-// SKIP LOCKED, settled rows by seq), then attempts, then channels by name, then limits by
-// key, then cursors by route, then the outbox's sequence. Whoever takes a channel's lock
-// owns its limits too. Who changes the routing holds an advisory lock before all of these;
-// ramps are written under it, or in transactions that lock nothing else. Who wakes messages
-// locks their rows alone and waits for none.
+// SKIP LOCKED, settled rows by seq), then attempts (by message, or with SKIP LOCKED: claims and
+// settlements take attempts and messages in different orders, so a claim never waits for an
+// attempt), then channels by name, then limits by key (those over all channels first), then cursors
+// by route, then the outbox's sequence. Whoever takes a channel's lock owns what the routing says
+// of its limits; their counts are written under their own locks, because a limit over all channels
+// belongs to none, and a settlement that gives money back takes no channel. Who changes the
+// routing holds an advisory lock before all of these, and then all channels and all limits; ramps are
+// written under it, or in transactions that lock nothing else. Who wakes messages locks their rows
+// alone and waits for none.
 package ledger
 
 import (

@@ -33,7 +33,8 @@ const isDead = `(i.left_at is not null or i.last_seen < clock_timestamp() - $1::
 // Abandoned lists up to limit attempts without outcome, oldest first, that belong to
 // instances without a heart-beat for deadAfter and that were claimed more than
 // sendTimeout ago, so that nobody can still be sending them. The caller settles them as
-// Unknown; when two instances do that at once, the second settlement has no effect.
+// Unknown; when two instances do that at once, the second settlement has no effect. Their slots
+// may be free by then, see ReleaseSlots.
 func (l *Ledger) Abandoned(ctx context.Context, deadAfter, sendTimeout time.Duration, limit int) ([]Open, error) {
 	r, err := l.hot.Query(ctx, `
 		select `+messageColumns+`,

@@ -267,6 +267,29 @@ func TestClaimRefusesWhatDoesNotFitItsScopes(t *testing.T) {
 	}
 }
 
+func TestClaimRefusesATallyThatShrinks(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	applyLimits(t, l, []admission.Limit{limit(admission.Day, 50)})
+	reserve := giveScoped(func(c *admission.Counter) { c.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}} })
+	if _, _, err := claimScoped(t, l, of("shop", 5), reserve); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(map[string]int64){
+		"less": func(taken map[string]int64) { taken["lane:otp"] = 4 },
+		"gone": func(taken map[string]int64) { delete(taken, "lane:otp") },
+	} {
+		_, _, err := claimScoped(t, l, of("shop", 1), func(s *ledger.Seen) (ledger.Decisions, error) {
+			d, err := reserve(s)
+			spoil(s.Channels[0].Gate.Counters[0].Taken) // in place, as decide does
+			return d, err
+		})
+		if refused := (*ledger.DecisionError)(nil); !errors.As(err, &refused) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 func TestAPrefixTakesAnyPartOfTheBatch(t *testing.T) {
 	t.Parallel()
 	l := open(t)
@@ -353,7 +376,9 @@ func TestApplyRoutingRefusesScopesThatCannotHold(t *testing.T) {
 		}
 	}
 	applyLimits(t, l, []admission.Limit{
-		limit(admission.Day, 1), {Window: admission.Day, Max: 1, Unit: admission.Segments}, budget(admission.Scope{}, 1),
+		limit(admission.Day, 1),
+		{Window: admission.Day, Max: 1, Unit: admission.Segments},
+		budget(admission.Scope{}, 1),
 		scoped(tenant("x"), admission.Day, 1), scoped(tenant("y"), admission.Day, 1), scoped(prefix("x"), admission.Day, 1),
 	})
 }

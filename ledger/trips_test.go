@@ -1,9 +1,12 @@
 package ledger_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
+	"time"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -32,6 +35,51 @@ func TestClaimTakesTwoRoundTripsAndSettleOne(t *testing.T) {
 	settleAll(t, l, accepted(seen.Messages))
 	if n := w.trips.Load() - before; n != 1 {
 		t.Errorf("a settlement took %d round trips", n)
+	}
+}
+
+// Tickets, narrow limits, money, places, holds, ease and refunds: all of them at once.
+func TestEverythingOfAdmissionTakesNoFurtherRoundTrip(t *testing.T) {
+	t.Parallel()
+	w, through := tap(t, ledgertest.URL(t))
+	l := connect(t, ledger.Config{URL: through, MaxConns: 1})
+	applyLimits(t, l, []admission.Limit{limit(admission.Minute, 1e6), budget(admission.Scope{}, 1e12), scoped(tenant("shop"), admission.Day, 1e6)},
+		budget(tenant("shop"), 1e12), scoped(prefix("+44"), admission.Day, 1e6))
+	for round := range 4 { // the first two prepare the statements
+		before := w.trips.Load()
+		var tickets int
+		var sent []ledger.Message
+		err := l.Claim(t.Context(), ledger.Claim{
+			Messages: batch(fmt.Sprintf("r%d", round), 20), Due: 100, Lanes: []string{"otp"}, Channels: []string{"a"}, Scopes: shop,
+		}, func(s *ledger.Seen) (ledger.Decisions, error) {
+			d, err := giveScoped(nil)(s)
+			sent = s.Messages
+			for i := range s.Messages {
+				if m := &s.Messages[i]; m.Ticket != nil {
+					ticket := m.Ticket.CheckIn(s.Now)
+					d.Each[i].Attempt.Ticket = &ticket
+					s.Channels[0].Gate.Active.Count--
+					tickets++
+				}
+			}
+			return d, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := w.trips.Load() - before; round > 1 && (n != 2 || tickets != 10) {
+			t.Errorf("a claim with %d tickets took %d round trips", tickets, n)
+		}
+		settlements := append(throttled(sent[:10], time.Hour), accepted(sent[10:])...)
+		for i := range settlements {
+			settlements[i].Hold = time.Hour
+			settlements[i].Refunds = []ledger.Refund{{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Day, Micros: 1}}
+		}
+		before = w.trips.Load()
+		settleAll(t, l, settlements)
+		if n := w.trips.Load() - before; round > 1 && n != 1 {
+			t.Errorf("a settlement took %d round trips", n)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
 )
 
 // dropBatch is how many windows one transaction drops.
@@ -37,10 +39,10 @@ func (l *Ledger) DropWindows(ctx context.Context, seconds, longer time.Duration)
 	}
 	for _, length := range lengths {
 		age := longer
-		switch time.Duration(length) * time.Second {
-		case time.Second:
+		switch length {
+		case admission.Second.Seconds():
 			age = seconds
-		case time.Minute:
+		case admission.Minute.Seconds():
 			age = minuteFactor * seconds
 		}
 		n, err := l.dropOlder(ctx, length, age)
