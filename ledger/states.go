@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,7 +52,10 @@ func (l *Ledger) Present(ctx context.Context) (Present, error) {
 			p.Waiting, err = collectCounts(r)
 			return err
 		})
-	return p, wrap("read channels", l.reports.SendBatch(ctx, batch).Close())
+	err = l.reports.SendBatch(ctx, batch).Close()
+	// A limit may have gone since the scopes were listed.
+	p.Scoped = slices.DeleteFunc(p.Scoped, func(s ScopeState) bool { return len(s.Counters) == 0 })
+	return p, wrap("read channels", err)
 }
 
 // whatIs reads the clock and which channels and scopes there are.
