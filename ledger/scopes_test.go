@@ -187,6 +187,41 @@ func TestAScopeWithoutALimitIsShownWithoutCounters(t *testing.T) {
 	}
 }
 
+// Somebody holds the tenant's limit while the claim asks for it. Both ends of what is measured lie on the
+// database's clock.
+func TestLockWaitCoversTheLimitsOfScopes(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, holder, watcher := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	applyLimits(t, l, nil, scoped(tenant("shop"), admission.Day, 10))
+	tx, err := holder.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from dispatcher.limits for update`); err != nil {
+		t.Fatal(err)
+	}
+	var claim sync.WaitGroup
+	var seen ledger.Seen
+	claim.Go(func() {
+		if seen, _, err = claimScoped(t, l, of("shop", 1), giveScoped(nil), shop...); err != nil {
+			t.Error(err)
+		}
+	})
+	const waits = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+	for scalar[int](t, watcher, waits) == 0 {
+	}
+	from := scalar[time.Time](t, watcher, `select clock_timestamp()`)
+	to := scalar[time.Time](t, watcher, `select clock_timestamp()`)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	claim.Wait()
+	if seen.LockWait < to.Sub(from) || seen.Now.Before(to) {
+		t.Errorf("waited %s, at least %s", seen.LockWait, to.Sub(from))
+	}
+}
+
 func TestPlacesTalliesAndReservesOutliveAClaim(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
