@@ -94,11 +94,12 @@ func (d *Dispatcher) awaitDue(ctx context.Context, timer *time.Timer, looked tim
 	}
 }
 
-// nextLook is when due rows are looked at again if nobody asks for it before.
+// nextLook is when due rows are looked at again if nobody asks for it before. The clock may be a little ahead
+// of the database's, for which a row would not have come due yet: hence the slack.
 func (d *Dispatcher) nextLook(looked time.Time) time.Time {
 	at, earliest := looked.Add(dueInterval), looked.Add(dueGap)
-	if soonest, ok := d.due.soonest(d.now().Add(-time.Since(looked))); ok {
-		if here := d.clock.here(soonest); here.Before(at) {
+	if soonest, ok := d.due.soonest(d.now().Add(-time.Since(looked) - clockSlack)); ok {
+		if here := d.clock.here(soonest).Add(clockSlack); here.Before(at) {
 			at = here
 		}
 	}
