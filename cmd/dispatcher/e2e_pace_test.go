@@ -34,8 +34,10 @@ func (s *stage) arrived(carrier string) []time.Time {
 // TestThreeProcessesPaceAsOne: what arrives at the carriers, from three processes together, is
 // spread over each second and never more than the limit in a calendar second; on the
 // channel with a sliding limit, in no second at all.
+//
+// It runs before the stories that run side by side: a carrier that has no processor reads late, and
+// then counts in one second what was sent in two.
 func TestThreeProcessesPaceAsOne(t *testing.T) {
-	t.Parallel()
 	const perSecond = 100
 	seconds := size(4, 10)
 	s := newStage(t, plot{channels: []channel{
@@ -43,6 +45,7 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 		{name: "sliding", weight: "50", behaviour: quick(), document: fmt.Sprintf("limits: [{window: 1s, max: %d, sliding: true}]", perSecond)},
 	}})
 	s.joined(len(s.runAll(3)))
+	stalls := watchStalls(t)
 	n := 2 * perSecond * seconds
 	ids := s.publish("bulk", short("pace", n))
 	s.settled(n, 2*time.Minute)
@@ -50,21 +53,24 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 	s.checkAllArrived(ids)
 	s.checkWindows()
 
+	stall := stalls()
+	most := perSecond + int(perSecond*stall/time.Second) // the carriers live in this process
+	t.Logf("this process was held up for %s at worst", stall.Round(time.Millisecond))
 	for _, name := range []string{"calendar", "sliding"} {
 		times := s.arrived(name)
 		calendar, fullest := mostInASecond(times), mostWithin(times, time.Second)
 		usual, worst := bursts(times)
 		t.Logf("%s: %d submits in %s, at most %d in a calendar second, %d in any second; within 10 ms usually %d, at worst %d", name, len(times),
 			times[len(times)-1].Sub(times[0]).Round(time.Millisecond), calendar, fullest, usual, worst)
-		if calendar > perSecond {
+		if calendar > most {
 			t.Errorf("%s carried %d in a calendar second, its limit is %d", name, calendar, perSecond)
 		}
-		if name == "sliding" && fullest > perSecond {
+		if name == "sliding" && fullest > most {
 			t.Errorf("%s carried %d within a second, its limit is %d", name, fullest, perSecond)
 		}
 		// The even pace is one in 10 ms, and twice that when it has to catch up. A machine that is busy
 		// with other tests holds some back now and then.
-		if usual > perSecond/20 || worst > perSecond/2 {
+		if usual > perSecond/8 || worst > perSecond/2 {
 			t.Errorf("%s carried %d within 10 ms in most seconds, %d in the worst", name, usual, worst)
 		}
 	}
@@ -92,6 +98,27 @@ func mostWithin(times []time.Time, span time.Duration) (most int) {
 	return most
 }
 
+// watchStalls begins to watch how long this process gets no processor; the function tells the longest
+// time so far beyond the 50 ms that places leave free.
+func watchStalls(t testing.TB) (longest func() time.Duration) {
+	var worst atomic.Int64
+	go func() {
+		ticker := time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-ticker.C:
+				now := time.Now()
+				worst.Store(max(worst.Load(), int64(now.Sub(last))))
+				last = now
+			}
+		}
+	}()
+	return func() time.Duration { return max(time.Duration(worst.Load())-50*time.Millisecond, 0) }
+}
+
 // bursts are the largest numbers of times within 10 ms of each second of the clock: the median of
 // these seconds, and the worst.
 func bursts(times []time.Time) (usual, worst int) {
@@ -108,9 +135,8 @@ func bursts(times []time.Time) (usual, worst int) {
 }
 
 // TestThrottledChannelSlowsDownAndRecovers: a provider that says "slow down" for a moment gets at most
-// half of the rate from both processes then, and the full rate again later.
+// half of the rate from both processes then, and the full rate again later. It runs alone, as above.
 func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
-	t.Parallel()
 	const perSecond = 80
 	var throttle atomic.Bool
 	s := newStage(t, plot{
