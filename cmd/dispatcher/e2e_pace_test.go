@@ -156,6 +156,7 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	s.publish("bulk", short("throttle", n))
 	carrier := s.carriers["a"]
 	eventually(t, patience, "the full rate", func() bool { return carrier.Stats().Accepted > 5*perSecond })
+	asked := time.Now()
 	throttle.Store(true)
 	eventually(t, patience, "a throttled submit", func() bool { return carrier.Stats().Submits > carrier.Stats().Accepted+3 })
 	throttle.Store(false)
@@ -165,18 +166,18 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	s.checkNoneTwice()
 	s.checkWindows()
 	times := s.arrived("a")
-	rate := func(from, to time.Duration) float64 {
+	rate := func(begin time.Time, span time.Duration) float64 {
 		k := 0
 		for _, at := range times {
-			if d := at.Sub(slowed); d >= from && d < to {
+			if d := at.Sub(begin); d >= 0 && d < span {
 				k++
 			}
 		}
-		return float64(k) / (to - from).Seconds()
+		return float64(k) / span.Seconds()
 	}
-	last := times[len(times)-1].Sub(slowed)
-	before, after, later := rate(-2*time.Second, -500*time.Millisecond), rate(time.Second, 3*time.Second), rate(last-4*time.Second, last-time.Second)
-	t.Logf("%.0f/s before, %.0f/s after, %.0f/s at the end, %s later", before, after, later, last.Round(time.Second))
+	last := times[len(times)-1]
+	before, after, later := rate(asked.Add(-2*time.Second), 2*time.Second), rate(slowed.Add(time.Second), 2*time.Second), rate(last.Add(-4*time.Second), 3*time.Second)
+	t.Logf("%.0f/s before, %.0f/s after, %.0f/s at the end, %s later", before, after, later, last.Sub(slowed).Round(time.Second))
 	if before < 0.85*perSecond || after > 0.7*perSecond {
 		t.Errorf("the rate was %.0f/s before and %.0f/s after the provider asked to slow down", before, after)
 	}

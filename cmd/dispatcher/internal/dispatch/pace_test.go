@@ -343,7 +343,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 		}
 		w.pulse.beat(time.Now())
 		time.Sleep(time.Second)
-		if codes := w.codes(); codes[""] != 3 || codes[codeLate] != 2 {
+		if codes := w.codes(); codes[""] != 2 || codes[codeLate] != 3 {
 			t.Errorf("%v came back", codes)
 		}
 		if got := w.ready(time.Now()); got != "" {

@@ -14,6 +14,7 @@ type pulse struct {
 	deadAfter time.Duration
 	began     time.Time
 	last      atomic.Int64 // the last heart-beat that was written down, in nanoseconds since began
+	void      atomic.Int64 // what was claimed before may have lost its slots, likewise
 }
 
 // newPulse begins with the instance's registration, which is a heart-beat.
@@ -22,8 +23,19 @@ func newPulse(deadAfter time.Duration) *pulse {
 }
 
 // beat notes a heart-beat that has been written down. at is this process's clock before it was
-// sent: the database may have written it right then.
-func (p *pulse) beat(at time.Time) { p.last.Store(int64(at.Sub(p.began))) }
+// sent: the database may have written it right then. After a gap what was claimed before does not
+// leave any more, though this process is alive again.
+func (p *pulse) beat(at time.Time) {
+	if !p.alive(at) {
+		p.void.Store(int64(at.Sub(p.began)))
+	}
+	p.last.Store(int64(at.Sub(p.began)))
+}
+
+// holds reports whether what was claimed at a time certainly still has its slots.
+func (p *pulse) holds(claimed, now time.Time) bool {
+	return p.alive(now) && int64(claimed.Sub(p.began)) >= p.void.Load()
+}
 
 // alive reports whether nobody can take this process for dead yet. It goes by the monotonic clock, which goes
 // on while a process is stopped by a signal.

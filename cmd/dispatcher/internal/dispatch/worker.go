@@ -20,7 +20,7 @@ const (
 
 // busy is why a channel is not ready in a process whose queue for it is so long that more would come late:
 // claiming them would burn slots that another process can use.
-const busy = "busy"
+const busy = provider.Busy
 
 // Intervals of a worker.
 const (
@@ -220,7 +220,7 @@ func (w *worker) hindrance(f *flight, now time.Time) string {
 		return codeStopping
 	case !now.Before(f.claimed.Add(w.timeout)):
 		return codeStale
-	case !f.latest.IsZero() && !now.Before(f.latest), w.paused(now), !w.pulse.alive(now):
+	case !f.latest.IsZero() && !now.Before(f.latest), w.paused(now), !w.pulse.holds(f.claimed, now):
 		return codeLate
 	}
 	return ""
