@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,10 +102,9 @@ func writeSkew(folder string) (string, error) {
 // runSkewed starts a dispatcher in a region, with a clock that is wrong by some seconds.
 func (s *stage) runSkewed(name, region string, seconds int) *process {
 	s.t.Helper()
-	settings := map[string]string{"REGION": region}
-	for key, value := range s.settings {
-		settings[key] = value
-	}
+	settings := map[string]string{}
+	maps.Copy(settings, s.settings)
+	settings["REGION"] = region
 	return launchProgram(s.t, name, program{
 		path: skewedBinary(s.t), folder: s.folder, temporary: os.TempDir(), variables: []string{skewVariable + "=" + strconv.Itoa(seconds)},
 	}, settings, "run")

@@ -27,7 +27,7 @@ func TestTheShortestWayToTheClockCounts(t *testing.T) {
 		if !c.here(time.Time{}).IsZero() {
 			t.Error("the zero time has a place")
 		}
-		for i, way := range []struct{ there, back, behind time.Duration }{
+		for i, way := range []struct{ there, back, behind int }{ // milliseconds
 			{100, 100, 0}, // far away, and still right
 			{400, 2, 0},   // it waited for a lock: the one before was quicker
 			{2, 6, 2},     // the way back takes longer
@@ -35,9 +35,9 @@ func TestTheShortestWayToTheClockCounts(t *testing.T) {
 			{1, 1, 0},
 			{3, 200, 0},
 		} {
-			reading(c, ahead, way.there*time.Millisecond, way.back*time.Millisecond)
-			if behind := time.Now().Add(ahead).Sub(c.now()); behind != way.behind*time.Millisecond {
-				t.Errorf("reading %d: %s behind the database, want %s", i, behind, way.behind*time.Millisecond)
+			reading(c, ahead, millis(way.there), millis(way.back))
+			if behind := time.Now().Add(ahead).Sub(c.now()); behind != millis(way.behind) {
+				t.Errorf("reading %d: %s behind the database, want %s", i, behind, millis(way.behind))
 			}
 		}
 		at := time.Now().Add(ahead + time.Second)
@@ -74,3 +74,5 @@ func TestTheClockFollowsOneThatWasSet(t *testing.T) {
 		read("after a quiet hour", drifted-time.Millisecond, 0)
 	})
 }
+
+func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -96,8 +96,8 @@ func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
 func TestLeadFollowsTheSlowerClaimsWithinItsBound(t *testing.T) {
 	t.Parallel()
 	var l lead
-	for _, took := range []time.Duration{5, 40, 10, 10} {
-		l.took(took * time.Millisecond)
+	for _, took := range []int{5, 40, 10, 10} {
+		l.took(millis(took))
 	}
 	if got := l.get(); got < 30*time.Millisecond || got >= 40*time.Millisecond {
 		t.Errorf("lead %s shortly after a claim of 40 ms", got)
