@@ -53,3 +53,55 @@ func (s Scope) Covers(tenant, number string) bool {
 	}
 	return true
 }
+
+// On is how people read which limit it is: "alpha 1s messages" on a channel, "alpha tenant:shop 1d
+// segments" for a narrower one there, "tenant:shop 1d money" over all channels.
+func (k Key) On(channel string) string {
+	var parts []string
+	if channel != "" {
+		parts = append(parts, channel)
+	}
+	if k.Scope != (Scope{}) {
+		parts = append(parts, k.Scope.String())
+	}
+	return strings.Join(append(parts, k.Window.String(), k.Unit.String()), " ")
+}
+
+// ParseOn reads what On writes. It is false for any other text, such as the name of a channel alone.
+func ParseOn(text string) (channel string, k Key, ok bool) {
+	rest, unit, ok := cutLast(text)
+	if !ok {
+		return "", Key{}, false
+	}
+	rest, window, ok := cutLast(rest)
+	if !ok {
+		return "", Key{}, false
+	}
+	var err error
+	if k.Unit, err = ParseUnit(unit); err != nil || unit == "" {
+		return "", Key{}, false
+	}
+	if k.Window, err = ParseWindow(window); err != nil {
+		return "", Key{}, false
+	}
+	if scope, err := ParseScope(rest); err == nil && scope != (Scope{}) {
+		k.Scope = scope
+		return "", k, true
+	}
+	channel, narrower, narrow := strings.Cut(rest, " ")
+	if narrow {
+		if k.Scope, err = ParseScope(narrower); err != nil {
+			return "", Key{}, false
+		}
+	}
+	return channel, k, channel != ""
+}
+
+// cutLast cuts around the last space.
+func cutLast(s string) (before, after string, ok bool) {
+	at := strings.LastIndexByte(s, ' ')
+	if at < 0 {
+		return "", "", false
+	}
+	return s[:at], s[at+1:], true
+}

@@ -52,3 +52,28 @@ func TestScopeCoversItsMessagesOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichLimitItIsReadsBack(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		channel string
+		key     admission.Key
+	}{
+		"alpha 1s messages":                  {"alpha", admission.Key{Window: admission.Second}},
+		"alpha tenant:two words 1d segments": {"alpha", admission.Key{Scope: admission.Scope{Tenant: "two words"}, Window: admission.Day, Unit: admission.Segments}},
+		"tenant:shop 1d money":               {"", admission.Key{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Day, Unit: admission.Money}},
+		"prefix:+44 1m messages":             {"", admission.Key{Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute}},
+	} {
+		if got := want.key.On(want.channel); got != text {
+			t.Errorf("%q, want %q", got, text)
+		}
+		if channel, key, ok := admission.ParseOn(text); !ok || channel != want.channel || key != want.key {
+			t.Errorf("%q reads as %q, %v, %v", text, channel, key, ok)
+		}
+	}
+	for _, text := range []string{"", "alpha", "alpha 1s", "alpha 2s messages", "alpha 1s ", "1s messages", " 1s messages", "alpha country:gb 1d money"} {
+		if _, _, ok := admission.ParseOn(text); ok {
+			t.Errorf("%q is taken for a limit", text)
+		}
+	}
+}

@@ -94,7 +94,7 @@ type ScopeState struct {
 // Wait is for how long a message waited for one and the same thing.
 type Wait struct {
 	Reason string        // a bounded word
-	On     string        // the channel or scope that was waited for; empty for none in particular
+	On     string        // the channel, or the limit as admission.Key.On names it; empty for none in particular
 	For    time.Duration // in all
 }
 

@@ -1,6 +1,10 @@
 package ledger
 
-import "context"
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
 
 // Waiting counts the messages that wait for a channel or for their next try, per lane.
 // Messages whose time has not come (Scheduled) are not among them.
@@ -21,4 +25,16 @@ func (l *Ledger) Due(ctx context.Context, limit int, except ...int64) (int, erro
 		select count(*) from (select from dispatcher.messages where next_at <= now() and seq <> all($2::bigint[]) limit $1) due`,
 		limit, append([]int64{}, except...)).Scan(&n)
 	return n, wrap("count due messages", err)
+}
+
+// collectCounts reads a count for each word.
+func collectCounts(rows pgx.Rows) (map[string]int64, error) {
+	counts := map[string]int64{}
+	var word string
+	var n int64
+	_, err := pgx.ForEachRow(rows, []any{&word, &n}, func() error {
+		counts[word] = n
+		return nil
+	})
+	return counts, err
 }

@@ -21,8 +21,15 @@ type Present struct {
 	// Scoped are all limits that are narrower than a channel or stand over all channels, by
 	// channel and text of the scope; each has at least one counter.
 	Scoped []ScopeState
-	// Waiting counts the messages that wait by what they wait for, as in Wait.On.
-	Waiting map[string]int64
+	// Waiting are the messages that wait, by what they wait for and why.
+	Waiting []Waiters
+}
+
+// Waiters are messages that wait for the same.
+type Waiters struct {
+	On, Reason string // as in Wait
+	Messages   int64
+	Next       time.Time // when the first of them is looked at again
 }
 
 // Present reads the counters of all channels and scopes, and counts who waits.
@@ -46,10 +53,10 @@ func (l *Ledger) Present(ctx context.Context) (Present, error) {
 		select ` + limitColumns + ` from dispatcher.limits l order by l.channel, l.scope, l.window_seconds, l.unit`).
 		Query(func(r pgx.Rows) error { return collectLimits(r, p.Channels, p.Scoped) })
 	batch.Queue(`
-		select coalesce(waits_for, ''), count(*) from dispatcher.messages
-		where queue is not null and state = 'waiting' group by 1`).
+		select coalesce(waits_for, ''), coalesce(reason, ''), count(*), min(next_at) from dispatcher.messages
+		where queue is not null and state = 'waiting' group by 1, 2 order by 1, 2`).
 		Query(func(r pgx.Rows) error {
-			p.Waiting, err = collectCounts(r)
+			p.Waiting, err = pgx.CollectRows(r, pgx.RowToStructByPos[Waiters])
 			return err
 		})
 	err = l.reports.SendBatch(ctx, batch).Close()
@@ -79,16 +86,4 @@ func scanScope(r pgx.CollectableRow) (ref ScopeRef, err error) {
 	}
 	ref.Scope, err = admission.ParseScope(text)
 	return ref, err
-}
-
-// collectCounts reads a count for each word.
-func collectCounts(rows pgx.Rows) (map[string]int64, error) {
-	counts := map[string]int64{}
-	var word string
-	var n int64
-	_, err := pgx.ForEachRow(rows, []any{&word, &n}, func() error {
-		counts[word] = n
-		return nil
-	})
-	return counts, err
 }

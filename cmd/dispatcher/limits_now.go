@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"dispatcher/admission"
@@ -107,8 +108,8 @@ func newLimitsNow(version int64, doc *config.Routing, present *ledger.Present, n
 	n := &countersNow{present, doc.Timezone}
 	out := &limitsNow{
 		Version: version, Now: present.Now, Timezone: doc.Timezone.String(), Channels: []channelLimits{}, Limits: []limitNow{},
-		WaitingForOthers: present.Waiting[""],
 	}
+	out.WaitingForOthers = n.waiting("")
 	for i := range doc.Channels {
 		if c := &doc.Channels[i]; len(named) == 0 || slices.Contains(named, c.Name) {
 			out.Channels = append(out.Channels, n.channelLimits(c))
@@ -125,7 +126,7 @@ func newLimitsNow(version int64, doc *config.Routing, present *ledger.Present, n
 func (n *countersNow) channelLimits(c *config.Channel) channelLimits {
 	out := channelLimits{
 		Channel: c.Name, Policy: admission.Exact{}.String(), Rate: 1, ActiveMax: c.Active.Max, ActiveUntil: c.Active.Until,
-		HoldSeconds: c.Active.Hold.Seconds(), Waiting: n.Waiting[c.Name], Limits: []limitNow{},
+		HoldSeconds: c.Active.Hold.Seconds(), Waiting: n.waitingOn(c.Name), Limits: []limitNow{},
 	}
 	if c.Policy != nil {
 		out.Policy = c.Policy.String()
@@ -149,7 +150,7 @@ func (n *countersNow) limit(channel string, l *admission.Limit, rate float64) li
 	c := n.counter(channel, l)
 	out := limitNow{
 		Scope: l.Scope.String(), Window: l.Window.String(), Unit: l.Unit.String(), Currency: l.Currency,
-		Max: c.Max, ConfiguredMax: l.Max, Granted: c.Granted, Free: c.Free(), Reserved: c.Reserved(), Waiting: n.waiting(channel, l.Scope),
+		Max: c.Max, ConfiguredMax: l.Max, Granted: c.Granted, Free: c.Free(), Reserved: c.Reserved(), Waiting: n.waiting(l.Key().On(channel)),
 		NextWindow: c.End(n.zone), Sliding: l.Sliding, Burst: l.Burst, Reserve: make(map[string]int64, len(l.Reserve)), key: l.Key(),
 	}
 	if l.Paced() || l.Sliding {
@@ -166,13 +167,22 @@ func (n *countersNow) limit(channel string, l *admission.Limit, rate float64) li
 	return out
 }
 
-// waiting counts who waits for a channel, or for a narrower scope.
-func (n *countersNow) waiting(channel string, scope admission.Scope) int64 {
-	switch {
-	case scope == admission.Scope{}:
-		return n.Waiting[channel]
-	case channel == "":
-		return n.Waiting[scope.String()]
+// waiting counts who waits for a channel as such or for a limit.
+func (n *countersNow) waiting(on string) (messages int64) {
+	for _, w := range n.Waiting {
+		if w.On == on {
+			messages += w.Messages
+		}
 	}
-	return n.Waiting[channel+" "+scope.String()]
+	return messages
+}
+
+// waitingOn counts who waits for a channel or for one of its limits.
+func (n *countersNow) waitingOn(channel string) (messages int64) {
+	for _, w := range n.Waiting {
+		if w.On == channel || strings.HasPrefix(w.On, channel+" ") {
+			messages += w.Messages
+		}
+	}
+	return messages
 }

@@ -97,7 +97,10 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 			{ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Tenant: "shop"}}, Counters: []admission.Counter{{Limit: doc.Limits[0], Max: doc.Limits[0].Max, Start: today, Granted: 31_000}}},
 			{ScopeRef: ledger.ScopeRef{Channel: "a", Scope: admission.Scope{Tenant: "shop"}}, Counters: []admission.Counter{{Limit: limits[3], Max: 50, Start: today, Granted: 7}}},
 		},
-		Waiting: map[string]int64{"a": 4, "a tenant:shop": 2, "tenant:shop": 9, "": 1},
+		Waiting: []ledger.Waiters{
+			{On: "a", Reason: "no_active", Messages: 4}, {On: "a tenant:shop 1d messages", Reason: "tenant_limit", Messages: 2},
+			{On: "tenant:shop 1d money", Reason: "no_budget", Messages: 9}, {Reason: "no_route", Messages: 1},
+		},
 	}
 	shown := newLimitsNow(2, doc, present, nil)
 	a := shown.Channels[0]

@@ -34,7 +34,7 @@ func presentOf(shop admission.Scope) *ledger.Present {
 				counter(shop, admission.Day, admission.Money, 1000, 1000, admission.Day.Start(noon, time.UTC)),
 			}},
 		},
-		Waiting: map[string]int64{"a": 12},
+		Waiting: []ledger.Waiters{{On: "a", Reason: "no_active", Messages: 12}},
 	}
 }
 

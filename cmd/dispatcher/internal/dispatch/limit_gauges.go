@@ -14,13 +14,13 @@ import (
 // instances show the same; only the share is that of the process.
 //
 // Labels are bounded by the routing document: its channels (empty for limits over all of them), the
-// scopes that it names, windows and units; on is one of those channels and scopes, or empty.
+// scopes that it names, windows and units; on is one of those channels and limits, or empty.
 type limitGauges struct {
 	latest atomic.Pointer[standings] // nil before the first look
 
 	most, effective, granted, free, reserved, share *prometheus.Desc // channel, scope, window, unit
 	active, rate                                    *prometheus.Desc // channel
-	waiting                                         *prometheus.Desc // on
+	waiting                                         *prometheus.Desc // on, reason
 }
 
 var _ prometheus.Collector = (*limitGauges)(nil)
@@ -29,7 +29,7 @@ var _ prometheus.Collector = (*limitGauges)(nil)
 type standings struct {
 	limits   []limitStanding
 	channels []channelStanding
-	waiting  map[string]int64
+	waiting  []ledger.Waiters
 }
 
 type limitStanding struct {
@@ -59,7 +59,7 @@ func newLimitGauges(namespace, room string) *limitGauges {
 		share:     limit("share", "Units of a limit that the channel's policy leaves to this instance in a whole window."),
 		active:    gauge("channel_active", "Attempts under way on a channel.", "channel"),
 		rate:      gauge("channel_rate_ratio", "Part of its rate that a channel has left since its provider asked to slow down; 0 while it wants nothing at all.", "channel"),
-		waiting:   gauge("waiting_for_messages", "Messages that wait, by the channel or scope that they wait for.", "on"),
+		waiting:   gauge("waiting_for_messages", "Messages that wait, by the channel or limit that they wait for and why.", "on", "reason"),
 	}
 }
 
@@ -89,8 +89,8 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 		show(g.active, float64(c.active), c.name)
 		show(g.rate, c.rate, c.name)
 	}
-	for on, n := range s.waiting {
-		show(g.waiting, float64(n), on)
+	for _, w := range s.waiting {
+		show(g.waiting, float64(w.Messages), w.On, w.Reason)
 	}
 }
 

@@ -64,14 +64,10 @@ func (a *assigner) queueFor(reason string, c int, b *blockage) (on string) {
 		return name
 	}
 	a.queued[b.counter] += b.cost
-	scope := b.counter.Scope
-	switch {
-	case scope == (admission.Scope{}):
-		return name
-	case b.over:
-		return scope.String()
+	if b.over {
+		name = ""
 	}
-	return name + " " + scope.String()
+	return b.counter.Key().On(name)
 }
 
 // maxWaits is how many waits of a message are told apart.

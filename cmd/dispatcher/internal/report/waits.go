@@ -49,8 +49,11 @@ func waitedOn(w *ledger.Wait) string {
 	return " for " + waitedThing(w.On) + " (" + whyNot(w.Reason, 1) + ")"
 }
 
-// waitedThing names a channel, or a scope of limits.
+// waitedThing names a channel, or one of its limits.
 func waitedThing(on string) string {
+	if channel, key, ok := admission.ParseOn(on); ok {
+		return limitWords(channel, key)
+	}
 	if scope, err := admission.ParseScope(on); err == nil {
 		return scopeWords(scope, "")
 	}
@@ -60,6 +63,23 @@ func waitedThing(on string) string {
 		}
 	}
 	return on
+}
+
+// limitWords is such as "the limit of messages per second on alpha".
+func limitWords(channel string, key admission.Key) string {
+	words := "the limit of " + key.Unit.String() + " per " + windowWords[key.Window]
+	where := " over all channels"
+	if channel != "" {
+		where = " on " + channel
+	}
+	if key.Scope == (admission.Scope{}) {
+		return words + where
+	}
+	return words + " of " + scopeWords(key.Scope, where)
+}
+
+var windowWords = map[admission.Window]string{
+	admission.Second: "second", admission.Minute: "minute", admission.Hour: "hour", admission.Day: "day",
 }
 
 func scopeWords(s admission.Scope, where string) string {
