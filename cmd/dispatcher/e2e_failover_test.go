@@ -51,6 +51,44 @@ func TestSlowDatabaseKeepsTheLimits(t *testing.T) {
 	}
 }
 
+// TestSlowStatementsKeepTheLimits: the database itself is slow, 200 ms for each statement that writes, so that a claim
+// holds its locks for a second. What is sent keeps its second, hardly a slot is taken in vain, and the work is done.
+func TestSlowStatementsKeepTheLimits(t *testing.T) {
+	t.Parallel()
+	const perSecond = 40
+	seconds := size(3, 8)
+	s := newStage(t, plot{
+		channels: []channel{{name: "a", weight: "1", behaviour: quick(), document: limitPerSecond(perSecond)}},
+		settings: map[string]string{"SEND_TIMEOUT": "10s", "DEAD_AFTER": "6s"},
+	})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	s.execute(`create function public.slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.2); return null; end'`)
+	for _, table := range []string{"messages", "attempts", "limits", "channels", "outbox"} {
+		s.execute(`create trigger slow after insert or update on dispatcher.` + table + ` for each statement execute function public.slow()`)
+	}
+	n := perSecond * seconds
+	ids := s.publish("bulk", short("statements", n))
+	s.settled(n, 4*time.Minute)
+
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkWindows()
+	times := s.arrived("a")
+	took := times[len(times)-1].Sub(times[0])
+	late := s.count(`select count(*) from audit.attempts where provider_code = 'late'`)
+	t.Logf("%d submits in %s, at most %d in a second, %d attempts late", len(times), took.Round(100*time.Millisecond), mostInASecond(times), late)
+	if most := mostInASecond(times); most > perSecond {
+		t.Errorf("%d submits in one second, the limit is %d", most, perSecond)
+	}
+	if late > int64(n)/4 {
+		t.Errorf("%d attempts took a slot in vain for %d messages", late, n)
+	}
+	if slowest := time.Duration(10*seconds) * time.Second; took > slowest {
+		t.Errorf("it took %s, a tenth of the limit would take %s", took, slowest)
+	}
+}
+
 // TestDatabaseFailsOver: all sessions are cut and the server takes no writes for a while, as a standby
 // does before it is promoted. Nothing is claimed meanwhile, and the work goes on by itself.
 func TestDatabaseFailsOver(t *testing.T) {
