@@ -37,6 +37,9 @@ func find(ctx context.Context, c Config) (binaries, error) {
 			return b, nil
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return binaries{}, err // whoever was asked for a version was cut off: that is no reason to fetch a build
+	}
 	b, err := fetched(ctx, c)
 	if err != nil {
 		return binaries{}, fmt.Errorf("%w and none could be fetched (%w): install PostgreSQL %d or newer "+

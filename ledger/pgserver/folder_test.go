@@ -1,6 +1,8 @@
 package pgserver
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,5 +93,20 @@ func TestAFetchedBuildIsFoundInTheCache(t *testing.T) {
 	b, err := fetched(t.Context(), Config{Cache: cache, Offline: true})
 	if err != nil || b.major != 18 || b.dir != bin {
 		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// TestAnInterruptedSearchFetchesNothing: programs that could not be asked for their version because the
+// caller has gone are not missing.
+func TestAnInterruptedSearchFetchesNothing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	cache := filepath.Join(t.TempDir(), "cache")
+	if _, err := find(ctx, Config{Cache: cache}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(cache); err == nil {
+		t.Error("a build was fetched, or begun to be")
 	}
 }
