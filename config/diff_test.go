@@ -187,7 +187,7 @@ lanes: {otp: {ttl: 10m}, promo: {}}`)
 		{Path: "channels.a.limits.1s.messages", From: "100", To: "120"},
 		{Path: "channels.a.labels.quality", From: "9", To: `"9"`},
 		{Path: "channels.d.limits.1m.messages", From: "40", To: "60"},
-		{Path: "channels.d.limits.1m.messages.burst", From: "20", To: "30"},
+		{Path: "channels.d.limits.1m.messages.burst", From: "4, then 37 per 1m", To: "6, then 55 per 1m"},
 		{Path: "channels.d.limits.1m.messages.reserve.otp", From: "20%", To: "25%"},
 		{Path: "channels.d.limits.1m.messages.reserve.promo", To: "5%"},
 		{Path: "channels.d.limits.prefix.+44.1d.money", To: "250 EUR"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -15,7 +16,9 @@ import (
 // SetLimit returns the document with another max for one limit and every other byte as it was. The
 // limit is that of a channel, or over all channels when no channel is named, with the key of the
 // one given. If there is none, it is added behind the others as it is given. The currency and the
-// burst may be left out, as in a document. It gives the guarantees of SetWeights.
+// burst may be left out, as in a document. A burst that is written there and does not fit under the
+// new max becomes the default, because whoever lowers a limit in a hurry need not think of it. It gives the
+// guarantees of SetWeights.
 func SetLimit(document []byte, channel string, limit admission.Limit) ([]byte, error) {
 	want, root, err := readForEdit(document)
 	if err != nil {
@@ -35,8 +38,9 @@ func SetLimit(document []byte, channel string, limit admission.Limit) ([]byte, e
 	case limit.Currency != "" && limit.Currency != (*limits)[at].Currency:
 		err = fmt.Errorf("the limit of %s is in %s, not in %s; %s", limitWords(limit.Key()), (*limits)[at].Currency, limit.Currency, byHand)
 	case (*limits)[at].Max != limit.Max:
-		(*limits)[at].Max = limit.Max
-		err = e.setMax(root, channel, at, &limit)
+		changed := &(*limits)[at]
+		changed.Max = limit.Max
+		err = e.setMax(root, channel, at, changed, want.DefaultBurst(channel, changed))
 	}
 	if err != nil {
 		return nil, err
@@ -121,7 +125,7 @@ func (e *editor) limits(root *yaml.Node, channel string) (holder, list *yaml.Nod
 	return holder, list, err
 }
 
-func (e *editor) setMax(root *yaml.Node, channel string, at int, limit *admission.Limit) error {
+func (e *editor) setMax(root *yaml.Node, channel string, at int, limit *admission.Limit, burst int64) error {
 	_, list, err := e.limits(root, channel)
 	if err != nil {
 		return err
@@ -129,6 +133,14 @@ func (e *editor) setMax(root *yaml.Node, channel string, at int, limit *admissio
 	item, err := e.own(list.Content[at], "a limit")
 	if err != nil {
 		return err
+	}
+	if at := keyOf(item, "burst"); at >= 0 && limit.Max > 0 {
+		written, err := strconv.ParseInt(resolve(item.Content[at+1]).Value, 10, 64)
+		if err == nil && written > limit.Max {
+			if err := e.replace(item, at, number(burst)); err != nil {
+				return err
+			}
+		}
 	}
 	return e.replace(item, keyOf(item, "max"), bareMax(limit))
 }

@@ -32,11 +32,13 @@ func TestSetLimitKeepsLayoutAndComments(t *testing.T) {
 		limit admission.Limit
 		want  string
 	}{
-		"changed":              {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}] }} # x", perSecond(80), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 80}] }} # x"},
-		"quoted":               {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: '100'}]}}", perSecond(0), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: '0'}]}}"},
-		"equal in other words": {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}", perSecond(100), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}"},
-		"the right one":        {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 2, tenant: x, window: 24h}, {window: 1d, max: 3}]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 5, tenant: x, window: 24h}, {window: 1d, max: 3}]}}"},
-		"below its burst":      {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 9, sliding: true, burst: 7}]}}", perSecond(3), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 3, sliding: true, burst: 7}]}}"},
+		"changed":                {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}] }} # x", perSecond(80), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 80}] }} # x"},
+		"quoted":                 {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: '100'}]}}", perSecond(0), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: '0'}]}}"},
+		"equal in other words":   {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}", perSecond(100), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}"},
+		"the right one":          {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 2, tenant: x, window: 24h}, {window: 1d, max: 3}]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 5, tenant: x, window: 24h}, {window: 1d, max: 3}]}}"},
+		"below its burst":        {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 9, sliding: true, burst: 7}]}}", perSecond(3), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 3, sliding: true, burst: 1}]}}"},
+		"closed with its burst":  {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 9, sliding: true, burst: 7}]}}", perSecond(0), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0, sliding: true, burst: 7}]}}"},
+		"opened below its burst": {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0, sliding: true, burst: '7'}]}}", perSecond(3), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 3, sliding: true, burst: '1'}]}}"},
 		"with a burst of its own": {
 			"channels: {a: {provider: sandbox, limits: [{window: 1m, max: 9, sliding: true}]}}",
 			admission.Limit{Window: admission.Minute, Max: 100},

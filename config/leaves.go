@@ -60,7 +60,9 @@ func leavesOfLimits(l leaves, limits []admission.Limit) {
 		at := l.limit(limit.Key())
 		at.set(limitMax(limit))
 		at.below("sliding").setDefault(strconv.FormatBool(limit.Sliding), "false")
-		at.below("burst").setDefault(number(limit.Burst), "0")
+		if limit.Burst != 0 {
+			at.below("burst").add(leaf{text: number(limit.Burst), shown: burstText(limit)})
+		}
 		for _, r := range limit.Reserve {
 			at.below("reserve", r.Lane).set(number(r.Percent) + "%")
 		}

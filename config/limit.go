@@ -167,7 +167,9 @@ func readSliding(f fields, l *admission.Limit) {
 		burst.fail("only a sliding limit has a burst; remove it or write sliding: true")
 		return
 	}
-	l.Burst, _ = burst.integer(1, mostUnits)
+	if l.Burst, _ = burst.integer(1, mostUnits); l.Burst > l.Max && l.Max > 0 {
+		burst.fail("a burst of %d is more than the limit takes in a window; write burst: %d or less, or leave it out", l.Burst, l.Max)
+	}
 }
 
 // reserve reads the parts of each window that are kept for lanes, ordered by name.

@@ -112,37 +112,6 @@ func (r *Route) dearest(p *Price, s admission.Scope) int64 {
 	return most
 }
 
-// settleBursts gives each sliding limit that states no burst its default, and none more than
-// its max: whoever lowers a limit in a hurry need not think of its burst.
-func (r *Routing) settleBursts() {
-	for i := range r.Channels {
-		c := &r.Channels[i]
-		for j := range c.Limits {
-			r.settleBurst(&c.Limits[j], c.Name)
-		}
-	}
-	for i := range r.Limits {
-		r.settleBurst(&r.Limits[i], "")
-	}
-}
-
-// settleBurst settles that of a limit on a channel, or over all channels when it has no name.
-func (r *Routing) settleBurst(l *admission.Limit, channel string) {
-	if !l.Sliding {
-		return
-	}
-	if l.Burst == 0 {
-		l.Burst = 1
-		if l.Unit == admission.Segments {
-			l.Burst = r.longest(l.Scope, channel)
-		}
-		if l.Window > admission.Second {
-			l.Burst = max(l.Burst, l.Max/2)
-		}
-	}
-	l.Burst = min(l.Burst, l.Max)
-}
-
 // longest is the largest max_segments of the routes whose messages a limit counts, or the default
 // when there is none.
 func (r *Routing) longest(s admission.Scope, channel string) int64 {

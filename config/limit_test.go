@@ -55,12 +55,13 @@ func TestBurstsHaveTheirDefaults(t *testing.T) {
 		{"window: 1s, max: 100, unit: segments", short + ", " + long, 12},
 		{"window: 1s, max: 100, unit: segments, tenant: other", short, 10}, // of nobody
 		{"window: 1s, max: 100, unit: segments, tenant: shop", short, 3},
-		{"window: 1m, max: 100", long, 50},
+		{"window: 1m, max: 100", long, 10},
 		{"window: 1m, max: 1", long, 1},
 		{"window: 1m, max: 13, unit: segments", long, 12},
-		{"window: 1h, max: 100, unit: segments", long, 50},
+		{"window: 1h, max: 100, unit: segments", long, 12},
+		{"window: 1h, max: 1000, unit: segments", long, 100},
 		{"window: 1s, max: 100, burst: 30", long, 30},
-		{"window: 1s, max: 20, burst: 30", long, 20},
+		{"window: 1s, max: 30, burst: 30", long, 30},
 		{"window: 1s, max: 0", long, 0},
 		{"window: 1s, max: 0, unit: segments, burst: 30", long, 0},
 	} {
@@ -126,6 +127,21 @@ func TestLimitsThatConcernNoSuchMessageAreAccepted(t *testing.T) {
 	for _, limit := range []string{"window: 1d, max: 0.49, unit: money", "window: 1d, max: 0.29, unit: money, prefix: '+1'", "window: 1d, max: 0.49, unit: money, prefix: '+4477'"} {
 		if _, err := config.ParseRouting("r", []byte(limited("limits: [{"+limit+"}]", anyRoute))); err == nil {
 			t.Errorf("%s was accepted", limit)
+		}
+	}
+}
+
+func TestBurstIsToldWithWhatIsSustained(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"window: 1m, max: 60, sliding: true, burst: 10": "burst 10, then 51 per 1m",
+		"window: 1s, max: 10, sliding: true, burst: 10": "burst 10, then 1 per 1s",
+		"window: 1s, max: 0, sliding: true, burst: 10":  "",
+		"window: 1s, max: 10":                           "",
+	} {
+		l := parse(t, limited("limits: [{"+text+"}]", anyRoute)).Channels[0].Limits[0]
+		if got := config.BurstWords(&l); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 }

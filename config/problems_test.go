@@ -75,6 +75,7 @@ var badDocuments = []struct{ name, doc string }{
 	{"sliding as a number", channel("provider: sandbox, limits: [{window: 1s, max: 10, sliding: 1}]")},
 	{"burst without sliding", channel("provider: sandbox, limits: [{window: 1s, max: 10, burst: 2}]")},
 	{"burst of zero", channel("provider: sandbox, limits: [{window: 1s, max: 10, sliding: true, burst: 0}]")},
+	{"burst above max", channel("provider: sandbox, limits: [{window: 1s, max: 10, sliding: true, burst: 11}]")},
 	{"burst below a message", channel("provider: sandbox, limits: [{window: 1s, max: 50, unit: segments, sliding: true, burst: 9}]")},
 	{"reserve of an unknown lane", channel("provider: sandbox, limits: [{window: 1s, max: 10, reserve: {opt: 20%}}]")},
 	{"reserve without percent", channel("provider: sandbox, limits: [{window: 1s, max: 10, reserve: {otp: 20}}]")},

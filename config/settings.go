@@ -49,7 +49,7 @@ type Settings struct {
 	ShutdownTimeout time.Duration `split_words:"true" default:"30s" desc:"how long a stop waits for answers"`
 	DeadAfter       time.Duration `split_words:"true" default:"6s" desc:"age of the heart-beat after which an instance counts as dead; heart-beats come every second"`
 	StateInterval   time.Duration `split_words:"true" default:"2s" desc:"how often what the admission policies go by is gathered from all instances"`
-	WindowRetention time.Duration `split_words:"true" default:"168h" desc:"how long windows of limits stay in the audit once they are over; windows of a second; those of a minute stay ten times as long, longer ones 400 days"`
+	WindowRetention time.Duration `split_words:"true" default:"168h" desc:"how long windows of a second stay in the audit; those of a minute ten times as long, longer ones 400 days"`
 
 	LogLevel  string `split_words:"true" default:"info" desc:"trace, debug, info, warn or error"`
 	LogFormat string `split_words:"true" desc:"json or console; when empty, console on a terminal and json elsewhere"`
