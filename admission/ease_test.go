@@ -84,3 +84,28 @@ func TestRateStaysBetweenFloorAndOne(t *testing.T) {
 		}
 	})
 }
+
+// TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft: only what is paced or slides is slowed, and a pause stops all.
+func TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft(t *testing.T) {
+	t.Parallel()
+	slowed := admission.Ease{Rate: 0.5, Since: noon, Until: noon.Add(time.Second)}
+	for name, c := range map[string]struct {
+		limit        admission.Limit
+		later, whole int64
+	}{
+		"paced":             {admission.Limit{Window: admission.Second, Max: 100}, 60, 100},
+		"sliding":           {admission.Limit{Window: admission.Hour, Max: 7, Sliding: true, Burst: 1}, 4, 7},
+		"of a minute":       {admission.Limit{Window: admission.Minute, Max: 100}, 100, 100},
+		"money of a second": {admission.Limit{Window: admission.Second, Max: 100, Unit: admission.Money}, 100, 100},
+	} {
+		if got := c.limit.Effective(slowed, noon.Add(999*time.Millisecond)); got != 0 {
+			t.Errorf("%s: %d during a pause", name, got)
+		}
+		if got := c.limit.Effective(slowed, noon.Add(2*time.Second)); got != c.later {
+			t.Errorf("%s: %d at 0.6 of the rate, want %d", name, got, c.later)
+		}
+		if got := c.limit.Effective(admission.Ease{}, noon); got != c.whole {
+			t.Errorf("%s: %d at the full rate", name, got)
+		}
+	}
+}

@@ -97,21 +97,21 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 // standingsOf works out what the gauges show. It changes the counters of p: they are rolled to its moment.
 func standingsOf(p *ledger.Present, r *Routing, f *fleet, region string) *standings {
 	s := &standings{waiting: p.Waiting}
-	rates := make(map[string]float64, len(p.Channels))
+	eases := make(map[string]admission.Ease, len(p.Channels))
 	for i := range p.Channels {
 		state := &p.Channels[i]
-		ease := &state.Gate.Ease
+		ease := state.Gate.Ease
 		rate, c := ease.RateAt(p.Now), r.channel(state.Name)
 		if p.Now.Before(ease.Until) {
 			rate = 0
 		}
-		rates[state.Name] = rate
+		eases[state.Name] = ease
 		s.channels = append(s.channels, channelStanding{state.Name, state.Gate.Active.Count, rate})
 		if c < 0 {
 			continue // the routing has changed since
 		}
 		for k := range state.Gate.Counters {
-			l := standingOf(&state.Gate.Counters[k], r.Channels[c].Limits, state.Name, rate, p.Now, r.Zone)
+			l := standingOf(&state.Gate.Counters[k], r.Channels[c].Limits, state.Name, ease, p.Now, r.Zone)
 			if policy := r.Channels[c].Policy; divides(policy) {
 				whole := f.state(state.Name, &state.Gate.Counters[k], region)
 				l.share = policy.Split(&whole).PerWorker
@@ -121,27 +121,23 @@ func standingsOf(p *ledger.Present, r *Routing, f *fleet, region string) *standi
 	}
 	for i := range p.Scoped {
 		scoped := &p.Scoped[i]
-		limits, rate := r.Limits, 1.0
+		limits, ease := r.Limits, admission.Ease{} // one channel that was asked to slow down slows no other
 		if c := r.channel(scoped.Channel); c >= 0 {
-			limits, rate = r.Channels[c].Limits, rates[scoped.Channel]
+			limits, ease = r.Channels[c].Limits, eases[scoped.Channel]
 		}
 		for k := range scoped.Counters {
-			s.limits = append(s.limits, standingOf(&scoped.Counters[k], limits, scoped.Channel, rate, p.Now, r.Zone))
+			s.limits = append(s.limits, standingOf(&scoped.Counters[k], limits, scoped.Channel, ease, p.Now, r.Zone))
 		}
 	}
 	return s
 }
 
 // standingOf is that of one counter, undivided.
-func standingOf(c *admission.Counter, limits []admission.Limit, channel string, rate float64, now time.Time, zone *time.Location) limitStanding {
+func standingOf(c *admission.Counter, limits []admission.Limit, channel string, ease admission.Ease, now time.Time, zone *time.Location) limitStanding {
 	complete(c, limits)
 	c.Roll(now, zone)
-	l := limitStanding{
+	return limitStanding{
 		labels: []string{channel, c.Scope.String(), c.Window.String(), c.Unit.String()},
-		most:   c.Max, effective: c.Max, granted: c.Granted, free: c.Free(), reserved: c.Reserved(), share: c.Max,
+		most:   c.Max, effective: c.Effective(ease, now), granted: c.Granted, free: c.Free(), reserved: c.Reserved(), share: c.Max,
 	}
-	if c.Sliding || c.Paced() {
-		l.effective = int64(float64(c.Max) * rate)
-	}
-	return l
 }
