@@ -61,6 +61,10 @@ type Candidate struct {
 	LoadRatio float64
 	// Reason says why the channel cannot take the message; empty when it can.
 	Reason string
+	// Limit names the limit that is in the way, as admission.Key.On; empty when none is.
+	Limit string
+	// Never is set when that limit never has room for the message: it is 0, or less than the message takes.
+	Never bool
 }
 
 // Explain runs plan and assign, the very functions of the pipeline, on one message. It does
@@ -88,6 +92,16 @@ func Explain(q *Question) Answer {
 	}
 	answer.Decision = a.decide(&t)
 	return answer
+}
+
+// Recipient is the number that a recorded message goes to, to tell which limits count it; empty when the record
+// is damaged. It must not be shown.
+func Recipient(m *ledger.Message) string {
+	msg, problem := envelope.Decode(m.Envelope, true)
+	if problem != nil {
+		return ""
+	}
+	return msg.To
 }
 
 // problemOf finds why a task was buried in its letter.
@@ -153,9 +167,13 @@ func (a *assigner) lineOf(t *task) Answer {
 		Candidates: make([]Candidate, len(l.candidates)),
 	}
 	for i, c := range l.candidates {
-		answer.Candidates[i] = Candidate{
+		one := &answer.Candidates[i]
+		*one = Candidate{
 			Channel:   a.routing.Channels[t.route.Members[c.Index]].Name,
 			LoadRatio: c.LoadRatio(), Reason: a.passedOver(t, l, i),
+		}
+		if b := &a.blockage; b.counter != nil {
+			one.Limit, one.Never = b.on(one.Channel), b.closed()
 		}
 		if l.by == BestWorker {
 			answer.Candidates[i].Score = &c.Score

@@ -90,12 +90,16 @@ func TestExplainKnowsTheLimitsOfTenantsAndPrefixes(t *testing.T) {
 	used := admission.Counter{Limit: q.Routing.Limits[0], Start: noon.Add(-12 * time.Hour), Granted: 5, Max: 5}
 	q.Scoped = []ledger.ScopeState{{ScopeRef: ledger.ScopeRef{Scope: shop}, Counters: []admission.Counter{used}}}
 	got := Explain(q)
-	if got.Decision.State != ledger.Waiting || got.Decision.WaitsFor != "tenant:shop" || got.Candidates[0].Reason != tenantLimit {
+	first := got.Candidates[0]
+	if got.Decision.State != ledger.Waiting || got.Decision.WaitsFor != "tenant:shop 1d messages" || first.Reason != tenantLimit {
 		t.Errorf("all is taken: %+v", got)
 	}
+	if first.Limit != got.Decision.WaitsFor || first.Never {
+		t.Errorf("the limit that is used up: %+v", first)
+	}
 	q.Scoped, q.Routing.Limits[0].Max = nil, 0
-	if got := Explain(q); got.Candidates[2].Reason != tenantLimit {
-		t.Errorf("the limit is 0: %+v", got)
+	if last := Explain(q).Candidates[2]; last.Reason != tenantLimit || last.Limit != "tenant:shop 1d messages" || !last.Never {
+		t.Errorf("the limit is 0: %+v", last)
 	}
 }
 

@@ -10,6 +10,14 @@ import (
 // closed reports whether the counter never has room for the message: its limit is 0, or less than the message takes.
 func (b *blockage) closed() bool { return b.counter != nil && b.when.IsZero() }
 
+// on names the counter, which stands in the way of a channel.
+func (b *blockage) on(channel string) string {
+	if b.over {
+		channel = ""
+	}
+	return b.counter.Key().On(channel)
+}
+
 // passes is when a passing reason is over on channel c, for the message that comes behind those
 // of this claim that already wait for the same.
 func (a *assigner) passes(reason string, c int, b *blockage) time.Time {
@@ -64,10 +72,7 @@ func (a *assigner) queueFor(reason string, c int, b *blockage) (on string) {
 		return name
 	}
 	a.queued[b.counter] += b.cost
-	if b.over {
-		name = ""
-	}
-	return b.counter.Key().On(name)
+	return b.on(name)
 }
 
 // maxWaits is how many waits of a message are told apart.
