@@ -35,7 +35,19 @@ type Submission struct {
 	Parts []int
 	// Validity is when the message loses its use; zero leaves it to the provider.
 	Validity time.Time
+	// Latest bounds when the message may begin, on this process's clock with its monotonic
+	// reading; zero does not bound it. When no byte has left by then, none leaves any more, and
+	// the result is Refused with the code Late. What has begun is finished: further parts follow
+	// whenever they can.
+	Latest time.Time
 }
+
+// Late is the Result.Code of a submission that was Refused because its Latest came before
+// its first byte could leave. It says nothing about the channel's health.
+const Late = "late"
+
+// TooLate reports whether a submission of which no byte has left may not begin any more.
+func (s *Submission) TooLate(now time.Time) bool { return !s.Latest.IsZero() && !now.Before(s.Latest) }
 
 // Result is what came of one Submission. The zero Result is Unknown: an adapter
 // that forgets to classify an answer never causes a second send.
@@ -67,7 +79,8 @@ type Part struct {
 // Sender submits a message once. Send blocks until the provider has answered or
 // ctx ends, is safe for concurrent use, and puts the message on the wire at most
 // once whatever happens: it never retries by itself. After ctx has ended the
-// result is Unknown if a byte may have left and Refused if none did.
+// result is Unknown if a byte may have left and Refused if none did. Whatever keeps it waiting
+// before the first byte, it heeds Submission.Latest.
 type Sender interface {
 	Send(ctx context.Context, s Submission) Result
 }

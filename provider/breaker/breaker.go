@@ -70,7 +70,7 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 	_, err := b.circuit.Execute(func() (provider.Result, error) {
 		called = true
 		r = b.channel.Send(ctx, s)
-		return r, b.class(ctx, r.Outcome)
+		return r, b.class(ctx, &r)
 	})
 	if err != nil && !called {
 		return provider.Result{Outcome: provider.Refused, Code: CodeOpen, Err: ErrOpen}
@@ -82,15 +82,17 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 // Rejected are answers of a working provider. Throttled asks for patience, which
 // pacing gives, and would otherwise open the breaker under load. A context that was
 // cancelled, or that ended before a byte left, is our doing; one whose deadline passed
-// without an answer is the provider's. Once Close was called, refusals are ours too.
-func (b *Breaker) class(ctx context.Context, o provider.Outcome) error {
-	switch o {
+// without an answer is the provider's. A submission that was too late is ours again: what
+// is wrong with a channel that has no room shows in the answers to those that have it. Once
+// Close was called, refusals are ours too.
+func (b *Breaker) class(ctx context.Context, r *provider.Result) error {
+	switch r.Outcome {
 	case provider.Accepted, provider.Rejected:
 		return nil
 	case provider.Throttled:
 		return errExcluded
 	case provider.Refused:
-		if ctx.Err() != nil || b.closing.Load() {
+		if ctx.Err() != nil || r.Code == provider.Late || b.closing.Load() {
 			return errExcluded
 		}
 		return errFailure

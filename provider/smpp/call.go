@@ -30,8 +30,15 @@ type call struct {
 
 	done chan struct{} // one token when the fate is known; capacity 1
 
+	// head is the first of the calls that leave together, itself for a lone one. Once one of them
+	// has been taken for writing, head.begun is true; until then none may be from head.latest on.
+	head     *call     // guarded by session.mu
+	begun    bool      // guarded by session.mu
+	latest   time.Time // guarded by session.mu; zero does not bound
 	sequence uint32    // guarded by session.mu
 	deadline time.Time // guarded by session.mu; meaningful once written
+
+	alarm *time.Timer // of a head, goes off at latest; the sender's
 
 	fate      fate
 	why       string     // the bounded word unless answered
@@ -49,11 +56,44 @@ func (p *callPool) get() *call {
 		return &call{done: make(chan struct{}, 1)}
 	}
 	c.fate, c.why, c.status, c.messageID, c.sequence = lost, "", 0, "", 0
+	c.head, c.begun, c.latest = nil, false, time.Time{}
 	return c
 }
 
 // put takes back a call whose token has been taken.
 func (p *callPool) put(c *call) { p.Put(c) }
+
+// arm returns the channel on which the alarm of a head goes off; nil for never.
+func (c *call) arm(latest time.Time) <-chan time.Time {
+	switch {
+	case latest.IsZero():
+		return nil
+	case c.alarm == nil:
+		c.alarm = time.NewTimer(time.Until(latest))
+	default:
+		c.alarm.Reset(time.Until(latest))
+	}
+	return c.alarm.C
+}
+
+// disarm stops the alarm.
+func (c *call) disarm() {
+	if c.alarm != nil {
+		c.alarm.Stop()
+	}
+}
+
+// tooLate reports whether c, which is queued, belongs to a message that has not begun and may not
+// begin any more; session.mu is held.
+func (c *call) tooLate(now time.Time) bool {
+	h := c.head
+	return !h.begun && !h.latest.IsZero() && !now.Before(h.latest)
+}
+
+// accepted reports whether the SMSC took the part; the sender has its token.
+func (c *call) accepted(cfg *Config) bool {
+	return c.fate == answered && cfg.outcome(c.status) == provider.Accepted
+}
 
 // end sets a fate that is not an answer.
 func (c *call) end(f fate, why string) { c.fate, c.why = f, why }

@@ -66,6 +66,7 @@ const (
 	whyUnbound     = provider.Unbound     // was bound, is not now
 	whyBindRefused = provider.BindRefused // the SMSC refuses the bind
 	whyClosed      = provider.Closed      // Close was called
+	whyLate        = provider.Late        // not begun when its latest moment came
 	whyWindow      = "window_full"        // no slot until the context ended
 	whyCancelled   = "cancelled"          // the context ended
 	whyTimeout     = "timeout"            // no answer within the response timeout

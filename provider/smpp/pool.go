@@ -4,11 +4,14 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
-// pool hands out the window slots of all bound sessions: a Send takes one of the
-// least loaded session, or waits in line while every window is full. Nobody waits
-// while a slot is free.
+// pool hands out the window slots of all bound sessions. A Send takes those of all parts of its
+// message at once, from the least loaded session that has so many, or waits in line. If messages
+// began with fewer, a window that was full for a while would let the remaining parts of many go at
+// once when it frees, long after the second that they are counted in. Who comes first is served
+// first, so that a long message is not overtaken for ever.
 //
 // Lock order: session.mu before pool.mu.
 type pool struct {
@@ -36,21 +39,22 @@ func newPool(window int) *pool {
 	return &pool{window: window, why: whyConnecting, idle: make(chan struct{})}
 }
 
-// acquire takes a slot of any session for a message that starts. Without one it
-// returns nil and the bounded reason. Every success is followed by one leave.
-func (p *pool) acquire(ctx context.Context) (*session, string) {
+// acquire takes n slots of any session, at most a window, for a message that starts before latest,
+// which is zero for whenever. Without them it returns nil and the bounded reason. Every success is
+// followed by one leave.
+func (p *pool) acquire(ctx context.Context, n int, latest time.Time) (*session, string) {
 	p.mu.Lock()
 	if why := p.unusable(); why != "" {
 		p.mu.Unlock()
 		return nil, why
 	}
-	if s := p.leastLoaded(); s != nil {
-		s.slots.used++
+	if s := p.leastLoaded(n); s != nil && p.waiting.first == nil {
+		s.slots.used += n
 		p.sends++
 		p.mu.Unlock()
 		return s, ""
 	}
-	return p.wait(ctx, &p.waiting)
+	return p.wait(ctx, &p.waiting, n, latest)
 }
 
 // acquireOn takes a slot of one session for a further part of a message. It fails
@@ -66,24 +70,34 @@ func (p *pool) acquireOn(ctx context.Context, s *session) (ok bool, why string) 
 		p.mu.Unlock()
 		return true, ""
 	}
-	granted, why := p.wait(ctx, &s.slots.waiting)
+	granted, why := p.wait(ctx, &s.slots.waiting, 1, time.Time{})
 	return granted != nil, why
 }
 
 // wait is called with mu held and releases it.
-func (p *pool) wait(ctx context.Context, list *waitList) (*session, string) {
+func (p *pool) wait(ctx context.Context, list *waitList, n int, latest time.Time) (*session, string) {
 	w, ok := p.spare.Get().(*waiter)
 	if !ok {
 		w = &waiter{grant: make(chan *session, 1)}
 	}
 	defer p.spare.Put(w)
+	w.slots = n
 	list.push(w)
 	p.mu.Unlock()
+	var late <-chan time.Time
+	if !latest.IsZero() {
+		alarm := time.NewTimer(time.Until(latest))
+		defer alarm.Stop()
+		late = alarm.C
+	}
 	select {
 	case s := <-w.grant:
 		if s != nil {
 			return s, ""
 		}
+	case <-late:
+		p.giveUp(list, w)
+		return nil, whyLate
 	case <-ctx.Done():
 		p.giveUp(list, w)
 		return nil, whyWindow
@@ -96,11 +110,15 @@ func (p *pool) wait(ctx context.Context, list *waitList) (*session, string) {
 	return nil, whyUnbound
 }
 
-// giveUp takes w out of its list, or gives back what it was granted meanwhile.
+// giveUp takes w out of its list, or gives back what it was granted meanwhile. Those behind it may
+// need fewer slots than it did.
 func (p *pool) giveUp(list *waitList, w *waiter) {
 	p.mu.Lock()
 	if w.listed {
 		list.remove(w)
+		for _, s := range p.sessions {
+			p.grant(s)
+		}
 		p.mu.Unlock()
 		return
 	}
@@ -109,34 +127,39 @@ func (p *pool) giveUp(list *waitList, w *waiter) {
 	if s == nil {
 		return
 	}
-	p.release(s)
+	p.release(s, w.slots)
 	if list == &p.waiting {
 		p.leave()
 	}
 }
 
-// release frees one slot of s, or passes it on to who waited longest. Parts of
+// release frees slots of s and passes them on to who waited longest. Parts of
 // messages that have started go first.
-func (p *pool) release(s *session) {
+func (p *pool) release(s *session, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.slots.used--
+	s.slots.used -= n
 	if s.slots.joined {
 		p.grant(s)
 	}
 }
 
-// grant gives the free slots of s to waiters.
+// grant gives the free slots of s to waiters, in order: while they are too few for the first, they
+// stay free.
 func (p *pool) grant(s *session) {
-	for s.slots.used < p.window {
-		w := s.slots.waiting.pop()
-		if w == nil {
-			if w = p.waiting.pop(); w == nil {
-				return
-			}
+	for {
+		list := &s.slots.waiting
+		if list.first == nil {
+			list = &p.waiting
+		}
+		if list.first == nil || s.slots.used+list.first.slots > p.window {
+			return
+		}
+		w := list.pop()
+		if list == &p.waiting {
 			p.sends++
 		}
-		s.slots.used++
+		s.slots.used += w.slots
 		w.grant <- s
 	}
 }
@@ -221,11 +244,11 @@ func (p *pool) unusable() string {
 	}
 }
 
-// leastLoaded returns nil when all windows are full.
-func (p *pool) leastLoaded() *session {
+// leastLoaded returns nil when no window has room for n.
+func (p *pool) leastLoaded(n int) *session {
 	var best *session
 	for _, s := range p.sessions {
-		if s.slots.used < p.window && (best == nil || s.slots.used < best.slots.used) {
+		if s.slots.used+n <= p.window && (best == nil || s.slots.used < best.slots.used) {
 			best = s
 		}
 	}

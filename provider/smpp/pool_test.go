@@ -26,23 +26,30 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 		index[s] = i
 		p.join(s)
 	}
-	use := func(s *session) {
-		if n := held[index[s]].Add(1); n > window {
-			t.Errorf("%d slots of a window of %d are held", n, window)
+	use := func(s *session, n int) {
+		if all := held[index[s]].Add(int64(n)); all > window {
+			t.Errorf("%d slots of a window of %d are held", all, window)
 		}
 		<-time.After(time.Duration(rand.N(50)) * time.Microsecond)
-		held[index[s]].Add(-1)
-		p.release(s)
+		held[index[s]].Add(int64(-n))
+		p.release(s, n)
+	}
+	maybeLatest := func() (latest time.Time) {
+		if rand.N(2) == 0 {
+			latest = time.Now().Add(time.Duration(rand.N(1000)) * time.Microsecond)
+		}
+		return latest
 	}
 	var wg sync.WaitGroup
 	for range senders {
 		wg.Go(func() {
 			for range rounds {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.N(2000))*time.Microsecond)
-				if s, why := p.acquire(ctx); s != nil {
-					use(s)
+				n := 1 + rand.N(window)
+				if s, why := p.acquire(ctx, n, maybeLatest()); s != nil {
+					use(s, n)
 					if ok, _ := p.acquireOn(ctx, s); ok {
-						use(s)
+						use(s, 1)
 					}
 					p.leave()
 				} else if why == "" {
@@ -79,22 +86,22 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 	t.Parallel()
 	p, s := newPool(1), &session{}
 	p.join(s)
-	if got, _ := p.acquire(t.Context()); got != s {
+	if got, _ := p.acquire(t.Context(), 1, time.Time{}); got != s {
 		t.Fatal("no slot")
 	}
 	order := make(chan int, 3)
 	var wg sync.WaitGroup
 	for i := range 3 {
 		wg.Go(func() {
-			if got, _ := p.acquire(t.Context()); got == s {
+			if got, _ := p.acquire(t.Context(), 1, time.Time{}); got == s {
 				order <- i
-				p.release(s)
+				p.release(s, 1)
 				p.leave()
 			}
 		})
 		eventually(t, "the sender is in line", func() bool { return p.waits() == i+1 })
 	}
-	p.release(s)
+	p.release(s, 1)
 	p.leave()
 	wg.Wait()
 	for want := range 3 {
@@ -107,16 +114,16 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 func TestWhoeverWaitsIsRefusedWhenTheLastSessionEnds(t *testing.T) {
 	t.Parallel()
 	p, s := newPool(1), &session{}
-	if _, why := p.acquire(t.Context()); why != "connecting" {
+	if _, why := p.acquire(t.Context(), 1, time.Time{}); why != "connecting" {
 		t.Errorf("before the first bind: %q", why)
 	}
 	p.join(s)
-	if got, _ := p.acquire(t.Context()); got != s {
+	if got, _ := p.acquire(t.Context(), 1, time.Time{}); got != s {
 		t.Fatal("no slot")
 	}
 	whys := make(chan string, 2)
 	go func() {
-		_, why := p.acquire(t.Context())
+		_, why := p.acquire(t.Context(), 1, time.Time{})
 		whys <- why
 	}()
 	go func() {

@@ -7,42 +7,46 @@ import (
 	"dispatcher/provider"
 )
 
-// Send implements provider.Sender. It takes a slot of the least loaded bind, waiting
-// while every window is full, and returns when every part has its answer, its
+// Send implements provider.Sender. It takes slots of the least loaded bind, waiting
+// while no window has room for the whole message, and returns when every part has its answer, its
 // timeout, or the loss of its connection, or when ctx ends. All parts of a message go
-// through the same bind; the first part that fails keeps later ones from starting.
+// through the same bind, and leave together. Of a message with more parts than a window those that
+// do not fit follow one by one, each when all before it have been accepted.
 //
 // Text that travels as message_payload is one part whatever its length.
 func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if ctx.Err() != nil {
 		return failed(provider.Refused, whyCancelled)
 	}
-	plan, err := c.cfg.plan(s, time.Now())
-	if err != nil {
+	now := time.Now()
+	plan, err := c.cfg.plan(s, now)
+	switch {
+	case err != nil:
 		return rejected(err)
+	case s.TooLate(now):
+		return failed(provider.Refused, whyLate)
+	case plan.parts() == 1:
+		return c.sendOne(ctx, &plan, s.Latest)
 	}
-	if plan.parts() == 1 {
-		return c.sendOne(ctx, &plan)
-	}
-	return c.sendParts(ctx, &plan)
+	return c.sendParts(ctx, &plan, s.Latest)
 }
 
 // sendOne sends a plan of one PDU, which may be one segment of a longer message.
-func (c *Client) sendOne(ctx context.Context, p *plan) provider.Result {
+func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provider.Result {
 	one := c.calls.get()
 	defer c.calls.put(one)
 	if err := p.encode(one, 0); err != nil {
 		return rejected(err)
 	}
-	s, why := c.pool.acquire(ctx)
+	s, why := c.pool.acquire(ctx, 1, latest)
 	if s == nil {
 		return failed(provider.Refused, why)
 	}
 	defer c.pool.leave()
-	if !s.submit(one) {
+	if !s.submit(latest, one) {
 		return failed(provider.Refused, whyUnbound)
 	}
-	s.wait(ctx, one)
+	s.waitFirst(ctx, one, latest)
 	if p.segments != nil {
 		return c.summary(p, []*call{one})
 	}
@@ -51,7 +55,7 @@ func (c *Client) sendOne(ctx context.Context, p *plan) provider.Result {
 }
 
 // sendParts sends a plan of several PDUs through one session.
-func (c *Client) sendParts(ctx context.Context, p *plan) provider.Result {
+func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provider.Result {
 	parts := make([]*call, p.parts())
 	for i := range parts {
 		parts[i] = c.calls.get()
@@ -60,75 +64,51 @@ func (c *Client) sendParts(ctx context.Context, p *plan) provider.Result {
 			return rejected(err)
 		}
 	}
-	s, why := c.pool.acquire(ctx)
+	together := min(len(parts), c.cfg.Window)
+	s, why := c.pool.acquire(ctx, together, latest)
 	if s == nil {
 		return failed(provider.Refused, why)
 	}
 	defer c.pool.leave()
-	submitted := c.submitAll(ctx, s, parts)
-	for _, part := range parts[:submitted] {
+	if !s.submit(latest, parts[:together]...) {
+		return failed(provider.Refused, whyUnbound)
+	}
+	s.waitFirst(ctx, parts[0], latest)
+	for _, part := range parts[1:together] {
 		s.wait(ctx, part)
 	}
+	c.follow(ctx, s, parts, together)
 	return c.summary(p, parts)
 }
 
-// submitAll submits the parts in order as slots allow; the first slot is taken. It
-// stops at the first part that is known to have failed, and returns how many it
-// submitted. The others are unsent.
-func (c *Client) submitAll(ctx context.Context, s *session, parts []*call) (submitted int) {
-	for i, part := range parts {
-		why := ""
-		if i > 0 {
-			why = c.nextSlot(ctx, s, parts[:i])
-		}
-		if why == "" && !s.submit(part) {
-			why = whyUnbound
-		}
-		if why != "" {
-			for _, rest := range parts[i:] {
+// follow submits the parts from next on one by one. When one before them was not accepted, or there
+// is no slot any more, the rest is unsent.
+func (c *Client) follow(ctx context.Context, s *session, parts []*call, next int) {
+	for i, part := range parts[next:] {
+		if why := c.submitNext(ctx, s, parts[:next+i], part); why != "" {
+			for _, rest := range parts[next+i:] {
 				rest.end(unsent, why)
 			}
-			return i
+			return
 		}
+		s.wait(ctx, part)
 	}
-	return len(parts)
 }
 
-// nextSlot takes a slot for one more part, unless one of those before has failed.
-func (c *Client) nextSlot(ctx context.Context, s *session, before []*call) (why string) {
+// submitNext submits a part when those before it have been accepted, or says why it did not.
+func (c *Client) submitNext(ctx context.Context, s *session, before []*call, part *call) (why string) {
+	for _, earlier := range before {
+		if !earlier.accepted(&c.cfg) {
+			return whySkipped
+		}
+	}
 	if _, why := c.pool.acquireOn(ctx, s); why != "" {
 		return why
 	}
-	if c.anyFailed(before) {
-		c.pool.release(s)
-		return whySkipped
+	if !s.submit(time.Time{}, part) {
+		return whyUnbound
 	}
 	return ""
-}
-
-// anyFailed looks, without waiting, for a part that was not accepted.
-func (c *Client) anyFailed(parts []*call) bool {
-	for _, part := range parts {
-		select {
-		case token := <-part.done:
-			part.done <- token
-			if part.part(&c.cfg, 0).Outcome != provider.Accepted {
-				return true
-			}
-		default:
-		}
-	}
-	return false
-}
-
-// wait returns when the call has its fate; it takes the token.
-func (s *session) wait(ctx context.Context, c *call) {
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		s.abandon(c)
-		<-c.done
-	}
 }
 
 // summary folds the parts of one message. Code and Err are those of the first part

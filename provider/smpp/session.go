@@ -29,7 +29,8 @@ var (
 //
 // A submit_sm is in queue (not an octet of it has left), then in pending (the writer
 // has taken it, so octets may have left), then in neither (its fate is known). Only
-// take, under mu and before the write, moves it from the first to the second.
+// take, under mu and before the write, moves it from the first to the second; there it is
+// decided whether a message that has not begun is too late.
 type session struct {
 	cfg    *Config
 	pool   *pool
@@ -163,19 +164,82 @@ func (s *session) unbind(life context.Context, reading, writing *task) {
 	}
 }
 
-// submit queues c, which holds a slot of s. It reports false, and c is still the
-// caller's, when the session takes nothing any more.
-func (s *session) submit(c *call) bool {
+// submit queues calls, which hold a slot of s each, so that they leave together. It reports false, and
+// they are still the caller's, when the session takes nothing any more. From latest on none of them
+// leaves, unless one has before; zero does not bound them.
+func (s *session) submit(latest time.Time, calls ...*call) bool {
 	s.mu.Lock()
 	if s.closed || s.leaving {
 		s.mu.Unlock()
-		s.pool.release(s)
+		s.pool.release(s, len(calls))
 		return false
 	}
-	s.queue = append(s.queue, c)
+	for _, c := range calls {
+		c.head = calls[0]
+	}
+	calls[0].latest = latest
+	s.queue = append(s.queue, calls...)
 	s.mu.Unlock()
 	s.kick()
 	return true
+}
+
+// wait returns when c has its fate; it takes the token.
+func (s *session) wait(ctx context.Context, c *call) {
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		s.abandon(c)
+		<-c.done
+	}
+}
+
+// waitFirst is wait for a head, which leaves before latest or not at all.
+func (s *session) waitFirst(ctx context.Context, head *call, latest time.Time) {
+	alarm := head.arm(latest)
+	defer head.disarm()
+	for {
+		select {
+		case <-head.done:
+			return
+		case <-alarm:
+			s.sweep(time.Now())
+		case <-ctx.Done():
+			s.abandon(head)
+			<-head.done
+			return
+		}
+	}
+}
+
+// sweep ends what is queued and may not leave any more.
+func (s *session) sweep(now time.Time) {
+	s.mu.Lock()
+	late := s.expel(now)
+	s.mu.Unlock()
+	s.finishLate(late)
+}
+
+// expel takes what may not leave any more out of the queue; mu is held.
+func (s *session) expel(now time.Time) (late []*call) {
+	if !slices.ContainsFunc(s.queue, func(c *call) bool { return c.tooLate(now) }) {
+		return nil
+	}
+	s.queue = slices.DeleteFunc(s.queue, func(c *call) bool {
+		gone := c.tooLate(now)
+		if gone {
+			late = append(late, c)
+		}
+		return gone
+	})
+	return late
+}
+
+func (s *session) finishLate(late []*call) {
+	for _, c := range late {
+		c.end(unsent, whyLate)
+		s.finish(c)
+	}
 }
 
 // abandon ends c because its sender waits no longer. The token is in c.done then.
@@ -200,10 +264,10 @@ func (s *session) abandon(c *call) {
 }
 
 // finish gives c, whose fate is set and which is in neither queue nor pending, back
-// to its sender. The token comes first: whoever gets the slot can see how c ended.
+// to its sender.
 func (s *session) finish(c *call) {
 	c.done <- struct{}{}
-	s.pool.release(s)
+	s.pool.release(s, 1)
 }
 
 // forget takes a call out of pending; mu is held.

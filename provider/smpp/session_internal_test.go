@@ -3,36 +3,10 @@ package smpp
 import (
 	"net"
 	"testing"
-	"testing/synctest"
+	"time"
 
 	"dispatcher/provider/smpp/pdu"
 )
-
-// TestTheTokenComesBeforeTheSlot holds the order that keeps a part from starting after
-// an earlier one has failed: who gets a slot can see how its last user ended.
-func TestTheTokenComesBeforeTheSlot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newPool(1)
-		s := &session{pool: p}
-		p.join(s)
-		if got, why := p.acquire(t.Context()); got != s {
-			t.Fatal(why)
-		}
-		c := &call{done: make(chan struct{})} // without room: the token waits for its taker
-		go s.finish(c)
-		synctest.Wait()
-		if s.slots.used != 1 {
-			t.Error("the slot was free before the token was taken")
-		}
-		<-c.done
-		synctest.Wait()
-		if s.slots.used != 0 {
-			t.Error("the slot was not released")
-		}
-		p.leave()
-	})
-}
 
 func TestControlPDUsGoBeforeQueuedSubmits(t *testing.T) {
 	t.Parallel()
@@ -44,7 +18,9 @@ func TestControlPDUsGoBeforeQueuedSubmits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.queue = append(s.queue, &call{frame: frame}, &call{frame: frame})
+	if !s.submit(time.Time{}, &call{frame: frame}, &call{frame: frame}) {
+		t.Fatal("not taken")
+	}
 	if !s.enquire() {
 		t.Fatal("no enquire_link")
 	}

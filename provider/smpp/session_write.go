@@ -53,25 +53,26 @@ func (s *session) writeLoop() error {
 }
 
 // take moves what is to be written into buf: first the PDUs that bypass the window,
-// then queued submits, each registered under its sequence_number before an octet of it
-// can leave. left reports that a session which the peer has unbound is done.
+// then queued submits that are not too late, each registered under its sequence_number
+// before an octet of it can leave. left reports that a session which the peer has unbound is done.
 func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now()
+	s.finishLate(s.expel(now)) // the slots come free under mu, which goes before pool.mu
 	buf = append(buf, s.control...)
 	s.control = s.control[:0]
 	if len(s.queue) == 0 && len(buf) == 0 {
 		s.writing = time.Time{}
 		return buf, spans, s.leaving && len(s.pending) == 0
 	}
-	now := time.Now()
 	deadline := now.Add(s.cfg.ResponseTimeout)
 	taken := 0
 	for _, c := range s.queue {
 		if len(buf) > 0 && len(buf)+len(c.frame) > writeSize {
 			break
 		}
-		c.sequence, c.deadline = s.nextSequence(), deadline
+		c.sequence, c.deadline, c.head.begun = s.nextSequence(), deadline, true
 		pdu.SetSequence(c.frame, c.sequence)
 		s.pending[c.sequence] = c
 		spans = append(spans, span{c.sequence, len(buf)})
