@@ -21,6 +21,9 @@ type Counter struct {
 	// theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). It outlives
 	// the window. The zero time is long ago.
 	Next time.Time
+	// Pace is the time between two units at which Next was made, 0 when that is not known. If the
+	// limit has another pace by now, Fit brings Next to it.
+	Pace time.Duration
 	// Taken counts some of the units in this window apart: those of lanes with a reserve, and
 	// those of the pools of a policy. Nil when nothing is counted apart.
 	Taken map[string]int64

@@ -1,0 +1,83 @@
+package admission
+
+import "time"
+
+// pace is the time between two units of the limit when demand is steady; 0 when it has none, or
+// none that can be told in nanoseconds.
+func (l *Limit) pace() time.Duration {
+	switch {
+	case l.Max <= 0:
+		return 0
+	case l.Sliding:
+		return time.Duration(portion(1, l.span(), l.sustained()))
+	case l.Paced():
+		return l.even()
+	}
+	return 0
+}
+
+// even is the step of a paced window whose places are spread over all of it.
+func (l *Limit) even() time.Duration {
+	window := time.Duration(l.Window)
+	return (window - window/guard) / time.Duration(max(l.Max, 1))
+}
+
+// repace brings a place that was made at another pace to that of the limit as it is now, so
+// that a change of the limit acts at once.
+func (a *Account) repace(m *Moment) {
+	pace := a.pace()
+	if pace == 0 || pace == a.Pace {
+		return
+	}
+	next := a.Next
+	if a.Sliding {
+		next = a.rescaled(m)
+	} else {
+		next = earlier(next, m.Earliest.Add(a.mostAhead(m, pace)))
+	}
+	if !next.Equal(a.Next) {
+		a.Next, a.Pace = next, pace
+	}
+}
+
+// mostAhead is how far the next place of a paced window may lie ahead. At a slower pace than
+// before, the places that were given away already stay ahead of it.
+func (a *Account) mostAhead(m *Moment, pace time.Duration) time.Duration {
+	if pace < a.Pace {
+		return pace
+	}
+	return max(pace, m.reach())
+}
+
+// rescaled is Next of a sliding limit whose pace has changed. It keeps how many units the
+// limit still holds against who comes next, and adds as many as it takes for no span to hold
+// more than the larger of both limits: a larger burst must not come on top of what a faster pace
+// has let go just now. What the limit before was can only be told by its pace, so the burst of
+// a limit that was lowered may be away for longer than need be.
+//
+// The first unit is put off by a span at most, since no span then holds units of both limits. A
+// limit that was not sliding, or has no place yet, begins with what its window has granted, but no
+// more than a burst.
+func (a *Account) rescaled(m *Moment) time.Time {
+	held := min(a.Granted, a.burst())
+	switch {
+	case a.Pace > 0:
+		held = a.held(m)
+	case !a.Next.IsZero():
+		return a.Next
+	}
+	if held <= 0 {
+		return a.Next
+	}
+	next := m.Now.Add(time.Duration(portionUp(held, a.span(), a.sustained())))
+	first := m.Earliest.Add(m.reach() + time.Duration(a.span()))
+	return earlier(next, first.Add(time.Duration(portion(a.burst()-1, a.span(), a.sustained()))))
+}
+
+// held is how many units a sliding limit begins with when its pace changes. At the former
+// pace, no more than recent units were let go within the last span.
+func (a *Account) held(m *Moment) int64 {
+	ahead, former := int64(a.Next.Sub(m.Now)), a.span()/int64(a.Pace)
+	recent := portionUp(max(ahead+a.span(), 0), 1, int64(a.Pace))
+	return max(portionUp(max(ahead, 0), 1, int64(a.Pace)), a.burst()+recent-1-max(a.Limit.Max, former))
+}

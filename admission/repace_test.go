@@ -1,0 +1,168 @@
+package admission_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/admission"
+)
+
+// change puts another limit in the place of a counter's, as applying a routing does.
+func change(c *admission.Counter, limit admission.Limit) {
+	c.Limit, c.Max = limit, max(limit.Max, c.Granted)
+}
+
+// sliding is a limit in segments, so that one message takes as many as wanted.
+func sliding(w admission.Window, most, burst int64) admission.Limit {
+	return admission.Limit{Window: w, Max: most, Unit: admission.Segments, Sliding: true, Burst: burst}
+}
+
+func TestAChangedLimitActsAtOnce(t *testing.T) {
+	t.Parallel()
+	calendar := admission.Limit{Window: admission.Second, Max: 100, Unit: admission.Segments}
+	for name, tc := range map[string]struct {
+		was, is admission.Limit
+		within  time.Duration // until the next one has a place
+	}{
+		"hour raised":                  {sliding(admission.Hour, 100, 50), sliding(admission.Hour, 10_000, 50), time.Second},
+		"day raised":                   {sliding(admission.Day, 101, 100), sliding(admission.Day, 10_000, 100), 10 * time.Second},
+		"burst and maximum raised":     {sliding(admission.Day, 101, 100), sliding(admission.Day, 10_000, 5000), 0},
+		"pace instead of burst":        {sliding(admission.Minute, 100, 100), sliding(admission.Minute, 100, 1), 64 * time.Second},
+		"no longer sliding":            {sliding(admission.Second, 100, 100), calendar, time.Second},
+		"raised and no longer sliding": {sliding(admission.Second, 100, 100), admission.Limit{Window: admission.Second, Max: 1000}, 10 * time.Millisecond},
+		"sliding from now on":          {calendar, sliding(admission.Second, 100, 100), 3 * time.Second},
+		"lowered to one a second":      {sliding(admission.Second, 1000, 990), admission.Limit{Window: admission.Second, Max: 1}, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := admission.Day.Start(noon, time.UTC)
+			accounts, m := full(tc.was, start), moment(start)
+			for o := (*admission.Obstacle)(nil); o == nil; {
+				_, o = take(m, accounts, &admission.Need{Segments: 1})
+			}
+			change(accounts[0].Counter, tc.is)
+			for waited := time.Duration(0); ; waited += 10 * time.Millisecond {
+				m = moment(start.Add(waited))
+				roll(accounts, m.Now, time.UTC)
+				p, o := take(m, accounts, &admission.Need{Segments: 1})
+				if o == nil && leaves(m, p).Sub(start) <= tc.within {
+					return
+				}
+				if waited > tc.within {
+					t.Fatalf("nothing in %s: %+v", tc.within, accounts[0].Counter)
+				}
+			}
+		})
+	}
+}
+
+// use admits messages at random for a while and notes when they leave.
+func use(t *rapid.T, accounts []admission.Account, from time.Time) (now time.Time, left []departure) {
+	limit := &accounts[0].Limit
+	window, unit := time.Duration(limit.Window), max(limit.Max/30, 1)
+	now = from
+	for range rapid.IntRange(1, 120).Draw(t, "looks") {
+		now = now.Add(time.Duration(rapid.Int64Range(0, int64(window)/12).Draw(t, "step")))
+		m := moment(now)
+		roll(accounts, now, time.UTC)
+		n := admission.Need{Segments: int(rapid.Int64Range(1, 3*unit).Draw(t, "segments"))}
+		p, o := take(m, accounts, &n)
+		if o != nil {
+			continue
+		}
+		late := rapid.SampledFrom([]time.Duration{0, p.Latest.Sub(leaves(m, p)) - 1}).Draw(t, "late")
+		left = append(left, departure{leaves(m, p).Add(late), int64(n.Segments)})
+	}
+	return now, left
+}
+
+func TestNoSpanHoldsMoreThanTheLargerOfBothLimits(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		was, is := drawSliding(t), drawSliding(t)
+		is.Window = was.Window
+		accounts := full(was, noon)
+		now, left := use(t, accounts, noon)
+		change(accounts[0].Counter, is)
+		_, then := use(t, accounts, now)
+		if most := busiest(append(left, then...), time.Duration(was.Window)); most > max(was.Max, is.Max) {
+			t.Fatalf("%d in a span, at most %d and then %d were allowed", most, was.Max, is.Max)
+		}
+		if most := busiest(then, time.Duration(is.Window)); most > is.Max {
+			t.Fatalf("%d of %d in a span under the new limit", most, is.Max)
+		}
+	})
+}
+
+// TestARaisedLimitForgetsNoMoreThanItMust: what the limit holds against who comes next goes on as so many
+// units, at the new pace.
+func TestARaisedLimitForgetsNoMoreThanItMust(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		was := drawSliding(t)
+		if was.Max > 2000 {
+			was.Max, was.Burst = 2000, min(was.Burst, 2000)
+		}
+		accounts := full(was, noon)
+		now, _ := use(t, accounts, noon)
+		is := was
+		more := rapid.Int64Range(1, 5000).Draw(t, "more")
+		is.Max, is.Burst = is.Max+more, is.Burst+rapid.Int64Range(0, more).Draw(t, "burst")
+		change(accounts[0].Counter, is)
+		held := int64(0)
+		if c := accounts[0].Counter; c.Next.After(now) {
+			held = int64((c.Next.Sub(now) + c.Pace - 1) / c.Pace)
+		}
+		fresh, m := full(is, now), moment(now)
+		sustained := is.Max - min(is.Burst, is.Max-is.Max/1024) + 1
+		fresh[0].Next = now.Add(time.Duration((held*int64(is.Window)*21/20 + sustained - 1) / sustained))
+		n := admission.Need{Segments: 1}
+		p, o := admission.Fit(m, accounts, &n)
+		want, late := admission.Fit(m, fresh, &n)
+		switch {
+		case o != nil && o.Why == admission.Full:
+		case late == nil && (o != nil || p.At.After(want.At)):
+			t.Fatalf("%d held: place %s %+v, a fresh counter has %s", held, p.At, o, want.At)
+		case late != nil && o != nil && o.When.After(late.When):
+			t.Fatalf("%d held: at %s, a fresh counter at %s", held, o.When, late.When)
+		}
+	})
+}
+
+// TestALimitThatBecomesSlidingBeginsWithWhatItGranted: its bursts come on top of nothing.
+func TestALimitThatBecomesSlidingBeginsWithWhatItGranted(t *testing.T) {
+	t.Parallel()
+	for granted, want := range map[int64]int{0: 10, 4: 6, 10: 0, 90: 0} {
+		accounts, m := full(sliding(admission.Minute, 100, 10), noon), moment(noon)
+		accounts[0].Granted = granted
+		at := 0
+		for o := (*admission.Obstacle)(nil); o == nil; {
+			var p admission.Place
+			if p, o = take(m, accounts, &admission.Need{Segments: 1}); o == nil && leaves(m, p).Sub(noon) <= time.Microsecond {
+				at++
+			}
+		}
+		if at != want {
+			t.Errorf("%d at once after %d, want %d", at, granted, want)
+		}
+	}
+}
+
+// TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown: the ease is over within seconds, a place of a day is not.
+func TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown(t *testing.T) {
+	t.Parallel()
+	for _, w := range []admission.Window{admission.Minute, admission.Hour, admission.Day} {
+		start := w.Start(noon, time.UTC)
+		slow, quick := full(sliding(w, 1000, 100), start), full(sliding(w, 1000, 100), start)
+		slow[0].Rate = 1.0 / 32
+		for range 100 {
+			take(moment(start), slow, &admission.Need{Segments: 1})
+			take(moment(start), quick, &admission.Need{Segments: 1})
+		}
+		if !slow[0].Next.Equal(quick[0].Next) {
+			t.Errorf("%s: next at %s instead of %s", w, slow[0].Next, quick[0].Next)
+		}
+	}
+}
