@@ -108,6 +108,37 @@ func TestOnlyUnknownAndRefusedOpenTheBreaker(t *testing.T) {
 	}
 }
 
+// TestASubmissionThatWasTooLateSaysNothingAboutTheChannel: neither opens the breaker nor ends a row of
+// failures, and leaves the probe to the next one.
+func TestASubmissionThatWasTooLateSaysNothingAboutTheChannel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := provider.Result{Outcome: provider.Refused, Code: provider.Late}
+		ch := &scriptedChannel{answer: func(context.Context) provider.Result { return r }}
+		b := breaker.New(ch, breaker.Config{Name: "a", Failures: 2, OpenFor: time.Second})
+		for range 50 {
+			if got := b.Send(t.Context(), provider.Submission{ID: "m"}); got.Code != provider.Late || got.Outcome != provider.Refused {
+				t.Fatalf("passed on as %+v", got)
+			}
+		}
+		send := func(code string) { r.Code = code; b.Send(t.Context(), provider.Submission{ID: "m"}) }
+		send("down")
+		send(provider.Late)
+		if b.State() != breaker.Closed {
+			t.Errorf("%v after one failure of two", b.State())
+		}
+		send("down")
+		if b.State() != breaker.Open {
+			t.Errorf("%v after two failures, want open", b.State())
+		}
+		pass(time.Second + 1)
+		send(provider.Late)
+		if ok, why := b.Ready(); b.State() != breaker.HalfOpen || !ok || why != provider.Probing {
+			t.Errorf("%v, ready %v %q; the probe is still to come", b.State(), ok, why)
+		}
+	})
+}
+
 func TestOpenBreakerRefusesBeforeAnyByte(t *testing.T) {
 	t.Parallel()
 	var o atomic.Int32

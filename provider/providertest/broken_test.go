@@ -104,6 +104,37 @@ func (c heedlessSender) Send(ctx context.Context, s provider.Submission) provide
 	return c.Channel.Send(ctx, s)
 }
 
+// tardySender begins whenever it gets to it.
+type tardySender struct{ provider.Channel }
+
+func (c tardySender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	s.Latest = time.Time{}
+	return c.Channel.Send(ctx, s)
+}
+
+// vagueSender does not say that it was too late.
+type vagueSender struct{ provider.Channel }
+
+func (c vagueSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	if r.Code == provider.Late {
+		r.Code = "not_sent"
+	}
+	return r
+}
+
+// quittingSender stops in the middle of a message at its latest moment.
+type quittingSender struct{ provider.Channel }
+
+func (c quittingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	if !s.Latest.IsZero() {
+		short, cancel := context.WithDeadline(ctx, s.Latest)
+		defer cancel()
+		return c.Channel.Send(short, s)
+	}
+	return c.Channel.Send(ctx, s)
+}
+
 // deafSender does not return when its context ends.
 type deafSender struct{ provider.Channel }
 

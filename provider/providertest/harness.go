@@ -123,6 +123,7 @@ func checks(h Harness) []check {
 		{"CutIsUnknownAndTheChannelComesBack", cutIsUnknown},
 		{"DownPeerIsRefused", downPeerIsRefused},
 		{"EndedContextSendsNothing", endedContextSendsNothing},
+		{"PassedLatestLeavesNoByteAndIsRefusedLate", passedLatestLeavesNoByte},
 		{"ConcurrentSendsKeepTheirReferences", concurrentSends},
 		{"LateAnswerBelongsToNobodyElse", lateAnswer},
 		{"CloseWaitsForSendsUnderWay", closeWaits},
@@ -134,6 +135,8 @@ func checks(h Harness) []check {
 			check{"EverySegmentIsSentOnceWithItsReference", segmentsAreSentOnce},
 			check{"OnlyMissingPartsAreSentAgain", missingPartsOnly},
 			check{"LostReplyOfOnePartIsUnknown", lostPartIsUnknown},
+			check{"PassedLatestLeavesNoSegment", passedLatestLeavesNoSegment},
+			check{"BegunMessageIsFinishedAfterItsLatest", begunMessageIsFinished},
 		)
 	}
 	return list

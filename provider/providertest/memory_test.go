@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/sms"
@@ -95,6 +96,8 @@ func (c *memoryChannel) Send(ctx context.Context, s provider.Submission) provide
 	switch {
 	case ctx.Err() != nil:
 		return refused("context_ended")
+	case s.TooLate(time.Now()):
+		return refused(provider.Late)
 	case !c.enter():
 		return refused("closed")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/sms"
@@ -126,6 +127,31 @@ func acceptedTimes(log []Submit) int {
 		}
 	}
 	return n
+}
+
+func passedLatestLeavesNoSegment(t testing.TB, h Harness) {
+	in := start(t, h, Always(Accept))
+	s, _ := longSubmission(43)
+	s.Latest = time.Now()
+	wantLate(t, send(t, h, in, s))
+	closeChannel(t, h, in)
+	wantLogged(t, in, s, 0)
+}
+
+// begunMessageIsFinished answers the first segment after the message's latest moment: what follows is not bounded by it.
+func begunMessageIsFinished(t testing.TB, h Harness) {
+	hold := make(chan struct{})
+	in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Accept, Hold: hold} })
+	s, parts := longSubmission(44)
+	s.Latest = time.Now().Add(h.deadline())
+	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
+	defer cancel()
+	done := async(ctx, in, s)
+	eventually(t, h, "the peer has a segment", func() bool { return len(in.Submits()) > 0 })
+	<-time.After(time.Until(s.Latest) + pause)
+	close(hold)
+	wantOutcome(t, checked(t, h, s, await(t, h, "the result", done)), provider.Accepted)
+	wantLogged(t, in, s, parts)
 }
 
 func lostPartIsUnknown(t testing.TB, h Harness) {

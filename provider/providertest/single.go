@@ -131,6 +131,33 @@ func endedContextSendsNothing(t testing.TB, h Harness) {
 	}
 }
 
+// passedLatestLeavesNoByte also sends one whose time has not come: the bound is no ban.
+func passedLatestLeavesNoByte(t testing.TB, h Harness) {
+	in := start(t, h, Always(Accept))
+	for i, latest := range []time.Time{time.Now(), time.Now().Add(-time.Hour)} {
+		s := submission(12 + i)
+		s.Latest = latest
+		wantLate(t, send(t, h, in, s))
+		wantLogged(t, in, s, 0)
+	}
+	s := submission(14)
+	s.Latest = time.Now().Add(h.patience())
+	wantOutcome(t, send(t, h, in, s), provider.Accepted)
+	closeChannel(t, h, in)
+	if n := len(in.Submits()); n != 1 {
+		t.Errorf("the peer's log has %d submits, want the one in time", n)
+	}
+}
+
+// wantLate asserts that a submission was held back because of its Latest.
+func wantLate(t testing.TB, r provider.Result) {
+	t.Helper()
+	wantOutcome(t, r, provider.Refused)
+	if r.Code != provider.Late {
+		t.Errorf("code %q, want %q", r.Code, provider.Late)
+	}
+}
+
 func concurrentSends(t testing.TB, h Harness) {
 	n := 400
 	if testing.Short() {

@@ -105,6 +105,18 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"EndedContextSendsNothing"},
 		},
 		{
+			"tardy sender", func(c provider.Channel) provider.Channel { return tardySender{c} },
+			[]string{"PassedLatestLeavesNoByteAndIsRefusedLate", "PassedLatestLeavesNoSegment"},
+		},
+		{
+			"vague sender", func(c provider.Channel) provider.Channel { return vagueSender{c} },
+			[]string{"PassedLatestLeavesNoByteAndIsRefusedLate", "PassedLatestLeavesNoSegment"},
+		},
+		{
+			"quitting sender", func(c provider.Channel) provider.Channel { return quittingSender{c} },
+			[]string{"BegunMessageIsFinishedAfterItsLatest"},
+		},
+		{
 			"whole sender", func(c provider.Channel) provider.Channel { return wholeSender{c} },
 			[]string{"OnlyMissingPartsAreSentAgain"},
 		},
@@ -200,7 +212,7 @@ func TestSegmentChecksRunOnlyForAdaptersThatCut(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if all, single := len(names), len(checks(Harness{})); all != single+3 {
-		t.Errorf("%d checks with segments, %d without; want three more", all, single)
+	if all, single := len(names), len(checks(Harness{})); all != single+5 {
+		t.Errorf("%d checks with segments, %d without; want five more", all, single)
 	}
 }

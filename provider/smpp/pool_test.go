@@ -6,7 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"dispatcher/provider"
 )
 
 // TestSlotsAreNeverLostNorDoubled lets senders come, wait, give up and leave while
@@ -149,4 +152,39 @@ func TestWhoeverWaitsIsRefusedWhenTheLastSessionEnds(t *testing.T) {
 	if ok, why := p.ready(); ok || why != "unbound" {
 		t.Errorf("ready %v, %q", ok, why)
 	}
+}
+
+// TestAShortMessageDoesNotOvertakeALongOne: with slots free, but too few for who is first in line, the next waits
+// too. It gets its turn as soon as the first gives up.
+func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := newPool(4), &session{}
+		p.join(s)
+		if got, _ := p.acquire(t.Context(), 3, time.Time{}); got != s {
+			t.Fatal("no slots")
+		}
+		began := time.Now()
+		whys, short := make(chan string, 1), make(chan time.Duration, 2)
+		go func() {
+			_, why := p.acquire(t.Context(), 2, began.Add(time.Second))
+			whys <- why
+		}()
+		synctest.Wait()
+		go func() {
+			if got, _ := p.acquire(t.Context(), 1, time.Time{}); got == s {
+				short <- time.Since(began)
+			}
+		}()
+		synctest.Wait()
+		if len(short) != 0 {
+			t.Error("the short message has overtaken the long one")
+		}
+		if why, at := <-whys, <-short; why != provider.Late || at != time.Second {
+			t.Errorf("the long one gave up (%s), the short one got its slot after %v", why, at)
+		}
+		if s.slots.used != 4 {
+			t.Errorf("%d slots are in use, want 4", s.slots.used)
+		}
+	})
 }
