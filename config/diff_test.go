@@ -190,7 +190,7 @@ lanes: {otp: {ttl: 10m}, promo: {}}`)
 		{Path: "channels.d.limits.1m.messages.burst", From: "4, then 37 per 1m", To: "6, then 55 per 1m"},
 		{Path: "channels.d.limits.1m.messages.reserve.otp", From: "20%", To: "25%"},
 		{Path: "channels.d.limits.1m.messages.reserve.promo", To: "5%"},
-		{Path: "channels.d.limits.prefix.+44.1d.money", To: "250 EUR"},
+		{Path: "channels.d.limits.prefix.+44.1d.money", To: "250.00 EUR"},
 		{Path: "channels.d.admission", From: "counter", To: "curve"},
 		{Path: "channels.d.active.max", To: "5"},
 		{Path: "channels.d.active.until", From: "submit", To: "receipt"},

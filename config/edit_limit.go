@@ -236,8 +236,7 @@ func bareMax(l *admission.Limit) string {
 	if l.Unit != admission.Money {
 		return number(l.Max)
 	}
-	whole, fraction, _ := strings.Cut(amount(l.Max), ".")
-	return whole + "." + fraction + strings.Repeat("0", max(2-len(fraction), 0))
+	return amount(l.Max)
 }
 
 // finishLimit is finish for a limit whose burst and currency may depend on the rest of the document.

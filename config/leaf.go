@@ -171,8 +171,8 @@ func period(d time.Duration) string {
 
 func number[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
-// amount writes micros as a decimal.
+// amount writes micros as a decimal with two digits behind the point at least.
 func amount(micros int64) string {
-	s := fmt.Sprintf("%d.%06d", micros/1_000_000, micros%1_000_000)
-	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	digits := strings.TrimRight(fmt.Sprintf("%06d", micros%1_000_000), "0")
+	return fmt.Sprintf("%d.%s", micros/1_000_000, digits+strings.Repeat("0", max(2-len(digits), 0)))
 }

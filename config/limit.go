@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"dispatcher/admission"
 )
@@ -76,11 +77,26 @@ func readWindow(v value) admission.Window {
 	if !ok {
 		return 0
 	}
-	w, err := admission.ParseWindow(s)
+	w, err := ParseWindow(s)
 	if err != nil {
 		v.fail("%v", err)
 	}
 	return w
+}
+
+// ParseWindow reads a window as a document and the flags of commands have it: 1s, 1m, 1h or 1d, or
+// the same length in other units, such as 60s or 24h.
+func ParseWindow(text string) (admission.Window, error) {
+	w, err := admission.ParseWindow(text)
+	if err == nil {
+		return w, nil
+	}
+	if d, other := time.ParseDuration(text); other == nil {
+		if w, other := admission.ParseWindow(admission.Window(d).String()); other == nil {
+			return w, nil
+		}
+	}
+	return 0, err
 }
 
 func readUnit(v value) admission.Unit {

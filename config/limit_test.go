@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,6 +144,25 @@ func TestBurstIsToldWithWhatIsSustained(t *testing.T) {
 		l := parse(t, limited("limits: [{"+text+"}]", anyRoute)).Channels[0].Limits[0]
 		if got := config.BurstWords(&l); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestWindowsReadInAnyUnit(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]admission.Window{
+		"1s": admission.Second, "1000ms": admission.Second, "60s": admission.Minute, "1m": admission.Minute, "60m": admission.Hour, "24h": admission.Day, "1d": admission.Day,
+	} {
+		if got, err := config.ParseWindow(text); err != nil || got != want {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+		if got := parse(t, limited("limits: [{max: 5, window: "+text+"}]", anyRoute)).Channels[0].Limits[0].Window; got != want {
+			t.Errorf("%s in a document: %s", text, got)
+		}
+	}
+	for _, text := range []string{"2s", "30s", "0s", "-1s", "week", ""} {
+		if _, err := config.ParseWindow(text); err == nil || !strings.Contains(err.Error(), strconv.Quote(text)) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
