@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -70,17 +70,47 @@ func (c *cli) explain(ctx context.Context, id string, as format) error {
 	case err != nil:
 		return usage(postgresTrouble(s, err))
 	}
-	var doc *config.Routing
-	if record.Routing != nil {
-		if doc, err = storedRouting(record.Routing); err != nil {
-			return err
-		}
+	source, err := storySource(ctx, l, &record)
+	if err != nil {
+		return err
 	}
-	story, err := report.NewStory(&record, doc, keysIfReadable(s)...)
+	source.Keys = keysIfReadable(s)
+	story, err := report.NewStory(source)
 	if err != nil {
 		return err
 	}
 	return c.printStory(&story, as)
+}
+
+// storySource reads what the story of a record needs beside it. The clock is read after the record, so that no wait
+// begins after now.
+func storySource(ctx context.Context, l *ledger.Ledger, record *ledger.Record) (*report.Source, error) {
+	source := &report.Source{Record: record}
+	var err error
+	if source.Now, err = l.Clock(ctx); err != nil {
+		return nil, err
+	}
+	if record.Routing != nil {
+		if source.Doc, err = storedRouting(record.Routing); err != nil {
+			return nil, err
+		}
+	}
+	seen, err := dispatch.ReadRanking(record.Seen)
+	switch {
+	case err != nil || seen == nil:
+		return source, err
+	case record.Routing != nil && seen.Version == record.Routing.Version:
+		source.WaitDoc = source.Doc
+		return source, nil
+	}
+	stored, err := l.Routing(ctx, seen.Version)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return source, nil // it is told without what the version says of its limits
+	}
+	if err == nil {
+		source.WaitDoc, err = storedRouting(&stored)
+	}
+	return source, err
 }
 
 // printStory prints the paragraph, then who was considered and what was tried.

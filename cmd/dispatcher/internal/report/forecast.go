@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -27,6 +28,9 @@ func NewForecast(id string, a *dispatch.Answer, doc *config.Routing, keys ...sel
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
 		s.Candidates[i] = Candidate{Channel: c.Channel, Score: c.Score, LoadRatio: &c.LoadRatio, Eligible: new(c.Reason == ""), Reason: c.Reason}
+		if c.Never {
+			s.Candidates[i].Limit, s.Candidates[i].Never = c.Limit, neverOf(doc, c.Limit)
+		}
 	}
 	newLookback(&ledger.Message{ID: id, Plan: a.Plan}, doc, keys).redraw(s.Candidates, &s.Basis)
 	if a.Problem != nil {
@@ -36,6 +40,15 @@ func NewForecast(id string, a *dispatch.Answer, doc *config.Routing, keys ...sel
 	}
 	s.Text = forecastText(&s, a, doc)
 	return s
+}
+
+// neverOf is why a limit that never has room for the message has none.
+func neverOf(doc *config.Routing, on string) string {
+	channel, key, _ := admission.ParseOn(on)
+	if limit := limitOn(doc, channel, key); limit != nil && limit.Max > 0 {
+		return neverSmall
+	}
+	return neverOpen
 }
 
 // forecastState says that nothing has happened: what would be under way is would_send, what would wait
@@ -55,7 +68,13 @@ func channelOrNil(name string) *string {
 }
 
 func forecastText(s *Story, a *dispatch.Answer, doc *config.Routing) string {
-	t := &teller{record: &ledger.Record{Message: ledger.Message{Plan: a.Plan}}, story: s, doc: doc, zone: zoneOf(doc)}
+	d := &a.Decision
+	m := ledger.Message{Plan: a.Plan, State: d.State, Reason: d.Reason, NextAt: d.NextAt, WaitsFor: d.WaitsFor}
+	t := &teller{record: &ledger.Record{Message: m}, story: s, doc: doc, zone: zoneOf(doc)}
+	t.seen = seen{known: true, candidates: s.Candidates}
+	if t.limit = newLimited(&m, doc, t.zone, s.Candidates); t.limit != nil {
+		s.Limit = t.limit.on
+	}
 	t.say("Route %s%s takes the message.", s.Route, t.manner())
 	if s.Draw != nil {
 		t.drawn("is")
@@ -70,11 +89,25 @@ func forecastText(s *Story, a *dispatch.Answer, doc *config.Routing) string {
 	case ledger.Scheduled:
 		t.say("It would be sent %s, by the state of that time.", t.at(a.Decision.NextAt))
 	case ledger.Waiting:
-		t.say("It would wait, because %s, and be looked at again %s.", reasons(before), t.at(a.Decision.NextAt))
+		t.wouldWait(before)
 	default:
 		t.say("It would be given up, because %s.", reasons(before))
 	}
 	return strings.Join(t.out, " ")
+}
+
+// wouldWait says what the message would wait for, and until when.
+func (t *teller) wouldWait(before []Candidate) {
+	next := t.record.Message.NextAt
+	if t.limit == nil {
+		t.say("It would wait, because %s, and be looked at again %s.", reasons(before), t.at(next))
+		return
+	}
+	t.say("%s.", t.limit.sentence("It would wait", t.when))
+	if others := t.others(); len(others) > 0 {
+		t.say("Besides, %s.", reasons(others))
+	}
+	t.say("It would be looked at again %s.", t.at(next))
 }
 
 // destination says where the message would go, and what for.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -37,7 +38,70 @@ func (l *lookback) look(candidates []Candidate, b *Basis, at time.Time) {
 			}
 		}
 	}
+	l.bars(candidates)
 	l.redraw(candidates, b)
+}
+
+// Why a limit never has room for a message.
+const (
+	neverOpen  = "closed"    // it is 0
+	neverSmall = "too_small" // it is less than the message takes
+)
+
+// bars names the limits that are in the way of candidates for good, whatever their counters say.
+func (l *lookback) bars(candidates []Candidate) {
+	for i := range candidates {
+		c := &candidates[i]
+		counts := limitsOf(c.Reason)
+		if ch := channelNamed(l.doc, c.Channel); counts != nil && ch != nil && c.cannot() {
+			_ = l.bar(c, ch, c.Channel, counts) || l.bar(c, ch, "", counts)
+		}
+	}
+}
+
+// bar looks for such a limit of a channel, or over all for the empty name.
+func (l *lookback) bar(c *Candidate, ch *config.Channel, on string, counts func(*admission.Limit) bool) bool {
+	limits := limitsOn(l.doc, on)
+	for i := range limits {
+		limit := &limits[i]
+		if !counts(limit) || !limit.Scope.Covers(l.message.Tenant, dispatch.Recipient(l.message)) {
+			continue
+		}
+		if c.Never = l.never(limit, ch); c.Never != "" {
+			c.Limit = limit.Key().On(on)
+			return true
+		}
+	}
+	return false
+}
+
+// limitsOf tells which limits a reason is about; nil for one that says nothing of how much there is.
+func limitsOf(reason string) func(*admission.Limit) bool {
+	switch reason {
+	case "no_slot":
+		return func(l *admission.Limit) bool { return l.Unit != admission.Money && l.Scope == (admission.Scope{}) }
+	case "tenant_limit":
+		return func(l *admission.Limit) bool { return l.Unit != admission.Money && l.Scope.Tenant != "" }
+	case "prefix_limit":
+		return func(l *admission.Limit) bool { return l.Unit != admission.Money && l.Scope.Prefix != "" }
+	case "no_budget":
+		return func(l *admission.Limit) bool { return l.Unit == admission.Money }
+	}
+	return nil
+}
+
+// never is why the limit never has room for the message on a channel; empty when it may have.
+func (l *lookback) never(limit *admission.Limit, ch *config.Channel) string {
+	segments := int64(l.message.Plan.Segments)
+	price := dispatch.NewPrice(ch.Price.Currency, ch.Price.Default, ch.Price.Prefixes)
+	switch {
+	case limit.Max == 0:
+		return neverOpen
+	case limit.Unit == admission.Segments && segments > limit.Max,
+		limit.Unit == admission.Money && segments*price.Segment(dispatch.Recipient(l.message)) > limit.Max:
+		return neverSmall
+	}
+	return ""
 }
 
 // forbids is why no state of the channel whatever would have let it take the message; empty when

@@ -49,7 +49,7 @@ func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 
 func toldStory(t *testing.T, r *ledger.Record, doc *config.Routing, keys ...selector.Key) Story {
 	t.Helper()
-	story, err := NewStory(r, doc, keys...)
+	story, err := storyOf(r, doc, keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 		}
 		record := newRecord(ledger.Accepted, choice("x", ledger.ByFallback, &dispatch.Ranking{By: "redraw", KeyID: key.ID(), Candidates: append(names, ranked("x", 0, ""))}))
 		record.Message.Plan.FirstChoice = "c0"
-		story, err := NewStory(record, doc, selector.Key{}, key)
+		story, err := storyOf(record, doc, selector.Key{}, key)
 		if err != nil {
 			r.Fatal(err)
 		}

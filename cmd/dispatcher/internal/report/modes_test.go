@@ -105,7 +105,7 @@ func (s *told) with(t *testing.T) *config.Routing {
 func TestStoriesOfEveryModeReadAsTheirGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for name, one := range modeStories() {
-		story, err := NewStory(one.record, one.with(t))
+		story, err := storyOf(one.record, one.with(t))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -120,7 +120,7 @@ func TestStoriesOfEveryModeReadAsTheirGoldenFiles(t *testing.T) {
 func TestStoryTellsOfLoweredWeights(t *testing.T) {
 	t.Parallel()
 	doc := lower(london(t), "c", "45")
-	story, err := NewStory(newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")), doc)
+	story, err := storyOf(newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")), doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestStoryTellsWhichSelectorsHadExpired(t *testing.T) {
 	waits.Seen = waited.Seen
 
 	for name, record := range map[string]*ledger.Record{"selector-expired": waited, "waiting-for-a-selector": waits} {
-		story, err := NewStory(record, london(t))
+		story, err := storyOf(record, london(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestStoryOfAThousandChannelsStaysReadable(t *testing.T) {
 	doc := document("default", weights...)
 	record := newRecord(ledger.Accepted, attempt("c17", ledger.ByFirstChoice, outcomeAccepted, ""))
 	record.Message.Plan.Size, record.Message.Plan.FirstChoice = 1000, "c17"
-	story, err := NewStory(record, doc)
+	story, err := storyOf(record, doc)
 	if err != nil || len(story.Text) > 600 {
 		t.Errorf("%v, %d characters: %s", err, len(story.Text), story.Text)
 	}
@@ -168,7 +168,7 @@ func TestStoryOfAThousandChannelsStaysReadable(t *testing.T) {
 func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 	t.Parallel()
 	one := modeStories()["best-worker-second"]
-	story, err := NewStory(one.record, one.with(t))
+	story, err := storyOf(one.record, one.with(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,10 +33,15 @@ type Story struct {
 	Basis
 	Attempts          []Attempt `json:"attempts,omitzero"`
 	PossibleDuplicate bool      `json:"possible_duplicate,omitempty"`
-	// Waits are what the message waited for, in the order in which it first did; that of now is not among them
-	// before it is over.
+	// Waits are what the message waited for, in the order in which it first did, with that under way.
 	Waits []Wait `json:"waits,omitzero"`
-	Text  string `json:"text"`
+	// Limit names the limit that the message waits for now, as admission.Key.On, and Until is when that has room again at
+	// the earliest: nil when nobody knows, or never.
+	Limit string     `json:"limit,omitempty"`
+	Until *time.Time `json:"until,omitempty"`
+	// Deadline is when the message is given up if nobody has taken it.
+	Deadline *time.Time `json:"deadline,omitempty"`
+	Text     string     `json:"text"`
 }
 
 // Basis is what an order of candidates went by.
@@ -70,6 +75,10 @@ type Candidate struct {
 	// Reason says why it was passed over or could not have taken the message, or that it was outranked
 	// and nobody looked at it. It is empty when Eligible is true.
 	Reason string `json:"reason"`
+	// Limit names a limit that never has room for the message, as admission.Key.On, and Never says why; both are empty
+	// when it is not known that one is in the way for good.
+	Limit string `json:"limit,omitempty"`
+	Never string `json:"never,omitempty"` // closed: it is 0; too_small: it is less than the message takes
 	// Redraw is the draw that picked it, for a redraw; nil for others.
 	Redraw *Redraw `json:"redraw,omitempty"`
 	// LastAssigned breaks ties: when it was last given a message; nil if never, or not known.
@@ -96,21 +105,34 @@ type Attempt struct {
 	Basis
 }
 
-// NewStory tells a message's record. doc is the routing document of the version that
-// it was planned under, nil when it was planned under none. With the keys that drew, second
-// draws are told as well; without them only their intervals.
-func NewStory(r *ledger.Record, doc *config.Routing, keys ...selector.Key) (Story, error) {
+// Source is what the story of a message is told from.
+type Source struct {
+	Record *ledger.Record
+	// Doc is the routing document of the version that the message was planned under; nil when it was planned under none.
+	Doc *config.Routing
+	// WaitDoc is that of the version that its last wait went by; nil when that is not known.
+	WaitDoc *config.Routing
+	// Now is the database's clock. Without it nothing is told of how long the wait under way has lasted.
+	Now time.Time
+	// Keys are those that drew: with them second draws are told as well, without them only their intervals.
+	Keys []selector.Key
+}
+
+// NewStory tells a message's record.
+func NewStory(src *Source) (Story, error) {
+	r, doc := src.Record, src.Doc
 	m := &r.Message
+	waits := allWaits(m, src.Now)
 	s := Story{
 		ID: m.ID, State: string(m.State), Reason: m.Reason, Route: m.Plan.Route, RoutingVersion: m.Plan.Version,
 		DrawKeyID: m.Plan.KeyID, FirstChoice: m.Plan.FirstChoice, Candidates: []Candidate{},
-		Attempts: []Attempt{}, PossibleDuplicate: m.PossibleDuplicate, Waits: waitsOf(m),
+		Attempts: []Attempt{}, PossibleDuplicate: m.PossibleDuplicate, Waits: waitsAsData(waits),
 	}
 	s.Draw, s.Size = drawOf(&m.Plan)
 	if route := routeNamed(doc, s.Route); route != nil {
 		s.Mode = route.Mode
 	}
-	l := newLookback(m, doc, keys)
+	l := newLookback(m, doc, src.Keys)
 	for i := range r.Attempts {
 		a, err := newAttempt(&r.Attempts[i])
 		if err != nil {
@@ -119,10 +141,45 @@ func NewStory(r *ledger.Record, doc *config.Routing, keys ...selector.Key) (Stor
 		l.look(a.Candidates, &a.Basis, a.ClaimedAt)
 		s.Attempts = append(s.Attempts, a)
 	}
-	if err := s.latestChoice(r); err != nil {
+	seen, err := newSeen(src)
+	if err != nil {
 		return Story{}, err
 	}
-	s.Text = (&teller{record: r, story: &s, doc: doc, zone: zoneOf(doc)}).paragraph()
+	s.latestChoice(seen)
+	limit := newLimited(m, src.WaitDoc, zoneOf(doc), seen.candidates)
+	s.waitsUntil(m, limit)
+	s.Text = (&teller{record: r, story: &s, doc: doc, zone: zoneOf(doc), waits: waits, seen: seen, limit: limit}).paragraph()
+	return s, nil
+}
+
+// waitsUntil fills in what ends the wait of a message.
+func (s *Story) waitsUntil(m *ledger.Message, limit *limited) {
+	if !m.ExpiresAt.IsZero() {
+		s.Deadline = &m.ExpiresAt
+	}
+	if limit == nil {
+		return
+	}
+	s.Limit = limit.on
+	if !limit.until.IsZero() {
+		s.Until = &limit.until
+	}
+}
+
+// seen is what the last wait was decided on; the zero value when the message never waited, or when that looked at nobody.
+type seen struct {
+	known      bool
+	candidates []Candidate
+	basis      Basis
+}
+
+func newSeen(src *Source) (seen, error) {
+	ranking, err := dispatch.ReadRanking(src.Record.Seen)
+	if err != nil || ranking == nil {
+		return seen{}, err
+	}
+	s := seen{known: true, candidates: candidates(ranking), basis: basisOf(ranking)}
+	newLookback(&src.Record.Message, src.WaitDoc, nil).bars(s.candidates)
 	return s, nil
 }
 
@@ -143,21 +200,16 @@ func zoneOf(doc *config.Routing) *time.Location {
 
 // latestChoice fills in what the latest choice looked at: that of the last attempt, or of the wait
 // of a message that has not been attempted.
-func (s *Story) latestChoice(r *ledger.Record) error {
+func (s *Story) latestChoice(waited seen) {
 	if n := len(s.Attempts); n > 0 {
 		last := &s.Attempts[n-1]
 		s.Chosen, s.Candidates, s.Basis = &last.Channel, last.Candidates, last.Basis
 		if last.Candidates == nil {
 			s.Candidates = []Candidate{{Channel: last.Channel, Eligible: new(true)}}
 		}
-		return nil
+		return
 	}
-	ranking, err := dispatch.ReadRanking(r.Seen)
-	if err != nil {
-		return err
-	}
-	s.Candidates, s.Basis = append(s.Candidates, candidates(ranking)...), basisOf(ranking)
-	return nil
+	s.Candidates, s.Basis = append(s.Candidates, waited.candidates...), waited.basis
 }
 
 func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {

@@ -15,6 +15,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config"
 	"dispatcher/ledger"
+	"dispatcher/selector"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -147,13 +148,13 @@ func addWaits(out map[string]*ledger.Record) {
 // addLimits has messages of which it is known how long they waited, and for what.
 func addLimits(out map[string]*ledger.Record) {
 	long := []ledger.Wait{
-		{Reason: "no_slot", On: "a", For: 11900 * time.Millisecond},
-		{Reason: "tenant_limit", On: "tenant:shop", For: 500 * time.Millisecond},
-		{Reason: "no_budget", On: "a prefix:+44", For: 90 * time.Second},
+		{Reason: "no_slot", On: "a 1s messages", For: 11900 * time.Millisecond},
+		{Reason: "tenant_limit", On: "tenant:shop 1m messages", For: 500 * time.Millisecond},
+		{Reason: "no_budget", On: "a prefix:+44 1d money", For: 90 * time.Second},
 		{Reason: "no_route", For: 30 * time.Second},
-		{Reason: "reserved", On: "b", For: 20 * time.Millisecond},
-		{Reason: "no_share", On: "b", For: 2 * time.Second},
-		{Reason: "prefix_limit", On: "prefix:+44", For: time.Second},
+		{Reason: "reserved", On: "b 1m messages", For: 20 * time.Millisecond},
+		{Reason: "no_share", On: "b 1m messages", For: 2 * time.Second},
+		{Reason: "prefix_limit", On: "prefix:+44 1h segments", For: time.Second},
 		{Reason: "throttled", On: "c", For: 3 * time.Second},
 	}
 	limited := newRecord(ledger.Accepted, attempt("c", ledger.ByFallback, outcomeAccepted, "",
@@ -211,6 +212,14 @@ func london(t *testing.T) *config.Routing {
 	return doc
 }
 
+// lookedBack is when the stories are told: 28.3 s after those that still wait were last looked at.
+var lookedBack = ten.Add(40 * time.Second)
+
+// storyOf tells a record under the document that both its plan and its last wait went by.
+func storyOf(r *ledger.Record, doc *config.Routing, keys ...selector.Key) (Story, error) {
+	return NewStory(&Source{Record: r, Doc: doc, WaitDoc: doc, Now: lookedBack, Keys: keys})
+}
+
 func TestStoriesReadAsTheirGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for name, record := range stories() {
@@ -218,7 +227,7 @@ func TestStoriesReadAsTheirGoldenFiles(t *testing.T) {
 		if record.Message.Plan.Version == 0 {
 			doc = nil
 		}
-		story, err := NewStory(record, doc)
+		story, err := storyOf(record, doc)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -256,7 +265,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestStoryAsDataIsTheContract(t *testing.T) {
 	t.Parallel()
-	story, err := NewStory(stories()["throttled-then-next"], london(t))
+	story, err := storyOf(stories()["throttled-then-next"], london(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +277,7 @@ func TestStoryAsDataIsTheContract(t *testing.T) {
 	if len(story.Attempts) != 2 || story.Attempts[0].Outcome != "throttled" || story.Attempts[1].CostMicros != 28_000 {
 		t.Errorf("%+v", story.Attempts)
 	}
-	first, err := NewStory(stories()["first-choice"], london(t))
+	first, err := storyOf(stories()["first-choice"], london(t))
 	if err != nil || *first.Chosen != "a" || !cmp.Equal(first.Candidates, []Candidate{{Channel: "a", Eligible: new(true)}}) {
 		t.Errorf("%+v %v", first, err)
 	}
@@ -276,7 +285,7 @@ func TestStoryAsDataIsTheContract(t *testing.T) {
 
 func TestStoryTellsForHowLongAndForWhatAMessageWaited(t *testing.T) {
 	t.Parallel()
-	story, err := NewStory(stories()["waited-for-limits"], london(t))
+	story, err := storyOf(stories()["waited-for-limits"], london(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,11 +293,11 @@ func TestStoryTellsForHowLongAndForWhatAMessageWaited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `[{"reason":"no_slot","on":"a","seconds":11.9},{"reason":"tenant_limit","on":"tenant:shop","seconds":0.5}]`
+	const want = `[{"reason":"no_slot","on":"a 1s messages","seconds":11.9},{"reason":"tenant_limit","on":"tenant:shop 1m messages","seconds":0.5}]`
 	if string(raw) != want || len(story.Waits) != 8 {
 		t.Errorf("%d waits, %s", len(story.Waits), raw)
 	}
-	quick, err := NewStory(stories()["first-choice"], london(t))
+	quick, err := storyOf(stories()["first-choice"], london(t))
 	if err != nil || quick.Waits == nil || len(quick.Waits) > 0 {
 		t.Errorf("waits %v, %v", quick.Waits, err)
 	}
@@ -326,7 +335,7 @@ func TestAStoredRankingThatIsDamagedIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRecord(ledger.Waiting)
 	r.Seen = []byte("{")
-	if _, err := NewStory(r, nil); err == nil {
+	if _, err := storyOf(r, nil); err == nil {
 		t.Error("no error")
 	}
 }

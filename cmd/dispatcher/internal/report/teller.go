@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -17,7 +16,12 @@ type teller struct {
 	story  *Story
 	doc    *config.Routing // nil when the message was planned under none
 	zone   *time.Location
-	day    string // date that was written last
+	// waits are all of the message, seen is what the last of them was decided on, and limit the one that it waits for
+	// now; nil when it waits for none.
+	waits []ledger.Wait
+	seen  seen
+	limit *limited
+	day   string // date that was written last
 	// expiredTold is how many expired selectors have been told of.
 	expiredTold int
 	out         []string
@@ -29,13 +33,24 @@ func (t *teller) say(format string, args ...any) {
 
 // at writes a time of day in the business time zone, with its date where that is new.
 func (t *teller) at(when time.Time) string {
+	if when.In(t.zone).Format(dateWords) == t.day {
+		return "at " + t.when(when)
+	}
+	return "on " + t.when(when)
+}
+
+// dateWords is the form of a date.
+const dateWords = "2 January 2006"
+
+// when writes what at does, to follow other words than "at" and "on".
+func (t *teller) when(when time.Time) string {
 	when = when.In(t.zone)
-	date := when.Format("2 January 2006")
+	clock, date := when.Format("15:04:05 MST"), when.Format(dateWords)
 	if date == t.day {
-		return "at " + when.Format("15:04:05 MST")
+		return clock
 	}
 	t.day = date
-	return "on " + date + " at " + when.Format("15:04:05 MST")
+	return date + " at " + clock
 }
 
 func (t *teller) paragraph() string {
@@ -45,7 +60,7 @@ func (t *teller) paragraph() string {
 		return strings.Join(t.out, " ")
 	}
 	t.choice()
-	waits, before := waitedFor(t.record.Message.Waits), t.waitedBefore()
+	waits, before := waitedFor(t.waits), t.waitedBefore()
 	for i := range t.story.Attempts {
 		if i == before {
 			t.waited(i, waits)
@@ -53,7 +68,7 @@ func (t *teller) paragraph() string {
 		t.attempt(i)
 	}
 	if waits != "" && before < 0 {
-		t.say("%s %s.", t.waitsSoFar(), waits)
+		t.say("%s %s.", t.waitsSoFar(), t.shortened(waits))
 	}
 	t.end()
 	return strings.Join(t.out, " ")
@@ -194,24 +209,36 @@ func (t *teller) waitsSoFar() string {
 	return "So far it has waited for"
 }
 
+// shortened leaves out for what a message waits when it has waited for nothing else: what follows says that.
+func (t *teller) shortened(waits string) string {
+	if t.limit != nil && len(t.waits) == 1 && t.waits[0].On == t.limit.on {
+		return span(t.waits[0].For)
+	}
+	return waits
+}
+
 // seenWhy says why no channel could take the message when it was last made to wait.
 func (t *teller) seenWhy() string {
-	ranking, err := dispatch.ReadRanking(t.record.Seen)
-	if err != nil || ranking == nil {
+	if !t.seen.known {
 		return ""
 	}
-	return ", because " + reasons(passedOver(candidates(ranking)))
+	return ", because " + reasons(passedOver(t.seen.candidates))
 }
 
 // reasons lists channels with why each was passed over; those with the same reason together.
 func reasons(passed []Candidate) string {
 	var order []string
 	channels := map[string][]string{}
-	for _, c := range passed {
-		if channels[c.Reason] == nil {
-			order = append(order, c.Reason)
+	for i := range passed {
+		c := &passed[i]
+		reason := c.Reason
+		if c.Never != "" {
+			reason = c.Never + " " + c.Reason
 		}
-		channels[c.Reason] = append(channels[c.Reason], c.Channel)
+		if channels[reason] == nil {
+			order = append(order, reason)
+		}
+		channels[reason] = append(channels[reason], c.Channel)
 	}
 	words := make([]string, len(order))
 	for i, reason := range order {
@@ -227,7 +254,7 @@ func (t *teller) end() {
 	case ledger.Scheduled:
 		t.say("It is to be sent %s; nothing has been tried yet.", t.at(m.NextAt))
 	case ledger.Waiting:
-		t.say("It waits%s. It is looked at again %s.", t.waitWhy(), t.at(m.NextAt))
+		t.waiting()
 	case ledger.Retry:
 		t.say("It is tried again %s.", t.at(m.NextAt))
 	case ledger.Failed:
@@ -250,7 +277,7 @@ func (t *teller) waitWhy() string {
 	if words, ok := waitWords[t.record.Message.Reason]; ok {
 		return ", because " + words
 	}
-	if ranking, err := dispatch.ReadRanking(t.record.Seen); err == nil && ranking != nil && ranking.By == "wait" {
+	if t.held() {
 		return " for its first choice, as route " + t.story.Route + " lets messages do" + t.seenWhy()
 	}
 	return t.seenWhy()

@@ -82,7 +82,10 @@ func (t *teller) notTaken(a *Attempt, whole, rest string) {
 	case a.Segments > 0:
 		t.say("%s accepted %d of %s%s and %s%s. The rest had to stay with it.", a.Channel, a.Segments,
 			plural(t.record.Message.Plan.Segments, "segment"), price(a), rest, code(a.Code))
-	case a.Code == "stopping" || a.Code == "stale" || a.Code == "late":
+	case a.Code == "late":
+		t.say("It never left: when its turn came, its place in the limits of %s had passed or %s was pausing, so it was put back at once%s.",
+			a.Channel, a.Channel, code(a.Code))
+	case a.Code == "stopping" || a.Code == "stale":
 		t.say("It never left: it was held back in time%s.", code(a.Code))
 	default:
 		t.say("%s %s%s.", a.Channel, whole, code(a.Code))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -11,14 +12,30 @@ import (
 // Wait is for how long a message waited for one and the same thing, in all.
 type Wait struct {
 	Reason string `json:"reason"` // a word of the closed list that candidates have, or why a message waits for no channel
-	// On is the channel, tenant:NAME or prefix:+NUMBER over all channels, or CHANNEL tenant:NAME; empty for nothing in particular.
+	// On is the channel, or its limit as admission.Key.On names it: "alpha 1s messages", "tenant:shop 1d money"; empty
+	// for nothing in particular.
 	On      string  `json:"on"`
 	Seconds float64 `json:"seconds"`
 }
 
-func waitsOf(m *ledger.Message) []Wait {
-	waits := make([]Wait, len(m.Waits))
-	for i, w := range m.Waits {
+// allWaits are the waits of a message. That under way is among them, up to now; it is left out when now is zero.
+func allWaits(m *ledger.Message, now time.Time) []ledger.Wait {
+	if m.State != ledger.Waiting || m.WaitingSince.IsZero() || now.IsZero() {
+		return m.Waits
+	}
+	present := ledger.Wait{Reason: m.Reason, On: m.WaitsFor, For: max(now.Sub(m.WaitingSince), 0)}
+	waits := slices.Clone(m.Waits)
+	at := slices.IndexFunc(waits, func(w ledger.Wait) bool { return w.Reason == present.Reason && w.On == present.On })
+	if at < 0 {
+		return append(waits, present)
+	}
+	waits[at].For += present.For
+	return waits
+}
+
+func waitsAsData(all []ledger.Wait) []Wait {
+	waits := make([]Wait, len(all))
+	for i, w := range all {
 		waits[i] = Wait{Reason: w.Reason, On: w.On, Seconds: w.For.Seconds()}
 	}
 	return waits
@@ -46,48 +63,8 @@ func waitedOn(w *ledger.Wait) string {
 	if w.On == "" {
 		return " (" + whyNot(w.Reason, 1) + ")"
 	}
-	return " for " + waitedThing(w.On) + " (" + whyNot(w.Reason, 1) + ")"
-}
-
-// waitedThing names a channel, or one of its limits.
-func waitedThing(on string) string {
-	if channel, key, ok := admission.ParseOn(on); ok {
-		return limitWords(channel, key)
+	if channel, key, ok := admission.ParseOn(w.On); ok {
+		return " for " + limitWords(channel, key) + " (" + because(limitLackWords, w.Reason) + ")"
 	}
-	if scope, err := admission.ParseScope(on); err == nil {
-		return scopeWords(scope, "")
-	}
-	if channel, text, found := strings.Cut(on, " "); found {
-		if scope, err := admission.ParseScope(text); err == nil {
-			return scopeWords(scope, " on "+channel)
-		}
-	}
-	return on
-}
-
-// limitWords is such as "the limit of messages per second on alpha".
-func limitWords(channel string, key admission.Key) string {
-	words := "the limit of " + key.Unit.String() + " per " + windowWords[key.Window]
-	where := " over all channels"
-	if channel != "" {
-		where = " on " + channel
-	}
-	if key.Scope == (admission.Scope{}) {
-		return words + where
-	}
-	return words + " of " + scopeWords(key.Scope, where)
-}
-
-var windowWords = map[admission.Window]string{
-	admission.Second: "second", admission.Minute: "minute", admission.Hour: "hour", admission.Day: "day",
-}
-
-func scopeWords(s admission.Scope, where string) string {
-	switch {
-	case s.Tenant != "":
-		return "tenant " + s.Tenant + where
-	case s.Prefix != "":
-		return "numbers that begin with " + s.Prefix + where
-	}
-	return s.String() + where
+	return " for " + w.On + " (" + whyNot(w.Reason, 1) + ")"
 }

@@ -10,30 +10,51 @@ import (
 // passedOverWords say why a channel, or several, were passed over, in brackets. The keys are the
 // reasons that package dispatch records, and the words of provider.Channel.Ready.
 var passedOverWords = map[string]struct{ one, many string }{
-	"no_slot":          {"its sending limit for the running window was used up", "their sending limits for the running window were used up"},
-	"reserved":         {"what was left of its limit was kept for other lanes", "what was left of their limits was kept for other lanes"},
-	"no_share":         {"its admission policy left no slots to this process", "their admission policies left no slots to this process"},
-	"tenant_limit":     {"the tenant's limit was used up", "the tenant's limits were used up"},
-	"prefix_limit":     {"the limit for numbers with this beginning was used up", "the limits for numbers with this beginning were used up"},
-	"no_budget":        {"the budget for the running window was spent", "the budgets for the running window were spent"},
-	"busy":             {"it had a longer queue in this process than could be sent in time", "they had longer queues in this process than could be sent in time"},
-	"no_active":        {"it had as many messages under way as it may have", "they had as many messages under way as they may have"},
-	"draining":         {"it is being drained", "they are being drained"},
-	"disabled":         {"it is switched off", "they are switched off"},
-	"already_tried":    {"it had not taken this message before", "they had not taken this message before"},
-	"selector":         {"it does not meet the selectors of the message", "they do not meet the selectors of the message"},
-	"weight_zero":      {"its weight is 0, so no draw picks it", "their weight is 0, so no draw picks them"},
-	"price_cap":        {"it costs more than the message may cost", "they cost more than the message may cost"},
-	"throttled":        {"it had asked to slow down", "they had asked to slow down"},
-	"pinned_elsewhere": {"another channel had accepted a part of the message", "another channel had accepted a part of the message"},
-	"removed":          {"it is not part of the routing any more", "they are not part of the routing any more"},
-	"breaker_open":     {"it had failed so often that it was left alone for a while", "they had failed so often that they were left alone for a while"},
-	"not_ready":        {"it is not ready", "they are not ready"},
-	"connecting":       {"it had no connection", "they had no connection"},
-	"unbound":          {"it had no connection", "they had no connection"},
-	"bind_refused":     {"its provider refused the login", "their providers refused the login"},
-	"closed":           {"its connection had been closed", "their connections had been closed"},
+	"no_slot":      {"its sending limit for the running window was used up", "their sending limits for the running window were used up"},
+	"reserved":     {"what was left of its limit was kept for other lanes", "what was left of their limits was kept for other lanes"},
+	"no_share":     {"its admission policy left no slots to the process that looked", "their admission policies left no slots to the process that looked"},
+	"tenant_limit": {"the tenant's limit was used up", "the tenant's limits were used up"},
+	"prefix_limit": {"the limit for numbers with this beginning was used up", "the limits for numbers with this beginning were used up"},
+	"no_budget":    {"the budget for the running window was spent", "the budgets for the running window were spent"},
+	// What follows a space says which limit never has room.
+	"closed no_slot":         {"it is closed: its limit is 0", "they are closed: their limits are 0"},
+	"closed tenant_limit":    {"it is closed to the tenant: the limit is 0", "they are closed to the tenant: the limit is 0"},
+	"closed prefix_limit":    {"it is closed to numbers with this beginning: the limit is 0", "they are closed to numbers with this beginning: the limit is 0"},
+	"closed no_budget":       {"it is closed: the budget is 0", "they are closed: the budget is 0"},
+	"too_small no_slot":      {"the message takes more than its limit gives", "the message takes more than their limits give"},
+	"too_small tenant_limit": {"the message takes more than the tenant's limit gives", "the message takes more than the tenant's limit gives"},
+	"too_small prefix_limit": {"the message takes more than the limit for numbers with this beginning gives", "the message takes more than the limit for numbers with this beginning gives"},
+	"too_small no_budget":    {"the message costs more than the budget of a window", "the message costs more than the budget of a window"},
+	"busy":                   {"it had a longer queue in this process than could be sent in time", "they had longer queues in this process than could be sent in time"},
+	"no_active":              {"it had as many messages under way as it may have", "they had as many messages under way as they may have"},
+	"draining":               {"it is being drained", "they are being drained"},
+	"disabled":               {"it is switched off", "they are switched off"},
+	"already_tried":          {"it had not taken this message before", "they had not taken this message before"},
+	"selector":               {"it does not meet the selectors of the message", "they do not meet the selectors of the message"},
+	"weight_zero":            {"its weight is 0, so no draw picks it", "their weight is 0, so no draw picks them"},
+	"price_cap":              {"it costs more than the message may cost", "they cost more than the message may cost"},
+	"throttled":              {"it had asked to slow down", "they had asked to slow down"},
+	"pinned_elsewhere":       {"another channel had accepted a part of the message", "another channel had accepted a part of the message"},
+	"removed":                {"it is not part of the routing any more", "they are not part of the routing any more"},
+	"breaker_open":           {"it had failed so often that it was left alone for a while", "they had failed so often that they were left alone for a while"},
+	"not_ready":              {"it is not ready", "they are not ready"},
+	"connecting":             {"it had no connection", "they had no connection"},
+	"unbound":                {"it had no connection", "they had no connection"},
+	"bind_refused":           {"its provider refused the login", "their providers refused the login"},
+	"closed":                 {"its connection had been closed", "their connections had been closed"},
 }
+
+// limitLackWords say what the matter was with a limit that was waited for, to stand in brackets.
+var limitLackWords = map[string]string{
+	"no_slot":      noRoom,
+	"tenant_limit": noRoom,
+	"prefix_limit": noRoom,
+	"no_budget":    noRoom,
+	"reserved":     "what was left of it was kept for other lanes",
+	"no_share":     "the channel's policy left no slots to the process that looked",
+}
+
+const noRoom = "it had no room"
 
 // deadWords say why a record could not be used, to follow "because".
 var deadWords = map[string]string{

@@ -1,0 +1,184 @@
+package report
+
+import (
+	"strings"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// lack is what the limit that a message waits for does not have.
+type lack uint8
+
+const (
+	usedUp   lack = iota // units, until its window ends
+	leftless             // money that it leaves to this message: less than all, because lanes or processes have parts
+	noPlace              // a place so soon: each of its units has one of its own
+	kept                 // units for this lane
+	unshared             // units for the process that looked
+	closed               // anything: it is 0
+	tooSmall             // as much as the message takes
+)
+
+// limited is the limit that a message waits for.
+type limited struct {
+	on      string // as admission.Key.On
+	channel string // empty for a limit over all channels
+	key     admission.Key
+	limit   *admission.Limit // nil when the routing document is not known, or has none like it any more
+	lack    lack
+	// until is when the limit has room again at the earliest; zero when that is not known, or is never.
+	until time.Time
+}
+
+// newLimited finds the limit that a waiting message waits for: nil when it waits for something else. doc is
+// the document that the wait went by, seen are the channels that it looked at, and days are cut in zone.
+func newLimited(m *ledger.Message, doc *config.Routing, zone *time.Location, seen []Candidate) *limited {
+	channel, key, ok := admission.ParseOn(m.WaitsFor)
+	if !ok || m.State != ledger.Waiting {
+		return nil
+	}
+	l := &limited{on: m.WaitsFor, channel: channel, key: key, limit: limitOn(doc, channel, key)}
+	l.lack = l.lacks(m.Reason, doc, seen)
+	switch l.lack {
+	case usedUp:
+		if !m.WaitingSince.IsZero() {
+			l.until = key.Window.End(m.WaitingSince, zone)
+		}
+	case noPlace, kept, unshared:
+		if m.NextAt.Before(m.ExpiresAt) {
+			l.until = m.NextAt
+		}
+	case leftless, closed, tooSmall:
+	}
+	return l
+}
+
+// lacks tells what the limit lacks from the reason of the wait and from what the document says of it.
+func (l *limited) lacks(reason string, doc *config.Routing, seen []Candidate) lack {
+	money := l.key.Unit == admission.Money
+	paced := l.key.Window == admission.Second && !money
+	switch {
+	case reason == "reserved":
+		return kept
+	case reason == "no_share":
+		return unshared
+	case l.limit == nil && paced:
+		return noPlace
+	case l.limit == nil:
+		return usedUp
+	case l.limit.Max == 0:
+		return closed
+	case l.tooSmall(seen):
+		return tooSmall
+	case paced, l.limit.Sliding:
+		return noPlace
+	case money && (len(l.limit.Reserve) > 0 || l.divided(doc)):
+		return leftless
+	}
+	return usedUp
+}
+
+// tooSmall reports whether the message takes more than the limit gives, on every channel that it counts on.
+func (l *limited) tooSmall(seen []Candidate) bool {
+	found := false
+	for i := range seen {
+		if c := &seen[i]; c.Limit == l.on {
+			if c.Never != neverSmall {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// divided reports whether a policy divides the limit among processes.
+func (l *limited) divided(doc *config.Routing) bool {
+	ch := channelNamed(doc, l.channel)
+	if ch == nil || ch.Policy == nil || l.key.Scope != (admission.Scope{}) {
+		return false
+	}
+	_, exact := ch.Policy.(admission.Exact)
+	return !exact
+}
+
+// sentence says that a message waits, and for what: the words for the beginning are "It waits" or "It would wait".
+func (l *limited) sentence(begin string, when func(time.Time) string) string {
+	if l.lack == closed {
+		return begin + ", because " + shutWords(l.channel, l.key)
+	}
+	return begin + " for " + l.name() + ": " + l.state(when)
+}
+
+// name is such as "the limit of tenant shop over all channels". What it counts stands in state where that is known.
+func (l *limited) name() string {
+	switch {
+	case l.limit == nil:
+		return limitWords(l.channel, l.key)
+	case l.lack == noPlace || l.lack == unshared:
+		return "the limit of " + amount(l.limit, l.limit.Max) + " per " + windowWords[l.key.Window] + whose(l.channel, l.key.Scope)
+	case l.key.Scope == (admission.Scope{}):
+		return "the limit of " + l.channel
+	}
+	return "the limit of " + scopeWords(l.key.Scope, where(l.channel))
+}
+
+// state says what the limit lacks.
+func (l *limited) state(when func(time.Time) string) string {
+	switch l.lack {
+	case kept:
+		return "what is left" + l.all(" of its ", "") + " is kept for other lanes"
+	case unshared:
+		return "the channel's policy left no slots to the process that looked"
+	case noPlace:
+		if l.until.IsZero() {
+			return "it has no place before the deadline of the message"
+		}
+		return "it has no place before " + when(l.until)
+	case tooSmall:
+		return "the message takes more than" + l.all(" its ", " it gives")
+	case leftless:
+		return "what" + l.all(" its ", " it has") + " leave to the message is spent"
+	case usedUp, closed:
+	}
+	switch money := l.key.Unit == admission.Money; {
+	case l.limit == nil && money:
+		return "it is spent"
+	case l.limit == nil:
+		return "it is used up"
+	case money:
+		return l.all("its ", "") + " are spent"
+	case l.limit.Max == 1:
+		return l.all("its ", "") + " is used up"
+	}
+	return l.all("its ", "") + " are used up"
+}
+
+// all is what the limit gives in a window, such as "100 messages of the minute", after before; else stands for it
+// when that is not known.
+func (l *limited) all(before, otherwise string) string {
+	if l.limit == nil {
+		return otherwise
+	}
+	return before + amount(l.limit, l.limit.Max) + " of the " + windowWords[l.key.Window]
+}
+
+// hopes are what could still save a message that the limit has no room for before its deadline.
+func (l *limited) hopes() string {
+	hopes := []string{"the limit is raised"}
+	if l.key.Unit == admission.Money && (l.lack == usedUp || l.lack == leftless) {
+		hopes = append(hopes, "money comes back")
+	}
+	if l.channel != "" {
+		hopes = append(hopes, "another channel can take it")
+	}
+	return strings.Join(hopes, " or ")
+}
+
+// explains reports whether the limit is why a channel could not take the message.
+func (l *limited) explains(c *Candidate, reason string) bool {
+	return c.Channel == l.channel || l.channel == "" && c.Reason == reason
+}
