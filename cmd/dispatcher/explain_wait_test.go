@@ -1,0 +1,105 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// budgeted is testRouting with a budget of tenant shop over all channels.
+func budgeted(amount string) string {
+	return strings.Replace(testRouting, "routes:", `limits: [{tenant: shop, window: 1d, unit: money, currency: GBP, max: "`+amount+`"}]`+"\nroutes:", 1)
+}
+
+// waits stores a message whose wait went by routing version 2, and lets it have been looked at a while ago.
+func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago time.Duration) {
+	t.Helper()
+	seen := dispatch.AppendRanking(nil, &dispatch.Ranking{Version: 2, By: "load_ratio", Candidates: []dispatch.Ranked{
+		{Channel: "a", Capacity: 100, Reason: "no_budget"}, {Channel: "b", Capacity: 100, Reason: "no_budget"}, {Channel: "c", Capacity: 100, Reason: "draining"},
+	}})
+	err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a", "b", "c"}}, func(*ledger.Seen) (ledger.Decisions, error) {
+		return ledger.Decisions{Each: []ledger.Decision{{
+			State: ledger.Waiting, Reason: "no_budget", WaitsFor: "tenant:shop 1d money", NextAt: m.ExpiresAt, Plan: m.Plan, Seen: seen,
+		}}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := db.Exec(t.Context(), `update dispatcher.messages set waiting_since = waiting_since - make_interval(secs => $2) where id = $1`, m.ID, ago.Seconds()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy: the message was planned under version 1, which has no limits.
+func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, env := openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}
+	document := budgeted("0.50")
+	doc, err := config.ParseRouting("routing.yaml", []byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, []byte(document), "ann", "a budget", nil)); err != nil {
+		t.Fatal(err)
+	}
+	m := drawn("order-7731", 17, "a")
+	m.ExpiresAt = time.Now().Add(72 * time.Hour).UTC()
+	waits(t, l, url, m, 28*time.Second)
+	told := dispatcher(t, "", env, "explain", "order-7731")
+	text := strings.Join(strings.Fields(told.out), " ")
+	for _, want := range []string{
+		"So far it has waited for 2", "It waits for the limit of tenant shop over all channels: its 0.50 GBP of the day are spent. ",
+		"Besides, c could not take it (it is being drained).", "The limit has room again on ", "its deadline.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %s", want, text)
+		}
+	}
+	if tooWide := slices.ContainsFunc(strings.Split(told.out, "\n"), func(line string) bool { return utf8.RuneCountInString(line) > 100 }); tooWide {
+		t.Errorf("%s", told.out)
+	}
+	story := decoded[report.Story](t, dispatcher(t, "", env, "explain", "order-7731", "--format", "json"))
+	if len(story.Waits) != 1 || story.Waits[0].On != "tenant:shop 1d money" || story.Waits[0].Seconds < 28 || story.Waits[0].Seconds > 300 {
+		t.Errorf("%+v", story.Waits)
+	}
+	if story.Limit != "tenant:shop 1d money" || story.Until == nil || !story.Until.Before(*story.Deadline) || story.Until.In(doc.Timezone).Hour() != 0 {
+		t.Errorf("%q until %v, deadline %v", story.Limit, story.Until, story.Deadline)
+	}
+}
+
+func TestForecastSaysThatAChannelIsClosed(t *testing.T) {
+	t.Parallel()
+	closed := `{provider: sandbox, limits: [{window: 1s, max: 0}]}`
+	document := "channels:\n  a: " + closed + "\n  b: " + closed + "\nroutes: [{name: default, match: {}, channels: [a, b], mode: round_robin}]\n"
+	story, _ := forecastIn(t, document, testMessage, "")
+	if story.State != "would_wait" || story.Limit != "a 1s messages" || story.Candidates[1].Never != "closed" ||
+		!strings.Contains(story.Text, "It would wait, because a is closed (its limit of messages per second is 0). Besides, b could not take it (it is closed: its limit is 0).") {
+		t.Errorf("%+v", story)
+	}
+	message := `{"id":"order-1","to":"+447700900123","text":"hi","tenant":"shop"}`
+	story, _ = forecastIn(t, budgeted("0"), message, "")
+	if story.Limit != "tenant:shop 1d money" || !strings.Contains(story.Text, "It would wait, because all channels are closed to tenant shop (the limit of money per day is 0). It would be") {
+		t.Errorf("%+v", story)
+	}
+}
