@@ -71,7 +71,7 @@ func (l *limited) lacks(reason string, doc *config.Routing, seen []Candidate) la
 		return usedUp
 	case l.limit.Max == 0:
 		return closed
-	case l.tooSmall(seen):
+	case l.tooSmall(reason, seen):
 		return tooSmall
 	case paced, l.limit.Sliding:
 		return noPlace
@@ -82,11 +82,11 @@ func (l *limited) lacks(reason string, doc *config.Routing, seen []Candidate) la
 }
 
 // tooSmall reports whether the message takes more than the limit gives, on every channel that it counts on.
-func (l *limited) tooSmall(seen []Candidate) bool {
+func (l *limited) tooSmall(reason string, seen []Candidate) bool {
 	found := false
 	for i := range seen {
-		if c := &seen[i]; c.Limit == l.on {
-			if c.Never != neverSmall {
+		if c := &seen[i]; l.explains(c, reason) {
+			if c.Limit != l.on { // it is not 0, so what never has room is too small
 				return false
 			}
 			found = true

@@ -74,6 +74,11 @@ func limitedCases() map[string]limitedCase {
 			want: "It waits, because all channels are closed to tenant shop (the limit of money per day is 0). Besides, b could not take it (it is being drained). " +
 				"It is looked at again at 10:00:41 GMT. Unless the limit is raised, it fails at its deadline, 10:10:00 GMT.",
 		},
+		"closed, and not looked at again before it is given up": {
+			on: "a 1m messages", reason: "no_slot", next: deadline, own: new(minutely(admission.Scope{}, 0)), seen: encode("load_ratio", ranked("a", 0, "no_slot")),
+			want: "It waits, because a is closed (its limit of messages per minute is 0). " +
+				"Unless the limit is raised or another channel can take it, it fails at its deadline, 10:10:00 GMT.",
+		},
 		"a channel closed": {
 			on: "a 1m messages", reason: "no_slot", next: 41 * time.Second, own: new(minutely(admission.Scope{}, 0)), seen: encode("load_ratio", ranked("a", 0, "no_slot")),
 			want: "It waits, because a is closed (its limit of messages per minute is 0). It is looked at again at 10:00:41 GMT. " +
@@ -85,13 +90,13 @@ func limitedCases() map[string]limitedCase {
 				"Unless the limit is raised or another channel can take it, it fails at its deadline, 10:10:00 GMT.",
 		},
 		"no place yet in the second": {
-			on: "a 1s messages", reason: "no_slot", next: 13 * time.Second, own: new(admission.Limit{Window: admission.Second, Max: 5}),
-			seen: encode("load_ratio", ranked("a", 0, "no_slot")), until: 13 * time.Second,
-			want: "It waits for the limit of 5 messages per second on a: it has no place before 10:00:13 GMT.",
+			on: "a 1s messages", reason: "no_slot", next: 43 * time.Second, own: new(admission.Limit{Window: admission.Second, Max: 5}),
+			seen: encode("load_ratio", ranked("a", 0, "no_slot")), until: 43 * time.Second,
+			want: "It waits for the limit of 5 messages per second on a: it has no place before 10:00:43 GMT.",
 		},
 		"no place yet under a sliding limit": {
-			on: "a 1m messages", reason: "no_slot", next: 13 * time.Second, own: &sliding, seen: encode("load_ratio", ranked("a", 0, "no_slot")), until: 13 * time.Second,
-			want: "It waits for the limit of 100 messages per minute on a: it has no place before 10:00:13 GMT.",
+			on: "a 1m messages", reason: "no_slot", next: 43 * time.Second, own: &sliding, seen: encode("load_ratio", ranked("a", 0, "no_slot")), until: 43 * time.Second,
+			want: "It waits for the limit of 100 messages per minute on a: it has no place before 10:00:43 GMT.",
 		},
 		"no place while it lives": {
 			on: "a 1m messages", reason: "no_slot", next: deadline, own: &sliding, seen: encode("load_ratio", ranked("a", 0, "no_slot")),
@@ -104,9 +109,9 @@ func limitedCases() map[string]limitedCase {
 			want: "It waits for the limit of a: what is left of its 100 messages of the minute is kept for other lanes. It is looked at again at 10:00:54 GMT.",
 		},
 		"not this process's share": {
-			on: "a 1m messages", reason: "no_share", next: 14 * time.Second, own: new(minutely(admission.Scope{}, 100)),
-			seen: encode("load_ratio", ranked("a", 0, "no_share")), until: 14 * time.Second,
-			want: "It waits for the limit of 100 messages per minute on a: the channel's policy left no slots to the process that looked. It is looked at again at 10:00:14 GMT.",
+			on: "a 1m messages", reason: "no_share", next: 44 * time.Second, own: new(minutely(admission.Scope{}, 100)),
+			seen: encode("load_ratio", ranked("a", 0, "no_share")), until: 44 * time.Second,
+			want: "It waits for the limit of 100 messages per minute on a: the channel's policy left no slots to the process that looked. It is looked at again at 10:00:44 GMT.",
 		},
 		"money with a reserve": {
 			on: "tenant:shop 1d money", reason: "no_budget", next: time.Minute, over: &reserved, seen: encode("load_ratio", ranked("a", 0, "no_budget")),
@@ -118,9 +123,19 @@ func limitedCases() map[string]limitedCase {
 			want: "It waits for the limit of a: what its 0.50 GBP of the day leave to the message is spent. It is looked at again at 10:01:00 GMT.",
 		},
 		"held for its first choice": {
-			on: "a 1m messages", reason: "no_slot", next: 20 * time.Second, own: new(minutely(admission.Scope{}, 100)), seen: encode("wait", ranked("a", 0, "no_slot")), until: time.Minute,
+			on: "a 1m messages", reason: "no_slot", next: 50 * time.Second, own: new(minutely(admission.Scope{}, 100)), seen: encode("wait", ranked("a", 0, "no_slot")), until: time.Minute,
 			want: "It waits for its first choice, as route default lets messages do, and so for the limit of a: its 100 messages of the minute are used up. " +
-				"The limit has room again at 10:01:00 GMT. It is looked at again at 10:00:20 GMT.",
+				"The limit has room again at 10:01:00 GMT. It is looked at again at 10:00:50 GMT.",
+		},
+		"held for its first choice, whose limit has no room while the message lives": {
+			on: "a 1d messages", reason: "no_slot", next: 50 * time.Second, own: &admission.Limit{Window: admission.Day, Max: 9}, seen: encode("wait", ranked("a", 0, "no_slot")), until: midnight,
+			want: "It waits for its first choice, as route default lets messages do, and so for the limit of a: its 9 messages of the day are used up. " +
+				"The limit has room again on 22 November 2026 at 00:00:00 GMT. It is looked at again on 21 November 2026 at 10:00:50 GMT.",
+		},
+		"less than it costs on one channel alone": {
+			on: "tenant:shop 1d money", reason: "no_budget", next: deadline, over: new(budget(tenantShop, 20_000)), seen: encode("load_ratio", ranked("a", 0, "no_budget"), ranked("c", 0, "no_budget")), until: midnight,
+			want: "It waits for the limit of tenant shop over all channels: its 0.02 GBP of the day are spent. " +
+				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at 00:00:00 GMT, so it will fail unless the limit is raised or money comes back.",
 		},
 		"a limit that the document does not have": {
 			on: "a prefix:+44 1h segments", reason: "prefix_limit", next: time.Hour, seen: encode("load_ratio", ranked("a", 0, "prefix_limit")), until: time.Hour,
@@ -193,6 +208,43 @@ func TestStoryAddsTheWaitUnderWay(t *testing.T) {
 	m.State = ledger.Sending // that wait is over, and among the others
 	if got := toldStory(t, r, london(t)); len(got.Waits) != 2 {
 		t.Errorf("%+v", got.Waits)
+	}
+}
+
+// TestStoryCutsDaysInTheBusinessZone: nine hours before London.
+func TestStoryCutsDaysInTheBusinessZone(t *testing.T) {
+	t.Parallel()
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRecord(ledger.Waiting)
+	m := &r.Message
+	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", "a 1d messages", m.ExpiresAt, ten
+	doc := london(t)
+	doc.Timezone = tokyo
+	story := toldStory(t, r, doc)
+	if story.Until == nil || !story.Until.Equal(ten.Add(5*time.Hour)) || !strings.Contains(story.Text, "the limit has no room before 22 November 2026 at 00:00:00 JST") {
+		t.Errorf("%v %s", story.Until, story.Text)
+	}
+}
+
+// TestStorySaysThatALookIsOverdue: the window has ended, and nobody has looked again.
+func TestStorySaysThatALookIsOverdue(t *testing.T) {
+	t.Parallel()
+	for _, on := range []string{"a 1m messages", "a 1s messages", "b"} {
+		r := newRecord(ledger.Waiting)
+		m := &r.Message
+		m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", on, lookedBack.Add(-overdue-time.Second), ten.Add(-time.Minute)
+		r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
+		const want = "It has been due to be looked at again for 6.0 s: either others come first, or no process runs."
+		if story := toldStory(t, r, london(t)); !strings.HasSuffix(story.Text, want) {
+			t.Errorf("%s: %s", on, story.Text)
+		}
+		m.NextAt = m.NextAt.Add(time.Second)
+		if story := toldStory(t, r, london(t)); strings.Contains(story.Text, "due") {
+			t.Errorf("%s: %s", on, story.Text)
+		}
 	}
 }
 

@@ -148,7 +148,7 @@ func NewStory(src *Source) (Story, error) {
 	s.latestChoice(seen)
 	limit := newLimited(m, src.WaitDoc, zoneOf(doc), seen.candidates)
 	s.waitsUntil(m, limit)
-	s.Text = (&teller{record: r, story: &s, doc: doc, zone: zoneOf(doc), waits: waits, seen: seen, limit: limit}).paragraph()
+	s.Text = (&teller{record: r, story: &s, doc: doc, zone: zoneOf(doc), now: src.Now, waits: waits, seen: seen, limit: limit}).paragraph()
 	return s, nil
 }
 

@@ -212,12 +212,16 @@ func london(t *testing.T) *config.Routing {
 	return doc
 }
 
-// lookedBack is when the stories are told: 28.3 s after those that still wait were last looked at.
+// lookedBack is when the stories are told of which it is known since when they wait.
 var lookedBack = ten.Add(40 * time.Second)
 
 // storyOf tells a record under the document that both its plan and its last wait went by.
 func storyOf(r *ledger.Record, doc *config.Routing, keys ...selector.Key) (Story, error) {
-	return NewStory(&Source{Record: r, Doc: doc, WaitDoc: doc, Now: lookedBack, Keys: keys})
+	src := &Source{Record: r, Doc: doc, WaitDoc: doc, Keys: keys}
+	if !r.Message.WaitingSince.IsZero() {
+		src.Now = lookedBack
+	}
+	return NewStory(src)
 }
 
 func TestStoriesReadAsTheirGoldenFiles(t *testing.T) {

@@ -16,6 +16,7 @@ type teller struct {
 	story  *Story
 	doc    *config.Routing // nil when the message was planned under none
 	zone   *time.Location
+	now    time.Time // zero when it is not known
 	// waits are all of the message, seen is what the last of them was decided on, and limit the one that it waits for
 	// now; nil when it waits for none.
 	waits []ledger.Wait

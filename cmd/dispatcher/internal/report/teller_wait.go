@@ -1,6 +1,9 @@
 package report
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // waiting tells what a message waits for now, and what ends that.
 func (t *teller) waiting() {
@@ -36,27 +39,37 @@ func (t *teller) outlook() {
 	never := l.lack == closed || l.lack == tooSmall
 	tooLate := !l.until.IsZero() && !l.until.Before(m.ExpiresAt) || l.lack == noPlace && l.until.IsZero()
 	switch {
-	case never && !t.held():
-		t.lookedAt()
+	case never:
+		if m.NextAt.Before(m.ExpiresAt) {
+			t.lookedAt()
+		}
 		t.say("Unless %s, it fails at its deadline, %s.", l.hopes(), t.when(m.ExpiresAt))
 	case tooLate && !t.held() && l.lack == noPlace:
 		t.say("Its deadline is %s, so it will fail unless %s.", t.when(m.ExpiresAt), l.hopes())
 	case tooLate && !t.held():
 		t.say("Its deadline is %s; the limit has no room before %s, so it will fail unless %s.", t.when(m.ExpiresAt), t.when(l.until), l.hopes())
-	case l.lack == usedUp && l.until.Equal(m.NextAt):
+	case l.lack == usedUp && l.until.After(t.now) && l.until.Equal(m.NextAt):
 		t.say("The limit has room again %s, and the message is looked at then.", t.at(l.until))
-	case l.lack == usedUp && !l.until.IsZero():
+	case l.lack == usedUp && l.until.After(t.now):
 		t.say("The limit has room again %s.", t.at(l.until))
 		t.lookedAt()
-	case l.lack == noPlace && l.until.Equal(m.NextAt):
+	case l.lack == noPlace && l.until.After(t.now):
 	default:
 		t.lookedAt()
 	}
 }
 
+// overdue is how much later than it is due a message may be looked at before that is worth a word: due messages are read
+// every second, and the oldest come first.
+const overdue = 5 * time.Second
+
 // lookedAt says when the message is looked at again. Its last look is at its deadline.
 func (t *teller) lookedAt() {
 	m := &t.record.Message
+	if late := t.now.Sub(m.NextAt); !t.now.IsZero() && late > overdue {
+		t.say("It has been due to be looked at again for %s: either others come first, or no process runs.", span(late))
+		return
+	}
 	deadline := ""
 	if !m.NextAt.Before(m.ExpiresAt) {
 		deadline = ", its deadline"
