@@ -38,9 +38,9 @@ func (f *changeFlags) addTo(cmd *cobra.Command, c *cli) {
 func (f *changeFlags) check() error {
 	switch {
 	case strings.TrimSpace(f.reason) == "" && !f.dryRun:
-		return usage(errors.New(`--reason is missing: write why, for example --reason "b is cheaper from today on"`))
+		return misused(errors.New(`--reason is missing: write why, for example --reason "b is cheaper from today on"`))
 	case strings.TrimSpace(f.author) == "":
-		return usage(errors.New("--author is empty: name who makes the change"))
+		return misused(errors.New("--author is empty: name who makes the change"))
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (ch *change) warn(ctx context.Context, done *changed) error {
 		done.Warnings = append(done.Warnings, fmt.Sprintf(
 			"The business day is cut in %s from now on, no longer in %s: limits per day begin a new window, and reports of today and later count from midnight there.", now, before))
 	}
-	return nil
+	return ch.warnOfLimits(ctx, done)
 }
 
 // endedRamps says which ramps end because the change sets the weights of their route.

@@ -63,7 +63,7 @@ func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 	}
 	for free, start := range map[int64]time.Time{5: now.Add(-time.Hour).Truncate(time.Minute), 0: now.Truncate(time.Minute)} {
 		present := state(start)
-		if shown := newChannelShown(doc, &doc.Channels[0], &present); shown.Limits[0].Free != free {
+		if shown := newChannelShown(doc, &doc.Channels[0], &present); shown.Limits[0].Free.units != free {
 			t.Errorf("since %s: %+v", start, shown.Limits)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/admission"
 	"dispatcher/config"
 )
 
@@ -44,8 +43,7 @@ func (c *cli) channelStateCommand(use string, state config.State, short, long st
 	return cmd
 }
 
-// setState changes the state of a channel. A route that nothing is left of is worth a warning:
-// its messages wait.
+// setState changes the state of a channel.
 func (ch *change) setState(ctx context.Context, channel string, state config.State) error {
 	if err := ch.need(); err != nil {
 		return err
@@ -60,27 +58,5 @@ func (ch *change) setState(ctx context.Context, channel string, state config.Sta
 	if err != nil {
 		return err
 	}
-	if state != config.Enabled {
-		done.Warnings = append(done.Warnings, idleRoutes(done.after, channel)...)
-	}
 	return done.print(ch.cli, ch.flags.as)
-}
-
-// idleRoutes warns of the routes of a channel that have no channel left which takes messages.
-func idleRoutes(doc *config.Routing, channel string) []string {
-	var warnings []string
-	for i := range doc.Routes {
-		route := &doc.Routes[i]
-		if slices.Contains(route.Channels, channel) && !slices.ContainsFunc(route.Channels, func(name string) bool { return takes(doc, name) }) {
-			warnings = append(warnings, fmt.Sprintf("Route %s has no channel left that takes messages: they wait until one does.", route.Name))
-		}
-	}
-	return warnings
-}
-
-// takes reports whether a channel is enabled and no limit of all its messages is 0.
-func takes(doc *config.Routing, name string) bool {
-	at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == name })
-	return at >= 0 && doc.Channels[at].State == config.Enabled &&
-		!slices.ContainsFunc(doc.Channels[at].Limits, func(l admission.Limit) bool { return l.Max == 0 && l.Scope == admission.Scope{} })
 }

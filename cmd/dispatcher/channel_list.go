@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/admission"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -22,7 +23,7 @@ type channelShown struct {
 	Capacity int64  `json:"capacity"`
 	// Active is how many attempts are under way on it, over all instances.
 	Active       int64        `json:"active"`
-	ActiveMax    int64        `json:"active_max"` // 0 is no bound
+	ActiveMax    *int64       `json:"active_max"` // null is no bound
 	LoadRatio    float64      `json:"load_ratio"`
 	LastAssigned *time.Time   `json:"last_assigned"` // null: never
 	Limits       []limitShown `json:"limits"`
@@ -30,22 +31,25 @@ type channelShown struct {
 }
 
 // limitShown is a limit in its running window. It counts all messages of the channel: "limits show" has those
-// of tenants and prefixes, too. Amounts of money are in micros.
+// of tenants and prefixes, too.
 type limitShown struct {
 	Window   string `json:"window"`
 	Unit     string `json:"unit"`
 	Currency string `json:"currency"` // empty unless the unit is money
-	Max      int64  `json:"max"`
-	Granted  int64  `json:"granted"`
-	Free     int64  `json:"free"`
+	// Max is what the running window may grant; ConfiguredMax what the document says, see limitNow.
+	Max           quantity `json:"max"`
+	ConfiguredMax quantity `json:"configured_max"`
+	Granted       quantity `json:"granted"`
+	Free          quantity `json:"free"`
 }
 
 // words says what has been granted, in a form that has room for two amounts, unit and window.
 func (l *limitShown) words(form string) string {
-	if l.Currency != "" {
-		return fmt.Sprintf(form, report.Money(l.Granted), report.Money(l.Max), l.Currency, l.Window)
+	words := fmt.Sprintf(form, l.Granted, l.Max, cmp.Or(l.Currency, l.Unit), l.Window)
+	if l.Max != l.ConfiguredMax {
+		words += ", then " + l.ConfiguredMax.String()
 	}
-	return fmt.Sprintf(form, number(l.Granted), number(l.Max), l.Unit, l.Window)
+	return words
 }
 
 func (c *cli) channelListCommand() *cobra.Command {
@@ -87,27 +91,30 @@ func (c *cli) listChannels(ctx context.Context, as format) error {
 // newChannelShown puts together what the document says of a channel and what it carries.
 func newChannelShown(doc *config.Routing, c *config.Channel, present *ledger.Present) channelShown {
 	shown := channelShown{
-		Channel: c.Name, Provider: c.Provider, State: string(c.State), Capacity: c.Capacity, ActiveMax: c.Active.Max,
+		Channel: c.Name, Provider: c.Provider, State: string(c.State), Capacity: c.Capacity,
 		Limits: []limitShown{}, Routes: []string{},
+	}
+	if c.Active.Max > 0 {
+		shown.ActiveMax = &c.Active.Max
 	}
 	for i := range doc.Routes {
 		if slices.Contains(doc.Routes[i].Channels, c.Name) {
 			shown.Routes = append(shown.Routes, doc.Routes[i].Name)
 		}
 	}
-	at := slices.IndexFunc(present.Channels, func(s ledger.ChannelState) bool { return s.Name == c.Name })
-	if at < 0 {
+	now := &countersNow{present, doc.Timezone}
+	state := now.channel(c.Name)
+	if state == nil {
 		return shown // the routing was changed between the two looks
 	}
-	state := &present.Channels[at]
-	state.Gate.Roll(present.Now, doc.Timezone)
 	shown.Active, shown.LastAssigned = state.Gate.Active.Count, moment(state.LastAssigned)
 	shown.LoadRatio = float64(shown.Active) / float64(c.Capacity)
-	for i := range state.Gate.Counters {
-		counter := &state.Gate.Counters[i]
-		shown.Limits = append(shown.Limits, limitShown{
-			Window: counter.Window.String(), Unit: counter.Unit.String(), Currency: counter.Currency, Max: counter.Max, Granted: counter.Granted, Free: counter.Free(),
-		})
+	for i := range c.Limits {
+		if l := now.limit(c.Name, &c.Limits[i], state.Gate.Ease); c.Limits[i].Scope == (admission.Scope{}) {
+			shown.Limits = append(shown.Limits, limitShown{
+				Window: l.Window, Unit: l.Unit, Currency: l.Currency, Max: l.Max, ConfiguredMax: l.ConfiguredMax, Granted: l.Granted, Free: l.Free,
+			})
+		}
 	}
 	return shown
 }
@@ -117,7 +124,7 @@ func channelSheet(version int64, channels []channelShown, as format) sheet {
 		header: []string{"channel", "provider", "state", "capacity", "active", "load_ratio", "last_assigned", "limits", "routes"},
 		right:  []int{4, 5, 6},
 	}
-	between, layout, granted := ", ", instant, "%s of %s %s/%s"
+	between, layout, granted := ", ", time.RFC3339, "%s of %s %s/%s"
 	if as == formatTable {
 		s.title, s.tight, s.wrap, between = fmt.Sprintf("version %d", version), true, map[int]int{1: 14, 7: 19, 8: 18, 9: 13}, "\n"
 		layout, granted = time.DateTime, "%s/%s %s/%s"

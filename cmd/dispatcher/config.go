@@ -40,7 +40,7 @@ func (c *cli) listSettings(as format) error {
 		return usage(err)
 	}
 	list := s.List()
-	out := sheet{header: []string{"name", "value", "source", "help"}}
+	out := sheet{header: []string{"name", "value", "source", "help"}, wrap: map[int]int{1: 36, 2: 26, 4: 40}}
 	for _, one := range list {
 		out.rows = append(out.rows, []string{one.Name, one.Value, one.Source, one.Help})
 	}

@@ -147,7 +147,7 @@ func (p *patient) checkRouting(ctx context.Context) []finding {
 		if l, err := openLedger(ctx, s); err == nil {
 			defer l.Close()
 			if v, err := l.CurrentRouting(ctx); err == nil {
-				return p.storedRouting(&v)
+				return append(p.storedRouting(&v), p.checkLimits(ctx, l)...)
 			}
 		}
 	}
@@ -159,7 +159,20 @@ func (p *patient) checkRouting(ctx context.Context) []finding {
 		return problems("routing", err)
 	}
 	p.routing = doc
-	return []finding{fine("routing", "%s is good and will be version 1", s.RoutingFile)}
+	return append([]finding{fine("routing", "%s is good and will be version 1", s.RoutingFile)}, closedFindings(doc)...)
+}
+
+// checkLimits looks at what the limits of the routing in force leave.
+func (p *patient) checkLimits(ctx context.Context, l *ledger.Ledger) []finding {
+	if p.routing == nil {
+		return nil // the check of the routing has said it
+	}
+	out := closedFindings(p.routing)
+	present, err := l.Present(ctx)
+	if err != nil {
+		return append(out, broken("limits", postgresTrouble(p.settings, err)))
+	}
+	return append(out, spentFindings(p.routing, &present)...)
 }
 
 func (p *patient) storedRouting(v *ledger.RoutingVersion) []finding {

@@ -26,10 +26,13 @@ func (c *cli) limitsCommand() *cobra.Command {
 type limitFlags struct {
 	all                          bool // over all channels
 	window, unit, tenant, prefix string
+
+	given func(flag string) bool
 }
 
 // addTo defines the flags.
 func (f *limitFlags) addTo(cmd *cobra.Command) {
+	f.given = func(flag string) bool { return cmd.Flags().Changed(flag) }
 	cmd.Flags().BoolVar(&f.all, "all-channels", false, "the limits over all channels, in place of those of a channel")
 	cmd.Flags().StringVar(&f.window, "window", "", "1s, 1m, 1h or 1d")
 	cmd.Flags().StringVar(&f.unit, "unit", "", "messages, segments or money")
@@ -41,31 +44,31 @@ func (f *limitFlags) addTo(cmd *cobra.Command) {
 func (f *limitFlags) channel(args []string) (string, error) {
 	switch {
 	case f.all && len(args) > 0:
-		return "", usage(errors.New("CHANNEL and --all-channels exclude each other: name one"))
+		return "", misused(errors.New("CHANNEL and --all-channels exclude each other: name one"))
 	case f.all:
 		return "", nil
 	case len(args) == 0:
-		return "", usage(errors.New("name a channel, or write --all-channels for a limit over all of them"))
+		return "", misused(errors.New("name a channel, or write --all-channels for a limit over all of them"))
 	}
 	return args[0], nil
 }
 
 // key is that of the limit that the flags name.
 func (f *limitFlags) key() (key admission.Key, err error) {
-	if f.window == "" {
-		return key, usage(errors.New("--window is missing: write 1s, 1m, 1h or 1d"))
+	if f.window == "" && !f.given("window") {
+		return key, misused(errors.New("--window is missing: write 1s, 1m, 1h or 1d"))
 	}
 	if err := f.check(); err != nil {
 		return key, err
 	}
-	key.Window, _ = admission.ParseWindow(f.window) // check has read them
+	key.Window, _ = config.ParseWindow(f.window) // check has read them
 	key.Unit, _ = admission.ParseUnit(f.unit)
 	key.Scope = admission.Scope{Tenant: f.tenant, Prefix: f.prefix}
 	switch {
 	case f.tenant != "" && f.prefix != "":
-		err = usage(errors.New("--tenant and --prefix exclude each other: a limit counts by one of them"))
+		err = misused(errors.New("--tenant and --prefix exclude each other: a limit counts by one of them"))
 	case f.tenant == "" && f.prefix == "" && f.all:
-		err = usage(errors.New("a limit over all channels is one of a tenant or of a prefix: add --tenant or --prefix"))
+		err = misused(errors.New("a limit over all channels is one of a tenant or of a prefix: add --tenant or --prefix"))
 	}
 	return key, err
 }
@@ -73,23 +76,29 @@ func (f *limitFlags) key() (key admission.Key, err error) {
 // allChannels stands in tables for the limits over all channels.
 const allChannels = "(all)"
 
-// check refuses what no limit can have, and brings the others to the form that limits have.
+// check refuses what no limit can have, and brings the others to the form that limits have. A flag that is
+// given without a value is most likely a variable that was not set: it must not mean all messages.
 func (f *limitFlags) check() error {
+	for flag, value := range map[string]string{"window": f.window, "unit": f.unit, "tenant": f.tenant, "prefix": f.prefix} {
+		if value == "" && f.given(flag) {
+			return misused(fmt.Errorf("--%s is empty: write its value, or leave the flag out", flag))
+		}
+	}
 	if f.window != "" {
-		w, err := admission.ParseWindow(f.window)
+		w, err := config.ParseWindow(f.window)
 		if err != nil {
-			return usage(fmt.Errorf("--window: %w", err))
+			return misused(fmt.Errorf("--window: %w", err))
 		}
 		f.window = w.String()
 	}
 	if _, err := admission.ParseUnit(f.unit); err != nil {
-		return usage(fmt.Errorf("--unit: %w", err))
+		return misused(fmt.Errorf("--unit: %w", err))
 	}
 	if f.prefix == "" {
 		return nil
 	}
 	if err := config.CheckPrefix(f.prefix); err != nil {
-		return usage(fmt.Errorf("--prefix: %w", err))
+		return misused(fmt.Errorf("--prefix: %w", err))
 	}
 	return nil
 }

@@ -23,9 +23,11 @@ type limitMove struct {
 	Reason    string    `json:"reason"`
 	Channel   string    `json:"channel"` // empty for one over all channels
 	Scope     string    `json:"scope"`
-	Window    string    `json:"window"`
-	Unit      string    `json:"unit"`
-	// What is max, or what else of the limit has changed, such as burst or reserve.otp.
+	// Window and Unit are empty for what belongs to the channel as a whole: active and admission.
+	Window string `json:"window"`
+	Unit   string `json:"unit"`
+	// What is max, or what else of the limit has changed, such as burst or reserve.otp; or active.max,
+	// active.until, active.hold, admission or admission.curve_factor.
 	What string  `json:"what"`
 	From *string `json:"from"` // null when it was not there
 	To   *string `json:"to"`   // null when it is not there any more
@@ -41,14 +43,16 @@ func (c *cli) limitsHistoryCommand() *cobra.Command {
 		Use:   "history [CHANNEL]",
 		Short: "List who changed limits, when, why, from what to what",
 		Long: `Lists the changes of limits, newest first: of a channel, of those over all channels with --all-channels, or
-without either of all. --window, --unit, --tenant and --prefix leave only those of such limits.`,
+without either of all. --window, --unit, --tenant and --prefix leave only those of such limits; without them the
+changes of a channel's active and admission are listed as well. Those are made in the document, by
+"dispatcher routing apply".`,
 		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			if limit < 1 {
-				return usage(errors.New("--limit must be above 0"))
+				return misused(errors.New("--limit must be above 0"))
 			}
 			if f.all && len(args) > 0 {
-				return usage(errors.New("CHANNEL and --all-channels exclude each other: name one"))
+				return misused(errors.New("CHANNEL and --all-channels exclude each other: name one"))
 			}
 			if err := f.check(); err != nil {
 				return err
@@ -73,7 +77,7 @@ func (c *cli) limitHistory(ctx context.Context, f *limitFlags, args []string, li
 		return err
 	}
 	if as == formatTable && len(moves) == 0 {
-		fmt.Fprintln(c.out, "There was never such a limit.")
+		fmt.Fprintln(c.out, "Such a limit never changed.")
 		return nil
 	}
 	rows := limitMoveRows(moves)
@@ -87,6 +91,9 @@ func (c *cli) limitHistory(ctx context.Context, f *limitFlags, args []string, li
 
 // covers reports whether a limit was asked for.
 func (f *limitFlags) covers(args []string, channel string, key admission.Key) bool {
+	if key == (admission.Key{}) && (f.window != "" || f.unit != "" || f.tenant != "" || f.prefix != "") {
+		return false // active and admission are of no such limit
+	}
 	is := func(asked, has string) bool { return asked == "" || asked == has }
 	return (len(args) == 0 || args[0] == channel) && (!f.all || channel == "") &&
 		is(f.window, key.Window.String()) && is(f.unit, key.Unit.String()) && is(f.tenant, key.Scope.Tenant) && is(f.prefix, key.Scope.Prefix)
@@ -144,14 +151,24 @@ func movesBetween(before, after *config.Routing, asked func(channel string, key 
 				continue
 			}
 			told[path] = true
-			for _, c := range changes {
-				what, within := strings.CutPrefix(c.Path+".", path+".")
-				if !within {
-					continue
-				}
+			for _, c := range below(changes, path) {
 				moves = append(moves, limitMove{
 					Channel: channel, Scope: key.Scope.String(), Window: key.Window.String(), Unit: key.Unit.String(),
-					What: cmp.Or(strings.TrimSuffix(what, "."), "max"), From: c.From, To: c.To, key: key,
+					What: cmp.Or(c.Path, "max"), From: c.From, To: c.To, key: key,
+				})
+			}
+		}
+	}
+	tellWhole := func(channel string) {
+		path := config.ChannelPath(channel)
+		if told[path] || !asked(channel, admission.Key{}) {
+			return
+		}
+		told[path] = true
+		for _, what := range []string{"active", "admission"} {
+			for _, c := range below(changes, path+"."+what) {
+				moves = append(moves, limitMove{
+					Channel: channel, Scope: admission.Scope{}.String(), What: strings.TrimSuffix(what+"."+c.Path, "."), From: c.From, To: c.To,
 				})
 			}
 		}
@@ -159,10 +176,23 @@ func movesBetween(before, after *config.Routing, asked func(channel string, key 
 	for _, doc := range []*config.Routing{after, before} {
 		for i := range doc.Channels {
 			tell(doc.Channels[i].Name, doc.Channels[i].Limits)
+			tellWhole(doc.Channels[i].Name)
 		}
 		tell("", doc.Limits)
 	}
 	return moves
+}
+
+// below are the changes at a path, whose own is empty then, and below it.
+func below(changes []changeLine, path string) []changeLine {
+	var out []changeLine
+	for _, c := range changes {
+		if rest, within := strings.CutPrefix(c.Path+".", path+"."); within {
+			c.Path = strings.TrimSuffix(rest, ".")
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // limitMoveRows is the CSV: a row for each change.
@@ -171,7 +201,7 @@ func limitMoveRows(moves []limitMove) sheet {
 	for i := range moves {
 		m := &moves[i]
 		s.rows = append(s.rows, []string{
-			number(m.Version), m.CreatedAt.Format(instant), m.Author, m.Reason, m.Channel, m.Scope, m.Window, m.Unit, m.What, orEmpty(m.From), orEmpty(m.To),
+			number(m.Version), m.CreatedAt.Format(time.RFC3339), m.Author, m.Reason, m.Channel, m.Scope, m.Window, m.Unit, m.What, orEmpty(m.From), orEmpty(m.To),
 		})
 	}
 	return s
@@ -211,6 +241,9 @@ func (m *limitMove) detail(side *string) string {
 
 // words name the limit and what of it has changed.
 func (m *limitMove) words() string {
+	if m.Window == "" {
+		return m.Channel + " " + m.What
+	}
 	words := cmp.Or(m.Channel, allChannels) + " " + limitName(m.key)
 	if m.What != "max" {
 		words += ", " + m.What

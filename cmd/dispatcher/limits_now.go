@@ -1,8 +1,8 @@
 package main
 
 import (
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"dispatcher/admission"
@@ -18,8 +18,12 @@ type limitsNow struct {
 	Channels []channelLimits `json:"channels"`
 	// Limits are those over all channels.
 	Limits []limitNow `json:"limits"`
+	// Waiting are the messages that wait, by what for and why, most of them first.
+	Waiting []waitersNow `json:"waiting"`
 	// WaitingForOthers counts the messages that wait for none of the above in particular.
 	WaitingForOthers int64 `json:"waiting_for_others"`
+
+	zone *time.Location
 }
 
 // channelLimits is one channel with its limits.
@@ -32,14 +36,15 @@ type channelLimits struct {
 	Rate        float64    `json:"rate"`
 	PausedUntil *time.Time `json:"paused_until"` // by the provider's wish; null when it is not
 	Active      int64      `json:"active"`
-	ActiveMax   int64      `json:"active_max"` // 0 is no bound
+	ActiveMax   *int64     `json:"active_max"` // null is no bound
 	ActiveUntil string     `json:"active_until"`
 	HoldSeconds float64    `json:"hold_seconds"`
-	Waiting     int64      `json:"waiting"` // messages that wait for the channel itself
-	Limits      []limitNow `json:"limits"`
+	// Waiting counts the messages that wait for the channel: as such, or for one of its limits.
+	Waiting int64      `json:"waiting"`
+	Limits  []limitNow `json:"limits"`
 }
 
-// limitNow is one limit in its running window. Amounts of money are in micros.
+// limitNow is one limit in its running window.
 type limitNow struct {
 	Scope    string `json:"scope"`
 	Window   string `json:"window"`
@@ -47,59 +52,25 @@ type limitNow struct {
 	Currency string `json:"currency"` // empty unless the unit is money
 	// Max is what the running window may grant; ConfiguredMax differs from it only after it was lowered
 	// below what had been granted, and holds from the next window on.
-	Max           int64 `json:"max"`
-	ConfiguredMax int64 `json:"configured_max"`
-	Granted       int64 `json:"granted"`
-	Free          int64 `json:"free"`
-	Reserved      int64 `json:"reserved"` // of Free, for lanes
-	Waiting       int64 `json:"waiting"`  // messages that wait for the channel or scope
-	// Effective is what a window takes at the present rate; null where the rate slows nothing down.
-	Effective  *int64           `json:"effective_max"`
+	Max           quantity `json:"max"`
+	ConfiguredMax quantity `json:"configured_max"`
+	// Effective is what a window takes at the present rate of the channel.
+	Effective quantity `json:"effective_max"`
+	Granted   quantity `json:"granted"`
+	Free      quantity `json:"free"`     // what could be taken now; of a sliding limit by its arrival time
+	Reserved  quantity `json:"reserved"` // of what the window has left, for lanes
+	Waiting   int64    `json:"waiting"`  // messages that this limit is in the way of
+	// NextPlace is when a sliding limit takes one more; null for others and for one that is closed.
+	NextPlace  *time.Time       `json:"next_place"`
 	NextWindow time.Time        `json:"next_window"`
 	Sliding    bool             `json:"sliding"`
-	Burst      int64            `json:"burst"`   // 0 unless it slides
-	Reserve    map[string]int64 `json:"reserve"` // percent by lane
+	Burst      *int64           `json:"burst"`     // null unless it slides
+	Sustained  *int64           `json:"sustained"` // in a window behind a burst; null unless it slides
+	Reserve    map[string]int64 `json:"reserve"`   // percent by lane
 
-	key  admission.Key
-	ends string // NextWindow as the table has it, in the business time zone
-}
-
-// countersNow finds the counters of limits in what the ledger tells of the present.
-type countersNow struct {
-	*ledger.Present
-	zone *time.Location
-}
-
-// counter is that of a limit, brought to the present. A limit that has been applied between the two
-// looks at the database has taken nothing yet.
-func (n *countersNow) counter(channel string, l *admission.Limit) admission.Counter {
-	c := admission.Counter{Limit: *l, Max: l.Max}
-	var stored []admission.Counter
-	if l.Scope == (admission.Scope{}) {
-		if state := n.channel(channel); state != nil {
-			stored = state.Gate.Counters
-		}
-	} else {
-		at := slices.IndexFunc(n.Scoped, func(s ledger.ScopeState) bool { return s.Channel == channel && s.Scope == l.Scope })
-		if at >= 0 {
-			stored = n.Scoped[at].Counters
-		}
-	}
-	if at := slices.IndexFunc(stored, func(s admission.Counter) bool { return s.Key() == l.Key() }); at >= 0 {
-		c = stored[at]
-		c.Limit = *l // with what the rows do not hold
-	}
-	c.Roll(n.Now, n.zone)
-	return c
-}
-
-// channel is the state of one; nil when it has been applied between the two looks.
-func (n *countersNow) channel(name string) *ledger.ChannelState {
-	at := slices.IndexFunc(n.Channels, func(s ledger.ChannelState) bool { return s.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return &n.Channels[at]
+	key   admission.Key
+	burst string // in words
+	ends  string // NextWindow as the table has it
 }
 
 // newLimitsNow puts together what the document says and what has been taken. It takes the named
@@ -108,6 +79,7 @@ func newLimitsNow(version int64, doc *config.Routing, present *ledger.Present, n
 	n := &countersNow{present, doc.Timezone}
 	out := &limitsNow{
 		Version: version, Now: present.Now, Timezone: doc.Timezone.String(), Channels: []channelLimits{}, Limits: []limitNow{},
+		Waiting: n.waiters(named), zone: doc.Timezone,
 	}
 	out.WaitingForOthers = n.waiting("")
 	for i := range doc.Channels {
@@ -117,7 +89,7 @@ func newLimitsNow(version int64, doc *config.Routing, present *ledger.Present, n
 	}
 	for i := range doc.Limits {
 		if len(named) == 0 {
-			out.Limits = append(out.Limits, n.limit("", &doc.Limits[i], 1))
+			out.Limits = append(out.Limits, n.limit("", &doc.Limits[i], admission.Ease{}))
 		}
 	}
 	return out
@@ -125,8 +97,11 @@ func newLimitsNow(version int64, doc *config.Routing, present *ledger.Present, n
 
 func (n *countersNow) channelLimits(c *config.Channel) channelLimits {
 	out := channelLimits{
-		Channel: c.Name, Policy: admission.Exact{}.String(), Rate: 1, ActiveMax: c.Active.Max, ActiveUntil: c.Active.Until,
+		Channel: c.Name, Policy: admission.Exact{}.String(), ActiveUntil: c.Active.Until,
 		HoldSeconds: c.Active.Hold.Seconds(), Waiting: n.waitingOn(c.Name), Limits: []limitNow{},
+	}
+	if c.Active.Max > 0 {
+		out.ActiveMax = &c.Active.Max
 	}
 	if c.Policy != nil {
 		out.Policy = c.Policy.String()
@@ -134,29 +109,42 @@ func (n *countersNow) channelLimits(c *config.Channel) channelLimits {
 	if curve, ok := c.Policy.(admission.Curve); ok {
 		out.CurveFactor = &curve.Factor
 	}
+	var ease admission.Ease
 	if state := n.channel(c.Name); state != nil {
-		out.Active, out.Rate = state.Gate.Active.Count, state.Gate.Ease.RateAt(n.Now)
-		if until := state.Gate.Ease.Until; until.After(n.Now) {
-			out.PausedUntil = moment(until.UTC())
-		}
+		out.Active, ease = state.Gate.Active.Count, state.Gate.Ease
+	}
+	out.Rate = ease.RateAt(n.Now)
+	if ease.Until.After(n.Now) {
+		out.PausedUntil = moment(ease.Until.UTC())
 	}
 	for i := range c.Limits {
-		out.Limits = append(out.Limits, n.limit(c.Name, &c.Limits[i], out.Rate))
+		out.Limits = append(out.Limits, n.limit(c.Name, &c.Limits[i], ease))
 	}
 	return out
 }
 
-func (n *countersNow) limit(channel string, l *admission.Limit, rate float64) limitNow {
+// limit is one limit at the ease of its channel.
+func (n *countersNow) limit(channel string, l *admission.Limit, ease admission.Ease) limitNow {
 	c := n.counter(channel, l)
+	of := func(units int64) quantity { return quantityOf(l, units) }
+	effective := l.Effective(ease, n.Now)
+	free := c.Free()
+	if effective < l.Max {
+		free = min(free, max(effective-c.Granted, 0))
+	}
 	out := limitNow{
 		Scope: l.Scope.String(), Window: l.Window.String(), Unit: l.Unit.String(), Currency: l.Currency,
-		Max: c.Max, ConfiguredMax: l.Max, Granted: c.Granted, Free: c.Free(), Reserved: c.Reserved(), Waiting: n.waiting(l.Key().On(channel)),
-		NextWindow: c.End(n.zone), Sliding: l.Sliding, Burst: l.Burst, Reserve: make(map[string]int64, len(l.Reserve)), key: l.Key(),
+		Max: of(c.Max), ConfiguredMax: of(l.Max), Effective: of(effective), Granted: of(c.Granted), Reserved: of(c.Reserved()),
+		Waiting: n.waiting(l.Key().On(channel)), NextWindow: c.End(n.zone), Sliding: l.Sliding,
+		Reserve: make(map[string]int64, len(l.Reserve)), key: l.Key(), burst: config.BurstWords(l),
 	}
-	if l.Paced() || l.Sliding {
-		effective := int64(float64(l.Max) * rate)
-		out.Effective = &effective
+	if l.Sliding && l.Max > 0 {
+		sustained := config.Sustained(l)
+		out.Burst, out.Sustained = &l.Burst, &sustained
+		free = min(free, n.atOnce(c, ease))
+		out.NextPlace = n.nextPlace(c, ease)
 	}
+	out.Free = of(free)
 	for _, r := range l.Reserve {
 		out.Reserve[r.Lane] = r.Percent
 	}
@@ -167,22 +155,5 @@ func (n *countersNow) limit(channel string, l *admission.Limit, rate float64) li
 	return out
 }
 
-// waiting counts who waits for a channel as such or for a limit.
-func (n *countersNow) waiting(on string) (messages int64) {
-	for _, w := range n.Waiting {
-		if w.On == on {
-			messages += w.Messages
-		}
-	}
-	return messages
-}
-
-// waitingOn counts who waits for a channel or for one of its limits.
-func (n *countersNow) waitingOn(channel string) (messages int64) {
-	for _, w := range n.Waiting {
-		if w.On == channel || strings.HasPrefix(w.On, channel+" ") {
-			messages += w.Messages
-		}
-	}
-	return messages
-}
+// lanes are those that a limit keeps a part for, in order.
+func (l *limitNow) lanes() []string { return slices.Sorted(maps.Keys(l.Reserve)) }

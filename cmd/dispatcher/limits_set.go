@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,9 +27,11 @@ func (c *cli) limitsSetCommand() *cobra.Command {
 		Short: "Change, add or remove one limit, from the next claim on",
 		Long: `Changes the max of the limit with that window, unit, tenant and prefix in the routing document, which keeps its
 comments and its layout otherwise, and applies it as a new version. If there is no such limit it is added;
---remove takes it out. Max 0 closes: messages fall back or wait.
+--remove takes it out. Max 0 closes: messages fall back or wait. A burst that does not fit under a lower
+max becomes the default. active and admission are changed in the document: "dispatcher routing apply".
 
-A higher max acts at once. A lower one too, but what the running window has granted already stays granted.`,
+A higher max acts at once. A lower one too, but what the running window has granted already stays granted.
+A new limit counts what the running window has taken already, unless it is one of a prefix.`,
 		Example: `  dispatcher limits set a --window 1s --max 80 --reason "the provider asked for less"
   dispatcher limits set a --window 1d --unit money --max 250.00 --tenant shop --reason "their budget"
   dispatcher limits set --all-channels --window 1m --max 600 --prefix +44 --reason "a flood of sign-ups"
@@ -63,27 +66,32 @@ func (lc *limitChange) read(args []string) (channel string, l admission.Limit, e
 	l = admission.Limit{Scope: key.Scope, Window: key.Window, Unit: key.Unit, Currency: lc.currency}
 	switch {
 	case lc.remove && lc.most != "":
-		return "", l, usage(errors.New("--remove and --max exclude each other: name one"))
+		return "", l, misused(errors.New("--remove and --max exclude each other: name one"))
 	case lc.remove:
 		return channel, l, nil
 	case lc.most == "":
-		return "", l, usage(errors.New("--max is missing: write how many units a window may take, or --remove"))
+		return "", l, misused(errors.New("--max is missing: write how many units a window may take, or --remove"))
 	case lc.currency != "" && l.Unit != admission.Money:
-		return "", l, usage(errors.New("--currency is for limits in money: add --unit money or leave it out"))
+		return "", l, misused(errors.New("--currency is for limits in money: add --unit money or leave it out"))
 	}
 	if l.Max, err = config.ParseMax(lc.most, l.Unit); err != nil {
-		return "", l, usage(fmt.Errorf("--max: %w", err))
+		return "", l, misused(fmt.Errorf("--max: %w", err))
 	}
 	return channel, l, nil
 }
 
-// setLimit changes one limit and warns of what it comes to in the running window and for the routes.
+// setLimit changes one limit.
 func (ch *change) setLimit(ctx context.Context, channel string, l admission.Limit, remove bool) error {
 	if err := ch.need(); err != nil {
 		return err
 	}
 	if channel != "" && !slices.Contains(ch.document.ChannelNames(), channel) {
 		return unknownChannel(channel, ch.document)
+	}
+	if channel == "" && !remove {
+		if err := ch.needCurrency(&l); err != nil {
+			return err
+		}
 	}
 	done, err := ch.make(ctx, func() (string, []byte, error) {
 		var document []byte
@@ -93,50 +101,43 @@ func (ch *change) setLimit(ctx context.Context, channel string, l admission.Limi
 		} else {
 			document, err = config.SetLimit([]byte(ch.current.Document), channel, l)
 		}
-		return changedName(ch.current.Version), document, ch.inStored(err)
+		return changedName(ch.current.Version), document, ch.inFlags(err)
 	})
 	if err != nil {
 		return err
 	}
-	if !remove && len(done.Changes) > 0 {
-		if err := ch.warnOfLimit(ctx, done, channel, l.Key()); err != nil {
-			return err
-		}
-	}
 	return done.print(ch.cli, ch.flags.as)
 }
 
-// warnOfLimit notes what a limit lets nothing through to, and what its window has granted already.
-func (ch *change) warnOfLimit(ctx context.Context, done *changed, channel string, key admission.Key) error {
-	limits := limitsOf(done.after, channel)
-	at := slices.IndexFunc(limits, func(l admission.Limit) bool { return l.Key() == key })
-	if at < 0 {
-		return nil
+// inFlags says in the words of the flags what would be wrong with the changed document: whoever gave
+// them has never seen a line of it. Other errors stay what they are.
+func (ch *change) inFlags(err error) error {
+	problem, ok := errors.AsType[*config.Problem](err)
+	if !ok {
+		return ch.inStored(err)
 	}
-	if limits[at].Max == 0 {
-		done.Warnings = append(done.Warnings, closedBy(done.after, channel, key.Scope)...)
+	text := problem.Text
+	var at int
+	if n, _ := fmt.Sscanf(problem.Key, "routes[%d]", &at); n == 1 && at < len(ch.document.Routes) {
+		text = "on route " + ch.document.Routes[at].Name + " " + text
 	}
-	present, err := ch.ledger.Present(ctx)
-	if err != nil {
-		return usage(postgresTrouble(ch.settings, err))
-	}
-	now := &countersNow{&present, done.after.Timezone}
-	shown := now.limit(channel, &limits[at], 1)
-	if over := shown.Granted > shown.ConfiguredMax; over && key.Window != admission.Second {
-		done.Warnings = append(done.Warnings, fmt.Sprintf(
-			"The running window has granted %s already: it takes no more before it ends (%s, %s), and the new max holds from then on.", shown.shown(shown.Granted), shown.ends, done.after.Timezone))
-	}
-	return nil
+	return errors.New(strings.NewReplacer(
+		"set max_segments: ", "give the route max_segments: ", "raise the limit", "choose a higher --max",
+		"write for example window: 1d", "write --window 1d",
+	).Replace(text))
 }
 
-// closedBy says whom a max of 0 leaves without a channel.
-func closedBy(doc *config.Routing, channel string, scope admission.Scope) []string {
-	who := map[bool]string{true: "Messages of tenant " + scope.Tenant, false: "Messages to " + scope.Prefix}[scope.Tenant != ""]
-	switch {
-	case channel == "":
-		return []string{who + " wait until the limit is raised, or they expire: it stands over all channels."}
-	case scope != admission.Scope{}:
-		return []string{fmt.Sprintf("%s find no room on channel %s: they go to others or wait.", who, channel)}
+// needCurrency refuses a new limit in money over all channels that does not say of which.
+func (ch *change) needCurrency(l *admission.Limit) error {
+	if l.Unit != admission.Money || l.Currency != "" || slices.ContainsFunc(ch.document.Limits, func(o admission.Limit) bool { return o.Key() == l.Key() }) {
+		return nil
 	}
-	return idleRoutes(doc, channel)
+	currency := "GBP"
+	for i := range ch.document.Channels {
+		if priced := ch.document.Channels[i].Price.Currency; priced != "" {
+			currency = priced
+			break
+		}
+	}
+	return misused(fmt.Errorf("there is no such limit yet, and --currency is missing: write --currency %s", currency))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,9 +18,9 @@ func (c *cli) limitsShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [CHANNEL...]",
 		Short: "Show what limits leave, over all instances, and who waits",
-		Long: `Shows for each channel the policy, the rate that its provider leaves it, what is under way and who waits,
-and for each limit what its running window has granted and still has. Without a channel: all, and the
-limits over all channels.`,
+		Long: `Shows for each channel the policy, the rate that its provider leaves it, what is under way and how many
+wait, for each limit what its running window has granted and what could be taken now, and who waits for what,
+why, and when the first of them is looked at again. Without a channel: all, and the limits over all channels.`,
 		Args: arguments(0, anyNumber),
 		RunE: work(func(ctx context.Context, args []string) error { return c.showLimits(ctx, args, as) }),
 	}
@@ -58,63 +57,69 @@ func (c *cli) showLimits(ctx context.Context, named []string, as format) error {
 	} else {
 		fmt.Fprintln(c.out, "There is no limit.")
 	}
-	if len(named) == 0 && now.WaitingForOthers > 0 {
-		fmt.Fprintln(c.out, waitingSentence(now.WaitingForOthers))
+	if len(now.Waiting) > 0 {
+		waiterSheet(now).draw(c.out)
+	} else {
+		fmt.Fprintln(c.out, "Nobody waits.")
 	}
 	return nil
-}
-
-func waitingSentence(n int64) string {
-	if n == 1 {
-		return "1 more message waits for none of them in particular."
-	}
-	return number(n) + " more messages wait for none of them in particular."
 }
 
 // channelLimitSheet has what is the same for all limits of a channel.
 func channelLimitSheet(now *limitsNow) sheet {
 	s := sheet{
-		title:  fmt.Sprintf("version %d at %s", now.Version, now.Now.Format(instant)),
+		title:  fmt.Sprintf("version %d at %s, times in %s", now.Version, now.Now.In(now.zone).Format(time.DateTime), now.Timezone),
 		header: []string{"channel", "policy", "rate", "active", "waiting", "paused until"},
 		right:  []int{3, 4, 5}, wrap: map[int]int{1: 32},
 	}
 	for i := range now.Channels {
 		c := &now.Channels[i]
-		policy, active, paused := c.Policy, number(c.Active), ""
+		policy, paused := c.Policy, ""
 		if c.CurveFactor != nil {
 			policy += " " + strconv.FormatFloat(*c.CurveFactor, 'g', -1, 64)
 		}
-		if c.ActiveMax > 0 {
-			active += " of " + number(c.ActiveMax)
-		}
-		if c.ActiveUntil != "submit" {
-			active += " until " + c.ActiveUntil
-		}
 		if c.PausedUntil != nil {
-			paused = c.PausedUntil.Format("15:04:05 UTC")
+			paused = now.clock(*c.PausedUntil)
 		}
-		s.rows = append(s.rows, []string{c.Channel, policy, strconv.FormatFloat(100*c.Rate, 'f', 0, 64) + " %", active, number(c.Waiting), paused})
+		s.rows = append(s.rows, []string{c.Channel, policy, strconv.FormatFloat(100*c.Rate, 'f', 0, 64) + " %", c.activeWords(), number(c.Waiting), paused})
 	}
 	return s
+}
+
+// activeWords say how many attempts are under way, of how many, and whether that is in the way of more.
+func (c *channelLimits) activeWords() string {
+	words := number(c.Active)
+	if c.ActiveMax != nil {
+		words += " of " + number(*c.ActiveMax)
+	}
+	if c.ActiveUntil != "submit" {
+		words += " until " + c.ActiveUntil
+	}
+	if c.ActiveMax != nil && c.Active >= *c.ActiveMax {
+		words += ", full"
+	}
+	return words
 }
 
 // limitSheet has a row for each limit. The rate stands beside the max where it slows the limit down.
 func limitSheet(now *limitsNow) sheet {
 	s := sheet{
-		title:  "limits, times in " + now.Timezone,
 		header: []string{"channel", "limit", "granted", "max", "free", "reserved", "waiting", "next window"},
-		right:  []int{3, 4, 5, 6, 7}, wrap: map[int]int{1: 15, 2: 19, 4: 14}, tight: true,
+		right:  []int{3, 4, 5, 6, 7}, wrap: map[int]int{1: 15, 2: 21, 4: 14, 5: 14}, tight: true,
 	}
 	add := func(channel string, l *limitNow) {
-		most := l.shown(l.Max)
+		most, free := l.Max.String(), l.Free.String()
 		if l.Max != l.ConfiguredMax {
-			most += ", then " + l.shown(l.ConfiguredMax)
+			most += ", then " + l.ConfiguredMax.String()
 		}
-		if l.Effective != nil && *l.Effective != l.ConfiguredMax {
-			most += ", now " + l.shown(*l.Effective)
+		if l.Effective != l.ConfiguredMax {
+			most += ", now " + l.Effective.String()
+		}
+		if l.NextPlace != nil && l.NextPlace.Sub(now.Now) >= time.Second {
+			free += ", next at " + now.clock(*l.NextPlace)
 		}
 		s.rows = append(s.rows, []string{
-			channel, l.words(), l.shown(l.Granted), most, l.shown(l.Free), l.shown(l.Reserved), number(l.Waiting), l.ends,
+			channel, l.words(), l.Granted.String(), most, free, l.Reserved.String(), number(l.Waiting), l.ends,
 		})
 	}
 	for i := range now.Channels {
@@ -128,6 +133,32 @@ func limitSheet(now *limitsNow) sheet {
 	return s
 }
 
+// waiterSheet says who waits, for what, why and until when at least.
+func waiterSheet(now *limitsNow) sheet {
+	s := sheet{
+		title:  "who waits",
+		header: []string{"messages", "for", "because", "next look"},
+		right:  []int{1}, wrap: map[int]int{2: 32, 3: 46}, tight: true,
+	}
+	for _, w := range now.Waiting {
+		on := w.On
+		if on == "" {
+			on = "none in particular"
+		}
+		s.rows = append(s.rows, []string{number(w.Messages), on, report.WaitWords(w.Reason), now.clock(w.Next)})
+	}
+	return s
+}
+
+// clock is a time in the business time zone, with the day when that is another one.
+func (now *limitsNow) clock(at time.Time) string {
+	at = at.In(now.zone)
+	if at.Format(time.DateOnly) == now.Now.In(now.zone).Format(time.DateOnly) {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format("2 Jan 15:04:05")
+}
+
 // words is the limit with what it does besides counting.
 func (l *limitNow) words() string {
 	words := limitName(l.key)
@@ -135,51 +166,13 @@ func (l *limitNow) words() string {
 		words = l.Window + " " + l.Currency + strings.TrimPrefix(words, l.Window+" money")
 	}
 	if l.Sliding {
-		words += ", sliding, burst " + number(l.Burst)
+		words += ", sliding"
 	}
-	for _, lane := range slices.Sorted(maps.Keys(l.Reserve)) {
+	if l.burst != "" {
+		words += ", " + l.burst
+	}
+	for _, lane := range l.lanes() {
 		words += fmt.Sprintf(", %d %% for %s", l.Reserve[lane], lane)
 	}
 	return words
-}
-
-// shown is an amount of the limit, of money as a decimal.
-func (l *limitNow) shown(n int64) string {
-	if l.Unit == "money" {
-		return report.Money(n)
-	}
-	return number(n)
-}
-
-// limitRows is the CSV: a row for each limit, with what its channel has repeated.
-func limitRows(now *limitsNow) sheet {
-	s := sheet{header: []string{
-		"channel", "scope", "window", "unit", "currency", "max", "configured_max", "effective_max", "granted", "free", "reserved", "waiting",
-		"next_window", "sliding", "burst", "policy", "rate", "paused_until", "active", "active_max",
-	}}
-	row := func(channel string, l *limitNow) []string {
-		effective := ""
-		if l.Effective != nil {
-			effective = l.shown(*l.Effective)
-		}
-		return []string{
-			channel, l.Scope, l.Window, l.Unit, l.Currency, l.shown(l.Max), l.shown(l.ConfiguredMax), effective, l.shown(l.Granted), l.shown(l.Free),
-			l.shown(l.Reserved), number(l.Waiting), l.NextWindow.Format(time.RFC3339), strconv.FormatBool(l.Sliding), number(l.Burst),
-		}
-	}
-	for i := range now.Channels {
-		c := &now.Channels[i]
-		paused := ""
-		if c.PausedUntil != nil {
-			paused = c.PausedUntil.Format(time.RFC3339)
-		}
-		for j := range c.Limits {
-			s.rows = append(s.rows, append(row(c.Channel, &c.Limits[j]),
-				c.Policy, format(formatCSV).fraction(&c.Rate), paused, number(c.Active), number(c.ActiveMax)))
-		}
-	}
-	for i := range now.Limits {
-		s.rows = append(s.rows, append(row("", &now.Limits[i]), "", "", "", "", ""))
-	}
-	return s
 }

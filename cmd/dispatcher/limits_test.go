@@ -1,8 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,24 +44,35 @@ func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
 		t.Fatalf("%+v", now)
 	}
 	a := now.Channels[0]
-	if a.Policy != "curve" || *a.CurveFactor != 0.5 || a.ActiveMax != 5 || a.ActiveUntil != "receipt" || a.HoldSeconds != 600 || a.Rate != 1 || len(a.Limits) != 4 {
+	if a.Policy != "curve" || *a.CurveFactor != 0.5 || *a.ActiveMax != 5 || a.ActiveUntil != "receipt" || a.HoldSeconds != 600 || a.Rate != 1 || len(a.Limits) != 4 {
 		t.Errorf("%+v", a)
 	}
-	if l := a.Limits[0]; !l.Sliding || l.Burst != 20 || *l.Effective != 100 || l.Free != 100 {
+	if l := a.Limits[0]; !l.Sliding || *l.Burst != 20 || *l.Sustained != 81 || l.Effective.units != 100 || l.Free.units != 20 || !l.NextPlace.Equal(now.Now) {
 		t.Errorf("%+v", l)
 	}
-	if l := a.Limits[1]; l.Reserved != 200 || l.Reserve["otp"] != 20 || l.Effective != nil {
+	if l := a.Limits[1]; l.Reserved.units != 200 || l.Reserve["otp"] != 20 || l.Effective.units != 1000 || l.Burst != nil || l.NextPlace != nil {
 		t.Errorf("%+v", l)
 	}
-	if l := now.Limits[0]; l.Scope != "tenant:shop" || l.Max != 250_000_000 || l.Currency != "GBP" || l.Unit != "money" {
+	if b := now.Channels[1]; b.ActiveMax != nil {
+		t.Errorf("%+v", b)
+	}
+	if l := now.Limits[0]; l.Scope != "tenant:shop" || l.Max != (quantity{250_000_000, true}) || l.Currency != "GBP" || l.Unit != "money" {
 		t.Errorf("%+v", l)
 	}
 	one := dispatcher(t, "", env, "limits", "show", "a", "--format", "csv")
-	if lines := strings.Split(strings.TrimSpace(one.out), "\n"); len(lines) != 5 || !strings.HasPrefix(lines[3], "a,channel,1d,money,GBP,2.50,2.50,,0.00,2.50,0.00,0,") {
+	if lines := strings.Split(strings.TrimSpace(one.out), "\n"); len(lines) != 5 || !strings.HasPrefix(lines[3], "a,channel,1d,money,GBP,2.50,2.50,2.50,0.00,2.50,0.00,0,,") {
 		t.Errorf("%+v", one)
 	}
+	for column, want := range map[string]string{
+		"curve_factor": "0.5", "active_until": "receipt", "hold_seconds": "600", "reserve": "otp 20%", "burst": "", "active_max": "5", "rate": "1",
+	} {
+		lines := strings.Split(one.out, "\n")
+		if at := slices.Index(strings.Split(lines[0], ","), column); at < 0 || strings.Split(lines[2], ",")[at] != want {
+			t.Errorf("%s is not %s in %s", column, want, one.out)
+		}
+	}
 	table := dispatcher(t, "", env, "limits", "show").out
-	for _, want := range []string{"curve 0.5", "0 of 5 until receipt", "1d GBP tenant:shop", "burst 20", "messages, 20 %", "(all)"} {
+	for _, want := range []string{"curve 0.5", "0 of 5 until receipt", "1d GBP tenant:shop", "burst 20, then 81", "messages, 20 %", "(all)", "Europe/London", "Nobody waits."} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is missing in\n%s", want, table)
 		}
@@ -76,6 +91,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC) // summer time
+	soon := now.Add(7 * time.Second)
 	today := time.Date(2026, 7, 20, 23, 0, 0, 0, time.UTC)
 	limits := doc.Channels[0].Limits
 	bare := func(l admission.Limit) admission.Limit { // as a row has it
@@ -85,7 +101,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	present := &ledger.Present{
 		Now: now,
 		Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{
-			Active: admission.Active{Max: 5, Count: 3},
+			Active: admission.Active{Max: 5, Count: 5},
 			Ease:   admission.Ease{Rate: 0.25, Since: now.Add(-time.Second), Until: now.Add(time.Minute)},
 			Counters: []admission.Counter{
 				{Limit: bare(limits[0]), Max: 100, Start: now.Add(-time.Minute), Granted: 90}, // long over
@@ -98,24 +114,25 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 			{ScopeRef: ledger.ScopeRef{Channel: "a", Scope: admission.Scope{Tenant: "shop"}}, Counters: []admission.Counter{{Limit: limits[3], Max: 50, Start: today, Granted: 7}}},
 		},
 		Waiting: []ledger.Waiters{
-			{On: "a", Reason: "no_active", Messages: 4}, {On: "a tenant:shop 1d messages", Reason: "tenant_limit", Messages: 2},
-			{On: "tenant:shop 1d money", Reason: "no_budget", Messages: 9}, {Reason: "no_route", Messages: 1},
+			{On: "a", Reason: "no_active", Messages: 4, Next: soon}, {On: "a tenant:shop 1d messages", Reason: "tenant_limit", Messages: 2, Next: soon.Add(24 * time.Hour)},
+			{On: "tenant:shop 1d money", Reason: "no_budget", Messages: 9, Next: soon}, {Reason: "no_route", Messages: 1, Next: soon},
+			{On: "b 1s messages", Reason: "no_slot", Messages: 3, Next: soon},
 		},
 	}
 	shown := newLimitsNow(2, doc, present, nil)
 	a := shown.Channels[0]
-	if a.Rate < 0.299 || a.Rate > 0.301 || !a.PausedUntil.Equal(now.Add(time.Minute)) || a.Active != 3 || a.Waiting != 4 || shown.WaitingForOthers != 1 {
+	if a.Rate < 0.299 || a.Rate > 0.301 || !a.PausedUntil.Equal(now.Add(time.Minute)) || a.Active != 5 || a.Waiting != 6 || shown.WaitingForOthers != 1 {
 		t.Errorf("%+v", a)
 	}
 	type figures struct{ Max, Configured, Granted, Free, Reserved, Waiting int64 }
 	of := func(l limitNow) figures {
-		return figures{l.Max, l.ConfiguredMax, l.Granted, l.Free, l.Reserved, l.Waiting}
+		return figures{l.Max.units, l.ConfiguredMax.units, l.Granted.units, l.Free.units, l.Reserved.units, l.Waiting}
 	}
 	for i, want := range []figures{
-		{100, 100, 0, 100, 0, 4},
-		{1000, 1000, 400, 600, 150, 4},
-		{3_000_000, 2_500_000, 3_000_000, 0, 0, 4},
-		{50, 50, 7, 43, 0, 2},
+		{100, 100, 0, 0, 0, 0}, // nothing goes while the provider wants nothing
+		{1000, 1000, 400, 0, 150, 0},
+		{3_000_000, 2_500_000, 3_000_000, 0, 0, 0},
+		{50, 50, 7, 0, 0, 2},
 	} {
 		if diff := cmp.Diff(want, of(a.Limits[i])); diff != "" {
 			t.Errorf("limit %d: %s", i, diff)
@@ -124,7 +141,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	if diff := cmp.Diff(figures{250_000_000, 250_000_000, 31_000, 249_969_000, 0, 9}, of(shown.Limits[0])); diff != "" {
 		t.Error(diff)
 	}
-	if *a.Limits[0].Effective != 30 || a.Limits[1].Effective != nil {
+	if a.Limits[0].Effective.units != 0 || a.Limits[1].Effective.units != 0 || !a.Limits[0].NextPlace.Equal(now.Add(time.Minute)) {
 		t.Errorf("%+v", a.Limits)
 	}
 	if ends := a.Limits[2]; !ends.NextWindow.Equal(today.Add(24*time.Hour)) || ends.ends != "22 Jul 00:00" || a.Limits[1].ends != "12:00:00" {
@@ -133,9 +150,100 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	var table strings.Builder
 	channelLimitSheet(shown).draw(&table)
 	limitSheet(shown).draw(&table)
-	for _, want := range []string{"30 %", "3 of 5 until receipt", "10:31:00 UTC", "100, now 30", "3.00, then"} {
+	waiterSheet(shown).draw(&table)
+	for _, want := range []string{
+		"at 2026-07-21 11:30:00, times in Europe/London", "30 %", "5 of 5 until receipt, full", "11:31:00", "100, now 0", "3.00, then",
+		"9  tenant:shop 1d money", "the budget for the running window was", "none in particular", "its route is not part of", "11:30:07", "22 Jul 11:30:07",
+	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, table.String())
+		}
+	}
+}
+
+// TestWhoWaitsIsCountedOnceWhereItIsStopped with why and until when; for a named channel, only those for it.
+func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
+	t.Parallel()
+	soon := time.Date(2026, 7, 21, 10, 30, 7, 0, time.UTC)
+	n := &countersNow{&ledger.Present{Waiting: []ledger.Waiters{
+		{On: "", Reason: "no_route", Messages: 1, Next: soon}, {On: "a", Reason: "no_active", Messages: 4, Next: soon},
+		{On: "a 1s messages", Reason: "no_slot", Messages: 5, Next: soon}, {On: "a 1s messages", Reason: "no_share", Messages: 2, Next: soon},
+		{On: "ab 1s messages", Reason: "no_slot", Messages: 7, Next: soon},
+	}}, time.UTC}
+	if n.waiting("a 1s messages") != 7 || n.waiting("a 1m messages") != 0 || n.waiting("a") != 4 || n.waitingOn("a") != 11 {
+		t.Error("counted elsewhere than where it is stopped")
+	}
+	want := []waitersNow{{"a 1s messages", "no_slot", 5, soon}, {"a", "no_active", 4, soon}, {"a 1s messages", "no_share", 2, soon}}
+	if diff := cmp.Diff(want, n.waiters([]string{"a"})); diff != "" {
+		t.Error(diff)
+	}
+	if all := n.waiters(nil); len(all) != 5 || all[0].On != "ab 1s messages" || all[4].Reason != "no_route" {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestFreeOfASlidingLimitIsWhatCouldBeTakenNow by taking it: as many fit as are free, and one more at the next place.
+func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 21, 10, 30, 10, 0, time.UTC)
+	l := admission.Limit{Window: admission.Minute, Max: 60, Sliding: true, Burst: 10}
+	fits := func(c *admission.Counter, at time.Time) bool {
+		m := &admission.Moment{Now: at, Earliest: at, Zone: time.UTC}
+		account := []admission.Account{{Counter: c, Rate: 1}}
+		place, obstacle := admission.Fit(m, account, &admission.Need{})
+		if obstacle != nil || place.At.Sub(at) > time.Millisecond {
+			return false
+		}
+		admission.Take(m, account, &admission.Need{}, place)
+		return true
+	}
+	for taken := range 11 {
+		c := admission.Counter{Limit: l}
+		c.Roll(now, time.UTC)
+		for range taken {
+			fits(&c, now)
+		}
+		stored := c
+		stored.Limit = admission.Limit{Window: l.Window, Max: l.Max}
+		n := &countersNow{&ledger.Present{Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{stored}}}}}, time.UTC}
+		shown := n.limit("a", &l, admission.Ease{})
+		more := 0
+		for fits(&c, now) {
+			more++
+		}
+		if int(shown.Free.units) != more || more != 10-taken || *shown.Sustained != 51 {
+			t.Errorf("%d taken: %s free, %d fit", taken, shown.Free, more)
+		}
+		if taken < 10 {
+			if !shown.NextPlace.Equal(now) {
+				t.Errorf("%d taken: next at %s", taken, shown.NextPlace)
+			}
+			continue
+		}
+		if !shown.NextPlace.After(now) || fits(&c, shown.NextPlace.Add(-2*time.Millisecond)) || !fits(&c, *shown.NextPlace) {
+			t.Errorf("the next place is not %s", shown.NextPlace)
+		}
+	}
+	closed := l
+	closed.Max, closed.Burst = 0, 0
+	n := &countersNow{&ledger.Present{Now: now}, time.UTC}
+	if shown := n.limit("a", &closed, admission.Ease{}); shown.NextPlace != nil || shown.Free.units != 0 || shown.Burst != nil {
+		t.Errorf("%+v", shown)
+	}
+}
+
+// TestFreeFollowsTheRateThatIsLeft where the rate slows the limit down.
+func TestFreeFollowsTheRateThatIsLeft(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
+	n := &countersNow{&ledger.Present{Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{
+		{Limit: admission.Limit{Window: admission.Second, Max: 40}, Max: 40, Start: now, Granted: 5},
+	}}}}}, time.UTC}
+	ease := admission.Ease{Rate: 0.5, Since: now}
+	for window, want := range map[admission.Window]string{admission.Second: "20 15", admission.Minute: "40 40"} {
+		l := n.limit("a", &admission.Limit{Window: window, Max: 40}, ease)
+		if got := fmt.Sprint(l.Effective, " ", l.Free); got != want {
+			t.Errorf("%s: %s, want %s", window, got, want)
 		}
 	}
 }
@@ -229,11 +337,11 @@ func TestALoweredLimitSaysWhatItsWindowHasGranted(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := dispatcher(t, "", env, because("less", "limits", "set", "a", "--window", "1h", "--max", "0")...)
-	if got.code != exitOK || !strings.Contains(got.out, "The running window has granted 1 already: it takes no more before it ends (") {
+	if got.code != exitOK || !strings.Contains(got.out, "The running window of a 1h messages has granted 1 messages already: it takes no") {
 		t.Errorf("%+v", got)
 	}
 	now := decoded[limitsNow](t, dispatcher(t, "", env, "limits", "show", "a", "--format", "json"))
-	if hour := now.Channels[0].Limits[1]; hour.ConfiguredMax != 0 || hour.Free != 0 || hour.Granted > hour.Max {
+	if hour := now.Channels[0].Limits[1]; hour.ConfiguredMax.units != 0 || hour.Free.units != 0 || hour.Granted.units > hour.Max.units {
 		t.Errorf("%+v", hour)
 	}
 }
@@ -245,6 +353,11 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 		"name a channel, or write --all-channels":                   {"--window", "1s", "--max", "5"},
 		"CHANNEL and --all-channels exclude each other":             {"a", "--all-channels", "--window", "1s", "--max", "5"},
 		"--window is missing":                                       {"a", "--max", "5"},
+		"--tenant is empty: write its value, or leave the flag out": {"a", "--window", "1s", "--max", "5", "--tenant", ""},
+		"--prefix is empty":                                         {"--all-channels", "--window", "1s", "--max", "5", "--prefix", ""},
+		"--window is empty":                                         {"a", "--window", "", "--max", "5"},
+		"--currency is missing: write --currency GBP":               {"--all-channels", "--tenant", "x", "--window", "1d", "--unit", "money", "--max", "5"},
+		"write --window 1d":                                         {"a", "--unit", "money", "--window", "1s", "--max", "5"},
 		`--window: window "2s" is none of 1s, 1m, 1h, 1d`:           {"a", "--window", "2s", "--max", "5"},
 		`--unit: unit "parts" is none of`:                           {"a", "--window", "1s", "--unit", "parts", "--max", "5"},
 		"--max is missing":                                          {"a", "--window", "1s"},
@@ -257,15 +370,18 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 		"--currency is for limits in money":                         {"a", "--window", "1s", "--max", "5", "--currency", "GBP"},
 		`there is no channel "x"; choose one of a, b, c`:            {"x", "--window", "1s", "--max", "5"},
 		"there is no limit of messages per 1m on channel a; there":  {"a", "--window", "1m", "--remove"},
-		"would never pass channel a, which takes 5 segments per 1s": {"a", "--window", "1s", "--unit", "segments", "--max", "5"},
-		"the limit of money per 1d is in GBP, not in EUR":           {"a", "--window", "1d", "--unit", "money", "--currency", "EUR", "--max", "5"},
+		"dispatcher: on route default a message of 10 segments would never pass channel a, which takes 5 segments per 1s; give the route max_segments: 5 or choose a higher --max": {"a", "--window", "1s", "--unit", "segments", "--max", "5"},
+		"the limit of money per 1d is in GBP, not in EUR": {"a", "--window", "1d", "--unit", "money", "--currency", "EUR", "--max", "5"},
 	} {
 		got := dispatcher(t, "", env, because("x", append([]string{"limits", "set"}, args...)...)...)
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
+		if flag := strings.Contains(strings.SplitN(got.err, ":", 3)[1], "--"); flag && !strings.Contains(got.err, "Usage: dispatcher limits set (CHANNEL") {
+			t.Errorf("%v: no usage line in %s", args, got.err)
+		}
 	}
-	if got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--max", "5"); got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
+	if got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--max", "5"); got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") || !strings.Contains(got.err, "--reason TEXT") {
 		t.Errorf("%+v", got)
 	}
 	if got := dispatcher(t, "", nil, "limits"); got.code != exitUsage || !strings.Contains(got.err, "name what to do: history, set, show") {
@@ -301,12 +417,12 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	want := []string{
 		"7 ann a channel 1s messages max: 120 -> ",
 		"7 ann a channel 1s messages sliding: true -> ",
-		"7 ann a channel 1s messages burst: 20 -> ",
+		"7 ann a channel 1s messages burst: 20, then 101 per 1s -> ",
 		"6 ann a channel 1s messages max: 80 -> 120",
 		"3 ann a channel 1s messages max: 100 -> 80",
 		"2 ann a channel 1s messages max:  -> 100",
 		"2 ann a channel 1s messages sliding:  -> true",
-		"2 ann a channel 1s messages burst:  -> 20",
+		"2 ann a channel 1s messages burst:  -> 20, then 81 per 1s",
 	}
 	slices.Sort(want[:3])
 	got := lines("a", "--window", "1s")
@@ -317,7 +433,7 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	if diff := cmp.Diff([]string{"5 ann a tenant:shop 1d messages max: 50 -> 60"}, lines("--tenant", "shop", "--limit", "1")); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"2 ann  tenant:shop 1d money max:  -> 250 GBP"}, lines("--all-channels")); diff != "" {
+	if diff := cmp.Diff([]string{"2 ann  tenant:shop 1d money max:  -> 250.00 GBP"}, lines("--all-channels")); diff != "" {
 		t.Error(diff)
 	}
 	table := dispatcher(t, "", env, "limits", "history", "a", "--window", "1s")
@@ -329,13 +445,44 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
 		}
 	}
-	if got := dispatcher(t, "", env, "limits", "history", "b"); got.code != exitOK || got.out != "There was never such a limit.\n" {
+	if got := dispatcher(t, "", env, "limits", "history", "b"); got.code != exitOK || got.out != "Such a limit never changed.\n" {
 		t.Errorf("%+v", got)
 	}
 	if csv := dispatcher(t, "", env, "limits", "history", "b", "--format", "csv"); csv.out != "version,created_at,author,reason,channel,scope,window,unit,what,from,to\n" {
 		t.Errorf("%+v", csv)
 	}
+	for _, flag := range []string{"--tenant", "--prefix", "--window", "--unit"} {
+		if got := dispatcher(t, "", env, "limits", "history", flag, ""); got.code != exitUsage || !strings.Contains(got.err, flag+" is empty") {
+			t.Errorf("%+v", got)
+		}
+	}
+	whole := []string{
+		"2 ann a channel   admission: exact -> curve", "2 ann a channel   admission.curve_factor:  -> 0.5",
+		"2 ann a channel   active.max:  -> 5", "2 ann a channel   active.until: submit -> receipt", "2 ann a channel   active.hold: 0s -> 10m",
+	}
+	all := lines("a")
+	for _, want := range whole {
+		if !slices.Contains(all, want) {
+			t.Errorf("%q is not in %q", want, all)
+		}
+	}
+	if got := lines("a", "--unit", "messages"); slices.ContainsFunc(got, func(line string) bool { return strings.Contains(line, "active") }) {
+		t.Errorf("%q", got)
+	}
+	if csv := dispatcher(t, "", env, "limits", "history", "--format", "csv"); !regexp.MustCompile(`\n7,\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^,]*Z,ann,`).MatchString(csv.out) {
+		t.Errorf("%+v", csv)
+	}
 	if got := dispatcher(t, "", env, "limits", "history", "--window", "2s"); got.code != exitUsage {
 		t.Errorf("%+v", got)
 	}
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (q *quantity) UnmarshalJSON(text []byte) error {
+	if q.money = text[0] == '"'; !q.money {
+		return json.Unmarshal(text, &q.units)
+	}
+	amount, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64)
+	q.units = int64(math.Round(amount * 1e6))
+	return err
 }

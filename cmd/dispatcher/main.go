@@ -51,12 +51,21 @@ func execute(ctx context.Context, c *cli, args []string) int {
 		if coded.err != nil {
 			fmt.Fprintln(c.err, "dispatcher:", coded.err)
 		}
+		if coded.misused {
+			c.showUsage(root, cmd)
+		}
 		return coded.code
 	default: // cobra's own: unknown command, unknown flag, wrong arguments
-		fmt.Fprintf(c.err, "dispatcher: %v\nUsage: %s\n", err, cmd.UseLine())
-		fmt.Fprintf(c.err, "Run \"dispatcher help%s\" for more.\n", strings.TrimPrefix(cmd.CommandPath(), root.Name()))
+		fmt.Fprintln(c.err, "dispatcher:", err)
+		c.showUsage(root, cmd)
 		return exitUsage
 	}
+}
+
+// showUsage prints how a command is written, below what was wrong with its arguments.
+func (c *cli) showUsage(root, cmd *cobra.Command) {
+	fmt.Fprintf(c.err, "Usage: %s\n", cmd.UseLine())
+	fmt.Fprintf(c.err, "Run \"dispatcher help%s\" for more.\n", strings.TrimPrefix(cmd.CommandPath(), root.Name()))
 }
 
 func (c *cli) root() *cobra.Command {
@@ -120,6 +129,8 @@ const anyNumber = math.MaxInt
 type codedError struct {
 	code int
 	err  error
+	// misused asks for the usage line: arguments or flags of the command are at fault.
+	misused bool
 }
 
 func (e *codedError) Error() string {
@@ -132,8 +143,11 @@ func (e *codedError) Error() string {
 func (e *codedError) Unwrap() error { return e.err }
 
 // failed marks an error of the work itself; usage one of arguments or configuration.
-func failed(err error) error { return &codedError{exitFailed, err} }
-func usage(err error) error  { return &codedError{exitUsage, err} }
+func failed(err error) error { return &codedError{code: exitFailed, err: err} }
+func usage(err error) error  { return &codedError{code: exitUsage, err: err} }
+
+// misused marks an error of arguments or flags that the usage line helps with.
+func misused(err error) error { return &codedError{code: exitUsage, err: err, misused: true} }
 
 // work adapts a command's function: an error without a code of its own is a failure.
 func work(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {

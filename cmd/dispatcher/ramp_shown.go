@@ -100,7 +100,7 @@ func (r *rampShown) target() string {
 
 // rampSheet has who started and who changed the ramp beside why where room is scarce.
 func rampSheet(ramps []rampShown, as format) sheet {
-	layout := instant
+	layout := time.RFC3339
 	s := sheet{header: []string{"ramp", "route", "to", "state", "step", "changed_at", "changed_by", "author", "reason", "why"}}
 	if as == formatTable {
 		layout = time.DateTime

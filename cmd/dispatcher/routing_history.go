@@ -174,9 +174,9 @@ func historySheet(lines []historyLine, as format) sheet {
 	}
 	for i := range lines {
 		h := &lines[i]
-		row := []string{number(h.Version), h.CreatedAt.Format(instant), h.Author, h.Reason, h.summary()}
+		row := []string{number(h.Version), h.CreatedAt.Format(time.RFC3339), h.Author, h.Reason, h.summary()}
 		if as == formatTable {
-			row = []string{row[0], row[1] + "\n" + row[2], row[3], row[4]}
+			row = []string{row[0], h.CreatedAt.Format(instant) + "\n" + row[2], row[3], row[4]}
 		}
 		s.rows = append(s.rows, row)
 	}

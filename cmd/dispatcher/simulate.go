@@ -87,7 +87,7 @@ type simulation struct {
 
 func (c *cli) simulateAdmission(f *simulateFlags) error {
 	if f.scenario == "" {
-		return usage(errors.New("--scenario is missing: name a scenario, such as one of deploy/scenarios"))
+		return misused(errors.New("--scenario is missing: name a scenario, such as one of deploy/scenarios"))
 	}
 	name, raw, err := c.readDocument(f.scenario)
 	if err != nil {
@@ -99,13 +99,10 @@ func (c *cli) simulateAdmission(f *simulateFlags) error {
 	}
 	policies, err := policiesOf(f.policies, s)
 	if err != nil {
-		return usage(err)
+		return misused(err)
 	}
 	outcomes := replayAll(s, policies)
 	if f.as.svg {
-		if outcomes[0].Arrived == 0 {
-			return usage(fmt.Errorf("%s has no arrivals, so there is nothing to draw: add arrivals or choose another --format", name))
-		}
 		_, err := fmt.Fprint(c.out, simulate.Plot(s, outcomes))
 		return err
 	}

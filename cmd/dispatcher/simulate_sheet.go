@@ -9,36 +9,66 @@ import (
 
 // simulationSheet has one row per policy; in a table without what became of messages when none arrived.
 func simulationSheet(outcomes []simulate.Outcome, as format) sheet {
-	out := sheet{header: []string{"policy", "free", "region_slots", "anywhere_slots", "per_worker"}, right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, tight: true}
-	traffic := []string{"admitted", "queued", "early_percent", "over_percent", "unused_percent", "stranded_percent", "calls_per_message", "latency_ms"}
+	out := sheet{
+		header: []string{"policy", "free", "region_slots", "anywhere_slots", "per_worker"}, right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, tight: true,
+	}
 	if as == formatTable {
 		out.header = []string{"policy", "free", "region", "anywhere", "per worker"}
-		traffic = []string{"admitted", "queued", "early %", "over %", "unused %", "stranded %", "calls", "ms"}
 	}
-	arrived := outcomes[0].Arrived > 0
-	if arrived || as == formatCSV {
-		out.header = append(out.header, traffic...)
-	}
+	shown := as == formatCSV || outcomes[0].Arrived > 0
 	for i := range outcomes {
 		o := &outcomes[i]
 		row := []string{o.Policy, number(o.Free), number(o.RegionSlots), number(o.AnywhereSlots), number(o.PerWorker)}
-		if arrived || as == formatCSV {
-			row = append(row, trafficCells(&o.Traffic, as)...)
+		for _, f := range trafficFigures(&o.Traffic) {
+			name := f.name
+			if as == formatTable {
+				name = f.short
+			}
+			if !shown || name == "" {
+				continue
+			}
+			if i == 0 {
+				out.header = append(out.header, name)
+			}
+			row = append(row, f.text(as))
 		}
 		out.rows = append(out.rows, row)
 	}
 	return out
 }
 
-// trafficCells are what became of the messages.
-func trafficCells(t *simulate.Traffic, as format) []string {
-	cells := []string{number(t.Admitted), number(t.Queued)}
-	for _, f := range []float64{t.EarlyPercent, t.OverPercent, t.UnusedPercent, t.StrandedPercent, t.CallsPerMessage, t.LatencyMs} {
-		cell := as.fraction(&f)
-		if as == formatTable {
-			cell = strings.TrimSuffix(fmt.Sprintf("%.2f", f), ".00")
-		}
-		cells = append(cells, cell)
+// trafficFigure is one figure of what became of the messages.
+type trafficFigure struct {
+	name  string // in CSV and JSON
+	short string // above the table; empty for those that it has no room for
+	value float64
+}
+
+// text is the figure with all digits; in a table with two behind the point.
+func (f *trafficFigure) text(as format) string {
+	if as == formatTable {
+		return strings.TrimSuffix(fmt.Sprintf("%.2f", f.value), ".00")
 	}
-	return cells
+	return as.fraction(&f.value)
+}
+
+// trafficFigures are all of them.
+func trafficFigures(t *simulate.Traffic) []trafficFigure {
+	return []trafficFigure{
+		{"arrived", "", float64(t.Arrived)},
+		{"admitted", "admitted", float64(t.Admitted)},
+		{"queued", "queued", float64(t.Queued)},
+		{"early", "", float64(t.Early)},
+		{"over", "", float64(t.Over)},
+		{"unused", "", float64(t.Unused)},
+		{"stranded", "", float64(t.Stranded)},
+		{"early_percent", "early %", t.EarlyPercent},
+		{"over_percent", "over %", t.OverPercent},
+		{"unused_percent", "unused %", t.UnusedPercent},
+		{"stranded_percent", "stranded %", t.StrandedPercent},
+		{"calls_per_message", "calls", t.CallsPerMessage},
+		{"latency_ms", "ms", t.LatencyMs},
+		{"latency_p95_ms", "", t.LatencyP95Ms},
+		{"decision_ns", "", t.DecisionNs},
+	}
 }

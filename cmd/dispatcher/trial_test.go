@@ -127,10 +127,15 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 		"changes": changeSheet(weights),
 		"channels": channelSheet(7, []channelShown{{
 			Channel: "provider-west-2", Provider: "sandbox", State: "draining", Capacity: 100000, Active: 12345, LastAssigned: &moment,
-			Limits: []limitShown{{"1s", "messages", "", 1000, 1000, 0}, {"1d", "segments", "", 1000000, 999999, 1}, {"1d", "money", "GBP", 250_000_000, 12_345_678, 1}}, Routes: []string{"transactional", "default"},
+			Limits: []limitShown{
+				{"1s", "messages", "", quantity{1000, false}, quantity{900, false}, quantity{1000, false}, quantity{}},
+				{"1d", "segments", "", quantity{1000000, false}, quantity{1000000, false}, quantity{999999, false}, quantity{}},
+				{"1d", "money", "GBP", quantity{250_000_000, true}, quantity{250_000_000, true}, quantity{12_345_678, true}, quantity{}},
+			}, Routes: []string{"transactional", "default"},
 		}}, formatTable),
 		"limits":       limitSheet(hugeLimits()),
 		"limits' side": channelLimitSheet(hugeLimits()),
+		"waiters":      waiterSheet(hugeLimits()),
 		"limit moves": limitMoveSheet([]limitMove{{
 			Version: 123456, Author: "ann@operations-7.example.net", Reason: long, Channel: "provider-west-2", What: "reserve.transactional",
 			key: admission.Key{Window: admission.Day, Unit: admission.Segments, Scope: admission.Scope{Tenant: "a-large-tenant"}}, From: present("100%"), To: present("1000000.123456 GBP"),
@@ -152,11 +157,16 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 
 // hugeLimits has a limit with long names and large amounts.
 func hugeLimits() *limitsNow {
-	factor, moment := 0.125, time.Now()
-	return &limitsNow{Version: 123456, Timezone: "America/Argentina/Buenos_Aires", Channels: []channelLimits{{
-		Channel: "provider-west-2", Policy: "curve", CurveFactor: &factor, Rate: 0.5, PausedUntil: &moment, Active: 12345, ActiveMax: 100000, ActiveUntil: "receipt", Waiting: 10000,
+	factor, moment, most := 0.125, time.Now(), int64(100000)
+	later := moment.Add(50 * time.Hour)
+	money := func(units int64) quantity { return quantity{units, true} }
+	return &limitsNow{Version: 123456, Timezone: "America/Argentina/Buenos_Aires", zone: time.UTC, Waiting: []waitersNow{
+		{On: "provider-west-2 tenant:a-large-tenant 1d segments", Reason: "no_budget", Messages: 1234567, Next: later},
+	}, Channels: []channelLimits{{
+		Channel: "provider-west-2", Policy: "curve", CurveFactor: &factor, Rate: 0.5, PausedUntil: &later, Active: 112345, ActiveMax: &most, ActiveUntil: "receipt", Waiting: 10000,
 		Limits: []limitNow{{
-			Scope: "tenant:a-large-tenant", Window: "1d", Unit: "money", Currency: "GBP", Max: 1_000_000_000_000, ConfiguredMax: 900_000_000_000, Granted: 1_000_000_000_000,
+			Scope: "tenant:a-large-tenant", Window: "1d", Unit: "money", Currency: "GBP", Max: money(1_000_000_000_000), ConfiguredMax: money(900_000_000_000), Granted: money(1_000_000_000_000),
+			NextPlace: &later, burst: "burst 123456, then 876545 per 1d",
 			Waiting: 10000, Reserve: map[string]int64{"otp": 20, "transactional": 5}, ends: "22 Nov 00:00",
 			key: admission.Key{Window: admission.Day, Unit: admission.Money, Scope: admission.Scope{Tenant: "a-large-tenant"}},
 		}},

@@ -140,8 +140,12 @@ func planSheet(started *rampStarted, as format) sheet {
 		first = append(first, started.Ramp.From[channel])
 	}
 	s.rows = append(s.rows, first)
+	layout := instant
+	if as == formatCSV {
+		layout = time.RFC3339
+	}
 	for _, step := range started.Plan {
-		row := []string{number(int64(step.Step)), step.At.Format(instant)}
+		row := []string{number(int64(step.Step)), step.At.Format(layout)}
 		for _, channel := range moving {
 			row = append(row, step.Weights[channel])
 		}

@@ -28,14 +28,15 @@ const (
 const titleLength = 96
 
 // Plot draws what became of the messages under each policy: in total, and window by window where there are
-// several. The SVG needs nothing from outside and follows the reader's light or dark scheme.
+// several. Where none arrived it draws how the slots are divided. The SVG needs nothing from outside and follows the reader's light or dark scheme.
 func Plot(s *Scenario, outcomes []Outcome) string {
 	var d drawing
 	title := titleLines(heading(s))
 	top := 112.0 + float64(len(title)-1)*lineStep
 	below := top + float64(len(outcomes))*barStep + 44
 	height := below
-	if s.Windows > 1 {
+	quiet := arrived(outcomes) == 0
+	if s.Windows > 1 && !quiet {
 		height += math.Ceil(float64(len(outcomes))/2)*panelStep + 8
 	}
 	d.begin(plotWidth, height, heading(s))
@@ -43,10 +44,14 @@ func Plot(s *Scenario, outcomes []Outcome) string {
 		d.text(margin, 34+float64(i)*lineStep, "title", line)
 	}
 	d.text(margin, top-58, "soft", setting(s))
-	d.legend(margin, top-36)
-	d.bars(s, outcomes, top)
-	if s.Windows > 1 {
-		d.panels(s, outcomes, below)
+	if quiet {
+		d.split(s, outcomes, top)
+	} else {
+		d.legend(margin, top-36, trafficLegend, "free")
+		d.bars(s, outcomes, top)
+		if s.Windows > 1 {
+			d.panels(s, outcomes, below)
+		}
 	}
 	d.end()
 	return d.String()
@@ -86,16 +91,28 @@ func setting(s *Scenario) string {
 	return fmt.Sprintf("limit %d, %d in use, %d processes, %s of %s, state every %s", s.Limit, s.Active, s.Total, windows, admission.Window(s.Window), s.StateInterval)
 }
 
-func (d *drawing) legend(x, y float64) {
-	for _, entry := range [][2]string{
-		{"within", "admitted within the limit"}, {"over", "admitted beyond it"}, {"early", "queued although it had room"}, {"queued", "queued, it was used up"},
-	} {
+// trafficLegend names the classes of what became of messages.
+var trafficLegend = [][2]string{
+	{"within", "admitted within the limit"}, {"over", "admitted beyond it"}, {"early", "queued although it had room"}, {"queued", "queued, it was used up"},
+}
+
+// legend names the classes, and what the dashed line stands for.
+func (d *drawing) legend(x, y float64, entries [][2]string, dashed string) {
+	for _, entry := range entries {
 		d.rect(x, y, 12, 12, entry[0], "")
 		d.text(x+18, y+10, "", entry[1])
 		x += 34 + 6.6*float64(len(entry[1]))
 	}
 	d.line(x, y+6, x+22, y+6, "limit")
-	d.text(x+28, y+10, "", "free")
+	d.text(x+28, y+10, "", dashed)
+}
+
+// arrived is how many messages came; to each policy as many.
+func arrived(outcomes []Outcome) (most int64) {
+	for i := range outcomes {
+		most = max(most, outcomes[i].Arrived)
+	}
+	return most
 }
 
 // part is a piece of a bar.
@@ -117,10 +134,7 @@ func parts(arrived, admitted, over, early int64) []part {
 
 // bars draws the totals. Where there is one window they show its free slots too.
 func (d *drawing) bars(s *Scenario, outcomes []Outcome, top float64) {
-	most := int64(1)
-	for _, o := range outcomes {
-		most = max(most, o.Arrived)
-	}
+	most := max(arrived(outcomes), 1)
 	if s.Windows == 1 {
 		most = max(most, s.Free())
 	}
@@ -147,7 +161,7 @@ func (d *drawing) bars(s *Scenario, outcomes []Outcome, top float64) {
 
 // figures are the ones that a reader asks for first.
 func figures(o *Outcome) string {
-	return fmt.Sprintf("%s %% early, %s %% over, %s %% unused", short(o.EarlyPercent), short(o.OverPercent), short(o.UnusedPercent))
+	return fmt.Sprintf("%s %% early, %s %% over, %s %% stranded", short(o.EarlyPercent), short(o.OverPercent), short(o.StrandedPercent))
 }
 
 func short(percent float64) string { return px(math.Round(percent*10) / 10) }

@@ -24,6 +24,8 @@ func TestPlotIsAnSVGThatNeedsNothingElse(t *testing.T) {
 	for name, text := range map[string]string{
 		"one window":  `{"description": "a < b & \"c\"", "limit": 10, "region": "a", "arrivals": [7, 1]}`,
 		"no limit":    `{"limit": 0, "region": "a", "arrivals": [7, 1]}`,
+		"no arrivals": `{"limit": 200, "active": 50, "history": {"Delhi": 20}, "workers": {"Delhi": 3, "total": 10}, "region": "Delhi", "windows": 2}`,
+		"no slots":    `{"limit": 0, "region": "a"}`,
 		"two windows": `{"limit": 10, "region": "a", "windows": 2, "arrivals": [{"count": 20}]}`,
 	} {
 		svg := plotted(t, text)
@@ -81,5 +83,28 @@ func TestTicksAreFewAndRound(t *testing.T) {
 		if got := ticks(most); len(got) != want || got[0] != 0 {
 			t.Errorf("up to %d: %v", most, got)
 		}
+	}
+}
+
+func TestPlotWithoutArrivalsShowsTheDivision(t *testing.T) {
+	t.Parallel()
+	svg := plotted(t, `{"limit": 200, "active": 50, "history": {"San Jose": 20, "London": 30, "Anywhere": 150},
+		"workers": {"San Jose": 3, "total": 10}, "region": "San Jose"}`)
+	for _, want := range []string{"15 + 113, 16 each", "15 + 113, 128 each", "0 + 150, 150 each", "counter: 15 slots of San Jose", "150 free"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("%q is missing in %s", want, svg)
+		}
+	}
+	if strings.Contains(svg, "admitted") {
+		t.Error("it tells of messages that never came")
+	}
+}
+
+// TestPlotNamesTheThirdFigureAsTheGuideDoes: what queued messages could have had, not all that was left.
+func TestPlotNamesTheThirdFigureAsTheGuideDoes(t *testing.T) {
+	t.Parallel()
+	svg := plotted(t, `{"limit": 10, "workers": {"a": 2}, "region": "a", "arrivals": [7, 1]}`)
+	if !strings.Contains(svg, "25 % early, 0 % over, 20 % stranded") || strings.Contains(svg, "unused") {
+		t.Error(svg)
 	}
 }

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+)
+
+// limitEdit is one limit that a change of the routing adds or alters.
+type limitEdit struct {
+	channel string
+	before  *admission.Limit // nil for a new one
+	after   *admission.Limit
+}
+
+// limitEdits are those between two documents.
+func limitEdits(before, after *config.Routing) []limitEdit {
+	var edits []limitEdit
+	compare := func(channel string, limits []admission.Limit) {
+		old := limitsOf(before, channel)
+		for i := range limits {
+			e := limitEdit{channel: channel, after: &limits[i]}
+			if at := slices.IndexFunc(old, func(l admission.Limit) bool { return l.Key() == limits[i].Key() }); at >= 0 {
+				e.before = &old[at]
+			}
+			if e.before == nil || !e.before.Equal(e.after) {
+				edits = append(edits, e)
+			}
+		}
+	}
+	for i := range after.Channels {
+		compare(after.Channels[i].Name, after.Channels[i].Limits)
+	}
+	compare("", after.Limits)
+	return edits
+}
+
+// name is the limit as all commands call it.
+func (e *limitEdit) name() string { return e.after.Key().On(e.channel) }
+
+// closes reports whether the limit lets nothing through any more, and did before.
+func (e *limitEdit) closes() bool { return e.after.Max == 0 && (e.before == nil || e.before.Max > 0) }
+
+// warnOfLimits notes what the limits of a changed document let nothing through to, what their running
+// windows have granted already, and what a burst leaves. Every command that applies a document says the
+// same, and so does its dry run.
+func (ch *change) warnOfLimits(ctx context.Context, done *changed) error {
+	edits := limitEdits(ch.base(), done.after)
+	for i := range edits {
+		e := &edits[i]
+		if e.closes() {
+			done.Warnings = append(done.Warnings, closedBy(e.channel, e.after.Scope)...)
+		}
+		if words := burstWarning(done.after, e); words != "" {
+			done.Warnings = append(done.Warnings, words)
+		}
+	}
+	done.Warnings = append(done.Warnings, idleWarnings(ch.base(), done.after)...)
+	granted, err := ch.grantedAlready(ctx, done.after, edits)
+	done.Warnings = append(done.Warnings, granted...)
+	return err
+}
+
+// grantedAlready says of each lowered limit whose running window is beyond it that nothing more goes until
+// it ends. Seconds are over before anybody reads this.
+func (ch *change) grantedAlready(ctx context.Context, after *config.Routing, edits []limitEdit) ([]string, error) {
+	edits = slices.DeleteFunc(slices.Clone(edits), func(e limitEdit) bool {
+		return e.before == nil || e.after.Max >= e.before.Max || e.after.Window == admission.Second
+	})
+	if len(edits) == 0 {
+		return nil, nil
+	}
+	present, err := ch.ledger.Present(ctx)
+	if err != nil {
+		return nil, usage(postgresTrouble(ch.settings, err))
+	}
+	now := &countersNow{&present, after.Timezone}
+	var warnings []string
+	for i := range edits {
+		shown := now.limit(edits[i].channel, edits[i].after, admission.Ease{})
+		if shown.Granted.units > shown.ConfiguredMax.units {
+			warnings = append(warnings, fmt.Sprintf(
+				"The running window of %s has granted %s already: it takes no more before it ends (%s, %s), and the new max holds from then on.",
+				edits[i].name(), shown.sum(shown.Granted), shown.ends, after.Timezone))
+		}
+	}
+	return warnings, nil
+}
+
+// closedBy says whom a max of 0 for a tenant or a prefix shuts out. For whole channels see idleWarnings.
+func closedBy(channel string, scope admission.Scope) []string {
+	who := map[bool]string{true: "Messages of tenant " + scope.Tenant, false: "Messages to " + scope.Prefix}[scope.Tenant != ""]
+	switch {
+	case channel == "":
+		return []string{who + " wait until the limit is raised, or they expire: it stands over all channels."}
+	case scope != admission.Scope{}:
+		return []string{fmt.Sprintf("%s find no room on channel %s: they go to others or wait.", who, channel)}
+	}
+	return nil
+}
+
+// burstWarning tells of a burst that leaves less than half of the limit behind it. The default does
+// so only where a message would not fit otherwise.
+func burstWarning(doc *config.Routing, e *limitEdit) string {
+	l := e.after
+	sustained := config.Sustained(l)
+	same := e.before != nil && e.before.Burst == l.Burst && e.before.Max == l.Max && e.before.Sliding
+	if l.Max == 0 || 2*sustained >= l.Max || same || l.Burst == doc.DefaultBurst(e.channel, l) {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s, which is less than half of its max of %d. A smaller burst lets more through.", e.name(), config.BurstWords(l), l.Max)
+}
+
+// idleWarnings tells of the routes that have no channel left which takes messages, and had one before.
+func idleWarnings(before, after *config.Routing) []string {
+	var warnings []string
+	for _, route := range idleRoutes(after) {
+		if was, err := routeOf(before, route); err != nil || !isIdle(before, was) {
+			warnings = append(warnings, fmt.Sprintf("Route %s has no channel left that takes messages: they wait until one does.", route))
+		}
+	}
+	return warnings
+}
+
+// idleRoutes are the names of the routes that have no channel which takes messages.
+func idleRoutes(doc *config.Routing) []string {
+	var idle []string
+	for i := range doc.Routes {
+		if isIdle(doc, &doc.Routes[i]) {
+			idle = append(idle, doc.Routes[i].Name)
+		}
+	}
+	return idle
+}
+
+func isIdle(doc *config.Routing, route *config.Route) bool {
+	return !slices.ContainsFunc(route.Channels, func(name string) bool { return takes(doc, name) })
+}
+
+// takes reports whether a channel is enabled and no limit of all its messages is 0.
+func takes(doc *config.Routing, name string) bool {
+	at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == name })
+	return at >= 0 && doc.Channels[at].State == config.Enabled && closing(&doc.Channels[at]) == nil
+}
+
+// closing is the limit of 0 that closes a channel; nil when there is none.
+func closing(c *config.Channel) *admission.Limit {
+	for i := range c.Limits {
+		if l := &c.Limits[i]; l.Max == 0 && l.Scope == (admission.Scope{}) {
+			return l
+		}
+	}
+	return nil
+}
+
+// sum is an amount in a sentence: of money with its currency, of anything else with what is counted.
+func (l *limitNow) sum(q quantity) string { return q.String() + " " + cmp.Or(l.Currency, l.Unit) }

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+)
+
+// countersNow finds the counters of limits in what the ledger tells of the present.
+type countersNow struct {
+	*ledger.Present
+	zone *time.Location
+}
+
+// counter is that of a limit, brought to the present. A limit that has been applied between the two
+// looks at the database has taken nothing yet.
+func (n *countersNow) counter(channel string, l *admission.Limit) admission.Counter {
+	c := admission.Counter{Limit: *l, Max: l.Max}
+	var stored []admission.Counter
+	if l.Scope == (admission.Scope{}) {
+		if state := n.channel(channel); state != nil {
+			stored = state.Gate.Counters
+		}
+	} else {
+		at := slices.IndexFunc(n.Scoped, func(s ledger.ScopeState) bool { return s.Channel == channel && s.Scope == l.Scope })
+		if at >= 0 {
+			stored = n.Scoped[at].Counters
+		}
+	}
+	if at := slices.IndexFunc(stored, func(s admission.Counter) bool { return s.Key() == l.Key() }); at >= 0 {
+		c = stored[at]
+		c.Limit = *l // with what the rows do not hold
+	}
+	c.Roll(n.Now, n.zone)
+	return c
+}
+
+// channel is the state of one; nil when it has been applied between the two looks.
+func (n *countersNow) channel(name string) *ledger.ChannelState {
+	at := slices.IndexFunc(n.Channels, func(s ledger.ChannelState) bool { return s.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &n.Channels[at]
+}
+
+// fit asks for so many units of one counter alone, whoever they are for, for an attempt that could leave
+// at a time.
+func (n *countersNow) fit(c admission.Counter, ease admission.Ease, units int64, earliest time.Time) (admission.Place, *admission.Obstacle) {
+	c.Unit, c.Reserve = admission.Segments, nil // which lets one message ask for many
+	m := &admission.Moment{Now: n.Now, Earliest: earliest, Zone: n.zone}
+	return admission.Fit(m, []admission.Account{{Counter: &c, Rate: ease.RateAt(n.Now)}}, &admission.Need{Segments: int(units)})
+}
+
+// atThisMoment is what counts as the same moment: arrival times are rounded with each unit.
+const atThisMoment = time.Millisecond
+
+// atOnce is how many units a sliding limit lets go at this moment.
+func (n *countersNow) atOnce(c admission.Counter, ease admission.Ease) int64 {
+	return int64(sort.Search(int(c.Burst), func(units int) bool {
+		place, obstacle := n.fit(c, ease, int64(units)+1, n.Now)
+		return obstacle != nil || place.At.Sub(n.Now) > atThisMoment
+	}))
+}
+
+// longAgo is before any place that an arrival time of today can lead to.
+const longAgo = 72 * time.Hour
+
+// nextPlace is when a sliding limit lets one more unit go; nil for never.
+func (n *countersNow) nextPlace(c admission.Counter, ease admission.Ease) *time.Time {
+	at := n.Now
+	_, obstacle := n.fit(c, ease, 1, n.Now.Add(-longAgo)) // so that only its own arrival time puts it off
+	switch {
+	case obstacle == nil:
+	case obstacle.When.IsZero():
+		return nil
+	case obstacle.Why == admission.NotYet:
+		at = obstacle.When.Add(admission.Horizon)
+	default:
+		at = obstacle.When
+	}
+	if ease.Until.After(at) {
+		at = ease.Until
+	}
+	if at.Before(n.Now) {
+		at = n.Now
+	}
+	return moment(at.UTC())
+}
+
+// waitersNow are messages that wait for the same.
+type waitersNow struct {
+	// On is a channel, or a limit such as "alpha 1s messages"; empty for none in particular.
+	On       string    `json:"on"`
+	Reason   string    `json:"reason"` // a word of the closed list that candidates of explain have
+	Messages int64     `json:"messages"`
+	Next     time.Time `json:"next"` // when the first of them is looked at again
+}
+
+// waiters are all who wait, or those for the named channels and their limits; most of them first.
+func (n *countersNow) waiters(named []string) []waitersNow {
+	out := []waitersNow{}
+	for _, w := range n.Waiting {
+		if len(named) == 0 || slices.ContainsFunc(named, func(channel string) bool { return waitsOn(w.On, channel) }) {
+			out = append(out, waitersNow{On: w.On, Reason: w.Reason, Messages: w.Messages, Next: w.Next.UTC()})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b waitersNow) int { return cmp.Compare(b.Messages, a.Messages) })
+	return out
+}
+
+// waitsOn reports whether that which is waited for is a channel or one of its limits.
+func waitsOn(on, channel string) bool { return on == channel || strings.HasPrefix(on, channel+" ") }
+
+// waiting counts who waits for a channel as such or for a limit.
+func (n *countersNow) waiting(on string) (messages int64) {
+	for _, w := range n.Waiting {
+		if w.On == on {
+			messages += w.Messages
+		}
+	}
+	return messages
+}
+
+// waitingOn counts who waits for a channel or for one of its limits.
+func (n *countersNow) waitingOn(channel string) (messages int64) {
+	for _, w := range n.Waiting {
+		if waitsOn(w.On, channel) {
+			messages += w.Messages
+		}
+	}
+	return messages
+}
