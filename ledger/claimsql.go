@@ -51,7 +51,7 @@ const lockChannels = `
 const channelColumns = `channel, active_max, active, last_assigned, ease_rate, ease_since, ease_until`
 
 const limitColumns = `l.channel, l.scope, l.window_seconds, l.unit, coalesce(l.currency, ''), l.configured_max, l.max,
-	l.window_start, l.granted, l.next_at, coalesce(l.taken::text, '')`
+	l.window_start, l.granted, l.next_at, coalesce(l.pace, 0), coalesce(l.taken::text, '')`
 
 const lockLimits = `
 	select ` + limitColumns + ` from dispatcher.limits l
@@ -126,19 +126,19 @@ const updateMessages = `
 
 const updateLimits = `
 	update dispatcher.limits l set granted = n.granted, max = n.max, window_start = n.window_start, reserved = n.reserved,
-	  next_at = n.next_at, taken = nullif(n.taken, '')::jsonb
+	  next_at = n.next_at, pace = nullif(n.pace, 0), taken = nullif(n.taken, '')::jsonb
 	from ` + limitRows + `
 	where l.channel = n.channel and l.scope = n.scope and l.window_seconds = n.window_seconds and l.unit = n.unit`
 
 const insertHistory = `
-	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, granted, max, window_start, reserved, currency)
-	select n.channel, n.scope, n.window_seconds, n.unit, n.granted, n.max, n.window_start, n.reserved, nullif(n.currency, '')
-	from ` + limitRows
+	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, granted, max, window_start, reserved, currency, since)
+	select n.channel, n.scope, n.window_seconds, n.unit, n.granted, n.max, n.window_start, n.reserved, nullif(n.currency, ''), l.since
+	from ` + limitRows + ` left join dispatcher.limits l using (channel, scope, window_seconds, unit)`
 
 // limitRows are the rows of counterArrays.
 const limitRows = `unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::timestamptz[], $8::bigint[],
-	    $9::timestamptz[], $10::text[], $11::text[])
-	  as n(channel, scope, window_seconds, unit, granted, max, window_start, reserved, next_at, taken, currency)`
+	    $9::timestamptz[], $10::bigint[], $11::text[], $12::text[])
+	  as n(channel, scope, window_seconds, unit, granted, max, window_start, reserved, next_at, pace, taken, currency)`
 
 const updateChannels = `
 	update dispatcher.channels c set active = n.active, last_assigned = n.last_assigned

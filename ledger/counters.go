@@ -22,7 +22,7 @@ type limitRow struct {
 func (r *limitRow) targets() []any {
 	return []any{
 		&r.channel, &r.scope, &r.seconds, &r.unit, &r.c.Currency, &r.c.Limit.Max, &r.c.Max,
-		&r.c.Start, &r.c.Granted, &r.next, &r.taken,
+		&r.c.Start, &r.c.Granted, &r.next, &r.c.Pace, &r.taken,
 	}
 }
 
@@ -112,7 +112,7 @@ func differ(was *before, seen *Seen) (d differences) {
 func (d *differences) counters(channel string, before, after []admission.Counter) {
 	for i := range after {
 		was, is := &before[i], &after[i]
-		if was.Granted == is.Granted && was.Max == is.Max && was.Start.Equal(is.Start) && was.Next.Equal(is.Next) && maps.Equal(was.Taken, is.Taken) {
+		if was.Granted == is.Granted && was.Max == is.Max && was.Start.Equal(is.Start) && was.Next.Equal(is.Next) && was.Pace == is.Pace && maps.Equal(was.Taken, is.Taken) {
 			continue
 		}
 		d.changed = append(d.changed, counterRow{channel, *is})
@@ -129,13 +129,13 @@ func counterArrays(rows []counterRow) []any {
 	n := len(rows)
 	channel, scope, unit := make([]string, n), make([]string, n), make([]string, n)
 	seconds, granted, limit, start := make([]int32, n), make([]int64, n), make([]int64, n), make([]time.Time, n)
-	reserved := make([]int64, n)
+	reserved, pace := make([]int64, n), make([]int64, n)
 	var next []pgtype.Timestamptz // null unless a row has one
 	var taken, currency []string  // likewise
 	for i := range rows {
 		r := &rows[i]
 		channel[i], scope[i], unit[i], seconds[i] = r.channel, r.Scope.String(), r.Unit.String(), int32(r.Window.Seconds())
-		granted[i], limit[i], start[i], reserved[i] = r.Granted, r.Max, r.Start, r.Reserved()
+		granted[i], limit[i], start[i], reserved[i], pace[i] = r.Granted, r.Max, r.Start, r.Reserved(), int64(r.Pace)
 		if !r.Next.IsZero() {
 			next = room(next, n)
 			next[i] = instant(ceil(r.Next))
@@ -149,7 +149,7 @@ func counterArrays(rows []counterRow) []any {
 			currency[i] = r.Currency
 		}
 	}
-	return []any{channel, scope, seconds, unit, granted, limit, start, reserved, next, taken, currency}
+	return []any{channel, scope, seconds, unit, granted, limit, start, reserved, next, pace, taken, currency}
 }
 
 // ceil is a time in whole microseconds, which is what the database keeps. It is rounded up: a place that

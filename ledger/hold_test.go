@@ -44,13 +44,20 @@ func release(t testing.TB, l *ledger.Ledger) int64 {
 	return n
 }
 
-func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...string) int64 {
+// byReceipt are the references that matched.
+func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...string) string {
 	t.Helper()
-	n, err := l.ReleaseByReceipt(t.Context(), channel, references)
+	matched, err := l.ReleaseByReceipt(t.Context(), channel, references)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return strings.Join(matched, " ")
+}
+
+// beatingForLong lets an instance have sent heart-beats without a break.
+func beatingForLong(t testing.TB, db *pgx.Conn, l *ledger.Ledger) {
+	t.Helper()
+	execute(t, db, `update dispatcher.instances set beating_since = now() - interval '1 hour' where id = $1`, l.Instance())
 }
 
 // endHolds lets the time of all slots run out.
@@ -76,16 +83,17 @@ func TestAReceiptFreesTheSlotThatWasHeldOnce(t *testing.T) {
 	for _, step := range []struct {
 		channel    string
 		references []string
-		freed      int64
+		matched    string
+		active     int64
 	}{
-		{"b", []string{"ref-m-00000"}, 0}, // another channel's reference
-		{"a", []string{"never", "ref-m-00000"}, 1},
-		{"a", []string{"ref-m-00000"}, 0}, // the receipt comes again
-		{"a", []string{"ref-m-00001", "ref-m-00001", "ref-m-00002"}, 2},
-		{"a", nil, 0},
+		{"b", []string{"ref-m-00000"}, "", 3}, // another channel's reference
+		{"a", []string{"never", "ref-m-00000"}, "ref-m-00000", 2},
+		{"a", []string{"ref-m-00000"}, "ref-m-00000", 2}, // the receipt comes again
+		{"a", []string{"ref-m-00002", "ref-m-00001", "ref-m-00000", "ref-m-00001"}, "ref-m-00000 ref-m-00001 ref-m-00002", 0},
+		{"a", nil, "", 0},
 	} {
-		if n := byReceipt(t, l, step.channel, step.references...); n != step.freed {
-			t.Errorf("%v on %s freed %d, want %d", step.references, step.channel, n, step.freed)
+		if got, n := byReceipt(t, l, step.channel, step.references...), activeOn(t, db, "a"); got != step.matched || n != step.active {
+			t.Errorf("%v on %s matched %q with %d left active, want %q and %d", step.references, step.channel, got, n, step.matched, step.active)
 		}
 	}
 	settleAll(t, l, settlements)
@@ -100,8 +108,11 @@ func TestTheFirstReceiptOfAnyPartFreesTheSlot(t *testing.T) {
 	s := accepted(claimAll(t, l, batch("m", 1), "a").Messages)
 	s[0].Hold, s[0].Reference = time.Hour, "r1 r2 r3"
 	settleAll(t, l, s)
-	if byReceipt(t, l, "a", "r2") != 1 || byReceipt(t, l, "a", "r1", "r3") != 0 || activeOn(t, db, "a") != 0 {
-		t.Errorf("%d active", activeOn(t, db, "a"))
+	if got := byReceipt(t, l, "a", "r2"); got != "r2" || activeOn(t, db, "a") != 0 {
+		t.Errorf("%s matched, %d active", got, activeOn(t, db, "a"))
+	}
+	if got := byReceipt(t, l, "a", "r3", "r1", "r4"); got != "r1 r3" || activeOn(t, db, "a") != 0 {
+		t.Errorf("%s matched, %d active", got, activeOn(t, db, "a"))
 	}
 }
 
@@ -115,8 +126,8 @@ func TestAHeldSlotIsFreedWhenItsTimeIsOver(t *testing.T) {
 	if n := release(t, l); n != 2 || activeOn(t, db, "a") != 1 {
 		t.Errorf("%d freed, %d active", n, activeOn(t, db, "a"))
 	}
-	if n := byReceipt(t, l, "a", "ref-m-00001"); n != 0 || release(t, l) != 0 {
-		t.Errorf("a receipt that came late freed %d", n)
+	if got := byReceipt(t, l, "a", "ref-m-00001"); got != "ref-m-00001" || activeOn(t, db, "a") != 1 || release(t, l) != 0 {
+		t.Errorf("a receipt that came late matched %q, %d active", got, activeOn(t, db, "a"))
 	}
 }
 
@@ -134,6 +145,7 @@ func TestManyHeldSlotsAreFoundThroughTheirIndexes(t *testing.T) {
 	for sql, index := range map[string]string{
 		`select from dispatcher.attempts a where a.held_until <= now() and not a.freed order by a.held_until limit 500 for update skip locked`:      "attempts_held_until",
 		`select from dispatcher.attempts a where a.held_references && array['x'] and a.held_until is not null and not a.freed order by message_seq`: "attempts_held_references",
+		`select unnest(a.held_references) from dispatcher.attempts a where a.held_references && array['x']`: "attempts_held_references",
 	} {
 		if got := plan(t, db, sql); !strings.Contains(got, index) {
 			t.Errorf("%s\n%s", sql, got)
@@ -142,8 +154,8 @@ func TestManyHeldSlotsAreFoundThroughTheirIndexes(t *testing.T) {
 	if n := release(t, l); n != 2000 || activeOn(t, db, "a") != 18000 {
 		t.Errorf("%d freed, %d active", n, activeOn(t, db, "a"))
 	}
-	if n := byReceipt(t, l, "a", "ref-1", "ref-10", "ref-19999"); n != 2 {
-		t.Errorf("%d freed", n)
+	if got, n := byReceipt(t, l, "a", "ref-1", "ref-10", "ref-19999"), activeOn(t, db, "a"); got != "ref-1 ref-10 ref-19999" || n != 17998 {
+		t.Errorf("%s matched, %d active", got, n)
 	}
 }
 
@@ -284,6 +296,7 @@ func TestSlotsOfADeadInstanceAreFreeAtOnceAndOnlyOnce(t *testing.T) {
 	apply(t, living, ledger.ChannelSpec{Name: "a", ActiveMax: 10})
 	claimAll(t, living, batch("living", 2), "a")
 	lost := claimAll(t, dead, batch("dead", 3), "a")
+	beatingForLong(t, db, living)
 	if release(t, living) != 0 {
 		t.Fatal("slots of living instances were freed")
 	}
@@ -304,7 +317,7 @@ func TestSlotsOfADeadInstanceAreFreeAtOnceAndOnlyOnce(t *testing.T) {
 		late[i].Hold = time.Hour
 	}
 	settleAll(t, living, late)
-	if n := activeOn(t, db, "a"); n != 2 || release(t, living) != 0 || byReceipt(t, living, "a", "ref-dead-00002") != 0 {
+	if n := activeOn(t, db, "a"); n != 2 || release(t, living) != 0 || byReceipt(t, living, "a", "ref-dead-00002") != "" {
 		t.Errorf("%d active after the late answers", activeOn(t, db, "a"))
 	}
 }
@@ -316,6 +329,7 @@ func TestSlotsStayWithTheirAttemptsWhileAnEarlierReleaseIsThere(t *testing.T) {
 	db := raw(t, url)
 	apply(t, living, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, dead, batch("dead", 3), "a")
+	beatingForLong(t, db, living)
 	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, dead.Instance())
 	old := scalar[int64](t, db, `insert into dispatcher.instances (region, host, version) values ('r', 'h', 'old') returning id`)
 	if n := release(t, living); n != 0 {
@@ -329,6 +343,80 @@ func TestSlotsStayWithTheirAttemptsWhileAnEarlierReleaseIsThere(t *testing.T) {
 	execute(t, db, `update dispatcher.instances set counts = '{}' where id = $1`, dead.Instance())
 	if n := release(t, living); n != 3 {
 		t.Errorf("%d slots were freed", n)
+	}
+}
+
+// The database was away for all. Whoever comes back first has heard of nobody for as long as of himself.
+func TestWhoComesBackFirstAfterAnOutageFreesNobodysSlots(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	first, second := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	db := raw(t, url)
+	apply(t, first, ledger.ChannelSpec{Name: "a", ActiveMax: 10})
+	claimAll(t, second, batch("m", 3), "a")
+	beat := func(l *ledger.Ledger) {
+		t.Helper()
+		if err := l.Beat(t.Context(), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass := func(ago string) { // so much time passes for all
+		t.Helper()
+		execute(t, db, `update dispatcher.instances set last_seen = last_seen - $1::interval, beating_since = beating_since - $1::interval`, ago)
+	}
+	pass("1 hour")
+	beat(first)
+	beat(second)
+	pass("10 seconds") // the outage
+	beat(first)
+	if n := release(t, first); n != 0 || activeOn(t, db, "a") != 3 {
+		t.Fatalf("%d slots of a living instance were freed", n)
+	}
+	for i := range 8 {
+		pass("1 second")
+		beat(first)
+		if i < 4 && release(t, first) != 0 {
+			t.Fatal("slots were freed too early")
+		}
+	}
+	if n := release(t, first); n != 3 || activeOn(t, db, "a") != 0 {
+		t.Errorf("%d slots were freed of an instance that has stayed away", n)
+	}
+}
+
+// A process whose slot was given back, since it was taken for dead, settles its attempt as it would have.
+func TestAnAttemptThatLostItsSlotIsSettledWithoutGivingItBackAgain(t *testing.T) {
+	t.Parallel()
+	for name, add := range map[string]func(*ledger.Settlement){
+		"plain": func(*ledger.Settlement) {},
+		"slow":  func(s *ledger.Settlement) { s.Slow = &ledger.Slow{RetryAfter: time.Second} },
+		"hold":  func(s *ledger.Settlement) { s.Hold = time.Hour },
+		"refunds": func(s *ledger.Settlement) {
+			s.Refunds = []ledger.Refund{{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Day, Micros: 1}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := ledgertest.URL(t)
+			l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+			apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 10, Limits: []admission.Limit{budget(admission.Scope{}, 1e9)}})
+			_, sent := mustClaim(t, l, batch("m", 3))
+			execute(t, db, `update dispatcher.attempts set freed = true where message_seq = $1`, sent[0].Seq)
+			execute(t, db, `update dispatcher.channels set active = active - 1`)
+			s := accepted(sent[:1])
+			add(&s[0])
+			for range 2 {
+				settleAll(t, l, s)
+				if n := activeOn(t, db, "a"); n != 2 {
+					t.Fatalf("%d active, want those of the two others", n)
+				}
+			}
+			beatingForLong(t, db, l)
+			endHolds(t, db)
+			if release(t, l) != 0 || byReceipt(t, l, "a", s[0].Reference) != "" || activeOn(t, db, "a") != 2 {
+				t.Errorf("%d active", activeOn(t, db, "a"))
+			}
+		})
 	}
 }
 

@@ -1,6 +1,27 @@
 package ledger
 
-import "dispatcher/admission"
+import (
+	"time"
+
+	"dispatcher/admission"
+)
+
+// runningWindows are the windows that contain a moment, for those lengths whose beginning is known.
+const runningWindows = `unnest($1::int[], $2::timestamptz[]) as r(window_seconds, start)`
+
+// closeWindows ends the windows that are over and that no claim has left yet, so that what is
+// written next to their limits is not written to them: a window keeps the maximum that held in it.
+const closeWindows = `
+	with kept as (
+	  insert into dispatcher.limit_history
+	    (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, since)
+	  select l.channel, l.scope, l.window_seconds, l.unit, l.window_start, l.max, l.granted, l.reserved, l.currency, l.since
+	  from dispatcher.limits l join ` + runningWindows + ` using (window_seconds)
+	  where l.window_start > 'epoch' and l.window_start < r.start and l.granted > 0
+	)
+	update dispatcher.limits l set window_start = r.start, granted = 0, max = l.configured_max, reserved = 0, taken = null
+	from ` + runningWindows + `
+	where r.window_seconds = l.window_seconds and l.window_start > 'epoch' and l.window_start < r.start`
 
 // retireLimits moves limits that the document no longer has to the history, unless they never
 // counted anything.
@@ -15,33 +36,46 @@ const retireLimits = `
 	  returning l.*
 	)
 	insert into dispatcher.limit_history
-	  (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, next_at, taken)
-	select channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, next_at, taken
+	  (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, next_at, pace, taken, since, until)
+	select channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, next_at, pace, taken, since, clock_timestamp()
 	from gone where granted > 0 or next_at > now()`
 
-// upsertLimits takes the last window of a limit that comes back out of the history, so
-// that nobody gets a window's slots twice by removing a limit and adding it again. A limit that
-// stays keeps its place and its tallies. since is when the limit began: nobody gets money back that
-// he took before, least of all in another currency.
+// upsertLimits takes the running window of a limit that comes back out of the history, so that
+// nobody gets a window's slots twice by removing a limit and adding it again; from its
+// last window, of whatever age, it takes the place of the next unit. A limit that is added begins with what was
+// counted for it, see beginning. One that stays keeps its place and its tallies. since is when the
+// limit began: nobody gets money back that he took before, least of all in another currency.
 const upsertLimits = `
 	with wanted as (
-	  select channel, scope, window_seconds, unit, max, nullif(currency, '') as currency
-	  from unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::bigint[], $6::text[])
-	    as n(channel, scope, window_seconds, unit, max, currency)
+	  select n.channel, n.scope, n.window_seconds, n.unit, n.max, nullif(n.currency, '') as currency, n.start, n.counted,
+	    coalesce(r.start, '-infinity') as running
+	  from unnest($3::text[], $4::text[], $5::int[], $6::text[], $7::bigint[], $8::text[], $9::timestamptz[], $10::bigint[])
+	    as n(channel, scope, window_seconds, unit, max, currency, start, counted)
+	  left join ` + runningWindows + ` using (window_seconds)
+	  where true
+	), added as (
+	  select * from wanted n where not exists (
+	    select from dispatcher.limits l
+	    where l.channel = n.channel and l.scope = n.scope and l.window_seconds = n.window_seconds and l.unit = n.unit)
+	), last as (
+	  select h.* from added n, lateral (
+	    select * from dispatcher.limit_history h
+	    where h.channel = n.channel and h.scope = n.scope and h.window_seconds = n.window_seconds and h.unit = n.unit
+	    order by h.window_start desc limit 1) h
 	), back as (
-	  delete from dispatcher.limit_history h using wanted n
+	  delete from dispatcher.limit_history h using added n, last b
 	  where h.channel = n.channel and h.scope = n.scope and h.window_seconds = n.window_seconds and h.unit = n.unit
-	    and h.window_start = (select max(o.window_start) from dispatcher.limit_history o
-	      where o.channel = n.channel and o.scope = n.scope and o.window_seconds = n.window_seconds and o.unit = n.unit)
-	    and not exists (select from dispatcher.limits l
-	      where l.channel = n.channel and l.scope = n.scope and l.window_seconds = n.window_seconds and l.unit = n.unit)
+	    and b.channel = n.channel and b.scope = n.scope and b.window_seconds = n.window_seconds and b.unit = n.unit
+	    and h.window_start = b.window_start and b.window_start >= n.running
 	  returning h.*
 	)
 	insert into dispatcher.limits as l
-	  (channel, scope, window_seconds, unit, currency, configured_max, max, window_start, granted, next_at, taken, since)
-	select n.channel, n.scope, n.window_seconds, n.unit, n.currency, n.max, greatest(n.max, coalesce(b.granted, 0)),
-	  coalesce(b.window_start, 'epoch'), coalesce(b.granted, 0), b.next_at, b.taken, clock_timestamp()
+	  (channel, scope, window_seconds, unit, currency, configured_max, max, window_start, granted, next_at, pace, taken, since)
+	select n.channel, n.scope, n.window_seconds, n.unit, n.currency, n.max, greatest(n.max, g.granted),
+	  coalesce(greatest(b.window_start, n.start), 'epoch'), g.granted, p.next_at, p.pace, b.taken, clock_timestamp()
 	from wanted n left join back b using (channel, scope, window_seconds, unit)
+	  left join last p using (channel, scope, window_seconds, unit),
+	  lateral (select greatest(coalesce(b.granted, 0), case when b.window_start > n.start then 0 else coalesce(n.counted, 0) end) as granted) g
 	on conflict (channel, scope, window_seconds, unit) do update
 	  set configured_max = excluded.configured_max, max = greatest(excluded.configured_max, l.granted),
 	    since = case when l.currency is distinct from excluded.currency then excluded.since else l.since end,
@@ -56,19 +90,48 @@ func channelSpecs(specs []ChannelSpec) []any {
 	return []any{names, positions, active}
 }
 
-// limitSpecs are the parameters of upsertLimits, of which retireLimits takes the first four.
-func limitSpecs(n *NewRouting) []any {
-	channel, scope, seconds, unit, most, currency := []string{}, []string{}, []int32{}, []string{}, []int64{}, []string{}
-	add := func(name string, limits []admission.Limit) {
-		for i := range limits {
-			l := &limits[i]
-			channel, scope, seconds = append(channel, name), append(scope, l.Scope.String()), append(seconds, int32(l.Window.Seconds()))
-			unit, most, currency = append(unit, l.Unit.String()), append(most, l.Max), append(currency, l.Currency)
+// ownLimit is a limit together with its channel, which is empty for one over all.
+type ownLimit struct {
+	channel string
+	*admission.Limit
+}
+
+// allLimits are those of the document.
+func (n *NewRouting) allLimits() []ownLimit {
+	var all []ownLimit
+	for i := range n.Limits {
+		all = append(all, ownLimit{"", &n.Limits[i]})
+	}
+	for i := range n.Channels {
+		c := &n.Channels[i]
+		for j := range c.Limits {
+			all = append(all, ownLimit{c.Name, &c.Limits[j]})
 		}
 	}
-	add("", n.Limits)
-	for i := range n.Channels {
-		add(n.Channels[i].Name, n.Channels[i].Limits)
+	return all
+}
+
+// limitSpecs are what upsertLimits takes of limits, of which retireLimits takes the first four.
+func limitSpecs(limits []ownLimit) []any {
+	n := len(limits)
+	channel, scope, seconds, unit := make([]string, n), make([]string, n), make([]int32, n), make([]string, n)
+	most, currency := make([]int64, n), make([]string, n)
+	for i, l := range limits {
+		channel[i], scope[i], seconds[i] = l.channel, l.Scope.String(), int32(l.Window.Seconds())
+		unit[i], most[i], currency[i] = l.Unit.String(), l.Max, l.Currency
 	}
 	return []any{channel, scope, seconds, unit, most, currency}
+}
+
+// running are the parameters of runningWindows. Without a zone nobody knows when a day began.
+func running(now time.Time, zone *time.Location) []any {
+	var seconds []int32
+	var starts []time.Time
+	for _, w := range [...]admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day} {
+		if w == admission.Day && zone == nil {
+			continue
+		}
+		seconds, starts = append(seconds, int32(w.Seconds())), append(starts, w.Start(now, zone))
+	}
+	return []any{seconds, starts}
 }

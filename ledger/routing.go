@@ -46,6 +46,9 @@ type NewRouting struct {
 	Author   string
 	Reason   string
 	Document string
+	// Zone is where the document's days begin. Without it, nothing is told about windows of a day: a limit
+	// that is added counts from then on, and a window that is over is closed by the next claim.
+	Zone *time.Location
 	// Channels are all channels of the document in its order.
 	Channels []ChannelSpec
 	// Limits are those over all channels: each has a narrower scope. No two have the same key.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -64,8 +65,10 @@ func (l *Ledger) RoutingVersions(ctx context.Context) ([]RoutingVersion, error) 
 // earlier version was made before it, and one that uses this version comes after it.
 //
 // A raised limit acts at once, of whatever scope. A lowered one acts at once too, but its
-// running window keeps what was granted already. A removed limit goes to the history; if it
-// comes back within its window it continues where it stood. A removed channel keeps its row until
+// running window keeps what was granted already, and windows that are over keep the maximum that
+// held in them. A limit that is added or comes back begins with what attempts have taken in its running
+// window; only a limit of a prefix does not know of them, and goes on where it stood if it comes
+// back within its window. They are counted before claims are held up. A removed channel keeps its row until
 // nothing is under way on it. The cursor of a route that stays keeps its place, also
 // among other members.
 //
@@ -115,7 +118,12 @@ func apply(ctx context.Context, tx pgx.Tx, n *NewRouting) (version int64, err er
 	if n.Effects != nil && current.Version > 0 {
 		effects = n.Effects(current) // before a channel is locked: reading a document takes a while
 	}
-	turns, err := writeDocument(ctx, tx, version, n, effects)
+	limits := n.allLimits()
+	beginning, err := begin(ctx, tx, n, limits) // likewise
+	if err != nil {
+		return 0, err
+	}
+	turns, err := writeDocument(ctx, tx, version, n, effects, limits, beginning)
 	if err != nil {
 		return 0, err
 	}
@@ -158,18 +166,33 @@ const insertVersion = `
 	insert into dispatcher.routing_versions (version, author, reason, document, base, effects, waking, created_at)
 	values ($1, $2, $3, $4, $1, nullif($5, '')::jsonb, $6, ` + comesIntoForce + `)`
 
-// writeDocument writes channels first, in the lock order of claims, then their limits, and
-// returns the cursors of the routes that stay, locked, with the circles they stand in.
-func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte) (turns []turn, err error) {
-	channels, limits := channelSpecs(n.Channels), limitSpecs(n)
+// lockAll locks what claims lock, in their order, and returns the time at which it was locked.
+func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`select from dispatcher.channels order by channel for update`)
 	batch.Queue(`select from dispatcher.limits order by channel, scope, window_seconds, unit for update`)
+	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
+	return now, tx.SendBatch(ctx, batch).Close()
+}
+
+// writeDocument writes channels first, in the lock order of claims, then their limits, and
+// returns the cursors of the routes that stay, locked, with the circles they stand in.
+func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte, limits []ownLimit, b *beginning) (turns []turn, err error) {
+	now, err := lockAll(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.finish(ctx, tx, now); err != nil {
+		return nil, err
+	}
+	channels, specs, windows := channelSpecs(n.Channels), limitSpecs(limits), running(now, n.Zone)
+	batch := &pgx.Batch{}
 	batch.Queue(insertVersion, version, n.Author, n.Reason, n.Document, string(effects), n.wakes())
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null and channel <> all($1)`, channels[0])
-	batch.Queue(retireLimits, limits[:4]...)
-	batch.Queue(upsertLimits, limits...)
+	batch.Queue(closeWindows, windows...)
+	batch.Queue(retireLimits, specs[:4]...)
+	batch.Queue(upsertLimits, slices.Concat(windows, specs, b.arguments(len(limits)))...)
 	batch.Queue(dropCursors, n.routeNames())
 	batch.Queue(lockTurns).Query(func(rows pgx.Rows) error {
 		turns, err = pgx.CollectRows(rows, scanTurn)

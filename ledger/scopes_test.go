@@ -170,7 +170,8 @@ func TestAllLimitsThatCountAMessageHoldAtOnce(t *testing.T) {
 	if len(p.Scoped) != 3 || p.Scoped[1].Channel != "" || p.Scoped[1].Scope != tenant("shop") || len(p.Scoped[1].Counters) != 2 || p.Scoped[1].Counters[1].Currency != "GBP" {
 		t.Errorf("%+v", p.Scoped)
 	}
-	if diff := cmp.Diff(map[string]int64{"tenant:shop": 2, "prefix:+44": 2}, p.Waiting); diff != "" {
+	waiters := []ledger.Waiters{{On: "prefix:+44", Reason: "tenant_limit", Messages: 2}, {On: "tenant:shop", Reason: "tenant_limit", Messages: 2}}
+	if diff := cmp.Diff(waiters, p.Waiting, cmpopts.IgnoreFields(ledger.Waiters{}, "Next")); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -26,8 +26,7 @@ const giveBack = `
 	  update dispatcher.channels c set active = c.active - l.n,
 	    active_max = case when c.configured_max = 0 then 0 else greatest(c.configured_max, c.active - l.n) end
 	  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
-	)
-	select count(*) from freed`
+	)`
 
 // endHolds finds slots whose time is over.
 const endHolds = `
@@ -35,11 +34,14 @@ const endHolds = `
 	  select a.message_seq, a.attempt from dispatcher.attempts a
 	  where a.held_until <= now() and not a.freed
 	  order by a.held_until limit $1 for update skip locked
-	)` + giveBack
+	)` + giveBack + `
+	select count(*) from freed`
 
 // endDead finds the open attempts of instances that are gone. An instance of an earlier release,
 // which has no counts, would give the slot of such an attempt back once more when it settles it. So
 // while one is there, the slots stay with their attempts until those are settled, as before.
+// After the database was away for all, the first to come back would find all others silent: who asks must
+// have been heard of for as long without a break, and then whoever lives has been heard of, too.
 var endDead = `
 	with ending as materialized (
 	  select a.message_seq, a.attempt
@@ -47,19 +49,29 @@ var endDead = `
 	  where ` + isDead + ` and i.counts is not null and not a.freed and not exists (
 	    select from dispatcher.instances o
 	    where o.counts is null and o.left_at is null and o.last_seen >= clock_timestamp() - $1::interval)
+	    and exists (
+	    select from dispatcher.instances own where own.id = $3
+	      and own.last_seen >= clock_timestamp() - $1::interval and own.beating_since <= clock_timestamp() - $1::interval)
 	  order by a.message_seq, a.attempt limit $2 for update of a skip locked
-	)` + giveBack
+	)` + giveBack + `
+	select count(*) from freed`
 
-// endReceived finds the slots that wait for one of the references.
+// endReceived finds the slots that wait for one of the references, and what was found there, also of
+// attempts whose slot had been given back before.
 const endReceived = `
 	with ending as materialized (
 	  select a.message_seq, a.attempt from dispatcher.attempts a
 	  where a.held_references && $2::text[] and a.held_until is not null and not a.freed and a.channel = $1
 	  order by a.message_seq, a.attempt for update
-	)` + giveBack
+	)` + giveBack + `
+	select array(
+	  select distinct r from dispatcher.attempts a, unnest(a.held_references) r
+	  where a.held_references && $2::text[] and a.channel = $1 and r = any($2::text[]) order by r),
+	  (select count(*) from freed)`
 
 // ReleaseSlots gives active slots back that nobody is going to: those that are held beyond
-// their time, and those of attempts without outcome whose instance has been silent for deadAfter.
+// their time, and those of attempts without outcome whose instance has been silent for deadAfter. The
+// latter only if this instance's own heart-beats have been unbroken for deadAfter, see Beat.
 // Such an attempt stays open until it is settled, see Abandoned, which then frees no second
 // slot. It works in small batches, passes over what somebody else is deciding about, and
 // returns how many slots it gave back, also with an error.
@@ -68,7 +80,7 @@ func (l *Ledger) ReleaseSlots(ctx context.Context, deadAfter time.Duration) (fre
 	if err != nil {
 		return late, wrap("release slots held too long", err)
 	}
-	lost, err := l.releaseAll(ctx, endDead, deadAfter, releaseBatch)
+	lost, err := l.releaseAll(ctx, endDead, deadAfter, releaseBatch, l.instance.Load())
 	return late + lost, wrap("release slots of dead instances", err)
 }
 
@@ -84,14 +96,16 @@ func (l *Ledger) releaseAll(ctx context.Context, sql string, args ...any) (freed
 
 // ReleaseByReceipt gives the active slots back that accepted attempts on a channel hold until a
 // receipt, for receipts that name these references; see Settlement.Hold. The first receipt
-// for any part of a message frees its slot, once. References that nobody waits for have no effect: a
-// receipt may come twice, after the slot's time, or for a channel that holds no slots. It may also
-// come before its attempt was settled; then the slot is given back when its time is over, unless the
+// for any part of a message frees its slot, once. It returns those of the references, ascending, that
+// belong to an attempt which holds a slot or held one: a receipt may come twice, or after the slot's
+// time. One that does not match is for a channel that holds no slots, or came before its
+// attempt was settled; in that case the slot is given back when its time is over, unless the
 // caller asks again.
-func (l *Ledger) ReleaseByReceipt(ctx context.Context, channel string, references []string) (freed int64, err error) {
+func (l *Ledger) ReleaseByReceipt(ctx context.Context, channel string, references []string) (matched []string, err error) {
 	if len(references) == 0 {
-		return 0, nil
+		return nil, nil
 	}
-	err = l.hot.QueryRow(ctx, endReceived, channel, references).Scan(&freed)
-	return freed, wrap("release slots by receipt", err)
+	var freed int64
+	err = l.hot.QueryRow(ctx, endReceived, channel, references).Scan(&matched, &freed)
+	return matched, wrap("release slots by receipt", err)
 }

@@ -125,9 +125,11 @@ func (u *use) checkCounters(owner string, before, after []admission.Counter) err
 	return nil
 }
 
-// checkCounter compares only what the row holds: the rest of a limit is added by decide.
+// checkCounter compares only what the row holds: the rest of a limit is added by decide. A place
+// moves back only when it is made at another pace.
 func (u *use) checkCounter(owner string, was, is *admission.Counter) error {
-	if is.Key() != was.Key() || is.Limit.Max != was.Limit.Max || is.Start.Before(was.Start) || is.Next.Before(was.Next) {
+	if is.Key() != was.Key() || is.Limit.Max != was.Limit.Max || is.Start.Before(was.Start) || is.Pace < 0 ||
+		(is.Pace == was.Pace || was.Next.IsZero()) && is.Next.Before(was.Next) {
 		return refuse("counter %s of %s was replaced or moved back", was.Window, owner)
 	}
 	base, most, taken := int64(0), was.Limit.Max, map[string]int64(nil)

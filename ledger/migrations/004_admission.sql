@@ -7,33 +7,40 @@
 -- A limit of scope channel counts all messages of its channel; a narrower one those of a
 -- tenant ("tenant:shop") or to a prefix ("prefix:+44"). channel is empty for a limit over all
 -- channels. Limits in money count micros of currency. next_at is the place of the next unit of
--- a paced limit, or the theoretical arrival time of a sliding one. taken holds what is
--- counted apart in this window, as an object of tally and units. since is when this limit began.
+-- a paced limit, or the theoretical arrival time of a sliding one, and pace the nanoseconds between two units at
+-- which it was made. taken holds what is counted apart in this window, as an object of tally
+-- and units. since is when this limit began.
 -- limits_granted (001) is what keeps all of them.
 alter table dispatcher.limits
   add column currency text,
   add column next_at timestamptz,
+  add column pace bigint,
   add column taken jsonb,
   add column since timestamptz not null default now(),
   drop constraint limits_unit_check,
   add constraint limits_unit check (unit in ('messages', 'segments', 'money')),
   add constraint limits_currency check ((unit = 'money') = (currency is not null)),
+  add constraint limits_pace check (pace > 0),
   add constraint limits_scope check (channel <> '' or scope <> 'channel'),
   add constraint limits_taken check (jsonb_typeof(taken) = 'object');
 
--- A limit that is removed takes next_at and taken along, so that it goes on where it stood
--- when it comes back.
+-- A limit that is removed takes next_at, pace and taken along, so that it goes on where it stood
+-- when it comes back. since is that of the limit; until is set when it was removed in this window.
 alter table dispatcher.limit_history
   add column currency text,
   add column next_at timestamptz,
-  add column taken jsonb;
+  add column pace bigint,
+  add column taken jsonb,
+  add column since timestamptz,
+  add column until timestamptz;
 create index limit_history_age on dispatcher.limit_history (window_seconds, window_start); -- for dropping old ones
 
 create or replace view audit.limit_windows as
-  select channel, scope, window_seconds, window_start, unit, max, granted, reserved, currency, next_at
+  select channel, scope, window_seconds, window_start, unit, max, granted, reserved, currency, next_at, since,
+    null::timestamptz as until
   from dispatcher.limits where window_start > 'epoch'
   union all
-  select channel, scope, window_seconds, window_start, unit, max, granted, reserved, currency, next_at
+  select channel, scope, window_seconds, window_start, unit, max, granted, reserved, currency, next_at, since, until
   from dispatcher.limit_history;
 
 -- How far the channel's rate is below its limits since its provider last asked to slow down:
@@ -49,7 +56,7 @@ alter table dispatcher.channels
 -- if that is set, unless freed says that the slot was given back before, or went on to the
 -- next attempt. held_references are what a receipt may name. ticket_at is when the ticket
 -- was given that the attempt goes on with; null when it got one of its own at its claim.
--- Only attempts that hold a slot beyond their answer are in the indexes.
+-- Only attempts that hold a slot beyond their answer, or held one, are in the indexes.
 alter table dispatcher.attempts
   add column held_until timestamptz,
   add column held_references text[],
@@ -58,7 +65,7 @@ alter table dispatcher.attempts
   add constraint attempts_held check (held_until is null or outcome is not null);
 create index attempts_held_until on dispatcher.attempts (held_until) where held_until is not null and not freed;
 create index attempts_held_references on dispatcher.attempts using gin (held_references) with (fastupdate = off)
-  where held_until is not null and not freed;
+  where held_references is not null;
 
 create or replace view audit.attempts as
   select m.id as message_id, a.attempt, a.channel, a.reason, a.outcome, a.provider_reference, a.provider_code,
@@ -76,17 +83,22 @@ alter table dispatcher.messages
   add column waits jsonb,
   add constraint messages_waits check (jsonb_typeof(waits) = 'array');
 create index messages_turns on dispatcher.messages (lane, tenant, next_at, seq) where next_at is not null;
+create index messages_deadlines on dispatcher.messages (lane, expires_at, seq) where next_at is not null;
+create index messages_waits_for on dispatcher.messages (waits_for, next_at) where next_at is not null and waits_for is not null;
 
 -- What the instance granted in the last whole minute, as an object of channel and messages. It
 -- is null in rows of earlier releases, which know nothing of slots that were given back early.
+-- beating_since is when the unbroken row of heart-beats began that last_seen is the latest of.
 alter table dispatcher.instances
   add column counts jsonb,
+  add column beating_since timestamptz not null default now(),
   add constraint instances_counts check (jsonb_typeof(counts) = 'object');
 
 -- due_in_turns picks up to most rows that have come due, and locks them. Rows that somebody
 -- else has locked are passed over. Lanes come in the order of ranks, and within a lane tenants
 -- take turns: each gets an equal part, and what some of them do not need goes to the others.
--- Within a tenant older rows come first. When there are more tenants than rows to pick, those
+-- Within a tenant older rows come first. Before all that, rows of the lane with less than a minute
+-- left before they expire get what they need, the earliest deadline first. When there are more tenants than rows to pick, those
 -- after tenant "behind" are first, so that whoever passes the last one that he got comes
 -- round to all.
 --
@@ -107,6 +119,7 @@ declare
   turn      integer;
   share     integer;
   got       integer;
+  hurried   bigint[];       -- rows of this lane that are near their deadline
   found_row dispatcher.messages;
 begin
   for this_lane in
@@ -128,6 +141,19 @@ begin
     )
     select array_agg(tenant order by tenant <= behind, tenant) into tenants from t where next_at <= now();
     continue when tenants is null;
+    hurried := '{}';
+    for found_row in
+      select m.* from dispatcher.messages m
+      where m.next_at <= now() and m.lane = this_lane and m.expires_at <= now() + interval '1 minute' and m.seq <> all(besides)
+      order by m.expires_at, m.seq limit rest for update skip locked
+    loop
+      return next found_row;
+      hurried := hurried || found_row.seq;
+    end loop;
+    rest := rest - cardinality(hurried);
+    if rest = 0 then
+      return;
+    end if;
     passed_at := array_fill(timestamptz '-infinity', array[cardinality(tenants)]);
     passed := array_fill(0::bigint, array[cardinality(tenants)]);
     while cardinality(tenants) > 0 loop
@@ -137,7 +163,7 @@ begin
         for found_row in
           select m.* from dispatcher.messages m
           where m.next_at <= now() and m.lane = this_lane and m.tenant = tenants[turn]
-            and (m.next_at, m.seq) > (passed_at[turn], passed[turn]) and m.seq <> all(besides)
+            and (m.next_at, m.seq) > (passed_at[turn], passed[turn]) and m.seq <> all(besides) and m.seq <> all(hurried)
           order by m.next_at, m.seq limit least(share, rest) for update skip locked
         loop
           return next found_row;
