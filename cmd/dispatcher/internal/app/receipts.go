@@ -27,12 +27,16 @@ const (
 // own submit; after the last, the end of the hold frees the slot.
 var receiptPauses = [...]time.Duration{50 * time.Millisecond, 250 * time.Millisecond, 2 * time.Second, 15 * time.Second}
 
-// errReceiptsFull is the trouble of a process that gets more receipts than the ledger takes.
-var errReceiptsFull = errors.New("more receipts arrive than the database takes; their providers are asked to send them again")
+// Troubles of a process with its receipts.
+var (
+	errReceiptsFull    = errors.New("more receipts arrive than the database takes; their providers are asked to send them again")
+	errReceiptsUnknown = errors.New("more receipts name submits that are not known than can be kept; a slot that waits for one comes free when its hold is over")
+)
 
-// slots gives back the active slots of messages whose receipt has come. *ledger.Ledger does.
+// slots gives back the active slots of messages whose receipt has come, and names the references of
+// attempts that hold or held one. *ledger.Ledger does.
 type slots interface {
-	ReleaseByReceipt(ctx context.Context, channel string, references []string) (freed int64, err error)
+	ReleaseByReceipt(ctx context.Context, channel string, references []string) (matched []string, err error)
 }
 
 var _ slots = (*ledger.Ledger)(nil)
@@ -41,6 +45,7 @@ var _ slots = (*ledger.Ledger)(nil)
 // back in batches. A receipt that it took is lost with the process; the slot then comes free at the end of its hold.
 type receipts struct {
 	slots   slots
+	freed   func() // hears that slots have come free
 	trouble func(where string, err error)
 	metrics *receiptMetrics
 	wake    chan struct{} // capacity 1: a first receipt or a full batch waits
@@ -55,8 +60,8 @@ type heldReceipt struct {
 	due                time.Time
 }
 
-func newReceipts(s slots, metrics *receiptMetrics, trouble func(where string, err error)) *receipts {
-	return &receipts{slots: s, trouble: trouble, metrics: metrics, wake: make(chan struct{}, 1)}
+func newReceipts(s slots, freed func(), metrics *receiptMetrics, trouble func(where string, err error)) *receipts {
+	return &receipts{slots: s, freed: freed, trouble: trouble, metrics: metrics, wake: make(chan struct{}, 1)}
 }
 
 // take reports whether a receipt is in good hands: false asks for it again. It does not block.
@@ -65,7 +70,7 @@ func (r *receipts) take(channel string, receipt provider.Receipt) bool {
 		r.metrics.count(channel, receipt.State.String())
 		return true // it frees nothing
 	}
-	if !r.add(0, []heldReceipt{{channel: channel, reference: receipt.Reference, due: time.Now().Add(receiptPauses[0])}}) {
+	if r.add(0, []heldReceipt{{channel: channel, reference: receipt.Reference, due: time.Now().Add(receiptPauses[0])}}) == 0 {
 		r.metrics.count(channel, "refused")
 		r.trouble("receipts", errReceiptsFull)
 		return false
@@ -74,14 +79,12 @@ func (r *receipts) take(channel string, receipt provider.Receipt) bool {
 	return true
 }
 
-// add puts receipts into the queue of a look, all or none.
-func (r *receipts) add(look int, more []heldReceipt) bool {
+// add puts the first of receipts into the queue of a look, as many as there is room for.
+func (r *receipts) add(look int, more []heldReceipt) (added int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := len(r.queue[look])
-	if before+len(more) > maxReceipts {
-		return false
-	}
+	more = more[:min(len(more), maxReceipts-before)]
 	r.queue[look] = append(r.queue[look], more...)
 	if before == 0 || before < receiptBatch && before+len(more) >= receiptBatch {
 		select {
@@ -89,7 +92,7 @@ func (r *receipts) add(look int, more []heldReceipt) bool {
 		default:
 		}
 	}
-	return true
+	return len(more)
 }
 
 // run gives slots back until ctx ends, and then what can be given back at once.
@@ -143,51 +146,66 @@ func (r *receipts) cut(look, n int) []heldReceipt {
 	return batch
 }
 
-// release gives the slots of a batch back, however long the database is away. Receipts whose attempt may not
-// have been found get another look.
+// release gives the slots of a batch back, however long the database is away. Receipts whose attempt was not
+// found get another look.
 func (r *receipts) release(ctx context.Context, look int, batch []heldReceipt) {
 	for channel, references := range byChannel(batch) {
-		found, err := r.patiently(ctx, channel, references)
+		matched, err := r.patiently(ctx, channel, references)
+		if len(matched) > 0 {
+			r.freed()
+		}
 		switch {
 		case ctx.Err() != nil && err != nil:
 			r.again(look, channel, references) // finish has the last word
-		case !found && look+1 < len(receiptPauses):
-			r.again(look+1, channel, references)
+		case look+1 < len(receiptPauses):
+			r.again(look+1, channel, without(references, matched))
 		}
 	}
 }
 
-// again gives receipts another look. When too many wait for it, the end of their hold frees the slots of these.
+// without returns those of references that are not among matched.
+func without(references, matched []string) []string {
+	known := make(map[string]bool, len(matched))
+	for _, reference := range matched {
+		known[reference] = true
+	}
+	return slices.DeleteFunc(references, func(reference string) bool { return known[reference] })
+}
+
+// again gives receipts another look. When too many wait for it, the end of their hold frees the slots of some.
 func (r *receipts) again(look int, channel string, references []string) {
+	if len(references) == 0 {
+		return
+	}
 	due := time.Now().Add(receiptPauses[look])
 	held := make([]heldReceipt, len(references))
 	for i, reference := range references {
 		held[i] = heldReceipt{channel, reference, due}
 	}
-	if !r.add(look, held) {
-		r.trouble("receipts", errReceiptsFull)
+	if r.add(look, held) < len(held) {
+		r.trouble("receipts", errReceiptsUnknown)
 	}
 }
 
-// patiently reports whether every reference freed a slot. It ends with an error only when that is one that waiting
+// patiently returns the references whose attempt was found. It ends with an error only when that is one that waiting
 // does not mend, or when ctx has ended.
-func (r *receipts) patiently(ctx context.Context, channel string, references []string) (found bool, err error) {
+func (r *receipts) patiently(ctx context.Context, channel string, references []string) (matched []string, err error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		freed, err := r.slots.ReleaseByReceipt(ctx, channel, references)
+		matched, err := r.slots.ReleaseByReceipt(ctx, channel, references)
 		if err == nil {
-			return freed >= int64(len(references)), nil
+			return matched, nil
 		}
 		if ctx.Err() != nil {
-			return false, err
+			return nil, err
 		}
 		r.trouble("receipts", err)
 		if !ledger.Unavailable(err) {
-			return false, err
+			return nil, err
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }

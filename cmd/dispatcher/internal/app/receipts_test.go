@@ -26,9 +26,16 @@ type recordingSlots struct {
 	mu    sync.Mutex
 	calls []string        // guarded by mu: "seconds channel references"
 	freed map[string]bool // guarded by mu
+	wakes int             // guarded by mu: how often slots were said to have come free
 }
 
-func (s *recordingSlots) ReleaseByReceipt(ctx context.Context, channel string, references []string) (freed int64, err error) {
+func (s *recordingSlots) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakes++
+}
+
+func (s *recordingSlots) ReleaseByReceipt(ctx context.Context, channel string, references []string) (matched []string, err error) {
 	at := time.Since(s.began)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,22 +45,22 @@ func (s *recordingSlots) ReleaseByReceipt(ctx context.Context, channel string, r
 		s.calls = append(s.calls, fmt.Sprintf("%v %s %v", at, channel, references))
 	}
 	if at < s.away {
-		return 0, &net.OpError{Op: "dial", Err: errors.New("the database is away")}
+		return nil, &net.OpError{Op: "dial", Err: errors.New("the database is away")}
 	}
 	for _, r := range references {
-		if at >= s.known[r] && !s.freed[r] {
+		if at >= s.known[r] {
 			s.freed[r] = true
-			freed++
+			matched = append(matched, r)
 		}
 	}
-	return freed, ctx.Err()
+	return matched, ctx.Err()
 }
 
 // desk runs receipts over s until stop is called.
 func desk(t *testing.T, s *recordingSlots) (r *receipts, stop func()) {
 	t.Helper()
 	s.began, s.freed = time.Now(), map[string]bool{}
-	r = newReceipts(s, newReceiptMetrics(prometheus.NewRegistry()), func(string, error) {})
+	r = newReceipts(s, s.wake, newReceiptMetrics(prometheus.NewRegistry()), func(string, error) {})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { r.run(ctx); close(done) }()
@@ -121,6 +128,79 @@ func TestAReceiptMayBeQuickerThanItsSettlement(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// TestOnlyWhatWasNotFoundIsLookedForAgain: the receipts of a batch whose attempts are known, and the later ones of the same
+// message, are done with, whatever stands beside them.
+func TestOnlyWhatWasNotFoundIsLookedForAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &recordingSlots{known: map[string]time.Duration{"early": time.Second, "strange": time.Hour}}
+		r, stop := desk(t, s)
+		for _, reference := range []string{"1", "strange", "2"} {
+			r.take("a", receipt(reference))
+		}
+		time.Sleep(500 * time.Millisecond)
+		for _, reference := range []string{"2", "early", "1"} {
+			r.take("a", receipt(reference))
+		}
+		time.Sleep(time.Minute)
+		stop()
+		want := []string{
+			"50ms a [1 2 strange]", "300ms a [strange]", "550ms a [1 2 early]", "800ms a [early]",
+			"2.3s a [early strange]", "17.3s a [strange]",
+		}
+		if diff := cmp.Diff(want, s.calls); diff != "" {
+			t.Error(diff)
+		}
+		if s.wakes != 3 {
+			t.Errorf("slots were said to have come free %d times, want 3", s.wakes)
+		}
+	})
+}
+
+// TestManyReceiptsPushNoEarlyOneOut: far more than can be kept are known at once, as the parts of a message are whose slot
+// the first of them freed. Among them are some that come before their settlement.
+func TestManyReceiptsPushNoEarlyOneOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &recordingSlots{known: map[string]time.Duration{}}
+		for i := range 3 * maxReceipts / 100 {
+			s.known[fmt.Sprint("early-", i)] = 10 * time.Second
+		}
+		r, stop := desk(t, s)
+		for i := range 3 * maxReceipts {
+			reference := fmt.Sprint(i)
+			if i%100 == 0 {
+				reference = fmt.Sprint("early-", i/100)
+			}
+			if !r.take("a", receipt(reference)) {
+				t.Fatalf("receipt %d was refused", i)
+			}
+			if i%receiptBatch == 0 {
+				time.Sleep(25 * time.Millisecond)
+			}
+		}
+		time.Sleep(time.Minute)
+		stop()
+		if len(s.freed) != 3*maxReceipts {
+			t.Errorf("%d slots of %d were freed", len(s.freed), 3*maxReceipts)
+		}
+	})
+}
+
+// TestWhatIsUnknownIsKeptAsLongAsThereIsRoom: of too many, as many as there is room for get their further looks.
+func TestWhatIsUnknownIsKeptAsLongAsThereIsRoom(t *testing.T) {
+	t.Parallel()
+	s := &recordingSlots{}
+	r := newReceipts(s, s.wake, newReceiptMetrics(prometheus.NewRegistry()), func(string, error) {})
+	many := make([]string, maxReceipts-10)
+	for range 2 {
+		r.again(1, "a", many)
+	}
+	if n := len(r.queue[1]); n != maxReceipts {
+		t.Errorf("%d receipts are kept, room is for %d", n, maxReceipts)
+	}
 }
 
 // TestReceiptsWaitForTheDatabase: while it is away they are kept, as many as there is room for, and
