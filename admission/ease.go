@@ -36,13 +36,13 @@ func (e Ease) SlowDown(now time.Time, retryAfter time.Duration) Ease {
 	return e
 }
 
-// Effective is what the limit allows in each window at an ease: a paced or sliding one at the rate that is
+// Effective is what the limit allows in each window at an ease: one of a second with places at the rate that is
 // left, any other whole, and nothing at all while the provider wants nothing.
 func (l *Limit) Effective(e Ease, now time.Time) int64 {
 	switch {
 	case now.Before(e.Until):
 		return 0
-	case l.Paced(), l.Sliding:
+	case l.Paced(), l.Sliding && l.Window == Second:
 		return int64(float64(l.Max) * e.RateAt(now))
 	}
 	return l.Max

@@ -85,7 +85,7 @@ func TestRateStaysBetweenFloorAndOne(t *testing.T) {
 	})
 }
 
-// TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft: only what is paced or slides is slowed, and a pause stops all.
+// TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft: only a second is slowed, and a pause stops all.
 func TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft(t *testing.T) {
 	t.Parallel()
 	slowed := admission.Ease{Rate: 0.5, Since: noon, Until: noon.Add(time.Second)}
@@ -94,7 +94,8 @@ func TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft(t *testing.T) {
 		later, whole int64
 	}{
 		"paced":             {admission.Limit{Window: admission.Second, Max: 100}, 60, 100},
-		"sliding":           {admission.Limit{Window: admission.Hour, Max: 7, Sliding: true, Burst: 1}, 4, 7},
+		"sliding":           {admission.Limit{Window: admission.Second, Max: 7, Sliding: true, Burst: 1}, 4, 7},
+		"of a sliding hour": {admission.Limit{Window: admission.Hour, Max: 7, Sliding: true, Burst: 1}, 7, 7},
 		"of a minute":       {admission.Limit{Window: admission.Minute, Max: 100}, 100, 100},
 		"money of a second": {admission.Limit{Window: admission.Second, Max: 100, Unit: admission.Money}, 100, 100},
 	} {

@@ -12,17 +12,6 @@ type Need struct {
 	Micros   int64 // its price
 }
 
-// Moment is when and where a decision is made.
-type Moment struct {
-	// Now is the database's clock, read after all counters were locked.
-	Now time.Time
-	// Earliest is when an attempt could leave at the earliest: Now and the time that it
-	// takes to make the decision durable.
-	Earliest time.Time
-	Zone     *time.Location
-	Worker   Worker
-}
-
 // Place is when an attempt may leave: not before At, and before Latest. A zero At is at
 // once; a zero Latest does not bound.
 type Place struct{ At, Latest time.Time }
@@ -30,7 +19,8 @@ type Place struct{ At, Latest time.Time }
 // Account is a counter on the terms of one channel.
 type Account struct {
 	*Counter
-	// Rate is the part of its pace that is left to the channel, above 0 and at most 1; see Ease.
+	// Rate is the part of its pace that is left to the channel, above 0 and at most 1; see Ease. It
+	// stretches the steps of limits of a second alone.
 	Rate float64
 	// Policy divides the slots by Split; nil is policy exact, which divides nothing.
 	Policy Policy
@@ -64,8 +54,8 @@ const (
 	guard = 20
 	// decay is the part of a window, the last one in so many, in which a reserve falls to nothing.
 	decay = 10
-	// Horizon is how far ahead places are given away. It bounds how long an urgent message
-	// stands behind others on a paced channel, and what a crash leaves in doubt.
+	// Horizon is how far ahead places are given away, unless the lead is longer. It bounds how long an urgent
+	// message stands behind others on a paced channel, and what a crash leaves in doubt.
 	Horizon = 500 * time.Millisecond
 	// leastSustained is the least part of a sliding limit, one in so many, that its bursts leave as its pace.
 	leastSustained = 1024
@@ -73,24 +63,21 @@ const (
 	newState = 2 * time.Second
 )
 
-// lead is how long it takes to make a decision durable.
-func (m *Moment) lead() time.Duration { return max(m.Earliest.Sub(m.Now), 0) }
-
-// soonest is when a place may be given away at the earliest.
-func (m *Moment) soonest(at time.Time) time.Time { return at.Add(-Horizon - m.lead()) }
-
 // Fit finds a place for a message under all accounts at once, or the first that is in the
-// way. The counters must have been rolled to m.Now. A message is taken whole or not at all.
+// way. The counters must have been moved on by Moment.Roll. A message is taken whole or not at all. A
+// counter whose limit has changed since it was last used is brought to its new pace, see
+// Counter.Pace; otherwise nothing changes here.
 func Fit(m *Moment, accounts []Account, n *Need) (Place, *Obstacle) {
 	var p Place
 	for i := range accounts {
 		a := &accounts[i]
+		a.repace(m)
 		if why, when, ok := a.room(m, n); !ok {
 			return Place{}, &Obstacle{a.Counter, why, when}
 		}
 		at := a.at(m, n)
-		if at.After(m.Earliest.Add(Horizon)) {
-			return Place{}, &Obstacle{a.Counter, NotYet, m.soonest(at)}
+		if when, near := m.near(a, at); !near {
+			return Place{}, &Obstacle{a.Counter, NotYet, when}
 		}
 		p.At = later(p.At, at)
 	}
@@ -135,13 +122,13 @@ func (a *Account) room(m *Moment, n *Need) (why Why, when time.Time, ok bool) {
 	case a.Limit.Max <= 0, cost > a.Limit.Max, a.Sliding && cost > a.burst():
 		return Full, time.Time{}, false
 	case cost > free:
-		return Full, a.End(m.Zone), false
+		return Full, m.rolls(a.Counter), false
 	case len(a.Reserve) > 0 && cost > free-a.Kept(n.Lane, m):
 		return Reserved, a.released(n.Lane, cost, m), false
 	}
 	if a.Policy != nil {
 		if _, shared := a.pool(m, cost); !shared {
-			return Unshared, earlier(a.End(m.Zone), m.Now.Add(newState)), false
+			return Unshared, earlier(m.rolls(a.Counter), m.Now.Add(newState)), false
 		}
 	}
 	return Full, time.Time{}, true
@@ -163,17 +150,20 @@ func (a *Account) pool(m *Moment, cost int64) (p Pool, ok bool) {
 	return p, true
 }
 
-// at is the earliest place of a message under this account alone; zero for any. A paced window
-// has no places before its start, in which a clock that stepped back would look for one.
-func (a *Account) at(m *Moment, n *Need) time.Time {
+// at is the earliest place of a message under this account alone; zero for any. A window of a second has
+// none before its start, though slots of it may be taken before, see Moment.Roll.
+func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	switch {
 	case a.Sliding:
 		tolerance := portion(a.burst()-a.Cost(n), a.span(), a.sustained())
-		return later(m.Earliest, a.Next.Add(-time.Duration(tolerance)))
+		at = later(m.Earliest, a.Next.Add(-time.Duration(tolerance)))
 	case a.Paced():
-		return later(later(m.Earliest, a.Next), a.Start)
+		at = later(m.Earliest, a.Next)
 	}
-	return time.Time{}
+	if a.Window == Second {
+		at = later(at, a.Start)
+	}
+	return at
 }
 
 // latest is when an attempt that may leave at a time must have left. It is false when that
@@ -182,7 +172,7 @@ func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bo
 	end := a.End(m.Zone)
 	switch {
 	case !at.Before(a.lastPlace(m.Zone)):
-		return time.Time{}, later(end, m.soonest(at)), false
+		return time.Time{}, m.rolls(a.Counter), false
 	case a.Sliding:
 		return earlier(end, at.Add(time.Duration(a.Window)/guard)), time.Time{}, true
 	}
@@ -197,10 +187,10 @@ func (a *Account) advance(m *Moment, n *Need, given time.Time) {
 	switch {
 	case a.Sliding:
 		taken := portionUp(cost, a.span(), a.sustained())
-		a.Next = later(a.Next, given).Add(slowed(time.Duration(taken), a.Rate))
+		a.Next, a.Pace = later(a.Next, given).Add(a.stretched(time.Duration(taken))), a.pace()
 	case a.Paced():
 		own := a.at(m, n)
-		a.Next = own.Add(time.Duration(cost) * a.step(m, own))
+		a.Next, a.Pace = own.Add(time.Duration(cost)*a.step(m, own)), a.pace()
 	}
 }
 
@@ -220,21 +210,22 @@ func (l *Limit) burst() int64 { return min(l.Burst, l.Max-l.Max/leastSustained) 
 // step is the time between two units of a paced window: even over the window. When demand
 // came late, what is left is spread over what is left, at twice the even pace at most.
 func (a *Account) step(m *Moment, at time.Time) time.Duration {
-	window := time.Duration(a.Window)
-	even := (window - window/guard) / time.Duration(max(a.Limit.Max, 1))
+	even := a.even()
 	if a.Rate < 1 {
-		return slowed(even, a.Rate)
+		return a.stretched(even)
 	}
 	left := a.lastPlace(m.Zone).Sub(at)
 	return min(max(left/time.Duration(max(a.Free(), 1)), even/2), even)
 }
 
-// slowed stretches a time between units, at most as far as an Ease can.
-func slowed(d time.Duration, rate float64) time.Duration {
-	if rate >= 1 {
+// stretched is a time between units at the rate that is left, at most as far as an Ease can
+// lower it. Only limits of a second are stretched: the ease recovers within seconds, while a place
+// of a longer window would stay where it was put for as long as the window lasts.
+func (a *Account) stretched(d time.Duration) time.Duration {
+	if a.Rate >= 1 || a.Window != Second {
 		return d
 	}
-	return max(d, time.Duration(min(float64(d)/max(rate, easeFloor), math.MaxInt64/2)))
+	return max(d, time.Duration(min(float64(d)/max(a.Rate, easeFloor), math.MaxInt64/2)))
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -79,7 +79,7 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 		for range 150 {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(700*time.Millisecond), int64(time.Second)).Draw(t, "step")))
 			m := &admission.Moment{Now: now, Earliest: now.Add(time.Duration(rapid.Int64Range(0, 3e8).Draw(t, "lead"))), Zone: z}
-			roll(accounts, now, z)
+			moveOn(accounts, m)
 			n := drawNeed(t)
 			before := states(accounts)
 			p, o := admission.Fit(m, accounts, &n)
@@ -93,7 +93,7 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 			admission.Take(m, accounts, &n, p)
 			for i := range accounts {
 				granted[i][accounts[i].Start] += accounts[i].Cost(&n)
-				checkPlace(t, m, &accounts[i], p)
+				checkPlace(t, m, accounts, &accounts[i], p)
 			}
 		}
 		for i, windows := range granted {
@@ -106,13 +106,18 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 	})
 }
 
-func checkPlace(t *rapid.T, m *admission.Moment, a *admission.Account, p admission.Place) {
-	first := leaves(m, p)
+func checkPlace(t *rapid.T, m *admission.Moment, accounts []admission.Account, a *admission.Account, p admission.Place) {
+	first, soonest := leaves(m, p), m.Earliest
+	for i := range accounts {
+		if start := accounts[i].Start; accounts[i].Window == admission.Second && start.After(soonest.Add(admission.Horizon)) {
+			soonest = start.Add(admission.Horizon) // another process has moved the counter on: all of its window is near
+		}
+	}
 	if !first.Before(p.Latest) || p.Latest.After(a.End(m.Zone)) {
 		t.Fatalf("from %s until %s in a window that ends %s", first, p.Latest, a.End(m.Zone))
 	}
-	if first.After(m.Earliest.Add(admission.Horizon)) && a.Start.Before(m.Now) {
-		t.Fatalf("%s lies too far ahead of %s", first, m.Earliest)
+	if first.After(soonest.Add(admission.Horizon)) {
+		t.Fatalf("%s lies too far ahead of %s", first, soonest)
 	}
 }
 
@@ -142,7 +147,7 @@ func checkObstacle(t *rapid.T, m *admission.Moment, accounts []admission.Account
 	sooner.Now = m.Now.Add(time.Duration(rapid.Int64Range(0, int64(o.When.Sub(m.Now))-1).Draw(t, "sooner")))
 	sooner.Earliest = sooner.Now.Add(m.Earliest.Sub(m.Now))
 	then := copied(accounts)
-	roll(then, sooner.Now, m.Zone)
+	moveOn(then, &sooner)
 	if _, still := admission.Fit(&sooner, then, n); still == nil {
 		t.Fatalf("there is room at %s, and not only from %s on (%v)", sooner.Now, o.When, o.Why)
 	}
@@ -167,8 +172,9 @@ func TestPatientMessageGetsItsPlace(t *testing.T) {
 		}
 		now := noon
 		for range 40 {
-			roll(accounts, now, time.UTC)
-			_, o := admission.Fit(&admission.Moment{Now: now, Earliest: now.Add(lead), Zone: time.UTC}, accounts, &n)
+			m := &admission.Moment{Now: now, Earliest: now.Add(lead), Zone: time.UTC}
+			moveOn(accounts, m)
+			_, o := admission.Fit(m, accounts, &n)
 			if o == nil {
 				return
 			}

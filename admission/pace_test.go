@@ -16,7 +16,7 @@ func fill(m *admission.Moment, accounts []admission.Account, n *admission.Need, 
 	lead, end := m.Earliest.Sub(m.Now), m.Now.Add(length)
 	for ; m.Now.Before(end); m.Now, m.Earliest = m.Now.Add(every), m.Earliest.Add(every) {
 		m.Earliest = m.Now.Add(lead)
-		roll(accounts, m.Now, m.Zone)
+		moveOn(accounts, m)
 		for {
 			p, o := take(m, accounts, n)
 			if o != nil {
@@ -112,10 +112,10 @@ func TestSegmentsPushTheNextPlaceByAsMany(t *testing.T) {
 func TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 10}, noon)
-	m := moment(noon.Add(-3 * time.Second))
-	roll(accounts, m.Now, time.UTC)
+	m := moment(noon.Add(-time.Hour))
+	moveOn(accounts, m)
 	_, o := admission.Fit(m, accounts, &admission.Need{})
-	if o == nil || o.Why != admission.NotYet || !o.When.Equal(noon.Add(-admission.Horizon)) {
+	if o == nil || o.Why != admission.NotYet || !o.When.Equal(noon.Add(-admission.LongestLead*3/2)) {
 		t.Fatalf("%+v", o)
 	}
 	m = moment(noon.Add(-200 * time.Millisecond))
@@ -139,7 +139,7 @@ func TestPacedPlacesAreEvenAndInsideTheirWindow(t *testing.T) {
 		for range 300 {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(300*time.Millisecond), int64(400*time.Millisecond)).Draw(t, "step")))
 			m := &admission.Moment{Now: now, Earliest: now.Add(lead), Zone: time.UTC}
-			roll(accounts, now, time.UTC)
+			moveOn(accounts, m)
 			n := admission.Need{Segments: rapid.IntRange(1, 5).Draw(t, "segments")}
 			p, o := take(m, accounts, &n)
 			if o != nil {
@@ -165,14 +165,68 @@ func TestAllSlotsOfASecondGetAPlaceUnderDemand(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.SampledFrom([]int64{1, 2, 3, 7, 10, 99, 100, 1000, 3333, 20_000}).Draw(t, "max")
-		late := time.Duration(rapid.Int64Range(0, int64(170*time.Millisecond)).Draw(t, "late"))
+		late := time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "late"))
+		lead := time.Duration(rapid.Int64Range(0, int64(admission.LongestLead)).Draw(t, "lead"))
 		every := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(200*time.Millisecond)).Draw(t, "every"))
 		accounts := full(admission.Limit{Window: admission.Second, Max: most}, noon)
-		m := &admission.Moment{Now: noon.Add(late), Earliest: noon.Add(late + 300*time.Millisecond), Zone: time.UTC}
-		if places := fill(m, accounts, &admission.Need{}, every, time.Second-late); int64(len(places)) != most {
-			t.Fatalf("%d places of %d", len(places), most)
+		m := &admission.Moment{Now: noon.Add(late), Earliest: noon.Add(late + lead), Zone: time.UTC}
+		first := m.Earliest.Truncate(time.Second)
+		in := perSecond(fill(m, accounts, &admission.Need{}, every, 3*time.Second))
+		if in[first.Add(2*time.Second)] != most || in[first.Add(3*time.Second)] > most {
+			t.Fatalf("%v of %d", in, most)
 		}
 	})
+}
+
+// perSecond counts places by their second.
+func perSecond(places []time.Time) map[time.Time]int64 {
+	in := map[time.Time]int64{}
+	for _, at := range places {
+		in[at.Truncate(time.Second)]++
+	}
+	return in
+}
+
+// TestOneDecisionPerLeadUsesNearlyAllSlots: the counter stays locked until a decision is durable. A decision
+// gives away the places of one window, so nothing is lost up to about a second.
+func TestOneDecisionPerLeadUsesNearlyAllSlots(t *testing.T) {
+	t.Parallel()
+	for lead, least := range map[time.Duration]int{
+		50 * time.Millisecond: 98, 200 * time.Millisecond: 95, 450 * time.Millisecond: 95, 600 * time.Millisecond: 92, 950 * time.Millisecond: 88,
+		2 * time.Second: 49, 5 * time.Second: 19,
+	} {
+		accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
+		m := &admission.Moment{Now: noon, Earliest: noon.Add(lead), Zone: time.UTC}
+		places := fill(m, accounts, &admission.Need{}, lead+7*time.Millisecond, 100*time.Second)
+		if len(places) < least*100 {
+			t.Errorf("lead %s: %d places in 100 s, want %d", lead, len(places), least*100)
+		}
+		for second, n := range perSecond(places) {
+			if n > 100 {
+				t.Errorf("lead %s: %d in the second from %s", lead, n, second)
+			}
+		}
+	}
+}
+
+// TestAProcessWithAQuickDatabaseIsNotStarvedByOneWithASlow moves the counter on for a process whose decisions take
+// two seconds, and that wants little; the other one finds all that is left.
+func TestAProcessWithAQuickDatabaseIsNotStarvedByOneWithASlow(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
+	total := 0
+	for now := noon; now.Before(noon.Add(10 * time.Second)); now = now.Add(50 * time.Millisecond) {
+		slow := &admission.Moment{Now: now, Earliest: now.Add(2 * time.Second), Zone: time.UTC}
+		moveOn(accounts, slow)
+		if _, o := take(slow, accounts, &admission.Need{}); o == nil {
+			total++
+		}
+		m := &admission.Moment{Now: now, Earliest: now.Add(10 * time.Millisecond), Zone: time.UTC}
+		total += len(fill(m, accounts, &admission.Need{}, time.Millisecond, time.Millisecond))
+	}
+	if total < 950 {
+		t.Errorf("%d in 10 s", total)
+	}
 }
 
 // TestTwoPacedLimitsOfDifferentUnitsBothHold, and neither starves beside the other.

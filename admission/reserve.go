@@ -37,8 +37,7 @@ func (c *Counter) Kept(lane string, m *Moment) int64 {
 	if units == 0 {
 		return 0
 	}
-	left := c.lastPlace(m.Zone).Sub(m.Earliest)
-	return c.decayed(units, left, m)
+	return c.decayed(units, m.closes(c).Sub(m.Now), m)
 }
 
 // unusedByOthers is what all lanes but one have not taken yet of their reserves.
@@ -70,5 +69,5 @@ func (c *Counter) released(lane string, cost int64, m *Moment) time.Time {
 	for left > 0 && c.decayed(units, left, m) > spare {
 		left--
 	}
-	return c.lastPlace(m.Zone).Add(-left - m.lead())
+	return m.closes(c).Add(-left)
 }

@@ -166,7 +166,9 @@ func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 		if _, before := admission.Fit(&admission.Moment{Now: o.When.Add(-1), Earliest: o.When.Add(lead - 1), Zone: time.UTC}, accounts, &n); before == nil {
 			t.Fatalf("room before %s", o.When)
 		}
-		if _, then := admission.Fit(&admission.Moment{Now: o.When, Earliest: o.When.Add(lead), Zone: time.UTC}, accounts, &n); then != nil {
+		then := &admission.Moment{Now: o.When, Earliest: o.When.Add(lead), Zone: time.UTC}
+		moveOn(accounts, then)
+		if _, then := admission.Fit(then, accounts, &n); then != nil {
 			t.Fatalf("no room at %s: %v", o.When, then.Why)
 		}
 	})

@@ -42,8 +42,13 @@ func full(limit admission.Limit, now time.Time) []admission.Account {
 
 // roll moves every account to now.
 func roll(accounts []admission.Account, now time.Time, z *time.Location) {
+	moveOn(accounts, &admission.Moment{Now: now, Earliest: now, Zone: z})
+}
+
+// moveOn moves every account on to where a decision at a moment takes slots.
+func moveOn(accounts []admission.Account, m *admission.Moment) {
 	for i := range accounts {
-		accounts[i].Roll(now, z)
+		m.Roll(accounts[i].Counter)
 	}
 }
 
