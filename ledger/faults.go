@@ -23,6 +23,9 @@ type Fault struct {
 // an instance died.
 const isError = `(a.outcome in ('refused', 'unknown') and coalesce(a.provider_code, '') not in ('stopping', 'stale', 'late', 'instance_lost'))`
 
+// isUnsent is the condition that this side refused attempt a before anything of it left.
+const isUnsent = `(a.outcome = 'refused' and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late'))`
+
 // latestAnswer is more than lies between the claim of an attempt and its answer; a channel
 // is not judged by what comes later than that.
 const latestAnswer = time.Minute

@@ -25,9 +25,10 @@ type DailyRow struct {
 	Accepted  int64
 	Delivered int64 // accepted ones with a receipt
 	Rejected  int64
-	Refused   int64
+	Refused   int64 // by the channel or its provider
 	Throttled int64
 	Unknown   int64
+	Unsent    int64 // refused on this side before anything left, which says nothing about the channel
 	Pending   int64
 
 	// Segments and CostMicros are what was accepted, hence billed.
@@ -39,7 +40,7 @@ type DailyRow struct {
 	Currency        string // ISO 4217; empty when no attempt was made
 }
 
-// Failed counts the attempts that ended without the message being taken.
+// Failed counts the attempts that ended without the channel taking the message.
 func (r *DailyRow) Failed() int64 { return r.Rejected + r.Refused + r.Throttled }
 
 // daily joins what the draws picked with what was tried. Both sides reach their rows
@@ -58,9 +59,10 @@ const daily = `
 	    count(*) filter (where a.outcome = 'accepted') as accepted,
 	    count(*) filter (where a.delivered_at is not null) as delivered,
 	    count(*) filter (where a.outcome = 'rejected') as rejected,
-	    count(*) filter (where a.outcome = 'refused') as refused,
+	    count(*) filter (where a.outcome = 'refused' and not ` + isUnsent + `) as refused,
 	    count(*) filter (where a.outcome = 'throttled') as throttled,
 	    count(*) filter (where a.outcome = 'unknown') as unknown,
+	    count(*) filter (where ` + isUnsent + `) as unsent,
 	    count(*) filter (where a.outcome is null) as pending,
 	    sum(a.segments) filter (where a.outcome <> 'unknown') as segments,
 	    sum(a.price_micros) filter (where a.outcome <> 'unknown') as cost,
@@ -75,15 +77,15 @@ const daily = `
 	select coalesce(d.route, t.route), coalesce(d.channel, t.channel), coalesce(d.first_choice, 0),
 	  coalesce(t.fallback, 0), coalesce(t.attempts, 0), coalesce(t.submitted, 0), coalesce(t.accepted, 0),
 	  coalesce(t.delivered, 0), coalesce(t.rejected, 0), coalesce(t.refused, 0), coalesce(t.throttled, 0),
-	  coalesce(t.unknown, 0), coalesce(t.pending, 0), coalesce(t.segments, 0), coalesce(t.cost, 0)::bigint,
+	  coalesce(t.unknown, 0), coalesce(t.unsent, 0), coalesce(t.pending, 0), coalesce(t.segments, 0), coalesce(t.cost, 0)::bigint,
 	  coalesce(t.unknown_segments, 0), coalesce(t.unknown_cost, 0)::bigint, coalesce(t.currency, '')
 	from drawn d full join (select * from numbered where nr = 1) t on t.route = d.route and t.channel = d.channel
 
 	union all
-	select route, channel, 0, fallback, attempts, submitted, accepted, delivered, rejected, refused, throttled, unknown, pending,
+	select route, channel, 0, fallback, attempts, submitted, accepted, delivered, rejected, refused, throttled, unknown, unsent, pending,
 	  coalesce(segments, 0), coalesce(cost, 0)::bigint, coalesce(unknown_segments, 0), coalesce(unknown_cost, 0)::bigint, currency
 	from numbered where nr > 1
-	order by 1, 2, 18`
+	order by 1, 2, 19`
 
 // Daily counts one business day: from midnight to midnight in zone around day. Rows are
 // sorted by route, channel and currency.

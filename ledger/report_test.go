@@ -14,9 +14,9 @@ import (
 
 func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 	t.Parallel()
-	l := open(t, ledger.ChannelSpec{Name: "a", ActiveMax: 6}, ledger.ChannelSpec{Name: "b"})
+	l := open(t, ledger.ChannelSpec{Name: "a", ActiveMax: 7}, ledger.ChannelSpec{Name: "b"})
 	var shown []ledger.Message
-	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 10), Channels: []string{"a", "b"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 11), Channels: []string{"a", "b"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		shown = seen.Messages
 		d, err := give(seen)
 		for i := range d.Each {
@@ -29,12 +29,13 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settlements := accepted(shown[:6]) // those on channel a
+	settlements := accepted(shown[:7]) // those on channel a
 	for i, s := range []ledger.Settlement{
 		{Outcome: provider.Rejected, State: ledger.Rejected},
 		{Outcome: provider.Refused, State: ledger.Retry},
 		{Outcome: provider.Throttled, State: ledger.Retry},
 		{Outcome: provider.Unknown, State: ledger.Unknown, Segments: 1, PriceMicros: 28000},
+		{Outcome: provider.Refused, State: ledger.Retry, Code: "late"},
 	} {
 		s.Seq, s.Attempt = shown[i].Seq, 1
 		settlements[i] = s
@@ -47,7 +48,7 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 	}
 	want := []ledger.DailyRow{
 		{
-			Route: "default", Channel: "a", FirstChoice: 10, Attempts: 6, Submitted: 5, Accepted: 2, Rejected: 1, Refused: 1, Throttled: 1, Unknown: 1,
+			Route: "default", Channel: "a", FirstChoice: 11, Attempts: 7, Submitted: 5, Accepted: 2, Rejected: 1, Refused: 1, Throttled: 1, Unknown: 1, Unsent: 1,
 			Segments: 2, CostMicros: 56000, UnknownSegments: 1, UnknownMicros: 28000, Currency: "GBP",
 		},
 		{Route: "default", Channel: "b", Fallback: 4, Attempts: 4, Pending: 4, Currency: "EUR"},
@@ -66,9 +67,9 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTotals := ledger.Totals{
-		Messages: map[ledger.State]int64{ledger.Accepted: 2, ledger.Rejected: 1, ledger.Retry: 2, ledger.Unknown: 1, ledger.Sending: 4},
+		Messages: map[ledger.State]int64{ledger.Accepted: 2, ledger.Rejected: 1, ledger.Retry: 3, ledger.Unknown: 1, ledger.Sending: 4},
 		Channels: []ledger.ChannelTotal{
-			{Channel: "a", FirstChoice: 10, Attempts: 6, Accepted: 2, Unknown: 1, Segments: 2, CostMicros: 56000, Currency: "GBP"},
+			{Channel: "a", FirstChoice: 11, Attempts: 7, Accepted: 2, Unknown: 1, Segments: 2, CostMicros: 56000, Currency: "GBP"},
 			{Channel: "b", Fallback: 4, Attempts: 4, Currency: "EUR"},
 		},
 	}
