@@ -256,3 +256,50 @@ func manyLimits(name string) ledger.ChannelSpec {
 		limit(admission.Second, 1e9), limit(admission.Minute, 1e9), limit(admission.Hour, 1e9), limit(admission.Day, 1e9),
 	}}
 }
+
+// BenchmarkAddedLimit measures how long a document with new limits of a day holds claims up, in a day with
+// so many attempts: how long applying took, and the longest claim beside it. With tenant, the
+// messages are read as well.
+func BenchmarkAddedLimit(b *testing.B) {
+	const attempts = 1_000_000
+	for _, scope := range []admission.Scope{{}, tenant("shop")} {
+		b.Run(scope.String(), func(b *testing.B) {
+			url := ledgertest.URL(b)
+			l, other, db := connect(b, ledger.Config{URL: url}), connect(b, ledger.Config{URL: url}), raw(b, url)
+			applyToday(b, l, time.UTC, nil)
+			execute(b, db, `
+				insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, expires_at, attempts)
+				select 'old-' || n, 'bulk', 'shop', n, '', 'accepted', now(), 1 from generate_series(1, $1::int) n`, attempts)
+			execute(b, db, `
+				insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency, claimed_at, settled_at, instance, answers)
+				select seq, 1, 'a', 'first_choice', 'accepted', 1, 28000, 'GBP', now() - interval '70 seconds' * seq / $1::int, now(), 1, 1 from dispatcher.messages`, attempts)
+			execute(b, db, `analyze dispatcher.messages, dispatcher.attempts`)
+			var applied, longest time.Duration
+			for i := range b.N {
+				applyToday(b, l, time.UTC, nil)
+				done := make(chan struct{})
+				var claims sync.WaitGroup
+				claims.Go(func() {
+					for n := 0; ; n++ {
+						select {
+						case <-done:
+							return
+						default:
+						}
+						messages := batch(fmt.Sprintf("c%d-%d-%d", b.N, i, n), 20)
+						began := time.Now()
+						claimAll(b, other, messages, "a")
+						longest = max(longest, time.Since(began))
+					}
+				})
+				began := time.Now()
+				applyToday(b, l, time.UTC, []admission.Limit{scoped(scope, admission.Day, 1e9)})
+				applied = max(applied, time.Since(began))
+				close(done)
+				claims.Wait()
+			}
+			b.ReportMetric(applied.Seconds()*1000, "ms-applied")
+			b.ReportMetric(longest.Seconds()*1000, "ms-longest-claim")
+		})
+	}
+}

@@ -200,3 +200,41 @@ func TestManyClaimersDrainAQueueWithoutWaitingInACircle(t *testing.T) {
 		t.Errorf("%d of 2500 messages were sent", n)
 	}
 }
+
+// Rows whose deadline is near do not stand behind a queue, whoever's they are.
+func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
+	t.Parallel()
+	l, db := lined(t, map[string]int{"bulk/big": 2000, "bulk/small": 600, "otp/x": 50})
+	execute(t, db, `update dispatcher.messages set expires_at = now() + interval '1 hour'`)
+	// The last of both tenants' queues, the later ones in it with the earlier deadlines.
+	execute(t, db, `update dispatcher.messages set expires_at = now() + make_interval(secs => 40 - right(id, 1)::int)
+		where id between 'bulk-big-01990' and 'bulk-big-01999' or id between 'bulk-small-00590' and 'bulk-small-00594'`)
+	for _, tc := range []struct {
+		due  int
+		want map[string]int
+	}{
+		{60, map[string]int{"otp/x": 50, "bulk/big": 10}}, // those that expire first: 9, 8, 7, 6, 5, then 4, 4, ...
+		{165, map[string]int{"otp/x": 50, "bulk/big": 60, "bulk/small": 55}},
+	} {
+		got, picked := pick(t, l, tc.due, false)
+		if tc.due == 165 && !maps.Equal(got, tc.want) {
+			t.Errorf("picked %v, want %v", got, tc.want)
+		}
+		near := []ledger.Message{}
+		for i := range picked {
+			if picked[i].Lane == "bulk" && picked[i].ExpiresAt.Before(time.Now().Add(time.Minute)) {
+				near = append(near, picked[i])
+			}
+		}
+		if want := min(tc.due-50, 15); len(near) != want {
+			t.Errorf("%d near their deadline were picked, want %d", len(near), want)
+		}
+		if !slices.IsSortedFunc(near, func(a, b ledger.Message) int { return a.ExpiresAt.Compare(b.ExpiresAt) }) {
+			t.Error("the earliest deadline does not come first")
+		}
+	}
+	if got, want := plan(t, db, `select * from dispatcher.messages where next_at <= now() and lane = 'bulk' and expires_at <= now() + interval '1 minute'
+		order by expires_at, seq limit 500 for update skip locked`), "messages_deadlines"; !strings.Contains(got, want) {
+		t.Error(got)
+	}
+}

@@ -199,3 +199,47 @@ func TestClaimsGoOnWhileThirtyThousandMessagesAreWoken(t *testing.T) {
 		t.Errorf("a claim was held up for %s of the %s that a document took", longest, applied)
 	}
 }
+
+// waitOn has n messages wait for something, the first of them for the shortest time.
+func waitOn(t testing.TB, db *pgx.Conn, on string, n int) {
+	t.Helper()
+	execute(t, db, `
+		insert into dispatcher.messages (id, lane, digest, envelope, state, next_at, waits_for)
+		select concat_ws('-', $1::text, lpad(n::text, 4, '0')), 'otp', n, 'x', 'waiting', now() + interval '1 hour' + n * interval '1 second', $1
+		from generate_series(1, $2::int) n`, on, n)
+}
+
+func TestWakeForWakesTheFirstOfEachAndNobodyElse(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db, locker := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	for on, n := range map[string]int{"tenant:shop 1d money": 100, "a 1d money": 2, "a": 50} {
+		waitOn(t, db, on, n)
+	}
+	execute(t, db, `update dispatcher.messages set state = 'retry' where id = 'a 1d money-0002'`) // backs off, and does not wait
+	tx, err := locker.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context()) //nolint:errcheck // The end of the test ends it, too.
+	if _, err := tx.Exec(t.Context(), `select from dispatcher.messages where id = 'tenant:shop 1d money-0002' for update`); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.WakeFor(t.Context(), []string{"tenant:shop 1d money", "a 1d money", "nobody waits for this"}, 3); err != nil {
+		t.Fatal(err)
+	}
+	got := scalar[string](t, db, `select string_agg(id, ', ' order by id) from dispatcher.messages where next_at <= now()`)
+	if want := "a 1d money-0001, tenant:shop 1d money-0001, tenant:shop 1d money-0003, tenant:shop 1d money-0004"; got != want {
+		t.Errorf("woke %s, want %s", got, want)
+	}
+	for _, on := range [][]string{nil, {"a"}} {
+		if err := l.WakeFor(t.Context(), on, 0); err != nil || due(t, db) != 4 {
+			t.Errorf("%d due, %v", due(t, db), err)
+		}
+	}
+	waitOn(t, db, "b", 5000)
+	execute(t, db, `analyze dispatcher.messages`)
+	if got := plan(t, db, `select seq from dispatcher.messages where waits_for = 'a' and next_at > now() and state = 'waiting' order by next_at limit 3`); !strings.Contains(got, "messages_waits_for") {
+		t.Error(got)
+	}
+}

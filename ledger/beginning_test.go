@@ -1,0 +1,248 @@
+package ledger_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// applyToday is applyLimits of a document whose days begin in a zone.
+func applyToday(t testing.TB, l *ledger.Ledger, zone *time.Location, onA []admission.Limit, overAll ...admission.Limit) {
+	t.Helper()
+	_, err := l.ApplyRouting(t.Context(), ledger.NewRouting{
+		Author: "test", Document: "routes: []", Limits: overAll, Zone: zone,
+		Channels: []ledger.ChannelSpec{{Name: "a", Limits: onA}, {Name: "b"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// worn claims 4 messages of tenant shop with two segments each and 3 of tenant bank, all on channel
+// a, at 28000 micros. Of the shop's, one is refused, one was billed half, and two are open.
+func worn(t *testing.T) (l *ledger.Ledger, db *pgx.Conn) {
+	t.Helper()
+	url := ledgertest.URL(t)
+	l, db = connect(t, ledger.Config{URL: url}), raw(t, url)
+	applyToday(t, l, time.UTC, nil)
+	messages := of("shop", 4)
+	for i := range messages {
+		messages[i].Plan.Segments = 2
+	}
+	_, sent := mustClaim(t, l, messages)
+	mustClaim(t, l, of("bank", 3))
+	s := accepted(sent[:2])
+	s[0].Outcome, s[0].Segments, s[0].PriceMicros, s[0].State = provider.Refused, 0, 0, ledger.Failed
+	s[1].PriceMicros = 14000
+	settleAll(t, l, s)
+	return l, db
+}
+
+func TestALimitThatIsAddedBeginsWithWhatWasClaimed(t *testing.T) {
+	t.Parallel()
+	l, db := worn(t)
+	euros := budget(tenant("bank"), 1e6)
+	euros.Currency = "EUR"
+	applyToday(t, l, time.UTC,
+		[]admission.Limit{limit(admission.Day, 100), {Window: admission.Day, Max: 5, Unit: admission.Segments}, scoped(tenant("shop"), admission.Day, 100)},
+		budget(tenant("shop"), 1e6), euros, scoped(tenant("bank"), admission.Day, 2), scoped(tenant("nobody"), admission.Day, 9), scoped(prefix("+44"), admission.Day, 9))
+	want := "tenant:bank 86400 messages 3 of 3, tenant:shop 86400 money 70000 of 1000000 GBP, " +
+		"a channel 86400 messages 7 of 100, a channel 86400 segments 10 of 10, a tenant:shop 86400 messages 4 of 100"
+	if got := granted(t, db); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if _, sent := mustClaim(t, l, of("bank", 1), ledger.ScopeRef{Scope: tenant("bank")}); len(sent) != 0 {
+		t.Error("a message was sent beyond what had been claimed")
+	}
+}
+
+func TestALimitThatComesBackKnowsWhatWasClaimedMeanwhile(t *testing.T) {
+	t.Parallel()
+	l, db := worn(t)
+	on := []admission.Limit{limit(admission.Day, 100), scoped(prefix("+44"), admission.Day, 100)}
+	applyToday(t, l, time.UTC, on)
+	mustClaim(t, l, of("shop", 2), ledger.ScopeRef{Channel: "a", Scope: prefix("+44")})
+	applyToday(t, l, time.UTC, nil)
+	mustClaim(t, l, of("shop", 5))
+	applyToday(t, l, time.UTC, on)
+	if got, want := granted(t, db), "a channel 86400 messages 14 of 100, a prefix:+44 86400 messages 2 of 100"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestOnlyTheRunningWindowIsCounted(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"UTC", "Pacific/Auckland", "Pacific/Honolulu"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			zone, err := time.LoadLocation(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, db := worn(t)
+			midnight := admission.Day.Start(scalar[time.Time](t, db, `select clock_timestamp()`), zone)
+			execute(t, db, `update dispatcher.attempts set claimed_at = $1::timestamptz - interval '1 microsecond' where message_seq % 2 = 0`, midnight)
+			execute(t, db, `update dispatcher.attempts set claimed_at = $1 where message_seq % 2 = 1`, midnight)
+			applyToday(t, l, zone, []admission.Limit{limit(admission.Day, 100), limit(admission.Second, 100)})
+			left := scalar[int](t, db, `select count(*) from dispatcher.attempts where message_seq % 2 = 1`)
+			if got, want := granted(t, db), fmt.Sprintf("a channel 86400 messages %d of 100", left); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if start := scalar[time.Time](t, db, `select window_start from audit.limit_windows`); !start.Equal(midnight) {
+				t.Errorf("the day began at %s, want %s", start, midnight)
+			}
+		})
+	}
+}
+
+// onCounted calls its function after each count of what was claimed.
+type onCounted func()
+
+type counting struct{}
+
+func (onCounted) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, counting{}, strings.Contains(q.SQL, "sum(a.price_micros)"))
+}
+
+func (f onCounted) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if ctx.Value(counting{}) == true {
+		f()
+	}
+}
+
+// One claim has chosen its time and not committed while most is counted, and another one comes between
+// counting and locking. Neither is forgotten or counted twice.
+func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	other, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	applyToday(t, other, time.UTC, nil)
+	mustClaim(t, other, of("shop", 2))
+	deciding, goOn := make(chan struct{}), make(chan struct{})
+	var claim sync.WaitGroup
+	claim.Go(func() {
+		_, _, err := claimScoped(t, other, of("shop", 3), func(s *ledger.Seen) (ledger.Decisions, error) {
+			close(deciding)
+			<-goOn
+			return giveScoped(nil)(s)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-deciding
+	counts := 0
+	applier := connect(t, ledger.Config{URL: url, Tracer: onCounted(func() {
+		if counts++; counts == 1 {
+			close(goOn)
+			claim.Wait()
+			mustClaim(t, other, of("shop", 4))
+		}
+	})})
+	applyToday(t, applier, time.UTC, []admission.Limit{limit(admission.Day, 100)}, scoped(tenant("shop"), admission.Day, 100))
+	if got, want := granted(t, db), "tenant:shop 86400 messages 9 of 100, a channel 86400 messages 9 of 100"; got != want || counts != 2 {
+		t.Errorf("got  %s after %d counts\nwant %s", got, counts, want)
+	}
+}
+
+func TestAWindowThatIsOverKeepsTheMaximumThatHeldInIt(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	on := func(most int64) []admission.Limit {
+		return []admission.Limit{limit(admission.Hour, most), limit(admission.Day, most)}
+	}
+	past := func() {
+		execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day'`)
+		execute(t, db, `update dispatcher.limit_history set window_start = window_start - interval '1 day'`)
+		execute(t, db, `update dispatcher.attempts set claimed_at = claimed_at - interval '1 day'`)
+	}
+	const all = `select coalesce(string_agg(granted || '/' || max, ' ' order by window_start), '') from audit.limit_windows where window_seconds = $1 and granted > 0`
+	expect := func(what, hours, days string) {
+		t.Helper()
+		if got := scalar[string](t, db, all, 3600); got != hours {
+			t.Errorf("%s: hours are %s, want %s", what, got, hours)
+		}
+		if got := scalar[string](t, db, all, 86400); got != days {
+			t.Errorf("%s: days are %s, want %s", what, got, days)
+		}
+	}
+	applyToday(t, l, time.UTC, on(10))
+	mustClaim(t, l, of("shop", 5))
+	past()
+	applyToday(t, l, time.UTC, on(20))
+	expect("raised", "5/10", "5/10")
+	if _, sent := mustClaim(t, l, of("shop", 30)); len(sent) != 20 {
+		t.Errorf("%d sent in the new window", len(sent))
+	}
+	past()
+	applyToday(t, l, time.UTC, on(3))
+	expect("lowered", "5/10 20/20", "5/10 20/20")
+	applyToday(t, l, time.UTC, nil)
+	applyToday(t, l, time.UTC, on(40))
+	expect("removed and added", "5/10 20/20", "5/10 20/20")
+	mustClaim(t, l, of("shop", 7))
+	past()
+	applyToday(t, l, time.UTC, nil)
+	applyToday(t, l, time.UTC, on(1))
+	expect("removed when it was over", "5/10 20/20 7/40", "5/10 20/20 7/40")
+	mustClaim(t, l, of("shop", 1))
+	past()
+	applyToday(t, l, nil, on(50)) // nobody knows when a day begins: the next claim closes it
+	expect("without a zone", "5/10 20/20 7/40 1/1", "5/10 20/20 7/40 1/50")
+}
+
+// The query of docs/audit.md, over minutes in which limits were added, removed and neither.
+func TestCountersAgreeWithAttemptsWhereTheLimitHeldThroughout(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	on := []admission.Limit{limit(admission.Minute, 100)}
+	past := func() {
+		for _, sql := range []string{
+			`update dispatcher.limits set window_start = window_start - interval '1 minute', since = since - interval '1 minute'`,
+			`update dispatcher.limit_history set window_start = window_start - interval '1 minute', since = since - interval '1 minute', until = until - interval '1 minute'`,
+			`update dispatcher.attempts set claimed_at = claimed_at - interval '1 minute'`,
+		} {
+			execute(t, db, sql)
+		}
+	}
+	const wrong = `
+		select count(*) from (
+		  select w.window_start, w.max, w.granted, count(a.claimed_at) as claimed
+		  from audit.limit_windows w
+		  left join audit.attempts a on a.channel = w.channel and a.claimed_at >= w.window_start and a.claimed_at < w.window_start + interval '1 minute'
+		  where w.scope = 'channel' and w.window_seconds = 60 and w.unit = 'messages' and w.until is null
+		  group by w.channel, w.window_start, w.max, w.granted
+		  having w.granted <> count(a.claimed_at)) w`
+	applyToday(t, l, time.UTC, nil)
+	mustClaim(t, l, of("shop", 2))
+	applyToday(t, l, time.UTC, on) // added: what was claimed before is counted
+	mustClaim(t, l, of("shop", 3))
+	past()
+	mustClaim(t, l, of("shop", 4))
+	past()
+	mustClaim(t, l, of("shop", 5))
+	applyToday(t, l, time.UTC, nil)
+	mustClaim(t, l, of("shop", 1)) // nobody counts this one
+	past()
+	mustClaim(t, l, of("shop", 6))
+	if n := scalar[int](t, db, wrong); n != 0 {
+		t.Errorf("%d windows differ from the attempts:\n%s", n, granted(t, db))
+	}
+	const marks = `select string_agg(granted || case when since > window_start then ' added' else '' end
+		|| case when until is null then '' else ' removed' end, ', ' order by window_start) from audit.limit_windows`
+	if got, want := scalar[string](t, db, marks), "5 added, 4, 5 removed"; got != want {
+		t.Errorf("windows are %s, want %s", got, want)
+	}
+}
