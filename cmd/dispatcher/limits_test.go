@@ -318,24 +318,7 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 func TestALoweredLimitSaysWhatItsWindowHasGranted(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
-	err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{drawn("m-1", 17, "a")}, Channels: []string{"a", "b", "c"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		zone, err := time.LoadLocation("Europe/London")
-		if err != nil {
-			return ledger.Decisions{}, err
-		}
-		gate := &seen.Channels[0].Gate
-		gate.Roll(seen.Now, zone)
-		for i := range gate.Counters {
-			gate.Counters[i].Granted++ // of money a millionth
-		}
-		m := &seen.Messages[0]
-		d := toFirstChoice(seen, m)
-		d.Attempt.PriceMicros = 1
-		return ledger.Decisions{Each: []ledger.Decision{d}}, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	granted(t, l)
 	got := dispatcher(t, "", env, because("less", "limits", "set", "a", "--window", "1h", "--max", "0")...)
 	if got.code != exitOK || !strings.Contains(got.out, "The running window of a 1h messages has granted 1 messages already: it takes no") {
 		t.Errorf("%+v", got)
@@ -377,7 +360,7 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
-		if flag := strings.Contains(strings.SplitN(got.err, ":", 3)[1], "--"); flag && !strings.Contains(got.err, "Usage: dispatcher limits set (CHANNEL") {
+		if strings.HasPrefix(got.err, "dispatcher: --") && !strings.Contains(got.err, "Usage: dispatcher limits set (CHANNEL") {
 			t.Errorf("%v: no usage line in %s", args, got.err)
 		}
 	}

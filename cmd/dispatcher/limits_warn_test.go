@@ -1,0 +1,181 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// TestEveryWayToChangeALimitWarnsOfTheSame: apply as well as set, and the dry run of each.
+func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
+	t.Parallel()
+	l, env := limitedBy(t)
+	granted(t, l)
+	shut := write(t, "shut.yaml", strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,", 1))
+	warnings := func(args ...string) []string {
+		t.Helper()
+		got := dispatcher(t, "", env, because("closed", append(args, "--format", "json")...)...)
+		if got.code != exitOK {
+			t.Fatalf("%v: %+v", args, got)
+		}
+		return decoded[changed](t, got).Warnings
+	}
+	const set, apply = "limits set a --window 1h --max 0", "routing apply"
+	for _, args := range [][]string{
+		append(strings.Fields(set), "--dry-run"), append(strings.Fields(apply), shut, "--dry-run"), append(strings.Fields(apply), shut),
+	} {
+		got := warnings(args...)
+		if len(got) != 1 || !strings.HasPrefix(got[0], "The running window of a 1h messages has granted 1 messages already: it takes no more before it ends (") {
+			t.Errorf("%v: %q", args, got)
+		}
+	}
+	all := strings.NewReplacer("b: {provider: sandbox,", "b: {provider: sandbox, limits: [{window: 1m, max: 0}],",
+		"c: {provider: sandbox,", "c: {provider: sandbox, limits: [{window: 1d, max: 0}],").Replace(strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,", 1))
+	const idle = "Route default has no channel left that takes messages: they wait until one does."
+	if got := warnings("routing", "apply", write(t, "all.yaml", all), "--dry-run"); !slices.Contains(got, idle) {
+		t.Errorf("%q", got)
+	}
+	if got := warnings("routing", "apply", write(t, "all.yaml", all)); !slices.Contains(got, idle) {
+		t.Errorf("%q", got)
+	}
+	if got := warnings("limits", "set", "a", "--window", "1s", "--max", "70"); slices.Contains(got, idle) {
+		t.Errorf("%q: it was so before", got)
+	}
+}
+
+// granted has one message of each limit of channel a on the books.
+func granted(t *testing.T, l *ledger.Ledger) {
+	t.Helper()
+	err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{drawn("m-1", 17, "a")}, Channels: []string{"a", "b", "c"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		zone, err := time.LoadLocation("Europe/London")
+		if err != nil {
+			return ledger.Decisions{}, err
+		}
+		gate := &seen.Channels[0].Gate
+		gate.Roll(seen.Now, zone)
+		for i := range gate.Counters {
+			gate.Counters[i].Granted++ // of money a millionth
+		}
+		d := toFirstChoice(seen, &seen.Messages[0])
+		d.Attempt.PriceMicros = 1
+		return ledger.Decisions{Each: []ledger.Decision{d}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestABurstThatCostsMostOfTheRateIsWarnedOf when the document asks for it, not where it is the default.
+func TestABurstThatCostsMostOfTheRateIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[string]string{
+		"{window: 1m, max: 60, sliding: true, burst: 40}":                 "a 1m messages: burst 40, then 21 per 1m, which is less than half of its max of 60. A smaller burst lets more through.",
+		"{window: 1m, max: 60, sliding: true, burst: 31}":                 "",
+		"{window: 1m, max: 60, sliding: true}":                            "",
+		"{window: 1s, max: 12, unit: segments, sliding: true}":            "", // every message has to fit
+		"{window: 1s, max: 12, unit: segments, sliding: true, burst: 11}": "a 1s segments: burst 11, then 2 per 1s, which is less than half of its max of 12. A smaller burst lets more through.",
+		"{window: 1m, max: 0, sliding: true, burst: 40}":                  "",
+	} {
+		doc, err := config.ParseRouting("r.yaml", []byte(strings.Replace(testRouting, "a: {provider: sandbox,", "a: {provider: sandbox, limits: ["+limit+"],", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := limitEdit{channel: "a", after: &doc.Channels[0].Limits[0]}
+		if got := burstWarning(doc, &e); got != want {
+			t.Errorf("%s: %q, want %q", limit, got, want)
+		}
+		e.before = e.after
+		if got := burstWarning(doc, &e); got != "" {
+			t.Errorf("%s did not change: %q", limit, got)
+		}
+	}
+}
+
+func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
+	t.Parallel()
+	doc, err := config.ParseRouting("r.yaml", []byte(strings.NewReplacer(
+		"{window: 1h, max: 1000,", "{window: 1h, max: 0,", "b: {provider: sandbox,", "b: {provider: sandbox, state: draining,",
+		"c: {provider: sandbox,", "c: {provider: sandbox, limits: [{window: 1d, max: 0}],",
+	).Replace(limitedRouting)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]finding{}
+	for _, f := range closedFindings(doc) {
+		found[f.Check] = f
+	}
+	for check, want := range map[string]string{
+		"limit a 1h messages": "channel a takes nothing", "limit c 1d messages": "channel c takes nothing", "route default": "none of its channels takes messages",
+	} {
+		if f := found[check]; f.Status != statusWarn || !strings.Contains(f.Detail, want) || f.Mend == "" {
+			t.Errorf("%s: %+v", check, f)
+		}
+	}
+	if len(found) != 3 {
+		t.Errorf("%+v", found)
+	}
+
+	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
+	budget := doc.Limits[0]
+	present := &ledger.Present{
+		Now: now,
+		Scoped: []ledger.ScopeState{{ScopeRef: ledger.ScopeRef{Scope: budget.Scope}, Counters: []admission.Counter{
+			{Limit: budget, Max: budget.Max, Start: admission.Day.Start(now, doc.Timezone), Granted: budget.Max},
+		}}},
+		Waiting: []ledger.Waiters{{On: budget.Key().On(""), Reason: "no_budget", Messages: 3}, {On: "a 1s messages", Reason: "no_slot", Messages: 9}},
+	}
+	spent := spentFindings(doc, present)
+	if len(spent) != 1 || spent[0].Check != "limit tenant:shop 1d money" || spent[0].Detail != "250.00 of 250.00 GBP are granted, and 3 messages wait for it" || !strings.Contains(spent[0].Mend, "22 Jul 00:00 (Europe/London)") {
+		t.Errorf("%+v", spent)
+	}
+	present.Waiting = nil
+	if spent = spentFindings(doc, present); len(spent) != 0 {
+		t.Errorf("%+v", spent)
+	}
+}
+
+func TestDoctorLooksAtTheLimitsInForce(t *testing.T) {
+	t.Parallel()
+	_, env := limitedBy(t)
+	if got := dispatcher(t, "", env, because("closed", "limits", "set", "b", "--window", "1m", "--max", "0")...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	found, _ := diagnosis(t, env)
+	if f := found["limit b 1m messages"]; f.Status != statusWarn {
+		t.Errorf("%+v", found)
+	}
+}
+
+// TestAChannelShowsWhatALoweredLimitWillBe beside what its running window still has.
+func TestAChannelShowsWhatALoweredLimitWillBe(t *testing.T) {
+	t.Parallel()
+	l, env := limitedBy(t)
+	granted(t, l)
+	if got := dispatcher(t, "", env, because("less", "limits", "set", "a", "--window", "1h", "--max", "0")...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	for as, want := range map[string]string{"table": "then 0", "csv": "1 of 1 messages/1h, then 0", "json": `"configured_max": 0`} {
+		if got := dispatcher(t, "", env, "channel", "list", "--format", as); got.code != exitOK || !strings.Contains(got.out, want) {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+	got := dispatcher(t, "", env, "channel", "list", "--format", "json")
+	if !strings.Contains(got.out, `"active_max": null`) || !strings.Contains(got.out, `"max": "2.50"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSettingsFitATerminalOf120Columns(t *testing.T) {
+	t.Parallel()
+	for line := range strings.Lines(dispatcher(t, "", nil, "config").out) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 120 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
