@@ -160,7 +160,7 @@ func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	case a.Paced():
 		at = later(m.Earliest, a.Next)
 	}
-	if a.Window == Second {
+	if a.Window == Second && a.Start.After(m.Earliest) {
 		at = later(at, a.Start)
 	}
 	return at

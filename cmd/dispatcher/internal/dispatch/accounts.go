@@ -30,8 +30,8 @@ type books struct {
 	covered []int               // places of scopes
 }
 
-// newBooks rolls every counter of a claim to its moment, and tells it what only the routing knows.
-func newBooks(r *Routing, seen *ledger.Seen) books {
+// newBooks moves every counter of a claim on to its moment, and tells it what only the routing knows.
+func newBooks(r *Routing, seen *ledger.Seen, m *admission.Moment) books {
 	b := books{index: r.scopeIndex(), own: make([][]admission.Account, len(r.Channels))}
 	if len(seen.Scoped) == 0 {
 		return b
@@ -46,7 +46,7 @@ func newBooks(r *Routing, seen *ledger.Seen) books {
 		b.narrower[place] = s
 		for k := range s.Counters {
 			complete(&s.Counters[k], b.index.narrower[place].limits)
-			s.Counters[k].Roll(seen.Now, r.Zone)
+			m.Roll(&s.Counters[k])
 		}
 	}
 	return b

@@ -129,20 +129,20 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 		on   string
 		next time.Duration
 	}{
-		"its window":        {func(w *world) { w.limit("a", minute(admission.Scope{}, admission.Messages), 10) }, noSlot, "a", time.Minute},
-		"closed":            {func(w *world) { l := minute(admission.Scope{}, admission.Messages); l.Max = 0; w.limit("a", l, 0) }, noSlot, "a", lookForRoute},
-		"tenant on it":      {func(w *world) { w.limit("a", minute(shop, admission.Segments), 10) }, tenantLimit, "a tenant:shop", time.Minute},
-		"tenant over all":   {func(w *world) { w.limit("", minute(shop, admission.Messages), 10) }, tenantLimit, "tenant:shop", time.Minute},
-		"prefix on it":      {func(w *world) { w.limit("a", minute(british, admission.Messages), 10) }, prefixLimit, "a prefix:+44", time.Minute},
-		"prefix over all":   {func(w *world) { w.limit("", minute(british, admission.Messages), 10) }, prefixLimit, "prefix:+44", time.Minute},
-		"tenant closed":     {func(w *world) { l := minute(shop, admission.Messages); l.Max = 0; w.limit("", l, 0) }, tenantLimit, "tenant:shop", lookForRoute},
-		"money":             {func(w *world) { l := minute(admission.Scope{}, admission.Money); l.Max = 1000; w.limit("a", l, 0) }, noBudget, "a", lookForRoute},
-		"money of a tenant": {func(w *world) { l := minute(shop, admission.Money); l.Max = 40_000; w.limit("", l, 20_000) }, noBudget, "tenant:shop", time.Minute},
+		"its window":        {func(w *world) { w.limit("a", minute(admission.Scope{}, admission.Messages), 10) }, noSlot, "a 1m messages", time.Minute},
+		"closed":            {func(w *world) { l := minute(admission.Scope{}, admission.Messages); l.Max = 0; w.limit("a", l, 0) }, noSlot, "a 1m messages", lookForRoute},
+		"tenant on it":      {func(w *world) { w.limit("a", minute(shop, admission.Segments), 10) }, tenantLimit, "a tenant:shop 1m segments", time.Minute},
+		"tenant over all":   {func(w *world) { w.limit("", minute(shop, admission.Messages), 10) }, tenantLimit, "tenant:shop 1m messages", time.Minute},
+		"prefix on it":      {func(w *world) { w.limit("a", minute(british, admission.Messages), 10) }, prefixLimit, "a prefix:+44 1m messages", time.Minute},
+		"prefix over all":   {func(w *world) { w.limit("", minute(british, admission.Messages), 10) }, prefixLimit, "prefix:+44 1m messages", time.Minute},
+		"tenant closed":     {func(w *world) { l := minute(shop, admission.Messages); l.Max = 0; w.limit("", l, 0) }, tenantLimit, "tenant:shop 1m messages", lookForRoute},
+		"money":             {func(w *world) { l := minute(admission.Scope{}, admission.Money); l.Max = 1000; w.limit("a", l, 0) }, noBudget, "a 1m money", lookForRoute},
+		"money of a tenant": {func(w *world) { l := minute(shop, admission.Money); l.Max = 40_000; w.limit("", l, 20_000) }, noBudget, "tenant:shop 1m money", time.Minute},
 		"reserved": {func(w *world) {
 			l := minute(admission.Scope{}, admission.Messages)
 			l.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}}
 			w.limit("a", l, 8)
-		}, reserved, "a", 0},
+		}, reserved, "a 1m messages", 0},
 		"slow down":         {func(w *world) { w.seen.Channels[0].Gate.Ease.Until = noon.Add(7 * time.Second) }, throttled, "a", 7 * time.Second},
 		"all of its active": {func(w *world) { w.seen.Channels[0].Gate.Active = admission.Active{Max: 4, Count: 4} }, noActive, "a", lookForActive},
 		"not connected":     {func(w *world) { w.unready[0] = "connecting" }, "connecting", "a", lookAgain},
@@ -182,7 +182,7 @@ func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.limit("", admission.Limit{Scope: shop, Window: admission.Minute, Max: 10, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, 8)
-	if d := w.decide(w.shopTask()); d.Reason != reserved || d.WaitsFor != "tenant:shop" {
+	if d := w.decide(w.shopTask()); d.Reason != reserved || d.WaitsFor != "tenant:shop 1m messages" {
 		t.Errorf("bulk: %+v", d)
 	}
 	w = newWorld(t)

@@ -20,8 +20,6 @@ type answers struct {
 	mu     sync.Mutex
 	rows   map[int64]keptAnswer // guarded by mu; by Message.Seq
 	asking map[int64]struct{}   // guarded by mu; rows whose question is under way, by Message.Seq
-
-	needs needs // the limits of such rows are found the same way
 }
 
 // keptAnswer is an answer and what its question depended on. All else about a question follows
@@ -95,9 +93,8 @@ func (a *answers) find(seq, version int64, wishes int) *Scores {
 	return kept.scores
 }
 
-// used drops the answers about rows that have been decided, and remembers which limits are needed for others.
+// used drops the answers about rows that have been decided.
 func (a *answers) used(r *round) {
-	a.needs.note(r.scopes, r.needed, r.began)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.rows) == 0 {

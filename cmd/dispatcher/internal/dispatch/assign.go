@@ -18,7 +18,8 @@ const (
 	reasonAttempts  = "too_many_attempts"
 )
 
-// maxAttempts ends a message that is throttled or refused again and again.
+// maxAttempts ends a message that is throttled or refused again and again. One whose last attempt came late is not
+// ended: nobody was asked then.
 const maxAttempts = 1000
 
 // assigner gives the messages of one claim to channels. It sees the shared state under
@@ -65,19 +66,19 @@ type assigner struct {
 
 func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []string, stand standpoint) *assigner {
 	a := &assigner{
-		routing: routing, keys: keys, stand: stand, now: seen.Now, stamp: seen.Now, unready: unready, books: newBooks(routing, seen),
+		routing: routing, keys: keys, stand: stand, now: seen.Now, stamp: seen.Now, unready: unready,
 		states: make([]*ledger.ChannelState, len(routing.Channels)), cursors: make(map[string]*ledger.Cursor, len(seen.Cursors)),
 		queued: map[*admission.Counter]int64{}, crowd: make([]int64, len(routing.Channels)),
 		probed: make([]bool, len(routing.Channels)), troubles: map[string]int{},
 	}
 	a.moment = admission.Moment{Now: seen.Now, Earliest: seen.Now.Add(stand.lead), Zone: routing.Zone, Worker: stand.worker}
+	a.books = newBooks(routing, seen, &a.moment)
 	index := make(map[string]int, len(routing.Channels))
 	for i := range routing.Channels {
 		index[routing.Channels[i].Name] = i
 	}
 	for i := range seen.Channels {
 		state := &seen.Channels[i]
-		state.Gate.Roll(seen.Now, routing.Zone)
 		if state.LastAssigned.After(a.stamp) {
 			a.stamp = state.LastAssigned
 		}
@@ -88,6 +89,7 @@ func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []s
 		a.states[at] = state
 		for k := range state.Gate.Counters {
 			complete(&state.Gate.Counters[k], a.books.index.own[at])
+			a.moment.Roll(&state.Gate.Counters[k])
 		}
 	}
 	for i := range seen.Cursors {
@@ -112,7 +114,7 @@ func (a *assigner) choose(t *task) ledger.Decision {
 	switch {
 	case !t.row.ExpiresAt.After(a.now):
 		return ledger.Decision{State: ledger.Failed, Reason: reasonExpired, Plan: t.row.Plan}
-	case t.row.Attempts >= maxAttempts:
+	case t.row.Attempts >= maxAttempts && t.waitedWhy != codeLate:
 		return ledger.Decision{State: ledger.Failed, Reason: reasonAttempts, Plan: t.row.Plan}
 	case t.problem != "":
 		return ledger.Decision{State: ledger.Failed, Reason: string(t.problem), Plan: t.row.Plan}

@@ -246,7 +246,7 @@ func TestRouteMayHoldAMessageForItsFirstChoice(t *testing.T) {
 	w.seen.Channels[0].Gate.Counters = []admission.Counter{full}
 	early := w.task("a")
 	early.row.ReceivedAt = w.seen.Now
-	if d := w.decide(early); d.State != ledger.Waiting || !d.NextAt.Equal(noon) || d.WaitsFor != "a" {
+	if d := w.decide(early); d.State != ledger.Waiting || !d.NextAt.Equal(noon) || d.WaitsFor != "a 1m messages" {
 		t.Errorf("a full first choice is not waited for: %+v", d)
 	}
 	w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: full.Limit}}

@@ -17,6 +17,7 @@ type round struct {
 	unready []string
 	stand   standpoint
 	answers *answers // about due rows
+	needs   *needs   // the scopes that count due rows
 	scopes  *scopeIndex
 	jobs    []Job
 	tasks   []task    // of jobs, then of due rows
@@ -35,8 +36,8 @@ type round struct {
 }
 
 // newRound plans the jobs.
-func newRound(routing *Routing, p *planner, answers *answers, jobs []Job) *round {
-	r := &round{routing: routing, planner: p, answers: answers, scopes: routing.scopeIndex(), jobs: jobs, tasks: make([]task, len(jobs))}
+func newRound(routing *Routing, p *planner, answers *answers, needs *needs, jobs []Job) *round {
+	r := &round{routing: routing, planner: p, answers: answers, needs: needs, scopes: routing.scopeIndex(), jobs: jobs, tasks: make([]task, len(jobs))}
 	for i := range jobs {
 		r.tasks[i] = p.plan(&jobs[i])
 	}
@@ -89,7 +90,7 @@ func (r *round) touched(due int) []ledger.ScopeRef {
 	}
 	var places []int
 	if due > 0 {
-		places = r.answers.needs.open(r.scopes, r.began)
+		places = r.needs.open(r.scopes, r.began)
 	}
 	for i := range r.tasks {
 		if r.tasks[i].wanted() {

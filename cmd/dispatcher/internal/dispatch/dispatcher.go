@@ -102,6 +102,9 @@ type Dispatcher struct {
 	pulse   *pulse
 	due     *schedule     // when rows come due that this process has decided upon
 	answers answers       // about due rows
+	needs   needs         // the scopes that count due rows
+	stirred stirred       // where something has come free
+	coded   atomic.Bool   // whether rows of the first lane are known to wait
 	asking  chan struct{} // one token for each claim about whose due rows functions are being asked
 
 	claims sync.WaitGroup // under way
@@ -247,6 +250,19 @@ func (d *Dispatcher) launch(r *round) {
 			d.settler.answers <- answered{flight: f, result: notSent(codeStopping)}
 		}
 	}
+}
+
+// Freed lets the messages that wait for an active slot of a channel look again at once, because slots have come
+// free. It does not block.
+func (d *Dispatcher) Freed(slots int) {
+	r := d.routing.Load()
+	if r == nil || slots <= 0 {
+		return
+	}
+	for i := range r.Channels {
+		d.stirred.add(r.Channels[i].Name, slots)
+	}
+	d.wake()
 }
 
 // wake makes the due loop look at once.

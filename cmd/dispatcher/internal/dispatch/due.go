@@ -112,6 +112,7 @@ func (d *Dispatcher) nextLook(looked time.Time) time.Time {
 // takeDue claims one batch of due rows and reports whether there may be more. Functions
 // are asked about the rows that need it in the background; asking counts them.
 func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
+	d.stir(ctx)
 	n := max(1, d.slots.size()/2)
 	var due int
 	err := patiently(ctx, func(ctx context.Context) (err error) {
@@ -143,6 +144,18 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 	return false
 }
 
+// stir lets those look again who wait for something that has come free.
+func (d *Dispatcher) stir(ctx context.Context) {
+	on, most := d.stirred.take()
+	if len(on) == 0 {
+		return
+	}
+	n := min(most, d.slots.size())
+	if err := patiently(ctx, func(ctx context.Context) error { return d.cfg.Ledger.WakeFor(ctx, on, n) }); err != nil && ctx.Err() == nil {
+		d.trouble("wake", err)
+	}
+}
+
 // beatPatience bounds one heart-beat: the next one may find a better connection.
 const beatPatience = 3 * time.Second
 
@@ -167,14 +180,16 @@ func (d *Dispatcher) countWaiting(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("count waiting messages: %w", err)
 	}
-	full, total := map[string]bool{}, int64(0)
+	full, total, coded := map[string]bool{}, int64(0), false
 	for name, lane := range d.routing.Load().Lanes {
 		n := waiting[name]
 		total += n
+		coded = coded || lane.Order == 0 && n > 0
 		full[name] = n >= lane.MaxWaiting
 		d.cfg.Metrics.waiting.WithLabelValues(name).Set(float64(n))
 	}
 	d.backlog.Store(total > 0)
+	d.coded.Store(coded)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.full = full

@@ -68,6 +68,9 @@ func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Place
 	return f
 }
 
+// late reports whether its place has passed.
+func (f *flight) late(now time.Time) bool { return !f.latest.IsZero() && !now.Before(f.latest) }
+
 // concatReference derives the concatenation reference from the message id, so that
 // parts sent in different attempts still join on the handset.
 func concatReference(id string) uint16 {

@@ -54,7 +54,7 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 				labels[l.GetName()] = l.GetValue()
 			}
 			words := []string{name}
-			for _, label := range []string{"channel", "scope", "window", "unit", "on"} {
+			for _, label := range []string{"channel", "scope", "window", "unit", "on", "reason"} {
 				if value, ok := labels[label]; ok {
 					words = append(words, value)
 				}

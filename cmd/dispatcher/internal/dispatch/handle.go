@@ -19,6 +19,9 @@ const (
 	longestPause = 2 * time.Second
 )
 
+// leastCompany is how many older codes may ride along with a single new one.
+const leastCompany = 4
+
 // unstorable is the code of a record that the ledger will not hold although it decoded well.
 const unstorable envelope.Code = "unstorable"
 
@@ -119,10 +122,14 @@ func buried(jobs []Job) bool {
 }
 
 // dueShare is how many due rows ride along with so many new jobs. Older messages get
-// the slots of a new window before new ones do.
+// the slots of a new window before new ones do. With a few codes come as many older ones, which are picked up
+// first, so that the claim stays small and needs no more than the slots that are kept for it.
 func (d *Dispatcher) dueShare(jobs []Job) int {
-	if !d.backlog.Load() || (d.firstLane(jobs) && len(jobs) <= d.express.size()) {
+	switch small := d.firstLane(jobs) && len(jobs) <= d.express.size(); {
+	case !d.backlog.Load(), small && !d.coded.Load():
 		return 0
+	case small:
+		return min(max(len(jobs), leastCompany), d.express.size()-len(jobs))
 	}
 	return min(d.slots.size()-len(jobs), d.slots.size()/4)
 }
@@ -137,7 +144,7 @@ func (d *Dispatcher) firstLane(jobs []Job) bool {
 func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, error) {
 	routing := d.routing.Load()
 	p := &planner{routing: routing, keys: newDrawers(d.cfg.Keys), now: d.now()}
-	r := newRound(routing, p, &d.answers, jobs)
+	r := newRound(routing, p, &d.answers, &d.needs, jobs)
 	if err := d.askAboutJobs(ctx, r); err != nil {
 		return nil, err
 	}
@@ -168,12 +175,12 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 // transact runs the claim's transaction and notes what it tells about the database: its clock, and
 // how long it takes to write.
 func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
+	r.began = time.Now()
 	r.stand = standpoint{
-		lead: d.lead.get(), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, fleet: d.fleet.Load(),
+		lead: d.lead.get(r.began), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, fleet: d.fleet.Load(),
 	}
 	var decided time.Time
 	var lockWait time.Duration
-	r.began = time.Now()
 	err := d.cfg.Ledger.Claim(ctx, r.request(due), func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d.clock.read(seen.Now, r.began, time.Now())
 		lockWait = seen.LockWait
@@ -184,8 +191,10 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	if err != nil {
 		return err
 	}
-	d.lead.took(time.Since(decided))
+	wrote := time.Now()
+	d.lead.took(wrote.Sub(decided), wrote)
 	d.answers.used(r)
+	d.needs.note(r.scopes, r.needed, r.began)
 	d.cfg.Metrics.claimed(r, time.Since(r.began), lockWait)
 	return nil
 }
@@ -214,6 +223,9 @@ func (d *Dispatcher) noteWaiting(r *round) {
 	for i := range r.decisions {
 		if r.decisions[i].State == ledger.Waiting {
 			d.backlog.Store(true)
+			if r.tasks[i].lane.Order == 0 {
+				d.coded.Store(true)
+			}
 			d.due.add(r.decisions[i].NextAt, r.now)
 		}
 	}

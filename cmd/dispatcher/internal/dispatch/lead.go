@@ -1,28 +1,47 @@
 package dispatch
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
+
+	"dispatcher/admission"
 )
 
-// longestLead bounds the lead: a database that answers in seconds must not push all places out of
-// their windows.
-const longestLead = 300 * time.Millisecond
-
-// leadFade is the part of the lead, one in so many, that it loses with each quicker claim.
-const leadFade = 16
+// How a lead is forgotten.
+const (
+	// leadFade is the part of the lead, one in so many, that it loses with each quicker claim.
+	leadFade = 8
+	// leadMemory is how long a slow claim counts when others do not tell more.
+	leadMemory = 10 * time.Second
+)
 
 // lead is how long the write half of a claim takes, from the decision until it is durable, by the slower ones of
 // late. Places begin that much later: an attempt cannot leave before it is durable, and one that came
 // late would use the place of the next.
-type lead struct{ nanos atomic.Int64 }
-
-// took notes the write half of a claim.
-func (l *lead) took(d time.Duration) {
-	before := l.nanos.Load()
-	// Of two claims that end at the same time one may be forgotten: the next ones tell the same.
-	l.nanos.Store(max(int64(min(d, longestLead)), before-before/leadFade))
+type lead struct {
+	mu    sync.Mutex
+	slow  time.Duration // guarded by mu
+	noted time.Time     // guarded by mu: when slow was
 }
 
-// get is the lead of the next claim.
-func (l *lead) get() time.Duration { return time.Duration(l.nanos.Load()) }
+// took notes the write half of a claim that ended now.
+func (l *lead) took(d time.Duration, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slow, l.noted = max(min(d, admission.LongestLead), l.at(now)*(leadFade-1)/leadFade), now
+}
+
+// get is the lead of a claim that begins now.
+func (l *lead) get(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at(now)
+}
+
+// at requires mu. After a pause nobody knows how quick the database is by now.
+func (l *lead) at(now time.Time) time.Duration {
+	if now.Sub(l.noted) > leadMemory {
+		return 0
+	}
+	return l.slow
+}

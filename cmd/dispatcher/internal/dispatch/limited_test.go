@@ -93,11 +93,11 @@ func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.handle(t, jobsNamed("one", 1))
-	if lead := p.lead.get(); lead <= 0 || lead > longestLead {
+	if lead := p.lead.get(time.Now()); lead <= 0 || lead > admission.LongestLead {
 		t.Errorf("after a claim the lead is %s", lead)
 	}
 	const slow = 250 * time.Millisecond
-	p.lead.took(slow)
+	p.lead.took(slow, time.Now())
 	p.handle(t, jobsNamed("two", 1))
 	p.eventually(t, byState, map[string]int64{"accepted": 2})
 	var claimed time.Time
@@ -198,7 +198,7 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 		"limit_max  tenant:shop 1m segments": 60, "limit_effective  tenant:shop 1m segments": 60, "limit_granted  tenant:shop 1m segments": 0,
 		"limit_free  tenant:shop 1m segments": 60, "limit_reserved  tenant:shop 1m segments": 0, "limit_share  tenant:shop 1m segments": 60,
 		"channel_active a": 3, "channel_rate_ratio a": 0.75, "channel_active gone": 0, "channel_rate_ratio gone": 0,
-		"waiting_for_messages a": 12,
+		"waiting_for_messages a no_active": 12,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

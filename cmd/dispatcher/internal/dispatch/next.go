@@ -103,6 +103,7 @@ func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, no
 	}
 	switch {
 	case res.Code == codeLate && unsent(res): // nothing has changed but the time
+		s.Reason = codeLate
 	case len(left) > 0:
 		s.Pinned, s.PartsLeft = f.channel, left
 		s.NextAt = now.Add(max(pause, pauseAfterPart))

@@ -118,7 +118,7 @@ func perSecond(n int64) *limiter {
 func (l *limiter) claim(n int) []*flight {
 	now := time.Now()
 	m := admission.Moment{Now: now, Earliest: now.Add(l.lead), Zone: time.UTC}
-	l.counter.Roll(now, time.UTC)
+	m.Roll(&l.counter)
 	accounts := []admission.Account{{Counter: &l.counter, Rate: 1}}
 	var out []*flight
 	for range n {

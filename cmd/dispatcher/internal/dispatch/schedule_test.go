@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dispatcher/admission"
 )
 
 func TestScheduleNamesEachTimeOnceAndInOrder(t *testing.T) {
@@ -97,18 +99,21 @@ func TestLeadFollowsTheSlowerClaimsWithinItsBound(t *testing.T) {
 	t.Parallel()
 	var l lead
 	for _, took := range []int{5, 40, 10, 10} {
-		l.took(millis(took))
+		l.took(millis(took), noon)
 	}
-	if got := l.get(); got < 30*time.Millisecond || got >= 40*time.Millisecond {
+	if got := l.get(noon); got < 30*time.Millisecond || got >= 40*time.Millisecond {
 		t.Errorf("lead %s shortly after a claim of 40 ms", got)
 	}
 	for range 100 {
-		l.took(10 * time.Millisecond)
+		l.took(10*time.Millisecond, noon)
 	}
-	if got := l.get(); got != 10*time.Millisecond {
+	if got := l.get(noon); got != 10*time.Millisecond {
 		t.Errorf("lead %s after a hundred claims of 10 ms", got)
 	}
-	if l.took(time.Minute); l.get() != longestLead {
-		t.Errorf("lead %s, want at most %s", l.get(), longestLead)
+	if l.took(time.Minute, noon); l.get(noon) != admission.LongestLead {
+		t.Errorf("lead %s, want at most %s", l.get(noon), admission.LongestLead)
+	}
+	if got := l.get(noon.Add(leadMemory + 1)); got != 0 {
+		t.Errorf("lead %s when no claim told anything for long", got)
 	}
 }

@@ -57,7 +57,7 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 		cover("a", w.routing.Channels[0].Limits)
 		cover("c", w.routing.Channels[2].Limits)
 
-		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, nil)
+		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, &needs{}, nil)
 		r.tasks = append(r.tasks, *task)
 		got := r.request(0).Scopes
 		if !slices.IsSortedFunc(got, func(a, b ledger.ScopeRef) int {
@@ -86,7 +86,7 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 		{Lane: "bulk", Message: envelope.Message{ID: "4", To: "+447700900123", Text: "x", Tenant: "bank", SendAt: noon.Add(time.Hour)}, Produced: noon},
 	}
 	w.routing.Lanes["bulk"] = Lane{Name: "bulk", Order: 2, TTL: time.Hour}
-	r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, jobs)
+	r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, &needs{}, jobs)
 	req := r.request(0)
 	want := []ledger.ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}}
 	if diff := gocmp.Diff(want, req.Scopes); diff != "" || req.Lanes != nil {
@@ -135,17 +135,17 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	t.Parallel()
 	w, due := dueWorld(t, 5)
 	due[4].Tenant = "" // which no limit counts
-	var about answers
+	var lately needs
 	claim := func(began time.Time) (*round, ledger.Decisions) {
 		t.Helper()
-		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &about, nil)
+		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, &lately, nil)
 		r.unready, r.began = w.unready, began
 		req := r.request(len(due))
 		d, err := r.decide(w.shown(req.Scopes, due))
 		if err != nil {
 			t.Fatal(err)
 		}
-		about.used(r)
+		lately.note(r.scopes, r.needed, r.began)
 		return r, d
 	}
 	began := time.Now()
@@ -164,7 +164,7 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 		switch {
 		case d.State == ledger.Sending:
 			sent++
-		case d.State != ledger.Waiting || d.Reason != tenantLimit || d.WaitsFor != "tenant:shop" || !d.NextAt.Equal(noon.Add(12*time.Hour)):
+		case d.State != ledger.Waiting || d.Reason != tenantLimit || d.WaitsFor != "tenant:shop 1d messages" || !d.NextAt.Equal(noon.Add(12*time.Hour)):
 			t.Errorf("decision %+v", d)
 		}
 	}

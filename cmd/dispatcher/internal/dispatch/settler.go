@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 )
 
@@ -79,12 +80,13 @@ func (s *settler) gather(batch []answered) []answered {
 // away: an outcome that is known must not become Unknown.
 func (s *settler) write(batch []answered) {
 	now := s.d.now()
-	settlements, again := make([]ledger.Settlement, len(batch)), false
+	settlements, again, refunded := make([]ledger.Settlement, len(batch)), false, false
 	for i := range batch {
 		settlements[i] = settle(batch[i].flight, &batch[i].result, now)
 		n := statusOfSettlement(batch[i].flight, &settlements[i], now)
 		settlements[i].Notice = &n
 		again = again || settlements[i].State == ledger.Retry
+		refunded = s.refunded(&settlements[i]) || refunded
 		s.d.due.add(settlements[i].NextAt, now)
 	}
 	began := time.Now()
@@ -98,8 +100,20 @@ func (s *settler) write(batch []answered) {
 	}
 	if again {
 		s.d.backlog.Store(true)
+	}
+	if again || refunded {
 		s.d.wake()
 	}
+}
+
+// refunded notes the limits in money that an attempt gives something back to, for those who wait for them.
+func (s *settler) refunded(settlement *ledger.Settlement) bool {
+	for i := range settlement.Refunds {
+		r := &settlement.Refunds[i]
+		key := admission.Key{Scope: r.Scope, Window: r.Window, Unit: admission.Money}
+		s.d.stirred.add(key.On(r.Channel), 1)
+	}
+	return len(settlement.Refunds) > 0
 }
 
 // pin leaves the attempt of one message open.

@@ -38,9 +38,7 @@ func (d *Dispatcher) release(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("release slots: %w", err)
 	}
-	if freed > 0 {
-		d.wake()
-	}
+	d.Freed(int(freed))
 	return nil
 }
 

@@ -13,6 +13,8 @@ const (
 	lookForActive = 200 * time.Millisecond // only the active count is in the way
 	lookForRoute  = 30 * time.Second       // its route is gone or all of it is switched off
 	longestRound  = time.Minute            // between rounds over channels that all refused
+	lookForMoney  = time.Minute            // what others do not spend comes back at any time
+	lookUrgently  = 5 * time.Second        // when the deadline is near
 )
 
 // delay is until when, why and for what a message waits.
@@ -149,11 +151,15 @@ func (a *assigner) held(t *task, why string) []byte {
 	return a.record(t, l)
 }
 
-// wait keeps the message for a while, but never beyond its deadline. record is nil when
-// nobody was looked at.
+// wait keeps the message for a while, but never beyond its deadline, nor beyond the time from which on it goes
+// before others. record is nil when nobody was looked at.
 func (a *assigner) wait(t *task, until delay, record []byte) ledger.Decision {
+	last := t.row.ExpiresAt.Add(-urgent)
+	if !last.After(a.now) {
+		last = earlier(a.now.Add(lookUrgently), t.row.ExpiresAt)
+	}
 	return ledger.Decision{
-		State: ledger.Waiting, Reason: until.why, NextAt: earlier(until.at, t.row.ExpiresAt), Plan: t.row.Plan, Seen: record, WaitsFor: until.on,
+		State: ledger.Waiting, Reason: until.why, NextAt: earlier(until.at, last), Plan: t.row.Plan, Seen: record, WaitsFor: until.on,
 	}
 }
 

@@ -35,7 +35,7 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 		"a wish for ever that is met":          {[]selector.Selector{wish(5, 30*time.Second), wish(1, 0)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
 		"the earliest of several":              {[]selector.Selector{wish(5, 30*time.Second), wish(6, 20*time.Second)}, 0, nil, ledger.Waiting, unfit, 20 * time.Second, false},
 		"one that is met is not waited for":    {[]selector.Selector{wish(5, 30*time.Second), wish(1, 10*time.Second)}, 0, nil, ledger.Waiting, unfit, 30 * time.Second, false},
-		"but never beyond its deadline":        {[]selector.Selector{wish(5, 2*time.Hour)}, 0, nil, ledger.Waiting, unfit, time.Hour, false},
+		"but never beyond its deadline":        {[]selector.Selector{wish(5, 2*time.Hour)}, 0, nil, ledger.Waiting, unfit, 59 * time.Minute, false},
 		"a fit channel may be ready sooner":    {[]selector.Selector{wish(5, 30*time.Second)}, 0, func(w *world, _ *task) { w.fit(1); w.unready[1] = "connecting" }, ledger.Waiting, "connecting", lookAgain, false},
 		"the wish may expire sooner":           {[]selector.Selector{wish(5, 30*time.Second)}, 29500 * time.Millisecond, func(w *world, _ *task) { w.fit(1); w.unready[1] = "connecting" }, ledger.Waiting, unfit, 500 * time.Millisecond, false},
 		"it expires before the next round":     {[]selector.Selector{wish(5, time.Second)}, 500 * time.Millisecond, func(w *world, t *task) { w.fit(1); t.tried("b") }, ledger.Waiting, unfit, 500 * time.Millisecond, false},
@@ -291,5 +291,49 @@ func TestMessageIsPlannedAgainWhenItsRouteChangesMode(t *testing.T) {
 	_, d = modal(t, Weighted, LoadRatio).decideDue(row)
 	if d.Plan.Size != 100 || d.Plan.KeyID == "" || d.Plan.FirstChoice == "" {
 		t.Errorf("from round robin to weighted: %+v", d.Plan)
+	}
+}
+
+// TestAWaitingMessageGetsItsUrgentLook: however far ahead its limit has room, it is looked at when it begins to go
+// before others, and now and then from there to its deadline.
+func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
+	t.Parallel()
+	for left, want := range map[time.Duration]time.Duration{
+		48 * time.Hour:                       12 * time.Hour, // when the day ends
+		time.Hour:                            59 * time.Minute,
+		urgent + time.Millisecond:            time.Millisecond,
+		urgent:                               lookUrgently,
+		lookUrgently + 300*time.Millisecond:  lookUrgently,
+		lookUrgently - 1300*time.Millisecond: lookUrgently - 1300*time.Millisecond,
+	} {
+		w := newWorld(t).onlyA()
+		w.limit("a", admission.Limit{Window: admission.Day, Max: 1}, 1)
+		row := storedRow(ledger.Waiting, 0)
+		row.ExpiresAt = noon.Add(left)
+		if _, d := w.decideDue(row); d.State != ledger.Waiting || d.NextAt.Sub(noon) != want {
+			t.Errorf("with %s left it is looked at after %s, want %s", left, d.NextAt.Sub(noon), want)
+		}
+	}
+}
+
+// TestAWaitForMoneyIsLookedAtEachMinute: what others do not spend comes back at any time.
+func TestAWaitForMoneyIsLookedAtEachMinute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).onlyA()
+	w.limit("a", admission.Limit{Window: admission.Day, Unit: admission.Money, Max: 1_000_000, Currency: "GBP"}, 1_000_000)
+	if d := w.decide(w.task("a")); d.Reason != noBudget || d.NextAt.Sub(noon) != lookForMoney {
+		t.Errorf("%s, looked at after %s", d.Reason, d.NextAt.Sub(noon))
+	}
+}
+
+// TestLateAttemptsEndNoMessage: nobody was asked in them.
+func TestLateAttemptsEndNoMessage(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]ledger.State{codeLate: ledger.Sending, "refused": ledger.Failed} {
+		row := storedRow(ledger.Retry, 0)
+		row.Attempts, row.Reason = maxAttempts, reason
+		if _, d := newWorld(t).decideDue(row); d.State != want {
+			t.Errorf("after a thousand attempts, the last %s: %+v", reason, d)
+		}
 	}
 }

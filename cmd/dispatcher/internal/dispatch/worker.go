@@ -13,9 +13,9 @@ import (
 // Codes of attempts that this process itself stopped before any byte left. They say
 // nothing about the channel, so it stays a candidate.
 const (
-	codeStopping = "stopping" // the process or the channel is being stopped
-	codeStale    = "stale"    // the send deadline passed before the submit's turn came
-	codeLate     = "late"     // its place in the window passed, or the channel pauses, before the submit's turn came
+	codeStopping = "stopping"    // the process or the channel is being stopped
+	codeStale    = "stale"       // the send deadline passed before the submit's turn came
+	codeLate     = provider.Late // its place in the window passed, or the channel pauses, before the submit's turn came
 )
 
 // busy is why a channel is not ready in a process whose queue for it is so long that more would come late:
@@ -52,11 +52,14 @@ type worker struct {
 	sending atomic.Int32 // senders at work
 	crowd   atomic.Int32 // flights in a hurry that are due and wait for a sender
 
-	// throttledUntil is when the provider's last "slow down" has passed, in nanoseconds
-	// since began, which do not jump with the wall clock; throttles counts them since the last Accepted.
+	// throttledUntil is when the longest of the provider's "slow down" has passed, in nanoseconds since
+	// began, which do not jump with the wall clock. throttles counts those without a time since the last
+	// Accepted, of which several within a second count once, and counted is when the last one was.
 	began          time.Time
 	throttledUntil atomic.Int64
 	throttles      atomic.Int32
+	counted        atomic.Int64
+	strain         strain
 
 	stop    context.Context // ended by halt: what has not left yet does not leave any more
 	halt    context.CancelFunc
@@ -87,7 +90,7 @@ func (w *worker) ready(now time.Time) string {
 	switch {
 	case !ok:
 		return why
-	case !w.pulse.alive(now), w.sending.Load() >= w.concurrency && w.crowd.Load() >= w.concurrency:
+	case !w.pulse.alive(now), w.strain.lull(now), w.sending.Load() >= w.concurrency && w.crowd.Load() >= w.concurrency:
 		return busy
 	case why == provider.Probing:
 		return why
@@ -174,7 +177,7 @@ func (w *worker) sweep(now time.Time) {
 
 func (w *worker) sendBack(flights []*flight, now time.Time) {
 	for _, f := range flights {
-		w.answers <- answered{flight: f, result: w.unsent(w.hindrance(f, now))}
+		w.answers <- answered{flight: f, result: w.unsent(f, w.hindrance(f, now), now)}
 	}
 }
 
@@ -202,13 +205,21 @@ func (w *worker) run() {
 func (w *worker) send(f *flight) provider.Result {
 	began := time.Now()
 	if code := w.hindrance(f, began); code != "" {
-		return w.unsent(code)
+		return w.unsent(f, code, began)
 	}
 	w.metrics.untilSubmit(f, began)
 	// Stopping must not cut off an answer that is on its way: only the deadline may.
 	ctx, cancel := context.WithDeadline(context.Background(), f.claimed.Add(w.timeout))
 	defer cancel()
-	result := w.channel.Send(ctx, f.submission)
+	submission := f.submission
+	submission.Latest = f.latest
+	result := w.channel.Send(ctx, submission)
+	if result.Outcome == provider.Refused && result.Code == provider.Late {
+		return w.unsent(f, codeLate, time.Now())
+	}
+	if !f.latest.IsZero() {
+		w.strain.left(began)
+	}
 	w.metrics.answered(w.name, &result, time.Since(began))
 	return result
 }
@@ -220,14 +231,17 @@ func (w *worker) hindrance(f *flight, now time.Time) string {
 		return codeStopping
 	case !now.Before(f.claimed.Add(w.timeout)):
 		return codeStale
-	case !f.latest.IsZero() && !now.Before(f.latest), w.paused(now), !w.pulse.holds(f.claimed, now):
+	case f.late(now), w.paused(now), !w.pulse.holds(f.claimed, now):
 		return codeLate
 	}
 	return ""
 }
 
 // unsent is what comes of a flight that does not leave, and counts it.
-func (w *worker) unsent(code string) provider.Result {
+func (w *worker) unsent(f *flight, code string, now time.Time) provider.Result {
+	if code == codeLate && f.late(now) {
+		w.strain.late(now)
+	}
 	w.metrics.unsent.WithLabelValues(w.name, code).Inc()
 	return notSent(code)
 }
@@ -248,20 +262,39 @@ func notSent(code string) provider.Result {
 
 // heed keeps the channel from being chosen, and what is queued for it from leaving, for a while after a
 // "slow down": for as long as the provider asked, else for a quarter of a second that doubles with each
-// further one.
+// further second in which it says so. One that names no time does not shorten what another has named.
 func (w *worker) heed(result *provider.Result) {
 	switch result.Outcome {
 	case provider.Throttled:
 		pause := result.RetryAfter
 		if pause <= 0 {
-			pause = pauseWhenUntimed << min(w.throttles.Add(1)-1, 4)
+			pause = pauseWhenUntimed << min(w.untimed()-1, 4)
 		}
-		w.throttledUntil.Store(int64(time.Since(w.began) + min(pause, longestRetryAfter)))
+		raise(&w.throttledUntil, int64(time.Since(w.began)+min(pause, longestRetryAfter)))
 	case provider.Accepted:
 		if w.throttles.Load() > 0 {
 			w.throttles.Store(0)
 		}
 	case provider.Unknown, provider.Rejected, provider.Refused:
+	}
+}
+
+// untimed counts a "slow down" that names no time, once a second: answers to one burst say the same.
+func (w *worker) untimed() int32 {
+	now, last := int64(time.Since(w.began)), w.counted.Load()
+	if w.throttles.Load() > 0 && now-last < int64(time.Second) || !w.counted.CompareAndSwap(last, now) {
+		return max(w.throttles.Load(), 1)
+	}
+	return w.throttles.Add(1)
+}
+
+// raise stores a value unless a larger one is there.
+func raise(at *atomic.Int64, to int64) {
+	for {
+		before := at.Load()
+		if before >= to || at.CompareAndSwap(before, to) {
+			return
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ func (b *blockage) on(channel string) string {
 // of this claim that already wait for the same.
 func (a *assigner) passes(reason string, c int, b *blockage) time.Time {
 	switch {
+	case b.counter != nil && b.counter.Unit == admission.Money:
+		return earlier(a.hasRoom(c, b), a.now.Add(lookForMoney))
 	case b.counter != nil:
 		return a.hasRoom(c, b)
 	case reason == noActive:

@@ -82,7 +82,7 @@ func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 	var got []time.Duration
 	for range 24 {
 		d := a.decide(w.task("a"))
-		if d.Reason != noShare || d.WaitsFor != "a" {
+		if d.Reason != noShare || d.WaitsFor != "a 1m messages" {
 			t.Fatalf("decision %+v", d)
 		}
 		got = append(got, d.NextAt.Sub(noon))
@@ -112,7 +112,7 @@ func TestMessageWaitsForTheSoonestOfItsChannels(t *testing.T) {
 	for i, want := range []struct {
 		on string
 		at time.Duration
-	}{{"b", time.Minute}, {"b", time.Minute}, {"b", 2 * time.Minute}} {
+	}{{"b 1m messages", time.Minute}, {"b 1m messages", time.Minute}, {"b 1m messages", 2 * time.Minute}} {
 		if d := a.decide(w.task("a")); d.WaitsFor != want.on || d.NextAt.Sub(noon) != want.at {
 			t.Errorf("message %d waits for %s until %s", i, d.WaitsFor, d.NextAt)
 		}
@@ -128,7 +128,7 @@ func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 	row.Waits = []ledger.Wait{{Reason: noActive, On: "a", For: time.Second}, {Reason: noSlot, On: "a", For: 2 * time.Second}}
 	_, d := w.decideDue(row)
 	want := []ledger.Wait{{Reason: noActive, On: "a", For: time.Second}, {Reason: noSlot, On: "a", For: 3500 * time.Millisecond}}
-	if diff := cmp.Diff(want, d.Waits); diff != "" || d.Reason != tenantLimit || d.WaitsFor != "tenant:shop" {
+	if diff := cmp.Diff(want, d.Waits); diff != "" || d.Reason != tenantLimit || d.WaitsFor != "tenant:shop 1m messages" {
 		t.Errorf("%s waits for %s: %s", d.Reason, d.WaitsFor, diff)
 	}
 	if row.Waits[1].For != 2*time.Second {

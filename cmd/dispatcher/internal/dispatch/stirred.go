@@ -1,0 +1,36 @@
+package dispatch
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// stirred gathers the names of limits and channels at which something has come free, until the due loop lets
+// those who wait for them look again. It is nobody's duty to wait for that: all look again by themselves.
+type stirred struct {
+	mu    sync.Mutex
+	names map[string]int // guarded by mu; how many messages it may be enough for, by Decision.WaitsFor
+}
+
+// add notes that something has come free for so many messages.
+func (s *stirred) add(on string, messages int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names == nil {
+		s.names = map[string]int{}
+	}
+	s.names[on] += messages
+}
+
+// take empties it: the names ascending, and for how many messages the one with most has room.
+func (s *stirred) take() (on []string, most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.names {
+		most = max(most, n)
+	}
+	on = slices.Sorted(maps.Keys(s.names))
+	s.names = nil
+	return on, most
+}

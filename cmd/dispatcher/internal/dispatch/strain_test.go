@@ -1,0 +1,126 @@
+package dispatch
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger: once does not, and one message that leaves in time ends it.
+func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
+	t.Parallel()
+	var s strain
+	now := noon
+	for i, want := range []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
+		for range 50 { // all of a claim
+			s.late(now)
+		}
+		lull := time.Duration(0)
+		for s.lull(now.Add(lull)) {
+			lull += 10 * time.Millisecond
+		}
+		if lull != want {
+			t.Errorf("time %d: a lull of %s, want %s", i+1, lull, want)
+		}
+		now = now.Add(max(lull, lateSpan))
+	}
+	s.left(now)
+	if s.late(now); s.lull(now) {
+		t.Error("a lull though it had gone well between")
+	}
+}
+
+func TestALongStrainIsBoundedAndForgotten(t *testing.T) {
+	t.Parallel()
+	var s strain
+	now := noon
+	for range 40 {
+		s.late(now)
+		now = now.Add(longLull)
+	}
+	if s.late(now); !s.lull(now.Add(longLull-1)) || s.lull(now.Add(longLull)) {
+		t.Error("the lull is not as long as the longest")
+	}
+	now = now.Add(longLull + lateMemory + 1)
+	if s.late(now); s.lull(now) {
+		t.Error("a strain of long ago counts")
+	}
+}
+
+// tardyWire finds that the latest moment has passed before it could begin.
+type tardyWire struct{ latest time.Time }
+
+func (c *tardyWire) send(s provider.Submission) provider.Result {
+	c.latest = s.Latest
+	time.Sleep(time.Until(s.Latest))
+	return provider.Result{Outcome: provider.Refused, Code: provider.Late}
+}
+
+// TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs: such an attempt is no answer of the channel, and is tried again.
+func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var carrier tardyWire
+		w, now := standWorker(t, &scriptedChannel{answer: carrier.send}, 1), time.Now()
+		for range 2 {
+			latest := time.Now().Add(time.Second)
+			w.put(&flight{claimed: now, latest: latest})
+			time.Sleep(1050 * time.Millisecond)
+			if !carrier.latest.Equal(latest) {
+				t.Errorf("the adapter was told %s, not %s", carrier.latest, latest)
+			}
+		}
+		if got := w.ready(time.Now()); got != busy {
+			t.Errorf("ready %q after the second time", got)
+		}
+		if codes := w.codes(); codes[codeLate] != 2 || len(codes) != 1 {
+			t.Errorf("%v came back", codes)
+		}
+	})
+	f := &flight{channel: "a", submission: provider.Submission{ID: "m", Attempt: 1}, expires: noon.Add(time.Hour), segments: 1}
+	if s := settle(f, &provider.Result{Outcome: provider.Refused, Code: provider.Late}, noon); s.Tried || s.State != "retry" || !s.NextAt.IsZero() {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause, in whatever order the answers come in.
+func TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := standWorker(t, &timedChannel{}, 1)
+		w.heed(&provider.Result{Outcome: provider.Throttled, RetryAfter: 30 * time.Second})
+		w.heed(&provider.Result{Outcome: provider.Throttled})
+		time.Sleep(29 * time.Second)
+		if got := w.ready(time.Now()); got != throttled {
+			t.Errorf("ready %q before the time that was named", got)
+		}
+		time.Sleep(2 * time.Second)
+		if got := w.ready(time.Now()); got != "" {
+			t.Errorf("ready %q after it", got)
+		}
+	})
+}
+
+// TestABurstOfSlowDownsDoublesThePauseOnce: they answer the same burst of submits.
+func TestABurstOfSlowDownsDoublesThePauseOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := standWorker(t, &timedChannel{}, 1)
+		for i, want := range []time.Duration{pauseWhenUntimed, 2 * pauseWhenUntimed, 4 * pauseWhenUntimed} {
+			for range 20 {
+				w.heed(&provider.Result{Outcome: provider.Throttled})
+			}
+			time.Sleep(want - time.Millisecond)
+			if got := w.ready(time.Now()); got != throttled {
+				t.Errorf("burst %d: ready %q before %s", i+1, got, want)
+			}
+			time.Sleep(time.Millisecond)
+			if got := w.ready(time.Now()); got != "" {
+				t.Errorf("burst %d: ready %q after %s", i+1, got, want)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
