@@ -114,8 +114,10 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 			{ScopeRef: ledger.ScopeRef{Channel: "a", Scope: admission.Scope{Tenant: "shop"}}, Counters: []admission.Counter{{Limit: limits[3], Max: 50, Start: today, Granted: 7}}},
 		},
 		Waiting: []ledger.Waiters{
-			{On: "a", Reason: "no_active", Messages: 4, Next: soon}, {On: "a tenant:shop 1d messages", Reason: "tenant_limit", Messages: 2, Next: soon.Add(24 * time.Hour)},
-			{On: "tenant:shop 1d money", Reason: "no_budget", Messages: 9, Next: soon}, {Reason: "no_route", Messages: 1, Next: soon},
+			{On: "a", Reason: "no_active", Messages: 4, Next: soon},
+			{On: "a tenant:shop 1d messages", Reason: "tenant_limit", Messages: 2, Next: soon.Add(24 * time.Hour)},
+			{On: "tenant:shop 1d money", Reason: "no_budget", Messages: 9, Next: soon},
+			{Reason: "no_route", Messages: 1, Next: soon},
 			{On: "b 1s messages", Reason: "no_slot", Messages: 3, Next: soon},
 		},
 	}
@@ -166,8 +168,10 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	t.Parallel()
 	soon := time.Date(2026, 7, 21, 10, 30, 7, 0, time.UTC)
 	n := &countersNow{&ledger.Present{Waiting: []ledger.Waiters{
-		{On: "", Reason: "no_route", Messages: 1, Next: soon}, {On: "a", Reason: "no_active", Messages: 4, Next: soon},
-		{On: "a 1s messages", Reason: "no_slot", Messages: 5, Next: soon}, {On: "a 1s messages", Reason: "no_share", Messages: 2, Next: soon},
+		{On: "", Reason: "no_route", Messages: 1, Next: soon},
+		{On: "a", Reason: "no_active", Messages: 4, Next: soon},
+		{On: "a 1s messages", Reason: "no_slot", Messages: 5, Next: soon},
+		{On: "a 1s messages", Reason: "no_share", Messages: 2, Next: soon},
 		{On: "ab 1s messages", Reason: "no_slot", Messages: 7, Next: soon},
 	}}, time.UTC}
 	if n.waiting("a 1s messages") != 7 || n.waiting("a 1m messages") != 0 || n.waiting("a") != 4 || n.waitingOn("a") != 11 {
