@@ -55,6 +55,9 @@ func (a *Account) mostAhead(m *Moment, pace time.Duration) time.Duration {
 // has let go just now. What the limit before was can only be told by its pace, so the burst of
 // a limit that was lowered may be away for longer than need be.
 //
+// Units that have places ahead still leave at the former pace. If the new one is faster, they are
+// held for as much longer, which is less than the horizon.
+//
 // The first unit is put off by a span at most, since no span then holds units of both limits. A
 // limit that was not sliding, or has no place yet, begins with what its window has granted, but no
 // more than a burst.
@@ -69,9 +72,20 @@ func (a *Account) rescaled(m *Moment) time.Time {
 	if held <= 0 {
 		return a.Next
 	}
-	next := m.Now.Add(time.Duration(portionUp(held, a.span(), a.sustained())))
+	next := m.Now.Add(a.placed(m) + time.Duration(portionUp(held, a.span(), a.sustained())))
 	first := m.Earliest.Add(m.reach() + time.Duration(a.span()))
 	return earlier(next, first.Add(time.Duration(portion(a.burst()-1, a.span(), a.sustained()))))
+}
+
+// placed is for how long units with places ahead, which leave at a slower pace, are to be held for
+// longer than the new pace would.
+func (a *Account) placed(m *Moment) time.Duration {
+	pace := a.pace()
+	if a.Pace <= pace {
+		return 0
+	}
+	last := min(a.Next.Sub(m.Now)-a.Pace, m.lead()+m.reach())
+	return max(last, 0) - time.Duration(portion(int64(max(last, 0)), int64(pace), int64(a.Pace)))
 }
 
 // held is how many units a sliding limit begins with when its pace changes. At the former

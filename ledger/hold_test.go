@@ -145,7 +145,7 @@ func TestManyHeldSlotsAreFoundThroughTheirIndexes(t *testing.T) {
 	for sql, index := range map[string]string{
 		`select from dispatcher.attempts a where a.held_until <= now() and not a.freed order by a.held_until limit 500 for update skip locked`:      "attempts_held_until",
 		`select from dispatcher.attempts a where a.held_references && array['x'] and a.held_until is not null and not a.freed order by message_seq`: "attempts_held_references",
-		`select unnest(a.held_references) from dispatcher.attempts a where a.held_references && array['x']`: "attempts_held_references",
+		`select unnest(a.held_references) from dispatcher.attempts a where a.held_references && array['x']`:                                         "attempts_held_references",
 	} {
 		if got := plan(t, db, sql); !strings.Contains(got, index) {
 			t.Errorf("%s\n%s", sql, got)
@@ -411,8 +411,10 @@ func TestAnAttemptThatLostItsSlotIsSettledWithoutGivingItBackAgain(t *testing.T)
 					t.Fatalf("%d active, want those of the two others", n)
 				}
 			}
+			if n := scalar[int](t, db, `select count(*) from dispatcher.attempts where held_until is not null`); n != 0 {
+				t.Error("it holds a slot that was given back")
+			}
 			beatingForLong(t, db, l)
-			endHolds(t, db)
 			if release(t, l) != 0 || byReceipt(t, l, "a", s[0].Reference) != "" || activeOn(t, db, "a") != 2 {
 				t.Errorf("%d active", activeOn(t, db, "a"))
 			}
