@@ -21,11 +21,15 @@ type Change struct {
 // LimitPath is the path of the changes of one limit: of a channel, or over all channels when none
 // is named. What else than its max changes has this path with a word behind it.
 func LimitPath(channel string, key admission.Key) string {
-	at := leaves{}
-	if channel != "" {
-		at = at.below("channels", channel)
+	return leaves{path: ChannelPath(channel)}.below("limits").limit(key).path
+}
+
+// ChannelPath is the path that the changes of a channel begin with; empty when none is named.
+func ChannelPath(channel string) string {
+	if channel == "" {
+		return ""
 	}
-	return at.below("limits").limit(key).path
+	return leaves{}.below("channels", channel).path
 }
 
 // Diff lists what differs between two routings, in the order of the document after, with

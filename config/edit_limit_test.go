@@ -171,6 +171,7 @@ func TestLimitsThatCannotBeSetSayWhatToDo(t *testing.T) {
 		"no scope at the top": {list, "", perSecond(5), `routing:3: limits[0]: a limit over all channels is one of a tenant or of a prefix; write for example tenant: shop or prefix: "+44", or move it to a channel`},
 		"shared":              {"channels: {a: {provider: sandbox, limits: &l [{window: 1s, max: 9}]}, b: {provider: sandbox, limits: *l}}", "a", perSecond(5), `line 1: limits is shared by an anchor; edit the file and use "dispatcher routing apply"`},
 		"shared max":          {"channels: {a: {provider: sandbox, capacity: &n 9, limits: [{window: 1s, max: *n}]}}", "a", perSecond(5), `line 1: max is shared by an anchor; edit the file and use "dispatcher routing apply"`},
+		"shared burst":        {"channels: {a: {provider: sandbox, capacity: &n 9, limits: [{window: 1s, max: 9, sliding: true, burst: *n}]}}", "a", perSecond(5), `line 1: burst is shared by an anchor; edit the file and use "dispatcher routing apply"`},
 		"behind a shared one": {"channels: {a: {provider: sandbox, limits: [&l {window: 1s, max: 9}]}, b: {provider: sandbox, limits: [*l]}}", "b", perDay(5, "x"), `line 1: a list or mapping is shared by an anchor; edit the file and use "dispatcher routing apply"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,6 +216,9 @@ func (l limitList) write(limits []admission.Limit, noted map[admission.Key]bool)
 		if limit.Unit != admission.Messages {
 			pairs = append(pairs, "unit: "+limit.Unit.String())
 		}
+		if limit.Sliding {
+			pairs = append(pairs, fmt.Sprintf("burst: %d", limit.Burst), "sliding: true")
+		}
 		if limit.Scope.Tenant != "" {
 			pairs = append(pairs, "tenant: "+limit.Scope.Tenant)
 		}
@@ -257,6 +261,21 @@ func (l limitList) write(limits []admission.Limit, noted map[admission.Key]bool)
 	return doc.String()
 }
 
+// fitting is the burst of a limit, or the default when its max has been lowered below it.
+func fitting(l *admission.Limit) int64 {
+	if l.Burst <= l.Max {
+		return l.Burst
+	}
+	least := int64(1)
+	if l.Unit == admission.Segments {
+		least = 10
+	}
+	if l.Window == admission.Second {
+		return least
+	}
+	return max(least, l.Max/10)
+}
+
 // A changed limit changes its digits, an added and a dropped one its place, and nothing else: the
 // result is the text that the same writer would have written.
 func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
@@ -277,7 +296,11 @@ func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 		var limits []admission.Limit
 		noted := map[admission.Key]bool{}
 		for _, key := range all[:rapid.IntRange(2, len(all)-1).Draw(t, "limits")] {
-			limits = append(limits, admission.Limit{Scope: key.Scope, Window: key.Window, Unit: key.Unit, Max: most.Draw(t, "max")})
+			limit := admission.Limit{Scope: key.Scope, Window: key.Window, Unit: key.Unit, Max: most.Draw(t, "max")}
+			if limit.Sliding = rapid.Bool().Draw(t, "sliding"); limit.Sliding {
+				limit.Burst = rapid.Int64Range(10, limit.Max).Draw(t, "burst")
+			}
+			limits = append(limits, limit)
 			noted[key] = true
 		}
 		before := l.write(limits, noted)
@@ -295,6 +318,7 @@ func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 		default:
 			limits[at].Max = most.Draw(t, "changed")
 			got, err = config.SetLimit([]byte(before), "a", limits[at])
+			limits[at].Burst = fitting(&limits[at])
 		}
 		if err != nil {
 			t.Fatalf("%v\n%s", err, before)
@@ -316,6 +340,7 @@ func FuzzSetLimit(f *testing.F) {
 	f.Add(example, uint8(9), uint8(3), int64(7), "shop")
 	f.Add([]byte(`{"channels":{"a":{"provider":"sandbox","limits":[{"window":"1s","max":5}]}},"routes":[{"name":"r","weights":{"a":1}}]}`), uint8(0), uint8(1), int64(3), "x \x01\"y")
 	f.Add([]byte(three+"routes:\n- name: r\n  weights: {a: 25}\nlimits:\n- window: 1s\n  max: 3\n  tenant: x\n- {window: 1d, max: 3, tenant: x}"), uint8(3), uint8(0), int64(3), "x")
+	f.Add([]byte(`{"channels":{"a":{"provider":"sandbox","limits":[{"window":"1s","sliding":true,"burst":"5","max":5}]}},"routes":[{"name":"r","weights":{"a":1}}]}`), uint8(0), uint8(0), int64(3), "")
 	f.Fuzz(func(t *testing.T, doc []byte, channel, window uint8, most int64, tenant string) {
 		before, err := config.ParseRouting("f", doc)
 		if err != nil {
