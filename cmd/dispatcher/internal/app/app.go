@@ -196,7 +196,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		sandbox.behaviour = *a.opts.Sandbox
 	}
 	a.stopper.add("sandbox carriers", func(context.Context) error { sandbox.close(); return nil })
-	receipts := newReceipts(a.ledger, func() {}, newReceiptMetrics(a.registry), trouble)
+	receipts := newReceipts(a.ledger, func(slots int) { a.dispatch.Freed(slots) }, newReceiptMetrics(a.registry), trouble)
 	a.own("receipts", func(ctx context.Context) error { receipts.run(ctx); return nil }) // until the channels have closed
 	s := &a.opts.Settings
 	a.reloader = &reloader{

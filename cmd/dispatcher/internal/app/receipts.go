@@ -45,7 +45,7 @@ var _ slots = (*ledger.Ledger)(nil)
 // back in batches. A receipt that it took is lost with the process; the slot then comes free at the end of its hold.
 type receipts struct {
 	slots   slots
-	freed   func() // hears that slots have come free
+	freed   func(slots int) // hears that about so many slots have come free
 	trouble func(where string, err error)
 	metrics *receiptMetrics
 	wake    chan struct{} // capacity 1: a first receipt or a full batch waits
@@ -60,7 +60,7 @@ type heldReceipt struct {
 	due                time.Time
 }
 
-func newReceipts(s slots, freed func(), metrics *receiptMetrics, trouble func(where string, err error)) *receipts {
+func newReceipts(s slots, freed func(slots int), metrics *receiptMetrics, trouble func(where string, err error)) *receipts {
 	return &receipts{slots: s, freed: freed, trouble: trouble, metrics: metrics, wake: make(chan struct{}, 1)}
 }
 
@@ -152,7 +152,7 @@ func (r *receipts) release(ctx context.Context, look int, batch []heldReceipt) {
 	for channel, references := range byChannel(batch) {
 		matched, err := r.patiently(ctx, channel, references)
 		if len(matched) > 0 {
-			r.freed()
+			r.freed(len(matched))
 		}
 		switch {
 		case ctx.Err() != nil && err != nil:
