@@ -72,7 +72,7 @@ func (a *Account) rescaled(m *Moment) time.Time {
 	if held <= 0 {
 		return a.Next
 	}
-	next := m.Now.Add(a.placed(m) + time.Duration(portionUp(held, a.span(), a.sustained())))
+	next := m.Now.Add(a.placed(m)).Add(time.Duration(portionUp(held, a.span(), a.sustained())))
 	first := m.Earliest.Add(m.reach() + time.Duration(a.span()))
 	return earlier(next, first.Add(time.Duration(portion(a.burst()-1, a.span(), a.sustained()))))
 }
