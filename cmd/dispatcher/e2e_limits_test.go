@@ -91,7 +91,7 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", among(short("tenant", n), "shop", "other"))
-	waiting := s.rest(n, "tenant:shop")
+	waiting := s.rest(n, "tenant:shop 1d messages")
 	if got := s.tenantLimit("shop", "messages", "count(*)"); got.Granted != most || got.Attempts != most {
 		t.Errorf("%+v, want %d granted and as many attempts", got, most)
 	}
@@ -107,7 +107,7 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	if got := s.tenantLimit("shop", "messages", "count(*)"); got.Granted != got.Attempts {
 		t.Errorf("%+v after the limit was raised", got)
 	}
-	if told := s.count(`select count(*) from dispatcher.messages where waits @> '[{"reason": "tenant_limit", "on": "tenant:shop"}]'`); told < waiting {
+	if told := s.count(`select count(*) from dispatcher.messages where waits @> '[{"reason": "tenant_limit", "on": "tenant:shop 1d messages"}]'`); told < waiting {
 		t.Errorf("%d messages waited for the limit, %d of them say so", waiting, told)
 	}
 	s.checkNoneTwice()
@@ -184,7 +184,7 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 			t.Errorf("%s: %d micros granted, %d on record, %d accepted by the carriers, the budget is %d", when, spent.Granted, spent.Attempts, carried, most)
 		}
 	}
-	s.rest(n, "tenant:shop")
+	s.rest(n, "tenant:shop 1d money")
 	check("at the limit", budget)
 	if refused := s.count(`select count(*) from audit.attempts where outcome = 'refused'`); refused == 0 {
 		t.Error("nothing was refused: no refund was needed")
@@ -239,6 +239,59 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	s.checkVerified(n + codes)
 }
 
+// TestALimitHoldsWhenACarrierAnswersAgain: a carrier of 40 segments a second is silent until its window of 100 is full, and for two
+// seconds more. When all its answers come at once, nothing leaves that was claimed for a second that has passed, and no
+// message that began before leaves the rest of its segments then.
+func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
+	t.Parallel()
+	const perSecond, window = 40, 100
+	n := size(60, 120)
+	answers := make(chan struct{})
+	s := newStage(t, plot{
+		channels: []channel{{
+			name: "a", weight: "1", document: "limits: [{window: 1s, max: 40, unit: segments}]",
+			behaviour: smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer { return smpptest.Answer{Hold: answers} }},
+		}},
+		settings: map[string]string{"SEND_TIMEOUT": "30s"},
+	})
+	s.runAll(1)
+	all := short("silence", n)
+	for i := range all {
+		all[i].Text += strings.Repeat(" Terms and conditions apply.", 18) // four segments
+	}
+	ids := s.publish("bulk", all)
+	carrier := s.carriers["a"]
+	eventually(t, patience, "the window is full", func() bool { return carrier.Stats().Submits == window })
+	full := s.now()
+	eventually(t, patience, "messages find no room for two seconds", func() bool {
+		return s.now().Sub(full) > 2*time.Second && s.count(`select count(*) from audit.attempts where provider_code = 'late'`) > 0
+	})
+	if submits := carrier.Stats().Submits; submits != window {
+		t.Errorf("the silent carrier got %d segments, its window is %d", submits, window)
+	}
+	close(answers)
+	s.settled(n, 2*time.Minute)
+	// A carrier that has no processor for a moment counts in one second what was sent in two.
+	if most := mostInASecond(s.arrived("a")); most > perSecond*3/2 {
+		t.Errorf("the carrier got %d segments in one second, the limit is %d", most, perSecond)
+	}
+	for _, submit := range carrier.Submits() {
+		if submit.Parts != 4 {
+			t.Fatalf("a message of %d segments, want 4", submit.Parts)
+		}
+	}
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	if over := s.count(`select count(*) from audit.limit_windows where granted > max`); over > 0 {
+		t.Errorf("%d seconds granted more than the limit", over)
+	}
+	if left := s.count(`select (select coalesce(sum(granted), 0) from audit.limit_windows)::bigint
+		- (select sum(m.segments) from audit.attempts a join audit.messages m on m.id = a.message_id)::bigint`); left != 0 {
+		t.Errorf("%d more segments were granted than claimed", left)
+	}
+	s.checkVerified(n)
+}
+
 // TestLimitsChangeUnderTraffic: while two processes carry a steady stream, a channel is opened, narrowed and closed by its
 // limit, and a tenant gets a limit over all channels and loses it again. Each change holds for every claim after
 // it, nothing is lost or sent twice, and every choice can be derived again.
@@ -253,12 +306,13 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 		t.Helper()
 		return s.count(`select count(*) from audit.attempts where channel = $1 and claimed_at > $2`, channel, from)
 	}
-	// fullest is the most that was claimed on channels like that in one whole second between two times.
-	fullest := func(channel string, from, to time.Time) int64 {
+	// fullest is the most that a limit granted in a second that was taken slots of only between two times: some
+	// attempts are claimed in the second before the one in which they leave.
+	fullest := func(channel, scope string, from, to time.Time) int64 {
 		t.Helper()
-		return s.count(`select coalesce(max(n), 0) from (
-			select count(*) as n from audit.attempts where channel like $1 and claimed_at >= $2 and claimed_at < $3
-			group by date_trunc('second', claimed_at)) x`, channel, from.Truncate(time.Second).Add(time.Second), to.Truncate(time.Second))
+		return s.count(`select coalesce(max(granted), 0) from audit.limit_windows
+			where channel = $1 and scope = $2 and window_start >= $3 and window_start < $4`,
+			channel, scope, from.Truncate(time.Second).Add(2*time.Second), to.Truncate(time.Second))
 	}
 	flows := func(from time.Time, channel string) {
 		t.Helper()
@@ -281,9 +335,12 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 		from, to time.Time
 		most     int64
 	}{{opened, narrowed, 50}, {narrowed, closed, 20}} {
-		if got := fullest("a", step.from, step.to); got > step.most || got < step.most/2 {
-			t.Errorf("at most %d were claimed in a second, the limit was %d", got, step.most)
+		if got := fullest("a", "channel", step.from, step.to); got > step.most || got < step.most/2 {
+			t.Errorf("at most %d were granted in a second, the limit was %d", got, step.most)
 		}
+	}
+	if got := s.count(`select coalesce(sum(granted), 0)::bigint from audit.limit_windows where channel = 'a'`); got != claimed("a", time.Time{}) {
+		t.Errorf("%d were granted on the channel, %d claimed", got, claimed("a", time.Time{}))
 	}
 	if got := claimed("a", closed); got != 0 {
 		t.Errorf("%d were claimed on a channel after it was closed", got)
@@ -294,8 +351,12 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	eventually(t, patience, "a few seconds under the tenant's limit", func() bool { return s.now().Sub(bounded) > 5*time.Second })
 	free := s.now()
 	s.change(append(tenant, "--remove")...)
-	if got := fullest("%", bounded, free); got > 30 || got < 15 {
-		t.Errorf("at most %d of the tenant's were claimed in a second, the limit was 30", got)
+	if got := fullest("", "tenant:shop", bounded, free); got > 30 || got < 15 {
+		t.Errorf("at most %d of the tenant's were granted in a second, the limit was 30", got)
+	}
+	under := s.count(`select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`, bounded, free)
+	if got := s.count(`select coalesce(sum(granted), 0)::bigint from audit.limit_windows where scope = 'tenant:shop'`); got < under {
+		t.Errorf("%d were granted to the tenant, %d claimed under its limit", got, under)
 	}
 	close(stop)
 	n := <-total
