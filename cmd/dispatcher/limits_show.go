@@ -145,9 +145,21 @@ func waiterSheet(now *limitsNow) sheet {
 		if on == "" {
 			on = "none in particular"
 		}
-		s.rows = append(s.rows, []string{number(w.Messages), on, report.WaitWords(w.Reason), now.clock(w.Next)})
+		why := report.WaitWords(w.Reason)
+		if now.closed(w.On) {
+			why = "this limit is 0, so nothing passes it"
+		}
+		s.rows = append(s.rows, []string{number(w.Messages), on, why, now.clock(w.Next)})
 	}
 	return s
+}
+
+// closed reports whether that which is waited for is a limit of 0: nothing of it was used up.
+func (now *limitsNow) closed(on string) bool {
+	shut := func(channel string, limits []limitNow) bool {
+		return slices.ContainsFunc(limits, func(l limitNow) bool { return l.key.On(channel) == on && l.ConfiguredMax.units == 0 })
+	}
+	return shut("", now.Limits) || slices.ContainsFunc(now.Channels, func(c channelLimits) bool { return shut(c.Channel, c.Limits) })
 }
 
 // clock is a time in the business time zone, with the day when that is another one.

@@ -186,6 +186,21 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	}
 }
 
+// TestWhoWaitsForALimitOfZeroIsToldSo: no part of it was ever used.
+func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
+	t.Parallel()
+	doc, err := config.ParseRouting("r.yaml", []byte(strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	present := &ledger.Present{Now: time.Now(), Waiting: []ledger.Waiters{{On: "a 1h messages", Reason: "no_slot", Messages: 2}, {On: "a 1s messages", Reason: "no_slot", Messages: 1}}}
+	var table strings.Builder
+	waiterSheet(newLimitsNow(2, doc, present, nil)).draw(&table)
+	if strings.Count(table.String(), "this limit is 0, so nothing passes it") != 1 || !strings.Contains(table.String(), "its sending limit for the running window was") {
+		t.Error(table.String())
+	}
+}
+
 // TestFreeOfASlidingLimitIsWhatCouldBeTakenNow by taking it: as many fit as are free, and one more at the next place.
 func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	t.Parallel()
