@@ -41,7 +41,13 @@ func fallen(fallback Ranker) func(*Routing) {
 // second starts another instance over the pipeline's database, with channels that answer alike.
 func (p *pipeline) second(t *testing.T) *Dispatcher {
 	t.Helper()
-	l, err := ledger.Connect(t.Context(), ledger.Config{URL: p.sql.Config().ConnString(), Region: "test", Host: "other"})
+	return p.secondIn(t, "test")
+}
+
+// secondIn is second in a region of its own.
+func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
+	t.Helper()
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: p.sql.Config().ConnString(), Region: region, Host: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +56,7 @@ func (p *pipeline) second(t *testing.T) *Dispatcher {
 		t.Fatal(err)
 	}
 	d, err := New(Config{
-		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 20 * time.Second, DeadAfter: time.Minute,
+		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 20 * time.Second, DeadAfter: time.Minute, Region: region,
 		Metrics: NewMetrics(prometheus.NewRegistry()), Trouble: func(where string, err error) { t.Logf("%s: %v", where, err) },
 		Reload: func(context.Context) error { return nil },
 	})
