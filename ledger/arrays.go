@@ -135,7 +135,7 @@ func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, inst
 	seq, number, channel, reason := make([]int64, n), make([]int16, n), make([]string, n), make([]string, n)
 	segments, price, currency := make([]int16, n), make([]int64, n), make([]string, n)
 	var ranking []string             // null unless an attempt has one
-	var tickets []pgtype.Timestamptz // likewise
+	var tickets, leaves []pgtype.Timestamptz // likewise
 	for i, at := range which {
 		a := &each[at].Attempt
 		seq[i], number[i], channel[i], reason[i] = seen.Messages[at].Seq, int16(a.Number), a.Channel, string(a.Reason)
@@ -148,8 +148,12 @@ func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, inst
 			tickets = room(tickets, n)
 			tickets[i] = instant(a.Ticket.AcceptedAt)
 		}
+		if !a.LeavesAt.IsZero() {
+			leaves = room(leaves, n)
+			leaves[i] = instant(a.LeavesAt)
+		}
 	}
-	return []any{seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price), brief(currency), ranking, now, instance, tickets}
+	return []any{seq, brief(number), brief(channel), brief(reason), brief(segments), brief(price), brief(currency), ranking, now, instance, tickets, leaves}
 }
 
 // changeArrays are the parameters of updateMessages.

@@ -84,12 +84,12 @@ const selectDigests = `select id, digest from dispatcher.messages where id = any
 
 const insertAttempts = `
 	insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, ranking,
-	  claimed_at, instance, ticket_at)
+	  claimed_at, instance, ticket_at, leaves_at)
 	select n.seq, coalesce(n.attempt, ($2::smallint[])[1]), coalesce(n.channel, ($3::text[])[1]), coalesce(n.reason, ($4::text[])[1]),
 	  coalesce(n.segments, ($5::smallint[])[1]), coalesce(n.price_micros, ($6::bigint[])[1]), coalesce(n.currency, ($7::text[])[1]),
-	  nullif(n.ranking, '')::jsonb, $9, $10, n.ticket_at
-	from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::text[], $8::text[], $11::timestamptz[])
-	  as n(seq, attempt, channel, reason, segments, price_micros, currency, ranking, ticket_at)`
+	  nullif(n.ranking, '')::jsonb, $9, $10, n.ticket_at, n.leaves_at
+	from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::text[], $8::text[], $11::timestamptz[], $12::timestamptz[])
+	  as n(seq, attempt, channel, reason, segments, price_micros, currency, ranking, ticket_at, leaves_at)`
 
 // freeAttempts takes the slots away from attempts whose ticket has gone on to the next one, or
 // whose message is not going on; selectDue has locked them.

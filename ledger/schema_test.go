@@ -178,7 +178,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"messages": "id lane tenant route routing_version draw draw_size draw_key_id first_choice state segments alphabet " +
 			"received_at finished_at topic kafka_partition kafka_offset possible_duplicate",
 		"attempts": "message_id attempt channel reason outcome provider_reference provider_code segments price_micros currency " +
-			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at ticket_last_check_in",
+			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at ticket_last_check_in counted_at",
 		"limit_windows":    "channel scope window_seconds window_start unit max granted reserved currency next_at since until",
 		"active":           "channel max active",
 		"ramp_moves":       "ramp route at author move step steps version reason",

@@ -88,7 +88,7 @@ type window struct {
 }
 
 // checkWindows fails when a window holds more than its limit: by the counters, and again by
-// counting the attempts that were claimed in it.
+// counting the attempts that were claimed in it, or have their place in it.
 func (s *stage) checkWindows() {
 	s.t.Helper()
 	if n := s.count(`select count(*) from audit.limit_windows where granted > max`); n > 0 {
@@ -109,7 +109,8 @@ func (s *stage) checkWindows() {
 		    coalesce(sum(case w.unit when 'segments' then m.segments else 1 end), 0)::bigint as units
 		  from audit.limit_windows w
 		  left join audit.attempts a on a.channel = w.channel
-		    and a.claimed_at >= w.window_start and a.claimed_at < w.window_start + w.window_seconds * interval '1 second'
+		    and case w.window_seconds when 1 then a.counted_at else a.claimed_at end >= w.window_start
+		    and case w.window_seconds when 1 then a.counted_at else a.claimed_at end < w.window_start + w.window_seconds * interval '1 second'
 		  left join audit.messages m on m.id = a.message_id
 		  where w.scope = 'channel' and w.unit in ('messages', 'segments')
 		  group by 1, 2, 3, 4, 5, 6

@@ -56,11 +56,14 @@ alter table dispatcher.channels
 -- if that is set, unless freed says that the slot was given back before, or went on to the
 -- next attempt. held_references are what a receipt may name. ticket_at is when the ticket
 -- was given that the attempt goes on with; null when it got one of its own at its claim.
+-- leaves_at is the place of the attempt, where a limit gives places: it counts in the second
+-- in which it may leave, which may be a later one than that of its claim; null for at once.
 -- Only attempts that hold a slot beyond their answer, or held one, are in the indexes.
 alter table dispatcher.attempts
   add column held_until timestamptz,
   add column held_references text[],
   add column ticket_at timestamptz,
+  add column leaves_at timestamptz,
   add column freed boolean not null default false,
   add constraint attempts_held check (held_until is null or outcome is not null);
 create index attempts_held_until on dispatcher.attempts (held_until) where held_until is not null and not freed;
@@ -71,7 +74,8 @@ create or replace view audit.attempts as
   select m.id as message_id, a.attempt, a.channel, a.reason, a.outcome, a.provider_reference, a.provider_code,
          a.segments, a.price_micros, a.currency, a.claimed_at, a.settled_at, a.delivered_at,
          date_trunc('minute', coalesce(a.ticket_at, a.claimed_at)) as ticket_bucket,
-         coalesce(a.ticket_at, a.claimed_at) as ticket_accepted_at, a.claimed_at as ticket_last_check_in
+         coalesce(a.ticket_at, a.claimed_at) as ticket_accepted_at, a.claimed_at as ticket_last_check_in,
+         coalesce(a.leaves_at, a.claimed_at) as counted_at
   from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq;
 
 -- waiting_since and waits_for tell about the wait that is under way: since when it was last

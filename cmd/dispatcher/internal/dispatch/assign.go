@@ -164,6 +164,7 @@ func (a *assigner) take(t *task, place int, l *line) ledger.Decision {
 	a.probed[c] = true
 	a.refunds = a.admit(t, c)
 	a.taker, a.place = ch, a.fitting.place
+	d.Attempt.LeavesAt = a.place.At
 	if held := a.ticket(t, ch); held != nil {
 		next := held.CheckIn(a.now)
 		d.Attempt.Ticket = &next

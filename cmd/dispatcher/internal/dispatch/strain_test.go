@@ -50,10 +50,10 @@ func TestALongStrainIsBoundedAndForgotten(t *testing.T) {
 }
 
 // tardyWire finds that the latest moment has passed before it could begin.
-type tardyWire struct{ latest time.Time }
+type tardyWire struct{ latest chan time.Time }
 
 func (c *tardyWire) send(s provider.Submission) provider.Result {
-	c.latest = s.Latest
+	c.latest <- s.Latest
 	time.Sleep(time.Until(s.Latest))
 	return provider.Result{Outcome: provider.Refused, Code: provider.Late}
 }
@@ -62,14 +62,14 @@ func (c *tardyWire) send(s provider.Submission) provider.Result {
 func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var carrier tardyWire
+		carrier := tardyWire{latest: make(chan time.Time, 1)}
 		w, now := standWorker(t, &scriptedChannel{answer: carrier.send}, 1), time.Now()
 		for range 2 {
 			latest := time.Now().Add(time.Second)
 			w.put(&flight{claimed: now, latest: latest})
 			time.Sleep(1050 * time.Millisecond)
-			if !carrier.latest.Equal(latest) {
-				t.Errorf("the adapter was told %s, not %s", carrier.latest, latest)
+			if got := <-carrier.latest; !got.Equal(latest) {
+				t.Errorf("the adapter was told %s, not %s", got, latest)
 			}
 		}
 		if got := w.ready(time.Now()); got != busy {
