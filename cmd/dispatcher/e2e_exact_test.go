@@ -106,7 +106,7 @@ func (s *stage) checkWindows() {
 	for _, e := range query(s.t, s.postgres, pgx.RowToStructByPos[excess], `
 		with claimed as (
 		  select w.channel, w.window_seconds, w.window_start, w.unit, w.max, w.granted,
-		    coalesce(sum(case w.unit when 'segments' then m.segments else 1 end), 0)::bigint as units
+		    coalesce(sum(case w.unit when 'segments' then m.segments else 1 end) filter (where a.message_id is not null), 0)::bigint as units
 		  from audit.limit_windows w
 		  left join audit.attempts a on a.channel = w.channel
 		    and case w.window_seconds when 1 then a.counted_at else a.claimed_at end >= w.window_start

@@ -213,3 +213,12 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 		}
 	}
 }
+
+// TestNewRoutingKnowsWhereDaysAreCut: or a limit of a day that is added would not know what its day has taken.
+func TestNewRoutingKnowsWhereDaysAreCut(t *testing.T) {
+	t.Parallel()
+	doc := versionOf(t, "timezone: Europe/London\n"+oneChannel, "")
+	if n := NewRouting(doc, nil, "a", "b", nil); n.Zone != doc.Timezone || n.Zone.String() != "Europe/London" {
+		t.Errorf("zone %v", n.Zone)
+	}
+}

@@ -13,7 +13,7 @@ import (
 // weighting has lowered stays lowered, see config.CarryEffects.
 func NewRouting(doc *config.Routing, text []byte, author, reason string, expect *int64) ledger.NewRouting {
 	n := ledger.NewRouting{
-		Expect: expect, Author: author, Reason: reason, Document: string(text), Channels: Specs(doc), Limits: doc.Limits,
+		Expect: expect, Author: author, Reason: reason, Document: string(text), Channels: Specs(doc), Limits: doc.Limits, Zone: doc.Timezone,
 		Routes:   make([]ledger.RouteSpec, len(doc.Routes)),
 		Effects:  func(current ledger.RoutingVersion) []byte { return carried(&current, doc) },
 		EndsRamp: func(r *ledger.Ramp) string { return steer.Departure(r, doc) },
