@@ -134,7 +134,7 @@ func attemptArrays(seen *Seen, each []Decision, which []int, now time.Time, inst
 	n := len(which)
 	seq, number, channel, reason := make([]int64, n), make([]int16, n), make([]string, n), make([]string, n)
 	segments, price, currency := make([]int16, n), make([]int64, n), make([]string, n)
-	var ranking []string             // null unless an attempt has one
+	var ranking []string                     // null unless an attempt has one
 	var tickets, leaves []pgtype.Timestamptz // likewise
 	for i, at := range which {
 		a := &each[at].Attempt

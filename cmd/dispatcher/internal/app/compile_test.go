@@ -217,7 +217,7 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 // TestNewRoutingKnowsWhereDaysAreCut: or a limit of a day that is added would not know what its day has taken.
 func TestNewRoutingKnowsWhereDaysAreCut(t *testing.T) {
 	t.Parallel()
-	doc := versionOf(t, "timezone: Europe/London\n"+oneChannel, "")
+	doc := versionOf(t, "timezone: Europe/London\n"+everyMode, "")
 	if n := NewRouting(doc, nil, "a", "b", nil); n.Zone != doc.Timezone || n.Zone.String() != "Europe/London" {
 		t.Errorf("zone %v", n.Zone)
 	}
