@@ -170,9 +170,9 @@ func TestAllSlotsOfASecondGetAPlaceUnderDemand(t *testing.T) {
 		every := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(200*time.Millisecond)).Draw(t, "every"))
 		accounts := full(admission.Limit{Window: admission.Second, Max: most}, noon)
 		m := &admission.Moment{Now: noon.Add(late), Earliest: noon.Add(late + lead), Zone: time.UTC}
-		first := m.Earliest.Truncate(time.Second)
+		first := m.Earliest.Add(lead / 2).Truncate(time.Second) // the window that decisions begin with
 		in := perSecond(fill(m, accounts, &admission.Need{}, every, 3*time.Second))
-		if in[first.Add(2*time.Second)] != most || in[first.Add(3*time.Second)] > most {
+		if in[first.Add(time.Second)] != most || in[first.Add(2*time.Second)] > most {
 			t.Fatalf("%v of %d", in, most)
 		}
 	})
