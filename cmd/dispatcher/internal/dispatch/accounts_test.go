@@ -314,3 +314,28 @@ func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 		}
 	}
 }
+
+// TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims: a message was planned in a minute that was used up, and one in
+// a minute that had room; the claim comes in the next, and only what that has counts.
+func TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		start   time.Time // of the counter when the claim sees it
+		granted int64
+		state   ledger.State
+		left    int64
+	}{
+		"the minute of the plan was used up":           {noon.Add(-time.Minute), 10, ledger.Sending, 1},
+		"others have used up the minute of the claim":  {noon, 10, ledger.Waiting, 10},
+		"others have moved on, and left some":          {noon, 9, ledger.Sending, 10},
+		"the plan's had room, nobody has moved on yet": {noon.Add(-time.Minute), 3, ledger.Sending, 1},
+	} {
+		w := newWorld(t).onlyA()
+		counter := w.limit("a", admission.Limit{Window: admission.Minute, Max: 10}, tc.granted)
+		counter.Start = tc.start
+		task := w.task("a") // planned at 11:59:59.9
+		if d := w.assigner().decide(task); d.State != tc.state || counter.Granted != tc.left || !counter.Start.Equal(noon) {
+			t.Errorf("%s: %s, %d granted in the minute from %s", name, d.State, counter.Granted, counter.Start)
+		}
+	}
+}
