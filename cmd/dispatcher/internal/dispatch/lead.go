@@ -7,8 +7,11 @@ import (
 	"dispatcher/admission"
 )
 
-// How a lead is forgotten.
+// How a lead is used and forgotten.
 const (
+	// leastLead is what places leave free at the end of a second: an attempt that leaves so much
+	// later still falls into its window, and need not wait for its place on an idle channel.
+	leastLead = 50 * time.Millisecond
 	// leadFade is the part of the lead, one in so many, that it loses with each quicker claim.
 	leadFade = 8
 	// leadMemory is how long a slow claim counts when others do not tell more.
@@ -35,7 +38,10 @@ func (l *lead) took(d time.Duration, now time.Time) {
 func (l *lead) get(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.at(now)
+	if slow := l.at(now); slow >= leastLead {
+		return slow
+	}
+	return 0
 }
 
 // at requires mu. After a pause nobody knows how quick the database is by now.

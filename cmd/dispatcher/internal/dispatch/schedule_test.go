@@ -98,17 +98,23 @@ func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
 func TestLeadFollowsTheSlowerClaimsWithinItsBound(t *testing.T) {
 	t.Parallel()
 	var l lead
-	for _, took := range []int{5, 40, 10, 10} {
+	for _, took := range []int{50, 400, 100, 100} {
 		l.took(millis(took), noon)
 	}
-	if got := l.get(noon); got < 30*time.Millisecond || got >= 40*time.Millisecond {
-		t.Errorf("lead %s shortly after a claim of 40 ms", got)
+	if got := l.get(noon); got < 300*time.Millisecond || got >= 400*time.Millisecond {
+		t.Errorf("lead %s shortly after a claim of 400 ms", got)
 	}
 	for range 100 {
-		l.took(10*time.Millisecond, noon)
+		l.took(100*time.Millisecond, noon)
 	}
-	if got := l.get(noon); got != 10*time.Millisecond {
-		t.Errorf("lead %s after a hundred claims of 10 ms", got)
+	if got := l.get(noon); got != 100*time.Millisecond {
+		t.Errorf("lead %s after a hundred claims of 100 ms", got)
+	}
+	for range 100 {
+		l.took(leastLead-1, noon)
+	}
+	if got := l.get(noon); got != 0 {
+		t.Errorf("lead %s: what the end of a second leaves free needs none", got)
 	}
 	if l.took(time.Minute, noon); l.get(noon) != admission.LongestLead {
 		t.Errorf("lead %s, want at most %s", l.get(noon), admission.LongestLead)
