@@ -23,6 +23,7 @@ func lost(t *testing.T) (living, dead *ledger.Ledger, db *pgx.Conn) {
 	claimAll(t, living, batch("living", 2), "a")
 	claimAll(t, dead, batch("dead", 2), "a")
 	silence(t, db, dead)
+	beatingForLong(t, db, living)
 	return living, dead, db
 }
 
@@ -82,6 +83,26 @@ func TestAttemptsOfASilentInstanceAreFoundSettledAndTheInstanceForgotten(t *test
 	}
 	if err := living.Forget(t.Context(), 10*time.Second); err != nil || instances(t, db) != 1 {
 		t.Errorf("%d instances, %v", instances(t, db), err)
+	}
+}
+
+// TestWhoWasSilentItselfTakesNobodyForLost is the moment after the database was away for all.
+func TestWhoWasSilentItselfTakesNobodyForLost(t *testing.T) {
+	t.Parallel()
+	living, _, db := lost(t)
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '11 seconds' where id = $1`, living.Instance())
+	if ids := abandoned(t, living); ids != nil {
+		t.Errorf("%v taken for lost without a heart-beat of one's own", ids)
+	}
+	if err := living.Beat(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if ids := abandoned(t, living); ids != nil {
+		t.Errorf("%v taken for lost right after the first heart-beat", ids)
+	}
+	beatingForLong(t, db, living)
+	if ids := abandoned(t, living); len(ids) != 2 {
+		t.Errorf("%v taken for lost when the others had time to come back", ids)
 	}
 }
 

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -40,8 +41,6 @@ const endHolds = `
 // endDead finds the open attempts of instances that are gone. An instance of an earlier release,
 // which has no counts, would give the slot of such an attempt back once more when it settles it. So
 // while one is there, the slots stay with their attempts until those are settled, as before.
-// After the database was away for all, the first to come back would find all others silent: who asks must
-// have been heard of for as long without a break, and then whoever lives has been heard of, too.
 var endDead = `
 	with ending as materialized (
 	  select a.message_seq, a.attempt
@@ -49,9 +48,7 @@ var endDead = `
 	  where ` + isDead + ` and i.counts is not null and not a.freed and not exists (
 	    select from dispatcher.instances o
 	    where o.counts is null and o.left_at is null and o.last_seen >= clock_timestamp() - $1::interval)
-	    and exists (
-	    select from dispatcher.instances own where own.id = $3
-	      and own.last_seen >= clock_timestamp() - $1::interval and own.beating_since <= clock_timestamp() - $1::interval)
+	    and ` + fmt.Sprintf(heardOthers, 3) + `
 	  order by a.message_seq, a.attempt limit $2 for update of a skip locked
 	)` + giveBack + `
 	select count(*) from freed`

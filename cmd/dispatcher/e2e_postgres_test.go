@@ -13,14 +13,14 @@ import (
 func TestPostgresStoppedAndRestarted(t *testing.T) {
 	t.Parallel()
 	n, outage := size(800, 6_000), time.Duration(size(3, 10))*time.Second
-	const mayBeClaimed = 50
+	const mayBeClaimed, sendTimeout = 50, 5 * time.Second
 	server := ledgertest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
 	// All together admit so many in a second that the outage falls into the middle.
 	rate := n / size(4, 10)
 	s := newStage(t, plot{
 		postgres: server.URL(),
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100), limitPerSecond(rate*60/100)),
-		settings: map[string]string{"MAX_UNSETTLED": "50", "SEND_TIMEOUT": "2s"},
+		settings: map[string]string{"MAX_UNSETTLED": "50", "SEND_TIMEOUT": sendTimeout.String()},
 	})
 	processes := s.runAll(2)
 	s.joined(len(processes))
@@ -46,7 +46,7 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 	if most := len(processes) * mayBeClaimed; during > most {
 		t.Errorf("%d submits while the database was away; %d could have been claimed before", during, most)
 	}
-	if last.Sub(stopped) > 2*time.Second {
+	if last.Sub(stopped) > sendTimeout {
 		t.Error("a submit left after the send deadline of everything that was claimed")
 	}
 
