@@ -19,6 +19,10 @@ type Submission struct {
 	ID string
 	// Attempt counts the attempts of this message from 1.
 	Attempt int
+	// Key is our reference of what is submitted: 32 lower-case hexadecimal digits that nobody else
+	// uses. A second attempt under the same key is the same submission to a provider that
+	// recognises keys, and receipts carry it where the provider allows for that. It is empty only in tests.
+	Key string
 	// To is the recipient in E.164 form with its leading plus.
 	To string
 	// From is the sender id: alphanumeric, short code or E.164 number; may be empty

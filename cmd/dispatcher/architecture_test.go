@@ -36,7 +36,8 @@ var rules = map[string]rule{
 		ours:   []string{module + "provider", module + "provider/sms"},
 		others: []string{"github.com/sony/gobreaker/v2"},
 	},
-	module + "provider/smpp":         {ours: []string{module + "provider", module + "provider/sms", module + "provider/smpp/..."}},
+	module + "provider/smpp":         {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/smpp/..."}},
+	module + "provider/settings":     {},
 	module + "provider/providertest": {ours: []string{module + "provider", module + "provider/sms"}, others: []string{"*"}},
 	module + "config": {
 		ours:   []string{module + "selector", module + "selector/score", module + "admission", module + "provider"},
