@@ -38,6 +38,8 @@ var rules = map[string]rule{
 	},
 	module + "provider/smpp":         {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/smpp/..."}},
 	module + "provider/settings":     {},
+	module + "provider/web":          {ours: []string{module + "provider", module + "provider/settings"}},
+	module + "provider/web/webtest":  {ours: []string{module + "provider", module + "provider/providertest", module + "provider/web"}, others: []string{"*"}},
 	module + "provider/providertest": {ours: []string{module + "provider", module + "provider/sms"}, others: []string{"*"}},
 	module + "config": {
 		ours:   []string{module + "selector", module + "selector/score", module + "admission", module + "provider"},

@@ -25,6 +25,8 @@ type Harness struct {
 	Segments bool
 	// RetryAfter is true when the protocol can say how long to wait after Throttled.
 	RetryAfter bool
+	// Connectionless is true when the adapter is ready without having reached its peer.
+	Connectionless bool
 	// Secrets are the passwords and tokens that Start configures; none may be seen in a result.
 	Secrets []string
 	// Patience is how long the suite waits for what must happen; 20s when zero. It

@@ -16,6 +16,20 @@ func (r *Reader) TLS() *tls.Config {
 		}
 		return nil
 	}
+	return r.clientTLS(ca, cert, key, name)
+}
+
+// ClientTLS is TLS for adapters that always encrypt: it reads the same settings but tls itself. It returns nil
+// when none of them is there.
+func (r *Reader) ClientTLS() *tls.Config {
+	ca, cert, key, name := r.File("tls_ca_file"), r.File("tls_cert_file"), r.File("tls_key_file"), r.Text("tls_server_name")
+	if ca == nil && cert == nil && key == nil && name == "" {
+		return nil
+	}
+	return r.clientTLS(ca, cert, key, name)
+}
+
+func (r *Reader) clientTLS(ca, cert, key []byte, name string) *tls.Config {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
 	if ca != nil {
 		cfg.RootCAs = x509.NewCertPool()

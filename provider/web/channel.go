@@ -1,0 +1,127 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// API is what an adapter knows of its vendor. Both methods are pure.
+type API interface {
+	// Compose writes a submission as a request. An error means that the vendor cannot take such a
+	// message at all; it shows no number and no text.
+	Compose(s *provider.Submission) (*Request, error)
+	// Classify reads an answer. What it cannot read is Unknown.
+	Classify(a *Answer) provider.Result
+}
+
+// Channel is a provider.Channel over an HTTP API. Adapters embed it.
+type Channel struct {
+	client *Client
+	api    API
+
+	mu     sync.Mutex
+	closed bool            // guarded by mu
+	busy   sync.WaitGroup  // sends under way; Add under mu, while not closed
+	ctx    context.Context // ends when Close has lost its patience
+	cancel context.CancelFunc
+}
+
+var _ provider.Channel = (*Channel)(nil)
+
+// New returns a channel. Connections come up with the first submissions.
+func New(cfg Config, api API) *Channel {
+	c := &Channel{client: NewClient(cfg), api: api}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// Send submits a message with one request.
+func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
+	leave, ok := c.enter()
+	if !ok {
+		return provider.Result{Outcome: provider.Refused, Code: provider.Closed, Err: errors.New("the channel is closed")}
+	}
+	defer leave()
+	request, err := c.api.Compose(&s)
+	if err != nil {
+		return provider.Result{Outcome: provider.Rejected, Code: "unsendable", Err: fmt.Errorf("compose the request: %w", err)}
+	}
+	ctx, end := c.bound(ctx)
+	defer end()
+	answer, failed := c.client.Call(ctx, s.Latest, request)
+	if failed != nil {
+		return *failed
+	}
+	return c.api.Classify(answer)
+}
+
+// Ask makes a request beside submissions, such as a look at what became of one.
+func (c *Channel) Ask(ctx context.Context, r *Request) (*Answer, error) {
+	leave, ok := c.enter()
+	if !ok {
+		return nil, errors.New("the channel is closed")
+	}
+	defer leave()
+	ctx, end := c.bound(ctx)
+	defer end()
+	answer, failed := c.client.Call(ctx, time.Time{}, r)
+	if failed != nil {
+		return nil, failed.Err
+	}
+	return answer, nil
+}
+
+// enter counts a call; false when the channel is closed.
+func (c *Channel) enter() (leave func(), ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, false
+	}
+	c.busy.Add(1)
+	return c.busy.Done, true
+}
+
+// bound ends a call's context with the channel's.
+func (c *Channel) bound(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Ready is true until Close: whether the API can be reached shows with the next submission, and the
+// breaker remembers it.
+func (c *Channel) Ready() (ok bool, why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false, provider.Closed
+	}
+	return true, ""
+}
+
+// Close waits for the calls under way until ctx ends, cuts off what is left then, and drops the
+// connections.
+func (c *Channel) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	done := make(chan struct{})
+	go func() { c.busy.Wait(); close(done) }()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = fmt.Errorf("close with calls under way: %w", ctx.Err())
+		c.cancel()
+		<-done
+	}
+	c.cancel()
+	c.client.Close()
+	return err
+}

@@ -1,0 +1,73 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"syscall"
+
+	"dispatcher/provider"
+)
+
+// failure is the result of a call without answer.
+func (c *call) failure(ctx context.Context, err error) *provider.Result {
+	if c.late.Load() && !c.left() {
+		return &provider.Result{Outcome: provider.Refused, Code: provider.Late, Err: errors.New("its latest time came before a connection did")}
+	}
+	word := cause(err)
+	if ctx.Err() != nil && !c.left() {
+		return &provider.Result{Outcome: provider.Refused, Code: "ended", Err: fmt.Errorf("ended before a byte had left: %s", word)}
+	}
+	if c.left() {
+		return &provider.Result{Outcome: provider.Unknown, Code: word, Err: fmt.Errorf("no answer: %s", word)}
+	}
+	return &provider.Result{Outcome: provider.Refused, Code: word, Err: fmt.Errorf("not sent: %w", plain(err))}
+}
+
+// cause is the bounded word for an error of net/http.
+func cause(err error) string {
+	var unknownAuthority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var certificate *tls.CertificateVerificationError
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.Is(err, errPrivate):
+		return "private_address"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), timeout(err):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "ended"
+	case errors.As(err, &unknownAuthority), errors.As(err, &hostname), errors.As(err, &certificate):
+		return "tls"
+	case errors.As(err, &dns):
+		return "dns"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "dial"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection_lost"
+	case errors.Is(err, errTooLong):
+		return "answer_too_long"
+	}
+	return "transport"
+}
+
+func timeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// plain takes the address off an error of net/http: its query may hold a number or a text. What is left names hosts
+// at most.
+func plain(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}

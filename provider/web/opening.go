@@ -1,0 +1,28 @@
+package web
+
+import (
+	"dispatcher/provider"
+	"dispatcher/provider/settings"
+)
+
+// Opening is what a channel gets from its process beside its settings.
+type Opening struct {
+	// ReadFile reads the files that settings name.
+	ReadFile func(name string) ([]byte, error)
+	// Callback is the public URL to which the provider posts receipts and inbound messages of this channel; empty
+	// when this deployment has none, and then none are asked for.
+	Callback string
+}
+
+// Opener makes a channel of settings: each adapter's Open is one. Its error joins all faults of the settings,
+// each under its key. It reads files and makes no connection.
+type Opener func(values map[string]any, o Opening) (provider.Channel, error)
+
+// Concurrency is how many calls a channel with such settings can have under way at once.
+func Concurrency(values map[string]any) int {
+	r := settings.New(map[string]any{"connections": values["connections"]}, nil)
+	if n := r.Integer("connections", 1, maxConnections); n > 0 && r.Err() == nil {
+		return n
+	}
+	return DefaultConnections
+}

@@ -1,0 +1,93 @@
+package web_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/providertest"
+	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
+)
+
+// plainAPI is the least that an adapter needs: JSON in, a status and an id out.
+type plainAPI struct{ method string }
+
+type plainSubmit struct{ To, Text string }
+
+func (p plainAPI) Compose(s *provider.Submission) (*web.Request, error) {
+	if p.method == http.MethodGet {
+		query := url.Values{"to": {s.To}, "text": {s.Text}}
+		return &web.Request{Method: p.method, URL: "/send?" + query.Encode()}, nil
+	}
+	body, err := json.Marshal(plainSubmit{s.To, s.Text})
+	return &web.Request{Method: p.method, URL: "/send", Body: body, Header: http.Header{"Idempotency-Key": {s.ID}}}, err
+}
+
+func (plainAPI) Classify(a *web.Answer) provider.Result {
+	r := provider.Result{Code: strconv.Itoa(a.Status), Err: errors.New(http.StatusText(a.Status))}
+	switch a.Status {
+	case http.StatusOK:
+		return provider.Result{Outcome: provider.Accepted, Reference: string(a.Body)}
+	case http.StatusBadRequest:
+		r.Outcome = provider.Rejected
+	case http.StatusForbidden:
+		r.Outcome = provider.Refused
+	case http.StatusTooManyRequests:
+		r.Outcome, r.RetryAfter = provider.Throttled, web.RetryAfter(a.Header, a.At)
+	}
+	return r
+}
+
+// plainShape is the other side of plainAPI.
+type plainShape struct{}
+
+func (plainShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+	if r.Method == http.MethodGet {
+		return webtest.Submit{To: r.URL.Query().Get("to"), Text: r.URL.Query().Get("text")}, nil
+	}
+	var s plainSubmit
+	err := json.Unmarshal(body, &s)
+	return webtest.Submit{To: s.To, Text: s.Text}, err
+}
+
+func (plainShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
+	status := map[providertest.Verdict]int{
+		providertest.Reject: http.StatusBadRequest, providertest.Refuse: http.StatusForbidden, providertest.Throttle: http.StatusTooManyRequests,
+	}[v.Verdict]
+	if status != 0 {
+		if v.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
+		}
+		w.WriteHeader(status)
+		return
+	}
+	_, _ = w.Write([]byte(s.Reference))
+}
+
+func (plainShape) Receipt(*webtest.Submit, webtest.Receipt) (*http.Request, error) { return nil, nil } //nolint:nilnil // It has none.
+
+func (plainShape) Inbound(string, provider.Inbound) (*http.Request, error) { return nil, nil } //nolint:nilnil // It has none.
+
+func TestChannelConforms(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			h := webtest.Harness(func() webtest.Shape { return plainShape{} }, func(t testing.TB, address string) provider.Channel {
+				base, err := url.Parse(address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return web.New(web.Config{BaseURL: base, Timeout: time.Minute, AllowPrivate: true}, plainAPI{method})
+			})
+			h.Deadline = 400 * time.Millisecond
+			providertest.Run(t, h)
+		})
+	}
+}

@@ -1,0 +1,112 @@
+package webtest
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/providertest"
+)
+
+// Behaviour is the script of a Carrier. The zero value accepts everything at once and sends no receipts. Counts of
+// "every n-th" begin when the behaviour is set.
+type Behaviour struct {
+	// Latency delays each answer; Jitter adds up to that much by chance.
+	Latency, Jitter time.Duration
+	// Throttle answers every submit "slow down", with RetryAfter when that is set.
+	Throttle   bool
+	RetryAfter time.Duration
+	// Rate throttles what is above that many submits in a second of the wall clock; zero sets no limit.
+	Rate int
+	// RejectEvery and RefuseEvery say no to every n-th submit: the message is at fault, or the provider is.
+	RejectEvery, RefuseEvery int
+	// DropEvery accepts every n-th submit and never answers it.
+	DropEvery int
+	// CutEvery reads every n-th submit and drops the connection.
+	CutEvery int
+	// Decide, if set, decides instead of everything above; n counts from 0.
+	Decide func(n int, s Submit) providertest.Answer
+
+	// Receipts sends a receipt for each accepted submit that wants one, ReceiptDelay after its
+	// answer, that it was delivered or what ReceiptFor returns. ReceiptRatio sends it only for that part of
+	// them, evenly; zero is all. DeliveryRatio is the part of them that is delivered, the others are not; zero is all.
+	Receipts      bool
+	ReceiptDelay  time.Duration
+	ReceiptRatio  float64
+	DeliveryRatio float64
+	ReceiptFor    func(Submit) []Receipt
+}
+
+// script is a behaviour at work.
+type script struct {
+	Behaviour
+	submits   atomic.Uint64
+	asked     atomic.Uint64 // accepted submits
+	delivered atomic.Uint64 // receipts
+
+	mu     sync.Mutex
+	second int64 // guarded by mu
+	taken  int   // submits in that second; guarded by mu
+}
+
+func (s *script) decide(now time.Time, entry Submit) providertest.Answer {
+	n := s.submits.Add(1)
+	if s.Decide != nil {
+		return s.Decide(int(n-1), entry) //nolint:gosec // Counts submits of one test.
+	}
+	switch {
+	case s.Throttle, s.Rate > 0 && !s.withinRate(now):
+		return providertest.Answer{Verdict: providertest.Throttle, RetryAfter: s.RetryAfter}
+	case isNth(n, s.RejectEvery):
+		return providertest.Answer{Verdict: providertest.Reject}
+	case isNth(n, s.RefuseEvery):
+		return providertest.Answer{Verdict: providertest.Refuse}
+	case isNth(n, s.DropEvery):
+		return providertest.Answer{Verdict: providertest.Lose}
+	case isNth(n, s.CutEvery):
+		return providertest.Answer{Verdict: providertest.Cut}
+	}
+	return providertest.Answer{}
+}
+
+// delay is how long an answer waits.
+func (s *script) delay() time.Duration {
+	if s.Jitter > 0 {
+		return s.Latency + rand.N(s.Jitter)
+	}
+	return s.Latency
+}
+
+// receipts are those that an accepted submit gets.
+func (s *script) receipts(entry Submit) []Receipt {
+	switch {
+	case s.ReceiptFor != nil:
+		return s.ReceiptFor(entry)
+	case !s.Receipts || !within(&s.asked, s.ReceiptRatio):
+		return nil
+	case !within(&s.delivered, s.DeliveryRatio):
+		return []Receipt{{State: provider.Undelivered}}
+	}
+	return []Receipt{{State: provider.Delivered}}
+}
+
+// within is true for that part of the calls, evenly; a ratio of zero is all.
+func within(calls *atomic.Uint64, ratio float64) bool {
+	n := float64(calls.Add(1))
+	return ratio <= 0 || math.Floor(n*ratio) > math.Floor((n-1)*ratio)
+}
+
+func isNth(n uint64, every int) bool { return every > 0 && n%uint64(every) == 0 }
+
+func (s *script) withinRate(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if second := now.Unix(); second != s.second {
+		s.second, s.taken = second, 0
+	}
+	s.taken++
+	return s.taken <= s.Rate
+}

@@ -1,0 +1,39 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync/atomic"
+)
+
+// wire is a connection that counts what is written to it. Under TLS it is the connection below.
+type wire struct {
+	net.Conn
+	written atomic.Int64
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	w.written.Add(int64(len(p))) // before: a byte that may be on its way has left
+	return w.Conn.Write(p)
+}
+
+// counted makes the connections of a dial count.
+func counted(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &wire{Conn: conn}, nil
+	}
+}
+
+// below finds the counting connection under TLS; nil when there is none.
+func below(conn net.Conn) *wire {
+	if t, ok := conn.(*tls.Conn); ok {
+		conn = t.NetConn()
+	}
+	w, _ := conn.(*wire)
+	return w
+}
