@@ -91,6 +91,7 @@ type Dispatcher struct {
 	express  *slots // only for small batches of the first lane
 	inflight *inflight
 	settler  *settler
+	keys     *References   // under which providers know what is submitted
 	nudge    chan struct{} // wakes the due loop
 	backlog  atomic.Bool   // whether rows are known to wait
 
@@ -123,9 +124,13 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	cfg.StateInterval = cmp.Or(cfg.StateInterval, DefaultStateInterval)
 	cfg.WindowRetention = cmp.Or(cfg.WindowRetention, DefaultWindowRetention)
+	references, err := NewReferences(cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
 	express := cfg.MaxUnsettled / expressShare
 	d := &Dispatcher{
-		cfg: cfg, clock: newClock(), pulse: newPulse(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), inflight: newInflight(),
+		cfg: cfg, keys: references, clock: newClock(), pulse: newPulse(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), inflight: newInflight(),
 		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking), workers: map[string]*worker{}, full: map[string]bool{},
 	}
 	d.settler = newSettler(d)
