@@ -1,0 +1,51 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"dispatcher/provider"
+)
+
+// What a channel promises and hears does not depend on its health, so the breaker only passes it on:
+// receipts of an open channel are welcome, and so is the answer to what became of a submission.
+var (
+	_ provider.Capable  = (*Breaker)(nil)
+	_ provider.Finder   = (*Breaker)(nil)
+	_ provider.Listener = (*Breaker)(nil)
+)
+
+// errNoLookup is the Finding.Err of a channel that is no Finder.
+var errNoLookup = errors.New("the provider cannot be asked what became of a submission")
+
+// Capabilities are those of the channel behind the breaker; none when it does not say.
+func (b *Breaker) Capabilities() provider.Capabilities {
+	if c, ok := b.channel.(provider.Capable); ok {
+		return c.Capabilities()
+	}
+	return provider.Capabilities{}
+}
+
+// Find asks the channel behind the breaker; Unanswered when it is no Finder.
+func (b *Breaker) Find(ctx context.Context, key string) provider.Finding {
+	if f, ok := b.channel.(provider.Finder); ok {
+		return f.Find(ctx, key)
+	}
+	return provider.Finding{Err: errNoLookup}
+}
+
+// Hears reports whether the channel behind the breaker is a provider.Listener.
+func (b *Breaker) Hears() bool {
+	_, ok := b.channel.(provider.Listener)
+	return ok
+}
+
+// Hear reads a callback with the channel behind the breaker. When that is no Listener, nobody can have
+// signed for it.
+func (b *Breaker) Hear(c *provider.Callback) (provider.Heard, error) {
+	if l, ok := b.channel.(provider.Listener); ok {
+		return l.Hear(c)
+	}
+	return provider.Heard{}, fmt.Errorf("the channel expects no callbacks: %w", provider.ErrForged)
+}

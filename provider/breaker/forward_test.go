@@ -1,0 +1,63 @@
+package breaker_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/breaker"
+)
+
+// talkingChannel promises, finds and hears.
+type talkingChannel struct{ *scriptedChannel }
+
+func (talkingChannel) Capabilities() provider.Capabilities {
+	return provider.Capabilities{SameKeyFor: time.Hour, Lookup: true, Receipts: true}
+}
+
+func (talkingChannel) Find(_ context.Context, key string) provider.Finding {
+	return provider.Finding{Known: provider.Taken, Reference: "of " + key}
+}
+
+func (talkingChannel) Hear(c *provider.Callback) (provider.Heard, error) {
+	return provider.Heard{Once: string(c.Body)}, nil
+}
+
+// TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears: receipts of a channel that is left alone are
+// no less true.
+func TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears(t *testing.T) {
+	t.Parallel()
+	var o atomic.Int32
+	b := breaker.New(talkingChannel{outcomes(&o)}, breaker.Config{Name: "a", Failures: 1})
+	sendAll(t, b, &o, provider.Unknown)
+	if b.State() != breaker.Open {
+		t.Fatalf("state %v, want open", b.State())
+	}
+	if got := b.Capabilities(); !got.Lookup || !got.Receipts || got.SameKeyFor != time.Hour {
+		t.Errorf("capabilities %+v", got)
+	}
+	if got := b.Find(t.Context(), "k"); got.Known != provider.Taken || got.Reference != "of k" {
+		t.Errorf("found %+v", got)
+	}
+	if got, err := b.Hear(&provider.Callback{Body: []byte("once")}); err != nil || got.Once != "once" || !b.Hears() {
+		t.Errorf("heard %+v, %v; hears %v", got, err, b.Hears())
+	}
+}
+
+func TestABreakerPromisesNothingForASilentChannel(t *testing.T) {
+	t.Parallel()
+	var o atomic.Int32
+	b := breaker.New(outcomes(&o), breaker.Config{Name: "a"})
+	if got := b.Capabilities(); got != (provider.Capabilities{}) {
+		t.Errorf("capabilities %+v", got)
+	}
+	if got := b.Find(t.Context(), "k"); got.Known != provider.Unanswered || got.Err == nil {
+		t.Errorf("found %+v", got)
+	}
+	if _, err := b.Hear(&provider.Callback{}); !errors.Is(err, provider.ErrForged) || b.Hears() {
+		t.Errorf("heard with %v; hears %v", err, b.Hears())
+	}
+}
