@@ -3,6 +3,8 @@ package sms
 // Size is what a text needs on the wire and on the bill.
 type Size struct {
 	Alphabet Alphabet
+	// Shift are the national tables of a GSM-7 text; the zero value stands for the default ones.
+	Shift Shift
 	// Units is the length of the text itself, in septets or in 16-bit units. It
 	// leaves out headers and the unit that stays empty when a pair moves on to the
 	// next segment.
@@ -11,7 +13,7 @@ type Size struct {
 	Segments int
 }
 
-// Count returns the size of the text with references of the given width. It is
+// Count returns the size of the text with references of the given width and without national tables. It is
 // exactly what Split makes of it, without allocating. An empty text is one segment
 // of no units. Each byte that is not valid UTF-8 counts as one U+FFFD, which only
 // UCS-2 has.

@@ -35,11 +35,11 @@ var extensionTable = [...]struct {
 
 // A septet is how one character is written: its code, with extended set when the
 // escape goes before it, or none.
-type septet uint8
+type septet uint16
 
 const (
 	extended septet = 0x80
-	none     septet = 0xFF // extended 0x7F, which no table uses
+	none     septet = 0xFFFF
 )
 
 // The Greek capitals are the only characters of the default table above U+00FF.
@@ -58,8 +58,8 @@ type encoding struct {
 
 // decoding finds the character of a septet; an extension code without a character is zero.
 type decoding struct {
-	plain    [0x80]rune
-	extended [0x80]rune
+	plain    characters
+	extended characters
 }
 
 var (
@@ -120,7 +120,9 @@ func newDecoding() *decoding {
 	d := &decoding{}
 	code := 0
 	for _, r := range defaultTable {
-		d.plain[code] = r
+		if code != Escape {
+			d.plain[code] = r
+		}
 		code++
 	}
 	for _, x := range extensionTable {

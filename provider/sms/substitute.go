@@ -28,6 +28,60 @@ func Substitute(text string) string {
 	return out.String()
 }
 
+// Substitute does the same for a carrier that takes national tables: where Substitute changes nothing, because the
+// text has letters that only those tables have, look-alikes go for what even they lack,
+// but only when that makes the text fewer segments.
+func (r Rules) Substitute(text string) string {
+	plain := Substitute(text)
+	if r.Tables.None() || plain != text {
+		return plain
+	}
+	before := r.Count(text)
+	if before.Alphabet == GSM7 || before.Segments == 1 {
+		return text
+	}
+	if other, ok := r.Tables.substitute(text); ok && r.Count(other).Segments < before.Segments {
+		return other
+	}
+	return text
+}
+
+// substitute replaces what none of the tables has; false when there is no look-alike for some of it.
+func (t Tables) substitute(text string) (string, bool) {
+	var out strings.Builder
+	out.Grow(len(text))
+	for _, r := range text {
+		if t.have(r) {
+			out.WriteRune(r)
+			continue
+		}
+		with, ok := lookAlike(r)
+		if !ok {
+			return "", false
+		}
+		out.WriteString(with)
+	}
+	return out.String(), true
+}
+
+// have reports whether one of the tables, or of the default ones, has the character.
+func (t Tables) have(r rune) bool {
+	if encode.septet(r) != none {
+		return true
+	}
+	for l := range t.Locking.Each {
+		if lockingCodes[l].code(r) != noCode {
+			return true
+		}
+	}
+	for l := range t.Single.Each {
+		if singleCodes[l].code(r) != noCode {
+			return true
+		}
+	}
+	return false
+}
+
 // replaceable counts the characters that GSM-7 lacks and reports whether each of
 // them has a look-alike.
 func replaceable(text string) (n int, ok bool) {

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf16"
 )
 
@@ -18,21 +17,7 @@ var ErrEncoding = errors.New("octets are not a text in this alphabet")
 // AppendGSM7 appends the text to dst, one septet per octet with the high bit
 // clear, as SMPP wants it under data_coding 0; a character of the extension table
 // is written as the escape and its code. On error dst comes back as it was.
-func AppendGSM7(dst []byte, s string) ([]byte, error) {
-	start := len(dst)
-	for i, r := range s {
-		c := encode.septet(r)
-		switch {
-		case c == none:
-			return dst[:start], fmt.Errorf("encode byte %d: %w", i, ErrAlphabet)
-		case c&extended != 0:
-			dst = append(dst, Escape, byte(c&^extended))
-		default:
-			dst = append(dst, byte(c))
-		}
-	}
-	return dst, nil
-}
+func AppendGSM7(dst []byte, s string) ([]byte, error) { return Shift{}.Append(dst, s) }
 
 // AppendUCS2 appends the text to dst in UTF-16, high octet first (3GPP TS 23.038
 // section 6.2.3). Each byte that is not valid UTF-8 becomes U+FFFD.
@@ -53,35 +38,7 @@ func AppendUCS2(dst []byte, s string) []byte {
 // receiver (3GPP TS 23.038 sections 6.2.1 and 6.2.1.1): an extension code without a
 // character is read from the default table, and an escape that announces nothing is
 // a space. An octet above 0x7F is an error.
-func DecodeGSM7(octets []byte) (string, error) {
-	var text strings.Builder
-	text.Grow(len(octets))
-	for i := 0; i < len(octets); i++ {
-		c := octets[i]
-		if c != Escape {
-			if c > 0x7F {
-				return "", fmt.Errorf("decode octet %d: %w", i, ErrEncoding)
-			}
-			text.WriteRune(decode.plain[c])
-			continue
-		}
-		if i+1 == len(octets) || octets[i+1] == Escape || octets[i+1] > 0x7F {
-			text.WriteByte(' ')
-			continue
-		}
-		i++
-		text.WriteRune(behindEscape(octets[i]))
-	}
-	return text.String(), nil
-}
-
-// behindEscape is the character that a receiver shows for an escaped code.
-func behindEscape(code byte) rune {
-	if r := decode.extended[code]; r != 0 {
-		return r
-	}
-	return decode.plain[code]
-}
+func DecodeGSM7(octets []byte) (string, error) { return Shift{}.Decode(octets) }
 
 // DecodeUCS2 reads UTF-16, high octet first. A surrogate without its partner
 // becomes U+FFFD. An odd number of octets is an error.
