@@ -12,7 +12,8 @@ type State string
 
 // States of a message. Scheduled, Waiting and Retry rows have a next_at and are
 // picked up by any instance; Sending rows have an attempt without outcome; Accepted
-// waits for a receipt; the rest is final.
+// waits for a receipt where one is expected; the rest is final, though a late word of the provider
+// may still replace NoReceipt, Undelivered and Unknown.
 const (
 	Scheduled   State = "scheduled"   // send_at lies ahead
 	Waiting     State = "waiting"     // no channel could take it yet
@@ -21,6 +22,7 @@ const (
 	Accepted    State = "accepted"    // a provider took it
 	Delivered   State = "delivered"   // a receipt said so
 	Undelivered State = "undelivered" // a receipt said that it never will be
+	NoReceipt   State = "no_receipt"  // none came in time: nobody knows
 	Rejected    State = "rejected"    // a provider said that the message is at fault
 	Failed      State = "failed"      // no provider took it before its deadline
 	Unknown     State = "unknown"     // it may have been taken; never sent again by itself
@@ -32,7 +34,7 @@ func (s State) Final() bool {
 	switch s {
 	case Scheduled, Waiting, Retry, Sending, Accepted:
 		return false
-	case Delivered, Undelivered, Rejected, Failed, Unknown, Dead:
+	case Delivered, Undelivered, NoReceipt, Rejected, Failed, Unknown, Dead:
 		return true
 	}
 	return false
@@ -73,6 +75,9 @@ type Message struct {
 	Pinned            string   // channel that accepted some of its parts
 	PartsLeft         []int    // parts that are still to be sent, when Pinned
 	PossibleDuplicate bool
+	// SameKey is the Submission.Key of the last attempt when the next one repeats it, until SameKeyUntil; empty otherwise.
+	SameKey      string
+	SameKeyUntil time.Time
 	// Ticket is that of the last attempt, if it still holds an active slot on Pinned; nil otherwise.
 	Ticket *admission.Ticket
 	// Waits are those before the present one, and WaitingSince and WaitsFor tell about the present

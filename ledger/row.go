@@ -12,13 +12,14 @@ const messageColumns = `m.seq, m.id, m.lane, m.tenant, m.topic, m.kafka_partitio
 	coalesce(m.route, ''), coalesce(m.routing_version, 0), coalesce(m.draw, 0), coalesce(m.draw_size, 0),
 	coalesce(m.draw_key_id, ''), coalesce(m.first_choice, ''), coalesce(m.segments, 0), coalesce(m.alphabet, ''),
 	m.received_at, m.attempts, m.tried, m.rounds, coalesce(m.pinned, ''), m.parts_left, m.possible_duplicate,
-	m.waiting_since, coalesce(m.waits_for, ''), coalesce(m.waits::text, '')`
+	m.waiting_since, coalesce(m.waits_for, ''), coalesce(m.waits::text, ''), coalesce(m.same_key, ''), m.same_key_until`
 
 // messageRow is a Message while it is read, with the instants that may be null.
 type messageRow struct {
 	m                  Message
 	nextAt, expiresAt  pgtype.Timestamptz
 	waitingSince       pgtype.Timestamptz
+	sameKeyUntil       pgtype.Timestamptz
 	waits              string
 	partsLeft          []int
 	receivedAt         time.Time
@@ -34,7 +35,7 @@ func (r *messageRow) targets() []any {
 		&m.Plan.Route, &m.Plan.Version, &m.Plan.Draw, &m.Plan.Size,
 		&m.Plan.KeyID, &m.Plan.FirstChoice, &r.segments, &m.Plan.Alphabet,
 		&r.receivedAt, &r.attempts, &m.Tried, &m.Rounds, &m.Pinned, &r.partsLeft, &m.PossibleDuplicate,
-		&r.waitingSince, &m.WaitsFor, &r.waits,
+		&r.waitingSince, &m.WaitsFor, &r.waits, &m.SameKey, &r.sameKeyUntil,
 	}
 }
 
@@ -43,6 +44,7 @@ func (r *messageRow) message() Message {
 	r.m.NextAt, r.m.ExpiresAt, r.m.ReceivedAt = moment(r.nextAt), moment(r.expiresAt), r.receivedAt.UTC()
 	r.m.Attempts, r.m.Plan.Segments, r.m.PartsLeft = r.attempts, r.segments, r.partsLeft
 	r.m.WaitingSince, r.m.Waits = moment(r.waitingSince), decodeWaits(r.waits)
+	r.m.SameKeyUntil = moment(r.sameKeyUntil)
 	return r.m
 }
 

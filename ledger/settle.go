@@ -35,14 +35,20 @@ type Settlement struct {
 	// PossibleDuplicate flags the message before its one resend.
 	PossibleDuplicate bool
 
-	// Hold keeps the attempt's active slot for so long after the answer, until a receipt or a
-	// retry under its ticket; 0 gives it back at once.
+	// Hold keeps the attempt's active slot for so long after the answer, until a receipt, which needs
+	// Await, or a retry under its ticket; 0 gives it back at once.
 	Hold time.Duration
+	// Await says that receipts are expected for the parts in Reference, until so long after the
+	// settlement: without them the message becomes NoReceipt then. 0 expects none.
+	Await time.Duration
 	// Slow is set when the provider asked to slow down.
 	Slow *Slow
 	// Refunds give back what the attempt took of limits in money and did not spend. They count only
 	// in the window that it was taken in.
 	Refunds []Refund
+
+	// Doubt is set when nobody answered, and when an attempt repeated one that nobody had answered.
+	Doubt *Doubt
 
 	// Notice is a status event without headers, or nil. It is published only if this
 	// settlement was the one that took effect.

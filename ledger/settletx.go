@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -24,13 +26,30 @@ func (l *Ledger) Settle(ctx context.Context, settlements []Settlement) error {
 			return fmt.Errorf("settle message %d: the notice is no plain status event", settlements[i].Seq)
 		}
 	}
-	order := bySeq(settlements)
+	return wrap("settle", settleIn(ctx, l.hot, bySeq(settlements)))
+}
+
+// executor is a connection pool or a transaction.
+type executor interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// settleIn writes settlements in one round trip; a batch is one transaction.
+func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	sql, args := settle, settlementArrays(order)
 	if more(order) {
 		sql, args = settleMore, append(args, moreArrays(order)...)
 	}
-	_, err := l.hot.Exec(ctx, sql, args...)
-	return wrap("settle", err)
+	doubts := doubtArrays(order)
+	if doubts == nil {
+		_, err := db.Exec(ctx, sql, args...)
+		return err
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(sql, args...)
+	batch.Queue(doubted, doubts...)
+	return db.SendBatch(ctx, batch).Close()
 }
 
 // bySeq is the order in which settlements lock: ascending by message and attempt.

@@ -1,0 +1,1 @@
+select; -- inbound messages
