@@ -13,9 +13,13 @@ type wire struct {
 	written atomic.Int64
 }
 
+// Write counts before it writes, because a byte that may be on its way has left, and takes back what the system
+// did not accept: a write to a connection that the other side has reset leaves nothing.
 func (w *wire) Write(p []byte) (int, error) {
-	w.written.Add(int64(len(p))) // before: a byte that may be on its way has left
-	return w.Conn.Write(p)
+	w.written.Add(int64(len(p)))
+	n, err := w.Conn.Write(p)
+	w.written.Add(int64(n - len(p)))
+	return n, err
 }
 
 // counted makes the connections of a dial count.
