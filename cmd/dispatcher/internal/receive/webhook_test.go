@@ -1,0 +1,419 @@
+package receive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/provider"
+)
+
+// scriptedListener believes what carries the right secret, and notes what it was shown.
+type scriptedListener struct {
+	hear func(c *provider.Callback) (provider.Heard, error)
+
+	mu    sync.Mutex
+	shown []provider.Callback // guarded by mu
+}
+
+func (l *scriptedListener) Hear(c *provider.Callback) (provider.Heard, error) {
+	l.mu.Lock()
+	l.shown = append(l.shown, *c)
+	l.mu.Unlock()
+	if l.hear != nil {
+		return l.hear(c)
+	}
+	switch c.Get("Secret") {
+	case "right":
+		return provider.Heard{
+			Receipts: []provider.Receipt{{Reference: string(c.Body), State: provider.Delivered, At: c.At}},
+			Once:     c.Get("Nonce"), Answer: "heard", AnswerType: "text/plain",
+		}, nil
+	case "old":
+		return provider.Heard{}, fmt.Errorf("clock: %w", provider.ErrStale)
+	case "odd":
+		return provider.Heard{}, fmt.Errorf("json: %w", provider.ErrMalformed)
+	}
+	return provider.Heard{}, provider.ErrForged
+}
+
+// scriptedBooker notes what was booked, or fails.
+type scriptedBooker struct {
+	book func(ctx context.Context) error
+
+	mu    sync.Mutex
+	noted []string // guarded by mu: channel and reference
+}
+
+func (b *scriptedBooker) Book(ctx context.Context, channel string, heard *provider.Heard) error {
+	if b.book != nil {
+		if err := b.book(ctx); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range heard.Receipts {
+		b.noted = append(b.noted, channel+" "+r.Reference)
+	}
+	return nil
+}
+
+func (b *scriptedBooker) list() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.noted...)
+}
+
+// oneListener has a channel "a", and a channel "broken" whose settings cannot be used.
+type oneListener struct{ listener provider.Listener }
+
+func (o oneListener) Listener(channel string) (provider.Listener, bool) {
+	switch channel {
+	case "a":
+		return o.listener, true
+	case "broken":
+		return nil, true
+	}
+	return nil, false
+}
+
+// rig is a running listener.
+type rig struct {
+	t        testing.TB
+	webhooks *Webhooks
+	listener *scriptedListener
+	booker   *scriptedBooker
+	registry *prometheus.Registry
+	client   *http.Client
+}
+
+func setup(t testing.TB, change func(*WebhookConfig)) *rig {
+	t.Helper()
+	r := &rig{t: t, listener: &scriptedListener{}, booker: &scriptedBooker{}, registry: prometheus.NewRegistry(), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	cfg := WebhookConfig{
+		Address: "127.0.0.1:0", Channels: oneListener{r.listener}, Booker: r.booker, Registry: r.registry,
+		Trouble: func(string, error) {},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	if r.webhooks, err = ListenWebhooks(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	r.webhooks.Serve()
+	t.Cleanup(func() {
+		r.client.CloseIdleConnections()
+		if err := r.webhooks.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// call returns the status and the body of the answer. Headers are given as "Name: value".
+func (r *rig) call(method, path, body string, headers ...string) (int, string) {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(r.t.Context(), method, r.webhooks.URL()+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		request.Header.Add(name, value)
+	}
+	response, err := r.client.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func (r *rig) count(channel string, v verdict) int {
+	r.t.Helper()
+	families, err := r.registry.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if family.GetName() == "dispatcher_receive_callbacks_total" && labels["channel"] == channel && labels["verdict"] == string(v) {
+				return int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return 0
+}
+
+func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", provider.MaxCallback+1)
+	for _, c := range []struct {
+		name, method, path, body, header string
+		status                           int
+		channel                          string
+		verdict                          verdict
+	}{
+		{"genuine", "POST", "/receipts/a", "r-1", "Secret: right", 200, "a", booked},
+		{"genuine by GET", "GET", "/receipts/a?id=1", "", "Secret: right", 200, "a", booked},
+		{"forged", "POST", "/receipts/a", "r-1", "Secret: wrong", 403, "a", forged},
+		{"unsigned", "POST", "/receipts/a", "r-1", "X: y", 403, "a", forged},
+		{"stale", "POST", "/receipts/a", "r-1", "Secret: old", 403, "a", stale},
+		{"malformed", "POST", "/receipts/a", "r-1", "Secret: odd", 400, "a", malformed},
+		{"too long", "POST", "/receipts/a", long, "Secret: right", 413, "a", tooLarge},
+		{"unknown channel", "POST", "/receipts/b", "r-1", "Secret: right", 404, "", noChannel},
+		{"below a channel", "POST", "/receipts/a/b", "r-1", "Secret: right", 404, "", noChannel},
+		{"no channel", "POST", "/receipts/", "r-1", "Secret: right", 404, "", noChannel},
+		{"elsewhere", "GET", "/metrics", "", "Secret: right", 404, "", noChannel},
+		{"wrong method", "PUT", "/receipts/a", "r-1", "Secret: right", 405, "a", badMethod},
+		{"channel without usable settings", "POST", "/receipts/broken", "r-1", "Secret: right", 503, "broken", unusable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := setup(t, nil)
+			status, answer := r.call(c.method, c.path, c.body, c.header)
+			if status != c.status {
+				t.Errorf("status %d, want %d", status, c.status)
+			}
+			if n := r.count(c.channel, c.verdict); n != 1 {
+				t.Errorf("%d callbacks of %q counted as %s", n, c.channel, c.verdict)
+			}
+			if c.verdict == booked {
+				if answer != "heard" || len(r.booker.list()) != 1 {
+					t.Errorf("answered %q, booked %v", answer, r.booker.list())
+				}
+			} else if got := r.booker.list(); len(got) > 0 {
+				t.Errorf("booked %v", got)
+			}
+		})
+	}
+}
+
+// TestABodyWithoutLengthIsCappedToo: a chunked body announces nothing.
+func TestABodyWithoutLengthIsCappedToo(t *testing.T) {
+	t.Parallel()
+	r := setup(t, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.webhooks.Callback("a"), io.LimitReader(forever{}, provider.MaxCallback+1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Secret", "right")
+	response, err := r.client.Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	if err == nil && response.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d", response.StatusCode)
+	}
+	if r.count("a", tooLarge) != 1 || len(r.booker.list()) > 0 {
+		t.Errorf("%d counted, booked %d", r.count("a", tooLarge), len(r.booker.list()))
+	}
+}
+
+// forever is a body without end.
+type forever struct{}
+
+func (forever) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestACallbackIsShownAsTheProviderSentIt: the URL is the public one with path and query as they came, whatever the
+// Host says, and the longest body is whole.
+func TestACallbackIsShownAsTheProviderSentIt(t *testing.T) {
+	t.Parallel()
+	r := setup(t, func(c *WebhookConfig) { c.PublicURL = "https://sms.example.com/hooks" })
+	body := bytes.Repeat([]byte("y"), provider.MaxCallback)
+	path := "/receipts/a?b=%7E+x&a=%2f&empty"
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.webhooks.URL()+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = "evil.example.net"
+	request.Header.Set("Secret", "right")
+	request.Header.Set("X-Forwarded-Host", "evil.example.net")
+	response, err := r.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	shown := r.listener.shown[0]
+	if shown.URL != "https://sms.example.com/hooks"+path {
+		t.Errorf("URL %q", shown.URL)
+	}
+	if !bytes.Equal(shown.Body, body) || shown.Method != http.MethodPost || shown.Certificate || time.Since(shown.At) > time.Minute {
+		t.Errorf("%d bytes by %s at %v, certificate %v", len(shown.Body), shown.Method, shown.At, shown.Certificate)
+	}
+	if got := r.webhooks.Callback("a"); got != "https://sms.example.com/hooks/receipts/a" {
+		t.Errorf("providers are told %q", got)
+	}
+}
+
+func TestAReplayedCallbackIsAnsweredAsTheFirstAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	r := setup(t, nil)
+	for range 3 {
+		if status, answer := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1"); status != 200 || answer != "heard" {
+			t.Fatalf("answered %d %q", status, answer)
+		}
+	}
+	r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 2")
+	if diff := cmp.Diff([]string{"a r-1", "a r-1"}, r.booker.list()); diff != "" {
+		t.Error(diff)
+	}
+	if r.count("a", replayed) != 2 || r.count("a", booked) != 2 {
+		t.Errorf("%d replayed, %d booked", r.count("a", replayed), r.count("a", booked))
+	}
+}
+
+// TestWhatCouldNotBeBookedIsAskedForAgain: the answer is 503, and the provider's second call is not taken for
+// a replay.
+func TestWhatCouldNotBeBookedIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	r := setup(t, nil)
+	var away atomic.Bool
+	away.Store(true)
+	r.booker.book = func(context.Context) error {
+		if away.Load() {
+			return errors.New("database away")
+		}
+		return nil
+	}
+	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1"); status != http.StatusServiceUnavailable {
+		t.Errorf("status %d", status)
+	}
+	away.Store(false)
+	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1"); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	if len(r.booker.list()) != 1 || r.count("a", unbooked) != 1 || r.count("a", booked) != 1 {
+		t.Errorf("booked %v", r.booker.list())
+	}
+}
+
+// TestASlowDatabaseIsNotWaitedForLong: booking gets a deadline that providers outlast.
+func TestASlowDatabaseIsNotWaitedForLong(t *testing.T) {
+	t.Parallel()
+	r := setup(t, nil)
+	r.booker.book = func(ctx context.Context) error {
+		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > bookTimeout {
+			t.Error("no deadline")
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right"); status != http.StatusServiceUnavailable {
+		t.Errorf("status %d", status)
+	}
+}
+
+// TestTheSameCallbackTwiceAtOnceIsBookedOnce: the second is asked for again while the first is under way.
+func TestTheSameCallbackTwiceAtOnceIsBookedOnce(t *testing.T) {
+	t.Parallel()
+	r := setup(t, nil)
+	entered, release := make(chan struct{}), make(chan struct{})
+	r.booker.book = func(context.Context) error { close(entered); <-release; return nil }
+	first := make(chan int)
+	go func() {
+		status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1")
+		first <- status
+	}()
+	<-entered
+	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1"); status != http.StatusServiceUnavailable {
+		t.Errorf("the second is answered %d", status)
+	}
+	close(release)
+	if status := <-first; status != http.StatusOK {
+		t.Errorf("the first is answered %d", status)
+	}
+	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right", "Nonce: 1"); status != http.StatusOK || len(r.booker.list()) != 1 {
+		t.Errorf("the third is answered %d, booked %v", status, r.booker.list())
+	}
+}
+
+// TestACallerThatHangsUpDoesNotUndoTheBooking: what is being written goes on.
+func TestACallerThatHangsUpDoesNotUndoTheBooking(t *testing.T) {
+	t.Parallel()
+	r := setup(t, nil)
+	entered, gone := make(chan struct{}), make(chan struct{})
+	r.booker.book = func(ctx context.Context) error {
+		close(entered)
+		<-gone
+		return ctx.Err()
+	}
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.webhooks.URL(), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST /receipts/a HTTP/1.1\r\nHost: x\r\nSecret: right\r\nContent-Length: 3\r\n\r\nr-1")
+	<-entered
+	_ = conn.Close()
+	close(gone)
+	if err := r.webhooks.Close(t.Context()); err != nil { // it waits for the callback
+		t.Fatal(err)
+	}
+	if got := r.booker.list(); len(got) != 1 {
+		t.Errorf("booked %v", got)
+	}
+}
+
+func TestAGenuineCallbackWithNothingInItIsFine(t *testing.T) {
+	t.Parallel()
+	r := setup(t, nil)
+	r.listener.hear = func(*provider.Callback) (provider.Heard, error) { return provider.Heard{}, nil }
+	if status, body := r.call("POST", "/receipts/a", "event"); status != 200 || body != "" {
+		t.Errorf("answered %d %q", status, body)
+	}
+	if r.count("a", empty) != 1 || len(r.booker.list()) > 0 {
+		t.Errorf("booked %v", r.booker.list())
+	}
+}
+
+// TestLongBodiesBeyondTheBoundAreAskedForAgain: strangers cannot fill the memory with megabytes that never end.
+func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
+	t.Parallel()
+	r := setup(t, nil)
+	for range maxLarge {
+		r.webhooks.large <- struct{}{}
+	}
+	long := strings.Repeat("x", smallBody)
+	if status, _ := r.call("POST", "/receipts/a", long, "Secret: right"); status != http.StatusServiceUnavailable {
+		t.Errorf("status %d of a long one", status)
+	}
+	if status, _ := r.call("POST", "/receipts/a", "short", "Secret: right"); status != http.StatusOK {
+		t.Errorf("status %d of a short one", status)
+	}
+	<-r.webhooks.large
+	if status, _ := r.call("POST", "/receipts/a", long, "Secret: right"); status != http.StatusOK || len(r.webhooks.large) != maxLarge-1 {
+		t.Errorf("status %d with room; %d long ones held", status, len(r.webhooks.large))
+	}
+}
+
+// TestAnAddressInUseIsNamed with the setting that mends it.
+func TestAnAddressInUseIsNamed(t *testing.T) {
+	t.Parallel()
+	r := setup(t, nil)
+	_, err := ListenWebhooks(t.Context(), WebhookConfig{Address: strings.TrimPrefix(r.webhooks.URL(), "http://"), Registry: prometheus.NewRegistry()})
+	if err == nil || !strings.Contains(err.Error(), "DISPATCHER_RECEIPTS_LISTEN") {
+		t.Errorf("error %v", err)
+	}
+}
