@@ -41,7 +41,11 @@ type Settings struct {
 	Listen         string `split_words:"true" default:"127.0.0.1:8080" desc:"address of metrics, health, API and console"`
 	ReceiptsListen string `split_words:"true" default:"127.0.0.1:8081" desc:"address of the webhooks that providers call"`
 	PublicURL      string `split_words:"true" desc:"URL under which providers reach the webhooks"`
-	Region         string `split_words:"true" default:"default" desc:"region of this instance"`
+	// The webhooks' TLS, as package receive reads it.
+	ReceiptsTLSCertFile     string `split_words:"true" desc:"PEM file with the certificate of the webhooks; plain HTTP when empty"`
+	ReceiptsTLSKeyFile      string `split_words:"true" desc:"PEM file with its key"`
+	ReceiptsTLSClientCAFile string `split_words:"true" desc:"PEM file of the authority that signs the certificates of providers that show one"`
+	Region                  string `split_words:"true" default:"default" desc:"region of this instance"`
 
 	MaxUnsettled    int           `split_words:"true" default:"500" desc:"messages that are claimed and unanswered at most; what a kill can turn into unknown"`
 	Batch           int           `split_words:"true" default:"500" desc:"messages in one claim at most"`

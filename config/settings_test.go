@@ -77,6 +77,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"STATUS_TOPIC=s", "DEAD_TOPIC=d", "INBOUND_TOPIC=i", "ALLOW_UNKNOWN_FIELDS=true",
 		"POSTGRES_URL=postgres://u:p@h/d", "POSTGRES_MAX_CONNS=3", "ROUTING_FILE=r.yaml", "DRAW_KEY_FILE=draw.key",
 		"DATA_DIR=/var/d", "LISTEN=:1", "RECEIPTS_LISTEN=:2", "PUBLIC_URL=https://sms.example.com", "REGION=San Jose",
+		"RECEIPTS_TLS_CERT_FILE=c.pem", "RECEIPTS_TLS_KEY_FILE=k.pem", "RECEIPTS_TLS_CLIENT_CA_FILE=a.pem",
 		"MAX_UNSETTLED=7", "BATCH=9", "SEND_TIMEOUT=3s", "SHUTDOWN_TIMEOUT=4s", "DEAD_AFTER=5s", "STATE_INTERVAL=3s", "WINDOW_RETENTION=24h", "LOG_LEVEL=debug", "LOG_FORMAT=json")
 	got, err := config.Load()
 	if err != nil {
@@ -88,6 +89,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		StatusTopic: "s", DeadTopic: "d", InboundTopic: "i", AllowUnknownFields: true,
 		PostgresURL: "postgres://u:p@h/d", PostgresMaxConns: 3, RoutingFile: "r.yaml", DrawKeyFile: "draw.key",
 		DataDir: "/var/d", Listen: ":1", ReceiptsListen: ":2", PublicURL: "https://sms.example.com", Region: "San Jose",
+		ReceiptsTLSCertFile: "c.pem", ReceiptsTLSKeyFile: "k.pem", ReceiptsTLSClientCAFile: "a.pem",
 		MaxUnsettled: 7, Batch: 9, SendTimeout: 3 * time.Second, ShutdownTimeout: 4 * time.Second,
 		DeadAfter: 5 * time.Second, StateInterval: 3 * time.Second, WindowRetention: 24 * time.Hour, LogLevel: "debug", LogFormat: "json",
 	}
@@ -174,6 +176,9 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		{"port", func(s *config.Settings) { s.Listen = ":99999" }, "DISPATCHER_LISTEN is not host:port; write for example 127.0.0.1:8080"},
 		{"same address", func(s *config.Settings) { s.ReceiptsListen = s.Listen }, "DISPATCHER_RECEIPTS_LISTEN is the same as DISPATCHER_LISTEN; providers must not reach the console, so give it another port"},
 		{"public URL", func(s *config.Settings) { s.PublicURL = "sms.example.com" }, "DISPATCHER_PUBLIC_URL is not an http or https URL; write for example https://sms.example.com"},
+		{"public URL with a query", func(s *config.Settings) { s.PublicURL = "https://h/?a=b" }, "DISPATCHER_PUBLIC_URL has a query or a fragment; /receipts/ and the name of a channel are put behind it, so write for example https://sms.example.com"},
+		{"webhooks' key", func(s *config.Settings) { s.ReceiptsTLSCertFile = "c" }, "DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE belong together; set both or none"},
+		{"webhooks' authority", func(s *config.Settings) { s.ReceiptsTLSClientCAFile = "a" }, "DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE is set while the webhooks have no certificate; set DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE or unset it"},
 		{"region", func(s *config.Settings) { s.Region = "a\nb" }, "DISPATCHER_REGION is not 1 to 64 printable characters; write for example eu-west-1"},
 		{"batch", func(s *config.Settings) { s.Batch = 0 }, "DISPATCHER_BATCH is 0; choose a number from 1 to 5000"},
 		{"send timeout", func(s *config.Settings) { s.SendTimeout = 0 }, "DISPATCHER_SEND_TIMEOUT is 0s; choose a duration from 100ms to 10m0s"},

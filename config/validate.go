@@ -77,9 +77,21 @@ func (s *Settings) checkAddresses(c *checker) {
 	}
 	if u, err := url.Parse(s.PublicURL); s.PublicURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil) {
 		c.fail("PUBLIC_URL", "is not an http or https URL; write for example https://sms.example.com")
+	} else if s.PublicURL != "" && (u.RawQuery != "" || u.ForceQuery || u.Fragment != "") {
+		c.fail("PUBLIC_URL", "has a query or a fragment; /receipts/ and the name of a channel are put behind it, so write for example https://sms.example.com")
 	}
+	s.checkReceiptsTLS(c)
 	if !isName(s.Region, true) {
 		c.fail("REGION", "is not 1 to 64 printable characters; write for example eu-west-1")
+	}
+}
+
+func (s *Settings) checkReceiptsTLS(c *checker) {
+	if (s.ReceiptsTLSCertFile == "") != (s.ReceiptsTLSKeyFile == "") {
+		c.fail("RECEIPTS_TLS_CERT_FILE", "and %s_RECEIPTS_TLS_KEY_FILE belong together; set both or none", Prefix)
+	}
+	if s.ReceiptsTLSClientCAFile != "" && s.ReceiptsTLSCertFile == "" {
+		c.fail("RECEIPTS_TLS_CLIENT_CA_FILE", "is set while the webhooks have no certificate; set DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE or unset it")
 	}
 }
 

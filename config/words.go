@@ -5,6 +5,7 @@ import "time"
 // The words that the routing document chooses from. A word that a later version brings
 // is added here, beside the code that acts on it, and nowhere else.
 var (
+	// providers: those for HTTP APIs have their opener in internal/app.
 	providers  = []string{"smpp", "sandbox"}
 	modes      = []string{weighted, "round_robin", "longest_idle", bestWorker}
 	fallbacks  = []string{"load_ratio", bestWorker, "round_robin", redraw}
