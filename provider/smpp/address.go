@@ -48,12 +48,22 @@ const (
 	faultEncoding    fault = "encoding"
 )
 
-// source derives the sender's address: an alphanumeric sender is TON 5 NPI 0, a
-// short code 3/0, a number 1/1, none 0/0. Settings override both parts.
+// source is the address of a sender as the settings of the channel have it, its rules left out.
 func (c *Config) source(from string) (pdu.Address, error) {
 	if from == "" {
 		from = c.From
 	}
+	a, err := derive(from)
+	if err != nil {
+		return pdu.Address{}, err
+	}
+	override(&a, c.SourceTON, c.SourceNPI)
+	return a, nil
+}
+
+// derive gives a sender its type: an alphanumeric one is TON 5 NPI 0, a short code 3/0, a
+// number 1/1, none 0/0.
+func derive(from string) (pdu.Address, error) {
 	a := pdu.Address{Addr: from}
 	number := strings.TrimPrefix(from, "+")
 	switch {
@@ -70,11 +80,10 @@ func (c *Config) source(from string) (pdu.Address, error) {
 	default:
 		a.TON, a.NPI = tonNetwork, npiUnknown
 	}
-	override(&a, c.SourceTON, c.SourceNPI)
 	return a, nil
 }
 
-// destination is always a number in E.164 form, sent without its plus.
+// destination is always a number in E.164 form, sent without its plus unless a rule says otherwise.
 func (c *Config) destination(to string) (pdu.Address, error) {
 	number := strings.TrimPrefix(to, "+")
 	if !allDigits(number) || len(number) > maxDigits {
@@ -82,6 +91,11 @@ func (c *Config) destination(to string) (pdu.Address, error) {
 	}
 	a := pdu.Address{TON: tonInternational, NPI: npiISDN, Addr: number}
 	override(&a, c.DestTON, c.DestNPI)
+	for i := range c.DestRules {
+		if prefix, ok := startsWith(number, c.DestRules[i].To); ok {
+			return c.DestRules[i].apply(a, prefix)
+		}
+	}
 	return a, nil
 }
 

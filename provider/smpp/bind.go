@@ -37,10 +37,10 @@ func connect(ctx context.Context, cfg *Config, address string) (net.Conn, error)
 	return encrypted, nil
 }
 
-// bind binds a fresh connection in that role and returns the reader that may hold
+// bind binds a fresh connection in that role and returns the inlet that may hold
 // PDUs which followed the answer. It gives up after the response timeout or when ctx
 // ends.
-func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*pdu.Reader, error) {
+func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*inlet, error) {
 	_ = conn.SetDeadline(time.Now().Add(cfg.ResponseTimeout))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -54,21 +54,21 @@ func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*p
 	if _, err := conn.Write(frame); err != nil {
 		return nil, bindFault(err)
 	}
-	reader := pdu.NewReader(conn)
-	if err := awaitBindResp(conn, reader, role); err != nil {
+	in := newInlet(conn)
+	if err := awaitBindResp(conn, in, role); err != nil {
 		return nil, err
 	}
 	if !stop() {
 		return nil, &LinkError{Why: WhyBindLost, Err: context.Cause(ctx)}
 	}
-	return reader, conn.SetDeadline(time.Time{})
+	return in, conn.SetDeadline(time.Time{})
 }
 
 // awaitBindResp reads until the bind is answered. A peer may already ask for life,
 // which is answered; other requests come too early and are told so.
-func awaitBindResp(conn net.Conn, reader *pdu.Reader, role pdu.Command) error {
+func awaitBindResp(conn net.Conn, in *inlet, role pdu.Command) error {
 	for {
-		h, _, err := reader.Next()
+		h, _, err := in.next()
 		if err != nil {
 			return bindFault(err)
 		}

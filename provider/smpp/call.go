@@ -27,6 +27,7 @@ type call struct {
 	frame  []byte       // the encoded PDU
 	submit pdu.SubmitSM // what frame was encoded from, kept for its storage
 	text   []byte       // storage of submit.ShortMessage
+	key    []byte       // storage of the parameter that holds Submission.Key
 
 	done chan struct{} // one token when the fate is known; capacity 1
 

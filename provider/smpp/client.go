@@ -24,6 +24,7 @@ type Client struct {
 	pool  *pool
 	calls callPool
 	links []*link
+	chase *chase // nil unless receipts that do not come are asked for
 
 	leave context.CancelFunc // links unbind and end
 	abort context.CancelFunc // links end at once
@@ -40,6 +41,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg.withDefaults(), ended: make(chan struct{})}
 	c.pool = newPool(c.cfg.Window)
+	c.pool.probe = c.cfg.ResponseTimeout
 	life, abort := context.WithCancel(context.Background())
 	serving, leave := context.WithCancel(life)
 	c.abort, c.leave = abort, leave
@@ -52,6 +54,9 @@ func New(cfg Config) (*Client, error) {
 		}
 	}
 	var running sync.WaitGroup
+	if c.cfg.QueryAfter > 0 && c.cfg.OnReceipt != nil {
+		c.startChase(&running, serving)
+	}
 	for _, l := range c.links {
 		running.Go(func() { l.run(life, serving) })
 	}
@@ -60,6 +65,19 @@ func New(cfg Config) (*Client, error) {
 		close(c.ended)
 	}()
 	return c, nil
+}
+
+// startChase hears of every receipt from now on.
+func (c *Client) startChase(running *sync.WaitGroup, serving context.Context) {
+	c.chase = newChase(c)
+	tell := c.cfg.OnReceipt
+	c.cfg.OnReceipt = func(r provider.Receipt) (taken bool) {
+		if taken = tell(r); taken && r.State.Final() {
+			c.chase.settled(r.Reference)
+		}
+		return taken
+	}
+	running.Go(func() { c.chase.run(serving) })
 }
 
 // roles are the bind operations of one bind of the channel.

@@ -3,14 +3,12 @@ package smpp
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/sms"
 )
 
 // Defaults of the settings that have one.
@@ -21,11 +19,16 @@ const (
 	DefaultConnectTimeout  = 10 * time.Second
 	DefaultReconnectMin    = 500 * time.Millisecond
 	DefaultReconnectMax    = 30 * time.Second
+	// DefaultLongestValidity is the longest that an SMSC can express towards the network (3GPP TS 23.040
+	// section 9.2.3.12.1).
+	DefaultLongestValidity = 63 * 7 * 24 * time.Hour
 )
 
 const (
-	maxBinds  = 64
-	maxWindow = 10_000
+	maxBinds    = 64
+	maxWindow   = 10_000
+	maxPriority = 4
+	maxClass    = 3
 )
 
 // Mode says with which kind of binds a channel sends and receives.
@@ -102,13 +105,47 @@ type Config struct {
 
 	From                                   string // sender of messages that name none
 	SourceTON, SourceNPI, DestTON, DestNPI *byte  // nil derives them from the address
+	SourceRules                            []SourceRule
+	DestRules                              []DestRule
 
 	ServiceType        string
-	RegisteredDelivery byte          // pdu.ReceiptNone, ReceiptFinal, ...
-	Validity           time.Duration // of messages that name none; zero leaves it to the SMSC
-	ValidityFormat     ValidityFormat
-	Alphabet           Alphabet
-	LongMessages       LongMessages
+	ProtocolID         byte
+	Priority           byte // priority_flag, 0 (bulk) to 3 (very urgent); 4 is of SMPP 5.0
+	RegisteredDelivery byte // pdu.ReceiptNone, ReceiptFinal, ...
+	// Schedule is how long the SMSC keeps every message back; zero sends at once.
+	Schedule        time.Duration
+	Validity        time.Duration // of messages that name none; zero leaves it to the SMSC
+	LongestValidity time.Duration // DefaultLongestValidity unless set; longer ones are shortened
+	ValidityFormat  ValidityFormat
+	Alphabet        Alphabet
+	LongMessages    LongMessages
+	// Tables are the national tables that the SMSC and its handsets take. They are used where they make fewer
+	// segments; a text in them travels with a header of ours also where LongMessages says SAR or MessagePayload.
+	Tables sms.Tables
+	// DefaultCoding and UCS2Coding are written as data_coding of texts in Alphabet and in UCS-2; nil is
+	// 0 and 8. MessageClass, 0 to 3, writes the codings with that class; class 0 is shown at once.
+	DefaultCoding, UCS2Coding, MessageClass *byte
+	// TLVs go out with every submit_sm.
+	TLVs pdu.TLVs
+	// KeyTLV, if not zero, is the parameter in which Submission.Key goes out, as a C-Octet String;
+	// pdu.TagUserMessageRef takes its first 16 bits. ReceiptKeyTLV is the one in which receipts return it.
+	KeyTLV, ReceiptKeyTLV pdu.Tag
+
+	ReceiptID ReceiptID
+	// ReceiptMeanings overrides what receipts mean, for carriers with words and errors of their own.
+	ReceiptMeanings ReceiptMeanings
+	// GSMErrors reads err in the text of a receipt as a MAP error, see causeOfMAP.
+	GSMErrors bool
+	// UntypedReceipts reads a deliver_sm of default esm_class as a receipt when its text has every key of
+	// appendix B that a receipt needs. Whoever can send a message to this account can forge one then.
+	UntypedReceipts bool
+	// HeedCongestion lets congestion_state of an SMPP 5.0 peer narrow the window.
+	HeedCongestion bool
+	// Query and Cancel say that the SMSC answers query_sm and cancel_sm.
+	Query, Cancel bool
+	// QueryAfter, if not zero, asks with query_sm for the fate of what has had no final receipt for so long.
+	QueryAfter time.Duration
+
 	// Outcomes overrides what a command_status means, for the codes that a vendor
 	// defines or uses in his own way. Accepted is not allowed.
 	Outcomes map[pdu.Status]provider.Outcome
@@ -121,7 +158,9 @@ type Config struct {
 	// from several goroutines. Setting it makes every submit ask for the final receipt,
 	// whatever RegisteredDelivery says.
 	OnReceipt func(provider.Receipt) (taken bool)
-	// OnDeliver, if set, gets every deliver_sm and data_sm that OnReceipt does not, in order for each bind, and
+	// OnInbound, if set, gets every message of a subscriber under the terms of OnReceipt.
+	OnInbound func(provider.Inbound) (taken bool)
+	// OnDeliver, if set, gets every deliver_sm and data_sm that those two do not, in order for each bind, and
 	// returns the status that the SMSC is answered: pdu.StatusOK when the content is in
 	// safe hands, pdu.StatusReceiverTemporary to get it again later. ctx ends with the
 	// connection. Without it everything is answered pdu.StatusOK.
@@ -139,6 +178,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.ConnectTimeout, DefaultConnectTimeout)
 	orElse(&c.ReconnectMin, DefaultReconnectMin)
 	orElse(&c.ReconnectMax, max(DefaultReconnectMax, c.ReconnectMin))
+	orElse(&c.LongestValidity, DefaultLongestValidity)
 	if c.OnReceipt != nil {
 		c.RegisteredDelivery = c.RegisteredDelivery&^pdu.ReceiptMask | pdu.ReceiptFinal
 	}
@@ -153,101 +193,4 @@ func orElse[T comparable](field *T, otherwise T) {
 	if *field == zero {
 		*field = otherwise
 	}
-}
-
-// Validate reports every setting that cannot work, each under its key in the
-// routing document. It never shows the password.
-func (c Config) Validate() error {
-	c = c.withDefaults()
-	faults := []error{c.validateAddresses(), c.validateCredentials()}
-	faults = append(faults,
-		between("binds", c.Binds, 1, maxBinds),
-		between("window", c.Window, 1, maxWindow),
-		atLeast("enquire_link", c.EnquireLink, 10*time.Millisecond),
-		atLeast("response_timeout", c.ResponseTimeout, 10*time.Millisecond),
-		atLeast("connect_timeout", c.ConnectTimeout, 10*time.Millisecond),
-		atLeast("reconnect_min", c.ReconnectMin, time.Millisecond),
-		atLeast("reconnect_max", c.ReconnectMax, c.ReconnectMin),
-		atLeast("validity", c.Validity, 0),
-		shorterThan("service_type", c.ServiceType, 6),
-		c.validateChoices(),
-	)
-	return errors.Join(faults...)
-}
-
-func (c Config) validateAddresses() error {
-	if len(c.Addresses) == 0 {
-		return errors.New("address: name at least one host:port")
-	}
-	for _, address := range c.Addresses {
-		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
-			return fmt.Errorf("address: %q is not host:port", address)
-		}
-	}
-	return nil
-}
-
-// validateCredentials holds the lengths of section 4.1.1, the password's excepted
-// (see package pdu).
-func (c Config) validateCredentials() error {
-	if c.SystemID == "" {
-		return errors.New("system_id: is missing")
-	}
-	if len(c.Password) > 64 || strings.ContainsRune(c.Password, 0) {
-		return errors.New("password_file: the password is longer than 64 characters or holds a NUL")
-	}
-	return errors.Join(shorterThan("system_id", c.SystemID, 16), shorterThan("system_type", c.SystemType, 13))
-}
-
-func (c Config) validateChoices() error {
-	switch c.InterfaceVersion {
-	case pdu.Version33, pdu.Version34, pdu.Version50:
-	default:
-		return fmt.Errorf("interface_version: 0x%02x is none of 3.3, 3.4 and 5.0", c.InterfaceVersion)
-	}
-	if c.Bind > TransmitterReceiver {
-		return fmt.Errorf("bind: unknown mode %d", c.Bind)
-	}
-	if c.Alphabet > ASCII {
-		return fmt.Errorf("alphabet: unknown alphabet %d", c.Alphabet)
-	}
-	if c.LongMessages > MessagePayload {
-		return fmt.Errorf("long_messages: unknown way %d", c.LongMessages)
-	}
-	if c.ValidityFormat > Relative {
-		return fmt.Errorf("validity_format: unknown format %d", c.ValidityFormat)
-	}
-	if c.From != "" {
-		if _, err := c.source(c.From); err != nil {
-			return fmt.Errorf("from: %w", err)
-		}
-	}
-	for status, outcome := range c.Outcomes {
-		if status == pdu.StatusOK || outcome == provider.Accepted {
-			return fmt.Errorf("outcomes: %s cannot be %v", status.Code(), outcome)
-		}
-	}
-	return nil
-}
-
-func between(key string, v, low, high int) error {
-	if v < low || v > high {
-		return fmt.Errorf("%s: %d is not between %d and %d", key, v, low, high)
-	}
-	return nil
-}
-
-func atLeast(key string, v, low time.Duration) error {
-	if v < low {
-		return fmt.Errorf("%s: %v is below %v", key, v, low)
-	}
-	return nil
-}
-
-// shorterThan holds the length of a C-Octet String whose NUL counts.
-func shorterThan(key, v string, limit int) error {
-	if len(v) >= limit || strings.ContainsRune(v, 0) {
-		return fmt.Errorf("%s: is longer than %d characters or holds a NUL", key, limit-1)
-	}
-	return nil
 }

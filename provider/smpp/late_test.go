@@ -182,7 +182,7 @@ func queueing(t *testing.T) *session {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _ = errors.Join(ours.Close(), theirs.Close()) })
 	cfg := Config{}.withDefaults()
-	s := newSession(&cfg, newPool(cfg.Window), ours, pdu.NewReader(ours), bindSequence)
+	s := newSession(&cfg, newPool(cfg.Window), newInlet(ours), bindSequence)
 	s.pool.join(s)
 	return s
 }

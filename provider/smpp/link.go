@@ -52,12 +52,12 @@ func (l *link) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader, err := bind(ctx, l.cfg, conn, l.role)
+	in, err := bind(ctx, l.cfg, conn, l.role)
 	if err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
-	return newSession(l.cfg, l.pool, conn, reader, bindSequence), nil
+	return newSession(l.cfg, l.pool, in, bindSequence), nil
 }
 
 // serve runs a session and reports how it ended, unless it was asked to.

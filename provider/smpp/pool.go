@@ -16,10 +16,12 @@ import (
 // Lock order: session.mu before pool.mu.
 type pool struct {
 	window int
-	spare  sync.Pool // of *waiter
+	probe  time.Duration // between two messages that a session gets which does not work; see slots.ailing
+	spare  sync.Pool     // of *waiter
 
 	mu       sync.Mutex
 	sessions []*session // bound and able to submit
+	ailing   int        // of sessions
 	waiting  waitList   // for a slot of any session
 	sends    int        // messages that hold or held a slot and are not done
 	closed   bool
@@ -32,11 +34,15 @@ type pool struct {
 type slots struct {
 	joined  bool
 	used    int
-	waiting waitList // parts of messages that started on this session
+	limit   int       // at most so many used; zero is a window
+	faults  int       // in a row
+	ailing  bool      // what it gets comes to nothing
+	probeAt time.Time // when an ailing one gets its next message
+	waiting waitList  // parts of messages that started on this session
 }
 
 func newPool(window int) *pool {
-	return &pool{window: window, why: whyConnecting, idle: make(chan struct{})}
+	return &pool{window: window, probe: DefaultResponseTimeout, why: whyConnecting, idle: make(chan struct{})}
 }
 
 // acquire takes n slots of any session, at most a window, for a message that starts before latest,
@@ -65,7 +71,7 @@ func (p *pool) acquireOn(ctx context.Context, s *session) (ok bool, why string) 
 		p.mu.Unlock()
 		return false, whyUnbound
 	}
-	if s.slots.used < p.window {
+	if p.fits(s, 1) {
 		s.slots.used++
 		p.mu.Unlock()
 		return true, ""
@@ -116,9 +122,7 @@ func (p *pool) giveUp(list *waitList, w *waiter) {
 	p.mu.Lock()
 	if w.listed {
 		list.remove(w)
-		for _, s := range p.sessions {
-			p.grant(s)
-		}
+		p.grantAll()
 		p.mu.Unlock()
 		return
 	}
@@ -133,15 +137,23 @@ func (p *pool) giveUp(list *waitList, w *waiter) {
 	}
 }
 
-// release frees slots of s and passes them on to who waited longest. Parts of
-// messages that have started go first.
-func (p *pool) release(s *session, n int) {
+// release frees slots of s that came to nothing.
+func (p *pool) release(s *session, n int) { p.settle(s, n, noWord) }
+
+// settle frees slots of s and passes them on to who waited longest. Parts of
+// messages that have started go first. The word is what the answer says about s itself.
+func (p *pool) settle(s *session, n int, w word) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.slots.used -= n
-	if s.slots.joined {
-		p.grant(s)
+	if !s.slots.joined {
+		return
 	}
+	if p.judge(s, w) {
+		p.grantAll()
+		return
+	}
+	p.grant(s)
 }
 
 // grant gives the free slots of s to waiters, in order: while they are too few for the first, they
@@ -149,10 +161,10 @@ func (p *pool) release(s *session, n int) {
 func (p *pool) grant(s *session) {
 	for {
 		list := &s.slots.waiting
-		if list.first == nil {
+		if list.first == nil && p.welcome(s, time.Time{}) {
 			list = &p.waiting
 		}
-		if list.first == nil || s.slots.used+list.first.slots > p.window {
+		if list.first == nil || !p.fits(s, list.first.slots) {
 			return
 		}
 		w := list.pop()
@@ -190,12 +202,16 @@ func (p *pool) part(s *session, why string) {
 		return
 	}
 	s.slots.joined = false
+	if s.slots.ailing {
+		p.ailing--
+	}
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == s })
 	p.why = why
 	refuse(&s.slots.waiting)
 	if len(p.sessions) == 0 {
 		refuse(&p.waiting)
 	}
+	p.grantAll() // those that are left may be welcome now
 }
 
 // failed notes that a bind could not be made, for the reason that is given while
@@ -244,15 +260,42 @@ func (p *pool) unusable() string {
 	}
 }
 
-// leastLoaded returns nil when no window has room for n.
+// leastLoaded returns nil when no window that is welcome has room for n. An ailing session whose time has come
+// goes first.
 func (p *pool) leastLoaded(n int) *session {
+	var now time.Time
+	if p.ailing > 0 {
+		now = time.Now()
+	}
 	var best *session
 	for _, s := range p.sessions {
-		if s.slots.used+n <= p.window && (best == nil || s.slots.used < best.slots.used) {
+		if !p.fits(s, n) || !p.welcome(s, now) {
+			continue
+		}
+		if p.probing(s) {
+			s.slots.probeAt = now.Add(p.probe)
+			return s
+		}
+		if best == nil || s.slots.used < best.slots.used {
 			best = s
 		}
 	}
 	return best
+}
+
+// any returns a session that works, for a request that needs no slot; nil when there is none.
+func (p *pool) any() *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.sessions {
+		if !s.slots.ailing {
+			return s
+		}
+	}
+	if len(p.sessions) > 0 {
+		return p.sessions[0]
+	}
+	return nil
 }
 
 func (p *pool) checkIdle() {

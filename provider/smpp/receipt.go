@@ -25,57 +25,65 @@ const (
 // The parameters receipted_message_id and message_state (sections 5.3.2.12 and 5.3.2.35) come
 // first. What they leave open is taken from the text, whose format appendix B only suggests: keys in
 // any case and order, any of them missing.
-func parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, bool) {
-	id, named := m.TLVs.Get(pdu.TagReceiptedMessageID)
-	if !carriesReceipt(m.ESMClass, named) {
+func (c *Config) parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, bool) {
+	text := receiptText(m)
+	if !c.carriesReceipt(m, text) {
 		return provider.Receipt{}, false
 	}
+	state := receiptWord(receiptField(text, "stat"))
+	if len(state) == 1 && state[0] <= '9' {
+		state = pdu.MessageState(state[0] - '0').Word()
+	}
+	if value, ok := m.TLVs.Uint(pdu.TagMessageState); ok && stateWord(value) != "" {
+		state = stateWord(value)
+	}
+	r := provider.Receipt{
+		Reference: c.ReceiptID.reference(m, text), Key: keyOf(m.TLVs, c.ReceiptKeyTLV), At: now,
+		Code: receiptCode(state, receiptError(m, text)),
+	}
+	r.State, r.Cause = c.meaning(m, state, r.Code)
+	return r, r.Reference != "" || r.Key != ""
+}
+
+// receiptText is the text of a receipt up to where it repeats how the message itself began, which is not ours to
+// read.
+func receiptText(m *pdu.Message) []byte {
 	text := m.Payload()
 	if message := afterKey(text, "text"); message != nil {
-		text = text[:len(text)-len(message)] // how the message itself began is not ours to read
+		text = text[:len(text)-len(message)]
 	}
-	r := provider.Receipt{Reference: reference(id), At: now}
-	if r.Reference == "" {
-		r.Reference = reference(receiptField(text, "id"))
+	return text
+}
+
+// stateWord is the word for a message_state.
+func stateWord(value uint16) string {
+	if value > 0xFF {
+		return ""
 	}
-	state := receiptWord(receiptField(text, "stat"))
-	if value, ok := m.TLVs.Uint(pdu.TagMessageState); ok && messageState(value) != "" {
-		state = messageState(value)
-	}
-	r.Code = receiptCode(state, receiptError(m, text))
-	if m.ESMClass&pdu.ESMClassTypeMask != pdu.ESMClassIntermediate {
-		r.State = stateOf(state)
-	}
-	return r, r.Reference != ""
+	return pdu.MessageState(value).Word()
 }
 
 // carriesReceipt goes by the message type of esm_class (section 5.2.12). Some SMSCs leave it at
-// "default" and only name the message.
-func carriesReceipt(esmClass byte, named bool) bool {
-	switch esmClass & pdu.ESMClassTypeMask {
+// "default" and only name the message, or not even that: see Config.UntypedReceipts.
+func (c *Config) carriesReceipt(m *pdu.Message, text []byte) bool {
+	switch m.ESMClass & pdu.ESMClassTypeMask {
 	case pdu.ESMClassReceipt, pdu.ESMClassIntermediate:
 		return true
 	case pdu.ESMClassDefault:
-		return named
+		_, named := m.TLVs.Get(pdu.TagReceiptedMessageID)
+		return named || c.UntypedReceipts && readsAsReceipt(text)
 	}
 	return false
 }
 
-// reference is the id of a receipt as it stands: whoever writes it in another base or length
-// than in submit_sm_resp is not understood.
-func reference(id []byte) string {
-	if end := bytes.IndexByte(id, 0); end >= 0 {
-		id = id[:end]
-	}
-	id = bytes.TrimSpace(id)
-	if len(id) > maxReference || !printableASCII(string(id)) {
-		return ""
-	}
-	return string(id)
+// readsAsReceipt reports whether a text has the keys without which a receipt would say nothing, and one more.
+func readsAsReceipt(text []byte) bool {
+	return receiptField(text, "id") != nil && receiptField(text, "stat") != nil &&
+		(receiptField(text, "err") != nil || receiptField(text, "dlvrd") != nil)
 }
 
 // receiptField returns the value of a key in the text of a receipt: what stands behind
-// "key:" up to the next space. It is nil when the key is missing or has no value, which is when
+// "key:" or "key=" up to the next space. It is nil when the key is missing or has no value, which is when
 // the next key follows.
 func receiptField(text []byte, key string) []byte {
 	value := afterKey(text, key)
@@ -87,7 +95,7 @@ func receiptField(text []byte, key string) []byte {
 			break
 		}
 	}
-	if len(value) == 0 || apart && bytes.IndexByte(value, ':') >= 0 {
+	if len(value) == 0 || apart && bytes.ContainsAny(value, equals) {
 		return nil
 	}
 	return value
@@ -103,44 +111,18 @@ func afterKey(text []byte, key string) []byte {
 		if at > 0 && !separates(text[at-1]) || !bytes.EqualFold(text[at:end], []byte(key)) {
 			continue
 		}
-		if rest := bytes.TrimLeft(text[end:], blanks); len(rest) > 0 && rest[0] == ':' {
+		if rest := bytes.TrimLeft(text[end:], blanks); len(rest) > 0 && strings.IndexByte(equals, rest[0]) >= 0 {
 			return rest[1:]
 		}
 	}
 	return nil
 }
 
-// blanks may stand around a colon.
-const blanks = " \t"
+// equals stand between a key and its value, and blanks around them.
+const equals, blanks = ":=", " \t"
 
 // separates reports whether an octet may stand between two fields of a receipt.
 func separates(b byte) bool { return b <= ' ' || b == ',' || b == ';' || b == '|' }
-
-// messageState is the word of appendix B for a message_state (section 5.2.28; 0 and 9 are of
-// SMPP 5.0).
-func messageState(value uint16) string {
-	words := [...]string{"SCHEDLD", "ENROUTE", "DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD", "SKIPPED"}
-	if int(value) < len(words) {
-		return words[value]
-	}
-	return ""
-}
-
-// stateOf says what the word of a state means. UNKNOWN is what an SMSC says that does not know, and
-// ACCEPTD, which the standard calls an end, is what many say while they still try.
-func stateOf(word string) provider.ReceiptState {
-	switch {
-	case strings.HasPrefix(word, "DELIV"): // DELIVRD, DELIVERD, DELIVERED
-		return provider.Delivered
-	case strings.HasPrefix(word, "UNDELIV"), strings.HasPrefix(word, "REJECT"):
-		return provider.Undelivered
-	}
-	switch word {
-	case "EXPIRED", "DELETED", "SKIPPED", "FAILED":
-		return provider.Undelivered
-	}
-	return provider.Pending
-}
 
 // receiptError is the error that a receipt names: err in the text, or else the code in
 // network_error_code (section 5.3.2.31: one octet for the network, two for the code).

@@ -25,6 +25,10 @@ func TestReceiptsAreReadInTheirRealLifeVariants(t *testing.T) {
 	named := func(m pdu.Message, tlvs ...pdu.TLV) pdu.Message { m.TLVs = tlvs; return m }
 	id := pdu.TLV{Tag: pdu.TagReceiptedMessageID, Value: []byte("abc-7\x00")}
 	state := func(v uint8) pdu.TLV { return pdu.Uint8(pdu.TagMessageState, v) }
+	causes := map[string]provider.Cause{
+		"spaces": provider.Expired, "only the state": provider.Expired, "an id with a colon": provider.Deleted,
+		"network error": provider.Absent,
+	}
 	for name, c := range map[string]struct {
 		m         pdu.Message
 		reference string
@@ -62,8 +66,8 @@ func TestReceiptsAreReadInTheirRealLifeVariants(t *testing.T) {
 		"an id of two numbers": {textReceipt("id:7F id:80 stat:DELIVRD"), "7F", provider.Delivered, "DELIVRD"},
 	} {
 		now := time.Unix(1_800_000_000, 0)
-		got, ok := parseReceipt(&c.m, now)
-		want := provider.Receipt{Reference: c.reference, State: c.state, Code: c.code, At: now}
+		got, ok := (&Config{}).parseReceipt(&c.m, now)
+		want := provider.Receipt{Reference: c.reference, State: c.state, Cause: causes[name], Code: c.code, At: now}
 		if diff := cmp.Diff(want, got); diff != "" || !ok {
 			t.Errorf("%s: %t\n%s", name, ok, diff)
 		}
@@ -83,7 +87,7 @@ func TestWhatNamesNoMessageIsNoReceipt(t *testing.T) {
 		"an endless id":          textReceipt("id:" + strings.Repeat("7", maxReference+1)),
 		"an id in the text":      textReceipt("stat:DELIVRD text:id:7F"),
 	} {
-		if r, ok := parseReceipt(&m, time.Now()); ok {
+		if r, ok := (&Config{}).parseReceipt(&m, time.Now()); ok {
 			t.Errorf("%s was read as %+v", name, r)
 		}
 	}
@@ -99,7 +103,7 @@ func FuzzParseReceipt(f *testing.F) {
 		m := pdu.Message{ESMClass: esmClass, ShortMessage: text, TLVs: pdu.TLVs{
 			pdu.Uint8(pdu.TagMessageState, state), {Tag: pdu.TagReceiptedMessageID, Value: id}, {Tag: pdu.TagNetworkErrorCode, Value: id},
 		}}
-		r, ok := parseReceipt(&m, time.Time{})
+		r, ok := (&Config{}).parseReceipt(&m, time.Time{})
 		if ok != (r.Reference != "") || len(r.Reference) > maxReference || !printableASCII(r.Reference) {
 			t.Fatalf("reference %q, %t", r.Reference, ok)
 		}

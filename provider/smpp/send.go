@@ -51,6 +51,7 @@ func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provide
 		return c.summary(p, []*call{one})
 	}
 	part := one.part(&c.cfg, 0)
+	c.remember(p, &part)
 	return provider.Result{Outcome: part.Outcome, Code: part.Code, Reference: part.Reference, Err: one.explain(part.Outcome)}
 }
 
@@ -117,6 +118,7 @@ func (c *Client) summary(p *plan, calls []*call) provider.Result {
 	r := provider.Result{Parts: make([]provider.Part, len(calls))}
 	for i, one := range calls {
 		r.Parts[i] = one.part(&c.cfg, p.indices[i])
+		c.remember(p, &r.Parts[i])
 	}
 	r.Outcome = provider.Combine(r.Parts)
 	for i, part := range r.Parts {
@@ -126,6 +128,13 @@ func (c *Client) summary(p *plan, calls []*call) provider.Result {
 		}
 	}
 	return r
+}
+
+// remember lets the chase expect the receipt of an accepted part, where there is one.
+func (c *Client) remember(p *plan, part *provider.Part) {
+	if c.chase != nil && part.Outcome == provider.Accepted {
+		c.chase.expect(part.Reference, p.common.Source, time.Now())
+	}
 }
 
 func failed(outcome provider.Outcome, why string) provider.Result {

@@ -20,6 +20,7 @@ var (
 	errEnquireLink = errors.New("enquire_link was not answered")
 	errStalled     = errors.New("peer does not read")
 	errPeerUnbound = errors.New("peer sent unbind")
+	errSlowPDU     = errors.New("peer began a PDU and did not finish it")
 	errFlood       = errors.New("peer sends requests faster than it reads answers")
 	errUnbound     = errors.New("unbound")
 )
@@ -32,12 +33,12 @@ var (
 // take, under mu and before the write, moves it from the first to the second; there it is
 // decided whether a message that has not begun is too late.
 type session struct {
-	cfg    *Config
-	pool   *pool
-	conn   net.Conn
-	reader *pdu.Reader
-	exact  bool // the count that conn.Write returns is that of octets which left
-	slots  slots
+	cfg   *Config
+	pool  *pool
+	conn  net.Conn
+	in    *inlet
+	exact bool // the count that conn.Write returns is that of octets which left
+	slots slots
 
 	wake       chan struct{} // capacity 1: the writer has something to do
 	stopped    chan struct{} // closed when the session ends
@@ -49,20 +50,22 @@ type session struct {
 	sequence uint32
 	queue    []*call
 	pending  map[uint32]*call
-	control  []byte    // whole PDUs that bypass the window
-	writing  time.Time // since when the writer is in Write; zero when it is not
-	enquiry  uint32    // sequence_number of the unanswered enquire_link; zero for none
-	leaving  bool      // the peer sent unbind: nothing new, end when pending is empty
-	closed   bool      // nothing new
-	unbound  bool      // unbindResp is closed
+	asked    map[uint32]chan<- reaction // requests other than submit_sm; nil once the session has ended
+	control  []byte                     // whole PDUs that bypass the window
+	writing  time.Time                  // since when the writer is in Write; zero when it is not
+	enquiry  uint32                     // sequence_number of the unanswered enquire_link; zero for none
+	leaving  bool                       // the peer sent unbind: nothing new, end when pending is empty
+	closed   bool                       // nothing new
+	unbound  bool                       // unbindResp is closed
 }
 
-func newSession(cfg *Config, p *pool, conn net.Conn, reader *pdu.Reader, sequence uint32) *session {
+func newSession(cfg *Config, p *pool, in *inlet, sequence uint32) *session {
 	return &session{
-		cfg: cfg, pool: p, conn: conn, reader: reader, exact: cfg.TLS == nil, sequence: sequence,
+		cfg: cfg, pool: p, conn: in.conn, in: in, exact: cfg.TLS == nil, sequence: sequence,
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}), unbindResp: make(chan struct{}),
 		deliveries: make(chan delivery, deliveryQueue),
 		pending:    make(map[uint32]*call, cfg.Window),
+		asked:      make(map[uint32]chan<- reaction),
 	}
 }
 
@@ -266,8 +269,9 @@ func (s *session) abandon(c *call) {
 // finish gives c, whose fate is set and which is in neither queue nor pending, back
 // to its sender.
 func (s *session) finish(c *call) {
+	word := s.cfg.wordOn(c)
 	c.done <- struct{}{}
-	s.pool.release(s, 1)
+	s.pool.settle(s, 1, word)
 }
 
 // forget takes a call out of pending; mu is held.
@@ -284,7 +288,12 @@ func (s *session) settle() {
 	s.mu.Lock()
 	queue, pending := s.queue, s.pending
 	s.queue, s.pending, s.closed = nil, nil, true
+	asked := s.asked
+	s.asked = nil
 	s.mu.Unlock()
+	for _, reply := range asked {
+		close(reply)
+	}
 	for _, c := range queue {
 		c.end(unsent, whyLost)
 		s.finish(c)

@@ -30,9 +30,9 @@ func (s *session) keepLoop() error {
 				return errEnquireLink
 			}
 		case <-overdue.C:
-			next, stalled := s.expire(time.Now())
-			if stalled {
-				return errStalled
+			next, err := s.expire(time.Now())
+			if err != nil {
+				return err
 			}
 			overdue.Reset(next)
 		}
@@ -68,16 +68,24 @@ func (s *session) silent() bool {
 }
 
 // expire ends the submits whose answer is overdue at now and returns when the next
-// can be. stalled reports that one write has taken the whole response timeout, so
+// can be. It fails when one write or one PDU of the peer has taken the whole response timeout, so
 // that queued submits have no prospect either.
-func (s *session) expire(now time.Time) (next time.Duration, stalled bool) {
+func (s *session) expire(now time.Time) (next time.Duration, err error) {
 	next = s.cfg.ResponseTimeout
+	if left, begun := s.in.left(now, s.cfg.ResponseTimeout); begun {
+		next = min(next, left)
+		if left <= 0 {
+			err = errSlowPDU
+		}
+	}
 	var overdue []*call
 	s.mu.Lock()
 	if !s.writing.IsZero() {
 		left := s.writing.Add(s.cfg.ResponseTimeout).Sub(now)
-		stalled = left <= 0
 		next = min(next, left)
+		if left <= 0 {
+			err = errStalled
+		}
 	}
 	for sequence, c := range s.pending {
 		if left := c.deadline.Sub(now); left > 0 {
@@ -92,5 +100,5 @@ func (s *session) expire(now time.Time) (next time.Duration, stalled bool) {
 		c.end(lost, whyTimeout)
 		s.finish(c)
 	}
-	return next, stalled
+	return next, err
 }

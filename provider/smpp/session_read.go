@@ -22,7 +22,7 @@ type delivery struct {
 // readLoop handles what the peer sends until the stream ends.
 func (s *session) readLoop() error {
 	for {
-		h, frame, err := s.reader.Next()
+		h, frame, err := s.in.next()
 		if errors.Is(err, pdu.ErrLength) {
 			// Nothing behind this header can be framed; say so and give up (section 3.2).
 			_ = s.replyEmpty(pdu.CommandGenericNack, pdu.StatusInvCmdLen, h.Sequence)
@@ -42,6 +42,11 @@ func (s *session) handle(h pdu.Header, frame []byte) error {
 		// The status decides even if the rest of the body cannot be read.
 		_ = s.resp.Parse(frame[pdu.HeaderSize:])
 		s.answer(h.Sequence, h.Status, s.resp.MessageID)
+		if s.cfg.HeedCongestion {
+			s.pool.narrow(s, congestion(s.resp.TLVs))
+		}
+	case pdu.CommandQuerySMResp, pdu.CommandCancelSMResp:
+		s.answered(h, frame)
 	case pdu.CommandGenericNack:
 		s.nack(h)
 	case pdu.CommandEnquireLink:
@@ -89,6 +94,7 @@ func (s *session) nack(h pdu.Header) {
 		return
 	}
 	s.answer(h.Sequence, h.Status, "")
+	s.answered(h, nil)
 	s.enquiryAnswered(h.Sequence) // an odd answer, but the peer lives
 }
 
@@ -135,6 +141,9 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 	if status, ok := s.receipt(&m); ok {
 		return s.respond(response, status, h.Sequence)
 	}
+	if status, ok := s.inbound(&m); ok {
+		return s.respond(response, status, h.Sequence)
+	}
 	if s.cfg.OnDeliver == nil {
 		return s.respond(response, pdu.StatusOK, h.Sequence)
 	}
@@ -152,7 +161,7 @@ func (s *session) receipt(m *pdu.Message) (status pdu.Status, ok bool) {
 	if s.cfg.OnReceipt == nil {
 		return 0, false
 	}
-	r, ok := parseReceipt(m, time.Now())
+	r, ok := s.cfg.parseReceipt(m, time.Now())
 	switch {
 	case !ok:
 		return 0, false
@@ -160,6 +169,24 @@ func (s *session) receipt(m *pdu.Message) (status pdu.Status, ok bool) {
 		return pdu.StatusOK, true
 	}
 	return pdu.StatusReceiverTemporary, true
+}
+
+// inbound hands m over if it is a message of a subscriber and somebody wants those. One that nobody here can
+// read is refused, so that the SMSC does not count it as delivered.
+func (s *session) inbound(m *pdu.Message) (status pdu.Status, ok bool) {
+	if s.cfg.OnInbound == nil {
+		return 0, false
+	}
+	in, readable := s.cfg.parseInbound(m, time.Now())
+	switch {
+	case readable && s.cfg.OnInbound(in):
+		return pdu.StatusOK, true
+	case readable:
+		return pdu.StatusReceiverTemporary, true
+	case s.cfg.OnDeliver == nil && s.cfg.isInbound(m):
+		return pdu.StatusReceiverReject, true
+	}
+	return 0, false
 }
 
 // respond answers deliver_sm or data_sm. Their responses have a message_id, empty here

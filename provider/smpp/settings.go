@@ -1,13 +1,11 @@
 package smpp
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 
-	"dispatcher/provider"
 	"dispatcher/provider/settings"
 	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/sms"
 )
 
 // ParseSettings reads the settings of a channel as the routing document has them
@@ -32,12 +30,40 @@ import (
 //	tls_ca_file, tls_server_name, tls_cert_file, tls_key_file
 //	from                  sender of messages that name none
 //	source_ton, source_npi, dest_ton, dest_npi   0 to 255; derived unless set
+//	source_rules          list of {to, sender, from, ton, npi}; the first that fits counts. to: leading digits of
+//	                      recipients, or a list of them; sender: alphanumeric, short_code, number, none, a
+//	                      sender, or the beginning of one and "*"; from: what goes out instead
+//	dest_rules            list of {to, replace, ton, npi}: replace stands in place of the digits in to
 //	service_type          empty unless the carrier wants one
-//	registered_delivery   final (default), failure, none, or 0 to 255; final where slots wait for receipts
+//	protocol_id           0 to 255 (0)
+//	priority              priority_flag, 0 (default) to 3; 4 for SMPP 5.0
+//	registered_delivery   final (default), failure, none, or 0 to 255; final where receipts are waited for
+//	schedule              how long the SMSC keeps each message back; absent: not at all
 //	validity              of messages that name none, such as 24h
-//	validity_format       absolute (default) or relative
+//	longest_validity      longer ones are shortened to it (63 weeks)
+//	validity_format       absolute (default) or relative, of schedule too
 //	alphabet              behind data_coding 0: gsm7 (default), latin1 or ascii
+//	shift_locking, shift_single   national tables that may be used, such as [turkish, portuguese]; none unless set
+//	default_coding, ucs2_coding   data_coding of texts in alphabet (0) and in UCS-2 (8)
+//	message_class         0 (shown at once) to 3; written into data_coding
 //	long_messages         udh8 (default), udh16, sar or message_payload
+//	tlvs                  {"0x1400": {text: acme}}: optional parameters of every submit; text, cstring, hex,
+//	                      uint8, uint16 or uint32
+//	key_tlv               parameter that carries our reference of the submission: 0x0204 for 16 bits of it in
+//	                      user_message_reference, another for the whole
+//	receipt_key_tlv       parameter in which receipts return it whole
+//	receipt_id            as_is (default), hex_to_decimal or decimal_to_hex: what makes the id of a receipt
+//	                      that of submit_sm_resp
+//	receipt_id_width      digits with leading zeros; absent: as they come
+//	receipt_id_case       lower or upper; absent: as it comes
+//	receipt_id_from       any (default), text or parameter (receipted_message_id)
+//	receipt_meanings      {"UNDELIV/012": absent}: pending, delivered, undelivered, or a cause, for a word, an
+//	                      error such as "/012", or both
+//	receipt_errors        own (default) or gsm: err in the text of receipts is a MAP error
+//	untyped_receipts      false (default) or true: receipts are told by their text where esm_class says nothing
+//	congestion            ignore (default) or heed: congestion_state narrows the window
+//	query, cancel         false (default) or true: the SMSC answers query_sm, cancel_sm
+//	query_after           asks for the fate of what has had no final receipt for so long; absent: never
 //	outcomes              {"0x00000410": rejected}: rejected, refused, throttled or unknown
 func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
 	r := settings.New(values, readFile)
@@ -61,13 +87,37 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		SourceNPI:          r.Octet("source_npi"),
 		DestTON:            r.Octet("dest_ton"),
 		DestNPI:            r.Octet("dest_npi"),
+		SourceRules:        readSourceRules(r, "source_rules"),
+		DestRules:          readDestRules(r, "dest_rules"),
 		ServiceType:        r.Text("service_type"),
+		ProtocolID:         octet(r, "protocol_id"),
+		Priority:           byte(r.Integer("priority", 0, maxPriority)),
 		RegisteredDelivery: readReceipt(r, "registered_delivery"),
 		Validity:           r.Duration("validity"),
+		Schedule:           r.Duration("schedule"),
+		LongestValidity:    r.Duration("longest_validity"),
 		ValidityFormat:     settings.Choose(r, "validity_format", validityFormats),
 		Alphabet:           settings.Choose(r, "alphabet", alphabets),
+		Tables:             sms.Tables{Locking: readLanguages(r, "shift_locking"), Single: readLanguages(r, "shift_single")},
+		DefaultCoding:      r.Octet("default_coding"),
+		UCS2Coding:         r.Octet("ucs2_coding"),
+		MessageClass:       r.Octet("message_class"),
 		LongMessages:       settings.Choose(r, "long_messages", longMessages),
-		Outcomes:           readOutcomes(r, "outcomes"),
+		TLVs:               readTLVs(r, "tlvs"),
+		KeyTLV:             readTag(r, "key_tlv"),
+		ReceiptKeyTLV:      readTag(r, "receipt_key_tlv"),
+		ReceiptID: ReceiptID{
+			From: settings.Choose(r, "receipt_id_from", idSources), Form: settings.Choose(r, "receipt_id", idForms),
+			Case: settings.Choose(r, "receipt_id_case", idCases), Width: r.Integer("receipt_id_width", 1, maxReference),
+		},
+		ReceiptMeanings: readMeanings(r, "receipt_meanings"),
+		GSMErrors:       settings.Choose(r, "receipt_errors", receiptErrors),
+		UntypedReceipts: r.Flag("untyped_receipts"),
+		HeedCongestion:  settings.Choose(r, "congestion", congestions),
+		Query:           r.Flag("query"),
+		Cancel:          r.Flag("cancel"),
+		QueryAfter:      r.Duration("query_after"),
+		Outcomes:        readOutcomes(r, "outcomes"),
 	}
 	r.RefuseUnknown()
 	if err := r.Err(); err != nil {
@@ -83,6 +133,11 @@ var (
 	alphabets       = map[string]Alphabet{"gsm7": GSM7, "latin1": Latin1, "ascii": ASCII}
 	longMessages    = map[string]LongMessages{"udh8": UDH8, "udh16": UDH16, "sar": SAR, "message_payload": MessagePayload}
 	validityFormats = map[string]ValidityFormat{"absolute": Absolute, "relative": Relative}
+	idForms         = map[string]IDForm{"as_is": AsIs, "hex_to_decimal": HexToDecimal, "decimal_to_hex": DecimalToHex}
+	idCases         = map[string]IDCase{"lower": LowerCase, "upper": UpperCase}
+	idSources       = map[string]IDSource{"any": AnyID, "text": TextID, "parameter": ParameterID}
+	receiptErrors   = map[string]bool{"own": false, "gsm": true}
+	congestions     = map[string]bool{"ignore": false, "heed": true}
 	receipts        = map[string]byte{"none": pdu.ReceiptNone, "final": pdu.ReceiptFinal, "failure": pdu.ReceiptFailure}
 )
 
@@ -98,33 +153,4 @@ func readReceipt(r *settings.Reader, key string) byte {
 		return *v
 	}
 	return pdu.ReceiptFinal
-}
-
-// readOutcomes reads the overrides of the status table. Keys are codes in decimal or
-// hexadecimal.
-func readOutcomes(r *settings.Reader, key string) map[pdu.Status]provider.Outcome {
-	value, ok := r.Take(key)
-	if !ok {
-		return nil
-	}
-	entries, ok := settings.Map(value)
-	if !ok {
-		r.Failf(key, "is no map from status to outcome")
-		return nil
-	}
-	table := make(map[pdu.Status]provider.Outcome, len(entries))
-	for code, word := range entries {
-		status, err := strconv.ParseUint(code, 0, 32)
-		if err != nil {
-			r.Failf(key, "%q is no command_status; write it as 0x00000410", code)
-			continue
-		}
-		outcome, err := provider.ParseOutcome(fmt.Sprint(word))
-		if err != nil {
-			r.Failf(key, "%s: %v", code, err)
-			continue
-		}
-		table[pdu.Status(status)] = outcome
-	}
-	return table
 }

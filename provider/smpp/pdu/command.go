@@ -32,6 +32,16 @@ const (
 	CommandGenericNack         Command = 0x80000000
 )
 
+// Operations of SMPP 5.0 (section 4.7.5) and of 3.4 that this package only names: who is asked for one answers
+// generic_nack.
+const (
+	CommandReplaceSM         Command = 0x00000007
+	CommandSubmitMulti       Command = 0x00000021
+	CommandBroadcastSM       Command = 0x00000111
+	CommandQueryBroadcastSM  Command = 0x00000112
+	CommandCancelBroadcastSM Command = 0x00000113
+)
+
 // responseBit marks a response; the rest is the request's command_id.
 const responseBit Command = 0x80000000
 
@@ -48,6 +58,8 @@ var commandNames = map[Command]string{
 	CommandEnquireLink: "enquire_link", CommandEnquireLinkResp: "enquire_link_resp",
 	CommandOutbind: "outbind", CommandAlertNotification: "alert_notification",
 	CommandGenericNack: "generic_nack",
+	CommandReplaceSM:   "replace_sm", CommandSubmitMulti: "submit_multi", CommandBroadcastSM: "broadcast_sm",
+	CommandQueryBroadcastSM: "query_broadcast_sm", CommandCancelBroadcastSM: "cancel_broadcast_sm",
 }
 
 // String returns the name in the standard, or the number of an unknown command.

@@ -7,6 +7,7 @@ import "bytes"
 const (
 	ESMClassDefault      byte = 0x00
 	ESMClassReceipt      byte = 0x04 // deliver_sm carries an SMSC delivery receipt
+	ESMClassUserAck      byte = 0x10 // deliver_sm carries what a subscriber answered by hand
 	ESMClassIntermediate byte = 0x20 // deliver_sm carries an intermediate notification
 	ESMClassUDHI         byte = 0x40 // short_message starts with a user data header
 	ESMClassTypeMask     byte = 0x3C // the bits that say what a deliver_sm carries
@@ -16,11 +17,13 @@ const (
 	ReceiptFailure byte = 0x02 // receipt on failure only
 	ReceiptMask    byte = 0x03 // the bits that ask for final receipts
 
-	CodingDefault byte = 0x00 // the SMSC's default alphabet
-	CodingASCII   byte = 0x01
-	CodingBinary  byte = 0x04
-	CodingLatin1  byte = 0x03
-	CodingUCS2    byte = 0x08
+	CodingDefault  byte = 0x00 // the SMSC's default alphabet
+	CodingASCII    byte = 0x01
+	CodingLatin1   byte = 0x03
+	CodingBinary   byte = 0x04
+	CodingCyrillic byte = 0x06 // ISO 8859-5
+	CodingHebrew   byte = 0x07 // ISO 8859-8
+	CodingUCS2     byte = 0x08
 )
 
 // Message is the layout that submit_sm and deliver_sm share (sections 4.4.1 and

@@ -28,7 +28,7 @@ func (q *QuerySM) parse(body []byte) error {
 type QuerySMResp struct {
 	MessageID    string
 	FinalDate    string // empty until the message reached a final state
-	MessageState byte   // section 5.2.28: 1 en route, 2 delivered, ...
+	MessageState MessageState
 	ErrorCode    byte
 }
 
@@ -43,7 +43,7 @@ func (q *QuerySMResp) appendTo(dst []byte) ([]byte, error) {
 	if dst, err = appendCString(dst, "final_date", q.FinalDate, maxTime); err != nil {
 		return dst, err
 	}
-	return append(dst, q.MessageState, q.ErrorCode), nil
+	return append(dst, byte(q.MessageState), q.ErrorCode), nil
 }
 
 func (q *QuerySMResp) parse(body []byte) error {
@@ -54,7 +54,7 @@ func (q *QuerySMResp) parse(body []byte) error {
 	c := cursor{rest: body}
 	q.MessageID = c.cstring("message_id")
 	q.FinalDate = c.cstring("final_date")
-	q.MessageState = c.octet("message_state")
+	q.MessageState = MessageState(c.octet("message_state"))
 	q.ErrorCode = c.octet("error_code")
 	return c.err
 }

@@ -49,6 +49,9 @@ func (r *Reader) Ready() bool {
 	return r.end-r.start >= int(h.Length)
 }
 
+// Begun reports whether some octets of the next PDU have been read, but not all.
+func (r *Reader) Begun() bool { return r.end > r.start && !r.Ready() }
+
 // fill reads until n octets, at most MaxSize, are at hand.
 func (r *Reader) fill(n int) error {
 	if r.end-r.start >= n {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 	"testing/iotest"
 
@@ -94,3 +95,42 @@ func TestReadySaysWhetherAFrameIsBuffered(t *testing.T) {
 		}
 	}
 }
+
+func TestReaderKnowsWhetherAPDUIsBegun(t *testing.T) {
+	t.Parallel()
+	frame := AppendEmpty(nil, CommandEnquireLink, 0, 1)
+	ours, theirs := io.Pipe()
+	defer func() { _ = ours.Close() }()
+	begun := make(chan bool, 10)
+	var reader *Reader
+	reader = NewReader(readerFunc(func(p []byte) (int, error) {
+		begun <- reader.Begun()
+		return ours.Read(p)
+	}))
+	go func() {
+		for _, piece := range [][]byte{frame[:3], frame[3:], frame, append(frame, 0)} {
+			_, _ = theirs.Write(piece)
+		}
+		_ = theirs.Close()
+	}()
+	for range 3 {
+		if _, _, err := reader.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := reader.Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	close(begun)
+	var got []bool
+	for b := range begun {
+		got = append(got, b)
+	}
+	if want := []bool{false, true, false, false, true}; !slices.Equal(got, want) {
+		t.Errorf("before each read: %v, want %v", got, want)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

@@ -1,12 +1,16 @@
 package pdu
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Tag names an optional parameter (section 5.3.2).
 type Tag uint16
 
 // The tags that the dispatcher reads or writes. Others pass through untouched.
 const (
+	TagDestAddrSubunit    Tag = 0x0005
 	TagReceiptedMessageID Tag = 0x001E
 	TagUserMessageRef     Tag = 0x0204
 	TagSARMsgRefNum       Tag = 0x020C
@@ -19,6 +23,7 @@ const (
 	TagMoreMessagesToSend Tag = 0x0426
 	TagMessageState       Tag = 0x0427
 	TagMSAvailability     Tag = 0x0422
+	TagCongestionState    Tag = 0x0428 // of SMPP 5.0, section 4.8.4.18
 )
 
 // TLV is one optional parameter. Value may alias the frame that it was read from.
@@ -58,6 +63,19 @@ func Uint8(tag Tag, v uint8) TLV { return TLV{Tag: tag, Value: []byte{v}} }
 // Uint16 returns a parameter of two octets.
 func Uint16(tag Tag, v uint16) TLV {
 	return TLV{Tag: tag, Value: binary.BigEndian.AppendUint16(nil, v)}
+}
+
+// CString returns a parameter that holds a C-Octet String.
+func CString(tag Tag, s string) TLV { return TLV{Tag: tag, Value: append([]byte(s), 0)} }
+
+// Text returns the value of a parameter that holds a C-Octet String or an Octet String: what stands before
+// the first NUL. It is empty when there is no such parameter.
+func (t TLVs) Text(tag Tag) string {
+	v, _ := t.Get(tag)
+	if end := bytes.IndexByte(v, 0); end >= 0 {
+		v = v[:end]
+	}
+	return string(v)
 }
 
 func (t TLVs) appendTo(dst []byte) ([]byte, error) {

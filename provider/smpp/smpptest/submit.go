@@ -98,7 +98,7 @@ func (c *conn) describe(entry *Submit, m *pdu.Message) {
 	entry.DataCoding, entry.ESMClass = m.DataCoding, m.ESMClass
 	entry.ServiceType, entry.Validity = m.ServiceType, m.ValidityPeriod
 	entry.Reference, entry.Part, entry.Parts = place.reference, place.part, place.parts
-	entry.Text = decodeText(m.DataCoding, c.srv.cfg.Alphabet, octets)
+	entry.Text = decodeText(m.DataCoding, c.srv.cfg.Alphabet, place.shift, octets)
 	entry.Receipt = asksReceipt(m)
 }
 

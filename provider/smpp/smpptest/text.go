@@ -11,6 +11,7 @@ import (
 type concatenation struct {
 	reference   uint16
 	part, parts int
+	shift       sms.Shift // the tables of a text in GSM-7
 }
 
 // content takes a message apart: its place among others and its text octets. A header
@@ -20,7 +21,9 @@ func content(m *pdu.Message) (concatenation, []byte) {
 	whole := concatenation{part: 1, parts: 1}
 	if m.ESMClass&pdu.ESMClassUDHI != 0 && len(octets) > 0 {
 		if end := 1 + int(octets[0]); end <= len(octets) {
-			return parseHeader(octets[1:end]), octets[end:]
+			place := parseHeader(octets[1:end])
+			place.shift = sms.ShiftIn(octets[1:end])
+			return place, octets[end:]
 		}
 		return whole, octets
 	}
@@ -28,7 +31,7 @@ func content(m *pdu.Message) (concatenation, []byte) {
 	parts, ok2 := m.TLVs.Uint(pdu.TagSARTotalSegments)
 	part, ok3 := m.TLVs.Uint(pdu.TagSARSegmentSeqnum)
 	if ok && ok2 && ok3 {
-		return concatenation{reference, int(part), int(parts)}, octets
+		return concatenation{reference: reference, part: int(part), parts: int(parts)}, octets
 	}
 	return whole, octets
 }
@@ -40,9 +43,9 @@ func parseHeader(h []byte) concatenation {
 		data := h[2 : 2+int(h[1])]
 		switch {
 		case h[0] == 0 && len(data) == 3:
-			return concatenation{uint16(data[0]), int(data[2]), int(data[1])}
+			return concatenation{reference: uint16(data[0]), part: int(data[2]), parts: int(data[1])}
 		case h[0] == 8 && len(data) == 4:
-			return concatenation{binary.BigEndian.Uint16(data), int(data[3]), int(data[2])}
+			return concatenation{reference: binary.BigEndian.Uint16(data), part: int(data[3]), parts: int(data[2])}
 		}
 		h = h[2+len(data):]
 	}
@@ -51,13 +54,13 @@ func parseHeader(h []byte) concatenation {
 
 // decodeText reads octets as the server's alphabets say; what is not text in its
 // alphabet becomes one octet, one character.
-func decodeText(coding byte, behindZero Alphabet, octets []byte) string {
-	if coding == pdu.CodingDefault && behindZero == GSM7 {
-		if text, err := sms.DecodeGSM7(octets); err == nil {
+func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte) string {
+	if (coding == pdu.CodingDefault || coding&0xFC == 0xF0) && behindZero == GSM7 {
+		if text, err := shift.Decode(octets); err == nil {
 			return text
 		}
 	}
-	if coding == pdu.CodingUCS2 {
+	if coding == pdu.CodingUCS2 || coding&0xFC == 0x18 {
 		if text, err := sms.DecodeUCS2(octets); err == nil {
 			return text
 		}

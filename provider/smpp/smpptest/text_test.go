@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/sms"
 )
 
 func TestContentFindsThePlaceOfAPart(t *testing.T) {
@@ -17,19 +18,20 @@ func TestContentFindsThePlaceOfAPart(t *testing.T) {
 		pdu.Uint16(pdu.TagSARMsgRefNum, 0xABCD), pdu.Uint8(pdu.TagSARTotalSegments, 4), pdu.Uint8(pdu.TagSARSegmentSeqnum, 3),
 	}}
 	whole := concatenation{part: 1, parts: 1}
+	turkish := concatenation{part: 1, parts: 1, shift: sms.Shift{Single: sms.Turkish}}
 	for name, c := range map[string]struct {
 		m     *pdu.Message
 		place concatenation
 		text  string
 	}{
-		"8 bit":                {udh("\x05\x00\x03\x07\x03\x02text"), concatenation{7, 2, 3}, "text"},
-		"16 bit":               {udh("\x06\x08\x04\x01\x07\x03\x02text"), concatenation{0x107, 2, 3}, "text"},
-		"behind another":       {udh("\x09\x24\x02\x01\x01\x00\x03\x07\x03\x02text"), concatenation{7, 2, 3}, "text"},
-		"no concatenation":     {udh("\x03\x24\x01\x01text"), whole, "text"},
+		"8 bit":                {udh("\x05\x00\x03\x07\x03\x02text"), concatenation{reference: 7, part: 2, parts: 3}, "text"},
+		"16 bit":               {udh("\x06\x08\x04\x01\x07\x03\x02text"), concatenation{reference: 0x107, part: 2, parts: 3}, "text"},
+		"behind another":       {udh("\x09\x24\x02\x01\x01\x00\x03\x07\x03\x02text"), concatenation{reference: 7, part: 2, parts: 3}, "text"},
+		"no concatenation":     {udh("\x03\x24\x01\x01text"), turkish, "text"},
 		"header out of bounds": {udh("\x20ab"), whole, "\x20ab"},
 		"element out of it":    {udh("\x02\x00\x09text"), whole, "text"},
 		"empty":                {udh(""), whole, ""},
-		"sar":                  {sar, concatenation{0xABCD, 3, 4}, "text"},
+		"sar":                  {sar, concatenation{reference: 0xABCD, part: 3, parts: 4}, "text"},
 		"plain":                {&pdu.Message{ShortMessage: []byte("text")}, whole, "text"},
 	} {
 		place, octets := content(c.m)
@@ -54,7 +56,7 @@ func TestTextIsReadInItsAlphabet(t *testing.T) {
 		{pdu.CodingUCS2, GSM7, "odd", "odd"},
 		{pdu.CodingDefault, GSM7, "\x80", "\u0080"},
 	} {
-		if got := decodeText(c.coding, c.zero, []byte(c.octets)); got != c.want {
+		if got := decodeText(c.coding, c.zero, sms.Shift{}, []byte(c.octets)); got != c.want {
 			t.Errorf("coding %d %q: %q, want %q", c.coding, c.octets, got, c.want)
 		}
 	}

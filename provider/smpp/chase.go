@@ -1,0 +1,134 @@
+package smpp
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+)
+
+const (
+	// maxChased bounds the messages that are remembered until their receipt comes. Those beyond have no
+	// late query.
+	maxChased = 100_000
+	// maxQueries is how often one message is asked for.
+	maxQueries = 3
+)
+
+// chase asks for the fate of messages whose receipt does not come, see Config.QueryAfter. What it remembers
+// is lost with the process: it saves receipts that a carrier loses, and does not replace them.
+type chase struct {
+	after time.Duration
+	query func(ctx context.Context, reference string, source pdu.Address) (provider.Receipt, error)
+	tell  func(provider.Receipt) (taken bool)
+	wake  chan struct{} // capacity 1
+
+	mu    sync.Mutex
+	queue []chased        // in the order of due, which is that of their coming; guarded by mu
+	open  map[string]bool // references without a final receipt; guarded by mu
+}
+
+// chased is a message without a final receipt.
+type chased struct {
+	reference string
+	source    pdu.Address
+	due       time.Time
+	queries   int
+}
+
+func newChase(c *Client) *chase {
+	return &chase{
+		after: c.cfg.QueryAfter, query: c.query, tell: c.cfg.OnReceipt,
+		wake: make(chan struct{}, 1), open: make(map[string]bool),
+	}
+}
+
+// expect remembers a message that was accepted at now.
+func (h *chase) expect(reference string, source pdu.Address, now time.Time) {
+	if reference == "" {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.queue) >= maxChased {
+		return
+	}
+	h.open[reference] = true
+	h.push(chased{reference: reference, source: source, due: now.Add(h.after)})
+}
+
+// push is called with mu held.
+func (h *chase) push(m chased) {
+	h.queue = append(h.queue, m)
+	if len(h.queue) == 1 {
+		select {
+		case h.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// settled forgets a message whose final receipt has come.
+func (h *chase) settled(reference string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open, reference)
+}
+
+// run asks for one message after the other until ctx ends.
+func (h *chase) run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		m, wait := h.next(time.Now())
+		if wait == 0 {
+			h.ask(ctx, m)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// next takes the message that is due, or says how long there is none.
+func (h *chase) next(now time.Time) (m chased, wait time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.queue) > 0 && !h.open[h.queue[0].reference] {
+		h.queue = h.queue[1:]
+	}
+	if len(h.queue) == 0 {
+		h.queue = nil
+		return m, time.Hour
+	}
+	if wait = h.queue[0].due.Sub(now); wait > 0 {
+		return m, wait
+	}
+	m, h.queue = h.queue[0], h.queue[1:]
+	return m, 0
+}
+
+// ask asks once. What has no end yet, or was not taken, is asked for again later.
+func (h *chase) ask(ctx context.Context, m chased) {
+	r, err := h.query(ctx, m.reference, m.source)
+	if err == nil && r.State.Final() && h.tell(r) {
+		h.settled(m.reference)
+		return
+	}
+	m.queries++
+	m.due = time.Now().Add(h.after)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m.queries >= maxQueries || ctx.Err() != nil {
+		delete(h.open, m.reference)
+		return
+	}
+	h.push(m)
+}

@@ -1,0 +1,111 @@
+package smpp
+
+import (
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+)
+
+// word is what the end of a submit says about the bind that carried it.
+type word uint8
+
+const (
+	noWord word = iota // nothing
+	works              // the peer did its work, whatever it thought of the message
+	faulty             // it refused for reasons of its own, or did not answer in time
+)
+
+// maxFaults in a row make a bind ailing. A bind that answers at once and takes nothing would otherwise always be
+// the least loaded one, and draw the messages of the healthy ones to itself.
+const maxFaults = 5
+
+// wordOn reads the fate of a call; the sender has not got its token yet.
+func (c *Config) wordOn(one *call) word {
+	switch {
+	case one.fate == answered && c.outcome(one.status) != provider.Refused:
+		return works
+	case one.fate == answered, one.fate == lost && one.why == whyTimeout:
+		return faulty
+	}
+	return noWord
+}
+
+// judge notes what became of a submit of s, which is joined; mu is held. It reports whether s has become ailing or
+// well.
+func (p *pool) judge(s *session, w word) (changed bool) {
+	was := s.slots.ailing
+	switch w {
+	case noWord:
+		return false
+	case works:
+		s.slots.faults, s.slots.ailing = 0, false
+	case faulty:
+		s.slots.faults++
+		if s.slots.ailing = s.slots.faults >= maxFaults; s.slots.ailing {
+			s.slots.probeAt = time.Now().Add(p.probe)
+		}
+	}
+	switch {
+	case was == s.slots.ailing:
+		return false
+	case was:
+		p.ailing--
+	default:
+		p.ailing++
+	}
+	return true
+}
+
+// welcome reports whether new messages may go to s; mu is held. Ailing sessions get one now and then, unless
+// there are no others: whether the channel as a whole is worth anything is not decided here.
+func (p *pool) welcome(s *session, now time.Time) bool {
+	return !s.slots.ailing || p.ailing == len(p.sessions) || s.slots.used == 0 && !now.Before(s.slots.probeAt)
+}
+
+// probing reports whether s gets messages only to see whether it has recovered.
+func (p *pool) probing(s *session) bool { return s.slots.ailing && p.ailing < len(p.sessions) }
+
+// fits reports whether s has room for n more; mu is held. A message of many parts that a narrowed window never had
+// room for goes when nothing else is under way.
+func (p *pool) fits(s *session, n int) bool {
+	limit := p.window
+	if s.slots.limit > 0 {
+		limit = s.slots.limit
+	}
+	return s.slots.used+n <= limit || s.slots.used == 0 && n <= p.window
+}
+
+// grantAll gives the free slots of every session to waiters; mu is held.
+func (p *pool) grantAll() {
+	for _, s := range p.sessions {
+		p.grant(s)
+	}
+}
+
+// States of congestion (SMPP 5.0 section 4.8.4.18): up to 89 all is well, up to 99 congestion is near, 100 is
+// congested.
+const nearCongestion, congested = 90, 100
+
+// congestion returns the state that an answer tells; zero when it tells none.
+func congestion(tlvs pdu.TLVs) int {
+	state, _ := tlvs.Uint(pdu.TagCongestionState)
+	return min(int(state), congested)
+}
+
+// narrow bounds how much of the window of s is used: all of it up to nearCongestion, a single submit when the
+// peer is congested. The answer to that one tells how it goes on.
+func (p *pool) narrow(s *session, state int) {
+	limit := 0
+	if state >= nearCongestion {
+		limit = max(1, p.window*(congested-state)/(congested-nearCongestion))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wider := limit == 0 || limit > s.slots.limit; s.slots.limit != limit {
+		s.slots.limit = limit
+		if wider && s.slots.joined {
+			p.grant(s)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package smpp
+
+import (
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/sms"
+)
+
+// parseInbound reads the message of a subscriber that a deliver_sm or data_sm carries. It is false for
+// receipts, for acknowledgements that handsets make by themselves (section 5.2.12), and for content that is
+// no text.
+func (c *Config) parseInbound(m *pdu.Message, now time.Time) (provider.Inbound, bool) {
+	if !c.isInbound(m) {
+		return provider.Inbound{}, false
+	}
+	in := provider.Inbound{
+		Reference: cleanID([]byte(m.TLVs.Text(pdu.TagReceiptedMessageID))),
+		From:      e164(m.Source), To: e164(m.Dest), At: now,
+	}
+	octets, shift := m.Payload(), sms.Shift{}
+	if m.ESMClass&pdu.ESMClassUDHI != 0 {
+		var h header
+		h, octets = splitHeader(octets)
+		in.Group, in.Part, in.Parts, shift = h.group, h.part, h.parts, h.shift
+	}
+	if in.Parts == 0 {
+		in.Group, in.Part, in.Parts = sarPlace(m.TLVs)
+	}
+	var ok bool
+	in.Text, ok = decodeText(m.DataCoding, c.Alphabet, shift, octets)
+	return in, ok
+}
+
+// isInbound reports whether a person wrote it: a message, or an answer by hand to one of ours.
+func (c *Config) isInbound(m *pdu.Message) bool {
+	switch m.ESMClass & pdu.ESMClassTypeMask {
+	case pdu.ESMClassDefault, pdu.ESMClassUserAck:
+		return !c.carriesReceipt(m, receiptText(m))
+	}
+	return false
+}
+
+// e164 writes an address with its plus when it is an international number, by its type or, where the SMSC
+// leaves that open, by its length. Short codes, national numbers and names stay as they are.
+func e164(a pdu.Address) string {
+	number, plus := strings.CutPrefix(a.Addr, "+")
+	if !allDigits(number) {
+		return a.Addr
+	}
+	if rest, ok := strings.CutPrefix(number, "00"); ok && len(rest) > maxShortCode {
+		number, plus = rest, true
+	}
+	switch {
+	case plus:
+	case a.TON == tonInternational && len(number) > maxCommonCode:
+	case a.TON == tonUnknown && len(number) > maxShortCode && number[0] != '0':
+	default:
+		return number
+	}
+	return "+" + number
+}
+
+// maxCommonCode is the length of the longest short code in common use; peers mark those as international too.
+const maxCommonCode = 6
+
+// header is what a user data header says about the place of a part and its tables.
+type header struct {
+	group       uint16
+	part, parts int // part from zero; parts is zero for a message that is whole
+	shift       sms.Shift
+}
+
+// splitHeader takes the user data header off (3GPP TS 23.040 section 9.2.3.24). One that is longer than the
+// message is left in it, as a handset would show it.
+func splitHeader(octets []byte) (header, []byte) {
+	if len(octets) == 0 || 1+int(octets[0]) > len(octets) {
+		return header{}, octets
+	}
+	end := 1 + int(octets[0])
+	h := parseHeader(octets[1:end])
+	h.shift = sms.ShiftIn(octets[1:end])
+	return h, octets[end:]
+}
+
+// parseHeader reads the concatenation among the elements of a header: identifier, length, data, repeated.
+func parseHeader(elements []byte) (h header) {
+	for len(elements) >= 2 && len(elements) >= 2+int(elements[1]) {
+		data := elements[2 : 2+int(elements[1])]
+		switch {
+		case elements[0] == concatenation8 && len(data) == 3:
+			h = place(uint16(data[0]), data[2], data[1])
+		case elements[0] == concatenation16 && len(data) == 4:
+			h = place(binary.BigEndian.Uint16(data), data[3], data[2])
+		}
+		elements = elements[2+len(data):]
+	}
+	return h
+}
+
+// Elements of a user data header (3GPP TS 23.040 sections 9.2.3.24.1 and 9.2.3.24.8).
+const (
+	concatenation8  = 0x00
+	concatenation16 = 0x08
+)
+
+// place is zero for numbers that name no part (section 9.2.3.24.1: such an element is ignored).
+func place(group uint16, number, total byte) header {
+	if number == 0 || number > total {
+		return header{}
+	}
+	return header{group: group, part: int(number) - 1, parts: int(total)}
+}
+
+// sarPlace reads the sar_* parameters (sections 5.3.2.22 to 24).
+func sarPlace(tlvs pdu.TLVs) (group uint16, part, parts int) {
+	group, ok := tlvs.Uint(pdu.TagSARMsgRefNum)
+	total, ok2 := tlvs.Uint(pdu.TagSARTotalSegments)
+	number, ok3 := tlvs.Uint(pdu.TagSARSegmentSeqnum)
+	if !ok || !ok2 || !ok3 || total > 0xFF || number > 0xFF {
+		return 0, 0, 0
+	}
+	h := place(group, byte(number), byte(total))
+	return h.group, h.part, h.parts
+}

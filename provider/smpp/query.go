@@ -1,0 +1,100 @@
+package smpp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+)
+
+// Handle names a message that the SMSC has accepted. SMPP knows no other name for one than the id that the SMSC
+// gave it, so that a submission which was never answered cannot be asked for: that is why a Client is no
+// provider.Finder.
+type Handle struct {
+	Reference string // Result.Reference or Part.Reference
+	// From and To are those of the submission. An SMSC compares them with what it took (sections 4.8.1 and 4.9.1).
+	From, To string
+}
+
+// ErrNotOffered says that the settings of the channel do not say that the SMSC can do that.
+var ErrNotOffered = errors.New("the channel's settings do not offer it")
+
+// Query asks the SMSC what became of a message, with query_sm (section 4.8). The answer is a receipt, of the state
+// Pending while nothing is certain. A refusal is a *StatusError; no error holds a number.
+func (c *Client) Query(ctx context.Context, h Handle) (provider.Receipt, error) {
+	if !c.cfg.Query {
+		return provider.Receipt{}, fmt.Errorf("query_sm: %w", ErrNotOffered)
+	}
+	source, err := c.cfg.sourceTo(h.From, h.To)
+	if err != nil {
+		return provider.Receipt{}, fmt.Errorf("query_sm: %w", err)
+	}
+	return c.query(ctx, h.Reference, source)
+}
+
+// query asks with an address as it went out.
+func (c *Client) query(ctx context.Context, reference string, source pdu.Address) (provider.Receipt, error) {
+	body, err := c.ask(ctx, &pdu.QuerySM{MessageID: reference, Source: source})
+	if err != nil {
+		return provider.Receipt{}, fmt.Errorf("query_sm: %w", err)
+	}
+	state, ok := body.(*pdu.QuerySMResp)
+	if !ok || state.MessageState.Word() == "" {
+		return provider.Receipt{}, fmt.Errorf("query_sm: %w", errUnreadable)
+	}
+	return c.cfg.queried(reference, state, time.Now()), nil
+}
+
+// errUnreadable says that the SMSC answered yes and nothing more that can be read.
+var errUnreadable = errors.New("the answer cannot be read")
+
+// queried reads the answer to query_sm like a receipt.
+func (c *Config) queried(reference string, q *pdu.QuerySMResp, now time.Time) provider.Receipt {
+	word, failure := q.MessageState.Word(), ""
+	if q.ErrorCode != 0 {
+		failure = fmt.Sprintf("%03d", q.ErrorCode)
+	}
+	r := provider.Receipt{Reference: reference, Code: receiptCode(word, failure), At: now}
+	r.State, r.Cause = c.meaning(&pdu.Message{}, word, r.Code)
+	return r
+}
+
+// Cancel takes a message back that has not been delivered, with cancel_sm (section 4.9). Nil says that the SMSC did;
+// a refusal is a *StatusError, after which the message may still be delivered.
+func (c *Client) Cancel(ctx context.Context, h Handle) error {
+	if !c.cfg.Cancel {
+		return fmt.Errorf("cancel_sm: %w", ErrNotOffered)
+	}
+	source, err := c.cfg.sourceTo(h.From, h.To)
+	if err != nil {
+		return fmt.Errorf("cancel_sm: %w", err)
+	}
+	dest, err := c.cfg.destination(h.To)
+	if err != nil {
+		return fmt.Errorf("cancel_sm: %w", err)
+	}
+	_, err = c.ask(ctx, &pdu.CancelSM{ServiceType: c.cfg.ServiceType, MessageID: h.Reference, Source: source, Dest: dest})
+	if err != nil {
+		return fmt.Errorf("cancel_sm: %w", err)
+	}
+	return nil
+}
+
+// ask sends a request on a bind that is up and returns the body of an answer that says yes.
+func (c *Client) ask(ctx context.Context, request pdu.Body) (pdu.Body, error) {
+	s := c.pool.any()
+	if s == nil {
+		return nil, errNoBind
+	}
+	a, err := s.ask(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	if a.status != pdu.StatusOK {
+		return nil, &StatusError{a.status}
+	}
+	return a.body, nil
+}

@@ -1,0 +1,140 @@
+package smpp
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"dispatcher/provider/smpp/pdu"
+)
+
+// IDForm is how the id of a receipt differs from the message_id of submit_sm_resp.
+type IDForm uint8
+
+const (
+	// AsIs is no difference.
+	AsIs IDForm = iota
+	// HexToDecimal makes the hexadecimal number of the receipt decimal, as submit_sm_resp had it.
+	HexToDecimal
+	// DecimalToHex makes the decimal number of the receipt hexadecimal.
+	DecimalToHex
+)
+
+// IDCase is the case that submit_sm_resp writes hexadecimal digits in.
+type IDCase uint8
+
+const (
+	// KeepCase leaves letters as they are; digits that come of DecimalToHex are small.
+	KeepCase IDCase = iota
+	// LowerCase and UpperCase write them small or capital.
+	LowerCase
+	UpperCase
+)
+
+// IDSource says which id of a receipt is believed.
+type IDSource uint8
+
+const (
+	// AnyID is receipted_message_id, or else the id in the text.
+	AnyID IDSource = iota
+	// TextID is the id in the text alone.
+	TextID
+	// ParameterID is receipted_message_id alone.
+	ParameterID
+)
+
+// ReceiptID turns the id of a receipt into the message_id of submit_sm_resp, which is what references are. The
+// zero value takes it as it stands.
+type ReceiptID struct {
+	From IDSource
+	Form IDForm
+	Case IDCase
+	// Width fills up with zeros, after leading zeros were dropped, to so many characters. Zero leaves
+	// leading zeros alone, and writes none where Form made another number.
+	Width int
+}
+
+func (f ReceiptID) validate() error {
+	switch {
+	case f.Form > DecimalToHex || f.Case > UpperCase || f.From > ParameterID:
+		return fmt.Errorf("receipt_id: unknown form %d, %d or %d", f.Form, f.Case, f.From)
+	case f.Width < 0 || f.Width > maxReference:
+		return fmt.Errorf("receipt_id_width: %d is not between 1 and %d", f.Width, maxReference)
+	}
+	return nil
+}
+
+// reference is the id of a receipt in the form of submit_sm_resp; empty when the receipt has none.
+func (f ReceiptID) reference(m *pdu.Message, text []byte) string {
+	var id string
+	if f.From != TextID {
+		value, _ := m.TLVs.Get(pdu.TagReceiptedMessageID)
+		id = cleanID(value)
+	}
+	if id == "" && f.From != ParameterID {
+		id = cleanID(receiptField(text, "id"))
+	}
+	if id == "" || f == (ReceiptID{}) {
+		return id
+	}
+	return f.convert(id)
+}
+
+// cleanID is an id as it stands, printable and of legal length, or nothing.
+func cleanID(id []byte) string {
+	if end := bytes.IndexByte(id, 0); end >= 0 {
+		id = id[:end]
+	}
+	id = bytes.TrimSpace(id)
+	if len(id) > maxReference || !printableASCII(string(id)) {
+		return ""
+	}
+	return string(id)
+}
+
+// convert leaves an id alone that is no number of the base it should be in.
+func (f ReceiptID) convert(id string) string {
+	out := id
+	switch f.Form {
+	case HexToDecimal:
+		out = rebase(id, 16, 10)
+	case DecimalToHex:
+		out = rebase(id, 10, 16)
+	case AsIs:
+	}
+	switch f.Case {
+	case LowerCase:
+		out = strings.ToLower(out)
+	case UpperCase:
+		out = strings.ToUpper(out)
+	case KeepCase:
+	}
+	if f.Width == 0 {
+		return out
+	}
+	out = strings.TrimLeft(out, "0")
+	if missing := f.Width - len(out); missing > 0 {
+		out = strings.Repeat("0", missing) + out
+	}
+	return out
+}
+
+// rebase writes a number in another base; ids are up to 64 digits long.
+func rebase(id string, from, to int) string {
+	digits := id
+	if from == 16 {
+		digits = strings.TrimPrefix(strings.TrimPrefix(id, "0x"), "0X")
+	}
+	if strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
+		return id // SetString would take a sign or an underscore
+	}
+	n, ok := new(big.Int).SetString(digits, from)
+	if !ok {
+		return id
+	}
+	if out := n.Text(to); len(out) <= maxReference {
+		return out
+	}
+	return id
+}
