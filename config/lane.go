@@ -2,27 +2,28 @@ package config
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
 // standardLanes are the lanes of a document that names none. Their values are also the
 // defaults of a lane of that name. A code that arrives twice does no harm and one that
-// never arrives locks a person out, so otp alone sends once more after Unknown.
+// never arrives locks a person out, so otp alone sends once more after Unknown, and soon.
 var standardLanes = []Lane{
-	{Name: "otp", TTL: 10 * time.Minute, Ambiguous: "resend_once"},
-	{Name: "transactional", TTL: time.Hour, Ambiguous: "never"},
-	{Name: "bulk", TTL: 24 * time.Hour, Ambiguous: "never"},
+	{Name: "otp", TTL: 10 * time.Minute, Ambiguous: "resend_once", ClarifyFor: 30 * time.Second},
+	{Name: "transactional", TTL: time.Hour, Ambiguous: "never", ClarifyFor: 10 * time.Minute},
+	{Name: "bulk", TTL: 24 * time.Hour, Ambiguous: "never", ClarifyFor: time.Hour},
 }
 
 // newLane returns a lane with its defaults.
 func newLane(name string) Lane {
-	l := Lane{Name: name, TTL: time.Hour, Ambiguous: "never"}
+	l := Lane{Name: name, TTL: time.Hour, Ambiguous: "never", ClarifyFor: 10 * time.Minute}
 	for _, s := range standardLanes {
 		if s.Name == name {
 			l = s
 		}
 	}
-	l.Topics, l.MaxWaiting = []string{"sms." + name}, defaultMaxWaiting
+	l.Topics, l.MaxWaiting, l.Clarify = []string{"sms." + name}, defaultMaxWaiting, clarifies
 	return l
 }
 
@@ -50,7 +51,7 @@ func readLane(e entry) Lane {
 	if e.value.node.Tag == "!!null" {
 		return l
 	}
-	f, ok := e.value.fields("topics", "ttl", "max_waiting", "ambiguous")
+	f, ok := e.value.fields("topics", "ttl", "max_waiting", "ambiguous", "clarify", "clarify_for")
 	if !ok {
 		return l
 	}
@@ -66,7 +67,30 @@ func readLane(e entry) Lane {
 	if v, ok := f.get("ambiguous"); ok {
 		l.Ambiguous, _ = v.word("ambiguous", ambiguous)
 	}
+	if v, ok := f.get("clarify"); ok {
+		l.Clarify = readClarify(v)
+	}
+	if v, ok := f.get("clarify_for"); ok {
+		l.ClarifyFor, _ = v.duration(time.Second, 7*day)
+	}
 	return l
+}
+
+// readClarify reads the ways to clear up a doubt, in the order in which they are thought of; an empty
+// list is none.
+func readClarify(v value) []string {
+	out := []string{}
+	for _, item := range v.items() {
+		word, ok := item.word("way to clarify", clarifies)
+		switch {
+		case !ok:
+		case slices.Contains(out, word):
+			item.fail("%s stands in the list already; remove it", word)
+		default:
+			out = append(out, word)
+		}
+	}
+	return out
 }
 
 func readTopics(v value) []string {

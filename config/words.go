@@ -14,6 +14,7 @@ var (
 	states     = []string{string(Enabled), string(Draining), string(Disabled)}
 	throttleds = []string{"next", "wait"}
 	ambiguous  = []string{"never", "resend_once"}
+	clarifies  = []string{"same_key", "lookup", "receipt"}
 )
 
 // Words that keys of a route depend on.

@@ -112,6 +112,8 @@ func (a *assigner) decide(t *task) ledger.Decision {
 // line and leaves no record: draw and weights explain it.
 func (a *assigner) choose(t *task) ledger.Decision {
 	switch {
+	case t.overdue(a.now):
+		return ledger.Decision{}
 	case !t.row.ExpiresAt.After(a.now):
 		return ledger.Decision{State: ledger.Failed, Reason: reasonExpired, Plan: t.row.Plan}
 	case t.row.Attempts >= maxAttempts && t.waitedWhy != codeLate:

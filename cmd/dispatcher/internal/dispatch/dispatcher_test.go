@@ -410,8 +410,13 @@ func TestAttemptsOfALostInstanceBecomeUnknown(t *testing.T) {
 		select m.seq, 1, 'a', 'first_choice', 1, 0, 'GBP', now() - interval '1 hour', gone.id from m, gone`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.sql.Exec(t.Context(), `update dispatcher.channels set active = 1 where channel = 'a'`); err != nil {
-		t.Fatal(err)
+	for _, sql := range []string{
+		`update dispatcher.channels set active = 1 where channel = 'a'`,
+		`update dispatcher.instances set beating_since = now() - interval '1 hour' where host <> 'gone'`, // others had time to be heard of
+	} {
+		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p.eventually(t, byState, map[string]int64{"unknown": 1})
 	p.eventually(t, `select channel, active from audit.active`, map[string]int64{"a": 0, "b": 0, "c": 0})

@@ -35,6 +35,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	loops.Go(func() { d.every(ctx, time.Second, "waiting", d.countWaiting) })
 	loops.Go(func() { d.every(ctx, releaseInterval, "release", d.release) })
 	loops.Go(func() { d.every(ctx, d.cfg.StateInterval, "gather", d.gather) })
+	loops.Go(func() { d.every(ctx, doubtInterval, "doubts", d.clearDoubts) })
 	loops.Go(func() { d.every(ctx, windowInterval, "windows", d.dropWindows) })
 	loops.Go(func() { d.every(ctx, presentInterval, "present", d.present) })
 	loops.Wait()
@@ -206,10 +207,10 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	if len(open) == 0 {
 		return d.cfg.Ledger.Forget(ctx, d.cfg.DeadAfter)
 	}
-	now, lanes := d.now(), d.routing.Load().Lanes
+	now := d.now()
 	settlements := make([]ledger.Settlement, 0, len(open))
 	for i := range open {
-		settlements = append(settlements, settleLost(&open[i], lanes, now))
+		settlements = append(settlements, settleLost(d.orphan(&open[i].Message, &open[i].Attempt), now))
 	}
 	if err := d.cfg.Ledger.Settle(ctx, settlements); err != nil {
 		return fmt.Errorf("close lost attempts: %w", err)
@@ -220,19 +221,35 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 }
 
 // settleLost treats an attempt of a lost instance like one whose answer never came.
-func settleLost(o *ledger.Open, lanes map[string]Lane, now time.Time) ledger.Settlement {
-	f := &flight{
-		seq: o.Message.Seq, channel: o.Attempt.Channel,
-		submission: provider.Submission{ID: o.Message.ID, Attempt: o.Attempt.Number, Parts: o.Message.PartsLeft},
-		expires:    o.Message.ExpiresAt, segments: o.Attempt.Segments, price: o.Attempt.PriceMicros,
-		lane: o.Message.Lane, tenant: o.Message.Tenant, route: o.Message.Plan.Route,
-		pinned: o.Message.Pinned, duplicate: o.Message.PossibleDuplicate, resendOnce: lanes[o.Message.Lane].ResendOnce,
-	}
-	if msg, problem := envelope.Decode(o.Message.Envelope, true); problem == nil {
-		f.metadata = msg.Metadata
-	}
+func settleLost(f *flight, now time.Time) ledger.Settlement {
 	s := settle(f, &provider.Result{Outcome: provider.Unknown, Code: codeLost}, now)
 	n := statusOfSettlement(f, &s, now)
 	s.Notice = &n
 	return s
+}
+
+// orphan is an attempt that no worker has any more, with what its provider promises.
+func (d *Dispatcher) orphan(m *ledger.Message, a *ledger.Attempt) *flight {
+	lane := d.routing.Load().lane(m.Lane)
+	f := orphan(m, a, &lane)
+	f.search.can = d.promises(a.Channel)
+	if !f.repeats() {
+		f.submission.Key = d.keys.Key(f.seq, a.Number)
+	}
+	return f
+}
+
+// orphan is what the ledger knows of an attempt.
+func orphan(m *ledger.Message, a *ledger.Attempt, lane *Lane) *flight {
+	f := &flight{
+		seq: m.Seq, channel: a.Channel,
+		submission: provider.Submission{ID: m.ID, Attempt: a.Number, Parts: m.PartsLeft, Key: m.SameKey},
+		expires:    m.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
+		lane: m.Lane, tenant: m.Tenant, route: m.Plan.Route,
+		pinned: m.Pinned, duplicate: m.PossibleDuplicate, search: searchOf(lane), repeatUntil: m.SameKeyUntil,
+	}
+	if msg, problem := envelope.Decode(m.Envelope, true); problem == nil {
+		f.metadata = msg.Metadata
+	}
+	return f
 }

@@ -42,8 +42,12 @@ type flight struct {
 	metadata            map[string]string
 	pinned              string
 	duplicate           bool
-	resendOnce          bool
 	holdThrottled       bool
+
+	// search is what to do when nobody answers. repeatUntil is set when this attempt repeats, under the
+	// same key, one that nobody answered.
+	search      search
+	repeatUntil time.Time
 }
 
 func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Place, refunds []ledger.Refund) *flight {
@@ -54,7 +58,7 @@ func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Place
 		produced: t.produced, expires: t.row.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
 		lane: t.row.Lane, tenant: t.row.Tenant, route: t.row.Plan.Route, metadata: t.msg.Metadata,
 		pinned: t.row.Pinned, duplicate: t.row.PossibleDuplicate,
-		resendOnce: t.lane.ResendOnce, holdThrottled: t.route.HoldThrottled,
+		holdThrottled: t.route.HoldThrottled, search: searchOf(&t.lane),
 	}
 	f.submission = provider.Submission{
 		ID: t.row.ID, Attempt: a.Number,
@@ -64,8 +68,16 @@ func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Place
 	}
 	if t.row.Pinned == a.Channel {
 		f.submission.Parts = t.row.PartsLeft
+		f.submission.Key, f.repeatUntil = t.row.SameKey, t.row.SameKeyUntil
 	}
 	return f
+}
+
+// repeats reports whether the attempt repeats one that nobody answered, under its key.
+func (f *flight) repeats() bool { return !f.repeatUntil.IsZero() }
+
+func searchOf(lane *Lane) search {
+	return search{steps: lane.Clarify, within: lane.ClarifyFor, resendOnce: lane.ResendOnce}
 }
 
 // late reports whether its place has passed.

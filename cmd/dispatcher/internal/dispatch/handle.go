@@ -202,7 +202,10 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 // equip tells the flights whose slots they hold and under which key they are submitted, and counts them where a policy goes by what was granted.
 func (d *Dispatcher) equip(r *round, slots *slots) {
 	for _, f := range r.flights {
-		f.slots, f.submission.Key = slots, d.keys.Key(f.seq, f.submission.Attempt)
+		f.slots, f.search.can = slots, d.promises(f.channel)
+		if !f.repeats() {
+			f.submission.Key = d.keys.Key(f.seq, f.submission.Attempt)
+		}
 		if divides(r.routing.Channels[r.routing.channel(f.channel)].Policy) {
 			d.minutes.add(r.now, f.channel, 1)
 		}

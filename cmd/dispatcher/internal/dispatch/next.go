@@ -28,7 +28,8 @@ type answered struct {
 //
 //	Accepted   accepted
 //	Rejected   rejected
-//	Unknown    unknown, or one flagged resend on a lane that allows it
+//	Unknown    unknown while it is tried to find out more (see clarify), then for good, or one flagged
+//	           resend on a lane that allows it
 //	Refused    retry at once, this channel excluded unless this process itself stopped the attempt
 //	Throttled  retry at once elsewhere, or later here when the route holds throttled messages
 //
@@ -54,14 +55,16 @@ func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 	case provider.Rejected:
 		s.State, s.Reason = ledger.Rejected, res.Code
 	case provider.Unknown:
-		s.State, s.Reason = ledger.Unknown, res.Code
-		if f.resendOnce && !f.duplicate && s.Pinned == "" && !anyAccepted(res.Parts) {
-			s.State, s.Reason, s.PossibleDuplicate, s.Tried = ledger.Retry, reasonResend, true, true
-		}
+		s.State = ledger.Unknown
+		clarify(f, res, &s, now)
 	case provider.Refused, provider.Throttled:
 		again(f, res, left, &s, now)
 	}
+	if f.repeats() {
+		repeated(f, res, &s, now)
+	}
 	switch {
+	case s.State == ledger.Retry && s.Reason == reasonSameKey: // it ends when the search does
 	case s.State == ledger.Retry && !f.expires.After(now):
 		s.State, s.Reason = ledger.Failed, reasonExpired
 	case s.State == ledger.Retry && s.Pinned == f.channel:

@@ -47,9 +47,9 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 	}{
 		"accepted":                           {nil, provider.Result{Outcome: accepted, Reference: "r"}, want{State: ledger.Accepted, Segments: 3, Price: 90}},
 		"rejected ends it":                   {nil, provider.Result{Outcome: rejected, Code: "0x0b"}, want{State: ledger.Rejected, Reason: "0x0b"}},
-		"unknown ends it":                    {nil, provider.Result{Outcome: unknown, Code: "timeout"}, want{State: ledger.Unknown, Reason: "timeout", Segments: 3, Price: 90}},
-		"unknown is resent once":             {func(f *flight) { f.resendOnce = true }, provider.Result{Outcome: unknown}, want{State: ledger.Retry, Reason: "resend", Tried: true, Duplicate: true, Segments: 3, Price: 90}},
-		"but not twice":                      {func(f *flight) { f.resendOnce, f.duplicate = true, true }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Duplicate: true, Segments: 3, Price: 90}},
+		"unknown ends it":                    {nil, provider.Result{Outcome: unknown, Code: "timeout"}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90}},
+		"unknown is resent once":             {func(f *flight) { f.search.resendOnce = true }, provider.Result{Outcome: unknown}, want{State: ledger.Retry, Reason: "resend", Tried: true, Duplicate: true, Segments: 3, Price: 90}},
+		"but not twice":                      {func(f *flight) { f.search.resendOnce, f.duplicate = true, true }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true, Segments: 3, Price: 90}},
 		"refused goes to the next":           {nil, provider.Result{Outcome: refused}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
 		"refused after its deadline":         {func(f *flight) { f.expires = noon }, provider.Result{Outcome: refused}, want{State: ledger.Failed, Reason: "expired", Tried: true}},
 		"stopped here, not tried":            {nil, notSent(codeStopping), want{State: ledger.Retry, Reason: "refused"}},
@@ -62,8 +62,8 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		"some parts throttled":               {nil, provider.Result{Outcome: slow, Parts: parts(accepted, slow, accepted)}, want{State: ledger.Retry, Reason: "throttled", In: time.Second, Pinned: "a", PartsLeft: []int{1}, Segments: 2, Price: 60}},
 		"some parts refused":                 {nil, provider.Result{Outcome: refused, Parts: parts(refused, refused, accepted)}, want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{0, 1}, Segments: 1, Price: 30}},
 		"no part accepted":                   {nil, provider.Result{Outcome: refused, Parts: parts(refused, refused, refused)}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
-		"a part unknown":                     {func(f *flight) { f.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown, refused)}, want{State: ledger.Unknown, Segments: 2, Price: 60}},
-		"a part accepted, one unknown":       {func(f *flight) { f.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown)}, want{State: ledger.Unknown, Segments: 2, Price: 60}},
+		"a part unknown":                     {func(f *flight) { f.search.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown, refused)}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60}},
+		"a part accepted, one unknown":       {func(f *flight) { f.search.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown)}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60}},
 		"held for its channel, then refused": {func(f *flight) { f.holdThrottled, f.pinned = true, "a" }, provider.Result{Outcome: refused, Code: "dial"}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
 		"a part rejected, others billed":     {nil, provider.Result{Outcome: rejected, Code: "x", Parts: parts(accepted, rejected, accepted)}, want{State: ledger.Rejected, Reason: "x", Segments: 2, Price: 60}},
 		"the rest refused again": {
@@ -94,7 +94,7 @@ func TestNoOutcomeButThoseSureOfItLeadsToAnotherSend(t *testing.T) {
 	for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
 		for _, resend := range []bool{false, true} {
 			f := testFlight()
-			f.resendOnce = resend
+			f.search.resendOnce = resend
 			s := settle(f, &provider.Result{Outcome: outcome}, noon)
 			again := s.State == ledger.Retry
 			sure := outcome == provider.Refused || outcome == provider.Throttled

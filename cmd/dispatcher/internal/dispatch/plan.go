@@ -107,7 +107,7 @@ func (p *planner) planDue(row ledger.Message) task {
 // any more: the route lost the channel, or operators switched it off. Parts of a message are
 // not let go: what is left of it may go to no other channel.
 func (p *planner) release(t *task) {
-	if t.row.Pinned == "" || len(t.row.PartsLeft) > 0 || t.route == nil {
+	if t.row.Pinned == "" || len(t.row.PartsLeft) > 0 || t.row.SameKey != "" || t.route == nil {
 		return
 	}
 	at := p.routing.place(t.route, t.row.Pinned)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/ledger"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
 )
@@ -196,7 +197,11 @@ type Lane struct {
 	TTL time.Duration
 	// MaxWaiting pauses the lane's topics when so many messages wait.
 	MaxWaiting int64
-	// ResendOnce allows one more send after Unknown, flagged as a possible duplicate.
+	// Clarify lists the ways, in order, to learn what became of a submission that nobody answered; it is
+	// tried for ClarifyFor.
+	Clarify    []ledger.Step
+	ClarifyFor time.Duration
+	// ResendOnce allows one more send when nobody knows in the end, flagged as a possible duplicate.
 	ResendOnce bool
 	// former marks a lane that the document no longer names but whose records may come. Its
 	// Order is lastOrder.

@@ -125,7 +125,8 @@ func (l *life) answer(result provider.Result) {
 // lose gives the last attempt up, as another instance does after this one's end.
 func (l *life) lose() {
 	last := l.record.Attempts[len(l.record.Attempts)-1]
-	s := settleLost(&ledger.Open{Message: l.record.Message, Attempt: last.Attempt, ClaimedAt: last.ClaimedAt}, l.live.Lanes, l.now)
+	lane := l.live.lane(l.record.Message.Lane)
+	s := settleLost(orphan(&l.record.Message, &last.Attempt, &lane), l.now)
 	l.settled(&s)
 	l.late = true
 }
