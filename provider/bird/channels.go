@@ -1,0 +1,86 @@
+package bird
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// channels writes and reads the Channels API.
+type channels struct{ cfg Config }
+
+var _ web.API = channels{}
+
+// outgoing is the body of POST /workspaces/{workspace}/channels/{channel}/messages.
+type outgoing struct {
+	Sender    *sender  `json:"sender,omitempty"`
+	Receiver  receiver `json:"receiver"`
+	Body      body     `json:"body"`
+	Reference string   `json:"reference,omitempty"`
+}
+
+type sender struct {
+	Connector identifier `json:"connector"`
+}
+
+type receiver struct {
+	Contacts []identifier `json:"contacts"`
+}
+
+type identifier struct {
+	Key   string `json:"identifierKey,omitempty"`
+	Value string `json:"identifierValue"`
+}
+
+type body struct {
+	Type string `json:"type"`
+	Text struct {
+		Text string `json:"text"`
+	} `json:"text"`
+}
+
+// Compose writes a submission. The channel has a sender of its own unless one is named; Bird chooses the alphabet.
+func (c channels) Compose(s *provider.Submission) (*web.Request, error) {
+	out := outgoing{Reference: s.Key, Receiver: receiver{Contacts: []identifier{{Key: "phonenumber", Value: s.To}}}}
+	out.Body.Type, out.Body.Text.Text = "text", s.Text
+	if from := orElse(s.From, c.cfg.From); from != "" {
+		out.Sender = &sender{Connector: identifier{Value: from}}
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, errors.New("the message cannot be written as JSON")
+	}
+	path := "/workspaces/" + c.cfg.Workspace + "/channels/" + c.cfg.Channel + "/messages"
+	return &web.Request{Method: http.MethodPost, URL: path, Header: c.cfg.header(), Body: text}, nil
+}
+
+// Classify reads an answer. Faults of the recipient often show only in an event later.
+func (c channels) Classify(a *web.Answer) provider.Result {
+	var answer struct {
+		ID      string                     `json:"id"`
+		Code    string                     `json:"code"`
+		Details map[string]json.RawMessage `json:"details"` // by the field that is at fault
+	}
+	readable := json.Unmarshal(a.Body, &answer) == nil
+	if a.Status/100 == 2 {
+		if readable && plainID(answer.ID) {
+			return provider.Result{Outcome: provider.Accepted, Reference: answer.ID}
+		}
+		return unreadable(a.Status)
+	}
+	invalid := a.Status == http.StatusUnprocessableEntity || a.Status == http.StatusBadRequest
+	if !readable || answer.Code == "" || !invalid {
+		return byStatus(a, answer.Code)
+	}
+	for field := range answer.Details {
+		field = strings.TrimPrefix(field, ".")
+		if strings.HasPrefix(field, "receiver") || strings.HasPrefix(field, "body") {
+			return result(provider.Rejected, a, answer.Code, errMessage)
+		}
+	}
+	return result(provider.Refused, a, answer.Code, errRequest)
+}

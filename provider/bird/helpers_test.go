@@ -1,0 +1,99 @@
+package bird_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"dispatcher/provider"
+	"dispatcher/provider/bird"
+	"dispatcher/provider/bird/birdtest"
+	"dispatcher/provider/web"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	accessKey  = "live_hunter2x"
+	signingKey = "s1gning-hunter2x"
+	workspace  = "b1405560-c8d3-4b1a-877d-3f449ad95352"
+	channelID  = "a1405560-c8d3-4b1a-877d-3f449ad95352"
+	callback   = "https://sms.example.com/receipts/bird-nl"
+	key        = "000102030405060708090a0b0c0d0e0f"
+)
+
+// files stand in for the disk.
+var files = map[string]string{"access": accessKey + "\n", "signing": signingKey + "\n", "old": "0ld-hunter2x\n", "empty": "", "two": "a\nb\n"}
+
+func readFile(name string) ([]byte, error) {
+	content, ok := files[name]
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	return []byte(content), nil
+}
+
+// settings of the two APIs, to which a test adds.
+func settings(api string, more map[string]any) map[string]any {
+	values := map[string]any{"api": api, "access_key_file": "access", "signing_key_files": []any{"old", "signing"}, "allow_private": true}
+	if api == "channels" {
+		values["workspace"], values["channel"] = workspace, channelID
+	}
+	maps.Copy(values, more)
+	return values
+}
+
+func open(t testing.TB, values map[string]any) *bird.Channel {
+	t.Helper()
+	c, err := bird.Open(values, web.Opening{ReadFile: readFile, Callback: callback})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	return c.(*bird.Channel)
+}
+
+// account is the other side of settings.
+func account(api string) birdtest.Config {
+	cfg := birdtest.Config{AccessKey: accessKey, SigningKey: signingKey}
+	if api == "channels" {
+		cfg.Workspace, cfg.Channel, cfg.Callback = workspace, channelID, callback
+	}
+	return cfg
+}
+
+// asCallback is what the receipts listener makes of a request.
+func asCallback(t testing.TB, r *http.Request, at time.Time) *provider.Callback {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &provider.Callback{Method: r.Method, URL: r.URL.String(), Header: r.Header, Body: body, At: at}
+}
+
+// fixture reads an answer as it was on the wire.
+func fixture(t testing.TB, name string) *web.Answer {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/" + name + ".http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close() //nolint:errcheck // It is in memory.
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &web.Answer{Status: r.StatusCode, Header: r.Header, Body: body, At: time.Now()}
+}

@@ -1,0 +1,147 @@
+package bird
+
+import (
+	"errors"
+	"regexp"
+
+	"dispatcher/provider/settings"
+	"dispatcher/provider/web"
+)
+
+// API is one of the interfaces that Bird offers.
+type API uint8
+
+const (
+	// Messages is the SMS messages endpoint of the MessageBird REST API.
+	Messages API = iota
+	// Channels is the Channels API of Bird.
+	Channels
+)
+
+// Where the APIs begin.
+const (
+	messagesBase = "https://rest.messagebird.com"
+	channelsBase = "https://api.bird.com"
+)
+
+// maxKeys is how many secrets can be live at once: the old and the new one of a rotation.
+const maxKeys = 2
+
+// Config is an account at Bird.
+type Config struct {
+	API       API
+	AccessKey string
+	// SigningKeys verify callbacks; without one every callback is refused and none is asked for.
+	SigningKeys [][]byte
+	// From is the sender of messages that name none.
+	From string
+	// Workspace and Channel are the ids in the addresses of the Channels API.
+	Workspace, Channel string
+	// Callback is the public URL for status reports; empty for none.
+	Callback string
+	Web      web.Config
+}
+
+// ParseSettings reads the settings of a channel; all faults are reported together, each under its key.
+//
+//	api                 messages (default): the SMS endpoint of the MessageBird REST API; or channels: Bird's Channels API
+//	access_key_file     file with the access key
+//	signing_key_files   file with the key that signs callbacks, or a list of two while it is rotated
+//	from                sender of messages that name none
+//	workspace, channel  ids of the workspace and of its SMS channel; with api: channels
+//
+// and those of web.ParseConfig.
+func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
+	r := settings.New(values, readFile)
+	cfg := Config{
+		API:         settings.Choose(r, "api", map[string]API{"messages": Messages, "channels": Channels}),
+		AccessKey:   string(readSecret(r, "access_key_file")),
+		SigningKeys: readSecrets(r, "signing_key_files", readFile),
+		From:        r.Text("from"),
+		Workspace:   r.Text("workspace"),
+		Channel:     r.Text("channel"),
+	}
+	base := messagesBase
+	if cfg.API == Channels {
+		base = channelsBase
+	}
+	cfg.Web = web.ParseConfig(r, base)
+	cfg.check(r)
+	r.RefuseUnknown()
+	if err := r.Err(); err != nil {
+		return Config{}, err
+	}
+	return cfg, cfg.Web.Validate()
+}
+
+// id is a UUID, as the Channels API has them in its addresses.
+var id = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func (c *Config) check(r *settings.Reader) {
+	if c.AccessKey == "" {
+		r.Failf("access_key_file", "is missing")
+	}
+	for key, value := range map[string]string{"workspace": c.Workspace, "channel": c.Channel} {
+		switch {
+		case c.API == Messages && value != "":
+			r.Failf(key, "belongs to api: channels")
+		case c.API == Channels && !id.MatchString(value):
+			r.Failf(key, "is no id such as a1405560-c8d3-4b1a-877d-3f449ad95352")
+		}
+	}
+}
+
+// listens reports whether callbacks can be believed.
+func (c *Config) listens() bool { return len(c.SigningKeys) > 0 && c.Callback != "" }
+
+func readSecret(r *settings.Reader, key string) []byte {
+	secret, err := clean(r.File(key))
+	if err != nil {
+		r.Fail(key, err)
+	}
+	return secret
+}
+
+func readSecrets(r *settings.Reader, key string, readFile func(string) ([]byte, error)) [][]byte {
+	paths := r.Texts(key)
+	if len(paths) > maxKeys {
+		r.Failf(key, "names %d files; at most %d secrets are live at once", len(paths), maxKeys)
+		return nil
+	}
+	var list [][]byte
+	for _, path := range paths {
+		content, err := readFile(path)
+		if err == nil && len(content) == 0 {
+			err = errors.New("is empty")
+		}
+		if err == nil {
+			content, err = clean(content)
+		}
+		if err != nil {
+			r.Fail(key, err)
+			continue
+		}
+		list = append(list, content)
+	}
+	return list
+}
+
+// clean drops the line break at the end of a secret's file.
+func clean(content []byte) ([]byte, error) {
+	if content == nil {
+		return nil, nil
+	}
+	end := len(content)
+	for end > 0 && (content[end-1] == '\n' || content[end-1] == '\r') {
+		end--
+	}
+	for _, b := range content[:end] {
+		if b < ' ' || b > '~' {
+			return nil, errors.New("holds something else than one line of printable characters")
+		}
+	}
+	if end == 0 {
+		return nil, errors.New("is empty")
+	}
+	return content[:end:end], nil
+}

@@ -1,0 +1,48 @@
+package bird_test
+
+import (
+	"strings"
+	"testing"
+
+	"dispatcher/provider/bird"
+)
+
+func TestSettingsFaultsNameTheirKeys(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		values map[string]any
+		want   string
+	}{
+		"no access key":        {map[string]any{}, "access_key_file: is missing"},
+		"unknown file":         {map[string]any{"access_key_file": "nowhere"}, "access_key_file"},
+		"two lines":            {map[string]any{"access_key_file": "two"}, "access_key_file: holds something else"},
+		"three signing keys":   {map[string]any{"access_key_file": "access", "signing_key_files": []any{"old", "old", "old"}}, "signing_key_files: names 3 files"},
+		"empty signing key":    {map[string]any{"access_key_file": "access", "signing_key_files": "empty"}, "signing_key_files: is empty"},
+		"no workspace":         {map[string]any{"access_key_file": "access", "api": "channels", "channel": channelID}, "workspace: is no id"},
+		"a path as channel":    {map[string]any{"access_key_file": "access", "api": "channels", "workspace": workspace, "channel": "../../x"}, "channel: is no id"},
+		"channel for messages": {map[string]any{"access_key_file": "access", "channel": channelID}, "channel: belongs to api: channels"},
+		"unknown API":          {map[string]any{"access_key_file": "access", "api": "voice"}, "api: \"voice\" is none of"},
+		"misspelt":             {map[string]any{"access_key_file": "access", "singing_key_files": "x"}, "did you mean signing_key_files?"},
+		"a secret in the open": {map[string]any{"access_key_file": "access", "access_key": "x"}, "access_key: unknown setting"},
+		"a query in the base":  {map[string]any{"access_key_file": "access", "base_url": "https://x.example/?a=b"}, "base_url"},
+	} {
+		_, err := bird.ParseSettings(test.values, readFile)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2x") {
+			t.Errorf("%s: the error shows a secret", name)
+		}
+	}
+}
+
+func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
+	t.Parallel()
+	m, c := open(t, settings("messages", nil)).Capabilities(), open(t, settings("channels", nil)).Capabilities()
+	if !m.KeyInReceipt || !m.Receipts || m.LongestValidity == 0 || m.SameKeyFor != 0 || m.Lookup {
+		t.Errorf("messages: %+v", m)
+	}
+	if !c.KeyInReceipt || !c.Receipts || c.LongestValidity != 0 || c.SameKeyFor != 0 || c.Lookup {
+		t.Errorf("channels: %+v", c)
+	}
+}

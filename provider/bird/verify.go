@@ -1,0 +1,127 @@
+package bird
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"dispatcher/provider"
+)
+
+// Header fields that carry a signature.
+const (
+	headerJWT       = "Messagebird-Signature-Jwt"
+	headerSignature = "Messagebird-Signature"
+	headerTime      = "Messagebird-Request-Timestamp"
+)
+
+// tolerance is how far the time of a callback may be from ours.
+const tolerance = 5 * time.Minute
+
+// claims are those of MessageBird-Signature-JWT.
+type claims struct {
+	jwt.RegisteredClaims
+	URLHash     string `json:"url_hash"`
+	PayloadHash string `json:"payload_hash"`
+}
+
+// verify reports who calls; once tells this callback from every other one. The messages endpoint signs with a JWT and,
+// the older way, with an HMAC over the sorted query; the Channels API with an HMAC over the URL. A callback with a
+// JWT is believed by that alone.
+func (c *Config) verify(callback *provider.Callback) (once string, err error) {
+	if token := callback.Get(headerJWT); token != "" && c.API == Messages {
+		return c.verifyJWT(token, callback)
+	}
+	return c.verifyHMAC(callback)
+}
+
+func (c *Config) verifyJWT(token string, callback *provider.Callback) (string, error) {
+	keys := jwt.VerificationKeySet{}
+	for _, key := range c.SigningKeys {
+		keys.Keys = append(keys.Keys, key)
+	}
+	if len(keys.Keys) == 0 {
+		return "", fmt.Errorf("no signing key is configured: %w", provider.ErrForged)
+	}
+	var said claims
+	parser := jwt.NewParser(jwt.WithValidMethods([]string{"HS256"}), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation())
+	if _, err := parser.ParseWithClaims(token, &said, func(*jwt.Token) (any, error) { return keys, nil }); err != nil {
+		return "", fmt.Errorf("the JWT does not hold: %w", provider.ErrForged)
+	}
+	switch {
+	case said.Issuer != "MessageBird", said.ID == "", said.NotBefore == nil, said.ExpiresAt == nil:
+		return "", fmt.Errorf("the JWT lacks a claim: %w", provider.ErrForged)
+	case !same(said.URLHash, hash([]byte(callback.URL))):
+		return "", fmt.Errorf("the JWT is for another URL: %w", provider.ErrForged)
+	case len(callback.Body) == 0 && said.PayloadHash != "", len(callback.Body) > 0 && !same(said.PayloadHash, hash(callback.Body)):
+		return "", fmt.Errorf("the JWT is for another body: %w", provider.ErrForged)
+	case callback.At.Before(said.NotBefore.Add(-tolerance)), callback.At.After(said.NotBefore.Add(tolerance)),
+		callback.At.After(said.ExpiresAt.Add(tolerance)):
+		return "", provider.ErrStale
+	}
+	return said.ID, nil
+}
+
+func hash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+func same(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
+
+// verifyHMAC checks HMAC-SHA256(time \n address \n SHA-256(body)), where address is the URL, or its sorted query.
+func (c *Config) verifyHMAC(callback *provider.Callback) (string, error) {
+	given, err := base64.StdEncoding.DecodeString(callback.Get(headerSignature))
+	if err != nil || len(given) != sha256.Size {
+		return "", fmt.Errorf("no signature: %w", provider.ErrForged)
+	}
+	address := callback.URL
+	if c.API == Messages {
+		if address, err = sortedQuery(callback.URL); err != nil {
+			return "", fmt.Errorf("%w: %w", err, provider.ErrForged)
+		}
+	}
+	stamp := callback.Get(headerTime)
+	genuine := false
+	for _, key := range c.SigningKeys {
+		genuine = hmac.Equal(given, sign(key, stamp, address, callback.Body)) || genuine
+	}
+	if !genuine {
+		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
+	}
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("its time is no number: %w", provider.ErrMalformed)
+	}
+	if age := callback.At.Sub(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
+		return "", provider.ErrStale
+	}
+	return hex.EncodeToString(given), nil
+}
+
+func sign(key []byte, stamp, address string, body []byte) []byte {
+	sum := sha256.Sum256(body)
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(stamp + "\n" + address + "\n"))
+	mac.Write(sum[:])
+	return mac.Sum(nil)
+}
+
+// sortedQuery is the query of a URL with its fields in the order of their names.
+func sortedQuery(address string) (string, error) {
+	_, query, _ := strings.Cut(address, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return "", errors.New("its query cannot be read")
+	}
+	return values.Encode(), nil
+}
