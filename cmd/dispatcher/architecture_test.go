@@ -46,6 +46,12 @@ var rules = map[string]rule{
 	module + "provider/bird/birdtest":       {ours: []string{module + "provider", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
 	module + "provider/httpapi":             {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
 	module + "provider/httpapi/httpapitest": {ours: []string{module + "provider", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
+	module + "provider/infobip":             {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
+	module + "provider/infobip/infobiptest": {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
+	module + "provider/sinch":               {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
+	module + "provider/sinch/sinchtest":     {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
+	module + "provider/vonage":              {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}, others: []string{"github.com/golang-jwt/jwt/v5"}},
+	module + "provider/vonage/vonagetest":   {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
 	module + "provider/providertest":        {ours: []string{module + "provider", module + "provider/sms"}, others: []string{"*"}},
 	module + "config": {
 		ours:   []string{module + "selector", module + "selector/score", module + "admission", module + "provider", module + "provider/sms"},

@@ -1,0 +1,90 @@
+package sinch
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// event is the body of a callback; type says which fields are there.
+type event struct {
+	Type            string `json:"type"`
+	BatchID         string `json:"batch_id"`
+	ClientReference string `json:"client_reference"`
+	Status          string `json:"status"`
+	Code            int    `json:"code"`
+	// Statuses are those of a report on the whole batch, which here has one recipient.
+	Statuses []struct {
+		Status string `json:"status"`
+		Code   int    `json:"code"`
+		Count  int    `json:"count"`
+	} `json:"statuses"`
+	ID   string `json:"id"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	Body string `json:"body"`
+}
+
+// Hear returns what a delivery report or an inbound message says.
+func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
+	nonce, err := c.cfg.verify(callback)
+	if err != nil {
+		return provider.Heard{}, err
+	}
+	var e event
+	if json.Unmarshal(callback.Body, &e) != nil {
+		return provider.Heard{}, fmt.Errorf("no JSON of a known shape: %w", provider.ErrMalformed)
+	}
+	heard := provider.Heard{Once: nonce}
+	switch e.Type {
+	case "recipient_delivery_report_sms":
+		err = e.report(&heard, e.Status, e.Code, callback.At)
+	case "delivery_report_sms":
+		if len(e.Statuses) == 1 { // several would speak of several recipients
+			err = e.report(&heard, e.Statuses[0].Status, e.Statuses[0].Code, callback.At)
+		}
+	case "mo_text":
+		heard.Inbound = []provider.Inbound{{
+			Reference: e.ID, From: international(e.From), To: international(e.To), Text: e.Body, At: callback.At,
+		}}
+	}
+	if err != nil {
+		return provider.Heard{}, err
+	}
+	return heard, nil
+}
+
+// report adds a receipt.
+func (e *event) report(heard *provider.Heard, status string, code int, at time.Time) error {
+	receipt := provider.Receipt{Reference: e.BatchID, At: at}
+	if ourKey.MatchString(e.ClientReference) {
+		receipt.Key = e.ClientReference
+	}
+	if receipt.Reference == "" && receipt.Key == "" {
+		return fmt.Errorf("a report on nothing: %w", provider.ErrMalformed)
+	}
+	receipt.State, receipt.Cause = stateOf(status, code)
+	receipt.Code = web.Bounded(status) + "/" + web.Bounded(strconv.Itoa(code))
+	heard.Receipts = []provider.Receipt{receipt}
+	return nil
+}
+
+// ourKey is the form of provider.Submission.Key.
+var ourKey = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// longNumber is an international number without its plus; short codes have fewer digits.
+var longNumber = regexp.MustCompile(`^[0-9]{7,15}$`)
+
+// international puts the plus before a number that Sinch writes without one.
+func international(number string) string {
+	if longNumber.MatchString(strings.TrimSpace(number)) {
+		return "+" + strings.TrimSpace(number)
+	}
+	return number
+}

@@ -1,0 +1,70 @@
+package sinch
+
+import (
+	"regexp"
+
+	"dispatcher/provider/settings"
+	"dispatcher/provider/web"
+)
+
+// Config is a service plan at Sinch.
+type Config struct {
+	Web web.Config
+	// Plan is the id of the service plan, and Token its API token.
+	Plan, Token string
+	// From is the sender of messages that name none; empty leaves it to the service plan.
+	From string
+	// Secrets verify callbacks; without one every callback is refused and none is asked for.
+	Secrets []string
+	// AbsenceIsCertain takes a lookup that finds nothing for a proof that Sinch has not taken the message.
+	AbsenceIsCertain bool
+	// Callback is the public URL for delivery reports; empty for none.
+	Callback string
+}
+
+// ParseSettings reads the settings of a channel; all faults are reported together, each under its key.
+//
+//	service_plan_id        id of the service plan
+//	token_file             file with its API token
+//	region                 us (default), eu, au, br or ca: where the service plan lives
+//	from                   sender of messages that name none
+//	callback_secret_files  file with the HMAC secret of callbacks, or a list of two while it is exchanged;
+//	                       without it delivery reports are neither asked for nor believed
+//	absence_is_certain     true takes a lookup without result for "not taken". Sinch does not say how
+//	                       soon a batch can be found, so that it is left open by default
+//
+// and those of web.ParseConfig.
+func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
+	r := settings.New(values, readFile)
+	region := settings.Choose(r, "region", regions)
+	if region == "" {
+		region = "us"
+	}
+	cfg := Config{
+		Web:              web.ParseConfig(r, "https://"+region+".sms.api.sinch.com"),
+		Plan:             r.Text("service_plan_id"),
+		Token:            web.Secret(r, "token_file"),
+		From:             r.Text("from"),
+		Secrets:          web.Secrets(r, "callback_secret_files", readFile),
+		AbsenceIsCertain: r.Flag("absence_is_certain"),
+	}
+	if !planID.MatchString(cfg.Plan) {
+		r.Failf("service_plan_id", "is no id of letters and digits")
+	}
+	if cfg.Token == "" {
+		r.Failf("token_file", "is missing")
+	}
+	r.RefuseUnknown()
+	if err := r.Err(); err != nil {
+		return Config{}, err
+	}
+	return cfg, cfg.Web.Validate()
+}
+
+var regions = map[string]string{"us": "us", "eu": "eu", "au": "au", "br": "br", "ca": "ca"}
+
+// planID keeps what stands in every path to characters that need no escape.
+var planID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
+
+// listens reports whether callbacks are wanted and can be believed.
+func (c *Config) listens() bool { return c.Callback != "" && len(c.Secrets) > 0 }

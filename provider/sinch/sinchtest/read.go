@@ -1,0 +1,111 @@
+package sinchtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"dispatcher/provider/sms"
+	"dispatcher/provider/web/webtest"
+)
+
+// request is a batch as the API takes it.
+type request struct {
+	From            string                       `json:"from"`
+	To              []string                     `json:"to"`
+	Body            string                       `json:"body"`
+	Type            string                       `json:"type"`
+	Parameters      map[string]map[string]string `json:"parameters"`
+	DeliveryReport  string                       `json:"delivery_report"`
+	CallbackURL     string                       `json:"callback_url"`
+	ClientReference string                       `json:"client_reference"`
+	ExpireAt        *time.Time                   `json:"expire_at"`
+}
+
+// maxBody is how many characters a text has at most.
+const maxBody = 2000
+
+var (
+	number      = regexp.MustCompile(`^\+?[0-9]{7,15}$`)
+	placeholder = regexp.MustCompile(`\$\{([^}]*)\}`)
+)
+
+// Read takes a batch apart.
+func (h shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+	switch {
+	case r.Method != http.MethodPost || r.URL.Path != h.path():
+		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)
+	case r.Header.Get("Authorization") != "Bearer "+h.cfg.Token:
+		return webtest.Submit{}, errors.New("wrong token")
+	case r.Header.Get("Content-Type") != "application/json":
+		return webtest.Submit{}, errors.New("not sent as JSON")
+	}
+	var b request
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&b); err != nil {
+		return webtest.Submit{}, errors.New("syntax_invalid_json")
+	}
+	if err := b.check(time.Now()); err != nil {
+		return webtest.Submit{}, err
+	}
+	text, err := b.expand()
+	if err != nil {
+		return webtest.Submit{}, err
+	}
+	s := webtest.Submit{
+		To: plus(b.To[0]), From: b.From, Text: text, Key: b.ClientReference, Parts: sms.Count(text, sms.Reference8).Segments,
+	}
+	if b.DeliveryReport != "none" {
+		s.Callback = b.CallbackURL
+	}
+	return s, nil
+}
+
+func (b *request) check(now time.Time) error {
+	switch {
+	case len(b.To) != 1 || !number.MatchString(b.To[0]):
+		return errors.New("to is not one number")
+	case b.Body == "" || len([]rune(b.Body)) > maxBody:
+		return errors.New("body is empty or too long")
+	case b.Type != "mt_text":
+		return errors.New("type is unknown")
+	case b.ExpireAt != nil && (b.ExpireAt.Before(now) || b.ExpireAt.After(now.Add(72*time.Hour))):
+		return errors.New("expire_at is not within the next three days")
+	}
+	switch b.DeliveryReport {
+	case "none":
+	case "per_recipient", "per_recipient_final", "full", "summary":
+		if u, err := url.Parse(b.CallbackURL); err != nil || !u.IsAbs() {
+			return errors.New("missing_callback_url")
+		}
+	default:
+		return errors.New("delivery_report is unknown")
+	}
+	return nil
+}
+
+// expand puts parameters into the text, in one pass.
+func (b *request) expand() (string, error) {
+	var err error
+	text := placeholder.ReplaceAllStringFunc(b.Body, func(found string) string {
+		value, ok := b.Parameters[placeholder.FindStringSubmatch(found)[1]]["default"]
+		if !ok {
+			err = errors.New("unmatched parameter")
+		}
+		return value
+	})
+	return text, err
+}
+
+func plus(number string) string {
+	if number[0] == '+' {
+		return number
+	}
+	return "+" + number
+}
