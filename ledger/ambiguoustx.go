@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -63,6 +64,10 @@ func doubtArrays(order []*Settlement) []any {
 	return []any{seq, attempt, key, step, until, next, verdict, repeat}
 }
 
+// doubtColumns are the columns of a doubt d about attempt a of message m, for scanDoubt.
+const doubtColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
+	  d.key, d.step, d.until, d.last, d.opened_at, d.asked`
+
 // dueDoubts closes the doubts that an answer has ended meanwhile, and leases the others that are due: nobody
 // else gets them before the lease is over.
 const dueDoubts = `
@@ -79,8 +84,7 @@ const dueDoubts = `
 	  from due u where d.message_seq = u.message_seq and d.key = u.key and u.outcome = 'unknown'
 	  returning d.*
 	)
-	select ` + messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
-	  d.key, d.step, d.until, d.last, d.opened_at, d.asked
+	select ` + doubtColumns + `
 	from leased d join dispatcher.messages m on m.seq = d.message_seq
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.attempt
 	order by d.opened_at`
@@ -107,7 +111,28 @@ func scanDoubt(r pgx.CollectableRow) (OpenDoubt, error) {
 	return d, err
 }
 
-// Put off sets when a doubt is looked at again, unless it has been closed.
+// DoubtAbout is the latest doubt about a message of which nobody knows whether it was taken: an open one, or one
+// that ended without anybody knowing. It returns ErrNoDoubt when there is none.
+func (l *Ledger) DoubtAbout(ctx context.Context, id string) (OpenDoubt, error) {
+	r, err := l.reports.Query(ctx, `
+		select `+doubtColumns+`
+		from dispatcher.messages m join dispatcher.ambiguous d on d.message_seq = m.seq
+		join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.attempt
+		where m.id = $1 and a.outcome = 'unknown' order by d.last desc limit 1`, id)
+	if err != nil {
+		return OpenDoubt{}, wrap("look for a doubt", err)
+	}
+	d, err := pgx.CollectExactlyOneRow(r, scanDoubt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return OpenDoubt{}, ErrNoDoubt
+	}
+	return d, wrap("look for a doubt", err)
+}
+
+// ErrNoDoubt means that what became of a message is known, or that there is no such message.
+var ErrNoDoubt = errors.New("there is no doubt about this message")
+
+// PutOff sets when a doubt is looked at again, unless it has been closed.
 func (l *Ledger) PutOff(ctx context.Context, seq int64, key string, until time.Time) error {
 	_, err := l.hot.Exec(ctx, `
 		update dispatcher.ambiguous set next_at = $3 where message_seq = $1 and key = $2 and closed_at is null`, seq, key, until)
@@ -119,13 +144,15 @@ func (l *Ledger) PutOff(ctx context.Context, seq int64, key string, until time.T
 const judged = `
 	with closed as (
 	  update dispatcher.ambiguous set closed_at = now(), next_at = null, verdict = $3, author = $4, note = $5
-	  where message_seq = $1 and key = $2 and coalesce(verdict, 'final') = 'final'
+	  where message_seq = $1 and key = $2 and coalesce(verdict, 'final') in ('final', 'resent')
 	  returning message_seq, last
 	), moved as (
 	  update dispatcher.messages m set state = $6, reason = nullif($7, ''),
 	    next_at = case when $6 = 'retry' then now() end, finished_at = case when $6 = 'unknown' then coalesce(m.finished_at, now()) end,
-	    possible_duplicate = m.possible_duplicate or $8, tried = case when $9 = '' then m.tried else array_append(m.tried, $9) end
-	  from closed c where m.seq = c.message_seq and m.attempts = c.last and m.state = 'unknown' and $6 <> ''
+	    possible_duplicate = m.possible_duplicate or $8, same_key = null, same_key_until = null, pinned = null,
+	    tried = case when $9 then array_append(m.tried, a.channel) else m.tried end
+	  from closed c join dispatcher.attempts a on a.message_seq = c.message_seq and a.attempt = c.last
+	  where m.seq = c.message_seq and m.attempts = c.last and m.state in ('unknown', 'retry', 'waiting') and $6 <> ''
 	  returning m.seq
 	), told as (
 	  insert into dispatcher.outbox (kind, keys, "values")
@@ -142,21 +169,18 @@ func (l *Ledger) Judge(ctx context.Context, j *Judgement) (ended bool, err error
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // After a commit it does nothing.
 	s := &j.Settlement
-	state, key, value, tried := "", "", []byte(nil), ""
+	state, key, value := "", "", []byte(nil)
 	if j.Verdict == Resent || j.Verdict == FinalWord {
 		state = string(s.State)
 		if s.Notice != nil {
 			key, value = s.Notice.Key, s.Notice.Value
-		}
-		if s.Tried {
-			tried = s.Pinned
 		}
 	} else if err := settleIn(ctx, tx, bySeq([]Settlement{*s})); err != nil {
 		return false, wrap("judge a doubt", err)
 	}
 	var closed int
 	err = tx.QueryRow(ctx, judged, j.Seq, j.Key, string(j.Verdict), storable(j.Author), storable(j.Note),
-		state, storable(s.Reason), s.PossibleDuplicate, tried, key, value).Scan(&closed)
+		state, storable(s.Reason), s.PossibleDuplicate, s.Tried, key, value).Scan(&closed)
 	if err != nil {
 		return false, wrap("judge a doubt", err)
 	}

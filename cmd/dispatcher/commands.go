@@ -16,6 +16,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.weightsCommand(),
 		c.channelCommand(),
 		c.limitsCommand(),
+		c.ambiguousCommand(),
 		c.keysCommand(),
 		c.segmentsCommand(),
 		c.simulateCommand(),

@@ -18,6 +18,9 @@ const (
 	doubtLease              = 30 * time.Second
 )
 
+// codeLookup is that of an attempt about which the provider was asked afterwards.
+const codeLookup = "lookup"
+
 // clearDoubts tries to learn what became of submissions that nobody answered, and ends the search for those
 // whose time is over.
 func (d *Dispatcher) clearDoubts(ctx context.Context) error {
@@ -63,35 +66,45 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenDoubt) error {
 	now := d.now()
 	switch found.Known {
 	case provider.Taken:
-		return d.judge(ctx, o, ledger.Taken, &provider.Result{Outcome: provider.Accepted, Code: "lookup", Reference: found.Reference}, now)
+		return d.pass(ctx, Judge(o, ledger.Taken, codeLookup, found.Reference, now))
 	case provider.NotTaken:
-		return d.judge(ctx, o, ledger.NotTaken, &provider.Result{Outcome: provider.Refused, Code: "lookup"}, now)
+		return d.pass(ctx, Judge(o, ledger.NotTaken, codeLookup, "", now))
 	case provider.Unanswered:
 	}
 	return d.cfg.Ledger.PutOff(ctx, o.Message.Seq, o.Key, earlier(now.Add(pauseOfLookup(o.Asked)), o.Until))
 }
 
-// judge settles the attempt with a truth that was found out late.
-func (d *Dispatcher) judge(ctx context.Context, o *ledger.OpenDoubt, verdict ledger.Verdict, truth *provider.Result, now time.Time) error {
-	f := d.orphan(&o.Message, &o.Attempt)
-	s := settle(f, truth, now)
-	s.Doubt = nil // Judge ends it
+// Judge settles a doubt with a truth that was found out late: Taken under the provider's reference, NotTaken, or
+// FinalWord when nobody will know. code says who found out. It is pure.
+func Judge(o *ledger.OpenDoubt, verdict ledger.Verdict, code, reference string, now time.Time) *ledger.Judgement {
+	f := orphan(&o.Message, &o.Attempt, &Lane{})
+	f.repeatUntil = time.Time{}
+	var s ledger.Settlement
+	switch verdict {
+	case ledger.Taken:
+		s = settle(f, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: reference}, now)
+	case ledger.NotTaken:
+		s = settle(f, &provider.Result{Outcome: provider.Refused, Code: code}, now)
+	case ledger.FinalWord, ledger.Resent:
+		s = ledger.Settlement{
+			Seq: f.seq, ID: f.submission.ID, Attempt: o.Last, Outcome: provider.Unknown, PossibleDuplicate: f.duplicate,
+			State: ledger.Unknown, Reason: reasonAmbiguous,
+		}
+	}
 	n := statusOfSettlement(f, &s, now)
 	s.Notice = &n
-	return d.pass(ctx, &ledger.Judgement{Seq: o.Message.Seq, Key: o.Key, Verdict: verdict, Settlement: s})
+	return &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict, Settlement: s}
 }
 
 // conclude ends a search that found nothing.
 func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenDoubt, now time.Time) error {
 	f := d.orphan(&o.Message, &o.Attempt)
-	s := ledger.Settlement{Seq: o.Message.Seq, ID: o.Message.ID, Attempt: o.Last, Outcome: provider.Unknown, PossibleDuplicate: f.duplicate}
-	verdict := giveUp(f, len(o.Message.PartsLeft) > 0, &s)
-	if verdict == ledger.Resent && !f.expires.After(now) {
-		verdict, s.State, s.Reason, s.PossibleDuplicate, s.Tried = ledger.FinalWord, ledger.Unknown, reasonAmbiguous, f.duplicate, false
-	}
+	s := ledger.Settlement{Seq: f.seq, ID: f.submission.ID, Attempt: o.Last, Outcome: provider.Unknown, PossibleDuplicate: f.duplicate}
+	f.search.resendOnce = f.search.resendOnce && f.expires.After(now)
+	verdict := giveUp(f, false, &s)
 	n := statusOfSettlement(f, &s, now)
 	s.Notice = &n
-	return d.pass(ctx, &ledger.Judgement{Seq: o.Message.Seq, Key: o.Key, Verdict: verdict, Settlement: s})
+	return d.pass(ctx, &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict, Settlement: s})
 }
 
 // pass writes a judgement down.

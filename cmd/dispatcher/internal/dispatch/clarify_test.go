@@ -1,0 +1,261 @@
+package dispatch
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// doubtful is a flight of a lane that clears up doubts for ten minutes at a provider that promises everything.
+func doubtful(change func(*flight)) *flight {
+	f := testFlight()
+	f.submission.Key = "key"
+	f.search = search{
+		steps: []ledger.Step{ledger.SameKey, ledger.Lookup, ledger.AwaitReceipt}, within: 10 * time.Minute,
+		can: provider.Capabilities{SameKeyFor: time.Hour, Lookup: true, Receipts: true, KeyInReceipt: true},
+	}
+	if change != nil {
+		change(f)
+	}
+	return f
+}
+
+func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
+	t.Parallel()
+	type want struct {
+		State   ledger.State
+		Reason  string
+		Step    ledger.Step
+		Verdict ledger.Verdict
+		Next    time.Duration
+		Until   time.Duration
+		Pinned  string
+		Flagged bool
+	}
+	parts := []provider.Part{{Outcome: provider.Accepted}, {Index: 1}}
+	for name, tc := range map[string]struct {
+		change func(*flight)
+		result provider.Result
+		want   want
+	}{
+		"the same key": {
+			nil, provider.Result{},
+			want{ledger.Retry, "same_key", ledger.SameKey, "", 10 * time.Minute, 10 * time.Minute, "a", false},
+		},
+		"a lookup": {
+			func(f *flight) { f.search.can.SameKeyFor = 0 }, provider.Result{},
+			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
+		},
+		"a lookup, because the lane has it first": {
+			func(f *flight) { f.search.steps = []ledger.Step{ledger.Lookup, ledger.SameKey} }, provider.Result{},
+			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
+		},
+		"a receipt": {
+			func(f *flight) { f.search.can.SameKeyFor, f.search.can.Lookup = 0, false }, provider.Result{},
+			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute, "", false},
+		},
+		"a receipt, because one key stands for several parts": {
+			nil, provider.Result{Parts: parts},
+			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute, "", false},
+		},
+		"no receipt without the key in it": {
+			func(f *flight) { f.search.can = provider.Capabilities{Receipts: true} }, provider.Result{},
+			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.FinalWord, 0, 10 * time.Minute, "", false},
+		},
+		"one resend when there is nothing to ask": {
+			func(f *flight) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true }, provider.Result{},
+			want{ledger.Retry, "resend", ledger.NoStep, ledger.Resent, 0, 10 * time.Minute, "", true},
+		},
+		"half of what is left when it is to be sent again": {
+			func(f *flight) { f.search.resendOnce, f.expires = true, noon.Add(time.Minute) }, provider.Result{},
+			want{ledger.Retry, "same_key", ledger.SameKey, "", 30 * time.Second, 30 * time.Second, "a", false},
+		},
+		"nothing when a repeat found no answer in time": {
+			func(f *flight) { f.repeatUntil = noon }, provider.Result{},
+			want{ledger.Unknown, "ambiguous_final", ledger.SameKey, ledger.FinalWord, 0, 0, "", false},
+		},
+		"another repeat when there is time": {
+			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) }, provider.Result{},
+			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute, "a", false},
+		},
+		"another repeat when the provider is not there": {
+			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) }, provider.Result{Outcome: provider.Refused, Code: "dial"},
+			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute, "a", false},
+		},
+		"certainty when a repeat is accepted": {
+			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) }, provider.Result{Outcome: provider.Accepted},
+			want{ledger.Accepted, "", ledger.SameKey, ledger.Taken, 0, time.Minute, "", false},
+		},
+		"certainty when a repeat is rejected": {
+			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) }, provider.Result{Outcome: provider.Rejected, Code: "bad"},
+			want{ledger.Rejected, "bad", ledger.SameKey, ledger.NotTaken, 0, time.Minute, "", false},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := settle(doubtful(tc.change), &tc.result, noon)
+			got := want{State: s.State, Reason: s.Reason, Pinned: s.Pinned, Flagged: s.PossibleDuplicate}
+			if d := s.Doubt; d != nil {
+				got.Step, got.Verdict, got.Until = d.Step, d.Verdict, d.Until.Sub(noon)
+				if !d.NextAt.IsZero() {
+					got.Next = d.NextAt.Sub(noon)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestOnlyACertainAnswerLeavesADoubt holds every outcome of a repeat to it: whatever is not a yes or no goes on under the
+// same key or ends, but never leads to another channel unflagged.
+func TestOnlyACertainAnswerLeavesADoubt(t *testing.T) {
+	t.Parallel()
+	for _, resend := range []bool{false, true} {
+		for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
+			for _, left := range []time.Duration{-time.Second, time.Minute} {
+				f := doubtful(func(f *flight) { f.repeatUntil, f.search.resendOnce = noon.Add(left), resend })
+				s := settle(f, &provider.Result{Outcome: outcome}, noon)
+				certain := outcome == provider.Accepted || outcome == provider.Rejected
+				elsewhere := s.State == ledger.Retry && s.Pinned != f.channel
+				if !certain && elsewhere && !s.PossibleDuplicate {
+					t.Errorf("%s with %s left: %s without a flag", outcome, left, s.Reason)
+				}
+				if s.Doubt == nil {
+					t.Errorf("%s with %s left says nothing about the doubt", outcome, left)
+				}
+			}
+		}
+	}
+}
+
+// knowingChannel is a provider that can be asked for a submission by its key.
+type knowingChannel struct {
+	*scriptedChannel
+	can  provider.Capabilities
+	find func(key string) provider.Finding
+}
+
+func (c *knowingChannel) Capabilities() provider.Capabilities { return c.can }
+
+func (c *knowingChannel) Find(_ context.Context, key string) provider.Finding { return c.find(key) }
+
+// doubting is a pipeline over one channel, with lanes that search for so long.
+func doubting(t *testing.T, channel *knowingChannel, lane Lane) *pipeline {
+	t.Helper()
+	p := setup(t, func(r *Routing) {
+		lane.Name, lane.TTL, lane.MaxWaiting = "bulk", time.Hour, 100
+		lane.Clarify = []ledger.Step{ledger.SameKey, ledger.Lookup, ledger.AwaitReceipt}
+		r.Lanes["bulk"] = lane
+	})
+	channel.scriptedChannel = p.channels["a"]
+	next := *p.routing
+	next.Version = p.applyRouting(t, nil)
+	if err := p.Apply(&next, map[string]provider.Channel{"a": channel, "b": channel, "c": channel}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const (
+	byVerdict  = `select coalesce(verdict, 'open'), count(*) from audit.ambiguous group by 1`
+	billedFor  = `select coalesce(outcome, 'pending'), sum(segments)::bigint from audit.attempts group by 1`
+	duplicates = `select 'flagged', count(*) filter (where possible_duplicate) from audit.messages`
+)
+
+func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
+	t.Parallel()
+	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
+	p := doubting(t, channel, Lane{ClarifyFor: time.Minute})
+	channel.answer = func(s provider.Submission) provider.Result {
+		if s.Attempt < 3 {
+			return provider.Result{Code: "timeout"}
+		}
+		return accepts(s)
+	}
+	p.handle(t, jobsNamed("m", 1))
+	p.eventually(t, byState, map[string]int64{"accepted": 1})
+	p.eventually(t, byVerdict, map[string]int64{"taken": 1})
+	p.eventually(t, billedFor, map[string]int64{"unknown": 0, "accepted": 1})
+	p.eventually(t, duplicates, map[string]int64{"flagged": 0})
+	log := channel.submits()
+	if len(log) != 3 || log[0].Key == "" || log[1].Key != log[0].Key || log[2].Key != log[0].Key {
+		t.Errorf("%d submits, under keys that differ", len(log))
+	}
+}
+
+func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		known   provider.Knowledge
+		state   string
+		verdict string
+		submits int
+	}{
+		"taken":     {provider.Taken, "accepted", "taken", 1},
+		"not taken": {provider.NotTaken, "accepted", "not_taken", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			channel := &knowingChannel{can: provider.Capabilities{Lookup: true}}
+			asked := make(chan string, 10)
+			channel.find = func(key string) provider.Finding {
+				asked <- key
+				return provider.Finding{Known: tc.known, Reference: "found"}
+			}
+			p := doubting(t, channel, Lane{ClarifyFor: time.Minute})
+			channel.answer = func(s provider.Submission) provider.Result {
+				if s.Attempt == 1 {
+					return provider.Result{Code: "timeout"}
+				}
+				return accepts(s)
+			}
+			p.handle(t, jobsNamed("m", 1))
+			p.eventually(t, byVerdict, map[string]int64{tc.verdict: 1})
+			p.eventually(t, byState, map[string]int64{tc.state: 1})
+			p.eventually(t, duplicates, map[string]int64{"flagged": 0})
+			log := channel.submits()
+			if len(log) != tc.submits || <-asked != log[0].Key {
+				t.Errorf("%d submits", len(log))
+			}
+		})
+	}
+}
+
+func TestASearchWithoutResultEndsAsTheLaneSays(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		resend  bool
+		state   string
+		verdict string
+		flagged int64
+	}{
+		"never":  {false, "unknown", "final", 0},
+		"resend": {true, "accepted", "resent", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			channel := &knowingChannel{can: provider.Capabilities{Receipts: true, KeyInReceipt: true}}
+			p := doubting(t, channel, Lane{ClarifyFor: time.Second, ResendOnce: tc.resend})
+			channel.answer = func(s provider.Submission) provider.Result {
+				if s.Attempt == 1 {
+					return provider.Result{Code: "timeout"}
+				}
+				return accepts(s)
+			}
+			p.handle(t, jobsNamed("m", 1))
+			p.eventually(t, byVerdict, map[string]int64{tc.verdict: 1})
+			p.eventually(t, byState, map[string]int64{tc.state: 1})
+			p.eventually(t, duplicates, map[string]int64{"flagged": tc.flagged})
+			p.eventually(t, `select coalesce(reason, ''), count(*) from dispatcher.messages group by 1`, map[string]int64{
+				map[bool]string{false: "ambiguous_final"}[tc.resend]: 1,
+			})
+		})
+	}
+}
