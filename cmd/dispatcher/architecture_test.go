@@ -24,6 +24,12 @@ type rule struct {
 	others []string
 }
 
+// adapter and shape are what each adapter for an HTTP API may import, and the scripted carrier beside it.
+var (
+	adapter = []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}
+	shape   = append([]string{module + "provider/providertest", module + "provider/web/webtest"}, adapter...)
+)
+
 // rules is the import table of DESIGN.md. A package is held to the longest key that
 // is its path or a folder above it.
 var rules = map[string]rule{

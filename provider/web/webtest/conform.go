@@ -1,6 +1,7 @@
 package webtest
 
 import (
+	"crypto/tls"
 	"slices"
 	"testing"
 
@@ -11,12 +12,29 @@ import (
 // Harness runs the conformance suite of providers over an adapter: open brings up its channel for an API that
 // begins at url, with private addresses allowed.
 func Harness(shape func() Shape, open func(t testing.TB, url string) provider.Channel) providertest.Harness {
+	return harness(func(testing.TB) (Config, func(testing.TB, string) provider.Channel) {
+		return Config{Shape: shape()}, open
+	})
+}
+
+// SecureHarness is a Harness over TLS and HTTP/2. The channel has to trust what client trusts.
+func SecureHarness(shape func() Shape, open func(t testing.TB, url string, client *tls.Config) provider.Channel) providertest.Harness {
+	return harness(func(t testing.TB) (Config, func(testing.TB, string) provider.Channel) {
+		server, client, err := TLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Config{Shape: shape(), TLS: server}, func(t testing.TB, url string) provider.Channel { return open(t, url, client) }
+	})
+}
+
+func harness(prepare func(testing.TB) (Config, func(testing.TB, string) provider.Channel)) providertest.Harness {
 	return providertest.Harness{
 		Connectionless: true, RetryAfter: true,
 		Start: func(t testing.TB, play providertest.Script) providertest.Instance {
-			carrier, err := Start(Config{Shape: shape(), Log: -1, Behaviour: Behaviour{
-				Decide: func(n int, s Submit) providertest.Answer { return play(n, suiteSubmit(s)) },
-			}})
+			cfg, open := prepare(t)
+			cfg.Log, cfg.Behaviour.Decide = -1, func(n int, s Submit) providertest.Answer { return play(n, suiteSubmit(s)) }
+			carrier, err := Start(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,243 @@
+package twilio_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"dispatcher/provider"
+	"dispatcher/provider/twilio"
+	"dispatcher/provider/twilio/twiliotest"
+	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
+)
+
+// withToken is a channel that verifies with these tokens.
+func withToken(t testing.TB, tokens ...string) *twilio.Channel {
+	t.Helper()
+	cfg := config(t, "https://api.twilio.com")
+	cfg.Callback, cfg.AuthTokens = callback, tokens
+	c := twilio.New(cfg)
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	return c
+}
+
+// TestSignaturesOfTheDocumentationAreGenuine uses the published examples of Twilio's own libraries. They name no
+// message, so that what is genuine is malformed.
+func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
+	t.Parallel()
+	form := "Digits=1234&CallSid=CA1234567890ABCDE&To=%2B18005551212&Caller=%2B14158675309&From=%2B14158675309"
+	digest := "&bodySHA256=0a1ff7634d9ab3b95db5c9a2dfe9416e41502b283a80c7cf19632632f96e6620"
+	json := `{"property": "value", "boolean": true}`
+	for name, c := range map[string]struct {
+		url, body, kind, signature string
+		want                       error
+	}{
+		"form":               {"https://mycompany.com/myapp.php?foo=1&bar=2", form, "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrMalformed},
+		"port left out":      {"https://mycompany.com:1234/myapp.php?foo=1&bar=2", form, "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrMalformed},
+		"port put in":        {"https://mycompany.com/myapp.php?foo=1&bar=2", form, "application/x-www-form-urlencoded", "kvajT1Ptam85bY51eRf/AJRuM3w=", provider.ErrMalformed},
+		"port over http":     {"http://mycompany.com:1234/myapp.php?foo=1&bar=2", form, "application/x-www-form-urlencoded", "Zmvh+3yNM1Phv2jhDCwEM3q5ebU=", provider.ErrMalformed},
+		"JSON":               {"https://mycompany.com/myapp.php?foo=1&bar=2" + digest, json, "application/json", "a9nBmqA0ju/hNViExpshrM61xv4=", provider.ErrMalformed},
+		"other path":         {"https://mycompany.com/myapp.php?foo=1&bar=3", form, "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged},
+		"other form":         {"https://mycompany.com/myapp.php?foo=1&bar=2", form + "1", "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged},
+		"other JSON":         {"https://mycompany.com/myapp.php?foo=1&bar=2" + digest, json + " ", "application/json", "a9nBmqA0ju/hNViExpshrM61xv4=", provider.ErrForged},
+		"JSON without sum":   {"https://mycompany.com/myapp.php?foo=1&bar=2", json, "application/json", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged},
+		"no signature":       {"https://mycompany.com/myapp.php?foo=1&bar=2", form, "application/x-www-form-urlencoded", "", provider.ErrForged},
+		"form that is none":  {"https://mycompany.com/myapp.php?foo=1&bar=2", "%zz", "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged},
+		"URL that is none":   {"https://mycompany.com/%zz", form, "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged},
+		"URL without scheme": {"mycompany.com", form, "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged},
+	} {
+		_, err := withToken(t, "other", "12345").Hear(&provider.Callback{
+			Method: http.MethodPost, URL: c.url, Body: []byte(c.body),
+			Header: map[string][]string{"X-Twilio-Signature": {c.signature}, "Content-Type": {c.kind}},
+		})
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if _, err := withToken(t).Hear(&provider.Callback{URL: "https://mycompany.com/"}); !errors.Is(err, provider.ErrForged) {
+		t.Errorf("without a token: %v", err)
+	}
+}
+
+// signed is a callback with a form.
+func signed(form url.Values) *provider.Callback {
+	address := callback + "?key=" + key
+	return &provider.Callback{
+		Method: http.MethodPost, URL: address, Body: []byte(form.Encode()), At: time.Now(),
+		Header: map[string][]string{
+			"X-Twilio-Signature": {twiliotest.Sign(token, address, form)}, "Content-Type": {"application/x-www-form-urlencoded"},
+		},
+	}
+}
+
+func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
+	t.Parallel()
+	c := listening(t)
+	for _, w := range []struct {
+		status, code string
+		state        provider.ReceiptState
+		cause        provider.Cause
+		shown        string
+	}{
+		{"accepted", "", provider.Pending, "", "accepted"},
+		{"queued", "", provider.Pending, "", "queued"},
+		{"sending", "", provider.Pending, "", "sending"},
+		{"sent", "", provider.Pending, "", "sent"},
+		{"scheduled", "", provider.Pending, "", "scheduled"},
+		{"partially_delivered", "", provider.Pending, "", "partially_delivered"},
+		{"something new", "", provider.Pending, "", "other"},
+		{"delivered", "", provider.Delivered, "", "delivered"},
+		{"read", "", provider.Delivered, "", "read"},
+		{"canceled", "", provider.Undelivered, provider.Deleted, "canceled"},
+		{"failed", "30007", provider.Undelivered, provider.Spam, "failed/30007"},
+		{"failed", "21610", provider.Undelivered, provider.OptedOut, "failed/21610"},
+		{"undelivered", "30003", provider.Undelivered, provider.Absent, "undelivered/30003"},
+		{"undelivered", "30036", provider.Undelivered, provider.Expired, "undelivered/30036"},
+		{"undelivered", "39999", provider.Undelivered, "", "undelivered/39999"},
+		{"undelivered", "+447700900123", provider.Undelivered, "", "undelivered/other"},
+	} {
+		form := url.Values{"MessageSid": {"SM1"}, "MessageStatus": {w.status}, "SmsStatus": {w.status}, "To": {"+447700900123"}}
+		if w.code != "" {
+			form.Set("ErrorCode", w.code)
+		}
+		heard, err := c.Hear(signed(form))
+		if err != nil {
+			t.Errorf("%s: %v", w.status, err)
+			continue
+		}
+		want := []provider.Receipt{{Reference: "SM1", Key: key, State: w.state, Cause: w.cause, Code: w.shown}}
+		if diff := cmp.Diff(want, heard.Receipts, cmpopts.IgnoreFields(provider.Receipt{}, "At")); diff != "" || heard.Inbound != nil {
+			t.Errorf("%s: %s, inbound %v", w.status, diff, heard.Inbound)
+		}
+	}
+}
+
+func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"MessageSid":"SM1","MessageStatus":"failed","ErrorCode":30005,"ErrorMessage":null}`)
+	sum := sha256.Sum256(body)
+	address := callback + "?key=" + key + "&bodySHA256=" + hex.EncodeToString(sum[:])
+	heard, err := listening(t).Hear(&provider.Callback{URL: address, Body: body, Header: map[string][]string{
+		"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)}, "Content-Type": {"application/json; charset=utf-8"},
+	}})
+	want := []provider.Receipt{{Reference: "SM1", Key: key, State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "failed/30005"}}
+	if diff := cmp.Diff(want, heard.Receipts); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestEmptyTwiMLAnswersInboundMessages(t *testing.T) {
+	t.Parallel()
+	c := listening(t)
+	in := provider.Inbound{Reference: "SM9", From: "+447700900123", To: "60777", Text: "null"}
+	r, err := shape().Inbound(callback, in)
+	heard, err := c.Hear(webtest.Made(t, r, err))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]provider.Inbound{in}, heard.Inbound, cmpopts.IgnoreFields(provider.Inbound{}, "At")); diff != "" || heard.Receipts != nil {
+		t.Error(diff, heard.Receipts)
+	}
+	if heard.Answer != `<?xml version="1.0" encoding="UTF-8"?><Response></Response>` || heard.AnswerType != "text/xml; charset=utf-8" {
+		t.Errorf("answered %q as %q", heard.Answer, heard.AnswerType)
+	}
+	in.From = "whatsapp:+447700900123"
+	r, err = shape().Inbound(callback, in)
+	if heard, err := c.Hear(webtest.Made(t, r, err)); err != nil || heard.Inbound != nil {
+		t.Errorf("a message of another network: %v, %v", heard.Inbound, err)
+	}
+}
+
+func TestForgedCallbacksSayNothing(t *testing.T) {
+	t.Parallel()
+	c := listening(t)
+	genuine := func() *provider.Callback {
+		return signed(url.Values{"MessageSid": {"SM1"}, "MessageStatus": {"undelivered"}, "ErrorCode": {"30003"}})
+	}
+	if _, err := c.Hear(genuine()); err != nil {
+		t.Fatal(err)
+	}
+	for name, forge := range map[string]func(*provider.Callback){
+		"other status":      func(c *provider.Callback) { c.Body = []byte("ErrorCode=30003&MessageSid=SM1&MessageStatus=delivered") },
+		"other submission":  func(c *provider.Callback) { c.URL = web.WithKey(callback, "ffffffffffffffffffffffffffffffff") },
+		"field more":        func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
+		"second value":      func(c *provider.Callback) { c.Body = append(c.Body, "&MessageSid=SM2"...) },
+		"other signature":   func(c *provider.Callback) { c.Header["X-Twilio-Signature"] = []string{"AAAAAAAAAAAAAAAAAAAAAAAAAAA="} },
+		"empty signature":   func(c *provider.Callback) { c.Header["X-Twilio-Signature"] = nil },
+		"longer signature":  func(c *provider.Callback) { c.Header["X-Twilio-Signature"][0] += "=" },
+		"digest of nothing": func(c *provider.Callback) { c.URL += "&bodySHA256=" },
+	} {
+		call := genuine()
+		forge(call)
+		heard, err := c.Hear(call)
+		if !errors.Is(err, provider.ErrForged) || len(heard.Receipts) > 0 {
+			t.Errorf("%s: %v, %v", name, heard.Receipts, err)
+		}
+	}
+	if _, err := withToken(t, "another", "third").Hear(genuine()); !errors.Is(err, provider.ErrForged) {
+		t.Errorf("another account's token: %v", err)
+	}
+	if _, err := withToken(t, "another", token).Hear(genuine()); err != nil {
+		t.Errorf("the second of two live tokens: %v", err)
+	}
+}
+
+func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
+	t.Parallel()
+	c := listening(t)
+	for name, form := range map[string]url.Values{
+		"no message": {"MessageStatus": {"sent"}}, "long name": {"MessageSid": {string(make([]byte, 65))}, "MessageStatus": {"sent"}},
+	} {
+		if heard, err := c.Hear(signed(form)); !errors.Is(err, provider.ErrMalformed) || heard.Receipts != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	heard, err := c.Hear(signed(url.Values{"MessageSid": {"SM1"}, "EventType": {"other"}}))
+	if err != nil || heard.Receipts != nil || heard.Inbound != nil {
+		t.Errorf("what means nothing here: %v, %v", heard, err)
+	}
+}
+
+// FuzzHear signs every input correctly, and then changes it: what is genuine is read without panic, what is
+// not yields nothing.
+func FuzzHear(f *testing.F) {
+	f.Add("MessageSid=SM1&MessageStatus=delivered", "MessageSid=SM1&MessageStatus=failed", "application/x-www-form-urlencoded")
+	f.Add("MessageSid=SM1&SmsStatus=received&Body=STOP", "", "application/x-www-form-urlencoded")
+	f.Add(`{"MessageSid":"SM1","MessageStatus":"sent"}`, "{}", "application/json")
+	c := listening(f)
+	f.Fuzz(func(t *testing.T, body, other, kind string) {
+		sum := sha256.Sum256([]byte(body))
+		address := callback + "?bodySHA256=" + hex.EncodeToString(sum[:])
+		call := &provider.Callback{URL: address, Body: []byte(body), At: time.Now(), Header: map[string][]string{
+			"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)}, "Content-Type": {kind},
+		}}
+		if heard, err := c.Hear(call); errors.Is(err, provider.ErrForged) {
+			t.Error("a genuine callback was taken for forged")
+		} else if err != nil && (heard.Receipts != nil || heard.Inbound != nil) {
+			t.Error("a refused callback says something")
+		}
+		if call.Body = []byte(other); other != body {
+			if heard, err := c.Hear(call); !errors.Is(err, provider.ErrForged) || heard.Receipts != nil || heard.Inbound != nil {
+				t.Errorf("a forged callback was heard: %v", err)
+			}
+		}
+		form, err := url.ParseQuery(body)
+		if err != nil {
+			return
+		}
+		for name := range form {
+			form[name] = form[name][:1]
+		}
+		if _, err := c.Hear(signed(form)); errors.Is(err, provider.ErrForged) {
+			t.Error("a genuine form was taken for forged")
+		}
+	})
+}

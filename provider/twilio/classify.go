@@ -1,0 +1,54 @@
+package twilio
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// created is what a new Message looks like, as far as it matters here.
+type created struct {
+	SID string `json:"sid"`
+}
+
+// fault is the body of every answer that is no success.
+type fault struct {
+	Code int `json:"code"`
+}
+
+// Classify reads the answer to a submission. A message that has a SID was taken, whatever its status is by now:
+// how it ends is told by its receipts.
+func (*api) Classify(a *web.Answer) provider.Result {
+	if a.Status == http.StatusCreated || a.Status == http.StatusOK {
+		var m created
+		if err := json.Unmarshal(a.Body, &m); err != nil || m.SID == "" {
+			return a.Unreadable("")
+		}
+		return provider.Result{Outcome: provider.Accepted, Reference: m.SID}
+	}
+	var f fault
+	err := json.Unmarshal(a.Body, &f)
+	if v, known := verdicts[f.Code]; err == nil && known && v.outcome != provider.Unknown {
+		return a.Verdict(v.outcome, strconv.Itoa(f.Code), v.why)
+	}
+	return classifyRest(a, f.Code)
+}
+
+// classifyRest reads an answer whose code is not in the table, or that has none. The 4xx of Twilio say that
+// no message was created; a 5xx says nothing.
+func classifyRest(a *web.Answer, n int) provider.Result {
+	code := ""
+	if n != 0 {
+		code = strconv.Itoa(n)
+	}
+	if r, ok := a.Plain(code); ok {
+		return r
+	}
+	if n != 0 && a.Status/100 == 4 && a.Status != http.StatusRequestTimeout {
+		return a.Verdict(provider.Refused, code, "Twilio did not create the message")
+	}
+	return a.Unreadable(code)
+}

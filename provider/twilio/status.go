@@ -1,0 +1,88 @@
+package twilio
+
+import "dispatcher/provider"
+
+// verdict is what an error code of the API means for a submission.
+type verdict struct {
+	outcome provider.Outcome
+	why     string
+}
+
+// verdicts are the codes that the Message resource answers with (Error and Warning Dictionary). A code that is not
+// here is Refused when its status is 4xx.
+var verdicts = map[int]verdict{
+	14107: {provider.Throttled, "too many messages between these two numbers"},
+	20003: {provider.Refused, "the credentials are wrong"},
+	20005: {provider.Refused, "the account is not active"},
+	20404: {provider.Refused, "there is no such account"},
+	20429: {provider.Throttled, "too many requests at once"},
+	21211: {provider.Rejected, "the recipient is no valid number"},
+	21212: {provider.Refused, "the sender is not valid"},
+	21214: {provider.Rejected, "the recipient cannot be reached"},
+	21217: {provider.Rejected, "the recipient is no valid number"},
+	21265: {provider.Rejected, "the recipient is a short code"},
+	21266: {provider.Rejected, "recipient and sender are the same"},
+	21267: {provider.Refused, "a trial account has no alphanumeric senders"},
+	21408: {provider.Refused, "the account may not send to this region"},
+	21601: {provider.Refused, "the sender cannot send SMS"},
+	21602: {provider.Rejected, "there is no text"},
+	21603: {provider.Refused, "there is no sender"},
+	21604: {provider.Rejected, "there is no recipient"},
+	21605: {provider.Rejected, "the text is too long"},
+	21606: {provider.Refused, "the sender cannot send to this recipient"},
+	21608: {provider.Refused, "a trial account sends to verified numbers only"},
+	21609: {provider.Refused, "the status callback is no valid URL"},
+	21610: {provider.Rejected, "the recipient has unsubscribed"},
+	21611: {provider.Throttled, "the queue of this sender is full"},
+	21612: {provider.Refused, "there is no route from this sender to the recipient"},
+	21614: {provider.Rejected, "the recipient is no mobile number"},
+	21617: {provider.Rejected, "the text is too long"},
+	21619: {provider.Rejected, "there is no text"},
+	21624: {provider.Refused, "the validity is out of range"},
+	21635: {provider.Rejected, "the recipient is a landline"},
+	21659: {provider.Refused, "the sender is no number of Twilio"},
+	21660: {provider.Refused, "the sender is not of this account"},
+	21661: {provider.Refused, "the sender cannot send SMS"},
+	21701: {provider.Refused, "there is no such messaging service"},
+	21703: {provider.Refused, "the messaging service has no senders"},
+	21704: {provider.Refused, "the messaging service has no senders"},
+	21705: {provider.Refused, "the messaging service is not valid"},
+	30001: {provider.Throttled, "the queue is full"},
+	30002: {provider.Refused, "the account is suspended"},
+	63038: {provider.Refused, "the account has used up its messages of the day"}, // with status 429, and for hours
+	90007: {provider.Refused, "the validity is out of range"},
+}
+
+// states are the values of MessageStatus. What is not here is Pending.
+var states = map[string]provider.ReceiptState{
+	"delivered": provider.Delivered, "read": provider.Delivered,
+	"undelivered": provider.Undelivered, "failed": provider.Undelivered, "canceled": provider.Undelivered,
+}
+
+// causes are the values of ErrorCode of messages that were not delivered.
+var causes = map[string]provider.Cause{
+	"21211": provider.UnknownNumber,
+	"21610": provider.OptedOut,
+	"21614": provider.NotMobile,
+	"21635": provider.NotMobile,
+	"30001": provider.NetworkError,  // queue overflow
+	"30002": provider.NoCredit,      // account suspended
+	"30003": provider.Absent,        // unreachable handset
+	"30004": provider.Blocked,       // message blocked
+	"30005": provider.UnknownNumber, // unknown handset
+	"30006": provider.NotMobile,     // landline or unreachable carrier
+	"30007": provider.Spam,          // filtered
+	"30008": provider.Unspecified,   // unknown error
+	"30009": provider.NetworkError,  // missing segment
+	"30010": provider.Unspecified,   // dearer than the price allowed
+	"30018": provider.BadSender,     // sender needs registration
+	"30024": provider.BadSender,     // numeric sender not provisioned
+	"30032": provider.BadSender,     // toll-free number not verified
+	"30034": provider.BadSender,     // unregistered 10DLC number
+	"30035": provider.BadSender,     // registration pending
+	"30036": provider.Expired,       // validity period
+	"30038": provider.Spam,          // filtered as one-time password
+	"30410": provider.NetworkError,  // provider timed out
+	"30450": provider.Blocked,       // fraud protection
+	"30453": provider.Blocked,       // fraud protection
+}

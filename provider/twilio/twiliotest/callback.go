@@ -1,0 +1,79 @@
+package twiliotest
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha1" //nolint:gosec // Twilio's scheme.
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"sort"
+	"strings"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
+)
+
+// Receipt is a status callback.
+func (s *shape) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+	if submit.Callback == "" {
+		return nil, nil //nolint:nilnil // It wants none.
+	}
+	form := url.Values{
+		"AccountSid": {s.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {submit.From}, "To": {submit.To},
+		"MessageSid": {submit.Reference}, "SmsSid": {submit.Reference},
+	}
+	status, code := "sent", r.Code
+	switch r.State {
+	case provider.Delivered:
+		status = "delivered"
+	case provider.Undelivered:
+		status = "undelivered"
+		if code == "" {
+			code = "30003"
+		}
+	case provider.Pending:
+	}
+	form.Set("MessageStatus", status)
+	form.Set("SmsStatus", status)
+	if code != "" {
+		form.Set("ErrorCode", code)
+	}
+	return s.post(submit.Callback, form)
+}
+
+// Inbound is the webhook for a message of a subscriber.
+func (s *shape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+	return s.post(callback, url.Values{
+		"AccountSid": {s.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {in.From}, "To": {in.To}, "Body": {in.Text},
+		"MessageSid": {in.Reference}, "SmsSid": {in.Reference}, "SmsMessageSid": {in.Reference},
+		"SmsStatus": {"received"}, "NumMedia": {"0"}, "NumSegments": {"1"},
+	})
+}
+
+// post signs a form: the URL, then each parameter's name and value in the order of the names, without
+// anything between them.
+func (s *shape) post(callback string, form url.Values) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, callback, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8")
+	r.Header.Set("X-Twilio-Signature", Sign(s.cfg.AuthToken, callback, form))
+	return r, nil
+}
+
+// Sign is the value of X-Twilio-Signature for a form.
+func Sign(authToken, callback string, form url.Values) string {
+	names := make([]string, 0, len(form))
+	for name := range form {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	h := hmac.New(sha1.New, []byte(authToken))
+	h.Write([]byte(callback))
+	for _, name := range names {
+		h.Write([]byte(name + form.Get(name)))
+	}
+	return base64.StdEncoding.EncodeToString(h.Sum(nil))
+}
