@@ -24,12 +24,6 @@ type rule struct {
 	others []string
 }
 
-// adapter and shape are what each adapter for an HTTP API may import, and the scripted carrier beside it.
-var (
-	adapter = []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}
-	shape   = append([]string{module + "provider/providertest", module + "provider/web/webtest"}, adapter...)
-)
-
 // rules is the import table of DESIGN.md. A package is held to the longest key that
 // is its path or a folder above it.
 var rules = map[string]rule{
@@ -58,6 +52,12 @@ var rules = map[string]rule{
 	module + "provider/sinch/sinchtest":     {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
 	module + "provider/vonage":              {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}, others: []string{"github.com/golang-jwt/jwt/v5"}},
 	module + "provider/vonage/vonagetest":   {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
+	module + "provider/plivo":               {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
+	module + "provider/plivo/plivotest":     {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
+	module + "provider/telnyx":              {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
+	module + "provider/telnyx/telnyxtest":   {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
+	module + "provider/twilio":              {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}},
+	module + "provider/twilio/twiliotest":   {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
 	module + "provider/providertest":        {ours: []string{module + "provider", module + "provider/sms"}, others: []string{"*"}},
 	module + "config": {
 		ours:   []string{module + "selector", module + "selector/score", module + "admission", module + "provider", module + "provider/sms"},
