@@ -1,0 +1,188 @@
+package ledger_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// doubted settles the attempt of one message without an answer and opens a doubt that is due at once.
+func doubted(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.Message, func(sql string) string) {
+	t.Helper()
+	l, m, see := one(t)
+	s := unknown(m)
+	now, err := l.Clock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Doubt = &ledger.Doubt{Key: "k", Step: step, Until: now.Add(time.Minute), NextAt: now}
+	if step == ledger.SameKey {
+		s.State, s.Pinned, s.NextAt = ledger.Retry, "a", now.Add(time.Hour)
+	}
+	for range 2 { // twice has the effect of once
+		settleAll(t, l, []ledger.Settlement{s})
+	}
+	return l, m, see
+}
+
+func doubts(t *testing.T, l *ledger.Ledger) []ledger.OpenDoubt {
+	t.Helper()
+	open, err := l.Doubts(t.Context(), 10, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open
+}
+
+func judge(t *testing.T, l *ledger.Ledger, j ledger.Judgement) bool {
+	t.Helper()
+	ended, err := l.Judge(t.Context(), &j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ended
+}
+
+// final is the judgement that nobody will know.
+func final(m ledger.Message) ledger.Judgement {
+	return ledger.Judgement{
+		Seq: m.Seq, Key: "k", Verdict: ledger.FinalWord, Author: "ops", Note: "asked the carrier",
+		Settlement: ledger.Settlement{Seq: m.Seq, ID: m.ID, Attempt: 1, State: ledger.Unknown, Reason: "ambiguous_final", Notice: accepted([]ledger.Message{m})[0].Notice},
+	}
+}
+
+const seeDoubt = `select concat_ws(' ', m.state, m.reason, d.verdict, nullif(d.author, ''), case when d.next_at is null then 'closed' end,
+	case when m.possible_duplicate then 'duplicate' end, m.same_key) from dispatcher.messages m left join dispatcher.ambiguous d on d.message_seq = m.seq`
+
+func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
+	t.Parallel()
+	l, m, _ := doubted(t, ledger.Lookup)
+	open := doubts(t, l)
+	if len(open) != 1 || open[0].Message.ID != m.ID || open[0].Key != "k" || open[0].Attempt.Channel != "a" || open[0].Asked != 1 || open[0].Step != ledger.Lookup {
+		t.Fatalf("%+v", open)
+	}
+	if again := doubts(t, l); len(again) != 0 {
+		t.Error("a leased doubt was given away twice")
+	}
+	if err := l.PutOff(t.Context(), m.Seq, "k", time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if again := doubts(t, l); len(again) != 1 || again[0].Asked != 2 {
+		t.Errorf("%+v", again)
+	}
+}
+
+func TestALateAnswerEndsADoubt(t *testing.T) {
+	t.Parallel()
+	l, m, see := doubted(t, ledger.Lookup)
+	settleAll(t, l, accepted([]ledger.Message{m}))
+	if open := doubts(t, l); len(open) != 0 {
+		t.Errorf("%+v", open)
+	}
+	if got := see(seeDoubt); got != "accepted taken closed" {
+		t.Error(got)
+	}
+	if _, err := l.DoubtAbout(t.Context(), m.ID); !errors.Is(err, ledger.ErrNoDoubt) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
+	t.Parallel()
+	l, m, see := doubted(t, ledger.AwaitReceipt)
+	if !judge(t, l, final(m)) {
+		t.Fatal("nothing was ended")
+	}
+	if got := see(seeDoubt); got != "unknown ambiguous_final final ops closed" {
+		t.Error(got)
+	}
+	if list, err := l.AllDoubts(t.Context(), false, 10); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err := l.AllDoubts(t.Context(), true, 10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" || list[0].Verdict != ledger.FinalWord {
+		t.Errorf("%+v, %v", list, err)
+	}
+	truth := ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Author: "ops", Note: "in its log", Settlement: accepted([]ledger.Message{m})[0]}
+	if !judge(t, l, truth) {
+		t.Error("a final word could not be overruled")
+	}
+	if got := see(seeDoubt); got != "accepted taken ops closed" {
+		t.Error(got)
+	}
+	if judge(t, l, final(m)) || see(seeDoubt) != "accepted taken ops closed" {
+		t.Error("a certain verdict was overruled")
+	}
+}
+
+func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
+	t.Parallel()
+	l, m, see := doubted(t, ledger.AwaitReceipt)
+	j := final(m)
+	j.Verdict, j.Settlement.State, j.Settlement.Reason = ledger.Resent, ledger.Retry, "resend"
+	j.Settlement.PossibleDuplicate, j.Settlement.Tried = true, true
+	if !judge(t, l, j) {
+		t.Fatal("nothing was ended")
+	}
+	if got := see(seeDoubt); got != "retry resend resent ops closed duplicate" {
+		t.Error(got)
+	}
+	if got := see(`select tried::text from dispatcher.messages`); got != "{a}" {
+		t.Errorf("tried %s", got)
+	}
+}
+
+// TestARepeatThatNeverCameToItsTurnEndsUnknown: the channel was closed for as long as the search lasted.
+func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
+	t.Parallel()
+	l, m, see := doubted(t, ledger.SameKey)
+	if got := see(seeDoubt); got != "retry k" {
+		t.Fatal(got)
+	}
+	if !judge(t, l, final(m)) {
+		t.Fatal("nothing was ended")
+	}
+	if got := see(seeDoubt); got != "unknown ambiguous_final final ops closed" {
+		t.Error(got)
+	}
+}
+
+func TestARepeatThatWasAnsweredTakesThePriceOffTheOneBefore(t *testing.T) {
+	t.Parallel()
+	l, m, see := doubted(t, ledger.SameKey)
+	see(`with w as (update dispatcher.messages set next_at = now() where state = 'retry' returning 1) select count(*)::text from w`)
+	var key string
+	err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		key = seen.Messages[0].SameKey
+		return give(seen)
+	})
+	if err != nil || key != "k" {
+		t.Fatalf("the due row repeats %q, %v", key, err)
+	}
+	s := accepted([]ledger.Message{m})[0]
+	s.Attempt, s.Doubt = 2, &ledger.Doubt{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute), Verdict: ledger.Taken}
+	settleAll(t, l, []ledger.Settlement{s})
+	if got := see(`select string_agg(concat_ws(' ', outcome, segments, price_micros > 0), ', ' order by attempt) from dispatcher.attempts`); got != "unknown 0 f, accepted 1 t" {
+		t.Error(got)
+	}
+	if got := see(seeDoubt); got != "accepted taken closed" {
+		t.Error(got)
+	}
+}
+
+func TestAnAnsweredAttemptOpensNoDoubt(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	settleAll(t, l, accepted([]ledger.Message{m}))
+	late := unknown(m)
+	late.Doubt = &ledger.Doubt{Key: "k", Step: ledger.Lookup, Until: time.Now(), NextAt: time.Now()}
+	settleAll(t, l, []ledger.Settlement{late})
+	if got := see(`select count(*)::text from dispatcher.ambiguous`); got != "0" {
+		t.Errorf("%s doubts about what is known", got)
+	}
+	if late.Outcome != provider.Unknown {
+		t.Fatal("the settlement was to be unknown")
+	}
+}
