@@ -54,7 +54,12 @@ func full(t *testing.T) *config.Routing {
 			Wait:   time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, Throttled: "wait",
 		}},
 		Limits: []admission.Limit{limit()},
-		Lanes:  []config.Lane{{Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never"}},
+		Lanes:  []config.Lane{{Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never", IgnoreOptOut: true}},
+		Inbound: config.Inbound{
+			Keywords: config.Keywords{Stop: []string{"HALT"}, Start: []string{"GO"}},
+			Numbers:  []config.InboundSource{{Name: "+15550100", Tenant: "x", Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}}}},
+			Channels: []config.InboundSource{{Name: "a", Tenant: "y", Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}}}},
+		},
 	}
 }
 

@@ -99,6 +99,9 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		"formula":  scoring("{expression: price, zzzzzzzz: 1}"),
 		"health":   route("health: {zzzzzzzz: 1}"),
 		"lane":     lanes("otp: {zzzzzzzz: 1}"),
+		"inbound":  "inbound: {zzzzzzzz: 1}",
+		"number":   "inbound: {numbers: {\"+15550100\": {zzzzzzzz: 1}}}",
+		"keywords": "inbound: {keywords: {zzzzzzzz: 1}}",
 	} {
 		_, err := config.ParseRouting("r", []byte(document))
 		_, list, found := strings.Cut(fmt.Sprint(err), "known are ")

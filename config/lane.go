@@ -51,7 +51,7 @@ func readLane(e entry) Lane {
 	if e.value.node.Tag == "!!null" {
 		return l
 	}
-	f, ok := e.value.fields("topics", "ttl", "max_waiting", "ambiguous", "clarify", "clarify_for")
+	f, ok := e.value.fields("topics", "ttl", "max_waiting", "ambiguous", "clarify", "clarify_for", "ignore_opt_out")
 	if !ok {
 		return l
 	}
@@ -72,6 +72,9 @@ func readLane(e entry) Lane {
 	}
 	if v, ok := f.get("clarify_for"); ok {
 		l.ClarifyFor, _ = v.duration(time.Second, 7*day)
+	}
+	if v, ok := f.get("ignore_opt_out"); ok {
+		l.IgnoreOptOut = v.flag()
 	}
 	return l
 }

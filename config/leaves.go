@@ -31,6 +31,7 @@ func leavesOf(r *Routing) []leaf {
 	for i := range r.Lanes {
 		leavesOfLane(lanes.below(r.Lanes[i].Name), &r.Lanes[i])
 	}
+	leavesOfInbound(root.below("inbound"), &r.Inbound)
 	return all
 }
 
@@ -191,6 +192,7 @@ func leavesOfLane(l leaves, lane *Lane) {
 	l.below("ttl").setDefault(period(lane.TTL), period(standard.TTL))
 	l.below("max_waiting").setDefault(number(lane.MaxWaiting), number(standard.MaxWaiting))
 	l.below("ambiguous").setDefault(lane.Ambiguous, standard.Ambiguous)
+	l.below("ignore_opt_out").setDefault(strconv.FormatBool(lane.IgnoreOptOut), "false")
 }
 
 // routeNames are the names of all routes in order.

@@ -19,6 +19,8 @@ type Routing struct {
 	Lanes    []Lane    // in the order of listing, which ranks them
 	// Limits are those of tenants and prefixes over all channels.
 	Limits []admission.Limit
+	// Inbound says whose the messages are that subscribers send.
+	Inbound Inbound
 }
 
 // Channel is one account or bind at a provider.
@@ -177,6 +179,8 @@ type Lane struct {
 	TTL        time.Duration // how long a message without expires_at is worth sending
 	MaxWaiting int64         // so many may wait before the topics are paused
 	Ambiguous  string        // after Unknown: "never" or "resend_once"
+	// IgnoreOptOut sends also to recipients who have opted out of what the tenant sends.
+	IgnoreOptOut bool
 }
 
 // maxDocument bounds the document; a thousand channels need a fifth of it.
@@ -199,7 +203,7 @@ func ParseRouting(name string, doc []byte) (*Routing, error) {
 }
 
 func readRouting(root value) *Routing {
-	top, ok := root.fields("timezone", "channels", "routes", "lanes", "limits")
+	top, ok := root.fields("timezone", "channels", "routes", "lanes", "limits", "inbound")
 	if !ok {
 		return nil
 	}
@@ -213,6 +217,7 @@ func readRouting(root value) *Routing {
 		routing.Limits = readLimits(v, limitContext{channels: routing.Channels, lanes: routing.LaneNames()})
 	}
 	routing.Routes = readRoutes(top, newScope(routing))
+	routing.Inbound = readInbound(top, routing.ChannelNames())
 	routing.settleBursts()
 	return routing
 }

@@ -64,7 +64,7 @@ func brief[T comparable](column []T) []T {
 func messageArrays(messages []Message, order []int) []any {
 	n := len(order)
 	id, lane, tenant, topic := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	partition, offset, digest := make([]int32, n), make([]int64, n), make([]int64, n)
+	partition, offset, digest, recipient := make([]int32, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	envelope, state, expires := make([][]byte, n), make([]string, n), make([]pgtype.Timestamptz, n)
 	var reason []string           // null unless a row has one
 	var next []pgtype.Timestamptz // null unless a row has one
@@ -73,6 +73,7 @@ func messageArrays(messages []Message, order []int) []any {
 		m := &messages[at]
 		id[i], lane[i], tenant[i], topic[i] = m.ID, m.Lane, m.Tenant, m.Origin.Topic
 		partition[i], offset[i], digest[i] = m.Origin.Partition, m.Origin.Offset, m.Digest
+		recipient[i] = m.Recipient
 		envelope[i], state[i], expires[i] = present(m.Envelope), string(m.State), instant(m.ExpiresAt)
 		if m.Reason != "" {
 			reason = room(reason, n)
@@ -84,10 +85,10 @@ func messageArrays(messages []Message, order []int) []any {
 		}
 		plans.set(i, &m.Plan)
 	}
-	return append([]any{
+	return append(append([]any{
 		id, brief(lane), brief(tenant), brief(topic), partition, offset, envelope, digest,
 		brief(state), reason, next, expires,
-	}, plans.brief()...)
+	}, plans.brief()...), recipient)
 }
 
 // room makes the slice the first time that it is needed.
@@ -197,7 +198,7 @@ type box struct {
 // pack sorts notices by kind and keeps their order.
 func pack(notices []Notice) []box {
 	var boxes []box
-	for _, kind := range []NoticeKind{Status, Letter} {
+	for _, kind := range []NoticeKind{Status, Letter, Heard} {
 		b := box{kind: string(kind)}
 		var headers [][]Header
 		for i := range notices {

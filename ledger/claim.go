@@ -45,6 +45,9 @@ type Seen struct {
 	Messages []Message
 	// Fates has one entry per message.
 	Fates []Fate
+	// OptedOut marks the messages whose recipient has opted out of what their tenant sends, see Bars. It
+	// may be shorter than Messages: what has no entry is not barred.
+	OptedOut []bool
 	// Channels are the named channels in the same order. Decide takes slots by
 	// changing Gate and LastAssigned in place; the ledger writes back what changed.
 	Channels []ChannelState
@@ -124,7 +127,7 @@ type Decisions struct {
 type Decision struct {
 	// State is Sending, Waiting, Failed or Rejected; empty leaves the row alone.
 	State State
-	// Reason is a bounded word for Waiting and Failed.
+	// Reason is a bounded word for Waiting, Failed and Rejected.
 	Reason string
 	// NextAt is set for Waiting.
 	NextAt time.Time
@@ -188,6 +191,7 @@ type NoticeKind string
 const (
 	Status NoticeKind = "status"
 	Letter NoticeKind = "dead"
+	Heard  NoticeKind = "inbound"
 )
 
 // Header is a Kafka record header.

@@ -6,11 +6,12 @@ package ledger
 
 // insertMessages stores new messages in the order of the arrays, which is ascending by
 // id, so that two claims that hold the same ids wait for each other and never in a
-// circle. A row that is there already falls out of the answer.
-const insertMessages = `
-	insert into dispatcher.messages (id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest,
+// circle. A row that is there already falls out of the answer. Those whose recipient has opted out are
+// marked.
+var insertMessages = `
+	insert into dispatcher.messages as m (id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest,
 	  state, reason, next_at, expires_at, attempts, finished_at,
-	  route, routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet)
+	  route, routing_version, draw, draw_size, draw_key_id, first_choice, segments, alphabet, recipient)
 	select n.id, coalesce(n.lane, ($2::text[])[1]), coalesce(n.tenant, ($3::text[])[1]), coalesce(n.topic, ($4::text[])[1]),
 	  n.kafka_partition, n.kafka_offset, n.envelope, n.digest,
 	  s.state, nullif(n.reason, ''), n.next_at, n.expires_at, case s.state when 'sending' then 1 else 0 end,
@@ -18,22 +19,23 @@ const insertMessages = `
 	  nullif(coalesce(n.route, ($13::text[])[1]), ''), nullif(coalesce(n.version, ($14::bigint[])[1]), 0),
 	  case when s.size > 0 then n.draw end, nullif(s.size, 0),
 	  nullif(coalesce(n.key_id, ($17::text[])[1]), ''), nullif(n.first_choice, ''),
-	  nullif(coalesce(n.segments, ($19::smallint[])[1]), 0), nullif(coalesce(n.alphabet, ($20::text[])[1]), '')
+	  nullif(coalesce(n.segments, ($19::smallint[])[1]), 0), nullif(coalesce(n.alphabet, ($20::text[])[1]), ''),
+	  nullif(n.recipient, 0)
 	from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::bigint[], $7::bytea[], $8::bigint[],
 	  $9::text[], $10::text[], $11::timestamptz[], $12::timestamptz[],
-	  $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[], $18::text[], $19::smallint[], $20::text[])
+	  $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[], $18::text[], $19::smallint[], $20::text[], $21::bigint[])
 	  as n(id, lane, tenant, topic, kafka_partition, kafka_offset, envelope, digest,
-	    state, reason, next_at, expires_at, route, version, draw, size, key_id, first_choice, segments, alphabet),
+	    state, reason, next_at, expires_at, route, version, draw, size, key_id, first_choice, segments, alphabet, recipient),
 	  lateral (select coalesce(n.state, ($9::text[])[1]) as state, coalesce(n.size, ($16::bigint[])[1]) as size) s
 	on conflict (id) do nothing
-	returning seq, id`
+	returning seq, id, ` + optedOut(`m.recipient`)
 
 // selectDue picks up rows whose time has come; dispatcher.due says which. A row that is pinned to
 // a channel comes with the ticket of its last attempt, if that still holds a slot there. It is
 // locked, after its message, so that nobody else gives the slot back meanwhile; who is about
 // to do so is not waited for, and then there is no ticket any more.
-const selectDue = `
-	select ` + messageColumns + `, t.accepted_at, t.claimed_at
+var selectDue = `
+	select ` + messageColumns + `, t.accepted_at, t.claimed_at, ` + optedOut(recipientOf) + `
 	from dispatcher.due($1, $2, $3, $4) m left join lateral (
 	  select coalesce(a.ticket_at, a.claimed_at) as accepted_at, a.claimed_at from dispatcher.attempts a
 	  where m.pinned is not null and a.message_seq = m.seq and a.attempt = m.attempts and a.channel = m.pinned

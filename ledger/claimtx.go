@@ -200,7 +200,8 @@ func (t *claimTx) readInserted(results pgx.BatchResults) error {
 	next := 0
 	var seq int64
 	var id string
-	_, err = pgx.ForEachRow(rows, []any{&seq, &id}, func() error {
+	var optedOut bool
+	_, err = pgx.ForEachRow(rows, []any{&seq, &id, &optedOut}, func() error {
 		for next < len(t.order) && t.seen.Messages[t.order[next]].ID != id {
 			next++
 		}
@@ -209,6 +210,9 @@ func (t *claimTx) readInserted(results pgx.BatchResults) error {
 		}
 		at := t.order[next]
 		t.seen.Messages[at].Seq, t.seen.Fates[at] = seq, Fresh
+		if optedOut {
+			t.bar(at)
+		}
 		next++
 		return nil
 	})
@@ -225,6 +229,9 @@ func (t *claimTx) readDue(results pgx.BatchResults) error {
 		var r dueRow
 		if err := rows.Scan(r.targets()...); err != nil {
 			return err
+		}
+		if r.optedOut {
+			t.bar(len(t.seen.Messages))
 		}
 		t.seen.Messages = append(t.seen.Messages, r.message())
 		t.seen.Fates = append(t.seen.Fates, Due)
@@ -367,8 +374,9 @@ func (t *claimTx) write(ctx context.Context) (tag string, err error) {
 const rollbackPatience = 2 * time.Second
 
 // rollback ends the transaction even when ctx has ended, so that no lock outlives the claim.
-func (t *claimTx) rollback(ctx context.Context) {
-	conn := t.conn.Conn()
+func (t *claimTx) rollback(ctx context.Context) { rollback(ctx, t.conn.Conn()) }
+
+func rollback(ctx context.Context, conn *pgx.Conn) {
 	if conn.IsClosed() {
 		return
 	}

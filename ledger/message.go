@@ -48,6 +48,9 @@ type Message struct {
 	ID     string
 	Lane   string
 	Tenant string
+	// Recipient stands for the number that the message goes to, see Recipient; 0 for a record that names none.
+	// It is not read back from the ledger.
+	Recipient int64
 	// Origin is the Kafka position that the message was first read from.
 	Origin Origin
 	// Envelope is the record's value as it was received.

@@ -52,10 +52,11 @@ func (r *messageRow) message() Message {
 type dueRow struct {
 	messageRow
 	accepted, claimed pgtype.Timestamptz
+	optedOut          bool
 }
 
 func (r *dueRow) targets() []any {
-	return append(r.messageRow.targets(), &r.accepted, &r.claimed)
+	return append(r.messageRow.targets(), &r.accepted, &r.claimed, &r.optedOut)
 }
 
 // message is the row once it has been read.

@@ -181,6 +181,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at ticket_last_check_in counted_at",
 		"limit_windows":    "channel scope window_seconds window_start unit max granted reserved currency next_at since until",
 		"active":           "channel max active",
+		"opt_outs":         "tenant since source channel author until ended_by ended_channel ended_author",
 		"ramp_moves":       "ramp route at author move step steps version reason",
 		"routing_versions": "version author reason created_at document effects base",
 	}

@@ -40,7 +40,7 @@ func (p *patient) checkKafka(ctx context.Context) []finding {
 
 // checkTopics asks for every topic that is read or written.
 func (p *patient) checkTopics(ctx context.Context, admin *kadm.Client) []finding {
-	topics := []string{p.settings.StatusTopic, p.settings.DeadTopic}
+	topics := []string{p.settings.StatusTopic, p.settings.DeadTopic, p.settings.InboundTopic}
 	if p.routing != nil {
 		var in []string
 		for _, lane := range p.routing.Lanes {

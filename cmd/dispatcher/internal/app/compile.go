@@ -32,7 +32,7 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 	for i, lane := range doc.Lanes {
 		r.Lanes[lane.Name] = dispatch.Lane{
 			Name: lane.Name, Order: i, TTL: lane.TTL, MaxWaiting: lane.MaxWaiting,
-			ResendOnce: lane.Ambiguous == "resend_once",
+			ResendOnce: lane.Ambiguous == "resend_once", IgnoreOptOut: lane.IgnoreOptOut,
 		}
 	}
 	return r, nil

@@ -17,7 +17,7 @@ func (a *App) startPublisher() error {
 		return err
 	}
 	p, err := publish.New(publish.Config{
-		Client: client, Outbox: a.ledger, StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, Log: a.log,
+		Client: client, Outbox: a.ledger, StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic, Log: a.log,
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ const (
 	reasonTried     = "all_tried"
 	reasonResend    = "resend"
 	reasonAttempts  = "too_many_attempts"
+	reasonOptedOut  = "opted_out"
 )
 
 // maxAttempts ends a message that is throttled or refused again and again. One whose last attempt came late is not
@@ -116,6 +117,8 @@ func (a *assigner) choose(t *task) ledger.Decision {
 		return ledger.Decision{}
 	case !t.row.ExpiresAt.After(a.now):
 		return ledger.Decision{State: ledger.Failed, Reason: reasonExpired, Plan: t.row.Plan}
+	case t.barred:
+		return ledger.Decision{State: ledger.Rejected, Reason: reasonOptedOut, Plan: t.row.Plan}
 	case t.row.Attempts >= maxAttempts && t.waitedWhy != codeLate:
 		return ledger.Decision{State: ledger.Failed, Reason: reasonAttempts, Plan: t.row.Plan}
 	case t.problem != "":

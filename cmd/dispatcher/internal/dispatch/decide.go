@@ -132,7 +132,7 @@ func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
 		t, d := &r.tasks[i], &r.decisions[i]
 		due := r.fates[i] == ledger.Due
 		switch covered, locked := a.books.covers(t); {
-		case due && !locked:
+		case due && !locked && !t.barred:
 			r.unlocked, r.needed = true, remembered(r.needed, covered)
 			continue
 		case due:
@@ -182,12 +182,15 @@ func (r *round) adopt(seen *ledger.Seen) {
 	for _, row := range seen.Messages[len(r.jobs):] {
 		r.tasks = append(r.tasks, r.planner.planDue(row))
 	}
+	for i := range r.tasks {
+		r.tasks[i].barred = seen.Bars(i) && !r.tasks[i].lane.IgnoreOptOut
+	}
 }
 
 // lacksAnswer reports whether a function has to be asked about a due row before it can be
 // decided upon. What was answered about it after an earlier claim is taken over.
 func (r *round) lacksAnswer(t *task) bool {
-	if t.route == nil || !t.route.asks() || t.problem != "" {
+	if t.route == nil || !t.route.asks() || t.problem != "" || t.barred {
 		return false
 	}
 	wishes := selector.Unexpired(t.msg.Selectors, r.now.Sub(t.row.ReceivedAt))

@@ -25,6 +25,8 @@ type task struct {
 	letter  *ledger.Notice // dead letter that goes with the row
 	was     ledger.State   // state of a due row before this claim
 	problem envelope.Code  // why a due row can no longer be sent
+	// barred says that the recipient has opted out of what the tenant sends, and that the lane respects it.
+	barred bool
 	// waitedWhy is what a due row waited for until now.
 	waitedWhy string
 	scores    *Scores // what the route's scoring function answered; nil when it was not asked
@@ -68,6 +70,7 @@ func (p *planner) plan(job *Job) task {
 		return t
 	}
 	t.row.Digest = job.Message.Digest()
+	t.row.Recipient = ledger.Recipient(job.Message.Tenant, job.Message.To)
 	t.row.ExpiresAt = deadline(&job.Message, job.Produced, t.lane)
 	if problem := p.choose(&t); problem != nil {
 		p.bury(&t, job, problem)

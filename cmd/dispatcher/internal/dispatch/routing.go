@@ -203,6 +203,8 @@ type Lane struct {
 	ClarifyFor time.Duration
 	// ResendOnce allows one more send when nobody knows in the end, flagged as a possible duplicate.
 	ResendOnce bool
+	// IgnoreOptOut sends also to recipients who have opted out of what the tenant sends.
+	IgnoreOptOut bool
 	// former marks a lane that the document no longer names but whose records may come. Its
 	// Order is lastOrder.
 	former bool

@@ -16,7 +16,7 @@ func (c *check) message() {
 		return
 	}
 	last := attempts[len(attempts)-1].Outcome
-	if want, ok := lastOutcome[row.State]; ok && last != want {
+	if want, ok := lastOutcome[row.State]; ok && last != want && !barred(row) {
 		c.differs(0, whatOutcome, string(row.State)+" after "+orPending(last), string(row.State)+" after "+orPending(want))
 	}
 	for i := range attempts {
@@ -24,6 +24,12 @@ func (c *check) message() {
 			c.differs(attempts[i].Number, whatReason, "resend", "a message that is flagged as a possible duplicate")
 		}
 	}
+}
+
+// barred reports whether the message ended because its recipient had opted out, which may follow any
+// answer that it was to be sent again after.
+func barred(row *ledger.Message) bool {
+	return row.State == ledger.Rejected && row.Reason == reasonOptedOut
 }
 
 // lastOutcome is what came of the last attempt of a message in a state. The other states tell

@@ -62,7 +62,7 @@ func (p *Publisher) send(ctx context.Context, notices []ledger.Notice) error {
 // produce sends records that fit one batch and returns the first failure among them.
 func (p *Publisher) produce(ctx context.Context, records []*kgo.Record) error {
 	slow := time.AfterFunc(tellAfter, func() {
-		p.cfg.Log.Warn().Int("waiting", len(records)).Msg("Kafka does not acknowledge status events and dead letters; waiting")
+		p.cfg.Log.Warn().Int("waiting", len(records)).Msg("Kafka does not acknowledge status events, dead letters and inbound messages; waiting")
 	})
 	defer slow.Stop()
 	answers := make(chan error, len(records)) // one per record, nil when acknowledged
@@ -83,12 +83,13 @@ func (p *Publisher) produce(ctx context.Context, records []*kgo.Record) error {
 
 // sentence tells the operator what a failure of a round means and what mends it.
 func (p *Publisher) sentence(err error) string {
-	const kept = "status events and dead letters wait in the outbox"
+	const kept = "status events, dead letters and inbound messages wait in the outbox"
+	topics := fmt.Sprintf("%s, %s or %s", p.cfg.StatusTopic, p.cfg.DeadTopic, p.cfg.InboundTopic)
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		return fmt.Sprintf("%s: topic %s or %s does not exist; create it, for example with 12 partitions", kept, p.cfg.StatusTopic, p.cfg.DeadTopic)
+		return fmt.Sprintf("%s: topic %s does not exist; create it, for example with 12 partitions", kept, topics)
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		return fmt.Sprintf("%s: the brokers do not let this user write to %s or %s; grant it WRITE and DESCRIBE", kept, p.cfg.StatusTopic, p.cfg.DeadTopic)
+		return fmt.Sprintf("%s: the brokers do not let this user write to %s; grant it WRITE and DESCRIBE", kept, topics)
 	case errors.Is(err, kgo.ErrRecordTimeout):
 		return kept + ": no Kafka broker takes them"
 	}

@@ -1,8 +1,8 @@
 // Package publish is the way out to Kafka: it takes notices from the ledger's outbox
-// and produces them to the status topic and the topic of dead letters, at least once
-// and in order for each key.
+// and produces them to the status topic, the topic of dead letters and that of inbound messages, at
+// least once and in order for each key.
 //
-// What a notice says is decided where the state changes, in package dispatch; that only
+// What a notice says is decided where the state changes, in packages dispatch and inbound; that only
 // one process publishes at a time is the ledger's work.
 package publish
 
@@ -29,11 +29,12 @@ var _ Outbox = (*ledger.Ledger)(nil)
 
 // Config is what a Publisher needs.
 type Config struct {
-	Client      []kgo.Opt // reaches the brokers
-	Outbox      Outbox
-	StatusTopic string
-	DeadTopic   string
-	Log         zerolog.Logger
+	Client       []kgo.Opt // reaches the brokers
+	Outbox       Outbox
+	StatusTopic  string
+	DeadTopic    string
+	InboundTopic string
+	Log          zerolog.Logger
 }
 
 // Validate reports the first field that is missing.
@@ -41,8 +42,8 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Outbox == nil:
 		return errors.New("publish: Outbox is required")
-	case c.StatusTopic == "" || c.DeadTopic == "":
-		return errors.New("publish: StatusTopic and DeadTopic are required")
+	case c.StatusTopic == "" || c.DeadTopic == "" || c.InboundTopic == "":
+		return errors.New("publish: StatusTopic, DeadTopic and InboundTopic are required")
 	}
 	return nil
 }

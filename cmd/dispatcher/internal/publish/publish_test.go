@@ -86,7 +86,7 @@ func (o *outbox) awaitEmpty(t *testing.T) {
 
 func cluster(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
-	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(12, "sms.status", "sms.dead")}, options...)...)
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(12, "sms.status", "sms.dead", "sms.inbound")}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func run(t *testing.T, o *outbox, log *bytes.Buffer, client ...kgo.Opt) (stop fu
 	if log != nil {
 		logger = zerolog.New(log)
 	}
-	p, err := publish.New(publish.Config{Client: client, Outbox: o, StatusTopic: "sms.status", DeadTopic: "sms.dead", Log: logger})
+	p, err := publish.New(publish.Config{Client: client, Outbox: o, StatusTopic: "sms.status", DeadTopic: "sms.dead", InboundTopic: "sms.inbound", Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,11 +186,15 @@ func TestNoticesReachTheirTopicWithKeyAndHeaders(t *testing.T) {
 	c := cluster(t)
 	o := newOutbox(
 		ledger.Notice{Kind: ledger.Status, Key: "m1", Value: []byte(`{"id":"m1"}`)},
+		ledger.Notice{Kind: ledger.Heard, Key: "+447700900123", Value: []byte(`{"id":"i"}`)},
 		ledger.Notice{Kind: ledger.Letter, Value: []byte("\x00raw"), Headers: []ledger.Header{{Key: "reason", Value: "bad_json"}, {Key: "lane", Value: "otp"}}},
 	)
 	run(t, o, nil, seeds(c)...)
 	o.awaitEmpty(t)
-	status, dead := read(t, c, "sms.status", 1)[0], read(t, c, "sms.dead", 1)[0]
+	status, dead, inbound := read(t, c, "sms.status", 1)[0], read(t, c, "sms.dead", 1)[0], read(t, c, "sms.inbound", 1)[0]
+	if string(inbound.Key) != "+447700900123" || string(inbound.Value) != `{"id":"i"}` {
+		t.Errorf("inbound record: %+v", inbound)
+	}
 	if string(status.Key) != "m1" || string(status.Value) != `{"id":"m1"}` || len(status.Headers) != 0 {
 		t.Errorf("status record: %+v", status)
 	}
@@ -259,7 +263,7 @@ func TestAMissingTopicIsNamedAndNothingIsLost(t *testing.T) {
 	stop := run(t, o, &log, seeds(c)...)
 	<-o.changed
 	stop()
-	if !strings.Contains(log.String(), "topic sms.status or sms.dead does not exist") {
+	if !strings.Contains(log.String(), "topic sms.status, sms.dead or sms.inbound does not exist") {
 		t.Errorf("log: %s", &log)
 	}
 	if len(o.notices) != 1 {
@@ -323,7 +327,7 @@ func TestADatabaseThatIsAwayIsNotHammered(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	f := failingOutbox{make(chan time.Time)}
-	p, err := publish.New(publish.Config{Client: seeds(c), Outbox: f, StatusTopic: "s", DeadTopic: "d", Log: zerolog.Nop()})
+	p, err := publish.New(publish.Config{Client: seeds(c), Outbox: f, StatusTopic: "s", DeadTopic: "d", InboundTopic: "i", Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,10 +351,10 @@ func TestADatabaseThatIsAwayIsNotHammered(t *testing.T) {
 
 func TestConfigurationsThatLackAPartAreRefused(t *testing.T) {
 	t.Parallel()
-	good := publish.Config{Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, Outbox: newOutbox(), StatusTopic: "s", DeadTopic: "d"}
+	good := publish.Config{Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, Outbox: newOutbox(), StatusTopic: "s", DeadTopic: "d", InboundTopic: "i"}
 	for want, spoil := range map[string]func(*publish.Config){
 		"Outbox is required":         func(c *publish.Config) { c.Outbox = nil },
-		"StatusTopic and DeadTopic":  func(c *publish.Config) { c.DeadTopic = "" },
+		"DeadTopic and InboundTopic": func(c *publish.Config) { c.InboundTopic = "" },
 		"kafka client of the publis": func(c *publish.Config) { c.Client = []kgo.Opt{kgo.SeedBrokers()} },
 	} {
 		cfg := good

@@ -24,8 +24,12 @@ const (
 // the header original_bytes says how long it was.
 func (p *Publisher) record(n *ledger.Notice) *kgo.Record {
 	r := &kgo.Record{Topic: p.cfg.StatusTopic, Value: n.Value}
-	if n.Kind == ledger.Letter {
+	switch n.Kind {
+	case ledger.Status:
+	case ledger.Letter:
 		r.Topic = p.cfg.DeadTopic
+	case ledger.Heard:
+		r.Topic = p.cfg.InboundTopic
 	}
 	if n.Key != "" {
 		r.Key = []byte(n.Key)

@@ -1,0 +1,106 @@
+package inbound
+
+import (
+	"context"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+// bookAll books whatever waits, batch after batch.
+func (i *Intake) bookAll(ctx context.Context) {
+	for {
+		batch := i.queue.next()
+		if len(batch) == 0 {
+			return
+		}
+		i.bookBatch(ctx, batch)
+	}
+}
+
+// bookBatch books some entries and answers those who wait for them. A booking is not cut off by the end of the
+// process: its outcome would be in doubt.
+func (i *Intake) bookBatch(ctx context.Context, batch []*entry) {
+	err := i.patiently(context.WithoutCancel(ctx), batch)
+	if ledger.Unstorable(err) && len(batch) > 1 {
+		for _, e := range batch { // one that the database cannot hold must not keep back the others
+			i.bookBatch(ctx, []*entry{e})
+		}
+		return
+	}
+	if err != nil && !ledger.Unstorable(err) {
+		i.queue.pause(time.Now().Add(awayPause))
+	}
+	for _, e := range batch {
+		e.done <- err
+	}
+}
+
+// patiently repeats a booking for a while if waiting may help. The messages keep their ids, so that one which was
+// booked without an answer is not booked again.
+func (i *Intake) patiently(ctx context.Context, batch []*entry) error {
+	ctx, cancel := context.WithTimeout(ctx, bookPatience)
+	defer cancel()
+	var in []ledger.Inbound
+	for _, e := range batch {
+		in = append(in, e.in...)
+	}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := i.try(func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
+			return i.cfg.Store.BookInbound(ctx, in, react)
+		})
+		if err == nil {
+			return nil
+		}
+		i.cfg.Trouble("inbound", err)
+		if !ledger.Unavailable(err) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// try makes one booking under the directory in force and counts what came of it.
+func (i *Intake) try(book func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)) error {
+	directory, began := i.cfg.Directory(), time.Now()
+	var heard []heard
+	booked, err := book(func(m *ledger.Subscribed) ledger.Reaction {
+		r := directory.react(m)
+		heard = append(heard, newHeard(m, &r))
+		return r
+	})
+	if err == nil {
+		i.metrics.booked(&booked, heard, time.Since(began))
+	}
+	return err
+}
+
+// bookIncomplete publishes messages whose other parts have not come in time.
+func (i *Intake) bookIncomplete(ctx context.Context) {
+	for ctx.Err() == nil {
+		abandoned := 0
+		err := i.try(func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
+			ctx, cancel := context.WithTimeout(ctx, bookPatience)
+			defer cancel()
+			booked, err := i.cfg.Store.BookIncomplete(ctx, partPatience, maxBatch, react)
+			abandoned = booked.Abandoned
+			return booked, err
+		})
+		if err != nil && ctx.Err() == nil {
+			i.cfg.Trouble("inbound parts", err)
+		}
+		if err != nil || abandoned == 0 {
+			return
+		}
+	}
+}
+
+func (i *Intake) forget(ctx context.Context) {
+	if _, err := i.cfg.Store.ForgetInbound(ctx); err != nil && ctx.Err() == nil {
+		i.cfg.Trouble("inbound memory", err)
+	}
+}

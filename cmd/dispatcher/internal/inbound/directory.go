@@ -1,0 +1,77 @@
+package inbound
+
+import (
+	"strings"
+
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// Directory knows whose our numbers are. It is immutable and made from the routing document.
+type Directory struct {
+	numbers  map[string]*owner // by number without plus
+	channels map[string]*owner
+	nobody   *owner // whose no number and no channel is
+}
+
+// owner is a tenant with the words that change its opt-out list.
+type owner struct {
+	tenant string
+	words  map[string]ledger.Change
+}
+
+// NewDirectory compiles the part of a routing document about messages of subscribers.
+func NewDirectory(in *config.Inbound) *Directory {
+	d := &Directory{
+		numbers: make(map[string]*owner, len(in.Numbers)), channels: make(map[string]*owner, len(in.Channels)),
+		nobody: newOwner("", in.Keywords, in.Keywords),
+	}
+	for _, n := range in.Numbers {
+		d.numbers[bare(n.Name)] = newOwner(n.Tenant, n.Keywords, in.Keywords)
+	}
+	for _, c := range in.Channels {
+		d.channels[c.Name] = newOwner(c.Tenant, c.Keywords, in.Keywords)
+	}
+	return d
+}
+
+// newOwner gives a tenant its own words, or those of the document.
+func newOwner(tenant string, own, document config.Keywords) *owner {
+	if own.Stop == nil && own.Start == nil {
+		own = document
+	}
+	o := &owner{tenant: tenant, words: make(map[string]ledger.Change, len(own.Stop)+len(own.Start))}
+	for _, word := range own.Start {
+		o.words[word] = ledger.OptIn
+	}
+	for _, word := range own.Stop {
+		o.words[word] = ledger.OptOut
+	}
+	return o
+}
+
+// bare is a number without its plus, which some providers leave out.
+func bare(number string) string { return strings.TrimLeft(strings.TrimSpace(number), "+") }
+
+// owner is whose the number is that a message came to; a number goes before a channel.
+func (d *Directory) owner(channel, to string) *owner {
+	if o := d.numbers[bare(to)]; o != nil {
+		return o
+	}
+	if o := d.channels[channel]; o != nil {
+		return o
+	}
+	return d.nobody
+}
+
+// change is what a message changes. One that lacks a part is no keyword, whatever is left of it; one without a
+// sender concerns nobody.
+func (o *owner) change(m *ledger.Subscribed) ledger.Change {
+	if len(m.Missing) > 0 || m.From == "" || len(m.Text) > longestKeyword {
+		return ledger.NoChange
+	}
+	return o.words[config.Keyword(m.Text)]
+}
+
+// longestKeyword bounds the texts that are compared with keywords, in bytes, signs around them included.
+const longestKeyword = 400

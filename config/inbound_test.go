@@ -1,0 +1,96 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/config"
+)
+
+// withInbound is a document with two channels and this part about inbound messages.
+func withInbound(text string) string {
+	return "channels: {a: {provider: sandbox}, b: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]\n" + text
+}
+
+func TestADocumentWithoutInboundHasTheUsualKeywords(t *testing.T) {
+	t.Parallel()
+	want := config.Inbound{Keywords: config.Keywords{
+		Stop:  []string{"STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT"},
+		Start: []string{"START", "UNSTOP", "YES"},
+	}}
+	if diff := cmp.Diff(want, parse(t, withInbound("")).Inbound); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNumbersAndChannelsNameTheirTenantAndKeywords(t *testing.T) {
+	t.Parallel()
+	got := parse(t, withInbound(`
+inbound:
+  keywords: {stop: [stop, " arrêt! "]}
+  numbers:
+    "+15550100": {tenant: shop}
+    "12345": {tenant: bank, keywords: {start: [go]}}
+  channels: {b: {tenant: news}}`)).Inbound
+	stop, start := []string{"STOP", "ARRÊT"}, []string{"START", "UNSTOP", "YES"}
+	want := config.Inbound{
+		Keywords: config.Keywords{Stop: stop, Start: start},
+		Numbers: []config.InboundSource{
+			{Name: "+15550100", Tenant: "shop"},
+			{Name: "12345", Tenant: "bank", Keywords: config.Keywords{Stop: stop, Start: []string{"GO"}}},
+		},
+		Channels: []config.InboundSource{{Name: "b", Tenant: "news"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMistakesInInboundAreNamed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{numbers: {"abc": {}}}`:                                      `inbound.numbers.abc: "abc" is not a number`,
+		`{numbers: {"15550100999": {}}}`:                              "too long for a short code",
+		`{numbers: {"+12345678": {}, "12345678": {}}}`:                "is the same number as +12345678",
+		`{channels: {c: {tenant: x}}}`:                                `there is no channel "c"`,
+		`{keywords: {stop: []}}`:                                      "is an empty list",
+		`{keywords: {stop: ["!!"]}}`:                                  "is no keyword",
+		`{keywords: {stop: [Stop, STOP]}}`:                            "stands here twice",
+		`{keywords: {stop: [yes]}}`:                                   `"YES" stands under stop and under start`,
+		`{keywords: {stop: [` + strings.Repeat("x", 41) + `]}}`:       "up to 40 letters",
+		`{numbers: {"+15550100": {tenant: shop, keyword: {}}}}`:       "there is no such key",
+		`{numbers: {"+15550100": {keywords: {stop: [x], begin: 1}}}}`: "there is no such key",
+	} {
+		_, err := config.ParseRouting("routing.yaml", []byte(withInbound("inbound: "+text)))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: want %q, got %v", text, want, err)
+		}
+	}
+}
+
+func TestALaneRespectsOptOutsUnlessToldOtherwise(t *testing.T) {
+	t.Parallel()
+	doc := parse(t, withInbound("lanes: {otp: {ignore_opt_out: true}, bulk: {}}"))
+	if !doc.Lanes[0].IgnoreOptOut || doc.Lanes[1].IgnoreOptOut {
+		t.Errorf("%+v", doc.Lanes)
+	}
+	for _, lane := range parse(t, withInbound("")).Lanes {
+		if lane.IgnoreOptOut {
+			t.Errorf("lane %s ignores opt-outs by default", lane.Name)
+		}
+	}
+}
+
+func TestKeywordsAreComparedWithoutCaseAndSigns(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Stop": "STOP", " stop.\r\n": "STOP", `"STOP"`: "STOP", "arrêt": "ARRÊT", "stop all": "STOP ALL",
+		"": "", " ?! ": "", "СТОП": "СТОП", "停止": "停止", "1": "1", "please stop": "PLEASE STOP",
+	} {
+		if got := config.Keyword(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Inbound is a message that a subscriber sent, or a part of one, as a channel got it. Its texts are
+// UTF-8 without zero bytes.
+type Inbound struct {
+	// ID names it for ever, and the message that it begins. Whoever books it again after an error gives it the same.
+	ID      string
+	Channel string
+	// Reference is the provider's id; empty when it has none.
+	Reference string
+	// From is the subscriber and To our number.
+	From, To string
+	Text     string
+	// Part, from zero, and Parts say which of how many this is; Parts below 2 is a message that is whole. Group
+	// ties the parts of one message together.
+	Group       uint16
+	Part, Parts int
+	At          time.Time // when it arrived
+}
+
+// Subscribed is a message of a subscriber that is put together.
+type Subscribed struct {
+	ID, Channel, From, To, Text string
+	// Parts is how many it was sent in, from 1, and Missing which of them, from 0, have not come.
+	Parts   int
+	Missing []int
+	At      time.Time // when its first part arrived
+}
+
+// Reaction is what follows from a message of a subscriber.
+type Reaction struct {
+	// Notice leaves through the outbox, in the order of the messages.
+	Notice Notice
+	// Change says what becomes of the sender on the opt-out list of Tenant.
+	Change Change
+	Tenant string
+}
+
+// Change is what a message changes about an opt-out list.
+type Change uint8
+
+// Changes of an opt-out list.
+const (
+	NoChange Change = iota
+	OptOut          // the sender is put on it
+	OptIn           // the sender is taken off it
+)
+
+// Booked counts what a booking did.
+type Booked struct {
+	Whole     int // messages that were complete, and were published
+	Waiting   int // parts that wait for others
+	Repeated  int // what had been booked before
+	OptedOut  int // put on an opt-out list; who was on it is not counted
+	OptedIn   int // taken off one
+	Abandoned int // messages that were published without some of their parts
+}
+
+// How long what was booked is remembered, so that it is not booked again: by its reference, or by its
+// content when a part has none.
+const (
+	rememberReference = 7 * 24 * time.Hour
+	rememberContent   = 10 * time.Minute
+)
+
+// maxBooking bounds what one transaction books.
+const maxBooking = 500
+
+// errBooking is a bug of the caller.
+var errBooking = errors.New("a booking has more than 500 messages")
+
+// BookInbound writes down what subscribers sent, up to 500 at once, in one transaction of two round trips:
+// whole messages, and those that a part completes, go to the outbox; other parts wait. When it
+// returns nil, all of it is durable; after an error it may be, and the same call can be made again: nothing
+// is booked twice.
+//
+// A message of several parts is put together whichever process gets which part. Parts of it come in any order, and more
+// than once. When a sender uses the same group for two messages at a time, the first of each part belong
+// together, then the second.
+//
+// react is called for each message in order, inside the transaction, and must be pure.
+func (l *Ledger) BookInbound(ctx context.Context, in []Inbound, react func(*Subscribed) Reaction) (Booked, error) {
+	if len(in) == 0 {
+		return Booked{}, nil
+	}
+	if len(in) > maxBooking {
+		return Booked{}, wrap("book inbound messages", errBooking)
+	}
+	t := &inboundTx{request: in, react: react}
+	err := l.inbound(ctx, t.open, t)
+	return t.booked, wrap("book inbound messages", err)
+}
+
+// BookIncomplete publishes messages whose oldest part has waited longer than after for the others, without
+// them, up to about limit parts. Any process may call it at any time.
+func (l *Ledger) BookIncomplete(ctx context.Context, after time.Duration, limit int, react func(*Subscribed) Reaction) (Booked, error) {
+	t := &inboundTx{after: after, limit: limit, react: react}
+	err := l.inbound(ctx, t.openOverdue, t)
+	return t.booked, wrap("book incomplete inbound messages", err)
+}
+
+// ForgetInbound drops what no longer has to be remembered about messages that were booked. It returns how
+// many entries went, also with an error.
+func (l *Ledger) ForgetInbound(ctx context.Context) (dropped int64, err error) {
+	for n := int64(dropBatch); n == dropBatch; dropped += n {
+		tag, err := l.reports.Exec(ctx, dropMarks, dropBatch)
+		if err != nil {
+			return dropped, wrap("forget inbound messages", err)
+		}
+		n = tag.RowsAffected()
+	}
+	return dropped, nil
+}

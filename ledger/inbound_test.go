@@ -1,0 +1,307 @@
+package ledger_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+const (
+	subscriber = "+447700900123"
+	ourNumber  = "12345"
+)
+
+// sms is a whole message of a subscriber.
+func sms(id, text string) ledger.Inbound {
+	return ledger.Inbound{ID: id, Channel: "a", From: subscriber, To: ourNumber, Text: text, At: time.Unix(1_760_000_000, 0).UTC()}
+}
+
+// pieceOf is one part of a message, from zero; its id tells which.
+func pieceOf(number uint16, part, parts int, text string) ledger.Inbound {
+	in := sms(fmt.Sprintf("%d/%d", number, part), text)
+	in.Group, in.Part, in.Parts = number, part, parts
+	return in
+}
+
+// publish reacts with a notice that shows the message; STOP and START change the list of tenant shop.
+func publish(m *ledger.Subscribed) ledger.Reaction {
+	r := ledger.Reaction{Tenant: "shop", Notice: ledger.Notice{
+		Kind: ledger.Heard, Key: m.From, Value: fmt.Appendf(nil, "%s %s %d%v", m.ID, m.Text, m.Parts, m.Missing),
+	}}
+	switch m.Text {
+	case "STOP":
+		r.Change = ledger.OptOut
+	case "START":
+		r.Change = ledger.OptIn
+	}
+	return r
+}
+
+func book(t testing.TB, l *ledger.Ledger, in ...ledger.Inbound) ledger.Booked {
+	t.Helper()
+	booked, err := l.BookInbound(t.Context(), in, publish)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return booked
+}
+
+// published takes what waits in the outbox.
+func published(t testing.TB, l *ledger.Ledger) (values []string) {
+	t.Helper()
+	for {
+		n, err := l.Publish(t.Context(), 1000, func(_ context.Context, notices []ledger.Notice) error {
+			for _, n := range notices {
+				if n.Kind == ledger.Heard {
+					values = append(values, string(n.Value))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			return values
+		}
+	}
+}
+
+func want(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestWholeMessagesArePublishedInOrder(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	want(t, "booked", book(t, l, sms("1", "one"), sms("2", "two")), ledger.Booked{Whole: 2})
+	want(t, "booked", book(t, l, sms("3", "three")), ledger.Booked{Whole: 1})
+	want(t, "published", published(t, l), []string{"1 one 1[]", "2 two 1[]", "3 three 1[]"})
+}
+
+func TestAReferenceIsBookedOnce(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	withReference := func(id, channel, reference string) ledger.Inbound {
+		in := sms(id, "hello")
+		in.Channel, in.Reference = channel, reference
+		return in
+	}
+	first := book(t, l, withReference("1", "a", "r"), withReference("2", "a", "r"), withReference("3", "a", "s"))
+	want(t, "in one batch", first, ledger.Booked{Whole: 2, Repeated: 1})
+	want(t, "later", book(t, l, withReference("4", "a", "r"), withReference("5", "b", "r")), ledger.Booked{Whole: 1, Repeated: 1})
+	want(t, "without reference", book(t, l, sms("6", "hello"), sms("7", "hello")), ledger.Booked{Whole: 2})
+}
+
+// TestABookingThatIsRepeatedBooksNothingTwice is what a caller does whose connection died while the
+// booking was committed.
+func TestABookingThatIsRepeatedBooksNothingTwice(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	in := []ledger.Inbound{sms("1", "one"), pieceOf(7, 0, 2, "a"), pieceOf(7, 1, 2, "b"), pieceOf(8, 0, 2, "c")}
+	want(t, "first", book(t, l, in...), ledger.Booked{Whole: 2, Waiting: 1})
+	want(t, "again", book(t, l, in...), ledger.Booked{Repeated: 4})
+	want(t, "published", published(t, l), []string{"1 one 1[]", "7/0 ab 2[]"})
+}
+
+func TestPartsAreJoinedAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	one, two := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	want(t, "first", book(t, one, pieceOf(7, 2, 3, "c")), ledger.Booked{Waiting: 1})
+	want(t, "second", book(t, two, pieceOf(7, 0, 3, "a")), ledger.Booked{Waiting: 1})
+	want(t, "third", book(t, one, pieceOf(7, 1, 3, "b")), ledger.Booked{Whole: 1})
+	want(t, "published", published(t, one), []string{"7/0 abc 3[]"})
+	if n := scalar[int](t, raw(t, url), `select count(*) from dispatcher.inbound_parts`); n != 0 {
+		t.Errorf("%d parts are left", n)
+	}
+}
+
+func TestTwoMessagesOfOneGroupAreKeptApart(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	book(t, l, pieceOf(0, 0, 2, "first "), pieceOf(0, 0, 2, "second "))
+	book(t, l, pieceOf(0, 1, 2, "one"))
+	book(t, l, pieceOf(0, 1, 2, "two"))
+	want(t, "published", published(t, l), []string{"0/0 first one 2[]", "0/0 second two 2[]"})
+}
+
+// TestWhatSharesNoGroupIsNotJoined: another sender, number, channel, group or number of parts is another message.
+func TestWhatSharesNoGroupIsNotJoined(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	book(t, l, pieceOf(7, 0, 2, "a"))
+	others := make([]ledger.Inbound, 5)
+	for i := range others {
+		others[i] = pieceOf(7, 1, 2, "b")
+		others[i].ID = fmt.Sprint("other", i)
+	}
+	others[0].From, others[1].To, others[2].Channel, others[3].Group, others[4].Parts = "+447700900124", "12346", "b", 8, 3
+	want(t, "booked", book(t, l, others...), ledger.Booked{Waiting: 5})
+	want(t, "booked", book(t, l, pieceOf(7, 1, 2, "b")), ledger.Booked{Whole: 1})
+}
+
+func TestAPartThatCannotBeOneIsAMessage(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	want(t, "booked", book(t, l, pieceOf(1, 3, 3, "a"), pieceOf(2, -1, 3, "b"), pieceOf(3, 0, 1, "c"), pieceOf(4, 0, 256, "d")), ledger.Booked{Whole: 4})
+}
+
+func TestPartsThatWaitTooLongArePublishedAsTheyAre(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	book(t, l, pieceOf(7, 1, 4, "b"), pieceOf(7, 2, 4, "c"), pieceOf(8, 0, 2, "x"))
+	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts set booked_at = now() - interval '11 minutes' where grp = 7 and part = 2`); err != nil {
+		t.Fatal(err)
+	}
+	for _, wanted := range []ledger.Booked{{Abandoned: 1}, {}} {
+		booked, err := l.BookIncomplete(t.Context(), 10*time.Minute, 100, publish)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "booked", booked, wanted)
+	}
+	want(t, "published", published(t, l), []string{"7/1 bc 4[0 3]"})
+	want(t, "the other goes on", book(t, l, pieceOf(8, 1, 2, "y")), ledger.Booked{Whole: 1})
+}
+
+func TestWhatWasBookedIsForgottenInTheEnd(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	in := sms("1", "hello")
+	in.Reference = "r"
+	book(t, l, in, sms("2", "hello"), pieceOf(7, 0, 2, "a"))
+	for after, left := range map[string]int{"9 minutes": 3, "11 minutes": 1} {
+		if _, err := db.Exec(t.Context(), `create table if not exists kept as select * from dispatcher.inbound_seen`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(t.Context(), `delete from dispatcher.inbound_seen`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(t.Context(), `insert into dispatcher.inbound_seen select channel, mark, until - $1::interval from kept`, after); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.ForgetInbound(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := scalar[int](t, db, `select count(*) from dispatcher.inbound_seen`); n != left {
+			t.Errorf("after %s %d are left, want %d", after, n, left)
+		}
+	}
+	in.ID = "3"
+	want(t, "known by its reference", book(t, l, in), ledger.Booked{Repeated: 1})
+	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_seen set until = now()`); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "not known any more", book(t, l, in), ledger.Booked{Whole: 1})
+}
+
+func TestABookingTakesTwoRoundTrips(t *testing.T) {
+	t.Parallel()
+	w, address := tap(t, ledgertest.URL(t))
+	l := connect(t, ledger.Config{URL: address})
+	book(t, l, pieceOf(1, 0, 2, "a")) // statements are prepared
+	book(t, l, pieceOf(1, 1, 2, "b"), sms("1", "STOP"))
+	before := w.trips.Load()
+	book(t, l, pieceOf(2, 0, 2, "a"), pieceOf(2, 1, 2, "a"), sms("2", "STOP"), pieceOf(3, 0, 2, "a"))
+	if n := w.trips.Load() - before; n != 2 {
+		t.Errorf("%d round trips", n)
+	}
+}
+
+// TestABookingWhoseAnswerIsLostIsMadeAgain covers both: the commit was lost, and only its answer was.
+func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	for loss, wanted := range map[int32]ledger.Booked{request: {Whole: 1, Waiting: 1}, reply: {Repeated: 2}} {
+		w, address := tap(t, ledgertest.URL(t))
+		l := connect(t, ledger.Config{URL: address, MaxConns: 1})
+		book(t, l, pieceOf(1, 0, 2, "a"), sms("0", "x")) // statements are prepared
+		in := []ledger.Inbound{sms("1", "one"), pieceOf(7, 0, 2, "a")}
+		w.skip.Store(1)
+		w.loss.Store(loss)
+		if _, err := l.BookInbound(t.Context(), in, publish); !ledger.Unavailable(err) {
+			t.Fatalf("loss %d: got %v", loss, err)
+		}
+		want(t, "again", book(t, l, in...), wanted)
+	}
+}
+
+func TestABookingThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	if _, err := l.BookInbound(t.Context(), make([]ledger.Inbound, 501), publish); err == nil || ledger.Unavailable(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestConcurrentBookingsOfTheSameMessagesBookThemOnce: a provider that lost both answers sends everything to
+// every process.
+func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	var in []ledger.Inbound
+	for i := range 60 {
+		m := sms(fmt.Sprint("m", i), "hello")
+		m.Reference, m.From = fmt.Sprint("r", i), fmt.Sprintf("+4477009%05d", i)
+		if i%3 > 0 { // parts, of which each sender sends both
+			m.From, m.Group, m.Part, m.Parts = fmt.Sprintf("+4477009%05d", i/3), uint16(i/3), i%3-1, 2
+		}
+		in = append(in, m)
+	}
+	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})}
+	var bookings sync.WaitGroup
+	for k, l := range ledgers {
+		bookings.Go(func() {
+			mine := slices.Clone(in)
+			slices.SortFunc(mine, func(a, b ledger.Inbound) int { return strings.Compare(b.Reference, a.Reference) * (1 - 2*(k%2)) })
+			for some := range slices.Chunk(mine, 7) {
+				if _, err := l.BookInbound(t.Context(), some, publish); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	bookings.Wait()
+	got := published(t, ledgers[0])
+	slices.Sort(got)
+	if n := len(got); n != 40 || len(slices.Compact(got)) != 40 {
+		t.Errorf("%d messages, want 40 of 20 wholes and 20 pairs", n)
+	}
+}
+
+func TestInboundMessagesAreNotInAuditViews(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	book(t, l, sms("1", "STOP"), pieceOf(7, 0, 2, "secret"))
+	rows, err := db.Query(t.Context(), `select viewname from pg_views where schemaname = 'audit'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	views, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, view := range views {
+		all := scalar[string](t, db, `select coalesce(string_agg(v::text, ' '), '') from audit.`+view+` v`)
+		if strings.Contains(all, "7700900123") || strings.Contains(all, "secret") || strings.Contains(all, fmt.Sprint(ledger.Recipient("shop", subscriber))) {
+			t.Errorf("audit.%s shows %q", view, all)
+		}
+	}
+	want(t, "opt-outs", scalar[string](t, db, `select string_agg(tenant || ' ' || source || ' ' || channel, ',') from audit.opt_outs`), "shop keyword a")
+}

@@ -1,0 +1,123 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+)
+
+// piece is a part of a message of a subscriber.
+type piece struct {
+	Inbound
+	seq     int64 // of its row; 0 for one that has just arrived
+	overdue bool  // it has waited too long
+}
+
+// group is what the parts of a message have in common.
+type group struct {
+	channel, from, to string
+	number            uint16
+	parts             int
+}
+
+func (in *Inbound) group() group {
+	return group{in.Channel, in.From, in.To, in.Group, in.Parts}
+}
+
+// split reports whether it is a part of a message. What calls itself the fourth of three is a message of
+// its own: no other part would ever complete it.
+func (in *Inbound) split() bool {
+	return in.Parts > 1 && in.Parts <= maxParts && in.Part >= 0 && in.Part < in.Parts
+}
+
+// maxParts is what the one octet of a concatenation header counts (3GPP TS 23.040, 9.2.3.24.1).
+const maxParts = 255
+
+// puzzle puts messages together. Of each part of a group it keeps a queue: the heads of all queues
+// are one message.
+type puzzle struct {
+	waiting map[group][][]piece
+	order   []group // as they were first met
+}
+
+func newPuzzle() *puzzle { return &puzzle{waiting: map[group][][]piece{}} }
+
+// add takes a part, and returns the parts of the message that it completes, if it does.
+func (z *puzzle) add(p piece) (whole []piece) {
+	g := p.group()
+	queues := z.waiting[g]
+	if queues == nil {
+		queues = make([][]piece, g.parts)
+		z.waiting[g], z.order = queues, append(z.order, g)
+	}
+	queues[p.Part] = append(queues[p.Part], p)
+	if slices.ContainsFunc(queues, func(q []piece) bool { return len(q) == 0 }) {
+		return nil
+	}
+	return z.heads(g)
+}
+
+// heads takes the first of each part of a group, in order; parts that are not there are left out.
+func (z *puzzle) heads(g group) (taken []piece) {
+	queues := z.waiting[g]
+	for i := range queues {
+		if len(queues[i]) > 0 {
+			taken, queues[i] = append(taken, queues[i][0]), queues[i][1:]
+		}
+	}
+	return taken
+}
+
+// overdue takes the messages out of which a part has waited too long.
+func (z *puzzle) overdue() (messages [][]piece) {
+	for _, g := range z.order {
+		for slices.ContainsFunc(z.waiting[g], func(q []piece) bool { return len(q) > 0 && q[0].overdue }) {
+			messages = append(messages, z.heads(g))
+		}
+	}
+	return messages
+}
+
+// rest lists the parts that still wait and have no row yet, as they arrived.
+func (z *puzzle) rest() (parts []piece) {
+	for _, g := range z.order {
+		for _, queue := range z.waiting[g] {
+			for _, p := range queue {
+				if p.seq == 0 {
+					parts = append(parts, p)
+				}
+			}
+		}
+	}
+	return parts
+}
+
+// joined is the message of some or all of its parts, which ascend. Its id is that of the first of them.
+func joined(parts []piece) *Subscribed {
+	first := &parts[0]
+	m := &Subscribed{
+		ID: first.ID, Channel: first.Channel, From: first.From, To: first.To, Parts: max(first.Parts, 1), At: first.At,
+	}
+	var text strings.Builder
+	next := 0
+	for i := range parts {
+		p := &parts[i]
+		for ; next < p.Part; next++ {
+			m.Missing = append(m.Missing, next)
+		}
+		next = p.Part + 1
+		text.WriteString(p.Text)
+		if p.At.Before(m.At) {
+			m.At = p.At
+		}
+	}
+	for ; next < m.Parts; next++ {
+		m.Missing = append(m.Missing, next)
+	}
+	m.Text = text.String()
+	return m
+}
+
+// alone is a message that was not split.
+func alone(in *Inbound) *Subscribed {
+	return &Subscribed{ID: in.ID, Channel: in.Channel, From: in.From, To: in.To, Text: in.Text, Parts: 1, At: in.At}
+}

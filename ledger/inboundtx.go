@@ -1,0 +1,259 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// inboundTx is one booking under way.
+type inboundTx struct {
+	request []Inbound
+	after   time.Duration // for an overdue one
+	limit   int
+	react   func(*Subscribed) Reaction
+
+	marks   marks
+	fresh   map[marked]bool // what had not been booked before
+	waiting []piece         // rows of the groups that are touched
+
+	used    []int64 // rows that leave with their message
+	notices []Notice
+	changes map[int64]entry // by recipient: the last one counts
+	booked  Booked
+}
+
+// entry is a change of an opt-out list.
+type entry struct {
+	what            Change
+	tenant, channel string
+}
+
+// inbound runs a booking: open is its first round trip.
+func (l *Ledger) inbound(ctx context.Context, open func(context.Context, *pgx.Conn) error, t *inboundTx) error {
+	conn, err := l.hot.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if err = open(ctx, conn.Conn()); err == nil {
+		err = t.write(ctx, conn.Conn(), t.decide())
+	}
+	if err != nil {
+		rollback(ctx, conn.Conn())
+	}
+	return err
+}
+
+// open remembers what is booked, and reads the parts that wait for those that arrived.
+func (t *inboundTx) open(ctx context.Context, conn *pgx.Conn) error {
+	t.marks, t.fresh = newMarks(t.request), map[marked]bool{}
+	parts := partArrays(t.request)
+	batch := &pgx.Batch{}
+	batch.Queue("begin")
+	if parts != nil {
+		batch.Queue(lockParts, joining) // before the marks, whose statement may wait for another booking
+	}
+	batch.Queue(claimMarks, t.marks.arguments()...).Query(t.readMarks)
+	if parts != nil {
+		batch.Queue(selectParts, parts...).Query(t.readParts)
+	}
+	return conn.SendBatch(ctx, batch).Close()
+}
+
+// openOverdue reads the parts of groups that have waited too long.
+func (t *inboundTx) openOverdue(ctx context.Context, conn *pgx.Conn) error {
+	batch := &pgx.Batch{}
+	batch.Queue("begin")
+	batch.Queue(lockParts, joining)
+	batch.Queue(selectOverdue, t.after, t.limit).Query(t.readParts)
+	return conn.SendBatch(ctx, batch).Close()
+}
+
+func (t *inboundTx) readMarks(rows pgx.Rows) error {
+	var channel string
+	var hash []byte
+	_, err := pgx.ForEachRow(rows, []any{&channel, &hash}, func() error {
+		if len(hash) != len(mark{}) {
+			return errors.New("the database returned a mark of another length")
+		}
+		t.fresh[marked{channel, mark(hash)}] = true
+		return nil
+	})
+	return err
+}
+
+func (t *inboundTx) readParts(rows pgx.Rows) error {
+	var p piece
+	var number int32
+	_, err := pgx.ForEachRow(rows, []any{&p.seq, &p.ID, &p.Channel, &p.From, &p.To, &number, &p.Parts, &p.Part, &p.Text, &p.At, &p.overdue}, func() error {
+		p.Group = uint16(number)
+		t.waiting = append(t.waiting, p)
+		return nil
+	})
+	return err
+}
+
+// decide puts together what can be, and returns the parts that go on waiting.
+func (t *inboundTx) decide() (rest []piece) {
+	z := newPuzzle()
+	for _, p := range t.waiting {
+		if whole := z.add(p); whole != nil {
+			t.take(whole)
+		}
+	}
+	for _, parts := range z.overdue() {
+		t.take(parts)
+	}
+	for i := range t.request {
+		in, at := &t.request[i], t.marks.each[i]
+		switch {
+		case !t.fresh[at] || t.marks.first[at] != i:
+			t.booked.Repeated++
+		case !in.split():
+			t.booked.Whole++
+			t.hear(alone(in))
+		default:
+			if whole := z.add(piece{Inbound: *in}); whole != nil {
+				t.take(whole)
+			}
+		}
+	}
+	rest = z.rest()
+	t.booked.Waiting = len(rest)
+	return rest
+}
+
+// take hears the message of some parts, whose rows leave.
+func (t *inboundTx) take(parts []piece) {
+	m := joined(parts)
+	if len(m.Missing) > 0 {
+		t.booked.Abandoned++
+	} else {
+		t.booked.Whole++
+	}
+	for i := range parts {
+		if parts[i].seq > 0 {
+			t.used = append(t.used, parts[i].seq)
+		}
+	}
+	t.hear(m)
+}
+
+// hear notes what follows from a message.
+func (t *inboundTx) hear(m *Subscribed) {
+	r := t.react(m)
+	t.notices = append(t.notices, r.Notice)
+	if r.Change == NoChange {
+		return
+	}
+	if t.changes == nil {
+		t.changes = map[int64]entry{}
+	}
+	t.changes[Recipient(r.Tenant, m.From)] = entry{r.Change, r.Tenant, m.Channel}
+}
+
+// write is the second round trip.
+func (t *inboundTx) write(ctx context.Context, conn *pgx.Conn, rest []piece) error {
+	batch := &pgx.Batch{}
+	if len(rest) > 0 {
+		batch.Queue(insertParts, pieceArrays(rest)...)
+	}
+	if len(t.used) > 0 {
+		batch.Queue(deleteParts, t.used)
+	}
+	t.queueChanges(batch)
+	for _, box := range pack(t.notices) {
+		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)
+	}
+	var tag string
+	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
+		tag = ct.String()
+		return nil
+	})
+	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	if tag != "COMMIT" {
+		return fmt.Errorf("commit was answered with %s", tag)
+	}
+	return nil
+}
+
+// queueChanges puts senders on opt-out lists before it takes others off, each in ascending order.
+func (t *inboundTx) queueChanges(batch *pgx.Batch) {
+	out, in := t.changed(OptOut), t.changed(OptIn)
+	if len(out.recipients) > 0 {
+		batch.Queue(putOn, out.tenants, out.recipients, BySubscriber, out.channels, "", "").Exec(count(&t.booked.OptedOut))
+	}
+	if len(in.recipients) > 0 {
+		batch.Queue(takeOff, in.recipients, BySubscriber, in.channels, "", "").Exec(count(&t.booked.OptedIn))
+	}
+}
+
+// count notes how many rows a statement changed.
+func count(into *int) func(pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		*into = int(tag.RowsAffected())
+		return nil
+	}
+}
+
+// listArrays are parameters of putOn and takeOff.
+type listArrays struct {
+	tenants, channels []string
+	recipients        []int64
+}
+
+// changed are the changes of one kind, ascending by recipient.
+func (t *inboundTx) changed(what Change) (a listArrays) {
+	for recipient, c := range t.changes {
+		if c.what == what {
+			a.recipients = append(a.recipients, recipient)
+		}
+	}
+	slices.Sort(a.recipients)
+	for _, recipient := range a.recipients {
+		c := t.changes[recipient]
+		a.tenants, a.channels = append(a.tenants, c.tenant), append(a.channels, c.channel)
+	}
+	return a
+}
+
+// partArrays are the parameters of selectParts; nil when there is no part.
+func partArrays(in []Inbound) []any {
+	var channel, from, to []string
+	var number []int32
+	var parts []int16
+	for i := range in {
+		if p := &in[i]; p.split() {
+			channel, from, to = append(channel, p.Channel), append(from, p.From), append(to, p.To)
+			number, parts = append(number, int32(p.Group)), append(parts, int16(p.Parts))
+		}
+	}
+	if channel == nil {
+		return nil
+	}
+	return []any{channel, from, to, number, parts}
+}
+
+// pieceArrays are the parameters of insertParts.
+func pieceArrays(rest []piece) []any {
+	n := len(rest)
+	id, channel, from, to, text := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	number, parts, part, at := make([]int32, n), make([]int16, n), make([]int16, n), make([]pgtype.Timestamptz, n)
+	for i := range rest {
+		p := &rest[i]
+		id[i], channel[i], from[i], to[i], text[i] = p.ID, p.Channel, p.From, p.To, p.Text
+		number[i], parts[i], part[i] = int32(p.Group), int16(p.Parts), int16(p.Part)
+		at[i] = instant(cmp.Or(p.At, time.Now()))
+	}
+	return []any{id, channel, from, to, number, parts, part, text, at}
+}

@@ -1,0 +1,105 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// OptOutSource says how a recipient came onto an opt-out list, or off it.
+type OptOutSource string
+
+// Sources of opt-outs: the words of audit.opt_outs.
+const (
+	BySubscriber OptOutSource = "keyword" // he sent a word such as STOP
+	ByCommand    OptOutSource = "command"
+	ByImport     OptOutSource = "import" // of a list from elsewhere; nobody is taken off by one
+)
+
+// Listing says who changes an opt-out list, and why.
+type Listing struct {
+	Tenant         string
+	Source         OptOutSource
+	Author, Reason string
+}
+
+// OptOuts puts the recipients behind numbers on the opt-out list of a tenant, in one transaction, and returns
+// how many were not on it. A claim that begins afterwards sees them.
+func (l *Ledger) OptOuts(ctx context.Context, by Listing, numbers []string) (added int64, err error) {
+	tag, err := l.reports.Exec(ctx, putOn, []string{by.Tenant}, by.recipients(numbers), by.Source, nil, by.Author, by.Reason)
+	return tag.RowsAffected(), wrap("add to the opt-out list", err)
+}
+
+// OptIns takes the recipients behind numbers off the opt-out list of a tenant and returns how many were
+// on it.
+func (l *Ledger) OptIns(ctx context.Context, by Listing, numbers []string) (removed int64, err error) {
+	tag, err := l.reports.Exec(ctx, takeOff, by.recipients(numbers), by.Source, nil, by.Author, by.Reason)
+	return tag.RowsAffected(), wrap("take off the opt-out list", err)
+}
+
+// recipients are those behind numbers, ascending, each once.
+func (by *Listing) recipients(numbers []string) []int64 {
+	out := make([]int64, len(numbers))
+	for i, number := range numbers {
+		out[i] = Recipient(by.Tenant, number)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// OptOutEntry is one opt-out of a recipient.
+type OptOutEntry struct {
+	Tenant         string
+	Since          time.Time
+	Source         OptOutSource
+	Channel        string // that the keyword came by
+	Author, Reason string
+	// Until is when the recipient was taken off the list again; zero while he is on it. What follows is empty then.
+	Until                    time.Time
+	EndedBy                  OptOutSource
+	EndedChannel             string
+	EndedAuthor, EndedReason string
+}
+
+// OptOutsOf are the opt-outs of the recipient behind a number from the messages of a tenant, the latest first.
+func (l *Ledger) OptOutsOf(ctx context.Context, tenant, number string) ([]OptOutEntry, error) {
+	entries, err := rows(ctx, l, scanOptOut, `
+		select tenant, since, source, channel, author, reason, until, coalesce(ended_by, ''), ended_channel, ended_author, ended_reason
+		from dispatcher.opt_outs where recipient = $1 and tenant = $2 order by seq desc`, Recipient(tenant, number), tenant)
+	return entries, wrap("read opt-outs", err)
+}
+
+func scanOptOut(row pgx.CollectableRow) (e OptOutEntry, err error) {
+	var until pgtype.Timestamptz
+	err = row.Scan(&e.Tenant, &e.Since, &e.Source, &e.Channel, &e.Author, &e.Reason, &until, &e.EndedBy, &e.EndedChannel, &e.EndedAuthor, &e.EndedReason)
+	e.Since, e.Until = e.Since.UTC(), moment(until)
+	return e, err
+}
+
+// OptOutCount counts the opt-outs of a tenant by where they came from.
+type OptOutCount struct {
+	Tenant  string
+	Source  OptOutSource
+	Channel string
+	// Current are on the list, Ended were taken off it again.
+	Current, Ended int64
+	First, Last    time.Time // when the first and the last of all of them came onto it
+}
+
+// CountOptOuts counts the opt-outs of one tenant, or of all when tenant is nil.
+func (l *Ledger) CountOptOuts(ctx context.Context, tenant *string) ([]OptOutCount, error) {
+	counts, err := rows(ctx, l, pgx.RowToStructByPos[OptOutCount], `
+		select tenant, source, channel, count(*) filter (where until is null), count(until), min(since), max(since)
+		from dispatcher.opt_outs where $1::text is null or tenant = $1 group by 1, 2, 3`, tenant)
+	slices.SortFunc(counts, func(a, b OptOutCount) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Channel, b.Channel))
+	})
+	for i := range counts {
+		counts[i].First, counts[i].Last = counts[i].First.UTC(), counts[i].Last.UTC()
+	}
+	return counts, wrap("count opt-outs", err)
+}
