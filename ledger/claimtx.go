@@ -373,10 +373,11 @@ func (t *claimTx) write(ctx context.Context) (tag string, err error) {
 // rollbackPatience bounds a rollback; after it the connection is cut, which does the same.
 const rollbackPatience = 2 * time.Second
 
-// rollback ends the transaction even when ctx has ended, so that no lock outlives the claim.
-func (t *claimTx) rollback(ctx context.Context) { rollback(ctx, t.conn.Conn()) }
+func (t *claimTx) rollback(ctx context.Context) { rollback(ctx, t.conn) }
 
-func rollback(ctx context.Context, conn *pgx.Conn) {
+// rollback ends the transaction even when ctx has ended, so that no lock outlives its holder.
+func rollback(ctx context.Context, pooled *pgxpool.Conn) {
+	conn := pooled.Conn()
 	if conn.IsClosed() {
 		return
 	}

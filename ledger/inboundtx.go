@@ -47,7 +47,7 @@ func (l *Ledger) inbound(ctx context.Context, open func(context.Context, *pgx.Co
 		err = t.write(ctx, conn.Conn(), t.decide())
 	}
 	if err != nil {
-		rollback(ctx, conn.Conn())
+		rollback(ctx, conn)
 	}
 	return err
 }
