@@ -1,6 +1,10 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/agnivade/levenshtein"
+)
 
 // suggest says "did you mean" with the known word nearest to a misspelt one, or the
 // mend given when none is near.
@@ -16,7 +20,7 @@ func suggest(word string, known []string, otherwise string) string {
 func nearest(word string, known []string) string {
 	best, at := "", max(2, len(word)/3)+1
 	for _, k := range known {
-		if d := distance(word, k, at); d < at {
+		if d := levenshtein.ComputeDistance(word, k); d < at {
 			best, at = k, d
 		}
 	}
@@ -24,29 +28,4 @@ func nearest(word string, known []string) string {
 		return "" // nothing of the word would be left
 	}
 	return best
-}
-
-// distance is the Levenshtein distance of two words in bytes, or at least limit when it
-// is not below that.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
