@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -34,20 +35,21 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 	db := raw(t, url)
 	legal := map[string]string{
 		"scheduled":   "sending waiting rejected failed",
-		"waiting":     "sending retry accepted rejected failed",
-		"retry":       "sending waiting accepted rejected failed",
+		"waiting":     "sending retry accepted delivered undelivered rejected failed unknown",
+		"retry":       "sending waiting accepted delivered undelivered rejected failed unknown",
 		"sending":     "waiting retry accepted delivered undelivered rejected failed unknown",
-		"accepted":    "delivered undelivered",
+		"accepted":    "delivered undelivered no_receipt",
+		"no_receipt":  "delivered undelivered",
 		"unknown":     "waiting retry accepted delivered undelivered rejected failed",
 		"delivered":   "",
-		"undelivered": "",
+		"undelivered": "delivered",
 		"rejected":    "",
 		"failed":      "",
 		"dead":        "",
 	}
 	const (
 		due      = "scheduled waiting retry"
-		finished = "delivered undelivered rejected failed unknown dead"
+		finished = "delivered undelivered no_receipt rejected failed unknown dead"
 	)
 	for from, allowed := range legal {
 		for to := range legal {
@@ -112,6 +114,15 @@ func TestTheDatabaseRefusesBrokenInvariants(t *testing.T) {
 		`update dispatcher.channels set ease_rate = 1.5, ease_since = now()`:                            "channels_ease",
 		`update dispatcher.channels set ease_since = now()`:                                             "channels_eased",
 		`update dispatcher.attempts set held_until = now()`:                                             "attempts_held",
+		`update dispatcher.attempts set receipt_state = 'pending'`:                                      "attempts_receipt_state",
+		`update dispatcher.attempts set receipt_state = 'delivered'`:                                    "attempts_delivered_at",
+		`update dispatcher.attempts set delivered_at = now()`:                                           "attempts_delivered_at",
+		`insert into dispatcher.receipts (channel, reference, state) values ('a', 'r', 'expecting')`:    "receipts_received_at",
+		`insert into dispatcher.receipts (channel, reference, state) values ('a', 'r', 'pending')`:      "receipts_received_at",
+		`insert into dispatcher.receipts (channel, reference, due_at) values ('a', 'r', now())`:         "receipts_due_at",
+		`insert into dispatcher.receipts (channel, reference, part) values ('a', 'r', 1)`:               "receipts_part",
+		`insert into dispatcher.receipts (channel, reference, message_seq) values ('a', 'r', 1)`:        "receipts_attempt",
+		`insert into dispatcher.receipts (channel, reference, cause) values ('a', 'r', 'absent')`:       "receipts_cause",
 		`update dispatcher.messages set waits = '{}'`:                                                   "messages_waits",
 		`update dispatcher.instances set counts = '[]'`:                                                 "instances_counts",
 		`update dispatcher.limits set granted = -1`:                                                     "limits_granted",
@@ -178,9 +189,12 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"messages": "id lane tenant route routing_version draw draw_size draw_key_id first_choice state segments alphabet " +
 			"received_at finished_at topic kafka_partition kafka_offset possible_duplicate",
 		"attempts": "message_id attempt channel reason outcome provider_reference provider_code segments price_micros currency " +
-			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at ticket_last_check_in counted_at",
+			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at ticket_last_check_in counted_at " +
+			"receipt_state receipt_cause receipt_code receipt_at",
+		"receipts":         "message_id attempt part channel reference state cause code received_at",
 		"limit_windows":    "channel scope window_seconds window_start unit max granted reserved currency next_at since until",
 		"active":           "channel max active",
+		"ambiguous":        "message_id attempt last_attempt channel step opened_at until asked closed_at verdict author note",
 		"opt_outs":         "tenant since source channel author until ended_by ended_channel ended_author",
 		"ramp_moves":       "ramp route at author move step steps version reason",
 		"routing_versions": "version author reason created_at document effects base",
@@ -195,8 +209,12 @@ func TestAuditViewsShowNoNumberAndNoText(t *testing.T) {
 	url := ledgertest.URL(t)
 	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
 	apply(t, l, day(10))
-	settleAll(t, l, accepted(claimAll(t, l, batch("m", 3), "a").Messages))
-	for _, view := range []string{"messages", "attempts", "limit_windows", "active", "routing_versions"} {
+	s := accepted(claimAll(t, l, batch("m", 3), "a").Messages)
+	for i := range s {
+		s[i].Await = time.Hour
+	}
+	settleAll(t, l, s)
+	for _, view := range []string{"messages", "attempts", "receipts", "limit_windows", "active", "routing_versions"} {
 		all := scalar[string](t, db, `select coalesce(string_agg(v::text, ' '), '') from audit.`+view+` v`)
 		if all == "" || strings.Contains(all, "447700900123") || strings.Contains(all, "Your code") {
 			t.Errorf("audit.%s shows %q", view, all)

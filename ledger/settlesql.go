@@ -36,8 +36,7 @@ var settle = settleDone("", "", "", "", "") + `, leaving as (
 var settleMore = settleDone(
 	", $18::bigint[], $19::bigint[]", ", hold, slow",
 	", coalesce(hold, ($18::bigint[])[1]) as hold, coalesce(slow, ($19::bigint[])[1]) as slow", `,
-	    held_until = case when a.answers = 0 and not a.freed and g.hold > 0 then now() + g.hold * interval '1 microsecond' else a.held_until end,
-	    held_references = case when a.answers = 0 and not a.freed and g.hold > 0 then string_to_array(nullif(g.reference, ''), ' ') else a.held_references end`,
+	    held_until = case when a.answers = 0 and not a.freed and g.hold > 0 then now() + g.hold * interval '1 microsecond' else a.held_until end`,
 	", a.held_until, a.claimed_at, g.slow") + `, leaving as (
 	  select channel, count(*) filter (where answers = 1 and not freed and held_until is null) as n,
 	    max(slow) filter (where slow >= 0) * interval '1 microsecond' as slow

@@ -41,14 +41,19 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if more(order) {
 		sql, args = settleMore, append(args, moreArrays(order)...)
 	}
-	doubts := doubtArrays(order)
-	if doubts == nil {
+	doubts, expectations := doubtArrays(order), expectArrays(order)
+	if doubts == nil && expectations == nil {
 		_, err := db.Exec(ctx, sql, args...)
 		return err
 	}
 	batch := &pgx.Batch{}
+	if expectations != nil {
+		batch.Queue(expectReceipts, expectations...) // receipts come first in the order of locks
+	}
 	batch.Queue(sql, args...)
-	batch.Queue(doubted, doubts...)
+	if doubts != nil {
+		batch.Queue(doubted, doubts...)
+	}
 	return db.SendBatch(ctx, batch).Close()
 }
 

@@ -53,19 +53,6 @@ var endDead = `
 	)` + giveBack + `
 	select count(*) from freed`
 
-// endReceived finds the slots that wait for one of the references, and what was found there, also of
-// attempts whose slot had been given back before.
-const endReceived = `
-	with ending as materialized (
-	  select a.message_seq, a.attempt from dispatcher.attempts a
-	  where a.held_references && $2::text[] and a.held_until is not null and not a.freed and a.channel = $1
-	  order by a.message_seq, a.attempt for update
-	)` + giveBack + `
-	select array(
-	  select distinct r from dispatcher.attempts a, unnest(a.held_references) r
-	  where a.held_references && $2::text[] and a.channel = $1 and r = any($2::text[]) order by r),
-	  (select count(*) from freed)`
-
 // ReleaseSlots gives active slots back that nobody is going to: those that are held beyond
 // their time, and those of attempts without outcome whose instance has been silent for deadAfter. The
 // latter only if this instance's own heart-beats have been unbroken for deadAfter, see Beat.
@@ -89,20 +76,4 @@ func (l *Ledger) releaseAll(ctx context.Context, sql string, args ...any) (freed
 		}
 	}
 	return freed, nil
-}
-
-// ReleaseByReceipt gives the active slots back that accepted attempts on a channel hold until a
-// receipt, for receipts that name these references; see Settlement.Hold. The first receipt
-// for any part of a message frees its slot, once. It returns those of the references, ascending, that
-// belong to an attempt which holds a slot or held one: a receipt may come twice, or after the slot's
-// time. One that does not match is for a channel that holds no slots, or came before its
-// attempt was settled; in that case the slot is given back when its time is over, unless the
-// caller asks again.
-func (l *Ledger) ReleaseByReceipt(ctx context.Context, channel string, references []string) (matched []string, err error) {
-	if len(references) == 0 {
-		return nil, nil
-	}
-	var freed int64
-	err = l.hot.QueryRow(ctx, endReceived, channel, references).Scan(&matched, &freed)
-	return matched, wrap("release slots by receipt", err)
 }

@@ -54,21 +54,18 @@ alter table dispatcher.channels
 
 -- An attempt holds an active slot of its channel while it has no outcome, and until held_until
 -- if that is set, unless freed says that the slot was given back before, or went on to the
--- next attempt. held_references are what a receipt may name. ticket_at is when the ticket
--- was given that the attempt goes on with; null when it got one of its own at its claim.
--- leaves_at is the place of the attempt, where a limit gives places: it counts in the second
--- in which it may leave, which may be a later one than that of its claim; null for at once.
--- Only attempts that hold a slot beyond their answer, or held one, are in the indexes.
+-- next attempt. ticket_at is when the ticket was given that the attempt goes on with; null when
+-- it got one of its own at its claim. leaves_at is the place of the attempt, where a limit gives
+-- places: it counts in the second in which it may leave, which may be a later one than that of its
+-- claim; null for at once.
+-- Only attempts that hold a slot beyond their answer are in the index.
 alter table dispatcher.attempts
   add column held_until timestamptz,
-  add column held_references text[],
   add column ticket_at timestamptz,
   add column leaves_at timestamptz,
   add column freed boolean not null default false,
   add constraint attempts_held check (held_until is null or outcome is not null);
 create index attempts_held_until on dispatcher.attempts (held_until) where held_until is not null and not freed;
-create index attempts_held_references on dispatcher.attempts using gin (held_references) with (fastupdate = off)
-  where held_references is not null;
 
 create or replace view audit.attempts as
   select m.id as message_id, a.attempt, a.channel, a.reason, a.outcome, a.provider_reference, a.provider_code,

@@ -196,13 +196,15 @@ func (a *App) openRouting(ctx context.Context) error {
 		sandbox.behaviour = *a.opts.Sandbox
 	}
 	a.stopper.add("sandbox carriers", func(context.Context) error { sandbox.close(); return nil })
-	receipts := newReceipts(a.ledger, func(slots int) { a.dispatch.Freed(slots) }, newReceiptMetrics(a.registry), trouble)
-	a.own("receipts", func(ctx context.Context) error { receipts.run(ctx); return nil }) // until the channels have closed
+	desk, err := a.startReceipts(trouble)
+	if err != nil {
+		return err
+	}
 	s := &a.opts.Settings
 	a.reloader = &reloader{
 		ledger: a.ledger, log: a.log, first: a.opts.Routing,
 		connections: connections{connector: connector{
-			folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox, receipt: receipts.take,
+			folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox, receipt: desk.Take,
 		}},
 	}
 	scorer, err := scoring.New(scoring.Config{Registry: a.registry})

@@ -6,7 +6,7 @@ import "time"
 // docs/schema/status.schema.json; the record's key is the message id.
 type Status struct {
 	ID    string // of the message
-	State string // scheduled, waiting, retry, sending, accepted, delivered, undelivered, rejected, failed, unknown or dead
+	State string // scheduled, waiting, retry, sending, accepted, delivered, undelivered, no_receipt, rejected, failed, unknown or dead
 	// At is when the state was reached, by the database's clock; written in UTC with microseconds.
 	At   time.Time
 	Lane string
@@ -18,6 +18,7 @@ type Status struct {
 	Channel   string
 	Attempt   int    // number of the attempt that led here, from 1
 	Reason    string // bounded word: why it waits, failed or is dead
+	Cause     string // bounded word, the same for all providers: why it was not delivered
 	Code      string // the provider's own word
 	Reference string // the provider's ids of the accepted parts, separated by spaces
 	Segments  int
@@ -43,6 +44,7 @@ func AppendStatus(dst []byte, s Status) []byte {
 	o.optional("channel", s.Channel)
 	o.count("attempt", s.Attempt)
 	o.optional("reason", s.Reason)
+	o.optional("cause", s.Cause)
 	o.optional("code", s.Code)
 	o.optional("reference", s.Reference)
 	o.count("segments", s.Segments)

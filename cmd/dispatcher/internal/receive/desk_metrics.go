@@ -1,0 +1,43 @@
+package receive
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/ledger"
+)
+
+// deskMetrics count receipts. Label values are bounded: channels come from the routing document, the others are
+// closed lists.
+type deskMetrics struct {
+	receipts *prometheus.CounterVec // channel, state: delivered undelivered pending nameless refused
+	booking  *prometheus.CounterVec // result: matched early repeated
+	closed   *prometheus.CounterVec // state: accepted delivered undelivered no_receipt
+}
+
+func newDeskMetrics(registry prometheus.Registerer) *deskMetrics {
+	counter := func(room, name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "dispatcher", Subsystem: room, Name: name, Help: help}, labels)
+	}
+	m := &deskMetrics{
+		receipts: counter("provider", "receipts_total", "Receipts by what they say.", "channel", "state"),
+		booking:  counter("receive", "booked_total", "Receipts by what the ledger made of them.", "result"),
+		closed:   counter("receive", "closed_total", "Messages by the state that a receipt, or the want of one, brought them to.", "state"),
+	}
+	registry.MustRegister(m.receipts, m.booking, m.closed)
+	return m
+}
+
+func (m *deskMetrics) heard(channel, state string) { m.receipts.WithLabelValues(channel, state).Inc() }
+
+func (m *deskMetrics) booked(got *ledger.Received, closed *tally) {
+	for result, n := range map[string]int{"matched": got.Matched, "early": got.Early, "repeated": got.Repeated} {
+		m.booking.WithLabelValues(result).Add(float64(n))
+	}
+	m.swept(closed)
+}
+
+func (m *deskMetrics) swept(closed *tally) {
+	for state, n := range closed.states {
+		m.closed.WithLabelValues(string(state)).Add(float64(n))
+	}
+}

@@ -1,0 +1,92 @@
+package receive
+
+import (
+	"context"
+	"time"
+)
+
+// firstPause and longestPause bound the pauses between tries to reach the database.
+const (
+	firstPause   = 200 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+const (
+	// sweepInterval is how often it is looked for what is due; it finds nothing in less than a millisecond.
+	sweepInterval = time.Second
+	// quickInterval is the same for quickFor after receipts that came before their settlement: they become due
+	// with it, and slots may wait for them.
+	quickInterval = 100 * time.Millisecond
+	quickFor      = 10 * time.Second
+	// sweepSize is how many parts of messages are looked at in one go.
+	sweepSize = 5000
+
+	// tidyInterval is how often receipts are dropped that nobody ever knew the message of, keepEarly how long
+	// they are kept before.
+	tidyInterval = 10 * time.Minute
+	keepEarly    = 48 * time.Hour
+)
+
+// sweep closes what is due until ctx ends.
+func (d *Desk) sweep(ctx context.Context, early <-chan struct{}) {
+	var quick time.Time
+	timer := time.NewTimer(sweepInterval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-early:
+			if now := time.Now(); now.Before(quick) {
+				quick = now.Add(quickFor)
+			} else {
+				quick = now.Add(quickFor)
+				timer.Reset(quickInterval)
+			}
+			continue
+		case <-timer.C:
+		}
+		d.look(ctx)
+		if time.Now().Before(quick) {
+			timer.Reset(quickInterval)
+		} else {
+			timer.Reset(sweepInterval)
+		}
+	}
+}
+
+// look closes what is due now. An early receipt frees the slot that its attempt was settled with.
+func (d *Desk) look(ctx context.Context) {
+	var closed tally
+	n, err := d.cfg.Books.Overdue(ctx, sweepSize, closed.tell)
+	if err != nil && ctx.Err() == nil {
+		d.cfg.Trouble("receipts", err)
+	}
+	if err == nil {
+		d.metrics.swept(&closed)
+	}
+	if n > 0 {
+		d.cfg.Freed(n)
+	}
+}
+
+// tidy drops old receipts of messages that nobody knows, until ctx ends.
+func (d *Desk) tidy(ctx context.Context) {
+	for sleep(ctx, tidyInterval) {
+		if _, err := d.cfg.Books.DropReceipts(ctx, keepEarly); err != nil && ctx.Err() == nil {
+			d.cfg.Trouble("receipts", err)
+		}
+	}
+}
+
+// sleep waits and reports whether it was left in peace.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

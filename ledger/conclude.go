@@ -1,0 +1,274 @@
+package ledger
+
+import (
+	"strings"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// What receipts come to is decided here, without a database: from a message, its attempts and the
+// rows of its parts to the state that they bring it to.
+//
+//   - A copy of a message is what one accepted attempt sent, together with the parts that earlier attempts got
+//     taken before their provider refused the rest. Nearly always there is one copy; a late truth
+//     about an unknown attempt beside its resend makes two.
+//   - A message is delivered when all parts of a copy are. It is undelivered when the parts of all copies have their
+//     last word and no copy is delivered, and without receipt when time ran out for the others.
+//   - Nothing is taken back: delivered replaces undelivered, both replace no_receipt, and that
+//     replaces accepted.
+//   - A receipt that carries our key proves that an unknown attempt was taken: it is accepted then.
+
+// Words of receipts.state beside those of provider.ReceiptState.
+const expected = "expected"
+
+// relook is after what time a row is looked at again whose attempt is still under way.
+const relook = 5 * time.Second
+
+// lateAwait is for how long further receipts are expected for an attempt that a receipt proved taken. Its
+// settlement, which knew no better, named no time.
+const lateAwait = 72 * time.Hour
+
+// standing is a message as receipts find it, and what they make of it.
+type standing struct {
+	closing  Closing // State is what it comes to; empty for no change
+	state    State
+	attempts int
+	tries    []try // ascending by number; attempts that began later are not in it
+}
+
+// try is an attempt as receipts find it, and what they make of it.
+type try struct {
+	number           int
+	channel, outcome string
+	reference        string // the provider's ids, separated by spaces
+	held, freed      bool   // whether it got a slot to hold beyond its answer, and whether that was given back
+	receipt          State  // what its receipts came to so far; empty for nothing
+	parts            []part
+
+	// What changes.
+	accepted bool // a late truth makes it accepted
+	frees    bool // it gives its slot back
+	says     word // what its receipts come to now; without state when that is nothing new
+}
+
+// part is a row of receipts.
+type part struct {
+	channel, reference string
+	byKey              bool // a receipt with our key made it, no settlement
+	state              string
+	word               word
+	awaited            bool // its time is not over
+}
+
+// word is what receipts say.
+type word struct {
+	state State
+	cause provider.Cause
+	code  string
+	at    time.Time
+}
+
+// whole reports whether the part stands for a receipt that named none: it is about all of its attempt.
+func (p *part) whole() bool { return strings.HasPrefix(p.reference, " ") }
+
+func (p *part) final() bool { return p.state == string(Delivered) || p.state == string(Undelivered) }
+
+// conclude fills in what changes.
+func (s *standing) conclude() {
+	for i := range s.tries {
+		s.tries[i].conclude()
+	}
+	to, by, says := s.next()
+	if to == "" || to == s.state {
+		return
+	}
+	s.closing.State, s.closing.Channel, s.closing.Attempt, s.closing.Reference = to, by.channel, by.number, by.reference
+	s.closing.Cause, s.closing.Code = says.cause, says.code
+}
+
+// conclude fills in what changes about the attempt itself.
+func (t *try) conclude() {
+	if t.outcome == "" || len(t.parts) == 0 {
+		return
+	}
+	if t.outcome == provider.Unknown.String() {
+		t.believe()
+	}
+	if says := sum(t.parts); rank(says.state) > rank(t.receipt) {
+		t.says = says
+	}
+	t.frees = t.held && !t.freed && (t.says.state != "" || anyFinal(t.parts))
+}
+
+// believe makes an unknown attempt accepted if a receipt with our key says so.
+func (t *try) believe() {
+	for i := range t.parts {
+		p := &t.parts[i]
+		if !p.byKey {
+			continue
+		}
+		t.accepted, t.outcome = true, provider.Accepted.String()
+		if t.reference == "" && !p.whole() {
+			t.reference = p.reference
+		}
+		p.awaited = p.awaited || !p.final()
+	}
+}
+
+// next is the state that the message comes to, by which attempt, and what the receipts said.
+func (s *standing) next() (to State, by *try, says word) {
+	var last *try
+	var rest []part
+	for i := range s.tries {
+		t := &s.tries[i]
+		switch t.outcome {
+		case provider.Refused.String(), provider.Throttled.String():
+			rest = append(rest, t.parts...)
+		case provider.Accepted.String():
+			if t.number == s.attempts {
+				last = t
+			}
+		}
+	}
+	if !s.concludable() {
+		return "", nil, word{}
+	}
+	worst := word{state: Undelivered}
+	for i := range s.tries {
+		t := &s.tries[i]
+		if t.outcome != provider.Accepted.String() || len(t.parts) == 0 {
+			continue
+		}
+		says := sum(append(rest[:len(rest):len(rest)], t.parts...))
+		if says.state == Delivered {
+			return Delivered, t, says
+		}
+		if rank(says.state) < rank(worst.state) || t == last && says.state == worst.state {
+			worst = says
+		}
+	}
+	switch {
+	case last == nil:
+		return "", nil, word{}
+	case len(last.parts) > 0 && rank(worst.state) > s.rank():
+		return worst.state, last, worst
+	case s.state == Unknown || s.state == Retry || s.state == Waiting:
+		return Accepted, last, word{}
+	}
+	return "", nil, word{}
+}
+
+// concludable reports whether receipts may change the state. While an attempt is under way its own
+// answer comes first; what the provider or the deadline has refused stays so.
+func (s *standing) concludable() bool {
+	switch s.state {
+	case Accepted, NoReceipt, Undelivered, Unknown, Retry, Waiting:
+		return true
+	case Scheduled, Sending, Delivered, Rejected, Failed, Dead:
+	}
+	return false
+}
+
+// rank is that of the state. Who was not known to be accepted does not come to be without a receipt before he
+// was accepted.
+func (s *standing) rank() int {
+	if s.state == Unknown || s.state == Retry || s.state == Waiting {
+		return rank(NoReceipt)
+	}
+	return rank(s.state)
+}
+
+// rank orders what receipts come to.
+func rank(s State) int {
+	switch s {
+	case Delivered:
+		return 3
+	case Undelivered:
+		return 2
+	case NoReceipt:
+		return 1
+	case Scheduled, Waiting, Retry, Sending, Accepted, Rejected, Failed, Unknown, Dead:
+	}
+	return 0
+}
+
+// sum is what parts come to together: empty while one of them is awaited.
+func sum(parts []part) word {
+	var all word
+	var whole *part
+	for i := range parts {
+		if parts[i].whole() {
+			whole = &parts[i]
+		}
+	}
+	undelivered, silent, awaited := false, false, false
+	for i := range parts {
+		p := &parts[i]
+		if p == whole && len(parts) > 1 {
+			continue
+		}
+		if whole != nil && better(whole.state, p.state) {
+			p = whole
+		}
+		switch {
+		case !p.final() && p.awaited:
+			awaited = true
+		case !p.final():
+			silent = true
+		case p.state == string(Undelivered) && !undelivered:
+			undelivered, all.cause, all.code = true, p.word.cause, p.word.code
+		case !undelivered:
+			all.code = p.word.code
+		}
+		if p.word.at.After(all.at) {
+			all.at = p.word.at
+		}
+	}
+	switch {
+	case len(parts) == 0 || awaited:
+		return word{}
+	case silent:
+		return word{state: NoReceipt}
+	case undelivered:
+		all.state = Undelivered
+	default:
+		all.state = Delivered
+	}
+	return all
+}
+
+// better reports whether a receipt of one state replaces one of another, as dispatcher.receipt_rank says.
+func better(a, b string) bool { return receiptRank(a) > receiptRank(b) }
+
+func receiptRank(state string) int {
+	switch state {
+	case provider.Delivered.String():
+		return 3
+	case provider.Undelivered.String():
+		return 2
+	case provider.Pending.String():
+		return 1
+	}
+	return 0
+}
+
+func anyFinal(parts []part) bool {
+	for i := range parts {
+		if parts[i].final() {
+			return true
+		}
+	}
+	return false
+}
+
+// lookAgain is after what time somebody has to look at a part again; 0 for never. It is asked after conclude.
+func (s *standing) lookAgain(t *try, p *part) time.Duration {
+	switch {
+	case t.outcome == "" || p.final() && s.state == Sending:
+		return relook
+	case t.accepted && p.byKey && !p.final():
+		return lateAwait
+	}
+	return 0
+}

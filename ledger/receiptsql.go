@@ -1,0 +1,158 @@
+package ledger
+
+// Statements of receipts. Their order of locks is receipts, attempts, messages, channels: a settlement
+// that expects receipts takes them first, too.
+
+// expectReceipts makes the rows of the parts that a settlement expects receipts for, before the
+// settlement itself. A row that is there already is
+//
+//   - an early receipt, or one with our key, which is completed. With a last word in it somebody has to look at it
+//     at once, for the settlement did not know of it;
+//   - the settlement's own, which came before, or that of an earlier attempt under the same key;
+//   - another message's, because the provider gave the same id again. If its time is over the newer one
+//     takes it. Otherwise the older one keeps it, and the newer gets a row that no receipt finds,
+//     so that it ends without receipt.
+//
+// The channel is read from the attempt, which must exist. Rows are written in the order of their key, as in
+// bookReceipts.
+const expectReceipts = `
+	with fresh as materialized (
+	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq, n.attempt, n.part,
+	    now() + n.await * interval '1 microsecond' as due_at
+	  from unnest($1::bigint[], $2::smallint[], $3::text[], $4::smallint[], $5::bigint[]) as n(seq, attempt, reference, part, await)
+	  join dispatcher.attempts a on a.message_seq = n.seq and a.attempt = n.attempt
+	  order by a.channel, n.reference, n.seq, n.attempt, n.part
+	), booked as (
+	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
+	  select distinct on (channel, reference) channel, reference, seq, attempt, part, due_at
+	  from fresh order by channel, reference, seq
+	  on conflict (channel, reference) do update set message_seq = excluded.message_seq, attempt = excluded.attempt, part = excluded.part,
+	    state = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.state else 'expected' end,
+	    cause = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.cause end,
+	    code = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.code end,
+	    received_at = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.received_at end,
+	    due_at = case when (r.message_seq is null or r.message_seq = excluded.message_seq) and r.state in ('delivered', 'undelivered')
+	      then now() else coalesce(r.due_at, excluded.due_at) end
+	  where r.message_seq is null or (r.message_seq = excluded.message_seq and r.attempt <= excluded.attempt) or r.due_at is null
+	  returning message_seq, attempt, reference
+	)
+	insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, due_at)
+	select f.channel, f.reference || ' ' || f.seq || '.' || f.attempt, f.seq, f.attempt, f.part, f.due_at
+	from fresh f
+	where (select count(*) from booked) < (select count(*) from fresh)
+	  and (f.seq, f.attempt, f.reference) not in (select message_seq, attempt, reference from booked)
+	on conflict (channel, reference) do nothing`
+
+// bookReceipts merges receipts into their rows and returns those that changed. A row is replaced only by one of higher rank,
+// so that neither order nor repetition matters. A receipt without reference is about all parts that the
+// settlement of its attempt named, or has a row of its own while there is none. A last word ends the wait
+// of its row.
+const bookReceipts = `
+	with given as (
+	  select g.channel, w.reference, a.message_seq, a.attempt, g.state, g.cause, g.code, now() - g.ago * interval '1 microsecond' as received_at
+	  from unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::bigint[])
+	    as g(channel, reference, seq, attempt, state, cause, code, ago)
+	  left join dispatcher.attempts a on a.message_seq = nullif(g.seq, 0) and a.attempt = g.attempt and a.channel = g.channel
+	  cross join lateral unnest(case
+	    when g.reference <> '' then array[g.reference]
+	    when a.provider_reference is not null then string_to_array(a.provider_reference, ' ')
+	    when a.message_seq is not null then array[' ' || a.message_seq || '.' || a.attempt]
+	  end) as w(reference)
+	), booked as (
+	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, state, cause, code, received_at)
+	  select distinct on (channel, reference) channel, reference, message_seq, attempt, state, nullif(cause, ''), nullif(code, ''), received_at
+	  from given order by channel, reference, dispatcher.receipt_rank(state) desc, received_at
+	  on conflict (channel, reference) do update set state = excluded.state, cause = excluded.cause, code = excluded.code,
+	    received_at = excluded.received_at,
+	    message_seq = coalesce(r.message_seq, excluded.message_seq), attempt = coalesce(r.attempt, excluded.attempt),
+	    due_at = case when excluded.state = 'pending' then r.due_at end
+	  where dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	  returning message_seq
+	)
+	select count(message_seq), count(*) - count(message_seq) from booked`
+
+// affectedByReceipts are the messages that receipts are about, and affectedBySeq those of rows
+// that were picked.
+const (
+	affectedByReceipts = `(
+	    select r.message_seq as seq from unnest($1::text[], $2::text[]) as g(channel, reference)
+	    join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference where r.message_seq is not null
+	    union select seq from unnest($3::bigint[]) as k(seq))`
+	affectedBySeq = `(select distinct seq from unnest($1::bigint[]) as k(seq))`
+)
+
+// lockTries locks all attempts of the affected messages, lockStandings the messages, and readParts then reads
+// the rows of their parts, by a statement of its own that sees what the last holder of the locks committed.
+const (
+	lockTries = `
+	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
+	  coalesce(a.receipt_state, '')
+	from %s n join dispatcher.attempts a on a.message_seq = n.seq
+	order by a.message_seq, a.attempt for update of a`
+
+	lockStandings = `
+	select m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''), coalesce(m.segments, 0), m.possible_duplicate, m.envelope, m.state, m.attempts, now()
+	from %s n join dispatcher.messages m on m.seq = n.seq
+	order by m.seq for update of m`
+
+	readParts = `
+	select r.message_seq, r.attempt, r.channel, r.reference, r.part is null, r.state, coalesce(r.cause, ''), coalesce(r.code, ''), r.received_at,
+	  coalesce(r.due_at > now(), false)
+	from %s n join dispatcher.receipts r on r.message_seq = n.seq
+	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
+)
+
+// pickDue picks rows that somebody has to look at. Those that somebody else has locked are passed over.
+const pickDue = `
+	select channel, reference, message_seq from dispatcher.receipts
+	where due_at <= now() order by due_at limit $1 for update skip locked`
+
+const updateTries = `
+	update dispatcher.attempts a set
+	  outcome = case when n.accepted then 'accepted' else a.outcome end, answers = a.answers + n.accepted::int,
+	  settled_at = case when n.accepted then now() else a.settled_at end,
+	  provider_reference = coalesce(nullif(n.reference, ''), a.provider_reference),
+	  receipt_state = coalesce(nullif(n.state, ''), a.receipt_state),
+	  receipt_cause = case when n.state = '' then a.receipt_cause else nullif(n.cause, '') end,
+	  receipt_code = case when n.state = '' then a.receipt_code else nullif(n.code, '') end,
+	  receipt_at = case when n.state = '' then a.receipt_at else n.at end,
+	  delivered_at = case when n.state = 'delivered' then n.at else a.delivered_at end,
+	  freed = a.freed or n.freed
+	from unnest($1::bigint[], $2::smallint[], $3::boolean[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::boolean[])
+	  as n(seq, attempt, accepted, reference, state, cause, code, at, freed)
+	where a.message_seq = n.seq and a.attempt = n.attempt`
+
+const updateStandings = `
+	update dispatcher.messages m set state = n.state, reason = nullif(n.reason, ''), next_at = null,
+	  finished_at = case when n.state <> 'accepted' then now() end,
+	  pinned = null, parts_left = null, waiting_since = null, waits_for = null,
+	  possible_duplicate = m.possible_duplicate and m.state not in ('retry', 'waiting')
+	from unnest($1::bigint[], $2::text[], $3::text[]) as n(seq, state, reason)
+	where m.seq = n.seq`
+
+// updateDue writes when somebody has to look at a row again, in microseconds from now; null for never.
+const updateDue = `
+	update dispatcher.receipts r set due_at = now() + n.wait * interval '1 microsecond'
+	from unnest($1::text[], $2::text[], $3::bigint[]) as n(channel, reference, wait)
+	where r.channel = n.channel and r.reference = n.reference`
+
+// lowerActive gives slots back. active_max sinks with active after it was lowered below it.
+const lowerActive = `
+	with locked as materialized (
+	  select channel from dispatcher.channels where channel = any($1) order by channel for update
+	)
+	update dispatcher.channels c set active = c.active - n.n,
+	  active_max = case when c.configured_max = 0 then 0 else greatest(c.configured_max, c.active - n.n) end
+	from unnest($1::text[], $2::bigint[]) as n(channel, n)
+	where c.channel = n.channel and n.channel in (select channel from locked)`
+
+// dropEarly drops receipts whose message never became known.
+const dropEarly = `
+	with gone as (
+	  delete from dispatcher.receipts where ctid = any(array(
+	    select ctid from dispatcher.receipts
+	    where message_seq is null and received_at < now() - $1::interval
+	    order by received_at limit $2 for update skip locked))
+	  returning 1
+	)
+	select count(*) from gone`

@@ -1,0 +1,168 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// receiptTx books receipts, or looks at rows that are due, in one transaction.
+type receiptTx struct {
+	conn *pgxpool.Conn
+	tell Tell
+
+	standings []standing // ascending by seq
+	booked    Received
+}
+
+// rowID is the key of a row of receipts.
+type rowID struct{ channel, reference string }
+
+// inReceiptTx runs work in a transaction, which work has to begin and to commit.
+func (l *Ledger) inReceiptTx(ctx context.Context, tell Tell, work func(*receiptTx) error) error {
+	conn, err := l.hot.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	err = work(&receiptTx{conn: conn, tell: tell})
+	if err != nil {
+		rollback(ctx, conn)
+	}
+	return err
+}
+
+// look locks what is affected and reads it, see lockTries. What was queued before is done first, in the same
+// round trip.
+func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, affected string, args ...any) error {
+	batch.Queue(fmt.Sprintf(lockTries, affected), args...).Query(t.readTries)
+	batch.Queue(fmt.Sprintf(lockStandings, affected), args...).Query(t.readStandings)
+	batch.Queue(fmt.Sprintf(readParts, affected), args...).Query(t.readParts)
+	return t.conn.SendBatch(ctx, batch).Close()
+}
+
+// readTries begins the standings: attempts come first in the order of locks.
+func (t *receiptTx) readTries(rows pgx.Rows) error {
+	var seq int64
+	var a try
+	_, err := pgx.ForEachRow(rows, []any{&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt}, func() error {
+		if n := len(t.standings); n == 0 || t.standings[n-1].closing.Seq != seq {
+			t.standings = append(t.standings, standing{closing: Closing{Seq: seq}})
+		}
+		s := &t.standings[len(t.standings)-1]
+		s.tries = append(s.tries, a)
+		return nil
+	})
+	return err
+}
+
+// readStandings walks the messages beside the standings, which are in the same order.
+func (t *receiptTx) readStandings(rows pgx.Rows) error {
+	defer rows.Close()
+	for next := 0; rows.Next(); {
+		var c Closing
+		var s standing
+		if err := rows.Scan(&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments, &c.PossibleDuplicate, &c.Envelope,
+			&s.state, &s.attempts, &c.At); err != nil {
+			return err
+		}
+		for next < len(t.standings) && t.standings[next].closing.Seq < c.Seq {
+			next++
+		}
+		if next == len(t.standings) || t.standings[next].closing.Seq != c.Seq {
+			continue
+		}
+		c.At = c.At.UTC()
+		t.standings[next].closing, t.standings[next].state, t.standings[next].attempts = c, s.state, s.attempts
+	}
+	return rows.Err()
+}
+
+// readParts walks the parts beside the standings.
+func (t *receiptTx) readParts(rows pgx.Rows) error {
+	var seq int64
+	var number, next int
+	var p part
+	var received pgtype.Timestamptz
+	_, err := pgx.ForEachRow(rows, []any{
+		&seq, &number, &p.channel, &p.reference, &p.byKey, &p.state, &p.word.cause, &p.word.code, &received, &p.awaited,
+	}, func() error {
+		for next < len(t.standings) && t.standings[next].closing.Seq < seq {
+			next++
+		}
+		if next == len(t.standings) || t.standings[next].closing.Seq != seq {
+			return nil
+		}
+		p.word.at = moment(received)
+		tries := t.standings[next].tries
+		for i := range tries {
+			if tries[i].number == number {
+				tries[i].parts = append(tries[i].parts, p)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// finish concludes what was read, writes what changes and commits. picked are the rows whose locks this transaction
+// holds; with all set each of them is written, else only those that somebody has to look at again.
+func (t *receiptTx) finish(ctx context.Context, picked map[rowID]bool, all bool) (closed int, freed int64, err error) {
+	w := t.conclude(picked, all)
+	batch := &pgx.Batch{}
+	w.queue(batch)
+	var tag string
+	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
+		tag = ct.String()
+		return nil
+	})
+	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
+		return 0, 0, err
+	}
+	if tag != "COMMIT" { // PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed
+		return 0, 0, fmt.Errorf("commit was answered with %s", tag)
+	}
+	return len(w.closed.seq), w.freed(), nil
+}
+
+// conclude gathers what changes.
+func (t *receiptTx) conclude(picked map[rowID]bool, all bool) *receiptWrites {
+	w := &receiptWrites{}
+	for i := range t.standings {
+		s := &t.standings[i]
+		s.conclude()
+		if s.closing.State != "" {
+			w.close(&s.closing)
+			if n := t.notice(&s.closing); n != nil {
+				w.notices = append(w.notices, *n)
+			}
+		}
+		for j := range s.tries {
+			tr := &s.tries[j]
+			if tr.accepted || tr.frees || tr.says.state != "" {
+				w.try(s.closing.Seq, tr)
+			}
+			for k := range tr.parts {
+				p := &tr.parts[k]
+				if !picked[rowID{p.channel, p.reference}] {
+					continue
+				}
+				if wait := s.lookAgain(tr, p); wait > 0 || all {
+					w.look(p, wait)
+				}
+			}
+		}
+	}
+	return w
+}
+
+func (t *receiptTx) notice(c *Closing) *Notice {
+	if t.tell == nil {
+		return nil
+	}
+	return t.tell(c)
+}

@@ -1,0 +1,140 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/provider"
+)
+
+// receiveBatch is how many receipts one transaction books, and how many due rows one looks at.
+const receiveBatch = 500
+
+// Receive books receipts, in transactions of 500 that take two round trips each. Whatever their order and
+// however often they come, they have the same effect: see conclude. A receipt is kept when no attempt is known
+// that it is about, and finds its attempt when that is settled; see Overdue for what follows then. A receipt with
+// Seq whose attempt is unknown makes that accepted. The first last word about any part of a message gives the active
+// slot back that its attempt holds until then.
+//
+// To receive again what was received has no effect, so a call that failed is simply repeated; what it returns with the
+// error was done.
+func (l *Ledger) Receive(ctx context.Context, receipts []Receipt, tell Tell) (Received, error) {
+	var all Received
+	for chunk := range slices.Chunk(receipts, receiveBatch) {
+		err := l.inReceiptTx(ctx, tell, func(t *receiptTx) error {
+			got, err := t.receive(ctx, chunk)
+			all.add(got)
+			return err
+		})
+		if err != nil {
+			return all, wrap("receive", err)
+		}
+	}
+	return all, nil
+}
+
+// receive books one batch.
+func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, error) {
+	folded := fold(receipts)
+	given := newReceiptArrays(folded)
+	var got Received
+	batch := &pgx.Batch{}
+	batch.Queue("begin")
+	batch.Queue(bookReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Matched, &got.Early) })
+	if err := t.look(ctx, batch, affectedByReceipts, given.decisive(folded)...); err != nil {
+		return Received{}, err
+	}
+	picked := make(map[rowID]bool, len(folded))
+	for i := range folded {
+		picked[rowID{folded[i].Channel, folded[i].Reference}] = true
+	}
+	_, freed, err := t.finish(ctx, picked, false)
+	if err != nil {
+		return Received{}, err
+	}
+	got.Freed, got.Repeated = freed, max(len(receipts)-got.Matched-got.Early, 0)
+	return got, nil
+}
+
+// fold merges the receipts of a batch that name the same part: the best is kept, of equal ones the first.
+func fold(receipts []Receipt) []Receipt {
+	type name struct {
+		rowID
+		seq     int64
+		attempt int
+	}
+	at := make(map[name]int, len(receipts))
+	out := make([]Receipt, 0, len(receipts))
+	for i := range receipts {
+		r := receipts[i]
+		r.Reference, r.Code = storable(r.Reference), storable(r.Code)
+		key := name{rowID: rowID{r.Channel, r.Reference}}
+		if r.Reference == "" {
+			key.seq, key.attempt = r.Seq, r.Attempt
+		}
+		known, ok := at[key]
+		if !ok {
+			at[key] = len(out)
+			out = append(out, r)
+			continue
+		}
+		was := out[known]
+		if better(r.State.String(), was.State.String()) {
+			out[known] = r
+		}
+		if was.Seq != 0 {
+			out[known].Seq, out[known].Attempt = was.Seq, was.Attempt
+		}
+	}
+	return out
+}
+
+// receiptArrays are receipts column by column.
+type receiptArrays struct {
+	channel, reference, state, cause, code []string
+	seq, ago                               []int64
+	attempt                                []int16
+}
+
+func newReceiptArrays(receipts []Receipt) *receiptArrays {
+	n := len(receipts)
+	a := &receiptArrays{
+		channel: make([]string, n), reference: make([]string, n), state: make([]string, n), cause: make([]string, n), code: make([]string, n),
+		seq: make([]int64, n), ago: make([]int64, n), attempt: make([]int16, n),
+	}
+	for i := range receipts {
+		r := &receipts[i]
+		a.channel[i], a.reference[i], a.state[i], a.code[i] = r.Channel, r.Reference, r.State.String(), r.Code
+		a.seq[i], a.attempt[i] = r.Seq, int16(r.Attempt)
+		if r.State == provider.Undelivered {
+			a.cause[i] = string(r.Cause)
+		}
+		if !r.At.IsZero() {
+			a.ago[i] = max(time.Since(r.At), 0).Microseconds()
+		}
+	}
+	return a
+}
+
+// arguments are the parameters of bookReceipts.
+func (a *receiptArrays) arguments() []any {
+	return []any{a.channel, a.reference, a.seq, a.attempt, a.state, a.cause, a.code, a.ago}
+}
+
+// decisive are the parameters of affectedByReceipts: those receipts that can change more than their own row.
+func (a *receiptArrays) decisive(receipts []Receipt) []any {
+	channel, reference, seq := []string{}, []string{}, []int64{}
+	for i := range receipts {
+		if !receipts[i].State.Final() && receipts[i].Seq == 0 {
+			continue
+		}
+		channel, reference = append(channel, a.channel[i]), append(reference, a.reference[i])
+		if receipts[i].Seq != 0 {
+			seq = append(seq, receipts[i].Seq)
+		}
+	}
+	return []any{channel, reference, seq}
+}
