@@ -182,8 +182,15 @@ func (r *round) adopt(seen *ledger.Seen) {
 	for _, row := range seen.Messages[len(r.jobs):] {
 		r.tasks = append(r.tasks, r.planner.planDue(row))
 	}
+	r.bar(seen)
+}
+
+// bar marks the tasks whose recipient has opted out. What has begun is finished: the rest of a message of
+// several parts, and a submission that is repeated under its own key.
+func (r *round) bar(seen *ledger.Seen) {
 	for i := range r.tasks {
-		r.tasks[i].barred = seen.Bars(i) && !r.tasks[i].lane.IgnoreOptOut
+		t := &r.tasks[i]
+		t.barred = seen.Bars(i) && !t.lane.IgnoreOptOut && len(t.row.PartsLeft) == 0 && t.row.SameKey == ""
 	}
 }
 

@@ -266,7 +266,9 @@ func (t *teller) end() {
 		t.say("Its delivery was confirmed.")
 	case ledger.Undelivered:
 		t.say("The provider reported that it cannot be delivered.")
-	case ledger.Sending, ledger.Accepted, ledger.Rejected, ledger.Dead:
+	case ledger.Rejected:
+		t.rejected()
+	case ledger.Sending, ledger.Accepted, ledger.Dead:
 	}
 	if m.PossibleDuplicate {
 		t.say("It may have arrived twice.")
@@ -282,6 +284,23 @@ func (t *teller) waitWhy() string {
 		return " for its first choice, as route " + t.story.Route + " lets messages do" + t.seenWhy()
 	}
 	return t.seenWhy()
+}
+
+// rejected says why the dispatcher itself rejected the message; a provider's words stand with his attempt.
+func (t *teller) rejected() {
+	m := &t.record.Message
+	if m.Reason != "opted_out" {
+		return
+	}
+	whose := "messages without a tenant"
+	if m.Tenant != "" {
+		whose = "messages of " + m.Tenant
+	}
+	ending := "nothing was sent"
+	if len(t.record.Attempts) > 0 {
+		ending = "it was not tried again"
+	}
+	t.say("The recipient had opted out of %s, so %s.", whose, ending)
 }
 
 func (t *teller) failed() {
