@@ -1,12 +1,15 @@
 package config
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The words that the routing document chooses from. A word that a later version brings
 // is added here, beside the code that acts on it, and nowhere else.
 var (
-	// providers: those for HTTP APIs have their opener in internal/app.
-	providers  = []string{"smpp", "sandbox"}
+	// providers: those with an HTTP API have their opener in internal/app.
+	providers  = []string{"smpp", "sandbox", "bird", "sinch"}
 	modes      = []string{weighted, "round_robin", "longest_idle", bestWorker}
 	fallbacks  = []string{"load_ratio", bestWorker, "round_robin", redraw}
 	untils     = []string{untilSubmit, untilReceipt}
@@ -36,6 +39,9 @@ const (
 var planned = map[string]bool{
 	"provider twilio": true, "provider vonage": true, "provider httpapi": true,
 }
+
+// Providers are the words that a channel's provider is chosen from.
+func Providers() []string { return slices.Clone(providers) }
 
 // Defaults of the routing document.
 const (
