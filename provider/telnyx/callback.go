@@ -1,0 +1,110 @@
+package telnyx
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// event is a webhook, as far as it matters here.
+type event struct {
+	Data struct {
+		Type    string  `json:"event_type"`
+		Payload payload `json:"payload"`
+	} `json:"data"`
+}
+
+// payload is the message of an event.
+type payload struct {
+	ID      string      `json:"id"`
+	Webhook string      `json:"webhook_url"`
+	Text    string      `json:"text"`
+	From    party       `json:"from"`
+	To      []recipient `json:"to"`
+	Errors  []fault     `json:"errors"`
+}
+
+type party struct {
+	Number string `json:"phone_number"`
+}
+
+type recipient struct {
+	Number string `json:"phone_number"`
+	Status string `json:"status"`
+}
+
+// maxReference bounds what is stored of a webhook; an id is a UUID of 36 characters.
+const maxReference = 64
+
+// Hear reads a webhook: what became of a message, or a message of a subscriber.
+func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
+	once, err := verify(call, c.cfg.PublicKeys)
+	if err != nil {
+		return provider.Heard{}, err
+	}
+	var e event
+	if err := json.Unmarshal(call.Body, &e); err != nil {
+		return provider.Heard{}, fmt.Errorf("%w: its JSON is broken", provider.ErrMalformed)
+	}
+	heard := provider.Heard{Once: once}
+	p := &e.Data.Payload
+	switch e.Data.Type {
+	case "message.sent", "message.finalized":
+		if err := p.check(); err != nil {
+			return provider.Heard{}, err
+		}
+		heard.Receipts = []provider.Receipt{receipt(call, p)}
+	case "message.received":
+		if err := p.check(); err != nil {
+			return provider.Heard{}, err
+		}
+		heard.Inbound = []provider.Inbound{{
+			Reference: p.ID, From: p.From.Number, To: p.To[0].Number, Text: p.Text, At: call.At,
+		}}
+	}
+	return heard, nil
+}
+
+// check asserts what an event about a message has to have.
+func (p *payload) check() error {
+	if p.ID == "" || len(p.ID) > maxReference || len(p.To) == 0 {
+		return fmt.Errorf("%w: it names no message", provider.ErrMalformed)
+	}
+	return nil
+}
+
+// receipt takes the key from the payload, which is signed, and not from the URL that was called, which is not.
+func receipt(call *provider.Callback, p *payload) provider.Receipt {
+	status := p.To[0].Status
+	r := provider.Receipt{
+		Reference: p.ID, Key: web.KeyOf(p.Webhook), State: states[status], Code: web.Bounded(status), At: call.At,
+	}
+	if len(p.Errors) == 0 {
+		if r.State == provider.Undelivered {
+			r.Cause = causeOf(status, "")
+		}
+		return r
+	}
+	code := p.Errors[0].code()
+	if r.State == provider.Undelivered {
+		r.Cause = causeOf(status, code)
+	}
+	r.Code += "/" + web.Bounded(code)
+	return r
+}
+
+// causeOf prefers the code, which says more than the status.
+func causeOf(status, code string) provider.Cause {
+	if cause := causes[code]; cause != provider.Unspecified {
+		return cause
+	}
+	switch status {
+	case "expired":
+		return provider.Expired
+	case "cancelled":
+		return provider.Deleted
+	}
+	return provider.Unspecified
+}

@@ -1,0 +1,79 @@
+package telnyx
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// accepted is the answer to a message that was taken, as far as it matters here.
+type accepted struct {
+	Data struct {
+		ID string `json:"id"`
+	} `json:"data"`
+}
+
+// refusal is the body of every answer that is no success.
+type refusal struct {
+	Errors []fault `json:"errors"`
+}
+
+// fault is one error. Its code is a number written as a text, in some answers a number.
+type fault struct {
+	Code   json.RawMessage `json:"code"`
+	Source struct {
+		Pointer string `json:"pointer"`
+	} `json:"source"`
+}
+
+func (f *fault) code() string { return strings.Trim(string(f.Code), `"`) }
+
+// Classify reads the answer to a submission. Of several errors the first one counts.
+func (*api) Classify(a *web.Answer) provider.Result {
+	if a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusAccepted {
+		var m accepted
+		if err := json.Unmarshal(a.Body, &m); err != nil || m.Data.ID == "" {
+			return a.Unreadable("")
+		}
+		return provider.Result{Outcome: provider.Accepted, Reference: m.Data.ID}
+	}
+	var r refusal
+	code := ""
+	if err := json.Unmarshal(a.Body, &r); err == nil && len(r.Errors) > 0 {
+		code = r.Errors[0].code()
+	}
+	if v, known := verdicts[code]; known && (a.Status/100 == 4) {
+		if v.of == eitherNumber && strings.HasPrefix(r.Errors[0].Source.Pointer, "/from") {
+			v = verdict{outcome: provider.Refused, why: "the sender is no valid number"}
+		}
+		return patient(a, a.Verdict(v.outcome, code, v.why))
+	}
+	if r, ok := a.Plain(code); ok {
+		return patient(a, r)
+	}
+	// Requests are checked before anything is queued: a 4xx with errors says that nothing was.
+	if code != "" && a.Status/100 == 4 && a.Status != http.StatusRequestTimeout {
+		return a.Verdict(provider.Refused, code, "Telnyx did not take the message")
+	}
+	return a.Unreadable(code)
+}
+
+// patient adds how long to wait from x-ratelimit-reset, in seconds, when the answer has no Retry-After.
+func patient(a *web.Answer, r provider.Result) provider.Result {
+	if r.Outcome != provider.Throttled || r.RetryAfter > 0 {
+		return r
+	}
+	seconds, err := strconv.Atoi(strings.TrimSpace(a.Header.Get("X-Ratelimit-Reset")))
+	if err == nil && seconds > 0 && seconds <= longestReset {
+		r.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return r
+}
+
+// longestReset is above what a rate limit can mean: a larger number is a time of another kind.
+const longestReset = 24 * 60 * 60
