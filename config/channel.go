@@ -29,7 +29,7 @@ func readChannels(top fields, lanes []string) []Channel {
 
 func readChannel(e entry, lanes []string) Channel {
 	c := Channel{Name: e.name, Capacity: defaultCapacity, State: Enabled, Active: ActiveLimit{Until: untilSubmit}}
-	f, ok := e.value.fields("provider", "settings", "capacity", "limits", "admission", "active", "state", "labels", "price", "test")
+	f, ok := e.value.fields("provider", "settings", "capacity", "limits", "admission", "active", "receipts", "state", "labels", "price", "test")
 	if !ok {
 		return c
 	}
@@ -57,6 +57,9 @@ func readChannel(e entry, lanes []string) Channel {
 	}
 	if v, ok := f.get("active"); ok {
 		c.Active = readActive(v)
+	}
+	if v, ok := f.get("receipts"); ok {
+		c.Receipts = readReceipts(v, c.Active)
 	}
 	if v, ok := f.get("state"); ok {
 		word, _ := v.word("state", states)

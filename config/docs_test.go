@@ -94,6 +94,7 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		"limit":    channel("limits: [{zzzzzzzz: 1}]"),
 		"policy":   channel("admission: {zzzzzzzz: 1}"),
 		"active":   channel("active: {zzzzzzzz: 1}"),
+		"receipts": channel("receipts: {zzzzzzzz: 1}"),
 		"match":    route("match: {zzzzzzzz: 1}"),
 		"function": scoring("{function: x, zzzzzzzz: 1}"),
 		"formula":  scoring("{expression: price, zzzzzzzz: 1}"),

@@ -48,6 +48,7 @@ func leavesOfChannel(l leaves, c *Channel) {
 	}
 	l.below("active", "until").setDefault(c.Active.Until, untilSubmit)
 	l.below("active", "hold").setDefault(period(c.Active.Hold), period(holdOf(c.Active.Until)))
+	leavesOfReceipts(l.below("receipts"), c.Receipts)
 	l.below("state").setDefault(string(c.State), string(Enabled))
 	l.below("labels").setLabels(c.Labels)
 	leavesOfPrice(l.below("price"), &c.Price)

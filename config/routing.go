@@ -34,6 +34,7 @@ type Channel struct {
 	Capacity int64
 	Limits   []admission.Limit // of the channel, and of tenants and prefixes on it
 	Active   ActiveLimit
+	Receipts Receipts
 	// Policy divides the slots of those Limits that count all its messages among regions and
 	// processes; nil is policy exact, which divides nothing.
 	Policy admission.Policy

@@ -23,7 +23,7 @@ type connector struct {
 	log     zerolog.Logger
 	breaker func(channel string, to breaker.State) // told of each change
 	sandbox *carriers
-	// receipt takes the receipts of channels whose slots are kept until then; see smpp.Config.OnReceipt.
+	// receipt takes the receipts of channels that expect any; see smpp.Config.OnReceipt.
 	receipt func(channel string, r provider.Receipt) (taken bool)
 }
 
@@ -80,9 +80,9 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any) (prov
 	return smpp.New(cfg)
 }
 
-// onReceipt is what takes the receipts of a channel; nil when its slots are not kept until then.
+// onReceipt is what takes the receipts of a channel; nil when none are expected.
 func (c *connector) onReceipt(channel *config.Channel) func(provider.Receipt) (taken bool) {
-	if channel.Active.Until != untilReceipt {
+	if awaits(channel) == 0 {
 		return nil
 	}
 	return func(r provider.Receipt) bool { return c.receipt(channel.Name, r) }
@@ -118,7 +118,10 @@ type testChannel struct {
 	receipt func(provider.Receipt) (taken bool) // nil when nobody waits for one
 }
 
-var _ provider.Channel = testChannel{}
+var (
+	_ provider.Channel = testChannel{}
+	_ provider.Capable = testChannel{}
+)
 
 // Send accepts everything under a reference that nobody can take for a provider's, and says at once that it was
 // delivered. A receipt that is not taken is not repeated: it stands for one that never comes.
@@ -131,6 +134,11 @@ func (t testChannel) Send(ctx context.Context, s provider.Submission) provider.R
 		t.receipt(provider.Receipt{Reference: reference, State: provider.Delivered, At: time.Now()})
 	}
 	return provider.Result{Outcome: provider.Accepted, Reference: reference}
+}
+
+// Capabilities are those of a provider that can do nothing but send receipts.
+func (t testChannel) Capabilities() provider.Capabilities {
+	return provider.Capabilities{Receipts: t.receipt != nil, Batch: 1}
 }
 
 // Ready is always true.

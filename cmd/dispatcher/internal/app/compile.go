@@ -46,6 +46,7 @@ func compileChannel(c *config.Channel) dispatch.Channel {
 		Name: c.Name, Capacity: c.Capacity, State: channelStates[c.State], Labels: c.Labels,
 		Price:  dispatch.NewPrice(c.Price.Currency, c.Price.Default, c.Price.Prefixes),
 		Limits: c.Limits, Policy: c.Policy, Hold: c.Active.Hold, UntilReceipt: c.Active.Until == untilReceipt,
+		AwaitReceipts: awaits(c),
 	}
 	adapt(c, &out)
 	return out

@@ -66,7 +66,9 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenDoubt) error {
 	now := d.now()
 	switch found.Known {
 	case provider.Taken:
-		return d.pass(ctx, Judge(o, ledger.Taken, codeLookup, found.Reference, now))
+		j := Judge(o, ledger.Taken, codeLookup, found.Reference, now)
+		j.Settlement.Await = d.awaits(o.Attempt.Channel)
+		return d.pass(ctx, j)
 	case provider.NotTaken:
 		return d.pass(ctx, Judge(o, ledger.NotTaken, codeLookup, "", now))
 	case provider.Unanswered:
@@ -131,6 +133,15 @@ func (d *Dispatcher) channel(name string) provider.Channel {
 		return w.channel
 	}
 	return nil
+}
+
+// awaits is how long receipts of a channel are expected now.
+func (d *Dispatcher) awaits(name string) time.Duration {
+	routing := d.routing.Load()
+	if at := routing.channel(name); at >= 0 && d.promises(name).Receipts {
+		return routing.Channels[at].AwaitReceipts
+	}
+	return 0
 }
 
 // promises are what the provider of a channel promises; nothing when this process does not know it.

@@ -31,7 +31,9 @@ type flight struct {
 	// untilReceipt is set, for the receipt.
 	hold         time.Duration
 	untilReceipt bool
-	refunds      []ledger.Refund // its whole price, for each limit in money that it was taken from
+	// await is how long after the answer receipts are expected for what was accepted; 0 when none come.
+	await   time.Duration
+	refunds []ledger.Refund // its whole price, for each limit in money that it was taken from
 
 	produced time.Time
 	expires  time.Time

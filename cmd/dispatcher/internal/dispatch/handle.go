@@ -203,6 +203,9 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 func (d *Dispatcher) equip(r *round, slots *slots) {
 	for _, f := range r.flights {
 		f.slots, f.search.can = slots, d.promises(f.channel)
+		if !f.search.can.Receipts {
+			f.await = 0
+		}
 		if !f.repeats() {
 			f.submission.Key = d.keys.Key(f.seq, f.submission.Attempt)
 		}

@@ -49,6 +49,9 @@ type Channel struct {
 	// and, when UntilReceipt is set, for the receipt. 0 keeps none.
 	Hold         time.Duration
 	UntilReceipt bool
+	// AwaitReceipts is how long after its answer the receipt of an accepted message is expected, when the
+	// channel's provider sends any (provider.Capabilities.Receipts); 0 expects none.
+	AwaitReceipts time.Duration
 	// Concurrency is how many submits one process has under way on this channel at most.
 	Concurrency int
 }
