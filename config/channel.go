@@ -3,11 +3,12 @@ package config
 import (
 	"math"
 	"regexp"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
 
-func readChannels(top fields, lanes []string) []Channel {
+func readChannels(top fields, lanes []string, zone *time.Location) []Channel {
 	v, ok := top.need("channels", "channels: {a: {provider: sandbox}}")
 	if !ok {
 		return nil
@@ -22,14 +23,14 @@ func readChannels(top fields, lanes []string) []Channel {
 	var out []Channel
 	for _, e := range entries {
 		e.value.checkName("channel", e.name)
-		out = append(out, readChannel(e, lanes))
+		out = append(out, readChannel(e, lanes, zone))
 	}
 	return out
 }
 
-func readChannel(e entry, lanes []string) Channel {
+func readChannel(e entry, lanes []string, zone *time.Location) Channel {
 	c := Channel{Name: e.name, Capacity: defaultCapacity, State: Enabled, Active: ActiveLimit{Until: untilSubmit}}
-	f, ok := e.value.fields("provider", "settings", "capacity", "limits", "admission", "active", "receipts", "state", "labels", "price", "test")
+	f, ok := e.value.fields("provider", "settings", "capacity", "limits", "admission", "active", "receipts", "state", "labels", "price", "senders", "test")
 	if !ok {
 		return c
 	}
@@ -43,7 +44,10 @@ func readChannel(e entry, lanes []string) Channel {
 		c.Capacity, _ = v.integer(1, math.MaxInt32)
 	}
 	if v, ok := f.get("price"); ok { // before limits in money, which are in its currency
-		c.Price = readPrice(v)
+		c.Price = readPrice(v, zone)
+	}
+	if v, ok := f.get("senders"); ok {
+		c.Senders = readSenders(v)
 	}
 	before := len(e.value.r.problems)
 	if v, ok := f.get("limits"); ok {

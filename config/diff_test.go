@@ -13,6 +13,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
+	"dispatcher/provider/sms"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
 )
@@ -41,7 +42,13 @@ func full(t *testing.T) *config.Routing {
 			Name: "a", Provider: "smpp", Settings: map[string]any{"address": "x:1", "tls": true}, Capacity: 5,
 			Limits: []admission.Limit{limit()}, Policy: admission.Curve{Factor: 2},
 			Active: config.ActiveLimit{Max: 3, Until: "receipt", Hold: time.Hour}, State: config.Draining, Labels: labels(),
-			Price: config.Price{Currency: "EUR", Default: 30_000, Prefixes: map[string]int64{"+44": 1}}, Test: true,
+			Price: config.Price{Currency: "EUR", Lists: []config.PriceList{{
+				Default: 30_000, Prefixes: map[string]int64{"+44": 1}, Countries: map[string]int64{"gb": 2}, Networks: map[string]int64{"23415": 3},
+			}}},
+			Senders: config.Senders{Default: "ACME", Rules: []config.SenderRule{{
+				Countries: []string{"us"}, Allow: []sms.SenderKind{sms.LongCode}, IDs: []string{"ACME"}, From: "+14155550100",
+			}}},
+			Test: true,
 		}},
 		Routes: []config.Route{{
 			Name:  "r",
@@ -51,10 +58,10 @@ func full(t *testing.T) *config.Routing {
 				URL: "https://x.example", TokenFile: "t", Parameters: labels(), Batch: true, BatchSize: 5, Deadline: time.Second, Cache: time.Minute,
 			}},
 			Health: &config.Health{Errors: 1, Window: time.Minute, Step: 2, Floor: 3, Interval: time.Hour, Quiet: time.Hour},
-			Wait:   time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, Throttled: "wait",
+			Wait:   time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, Throttled: "wait", PriceCap: map[string]int64{"EUR": 100_000},
 		}},
-		Limits: []admission.Limit{limit()},
-		Lanes:  []config.Lane{{Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never", IgnoreOptOut: true}},
+		Limits: []admission.Limit{limit()}, Blocked: config.Blocked{Prefixes: []string{"+4487"}, Countries: []string{"kp"}, Premium: true},
+		Lanes: []config.Lane{{Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never", IgnoreOptOut: true}},
 		Inbound: config.Inbound{
 			Keywords: config.Keywords{Stop: []string{"HALT"}, Start: []string{"GO"}},
 			Numbers:  []config.InboundSource{{Name: "+15550100", Tenant: "x", Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}}}},
@@ -74,6 +81,8 @@ type mutation struct {
 func mutations(t *testing.T, at string, v reflect.Value) []mutation {
 	t.Helper()
 	switch v.Interface().(type) {
+	case time.Time:
+		return []mutation{{at, func() { v.Set(reflect.ValueOf(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))) }}}
 	case selector.Weight:
 		return []mutation{{at, func() { v.Set(reflect.ValueOf(selector.MustWeight("0.125"))) }}}
 	case *time.Location:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"dispatcher/admission"
 )
@@ -26,6 +27,7 @@ func leavesOf(r *Routing) []leaf {
 		leavesOfRoute(routes.below(r.Routes[i].Name), &r.Routes[i])
 	}
 	leavesOfLimits(root.below("limits"), r.Limits)
+	leavesOfBlocked(root.below("blocked"), &r.Blocked)
 	lanes := root.below("lanes")
 	lanes.setOrder(r.LaneNames())
 	for i := range r.Lanes {
@@ -52,6 +54,7 @@ func leavesOfChannel(l leaves, c *Channel) {
 	l.below("state").setDefault(string(c.State), string(Enabled))
 	l.below("labels").setLabels(c.Labels)
 	leavesOfPrice(l.below("price"), &c.Price)
+	leavesOfSenders(l.below("senders"), &c.Senders)
 	l.below("test").setDefault(strconv.FormatBool(c.Test), "false")
 }
 
@@ -110,10 +113,49 @@ func leavesOfPrice(l leaves, p *Price) {
 		return
 	}
 	l.below("currency").set(p.Currency)
-	l.below("default").set(amount(p.Default))
-	for _, prefix := range slices.Sorted(maps.Keys(p.Prefixes)) {
-		l.below("prefixes", prefix).set(amount(p.Prefixes[prefix]))
+	for i := range p.Lists {
+		list, at := &p.Lists[i], l
+		if !list.From.IsZero() {
+			at = l.below("from", list.From.Format(time.RFC3339))
+		}
+		at.below("default").set(amount(list.Default))
+		at.below("prefixes").setAmounts(list.Prefixes)
+		at.below("countries").setAmounts(list.Countries)
+		at.below("networks").setAmounts(list.Networks)
 	}
+}
+
+// setAmounts adds amounts of money by name.
+func (l leaves) setAmounts(amounts map[string]int64) {
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		l.below(name).set(amount(amounts[name]))
+	}
+}
+
+// leavesOfSenders has the rules by their place, because the first that fits counts.
+func leavesOfSenders(l leaves, s *Senders) {
+	if s.Default != "" {
+		l.below("default").set(plain(s.Default))
+	}
+	for i := range s.Rules {
+		r, at := &s.Rules[i], l.below("rules", number(i+1))
+		kinds := make([]string, len(r.Allow))
+		for k := range r.Allow {
+			kinds[k] = r.Allow[k].String()
+		}
+		at.below("countries").setWords(r.Countries)
+		at.below("allow").setWords(kinds)
+		at.below("ids").setWords(r.IDs)
+		if r.From != "" {
+			at.below("from").set(plain(r.From))
+		}
+	}
+}
+
+func leavesOfBlocked(l leaves, b *Blocked) {
+	l.below("prefixes").setWords(b.Prefixes)
+	l.below("countries").setWords(b.Countries)
+	l.below("premium").setDefault(strconv.FormatBool(b.Premium), "false")
 }
 
 func leavesOfRoute(l leaves, r *Route) {
@@ -133,6 +175,9 @@ func leavesOfRoute(l leaves, r *Route) {
 	l.below("wait").setDefault(period(r.Wait), "0s")
 	l.below("bypass_selectors").setDefault(strconv.FormatBool(r.BypassSelectors), "false")
 	l.below("max_segments").setDefault(number(r.MaxSegments), number(defaultMaxSegments))
+	for _, currency := range slices.Sorted(maps.Keys(r.PriceCap)) {
+		l.below("price_cap", currency).set(amount(r.PriceCap[currency]))
+	}
 	l.below("substitute").setDefault(strconv.FormatBool(r.Substitute), "false")
 	l.below("throttled").setDefault(r.Throttled, throttleds[0])
 }
@@ -193,6 +238,8 @@ func leavesOfLane(l leaves, lane *Lane) {
 	l.below("ttl").setDefault(period(lane.TTL), period(standard.TTL))
 	l.below("max_waiting").setDefault(number(lane.MaxWaiting), number(standard.MaxWaiting))
 	l.below("ambiguous").setDefault(lane.Ambiguous, standard.Ambiguous)
+	l.below("clarify").setDefault("["+strings.Join(lane.Clarify, ", ")+"]", "["+strings.Join(standard.Clarify, ", ")+"]")
+	l.below("clarify_for").setDefault(period(lane.ClarifyFor), period(standard.ClarifyFor))
 	l.below("ignore_opt_out").setDefault(strconv.FormatBool(lane.IgnoreOptOut), "false")
 }
 

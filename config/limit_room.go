@@ -93,9 +93,24 @@ func (r *Route) numbers(s admission.Scope) []string {
 	return out
 }
 
-// dearest is the highest price of a segment among the numbers that the route and a scope have in
-// common.
+// dearest is the highest price of a segment, now or later, among the numbers that the route and a scope have in
+// common. Which countries and networks those belong to is not known here, so all of them count.
 func (r *Route) dearest(p *Price, s admission.Scope) int64 {
+	var most int64
+	for i := range p.Lists {
+		l := &p.Lists[i]
+		most = max(most, r.dearestPrefix(l, s))
+		for _, some := range []map[string]int64{l.Countries, l.Networks} {
+			for _, micros := range some {
+				most = max(most, micros)
+			}
+		}
+	}
+	return most
+}
+
+// dearestPrefix is that of one list by prefixes alone.
+func (r *Route) dearestPrefix(p *PriceList, s admission.Scope) int64 {
 	var most int64
 	for _, number := range r.numbers(s) {
 		longest, price := "", p.Default

@@ -3,7 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 )
 
 // Bounds of amounts in micros.
@@ -11,6 +13,150 @@ const (
 	maxPrice  = 1_000_000_000_000     // a million units of currency for one segment
 	maxBudget = 1_000_000_000_000_000 // a billion in one window
 )
+
+// Price is what a segment costs, in micros (millionths) of Currency.
+type Price struct {
+	Currency string // ISO 4217; empty when the document gives no price
+	// Lists hold amounts, each from its own date until the next one's, in the order of their dates. The
+	// first has no date. There is one at least, unless Currency is empty.
+	Lists []PriceList
+}
+
+// PriceList holds what a segment costs from a date on. The closest of its amounts counts: that of the
+// network, else of the number's prefix, else of its country, else Default.
+type PriceList struct {
+	From    time.Time // zero for the first list of a price
+	Default int64
+	// Prefixes are amounts by the beginning of the number, plus included. The longest counts.
+	Prefixes map[string]int64
+	// Countries are amounts by ISO 3166 region in lower case.
+	Countries map[string]int64
+	// Networks are amounts by the beginning of the mobile network's code, MCC and MNC, three to six
+	// digits. The longest counts.
+	Networks map[string]int64
+}
+
+// amounts calls yield for every amount of every list.
+func (p *Price) amounts(yield func(int64) bool) {
+	for i := range p.Lists {
+		l := &p.Lists[i]
+		if !yield(l.Default) {
+			return
+		}
+		for _, some := range []map[string]int64{l.Prefixes, l.Countries, l.Networks} {
+			for _, amount := range some {
+				if !yield(amount) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Least is the lowest amount of all, whatever the number and the date; 0 for no price.
+func (p *Price) Least() int64 {
+	if len(p.Lists) == 0 {
+		return 0
+	}
+	least := int64(math.MaxInt64)
+	for amount := range p.amounts {
+		least = min(least, amount)
+	}
+	return least
+}
+
+// readPrice reads one list of prices, or several of which all but the first say from when on they hold.
+// Dates without a time begin at midnight in the zone.
+func readPrice(v value, zone *time.Location) Price {
+	var p Price
+	items := []value{v}
+	if v.isList() {
+		items = v.items()
+	}
+	if len(items) == 0 {
+		v.fail(`there is no price; write for example {currency: EUR, default: "0.031"}`)
+	}
+	for i, item := range items {
+		f, ok := item.fields("currency", "from", "default", "prefixes", "countries", "networks")
+		if !ok {
+			continue
+		}
+		p.readCurrency(f, i == 0)
+		l := readPriceList(f)
+		from, dated := f.get("from")
+		switch {
+		case dated && i == 0:
+			from.fail("what did it cost before? The first list holds from the beginning; remove from, or put the price until then before it")
+		case dated:
+			l.From = from.date(zone)
+		case i > 0:
+			item.fail("from is missing; write from when on this list holds, for example from: 2026-12-01")
+		}
+		if n := len(p.Lists); n > 1 && dated && !l.From.After(p.Lists[n-1].From) {
+			from.fail("is not after the list before it; put the lists in the order of their dates")
+		}
+		p.Lists = append(p.Lists, l)
+	}
+	return p
+}
+
+// readCurrency reads that of one list. It is the same in all: limits in money add up what a channel costs.
+func (p *Price) readCurrency(f fields, first bool) {
+	if first {
+		if c, ok := f.need("currency", "currency: EUR"); ok {
+			p.Currency = readCurrency(c)
+		}
+		return
+	}
+	if c, ok := f.get("currency"); ok {
+		if other := readCurrency(c); other != p.Currency {
+			c.fail("a channel has its price in one currency, and the first list says %s; make it a channel of its own", p.Currency)
+		}
+	}
+}
+
+// readPriceList reads the amounts of one list.
+func readPriceList(f fields) PriceList {
+	var l PriceList
+	if d, ok := f.need("default", `default: "0.031"`); ok {
+		l.Default, _ = d.micros(maxPrice)
+	}
+	l.Prefixes = readAmounts(f, "prefixes", checkPrefix)
+	l.Countries = readAmounts(f, "countries", checkCountry)
+	l.Networks = readAmounts(f, "networks", checkNetwork)
+	return l
+}
+
+// readAmounts reads a mapping to amounts whose keys keep a check; countries are put in lower case.
+func readAmounts(f fields, key string, check func(value, string) bool) map[string]int64 {
+	v, ok := f.get(key)
+	if !ok {
+		return nil
+	}
+	entries, _ := v.entries()
+	out := make(map[string]int64, len(entries))
+	for _, e := range entries {
+		amount, ok := e.value.micros(maxPrice)
+		if !check(e.value, e.name) || !ok {
+			continue
+		}
+		name := strings.ToLower(e.name)
+		if _, twice := out[name]; twice {
+			e.value.fail("stands here twice; remove one of the two")
+		}
+		out[name] = amount
+	}
+	return out
+}
+
+// checkNetwork takes a mobile country code, or that and the beginning of a network code.
+func checkNetwork(v value, s string) bool {
+	if isDigits(s) && len(s) >= 3 && len(s) <= 6 {
+		return true
+	}
+	v.fail(`%q is no mobile network; write its country code of three digits with or without the network's own behind it, in quotes, such as "23415"`, s)
+	return false
+}
 
 // parseMicros turns a plain decimal with at most six digits behind the point into
 // millionths, without rounding. Most is a power of ten, of a million at least.
@@ -40,40 +186,20 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// readPrice reads {currency, default, prefixes}.
-func readPrice(v value) Price {
-	f, ok := v.fields("currency", "default", "prefixes")
-	if !ok {
-		return Price{}
-	}
-	var p Price
-	if c, ok := f.need("currency", "currency: EUR"); ok {
-		p.Currency = readCurrency(c)
-	}
-	if d, ok := f.need("default", `default: "0.031"`); ok {
-		p.Default, _ = d.micros(maxPrice)
-	}
-	prefixes, ok := f.get("prefixes")
-	if !ok {
-		return p
-	}
-	entries, _ := prefixes.entries()
-	p.Prefixes = make(map[string]int64, len(entries))
-	for _, e := range entries {
-		amount, ok := e.value.micros(maxPrice)
-		if checkPrefix(e.value, e.name) && ok {
-			p.Prefixes[e.name] = amount
-		}
-	}
-	return p
-}
-
 func readCurrency(v value) string {
 	s, ok := v.text()
-	if ok && (len(s) != 3 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "") {
-		v.fail("%q is not a currency; write its three capital letters, such as EUR", s)
+	if ok {
+		checkCurrency(v, s)
 	}
 	return s
+}
+
+func checkCurrency(v value, s string) bool {
+	if len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" {
+		return true
+	}
+	v.fail("%q is not a currency; write its three capital letters, such as EUR", s)
+	return false
 }
 
 // isPrefix takes the beginning of an E.164 number: a plus and 1 to 15 digits.

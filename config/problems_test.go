@@ -26,6 +26,12 @@ func channel(keys string) string {
 // route is a document whose only route has the given keys on line 3.
 func route(keys string) string { return head + "- {name: r, " + keys + "}" }
 
+// capped is a document whose only route has a price cap on line 5.
+func capped(limit string) string {
+	return "channels:\n  a: {provider: sandbox, price: {currency: EUR, default: \"0.03\"}}\n" +
+		"  b: {provider: sandbox, price: {currency: USD, default: \"0.04\"}}\nroutes:\n- {name: r, weights: {a: 1, b: 1}, price_cap: " + limit + "}"
+}
+
 // scoring is a document whose only route has the given scoring on line 3.
 func scoring(s string) string { return route("mode: best_worker, channels: [a, b], scoring: " + s) }
 
@@ -55,6 +61,38 @@ var badDocuments = []struct{ name, doc string }{
 	{"unknown provider", channel("provider: smp")},
 	{"planned provider", channel("provider: twilio")},
 	{"unknown channel key", channel("provider: sandbox, capasity: 5")},
+	{"price without currency", channel(`provider: sandbox, price: {default: "0.03"}`)},
+	{"price of a country that is none", channel(`provider: sandbox, price: {currency: EUR, default: "0.03", countries: {France: "0.05"}}`)},
+	{"price of a country twice", channel(`provider: sandbox, price: {currency: EUR, default: "0.03", countries: {fr: "0.05", FR: "0.06"}}`)},
+	{"price of a network that is none", channel(`provider: sandbox, price: {currency: EUR, default: "0.03", networks: {"23": "0.05"}}`)},
+	{"prices of no list", channel("provider: sandbox, price: []")},
+	{"first price with a date", channel(`provider: sandbox, price: {from: 2026-12-01, currency: EUR, default: "0.03"}`)},
+	{"second price without a date", channel(`provider: sandbox, price: [{currency: EUR, default: "0.03"}, {default: "0.04"}]`)},
+	{"prices out of order", channel(`provider: sandbox, price: [{currency: EUR, default: "0.03"}, {from: 2026-12-01, default: "0.04"}, {from: 2026-11-01, default: "0.05"}]`)},
+	{"price from a word", channel(`provider: sandbox, price: [{currency: EUR, default: "0.03"}, {from: december, default: "0.04"}]`)},
+	{"price in a second currency", channel(`provider: sandbox, price: [{currency: EUR, default: "0.03"}, {from: 2026-12-01, currency: USD, default: "0.04"}]`)},
+	{"later price without default", channel(`provider: sandbox, price: [{currency: EUR, default: "0.03"}, {from: 2026-12-01, prefixes: {"+44": "0.04"}}]`)},
+	{"money below a later price", channel(`provider: sandbox, price: [{currency: GBP, default: "0.03"}, {from: 2026-12-01, default: "0.03", countries: {fr: "0.05"}}], limits: [{window: 1d, max: "0.49", unit: money}]`)},
+	{"senders of an unknown key", channel("provider: sandbox, senders: {defalt: ACME}")},
+	{"default sender too long", channel("provider: sandbox, senders: {default: ACME International}")},
+	{"sender of another alphabet", channel("provider: sandbox, senders: {rules: [{ids: [АСМЕ]}]}")},
+	{"sender rule of nothing", channel("provider: sandbox, senders: {rules: [{country: us}]}")},
+	{"sender rule of an unknown kind", channel("provider: sandbox, senders: {rules: [{allow: [longcode]}]}")},
+	{"sender rule of no kind", channel("provider: sandbox, senders: {rules: [{allow: []}]}")},
+	{"sender rule below one for all", channel("provider: sandbox, senders: {rules: [{allow: [alphanumeric]}, {country: us, allow: [long_code]}]}")},
+	{"sender rule of no country", channel("provider: sandbox, senders: {rules: [{country: usa, allow: [long_code]}]}")},
+	{"sender in its place that is none", channel(`provider: sandbox, senders: {rules: [{country: us, from: "12"}]}`)},
+	{"price cap as a number", route(`weights: {a: 1}, price_cap: "0.05"`)},
+	{"price cap of no currency", route("weights: {a: 1}, price_cap: {}")},
+	{"price cap with an amount", route(`weights: {a: 1}, price_cap: {amount: "0.05", currency: EUR}`)},
+	{"price cap over a channel without a price", route(`weights: {a: 1}, price_cap: {EUR: "0.05"}`)},
+	{"price cap in another currency", capped(`{EUR: "0.05"}`)},
+	{"price cap in a currency too many", capped(`{EUR: "0.05", USD: "0.05", GBP: "0.05"}`)},
+	{"price cap below every price", capped(`{EUR: "0.02", USD: "0.03"}`)},
+	{"blocked of an unknown key", "blocked: {premum: true}\n" + route("weights: {a: 1}")},
+	{"blocked prefix without a plus", "blocked: {prefixes: [4487]}\n" + route("weights: {a: 1}")},
+	{"blocked country that is none", "blocked: {country: north}\n" + route("weights: {a: 1}")},
+	{"blocked premium as a word", "blocked: {premium: some}\n" + route("weights: {a: 1}")},
 	{"capacity", channel("provider: sandbox, capacity: 0")},
 	{"capacity of a mapping", channel("provider: sandbox, capacity: {}")},
 	{"state", channel("provider: sandbox, state: drain")},

@@ -35,7 +35,7 @@ func readRoutes(top fields, known *scope) []Route {
 	taken := map[string]bool{}
 	for _, item := range items {
 		f, ok := item.fields("name", "match", "mode", "weights", "channels", "fallback", "wait",
-			"scoring", "health", "bypass_selectors", "max_segments", "substitute", "throttled")
+			"scoring", "health", "bypass_selectors", "max_segments", "substitute", "price_cap", "throttled")
 		if !ok {
 			continue
 		}
@@ -85,6 +85,8 @@ func readRoute(f fields, known *scope) Route {
 	readMembers(f, &r, known)
 	r.Scoring = readScoring(f, r)
 	r.Health = readHealth(f, r)
+	r.PriceCap = readPriceCap(f)
+	checkPriceCap(f, &r, known)
 	checkLimits(f, &r, known)
 	return r
 }

@@ -19,6 +19,8 @@ type Routing struct {
 	Lanes    []Lane    // in the order of listing, which ranks them
 	// Limits are those of tenants and prefixes over all channels.
 	Limits []admission.Limit
+	// Blocked says to which numbers nothing is sent.
+	Blocked Blocked
 	// Inbound says whose the messages are that subscribers send.
 	Inbound Inbound
 }
@@ -41,6 +43,8 @@ type Channel struct {
 	State  State
 	Labels map[string]selector.Value
 	Price  Price
+	// Senders says which sender ids it may carry.
+	Senders Senders
 	// Test marks a channel that reaches no subscriber.
 	Test bool
 }
@@ -68,15 +72,6 @@ const (
 	Disabled State = "disabled"
 )
 
-// Price is what a segment costs, in micros (millionths) of Currency.
-type Price struct {
-	Currency string // ISO 4217; empty when the document gives no price
-	Default  int64
-	// Prefixes are dearer or cheaper numbers by their beginning, plus included. The
-	// longest prefix that begins a number counts.
-	Prefixes map[string]int64
-}
-
 // Route sends the messages that fit Match to its channels.
 type Route struct {
 	Name  string
@@ -97,8 +92,11 @@ type Route struct {
 	Wait            time.Duration // how long a message is held for its first choice
 	BypassSelectors bool
 	MaxSegments     int
-	Substitute      bool   // replace look-alikes so that a text fits GSM-7
-	Throttled       string // "next" tries another channel, "wait" keeps the message for this one
+	Substitute      bool // replace look-alikes so that a text fits GSM-7
+	// PriceCap is the most that one message may cost, in micros by currency; nil caps nothing. It names the
+	// currency of every member.
+	PriceCap  map[string]int64
+	Throttled string // "next" tries another channel, "wait" keeps the message for this one
 }
 
 // Weight is one weighted channel of a route.
@@ -179,7 +177,9 @@ type Lane struct {
 	Topics     []string
 	TTL        time.Duration // how long a message without expires_at is worth sending
 	MaxWaiting int64         // so many may wait before the topics are paused
-	Ambiguous  string        // after Unknown: "never" or "resend_once"
+	Ambiguous  string        // when nobody knows whether it was taken: "never" or "resend_once"
+	Clarify    []string      // how it is tried before to find out: "same_key", "lookup", "receipt", in order
+	ClarifyFor time.Duration // and for how long
 	// IgnoreOptOut sends also to recipients who have opted out of what the tenant sends.
 	IgnoreOptOut bool
 }
@@ -204,7 +204,7 @@ func ParseRouting(name string, doc []byte) (*Routing, error) {
 }
 
 func readRouting(root value) *Routing {
-	top, ok := root.fields("timezone", "channels", "routes", "lanes", "limits", "inbound")
+	top, ok := root.fields("timezone", "channels", "routes", "lanes", "limits", "blocked", "inbound")
 	if !ok {
 		return nil
 	}
@@ -213,9 +213,12 @@ func readRouting(root value) *Routing {
 		routing.Timezone = v.timezone()
 	}
 	routing.Lanes = readLanes(top)
-	routing.Channels = readChannels(top, routing.LaneNames())
+	routing.Channels = readChannels(top, routing.LaneNames(), routing.Timezone)
 	if v, ok := top.get("limits"); ok {
 		routing.Limits = readLimits(v, limitContext{channels: routing.Channels, lanes: routing.LaneNames()})
+	}
+	if v, ok := top.get("blocked"); ok {
+		routing.Blocked = readBlocked(v)
 	}
 	routing.Routes = readRoutes(top, newScope(routing))
 	routing.Inbound = readInbound(top, routing.ChannelNames())

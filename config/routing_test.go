@@ -63,7 +63,7 @@ func TestExampleReadsAsItIsDescribed(t *testing.T) {
 		},
 		Active: config.ActiveLimit{Max: 500, Until: "submit"},
 		Labels: map[string]selector.Value{"country": selector.TextValue("gb"), "quality": selector.NumberValue(9)},
-		Price:  config.Price{Currency: "GBP", Default: 31_000, Prefixes: map[string]int64{"+44": 28_000}},
+		Price:  config.Price{Currency: "GBP", Lists: []config.PriceList{{Default: 31_000, Prefixes: map[string]int64{"+44": 28_000}}}},
 	}
 	if diff := cmp.Diff(want, r.Channels[0], compare); diff != "" {
 		t.Error(diff)
@@ -189,7 +189,7 @@ channels:
   a: {provider: sandbox, limits: &limits [{window: 1s, max: 10}], price: &price {currency: EUR, default: 0.05}}
   b: {provider: sandbox, limits: *limits, price: *price}
 routes: [{name: r, weights: {a: 1, b: 1}}]`)
-	if diff := cmp.Diff(r.Channels[0].Limits, r.Channels[1].Limits); diff != "" || r.Channels[1].Price.Default != 50_000 {
+	if diff := cmp.Diff(r.Channels[0].Limits, r.Channels[1].Limits); diff != "" || r.Channels[1].Price.Lists[0].Default != 50_000 {
 		t.Errorf("%+v\n%s", r.Channels[1], diff)
 	}
 }

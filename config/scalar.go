@@ -101,6 +101,22 @@ func (v value) duration(low, high time.Duration) (time.Duration, bool) {
 
 const day = 24 * time.Hour
 
+// date reads a day, which begins at midnight in the zone, or a moment.
+func (v value) date(zone *time.Location) time.Time {
+	s, ok := v.raw("a date such as 2026-12-01")
+	if !ok {
+		return time.Time{}
+	}
+	if at, err := time.ParseInLocation(time.DateOnly, s, zone); err == nil {
+		return at.UTC()
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		v.fail("%q is no date; write for example 2026-12-01, which begins at midnight in the time zone of the document, or 2026-12-01T09:00:00Z", s)
+	}
+	return at.UTC()
+}
+
 func parseDuration(s string) (time.Duration, error) {
 	if days, isDays := strings.CutSuffix(s, "d"); isDays {
 		n, err := strconv.ParseUint(days, 10, 16)

@@ -183,6 +183,9 @@ func (f fields) need(name, example string) (value, bool) {
 	return v, ok
 }
 
+// isList reports whether the node is a list.
+func (v value) isList() bool { return v.node.Kind == yaml.SequenceNode }
+
 // items reads a list; a single scalar counts as a list of one.
 func (v value) items() []value {
 	switch v.node.Kind {

@@ -90,6 +90,7 @@ var rules = map[string]rule{
 	internal + "scoring":      {ours: []string{internal + "dispatch", module + "selector"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "steer":        {ours: []string{module + "ledger", module + "config", module + "selector"}, others: []string{"github.com/rs/zerolog", "github.com/prometheus/client_golang"}},
 	internal + "receive":      {ours: []string{module + "ledger", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
+	internal + "numbers":      {others: []string{"github.com/nyaruka/phonenumbers"}},
 	internal + "console":      {ours: []string{module + "ledger", module + "provider", module + "config"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "embedded":     {ours: []string{module + "ledger/pgserver", module + "provider/..."}, others: []string{"github.com/twmb/franz-go"}},
 	internal + "demo":         {ours: []string{module + "..."}, others: []string{"*"}},

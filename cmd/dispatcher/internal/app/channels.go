@@ -15,6 +15,8 @@ import (
 	"dispatcher/provider"
 	"dispatcher/provider/breaker"
 	"dispatcher/provider/smpp"
+	"dispatcher/provider/sms"
+	"dispatcher/provider/web"
 )
 
 // connector makes connected channels from their part of the routing document.
@@ -25,6 +27,8 @@ type connector struct {
 	sandbox *carriers
 	// receipt takes the receipts of channels that expect any; see smpp.Config.OnReceipt.
 	receipt func(channel string, r provider.Receipt) (taken bool)
+	// callback is where the provider of a channel is to call; see App.callback.
+	callback func(*config.Channel) string
 }
 
 // connect opens one channel: its adapter behind its breaker. It returns at once; the
@@ -59,6 +63,9 @@ func (c *connector) adapter(channel *config.Channel) (provider.Channel, error) {
 		return c.smpp(channel, map[string]any{
 			"address": address, "system_id": "sandbox", "window": sandboxWindow, "registered_delivery": "none",
 		})
+	}
+	if open := opener(channel.Provider); open != nil {
+		return open(channel.Settings, web.Opening{ReadFile: c.readFile, Callback: c.callback(channel)})
 	}
 	return nil, fmt.Errorf("provider %q is not known", channel.Provider)
 }
@@ -97,10 +104,14 @@ func (c *connector) readFile(name string) ([]byte, error) {
 }
 
 // adapt fills in what the pipeline must know of a channel's adapter: how many submits
-// it can have under way, which is what the windows of its binds hold, and how it cuts texts.
+// it can have under way, which is what the windows of its binds hold or its connections carry, and how it cuts texts.
 func adapt(channel *config.Channel, out *dispatch.Channel) {
 	out.Concurrency, out.Segments = sandboxWindow, nil
-	if channel.Provider != "smpp" {
+	switch {
+	case channel.Provider == "sandbox":
+		return
+	case Webbed(channel.Provider):
+		out.Concurrency = web.Concurrency(channel.Settings) // their vendors cut texts
 		return
 	}
 	cfg, err := smpp.ParseSettings(channel.Settings, standIn(channel.Settings))
@@ -108,8 +119,15 @@ func adapt(channel *config.Channel, out *dispatch.Channel) {
 		return // connect says what is wrong with them
 	}
 	out.Concurrency = max(cfg.Binds, 1) * cmp.Or(cfg.Window, smpp.DefaultWindow)
-	if cfg.Alphabet != smpp.GSM7 || cfg.LongMessages == smpp.UDH16 {
+	if cfg.Alphabet != smpp.GSM7 || cfg.LongMessages == smpp.UDH16 || !cfg.Tables.None() {
 		out.Segments = cfg.Segments
+	}
+	if !cfg.Tables.None() {
+		rules := sms.Rules{Tables: cfg.Tables}
+		if cfg.LongMessages == smpp.UDH16 {
+			rules.Reference = sms.Reference16
+		}
+		out.Substitute = rules.Substitute
 	}
 }
 

@@ -2,7 +2,9 @@ package app
 
 import (
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
+	"dispatcher/ledger"
 	"dispatcher/selector"
 )
 
@@ -15,7 +17,11 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 		Zone:    doc.Timezone,
 		Limits:  doc.Limits,
 		Lanes:   make(map[string]dispatch.Lane, len(doc.Lanes)),
-		Country: newCountries().of,
+		Country: numbers.NewCountries().Of,
+		Blocked: dispatch.Blocked{Prefixes: doc.Blocked.Prefixes, Countries: doc.Blocked.Countries},
+	}
+	if doc.Blocked.Premium {
+		r.Blocked.Premium = numbers.Premium
 	}
 	index := make(map[string]int, len(doc.Channels))
 	for i := range doc.Channels {
@@ -32,10 +38,20 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 	for i, lane := range doc.Lanes {
 		r.Lanes[lane.Name] = dispatch.Lane{
 			Name: lane.Name, Order: i, TTL: lane.TTL, MaxWaiting: lane.MaxWaiting,
-			ResendOnce: lane.Ambiguous == "resend_once", IgnoreOptOut: lane.IgnoreOptOut,
+			ResendOnce: lane.Ambiguous == "resend_once", Clarify: steps(lane.Clarify), ClarifyFor: lane.ClarifyFor,
+			IgnoreOptOut: lane.IgnoreOptOut,
 		}
 	}
 	return r, nil
+}
+
+// steps are the ways of a lane to clear up a doubt; the document has the ledger's words.
+func steps(words []string) []ledger.Step {
+	out := make([]ledger.Step, len(words))
+	for i, word := range words {
+		out[i] = ledger.Step(word)
+	}
+	return out
 }
 
 // untilReceipt is the word of the document for attempts that hold their active slot until a receipt comes.
@@ -44,11 +60,28 @@ const untilReceipt = "receipt"
 func compileChannel(c *config.Channel) dispatch.Channel {
 	out := dispatch.Channel{
 		Name: c.Name, Capacity: c.Capacity, State: channelStates[c.State], Labels: c.Labels,
-		Price:  dispatch.NewPrice(c.Price.Currency, c.Price.Default, c.Price.Prefixes),
+		Price: CompilePrice(&c.Price), Senders: compileSenders(&c.Senders),
 		Limits: c.Limits, Policy: c.Policy, Hold: c.Active.Hold, UntilReceipt: c.Active.Until == untilReceipt,
 		AwaitReceipts: awaits(c),
 	}
 	adapt(c, &out)
+	return out
+}
+
+// CompilePrice turns the price lists of a channel into what the pipeline works with.
+func CompilePrice(p *config.Price) dispatch.Price {
+	lists := make([]dispatch.PriceList, len(p.Lists))
+	for i, l := range p.Lists {
+		lists[i] = dispatch.PriceList{From: l.From, Default: l.Default, Prefixes: l.Prefixes, Countries: l.Countries, Networks: l.Networks}
+	}
+	return dispatch.NewPrice(p.Currency, lists...)
+}
+
+func compileSenders(s *config.Senders) dispatch.Senders {
+	out := dispatch.Senders{Default: s.Default}
+	for _, r := range s.Rules {
+		out.Rules = append(out.Rules, dispatch.SenderRule{Countries: r.Countries, Allow: r.Allow, IDs: r.IDs, From: r.From})
+	}
 	return out
 }
 
@@ -63,6 +96,7 @@ func compileRoute(route *config.Route, index map[string]int) (dispatch.Route, er
 	out := dispatch.Route{
 		Name: route.Name, Mode: dispatch.Mode(route.Mode), Fallback: dispatch.Ranker(route.Fallback),
 		Scoring: compileScoring(&route.Scoring), Wait: route.Wait, MaxSegments: route.MaxSegments, Substitute: route.Substitute,
+		PriceCap:        route.PriceCap,
 		BypassSelectors: route.BypassSelectors, HoldThrottled: route.Throttled == "wait",
 		Match: dispatch.Match{
 			Prefixes: route.Match.Prefixes, Countries: route.Match.Countries,

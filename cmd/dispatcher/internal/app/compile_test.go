@@ -193,7 +193,7 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 	}{
 		"nothing":       {func(*config.Channel) {}, true},
 		"a daily limit": {func(c *config.Channel) { c.Limits = []admission.Limit{c.Limits[0], {Window: admission.Day, Max: 5}} }, true},
-		"price":         {func(c *config.Channel) { c.Price.Default = 5 }, true},
+		"price":         {func(c *config.Channel) { c.Price.Lists = []config.PriceList{{Default: 5}} }, true},
 		"labels":        {func(c *config.Channel) { c.Labels = map[string]selector.Value{"a": {}} }, true},
 		"state":         {func(c *config.Channel) { c.State = config.Draining }, true},
 		"capacity":      {func(c *config.Channel) { c.Capacity = 11 }, true},

@@ -116,7 +116,7 @@ func divides(p admission.Policy) bool {
 // need is what the message wants of the limits when it goes to a channel.
 func (a *assigner) need(t *task, ch *Channel) admission.Need {
 	parts := a.parts(t, ch)
-	return admission.Need{Lane: t.row.Lane, Segments: parts, Micros: int64(parts) * ch.Price.Segment(t.msg.To)}
+	return admission.Need{Lane: t.row.Lane, Segments: parts, Micros: t.price(ch, parts)}
 }
 
 // fitting is the place that was found for a message on a channel. It is good until another is looked for.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -99,8 +100,17 @@ func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []s
 	return a
 }
 
+// endOf is the state of a message that can no longer be sent.
+func endOf(problem envelope.Code) ledger.State {
+	if problem == envelope.BlockedNumber {
+		return ledger.Rejected
+	}
+	return ledger.Failed
+}
+
 // decide finds a channel for a message, or makes it wait, and adds up what it has waited for.
 func (a *assigner) decide(t *task) ledger.Decision {
+	t.at = a.now
 	d := a.choose(t)
 	if t.was == ledger.Waiting && !t.row.WaitingSince.IsZero() {
 		d.Waits = addWait(t.row.Waits, ledger.Wait{Reason: t.waitedWhy, On: t.row.WaitsFor, For: a.now.Sub(t.row.WaitingSince)})
@@ -122,7 +132,7 @@ func (a *assigner) choose(t *task) ledger.Decision {
 	case t.row.Attempts >= maxAttempts && t.waitedWhy != codeLate:
 		return ledger.Decision{State: ledger.Failed, Reason: reasonAttempts, Plan: t.row.Plan}
 	case t.problem != "":
-		return ledger.Decision{State: ledger.Failed, Reason: string(t.problem), Plan: t.row.Plan}
+		return ledger.Decision{State: endOf(t.problem), Reason: string(t.problem), Plan: t.row.Plan}
 	case t.route == nil:
 		return a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil)
 	}
@@ -158,7 +168,7 @@ func (a *assigner) take(t *task, place int, l *line) ledger.Decision {
 	}
 	d.Attempt = ledger.Attempt{
 		Number: t.row.Attempts + 1, Channel: ch.Name, Reason: attemptReason(t, d.Plan.FirstChoice, ch.Name),
-		Segments: parts, PriceMicros: int64(parts) * ch.Price.Segment(t.msg.To), Currency: ch.Price.Currency,
+		Segments: parts, PriceMicros: t.price(ch, parts), Currency: ch.Price.Currency,
 	}
 	if l != nil {
 		d.Attempt.Ranking = a.record(t, l)

@@ -45,7 +45,7 @@ func newWorld(t testing.TB) *world {
 		unready: make([]string, 3),
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		w.routing.Channels = append(w.routing.Channels, Channel{Name: name, Capacity: 100, Price: NewPrice("GBP", 30_000, nil)})
+		w.routing.Channels = append(w.routing.Channels, Channel{Name: name, Capacity: 100, Price: NewPrice("GBP", PriceList{Default: 30_000})})
 		w.seen.Channels = append(w.seen.Channels, ledger.ChannelState{Name: name})
 	}
 	return w
@@ -61,6 +61,7 @@ func (w *world) task(first string) *task {
 			Plan: ledger.Plan{Route: "default", Version: 7, FirstChoice: first, Segments: 1},
 		},
 		msg:    envelope.Message{ID: "m", To: "+447700900123", Text: "x"},
+		to:     Destination{Number: "+447700900123"},
 		route:  route,
 		common: 1,
 	}
@@ -120,7 +121,7 @@ func TestFallbackGoesToTheLowestLoadRatioAndSaysWhy(t *testing.T) {
 		"draining":      {func(w *world, _ *task) { w.routing.Channels[0].State = Draining }, "c", []string{"a:draining", "c:", "b:"}},
 		"already tried": {func(_ *world, t *task) { t.row.Attempts, t.row.Tried = 1, []string{"a"} }, "c", []string{"a:already_tried", "c:", "b:"}},
 		"price cap": {func(w *world, t *task) {
-			w.routing.Channels[0].Price.Default = 50_000
+			w.routing.Channels[0].Price = NewPrice("GBP", PriceList{Default: 50_000})
 			t.msg.MaxPrice = new(int64(40_000))
 		}, "c", []string{"a:price_cap", "c:", "b:"}},
 		"failed selector": {func(w *world, t *task) {
@@ -330,7 +331,7 @@ func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 	for c := range channels {
 		name := fmt.Sprintf("c%03d", c)
 		w.routing.Channels = append(w.routing.Channels, Channel{
-			Name: name, Capacity: 1000, Price: NewPrice("GBP", 30_000, nil),
+			Name: name, Capacity: 1000, Price: NewPrice("GBP", PriceList{Default: 30_000}),
 			Labels: map[string]selector.Value{
 				"language": selector.TextValue([]string{"en", "fr", "de"}[c%3]), "department": selector.TextValue([]string{"sales", "support"}[c%2]),
 				"quality": selector.NumberValue(float64(c%5 + 1)), "region": selector.TextValue("uk"),

@@ -75,5 +75,5 @@ func (c *Choice) Enabled(place int) bool {
 func (c *Choice) Bill(place int) (segments int, micros int64, currency string) {
 	ch := &c.routing.Channels[c.Route.Members[place]]
 	segments = c.task.segments(ch)
-	return segments, int64(segments) * ch.Price.Segment(c.task.msg.To), ch.Price.Currency
+	return segments, c.task.price(ch, segments), ch.Price.Currency
 }

@@ -154,6 +154,8 @@ func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
 // flight is the attempt of the message that was last given to a channel.
 func (a *assigner) flight(t *task, attempt *ledger.Attempt, began time.Time) *flight {
 	f := newFlight(t, attempt, began, a.place, a.refunds)
+	f.submission.Text = t.textOn(a.taker)
+	f.submission.From, _ = t.sender(a.taker) // it has one, or the message would not have gone there
 	f.hold, f.untilReceipt, f.await = a.taker.Hold, a.taker.UntilReceipt, a.taker.AwaitReceipts
 	return f
 }

@@ -306,7 +306,7 @@ func TestExpressionScoresEachCandidate(t *testing.T) {
 		w.routing.Routes[0].Scoring = expression(t, tc.source)
 		w.routing.Routes[0].Scoring.Ascending = tc.ascending
 		for i, is := range []struct{ price, active, quality int64 }{{30_000, 0, 7}, {50_000, 50, 9}, {10_000, 25, 8}} {
-			w.routing.Channels[i].Price = NewPrice("GBP", is.price, nil)
+			w.routing.Channels[i].Price = NewPrice("GBP", PriceList{Default: is.price})
 			w.routing.Channels[i].Labels = map[string]selector.Value{"quality": selector.NumberValue(float64(is.quality))}
 			w.seen.Channels[i].Gate.Active.Count = is.active
 		}

@@ -22,6 +22,8 @@ const (
 	disabled     = "disabled"
 	alreadyTried = "already_tried"
 	unfit        = "selector"
+	tooLong      = "too_long" // the text has more segments on this channel than the route allows
+	badFrom      = "sender"   // the channel may not carry the message's sender, and has none in its place
 	priceCap     = "price_cap"
 	weightZero   = "weight_zero"
 	throttled    = "throttled"
@@ -46,7 +48,11 @@ func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
 		return draining
 	case !t.route.BypassSelectors && !selector.SatisfiesAll(wishes, ch.Labels):
 		return unfit
-	case t.msg.MaxPrice != nil && ch.Price.Segment(t.msg.To)*int64(t.segments(ch)) > *t.msg.MaxPrice:
+	case t.whole() && t.segments(ch) > t.route.MaxSegments:
+		return tooLong
+	case t.refuses(ch):
+		return badFrom
+	case t.dear(ch):
 		return priceCap
 	case a.unready[c] == provider.Probing:
 		if a.probed[c] {
@@ -115,7 +121,7 @@ const (
 // remedyFor sorts the reasons above.
 func remedyFor(reason string) remedy {
 	switch reason {
-	case unfit, priceCap, weightZero:
+	case unfit, tooLong, badFrom, priceCap, weightZero:
 		return byNobody
 	case alreadyTried:
 		return byRound

@@ -15,13 +15,16 @@ import (
 type task struct {
 	row      ledger.Message
 	msg      envelope.Message
-	text     string // what is sent: msg.Text, look-alikes replaced when the route says so
-	route    *Route // nil for a message that will not be sent
-	first    int    // place of the first choice among the route's members; -1 when it has none or lost it
+	to       Destination
+	at       time.Time // by which prices count: the claim's, by the database's clock
+	text     string    // what most channels send: msg.Text, look-alikes replaced when the route says so
+	route    *Route    // nil for a message that will not be sent
+	first    int       // place of the first choice among the route's members; -1 when it has none or lost it
 	lane     Lane
 	produced time.Time
 	// common is the number of billed parts on channels that count as most do.
 	common  int
+	counted counted
 	letter  *ledger.Notice // dead letter that goes with the row
 	was     ledger.State   // state of a due row before this claim
 	problem envelope.Code  // why a due row can no longer be sent
@@ -32,12 +35,39 @@ type task struct {
 	scores    *Scores // what the route's scoring function answered; nil when it was not asked
 }
 
+// counted is how a channel cuts the text. It is good until another channel is asked about.
+type counted struct {
+	channel  *Channel
+	text     string
+	segments int
+}
+
 // segments is how many billed parts the message has on a channel.
 func (t *task) segments(c *Channel) int {
-	if c.Segments != nil {
-		return c.Segments(t.text)
+	if c.Segments == nil {
+		return t.common
 	}
-	return t.common
+	return t.cut(c).segments
+}
+
+// textOn is what a channel sends.
+func (t *task) textOn(c *Channel) string {
+	if c.Segments == nil {
+		return t.text
+	}
+	return t.cut(c).text
+}
+
+// cut counts the text as a channel cuts it.
+func (t *task) cut(c *Channel) *counted {
+	if t.counted.channel != c {
+		text := t.text
+		if t.route.Substitute && c.Substitute != nil {
+			text = c.Substitute(t.msg.Text)
+		}
+		t.counted = counted{channel: c, text: text, segments: c.Segments(text)}
+	}
+	return &t.counted
 }
 
 // wanted reports whether the message looks for a channel in this claim.
@@ -69,10 +99,19 @@ func (p *planner) plan(job *Job) task {
 		p.bury(&t, job, job.Problem)
 		return t
 	}
+	if sms.KindOf(job.Message.From) == sms.BadSender {
+		p.bury(&t, job, &envelope.Problem{Code: envelope.BadSender, Detail: badSender})
+		return t
+	}
 	t.row.Digest = job.Message.Digest()
 	t.row.Recipient = ledger.Recipient(job.Message.Tenant, job.Message.To)
 	t.row.ExpiresAt = deadline(&job.Message, job.Produced, t.lane)
-	if problem := p.choose(&t); problem != nil {
+	switch problem := p.choose(&t); {
+	case problem == nil:
+	case problem.Code == envelope.BlockedNumber:
+		t.row.State, t.row.Reason = ledger.Rejected, string(problem.Code)
+		return t
+	default:
 		p.bury(&t, job, problem)
 		return t
 	}
@@ -95,8 +134,11 @@ func (p *planner) planDue(row ledger.Message) task {
 	}
 	t.msg = msg
 	kept := row.Plan
-	if problem := p.choose(&t); problem != nil && problem.Code == envelope.TooManySegments {
-		t.problem = problem.Code // the route allows fewer than when it came
+	if problem := p.choose(&t); problem != nil {
+		switch problem.Code {
+		case envelope.TooManySegments, envelope.BlockedNumber: // the routing allows less than when it came
+			t.problem = problem.Code
+		}
 	}
 	if row.Attempts > 0 {
 		t.row.Plan = kept
@@ -124,6 +166,11 @@ func (p *planner) choose(t *task) *envelope.Problem {
 	if !t.row.ExpiresAt.After(p.now) {
 		return &envelope.Problem{Code: envelope.Expired, Detail: "its deadline had passed when it was read"}
 	}
+	t.at = p.now
+	t.to = p.routing.destination(&t.msg)
+	if t.whole() && p.routing.Blocked.stops(&t.to) {
+		return &envelope.Problem{Code: envelope.BlockedNumber, Detail: "nothing is sent to such numbers"}
+	}
 	route := p.routing.route(&t.msg, t.row.Lane)
 	if route == nil {
 		return &envelope.Problem{Code: envelope.NoRoute, Detail: "no route of the routing document matches it"}
@@ -133,15 +180,16 @@ func (p *planner) choose(t *task) *envelope.Problem {
 		t.text = sms.Substitute(t.text)
 	}
 	size := sms.Count(t.text, sms.Reference8)
-	t.common = size.Segments
-	if size.Segments > route.MaxSegments {
+	t.common, t.counted = size.Segments, counted{}
+	t.route, t.first = route, -1
+	if n := p.fewest(t); n > route.MaxSegments {
+		t.route = nil
 		return &envelope.Problem{
 			Code:   envelope.TooManySegments,
-			Detail: fmt.Sprintf("its text has %d segments, route %s allows %d", size.Segments, route.Name, route.MaxSegments),
+			Detail: fmt.Sprintf("its text has %d segments, route %s allows %d", n, route.Name, route.MaxSegments),
 		}
 	}
 	drewUnder := t.row.Plan.KeyID
-	t.route, t.first = route, -1
 	t.row.Plan = ledger.Plan{
 		Route: route.Name, Version: p.routing.Version, Segments: size.Segments, Alphabet: size.Alphabet.String(),
 	}
@@ -149,6 +197,29 @@ func (p *planner) choose(t *task) *envelope.Problem {
 		p.draw(t, drewUnder)
 	}
 	return nil
+}
+
+// badSender says what a sender has to be.
+const badSender = "from is no sender id: a name of up to 11 characters of the GSM alphabet, a short code of 3 to 8 digits, " +
+	"or a number of 8 to 15 digits"
+
+// whole reports whether no part of the message may have been taken before: what has begun is finished.
+func (t *task) whole() bool { return len(t.row.PartsLeft) == 0 && t.row.SameKey == "" }
+
+// fewest is how many parts the message has on that member of its route which needs fewest, or on the first that
+// needs no more than the route allows.
+func (p *planner) fewest(t *task) int {
+	n := t.common
+	for i, c := range t.route.Members {
+		on := t.segments(&p.routing.Channels[c])
+		if on <= t.route.MaxSegments {
+			return on
+		}
+		if i == 0 || on < n {
+			n = on
+		}
+	}
+	return n
 }
 
 // draw picks the first choice under the key of that id.

@@ -140,9 +140,9 @@ func TestDueMessageThatWaitedIsPlannedAgainWithTheSameDraw(t *testing.T) {
 
 func TestPriceOfTheLongestPrefixCounts(t *testing.T) {
 	t.Parallel()
-	price := NewPrice("GBP", 100, map[string]int64{"+4": 40, "+44": 44, "+4477009": 9})
+	price := NewPrice("GBP", PriceList{Default: 100, Prefixes: map[string]int64{"+4": 40, "+44": 44, "+4477009": 9}})
 	for number, want := range map[string]int64{"+447700900123": 9, "+441234567890": 44, "+49123456789": 40, "+33123456789": 100} {
-		if got := price.Segment(number); got != want {
+		if got := price.Segment(&Destination{Number: number}, noon); got != want {
 			t.Errorf("%s costs %d, want %d", number, got, want)
 		}
 	}

@@ -96,7 +96,7 @@ func (r *Routing) scoredByExpression(t *task, e *score.Expression, candidates []
 	for i := range candidates {
 		c := &r.Channels[t.route.Members[candidates[i].Index]]
 		in.Channel, in.ChannelLabels = c.Name, c.Labels
-		in.LoadRatio, in.Price = candidates[i].LoadRatio(), c.Price.units(t.msg.To)
+		in.LoadRatio, in.Price = candidates[i].LoadRatio(), c.Price.units(&t.to, t.at)
 		value, err := e.Score(&in)
 		if err != nil {
 			return false

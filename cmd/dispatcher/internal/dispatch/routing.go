@@ -23,11 +23,14 @@ type Routing struct {
 	Lanes    map[string]Lane
 	// Limits are those of tenants and prefixes over all channels.
 	Limits []admission.Limit
+	// Blocked says to which numbers nothing is sent.
+	Blocked Blocked
 	// Country names the ISO 3166 region of a number in lower case. It is called only
-	// when a route matches by country, and must be quick.
+	// when a route, a price, a rule about senders or a block goes by countries, and must be quick.
 	Country func(number string) string
 
-	index *scopeIndex // of all limits; nil until prepare
+	index     *scopeIndex // of all limits; nil until prepare
+	countries countryUse  // unknown until prepare
 }
 
 // Channel is what the pipeline knows of a channel.
@@ -37,9 +40,14 @@ type Channel struct {
 	State    ChannelState
 	Labels   map[string]selector.Value
 	Price    Price
+	// Senders says which sender ids it may carry.
+	Senders Senders
 	// Segments counts the billed segments of a text on this channel, as its adapter will
 	// cut it; nil counts GSM-7 and UCS-2 with an 8-bit concatenation reference.
 	Segments func(text string) int
+	// Substitute replaces look-alikes for the alphabets of this channel, on routes that want it; nil replaces
+	// them for the GSM alphabet.
+	Substitute func(text string) string
 	// Limits are those of the channel, and those of tenants and prefixes on it. What they
 	// have taken so far comes with a claim.
 	Limits []admission.Limit
@@ -83,6 +91,8 @@ type Route struct {
 	Scoring Scoring
 	// Wait is how long a message is held for its first choice before a fallback may take it.
 	Wait time.Duration
+	// PriceCap is the most that a message may cost, in micros by currency.
+	PriceCap map[string]int64
 	// MaxSegments refuses longer texts.
 	MaxSegments int
 	// Substitute replaces look-alikes so that a text fits the GSM alphabet.
@@ -123,6 +133,7 @@ const (
 // only slower. The routes are copied first: a routing in use may share them.
 func (r *Routing) prepare() {
 	r.index = newScopeIndex(r)
+	r.countries = r.lookForCountries()
 	r.Routes = slices.Clone(r.Routes)
 	for i := range r.Routes {
 		route := &r.Routes[i]
@@ -250,37 +261,6 @@ func (r *Routing) keepLanes(before *Routing) {
 		}
 	}
 }
-
-// Price is what a channel charges for a segment, in micros of Currency.
-type Price struct {
-	Currency string
-	Default  int64
-	Prefixes map[string]int64 // by the beginning of the number, plus included
-	longest  int
-}
-
-// NewPrice indexes the prefixes.
-func NewPrice(currency string, standard int64, prefixes map[string]int64) Price {
-	p := Price{Currency: currency, Default: standard, Prefixes: prefixes}
-	for prefix := range prefixes {
-		p.longest = max(p.longest, len(prefix))
-	}
-	return p
-}
-
-// Segment is the price of one segment to a number: that of the longest prefix which
-// begins the number, else the default.
-func (p *Price) Segment(number string) int64 {
-	for n := min(p.longest, len(number)); n > 0; n-- {
-		if price, ok := p.Prefixes[number[:n]]; ok {
-			return price
-		}
-	}
-	return p.Default
-}
-
-// units is Segment in whole units of currency, for scoring rules.
-func (p *Price) units(number string) float64 { return float64(p.Segment(number)) / 1e6 }
 
 // channel finds a channel by name; -1 when the routing has none of that name. Routings
 // are small and the lookup is rare, so it walks the list.

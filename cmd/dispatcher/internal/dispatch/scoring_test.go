@@ -126,7 +126,7 @@ func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	w := modal(t, BestWorkerMode, LoadRatio)
 	scoredByEndpoint(w.routing)
-	w.routing.Channels[0].Price = NewPrice("GBP", 30_000, map[string]int64{"+33": 50_000})
+	w.routing.Channels[0].Price = NewPrice("GBP", PriceList{Default: 30_000, Prefixes: map[string]int64{"+33": 50_000}})
 	base := func() *task {
 		task := w.fresh()
 		task.msg.Labels = map[string]selector.Value{"k": selector.TextValue("1"), "l": selector.NumberValue(2)}
@@ -140,7 +140,7 @@ func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 		same   bool
 	}{
 		"another id, text and number":  {func(t *task) { t.row.ID, t.msg.Text, t.msg.To = "n", "y", "+447700900124" }, true},
-		"a number of another price":    {func(t *task) { t.msg.To = "+33612345678" }, false},
+		"a number of another price":    {func(t *task) { t.to.Number = "+33612345678" }, false},
 		"another lane":                 {func(t *task) { t.row.Lane = "otp" }, false},
 		"another label":                {func(t *task) { t.msg.Labels["k"] = selector.TextValue("2") }, false},
 		"a number in place of a text":  {func(t *task) { t.msg.Labels["k"] = selector.NumberValue(1) }, false},

@@ -39,6 +39,7 @@ func (c *check) attempt(i int, s *standing) error {
 		c.lose(stored, s)
 		return nil
 	}
+	t.at = stored.ClaimedAt // by which it was priced
 	if ranking != nil {
 		c.ranking(e, t, s, &choice{ranking: ranking, attempt: stored.Number, channel: stored.Channel, at: stored.ClaimedAt})
 	} else if stored.Ranking == nil {
@@ -115,15 +116,28 @@ func (c *check) firstChoice(t *task, i int) string {
 // once. What a lost instance left is judged by whoever recovers it, under a version that is not on record.
 func (c *check) resent(e *edition, i int) {
 	a := &c.record.Attempts[i]
-	if a.Outcome != "unknown" || i+1 == len(c.record.Attempts) {
+	if a.Outcome != "unknown" || i+1 == len(c.record.Attempts) || c.repeated(e, i) {
 		return
 	}
 	if lane, named := e.routing.Lanes[c.record.Message.Lane]; named && !lane.ResendOnce && a.Code != codeLost {
 		c.differs(a.Number+1, whatReason, "resend", "none: lane "+lane.Name+" does not send again what may have been sent")
 	}
-	if slices.ContainsFunc(c.record.Attempts[:i], func(b ledger.AttemptRecord) bool { return b.Outcome == "unknown" }) {
-		c.differs(a.Number+1, whatReason, "resend", "none: it was sent again before")
+	for before := range i {
+		if c.record.Attempts[before].Outcome == "unknown" && !c.repeated(e, before) {
+			c.differs(a.Number+1, whatReason, "resend", "none: it was sent again before")
+		}
 	}
+}
+
+// repeated reports whether the attempt after this one repeats it under the same key, as its lane allows: that is no second
+// message, and the provider bills the two once.
+func (c *check) repeated(e *edition, i int) bool {
+	if i+1 >= len(c.record.Attempts) || c.record.Attempts[i].Outcome != "unknown" {
+		return false
+	}
+	lane, named := e.routing.Lanes[c.record.Message.Lane]
+	next := &c.record.Attempts[i+1]
+	return next.Channel == c.record.Attempts[i].Channel && next.Reason == ledger.ByRetry && (!named || lane.clears(ledger.SameKey))
 }
 
 // bill checks what was billed: the price of the version for as many segments as the answer
@@ -136,11 +150,14 @@ func (c *check) bill(e *edition, t *task, s *standing, i int) (parts int) {
 		return 0
 	}
 	ch := &e.routing.Channels[t.route.Members[place]]
-	c.sameNumber(stored.Number, whatPrice, stored.PriceMicros, int64(stored.Segments)*ch.Price.Segment(c.msg.To))
+	c.sameNumber(stored.Number, whatPrice, stored.PriceMicros, t.price(ch, stored.Segments))
 	c.same(stored.Number, whatCurrency, stored.Currency, ch.Price.Currency)
 	parts = e.parts(t, ch)
 	least, most := billable(stored.Outcome, parts)
-	if !s.known {
+	switch {
+	case c.repeated(e, i):
+		least = 0
+	case !s.known:
 		least = min(least, 1)
 	}
 	if stored.Segments < least || stored.Segments > most {

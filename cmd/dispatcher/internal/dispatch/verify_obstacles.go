@@ -21,7 +21,7 @@ func (c *check) obstacles(e *edition, t *task, s *standing, ch *choice, listed [
 	round := c.round(ch, s, listed[:n])
 	for i := range listed[:n] {
 		stored := listed[i].Reason
-		may, derived := c.mayBe(e, t, s, ch, places[i], i, round, stored)
+		may, derived := c.mayBeThen(e, t, s, ch, places[i], i, round, stored)
 		if !may {
 			c.differs(ch.attempt, whatObstacle, strings.TrimSpace(listed[i].Channel+" "+stored), strings.TrimSpace(listed[i].Channel+" "+derived))
 		}
@@ -44,6 +44,32 @@ func (c *check) round(ch *choice, s *standing, listed []Ranked) int {
 		return 0
 	}
 	return from
+}
+
+// mayBeThen is mayBe at the moment of the choice, by which prices count. That of a wait is not known: it is enough
+// that the reason holds under one of the price lists that may have held.
+func (c *check) mayBeThen(e *edition, t *task, s *standing, ch *choice, place, at, round int, stored string) (may bool, derived string) {
+	for _, moment := range c.moments(ch, &e.routing.Channels[t.route.Members[place]].Price) {
+		t.at = moment
+		if may, derived = c.mayBe(e, t, s, ch, place, at, round, stored); may {
+			break
+		}
+	}
+	return may, derived
+}
+
+// moments are when the choice was made: one, where that is known, else one for each price list that may have held.
+func (c *check) moments(ch *choice, p *Price) []time.Time {
+	if !ch.at.IsZero() {
+		return []time.Time{ch.at}
+	}
+	moments := []time.Time{c.record.Message.ReceivedAt}
+	for i := range p.lists {
+		if p.lists[i].From.After(c.record.Message.ReceivedAt) {
+			moments = append(moments, p.lists[i].From)
+		}
+	}
+	return moments
 }
 
 // mayBe reports whether a candidate can have been passed over for a reason; derived is the reason

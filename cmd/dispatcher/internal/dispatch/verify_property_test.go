@@ -33,7 +33,7 @@ func drawnRouting(t *rapid.T) *Routing {
 			Name: name, Capacity: rapid.Int64Range(1, 3).Draw(t, "capacity"),
 			State:  rapid.SampledFrom([]ChannelState{Enabled, Enabled, Enabled, Enabled, Draining, Disabled}).Draw(t, "state"),
 			Labels: map[string]selector.Value{"quality": selector.NumberValue(float64(rapid.IntRange(0, 3).Draw(t, "quality")))},
-			Price:  NewPrice("GBP", rapid.Int64Range(1, 3).Draw(t, "price")*1000, nil),
+			Price:  NewPrice("GBP", PriceList{Default: rapid.Int64Range(1, 3).Draw(t, "price") * 1000}),
 		})
 		if rapid.IntRange(0, 4).Draw(t, "cuts") == 0 {
 			r.Channels[i].Segments = func(text string) int { return 1 + len(text)/100 }

@@ -44,6 +44,9 @@ func (c *check) scores(e *edition, t *task, ch *choice, candidates []selector.Ca
 	if r.Scoring == byFunction || !known || (r.Trouble == expressionFailed && r.More > 0) {
 		return
 	}
+	if ch.at.IsZero() && e.changesPrices(t) {
+		return // which list held is not on record
+	}
 	scored := *t
 	scored.scores = &Scores{Trouble: r.Trouble} // of a function; an expression has to fail again
 	derived := slices.Clone(candidates)
@@ -54,6 +57,11 @@ func (c *check) scores(e *edition, t *task, ch *choice, candidates []selector.Ca
 			c.differs(ch.attempt, whatScore, figure(candidates[i].Score), figure(derived[i].Score))
 		}
 	}
+}
+
+// changesPrices reports whether a channel of the task's route has several price lists.
+func (e *edition) changesPrices(t *task) bool {
+	return slices.ContainsFunc(t.route.Members, func(c int) bool { return len(e.routing.Channels[c].Price.lists) > 1 })
 }
 
 // wishes are the selectors that counted at a time; false when that is not known and matters.

@@ -21,6 +21,8 @@ const (
 	Expired         Code = "expired"           // the deadline had passed when the record was read
 	TooManySegments Code = "too_many_segments" // the text needs more segments than the route allows
 	NoRoute         Code = "no_route"          // no route matches the message
+	BadSender       Code = "bad_sender"        // no network can show the sender
+	BlockedNumber   Code = "blocked_number"    // nothing is sent to such numbers
 	Conflict        Code = "conflict"          // the id was used before for a different message
 )
 

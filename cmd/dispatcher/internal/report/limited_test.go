@@ -149,7 +149,7 @@ func limitedCases() map[string]limitedCase {
 func (tc *limitedCase) story(t *testing.T) Story {
 	t.Helper()
 	doc := london(t)
-	doc.Channels[0].Policy, doc.Channels[0].Price = tc.policy, config.Price{Currency: "GBP", Default: 28_000}
+	doc.Channels[0].Policy, doc.Channels[0].Price = tc.policy, config.Price{Currency: "GBP", Lists: []config.PriceList{{Default: 28_000}}}
 	if tc.over != nil {
 		doc.Limits = []admission.Limit{*tc.over}
 	}
@@ -274,7 +274,7 @@ func TestStoryOfAClosedChannelSaysSo(t *testing.T) {
 		"no_budget":    {on: new(budget(admission.Scope{}, 27_999)), words: "the message costs more than the budget of a window", limit: "a 1d money", never: "too_small"},
 	} {
 		doc := london(t)
-		doc.Channels[0].Price = config.Price{Currency: "GBP", Default: 28_000}
+		doc.Channels[0].Price = config.Price{Currency: "GBP", Lists: []config.PriceList{{Default: 28_000}}}
 		if tc.on != nil {
 			doc.Channels[0].Limits = []admission.Limit{minutely(admission.Scope{Tenant: "other"}, 0), minutely(admission.Scope{Prefix: "+1"}, 0), *tc.on}
 		}

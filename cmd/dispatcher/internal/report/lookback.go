@@ -93,15 +93,26 @@ func limitsOf(reason string) func(*admission.Limit) bool {
 // never is why the limit never has room for the message on a channel; empty when it may have.
 func (l *lookback) never(limit *admission.Limit, ch *config.Channel) string {
 	segments := int64(l.message.Plan.Segments)
-	price := dispatch.NewPrice(ch.Price.Currency, ch.Price.Default, ch.Price.Prefixes)
 	switch {
 	case limit.Max == 0:
 		return neverOpen
 	case limit.Unit == admission.Segments && segments > limit.Max,
-		limit.Unit == admission.Money && segments*price.Segment(dispatch.Recipient(l.message)) > limit.Max:
+		limit.Unit == admission.Money && segments*l.cheapest(ch) > limit.Max:
 		return neverSmall
 	}
 	return ""
+}
+
+// cheapest is the least that a segment of the message can have cost on a channel: what it did cost, where neither
+// the date nor the country of the number matters, which are not known here.
+func (l *lookback) cheapest(ch *config.Channel) int64 {
+	if len(ch.Price.Lists) != 1 || len(ch.Price.Lists[0].Countries) > 0 {
+		return ch.Price.Least()
+	}
+	list := &ch.Price.Lists[0]
+	price := dispatch.NewPrice(ch.Price.Currency, dispatch.PriceList{Default: list.Default, Prefixes: list.Prefixes, Networks: list.Networks})
+	to := dispatch.DestinationOf(l.message, nil)
+	return price.Segment(&to, l.message.ReceivedAt)
 }
 
 // forbids is why no state of the channel whatever would have let it take the message; empty when

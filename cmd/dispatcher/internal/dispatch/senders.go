@@ -1,0 +1,63 @@
+package dispatch
+
+import (
+	"slices"
+
+	"dispatcher/provider/sms"
+)
+
+// Senders says which sender ids a channel may carry. The zero value lets all pass.
+type Senders struct {
+	// Default is the sender of messages that name none; empty leaves it to the adapter.
+	Default string
+	// Rules are looked through in their order; the first whose countries fit counts.
+	Rules []SenderRule
+}
+
+// SenderRule says which sender ids pass to some countries.
+type SenderRule struct {
+	Countries []string         // ISO 3166 in lower case; empty fits all
+	Allow     []sms.SenderKind // kinds that pass
+	IDs       []string         // ids that pass
+	From      string           // takes the place of what does not pass, and of none; empty for nothing
+}
+
+// byCountry reports whether a rule goes by countries.
+func (s *Senders) byCountry() bool {
+	return slices.ContainsFunc(s.Rules, func(r SenderRule) bool { return len(r.Countries) > 0 })
+}
+
+// carry is the sender that a channel puts on a message to a country; false when it may not carry the
+// message's own and has none in its place.
+func (s *Senders) carry(from, country string) (sender string, ok bool) {
+	if from == "" {
+		from = s.Default
+	}
+	for i := range s.Rules {
+		if r := &s.Rules[i]; oneOf(r.Countries, country) {
+			return r.carry(from)
+		}
+	}
+	return from, true
+}
+
+func (r *SenderRule) carry(from string) (sender string, ok bool) {
+	switch {
+	case from == "":
+		return r.From, true // the adapter has one of its own, or the carrier has
+	case slices.Contains(r.IDs, from), slices.Contains(r.Allow, sms.KindOf(from)):
+		return from, true
+	}
+	return r.From, r.From != ""
+}
+
+// refuses reports whether a channel may not carry the message's sender.
+func (t *task) refuses(ch *Channel) bool {
+	_, ok := t.sender(ch)
+	return !ok
+}
+
+// sender is what a channel puts on the message in place of a sender; false when it may not carry it.
+func (t *task) sender(ch *Channel) (sender string, ok bool) {
+	return ch.Senders.carry(t.msg.From, t.to.Country)
+}

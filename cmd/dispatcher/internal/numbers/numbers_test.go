@@ -1,0 +1,196 @@
+package numbers_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nyaruka/phonenumbers"
+	"pgregory.net/rapid"
+
+	"dispatcher/cmd/dispatcher/internal/numbers"
+)
+
+func TestPremiumKnowsThePremiumRateNumbersOfThePlans(t *testing.T) {
+	t.Parallel()
+	plans, err := phonenumbers.MetadataCollection()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, plan := range plans.GetMetadata() {
+		example := plan.GetPremiumRate().GetExampleNumber()
+		if example == "" {
+			continue
+		}
+		number := fmt.Sprintf("+%d%s", plan.GetCountryCode(), example)
+		parsed, err := phonenumbers.Parse(number, "")
+		if err != nil || phonenumbers.GetNumberType(parsed) != phonenumbers.PREMIUM_RATE {
+			continue // an example that the plans themselves do not know any more
+		}
+		seen++
+		if !numbers.Premium(number) {
+			t.Errorf("the example of region %s counts as no premium-rate number", plan.GetId())
+		}
+	}
+	if seen < 150 {
+		t.Errorf("%d regions have premium-rate numbers", seen)
+	}
+}
+
+func TestPremiumSaysWhatThePlansSay(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[string]bool{
+		"+447700900123": false, "+448712345678": true, "+449098765432": true, "+33612345678": false, "+33899000000": true,
+		"+19002345678": true, "+14155550100": false, "+979123456789": true, "+4915123456789": false, "+499001234567": true,
+		"+1": false, "+": false, "": false, "+99912345678": false, "+44": false, "+x4479": false,
+	} {
+		if got := numbers.Premium(number); got != want {
+			t.Errorf("a number of %.4s...: premium %v, want %v", number, got, want)
+		}
+	}
+}
+
+// premium is what the plans say without the table.
+func premium(number string) bool {
+	parsed, err := phonenumbers.Parse(number, "")
+	return err == nil && phonenumbers.GetNumberType(parsed) == phonenumbers.PREMIUM_RATE
+}
+
+func TestTheTableNeverHidesAPremiumRateNumber(t *testing.T) {
+	t.Parallel()
+	number := rapid.Custom(func(t *rapid.T) string {
+		code := rapid.SampledFrom([]string{"1", "44", "33", "49", "7", "39", "61", "34", "31", "46", "48", "91", "972", "353", "386", "979", "420"}).Draw(t, "code")
+		return "+" + code + rapid.StringMatching(`(?:9|8|90|89|87|1|[0-9])[0-9]{6,9}`).Draw(t, "national")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		n := number.Draw(t, "number")
+		if numbers.Premium(n) != premium(n) {
+			t.Fatalf("Premium = %v, the plans say %v", numbers.Premium(n), premium(n))
+		}
+	})
+}
+
+func TestCountriesTellRegionsThatShareACode(t *testing.T) {
+	t.Parallel()
+	c := numbers.NewCountries()
+	for range 2 { // what is learnt does not change an answer
+		for number, want := range map[string]string{
+			"+447400123456": "gb", "+33612345678": "fr", "+14155552671": "us", "+16045551234": "ca", "+18765551234": "jm", "+77012345678": "kz",
+			"+79161234567": "ru", "+99912345678": "", "+1": "", "": "",
+		} {
+			if got := c.Of(number); got != want {
+				t.Errorf("a number of %.4s... is in %q, want %q", number, got, want)
+			}
+		}
+	}
+}
+
+func TestRegionPutsNationalNumbersIntoE164(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		region numbers.Region
+		in     string
+		want   string
+	}{
+		{"GB", "07700 900123", "+447700900123"},
+		{"GB", "07700-900123", "+447700900123"},
+		{"GB", "(07700) 900 123", "+447700900123"},
+		{"GB", "+44 (0)7700 900123", "+447700900123"},
+		{"GB", "0033 6 12 34 56 78", "+33612345678"},
+		{"GB", "+33 6 12 34 56 78", "+33612345678"},
+		{"GB", "+447700900123", "+447700900123"},
+		{"GB", "+12", "+12"}, // a plus and digits are never touched
+		{"FR", "06 12 34 56 78", "+33612345678"},
+		{"IT", "06 1234 5678", "+390612345678"},
+		{"US", "(415) 555-2671", "+14155552671"},
+		{"US", "415-555-2671 ext. 5", "415-555-2671 ext. 5"},
+		{"GB", "12", "12"},
+		{"GB", "call me", "call me"},
+		{"GB", "", ""},
+		{"", "07700 900123", "07700 900123"},
+	} {
+		if got := c.region.E164(c.in); got != c.want {
+			t.Errorf("%s: %q, want %q", c.region, got, c.want)
+		}
+	}
+}
+
+func TestParseRegionTakesCountryCodes(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"GB", "gb", "fr", ""} {
+		if _, err := numbers.ParseRegion(code); err != nil {
+			t.Errorf("ParseRegion(%q): %v", code, err)
+		}
+	}
+	for _, code := range []string{"UK", "ZZ", "GBR", "44", "001"} {
+		if _, err := numbers.ParseRegion(code); err == nil {
+			t.Errorf("ParseRegion(%q) gave no error", code)
+		}
+	}
+}
+
+func TestRewriteChangesNothingButTheRecipient(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"id":"1", "to" : "07700 900123","text":"07700 900123"}`: `{"id":"1", "to" : "+447700900123","text":"07700 900123"}`,
+		`{"metadata":{"to":"07700 900124"},"to":"07700 900123"}`:  `{"metadata":{"to":"07700 900124"},"to":"+447700900123"}`,
+		`{"to":"+447700900123"}`:                                  `{"to":"+447700900123"}`,
+		`{"to":"07700\u0020900123"}`:                              `{"to":"+447700900123"}`,
+		`{"to":7700900123}`:                                       `{"to":7700900123}`,
+		`{"to":`:                                                  `{"to":`,
+		`[]`:                                                      `[]`,
+		``:                                                        ``,
+	} {
+		if got := string(numbers.Region("GB").Rewrite([]byte(in))); got != want {
+			t.Errorf("Rewrite(%s) = %s, want %s", in, got, want)
+		}
+		if got := string(numbers.Region("").Rewrite([]byte(in))); got != in {
+			t.Errorf("without a region %s became %s", in, got)
+		}
+	}
+}
+
+func FuzzRewrite(f *testing.F) {
+	f.Add([]byte(`{"id":"1","to":"07700 900123"}`), "07700 900123")
+	f.Fuzz(func(t *testing.T, object []byte, number string) {
+		once := numbers.Region("GB").Rewrite(object)
+		if twice := numbers.Region("GB").Rewrite(once); string(twice) != string(once) {
+			t.Error("a second pass changes the record again")
+		}
+		if e164 := numbers.Region("GB").E164(number); numbers.Region("GB").E164(e164) != e164 {
+			t.Error("a second pass changes the number again")
+		}
+		numbers.Premium(number)
+		numbers.NewCountries().Of(number)
+	})
+}
+
+func BenchmarkPremium(b *testing.B) {
+	for name, number := range map[string]string{"mobile": "+447700900123", "premium": "+449098765432", "code without": "+99912345678"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				numbers.Premium(number)
+			}
+		})
+	}
+}
+
+func BenchmarkCountriesKnown(b *testing.B) {
+	c := numbers.NewCountries()
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Of("+447400123456")
+	}
+}
+
+func BenchmarkE164(b *testing.B) {
+	for name, number := range map[string]string{"already": "+447700900123", "national": "07700 900123"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				numbers.Region("GB").E164(number)
+			}
+		})
+	}
+}

@@ -1,0 +1,90 @@
+package numbers
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// Premium reports whether an E.164 number is a premium-rate one: whoever owns it earns from what is sent to it.
+//
+// Nearly every number is told apart by its first digits: a table says under which of them there are premium-rate
+// numbers at all, and only those are looked up in full. So it costs a few nanoseconds for most numbers, keeps
+// nothing, and is safe for concurrent use. The first call builds the table, in some tens of milliseconds.
+func Premium(number string) bool {
+	digits := strings.TrimPrefix(number, "+")
+	table, national := premiumTables().of(digits)
+	if table == nil || !table.may(national) {
+		return false
+	}
+	parsed, err := phonenumbers.Parse(number, "")
+	return err == nil && phonenumbers.GetNumberType(parsed) == phonenumbers.PREMIUM_RATE
+}
+
+// firstDigits is how many digits of a national number a table goes by, and beginnings how many such
+// beginnings there are.
+const (
+	firstDigits = 4
+	beginnings  = 10_000
+)
+
+// beginningTable says under which beginnings of national numbers there are premium-rate ones.
+type beginningTable [beginnings]bool
+
+// may is true for a number that is too short to tell.
+func (t *beginningTable) may(national string) bool {
+	if len(national) < firstDigits {
+		return true
+	}
+	n := 0
+	for i := range firstDigits {
+		n = n*10 + int(national[i]-'0')
+	}
+	return n < 0 || n >= beginnings || t[n]
+}
+
+// tablesByCode are the tables by calling code, which has one to three digits; none begins another.
+type tablesByCode [1000]*beginningTable
+
+// of finds the table for a number, and its digits behind the calling code; nil when there are no premium-rate
+// numbers behind it.
+func (t *tablesByCode) of(digits string) (*beginningTable, string) {
+	code := 0
+	for i := 0; i < 3 && i < len(digits); i++ {
+		code = code*10 + int(digits[i]-'0')
+		if code < 0 || code >= len(t) {
+			return nil, ""
+		}
+		if t[code] != nil {
+			return t[code], digits[i+1:]
+		}
+	}
+	return nil, ""
+}
+
+// premiumTables are made of the numbering plans when they are needed first. Without plans nothing could be told
+// of any number, so that panics: they are part of the program.
+var premiumTables = sync.OnceValue(func() *tablesByCode {
+	plans, err := phonenumbers.MetadataCollection()
+	if err != nil {
+		panic("numbers: " + err.Error())
+	}
+	var tables tablesByCode
+	for _, plan := range plans.GetMetadata() {
+		pattern := plan.GetPremiumRate().GetNationalNumberPattern()
+		if pattern == "" || pattern == "NA" {
+			continue
+		}
+		code := plan.GetCountryCode()
+		if tables[code] == nil {
+			tables[code] = new(beginningTable)
+		}
+		for beginning := range beginningsOf(pattern, firstDigits) {
+			n, _ := strconv.Atoi(beginning) // digits alone
+			tables[code][n] = true
+		}
+	}
+	return &tables
+})

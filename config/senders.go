@@ -1,0 +1,112 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"dispatcher/provider/sms"
+)
+
+// Senders says which sender ids a channel may carry. The zero value lets all pass.
+type Senders struct {
+	// Default is the sender of messages that name none; empty leaves it to the adapter's own.
+	Default string
+	// Rules are looked through in their order; the first whose countries fit counts. A message that no rule
+	// fits may have any sender.
+	Rules []SenderRule
+}
+
+// SenderRule says which sender ids pass to some countries.
+type SenderRule struct {
+	Countries []string         // ISO 3166 in lower case; empty fits all
+	Allow     []sms.SenderKind // kinds that pass as they are
+	IDs       []string         // ids that pass as they are, whatever their kind
+	// From takes the place of any other sender, and is that of messages without one. When it is empty, the
+	// channel does not take a message whose sender does not pass.
+	From string
+}
+
+// readSenders reads {default, rules}.
+func readSenders(v value) Senders {
+	f, ok := v.fields("default", "rules")
+	if !ok {
+		return Senders{}
+	}
+	var s Senders
+	if d, ok := f.get("default"); ok {
+		s.Default = readSender(d)
+	}
+	rules, ok := f.get("rules")
+	if !ok {
+		return s
+	}
+	all := false
+	for _, item := range rules.items() {
+		f, ok := item.fields("countries", "country", "allow", "ids", "id", "from")
+		if !ok {
+			continue
+		}
+		if all {
+			item.fail("a rule above holds for all countries, so this one is never looked at; put that one last")
+		}
+		r := readSenderRule(f)
+		all = all || len(r.Countries) == 0
+		s.Rules = append(s.Rules, r)
+	}
+	return s
+}
+
+func readSenderRule(f fields) SenderRule {
+	before := len(f.of.r.problems)
+	r := SenderRule{
+		Countries: readWords(f, "countries", "country", checkCountry),
+		IDs:       readWords(f, "ids", "id", checkSender),
+	}
+	for i, c := range r.Countries {
+		r.Countries[i] = strings.ToLower(c)
+	}
+	if v, ok := f.get("allow"); ok {
+		r.Allow = readSenderKinds(v)
+	}
+	if v, ok := f.get("from"); ok {
+		r.From = readSender(v)
+	}
+	if len(f.of.r.problems) == before && r.Allow == nil && r.IDs == nil && r.From == "" {
+		f.of.fail("lets no sender pass and puts none in its place; write allow, ids or from, or take the channel out of the routes to these countries")
+	}
+	return r
+}
+
+func readSenderKinds(v value) []sms.SenderKind {
+	words := make([]string, 0, len(sms.SenderKinds()))
+	for _, k := range sms.SenderKinds() {
+		words = append(words, k.String())
+	}
+	var out []sms.SenderKind
+	for _, item := range v.items() {
+		if word, ok := item.word("kind of sender", words); ok {
+			out = append(out, sms.SenderKinds()[slices.Index(words, word)])
+		}
+	}
+	if len(out) == 0 && len(v.items()) == 0 {
+		v.fail("is an empty list; write for example [alphanumeric] or remove the key")
+	}
+	return out
+}
+
+func readSender(v value) string {
+	s, ok := v.text()
+	if ok {
+		checkSender(v, s)
+	}
+	return s
+}
+
+// checkSender does not repeat what is wrong: it may be somebody's number.
+func checkSender(v value, s string) bool {
+	if kind := sms.KindOf(s); kind != sms.BadSender && kind != sms.NoSender {
+		return true
+	}
+	v.fail(`is no sender id; write a name of up to 11 characters of the GSM alphabet, a short code of 3 to 8 digits, or a number such as "+447700900123"`)
+	return false
+}
