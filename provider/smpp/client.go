@@ -55,7 +55,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	var running sync.WaitGroup
 	if c.cfg.QueryAfter > 0 && c.cfg.OnReceipt != nil {
-		c.startChase(&running, serving)
+		c.startChase(serving, &running)
 	}
 	for _, l := range c.links {
 		running.Go(func() { l.run(life, serving) })
@@ -68,7 +68,7 @@ func New(cfg Config) (*Client, error) {
 }
 
 // startChase hears of every receipt from now on.
-func (c *Client) startChase(running *sync.WaitGroup, serving context.Context) {
+func (c *Client) startChase(serving context.Context, running *sync.WaitGroup) {
 	c.chase = newChase(c)
 	tell := c.cfg.OnReceipt
 	c.cfg.OnReceipt = func(r provider.Receipt) (taken bool) {

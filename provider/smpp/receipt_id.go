@@ -27,8 +27,9 @@ type IDCase uint8
 const (
 	// KeepCase leaves letters as they are; digits that come of DecimalToHex are small.
 	KeepCase IDCase = iota
-	// LowerCase and UpperCase write them small or capital.
+	// LowerCase writes them small.
 	LowerCase
+	// UpperCase writes them capital.
 	UpperCase
 )
 

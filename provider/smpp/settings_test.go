@@ -14,6 +14,7 @@ import (
 
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/sms"
 )
 
 // files is a readFile over a map.
@@ -63,18 +64,76 @@ func TestEverySettingIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	octet := func(v byte) *byte { return &v }
 	want := Config{
 		Addresses: []string{"one:2775", "two:2775"}, SystemID: "acme", Password: "s3cret", SystemType: "OTP",
 		InterfaceVersion: pdu.Version50, Bind: TransmitterReceiver, Binds: 3, Window: 7, EnquireLink: 15 * time.Second,
 		ResponseTimeout: 4 * time.Second, ConnectTimeout: 3 * time.Second, ReconnectMin: time.Second, ReconnectMax: time.Minute,
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "smsc.example"}, From: "12345",
-		SourceTON: octet(5), SourceNPI: octet(0), DestTON: octet(2), DestNPI: octet(8), ServiceType: "CMT",
+		SourceTON: new(byte(5)), SourceNPI: new(byte(0)), DestTON: new(byte(2)), DestNPI: new(byte(8)), ServiceType: "CMT",
 		RegisteredDelivery: pdu.ReceiptFailure, Validity: 24 * time.Hour, ValidityFormat: Relative, Alphabet: Latin1, LongMessages: SAR,
 		Outcomes: map[pdu.Status]provider.Outcome{0x410: provider.Rejected, pdu.StatusSubmitFail: provider.Throttled},
 	}
 	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreUnexported(tls.Config{})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
+	t.Parallel()
+	cfg, err := parse(t, map[string]any{
+		"address": "one:2775", "system_id": "acme", "password_file": "a.secret",
+		"source_rules": []any{
+			map[string]any{"to": "+44", "sender": "alphanumeric", "from": "AcmeUK", "ton": 5, "npi": 0},
+			map[any]any{"to": []any{1, "52"}, "sender": "Acme*"},
+			map[string]any{"sender": "none", "from": 60777},
+		},
+		"dest_rules":  []any{map[string]any{"to": 44, "replace": "0", "ton": 2}},
+		"protocol_id": 64, "priority": 3, "schedule": "10m", "longest_validity": "72h", "message_class": 0,
+		"shift_locking": "turkish", "shift_single": []any{"turkish", "spanish"},
+		"tlvs": map[any]any{
+			0x1401: map[string]any{"uint16": 258}, "0x1400": map[string]any{"text": "acme"}, "0x1402": map[string]any{"hex": "00ff"},
+			"0x1403": map[string]any{"uint8": 7}, "0x1404": map[string]any{"uint32": 1}, "0x1405": map[string]any{"cstring": "x"},
+		},
+		"key_tlv": "0x1500", "receipt_key_tlv": 0x1501, "receipt_id": "decimal_to_hex", "receipt_id_width": 8, "receipt_id_case": "upper",
+		"receipt_id_from": "text", "receipt_meanings": map[string]any{"undeliv/012": "absent", "ACCEPTD": "delivered", "/099": "pending"},
+		"receipt_errors": "gsm", "untyped_receipts": true, "congestion": "heed", "query": true, "cancel": "on", "query_after": "1h",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := "0"
+	want := Config{
+		Addresses: []string{"one:2775"}, SystemID: "acme", Password: "s3cret", RegisteredDelivery: pdu.ReceiptFinal,
+		SourceRules: []SourceRule{
+			{To: []string{"44"}, Kind: Alphanumeric, From: "AcmeUK", TON: new(byte(5)), NPI: new(byte(0))},
+			{To: []string{"1", "52"}, Kind: NamedSender, Sender: "Acme*"},
+			{Kind: NoSender, From: "60777"},
+		},
+		DestRules:  []DestRule{{To: []string{"44"}, Replace: &replace, TON: new(byte(2))}},
+		ProtocolID: 64, Priority: 3, Schedule: 10 * time.Minute, LongestValidity: 72 * time.Hour, MessageClass: new(byte(0)),
+		Tables: sms.Tables{Locking: sms.LanguagesOf(sms.Turkish), Single: sms.LanguagesOf(sms.Turkish, sms.Spanish)},
+		TLVs: pdu.TLVs{
+			{Tag: 0x1400, Value: []byte("acme")},
+			pdu.Uint16(0x1401, 258),
+			{Tag: 0x1402, Value: []byte{0, 0xFF}},
+			pdu.Uint8(0x1403, 7),
+			{Tag: 0x1404, Value: []byte{0, 0, 0, 1}},
+			pdu.CString(0x1405, "x"),
+		},
+		KeyTLV: 0x1500, ReceiptKeyTLV: 0x1501, ReceiptID: ReceiptID{From: TextID, Form: DecimalToHex, Case: UpperCase, Width: 8},
+		ReceiptMeanings: ReceiptMeanings{
+			"UNDELIV/012": {provider.Undelivered, provider.Absent}, "ACCEPTD": {State: provider.Delivered}, "/099": {State: provider.Pending},
+		},
+		GSMErrors: true, UntypedReceipts: true, HeedCongestion: true, Query: true, Cancel: true, QueryAfter: time.Hour,
+	}
+	if diff := cmp.Diff(want, cfg); diff != "" {
+		t.Error(diff)
+	}
+	cfg, err = parse(t, map[string]any{
+		"address": "h:1", "system_id": "a", "default_coding": 1, "ucs2_coding": 25, "key_tlv": pdu.TagUserMessageRef, "receipt_id_case": "lower",
+	})
+	if err != nil || *cfg.DefaultCoding != 1 || *cfg.UCS2Coding != 25 || cfg.KeyTLV != pdu.TagUserMessageRef || cfg.ReceiptID.Case != LowerCase {
+		t.Errorf("%+v, %v", cfg, err)
 	}
 }
 
@@ -122,6 +181,33 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"outcome word":         {"outcomes", map[string]any{"1": "lost"}, `outcomes: 1: outcome "lost" is none of`},
 		"accepted error":       {"outcomes", map[any]any{1: "accepted"}, "outcomes: 0x00000001 cannot be accepted"},
 		"validity":             {"validity", "soon", "validity: is no positive duration"},
+		"own tlv":              {"tlvs", map[string]any{"0x0424": map[string]any{"text": "x"}}, "tlvs: 0x0424 is written by the dispatcher itself"},
+		"tlv of no form":       {"tlvs", map[string]any{"0x1400": "acme"}, "tlvs: 0x1400: is not one of {text: …}"},
+		"tlv of odd form":      {"tlvs", map[string]any{"0x1400": map[string]any{"int8": 1}}, "tlvs: 0x1400: int8: unknown setting"},
+		"tlv of odd octets":    {"tlvs", map[string]any{"0x1400": map[string]any{"hex": "0"}}, "tlvs: 0x1400: hex: is no row"},
+		"tlv too large":        {"tlvs", map[string]any{"0x1400": map[string]any{"uint8": 256}}, "256 is not between 0 and 255"},
+		"tlv of no tag":        {"tlvs", map[string]any{"vendor": map[string]any{"uint8": 1}}, `tlvs: "vendor" is no tag`},
+		"tlv twice":            {"tlvs", map[any]any{0x1400: map[string]any{"uint8": 1}, "0x1400": map[string]any{"uint8": 1}}, "tlvs: 0x1400 is there twice"},
+		"tlvs as list":         {"tlvs", []any{1}, "tlvs: is no map from tag to value"},
+		"key tag":              {"key_tlv", "0x020C", "key_tlv: 0x020c is written by the dispatcher itself"},
+		"no key tag":           {"key_tlv", "ours", `key_tlv: "ours" is no tag`},
+		"key in the receipt":   {"receipt_key_tlv", "0x1400", "receipt_key_tlv: nothing could come back"},
+		"rules as map":         {"source_rules", map[string]any{}, "source_rules: is no list of rules"},
+		"rule as text":         {"source_rules", []any{"44"}, "source_rules: rule 1 is no map"},
+		"rule misspelt":        {"source_rules", []any{map[string]any{}, map[string]any{"form": "x"}}, "source_rules: rule 2: form: unknown setting; did you mean from?"},
+		"rule's sender":        {"source_rules", []any{map[string]any{"from": "far too long a name"}}, "source_rules: rule 1: submission not encodable: source"},
+		"rule's recipients":    {"source_rules", []any{map[string]any{"to": "UK"}}, `source_rules: rule 1: to: "UK" is no beginning of a number`},
+		"rule's digits":        {"dest_rules", []any{map[string]any{"replace": "x"}}, "dest_rules: rule 1: replace: is no beginning"},
+		"meaning":              {"receipt_meanings", map[string]any{"UNDELIV": "lost"}, "receipt_meanings: UNDELIV: lost is none of pending"},
+		"meaning of nothing":   {"receipt_meanings", map[string]any{"/": "absent"}, `receipt_meanings: "/" is no word`},
+		"receipt id":           {"receipt_id", "hex", `receipt_id: "hex" is none of as_is`},
+		"receipt id width":     {"receipt_id_width", 65, "receipt_id_width: 65 is not between 1 and 64"},
+		"priority":             {"priority", 5, "priority: 5 is not between 0 and 4"},
+		"class":                {"message_class", 4, "message_class: 4 is not between 0 and 3"},
+		"language":             {"shift_single", "welsh", `shift_single: language "welsh" has no tables`},
+		"no locking table":     {"shift_locking", "spanish", "shift_locking: spanish has no locking table"},
+		"query_after":          {"query_after", "1h", "query_after: needs query: true"},
+		"schedule":             {"schedule", "now", "schedule: is no positive duration"},
 	} {
 		settings := map[string]any{"address": "127.0.0.1:2775", "system_id": "acme", "password_file": "a.secret"}
 		settings[c.key] = c.value
@@ -134,6 +220,26 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		}
 		if err != nil && strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: the password is in the error", name)
+		}
+	}
+}
+
+func TestSettingsThatClashAreRefused(t *testing.T) {
+	t.Parallel()
+	vendor := map[string]any{"0x1400": map[string]any{"uint8": 1}}
+	for want, settings := range map[string]map[string]any{
+		"tlvs: 0x1400 is the key_tlv":            {"tlvs": vendor, "key_tlv": "0x1400"},
+		"interface_version: 3.3 has no optional": {"interface_version": "3.3", "tlvs": vendor},
+		"interface_version: 3.3 has no":          {"interface_version": "3.3", "long_messages": "sar"},
+		"message_class: is written into":         {"message_class": 1, "ucs2_coding": 8},
+		"message_class: has a data_coding":       {"message_class": 1, "alphabet": "latin1"},
+		"shift_locking, shift_single: national":  {"shift_single": "turkish", "alphabet": "latin1"},
+		"receipt_key_tlv: nothing could come":    {"key_tlv": 0x0204, "receipt_key_tlv": "0x1400"},
+		"receipt_key_tlv: 0x0424 holds":          {"key_tlv": 0x1400, "receipt_key_tlv": "0x0424"},
+	} {
+		settings["address"], settings["system_id"] = "h:1", "a"
+		if _, err := parse(t, settings); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
 		}
 	}
 }

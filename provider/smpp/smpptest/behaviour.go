@@ -49,6 +49,19 @@ type Behaviour struct {
 	ReceiptDelay time.Duration
 	ReceiptRatio float64
 	ReceiptState func(Submit) string
+	// ReceiptForm is how receipts are written, unless a Receipt says otherwise.
+	ReceiptForm ReceiptForm
+	// Queries and Cancels answer query_sm and cancel_sm from the log; otherwise they are answered generic_nack. QueryState
+	// says what a query hears; unset, what the receipt said, and ENROUTE before that.
+	Queries, Cancels bool
+	QueryState       func(Submit) string
+	// Congestion is announced as congestion_state in each submit_sm_resp, as a peer of SMPP 5.0 does; zero
+	// announces none.
+	Congestion byte
+	// Trickle writes octet by octet with that pause between two.
+	Trickle time.Duration
+	// HalfPDU lets each connection write half of what it has to say next, and nothing after that.
+	HalfPDU bool
 }
 
 // Answer is one decision about a submit.
@@ -61,13 +74,6 @@ type Answer struct {
 	Hold <-chan struct{}
 	// Receipt, when set, says what receipt follows, if the submit is accepted and asks for one.
 	Receipt *Receipt
-}
-
-// Receipt is what a submit gets later. The zero value says at once that it was delivered.
-type Receipt struct {
-	Never bool // none comes
-	Delay time.Duration
-	State string // DELIVRD unless set; see appendix B of the standard
 }
 
 // script is a behaviour at work.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"dispatcher/provider/smpp/pdu"
 )
@@ -26,8 +27,10 @@ type conn struct {
 	out    []byte       // answers not yet written; owned by the reader
 
 	role     atomic.Uint32 // the bind's command; zero while unbound
+	plain    atomic.Bool   // no optional parameters: one side is of version 3.3
 	systemID string        // set by the reader before role
 	writeMu  sync.Mutex    // one write at a time
+	halted   bool          // nothing is written any more; guarded by writeMu
 
 	mu       sync.Mutex
 	sequence uint32             // guarded by mu
@@ -85,7 +88,7 @@ func (c *conn) handle(h pdu.Header, frame []byte) error {
 	switch h.Command {
 	case pdu.CommandSubmitSM, pdu.CommandDataSM:
 		return c.submitted(script, h, frame)
-	case pdu.CommandDeliverSMResp:
+	case pdu.CommandDeliverSMResp, pdu.CommandDataSMResp:
 		c.receiptAnswered(h)
 		return nil
 	case pdu.CommandGenericNack:
@@ -113,6 +116,8 @@ func (c *conn) control(script *script, h pdu.Header, frame []byte) error {
 		c.srv.counts.unbinds.Add(1)
 		c.answer(h, pdu.StatusOK)
 		return errEnd
+	case pdu.CommandQuerySM, pdu.CommandCancelSM:
+		return c.asked(script, h, frame)
 	default:
 		c.out = pdu.AppendEmpty(c.out, pdu.CommandGenericNack, pdu.StatusInvCmdID, h.Sequence)
 	}
@@ -139,7 +144,8 @@ func (c *conn) bind(script *script, h pdu.Header, frame []byte) error {
 		return errEnd
 	}
 	response := &pdu.BindResp{Command: h.Command.Response(), SystemID: c.srv.cfg.Name}
-	if c.srv.cfg.Version != 0 {
+	c.plain.Store(c.srv.cfg.Version == pdu.Version33 || request.InterfaceVersion < pdu.Version34)
+	if c.srv.cfg.Version != 0 && !c.plain.Load() {
 		response.TLVs = pdu.TLVs{pdu.Uint8(pdu.TagSCInterfaceVersion, c.srv.cfg.Version)}
 	}
 	if c.out, err = pdu.Append(c.out, pdu.StatusOK, h.Sequence, response); err != nil {
@@ -200,11 +206,39 @@ func (c *conn) nextSequence() uint32 {
 	return c.sequence
 }
 
+// write writes at once, or as slowly as the script says.
 func (c *conn) write(b []byte) error {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
+	script := c.srv.script.Load()
+	switch {
+	case c.halted:
+		return nil
+	case script.HalfPDU:
+		b, c.halted = b[:len(b)/2], true
+	case script.Trickle > 0:
+		return c.trickle(b, script.Trickle)
+	}
 	_, err := c.nc.Write(b)
 	return err
+}
+
+// trickle writes octet by octet until the server ends.
+func (c *conn) trickle(b []byte, pause time.Duration) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for i := range b {
+		select {
+		case <-timer.C:
+		case <-c.srv.stop:
+			return errEnd
+		}
+		if _, err := c.nc.Write(b[i : i+1]); err != nil {
+			return err
+		}
+		timer.Reset(pause)
+	}
+	return nil
 }
 
 // cut ends the connection; the reader notices.

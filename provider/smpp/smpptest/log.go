@@ -41,10 +41,16 @@ type Submit struct {
 	SystemID    string
 	Sequence    uint32
 	From, To    string // addresses as on the wire
+	Source      pdu.Address
+	Dest        pdu.Address
 	DataCoding  byte
 	ESMClass    byte
+	ProtocolID  byte
+	Priority    byte
 	ServiceType string
+	Schedule    string // schedule_delivery_time as on the wire
 	Validity    string // validity_period as on the wire
+	Echo        string // the parameter that ReceiptForm.Echo names
 	// Reference ties the parts of a message together, from the user data header or
 	// sar_msg_ref_num. Part counts from 1 to Parts; Parts is 1 for a whole message.
 	Reference   uint16
@@ -55,6 +61,8 @@ type Submit struct {
 	MessageID   string    // when accepted
 	Receipt     bool      // a receipt was asked for
 	ReceiptAt   time.Time // when its receipt was sent first; zero for not yet
+	State       string    // what its last receipt said
+	Cancelled   bool      // by cancel_sm
 }
 
 // Accepted reports whether the server took the message, answered or not.
@@ -98,13 +106,20 @@ func (j *journal) cut(number int) {
 	j.amend(number, func(s *Submit) { s.Fate = Cut })
 }
 
-// receipt notes that the receipt of an entry is sent.
-func (j *journal) receipt(number int, at time.Time) {
+// receipt notes that a receipt of an entry is sent.
+func (j *journal) receipt(number int, state string, at time.Time) {
 	j.amend(number, func(s *Submit) {
+		s.State = state
 		if s.ReceiptAt.IsZero() {
 			s.ReceiptAt = at
 		}
 	})
+}
+
+// get returns an entry, if it is kept.
+func (j *journal) get(number int) (entry Submit, ok bool) {
+	j.amend(number, func(s *Submit) { entry, ok = *s, true })
+	return entry, ok
 }
 
 // amend changes an entry, if it is kept.

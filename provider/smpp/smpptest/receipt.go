@@ -1,8 +1,6 @@
 package smpptest
 
 import (
-	"cmp"
-	"fmt"
 	"sync"
 	"time"
 
@@ -14,55 +12,31 @@ const (
 	receiptRetry = time.Second
 	// maxHeld bounds the receipts that wait for a receiver to bind.
 	maxHeld = 100_000
-	// receiptTime is how the times within a receipt are written (appendix B).
-	receiptTime = "0601021504"
 )
 
-// receipt is a receipt on its way to an account.
+// receipt is a receipt or a message on its way to an account.
 type receipt struct {
-	systemID string
-	message  pdu.Message
-	number   int // of the submit in the journal
+	systemID string // empty for any
+	number   int    // of the submit in the journal; below zero for none
+	entry    Submit
+	Receipt
+	at      time.Time    // done date
+	inbound *pdu.Message // the message of a subscriber; nil for a receipt
 }
 
-// newReceipt writes the receipt of an accepted submit in the form of appendix B, with
-// the parameters that 3.4 added.
-func newReceipt(s Submit, number int, state string, done time.Time) receipt {
-	state = cmp.Or(state, "DELIVRD")
-	delivered := 0
-	if state == "DELIVRD" {
-		delivered = 1
+// message is what is sent. A message that was cancelled meanwhile is deleted.
+func (r *receipt) message(s *Server) pdu.Message {
+	if r.inbound != nil {
+		return *r.inbound
 	}
-	text := fmt.Sprintf("id:%s sub:001 dlvrd:%03d submit date:%s done date:%s stat:%s err:000 text:",
-		s.MessageID, delivered, s.At.UTC().Format(receiptTime), done.UTC().Format(receiptTime), state)
-	return receipt{number: number, systemID: s.SystemID, message: pdu.Message{
-		Source: pdu.Address{TON: 1, NPI: 1, Addr: s.To}, Dest: pdu.Address{Addr: s.From},
-		ESMClass: pdu.ESMClassReceipt, ShortMessage: []byte(text),
-		TLVs: pdu.TLVs{
-			{Tag: pdu.TagReceiptedMessageID, Value: append([]byte(s.MessageID), 0)},
-			pdu.Uint8(pdu.TagMessageState, messageState(state)),
-		},
-	}}
-}
-
-// messageState translates the word of appendix B to the value of section 5.2.28.
-func messageState(word string) byte {
-	switch word {
-	case "DELIVRD":
-		return 2
-	case "EXPIRED":
-		return 3
-	case "DELETED":
-		return 4
-	case "UNDELIV":
-		return 5
-	case "ACCEPTD":
-		return 6
-	case "REJECTD":
-		return 8
-	default:
-		return 7
+	if entry, ok := s.journal.get(r.number); ok && entry.Cancelled {
+		r.State, r.Error = pdu.StateDeleted.Word(), ""
 	}
+	form := s.script.Load().ReceiptForm
+	if r.Form != nil {
+		form = *r.Form
+	}
+	return form.compose(&r.entry, &r.Receipt, r.at)
 }
 
 // receiptDesk sends receipts when they are due, to any bind of the account that
@@ -84,7 +58,18 @@ func newReceiptDesk(s *Server) *receiptDesk {
 // account receives. An empty state is DELIVRD.
 func (s *Server) SendReceipt(entry Submit, state string) {
 	now := time.Now()
-	s.receipts.schedule.add(now, newReceipt(entry, s.journal.find(entry.MessageID), state, now))
+	s.receipts.order(entry, s.journal.find(entry.MessageID), Receipt{State: state}, now)
+}
+
+// order lets the receipts of a submit follow at their times, which count from a moment.
+func (d *receiptDesk) order(entry Submit, number int, r Receipt, from time.Time) {
+	at := from.Add(r.Delay)
+	if !r.Never {
+		d.schedule.add(at, receipt{systemID: entry.SystemID, number: number, entry: entry, Receipt: r, at: at})
+	}
+	for _, further := range r.Again {
+		d.order(entry, number, further, from)
+	}
 }
 
 func (d *receiptDesk) send(batch []receipt) {
@@ -97,7 +82,7 @@ func (d *receiptDesk) send(batch []receipt) {
 
 func (d *receiptDesk) receiver(systemID string) *conn {
 	for _, c := range d.srv.snapshot() {
-		if c.receives() && c.systemID == systemID {
+		if c.receives() && (systemID == "" || c.systemID == systemID) {
 			return c
 		}
 	}
@@ -141,7 +126,11 @@ func (d *receiptDesk) hold(c *conn) {
 // sendReceipt reports false when the connection has ended.
 func (c *conn) sendReceipt(r receipt) bool {
 	sequence := c.nextSequence()
-	frame, err := pdu.Append(nil, pdu.StatusOK, sequence, &pdu.DeliverSM{Message: r.message})
+	m := r.message(c.srv)
+	if c.plain.Load() {
+		m.TLVs = nil
+	}
+	frame, err := pdu.Append(nil, pdu.StatusOK, sequence, r.body(c.srv, m))
 	if err != nil {
 		return true // it would not become encodable by waiting
 	}
@@ -152,21 +141,31 @@ func (c *conn) sendReceipt(r receipt) bool {
 	}
 	c.owed[sequence] = r
 	c.mu.Unlock()
-	c.srv.counts.receiptsSent.Add(1)
-	c.srv.journal.receipt(r.number, time.Now())
+	if r.inbound != nil {
+		c.srv.counts.inboundSent.Add(1)
+	} else {
+		c.srv.counts.receiptsSent.Add(1)
+		c.srv.journal.receipt(r.number, r.word(), time.Now())
+	}
 	_ = c.write(frame) // a failure ends the connection, which gives the receipt back
 	return true
 }
 
+// receiptAnswered sends again what was not taken, unless it never will be.
 func (c *conn) receiptAnswered(h pdu.Header) {
 	c.mu.Lock()
 	r, ok := c.owed[h.Sequence]
 	delete(c.owed, h.Sequence)
 	c.mu.Unlock()
+	counts := &c.srv.counts
 	switch {
 	case !ok:
+	case h.Status == pdu.StatusOK && r.inbound != nil:
+		counts.inboundTaken.Add(1)
 	case h.Status == pdu.StatusOK:
-		c.srv.counts.receiptsTaken.Add(1)
+		counts.receiptsTaken.Add(1)
+	case h.Status == pdu.StatusReceiverPermanent, h.Status == pdu.StatusReceiverReject:
+		counts.refused.Add(1)
 	default:
 		c.srv.receipts.schedule.add(time.Now().Add(receiptRetry), r)
 	}

@@ -35,7 +35,8 @@ type Config struct {
 	SystemID string      // required of binds when set
 	Password string      // required of binds when SystemID is set
 	Name     string      // the system_id of bind_resp; "smpptest" unless set
-	// Version is announced in bind_resp; zero announces none, as a 3.3 peer does.
+	// Version is announced in bind_resp; zero announces none, as a 3.3 peer does. A server of version 3.3, and any
+	// towards an ESME of that version, sends no optional parameters.
 	Version   byte
 	Alphabet  Alphabet
 	Behaviour Behaviour
@@ -54,6 +55,9 @@ type Stats struct {
 	Submits, Accepted, Throttled        uint64 // accepted includes those without answer
 	EnquireLinks, Unbinds, Nacks        uint64
 	ReceiptsSent, ReceiptsTaken, Unread uint64 // taken: answered ESME_ROK; unread: undecodable PDUs
+	InboundSent, InboundTaken           uint64 // messages of subscribers, and their repetitions
+	Refused                             uint64 // receipts and messages that the ESME will never take
+	Queries, Cancels                    uint64
 }
 
 // Server is a scripted SMSC. It is safe for concurrent use.
@@ -80,6 +84,8 @@ type counters struct {
 	submits, accepted, throttled        atomic.Uint64
 	enquireLinks, unbinds, nacks        atomic.Uint64
 	receiptsSent, receiptsTaken, unread atomic.Uint64
+	inboundSent, inboundTaken, refused  atomic.Uint64
+	queries, cancels                    atomic.Uint64
 }
 
 // Start listens and serves in the background. Close ends it.
@@ -139,6 +145,8 @@ func (s *Server) Stats() Stats {
 		Submits: c.submits.Load(), Accepted: c.accepted.Load(), Throttled: c.throttled.Load(),
 		EnquireLinks: c.enquireLinks.Load(), Unbinds: c.unbinds.Load(), Nacks: c.nacks.Load(),
 		ReceiptsSent: c.receiptsSent.Load(), ReceiptsTaken: c.receiptsTaken.Load(), Unread: c.unread.Load(),
+		InboundSent: c.inboundSent.Load(), InboundTaken: c.inboundTaken.Load(), Refused: c.refused.Load(),
+		Queries: c.queries.Load(), Cancels: c.cancels.Load(),
 	}
 }
 
@@ -167,6 +175,26 @@ func (s *Server) Deliver(m pdu.Message) int {
 		}
 	}
 	return sent
+}
+
+// Request sends a request of the SMSC's own, such as outbind or alert_notification, on every bound connection, and
+// reports on how many. Its answer is only counted.
+func (s *Server) Request(body pdu.Body) int {
+	bound := 0
+	for _, c := range s.snapshot() {
+		if c.role.Load() != 0 {
+			c.request(body)
+			bound++
+		}
+	}
+	return bound
+}
+
+// Inject writes octets on every connection, whatever they are.
+func (s *Server) Inject(octets []byte) {
+	for _, c := range s.snapshot() {
+		_ = c.write(octets)
+	}
 }
 
 // Close ends every connection and returns when nothing of the server runs any more.

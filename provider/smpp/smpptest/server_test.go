@@ -84,7 +84,7 @@ func (e *esme) ask(body pdu.Body) (pdu.Header, pdu.Body) {
 
 func (e *esme) bind(command pdu.Command, password string) pdu.Status {
 	e.t.Helper()
-	h, _ := e.ask(&pdu.Bind{Command: command, SystemID: "acme", Password: password})
+	h, _ := e.ask(&pdu.Bind{Command: command, SystemID: "acme", Password: password, InterfaceVersion: pdu.Version34})
 	return h.Status
 }
 
@@ -161,9 +161,11 @@ func TestTheLogSaysWhatWasSubmitted(t *testing.T) {
 	e.bind(pdu.CommandBindTransceiver, "")
 	m := message("447700900123", "\x06\x08\x04\x12\x34\x03\x02hi")
 	m.ESMClass, m.ServiceType, m.ValidityPeriod = pdu.ESMClassUDHI, "CMT", "000000010000000R"
+	m.PriorityFlag, m.ScheduleDeliveryTime = 2, "000000000100000R"
 	_, body := e.ask(m)
 	want := Submit{
 		Connection: 1, SystemID: "acme", Sequence: 2, From: "ACME", To: "447700900123", ESMClass: pdu.ESMClassUDHI,
+		Source: pdu.Address{TON: 5, Addr: "ACME"}, Dest: pdu.Address{Addr: "447700900123"}, Priority: 2, Schedule: "000000000100000R",
 		ServiceType: "CMT", Validity: "000000010000000R", Reference: 0x1234, Part: 2, Parts: 3, Text: "hi", MessageID: "1", Receipt: true,
 	}
 	got := srv.Submits()[0]

@@ -22,6 +22,7 @@ func (c *conn) submitted(script *script, h pdu.Header, frame []byte) error {
 	detailed := c.srv.records() || script.Receipts && asksReceipt(m) || script.Decide != nil
 	if detailed {
 		c.describe(&entry, m)
+		entry.Echo = m.TLVs.Text(script.ReceiptForm.Echo)
 	}
 	v := script.decide(entry.At, entry)
 	entry.Status, entry.Fate, entry.MessageID = v.Status, v.Fate, c.count(script, v)
@@ -48,10 +49,7 @@ func (c *conn) record(script *script, entry Submit, v Answer) (number int) {
 	if !entry.Receipt || !entry.Accepted() {
 		return number
 	}
-	if r := script.receipt(entry, v); !r.Never {
-		at := entry.At.Add(v.Delay + r.Delay)
-		c.srv.receipts.schedule.add(at, newReceipt(entry, number, r.State, at))
-	}
+	c.srv.receipts.order(entry, number, script.receipt(entry, v), entry.At.Add(v.Delay))
 	return number
 }
 
@@ -96,7 +94,9 @@ func (c *conn) describe(entry *Submit, m *pdu.Message) {
 	place, octets := content(m)
 	entry.From, entry.To = m.Source.Addr, m.Dest.Addr
 	entry.DataCoding, entry.ESMClass = m.DataCoding, m.ESMClass
-	entry.ServiceType, entry.Validity = m.ServiceType, m.ValidityPeriod
+	entry.Source, entry.Dest = m.Source, m.Dest
+	entry.ProtocolID, entry.Priority = m.ProtocolID, m.PriorityFlag
+	entry.ServiceType, entry.Schedule, entry.Validity = m.ServiceType, m.ScheduleDeliveryTime, m.ValidityPeriod
 	entry.Reference, entry.Part, entry.Parts = place.reference, place.part, place.parts
 	entry.Text = decodeText(m.DataCoding, c.srv.cfg.Alphabet, place.shift, octets)
 	entry.Receipt = asksReceipt(m)
@@ -114,7 +114,7 @@ func (c *conn) answerSubmit(h pdu.Header, v Answer, entry Submit, number int) (e
 	}
 	if v.Status != pdu.StatusOK {
 		out = pdu.AppendEmpty(out, h.Command.Response(), v.Status, h.Sequence)
-	} else if out, err = pdu.Append(out, v.Status, h.Sequence, &pdu.MessageResp{Command: h.Command.Response(), MessageID: entry.MessageID}); err != nil {
+	} else if out, err = pdu.Append(out, v.Status, h.Sequence, c.response(h, entry)); err != nil {
 		return err
 	}
 	switch {
@@ -126,6 +126,14 @@ func (c *conn) answerSubmit(h pdu.Header, v Answer, entry Submit, number int) (e
 		c.late.Go(func() { c.answerHeld(v, delayed{frame: out, number: number}) })
 	}
 	return nil
+}
+
+func (c *conn) response(h pdu.Header, entry Submit) *pdu.MessageResp {
+	body := &pdu.MessageResp{Command: h.Command.Response(), MessageID: entry.MessageID}
+	if state := c.srv.script.Load().Congestion; state > 0 {
+		body.TLVs = pdu.TLVs{pdu.Uint8(pdu.TagCongestionState, state)}
+	}
+	return body
 }
 
 // answerHeld waits until the answer may go or the connection has ended.

@@ -1,0 +1,142 @@
+package smpp
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers has two hosts, one of which refuses everything at once
+// and is therefore always the least loaded.
+func TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers(t *testing.T) {
+	t.Parallel()
+	for name, behaviour := range map[string]smpptest.Behaviour{
+		"refuses":         {ErrorEvery: 1},
+		"does not answer": {DropEvery: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			healthy, sick := startServer(t, smpptest.Config{Log: -1}), startServer(t, smpptest.Config{Log: -1, Behaviour: behaviour})
+			cfg := fastConfig(sick.Addr(), healthy.Addr())
+			cfg.Binds, cfg.Window, cfg.ResponseTimeout = 2, 8, 100*time.Millisecond
+			c := startClient(t, cfg)
+			eventually(t, "both are bound", func() bool { return c.bound() == 2 })
+			ailing := func() int { c.pool.mu.Lock(); defer c.pool.mu.Unlock(); return c.pool.ailing }
+			eventually(t, "the bind is known to take nothing", func() bool { unaccepted(c, 8); return ailing() == 1 })
+			sick.SetBehaviour(behaviour) // counts "every n-th" anew
+			before, began := sick.Stats().Submits, time.Now()
+			const messages = 400
+			lost := unaccepted(c, messages)
+			probes := int(time.Since(began)/cfg.ResponseTimeout) + 1
+			if n := int(sick.Stats().Submits - before); n > probes || lost > probes {
+				t.Errorf("%d of %d messages went there, %d were lost; at most %d should", n, messages, lost, probes)
+			}
+			sick.SetBehaviour(smpptest.Behaviour{})
+			eventually(t, "the bind takes part again once it works", func() bool { unaccepted(c, 8); return ailing() == 0 })
+		})
+	}
+}
+
+// unaccepted sends messages with 8 senders and returns how many of them were not accepted.
+func unaccepted(c *Client, n int) int {
+	return n - tally(sendMany(c, n, 8))[provider.Accepted]
+}
+
+// TestAilingBindsServeWhileThereAreNoOthers: whether the whole channel is worth anything is the breaker's business.
+func TestAilingBindsServeWhileThereAreNoOthers(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1}})
+	cfg := fastConfig(srv.Addr())
+	cfg.ResponseTimeout = time.Hour
+	c := startClient(t, cfg)
+	for i := range 3 * maxFaults {
+		if r := send(c, submission(i)); r.Outcome != provider.Refused || r.Code != pdu.StatusSysErr.Code() {
+			t.Fatalf("message %d: %+v", i, r)
+		}
+	}
+	srv.SetBehaviour(smpptest.Behaviour{})
+	if r := send(c, submission(1)); r.Outcome != provider.Accepted {
+		t.Errorf("once it works again: %+v", r)
+	}
+}
+
+func TestWaitersAreServedByAilingBindsWhenTheHealthyOnesLeave(t *testing.T) {
+	t.Parallel()
+	p, sick, healthy := newPool(1), &session{}, &session{}
+	p.join(sick)
+	p.join(healthy)
+	for range maxFaults {
+		sick.slots.used++
+		p.settle(sick, 1, faulty)
+	}
+	s, _ := p.acquire(t.Context(), 1, time.Time{})
+	if s != healthy {
+		t.Fatal("the ailing bind was taken")
+	}
+	granted := make(chan *session)
+	go func() {
+		s, _ := p.acquire(t.Context(), 1, time.Time{})
+		granted <- s
+	}()
+	eventually(t, "one waits", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first != nil })
+	p.part(healthy, whyUnbound)
+	if got := <-granted; got != sick {
+		t.Errorf("granted %p", got)
+	}
+}
+
+func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[byte]int{0: 10, 50: 10, 89: 10, 90: 10, 95: 5, 99: 1, 100: 1, 200: 1} {
+		p, s := newPool(10), &session{}
+		p.join(s)
+		p.narrow(s, congestion(pdu.TLVs{pdu.Uint8(pdu.TagCongestionState, state)}))
+		got := 0
+		for p.leastLoaded(1) != nil {
+			s.slots.used++
+			got++
+		}
+		if got != want {
+			t.Errorf("state %d leaves %d of 10 slots, want %d", state, got, want)
+		}
+		p.narrow(s, congestion(nil))
+		if s.slots.used < 10 && p.leastLoaded(10-s.slots.used) == nil {
+			t.Errorf("state %d is not over", state)
+		}
+	}
+	p, s := newPool(10), &session{}
+	p.join(s)
+	p.narrow(s, congested)
+	if p.leastLoaded(7) == nil {
+		t.Error("a message of seven parts never goes")
+	}
+}
+
+func TestPeersOfVersion50AreHeededWhereThatIsSet(t *testing.T) {
+	t.Parallel()
+	for _, heed := range []bool{true, false} {
+		srv := startServer(t, smpptest.Config{Version: pdu.Version50, Behaviour: smpptest.Behaviour{Congestion: 100}})
+		cfg := fastConfig(srv.Addr())
+		cfg.HeedCongestion, cfg.InterfaceVersion = heed, pdu.Version50
+		c := startClient(t, cfg)
+		send(c, submission(1))
+		limited := func() bool {
+			c.pool.mu.Lock()
+			defer c.pool.mu.Unlock()
+			return c.pool.sessions[0].slots.limit == 1
+		}
+		if heed {
+			eventually(t, "the window is narrow", limited)
+		} else if limited() {
+			t.Error("a state that is ignored narrowed the window")
+		}
+		for i := range 5 {
+			if r := send(c, submission(i)); r.Outcome != provider.Accepted {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+}

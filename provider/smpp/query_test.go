@@ -1,0 +1,182 @@
+package smpp
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+func handleOf(s provider.Submission, r provider.Result) Handle {
+	return Handle{Reference: r.Reference, From: s.From, To: s.To}
+}
+
+func TestQueryAndCancelGoByTheReference(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Queries: true, Cancels: true}})
+	cfg := fastConfig(srv.Addr())
+	cfg.Query, cfg.Cancel = true, true
+	cfg.SourceRules = []SourceRule{{From: "60777"}} // what went out is what the SMSC compares
+	c := startClient(t, cfg)
+	s := submission(1)
+	h := handleOf(s, send(c, s))
+	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Pending || r.Code != "ENROUTE" || r.Reference != h.Reference || r.At.IsZero() {
+		t.Errorf("on its way: %+v, %v", r, err)
+	}
+	if err := c.Cancel(t.Context(), h); err != nil {
+		t.Errorf("cancel: %v", err)
+	}
+	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Undelivered || r.Cause != provider.Deleted {
+		t.Errorf("once cancelled: %+v, %v", r, err)
+	}
+	for name, err := range map[string]error{
+		"an id of nobody": second(c.Query(t.Context(), Handle{Reference: "none", From: s.From, To: s.To})),
+		"cancelled twice": c.Cancel(t.Context(), Handle{Reference: "none", From: s.From, To: s.To}),
+	} {
+		if status, ok := errors.AsType[*StatusError](err); !ok || status.Status == pdu.StatusOK || strings.Contains(err.Error(), "447700") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func second(_ provider.Receipt, err error) error { return err }
+
+func TestQueriesThatAreNotOfferedOrNotAnsweredFail(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, smpptest.Config{})
+	s := Handle{Reference: "1", From: "ACME", To: "+447700900123"}
+	plain := startClient(t, fastConfig(srv.Addr()))
+	if _, err := plain.Query(t.Context(), s); !errors.Is(err, ErrNotOffered) {
+		t.Errorf("query: %v", err)
+	}
+	if err := plain.Cancel(t.Context(), s); !errors.Is(err, ErrNotOffered) {
+		t.Errorf("cancel: %v", err)
+	}
+	cfg := fastConfig(srv.Addr())
+	cfg.Query, cfg.Cancel, cfg.ResponseTimeout = true, true, 100*time.Millisecond
+	c := startClient(t, cfg)
+	if _, err := c.Query(t.Context(), s); !errors.As(err, new(*StatusError)) {
+		t.Errorf("an SMSC that knows no query_sm: %v", err)
+	}
+	for name, bad := range map[string]Handle{
+		"sender": {From: "far too long a name", To: s.To}, "recipient": {From: s.From, To: "nobody"},
+	} {
+		if err := c.Cancel(t.Context(), bad); err == nil {
+			t.Errorf("a %s that cannot be written", name)
+		}
+	}
+	srv.SetBehaviour(smpptest.Behaviour{Silent: true})
+	if _, err := c.Query(t.Context(), s); !errors.Is(err, errNotAnswered) {
+		t.Errorf("a silent SMSC: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	srv.SetBehaviour(smpptest.Behaviour{})
+	if err := c.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Query(t.Context(), s); !errors.Is(err, errNoBind) {
+		t.Errorf("once closed: %v", err)
+	}
+}
+
+func TestQueriesUnderWayEndWithTheirConnection(t *testing.T) {
+	t.Parallel()
+	client, peer := startRaw(t, Config{Query: true})
+	done := make(chan error, 1)
+	go func() {
+		_, err := client.Query(t.Context(), Handle{Reference: "1", From: "ACME", To: "+44"})
+		done <- err
+	}()
+	peer.expect(pdu.CommandQuerySM)
+	_ = peer.conn.Close()
+	if err := next(t, done); !errors.Is(err, errNotAnswered) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestReceiptsThatNeverComeAreAskedFor: the carrier loses every receipt but knows the states.
+func TestReceiptsThatNeverComeAreAskedFor(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Queries: true, QueryState: func(smpptest.Submit) string {
+		if asked.Add(1) <= 2 {
+			return "ENROUTE" // those are asked for again
+		}
+		return "UNDELIV"
+	}}})
+	taken := make(chan provider.Receipt, 10)
+	cfg := fastConfig(srv.Addr())
+	cfg.Query, cfg.QueryAfter = true, 20*time.Millisecond
+	cfg.OnReceipt = func(r provider.Receipt) bool { taken <- r; return true }
+	c := startClient(t, cfg)
+	long := submission(1)
+	long.Text = strings.Repeat("Your code is 123456. ", 10)
+	result := send(c, long)
+	references := map[string]bool{}
+	for _, p := range result.Parts {
+		references[p.Reference] = true
+	}
+	if len(references) != 2 {
+		t.Fatalf("result %+v", result)
+	}
+	for range 2 {
+		r := next(t, taken)
+		if !references[r.Reference] || r.State != provider.Undelivered {
+			t.Errorf("receipt %+v", r)
+		}
+		delete(references, r.Reference)
+	}
+	if n := asked.Load(); n != 4 {
+		t.Errorf("asked %d times, want 4", n)
+	}
+}
+
+// TestWhatHasItsReceiptIsNotAskedFor, and neither is anything for ever.
+func TestWhatHasItsReceiptIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	h := newChase(&Client{cfg: Config{QueryAfter: time.Minute}})
+	queries := 0
+	h.query = func(context.Context, string, pdu.Address) (provider.Receipt, error) {
+		queries++
+		return provider.Receipt{}, errNoBind
+	}
+	for _, reference := range []string{"a", "", "b"} {
+		h.expect(reference, pdu.Address{}, now)
+	}
+	h.settled("a")
+	if _, wait := h.next(now); wait != time.Minute {
+		t.Errorf("due in %v", wait)
+	}
+	m, wait := h.next(now.Add(time.Minute))
+	if m.reference != "b" || wait != 0 {
+		t.Fatalf("%+v is due, in %v", m, wait)
+	}
+	for range maxQueries {
+		h.ask(t.Context(), m)
+		var wait time.Duration
+		if m, wait = h.next(time.Now().Add(time.Hour)); wait != 0 {
+			break
+		}
+	}
+	if queries != maxQueries || len(h.queue) != 0 || len(h.open) != 0 {
+		t.Errorf("%d queries, %d queued, %d open", queries, len(h.queue), len(h.open))
+	}
+}
+
+func TestTheChaseIsBounded(t *testing.T) {
+	t.Parallel()
+	h := newChase(&Client{cfg: Config{QueryAfter: time.Minute}})
+	h.queue = make([]chased, maxChased)
+	h.expect("a", pdu.Address{}, time.Now())
+	if len(h.queue) != maxChased || len(h.open) != 0 {
+		t.Errorf("%d are remembered", len(h.queue))
+	}
+}
