@@ -207,6 +207,11 @@ func (a *App) openRouting(ctx context.Context) error {
 			folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox, receipt: desk.Take,
 		}},
 	}
+	intake, err := a.startInbound(a.reloader.directory.Load, trouble)
+	if err != nil {
+		return err
+	}
+	a.reloader.connections.connector.inbound = intake.Take
 	scorer, err := scoring.New(scoring.Config{Registry: a.registry})
 	if err != nil {
 		return err

@@ -29,6 +29,8 @@ type connector struct {
 	receipt func(channel string, r provider.Receipt) (taken bool)
 	// callback is where the provider of a channel is to call; see App.callback.
 	callback func(*config.Channel) string
+	// inbound takes the messages of subscribers; nil where nobody wants them.
+	inbound func(channel string, in provider.Inbound) (taken bool)
 }
 
 // connect opens one channel: its adapter behind its breaker. It returns at once; the
@@ -76,6 +78,9 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any) (prov
 		return nil, err
 	}
 	cfg.OnReceipt = c.onReceipt(channel)
+	if c.inbound != nil {
+		cfg.OnInbound = func(in provider.Inbound) bool { return c.inbound(channel.Name, in) }
+	}
 	log := c.log.With().Str("channel", channel.Name).Logger()
 	cfg.OnState = func(s smpp.State) {
 		event := log.Info()

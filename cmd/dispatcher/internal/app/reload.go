@@ -8,10 +8,12 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/inbound"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider"
@@ -23,6 +25,8 @@ type reloader struct {
 	log    zerolog.Logger
 	first  func() (name string, document []byte, err error)
 	apply  func(*dispatch.Routing, map[string]provider.Channel) error
+	// directory says whose our numbers are; nil before the first routing, when no channel is connected.
+	directory atomic.Pointer[inbound.Directory]
 
 	mu          sync.Mutex
 	connections connections      // guarded by mu
@@ -108,6 +112,8 @@ func (r *reloader) reload(ctx context.Context) error {
 		return err
 	}
 	tokens := readTokens(doc, compiled, r.connections.connector.readFile)
+	directory := inbound.NewDirectory(&doc.Inbound)
+	r.directory.CompareAndSwap(nil, directory) // the first channels may bring messages as soon as they connect
 	next := r.connections.change(doc)
 	if current.Version == r.version && len(next.opened) == 0 && len(tokens) == len(r.tokens) {
 		return nil // nothing has been mended
@@ -121,6 +127,7 @@ func (r *reloader) reload(ctx context.Context) error {
 		return errors.Join(err, next.drop())
 	}
 	r.connections.commit(next)
+	r.directory.Store(directory)
 	r.tokens = tokens
 	r.tell(&current, doc)
 	r.version, r.document = current.Version, doc

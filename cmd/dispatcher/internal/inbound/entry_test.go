@@ -1,0 +1,38 @@
+package inbound
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/provider"
+)
+
+// TestWhatIsStoredFitsTheDatabase: PostgreSQL refuses zero bytes and what is no UTF-8, and a message that can never be
+// stored would be sent again for ever.
+func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		s := string(rapid.SliceOf(rapid.Byte()).Draw(rt, "bytes")) + rapid.String().Draw(rt, "text")
+		longest := rapid.IntRange(0, 20).Draw(rt, "longest")
+		got := storable(s, longest)
+		if !utf8.ValidString(got) || strings.ContainsRune(got, 0) || len(got) > longest {
+			rt.Fatalf("%q became %q of at most %d bytes", s, got, longest)
+		}
+		if clean := strings.ReplaceAll(s, "\x00", ""); utf8.ValidString(clean) && len(clean) <= longest && got != clean {
+			rt.Fatalf("%q became %q", s, got)
+		}
+	})
+}
+
+func TestEveryMessageHasAnIDOfItsOwnAndATime(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_760_000_000, 0)
+	one, two := newInbound("a", &provider.Inbound{Text: "x"}, now), newInbound("a", &provider.Inbound{Text: "x", At: now.Add(time.Hour)}, now)
+	if one.ID == "" || one.ID == two.ID || !one.At.Equal(now) || !two.At.Equal(now.Add(time.Hour)) {
+		t.Errorf("%+v\n%+v", one, two)
+	}
+}
