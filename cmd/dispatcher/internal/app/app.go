@@ -23,6 +23,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/console"
 	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/receive"
 	"dispatcher/cmd/dispatcher/internal/scoring"
 	"dispatcher/cmd/dispatcher/internal/steer"
 	"dispatcher/config"
@@ -60,6 +61,7 @@ type App struct {
 	ledger   *ledger.Ledger
 	dispatch *dispatch.Dispatcher
 	admin    *console.Server
+	webhooks *receive.Webhooks
 	registry *prometheus.Registry
 	reloader *reloader
 	stopper  stopper
@@ -130,6 +132,9 @@ func (a *App) Stop() error {
 
 // URL is where the admin server listens.
 func (a *App) URL() string { return a.admin.URL() }
+
+// Webhooks is where providers can call this process.
+func (a *App) Webhooks() string { return a.webhooks.URL() }
 
 // Ledger gives commands access to the figures.
 func (a *App) Ledger() *ledger.Ledger { return a.ledger }
@@ -205,7 +210,11 @@ func (a *App) openRouting(ctx context.Context) error {
 		ledger: a.ledger, log: a.log, first: a.opts.Routing,
 		connections: connections{connector: connector{
 			folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox, receipt: desk.Take,
+			callback: a.callback,
 		}},
+	}
+	if err := a.openWebhooks(ctx, &a.reloader.hearers, booker{receipts: desk, inbound: intake}, trouble); err != nil {
+		return err
 	}
 	intake, err := a.startInbound(a.reloader.directory.Load, trouble)
 	if err != nil {
@@ -234,6 +243,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	if err := a.reloader.begin(ctx); err != nil {
 		return err
 	}
+	a.serveWebhooks()
 	a.own("due rows", func(ctx context.Context) error { a.dispatch.Run(ctx); return nil })
 	a.own("routing watch", func(ctx context.Context) error { a.reloader.watch(ctx); return nil })
 	a.own("channel mending", func(ctx context.Context) error { a.reloader.mend(ctx); return nil })

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
@@ -8,34 +9,90 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strings"
 	"sync"
 
 	"dispatcher/config"
 	"dispatcher/provider/smpp"
+	"dispatcher/provider/web"
 )
 
 // CheckChannels reports the settings that adapters would refuse, each with its key. Name is that of the
 // document, for the error sentences. The files that settings name are not read: they lie
 // where dispatchers run, which need not be here.
 func CheckChannels(name string, doc *config.Routing) error {
-	return checkChannels(name, doc.Channels, standIn)
+	return checkChannels(name, doc.Channels, checkUnread)
 }
 
-// reader gives what a channel's settings read files with.
-type reader func(settings map[string]any) func(file string) ([]byte, error)
+// checker finds the faults of a channel's settings.
+type checker func(channel *config.Channel) error
 
-func checkChannels(document string, channels []config.Channel, files reader) error {
+func checkChannels(document string, channels []config.Channel, check checker) error {
 	var problems []error
 	for i := range channels {
 		channel := &channels[i]
-		if channel.Test || channel.Provider != "smpp" {
+		if channel.Test || channel.Provider == "sandbox" {
 			continue
 		}
-		if _, err := smpp.ParseSettings(channel.Settings, files(channel.Settings)); err != nil {
+		if err := check(channel); err != nil {
 			problems = append(problems, fmt.Errorf("%s: channels.%s.settings: %w", document, channel.Name, err))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// checkRead finds all faults, those of the files too that settings name.
+func checkRead(readFile func(file string) ([]byte, error)) checker {
+	return func(channel *config.Channel) error { return faults(channel, readFile) }
+}
+
+// checkUnread finds the faults that do not depend on what is in files.
+func checkUnread(channel *config.Channel) error {
+	err := faults(channel, standIn(channel.Settings))
+	if Webbed(channel.Provider) {
+		return withoutFiles(channel.Settings, err)
+	}
+	return err
+}
+
+// faults are those that a channel's adapter finds.
+func faults(channel *config.Channel, readFile func(file string) ([]byte, error)) error {
+	if channel.Provider == "smpp" {
+		_, err := smpp.ParseSettings(channel.Settings, readFile)
+		return err
+	}
+	open := opener(channel.Provider)
+	if open == nil {
+		return fmt.Errorf("provider %q is not known", channel.Provider)
+	}
+	// An address stands in for the one that the process will give, so that what is needed to read callbacks
+	// is checked too.
+	opened, err := open(channel.Settings, web.Opening{ReadFile: readFile, Callback: "https://callbacks.invalid/" + channel.Name})
+	if err != nil {
+		return err
+	}
+	return opened.Close(context.Background()) // nothing is under way
+}
+
+// withoutFiles leaves out the faults of files that a channel's settings name: what stands in for them
+// cannot be a key, a token and a certificate at once.
+func withoutFiles(settings map[string]any, err error) error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // The faults themselves are wanted, not one among them.
+	if !ok {
+		key, _, _ := strings.Cut(err.Error(), ": ")
+		if named := settings[key] != nil; named && (strings.HasSuffix(key, "_file") || strings.HasSuffix(key, "_files")) {
+			return nil
+		}
+		return err
+	}
+	var left []error
+	for _, fault := range joined.Unwrap() {
+		left = append(left, withoutFiles(settings, fault))
+	}
+	return errors.Join(left...)
 }
 
 // standIn reads no file: it gives a password in place of the password's and a certificate with

@@ -25,6 +25,8 @@ type reloader struct {
 	log    zerolog.Logger
 	first  func() (name string, document []byte, err error)
 	apply  func(*dispatch.Routing, map[string]provider.Channel) error
+	// hearers follow the routing.
+	hearers hearers
 	// directory says whose our numbers are; nil before the first routing, when no channel is connected.
 	directory atomic.Pointer[inbound.Directory]
 
@@ -77,8 +79,7 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 		return err
 	}
 	// What is in the ledger cannot be mended in the file any more.
-	read := r.connections.connector.readFile
-	if err := checkChannels(name, doc.Channels, func(map[string]any) func(string) ([]byte, error) { return read }); err != nil {
+	if err := checkChannels(name, doc.Channels, checkRead(r.connections.connector.readFile)); err != nil {
 		return err
 	}
 	none := int64(0)
@@ -123,7 +124,9 @@ func (r *reloader) reload(ctx context.Context) error {
 			return errors.Join(err, next.drop())
 		}
 	}
+	unheard := r.hearers.change(next) // before messages go out whose receipts they hear
 	if err := r.apply(compiled, next.opened); err != nil {
+		unheard()
 		return errors.Join(err, next.drop())
 	}
 	r.connections.commit(next)

@@ -95,7 +95,7 @@ func (r *rig) environment(url, routing, group string) []string {
 		"DISPATCHER_POSTGRES_URL=" + url,
 		"DISPATCHER_ROUTING_FILE=" + routing,
 		"DISPATCHER_DRAW_KEY_FILE=" + filepath.Join(r.folder, "servers", "draw.key"),
-		"DISPATCHER_LISTEN=127.0.0.1:0",
+		"DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
 		"DISPATCHER_LOG_LEVEL=warn",
 		"DISPATCHER_LOG_FORMAT=json",
 	}

@@ -146,7 +146,7 @@ func (d *demo) start(ctx context.Context) (err error) {
 	}
 	settings := d.cfg.Settings
 	d.private.Fill(&settings)
-	settings.Listen = "127.0.0.1:0"
+	settings.Listen, settings.ReceiptsListen, settings.PublicURL = "127.0.0.1:0", "127.0.0.1:0", ""
 	d.step("starting the dispatcher and three sandbox carriers")
 	d.app, err = app.Start(ctx, app.Options{
 		Settings: settings, Keys: d.private.Keys, Log: d.cfg.Log, Version: d.cfg.Version, OnSubmit: d.submits.add,

@@ -1,0 +1,21 @@
+package app
+
+import (
+	"dispatcher/provider/bird"
+	"dispatcher/provider/sinch"
+	"dispatcher/provider/web"
+)
+
+// openers are the adapters for HTTP APIs by their word in the routing document: the one visible list.
+func openers() map[string]web.Opener {
+	return map[string]web.Opener{
+		"bird":  bird.Open,
+		"sinch": sinch.Open,
+	}
+}
+
+// opener is the adapter of a kind of provider with an HTTP API; nil for the kinds that have none.
+func opener(provider string) web.Opener { return openers()[provider] }
+
+// Webbed reports whether the provider of a channel has an HTTP API, so that its receipts come by webhook.
+func Webbed(provider string) bool { return opener(provider) != nil }
