@@ -213,14 +213,14 @@ func (a *App) openRouting(ctx context.Context) error {
 			callback: a.callback,
 		}},
 	}
-	if err := a.openWebhooks(ctx, &a.reloader.hearers, booker{receipts: desk, inbound: intake}, trouble); err != nil {
-		return err
-	}
 	intake, err := a.startInbound(a.reloader.directory.Load, trouble)
 	if err != nil {
 		return err
 	}
 	a.reloader.connections.connector.inbound = intake.Take
+	if err := a.openWebhooks(ctx, &a.reloader.hearers, booker{receipts: desk, inbound: intake}, trouble); err != nil {
+		return err
+	}
 	scorer, err := scoring.New(scoring.Config{Registry: a.registry})
 	if err != nil {
 		return err
