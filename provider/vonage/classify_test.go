@@ -1,0 +1,113 @@
+package vonage
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+func wantResult(t *testing.T, got, want provider.Result) {
+	t.Helper()
+	err := got.Err
+	got.Err = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if (err == nil) != (want.Outcome == provider.Accepted) {
+		t.Errorf("error %v for %v", err, want.Outcome)
+	}
+	if err != nil && strings.Contains(err.Error(), recipient[1:]) {
+		t.Error("the error shows the number")
+	}
+}
+
+func classifies(t *testing.T, api web.API, prefix string, table map[string]provider.Result) {
+	t.Helper()
+	for name, want := range table {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantResult(t, api.Classify(recorded(t, prefix+name)), want)
+		})
+	}
+}
+
+func TestEveryRecordedAnswerOfTheMessagesAPIIsClassified(t *testing.T) {
+	t.Parallel()
+	classifies(t, newMessages(Config{}), "messages_", map[string]provider.Result{
+		"accepted":                  {Outcome: provider.Accepted, Reference: "aaaaaaaa-bbbb-4ccc-8ddd-0123456789ab"},
+		"accepted_without_uuid":     {Outcome: provider.Unknown, Code: "202"},
+		"accepted_cut_short":        {Outcome: provider.Unknown, Code: "202"},
+		"ok_instead_of_accepted":    {Outcome: provider.Unknown, Code: "200"},
+		"unauthorized":              {Outcome: provider.Refused, Code: "401/unathorized"},
+		"no_credit":                 {Outcome: provider.Refused, Code: "402/1070"},
+		"forbidden":                 {Outcome: provider.Refused, Code: "403"},
+		"not_found":                 {Outcome: provider.Refused, Code: "404/not-found"},
+		"invalid_recipient":         {Outcome: provider.Rejected, Code: "422/1430"},
+		"invalid_sender":            {Outcome: provider.Refused, Code: "422/1420"},
+		"opted_out":                 {Outcome: provider.Rejected, Code: "422/1240"},
+		"already_sent":              {Outcome: provider.Unknown, Code: "422/1320"},
+		"internal_code":             {Outcome: provider.Unknown, Code: "422/1030"},
+		"burst":                     {Outcome: provider.Throttled, Code: "422/1472", RetryAfter: 9 * time.Second},
+		"new_code":                  {Outcome: provider.Refused, Code: "422/1999"},
+		"number_as_code":            {Outcome: provider.Refused, Code: "422/other"},
+		"not_json":                  {Outcome: provider.Refused, Code: "422"},
+		"rate_limited":              {Outcome: provider.Throttled, Code: "429/1000", RetryAfter: 15 * time.Second},
+		"rate_limited_without_time": {Outcome: provider.Throttled, Code: "429/1010"},
+		"internal_error":            {Outcome: provider.Unknown, Code: "500/1030"},
+		"bad_gateway":               {Outcome: provider.Unknown, Code: "502"},
+	})
+}
+
+func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
+	t.Parallel()
+	part := func(i int, o provider.Outcome, reference, code string) provider.Part {
+		return provider.Part{Index: i, Outcome: o, Reference: reference, Code: code}
+	}
+	classifies(t, shortMessages{}, "sms_", map[string]provider.Result{
+		"accepted":            {Outcome: provider.Accepted, Reference: "0A0000000123ABCD1"},
+		"accepted_without_id": {Outcome: provider.Unknown, Code: "200/0"},
+		"accepted_in_three_parts": {Outcome: provider.Accepted, Parts: []provider.Part{
+			part(0, provider.Accepted, "0A01", ""), part(1, provider.Accepted, "0A02", ""), part(2, provider.Accepted, "0A03", ""),
+		}},
+		"taken_in_part": {Outcome: provider.Rejected, Code: "200/9", Parts: []provider.Part{
+			part(0, provider.Accepted, "0A01", ""), part(1, provider.Rejected, "", "200/9"),
+		}},
+		"unclear_in_part": {Outcome: provider.Unknown, Code: "200/5", Parts: []provider.Part{
+			part(0, provider.Refused, "", "200/9"), part(1, provider.Unknown, "", "200/5"),
+		}},
+		"no_part_taken":           {Outcome: provider.Throttled, Code: "200/1", RetryAfter: 250 * time.Millisecond},
+		"throttled_with_time":     {Outcome: provider.Throttled, Code: "200/1", RetryAfter: 702 * time.Millisecond},
+		"throttled":               {Outcome: provider.Throttled, Code: "200/1"},
+		"missing_parameter":       {Outcome: provider.Rejected, Code: "200/2"},
+		"invalid_parameter":       {Outcome: provider.Rejected, Code: "200/3"},
+		"bad_credentials":         {Outcome: provider.Refused, Code: "200/4"},
+		"internal_error":          {Outcome: provider.Unknown, Code: "200/5"},
+		"barred":                  {Outcome: provider.Rejected, Code: "200/7"},
+		"no_credit":               {Outcome: provider.Refused, Code: "200/9"},
+		"illegal_sender":          {Outcome: provider.Refused, Code: "200/15"},
+		"demo":                    {Outcome: provider.Refused, Code: "200/29"},
+		"new_status":              {Outcome: provider.Unknown, Code: "200/101"},
+		"no_messages":             {Outcome: provider.Unknown, Code: "200"},
+		"cut_short":               {Outcome: provider.Unknown, Code: "200"},
+		"accepted_under_an_error": {Outcome: provider.Unknown, Code: "500/0"},
+		"unauthorized":            {Outcome: provider.Refused, Code: "401/4"},
+		"rate_limited":            {Outcome: provider.Throttled, Code: "429", RetryAfter: 2 * time.Second},
+		"unavailable":             {Outcome: provider.Unknown, Code: "503"},
+	})
+}
+
+// The whole is what its parts make of it, as for every provider.
+func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"accepted_in_three_parts", "taken_in_part", "unclear_in_part"} {
+		r := shortMessages{}.Classify(recorded(t, "sms_"+name))
+		if got := provider.Combine(r.Parts); got != r.Outcome {
+			t.Errorf("%s is %v, its parts make %v", name, r.Outcome, got)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package vonage
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
+)
+
+// composer is what both APIs have.
+type composer interface {
+	compose(s *provider.Submission, now time.Time) (*web.Request, error)
+}
+
+func account(api API) Config {
+	return Config{API: api, APIKey: apiKey, APISecret: apiSecret, From: "ACME"}
+}
+
+func TestSubmissionsAreWrittenAsDocumented(t *testing.T) {
+	t.Parallel()
+	plain := provider.Submission{To: recipient, Text: "Your code is 123456"}
+	full := provider.Submission{
+		Key: key, To: recipient, From: "+447700900000", Text: "Grüße, 你好 & <b>", Validity: now.Add(5 * time.Minute),
+	}
+	listening, listeningSMS := account(Messages), account(SMS)
+	listening.Secrets, listening.Callback = []string{secret}, public
+	listeningSMS.Secrets, listeningSMS.Callback = []string{secret}, public
+	for name, c := range map[string]struct {
+		api composer
+		s   provider.Submission
+	}{
+		"messages_plain": {newMessages(account(Messages)), plain},
+		"messages_full":  {newMessages(listening), full},
+		"sms_plain":      {shortMessages{account(SMS)}, plain},
+		"sms_full":       {shortMessages{listeningSMS}, full},
+	} {
+		r, err := c.api.compose(&c.s, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		webtest.Golden(t, filepath.Join("testdata", "requests", name+".http"), r)
+	}
+}
+
+func TestWhatCannotBeSentIsSaidBeforeAnyByte(t *testing.T) {
+	t.Parallel()
+	cfg := account(Messages)
+	cfg.From = ""
+	for _, api := range []web.API{newMessages(cfg), shortMessages{cfg}} {
+		if _, err := api.Compose(&provider.Submission{To: recipient, From: "ACME", Text: "x", Parts: []int{1}}); err == nil {
+			t.Error("a part was written as a whole message")
+		}
+		if _, err := api.Compose(&provider.Submission{To: recipient, Text: "x"}); err == nil {
+			t.Error("a message without a sender was written")
+		}
+	}
+}
+
+func TestLifetimeStaysWithinWhatVonageTakes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ left, want time.Duration }{
+		{time.Second, 20 * time.Second}, {-time.Hour, 20 * time.Second}, {time.Minute, time.Minute}, {30 * 24 * time.Hour, 7 * 24 * time.Hour},
+	} {
+		if got := lifetime(now.Add(c.left), now); got != c.want {
+			t.Errorf("%s left is written as %s, want %s", c.left, got, c.want)
+		}
+	}
+	if got := lifetime(time.Time{}, now); got != 0 {
+		t.Errorf("no validity is written as %s", got)
+	}
+}
+
+// The text decides about the encoding, so that Vonage cuts as package sms counts.
+func TestEncodingIsThatOfTheText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"plain €[]": `"encoding_type":"text"`, "curly ’": `"encoding_type":"unicode"`, "😀": `"encoding_type":"unicode"`} {
+		r, err := newMessages(account(Messages)).Compose(&provider.Submission{To: recipient, Text: text})
+		if err != nil || !bytes.Contains(r.Body, []byte(want)) {
+			t.Errorf("%q is written as %s, want %s (%v)", text, r.Body, want, err)
+		}
+	}
+}
+
+func TestOneTokenServesTenMinutesOfRequests(t *testing.T) {
+	t.Parallel()
+	l := &login{cfg: Config{Application: application, PrivateKey: applicationKey()}}
+	token := func(at time.Time) string {
+		header, err := l.header(at)
+		if err != nil || !strings.HasPrefix(header, "Bearer ") {
+			t.Fatalf("%q, %v", header, err)
+		}
+		return header
+	}
+	first := token(now)
+	if token(now.Add(10*time.Minute-time.Second)) != first {
+		t.Error("another token although the first one is good")
+	}
+	if token(now.Add(10*time.Minute)) == first {
+		t.Error("the same token although it soon ends")
+	}
+}

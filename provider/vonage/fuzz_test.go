@@ -1,0 +1,130 @@
+package vonage
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"dispatcher/provider"
+)
+
+// signedStatus is a genuine callback of the Messages API with any body, and with one claim left out.
+func signedStatus(body, without string) *provider.Callback {
+	sum := sha256.Sum256([]byte(body))
+	claims := map[string]any{
+		"iat": now.Unix(), "jti": "id", "iss": "Vonage", "payload_hash": strings.ToUpper(hex.EncodeToString(sum[:])),
+		"api_key": apiKey, "application_id": application,
+	}
+	delete(claims, without)
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		panic(err)
+	}
+	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256"}`)) + "." + base64.RawURLEncoding.EncodeToString(payload)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(text))
+	call := statusCall()
+	call.Body = []byte(body)
+	call.Header["Authorization"] = []string{"Bearer " + text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))}
+	return call
+}
+
+// signature signs parameters as the SMS API does.
+func signature(parameters map[string]string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if name != "sig" {
+			mac.Write([]byte("&" + name + "=" + strings.Map(underscore, parameters[name])))
+		}
+	}
+	return strings.ToUpper(hex.EncodeToString(mac.Sum(nil)))
+}
+
+func underscore(r rune) rune {
+	if r == '&' || r == '=' {
+		return '_'
+	}
+	return r
+}
+
+// forms are the ways in which the SMS API writes a callback.
+var forms = map[string]func(parameters map[string]string) *provider.Callback{
+	"query": func(p map[string]string) *provider.Callback {
+		return &provider.Callback{Method: http.MethodGet, URL: public + "?" + encode(p), At: now}
+	},
+	"form": func(p map[string]string) *provider.Callback {
+		return &provider.Callback{
+			Method: http.MethodPost, URL: public, At: now, Body: []byte(encode(p)),
+			Header: map[string][]string{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}},
+		}
+	},
+	"JSON": func(p map[string]string) *provider.Callback {
+		body, err := json.Marshal(p)
+		if err != nil {
+			panic(err)
+		}
+		return &provider.Callback{
+			Method: http.MethodPost, URL: public, At: now, Body: body,
+			Header: map[string][]string{"Content-Type": {"application/json"}},
+		}
+	},
+}
+
+func encode(p map[string]string) string {
+	form := url.Values{}
+	for name, value := range p {
+		form.Set(name, value)
+	}
+	return form.Encode()
+}
+
+// FuzzHear hears every body of both APIs twice: with a signature of its own it must say nothing, with a genuine one it may
+// say what it likes without a panic and with bounded codes.
+func FuzzHear(f *testing.F) {
+	f.Add(statusBody, statusToken)
+	f.Add(`{"channel":"sms","message_uuid":"m","from":"447700900123","to":"12345","text":"STOP","message_type":"text"}`, "a.b.c")
+	f.Add(encode(receiptForm()), "AB")
+	f.Add("type=text&msisdn=447700900123&concat=true&concat-ref=x&concat-total=2&concat-part=1&timestamp=1795255200", "")
+	f.Fuzz(func(t *testing.T, body, sign string) {
+		messages, short := New(listener()), New(listenerSMS())
+		forged := statusCall()
+		forged.Body, forged.Header["Authorization"] = []byte(body), []string{"Bearer " + sign}
+		if h, err := messages.Hear(forged); err == nil && sign != statusToken {
+			t.Fatalf("a forged status says %+v", h)
+		}
+		h, err := messages.Hear(signedStatus(body, ""))
+		bounded(t, h, err)
+		parameters, err := formOf(body)
+		if err != nil {
+			return
+		}
+		genuine := parameters["sig"]
+		parameters["sig"] = sign
+		if h, err := short.Hear(forms["form"](parameters)); err == nil && !strings.EqualFold(sign, genuine) && !strings.EqualFold(sign, signature(parameters)) {
+			t.Fatalf("a forged receipt says %+v", h)
+		}
+		parameters["sig"] = signature(parameters)
+		h, err = short.Hear(forms["form"](parameters))
+		bounded(t, h, err)
+	})
+}
+
+func bounded(t *testing.T, h provider.Heard, err error) {
+	t.Helper()
+	if err != nil && len(h.Receipts)+len(h.Inbound) != 0 {
+		t.Fatal("an error and receipts at once")
+	}
+	for _, r := range h.Receipts {
+		if len(r.Code) > 64 || strings.Contains(r.Code, recipient[1:]) || (r.Key == "" && r.Reference == "") {
+			t.Fatalf("receipt %+v", r)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package vonage
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// shortMessages is the SMS API.
+type shortMessages struct{ cfg Config }
+
+// Compose writes a submission as a form.
+func (a shortMessages) Compose(s *provider.Submission) (*web.Request, error) {
+	return a.compose(s, time.Now())
+}
+
+func (a shortMessages) compose(s *provider.Submission, now time.Time) (*web.Request, error) {
+	o, err := a.cfg.prepare(s)
+	if err != nil {
+		return nil, err
+	}
+	form := url.Values{
+		"api_key": {a.cfg.APIKey}, "api_secret": {a.cfg.APISecret}, "from": {o.from}, "to": {o.to}, "text": {s.Text},
+		"type": {o.encoding}, "status-report-req": {"false"},
+	}
+	if s.Key != "" {
+		form.Set("client-ref", s.Key)
+	}
+	if left := lifetime(s.Validity, now); left > 0 {
+		form.Set("ttl", strconv.FormatInt(left.Milliseconds(), 10))
+	}
+	if a.cfg.listens() {
+		form.Set("status-report-req", "true")
+		form.Set("callback", a.cfg.Callback)
+	}
+	return &web.Request{
+		Method: http.MethodPost, URL: "/sms/json", Body: []byte(form.Encode()),
+		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}},
+	}, nil
+}
+
+// smsAnswer has one entry per part of the text. The text of an error may repeat a number; all that is read of it is
+// how long to wait.
+type smsAnswer struct {
+	Messages []smsPart `json:"messages"`
+}
+
+type smsPart struct {
+	ID     string `json:"message-id"`
+	Status string `json:"status"`
+	Error  string `json:"error-text"`
+}
+
+// Classify reads the answer to a submission. The SMS API answers 200 whatever happened: only the status of each part
+// tells, and only "0" is an acceptance.
+func (a shortMessages) Classify(got *web.Answer) provider.Result {
+	var said smsAnswer
+	if json.Unmarshal(got.Body, &said) != nil || len(said.Messages) == 0 {
+		if r, ok := got.Plain(""); ok {
+			return r
+		}
+		return got.Unreadable("")
+	}
+	if len(said.Messages) == 1 {
+		return said.Messages[0].classify(got)
+	}
+	return combine(got, said.Messages)
+}
+
+func (p *smsPart) classify(got *web.Answer) provider.Result {
+	if p.Status == "0" {
+		if got.Status != http.StatusOK || p.ID == "" || len(p.ID) > maxID {
+			return got.Unreadable(p.Status)
+		}
+		return provider.Result{Outcome: provider.Accepted, Reference: p.ID}
+	}
+	verdict, ok := smsVerdicts[p.Status]
+	if !ok {
+		return got.Unreadable(p.Status)
+	}
+	r := got.Verdict(verdict.outcome, p.Status, verdict.why)
+	if r.Outcome == provider.Throttled && r.RetryAfter == 0 {
+		r.RetryAfter = wait(p.Error)
+	}
+	return r
+}
+
+// maxID bounds what is believed to be an id.
+const maxID = 128
+
+// pause is how the SMS API says for how many milliseconds to wait.
+var pause = regexp.MustCompile(`please wait \[\s*([0-9]{1,7})\s*\] and retry`)
+
+func wait(text string) time.Duration {
+	found := pause.FindStringSubmatch(text)
+	if found == nil {
+		return 0
+	}
+	milliseconds, err := strconv.Atoi(found[1])
+	if err != nil {
+		return 0
+	}
+	return time.Duration(milliseconds) * time.Millisecond
+}
+
+// combine reads the answer to a text of several parts. Parts that were not taken while others were cannot be sent
+// by themselves: they are Rejected, which ends the message, and what was taken stays on record.
+func combine(got *web.Answer, said []smsPart) provider.Result {
+	parts := make([]provider.Part, len(said))
+	var worst provider.Result
+	accepted := 0
+	for i := range said {
+		r := said[i].classify(got)
+		parts[i] = provider.Part{Index: i, Outcome: r.Outcome, Reference: r.Reference, Code: r.Code}
+		switch {
+		case r.Outcome == provider.Accepted:
+			accepted++
+		case worst.Err == nil || r.Outcome == provider.Unknown:
+			worst = r
+		}
+	}
+	switch {
+	case accepted == len(parts):
+		return provider.Result{Outcome: provider.Accepted, Parts: parts}
+	case worst.Outcome == provider.Unknown:
+		worst.Parts = parts
+		return worst
+	case accepted == 0:
+		return worst
+	}
+	for i := range parts {
+		if parts[i].Outcome != provider.Accepted {
+			parts[i].Outcome = provider.Rejected
+		}
+	}
+	r := got.Verdict(provider.Rejected, worst.Code, "only some parts were taken, and the others cannot be sent alone")
+	r.Code, r.Parts = worst.Code, parts
+	return r
+}

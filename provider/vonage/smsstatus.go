@@ -1,0 +1,68 @@
+package vonage
+
+import "dispatcher/provider"
+
+// verdict is what a code of Vonage means for a submission.
+type verdict struct {
+	outcome provider.Outcome
+	why     string
+}
+
+// smsVerdicts are the statuses of https://developer.vonage.com/api-errors/sms. Status 5, an internal error "whilst
+// processing this message", does not say that it was not taken: it is Unknown, as is every status that is not listed.
+var smsVerdicts = map[string]verdict{
+	"1":  {provider.Throttled, "faster than the account may send"},
+	"2":  {provider.Rejected, "a parameter is missing"},
+	"3":  {provider.Rejected, "a parameter is invalid"},
+	"4":  {provider.Refused, "the API refuses the credentials"},
+	"6":  {provider.Rejected, "the message cannot be processed, for instance for its prefix"},
+	"7":  {provider.Rejected, "the number is barred"},
+	"8":  {provider.Refused, "the account is suspended"},
+	"9":  {provider.Refused, "the account has not enough credit"},
+	"10": {provider.Throttled, "too many connections of the account"},
+	"11": {provider.Refused, "the account may not use this API"},
+	"12": {provider.Rejected, "the message is too long"},
+	"14": {provider.Refused, "the signature does not hold"},
+	"15": {provider.Refused, "the sender is not allowed there"},
+	"22": {provider.Refused, "the network code does not fit"},
+	"23": {provider.Refused, "the callback URL is not accepted"},
+	"29": {provider.Refused, "the account is in demo mode and may not send to this number"},
+	"32": {provider.Refused, "signed and with a secret at once"},
+	"33": {provider.Rejected, "the number is deactivated"},
+}
+
+// receiptState translates the status of a delivery receipt of the SMS API and the err-code beside it, by
+// https://developer.vonage.com/messaging/sms/guides/delivery-receipts.
+func receiptState(status, code string) (provider.ReceiptState, provider.Cause) {
+	switch status {
+	case "delivered":
+		return provider.Delivered, provider.Unspecified
+	case "expired":
+		return provider.Undelivered, provider.Expired
+	case "failed", "rejected":
+		return provider.Undelivered, receiptCauses[code]
+	}
+	return provider.Pending, provider.Unspecified // accepted, buffered, unknown and what is not listed
+}
+
+var receiptCauses = map[string]provider.Cause{
+	"2":  provider.Absent,        // absent, temporarily
+	"3":  provider.UnknownNumber, // absent for good: no longer active
+	"4":  provider.Blocked,       // barred by the user
+	"5":  provider.NetworkError,  // portability
+	"6":  provider.Spam,
+	"7":  provider.Absent, // handset busy
+	"8":  provider.NetworkError,
+	"9":  provider.OptedOut,      // asked not to get messages of this service
+	"11": provider.NetworkError,  // no route
+	"12": provider.UnknownNumber, // no route to this number
+	"13": provider.Blocked,       // age restriction
+	"14": provider.Blocked,       // by the carrier
+	"15": provider.Blocked,       // the recipient's prepaid plan is empty
+	"50": provider.BadSender,     // entity id of the sender
+	"51": provider.BadSender,     // header id, which is the sender
+	"52": provider.Spam,          // content filter
+	"53": provider.Blocked,       // no consent
+	"54": provider.Blocked,       // regulation
+	"99": provider.NetworkError,
+}
