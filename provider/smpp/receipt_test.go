@@ -93,22 +93,33 @@ func TestWhatNamesNoMessageIsNoReceipt(t *testing.T) {
 	}
 }
 
-// FuzzParseReceipt holds that no receipt makes the parser panic, and that what it says of one is
-// bounded, printable and free of longer numbers.
+// FuzzParseReceipt holds that no receipt makes the parser panic, whatever the settings, and that what it says of
+// one is bounded, printable and free of longer numbers.
 func FuzzParseReceipt(f *testing.F) {
-	f.Add(byte(4), []byte("id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Hi"), []byte(nil), byte(0))
-	f.Add(byte(0), []byte("ID :7F,Stat: undeliv;ERR:012"), []byte("7F\x00"), byte(5))
-	f.Add(byte(0x20), []byte("id:id:stat:err:"), []byte{0}, byte(200))
-	f.Fuzz(func(t *testing.T, esmClass byte, text, id []byte, state byte) {
+	f.Add(byte(4), []byte("id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Hi"), []byte(nil), byte(0), byte(0))
+	f.Add(byte(0), []byte("ID :7F,Stat: undeliv;ERR:012"), []byte("7F\x00"), byte(5), byte(0xFF))
+	f.Add(byte(0x20), []byte("id:id:stat:err:"), []byte{0}, byte(200), byte(3))
+	f.Fuzz(func(t *testing.T, esmClass byte, text, id []byte, state, set byte) {
 		m := pdu.Message{ESMClass: esmClass, ShortMessage: text, TLVs: pdu.TLVs{
 			pdu.Uint8(pdu.TagMessageState, state), {Tag: pdu.TagReceiptedMessageID, Value: id}, {Tag: pdu.TagNetworkErrorCode, Value: id},
+			{Tag: 0x1400, Value: id},
 		}}
-		r, ok := (&Config{}).parseReceipt(&m, time.Time{})
-		if ok != (r.Reference != "") || len(r.Reference) > maxReference || !printableASCII(r.Reference) {
-			t.Fatalf("reference %q, %t", r.Reference, ok)
+		cfg := Config{
+			GSMErrors: set&1 != 0, UntypedReceipts: set&2 != 0, ReceiptKeyTLV: 0x1400 * pdu.Tag(set>>2&1),
+			ReceiptID: ReceiptID{Form: IDForm(set >> 3 % 3), Case: IDCase(set >> 5 % 3), From: IDSource(state % 3), Width: int(set) % (maxReference + 1)},
+		}
+		r, ok := cfg.parseReceipt(&m, time.Time{})
+		if ok != (r.Reference != "" || r.Key != "") || len(r.Reference) > maxReference || !printableASCII(r.Reference) {
+			t.Fatalf("reference %q, key %q, %t", r.Reference, r.Key, ok)
+		}
+		if len(r.Key) != 0 && len(r.Key) != keyDigits {
+			t.Fatalf("key %q", r.Key)
 		}
 		if len(r.Code) > 2*maxReceiptWord+1 || !printableASCII(r.Code) || strings.ContainsAny(r.Code, " +:") {
 			t.Fatalf("code %q", r.Code)
+		}
+		if r.Cause != provider.Unspecified && r.State != provider.Undelivered {
+			t.Fatalf("%v because of %q", r.State, r.Cause)
 		}
 	})
 }

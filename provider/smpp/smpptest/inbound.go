@@ -27,7 +27,7 @@ func (s *Server) SendInbound(m Inbound) (parts int) {
 	now := time.Now()
 	messages := m.messages(s.cfg.Alphabet)
 	for i := range messages {
-		s.receipts.schedule.add(now, receipt{
+		s.receipts.schedule.add(now, &receipt{
 			systemID: m.SystemID, number: -1, inbound: &messages[i], Receipt: Receipt{Form: &ReceiptForm{DataSM: m.DataSM}},
 		})
 	}

@@ -44,14 +44,14 @@ func (r *receipt) message(s *Server) pdu.Message {
 // answered ESME_ROK.
 type receiptDesk struct {
 	srv      *Server
-	schedule *schedule[receipt]
+	schedule *schedule[*receipt]
 	mu       sync.Mutex
-	held     map[string][]receipt // by system_id; guarded by mu
-	count    int                  // of held; guarded by mu
+	held     map[string][]*receipt // by system_id; guarded by mu
+	count    int                   // of held; guarded by mu
 }
 
 func newReceiptDesk(s *Server) *receiptDesk {
-	return &receiptDesk{srv: s, schedule: newSchedule[receipt](), held: make(map[string][]receipt)}
+	return &receiptDesk{srv: s, schedule: newSchedule[*receipt](), held: make(map[string][]*receipt)}
 }
 
 // SendReceipt sends a receipt for a submit of the log, whatever Behaviour says: at once, or when a bind of its
@@ -65,14 +65,14 @@ func (s *Server) SendReceipt(entry Submit, state string) {
 func (d *receiptDesk) order(entry Submit, number int, r Receipt, from time.Time) {
 	at := from.Add(r.Delay)
 	if !r.Never {
-		d.schedule.add(at, receipt{systemID: entry.SystemID, number: number, entry: entry, Receipt: r, at: at})
+		d.schedule.add(at, &receipt{systemID: entry.SystemID, number: number, entry: entry, Receipt: r, at: at})
 	}
 	for _, further := range r.Again {
 		d.order(entry, number, further, from)
 	}
 }
 
-func (d *receiptDesk) send(batch []receipt) {
+func (d *receiptDesk) send(batch []*receipt) {
 	for _, r := range batch {
 		if c := d.receiver(r.systemID); c == nil || !c.sendReceipt(r) {
 			d.keep(r)
@@ -89,7 +89,7 @@ func (d *receiptDesk) receiver(systemID string) *conn {
 	return nil
 }
 
-func (d *receiptDesk) keep(r receipt) {
+func (d *receiptDesk) keep(r *receipt) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.count < maxHeld {
@@ -124,7 +124,7 @@ func (d *receiptDesk) hold(c *conn) {
 }
 
 // sendReceipt reports false when the connection has ended.
-func (c *conn) sendReceipt(r receipt) bool {
+func (c *conn) sendReceipt(r *receipt) bool {
 	sequence := c.nextSequence()
 	m := r.message(c.srv)
 	if c.plain.Load() {
