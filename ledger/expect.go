@@ -14,7 +14,7 @@ func expectArrays(order []*Settlement) []any {
 		}
 		number := int16(0)
 		for one := range strings.SplitSeq(storable(s.Reference), " ") {
-			if one == "" {
+			if one == "" || len(one) > maxReference {
 				continue
 			}
 			number++

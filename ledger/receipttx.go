@@ -16,11 +16,15 @@ type receiptTx struct {
 	tell Tell
 
 	standings []standing // ascending by seq
-	booked    Received
 }
 
 // rowID is the key of a row of receipts.
 type rowID struct{ channel, reference string }
+
+// wholeRow is the row of a receipt that names an attempt and no reference, while the attempt has none.
+func wholeRow(channel string, seq int64, attempt int) rowID {
+	return rowID{channel, fmt.Sprintf(" %d.%d", seq, attempt)}
+}
 
 // inReceiptTx runs work in a transaction, which work has to begin and to commit.
 func (l *Ledger) inReceiptTx(ctx context.Context, tell Tell, work func(*receiptTx) error) error {
@@ -148,7 +152,7 @@ func (t *receiptTx) conclude(picked map[rowID]bool, all bool) *receiptWrites {
 			}
 			for k := range tr.parts {
 				p := &tr.parts[k]
-				if !picked[rowID{p.channel, p.reference}] {
+				if !picked[rowID{p.channel, p.reference}] && !picked[wholeRow(p.channel, s.closing.Seq, tr.number)] {
 					continue
 				}
 				if wait := s.lookAgain(tr, p); wait > 0 || all {

@@ -3,12 +3,17 @@ package ledger
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/provider"
 )
+
+// maxReference bounds a reference in bytes: it is several times what any provider gives, and fits an index. Receipts
+// for longer ones are neither expected nor kept.
+const maxReference = 255
 
 // receiveBatch is how many receipts one transaction books, and how many due rows one looks at.
 const receiveBatch = 500
@@ -49,7 +54,11 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	}
 	picked := make(map[rowID]bool, len(folded))
 	for i := range folded {
-		picked[rowID{folded[i].Channel, folded[i].Reference}] = true
+		if r := &folded[i]; r.Reference == "" {
+			picked[wholeRow(r.Channel, r.Seq, r.Attempt)] = true
+		} else {
+			picked[rowID{r.Channel, r.Reference}] = true
+		}
 	}
 	_, freed, err := t.finish(ctx, picked, false)
 	if err != nil {
@@ -59,7 +68,8 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	return got, nil
 }
 
-// fold merges the receipts of a batch that name the same part: the best is kept, of equal ones the first.
+// fold merges the receipts of a batch that name the same part: the best is kept, of equal ones the first. It leaves
+// out what no settlement can ever name.
 func fold(receipts []Receipt) []Receipt {
 	type name struct {
 		rowID
@@ -71,6 +81,9 @@ func fold(receipts []Receipt) []Receipt {
 	for i := range receipts {
 		r := receipts[i]
 		r.Reference, r.Code = storable(r.Reference), storable(r.Code)
+		if len(r.Reference) > maxReference || strings.Contains(r.Reference, " ") {
+			continue // no settlement can name it
+		}
 		key := name{rowID: rowID{r.Channel, r.Reference}}
 		if r.Reference == "" {
 			key.seq, key.attempt = r.Seq, r.Attempt

@@ -1,0 +1,232 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// keyed is a receipt that carries the key of an attempt.
+func keyed(m ledger.Message, attempt int, reference string, state provider.ReceiptState) ledger.Receipt {
+	r := receipt(reference, state)
+	r.Seq, r.Attempt = m.Seq, attempt
+	return r
+}
+
+func TestAReceiptWithOurKeyProvesThatAnUnknownAttemptWasTaken(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reference string
+		states    []provider.ReceiptState
+		want      string
+	}{
+		"delivered":         {"r1", []provider.ReceiptState{provider.Delivered}, "delivered accepted delivered delivered at | delivered a 1  delivered"},
+		"undelivered":       {"r1", []provider.ReceiptState{provider.Undelivered}, "undelivered accepted undelivered absent undelivered | undelivered a 1 absent undelivered"},
+		"pending":           {"r1", []provider.ReceiptState{provider.Pending}, "accepted accepted | accepted a 1  "},
+		"one after another": {"r1", []provider.ReceiptState{provider.Pending, provider.Delivered}, "delivered accepted delivered delivered at | accepted a 1  , delivered a 1  delivered"},
+		"without reference": {"", []provider.ReceiptState{provider.Pending, provider.Delivered}, "delivered accepted delivered delivered at | accepted a 1  , delivered a 1  delivered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			settleAll(t, l, []ledger.Settlement{unknown(m)})
+			for _, state := range test.states {
+				if got := receive(t, l, keyed(m, 1, test.reference, state)); got != (ledger.Received{Matched: 1}) {
+					t.Errorf("%+v", got)
+				}
+			}
+			if got := see(story); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if got := see(`select concat_ws(' ', coalesce(provider_reference, ''), answers, segments) from dispatcher.attempts`); got != test.reference+" 2 1" {
+				t.Errorf("the attempt has %q", got)
+			}
+			settleAll(t, l, []ledger.Settlement{unknown(m)}) // it changes nothing
+			if got := see(story); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// The provider is quicker than its own answer, which then never comes: whoever looks next finds both.
+func TestAReceiptWithOurKeyWaitsForTheSettlement(t *testing.T) {
+	t.Parallel()
+	for name, settle := range map[string]func(ledger.Message) []ledger.Settlement{
+		"unknown":  func(m ledger.Message) []ledger.Settlement { return []ledger.Settlement{unknown(m)} },
+		"accepted": func(m ledger.Message) []ledger.Settlement { return expecting(m, "r1") },
+	} {
+		for _, reference := range []string{"r1", ""} {
+			t.Run(name+" "+reference, func(t *testing.T) {
+				t.Parallel()
+				l, m, see := one(t)
+				if got := receive(t, l, keyed(m, 1, reference, provider.Delivered)); got != (ledger.Received{Matched: 1}) {
+					t.Errorf("%+v", got)
+				}
+				look := func() {
+					t.Helper()
+					see(`with u as (update dispatcher.receipts set due_at = now() where due_at < now() + interval '1 minute' returning 1) select count(*)::text from u`)
+					overdue(t, l)
+				}
+				look()
+				if got := see(story); got != "sending |" {
+					t.Fatal(got)
+				}
+				settleAll(t, l, settle(m))
+				look()
+				if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {
+					t.Error(got)
+				}
+				look()
+				if n := see(`select count(*)::text from dispatcher.receipts where due_at <= now() + interval '1 minute'`); n != "0" {
+					t.Error("it is looked at for ever")
+				}
+			})
+		}
+	}
+}
+
+func TestAKeyOfAnotherChannelOrAttemptProvesNothing(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	settleAll(t, l, []ledger.Settlement{unknown(m)})
+	other := keyed(m, 1, "r1", provider.Delivered)
+	other.Channel = "b"
+	if got := receive(t, l, other, keyed(m, 2, "r2", provider.Delivered), keyed(ledger.Message{Seq: 999}, 1, "r3", provider.Delivered)); got != (ledger.Received{Early: 3}) {
+		t.Errorf("%+v", got)
+	}
+	if got := receive(t, l, keyed(m, 2, "", provider.Delivered), receipt("", provider.Delivered)); got != (ledger.Received{Repeated: 2}) {
+		t.Errorf("%+v", got)
+	}
+	if got := see(story); got != "unknown unknown |" {
+		t.Error(got)
+	}
+}
+
+// A message that is about to be sent once more is not, when a receipt says what became of it.
+func TestAReceiptStopsAResendThatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered, provider.Undelivered} {
+		t.Run(state.String(), func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			resend := unknown(m)
+			resend.State, resend.Reason, resend.PossibleDuplicate, resend.Tried = ledger.Retry, "resend", true, true
+			settleAll(t, l, []ledger.Settlement{resend})
+			receive(t, l, keyed(m, 1, "r1", state))
+			want := map[provider.ReceiptState]string{provider.Pending: "accepted", provider.Delivered: "delivered", provider.Undelivered: "undelivered"}[state]
+			if got := see(`select concat_ws(' ', state, possible_duplicate, next_at) from dispatcher.messages`); got != want+" f" {
+				t.Error(got)
+			}
+			if n, err := l.Due(t.Context(), 1); n != 0 || err != nil {
+				t.Errorf("%d due, %v", n, err)
+			}
+		})
+	}
+}
+
+// resent settles attempt 1 as unknown and has attempt 2 claimed.
+func resent(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
+	t.Helper()
+	resend := unknown(m)
+	resend.State, resend.PossibleDuplicate = ledger.Retry, true
+	settleAll(t, l, []ledger.Settlement{resend})
+	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+		t.Fatal(err)
+	}
+	m.Attempts = 1
+	return m
+}
+
+// The truth about the first attempt comes while the second is under way. Whichever copy arrives, the message did.
+func TestEitherCopyOfAResentMessageMayBeDelivered(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		first, second provider.ReceiptState
+		want          string
+	}{
+		"the first alone": {provider.Delivered, provider.Undelivered, "delivered"},
+		"the second":      {provider.Undelivered, provider.Delivered, "delivered"},
+		"neither":         {provider.Undelivered, provider.Undelivered, "undelivered"},
+		"the second is open": {
+			provider.Undelivered, provider.Pending, "accepted",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			m = resent(t, l, m)
+			receive(t, l, keyed(m, 1, "r1", test.first))
+			if got := see(`select state from dispatcher.messages`); got != "sending" {
+				t.Fatal(got)
+			}
+			settleAll(t, l, expecting(m, "r2"))
+			receive(t, l, receipt("r2", test.second))
+			if got := see(`select state from dispatcher.messages`); got != test.want {
+				t.Error(got)
+			}
+			if got := see(`select string_agg(coalesce(receipt_state, 'open'), ' ' order by attempt) from dispatcher.attempts`); got != test.first.String()+" "+map[bool]string{true: "open", false: test.second.String()}[test.second == provider.Pending] {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// Nobody answers the second attempt; the first one was delivered, as it turns out while the second is under way.
+func TestADeliveredFirstCopyOutweighsAnUnknownSecond(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	m = resent(t, l, m)
+	receive(t, l, keyed(m, 1, "r1", provider.Delivered))
+	second := unknown(m)
+	second.Attempt = 2
+	settleAll(t, l, []ledger.Settlement{second})
+	see(`with u as (update dispatcher.receipts set due_at = now() where due_at is not null returning 1) select count(*)::text from u`)
+	overdue(t, l)
+	if got := see(`select state from dispatcher.messages`); got != "delivered" {
+		t.Error(got)
+	}
+}
+
+// The parts of a message that were taken by earlier attempts belong to what the last one sent.
+func TestPartsOfEarlierAttemptsCount(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	first := expecting(m, "r1 r2")
+	first[0].Outcome, first[0].State, first[0].Pinned, first[0].PartsLeft = provider.Throttled, ledger.Retry, "a", []int{2}
+	settleAll(t, l, first)
+	receive(t, l, receipt("r1", provider.Delivered), receipt("r2", provider.Undelivered))
+	if got := see(`select state from dispatcher.messages`); got != "retry" {
+		t.Fatal(got)
+	}
+	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+		t.Fatal(err)
+	}
+	m.Attempts = 1
+	settleAll(t, l, expecting(m, "r3"))
+	receive(t, l, receipt("r3", provider.Delivered))
+	if got := see(`select state from dispatcher.messages`); got != "undelivered" {
+		t.Error(got)
+	}
+	receive(t, l, receipt("r2", provider.Delivered))
+	if got := see(`select state from dispatcher.messages`); got != "delivered" {
+		t.Error(got)
+	}
+}
+
+// An answer that comes after the receipt which stood in for it adds what the receipt did not know.
+func TestASettlementAfterItsReceiptChangesNoState(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	settleAll(t, l, []ledger.Settlement{unknown(m)})
+	receive(t, l, keyed(m, 1, "r1", provider.Delivered))
+	late := expecting(m, "r1")
+	late[0].Hold = time.Hour
+	settleAll(t, l, late)
+	overdue(t, l)
+	if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {
+		t.Error(got)
+	}
+}

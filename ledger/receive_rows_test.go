@@ -1,0 +1,271 @@
+package ledger_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// states are those of all messages by id.
+const states = `select coalesce(string_agg(id || ' ' || state, ', ' order by id), '') from dispatcher.messages`
+
+// A provider that gives the same id again does so at once, by mistake, or when its counter has come round.
+func TestAReferenceThatIsGivenAgain(t *testing.T) {
+	t.Parallel()
+	l, db, _ := holding(t, 0)
+	m := claimAll(t, l, batch("m", 3), "a").Messages
+	both := append(expecting(m[0], "r1"), expecting(m[1], "r1")...)
+	settleAll(t, l, both)
+	settleAll(t, l, both)
+	receive(t, l, receipt("r1", provider.Delivered))
+	if got := scalar[string](t, db, states); got != "m-00000 delivered, m-00001 accepted, m-00002 sending" {
+		t.Fatalf("while the first waits: %s", got)
+	}
+	settleAll(t, l, expecting(m[2], "r1")) // the first has been delivered
+	receive(t, l, receipt("r1", provider.Undelivered))
+	timeUp(t, db)
+	overdue(t, l)
+	if got := scalar[string](t, db, states); got != "m-00000 delivered, m-00001 no_receipt, m-00002 undelivered" {
+		t.Errorf("when the counter has come round: %s", got)
+	}
+	got := scalar[string](t, db, `select string_agg(concat_ws(' ', message_id, attempt, part, channel, reference, state), ', ' order by message_id) from audit.receipts`)
+	if want := "m-00001 1 1 a r1 expected, m-00002 1 1 a r1 undelivered"; got != want {
+		t.Errorf("audit.receipts has %s, want %s", got, want)
+	}
+}
+
+func TestOneReferenceForAllPartsNeedsOneReceipt(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	settleAll(t, l, expecting(m, "r1 r1 r1"))
+	if got := receive(t, l, receipt("r1", provider.Delivered), receipt("r1", provider.Delivered), receipt("r1", provider.Undelivered)); got != (ledger.Received{Matched: 1, Repeated: 2}) {
+		t.Errorf("%+v", got)
+	}
+	if got := see(states); got != "m delivered" {
+		t.Error(got)
+	}
+}
+
+func TestOddReferencesAreNoTrouble(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	long := strings.Repeat("x", 5000)
+	settleAll(t, l, expecting(m, "zero\x00byte broken\xff "+long))
+	got := receive(t, l, receipt("zero\x00byte", provider.Delivered), receipt(long, provider.Delivered), receipt("two words", provider.Delivered),
+		receipt("broken\xff", provider.Delivered), receipt("", provider.Delivered))
+	if got != (ledger.Received{Matched: 2, Repeated: 3}) {
+		t.Errorf("%+v", got)
+	}
+	if got := see(states); got != "m delivered" {
+		t.Error(got)
+	}
+}
+
+func TestReceiptsOfAnotherChannelChangeNothing(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	settleAll(t, l, expecting(m, "r1"))
+	strange := receipt("r1", provider.Delivered)
+	strange.Channel = "b"
+	if got := receive(t, l, strange); got != (ledger.Received{Early: 1}) {
+		t.Errorf("%+v", got)
+	}
+	if got := see(story); got != "accepted accepted |" {
+		t.Error(got)
+	}
+}
+
+func TestReceiptsThatNobodyKnowsAreDroppedWhenTheyAreOld(t *testing.T) {
+	t.Parallel()
+	l, db, s := holding(t, 2)
+	receive(t, l, receipt(s[0].Reference, provider.Delivered), receipt("strange", provider.Delivered), receipt("new", provider.Delivered))
+	execute(t, db, `update dispatcher.receipts set received_at = now() - interval '2 days' where reference <> 'new' and received_at is not null`)
+	if n, err := l.DropReceipts(t.Context(), 24*time.Hour); n != 1 || err != nil {
+		t.Errorf("%d dropped, %v", n, err)
+	}
+	if got := scalar[string](t, db, `select string_agg(reference, ' ' order by reference) from dispatcher.receipts`); got != "new ref-m-00000 ref-m-00001" {
+		t.Error(got)
+	}
+}
+
+func TestAnEarlierReleaseSettlesWithoutExpectingReceipts(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	settleAll(t, l, accepted([]ledger.Message{m}))
+	if got := receive(t, l, receipt("ref-m", provider.Delivered)); got != (ledger.Received{Early: 1}) {
+		t.Errorf("%+v", got)
+	}
+	if got := see(states); got != "m accepted" {
+		t.Error(got)
+	}
+}
+
+func TestReceiptsTakeTwoRoundTripsAndASettlementThatExpectsThemOne(t *testing.T) {
+	t.Parallel()
+	w, l, _ := openTapped(t)
+	for round := range 3 { // the first prepares the statements
+		m := claimAll(t, l, batch(fmt.Sprintf("m%d", round), 500), "a").Messages
+		s, receipts := accepted(m), make([]ledger.Receipt, len(m))
+		for i := range s {
+			s[i].Await, s[i].Hold = time.Hour, time.Hour
+			receipts[i] = receipt(s[i].Reference, provider.Delivered)
+		}
+		before := w.trips.Load()
+		settleAll(t, l, s)
+		settled := w.trips.Load()
+		if got := receive(t, l, receipts...); got != (ledger.Received{Matched: 500, Freed: 500}) {
+			t.Fatalf("%+v", got)
+		}
+		if n, r := settled-before, w.trips.Load()-settled; round > 0 && (n != 1 || r != 2) {
+			t.Errorf("%d round trips for a settlement and %d for its receipts", n, r)
+		}
+	}
+}
+
+func TestReceiveRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
+	t.Parallel()
+	for name, what := range map[string]int32{"request lost": request, "reply lost": reply} {
+		for trip := range int32(2) {
+			t.Run(fmt.Sprint(name, trip), func(t *testing.T) {
+				t.Parallel()
+				w, l, url := openTapped(t)
+				s := accepted(claimAll(t, l, batch("m", 10), "a").Messages)
+				receipts := make([]ledger.Receipt, len(s))
+				for i := range s {
+					s[i].Await, s[i].Hold, s[i].Notice = time.Hour, time.Hour, nil
+					receipts[i] = receipt(s[i].Reference, provider.Delivered)
+				}
+				settleAll(t, l, s)
+				w.lose(what, trip)
+				if _, err := l.Receive(t.Context(), receipts, tellState); !ledger.Unavailable(err) {
+					t.Fatalf("got %v", err)
+				}
+				receive(t, l, receipts...)
+				db := raw(t, url)
+				if n := scalar[int](t, db, `select active from dispatcher.channels`); n != 0 {
+					t.Errorf("%d slots are taken", n)
+				}
+				if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state = 'delivered'`); n != 10 {
+					t.Errorf("%d are delivered", n)
+				}
+				if n := scalar[int](t, db, `select count(*) from dispatcher.outbox o, unnest(o."values") v where convert_from(v, 'UTF8') like 'delivered%'`); n != 10 {
+					t.Errorf("%d notices", n)
+				}
+			})
+		}
+	}
+}
+
+func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
+	t.Parallel()
+	db := raw(t, ledgertest.URL(t))
+	execute(t, db, `
+		insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, due_at)
+		select 'a', 'r' || n, n, 1, 1, case when n % 100 = 0 then now() + n * interval '1 second' end from generate_series(1, 20000) n`)
+	execute(t, db, `
+		insert into dispatcher.receipts (channel, reference, state, received_at) select 'a', 'e' || n, 'delivered', now() from generate_series(1, 200) n`)
+	execute(t, db, `analyze dispatcher.receipts`)
+	for sql, index := range map[string]string{
+		`select from dispatcher.receipts where due_at <= now() order by due_at limit 500`:                                           "receipts_due_at",
+		`select from dispatcher.receipts where message_seq is null and received_at < now() - interval '1 day' order by received_at`: "receipts_early",
+		`select from dispatcher.receipts where message_seq = 5`:                                                                     "receipts_message_seq",
+		`select from dispatcher.receipts where channel = 'a' and reference = 'r5'`:                                                  "receipts_pkey",
+		`select from audit.receipts where message_id = 'm'`:                                                                         "receipts_message_seq",
+		`select from audit.receipts where channel = 'a' and reference = 'r5'`:                                                       "receipts",
+	} {
+		if got := plan(t, db, sql); !strings.Contains(got, index) {
+			t.Errorf("%s\n%s", sql, got)
+		}
+	}
+}
+
+// TestSettlementsAndReceiptsContend: settlements, receipts with and without keys, early and late, in both orders of the
+// references, sweeps, claims of resends and ends of holds, by two instances at once. Nobody waits in a circle, and all comes
+// to the same.
+func TestSettlementsAndReceiptsContend(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 6}), connect(t, ledger.Config{URL: url, MaxConns: 6})}
+	db := raw(t, url)
+	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000}, ledger.ChannelSpec{Name: "b", ActiveMax: 10000})
+	rounds := 8
+	if testing.Short() {
+		rounds = 3
+	}
+	for round := range rounds {
+		contend(t, ledgers, round)
+		overdue(t, ledgers[0])
+		release(t, ledgers[0])
+		if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
+			t.Fatalf("%d messages are not delivered", n)
+		}
+		if n := activeOn(t, db, "a") + activeOn(t, db, "b"); n != 0 {
+			t.Fatalf("%d active", n)
+		}
+		if n := scalar[int](t, db, `select count(*) from dispatcher.receipts where message_seq is null`); n != 0 {
+			t.Fatalf("%d receipts have no message", n)
+		}
+	}
+}
+
+// contend has messages on two channels settled and received for, all at once and more than once.
+func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
+	t.Helper()
+	const n = 60
+	var settlements []ledger.Settlement
+	var receipts []ledger.Receipt
+	for _, channel := range []string{"a", "b"} {
+		for i, m := range claimAll(t, ledgers[0], batch(fmt.Sprintf("%s%d", channel, round), n), channel).Messages {
+			s := accepted([]ledger.Message{m})[0]
+			s.Await, s.Hold, s.Reference = time.Hour, time.Hour, fmt.Sprintf("%03d-%d-1 %03d-%d-2", (i*37)%n, round, (i*53)%n, round)
+			if i%5 == 0 { // first it is not known
+				u := unknown(m)
+				settlements = append(settlements, u)
+			}
+			settlements = append(settlements, s)
+			for _, reference := range strings.Fields(s.Reference) {
+				r := ledger.Receipt{Channel: channel, Reference: reference, State: provider.Delivered}
+				if i%3 == 0 {
+					r.Seq, r.Attempt = m.Seq, 1
+				}
+				receipts = append(receipts, ledger.Receipt{Channel: channel, Reference: reference}, r)
+			}
+		}
+	}
+	var workers sync.WaitGroup
+	for worker := range 12 {
+		l := ledgers[worker%2]
+		workers.Go(func() {
+			var err error
+			switch worker % 4 {
+			case 0: // all at once, the unknown ones first
+				err = l.Settle(t.Context(), settlements)
+			case 1, 2: // in small batches, in either direction
+				for at := 0; at < len(receipts) && err == nil; at += 40 {
+					chunk := receipts[at:min(at+40, len(receipts))]
+					if worker%4 == 2 {
+						back := len(receipts) - at
+						chunk = receipts[max(back-40, 0):back]
+					}
+					_, err = l.Receive(t.Context(), chunk, tellState)
+				}
+			default:
+				if _, err = l.Overdue(t.Context(), 1000, tellState); err == nil {
+					_, err = l.ReleaseSlots(t.Context(), time.Hour)
+				}
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	workers.Wait()
+	settleAll(t, ledgers[1], settlements)
+	receive(t, ledgers[0], receipts...)
+}
