@@ -61,7 +61,7 @@ func full(t *testing.T) *config.Routing {
 			Wait:   time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, Throttled: "wait", PriceCap: map[string]int64{"EUR": 100_000},
 		}},
 		Limits: []admission.Limit{limit()}, Blocked: config.Blocked{Prefixes: []string{"+4487"}, Countries: []string{"kp"}, Premium: true},
-		Lanes: []config.Lane{{Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never", IgnoreOptOut: true}},
+		Lanes: []config.Lane{{Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never", IgnoreOptOut: true, Clarify: []string{"lookup"}, ClarifyFor: time.Minute}},
 		Inbound: config.Inbound{
 			Keywords: config.Keywords{Stop: []string{"HALT"}, Start: []string{"GO"}},
 			Numbers:  []config.InboundSource{{Name: "+15550100", Tenant: "x", Keywords: config.Keywords{Stop: []string{"NO"}, Start: []string{"OK"}}}},

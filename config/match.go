@@ -58,8 +58,13 @@ func readWords(f fields, plural, singular string, check func(value, string) bool
 	return out
 }
 
+// isCountry takes two letters; whether a country has them is not known here.
+func isCountry(s string) bool {
+	return len(s) == 2 && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
 func checkCountry(v value, s string) bool {
-	if len(s) == 2 && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") == "" {
+	if isCountry(s) {
 		return true
 	}
 	v.fail("%q is not a country; write its two letters, such as GB", s)

@@ -29,6 +29,7 @@ type Settings struct {
 	StatusTopic           string   `split_words:"true" default:"sms.status" desc:"topic of state changes"`
 	DeadTopic             string   `split_words:"true" default:"sms.dead" desc:"topic of records that cannot be used"`
 	InboundTopic          string   `split_words:"true" default:"sms.inbound" desc:"topic of messages that subscribers send"`
+	DefaultRegion         string   `split_words:"true" desc:"country, such as GB, of recipients that are written without a country code; such are refused when it is empty"`
 	AllowUnknownFields    bool     `split_words:"true" default:"false" desc:"take envelopes that have fields the dispatcher does not know"`
 
 	PostgresURL      string `split_words:"true" secret:"connection" desc:"libpq URL or key=value string; required unless --embedded"`

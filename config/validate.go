@@ -81,6 +81,9 @@ func (s *Settings) checkAddresses(c *checker) {
 		c.fail("PUBLIC_URL", "has a query or a fragment; /receipts/ and the name of a channel are put behind it, so write for example https://sms.example.com")
 	}
 	s.checkReceiptsTLS(c)
+	if !isCountry(s.DefaultRegion) && s.DefaultRegion != "" {
+		c.fail("DEFAULT_REGION", "%q is not a country; write its two letters, such as GB", s.DefaultRegion)
+	}
 	if !isName(s.Region, true) {
 		c.fail("REGION", "is not 1 to 64 printable characters; write for example eu-west-1")
 	}

@@ -137,10 +137,18 @@ func candidateSheet(candidates []report.Candidate, as format) sheet {
 	if drawn {
 		s.header = append(s.header, "redraw")
 	}
+	priced := slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.CostMicros != nil && c.Currency != "" })
+	if priced {
+		s.header = append(s.header, "segments", "cost")
+		s.right = append(s.right, len(s.header)-1, len(s.header))
+	}
 	for _, one := range candidates {
 		row := []string{one.Channel, as.fraction(one.Score), as.fraction(one.LoadRatio), yesNo(one.Eligible), one.Reason}
 		if drawn {
 			row = append(row, redrawn(one.Redraw))
+		}
+		if priced {
+			row = append(row, strconv.Itoa(*one.Segments), amount(*one.CostMicros, one.Currency))
 		}
 		s.rows = append(s.rows, row)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,50 +20,122 @@ type textSize struct {
 	Alphabet string `json:"alphabet"`
 	Units    int    `json:"units"`
 	Segments int    `json:"segments"`
+	// Locking and Single name the national tables that the text is written with; absent for the default ones.
+	Locking string `json:"locking,omitempty"`
+	Single  string `json:"single,omitempty"`
+	// Substituted is set when look-alikes took the place of some characters.
+	Substituted bool `json:"substituted,omitempty"`
+	// Parts are the pieces of the text; absent unless they are asked for.
+	Parts []string `json:"parts,omitempty"`
+}
+
+// segmentsFlags are the options of the command.
+type segmentsFlags struct {
+	as         format
+	substitute bool
+	wide       bool
+	split      bool
+	locking    []string
+	single     []string
 }
 
 func (c *cli) segmentsCommand() *cobra.Command {
-	as := format(formatJSON)
-	var substitute, wide bool
+	f := segmentsFlags{as: formatJSON}
 	cmd := &cobra.Command{
 		Use:   "segments [TEXT]",
 		Short: "Count the billed segments of a text",
 		Long: `Counts how many segments a text is billed as: 160 septets or 70 16-bit units fit in
 one, 153 or 67 in each of several. Without TEXT it reads JSON lines {"text": "..."}
-and answers each with one line.`,
+and answers each with one line.
+
+With --locking and --single it counts as a channel does that takes the national tables
+of these languages, or of all: they are used only where they make fewer segments.`,
 		Example: `  dispatcher segments "Your code is 123456"
+  dispatcher segments "Siparişiniz yola çıktı" --single turkish --locking turkish --split
   dispatcher segments < texts.jsonl`,
 		Args: arguments(0, 1),
 		RunE: work(func(_ context.Context, args []string) error {
-			size := func(text string) textSize { return measure(text, substitute, wide) }
-			if len(args) == 1 {
-				return printSizes(c.out, as, []textSize{size(args[0])})
+			rules, err := f.rules()
+			if err != nil {
+				return usage(err)
 			}
-			return countLines(c.in, c.out, as, size)
+			size := func(text string) textSize { return f.measure(text, rules) }
+			if len(args) == 1 {
+				return f.print(c.out, []textSize{size(args[0])})
+			}
+			return f.countLines(c.in, c.out, size)
 		}),
 	}
-	cmd.Flags().Var(&as, "format", "output format; json is one object per line")
-	cmd.Flags().BoolVar(&substitute, "substitute", false, "replace look-alikes first, as a route with substitute does")
-	cmd.Flags().BoolVar(&wide, "reference-16", false, "count with a 16-bit concatenation reference")
+	cmd.Flags().Var(&f.as, "format", "output format; json is one object per line")
+	cmd.Flags().BoolVar(&f.substitute, "substitute", false, "replace look-alikes first, as a route with substitute does")
+	cmd.Flags().BoolVar(&f.wide, "reference-16", false, "count with a 16-bit concatenation reference")
+	cmd.Flags().BoolVar(&f.split, "split", false, "show the pieces as well")
+	cmd.Flags().StringSliceVar(&f.locking, "locking", nil, "languages whose locking shift tables may be used, such as turkish, or all")
+	cmd.Flags().StringSliceVar(&f.single, "single", nil, "languages whose single shift tables may be used, or all")
 	return cmd
 }
 
+// rules are how the flags say that texts are cut.
+func (f *segmentsFlags) rules() (sms.Rules, error) {
+	var rules sms.Rules
+	if f.wide {
+		rules.Reference = sms.Reference16
+	}
+	var err error
+	if rules.Tables.Locking, err = languages("locking", f.locking, sms.Language.HasLocking); err != nil {
+		return rules, err
+	}
+	rules.Tables.Single, err = languages("single", f.single, func(sms.Language) bool { return true })
+	return rules, err
+}
+
+// languages reads the languages of a flag; all stands for those that have such a table.
+func languages(flag string, words []string, has func(sms.Language) bool) (sms.Languages, error) {
+	var set sms.Languages
+	for _, word := range words {
+		if word == "all" {
+			for _, each := range sms.LanguageWords() {
+				if l, err := sms.ParseLanguage(each); err == nil && has(l) {
+					set |= sms.LanguagesOf(l)
+				}
+			}
+			continue
+		}
+		l, err := sms.ParseLanguage(strings.TrimSpace(word))
+		if err != nil {
+			return 0, fmt.Errorf("--%s: %w, or all", flag, err)
+		}
+		if !has(l) {
+			return 0, fmt.Errorf("--%s: %s has no %s shift table; the default alphabet does for it", flag, l, flag)
+		}
+		set |= sms.LanguagesOf(l)
+	}
+	return set, nil
+}
+
 // measure counts one text.
-func measure(text string, substitute, wide bool) textSize {
-	if substitute {
-		text = sms.Substitute(text)
+func (f *segmentsFlags) measure(text string, rules sms.Rules) textSize {
+	given := text
+	if f.substitute {
+		text = rules.Substitute(text)
 	}
-	reference := sms.Reference8
-	if wide {
-		reference = sms.Reference16
+	m := rules.Split(text)
+	size := textSize{Alphabet: m.Alphabet.String(), Units: m.Units, Segments: len(m.Segments), Substituted: text != given}
+	if m.Shift.Locking != sms.DefaultTables {
+		size.Locking = m.Shift.Locking.String()
 	}
-	size := sms.Count(text, reference)
-	return textSize{Alphabet: size.Alphabet.String(), Units: size.Units, Segments: size.Segments}
+	if m.Shift.Single != sms.DefaultTables {
+		size.Single = m.Shift.Single.String()
+	}
+	if f.split {
+		size.Parts = m.Segments
+	}
+	return size
 }
 
 // countLines answers each line of in. As JSON it answers line by line, so that it can
 // stand in a pipe; the other formats need all answers first.
-func countLines(in io.Reader, out io.Writer, as format, size func(string) textSize) error {
+func (f *segmentsFlags) countLines(in io.Reader, out io.Writer, size func(string) textSize) error {
 	answers := bufio.NewWriter(out)
 	var sizes []textSize
 	err := eachLine(in, func(number int, line []byte) error {
@@ -72,32 +145,48 @@ func countLines(in io.Reader, out io.Writer, as format, size func(string) textSi
 		if err := json.Unmarshal(line, &given); err != nil || given.Text == nil {
 			return fmt.Errorf(`line %d is not a JSON object with a string under "text"`, number)
 		}
-		if as == formatJSON {
-			return printSizes(answers, as, []textSize{size(*given.Text)})
+		if f.as == formatJSON {
+			return f.print(answers, []textSize{size(*given.Text)})
 		}
 		sizes = append(sizes, size(*given.Text))
 		return nil
 	})
-	if err == nil && as != formatJSON {
-		err = printSizes(answers, as, sizes)
+	if err == nil && f.as != formatJSON {
+		err = f.print(answers, sizes)
 	}
 	return errors.Join(err, answers.Flush())
 }
 
-// printSizes prints one compact JSON object per line, or all as one sheet.
-func printSizes(out io.Writer, as format, sizes []textSize) error {
-	if as == formatJSON {
+// print prints one compact JSON object per line, or all as one sheet, which has columns for tables and pieces
+// where those were asked for.
+func (f *segmentsFlags) print(out io.Writer, sizes []textSize) error {
+	if f.as == formatJSON {
 		lines := json.NewEncoder(out)
-		for _, s := range sizes {
-			if err := lines.Encode(s); err != nil {
+		for i := range sizes {
+			if err := lines.Encode(&sizes[i]); err != nil {
 				return fmt.Errorf("write JSON: %w", err)
 			}
 		}
 		return nil
 	}
 	s := sheet{header: []string{"alphabet", "units", "segments"}, right: []int{2, 3}}
-	for _, size := range sizes {
-		s.rows = append(s.rows, []string{size.Alphabet, strconv.Itoa(size.Units), strconv.Itoa(size.Segments)})
+	national := len(f.locking)+len(f.single) > 0
+	if national {
+		s.header = append(s.header, "locking", "single")
 	}
-	return as.print(out, nil, s)
+	if f.split {
+		s.header = append(s.header, "parts")
+	}
+	for i := range sizes {
+		size := &sizes[i]
+		row := []string{size.Alphabet, strconv.Itoa(size.Units), strconv.Itoa(size.Segments)}
+		if national {
+			row = append(row, size.Locking, size.Single)
+		}
+		if f.split {
+			row = append(row, strings.Join(size.Parts, " | "))
+		}
+		s.rows = append(s.rows, row)
+	}
+	return f.as.print(out, nil, s)
 }

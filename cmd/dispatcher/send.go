@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
 )
 
@@ -58,7 +59,7 @@ func (f *sendFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.skipBad, "skip-bad", false, "send the good lines of a file that has bad ones")
 	flags.StringVar(&f.lane, "lane", "transactional", "lane, whose first topic is used")
 	flags.StringVar(&f.topic, "topic", "", "topic, in place of a lane's")
-	flags.StringVar(&f.region, "default-region", "", "country of numbers without country code, such as GB")
+	flags.StringVar(&f.region, "default-region", "", "country of numbers without country code, such as GB (default DISPATCHER_DEFAULT_REGION)")
 	flags.Var(&f.as, "format", "output format")
 	for _, one := range []struct{ field, help string }{
 		{"to", "recipient: a plus, country code and number"},
@@ -142,11 +143,11 @@ func (f *sendFlags) check() error {
 }
 
 // draft is the message that the flags describe.
-func (f *sendFlags) draft(r region) (*draft, error) {
+func (f *sendFlags) draft(r numbers.Region) (*draft, error) {
 	d := newDraft()
 	for name, value := range f.fields {
 		if name == "to" {
-			*value = r.e164(*value)
+			*value = r.E164(*value)
 		}
 		if err := d.set(name, *value); err != nil {
 			return nil, fmt.Errorf("--%w", err)

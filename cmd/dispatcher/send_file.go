@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 )
 
 // candidate is one message of a file on its way to Kafka, or why it cannot go there.
@@ -23,7 +24,7 @@ type candidate struct {
 // messageReader reads candidates from a file.
 type messageReader struct {
 	csv          bool
-	region       region
+	region       numbers.Region
 	allowUnknown bool
 }
 
@@ -35,13 +36,16 @@ func (m *messageReader) each(in io.Reader, use func(candidate) error) error {
 		return m.eachRow(in, use)
 	}
 	return eachLine(in, func(number int, line []byte) error {
-		return use(m.check(number, m.region.rewrite(bytes.Clone(line))))
+		return use(m.check(number, m.region.Rewrite(bytes.Clone(line))))
 	})
 }
 
 // check holds an envelope to every rule that the dispatcher will hold it to.
 func (m *messageReader) check(line int, value []byte) candidate {
 	message, problem := envelope.Decode(value, m.allowUnknown)
+	if problem == nil {
+		problem = envelope.CheckSender(&message)
+	}
 	if problem != nil {
 		return candidate{line: line, problem: problem.Detail}
 	}
@@ -113,7 +117,7 @@ func (m *messageReader) row(line int, header, row []string) candidate {
 	for i, name := range header {
 		value := row[i]
 		if name == "to" {
-			value = m.region.e164(value)
+			value = m.region.E164(value)
 		}
 		if err := d.set(name, value); err != nil {
 			return candidate{line: line, problem: err.Error()}

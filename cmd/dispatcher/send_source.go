@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
 )
 
@@ -21,7 +22,7 @@ type source struct {
 
 // source opens what the flags name.
 func (c *cli) source(f *sendFlags, s *config.Settings) (*source, error) {
-	r, err := parseRegion(f.region)
+	r, err := f.regionOr(s.DefaultRegion)
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -39,8 +40,24 @@ func (c *cli) source(f *sendFlags, s *config.Settings) (*source, error) {
 	return src, err
 }
 
+// regionOr is the region of numbers without a country code: that of the flag, else the one of the process.
+func (f *sendFlags) regionOr(standard string) (numbers.Region, error) {
+	if f.region != "" {
+		r, err := numbers.ParseRegion(f.region)
+		if err != nil {
+			return "", fmt.Errorf("--default-region %w", err)
+		}
+		return r, nil
+	}
+	r, err := numbers.ParseRegion(standard)
+	if err != nil {
+		return "", fmt.Errorf("%s_DEFAULT_REGION %w", config.Prefix, err)
+	}
+	return r, nil
+}
+
 // one makes a source of the message that the flags describe.
-func (s *source) one(f *sendFlags, r region) error {
+func (s *source) one(f *sendFlags, r numbers.Region) error {
 	d, err := f.draft(r)
 	if err != nil {
 		return usage(err)

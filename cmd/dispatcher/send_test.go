@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/selector"
 )
 
@@ -175,10 +176,10 @@ func TestRegionRewritesOnlyTheRecipient(t *testing.T) {
 		`{"id":"1"}`:                                         `{"id":"1"}`,
 		`{"unknown":1,"to":"07700900123","to":"0770090012"}`: `{"unknown":1,"to":"+447700900123","to":"0770090012"}`,
 	} {
-		if got := string(region("GB").rewrite([]byte(in))); got != want {
+		if got := string(numbers.Region("GB").Rewrite([]byte(in))); got != want {
 			t.Errorf("%s became %s, want %s", in, got, want)
 		}
-		if got := string(region("").rewrite([]byte(in))); got != in {
+		if got := string(numbers.Region("").Rewrite([]byte(in))); got != in {
 			t.Errorf("without a region %s became %s", in, got)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/console"
 	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/cmd/dispatcher/internal/receive"
 	"dispatcher/cmd/dispatcher/internal/scoring"
 	"dispatcher/cmd/dispatcher/internal/steer"
@@ -310,6 +311,10 @@ func (a *App) startConsumer() error {
 		return err
 	}
 	s := &a.opts.Settings
+	region, err := numbers.ParseRegion(s.DefaultRegion)
+	if err != nil {
+		return fmt.Errorf("%s_DEFAULT_REGION %w", config.Prefix, err)
+	}
 	var lanes []consume.Lane
 	for _, lane := range a.reloader.lanes() {
 		lanes = append(lanes, consume.Lane{Name: lane.Name, Topics: lane.Topics})
@@ -317,7 +322,7 @@ func (a *App) startConsumer() error {
 	c, err := consume.New(consume.Config{
 		Client: client, Group: s.KafkaGroup, ClientID: "dispatcher", Lanes: lanes, AllowUnknown: s.AllowUnknownFields,
 		Batch: min(s.Batch, a.dispatch.Batch()), Handle: a.dispatch.Handle, Paused: a.dispatch.Paused, Log: a.log,
-		Hooks: newKafkaMetrics(a.registry).hooks,
+		Hooks: newKafkaMetrics(a.registry).hooks, Rewrite: region.Rewrite,
 	})
 	if err != nil {
 		return err

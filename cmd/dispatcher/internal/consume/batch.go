@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -18,14 +19,14 @@ type batch struct {
 
 // newBatch decodes the records. A record that cannot be used is a job like any other:
 // it carries its problem and the original bytes, and its partition goes on.
-func newBatch(lane string, fetches kgo.Fetches, allowUnknown bool) batch {
+func newBatch(lane string, fetches kgo.Fetches, cfg *Config) batch {
 	var b batch
 	if n := fetches.NumRecords(); n > 0 {
 		b.jobs = make([]dispatch.Job, 0, n)
 	}
 	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
 		for _, record := range p.Records {
-			b.jobs = append(b.jobs, newJob(lane, record, allowUnknown))
+			b.jobs = append(b.jobs, newJob(lane, record, cfg))
 		}
 		if n := len(p.Records); n > 0 {
 			b.last = append(b.last, p.Records[n-1])
@@ -34,9 +35,9 @@ func newBatch(lane string, fetches kgo.Fetches, allowUnknown bool) batch {
 	return b
 }
 
-func newJob(lane string, record *kgo.Record, allowUnknown bool) dispatch.Job {
-	message, problem := envelope.Decode(record.Value, allowUnknown)
-	return dispatch.Job{
+func newJob(lane string, record *kgo.Record, cfg *Config) dispatch.Job {
+	message, problem := envelope.Decode(record.Value, cfg.AllowUnknown)
+	job := dispatch.Job{
 		Lane:     lane,
 		Origin:   dispatch.Origin{Topic: record.Topic, Partition: record.Partition, Offset: record.Offset},
 		Produced: record.Timestamp,
@@ -44,6 +45,21 @@ func newJob(lane string, record *kgo.Record, allowUnknown bool) dispatch.Job {
 		Message:  message,
 		Problem:  problem,
 	}
+	if problem != nil && problem.Code == envelope.BadNumber && cfg.Rewrite != nil {
+		rewrite(&job, cfg)
+	}
+	return job
+}
+
+// rewrite tries the record once more with its recipient in E.164. What is stored is the record as it was understood, so
+// that it means the same wherever and whenever it is read again.
+func rewrite(job *dispatch.Job, cfg *Config) {
+	value := cfg.Rewrite(job.Raw)
+	if bytes.Equal(value, job.Raw) {
+		return
+	}
+	job.Message, job.Problem = envelope.Decode(value, cfg.AllowUnknown)
+	job.Rewritten = value
 }
 
 // without is the batch less what belongs to the partitions.

@@ -43,6 +43,9 @@ type Config struct {
 	Lanes    []Lane
 	// AllowUnknown lets envelopes have fields that nobody knows.
 	AllowUnknown bool
+	// Rewrite puts the recipient of a record, which is not in E.164, into that form, and returns the record as it is
+	// when it cannot; nil leaves all as they are. It is called for records whose recipient was refused.
+	Rewrite func(record []byte) []byte
 	// Batch is the most records that one call of Handle gets.
 	Batch int
 	// Handle makes the jobs of one lane durable, in order, and blocks until they are. It

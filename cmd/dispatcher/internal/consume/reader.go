@@ -125,7 +125,7 @@ func (r *reader) poll(ctx context.Context) batch {
 	}
 	fetches := r.client.PollRecords(ctx, r.cfg.Batch)
 	r.tell(fetches)
-	work := newBatch(r.lane, fetches, r.cfg.AllowUnknown)
+	work := newBatch(r.lane, fetches, &r.cfg)
 	r.keep(work)
 	return work
 }

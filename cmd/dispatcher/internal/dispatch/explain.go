@@ -61,6 +61,12 @@ type Candidate struct {
 	LoadRatio float64
 	// Reason says why the channel cannot take the message; empty when it can.
 	Reason string
+	// Segments is how many billed parts the message has on the channel, and Micros what they cost, in Currency.
+	Segments int
+	Micros   int64
+	Currency string
+	// Replaced is set when the channel puts a sender of its own in the place of the message's.
+	Replaced bool
 	// Limit names the limit that is in the way, as admission.Key.On; empty when none is.
 	Limit string
 	// Never is set when that limit never has room for the message: it is 0, or less than the message takes.
@@ -75,6 +81,9 @@ func Explain(q *Question) Answer {
 	t := p.plan(&q.Job)
 	if t.letter != nil {
 		return Answer{Plan: t.row.Plan, Problem: problemOf(&t)}
+	}
+	if t.row.State == ledger.Rejected {
+		return Answer{Plan: t.row.Plan, Decision: ledger.Decision{State: t.row.State, Reason: t.row.Reason, Plan: t.row.Plan}}
 	}
 	t.row.ReceivedAt = q.Now
 	if t.route.asks() {
@@ -167,11 +176,12 @@ func (a *assigner) lineOf(t *task) Answer {
 		Candidates: make([]Candidate, len(l.candidates)),
 	}
 	for i, c := range l.candidates {
-		one := &answer.Candidates[i]
+		one, ch := &answer.Candidates[i], &a.routing.Channels[t.route.Members[c.Index]]
 		*one = Candidate{
-			Channel:   a.routing.Channels[t.route.Members[c.Index]].Name,
-			LoadRatio: c.LoadRatio(), Reason: a.passedOver(t, l, i),
+			Channel: ch.Name, LoadRatio: c.LoadRatio(), Reason: a.passedOver(t, l, i),
+			Segments: t.segments(ch), Currency: ch.Price.Currency, Replaced: t.replaces(ch),
 		}
+		one.Micros = t.price(ch, one.Segments)
 		if b := &a.blockage; b.counter != nil {
 			one.Limit, one.Never = b.on(one.Channel), b.closed()
 		}

@@ -92,15 +92,15 @@ func (p *planner) plan(job *Job) task {
 		Lane:     job.Lane,
 		Tenant:   job.Message.Tenant,
 		Origin:   job.Origin,
-		Envelope: job.Raw,
+		Envelope: job.stored(),
 		State:    ledger.Sending,
 	}
 	if job.Problem != nil {
 		p.bury(&t, job, job.Problem)
 		return t
 	}
-	if sms.KindOf(job.Message.From) == sms.BadSender {
-		p.bury(&t, job, &envelope.Problem{Code: envelope.BadSender, Detail: badSender})
+	if problem := envelope.CheckSender(&job.Message); problem != nil {
+		p.bury(&t, job, problem)
 		return t
 	}
 	t.row.Digest = job.Message.Digest()
@@ -119,6 +119,14 @@ func (p *planner) plan(job *Job) task {
 		t.row.State, t.row.NextAt = ledger.Scheduled, job.Message.SendAt
 	}
 	return t
+}
+
+// stored is the record as it was understood.
+func (j *Job) stored() []byte {
+	if j.Rewritten != nil {
+		return j.Rewritten
+	}
+	return j.Raw
 }
 
 // planDue makes a task of a row that came due. The choice of a message that has not
@@ -198,10 +206,6 @@ func (p *planner) choose(t *task) *envelope.Problem {
 	}
 	return nil
 }
-
-// badSender says what a sender has to be.
-const badSender = "from is no sender id: a name of up to 11 characters of the GSM alphabet, a short code of 3 to 8 digits, " +
-	"or a number of 8 to 15 digits"
 
 // whole reports whether no part of the message may have been taken before: what has begun is finished.
 func (t *task) whole() bool { return len(t.row.PartsLeft) == 0 && t.row.SameKey == "" }

@@ -57,6 +57,12 @@ func (t *task) refuses(ch *Channel) bool {
 	return !ok
 }
 
+// replaces reports whether a channel puts a sender of its own in the place of the message's.
+func (t *task) replaces(ch *Channel) bool {
+	sender, ok := t.sender(ch)
+	return ok && t.msg.From != "" && sender != t.msg.From
+}
+
 // sender is what a channel puts on the message in place of a sender; false when it may not carry it.
 func (t *task) sender(ch *Channel) (sender string, ok bool) {
 	return ch.Senders.carry(t.msg.From, t.to.Country)

@@ -27,7 +27,10 @@ func NewForecast(id string, a *dispatch.Answer, doc *config.Routing, keys ...sel
 	}
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
-		s.Candidates[i] = Candidate{Channel: c.Channel, Score: c.Score, LoadRatio: &c.LoadRatio, Eligible: new(c.Reason == ""), Reason: c.Reason}
+		s.Candidates[i] = Candidate{
+			Channel: c.Channel, Score: c.Score, LoadRatio: &c.LoadRatio, Eligible: new(c.Reason == ""), Reason: c.Reason,
+			Segments: &c.Segments, CostMicros: &c.Micros, Currency: c.Currency, SenderReplaced: c.Replaced,
+		}
 		if c.Never {
 			s.Candidates[i].Limit, s.Candidates[i].Never = c.Limit, neverOf(doc, c.Limit)
 		}
@@ -36,6 +39,10 @@ func NewForecast(id string, a *dispatch.Answer, doc *config.Routing, keys ...sel
 	if a.Problem != nil {
 		s.State, s.Reason = "would_be_dead", string(a.Problem.Code)
 		s.Text = fmt.Sprintf("The message could not be used: %s.", a.Problem.Detail)
+		return s
+	}
+	if a.Decision.State == ledger.Rejected {
+		s.Text = fmt.Sprintf("The message would be rejected, because %s.", because(rejectedWords, a.Decision.Reason))
 		return s
 	}
 	s.Text = forecastText(&s, a, doc)
@@ -56,6 +63,7 @@ func neverOf(doc *config.Routing, on string) string {
 func forecastState(s ledger.State) string {
 	words := map[ledger.State]string{
 		ledger.Sending: "would_send", ledger.Scheduled: "would_schedule", ledger.Waiting: "would_wait", ledger.Failed: "would_fail",
+		ledger.Rejected: "would_reject",
 	}
 	return cmp.Or(words[s], string(s))
 }
@@ -86,6 +94,7 @@ func forecastText(s *Story, a *dispatch.Answer, doc *config.Routing) string {
 	switch a.Decision.State {
 	case ledger.Sending:
 		t.destination(s, before)
+		t.bill(s)
 	case ledger.Scheduled:
 		t.say("It would be sent %s, by the state of that time.", t.at(a.Decision.NextAt))
 	case ledger.Waiting:
@@ -94,6 +103,22 @@ func forecastText(s *Story, a *dispatch.Answer, doc *config.Routing) string {
 		t.say("It would be given up, because %s.", reasons(before))
 	}
 	return strings.Join(t.out, " ")
+}
+
+// bill says what the message would cost where it goes, and whether under another sender.
+func (t *teller) bill(s *Story) {
+	for i := range s.Candidates {
+		c := &s.Candidates[i]
+		if s.Chosen == nil || c.Channel != *s.Chosen || c.Segments == nil {
+			continue
+		}
+		if c.Currency != "" {
+			t.say("It would cost %s for %s.", Money(*c.CostMicros)+" "+c.Currency, plural(*c.Segments, "segment"))
+		}
+		if c.SenderReplaced {
+			t.say("Its sender would be replaced by the one that the channel has for the country.")
+		}
+	}
 }
 
 // wouldWait says what the message would wait for, and until when.

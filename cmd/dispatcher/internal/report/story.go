@@ -75,6 +75,13 @@ type Candidate struct {
 	// Reason says why it was passed over or could not have taken the message, or that it was outranked
 	// and nobody looked at it. It is empty when Eligible is true.
 	Reason string `json:"reason"`
+	// Segments is how many billed parts the message has on the channel, and CostMicros what they cost, in Currency; nil
+	// and empty where they were not worked out, as for a record.
+	Segments   *int   `json:"segments,omitempty"`
+	CostMicros *int64 `json:"cost_micros,omitempty"`
+	Currency   string `json:"currency,omitempty"`
+	// SenderReplaced is set where the channel puts a sender of its own in the place of the message's.
+	SenderReplaced bool `json:"sender_replaced,omitempty"`
 	// Limit names a limit that never has room for the message, as admission.Key.On, and Never says why; both are empty
 	// when it is not known that one is in the way for good.
 	Limit string `json:"limit,omitempty"`

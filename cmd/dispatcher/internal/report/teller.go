@@ -289,6 +289,10 @@ func (t *teller) waitWhy() string {
 // rejected says why the dispatcher itself rejected the message; a provider's words stand with his attempt.
 func (t *teller) rejected() {
 	m := &t.record.Message
+	if words, ok := rejectedWords[m.Reason]; ok {
+		t.say("It was rejected, because %s.", words)
+		return
+	}
 	if m.Reason != "opted_out" {
 		return
 	}

@@ -32,6 +32,8 @@ var passedOverWords = map[string]struct{ one, many string }{
 	"already_tried":          {"it had not taken this message before", "they had not taken this message before"},
 	"selector":               {"it does not meet the selectors of the message", "they do not meet the selectors of the message"},
 	"weight_zero":            {"its weight is 0, so no draw picks it", "their weight is 0, so no draw picks them"},
+	"too_long":               {"the text has more segments on it than the route allows", "the text has more segments on them than the route allows"},
+	"sender":                 {"it may not carry the sender of the message", "they may not carry the sender of the message"},
 	"price_cap":              {"it costs more than the message may cost", "they cost more than the message may cost"},
 	"throttled":              {"it had asked to slow down", "they had asked to slow down"},
 	"pinned_elsewhere":       {"another channel had accepted a part of the message", "another channel had accepted a part of the message"},
@@ -69,7 +71,13 @@ var deadWords = map[string]string{
 	"expired":           "its deadline had passed when it was read",
 	"too_many_segments": "its text has more segments than the route allows",
 	"no_route":          "no route of the routing document takes it",
+	"bad_sender":        "its sender is none that a network can show",
 	"unstorable":        "the database refused to store it",
+}
+
+// rejectedWords say why the dispatcher itself rejects a message, to follow "because".
+var rejectedWords = map[string]string{
+	"blocked_number": "nothing is sent to such numbers",
 }
 
 // waitWords say why a message waits, to follow "because". Other reasons are those of its channels.
