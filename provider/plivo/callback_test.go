@@ -1,0 +1,255 @@
+package plivo_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/provider"
+	"dispatcher/provider/plivo"
+	"dispatcher/provider/plivo/plivotest"
+	"dispatcher/provider/web"
+)
+
+// TestSignaturesOfTheDocumentationAreGenuine uses the published examples of Plivo's own libraries. They name no
+// message, so that what is genuine is malformed.
+func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
+	t.Parallel()
+	const (
+		voiceToken = "Y2Q2ZDgxZmY5YWRiOTI5YmQ1Njg0MTAxZWIyOTc4"
+		voiceURL   = "https://plivobin.non-prod.plivops.com/api/v1/validate_signature03.xml"
+		voiceNonce = "31627761595286130198"
+	)
+	form := url.Values{
+		"Direction": {"outbound"}, "From": {"19792014278"}, "ALegUUID": {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"},
+		"CallStatus": {"in-progress"}, "BillRate": {"0.002"}, "ParentAuthID": {"MANWVLYTK4ZWU1YTY4QA"},
+		"To":              {"sip:PlivoSignature382029104058171078704104@phone-qa.voice.plivodev.com"},
+		"ALegRequestUUID": {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"}, "CallUUID": {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"},
+		"RequestUUID":  {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"},
+		"SIP-H-To":     {"<sip:PlivoSignature382029104058171078704104@52.9.11.55;transport=udp>;tag=1"},
+		"SessionStart": {"2020-04-08 11:34:33.238707"}, "Event": {"StartApp"},
+	}.Encode()
+	for name, c := range map[string]struct {
+		url, body string
+		header    map[string][]string
+		want      error
+	}{
+		"V3 without query": {voiceURL, form, v3("iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", voiceNonce), provider.ErrMalformed},
+		"V3 with query":    {voiceURL + "/?a=b&c=d", form, v3("k7Pusd4OxCIjR5IfA9iedDNu/h/gbdYqdzG/MiYtd1c=", voiceNonce), provider.ErrMalformed},
+		"V3 in GET":        {voiceURL + "?" + form, "", v3("i/MQsaQSAd6fiKhOh2qeeeLHZ9faldADSb3/7+Akfbc=", voiceNonce), provider.ErrMalformed},
+		"V3 among others":  {voiceURL, form, v3("AAAA, iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", voiceNonce), provider.ErrMalformed},
+		"V3 other nonce":   {voiceURL, form, v3("iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", "1"), provider.ErrForged},
+		"V3 no nonce":      {voiceURL, form, v3("iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", ""), provider.ErrForged},
+		"V3 other query":   {voiceURL + "/?a=b&c=e", form, v3("k7Pusd4OxCIjR5IfA9iedDNu/h/gbdYqdzG/MiYtd1c=", voiceNonce), provider.ErrForged},
+		"V2":               {"https://answer.url", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrMalformed},
+		"V2 other nonce":   {"https://answer.url", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12346"), provider.ErrForged},
+		"V2 other host":    {"https://answer.org", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrForged},
+		"nothing":          {"https://answer.url", form, nil, provider.ErrForged},
+		"broken URL":       {"https://answer.url/%zz", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrForged},
+	} {
+		_, err := listening(t, "my_auth_token", voiceToken).Hear(&provider.Callback{URL: c.url, Body: []byte(c.body), Header: c.header})
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func v3(signature, nonce string) map[string][]string {
+	return map[string][]string{"X-Plivo-Signature-V3": {signature}, "X-Plivo-Signature-V3-Nonce": {nonce}}
+}
+
+func v2(signature, nonce string) map[string][]string {
+	return map[string][]string{"X-Plivo-Signature-V2": {signature}, "X-Plivo-Signature-V2-Nonce": {nonce}}
+}
+
+// signed is a callback with a form, under both signatures.
+func signed(form url.Values) *provider.Callback {
+	address := web.WithKey(callback, key)
+	c := &provider.Callback{
+		Method: http.MethodPost, URL: address, Body: []byte(form.Encode()), At: time.Now(),
+		Header: v3(plivotest.SignV3(token, address, "n-1", form), "n-1"),
+	}
+	c.Header["X-Plivo-Signature-V2"] = []string{plivotest.SignV2(token, address, "n-1")}
+	c.Header["X-Plivo-Signature-V2-Nonce"] = []string{"n-1"}
+	return c
+}
+
+func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
+	t.Parallel()
+	c := listening(t, token)
+	for _, w := range []struct {
+		status, code string
+		state        provider.ReceiptState
+		cause        provider.Cause
+		shown        string
+	}{
+		{"queued", "", provider.Pending, "", "queued"},
+		{"sent", "", provider.Pending, "", "sent"},
+		{"something new", "", provider.Pending, "", "other"},
+		{"delivered", "000", provider.Delivered, "", "delivered"},
+		{"read", "", provider.Delivered, "", "read"},
+		{"failed", "420", provider.Undelivered, provider.Expired, "failed/420"},
+		{"failed", "900", provider.Undelivered, provider.NoCredit, "failed/900"},
+		{"rejected", "10", provider.Undelivered, "", "rejected/10"},
+		{"undelivered", "80", provider.Undelivered, provider.Absent, "undelivered/80"},
+		{"undelivered", "200", provider.Undelivered, provider.OptedOut, "undelivered/200"},
+		{"undelivered", "9999", provider.Undelivered, "", "undelivered/9999"},
+		{"undelivered", "447700900123", provider.Undelivered, "", "undelivered/other"},
+	} {
+		call := signed(url.Values{"MessageUUID": {"u-1"}, "Status": {w.status}, "ErrorCode": {w.code}, "To": {"447700900123"}})
+		heard, err := c.Hear(call)
+		if err != nil {
+			t.Errorf("%s: %v", w.status, err)
+			continue
+		}
+		want := provider.Heard{Once: "n-1", Receipts: []provider.Receipt{
+			{Reference: "u-1", Key: key, State: w.state, Cause: w.cause, Code: w.shown, At: call.At},
+		}}
+		if diff := cmp.Diff(want, heard); diff != "" {
+			t.Errorf("%s: %s", w.status, diff)
+		}
+	}
+}
+
+func TestForgedCallbacksSayNothing(t *testing.T) {
+	t.Parallel()
+	c := listening(t, token)
+	genuine := func() *provider.Callback {
+		return signed(url.Values{"MessageUUID": {"u-1"}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
+	}
+	for name, forge := range map[string]func(*provider.Callback){
+		"other status":     func(c *provider.Callback) { c.Body = []byte("MessageUUID=u-1&Status=delivered&ErrorCode=80") },
+		"other submission": func(c *provider.Callback) { c.URL = web.WithKey(callback, "ffffffffffffffffffffffffffffffff") },
+		"field more":       func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
+		"other nonce":      func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3-Nonce"] = []string{"n-2"} },
+		"many signatures": func(c *provider.Callback) {
+			c.Header["X-Plivo-Signature-V3"][0] += ",1,2,3,4,5,6,7,8"
+		},
+	} {
+		call := genuine()
+		forge(call)
+		// The signature V2 of each is genuine, and does not help.
+		if heard, err := c.Hear(call); !errors.Is(err, provider.ErrForged) || heard.Receipts != nil {
+			t.Errorf("%s: %v, %v", name, heard.Receipts, err)
+		}
+	}
+	if _, err := listening(t, "another").Hear(genuine()); !errors.Is(err, provider.ErrForged) {
+		t.Errorf("another account's token: %v", err)
+	}
+	if _, err := listening(t, "another", token).Hear(genuine()); err != nil {
+		t.Errorf("the second of two live tokens: %v", err)
+	}
+	main := genuine()
+	main.Header["X-Plivo-Signature-Ma-V3"] = main.Header["X-Plivo-Signature-V3"]
+	main.Header["X-Plivo-Signature-V3"] = []string{"of the subaccount"}
+	cfg := config(t, "https://api.plivo.com/v1")
+	cfg.AuthTokens, cfg.MainTokens = []string{"subaccount"}, []string{token}
+	sub := plivo.New(cfg)
+	t.Cleanup(func() { _ = sub.Close(t.Context()) })
+	if _, err := sub.Hear(main); err != nil {
+		t.Errorf("the main account's signature: %v", err)
+	}
+}
+
+// TestNoBodyUnderSignatureV2SettlesAnything takes a genuine callback, drops its signature V3 and changes what V2 does
+// not cover.
+func TestNoBodyUnderSignatureV2SettlesAnything(t *testing.T) {
+	t.Parallel()
+	c := listening(t, token)
+	for _, body := range []string{
+		"MessageUUID=u-1&Status=delivered", "MessageUUID=u-1&Status=undelivered&ErrorCode=200", "MessageUUID=u-2&Status=failed",
+		"MessageUUID=u-1&From=447700900123&To=60777&Text=STOP",
+	} {
+		call := signed(url.Values{"MessageUUID": {"u-1"}, "Status": {"sent"}})
+		delete(call.Header, "X-Plivo-Signature-V3")
+		delete(call.Header, "X-Plivo-Signature-V3-Nonce")
+		call.Body = []byte(body)
+		heard, err := c.Hear(call)
+		if err != nil || len(heard.Inbound) > 0 || heard.Once != "n-1" {
+			t.Errorf("%s: %+v, %v", body, heard, err)
+		}
+		for _, r := range heard.Receipts {
+			if r.State != provider.Pending || r.Key != "" || r.Cause != "" || r.Code != "unconfirmed" {
+				t.Errorf("%s: %+v", body, r)
+			}
+		}
+	}
+}
+
+func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
+	t.Parallel()
+	c := listening(t, token)
+	for from, want := range map[string]string{"447700900123": "+447700900123", "60777": "60777", "ACME": "ACME", "+447700900123": "+447700900123"} {
+		heard, err := c.Hear(signed(url.Values{"MessageUUID": {"u-1"}, "From": {from}, "To": {"60777"}, "Text": {""}, "Type": {"sms"}}))
+		if err != nil || len(heard.Inbound) != 1 || heard.Inbound[0].From != want || heard.Inbound[0].To != "60777" {
+			t.Errorf("%s: %+v, %v", from, heard.Inbound, err)
+		}
+	}
+}
+
+func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
+	t.Parallel()
+	c := listening(t, token)
+	for name, form := range map[string]url.Values{
+		"no message": {"Status": {"sent"}}, "long name": {"MessageUUID": {string(make([]byte, 65))}, "Status": {"sent"}},
+	} {
+		if heard, err := c.Hear(signed(form)); !errors.Is(err, provider.ErrMalformed) || heard.Receipts != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if heard, err := c.Hear(signed(url.Values{"MessageUUID": {"u-1"}})); err != nil || heard.Receipts != nil || heard.Inbound != nil {
+		t.Errorf("what means nothing here: %v, %v", heard, err)
+	}
+}
+
+// FuzzHear signs every form correctly, and then changes it: what is genuine is read without panic, what is
+// not yields nothing, and under V2 alone at most a Pending receipt.
+func FuzzHear(f *testing.F) {
+	f.Add("MessageUUID=u-1&Status=delivered", "MessageUUID=u-1&Status=failed")
+	f.Add("MessageUUID=u-1&From=1&To=2&Text=STOP", "")
+	f.Add("%zz", "a=b;c=d")
+	c := listening(f, token)
+	f.Fuzz(func(t *testing.T, body, changed string) {
+		form, err := url.ParseQuery(body)
+		if err != nil {
+			form = url.Values{}
+		}
+		for name := range form {
+			form[name] = form[name][:1]
+		}
+		call := signed(form)
+		if _, err := c.Hear(call); errors.Is(err, provider.ErrForged) {
+			t.Error("a genuine callback was taken for forged")
+		}
+		other, err := url.ParseQuery(changed)
+		call.Body = []byte(changed)
+		forged := err != nil || single(other) && plivotest.SignV3(token, call.URL, "n-1", other) != call.Get("X-Plivo-Signature-V3")
+		if heard, err := c.Hear(call); forged && (!errors.Is(err, provider.ErrForged) || heard.Receipts != nil || heard.Inbound != nil) {
+			t.Errorf("a forged callback was heard: %v", err)
+		}
+		delete(call.Header, "X-Plivo-Signature-V3")
+		heard, _ := c.Hear(call)
+		for _, r := range heard.Receipts {
+			if r.State != provider.Pending || r.Key != "" || r.Cause != "" {
+				t.Errorf("believed of signature V2: %+v", r)
+			}
+		}
+		if heard.Inbound != nil {
+			t.Error("an inbound message was believed of signature V2")
+		}
+	})
+}
+
+// single reports whether each field has one value, as far as the signing of plivotest goes.
+func single(form url.Values) bool {
+	for _, values := range form {
+		if len(values) > 1 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,127 @@
+// Package plivotest is the other side of provider/plivo: the Message API as a scripted carrier speaks it, with
+// callbacks that it signs by an implementation of its own.
+package plivotest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"dispatcher/provider/providertest"
+	"dispatcher/provider/sms"
+	"dispatcher/provider/web/webtest"
+)
+
+// Config is what the account of the scripted carrier has.
+type Config struct {
+	AuthID, AuthToken string
+	// OnlyV2 leaves out signatures V3.
+	OnlyV2 bool
+}
+
+// New returns the shape. Carriers give references as Plivo does when their Config has Reference.
+func New(cfg Config) webtest.Shape { return &shape{cfg} }
+
+// Reference is the UUID of the n-th message, for webtest.Config.
+func Reference(n uint64) string { return fmt.Sprintf("db3ce55a-7f1d-11e1-8ea7-%012x", n) }
+
+type shape struct{ cfg Config }
+
+// request is what POST /Message/ takes of an SMS.
+type request struct {
+	Src       string `json:"src"`
+	Powerpack string `json:"powerpack_uuid"`
+	Dst       string `json:"dst"`
+	Text      string `json:"text"`
+	Type      string `json:"type"`
+	URL       string `json:"url"`
+	Method    string `json:"method"`
+	Expiry    *int   `json:"message_expiry"`
+	Log       string `json:"log"`
+}
+
+var number = regexp.MustCompile(`^[1-9][0-9]{6,13}$`)
+
+// Read takes a request that sends a message, and nothing that Plivo would refuse.
+func (s *shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+	user, password, ok := r.BasicAuth()
+	path := "/Account/" + s.cfg.AuthID + "/Message/"
+	switch {
+	case r.Method != http.MethodPost || r.URL.Path != path && r.URL.Path != "/v1"+path:
+		return webtest.Submit{}, errors.New("not found")
+	case !ok || user != s.cfg.AuthID || password != s.cfg.AuthToken:
+		return webtest.Submit{}, errors.New("authentication failed")
+	case r.Header.Get("Content-Type") != "application/json":
+		return webtest.Submit{}, errors.New("the content type is not JSON")
+	}
+	var m request
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return webtest.Submit{}, err
+	}
+	size := sms.Count(m.Text, sms.Reference8)
+	if err := m.check(size); err != nil {
+		return webtest.Submit{}, err
+	}
+	key := ""
+	if u, err := url.Parse(m.URL); err == nil {
+		key = u.Query().Get("key")
+	}
+	return webtest.Submit{To: "+" + m.Dst, From: m.Src, Text: m.Text, Key: key, Callback: m.URL, Parts: size.Segments}, nil
+}
+
+func (m *request) check(size sms.Size) error {
+	switch {
+	case !number.MatchString(m.Dst):
+		return errors.New("dst is not valid")
+	case (m.Src == "") == (m.Powerpack == ""):
+		return errors.New("either src or powerpack_uuid is required")
+	case m.Text == "" || m.Type != "sms":
+		return errors.New("text is required, and the type sms")
+	case size.Alphabet == sms.UCS2 && size.Units > 737, size.Units > 1600:
+		return errors.New("text is too long")
+	case m.Expiry != nil && (*m.Expiry < 5 || *m.Expiry > 10799):
+		return errors.New("message_expiry is out of range")
+	case m.URL != "" && m.Method != http.MethodPost:
+		return errors.New("the method is not POST")
+	}
+	if u, err := url.Parse(m.URL); err != nil || m.URL != "" && u.Host == "" {
+		return errors.New("url is not valid")
+	}
+	return nil
+}
+
+// apiID stands in every answer.
+const apiID = "db342550-7f1d-11e1-8ea7-1231380bc196"
+
+// Write answers in the shapes of Plivo's messages and errors.
+func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
+	w.Header().Set("Content-Type", "application/json")
+	switch v.Verdict {
+	case providertest.Reject:
+		writeFault(w, http.StatusBadRequest, "dst "+submit.To+" is not a valid phone number")
+	case providertest.Refuse:
+		writeFault(w, http.StatusBadRequest, "src is not a valid Plivo number")
+	case providertest.Throttle:
+		if v.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
+		}
+		writeFault(w, http.StatusTooManyRequests, "rate_limit_exceeded")
+	default:
+		w.WriteHeader(http.StatusAccepted)
+		_ = json.NewEncoder(w).Encode(map[string]any{ // the caller may have gone
+			"api_id": apiID, "message": "message(s) queued", "message_uuid": []string{submit.Reference},
+		})
+	}
+}
+
+func writeFault(w http.ResponseWriter, status int, sentence string) {
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"api_id": apiID, "error": sentence}) // the caller may have gone
+}
