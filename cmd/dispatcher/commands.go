@@ -20,6 +20,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.keysCommand(),
 		c.segmentsCommand(),
 		c.simulateCommand(),
+		c.sandboxCommand(),
 		c.doctorCommand(),
 		c.migrateCommand(),
 		c.configCommand(),

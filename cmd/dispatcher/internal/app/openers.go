@@ -3,14 +3,18 @@ package app
 import (
 	"dispatcher/provider/bird"
 	"dispatcher/provider/sinch"
+	"dispatcher/provider/telnyx"
+	"dispatcher/provider/twilio"
 	"dispatcher/provider/web"
 )
 
 // openers are the adapters for HTTP APIs by their word in the routing document: the one visible list.
 func openers() map[string]web.Opener {
 	return map[string]web.Opener{
-		"bird":  bird.Open,
-		"sinch": sinch.Open,
+		"bird":   bird.Open,
+		"sinch":  sinch.Open,
+		"telnyx": telnyx.Open,
+		"twilio": twilio.Open,
 	}
 }
 

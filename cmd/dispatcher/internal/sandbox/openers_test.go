@@ -1,0 +1,12 @@
+package sandbox
+
+import (
+	"dispatcher/provider/bird"
+	"dispatcher/provider/sinch"
+	"dispatcher/provider/telnyx"
+	"dispatcher/provider/twilio"
+	"dispatcher/provider/web"
+)
+
+// openers are those of the adapters, as internal/app has them.
+var openers = map[string]web.Opener{"bird": bird.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open}

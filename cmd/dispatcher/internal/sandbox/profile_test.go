@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/provider"
+	"dispatcher/provider/providertest"
+)
+
+// TestRatiosAreKeptEvenly: after any number of submits each verdict was given as often as its ratio says, give or take
+// a few, and so with the receipts.
+func TestRatiosAreKeptEvenly(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.Float64Range(0, 0.2)
+		p := Profile{
+			Reject: part.Draw(t, "reject"), Refuse: part.Draw(t, "refuse"), Throttle: part.Draw(t, "throttle"),
+			Lose: part.Draw(t, "lose"), Cut: part.Draw(t, "cut"),
+			Receipts: rapid.Float64Range(0, 1).Draw(t, "receipts"), Delivered: rapid.Float64Range(0, 1).Draw(t, "delivered"),
+			Early: part.Draw(t, "early"), Duplicates: part.Draw(t, "duplicates"),
+		}
+		if err := p.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		n := rapid.IntRange(1, 20_000).Draw(t, "n")
+		verdicts := map[providertest.Verdict]int{}
+		told, delivered, early, twice := 0, 0, 0, 0
+		for i := range uint64(n) {
+			verdicts[p.verdict(i+1)]++
+			news := p.news(i + 1)
+			if news.none {
+				continue
+			}
+			told++
+			delivered += one(news.state == provider.Delivered)
+			early += one(news.early)
+			twice += one(news.twice)
+		}
+		near := func(what string, got int, want float64) {
+			if slack := 12 + 0.01*float64(n); math.Abs(float64(got)-want) > slack {
+				t.Errorf("%d %s of %d, want %.0f", got, what, n, want)
+			}
+		}
+		all := float64(n)
+		near("rejected", verdicts[providertest.Reject], p.Reject*all)
+		near("refused", verdicts[providertest.Refuse], p.Refuse*all)
+		near("throttled", verdicts[providertest.Throttle], p.Throttle*all)
+		near("lost", verdicts[providertest.Lose], p.Lose*all)
+		near("cut", verdicts[providertest.Cut], p.Cut*all)
+		near("told", told, p.Receipts*all)
+		near("delivered", delivered, p.Delivered*p.Receipts*all)
+		near("early", early, p.Early*p.Receipts*all)
+		near("twice", twice, p.Duplicates*p.Receipts*all)
+	})
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func TestARatioOfZeroNeverAndOfOneAlwaysHappens(t *testing.T) {
+	t.Parallel()
+	none, all := Profile{}, Profile{Reject: 1, Receipts: 1, Delivered: 1, Early: 1, Duplicates: 1}
+	for n := range uint64(100_000) {
+		if none.verdict(n) != providertest.Accept || !none.news(n).none {
+			t.Fatalf("submit %d of nothing: %v", n, none.verdict(n))
+		}
+		if got := all.news(n); all.verdict(n) != providertest.Reject || got != (news{state: provider.Delivered, early: true, twice: true}) {
+			t.Fatalf("submit %d of all: %+v", n, got)
+		}
+	}
+}
+
+func TestAPlanIsReadOverItsProfile(t *testing.T) {
+	t.Parallel()
+	plan, err := ParsePlan([]byte(`
+profile: {latency: 5ms, delivered: 0.5}
+carriers:
+  - {provider: smpp}
+  - {name: nl, provider: bird, weight: "2.5", address: "127.0.0.1:0", profile: {reject: 0.1, delivered: 1}}
+`), Usual())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := plan.Carriers[0], plan.Carriers[1]
+	want := Usual()
+	want.Latency, want.Delivered = 5_000_000, 0.5
+	if first.Name != "smpp" || first.Profile != want {
+		t.Errorf("first %+v", first)
+	}
+	want.Reject, want.Delivered = 0.1, 1
+	if second.Name != "nl" || second.Weight != "2.5" || second.Address != "127.0.0.1:0" || second.Profile != want {
+		t.Errorf("second %+v", second)
+	}
+}
+
+func TestAPlanThatMakesNoSenseIsRefusedWithItsFaults(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		``:                               "carriers: there is none",
+		`carriers: [{provider: pigeon}]`: "is none of smpp",
+		`carriers: [{provider: smpp}, {provider: smpp}]`:                "used twice",
+		`carriers: [{provider: smpp, profile: {reject: 1.5}}]`:          "reject: 1.5 is not between 0 and 1",
+		`carriers: [{provider: smpp, profile: {reject: 0.7, lose: 1}}]`: "more than all",
+		`carriers: [{provider: smpp, profile: {delay: 1s}}]`:            "delay",
+		`carriers: [{provider: smpp, port: 1}]`:                         "port",
+		`profile: {latency: quick}`:                                     "no duration such as 20ms",
+		`carriers: [{provider: smpp, profile: {reject: .nan}}]`:         "not between",
+	} {
+		if _, err := ParsePlan([]byte(text), Usual()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

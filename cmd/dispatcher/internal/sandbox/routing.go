@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// header explains a written document to whoever opens it.
+const header = `# Written by "dispatcher sandbox": every channel reaches a scripted carrier on this machine and nobody else. It is
+# good for as long as that sandbox runs; carriers whose address is not set listen elsewhere the next time.
+
+`
+
+// Routing is a document with one channel for each carrier and one route over all of them by their weights.
+func (s *Sandbox) Routing() ([]byte, error) {
+	channels, weights := mapping(), mapping()
+	for _, c := range s.carriers {
+		settings := &yaml.Node{}
+		if err := settings.Encode(c.settings); err != nil {
+			return nil, err
+		}
+		channel := mapping()
+		put(channel, "provider", scalar(c.Provider))
+		put(channel, "settings", settings)
+		put(channels, c.Name, channel)
+		weight := c.Weight
+		if weight == "" {
+			weight = "1"
+		}
+		put(weights, c.Name, &yaml.Node{Kind: yaml.ScalarNode, Value: weight})
+	}
+	route := mapping()
+	put(route, "name", scalar("sandbox"))
+	put(route, "weights", weights)
+	top := mapping()
+	put(top, "channels", channels)
+	put(top, "routes", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{route}})
+	out := bytes.NewBufferString(header)
+	encoder := yaml.NewEncoder(out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(top); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), encoder.Close()
+}
+
+// WriteRouting writes the document into a file.
+func (s *Sandbox) WriteRouting(path string) error {
+	if path == "" {
+		return errNoFile
+	}
+	text, err := s.Routing()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		return fmt.Errorf("routing document of the sandbox: %w", err)
+	}
+	return nil
+}
+
+func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
+
+// scalar is a text, quoted where it could be taken for something else.
+func scalar(text string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(text)
+	return n
+}
+
+func put(m *yaml.Node, key string, value *yaml.Node) {
+	m.Content = append(m.Content, scalar(key), value)
+}

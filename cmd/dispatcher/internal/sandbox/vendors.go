@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"fmt"
+
+	"dispatcher/provider/telnyx/telnyxtest"
+	"dispatcher/provider/twilio/twiliotest"
+	"dispatcher/provider/web/webtest"
+)
+
+// vendor is how the sandbox plays a kind of provider.
+type vendor struct {
+	// word is that of the routing document.
+	word string
+	// open makes an account, with its secrets in files. callback is where an account calls that has one
+	// address for all its messages.
+	open func(s *secrets, callback string) account
+	// reference is the id that the vendor gives to a message.
+	reference func(n uint64) string
+}
+
+// account is what a customer and a vendor know of each other.
+type account struct {
+	// settings are those of the channel, without where the carrier listens.
+	settings map[string]any
+	// shape is the vendor's API, which begins at path; nil for SMPP.
+	shape webtest.Shape
+	path  string
+	// systemID and password are those of SMPP.
+	systemID, password string
+}
+
+// vendors is the one list of what the sandbox can play.
+func vendors() []vendor {
+	return []vendor{
+		{"smpp", smppAccount, plainReference},
+		{"bird", birdAccount, hexReference},
+		{"sinch", sinchAccount, plainReference},
+		{"telnyx", telnyxAccount, telnyxtest.Reference},
+		{"twilio", twilioAccount, twiliotest.Reference},
+	}
+}
+
+// Providers are the words of all kinds that the sandbox can play.
+func Providers() []string {
+	var words []string
+	for _, v := range vendors() {
+		words = append(words, v.word)
+	}
+	return words
+}
+
+func vendorOf(word string) *vendor {
+	for _, v := range vendors() {
+		if v.word == word {
+			return &v
+		}
+	}
+	return nil
+}
+
+// plainReference is for vendors that do not say how their ids look.
+func plainReference(n uint64) string { return fmt.Sprintf("sandbox-%x", n) }
+
+// hexReference has 32 digits, as a UUID without its dashes.
+func hexReference(n uint64) string { return fmt.Sprintf("%032x", n) }
+
+func smppAccount(s *secrets, _ string) account {
+	file, password := s.file("password", func() string { return "sandbox1" }) // SMPP takes eight characters
+	return account{systemID: "sandbox", password: password, settings: map[string]any{"system_id": "sandbox", "password_file": file}}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"dispatcher/cmd/dispatcher/internal/sandbox"
+	"dispatcher/config"
+)
+
+type sandboxFlags struct {
+	plan      string
+	providers []string
+	profile   sandbox.Profile
+	routing   string
+	secrets   string
+	listen    string
+	receipts  string
+	as        format
+}
+
+func (c *cli) sandboxCommand() *cobra.Command {
+	f := &sandboxFlags{profile: sandbox.Usual(), as: formatTable}
+	cmd := &cobra.Command{
+		Use:   "sandbox",
+		Short: "Play carriers on this machine: SMPP and the API of every vendor, with receipts",
+		Long: `Plays scripted carriers on loopback until Ctrl-C, and then says what they have seen. They take messages as the real
+ones do, answer as the profile says and call back with signed receipts; nothing is sent to anybody. With --routing
+it writes a routing document with an account at each of them, good for "dispatcher run" at once:
+
+  dispatcher sandbox --routing sandbox.yaml
+  DISPATCHER_ROUTING_FILE=sandbox.yaml dispatcher run --embedded      # in another terminal, over a new data folder
+
+Ratios are parts of 1 and are kept evenly. deploy/sandbox.yaml shows a plan with a profile for each carrier.`,
+		Args: cobra.NoArgs,
+		RunE: work(func(ctx context.Context, _ []string) error { return c.sandbox(ctx, f) }),
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func (f *sandboxFlags) add(flags *pflag.FlagSet) {
+	p := &f.profile
+	flags.StringVar(&f.plan, "plan", "", "YAML file with the carriers; without it there is one of each kind")
+	flags.StringSliceVar(&f.providers, "providers", sandbox.Providers(), "kinds of carriers, without --plan")
+	flags.DurationVar(&p.Latency, "latency", p.Latency, "delays each answer")
+	flags.DurationVar(&p.Jitter, "jitter", p.Jitter, "adds up to this much by chance")
+	flags.IntVar(&p.Rate, "rate", p.Rate, "throttles what is above so many submits in a second; 0 does not")
+	flags.Float64Var(&p.Reject, "reject", p.Reject, "part of the submits that is rejected: the message is at fault")
+	flags.Float64Var(&p.Refuse, "refuse", p.Refuse, "part that is refused: the carrier is at fault")
+	flags.Float64Var(&p.Throttle, "throttle", p.Throttle, "part that is throttled")
+	flags.Float64Var(&p.Lose, "lose", p.Lose, "part that is never answered")
+	flags.Float64Var(&p.Cut, "cut", p.Cut, "part whose connection is dropped")
+	flags.Float64Var(&p.Receipts, "receipts", p.Receipts, "part of the accepted submits that get a receipt")
+	flags.DurationVar(&p.ReceiptDelay, "receipt-delay", p.ReceiptDelay, "how long after the answer receipts come")
+	flags.Float64Var(&p.Delivered, "delivered", p.Delivered, "part of the receipts that say so")
+	flags.Float64Var(&p.Early, "early", p.Early, "part of the receipts that come before the answer")
+	flags.Float64Var(&p.Duplicates, "duplicates", p.Duplicates, "part of the receipts that come twice")
+	flags.StringVar(&f.routing, "routing", "", "write a routing document that uses the carriers")
+	flags.StringVar(&f.secrets, "secrets", "", "folder for the secrets of the accounts (sandbox in DISPATCHER_DATA_DIR)")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "address of the status page")
+	flags.StringVar(&f.receipts, "receipts-url", "", "where the dispatcher takes receipts (that of DISPATCHER_PUBLIC_URL or DISPATCHER_RECEIPTS_LISTEN)")
+	flags.Var(&f.as, "format", "output format")
+}
+
+func (c *cli) sandbox(ctx context.Context, f *sandboxFlags) error {
+	cfg, err := f.config()
+	if err != nil {
+		return usage(err)
+	}
+	running, err := sandbox.Start(cfg)
+	if err != nil {
+		return usage(err)
+	}
+	defer running.Close()
+	page, err := running.Serve(ctx, f.listen)
+	if err != nil {
+		return usage(err)
+	}
+	defer page.Close() //nolint:errcheck // nobody looks any more
+	if f.routing != "" {
+		if err := running.WriteRouting(f.routing); err != nil {
+			return err
+		}
+	}
+	if err := c.sandboxPlaces(f, running, page.URL()); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return c.sandboxCounts(f, running.Counts())
+}
+
+// config is what the flags come to.
+func (f *sandboxFlags) config() (sandbox.Config, error) {
+	settings, err := config.Load()
+	if err != nil {
+		return sandbox.Config{}, err
+	}
+	cfg := sandbox.Config{
+		Folder:   cmp.Or(f.secrets, filepath.Join(settings.DataDir, "sandbox")),
+		Receipts: cmp.Or(f.receipts, settings.PublicURL, "http://"+settings.ReceiptsListen),
+	}
+	if f.plan == "" {
+		cfg.Plan = sandbox.Each(f.providers, f.profile)
+		return cfg, cfg.Plan.Validate()
+	}
+	text, err := os.ReadFile(f.plan)
+	if err != nil {
+		return cfg, fmt.Errorf("--plan: %w; correct the path", err)
+	}
+	if cfg.Plan, err = sandbox.ParsePlan(text, f.profile); err != nil {
+		return cfg, fmt.Errorf("%s: %w", f.plan, err)
+	}
+	return cfg, nil
+}
+
+// sandboxPlaces prints where the carriers are; as JSON on one line, since another one follows at the end.
+func (c *cli) sandboxPlaces(f *sandboxFlags, s *sandbox.Sandbox, page string) error {
+	if f.as == formatJSON {
+		return json.NewEncoder(c.out).Encode(struct {
+			Carriers []sandbox.Place `json:"carriers"`
+			Page     string          `json:"page"`
+			Routing  string          `json:"routing,omitempty"`
+		}{s.Places(), page, f.routing})
+	}
+	places := sheet{header: []string{"channel", "provider", "address"}}
+	for _, p := range s.Places() {
+		places.rows = append(places.rows, []string{p.Channel, p.Provider, p.Address})
+	}
+	if err := f.as.print(c.out, nil, places); err != nil { //nolint:forbidigo // A method, not the builtin.
+		return err
+	}
+	if f.as == formatCSV {
+		return nil
+	}
+	fmt.Fprintf(c.out, "\nWhat they see: %s\n", page)
+	if f.routing != "" {
+		c.suggest("in another terminal, over a data folder that has no routing yet:",
+			"run --embedded\n  # with DISPATCHER_ROUTING_FILE="+f.routing+", or apply it to a dispatcher that runs:\n  "+c.self()+" routing apply "+f.routing)
+	}
+	fmt.Fprintln(c.out, "Ctrl-C ends them.")
+	return nil
+}
+
+// sandboxCounts prints what the carriers have seen.
+func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
+	if f.as == formatJSON {
+		return json.NewEncoder(c.out).Encode(map[string]any{"summary": counts})
+	}
+	s := sheet{
+		header: []string{"channel", "submitted", "accepted", "rejected", "refused", "throttled", "lost", "delivered", "undelivered", "no receipt", "unread"},
+		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, tight: true,
+	}
+	unread := 0
+	for _, n := range counts {
+		row := []string{n.Channel}
+		for _, figure := range []int{n.Submitted, n.Accepted, n.Rejected, n.Refused, n.Throttled, n.Lost, n.Delivered, n.Undelivered, n.WithoutWord, n.Unread} {
+			row = append(row, fmt.Sprint(figure))
+		}
+		s.rows = append(s.rows, row)
+		unread += n.Unread
+	}
+	if err := f.as.print(c.out, nil, s); err != nil { //nolint:forbidigo // A method, not the builtin.
+		return err
+	}
+	if unread > 0 {
+		return failed(errors.New(strings.TrimSpace(fmt.Sprintf("%d requests could not be read by their carrier: an account of an older sandbox, or a fault of an adapter", unread))))
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/sandbox"
+	"dispatcher/config"
+)
+
+// firstWrite calls a function with the first thing that is written, and keeps all.
+type firstWrite struct {
+	bytes.Buffer
+	then func()
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	n, err := w.Buffer.Write(p)
+	if w.then != nil {
+		w.then()
+		w.then = nil
+	}
+	return n, err
+}
+
+// TestSandboxSaysWhereItIsAndWhatItSaw: one line of JSON each, and a routing document that can be used, checked as
+// every command checks it, without reading the secrets.
+func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	routing := filepath.Join(folder, "routing.yaml")
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &firstWrite{then: cancel}
+	c := &cli{out: out, err: io.Discard}
+	code := execute(ctx, c, []string{"sandbox", "--format", "json", "--routing", routing, "--secrets", filepath.Join(folder, "secrets"), "--receipts-url", "http://127.0.0.1:1"})
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d lines: %s", len(lines), out)
+	}
+	var first struct {
+		Carriers      []sandbox.Place
+		Page, Routing string
+	}
+	var last struct{ Summary []sandbox.Count }
+	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(lines[1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	kinds := len(sandbox.Providers())
+	if len(first.Carriers) != kinds || len(last.Summary) != kinds || first.Routing != routing || !strings.HasPrefix(first.Page, "http://127.0.0.1:") {
+		t.Errorf("%s", out)
+	}
+	text, err := os.ReadFile(routing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := config.ParseRouting(routing, text)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	if err := app.CheckChannels(routing, doc); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSandboxRefusesWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"none of":                          {"--providers", "pigeon"},
+		"reject: 2 is not between 0 and 1": {"--reject", "2"},
+		"correct the path":                 {"--plan", "nowhere.yaml"},
+	} {
+		var out, complaints bytes.Buffer
+		args = append([]string{"sandbox", "--secrets", t.TempDir()}, args...)
+		if code := execute(t.Context(), &cli{out: &out, err: &complaints}, args); code != exitUsage || !strings.Contains(complaints.String(), want) {
+			t.Errorf("%v: exit code %d, %s", args, code, &complaints)
+		}
+	}
+}
+
+// TestTheExampleOfASandboxPlanCanBeRead, and the guide explains every flag of a profile.
+func TestTheExampleOfASandboxPlanCanBeRead(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/sandbox.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sandbox.ParsePlan(text, sandbox.Usual()); err != nil {
+		t.Error(err)
+	}
+	guide := document(t, "sandbox.md")
+	flags := pflag.NewFlagSet("sandbox", pflag.ContinueOnError)
+	(&sandboxFlags{profile: sandbox.Usual()}).add(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		known := map[string]bool{"listen": true, "receipts-url": true, "routing": true, "plan": true, "format": true} // shown, or enough in the help
+		if !known[f.Name] && !strings.Contains(guide, "`--"+f.Name) {
+			t.Errorf("docs/sandbox.md does not mention --%s", f.Name)
+		}
+	})
+}
