@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// answer is how an answer is read.
+type answer struct {
+	id         *place // nil: the gateway gives none
+	code       *place
+	retryAfter *place // seconds; beside the header
+	rules      []rule // the first that fits decides
+}
+
+// rule says what an answer means.
+type rule struct {
+	low, high int      // status codes
+	codes     []string // nil: any, or none at all
+	outcome   provider.Outcome
+}
+
+// Our words for what was answered; the gateway's own may repeat the number.
+var (
+	errRejected  = errors.New("the gateway finds fault with the message")
+	errRefused   = errors.New("the gateway does not take messages from this channel now")
+	errThrottled = errors.New("the gateway asks to slow down")
+	errUnclear   = errors.New("the description does not say what this answer means")
+	errNoID      = errors.New("the gateway says yes without an id")
+)
+
+// Classify reads an answer by the first rule that fits. 429 is Throttled (RFC 6585 section 4) unless a rule names it
+// itself: 4xx does not mean it. What no rule fits is Unknown.
+func (a api) Classify(response *web.Answer) provider.Result {
+	d := &document{header: response.Header, body: response.Body}
+	_ = d.parseJSON() // what is no JSON has no value at any pointer
+	code, _ := a.cfg.answer.code.find(d)
+	r := provider.Result{Outcome: a.cfg.answer.outcome(response.Status, code), Code: strconv.Itoa(response.Status)}
+	if word(code) {
+		r.Code += "/" + code
+	}
+	switch r.Outcome {
+	case provider.Accepted:
+		return a.accepted(d, r)
+	case provider.Throttled:
+		r.Err, r.RetryAfter = errThrottled, a.cfg.answer.wait(d, response)
+	case provider.Rejected:
+		r.Err = errRejected
+	case provider.Refused:
+		r.Err = errRefused
+	case provider.Unknown:
+		r.Err = errUnclear
+	}
+	return r
+}
+
+func (a api) accepted(d *document, r provider.Result) provider.Result {
+	id, found := a.cfg.answer.id.find(d)
+	if a.cfg.answer.id != nil && (!found || !plainID(id)) {
+		r.Outcome, r.Err = provider.Unknown, errNoID
+		return r
+	}
+	return provider.Result{Outcome: provider.Accepted, Reference: id}
+}
+
+func (a *answer) outcome(status int, code string) provider.Outcome {
+	for _, rule := range a.rules {
+		if status == http.StatusTooManyRequests && rule.low != rule.high {
+			continue
+		}
+		if status >= rule.low && status <= rule.high && (rule.codes == nil || slices.Contains(rule.codes, code)) {
+			return rule.outcome
+		}
+	}
+	if status == http.StatusTooManyRequests {
+		return provider.Throttled
+	}
+	return provider.Unknown
+}
+
+// wait is how long the gateway wants to be left alone.
+func (a *answer) wait(d *document, response *web.Answer) time.Duration {
+	const longest = 1e6
+	if text, ok := a.retryAfter.find(d); ok {
+		if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 && seconds < longest {
+			return time.Duration(seconds * float64(time.Second))
+		}
+	}
+	return web.RetryAfter(response.Header, response.At)
+}
+
+// word reports whether a text can stand in a code: a name or a short number, never a phone number.
+func word(text string) bool {
+	const longest, longestNumber = 40, 6
+	digits := 0
+	for _, r := range text {
+		switch {
+		case r >= '0' && r <= '9':
+			digits++
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '_', r == '-', r == '.':
+		default:
+			return false
+		}
+	}
+	return text != "" && len(text) <= longest && digits <= longestNumber
+}
+
+// plainID reports whether a text can be an id: short, printable and without spaces.
+func plainID(text string) bool {
+	const longest = 128
+	return text != "" && len(text) <= longest && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+}

@@ -1,0 +1,186 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"dispatcher/provider"
+)
+
+// receipts is where a receipt has its fields.
+type receipts struct {
+	each      *place // an array of receipts; nil: the callback is one
+	reference *place
+	key       *place
+	state     *place
+	code      *place
+	states    map[string]provider.ReceiptState
+	causes    map[string]provider.Cause // by code, or by the word of the state
+}
+
+// inbound is where a subscriber's message has its fields.
+type inbound struct{ reference, from, to, text *place }
+
+// reply is what a callback is answered with.
+type reply struct{ body, contentType string }
+
+// maxReceipts bounds those of one callback.
+const maxReceipts = 1000
+
+// Hear verifies who calls and returns what is said. A callback that has a state is a receipt, one that has a
+// sender and a text is a message, and one with neither means nothing.
+func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
+	_, query, _ := strings.Cut(callback.URL, "?")
+	values, malformed := url.ParseQuery(query)
+	d := &document{header: callback.Header, query: values, body: callback.Body}
+	once, err := c.cfg.verify.check(callback, d)
+	if err != nil {
+		return provider.Heard{}, err
+	}
+	if malformed != nil {
+		return provider.Heard{}, fmt.Errorf("its query: %w", provider.ErrMalformed)
+	}
+	if err := c.cfg.read(d); err != nil {
+		return provider.Heard{}, fmt.Errorf("%w: %w", err, provider.ErrMalformed)
+	}
+	heard, err := c.cfg.hear(d)
+	if err != nil {
+		return provider.Heard{}, fmt.Errorf("%w: %w", err, provider.ErrMalformed)
+	}
+	for i := range heard.Receipts {
+		heard.Receipts[i].At = callback.At
+	}
+	for i := range heard.Inbound {
+		heard.Inbound[i].At = callback.At
+	}
+	heard.Once, heard.Answer, heard.AnswerType = once, c.cfg.reply.body, c.cfg.reply.contentType
+	return heard, nil
+}
+
+// read parses the body as the description needs it.
+func (c *Config) read(d *document) error {
+	if c.kinds["form"] {
+		form, err := url.ParseQuery(string(d.body))
+		if err != nil {
+			return fmt.Errorf("its form cannot be read")
+		}
+		d.form = form
+	}
+	if c.kinds["json"] && len(d.body) > 0 {
+		return d.parseJSON()
+	}
+	return nil
+}
+
+func (c *Config) hear(d *document) (provider.Heard, error) {
+	list, err := c.receipts.all(d)
+	if err != nil || len(list) > 0 {
+		return provider.Heard{Receipts: list}, err
+	}
+	in, ok := c.inbound.message(d)
+	if !ok {
+		return provider.Heard{}, nil
+	}
+	return provider.Heard{Inbound: []provider.Inbound{in}}, nil
+}
+
+// all are the receipts of a callback.
+func (r *receipts) all(d *document) ([]provider.Receipt, error) {
+	if r == nil {
+		return nil, nil
+	}
+	if r.each == nil {
+		return r.one(d, nil)
+	}
+	at, _ := walk(d.tree, r.each.pointer)
+	entries, ok := at.([]any)
+	if !ok {
+		return nil, nil
+	}
+	if len(entries) > maxReceipts {
+		return nil, fmt.Errorf("it has more than %d receipts", maxReceipts)
+	}
+	var list []provider.Receipt
+	for _, entry := range entries {
+		inner := *d
+		inner.tree = entry
+		var err error
+		if list, err = r.one(&inner, list); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// one appends the receipt of a document; nothing when it has no state.
+func (r *receipts) one(d *document, list []provider.Receipt) ([]provider.Receipt, error) {
+	state, ok := r.state.find(d)
+	if !ok {
+		return list, nil
+	}
+	code, _ := r.code.find(d)
+	reference, _ := r.reference.find(d)
+	key, _ := r.key.find(d)
+	receipt := provider.Receipt{State: r.states[state], Code: "other", Reference: reference, Key: keyOf(key)}
+	if word(state) {
+		receipt.Code = state
+	}
+	if word(code) {
+		receipt.Code += "/" + code
+	}
+	if receipt.State == provider.Undelivered {
+		receipt.Cause = r.cause(state, code)
+	}
+	if r.reference == nil {
+		receipt.Reference = receipt.Key // as Send has it
+	}
+	if !plainID(receipt.Reference) {
+		receipt.Reference = ""
+	}
+	if receipt.Reference == "" && receipt.Key == "" {
+		return nil, fmt.Errorf("a receipt has no reference")
+	}
+	return append(list, receipt), nil
+}
+
+func (r *receipts) cause(state, code string) provider.Cause {
+	if cause, known := r.causes[code]; known {
+		return cause
+	}
+	return r.causes[state]
+}
+
+func (in *inbound) message(d *document) (provider.Inbound, bool) {
+	if in == nil {
+		return provider.Inbound{}, false
+	}
+	from, hasFrom := in.from.find(d)
+	text, hasText := in.text.find(d)
+	to, _ := in.to.find(d)
+	reference, _ := in.reference.find(d)
+	if !plainID(reference) {
+		reference = ""
+	}
+	return provider.Inbound{Reference: reference, From: phone(from), To: phone(to), Text: text}, hasFrom && hasText && from != ""
+}
+
+// keyOf returns what can be a Submission.Key.
+func keyOf(text string) string {
+	const length = 32
+	if len(text) != length || strings.Trim(text, "0123456789abcdef") != "" {
+		return ""
+	}
+	return text
+}
+
+// phone puts the plus before a number that is long enough to be one; short codes and names stay. A plus that a query
+// made a space is one again.
+func phone(text string) string {
+	const shortest = 7
+	text = strings.TrimSpace(text)
+	if len(text) >= shortest && strings.Trim(text, "0123456789") == "" {
+		return "+" + text
+	}
+	return text
+}

@@ -1,0 +1,100 @@
+package httpapi_test
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"go.yaml.in/yaml/v3"
+
+	"dispatcher/provider"
+	"dispatcher/provider/httpapi"
+	"dispatcher/provider/httpapi/httpapitest"
+	"dispatcher/provider/web"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	password = "hunter2x"
+	secret   = "callback-hunter2x"
+	callback = "https://sms.example.com/receipts/gateway"
+	key      = "000102030405060708090a0b0c0d0e0f"
+)
+
+// files stand in for the disk.
+var files = map[string]string{
+	"/run/secrets/kannel-password": password + "\n", "/run/secrets/clicksend-api-key": password,
+	"/run/secrets/kannel-callback": secret + "\n", "/run/secrets/clicksend-callback": secret,
+	"password": password, "secret": secret, "old": "0ld-hunter2x", "odd": "a%&b hunter2x", "empty": "\n", "two": "a\nb",
+}
+
+func readFile(name string) ([]byte, error) {
+	content, ok := files[name]
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	return []byte(content), nil
+}
+
+// document is one of testdata, with what a test adds.
+func document(t testing.TB, name string, more map[string]any) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := parse(t, string(text))
+	values["allow_private"] = true
+	maps.Copy(values, more)
+	return values
+}
+
+func parse(t testing.TB, text string) map[string]any {
+	t.Helper()
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+func open(t testing.TB, values map[string]any) *httpapi.Channel {
+	t.Helper()
+	c, err := httpapi.Open(values, web.Opening{ReadFile: readFile, Callback: callback})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	return c.(*httpapi.Channel)
+}
+
+// account is the other side of a document.
+func account(name string) httpapitest.Config {
+	if name == "clicksend" {
+		return httpapitest.Config{Gateway: httpapitest.ClickSend, User: "ops@example.com", Password: password, Secret: secret, Callback: callback}
+	}
+	return httpapitest.Config{Gateway: httpapitest.Kannel, User: "dispatcher", Password: password, Secret: secret}
+}
+
+func submission() *provider.Submission {
+	return &provider.Submission{ID: "order-7731", Attempt: 1, Key: key, To: "+447700900123", From: "ACME", Text: "Your code is 123456"}
+}
+
+// asCallback is what the receipts listener makes of a request.
+func asCallback(t testing.TB, r *http.Request) *provider.Callback {
+	t.Helper()
+	c := &provider.Callback{Method: r.Method, URL: r.URL.String(), Header: r.Header, At: time.Now()}
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Body = body
+	}
+	return c
+}

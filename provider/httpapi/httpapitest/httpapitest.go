@@ -1,0 +1,40 @@
+// Package httpapitest speaks as the servers of two real gateways do, for package webtest: Kannel's sendsms (User's
+// Guide 1.4, chapter "Using HTTP interface") and ClickSend's REST API v3. The documents that describe them to the adapter
+// are in its testdata.
+package httpapitest
+
+import (
+	"errors"
+
+	"dispatcher/provider/web/webtest"
+)
+
+// Gateway is one that can be spoken.
+type Gateway uint8
+
+const (
+	// Kannel is a GET with everything in the query, answered by a line of text without an id.
+	Kannel Gateway = iota
+	// ClickSend is a POST of JSON, answered 200 with the error within.
+	ClickSend
+)
+
+// Config describes an account.
+type Config struct {
+	Gateway        Gateway
+	User, Password string
+	// Secret goes with callbacks that a message does not name an address for.
+	Secret string
+	// Callback is where ClickSend posts receipts; Kannel is told with each message.
+	Callback string
+}
+
+// New returns the shape of an account.
+func New(cfg Config) webtest.Shape {
+	if cfg.Gateway == ClickSend {
+		return clickSend{cfg}
+	}
+	return kannel{cfg}
+}
+
+var errAccount = errors.New("wrong user or password")

@@ -1,0 +1,138 @@
+package httpapi_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/provider/httpapi"
+	"dispatcher/provider/web"
+)
+
+// TestFaultsOfADescriptionNameTheirPlace changes one thing in a description that is good.
+func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ old, new, want string }{
+		"no text":                {`body: "{text}"`, `body: "hello"`, "request: query: {text} stands nowhere"},
+		"unknown placeholder":    {"{text}", "{txt}", "json: msg: body: {txt} is none of those"},
+		"lone brace":             {"{text}", "{text", "json: msg: body: has a brace without its partner"},
+		"text in a header":       {`Idempotency-Key: "{key}"`, `X-Text: "{text}"`, "request: headers: X-Text: {text} is none of those"},
+		"text in the path":       {"/{to_digits}", "/{text}", "request: path: {text} is none of those"},
+		"query in the path":      {"/{to_digits}", "/x?a=b", "request: path: has a query"},
+		"path upwards":           {"/{to_digits}", "/../x", "request: path: leads upwards"},
+		"secret in the document": {"Bearer {secret:token}", "Bearer s3cr3t", "request: headers: Authorization: a secret does not belong"},
+		"secret that is none":    {"{secret:token}", "{secret:tokn}", "{secret:tokn} is none of secrets"},
+		"secret without file":    {"{token: password}", "{token: nowhere}", "secrets: token: file does not exist"},
+		"empty secret":           {"{token: password}", "{token: empty}", "secrets: token: is empty"},
+		"own header":             {"Idempotency-Key", "Content-Length", `headers: "Content-Length" is no name`},
+		"header with a break":    {"Idempotency-Key", `"a\r\nb"`, "headers:"},
+		"body of a GET":          {"path: \"/acc", "method: GET\n  path: \"/acc", "request: method: a GET has no body"},
+		"two bodies":             {"query: {att", "form: {a: b}\n  query: {att", "only one of form, json and xml"},
+		"number of words":        {`{$number: "{validity_seconds}"}`, `{$number: "{text}{validity_seconds}"}`, "a $number is no whole number"},
+		"validity unbounded":     {"longest_validity: 1h\n", "", "longest_validity: is missing"},
+		"alphabet half":          {"ucs2: unicode", "", "alphabet: needs a word for gsm7 and one for ucs2"},
+		"alphabet unknown":       {"ucs2: unicode", "ucs3: unicode", `alphabet: "ucs3" is neither`},
+		"place of no kind":       {"json:/id", "body:/id", "answer: id: \"body:/id\" is no place"},
+		"pointer without slash":  {"json:/id", "json:id", "answer: id: \"id\" is no JSON pointer"},
+		"regexp without group":   {"json:/id", "regexp:^id$", "answer: id: has no group"},
+		"broken regexp":          {"json:/id", "regexp:(", "answer: id: error parsing regexp"},
+		"nothing is accepted":    {"outcome: accepted", "outcome: refused", "outcomes: none of them is accepted"},
+		"accepted error":         {"2xx", "4xx", "only a 2xx can be accepted"},
+		"no outcome":             {"outcome: accepted", "outcome: ok", `outcome: outcome "ok" is none of`},
+		"no status":              {"2xx", "2x", "status: is no status"},
+		"code without place":     {"status: 2xx", "status: 2xx, code: 1", "names a code, but answer has no place"},
+		"misspelt":               {"  query:", "  qeury:", "request: qeury: unknown setting; did you mean query?"},
+		"same key without key":   {"from: DEFAULT", "from: DEFAULT\nsame_key_for: 24h", ""}, // the key is there: no fault
+		"no base":                {"base_url: https://gateway.example.com", "", "base_url: is missing"},
+	} {
+		text := describe(jsonBody)
+		if !strings.Contains(text, test.old) {
+			t.Errorf("%s: the description has no %q", name, test.old)
+			continue
+		}
+		_, err := httpapi.ParseSettings(parse(t, strings.Replace(text, test.old, test.new, 1)), readFile)
+		if (test.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "hunter2x") || strings.Contains(err.Error(), "s3cr3t")) {
+			t.Errorf("%s: the error shows a secret", name)
+		}
+	}
+}
+
+func TestFaultsOfXMLBodiesAreRefused(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`<a><b>{text}</a>`:                                 "is not well-formed XML",
+		`<a b={text}>{to}</a>`:                             "is not well-formed XML",
+		`<{text}>{to}</{text}>`:                            "is not well-formed XML",
+		`<a><![CDATA[{text}]]>{to}</a>`:                    "has a comment, a CDATA section or a DOCTYPE",
+		`<!-- {text} --><a>{to}</a>`:                       "has a comment, a CDATA section or a DOCTYPE",
+		`<?pi {text}?><a>{to}</a>`:                         "outside of character data",
+		"<a>{text}\uE000{to}</a>":                          "private use area",
+		`<a to="{to}"><?x y?><b c='{from}'>{text}</b></a>`: "",
+	} {
+		values := parse(t, describe("form: {}"))
+		request := values["request"].(map[string]any)
+		delete(request, "form")
+		request["xml"] = body
+		_, err := httpapi.ParseSettings(values, readFile)
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", body, err, want)
+		}
+	}
+}
+
+func TestFaultsOfCallbackSectionsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ old, new, want string }{
+		"nobody verified":       {"verify:\n  by: hmac\n  at: header:X-Signature\n  algorithm: sha512\n  encoding: base64\n  prefix: \"v1=\"\n  signed: \"{time}.{method}.{url}.{body}\"\n  time: header:X-Time\n  secret_files: [old, secret]\n", "", "verify: is missing"},
+		"query uncovered":       {".{url}", "", "signed does not cover {url}"},
+		"body uncovered":        {".{body}", "", "signed does not cover {body}"},
+		"header uncovered":      {"query:state", "header:X-State", "the signature covers no header field"},
+		"time without place":    {"  time: header:X-Time\n", "", "{time} in signed and a place for it"},
+		"place without time":    {"{time}.", "", "{time} in signed and a place for it"},
+		"three secrets":         {"[old, secret]", "[old, secret, old]", "names 3 files"},
+		"no secret":             {"  secret_files: [old, secret]\n", "", "verify: secret_files: is missing"},
+		"unknown scheme":        {"by: hmac", "by: magic", `by: "magic" is none of`},
+		"scheme with too much":  {"by: hmac", "by: secret", "algorithm, encoding, prefix, signed and time belong to hmac"},
+		"weak hash":             {"sha512", "md5", `"md5" is none of`},
+		"signature in the body": {"header:X-Signature", "json:/signature", "is no place"},
+		"nothing is delivered":  {"ok: delivered", "ok: undelivered", "states: none of them is delivered"},
+		"no such state":         {"ok: delivered", "ok: fine", `states: ok: "fine" is none of`},
+		"no such cause":         {"states:", "causes: {x: bad_luck}, states:", "causes: x: \"bad_luck\" is none of"},
+		"a receipt for nothing": {`reference: "json:/id", `, "", "a receipt must say what it is for"},
+		"inbound without text":  {"receipts:", "inbound: {from: \"form:from\", to: \"form:to\"}\nreceipts:", "inbound: text: is missing"},
+	} {
+		if !strings.Contains(signed, test.old) {
+			t.Errorf("%s: the description has no %q", name, test.old)
+			continue
+		}
+		_, err := httpapi.ParseSettings(parse(t, strings.Replace(signed, test.old, test.new, 1)), readFile)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
+		}
+	}
+}
+
+// TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways: Kannel fills in what begins with one.
+func TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways(t *testing.T) {
+	t.Parallel()
+	values := document(t, "kannel", nil)
+	values["verify"].(map[string]any)["secret_files"] = "odd"
+	_, err := httpapi.Open(values, web.Opening{ReadFile: readFile, Callback: callback})
+	if err == nil || !strings.Contains(err.Error(), "percent signs") || strings.Contains(err.Error(), "hunter2x") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCapabilitiesAreThoseOfTheDescription(t *testing.T) {
+	t.Parallel()
+	k, c := open(t, document(t, "kannel", nil)).Capabilities(), open(t, document(t, "clicksend", nil)).Capabilities()
+	if !k.KeyInReceipt || !k.Receipts || k.LongestValidity != 72*time.Hour || k.SameKeyFor != 0 {
+		t.Errorf("kannel: %+v", k)
+	}
+	if !c.KeyInReceipt || !c.Receipts || c.LongestValidity != 0 {
+		t.Errorf("clicksend: %+v", c)
+	}
+}

@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// template is a text with placeholders: {name} or {secret:name}. Two braces stand for one.
+type template struct{ parts []part }
+
+// part is a literal, or a placeholder when name is set.
+type part struct{ literal, name, arg string }
+
+// errBrace says that braces do not match.
+var errBrace = errors.New("has a brace without its partner; write {{ or }} for a brace of its own")
+
+// parseTemplate reads a template; allowed are the names that it may have.
+func parseTemplate(text string, allowed []string) (template, error) {
+	var t template
+	for text != "" {
+		i := strings.IndexAny(text, "{}")
+		if i < 0 {
+			t.literal(text)
+			break
+		}
+		t.literal(text[:i])
+		if strings.HasPrefix(text[i:], "{{") || strings.HasPrefix(text[i:], "}}") {
+			t.literal(text[i : i+1])
+			text = text[i+2:]
+			continue
+		}
+		end := strings.IndexByte(text[i:], '}')
+		if text[i] == '}' || end < 0 {
+			return template{}, errBrace
+		}
+		p, err := parsePlaceholder(text[i+1:i+end], allowed)
+		if err != nil {
+			return template{}, err
+		}
+		t.parts = append(t.parts, p)
+		text = text[i+end+1:]
+	}
+	return t, nil
+}
+
+func parsePlaceholder(text string, allowed []string) (part, error) {
+	name, arg, hasArg := strings.Cut(text, ":")
+	switch {
+	case !slices.Contains(allowed, name):
+		return part{}, fmt.Errorf("{%s} is none of those that may stand here: {%s}", text, strings.Join(allowed, "} {"))
+	case (name == secretName) != hasArg:
+		return part{}, fmt.Errorf("{%s} is not written as {%s:NAME}", text, secretName)
+	}
+	return part{name: name, arg: arg}, nil
+}
+
+// literal adds text; neighbours become one part.
+func (t *template) literal(text string) {
+	if text == "" {
+		return
+	}
+	if n := len(t.parts); n > 0 && t.parts[n-1].name == "" {
+		t.parts[n-1].literal += text
+		return
+	}
+	t.parts = append(t.parts, part{literal: text})
+}
+
+// expand fills the placeholders in; escape is applied to each value and to no literal. It is not complete when a
+// placeholder has no value: then a field is left out.
+func (t template) expand(value func(part) string, escape func(string) string) (text string, complete bool) {
+	var b strings.Builder
+	complete = true
+	for _, p := range t.parts {
+		if p.name == "" {
+			b.WriteString(p.literal)
+			continue
+		}
+		v := value(p)
+		complete = complete && v != ""
+		if escape != nil {
+			v = escape(v)
+		}
+		b.WriteString(v)
+	}
+	return b.String(), complete
+}
+
+// has reports whether a placeholder of one of the names stands in the template.
+func (t template) has(names ...string) bool {
+	return slices.ContainsFunc(t.parts, func(p part) bool { return p.name != "" && slices.Contains(names, p.name) })
+}
+
+// secrets adds the names of the secrets that the template has.
+func (t template) secrets(names map[string]bool) {
+	for _, p := range t.parts {
+		if p.name == secretName {
+			names[p.arg] = true
+		}
+	}
+}

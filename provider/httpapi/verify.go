@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"crypto/hmac"
+	"crypto/sha1" //nolint:gosec // Some gateways sign with it; HMAC-SHA1 is not broken.
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"strconv"
+	"strings"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// tolerance is how far the time of a callback may be from ours.
+const tolerance = 5 * time.Minute
+
+// How a caller shows who it is.
+const (
+	bySecret      = "secret"
+	byBasic       = "basic"
+	byHMAC        = "hmac"
+	byCertificate = "certificate"
+)
+
+// verification is how a gateway proves that a callback is its own.
+type verification struct {
+	by      string
+	secrets []string // live ones; the first is the newest
+	at      *place   // of the secret, or of the signature; in the query or a header
+	user    string   // of basic authentication
+
+	hash   func() hash.Hash
+	decode func(string) ([]byte, error)
+	prefix string   // before the signature
+	signed template // what is signed
+	time   *place
+}
+
+var (
+	hashes    = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
+	encodings = map[string]func(string) ([]byte, error){"hex": hex.DecodeString, "base64": base64.StdEncoding.DecodeString}
+	// inSigned are the placeholders of what is signed.
+	inSigned = []string{"time", "method", "url", "body"}
+)
+
+// first is the secret that goes into callback URLs.
+func (v *verification) first() string {
+	if v == nil || len(v.secrets) == 0 {
+		return ""
+	}
+	return v.secrets[0]
+}
+
+// check reports who calls; once tells this callback from every other one, where the scheme has that.
+func (v *verification) check(c *provider.Callback, d *document) (once string, err error) {
+	switch {
+	case v == nil:
+		return "", fmt.Errorf("nobody may call back: %w", provider.ErrForged)
+	case v.by == byCertificate:
+		if !c.Certificate {
+			return "", fmt.Errorf("no client certificate: %w", provider.ErrForged)
+		}
+		return "", nil
+	case v.by == byHMAC:
+		return v.checkHMAC(c, d)
+	}
+	given, _ := v.at.find(d)
+	genuine := false
+	for _, secret := range v.secrets {
+		want := secret
+		if v.by == byBasic {
+			want = basic(v.user, secret)
+		}
+		genuine = equal(given, want) || genuine
+	}
+	if !genuine {
+		return "", fmt.Errorf("wrong secret: %w", provider.ErrForged)
+	}
+	return "", nil
+}
+
+// basic is the value of the Authorization field (RFC 7617).
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
+
+// equal compares in a time that depends on neither content nor length of what was given.
+func equal(given, want string) bool {
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
+	return hmac.Equal(a[:], b[:])
+}
+
+func (v *verification) checkHMAC(c *provider.Callback, d *document) (string, error) {
+	text, _ := v.at.find(d)
+	text, hasPrefix := strings.CutPrefix(text, v.prefix)
+	given, err := v.decode(text)
+	if !hasPrefix || err != nil || len(given) == 0 {
+		return "", fmt.Errorf("no signature: %w", provider.ErrForged)
+	}
+	stamp, _ := v.time.find(d)
+	signed, _ := v.signed.expand(func(p part) string {
+		switch p.name {
+		case "time":
+			return stamp
+		case "method":
+			return c.Method
+		case "url":
+			return c.URL
+		}
+		return string(c.Body)
+	}, nil)
+	genuine := false
+	for _, secret := range v.secrets {
+		mac := hmac.New(v.hash, []byte(secret))
+		mac.Write([]byte(signed))
+		genuine = hmac.Equal(given, mac.Sum(nil)) || genuine
+	}
+	if !genuine {
+		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
+	}
+	if v.time == nil {
+		return "", nil
+	}
+	if err := fresh(stamp, c.At); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(given), nil
+}
+
+// fresh reads a time in seconds or milliseconds since 1970.
+func fresh(stamp string, now time.Time) error {
+	const milliseconds = 100_000_000_000 // as seconds, the year 5138
+	n, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil {
+		return fmt.Errorf("its time is no number: %w", provider.ErrMalformed)
+	}
+	at := time.Unix(n, 0)
+	if n > milliseconds {
+		at = time.UnixMilli(n)
+	}
+	if age := now.Sub(at); age > tolerance || age < -tolerance {
+		return provider.ErrStale
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package httpapi_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha512"
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// signed is a gateway that signs its callbacks.
+const signed = `
+base_url: https://gateway.example.com
+request: {path: /send, form: {to: "{to}", text: "{text}"}}
+answer: {id: "header:X-Id", outcomes: [{status: 2xx, outcome: accepted}]}
+verify:
+  by: hmac
+  at: header:X-Signature
+  algorithm: sha512
+  encoding: base64
+  prefix: "v1="
+  signed: "{time}.{method}.{url}.{body}"
+  time: header:X-Time
+  secret_files: [old, secret]
+receipts: {reference: "json:/id", state: "query:state", states: {ok: delivered}}
+`
+
+// signedCallback signs by itself.
+func signedCallback(at time.Time, stamp string) *provider.Callback {
+	c := &provider.Callback{Method: "POST", URL: callback + "?state=ok", Body: []byte(`{"id":"a"}`), At: at}
+	mac := hmac.New(sha512.New, []byte(secret))
+	mac.Write([]byte(stamp + "." + c.Method + "." + c.URL + "." + string(c.Body)))
+	c.Header = map[string][]string{"X-Time": {stamp}, "X-Signature": {"v1=" + base64.StdEncoding.EncodeToString(mac.Sum(nil))}}
+	return c
+}
+
+func TestSignedCallbacksAreBelievedAndOthersAreNot(t *testing.T) {
+	t.Parallel()
+	c, now := open(t, parse(t, signed)), time.Now()
+	stamp := strconv.FormatInt(now.Unix(), 10)
+	heard, err := c.Hear(signedCallback(now, stamp))
+	if err != nil || len(heard.Receipts) != 1 || heard.Receipts[0].State != provider.Delivered || heard.Once == "" {
+		t.Fatalf("heard %+v, error %v", heard, err)
+	}
+	if _, err := c.Hear(signedCallback(now, strconv.FormatInt(now.UnixMilli(), 10))); err != nil {
+		t.Errorf("a time in milliseconds: %v", err)
+	}
+	for how, forge := range map[string]func(*provider.Callback){
+		"body":         func(c *provider.Callback) { c.Body = []byte(`{"id":"b"}`) },
+		"query":        func(c *provider.Callback) { c.URL += "&state=ko" },
+		"method":       func(c *provider.Callback) { c.Method = "PUT" },
+		"time":         func(c *provider.Callback) { c.Header["X-Time"] = []string{stamp + "0"} },
+		"no signature": func(c *provider.Callback) { delete(c.Header, "X-Signature") },
+		"no prefix":    func(c *provider.Callback) { c.Header["X-Signature"][0] = c.Header["X-Signature"][0][3:] },
+		"empty":        func(c *provider.Callback) { c.Header["X-Signature"][0] = "v1=" },
+	} {
+		forged := signedCallback(now, stamp)
+		forge(forged)
+		if heard, err := c.Hear(forged); !errors.Is(err, provider.ErrForged) || heard.Receipts != nil {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+	for _, age := range []time.Duration{6 * time.Minute, -6 * time.Minute} {
+		if _, err := c.Hear(signedCallback(now.Add(age), stamp)); !errors.Is(err, provider.ErrStale) {
+			t.Errorf("%s old: %v", age, err)
+		}
+	}
+	if _, err := c.Hear(signedCallback(now, "today")); !errors.Is(err, provider.ErrMalformed) {
+		t.Errorf("a time that is none: %v", err)
+	}
+}
+
+func TestBasicAuthenticationTakesTwoPasswords(t *testing.T) {
+	t.Parallel()
+	values := parse(t, batch)
+	values["verify"] = map[string]any{"by": "basic", "user": "gw", "secret_files": []any{"old", "secret"}}
+	c := open(t, values)
+	for authorization, good := range map[string]bool{
+		base64.StdEncoding.EncodeToString([]byte("gw:" + secret)): true, base64.StdEncoding.EncodeToString([]byte("gw:0ld-hunter2x")): true,
+		base64.StdEncoding.EncodeToString([]byte("gw:")): false, base64.StdEncoding.EncodeToString([]byte("wg:" + secret)): false, "": false,
+	} {
+		_, err := c.Hear(&provider.Callback{
+			Method: "POST", URL: callback, Body: []byte(`{}`), Header: map[string][]string{"Authorization": {"Basic " + authorization}},
+		})
+		if good != (err == nil) || !good && !errors.Is(err, provider.ErrForged) {
+			t.Errorf("good %v, error %v", good, err)
+		}
+	}
+}
+
+func TestWithoutVerificationNobodyIsBelieved(t *testing.T) {
+	t.Parallel()
+	values := parse(t, batch)
+	delete(values, "verify")
+	delete(values, "receipts")
+	c := open(t, values)
+	if _, err := c.Hear(&provider.Callback{Method: "POST", URL: callback, Certificate: true}); !errors.Is(err, provider.ErrForged) {
+		t.Errorf("error %v", err)
+	}
+	if c.Capabilities().Receipts {
+		t.Error("receipts are promised")
+	}
+}
