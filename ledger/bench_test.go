@@ -303,3 +303,35 @@ func BenchmarkAddedLimit(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkClaimWithOptOuts claims new messages with an empty opt-out list and with a million entries, of which
+// none is about them.
+func BenchmarkClaimWithOptOuts(b *testing.B) {
+	for _, entries := range []int{0, 1_000_000} {
+		b.Run(fmt.Sprint(entries), func(b *testing.B) {
+			url := ledgertest.URL(b)
+			l, db := connect(b, ledger.Config{URL: url}), raw(b, url)
+			apply(b, l, ledger.ChannelSpec{Name: "a"})
+			if entries > 0 {
+				if _, err := db.Exec(b.Context(), `
+					insert into dispatcher.opt_outs (tenant, recipient, source) select 'shop', dispatcher.recipient('shop', '44' || n), 'import'
+					from generate_series(1, $1::bigint) n`, entries); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := db.Exec(b.Context(), `vacuum analyze dispatcher.opt_outs`); err != nil {
+					b.Fatal(err)
+				}
+			}
+			round := 0
+			for b.Loop() {
+				round++
+				messages := batch(fmt.Sprint("m", round), 500)
+				for i := range messages {
+					messages[i].Recipient = ledger.Recipient("shop", fmt.Sprintf("+447%d%d", round, i))
+				}
+				claimAll(b, l, messages, "a")
+			}
+			b.ReportMetric(float64(500*b.N)/b.Elapsed().Seconds(), "messages/s")
+		})
+	}
+}

@@ -17,6 +17,7 @@ func (c *cli) commands() []*cobra.Command {
 		c.channelCommand(),
 		c.limitsCommand(),
 		c.ambiguousCommand(),
+		c.optOutsCommand(),
 		c.keysCommand(),
 		c.segmentsCommand(),
 		c.simulateCommand(),

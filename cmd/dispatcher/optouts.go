@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dispatcher/ledger"
+)
+
+func (c *cli) optOutsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "optouts",
+		Short: "Look at and change who gets no messages of a tenant any more",
+		Long: `Each tenant has an opt-out list. Subscribers come onto it, and off it again, with keywords such as STOP and START, which
+docs/inbound.md tells about; these commands do the same for those who ask in another way. A message to somebody who is on
+the list ends as rejected with the reason opted_out, unless its lane ignores opt-outs.
+
+The lists hold no numbers, only what stands for them, so nobody can list the numbers that are on one.`,
+	}
+	cmd.AddCommand(c.optOutsListCommand(), c.optOutsShowCommand(), c.optOutsAddCommand(), c.optOutsRemoveCommand(), c.optOutsImportCommand())
+	return cmd
+}
+
+// optOutsShown counts the opt-outs of a tenant from one source.
+type optOutsShown struct {
+	Tenant  string    `json:"tenant"`
+	Source  string    `json:"source"`
+	Channel string    `json:"channel"` // that keywords came by
+	Current int64     `json:"current"` // on the list
+	Ended   int64     `json:"ended"`   // taken off it again
+	First   time.Time `json:"first"`   // when the first of all of them came onto it
+	Last    time.Time `json:"last"`
+}
+
+func (c *cli) optOutsListCommand() *cobra.Command {
+	as := format(formatTable)
+	var tenant string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Count the opt-outs of each tenant by where they came from",
+		Args:  arguments(0, 0),
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", "", "only those of this tenant (default all)")
+	cmd.Flags().Var(&as, "format", "output format")
+	cmd.RunE = work(func(ctx context.Context, _ []string) error {
+		if cmd.Flags().Changed("tenant") {
+			return c.listOptOuts(ctx, &tenant, as)
+		}
+		return c.listOptOuts(ctx, nil, as)
+	})
+	return cmd
+}
+
+func (c *cli) listOptOuts(ctx context.Context, tenant *string, as format) error {
+	s, l, err := c.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	counts, err := l.CountOptOuts(ctx, tenant)
+	if err != nil {
+		return usage(postgresTrouble(s, err))
+	}
+	value := struct {
+		Current int64          `json:"current"`
+		OptOuts []optOutsShown `json:"opt_outs"`
+	}{OptOuts: []optOutsShown{}}
+	rows := sheet{header: []string{"tenant", "source", "channel", "current", "ended", "first", "last"}, right: []int{4, 5}}
+	layout := time.RFC3339
+	if as == formatTable {
+		layout, rows.header[5], rows.header[6] = time.DateTime, "first (UTC)", "last (UTC)"
+	}
+	for i := range counts {
+		n := &counts[i]
+		value.Current += n.Current
+		value.OptOuts = append(value.OptOuts, optOutsShown{n.Tenant, string(n.Source), n.Channel, n.Current, n.Ended, n.First, n.Last})
+		rows.rows = append(rows.rows, []string{
+			n.Tenant, string(n.Source), n.Channel, number(n.Current), number(n.Ended), n.First.Format(layout), n.Last.Format(layout),
+		})
+	}
+	rows.title = fmt.Sprintf("%d opt-outs", value.Current)
+	return as.print(c.out, value, rows)
+}
+
+// optOutShown is one opt-out of a recipient.
+type optOutShown struct {
+	Since        time.Time  `json:"since"`
+	Source       string     `json:"source"`
+	Channel      string     `json:"channel"`
+	Author       string     `json:"author"`
+	Reason       string     `json:"reason"`
+	Until        *time.Time `json:"until"` // null while it lasts, and what follows is empty
+	EndedBy      string     `json:"ended_by"`
+	EndedChannel string     `json:"ended_channel"`
+	EndedAuthor  string     `json:"ended_author"`
+	EndedReason  string     `json:"ended_reason"`
+}
+
+func newOptOutShown(e *ledger.OptOutEntry) optOutShown {
+	return optOutShown{
+		Since: e.Since, Source: string(e.Source), Channel: e.Channel, Author: e.Author, Reason: e.Reason, Until: moment(e.Until),
+		EndedBy: string(e.EndedBy), EndedChannel: e.EndedChannel, EndedAuthor: e.EndedAuthor, EndedReason: e.EndedReason,
+	}
+}
+
+func (c *cli) optOutsShowCommand() *cobra.Command {
+	as := format(formatTable)
+	var f whom
+	cmd := &cobra.Command{
+		Use:   "show NUMBER",
+		Short: "Tell whether a number is on a tenant's opt-out list, since when and why",
+		Args:  arguments(1, 1),
+	}
+	f.addTo(cmd)
+	cmd.Flags().Var(&as, "format", "output format")
+	cmd.RunE = work(func(ctx context.Context, args []string) error {
+		numbers, err := f.numbers(cmd, args)
+		if err != nil {
+			return err
+		}
+		return c.showOptOut(ctx, f.tenant, numbers[0], as)
+	})
+	return cmd
+}
+
+func (c *cli) showOptOut(ctx context.Context, tenant, recipient string, as format) error {
+	s, l, err := c.ledger(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	entries, err := l.OptOutsOf(ctx, tenant, recipient)
+	if err != nil {
+		return usage(postgresTrouble(s, err))
+	}
+	value := struct {
+		Tenant   string        `json:"tenant"`
+		OptedOut bool          `json:"opted_out"`
+		History  []optOutShown `json:"history"` // the latest first
+	}{Tenant: tenant, OptedOut: len(entries) > 0 && entries[0].Until.IsZero(), History: []optOutShown{}}
+	for i := range entries {
+		value.History = append(value.History, newOptOutShown(&entries[i]))
+	}
+	if as == formatTable && len(entries) == 0 {
+		fmt.Fprintln(c.out, "It is not on the list and never was.")
+		return nil
+	}
+	rows := optOutHistory(value.History, as)
+	rows.title = "not on the list"
+	if value.OptedOut {
+		rows.title = "on the list"
+	}
+	return as.print(c.out, value, rows)
+}
+
+func optOutHistory(history []optOutShown, as format) sheet {
+	s := sheet{header: []string{"since", "source", "channel", "author", "reason", "until", "ended_by", "ended_channel", "ended_author", "ended_reason"}}
+	layout := time.RFC3339
+	if as == formatTable {
+		layout, s.tight, s.wrap = time.DateTime, true, map[int]int{4: 16, 5: 20, 9: 16, 10: 20}
+	}
+	for i := range history {
+		h := &history[i]
+		until := ""
+		if h.Until != nil {
+			until = h.Until.Format(layout)
+		}
+		s.rows = append(s.rows, []string{
+			h.Since.Format(layout), h.Source, h.Channel, h.Author, h.Reason, until, h.EndedBy, h.EndedChannel, h.EndedAuthor, h.EndedReason,
+		})
+	}
+	return s
+}
+
+// whom says whose list and which numbers a command is about.
+type whom struct{ tenant, region string }
+
+func (f *whom) addTo(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.tenant, "tenant", "", `whose list (required; "" is that of messages without a tenant)`)
+	cmd.Flags().StringVar(&f.region, "default-region", "", "country of numbers without country code, such as GB")
+}
+
+// check refuses a command that names no tenant: it would change the list of those without a name.
+func (f *whom) check(cmd *cobra.Command) (region, error) {
+	if !cmd.Flags().Changed("tenant") {
+		return "", misused(errors.New(`--tenant is missing: name whose list, or write --tenant "" for messages without a tenant`))
+	}
+	r, err := parseRegion(f.region)
+	if err != nil {
+		return "", usage(err)
+	}
+	return r, nil
+}
+
+// numbers are those of the arguments, as envelopes have them.
+func (f *whom) numbers(cmd *cobra.Command, args []string) ([]string, error) {
+	r, err := f.check(cmd)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(args))
+	for i, arg := range args {
+		n, ok := r.recipient(arg)
+		if !ok {
+			return nil, usage(fmt.Errorf("argument %d is no number: write it with plus and country code, such as +447700900000, or give --default-region", i+1))
+		}
+		out[i] = n
+	}
+	return out, nil
+}

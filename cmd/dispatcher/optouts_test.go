@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/ledger/ledgertest"
+)
+
+// optOuts runs a subcommand of optouts over a database and requires its exit code.
+func optOuts(t *testing.T, url, stdin string, code int, args ...string) result {
+	t.Helper()
+	got := dispatcher(t, stdin, []string{"DISPATCHER_POSTGRES_URL=" + url}, append([]string{"optouts"}, args...)...)
+	if got.code != code {
+		t.Fatalf("%v: %+v", args, got)
+	}
+	for _, digits := range []string{"7700900123", "7700 900123", "7700900124", "7700900125"} {
+		if strings.Contains(got.out+got.err, digits) {
+			t.Errorf("%v shows a number: %+v", args, got)
+		}
+	}
+	return got
+}
+
+// shown is the JSON of a result without what differs from run to run.
+func shown[T any](t *testing.T, got result) (value T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(got.out), &value); err != nil {
+		t.Fatalf("%v in %s", err, got.out)
+	}
+	return value
+}
+
+func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	by := []string{"--tenant", "shop", "--author", "ann"}
+	got := optOuts(t, url, "", exitOK, append([]string{"add", "+44 7700 900123", "07700-900124", "--default-region", "GB", "--reason", "asked by letter"}, by...)...)
+	if !strings.Contains(got.out, "2 of 2 put on the list") {
+		t.Errorf("%+v", got)
+	}
+	got = optOuts(t, url, "", exitOK, append([]string{"add", "00447700900123", "--reason", "again", "--format", "json"}, by...)...)
+	if done := shown[listChanged](t, got); done != (listChanged{Tenant: "shop", Numbers: 1}) {
+		t.Errorf("%+v", done)
+	}
+	if got := optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "shop"); !strings.Contains(got.out, "asked by letter") {
+		t.Errorf("%+v", got)
+	}
+	optOuts(t, url, "", exitOK, append([]string{"remove", "+447700900123", "--reason", "asked by phone"}, by...)...)
+	history := shown[struct {
+		OptedOut bool          `json:"opted_out"`
+		History  []optOutShown `json:"history"`
+	}](t, optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "shop", "--format", "json"))
+	if h := history.History; history.OptedOut || len(h) != 1 || h[0].Reason != "asked by letter" || h[0].EndedReason != "asked by phone" || h[0].EndedBy != "command" || h[0].Until == nil {
+		t.Errorf("%+v", history)
+	}
+	if got := optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", ""); !strings.Contains(got.out, "not on the list and never was") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAListOfNumbersIsImported(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	import1 := []string{"import", "--tenant", "shop", "--reason", "old system", "--format", "json"}
+	const list = "\xef\xbb\xbfnumber,since\r\n+447700900123,2024\r\n\"+44 7700 900124\",2025\r\n\r\n+447700900123;x\r\n"
+	done := shown[listChanged](t, optOuts(t, url, list, exitOK, import1...))
+	if done != (listChanged{Tenant: "shop", Numbers: 3, Changed: 2}) {
+		t.Errorf("%+v", done)
+	}
+	file := write(t, "more.csv", "+447700900124\nnobody\n0123\n+447700900125\n")
+	got := optOuts(t, url, "", exitUsage, append(import1, file)...)
+	if !strings.Contains(got.err, "in line 2, 3: nothing was imported") {
+		t.Errorf("%+v", got)
+	}
+	if done := shown[listChanged](t, optOuts(t, url, "", exitOK, append(import1, file, "--skip")...)); done != (listChanged{Tenant: "shop", Numbers: 2, Changed: 1, Skipped: 2}) {
+		t.Errorf("%+v", done)
+	}
+	type count struct {
+		Tenant, Source string
+		Current        int64
+	}
+	counts := shown[struct {
+		Current int64   `json:"current"`
+		OptOuts []count `json:"opt_outs"`
+	}](t, optOuts(t, url, "", exitOK, "list", "--format", "json"))
+	if diff := cmp.Diff([]count{{"shop", "import", 3}}, counts.OptOuts); diff != "" || counts.Current != 3 {
+		t.Errorf("%d opt-outs: %s", counts.Current, diff)
+	}
+	if got := optOuts(t, url, "", exitOK, "list", "--tenant", "bank"); !strings.Contains(got.out, "0 opt-outs") {
+		t.Errorf("%+v", got)
+	}
+	if got := optOuts(t, url, "", exitOK, "list", "--format", "csv"); !strings.HasPrefix(got.out, "tenant,source,channel,current,ended,first,last\nshop,import,,3,0,") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestMistakesWithOptOutsAreNamedWithoutNumbers(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"--tenant is missing":           {"add", "+447700900123", "--reason", "x"},
+		"--reason is missing":           {"add", "+447700900123", "--tenant", "shop"},
+		"--author is empty":             {"remove", "+447700900123", "--tenant", "shop", "--reason", "x", "--author", " "},
+		"argument 2 is no number":       {"add", "+447700900123", "7700900124", "--tenant", "shop", "--reason", "x"},
+		"argument 1 is no number":       {"show", "++447700900123", "--tenant", "shop"},
+		"is no country code":            {"show", "+447700900123", "--tenant", "shop", "--default-region", "XQ"},
+		"correct the path":              {"import", "no/such/file", "--tenant", "shop", "--reason", "x"},
+		"name what to do: add, import,": {},
+	} {
+		if got := optOuts(t, "postgres://127.0.0.1:1/none", "", exitUsage, args...); !strings.Contains(got.err, want) {
+			t.Errorf("%v: want %q, got %+v", args, want, got)
+		}
+	}
+}
