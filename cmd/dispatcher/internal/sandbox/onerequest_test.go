@@ -1,0 +1,244 @@
+package sandbox
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// fault is how a server treats the n-th request of a connection, from 1. It returns false to close the connection.
+type fault struct {
+	name   string
+	answer func(conn net.Conn, n int) (stay bool)
+	// warm sends one message before the one that is counted, over a connection that is kept then.
+	warm bool
+}
+
+func says(text string) func(net.Conn, int) bool {
+	return func(conn net.Conn, _ int) bool {
+		_, err := io.WriteString(conn, strings.ReplaceAll(text, "\n", "\r\n"))
+		return err == nil
+	}
+}
+
+// thenDies answers the first request and dies with the second, when it has read it.
+func thenDies(conn net.Conn, n int) bool {
+	return n == 1 && says("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")(conn, n)
+}
+
+// closesIdle says nothing of it, as servers do whose idle time is over.
+func closesIdle(conn net.Conn, n int) bool {
+	says("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")(conn, n)
+	return false
+}
+
+var faults = []fault{
+	{name: "the connection dies after the request", answer: func(net.Conn, int) bool { return false }},
+	{name: "the answer breaks off in its header", answer: func(c net.Conn, n int) bool { says("HTTP/1.1 200 OK\nContent-")(c, n); return false }},
+	{name: "the answer breaks off in its body", answer: func(c net.Conn, n int) bool {
+		says("HTTP/1.1 200 OK\nContent-Length: 100\n\n{")(c, n)
+		return false
+	}},
+	{name: "no answer in time", answer: func(net.Conn, int) bool { return true }},
+	{name: "an answer that is no HTTP", answer: says("220 mail ready\n")},
+	{name: "200 with a body that means nothing", answer: says("HTTP/1.1 200 OK\nContent-Length: 2\n\n[]")},
+	{name: "302 to the same address", answer: says("HTTP/1.1 302 Found\nLocation: /\nContent-Length: 0\n\n")},
+	{name: "307 to the same address", answer: says("HTTP/1.1 307 Temporary Redirect\nLocation: /\nContent-Length: 0\n\n")},
+	{name: "408 Request Timeout", answer: says("HTTP/1.1 408 Request Timeout\nContent-Length: 0\nConnection: close\n\n")},
+	{name: "421 Misdirected Request", answer: says("HTTP/1.1 421 Misdirected Request\nContent-Length: 0\n\n")},
+	{name: "429 with Retry-After", answer: says("HTTP/1.1 429 Too Many Requests\nRetry-After: 2\nContent-Length: 0\n\n")},
+	{name: "500", answer: says("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")},
+	{name: "503 with Retry-After", answer: says("HTTP/1.1 503 Service Unavailable\nRetry-After: 2\nContent-Length: 0\n\n")},
+	{name: "a kept connection dies with the request", answer: thenDies, warm: true},
+	{name: "a kept connection was closed while it was idle", answer: closesIdle, warm: true},
+}
+
+// TestOneSendIsOneRequestWhateverDies counts, at a bare TCP server, the requests that one Send of each adapter makes, and
+// prints the table of docs/providers.md.
+func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
+	t.Parallel()
+	var words []string
+	for _, v := range vendors() {
+		if openers[v.word] != nil {
+			words = append(words, v.word)
+		}
+	}
+	outcomes := make(map[string]map[string]string, len(faults)) // by fault and provider
+	for _, f := range faults {
+		outcomes[f.name] = map[string]string{}
+	}
+	var mu sync.Mutex
+	t.Run("all", func(t *testing.T) {
+		for _, word := range words {
+			for _, f := range faults {
+				t.Run(word+"/"+f.name, func(t *testing.T) {
+					t.Parallel()
+					requests, outcome := try(t, word, &f)
+					if requests != 1 {
+						t.Errorf("%d requests for one message", requests)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					outcomes[f.name][word] = outcome.String()
+				})
+			}
+		}
+	})
+	var table strings.Builder
+	fmt.Fprintf(&table, "| one message, one request, and | %s |\n|---|%s\n", strings.Join(words, " | "), strings.Repeat("---|", len(words)))
+	for _, f := range faults {
+		row := make([]string, len(words))
+		for i, word := range words {
+			row[i] = outcomes[f.name][word]
+		}
+		fmt.Fprintf(&table, "| %s | %s |\n", f.name, strings.Join(row, " | "))
+	}
+	t.Log("\n" + table.String())
+}
+
+// try sends a message to a server with a fault and returns how many requests the server saw of it.
+func try(t *testing.T, word string, f *fault) (requests int, outcome provider.Outcome) {
+	t.Helper()
+	server := startFaulty(t, f)
+	channel := openAt(t, word, "http://"+server.address())
+	submission := provider.Submission{
+		ID: "one", Attempt: 1, Key: strings.Repeat("0123456789abcdef", 2), To: "+447700900123", From: "ACME", Text: "Your code is 123456",
+		Validity: time.Now().Add(time.Hour),
+	}
+	if f.warm {
+		channel.Send(t.Context(), submission)
+		server.settle()
+	}
+	before := server.count()
+	result := channel.Send(t.Context(), submission)
+	if err := channel.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return server.count() - before, result.Outcome
+}
+
+// openAt opens a channel of a sandbox account whose API begins at another server.
+func openAt(t *testing.T, word, url string) provider.Channel {
+	t.Helper()
+	files := &secrets{folder: t.TempDir(), prefix: word}
+	v := vendorOf(word)
+	a := v.open(files, "http://127.0.0.1:1/receipts/x")
+	if files.err != nil {
+		t.Fatal(files.err)
+	}
+	settings := maps.Clone(a.settings)
+	settings["base_url"], settings["allow_private"], settings["timeout"] = url+a.path, true, "400ms"
+	channel, err := openers[word](settings, web.Opening{ReadFile: os.ReadFile, Callback: "http://127.0.0.1:1/receipts/x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return channel
+}
+
+// faultyServer counts requests and treats them as its fault says.
+type faultyServer struct {
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu       sync.Mutex
+	requests int                   // guarded by mu
+	open     map[net.Conn]struct{} // guarded by mu
+	closed   int                   // guarded by mu: connections
+}
+
+func startFaulty(t *testing.T, f *fault) *faultyServer {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &faultyServer{listener: listener, open: map[net.Conn]struct{}{}}
+	s.running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.open[conn] = struct{}{}
+			s.mu.Unlock()
+			s.running.Go(func() { s.serve(conn, f) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		s.mu.Lock()
+		for conn := range s.open {
+			_ = conn.Close()
+		}
+		s.mu.Unlock()
+		s.running.Wait()
+	})
+	return s
+}
+
+func (s *faultyServer) serve(conn net.Conn, f *fault) {
+	defer func() {
+		_ = conn.Close()
+		s.mu.Lock()
+		delete(s.open, conn)
+		s.closed++
+		s.mu.Unlock()
+	}()
+	reader := bufio.NewReader(conn)
+	for n := 1; ; n++ {
+		request, err := http.ReadRequest(reader)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.requests++
+		s.mu.Unlock()
+		if _, err := io.Copy(io.Discard, request.Body); err != nil || !f.answer(conn, n) {
+			return
+		}
+	}
+}
+
+// settle waits until the connections that are to be closed are.
+func (s *faultyServer) settle() {
+	for range 200 {
+		s.mu.Lock()
+		done := s.closed > 0
+		s.mu.Unlock()
+		if done {
+			return
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func (s *faultyServer) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
+}
+
+func (s *faultyServer) address() string { return s.listener.Addr().String() }
+
+// TestEveryKindIsPlayed keeps the sandbox complete.
+func TestEveryKindIsPlayed(t *testing.T) {
+	t.Parallel()
+	for word := range openers {
+		if !slices.Contains(Providers(), word) {
+			t.Errorf("no carrier plays %s", word)
+		}
+	}
+}
