@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"dispatcher/provider"
 )
 
 // ErrNoMessage means that the ledger holds no message of that id.
@@ -33,8 +35,14 @@ type AttemptRecord struct {
 	Code, Reference string
 	ClaimedAt       time.Time
 	SettledAt       time.Time // zero while pending
-	DeliveredAt     time.Time // zero without a receipt
-	Instance        int64
+	DeliveredAt     time.Time // zero unless it was delivered
+	// Receipt is what its receipts come to: Delivered, Undelivered or NoReceipt; empty while that is open. Cause and
+	// ReceiptCode say why, and ReceiptAt when the last of them came.
+	Receipt     State
+	Cause       provider.Cause
+	ReceiptCode string
+	ReceiptAt   time.Time
+	Instance    int64
 	// Answers is how many outcomes were written so far: 2 when a late truth replaced unknown.
 	Answers int
 }

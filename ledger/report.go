@@ -23,7 +23,7 @@ type DailyRow struct {
 	Attempts  int64 // all attempts
 	Submitted int64 // all but those refused, which certainly were not taken, and those pending
 	Accepted  int64
-	Delivered int64 // accepted ones with a receipt
+	Delivered int64 // accepted ones whose receipts say so
 	Rejected  int64
 	Refused   int64 // by the channel or its provider
 	Throttled int64
@@ -38,6 +38,11 @@ type DailyRow struct {
 	UnknownSegments int64
 	UnknownMicros   int64
 	Currency        string // ISO 4217; empty when no attempt was made
+
+	// Undelivered are the accepted ones whose receipts say that they never will be delivered, NoReceipt those that none came
+	// for in time. What is neither of them nor Delivered has no last word yet, or expects none.
+	Undelivered int64
+	NoReceipt   int64
 }
 
 // Failed counts the attempts that ended without the channel taking the message.
@@ -57,7 +62,7 @@ const daily = `
 	    count(*) as attempts,
 	    count(*) filter (where a.outcome <> 'refused') as submitted,
 	    count(*) filter (where a.outcome = 'accepted') as accepted,
-	    count(*) filter (where a.delivered_at is not null) as delivered,
+	    count(*) filter (where a.outcome = 'accepted' and a.receipt_state = 'delivered') as delivered,
 	    count(*) filter (where a.outcome = 'rejected') as rejected,
 	    count(*) filter (where a.outcome = 'refused' and not ` + isUnsent + `) as refused,
 	    count(*) filter (where a.outcome = 'throttled') as throttled,
@@ -67,7 +72,9 @@ const daily = `
 	    sum(a.segments) filter (where a.outcome <> 'unknown') as segments,
 	    sum(a.price_micros) filter (where a.outcome <> 'unknown') as cost,
 	    sum(a.segments) filter (where a.outcome = 'unknown') as unknown_segments,
-	    sum(a.price_micros) filter (where a.outcome = 'unknown') as unknown_cost
+	    sum(a.price_micros) filter (where a.outcome = 'unknown') as unknown_cost,
+	    count(*) filter (where a.outcome = 'accepted' and a.receipt_state = 'undelivered') as undelivered,
+	    count(*) filter (where a.outcome = 'accepted' and a.receipt_state = 'no_receipt') as no_receipt
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 	  where a.claimed_at >= $1 and a.claimed_at < $2
 	  group by 1, 2, 3
@@ -78,12 +85,13 @@ const daily = `
 	  coalesce(t.fallback, 0), coalesce(t.attempts, 0), coalesce(t.submitted, 0), coalesce(t.accepted, 0),
 	  coalesce(t.delivered, 0), coalesce(t.rejected, 0), coalesce(t.refused, 0), coalesce(t.throttled, 0),
 	  coalesce(t.unknown, 0), coalesce(t.unsent, 0), coalesce(t.pending, 0), coalesce(t.segments, 0), coalesce(t.cost, 0)::bigint,
-	  coalesce(t.unknown_segments, 0), coalesce(t.unknown_cost, 0)::bigint, coalesce(t.currency, '')
+	  coalesce(t.unknown_segments, 0), coalesce(t.unknown_cost, 0)::bigint, coalesce(t.currency, ''),
+	  coalesce(t.undelivered, 0), coalesce(t.no_receipt, 0)
 	from drawn d full join (select * from numbered where nr = 1) t on t.route = d.route and t.channel = d.channel
 
 	union all
 	select route, channel, 0, fallback, attempts, submitted, accepted, delivered, rejected, refused, throttled, unknown, unsent, pending,
-	  coalesce(segments, 0), coalesce(cost, 0)::bigint, coalesce(unknown_segments, 0), coalesce(unknown_cost, 0)::bigint, currency
+	  coalesce(segments, 0), coalesce(cost, 0)::bigint, coalesce(unknown_segments, 0), coalesce(unknown_cost, 0)::bigint, currency, undelivered, no_receipt
 	from numbered where nr > 1
 	order by 1, 2, 19`
 

@@ -90,7 +90,8 @@ func (r *recordRow) record() Record {
 // attemptColumns are the columns of an attempt a in the order of attemptRow.targets.
 const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency, coalesce(a.ranking::text, ''),
 	coalesce(a.outcome, ''), coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
-	a.claimed_at, a.settled_at, a.delivered_at, a.instance, a.answers, a.ticket_at`
+	a.claimed_at, a.settled_at, a.delivered_at, a.instance, a.answers, a.ticket_at,
+	coalesce(a.receipt_state, ''), coalesce(a.receipt_cause, ''), coalesce(a.receipt_code, ''), a.receipt_at`
 
 // attemptRow is an AttemptRecord while it is read.
 type attemptRow struct {
@@ -98,6 +99,7 @@ type attemptRow struct {
 	ranking            string
 	settled, delivered pgtype.Timestamptz
 	ticketAt           pgtype.Timestamptz
+	receiptAt          pgtype.Timestamptz
 }
 
 func (r *attemptRow) targets() []any {
@@ -106,13 +108,14 @@ func (r *attemptRow) targets() []any {
 		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &r.ranking,
 		&a.Outcome, &a.Code, &a.Reference,
 		&a.ClaimedAt, &r.settled, &r.delivered, &a.Instance, &a.Answers, &r.ticketAt,
+		&a.Receipt, &a.Cause, &a.ReceiptCode, &r.receiptAt,
 	}
 }
 
 // attempt is the row once it has been read.
 func (r *attemptRow) attempt() AttemptRecord {
 	r.a.ClaimedAt, r.a.SettledAt, r.a.DeliveredAt = r.a.ClaimedAt.UTC(), moment(r.settled), moment(r.delivered)
-	r.a.Ranking = document(r.ranking)
+	r.a.Ranking, r.a.ReceiptAt = document(r.ranking), moment(r.receiptAt)
 	if r.ticketAt.Valid {
 		r.a.Ticket = ticket(r.ticketAt.Time, r.a.ClaimedAt)
 	}

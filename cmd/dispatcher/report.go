@@ -98,7 +98,7 @@ func dailySheet(d *report.Daily, as format) sheet {
 	s := sheet{header: []string{
 		"route", "channel", "configured_share", "effective_share", "first_choice", "first_choice_share", "fallback", "submitted", "accepted",
 		"delivered", "failed", "unknown", "segments", "cost", "currency", "deviation", "p_value", "verdict",
-		"unknown_segments", "unknown_cost",
+		"unknown_segments", "unknown_cost", "undelivered", "no_receipt",
 	}}
 	for i := range d.Rows {
 		r := &d.Rows[i]
@@ -106,7 +106,7 @@ func dailySheet(d *report.Daily, as format) sheet {
 			r.Route, r.Channel, as.fraction(r.ConfiguredShare), as.fraction(r.EffectiveShare), number(r.FirstChoice), as.fraction(&r.FirstChoiceShare), number(r.Fallback),
 			number(r.Submitted), number(r.Accepted), number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments),
 			report.Money(r.CostMicros), r.Currency, as.fraction(r.Deviation), as.fraction(r.PValue), r.Verdict,
-			number(r.UnknownSegments), report.Money(r.UnknownMicros),
+			number(r.UnknownSegments), report.Money(r.UnknownMicros), number(r.Undelivered), number(r.NoReceipt),
 		})
 	}
 	return s
@@ -134,15 +134,16 @@ func routeTable(d *report.Daily, rows []report.DailyRow) sheet {
 	s := sheet{
 		title: fmt.Sprintf("route %s: %s", rows[0].Route, verdict(&rows[0])),
 		header: []string{
-			"channel", "agreed", "first choice", "share", "fallback", "accepted", "delivered", "failed", "unknown", "segments", "cost",
+			"channel", "agreed", "first choice", "share", "fallback", "accepted", "delivered", "failed", "unknown", "segments", "cost", "no receipt",
 		},
-		right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, wrap: map[int]int{1: 14, 2: 9, 3: 7}, tight: true,
+		right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, wrap: map[int]int{1: 14, 2: 9, 3: 7, 12: 7}, tight: true,
 	}
 	for i := range rows {
 		r := &rows[i]
 		s.rows = append(s.rows, []string{
 			r.Channel, agreed(r), number(r.FirstChoice), percent(r.FirstChoiceShare), number(r.Fallback), number(r.Accepted),
 			number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments), amount(r.CostMicros, r.Currency),
+			number(r.NoReceipt),
 		})
 	}
 	for _, t := range d.Totals {
@@ -150,6 +151,7 @@ func routeTable(d *report.Daily, rows []report.DailyRow) sheet {
 			s.rows = append(s.rows, []string{
 				"all", "", number(t.FirstChoice), "", number(t.Fallback), number(t.Accepted),
 				number(t.Delivered), number(t.Failed), number(t.Unknown), number(t.Segments), amount(t.CostMicros, t.Currency),
+				number(t.NoReceipt),
 			})
 		}
 	}

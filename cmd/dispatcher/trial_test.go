@@ -110,7 +110,7 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 	long := strings.Repeat("a reason that somebody took the time to write down ", 3)
 	row := report.DailyRow{
 		Route: "transactional", Channel: "provider-west-2", ConfiguredShare: &share, EffectiveShare: &effective, FirstChoice: 123456, Fallback: 12345,
-		Accepted: 123456, Delivered: 123456, Failed: 1234, Unknown: 123, Segments: 1234567, CostMicros: 12345678900, Currency: "GBP",
+		Accepted: 123456, Delivered: 123456, Failed: 1234, Unknown: 123, Segments: 1234567, CostMicros: 12345678900, Currency: "GBP", NoReceipt: 12345,
 	}
 	var weights []changeLine
 	for _, name := range []string{"a", "b", "c", "d", "e"} {

@@ -52,6 +52,9 @@ type DailyRow struct {
 	// and stand in each of its rows. PValue is nil when nothing was tested.
 	PValue  *float64 `json:"p_value"`
 	Verdict string   `json:"verdict"`
+	// Undelivered and NoReceipt are the accepted ones that were not delivered, and of which nobody knows.
+	Undelivered int64 `json:"undelivered"`
+	NoReceipt   int64 `json:"no_receipt"`
 }
 
 // DailyTotal sums a route's rows of one currency. First choices are summed in the
@@ -68,6 +71,8 @@ type DailyTotal struct {
 	Segments    int64  `json:"segments"`
 	CostMicros  int64  `json:"cost_micros"`
 	Currency    string `json:"currency"`
+	Undelivered int64  `json:"undelivered"`
+	NoReceipt   int64  `json:"no_receipt"`
 }
 
 // Figures are what the ledger knows of a day.
@@ -145,6 +150,8 @@ func totals(rows []DailyRow) []DailyTotal {
 		t.Submitted += r.Submitted
 		t.Accepted += r.Accepted
 		t.Delivered += r.Delivered
+		t.Undelivered += r.Undelivered
+		t.NoReceipt += r.NoReceipt
 		t.Failed += r.Failed
 		t.Unknown += r.Unknown
 		t.Segments += r.Segments

@@ -138,6 +138,7 @@ func (d *routeDay) row(channel string) DailyRow {
 // fill copies what the attempts came to.
 func (r *DailyRow) fill(from *ledger.DailyRow) {
 	r.Fallback, r.Submitted, r.Accepted, r.Delivered = from.Fallback, from.Submitted, from.Accepted, from.Delivered
+	r.Undelivered, r.NoReceipt = from.Undelivered, from.NoReceipt
 	r.Failed, r.Unknown = from.Failed(), from.Unknown
 	r.Segments, r.CostMicros, r.Currency = from.Segments, from.CostMicros, from.Currency
 	r.UnknownSegments, r.UnknownMicros = from.UnknownSegments, from.UnknownMicros
