@@ -1,0 +1,72 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/sandbox"
+)
+
+// TestFiveKindsOfChannelKeepTheirShares sends through SMPP and four HTTP APIs at once: every message is delivered, each carrier
+// has as many as the books say and no message twice, and the agreed proportions are kept.
+func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
+	t.Parallel()
+	n := size(1_000, 50_000)
+	channels := []channel{
+		{name: "smpp", weight: "30"}, {name: "twilio", weight: "25"}, {name: "vonage", weight: "20"},
+		{name: "sinch", weight: "15"}, {name: "telnyx", weight: "10"},
+	}
+	s := newStage(t, plot{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
+	carriers := s.playKinds(channels, sandbox.Profile{Receipts: 1, Delivered: 1, ReceiptDelay: 50 * time.Millisecond})
+	s.run("dispatcher").says(t, "dispatcher is running")
+	s.joined(1)
+
+	s.publish("bulk", messages("kinds", n))
+	s.settled(n, 8*time.Minute)
+	eventually(t, 8*time.Minute, "every message is delivered", func() bool {
+		return s.count(`select count(*) from audit.messages where state = 'delivered'`) == int64(n)
+	})
+	s.checkStatuses()
+	s.checkShareOf(channels, n)
+	for _, c := range carriers.Counts() {
+		attempts := s.count(`select count(*) from audit.attempts where channel = $1`, c.Channel)
+		// A carrier with SMPP sees each segment apart.
+		if submits := s.count(`select sum(segments)::bigint from audit.attempts where channel = $1`, c.Channel); c.Provider == "smpp" {
+			attempts = submits
+		}
+		if int64(c.Submitted) != attempts || c.Accepted != c.Submitted || c.Unread != 0 || attempts == 0 {
+			t.Errorf("%d attempts in the books, the carrier: %+v", attempts, c)
+		}
+	}
+	if twice := s.count(`select count(*) from audit.attempts where attempt > 1`); twice != 0 {
+		t.Errorf("%d second attempts", twice)
+	}
+	s.checkVerified(n)
+}
+
+// playKinds starts a sandbox with a carrier of each kind, and makes its document that of the stage. Receipts come to
+// an address that only processes of the stage listen on.
+func (s *stage) playKinds(channels []channel, profile sandbox.Profile) *sandbox.Sandbox {
+	s.t.Helper()
+	socket, address := reserve(s.t)
+	if err := socket.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.settings["RECEIPTS_LISTEN"], s.settings["PUBLIC_URL"] = address, "http://"+address
+	var plan sandbox.Plan
+	for _, c := range channels {
+		plan.Carriers = append(plan.Carriers, sandbox.Carrier{Name: c.name, Provider: c.name, Weight: c.weight, Profile: profile})
+	}
+	carriers, err := sandbox.Start(sandbox.Config{Plan: plan, Folder: filepath.Join(s.folder, "accounts"), Receipts: "http://" + address})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(carriers.Close)
+	document, err := carriers.Routing()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.write("routing.yaml", "timezone: Europe/London\n"+string(document)+"lanes:\n  bulk: {topics: ["+s.topic("bulk")+"], ttl: 24h}\n")
+	return carriers
+}
