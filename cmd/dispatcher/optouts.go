@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/ledger"
 )
 
@@ -118,11 +120,11 @@ func (c *cli) optOutsShowCommand() *cobra.Command {
 	f.addTo(cmd)
 	cmd.Flags().Var(&as, "format", "output format")
 	cmd.RunE = work(func(ctx context.Context, args []string) error {
-		numbers, err := f.numbers(cmd, args)
+		recipients, err := f.numbers(c, cmd, args)
 		if err != nil {
 			return err
 		}
-		return c.showOptOut(ctx, f.tenant, numbers[0], as)
+		return c.showOptOut(ctx, f.tenant, recipients[0], as)
 	})
 	return cmd
 }
@@ -181,30 +183,34 @@ type whom struct{ tenant, region string }
 
 func (f *whom) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.tenant, "tenant", "", `whose list (required; "" is that of messages without a tenant)`)
-	cmd.Flags().StringVar(&f.region, "default-region", "", "country of numbers without country code, such as GB")
+	cmd.Flags().StringVar(&f.region, "default-region", "", "country of numbers without country code, such as GB (default DISPATCHER_DEFAULT_REGION)")
 }
 
 // check refuses a command that names no tenant: it would change the list of those without a name.
-func (f *whom) check(cmd *cobra.Command) (region, error) {
+func (f *whom) check(c *cli, cmd *cobra.Command) (numbers.Region, error) {
 	if !cmd.Flags().Changed("tenant") {
 		return "", misused(errors.New(`--tenant is missing: name whose list, or write --tenant "" for messages without a tenant`))
 	}
-	r, err := parseRegion(f.region)
+	s, err := c.settings()
 	if err != nil {
-		return "", usage(err)
+		return "", err
+	}
+	r, err := numbers.ParseRegion(cmp.Or(f.region, s.DefaultRegion))
+	if err != nil {
+		return "", usage(fmt.Errorf("--default-region %w", err))
 	}
 	return r, nil
 }
 
 // numbers are those of the arguments, as envelopes have them.
-func (f *whom) numbers(cmd *cobra.Command, args []string) ([]string, error) {
-	r, err := f.check(cmd)
+func (f *whom) numbers(c *cli, cmd *cobra.Command, args []string) ([]string, error) {
+	r, err := f.check(c, cmd)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]string, len(args))
 	for i, arg := range args {
-		n, ok := r.recipient(arg)
+		n, ok := recipient(r, arg)
 		if !ok {
 			return nil, usage(fmt.Errorf("argument %d is no number: write it with plus and country code, such as +447700900000, or give --default-region", i+1))
 		}

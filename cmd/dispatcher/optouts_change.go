@@ -8,12 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/ledger"
 )
 
 // recipient reads a number as people write it: with blanks, dots, dashes or brackets between its digits.
 // It is false for what is no number with a country code then.
-func (r region) recipient(text string) (number string, ok bool) {
+func recipient(r numbers.Region, text string) (number string, ok bool) {
 	text = strings.Map(func(c rune) rune {
 		if strings.ContainsRune(" \u00a0\t.-/()", c) {
 			return -1
@@ -23,7 +24,7 @@ func (r region) recipient(text string) (number string, ok bool) {
 	if rest, found := strings.CutPrefix(text, "00"); found && r == "" {
 		text = "+" + rest
 	}
-	number = r.e164(text)
+	number = r.E164(text)
 	digits := strings.TrimPrefix(number, "+")
 	switch {
 	case digits == number || len(digits) < 7 || len(digits) > 15 || digits[0] == '0':
@@ -108,7 +109,7 @@ func (c *cli) changeOptOuts(
 	if err != nil {
 		return err
 	}
-	numbers, err := f.numbers(cmd, args)
+	recipients, err := f.numbers(c, cmd, args)
 	if err != nil {
 		return err
 	}
@@ -117,11 +118,11 @@ func (c *cli) changeOptOuts(
 		return err
 	}
 	defer l.Close()
-	n, err := change(l, ctx, by, numbers)
+	n, err := change(l, ctx, by, recipients)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
-	return c.printListChange(&listChanged{Tenant: f.tenant, Numbers: len(numbers), Changed: n}, f.as, fmt.Sprintf(sentence, n, len(numbers)))
+	return c.printListChange(&listChanged{Tenant: f.tenant, Numbers: len(recipients), Changed: n}, f.as, fmt.Sprintf(sentence, n, len(recipients)))
 }
 
 func (c *cli) printListChange(done *listChanged, as format, sentence string) error {

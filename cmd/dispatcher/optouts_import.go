@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/ledger"
 )
 
@@ -38,30 +39,30 @@ that holds no number nothing is imported, unless --skip is given. To import a fi
 		if err != nil {
 			return err
 		}
-		r, err := f.check(cmd)
+		r, err := f.check(c, cmd)
 		if err != nil {
 			return err
 		}
-		numbers, bad, err := c.importedNumbers(args, r)
+		recipients, bad, err := c.importedNumbers(args, r)
 		switch {
 		case err != nil:
 			return usage(err)
 		case len(bad) > 0 && !skip:
 			return usage(badLines(bad))
 		}
-		return c.importOptOuts(ctx, by, numbers, len(bad), f.as)
+		return c.importOptOuts(ctx, by, recipients, len(bad), f.as)
 	})
 	return cmd
 }
 
-func (c *cli) importOptOuts(ctx context.Context, by ledger.Listing, numbers []string, skipped int, as format) error {
+func (c *cli) importOptOuts(ctx context.Context, by ledger.Listing, recipients []string, skipped int, as format) error {
 	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	done := listChanged{Tenant: by.Tenant, Numbers: len(numbers), Skipped: skipped}
-	for some := range slices.Chunk(numbers, importBatch) {
+	done := listChanged{Tenant: by.Tenant, Numbers: len(recipients), Skipped: skipped}
+	for some := range slices.Chunk(recipients, importBatch) {
 		n, err := l.OptOuts(ctx, by, some)
 		done.Changed += n
 		if err != nil {
@@ -72,7 +73,7 @@ func (c *cli) importOptOuts(ctx context.Context, by ledger.Listing, numbers []st
 }
 
 // importedNumbers reads all of a file, or of standard input, and lists the lines that hold no number.
-func (c *cli) importedNumbers(args []string, r region) (numbers []string, bad []int, err error) {
+func (c *cli) importedNumbers(args []string, r numbers.Region) (recipients []string, bad []int, err error) {
 	in := c.in
 	if len(args) > 0 && args[0] != "-" {
 		file, err := os.Open(args[0])
@@ -86,7 +87,7 @@ func (c *cli) importedNumbers(args []string, r region) (numbers []string, bad []
 }
 
 // readNumbers takes the first column of a CSV.
-func readNumbers(in io.Reader, r region) (numbers []string, bad []int, err error) {
+func readNumbers(in io.Reader, r numbers.Region) (recipients []string, bad []int, err error) {
 	buffered := bufio.NewReader(in)
 	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // spreadsheets put it in front of UTF-8
 		_, _ = buffered.Discard(len(mark)) // they were peeked at
@@ -96,7 +97,7 @@ func readNumbers(in io.Reader, r region) (numbers []string, bad []int, err error
 	for first := true; ; first = false {
 		row, err := rows.Read()
 		if errors.Is(err, io.EOF) {
-			return numbers, bad, nil
+			return recipients, bad, nil
 		}
 		var parse *csv.ParseError
 		if errors.As(err, &parse) {
@@ -107,10 +108,10 @@ func readNumbers(in io.Reader, r region) (numbers []string, bad []int, err error
 		}
 		line, _ := rows.FieldPos(0)
 		column, _, _ := strings.Cut(row[0], ";") // as spreadsheets separate columns where the comma is the decimal point
-		n, ok := r.recipient(column)
+		n, ok := recipient(r, column)
 		switch {
 		case ok:
-			numbers = append(numbers, n)
+			recipients = append(recipients, n)
 		case first && !strings.ContainsAny(column, "0123456789"):
 		default:
 			bad = append(bad, line)
