@@ -2,9 +2,11 @@ package app
 
 import (
 	"dispatcher/provider/bird"
+	"dispatcher/provider/plivo"
 	"dispatcher/provider/sinch"
 	"dispatcher/provider/telnyx"
 	"dispatcher/provider/twilio"
+	"dispatcher/provider/vonage"
 	"dispatcher/provider/web"
 )
 
@@ -12,9 +14,11 @@ import (
 func openers() map[string]web.Opener {
 	return map[string]web.Opener{
 		"bird":   bird.Open,
+		"plivo":  plivo.Open,
 		"sinch":  sinch.Open,
 		"telnyx": telnyx.Open,
 		"twilio": twilio.Open,
+		"vonage": vonage.Open,
 	}
 }
 

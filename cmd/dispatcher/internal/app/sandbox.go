@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"dispatcher/provider/smpp/smpptest"
@@ -24,6 +25,9 @@ func (c *carriers) start(channel string) (string, error) {
 		return known.Addr(), nil
 	}
 	cfg := smpptest.Config{Name: "sandbox", Behaviour: c.behaviour}
+	if cfg.Behaviour.MessageID == nil {
+		cfg.Behaviour.MessageID = idsFrom(time.Now())
+	}
 	if c.onSubmit != nil {
 		cfg.OnSubmit = func(s smpptest.Submit) { c.onSubmit(channel, s) }
 	}
@@ -37,6 +41,16 @@ func (c *carriers) start(channel string) (string, error) {
 	c.servers[channel] = server
 	return server.Addr(), nil
 }
+
+// idsFrom numbers messages from a moment on: a receipt belongs to one message, so that a carrier never gives an id twice,
+// also when the process is started again over the same database.
+func idsFrom(start time.Time) func(n uint64) string {
+	first := uint64(start.UnixMilli()) << idBits //nolint:gosec // After 1970.
+	return func(n uint64) string { return strconv.FormatUint(first+n, 16) }
+}
+
+// idBits leaves room for 1024 ids in a millisecond.
+const idBits = 10
 
 func (c *carriers) close() {
 	for _, server := range c.servers {

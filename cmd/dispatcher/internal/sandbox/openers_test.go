@@ -2,11 +2,15 @@ package sandbox
 
 import (
 	"dispatcher/provider/bird"
+	"dispatcher/provider/plivo"
 	"dispatcher/provider/sinch"
 	"dispatcher/provider/telnyx"
 	"dispatcher/provider/twilio"
+	"dispatcher/provider/vonage"
 	"dispatcher/provider/web"
 )
 
 // openers are those of the adapters, as internal/app has them.
-var openers = map[string]web.Opener{"bird": bird.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open}
+var openers = map[string]web.Opener{
+	"bird": bird.Open, "plivo": plivo.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open, "vonage": vonage.Open,
+}

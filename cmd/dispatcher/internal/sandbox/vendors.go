@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 
+	"dispatcher/provider/plivo/plivotest"
 	"dispatcher/provider/telnyx/telnyxtest"
 	"dispatcher/provider/twilio/twiliotest"
 	"dispatcher/provider/web/webtest"
@@ -35,9 +36,11 @@ func vendors() []vendor {
 	return []vendor{
 		{"smpp", smppAccount, plainReference},
 		{"bird", birdAccount, hexReference},
+		{"plivo", plivoAccount, plivotest.Reference},
 		{"sinch", sinchAccount, plainReference},
 		{"telnyx", telnyxAccount, telnyxtest.Reference},
 		{"twilio", twilioAccount, twiliotest.Reference},
+		{"vonage", vonageAccount, uuidReference},
 	}
 }
 
@@ -64,6 +67,9 @@ func plainReference(n uint64) string { return fmt.Sprintf("sandbox-%x", n) }
 
 // hexReference has 32 digits, as a UUID without its dashes.
 func hexReference(n uint64) string { return fmt.Sprintf("%032x", n) }
+
+// uuidReference is a UUID (RFC 9562, version 8).
+func uuidReference(n uint64) string { return fmt.Sprintf("00000000-0000-8000-8000-%012x", n) }
 
 func smppAccount(s *secrets, _ string) account {
 	file, password := s.file("password", func() string { return "sandbox1" }) // SMPP takes eight characters

@@ -1,0 +1,145 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/sandbox"
+	"dispatcher/config"
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// builtIn are the kinds of providers that the connector makes without an opener.
+var builtIn = []string{"smpp", "sandbox"}
+
+// TestEveryKindOfProviderIsKnownEverywhere: a word of the routing document has an adapter, a page in the guide and a
+// carrier in the sandbox.
+func TestEveryKindOfProviderIsKnownEverywhere(t *testing.T) {
+	t.Parallel()
+	words := config.Providers()
+	for _, word := range words {
+		if slices.Contains(builtIn, word) {
+			continue
+		}
+		if !Webbed(word) {
+			t.Errorf("provider %s has no opener", word)
+		}
+		if _, err := os.Stat("../../../../docs/providers/" + word + ".md"); err != nil {
+			t.Errorf("provider %s has no page: %v", word, err)
+		}
+		if !slices.Contains(sandbox.Providers(), word) {
+			t.Errorf("provider %s has no carrier in the sandbox", word)
+		}
+	}
+	for word := range maps.Keys(openers()) {
+		if !slices.Contains(words, word) {
+			t.Errorf("provider %s is not in the list of words", word)
+		}
+	}
+}
+
+// TestEveryOpenerKeepsToTheRules: without settings it names what is missing, whatever it opens hears callbacks and
+// says what its provider promises.
+func TestEveryOpenerKeepsToTheRules(t *testing.T) {
+	t.Parallel()
+	for word, open := range openers() {
+		if _, err := open(map[string]any{}, web.Opening{ReadFile: os.ReadFile}); err == nil || !strings.Contains(err.Error(), ": ") {
+			t.Errorf("%s opens without settings: %v", word, err)
+		}
+		if _, err := open(map[string]any{"unheard_of": 1}, web.Opening{ReadFile: os.ReadFile}); err == nil || !strings.Contains(err.Error(), "unheard_of: ") {
+			t.Errorf("%s takes a setting that nobody knows: %v", word, err)
+		}
+	}
+	s, err := sandbox.Start(sandbox.Config{Plan: sandbox.Each(sandbox.Providers(), sandbox.Profile{}), Folder: t.TempDir(), Receipts: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	for _, c := range documentOf(t, s).Channels {
+		if c.Provider == "smpp" {
+			continue
+		}
+		opened, err := opener(c.Provider)(c.Settings, web.Opening{ReadFile: os.ReadFile, Callback: "https://sms.example.com/receipts/" + c.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = opened.Close(t.Context()) })
+		listener, ok := opened.(provider.Listener)
+		capable, says := opened.(provider.Capable)
+		if !ok || !says {
+			t.Errorf("%s: hears %v, says what it can %v", c.Provider, ok, says)
+			continue
+		}
+		can := capable.Capabilities()
+		if _, finds := opened.(provider.Finder); can.Lookup && !finds || !can.Receipts {
+			t.Errorf("%s: %+v, finds %v", c.Provider, can, finds)
+		}
+		heard, err := listener.Hear(&provider.Callback{Method: "POST", URL: "https://sms.example.com/receipts/" + c.Name, Body: []byte("{}")})
+		if !errors.Is(err, provider.ErrForged) || len(heard.Receipts)+len(heard.Inbound) > 0 {
+			t.Errorf("%s: an unsigned callback: %v, %+v", c.Provider, err, heard)
+		}
+	}
+}
+
+func documentOf(t *testing.T, s *sandbox.Sandbox) *config.Routing {
+	t.Helper()
+	text, err := s.Routing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := config.ParseRouting("sandbox.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// TestExamplesOfTheProviderPagesCanBeUsed: as routing documents, and by the adapters, as far as that can be said without
+// the files that they name.
+func TestExamplesOfTheProviderPagesCanBeUsed(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../../../docs/providers/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(err, pages)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range block.FindAllSubmatch(text, -1) {
+			name := fmt.Sprintf("%s example %d", filepath.Base(page), i+1)
+			example := string(m[1])
+			if !strings.HasPrefix(example, "channels:") {
+				continue // a part of one
+			}
+			if !strings.Contains(example, "\nroutes:") {
+				example += "routes: [{name: default, channels: [" + strings.Join(channelNames(example), ", ") + "], mode: round_robin}]\n"
+			}
+			doc, err := config.ParseRouting(name, []byte(example))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if err := CheckChannels(name, doc); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func channelNames(example string) (names []string) {
+	for _, m := range regexp.MustCompile(`(?m)^  ([\w.-]+):`).FindAllStringSubmatch(example, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}

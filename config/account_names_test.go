@@ -1,0 +1,27 @@
+package config_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dispatcher/config"
+)
+
+// TestWhatAProviderCallsTheKeyOfAnAccountMayBeItsName: with that provider, at the top of the settings, and nowhere else.
+func TestWhatAProviderCallsTheKeyOfAnAccountMayBeItsName(t *testing.T) {
+	t.Parallel()
+	for settings, fine := range map[string]bool{
+		"provider: vonage, settings: {api_key: abcd1234}":         true,
+		"provider: vonage, settings: {api_secret: abcd1234}":      false,
+		"provider: vonage, settings: {query: {api_key: abcd}}":    false,
+		"provider: telnyx, settings: {api_key: abcd1234}":         false,
+		"provider: vonage, settings: {api_key_file: /etc/secret}": true,
+	} {
+		document := fmt.Sprintf("channels: {a: {%s}}\nroutes: [{name: default, weights: {a: 1}}]\n", settings)
+		_, err := config.ParseRouting("r.yaml", []byte(document))
+		if fine != (err == nil) || err != nil && !strings.Contains(err.Error(), "secrets do not belong") {
+			t.Errorf("%s: %v", settings, err)
+		}
+	}
+}
