@@ -1,0 +1,91 @@
+package infobip
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// answer has one entry per destination, or an error. Descriptions may repeat a number and are not read.
+type answer struct {
+	Messages []struct {
+		MessageID string `json:"messageId"`
+		Status    status `json:"status"`
+	} `json:"messages"`
+	ErrorCode  string `json:"errorCode"`
+	Violations []struct {
+		Property string `json:"property"`
+	} `json:"violations"`
+}
+
+// status is where a message stands. Infobip answers 200 to messages that it rejects, too: only the status tells.
+type status struct {
+	GroupID int    `json:"groupId"`
+	ID      int    `json:"id"`
+	Name    string `json:"name"`
+}
+
+// Groups of statuses.
+const (
+	groupAccepted      = 0
+	groupPending       = 1
+	groupUndeliverable = 2
+	groupDelivered     = 3
+	groupExpired       = 4
+	groupRejected      = 5
+)
+
+// maxID bounds what is believed to be an id; Infobip clips ids at 200 characters.
+const maxID = 200
+
+// Classify reads the answer to a submission.
+func (a api) Classify(got *web.Answer) provider.Result {
+	var said answer
+	readable := json.Unmarshal(got.Body, &said) == nil
+	switch got.Status {
+	case http.StatusOK:
+		if !readable || len(said.Messages) != 1 {
+			return got.Unreadable("")
+		}
+		return accepted(got, said.Messages[0].MessageID, said.Messages[0].Status)
+	case http.StatusBadRequest:
+		return badRequest(got, &said)
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType:
+		return got.Verdict(provider.Refused, said.ErrorCode, "the API has no such address; base_url is wrong")
+	}
+	if r, ok := got.Plain(said.ErrorCode); ok {
+		return r
+	}
+	return got.Unreadable(said.ErrorCode)
+}
+
+// accepted reads the status of a message that was answered with 200.
+func accepted(got *web.Answer, id string, s status) provider.Result {
+	code := strconv.Itoa(s.ID)
+	switch s.GroupID {
+	case groupAccepted, groupPending, groupDelivered:
+		if id == "" || len(id) > maxID || (s.GroupID == groupAccepted && s.Name == "") {
+			return got.Unreadable(code)
+		}
+		return provider.Result{Outcome: provider.Accepted, Reference: id}
+	}
+	if v, ok := s.verdict(); ok {
+		return got.Verdict(v.outcome, code, v.why)
+	}
+	return got.Unreadable(code)
+}
+
+// badRequest tells a message that the API does not take from a request that it does not understand. Both say that
+// nothing was sent.
+func badRequest(got *web.Answer, said *answer) provider.Result {
+	for _, v := range said.Violations {
+		if strings.Contains(v.Property, "destinations") || strings.Contains(v.Property, "content") {
+			return got.Verdict(provider.Rejected, said.ErrorCode, "the recipient or the text breaks the rules of the API")
+		}
+	}
+	return got.Verdict(provider.Refused, said.ErrorCode, "the API does not understand the request")
+}

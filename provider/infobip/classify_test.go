@@ -1,0 +1,61 @@
+package infobip
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/provider"
+)
+
+func TestEveryRecordedAnswerIsClassified(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]provider.Result{
+		"accepted":                   {Outcome: provider.Accepted, Reference: key},
+		"enroute":                    {Outcome: provider.Accepted, Reference: key},
+		"accepted_without_id":        {Outcome: provider.Unknown, Code: "200/26"},
+		"accepted_without_status":    {Outcome: provider.Unknown, Code: "200/0"},
+		"accepted_cut_short":         {Outcome: provider.Unknown, Code: "200"},
+		"no_messages":                {Outcome: provider.Unknown, Code: "200"},
+		"two_messages":               {Outcome: provider.Unknown, Code: "200"},
+		"rejected_destination":       {Outcome: provider.Rejected, Code: "200/52"},
+		"rejected_prefix":            {Outcome: provider.Rejected, Code: "200/8"},
+		"rejected_dnd":               {Outcome: provider.Rejected, Code: "200/10"},
+		"rejected_credits":           {Outcome: provider.Refused, Code: "200/12"},
+		"rejected_source":            {Outcome: provider.Refused, Code: "200/11"},
+		"rejected_system_error":      {Outcome: provider.Refused, Code: "200/21"},
+		"rejected_duplicate":         {Outcome: provider.Unknown, Code: "200/23"},
+		"rejected_in_a_new_way":      {Outcome: provider.Refused, Code: "200/777"},
+		"not_sent":                   {Outcome: provider.Refused, Code: "200/31"},
+		"undeliverable_in_a_new_way": {Outcome: provider.Unknown, Code: "200/778"},
+		"expired":                    {Outcome: provider.Unknown, Code: "200/15"},
+		"bad_recipient":              {Outcome: provider.Rejected, Code: "400/E400"},
+		"bad_webhook":                {Outcome: provider.Refused, Code: "400/E400"},
+		"bad_request_in_html":        {Outcome: provider.Refused, Code: "400"},
+		"unauthorized":               {Outcome: provider.Refused, Code: "401/E401"},
+		"forbidden":                  {Outcome: provider.Refused, Code: "403/E403"},
+		"not_found":                  {Outcome: provider.Refused, Code: "404"},
+		"rate_limited":               {Outcome: provider.Throttled, Code: "429/E429", RetryAfter: 4 * time.Second},
+		"rate_limited_without_time":  {Outcome: provider.Throttled, Code: "429"},
+		"internal_error":             {Outcome: provider.Unknown, Code: "500/E500"},
+		"unavailable":                {Outcome: provider.Unknown, Code: "503"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := api{}.Classify(recorded(t, name))
+			err := got.Err
+			got.Err = nil
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			if (err == nil) != (want.Outcome == provider.Accepted) {
+				t.Errorf("error %v for %v", err, want.Outcome)
+			}
+			if err != nil && strings.Contains(err.Error(), recipient[1:]) {
+				t.Error("the error shows the number")
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package infobiptest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
+)
+
+// Receipt is a delivery report on a message. Its code is "<group id>/<status id>/<status name>/<error id>", such
+// as "2/9/UNDELIVERABLE_NOT_DELIVERED/1".
+func (h shape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+	if s.Callback == "" {
+		return nil, nil //nolint:nilnil // No report was asked for.
+	}
+	state, errorID, err := stateOf(r)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000+0000")
+	return h.cfg.call(s.Callback, map[string]any{
+		"bulkId": "2034072219640523072", "messageId": idOf(s), "to": bare(s.To), "sender": s.From, "sentAt": now, "doneAt": now,
+		"messageCount": s.Parts, "price": map[string]any{"pricePerMessage": 0.01, "currency": "EUR"}, "callbackData": s.Key,
+		"status": state, "mccMnc": "23415",
+		"error": map[string]any{"groupId": 0, "groupName": "OK", "id": errorID, "name": "ERROR", "permanent": false},
+	})
+}
+
+func stateOf(r webtest.Receipt) (s status, errorID int, err error) {
+	if r.Code != "" {
+		text := strings.ReplaceAll(r.Code, "/", " ")
+		if _, err = fmt.Sscan(text, &s.GroupID, &s.ID, &s.Name, &errorID); err != nil {
+			return status{}, 0, fmt.Errorf("code of a receipt: %w", err)
+		}
+		return s, errorID, nil
+	}
+	switch r.State {
+	case provider.Delivered:
+		return delivered, 0, nil
+	case provider.Undelivered:
+		return failed, 27, nil
+	case provider.Pending:
+	}
+	return pending, 0, nil
+}
+
+// Inbound is the call that hands over a message of a subscriber.
+func (h shape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+	return h.cfg.call(callback, map[string]any{
+		"messageId": in.Reference, "from": bare(in.From), "to": bare(in.To), "text": in.Text, "cleanText": in.Text, "keyword": "",
+		"receivedAt": time.Now().UTC().Format("2006-01-02T15:04:05.000+0000"), "smsCount": 1,
+		"price": map[string]any{"pricePerMessage": 0, "currency": "EUR"},
+	})
+}
+
+// call makes a callback with one result and the credentials of the subscription.
+func (c *Config) call(callback string, result map[string]any) (*http.Request, error) {
+	body, err := json.Marshal(map[string]any{"results": []any{result}, "messageCount": 1, "pendingMessageCount": 0})
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequest(http.MethodPost, callback, bytes.NewReader(body)) //nolint:noctx // The carrier adds it.
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if c.User != "" {
+		r.SetBasicAuth(c.User, c.Password)
+	}
+	if c.Header != "" {
+		r.Header.Set(c.Header, c.Secret)
+	}
+	return r, nil
+}
+
+func bare(number string) string { return strings.TrimPrefix(number, "+") }

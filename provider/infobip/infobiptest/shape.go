@@ -1,0 +1,125 @@
+// Package infobiptest is the server side of Infobip's SMS API for scripted carriers: it reads messages as strictly as
+// Infobip documents them, answers in its shapes, keeps logs, and calls back.
+//
+// It is written from the documentation and shares no code with the adapter.
+package infobiptest
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"dispatcher/provider/providertest"
+	"dispatcher/provider/web/webtest"
+)
+
+// Config is the account that the server knows.
+type Config struct {
+	// Key is the API key.
+	Key string
+	// Subscription is where reports go whose message names no address; empty for nowhere.
+	Subscription string
+	// User and Password are shown with every callback, and so is the header field Header with Secret; empty for none.
+	User, Password string
+	Header, Secret string
+}
+
+// shape is Infobip's API.
+type shape struct{ cfg Config }
+
+var (
+	_ webtest.Shape = shape{}
+	_ webtest.Other = shape{}
+)
+
+// New returns the API's shape. It also answers lookups in the logs.
+func New(cfg Config) webtest.Shape { return shape{cfg} }
+
+// status is where a message stands.
+type status struct {
+	GroupID     int    `json:"groupId"`
+	GroupName   string `json:"groupName"`
+	ID          int    `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+var (
+	pending   = status{1, "PENDING", 26, "PENDING_ACCEPTED", "Message sent to next instance"}
+	rejected  = status{5, "REJECTED", 52, "REJECTED_DESTINATION", "Invalid destination address"}
+	noCredit  = status{5, "REJECTED", 12, "REJECTED_NOT_ENOUGH_CREDITS", "Not enough credits"}
+	delivered = status{3, "DELIVERED", 5, "DELIVERED_TO_HANDSET", "Message delivered to handset"}
+	failed    = status{2, "UNDELIVERABLE", 9, "UNDELIVERABLE_NOT_DELIVERED", "Message sent not delivered"}
+)
+
+// Write answers a message.
+func (shape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
+	state := pending
+	switch v.Verdict {
+	case providertest.Reject:
+		state = rejected
+	case providertest.Refuse:
+		state = noCredit
+	case providertest.Throttle:
+		if v.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
+		}
+		writeJSON(w, http.StatusTooManyRequests, map[string]any{
+			"errorCode": "E429", "description": "Too many requests sent.", "action": "Check request rate limit.",
+			"violations": []any{}, "resources": []any{},
+		})
+		return
+	case providertest.Accept, providertest.Lose, providertest.Cut:
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"bulkId": "2034072219640523072", "messages": []map[string]any{{
+		"messageId": idOf(s), "status": state, "destination": s.To[1:], "details": map[string]int{"messageCount": s.Parts},
+	}}})
+}
+
+// idOf is the id of a message: the caller's own, or one that the server gives.
+func idOf(s *webtest.Submit) string {
+	if s.Key != "" {
+		return s.Key
+	}
+	return s.Reference
+}
+
+// Other answers a look into the logs by message id.
+func (h shape) Other(w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit) bool {
+	if r.Method != http.MethodGet || r.URL.Path != "/sms/3/logs" {
+		return false
+	}
+	if r.Header.Get("Authorization") != "App "+h.cfg.Key {
+		writeJSON(w, http.StatusUnauthorized, map[string]string{"errorCode": "E401"})
+		return true
+	}
+	list := []map[string]any{}
+	for _, s := range known {
+		id := idOf(&s)
+		if id == "" || id != r.URL.Query().Get("messageId") {
+			continue
+		}
+		state := pending
+		switch s.Verdict {
+		case providertest.Accept, providertest.Lose:
+		case providertest.Refuse:
+			state = noCredit
+		case providertest.Reject:
+			state = rejected
+		case providertest.Throttle, providertest.Cut:
+			continue
+		}
+		list = append(list, map[string]any{
+			"messageId": id, "destination": s.To[1:], "sender": s.From, "status": state, "messageCount": s.Parts,
+			"content": map[string]string{"text": s.Text},
+		})
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"results": list})
+	return true
+}
+
+func writeJSON(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body) // the caller may have gone
+}

@@ -1,0 +1,72 @@
+package infobip
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestEverySettingIsRead(t *testing.T) {
+	t.Parallel()
+	cfg, err := ParseSettings(map[string]any{
+		"base_url": "https://xyz.api.infobip.com", "api_key_file": "key", "from": 12345, "callback_secret_files": []any{"secret", "older"},
+		"callback_auth": []any{"url", "basic", "header", "certificate"}, "callback_user": "infobip", "callback_header": "x-callback-secret",
+		"absence_is_certain": true,
+	}, readFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Key: apiKey, From: "12345", Auths: []Auth{ByURL, ByBasic, ByHeader, ByCertificate}, Secrets: []string{secret, older},
+		User: "infobip", Header: "X-Callback-Secret", AbsenceIsCertain: true,
+	}
+	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreFields(Config{}, "Web")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSecretsAloneMeanProofsInAddresses(t *testing.T) {
+	t.Parallel()
+	cfg, err := ParseSettings(map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key", "callback_secret_files": "secret"}, readFile)
+	if err != nil || !cmp.Equal(cfg.Auths, []Auth{ByURL}) {
+		t.Errorf("%v, %v", cfg.Auths, err)
+	}
+	cfg, err = ParseSettings(map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key"}, readFile)
+	if cfg.Callback = public; err != nil || cfg.listens() {
+		t.Errorf("listens without a way to believe: %v", err)
+	}
+}
+
+func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		values map[string]any
+		want   []string
+	}{
+		"nothing":          {map[string]any{}, []string{"base_url: is missing", "api_key_file: is missing"}},
+		"unknown way":      {map[string]any{"callback_auth": "hope"}, []string{"callback_auth: \"hope\" is none of"}},
+		"basic alone":      {map[string]any{"callback_auth": "basic"}, []string{"callback_secret_files: is missing", "callback_user: "}},
+		"header alone":     {map[string]any{"callback_auth": "header", "callback_secret_files": "secret"}, []string{"callback_header: "}},
+		"user without way": {map[string]any{"callback_secret_files": "secret", "callback_user": "x"}, []string{"callback_user: "}},
+		"unused secret": {
+			map[string]any{"callback_auth": "certificate", "callback_secret_files": "secret"},
+			[]string{"callback_secret_files: is not used"},
+		},
+		"typing error": {map[string]any{"api_key_fil": "key"}, []string{"api_key_fil: unknown setting; did you mean api_key_file?"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := ParseSettings(c.values, readFile)
+			if err == nil {
+				t.Fatal("no fault")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q lacks %q", err, want)
+				}
+			}
+		})
+	}
+}

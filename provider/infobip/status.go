@@ -1,0 +1,92 @@
+package infobip
+
+import "dispatcher/provider"
+
+// verdict is what a status means for a submission.
+type verdict struct {
+	outcome provider.Outcome
+	why     string
+}
+
+// rejections are the statuses with which Infobip answers a submission that it does not take, by
+// https://www.infobip.com/docs/essentials/api-essentials/response-status-and-error-codes.
+var rejections = map[int]verdict{
+	4:   {provider.Rejected, "the operator rejects the message"},
+	6:   {provider.Refused, "the network is not covered or not set up on the account"},
+	8:   {provider.Rejected, "the prefix of the number is unknown"},
+	9:   {provider.Rejected, "the message cannot be delivered"},
+	10:  {provider.Rejected, "the recipient is on a do-not-disturb list"},
+	11:  {provider.Refused, "the sender is not registered on the account"},
+	12:  {provider.Refused, "the account has not enough credit"},
+	13:  {provider.Refused, "the sender is blocked on the account"},
+	14:  {provider.Rejected, "the recipient is blocked"},
+	17:  {provider.Refused, "the credit of the account has lapsed"},
+	18:  {provider.Refused, "the account may send to its test number only"},
+	19:  {provider.Refused, "the account has no route"},
+	20:  {provider.Refused, "more to one number than the account may send"},
+	21:  {provider.Refused, "a system error before anything was sent"},
+	24:  {provider.Rejected, "the user data header is invalid"},
+	25:  {provider.Rejected, "the message is too long"},
+	31:  {provider.Refused, "the message was not sent"},
+	51:  {provider.Rejected, "there is no recipient"},
+	52:  {provider.Rejected, "the recipient is invalid"},
+	87:  {provider.Rejected, "fraud protection rejects the message"},
+	100: {provider.Refused, "the platform rejects the request"},
+}
+
+// duplicate is the status of a message whose id was used before. Ids are keys that nobody else uses: an
+// earlier submission of ours may have been taken, so that it decides nothing.
+const duplicate = 23
+
+// verdict is what a status of the groups "rejected" and "undeliverable" means; false when it says nothing certain. A
+// rejection that is not listed counts against the channel, so that another one may try.
+func (s status) verdict() (verdict, bool) {
+	if s.ID == duplicate || (s.GroupID != groupRejected && s.GroupID != groupUndeliverable) {
+		return verdict{}, false
+	}
+	if v, ok := rejections[s.ID]; ok {
+		return v, true
+	}
+	return verdict{provider.Refused, "the API rejects the message"}, s.GroupID == groupRejected
+}
+
+// Statuses that end in words that sound final and are not: the operator has it but the handset does not, and no
+// report came from the operator in time.
+const (
+	deliveredToOperator = 2
+	expiredUnknown      = 29
+)
+
+// state translates the status of a delivery report and the id of the error beside it.
+func (s status) state(errorID int) (provider.ReceiptState, provider.Cause) {
+	switch {
+	case s.ID == deliveredToOperator || s.ID == expiredUnknown:
+		return provider.Pending, provider.Unspecified
+	case s.GroupID == groupDelivered:
+		return provider.Delivered, provider.Unspecified
+	case s.GroupID == groupUndeliverable, s.GroupID == groupExpired, s.GroupID == groupRejected:
+		return provider.Undelivered, s.cause(errorID)
+	}
+	return provider.Pending, provider.Unspecified
+}
+
+// cause asks the error first: it is what the network said.
+func (s status) cause(errorID int) provider.Cause {
+	if cause := causeOfError(errorID); cause != provider.Unspecified {
+		return cause
+	}
+	if cause := causesOfStatus[s.ID]; cause != provider.Unspecified {
+		return cause
+	}
+	if s.GroupID == groupExpired {
+		return provider.Expired
+	}
+	return provider.Unspecified
+}
+
+var causesOfStatus = map[int]provider.Cause{
+	6: provider.NetworkError, 8: provider.UnknownNumber, 10: provider.OptedOut, 11: provider.BadSender, 12: provider.NoCredit,
+	13: provider.BadSender, 14: provider.Blocked, 17: provider.NoCredit, 18: provider.Blocked, 19: provider.NetworkError,
+	20: provider.Spam, 21: provider.NetworkError, 51: provider.UnknownNumber, 52: provider.UnknownNumber, 87: provider.Blocked,
+	98: provider.Deleted,
+}
