@@ -71,7 +71,7 @@ const webhooksPatience = 2 * time.Second
 // serveWebhooks begins to answer callbacks.
 func (a *App) serveWebhooks() {
 	a.webhooks.Serve()
-	a.log.Info().Str("url", a.webhooks.URL()).Str("public_url", a.opts.Settings.PublicURL).Msg("webhooks are listening")
+	a.log.Info().Str("address", a.webhooks.URL()).Str("public_url", a.opts.Settings.PublicURL).Msg("webhooks are listening")
 }
 
 func (a *App) stopWebhooks(ctx context.Context) error {
