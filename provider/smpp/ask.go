@@ -45,7 +45,7 @@ func (s *session) ask(ctx context.Context, body pdu.Body) (reaction, error) {
 func (s *session) request(body pdu.Body, answers chan<- reaction) (sequence uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asked == nil || s.closed || s.leaving {
+	if s.closed || s.leaving {
 		return 0, errNoBind
 	}
 	sequence = s.nextSequence()

@@ -47,12 +47,14 @@ func TestAPeerThatDoesNotFinishItsPDUIsLeft(t *testing.T) {
 	}
 }
 
-// TestAPeerThatWritesSlowlyButFinishesIsKept lets every octet come by itself.
+// TestAPeerThatWritesSlowlyButFinishesIsKept lets every octet come by itself, for longer than one PDU may take.
 func TestAPeerThatWritesSlowlyButFinishesIsKept(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{Trickle: 200 * time.Microsecond}})
-	c := startClient(t, fastConfig(srv.Addr()))
-	for i := range 3 {
+	cfg := fastConfig(srv.Addr())
+	cfg.ResponseTimeout = 250 * time.Millisecond
+	c := startClient(t, cfg)
+	for i, until := 0, time.Now().Add(3*cfg.ResponseTimeout); time.Now().Before(until); i++ {
 		if r := send(c, submission(i)); r.Outcome != provider.Accepted {
 			t.Errorf("%+v", r)
 		}

@@ -88,7 +88,7 @@ func TestQueriesThatAreNotOfferedOrNotAnsweredFail(t *testing.T) {
 
 func TestQueriesUnderWayEndWithTheirConnection(t *testing.T) {
 	t.Parallel()
-	client, peer := startRaw(t, Config{Query: true})
+	client, peer := startRaw(t, Config{Query: true, ResponseTimeout: time.Hour})
 	done := make(chan error, 1)
 	go func() {
 		_, err := client.Query(t.Context(), Handle{Reference: "1", From: "ACME", To: "+44"})
