@@ -1,0 +1,365 @@
+package receive_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/cmd/dispatcher/internal/receive"
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// journalBooks keeps what it was asked to book.
+type journalBooks struct {
+	began time.Time
+	away  time.Duration // the database is away for so long
+	early bool          // everything comes before its settlement
+	spoil string        // a batch with this reference is refused
+	due   int           // how many messages the next look closes
+
+	mu     sync.Mutex
+	calls  []string        // guarded by mu: "seconds references"
+	booked map[string]bool // guarded by mu
+	looks  []time.Duration // guarded by mu
+	told   []int           // guarded by mu: how many slots were said to have come free
+}
+
+// has reports whether a receipt was booked, and holds counts all that were.
+func (b *journalBooks) has(reference string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.booked[reference]
+}
+
+func (b *journalBooks) holds() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.booked)
+}
+
+func (b *journalBooks) freed(slots int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told = append(b.told, slots)
+}
+
+func (b *journalBooks) Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (got ledger.Received, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := time.Since(b.began)
+	var names []string
+	for _, r := range receipts {
+		names = append(names, r.Channel+"/"+r.Reference)
+	}
+	if len(names) > 3 {
+		names = []string{fmt.Sprint(len(names))}
+	}
+	b.calls = append(b.calls, fmt.Sprintf("%v %v", at, names))
+	if at < b.away {
+		return got, &net.OpError{Op: "dial", Err: errors.New("the database is away")}
+	}
+	if slices.ContainsFunc(receipts, func(r ledger.Receipt) bool { return b.spoil != "" && r.Reference == b.spoil }) {
+		return got, &pgconn.PgError{Severity: "ERROR", Code: "22000"}
+	}
+	for _, r := range receipts {
+		b.booked[r.Reference] = true
+		tell(&ledger.Closing{ID: r.Reference, State: ledger.Delivered})
+	}
+	got.Matched, got.Freed = len(receipts), int64(len(receipts))
+	if b.early {
+		got = ledger.Received{Early: len(receipts)}
+	}
+	return got, ctx.Err()
+}
+
+func (b *journalBooks) Overdue(_ context.Context, _ int, tell ledger.Tell) (closed int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.looks = append(b.looks, time.Since(b.began))
+	for range b.due {
+		tell(&ledger.Closing{State: ledger.NoReceipt})
+	}
+	closed, b.due = b.due, 0
+	return closed, nil
+}
+
+func (b *journalBooks) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
+
+// desk runs a desk over b until stop is called.
+func desk(t *testing.T, b *journalBooks) (d *receive.Desk, registry *prometheus.Registry, stop func()) {
+	t.Helper()
+	b.began, b.booked, registry = time.Now(), map[string]bool{}, prometheus.NewRegistry()
+	d, err := receive.New(receive.Config{
+		Books: b, Freed: b.freed, Trouble: func(string, error) {}, Registry: registry,
+		Open: func(key string) (int64, int, bool) { return 7, 1, key == "ours" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { d.Run(ctx); close(done) }()
+	return d, registry, func() { cancel(); <-done }
+}
+
+func delivered(reference string) provider.Receipt {
+	return provider.Receipt{Reference: reference, State: provider.Delivered}
+}
+
+// count is the value of a counter with its labels.
+func count(t *testing.T, registry *prometheus.Registry, name string, labels ...string) (n float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var values []string
+			for _, l := range m.GetLabel() {
+				values = append(values, l.GetValue())
+			}
+			if f.GetName() == name && slices.Equal(values, labels) {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
+}
+
+func TestReceiptsGatherForAMoment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &journalBooks{}
+		d, registry, stop := desk(t, b)
+		d.Take("a", delivered("1"))
+		time.Sleep(20 * time.Millisecond)
+		d.Take("b", provider.Receipt{Reference: "2", State: provider.Undelivered})
+		d.Take("b", provider.Receipt{Reference: "3"})
+		time.Sleep(time.Second)
+		stop()
+		if diff := cmp.Diff([]string{"50ms [a/1 b/2 b/3]"}, b.calls); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]int{3}, b.told); diff != "" {
+			t.Error("slots said to have come free", diff)
+		}
+		for state, n := range map[string]float64{"delivered": 0, "undelivered": 1, "pending": 1} {
+			if got := count(t, registry, "dispatcher_provider_receipts_total", "b", state); got != n {
+				t.Errorf("%v %s on b", got, state)
+			}
+		}
+		if got := count(t, registry, "dispatcher_receive_closed_total", "delivered"); got != 3 {
+			t.Errorf("%v closed", got)
+		}
+	})
+}
+
+func TestAFullBatchDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &journalBooks{}
+		d, _, stop := desk(t, b)
+		for i := range 700 {
+			d.Take("a", delivered(fmt.Sprint(i)))
+		}
+		time.Sleep(time.Second)
+		stop()
+		if diff := cmp.Diff([]string{"0s [500]", "50ms [200]"}, b.calls); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &journalBooks{}
+		d, registry, stop := desk(t, b)
+		for _, key := range []string{"", "forged"} {
+			if !d.Take("a", provider.Receipt{Key: key, State: provider.Delivered}) {
+				t.Error("it is asked for again")
+			}
+		}
+		if !d.Take("a", provider.Receipt{Key: "ours", State: provider.Delivered}) {
+			t.Error("ours is asked for again")
+		}
+		time.Sleep(time.Second)
+		stop()
+		if diff := cmp.Diff([]string{"50ms [a/]"}, b.calls); diff != "" {
+			t.Error(diff)
+		}
+		if got := count(t, registry, "dispatcher_provider_receipts_total", "a", "nameless"); got != 2 {
+			t.Errorf("%v nameless", got)
+		}
+	})
+}
+
+// TestWhatIsEarlyIsLookedForSoon: the settlements of early receipts may come at any moment, and slots may wait.
+func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &journalBooks{}
+		d, _, stop := desk(t, b)
+		time.Sleep(2500 * time.Millisecond)
+		b.mu.Lock()
+		b.early, b.due = true, 2
+		b.mu.Unlock()
+		for i := range 60 { // more of them do not put it off
+			d.Take("a", delivered(fmt.Sprint(i)))
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(20 * time.Second)
+		stop()
+		quick := 0
+		for i, at := range b.looks {
+			if i > 0 && at-b.looks[i-1] == 100*time.Millisecond {
+				quick++
+			}
+		}
+		if b.looks[0] != time.Second || b.looks[1] != 2*time.Second || b.looks[2] > 2700*time.Millisecond || quick < 100 || quick > 135 {
+			t.Errorf("%d quick looks, the first at %v", quick, b.looks[:3])
+		}
+		if diff := cmp.Diff([]int{2}, b.told); diff != "" {
+			t.Error("slots said to have come free", diff)
+		}
+	})
+}
+
+// TestReceiptsWaitForTheDatabase: while it is away they are kept, as many as there is room for, and
+// the rest is refused, so that it comes again.
+func TestReceiptsWaitForTheDatabase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const room = 20_000
+		b := &journalBooks{away: time.Minute}
+		d, registry, stop := desk(t, b)
+		taken, n := 0, room+1500
+		for i := range n {
+			if d.Take("a", delivered(fmt.Sprint(i))) {
+				taken++
+			}
+			if i%1000 == 0 {
+				synctest.Wait()
+			}
+		}
+		if taken < room || taken >= n {
+			t.Errorf("%d of %d receipts were taken, room is for %d", taken, n, room)
+		}
+		if got := count(t, registry, "dispatcher_provider_receipts_total", "a", "refused"); got != float64(n-taken) {
+			t.Errorf("%v were counted as refused", got)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if n := b.holds(); n != taken {
+			t.Errorf("%d of %d were booked", n, taken)
+		}
+		d.Take("a", delivered("after"))
+		stop()
+		if !b.has("after") {
+			t.Error("the receipt that waited at the end was not booked")
+		}
+	})
+}
+
+// TestTheEndIsBounded ends while the database is away: nothing waits for it.
+func TestTheEndIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &journalBooks{away: time.Hour}
+		d, _, stop := desk(t, b)
+		d.Take("a", delivered("1"))
+		time.Sleep(time.Minute)
+		at := time.Now()
+		stop()
+		if took := time.Since(at); took > 2*time.Second {
+			t.Errorf("the end took %v", took)
+		}
+	})
+}
+
+func TestBookReturnsWhenAllIsDurable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &journalBooks{away: 3 * time.Second}
+		d, _, stop := desk(t, b)
+		defer stop()
+		var callers sync.WaitGroup
+		for i := range 10 {
+			callers.Go(func() {
+				if err := d.Book(t.Context(), "a", []provider.Receipt{delivered(fmt.Sprint(i)), {State: provider.Delivered}, delivered(fmt.Sprint("x", i))}); err != nil {
+					t.Error(err)
+				}
+				if !b.has(fmt.Sprint(i)) || !b.has(fmt.Sprint("x", i)) {
+					t.Error("it returned too early")
+				}
+			})
+		}
+		callers.Wait()
+		if err := d.Book(t.Context(), "a", []provider.Receipt{{State: provider.Delivered}}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestBookEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &journalBooks{away: time.Minute}
+		d, _, stop := desk(t, b)
+		defer stop()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := d.Book(ctx, "a", []provider.Receipt{delivered("1")}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		many := make([]provider.Receipt, 20_001)
+		for i := range many {
+			many[i] = delivered(fmt.Sprint(i))
+		}
+		if err := d.Book(t.Context(), "a", many); err == nil {
+			t.Error("there was room for everything")
+		}
+		time.Sleep(2 * time.Minute)
+		if !b.has("1") {
+			t.Error("nobody waits for it any more, but it was taken")
+		}
+	})
+}
+
+// TestAReceiptThatCannotBeStoredHoldsUpNoOther: it is left out, and whoever brought it is not asked again.
+func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &journalBooks{spoil: "bad"}
+		d, _, stop := desk(t, b)
+		defer stop()
+		for i := range 20 {
+			d.Take("a", delivered(fmt.Sprint(i)))
+		}
+		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("bad"), delivered("last")}); err != nil {
+			t.Error(err)
+		}
+		if n := b.holds(); n != 21 || b.has("bad") {
+			t.Errorf("%d were booked", n)
+		}
+	})
+}
+
+func TestADeskNeedsItsParts(t *testing.T) {
+	t.Parallel()
+	if _, err := receive.New(receive.Config{}); err == nil {
+		t.Error("it does without")
+	}
+}
