@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -47,14 +48,12 @@ func TestAPeerThatDoesNotFinishItsPDUIsLeft(t *testing.T) {
 	}
 }
 
-// TestAPeerThatWritesSlowlyButFinishesIsKept lets every octet come by itself, for longer than one PDU may take.
+// TestAPeerThatWritesSlowlyButFinishesIsKept lets every octet come by itself.
 func TestAPeerThatWritesSlowlyButFinishesIsKept(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{Trickle: 200 * time.Microsecond}})
-	cfg := fastConfig(srv.Addr())
-	cfg.ResponseTimeout = 250 * time.Millisecond
-	c := startClient(t, cfg)
-	for i, until := 0, time.Now().Add(3*cfg.ResponseTimeout); time.Now().Before(until); i++ {
+	c := startClient(t, fastConfig(srv.Addr()))
+	for i := range 3 {
 		if r := send(c, submission(i)); r.Outcome != provider.Accepted {
 			t.Errorf("%+v", r)
 		}
@@ -74,4 +73,39 @@ func TestHalfABindRespIsNotWaitedForForEver(t *testing.T) {
 	eventually(t, "it connected twice", func() bool { return srv.Stats().Connections >= 2 })
 	srv.SetBehaviour(smpptest.Behaviour{})
 	eventually(t, "it is bound", func() bool { ok, _ := c.Ready(); return ok })
+}
+
+// TestTheTimeOfAPDUBeginsWithItAndEndsWithIt, whatever came before.
+func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
+	t.Parallel()
+	ours, theirs := net.Pipe()
+	defer func() { _, _ = ours.Close(), theirs.Close() }()
+	in := newInlet(ours)
+	read := make(chan error, 1)
+	frame := pdu.AppendEmpty(nil, pdu.CommandEnquireLink, 0, 1)
+	for range 2 {
+		go func() {
+			_, _, err := in.next()
+			read <- err
+		}()
+		if _, err := theirs.Write(frame[:7]); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the PDU is begun", func() bool { _, begun := in.left(time.Now(), time.Hour); return begun })
+		if left, _ := in.left(time.Now(), time.Hour); left <= 0 || left > time.Hour {
+			t.Errorf("%v of an hour are left", left)
+		}
+		if left, _ := in.left(time.Now().Add(time.Hour), time.Minute); left > 0 {
+			t.Errorf("%v are left after an hour", left)
+		}
+		if _, err := theirs.Write(frame[7:]); err != nil {
+			t.Fatal(err)
+		}
+		if err := next(t, read); err != nil {
+			t.Fatal(err)
+		}
+		if left, begun := in.left(time.Now(), time.Hour); begun {
+			t.Errorf("%v are left for a PDU that is whole", left)
+		}
+	}
 }
