@@ -31,10 +31,10 @@ func TestExplainListsAllMembersInTheOrderOfConsideration(t *testing.T) {
 	q.Unready[first] = "breaker_open"
 	got := Explain(q)
 	loads := map[string]float64{"a": 0, "b": 0.8, "c": 0.4}
-	want := []Candidate{{Channel: first, LoadRatio: loads[first], Reason: "breaker_open"}}
+	want := []Candidate{{Channel: first, LoadRatio: loads[first], Reason: "breaker_open", Segments: 1, Micros: 30_000, Currency: "GBP"}}
 	for _, name := range []string{"a", "c", "b"} {
 		if name != first {
-			want = append(want, Candidate{Channel: name, LoadRatio: loads[name]})
+			want = append(want, Candidate{Channel: name, LoadRatio: loads[name], Segments: 1, Micros: 30_000, Currency: "GBP"})
 		}
 	}
 	if !cmp.Equal(got.Candidates, want) {

@@ -69,7 +69,7 @@ func (l *life) decide(job *Job, seen *ledger.Seen, unready []string, answer *Sco
 	if row.ReceivedAt.IsZero() {
 		t = p.plan(job)
 		t.row.ReceivedAt = l.now
-		l.letter = t.letter != nil
+		l.letter = t.letter != nil || t.row.State == ledger.Rejected
 		*row = t.row
 	} else {
 		t = p.planDue(*row)
@@ -110,7 +110,7 @@ func (l *life) decided(t *task, d *ledger.Decision) {
 		l.record.Attempts = append(l.record.Attempts, ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
 		l.flight, l.late = newFlight(t, &a, l.now, admission.Place{}, nil), false
 		l.flight.hold = l.live.Channels[l.live.channel(a.Channel)].Hold
-	case ledger.Failed:
+	case ledger.Failed, ledger.Rejected:
 		l.record.FinishedAt = l.now
 	default:
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 )
 
@@ -26,10 +27,10 @@ func (c *check) message() {
 	}
 }
 
-// barred reports whether the message ended because its recipient had opted out, which may follow any
-// answer that it was to be sent again after.
+// barred reports whether the message ended because its recipient had opted out, or because nothing is sent to its
+// number any more, which may follow any answer that it was to be sent again after.
 func barred(row *ledger.Message) bool {
-	return row.State == ledger.Rejected && row.Reason == reasonOptedOut
+	return row.State == ledger.Rejected && (row.Reason == reasonOptedOut || row.Reason == string(envelope.BlockedNumber))
 }
 
 // lastOutcome is what came of the last attempt of a message in a state. The other states tell

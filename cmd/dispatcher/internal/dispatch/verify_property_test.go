@@ -11,6 +11,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/provider"
+	"dispatcher/provider/sms"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
 )
@@ -33,7 +34,7 @@ func drawnRouting(t *rapid.T) *Routing {
 			Name: name, Capacity: rapid.Int64Range(1, 3).Draw(t, "capacity"),
 			State:  rapid.SampledFrom([]ChannelState{Enabled, Enabled, Enabled, Enabled, Draining, Disabled}).Draw(t, "state"),
 			Labels: map[string]selector.Value{"quality": selector.NumberValue(float64(rapid.IntRange(0, 3).Draw(t, "quality")))},
-			Price:  NewPrice("GBP", PriceList{Default: rapid.Int64Range(1, 3).Draw(t, "price") * 1000}),
+			Price:  drawnPrice(t), Senders: drawnSenders(t),
 		})
 		if rapid.IntRange(0, 4).Draw(t, "cuts") == 0 {
 			r.Channels[i].Segments = func(text string) int { return 1 + len(text)/100 }
@@ -44,7 +45,38 @@ func drawnRouting(t *rapid.T) *Routing {
 		r.Limits = drawnLimits(t)
 	}
 	r.Routes = []Route{drawnRoute(t, entries)}
+	r.Country = func(string) string { return "gb" }
+	if rapid.IntRange(0, 15).Draw(t, "blocked") == 0 {
+		r.Blocked.Countries = []string{"gb"}
+	}
 	return r
+}
+
+// drawnPrice has one list, or another one from a time within the life of the message.
+func drawnPrice(t *rapid.T) Price {
+	list := func() PriceList {
+		l := PriceList{Default: rapid.Int64Range(1, 3).Draw(t, "price") * 1000}
+		if rapid.IntRange(0, 3).Draw(t, "of a country") == 0 {
+			l.Countries = map[string]int64{"gb": rapid.Int64Range(1, 3).Draw(t, "price of the country") * 1000}
+		}
+		return l
+	}
+	lists := []PriceList{list()}
+	for i := range rapid.IntRange(0, 2).Draw(t, "later lists") {
+		later := list()
+		later.From = noon.Add(time.Duration(1+2*i) * time.Second)
+		lists = append(lists, later)
+	}
+	return NewPrice("GBP", lists...)
+}
+
+// drawnSenders lets any sender pass, or names alone, or puts a number in their place.
+func drawnSenders(t *rapid.T) Senders {
+	return rapid.SampledFrom([]Senders{
+		{}, {},
+		{Rules: []SenderRule{{Countries: []string{"gb"}, Allow: []sms.SenderKind{sms.Alphanumeric}}}},
+		{Rules: []SenderRule{{Allow: []sms.SenderKind{sms.LongCode}, From: "+447700900999"}}},
+	}).Draw(t, "senders")
 }
 
 // drawnLimitsOf gives a channel limits of its own, of tenants and of prefixes, a policy and a hold, or none.
@@ -98,6 +130,7 @@ func drawnRoute(t *rapid.T, entries []selector.Entry) Route {
 		HoldThrottled:   rapid.Bool().Draw(t, "hold"),
 		Wait:            rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "wait"),
 		Scoring:         drawnScoring(t),
+		PriceCap:        rapid.SampledFrom([]map[string]int64{nil, nil, {"GBP": 4000}}).Draw(t, "price cap"),
 	}
 	route.Members = rapid.Permutation(places(len(entries))).Draw(t, "listing")
 	ordered := make([]selector.Entry, len(entries)) // entries of the table are the members in their order
@@ -193,6 +226,7 @@ func drawnJob(t *rapid.T) *Job {
 	job := jobOf(rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"), rapid.IntRange(1, 3).Draw(t, "segments"))
 	m := &job.Message
 	m.Tenant = rapid.SampledFrom([]string{"", "shop", "bank"}).Draw(t, "of tenant")
+	m.From = rapid.SampledFrom([]string{"", "ACME", "+447700900001"}).Draw(t, "from")
 	for range rapid.IntRange(0, 2).Draw(t, "selectors") {
 		m.Selectors = append(m.Selectors, envelope.Selector{
 			Key: "quality", Operator: rapid.SampledFrom([]selector.Operator{selector.GreaterThan, selector.Equal, selector.LessThanEqual}).Draw(t, "operator"),

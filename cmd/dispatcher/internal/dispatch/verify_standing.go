@@ -63,7 +63,7 @@ func (s *standing) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 			s.pinned = a.Channel
 		}
 	case "unknown":
-		s.doubted = true
+		s.doubted, s.pinned = true, "" // whoever sends it again tries the others, unless it is repeated under its key
 		s.tried = append(s.tried, tried{a.Channel, at, true})
 	}
 	if late(a) {
