@@ -2,10 +2,7 @@ package config
 
 import (
 	"math"
-	"regexp"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 )
 
 func readChannels(top fields, lanes []string, zone *time.Location) []Channel {
@@ -78,9 +75,6 @@ func readChannel(e entry, lanes []string, zone *time.Location) Channel {
 	return c
 }
 
-// secretKey finds settings that would put a secret into the document.
-var secretKey = regexp.MustCompile(`(?i)(password|passphrase|secret|token|api_?key|private_?key)$`)
-
 // readSettings takes the settings as they are, for the adapter to check. Secrets are
 // refused: the document is stored with every version and shown to auditors.
 func readSettings(v value, provider string) map[string]any {
@@ -88,7 +82,7 @@ func readSettings(v value, provider string) map[string]any {
 	if !ok {
 		return nil
 	}
-	refuseSecrets(v, accountNames[provider])
+	refuseSecrets(v, exempt[provider])
 	out := make(map[string]any, len(entries))
 	for _, e := range entries {
 		var plain any
@@ -99,26 +93,4 @@ func readSettings(v value, provider string) map[string]any {
 		out[e.name] = plain
 	}
 	return out
-}
-
-// accountNames are settings, by provider, that sound like secrets and are none: what a provider calls the key of
-// an account is its name there.
-var accountNames = map[string]string{"vonage": "api_key"}
-
-func refuseSecrets(v value, accountName string) {
-	switch v.node.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(v.node.Content); i += 2 {
-			child := v.child(v.node.Content[i].Value, v.node.Content[i+1])
-			if name := v.node.Content[i].Value; secretKey.MatchString(name) && name != accountName {
-				child.fail("secrets do not belong in this document; write the secret into a file and its path as %s_file", name)
-			}
-			refuseSecrets(child, "")
-		}
-	case yaml.SequenceNode:
-		for _, item := range v.items() {
-			refuseSecrets(item, "")
-		}
-	case yaml.ScalarNode, yaml.AliasNode, yaml.DocumentNode:
-	}
 }

@@ -2,6 +2,8 @@ package app
 
 import (
 	"dispatcher/provider/bird"
+	"dispatcher/provider/httpapi"
+	"dispatcher/provider/infobip"
 	"dispatcher/provider/plivo"
 	"dispatcher/provider/sinch"
 	"dispatcher/provider/telnyx"
@@ -13,12 +15,14 @@ import (
 // openers are the adapters for HTTP APIs by their word in the routing document: the one visible list.
 func openers() map[string]web.Opener {
 	return map[string]web.Opener{
-		"bird":   bird.Open,
-		"plivo":  plivo.Open,
-		"sinch":  sinch.Open,
-		"telnyx": telnyx.Open,
-		"twilio": twilio.Open,
-		"vonage": vonage.Open,
+		"bird":    bird.Open,
+		"httpapi": httpapi.Open,
+		"infobip": infobip.Open,
+		"plivo":   plivo.Open,
+		"sinch":   sinch.Open,
+		"telnyx":  telnyx.Open,
+		"twilio":  twilio.Open,
+		"vonage":  vonage.Open,
 	}
 }
 

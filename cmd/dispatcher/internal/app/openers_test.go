@@ -119,7 +119,11 @@ func TestExamplesOfTheProviderPagesCanBeUsed(t *testing.T) {
 		for i, m := range block.FindAllSubmatch(text, -1) {
 			name := fmt.Sprintf("%s example %d", filepath.Base(page), i+1)
 			example := string(m[1])
-			if !strings.HasPrefix(example, "channels:") {
+			switch word := strings.TrimSuffix(filepath.Base(page), ".md"); {
+			case strings.HasPrefix(example, "base_url:"): // the settings of a channel
+				indented := strings.ReplaceAll("\n"+strings.TrimSpace(example), "\n", "\n      ")
+				example = "channels:\n  a:\n    provider: " + word + "\n    settings:" + indented + "\n"
+			case !strings.HasPrefix(example, "channels:"):
 				continue // a part of one
 			}
 			if !strings.Contains(example, "\nroutes:") {

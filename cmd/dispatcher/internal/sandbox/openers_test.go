@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"dispatcher/provider/bird"
+	"dispatcher/provider/httpapi"
+	"dispatcher/provider/infobip"
 	"dispatcher/provider/plivo"
 	"dispatcher/provider/sinch"
 	"dispatcher/provider/telnyx"
@@ -12,5 +14,5 @@ import (
 
 // openers are those of the adapters, as internal/app has them.
 var openers = map[string]web.Opener{
-	"bird": bird.Open, "plivo": plivo.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open, "vonage": vonage.Open,
+	"bird": bird.Open, "httpapi": httpapi.Open, "infobip": infobip.Open, "plivo": plivo.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open, "vonage": vonage.Open,
 }

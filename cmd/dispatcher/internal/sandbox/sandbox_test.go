@@ -216,7 +216,7 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 	profile := Profile{}
 	seen := map[string]bool{}
 	var documents []string
-	for range 2 {
+	for run := range 2 {
 		s, err := Start(Config{Plan: Each(Providers(), profile), Folder: folder, Receipts: "http://127.0.0.1:1"})
 		if err != nil {
 			t.Fatal(err)
@@ -232,7 +232,7 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 		text, _ = s.Routing()
 		for name, channel := range (&ear{Server: &httptest.Server{URL: "http://127.0.0.1:1"}, channels: map[string]provider.Channel{}, heard: map[string][]provider.Receipt{}}).open(t, text) {
 			until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
-			r := channel.Send(t.Context(), provider.Submission{ID: "m", Attempt: 1, Key: strings.Repeat("a", 32), To: "+447700900123", From: "Sandbox", Text: "Hello"})
+			r := channel.Send(t.Context(), provider.Submission{ID: "m", Attempt: 1, Key: fmt.Sprintf("%032x", run), To: "+447700900123", From: "Sandbox", Text: "Hello"})
 			if r.Outcome != provider.Accepted || seen[name+r.Reference] {
 				t.Errorf("%s: %v %q %v", name, r.Outcome, r.Reference, r.Err)
 			}

@@ -36,6 +36,8 @@ func vendors() []vendor {
 	return []vendor{
 		{"smpp", smppAccount, plainReference},
 		{"bird", birdAccount, hexReference},
+		{"httpapi", httpapiAccount, plainReference},
+		{"infobip", infobipAccount, plainReference},
 		{"plivo", plivoAccount, plivotest.Reference},
 		{"sinch", sinchAccount, plainReference},
 		{"telnyx", telnyxAccount, telnyxtest.Reference},

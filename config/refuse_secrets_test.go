@@ -8,8 +8,8 @@ import (
 	"dispatcher/config"
 )
 
-// TestWhatAProviderCallsTheKeyOfAnAccountMayBeItsName: with that provider, at the top of the settings, and nowhere else.
-func TestWhatAProviderCallsTheKeyOfAnAccountMayBeItsName(t *testing.T) {
+// TestWhatOnlySoundsLikeASecretIsTaken: with the provider that calls it so, at its place, and nowhere else.
+func TestWhatOnlySoundsLikeASecretIsTaken(t *testing.T) {
 	t.Parallel()
 	for settings, fine := range map[string]bool{
 		"provider: vonage, settings: {api_key: abcd1234}":         true,
@@ -17,6 +17,13 @@ func TestWhatAProviderCallsTheKeyOfAnAccountMayBeItsName(t *testing.T) {
 		"provider: vonage, settings: {query: {api_key: abcd}}":    false,
 		"provider: telnyx, settings: {api_key: abcd1234}":         false,
 		"provider: vonage, settings: {api_key_file: /etc/secret}": true,
+
+		"provider: httpapi, settings: {secrets: {password: /etc/secret}}":                  true,
+		"provider: httpapi, settings: {request: {secrets: {password: /etc/secret}}}":       false,
+		`provider: httpapi, settings: {request: {query: {password: "{secret:password}"}}}`: true,
+		`provider: httpapi, settings: {request: {query: {password: "hunter2"}}}`:           false,
+		`provider: httpapi, settings: {callback: {query: {secret: "{callback_secret}"}}}`:  true,
+		`provider: telnyx, settings: {request: {query: {password: "{secret:password}"}}}`:  false,
 	} {
 		document := fmt.Sprintf("channels: {a: {%s}}\nroutes: [{name: default, weights: {a: 1}}]\n", settings)
 		_, err := config.ParseRouting("r.yaml", []byte(document))
