@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// heard is what a record about an inbound message says.
+type heard struct {
+	ID         string `json:"id"`
+	Channel    string `json:"channel"`
+	From       string `json:"from"`
+	To         string `json:"to"`
+	Text       string `json:"text"`
+	Tenant     string `json:"tenant"`
+	Parts      int    `json:"parts"`
+	Incomplete bool   `json:"incomplete"`
+	Keyword    string `json:"keyword"`
+	key        string
+}
+
+// inbound waits for n records about inbound messages, each counted once, in the order of the one subscriber.
+func (s *stage) inbound(n int) (all []heard) {
+	s.t.Helper()
+	seen := map[string]bool{}
+	readTopic(s.t, s.kafka, s.topic("inbound"), func(r *kgo.Record) bool {
+		h := heard{key: string(r.Key)}
+		if err := json.Unmarshal(r.Value, &h); err != nil {
+			s.t.Fatalf("an inbound message is no JSON: %v", err)
+		}
+		if !seen[h.ID] {
+			seen[h.ID] = true
+			h.ID = ""
+			all = append(all, h)
+		}
+		return len(all) >= n
+	})
+	return all
+}
+
+// TestStopAndStartOfASubscriber: a subscriber sends STOP to the number of a shop. The shop's next message to
+// him is rejected, a bank's goes out; START reverses that. A long message of his comes in parts over two processes' binds and
+// is one record. Everything is on record, and nothing printed shows a number.
+func TestStopAndStartOfASubscriber(t *testing.T) {
+	t.Parallel()
+	const subscriber, shop = "99976540001", "+15550100"
+	s := newStage(t, plot{
+		channels: []channel{{name: "a", weight: "1", behaviour: quick()}},
+		lanes: "  bulk: {topics: [%s.bulk], ttl: 24h}\n  otp: {topics: [%s.otp], ignore_opt_out: true}\n" +
+			"inbound:\n  numbers:\n    \"" + shop + "\": {tenant: shop}\n",
+	})
+	createTopics(t, s.client, s.topic("inbound"))
+	processes := s.runAll(2)
+	s.joined(2 * len(processes)) // each reads every lane by itself
+	say := func(text string) {
+		s.carriers["a"].SendInbound(smpptest.Inbound{SystemID: "e2e", From: subscriber, To: shop[1:], Text: text, Reference: 77})
+	}
+	published := 0
+	write := func(lane, tenant string) (id string) {
+		published++
+		id = fmt.Sprintf("%s-%s-%d", lane, tenant, published)
+		s.publish(lane, []envelope.Message{{ID: id, To: "+" + subscriber, Text: "[" + id + "] Hello", Tenant: tenant}})
+		return id
+	}
+	record := func(text, keyword string, parts int) heard {
+		return heard{Channel: "a", From: "+" + subscriber, To: shop[1:], Text: text, Tenant: "shop", Parts: parts, Keyword: keyword, key: "+" + subscriber}
+	}
+
+	say("Stop!")
+	want := []heard{record("Stop!", "stop", 0)}
+	checkHeard(t, want, s.inbound(1))
+	barred, other, code := write("bulk", "shop"), write("bulk", "bank"), write("otp", "shop")
+	s.settled(3, time.Minute)
+
+	say("start")
+	want = append(want, record("start", "start", 0))
+	checkHeard(t, want, s.inbound(2))
+	again := write("bulk", "shop")
+	s.settled(4, time.Minute)
+
+	long := strings.Repeat("Where is my parcel? ", 30)
+	say(long)
+	want = append(want, record(long, "", 4))
+	checkHeard(t, want, s.inbound(3))
+
+	wantStates := map[string]string{barred: "rejected", other: "accepted", code: "accepted", again: "accepted"}
+	if diff := cmp.Diff(wantStates, s.states()); diff != "" {
+		t.Errorf("states: %s", diff)
+	}
+	arrived := s.arrivals()
+	if diff := cmp.Diff(map[string]int{other: 1, code: 1, again: 1}, arrived); diff != "" {
+		t.Errorf("what the carrier got: %s", diff)
+	}
+	if events := s.statuses(wantStates)[barred]; len(events) != 1 || events[0].Reason != "opted_out" {
+		t.Errorf("events of the barred message: %+v", events)
+	}
+	explained := s.command("explain", barred)
+	if !strings.Contains(strings.Join(strings.Fields(explained), " "), "The recipient had opted out of messages of shop, so nothing was sent.") {
+		t.Errorf("explain: %s", explained)
+	}
+	s.command("audit", "verify")
+	lists := s.command("optouts", "show", "+"+subscriber, "--tenant", "shop", "--format", "json")
+	if !strings.Contains(lists, `"opted_out": false`) || !strings.Contains(lists, `"source": "keyword"`) {
+		t.Errorf("optouts: %s", lists)
+	}
+	_, metrics := processes[0].get(t, "/metrics")
+	for _, printed := range []string{explained, lists, metrics, processes[0].out.String(), processes[1].out.String()} {
+		if strings.Contains(printed, subscriber) || strings.Contains(printed, "parcel") {
+			t.Errorf("it shows a number or a text: %s", printed)
+		}
+	}
+}
+
+func checkHeard(t *testing.T, want, got []heard) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(heard{})); diff != "" {
+		t.Fatalf("records (-want +got):\n%s", diff)
+	}
+}
