@@ -151,6 +151,7 @@ type event struct {
 	Channel  string            `json:"channel"`
 	Attempt  int               `json:"attempt"`
 	Reason   string            `json:"reason"`
+	Cause    string            `json:"cause"`
 	Metadata map[string]string `json:"metadata"`
 }
 

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// word is a receipt so long after the answer.
+func word(state string, delay time.Duration, again ...smpptest.Receipt) *smpptest.Receipt {
+	return &smpptest.Receipt{State: state, Delay: delay, Again: again}
+}
+
+// ways are the ways in which a carrier may tell what became of a message, with the states that the message is to
+// go through after sending. The number behind the last dash of a message's id picks one.
+var ways = []struct {
+	name   string
+	answer smpptest.Answer
+	states string
+	cause  string
+}{
+	{"in time", smpptest.Answer{Receipt: word("DELIVRD", 50*time.Millisecond)}, "accepted delivered", ""},
+	{"early", smpptest.Answer{Delay: 400 * time.Millisecond, Receipt: word("DELIVRD", -350*time.Millisecond)}, "accepted delivered", ""},
+	{
+		"early and wrong", smpptest.Answer{Delay: 300 * time.Millisecond, Receipt: word("UNDELIV", -250*time.Millisecond, *word("DELIVRD", 1500*time.Millisecond))},
+		"accepted undelivered delivered", "",
+	},
+	{"never delivered", smpptest.Answer{Receipt: word("EXPIRED", 100*time.Millisecond)}, "accepted undelivered", "expired"},
+	{"without a word", smpptest.Answer{Receipt: &smpptest.Receipt{Never: true}}, "accepted no_receipt", ""},
+	{
+		"twice and contradicting", smpptest.Answer{Receipt: word("DELIVRD", 20*time.Millisecond, *word("DELIVRD", 30*time.Millisecond), *word("UNDELIV", 200*time.Millisecond))},
+		"accepted delivered", "",
+	},
+	{
+		"out of order", smpptest.Answer{Receipt: &smpptest.Receipt{
+			State: "DELIVRD", Delay: 40 * time.Millisecond, Again: []smpptest.Receipt{{State: "ENROUTE", Intermediate: true, Delay: 300 * time.Millisecond}},
+		}}, "accepted delivered", "",
+	},
+	// Two parts: the first is delivered, the second, which has no id in it, is not.
+	{"in part", smpptest.Answer{Receipt: word("DELIVRD", 100*time.Millisecond)}, "accepted undelivered", "deleted"},
+	{"too late", smpptest.Answer{Receipt: word("DELIVRD", 12*time.Second)}, "accepted no_receipt delivered", ""},
+}
+
+// way is that of a message.
+func way(id string) int {
+	n, err := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:])
+	if err != nil {
+		panic(err) // the test made it
+	}
+	return n % len(ways)
+}
+
+// TestReceiptsComeToTheSameHoweverTheyCome: two processes send to a carrier that tells early, late, twice, out of order,
+// in part or never what became of a message.
+func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
+	t.Parallel()
+	n := size(90, 450)
+	s := newStage(t, plot{channels: []channel{{
+		name: "a", weight: "1", document: "active: {max: 400, until: receipt, hold: 1m}, receipts: {within: 7s}",
+		behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
+			if id := idOf(s.Text); id != "" {
+				return ways[way(id)].answer
+			}
+			return smpptest.Answer{Receipt: word("DELETED", 10*time.Millisecond)}
+		}},
+	}}})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	all := short("delivery", n)
+	for i := range all {
+		if ways[way(all[i].ID)].name == "in part" {
+			all[i].Text += strings.Repeat(" Terms and conditions apply.", 5)
+		}
+	}
+	ids := s.publish("bulk", all)
+	want, last := map[string]string{}, map[string]string{}
+	for _, id := range ids {
+		want[id] = "sending " + ways[way(id)].states
+		last[id] = want[id][strings.LastIndexByte(want[id], ' ')+1:]
+	}
+	eventually(t, time.Minute, "every message has its last word", func() bool { return maps.Equal(s.states(), last) })
+
+	events := s.statuses(last)
+	for _, id := range ids {
+		var states []string
+		for _, e := range events[id] {
+			states = append(states, e.State)
+		}
+		if got := strings.Join(states, " "); got != want[id] {
+			t.Errorf("%s (%s): went through %q, want %q", id, ways[way(id)].name, got, want[id])
+		}
+		if e := events[id][len(events[id])-1]; e.Cause != ways[way(id)].cause {
+			t.Errorf("%s (%s): cause %q", id, ways[way(id)].name, e.Cause)
+		}
+	}
+	s.checkDelivered(ids, last)
+	eventually(t, patience, "every slot is free", func() bool {
+		return s.count(`select coalesce(sum(active), 0)::bigint from audit.active`) == 0
+	})
+	s.checkNoneTwice()
+	s.checkVerified(n)
+}
+
+// checkDelivered compares the views of auditors and the report of the day with the messages' states.
+func (s *stage) checkDelivered(ids []string, states map[string]string) {
+	s.t.Helper()
+	attempts := s.byID(`select message_id, concat_ws(' ', receipt_state, case when delivered_at is not null then 'at' end, receipt_cause) from audit.attempts`)
+	parts := s.byID(`select message_id, string_agg(state, ' ' order by part) from audit.receipts group by 1`)
+	counts := map[string]int64{}
+	for _, id := range ids {
+		state, how := states[id], ways[way(id)]
+		counts[state]++
+		want := state
+		switch {
+		case state == "delivered":
+			want += " at"
+		case how.cause != "":
+			want += " " + how.cause
+		}
+		if attempts[id] != want {
+			s.t.Errorf("%s (%s): audit.attempts says %q, want %q", id, how.name, attempts[id], want)
+		}
+		told := map[string]string{"no_receipt": "expected"}[state]
+		switch {
+		case how.name == "in part":
+			told = "delivered undelivered"
+		case told == "":
+			told = state
+		}
+		if parts[id] != told {
+			s.t.Errorf("%s (%s): audit.receipts says %q, want %q", id, how.name, parts[id], told)
+		}
+	}
+	var day report.Daily
+	if err := json.Unmarshal([]byte(s.command("report", "daily", "--format", "json")), &day); err != nil {
+		s.t.Fatal(err)
+	}
+	at := slices.IndexFunc(day.Rows, func(r report.DailyRow) bool { return r.Channel == "a" })
+	if r := day.Rows[at]; r.Accepted != int64(len(ids)) || r.Delivered != counts["delivered"] || r.Undelivered != counts["undelivered"] || r.NoReceipt != counts["no_receipt"] {
+		s.t.Errorf("the report has %+v, want %v", r, counts)
+	}
+}
