@@ -47,6 +47,7 @@ func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*i
 	frame, err := pdu.Append(nil, pdu.StatusOK, bindSequence, &pdu.Bind{
 		Command: role, SystemID: cfg.SystemID, Password: cfg.Password, SystemType: cfg.SystemType,
 		InterfaceVersion: cfg.InterfaceVersion,
+		AddrTON:          cfg.AddressRange.TON, AddrNPI: cfg.AddressRange.NPI, AddressRange: cfg.AddressRange.Addr,
 	})
 	if err != nil {
 		return nil, &LinkError{Why: WhyBindLost, Err: err}

@@ -92,7 +92,10 @@ type Config struct {
 	Password         string
 	SystemType       string
 	InterfaceVersion byte // pdu.Version34 unless set
-	Bind             Mode
+	// AddressRange with its type says which of the account's addresses the binds are for (section 5.2.7); most
+	// SMSCs go by the account.
+	AddressRange pdu.Address
+	Bind         Mode
 
 	Binds  int // how many connections (or pairs) are held; 1 unless set
 	Window int // unanswered submit_sm that each bind may have; DefaultWindow unless set
@@ -150,8 +153,8 @@ type Config struct {
 	// defines or uses in his own way. Accepted is not allowed.
 	Outcomes map[pdu.Status]provider.Outcome
 
-	// OnState, if set, hears of every change of a bind, loud failures included. It is
-	// called from the goroutine of that bind and must not block.
+	// OnState, if set, hears of every change of a bind, loud failures included, one at a time for each bind. It
+	// must not block.
 	OnState func(State)
 	// OnReceipt, if set, gets every receipt and reports whether it took it; it must not block. One that
 	// was not taken is answered pdu.StatusReceiverTemporary, so that the SMSC sends it again. It is called

@@ -29,6 +29,7 @@ func (c Config) Validate() error {
 		atLeast("schedule", c.Schedule, 0),
 		between("priority", int(c.Priority), 0, maxPriority),
 		shorterThan("service_type", c.ServiceType, 6),
+		shorterThan("address_range", c.AddressRange.Addr, 41),
 		c.validateChoices(),
 		c.validateCodings(),
 		c.validateParameters(),

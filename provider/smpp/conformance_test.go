@@ -21,6 +21,10 @@ func TestClientConforms(t *testing.T) {
 		"window of 1": func(c *Config) { c.Window, c.Binds = 1, 3 },
 		"sar":         func(c *Config) { c.LongMessages = SAR },
 		"udh16":       func(c *Config) { c.LongMessages = UDH16 },
+		"parameters":  func(c *Config) { c.KeyTLV, c.TLVs = 0x1400, pdu.TLVs{pdu.Uint8(0x1401, 7)} },
+		"two hosts": func(c *Config) {
+			c.Binds, c.Addresses, c.HeedCongestion = 2, append(c.Addresses, c.Addresses...), true
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,7 +54,18 @@ func (p *pool) judge(s *session, w word) (changed bool) {
 	default:
 		p.ailing++
 	}
+	select {
+	case s.health <- struct{}{}:
+	default:
+	}
 	return true
+}
+
+// ails reports whether s is ailing.
+func (p *pool) ails(s *session) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return s.slots.ailing
 }
 
 // welcome reports whether new messages may go to s; mu is held. Ailing sessions get one now and then, unless

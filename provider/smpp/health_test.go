@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ func TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers(t *testing.T) {
 			eventually(t, "both are bound", func() bool { return c.bound() == 2 })
 			ailing := func() int { c.pool.mu.Lock(); defer c.pool.mu.Unlock(); return c.pool.ailing }
 			eventually(t, "the bind is known to take nothing", func() bool { unaccepted(c, 8); return ailing() == 1 })
+			eventually(t, "it is told", func() bool { s := c.States()[0]; return s.Phase == Bound && errors.Is(s.Err, ErrAiling) })
 			sick.SetBehaviour(behaviour) // counts "every n-th" anew
 			before, began := sick.Stats().Submits, time.Now()
 			const messages = 400
@@ -36,6 +38,7 @@ func TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers(t *testing.T) {
 			}
 			sick.SetBehaviour(smpptest.Behaviour{})
 			eventually(t, "the bind takes part again once it works", func() bool { unaccepted(c, 8); return ailing() == 0 })
+			eventually(t, "that is told too", func() bool { return c.States()[0].Err == nil })
 		})
 	}
 }

@@ -63,6 +63,13 @@ func (l *link) open(ctx context.Context) (*session, error) {
 // serve runs a session and reports how it ended, unless it was asked to.
 func (l *link) serve(life, serving context.Context, s *session) {
 	l.report(Bound, nil)
+	s.tell = func(ailing bool) {
+		if ailing {
+			l.report(Bound, ErrAiling)
+			return
+		}
+		l.report(Bound, nil)
+	}
 	if err := s.run(life, serving.Done(), l.submits()); serving.Err() == nil {
 		l.report(Lost, err)
 	}

@@ -101,7 +101,9 @@ func FuzzParseReceipt(f *testing.F) {
 	f.Add(byte(0x20), []byte("id:id:stat:err:"), []byte{0}, byte(200), byte(3))
 	f.Fuzz(func(t *testing.T, esmClass byte, text, id []byte, state, set byte) {
 		m := pdu.Message{ESMClass: esmClass, ShortMessage: text, TLVs: pdu.TLVs{
-			pdu.Uint8(pdu.TagMessageState, state), {Tag: pdu.TagReceiptedMessageID, Value: id}, {Tag: pdu.TagNetworkErrorCode, Value: id},
+			pdu.Uint8(pdu.TagMessageState, state),
+			{Tag: pdu.TagReceiptedMessageID, Value: id},
+			{Tag: pdu.TagNetworkErrorCode, Value: id},
 			{Tag: 0x1400, Value: id},
 		}}
 		cfg := Config{

@@ -41,6 +41,8 @@ type session struct {
 	slots slots
 
 	wake       chan struct{} // capacity 1: the writer has something to do
+	health     chan struct{} // capacity 1: the pool thinks better or worse of the session
+	tell       func(ailing bool)
 	stopped    chan struct{} // closed when the session ends
 	unbindResp chan struct{} // closed by the reader on unbind_resp
 	deliveries chan delivery // reader to deliverer
@@ -62,7 +64,7 @@ type session struct {
 func newSession(cfg *Config, p *pool, in *inlet, sequence uint32) *session {
 	return &session{
 		cfg: cfg, pool: p, conn: in.conn, in: in, exact: cfg.TLS == nil, sequence: sequence,
-		wake: make(chan struct{}, 1), stopped: make(chan struct{}), unbindResp: make(chan struct{}),
+		wake: make(chan struct{}, 1), health: make(chan struct{}, 1), tell: func(bool) {}, stopped: make(chan struct{}), unbindResp: make(chan struct{}),
 		deliveries: make(chan delivery, deliveryQueue),
 		pending:    make(map[uint32]*call, cfg.Window),
 		asked:      make(map[uint32]chan<- reaction),

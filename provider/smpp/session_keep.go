@@ -7,7 +7,7 @@ import (
 )
 
 // keepLoop keeps the time of a session: it asks for life with enquire_link, gives up
-// answers that are overdue, and ends the session of a peer that is silent or does not
+// answers that are overdue, tells how the pool thinks of it, and ends the session of a peer that is silent or does not
 // read. It returns nil when the session has stopped.
 func (s *session) keepLoop() error {
 	enquire := time.NewTicker(s.cfg.EnquireLink)
@@ -21,6 +21,8 @@ func (s *session) keepLoop() error {
 		select {
 		case <-s.stopped:
 			return nil
+		case <-s.health:
+			s.tell(s.pool.ails(s))
 		case <-enquire.C:
 			if s.enquire() {
 				silence.Reset(s.cfg.ResponseTimeout)

@@ -19,6 +19,7 @@ import (
 //	password_file         file with the password; a final line break is dropped
 //	system_type           empty unless the carrier wants one
 //	interface_version     "3.3", "3.4" (default) or "5.0"
+//	address_range, addr_ton, addr_npi   of the bind; empty and 0 unless the carrier wants them
 //	bind                  transceiver (default) or transmitter_receiver
 //	binds                 connections held at once (1)
 //	window                unanswered submits for each bind (100)
@@ -73,6 +74,7 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		Password:           strings.TrimRight(string(r.File("password_file")), "\r\n"),
 		SystemType:         r.Text("system_type"),
 		InterfaceVersion:   settings.Choose(r, "interface_version", versions),
+		AddressRange:       pdu.Address{TON: octet(r, "addr_ton"), NPI: octet(r, "addr_npi"), Addr: r.Text("address_range")},
 		Bind:               settings.Choose(r, "bind", modes),
 		Binds:              r.Integer("binds", 1, maxBinds),
 		Window:             r.Integer("window", 1, maxWindow),

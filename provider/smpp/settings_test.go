@@ -57,6 +57,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		"interface_version": 5.0, "bind": "transmitter_receiver", "binds": 3, "window": uint64(7), "enquire_link": "15s",
 		"response_timeout": "4s", "connect_timeout": "3s", "reconnect_min": "1s", "reconnect_max": "1m", "tls": "on",
 		"tls_server_name": "smsc.example", "from": 12345, "source_ton": 5, "source_npi": 0, "dest_ton": "2", "dest_npi": 8.0,
+		"address_range": "^44", "addr_ton": 1, "addr_npi": 1,
 		"service_type": "CMT", "registered_delivery": "failure", "validity": "24h", "validity_format": "relative",
 		"alphabet": "latin1", "long_messages": "sar",
 		"outcomes": map[string]any{"0x00000410": "rejected", "69": "throttled"},
@@ -66,6 +67,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	}
 	want := Config{
 		Addresses: []string{"one:2775", "two:2775"}, SystemID: "acme", Password: "s3cret", SystemType: "OTP",
+		AddressRange:     pdu.Address{TON: 1, NPI: 1, Addr: "^44"},
 		InterfaceVersion: pdu.Version50, Bind: TransmitterReceiver, Binds: 3, Window: 7, EnquireLink: 15 * time.Second,
 		ResponseTimeout: 4 * time.Second, ConnectTimeout: 3 * time.Second, ReconnectMin: time.Second, ReconnectMax: time.Minute,
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "smsc.example"}, From: "12345",
@@ -146,7 +148,7 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 	}{
 		"misspelt":             {"widnow", 5, "widnow: unknown setting; did you mean window?"},
 		"misspelt long":        {"enquire_link_interval", "5s", "enquire_link_interval: unknown setting"},
-		"strange":              {"colour", "red", "known are address, alphabet,"},
+		"strange":              {"colour", "red", "known are addr_npi, addr_ton, address,"},
 		"inline password":      {"password", "s3cret", "password_file"},
 		"window of zero":       {"window", 0, "window: 0 is not between 1 and 10000"},
 		"window as text":       {"window", "many", "window: is no whole number"},
@@ -202,6 +204,7 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"meaning of nothing":   {"receipt_meanings", map[string]any{"/": "absent"}, `receipt_meanings: "/" is no word`},
 		"receipt id":           {"receipt_id", "hex", `receipt_id: "hex" is none of as_is`},
 		"receipt id width":     {"receipt_id_width", 65, "receipt_id_width: 65 is not between 1 and 64"},
+		"address range":        {"address_range", strings.Repeat("4", 41), "address_range: is longer than 40"},
 		"priority":             {"priority", 5, "priority: 5 is not between 0 and 4"},
 		"class":                {"message_class", 4, "message_class: 4 is not between 0 and 3"},
 		"language":             {"shift_single", "welsh", `shift_single: language "welsh" has no tables`},
