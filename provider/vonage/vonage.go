@@ -51,8 +51,8 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, api), cfg: cfg}
 }
 
-// Capabilities says what Vonage documents: receipts return our reference (client_ref, client-ref). Neither API
-// recognises a repeated submission, and messages can only be looked up by Vonage's own id.
+// Capabilities says what this adapter uses: receipts return our reference (client_ref, client-ref). Neither API is
+// documented to recognise a repeated submission. Reports, which may tell of a message later, are not asked.
 func (c *Channel) Capabilities() provider.Capabilities {
 	listens := c.cfg.listens()
 	return provider.Capabilities{KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity, Batch: 1}
