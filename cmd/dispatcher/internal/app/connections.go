@@ -9,6 +9,7 @@ import (
 	"dispatcher/config"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp"
+	"dispatcher/provider/sms"
 )
 
 // connections are what the channels of the routing in force run on. They are guarded by the
@@ -95,6 +96,7 @@ func serves(old, channel *config.Channel) bool {
 type cut struct {
 	alphabet smpp.Alphabet
 	long     smpp.LongMessages
+	tables   sms.Tables
 }
 
 // cutting is that of a channel; false when its settings are unusable whatever their files hold.
@@ -103,7 +105,7 @@ func cutting(channel *config.Channel) (cut, bool) {
 		return cut{}, true
 	}
 	cfg, err := smpp.ParseSettings(channel.Settings, standIn(channel.Settings))
-	return cut{cfg.Alphabet, cfg.LongMessages}, err == nil
+	return cut{cfg.Alphabet, cfg.LongMessages, cfg.Tables}, err == nil
 }
 
 // unusable stands for a channel whose settings cannot be used on this machine. It never carried

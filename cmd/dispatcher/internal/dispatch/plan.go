@@ -145,11 +145,8 @@ func (p *planner) planDue(row ledger.Message) task {
 	}
 	t.msg = msg
 	kept := row.Plan
-	if problem := p.choose(&t); problem != nil {
-		switch problem.Code {
-		case envelope.TooManySegments, envelope.BlockedNumber: // the routing allows less than when it came
-			t.problem = problem.Code
-		}
+	if problem := p.choose(&t); problem != nil && (problem.Code == envelope.TooManySegments || problem.Code == envelope.BlockedNumber) {
+		t.problem = problem.Code // the routing allows less than when it came
 	}
 	if row.Attempts > 0 {
 		t.row.Plan = kept

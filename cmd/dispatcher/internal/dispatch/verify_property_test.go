@@ -73,7 +73,8 @@ func drawnPrice(t *rapid.T) Price {
 // drawnSenders lets any sender pass, or names alone, or puts a number in their place.
 func drawnSenders(t *rapid.T) Senders {
 	return rapid.SampledFrom([]Senders{
-		{}, {},
+		{},
+		{Default: "ACME"},
 		{Rules: []SenderRule{{Countries: []string{"gb"}, Allow: []sms.SenderKind{sms.Alphanumeric}}}},
 		{Rules: []SenderRule{{Allow: []sms.SenderKind{sms.LongCode}, From: "+447700900999"}}},
 	}).Draw(t, "senders")
