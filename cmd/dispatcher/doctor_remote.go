@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/config"
 	"dispatcher/provider/smpp"
 	"dispatcher/provider/smpp/pdu"
@@ -104,6 +105,8 @@ func (p *patient) checkChannel(ctx context.Context, c *config.Channel) finding {
 		return fine(check, "switched off, not tried")
 	case c.Provider == "sandbox":
 		return fine(check, "a sandbox needs no connection")
+	case app.Webbed(c.Provider):
+		return p.checkWebbed(check, c)
 	}
 	settings, err := smpp.ParseSettings(c.Settings, p.readFile)
 	if err != nil {

@@ -77,15 +77,15 @@ func diagnosis(t *testing.T, env []string) (map[string]finding, result) {
 
 func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 	t.Parallel()
-	brokers, _ := broker(t, "sms.otp", "sms.status", "sms.dead")
+	brokers, _ := broker(t, "sms.otp", "sms.status", "sms.dead", "sms.inbound")
 	smsc := carrier(t)
 	found, got := diagnosis(t, []string{
 		brokers, "DISPATCHER_POSTGRES_URL=" + ledgertest.URL(t), "DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", config.NewDrawKey()),
-		"DISPATCHER_ROUTING_FILE=" + carrierRouting(t, smsc.Addr()), "DISPATCHER_LISTEN=127.0.0.1:0",
+		"DISPATCHER_ROUTING_FILE=" + carrierRouting(t, smsc.Addr()), "DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
 	})
 	want := []string{
 		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "draw key", "group", "listen", "routing",
-		"schema", "settings", "topic sms.dead", "topic sms.otp", "topic sms.status",
+		"schema", "settings", "topic sms.dead", "topic sms.inbound", "topic sms.otp", "topic sms.status", "webhooks",
 	}
 	if names := slices.Sorted(maps.Keys(found)); got.code != exitOK || !slices.Equal(names, want) {
 		t.Errorf("%v %s", names, got.out)
@@ -116,22 +116,30 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 	routing := carrierRouting(t, smsc.Addr(),
 		fmt.Sprintf(`  wrong: {provider: smpp, settings: {address: %q, system_id: acme, password_file: wrong.secret}}`, smsc.Addr()),
 		`  lost: {provider: smpp, settings: {address: "127.0.0.1:1", system_id: acme, password_file: good.secret}}`,
+		`  silent: {provider: sinch, settings: {service_plan_id: plan, token_file: good.secret, callback_secret_files: good.secret}}`,
+		`  local: {provider: sinch, settings: {base_url: "http://127.0.0.1:1", service_plan_id: plan, token_file: good.secret}}`,
+		`  tokenless: {provider: sinch, settings: {service_plan_id: plan, token_file: none.secret}}`,
 		`  fileless: {provider: smpp, settings: {address: "127.0.0.1:1", system_id: acme, password_file: none.secret}}`,
 	)
 	found, got := diagnosis(t, []string{
 		brokers, "DISPATCHER_POSTGRES_URL=" + ledgertest.Empty(t), "DISPATCHER_DRAW_KEY_FILE=" + key,
 		"DISPATCHER_ROUTING_FILE=" + routing, "DISPATCHER_LISTEN=" + taken.Addr().String(),
+		"DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_TLS_CERT_FILE=" + key, "DISPATCHER_RECEIPTS_TLS_KEY_FILE=" + key,
 	})
 	for check, want := range map[string]finding{
-		"draw key":         {Status: statusWarn, Mend: "chmod 600"},
-		"schema":           {Status: statusWarn, Mend: "dispatcher migrate"},
-		"listen":           {Status: statusFail, Detail: "is taken", Mend: "choose another port"},
-		"topic sms.status": {Status: statusFail, Detail: "no topic sms.status", Mend: "create it"},
-		"topic sms.otp":    {Status: statusOK},
-		"channel good":     {Status: statusOK},
-		"channel wrong":    {Status: statusFail, Detail: "bind refused", Mend: "password_file"},
-		"channel lost":     {Status: statusFail, Detail: "connection refused", Mend: "address"},
-		"channel fileless": {Status: statusFail, Detail: "password_file", Mend: "settings of this channel"},
+		"draw key":          {Status: statusWarn, Mend: "chmod 600"},
+		"schema":            {Status: statusWarn, Mend: "dispatcher migrate"},
+		"listen":            {Status: statusFail, Detail: "is taken", Mend: "choose another port"},
+		"topic sms.status":  {Status: statusFail, Detail: "no topic sms.status", Mend: "create it"},
+		"topic sms.otp":     {Status: statusOK},
+		"channel good":      {Status: statusOK},
+		"channel wrong":     {Status: statusFail, Detail: "bind refused", Mend: "password_file"},
+		"channel lost":      {Status: statusFail, Detail: "connection refused", Mend: "address"},
+		"webhooks":          {Status: statusFail, Detail: "DISPATCHER_RECEIPTS_TLS_CERT_FILE", Mend: "in PEM form"},
+		"channel silent":    {Status: statusWarn, Detail: "not asked for receipts", Mend: "DISPATCHER_PUBLIC_URL"},
+		"channel local":     {Status: statusOK},
+		"channel tokenless": {Status: statusFail, Detail: "token_file", Mend: "settings of this channel"},
+		"channel fileless":  {Status: statusFail, Detail: "password_file", Mend: "settings of this channel"},
 	} {
 		f := found[check]
 		if f.Status != want.Status || !strings.Contains(f.Detail, want.Detail) || !strings.Contains(f.Mend, want.Mend) {
