@@ -109,7 +109,8 @@ func TestReceiptsAndAcknowledgementsAreNoInboundMessages(t *testing.T) {
 		"unnamed":         textReceipt("stat:DELIVRD"),
 		"intermediate":    {ESMClass: pdu.ESMClassIntermediate},
 		"of the handset":  {ESMClass: 0x08, ShortMessage: []byte("received")},
-		"no esm_class":    {TLVs: pdu.TLVs{pdu.CString(pdu.TagReceiptedMessageID, "7F")}},
+		"no esm_class":    {TLVs: pdu.TLVs{pdu.CString(pdu.TagReceiptedMessageID, "7F"), pdu.Uint8(pdu.TagMessageState, 2)}},
+		"named in vain":   {TLVs: pdu.TLVs{pdu.CString(pdu.TagReceiptedMessageID, "7F")}, ShortMessage: []byte("id:7F stat:DELIVRD")},
 		"binary":          {DataCoding: 4, ShortMessage: []byte{1, 2}},
 		"an odd alphabet": {DataCoding: 5, ShortMessage: []byte("hi")},
 	} {
@@ -136,12 +137,13 @@ func TestInboundMessagesComeWholeInEveryForm(t *testing.T) {
 		m := smpptest.Inbound{
 			From: "447700900123", To: "60777", Reference: 0x1234,
 			Text: rapid.StringOfN(rapid.RuneFrom([]rune("aZ@€[ж😀\n ")), 1, 300, -1).Draw(r, "text"),
+			ID:   rapid.SampledFrom([]string{"", "in-7"}).Draw(r, "id"),
 			SAR:  rapid.Bool().Draw(r, "sar"), Wide: rapid.Bool().Draw(r, "wide"), DataSM: rapid.Bool().Draw(r, "data_sm"),
 		}
 		parts := make([]string, srv.SendInbound(m))
 		for range parts {
 			in := next(t, got)
-			if in.From != "+447700900123" || in.To != "60777" || in.At.IsZero() || max(in.Parts, 1) != len(parts) {
+			if in.From != "+447700900123" || in.To != "60777" || in.Reference != m.ID || in.At.IsZero() || max(in.Parts, 1) != len(parts) {
 				r.Fatalf("part %+v of %d", in, len(parts))
 			}
 			parts[in.Part] = in.Text

@@ -64,14 +64,16 @@ func stateWord(value uint16) string {
 }
 
 // carriesReceipt goes by the message type of esm_class (section 5.2.12). Some SMSCs leave it at
-// "default" and only name the message, or not even that: see Config.UntypedReceipts.
+// "default" and only name the message and its state, or not even that: see Config.UntypedReceipts. Others
+// name the messages of subscribers, which have no state.
 func (c *Config) carriesReceipt(m *pdu.Message, text []byte) bool {
 	switch m.ESMClass & pdu.ESMClassTypeMask {
 	case pdu.ESMClassReceipt, pdu.ESMClassIntermediate:
 		return true
 	case pdu.ESMClassDefault:
 		_, named := m.TLVs.Get(pdu.TagReceiptedMessageID)
-		return named || c.UntypedReceipts && readsAsReceipt(text)
+		_, stated := m.TLVs.Get(pdu.TagMessageState)
+		return named && (stated || receiptField(text, "stat") != nil) || c.UntypedReceipts && readsAsReceipt(text)
 	}
 	return false
 }
