@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/sandbox"
+	"dispatcher/provider"
+)
+
+// callback is a request of a carrier as it came to the proxy.
+type callback struct {
+	method, path string // with the query, behind the public URL
+	header       http.Header
+	body         []byte
+}
+
+// proxy stands before the webhooks under a path of its own, as in front of a real deployment, and keeps what passes.
+type proxy struct {
+	*httptest.Server
+	target string
+
+	mu   sync.Mutex
+	seen map[string]callback // guarded by mu: the first of each channel
+}
+
+const proxyPath = "/hooks"
+
+func newProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	p := &proxy{target: target, seen: map[string]callback{}}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		c := callback{r.Method, strings.TrimPrefix(r.RequestURI, proxyPath), r.Header.Clone(), body}
+		status, answer, err := p.pass(r, &c)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway) // the dispatcher is not there yet, or not any more
+			return
+		}
+		p.mu.Lock()
+		channel := regexp.MustCompile(`^/receipts/([^?]*)`).FindStringSubmatch(c.path)
+		if _, known := p.seen[channel[1]]; !known && status == http.StatusOK {
+			p.seen[channel[1]] = c
+		}
+		p.mu.Unlock()
+		w.WriteHeader(status)
+		_, _ = w.Write(answer)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *proxy) pass(from *http.Request, c *callback) (int, []byte, error) {
+	r, err := http.NewRequestWithContext(from.Context(), c.method, p.target+c.path, bytes.NewReader(c.body))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header = c.header.Clone()
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	answer, err := io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+// genuine is one callback of each channel that was booked.
+func (p *proxy) genuine() map[string]callback {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.seen)
+}
+
+// send makes a callback of somebody at the webhooks and returns the status.
+func (p *proxy) send(t *testing.T, c callback) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.target, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, _, err := p.pass(r, &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+// forged is the callback of somebody who knows all of it but the secrets.
+func (c callback) forged() callback {
+	c.header = http.Header{"Content-Type": c.header["Content-Type"]}
+	address, query, _ := strings.Cut(c.path, "?")
+	values, _ := url.ParseQuery(query)
+	for name := range values {
+		values[name] = []string{strings.Repeat("0", len(values.Get(name)))}
+	}
+	c.path = address + "?" + values.Encode()
+	return c
+}
+
+// stale is a Telnyx callback as it was signed that long ago.
+func (c callback) stale(t *testing.T, seed string, age time.Duration) callback {
+	t.Helper()
+	raw, err := base64.StdEncoding.DecodeString(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strconv.FormatInt(time.Now().Add(-age).Unix(), 10)
+	signature := ed25519.Sign(ed25519.NewKeyFromSeed(raw), append([]byte(at+"|"), c.body...))
+	c.header = c.header.Clone()
+	c.header.Set("Telnyx-Timestamp", at)
+	c.header.Set("Telnyx-Signature-Ed25519", base64.StdEncoding.EncodeToString(signature))
+	return c
+}
+
+// TestWebhooksBelieveTheProvidersAndNobodyElse plays a carrier of every kind, with receipts that come early, twice and
+// through a proxy: each message comes to the end that its carrier tells, once. What is forged, stale, too long or
+// replayed after that changes nothing and is counted.
+func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
+	t.Parallel()
+	n := size(300, 3_000)
+	var channels []channel
+	for _, word := range sandbox.Providers() {
+		channels = append(channels, channel{name: word, weight: "1"})
+	}
+	s := newStage(t, plot{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
+	carriers := s.playKinds(channels, sandbox.Profile{
+		Receipts: 1, Delivered: 0.9, Early: 0.1, Duplicates: 0.1, Latency: 5 * time.Millisecond, ReceiptDelay: 40 * time.Millisecond,
+	})
+	p := newProxy(t, "http://"+s.settings["RECEIPTS_LISTEN"])
+	s.settings["PUBLIC_URL"] = p.URL + proxyPath
+	running := s.run("dispatcher")
+	s.publish("bulk", short("webhook", n))
+	eventually(t, 3*time.Minute, "every message is at its end", func() bool {
+		return s.count(`select count(*) from audit.messages where state in ('delivered', 'undelivered')`) == int64(n)
+	})
+	s.checkTold(carriers)
+	if lost := s.count(`select count(*) from audit.messages m where not exists (select from audit.receipts r where r.message_id = m.id)`); lost != 0 {
+		t.Errorf("%d messages without their receipt in the audit", lost)
+	}
+
+	before := s.receipts()
+	genuine := p.genuine()
+	forgeries, callers := 0, slices.Sorted(maps.Keys(genuine))
+	if len(callers) != len(channels)-1 { // SMPP has connections of its own
+		t.Fatalf("callbacks of %v", callers)
+	}
+	for _, name := range callers {
+		c := genuine[name]
+		if got := p.send(t, c); got != http.StatusOK {
+			t.Errorf("%s: a replay is answered %d", name, got)
+		}
+		if got := p.send(t, c.forged()); got != http.StatusForbidden {
+			t.Errorf("%s: a forgery is answered %d", name, got)
+		} else {
+			forgeries++
+		}
+		long := c
+		long.method, long.body = http.MethodPost, bytes.Repeat([]byte(" "), provider.MaxCallback+1)
+		if got := p.send(t, long); got != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: one that is too long is answered %d", name, got)
+		}
+	}
+	old := genuine["telnyx"].stale(t, s.read("accounts/telnyx.signing_seed"), 10*time.Minute)
+	if got := p.send(t, old); got != http.StatusForbidden {
+		t.Errorf("a stale one is answered %d", got)
+	}
+	if got := p.send(t, callback{method: http.MethodPost, path: "/receipts/nobody"}); got != http.StatusNotFound {
+		t.Errorf("one for no channel is answered %d", got)
+	}
+	if after := s.receipts(); after != before {
+		t.Errorf("the books have changed from %s to %s", before, after)
+	}
+	_, metrics := running.get(t, "/metrics")
+	for verdict, want := range map[string]int{"forged": forgeries, "stale": 1, "too_large": len(callers), "unknown_channel": 1} {
+		if got := callbacksOf(metrics, verdict); got != want {
+			t.Errorf("%d callbacks counted as %s, want %d", got, verdict, want)
+		}
+	}
+	if callbacksOf(metrics, "replayed") == 0 || callbacksOf(metrics, "booked") < n-n/len(channels)-n/10 {
+		t.Errorf("%d replayed, %d booked", callbacksOf(metrics, "replayed"), callbacksOf(metrics, "booked"))
+	}
+}
+
+// checkTold compares the ends of messages with what their carriers told.
+func (s *stage) checkTold(carriers *sandbox.Sandbox) {
+	s.t.Helper()
+	for _, c := range carriers.Counts() {
+		for state, want := range map[string]int{"delivered": c.Delivered, "undelivered": c.Undelivered} {
+			got := s.count(`select count(*) from audit.messages m join audit.attempts a on a.message_id = m.id
+				where a.channel = $1 and a.outcome = 'accepted' and m.state = $2`, c.Channel, state)
+			if got != int64(want) || c.Unread > 0 || c.Accepted == 0 {
+				s.t.Errorf("%s: %d are %s in the books, the carrier: %+v", c.Channel, got, state, c)
+			}
+		}
+	}
+}
+
+// receipts is a digest of everything that receipts have changed.
+func (s *stage) receipts() string {
+	s.t.Helper()
+	rows := query(s.t, s.postgres, pgx.RowTo[string], `
+		select md5(string_agg(line, e'\n' order by line)) from (
+			select r::text as line from audit.receipts r union all select m.id || m.state || m.finished_at from audit.messages m
+			union all select a::text from audit.attempts a) lines`)
+	return rows[0]
+}
+
+// callbacksOf sums up the callbacks of one verdict over all channels.
+func callbacksOf(metrics, verdict string) (sum int) {
+	form := regexp.MustCompile(fmt.Sprintf(`(?m)^dispatcher_receive_callbacks_total\{[^}]*verdict="%s"[^}]*\} (\d+)$`, verdict))
+	for _, m := range form.FindAllStringSubmatch(metrics, -1) {
+		n, _ := strconv.Atoi(m[1])
+		sum += n
+	}
+	return sum
+}
