@@ -102,6 +102,10 @@ func (m *Metrics) claimed(r *round, took, lockWait time.Duration) {
 			m.records.WithLabelValues(t.row.Lane, "fresh").Inc()
 		}
 		if d.State == "" {
+			if t.row.State == ledger.Rejected && r.fates[i] == ledger.Fresh { // before anything was to be decided
+				m.decisions.WithLabelValues(t.row.Lane, string(ledger.Rejected)).Inc()
+				m.passedOver.WithLabelValues(t.row.Reason).Inc()
+			}
 			continue
 		}
 		m.decisions.WithLabelValues(t.row.Lane, string(d.State)).Inc()
