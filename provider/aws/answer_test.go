@@ -1,0 +1,108 @@
+package aws_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/provider"
+	"dispatcher/provider/aws"
+)
+
+func TestRequestsAreWrittenAsDocumented(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, settings(map[string]any{
+			"configuration_set": "events", "protect_configuration": "protect-1", "max_price": "0.10", "message_type": "promotional",
+			"country_parameters":    map[string]any{"IN_ENTITY_ID": 1234},
+			"sns_certificate_files": nil, // the clock of this bubble is older than they are
+		}))
+		s := submission()
+		s.Validity = time.Now().Add(90*time.Second + time.Millisecond)
+		r, err := aws.APIOf(c).Compose(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]any
+		if err := json.Unmarshal(r.Body, &got); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{
+			"DestinationPhoneNumber": "+447700900123", "OriginationIdentity": "ACME", "MessageBody": "Your code is 123456",
+			"MessageType": "PROMOTIONAL", "ConfigurationSetName": "events", "ProtectConfigurationId": "protect-1", "MaxPrice": "0.10",
+			"TimeToLive": 91.0, "Context": map[string]any{"dispatcher": key}, "DestinationCountryParameters": map[string]any{"IN_ENTITY_ID": "1234"},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if r.Method != "POST" || r.URL != "https://sms-voice.eu-central-1.amazonaws.com/" || r.Header.Get("X-Amz-Target") != "PinpointSMSVoiceV2.SendTextMessage" {
+			t.Errorf("%s %s to %s", r.Method, r.URL, r.Header.Get("X-Amz-Target"))
+		}
+		if h := r.Header.Get("Amz-Sdk-Request"); h != "" && !strings.Contains(h, "attempt=1") {
+			t.Errorf("the SDK counts %s", h)
+		}
+		if r.Header.Get("Accept-Encoding") != "" && r.Header.Get("Accept-Encoding") != "identity" {
+			t.Error("the answer may come compressed")
+		}
+	})
+}
+
+func TestValidityStaysWithinWhatAWSKeeps(t *testing.T) {
+	t.Parallel()
+	c := open(t, settings(nil))
+	for validity, want := range map[time.Duration]string{-time.Hour: `"TimeToLive":5,`, 96 * time.Hour: `"TimeToLive":259200`} {
+		s := submission()
+		s.Validity = time.Now().Add(validity)
+		r, err := aws.APIOf(c).Compose(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body := strings.ReplaceAll(string(r.Body), "}", ",}"); !strings.Contains(body, want) {
+			t.Errorf("validity %s is not written as %s", validity, want)
+		}
+	}
+}
+
+func TestAnswersAreClassified(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]provider.Result{
+		"accepted":          {Outcome: provider.Accepted, Reference: "862a8790-60c0-4430-9b2b-658bdexample"},
+		"without_id":        {Outcome: provider.Unknown, Code: "200/unreadable"},
+		"malformed":         {Outcome: provider.Unknown, Code: "200/unreadable"},
+		"no_json":           {Outcome: provider.Unknown, Code: "200/unreadable"},
+		"throttled":         {Outcome: provider.Throttled, Code: "400/ThrottlingException"},
+		"throttled_when":    {Outcome: provider.Throttled, Code: "400/ThrottlingException", RetryAfter: 2 * time.Second},
+		"too_many_requests": {Outcome: provider.Throttled, Code: "429", RetryAfter: 4 * time.Second},
+		"opted_out":         {Outcome: provider.Rejected, Code: "400/DESTINATION_PHONE_NUMBER_OPTED_OUT"},
+		"number_override":   {Outcome: provider.Rejected, Code: "400/DESTINATION_PHONE_NUMBER_BLOCKED_BY_PROTECT_NUMBER_OVERRIDE"},
+		"country_protected": {Outcome: provider.Refused, Code: "400/DESTINATION_COUNTRY_BLOCKED_BY_PROTECT_CONFIGURATION"},
+		"bad_number":        {Outcome: provider.Rejected, Code: "400/INVALID_PARAMETER"},
+		"bad_sender":        {Outcome: provider.Refused, Code: "400/SENDER_ID_NOT_REGISTERED"},
+		"spend_limit":       {Outcome: provider.Refused, Code: "400/MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT"},
+		"disabled":          {Outcome: provider.Refused, Code: "400/ACCOUNT_DISABLED"},
+		"wrong_key":         {Outcome: provider.Refused, Code: "400/UnrecognizedClientException"},
+		"no_such_sender":    {Outcome: provider.Refused, Code: "400/ResourceNotFoundException"},
+		"internal_error":    {Outcome: provider.Unknown, Code: "500/InternalServerException"},
+		"unavailable":       {Outcome: provider.Unknown, Code: "503/UnknownError"},
+		"new_exception":     {Outcome: provider.Unknown, Code: "400/SomethingNewException"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := aws.APIOf(open(t, settings(nil))).Classify(fixture(t, name))
+			if (got.Err == nil) != (want.Outcome == provider.Accepted) {
+				t.Errorf("error %v with outcome %v", got.Err, got.Outcome)
+			}
+			if got.Err != nil && strings.Contains(got.Err.Error(), "447700900123") || len(got.Code) > 64 {
+				t.Error("the error shows the number, or the code is too long")
+			}
+			if got.Outcome != want.Outcome || got.Code != want.Code || got.Reference != want.Reference || got.RetryAfter != want.RetryAfter {
+				t.Errorf("got %v %q %q %s, want %v %q %q %s", got.Outcome, got.Code, got.Reference, got.RetryAfter,
+					want.Outcome, want.Code, want.Reference, want.RetryAfter)
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+// Package aws is the adapter for AWS End User Messaging SMS (pinpoint-sms-voice-v2, API version 2022-03-31).
+//
+// The official SDK writes and signs each request and reads each answer, but it has no connection: package
+// provider/web carries the request, so one call is one request here as everywhere, and what the SDK
+// knows of retries has nothing to try again. Events and subscribers' messages come through Amazon SNS; who
+// sent them is verified with the certificate or the secret from the settings.
+package aws
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// Channel is an account at AWS in one region.
+type Channel struct {
+	*web.Channel
+	cfg  Config
+	keys *keys
+}
+
+var (
+	_ provider.Channel  = (*Channel)(nil)
+	_ provider.Capable  = (*Channel)(nil)
+	_ provider.Listener = (*Channel)(nil)
+	_ web.Opener        = Open
+)
+
+// Open makes a channel of its settings. Settings that ask for the default credentials read the environment and
+// the shared files; no connection is made.
+func Open(values map[string]any, o web.Opening) (provider.Channel, error) {
+	cfg, err := ParseSettings(values, o.ReadFile)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Callback = o.Callback
+	if cfg.DefaultCredentials {
+		if cfg.Credentials, err = defaultCredentials(&cfg); err != nil {
+			return nil, err
+		}
+	}
+	return New(cfg), nil
+}
+
+// New returns a channel. The configuration is one that ParseSettings accepts, with credentials.
+func New(cfg Config) *Channel {
+	k := &keys{source: aws.NewCredentialsCache(cfg.Credentials)}
+	return &Channel{Channel: web.New(cfg.Web, newAPI(cfg, k)), cfg: cfg, keys: k}
+}
+
+// keys are the credentials that the next request is signed with.
+type keys struct {
+	source  *aws.CredentialsCache
+	current atomic.Pointer[aws.Credentials]
+}
+
+// refresh asks the source, which answers at once unless what it gave before is about to expire.
+func (k *keys) refresh(ctx context.Context) error {
+	given, err := k.source.Retrieve(ctx)
+	if err != nil {
+		return err
+	}
+	k.current.Store(&given)
+	return nil
+}
+
+// errCredentials stands for the source's own error, which may show addresses and names of roles.
+var errCredentials = errors.New("no credentials of AWS are to be had")
+
+// Send submits a message with one request. Credentials that have to be fetched first are fetched before a byte leaves.
+func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
+	waiting, cancel := ctx, context.CancelFunc(func() {})
+	if !s.Latest.IsZero() {
+		waiting, cancel = context.WithDeadline(ctx, s.Latest)
+	}
+	defer cancel()
+	err := c.keys.refresh(waiting)
+	switch {
+	case err != nil && s.TooLate(time.Now()):
+		return provider.Result{Outcome: provider.Refused, Code: provider.Late, Err: errCredentials}
+	case err != nil:
+		return provider.Result{Outcome: provider.Refused, Code: "credentials", Err: errCredentials}
+	}
+	return c.Channel.Send(ctx, s)
+}
+
+// Capabilities says what AWS documents. SendTextMessage has no idempotency token and no lookup; its Context map comes back
+// with every event; a message lives three days at most (TimeToLive).
+func (c *Channel) Capabilities() provider.Capabilities {
+	listens := c.cfg.listens()
+	return provider.Capabilities{
+		LongestValidity: longestValidity, Batch: 1, Receipts: listens, KeyInReceipt: listens,
+	}
+}

@@ -1,0 +1,111 @@
+package aws_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+
+	"dispatcher/provider"
+	"dispatcher/provider/aws"
+	"dispatcher/provider/aws/awstest"
+	"dispatcher/provider/providertest"
+	"dispatcher/provider/web/webtest"
+)
+
+func TestChannelConforms(t *testing.T) {
+	t.Parallel()
+	h := webtest.Harness(func() webtest.Shape { return awstest.New(account()) }, func(t testing.TB, url string) provider.Channel {
+		return open(t, settings(map[string]any{"base_url": url, "timeout": "1m"}))
+	})
+	h.Deadline, h.Secrets = 400*time.Millisecond, []string{secretKey}
+	providertest.Run(t, h)
+}
+
+// TestTheSDKTriesNothingAgain has answers that the SDK would retry by itself: throttling, 500, 503.
+func TestTheSDKTriesNothingAgain(t *testing.T) {
+	t.Parallel()
+	for name, shape := range map[string]webtest.Shape{
+		"throttled": awstest.New(account()), "500": brokenShape{awstest.New(account()), http.StatusInternalServerError},
+		"503": brokenShape{awstest.New(account()), http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			carrier, err := webtest.Start(webtest.Config{Shape: shape, Behaviour: webtest.Behaviour{Throttle: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(carrier.Close)
+			c := open(t, settings(map[string]any{"base_url": carrier.URL()}))
+			for range 5 {
+				if r := c.Send(t.Context(), *submission()); r.Outcome == provider.Accepted {
+					t.Errorf("outcome %v", r.Outcome)
+				}
+			}
+			if n := carrier.Requests(); n != 5 {
+				t.Errorf("%d requests for 5 sends", n)
+			}
+		})
+	}
+}
+
+// brokenShape answers every submit with a status and nothing else.
+type brokenShape struct {
+	webtest.Shape
+	status int
+}
+
+func (b brokenShape) Write(w http.ResponseWriter, _ *webtest.Submit, _ providertest.Answer) {
+	w.WriteHeader(b.status)
+}
+
+// noKeys is a source of credentials that has none, and says so with a secret.
+type noKeys struct{}
+
+func (noKeys) Retrieve(context.Context) (sdk.Credentials, error) {
+	return sdk.Credentials{}, errors.New("role " + secretKey)
+}
+
+// slowKeys is a source that answers when it is told to. The SDK's cache does not cancel what it asks for.
+type slowKeys chan struct{}
+
+func (s slowKeys) Retrieve(context.Context) (sdk.Credentials, error) {
+	<-s
+	return sdk.Credentials{}, errors.New("too late")
+}
+
+func TestWithoutCredentialsNothingIsSent(t *testing.T) {
+	t.Parallel()
+	cfg, err := aws.ParseSettings(settings(map[string]any{"base_url": "http://127.0.0.1:1"}), readFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Credentials = noKeys{}
+	c := aws.New(cfg)
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	r := c.Send(t.Context(), *submission())
+	if r.Outcome != provider.Refused || r.Code != "credentials" || r.Err.Error() != "no credentials of AWS are to be had" {
+		t.Errorf("%v %s: %v", r.Outcome, r.Code, r.Err)
+	}
+}
+
+func TestCredentialsThatComeTooLateAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	cfg, err := aws.ParseSettings(settings(map[string]any{"base_url": "http://127.0.0.1:1"}), readFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := make(slowKeys)
+	defer close(slow)
+	cfg.Credentials = slow
+	c := aws.New(cfg)
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	s := submission()
+	s.Latest = time.Now().Add(50 * time.Millisecond)
+	if r := c.Send(t.Context(), *s); r.Outcome != provider.Refused || r.Code != provider.Late {
+		t.Errorf("%v %s: %v", r.Outcome, r.Code, r.Err)
+	}
+}

@@ -1,0 +1,95 @@
+package aws
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2/types"
+
+	"dispatcher/provider"
+)
+
+// event is what End User Messaging publishes of a message, and what it publishes of a subscriber's.
+type event struct {
+	EventType string            `json:"eventType"`
+	IsFinal   *bool             `json:"isFinal"`
+	MessageID string            `json:"messageId"`
+	Context   map[string]string `json:"context"`
+
+	From      string `json:"originationNumber"`
+	To        string `json:"destinationNumber"`
+	Body      string `json:"messageBody"`
+	InboundID string `json:"inboundMessageId"`
+}
+
+// Hear returns what a message of SNS says. A confirmation of a subscription says nothing; Confirm answers it.
+func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
+	e, err := c.cfg.verify(callback)
+	if err != nil {
+		return provider.Heard{}, err
+	}
+	if e.Type != notification {
+		return provider.Heard{}, nil
+	}
+	var said event
+	if err := json.Unmarshal([]byte(e.Message), &said); err != nil {
+		return provider.Heard{}, fmt.Errorf("its message: %w", provider.ErrMalformed)
+	}
+	heard := provider.Heard{Once: e.MessageID}
+	switch {
+	case strings.HasPrefix(said.EventType, "TEXT_"):
+		receipt := c.receipt(&said)
+		if !plainID(said.MessageID) {
+			return provider.Heard{}, fmt.Errorf("it has no id: %w", provider.ErrMalformed)
+		}
+		receipt.At = callback.At
+		heard.Receipts = []provider.Receipt{receipt}
+	case said.InboundID != "" && said.From != "":
+		heard.Inbound = []provider.Inbound{{
+			Reference: said.InboundID, From: said.From, To: said.To, Text: said.Body, At: callback.At,
+		}}
+	}
+	return heard, nil
+}
+
+// causes are those of the events that say that a message is not delivered.
+var causes = map[types.EventType]provider.Cause{
+	types.EventTypeTextInvalid:            provider.UnknownNumber,
+	types.EventTypeTextInvalidMessage:     provider.Unspecified,
+	types.EventTypeTextUnreachable:        provider.Absent,
+	types.EventTypeTextCarrierUnreachable: provider.NetworkError,
+	types.EventTypeTextBlocked:            provider.Blocked,
+	types.EventTypeTextCarrierBlocked:     provider.Blocked,
+	types.EventTypeTextProtectBlocked:     provider.Blocked,
+	types.EventTypeTextSpam:               provider.Spam,
+	types.EventTypeTextTtlExpired:         provider.Expired,
+}
+
+// receipt reads an event of a message. TEXT_UNKNOWN is what AWS says when it heard nothing for three days, and
+// TEXT_SUCCESSFUL that the carrier took the message: neither tells what became of it. An event that is not the final one
+// ends nothing.
+func (c *Channel) receipt(e *event) provider.Receipt {
+	kind := types.EventType(e.EventType)
+	r := provider.Receipt{Reference: e.MessageID, Key: keyOf(e.Context[contextKey]), Code: "other"}
+	if name(e.EventType) && len(e.EventType) <= 40 {
+		r.Code = e.EventType
+	}
+	cause, failed := causes[kind]
+	switch {
+	case kind == types.EventTypeTextDelivered, kind == types.EventTypeTextSuccessful && c.cfg.SuccessfulIsDelivered:
+		r.State = provider.Delivered
+	case failed && (e.IsFinal == nil || *e.IsFinal):
+		r.State, r.Cause = provider.Undelivered, cause
+	}
+	return r
+}
+
+// keyOf returns what can be a Submission.Key.
+func keyOf(text string) string {
+	const length = 32
+	if len(text) != length || strings.Trim(text, "0123456789abcdef") != "" {
+		return ""
+	}
+	return text
+}

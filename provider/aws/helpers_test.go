@@ -1,0 +1,141 @@
+package aws_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"maps"
+	"math/big"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"dispatcher/provider"
+	"dispatcher/provider/aws"
+	"dispatcher/provider/aws/awstest"
+	"dispatcher/provider/web"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	accessKeyID = "AKIDEXAMPLE"
+	secretKey   = "wJalrXUtnFEMI-hunter2x"
+	secret      = "callback-hunter2x"
+	region      = "eu-central-1"
+	topic       = "arn:aws:sns:eu-central-1:111122223333:sms-events"
+	callback    = "https://sms.example.com/receipts/aws"
+	key         = "000102030405060708090a0b0c0d0e0f"
+)
+
+// signer is a certificate as SNS has one.
+type signer struct {
+	key *rsa.PrivateKey
+	pem []byte
+}
+
+// signers are two: the one that SNS signs with now, and another one.
+var signers = sync.OnceValue(func() [2]signer {
+	var list [2]signer
+	for i := range list {
+		k, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			panic(err)
+		}
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "sns.amazonaws.com"},
+			NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, &k.PublicKey, k)
+		if err != nil {
+			panic(err)
+		}
+		list[i] = signer{k, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	}
+	return list
+})
+
+func readFile(name string) ([]byte, error) {
+	switch name {
+	case "key":
+		return []byte(secretKey + "\n"), nil
+	case "secret":
+		return []byte(secret), nil
+	case "old":
+		return []byte("0ld-hunter2x"), nil
+	case "certificate":
+		return signers()[0].pem, nil
+	case "other certificate":
+		return signers()[1].pem, nil
+	case "no certificate":
+		return []byte("-----BEGIN CERTIFICATE-----"), nil
+	}
+	return nil, os.ErrNotExist
+}
+
+func settings(more map[string]any) map[string]any {
+	values := map[string]any{
+		"region": region, "access_key_id": accessKeyID, "secret_access_key_file": "key", "allow_private": true,
+		"sns_topics": topic, "sns_certificate_files": []any{"other certificate", "certificate"},
+	}
+	maps.Copy(values, more)
+	return values
+}
+
+func open(t testing.TB, values map[string]any) *aws.Channel {
+	t.Helper()
+	c, err := aws.Open(values, web.Opening{ReadFile: readFile, Callback: callback})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	return c.(*aws.Channel)
+}
+
+func account() awstest.Config {
+	return awstest.Config{
+		Region: region, AccessKeyID: accessKeyID, SecretAccessKey: secretKey, Topic: topic, Callback: callback, Key: signers()[0].key,
+	}
+}
+
+func submission() *provider.Submission {
+	return &provider.Submission{ID: "order-7731", Attempt: 1, Key: key, To: "+447700900123", From: "ACME", Text: "Your code is 123456"}
+}
+
+// asCallback is what the receipts listener makes of a request.
+func asCallback(t testing.TB, r *http.Request, at time.Time) *provider.Callback {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &provider.Callback{Method: r.Method, URL: r.URL.String(), Header: r.Header, Body: body, At: at}
+}
+
+// fixture reads an answer as it was on the wire.
+func fixture(t testing.TB, name string) *web.Answer {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/" + name + ".http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close() //nolint:errcheck // It is in memory.
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &web.Answer{Status: r.StatusCode, Header: r.Header, Body: body, At: time.Now()}
+}

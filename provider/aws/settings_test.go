@@ -1,0 +1,98 @@
+package aws_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/aws"
+	"dispatcher/provider/web"
+)
+
+func TestSettingsFaultsNameTheirKeys(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		values map[string]any
+		want   string
+	}{
+		"no region":               {map[string]any{"region": nil}, "region: is no region"},
+		"a host as region":        {map[string]any{"region": "evil.example/"}, "region: is no region"},
+		"no key":                  {map[string]any{"access_key_id": nil}, "access_key_id: is missing"},
+		"no secret key":           {map[string]any{"secret_access_key_file": nil}, "access_key_id: is missing"},
+		"keys twice":              {map[string]any{"credentials": "default"}, "access_key_id: belongs to credentials: static"},
+		"metadata without asking": {map[string]any{"instance_metadata": true}, "instance_metadata: belongs to credentials: default"},
+		"topics missing":          {map[string]any{"sns_topics": nil}, "sns_topics: is missing; SNS signs for everybody"},
+		"no ARN":                  {map[string]any{"sns_topics": "sms-events"}, "sns_topics: \"sms-events\" is no ARN"},
+		"no certificate":          {map[string]any{"sns_certificate_files": "no certificate"}, "sns_certificate_files: no certificate holds no PEM certificate"},
+		"three secrets":           {map[string]any{"callback_secret_files": []any{"old", "old", "old"}}, "callback_secret_files: names 3 files"},
+		"a price in words":        {map[string]any{"max_price": "10 cents"}, "max_price: is no price"},
+		"an unknown type":         {map[string]any{"message_type": "otp"}, "message_type: \"otp\" is none of"},
+		"misspelt":                {map[string]any{"sns_topic": topic}, "sns_topic: unknown setting; did you mean sns_topics?"},
+		"a secret in the open":    {map[string]any{"secret_access_key": "x"}, "secret_access_key: unknown setting"},
+	} {
+		values := settings(nil)
+		maps.Copy(values, test.values)
+		_, err := aws.ParseSettings(values, readFile)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2x") {
+			t.Errorf("%s: the error shows a secret", name)
+		}
+	}
+}
+
+func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
+	t.Parallel()
+	got := open(t, settings(nil)).Capabilities()
+	want := provider.Capabilities{KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour, Batch: 1}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestDefaultCredentialsComeFromTheEnvironment changes it, so it runs alone.
+func TestDefaultCredentialsComeFromTheEnvironment(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDENVIRONMENT")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", secretKey)
+	c := openDefault(t, false)
+	r, err := aws.APIOf(c).Compose(submission())
+	if err != nil || !strings.Contains(r.Header.Get("Authorization"), "Credential=AKIDENVIRONMENT/") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo points it at a server that would be seen.
+func TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo(t *testing.T) {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "testdata/none")
+	t.Setenv("AWS_CONFIG_FILE", "testdata/none")
+	address, asked := topicServer(t, 404)
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", address)
+	if r := openDefault(t, false).Send(t.Context(), *submission()); r.Outcome != provider.Refused || r.Code != "credentials" {
+		t.Errorf("%v %s", r.Outcome, r.Code)
+	}
+	if len(*asked) != 0 {
+		t.Errorf("the metadata service was asked %d times", len(*asked))
+	}
+	openDefault(t, true).Send(t.Context(), *submission())
+	if len(*asked) == 0 {
+		t.Error("the metadata service was not asked, though the settings say so")
+	}
+}
+
+func openDefault(t *testing.T, metadata bool) *aws.Channel {
+	t.Helper()
+	c, err := aws.Open(map[string]any{
+		"region": region, "credentials": "default", "instance_metadata": metadata, "base_url": "http://127.0.0.1:1", "allow_private": true,
+	}, web.Opening{ReadFile: readFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	return c.(*aws.Channel)
+}
