@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -134,28 +135,37 @@ func routeTable(d *report.Daily, rows []report.DailyRow) sheet {
 	s := sheet{
 		title: fmt.Sprintf("route %s: %s", rows[0].Route, verdict(&rows[0])),
 		header: []string{
-			"channel", "agreed", "first choice", "share", "fallback", "accepted", "delivered", "failed", "unknown", "segments", "cost", "no receipt",
+			"channel", "agreed", "first choice", "share", "fallback", "accepted", "delivered", "failed", "unknown", "segments", "cost",
 		},
-		right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, wrap: map[int]int{1: 14, 2: 9, 3: 7, 12: 7}, tight: true,
+		right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, wrap: map[int]int{1: 14, 2: 9, 3: 7}, tight: true,
+	}
+	if slices.ContainsFunc(rows, func(r report.DailyRow) bool { return r.NoReceipt > 0 }) {
+		s.header[6] += "\n(no\nreceipt)"
 	}
 	for i := range rows {
 		r := &rows[i]
 		s.rows = append(s.rows, []string{
 			r.Channel, agreed(r), number(r.FirstChoice), percent(r.FirstChoiceShare), number(r.Fallback), number(r.Accepted),
-			number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments), amount(r.CostMicros, r.Currency),
-			number(r.NoReceipt),
+			delivered(r.Delivered, r.NoReceipt), number(r.Failed), number(r.Unknown), number(r.Segments), amount(r.CostMicros, r.Currency),
 		})
 	}
 	for _, t := range d.Totals {
 		if t.Route == rows[0].Route {
 			s.rows = append(s.rows, []string{
 				"all", "", number(t.FirstChoice), "", number(t.Fallback), number(t.Accepted),
-				number(t.Delivered), number(t.Failed), number(t.Unknown), number(t.Segments), amount(t.CostMicros, t.Currency),
-				number(t.NoReceipt),
+				delivered(t.Delivered, t.NoReceipt), number(t.Failed), number(t.Unknown), number(t.Segments), amount(t.CostMicros, t.Currency),
 			})
 		}
 	}
 	return s
+}
+
+// delivered is how many were, and below it those of which nobody knows.
+func delivered(n, unknown int64) string {
+	if unknown == 0 {
+		return number(n)
+	}
+	return number(n) + "\n(" + number(unknown) + ")"
 }
 
 // verdict is that of a route, with the probability if there was anything to test.

@@ -110,6 +110,11 @@ type Attempt struct {
 	SettledAt  *time.Time  `json:"settled_at"`
 	Candidates []Candidate `json:"candidates,omitempty"` // of the ranking that led here
 	Basis
+	// What its receipts came to, in the words of audit.attempts; left out while they are open.
+	Receipt      string     `json:"receipt_state,omitempty"`
+	ReceiptCause string     `json:"receipt_cause,omitempty"`
+	ReceiptCode  string     `json:"receipt_code,omitempty"`
+	ReceiptAt    *time.Time `json:"receipt_at,omitempty"`
 }
 
 // Source is what the story of a message is told from.
@@ -227,10 +232,13 @@ func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {
 	out := Attempt{
 		Attempt: a.Number, Channel: a.Channel, Reason: string(a.Reason), Outcome: a.Outcome, Code: a.Code, Reference: a.Reference,
 		Segments: a.Segments, CostMicros: a.PriceMicros, Currency: a.Currency, ClaimedAt: a.ClaimedAt, Candidates: candidates(ranking),
-		Basis: basisOf(ranking),
+		Basis: basisOf(ranking), Receipt: string(a.Receipt), ReceiptCause: string(a.Cause), ReceiptCode: a.ReceiptCode,
 	}
 	if !a.SettledAt.IsZero() {
 		out.SettledAt = &a.SettledAt
+	}
+	if !a.ReceiptAt.IsZero() {
+		out.ReceiptAt = &a.ReceiptAt
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config"
 	"dispatcher/ledger"
+	"dispatcher/provider"
 	"dispatcher/selector"
 )
 
@@ -88,6 +89,10 @@ func stories() map[string]*ledger.Record {
 			attempt("a", ledger.ByRetry, outcomeAccepted, "")),
 		"refused-then-next": newRecord(ledger.Delivered, attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
 			attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, ""))),
+		"delivered":         newRecord(ledger.Delivered, receipted(ledger.Delivered, provider.Unspecified, "DELIVRD")),
+		"undelivered":       newRecord(ledger.Undelivered, receipted(ledger.Undelivered, provider.Absent, "UNDELIV/001")),
+		"undelivered-plain": newRecord(ledger.Undelivered, receipted(ledger.Undelivered, provider.Unspecified, "")),
+		"no-receipt":        newRecord(ledger.NoReceipt, receipted(ledger.NoReceipt, provider.Unspecified, "")),
 		"held-back": newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "stopping"),
 			attempt("a", ledger.ByRetry, outcomeAccepted, "")),
 		"unknown":   newRecord(ledger.Unknown, attempt("a", ledger.ByFirstChoice, outcomeUnknown, "timeout")),
@@ -99,6 +104,16 @@ func stories() map[string]*ledger.Record {
 	addWaits(out)
 	addOddOnes(out)
 	return out
+}
+
+// receipted is an accepted attempt whose receipts came to a state.
+func receipted(state ledger.State, cause provider.Cause, code string) ledger.AttemptRecord {
+	a := attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")
+	a.Receipt, a.Cause, a.ReceiptCode = state, cause, code
+	if state != ledger.NoReceipt {
+		a.ReceiptAt = ten.Add(3212 * time.Millisecond)
+	}
+	return a
 }
 
 func addWaits(out map[string]*ledger.Record) {

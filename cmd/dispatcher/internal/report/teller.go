@@ -262,10 +262,8 @@ func (t *teller) end() {
 		t.failed()
 	case ledger.Unknown:
 		t.say("So as not to send it twice, it was not sent again.")
-	case ledger.Delivered:
-		t.say("Its delivery was confirmed.")
-	case ledger.Undelivered:
-		t.say("The provider reported that it cannot be delivered.")
+	case ledger.Delivered, ledger.Undelivered, ledger.NoReceipt:
+		t.receipt()
 	case ledger.Rejected:
 		t.rejected()
 	case ledger.Sending, ledger.Accepted, ledger.Dead:

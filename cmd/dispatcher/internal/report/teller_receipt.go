@@ -1,0 +1,48 @@
+package report
+
+import (
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// causes say why a message was not delivered.
+var causes = map[provider.Cause]string{
+	provider.Expired:       "its validity ended before the handset could be reached",
+	provider.UnknownNumber: "nobody has this number",
+	provider.Absent:        "the handset was off or out of reach",
+	provider.NotMobile:     "the number takes no SMS",
+	provider.Blocked:       "the recipient or the operator bars messages",
+	provider.Spam:          "a filter took it for spam",
+	provider.OptedOut:      "the recipient told the provider to stop",
+	provider.BadSender:     "the sender id is not allowed there",
+	provider.NoCredit:      "the account has no money or is suspended",
+	provider.Deleted:       "it was cancelled or deleted",
+	provider.NetworkError:  "there was no route, or a fault at the operator",
+}
+
+// receipt tells what the receipts said that brought the message to its state.
+func (t *teller) receipt() {
+	after, why := "", ""
+	for i := range t.record.Attempts {
+		a := &t.record.Attempts[i]
+		if a.Receipt != t.record.Message.State {
+			continue
+		}
+		after, why = "", ""
+		if d := a.ReceiptAt.Sub(a.SettledAt); !a.ReceiptAt.IsZero() && d > 0 {
+			after = " " + span(d) + " later"
+		}
+		if because := causes[a.Cause]; because != "" {
+			why = ": " + because
+		}
+		why += code(a.ReceiptCode)
+	}
+	switch t.record.Message.State { //nolint:exhaustive // It is asked about these alone.
+	case ledger.Delivered:
+		t.say("Its delivery was confirmed%s.", after)
+	case ledger.Undelivered:
+		t.say("The provider reported%s that it cannot be delivered%s.", after, why)
+	case ledger.NoReceipt:
+		t.say("No receipt came in time, so nobody knows whether it was delivered.")
+	}
+}
