@@ -18,7 +18,7 @@ func (c *Config) authentic(r *http.Request, body []byte) error {
 		return errors.New("MissingAuthenticationToken")
 	}
 	parts := map[string]string{}
-	for _, field := range strings.SplitSeq(fields, ",") {
+	for field := range strings.SplitSeq(fields, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
 		parts[name] = value
 	}
