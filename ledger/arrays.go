@@ -198,7 +198,7 @@ type box struct {
 // pack sorts notices by kind and keeps their order.
 func pack(notices []Notice) []box {
 	var boxes []box
-	for _, kind := range []NoticeKind{Status, Letter, Heard} {
+	for _, kind := range []NoticeKind{Status, Letter} {
 		b := box{kind: string(kind)}
 		var headers [][]Header
 		for i := range notices {

@@ -191,7 +191,7 @@ type NoticeKind string
 const (
 	Status NoticeKind = "status"
 	Letter NoticeKind = "dead"
-	Heard  NoticeKind = "inbound"
+	Heard  NoticeKind = "inbound" // in an outbox of its own, see PublishInbound
 )
 
 // Header is a Kafka record header.

@@ -35,8 +35,9 @@ type Subscribed struct {
 
 // Reaction is what follows from a message of a subscriber.
 type Reaction struct {
-	// Notice leaves through the outbox, in the order of the messages.
-	Notice Notice
+	// Key and Value are those of the record that is published, in the order of the messages.
+	Key   string
+	Value []byte
 	// Change says what becomes of the sender on the opt-out list of Tenant.
 	Change Change
 	Tenant string

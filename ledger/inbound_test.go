@@ -35,9 +35,7 @@ func pieceOf(number uint16, part, parts int, text string) ledger.Inbound {
 
 // publish reacts with a notice that shows the message; STOP and START change the list of tenant shop.
 func publish(m *ledger.Subscribed) ledger.Reaction {
-	r := ledger.Reaction{Tenant: "shop", Notice: ledger.Notice{
-		Kind: ledger.Heard, Key: m.From, Value: fmt.Appendf(nil, "%s %s %d%v", m.ID, m.Text, m.Parts, m.Missing),
-	}}
+	r := ledger.Reaction{Tenant: "shop", Key: m.From, Value: fmt.Appendf(nil, "%s %s %d%v", m.ID, m.Text, m.Parts, m.Missing)}
 	switch m.Text {
 	case "STOP":
 		r.Change = ledger.OptOut
@@ -60,11 +58,12 @@ func book(t testing.TB, l *ledger.Ledger, in ...ledger.Inbound) ledger.Booked {
 func published(t testing.TB, l *ledger.Ledger) (values []string) {
 	t.Helper()
 	for {
-		n, err := l.Publish(t.Context(), 1000, func(_ context.Context, notices []ledger.Notice) error {
+		n, err := l.PublishInbound(t.Context(), 1000, func(_ context.Context, notices []ledger.Notice) error {
 			for _, n := range notices {
-				if n.Kind == ledger.Heard {
-					values = append(values, string(n.Value))
+				if n.Kind != ledger.Heard || n.Key == "" {
+					t.Errorf("a notice of kind %s with key %q", n.Kind, n.Key)
 				}
+				values = append(values, string(n.Value))
 			}
 			return nil
 		})

@@ -40,6 +40,8 @@ const insertParts = `
 	insert into dispatcher.inbound_parts (id, channel, sender, recipient, grp, parts, part, body, received_at)
 	select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::smallint[], $7::smallint[], $8::text[], $9::timestamptz[])`
 
+const insertHeard = `insert into dispatcher.inbound_outbox (keys, "values") values ($1, $2)`
+
 const deleteParts = `delete from dispatcher.inbound_parts where seq = any($1)`
 
 // putOn and takeOff change opt-out lists, in ascending order of recipients. Who is on a list stays on

@@ -24,8 +24,9 @@ type inboundTx struct {
 	fresh   map[marked]bool // what had not been booked before
 	waiting []piece         // rows of the groups that are touched
 
-	used    []int64 // rows that leave with their message
-	notices []Notice
+	used    []int64  // rows that leave with their message
+	keys    []string // of the notices
+	values  [][]byte
 	changes map[int64]entry // by recipient: the last one counts
 	booked  Booked
 }
@@ -150,7 +151,7 @@ func (t *inboundTx) take(parts []piece) {
 // hear notes what follows from a message.
 func (t *inboundTx) hear(m *Subscribed) {
 	r := t.react(m)
-	t.notices = append(t.notices, r.Notice)
+	t.keys, t.values = append(t.keys, r.Key), append(t.values, present(r.Value))
 	if r.Change == NoChange {
 		return
 	}
@@ -170,8 +171,8 @@ func (t *inboundTx) write(ctx context.Context, conn *pgx.Conn, rest []piece) err
 		batch.Queue(deleteParts, t.used)
 	}
 	t.queueChanges(batch)
-	for _, box := range pack(t.notices) {
-		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)
+	if len(t.keys) > 0 {
+		batch.Queue(insertHeard, t.keys, t.values)
 	}
 	var tag string
 	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {

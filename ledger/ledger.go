@@ -26,7 +26,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,7 +41,7 @@ type Config struct {
 	URL string
 	// MaxConns bounds the connections for claims and settlements; 0 means 4, which is as
 	// fast as more: beyond that the counters' locks are what claims wait for. Up to
-	// four more connections serve reports, publishing and the watch on the routing.
+	// five more connections serve reports, publishing and the watch on the routing.
 	MaxConns int
 	// Region, Host and Version describe this instance in dispatcher.instances.
 	Region, Host, Version string
@@ -68,14 +67,7 @@ type Ledger struct {
 	closing context.Context // ended by Close
 	close   context.CancelFunc
 
-	lead struct {
-		mu   sync.Mutex // held while publishing
-		conn *pgx.Conn  // guarded by mu; holds the leadership lock when leads is set
-		held bool       // guarded by mu
-
-		published []int64   // guarded by mu; sent and not yet removed
-		asked     time.Time // guarded by mu; when the lock was last asked for in vain
-	}
+	out, heard outlet // of the outbox, and of that of messages of subscribers
 }
 
 // hotSettings shape the sessions of claims and settlements.
@@ -109,6 +101,8 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	}
 	reports.MaxConns = 2
 	l := &Ledger{config: c, single: hot.ConnConfig.Copy()}
+	l.out = outlet{connect: l.connect, lock: leadership, read: selectOutbox, remove: removePublished}
+	l.heard = outlet{connect: l.connect, lock: leadershipHeard, read: selectHeard, remove: removeHeard}
 	l.closing, l.close = context.WithCancel(context.WithoutCancel(ctx))
 	// Connections outside the pools idle between two polls for as long as they like,
 	// and wait for locks without end.
@@ -156,7 +150,8 @@ func Migrate(ctx context.Context, url string) error {
 // Close gives up leadership and closes all connections. It waits for those in use.
 func (l *Ledger) Close() {
 	l.close()
-	l.resign()
+	l.out.resign()
+	l.heard.resign()
 	l.reports.Close()
 	l.hot.Close()
 }

@@ -165,7 +165,7 @@ func TestTheDatabaseKeepsOptOutsInOrder(t *testing.T) {
 		`update dispatcher.opt_outs set until = now(), ended_by = 'import'`:                                     "opt_outs_ended_by_check",
 		`insert into dispatcher.inbound_parts values (default, 'i', 'c', 's', 'r', 1, 2, 2, 't', now(), now())`: "inbound_parts_part",
 		`insert into dispatcher.inbound_parts values (default, 'i', 'c', 's', 'r', 1, 1, 0, 't', now(), now())`: "inbound_parts_parts_check",
-		`insert into dispatcher.outbox (kind, keys, "values") values ('letter', '{a}', '{x}')`:                  "outbox_kind",
+		`insert into dispatcher.inbound_outbox (keys, "values") values ('{a,b}', '{x}')`:                        "inbound_outbox_lengths",
 	} {
 		if got := refusal(t, db, sql); got != constraint {
 			t.Errorf("%s: refused by %q, want %q", sql, got, constraint)

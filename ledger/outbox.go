@@ -4,14 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// leadership is the advisory lock of the one process that publishes. A session lock
-// ends with its session, so there is never a leader that cannot reach the database.
-const leadership int64 = 0x6c65646765720002
+// The advisory locks of the one process that publishes, and of the one that publishes messages of
+// subscribers. A session lock ends with its session, so there is never a leader that cannot reach the database.
+const (
+	leadership      int64 = 0x6c65646765720002
+	leadershipHeard int64 = 0x6c65646765720007
+)
 
 // deletePatience bounds the removal of published notices when the leadership is given
 // up: what is not removed is published again.
@@ -37,14 +41,45 @@ const leadPause = time.Second
 // rows that are there and never skips ahead of a number, and why the sequence
 // must not be cached by sessions.
 func (l *Ledger) Publish(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
-	l.lead.mu.Lock()
-	defer l.lead.mu.Unlock()
-	if leads, err := l.takeLead(ctx); err != nil || !leads {
+	return l.out.publish(ctx, limit, send)
+}
+
+// PublishInbound is Publish for messages of subscribers. They have an outbox of their own and do not wait for the
+// other notices, nor those for them; the process that publishes them may be another.
+func (l *Ledger) PublishInbound(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
+	return l.heard.publish(ctx, limit, send)
+}
+
+// Lead tries to become the process that publishes and reports whether it is.
+func (l *Ledger) Lead(ctx context.Context) (bool, error) {
+	l.out.mu.Lock()
+	defer l.out.mu.Unlock()
+	return l.out.takeLead(ctx)
+}
+
+// outlet is the way out of one outbox.
+type outlet struct {
+	connect func(context.Context) (*pgx.Conn, error)
+	lock    int64  // that the process holds which publishes
+	read    string // rows by seq until they hold so many notices
+	remove  string // those of some seqs
+
+	mu        sync.Mutex // held while publishing
+	conn      *pgx.Conn  // guarded by mu; holds the leadership lock when held is set
+	held      bool       // guarded by mu
+	published []int64    // guarded by mu; sent and not yet removed
+	asked     time.Time  // guarded by mu; when the lock was last asked for in vain
+}
+
+func (o *outlet) publish(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if leads, err := o.takeLead(ctx); err != nil || !leads {
 		return 0, err
 	}
-	seqs, notices, err := l.readOutbox(ctx, limit)
+	seqs, notices, err := o.readOutbox(ctx, limit)
 	if err != nil {
-		l.dropLead()
+		o.dropLead()
 		return 0, wrap("read outbox", err)
 	}
 	if len(seqs) == 0 {
@@ -53,85 +88,88 @@ func (l *Ledger) Publish(ctx context.Context, limit int, send func(context.Conte
 	if err := send(ctx, notices); err != nil {
 		return 0, fmt.Errorf("publish %d notices: %w", len(notices), err)
 	}
-	l.lead.published = seqs
+	o.published = seqs
 	return len(notices), nil
 }
 
-// Lead tries to become the process that publishes and reports whether it is.
-func (l *Ledger) Lead(ctx context.Context) (bool, error) {
-	l.lead.mu.Lock()
-	defer l.lead.mu.Unlock()
-	return l.takeLead(ctx)
-}
-
-// takeLead makes sure of the connection and asks for the lock. lead.mu is held.
-func (l *Ledger) takeLead(ctx context.Context) (bool, error) {
-	if l.lead.conn == nil {
-		conn, err := l.connect(ctx)
+// takeLead makes sure of the connection and asks for the lock. mu is held.
+func (o *outlet) takeLead(ctx context.Context) (bool, error) {
+	if o.conn == nil {
+		conn, err := o.connect(ctx)
 		if err != nil {
 			return false, wrap("connect publisher", err)
 		}
-		l.lead.conn = conn
+		o.conn = conn
 	}
-	if l.lead.held {
+	if o.held {
 		return true, nil
 	}
-	if time.Since(l.lead.asked) < leadPause {
+	if time.Since(o.asked) < leadPause {
 		return false, nil
 	}
-	l.lead.asked = time.Now()
-	err := l.lead.conn.QueryRow(ctx, `select pg_try_advisory_lock($1)`, leadership).Scan(&l.lead.held)
+	o.asked = time.Now()
+	err := o.conn.QueryRow(ctx, `select pg_try_advisory_lock($1)`, o.lock).Scan(&o.held)
 	if err != nil {
-		l.dropLead()
+		o.dropLead()
 		return false, wrap("become publisher", err)
 	}
-	return l.lead.held, nil
+	return o.held, nil
 }
 
-// dropLead ends the connection, and with it the leadership. lead.mu is held.
-func (l *Ledger) dropLead() {
-	if l.lead.conn != nil {
-		closeConn(l.lead.conn)
+// dropLead ends the connection, and with it the leadership. mu is held.
+func (o *outlet) dropLead() {
+	if o.conn != nil {
+		closeConn(o.conn)
 	}
-	l.lead.conn, l.lead.held, l.lead.published = nil, false, nil
+	o.conn, o.held, o.published = nil, false, nil
 }
 
 // resign removes what was published and gives the leadership up.
-func (l *Ledger) resign() {
-	l.lead.mu.Lock()
-	defer l.lead.mu.Unlock()
-	if len(l.lead.published) > 0 {
+func (o *outlet) resign() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.published) > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), deletePatience)
 		defer cancel()
-		_, _ = l.lead.conn.Exec(ctx, removePublished, l.lead.published) // at worst they are published again
+		_, _ = o.conn.Exec(ctx, o.remove, o.published) // at worst they are published again
 	}
-	l.dropLead()
+	o.dropLead()
 }
 
-const removePublished = `delete from dispatcher.outbox where seq = any($1)`
+const (
+	removePublished = `delete from dispatcher.outbox where seq = any($1)`
+	removeHeard     = `delete from dispatcher.inbound_outbox where seq = any($1)`
+)
 
-// selectOutbox reads rows by seq until they hold so many notices.
-const selectOutbox = `
+// selectOutbox and selectHeard read rows by seq until they hold so many notices.
+const (
+	selectOutbox = `
 	select seq, kind, keys, "values", coalesce(headers::text, '') from (
 	  select *, sum(cardinality(keys)) over (order by seq) - cardinality(keys) as before
 	  from (select * from dispatcher.outbox order by seq limit $1) o
 	) o where before < $1 order by seq`
+	selectHeard = `
+	select seq, 'inbound', keys, "values", '' from (
+	  select *, sum(cardinality(keys)) over (order by seq) - cardinality(keys) as before
+	  from (select * from dispatcher.inbound_outbox order by seq limit $1) o
+	) o where before < $1 order by seq`
+)
 
 // readOutbox removes what the last call published and reads what comes next, in one
 // round trip and one transaction.
-func (l *Ledger) readOutbox(ctx context.Context, limit int) (seqs []int64, notices []Notice, err error) {
+func (o *outlet) readOutbox(ctx context.Context, limit int) (seqs []int64, notices []Notice, err error) {
 	batch := &pgx.Batch{}
-	if len(l.lead.published) > 0 {
-		batch.Queue(removePublished, l.lead.published)
+	if len(o.published) > 0 {
+		batch.Queue(o.remove, o.published)
 	}
-	batch.Queue(selectOutbox, limit).Query(func(rows pgx.Rows) error {
+	batch.Queue(o.read, limit).Query(func(rows pgx.Rows) error {
 		seqs, notices, err = scanOutbox(rows)
 		return err
 	})
-	if err := l.lead.conn.SendBatch(ctx, batch).Close(); err != nil {
+	if err := o.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, nil, err
 	}
-	l.lead.published = nil
+	o.published = nil
 	return seqs, notices, nil
 }
 
@@ -161,6 +199,6 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 func (l *Ledger) Unpublished(ctx context.Context) (notices int64, age time.Duration, err error) {
 	err = l.reports.QueryRow(ctx, `
 		select coalesce(sum(cardinality(keys)), 0), coalesce(clock_timestamp() - min(created_at), '0')
-		from dispatcher.outbox`).Scan(&notices, &age)
+		from (select keys, created_at from dispatcher.outbox union all select keys, created_at from dispatcher.inbound_outbox) o`).Scan(&notices, &age)
 	return notices, age, wrap("count notices", err)
 }

@@ -79,6 +79,14 @@ create table dispatcher.inbound_seen (
 );
 create index inbound_seen_until on dispatcher.inbound_seen (until);
 
-alter table dispatcher.outbox
-  drop constraint outbox_kind_check,
-  add constraint outbox_kind check (kind in ('status', 'dead', 'inbound'));
+-- Messages of subscribers on their way to Kafka. They have an outbox of their own: the publisher of the previous
+-- release takes every kind that it does not know for a status event, and status events do not wait for a topic that
+-- nobody has created.
+create table dispatcher.inbound_outbox (
+  seq        bigint generated always as identity primary key,
+  keys       text[] not null,
+  "values"   bytea[] not null,
+  created_at timestamptz not null default now(),
+  constraint inbound_outbox_lengths check (cardinality(keys) > 0 and cardinality(keys) = cardinality("values"))
+) with (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0,
+        autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0);

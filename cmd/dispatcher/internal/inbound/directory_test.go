@@ -81,11 +81,11 @@ func TestARecordSaysWhoseItIsAndWhatItChanged(t *testing.T) {
 	m := ledger.Subscribed{
 		ID: "i", Channel: "a", From: "+447700900123", To: "+15550100", Text: "Stop!", Parts: 2, At: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC),
 	}
-	want := ledger.Reaction{Change: ledger.OptOut, Tenant: "shop", Notice: ledger.Notice{
-		Kind: ledger.Heard, Key: "+447700900123",
+	want := ledger.Reaction{
+		Change: ledger.OptOut, Tenant: "shop", Key: "+447700900123",
 		Value: []byte(`{"id":"i","channel":"a","from":"+447700900123","to":"+15550100","text":"Stop!","tenant":"shop",` +
 			`"received_at":"2026-11-21T10:00:00.000000Z","parts":2,"keyword":"stop"}`),
-	}}
+	}
 	if diff := cmp.Diff(want, testDirectory().react(&m)); diff != "" {
 		t.Error(diff)
 	}

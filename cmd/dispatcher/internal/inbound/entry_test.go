@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/provider"
 )
 
@@ -31,8 +32,21 @@ func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
 func TestEveryMessageHasAnIDOfItsOwnAndATime(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_760_000_000, 0)
-	one, two := newInbound("a", &provider.Inbound{Text: "x"}, now), newInbound("a", &provider.Inbound{Text: "x", At: now.Add(time.Hour)}, now)
+	one, two := newInbound("a", &provider.Inbound{Text: "x"}, asItIs, now), newInbound("a", &provider.Inbound{Text: "x", At: now.Add(time.Hour)}, asItIs, now)
 	if one.ID == "" || one.ID == two.ID || !one.At.Equal(now) || !two.At.Equal(now.Add(time.Hour)) {
 		t.Errorf("%+v\n%+v", one, two)
+	}
+}
+
+func TestASubscriberHasTheNumberThatMessagesToHimHave(t *testing.T) {
+	t.Parallel()
+	british := numbers.Region("GB").E164
+	for from, want := range map[string]string{
+		"07700900123": "+447700900123", "+447700900123": "+447700900123", "00447700900123": "+447700900123",
+		"60777": "60777", "123456": "123456", "ACME": "ACME", "ACME 2000 UK": "ACME 2000 UK", "": "",
+	} {
+		if got := subscriber(from, british); got != want {
+			t.Errorf("%q became %q, want %q", from, got, want)
+		}
 	}
 }

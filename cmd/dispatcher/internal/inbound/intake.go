@@ -55,15 +55,17 @@ type Config struct {
 	Store Store
 	// Directory returns the one of the routing in force; never nil. It must not block.
 	Directory func() *Directory
-	Registry  prometheus.Registerer
+	// E164 brings the number of a subscriber into the form that recipients have, or leaves it as it is.
+	E164     func(number string) string
+	Registry prometheus.Registerer
 	// Trouble hears of every booking that failed.
 	Trouble func(where string, err error)
 }
 
 // Validate reports the first field that is missing.
 func (c *Config) Validate() error {
-	if c.Store == nil || c.Directory == nil || c.Registry == nil || c.Trouble == nil {
-		return errors.New("inbound: Store, Directory, Registry and Trouble are required")
+	if c.Store == nil || c.Directory == nil || c.E164 == nil || c.Registry == nil || c.Trouble == nil {
+		return errors.New("inbound: Store, Directory, E164, Registry and Trouble are required")
 	}
 	return nil
 }
@@ -112,7 +114,7 @@ func (i *Intake) book(ctx context.Context, channel string, in []provider.Inbound
 	now := time.Now()
 	e := &entry{in: make([]ledger.Inbound, len(in)), done: make(chan error, 1)}
 	for k := range in {
-		e.in[k] = newInbound(channel, &in[k], now)
+		e.in[k] = newInbound(channel, &in[k], i.cfg.E164, now)
 	}
 	if err := i.queue.add(e, now); err != nil {
 		return err

@@ -113,7 +113,7 @@ func newRig(t *testing.T, store Store) *rig {
 	r := &rig{registry: prometheus.NewRegistry()}
 	d := testDirectory()
 	var err error
-	r.Intake, err = New(Config{Store: store, Directory: func() *Directory { return d }, Registry: r.registry, Trouble: func(string, error) {}})
+	r.Intake, err = New(Config{Store: store, Directory: func() *Directory { return d }, E164: asItIs, Registry: r.registry, Trouble: func(string, error) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +130,9 @@ func newRig(t *testing.T, store Store) *rig {
 func text(s string) provider.Inbound {
 	return provider.Inbound{From: "+447700900123", To: "+15550100", Text: s}
 }
+
+// asItIs knows no country.
+func asItIs(number string) string { return number }
 
 // errLost is a database that is away.
 var errLost = fmt.Errorf("book: %w", io.ErrUnexpectedEOF)

@@ -17,8 +17,5 @@ func (d *Directory) react(m *ledger.Subscribed) ledger.Reaction {
 		ID: m.ID, Channel: m.Channel, From: m.From, To: m.To, Text: m.Text, ReceivedAt: m.At,
 		Tenant: owner.tenant, Parts: m.Parts, Missing: m.Missing, Keyword: keywords[change],
 	}
-	return ledger.Reaction{
-		Notice: ledger.Notice{Kind: ledger.Heard, Key: m.From, Value: envelope.AppendInbound(nil, &record)},
-		Change: change, Tenant: owner.tenant,
-	}
+	return ledger.Reaction{Key: m.From, Value: envelope.AppendInbound(nil, &record), Change: change, Tenant: owner.tenant}
 }

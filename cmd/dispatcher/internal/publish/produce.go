@@ -44,14 +44,14 @@ func options() []kgo.Opt {
 // batch that is refused cannot be overtaken by its successor: the client keeps the order when
 // it tries again by itself, but goes on with the next batch after an answer that it
 // takes for final.
-func (p *Publisher) send(ctx context.Context, notices []ledger.Notice) error {
+func (p *Publisher) send(ctx context.Context, f *flow, notices []ledger.Notice) error {
 	records := make([]*kgo.Record, len(notices))
 	for i := range notices {
 		records[i] = p.record(&notices[i])
 	}
 	for len(records) > 0 {
 		n := fit(records)
-		if err := p.produce(ctx, records[:n]); err != nil {
+		if err := p.produce(ctx, f, records[:n]); err != nil {
 			return err
 		}
 		records = records[n:]
@@ -60,16 +60,16 @@ func (p *Publisher) send(ctx context.Context, notices []ledger.Notice) error {
 }
 
 // produce sends records that fit one batch and returns the first failure among them.
-func (p *Publisher) produce(ctx context.Context, records []*kgo.Record) error {
+func (p *Publisher) produce(ctx context.Context, f *flow, records []*kgo.Record) error {
 	slow := time.AfterFunc(tellAfter, func() {
-		p.cfg.Log.Warn().Int("waiting", len(records)).Msg("Kafka does not acknowledge status events, dead letters and inbound messages; waiting")
+		p.cfg.Log.Warn().Int("waiting", len(records)).Msg("Kafka does not acknowledge " + f.what + "; waiting")
 	})
 	defer slow.Stop()
 	answers := make(chan error, len(records)) // one per record, nil when acknowledged
 	for _, record := range records {
-		p.client.Produce(ctx, record, func(_ *kgo.Record, err error) { answers <- err })
+		f.client.Produce(ctx, record, func(_ *kgo.Record, err error) { answers <- err })
 	}
-	if err := p.client.Flush(ctx); err != nil {
+	if err := f.client.Flush(ctx); err != nil {
 		return err
 	}
 	var first error
@@ -82,14 +82,13 @@ func (p *Publisher) produce(ctx context.Context, records []*kgo.Record) error {
 }
 
 // sentence tells the operator what a failure of a round means and what mends it.
-func (p *Publisher) sentence(err error) string {
-	const kept = "status events, dead letters and inbound messages wait in the outbox"
-	topics := fmt.Sprintf("%s, %s or %s", p.cfg.StatusTopic, p.cfg.DeadTopic, p.cfg.InboundTopic)
+func (f *flow) sentence(err error) string {
+	kept := f.what + " wait in the outbox"
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		return fmt.Sprintf("%s: topic %s does not exist; create it, for example with 12 partitions", kept, topics)
+		return fmt.Sprintf("%s: topic %s does not exist; create it, for example with 12 partitions", kept, f.topics)
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		return fmt.Sprintf("%s: the brokers do not let this user write to %s; grant it WRITE and DESCRIBE", kept, topics)
+		return fmt.Sprintf("%s: the brokers do not let this user write to %s; grant it WRITE and DESCRIBE", kept, f.topics)
 	case errors.Is(err, kgo.ErrRecordTimeout):
 		return kept + ": no Kafka broker takes them"
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,9 +21,10 @@ import (
 )
 
 // Outbox hands notices over in order; see ledger.Ledger.Publish. The notices of a call
-// whose send fails are handed over again.
+// whose send fails are handed over again. Messages of subscribers come out of PublishInbound.
 type Outbox interface {
 	Publish(ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error) (int, error)
+	PublishInbound(ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error) (int, error)
 }
 
 var _ Outbox = (*ledger.Ledger)(nil)
@@ -52,7 +54,8 @@ func (c *Config) Validate() error {
 // may be kept waiting; one that fails backs off.
 const (
 	idlePause    = 25 * time.Millisecond
-	flowPause    = 75 * time.Millisecond // while there is something: larger rounds, fewer round trips
+	idleHeard    = 100 * time.Millisecond // nobody waits for a message of a subscriber that closely
+	flowPause    = 75 * time.Millisecond  // while there is something: larger rounds, fewer round trips
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 	batch        = 5000 // notices in one round, more or less
@@ -60,8 +63,18 @@ const (
 
 // Publisher moves notices from the outbox to Kafka.
 type Publisher struct {
-	cfg    Config
-	client *kgo.Client
+	cfg     Config
+	notices flow // status events and dead letters
+	heard   flow // messages of subscribers
+}
+
+// flow is one way out. Each has a client of its own, so that neither waits for what the other cannot get rid of.
+type flow struct {
+	what    string // that flows here, in sentences
+	topics  string
+	client  *kgo.Client
+	publish func(ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error) (int, error)
+	idle    time.Duration // between two looks when there was nothing
 }
 
 // New returns a Publisher that has not touched the network yet. Run must be called: it
@@ -70,27 +83,51 @@ func New(cfg Config) (*Publisher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	client, err := kgo.NewClient(slices.Concat(options(), cfg.Client)...)
-	if err != nil {
-		return nil, fmt.Errorf("kafka client of the publisher: %w", err)
+	p := &Publisher{
+		cfg: cfg,
+		notices: flow{
+			what: "status events and dead letters", topics: cfg.StatusTopic + " or " + cfg.DeadTopic,
+			publish: cfg.Outbox.Publish, idle: idlePause,
+		},
+		heard: flow{what: "inbound messages", topics: cfg.InboundTopic, publish: cfg.Outbox.PublishInbound, idle: idleHeard},
 	}
-	return &Publisher{cfg: cfg, client: client}, nil
+	for _, f := range []*flow{&p.notices, &p.heard} {
+		client, err := kgo.NewClient(slices.Concat(options(), cfg.Client)...)
+		if err != nil {
+			return nil, fmt.Errorf("kafka client of the publisher: %w", err)
+		}
+		f.client = client
+	}
+	return p, nil
 }
 
 // Run publishes until ctx ends. A broker or a database that is away is told to the log
 // and waited for; neither delays the return.
 func (p *Publisher) Run(ctx context.Context) error {
-	defer p.client.Close()
+	var flows sync.WaitGroup
+	for _, f := range []*flow{&p.notices, &p.heard} {
+		flows.Go(func() {
+			defer f.client.Close()
+			p.run(ctx, f)
+		})
+	}
+	flows.Wait()
+	return nil
+}
+
+// run publishes what flows one way.
+func (p *Publisher) run(ctx context.Context, f *flow) {
+	send := func(ctx context.Context, notices []ledger.Notice) error { return p.send(ctx, f, notices) }
 	pause := firstPause
 	for ctx.Err() == nil {
-		n, err := p.cfg.Outbox.Publish(ctx, batch, p.send)
+		n, err := f.publish(ctx, batch, send)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			p.cfg.Log.Warn().Err(err).Dur("pause", pause).Msg(p.sentence(err))
+			p.cfg.Log.Warn().Err(err).Dur("pause", pause).Msg(f.sentence(err))
 			sleep(ctx, pause)
 			pause = min(2*pause, longestPause)
 		case n == 0:
-			sleep(ctx, idlePause)
+			sleep(ctx, f.idle)
 			pause = firstPause
 		case n < batch:
 			sleep(ctx, flowPause)
@@ -99,7 +136,6 @@ func (p *Publisher) Run(ctx context.Context) error {
 			pause = firstPause
 		}
 	}
-	return nil
 }
 
 func sleep(ctx context.Context, pause time.Duration) {

@@ -30,6 +30,7 @@ const patience = 30 * time.Second
 type outbox struct {
 	mu      sync.Mutex
 	notices []ledger.Notice // guarded by mu
+	heard   []ledger.Notice // guarded by mu: messages of subscribers
 	looks   int             // guarded by mu: calls of Publish
 	changed chan struct{}   // receives after each call of Publish, if there is room
 }
@@ -56,6 +57,23 @@ func (o *outbox) Publish(ctx context.Context, limit int, send func(context.Conte
 		return 0, err
 	}
 	o.notices = o.notices[len(round):]
+	return len(round), nil
+}
+
+// PublishInbound does the same for messages of subscribers.
+func (o *outbox) PublishInbound(ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error) (int, error) {
+	o.mu.Lock()
+	round := o.heard[:min(limit, len(o.heard))]
+	o.mu.Unlock()
+	if len(round) == 0 {
+		return 0, nil
+	}
+	if err := send(ctx, round); err != nil {
+		return 0, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.heard = o.heard[len(round):]
 	return len(round), nil
 }
 
@@ -186,9 +204,9 @@ func TestNoticesReachTheirTopicWithKeyAndHeaders(t *testing.T) {
 	c := cluster(t)
 	o := newOutbox(
 		ledger.Notice{Kind: ledger.Status, Key: "m1", Value: []byte(`{"id":"m1"}`)},
-		ledger.Notice{Kind: ledger.Heard, Key: "+447700900123", Value: []byte(`{"id":"i"}`)},
 		ledger.Notice{Kind: ledger.Letter, Value: []byte("\x00raw"), Headers: []ledger.Header{{Key: "reason", Value: "bad_json"}, {Key: "lane", Value: "otp"}}},
 	)
+	o.heard = []ledger.Notice{{Kind: ledger.Heard, Key: "+447700900123", Value: []byte(`{"id":"i"}`)}}
 	run(t, o, nil, seeds(c)...)
 	o.awaitEmpty(t)
 	status, dead, inbound := read(t, c, "sms.status", 1)[0], read(t, c, "sms.dead", 1)[0], read(t, c, "sms.inbound", 1)[0]
@@ -263,11 +281,34 @@ func TestAMissingTopicIsNamedAndNothingIsLost(t *testing.T) {
 	stop := run(t, o, &log, seeds(c)...)
 	<-o.changed
 	stop()
-	if !strings.Contains(log.String(), "topic sms.status, sms.dead or sms.inbound does not exist") {
+	if !strings.Contains(log.String(), "topic sms.status or sms.dead does not exist") {
 		t.Errorf("log: %s", &log)
 	}
 	if len(o.notices) != 1 {
 		t.Error("the notice is gone")
+	}
+}
+
+// TestStatusEventsDoNotWaitForTheTopicOfInboundMessages: who brings this release to a cluster without that
+// topic loses neither.
+func TestStatusEventsDoNotWaitForTheTopicOfInboundMessages(t *testing.T) {
+	t.Parallel()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "sms.status", "sms.dead"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	o := newOutbox()
+	o.heard = []ledger.Notice{{Kind: ledger.Heard, Key: "+447700900123", Value: []byte("x")}}
+	var log bytes.Buffer
+	stop := run(t, o, &log, seeds(c)...)
+	for range 3 {
+		o.add(ledger.Notice{Kind: ledger.Status, Key: "m1"})
+		o.awaitEmpty(t)
+	}
+	stop()
+	if len(o.heard) != 1 {
+		t.Error("the inbound message is gone")
 	}
 }
 
@@ -317,6 +358,10 @@ func TestANoticeThatNoBrokerWouldTakeIsCut(t *testing.T) {
 
 // failingOutbox is a database that is away.
 type failingOutbox struct{ looks chan time.Time }
+
+func (failingOutbox) PublishInbound(context.Context, int, func(context.Context, []ledger.Notice) error) (int, error) {
+	return 0, nil
+}
 
 func (f failingOutbox) Publish(context.Context, int, func(context.Context, []ledger.Notice) error) (int, error) {
 	f.looks <- time.Now()
