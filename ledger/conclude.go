@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -18,9 +19,6 @@ import (
 //   - Nothing is taken back: delivered replaces undelivered, both replace no_receipt, and that
 //     replaces accepted.
 //   - A receipt that carries our key proves that an unknown attempt was taken: it is accepted then.
-
-// Words of receipts.state beside those of provider.ReceiptState.
-const expected = "expected"
 
 // relook is after what time a row is looked at again whose attempt is still under way.
 const relook = 5 * time.Second
@@ -140,7 +138,7 @@ func (s *standing) next() (to State, by *try, says word) {
 		if t.outcome != provider.Accepted.String() || len(t.parts) == 0 {
 			continue
 		}
-		says := sum(append(rest[:len(rest):len(rest)], t.parts...))
+		says := sum(append(slices.Clip(rest), t.parts...))
 		if says.state == Delivered {
 			return Delivered, t, says
 		}

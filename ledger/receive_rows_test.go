@@ -229,7 +229,7 @@ func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
 				settlements = append(settlements, u)
 			}
 			settlements = append(settlements, s)
-			for _, reference := range strings.Fields(s.Reference) {
+			for reference := range strings.FieldsSeq(s.Reference) {
 				r := ledger.Receipt{Channel: channel, Reference: reference, State: provider.Delivered}
 				if i%3 == 0 {
 					r.Seq, r.Attempt = m.Seq, 1

@@ -1,0 +1,107 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// row is a part in a state, by a letter: d delivered, u undelivered, p pending, e expected; a small one is
+// awaited while it has no last word, a capital one is not. w is a receipt for the whole attempt.
+func row(letter byte) part {
+	p := part{reference: "r", state: map[byte]string{'d': "delivered", 'u': "undelivered", 'p': "pending", 'e': "expected", 'P': "pending", 'E': "expected"}[letter]}
+	p.awaited = letter == 'p' || letter == 'e'
+	if p.state == "undelivered" {
+		p.word.cause = provider.Absent
+	}
+	p.word.at = time.Unix(int64(letter), 0)
+	return p
+}
+
+func rowsOf(letters string) (parts []part) {
+	for i := range len(letters) {
+		if letters[i] == 'w' {
+			whole := row('d')
+			whole.reference, whole.byKey = " 1.1", true
+			parts = append(parts, whole)
+			continue
+		}
+		parts = append(parts, row(letters[i]))
+	}
+	return parts
+}
+
+func TestPartsComeToOneWord(t *testing.T) {
+	t.Parallel()
+	for letters, want := range map[string]State{
+		"": "", "d": Delivered, "u": Undelivered, "p": "", "e": "", "P": NoReceipt, "E": NoReceipt,
+		"dd": Delivered, "du": Undelivered, "ud": Undelivered, "uu": Undelivered, "de": "", "ue": "", "dE": NoReceipt, "uE": NoReceipt,
+		"ePd": "", "dPd": NoReceipt, "w": Delivered, "we": Delivered, "wee": Delivered, "wu": Delivered, "we" + "E": Delivered,
+	} {
+		got := sum(rowsOf(letters))
+		if got.state != want {
+			t.Errorf("%q comes to %q, want %q", letters, got.state, want)
+		}
+		if got.state == Undelivered && got.cause != provider.Absent || got.state != Undelivered && got.cause != "" {
+			t.Errorf("%q has cause %q", letters, got.cause)
+		}
+	}
+}
+
+// attempts are those of a message: one word each, the outcome and the parts.
+func attemptsOf(outcomes ...string) (tries []try) {
+	for i := 0; i < len(outcomes); i += 2 {
+		tries = append(tries, try{number: i/2 + 1, outcome: outcomes[i], parts: rowsOf(outcomes[i+1])})
+	}
+	return tries
+}
+
+func TestAMessageComesToAState(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		state State
+		tries []try
+		want  State
+	}{
+		"delivered":                                    {Accepted, attemptsOf("accepted", "d"), Delivered},
+		"still open":                                   {Accepted, attemptsOf("accepted", "de"), ""},
+		"nothing is expected":                          {Accepted, attemptsOf("accepted", ""), ""},
+		"no word":                                      {Accepted, attemptsOf("accepted", "E"), NoReceipt},
+		"no word again":                                {NoReceipt, attemptsOf("accepted", "E"), ""},
+		"late":                                         {NoReceipt, attemptsOf("accepted", "u"), Undelivered},
+		"proven wrong":                                 {Undelivered, attemptsOf("accepted", "d"), Delivered},
+		"delivered stays":                              {Delivered, attemptsOf("accepted", "u"), ""},
+		"parts of two attempts":                        {Accepted, attemptsOf("throttled", "d", "accepted", "d"), Delivered},
+		"a part of the first is missing":               {Accepted, attemptsOf("throttled", "u", "accepted", "d"), Undelivered},
+		"the rest is on its way":                       {Sending, attemptsOf("refused", "d", "", ""), ""},
+		"the rest waits":                               {Retry, attemptsOf("refused", "d"), ""},
+		"two copies, one delivered":                    {Accepted, attemptsOf("accepted", "u", "accepted", "d"), Delivered},
+		"two copies, neither":                          {Accepted, attemptsOf("accepted", "u", "accepted", "u"), Undelivered},
+		"two copies, one open":                         {Accepted, attemptsOf("accepted", "u", "accepted", "e"), ""},
+		"two copies, the first is silent":              {Accepted, attemptsOf("accepted", "E", "accepted", "u"), NoReceipt},
+		"a copy that nobody expects a receipt for":     {Accepted, attemptsOf("accepted", "u", "accepted", ""), ""},
+		"the first copy, the second is unknown":        {Unknown, attemptsOf("accepted", "d", "unknown", ""), Delivered},
+		"an undelivered copy, the second is unknown":   {Unknown, attemptsOf("accepted", "u", "unknown", ""), ""},
+		"found out while it waits":                     {Retry, attemptsOf("accepted", "e"), Accepted},
+		"found out and silent":                         {Unknown, attemptsOf("accepted", "E"), Accepted},
+		"a part of what is unknown":                    {Unknown, attemptsOf("unknown", "d"), ""},
+		"what was refused since stays so":              {Failed, attemptsOf("accepted", "d", "refused", ""), ""},
+		"the second copy is refused by the subscriber": {Rejected, attemptsOf("accepted", "d", "rejected", ""), ""},
+	} {
+		s := standing{state: test.state, attempts: len(test.tries), tries: test.tries}
+		s.conclude()
+		if s.closing.State != test.want {
+			t.Errorf("%s: %s comes to %q, want %q", name, test.state, s.closing.State, test.want)
+		}
+	}
+}
+
+func TestTheCauseIsThatOfTheFirstPartWithoutSuccess(t *testing.T) {
+	t.Parallel()
+	parts := rowsOf("duu")
+	parts[2].word.cause, parts[1].word.code, parts[2].word.code = provider.Spam, "one", "two"
+	if got := sum(parts); got.cause != provider.Absent || got.code != "one" || !got.at.Equal(time.Unix('u', 0)) {
+		t.Errorf("%+v", got)
+	}
+}
