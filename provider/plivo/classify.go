@@ -3,6 +3,7 @@ package plivo
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"dispatcher/provider"
@@ -71,10 +72,8 @@ func blame(a *web.Answer) provider.Result {
 	}
 	words := strings.FieldsFunc(strings.ToLower(said), func(c rune) bool { return c < 'a' || c > 'z' })
 	for _, p := range parameters {
-		for _, word := range words {
-			if word == p.name {
-				return a.Verdict(p.outcome, p.name, p.why)
-			}
+		if slices.Contains(words, p.name) {
+			return a.Verdict(p.outcome, p.name, p.why)
 		}
 	}
 	return a.Verdict(provider.Refused, "", "a parameter is missing or not valid")

@@ -98,14 +98,10 @@ func join(values url.Values, between, after string) string {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	text := ""
 	for i, name := range names {
-		if i > 0 {
-			text += after
-		}
-		text += name + between + values.Get(name)
+		names[i] = name + between + values.Get(name)
 	}
-	return text
+	return strings.Join(names, after)
 }
 
 func digest(token, text string) string {

@@ -1,0 +1,182 @@
+package web_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain is the trap of net/http: it repeats a GET, and a POST with an
+// Idempotency-Key, when a kept connection dies before the answer.
+func TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
+				if n == 1 {
+					cut(n, w, r)
+				}
+				accept(n, w, r)
+			})
+			c := channel(t, s.URL, method, asIs)
+			for i, want := range []provider.Outcome{provider.Accepted, provider.Unknown, provider.Accepted} {
+				if r := c.Send(t.Context(), message()); r.Outcome != want {
+					t.Errorf("message %d: %v, %v, want %v", i, r.Outcome, r.Err, want)
+				}
+			}
+			if requests, _ := s.seen(); requests != 3 {
+				t.Errorf("the server saw %d requests of 3 calls", requests)
+			}
+		})
+	}
+}
+
+// TestNetHTTPWouldHaveTriedAgain keeps the reason alive: a plain client does send that POST twice.
+func TestNetHTTPWouldHaveTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if n == 1 {
+			cut(n, w, r)
+		}
+		accept(n, w, r)
+	})
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	for range 2 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader("text"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Idempotency-Key", "k")
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body) // so that the connection is kept
+		_ = response.Body.Close()
+	}
+	if requests, _ := s.seen(); requests != 3 {
+		t.Errorf("the server saw %d requests of 2 calls, want 3", requests)
+	}
+}
+
+// TestADeadKeptConnectionCostsNothingWhenNoByteLeft closes the kept connection at the moment it is chosen: the write
+// fails before a byte leaves, and the message goes out over a new one.
+func TestADeadKeptConnectionCostsNothingWhenNoByteLeft(t *testing.T) {
+	t.Parallel()
+	s := serve(t, accept)
+	c := channel(t, s.URL, http.MethodPost, asIs)
+	if r := c.Send(t.Context(), message()); r.Outcome != provider.Accepted {
+		t.Fatal(r.Err)
+	}
+	var killed atomic.Int32
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		if info.Reused {
+			killed.Add(1)
+			_ = info.Conn.Close()
+		}
+	}})
+	if r := c.Send(ctx, message()); r.Outcome != provider.Accepted {
+		t.Errorf("%v, %q, %v, want accepted", r.Outcome, r.Code, r.Err)
+	}
+	if requests, connections := s.seen(); requests != 2 || connections != 2 || killed.Load() != 1 {
+		t.Errorf("%d requests over %d connections, %d killed; want 2, 2 and 1", requests, connections, killed.Load())
+	}
+}
+
+func TestPostsShareConnectionsAndGetsDoNot(t *testing.T) {
+	t.Parallel()
+	for method, want := range map[string]int{http.MethodPost: 1, http.MethodGet: 5} {
+		s := serve(t, accept)
+		c := channel(t, s.URL, method, asIs)
+		for range 5 {
+			if r := c.Send(t.Context(), message()); r.Outcome != provider.Accepted {
+				t.Fatal(r.Err)
+			}
+		}
+		if _, connections := s.seen(); connections != want {
+			t.Errorf("%s: %d connections, want %d", method, connections, want)
+		}
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	elsewhere := serve(t, accept)
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		for _, status := range []int{301, 302, 303, 307, 308} {
+			s := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, status) })
+			if r := channel(t, s.URL, method, asIs).Send(t.Context(), message()); r.Outcome != provider.Unknown {
+				t.Errorf("%s, %d: %v", method, status, r.Outcome)
+			}
+			if requests, _ := s.seen(); requests != 1 {
+				t.Errorf("%s, %d: %d requests", method, status, requests)
+			}
+		}
+	}
+	if requests, _ := elsewhere.seen(); requests != 0 {
+		t.Errorf("%d requests went where the API pointed", requests)
+	}
+}
+
+func TestAnswersTooLongAreNoAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter)
+		want   provider.Result
+	}{
+		"body of 1 MiB":     {func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, 1<<20)) }, provider.Result{Outcome: provider.Accepted}},
+		"body of more":      {func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, 1<<20+1)) }, provider.Result{Outcome: provider.Unknown, Code: "answer_too_long"}},
+		"header of 128 KiB": {func(w http.ResponseWriter) { w.Header().Set("X", strings.Repeat("x", 128<<10)) }, provider.Result{Outcome: provider.Unknown, Code: "transport"}},
+	} {
+		s := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { c.answer(w) })
+		r := channel(t, s.URL, http.MethodPost, asIs).Send(t.Context(), message())
+		if r.Outcome != c.want.Outcome || r.Code != c.want.Code {
+			t.Errorf("%s: %v, %q, want %v, %q", name, r.Outcome, r.Code, c.want.Outcome, c.want.Code)
+		}
+	}
+}
+
+func TestAnEndedContextTakesNoConnection(t *testing.T) {
+	t.Parallel()
+	s := serve(t, accept)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := channel(t, s.URL, http.MethodPost, asIs).Send(ctx, message()); r.Outcome != provider.Refused {
+		t.Errorf("%v, %v", r.Outcome, r.Err)
+	}
+	if requests, connections := s.seen(); requests != 0 || connections != 0 {
+		t.Errorf("%d requests, %d connections", requests, connections)
+	}
+}
+
+func TestAskMakesOneRequestAndShowsNoAddress(t *testing.T) {
+	t.Parallel()
+	s := serve(t, accept)
+	c := channel(t, s.URL, http.MethodPost, asIs)
+	a, err := c.Ask(t.Context(), &web.Request{Method: http.MethodGet, URL: "/what?key=1"})
+	if err != nil || a.Status != http.StatusOK || string(a.Body) != "ref" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	s.Close()
+	if _, err := c.Ask(t.Context(), &web.Request{Method: http.MethodGet, URL: "/what?number=447700900123"}); err == nil || strings.Contains(err.Error(), "447700900123") {
+		t.Errorf("the error is %v", err)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Ask(t.Context(), &web.Request{Method: http.MethodGet, URL: "/what"}); err == nil {
+		t.Error("a closed channel was asked")
+	}
+	if requests, _ := s.seen(); requests != 1 {
+		t.Errorf("%d requests", requests)
+	}
+}
