@@ -1,0 +1,114 @@
+package web_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dispatcher/provider"
+	"dispatcher/provider/settings"
+	"dispatcher/provider/web"
+)
+
+func TestRetryAfterIsReadInSecondsAndAsADate(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"": 0, "3": 3 * time.Second, " 120 ": 2 * time.Minute, "0.5": 500 * time.Millisecond, "0": 0, "-1": 0, "soon": 0,
+		"NaN": 0, "1e300": 0, "Sun, 01 Mar 2026 12:00:07 GMT": 7 * time.Second, "Sun, 01 Mar 2026 11:59:00 GMT": 0,
+	} {
+		if got := web.RetryAfter(http.Header{"Retry-After": {text}}, now); got != want {
+			t.Errorf("%q is %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestVerdictsShowTheStatusAndABoundedCode(t *testing.T) {
+	t.Parallel()
+	a := &web.Answer{Status: 400, Header: http.Header{"Retry-After": {"9"}}}
+	for code, want := range map[string]string{
+		"": "400", "21211": "400/21211", "E_NO.CREDIT-1": "400/E_NO.CREDIT-1", "+447700900123": "400/other", "447700900123": "400/other",
+		"a b": "400/other", strings.Repeat("a", 41): "400/other", "ä": "400/other",
+	} {
+		r := a.Verdict(provider.Rejected, code, "why")
+		if r.Code != want || r.Outcome != provider.Rejected || r.Err == nil || r.RetryAfter != 0 {
+			t.Errorf("%q: %+v, want %q", code, r, want)
+		}
+	}
+	if r := a.Verdict(provider.Throttled, "1", "why"); r.RetryAfter != 9*time.Second {
+		t.Errorf("throttled: %+v", r)
+	}
+	if r := a.Unreadable("1"); r.Outcome != provider.Unknown || r.Err == nil {
+		t.Errorf("unreadable: %+v", r)
+	}
+}
+
+func TestOnlyStatusesThatSayItAloneAreVerdicts(t *testing.T) {
+	t.Parallel()
+	want := map[int]provider.Outcome{401: provider.Refused, 403: provider.Refused, 429: provider.Throttled}
+	for status := 200; status < 600; status++ {
+		r, ok := (&web.Answer{Status: status}).Plain("")
+		if outcome, known := want[status]; ok != known || ok && r.Outcome != outcome {
+			t.Errorf("%d: %v, %t", status, r.Outcome, ok)
+		}
+	}
+}
+
+func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "key")
+		base := rapid.SampledFrom([]string{
+			"https://sms.example.org/receipts/acme", "https://sms.example.org:8443/r?a=b&c=%20", "http://127.0.0.1:9/r?key=old",
+		}).Draw(t, "base")
+		address := web.WithKey(base, key)
+		if got := web.KeyOf(address); got != key {
+			t.Errorf("%s names %q", address, got)
+		}
+	})
+	if web.WithKey("", "0123") != "" || web.WithKey("https://x/", "") != "https://x/" {
+		t.Error("a callback or a key appeared from nowhere")
+	}
+	for _, address := range []string{
+		"", "https://x/", "https://x/?key=", "https://x/?key=0123", "https://x/?key=0123456789ABCDEF0123456789ABCDEF",
+		"https://x/?key=0123456789abcdef0123456789abcdefg", "https://x/%zz?key=0123456789abcdef0123456789abcdef",
+		"https://x/?key=0123456789abcdef0123456789abcde+",
+	} {
+		if got := web.KeyOf(address); got != "" {
+			t.Errorf("%s names %q", address, got)
+		}
+	}
+}
+
+func TestSecretsAreReadFromOneFileOrTwo(t *testing.T) {
+	t.Parallel()
+	readFile := func(name string) ([]byte, error) {
+		content, ok := map[string]string{"/a": "first\r\n", "/b": "second", "/empty": "\n"}[name]
+		if !ok {
+			return nil, os.ErrNotExist
+		}
+		return []byte(content), nil
+	}
+	for name, c := range map[string]struct {
+		value any
+		want  string
+		fault bool
+	}{
+		"none": {nil, "", false}, "one": {"/a", "first", false}, "two": {[]any{"/a", "/b"}, "first second", false},
+		"three": {[]any{"/a", "/b", "/a"}, "", true}, "empty": {"/empty", "", true}, "missing": {[]any{"/a", "/c"}, "first", true},
+	} {
+		r := settings.New(map[string]any{"token_file": c.value}, readFile)
+		got := strings.Join(web.Secrets(r, "token_file", readFile), " ")
+		if err := r.Err(); got != c.want || (err != nil) != c.fault || err != nil && !strings.HasPrefix(err.Error(), "token_file: ") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if err := r.Err(); name == "missing" && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v", err)
+		}
+	}
+}
