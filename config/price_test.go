@@ -44,6 +44,14 @@ routes:
 	}
 }
 
+func TestACapAtTheLowestPriceIsAccepted(t *testing.T) {
+	t.Parallel()
+	r := parse(t, `{channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.04, prefixes: {"+44": 0.03}}}}, routes: [{name: r, weights: {a: 1}, price_cap: {EUR: 0.03}}]}`)
+	if got := r.Routes[0].PriceCap["EUR"]; got != 30_000 {
+		t.Errorf("cap %d", got)
+	}
+}
+
 func TestSendersReadAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	r := parse(t, `
