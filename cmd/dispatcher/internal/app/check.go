@@ -80,7 +80,7 @@ func withoutFiles(settings map[string]any, err error) error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // The faults themselves are wanted, not one among them.
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		key, _, _ := strings.Cut(err.Error(), ": ")
 		if named := settings[key] != nil; named && (strings.HasSuffix(key, "_file") || strings.HasSuffix(key, "_files")) {

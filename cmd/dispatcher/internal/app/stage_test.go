@@ -54,7 +54,7 @@ func newStage(t *testing.T, document string) *stage {
 			KafkaBrokers: broker.ListenAddrs(), KafkaGroup: "dispatcher", StatusTopic: "sms.status", DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
 			PostgresURL: ledgertest.URL(t), PostgresMaxConns: 8, Listen: "127.0.0.1:0", ReceiptsListen: "127.0.0.1:0", Region: "test",
 			DefaultRegion: "GB",
-			MaxUnsettled: 500, Batch: 500, SendTimeout: 10 * time.Second, ShutdownTimeout: 20 * time.Second, DeadAfter: 10 * time.Second,
+			MaxUnsettled:  500, Batch: 500, SendTimeout: 10 * time.Second, ShutdownTimeout: 20 * time.Second, DeadAfter: 10 * time.Second,
 		},
 		Keys: []selector.Key{{1}}, Log: zerolog.Nop(), Version: "test", Folder: t.TempDir(), SteerEvery: 20 * time.Millisecond,
 		Routing: func() (string, []byte, error) { return "test", []byte(document), nil },

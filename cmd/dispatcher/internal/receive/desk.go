@@ -22,6 +22,9 @@ const (
 	maxQueued = 20_000
 	// gather is how long the first of a batch waits for others.
 	gather = 50 * time.Millisecond
+	// gatherAwaited is the same when somebody waits for the booking: providers call over few connections, and
+	// while one batch is being booked the next one gathers by itself.
+	gatherAwaited = 5 * time.Millisecond
 	// lastWords bounds what is tried at the end with receipts that still wait.
 	lastWords = 2 * time.Second
 )
@@ -70,7 +73,7 @@ type Desk struct {
 
 	mu    sync.Mutex
 	queue []entry   // guarded by mu
-	since time.Time // guarded by mu; when the first of them came
+	due   time.Time // guarded by mu; when they have waited for long enough
 }
 
 // entry is a receipt that waits to be booked.
@@ -167,11 +170,17 @@ func (d *Desk) enqueue(entries []entry) bool {
 	if before+len(entries) > maxQueued {
 		return false
 	}
-	if before == 0 {
-		d.since = time.Now()
+	patience := gather
+	if entries[0].caller != nil {
+		patience = gatherAwaited
+	}
+	due := time.Now().Add(patience)
+	sooner := before == 0 || due.Before(d.due)
+	if sooner {
+		d.due = due
 	}
 	d.queue = append(d.queue, entries...)
-	if before == 0 || before < batchSize && len(d.queue) >= batchSize {
+	if sooner || before < batchSize && len(d.queue) >= batchSize {
 		select {
 		case d.wake <- struct{}{}:
 		default:
@@ -219,7 +228,7 @@ func (d *Desk) next(now time.Time) (batch []entry, wait time.Duration) {
 	if len(d.queue) == 0 {
 		return nil, time.Hour
 	}
-	if left := d.since.Add(gather).Sub(now); left > 0 && len(d.queue) < batchSize {
+	if left := d.due.Sub(now); left > 0 && len(d.queue) < batchSize {
 		return nil, left
 	}
 	n := min(len(d.queue), batchSize)
