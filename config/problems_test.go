@@ -59,7 +59,6 @@ var badDocuments = []struct{ name, doc string }{
 	{"channel name", "channels: {a b: {provider: sandbox}}\nroutes: [{name: r, weights: {a b: 1}}]"},
 	{"channel without provider", channel("capacity: 5")},
 	{"unknown provider", channel("provider: smp")},
-	{"planned provider", channel("provider: aws")},
 	{"unknown channel key", channel("provider: sandbox, capasity: 5")},
 	{"price without currency", channel(`provider: sandbox, price: {default: "0.03"}`)},
 	{"price of a country that is none", channel(`provider: sandbox, price: {currency: EUR, default: "0.03", countries: {France: "0.05"}}`)},

@@ -49,8 +49,6 @@ func (v value) word(what string, words []string) (string, bool) {
 		return "", false
 	case slices.Contains(words, s):
 		return s, true
-	case planned[what+" "+s]:
-		v.fail("this version does not support %s %s; use %s", what, s, strings.Join(words, " or "))
 	default:
 		v.fail("%s %q is unknown; %s", what, s, suggest(s, words, "use "+strings.Join(words, " or ")))
 	}

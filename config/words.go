@@ -9,7 +9,7 @@ import (
 // is added here, beside the code that acts on it, and nowhere else.
 var (
 	// providers: those with an HTTP API have their opener in internal/app.
-	providers  = []string{"smpp", "sandbox", "bird", "httpapi", "infobip", "plivo", "sinch", "telnyx", "twilio", "vonage"}
+	providers  = []string{"smpp", "sandbox", "aws", "bird", "httpapi", "infobip", "plivo", "sinch", "telnyx", "twilio", "vonage"}
 	modes      = []string{weighted, "round_robin", "longest_idle", bestWorker}
 	fallbacks  = []string{"load_ratio", bestWorker, "round_robin", redraw}
 	untils     = []string{untilSubmit, untilReceipt}
@@ -33,12 +33,6 @@ const (
 	untilReceipt = "receipt"
 	exactPolicy  = "exact"
 )
-
-// planned are words and keys of the design that this version does not act on. They are
-// refused like unknown ones, but nobody needs to look for a slip of the pen.
-var planned = map[string]bool{
-	"provider aws": true,
-}
 
 // Providers are the words that a channel's provider is chosen from.
 func Providers() []string { return slices.Clone(providers) }

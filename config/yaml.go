@@ -155,8 +155,6 @@ func (v value) fields(known ...string) (fields, bool) {
 		switch {
 		case slices.Contains(known, e.name):
 			f.entries = append(f.entries, e)
-		case planned["key "+e.name]:
-			v.r.fail(e.line, e.value.key, "this version does not support the key %s; remove it", e.name)
 		default:
 			v.r.fail(e.line, e.value.key, "there is no such key; %s", suggest(e.name, known, "known are "+strings.Join(known, ", ")))
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"dispatcher/provider/aws"
 	"dispatcher/provider/bird"
 	"dispatcher/provider/httpapi"
 	"dispatcher/provider/infobip"
@@ -15,6 +16,7 @@ import (
 // openers are the adapters for HTTP APIs by their word in the routing document: the one visible list.
 func openers() map[string]web.Opener {
 	return map[string]web.Opener{
+		"aws":     aws.Open,
 		"bird":    bird.Open,
 		"httpapi": httpapi.Open,
 		"infobip": infobip.Open,

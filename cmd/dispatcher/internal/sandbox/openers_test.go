@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"dispatcher/provider/aws"
 	"dispatcher/provider/bird"
 	"dispatcher/provider/httpapi"
 	"dispatcher/provider/infobip"
@@ -14,5 +15,5 @@ import (
 
 // openers are those of the adapters, as internal/app has them.
 var openers = map[string]web.Opener{
-	"bird": bird.Open, "httpapi": httpapi.Open, "infobip": infobip.Open, "plivo": plivo.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open, "vonage": vonage.Open,
+	"aws": aws.Open, "bird": bird.Open, "httpapi": httpapi.Open, "infobip": infobip.Open, "plivo": plivo.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open, "vonage": vonage.Open,
 }

@@ -35,6 +35,7 @@ type account struct {
 func vendors() []vendor {
 	return []vendor{
 		{"smpp", smppAccount, plainReference},
+		{"aws", awsAccount, uuidReference},
 		{"bird", birdAccount, hexReference},
 		{"httpapi", httpapiAccount, plainReference},
 		{"infobip", infobipAccount, plainReference},
