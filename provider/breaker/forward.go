@@ -49,3 +49,15 @@ func (b *Breaker) Hear(c *provider.Callback) (provider.Heard, error) {
 	}
 	return provider.Heard{}, fmt.Errorf("the channel expects no callbacks: %w", provider.ErrForged)
 }
+
+// Confirm answers the question of a provider whether its calls are wanted, with the channel behind the breaker; false
+// when that has no such provider.
+func (b *Breaker) Confirm(ctx context.Context, c *provider.Callback) (confirmed bool, err error) {
+	asked, ok := b.channel.(interface {
+		Confirm(ctx context.Context, c *provider.Callback) (bool, error)
+	})
+	if !ok {
+		return false, nil
+	}
+	return asked.Confirm(ctx, c)
+}

@@ -26,6 +26,10 @@ func (talkingChannel) Hear(c *provider.Callback) (provider.Heard, error) {
 	return provider.Heard{Once: string(c.Body)}, nil
 }
 
+func (talkingChannel) Confirm(_ context.Context, c *provider.Callback) (bool, error) {
+	return string(c.Body) == "once", nil
+}
+
 // TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears: receipts of a channel that is left alone are
 // no less true.
 func TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears(t *testing.T) {
@@ -45,6 +49,9 @@ func TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears(t *testin
 	if got, err := b.Hear(&provider.Callback{Body: []byte("once")}); err != nil || got.Once != "once" || !b.Hears() {
 		t.Errorf("heard %+v, %v; hears %v", got, err, b.Hears())
 	}
+	if ok, err := b.Confirm(t.Context(), &provider.Callback{Body: []byte("once")}); !ok || err != nil {
+		t.Errorf("confirmed %v, %v", ok, err)
+	}
 }
 
 func TestABreakerPromisesNothingForASilentChannel(t *testing.T) {
@@ -59,5 +66,8 @@ func TestABreakerPromisesNothingForASilentChannel(t *testing.T) {
 	}
 	if _, err := b.Hear(&provider.Callback{}); !errors.Is(err, provider.ErrForged) || b.Hears() {
 		t.Errorf("heard with %v; hears %v", err, b.Hears())
+	}
+	if ok, err := b.Confirm(t.Context(), &provider.Callback{}); ok || err != nil {
+		t.Errorf("confirmed %v, %v", ok, err)
 	}
 }

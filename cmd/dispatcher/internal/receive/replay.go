@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// replayMemory is how long a callback that was booked is remembered at least: twice the five minutes
-	// for which adapters take a signed time, since that may lie in the future as well.
-	replayMemory = 10 * time.Minute
+	// replayMemory is how long a callback that was booked is remembered at least: longer than any adapter takes a
+	// signed time for. That is five minutes before and after it for most, and an hour after it for the longest.
+	replayMemory = 65 * time.Minute
 	// maxReplays bounds how many are remembered for one channel, in each of two generations. Beyond it the oldest are
 	// forgotten earlier: then only the rules of booking keep a repeated callback from changing anything.
 	maxReplays = 250_000

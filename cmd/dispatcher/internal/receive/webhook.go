@@ -59,6 +59,8 @@ const (
 	// bookTimeout is how long a provider waits for the database before it is asked to call again: less than
 	// any of them waits by itself.
 	bookTimeout = 1500 * time.Millisecond
+	// confirmTimeout is how long the question whether calls are wanted may take to answer.
+	confirmTimeout = 5 * time.Second
 )
 
 // Webhooks is the listener that providers call. It reads no callback before Serve.

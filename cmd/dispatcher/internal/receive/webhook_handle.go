@@ -19,6 +19,8 @@ const (
 	booked   verdict = "booked"
 	replayed verdict = "replayed" // it was booked before; answered alike, nothing changed
 	empty    verdict = "empty"    // genuine, and nothing in it for the dispatcher
+	// confirmed: the provider asked whether its calls are wanted, and was told so.
+	confirmed verdict = "confirmed"
 	// What follows changes nothing.
 	forged    verdict = "forged"
 	stale     verdict = "stale"
@@ -31,15 +33,18 @@ const (
 	unusable verdict = "unusable" // the channel's settings cannot be used on this machine
 	busy     verdict = "busy"     // too many long bodies at once, or the same callback under way already
 	unbooked verdict = "unbooked" // the database did not take it in time
+	// unconfirmed: the provider could not be told that its calls are wanted.
+	unconfirmed verdict = "unconfirmed"
 )
 
 // statuses are what the providers get to see.
 var statuses = map[verdict]int{
-	booked: http.StatusOK, replayed: http.StatusOK, empty: http.StatusOK,
+	booked: http.StatusOK, replayed: http.StatusOK, empty: http.StatusOK, confirmed: http.StatusOK,
 	forged: http.StatusForbidden, stale: http.StatusForbidden, malformed: http.StatusBadRequest,
 	tooLarge: http.StatusRequestEntityTooLarge, broken: http.StatusRequestTimeout,
 	noChannel: http.StatusNotFound, badMethod: http.StatusMethodNotAllowed,
 	unusable: http.StatusServiceUnavailable, busy: http.StatusServiceUnavailable, unbooked: http.StatusServiceUnavailable,
+	unconfirmed: http.StatusServiceUnavailable,
 }
 
 // ServeHTTP answers one callback, after what it says is durable.
@@ -70,19 +75,45 @@ func (w *Webhooks) handle(out http.ResponseWriter, r *http.Request, now time.Tim
 	if err != nil {
 		return name, verdictOf(err), heard
 	}
-	heard, err = listener.Hear(callbackOf(r, w.base, body, now))
-	if err != nil {
+	callback := callbackOf(r, w.base, body, now)
+	heard, err = listener.Hear(callback)
+	switch {
+	case err != nil:
 		w.cfg.Trouble("callbacks of "+name, fmt.Errorf("a callback of channel %s was refused: %w", name, err))
 		return name, verdictOf(err), provider.Heard{}
+	case len(heard.Receipts)+len(heard.Inbound) == 0:
+		return name, w.confirm(r.Context(), name, listener, callback), heard
 	}
 	return name, w.book(r.Context(), name, &heard), heard
 }
 
-// book writes down what was heard, unless that was done before.
-func (w *Webhooks) book(ctx context.Context, channel string, heard *provider.Heard) verdict {
-	if len(heard.Receipts)+len(heard.Inbound) == 0 {
+// confirmer is a listener whose provider asks once whether its calls are wanted, before it makes any.
+type confirmer interface {
+	// Confirm answers a callback that is such a question, believing no more than Hear does; any other it leaves
+	// alone and returns false.
+	Confirm(ctx context.Context, c *provider.Callback) (confirmed bool, err error)
+}
+
+// confirm answers a genuine callback that says nothing, if it is a question.
+func (w *Webhooks) confirm(ctx context.Context, channel string, l provider.Listener, c *provider.Callback) verdict {
+	asked, ok := l.(confirmer)
+	if !ok {
 		return empty
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTimeout)
+	defer cancel()
+	switch done, err := asked.Confirm(ctx, c); {
+	case err != nil:
+		w.cfg.Trouble("callbacks of "+channel, fmt.Errorf("the provider of channel %s could not be told that its calls are wanted: %w", channel, err))
+		return unconfirmed
+	case done:
+		return confirmed
+	}
+	return empty
+}
+
+// book writes down what was heard, unless that was done before.
+func (w *Webhooks) book(ctx context.Context, channel string, heard *provider.Heard) verdict {
 	switch w.replays.begin(channel, heard.Once, time.Now()) {
 	case seenBooked:
 		return replayed

@@ -388,6 +388,36 @@ func TestAGenuineCallbackWithNothingInItIsFine(t *testing.T) {
 	}
 }
 
+// askedListener is one whose provider asks first whether its calls are wanted.
+type askedListener struct{ away atomic.Bool }
+
+func (*askedListener) Hear(*provider.Callback) (provider.Heard, error) { return provider.Heard{}, nil }
+
+func (l *askedListener) Confirm(_ context.Context, c *provider.Callback) (bool, error) {
+	if l.away.Load() {
+		return false, errors.New("away")
+	}
+	return string(c.Body) == "question", nil
+}
+
+// TestAProviderThatAsksIsTold that its calls are wanted, and asks again when it could not be told.
+func TestAProviderThatAsksIsTold(t *testing.T) {
+	t.Parallel()
+	l := &askedListener{}
+	r := setup(t, func(c *WebhookConfig) { c.Channels = oneListener{l} })
+	for _, c := range []struct {
+		body    string
+		away    bool
+		status  int
+		verdict verdict
+	}{{"question", false, 200, confirmed}, {"event", false, 200, empty}, {"question", true, 503, unconfirmed}} {
+		l.away.Store(c.away)
+		if status, _ := r.call("POST", "/receipts/a", c.body); status != c.status || r.count("a", c.verdict) != 1 {
+			t.Errorf("%s is answered %d, %d counted as %s", c.body, status, r.count("a", c.verdict), c.verdict)
+		}
+	}
+}
+
 // TestLongBodiesBeyondTheBoundAreAskedForAgain: strangers cannot fill the memory with megabytes that never end.
 func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 	t.Parallel()
