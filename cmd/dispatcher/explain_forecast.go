@@ -17,6 +17,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/scoring"
 	"dispatcher/config"
@@ -126,11 +127,26 @@ func (c *cli) readMessage(path string) (message envelope.Message, raw []byte, er
 	if err != nil {
 		return message, nil, fmt.Errorf("--message: %w", err)
 	}
+	raw = defaultRegion().Rewrite(raw)
 	message, problem := envelope.Decode(raw, false)
 	if problem != nil {
 		return message, nil, fmt.Errorf("--message: %s: %s", positioned(name, raw), problem.Detail)
 	}
 	return message, raw, nil
+}
+
+// defaultRegion is that of the environment, as far as it can be read: whoever only asks what would happen is
+// told about settings later, where they matter.
+func defaultRegion() numbers.Region {
+	s, err := config.Load()
+	if err != nil {
+		return ""
+	}
+	region, err := numbers.ParseRegion(s.DefaultRegion)
+	if err != nil {
+		return ""
+	}
+	return region
 }
 
 // positioned adds to a file's name where it stops to be JSON, if it does. What stands there is not shown.

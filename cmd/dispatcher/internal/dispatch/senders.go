@@ -3,6 +3,8 @@ package dispatch
 import (
 	"slices"
 
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
 	"dispatcher/provider/sms"
 )
 
@@ -49,6 +51,16 @@ func (r *SenderRule) carry(from string) (sender string, ok bool) {
 		return from, true
 	}
 	return r.From, r.From != ""
+}
+
+// ReplacesSender reports whether a channel with such rules puts a sender of its own in the place of a recorded message's.
+func ReplacesSender(m *ledger.Message, s *Senders, country func(number string) string) bool {
+	msg, problem := envelope.Decode(m.Envelope, true)
+	if problem != nil || msg.From == "" || len(s.Rules) == 0 {
+		return false
+	}
+	sender, ok := s.carry(msg.From, country(msg.To))
+	return ok && sender != msg.From
 }
 
 // refuses reports whether a channel may not carry the message's sender.

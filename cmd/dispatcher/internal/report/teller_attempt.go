@@ -62,7 +62,7 @@ func (t *teller) outcome(a *Attempt) {
 	case "":
 		t.say("No answer has come yet.")
 	case outcomeAccepted:
-		t.say("%s accepted it%s%s.", a.Channel, took, bill(a))
+		t.say("%s accepted it%s%s%s.", a.Channel, took, bill(a), t.underOther(a))
 	case outcomeRejected:
 		t.say("%s rejected it for good%s%s: the message itself was at fault, so no other channel was tried.", a.Channel, took, code(a.Code))
 	case outcomeUnknown:

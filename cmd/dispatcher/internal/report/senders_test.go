@@ -1,0 +1,73 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+func TestTheStoryTellsOfASenderThatTookThePlaceOfAnother(t *testing.T) {
+	t.Parallel()
+	const rules = `
+channels:
+  a: {provider: sandbox, senders: {rules: [{country: us, allow: [long_code], from: "+14155550100"}]}}
+  b: {provider: sandbox}
+routes: [{name: default, weights: {a: 1, b: 1}}]
+`
+	doc, err := config.ParseRouting("r", []byte(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		envelope string
+		channel  string
+		want     bool
+	}{
+		"a name to America":      {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "a", true},
+		"a number to America":    {`{"id":"m","to":"+14155552671","from":"+14155550111","text":"x"}`, "a", false},
+		"a name to Britain":      {`{"id":"m","to":"+447400123456","from":"ACME","text":"x"}`, "a", false},
+		"no sender":              {`{"id":"m","to":"+14155552671","text":"x"}`, "a", false},
+		"on another channel":     {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "b", false},
+		"a channel that is gone": {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "c", false},
+		"a damaged record":       {`{`, "a", false},
+	} {
+		teller := &teller{doc: doc, record: &ledger.Record{Message: ledger.Message{Envelope: []byte(c.envelope), Plan: ledger.Plan{Version: 3}}}}
+		told := teller.underOther(&Attempt{Channel: c.channel})
+		if (told != "") != c.want || strings.Contains(told, "415") || strings.Contains(told, "ACME") {
+			t.Errorf("%s: %q", name, told)
+		}
+		if teller.underOther(&Attempt{Channel: c.channel, Basis: Basis{RankedVersion: 4}}) != "" {
+			t.Errorf("%s: told of an attempt that went by another version", name)
+		}
+	}
+}
+
+func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
+	t.Parallel()
+	doc, err := config.ParseRouting("r", []byte(`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := dispatch.Answer{
+		Plan:       ledger.Plan{Route: "default"},
+		Candidates: []dispatch.Candidate{{Channel: "a", Segments: 2, Micros: 62_000, Currency: "GBP", Replaced: true}},
+		Decision:   ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
+	}
+	s := NewForecast("m", &answer, doc)
+	for _, want := range []string{"It would cost 0.062 GBP for 2 segments.", "Its sender would be replaced"} {
+		if !strings.Contains(s.Text, want) {
+			t.Errorf("%q does not say %q", s.Text, want)
+		}
+	}
+	if c := s.Candidates[0]; *c.Segments != 2 || *c.CostMicros != 62_000 || c.Currency != "GBP" || !c.SenderReplaced {
+		t.Errorf("%+v", c)
+	}
+	blocked := dispatch.Answer{Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
+	s = NewForecast("m", &blocked, doc)
+	if s.State != "would_reject" || !strings.Contains(s.Text, "rejected, because nothing is sent to such numbers") {
+		t.Errorf("%s: %s", s.State, s.Text)
+	}
+}
