@@ -99,8 +99,7 @@ func readNumbers(in io.Reader, r numbers.Region) (recipients []string, bad []int
 		if errors.Is(err, io.EOF) {
 			return recipients, bad, nil
 		}
-		var parse *csv.ParseError
-		if errors.As(err, &parse) {
+		if parse, ok := errors.AsType[*csv.ParseError](err); ok {
 			return nil, nil, fmt.Errorf("line %d is no CSV: %w", parse.Line, parse.Err)
 		}
 		if err != nil {
