@@ -178,6 +178,51 @@ func TestPartsThatWaitTooLongArePublishedAsTheyAre(t *testing.T) {
 	want(t, "the other goes on", book(t, l, pieceOf(8, 1, 2, "y")), ledger.Booked{Whole: 1})
 }
 
+func TestTwoMessagesOfOneGroupMayBothBeIncomplete(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	book(t, l, pieceOf(7, 0, 2, "one"), pieceOf(7, 0, 2, "two"), pieceOf(7, 0, 2, "three"))
+	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts set booked_at = now() - interval '11 minutes' where body <> 'three'`); err != nil {
+		t.Fatal(err)
+	}
+	booked, err := l.BookIncomplete(t.Context(), 10*time.Minute, 100, publish)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "booked", booked, ledger.Booked{Abandoned: 2})
+	want(t, "published", published(t, l), []string{"7/0 one 2[1]", "7/0 two 2[1]"})
+	want(t, "the third goes on", book(t, l, pieceOf(7, 1, 2, "x")), ledger.Booked{Whole: 1})
+}
+
+// TestProcessesDoNotMissEachOthersParts: each gets one part of every message, at the same time.
+func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	url := ledgertest.URL(t)
+	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})}
+	arrived := [n]sync.WaitGroup{} // both halves of each message are booked together
+	for i := range arrived {
+		arrived[i].Add(len(ledgers))
+	}
+	var bookings sync.WaitGroup
+	for part, l := range ledgers {
+		bookings.Go(func() {
+			for i := range n {
+				arrived[i].Done()
+				arrived[i].Wait()
+				if _, err := l.BookInbound(t.Context(), []ledger.Inbound{pieceOf(uint16(i), part, 2, "x")}, publish); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	bookings.Wait()
+	if got := len(published(t, ledgers[0])); got != n {
+		t.Errorf("%d of %d messages were put together", got, n)
+	}
+}
+
 func TestWhatWasBookedIsForgottenInTheEnd(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
