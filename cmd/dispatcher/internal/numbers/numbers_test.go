@@ -2,6 +2,7 @@ package numbers_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/nyaruka/phonenumbers"
@@ -12,12 +13,8 @@ import (
 
 func TestPremiumKnowsThePremiumRateNumbersOfThePlans(t *testing.T) {
 	t.Parallel()
-	plans, err := phonenumbers.MetadataCollection()
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := 0
-	for _, plan := range plans.GetMetadata() {
+	for _, plan := range numbers.Metadata() {
 		example := plan.GetPremiumRate().GetExampleNumber()
 		if example == "" {
 			continue
@@ -76,13 +73,52 @@ func TestCountriesTellRegionsThatShareACode(t *testing.T) {
 	for range 2 { // what is learnt does not change an answer
 		for number, want := range map[string]string{
 			"+447400123456": "gb", "+33612345678": "fr", "+14155552671": "us", "+16045551234": "ca", "+18765551234": "jm", "+77012345678": "kz",
-			"+79161234567": "ru", "+99912345678": "", "+1": "", "": "",
+			"+79161234567": "ru", "+99912345678": "", "": "", "+": "", "+x": "", "+8501921234567": "kp", "+979123456789": "001",
+			"+447911112345": "gg", "+441624123456": "im", "+447797123456": "je", "+262639012345": "yt", "+262692123456": "re",
 		} {
 			if got := c.Of(number); got != want {
 				t.Errorf("a number of %.4s... is in %q, want %q", number, got, want)
 			}
 		}
 	}
+}
+
+func TestCountriesSayWhatThePlansSay(t *testing.T) {
+	t.Parallel()
+	c, seen := numbers.NewCountries(), 0
+	for _, plan := range numbers.Metadata() {
+		for _, kind := range []*phonenumbers.PhoneNumberDesc{plan.GetFixedLine(), plan.GetMobile(), plan.GetTollFree(), plan.GetPremiumRate(), plan.GetVoip()} {
+			number := fmt.Sprintf("+%d%s", plan.GetCountryCode(), kind.GetExampleNumber())
+			parsed, err := phonenumbers.Parse(number, "")
+			if kind.GetExampleNumber() == "" || err != nil {
+				continue
+			}
+			want := strings.ToLower(phonenumbers.GetRegionCodeForNumber(parsed))
+			if seen++; c.Of(number) != want {
+				t.Errorf("an example of %s is in %q, want %q", plan.GetId(), c.Of(number), want)
+			}
+		}
+	}
+	if seen < 500 {
+		t.Errorf("%d examples", seen)
+	}
+}
+
+// What others asked before must not matter: an audit asks in another order.
+func TestACountryDependsOnTheNumberAlone(t *testing.T) {
+	t.Parallel()
+	number := rapid.StringMatching(`\+(44|1|7|39|47|61|212|262|590|358)[0-9]{6,10}`)
+	rapid.Check(t, func(t *rapid.T) {
+		known, one := numbers.NewCountries(), number.Draw(t, "number")
+		for _, other := range rapid.SliceOfN(number, 0, 3).Draw(t, "before") {
+			known.Of(other)
+		}
+		last := one[:len(one)-1] + rapid.StringMatching(`[0-9]`).Draw(t, "last digit")
+		known.Of(last)
+		if got, want := known.Of(one), numbers.NewCountries().Of(one); got != want {
+			t.Fatalf("%q after others, %q before", got, want)
+		}
+	})
 }
 
 func TestRegionPutsNationalNumbersIntoE164(t *testing.T) {
@@ -181,6 +217,13 @@ func BenchmarkCountriesKnown(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Of("+447400123456")
+	}
+}
+
+func BenchmarkCountriesUnknown(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		numbers.NewCountries().Of("+447400123456")
 	}
 }
 

@@ -64,15 +64,10 @@ func (t *tablesByCode) of(digits string) (*beginningTable, string) {
 	return nil, ""
 }
 
-// premiumTables are made of the numbering plans when they are needed first. Without plans nothing could be told
-// of any number, so that panics: they are part of the program.
+// premiumTables are made of the numbering plans when they are needed first.
 var premiumTables = sync.OnceValue(func() *tablesByCode {
-	plans, err := phonenumbers.MetadataCollection()
-	if err != nil {
-		panic("numbers: " + err.Error())
-	}
 	var tables tablesByCode
-	for _, plan := range plans.GetMetadata() {
+	for _, plan := range metadata() {
 		pattern := plan.GetPremiumRate().GetNationalNumberPattern()
 		if pattern == "" || pattern == "NA" {
 			continue
@@ -81,7 +76,7 @@ var premiumTables = sync.OnceValue(func() *tablesByCode {
 		if tables[code] == nil {
 			tables[code] = new(beginningTable)
 		}
-		for beginning := range beginningsOf(pattern, firstDigits) {
+		for beginning := range beginningsOf(compile(pattern), firstDigits) {
 			n, _ := strconv.Atoi(beginning) // digits alone
 			tables[code][n] = true
 		}

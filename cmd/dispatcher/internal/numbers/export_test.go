@@ -1,0 +1,4 @@
+package numbers
+
+// Metadata is for tests that ask the plans themselves.
+var Metadata = metadata
