@@ -49,16 +49,23 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 // an address that only processes of the stage listen on.
 func (s *stage) playKinds(channels []channel, profile sandbox.Profile) *sandbox.Sandbox {
 	s.t.Helper()
+	return s.playKindsBehind(channels, profile, func(address string) (public string) { return address })
+}
+
+// playKindsBehind is playKinds with something in front of the address of receipts: carriers call its public URL.
+func (s *stage) playKindsBehind(channels []channel, profile sandbox.Profile, front func(url string) (public string)) *sandbox.Sandbox {
+	s.t.Helper()
 	socket, address := reserve(s.t)
 	if err := socket.Close(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.settings["RECEIPTS_LISTEN"], s.settings["PUBLIC_URL"] = address, "http://"+address
+	public := front("http://" + address)
+	s.settings["RECEIPTS_LISTEN"], s.settings["PUBLIC_URL"] = address, public
 	var plan sandbox.Plan
 	for _, c := range channels {
 		plan.Carriers = append(plan.Carriers, sandbox.Carrier{Name: c.name, Provider: c.name, Weight: c.weight, Profile: profile})
 	}
-	carriers, err := sandbox.Start(sandbox.Config{Plan: plan, Folder: filepath.Join(s.folder, "accounts"), Receipts: "http://" + address})
+	carriers, err := sandbox.Start(sandbox.Config{Plan: plan, Folder: filepath.Join(s.folder, "accounts"), Receipts: public})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func (a *App) patiently(ctx context.Context, what string, try func() error) erro
 func (a *App) openRouting(ctx context.Context) error {
 	metrics := dispatch.NewMetrics(a.registry)
 	breakers := newBreakerMetrics(a.registry)
-	trouble := a.reporter()
+	trouble := a.reporter("trying again")
 	sandbox := &carriers{behaviour: sandboxBehaviour(), onSubmit: a.opts.OnSubmit}
 	if a.opts.Sandbox != nil {
 		sandbox.behaviour = *a.opts.Sandbox
@@ -219,7 +219,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		return err
 	}
 	a.reloader.connections.connector.inbound = intake.Take
-	if err := a.openWebhooks(ctx, &a.reloader.hearers, booker{receipts: desk, inbound: intake}, trouble); err != nil {
+	if err := a.openWebhooks(ctx, &a.reloader.hearers, booker{receipts: desk, inbound: intake}); err != nil {
 		return err
 	}
 	scorer, err := scoring.New(scoring.Config{Registry: a.registry})
@@ -265,8 +265,8 @@ func (a *App) startSteer(trouble func(where string, err error)) error {
 	return nil
 }
 
-// reporter logs troubles of the pipeline, each kind at a bounded rate.
-func (a *App) reporter() func(where string, err error) {
+// reporter logs troubles under a message, each kind at a bounded rate.
+func (a *App) reporter(message string) func(where string, err error) {
 	var mu sync.Mutex
 	seen := map[string]*repeats{}
 	return func(where string, err error) {
@@ -276,7 +276,7 @@ func (a *App) reporter() func(where string, err error) {
 			seen[where] = &repeats{}
 		}
 		if skipped, ok := seen[where].admit(err.Error(), time.Now()); ok {
-			a.log.Warn().Err(err).Str("where", where).Int("repeated", skipped).Msg("trying again")
+			a.log.Warn().Err(err).Str("where", where).Int("repeated", skipped).Msg(message)
 		}
 	}
 }

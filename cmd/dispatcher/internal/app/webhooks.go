@@ -15,7 +15,7 @@ import (
 
 // openWebhooks opens the address that providers call, before channels are connected: those on this machine are told
 // the address that it got. Callbacks are answered from serveWebhooks on.
-func (a *App) openWebhooks(ctx context.Context, channels receive.Channels, booker receive.Booker, trouble func(where string, err error)) error {
+func (a *App) openWebhooks(ctx context.Context, channels receive.Channels, booker receive.Booker) error {
 	s := &a.opts.Settings
 	secure, err := receive.TLSFiles{
 		Certificate: s.ReceiptsTLSCertFile, Key: s.ReceiptsTLSKeyFile, ClientAuthorities: s.ReceiptsTLSClientCAFile,
@@ -25,7 +25,7 @@ func (a *App) openWebhooks(ctx context.Context, channels receive.Channels, booke
 	}
 	a.webhooks, err = receive.ListenWebhooks(ctx, receive.WebhookConfig{
 		Address: s.ReceiptsListen, PublicURL: strings.TrimRight(s.PublicURL, "/"), TLS: secure,
-		Channels: channels, Booker: booker, Registry: a.registry, Trouble: trouble,
+		Channels: channels, Booker: booker, Registry: a.registry, Trouble: a.reporter("webhook"),
 	})
 	if err != nil {
 		return err
