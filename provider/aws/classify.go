@@ -29,7 +29,7 @@ var (
 // Classify reads an answer. Exceptions are those of SendTextMessage and the common errors of the AWS APIs; of an
 // InternalServerException AWS does not say that nothing was sent.
 func (a *api) Classify(answer *web.Answer) provider.Result {
-	out, err := read(a.client, answer)
+	out, err := read(a.reader, answer)
 	if err == nil {
 		if id := aws.ToString(out.MessageId); answer.Status == http.StatusOK && plainID(id) {
 			return provider.Result{Outcome: provider.Accepted, Reference: id}

@@ -23,14 +23,16 @@ const contextKey = "dispatcher"
 
 // api writes and reads SendTextMessage.
 type api struct {
-	cfg    Config
-	client *sms.Client
-	keys   *keys
+	cfg            Config
+	writer, reader *sms.Client
+	keys           *keys
 }
 
 var _ web.API = (*api)(nil)
 
-func newAPI(cfg Config, k *keys) *api { return &api{cfg: cfg, client: newClient(&cfg), keys: k} }
+func newAPI(cfg Config, k *keys) *api {
+	return &api{cfg: cfg, writer: newWriter(&cfg), reader: newReader(&cfg), keys: k}
+}
 
 // Compose writes a submission. AWS cuts texts itself and chooses the alphabet as they are counted here: GSM 03.38 where it
 // suffices, UCS-2 otherwise.
@@ -39,7 +41,7 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if with == nil {
 		return nil, errors.New("there are no credentials")
 	}
-	return write(a.client, a.input(s), *with)
+	return write(a.writer, a.input(s), *with)
 }
 
 func (a *api) input(s *provider.Submission) *sms.SendTextMessageInput {

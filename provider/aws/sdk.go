@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	sms "github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2"
 
 	"dispatcher/provider/web"
@@ -43,11 +45,18 @@ func (c replay) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// newClient returns the SDK's client, without a way to the wire.
-func newClient(cfg *Config) *sms.Client {
-	return sms.New(sms.Options{
-		Region: cfg.Region, BaseEndpoint: aws.String(cfg.Web.BaseURL.String()), Retryer: aws.NopRetryer{},
-	})
+// newWriter and newReader return the SDK's client without a way to the wire. What the reader writes goes nowhere, and is
+// not signed.
+func newWriter(cfg *Config) *sms.Client { return sms.New(options(cfg)) }
+
+func newReader(cfg *Config) *sms.Client {
+	o := options(cfg)
+	o.HTTPSignerV4, o.Credentials = unsigned{}, fixed{aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"}}
+	return sms.New(o)
+}
+
+func options(cfg *Config) sms.Options {
+	return sms.Options{Region: cfg.Region, BaseEndpoint: aws.String(cfg.Web.BaseURL.String()), Retryer: aws.NopRetryer{}}
 }
 
 // write lets the SDK write and sign a submission with given credentials.
@@ -64,10 +73,8 @@ func write(client *sms.Client, input *sms.SendTextMessageInput, with aws.Credent
 
 // read lets the SDK read an answer.
 func read(client *sms.Client, answer *web.Answer) (*sms.SendTextMessageOutput, error) {
-	return client.SendTextMessage(context.Background(), &sms.SendTextMessageInput{DestinationPhoneNumber: aws.String("+")},
-		func(o *sms.Options) {
-			o.HTTPClient, o.Credentials = replay{answer}, fixed{aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"}}
-		})
+	input := &sms.SendTextMessageInput{DestinationPhoneNumber: aws.String("+")} // the SDK insists on one
+	return client.SendTextMessage(context.Background(), input, func(o *sms.Options) { o.HTTPClient = replay{answer} })
 }
 
 // fixed are credentials that do not change.
@@ -75,6 +82,16 @@ type fixed struct{ aws.Credentials }
 
 // Retrieve implements aws.CredentialsProvider.
 func (f fixed) Retrieve(context.Context) (aws.Credentials, error) { return f.Credentials, nil }
+
+// unsigned leaves a request that goes nowhere as it is.
+type unsigned struct{}
+
+// SignHTTP implements sms.HTTPSignerV4.
+func (unsigned) SignHTTP(
+	context.Context, aws.Credentials, *http.Request, string, string, string, time.Time, ...func(*v4.SignerOptions),
+) error {
+	return nil
+}
 
 // bare leaves of an error of the SDK, which may show the input, that there was one.
 func bare(err error) error {

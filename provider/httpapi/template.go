@@ -50,7 +50,7 @@ func parsePlaceholder(text string, allowed []string) (part, error) {
 	switch {
 	case !slices.Contains(allowed, name):
 		return part{}, fmt.Errorf("{%s} is none of those that may stand here: {%s}", text, strings.Join(allowed, "} {"))
-	case (name == secretName) != hasArg:
+	case (name == secretName) != hasArg, hasArg && !secretNames.MatchString(arg):
 		return part{}, fmt.Errorf("{%s} is not written as {%s:NAME}", text, secretName)
 	}
 	return part{name: name, arg: arg}, nil

@@ -1,0 +1,22 @@
+package aws_test
+
+import (
+	"testing"
+
+	"dispatcher/provider"
+	"dispatcher/provider/aws"
+)
+
+// BenchmarkSend is what the SDK costs a message: it writes and signs the request, and reads the answer.
+func BenchmarkSend(b *testing.B) {
+	api, s, answer := aws.APIOf(open(b, settings(nil))), submission(), fixture(b, "accepted")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := api.Compose(s); err != nil {
+			b.Fatal(err)
+		}
+		if r := api.Classify(answer); r.Outcome != provider.Accepted {
+			b.Fatal(r.Err)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package httpapi_test
+
+import (
+	"testing"
+
+	"dispatcher/provider"
+	"dispatcher/provider/httpapi"
+)
+
+// BenchmarkSend is what following a description costs a message.
+func BenchmarkSend(b *testing.B) {
+	for _, name := range []string{"kannel", "clicksend"} {
+		b.Run(name, func(b *testing.B) {
+			api, s, answer := httpapi.APIOf(open(b, document(b, name, nil))), submission(), fixture(b, name+"_accepted")
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := api.Compose(s); err != nil {
+					b.Fatal(err)
+				}
+				if r := api.Classify(answer); r.Outcome != provider.Accepted {
+					b.Fatal(r.Err)
+				}
+			}
+		})
+	}
+}
