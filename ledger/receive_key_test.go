@@ -1,10 +1,13 @@
 package ledger_test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -228,5 +231,71 @@ func TestASettlementAfterItsReceiptChangesNoState(t *testing.T) {
 	overdue(t, l)
 	if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {
 		t.Error(got)
+	}
+}
+
+// The provider says that it is under way before it would have answered, and nothing after that.
+func TestAPendingReceiptWithOurKeyIsNotTheLastOne(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	receive(t, l, keyed(m, 1, "r1", provider.Pending))
+	settleAll(t, l, []ledger.Settlement{unknown(m)})
+	see(dueNow)
+	overdue(t, l)
+	if got := see(story); got != "accepted accepted | accepted a 1  " {
+		t.Error(got)
+	}
+	overdue(t, l)
+	see(dueNow)
+	overdue(t, l)
+	if got := see(story); got != "no_receipt accepted no_receipt | accepted a 1  , no_receipt a 1  " {
+		t.Error(got)
+	}
+}
+
+// dueNow has somebody look at all rows that are due at any time.
+const dueNow = `with u as (update dispatcher.receipts set due_at = now() where due_at is not null returning 1) select count(*)::text from u`
+
+// TestLateTruthsFromBothSidesContend: the late answers to submits and the receipts that prove them taken are written
+// at the same time.
+func TestLateTruthsFromBothSidesContend(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	rounds := 8
+	if testing.Short() {
+		rounds = 3
+	}
+	for round := range rounds {
+		messages := claimAll(t, l, batch(fmt.Sprintf("m%d", round), 200), "a").Messages
+		late := accepted(messages)
+		var doubts []ledger.Settlement
+		var receipts []ledger.Receipt
+		for i := range late {
+			late[i].Await = time.Hour
+			doubts = append(doubts, unknown(messages[i]))
+			receipts = append(receipts, keyed(messages[i], 1, late[i].Reference, provider.Delivered))
+		}
+		settleAll(t, l, doubts)
+		var workers sync.WaitGroup
+		for worker := range 6 {
+			workers.Go(func() {
+				var err error
+				if worker%2 == 0 {
+					err = l.Settle(t.Context(), late)
+				} else {
+					_, err = l.Receive(t.Context(), receipts, tellState)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		workers.Wait()
+		overdue(t, l)
+		if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
+			t.Fatalf("%d messages are not delivered", n)
+		}
 	}
 }
