@@ -28,7 +28,7 @@ func TestChannelConforms(t *testing.T) {
 	for name, h := range map[string]providertest.Harness{"HTTP/1.1": plain, "TLS and HTTP/2": secure} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h.Deadline, h.Secrets = 400*time.Millisecond, []string{token}
+			h.Deadline, h.Secrets = 2*time.Second, []string{token}
 			providertest.Run(t, h)
 		})
 	}

@@ -86,7 +86,7 @@ func TestChannelConforms(t *testing.T) {
 				}
 				return web.New(web.Config{BaseURL: base, Timeout: time.Minute, AllowPrivate: true}, plainAPI{method})
 			})
-			h.Deadline = 400 * time.Millisecond
+			h.Deadline = 2 * time.Second
 			providertest.Run(t, h)
 		})
 	}

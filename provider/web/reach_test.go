@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web"
@@ -85,7 +86,7 @@ func TestErrorsShowNoNumberTextOrSecret(t *testing.T) {
 		"no TLS":         {strings.Replace(serve(t, accept).URL, "http:", "https:", 1), provider.Refused, "transport", asIs},
 		"no such name":   {"http://api.invalid", provider.Refused, "dns", asIs},
 		"not allowed":    {serve(t, accept).URL, provider.Refused, "private_address", func(c *web.Config) { c.AllowPrivate = false }},
-		"no time for it": {serve(t, hang).URL, provider.Unknown, "timeout", func(c *web.Config) { c.Timeout = 50e6 }},
+		"no time for it": {serve(t, hang).URL, provider.Unknown, "timeout", func(c *web.Config) { c.Timeout = time.Second }},
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			r := channel(t, c.address, method, c.adjust).Send(t.Context(), message())
