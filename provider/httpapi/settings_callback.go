@@ -191,8 +191,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("alphabet: needs a word for gsm7 and one for ucs2")
 	case c.SameKeyFor > 0 && !c.request.has("key"):
 		return fmt.Errorf("same_key_for: {key} stands nowhere in the request")
-	case c.answer.id == nil && (c.receipts == nil || c.receipts.key == nil) && c.receipts != nil:
-		return fmt.Errorf("receipts: the answer gives no id, so that a receipt must carry the key")
+	case c.answer.id == nil && c.receipts != nil && (c.receipts.key == nil || c.receipts.reference != nil):
+		return fmt.Errorf("receipts: the answer gives no id, so that a receipt must carry the key, and a reference of the gateway's own has no use")
 	case c.callback.query.has(callbackSecretName) && c.verify.first() == "":
 		return fmt.Errorf("callback: {callback_secret} is the first of verify's secret_files, and there is none")
 	}

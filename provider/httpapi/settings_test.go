@@ -102,6 +102,7 @@ func TestFaultsOfCallbackSectionsAreRefused(t *testing.T) {
 		"no such state":         {"ok: delivered", "ok: fine", `states: ok: "fine" is none of`},
 		"no such cause":         {"states:", "causes: {x: bad_luck}, states:", "causes: x: \"bad_luck\" is none of"},
 		"a receipt for nothing": {`reference: "json:/id", `, "", "a receipt must say what it is for"},
+		"no id for a receipt":   {`{id: "header:X-Id", outcomes`, `{outcomes`, "receipts: the answer gives no id"},
 		"inbound without text":  {"receipts:", "inbound: {from: \"form:from\", to: \"form:to\"}\nreceipts:", "inbound: text: is missing"},
 	} {
 		if !strings.Contains(signed, test.old) {
