@@ -21,7 +21,7 @@ func TestChannelConforms(t *testing.T) {
 	h := webtest.Harness(func() webtest.Shape { return awstest.New(account()) }, func(t testing.TB, url string) provider.Channel {
 		return open(t, settings(map[string]any{"base_url": url, "timeout": "1m"}))
 	})
-	h.Deadline, h.Secrets = 400*time.Millisecond, []string{secretKey}
+	h.Deadline, h.Secrets = 2*time.Second, []string{secretKey}
 	providertest.Run(t, h)
 }
 

@@ -24,7 +24,7 @@ func TestChannelConforms(t *testing.T) {
 			h := webtest.Harness(func() webtest.Shape { return birdtest.New(account(api)) }, func(t testing.TB, url string) provider.Channel {
 				return open(t, settings(api, map[string]any{"base_url": url, "timeout": "1m"}))
 			})
-			h.Deadline, h.Secrets = 400*time.Millisecond, []string{accessKey, signingKey}
+			h.Deadline, h.Secrets = 2*time.Second, []string{accessKey, signingKey}
 			providertest.Run(t, h)
 		})
 	}

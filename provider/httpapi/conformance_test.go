@@ -25,7 +25,7 @@ func TestDescribedGatewaysConform(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := webtest.Harness(func() webtest.Shape { return httpapitest.New(account(name)) }, nil)
-			h.Deadline, h.Secrets = 400*time.Millisecond, []string{password, secret}
+			h.Deadline, h.Secrets = 2*time.Second, []string{password, secret}
 			h.Start = func(t testing.TB, play providertest.Script) providertest.Instance { return start(t, name, play) }
 			providertest.Run(t, h)
 		})
