@@ -54,7 +54,7 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		From:       r.Text("from"), Powerpack: r.Text("powerpack_uuid"), Log: settings.Choose(r, "log", logs),
 	}
 	r.RefuseUnknown()
-	return cfg, errors.Join(r.Err(), cfg.Validate())
+	return cfg, web.Faults(r.Err(), cfg.Validate())
 }
 
 var authID = regexp.MustCompile(`^[MS]A[0-9A-Z]{18}$`)

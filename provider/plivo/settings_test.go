@@ -44,6 +44,9 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 			t.Errorf("%q is missing in %v", want, err)
 		}
 	}
+	if strings.Count(err.Error(), "\n") != 4 {
+		t.Errorf("a key has two faults: %v", err)
+	}
 	shown(t, err)
 }
 

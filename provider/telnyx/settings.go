@@ -51,7 +51,7 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		From: r.Text("from"), Profile: r.Text("messaging_profile_id"),
 	}
 	r.RefuseUnknown()
-	return cfg, errors.Join(r.Err(), cfg.Validate())
+	return cfg, web.Faults(r.Err(), cfg.Validate())
 }
 
 func publicKeys(r *settings.Reader, key string) []ed25519.PublicKey {

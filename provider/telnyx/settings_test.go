@@ -48,6 +48,9 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 			t.Errorf("%q is missing in %v", want, err)
 		}
 	}
+	if strings.Count(err.Error(), "\n") != 3 {
+		t.Errorf("a key has two faults: %v", err)
+	}
 	shown(t, err)
 	three := []any{text(signing), text(other), text(signing)}
 	if _, err := telnyx.ParseSettings(map[string]any{"api_key_file": "/key", "public_key": three}, secrets); err == nil {

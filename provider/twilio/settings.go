@@ -52,7 +52,7 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		From:       r.Text("from"), MessagingService: r.Text("messaging_service"),
 	}
 	r.RefuseUnknown()
-	return cfg, errors.Join(r.Err(), cfg.Validate())
+	return cfg, web.Faults(r.Err(), cfg.Validate())
 }
 
 // sid is how Twilio writes the identifiers of things: two letters for what it is.

@@ -43,6 +43,10 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 		if r := channel(t, s.URL, method, asIs).Send(t.Context(), message()); r.Outcome != provider.Accepted {
 			t.Errorf("the environment's proxy: %v", r.Err)
 		}
+		// The environment's proxy never stands before loopback, so a name that has no address shows it.
+		if r := channel(t, "http://api.invalid", method, asIs).Send(t.Context(), message()); r.Code != "dns" {
+			t.Errorf("the environment's proxy was asked: %q, %v", r.Code, r.Err)
+		}
 		proxy := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
 			want := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:pass"))
 			if r.Header.Get("Proxy-Authorization") != want || r.URL.Host != "api.example.com" {

@@ -112,3 +112,15 @@ func TestSecretsAreReadFromOneFileOrTwo(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyThatCouldNotBeReadHasOneFault(t *testing.T) {
+	t.Parallel()
+	read := errors.Join(errors.New("a: is no URL"), errors.New("b: is empty"))
+	invalid := errors.Join(errors.Join(errors.New("a: is missing")), errors.New("c: is missing"))
+	if got, want := web.Faults(read, invalid).Error(), "a: is no URL\nb: is empty\nc: is missing"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if err := web.Faults(nil, nil); err != nil {
+		t.Error(err)
+	}
+}
