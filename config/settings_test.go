@@ -74,7 +74,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 	trusted.AddCert(web.Certificate())
 	environment(t, "KAFKA_BROKERS=k1:9092, k2:9092", "KAFKA_GROUP=g", "KAFKA_TLS=true", "KAFKA_CA_FILE="+authority,
 		"KAFKA_SASL_MECHANISM=SCRAM-SHA-256", "KAFKA_SASL_USER=u", "KAFKA_SASL_PASSWORD_FILE="+secret,
-		"STATUS_TOPIC=s", "DEAD_TOPIC=d", "INBOUND_TOPIC=i", "ALLOW_UNKNOWN_FIELDS=true",
+		"STATUS_TOPIC=s", "DEAD_TOPIC=d", "INBOUND_TOPIC=i", "DEFAULT_REGION=gb", "ALLOW_UNKNOWN_FIELDS=true",
 		"POSTGRES_URL=postgres://u:p@h/d", "POSTGRES_MAX_CONNS=3", "ROUTING_FILE=r.yaml", "DRAW_KEY_FILE=draw.key",
 		"DATA_DIR=/var/d", "LISTEN=:1", "RECEIPTS_LISTEN=:2", "PUBLIC_URL=https://sms.example.com", "REGION=San Jose",
 		"RECEIPTS_TLS_CERT_FILE=c.pem", "RECEIPTS_TLS_KEY_FILE=k.pem", "RECEIPTS_TLS_CLIENT_CA_FILE=a.pem",
@@ -86,7 +86,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 	want := config.Settings{
 		KafkaBrokers: []string{"k1:9092", "k2:9092"}, KafkaGroup: "g", KafkaTLS: true, KafkaCAFile: authority, KafkaCA: trusted,
 		KafkaSASLMechanism: "SCRAM-SHA-256", KafkaSASLUser: "u", KafkaSASLPasswordFile: secret, KafkaSASLPassword: "s3cret",
-		StatusTopic: "s", DeadTopic: "d", InboundTopic: "i", AllowUnknownFields: true,
+		StatusTopic: "s", DeadTopic: "d", InboundTopic: "i", DefaultRegion: "gb", AllowUnknownFields: true,
 		PostgresURL: "postgres://u:p@h/d", PostgresMaxConns: 3, RoutingFile: "r.yaml", DrawKeyFile: "draw.key",
 		DataDir: "/var/d", Listen: ":1", ReceiptsListen: ":2", PublicURL: "https://sms.example.com", Region: "San Jose",
 		ReceiptsTLSCertFile: "c.pem", ReceiptsTLSKeyFile: "k.pem", ReceiptsTLSClientCAFile: "a.pem",
@@ -180,6 +180,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		{"webhooks' key", func(s *config.Settings) { s.ReceiptsTLSCertFile = "c" }, "DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE belong together; set both or none"},
 		{"webhooks' authority", func(s *config.Settings) { s.ReceiptsTLSClientCAFile = "a" }, "DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE is set while the webhooks have no certificate; set DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE or unset it"},
 		{"region", func(s *config.Settings) { s.Region = "a\nb" }, "DISPATCHER_REGION is not 1 to 64 printable characters; write for example eu-west-1"},
+		{"default region", func(s *config.Settings) { s.DefaultRegion = "Britain" }, `DISPATCHER_DEFAULT_REGION "Britain" is not a country; write its two letters, such as GB`},
 		{"batch", func(s *config.Settings) { s.Batch = 0 }, "DISPATCHER_BATCH is 0; choose a number from 1 to 5000"},
 		{"send timeout", func(s *config.Settings) { s.SendTimeout = 0 }, "DISPATCHER_SEND_TIMEOUT is 0s; choose a duration from 100ms to 10m0s"},
 		{"state interval", func(s *config.Settings) { s.StateInterval = 0 }, "DISPATCHER_STATE_INTERVAL is 0s; choose a duration from 100ms to 1m0s"},
