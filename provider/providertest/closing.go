@@ -24,9 +24,10 @@ func closeWaits(t testing.TB, h Harness) {
 		closed <- err
 	case <-time.After(pause):
 	}
-	if ok, why := in.Channel.Ready(); ok || !provider.Unready(why) {
-		t.Errorf("Ready = %v %q while closing, want false and a word of package provider", ok, why)
-	}
+	eventually(t, h, "the channel is not ready while it closes, for a word of package provider", func() bool {
+		ok, why := in.Channel.Ready()
+		return !ok && provider.Unready(why)
+	})
 	close(hold)
 	wantOutcome(t, checked(t, h, s, await(t, h, "the result", sent)), provider.Accepted)
 	if err := await(t, h, "Close", closed); err != nil {
