@@ -22,8 +22,8 @@ func TestAReferenceThatIsGivenAgain(t *testing.T) {
 	m := claimAll(t, l, batch("m", 3), "a").Messages
 	both := append(expecting(m[0], "r1"), expecting(m[1], "r1")...)
 	settleAll(t, l, both)
-	settleAll(t, l, both[1:])
 	settleAll(t, l, both)
+	settleAll(t, l, both[1:])
 	receive(t, l, receipt("r1", provider.Delivered))
 	if got := scalar[string](t, db, states); got != "m-00000 delivered, m-00001 accepted, m-00002 sending" {
 		t.Fatalf("while the first waits: %s", got)
