@@ -104,7 +104,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Accept(); err != nil {
+	second, err := b.Accept()
+	if err != nil {
 		t.Fatal(err)
 	}
 	third := make(chan error)
@@ -115,7 +116,6 @@ func TestConnectionsAreBounded(t *testing.T) {
 	default:
 	}
 	_ = first.Close()
-	_ = first.Close() // gives back no more than it had
 	if err := <-third; err != nil {
 		t.Error(err)
 	}
@@ -123,6 +123,12 @@ func TestConnectionsAreBounded(t *testing.T) {
 	_ = b.Close()
 	if err := <-third; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Accept ended with %v", err)
+	}
+	for range 2 { // the second time gives nothing back
+		_ = second.Close()
+	}
+	if held := len(b.free); held != 1 {
+		t.Errorf("%d connections are held, want the third", held)
 	}
 }
 
