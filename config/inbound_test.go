@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -92,5 +93,23 @@ func TestKeywordsAreComparedWithoutCaseAndSigns(t *testing.T) {
 		if got := config.Keyword(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestTheExampleOfTheGuideIsValid(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../docs/inbound.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(guide), "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	got := parse(t, "channels: {acme: {provider: sandbox}}\nroutes: [{name: r, weights: {acme: 1}}]\n"+example).Inbound
+	if len(got.Numbers) != 2 || len(got.Channels) != 1 {
+		t.Errorf("%+v", got)
+	}
+	standard := parse(t, withInbound("")).Inbound.Keywords
+	if diff := cmp.Diff(standard, got.Keywords); diff != "" {
+		t.Errorf("the guide shows other keywords than the standard ones: %s", diff)
 	}
 }

@@ -5,6 +5,7 @@
 //	         state under lock, write down what was decided      (two round trips)
 //	Settle   one statement: outcomes, next steps, freed slots   (one round trip)
 //	Publish  the outbox, in order, by one process at a time
+//	Book     messages of subscribers: parts joined, opt-out lists changed, an outbox of their own (two round trips)
 //
 // The decisions are not made here: Claim calls a pure function for them. Nothing is
 // sent from here and no text is read: an envelope is bytes.
@@ -18,7 +19,9 @@
 // belongs to none, and a settlement that gives money back takes no channel. Who changes the
 // routing holds an advisory lock before all of these, and then all channels and all limits; ramps are
 // written under it, or in transactions that lock nothing else. Who wakes messages locks their rows
-// alone and waits for none.
+// alone and waits for none. Who books messages of subscribers takes the advisory lock of those who join
+// parts, if it has any, then marks in ascending order, then opt-outs by recipient; it touches nothing of
+// the above, and a claim reads opt-outs without a lock.
 package ledger
 
 import (

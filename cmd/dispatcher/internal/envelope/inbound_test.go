@@ -1,6 +1,8 @@
 package envelope_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +58,19 @@ func TestInboundSchemaRefusesWhatHasNoSense(t *testing.T) {
 		if validate(schema, []byte(raw)) == nil {
 			t.Errorf("accepted: %s", raw)
 		}
+	}
+}
+
+func TestTheRecordOfTheGuideKeepsTheSchema(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../../../docs/inbound.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(guide), "```json\n")
+	example, _, _ := strings.Cut(rest, "```")
+	if err := validate(published(t, "inbound.schema.json"), []byte(example)); err != nil {
+		t.Errorf("%v in %s", err, example)
 	}
 }
 
