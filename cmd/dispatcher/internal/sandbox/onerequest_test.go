@@ -24,6 +24,8 @@ type fault struct {
 	answer func(conn net.Conn, n int) (stay bool)
 	// warm sends one message before the one that is counted, over a connection that is kept then.
 	warm bool
+	// unread is set when the server may never see the request.
+	unread bool
 }
 
 func says(text string) func(net.Conn, int) bool {
@@ -62,7 +64,7 @@ var faults = []fault{
 	{name: "500", answer: says("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")},
 	{name: "503 with Retry-After", answer: says("HTTP/1.1 503 Service Unavailable\nRetry-After: 2\nContent-Length: 0\n\n")},
 	{name: "a kept connection dies with the request", answer: thenDies, warm: true},
-	{name: "a kept connection was closed while it was idle", answer: closesIdle, warm: true},
+	{name: "a kept connection was closed while it was idle", answer: closesIdle, warm: true, unread: true},
 }
 
 // TestOneSendIsOneRequestWhateverDies counts, at a bare TCP server, the requests that one Send of each adapter makes, and
@@ -86,7 +88,8 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 				t.Run(word+"/"+f.name, func(t *testing.T) {
 					t.Parallel()
 					requests, outcome := try(t, word, &f)
-					if requests != 1 {
+					// A client may write into a connection before it hears that it was closed: nobody reads that.
+					if requests > 1 || requests == 0 && !f.unread {
 						t.Errorf("%d requests for one message", requests)
 					}
 					mu.Lock()
