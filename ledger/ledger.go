@@ -4,16 +4,18 @@
 //	Claim    one transaction: store new messages, pick up due ones, show the shared
 //	         state under lock, write down what was decided      (two round trips)
 //	Settle   one statement: outcomes, next steps, freed slots   (one round trip)
+//	Receive  one transaction: merge receipts into their rows, and bring messages to the
+//	         state that they come to                            (two round trips)
 //	Publish  the outbox, in order, by one process at a time
 //	Book     messages of subscribers: parts joined, opt-out lists changed, an outbox of their own (two round trips)
 //
 // The decisions are not made here: Claim calls a pure function for them. Nothing is
 // sent from here and no text is read: an envelope is bytes.
 //
-// Lock order, which every writer keeps: message rows (new ids ascending, due rows with
-// SKIP LOCKED, settled rows by seq), then attempts (by message, or with SKIP LOCKED: claims and
-// settlements take attempts and messages in different orders, so a claim never waits for an
-// attempt), then channels by name, then limits by key (those over all channels first), then cursors
+// Lock order, which every writer keeps: rows of receipts by channel and reference (with SKIP LOCKED
+// by whoever looks at what is due), then message rows (new ids ascending, due rows with
+// SKIP LOCKED, settled rows by seq), then attempts (by message, or with SKIP LOCKED: settlements and receipts
+// take attempts before messages, so a claim never waits for an attempt), then channels by name, then limits by key (those over all channels first), then cursors
 // by route, then the outbox's sequence. Whoever takes a channel's lock owns what the routing says
 // of its limits; their counts are written under their own locks, because a limit over all channels
 // belongs to none, and a settlement that gives money back takes no channel. Who changes the
