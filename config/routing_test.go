@@ -116,10 +116,11 @@ func TestExampleShowsEveryModeFallbackAndScoring(t *testing.T) {
 func TestDocumentWithoutLanesHasTheThreeStandardOnes(t *testing.T) {
 	t.Parallel()
 	r := parse(t, "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]")
+	ways := []string{"same_key", "lookup", "receipt"}
 	want := []config.Lane{
-		{Name: "otp", Topics: []string{"sms.otp"}, TTL: 10 * time.Minute, MaxWaiting: 10000, Ambiguous: "resend_once"},
-		{Name: "transactional", Topics: []string{"sms.transactional"}, TTL: time.Hour, MaxWaiting: 10000, Ambiguous: "never"},
-		{Name: "bulk", Topics: []string{"sms.bulk"}, TTL: 24 * time.Hour, MaxWaiting: 10000, Ambiguous: "never"},
+		{Name: "otp", Topics: []string{"sms.otp"}, TTL: 10 * time.Minute, MaxWaiting: 10000, Ambiguous: "resend_once", Clarify: ways, ClarifyFor: 30 * time.Second},
+		{Name: "transactional", Topics: []string{"sms.transactional"}, TTL: time.Hour, MaxWaiting: 10000, Ambiguous: "never", Clarify: ways, ClarifyFor: 10 * time.Minute},
+		{Name: "bulk", Topics: []string{"sms.bulk"}, TTL: 24 * time.Hour, MaxWaiting: 10000, Ambiguous: "never", Clarify: ways, ClarifyFor: time.Hour},
 	}
 	if diff := cmp.Diff(want, r.Lanes); diff != "" {
 		t.Error(diff)
