@@ -2,8 +2,8 @@ package ledger
 
 import "strings"
 
-// expectArrays are the parameters of expectReceipts, one element for each part that a receipt is expected for;
-// nil without any.
+// expectArrays are the parameters of expectReceipts, one element for each part that a receipt is expected for, or
+// for the whole attempt when its provider gave no reference; nil without any.
 func expectArrays(order []*Settlement) []any {
 	var seq, await []int64
 	var attempt, part []int16
@@ -13,13 +13,18 @@ func expectArrays(order []*Settlement) []any {
 			continue
 		}
 		number := int16(0)
-		for one := range strings.SplitSeq(storable(s.Reference), " ") {
-			if one == "" || len(one) > maxReference {
-				continue
-			}
+		add := func(name string) {
 			number++
-			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(reference, one)
+			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(reference, name)
 			part, await = append(part, number), append(await, s.Await.Microseconds())
+		}
+		for one := range strings.SplitSeq(storable(s.Reference), " ") {
+			if one != "" && len(one) <= maxReference {
+				add(one)
+			}
+		}
+		if number == 0 && s.State == Accepted {
+			add(wholeRow("", s.Seq, s.Attempt).reference) // only a receipt with our key can find it
 		}
 	}
 	if seq == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -305,5 +306,41 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 		if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state <> 'delivered'`); n != 0 {
 			t.Fatalf("%d messages are not delivered", n)
 		}
+	}
+}
+
+// A provider that gives no id can be matched by our key alone. Without one its messages do not stay open for ever.
+func TestAcceptedWithoutReference(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reference string
+		receipt   func(ledger.Message) []ledger.Receipt
+		want      string
+	}{
+		"none comes":       {"", nil, "no_receipt accepted no_receipt | no_receipt a 1  "},
+		"an impossible id": {strings.Repeat("x", 300), nil, "no_receipt accepted no_receipt | no_receipt a 1  "},
+		"with our key": {"", func(m ledger.Message) []ledger.Receipt {
+			return []ledger.Receipt{keyed(m, 1, "", provider.Pending), keyed(m, 1, "", provider.Delivered)}
+		}, "delivered accepted delivered delivered at | delivered a 1  delivered"},
+		"with our key and an id": {"", func(m ledger.Message) []ledger.Receipt {
+			return []ledger.Receipt{keyed(m, 1, "r1", provider.Delivered)}
+		}, "delivered accepted delivered delivered at | delivered a 1  delivered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			settleAll(t, l, expecting(m, test.reference))
+			if test.receipt != nil {
+				receive(t, l, test.receipt(m)...)
+			}
+			see(dueNow)
+			overdue(t, l)
+			if got := see(story); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if n := see(`select count(*)::text from audit.receipts where reference like '% %' or reference = ''`); n != "0" {
+				t.Error("a stand-in for a reference is shown")
+			}
+		})
 	}
 }

@@ -194,3 +194,16 @@ func TestOnlyAThrottledAnswerSlowsTheChannelDown(t *testing.T) {
 		}
 	}
 }
+
+// TestReceiptsAreExpectedForWhateverWasAccepted: a message that was taken in part, or of which a part is unknown, has
+// references as well.
+func TestReceiptsAreExpectedForWhateverWasAccepted(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []provider.Outcome{provider.Accepted, provider.Unknown, provider.Throttled, provider.Refused} {
+		f := &flight{await: 72 * time.Hour, segments: 2, expires: time.Now().Add(time.Hour)}
+		res := provider.Result{Outcome: outcome, Parts: []provider.Part{{Outcome: provider.Accepted, Reference: "r1"}, {Index: 1, Outcome: outcome}}}
+		if s := settle(f, &res, time.Now()); s.Await != f.await {
+			t.Errorf("%s: receipts are expected for %s", outcome, s.Await)
+		}
+	}
+}
