@@ -161,7 +161,9 @@ type Config struct {
 	// from several goroutines. Setting it makes every submit ask for the final receipt,
 	// whatever RegisteredDelivery says.
 	OnReceipt func(provider.Receipt) (taken bool)
-	// OnInbound, if set, gets every message of a subscriber under the terms of OnReceipt.
+	// OnInbound, if set, gets every message of a subscriber, in order for each bind, and reports whether it is in safe
+	// hands. It may wait until it is: answers to submits do not wait for it. One that was not taken is answered
+	// pdu.StatusReceiverTemporary, as is one that finds too many before it.
 	OnInbound func(provider.Inbound) (taken bool)
 	// OnDeliver, if set, gets every deliver_sm and data_sm that those two do not, in order for each bind, and
 	// returns the status that the SMSC is answered: pdu.StatusOK when the content is in

@@ -16,7 +16,7 @@ const deliveryQueue = 256
 type delivery struct {
 	response pdu.Command
 	sequence uint32
-	message  pdu.DeliverSM
+	take     func(context.Context) pdu.Status
 }
 
 // readLoop handles what the peer sends until the stream ends.
@@ -141,14 +141,12 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 	if status, ok := s.receipt(&m); ok {
 		return s.respond(response, status, h.Sequence)
 	}
-	if status, ok := s.inbound(&m); ok {
-		return s.respond(response, status, h.Sequence)
-	}
-	if s.cfg.OnDeliver == nil {
+	take := s.taker(&m)
+	if take == nil {
 		return s.respond(response, pdu.StatusOK, h.Sequence)
 	}
 	select {
-	case s.deliveries <- delivery{response, h.Sequence, pdu.DeliverSM{Message: m.Clone()}}:
+	case s.deliveries <- delivery{response, h.Sequence, take}:
 		return nil
 	default:
 		return s.respond(response, pdu.StatusReceiverTemporary, h.Sequence)
@@ -171,22 +169,28 @@ func (s *session) receipt(m *pdu.Message) (status pdu.Status, ok bool) {
 	return pdu.StatusReceiverTemporary, true
 }
 
-// inbound hands m over if it is a message of a subscriber and somebody wants those. One that nobody here can
-// read is refused, so that the SMSC does not count it as delivered.
-func (s *session) inbound(m *pdu.Message) (status pdu.Status, ok bool) {
-	if s.cfg.OnInbound == nil {
-		return 0, false
+// taker is who takes a message that is no receipt, beside the reader; nil when nobody does. A message of a subscriber
+// that nobody here can read is refused, so that the SMSC does not count it as delivered.
+func (s *session) taker(m *pdu.Message) func(context.Context) pdu.Status {
+	if s.cfg.OnInbound != nil {
+		in, readable := s.cfg.parseInbound(m, time.Now())
+		switch {
+		case readable:
+			return func(context.Context) pdu.Status {
+				if s.cfg.OnInbound(in) {
+					return pdu.StatusOK
+				}
+				return pdu.StatusReceiverTemporary
+			}
+		case s.cfg.OnDeliver == nil && s.cfg.isInbound(m):
+			return func(context.Context) pdu.Status { return pdu.StatusReceiverReject }
+		}
 	}
-	in, readable := s.cfg.parseInbound(m, time.Now())
-	switch {
-	case readable && s.cfg.OnInbound(in):
-		return pdu.StatusOK, true
-	case readable:
-		return pdu.StatusReceiverTemporary, true
-	case s.cfg.OnDeliver == nil && s.cfg.isInbound(m):
-		return pdu.StatusReceiverReject, true
+	if s.cfg.OnDeliver == nil {
+		return nil
 	}
-	return 0, false
+	d := pdu.DeliverSM{Message: m.Clone()}
+	return func(ctx context.Context) pdu.Status { return s.cfg.OnDeliver(ctx, d) }
 }
 
 // respond answers deliver_sm or data_sm. Their responses have a message_id, empty here
@@ -207,8 +211,7 @@ func (s *session) deliverLoop(ctx context.Context) {
 		case <-s.stopped:
 			return
 		case d := <-s.deliveries:
-			status := s.cfg.OnDeliver(ctx, d.message)
-			if s.respond(d.response, status, d.sequence) != nil {
+			if s.respond(d.response, d.take(ctx), d.sequence) != nil {
 				return // the reader meets the same flood
 			}
 		}
