@@ -35,7 +35,8 @@ func refuseSecrets(v value, e exemption) {
 			if e.files != "" && name == e.files && child.node.Kind == yaml.MappingNode {
 				continue
 			}
-			if secretKey.MatchString(name) && name != e.account && !(e.placeholders && standsIn(child.node)) {
+			harmless := name == e.account || e.placeholders && standsIn(child.node)
+			if secretKey.MatchString(name) && !harmless {
 				child.fail("secrets do not belong in this document; write the secret into a file and its path as %s_file", name)
 			}
 			refuseSecrets(child, exemption{placeholders: e.placeholders})

@@ -14,8 +14,11 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	n := size(1_000, 50_000)
 	channels := []channel{
-		{name: "smpp", weight: "30"}, {name: "twilio", weight: "25"}, {name: "vonage", weight: "20"},
-		{name: "sinch", weight: "15"}, {name: "telnyx", weight: "10"},
+		{name: "smpp", weight: "30"},
+		{name: "twilio", weight: "25"},
+		{name: "vonage", weight: "20"},
+		{name: "sinch", weight: "15"},
+		{name: "telnyx", weight: "10"},
 	}
 	s := newStage(t, plot{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
 	carriers := s.playKinds(channels, sandbox.Profile{Receipts: 1, Delivered: 1, ReceiptDelay: 50 * time.Millisecond})
