@@ -140,11 +140,13 @@ func (l *Ledger) PutOff(ctx context.Context, seq int64, key string, until time.T
 }
 
 // judged closes a doubt, also one that was closed without knowing, and takes its message on where no settlement can:
-// the attempt stays unknown.
+// the attempt stays unknown. The message is locked before the doubt, as by a settlement.
 const judged = `
-	with closed as (
+	with held as materialized (
+	  select seq from dispatcher.messages where seq = $1 for update
+	), closed as (
 	  update dispatcher.ambiguous set closed_at = now(), next_at = null, verdict = $3, author = $4, note = $5
-	  where message_seq = $1 and key = $2 and coalesce(verdict, 'final') in ('final', 'resent')
+	  where message_seq in (select seq from held) and key = $2 and coalesce(verdict, 'final') in ('final', 'resent')
 	  returning message_seq, last
 	), moved as (
 	  update dispatcher.messages m set state = $6, reason = nullif($7, ''),
