@@ -144,8 +144,9 @@ func (c *cli) sandboxPlaces(f *sandboxFlags, s *sandbox.Sandbox, page string) er
 	}
 	fmt.Fprintf(c.out, "\nWhat they see: %s\n", page)
 	if f.routing != "" {
-		c.suggest("in another terminal, over a data folder that has no routing yet:",
-			"run --embedded\n  # with DISPATCHER_ROUTING_FILE="+f.routing+", or apply it to a dispatcher that runs:\n  "+c.self()+" routing apply "+f.routing)
+		fmt.Fprintln(c.out, "In another terminal:")
+		fmt.Fprintf(c.out, "  # a dispatcher over a data folder that has no routing yet\n  DISPATCHER_ROUTING_FILE=%s %s run --embedded\n", f.routing, c.self())
+		c.suggest("or one that runs already", "routing apply "+f.routing)
 	}
 	fmt.Fprintln(c.out, "Ctrl-C ends them.")
 	return nil
