@@ -146,7 +146,7 @@ func (c *cli) sandboxPlaces(f *sandboxFlags, s *sandbox.Sandbox, page string) er
 	if f.routing != "" {
 		fmt.Fprintln(c.out, "In another terminal:")
 		fmt.Fprintf(c.out, "  # a dispatcher over a data folder that has no routing yet\n  DISPATCHER_ROUTING_FILE=%s %s run --embedded\n", f.routing, c.self())
-		c.suggest("or one that runs already", "routing apply "+f.routing)
+		c.suggest("or one that runs already", "routing apply "+f.routing+" --reason 'trying the sandbox'")
 	}
 	fmt.Fprintln(c.out, "Ctrl-C ends them.")
 	return nil
