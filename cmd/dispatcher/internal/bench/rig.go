@@ -66,7 +66,7 @@ func (r *rig) routing(topic string) (path string, err error) {
 	for i, server := range r.carriers {
 		fmt.Fprintf(&b, "  %c:\n    provider: smpp\n    settings: {address: %q, system_id: bench, window: 200}\n", 'a'+i, server.Addr())
 		b.WriteString("    limits: [{window: 1s, max: 1000000}, {window: 1m, max: 10000000}, {window: 1h, max: 100000000}, {window: 1d, max: 1000000000}]\n")
-		b.WriteString("    price: {currency: EUR, default: \"0.03\"}\n")
+		b.WriteString("    price: {currency: EUR, default: \"0.03\"}\n    receipts: none\n") // the floor writes none either
 	}
 	b.WriteString("routes:\n  - {name: default, weights: {a: 25, b: 15, c: 60}, fallback: load_ratio}\n")
 	fmt.Fprintf(&b, "lanes:\n  bulk: {topics: [%s], ttl: 72h}\n", topic)
