@@ -16,8 +16,8 @@ import (
 //   - repeated keeps the key under which a message is submitted again, or forgets it.
 //   - opened begins a doubt, or goes on with it when an attempt under the same key got no answer either. It
 //     looks whether the attempt is unknown: a settlement that comes twice or late opens nothing.
-//   - cleared takes the price off attempts that turned out to be the same submission as a later one that
-//     was answered: the provider bills it once.
+//   - the end takes the price off attempts that turned out to be the same submission as a later one that
+//     was answered: the provider bills it once, also if a receipt has proved the earlier one meanwhile.
 const doubted = `
 	with given as (
 	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::text[], $8::boolean[])
@@ -39,7 +39,7 @@ const doubted = `
 	)
 	update dispatcher.attempts a set price_micros = 0, segments = 0
 	from opened o where a.message_seq = o.message_seq and a.attempt >= o.attempt and a.attempt < o.last
-	  and a.outcome = 'unknown' and o.verdict in ('taken', 'not_taken')`
+	  and a.outcome in ('unknown', 'accepted') and o.verdict in ('taken', 'not_taken')`
 
 // doubtArrays are the parameters of doubted; nil when no settlement says anything about a doubt.
 func doubtArrays(order []*Settlement) []any {
