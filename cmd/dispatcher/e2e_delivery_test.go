@@ -29,13 +29,15 @@ var ways = []struct {
 	{"in time", smpptest.Answer{Receipt: word("DELIVRD", 50*time.Millisecond)}, "accepted delivered", ""},
 	{"early", smpptest.Answer{Delay: 400 * time.Millisecond, Receipt: word("DELIVRD", -350*time.Millisecond)}, "accepted delivered", ""},
 	{
-		"early and wrong", smpptest.Answer{Delay: 300 * time.Millisecond, Receipt: word("UNDELIV", -250*time.Millisecond, *word("DELIVRD", 1500*time.Millisecond))},
+		"early and wrong",
+		smpptest.Answer{Delay: 300 * time.Millisecond, Receipt: word("UNDELIV", -250*time.Millisecond, *word("DELIVRD", 1500*time.Millisecond))},
 		"accepted undelivered delivered", "",
 	},
 	{"never delivered", smpptest.Answer{Receipt: word("EXPIRED", 100*time.Millisecond)}, "accepted undelivered", "expired"},
 	{"without a word", smpptest.Answer{Receipt: &smpptest.Receipt{Never: true}}, "accepted no_receipt", ""},
 	{
-		"twice and contradicting", smpptest.Answer{Receipt: word("DELIVRD", 20*time.Millisecond, *word("DELIVRD", 30*time.Millisecond), *word("UNDELIV", 200*time.Millisecond))},
+		"twice and contradicting",
+		smpptest.Answer{Receipt: word("DELIVRD", 20*time.Millisecond, *word("DELIVRD", 30*time.Millisecond), *word("UNDELIV", 200*time.Millisecond))},
 		"accepted delivered", "",
 	},
 	{

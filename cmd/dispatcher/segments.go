@@ -188,5 +188,6 @@ func (f *segmentsFlags) print(out io.Writer, sizes []textSize) error {
 		}
 		s.rows = append(s.rows, row)
 	}
-	return f.as.print(out, nil, s)
+	as := f.as
+	return as.print(out, nil, s)
 }

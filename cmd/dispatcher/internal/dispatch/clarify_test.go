@@ -44,55 +44,68 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 		want   want
 	}{
 		"the same key": {
-			nil, provider.Result{},
+			nil,
+			provider.Result{},
 			want{ledger.Retry, "same_key", ledger.SameKey, "", 10 * time.Minute, 10 * time.Minute, "a", false},
 		},
 		"a lookup": {
-			func(f *flight) { f.search.can.SameKeyFor = 0 }, provider.Result{},
+			func(f *flight) { f.search.can.SameKeyFor = 0 },
+			provider.Result{},
 			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
 		},
 		"a lookup, because the lane has it first": {
-			func(f *flight) { f.search.steps = []ledger.Step{ledger.Lookup, ledger.SameKey} }, provider.Result{},
+			func(f *flight) { f.search.steps = []ledger.Step{ledger.Lookup, ledger.SameKey} },
+			provider.Result{},
 			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
 		},
 		"a receipt": {
-			func(f *flight) { f.search.can.SameKeyFor, f.search.can.Lookup = 0, false }, provider.Result{},
+			func(f *flight) { f.search.can.SameKeyFor, f.search.can.Lookup = 0, false },
+			provider.Result{},
 			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute, "", false},
 		},
 		"a receipt, because one key stands for several parts": {
-			nil, provider.Result{Parts: parts},
+			nil,
+			provider.Result{Parts: parts},
 			want{ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute, "", false},
 		},
 		"no receipt without the key in it": {
-			func(f *flight) { f.search.can = provider.Capabilities{Receipts: true} }, provider.Result{},
+			func(f *flight) { f.search.can = provider.Capabilities{Receipts: true} },
+			provider.Result{},
 			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.FinalWord, 0, 10 * time.Minute, "", false},
 		},
 		"one resend when there is nothing to ask": {
-			func(f *flight) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true }, provider.Result{},
+			func(f *flight) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true },
+			provider.Result{},
 			want{ledger.Retry, "resend", ledger.NoStep, ledger.Resent, 0, 10 * time.Minute, "", true},
 		},
 		"half of what is left when it is to be sent again": {
-			func(f *flight) { f.search.resendOnce, f.expires = true, noon.Add(time.Minute) }, provider.Result{},
+			func(f *flight) { f.search.resendOnce, f.expires = true, noon.Add(time.Minute) },
+			provider.Result{},
 			want{ledger.Retry, "same_key", ledger.SameKey, "", 30 * time.Second, 30 * time.Second, "a", false},
 		},
 		"nothing when a repeat found no answer in time": {
-			func(f *flight) { f.repeatUntil = noon }, provider.Result{},
+			func(f *flight) { f.repeatUntil = noon },
+			provider.Result{},
 			want{ledger.Unknown, "ambiguous_final", ledger.SameKey, ledger.FinalWord, 0, 0, "", false},
 		},
 		"another repeat when there is time": {
-			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) }, provider.Result{},
+			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) },
+			provider.Result{},
 			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute, "a", false},
 		},
 		"another repeat when the provider is not there": {
-			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) }, provider.Result{Outcome: provider.Refused, Code: "dial"},
+			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) },
+			provider.Result{Outcome: provider.Refused, Code: "dial"},
 			want{ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute, "a", false},
 		},
 		"certainty when a repeat is accepted": {
-			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) }, provider.Result{Outcome: provider.Accepted},
+			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) },
+			provider.Result{Outcome: provider.Accepted},
 			want{ledger.Accepted, "", ledger.SameKey, ledger.Taken, 0, time.Minute, "", false},
 		},
 		"certainty when a repeat is rejected": {
-			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) }, provider.Result{Outcome: provider.Rejected, Code: "bad"},
+			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) },
+			provider.Result{Outcome: provider.Rejected, Code: "bad"},
 			want{ledger.Rejected, "bad", ledger.SameKey, ledger.NotTaken, 0, time.Minute, "", false},
 		},
 	} {
