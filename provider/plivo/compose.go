@@ -88,7 +88,7 @@ func fits(text string) error {
 	size := sms.Count(text, sms.Reference8)
 	switch {
 	case text == "":
-		return errors.New("there is no text")
+		return web.Unsendable("there is no text")
 	case size.Alphabet == sms.UCS2 && size.Units > longestUCS2:
 		return errors.New("the text has more than 737 characters of UCS-2")
 	case size.Alphabet != sms.UCS2 && size.Units > longestGSM:

@@ -40,7 +40,7 @@ func newAPI(cfg Config) *api {
 // the alphabet that its text needs.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if s.Text == "" {
-		return nil, errors.New("there is no text")
+		return nil, web.Unsendable("there is no text")
 	}
 	m := outbound{From: s.From, To: s.To, Text: s.Text, Type: "SMS", Encoding: "gsm7", Profile: a.cfg.Profile}
 	if sms.Count(s.Text, sms.Reference8).Alphabet == sms.UCS2 {

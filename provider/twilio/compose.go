@@ -43,7 +43,7 @@ func newAPI(cfg Config, now func() time.Time) *api {
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	switch n := utf8.RuneCountInString(s.Text); {
 	case n == 0:
-		return nil, errors.New("there is no text")
+		return nil, web.Unsendable("there is no text")
 	case n > longestText:
 		return nil, errors.New("the text has more than 1600 characters")
 	}

@@ -12,8 +12,8 @@ import (
 
 // API is what an adapter knows of its vendor. Both methods are pure.
 type API interface {
-	// Compose writes a submission as a request. An error means that the vendor cannot take such a
-	// message at all; it shows no number and no text.
+	// Compose writes a submission as a request. An error means that this channel cannot send such a message, which
+	// another one may; an Unsendable means that no provider could. It shows no number and no text.
 	Compose(s *provider.Submission) (*Request, error)
 	// Classify reads an answer. What it cannot read is Unknown.
 	Classify(a *Answer) provider.Result
@@ -49,7 +49,7 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 	defer leave()
 	request, err := c.api.Compose(&s)
 	if err != nil {
-		return provider.Result{Outcome: provider.Rejected, Code: "unsendable", Err: fmt.Errorf("compose the request: %w", err)}
+		return uncomposed(err)
 	}
 	ctx, end := c.bound(ctx)
 	defer end()
@@ -58,6 +58,22 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 		return *failed
 	}
 	return c.api.Classify(answer)
+}
+
+// Unsendable is an error of Compose that blames the message: no provider could send it, however its channel is set up.
+type Unsendable string
+
+// Error implements error.
+func (u Unsendable) Error() string { return string(u) }
+
+// uncomposed is the result of a submission that could not be written. The message is at fault only when the adapter is
+// certain of it: a sender that is missing, or a limit of one vendor, is the channel's.
+func uncomposed(err error) provider.Result {
+	r := provider.Result{Outcome: provider.Refused, Code: "uncomposed", Err: fmt.Errorf("compose the request: %w", err)}
+	if _, ok := errors.AsType[Unsendable](err); ok {
+		r.Outcome, r.Code = provider.Rejected, "unsendable"
+	}
+	return r
 }
 
 // Ask makes a request beside submissions, such as a look at what became of one.

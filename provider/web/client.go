@@ -8,9 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"dispatcher/provider"
@@ -94,19 +92,21 @@ func (c *Client) Close() {
 func (c *Client) Call(ctx context.Context, latest time.Time, req *Request) (*Answer, *provider.Result) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	for {
+	for tries := 1; ; tries++ {
 		call := &call{latest: latest}
 		answer, err := c.try(ctx, call, req)
 		if err == nil {
 			return answer, nil
 		}
-		// A kept connection that the other side had closed took no byte. Every such failure removes one, so
-		// this ends with a fresh connection.
-		if call.left() || !call.reused.Load() || ctx.Err() != nil {
+		if tries == mostTries || !call.stale() || ctx.Err() != nil {
 			return nil, call.failure(ctx, err)
 		}
 	}
 }
+
+// mostTries bounds how many kept connections in a row may turn out to be dead. Each failure removes one, and
+// whoever closes them closes all that were idle, which the transport notices by itself: more than one in a row is rare.
+const mostTries = 4
 
 // try sends the request once.
 func (c *Client) try(ctx context.Context, call *call, req *Request) (*Answer, error) {
@@ -126,6 +126,7 @@ func (c *Client) try(ctx context.Context, call *call, req *Request) (*Answer, er
 	}
 	response, err := client.Do(request)
 	if err != nil {
+		call.ended.Store(ctx.Err() != nil)
 		return nil, err
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read as far as it is wanted
@@ -174,50 +175,4 @@ func (c *Client) target(address string) (string, error) {
 		return "", errors.New("no base URL")
 	}
 	return c.cfg.BaseURL.String() + address, nil
-}
-
-// call is what is known of one request on its way.
-type call struct {
-	latest  time.Time
-	late    atomic.Bool // its latest came before a connection did
-	got     atomic.Bool // it was given a connection
-	reused  atomic.Bool // which had carried others before
-	conn    atomic.Pointer[wire]
-	written atomic.Int64 // what that connection had carried when the call got it
-}
-
-// trace watches for the connection and, until there is one, for the latest.
-func (c *call) trace(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := cancel
-	if !c.latest.IsZero() {
-		timer := time.AfterFunc(time.Until(c.latest), func() {
-			if !c.got.Load() {
-				c.late.Store(true)
-				cancel()
-			}
-		})
-		stop = func() { timer.Stop(); cancel() }
-	}
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: c.connected}), stop
-}
-
-func (c *call) connected(info httptrace.GotConnInfo) {
-	w := below(info.Conn)
-	if w != nil {
-		c.written.Store(w.written.Load())
-	}
-	c.conn.Store(w)
-	c.reused.Store(info.Reused)
-	c.got.Store(true)
-}
-
-// left reports whether a byte of the request may have left. Over HTTP/2 several requests share a
-// connection, and what others wrote counts as ours.
-func (c *call) left() bool {
-	if !c.got.Load() {
-		return false
-	}
-	w := c.conn.Load()
-	return w == nil || w.written.Load() > c.written.Load()
 }

@@ -33,11 +33,20 @@ func counted(dial func(ctx context.Context, network, address string) (net.Conn, 
 	}
 }
 
-// below finds the counting connection under TLS; nil when there is none.
+// below finds the counting connection under TLS, which is nested behind an https proxy; nil when there is none.
 func below(conn net.Conn) *wire {
-	if t, ok := conn.(*tls.Conn); ok {
+	for {
+		t, ok := conn.(*tls.Conn)
+		if !ok {
+			w, _ := conn.(*wire)
+			return w
+		}
 		conn = t.NetConn()
 	}
-	w, _ := conn.(*wire)
-	return w
+}
+
+// overHTTP2 reports whether TLS has agreed on HTTP/2; without TLS it is not spoken here.
+func overHTTP2(conn net.Conn) bool {
+	t, ok := conn.(*tls.Conn)
+	return ok && t.ConnectionState().NegotiatedProtocol == "h2"
 }
