@@ -30,10 +30,11 @@ type Keywords struct {
 }
 
 // standardKeywords are those of a document that names none: the words that mobile operators and
-// providers of the United States agree on.
+// providers of the United States agree on. YES, which some of them count among the words to start, is left out: it
+// answers surveys and questions, too.
 var standardKeywords = Keywords{
 	Stop:  []string{"STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT"},
-	Start: []string{"START", "UNSTOP", "YES"},
+	Start: []string{"START", "UNSTOP"},
 }
 
 // Keyword is the form in which a text is compared with keywords: in capitals, without what is no letter or digit at

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,10 +20,21 @@ func TestADocumentWithoutInboundHasTheUsualKeywords(t *testing.T) {
 	t.Parallel()
 	want := config.Inbound{Keywords: config.Keywords{
 		Stop:  []string{"STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT"},
-		Start: []string{"START", "UNSTOP", "YES"},
+		Start: []string{"START", "UNSTOP"},
 	}}
 	if diff := cmp.Diff(want, parse(t, withInbound("")).Inbound); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// An answer to a question is no wish to be written to: who takes YES for one says so.
+func TestYesOptsNobodyInUnlessTheDocumentSaysSo(t *testing.T) {
+	t.Parallel()
+	if start := parse(t, withInbound("")).Inbound.Keywords.Start; slices.Contains(start, "YES") {
+		t.Errorf("the usual words are %v", start)
+	}
+	if start := parse(t, withInbound("inbound: {keywords: {start: [start, yes]}}")).Inbound.Keywords.Start; !slices.Equal(start, []string{"START", "YES"}) {
+		t.Errorf("configured are %v", start)
 	}
 }
 
@@ -35,7 +47,7 @@ inbound:
     "+15550100": {tenant: shop}
     "12345": {tenant: bank, keywords: {start: [go]}}
   channels: {b: {tenant: news}}`)).Inbound
-	stop, start := []string{"STOP", "ARRÊT"}, []string{"START", "UNSTOP", "YES"}
+	stop, start := []string{"STOP", "ARRÊT"}, []string{"START", "UNSTOP"}
 	want := config.Inbound{
 		Keywords: config.Keywords{Stop: stop, Start: start},
 		Numbers: []config.InboundSource{
@@ -59,7 +71,7 @@ func TestMistakesInInboundAreNamed(t *testing.T) {
 		`{keywords: {stop: []}}`:                                      "is an empty list",
 		`{keywords: {stop: ["!!"]}}`:                                  "is no keyword",
 		`{keywords: {stop: [Stop, STOP]}}`:                            "stands here twice",
-		`{keywords: {stop: [yes]}}`:                                   `"YES" stands under stop and under start`,
+		`{keywords: {stop: [unstop]}}`:                                `"UNSTOP" stands under stop and under start`,
 		`{keywords: {stop: [` + strings.Repeat("x", 41) + `]}}`:       "up to 40 letters",
 		`{numbers: {"+15550100": {tenant: shop, keyword: {}}}}`:       "there is no such key",
 		`{numbers: {"+15550100": {keywords: {stop: [x], begin: 1}}}}`: "there is no such key",
