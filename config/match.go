@@ -14,7 +14,7 @@ func readMatch(v value, known *scope) Match {
 	}
 	m := Match{
 		Prefixes:  readWords(f, "prefixes", "prefix", checkPrefix),
-		Countries: readWords(f, "countries", "country", checkCountry),
+		Countries: readWords(f, "countries", "country", checkLetters),
 		Tenants:   readWords(f, "tenants", "tenant", nil),
 		Lanes: readWords(f, "lanes", "lane", func(v value, s string) bool {
 			if !slices.Contains(known.lanes, s) {
@@ -56,17 +56,4 @@ func readWords(f fields, plural, singular string, check func(value, string) bool
 		}
 	}
 	return out
-}
-
-// isCountry takes two letters; whether a country has them is not known here.
-func isCountry(s string) bool {
-	return len(s) == 2 && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") == ""
-}
-
-func checkCountry(v value, s string) bool {
-	if isCountry(s) {
-		return true
-	}
-	v.fail("%q is not a country; write its two letters, such as GB", s)
-	return false
 }

@@ -1,6 +1,9 @@
 package config
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // readPriceCap reads the most that one message of a route may cost, by currency.
 func readPriceCap(f fields) map[string]int64 {
@@ -40,7 +43,7 @@ func checkPriceCap(f fields, r *Route, known *scope) {
 		most, capped := r.PriceCap[c.Price.Currency]
 		switch {
 		case c.Price.Currency == "":
-			v.fail(`channel %s has no price, so nobody can tell whether it keeps the cap; give it one, if only {currency: EUR, default: "0"}`, name)
+			v.fail(`channel %s has no price, so nobody can tell whether it keeps the cap; give it one, if only {currency: %s, default: "0"}`, name, slices.Sorted(maps.Keys(r.PriceCap))[0])
 		case !capped:
 			v.fail("channel %s has its price in %s, for which the cap has no amount; add %s, or take the channel out of the route", name, c.Price.Currency, c.Price.Currency)
 		default:

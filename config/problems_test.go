@@ -90,6 +90,8 @@ var badDocuments = []struct{ name, doc string }{
 	{"price cap below every price", capped(`{EUR: "0.02", USD: "0.03"}`)},
 	{"blocked of an unknown key", "blocked: {premum: true}\n" + route("weights: {a: 1}")},
 	{"blocked prefix without a plus", "blocked: {prefixes: [4487]}\n" + route("weights: {a: 1}")},
+	{"blocked country that nobody has", "blocked: {countries: [zz]}\n" + route("weights: {a: 1}")},
+	{"blocked country by its usual name", "blocked: {countries: [uk]}\n" + route("weights: {a: 1}")},
 	{"blocked country that is none", "blocked: {country: north}\n" + route("weights: {a: 1}")},
 	{"blocked premium as a word", "blocked: {premium: some}\n" + route("weights: {a: 1}")},
 	{"capacity", channel("provider: sandbox, capacity: 0")},

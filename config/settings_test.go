@@ -180,6 +180,8 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		{"webhooks' key", func(s *config.Settings) { s.ReceiptsTLSCertFile = "c" }, "DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE belong together; set both or none"},
 		{"webhooks' authority", func(s *config.Settings) { s.ReceiptsTLSClientCAFile = "a" }, "DISPATCHER_RECEIPTS_TLS_CLIENT_CA_FILE is set while the webhooks have no certificate; set DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE or unset it"},
 		{"region", func(s *config.Settings) { s.Region = "a\nb" }, "DISPATCHER_REGION is not 1 to 64 printable characters; write for example eu-west-1"},
+		{"default region of another name", func(s *config.Settings) { s.DefaultRegion = "UK" }, `DISPATCHER_DEFAULT_REGION "UK" is not a country; did you mean GB?`},
+		{"default region of nobody", func(s *config.Settings) { s.DefaultRegion = "XX" }, `DISPATCHER_DEFAULT_REGION "XX" is not a country; write its two letters, such as GB`},
 		{"default region", func(s *config.Settings) { s.DefaultRegion = "Britain" }, `DISPATCHER_DEFAULT_REGION "Britain" is not a country; write its two letters, such as GB`},
 		{"batch", func(s *config.Settings) { s.Batch = 0 }, "DISPATCHER_BATCH is 0; choose a number from 1 to 5000"},
 		{"send timeout", func(s *config.Settings) { s.SendTimeout = 0 }, "DISPATCHER_SEND_TIMEOUT is 0s; choose a duration from 100ms to 10m0s"},

@@ -82,7 +82,7 @@ func (s *Settings) checkAddresses(c *checker) {
 	}
 	s.checkReceiptsTLS(c)
 	if !isCountry(s.DefaultRegion) && s.DefaultRegion != "" {
-		c.fail("DEFAULT_REGION", "%q is not a country; write its two letters, such as GB", s.DefaultRegion)
+		c.fail("DEFAULT_REGION", "%q %s", s.DefaultRegion, notACountry(s.DefaultRegion))
 	}
 	if !isName(s.Region, true) {
 		c.fail("REGION", "is not 1 to 64 printable characters; write for example eu-west-1")
