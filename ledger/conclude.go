@@ -19,6 +19,9 @@ import (
 //   - Nothing is taken back: delivered replaces undelivered, both replace no_receipt, and that
 //     replaces accepted.
 //   - A receipt that carries our key proves that an unknown attempt was taken: it is accepted then.
+//   - An attempt that was not taken has only the parts that its settlement named. What a receipt with our key says
+//     about it beyond those is no copy: undelivered is what the provider's answer said already, and delivered
+//     contradicts that answer, which is counted and told, and changes nothing.
 
 // relook is after what time a row is looked at again whose attempt is still under way.
 const relook = 5 * time.Second
@@ -87,16 +90,39 @@ func (s *standing) conclude() {
 
 // conclude fills in what changes about the attempt itself.
 func (t *try) conclude() {
-	if t.outcome == "" || len(t.parts) == 0 {
-		return
-	}
 	if t.outcome == provider.Unknown.String() {
 		t.believe()
 	}
-	if says := sum(t.parts); rank(says.state) > rank(t.receipt) {
+	counted := t.counted()
+	if t.outcome == "" || len(counted) == 0 {
+		return
+	}
+	if says := sum(counted); rank(says.state) > rank(t.receipt) {
 		t.says = says
 	}
-	t.frees = t.held && !t.freed && (t.says.state != "" || anyFinal(t.parts))
+	t.frees = t.held && !t.freed && (t.says.state != "" || anyFinal(counted))
+}
+
+// denied reports whether the provider answered that it did not take the attempt, or not all parts of it.
+func (t *try) denied() bool {
+	switch t.outcome {
+	case provider.Refused.String(), provider.Throttled.String(), provider.Rejected.String():
+		return true
+	}
+	return false
+}
+
+// counted are the parts that were taken, or may have been.
+func (t *try) counted() []part {
+	if !t.denied() {
+		return t.parts
+	}
+	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool { return p.byKey })
+}
+
+// contradictedBy reports whether a receipt says of an attempt that was not taken that it was delivered.
+func (t *try) contradictedBy(p *part) bool {
+	return t.denied() && p.byKey && p.state == string(Delivered)
 }
 
 // believe makes an unknown attempt accepted if a receipt with our key says so.
@@ -122,7 +148,7 @@ func (s *standing) next() (to State, by *try, says word) {
 		t := &s.tries[i]
 		switch t.outcome {
 		case provider.Refused.String(), provider.Throttled.String():
-			rest = append(rest, t.parts...)
+			rest = append(rest, t.counted()...)
 		case provider.Accepted.String():
 			if t.number == s.attempts {
 				last = t
@@ -263,6 +289,8 @@ func anyFinal(parts []part) bool {
 // lookAgain is after what time somebody has to look at a part again; 0 for never. It is asked after conclude.
 func (s *standing) lookAgain(t *try, p *part) time.Duration {
 	switch {
+	case t.denied() && p.byKey:
+		return 0
 	case t.outcome == "" || p.final() && s.state == Sending:
 		return relook
 	case t.accepted && p.byKey && !p.final():

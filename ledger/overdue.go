@@ -10,29 +10,30 @@ import (
 // Overdue looks at up to limit parts of messages that somebody has to look at: those that no receipt came for in time,
 // whose messages become NoReceipt; those whose receipt came before their settlement, which have been due
 // since then; and those whose attempt had not been answered when a receipt with our key came. It
-// returns how many messages came to another state. Rows that somebody else has locked are passed over, so that
+// returns what came of them. Rows that somebody else has locked are passed over, so that
 // any number of instances may call it.
-func (l *Ledger) Overdue(ctx context.Context, limit int, tell Tell) (closed int, err error) {
+func (l *Ledger) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept, err error) {
 	for limit > 0 {
-		var looked, n int
+		var looked int
+		var done finished
 		err := l.inReceiptTx(ctx, tell, func(t *receiptTx) (err error) {
-			looked, n, err = t.overdue(ctx, min(limit, receiveBatch))
+			looked, done, err = t.overdue(ctx, min(limit, receiveBatch))
 			return err
 		})
 		if err != nil {
-			return closed, wrap("close what is overdue", err)
+			return swept, wrap("close what is overdue", err)
 		}
-		closed += n
+		swept.Closed, swept.Contradictory = swept.Closed+done.closed, swept.Contradictory+done.contradictory
 		limit -= looked
 		if looked < receiveBatch {
 			break
 		}
 	}
-	return closed, nil
+	return swept, nil
 }
 
 // overdue looks at one batch.
-func (t *receiptTx) overdue(ctx context.Context, limit int) (looked, closed int, err error) {
+func (t *receiptTx) overdue(ctx context.Context, limit int) (looked int, done finished, err error) {
 	picked := map[rowID]bool{}
 	var seqs []int64
 	batch := &pgx.Batch{}
@@ -48,15 +49,15 @@ func (t *receiptTx) overdue(ctx context.Context, limit int) (looked, closed int,
 		return err
 	})
 	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
-		return 0, 0, err
+		return 0, finished{}, err
 	}
 	if len(seqs) > 0 {
 		if err := t.look(ctx, &pgx.Batch{}, affectedBySeq, seqs); err != nil {
-			return 0, 0, err
+			return 0, finished{}, err
 		}
 	}
-	closed, _, err = t.finish(ctx, picked, true)
-	return len(seqs), closed, err
+	done, err = t.finish(ctx, picked, picked, true)
+	return len(seqs), done, err
 }
 
 // dropReceiptsBatch is how many receipts one transaction drops.

@@ -27,7 +27,11 @@ type Receipt struct {
 type Received struct {
 	Matched  int // those that said something new about a known attempt
 	Early    int // those that are kept because nobody knows their attempt, or not yet
-	Repeated int // those that changed nothing
+	Repeated int // those that changed nothing; also what is pending for an attempt that nobody knows
+	// Contradictory are those that cannot be true together with what is booked, and change no message: by their key an attempt
+	// was delivered that its provider had not taken, or a reference belongs to another message than the first one that
+	// it was known to belong to.
+	Contradictory int
 	// Freed is how many active slots they gave back.
 	Freed int64
 }
@@ -37,7 +41,15 @@ func (r *Received) add(more Received) {
 	r.Matched += more.Matched
 	r.Early += more.Early
 	r.Repeated += more.Repeated
+	r.Contradictory += more.Contradictory
 	r.Freed += more.Freed
+}
+
+// Swept is what came of looking at what was due.
+type Swept struct {
+	Closed int // messages that came to another state
+	// Contradictory is how many receipts turned out to be so when their attempt was settled, see Received.
+	Contradictory int
 }
 
 // Closing is a message that a receipt, or the want of one, brings to a state: Accepted, Delivered, Undelivered or

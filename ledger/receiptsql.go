@@ -7,7 +7,7 @@ package ledger
 // settlement itself. A row that is there already is
 //
 //   - an early receipt, or one with our key, which is completed. With a last word in it somebody has to look at it
-//     at once, for the settlement did not know of it;
+//     at once, for the settlement did not know of it; without one its time begins now;
 //   - the settlement's own, which came before, or that of an earlier attempt under the same key;
 //   - another message's, because the provider gave the same id again. If its time is over the newer one
 //     takes it. Otherwise the older one keeps it, and the newer gets a row that no receipt finds,
@@ -32,7 +32,7 @@ const expectReceipts = `
 	    code = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.code end,
 	    received_at = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.received_at end,
 	    due_at = case when (r.message_seq is null or r.message_seq = excluded.message_seq) and r.state in ('delivered', 'undelivered')
-	      then now() else coalesce(r.due_at, excluded.due_at) end
+	      then now() when r.part is null then excluded.due_at else coalesce(r.due_at, excluded.due_at) end
 	  where r.message_seq is null or (r.message_seq = excluded.message_seq and r.attempt <= excluded.attempt) or r.due_at is null
 	  returning message_seq, attempt, reference
 	)
@@ -43,33 +43,53 @@ const expectReceipts = `
 	  and (f.seq, f.attempt, f.reference) not in (select message_seq, attempt, reference from booked)
 	on conflict (channel, reference) do nothing`
 
-// bookReceipts merges receipts into their rows and returns those that changed. A row is replaced only by one of higher rank,
-// so that neither order nor repetition matters. A receipt without reference is about all parts that the
-// settlement of its attempt named, or has a row of its own while there is none. A last word ends the wait
-// of its row.
+// bookReceipts merges receipts into their rows and says what came of it: how many rows with a message changed, how many
+// without, how many receipts contradict the books, and which rows that changed nothing but a key made and have
+// "delivered" now. A row is replaced only by one of higher rank, so that neither order nor repetition matters. A
+// receipt without reference is about all parts that the settlement of its attempt named, or has a row of its own
+// while there is none. A last word ends the wait of its row.
+//
+// The first message that a reference is known to belong to keeps it: a receipt whose key names another one contradicts it,
+// and changes nothing. What is not known to anybody is kept if it is a last word. A pending one would say nothing, and
+// need not even be genuine where a provider signs no more than a hint.
 const bookReceipts = `
 	with given as (
-	  select g.channel, w.reference, a.message_seq, a.attempt, g.state, g.cause, g.code, now() - g.ago * interval '1 microsecond' as received_at
-	  from unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::bigint[])
-	    as g(channel, reference, seq, attempt, state, cause, code, ago)
+	  select g.channel, w.reference, nullif(g.seq, 0) as named, a.message_seq, a.attempt, g.state, g.cause, g.code, g.nr,
+	    now() - g.ago * interval '1 microsecond' as received_at
+	  from unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::bigint[]) with ordinality
+	    as g(channel, reference, seq, attempt, state, cause, code, ago, nr)
 	  left join dispatcher.attempts a on a.message_seq = nullif(g.seq, 0) and a.attempt = g.attempt and a.channel = g.channel
 	  cross join lateral unnest(case
 	    when g.reference <> '' then array[g.reference]
 	    when a.provider_reference is not null then string_to_array(a.provider_reference, ' ')
 	    when a.message_seq is not null then array[' ' || a.message_seq || '.' || a.attempt]
 	  end) as w(reference)
+	), owned as (
+	  select g.channel, g.reference, g.named, g.state, g.cause, g.code, g.received_at, r.channel is not null as known,
+	    r.message_seq as holder, first_value(g.message_seq) over same as first_seq, first_value(g.attempt) over same as first_attempt
+	  from given g left join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
+	  window same as (partition by g.channel, g.reference order by g.message_seq is null, g.nr)
 	), booked as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, state, cause, code, received_at)
-	  select distinct on (channel, reference) channel, reference, message_seq, attempt, state, nullif(cause, ''), nullif(code, ''), received_at
-	  from given order by channel, reference, dispatcher.receipt_rank(state) desc, received_at
+	  select distinct on (channel, reference) channel, reference,
+	    case when coalesce(holder, first_seq) = first_seq then first_seq end,
+	    case when coalesce(holder, first_seq) = first_seq then first_attempt end,
+	    state, nullif(cause, ''), nullif(code, ''), received_at
+	  from owned
+	  where coalesce(named = coalesce(holder, first_seq), true) and (state <> 'pending' or known or first_seq is not null)
+	  order by channel, reference, dispatcher.receipt_rank(state) desc, received_at
 	  on conflict (channel, reference) do update set state = excluded.state, cause = excluded.cause, code = excluded.code,
 	    received_at = excluded.received_at,
 	    message_seq = coalesce(r.message_seq, excluded.message_seq), attempt = coalesce(r.attempt, excluded.attempt),
 	    due_at = case when excluded.state = 'pending' then r.due_at end
 	  where dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
-	  returning message_seq
+	    and coalesce(r.message_seq = excluded.message_seq, true)
+	  returning message_seq, channel, reference, message_seq is not null and part is null and state = 'delivered' as proof
 	)
-	select count(message_seq), count(*) - count(message_seq) from booked`
+	select count(message_seq), count(*) - count(message_seq),
+	  (select count(*) from owned where named <> coalesce(holder, first_seq)),
+	  array_agg(channel) filter (where proof), array_agg(reference) filter (where proof)
+	from booked`
 
 // affectedByReceipts are the messages that receipts are about, and affectedBySeq those of rows
 // that were picked.

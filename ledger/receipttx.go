@@ -113,10 +113,17 @@ func (t *receiptTx) readParts(rows pgx.Rows) error {
 	return err
 }
 
+// finished is what came of a transaction.
+type finished struct {
+	closed, contradictory int
+	freed                 int64
+}
+
 // finish concludes what was read, writes what changes and commits. picked are the rows whose locks this transaction
-// holds; with all set each of them is written, else only those that somebody has to look at again.
-func (t *receiptTx) finish(ctx context.Context, picked map[rowID]bool, all bool) (closed int, freed int64, err error) {
-	w := t.conclude(picked, all)
+// holds; with all set each of them is written, else only those that somebody has to look at again. news are the rows
+// whose contradictions have not been counted before.
+func (t *receiptTx) finish(ctx context.Context, picked, news map[rowID]bool, all bool) (finished, error) {
+	w := t.conclude(picked, news, all)
 	batch := &pgx.Batch{}
 	w.queue(batch)
 	var tag string
@@ -125,16 +132,16 @@ func (t *receiptTx) finish(ctx context.Context, picked map[rowID]bool, all bool)
 		return nil
 	})
 	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
-		return 0, 0, err
+		return finished{}, err
 	}
 	if tag != "COMMIT" { // PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed
-		return 0, 0, fmt.Errorf("commit was answered with %s", tag)
+		return finished{}, fmt.Errorf("commit was answered with %s", tag)
 	}
-	return len(w.closed.seq), w.freed(), nil
+	return finished{closed: len(w.closed.seq), contradictory: w.contradictory, freed: w.freed()}, nil
 }
 
 // conclude gathers what changes.
-func (t *receiptTx) conclude(picked map[rowID]bool, all bool) *receiptWrites {
+func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrites {
 	w := &receiptWrites{}
 	for i := range t.standings {
 		s := &t.standings[i]
@@ -152,6 +159,9 @@ func (t *receiptTx) conclude(picked map[rowID]bool, all bool) *receiptWrites {
 			}
 			for k := range tr.parts {
 				p := &tr.parts[k]
+				if news[rowID{p.channel, p.reference}] && tr.contradictedBy(p) {
+					w.contradictory++
+				}
 				if !picked[rowID{p.channel, p.reference}] && !picked[wholeRow(p.channel, s.closing.Seq, tr.number)] {
 					continue
 				}

@@ -28,6 +28,8 @@ type receiptWrites struct {
 	}
 	slots   map[string]int64 // freed, by channel
 	notices []Notice
+
+	contradictory int // receipts that contradict the books; nothing is written about them
 }
 
 // try adds what changes about an attempt.

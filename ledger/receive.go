@@ -21,7 +21,8 @@ const receiveBatch = 500
 // Receive books receipts, in transactions of 500 that take two round trips each. Whatever their order and
 // however often they come, they have the same effect: see conclude. A receipt is kept when no attempt is known
 // that it is about, and finds its attempt when that is settled; see Overdue for what follows then. A receipt with
-// Seq whose attempt is unknown makes that accepted. The first last word about any part of a message gives the active
+// Seq whose attempt is unknown makes that accepted; one that contradicts what is booked changes nothing, see
+// Received. The first last word about any part of a message gives the active
 // slot back that its attempt holds until then.
 //
 // To receive again what was received has no effect, so a call that failed is simply repeated; what it returns with the
@@ -48,7 +49,17 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	var got Received
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
-	batch.Queue(bookReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Matched, &got.Early) })
+	proofs := map[rowID]bool{}
+	batch.Queue(bookReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error {
+		var channels, references []string
+		if err := row.Scan(&got.Matched, &got.Early, &got.Contradictory, &channels, &references); err != nil {
+			return err
+		}
+		for i := range channels {
+			proofs[rowID{channels[i], references[i]}] = true
+		}
+		return nil
+	})
 	if err := t.look(ctx, batch, affectedByReceipts, given.decisive(folded)...); err != nil {
 		return Received{}, err
 	}
@@ -60,16 +71,18 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 			picked[rowID{r.Channel, r.Reference}] = true
 		}
 	}
-	_, freed, err := t.finish(ctx, picked, false)
+	done, err := t.finish(ctx, picked, proofs, false)
 	if err != nil {
 		return Received{}, err
 	}
-	got.Freed, got.Repeated = freed, max(len(receipts)-got.Matched-got.Early, 0)
+	got.Freed, got.Repeated = done.freed, max(len(receipts)-got.Matched-got.Early-got.Contradictory, 0)
+	got.Matched, got.Contradictory = got.Matched-done.contradictory, got.Contradictory+done.contradictory
 	return got, nil
 }
 
-// fold merges the receipts of a batch that name the same part: the best is kept, of equal ones the first. It leaves
-// out what no settlement can ever name.
+// fold merges the receipts of a batch that name the same part alike: the best is kept, of equal ones the first. It leaves
+// out what no settlement can ever name. Those that name a part by different keys stay apart, because bookReceipts
+// knows which of them are right.
 func fold(receipts []Receipt) []Receipt {
 	type name struct {
 		rowID
@@ -84,9 +97,9 @@ func fold(receipts []Receipt) []Receipt {
 		if len(r.Reference) > maxReference || strings.Contains(r.Reference, " ") {
 			continue // no settlement can name it
 		}
-		key := name{rowID: rowID{r.Channel, r.Reference}}
+		key := name{rowID: rowID{r.Channel, r.Reference}, seq: r.Seq}
 		if r.Reference == "" {
-			key.seq, key.attempt = r.Seq, r.Attempt
+			key.attempt = r.Attempt
 		}
 		known, ok := at[key]
 		if !ok {
@@ -94,12 +107,9 @@ func fold(receipts []Receipt) []Receipt {
 			out = append(out, r)
 			continue
 		}
-		was := out[known]
-		if better(r.State.String(), was.State.String()) {
+		if was := out[known]; better(r.State.String(), was.State.String()) {
+			r.Attempt = was.Attempt
 			out[known] = r
-		}
-		if was.Seq != 0 {
-			out[known].Seq, out[known].Attempt = was.Seq, was.Attempt
 		}
 	}
 	return out

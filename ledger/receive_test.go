@@ -24,11 +24,11 @@ func receive(t testing.TB, l *ledger.Ledger, receipts ...ledger.Receipt) ledger.
 // overdue looks at everything that is due.
 func overdue(t testing.TB, l *ledger.Ledger) int {
 	t.Helper()
-	n, err := l.Overdue(t.Context(), 10000, tellState)
+	swept, err := l.Overdue(t.Context(), 10000, tellState)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return swept.Closed
 }
 
 func tellState(c *ledger.Closing) *ledger.Notice {

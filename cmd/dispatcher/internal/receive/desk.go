@@ -35,10 +35,13 @@ var errFull = errors.New("more receipts arrive than the database takes; their pr
 // errRefused is the trouble with a receipt that the ledger cannot store.
 var errRefused = errors.New("a receipt could not be booked and is left out")
 
+// errContradictory is the trouble with receipts that cannot be true together with what is booked.
+var errContradictory = errors.New("receipts contradict what is booked and change nothing; docs/receipts.md says how to find them")
+
 // Books is where receipts are booked. *ledger.Ledger is one; see its methods.
 type Books interface {
 	Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (ledger.Received, error)
-	Overdue(ctx context.Context, limit int, tell ledger.Tell) (closed int, err error)
+	Overdue(ctx context.Context, limit int, tell ledger.Tell) (ledger.Swept, error)
 	DropReceipts(ctx context.Context, older time.Duration) (dropped int64, err error)
 }
 
@@ -285,6 +288,7 @@ func (d *Desk) try(ctx context.Context, batch []entry, early chan<- struct{}) er
 	}
 	release(batch)
 	d.metrics.booked(&got, &closed)
+	d.contradicted(got.Contradictory)
 	if got.Freed > 0 {
 		d.cfg.Freed(int(got.Freed))
 	}

@@ -2,6 +2,7 @@ package receive
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -58,15 +59,24 @@ func (d *Desk) sweep(ctx context.Context, early <-chan struct{}) {
 // look closes what is due now. An early receipt frees the slot that its attempt was settled with.
 func (d *Desk) look(ctx context.Context) {
 	var closed tally
-	n, err := d.cfg.Books.Overdue(ctx, sweepSize, closed.tell)
+	swept, err := d.cfg.Books.Overdue(ctx, sweepSize, closed.tell)
 	if err != nil && ctx.Err() == nil {
 		d.cfg.Trouble("receipts", err)
 	}
 	if err == nil {
 		d.metrics.swept(&closed)
 	}
+	d.metrics.contradictory(swept.Contradictory)
+	d.contradicted(swept.Contradictory)
+	if swept.Closed > 0 {
+		d.cfg.Freed(swept.Closed)
+	}
+}
+
+// contradicted tells of receipts that contradict what is booked.
+func (d *Desk) contradicted(n int) {
 	if n > 0 {
-		d.cfg.Freed(n)
+		d.cfg.Trouble("receipts", fmt.Errorf("%d %w", n, errContradictory))
 	}
 }
 
