@@ -22,8 +22,8 @@ const (
 type chase struct {
 	after time.Duration
 	query func(ctx context.Context, reference string, source pdu.Address) (provider.Receipt, error)
-	tell  func(provider.Receipt) (taken bool)
-	wake  chan struct{} // capacity 1
+	tell  func(r provider.Receipt, answer func(taken bool)) // Config.OnReceipt
+	wake  chan struct{}                                     // capacity 1
 
 	mu    sync.Mutex
 	queue []chased        // in the order of due, which is that of their coming; guarded by mu
@@ -118,10 +118,21 @@ func (h *chase) next(now time.Time) (m chased, wait time.Duration) {
 // ask asks once. What has no end yet, or was not taken, is asked for again later.
 func (h *chase) ask(ctx context.Context, m chased) {
 	r, err := h.query(ctx, m.reference, m.source)
-	if err == nil && r.State.Final() && h.tell(r) {
-		h.settled(m.reference)
+	if err != nil || !r.State.Final() {
+		h.again(ctx, m)
 		return
 	}
+	h.tell(r, func(taken bool) {
+		if taken {
+			h.settled(m.reference)
+			return
+		}
+		h.again(ctx, m)
+	})
+}
+
+// again asks once more later, unless that was often enough.
+func (h *chase) again(ctx context.Context, m chased) {
 	m.queries++
 	m.due = time.Now().Add(h.after)
 	h.mu.Lock()

@@ -71,11 +71,13 @@ func New(cfg Config) (*Client, error) {
 func (c *Client) startChase(serving context.Context, running *sync.WaitGroup) {
 	c.chase = newChase(c)
 	tell := c.cfg.OnReceipt
-	c.cfg.OnReceipt = func(r provider.Receipt) (taken bool) {
-		if taken = tell(r); taken && r.State.Final() {
-			c.chase.settled(r.Reference)
-		}
-		return taken
+	c.cfg.OnReceipt = func(r provider.Receipt, answer func(taken bool)) {
+		tell(r, func(taken bool) {
+			if taken && r.State.Final() {
+				c.chase.settled(r.Reference)
+			}
+			answer(taken)
+		})
 	}
 	running.Go(func() { c.chase.run(serving) })
 }

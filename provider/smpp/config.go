@@ -156,11 +156,13 @@ type Config struct {
 	// OnState, if set, hears of every change of a bind, loud failures included, one at a time for each bind. It
 	// must not block.
 	OnState func(State)
-	// OnReceipt, if set, gets every receipt and reports whether it took it; it must not block. One that
-	// was not taken is answered pdu.StatusReceiverTemporary, so that the SMSC sends it again. It is called
-	// from several goroutines. Setting it makes every submit ask for the final receipt,
-	// whatever RegisteredDelivery says.
-	OnReceipt func(provider.Receipt) (taken bool)
+	// OnReceipt, if set, gets every receipt and must not block: it calls answer, now or later and from any goroutine,
+	// once the receipt is in safe hands (taken) or cannot be brought there. Until then the SMSC gets no response. One that
+	// was not taken is answered pdu.StatusReceiverTemporary, so that the SMSC sends it again; one without answer
+	// counts against the 10 000 that a bind may have. Only the first call of answer counts, it does not block, and it
+	// does nothing when the connection has ended: the SMSC sends what has no response again. OnReceipt is called
+	// from several goroutines. Setting it makes every submit ask for the final receipt, whatever RegisteredDelivery says.
+	OnReceipt func(r provider.Receipt, answer func(taken bool))
 	// OnInbound, if set, gets every message of a subscriber, in order for each bind, and reports whether it is in safe
 	// hands. It may wait until it is: answers to submits do not wait for it. One that was not taken is answered
 	// pdu.StatusReceiverTemporary, as is one that finds too many before it.

@@ -75,6 +75,11 @@ func eventually(t testing.TB, what string, done func() bool) {
 	}
 }
 
+// atOnce is an OnReceipt that answers before it returns.
+func atOnce(take func(provider.Receipt) (taken bool)) func(r provider.Receipt, answer func(taken bool)) {
+	return func(r provider.Receipt, answer func(taken bool)) { answer(take(r)) }
+}
+
 func submission(i int) provider.Submission {
 	return provider.Submission{
 		ID: fmt.Sprintf("m-%d", i), Attempt: 1, To: fmt.Sprintf("+447700%06d", i), From: "ACME", Text: "Your code is 123456",

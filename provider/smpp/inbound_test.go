@@ -131,7 +131,7 @@ func TestInboundMessagesComeWholeInEveryForm(t *testing.T) {
 	got := make(chan provider.Inbound, 100)
 	cfg := fastConfig(srv.Addr())
 	cfg.OnInbound = func(in provider.Inbound) bool { got <- in; return true }
-	cfg.OnReceipt = func(provider.Receipt) bool { t.Error("a receipt"); return true }
+	cfg.OnReceipt = atOnce(func(provider.Receipt) bool { t.Error("a receipt"); return true })
 	startClient(t, cfg)
 	rapid.Check(t, func(r *rapid.T) {
 		m := smpptest.Inbound{

@@ -114,7 +114,7 @@ func TestReceiptsThatNeverComeAreAskedFor(t *testing.T) {
 	taken := make(chan provider.Receipt, 10)
 	cfg := fastConfig(srv.Addr())
 	cfg.Query, cfg.QueryAfter = true, 20*time.Millisecond
-	cfg.OnReceipt = func(r provider.Receipt) bool { taken <- r; return true }
+	cfg.OnReceipt = atOnce(func(r provider.Receipt) bool { taken <- r; return true })
 	c := startClient(t, cfg)
 	long := submission(1)
 	long.Text = strings.Repeat("Your code is 123456. ", 10)

@@ -51,7 +51,7 @@ func TestReceiptsOfEveryCarrierFindTheirMessage(t *testing.T) {
 			}})
 			taken := make(chan provider.Receipt, 1)
 			cfg := fastConfig(srv.Addr())
-			cfg.OnReceipt = func(r provider.Receipt) bool { taken <- r; return true }
+			cfg.OnReceipt = atOnce(func(r provider.Receipt) bool { taken <- r; return true })
 			cfg.OnInbound = func(provider.Inbound) bool { t.Error("an inbound message"); return true }
 			if c.adjust != nil {
 				c.adjust(&cfg)

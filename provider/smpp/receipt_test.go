@@ -146,13 +146,13 @@ func TestReceiptsThatCannotBeTakenComeAgain(t *testing.T) {
 	var calls atomic.Int64
 	taken := make(chan provider.Receipt, 1)
 	cfg := fastConfig(srv.Addr())
-	cfg.OnReceipt = func(r provider.Receipt) bool {
+	cfg.OnReceipt = atOnce(func(r provider.Receipt) bool {
 		if calls.Add(1) == 1 {
 			return false
 		}
 		taken <- r
 		return true
-	}
+	})
 	c := startClient(t, cfg)
 	result := send(c, submission(1))
 	r := next(t, taken)
@@ -173,7 +173,7 @@ func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 		taken := make(chan provider.Receipt, 10)
 		cfg := fastConfig(srv.Addr())
 		cfg.RegisteredDelivery = asked
-		cfg.OnReceipt = func(r provider.Receipt) bool { taken <- r; return true }
+		cfg.OnReceipt = atOnce(func(r provider.Receipt) bool { taken <- r; return true })
 		c := startClient(t, cfg)
 		long := submission(1)
 		long.Text = strings.Repeat("Your code is 123456. ", 20)
@@ -200,7 +200,7 @@ func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	t.Parallel()
 	receipts, messages := make(chan provider.Receipt, 3), make(chan pdu.DeliverSM, 3)
 	_, peer := startRaw(t, Config{
-		OnReceipt: func(r provider.Receipt) bool { receipts <- r; return true },
+		OnReceipt: atOnce(func(r provider.Receipt) bool { receipts <- r; return true }),
 		OnDeliver: func(_ context.Context, d pdu.DeliverSM) pdu.Status { messages <- d; return pdu.StatusOK },
 	})
 	inbound, receipt, unnamed := pdu.Message{ShortMessage: []byte("STOP")}, textReceipt("id:7F stat:DELIVRD"), textReceipt("stat:DELIVRD")

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dispatcher/provider/smpp/pdu"
@@ -45,7 +46,9 @@ type session struct {
 	tell       func(ailing bool)
 	stopped    chan struct{} // closed when the session ends
 	unbindResp chan struct{} // closed by the reader on unbind_resp
+	flooded    chan struct{} // capacity 1: an answer had no room in control
 	deliveries chan delivery // reader to deliverer
+	unanswered atomic.Int32  // receipts whose OnReceipt has not answered
 	resp       pdu.MessageResp
 
 	mu       sync.Mutex
@@ -65,9 +68,9 @@ func newSession(cfg *Config, p *pool, in *inlet, sequence uint32) *session {
 	return &session{
 		cfg: cfg, pool: p, conn: in.conn, in: in, exact: cfg.TLS == nil, sequence: sequence,
 		wake: make(chan struct{}, 1), health: make(chan struct{}, 1), tell: func(bool) {}, stopped: make(chan struct{}), unbindResp: make(chan struct{}),
-		deliveries: make(chan delivery, deliveryQueue),
-		pending:    make(map[uint32]*call, cfg.Window),
-		asked:      make(map[uint32]chan<- reaction),
+		flooded: make(chan struct{}, 1), deliveries: make(chan delivery, deliveryQueue),
+		pending: make(map[uint32]*call, cfg.Window),
+		asked:   make(map[uint32]chan<- reaction),
 	}
 }
 
@@ -92,6 +95,8 @@ func (s *session) run(life context.Context, leave <-chan struct{}, submits bool)
 		err = writing.err
 	case <-keeping.done:
 		err = keeping.err
+	case <-s.flooded:
+		err = errFlood
 	case <-leave:
 		s.unbind(life, reading, writing)
 		err = errUnbound

@@ -32,7 +32,7 @@ func FuzzSession(f *testing.F) {
 	f.Add(all[7:])
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		cfg := Config{
-			OnReceipt: func(provider.Receipt) bool { return true }, OnInbound: func(provider.Inbound) bool { return false },
+			OnReceipt: atOnce(func(provider.Receipt) bool { return true }), OnInbound: func(provider.Inbound) bool { return false },
 			OnDeliver:      func(context.Context, pdu.DeliverSM) pdu.Status { return 0 },
 			HeedCongestion: true, UntypedReceipts: true, ReceiptKeyTLV: 0x1400,
 		}.withDefaults()

@@ -123,7 +123,8 @@ func (s *session) peerUnbound() {
 	}
 }
 
-// deliver hands a message or a receipt of the SMSC over. The answer follows when it was taken.
+// deliver hands a message or a receipt of the SMSC over. The answer follows when it is in safe hands; the reader does
+// not wait for that.
 func (s *session) deliver(h pdu.Header, frame []byte) error {
 	response := h.Command.Response()
 	_, body, err := pdu.Decode(frame)
@@ -138,8 +139,8 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 	case *pdu.DataSM:
 		m = b.Message()
 	}
-	if status, ok := s.receipt(&m); ok {
-		return s.respond(response, status, h.Sequence)
+	if r, ok := s.receipt(&m); ok {
+		return s.handOver(r, response, h.Sequence)
 	}
 	take := s.taker(&m)
 	if take == nil {
@@ -151,22 +152,6 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 	default:
 		return s.respond(response, pdu.StatusReceiverTemporary, h.Sequence)
 	}
-}
-
-// receipt hands m over if it is a receipt that somebody wants. The status says whether it is in
-// safe hands.
-func (s *session) receipt(m *pdu.Message) (status pdu.Status, ok bool) {
-	if s.cfg.OnReceipt == nil {
-		return 0, false
-	}
-	r, ok := s.cfg.parseReceipt(m, time.Now())
-	switch {
-	case !ok:
-		return 0, false
-	case s.cfg.OnReceipt(r):
-		return pdu.StatusOK, true
-	}
-	return pdu.StatusReceiverTemporary, true
 }
 
 // taker is who takes a message that is no receipt, beside the reader; nil when nobody does. A message of a subscriber

@@ -120,11 +120,14 @@ func (s *session) lastWords(buf []byte) error {
 	return err
 }
 
-// reply queues a PDU that bypasses the window. It fails when the peer lets answers
-// pile up.
+// reply queues a PDU that bypasses the window; what is queued together leaves together. It fails when the peer lets
+// answers pile up. One for a session that is over goes nowhere.
 func (s *session) reply(frame []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
 	if len(s.control)+len(frame) > maxControl {
 		return errFlood
 	}

@@ -120,7 +120,7 @@ func TestNationalTablesTravelWithAHeader(t *testing.T) {
 
 func TestCapabilitiesSayWhatTheSettingsPromise(t *testing.T) {
 	t.Parallel()
-	taken := func(provider.Receipt) bool { return true }
+	taken := atOnce(func(provider.Receipt) bool { return true })
 	for name, c := range map[string]struct {
 		cfg  Config
 		want provider.Capabilities

@@ -26,7 +26,7 @@ type connector struct {
 	breaker func(channel string, to breaker.State) // told of each change
 	sandbox *carriers
 	// receipt takes the receipts of channels that expect any; see smpp.Config.OnReceipt.
-	receipt func(channel string, r provider.Receipt) (taken bool)
+	receipt func(channel string, r provider.Receipt, answer func(taken bool))
 	// callback is where the provider of a channel is to call; see App.callback.
 	callback func(*config.Channel) string
 	// inbound takes the messages of subscribers; nil where nobody wants them.
@@ -93,11 +93,11 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any) (prov
 }
 
 // onReceipt is what takes the receipts of a channel; nil when none are expected.
-func (c *connector) onReceipt(channel *config.Channel) func(provider.Receipt) (taken bool) {
+func (c *connector) onReceipt(channel *config.Channel) func(r provider.Receipt, answer func(taken bool)) {
 	if awaits(channel) == 0 {
 		return nil
 	}
-	return func(r provider.Receipt) bool { return c.receipt(channel.Name, r) }
+	return func(r provider.Receipt, answer func(taken bool)) { c.receipt(channel.Name, r, answer) }
 }
 
 // readFile reads a file that a channel's settings name.
@@ -138,7 +138,7 @@ func adapt(channel *config.Channel, out *dispatch.Channel) {
 
 // testChannel is a channel marked test: everything happens except the send.
 type testChannel struct {
-	receipt func(provider.Receipt) (taken bool) // nil when nobody waits for one
+	receipt func(r provider.Receipt, answer func(taken bool)) // nil when nobody waits for one
 }
 
 var (
@@ -154,7 +154,7 @@ func (t testChannel) Send(ctx context.Context, s provider.Submission) provider.R
 	}
 	reference := fmt.Sprintf("test-%s-%d", s.ID, s.Attempt)
 	if t.receipt != nil {
-		t.receipt(provider.Receipt{Reference: reference, State: provider.Delivered, At: time.Now()})
+		t.receipt(provider.Receipt{Reference: reference, State: provider.Delivered, At: time.Now()}, func(bool) {})
 	}
 	return provider.Result{Outcome: provider.Accepted, Reference: reference}
 }

@@ -1,33 +1,223 @@
 package receive_test
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dispatcher/cmd/dispatcher/internal/receive"
+	"dispatcher/ledger"
 	"dispatcher/provider"
 )
 
-// TestWhoWaitsForABookingWaitsBriefly: providers call over few connections, so that each moment counts. What was only
-// taken before is booked with it.
+// nobody waits for an answer.
+func nobody(bool) {}
+
+// words are the answers to one receipt.
+type words struct {
+	mu  sync.Mutex
+	all []bool // guarded by mu
+}
+
+func (w *words) answer(taken bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, taken)
+}
+
+// is reports whether there was exactly one answer, and that one; open whether there was none.
+func (w *words) is(taken bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.all) == 1 && w.all[0] == taken
+}
+
+func (w *words) open() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.all) == 0
+}
+
+// take hands a receipt of channel a over and returns what is answered.
+func take(d *receive.Desk, r provider.Receipt) *words {
+	w := new(words)
+	d.Take("a", r, w.answer)
+	return w
+}
+
+// counts are how many of them were answered with true, with false, and not.
+func counts(all []*words) (n [3]int) {
+	for _, w := range all {
+		switch {
+		case w.is(true):
+			n[0]++
+		case w.is(false):
+			n[1]++
+		case w.open():
+			n[2]++
+		}
+	}
+	return n
+}
+
+// TestWhoWaitsForABookingWaitsBriefly: providers call over few connections and have small windows, so that each
+// moment counts.
 func TestWhoWaitsForABookingWaitsBriefly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalBooks{}
 		d, _, stop := desk(t, b)
 		defer stop()
-		if !d.Take("a", delivered("taken")) {
-			t.Fatal("not taken")
-		}
 		began := time.Now()
+		taken := take(d, delivered("taken"))
 		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("awaited")}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took > 10*time.Millisecond {
 			t.Errorf("booked after %s", took)
 		}
-		if !b.has("taken") || !b.has("awaited") {
-			t.Error("not all is booked")
+		synctest.Wait()
+		if !b.has("taken") || !b.has("awaited") || !taken.is(true) {
+			t.Error("not all is booked and answered")
 		}
 	})
+}
+
+// TestAReceiptIsAnsweredWhenItIsBooked and not a moment earlier.
+func TestAReceiptIsAnsweredWhenItIsBooked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &journalBooks{away: 3 * time.Second}
+		d, _, stop := desk(t, b)
+		defer stop()
+		var all []*words
+		for i := range 1200 {
+			all = append(all, take(d, delivered(fmt.Sprint(i))))
+		}
+		time.Sleep(2900 * time.Millisecond)
+		if diff := cmp.Diff([3]int{0, 0, 1200}, counts(all)); diff != "" {
+			t.Error("while the database is away", diff)
+		}
+		time.Sleep(5 * time.Second)
+		if n := counts(all); n[0] != b.holds() || n[2] != 0 || n[0] < 500 {
+			t.Errorf("%v were answered, %d are booked", n, b.holds())
+		}
+	})
+}
+
+// TestReceiptsAreGivenBackWhileTheDatabaseIsAway: as many as there is room for wait for five seconds, the others
+// not at all, and all come again. Nothing piles up, and nothing that was answered is missing.
+func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const room, n = 20_000, 21_500
+		b := &journalBooks{away: time.Minute}
+		d, registry, stop := desk(t, b)
+		var all []*words
+		for i := range n {
+			all = append(all, take(d, delivered(fmt.Sprint(i))))
+			if i%1000 == 0 {
+				synctest.Wait()
+			}
+		}
+		if n := counts(all); n[0] != 0 || n[2] < room || n[1] < 500 {
+			t.Errorf("answered at once: %v", n)
+		}
+		time.Sleep(6 * time.Second)
+		if diff := cmp.Diff([3]int{0, n, 0}, counts(all)); diff != "" {
+			t.Error("after six seconds", diff)
+		}
+		if got := count(t, registry, "dispatcher_provider_receipts_total", "a", "refused"); got != n {
+			t.Errorf("%v were counted as refused", got)
+		}
+		time.Sleep(time.Minute)
+		again := take(d, delivered("7"))
+		last := take(d, delivered("after"))
+		stop()
+		if !again.is(true) || !last.is(true) || !b.has("7") || !b.has("after") {
+			t.Error("the receipts that came again and at the end were not booked")
+		}
+		if n := b.holds(); n > 502 {
+			t.Errorf("%d were kept that had been given back", n)
+		}
+	})
+}
+
+// TestWhatIsNotBookedAtTheEndIsNotTaken, neither before nor after it.
+func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &journalBooks{away: time.Hour}
+		d, _, stop := desk(t, b)
+		booked := make(chan error, 1)
+		go func() { booked <- d.Book(t.Context(), "a", []provider.Receipt{delivered("x")}) }()
+		synctest.Wait()
+		waits := take(d, delivered("1"))
+		time.Sleep(time.Second)
+		stop()
+		late := take(d, delivered("2"))
+		if !waits.is(false) || !late.is(false) || b.holds() != 0 {
+			t.Errorf("answered %v and %v", waits.all, late.all)
+		}
+		if err := <-booked; err == nil {
+			t.Error("a callback was said to be booked")
+		}
+		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("y")}); err == nil {
+			t.Error("a callback was taken after the end")
+		}
+	})
+}
+
+// stuckBooks hang in the commit, as over a connection that broke without a word, until stuck is closed.
+type stuckBooks struct {
+	journalBooks
+	stuck chan struct{}
+}
+
+func (b *stuckBooks) Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (ledger.Received, error) {
+	select {
+	case <-b.stuck:
+		return b.journalBooks.Receive(ctx, receipts, tell)
+	case <-ctx.Done():
+		return ledger.Received{}, ctx.Err()
+	}
+}
+
+// TestABookingThatHangsKeepsNobodyWaiting: its receipts are given back, and booked all the same in the end.
+func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &stuckBooks{stuck: make(chan struct{})}
+		d, stop := stuckDesk(t, b)
+		one := take(d, delivered("1"))
+		time.Sleep(6 * time.Second)
+		if !one.is(false) {
+			t.Errorf("answered %v", one.all)
+		}
+		close(b.stuck)
+		stop()
+		if !one.is(false) || !b.has("1") {
+			t.Errorf("answered %v, booked %t", one.all, b.has("1"))
+		}
+	})
+}
+
+// stuckDesk runs a desk over b until stop is called.
+func stuckDesk(t *testing.T, b *stuckBooks) (d *receive.Desk, stop func()) {
+	t.Helper()
+	b.began, b.booked = time.Now(), map[string]bool{}
+	d, err := receive.New(receive.Config{Books: b, Freed: b.freed, Trouble: func(string, error) {}, Registry: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { d.Run(ctx); close(done) }()
+	return d, func() { cancel(); <-done }
 }

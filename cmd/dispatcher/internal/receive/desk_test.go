@@ -83,15 +83,15 @@ func (b *journalBooks) Receive(ctx context.Context, receipts []ledger.Receipt, t
 	return got, ctx.Err()
 }
 
-func (b *journalBooks) Overdue(_ context.Context, _ int, tell ledger.Tell) (swept ledger.Swept, err error) {
+func (b *journalBooks) Overdue(_ context.Context, _ int, tell ledger.Tell) (closed int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.looks = append(b.looks, time.Since(b.began))
 	for range b.due {
 		tell(&ledger.Closing{State: ledger.NoReceipt})
 	}
-	swept.Closed, b.due = b.due, 0
-	return swept, nil
+	closed, b.due = b.due, 0
+	return closed, nil
 }
 
 func (b *journalBooks) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
@@ -143,13 +143,13 @@ func TestReceiptsGatherForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalBooks{}
 		d, registry, stop := desk(t, b)
-		d.Take("a", delivered("1"))
-		time.Sleep(20 * time.Millisecond)
-		d.Take("b", provider.Receipt{Reference: "2", State: provider.Undelivered})
-		d.Take("b", provider.Receipt{Reference: "3"})
+		d.Take("a", delivered("1"), nobody)
+		time.Sleep(3 * time.Millisecond)
+		d.Take("b", provider.Receipt{Reference: "2", State: provider.Undelivered}, nobody)
+		d.Take("b", provider.Receipt{Reference: "3"}, nobody)
 		time.Sleep(time.Second)
 		stop()
-		if diff := cmp.Diff([]string{"50ms [a/1 b/2 b/3]"}, b.calls); diff != "" {
+		if diff := cmp.Diff([]string{"5ms [a/1 b/2 b/3]"}, b.calls); diff != "" {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff([]int{3}, b.told); diff != "" {
@@ -172,11 +172,11 @@ func TestAFullBatchDoesNotWait(t *testing.T) {
 		b := &journalBooks{}
 		d, _, stop := desk(t, b)
 		for i := range 700 {
-			d.Take("a", delivered(fmt.Sprint(i)))
+			d.Take("a", delivered(fmt.Sprint(i)), nobody)
 		}
 		time.Sleep(time.Second)
 		stop()
-		if diff := cmp.Diff([]string{"0s [500]", "50ms [200]"}, b.calls); diff != "" {
+		if diff := cmp.Diff([]string{"0s [500]", "5ms [200]"}, b.calls); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -188,16 +188,14 @@ func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 		b := &journalBooks{}
 		d, registry, stop := desk(t, b)
 		for _, key := range []string{"", "forged"} {
-			if !d.Take("a", provider.Receipt{Key: key, State: provider.Delivered}) {
+			if word := take(d, provider.Receipt{Key: key, State: provider.Delivered}); !word.is(true) {
 				t.Error("it is asked for again")
 			}
 		}
-		if !d.Take("a", provider.Receipt{Key: "ours", State: provider.Delivered}) {
-			t.Error("ours is asked for again")
-		}
+		take(d, provider.Receipt{Key: "ours", State: provider.Delivered})
 		time.Sleep(time.Second)
 		stop()
-		if diff := cmp.Diff([]string{"50ms [a/]"}, b.calls); diff != "" {
+		if diff := cmp.Diff([]string{"5ms [a/]"}, b.calls); diff != "" {
 			t.Error(diff)
 		}
 		if got := count(t, registry, "dispatcher_provider_receipts_total", "a", "nameless"); got != 2 {
@@ -217,7 +215,7 @@ func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 		b.early, b.due = true, 2
 		b.mu.Unlock()
 		for i := range 60 { // more of them do not put it off
-			d.Take("a", delivered(fmt.Sprint(i)))
+			d.Take("a", delivered(fmt.Sprint(i)), nobody)
 			time.Sleep(50 * time.Millisecond)
 		}
 		time.Sleep(20 * time.Second)
@@ -237,49 +235,13 @@ func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 	})
 }
 
-// TestReceiptsWaitForTheDatabase: while it is away they are kept, as many as there is room for, and
-// the rest is refused, so that it comes again.
-func TestReceiptsWaitForTheDatabase(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const room = 20_000
-		b := &journalBooks{away: time.Minute}
-		d, registry, stop := desk(t, b)
-		taken, n := 0, room+1500
-		for i := range n {
-			if d.Take("a", delivered(fmt.Sprint(i))) {
-				taken++
-			}
-			if i%1000 == 0 {
-				synctest.Wait()
-			}
-		}
-		if taken < room || taken >= n {
-			t.Errorf("%d of %d receipts were taken, room is for %d", taken, n, room)
-		}
-		if got := count(t, registry, "dispatcher_provider_receipts_total", "a", "refused"); got != float64(n-taken) {
-			t.Errorf("%v were counted as refused", got)
-		}
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		if n := b.holds(); n != taken {
-			t.Errorf("%d of %d were booked", n, taken)
-		}
-		d.Take("a", delivered("after"))
-		stop()
-		if !b.has("after") {
-			t.Error("the receipt that waited at the end was not booked")
-		}
-	})
-}
-
 // TestTheEndIsBounded ends while the database is away: nothing waits for it.
 func TestTheEndIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalBooks{away: time.Hour}
 		d, _, stop := desk(t, b)
-		d.Take("a", delivered("1"))
+		d.Take("a", delivered("1"), nobody)
 		time.Sleep(time.Minute)
 		at := time.Now()
 		stop()
@@ -346,7 +308,7 @@ func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 		d, _, stop := desk(t, b)
 		defer stop()
 		for i := range 20 {
-			d.Take("a", delivered(fmt.Sprint(i)))
+			d.Take("a", delivered(fmt.Sprint(i)), nobody)
 		}
 		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("bad"), delivered("last")}); err != nil {
 			t.Error(err)

@@ -116,7 +116,7 @@ func (e *ear) channel(c *config.Channel) (provider.Channel, error) {
 		if err != nil {
 			return nil, err
 		}
-		cfg.OnReceipt = func(r provider.Receipt) bool { return e.take(c.Name, r) }
+		cfg.OnReceipt = func(r provider.Receipt, answer func(taken bool)) { answer(e.take(c.Name, r)) }
 		return smpp.New(cfg)
 	}
 	return openers[c.Provider](c.Settings, web.Opening{ReadFile: os.ReadFile, Callback: e.URL + "/receipts/" + c.Name})

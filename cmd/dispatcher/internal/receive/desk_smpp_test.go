@@ -1,0 +1,117 @@
+package receive_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/receive"
+	"dispatcher/provider"
+	"dispatcher/provider/smpp"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// bound is a client of an SMSC whose receipts go to a desk, as in the application. It is cut off rather than closed.
+func bound(t testing.TB, carrier *smpptest.Server, d *receive.Desk) (cut func()) {
+	t.Helper()
+	client, err := smpp.New(smpp.Config{
+		Addresses: []string{carrier.Addr()}, SystemID: "acme", Password: "s3cret", ReconnectMin: time.Millisecond,
+		OnReceipt: func(r provider.Receipt, answer func(taken bool)) { d.Take("a", r, answer) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = client.Close(ended)
+	}
+}
+
+func sendReceipts(carrier *smpptest.Server, references ...string) {
+	for _, reference := range references {
+		carrier.SendReceipt(smpptest.Submit{SystemID: "acme", MessageID: reference, To: "447700900123", From: "ACME"}, "DELIVRD")
+	}
+}
+
+// until polls, because the other side has no event of its own.
+func until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(30 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("half a minute passed before: %s", what)
+		}
+	}
+}
+
+// TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain: a process has them in memory, in the queue and in a transaction that
+// never commits, and is gone. The SMSC has no response to any of them, and sends them all to the next process.
+func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
+	t.Parallel()
+	const n = 1200 // more than two transactions hold
+	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(carrier.Close)
+	var references []string
+	for i := range n {
+		references = append(references, fmt.Sprintf("id-%d", i))
+	}
+
+	dead := &stuckBooks{stuck: make(chan struct{})}
+	first, endFirst := stuckDesk(t, dead)
+	t.Cleanup(endFirst)
+	cut := bound(t, carrier, first)
+	sendReceipts(carrier, references...)
+	until(t, "all receipts are with the first process", func() bool { return carrier.Stats().ReceiptsSent >= n })
+	if s := carrier.Stats(); s.ReceiptsTaken != 0 {
+		t.Errorf("%d receipts were acknowledged before they were booked", s.ReceiptsTaken)
+	}
+	cut()
+	close(dead.stuck) // too late for anybody to hear of it
+
+	b := &stuckBooks{stuck: dead.stuck}
+	second, endSecond := stuckDesk(t, b)
+	t.Cleanup(endSecond)
+	t.Cleanup(bound(t, carrier, second))
+	until(t, "all receipts are settled", func() bool { return carrier.Stats().ReceiptsTaken == n })
+	for _, reference := range references {
+		if !b.has(reference) {
+			t.Fatalf("%s was acknowledged and is lost", reference)
+		}
+	}
+}
+
+// TestWhatIsAcknowledgedOverSMPPIsBooked, at every moment.
+func TestWhatIsAcknowledgedOverSMPPIsBooked(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(carrier.Close)
+	b := &stuckBooks{stuck: make(chan struct{})}
+	close(b.stuck)
+	d, end := stuckDesk(t, b)
+	t.Cleanup(end)
+	t.Cleanup(bound(t, carrier, d))
+	for i := range n {
+		sendReceipts(carrier, fmt.Sprintf("id-%d", i))
+	}
+	until(t, "all receipts are settled", func() bool {
+		acknowledged := carrier.Stats().ReceiptsTaken // read first
+		if booked := b.holds(); int(acknowledged) > booked {
+			t.Fatalf("%d are acknowledged, %d booked", acknowledged, booked)
+		}
+		return acknowledged == n
+	})
+}
