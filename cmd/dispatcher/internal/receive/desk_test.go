@@ -83,15 +83,15 @@ func (b *journalBooks) Receive(ctx context.Context, receipts []ledger.Receipt, t
 	return got, ctx.Err()
 }
 
-func (b *journalBooks) Overdue(_ context.Context, _ int, tell ledger.Tell) (closed int, err error) {
+func (b *journalBooks) Overdue(_ context.Context, _ int, tell ledger.Tell) (swept ledger.Swept, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.looks = append(b.looks, time.Since(b.began))
 	for range b.due {
 		tell(&ledger.Closing{State: ledger.NoReceipt})
 	}
-	closed, b.due = b.due, 0
-	return closed, nil
+	swept.Closed, b.due = b.due, 0
+	return swept, nil
 }
 
 func (b *journalBooks) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
