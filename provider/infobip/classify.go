@@ -3,8 +3,8 @@ package infobip
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strconv"
-	"strings"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web"
@@ -79,11 +79,15 @@ func accepted(got *web.Answer, id string, s status) provider.Result {
 	return got.Unreadable(code)
 }
 
+// ofMessage is the recipient or the text as the path of a property. What else stands in destinations and content, and
+// everything beside them, is ours: ids, transliteration, the content type of callbacks.
+var ofMessage = regexp.MustCompile(`(^|\.)(destinations\[[0-9]+\]\.to|content\.text)$`)
+
 // badRequest tells a message that the API does not take from a request that it does not understand. Both say that
 // nothing was sent.
 func badRequest(got *web.Answer, said *answer) provider.Result {
 	for _, v := range said.Violations {
-		if strings.Contains(v.Property, "destinations") || strings.Contains(v.Property, "content") {
+		if ofMessage.MatchString(v.Property) {
 			return got.Verdict(provider.Rejected, said.ErrorCode, "the recipient or the text breaks the rules of the API")
 		}
 	}

@@ -47,34 +47,41 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return a.Unreadable("")
 }
 
-// parameters are the names by which a sentence says what is wrong with a request, and who is at fault then.
-var parameters = []struct {
-	name    string
-	outcome provider.Outcome
-	why     string
-}{
-	{"src", provider.Refused, "the sender is not valid"},
-	{"source", provider.Refused, "the sender is not valid"},
-	{"powerpack", provider.Refused, "the powerpack cannot be used"},
-	{"credit", provider.Refused, "the account has no credit"},
-	{"balance", provider.Refused, "the account has no credit"},
-	{"dst", provider.Rejected, "the recipient is not valid"},
-	{"destination", provider.Rejected, "the recipient is not valid"},
-	{"text", provider.Rejected, "the text is not valid"},
+// ofChannel are the words by which a sentence blames something that another channel may do better, and why: sender,
+// account, countries that the account has not enabled, and what Plivo's own limits say about the text.
+var ofChannel = []struct{ word, why string }{
+	{"src", "the sender is not valid"},
+	{"source", "the sender is not valid"},
+	{"powerpack", "the powerpack cannot be used"},
+	{"credit", "the account has no credit"},
+	{"balance", "the account has no credit"},
+	{"country", "the account may not send to this country"},
+	{"region", "the account may not send to this region"},
+	{"account", "the account may not send this"},
+	{"url", "the callback URL is not valid"},
+	{"text", "the API does not take such a text"},
 }
 
-// blame reads a 400: "a parameter is missing or is invalid", so nothing was queued. The message is at fault when
-// the sentence names the recipient or the text, and no parameter that is the channel's.
+// ofRecipient are the words for the recipient. "447700900123 is not a valid phone number" is how Plivo
+// documents that it has validated the destination.
+var ofRecipient = []string{"dst", "destination", "phone"}
+
+// blame reads a 400: "a parameter is missing or is invalid", so nothing was queued. The message is at fault only when
+// the sentence says of the recipient, and of nothing that is the channel's, that it is not valid.
 func blame(a *web.Answer) provider.Result {
 	said := sentence(a)
 	if said == "" {
 		return a.Unreadable("")
 	}
 	words := strings.FieldsFunc(strings.ToLower(said), func(c rune) bool { return c < 'a' || c > 'z' })
-	for _, p := range parameters {
-		if slices.Contains(words, p.name) {
-			return a.Verdict(p.outcome, p.name, p.why)
+	for _, p := range ofChannel {
+		if slices.Contains(words, p.word) {
+			return a.Verdict(provider.Refused, p.word, p.why)
 		}
+	}
+	invalid := slices.Contains(words, "invalid") || slices.Contains(words, "not") && slices.Contains(words, "valid")
+	if invalid && slices.ContainsFunc(words, func(w string) bool { return slices.Contains(ofRecipient, w) }) {
+		return a.Verdict(provider.Rejected, "dst", "the recipient is not valid")
 	}
 	return a.Verdict(provider.Refused, "", "a parameter is missing or not valid")
 }

@@ -2,11 +2,13 @@ package plivo
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -78,8 +80,12 @@ func TestWhatPlivoCannotTakeIsNotSent(t *testing.T) {
 	} {
 		s := message()
 		s.Text = c.text
-		if _, err := composer(func(cfg *Config) { cfg.From = c.from }).Compose(&s); (err == nil) != c.fits {
+		_, err := composer(func(cfg *Config) { cfg.From = c.from }).Compose(&s)
+		if (err == nil) != c.fits {
 			t.Errorf("%s: %v", name, err)
+		}
+		if _, ends := errors.AsType[web.Unsendable](err); ends != (c.text == "") {
+			t.Errorf("%s: it ends the message: %t", name, ends)
 		}
 	}
 }

@@ -3,16 +3,18 @@ package sinch
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web"
 )
 
 // answer is what the API says to a submission: the batch, or a code. The text beside a code may repeat the
-// number and is not read.
+// number; all that is looked for in it is which field it is about.
 type answer struct {
 	ID   string `json:"id"`
 	Code string `json:"code"`
+	Text string `json:"text"`
 }
 
 // Classify reads the answer to a submission by https://developers.sinch.com/docs/sms/api-reference/status-codes.
@@ -27,7 +29,7 @@ func (a api) Classify(got *web.Answer) provider.Result {
 		}
 		return provider.Result{Outcome: provider.Accepted, Reference: said.ID}
 	case http.StatusBadRequest:
-		return badRequest(got, said.Code)
+		return badRequest(got, &said)
 	case http.StatusPaymentRequired:
 		return got.Verdict(provider.Refused, said.Code, "the account has no credit")
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusUnsupportedMediaType:
@@ -42,12 +44,23 @@ func (a api) Classify(got *web.Answer) provider.Result {
 // maxID bounds what is believed to be an id.
 const maxID = 128
 
-// badRequest tells a message that the API does not take from a request that it does not understand. Both say that
-// no batch was made.
-func badRequest(got *web.Answer, code string) provider.Result {
-	switch code {
+// ofRecipient and ofChannel are how a text names the field that is at fault. The codes beside it are the same for
+// all fields.
+var (
+	ofRecipient = regexp.MustCompile(`(?i)\brecipients?\b|\bto\[|["'\x60\[]to["'\x60\]]`)
+	ofChannel   = regexp.MustCompile(`(?i)\bfrom\b|\bsender\b|\bexpire_at\b|\bcallback_url\b|\bdelivery_report\b|\bclient_reference\b|\bparameters\b`)
+)
+
+// badRequest tells a recipient that the API does not take from a request that it does not understand. Both say that
+// no batch was made. The channel is at fault unless the text is about the recipient and no other field: sender, validity
+// and callback are the channel's, and so is a limit of the API's own to the length of a text.
+func badRequest(got *web.Answer, said *answer) provider.Result {
+	switch said.Code {
 	case "syntax_constraint_violation", "syntax_invalid_parameter_format":
-		return got.Verdict(provider.Rejected, code, "a field of the message breaks the rules of the API")
+		if ofRecipient.MatchString(said.Text) && !ofChannel.MatchString(said.Text) {
+			return got.Verdict(provider.Rejected, said.Code, "the recipient breaks the rules of the API")
+		}
+		return got.Verdict(provider.Refused, said.Code, "a field breaks the rules of the API")
 	}
-	return got.Verdict(provider.Refused, code, "the API does not understand the request")
+	return got.Verdict(provider.Refused, said.Code, "the API does not understand the request")
 }

@@ -48,8 +48,8 @@ func (*api) Classify(a *web.Answer) provider.Result {
 		code = r.Errors[0].code()
 	}
 	if v, known := verdicts[code]; known && (a.Status/100 == 4) {
-		if v.of == eitherNumber && strings.HasPrefix(r.Errors[0].Source.Pointer, "/from") {
-			v = verdict{outcome: provider.Refused, why: "the sender is no valid number"}
+		if v.of == eitherNumber && !strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
+			v = refused("the sender or the recipient is no valid number")
 		}
 		return patient(a, a.Verdict(v.outcome, code, v.why))
 	}

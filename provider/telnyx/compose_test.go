@@ -2,9 +2,11 @@ package telnyx
 
 import (
 	"crypto/ed25519"
+	"errors"
 	"testing"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -49,11 +51,12 @@ func TestRequestsAreWhatTheDocumentationAsksFor(t *testing.T) {
 func TestWhatTelnyxCannotTakeIsNotSent(t *testing.T) {
 	t.Parallel()
 	s := message()
-	if _, err := composer(func(c *Config) { c.From, c.Profile = "", "" }).Compose(&s); err == nil {
-		t.Error("composed without a sender")
+	var ends web.Unsendable
+	if _, err := composer(func(c *Config) { c.From, c.Profile = "", "" }).Compose(&s); err == nil || errors.As(err, &ends) {
+		t.Errorf("without a sender: %v", err)
 	}
 	s.Text = ""
-	if _, err := composer(func(*Config) {}).Compose(&s); err == nil {
-		t.Error("composed without a text")
+	if _, err := composer(func(*Config) {}).Compose(&s); !errors.As(err, &ends) {
+		t.Errorf("without a text: %v", err)
 	}
 }

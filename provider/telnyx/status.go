@@ -14,7 +14,7 @@ type subject uint8
 
 const (
 	oneThing     subject = iota
-	eitherNumber         // the recipient, unless the error points at the sender
+	eitherNumber         // the recipient when the error points at it, otherwise perhaps the sender
 )
 
 func rejected(why string) verdict  { return verdict{outcome: provider.Rejected, why: why} }
@@ -22,7 +22,8 @@ func refused(why string) verdict   { return verdict{outcome: provider.Refused, w
 func throttled(why string) verdict { return verdict{outcome: provider.Throttled, why: why} }
 
 // verdicts are the codes that POST /v2/messages answers with (API errors, and the Messaging Error Code
-// Reference). A code that is not here is Refused when its status is 4xx.
+// Reference). A code that is not here is Refused when its status is 4xx. Rejected is only what no provider could send: a
+// text too long for Telnyx may go over another channel.
 var verdicts = map[string]verdict{
 	"10001": refused("the number is not active"),
 	"10002": {provider.Rejected, "the recipient is no valid number", eitherNumber},
@@ -46,7 +47,7 @@ var verdicts = map[string]verdict{
 	"40100": refused("the sender cannot send SMS"),
 	"40300": rejected("the recipient has sent STOP"),
 	"40301": rejected("the recipient takes no such message"),
-	"40302": rejected("the text is too long"),
+	"40302": refused("the text is longer than Telnyx takes"),
 	"40305": refused("the sender is not valid"),
 	"40306": refused("the profile has no alphanumeric sender"),
 	"40309": refused("the profile may not send to this region"),
@@ -60,7 +61,7 @@ var verdicts = map[string]verdict{
 	"40320": refused("the sender cannot be used yet"),
 	"40321": refused("the profile has no usable senders"),
 	"40322": rejected("the text is blocked"),
-	"40328": rejected("the text is too long"),
+	"40328": refused("the text is longer than Telnyx takes"),
 	"40329": refused("the toll-free sender is not verified"),
 	"40333": refused("the profile has spent its limit of the day"), // with status 429, and until midnight UTC
 }

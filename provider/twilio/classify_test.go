@@ -22,6 +22,7 @@ var answers = map[string]provider.Result{
 	"created_cut":               {Outcome: provider.Unknown, Code: "201"},
 	"invalid_number":            {Outcome: provider.Rejected, Code: "400/21211"},
 	"unsubscribed":              {Outcome: provider.Rejected, Code: "400/21610"},
+	"too_long":                  {Outcome: provider.Refused, Code: "400/21617"},
 	"no_route":                  {Outcome: provider.Refused, Code: "400/21612"},
 	"region":                    {Outcome: provider.Refused, Code: "403/21408"},
 	"credentials":               {Outcome: provider.Refused, Code: "401/20003"},

@@ -1,12 +1,14 @@
 package twilio
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -82,6 +84,9 @@ func TestWhatTwilioCannotTakeIsNotSent(t *testing.T) {
 		r, err := composer(func(cfg *Config) { cfg.From = c.from }).Compose(&s)
 		if err == nil || r != nil {
 			t.Errorf("%s: composed", name)
+		}
+		if _, ends := errors.AsType[web.Unsendable](err); ends != (c.text == "") {
+			t.Errorf("%s: it ends the message: %t", name, ends)
 		}
 	}
 	s := message()

@@ -9,7 +9,8 @@ type verdict struct {
 }
 
 // verdicts are the codes that the Message resource answers with (Error and Warning Dictionary). A code that is not
-// here is Refused when its status is 4xx.
+// here is Refused when its status is 4xx. Rejected is only what no provider could send: a text too long for Twilio, or a
+// sender that is also the recipient, may go over another channel.
 var verdicts = map[int]verdict{
 	14107: {provider.Throttled, "too many messages between these two numbers"},
 	20003: {provider.Refused, "the credentials are wrong"},
@@ -21,14 +22,14 @@ var verdicts = map[int]verdict{
 	21214: {provider.Rejected, "the recipient cannot be reached"},
 	21217: {provider.Rejected, "the recipient is no valid number"},
 	21265: {provider.Rejected, "the recipient is a short code"},
-	21266: {provider.Rejected, "recipient and sender are the same"},
+	21266: {provider.Refused, "recipient and sender are the same"},
 	21267: {provider.Refused, "a trial account has no alphanumeric senders"},
 	21408: {provider.Refused, "the account may not send to this region"},
 	21601: {provider.Refused, "the sender cannot send SMS"},
 	21602: {provider.Rejected, "there is no text"},
 	21603: {provider.Refused, "there is no sender"},
 	21604: {provider.Rejected, "there is no recipient"},
-	21605: {provider.Rejected, "the text is too long"},
+	21605: {provider.Refused, "the text is longer than Twilio takes"},
 	21606: {provider.Refused, "the sender cannot send to this recipient"},
 	21608: {provider.Refused, "a trial account sends to verified numbers only"},
 	21609: {provider.Refused, "the status callback is no valid URL"},
@@ -36,7 +37,7 @@ var verdicts = map[int]verdict{
 	21611: {provider.Throttled, "the queue of this sender is full"},
 	21612: {provider.Refused, "there is no route from this sender to the recipient"},
 	21614: {provider.Rejected, "the recipient is no mobile number"},
-	21617: {provider.Rejected, "the text is too long"},
+	21617: {provider.Refused, "the text is longer than Twilio takes"},
 	21619: {provider.Rejected, "there is no text"},
 	21624: {provider.Refused, "the validity is out of range"},
 	21635: {provider.Rejected, "the recipient is a landline"},

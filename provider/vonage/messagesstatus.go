@@ -3,12 +3,11 @@ package vonage
 import "dispatcher/provider"
 
 // messageFaults are the codes of https://developer.vonage.com/api-errors/messages that are the message's fault: no
-// other channel would do better.
+// other channel would do better. Code 1020 is none of them, because the invalid parameter may be the channel's own, and
+// neither is 1090, a text longer than Vonage takes.
 var messageFaults = map[string]string{
-	"1020": "a parameter is invalid",
 	"1040": "the message cannot be processed, for instance for its prefix",
 	"1050": "the number is barred",
-	"1090": "the message is too long",
 	"1170": "the recipient is invalid",
 	"1190": "the number is no longer active",
 	"1240": "the recipient told to stop",

@@ -46,7 +46,7 @@ func (a shortMessages) compose(s *provider.Submission, now time.Time) (*web.Requ
 }
 
 // smsAnswer has one entry per part of the text. The text of an error may repeat a number; all that is read of it is
-// how long to wait.
+// how long to wait, and whether an invalid parameter is the recipient.
 type smsAnswer struct {
 	Messages []smsPart `json:"messages"`
 }
@@ -84,12 +84,21 @@ func (p *smsPart) classify(got *web.Answer) provider.Result {
 	if !ok {
 		return got.Unreadable(p.Status)
 	}
+	if p.Status == invalidParameter && ofRecipient.MatchString(p.Error) {
+		return got.Verdict(provider.Rejected, p.Status, "the recipient is invalid")
+	}
 	r := got.Verdict(verdict.outcome, p.Status, verdict.why)
 	if r.Outcome == provider.Throttled && r.RetryAfter == 0 {
 		r.RetryAfter = wait(p.Error)
 	}
 	return r
 }
+
+// invalidParameter is the status that any parameter can cause, and ofRecipient is how the text beside it begins when it
+// is the recipient, whom no other channel would reach.
+const invalidParameter = "3"
+
+var ofRecipient = regexp.MustCompile(`^(?i)to address\b`)
 
 // maxID bounds what is believed to be an id.
 const maxID = 128

@@ -10,10 +10,12 @@ type verdict struct {
 
 // smsVerdicts are the statuses of https://developer.vonage.com/api-errors/sms. Status 5, an internal error "whilst
 // processing this message", does not say that it was not taken: it is Unknown, as is every status that is not listed.
+// Statuses 2 and 3 do not tell which parameter is at fault: unless the text beside it does, it may be the sender, the validity
+// or the callback of this channel.
 var smsVerdicts = map[string]verdict{
 	"1":  {provider.Throttled, "faster than the account may send"},
-	"2":  {provider.Rejected, "a parameter is missing"},
-	"3":  {provider.Rejected, "a parameter is invalid"},
+	"2":  {provider.Refused, "a parameter is missing"},
+	"3":  {provider.Refused, "a parameter is invalid"},
 	"4":  {provider.Refused, "the API refuses the credentials"},
 	"6":  {provider.Rejected, "the message cannot be processed, for instance for its prefix"},
 	"7":  {provider.Rejected, "the number is barred"},
@@ -21,7 +23,7 @@ var smsVerdicts = map[string]verdict{
 	"9":  {provider.Refused, "the account has not enough credit"},
 	"10": {provider.Throttled, "too many connections of the account"},
 	"11": {provider.Refused, "the account may not use this API"},
-	"12": {provider.Rejected, "the message is too long"},
+	"12": {provider.Refused, "the text is longer than Vonage takes"},
 	"14": {provider.Refused, "the signature does not hold"},
 	"15": {provider.Refused, "the sender is not allowed there"},
 	"22": {provider.Refused, "the network code does not fit"},
