@@ -33,6 +33,8 @@ type Doubt struct {
 	Step Step
 	// Until is when the search ends, by the database's clock.
 	Until time.Time
+	// Account stands for the settings of the channel: only under the same ones does the provider know the key.
+	Account string
 	// NextAt is when the next try is due; not used with a Verdict.
 	NextAt time.Time
 	// Verdict is set when the doubt ends with this settlement.
@@ -43,11 +45,23 @@ type Doubt struct {
 type OpenDoubt struct {
 	Doubt
 	Message  Message
-	Attempt  Attempt // the first one under its key
-	Last     int     // number of the latest one
+	Attempt  Attempt // the latest one under its key
+	First    int     // number of the first one
 	OpenedAt time.Time
 	Asked    int // tries so far
+	// Answer is what became known of the first attempt meanwhile, by a late answer or a receipt: a word of
+	// audit.attempts.outcome, "unknown" as long as nothing is. Receipt is Delivered or Undelivered when a receipt has said so.
+	Answer  string
+	Receipt State
+	// Reference holds the provider's ids of the parts that the latest attempt got accepted before it got no answer.
+	Reference string
 }
+
+// PartTaken reports whether a part of the message is known to have been taken.
+func (o *OpenDoubt) PartTaken() bool { return o.Reference != "" }
+
+// Repeats reports whether the message waits to be submitted again under the key, or is being so.
+func (o *OpenDoubt) Repeats() bool { return o.Message.SameKey == o.Key }
 
 // DoubtRecord is a doubt for people to look at. It holds no number and no text.
 type DoubtRecord struct {
@@ -71,7 +85,17 @@ type Judgement struct {
 	Verdict Verdict
 	// Author and Note say who decided and why; empty for the dispatcher itself.
 	Author, Note string
-	// Settlement takes the message on. For Resent its State is Retry, for FinalWord it stays Unknown; for Taken and NotTaken
-	// it is the late truth about the attempt.
-	Settlement Settlement
+	// Truth settles the latest attempt with what was found out late; nil when it stays unknown.
+	Truth *Settlement
+	// Move takes the message on where Truth does not; nil leaves that to Truth.
+	Move *Move
+}
+
+// Move takes a message on of which nobody knows whether it was taken, or that waits to be submitted again.
+type Move struct {
+	State             State // Unknown, Retry, Failed, Delivered or Undelivered
+	Reason            string
+	PossibleDuplicate bool
+	Tried             bool // adds the attempt's channel to the row's Tried
+	Notice            *Notice
 }

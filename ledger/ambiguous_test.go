@@ -50,7 +50,7 @@ func judge(t *testing.T, l *ledger.Ledger, j ledger.Judgement) bool {
 func final(m ledger.Message) ledger.Judgement {
 	return ledger.Judgement{
 		Seq: m.Seq, Key: "k", Verdict: ledger.FinalWord, Author: "ops", Note: "asked the carrier",
-		Settlement: ledger.Settlement{Seq: m.Seq, ID: m.ID, Attempt: 1, State: ledger.Unknown, Reason: "ambiguous_final", Notice: accepted([]ledger.Message{m})[0].Notice},
+		Move: &ledger.Move{State: ledger.Unknown, Reason: "ambiguous_final", Notice: accepted([]ledger.Message{m})[0].Notice},
 	}
 }
 
@@ -75,12 +75,22 @@ func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
 	}
 }
 
-func TestALateAnswerEndsADoubt(t *testing.T) {
+func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	t.Parallel()
 	l, m, see := doubted(t, ledger.Lookup)
-	settleAll(t, l, accepted([]ledger.Message{m}))
+	if err := l.PutOff(t.Context(), m.Seq, "k", time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
 	if open := doubts(t, l); len(open) != 0 {
-		t.Errorf("%+v", open)
+		t.Fatalf("%+v", open)
+	}
+	settleAll(t, l, accepted([]ledger.Message{m}))
+	open := doubts(t, l)
+	if len(open) != 1 || open[0].Answer != "accepted" || open[0].First != 1 || open[0].Attempt.Number != 1 {
+		t.Fatalf("%+v", open)
+	}
+	if !judge(t, l, ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken}) {
+		t.Error("nothing was ended")
 	}
 	if got := see(seeDoubt); got != "accepted taken closed" {
 		t.Error(got)
@@ -105,11 +115,14 @@ func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	if list, err := l.AllDoubts(t.Context(), true, 10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" || list[0].Verdict != ledger.FinalWord {
 		t.Errorf("%+v, %v", list, err)
 	}
-	truth := ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Author: "ops", Note: "in its log", Settlement: accepted([]ledger.Message{m})[0]}
+	truth := ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Author: "ops", Note: "in its log", Truth: &accepted([]ledger.Message{m})[0]}
 	if !judge(t, l, truth) {
 		t.Error("a final word could not be overruled")
 	}
 	if got := see(seeDoubt); got != "accepted taken ops closed" {
+		t.Error(got)
+	}
+	if got := see(`select note from dispatcher.ambiguous`); got != "in its log (before: final, ops: asked the carrier)" {
 		t.Error(got)
 	}
 	if judge(t, l, final(m)) || see(seeDoubt) != "accepted taken ops closed" {
@@ -121,8 +134,8 @@ func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
 	t.Parallel()
 	l, m, see := doubted(t, ledger.AwaitReceipt)
 	j := final(m)
-	j.Verdict, j.Settlement.State, j.Settlement.Reason = ledger.Resent, ledger.Retry, "resend"
-	j.Settlement.PossibleDuplicate, j.Settlement.Tried = true, true
+	j.Verdict, j.Move.State, j.Move.Reason = ledger.Resent, ledger.Retry, "resend"
+	j.Move.PossibleDuplicate, j.Move.Tried = true, true
 	if !judge(t, l, j) {
 		t.Fatal("nothing was ended")
 	}
@@ -149,9 +162,9 @@ func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
 	}
 }
 
-func TestARepeatThatWasAnsweredTakesThePriceOffTheOneBefore(t *testing.T) {
-	t.Parallel()
-	l, m, see := doubted(t, ledger.SameKey)
+// claimAgain makes the message of a doubt due and claims its next attempt under the key.
+func claimAgain(t *testing.T, l *ledger.Ledger, see func(string) string) {
+	t.Helper()
 	see(`with w as (update dispatcher.messages set next_at = now() where state = 'retry' returning 1) select count(*)::text from w`)
 	var key string
 	err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
@@ -161,13 +174,99 @@ func TestARepeatThatWasAnsweredTakesThePriceOffTheOneBefore(t *testing.T) {
 	if err != nil || key != "k" {
 		t.Fatalf("the due row repeats %q, %v", key, err)
 	}
+}
+
+// repeat settles attempt n, made under the key, without an answer.
+func repeat(m ledger.Message, n int) ledger.Settlement {
+	s := unknown(m)
+	s.Attempt, s.State, s.Pinned, s.NextAt = n, ledger.Retry, "a", time.Now().Add(time.Hour)
+	s.Doubt = &ledger.Doubt{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute), NextAt: time.Now().Add(time.Minute)}
+	return s
+}
+
+const seeBill = `select string_agg(concat_ws(' ', outcome, segments, price_micros > 0), ', ' order by attempt) from dispatcher.attempts`
+
+func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
+	t.Parallel()
+	l, m, see := doubted(t, ledger.SameKey)
+	claimAgain(t, l, see)
+	settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
+	if got := see(seeBill); got != "unknown 0 f, unknown 1 t" {
+		t.Error(got)
+	}
+	claimAgain(t, l, see)
 	s := accepted([]ledger.Message{m})[0]
-	s.Attempt, s.Doubt = 2, &ledger.Doubt{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute), Verdict: ledger.Taken}
+	s.Attempt, s.Doubt = 3, &ledger.Doubt{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute), Verdict: ledger.Taken}
 	settleAll(t, l, []ledger.Settlement{s})
-	if got := see(`select string_agg(concat_ws(' ', outcome, segments, price_micros > 0), ', ' order by attempt) from dispatcher.attempts`); got != "unknown 0 f, accepted 1 t" {
+	if got := see(seeBill); got != "unknown 0 f, unknown 0 f, accepted 1 t" {
 		t.Error(got)
 	}
 	if got := see(seeDoubt); got != "accepted taken closed" {
+		t.Error(got)
+	}
+}
+
+func TestNothingIsJudgedWhileTheMessageIsSubmittedAgain(t *testing.T) {
+	t.Parallel()
+	l, m, see := doubted(t, ledger.SameKey)
+	claimAgain(t, l, see)
+	if judge(t, l, final(m)) {
+		t.Error("a verdict was passed while the answer may be on its way")
+	}
+	settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
+	if !judge(t, l, final(m)) || see(seeDoubt) != "unknown ambiguous_final final ops closed" {
+		t.Error(see(seeDoubt))
+	}
+}
+
+// TestAReceiptForARepeatedSubmissionReachesTheMessage: the receipt names the first attempt, the message stands at the second.
+func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
+	t.Parallel()
+	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered, provider.Undelivered} {
+		t.Run(state.String(), func(t *testing.T) {
+			t.Parallel()
+			l, m, see := doubted(t, ledger.SameKey)
+			claimAgain(t, l, see)
+			settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
+			_, err := l.Receive(t.Context(), []ledger.Receipt{{Channel: "a", Reference: "r", Seq: m.Seq, Attempt: 1, State: state}},
+				func(*ledger.Closing) *ledger.Notice { return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			open := doubts(t, l)
+			if len(open) != 1 || open[0].Answer != "accepted" || open[0].Attempt.Number != 2 {
+				t.Fatalf("%+v", open)
+			}
+			s := accepted([]ledger.Message{m})[0]
+			s.Attempt = 2
+			j := ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Truth: &s}
+			want := "accepted"
+			if state.Final() {
+				want = state.String()
+				j.Move = &ledger.Move{State: ledger.State(want)}
+			}
+			if !judge(t, l, j) || see(`select state from dispatcher.messages`) != want {
+				t.Errorf("the message is %s, want %s", see(`select state from dispatcher.messages`), want)
+			}
+			if got := see(seeBill); got != "accepted 0 f, accepted 1 t" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestARepeatThatIsNotTakenGoesElsewhere(t *testing.T) {
+	t.Parallel()
+	l, m, see := doubted(t, ledger.SameKey)
+	no := unknown(m)
+	no.Outcome, no.State, no.Reason, no.Tried, no.Segments, no.PriceMicros = provider.Refused, ledger.Retry, "refused", true, 0, 0
+	j := ledger.Judgement{
+		Seq: m.Seq, Key: "k", Verdict: ledger.NotTaken, Author: "ops", Truth: &no, Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
+	}
+	if !judge(t, l, j) {
+		t.Fatal("nothing was ended")
+	}
+	if got := see(seeDoubt + ` where m.tried = '{a}' and m.pinned is null and m.next_at <= now()`); got != "retry refused not_taken ops closed" {
 		t.Error(got)
 	}
 }

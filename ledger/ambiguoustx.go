@@ -14,24 +14,24 @@ import (
 // transaction, after them, and only when there is something to write.
 //
 //   - repeated keeps the key under which a message is submitted again, or forgets it.
-//   - opened begins a doubt, or goes on with it when an attempt under the same key got no answer either. It
+//   - opened begins a doubt, or goes on with it when an attempt under the same key was settled. It
 //     looks whether the attempt is unknown: a settlement that comes twice or late opens nothing.
-//   - the end takes the price off attempts that turned out to be the same submission as a later one that
-//     was answered: the provider bills it once, also if a receipt has proved the earlier one meanwhile.
+//   - the end leaves the price of a submission to the latest attempt under its key: the provider bills it once. What was
+//     accepted keeps its price when a later attempt under the key was rejected.
 const doubted = `
 	with given as (
-	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::text[], $8::boolean[])
-	    as u(seq, attempt, key, step, until, next_at, verdict, repeat)
+	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::boolean[])
+	    as u(seq, attempt, key, account, step, until, next_at, verdict, repeat)
 	), repeated as (
-	  update dispatcher.messages m set same_key = case when g.repeat then g.key end, same_key_until = case when g.repeat then g.until end
+	  update dispatcher.messages m set same_key = case when g.repeat then g.key end,
+	    same_key_until = case when g.repeat then g.until end, same_key_account = case when g.repeat then g.account end
 	  from given g where m.seq = g.seq and m.attempts = g.attempt and (m.same_key is not null or g.repeat)
 	), opened as (
-	  insert into dispatcher.ambiguous as d (message_seq, key, attempt, last, step, until, next_at, closed_at, verdict)
-	  select g.seq, g.key, g.attempt, g.attempt, g.step, g.until, case when g.verdict = '' then g.next_at end,
+	  insert into dispatcher.ambiguous as d (message_seq, key, attempt, last, account, step, until, next_at, closed_at, verdict)
+	  select g.seq, g.key, g.attempt, g.attempt, g.account, g.step, g.until, case when g.verdict = '' then g.next_at end,
 	    case when g.verdict <> '' then now() end, nullif(g.verdict, '')
 	  from given g join dispatcher.attempts a on a.message_seq = g.seq and a.attempt = g.attempt
-	  where g.step <> '' and (a.outcome = 'unknown' or g.repeat
-	    or exists (select from dispatcher.ambiguous e where e.message_seq = g.seq and e.key = g.key))
+	  where a.outcome = 'unknown' or exists (select from dispatcher.ambiguous e where e.message_seq = g.seq and e.key = g.key)
 	  on conflict (message_seq, key) do update set last = excluded.last, step = excluded.step, next_at = excluded.next_at,
 	    closed_at = excluded.closed_at, verdict = excluded.verdict, asked = d.asked + 1
 	  where d.closed_at is null and excluded.last > d.last
@@ -39,13 +39,13 @@ const doubted = `
 	)
 	update dispatcher.attempts a set price_micros = 0, segments = 0
 	from opened o where a.message_seq = o.message_seq and a.attempt >= o.attempt and a.attempt < o.last
-	  and a.outcome in ('unknown', 'accepted') and o.verdict in ('taken', 'not_taken')`
+	  and (a.outcome = 'unknown' or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`
 
 // doubtArrays are the parameters of doubted; nil when no settlement says anything about a doubt.
 func doubtArrays(order []*Settlement) []any {
 	var seq []int64
 	var attempt []int16
-	var key, step, verdict []string
+	var key, account, step, verdict []string
 	var until, next []pgtype.Timestamptz
 	var repeat []bool
 	for _, s := range order {
@@ -54,43 +54,45 @@ func doubtArrays(order []*Settlement) []any {
 			continue
 		}
 		seq, attempt = append(seq, s.Seq), append(attempt, int16(s.Attempt)) //nolint:gosec // The column is a smallint.
-		key, step, verdict = append(key, d.Key), append(step, string(d.Step)), append(verdict, string(d.Verdict))
+		key, account = append(key, d.Key), append(account, d.Account)
+		step, verdict = append(step, string(d.Step)), append(verdict, string(d.Verdict))
 		until, next = append(until, instant(d.Until)), append(next, instant(d.NextAt))
 		repeat = append(repeat, d.Step == SameKey && d.Verdict == "" && s.State == Retry)
 	}
 	if seq == nil {
 		return nil
 	}
-	return []any{seq, attempt, key, step, until, next, verdict, repeat}
+	return []any{seq, attempt, key, account, step, until, next, verdict, repeat}
 }
 
-// doubtColumns are the columns of a doubt d about attempt a of message m, for scanDoubt.
+// doubtColumns are the columns of a doubt d, of its first attempt f and its latest one a, and of message m, for scanDoubt.
 const doubtColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
-	  d.key, d.step, d.until, d.last, d.opened_at, d.asked`
+	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked, coalesce(f.outcome, 'unknown'), coalesce(f.receipt_state, ''),
+	  coalesce(a.provider_reference, '')`
 
-// dueDoubts closes the doubts that an answer has ended meanwhile, and leases the others that are due: nobody
-// else gets them before the lease is over.
+// doubtJoins add to doubt d what doubtColumns name.
+const doubtJoins = `
+	join dispatcher.messages m on m.seq = d.message_seq
+	join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
+	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
+
+// dueDoubts leases the doubts that are due, and those about which an answer or a receipt has told something: nobody else
+// gets them before the lease is over.
 const dueDoubts = `
 	with due as materialized (
-	  select d.message_seq, d.key, a.outcome from dispatcher.ambiguous d
-	  join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.attempt
-	  where d.next_at <= now() order by d.next_at limit $1 for update of d skip locked
-	), answered as (
-	  update dispatcher.ambiguous d set closed_at = now(), next_at = null,
-	    verdict = case when u.outcome = 'accepted' then 'taken' else 'not_taken' end
-	  from due u where d.message_seq = u.message_seq and d.key = u.key and u.outcome <> 'unknown'
+	  select d.message_seq, d.key from dispatcher.ambiguous d
+	  join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
+	  where d.next_at is not null and (d.next_at <= now() or f.outcome <> 'unknown')
+	  order by d.next_at limit $1 for update of d skip locked
 	), leased as (
 	  update dispatcher.ambiguous d set next_at = now() + $2::interval, asked = least(d.asked + 1, 32000)
-	  from due u where d.message_seq = u.message_seq and d.key = u.key and u.outcome = 'unknown'
+	  from due u where d.message_seq = u.message_seq and d.key = u.key
 	  returning d.*
 	)
-	select ` + doubtColumns + `
-	from leased d join dispatcher.messages m on m.seq = d.message_seq
-	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.attempt
-	order by d.opened_at`
+	select ` + doubtColumns + ` from leased d` + doubtJoins + ` order by d.opened_at`
 
-// Doubts picks up to limit open doubts that are due and keeps others from them for the lease. A doubt
-// that has been answered meanwhile, late or by a receipt, is closed and not returned.
+// Doubts picks up to limit open doubts that are due, or have been answered meanwhile, and keeps others from those that are
+// due for the lease.
 func (l *Ledger) Doubts(ctx context.Context, limit int, lease time.Duration) ([]OpenDoubt, error) {
 	r, err := l.hot.Query(ctx, dueDoubts, limit, lease)
 	if err != nil {
@@ -105,7 +107,7 @@ func scanDoubt(r pgx.CollectableRow) (OpenDoubt, error) {
 	var m messageRow
 	a := &d.Attempt
 	err := r.Scan(append(m.targets(), &a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency,
-		&d.Key, &d.Step, &d.Until, &d.Last, &d.OpenedAt, &d.Asked)...)
+		&d.Key, &d.Account, &d.Step, &d.Until, &d.First, &d.OpenedAt, &d.Asked, &d.Answer, &d.Receipt, &d.Reference)...)
 	d.Message = m.message()
 	d.Until, d.OpenedAt = d.Until.UTC(), d.OpenedAt.UTC()
 	return d, err
@@ -116,8 +118,7 @@ func scanDoubt(r pgx.CollectableRow) (OpenDoubt, error) {
 func (l *Ledger) DoubtAbout(ctx context.Context, id string) (OpenDoubt, error) {
 	r, err := l.reports.Query(ctx, `
 		select `+doubtColumns+`
-		from dispatcher.messages m join dispatcher.ambiguous d on d.message_seq = m.seq
-		join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.attempt
+		from dispatcher.ambiguous d`+doubtJoins+`
 		where m.id = $1 and a.outcome = 'unknown' order by d.last desc limit 1`, id)
 	if err != nil {
 		return OpenDoubt{}, wrap("look for a doubt", err)
@@ -139,55 +140,66 @@ func (l *Ledger) PutOff(ctx context.Context, seq int64, key string, until time.T
 	return wrap("put off a doubt", err)
 }
 
-// judged closes a doubt, also one that was closed without knowing, and takes its message on where no settlement can:
-// the attempt stays unknown. The message is locked before the doubt, as by a settlement.
+// judged closes a doubt, also one that was closed without knowing, and takes its message on where no settlement can.
+// The message is locked before the doubt, as by a settlement. While it is being submitted again under the key, nothing is
+// judged: its answer may be the truth. Nor is anything final while the latest attempt is known.
 const judged = `
 	with held as materialized (
-	  select seq from dispatcher.messages where seq = $1 for update
+	  select seq from dispatcher.messages where seq = $1 and (state <> 'sending' or same_key is distinct from $2) for update
 	), closed as (
-	  update dispatcher.ambiguous set closed_at = now(), next_at = null, verdict = $3, author = $4, note = $5
-	  where message_seq in (select seq from held) and key = $2 and coalesce(verdict, 'final') in ('final', 'resent')
-	  returning message_seq, last
+	  update dispatcher.ambiguous d set closed_at = now(), next_at = null, verdict = $3, author = $4,
+	    note = case when d.verdict is null then $5 else concat_ws(' ', nullif($5, ''), format('(before: %s%s)', d.verdict, ', ' || nullif(concat_ws(': ', nullif(d.author, ''), nullif(d.note, '')), ''))) end
+	  from dispatcher.attempts a
+	  where d.message_seq in (select seq from held) and d.key = $2 and coalesce(d.verdict, 'final') in ('final', 'resent')
+	    and a.message_seq = d.message_seq and a.attempt = d.last and (a.outcome = 'unknown' or $3 in ('taken', 'not_taken'))
+	  returning d.message_seq, d.last, a.channel
 	), moved as (
-	  update dispatcher.messages m set state = $6, reason = nullif($7, ''),
-	    next_at = case when $6 = 'retry' then now() end, finished_at = case when $6 = 'unknown' then coalesce(m.finished_at, now()) end,
-	    possible_duplicate = m.possible_duplicate or $8, same_key = null, same_key_until = null, pinned = null,
-	    tried = case when $9 then array_append(m.tried, a.channel) else m.tried end
-	  from closed c join dispatcher.attempts a on a.message_seq = c.message_seq and a.attempt = c.last
-	  where m.seq = c.message_seq and m.attempts = c.last and m.state in ('unknown', 'retry', 'waiting') and $6 <> ''
-	  returning m.seq
+	  update dispatcher.messages m set same_key = null, same_key_until = null, same_key_account = null,
+	    state = case when t.moves then $6 else m.state end, reason = case when t.moves then nullif($7, '') else m.reason end,
+	    next_at = case when t.moves then case when $6 = 'retry' then now() end else m.next_at end,
+	    finished_at = case when t.moves then case when $6 <> 'retry' then coalesce(m.finished_at, now()) end else m.finished_at end,
+	    possible_duplicate = m.possible_duplicate or t.moves and $8, pinned = case when t.moves then null else m.pinned end,
+	    tried = case when t.moves and $9 then array_append(m.tried, t.channel) else m.tried end
+	  from (
+	    select c.channel, n.seq, n.attempts = c.last and $6 <> ''
+	      and (n.state in ('unknown', 'retry', 'waiting') or n.state = 'accepted' and $6 in ('delivered', 'undelivered')) as moves
+	    from closed c join dispatcher.messages n on n.seq = c.message_seq
+	  ) t
+	  where m.seq = t.seq and (t.moves or m.same_key = $2)
+	  returning t.moves
 	), told as (
 	  insert into dispatcher.outbox (kind, keys, "values")
-	  select 'status', array[$10::text], array[$11::bytea] from moved where $11::bytea is not null
+	  select 'status', array[$10::text], array[$11::bytea] from moved where moves and $11::bytea is not null
 	)
 	select count(*) from closed`
 
 // Judge ends a doubt, and says whether there was one to end: a doubt that somebody else has ended with
-// certainty is left as it is. It is one transaction.
+// certainty is left as it is, and so is one whose message is being submitted again just now. It is one transaction.
 func (l *Ledger) Judge(ctx context.Context, j *Judgement) (ended bool, err error) {
 	tx, err := l.hot.Begin(ctx)
 	if err != nil {
 		return false, wrap("judge a doubt", err)
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // After a commit it does nothing.
-	s := &j.Settlement
-	state, key, value := "", "", []byte(nil)
-	if j.Verdict == Resent || j.Verdict == FinalWord {
-		state = string(s.State)
-		if s.Notice != nil {
-			key, value = s.Notice.Key, s.Notice.Value
+	if j.Truth != nil {
+		if err := settleIn(ctx, tx, bySeq([]Settlement{*j.Truth})); err != nil {
+			return false, wrap("judge a doubt", err)
 		}
-	} else if err := settleIn(ctx, tx, bySeq([]Settlement{*s})); err != nil {
-		return false, wrap("judge a doubt", err)
+	}
+	move := j.Move
+	if move == nil {
+		move = &Move{}
+	}
+	var key string
+	var value []byte
+	if move.Notice != nil {
+		key, value = move.Notice.Key, move.Notice.Value
 	}
 	var closed int
 	err = tx.QueryRow(ctx, judged, j.Seq, j.Key, string(j.Verdict), storable(j.Author), storable(j.Note),
-		state, storable(s.Reason), s.PossibleDuplicate, s.Tried, key, value).Scan(&closed)
-	if err != nil {
+		string(move.State), storable(move.Reason), move.PossibleDuplicate, move.Tried, key, value).Scan(&closed)
+	if err != nil || closed == 0 {
 		return false, wrap("judge a doubt", err)
-	}
-	if closed == 0 {
-		return false, nil
 	}
 	return true, wrap("judge a doubt", tx.Commit(ctx))
 }
@@ -199,7 +211,7 @@ func (l *Ledger) AllDoubts(ctx context.Context, final bool, limit int) ([]DoubtR
 		select m.id, m.lane, m.tenant, a.channel, d.attempt, a.segments, a.price_micros, a.currency, coalesce(a.provider_code, ''),
 		  d.step, d.opened_at, d.until, d.asked, coalesce(d.verdict, ''), d.author, d.note
 		from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
-		join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.attempt
+		join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
 		where a.outcome = 'unknown' and (d.next_at is not null%s) order by d.opened_at limit $1`,
 		map[bool]string{true: " or d.verdict in ('final', 'resent')"}[final]), limit)
 }

@@ -171,6 +171,8 @@ func (c *cli) ambiguousSettle(ctx context.Context, id string, f *settleFlags) er
 	defer l.Close()
 	doubt, err := l.DoubtAbout(ctx, id)
 	switch {
+	case errors.Is(err, ledger.ErrNoDoubt) && !c.stored(ctx, l, id):
+		return failed(fmt.Errorf("no message has the id %s", quoted(id)))
 	case errors.Is(err, ledger.ErrNoDoubt):
 		return failed(fmt.Errorf("there is no doubt about a message %s: \"dispatcher explain\" tells what became of it", quoted(id)))
 	case err != nil:
@@ -180,6 +182,9 @@ func (c *cli) ambiguousSettle(ctx context.Context, id string, f *settleFlags) er
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
+	if verdicts[f.as] == ledger.NotTaken && doubt.PartTaken() {
+		return failed(fmt.Errorf("parts of message %s are known to have been taken: settle it as taken, or as final", quoted(id)))
+	}
 	j := dispatch.Judge(&doubt, verdicts[f.as], "operator", f.reference, now)
 	j.Author, j.Note = f.author, f.reason
 	ended, err := l.Judge(ctx, j)
@@ -187,8 +192,18 @@ func (c *cli) ambiguousSettle(ctx context.Context, id string, f *settleFlags) er
 	case err != nil:
 		return usage(postgresTrouble(s, err))
 	case !ended:
-		return failed(fmt.Errorf("somebody else has settled message %s meanwhile", quoted(id)))
+		return failed(fmt.Errorf("message %s has been settled meanwhile, or is being submitted again just now: look again in a few seconds", quoted(id)))
 	}
-	fmt.Fprintf(c.out, "Attempt %d of message %s on %s is settled as %s; the message is %s now.\n", doubt.Attempt.Number, id, doubt.Attempt.Channel, f.as, j.Settlement.State)
+	after, err := l.Record(ctx, id)
+	if err != nil {
+		return usage(postgresTrouble(s, err))
+	}
+	fmt.Fprintf(c.out, "Attempt %d of message %s on %s is settled as %s. State of the message: %s.\n", doubt.Attempt.Number, id, doubt.Attempt.Channel, f.as, after.Message.State)
 	return nil
+}
+
+// stored reports whether the ledger has a message of that id.
+func (*cli) stored(ctx context.Context, l *ledger.Ledger, id string) bool {
+	_, err := l.Record(ctx, id)
+	return !errors.Is(err, ledger.ErrNoMessage)
 }

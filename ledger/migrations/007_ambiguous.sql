@@ -2,7 +2,8 @@
 -- until when, and who decided in the end. It only adds.
 
 -- A doubt is about one submission, which may have been made in several attempts under the same
--- key: attempt is the first of them and last the latest. step is how it is tried to learn more; until is
+-- key: attempt is the first of them and last the latest, which carries the price. account stands for the settings of the
+-- channel that it was made with: under others the provider may be another, who does not know the key. step is how it is tried to learn more; until is
 -- when that ends, next_at when the next try is due. An open doubt has a next_at, a closed one a verdict. One that is
 -- closed as final may still be overruled.
 create table dispatcher.ambiguous (
@@ -10,6 +11,7 @@ create table dispatcher.ambiguous (
   key         text collate "C" not null,
   attempt     smallint not null check (attempt > 0),
   last        smallint not null,
+  account     text not null default '',
   step        text not null check (step in ('same_key', 'lookup', 'receipt', 'none')),
   opened_at   timestamptz not null default now(),
   until       timestamptz not null,
@@ -26,11 +28,12 @@ create table dispatcher.ambiguous (
 create index ambiguous_due on dispatcher.ambiguous (next_at) where next_at is not null;
 create index ambiguous_final on dispatcher.ambiguous (closed_at) where verdict in ('final', 'resent');
 
--- The key under which the next attempt of a message repeats its last one, and until when.
+-- The key under which the next attempt of a message repeats its last one, until when, and under which account.
 alter table dispatcher.messages
   add column same_key text,
   add column same_key_until timestamptz,
-  add constraint messages_same_key check ((same_key is null) = (same_key_until is null));
+  add column same_key_account text,
+  add constraint messages_same_key check ((same_key is null) = (same_key_until is null) and (same_key is null) = (same_key_account is null));
 
 -- A message that waits to be submitted again under its key becomes unknown when it has waited too long.
 create or replace function dispatcher.legal(was text, becomes text) returns boolean

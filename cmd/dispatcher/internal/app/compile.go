@@ -1,6 +1,10 @@
 package app
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
@@ -62,10 +66,17 @@ func compileChannel(c *config.Channel) dispatch.Channel {
 		Name: c.Name, Capacity: c.Capacity, State: channelStates[c.State], Labels: c.Labels,
 		Price: CompilePrice(&c.Price), Senders: compileSenders(&c.Senders),
 		Limits: c.Limits, Policy: c.Policy, Hold: c.Active.Hold, UntilReceipt: c.Active.Until == untilReceipt,
-		AwaitReceipts: awaits(c),
+		AwaitReceipts: awaits(c), Account: account(c),
 	}
 	adapt(c, &out)
 	return out
+}
+
+// account stands for the kind and the settings of a channel, in a few digits.
+func account(c *config.Channel) string {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%s %t %v", c.Provider, c.Test, c.Settings) // maps are printed in the order of their keys
+	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
 // CompilePrice turns the price lists of a channel into what the pipeline works with.

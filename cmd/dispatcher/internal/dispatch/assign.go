@@ -119,19 +119,19 @@ func (a *assigner) decide(t *task) ledger.Decision {
 }
 
 // choose finds a channel for a message: the first of those in its line that has no
-// obstacle, else a wait. A first choice that goes through at the first attempt needs no
+// obstacle, else a wait. What may have been sent, and is to be repeated under its key, fails for no reason found here. A first choice that goes through at the first attempt needs no
 // line and leaves no record: draw and weights explain it.
 func (a *assigner) choose(t *task) ledger.Decision {
 	switch {
-	case t.overdue(a.now):
-		return ledger.Decision{}
+	case a.impeded(t):
+		return a.untilJudged(t)
 	case !t.row.ExpiresAt.After(a.now):
 		return ledger.Decision{State: ledger.Failed, Reason: reasonExpired, Plan: t.row.Plan}
 	case t.barred:
 		return ledger.Decision{State: ledger.Rejected, Reason: reasonOptedOut, Plan: t.row.Plan}
-	case t.row.Attempts >= maxAttempts && t.waitedWhy != codeLate:
+	case t.row.Attempts >= maxAttempts && t.waitedWhy != codeLate && t.row.SameKey == "":
 		return ledger.Decision{State: ledger.Failed, Reason: reasonAttempts, Plan: t.row.Plan}
-	case t.problem != "":
+	case t.problem != "" && t.row.SameKey == "":
 		return ledger.Decision{State: endOf(t.problem), Reason: string(t.problem), Plan: t.row.Plan}
 	case t.route == nil:
 		return a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil)

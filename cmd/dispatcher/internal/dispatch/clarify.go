@@ -10,7 +10,8 @@ import (
 
 // How it is tried to learn what became of a submission that nobody answered.
 const (
-	repeatPause   = time.Second     // before it is repeated under its key
+	repeatPause   = time.Second     // before it is repeated under its key; doubles
+	longestRepeat = time.Minute     // between two repeats
 	firstLookup   = 5 * time.Second // before the provider is asked; an answer may still be on its way into its books
 	longestLookup = time.Minute     // between two questions
 	doubtMargin   = time.Second     // the search ends so long before the message's deadline
@@ -26,17 +27,23 @@ const (
 type search struct {
 	steps      []ledger.Step // of the lane, in order
 	within     time.Duration
-	can        provider.Capabilities
 	resendOnce bool
+
+	can     provider.Capabilities
+	account string // stands for the settings of the channel
+	// begun is when the first attempt under the key was claimed, by the database's clock, and reach how long after its
+	// claim an attempt may still leave: a key is good for as long as the provider knows it, less the reach.
+	begun time.Time
+	reach time.Duration
 }
 
 // step is the first way that the provider offers. A message of which the provider takes several parts
 // apart has one key for all of them, so it can only be waited for.
-func (s *search) step(parts bool, age time.Duration) ledger.Step {
+func (s *search) step(parts bool, now time.Time) ledger.Step {
 	for _, step := range s.steps {
 		switch step {
 		case ledger.SameKey:
-			if !parts && age < s.can.SameKeyFor {
+			if !parts && now.Before(s.keyEnds()) {
 				return step
 			}
 		case ledger.Lookup:
@@ -53,16 +60,18 @@ func (s *search) step(parts bool, age time.Duration) ledger.Step {
 	return ledger.NoStep
 }
 
+// keyEnds is when the last attempt under the key must have been claimed.
+func (s *search) keyEnds() time.Time { return s.begun.Add(s.can.SameKeyFor - s.reach) }
+
 // until is when the search ends that begins now: with time enough for the message to be sent once more,
 // if that is what the lane does then.
-func (s *search) until(now, expires time.Time) time.Time {
-	end := now.Add(s.within)
-	left := expires.Add(-doubtMargin)
+func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
+	end := earlier(now.Add(s.within), expires.Add(-doubtMargin))
 	if s.resendOnce {
-		left = now.Add(expires.Sub(now) / 2)
+		end = earlier(end, now.Add(expires.Sub(now)/2))
 	}
-	if left.Before(end) {
-		return left
+	if step == ledger.SameKey {
+		end = earlier(end, s.keyEnds())
 	}
 	return end
 }
@@ -74,9 +83,10 @@ func clarify(f *flight, res *provider.Result, s *ledger.Settlement, now time.Tim
 		giveUp(f, anyAccepted(res.Parts), s)
 		return
 	}
-	d := &ledger.Doubt{Key: f.submission.Key, Until: f.repeatUntil, Step: ledger.SameKey}
+	d := &ledger.Doubt{Key: f.submission.Key, Account: f.search.account, Until: f.repeatUntil, Step: ledger.SameKey}
 	if !f.repeats() {
-		d.Step, d.Until = f.search.step(res.Parts != nil || len(f.submission.Parts) > 0, 0), f.search.until(now, f.expires)
+		d.Step = f.search.step(res.Parts != nil || len(f.submission.Parts) > 0, now)
+		d.Until = f.search.until(d.Step, now, f.expires)
 	}
 	s.Doubt = d
 	switch {
@@ -91,10 +101,10 @@ func clarify(f *flight, res *provider.Result, s *ledger.Settlement, now time.Tim
 	}
 }
 
-// repeat lets the next attempt submit the same under the same key on the same channel.
+// repeat lets the next attempt submit the same under the same key on the same channel, after pauses that double.
 func repeat(f *flight, d *ledger.Doubt, pause time.Duration, s *ledger.Settlement, now time.Time) {
 	s.State, s.Reason, s.Pinned, s.Tried = ledger.Retry, reasonSameKey, f.channel, false
-	s.NextAt = now.Add(max(min(pause, longestRetryAfter), repeatPause))
+	s.NextAt = now.Add(max(min(pause, longestRetryAfter), min(repeatPause<<min(f.submission.Attempt-1, 10), longestRepeat)))
 	d.NextAt = d.Until
 }
 
@@ -110,19 +120,22 @@ func giveUp(f *flight, partTaken bool, s *ledger.Settlement) ledger.Verdict {
 }
 
 // repeated judges what came of an attempt under the key of one that nobody had answered. A yes or no is about
-// both, since the provider knows the key. What says nothing about the message says nothing about the one before either.
+// both, since the provider knows the key. What says nothing about the message says nothing about the one before
+// either: the attempt is settled as unknown, too, so that all attempts under an open doubt are, and it costs what
+// the submission may have cost.
 func repeated(f *flight, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	switch res.Outcome {
-	case provider.Accepted, provider.Rejected:
+	case provider.Accepted:
 		s.Doubt = &ledger.Doubt{Key: f.submission.Key, Step: ledger.SameKey, Until: f.repeatUntil, Verdict: ledger.Taken}
-		if res.Outcome == provider.Rejected {
-			s.Doubt.Verdict = ledger.NotTaken
-		}
+	case provider.Rejected:
+		s.Doubt = &ledger.Doubt{Key: f.submission.Key, Step: ledger.SameKey, Until: f.repeatUntil, Verdict: ledger.NotTaken}
 	case provider.Unknown: // clarify has seen to it
 	case provider.Refused, provider.Throttled:
+		s.Outcome, s.Segments, s.PriceMicros = provider.Unknown, f.segments, f.price
 		s.State, s.Reason, s.NextAt, s.Tried = ledger.Unknown, "", time.Time{}, false
 		clarify(f, res, s, now)
 	}
+	s.Refunds = f.refunds // the first attempt took what the submission costs
 }
 
 // pauseOfLookup is how long the provider is left alone after so many questions.
@@ -130,10 +143,23 @@ func pauseOfLookup(asked int) time.Duration {
 	return min(firstLookup<<min(asked, 10), longestLookup)
 }
 
-// overdue reports whether a due row waits to be submitted again under its key at a time when that must not
-// happen any more: then whoever clears up doubts decides about it.
-func (t *task) overdue(now time.Time) bool {
-	return t.row.SameKey != "" && (!now.Before(t.row.SameKeyUntil) || !t.row.ExpiresAt.After(now))
+// impeded reports whether a due row waits to be submitted again under its key when that must not happen any more, or
+// would reach a provider that does not know the key. Whoever clears up doubts decides about it.
+func (a *assigner) impeded(t *task) bool {
+	if t.row.SameKey == "" {
+		return false
+	}
+	at := a.routing.channel(t.row.Pinned)
+	return !a.now.Before(t.row.SameKeyUntil) || !t.row.ExpiresAt.After(a.now) || at < 0 || a.routing.Channels[at].Account != t.row.SameKeyAccount
+}
+
+// untilJudged lets an impeded row wait: until the search ends, and for a moment if it has.
+func (a *assigner) untilJudged(t *task) ledger.Decision {
+	next := t.row.SameKeyUntil
+	if soon := a.now.Add(doubtMargin); next.Before(soon) {
+		next = soon
+	}
+	return ledger.Decision{State: ledger.Waiting, Reason: reasonSameKey, NextAt: next, Plan: t.row.Plan, WaitsFor: t.row.Pinned}
 }
 
 // clears reports whether a lane uses a step.

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ func doubtful(change func(*flight)) *flight {
 	f.submission.Key = "key"
 	f.search = search{
 		steps: []ledger.Step{ledger.SameKey, ledger.Lookup, ledger.AwaitReceipt}, within: 10 * time.Minute,
+		begun: noon, reach: 10 * time.Second, account: "acme",
 		can: provider.Capabilities{SameKeyFor: time.Hour, Lookup: true, Receipts: true, KeyInReceipt: true},
 	}
 	if change != nil {
@@ -83,6 +85,24 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 			provider.Result{},
 			want{ledger.Retry, "same_key", ledger.SameKey, "", 30 * time.Second, 30 * time.Second, "a", false},
 		},
+		"the same key for as long as the provider knows it": {
+			func(f *flight) { f.search.can.SameKeyFor = time.Minute }, provider.Result{},
+			want{ledger.Retry, "same_key", ledger.SameKey, "", 50 * time.Second, 50 * time.Second, "a", false},
+		},
+		"a lookup when the key is about to be forgotten": {
+			func(f *flight) { f.search.can.SameKeyFor, f.search.begun = time.Minute, noon.Add(-50*time.Second) }, provider.Result{},
+			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
+		},
+		"no resend of what is known to be taken in part": {
+			func(f *flight) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true }, provider.Result{Parts: parts},
+			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.FinalWord, 0, 10 * time.Minute, "", false},
+		},
+		"no resend of the rest of a message": {
+			func(f *flight) {
+				f.search.can, f.search.resendOnce, f.submission.Parts = provider.Capabilities{}, true, []int{2}
+			}, provider.Result{},
+			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.FinalWord, 0, 10 * time.Minute, "", false},
+		},
 		"nothing when a repeat found no answer in time": {
 			func(f *flight) { f.repeatUntil = noon },
 			provider.Result{},
@@ -143,7 +163,38 @@ func TestOnlyACertainAnswerLeavesADoubt(t *testing.T) {
 				if s.Doubt == nil {
 					t.Errorf("%s with %s left says nothing about the doubt", outcome, left)
 				}
+				if !certain && (s.Outcome != provider.Unknown || s.Segments != 3 || s.PriceMicros != 90) {
+					t.Errorf("%s with %s left is settled as %s for %d segments", outcome, left, s.Outcome, s.Segments)
+				}
 			}
+		}
+	}
+}
+
+// TestWhatMayHaveBeenSentFailsForNoOtherReason: a message that waits to be submitted again under its key is not taken for one that
+// nobody wants.
+func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*world, *ledger.Message)
+		want   ledger.State
+		at     time.Time
+	}{
+		"it is its turn":                   {func(*world, *ledger.Message) {}, ledger.Sending, time.Time{}},
+		"after many attempts":              {func(_ *world, m *ledger.Message) { m.Attempts = maxAttempts }, ledger.Sending, time.Time{}},
+		"its text has become too long":     {func(w *world, _ *ledger.Message) { w.routing.Routes[0].MaxSegments = 0 }, ledger.Waiting, noon.Add(lookForRoute)},
+		"its deadline passes":              {func(_ *world, m *ledger.Message) { m.ExpiresAt = noon }, ledger.Waiting, noon.Add(time.Minute)},
+		"the search is over":               {func(_ *world, m *ledger.Message) { m.SameKeyUntil = noon }, ledger.Waiting, noon.Add(time.Second)},
+		"the channel is another account":   {func(w *world, _ *ledger.Message) { w.routing.Channels[0].Account = "other" }, ledger.Waiting, noon.Add(time.Minute)},
+		"the channel has left the routing": {func(_ *world, m *ledger.Message) { m.Pinned = "gone" }, ledger.Waiting, noon.Add(time.Minute)},
+	} {
+		w := modal(t, Weighted, LoadRatio)
+		row := storedRow(ledger.Retry, 1)
+		row.Pinned, row.SameKey, row.SameKeyUntil = "a", "key", noon.Add(time.Minute)
+		tc.change(w, &row)
+		_, d := w.decideDue(row)
+		if d.State != tc.want || d.State == ledger.Sending && d.Attempt.Channel != "a" || d.State == ledger.Waiting && !d.NextAt.Equal(tc.at) {
+			t.Errorf("%s: %+v", name, d)
 		}
 	}
 }
@@ -200,6 +251,31 @@ func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
 	log := channel.submits()
 	if len(log) != 3 || log[0].Key == "" || log[1].Key != log[0].Key || log[2].Key != log[0].Key {
 		t.Errorf("%d submits, under keys that differ", len(log))
+	}
+}
+
+// TestARepeatDoesNotReachAnotherAccount changes the settings of the channel while a message waits to be submitted again.
+func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
+	t.Parallel()
+	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
+	p := doubting(t, channel, Lane{ClarifyFor: 4 * time.Second})
+	channel.answer = func(provider.Submission) provider.Result {
+		go func() { // before the repeat, which comes a second later
+			next := *p.routing
+			next.Channels = slices.Clone(next.Channels)
+			for i := range next.Channels {
+				next.Channels[i].Account = "another"
+			}
+			next.Version = p.Dispatcher.routing.Load().Version
+			_ = p.Apply(&next, nil)
+		}()
+		return provider.Result{Code: "timeout"}
+	}
+	p.handle(t, jobsNamed("m", 1))
+	p.eventually(t, byVerdict, map[string]int64{"final": 1})
+	p.eventually(t, byState, map[string]int64{"unknown": 1})
+	if n := len(channel.submits()); n != 1 {
+		t.Errorf("%d submits", n)
 	}
 }
 

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,9 @@ const (
 
 // codeLookup is that of an attempt about which the provider was asked afterwards.
 const codeLookup = "lookup"
+
+// codeRepeated is that of an attempt that turned out to be the same submission as an earlier one that was answered.
+const codeRepeated = "same_key"
 
 // clearDoubts tries to learn what became of submissions that nobody answered, and ends the search for those
 // whose time is over.
@@ -47,11 +51,13 @@ func (d *Dispatcher) clearDoubts(ctx context.Context) error {
 func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenDoubt) error {
 	now := d.now()
 	switch {
-	case o.Message.State == ledger.Sending && o.Message.Attempts > 0 && o.Step == ledger.SameKey: // it is being repeated just now
+	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may be the truth
 		return d.cfg.Ledger.PutOff(ctx, o.Message.Seq, o.Key, now.Add(firstLookup))
+	case o.Answer != provider.Unknown.String():
+		return d.pass(ctx, answeredLate(o, d.awaits(o.Attempt.Channel), now))
 	case !now.Before(o.Until):
 		return d.conclude(ctx, o, now)
-	case o.Step == ledger.Lookup:
+	case o.Step == ledger.Lookup && d.account(o.Attempt.Channel) == o.Account:
 		return d.lookUp(ctx, o)
 	}
 	return d.cfg.Ledger.PutOff(ctx, o.Message.Seq, o.Key, o.Until)
@@ -67,7 +73,7 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenDoubt) error {
 	switch found.Known {
 	case provider.Taken:
 		j := Judge(o, ledger.Taken, codeLookup, found.Reference, now)
-		j.Settlement.Await = d.awaits(o.Attempt.Channel)
+		j.Truth.Await = d.awaits(o.Attempt.Channel)
 		return d.pass(ctx, j)
 	case provider.NotTaken:
 		return d.pass(ctx, Judge(o, ledger.NotTaken, codeLookup, "", now))
@@ -76,37 +82,86 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenDoubt) error {
 	return d.cfg.Ledger.PutOff(ctx, o.Message.Seq, o.Key, earlier(now.Add(pauseOfLookup(o.Asked)), o.Until))
 }
 
-// Judge settles a doubt with a truth that was found out late: Taken under the provider's reference, NotTaken, or
-// FinalWord when nobody will know. code says who found out. It is pure.
+// answeredLate ends a doubt whose first attempt was answered late, or proved by a receipt. Who wrote that down took the
+// message on, unless further attempts under the key had been made: then the latest stands for all of them.
+func answeredLate(o *ledger.OpenDoubt, await time.Duration, now time.Time) *ledger.Judgement {
+	verdict := ledger.NotTaken
+	if o.Answer == provider.Accepted.String() {
+		verdict = ledger.Taken
+	}
+	if o.Attempt.Number == o.First {
+		return &ledger.Judgement{Seq: o.Message.Seq, Key: o.Key, Verdict: verdict}
+	}
+	j := Judge(o, verdict, codeRepeated, "", now)
+	if verdict != ledger.Taken {
+		return j
+	}
+	if o.Receipt != ledger.Delivered && o.Receipt != ledger.Undelivered {
+		j.Truth.Await = await
+		return j
+	}
+	f := orphan(&o.Message, &o.Attempt, &Lane{})
+	j.Truth.Notice = nil // what the receipt said is the news
+	s := ledger.Settlement{ID: o.Message.ID, Attempt: o.Attempt.Number, State: o.Receipt}
+	n := statusOfSettlement(f, &s, now)
+	j.Move = &ledger.Move{State: o.Receipt, Notice: &n}
+	return j
+}
+
+// Judge ends a doubt with what was found out late: Taken under the provider's reference, NotTaken, or FinalWord when
+// nobody will know. code says who found out. Whether the message goes on, and how, is decided as for any answer. It is pure.
 func Judge(o *ledger.OpenDoubt, verdict ledger.Verdict, code, reference string, now time.Time) *ledger.Judgement {
 	f := orphan(&o.Message, &o.Attempt, &Lane{})
 	f.repeatUntil = time.Time{}
-	var s ledger.Settlement
+	j := &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict}
 	switch verdict {
 	case ledger.Taken:
-		s = settle(f, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: reference}, now)
+		all := strings.TrimSpace(o.Reference + " " + reference) // of its parts, those that were known among them
+		j.Truth = truth(f, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now)
 	case ledger.NotTaken:
-		s = settle(f, &provider.Result{Outcome: provider.Refused, Code: code}, now)
-	case ledger.FinalWord, ledger.Resent:
-		s = ledger.Settlement{
-			Seq: f.seq, ID: f.submission.ID, Attempt: o.Last, Outcome: provider.Unknown, PossibleDuplicate: f.duplicate,
-			State: ledger.Unknown, Reason: reasonAmbiguous,
+		j.Truth = truth(f, &provider.Result{Outcome: provider.Refused, Code: code}, now)
+		if o.Repeats() { // it waits to be submitted to the same channel again; a settlement leaves such a row alone
+			s := j.Truth
+			j.Move = &ledger.Move{State: s.State, Reason: s.Reason, Tried: s.Tried, Notice: s.Notice}
 		}
+	case ledger.FinalWord, ledger.Resent:
+		s := unresolved(o, f)
+		s.State, s.Reason = ledger.Unknown, reasonAmbiguous
+		j.Move = moved(f, s, now)
 	}
+	return j
+}
+
+// truth is the settlement of a late answer, with its event.
+func truth(f *flight, res *provider.Result, now time.Time) *ledger.Settlement {
+	s := settle(f, res, now)
+	s.Doubt = nil // the judgement ends it
 	n := statusOfSettlement(f, &s, now)
 	s.Notice = &n
-	return &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict, Settlement: s}
+	return &s
+}
+
+// unresolved is the settlement of an attempt of which nothing became known.
+func unresolved(o *ledger.OpenDoubt, f *flight) *ledger.Settlement {
+	return &ledger.Settlement{
+		Seq: f.seq, ID: f.submission.ID, Attempt: o.Attempt.Number, Outcome: provider.Unknown, PossibleDuplicate: f.duplicate,
+	}
+}
+
+// moved is where a message goes without anything having become known, with its event.
+func moved(f *flight, s *ledger.Settlement, now time.Time) *ledger.Move {
+	n := statusOfSettlement(f, s, now)
+	return &ledger.Move{State: s.State, Reason: s.Reason, PossibleDuplicate: s.PossibleDuplicate, Tried: s.Tried, Notice: &n}
 }
 
 // conclude ends a search that found nothing.
 func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenDoubt, now time.Time) error {
-	f := d.orphan(&o.Message, &o.Attempt)
-	s := ledger.Settlement{Seq: f.seq, ID: f.submission.ID, Attempt: o.Last, Outcome: provider.Unknown, PossibleDuplicate: f.duplicate}
+	lane := d.routing.Load().lane(o.Message.Lane)
+	f := orphan(&o.Message, &o.Attempt, &lane)
 	f.search.resendOnce = f.search.resendOnce && f.expires.After(now)
-	verdict := giveUp(f, false, &s)
-	n := statusOfSettlement(f, &s, now)
-	s.Notice = &n
-	return d.pass(ctx, &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict, Settlement: s})
+	s := unresolved(o, f)
+	verdict := giveUp(f, o.PartTaken(), s)
+	return d.pass(ctx, &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict, Move: moved(f, s, now)})
 }
 
 // pass writes a judgement down.
@@ -115,14 +170,29 @@ func (d *Dispatcher) pass(ctx context.Context, j *ledger.Judgement) error {
 	if err != nil {
 		return fmt.Errorf("end a doubt: %w", err)
 	}
-	if ended {
-		d.cfg.Metrics.doubts.WithLabelValues(string(j.Verdict)).Inc()
+	if !ended {
+		return nil
 	}
-	if ended && j.Settlement.State == ledger.Retry {
+	d.cfg.Metrics.doubts.WithLabelValues(string(j.Verdict)).Inc()
+	if j.Truth != nil && j.Truth.State == ledger.Retry || j.Move != nil && j.Move.State == ledger.Retry {
 		d.backlog.Store(true)
 		d.wake()
 	}
 	return nil
+}
+
+// inform tells a search what the channel offers and under which settings; begun is when the attempt was claimed.
+func (d *Dispatcher) inform(s *search, channel string, begun time.Time) {
+	s.can, s.account, s.begun, s.reach = d.promises(channel), d.account(channel), begun, d.cfg.SendTimeout+recoveryMargin
+}
+
+// account stands for the settings of a channel; empty for one that the routing does not have.
+func (d *Dispatcher) account(name string) string {
+	routing := d.routing.Load()
+	if at := routing.channel(name); at >= 0 {
+		return routing.Channels[at].Account
+	}
+	return ""
 }
 
 // channel is the connected channel of that name; nil when this process has none.

@@ -210,7 +210,7 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	now := d.now()
 	settlements := make([]ledger.Settlement, 0, len(open))
 	for i := range open {
-		settlements = append(settlements, settleLost(d.orphan(&open[i].Message, &open[i].Attempt), now))
+		settlements = append(settlements, settleLost(d.orphan(&open[i].Message, &open[i].Attempt, open[i].ClaimedAt), now))
 	}
 	if err := d.cfg.Ledger.Settle(ctx, settlements); err != nil {
 		return fmt.Errorf("close lost attempts: %w", err)
@@ -228,11 +228,12 @@ func settleLost(f *flight, now time.Time) ledger.Settlement {
 	return s
 }
 
-// orphan is an attempt that no worker has any more, with what its provider promises.
-func (d *Dispatcher) orphan(m *ledger.Message, a *ledger.Attempt) *flight {
+// orphan is an attempt that no worker has any more, with what its provider promises; claimed is when it was, by the
+// database's clock.
+func (d *Dispatcher) orphan(m *ledger.Message, a *ledger.Attempt, claimed time.Time) *flight {
 	lane := d.routing.Load().lane(m.Lane)
 	f := orphan(m, a, &lane)
-	f.search.can = d.promises(a.Channel)
+	d.inform(&f.search, a.Channel, claimed)
 	if !f.repeats() {
 		f.submission.Key = d.keys.Key(f.seq, a.Number)
 	}

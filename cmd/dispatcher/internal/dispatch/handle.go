@@ -202,7 +202,8 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 // equip tells the flights whose slots they hold and under which key they are submitted, and counts them where a policy goes by what was granted.
 func (d *Dispatcher) equip(r *round, slots *slots) {
 	for _, f := range r.flights {
-		f.slots, f.search.can = slots, d.promises(f.channel)
+		f.slots = slots
+		d.inform(&f.search, f.channel, r.now)
 		if !f.search.can.Receipts {
 			f.await = 0
 		}

@@ -57,6 +57,8 @@ type Channel struct {
 	// and, when UntilReceipt is set, for the receipt. 0 keeps none.
 	Hold         time.Duration
 	UntilReceipt bool
+	// Account stands for the kind and the settings of the channel: while it is the same, so is the provider behind it.
+	Account string
 	// AwaitReceipts is how long after its answer the receipt of an accepted message is expected, when the
 	// channel's provider sends any (provider.Capabilities.Receipts); 0 expects none.
 	AwaitReceipts time.Duration

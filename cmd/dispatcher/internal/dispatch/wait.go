@@ -42,6 +42,8 @@ func (a *assigner) nobody(t *task, l *line) ledger.Decision {
 		until = delay{at: a.now.Add(lookForRoute), why: a.switchedOff(t, l), on: t.row.Pinned}
 	case remedies&byRound != 0:
 		until, newRound = delay{at: a.now.Add(roundPause(t.row.Rounds)), why: reasonTried}, true
+	case expiry.IsZero() && t.row.SameKey != "":
+		return a.untilJudged(t)
 	case expiry.IsZero():
 		return ledger.Decision{State: ledger.Failed, Reason: reasonNoChannel, Plan: t.row.Plan, Seen: record}
 	}
