@@ -49,14 +49,19 @@ func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
 				Reference: r.MessageID, From: international(r.From), To: international(r.To), Text: r.Text, At: callback.At,
 			})
 		case r.MessageID != "":
-			heard.Receipts = append(heard.Receipts, r.receipt(callback.At))
+			heard.Receipts = append(heard.Receipts, r.receipt(key, callback.At))
 		}
 	}
 	return heard, nil
 }
 
-func (r *result) receipt(at time.Time) provider.Receipt {
+// receipt reads a report. proven is the key of the message that alone the caller may speak of, or empty: an id beside it
+// that is another one, which an account may have given itself, could as well be that of another message and is left out.
+func (r *result) receipt(proven string, at time.Time) provider.Receipt {
 	receipt := provider.Receipt{Reference: r.MessageID, Key: r.key(), At: at}
+	if proven != "" && r.MessageID != proven {
+		receipt.Reference = ""
+	}
 	receipt.State, receipt.Cause = r.Status.state(r.Error.ID)
 	receipt.Code = web.Bounded(r.Status.Name)
 	if receipt.Code == "" {

@@ -105,6 +105,24 @@ func TestAddressOfOneMessageSpeaksForNoOther(t *testing.T) {
 	}
 }
 
+// TestAProvenKeyVouchesForNoOtherID: the proof in an address covers the key alone. With one address that was seen, a report on
+// another message's id must not change that other message.
+func TestAProvenKeyVouchesForNoOtherID(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"ffffffffffffffffffffffffffffffff", "34567890"} {
+		body := `{"results":[{"messageId":"` + id + `","callbackData":"` + key + `","status":{"groupId":3,"id":5,"name":"DELIVERED_TO_HANDSET"}}]}`
+		got, err := listener(ByURL).Hear(call(public+"?key="+key+"&proof="+proofOfKey, body, nil))
+		want := provider.Heard{Receipts: []provider.Receipt{{Key: key, State: provider.Delivered, Code: "DELIVERED_TO_HANDSET", At: now}}}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v\n%s", id, err, diff)
+		}
+		got, err = listener(ByHeader).Hear(call(public, body, map[string][]string{"X-Secret": {secret}}))
+		if err != nil || len(got.Receipts) != 1 || got.Receipts[0].Reference != id {
+			t.Errorf("%s from Infobip itself: %+v, %v", id, got, err)
+		}
+	}
+}
+
 func TestReportsComeInBatches(t *testing.T) {
 	t.Parallel()
 	got, err := listener(ByHeader).Hear(call(public, `{"results":[
