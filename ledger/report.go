@@ -48,6 +48,14 @@ type DailyRow struct {
 // Failed counts the attempts that ended without the channel taking the message.
 func (r *DailyRow) Failed() int64 { return r.Rejected + r.Refused + r.Throttled }
 
+// certain are the segments of attempt a that are on the bill for sure: of an unknown one those parts that were accepted
+// before the rest got no answer, each under a reference of its own.
+const certain = `(case when a.outcome = 'unknown' then least(coalesce(cardinality(string_to_array(a.provider_reference, ' ')), 0), a.segments)
+	when a.outcome is not null then a.segments else 0 end)`
+
+// certainCost is their price; every segment of an attempt costs the same.
+const certainCost = `(case when a.outcome is null or a.segments = 0 then 0 else a.price_micros / a.segments * ` + certain + ` end)`
+
 // daily joins what the draws picked with what was tried. Both sides reach their rows
 // through an index on time.
 const daily = `
@@ -69,10 +77,10 @@ const daily = `
 	    count(*) filter (where a.outcome = 'unknown') as unknown,
 	    count(*) filter (where ` + isUnsent + `) as unsent,
 	    count(*) filter (where a.outcome is null) as pending,
-	    sum(a.segments) filter (where a.outcome <> 'unknown') as segments,
-	    sum(a.price_micros) filter (where a.outcome <> 'unknown') as cost,
-	    sum(a.segments) filter (where a.outcome = 'unknown') as unknown_segments,
-	    sum(a.price_micros) filter (where a.outcome = 'unknown') as unknown_cost,
+	    sum(` + certain + `) as segments,
+	    sum(` + certainCost + `) as cost,
+	    sum(a.segments - ` + certain + `) filter (where a.outcome = 'unknown') as unknown_segments,
+	    sum(a.price_micros - ` + certainCost + `) filter (where a.outcome = 'unknown') as unknown_cost,
 	    count(*) filter (where a.outcome = 'accepted' and a.receipt_state = 'undelivered') as undelivered,
 	    count(*) filter (where a.outcome = 'accepted' and a.receipt_state = 'no_receipt') as no_receipt
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq

@@ -131,3 +131,22 @@ func TestRecordTellsEverythingAboutOneMessage(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestPartsThatWereAcceptedAreBilledWhateverBecameOfTheRest: two of three parts have references, the third got no answer.
+func TestPartsThatWereAcceptedAreBilledWhateverBecameOfTheRest(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	s := unknown(m)
+	s.Reference, s.Segments, s.PriceMicros = "r1 r2", 3, 90_000
+	settleAll(t, l, []ledger.Settlement{s})
+	rows, err := l.Daily(t.Context(), time.Now(), time.UTC)
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	if r := rows[0]; r.Segments != 2 || r.CostMicros != 60_000 || r.UnknownSegments != 1 || r.UnknownMicros != 30_000 || r.Unknown != 1 {
+		t.Errorf("%+v", r)
+	}
+	if got := see(`select sum(case outcome when 'unknown' then cardinality(string_to_array(provider_reference, ' ')) else segments end)::text from audit.attempts`); got != "2" {
+		t.Errorf("the query of the guide counts %s", got)
+	}
+}
