@@ -114,6 +114,9 @@ func TestForgedMessagesSayNothing(t *testing.T) {
 		"expired certificate": func(t *testing.T) *provider.Callback {
 			return tell(t, account(), webtest.Receipt{}, time.Now().Add(48*time.Hour))
 		},
+		"certificate of the future": func(t *testing.T) *provider.Callback {
+			return tell(t, account(), webtest.Receipt{}, time.Now().Add(-48*time.Hour))
+		},
 		"raw delivery": func(t *testing.T) *provider.Callback {
 			return &provider.Callback{
 				Method: "POST", URL: callback, At: time.Now(), Body: []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`),

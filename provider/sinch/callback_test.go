@@ -73,6 +73,22 @@ func TestForgedAndStaleCallbacksSayNothing(t *testing.T) {
 	}
 }
 
+// TestACallbackWithoutANonceIsForged: nothing could tell a replay of it. Its signature holds, made with another tool:
+//
+//	printf '%s' "$body..1795255200" | openssl dgst -sha256 -hmac sinch-callback-s3cret -binary | base64
+func TestACallbackWithoutANonceIsForged(t *testing.T) {
+	t.Parallel()
+	for name, nonce := range map[string][]string{"empty": {""}, "missing": nil} {
+		call := signed()
+		call.Body = []byte(`{"type":"mo_text","id":"m1","from":"447700900123","to":"12345","body":"STOP"}`)
+		call.Header[headerSignature] = []string{"fOBhnczwTEjJU//AUgB3m4+XDL/aZxYvD0cOUgf8km8="}
+		call.Header[headerNonce] = nonce
+		if got, err := listener().Hear(call); !errors.Is(err, provider.ErrForged) || len(got.Inbound) != 0 {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
 func TestWithoutASecretNobodyIsBelieved(t *testing.T) {
 	t.Parallel()
 	if _, err := New(Config{}).Hear(signed()); !errors.Is(err, provider.ErrForged) {

@@ -29,6 +29,26 @@ func withToken(t testing.TB, tokens ...string) *twilio.Channel {
 	return c
 }
 
+// TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce as in Twilio's own libraries. The signature was made with another tool:
+//
+//	printf '%s' 'https://mycompany.com/myapp.php?foo=1&bar=2Digits1MediaaMediab' | openssl dgst -sha1 -hmac 12345 -binary | base64
+func TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]error{
+		"Media=a&Media=b&Digits=1": provider.ErrMalformed, "Media=b&Digits=1&Media=a": provider.ErrMalformed, // genuine, but it names no message
+		"Media=b&Media=a&Media=b&Digits=1": provider.ErrMalformed,
+		"Media=ab&Digits=1":                provider.ErrForged, "Media=a&Digits=1": provider.ErrForged,
+	} {
+		_, err := withToken(t, "12345").Hear(&provider.Callback{
+			Method: http.MethodPost, URL: "https://mycompany.com/myapp.php?foo=1&bar=2", Body: []byte(body),
+			Header: map[string][]string{"X-Twilio-Signature": {"CrXYiiF5QXoaDNgftH1qrNL/2ps="}, "Content-Type": {"application/x-www-form-urlencoded"}},
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", body, err, want)
+		}
+	}
+}
+
 // TestSignaturesOfTheDocumentationAreGenuine uses the published examples of Twilio's own libraries. They name no
 // message, so that what is genuine is malformed.
 func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
