@@ -94,7 +94,7 @@ var rules = map[string]rule{
 	internal + "numbers":      {others: []string{"github.com/nyaruka/phonenumbers"}},
 	internal + "console":      {ours: []string{module + "ledger", module + "provider", module + "config"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "embedded":     {ours: []string{module + "ledger/pgserver", module + "provider/..."}, others: []string{"github.com/twmb/franz-go"}},
-	internal + "sandbox":      {ours: []string{module + "provider/..."}, others: []string{"go.yaml.in/yaml/v3"}},
+	internal + "sandbox":      {ours: []string{module + "provider/..."}, others: []string{"go.yaml.in/yaml/v3", "github.com/agnivade/levenshtein"}},
 	internal + "demo":         {ours: []string{module + "..."}, others: []string{"*"}},
 	internal + "app":          {ours: []string{module + "..."}, others: []string{"*"}},
 	internal + "bench":        {ours: []string{module + "..."}, others: []string{"*"}},

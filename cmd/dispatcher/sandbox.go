@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,8 +43,13 @@ it writes a routing document with an account at each of them, good for "dispatch
 
 Ratios are parts of 1 and are kept evenly. deploy/sandbox.yaml shows a plan with a profile for each carrier.`,
 		Args: cobra.NoArgs,
-		RunE: work(func(ctx context.Context, _ []string) error { return c.sandbox(ctx, f) }),
 	}
+	cmd.RunE = work(func(ctx context.Context, _ []string) error {
+		if f.plan != "" && cmd.Flags().Changed("providers") {
+			return usage(errors.New("--plan and --providers exclude each other: the plan names its carriers"))
+		}
+		return c.sandbox(ctx, f)
+	})
 	f.add(cmd.Flags())
 	return cmd
 }
@@ -109,6 +115,9 @@ func (f *sandboxFlags) config() (sandbox.Config, error) {
 		Folder:   cmp.Or(f.secrets, filepath.Join(settings.DataDir, "sandbox")),
 		Receipts: cmp.Or(f.receipts, settings.PublicURL, "http://"+settings.ReceiptsListen),
 	}
+	if u, err := url.Parse(cfg.Receipts); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
+		return cfg, errors.New("--receipts-url is not an http or https URL without a query; write for example http://127.0.0.1:8081")
+	}
 	if f.plan == "" {
 		cfg.Plan = sandbox.Each(f.providers, f.profile)
 		return cfg, cfg.Plan.Validate()
@@ -157,14 +166,18 @@ func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
 	if f.as == formatJSON {
 		return json.NewEncoder(c.out).Encode(map[string]any{"summary": counts})
 	}
+	noReceipt, callsRefused := "no receipt", "calls refused"
+	if f.as == formatCSV {
+		noReceipt, callsRefused = "without_receipt", "calls_refused"
+	}
 	s := sheet{
-		header: []string{"channel", "submitted", "accepted", "rejected", "refused", "throttled", "lost", "delivered", "undelivered", "no receipt", "unread"},
-		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, tight: true,
+		header: []string{"channel", "submitted", "accepted", "rejected", "refused", "throttled", "lost", "delivered", "undelivered", noReceipt, callsRefused, "unread"},
+		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, tight: true,
 	}
 	unread := 0
 	for _, n := range counts {
 		row := []string{n.Channel}
-		for _, figure := range []int{n.Submitted, n.Accepted, n.Rejected, n.Refused, n.Throttled, n.Lost, n.Delivered, n.Undelivered, n.WithoutWord, n.Unread} {
+		for _, figure := range []int{n.Submitted, n.Accepted, n.Rejected, n.Refused, n.Throttled, n.Lost, n.Delivered, n.Undelivered, n.WithoutWord, n.CallsRefused, n.Unread} {
 			row = append(row, fmt.Sprint(figure))
 		}
 		s.rows = append(s.rows, row)

@@ -83,6 +83,8 @@ func TestSandboxRefusesWhatMakesNoSense(t *testing.T) {
 		"none of":                          {"--providers", "pigeon"},
 		"reject: 2 is not between 0 and 1": {"--reject", "2"},
 		"correct the path":                 {"--plan", "nowhere.yaml"},
+		"exclude each other":               {"--plan", "../../deploy/sandbox.yaml", "--providers", "smpp"},
+		"--receipts-url is not an http":    {"--receipts-url", "127.0.0.1:8081"},
 	} {
 		var out, complaints bytes.Buffer
 		args = append([]string{"sandbox", "--secrets", t.TempDir()}, args...)

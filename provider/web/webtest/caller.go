@@ -12,8 +12,9 @@ import (
 // How a carrier calls back.
 const (
 	callers    = 32 // calls under way at once
-	tries      = 5
 	firstPause = 200 * time.Millisecond
+	maxPause   = 10 * time.Second
+	patient    = 5 * time.Minute // until a call that nobody takes is given up
 )
 
 // caller makes the calls of a carrier.
@@ -34,17 +35,11 @@ func newCaller() *caller {
 	return c
 }
 
-// after runs a call some time from now, unless the carrier is closed before.
+// after runs something some time from now, unless the carrier is closed before.
 func (c *caller) after(d time.Duration, run func(ctx context.Context)) {
 	c.running.Go(func() {
-		if !c.pause(d) {
-			return
-		}
-		select {
-		case c.gate <- struct{}{}:
+		if c.pause(d) {
 			run(c.ctx)
-			<-c.gate
-		case <-c.ctx.Done():
 		}
 	})
 }
@@ -60,24 +55,43 @@ func (c *caller) pause(d time.Duration) bool {
 	}
 }
 
-// insist calls until the answer is a 2xx, a few times, as vendors do.
-func (c *caller) insist(ctx context.Context, r *http.Request) {
+// insist calls until the answer is a 2xx, with pauses that double, as vendors do. Each call that is not taken is told to
+// refused; no room of other calls is held in the pauses.
+func (c *caller) insist(ctx context.Context, r *http.Request, refused func()) {
 	body, err := contents(r)
 	if err != nil {
 		return
 	}
-	pause := firstPause
-	for range tries {
-		again := r.Clone(ctx)
-		again.Body = io.NopCloser(bytes.NewReader(body))
-		if status, err := c.call(ctx, again); err == nil && status/100 == 2 {
+	began, pause := time.Now(), firstPause
+	for {
+		taken, err := c.inTurn(ctx, r, body)
+		if taken || err != nil {
 			return
 		}
-		if !c.pause(pause) {
+		refused()
+		if time.Since(began) > patient || !c.pause(pause) {
 			return
 		}
-		pause *= 2
+		pause = min(2*pause, maxPause)
 	}
+}
+
+// inTurn makes a call when fewer than callers are under way, and reports whether it was taken. An error says that the
+// carrier is closed.
+func (c *caller) inTurn(ctx context.Context, r *http.Request, body []byte) (taken bool, err error) {
+	select {
+	case c.gate <- struct{}{}:
+	case <-c.ctx.Done():
+		return false, c.ctx.Err()
+	}
+	defer func() { <-c.gate }()
+	again := r.Clone(ctx)
+	again.Body = io.NopCloser(bytes.NewReader(body))
+	status, err := c.call(ctx, again)
+	if err != nil {
+		return false, c.ctx.Err()
+	}
+	return status/100 == 2, nil
 }
 
 func contents(r *http.Request) ([]byte, error) {

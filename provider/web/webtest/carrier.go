@@ -27,6 +27,9 @@ type Config struct {
 	Log int
 	// OnSubmit, if set, hears of every submit with its verdict. It is called from several goroutines.
 	OnSubmit func(Submit)
+	// OnRefused, if set, hears of every call with a receipt that was answered with anything but a 2xx, or not at all. It
+	// is called from several goroutines.
+	OnRefused func(Submit)
 	// TLS serves https with these certificates, and HTTP/2; nil serves plain HTTP/1.1.
 	TLS *tls.Config
 	// Reference makes the id of the n-th accepted submit, counted from 1; unset, it is the number after a prefix.
@@ -244,7 +247,14 @@ func (c *Carrier) follow(s Submit, script *script) {
 			if err != nil || r == nil {
 				return
 			}
-			c.caller.insist(ctx, r)
+			c.caller.insist(ctx, r, func() { c.refused(s) })
 		}
 	})
+}
+
+// refused tells of a call that was not taken.
+func (c *Carrier) refused(s Submit) {
+	if c.cfg.OnRefused != nil {
+		c.cfg.OnRefused(s)
+	}
 }

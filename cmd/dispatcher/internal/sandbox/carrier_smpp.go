@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,9 +121,21 @@ func (s *smppCarrier) after(d time.Duration, entry smpptest.Submit, word string)
 	s.timers[timer] = true
 }
 
+// inbound leaves a message to the server, which sends it when there is a bind.
+func (s *smppCarrier) inbound(_ context.Context, in provider.Inbound) error {
+	s.server.SendInbound(smpptest.Inbound{From: strings.TrimPrefix(in.From, "+"), To: strings.TrimPrefix(in.To, "+"), Text: in.Text, ID: in.Reference})
+	return nil
+}
+
 func (s *smppCarrier) address() string { return s.server.Addr() }
 
 func (s *smppCarrier) unread() int { return int(s.server.Stats().Unread) } //nolint:gosec // Counts of one run.
+
+// callsRefused are the receipts that were not answered with ESME_ROK, or not yet.
+func (s *smppCarrier) callsRefused() int {
+	stats := s.server.Stats()
+	return int(stats.ReceiptsSent - min(stats.ReceiptsTaken, stats.ReceiptsSent)) //nolint:gosec // Counts of one run.
+}
 
 func (s *smppCarrier) close() {
 	s.mu.Lock()

@@ -2,8 +2,11 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"time"
 
+	"dispatcher/provider"
 	"dispatcher/provider/providertest"
 	"dispatcher/provider/web/webtest"
 )
@@ -17,14 +20,28 @@ type webCarrier struct {
 	profile Profile
 	tally   *tally
 	rate    rate
+	// callback is where the dispatcher takes messages of subscribers.
+	callback string
+	refused  atomic.Int64 // calls with receipts
 	// started is closed once Carrier is set; the first submit may be quicker.
 	started chan struct{}
 }
 
-func startWeb(c *Carrier, v *vendor, a *account, first uint64, t *tally) (*webCarrier, error) {
-	w := &webCarrier{profile: c.Profile, tally: t, rate: rate{max: c.Profile.Rate}, started: make(chan struct{})}
+// setting is what a carrier shares with the sandbox.
+type setting struct {
+	first    uint64 // before the first id of a message
+	callback string
+	tally    *tally
+}
+
+func startWeb(c *Carrier, v *vendor, a *account, in *setting) (*webCarrier, error) {
+	w := &webCarrier{
+		profile: c.Profile, tally: in.tally, rate: rate{max: c.Profile.Rate}, callback: in.callback, started: make(chan struct{}),
+	}
 	carrier, err := webtest.Start(webtest.Config{
-		Shape: a.shape, Address: c.Address, Log: keptSubmits, OnSubmit: w.early, Reference: func(n uint64) string { return v.reference(first + n) },
+		Shape: forgetful(a.shape), Address: c.Address, Log: keptSubmits, OnSubmit: w.early,
+		OnRefused: func(webtest.Submit) { w.refused.Add(1) },
+		Reference: func(n uint64) string { return v.reference(in.first + n) },
 		Behaviour: webtest.Behaviour{
 			Latency: c.Profile.Latency, Jitter: c.Profile.Jitter, ReceiptDelay: c.Profile.ReceiptDelay,
 			Decide: w.decide, ReceiptFor: w.receipts,
@@ -67,7 +84,9 @@ func (w *webCarrier) early(s webtest.Submit) {
 	<-w.started
 	ctx, cancel := context.WithTimeout(context.Background(), earlyPatience)
 	defer cancel()
-	_, _ = w.Tell(ctx, s, webtest.Receipt{State: n.state}) // a receipt that is refused shows in the dispatcher's metrics
+	if status, err := w.Tell(ctx, s, webtest.Receipt{State: n.state}); err != nil || status != 0 && status/100 != 2 {
+		w.refused.Add(1)
+	}
 }
 
 // receipts are those that come after the answer.
@@ -83,8 +102,23 @@ func (w *webCarrier) receipts(s webtest.Submit) []webtest.Receipt {
 	return list
 }
 
+// inbound calls the dispatcher and waits for its answer.
+func (w *webCarrier) inbound(ctx context.Context, in provider.Inbound) error {
+	switch status, err := w.Deliver(ctx, w.callback, in); {
+	case err != nil:
+		return fmt.Errorf("the dispatcher was not reached at %s: is it running, and is that DISPATCHER_RECEIPTS_LISTEN?", w.callback)
+	case status == 0:
+		return errNoInbound
+	case status/100 != 2:
+		return fmt.Errorf("the dispatcher answered %d at %s", status, w.callback)
+	}
+	return nil
+}
+
 func (w *webCarrier) address() string { return w.URL() }
 
 func (w *webCarrier) unread() int { return len(w.Unread()) }
+
+func (w *webCarrier) callsRefused() int { return int(w.refused.Load()) }
 
 func (w *webCarrier) close() { w.Close() }

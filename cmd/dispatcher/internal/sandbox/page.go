@@ -18,17 +18,20 @@ type Page struct {
 	done     chan struct{}
 }
 
+// style is that of all pages: no wider than a small screen.
+const style = `body{font:16px/1.5 system-ui,sans-serif;margin:3rem auto;max-width:60rem;padding:0 1rem;color:#222}
+table{border-collapse:collapse;font-size:.8rem}th,td{padding:.2rem .4rem;text-align:right;border-bottom:1px solid #ddd;vertical-align:bottom}
+th:first-child,td:first-child{text-align:left}small{color:#666;display:block}h1{font-size:1.4rem}`
+
 var page = template.Must(template.New("page").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="2">
 <title>Sandbox</title>
-<style>body{font:16px/1.5 system-ui,sans-serif;margin:3rem auto;max-width:70rem;padding:0 1rem;color:#222}
-table{border-collapse:collapse}th,td{padding:.2rem .8rem;text-align:right;border-bottom:1px solid #ddd}
-th:nth-child(-n+3),td:nth-child(-n+3){text-align:left}h1{font-size:1.4rem}</style>
+<style>` + style + `</style>
 <h1>Sandbox carriers</h1>
-<table><tr><th>channel<th>provider<th>address<th>submitted<th>accepted<th>rejected<th>refused<th>throttled<th>lost<th>delivered<th>undelivered<th>no receipt<th>unread</tr>
-{{range .}}<tr><td>{{.Channel}}<td>{{.Provider}}<td>{{.Address}}<td>{{.Submitted}}<td>{{.Accepted}}<td>{{.Rejected}}<td>{{.Refused}}<td>{{.Throttled}}<td>{{.Lost}}<td>{{.Delivered}}<td>{{.Undelivered}}<td>{{.WithoutWord}}<td>{{.Unread}}</tr>
+<table><tr><th>channel<th>sub&shy;mitted<th>accep&shy;ted<th>rejec&shy;ted<th>refused<th>throt&shy;tled<th>lost<th>deli&shy;vered<th>undeli&shy;vered<th>no receipt<th>calls refused<th>unread</tr>
+{{range .}}<tr><td>{{.Channel}}<small>{{.Provider}} {{.Address}}</small><td>{{.Submitted}}<td>{{.Accepted}}<td>{{.Rejected}}<td>{{.Refused}}<td>{{.Throttled}}<td>{{.Lost}}<td>{{.Delivered}}<td>{{.Undelivered}}<td>{{.WithoutWord}}<td>{{.CallsRefused}}<td>{{.Unread}}</tr>
 {{end}}</table>
-<p><a href="/status.json">as JSON</a></p></html>
+<p><a href="/inbound">send a message of a subscriber</a>, <a href="/status.json">as JSON</a></p></html>
 `))
 
 // Serve opens the page on an address.
@@ -45,7 +48,10 @@ func (s *Sandbox) Serve(ctx context.Context, address string) (*Page, error) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"carriers": s.Counts()})
 	})
-	p := &Page{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, listener: listener, done: make(chan struct{})}
+	mux.HandleFunc("GET /inbound", s.showInbound)
+	mux.HandleFunc("POST /inbound", s.takeInbound)
+	// No page of another origin may send messages.
+	p := &Page{server: &http.Server{Handler: http.NewCrossOriginProtection().Handler(mux), ReadHeaderTimeout: 5 * time.Second}, listener: listener, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		_ = p.server.Serve(listener) // always http.ErrServerClosed

@@ -1,15 +1,12 @@
 package sandbox
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"net"
+	"regexp"
 	"slices"
 	"strings"
-	"time"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Plan is which carriers are played.
@@ -37,108 +34,6 @@ func Each(providers []string, profile Profile) Plan {
 	return p
 }
 
-// file is a plan as YAML has it.
-type file struct {
-	Profile  yaml.Node `yaml:"profile"`
-	Carriers []entry   `yaml:"carriers"`
-}
-
-type entry struct {
-	Name     string    `yaml:"name"`
-	Provider string    `yaml:"provider"`
-	Address  string    `yaml:"address"`
-	Weight   string    `yaml:"weight"`
-	Profile  yaml.Node `yaml:"profile"`
-}
-
-// profileFile is a profile as YAML has it.
-type profileFile struct {
-	Latency      duration `yaml:"latency"`
-	Jitter       duration `yaml:"jitter"`
-	Rate         int      `yaml:"rate"`
-	Reject       float64  `yaml:"reject"`
-	Refuse       float64  `yaml:"refuse"`
-	Throttle     float64  `yaml:"throttle"`
-	Lose         float64  `yaml:"lose"`
-	Cut          float64  `yaml:"cut"`
-	Receipts     float64  `yaml:"receipts"`
-	ReceiptDelay duration `yaml:"receipt_delay"`
-	Delivered    float64  `yaml:"delivered"`
-	Early        float64  `yaml:"early"`
-	Duplicates   float64  `yaml:"duplicates"`
-}
-
-type duration time.Duration
-
-// UnmarshalYAML reads a duration such as 20ms.
-func (d *duration) UnmarshalYAML(node *yaml.Node) error {
-	parsed, err := time.ParseDuration(node.Value)
-	if err != nil {
-		return fmt.Errorf("line %d: %q is no duration such as 20ms", node.Line, node.Value)
-	}
-	*d = duration(parsed)
-	return nil
-}
-
-// ParsePlan reads a plan. What a carrier's profile does not say is as in the profile of the whole, and what that does not say
-// as in usual. All faults are reported together.
-func ParsePlan(text []byte, usual Profile) (Plan, error) {
-	var f file
-	if err := strictly(text, &f); err != nil {
-		return Plan{}, err
-	}
-	shared, err := over(usual, &f.Profile)
-	if err != nil {
-		return Plan{}, fmt.Errorf("profile: %w", err)
-	}
-	var plan Plan
-	var faults []error
-	for _, e := range f.Carriers {
-		profile, err := over(shared, &e.Profile)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("carrier %s: %w", e.Name, err))
-		}
-		c := Carrier{Name: e.Name, Provider: e.Provider, Address: e.Address, Weight: e.Weight, Profile: profile}
-		if c.Name == "" {
-			c.Name = c.Provider
-		}
-		plan.Carriers = append(plan.Carriers, c)
-	}
-	return plan, errors.Join(append(faults, plan.Validate())...)
-}
-
-// over reads a profile over another one.
-func over(base Profile, node *yaml.Node) (Profile, error) {
-	if node.IsZero() {
-		return base, nil
-	}
-	text, err := yaml.Marshal(node)
-	if err != nil {
-		return base, err
-	}
-	f := profileFile{
-		duration(base.Latency), duration(base.Jitter), base.Rate, base.Reject, base.Refuse, base.Throttle, base.Lose, base.Cut,
-		base.Receipts, duration(base.ReceiptDelay), base.Delivered, base.Early, base.Duplicates,
-	}
-	if err := strictly(text, &f); err != nil {
-		return base, err
-	}
-	return Profile{
-		time.Duration(f.Latency), time.Duration(f.Jitter), f.Rate, f.Reject, f.Refuse, f.Throttle, f.Lose, f.Cut,
-		f.Receipts, time.Duration(f.ReceiptDelay), f.Delivered, f.Early, f.Duplicates,
-	}, nil
-}
-
-// strictly refuses keys that are not known. An empty text leaves the value as it is.
-func strictly(text []byte, into any) error {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	return nil
-}
-
 // Validate reports everything that makes no sense.
 func (p *Plan) Validate() error {
 	if len(p.Carriers) == 0 {
@@ -146,17 +41,47 @@ func (p *Plan) Validate() error {
 	}
 	var faults []error
 	seen := map[string]bool{}
-	for _, c := range p.Carriers {
-		switch {
-		case !slices.Contains(Providers(), c.Provider):
-			faults = append(faults, fmt.Errorf("carrier %s: provider %q is none of %s", c.Name, c.Provider, strings.Join(Providers(), ", ")))
-		case seen[c.Name]:
-			faults = append(faults, fmt.Errorf("carrier %s: the name is used twice", c.Name))
+	for i := range p.Carriers {
+		c := &p.Carriers[i]
+		at := "carriers." + c.Name
+		if c.Name == "" {
+			at = fmt.Sprintf("carriers[%d]", i)
 		}
+		faults = append(faults, prefixed(at, c.check(seen)))
 		seen[c.Name] = true
-		if err := c.Profile.Validate(); err != nil {
-			faults = append(faults, fmt.Errorf("carrier %s: %w", c.Name, err))
-		}
 	}
 	return errors.Join(faults...)
+}
+
+// isName is what the routing document takes for the name of a channel.
+var isName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// isWeight is what the routing document takes for a weight: a decimal with up to six digits behind the point.
+var isWeight = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,6})?$`)
+
+// check reports the faults of one carrier, each under its key. seen are the names before it.
+func (c *Carrier) check(seen map[string]bool) error {
+	var faults []error
+	fail := func(key, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	switch {
+	case c.Provider == "":
+		fail("provider", "is missing; choose one of %s", strings.Join(Providers(), ", "))
+	case !slices.Contains(Providers(), c.Provider):
+		fail("provider", "%q is none of %s%s", c.Provider, strings.Join(Providers(), ", "), meant(c.Provider, Providers()))
+	}
+	switch {
+	case c.Provider != "" && !isName.MatchString(c.Name):
+		fail("name", "%q cannot name a channel; use up to 64 letters, digits, dots, dashes and underscores", c.Name)
+	case c.Name != "" && seen[c.Name]:
+		fail("name", "%q is used twice; give each carrier a name of its own", c.Name)
+	}
+	if c.Weight != "" && !isWeight.MatchString(c.Weight) {
+		fail("weight", "%q is no weight; write a decimal such as \"2.5\"", c.Weight)
+	}
+	if _, port, err := net.SplitHostPort(c.Address); c.Address != "" && (err != nil || port == "") {
+		fail("address", "%q is not host:port", c.Address)
+	}
+	return errors.Join(append(faults, prefixed("profile", c.Profile.Validate()))...)
 }

@@ -106,16 +106,33 @@ func TestAPlanThatMakesNoSenseIsRefusedWithItsFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                               "carriers: there is none",
 		`carriers: [{provider: pigeon}]`: "is none of smpp",
+		`carriers: [{provider: twilo}]`:  "did you mean twilio?",
+		`carriers: [{name: a}]`:          "carriers.a.provider: is missing",
+		`carriers: {provider: smpp}`:     "line 1: carriers: is no list",
+		`carriers: [smpp]`:               "carriers[0]: is no mapping",
+		`[]`:                             "the plan: is no mapping",
+		`carrier: []`:                    "line 1: carrier: there is no such key; known are carriers, profile; did you mean carriers?",
+		`carriers: [{provider: smpp, weight: heavy}]`:                   `carriers.smpp.weight: "heavy" is no weight`,
+		`carriers: [{provider: smpp, name: "a b"}]`:                     `"a b" cannot name a channel`,
+		`carriers: [{provider: smpp, address: here}]`:                   `carriers.smpp.address: "here" is not host:port`,
+		`carriers: [{provider: smpp, profile: {rejct: 1}}]`:             "carriers[0].profile.rejct: there is no such key",
+		`carriers: [{provider: smpp, profile: {reject: much}}]`:         `carriers[0].profile.reject: "much" is no number such as 0.05`,
+		`carriers: [{provider: smpp, profile: {rate: 1.5}}]`:            `carriers[0].profile.rate: "1.5" is no whole number`,
+		`carriers: [{provider: smpp, profile: {reject: }}]`:             "is no number",
 		`carriers: [{provider: smpp}, {provider: smpp}]`:                "used twice",
-		`carriers: [{provider: smpp, profile: {reject: 1.5}}]`:          "reject: 1.5 is not between 0 and 1",
+		`carriers: [{provider: smpp, profile: {reject: 1.5}}]`:          "carriers.smpp.profile.reject: 1.5 is not between 0 and 1",
 		`carriers: [{provider: smpp, profile: {reject: 0.7, lose: 1}}]`: "more than all",
 		`carriers: [{provider: smpp, profile: {delay: 1s}}]`:            "delay",
 		`carriers: [{provider: smpp, port: 1}]`:                         "port",
 		`profile: {latency: quick}`:                                     "no duration such as 20ms",
 		`carriers: [{provider: smpp, profile: {reject: .nan}}]`:         "not between",
 	} {
-		if _, err := ParsePlan([]byte(text), Usual()); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := ParsePlan([]byte(text), Usual())
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "sandbox.") || strings.Contains(err.Error(), "float64")) {
+			t.Errorf("%s: %v shows a type of Go", text, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"dispatcher/provider"
 )
 
 // Config says what is played and where its accounts lie.
@@ -40,6 +43,10 @@ type carrier interface {
 	address() string
 	// unread counts what was not understood.
 	unread() int
+	// callsRefused counts receipts that the dispatcher did not take, each time that they were sent.
+	callsRefused() int
+	// inbound sends a message of a subscriber.
+	inbound(ctx context.Context, in provider.Inbound) error
 	close()
 }
 
@@ -79,7 +86,8 @@ const idBits = 7
 func (s *Sandbox) start(c *Carrier, first uint64) error {
 	files := &secrets{folder: s.cfg.Folder, prefix: c.Name}
 	v := vendorOf(c.Provider)
-	a := v.open(files, strings.TrimRight(s.cfg.Receipts, "/")+"/receipts/"+c.Name)
+	callback := strings.TrimRight(s.cfg.Receipts, "/") + "/receipts/" + c.Name
+	a := v.open(files, callback)
 	if files.err != nil {
 		return files.err
 	}
@@ -88,7 +96,7 @@ func (s *Sandbox) start(c *Carrier, first uint64) error {
 	if a.shape == nil {
 		p.running, err = startSMPP(c, &a, first, p.tally)
 	} else {
-		p.running, err = startWeb(c, v, &a, first, p.tally)
+		p.running, err = startWeb(c, v, &a, &setting{first, callback, p.tally})
 	}
 	if err != nil {
 		return err
@@ -123,7 +131,7 @@ func (s *Sandbox) Counts() []Count {
 	counts := make([]Count, len(s.carriers))
 	for i, c := range s.carriers {
 		counts[i] = c.tally.now()
-		counts[i].Unread = c.running.unread()
+		counts[i].Unread, counts[i].CallsRefused = c.running.unread(), c.running.callsRefused()
 	}
 	return counts
 }

@@ -17,10 +17,13 @@ type Count struct {
 	Refused   int    `json:"refused"`
 	Throttled int    `json:"throttled"`
 	Lost      int    `json:"lost"` // never answered, or the connection was dropped
-	// Receipts are counted once, however often they are sent.
+	// Receipts are counted once, however often they are sent, and whether or not the dispatcher takes them.
 	Delivered   int `json:"delivered"`
 	Undelivered int `json:"undelivered"`
 	WithoutWord int `json:"without_receipt"` // accepted, and no receipt follows
+	// CallsRefused are calls and deliver_sm with receipts that the dispatcher did not take, each time that they were
+	// sent: nobody listens there, or it refused them.
+	CallsRefused int `json:"calls_refused"`
 	// Unread are requests that the carrier did not understand: nothing but a fault of the adapter, or of an account.
 	Unread int `json:"unread"`
 }

@@ -1,0 +1,146 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// TestWhatIsLostIsNotFound by any lookup, has no receipt and stands among the lost: page, lookups and receipts agree.
+func TestWhatIsLostIsNotFound(t *testing.T) {
+	t.Parallel()
+	e := listen(t)
+	s, err := Start(Config{Plan: Each([]string{"sinch", "infobip"}, Profile{Lose: 1, Receipts: 1, Delivered: 1}), Folder: t.TempDir(), Receipts: e.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	text, err := s.Routing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, channel := range e.open(t, text) {
+		until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		key := fmt.Sprintf("%032x", 7)
+		r := channel.Send(ctx, provider.Submission{ID: "m", Attempt: 1, Key: key, To: "+447700900123", From: "Sandbox", Text: "Hello", Validity: time.Now().Add(time.Hour)})
+		cancel()
+		if r.Outcome != provider.Unknown {
+			t.Fatalf("%s: %v", name, r.Outcome)
+		}
+		finder, ok := channel.(provider.Finder)
+		if !ok {
+			t.Fatalf("%s finds nothing", name)
+		}
+		finding := finder.Find(t.Context(), key)
+		if finding.Known == provider.Taken {
+			t.Errorf("%s: %+v of what was never answered", name, finding)
+		}
+		if got := s.countOf(name); got.Lost != 1 || got.Accepted+got.Delivered+got.WithoutWord != 0 {
+			t.Errorf("%s counted %+v", name, got)
+		}
+	}
+}
+
+// TestRefusedCallsAreCounted: a receipt that nobody takes shows in the counts of its carrier, of either kind.
+func TestRefusedCallsAreCounted(t *testing.T) {
+	t.Parallel()
+	deaf := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(deaf.Close)
+	for _, early := range []float64{0, 1} {
+		s, err := Start(Config{Plan: Each([]string{"plivo"}, Profile{Receipts: 1, Delivered: 1, Early: early}), Folder: t.TempDir(), Receipts: deaf.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		text, err := s.Routing()
+		if err != nil {
+			t.Fatal(err)
+		}
+		channel := (&ear{Server: deaf, channels: map[string]provider.Channel{}}).open(t, text)["plivo"]
+		if outcomes := submit(t, channel, 1); outcomes[provider.Accepted] != 1 {
+			t.Fatalf("%v", outcomes)
+		}
+		until(t, "a call was refused", func() bool { return s.countOf("plivo").CallsRefused > 0 })
+	}
+}
+
+// TestAMessageOfASubscriberIsSentOnDemand, over every kind of carrier that has such, as curl and the form do it.
+func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
+	t.Parallel()
+	called := make(chan string, 100)
+	hears := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		called <- r.URL.Path + " " + r.URL.RawQuery + " " + string(body)
+	}))
+	t.Cleanup(hears.Close)
+	s, err := Start(Config{Plan: Each(Providers(), Profile{}), Folder: t.TempDir(), Receipts: hears.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	page, err := s.Serve(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = page.Close() })
+	form := get(t, page.URL()+"/inbound")
+	for _, place := range s.Places() {
+		if !strings.Contains(form, "<option>"+place.Channel) {
+			t.Errorf("the form does not offer %s", place.Channel)
+		}
+		status, answer := post(t, page.URL()+"/inbound", url.Values{
+			"channel": {place.Channel}, "from": {"+447700900123"}, "to": {"+15550100100"}, "text": {"STOPALL"},
+		})
+		if status != http.StatusOK {
+			t.Errorf("%s: %d %s", place.Channel, status, answer)
+			continue
+		}
+		if place.Provider == "smpp" {
+			continue // kept until there is a bind
+		}
+		if got := <-called; !strings.HasPrefix(got, "/receipts/"+place.Channel+" ") {
+			t.Errorf("%s: %s", place.Channel, got)
+		}
+	}
+	for want, values := range map[string]url.Values{
+		"there is no channel": {"channel": {"pigeon"}, "from": {"+1"}, "to": {"+2"}, "text": {"x"}},
+		"name from":           {"channel": {"smpp"}, "from": {"+1"}},
+	} {
+		if status, answer := post(t, page.URL()+"/inbound", values); status != http.StatusUnprocessableEntity || !strings.Contains(answer, want) {
+			t.Errorf("%d %s, want %s", status, answer, want)
+		}
+	}
+	hears.Close()
+	if status, answer := post(t, page.URL()+"/inbound", url.Values{"channel": {"plivo"}, "from": {"+447700900123"}, "to": {"+15550100100"}, "text": {"x"}}); status != http.StatusUnprocessableEntity ||
+		!strings.Contains(answer, "was not reached") {
+		t.Errorf("%d %s", status, answer)
+	}
+}
+
+func post(t *testing.T, address string, values url.Values) (status int, answer string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(values.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
