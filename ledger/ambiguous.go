@@ -66,7 +66,7 @@ func (o *OpenDoubt) Repeats() bool { return o.Message.SameKey == o.Key }
 // DoubtRecord is a doubt for people to look at. It holds no number and no text.
 type DoubtRecord struct {
 	ID, Lane, Tenant, Channel string
-	Attempt                   int
+	Attempt, Last             int // the first and the latest attempt under its key
 	Segments                  int
 	PriceMicros               int64
 	Currency                  string

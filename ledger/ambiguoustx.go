@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -204,20 +203,31 @@ func (l *Ledger) Judge(ctx context.Context, j *Judgement) (ended bool, err error
 	return true, wrap("judge a doubt", tx.Commit(ctx))
 }
 
+// doubtRecords reads doubts for people; what follows is a condition.
+const doubtRecords = `
+	select m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments, a.price_micros, a.currency, coalesce(a.provider_code, ''),
+	  d.step, d.opened_at, d.until, d.asked, coalesce(d.verdict, ''), d.author, d.note
+	from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
+	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+	where `
+
 // AllDoubts lists doubts for people, oldest first: those that are open, and with final also those that ended
 // without anybody knowing.
 func (l *Ledger) AllDoubts(ctx context.Context, final bool, limit int) ([]DoubtRecord, error) {
-	return rows(ctx, l, scanDoubtRecord, fmt.Sprintf(`
-		select m.id, m.lane, m.tenant, a.channel, d.attempt, a.segments, a.price_micros, a.currency, coalesce(a.provider_code, ''),
-		  d.step, d.opened_at, d.until, d.asked, coalesce(d.verdict, ''), d.author, d.note
-		from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
-		join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
-		where a.outcome = 'unknown' and (d.next_at is not null%s) order by d.opened_at limit $1`,
-		map[bool]string{true: " or d.verdict in ('final', 'resent')"}[final]), limit)
+	which := `d.next_at is not null`
+	if final {
+		which = `(d.next_at is not null or d.verdict in ('final', 'resent'))`
+	}
+	return rows(ctx, l, scanDoubtRecord, doubtRecords+`a.outcome = 'unknown' and `+which+` order by d.opened_at limit $1`, limit)
+}
+
+// doubtsOf are all doubts about one message.
+func (l *Ledger) doubtsOf(ctx context.Context, seq int64) ([]DoubtRecord, error) {
+	return rows(ctx, l, scanDoubtRecord, doubtRecords+`d.message_seq = $1 order by d.attempt`, seq)
 }
 
 func scanDoubtRecord(r pgx.CollectableRow) (d DoubtRecord, err error) {
-	err = r.Scan(&d.ID, &d.Lane, &d.Tenant, &d.Channel, &d.Attempt, &d.Segments, &d.PriceMicros, &d.Currency, &d.Code,
+	err = r.Scan(&d.ID, &d.Lane, &d.Tenant, &d.Channel, &d.Attempt, &d.Last, &d.Segments, &d.PriceMicros, &d.Currency, &d.Code,
 		&d.Step, &d.OpenedAt, &d.Until, &d.Asked, &d.Verdict, &d.Author, &d.Note)
 	d.OpenedAt, d.Until = d.OpenedAt.UTC(), d.Until.UTC()
 	return d, err

@@ -22,6 +22,8 @@ type Record struct {
 	Seen []byte
 	// Attempts are in their order.
 	Attempts []AttemptRecord
+	// Doubts are about attempts that nobody answered, by attempt.
+	Doubts []DoubtRecord
 	// Routing is the version that the message was planned under; nil when it was not.
 	Routing *RoutingVersion
 }
@@ -61,6 +63,9 @@ func (l *Ledger) Record(ctx context.Context, id string) (Record, error) {
 		select `+attemptColumns+` from dispatcher.attempts a where a.message_seq = $1 order by a.attempt`, r.Message.Seq)
 	if err != nil {
 		return Record{}, wrap("read attempts", err)
+	}
+	if r.Doubts, err = l.doubtsOf(ctx, r.Message.Seq); err != nil {
+		return Record{}, wrap("read doubts", err)
 	}
 	if r.Message.Plan.Version == 0 {
 		return r, nil

@@ -33,6 +33,8 @@ type Story struct {
 	Basis
 	Attempts          []Attempt `json:"attempts,omitzero"`
 	PossibleDuplicate bool      `json:"possible_duplicate,omitempty"`
+	// Doubts are about attempts that nobody answered.
+	Doubts []Doubt `json:"doubts,omitempty"`
 	// Waits are what the message waited for, in the order in which it first did, with that under way.
 	Waits []Wait `json:"waits,omitzero"`
 	// Limit names the limit that the message waits for now, as admission.Key.On, and Until is when that has room again at
@@ -153,6 +155,7 @@ func NewStory(src *Source) (Story, error) {
 		l.look(a.Candidates, &a.Basis, a.ClaimedAt)
 		s.Attempts = append(s.Attempts, a)
 	}
+	s.Doubts = newDoubts(r.Doubts)
 	seen, err := newSeen(src)
 	if err != nil {
 		return Story{}, err

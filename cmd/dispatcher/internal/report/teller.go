@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,6 +68,7 @@ func (t *teller) paragraph() string {
 			t.waited(i, waits)
 		}
 		t.attempt(i)
+		t.doubt(t.story.Attempts[i].Attempt)
 	}
 	if waits != "" && before < 0 {
 		t.say("%s %s.", t.waitsSoFar(), t.shortened(waits))
@@ -261,6 +263,10 @@ func (t *teller) end() {
 	case ledger.Failed:
 		t.failed()
 	case ledger.Unknown:
+		if slices.ContainsFunc(t.story.Doubts, func(d Doubt) bool { return d.Verdict == "" }) {
+			t.say("Until then it is not sent again, so as not to send it twice.")
+			return
+		}
 		t.say("So as not to send it twice, it was not sent again.")
 	case ledger.Delivered, ledger.Undelivered, ledger.NoReceipt:
 		t.receipt()

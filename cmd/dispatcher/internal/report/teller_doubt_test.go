@@ -1,0 +1,41 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+)
+
+func TestADoubtIsToldAsItStands(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, 11, 21, 12, 10, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		doubt ledger.DoubtRecord
+		want  string
+	}{
+		"open lookup": {
+			ledger.DoubtRecord{Last: 1, Step: ledger.Lookup, Until: until, Asked: 3},
+			"To find out, the provider is asked for it, until 21 November 2026 at 12:10:00 UTC (tried 3 times).",
+		},
+		"open receipt": {
+			ledger.DoubtRecord{Last: 1, Step: ledger.AwaitReceipt, Until: until},
+			"To find out, a receipt is waited for, until 21 November 2026 at 12:10:00 UTC.",
+		},
+		"taken":         {ledger.DoubtRecord{Last: 1, Step: ledger.SameKey, Verdict: ledger.Taken}, "A search found that it had been taken."},
+		"final":         {ledger.DoubtRecord{Last: 1, Step: ledger.Lookup, Verdict: ledger.FinalWord, Asked: 1}, "booked as possibly billable (tried 1 time)."},
+		"nothing asked": {ledger.DoubtRecord{Last: 1, Step: ledger.NoStep, Verdict: ledger.FinalWord}, ""},
+		"by hand": {
+			ledger.DoubtRecord{Last: 1, Step: ledger.Lookup, Verdict: ledger.NotTaken, Author: "ann", Note: "not in their log."},
+			"ann settled it as not taken: not in their log.",
+		},
+		"of another attempt": {ledger.DoubtRecord{Last: 2, Step: ledger.Lookup, Verdict: ledger.Taken}, ""},
+	} {
+		tell := &teller{story: &Story{Doubts: newDoubts([]ledger.DoubtRecord{tc.doubt})}, zone: time.UTC}
+		tell.doubt(1)
+		if got := strings.Join(tell.out, " "); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
