@@ -93,7 +93,9 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 	for _, id := range ids {
 		var states []string
 		for _, e := range events[id] {
-			states = append(states, e.State)
+			if e.State != "waiting" { // for a bind that is not up yet, or for a slot
+				states = append(states, e.State)
+			}
 		}
 		if got := strings.Join(states, " "); got != want[id] {
 			t.Errorf("%s (%s): went through %q, want %q", id, ways[way(id)].name, got, want[id])
