@@ -71,6 +71,25 @@ func TestAnswersAreClassifiedAsDescribed(t *testing.T) {
 	}
 }
 
+// TestStatusesOfAnybodyAreMeantOnlyByName: Kannel's description says that 4xx is refused.
+func TestStatusesOfAnybodyAreMeantOnlyByName(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]provider.Outcome{
+		http.StatusRequestTimeout: provider.Unknown, http.StatusMisdirectedRequest: provider.Unknown,
+		http.StatusTooManyRequests: provider.Throttled, http.StatusGone: provider.Refused,
+	} {
+		values := document(t, "kannel", nil)
+		if got := httpapi.APIOf(open(t, values)).Classify(&web.Answer{Status: status}); got.Outcome != want {
+			t.Errorf("%d is %v, want %v", status, got.Outcome, want)
+		}
+		said := values["answer"].(map[string]any)
+		said["outcomes"] = append([]any{map[string]any{"status": status, "outcome": "refused"}}, said["outcomes"].([]any)...)
+		if got := httpapi.APIOf(open(t, values)).Classify(&web.Answer{Status: status}); got.Outcome != provider.Refused {
+			t.Errorf("%d is %v though its rule says refused", status, got.Outcome)
+		}
+	}
+}
+
 func TestRetryAfterStandsWhereTheDescriptionSays(t *testing.T) {
 	t.Parallel()
 	values := document(t, "clicksend", nil)
