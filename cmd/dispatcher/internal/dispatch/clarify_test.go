@@ -217,6 +217,9 @@ func doubting(t *testing.T, channel *knowingChannel, lane Lane) *pipeline {
 		lane.Name, lane.TTL, lane.MaxWaiting = "bulk", time.Hour, 100
 		lane.Clarify = []ledger.Step{ledger.SameKey, ledger.Lookup, ledger.AwaitReceipt}
 		r.Lanes["bulk"] = lane
+		for i := range r.Channels {
+			r.Channels[i].AwaitReceipts = time.Hour
+		}
 	})
 	channel.scriptedChannel = p.channels["a"]
 	next := *p.routing
@@ -292,7 +295,7 @@ func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			channel := &knowingChannel{can: provider.Capabilities{Lookup: true}}
+			channel := &knowingChannel{can: provider.Capabilities{Lookup: true, Receipts: true}}
 			asked := make(chan string, 10)
 			channel.find = func(key string) provider.Finding {
 				asked <- key
@@ -309,6 +312,7 @@ func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
 			p.eventually(t, byVerdict, map[string]int64{tc.verdict: 1})
 			p.eventually(t, byState, map[string]int64{tc.state: 1})
 			p.eventually(t, duplicates, map[string]int64{"flagged": 0})
+			p.eventually(t, `select state, count(*) from dispatcher.receipts group by 1`, map[string]int64{"expected": 1})
 			log := channel.submits()
 			if len(log) != tc.submits || <-asked != log[0].Key {
 				t.Errorf("%d submits", len(log))
