@@ -92,21 +92,30 @@ func TestSMSAPIHandsOverLongMessagesInParts(t *testing.T) {
 
 func TestSMSAPIGivesEachPartAReferenceAndAReceipt(t *testing.T) {
 	t.Parallel()
-	carrier, channel, ear := setup(t, variants()["SMS API"], webtest.Behaviour{}, nil)
+	carrier, channel, ear := setup(t, variants()["SMS API"], webtest.Behaviour{Receipts: true}, nil)
 	r := channel.Send(t.Context(), provider.Submission{Key: key, To: recipient, Text: strings.Repeat("long ", 80)})
 	if r.Outcome != provider.Accepted || len(r.Parts) != 3 || r.Reference != "" {
 		t.Fatalf("%+v", r)
 	}
+	hears := func(state provider.ReceiptState, parts ...provider.Part) {
+		t.Helper()
+		for _, part := range parts {
+			if got := ear.Next(t).Receipts[0]; got.Reference != part.Reference || got.Key != key || got.State != state {
+				t.Errorf("part %d: %+v, want %s", part.Index, got, part.Reference)
+			}
+		}
+	}
+	hears(provider.Delivered, r.Parts...)
 	submit := carrier.Submits()[0]
-	for i, part := range r.Parts {
-		one := submit
-		one.Reference = vonagetest.PartReference(submit.Reference, i)
-		if status, err := carrier.Tell(t.Context(), one, webtest.Receipt{State: provider.Delivered}); err != nil || status != http.StatusOK {
+	for _, c := range []struct {
+		about int
+		parts []provider.Part
+	}{{0, r.Parts}, {2, r.Parts[1:2]}} {
+		status, err := carrier.Tell(t.Context(), submit, webtest.Receipt{Part: c.about, State: provider.Undelivered})
+		if err != nil || status != http.StatusOK {
 			t.Fatal(status, err)
 		}
-		if got := ear.Next(t).Receipts[0]; got.Reference != part.Reference || got.Key != key {
-			t.Errorf("part %d: %+v, want %s", i, got, part.Reference)
-		}
+		hears(provider.Undelivered, c.parts...)
 	}
 }
 

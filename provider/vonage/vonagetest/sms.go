@@ -16,7 +16,10 @@ import (
 // smsShape is the SMS API.
 type smsShape struct{ cfg Config }
 
-var _ webtest.Shape = smsShape{}
+var (
+	_ webtest.Shape  = smsShape{}
+	_ webtest.Parted = smsShape{}
+)
 
 // fields are those that the API takes and the dispatcher may use.
 var fields = []string{"api_key", "api_secret", "from", "to", "text", "type", "status-report-req", "callback", "client-ref", "ttl"}
@@ -101,6 +104,13 @@ func (smsShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.A
 		}
 		writeJSON(w, http.StatusOK, "application/json", map[string]any{"message-count": strconv.Itoa(s.Parts), "messages": list})
 	}
+}
+
+// Part is a submit under the id of one of its parts.
+func (smsShape) Part(s *webtest.Submit, i int) webtest.Submit {
+	part := *s
+	part.Reference = PartReference(s.Reference, i)
+	return part
 }
 
 // PartReference is the id of a part, counted from zero, of a message that the SMS API accepted under a reference.

@@ -123,13 +123,19 @@ func (c *Carrier) Deliver(ctx context.Context, callback string, in provider.Inbo
 	return c.caller.call(ctx, r)
 }
 
-// Tell calls back with a receipt for a submit, and returns the status of the answer; 0 when the submit wants none.
-func (c *Carrier) Tell(ctx context.Context, s Submit, receipt Receipt) (int, error) {
-	r, err := c.cfg.Shape.Receipt(&s, receipt)
-	if err != nil || r == nil {
-		return 0, err
+// Tell calls back with a receipt for a submit, and returns the status of the answer; 0 when the submit wants none. Of
+// several parts it is the status of the last call, and the first that is no 2xx is the last.
+func (c *Carrier) Tell(ctx context.Context, s Submit, receipt Receipt) (status int, err error) {
+	for _, one := range about(c.cfg.Shape, &s, receipt) {
+		r, err := c.cfg.Shape.Receipt(&one, receipt)
+		if err != nil || r == nil {
+			return 0, err
+		}
+		if status, err = c.caller.call(ctx, r); err != nil || status/100 != 2 {
+			return status, err
+		}
 	}
-	return c.caller.call(ctx, r)
+	return status, nil
 }
 
 // Close ends all connections, and calls that are under way or still to come.
@@ -243,11 +249,13 @@ func (c *Carrier) follow(s Submit, script *script) {
 	}
 	c.caller.after(script.ReceiptDelay, func(ctx context.Context) {
 		for _, receipt := range receipts {
-			r, err := c.cfg.Shape.Receipt(&s, receipt)
-			if err != nil || r == nil {
-				return
+			for _, one := range about(c.cfg.Shape, &s, receipt) {
+				r, err := c.cfg.Shape.Receipt(&one, receipt)
+				if err != nil || r == nil {
+					return
+				}
+				c.caller.insist(ctx, r, func() { c.refused(one) })
 			}
-			c.caller.insist(ctx, r, func() { c.refused(s) })
 		}
 	})
 }

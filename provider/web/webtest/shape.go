@@ -41,8 +41,10 @@ type Submit struct {
 	Verdict        providertest.Verdict
 }
 
-// Receipt is what a submit gets later.
+// Receipt is what a submit gets later, or each of its parts where the Shape is Parted.
 type Receipt struct {
+	// Part is the one part that it is about, counted from 1; 0 is all of them. Without a Parted shape it means nothing.
+	Part  int
 	State provider.ReceiptState
 	Code  string // the vendor's word; empty is the usual one for State
 }

@@ -1,0 +1,22 @@
+package webtest
+
+// Parted is a Shape whose vendor gives each part of a text an id of its own, and reports on each.
+type Parted interface {
+	// Part is a submit as its part i, counted from 0, is known to the vendor: under the id of that part.
+	Part(s *Submit, i int) Submit
+}
+
+// about are the submits that a receipt is to be sent for: s itself or, with a Parted shape, its parts.
+func about(shape Shape, s *Submit, r Receipt) []Submit {
+	parted, ok := shape.(Parted)
+	if !ok {
+		return []Submit{*s}
+	}
+	var list []Submit
+	for i := range s.Parts {
+		if r.Part == 0 || r.Part == i+1 {
+			list = append(list, parted.Part(s, i))
+		}
+	}
+	return list
+}
