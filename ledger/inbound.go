@@ -21,7 +21,9 @@ type Inbound struct {
 	// ties the parts of one message together.
 	Group       uint16
 	Part, Parts int
-	At          time.Time // when it arrived
+	At          time.Time // when it first arrived, on this machine's clock
+	// SentAt is when it was sent by the clock of the channel's provider; zero when that is not known.
+	SentAt time.Time
 }
 
 // Subscribed is a message of a subscriber that is put together.
@@ -31,6 +33,8 @@ type Subscribed struct {
 	Parts   int
 	Missing []int
 	At      time.Time // when its first part arrived
+	// SentAt is that of a message that was not split.
+	SentAt time.Time
 }
 
 // Reaction is what follows from a message of a subscriber.
@@ -50,7 +54,7 @@ type Change uint8
 const (
 	NoChange Change = iota
 	OptOut          // the sender is put on it
-	OptIn           // the sender is taken off it
+	OptIn           // the sender is taken off it, unless his latest OptOut is newer
 )
 
 // Booked counts what a booking did.

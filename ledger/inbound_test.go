@@ -23,7 +23,7 @@ const (
 
 // sms is a whole message of a subscriber.
 func sms(id, text string) ledger.Inbound {
-	return ledger.Inbound{ID: id, Channel: "a", From: subscriber, To: ourNumber, Text: text, At: time.Unix(1_760_000_000, 0).UTC()}
+	return ledger.Inbound{ID: id, Channel: "a", From: subscriber, To: ourNumber, Text: text, At: time.Now()}
 }
 
 // pieceOf is one part of a message, from zero; its id tells which.

@@ -119,5 +119,5 @@ func joined(parts []piece) *Subscribed {
 
 // alone is a message that was not split.
 func alone(in *Inbound) *Subscribed {
-	return &Subscribed{ID: in.ID, Channel: in.Channel, From: in.From, To: in.To, Text: in.Text, Parts: 1, At: in.At}
+	return &Subscribed{ID: in.ID, Channel: in.Channel, From: in.From, To: in.To, Text: in.Text, Parts: 1, At: in.At, SentAt: in.SentAt}
 }

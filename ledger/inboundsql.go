@@ -44,19 +44,41 @@ const insertHeard = `insert into dispatcher.inbound_outbox (keys, "values") valu
 
 const deleteParts = `delete from dispatcher.inbound_parts where seq = any($1)`
 
-// putOn and takeOff change opt-out lists, in ascending order of recipients. Who is on a list stays on
-// it since he was first.
+// putOn puts recipients on opt-out lists, in ascending order. Who is on a list stays on it since he was first.
 const putOn = `
-	insert into dispatcher.opt_outs (tenant, recipient, source, channel, author, reason)
-	select coalesce(n.tenant, ($1::text[])[1]), n.recipient, $3, coalesce(n.channel, ''), $5, $6
-	from unnest($1::text[], $2::bigint[], $4::text[]) as n(tenant, recipient, channel)
+	insert into dispatcher.opt_outs (tenant, recipient, source, channel, author, reason, heard_at, sent_at)
+	select coalesce(n.tenant, ($1::text[])[1]), n.recipient, $3, coalesce(n.channel, ''), $5, $6,
+	  now() - coalesce(n.ago, 0) * interval '1 microsecond', n.sent_at
+	from unnest($1::text[], $2::bigint[], $4::text[], $7::bigint[], $8::timestamptz[]) as n(tenant, recipient, channel, ago, sent_at)
 	on conflict (recipient) where until is null do nothing`
 
-const takeOff = `
-	update dispatcher.opt_outs o set until = greatest(clock_timestamp(), o.since), ended_by = $2,
-	  ended_channel = n.channel, ended_author = $4, ended_reason = $5
-	from (
-	  select c.seq, coalesce(n.channel, '') as channel
-	  from unnest($1::bigint[], $3::text[]) as n(recipient, channel) join dispatcher.opt_outs c on c.recipient = n.recipient and c.until is null
-	  order by c.recipient for update of c
-	) n where o.seq = n.seq and o.until is null`
+// relist changes the entries of recipients that are on a list: it ends them, or notes that their recipients said once more that
+// they want to be on it. It returns how many it ended. It comes after putOn, and locks all rows in ascending order, so
+// that nobody waits in a circle.
+//
+// No entry is ended that is younger than what would end it. Two times of one provider are compared with each other.
+// Otherwise it counts when the STOP arrived, which is not before it was sent: in doubt somebody stays on the list.
+const relist = `
+	with changed as (
+	  update dispatcher.opt_outs o set
+	    heard_at = case when n.ends then o.heard_at else n.heard_at end,
+	    sent_at = case when n.ends then o.sent_at when n.channel = o.channel then n.sent_at end,
+	    until = case when n.ends then greatest(clock_timestamp(), o.since) end,
+	    ended_by = case when n.ends then $2 end, ended_channel = case when n.ends then n.channel else '' end,
+	    ended_author = case when n.ends then $4 else '' end, ended_reason = case when n.ends then $5 else '' end
+	  from (
+	    select c.seq, n.ends, n.channel, n.heard_at, n.sent_at
+	    from (
+	      select recipient, coalesce(ends, $9) as ends, coalesce(channel, '') as channel, sent_at, now() - coalesce(ago, 0) * interval '1 microsecond' as heard_at
+	      from unnest($1::bigint[], $3::text[], $6::bigint[], $7::timestamptz[], $8::boolean[]) as u(recipient, channel, ago, sent_at, ends)
+	    ) n join dispatcher.opt_outs c on c.recipient = n.recipient and c.until is null and case
+	      when not n.ends then n.heard_at > c.heard_at
+	      when n.channel = c.channel and n.sent_at is not null and c.sent_at is not null
+	        then (n.sent_at, n.heard_at) >= (c.sent_at, c.heard_at)
+	      else least(n.sent_at, n.heard_at) >= c.heard_at
+	    end
+	    order by c.recipient for update of c
+	  ) n where o.seq = n.seq and o.until is null
+	  returning o.until
+	)
+	select count(until) from changed`

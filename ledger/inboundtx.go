@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +19,7 @@ type inboundTx struct {
 	limit   int
 	react   func(*Subscribed) Reaction
 
+	began   time.Time // on this machine's clock
 	marks   marks
 	fresh   map[marked]bool // what had not been booked before
 	waiting []piece         // rows of the groups that are touched
@@ -27,14 +27,8 @@ type inboundTx struct {
 	used    []int64  // rows that leave with their message
 	keys    []string // of the notices
 	values  [][]byte
-	changes map[int64]entry // by recipient: the last one counts
+	changes map[int64]entry // by recipient: the one that counts
 	booked  Booked
-}
-
-// entry is a change of an opt-out list.
-type entry struct {
-	what            Change
-	tenant, channel string
 }
 
 // inbound runs a booking: open is its first round trip.
@@ -44,6 +38,7 @@ func (l *Ledger) inbound(ctx context.Context, open func(context.Context, *pgx.Co
 		return err
 	}
 	defer conn.Release()
+	t.began = time.Now()
 	if err = open(ctx, conn.Conn()); err == nil {
 		err = t.write(ctx, conn.Conn(), t.decide())
 	}
@@ -158,7 +153,10 @@ func (t *inboundTx) hear(m *Subscribed) {
 	if t.changes == nil {
 		t.changes = map[int64]entry{}
 	}
-	t.changes[Recipient(r.Tenant, m.From)] = entry{r.Change, r.Tenant, m.Channel}
+	recipient, next := Recipient(r.Tenant, m.From), newEntry(m, &r)
+	if was, ok := t.changes[recipient]; !ok || next.counts(&was) {
+		t.changes[recipient] = next
+	}
 }
 
 // write is the second round trip.
@@ -186,46 +184,6 @@ func (t *inboundTx) write(ctx context.Context, conn *pgx.Conn, rest []piece) err
 		return fmt.Errorf("commit was answered with %s", tag)
 	}
 	return nil
-}
-
-// queueChanges puts senders on opt-out lists before it takes others off, each in ascending order.
-func (t *inboundTx) queueChanges(batch *pgx.Batch) {
-	out, in := t.changed(OptOut), t.changed(OptIn)
-	if len(out.recipients) > 0 {
-		batch.Queue(putOn, out.tenants, out.recipients, BySubscriber, out.channels, "", "").Exec(count(&t.booked.OptedOut))
-	}
-	if len(in.recipients) > 0 {
-		batch.Queue(takeOff, in.recipients, BySubscriber, in.channels, "", "").Exec(count(&t.booked.OptedIn))
-	}
-}
-
-// count notes how many rows a statement changed.
-func count(into *int) func(pgconn.CommandTag) error {
-	return func(tag pgconn.CommandTag) error {
-		*into = int(tag.RowsAffected())
-		return nil
-	}
-}
-
-// listArrays are parameters of putOn and takeOff.
-type listArrays struct {
-	tenants, channels []string
-	recipients        []int64
-}
-
-// changed are the changes of one kind, ascending by recipient.
-func (t *inboundTx) changed(what Change) (a listArrays) {
-	for recipient, c := range t.changes {
-		if c.what == what {
-			a.recipients = append(a.recipients, recipient)
-		}
-	}
-	slices.Sort(a.recipients)
-	for _, recipient := range a.recipients {
-		c := t.changes[recipient]
-		a.tenants, a.channels = append(a.tenants, c.tenant), append(a.channels, c.channel)
-	}
-	return a
 }
 
 // partArrays are the parameters of selectParts; nil when there is no part.

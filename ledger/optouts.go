@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -28,17 +29,24 @@ type Listing struct {
 }
 
 // OptOuts puts the recipients behind numbers on the opt-out list of a tenant, in one transaction, and returns
-// how many were not on it. A claim that begins afterwards sees them.
+// how many were not on it. A claim that begins afterwards sees them, and no START that arrived before ends it.
 func (l *Ledger) OptOuts(ctx context.Context, by Listing, numbers []string) (added int64, err error) {
-	tag, err := l.reports.Exec(ctx, putOn, []string{by.Tenant}, by.recipients(numbers), by.Source, nil, by.Author, by.Reason)
-	return tag.RowsAffected(), wrap("add to the opt-out list", err)
+	recipients := by.recipients(numbers)
+	batch := &pgx.Batch{}
+	batch.Queue(putOn, []string{by.Tenant}, recipients, by.Source, nil, by.Author, by.Reason, nil, nil).Exec(func(tag pgconn.CommandTag) error {
+		added = tag.RowsAffected()
+		return nil
+	})
+	batch.Queue(relist, recipients, by.Source, nil, by.Author, by.Reason, nil, nil, nil, false)
+	err = l.reports.SendBatch(ctx, batch).Close()
+	return added, wrap("add to the opt-out list", err)
 }
 
 // OptIns takes the recipients behind numbers off the opt-out list of a tenant and returns how many were
 // on it.
 func (l *Ledger) OptIns(ctx context.Context, by Listing, numbers []string) (removed int64, err error) {
-	tag, err := l.reports.Exec(ctx, takeOff, by.recipients(numbers), by.Source, nil, by.Author, by.Reason)
-	return tag.RowsAffected(), wrap("take off the opt-out list", err)
+	err = l.reports.QueryRow(ctx, relist, by.recipients(numbers), by.Source, nil, by.Author, by.Reason, nil, nil, nil, true).Scan(&removed)
+	return removed, wrap("take off the opt-out list", err)
 }
 
 // recipients are those behind numbers, ascending, each once.

@@ -16,4 +16,9 @@ type Inbound struct {
 	Part, Parts int
 	// At is when the message arrived, on this machine's clock.
 	At time.Time
+	// SentAt is when the subscriber's message reached the provider, on the provider's clock, where the provider vouches for
+	// it: by a signature over it, or over a connection of ours. It is zero when it is not known, as with SMPP,
+	// whose deliver_sm names no time. A channel gives it for all of its messages or for none, because its times are
+	// compared only with one another.
+	SentAt time.Time
 }

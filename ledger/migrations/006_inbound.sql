@@ -26,7 +26,8 @@ alter table dispatcher.messages add column recipient bigint;
 
 -- One row per opt-out of a recipient from the messages of a tenant. It is kept for ever: until
 -- says when the recipient was taken off the list again. The index holds those that are on it, each once, and
--- is what claims look into.
+-- is what claims look into. heard_at is when the latest STOP arrived, by the database's clock, and sent_at when
+-- it was sent, by the provider of the channel, where that says so: a START that is older does not end it.
 create table dispatcher.opt_outs (
   seq           bigint generated always as identity primary key,
   tenant        text not null,
@@ -36,6 +37,8 @@ create table dispatcher.opt_outs (
   channel       text not null default '',
   author        text not null default '',
   reason        text not null default '',
+  heard_at      timestamptz not null default clock_timestamp(),
+  sent_at       timestamptz,
   until         timestamptz,
   ended_by      text check (ended_by in ('keyword', 'command')),
   ended_channel text not null default '',

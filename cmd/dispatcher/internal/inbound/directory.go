@@ -73,5 +73,11 @@ func (o *owner) change(m *ledger.Subscribed) ledger.Change {
 	return o.words[config.Keyword(m.Text)]
 }
 
+// starts reports whether a message that is whole would take its sender off a list.
+func (d *Directory) starts(in *ledger.Inbound) bool {
+	m := ledger.Subscribed{From: in.From, Text: in.Text}
+	return in.Parts < 2 && d.owner(in.Channel, in.To).change(&m) == ledger.OptIn
+}
+
 // longestKeyword bounds the texts that are compared with keywords, in bytes, signs around them included.
 const longestKeyword = 400

@@ -37,7 +37,7 @@ func newInbound(channel string, in *provider.Inbound, e164 func(string) string, 
 	return ledger.Inbound{
 		ID: rand.Text(), Channel: channel, Reference: storable(in.Reference, longestField),
 		From: subscriber(storable(in.From, longestField), e164), To: storable(in.To, longestField), Text: storable(in.Text, longestText),
-		Group: in.Group, Part: in.Part, Parts: in.Parts, At: at,
+		Group: in.Group, Part: in.Part, Parts: in.Parts, At: at, SentAt: in.SentAt,
 	}
 }
 

@@ -76,6 +76,7 @@ type Intake struct {
 	cfg     Config
 	queue   *queue
 	metrics *metrics
+	starts  arrivals // of messages that would take their sender off a list
 }
 
 // New returns an Intake. Run must be called.
@@ -115,7 +116,28 @@ func (i *Intake) book(ctx context.Context, channel string, in []provider.Inbound
 	e := &entry{in: make([]ledger.Inbound, len(in)), done: make(chan error, 1)}
 	for k := range in {
 		e.in[k] = newInbound(channel, &in[k], i.cfg.E164, now)
+		i.starts.date(&e.in[k])
 	}
+	err := i.await(ctx, e, now)
+	i.remember(e.in, err == nil)
+	return err
+}
+
+// remember notes which of those who want to be taken off a list could not be booked.
+func (i *Intake) remember(in []ledger.Inbound, booked bool) {
+	directory := i.cfg.Directory()
+	for k := range in {
+		switch m := &in[k]; {
+		case booked:
+			i.starts.booked(m)
+		case directory.starts(m):
+			i.starts.refused(m)
+		}
+	}
+}
+
+// await queues an entry and waits until it is booked.
+func (i *Intake) await(ctx context.Context, e *entry, now time.Time) error {
 	if err := i.queue.add(e, now); err != nil {
 		return err
 	}

@@ -1,0 +1,130 @@
+package ledger_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// said is a keyword that first arrived so many minutes ago on a channel; sent is how many minutes ago it was sent by the
+// provider's clock, below 0 for not known.
+func said(text, channel string, arrived, sent int) ledger.Inbound {
+	in := sms(fmt.Sprint(text, channel, arrived, sent), text)
+	in.Channel, in.At = channel, time.Now().Add(-time.Duration(arrived)*time.Minute)
+	if sent >= 0 {
+		in.SentAt = time.Now().Add(-time.Duration(sent) * time.Minute).Truncate(time.Minute)
+	}
+	return in
+}
+
+// TestAnOlderStartNeverEndsANewerStop: the provider of the START was asked for it again, and the STOP was booked in
+// between. It makes no difference whether both are booked at once.
+func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
+	t.Parallel()
+	const unknown = -1
+	for name, test := range map[string]struct {
+		words  []ledger.Inbound // as they are booked
+		barred bool
+	}{
+		"a start after a stop":                                  {[]ledger.Inbound{said("STOP", "a", 9, unknown), said("START", "a", 8, unknown)}, false},
+		"a start that arrived before the stop":                  {[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 9, unknown)}, true},
+		"a start that was sent before the stop":                 {[]ledger.Inbound{said("STOP", "a", 8, 9), said("START", "a", 1, 10)}, true},
+		"a start after a stop that arrived late":                {[]ledger.Inbound{said("STOP", "a", 2, 9), said("START", "a", 1, 8)}, false},
+		"both within the same second":                           {[]ledger.Inbound{said("STOP", "a", 8, 9), said("START", "a", 7, 9)}, false},
+		"both within the same second, in the other order":       {[]ledger.Inbound{said("STOP", "a", 7, 9), said("START", "a", 8, 9)}, true},
+		"an old start after a stop of unknown age":              {[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 1, 9)}, true},
+		"a new start after a stop of unknown age":               {[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 1, 7)}, false},
+		"a start of unknown age after a stop":                   {[]ledger.Inbound{said("STOP", "a", 8, 9), said("START", "a", 1, unknown)}, false},
+		"clocks of two providers":                               {[]ledger.Inbound{said("STOP", "a", 8, 20), said("START", "b", 1, 10)}, true},
+		"a clock that is ahead":                                 {[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 9, 0)}, true},
+		"a stop that came again":                                {[]ledger.Inbound{said("STOP", "a", 9, unknown), said("STOP", "a", 5, unknown), said("START", "a", 7, unknown)}, true},
+		"a stop that came again by another channel":             {[]ledger.Inbound{said("STOP", "a", 9, 9), said("STOP", "b", 5, 9), said("START", "a", 4, 7)}, true},
+		"an older stop changes nothing about the newer one":     {[]ledger.Inbound{said("STOP", "a", 5, unknown), said("STOP", "a", 9, unknown), said("START", "a", 7, unknown)}, true},
+		"a stop that comes late counts":                         {[]ledger.Inbound{said("START", "a", 5, unknown), said("STOP", "a", 9, unknown)}, true},
+		"a repeated start does not hide the newer one":          {[]ledger.Inbound{said("STOP", "a", 9, unknown), said("START", "a", 5, unknown), said("START", "a", 10, unknown)}, false},
+		"a start, a stop and the repetition of the start":       {[]ledger.Inbound{said("START", "a", 9, unknown), said("STOP", "a", 8, unknown), said("START", "a", 9, unknown)}, true},
+		"a start that is repeated after the stop and a new one": {[]ledger.Inbound{said("STOP", "a", 8, unknown), said("START", "a", 9, unknown), said("START", "a", 1, unknown)}, false},
+	} {
+		for _, together := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " together ", together), func(t *testing.T) {
+				t.Parallel()
+				l := open(t)
+				words := slices.Clone(test.words)
+				for i := range words {
+					words[i].ID = fmt.Sprint(i)
+				}
+				if together {
+					book(t, l, words...)
+				} else {
+					for _, w := range words {
+						book(t, l, w)
+					}
+				}
+				var want []string
+				if test.barred {
+					want = []string{"m"}
+				}
+				if got := barred(t, l, []ledger.Message{to("m", "shop", subscriber)}, 0); !slices.Equal(got, want) {
+					t.Errorf("barred are %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// What a person decides counts when he does, whatever the subscriber said before.
+func TestAnOlderStartDoesNotEndWhatWasDecidedByHand(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	optOut(t, l, byHand, subscriber)
+	want(t, "start", book(t, l, said("START", "a", 1, -1)), ledger.Booked{Whole: 1})
+	want(t, "by hand", optIn(t, l, byHand, subscriber), int64(1))
+	book(t, l, said("STOP", "a", 0, -1))
+	want(t, "by hand again", optIn(t, l, byHand, subscriber), int64(1))
+}
+
+// TestKeywordsOfManyContend: bookings that put some on the list and take others off, all of the same people in both orders, beside
+// imports. Nobody waits in a circle.
+func TestKeywordsOfManyContend(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	ledgers := []*ledger.Ledger{connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})}
+	numbers := make([]string, 60)
+	for i := range numbers {
+		numbers[i] = fmt.Sprintf("+4477009%05d", i)
+	}
+	optOut(t, ledgers[0], byHand, numbers...)
+	rounds := 20
+	if testing.Short() {
+		rounds = 6
+	}
+	var workers sync.WaitGroup
+	for worker := range 6 {
+		l := ledgers[worker%2]
+		workers.Go(func() {
+			for round := range rounds {
+				if worker > 3 {
+					if _, err := l.OptOuts(t.Context(), byHand, numbers); err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				var in []ledger.Inbound
+				for i, number := range numbers {
+					m := sms(fmt.Sprint(worker, round, i), []string{"STOP", "START"}[(i+worker)%2])
+					m.From = number
+					in = append(in, m)
+				}
+				if _, err := l.BookInbound(t.Context(), in, publish); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
