@@ -192,6 +192,22 @@ func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 	}
 }
 
+// TestAnAnswerForASessionThatIsOverGoesNowhere, and keeps no memory.
+func TestAnAnswerForASessionThatIsOverGoesNowhere(t *testing.T) {
+	t.Parallel()
+	got := make(chan handed, 1)
+	s, end := unread(Config{OnReceipt: handing(got)})
+	defer end()
+	if err := s.handOver(provider.Receipt{}, pdu.CommandDeliverSMResp, 1); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	next(t, got).answer(true)
+	if len(s.control) != 0 || s.unanswered.Load() != 0 {
+		t.Errorf("%d octets of answers, %d receipts without one", len(s.control), s.unanswered.Load())
+	}
+}
+
 // TestAPeerThatReadsNoAnswersIsLeft also when the answers come later.
 func TestAPeerThatReadsNoAnswersIsLeft(t *testing.T) {
 	t.Parallel()
