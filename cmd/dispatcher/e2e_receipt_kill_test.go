@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+)
+
+// TestReceiptsThatAKilledProcessHadNotBookedComeAgain: the database lets nobody book receipts while they come. A process has
+// them in memory and in a transaction, and is killed. The carrier got no response, sends them all to the next process,
+// and no message stays without its receipt.
+func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
+	t.Parallel()
+	n := size(100, 600)
+	s := newStage(t, plot{channels: []channel{{name: "a", weight: "1", document: "receipts: {within: 1h}", behaviour: quick()}}})
+	p := s.runAll(1)[0]
+	ids := s.publish("bulk", short("killed", n))
+	accepted, delivered := map[string]string{}, map[string]string{}
+	for _, id := range ids {
+		accepted[id], delivered[id] = string(ledger.Accepted), string(ledger.Delivered)
+	}
+	eventually(t, time.Minute, "every message is accepted", func() bool { return maps.Equal(s.states(), accepted) })
+
+	release := s.holdReceipts()
+	carrier := s.carriers["a"]
+	for _, submit := range carrier.Submits() {
+		carrier.SendReceipt(submit, "DELIVRD")
+	}
+	const waiting = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+	eventually(t, patience, "all receipts are with the process, and it tries to book some", func() bool {
+		return carrier.Stats().ReceiptsSent >= uint64(n) && s.count(waiting) > 0
+	})
+	p.kill(t)
+	if taken := carrier.Stats().ReceiptsTaken; taken != 0 {
+		t.Errorf("%d receipts were acknowledged and not booked", taken)
+	}
+	// What the dead process had asked for would be done when the lock is gone.
+	s.execute(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+	release()
+	if got := s.states(); !maps.Equal(got, accepted) {
+		t.Errorf("something was booked: %v", got)
+	}
+
+	s.runAll(1)
+	eventually(t, time.Minute, "every message is delivered", func() bool { return maps.Equal(s.states(), delivered) })
+	eventually(t, patience, "every receipt is acknowledged", func() bool { return carrier.Stats().ReceiptsTaken == uint64(n) })
+	s.checkNoneTwice()
+}
+
+// holdReceipts lets nobody write receipts until release is called.
+func (s *stage) holdReceipts() (release func()) {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.t.Context(), s.postgres)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	tx, err := conn.Begin(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := tx.Exec(s.t.Context(), `lock table dispatcher.receipts in share row exclusive mode`); err != nil {
+		s.t.Fatal(err)
+	}
+	return func() {
+		if err := tx.Rollback(s.t.Context()); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
