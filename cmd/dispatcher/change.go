@@ -180,6 +180,7 @@ func (ch *change) warn(ctx context.Context, done *changed) error {
 		done.Warnings = append(done.Warnings, fmt.Sprintf(
 			"The business day is cut in %s from now on, no longer in %s: limits per day begin a new window, and reports of today and later count from midnight there.", now, before))
 	}
+	ch.warnOfFiles(done)
 	return ch.warnOfLimits(ctx, done)
 }
 

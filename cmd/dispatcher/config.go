@@ -55,7 +55,7 @@ func (c *cli) listSettings(as format) error {
 
 // checkRouting says what is in a document, if it is good.
 func (c *cli) checkRouting(file string, as format) error {
-	doc, err := readRouting("--routing", file)
+	doc, err := checkedRouting("--routing", file)
 	if err != nil {
 		return err
 	}

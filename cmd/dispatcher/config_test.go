@@ -54,3 +54,25 @@ func TestConfigChecksARoutingDocument(t *testing.T) {
 		t.Errorf("%+v", bad)
 	}
 }
+
+// What an adapter would refuse is refused by every command that reads a document, before anything is applied.
+func TestADocumentWithSettingsThatNoAdapterTakesIsRefused(t *testing.T) {
+	t.Parallel()
+	file := write(t, "routing.yaml", `channels:
+  a: {provider: twilio, settings: {acount_sid: x}}
+  b: {provider: smpp, settings: {address: nowhere, system_id: acme, password_file: p}}
+  c: {provider: twilio, test: true}
+routes: [{name: r, weights: {a: 1, b: 1, c: 1}}]
+`)
+	for _, args := range [][]string{{"config", "--routing", file}, {"preview", "--routing", file}} {
+		got := dispatcher(t, "", nil, args...)
+		for _, want := range []string{"channels.a.settings: ", "did you mean account_sid?", "channels.b.settings: ", "is not host:port"} {
+			if !strings.Contains(got.err, want) {
+				t.Errorf("%v does not say %s: %+v", args, want, got)
+			}
+		}
+		if got.code != exitUsage || strings.Contains(got.err, "channels.c") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}

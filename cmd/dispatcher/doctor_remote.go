@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -105,8 +103,10 @@ func (p *patient) checkChannel(ctx context.Context, c *config.Channel) finding {
 		return fine(check, "switched off, not tried")
 	case c.Provider == "sandbox":
 		return fine(check, "a sandbox needs no connection")
+	case c.Test:
+		return p.checkTest(check, c)
 	case app.Webbed(c.Provider):
-		return p.checkWebbed(check, c)
+		return p.checkWebbed(ctx, check, c)
 	}
 	settings, err := smpp.ParseSettings(c.Settings, p.readFile)
 	if err != nil {
@@ -126,13 +126,21 @@ func (p *patient) checkChannel(ctx context.Context, c *config.Channel) finding {
 	return finding{check, statusFail, err.Error(), "check address, system_id and password_file in the routing document, and that the provider lets this machine in"}
 }
 
-// readFile reads a file that a channel's settings name, from the folder that "run" takes.
-func (p *patient) readFile(name string) ([]byte, error) {
-	if !filepath.IsAbs(name) && p.settings.RoutingFile != "" {
-		name = filepath.Join(filepath.Dir(p.settings.RoutingFile), name)
+// checkTest looks at a channel that is marked test. It needs no settings; those that it has are kept for the day
+// when the mark is taken away.
+func (p *patient) checkTest(check string, c *config.Channel) finding {
+	if len(c.Settings) == 0 {
+		return fine(check, "marked test, so nothing is sent and no settings are needed")
 	}
-	return os.ReadFile(name)
+	if err := app.Faults(c, p.readFile); err != nil {
+		return warned(check, "marked test, so nothing is sent; its settings, which are not used, have faults:\n"+err.Error(),
+			"correct them before the mark is taken away")
+	}
+	return fine(check, "marked test, so nothing is sent; its settings can be used")
 }
+
+// readFile reads a file that a channel's settings name.
+func (p *patient) readFile(name string) ([]byte, error) { return settingsReader(p.settings)(name) }
 
 // bindOnce holds one bind for a moment. Whatever the provider delivers meanwhile is
 // answered so that it comes again: this process has nowhere to keep it.

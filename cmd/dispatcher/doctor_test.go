@@ -117,7 +117,11 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 		fmt.Sprintf(`  wrong: {provider: smpp, settings: {address: %q, system_id: acme, password_file: wrong.secret}}`, smsc.Addr()),
 		`  lost: {provider: smpp, settings: {address: "127.0.0.1:1", system_id: acme, password_file: good.secret}}`,
 		`  silent: {provider: sinch, settings: {service_plan_id: plan, token_file: good.secret, callback_secret_files: good.secret}}`,
-		`  local: {provider: sinch, settings: {base_url: "http://127.0.0.1:1", service_plan_id: plan, token_file: good.secret}}`,
+		`  local: {provider: sinch, settings: {base_url: "http://127.0.0.1:1", allow_private: true, service_plan_id: plan, token_file: good.secret}}`,
+		`  inward: {provider: sinch, settings: {base_url: "http://127.0.0.1:1", service_plan_id: plan, token_file: good.secret}}`,
+		`  trial: {provider: twilio, test: true}`,
+		`  dummy: {provider: smpp, test: true}`,
+		`  halfway: {provider: twilio, test: true, settings: {from: x}}`,
 		`  tokenless: {provider: sinch, settings: {service_plan_id: plan, token_file: none.secret}}`,
 		`  fileless: {provider: smpp, settings: {address: "127.0.0.1:1", system_id: acme, password_file: none.secret}}`,
 	)
@@ -138,6 +142,10 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 		"webhooks":          {Status: statusFail, Detail: "DISPATCHER_RECEIPTS_TLS_CERT_FILE", Mend: "in PEM form"},
 		"channel silent":    {Status: statusWarn, Detail: "not asked for receipts", Mend: "DISPATCHER_PUBLIC_URL"},
 		"channel local":     {Status: statusOK},
+		"channel inward":    {Status: statusWarn, Detail: "private network", Mend: "allow_private: true"},
+		"channel trial":     {Status: statusOK, Detail: "marked test"},
+		"channel dummy":     {Status: statusOK, Detail: "marked test"},
+		"channel halfway":   {Status: statusWarn, Detail: "account_sid", Mend: "before the mark"},
 		"channel tokenless": {Status: statusFail, Detail: "token_file", Mend: "settings of this channel"},
 		"channel fileless":  {Status: statusFail, Detail: "password_file", Mend: "settings of this channel"},
 	} {

@@ -56,13 +56,17 @@ func hears(ctx context.Context, address string) bool {
 
 // checkWebbed reads the settings of a channel with an HTTP API. There is no call that costs nothing at all of them, so
 // that none is made.
-func (p *patient) checkWebbed(check string, c *config.Channel) finding {
+func (p *patient) checkWebbed(ctx context.Context, check string, c *config.Channel) finding {
 	if err := app.Faults(c, p.readFile); err != nil {
 		return finding{check, statusFail, err.Error(), "correct the settings of this channel in the routing document"}
 	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if host := inward(ctx, c); host != "" {
+		return warned(check, host+" of base_url lies in a private network, so every send fails before it is made",
+			"set allow_private: true in the settings of this channel, if that is meant")
+	}
 	switch {
-	case c.Test:
-		return fine(check, "its settings can be used; marked test, so nothing is sent")
 	case p.settings.PublicURL == "" && !app.Local(c):
 		return warned(check, "its settings can be used, but "+c.Provider+" is not asked for receipts, because it would not know where to call",
 			"set DISPATCHER_PUBLIC_URL to the address under which providers reach "+p.settings.ReceiptsListen)

@@ -39,3 +39,10 @@ func TestEachLineReportsABrokenInput(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestLinesOfACellStayLines(t *testing.T) {
+	t.Parallel()
+	if got, want := wrapLines("token_file: a b\nfrom: c", 11), "token_file:\na b\nfrom: c"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

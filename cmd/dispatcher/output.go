@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -124,12 +125,21 @@ func (s sheet) draw(out io.Writer) {
 func (s sheet) columns() []table.ColumnConfig {
 	configs := make([]table.ColumnConfig, len(s.header))
 	for i := range configs {
-		configs[i] = table.ColumnConfig{Number: i + 1, WidthMax: s.wrap[i+1], WidthMaxEnforcer: text.WrapSoft}
+		configs[i] = table.ColumnConfig{Number: i + 1, WidthMax: s.wrap[i+1], WidthMaxEnforcer: wrapLines}
 		if slices.Contains(s.right, i+1) {
 			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
 		}
 	}
 	return configs
+}
+
+// wrapLines wraps each line of a cell for itself, so that faults that stand on lines of their own stay there.
+func wrapLines(cell string, width int) string {
+	lines := strings.Split(cell, "\n")
+	for i := range lines {
+		lines[i] = text.WrapSoft(lines[i], width)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func cells(texts []string) table.Row {

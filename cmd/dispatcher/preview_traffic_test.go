@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,5 +174,22 @@ func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing
 		if got := dispatcher(t, "", env, append([]string{"preview", "--routing", idle}, args...)...); got.code != exitUsage || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
+	}
+}
+
+// A first choice knows nothing of prices, senders and blocks; who reads the figures is told so.
+func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	env = daysTraffic(t, l, env, 3)
+	plain, _ := trafficOf(t, env, testRouting, "--day", today(t))
+	if len(plain.NotHeeded) != 0 {
+		t.Errorf("%v", plain.NotHeeded)
+	}
+	blocked := "blocked: {premium: true}\n" + testRouting
+	traffic, _ := trafficOf(t, env, blocked, "--day", today(t))
+	got := dispatcher(t, "", env, "preview", "--routing", write(t, "next.yaml", blocked), "--day", today(t))
+	if !slices.Equal(traffic.NotHeeded, []string{"blocked"}) || !strings.Contains(strings.Join(strings.Fields(got.out), " "), "blocked of the document, and limits, are not heeded") {
+		t.Errorf("%v %+v", traffic.NotHeeded, got)
 	}
 }

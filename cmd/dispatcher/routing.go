@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -18,6 +19,18 @@ func readRouting(flag, path string) (*config.Routing, error) {
 	}
 	doc, err := config.ParseRouting(path, raw)
 	if err != nil {
+		return nil, usage(err)
+	}
+	return doc, nil
+}
+
+// checkedRouting is readRouting, and refuses the settings that a channel's adapter would refuse.
+func checkedRouting(flag, path string) (*config.Routing, error) {
+	doc, err := readRouting(flag, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := app.CheckChannels(path, doc); err != nil {
 		return nil, usage(err)
 	}
 	return doc, nil

@@ -298,3 +298,21 @@ func TestSummariesAreShort(t *testing.T) {
 		}
 	}
 }
+
+// The secrets of a channel may lie elsewhere than the one who applies its settings: that is worth a warning, once.
+func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
+	t.Parallel()
+	_, env := seeded(t)
+	with := strings.Replace(testRouting, "channels:\n", "channels:\n  t: {provider: sinch, settings: {service_plan_id: plan, token_file: /nowhere/token}}\n", 1)
+	if with == testRouting {
+		t.Fatal("the document has changed")
+	}
+	first := decoded[changed](t, dispatcher(t, "", env, because("a carrier", "routing", "apply", write(t, "next.yaml", with), "--format", "json")...))
+	if !first.Applied || len(first.Warnings) != 1 || !strings.Contains(first.Warnings[0], "Channel t names /nowhere/token, which cannot be read on this machine") {
+		t.Errorf("%+v", first)
+	}
+	then := decoded[changed](t, dispatcher(t, "", env, because("weights", "routing", "apply", write(t, "next.yaml", strings.Replace(with, "a: 25", "a: 40", 1)), "--format", "json")...))
+	if !then.Applied || len(then.Warnings) != 0 {
+		t.Errorf("%+v", then)
+	}
+}

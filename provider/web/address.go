@@ -28,14 +28,14 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return fmt.Errorf("resolved address: %w", err)
 	}
-	if !public(ap.Addr()) {
+	if !Public(ap.Addr()) {
 		return errPrivate
 	}
 	return nil
 }
 
-// public reports whether an address is one of the open internet.
-func public(a netip.Addr) bool {
+// Public reports whether an address is one of the open internet.
+func Public(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if !a.IsGlobalUnicast() || a.IsPrivate() {
 		return false

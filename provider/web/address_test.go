@@ -17,7 +17,7 @@ func TestOnlyAddressesOfTheOpenInternetArePublic(t *testing.T) {
 		"::ffff:127.0.0.1": false, "::ffff:10.0.0.1": false, "::ffff:169.254.169.254": false, "::ffff:100.64.0.1": false, "::127.0.0.1": false,
 		"64:ff9b::7f00:1": false, "64:ff9b:1::a00:1": false, "2002:7f00:1::": false, "2001:0:7f00:1::": false,
 	} {
-		if got := public(netip.MustParseAddr(address)); got != want {
+		if got := Public(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s is public: %t, want %t", address, got, want)
 		}
 	}

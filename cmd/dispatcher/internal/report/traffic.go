@@ -33,8 +33,11 @@ type Traffic struct {
 	Compared int64 `json:"compared"`
 	Moved    int64 `json:"moved"`
 	// MissingKeys are the ids of the keys that ByShare lacked.
-	MissingKeys []string       `json:"missing_keys"`
-	Routes      []RouteTraffic `json:"routes"`
+	MissingKeys []string `json:"missing_keys"`
+	// NotHeeded are the keys of the document that would send some of the messages elsewhere, or nowhere, and that a first
+	// choice knows nothing of: price_cap, senders and blocked.
+	NotHeeded []string       `json:"not_heeded"`
+	Routes    []RouteTraffic `json:"routes"`
 }
 
 // RouteTraffic is one route's part of it.
@@ -108,7 +111,7 @@ type TrafficCounter struct {
 func NewTrafficCounter(doc *config.Routing, day, zone string, against *int64) *TrafficCounter {
 	return &TrafficCounter{
 		doc:     doc,
-		traffic: Traffic{Day: day, Timezone: zone, Against: against},
+		traffic: Traffic{Day: day, Timezone: zone, Against: against, NotHeeded: notHeeded(doc)},
 		after:   map[string]*routeLoad{}, before: map[string]*routeLoad{}, missing: map[string]bool{},
 		shares: map[string]map[string]float64{},
 	}
