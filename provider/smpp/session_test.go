@@ -421,11 +421,12 @@ func TestAPeerThatUnbindsAndForgetsAnswersIsLeftAfterTheTimeout(t *testing.T) {
 	c := startClient(t, cfg)
 	done := sendAsync(c, submission(1))
 	eventually(t, "the submit has arrived", func() bool { return len(srv.Submits()) == 1 })
+	before := srv.Stats().Binds // a busy machine may need more than one
 	srv.Unbind()
 	if r := <-done; r.Outcome != provider.Unknown || r.Code != "timeout" {
 		t.Errorf("result %+v", r)
 	}
-	eventually(t, "the client binds again", func() bool { return srv.Stats().Binds == 2 })
+	eventually(t, "the client binds again", func() bool { return srv.Stats().Binds > before })
 }
 
 func TestFloodedWithRequestsTheClientHangsUp(t *testing.T) {
