@@ -34,6 +34,7 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 		"bad_recipient":              {Outcome: provider.Rejected, Code: "400/E400"},
 		"bad_text":                   {Outcome: provider.Rejected, Code: "400/E400"},
 		"bad_content_type":           {Outcome: provider.Refused, Code: "400/E400"},
+		"bad_other_field":            {Outcome: provider.Refused, Code: "400/E400"},
 		"bad_message_id":             {Outcome: provider.Refused, Code: "400/E400"},
 		"bad_transliteration":        {Outcome: provider.Refused, Code: "400/E400"},
 		"rejected_too_long":          {Outcome: provider.Refused, Code: "200/25"},

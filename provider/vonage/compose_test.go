@@ -2,6 +2,7 @@ package vonage
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,8 +56,9 @@ func TestWhatCannotBeSentIsSaidBeforeAnyByte(t *testing.T) {
 		if _, err := api.Compose(&provider.Submission{To: recipient, From: "ACME", Text: "x", Parts: []int{1}}); err == nil {
 			t.Error("a part was written as a whole message")
 		}
-		if _, err := api.Compose(&provider.Submission{To: recipient, Text: "x"}); err == nil {
-			t.Error("a message without a sender was written")
+		_, err := api.Compose(&provider.Submission{To: recipient, Text: "x"})
+		if _, ends := errors.AsType[web.Unsendable](err); err == nil || ends {
+			t.Errorf("a message without a sender: %v", err)
 		}
 	}
 }
