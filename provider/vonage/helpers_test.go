@@ -93,7 +93,7 @@ func parse(t testing.TB, v variant, address string, more map[string]any) Config 
 	t.Helper()
 	values := map[string]any{
 		"signature_secret_files": []any{"older", "signature"}, "from": "ACME",
-		"base_url": address, "allow_private": true, "timeout": "1m",
+		"base_url": address, "allow_private": true, "timeout": "1m", "connect_timeout": "1m",
 	}
 	maps.Copy(values, v.settings)
 	maps.Copy(values, more)

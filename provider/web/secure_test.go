@@ -38,7 +38,7 @@ func TestChannelConformsOverTLSAndHTTP2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return web.New(web.Config{BaseURL: base, Timeout: time.Minute, AllowPrivate: true, TLS: client}, plainAPI{http.MethodPost})
+		return web.New(web.Config{BaseURL: base, Timeout: time.Minute, ConnectTimeout: time.Minute, AllowPrivate: true, TLS: client}, plainAPI{http.MethodPost})
 	})
 	h.Deadline = 2 * time.Second
 	t.Cleanup(func() {
