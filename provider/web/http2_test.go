@@ -100,19 +100,21 @@ func TestALatestThatHasPassedAsksForNoConnection(t *testing.T) {
 
 func TestALatestThatPassesDuringACallDoesNotEndIt(t *testing.T) {
 	t.Parallel()
-	latest := time.Now().Add(2 * time.Second)
+	bound := make(chan time.Time, 1)
 	s := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
 		if n == 1 {
-			<-time.After(time.Until(latest) + 100*time.Millisecond)
+			<-time.After(time.Until(<-bound) + 100*time.Millisecond)
 		}
 		accept(n, w, r)
 	})
 	c := channel(t, s.URL, http.MethodPost, asIs)
-	for i := range 2 {
-		m := message()
-		m.Latest = latest
-		if r := c.Send(t.Context(), m); r.Outcome != provider.Accepted {
-			t.Errorf("message %d: %v, %q, %v", i, r.Outcome, r.Code, r.Err)
-		}
+	if r := c.Send(t.Context(), message()); r.Outcome != provider.Accepted { // the connection is there from now on
+		t.Fatal(r.Err)
+	}
+	m := message()
+	m.Latest = time.Now().Add(2 * time.Second)
+	bound <- m.Latest
+	if r := c.Send(t.Context(), m); r.Outcome != provider.Accepted {
+		t.Errorf("%v, %q, %v", r.Outcome, r.Code, r.Err)
 	}
 }
