@@ -45,7 +45,8 @@ const expectReceipts = `
 
 // bookReceipts merges receipts into their rows and says what came of it: how many rows with a message changed, how many
 // without, how many receipts contradict the books, and which rows that changed nothing but a key made and have
-// "delivered" now. A row is replaced only by one of higher rank, so that neither order nor repetition matters. A
+// "delivered" now. A row is replaced only by one of higher rank, so that neither order nor repetition matters; one that
+// nobody knows the message of gets it from a key of any rank. A
 // receipt without reference is about all parts that the settlement of its attempt named, or has a row of its own
 // while there is none. A last word ends the wait of its row.
 //
@@ -78,11 +79,14 @@ const bookReceipts = `
 	  from owned
 	  where coalesce(named = coalesce(holder, first_seq), true) and (state <> 'pending' or known or first_seq is not null)
 	  order by channel, reference, dispatcher.receipt_rank(state) desc, received_at
-	  on conflict (channel, reference) do update set state = excluded.state, cause = excluded.cause, code = excluded.code,
-	    received_at = excluded.received_at,
+	  on conflict (channel, reference) do update set (state, cause, code, received_at) = (
+	      select b.state, b.cause, b.code, b.received_at
+	      from (values (2, r.state, r.cause, r.code, r.received_at), (1, excluded.state, excluded.cause, excluded.code, excluded.received_at))
+	        as b(nr, state, cause, code, received_at)
+	      order by dispatcher.receipt_rank(b.state) desc, b.nr desc limit 1),
 	    message_seq = coalesce(r.message_seq, excluded.message_seq), attempt = coalesce(r.attempt, excluded.attempt),
 	    due_at = case when excluded.state = 'pending' then r.due_at end
-	  where dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	  where (dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state) or r.message_seq is null and excluded.message_seq is not null)
 	    and coalesce(r.message_seq = excluded.message_seq, true)
 	  returning message_seq, channel, reference, message_seq is not null and part is null and state = 'delivered' as proof
 	)

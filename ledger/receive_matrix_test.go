@@ -276,3 +276,30 @@ func TestWhatIsPendingForNobodyIsNotKept(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestAKeyFindsTheMessageOfAnEarlyReceipt: a receipt without a key is there already, whatever either says.
+func TestAKeyFindsTheMessageOfAnEarlyReceipt(t *testing.T) {
+	t.Parallel()
+	for _, early := range []provider.ReceiptState{provider.Undelivered, provider.Delivered} {
+		for _, second := range []provider.ReceiptState{provider.Pending, provider.Undelivered, provider.Delivered} {
+			t.Run(early.String()+" "+second.String(), func(t *testing.T) {
+				t.Parallel()
+				l, m, see := one(t)
+				settleAll(t, l, []ledger.Settlement{unknown(m)})
+				if got := receive(t, l, receipt("r1", early)); got != (ledger.Received{Early: 1}) {
+					t.Errorf("%+v", got)
+				}
+				if got := receive(t, l, keyed(m, 1, "r1", second)); got != (ledger.Received{Matched: 1}) {
+					t.Errorf("%+v", got)
+				}
+				want := early
+				if second == provider.Delivered {
+					want = second
+				}
+				if got := see(`select state from dispatcher.messages`); got != want.String() {
+					t.Errorf("the message is %s, want %s", got, want)
+				}
+			})
+		}
+	}
+}
