@@ -67,7 +67,7 @@ func (r *Reader) Text(key string) string {
 	return ""
 }
 
-// Texts takes a text or a list of texts.
+// Texts takes a text or a list of texts, none of them twice.
 func (r *Reader) Texts(key string) []string {
 	value, ok := r.Take(key)
 	if !ok {
@@ -77,7 +77,7 @@ func (r *Reader) Texts(key string) []string {
 	case string:
 		return []string{v}
 	case []string:
-		return slices.Clone(v)
+		return r.once(key, slices.Clone(v))
 	case []any:
 		list := make([]string, 0, len(v))
 		for _, entry := range v {
@@ -86,11 +86,21 @@ func (r *Reader) Texts(key string) []string {
 			}
 		}
 		if len(list) == len(v) {
-			return list
+			return r.once(key, list)
 		}
 	}
 	r.Failf(key, "is neither a text nor a list of texts")
 	return nil
+}
+
+// once faults the second of equal entries: most likely another one was meant.
+func (r *Reader) once(key string, list []string) []string {
+	for i, entry := range list {
+		if slices.Contains(list[:i], entry) {
+			r.Failf(key, "%q stands there twice", entry)
+		}
+	}
+	return list
 }
 
 // Flag takes true or false.
@@ -196,6 +206,10 @@ func (r *Reader) RefuseUnknown() {
 		}
 		if near := nearest(key, r.asked); near != "" {
 			r.Failf(key, "unknown setting; did you mean %s?", near)
+			continue
+		}
+		if len(r.asked) == 0 {
+			r.Failf(key, "unknown setting; remove it, none belongs here")
 			continue
 		}
 		r.Failf(key, "unknown setting; known are %s", strings.Join(slices.Sorted(slices.Values(r.asked)), ", "))

@@ -43,6 +43,7 @@ var passedOverWords = map[string]struct{ one, many string }{
 	"connecting":             {"it had no connection", "they had no connection"},
 	"unbound":                {"it had no connection", "they had no connection"},
 	"bind_refused":           {"its provider refused the login", "their providers refused the login"},
+	"misconfigured":          {"its settings could not be used on the instance that looked", "their settings could not be used on the instance that looked"},
 	"closed":                 {"its connection had been closed", "their connections had been closed"},
 }
 
@@ -72,6 +73,7 @@ var deadWords = map[string]string{
 	"too_many_segments": "its text has more segments than the route allows",
 	"no_route":          "no route of the routing document takes it",
 	"bad_sender":        "its sender is none that a network can show",
+	"conflict":          "its id was taken by another message",
 	"unstorable":        "the database refused to store it",
 }
 
