@@ -50,6 +50,10 @@ type Submission struct {
 // its first byte could leave. It says nothing about the channel's health.
 const Late = "late"
 
+// Uncomposed is the Result.Code of a submission that was Refused because this channel cannot write such a message: no
+// sender, too long for its vendor. Another channel may. It says nothing about the channel's health.
+const Uncomposed = "uncomposed"
+
 // TooLate reports whether a submission of which no byte has left may not begin any more.
 func (s *Submission) TooLate(now time.Time) bool { return !s.Latest.IsZero() && !now.Before(s.Latest) }
 

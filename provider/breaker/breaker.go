@@ -92,7 +92,7 @@ func (b *Breaker) class(ctx context.Context, r *provider.Result) error {
 	case provider.Throttled:
 		return errExcluded
 	case provider.Refused:
-		if ctx.Err() != nil || r.Code == provider.Late || b.closing.Load() {
+		if ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.Uncomposed || b.closing.Load() {
 			return errExcluded
 		}
 		return errFailure

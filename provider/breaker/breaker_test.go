@@ -108,22 +108,32 @@ func TestOnlyUnknownAndRefusedOpenTheBreaker(t *testing.T) {
 	}
 }
 
-// TestASubmissionThatWasTooLateSaysNothingAboutTheChannel: neither opens the breaker nor ends a row of
-// failures, and leaves the probe to the next one.
-func TestASubmissionThatWasTooLateSaysNothingAboutTheChannel(t *testing.T) {
+// TestWhatSaysNothingAboutTheChannelIsNoFailure: a submission that was too late, or that the channel cannot write, neither opens
+// the breaker nor ends a row of failures, and leaves the probe to the next one.
+func TestWhatSaysNothingAboutTheChannelIsNoFailure(t *testing.T) {
 	t.Parallel()
+	for _, code := range []string{provider.Late, provider.Uncomposed} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			saysNothing(t, code)
+		})
+	}
+}
+
+func saysNothing(t *testing.T, code string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := provider.Result{Outcome: provider.Refused, Code: provider.Late}
+		r := provider.Result{Outcome: provider.Refused, Code: code}
 		ch := &scriptedChannel{answer: func(context.Context) provider.Result { return r }}
 		b := breaker.New(ch, breaker.Config{Name: "a", Failures: 2, OpenFor: time.Second})
 		for range 50 {
-			if got := b.Send(t.Context(), provider.Submission{ID: "m"}); got.Code != provider.Late || got.Outcome != provider.Refused {
+			if got := b.Send(t.Context(), provider.Submission{ID: "m"}); got.Code != code || got.Outcome != provider.Refused {
 				t.Fatalf("passed on as %+v", got)
 			}
 		}
-		send := func(code string) { r.Code = code; b.Send(t.Context(), provider.Submission{ID: "m"}) }
+		send := func(word string) { r.Code = word; b.Send(t.Context(), provider.Submission{ID: "m"}) }
 		send("down")
-		send(provider.Late)
+		send(code)
 		if b.State() != breaker.Closed {
 			t.Errorf("%v after one failure of two", b.State())
 		}
@@ -132,7 +142,7 @@ func TestASubmissionThatWasTooLateSaysNothingAboutTheChannel(t *testing.T) {
 			t.Errorf("%v after two failures, want open", b.State())
 		}
 		pass(time.Second + 1)
-		send(provider.Late)
+		send(code)
 		if ok, why := b.Ready(); b.State() != breaker.HalfOpen || !ok || why != provider.Probing {
 			t.Errorf("%v, ready %v %q; the probe is still to come", b.State(), ok, why)
 		}

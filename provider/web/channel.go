@@ -69,7 +69,7 @@ func (u Unsendable) Error() string { return string(u) }
 // uncomposed is the result of a submission that could not be written. The message is at fault only when the adapter is
 // certain of it: a sender that is missing, or a limit of one vendor, is the channel's.
 func uncomposed(err error) provider.Result {
-	r := provider.Result{Outcome: provider.Refused, Code: "uncomposed", Err: fmt.Errorf("compose the request: %w", err)}
+	r := provider.Result{Outcome: provider.Refused, Code: provider.Uncomposed, Err: fmt.Errorf("compose the request: %w", err)}
 	if _, ok := errors.AsType[Unsendable](err); ok {
 		r.Outcome, r.Code = provider.Rejected, "unsendable"
 	}
