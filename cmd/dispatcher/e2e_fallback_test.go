@@ -35,7 +35,10 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 	}
 	s := newStage(t, plot{channels: channels})
 	s.runAll(1)
-	ids := s.publish("bulk", messages("fallback", n))
+	all := messages("fallback", n)
+	ids := s.publish("bulk", all[:n/2])
+	s.settled(n/2, 2*time.Minute) // by then the breakers know
+	ids = append(ids, s.publish("bulk", all[n/2:])...)
 	s.settled(n, 2*time.Minute)
 
 	s.checkNoneTwice()

@@ -65,7 +65,7 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	}
 	m := drawn("order-7731", 17, "a")
 	m.ExpiresAt = time.Now().Add(72 * time.Hour).UTC()
-	waits(t, l, url, m, 28*time.Second)
+	waits(t, l, url, m, 20*time.Second)
 	told := dispatcher(t, "", env, "explain", "order-7731")
 	text := strings.Join(strings.Fields(told.out), " ")
 	for _, want := range []string{
@@ -80,7 +80,7 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 		t.Errorf("%s", told.out)
 	}
 	story := decoded[report.Story](t, dispatcher(t, "", env, "explain", "order-7731", "--format", "json"))
-	if len(story.Waits) != 1 || story.Waits[0].On != "tenant:shop 1d money" || story.Waits[0].Seconds < 28 || story.Waits[0].Seconds > 300 {
+	if len(story.Waits) != 1 || story.Waits[0].On != "tenant:shop 1d money" || story.Waits[0].Seconds < 20 || story.Waits[0].Seconds > 300 {
 		t.Errorf("%+v", story.Waits)
 	}
 	if story.Limit != "tenant:shop 1d money" || story.Until == nil || !story.Until.Before(*story.Deadline) || story.Until.In(doc.Timezone).Hour() != 0 {

@@ -37,14 +37,15 @@ func TestBlockedNumbersReachNoProviderAndAreTold(t *testing.T) {
 func TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*Routing{}}
+	takesOver := time.Now().Add(6 * time.Second) // a busy machine needs a while to begin
 	p := setup(t, func(r *Routing) {
 		r.Country = func(string) string { return "gb" }
 		for i := range r.Channels {
-			r.Channels[i].Price = NewPrice("GBP", PriceList{Default: 1000}, PriceList{From: time.Now().Add(300 * time.Millisecond), Countries: map[string]int64{"gb": 2000}})
+			r.Channels[i].Price = NewPrice("GBP", PriceList{Default: 1000}, PriceList{From: takesOver, Countries: map[string]int64{"gb": 2000}})
 		}
 		r.Channels[0].Senders.Rules = []SenderRule{{Countries: []string{"gb"}, Allow: []sms.SenderKind{sms.LongCode}}}
 		r.Channels[1].Senders.Rules = []SenderRule{{Allow: []sms.SenderKind{sms.LongCode}, From: "60777"}}
-		r.Channels[2].Price = NewPrice("GBP", PriceList{Default: 1000}, PriceList{From: time.Now().Add(300 * time.Millisecond), Default: 9000})
+		r.Channels[2].Price = NewPrice("GBP", PriceList{Default: 1000}, PriceList{From: takesOver, Default: 9000})
 		r.Routes[0].PriceCap = map[string]int64{"GBP": 5000}
 	})
 	first := *p.routing
@@ -58,7 +59,7 @@ func TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified(t *testing.T)
 		return jobs
 	}
 	p.handle(t, named("now", time.Time{}))
-	p.handle(t, named("then", time.Now().Add(600*time.Millisecond)))
+	p.handle(t, named("then", takesOver.Add(300*time.Millisecond)))
 	p.eventually(t, stateAndReason, map[string]int64{"accepted": 120})
 	p.eventually(t, `select count(*)::text, count(*) from audit.attempts where price_micros = case when message_id like 'then%' then 2000 else 1000 end group by ()`,
 		map[string]int64{"120": 120})
