@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,6 +87,9 @@ func (c *cli) listOptOuts(ctx context.Context, tenant *string, as format) error 
 		})
 	}
 	rows.title = fmt.Sprintf("%d opt-outs", value.Current)
+	if value.Current == 1 {
+		rows.title = "1 opt-out"
+	}
 	return as.print(c.out, value, rows)
 }
 
@@ -159,23 +164,33 @@ func (c *cli) showOptOut(ctx context.Context, tenant, recipient string, as forma
 	return as.print(c.out, value, rows)
 }
 
+// optOutHistory has a column for each field in CSV, and in a table one for how and by whom, which fits a terminal.
 func optOutHistory(history []optOutShown, as format) sheet {
 	s := sheet{header: []string{"since", "source", "channel", "author", "reason", "until", "ended_by", "ended_channel", "ended_author", "ended_reason"}}
 	layout := time.RFC3339
 	if as == formatTable {
-		layout, s.tight, s.wrap = time.DateTime, true, map[int]int{4: 16, 5: 20, 9: 16, 10: 20}
+		layout = time.DateTime
+		s.header = []string{"since (UTC)", "by", "reason", "until (UTC)", "ended by", "reason"}
+		s.tight, s.wrap = true, map[int]int{2: 16, 3: 17, 5: 16, 6: 17}
 	}
 	for i := range history {
 		h := &history[i]
 		until := ""
 		if h.Until != nil {
-			until = h.Until.Format(layout)
+			until = h.Until.UTC().Format(layout)
 		}
-		s.rows = append(s.rows, []string{
-			h.Since.Format(layout), h.Source, h.Channel, h.Author, h.Reason, until, h.EndedBy, h.EndedChannel, h.EndedAuthor, h.EndedReason,
-		})
+		row := []string{h.Since.UTC().Format(layout), h.Source, h.Channel, h.Author, h.Reason, until, h.EndedBy, h.EndedChannel, h.EndedAuthor, h.EndedReason}
+		if as == formatTable {
+			row = []string{row[0], joined(row[1:4]), h.Reason, until, joined(row[6:9]), h.EndedReason}
+		}
+		s.rows = append(s.rows, row)
 	}
 	return s
+}
+
+// joined leaves out what is empty.
+func joined(words []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" }), " ")
 }
 
 // whom says whose list and which numbers a command is about.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,6 +57,18 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 	}](t, optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "shop", "--format", "json"))
 	if h := history.History; history.OptedOut || len(h) != 1 || h[0].Reason != "asked by letter" || h[0].EndedReason != "asked by phone" || h[0].EndedBy != "command" || h[0].Until == nil {
 		t.Errorf("%+v", history)
+	}
+	table := optOuts(t, url, "", exitOK, append([]string{"show", "+447700900123", "--tenant", "shop"}, "--format", "table")...)
+	for line := range strings.SplitSeq(table.out, "\n") {
+		if n := utf8.RuneCountInString(line); n > 120 {
+			t.Errorf("a line of %d characters: %s", n, line)
+		}
+	}
+	if !strings.Contains(table.out, "command ann") {
+		t.Errorf("%s", table.out)
+	}
+	if list := optOuts(t, url, "", exitOK, "list"); !strings.Contains(list.out, "1 opt-out ") || strings.Contains(list.out, "1 opt-outs") {
+		t.Errorf("%s", list.out)
 	}
 	if got := optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", ""); !strings.Contains(got.out, "not on the list and never was") {
 		t.Errorf("%+v", got)

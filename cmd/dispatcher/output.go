@@ -81,13 +81,22 @@ func (f format) print(out io.Writer, value any, s sheet) error {
 		return printJSON(out, value)
 	case formatCSV:
 		w := csv.NewWriter(out)
-		if err := w.WriteAll(append([][]string{s.header}, s.rows...)); err != nil {
+		if err := w.WriteAll(append([][]string{names(s.header)}, s.rows...)); err != nil {
 			return fmt.Errorf("write CSV: %w", err)
 		}
 		return nil
 	}
 	s.draw(out)
 	return nil
+}
+
+// names are the words of a header as the names of columns: without blanks.
+func names(header []string) []string {
+	out := make([]string, len(header))
+	for i, word := range header {
+		out[i] = strings.ReplaceAll(word, " ", "_")
+	}
+	return out
 }
 
 func printJSON(out io.Writer, value any) error {

@@ -166,12 +166,12 @@ func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
 	if f.as == formatJSON {
 		return json.NewEncoder(c.out).Encode(map[string]any{"summary": counts})
 	}
-	noReceipt, callsRefused := "no receipt", "calls refused"
+	noReceipt := "no receipt"
 	if f.as == formatCSV {
-		noReceipt, callsRefused = "without_receipt", "calls_refused"
+		noReceipt = "without_receipt"
 	}
 	s := sheet{
-		header: []string{"channel", "submitted", "accepted", "rejected", "refused", "throttled", "lost", "delivered", "undelivered", noReceipt, callsRefused, "unread"},
+		header: []string{"channel", "submitted", "accepted", "rejected", "refused", "throttled", "lost", "delivered", "undelivered", noReceipt, "calls refused", "unread"},
 		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, tight: true,
 	}
 	unread := 0

@@ -14,6 +14,9 @@ const header = `# Written by "dispatcher sandbox": every channel reaches a scrip
 
 `
 
+// examplePrice is what a segment costs on every channel, so that reports and price rules have something to show.
+const examplePrice = "0.03"
+
 // Routing is a document with one channel for each carrier and one route over all of them by their weights.
 func (s *Sandbox) Routing() ([]byte, error) {
 	channels, weights := mapping(), mapping()
@@ -25,6 +28,10 @@ func (s *Sandbox) Routing() ([]byte, error) {
 		channel := mapping()
 		put(channel, "provider", scalar(c.Provider))
 		put(channel, "settings", settings)
+		price := mapping()
+		put(price, "currency", scalar("EUR"))
+		put(price, "default", scalar(examplePrice))
+		put(channel, "price", price)
 		put(channels, c.Name, channel)
 		weight := c.Weight
 		if weight == "" {
