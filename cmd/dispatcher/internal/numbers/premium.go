@@ -45,6 +45,22 @@ func (t *beginningTable) may(national string) bool {
 	return n < 0 || n >= beginnings || t[n]
 }
 
+// mark notes that numbers which begin so are to be looked up: with the prefix that is dialled within a country, such as the 0
+// of +33 08..., they mean what they mean without it.
+func (t *beginningTable) mark(prefix string) {
+	first, err := strconv.Atoi(prefix)
+	if err != nil || len(prefix) > firstDigits {
+		return
+	}
+	width := 1
+	for range firstDigits - len(prefix) {
+		width *= 10
+	}
+	for n := first * width; n < (first+1)*width; n++ {
+		t[n] = true
+	}
+}
+
 // tablesByCode are the tables by calling code, which has one to three digits; none begins another.
 type tablesByCode [1000]*beginningTable
 
@@ -80,6 +96,7 @@ var premiumTables = sync.OnceValue(func() *tablesByCode {
 			n, _ := strconv.Atoi(beginning) // digits alone
 			tables[code][n] = true
 		}
+		tables[code].mark(plan.GetNationalPrefix())
 	}
 	return &tables
 })
