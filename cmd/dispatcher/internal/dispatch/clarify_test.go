@@ -86,21 +86,25 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 			want{ledger.Retry, "same_key", ledger.SameKey, "", 30 * time.Second, 30 * time.Second, "a", false},
 		},
 		"the same key for as long as the provider knows it": {
-			func(f *flight) { f.search.can.SameKeyFor = time.Minute }, provider.Result{},
+			func(f *flight) { f.search.can.SameKeyFor = time.Minute },
+			provider.Result{},
 			want{ledger.Retry, "same_key", ledger.SameKey, "", 50 * time.Second, 50 * time.Second, "a", false},
 		},
 		"a lookup when the key is about to be forgotten": {
-			func(f *flight) { f.search.can.SameKeyFor, f.search.begun = time.Minute, noon.Add(-50*time.Second) }, provider.Result{},
+			func(f *flight) { f.search.can.SameKeyFor, f.search.begun = time.Minute, noon.Add(-50*time.Second) },
+			provider.Result{},
 			want{ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute, "", false},
 		},
 		"no resend of what is known to be taken in part": {
-			func(f *flight) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true }, provider.Result{Parts: parts},
+			func(f *flight) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true },
+			provider.Result{Parts: parts},
 			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.FinalWord, 0, 10 * time.Minute, "", false},
 		},
 		"no resend of the rest of a message": {
 			func(f *flight) {
 				f.search.can, f.search.resendOnce, f.submission.Parts = provider.Capabilities{}, true, []int{2}
-			}, provider.Result{},
+			},
+			provider.Result{},
 			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.FinalWord, 0, 10 * time.Minute, "", false},
 		},
 		"nothing when a repeat found no answer in time": {
