@@ -25,6 +25,7 @@ const (
 type clock struct {
 	epoch  time.Time                 // of this process; all else is told relative to it
 	origin atomic.Pointer[time.Time] // the database's clock at epoch; nil before the first reading
+	error  atomic.Int64              // by how many nanoseconds origin is wrong at most
 
 	mu           sync.Mutex
 	best, former sighting  // guarded by mu: of this and of the last while
@@ -55,11 +56,12 @@ func (c *clock) read(database, asked, here time.Time) {
 	case s.error <= c.best.error:
 		c.best = s
 	}
-	origin := c.best.origin
+	now := c.best
 	if c.former.error < c.best.error {
-		origin = c.former.origin
+		now = c.former
 	}
-	c.origin.Store(&origin)
+	c.error.Store(int64(now.error))
+	c.origin.Store(&now.origin)
 }
 
 // contradicts reports whether two sightings cannot be of one and the same clock.
@@ -74,6 +76,20 @@ func (c *clock) now() time.Time {
 		return time.Now().UTC()
 	}
 	return origin.Add(time.Since(c.epoch))
+}
+
+// within is when, by this process's clock, the database's clock shows times between two for certain, however wrong the
+// estimate of it is: with a database that is far away that is a narrower span. A zero time stays.
+func (c *clock) within(from, until time.Time) (leave, latest time.Time) {
+	wrong := time.Duration(c.error.Load())
+	leave, latest = c.here(from), c.here(until)
+	if !leave.IsZero() && !latest.IsZero() {
+		leave = leave.Add(wrong)
+	}
+	if !latest.IsZero() {
+		latest = latest.Add(-wrong)
+	}
+	return leave, latest
 }
 
 // here is when, by this process's clock, the database's clock shows a time; zero for the zero time.

@@ -76,3 +76,24 @@ func TestTheClockFollowsOneThatWasSet(t *testing.T) {
 }
 
 func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// TestAFarDatabaseNarrowsThePlaces: what is read over 200 ms may be wrong by 100 ms either way.
+func TestAFarDatabaseNarrowsThePlaces(t *testing.T) {
+	t.Parallel()
+	for _, way := range []time.Duration{0, 200 * time.Millisecond} {
+		c := newClock()
+		asked := c.epoch.Add(time.Hour)
+		c.read(noon, asked, asked.Add(way))
+		from, until := noon.Add(time.Second), noon.Add(2*time.Second)
+		leave, latest := c.within(from, until)
+		if got := leave.Sub(c.here(from)); got != way/2 {
+			t.Errorf("over %s it leaves %s later", way, got)
+		}
+		if got := c.here(until).Sub(latest); got != way/2 {
+			t.Errorf("over %s it must have left %s sooner", way, got)
+		}
+		if leave, latest := c.within(time.Time{}, time.Time{}); !leave.IsZero() || !latest.IsZero() {
+			t.Errorf("no place became %s to %s", leave, latest)
+		}
+	}
+}
