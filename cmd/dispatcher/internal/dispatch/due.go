@@ -14,7 +14,8 @@ import (
 
 // Intervals of the background work.
 const (
-	dueInterval     = 200 * time.Millisecond
+	// dueInterval is how often a process looks at due rows of which it does not know: those that another has woken.
+	dueInterval     = 500 * time.Millisecond
 	beatInterval    = time.Second
 	recoverInterval = 2 * time.Second
 	// dueGap is the shortest time between two looks at due rows that nobody asked for. Those that come due within it are

@@ -54,8 +54,8 @@ func (c *Config) Validate() error {
 // may be kept waiting; one that fails backs off.
 const (
 	idlePause    = 25 * time.Millisecond
-	idleHeard    = 100 * time.Millisecond // nobody waits for a message of a subscriber that closely
-	flowPause    = 75 * time.Millisecond  // while there is something: larger rounds, fewer round trips
+	idleHeard    = 500 * time.Millisecond // nobody waits for a message of a subscriber that closely
+	flowPause    = 125 * time.Millisecond // while there is something: larger rounds, fewer round trips
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 	batch        = 5000 // notices in one round, more or less
