@@ -3,7 +3,6 @@ package telnyx_test
 import (
 	"crypto/ed25519"
 	"encoding/base64"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,9 +10,10 @@ import (
 	"dispatcher/provider"
 	"dispatcher/provider/telnyx"
 	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
 
-var secrets = files(map[string]string{"/key": secret + "\n"})
+var files = webtest.Files{"/key": secret + "\n"}
 
 func text(k ed25519.PrivateKey) string { return base64.StdEncoding.EncodeToString(public(k)) }
 
@@ -21,7 +21,7 @@ func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
 	cfg, err := telnyx.ParseSettings(map[string]any{
 		"api_key_file": "/key", "public_key": []any{text(signing), text(other)}, "from": 60777, "messaging_profile_id": "p-1",
-	}, secrets)
+	}, files.Opening(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,9 @@ func TestSettingsAreRead(t *testing.T) {
 		t.Errorf("the API begins at %s", cfg.Web.BaseURL)
 	}
 	cfg.Web = web.Config{}
-	want := telnyx.Config{APIKey: secret, PublicKeys: []ed25519.PublicKey{public(signing), public(other)}, From: "60777", Profile: "p-1"}
+	want := telnyx.Config{
+		APIKey: secret, PublicKeys: []ed25519.PublicKey{public(signing), public(other)}, From: "60777", Profile: "p-1", Callback: callback,
+	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
 		t.Error(diff)
 	}
@@ -39,23 +41,15 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
 	_, err := telnyx.ParseSettings(map[string]any{
 		"public_key": "AAAA", "base_url": "ftp://x", "messaging_profile": "p-1",
-	}, secrets)
-	for _, want := range []string{
+	}, files.Opening(""))
+	webtest.OnlyFaults(t, err, []string{
 		"api_key_file: is missing", "public_key: is not the base64 of 32 bytes", "base_url: is no address",
 		"messaging_profile: unknown setting; did you mean messaging_profile_id?",
-	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is missing in %v", want, err)
-		}
-	}
-	if strings.Count(err.Error(), "\n") != 3 {
-		t.Errorf("a key has two faults: %v", err)
-	}
-	shown(t, err)
-	three := []any{text(signing), text(other), text(signing)}
-	if _, err := telnyx.ParseSettings(map[string]any{"api_key_file": "/key", "public_key": three}, secrets); err == nil {
-		t.Error("three public keys were taken")
-	}
+	}, secret)
+	_, err = telnyx.ParseSettings(map[string]any{
+		"api_key_file": "/key", "public_key": []any{text(signing), text(other), text(signing)},
+	}, files.Opening(""))
+	webtest.Faults(t, err, []string{"public_key: lists 3 keys"}, secret)
 }
 
 func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
@@ -63,18 +57,9 @@ func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	for _, c := range []struct {
 		callback string
 		key      any
-		want     bool
+		receipts bool
 	}{{callback, text(signing), true}, {"", text(signing), false}, {callback, nil, false}} {
-		channel, err := telnyx.Open(map[string]any{"api_key_file": "/key", "public_key": c.key}, web.Opening{ReadFile: secrets, Callback: c.callback})
-		if err != nil {
-			t.Fatal(err)
-		}
-		can := channel.(provider.Capable).Capabilities()
-		if can.Receipts != c.want || can.KeyInReceipt != c.want || can.Lookup || can.SameKeyFor != 0 || can.LongestValidity != 0 {
-			t.Errorf("with callback %q and key %v it promises %+v", c.callback, c.key, can)
-		}
-		if err := channel.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		webtest.Promises(t, telnyx.Open, map[string]any{"api_key_file": "/key", "public_key": c.key}, files.Opening(c.callback),
+			provider.Capabilities{KeyInReceipt: c.receipts, Receipts: c.receipts, Batch: 1})
 	}
 }

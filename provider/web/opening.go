@@ -18,6 +18,23 @@ type Opening struct {
 // each under its key. It reads files and makes no connection.
 type Opener func(values map[string]any, o Opening) (provider.Channel, error)
 
+// Adapter is what each adapter's channel is.
+type Adapter interface {
+	provider.Channel
+	provider.Capable
+	provider.Listener
+}
+
+// Open is what an adapter's Open does: parse checks the settings and reads the files that they name, and make returns a
+// channel for what they say.
+func Open[C any, A Adapter](values map[string]any, o Opening, parse func(map[string]any, Opening) (C, error), make func(C) A) (provider.Channel, error) {
+	cfg, err := parse(values, o)
+	if err != nil {
+		return nil, err
+	}
+	return make(cfg), nil
+}
+
 // Concurrency is how many calls a channel with such settings can have under way at once.
 func Concurrency(values map[string]any) int {
 	r := settings.New(map[string]any{"connections": values["connections"]}, nil)

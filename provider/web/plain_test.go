@@ -1,13 +1,13 @@
 package web_test
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 	"testing"
-	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/providertest"
@@ -79,15 +79,14 @@ func TestChannelConforms(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
-			h := webtest.Harness(func() webtest.Shape { return plainShape{} }, func(t testing.TB, address string) provider.Channel {
-				base, err := url.Parse(address)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return web.New(web.Config{BaseURL: base, Timeout: time.Minute, AllowPrivate: true}, plainAPI{method})
+			webtest.Conform(t, webtest.Vendor{
+				Shape: func() webtest.Shape { return plainShape{} },
+				Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
+					cfg := webtest.Reach(t, address)
+					cfg.TLS = trust
+					return web.New(cfg, plainAPI{method})
+				},
 			})
-			h.Deadline = 2 * time.Second
-			providertest.Run(t, h)
 		})
 	}
 }

@@ -1,8 +1,6 @@
 package telnyxtest
 
 import (
-	"bytes"
-	"context"
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
@@ -59,11 +57,10 @@ func (s *shape) post(callback, kind string, message map[string]any) (*http.Reque
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, callback, bytes.NewReader(body))
+	r, err := webtest.Post(callback, "application/json", body)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
 	for name, value := range Sign(s.cfg.Key, time.Now(), body) {
 		r.Header.Set(name, value)
 	}

@@ -3,15 +3,12 @@
 package telnyxtest
 
 import (
-	"bytes"
 	"crypto/ed25519"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 
 	"dispatcher/provider/providertest"
 	"dispatcher/provider/sms"
@@ -59,20 +56,16 @@ func (s *shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, errors.New("10014: the content type is not JSON")
 	}
 	var m request
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
+	if err := webtest.DecodeStrict(body, &m); err != nil {
 		return webtest.Submit{}, fmt.Errorf("10023: %w", err)
 	}
 	size := sms.Count(m.Text, sms.Reference8)
 	if err := m.check(size.Alphabet); err != nil {
 		return webtest.Submit{}, err
 	}
-	key := ""
-	if u, err := url.Parse(m.Webhook); err == nil {
-		key = u.Query().Get("key")
-	}
-	return webtest.Submit{To: m.To, From: m.From, Text: m.Text, Key: key, Callback: m.Webhook, Parts: size.Segments}, nil
+	return webtest.Submit{
+		To: m.To, From: m.From, Text: m.Text, Key: webtest.KeyIn(m.Webhook), Callback: m.Webhook, Parts: size.Segments,
+	}, nil
 }
 
 func (m *request) check(needs sms.Alphabet) error {
@@ -110,11 +103,11 @@ func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providert
 		if v.RetryAfter > 0 {
 			w.Header().Set("X-Ratelimit-Limit", "50")
 			w.Header().Set("X-Ratelimit-Remaining", "0")
-			w.Header().Set("X-Ratelimit-Reset", strconv.Itoa(int(v.RetryAfter.Seconds())))
 		}
+		webtest.SetRetryAfter(w, "X-Ratelimit-Reset", v)
 		writeFault(w, http.StatusTooManyRequests, "10011", "Too many requests", "You have exceeded the maximum number of allowed requests.", "")
 	default:
-		_ = json.NewEncoder(w).Encode(map[string]any{"data": s.message(submit, "queued")}) // the caller may have gone
+		webtest.WriteJSON(w, http.StatusOK, map[string]any{"data": s.message(submit, "queued")})
 	}
 }
 
@@ -136,6 +129,5 @@ func writeFault(w http.ResponseWriter, status int, code, title, detail, pointer 
 	if pointer != "" {
 		fault["source"] = map[string]any{"pointer": pointer}
 	}
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []any{fault}}) // the caller may have gone
+	webtest.WriteJSON(w, status, map[string]any{"errors": []any{fault}})
 }

@@ -173,7 +173,7 @@ func (c *Carrier) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	script := c.script.Load()
-	s.At, s.Parts = time.Now(), max(s.Parts, 1)
+	s.At, s.Parts, s.Method, s.Proto = time.Now(), max(s.Parts, 1), r.Method, r.Proto
 	answer := c.note(&s, script)
 	if !c.wait(r.Context(), answer.Hold, script.delay()) || answer.Verdict == providertest.Lose {
 		c.wait(r.Context(), make(chan struct{}), 0)

@@ -2,64 +2,108 @@ package webtest
 
 import (
 	"crypto/tls"
+	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/providertest"
 )
 
-// Harness runs the conformance suite of providers over an adapter: open brings up its channel for an API that
-// begins at url, with private addresses allowed.
-func Harness(shape func() Shape, open func(t testing.TB, url string) provider.Channel) providertest.Harness {
-	return harness(func(testing.TB) (Config, func(testing.TB, string) provider.Channel) {
-		return Config{Shape: shape()}, open
-	})
+// Vendor is an adapter and the other side of it, as the conformance suite of providers needs them.
+type Vendor struct {
+	// Shape is a fresh other side.
+	Shape func() Shape
+	// Open brings up a channel for an API that begins at address, with private addresses allowed. Its connections have to
+	// trust what trust does, which is nil for plain HTTP.
+	Open func(t testing.TB, address string, trust *tls.Config) provider.Channel
+	// Secrets are what Open configures; none may be seen in a result.
+	Secrets []string
+	// Reference is what the channel calls a submit that was accepted; unset, it is what the carrier calls it.
+	Reference func(s Submit) string
 }
 
-// SecureHarness is a Harness over TLS and HTTP/2. The channel has to trust what client trusts.
-func SecureHarness(shape func() Shape, open func(t testing.TB, url string, client *tls.Config) provider.Channel) providertest.Harness {
-	return harness(func(t testing.TB) (Config, func(testing.TB, string) provider.Channel) {
-		server, client, err := TLS()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return Config{Shape: shape(), TLS: server}, func(t testing.TB, url string) provider.Channel { return open(t, url, client) }
-	})
-}
+// deadline is how long a channel of the suite waits for an answer: a TLS handshake fits in, on a busy machine too.
+const deadline = 2 * time.Second
 
-func harness(prepare func(testing.TB) (Config, func(testing.TB, string) provider.Channel)) providertest.Harness {
-	return providertest.Harness{
-		Connectionless: true, RetryAfter: true,
-		Start: func(t testing.TB, play providertest.Script) providertest.Instance {
-			cfg, open := prepare(t)
-			cfg.Log, cfg.Behaviour.Decide = -1, func(n int, s Submit) providertest.Answer { return play(n, suiteSubmit(s)) }
-			carrier, err := Start(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(carrier.Close)
-			if play == nil {
-				carrier.Close()
-			}
-			channel := open(t, carrier.URL())
-			t.Cleanup(func() { _ = channel.Close(t.Context()) }) // most checks have closed it
-			t.Cleanup(func() {
-				if unread := carrier.Unread(); len(unread) > 0 {
-					t.Errorf("the carrier could not read %d requests: %q", len(unread), slices.Compact(unread))
-				}
+// Conform runs the conformance suite of providers over HTTP/1.1, and over TLS with HTTP/2.
+func Conform(t *testing.T, v Vendor) {
+	t.Helper()
+	for name, secure := range map[string]bool{"HTTP/1.1": false, "TLS and HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			providertest.Run(t, providertest.Harness{
+				Connectionless: true, RetryAfter: true, Deadline: deadline, Secrets: v.Secrets,
+				Start: func(t testing.TB, play providertest.Script) providertest.Instance { return v.start(t, play, secure) },
 			})
-			return providertest.Instance{Channel: channel, Submits: func() []providertest.Submit {
-				var list []providertest.Submit
-				for _, s := range carrier.Submits() {
-					list = append(list, suiteSubmit(s))
-				}
-				return list
-			}}
-		},
+		})
 	}
 }
 
-func suiteSubmit(s Submit) providertest.Submit {
+// start brings up a carrier that follows the script, and a channel for it.
+func (v *Vendor) start(t testing.TB, play providertest.Script, secure bool) providertest.Instance {
+	t.Helper()
+	cfg, trust := Config{Shape: v.Shape(), Log: -1}, (*tls.Config)(nil)
+	if secure {
+		cfg.TLS, trust = certified(t)
+	}
+	cfg.Behaviour.Decide = func(n int, s Submit) providertest.Answer { return play(n, v.seen(s)) }
+	carrier := Serve(t, cfg)
+	if play == nil {
+		carrier.Close()
+	}
+	channel := v.Open(t, carrier.URL(), trust)
+	t.Cleanup(func() { _ = channel.Close(t.Context()) }) // most checks have closed it
+	t.Cleanup(func() { carrier.understood(t, secure) })
+	return providertest.Instance{Channel: channel, Submits: func() []providertest.Submit {
+		var list []providertest.Submit
+		for _, s := range carrier.Submits() {
+			list = append(list, v.seen(s))
+		}
+		return list
+	}}
+}
+
+// seen is a submit as the suite knows it.
+func (v *Vendor) seen(s Submit) providertest.Submit {
+	if v.Reference != nil && s.Reference != "" {
+		s.Reference = v.Reference(s)
+	}
 	return providertest.Submit{To: s.To, Reference: s.Reference}
+}
+
+// understood fails unless every request could be read, and came over HTTP/2 where that is spoken. A GET has a connection of
+// its own, over HTTP/1.1: see web.Client.
+func (c *Carrier) understood(t testing.TB, secure bool) {
+	t.Helper()
+	if unread := c.Unread(); len(unread) > 0 {
+		t.Errorf("the carrier could not read %d requests: %q", len(unread), slices.Compact(unread))
+	}
+	for _, s := range c.Submits() {
+		if want := secure && s.Method != http.MethodGet; want != (s.Proto == "HTTP/2.0") {
+			t.Errorf("a %s came over %s", s.Method, s.Proto)
+		}
+	}
+}
+
+// Serve brings a carrier up for as long as a test runs.
+func Serve(t testing.TB, cfg Config) *Carrier {
+	t.Helper()
+	carrier, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(carrier.Close)
+	return carrier
+}
+
+// certified is a certificate for the carrier, and what trusts it.
+func certified(t testing.TB) (server, client *tls.Config) {
+	t.Helper()
+	server, client, err := TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, client
 }

@@ -36,9 +36,9 @@ func ReadAnswer(t testing.TB, file string) *web.Answer {
 	return &web.Answer{Status: r.StatusCode, Header: r.Header, Body: body, At: time.Now()}
 }
 
-// Text writes a request as a golden file has it: method and URL, header fields in the order of their names, an empty
+// written is a request as a golden file has it: method and URL, header fields in the order of their names, an empty
 // line, the body.
-func Text(r *web.Request) string {
+func written(r *web.Request) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", r.Method, r.URL)
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
@@ -52,7 +52,7 @@ func Text(r *web.Request) string {
 func Golden(t testing.TB, file string, r *web.Request) {
 	t.Helper()
 	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, []byte(Text(r)), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(written(r)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +60,7 @@ func Golden(t testing.TB, file string, r *web.Request) {
 	if err != nil {
 		t.Error(err)
 	}
-	if got := Text(r); got != string(want) {
+	if got := written(r); got != string(want) {
 		t.Errorf("%s is\n%s\nbut the request is\n%s", file, want, got)
 	}
 }

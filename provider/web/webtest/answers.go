@@ -1,0 +1,75 @@
+package webtest
+
+import (
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// maxCode bounds Result.Code and Receipt.Code, in bytes: both become labels of metrics.
+const maxCode = 64
+
+// Answers has recorded answers classified. files names them, with a star for what each is called in want; all of
+// them have to stand there. Whatever was not accepted has an error, which shows no number.
+func Answers(t *testing.T, files string, classify func(*web.Answer) provider.Result, want map[string]provider.Result) {
+	t.Helper()
+	names := starred(t, files)
+	if expected := slices.Sorted(maps.Keys(want)); !slices.Equal(names, expected) {
+		t.Errorf("recorded are %q, expected are %q", names, expected)
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := classify(ReadAnswer(t, at(files, name)))
+			sound(t, got)
+			Hides(t, got.Err)
+			got.Err = nil
+			same(t, "it means", got, want[name])
+		})
+	}
+}
+
+// FuzzAnswers has anything classified by an API that gives each message an id.
+func FuzzAnswers(f *testing.F, classify func(*web.Answer) provider.Result) {
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		got := classify(&web.Answer{Status: status, Header: http.Header{}, Body: body})
+		sound(t, got)
+		if (got.Outcome == provider.Accepted) != (got.Reference != "") {
+			t.Errorf("%v under the id %q", got.Outcome, got.Reference)
+		}
+	})
+}
+
+// sound fails unless a result has an error where it needs one, and a bounded code.
+func sound(t testing.TB, r provider.Result) {
+	t.Helper()
+	if (r.Outcome == provider.Accepted) != (r.Err == nil) {
+		t.Errorf("%v with the error %v", r.Outcome, r.Err)
+	}
+	if len(r.Code) > maxCode {
+		t.Errorf("the code has %d bytes", len(r.Code))
+	}
+}
+
+// starred are the files of a pattern with one star, each by what stands in place of it, in order.
+func starred(t testing.TB, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files are %s, error %v", len(files), pattern, err)
+	}
+	before, after, _ := strings.Cut(pattern, "*")
+	for i := range files {
+		files[i] = strings.TrimSuffix(strings.TrimPrefix(files[i], before), after)
+	}
+	return files
+}
+
+// at is a file of a pattern with one star.
+func at(pattern, name string) string { return strings.Replace(pattern, "*", name, 1) }
