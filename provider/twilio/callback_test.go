@@ -10,24 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"dispatcher/provider"
-	"dispatcher/provider/twilio"
 	"dispatcher/provider/twilio/twiliotest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
-
-// withToken is a channel that verifies with these tokens.
-func withToken(t testing.TB, tokens ...string) *twilio.Channel {
-	t.Helper()
-	cfg := config(t, "https://api.twilio.com")
-	cfg.Callback, cfg.AuthTokens = callback, tokens
-	c := twilio.New(cfg)
-	t.Cleanup(func() { _ = c.Close(t.Context()) })
-	return c
-}
 
 // TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce as in Twilio's own libraries. The signature was made with another tool:
 //
@@ -39,7 +27,7 @@ func TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce(t *testing.T) {
 		"Media=b&Media=a&Media=b&Digits=1": provider.ErrMalformed,
 		"Media=ab&Digits=1":                provider.ErrForged, "Media=a&Digits=1": provider.ErrForged,
 	} {
-		_, err := withToken(t, "12345").Hear(&provider.Callback{
+		_, err := listening(t)("12345").Hear(&provider.Callback{
 			Method: http.MethodPost, URL: "https://mycompany.com/myapp.php?foo=1&bar=2", Body: []byte(body),
 			Header: map[string][]string{"X-Twilio-Signature": {"CrXYiiF5QXoaDNgftH1qrNL/2ps="}, "Content-Type": {"application/x-www-form-urlencoded"}},
 		})
@@ -74,7 +62,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 		"URL that is none":   {"https://mycompany.com/%zz", form, "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged},
 		"URL without scheme": {"mycompany.com", form, "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged},
 	} {
-		_, err := withToken(t, "other", "12345").Hear(&provider.Callback{
+		_, err := listening(t)("other", "12345").Hear(&provider.Callback{
 			Method: http.MethodPost, URL: c.url, Body: []byte(c.body),
 			Header: map[string][]string{"X-Twilio-Signature": {c.signature}, "Content-Type": {c.kind}},
 		})
@@ -82,14 +70,14 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
-	if _, err := withToken(t).Hear(&provider.Callback{URL: "https://mycompany.com/"}); !errors.Is(err, provider.ErrForged) {
+	if _, err := listening(t)().Hear(&provider.Callback{URL: "https://mycompany.com/"}); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("without a token: %v", err)
 	}
 }
 
 // signed is a callback with a form.
 func signed(form url.Values) *provider.Callback {
-	address := callback + "?key=" + key
+	address := callback + "?key=" + webtest.Key
 	return &provider.Callback{
 		Method: http.MethodPost, URL: address, Body: []byte(form.Encode()), At: time.Now(),
 		Header: map[string][]string{
@@ -100,55 +88,42 @@ func signed(form url.Values) *provider.Callback {
 
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	c := listening(t)
-	for _, w := range []struct {
-		status, code string
-		state        provider.ReceiptState
-		cause        provider.Cause
-		shown        string
-	}{
-		{"accepted", "", provider.Pending, "", "accepted"},
-		{"queued", "", provider.Pending, "", "queued"},
-		{"sending", "", provider.Pending, "", "sending"},
-		{"sent", "", provider.Pending, "", "sent"},
-		{"scheduled", "", provider.Pending, "", "scheduled"},
-		{"partially_delivered", "", provider.Pending, "", "partially_delivered"},
-		{"something new", "", provider.Pending, "", "other"},
-		{"delivered", "", provider.Delivered, "", "delivered"},
-		{"read", "", provider.Delivered, "", "read"},
-		{"canceled", "", provider.Undelivered, provider.Deleted, "canceled"},
-		{"failed", "30007", provider.Undelivered, provider.Spam, "failed/30007"},
-		{"failed", "21610", provider.Undelivered, provider.OptedOut, "failed/21610"},
-		{"undelivered", "30003", provider.Undelivered, provider.Absent, "undelivered/30003"},
-		{"undelivered", "30036", provider.Undelivered, provider.Expired, "undelivered/30036"},
-		{"undelivered", "39999", provider.Undelivered, "", "undelivered/39999"},
-		{"undelivered", "+447700900123", provider.Undelivered, "", "undelivered/other"},
-	} {
-		form := url.Values{"MessageSid": {"SM1"}, "MessageStatus": {w.status}, "SmsStatus": {w.status}, "To": {"+447700900123"}}
-		if w.code != "" {
-			form.Set("ErrorCode", w.code)
+	about := provider.Receipt{Reference: "SM1", Key: webtest.Key}
+	webtest.Statuses(t, listening(t)(token), about, func(status, code string) *provider.Callback {
+		form := url.Values{"MessageSid": {"SM1"}, "MessageStatus": {status}, "SmsStatus": {status}, "To": {"+447700900123"}}
+		if code != "" {
+			form.Set("ErrorCode", code)
 		}
-		heard, err := c.Hear(signed(form))
-		if err != nil {
-			t.Errorf("%s: %v", w.status, err)
-			continue
-		}
-		want := []provider.Receipt{{Reference: "SM1", Key: key, State: w.state, Cause: w.cause, Code: w.shown}}
-		if diff := cmp.Diff(want, heard.Receipts, cmpopts.IgnoreFields(provider.Receipt{}, "At")); diff != "" || heard.Inbound != nil {
-			t.Errorf("%s: %s, inbound %v", w.status, diff, heard.Inbound)
-		}
-	}
+		return signed(form)
+	}, map[[2]string]provider.Receipt{
+		{"accepted", ""}:                 {State: provider.Pending, Code: "accepted"},
+		{"queued", ""}:                   {State: provider.Pending, Code: "queued"},
+		{"sending", ""}:                  {State: provider.Pending, Code: "sending"},
+		{"sent", ""}:                     {State: provider.Pending, Code: "sent"},
+		{"scheduled", ""}:                {State: provider.Pending, Code: "scheduled"},
+		{"partially_delivered", ""}:      {State: provider.Pending, Code: "partially_delivered"},
+		{"something new", ""}:            {State: provider.Pending, Code: "other"},
+		{"delivered", ""}:                {State: provider.Delivered, Code: "delivered"},
+		{"read", ""}:                     {State: provider.Delivered, Code: "read"},
+		{"canceled", ""}:                 {State: provider.Undelivered, Cause: provider.Deleted, Code: "canceled"},
+		{"failed", "30007"}:              {State: provider.Undelivered, Cause: provider.Spam, Code: "failed/30007"},
+		{"failed", "21610"}:              {State: provider.Undelivered, Cause: provider.OptedOut, Code: "failed/21610"},
+		{"undelivered", "30003"}:         {State: provider.Undelivered, Cause: provider.Absent, Code: "undelivered/30003"},
+		{"undelivered", "30036"}:         {State: provider.Undelivered, Cause: provider.Expired, Code: "undelivered/30036"},
+		{"undelivered", "39999"}:         {State: provider.Undelivered, Code: "undelivered/39999"},
+		{"undelivered", "+447700900123"}: {State: provider.Undelivered, Code: "undelivered/other"},
+	})
 }
 
 func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"MessageSid":"SM1","MessageStatus":"failed","ErrorCode":30005,"ErrorMessage":null}`)
 	sum := sha256.Sum256(body)
-	address := callback + "?key=" + key + "&bodySHA256=" + hex.EncodeToString(sum[:])
-	heard, err := listening(t).Hear(&provider.Callback{URL: address, Body: body, Header: map[string][]string{
+	address := callback + "?key=" + webtest.Key + "&bodySHA256=" + hex.EncodeToString(sum[:])
+	heard, err := listening(t)(token).Hear(&provider.Callback{URL: address, Body: body, Header: map[string][]string{
 		"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)}, "Content-Type": {"application/json; charset=utf-8"},
 	}})
-	want := []provider.Receipt{{Reference: "SM1", Key: key, State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "failed/30005"}}
+	want := []provider.Receipt{{Reference: "SM1", Key: webtest.Key, State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "failed/30005"}}
 	if diff := cmp.Diff(want, heard.Receipts); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -156,36 +131,24 @@ func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
 
 func TestEmptyTwiMLAnswersInboundMessages(t *testing.T) {
 	t.Parallel()
-	c := listening(t)
+	c := listening(t)(token)
 	in := provider.Inbound{Reference: "SM9", From: "+447700900123", To: "60777", Text: "null"}
 	r, err := shape().Inbound(callback, in)
-	heard, err := c.Hear(webtest.Made(t, r, err))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]provider.Inbound{in}, heard.Inbound, cmpopts.IgnoreFields(provider.Inbound{}, "At")); diff != "" || heard.Receipts != nil {
-		t.Error(diff, heard.Receipts)
-	}
-	if heard.Answer != `<?xml version="1.0" encoding="UTF-8"?><Response></Response>` || heard.AnswerType != "text/xml; charset=utf-8" {
-		t.Errorf("answered %q as %q", heard.Answer, heard.AnswerType)
-	}
+	call := webtest.Made(t, r, err)
+	webtest.Hears(t, c, call, provider.Heard{
+		Inbound: []provider.Inbound{in}, Once: call.Get("X-Twilio-Signature"), Answer: `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`, AnswerType: "text/xml; charset=utf-8",
+	})
 	in.From = "whatsapp:+447700900123"
 	r, err = shape().Inbound(callback, in)
-	if heard, err := c.Hear(webtest.Made(t, r, err)); err != nil || heard.Inbound != nil {
-		t.Errorf("a message of another network: %v, %v", heard.Inbound, err)
-	}
+	webtest.Ignored(t, c, map[string]*provider.Callback{"of another network": webtest.Made(t, r, err)})
 }
 
 func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
-	c := listening(t)
 	genuine := func() *provider.Callback {
 		return signed(url.Values{"MessageSid": {"SM1"}, "MessageStatus": {"undelivered"}, "ErrorCode": {"30003"}})
 	}
-	if _, err := c.Hear(genuine()); err != nil {
-		t.Fatal(err)
-	}
-	for name, forge := range map[string]func(*provider.Callback){
+	webtest.Tampered(t, listening(t)(token), genuine, webtest.Changes{
 		"other status":      func(c *provider.Callback) { c.Body = []byte("ErrorCode=30003&MessageSid=SM1&MessageStatus=delivered") },
 		"other submission":  func(c *provider.Callback) { c.URL = web.WithKey(callback, "ffffffffffffffffffffffffffffffff") },
 		"field more":        func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
@@ -194,36 +157,26 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 		"empty signature":   func(c *provider.Callback) { c.Header["X-Twilio-Signature"] = nil },
 		"longer signature":  func(c *provider.Callback) { c.Header["X-Twilio-Signature"][0] += "=" },
 		"digest of nothing": func(c *provider.Callback) { c.URL += "&bodySHA256=" },
-	} {
-		call := genuine()
-		forge(call)
-		heard, err := c.Hear(call)
-		if !errors.Is(err, provider.ErrForged) || len(heard.Receipts) > 0 {
-			t.Errorf("%s: %v, %v", name, heard.Receipts, err)
-		}
+	})
+	webtest.LiveSecrets(t, listening(t), genuine(), token, "another")
+}
+
+func TestCallbacksHaveNamesThatTellReplays(t *testing.T) {
+	t.Parallel()
+	said := func(status string) *provider.Callback {
+		return signed(url.Values{"MessageSid": {"SM1"}, "MessageStatus": {status}})
 	}
-	if _, err := withToken(t, "another", "third").Hear(genuine()); !errors.Is(err, provider.ErrForged) {
-		t.Errorf("another account's token: %v", err)
-	}
-	if _, err := withToken(t, "another", token).Hear(genuine()); err != nil {
-		t.Errorf("the second of two live tokens: %v", err)
-	}
+	webtest.Replayed(t, listening(t)(token), said("sent"), said("delivered"))
 }
 
 func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	c := listening(t)
-	for name, form := range map[string]url.Values{
-		"no message": {"MessageStatus": {"sent"}}, "long name": {"MessageSid": {string(make([]byte, 65))}, "MessageStatus": {"sent"}},
-	} {
-		if heard, err := c.Hear(signed(form)); !errors.Is(err, provider.ErrMalformed) || heard.Receipts != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	heard, err := c.Hear(signed(url.Values{"MessageSid": {"SM1"}, "EventType": {"other"}}))
-	if err != nil || heard.Receipts != nil || heard.Inbound != nil {
-		t.Errorf("what means nothing here: %v, %v", heard, err)
-	}
+	c := listening(t)(token)
+	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
+		"no message": signed(url.Values{"MessageStatus": {"sent"}}),
+		"long name":  signed(url.Values{"MessageSid": {string(make([]byte, 65))}, "MessageStatus": {"sent"}}),
+	})
+	webtest.Ignored(t, c, map[string]*provider.Callback{"other": signed(url.Values{"MessageSid": {"SM1"}, "EventType": {"other"}})})
 }
 
 // FuzzHear signs every input correctly, and then changes it: what is genuine is read without panic, what is
@@ -232,22 +185,20 @@ func FuzzHear(f *testing.F) {
 	f.Add("MessageSid=SM1&MessageStatus=delivered", "MessageSid=SM1&MessageStatus=failed", "application/x-www-form-urlencoded")
 	f.Add("MessageSid=SM1&SmsStatus=received&Body=STOP", "", "application/x-www-form-urlencoded")
 	f.Add(`{"MessageSid":"SM1","MessageStatus":"sent"}`, "{}", "application/json")
-	c := listening(f)
+	c := listening(f)(token)
 	f.Fuzz(func(t *testing.T, body, other, kind string) {
 		sum := sha256.Sum256([]byte(body))
 		address := callback + "?bodySHA256=" + hex.EncodeToString(sum[:])
 		call := &provider.Callback{URL: address, Body: []byte(body), At: time.Now(), Header: map[string][]string{
 			"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)}, "Content-Type": {kind},
 		}}
-		if heard, err := c.Hear(call); errors.Is(err, provider.ErrForged) {
+		heard, err := c.Hear(call)
+		if errors.Is(err, provider.ErrForged) {
 			t.Error("a genuine callback was taken for forged")
-		} else if err != nil && (heard.Receipts != nil || heard.Inbound != nil) {
-			t.Error("a refused callback says something")
 		}
+		webtest.Bounded(t, heard, err)
 		if call.Body = []byte(other); other != body {
-			if heard, err := c.Hear(call); !errors.Is(err, provider.ErrForged) || heard.Receipts != nil || heard.Inbound != nil {
-				t.Errorf("a forged callback was heard: %v", err)
-			}
+			webtest.Disbelieved(t, c, call)
 		}
 		form, err := url.ParseQuery(body)
 		if err != nil {

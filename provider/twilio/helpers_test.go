@@ -1,18 +1,13 @@
 package twilio_test
 
 import (
-	"net/url"
-	"os"
-	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"dispatcher/provider"
 	"dispatcher/provider/twilio"
 	"dispatcher/provider/twilio/twiliotest"
-	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -25,19 +20,13 @@ const (
 	secret   = "conformance-key-secret"
 	token    = "conformance-auth-token"
 	callback = "https://sms.example.org/receipts/acme"
-	key      = "0123456789abcdef0123456789abcdef"
 )
 
 // config is a channel for an API that begins at address.
 func config(t testing.TB, address string) twilio.Config {
 	t.Helper()
-	base, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return twilio.Config{
-		Web:        web.Config{BaseURL: base, Timeout: time.Minute, AllowPrivate: true},
-		AccountSID: account, KeySID: keySID, KeySecret: secret, AuthTokens: []string{token}, From: "ACME",
+		Web: webtest.Reach(t, address), AccountSID: account, KeySID: keySID, KeySecret: secret, AuthTokens: []string{token}, From: "ACME",
 	}
 }
 
@@ -45,36 +34,14 @@ func shape() webtest.Shape {
 	return twiliotest.New(twiliotest.Config{AccountSID: account, KeySID: keySID, KeySecret: secret, AuthToken: token})
 }
 
-// listening is a channel that asks for receipts.
-func listening(t testing.TB) *twilio.Channel {
-	t.Helper()
-	cfg := config(t, "https://api.twilio.com")
-	cfg.Callback = callback
-	c := twilio.New(cfg)
-	t.Cleanup(func() { _ = c.Close(t.Context()) })
-	return c
-}
-
-func submission() provider.Submission {
-	return provider.Submission{ID: "m-1", Attempt: 1, Key: key, To: "+447700900123", Text: "Your code is 4711"}
-}
-
-// files is a readFile over a map.
-func files(content map[string]string) func(string) ([]byte, error) {
-	return func(name string) ([]byte, error) {
-		if text, ok := content[name]; ok {
-			return []byte(text), nil
-		}
-		return nil, os.ErrNotExist
-	}
-}
-
-// shown fails when an error shows what it must not.
-func shown(t testing.TB, err error) {
-	t.Helper()
-	for _, hidden := range []string{secret, token, "7700900123", "4711"} {
-		if err != nil && strings.Contains(err.Error(), hidden) {
-			t.Errorf("the error shows %q", hidden)
-		}
+// listening makes channels that ask for receipts, and verify them with some tokens.
+func listening(t testing.TB) func(tokens ...string) provider.Listener {
+	return func(tokens ...string) provider.Listener {
+		t.Helper()
+		cfg := config(t, "https://api.twilio.com")
+		cfg.Callback, cfg.AuthTokens = callback, tokens
+		c := twilio.New(cfg)
+		t.Cleanup(func() { _ = c.Close(t.Context()) })
+		return c
 	}
 }

@@ -43,13 +43,13 @@ const address = "https://api.twilio.com"
 //	messaging_service    MG..., chooses the sender of messages that name none
 //
 // and those of web.ParseConfig. All faults are reported together, each under its key.
-func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
-	r := settings.New(values, readFile)
+func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		Web:        web.ParseConfig(r, address),
 		AccountSID: r.Text("account_sid"), KeySID: r.Text("api_key_sid"), KeySecret: web.Secret(r, "api_key_secret_file"),
-		AuthTokens: web.Secrets(r, "auth_token_file", readFile),
-		From:       r.Text("from"), MessagingService: r.Text("messaging_service"),
+		AuthTokens: web.Secrets(r, "auth_token_file", o.ReadFile),
+		From:       r.Text("from"), MessagingService: r.Text("messaging_service"), Callback: o.Callback,
 	}
 	r.RefuseUnknown()
 	return cfg, web.Faults(r.Err(), cfg.Validate())

@@ -1,17 +1,18 @@
 package twilio_test
 
 import (
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/provider"
 	"dispatcher/provider/twilio"
 	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
 
-var secrets = files(map[string]string{"/key": secret + "\n", "/token": token + "\n", "/old": "old-token", "/empty": "\n"})
+var files = webtest.Files{"/key": secret + "\n", "/token": token + "\n", "/old": "old-token", "/empty": "\n"}
 
 func usual() map[string]any {
 	return map[string]any{"account_sid": account, "api_key_sid": keySID, "api_key_secret_file": "/key", "from": "ACME"}
@@ -22,7 +23,7 @@ func TestSettingsAreRead(t *testing.T) {
 	values := usual()
 	values["auth_token_file"] = []any{"/token", "/old"}
 	values["messaging_service"] = service
-	cfg, err := twilio.ParseSettings(values, secrets)
+	cfg, err := twilio.ParseSettings(values, files.Opening(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +33,7 @@ func TestSettingsAreRead(t *testing.T) {
 	cfg.Web = web.Config{}
 	want := twilio.Config{
 		AccountSID: account, KeySID: keySID, KeySecret: secret, AuthTokens: []string{token, "old-token"}, From: "ACME", MessagingService: service,
+		Callback: callback,
 	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
 		t.Error(diff)
@@ -42,22 +44,14 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
 	_, err := twilio.ParseSettings(map[string]any{
 		"account_sid": keySID, "api_key_secret_file": "/none", "auth_token_file": []any{"/token", "/old", "/key"}, "messaging_servce": service,
-	}, secrets)
-	for _, want := range []string{
+	}, files.Opening(""))
+	webtest.OnlyFaults(t, err, []string{
 		"account_sid: is not AC", "api_key_sid: is missing", "api_key_secret_file: ", "auth_token_file: names 3 files",
 		"messaging_servce: unknown setting; did you mean messaging_service?",
-	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is missing in %v", want, err)
-		}
-	}
-	if strings.Count(err.Error(), "\n") != 4 {
-		t.Errorf("a key has two faults: %v", err)
-	}
-	shown(t, err)
+	}, secret, token)
 	values := usual()
 	values["auth_token_file"] = "/empty"
-	if _, err := twilio.ParseSettings(values, secrets); err == nil {
+	if _, err := twilio.ParseSettings(values, files.Opening(callback)); err == nil {
 		t.Error("an empty token was taken")
 	}
 }
@@ -67,20 +61,11 @@ func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	for _, c := range []struct {
 		callback string
 		token    any
-		want     bool
+		receipts bool
 	}{{callback, "/token", true}, {"", "/token", false}, {callback, nil, false}} {
 		values := usual()
 		values["auth_token_file"] = c.token
-		channel, err := twilio.Open(values, web.Opening{ReadFile: secrets, Callback: c.callback})
-		if err != nil {
-			t.Fatal(err)
-		}
-		can := channel.(provider.Capable).Capabilities()
-		if can.Receipts != c.want || can.KeyInReceipt != c.want || can.Lookup || can.SameKeyFor != 0 {
-			t.Errorf("with callback %q and token %v it promises %+v", c.callback, c.token, can)
-		}
-		if err := channel.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		webtest.Promises(t, twilio.Open, values, files.Opening(c.callback),
+			provider.Capabilities{KeyInReceipt: c.receipts, Receipts: c.receipts, LongestValidity: 10 * time.Hour, Batch: 1})
 	}
 }

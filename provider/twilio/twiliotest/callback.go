@@ -1,14 +1,12 @@
 package twiliotest
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha1" //nolint:gosec // Twilio's scheme.
 	"encoding/base64"
 	"net/http"
 	"net/url"
 	"sort"
-	"strings"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web/webtest"
@@ -54,11 +52,10 @@ func (s *shape) Inbound(callback string, in provider.Inbound) (*http.Request, er
 // post signs a form: the URL, then each parameter's name and value in the order of the names, without
 // anything between them.
 func (s *shape) post(callback string, form url.Values) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, callback, strings.NewReader(form.Encode()))
+	r, err := webtest.Post(callback, "application/x-www-form-urlencoded; charset=UTF-8", []byte(form.Encode()))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8")
 	r.Header.Set("X-Twilio-Signature", Sign(s.cfg.AuthToken, callback, form))
 	return r, nil
 }

@@ -3,7 +3,6 @@
 package twiliotest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -52,12 +51,8 @@ func (s *shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, err
 	}
 	callback := form.Get("StatusCallback")
-	key := ""
-	if u, err := url.Parse(callback); err == nil {
-		key = u.Query().Get("key")
-	}
 	return webtest.Submit{
-		To: form.Get("To"), From: form.Get("From"), Text: form.Get("Body"), Key: key, Callback: callback,
+		To: form.Get("To"), From: form.Get("From"), Text: form.Get("Body"), Key: webtest.KeyIn(callback), Callback: callback,
 		Parts: sms.Count(form.Get("Body"), sms.Reference8).Segments,
 	}, nil
 }
@@ -114,13 +109,10 @@ func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providert
 	case providertest.Refuse:
 		writeFault(w, http.StatusBadRequest, 21606, "The 'From' phone number provided is not a valid message-capable Twilio phone number for this destination.")
 	case providertest.Throttle:
-		if v.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
-		}
+		webtest.SetRetryAfter(w, "Retry-After", v)
 		writeFault(w, http.StatusTooManyRequests, 20429, "Too Many Requests")
 	default:
-		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(s.message(submit)) // the caller may have gone
+		webtest.WriteJSON(w, http.StatusCreated, s.message(submit))
 	}
 }
 
@@ -136,8 +128,7 @@ func (s *shape) message(submit *webtest.Submit) map[string]any {
 }
 
 func writeFault(w http.ResponseWriter, status, code int, message string) {
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // the caller may have gone
+	webtest.WriteJSON(w, status, map[string]any{
 		"code": code, "message": message, "more_info": "https://www.twilio.com/docs/errors/" + strconv.Itoa(code), "status": status,
 	})
 }
