@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"dispatcher/provider"
 	"dispatcher/provider/plivo"
 	"dispatcher/provider/plivo/plivotest"
 	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
 
 // TestSignaturesOfTheDocumentationAreGenuine uses the published examples of Plivo's own libraries. They name no
@@ -51,7 +50,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 		"nothing":          {"https://answer.url", form, nil, provider.ErrForged},
 		"broken URL":       {"https://answer.url/%zz", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrForged},
 	} {
-		_, err := listening(t, "my_auth_token", voiceToken).Hear(&provider.Callback{URL: c.url, Body: []byte(c.body), Header: c.header})
+		_, err := listening(t)("my_auth_token", voiceToken).Hear(&provider.Callback{URL: c.url, Body: []byte(c.body), Header: c.header})
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -68,7 +67,7 @@ func v2(signature, nonce string) map[string][]string {
 
 // signed is a callback with a form, under both signatures.
 func signed(form url.Values) *provider.Callback {
-	address := web.WithKey(callback, key)
+	address := web.WithKey(callback, webtest.Key)
 	c := &provider.Callback{
 		Method: http.MethodPost, URL: address, Body: []byte(form.Encode()), At: time.Now(),
 		Header: v3(plivotest.SignV3(token, address, "n-1", form), "n-1"),
@@ -80,70 +79,57 @@ func signed(form url.Values) *provider.Callback {
 
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	c := listening(t, token)
-	for _, w := range []struct {
-		status, code string
-		state        provider.ReceiptState
-		cause        provider.Cause
-		shown        string
-	}{
-		{"queued", "", provider.Pending, "", "queued"},
-		{"sent", "", provider.Pending, "", "sent"},
-		{"something new", "", provider.Pending, "", "other"},
-		{"delivered", "000", provider.Delivered, "", "delivered"},
-		{"read", "", provider.Delivered, "", "read"},
-		{"failed", "420", provider.Undelivered, provider.Expired, "failed/420"},
-		{"failed", "900", provider.Undelivered, provider.NoCredit, "failed/900"},
-		{"rejected", "10", provider.Undelivered, "", "rejected/10"},
-		{"undelivered", "80", provider.Undelivered, provider.Absent, "undelivered/80"},
-		{"undelivered", "200", provider.Undelivered, provider.OptedOut, "undelivered/200"},
-		{"undelivered", "9999", provider.Undelivered, "", "undelivered/9999"},
-		{"undelivered", "447700900123", provider.Undelivered, "", "undelivered/other"},
-	} {
-		call := signed(url.Values{"MessageUUID": {"u-1"}, "Status": {w.status}, "ErrorCode": {w.code}, "To": {"447700900123"}})
-		heard, err := c.Hear(call)
-		if err != nil {
-			t.Errorf("%s: %v", w.status, err)
-			continue
-		}
-		want := provider.Heard{Once: "n-1", Receipts: []provider.Receipt{
-			{Reference: "u-1", Key: key, State: w.state, Cause: w.cause, Code: w.shown, At: call.At},
-		}}
-		if diff := cmp.Diff(want, heard); diff != "" {
-			t.Errorf("%s: %s", w.status, diff)
-		}
-	}
+	about := provider.Receipt{Reference: "u-1", Key: webtest.Key}
+	webtest.Statuses(t, listening(t)(token), about, func(status, code string) *provider.Callback {
+		return signed(url.Values{"MessageUUID": {"u-1"}, "Status": {status}, "ErrorCode": {code}, "To": {"447700900123"}})
+	}, map[[2]string]provider.Receipt{
+		{"queued", ""}:                  {State: provider.Pending, Code: "queued"},
+		{"sent", ""}:                    {State: provider.Pending, Code: "sent"},
+		{"something new", ""}:           {State: provider.Pending, Code: "other"},
+		{"delivered", "000"}:            {State: provider.Delivered, Code: "delivered"},
+		{"read", ""}:                    {State: provider.Delivered, Code: "read"},
+		{"failed", "420"}:               {State: provider.Undelivered, Cause: provider.Expired, Code: "failed/420"},
+		{"failed", "900"}:               {State: provider.Undelivered, Cause: provider.NoCredit, Code: "failed/900"},
+		{"rejected", "10"}:              {State: provider.Undelivered, Code: "rejected/10"},
+		{"undelivered", "80"}:           {State: provider.Undelivered, Cause: provider.Absent, Code: "undelivered/80"},
+		{"undelivered", "200"}:          {State: provider.Undelivered, Cause: provider.OptedOut, Code: "undelivered/200"},
+		{"undelivered", "9999"}:         {State: provider.Undelivered, Code: "undelivered/9999"},
+		{"undelivered", "447700900123"}: {State: provider.Undelivered, Code: "undelivered/other"},
+	})
 }
 
+func TestTheNonceNamesACallback(t *testing.T) {
+	t.Parallel()
+	c := listening(t)(token)
+	call := signed(url.Values{"MessageUUID": {"u-1"}, "Status": {"queued"}, "ErrorCode": {""}})
+	webtest.Hears(t, c, call, provider.Heard{Once: "n-1", Receipts: []provider.Receipt{
+		{Reference: "u-1", Key: webtest.Key, State: provider.Pending, Code: "queued"},
+	}})
+	form := url.Values{"MessageUUID": {"u-1"}, "Status": {"sent"}}
+	another := signed(form)
+	another.Header = v3(plivotest.SignV3(token, another.URL, "n-2", form), "n-2")
+	webtest.Replayed(t, c, call, another)
+}
+
+// TestForgedCallbacksSayNothing has genuine signatures V2, which do not help.
 func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
-	c := listening(t, token)
 	genuine := func() *provider.Callback {
 		return signed(url.Values{"MessageUUID": {"u-1"}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
 	}
-	for name, forge := range map[string]func(*provider.Callback){
+	webtest.Tampered(t, listening(t)(token), genuine, webtest.Changes{
 		"other status":     func(c *provider.Callback) { c.Body = []byte("MessageUUID=u-1&Status=delivered&ErrorCode=80") },
 		"other submission": func(c *provider.Callback) { c.URL = web.WithKey(callback, "ffffffffffffffffffffffffffffffff") },
 		"field more":       func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
 		"other nonce":      func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3-Nonce"] = []string{"n-2"} },
-		"many signatures": func(c *provider.Callback) {
-			c.Header["X-Plivo-Signature-V3"][0] += ",1,2,3,4,5,6,7,8"
-		},
-	} {
-		call := genuine()
-		forge(call)
-		// The signature V2 of each is genuine, and does not help.
-		if heard, err := c.Hear(call); !errors.Is(err, provider.ErrForged) || heard.Receipts != nil {
-			t.Errorf("%s: %v, %v", name, heard.Receipts, err)
-		}
-	}
-	if _, err := listening(t, "another").Hear(genuine()); !errors.Is(err, provider.ErrForged) {
-		t.Errorf("another account's token: %v", err)
-	}
-	if _, err := listening(t, "another", token).Hear(genuine()); err != nil {
-		t.Errorf("the second of two live tokens: %v", err)
-	}
-	main := genuine()
+		"many signatures":  func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3"][0] += ",1,2,3,4,5,6,7,8" },
+	})
+	webtest.LiveSecrets(t, listening(t), genuine(), token, "another")
+}
+
+func TestTheMainAccountSignsForASubaccount(t *testing.T) {
+	t.Parallel()
+	main := signed(url.Values{"MessageUUID": {"u-1"}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
 	main.Header["X-Plivo-Signature-Ma-V3"] = main.Header["X-Plivo-Signature-V3"]
 	main.Header["X-Plivo-Signature-V3"] = []string{"of the subaccount"}
 	cfg := config(t, "https://api.plivo.com/v1")
@@ -159,7 +145,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 // not cover.
 func TestNoBodyUnderSignatureV2SettlesAnything(t *testing.T) {
 	t.Parallel()
-	c := listening(t, token)
+	c := listening(t)(token)
 	for _, body := range []string{
 		"MessageUUID=u-1&Status=delivered", "MessageUUID=u-1&Status=undelivered&ErrorCode=200", "MessageUUID=u-2&Status=failed",
 		"MessageUUID=u-1&From=447700900123&To=60777&Text=STOP",
@@ -182,7 +168,7 @@ func TestNoBodyUnderSignatureV2SettlesAnything(t *testing.T) {
 
 func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 	t.Parallel()
-	c := listening(t, token)
+	c := listening(t)(token)
 	for from, want := range map[string]string{"447700900123": "+447700900123", "60777": "60777", "ACME": "ACME", "+447700900123": "+447700900123"} {
 		heard, err := c.Hear(signed(url.Values{"MessageUUID": {"u-1"}, "From": {from}, "To": {"60777"}, "Text": {""}, "Type": {"sms"}}))
 		if err != nil || len(heard.Inbound) != 1 || heard.Inbound[0].From != want || heard.Inbound[0].To != "60777" {
@@ -193,17 +179,12 @@ func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 
 func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	c := listening(t, token)
-	for name, form := range map[string]url.Values{
-		"no message": {"Status": {"sent"}}, "long name": {"MessageUUID": {string(make([]byte, 65))}, "Status": {"sent"}},
-	} {
-		if heard, err := c.Hear(signed(form)); !errors.Is(err, provider.ErrMalformed) || heard.Receipts != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if heard, err := c.Hear(signed(url.Values{"MessageUUID": {"u-1"}})); err != nil || heard.Receipts != nil || heard.Inbound != nil {
-		t.Errorf("what means nothing here: %v, %v", heard, err)
-	}
+	c := listening(t)(token)
+	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
+		"no message": signed(url.Values{"Status": {"sent"}}),
+		"long name":  signed(url.Values{"MessageUUID": {string(make([]byte, 65))}, "Status": {"sent"}}),
+	})
+	webtest.Ignored(t, c, map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {"u-1"}})})
 }
 
 // FuzzHear signs every form correctly, and then changes it: what is genuine is read without panic, what is
@@ -212,7 +193,7 @@ func FuzzHear(f *testing.F) {
 	f.Add("MessageUUID=u-1&Status=delivered", "MessageUUID=u-1&Status=failed")
 	f.Add("MessageUUID=u-1&From=1&To=2&Text=STOP", "")
 	f.Add("%zz", "a=b;c=d")
-	c := listening(f, token)
+	c := listening(f)(token)
 	f.Fuzz(func(t *testing.T, body, changed string) {
 		form, err := url.ParseQuery(body)
 		if err != nil {
@@ -222,17 +203,19 @@ func FuzzHear(f *testing.F) {
 			form[name] = form[name][:1]
 		}
 		call := signed(form)
-		if _, err := c.Hear(call); errors.Is(err, provider.ErrForged) {
+		heard, err := c.Hear(call)
+		if errors.Is(err, provider.ErrForged) {
 			t.Error("a genuine callback was taken for forged")
 		}
+		webtest.Bounded(t, heard, err)
 		other, err := url.ParseQuery(changed)
 		call.Body = []byte(changed)
 		forged := err != nil || single(other) && plivotest.SignV3(token, call.URL, "n-1", other) != call.Get("X-Plivo-Signature-V3")
-		if heard, err := c.Hear(call); forged && (!errors.Is(err, provider.ErrForged) || heard.Receipts != nil || heard.Inbound != nil) {
-			t.Errorf("a forged callback was heard: %v", err)
+		if forged {
+			webtest.Disbelieved(t, c, call)
 		}
 		delete(call.Header, "X-Plivo-Signature-V3")
-		heard, _ := c.Hear(call)
+		heard, _ = c.Hear(call)
 		for _, r := range heard.Receipts {
 			if r.State != provider.Pending || r.Key != "" || r.Cause != "" {
 				t.Errorf("believed of signature V2: %+v", r)

@@ -45,13 +45,14 @@ var logs = map[string]string{"true": "true", "false": "false", "number_only": "n
 //	log                    what Plivo keeps of a message: true, false, number_only or content_only
 //
 // and those of web.ParseConfig. All faults are reported together, each under its key.
-func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
-	r := settings.New(values, readFile)
+func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		Web:    web.ParseConfig(r, address),
-		AuthID: r.Text("auth_id"), AuthTokens: web.Secrets(r, "auth_token_file", readFile),
-		MainTokens: web.Secrets(r, "main_auth_token_file", readFile),
+		AuthID: r.Text("auth_id"), AuthTokens: web.Secrets(r, "auth_token_file", o.ReadFile),
+		MainTokens: web.Secrets(r, "main_auth_token_file", o.ReadFile),
 		From:       r.Text("from"), Powerpack: r.Text("powerpack_uuid"), Log: settings.Choose(r, "log", logs),
+		Callback: o.Callback,
 	}
 	r.RefuseUnknown()
 	return cfg, web.Faults(r.Err(), cfg.Validate())

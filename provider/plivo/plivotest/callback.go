@@ -1,7 +1,6 @@
 package plivotest
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -52,11 +51,10 @@ func (s *shape) Inbound(callback string, in provider.Inbound) (*http.Request, er
 }
 
 func (s *shape) post(callback string, form url.Values) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, callback, strings.NewReader(form.Encode()))
+	r, err := webtest.Post(callback, "application/x-www-form-urlencoded", []byte(form.Encode()))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	nonce := rand.Text()
 	r.Header.Set("X-Plivo-Signature-V2", SignV2(s.cfg.AuthToken, callback, nonce))
 	r.Header.Set("X-Plivo-Signature-V2-Nonce", nonce)

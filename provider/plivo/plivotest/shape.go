@@ -3,14 +3,11 @@
 package plivotest
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 
 	"dispatcher/provider/providertest"
 	"dispatcher/provider/sms"
@@ -60,20 +57,16 @@ func (s *shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, errors.New("the content type is not JSON")
 	}
 	var m request
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
+	if err := webtest.DecodeStrict(body, &m); err != nil {
 		return webtest.Submit{}, err
 	}
 	size := sms.Count(m.Text, sms.Reference8)
 	if err := m.check(size); err != nil {
 		return webtest.Submit{}, err
 	}
-	key := ""
-	if u, err := url.Parse(m.URL); err == nil {
-		key = u.Query().Get("key")
-	}
-	return webtest.Submit{To: "+" + m.Dst, From: m.Src, Text: m.Text, Key: key, Callback: m.URL, Parts: size.Segments}, nil
+	return webtest.Submit{
+		To: "+" + m.Dst, From: m.Src, Text: m.Text, Key: webtest.KeyIn(m.URL), Callback: m.URL, Parts: size.Segments,
+	}, nil
 }
 
 func (m *request) check(size sms.Size) error {
@@ -109,19 +102,15 @@ func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providert
 	case providertest.Refuse:
 		writeFault(w, http.StatusBadRequest, "src is not a valid Plivo number")
 	case providertest.Throttle:
-		if v.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
-		}
+		webtest.SetRetryAfter(w, "Retry-After", v)
 		writeFault(w, http.StatusTooManyRequests, "rate_limit_exceeded")
 	default:
-		w.WriteHeader(http.StatusAccepted)
-		_ = json.NewEncoder(w).Encode(map[string]any{ // the caller may have gone
+		webtest.WriteJSON(w, http.StatusAccepted, map[string]any{
 			"api_id": apiID, "message": "message(s) queued", "message_uuid": []string{submit.Reference},
 		})
 	}
 }
 
 func writeFault(w http.ResponseWriter, status int, sentence string) {
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"api_id": apiID, "error": sentence}) // the caller may have gone
+	webtest.WriteJSON(w, status, map[string]any{"api_id": apiID, "error": sentence})
 }
