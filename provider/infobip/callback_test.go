@@ -2,13 +2,11 @@ package infobip
 
 import (
 	"encoding/base64"
-	"errors"
 	"net/http"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
 )
 
 const report = `{"results":[{"messageId":"` + key + `","callbackData":"` + key + `","status":{"groupId":5,"id":12,"name":"REJECTED_NOT_ENOUGH_CREDITS"},"error":{"id":0}}]}`
@@ -41,35 +39,25 @@ func TestEachProofIsBelievedOnlyWhereItIsConfigured(t *testing.T) {
 		ByCertificate: certified,
 	}
 	want := provider.Heard{Receipts: []provider.Receipt{{
-		Reference: key, Key: key, State: provider.Undelivered, Cause: provider.NoCredit, Code: "REJECTED_NOT_ENOUGH_CREDITS", At: now,
+		Reference: key, Key: key, State: provider.Undelivered, Cause: provider.NoCredit, Code: "REJECTED_NOT_ENOUGH_CREDITS",
 	}}}
 	for shown, c := range proofs {
 		for configured := range proofs {
-			got, err := listener(configured).Hear(c)
 			if shown == configured {
-				if diff := cmp.Diff(want, got); diff != "" || err != nil {
-					t.Errorf("%d: %v\n%s", shown, err, diff)
-				}
-				continue
-			}
-			if !errors.Is(err, provider.ErrForged) || len(got.Receipts) != 0 {
-				t.Errorf("%d shown where %d is configured: %+v, %v", shown, configured, got, err)
+				webtest.Hears(t, listener(configured), c, want)
+			} else {
+				webtest.Disbelieved(t, listener(configured), c)
 			}
 		}
-		if _, err := listener(ByURL, ByBasic, ByHeader, ByCertificate).Hear(c); err != nil {
-			t.Errorf("%d is refused where all are configured: %v", shown, err)
-		}
-		if _, err := listener().Hear(c); !errors.Is(err, provider.ErrForged) {
-			t.Errorf("%d is believed where nothing is configured: %v", shown, err)
-		}
+		webtest.Hears(t, listener(ByURL, ByBasic, ByHeader, ByCertificate), c, want)
+		webtest.Disbelieved(t, listener(), c)
 	}
 }
 
 func TestWrongProofsAreForged(t *testing.T) {
 	t.Parallel()
 	other := "f" + key[1:]
-	all := listener(ByURL, ByBasic, ByHeader, ByCertificate)
-	for name, c := range map[string]*provider.Callback{
+	webtest.Refused(t, listener(ByURL, ByBasic, ByHeader, ByCertificate), provider.ErrForged, map[string]*provider.Callback{
 		"nothing":             call(public, report, nil),
 		"key without proof":   call(public+"?key="+key, report, nil),
 		"proof without key":   call(public+"?proof="+proofOfKey, report, nil),
@@ -83,26 +71,19 @@ func TestWrongProofsAreForged(t *testing.T) {
 		"wrong header":        call(public, report, map[string][]string{"X-Secret": {"wrong"}}),
 		"empty header":        call(public, report, map[string][]string{"X-Secret": {""}}),
 		"secret as parameter": call(public+"?proof="+secret+"&key="+key, report, nil),
-	} {
-		if got, err := all.Hear(c); !errors.Is(err, provider.ErrForged) || len(got.Receipts) != 0 {
-			t.Errorf("%s: %+v, %v; want ErrForged", name, got, err)
-		}
-	}
+	})
 }
 
 // An address is good for its own message: who has seen it cannot report on others, nor hand over messages.
 func TestAddressOfOneMessageSpeaksForNoOther(t *testing.T) {
 	t.Parallel()
-	address := public + "?key=" + key + "&proof=" + proofOfKey
-	for _, body := range []string{
+	proven := func(body string) *provider.Callback { return call(public+"?key="+key+"&proof="+proofOfKey, body, nil) }
+	webtest.Refused(t, listener(ByURL), provider.ErrForged, webtest.Bodies(
+		proven,
 		`{"results":[{"messageId":"ffffffffffffffffffffffffffffffff","status":{"groupId":3,"id":5}}]}`,
-		`{"results":[{"messageId":"` + key + `","status":{"groupId":3,"id":5}},{"messageId":"other","status":{"groupId":3,"id":5}}]}`,
+		`{"results":[{"messageId":"`+key+`","status":{"groupId":3,"id":5}},{"messageId":"other","status":{"groupId":3,"id":5}}]}`,
 		`{"results":[{"messageId":"mo","from":"447700900123","to":"12345","text":"STOP"}]}`,
-	} {
-		if got, err := listener(ByURL).Hear(call(address, body, nil)); !errors.Is(err, provider.ErrForged) || len(got.Receipts)+len(got.Inbound) != 0 {
-			t.Errorf("%s: %+v, %v", body, got, err)
-		}
-	}
+	))
 }
 
 // TestAProvenKeyVouchesForNoOtherID: the proof in an address covers the key alone. With one address that was seen, a report on
@@ -111,46 +92,39 @@ func TestAProvenKeyVouchesForNoOtherID(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ffffffffffffffffffffffffffffffff", "34567890"} {
 		body := `{"results":[{"messageId":"` + id + `","callbackData":"` + key + `","status":{"groupId":3,"id":5,"name":"DELIVERED_TO_HANDSET"}}]}`
-		got, err := listener(ByURL).Hear(call(public+"?key="+key+"&proof="+proofOfKey, body, nil))
-		want := provider.Heard{Receipts: []provider.Receipt{{Key: key, State: provider.Delivered, Code: "DELIVERED_TO_HANDSET", At: now}}}
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v\n%s", id, err, diff)
-		}
-		got, err = listener(ByHeader).Hear(call(public, body, map[string][]string{"X-Secret": {secret}}))
+		webtest.Hears(t, listener(ByURL), call(public+"?key="+key+"&proof="+proofOfKey, body, nil), provider.Heard{
+			Receipts: []provider.Receipt{{Key: key, State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"}},
+		})
+		got, err := listener(ByHeader).Hear(fromInfobip(body))
 		if err != nil || len(got.Receipts) != 1 || got.Receipts[0].Reference != id {
 			t.Errorf("%s from Infobip itself: %+v, %v", id, got, err)
 		}
 	}
 }
 
+// fromInfobip is a callback under the secret in a header field.
+func fromInfobip(body string) *provider.Callback {
+	return call(public, body, map[string][]string{"X-Secret": {secret}})
+}
+
 func TestReportsComeInBatches(t *testing.T) {
 	t.Parallel()
-	got, err := listener(ByHeader).Hear(call(public, `{"results":[
+	webtest.Hears(t, listener(ByHeader), fromInfobip(`{"results":[
 		{"messageId":"a","status":{"groupId":3,"id":5,"name":"DELIVERED_TO_HANDSET"}},
 		{"messageId":"b","callbackData":"order 77","status":{"groupId":2,"id":9,"name":"UNDELIVERABLE_NOT_DELIVERED"},"error":{"id":1}},
 		{"status":{"groupId":3,"id":5}},
-		{"messageId":"c","status":{"groupId":2,"id":9,"name":"has a number 447700900123"},"error":{"id":573}}]}`,
-		map[string][]string{"X-Secret": {secret}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []provider.Receipt{
-		{Reference: "a", State: provider.Delivered, Code: "DELIVERED_TO_HANDSET", At: now},
-		{Reference: "b", State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "UNDELIVERABLE_NOT_DELIVERED/1", At: now},
-		{Reference: "c", State: provider.Undelivered, Cause: provider.OptedOut, Code: "other/573", At: now},
-	}
-	if diff := cmp.Diff(want, got.Receipts); diff != "" {
-		t.Error(diff)
-	}
+		{"messageId":"c","status":{"groupId":2,"id":9,"name":"has a number 447700900123"},"error":{"id":573}}]}`), provider.Heard{Receipts: []provider.Receipt{
+		{Reference: "a", State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"},
+		{Reference: "b", State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "UNDELIVERABLE_NOT_DELIVERED/1"},
+		{Reference: "c", State: provider.Undelivered, Cause: provider.OptedOut, Code: "other/573"},
+	}})
 }
 
 func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{``, `{`, `[]`, `{}`, `{"results":{}}`, `{"results":[{"status":"DELIVERED"}]}`} {
-		if _, err := listener(ByHeader).Hear(call(public, body, map[string][]string{"X-Secret": {secret}})); !errors.Is(err, provider.ErrMalformed) {
-			t.Errorf("%s: %v, want ErrMalformed", body, err)
-		}
-	}
+	webtest.Refused(t, listener(ByHeader), provider.ErrMalformed, webtest.Bodies(
+		fromInfobip, ``, `{`, `[]`, `{}`, `{"results":{}}`, `{"results":[{"status":"DELIVERED"}]}`,
+	))
 }
 
 func TestStatusesAndErrorsHaveOneMeaning(t *testing.T) {

@@ -1,18 +1,16 @@
 package infobip
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
 )
 
 func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]provider.Result{
+	webtest.Answers(t, "testdata/answers/*.http", api{}.Classify, map[string]provider.Result{
 		"accepted":                   {Outcome: provider.Accepted, Reference: key},
 		"enroute":                    {Outcome: provider.Accepted, Reference: key},
 		"accepted_without_id":        {Outcome: provider.Unknown, Code: "200/26"},
@@ -47,21 +45,5 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 		"rate_limited_without_time":  {Outcome: provider.Throttled, Code: "429"},
 		"internal_error":             {Outcome: provider.Unknown, Code: "500/E500"},
 		"unavailable":                {Outcome: provider.Unknown, Code: "503"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := api{}.Classify(recorded(t, name))
-			err := got.Err
-			got.Err = nil
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
-			if (err == nil) != (want.Outcome == provider.Accepted) {
-				t.Errorf("error %v for %v", err, want.Outcome)
-			}
-			if err != nil && strings.Contains(err.Error(), recipient[1:]) {
-				t.Error("the error shows the number")
-			}
-		})
-	}
+	})
 }

@@ -2,33 +2,33 @@ package infobip
 
 import (
 	"bytes"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
 func TestSubmissionsAreWrittenAsDocumented(t *testing.T) {
 	t.Parallel()
-	full := provider.Submission{
-		Key: key, To: recipient, From: "+447700900000", Text: "Grüße, 你好 & <b>", Validity: now.Add(5 * time.Minute),
+	full := func(s *provider.Submission) {
+		s.Key, s.From, s.Text, s.Validity = key, "+447700900000", "Grüße, 你好 & <b>", now.Add(5*time.Minute)
 	}
-	for name, c := range map[string]struct {
-		cfg Config
-		s   provider.Submission
-	}{
-		"plain":        {Config{Key: apiKey, From: "ACME"}, provider.Submission{To: recipient, Text: "Your code is 123456"}},
-		"full":         {Config{Key: apiKey, Auths: []Auth{ByURL}, Secrets: []string{secret, older}, Callback: public}, full},
-		"subscription": {Config{Key: apiKey, Auths: []Auth{ByBasic}, Secrets: []string{secret}, User: "u", Callback: public}, full},
-	} {
-		r, err := api{c.cfg}.compose(&c.s, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		webtest.Golden(t, filepath.Join("testdata", "requests", name+".http"), r)
-	}
+	webtest.Requests[Config]{
+		Files: "testdata/requests/*.http", Config: Config{Key: apiKey, From: "ACME"},
+		Submission: provider.Submission{To: recipient, Text: "Your code is 123456"},
+		Compose:    func(cfg Config, s *provider.Submission) (*web.Request, error) { return api{cfg}.compose(s, now) },
+		Cases: map[string]webtest.Unusual[Config]{
+			"plain": {},
+			"full": {Submission: full, Config: func(c *Config) {
+				*c = Config{Key: apiKey, Auths: []Auth{ByURL}, Secrets: []string{secret, older}, Callback: public}
+			}},
+			"subscription": {Submission: full, Config: func(c *Config) {
+				*c = Config{Key: apiKey, Auths: []Auth{ByBasic}, Secrets: []string{secret}, User: "u", Callback: public}
+			}},
+		},
+	}.Run(t)
 }
 
 func TestValidityIsOneSecondToTwoDays(t *testing.T) {

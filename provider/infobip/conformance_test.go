@@ -1,19 +1,22 @@
 package infobip
 
 import (
+	"crypto/tls"
 	"testing"
-	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/infobip/infobiptest"
-	"dispatcher/provider/providertest"
 	"dispatcher/provider/web/webtest"
 )
 
 func TestChannelConforms(t *testing.T) {
 	t.Parallel()
-	h := webtest.Harness(func() webtest.Shape { return infobiptest.New(infobiptest.Config{Key: apiKey}) },
-		func(t testing.TB, url string) provider.Channel { return open(t, url, public, nil) })
-	h.Deadline, h.Secrets = 400*time.Millisecond, []string{apiKey, secret}
-	providertest.Run(t, h)
+	webtest.Conform(t, webtest.Vendor{
+		Shape: func() webtest.Shape { return infobiptest.New(infobiptest.Config{Key: apiKey}) }, Secrets: []string{apiKey, secret},
+		Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
+			cfg := parse(t, address, public, nil)
+			cfg.Web.TLS = trust
+			return New(cfg)
+		},
+	})
 }

@@ -2,8 +2,6 @@ package infobip
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,56 +18,42 @@ const (
 	apiKey    = "infobip-api-k3y"
 	secret    = "infobip-callback-s3cret"
 	older     = "the older s3cret"
-	key       = "0123456789abcdef0123456789abcdef"
-	recipient = "+447700900123"
+	key       = webtest.Key
+	recipient = webtest.Recipient
 	public    = "https://sms.example.com/receipts/infobip"
 )
 
 // now is when everything happens that is not on the wire.
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// readFile knows the files that settings of tests name.
-func readFile(path string) ([]byte, error) {
-	content, ok := map[string]string{"key": apiKey + "\n", "secret": secret + "\n", "older": older}[path]
-	if !ok {
-		return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
-	}
-	return []byte(content), nil
-}
+var files = webtest.Files{"key": apiKey + "\n", "secret": secret + "\n", "older": older}
 
-// open makes a channel of settings for an API at address, with a callback.
-func open(t testing.TB, address, callback string, more map[string]any) *Channel {
+// parse reads settings for an API at address, with a callback.
+func parse(t testing.TB, address, callback string, more map[string]any) Config {
 	t.Helper()
 	values := map[string]any{
 		"api_key_file": "key", "callback_secret_files": []any{"secret", "older"},
 		"base_url": address, "allow_private": true, "timeout": "1m",
 	}
 	maps.Copy(values, more)
-	c, err := Open(values, web.Opening{ReadFile: readFile, Callback: callback})
+	cfg, err := ParseSettings(values, files.Opening(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.(*Channel)
+	return cfg
 }
 
-// setup brings up a carrier, a channel and a listener that hears with the channel.
-func setup(t *testing.T, server infobiptest.Config, b webtest.Behaviour, more map[string]any) (*webtest.Carrier, *Channel, *webtest.Ear) {
+// play brings up a carrier, a channel and an ear.
+func play(t *testing.T, server infobiptest.Config, b webtest.Behaviour, more map[string]any) *webtest.Scene[*Channel] {
 	t.Helper()
-	ear := webtest.Listen(t)
-	server.Key, server.Subscription = apiKey, ear.URL
-	carrier, err := webtest.Start(webtest.Config{Shape: infobiptest.New(server), Behaviour: b})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(carrier.Close)
-	channel := open(t, carrier.URL(), ear.URL, more)
-	t.Cleanup(func() { _ = channel.Close(t.Context()) })
-	ear.Attend(channel)
-	return carrier, channel, ear
+	return webtest.Play(t, func(callback string) webtest.Config {
+		server.Key, server.Subscription = apiKey, callback
+		return webtest.Config{Shape: infobiptest.New(server), Behaviour: b}
+	}, func(address, callback string) *Channel { return New(parse(t, address, callback, more)) })
 }
 
 // recorded reads a recorded answer.
 func recorded(t testing.TB, name string) *web.Answer {
 	t.Helper()
-	return webtest.ReadAnswer(t, filepath.Join("testdata", "answers", name+".http"))
+	return webtest.ReadAnswer(t, "testdata/answers/"+name+".http")
 }

@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"dispatcher/provider"
 	"dispatcher/provider/infobip/infobiptest"
 	"dispatcher/provider/providertest"
@@ -33,29 +30,20 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, channel, ear := setup(t, w.server, webtest.Behaviour{ReceiptFor: func(webtest.Submit) []webtest.Receipt {
-				return []webtest.Receipt{
-					{State: provider.Pending},
-					{State: provider.Delivered},
-					{State: provider.Undelivered},
-					{State: provider.Pending, Code: "3/2/DELIVERED_TO_OPERATOR/0"},
-				}
-			}}, w.settings)
-			r := channel.Send(t.Context(), provider.Submission{ID: "m", Key: key, To: recipient, Text: "x"})
-			if r.Outcome != provider.Accepted || r.Reference != key {
-				t.Fatalf("%v %s %q %v", r.Outcome, r.Code, r.Reference, r.Err)
-			}
-			for _, want := range []provider.Receipt{
-				{State: provider.Pending, Code: "PENDING_ACCEPTED"},
-				{State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"},
-				{State: provider.Undelivered, Cause: provider.Absent, Code: "UNDELIVERABLE_NOT_DELIVERED/27"},
-				{State: provider.Pending, Code: "DELIVERED_TO_OPERATOR"},
-			} {
-				want.Reference, want.Key = key, key
-				got := ear.Next(t).Receipts
-				if diff := cmp.Diff([]provider.Receipt{want}, got, cmpopts.IgnoreFields(provider.Receipt{}, "At")); diff != "" {
-					t.Error(diff)
-				}
+			heard := play(t, w.server, webtest.Behaviour{}, w.settings).Follow(t, webtest.Message(), []webtest.News{
+				{Said: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "PENDING_ACCEPTED"}},
+				{Said: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"}},
+				{
+					Said: webtest.Receipt{State: provider.Undelivered},
+					Want: provider.Receipt{State: provider.Undelivered, Cause: provider.Absent, Code: "UNDELIVERABLE_NOT_DELIVERED/27"},
+				},
+				{
+					Said: webtest.Receipt{State: provider.Pending, Code: "3/2/DELIVERED_TO_OPERATOR/0"},
+					Want: provider.Receipt{State: provider.Pending, Code: "DELIVERED_TO_OPERATOR"},
+				},
+			})
+			if got := heard[0].Receipts[0].Reference; got != key {
+				t.Errorf("the message is called %q, not by its key", got)
 			}
 		})
 	}
@@ -67,19 +55,17 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			carrier, _, ear := setup(t, w.server, webtest.Behaviour{}, w.settings)
-			status, err := carrier.Deliver(t.Context(), ear.URL, in)
+			scene := play(t, w.server, webtest.Behaviour{}, w.settings)
+			if name != "url" {
+				scene.HandOver(t, in)
+				return
+			}
+			status, err := scene.Carrier.Deliver(t.Context(), scene.Ear.URL, in) // an address without a proof is anybody's
 			if err != nil {
 				t.Fatal(err)
 			}
-			if name == "url" { // an address without a proof is anybody's
-				if failed := <-ear.Failed; !errors.Is(failed, provider.ErrForged) || status != http.StatusForbidden {
-					t.Errorf("%v, status %d", failed, status)
-				}
-				return
-			}
-			if diff := cmp.Diff([]provider.Inbound{in}, ear.Next(t).Inbound, cmpopts.IgnoreFields(provider.Inbound{}, "At")); diff != "" {
-				t.Error(diff)
+			if failed := <-scene.Ear.Failed; !errors.Is(failed, provider.ErrForged) || status != http.StatusForbidden {
+				t.Errorf("%v, status %d", failed, status)
 			}
 		})
 	}
@@ -87,44 +73,25 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 
 func TestWithoutAProofNoReceiptsAreAskedFor(t *testing.T) {
 	t.Parallel()
-	carrier, channel, _ := setup(t, infobiptest.Config{}, webtest.Behaviour{Receipts: true}, map[string]any{"callback_secret_files": nil})
-	if r := channel.Send(t.Context(), provider.Submission{Key: key, To: recipient, Text: "x"}); r.Outcome != provider.Accepted {
-		t.Fatal(r.Err)
-	}
-	if got := carrier.Submits()[0].Callback; got != "" {
-		t.Errorf("reports were asked for at %s", got)
-	}
-	if got := channel.Capabilities(); got.Receipts || got.KeyInReceipt || !got.Lookup {
-		t.Errorf("%+v", got)
+	scene := play(t, infobiptest.Config{}, webtest.Behaviour{Receipts: true}, map[string]any{"callback_secret_files": nil})
+	scene.AsksForNoReceipts(t)
+	if !scene.Channel.Capabilities().Lookup {
+		t.Error("lookups need no proof")
 	}
 }
 
 func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		verdict providertest.Verdict
-		certain bool
-		want    provider.Knowledge
-	}{
-		"answered":                          {providertest.Accept, false, provider.Taken},
-		"taken, answer lost":                {providertest.Lose, false, provider.Taken},
-		"the message was at fault":          {providertest.Reject, false, provider.Taken},
-		"the account was at fault":          {providertest.Refuse, false, provider.NotTaken},
-		"not taken":                         {providertest.Cut, false, provider.Unanswered},
-		"not taken, absence counts as that": {providertest.Cut, true, provider.NotTaken},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, channel, _ := setup(t, infobiptest.Config{}, webtest.Behaviour{Decide: func(int, webtest.Submit) providertest.Answer {
-				return providertest.Answer{Verdict: c.verdict}
-			}}, map[string]any{"absence_is_certain": c.certain, "timeout": "500ms"})
-			channel.Send(t.Context(), provider.Submission{Key: key, To: recipient, Text: "x"})
-			got := channel.Find(t.Context(), key)
-			if got.Known != c.want || (got.Reference != "") != (c.want == provider.Taken) || (got.Err != nil) != (c.want == provider.Unanswered) {
-				t.Errorf("%+v, want %v", got, c.want)
-			}
-		})
-	}
+	webtest.Finds(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
+		return play(t, infobiptest.Config{}, b, map[string]any{"absence_is_certain": certain, "timeout": "500ms"}).Channel
+	}, map[string]webtest.Lookup{
+		"answered":                          {Verdict: providertest.Accept, Want: provider.Taken},
+		"taken, answer lost":                {Verdict: providertest.Lose, Want: provider.Taken},
+		"the message was at fault":          {Verdict: providertest.Reject, Want: provider.Taken},
+		"the account was at fault":          {Verdict: providertest.Refuse, Want: provider.NotTaken},
+		"not taken":                         {Verdict: providertest.Cut, Want: provider.Unanswered},
+		"not taken, absence counts as that": {Verdict: providertest.Cut, Certain: true, Want: provider.NotTaken},
+	})
 }
 
 func TestLookupBelievesNoOtherMessageAndNoOtherAnswer(t *testing.T) {

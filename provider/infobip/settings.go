@@ -59,16 +59,17 @@ type Config struct {
 //	                       soon a message can be found in its logs, so that it is left open by default
 //
 // and those of web.ParseConfig, of which base_url is needed: each account has an address of its own.
-func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
-	r := settings.New(values, readFile)
+func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		Web:              web.ParseConfig(r, ""),
 		Key:              web.Secret(r, "api_key_file"),
 		From:             r.Text("from"),
-		Secrets:          web.Secrets(r, "callback_secret_files", readFile),
+		Secrets:          web.Secrets(r, "callback_secret_files", o.ReadFile),
 		User:             r.Text("callback_user"),
 		Header:           textproto.CanonicalMIMEHeaderKey(r.Text("callback_header")),
 		AbsenceIsCertain: r.Flag("absence_is_certain"),
+		Callback:         o.Callback,
 	}
 	cfg.Auths = readAuths(r, len(cfg.Secrets) > 0)
 	if cfg.Key == "" {

@@ -1,11 +1,14 @@
 package infobip
 
 import (
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
 )
 
 func TestEverySettingIsRead(t *testing.T) {
@@ -14,13 +17,13 @@ func TestEverySettingIsRead(t *testing.T) {
 		"base_url": "https://xyz.api.infobip.com", "api_key_file": "key", "from": 12345, "callback_secret_files": []any{"secret", "older"},
 		"callback_auth": []any{"url", "basic", "header", "certificate"}, "callback_user": "infobip", "callback_header": "x-callback-secret",
 		"absence_is_certain": true,
-	}, readFile)
+	}, files.Opening(public))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Config{
 		Key: apiKey, From: "12345", Auths: []Auth{ByURL, ByBasic, ByHeader, ByCertificate}, Secrets: []string{secret, older},
-		User: "infobip", Header: "X-Callback-Secret", AbsenceIsCertain: true,
+		User: "infobip", Header: "X-Callback-Secret", AbsenceIsCertain: true, Callback: public,
 	}
 	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreFields(Config{}, "Web")); diff != "" {
 		t.Error(diff)
@@ -29,12 +32,12 @@ func TestEverySettingIsRead(t *testing.T) {
 
 func TestSecretsAloneMeanProofsInAddresses(t *testing.T) {
 	t.Parallel()
-	cfg, err := ParseSettings(map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key", "callback_secret_files": "secret"}, readFile)
+	cfg, err := ParseSettings(map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key", "callback_secret_files": "secret"}, files.Opening(""))
 	if err != nil || !cmp.Equal(cfg.Auths, []Auth{ByURL}) {
 		t.Errorf("%v, %v", cfg.Auths, err)
 	}
-	cfg, err = ParseSettings(map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key"}, readFile)
-	if cfg.Callback = public; err != nil || cfg.listens() {
+	cfg, err = ParseSettings(map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key"}, files.Opening(public))
+	if err != nil || cfg.listens() {
 		t.Errorf("listens without a way to believe: %v", err)
 	}
 }
@@ -58,15 +61,22 @@ func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := ParseSettings(c.values, readFile)
-			if err == nil {
-				t.Fatal("no fault")
-			}
-			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q lacks %q", err, want)
-				}
-			}
+			_, err := ParseSettings(c.values, files.Opening(""))
+			webtest.Faults(t, err, c.want, apiKey, secret)
+		})
+	}
+}
+
+func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		callback string
+		secrets  any
+		receipts bool
+	}{{public, "secret", true}, {"", "secret", false}, {public, nil, false}} {
+		values := map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key", "callback_secret_files": c.secrets}
+		webtest.Promises(t, Open, values, files.Opening(c.callback), provider.Capabilities{
+			Lookup: true, KeyInReceipt: c.receipts, Receipts: c.receipts, LongestValidity: 48 * time.Hour, Batch: 1,
 		})
 	}
 }

@@ -1,14 +1,11 @@
 package sinch
 
 import (
-	"errors"
-	"maps"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
 )
 
 // signed is a callback whose signature was made with another tool:
@@ -16,7 +13,7 @@ import (
 //	printf '%s' "$body.01JHNONCE.1795255200" | openssl dgst -sha256 -hmac sinch-callback-s3cret -binary | base64
 func signed() *provider.Callback {
 	return &provider.Callback{
-		Method: "POST", URL: "https://sms.example.com/receipts/sinch", At: now,
+		Method: "POST", URL: public, At: now,
 		Header: map[string][]string{
 			headerSignature: {"AZj0wXz+V2Zq4OJ3/S4m6QYaLJIuZaQ7bCDGg0ASrUg="}, headerAlgorithm: {"HmacSHA256"},
 			headerNonce: {"01JHNONCE"}, headerTime: {"1795255200"},
@@ -25,52 +22,47 @@ func signed() *provider.Callback {
 	}
 }
 
-func listener() *Channel {
-	return New(Config{Secrets: []string{"the older s3cret", secret}, Callback: "https://sms.example.com/receipts/sinch"})
+func listener() *Channel { return listening("the older s3cret", secret).(*Channel) }
+
+// listening is a channel that knows some secrets.
+func listening(secrets ...string) provider.Listener {
+	return New(Config{Secrets: secrets, Callback: public})
 }
 
 func TestSignatureOfAnotherToolIsBelieved(t *testing.T) {
 	t.Parallel()
-	got, err := listener().Hear(signed())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := provider.Heard{Once: "01JHNONCE", Receipts: []provider.Receipt{{
-		Reference: "b1", Key: key, State: provider.Undelivered, Cause: provider.NetworkError, Code: "Failed/402", At: now,
-	}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	webtest.Hears(t, listener(), signed(), provider.Heard{Once: "01JHNONCE", Receipts: []provider.Receipt{{
+		Reference: "b1", Key: key, State: provider.Undelivered, Cause: provider.NetworkError, Code: "Failed/402",
+	}}})
 }
 
-func TestForgedAndStaleCallbacksSayNothing(t *testing.T) {
+func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		change func(*provider.Callback)
-		want   error
-	}{
-		"no signature":       {func(c *provider.Callback) { delete(c.Header, headerSignature) }, provider.ErrForged},
-		"other algorithm":    {func(c *provider.Callback) { c.Header[headerAlgorithm] = []string{"none"} }, provider.ErrForged},
-		"other nonce":        {func(c *provider.Callback) { c.Header[headerNonce] = []string{"01JHOTHER"} }, provider.ErrForged},
-		"other time":         {func(c *provider.Callback) { c.Header[headerTime] = []string{"1795255201"} }, provider.ErrForged},
-		"other body":         {func(c *provider.Callback) { c.Body[len(c.Body)-2] = '3' }, provider.ErrForged},
-		"short signature":    {func(c *provider.Callback) { c.Header[headerSignature] = []string{"QUJD"} }, provider.ErrForged},
-		"six minutes late":   {func(c *provider.Callback) { c.At = now.Add(6 * time.Minute) }, provider.ErrStale},
-		"six minutes early":  {func(c *provider.Callback) { c.At = now.Add(-6 * time.Minute) }, provider.ErrStale},
-		"four minutes late":  {func(c *provider.Callback) { c.At = now.Add(4 * time.Minute) }, nil},
-		"four minutes early": {func(c *provider.Callback) { c.At = now.Add(-4 * time.Minute) }, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			call := signed()
-			call.Header = maps.Clone(call.Header)
-			c.change(call)
-			got, err := listener().Hear(call)
-			if !errors.Is(err, c.want) || (err != nil) != (len(got.Receipts) == 0) {
-				t.Errorf("%+v, %v; want %v", got, err, c.want)
-			}
-		})
-	}
+	webtest.Tampered(t, listener(), signed, webtest.Changes{
+		"no signature":    func(c *provider.Callback) { delete(c.Header, headerSignature) },
+		"other algorithm": func(c *provider.Callback) { c.Header[headerAlgorithm] = []string{"none"} },
+		"other nonce":     func(c *provider.Callback) { c.Header[headerNonce] = []string{"01JHOTHER"} },
+		"other time":      func(c *provider.Callback) { c.Header[headerTime] = []string{"1795255201"} },
+		"other body":      func(c *provider.Callback) { c.Body[len(c.Body)-2] = '3' },
+		"short signature": func(c *provider.Callback) { c.Header[headerSignature] = []string{"QUJD"} },
+	})
+	webtest.LiveSecrets(t, listening, signed(), secret, "the older s3cret")
+}
+
+func TestCallbacksOfAnotherTimeAreStale(t *testing.T) {
+	t.Parallel()
+	webtest.Timely(t, listener(), func(age time.Duration) *provider.Callback {
+		call := signed()
+		call.At = now.Add(age)
+		return call
+	}, 5*time.Minute, 5*time.Minute)
+}
+
+func TestTheNonceNamesACallback(t *testing.T) {
+	t.Parallel()
+	another := signed()
+	another.Header[headerNonce] = []string{"01JHOTHER"}
+	webtest.Replayed(t, listener(), signed(), sign(another, string(another.Body)))
 }
 
 // TestACallbackWithoutANonceIsForged: nothing could tell a replay of it. Its signature holds, made with another tool:
@@ -78,43 +70,32 @@ func TestForgedAndStaleCallbacksSayNothing(t *testing.T) {
 //	printf '%s' "$body..1795255200" | openssl dgst -sha256 -hmac sinch-callback-s3cret -binary | base64
 func TestACallbackWithoutANonceIsForged(t *testing.T) {
 	t.Parallel()
+	calls := map[string]*provider.Callback{}
 	for name, nonce := range map[string][]string{"empty": {""}, "missing": nil} {
 		call := signed()
 		call.Body = []byte(`{"type":"mo_text","id":"m1","from":"447700900123","to":"12345","body":"STOP"}`)
 		call.Header[headerSignature] = []string{"fOBhnczwTEjJU//AUgB3m4+XDL/aZxYvD0cOUgf8km8="}
 		call.Header[headerNonce] = nonce
-		if got, err := listener().Hear(call); !errors.Is(err, provider.ErrForged) || len(got.Inbound) != 0 {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
+		calls[name] = call
 	}
-}
-
-func TestWithoutASecretNobodyIsBelieved(t *testing.T) {
-	t.Parallel()
-	if _, err := New(Config{}).Hear(signed()); !errors.Is(err, provider.ErrForged) {
-		t.Errorf("error %v, want ErrForged", err)
-	}
+	webtest.Refused(t, listener(), provider.ErrForged, calls)
 }
 
 func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{`{`, `[]`, `{"type":"recipient_delivery_report_sms","status":"Delivered"}`, `{"type":5}`} {
-		if _, err := listener().Hear(resigned(body)); !errors.Is(err, provider.ErrMalformed) {
-			t.Errorf("%s: error %v, want ErrMalformed", body, err)
-		}
-	}
+	webtest.Refused(t, listener(), provider.ErrMalformed, webtest.Bodies(
+		resigned, `{`, `[]`, `{"type":"recipient_delivery_report_sms","status":"Delivered"}`, `{"type":5}`,
+	))
 }
 
 func TestUnknownEventsAndReportsOnSeveralRecipientsAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{
-		`{"type":"mo_binary","id":"x"}`, `{"type":"something_new"}`,
+	webtest.Ignored(t, listener(), webtest.Bodies(
+		resigned, `{"type":"mo_binary","id":"x"}`, `{"type":"something_new"}`,
 		`{"type":"delivery_report_sms","batch_id":"b","statuses":[{"status":"Delivered","count":1},{"status":"Failed","count":1}]}`,
-	} {
-		got, err := listener().Hear(resigned(body))
-		if err != nil || len(got.Receipts)+len(got.Inbound) != 0 || got.Once == "" {
-			t.Errorf("%s: %+v, %v", body, got, err)
-		}
+	))
+	if heard, err := listener().Hear(resigned(`{"type":"something_new"}`)); err != nil || heard.Once == "" {
+		t.Errorf("an event without a name, by which its replay could be told: %v", err)
 	}
 }
 

@@ -1,16 +1,16 @@
 package sinch
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
 )
 
 func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]provider.Result{
+	webtest.Answers(t, "testdata/answers/*.http", api{}.Classify, map[string]provider.Result{
 		"created":                   {Outcome: provider.Accepted, Reference: "01FC66621XXXXX119Z8PMV1QPQ"},
 		"created_without_id":        {Outcome: provider.Unknown, Code: "201"},
 		"created_cut_short":         {Outcome: provider.Unknown, Code: "201"},
@@ -32,20 +32,5 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 		"internal_error":            {Outcome: provider.Unknown, Code: "500/internal_error"},
 		"unavailable":               {Outcome: provider.Unknown, Code: "503"},
 		"redirect":                  {Outcome: provider.Unknown, Code: "302"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := api{}.Classify(recorded(t, name))
-			if got.Outcome != want.Outcome || got.Code != want.Code || got.Reference != want.Reference || got.RetryAfter != want.RetryAfter {
-				t.Errorf("%v %q %q %s, want %v %q %q %s", got.Outcome, got.Code, got.Reference, got.RetryAfter,
-					want.Outcome, want.Code, want.Reference, want.RetryAfter)
-			}
-			if (got.Err == nil) != (want.Outcome == provider.Accepted) {
-				t.Errorf("error %v for %v", got.Err, got.Outcome)
-			}
-			if got.Err != nil && strings.Contains(got.Err.Error(), recipient[1:]) {
-				t.Error("the error shows the number")
-			}
-		})
-	}
+	})
 }

@@ -2,32 +2,30 @@ package sinch
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
 func TestSubmissionsAreWrittenAsBatchesOfOne(t *testing.T) {
 	t.Parallel()
-	listening := api{Config{Plan: plan, Token: token, Secrets: []string{secret}, Callback: "https://sms.example.com/receipts/sinch"}}
-	for name, c := range map[string]struct {
-		api api
-		s   provider.Submission
-	}{
-		"plain": {api{Config{Plan: plan, Token: token, From: "12345"}}, provider.Submission{To: recipient, Text: "Your code is 123456"}},
-		"full": {listening, provider.Submission{
-			Key: key, To: recipient, From: "ACME", Text: "Grüße, 你好 & <b>", Validity: now.Add(5 * time.Minute),
-		}},
-	} {
-		r, err := c.api.compose(&c.s, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		webtest.Golden(t, filepath.Join("testdata", "requests", name+".http"), r)
-	}
+	webtest.Requests[Config]{
+		Files: "testdata/requests/*.http", Config: Config{Plan: plan, Token: token, From: "12345"},
+		Submission: provider.Submission{To: recipient, Text: "Your code is 123456"},
+		Compose:    func(cfg Config, s *provider.Submission) (*web.Request, error) { return api{cfg}.compose(s, now) },
+		Cases: map[string]webtest.Unusual[Config]{
+			"plain": {},
+			"full": {
+				Config: func(c *Config) { c.From, c.Secrets, c.Callback = "", []string{secret}, public },
+				Submission: func(s *provider.Submission) {
+					s.Key, s.From, s.Text, s.Validity = key, "ACME", "Grüße, 你好 & <b>", now.Add(5*time.Minute)
+				},
+			},
+		},
+	}.Run(t)
 }
 
 func TestValidityIsCutToThreeDays(t *testing.T) {

@@ -1,24 +1,21 @@
 package sinch
 
 import (
+	"crypto/tls"
 	"testing"
-	"time"
 
 	"dispatcher/provider"
-	"dispatcher/provider/providertest"
-	"dispatcher/provider/sinch/sinchtest"
 	"dispatcher/provider/web/webtest"
 )
 
-func shape() webtest.Shape {
-	return sinchtest.New(sinchtest.Config{Plan: plan, Token: token, Secret: secret})
-}
-
 func TestChannelConforms(t *testing.T) {
 	t.Parallel()
-	h := webtest.Harness(shape, func(t testing.TB, url string) provider.Channel {
-		return open(t, url, "https://sms.example.com/receipts/sinch", nil)
+	webtest.Conform(t, webtest.Vendor{
+		Shape: shape, Secrets: []string{token, secret},
+		Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
+			cfg := parse(t, address, public, nil)
+			cfg.Web.TLS = trust
+			return New(cfg)
+		},
 	})
-	h.Deadline, h.Secrets = 400*time.Millisecond, []string{token, secret}
-	providertest.Run(t, h)
 }

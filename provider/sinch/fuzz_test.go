@@ -4,15 +4,17 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"strings"
 	"testing"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
 )
 
 // resigned is a genuine callback with any body.
-func resigned(body string) *provider.Callback {
-	c := signed()
+func resigned(body string) *provider.Callback { return sign(signed(), body) }
+
+// sign puts another body into a callback, and signs it.
+func sign(c *provider.Callback, body string) *provider.Callback {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body + "." + c.Get(headerNonce) + "." + c.Get(headerTime)))
 	c.Body = []byte(body)
@@ -32,17 +34,8 @@ func FuzzHear(f *testing.F) {
 		forged.Header = map[string][]string{
 			headerSignature: {signature}, headerNonce: {nonce}, headerTime: {stamp}, headerAlgorithm: {algorithm},
 		}
-		if h, err := c.Hear(forged); err == nil || len(h.Receipts)+len(h.Inbound) != 0 {
-			t.Fatalf("a forged callback says %+v", h)
-		}
-		h, err := c.Hear(resigned(body))
-		if err != nil && len(h.Receipts)+len(h.Inbound) != 0 {
-			t.Fatal("an error and receipts at once")
-		}
-		for _, r := range h.Receipts {
-			if len(r.Code) > 64 || strings.Contains(r.Code, recipient[1:]) || (r.Key == "" && r.Reference == "") {
-				t.Fatalf("receipt %+v", r)
-			}
-		}
+		webtest.Disbelieved(t, c, forged)
+		heard, err := c.Hear(resigned(body))
+		webtest.Bounded(t, heard, err)
 	})
 }

@@ -34,8 +34,8 @@ type Config struct {
 //	                       soon a batch can be found, so that it is left open by default
 //
 // and those of web.ParseConfig.
-func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
-	r := settings.New(values, readFile)
+func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+	r := settings.New(values, o.ReadFile)
 	region := settings.Choose(r, "region", regions)
 	if region == "" {
 		region = "us"
@@ -45,8 +45,9 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		Plan:             r.Text("service_plan_id"),
 		Token:            web.Secret(r, "token_file"),
 		From:             r.Text("from"),
-		Secrets:          web.Secrets(r, "callback_secret_files", readFile),
+		Secrets:          web.Secrets(r, "callback_secret_files", o.ReadFile),
 		AbsenceIsCertain: r.Flag("absence_is_certain"),
+		Callback:         o.Callback,
 	}
 	if !planID.MatchString(cfg.Plan) {
 		r.Failf("service_plan_id", "is no id of letters and digits")

@@ -1,11 +1,14 @@
 package sinch
 
 import (
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
 )
 
 func TestEverySettingIsRead(t *testing.T) {
@@ -13,11 +16,11 @@ func TestEverySettingIsRead(t *testing.T) {
 	cfg, err := ParseSettings(map[string]any{
 		"service_plan_id": plan, "token_file": "token", "region": "eu", "from": 12345,
 		"callback_secret_files": []any{"older", "secret"}, "absence_is_certain": true,
-	}, secretFiles)
+	}, files.Opening(public))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Plan: plan, Token: token, From: "12345", Secrets: []string{"the older s3cret", secret}, AbsenceIsCertain: true}
+	want := Config{Plan: plan, Token: token, From: "12345", Secrets: []string{"the older s3cret", secret}, AbsenceIsCertain: true, Callback: public}
 	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreFields(Config{}, "Web")); diff != "" {
 		t.Error(diff)
 	}
@@ -28,7 +31,7 @@ func TestEverySettingIsRead(t *testing.T) {
 
 func TestRegionIsTheUnitedStatesUnlessSaid(t *testing.T) {
 	t.Parallel()
-	cfg, err := ParseSettings(map[string]any{"service_plan_id": plan, "token_file": "token"}, secretFiles)
+	cfg, err := ParseSettings(map[string]any{"service_plan_id": plan, "token_file": "token"}, files.Opening(public))
 	if err != nil || cfg.Web.BaseURL.String() != "https://us.sms.api.sinch.com" {
 		t.Errorf("%v, %v", cfg.Web.BaseURL, err)
 	}
@@ -38,13 +41,22 @@ func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
 	_, err := ParseSettings(map[string]any{
 		"service_plan_id": "../other", "region": "mars", "callback_secret_files": []any{"a", "b", "c"}, "tokn_file": "token",
-	}, secretFiles)
-	if err == nil {
-		t.Fatal("no fault")
-	}
-	for _, want := range []string{"service_plan_id: ", "token_file: is missing", "region: ", "callback_secret_files: ", "tokn_file: unknown setting; did you mean token_file?"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q lacks %q", err, want)
-		}
+	}, files.Opening(public))
+	webtest.OnlyFaults(t, err, []string{
+		"service_plan_id: ", "token_file: is missing", "region: ", "callback_secret_files: ", "tokn_file: unknown setting; did you mean token_file?",
+	}, token, secret)
+}
+
+func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		callback string
+		secrets  any
+		receipts bool
+	}{{public, "secret", true}, {"", "secret", false}, {public, nil, false}} {
+		webtest.Promises(t, Open, map[string]any{"service_plan_id": plan, "token_file": "token", "callback_secret_files": c.secrets},
+			files.Opening(c.callback), provider.Capabilities{
+				Lookup: true, KeyInReceipt: c.receipts, Receipts: c.receipts, LongestValidity: 72 * time.Hour, Batch: 1,
+			})
 	}
 }

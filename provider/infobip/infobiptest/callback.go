@@ -1,7 +1,6 @@
 package infobiptest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -64,11 +63,10 @@ func (c *Config) call(callback string, result map[string]any) (*http.Request, er
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequest(http.MethodPost, callback, bytes.NewReader(body)) //nolint:noctx // The carrier adds it.
+	r, err := webtest.Post(callback, "application/json", body)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
 	if c.User != "" {
 		r.SetBasicAuth(c.User, c.Password)
 	}

@@ -1,8 +1,6 @@
 package infobiptest
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -59,9 +57,7 @@ func (h shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, errors.New("not sent as JSON")
 	}
 	var in request
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&in); err != nil {
+	if err := webtest.DecodeStrict(body, &in); err != nil {
 		return webtest.Submit{}, errors.New("unreadable JSON")
 	}
 	if err := in.check(); err != nil {

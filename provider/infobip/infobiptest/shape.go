@@ -5,9 +5,7 @@
 package infobiptest
 
 import (
-	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"dispatcher/provider/providertest"
 	"dispatcher/provider/web/webtest"
@@ -61,17 +59,15 @@ func (shape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answ
 	case providertest.Refuse:
 		state = noCredit
 	case providertest.Throttle:
-		if v.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
-		}
-		writeJSON(w, http.StatusTooManyRequests, map[string]any{
+		webtest.SetRetryAfter(w, "Retry-After", v)
+		webtest.WriteJSON(w, http.StatusTooManyRequests, map[string]any{
 			"errorCode": "E429", "description": "Too many requests sent.", "action": "Check request rate limit.",
 			"violations": []any{}, "resources": []any{},
 		})
 		return
 	case providertest.Accept, providertest.Lose, providertest.Cut:
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"bulkId": "2034072219640523072", "messages": []map[string]any{{
+	webtest.WriteJSON(w, http.StatusOK, map[string]any{"bulkId": "2034072219640523072", "messages": []map[string]any{{
 		"messageId": idOf(s), "status": state, "destination": s.To[1:], "details": map[string]int{"messageCount": s.Parts},
 	}}})
 }
@@ -90,7 +86,7 @@ func (h shape) Other(w http.ResponseWriter, r *http.Request, _ []byte, known []w
 		return false
 	}
 	if r.Header.Get("Authorization") != "App "+h.cfg.Key {
-		writeJSON(w, http.StatusUnauthorized, map[string]string{"errorCode": "E401"})
+		webtest.WriteJSON(w, http.StatusUnauthorized, map[string]string{"errorCode": "E401"})
 		return true
 	}
 	list := []map[string]any{}
@@ -114,12 +110,6 @@ func (h shape) Other(w http.ResponseWriter, r *http.Request, _ []byte, known []w
 			"content": map[string]string{"text": s.Text},
 		})
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"results": list})
+	webtest.WriteJSON(w, http.StatusOK, map[string]any{"results": list})
 	return true
-}
-
-func writeJSON(w http.ResponseWriter, code int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // the caller may have gone
 }

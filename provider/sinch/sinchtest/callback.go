@@ -61,11 +61,10 @@ func (h shape) call(callback string, event map[string]any) (*http.Request, error
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequest(http.MethodPost, callback, bytes.NewReader(body)) //nolint:noctx // The carrier adds it.
+	r, err := webtest.Post(callback, "application/json", body)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
 	if h.cfg.Secret == "" {
 		return r, nil
 	}

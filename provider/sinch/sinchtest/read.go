@@ -1,8 +1,6 @@
 package sinchtest
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -46,9 +44,7 @@ func (h shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, errors.New("not sent as JSON")
 	}
 	var b request
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&b); err != nil {
+	if err := webtest.DecodeStrict(body, &b); err != nil {
 		return webtest.Submit{}, errors.New("syntax_invalid_json")
 	}
 	if err := b.check(time.Now()); err != nil {

@@ -5,7 +5,6 @@
 package sinchtest
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -36,16 +35,14 @@ func New(cfg Config) webtest.Shape { return shape{cfg} }
 func (shape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	switch v.Verdict {
 	case providertest.Reject:
-		writeJSON(w, http.StatusBadRequest, problem{"syntax_constraint_violation", "Invalid recipient " + s.To})
+		webtest.WriteJSON(w, http.StatusBadRequest, problem{"syntax_constraint_violation", "Invalid recipient " + s.To})
 	case providertest.Refuse:
-		writeJSON(w, http.StatusForbidden, problem{"forbidden", "The service plan may not send"})
+		webtest.WriteJSON(w, http.StatusForbidden, problem{"forbidden", "The service plan may not send"})
 	case providertest.Throttle:
-		if v.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
-		}
-		writeJSON(w, http.StatusTooManyRequests, problem{"too_many_requests", "Rate limit exceeded"})
+		webtest.SetRetryAfter(w, "Retry-After", v)
+		webtest.WriteJSON(w, http.StatusTooManyRequests, problem{"too_many_requests", "Rate limit exceeded"})
 	case providertest.Accept, providertest.Lose, providertest.Cut:
-		writeJSON(w, http.StatusCreated, stored(s))
+		webtest.WriteJSON(w, http.StatusCreated, stored(s))
 	}
 }
 
@@ -95,14 +92,8 @@ func (h shape) Other(w http.ResponseWriter, r *http.Request, _ []byte, known []w
 			list = append(list, stored(&s))
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"count": len(list), "page": 0, "page_size": len(list), "batches": list})
+	webtest.WriteJSON(w, http.StatusOK, map[string]any{"count": len(list), "page": 0, "page_size": len(list), "batches": list})
 	return true
 }
 
 func (h shape) path() string { return "/xms/v1/" + h.cfg.Plan + "/batches" }
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the caller may have gone
-}

@@ -27,8 +27,12 @@ func KeyIn(callback string) string {
 	return u.Query().Get("key")
 }
 
-// WriteJSON answers with a value. The caller may have gone, which is no fault of the carrier.
+// WriteJSON answers with a value, under the content type of JSON unless another one is set. The caller may have gone,
+// which is no fault of the carrier.
 func WriteJSON(w http.ResponseWriter, status int, value any) {
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/json")
+	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(value)
 }
