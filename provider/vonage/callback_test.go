@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
 )
 
 // statusBody and statusToken were made with another tool: an HS256 token under the secret, whose payload_hash is
@@ -28,60 +27,69 @@ func statusCall() *provider.Callback {
 }
 
 func listener() Config {
-	return Config{APIKey: apiKey, Application: application, Secrets: []string{"the older s3cret", secret}, Callback: public}
+	return Config{APIKey: apiKey, Application: application, Secrets: []string{older, secret}, Callback: public}
+}
+
+// listening makes channels that know some secrets.
+func listening(cfg Config) func(secrets ...string) provider.Listener {
+	return func(secrets ...string) provider.Listener {
+		cfg := cfg
+		cfg.Secrets = secrets
+		return New(cfg)
+	}
 }
 
 func TestTokenOfAnotherToolIsBelieved(t *testing.T) {
 	t.Parallel()
-	got, err := New(listener()).Hear(statusCall())
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := provider.Heard{Once: "c5ba8f24-1a14-4c10-bfdf-3fbe8ce511b5", Receipts: []provider.Receipt{{
-		Reference: "u1", Key: key, State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undeliverable/1190", At: now,
+		Reference: "u1", Key: key, State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undeliverable/1190",
 	}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	webtest.Hears(t, New(listener()), statusCall(), want)
+	anybody := listener()
+	anybody.APIKey, anybody.Application = "", ""
+	webtest.Hears(t, New(anybody), statusCall(), want)
+}
+
+func TestForgedStatusesSayNothing(t *testing.T) {
+	t.Parallel()
+	webtest.Tampered(t, New(listener()), statusCall, webtest.Changes{
+		"no token":   func(c *provider.Callback) { delete(c.Header, "Authorization") },
+		"basic":      func(c *provider.Callback) { c.Header["Authorization"] = []string{"Basic YTpi"} },
+		"other body": func(c *provider.Callback) { c.Body[0] = '[' },
+		"no body":    func(c *provider.Callback) { c.Body = nil },
+		"longer token": func(c *provider.Callback) {
+			c.Header["Authorization"][0] = strings.TrimSuffix(c.Header["Authorization"][0], "g") + "A"
+		},
+	})
+	webtest.LiveSecrets(t, listening(listener()), statusCall(), secret, older)
+	account, application := listener(), listener()
+	account.APIKey, application.Application = "other", "other"
+	webtest.Disbelieved(t, New(account), statusCall())
+	webtest.Disbelieved(t, New(application), statusCall())
+}
+
+func TestStatusesOfAnotherTimeAreStale(t *testing.T) {
+	t.Parallel()
+	webtest.Timely(t, New(listener()), aged(statusCall), 5*time.Minute, 5*time.Minute)
+}
+
+// aged makes genuine callbacks come later or earlier.
+func aged(genuine func() *provider.Callback) func(age time.Duration) *provider.Callback {
+	return func(age time.Duration) *provider.Callback {
+		call := genuine()
+		call.At = now.Add(age)
+		return call
 	}
 }
 
-func TestForgedAndStaleStatusesSayNothing(t *testing.T) {
+func TestCallbacksHaveNamesThatTellReplays(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		call func(*provider.Callback)
-		cfg  func(*Config)
-		want error
-	}{
-		"no token":   {call: func(c *provider.Callback) { delete(c.Header, "Authorization") }, want: provider.ErrForged},
-		"basic":      {call: func(c *provider.Callback) { c.Header["Authorization"] = []string{"Basic YTpi"} }, want: provider.ErrForged},
-		"other body": {call: func(c *provider.Callback) { c.Body[0] = '[' }, want: provider.ErrForged},
-		"no body":    {call: func(c *provider.Callback) { c.Body = nil }, want: provider.ErrForged},
-		"longer token": {call: func(c *provider.Callback) {
-			c.Header["Authorization"][0] = strings.TrimSuffix(c.Header["Authorization"][0], "g") + "A"
-		}, want: provider.ErrForged},
-		"no secret":           {cfg: func(c *Config) { c.Secrets = nil }, want: provider.ErrForged},
-		"another secret":      {cfg: func(c *Config) { c.Secrets = []string{"x"} }, want: provider.ErrForged},
-		"another account":     {cfg: func(c *Config) { c.APIKey = "other" }, want: provider.ErrForged},
-		"another application": {cfg: func(c *Config) { c.Application = "other" }, want: provider.ErrForged},
-		"six minutes late":    {call: func(c *provider.Callback) { c.At = now.Add(6 * time.Minute) }, want: provider.ErrStale},
-		"six minutes early":   {call: func(c *provider.Callback) { c.At = now.Add(-6 * time.Minute) }, want: provider.ErrStale},
-		"four minutes late":   {call: func(c *provider.Callback) { c.At = now.Add(4 * time.Minute) }},
-		"no account named":    {cfg: func(c *Config) { c.APIKey, c.Application = "", "" }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			call, cfg := statusCall(), listener()
-			if c.call != nil {
-				c.call(call)
-			}
-			if c.cfg != nil {
-				c.cfg(&cfg)
-			}
-			got, err := New(cfg).Hear(call)
-			if !errors.Is(err, c.want) || (err != nil) != (len(got.Receipts) == 0) {
-				t.Errorf("%+v, %v; want %v", got, err, c.want)
-			}
-		})
+	webtest.Replayed(t, New(listener()), statusCall(), signedStatus(statusBody, ""))
+	another := receiptForm()
+	another["nonce"] = "another"
+	another["sig"] = signature(another)
+	for _, write := range forms {
+		webtest.Replayed(t, New(listenerSMS()), write(receiptForm()), write(another))
 	}
 }
 
@@ -90,47 +98,44 @@ func TestTokensWithoutASignatureAreForged(t *testing.T) {
 	t.Parallel()
 	_, rest, _ := strings.Cut(statusToken, ".")
 	payload, _, _ := strings.Cut(rest, ".")
+	calls := map[string]*provider.Callback{}
 	for name, token := range map[string]string{
 		"alg none": "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0." + payload + ".",
 		"two dots": "..", "nothing": "", "no payload": "eyJhbGciOiJIUzI1NiJ9..",
 	} {
 		call := statusCall()
 		call.Header["Authorization"] = []string{"Bearer " + token}
-		if _, err := New(listener()).Hear(call); !errors.Is(err, provider.ErrForged) {
-			t.Errorf("%s: %v, want ErrForged", name, err)
-		}
+		calls[name] = call
 	}
+	webtest.Refused(t, New(listener()), provider.ErrForged, calls)
 }
 
 func TestClaimsThatAreMissingMakeATokenForged(t *testing.T) {
 	t.Parallel()
-	for _, missing := range []string{"iss", "jti", "iat", "payload_hash", "api_key"} {
-		call := signedStatus(statusBody, missing)
-		if _, err := New(listener()).Hear(call); !errors.Is(err, provider.ErrForged) {
-			t.Errorf("without %s: %v, want ErrForged", missing, err)
-		}
-	}
+	webtest.Refused(t, New(listener()), provider.ErrForged, webtest.Bodies(func(missing string) *provider.Callback {
+		return signedStatus(statusBody, missing)
+	}, "iss", "jti", "iat", "payload_hash", "api_key"))
 	if _, err := New(listener()).Hear(signedStatus(statusBody, "application_id")); err != nil {
 		t.Errorf("without an application: %v", err)
 	}
 }
 
+func status(body string) *provider.Callback { return signedStatus(body, "") }
+
 func TestGenuineStatusesThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{`{`, `[]`, `{"channel":5}`, `{"channel":"sms","status":"delivered"}`} {
-		if _, err := New(listener()).Hear(signedStatus(body, "")); !errors.Is(err, provider.ErrMalformed) {
-			t.Errorf("%s: %v, want ErrMalformed", body, err)
-		}
-	}
+	webtest.Refused(t, New(listener()), provider.ErrMalformed, webtest.Bodies(
+		status, `{`, `[]`, `{"channel":5}`, `{"channel":"sms","status":"delivered"}`,
+	))
 }
 
 func TestEventsOfOtherProductsAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{`{"channel":"whatsapp","message_uuid":"u","status":"read"}`, `{"channel":"sms","message_type":"image"}`, `{}`} {
-		got, err := New(listener()).Hear(signedStatus(body, ""))
-		if err != nil || len(got.Receipts)+len(got.Inbound) != 0 || got.Once == "" {
-			t.Errorf("%s: %+v, %v", body, got, err)
-		}
+	webtest.Ignored(t, New(listener()), webtest.Bodies(
+		status, `{"channel":"whatsapp","message_uuid":"u","status":"read"}`, `{"channel":"sms","message_type":"image"}`, `{}`,
+	))
+	if heard, err := New(listener()).Hear(status(`{}`)); err != nil || heard.Once == "" {
+		t.Errorf("an event without a name, by which its replay could be told: %v", err)
 	}
 }
 
@@ -153,55 +158,61 @@ func listenerSMS() Config {
 // An account chooses in which form its callbacks come. All are signed alike.
 func TestSignatureOfAnotherToolIsBelievedInEveryForm(t *testing.T) {
 	t.Parallel()
-	want := provider.Receipt{
-		Reference: "0A01", Key: key, State: provider.Undelivered, Cause: provider.Absent, Code: "failed/2", At: now,
-	}
-	for name, write := range forms {
-		got, err := New(listenerSMS()).Hear(write(receiptForm()))
+	for _, write := range forms {
+		call := write(receiptForm())
+		heard, err := New(listenerSMS()).Hear(call)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
+			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]provider.Receipt{want}, got.Receipts); diff != "" || got.Once == "" {
-			t.Errorf("%s: once %q\n%s", name, got.Once, diff)
+		webtest.Hears(t, New(listenerSMS()), call, provider.Heard{Once: heard.Once, Receipts: []provider.Receipt{{
+			Reference: "0A01", Key: key, State: provider.Undelivered, Cause: provider.Absent, Code: "failed/2",
+		}}})
+	}
+}
+
+// written is a callback of the SMS API in one of its forms, after a change of its parameters.
+func written(form string, change func(map[string]string)) *provider.Callback {
+	parameters := receiptForm()
+	change(parameters)
+	return forms[form](parameters)
+}
+
+func TestForgedAndMalformedReceiptsSayNothing(t *testing.T) {
+	t.Parallel()
+	for form := range forms {
+		forged, malformed := map[string]*provider.Callback{}, map[string]*provider.Callback{}
+		for name, change := range map[string]func(map[string]string){
+			"no signature":    func(p map[string]string) { delete(p, "sig") },
+			"short signature": func(p map[string]string) { p["sig"] = "AB" },
+			"other status":    func(p map[string]string) { p["status"] = "delivered" },
+			"one field more":  func(p map[string]string) { p["extra"] = "" },
+			"other account":   func(p map[string]string) { p["api-key"] = "other"; p["sig"] = signature(p) },
+		} {
+			forged[form+", "+name] = written(form, change)
+		}
+		for name, change := range map[string]func(map[string]string){
+			"no time":       func(p map[string]string) { delete(p, "timestamp"); p["sig"] = signature(p) },
+			"nothing in it": func(p map[string]string) { delete(p, "messageId"); delete(p, "client-ref"); p["sig"] = signature(p) },
+		} {
+			malformed[form+", "+name] = written(form, change)
+		}
+		webtest.Refused(t, New(listenerSMS()), provider.ErrForged, forged)
+		webtest.Refused(t, New(listenerSMS()), provider.ErrMalformed, malformed)
+		webtest.LiveSecrets(t, listening(listenerSMS()), forms[form](receiptForm()), secret, older)
+		lower := written(form, func(p map[string]string) { p["sig"] = strings.ToLower(p["sig"]) })
+		if heard, err := New(listenerSMS()).Hear(lower); err != nil || len(heard.Receipts) == 0 {
+			t.Errorf("%s: a signature in lower case: %v", form, err)
 		}
 	}
 }
 
-func TestForgedAndStaleReceiptsSayNothing(t *testing.T) {
+func TestReceiptsOfAnotherTimeAreStale(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		change func(map[string]string)
-		at     time.Time
-		want   error
-	}{
-		"no signature":      {change: func(p map[string]string) { delete(p, "sig") }, want: provider.ErrForged},
-		"short signature":   {change: func(p map[string]string) { p["sig"] = "AB" }, want: provider.ErrForged},
-		"other status":      {change: func(p map[string]string) { p["status"] = "delivered" }, want: provider.ErrForged},
-		"one field more":    {change: func(p map[string]string) { p["extra"] = "" }, want: provider.ErrForged},
-		"other account":     {change: func(p map[string]string) { p["api-key"] = "other"; p["sig"] = signature(p) }, want: provider.ErrForged},
-		"no time":           {change: func(p map[string]string) { delete(p, "timestamp"); p["sig"] = signature(p) }, want: provider.ErrMalformed},
-		"nothing in it":     {change: func(p map[string]string) { delete(p, "messageId"); delete(p, "client-ref"); p["sig"] = signature(p) }, want: provider.ErrMalformed},
-		"lower-case digits": {change: func(p map[string]string) { p["sig"] = strings.ToLower(p["sig"]) }},
-		"six minutes late":  {at: now.Add(6 * time.Minute), want: provider.ErrStale},
-		"six minutes early": {at: now.Add(-6 * time.Minute), want: provider.ErrStale},
-	} {
+	for name, write := range forms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			parameters := maps.Clone(receiptForm())
-			if c.change != nil {
-				c.change(parameters)
-			}
-			for form, write := range forms {
-				call := write(parameters)
-				if !c.at.IsZero() {
-					call.At = c.at
-				}
-				got, err := New(listenerSMS()).Hear(call)
-				if !errors.Is(err, c.want) || (err != nil) != (len(got.Receipts) == 0) {
-					t.Errorf("%s: %+v, %v; want %v", form, got, err, c.want)
-				}
-			}
+			genuine := func() *provider.Callback { return write(receiptForm()) }
+			webtest.Timely(t, New(listenerSMS()), aged(genuine), 5*time.Minute, 5*time.Minute)
 		})
 	}
 }
@@ -209,6 +220,7 @@ func TestForgedAndStaleReceiptsSayNothing(t *testing.T) {
 func TestParametersThatCannotBeSignedAreForged(t *testing.T) {
 	t.Parallel()
 	good := string(forms["form"](receiptForm()).Body)
+	calls := map[string]*provider.Callback{}
 	for name, c := range map[string]struct{ kind, body string }{
 		"twice":      {"application/x-www-form-urlencoded", good + "&status=delivered"},
 		"broken":     {"application/x-www-form-urlencoded", "%zz"},
@@ -218,10 +230,9 @@ func TestParametersThatCannotBeSignedAreForged(t *testing.T) {
 	} {
 		call := forms["form"](receiptForm())
 		call.Header["Content-Type"], call.Body = []string{c.kind}, []byte(c.body)
-		if _, err := New(listenerSMS()).Hear(call); !errors.Is(err, provider.ErrForged) {
-			t.Errorf("%s: %v, want ErrForged", name, err)
-		}
+		calls[name] = call
 	}
+	webtest.Refused(t, New(listenerSMS()), provider.ErrForged, calls)
 }
 
 func TestPartsOfInboundMessagesNeedTheirPlace(t *testing.T) {

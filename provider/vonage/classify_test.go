@@ -1,44 +1,16 @@
 package vonage
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"dispatcher/provider"
-	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
-
-func wantResult(t *testing.T, got, want provider.Result) {
-	t.Helper()
-	err := got.Err
-	got.Err = nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if (err == nil) != (want.Outcome == provider.Accepted) {
-		t.Errorf("error %v for %v", err, want.Outcome)
-	}
-	if err != nil && strings.Contains(err.Error(), recipient[1:]) {
-		t.Error("the error shows the number")
-	}
-}
-
-func classifies(t *testing.T, api web.API, prefix string, table map[string]provider.Result) {
-	t.Helper()
-	for name, want := range table {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			wantResult(t, api.Classify(recorded(t, prefix+name)), want)
-		})
-	}
-}
 
 func TestEveryRecordedAnswerOfTheMessagesAPIIsClassified(t *testing.T) {
 	t.Parallel()
-	classifies(t, newMessages(Config{}), "messages_", map[string]provider.Result{
+	webtest.Answers(t, "testdata/answers/messages_*.http", newMessages(Config{}).Classify, map[string]provider.Result{
 		"accepted":                  {Outcome: provider.Accepted, Reference: "aaaaaaaa-bbbb-4ccc-8ddd-0123456789ab"},
 		"accepted_without_uuid":     {Outcome: provider.Unknown, Code: "202"},
 		"accepted_cut_short":        {Outcome: provider.Unknown, Code: "202"},
@@ -70,7 +42,7 @@ func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
 	part := func(i int, o provider.Outcome, reference, code string) provider.Part {
 		return provider.Part{Index: i, Outcome: o, Reference: reference, Code: code}
 	}
-	classifies(t, shortMessages{}, "sms_", map[string]provider.Result{
+	webtest.Answers(t, "testdata/answers/sms_*.http", shortMessages{}.Classify, map[string]provider.Result{
 		"accepted":            {Outcome: provider.Accepted, Reference: "0A0000000123ABCD1"},
 		"accepted_without_id": {Outcome: provider.Unknown, Code: "200/0"},
 		"accepted_in_three_parts": {Outcome: provider.Accepted, Parts: []provider.Part{
@@ -109,7 +81,7 @@ func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
 func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"accepted_in_three_parts", "taken_in_part", "unclear_in_part"} {
-		r := shortMessages{}.Classify(recorded(t, "sms_"+name))
+		r := shortMessages{}.Classify(webtest.ReadAnswer(t, "testdata/answers/sms_"+name+".http"))
 		if got := provider.Combine(r.Parts); got != r.Outcome {
 			t.Errorf("%s is %v, its parts make %v", name, r.Outcome, got)
 		}

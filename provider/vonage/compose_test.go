@@ -3,7 +3,6 @@ package vonage
 import (
 	"bytes"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,39 +12,32 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// composer is what both APIs have.
-type composer interface {
-	compose(s *provider.Submission, now time.Time) (*web.Request, error)
-}
-
 func account(api API) Config {
 	return Config{API: api, APIKey: apiKey, APISecret: apiSecret, From: "ACME"}
 }
 
 func TestSubmissionsAreWrittenAsDocumented(t *testing.T) {
 	t.Parallel()
-	plain := provider.Submission{To: recipient, Text: "Your code is 123456"}
-	full := provider.Submission{
-		Key: key, To: recipient, From: "+447700900000", Text: "Grüße, 你好 & <b>", Validity: now.Add(5 * time.Minute),
+	full := webtest.Unusual[Config]{
+		Config: func(c *Config) { c.Secrets, c.Callback = []string{secret}, public },
+		Submission: func(s *provider.Submission) {
+			s.Key, s.From, s.Text, s.Validity = key, "+447700900000", "Grüße, 你好 & <b>", now.Add(5*time.Minute)
+		},
 	}
-	listening, listeningSMS := account(Messages), account(SMS)
-	listening.Secrets, listening.Callback = []string{secret}, public
-	listeningSMS.Secrets, listeningSMS.Callback = []string{secret}, public
-	for name, c := range map[string]struct {
-		api composer
-		s   provider.Submission
-	}{
-		"messages_plain": {newMessages(account(Messages)), plain},
-		"messages_full":  {newMessages(listening), full},
-		"sms_plain":      {shortMessages{account(SMS)}, plain},
-		"sms_full":       {shortMessages{listeningSMS}, full},
-	} {
-		r, err := c.api.compose(&c.s, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		webtest.Golden(t, filepath.Join("testdata", "requests", name+".http"), r)
+	requests := webtest.Requests[Config]{
+		Files: "testdata/requests/messages_*.http", Config: account(Messages),
+		Submission: provider.Submission{To: recipient, Text: "Your code is 123456"},
+		Compose: func(cfg Config, s *provider.Submission) (*web.Request, error) {
+			return newMessages(cfg).compose(s, now)
+		},
+		Cases: map[string]webtest.Unusual[Config]{"plain": {}, "full": full},
 	}
+	t.Run("Messages API", requests.Run)
+	requests.Files, requests.Config = "testdata/requests/sms_*.http", account(SMS)
+	requests.Compose = func(cfg Config, s *provider.Submission) (*web.Request, error) {
+		return shortMessages{cfg}.compose(s, now)
+	}
+	t.Run("SMS API", requests.Run)
 }
 
 func TestWhatCannotBeSentIsSaidBeforeAnyByte(t *testing.T) {

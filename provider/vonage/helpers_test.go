@@ -6,8 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"maps"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"dispatcher/provider/vonage/vonagetest"
-	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -25,9 +22,10 @@ const (
 	apiKey      = "abcd1234"
 	apiSecret   = "vonage-api-s3cret"
 	secret      = "vonage-signature-s3cret"
+	older       = "the older s3cret"
 	application = "78d335fa-323d-0114-9c3d-d6f0d48968cf"
-	key         = "0123456789abcdef0123456789abcdef"
-	recipient   = "+447700900123"
+	key         = webtest.Key
+	recipient   = webtest.Recipient
 	public      = "https://sms.example.com/receipts/vonage"
 )
 
@@ -51,21 +49,12 @@ func pemOf(k *rsa.PrivateKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// readFile knows the files that settings of tests name.
-func readFile(path string) ([]byte, error) {
-	switch path {
-	case "secret":
-		return []byte(apiSecret + "\n"), nil
-	case "signature":
-		return []byte(secret + "\n"), nil
-	case "older":
-		return []byte("the older s3cret"), nil
-	case "application.pem":
-		return []byte(pemOf(applicationKey())), nil
-	case "broken.pem":
-		return []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), nil
+// files are those that settings of tests name.
+func files() webtest.Files {
+	return webtest.Files{
+		"secret": apiSecret + "\n", "signature": secret + "\n", "older": older, "application.pem": pemOf(applicationKey()),
+		"broken.pem": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
 	}
-	return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
 }
 
 // variant is one of the ways in which Vonage is used.
@@ -88,8 +77,8 @@ func variants() map[string]variant {
 	}
 }
 
-// parse reads settings for an API at address.
-func parse(t testing.TB, v variant, address string, more map[string]any) Config {
+// parse reads settings for an API at address, with a callback.
+func parse(t testing.TB, v variant, address, callback string, more map[string]any) Config {
 	t.Helper()
 	values := map[string]any{
 		"signature_secret_files": []any{"older", "signature"}, "from": "ACME",
@@ -97,15 +86,17 @@ func parse(t testing.TB, v variant, address string, more map[string]any) Config 
 	}
 	maps.Copy(values, v.settings)
 	maps.Copy(values, more)
-	cfg, err := ParseSettings(values, readFile)
+	cfg, err := ParseSettings(values, files().Opening(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cfg
 }
 
-// recorded reads a recorded answer.
-func recorded(t testing.TB, name string) *web.Answer {
+// play brings up a carrier, a channel and an ear.
+func play(t *testing.T, v variant, more map[string]any) *webtest.Scene[*Channel] {
 	t.Helper()
-	return webtest.ReadAnswer(t, filepath.Join("testdata", "answers", name+".http"))
+	return webtest.Play(t, func(string) webtest.Config {
+		return webtest.Config{Shape: vonagetest.New(v.server), Behaviour: webtest.Behaviour{Receipts: true}}
+	}, func(address, callback string) *Channel { return New(parse(t, v, address, callback, more)) })
 }

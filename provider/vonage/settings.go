@@ -55,16 +55,17 @@ type Config struct {
 //	from                    sender of messages that name none
 //
 // and those of web.ParseConfig.
-func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
-	r := settings.New(values, readFile)
+func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		API:         settings.Choose(r, "api", map[string]API{"messages": Messages, "sms": SMS}),
 		APIKey:      r.Text("api_key"),
 		APISecret:   web.Secret(r, "api_secret_file"),
 		Application: r.Text("application_id"),
 		PrivateKey:  privateKey(r, "private_key_file"),
-		Secrets:     web.Secrets(r, "signature_secret_files", readFile),
+		Secrets:     web.Secrets(r, "signature_secret_files", o.ReadFile),
 		From:        r.Text("from"),
+		Callback:    o.Callback,
 	}
 	base := messagesBase
 	if cfg.API == SMS {

@@ -1,13 +1,14 @@
 package vonage
 
 import (
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"dispatcher/provider/web"
+	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
 )
 
 func TestEverySettingIsRead(t *testing.T) {
@@ -15,13 +16,13 @@ func TestEverySettingIsRead(t *testing.T) {
 	cfg, err := ParseSettings(map[string]any{
 		"api": "messages", "api_key": apiKey, "application_id": application, "private_key_file": "application.pem",
 		"signature_secret_files": []any{"older", "signature"}, "from": 12345,
-	}, readFile)
+	}, files().Opening(public))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Config{
 		APIKey: apiKey, Application: application, PrivateKey: applicationKey(),
-		Secrets: []string{"the older s3cret", secret}, From: "12345",
+		Secrets: []string{older, secret}, From: "12345", Callback: public,
 	}
 	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreFields(Config{}, "Web", "PrivateKey")); diff != "" || !want.PrivateKey.Equal(cfg.PrivateKey) {
 		t.Error(diff)
@@ -33,7 +34,7 @@ func TestEverySettingIsRead(t *testing.T) {
 
 func TestEachAPIHasItsAddress(t *testing.T) {
 	t.Parallel()
-	cfg, err := ParseSettings(map[string]any{"api": "sms", "api_key": apiKey, "api_secret_file": "secret"}, readFile)
+	cfg, err := ParseSettings(map[string]any{"api": "sms", "api_key": apiKey, "api_secret_file": "secret"}, files().Opening(public))
 	if err != nil || cfg.API != SMS || cfg.Web.BaseURL.String() != "https://rest.nexmo.com" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
@@ -67,34 +68,22 @@ func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := ParseSettings(c.values, readFile)
-			if err == nil {
-				t.Fatal("no fault")
-			}
-			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q lacks %q", err, want)
-				}
-			}
+			_, err := ParseSettings(c.values, files().Opening(public))
+			webtest.Faults(t, err, c.want, apiSecret, secret)
 		})
 	}
 }
 
-func TestOpenAsksForReceiptsOnlyWithASecretAndAnAddress(t *testing.T) {
+func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		callback string
 		secrets  any
-		want     bool
+		receipts bool
 	}{{public, "signature", true}, {"", "signature", false}, {public, nil, false}} {
-		channel, err := Open(map[string]any{"api_key": apiKey, "api_secret_file": "secret", "signature_secret_files": c.secrets},
-			web.Opening{ReadFile: readFile, Callback: c.callback})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := channel.(*Channel).Capabilities()
-		if got.Receipts != c.want || got.KeyInReceipt != c.want || got.Lookup || got.SameKeyFor != 0 || got.LongestValidity != longestValidity {
-			t.Errorf("%+v for %+v", got, c)
-		}
+		values := map[string]any{"api_key": apiKey, "api_secret_file": "secret", "signature_secret_files": c.secrets}
+		webtest.Promises(t, Open, values, files().Opening(c.callback), provider.Capabilities{
+			KeyInReceipt: c.receipts, Receipts: c.receipts, LongestValidity: 7 * 24 * time.Hour, Batch: 1,
+		})
 	}
 }

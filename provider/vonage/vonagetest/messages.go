@@ -1,8 +1,6 @@
 package vonagetest
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -48,9 +46,7 @@ func (h messagesShape) Read(r *http.Request, body []byte) (webtest.Submit, error
 		return webtest.Submit{}, err
 	}
 	var m message
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&m); err != nil {
+	if err := webtest.DecodeStrict(body, &m); err != nil {
 		return webtest.Submit{}, errors.New("invalid-json")
 	}
 	if err := m.check(); err != nil {
@@ -102,17 +98,16 @@ func (messagesShape) Write(w http.ResponseWriter, s *webtest.Submit, v providert
 	case providertest.Refuse:
 		writeProblem(w, http.StatusPaymentRequired, "1070", "Low balance")
 	case providertest.Throttle:
-		if v.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
-		}
+		webtest.SetRetryAfter(w, "Retry-After", v)
 		writeProblem(w, http.StatusTooManyRequests, "1000", "Please wait, then retry your request")
 	case providertest.Accept, providertest.Lose, providertest.Cut:
-		writeJSON(w, http.StatusAccepted, "application/json", map[string]string{"message_uuid": s.Reference})
+		webtest.WriteJSON(w, http.StatusAccepted, map[string]string{"message_uuid": s.Reference})
 	}
 }
 
 func writeProblem(w http.ResponseWriter, status int, code, detail string) {
-	writeJSON(w, status, "application/problem+json", map[string]string{
+	w.Header().Set("Content-Type", "application/problem+json")
+	webtest.WriteJSON(w, status, map[string]string{
 		"type": "https://developer.vonage.com/api-errors/messages#" + code, "title": "Problem " + code, "detail": detail,
 		"instance": "bf0ca0bf927b3b52e3cb03217e1a1ddf",
 	})

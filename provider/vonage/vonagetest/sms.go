@@ -102,7 +102,7 @@ func (smsShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.A
 				"message-price": "0.03330000", "network": "23415", "client-ref": s.Key,
 			})
 		}
-		writeJSON(w, http.StatusOK, "application/json", map[string]any{"message-count": strconv.Itoa(s.Parts), "messages": list})
+		webtest.WriteJSON(w, http.StatusOK, map[string]any{"message-count": strconv.Itoa(s.Parts), "messages": list})
 	}
 }
 
@@ -122,7 +122,7 @@ func PartReference(reference string, part int) string {
 }
 
 func writeStatus(w http.ResponseWriter, status, text string) {
-	writeJSON(w, http.StatusOK, "application/json", map[string]any{
+	webtest.WriteJSON(w, http.StatusOK, map[string]any{
 		"message-count": "1", "messages": []map[string]string{{"status": status, "error-text": text}},
 	})
 }

@@ -1,7 +1,6 @@
 package vonagetest
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -68,12 +67,7 @@ func (c *Config) formCall(callback string, parameters map[string]string) (*http.
 	for name, value := range parameters {
 		form.Set(name, value)
 	}
-	r, err := http.NewRequest(http.MethodPost, callback, bytes.NewReader([]byte(form.Encode()))) //nolint:noctx // The carrier adds it.
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	return r, nil
+	return webtest.Post(callback, "application/x-www-form-urlencoded", []byte(form.Encode()))
 }
 
 func (c *Config) sign(parameters map[string]string) string {

@@ -1,7 +1,6 @@
 package vonagetest
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/hmac"
 	"crypto/rand"
@@ -14,6 +13,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"dispatcher/provider/web/webtest"
 )
 
 // authorized checks the Authorization field: a JWT of the application (RS256), or the account's key and secret.
@@ -72,13 +73,9 @@ func (c *Config) tokenCall(callback string, event map[string]any) (*http.Request
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequest(http.MethodPost, callback, bytes.NewReader(body)) //nolint:noctx // The carrier adds it.
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	if c.Secret == "" {
-		return r, nil
+	r, err := webtest.Post(callback, "application/json", body)
+	if err != nil || c.Secret == "" {
+		return r, err
 	}
 	hash := sha256.Sum256(body)
 	claims, err := json.Marshal(map[string]any{

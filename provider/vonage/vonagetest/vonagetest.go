@@ -6,8 +6,6 @@ package vonagetest
 
 import (
 	"crypto/rsa"
-	"encoding/json"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -45,9 +43,3 @@ func isAddress(text string) bool {
 }
 
 func bare(number string) string { return strings.TrimPrefix(number, "+") }
-
-func writeJSON(w http.ResponseWriter, status int, kind string, body any) {
-	w.Header().Set("Content-Type", kind)
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the caller may have gone
-}
