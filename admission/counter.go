@@ -61,6 +61,9 @@ func (c *Counter) Free() int64 { return max(min(c.Max, c.Limit.Max)-c.Granted, 0
 // clock has stepped back behind Start.
 func (c *Counter) End(zone *time.Location) time.Time { return c.Window.End(c.Start, zone) }
 
+// leaveBy is when the last attempts of the counter's window must have left in order to arrive in it.
+func (c *Counter) leaveBy(zone *time.Location) time.Time { return c.End(zone).Add(-travel) }
+
 // lastPlace is the end of the part of the window in which attempts may be placed. A paced
 // window leaves the guard without places.
 func (c *Counter) lastPlace(zone *time.Location) time.Time {

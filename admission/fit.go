@@ -12,9 +12,13 @@ type Need struct {
 	Micros   int64 // its price
 }
 
-// Place is when an attempt may leave: not before At, and before Latest. A zero At is at
+// Place is when an attempt may leave, by the database's clock: not before At, and before Latest. A zero At is at
 // once; a zero Latest does not bound.
-type Place struct{ At, Latest time.Time }
+//
+// Opens and Closes are the hard bounds of the windows that it was counted in, and lie around the other two; Opens
+// is zero where they had begun. Who does not know the database's clock exactly keeps his error away from these; At
+// and Latest are about an even pace, which a clock that is a little wrong moves as a whole.
+type Place struct{ At, Latest, Opens, Closes time.Time }
 
 // Account is a counter on the terms of one channel.
 type Account struct {
@@ -52,6 +56,8 @@ const (
 	// guard is the part of a window, one in so many, that is left without places, so that
 	// an attempt which leaves a little late still falls into its window: 50 ms of a second.
 	guard = 20
+	// travel is how long an attempt may be on its way: the provider counts it when it arrives.
+	travel = 20 * time.Millisecond
 	// decay is the part of a window, the last one in so many, in which a reserve falls to nothing.
 	decay = 10
 	// Horizon is how far ahead places are given away, unless the lead is longer. It bounds how long an urgent
@@ -87,8 +93,9 @@ func Fit(m *Moment, accounts []Account, n *Need) (Place, *Obstacle) {
 		if !ok {
 			return Place{}, &Obstacle{a.Counter, NotYet, when}
 		}
-		if p.Latest.IsZero() || latest.Before(p.Latest) {
-			p.Latest = latest
+		p.Latest, p.Closes = bounded(p.Latest, latest), bounded(p.Closes, a.leaveBy(m.Zone))
+		if a.Window == Second {
+			p.Opens = later(p.Opens, a.Start)
 		}
 	}
 	return p, nil
@@ -169,14 +176,14 @@ func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 // latest is when an attempt that may leave at a time must have left. It is false when that
 // time is no place in this window; when tells from when on it may be.
 func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bool) {
-	end := a.End(m.Zone)
+	leaveBy := a.leaveBy(m.Zone)
 	switch {
-	case !at.Before(a.lastPlace(m.Zone)):
+	case !at.Before(a.lastPlace(m.Zone)), !at.Before(leaveBy):
 		return time.Time{}, m.rolls(a.Counter), false
 	case a.Sliding:
-		return earlier(end, at.Add(time.Duration(a.Window)/guard)), time.Time{}, true
+		return earlier(leaveBy, at.Add(time.Duration(a.Window)/guard-travel)), time.Time{}, true
 	}
-	return end, time.Time{}, true
+	return leaveBy, time.Time{}, true
 }
 
 // advance moves the place of the next unit on from the place that was given away. A calendar
@@ -233,6 +240,14 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// bounded is a bound, zero for none, beside a further one.
+func bounded(bound, further time.Time) time.Time {
+	if bound.IsZero() {
+		return further
+	}
+	return earlier(bound, further)
 }
 
 func later(a, b time.Time) time.Time {

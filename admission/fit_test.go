@@ -113,8 +113,11 @@ func checkPlace(t *rapid.T, m *admission.Moment, accounts []admission.Account, a
 			soonest = start.Add(admission.Horizon) // another process has moved the counter on: all of its window is near
 		}
 	}
-	if !first.Before(p.Latest) || p.Latest.After(a.End(m.Zone)) {
-		t.Fatalf("from %s until %s in a window that ends %s", first, p.Latest, a.End(m.Zone))
+	if arrived := p.Closes.Add(20 * time.Millisecond); !first.Before(p.Latest) || p.Latest.After(p.Closes) || arrived.After(a.End(m.Zone)) {
+		t.Fatalf("from %s until %s, at the very latest %s, in a window that ends %s", first, p.Latest, p.Closes, a.End(m.Zone))
+	}
+	if a.Window == admission.Second && (p.Opens.Before(a.Start) || p.Opens.After(first)) {
+		t.Fatalf("from %s, no sooner than %s, in a window that begins %s", first, p.Opens, a.Start)
 	}
 	if first.After(soonest.Add(admission.Horizon)) {
 		t.Fatalf("%s lies too far ahead of %s", first, soonest)

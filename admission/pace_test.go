@@ -146,7 +146,7 @@ func TestPacedPlacesAreEvenAndInsideTheirWindow(t *testing.T) {
 				continue
 			}
 			start := accounts[0].Start
-			if p.At.Before(free) || p.At.Before(m.Earliest) || p.At.Before(start) || !p.At.Before(start.Add(950*time.Millisecond)) || !p.Latest.Equal(start.Add(time.Second)) {
+			if p.At.Before(free) || p.At.Before(m.Earliest) || p.At.Before(start) || !p.At.Before(start.Add(950*time.Millisecond)) || !p.Latest.Equal(start.Add(980*time.Millisecond)) {
 				t.Fatalf("place %s until %s, of the window from %s, earliest %s, no sooner than %s", p.At, p.Latest, start, m.Earliest, free)
 			}
 			cost := accounts[0].Cost(&n)

@@ -124,7 +124,7 @@ func checkNothingLeft(t *testing.T, folders ...string) {
 func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
 	t.Parallel()
 	folder := openFolder(t)
-	settings := map[string]string{"DATA_DIR": filepath.Join(folder, "data"), "LISTEN": "127.0.0.1:0"}
+	settings := map[string]string{"DATA_DIR": filepath.Join(folder, "data"), "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0"}
 	ports := []string{"--kafka-port", "0", "--postgres-port", "0"}
 	p := launch(t, "demo", folder, settings, append([]string{"demo", "--keep", "--messages", strconv.Itoa(size(8_000, 30_000))}, ports...)...)
 	p.says(t, "publishing to Kafka and sending")

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,23 +17,41 @@ import (
 // is sent without a slot, nothing leaves in another second than its own, and all arrives.
 // It runs alone, as TestThreeProcessesPaceAsOne does.
 func TestSlowDatabaseKeepsTheLimits(t *testing.T) {
+	const half = 100 * time.Millisecond
+	keepsLimitsFromAfar(t, distance{there: half, back: half}, distance{there: half, back: half})
+}
+
+// TestUnevenWaysToTheDatabaseKeepTheLimits: one process waits on the way there and the other on the way back, so that neither
+// can know the database's clock, and what they take for the middle of a statement is 200 ms apart. It runs alone, as above.
+func TestUnevenWaysToTheDatabaseKeepTheLimits(t *testing.T) {
+	const whole = 200 * time.Millisecond
+	keepsLimitsFromAfar(t, distance{there: whole}, distance{back: whole})
+}
+
+// keepsLimitsFromAfar has a process work over each distance, and checks what arrives in each second at a carrier that is
+// 15 ms away: with such a database many submits leave as late as they may.
+func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
+	t.Helper()
 	const perSecond = 50
 	seconds := size(4, 10)
 	server := ledgertest.Server(t, nil)
-	far := newDistance(t, hostOf(t, server.URL()))
 	s := newStage(t, plot{
 		postgres: server.URL(),
-		channels: []channel{{name: "a", weight: "1", behaviour: quick(), document: limitPerSecond(perSecond)}},
-		settings: map[string]string{"POSTGRES_URL": withHost(t, server.URL(), far.address())},
+		channels: []channel{{name: "a", weight: "1", behaviour: quick(), document: limitPerSecond(perSecond), away: distance{there: 15 * time.Millisecond}}},
 	})
-	processes := s.runAll(2)
+	processes := make([]*process, len(ways))
+	for i := range ways {
+		far := ways[i].open(t, hostOf(t, server.URL()))
+		processes[i] = s.runWith(fmt.Sprintf("dispatcher %d", i+1), map[string]string{"POSTGRES_URL": withHost(t, server.URL(), far)})
+	}
+	for _, p := range processes {
+		p.says(t, "dispatcher is running")
+	}
 	s.joined(len(processes))
-	n := perSecond * seconds
-	far.delay.Store(int64(200 * time.Millisecond))
 	stalls := watchStalls(t)
+	n := perSecond * seconds
 	ids := s.publish("bulk", short("slow", n))
 	s.settled(n, 3*time.Minute)
-	far.delay.Store(0)
 
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
@@ -142,66 +159,80 @@ func (s *stage) execute(statements ...string) {
 	}
 }
 
-// distance passes connections on and holds back what comes from either side.
-type distance struct {
-	listener net.Listener
-	target   string
-	delay    atomic.Int64 // there and back, in nanoseconds
-	wg       sync.WaitGroup
-}
+// distance lies between two ends of a connection: what is sent there, or back, arrives so much later.
+type distance struct{ there, back time.Duration }
 
-// newDistance listens until the end of the test. Who uses it must have been started after it.
-func newDistance(t testing.TB, target string) *distance {
+// open passes connections on to target until the end of the test, and returns the address to call. Who uses it must have
+// been started after it.
+func (d distance) open(t testing.TB, target string) (address string) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &distance{listener: listener, target: target}
-	d.wg.Go(func() {
+	var wg sync.WaitGroup
+	wg.Go(func() {
 		for {
 			in, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			d.wg.Go(func() { d.pass(in) })
+			wg.Go(func() { d.pass(in, target) })
 		}
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
-		d.wg.Wait()
+		wg.Wait()
 	})
-	return d
+	return listener.Addr().String()
 }
 
-func (d *distance) address() string { return d.listener.Addr().String() }
-
-func (d *distance) pass(in net.Conn) {
+// pass carries one connection until either side ends it.
+func (d distance) pass(in net.Conn, target string) {
 	defer in.Close() //nolint:errcheck // The other side has gone.
-	out, err := (&net.Dialer{}).Dial("tcp", d.target)
+	out, err := (&net.Dialer{}).Dial("tcp", target)
 	if err != nil {
 		return
 	}
 	defer out.Close() //nolint:errcheck // As above.
-	d.wg.Go(func() {
-		d.copy(out, in)
-		_ = out.Close()
+	var back sync.WaitGroup
+	back.Go(func() {
+		carry(in, out, d.back)
+		_ = in.Close()
 	})
-	d.copy(in, out)
+	carry(out, in, d.there)
+	_ = out.Close()
+	back.Wait()
 }
 
-func (d *distance) copy(to io.Writer, from io.Reader) {
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buffer)
-		if n > 0 {
-			time.Sleep(time.Duration(d.delay.Load() / 2))
-			if _, err := to.Write(buffer[:n]); err != nil {
+// parcel is what was read at once.
+type parcel struct {
+	at    time.Time
+	bytes []byte
+}
+
+// carry passes on what it reads, each parcel so much later, until from ends. Parcels do not wait for each other.
+func carry(to io.Writer, from io.Reader, delay time.Duration) {
+	parcels := make(chan parcel, 1024)
+	go func() {
+		defer close(parcels)
+		for {
+			buffer := make([]byte, 64<<10)
+			n, err := from.Read(buffer)
+			if n > 0 {
+				parcels <- parcel{time.Now(), buffer[:n]}
+			}
+			if err != nil {
 				return
 			}
 		}
-		if err != nil {
-			return
+	}()
+	for p := range parcels {
+		time.Sleep(time.Until(p.at.Add(delay)))
+		if _, err := to.Write(p.bytes); err != nil {
+			break
 		}
+	}
+	for range parcels { // whoever reads must not hang
 	}
 }

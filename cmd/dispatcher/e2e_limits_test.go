@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -320,24 +321,32 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 			return claimed(channel, from) > 40 && s.now().Sub(from) > 3*time.Second
 		})
 	}
+	// fills waits for a second in which a limit is all but used up: a busy machine needs a few to bring so much.
+	fills := func(from time.Time, channel, scope string, most int64) (until time.Time) {
+		t.Helper()
+		eventually(t, patience, fmt.Sprintf("a second of %s %s is filled to its limit of %d", channel, scope, most), func() bool {
+			until = s.now()
+			return until.Sub(from) > 3*time.Second && fullest(channel, scope, from, until) >= most*9/10
+		})
+		return until
+	}
 
 	flows(time.Time{}, "c")
 	if over := s.passedOver("a"); over["no_slot"] == 0 || s.carriers["a"].Stats().Submits > 0 {
 		t.Errorf("a channel of limit 0 carried %d, it was passed over for %v", s.carriers["a"].Stats().Submits, over)
 	}
 	opened := s.edit("limits: [{window: 1s, max: 0}]", "limits: [{window: 1s, max: 50}]")
-	flows(opened, "a")
+	fills(opened, "a", "channel", 50)
 	_, narrowed := s.change("limits", "set", "a", "--window", "1s", "--max", "20")
-	flows(narrowed, "a")
+	fills(narrowed, "a", "channel", 20)
 	_, closed := s.change("limits", "set", "a", "--window", "1s", "--max", "0")
 	flows(closed, "c")
-	const busy = 5 // on a busy machine so small a part of a limit may be all that the stream fills
 	for _, step := range []struct {
 		from, to time.Time
 		most     int64
 	}{{opened, narrowed, 50}, {narrowed, closed, 20}} {
-		if got := fullest("a", "channel", step.from, step.to); got > step.most || got < step.most/busy {
-			t.Errorf("at most %d were granted in a second, the limit was %d", got, step.most)
+		if got := fullest("a", "channel", step.from, step.to); got > step.most {
+			t.Errorf("%d were granted in a second, the limit was %d", got, step.most)
 		}
 	}
 	if got := s.count(`select coalesce(sum(granted), 0)::bigint from audit.limit_windows where channel = 'a'`); got != claimed("a", time.Time{}) {
@@ -349,11 +358,10 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 
 	tenant := []string{"limits", "set", "--all-channels", "--tenant", "shop", "--window", "1s"}
 	_, bounded := s.change(append(tenant, "--max", "30")...)
-	eventually(t, patience, "a few seconds under the tenant's limit", func() bool { return s.now().Sub(bounded) > 5*time.Second })
-	free := s.now()
+	free := fills(bounded, "", "tenant:shop", 30)
 	s.change(append(tenant, "--remove")...)
-	if got := fullest("", "tenant:shop", bounded, free); got > 30 || got < 30/busy {
-		t.Errorf("at most %d of the tenant's were granted in a second, the limit was 30", got)
+	if got := fullest("", "tenant:shop", bounded, free); got > 30 {
+		t.Errorf("%d of the tenant's were granted in a second, the limit was 30", got)
 	}
 	under := s.count(`select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`, bounded, free)
 	if got := s.count(`select coalesce(sum(granted), 0)::bigint from audit.limit_windows where scope = 'tenant:shop'`); got < under {

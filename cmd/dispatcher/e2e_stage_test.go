@@ -29,6 +29,7 @@ type channel struct {
 	document  string // further keys of the channel in the routing document
 	settings  string // further settings of its connection
 	down      bool   // nobody listens at its address
+	away      distance
 }
 
 // threeChannels are a, b and c at the proportions 25, 15 and 60, with quick carriers
@@ -134,8 +135,12 @@ func (s *stage) carrier(c *channel) string {
 		_, address := reserve(s.t)
 		return address
 	}
-	s.carriers[c.name] = startCarrier(s.t, c.behaviour)
-	return s.carriers[c.name].Addr()
+	carrier := startCarrier(s.t, c.behaviour)
+	s.carriers[c.name] = carrier
+	if c.away != (distance{}) {
+		return c.away.open(s.t, carrier.Addr())
+	}
+	return carrier.Addr()
 }
 
 // write makes a file in the folder that processes run in.
@@ -160,7 +165,15 @@ func (s *stage) topic(name string) string { return s.prefix + "." + name }
 // run starts a dispatcher.
 func (s *stage) run(name string) *process {
 	s.t.Helper()
-	return launch(s.t, name, s.folder, s.settings, "run")
+	return s.runWith(name, nil)
+}
+
+// runWith starts a dispatcher with some settings of its own.
+func (s *stage) runWith(name string, own map[string]string) *process {
+	s.t.Helper()
+	settings := maps.Clone(s.settings)
+	maps.Copy(settings, own)
+	return launch(s.t, name, s.folder, settings, "run")
 }
 
 // runAll starts n dispatchers and waits until all are up.

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"dispatcher/admission"
 )
 
 const (
@@ -78,16 +80,16 @@ func (c *clock) now() time.Time {
 	return origin.Add(time.Since(c.epoch))
 }
 
-// within is when, by this process's clock, the database's clock shows times between two for certain, however wrong the
-// estimate of it is: with a database that is far away that is a narrower span. A zero time stays.
-func (c *clock) within(from, until time.Time) (leave, latest time.Time) {
+// span is when, by this process's clock, an attempt may leave at a place. However wrong the estimate of the database's
+// clock is, it leaves within the windows that it was counted in: with a database that is far away that is a narrower span.
+func (c *clock) span(p *admission.Place) (leave, latest time.Time) {
 	wrong := time.Duration(c.error.Load())
-	leave, latest = c.here(from), c.here(until)
-	if !leave.IsZero() && !latest.IsZero() {
-		leave = leave.Add(wrong)
+	leave, latest = c.here(p.At), c.here(p.Latest)
+	if opens := c.here(p.Opens).Add(wrong); !p.Opens.IsZero() && opens.After(leave) {
+		leave = opens
 	}
-	if !latest.IsZero() {
-		latest = latest.Add(-wrong)
+	if closes := c.here(p.Closes).Add(-wrong); !p.Closes.IsZero() && closes.Before(latest) {
+		latest = closes
 	}
 	return leave, latest
 }

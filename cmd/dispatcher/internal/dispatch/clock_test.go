@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dispatcher/admission"
 )
 
 // reading asks a database whose clock is ahead by some time; there and back are the two ways.
@@ -77,22 +79,33 @@ func TestTheClockFollowsOneThatWasSet(t *testing.T) {
 
 func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// TestAFarDatabaseNarrowsThePlaces: what is read over 200 ms may be wrong by 100 ms either way.
-func TestAFarDatabaseNarrowsThePlaces(t *testing.T) {
+// TestAFarDatabaseNarrowsWindowsAndNotThePace: what is read over 200 ms may be wrong by 100 ms either way. So much stays free
+// at both ends of a window; a place in its middle is as wide as ever, or a sliding limit would let nothing go.
+func TestAFarDatabaseNarrowsWindowsAndNotThePace(t *testing.T) {
 	t.Parallel()
-	for _, way := range []time.Duration{0, 200 * time.Millisecond} {
-		c := newClock()
-		asked := c.epoch.Add(time.Hour)
-		c.read(noon, asked, asked.Add(way))
-		from, until := noon.Add(time.Second), noon.Add(2*time.Second)
-		leave, latest := c.within(from, until)
-		if got := leave.Sub(c.here(from)); got != way/2 {
-			t.Errorf("over %s it leaves %s later", way, got)
+	opens, closes := noon, noon.Add(time.Second)
+	for _, c := range []struct {
+		name                     string
+		at, latest, leave, until time.Duration // after opens
+	}{
+		{"the whole window", 0, time.Second, millis(100), millis(900)},
+		{"its beginning", millis(20), millis(50), millis(100), millis(50)},
+		{"its middle", millis(500), millis(530), millis(500), millis(530)},
+		{"its end", millis(890), millis(920), millis(890), millis(900)},
+	} {
+		clock := newClock()
+		asked := clock.epoch.Add(time.Hour)
+		clock.read(noon, asked, asked.Add(millis(200)))
+		leave, latest := clock.span(&admission.Place{At: opens.Add(c.at), Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
+		if from, until := leave.Sub(clock.here(opens)), latest.Sub(clock.here(opens)); from != c.leave || until != c.until {
+			t.Errorf("%s: from %s until %s, want %s until %s", c.name, from, until, c.leave, c.until)
 		}
-		if got := c.here(until).Sub(latest); got != way/2 {
-			t.Errorf("over %s it must have left %s sooner", way, got)
+		clock.read(noon, asked, asked) // known exactly
+		leave, latest = clock.span(&admission.Place{At: opens.Add(c.at), Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
+		if from, until := leave.Sub(clock.here(opens)), latest.Sub(clock.here(opens)); from != c.at || until != c.latest {
+			t.Errorf("%s: from %s until %s with a clock known exactly", c.name, from, until)
 		}
-		if leave, latest := c.within(time.Time{}, time.Time{}); !leave.IsZero() || !latest.IsZero() {
+		if leave, latest := clock.span(&admission.Place{}); !leave.IsZero() || !latest.IsZero() {
 			t.Errorf("no place became %s to %s", leave, latest)
 		}
 	}

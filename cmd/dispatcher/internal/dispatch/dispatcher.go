@@ -239,7 +239,7 @@ func (d *Dispatcher) now() time.Time { return d.clock.now() }
 // since is sent back as not sent.
 func (d *Dispatcher) launch(r *round) {
 	for _, f := range r.flights {
-		f.leave, f.latest = d.clock.within(f.place.At, f.place.Latest)
+		f.leave, f.latest = d.clock.span(&f.place)
 	}
 	spread(r.flights, time.Now())
 	d.inflight.add(r.now, r.flights)
