@@ -23,21 +23,11 @@ type Channel struct {
 	cfg Config
 }
 
-var (
-	_ provider.Channel  = (*Channel)(nil)
-	_ provider.Capable  = (*Channel)(nil)
-	_ provider.Listener = (*Channel)(nil)
-	_ web.Opener        = Open
-)
+var _ web.Adapter = (*Channel)(nil)
 
 // Open makes a channel of its settings.
 func Open(values map[string]any, o web.Opening) (provider.Channel, error) {
-	cfg, err := ParseSettings(values, o.ReadFile)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Callback = o.Callback
-	return New(cfg), nil
+	return web.Open(values, o, ParseSettings, New)
 }
 
 // New returns a channel. The configuration is one that ParseSettings accepts.

@@ -3,16 +3,13 @@ package bird_test
 import (
 	"crypto/tls"
 	"encoding/pem"
-	"net/http"
+	"maps"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/bird"
 	"dispatcher/provider/bird/birdtest"
-	"dispatcher/provider/providertest"
-	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -21,11 +18,17 @@ func TestChannelConforms(t *testing.T) {
 	for _, api := range []string{"messages", "channels"} {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
-			h := webtest.Harness(func() webtest.Shape { return birdtest.New(account(api)) }, func(t testing.TB, url string) provider.Channel {
-				return open(t, settings(api, map[string]any{"base_url": url, "timeout": "1m"}))
+			webtest.Conform(t, webtest.Vendor{
+				Shape: func() webtest.Shape { return birdtest.New(account(api)) }, Secrets: []string{accessKey, signingKey},
+				Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
+					cfg, err := bird.ParseSettings(settings(api, map[string]any{"base_url": address, "timeout": "1m"}), files.Opening(callback))
+					if err != nil {
+						t.Fatal(err)
+					}
+					cfg.Web.TLS = trust
+					return bird.New(cfg)
+				},
 			})
-			h.Deadline, h.Secrets = 2*time.Second, []string{accessKey, signingKey}
-			providertest.Run(t, h)
 		})
 	}
 }
@@ -37,23 +40,13 @@ func TestMessagesGoOutOnceOverHTTP2(t *testing.T) {
 	authority.StartTLS() // for its certificate, which is good for 127.0.0.1
 	t.Cleanup(authority.Close)
 	pemFile := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Certificate().Raw})
-	protocols := make(chan string, 20)
-	carrier, err := webtest.Start(webtest.Config{
-		Shape: protocolShape{birdtest.New(account("messages")), protocols},
+	carrier := webtest.Serve(t, webtest.Config{
+		Shape: birdtest.New(account("messages")),
 		TLS:   &tls.Config{Certificates: authority.TLS.Certificates, MinVersion: tls.VersionTLS12},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(carrier.Close)
-	c, err := bird.Open(settings("messages", map[string]any{"base_url": carrier.URL(), "tls_ca_file": "ca"}), web.Opening{
-		ReadFile: func(name string) ([]byte, error) {
-			if name == "ca" {
-				return pemFile, nil
-			}
-			return readFile(name)
-		},
-	})
+	trusting := webtest.Files{"ca": string(pemFile)}
+	maps.Copy(trusting, files)
+	c, err := bird.Open(settings("messages", map[string]any{"base_url": carrier.URL(), "tls_ca_file": "ca"}), trusting.Opening(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,22 +55,13 @@ func TestMessagesGoOutOnceOverHTTP2(t *testing.T) {
 		if r := c.Send(t.Context(), *submission()); r.Outcome != provider.Accepted {
 			t.Fatalf("%v %s: %v", r.Outcome, r.Code, r.Err)
 		}
-		if p := <-protocols; p != "HTTP/2.0" {
-			t.Errorf("sent over %s", p)
+	}
+	for _, s := range carrier.Submits() {
+		if s.Proto != "HTTP/2.0" {
+			t.Errorf("sent over %s", s.Proto)
 		}
 	}
 	if n := carrier.Requests(); n != 10 {
 		t.Errorf("%d requests for 10 messages", n)
 	}
-}
-
-// protocolShape tells by which protocol submits came.
-type protocolShape struct {
-	webtest.Shape
-	protocols chan<- string
-}
-
-func (p protocolShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
-	p.protocols <- r.Proto
-	return p.Shape.Read(r, body)
 }

@@ -2,13 +2,10 @@ package bird_test
 
 import (
 	"errors"
-	"maps"
 	"net/http"
 	"net/url"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/provider"
 	"dispatcher/provider/bird/birdtest"
@@ -45,28 +42,23 @@ func TestReceiptsAreHeard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := open(t, settings(apiOf(cfg), nil))
-			for _, test := range []struct {
-				said webtest.Receipt
-				want provider.Receipt
-			}{
-				{webtest.Receipt{State: provider.Delivered}, provider.Receipt{State: provider.Delivered, Code: "delivered"}},
-				{webtest.Receipt{State: provider.Pending}, provider.Receipt{State: provider.Pending, Code: "sent"}},
-				{webtest.Receipt{State: provider.Undelivered}, provider.Receipt{State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "delivery_failed/1"}},
-				{webtest.Receipt{State: provider.Undelivered, Code: "104"}, provider.Receipt{State: provider.Undelivered, Cause: provider.BadSender, Code: "delivery_failed/104"}},
-				{webtest.Receipt{State: provider.Undelivered, Code: "777"}, provider.Receipt{State: provider.Undelivered, Code: "delivery_failed/777"}},
+			for said, want := range map[webtest.Receipt]provider.Receipt{
+				{State: provider.Delivered}:                {State: provider.Delivered, Code: "delivered"},
+				{State: provider.Pending}:                  {State: provider.Pending, Code: "sent"},
+				{State: provider.Undelivered}:              {State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "delivery_failed/1"},
+				{State: provider.Undelivered, Code: "104"}: {State: provider.Undelivered, Cause: provider.BadSender, Code: "delivery_failed/104"},
+				{State: provider.Undelivered, Code: "777"}: {State: provider.Undelivered, Code: "delivery_failed/777"},
 			} {
-				heard, err := c.Hear(asCallback(t, receiptRequest(t, cfg, test.said), at))
-				if err != nil {
-					t.Fatal(err)
+				call := webtest.MadeAt(t, receiptRequest(t, cfg, said), at)
+				heard, err := c.Hear(call)
+				if err != nil || heard.Once == "" {
+					t.Fatalf("once %q, error %v", heard.Once, err)
 				}
-				test.want.Reference, test.want.Key, test.want.At = "ref-1", key, at
-				if diff := cmp.Diff([]provider.Receipt{test.want}, heard.Receipts); diff != "" {
-					t.Error(diff)
-				}
-				if heard.Once == "" || heard.Inbound != nil {
-					t.Errorf("once %q, %d inbound messages", heard.Once, len(heard.Inbound))
-				}
+				want.Reference, want.Key = "ref-1", key
+				webtest.Hears(t, c, call, provider.Heard{Once: heard.Once, Receipts: []provider.Receipt{want}})
 			}
+			webtest.Replayed(t, c, webtest.MadeAt(t, receiptRequest(t, cfg, webtest.Receipt{}), at),
+				webtest.MadeAt(t, receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}), at))
 		})
 	}
 }
@@ -93,7 +85,7 @@ func signedGet(t testing.TB, fields url.Values) *provider.Callback {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return asCallback(t, r, time.Now())
+	return webtest.MadeAt(t, r, time.Now())
 }
 
 func TestMessagesOfSubscribersAreHeard(t *testing.T) {
@@ -107,13 +99,12 @@ func TestMessagesOfSubscribersAreHeard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			heard, err := open(t, settings(apiOf(cfg), nil)).Hear(asCallback(t, r, at))
+			c, call := open(t, settings(apiOf(cfg), nil)), webtest.MadeAt(t, r, at)
+			heard, err := c.Hear(call)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]provider.Inbound{in}, heard.Inbound); diff != "" {
-				t.Error(diff)
-			}
+			webtest.Hears(t, c, call, provider.Heard{Once: heard.Once, Inbound: []provider.Inbound{in}})
 		})
 	}
 }
@@ -121,79 +112,56 @@ func TestMessagesOfSubscribersAreHeard(t *testing.T) {
 func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range accounts() {
-		for how, forge := range map[string]func(*provider.Callback){
-			"another URL":  func(c *provider.Callback) { c.URL += "&status=delivered&x=1" },
-			"another body": func(c *provider.Callback) { c.Body = append(c.Body, ' ') },
-			"no signature": func(c *provider.Callback) { c.Header = nil },
-			"alg none": func(c *provider.Callback) {
-				c.Header["Messagebird-Signature-Jwt"] = []string{"eyJhbGciOiJub25lIn0.eyJpc3MiOiJNZXNzYWdlQmlyZCJ9."}
-				delete(c.Header, "Messagebird-Signature")
-			},
-			"another time": func(c *provider.Callback) {
-				c.Header["Messagebird-Request-Timestamp"] = []string{"1"}
-				delete(c.Header, "Messagebird-Signature-Jwt")
-			},
-		} {
-			t.Run(name+"/"+how, func(t *testing.T) {
-				t.Parallel()
-				forged := asCallback(t, receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}), time.Now())
-				forged.Header = maps.Clone(forged.Header)
-				forge(forged)
-				heard, err := open(t, settings(apiOf(cfg), nil)).Hear(forged)
-				if !errors.Is(err, provider.ErrForged) || heard.Receipts != nil {
-					t.Errorf("heard %d receipts, error %v", len(heard.Receipts), err)
-				}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			genuine := func() *provider.Callback {
+				return webtest.MadeAt(t, receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}), time.Now())
+			}
+			webtest.Tampered(t, open(t, settings(apiOf(cfg), nil)), genuine, webtest.Changes{
+				"another URL":  func(c *provider.Callback) { c.URL += "&status=delivered&x=1" },
+				"another body": func(c *provider.Callback) { c.Body = append(c.Body, ' ') },
+				"no signature": func(c *provider.Callback) { c.Header = nil },
+				"alg none": func(c *provider.Callback) {
+					c.Header["Messagebird-Signature-Jwt"] = []string{"eyJhbGciOiJub25lIn0.eyJpc3MiOiJNZXNzYWdlQmlyZCJ9."}
+					delete(c.Header, "Messagebird-Signature")
+				},
+				"another time": func(c *provider.Callback) {
+					c.Header["Messagebird-Request-Timestamp"] = []string{"1"}
+					delete(c.Header, "Messagebird-Signature-Jwt")
+				},
 			})
-		}
-	}
-}
-
-func TestCallbacksOfAnotherKeyAreForged(t *testing.T) {
-	t.Parallel()
-	for name, cfg := range accounts() {
-		good := asCallback(t, receiptRequest(t, cfg, webtest.Receipt{}), time.Now())
-		if _, err := open(t, settings(apiOf(cfg), map[string]any{"signing_key_files": "old"})).Hear(good); !errors.Is(err, provider.ErrForged) {
-			t.Errorf("%s: another key: %v", name, err)
-		}
-		if _, err := open(t, settings(apiOf(cfg), map[string]any{"signing_key_files": nil})).Hear(good); !errors.Is(err, provider.ErrForged) {
-			t.Errorf("%s: no key: %v", name, err)
-		}
-		if _, err := open(t, settings(apiOf(cfg), map[string]any{"signing_key_files": []any{"signing", "old"}})).Hear(good); err != nil {
-			t.Errorf("%s: the first of two live keys: %v", name, err)
-		}
+			webtest.LiveSecrets(t, func(keys ...string) provider.Listener {
+				files := []any{}
+				for _, k := range keys {
+					files = append(files, k)
+				}
+				return open(t, settings(apiOf(cfg), map[string]any{"signing_key_files": files}))
+			}, genuine(), "signing", "old")
+		})
 	}
 }
 
 func TestCallbacksOutOfTimeAreStale(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range accounts() {
-		c := open(t, settings(apiOf(cfg), nil))
-		for _, age := range []time.Duration{-6 * time.Minute, 6 * time.Minute} {
-			late := asCallback(t, receiptRequest(t, cfg, webtest.Receipt{}), time.Now().Add(age))
-			if heard, err := c.Hear(late); !errors.Is(err, provider.ErrStale) || heard.Receipts != nil {
-				t.Errorf("%s, %s old: %v", name, age, err)
-			}
-		}
-		for _, age := range []time.Duration{-4 * time.Minute, 4 * time.Minute} {
-			if _, err := c.Hear(asCallback(t, receiptRequest(t, cfg, webtest.Receipt{}), time.Now().Add(age))); err != nil {
-				t.Errorf("%s, %s old: %v", name, age, err)
-			}
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			webtest.Timely(t, open(t, settings(apiOf(cfg), nil)), func(age time.Duration) *provider.Callback {
+				return webtest.MadeAt(t, receiptRequest(t, cfg, webtest.Receipt{}), time.Now().Add(age))
+			}, 5*time.Minute, 5*time.Minute)
+		})
 	}
 }
 
 func TestGenuineCallbacksOfOtherKindsMeanNothing(t *testing.T) {
 	t.Parallel()
-	heard, err := open(t, settings("messages", nil)).Hear(signedGet(t, url.Values{"ping": {"1"}}))
-	if err != nil || heard.Receipts != nil || heard.Inbound != nil {
-		t.Errorf("heard %+v, error %v", heard, err)
-	}
+	webtest.Ignored(t, open(t, settings("messages", nil)), map[string]*provider.Callback{"ping": signedGet(t, url.Values{"ping": {"1"}})})
 }
 
 func FuzzHear(f *testing.F) {
 	for _, cfg := range accounts() {
 		r := receiptRequest(f, cfg, webtest.Receipt{State: provider.Delivered})
-		c := asCallback(f, r, time.Now())
+		c := webtest.MadeAt(f, r, time.Now())
 		f.Add(c.Method, c.URL, r.Header.Get("MessageBird-Signature-JWT"), r.Header.Get("MessageBird-Signature"), r.Header.Get("MessageBird-Request-Timestamp"), c.Body)
 	}
 	listeners := []provider.Listener{open(f, settings("messages", map[string]any{"signing_key_files": "old"})), open(f, settings("channels", map[string]any{"signing_key_files": "old"}))}
@@ -221,13 +189,13 @@ func FuzzReading(f *testing.F) {
 		if err != nil {
 			return
 		}
-		heard, err := open(t, settings("channels", nil)).Hear(asCallback(t, r, time.Now()))
+		heard, err := open(t, settings("channels", nil)).Hear(webtest.MadeAt(t, r, time.Now()))
 		check(t, heard, err)
 		signed = birdtest.Config{SigningKey: signingKey}
 		if r, err = birdtest.Sign(signed, callback+"?"+query); err != nil {
 			return
 		}
-		c := asCallback(t, r, time.Now())
+		c := webtest.MadeAt(t, r, time.Now())
 		c.URL = callback + "?" + query
 		heard, err = open(t, settings("messages", nil)).Hear(c)
 		check(t, heard, err)

@@ -1,21 +1,14 @@
 package bird_test
 
 import (
-	"bufio"
-	"bytes"
-	"io"
 	"maps"
-	"net/http"
-	"os"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
-	"dispatcher/provider"
 	"dispatcher/provider/bird"
 	"dispatcher/provider/bird/birdtest"
-	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,15 +23,7 @@ const (
 )
 
 // files stand in for the disk.
-var files = map[string]string{"access": accessKey + "\n", "signing": signingKey + "\n", "old": "0ld-hunter2x\n", "empty": "", "two": "a\nb\n"}
-
-func readFile(name string) ([]byte, error) {
-	content, ok := files[name]
-	if !ok {
-		return nil, os.ErrNotExist
-	}
-	return []byte(content), nil
-}
+var files = webtest.Files{"access": accessKey + "\n", "signing": signingKey + "\n", "old": "0ld-hunter2x\n", "empty": "", "two": "a\nb\n"}
 
 // settings of the two APIs, to which a test adds.
 func settings(api string, more map[string]any) map[string]any {
@@ -52,7 +37,7 @@ func settings(api string, more map[string]any) map[string]any {
 
 func open(t testing.TB, values map[string]any) *bird.Channel {
 	t.Helper()
-	c, err := bird.Open(values, web.Opening{ReadFile: readFile, Callback: callback})
+	c, err := bird.Open(values, files.Opening(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,33 +52,4 @@ func account(api string) birdtest.Config {
 		cfg.Workspace, cfg.Channel, cfg.Callback = workspace, channelID, callback
 	}
 	return cfg
-}
-
-// asCallback is what the receipts listener makes of a request.
-func asCallback(t testing.TB, r *http.Request, at time.Time) *provider.Callback {
-	t.Helper()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &provider.Callback{Method: r.Method, URL: r.URL.String(), Header: r.Header, Body: body, At: at}
-}
-
-// fixture reads an answer as it was on the wire.
-func fixture(t testing.TB, name string) *web.Answer {
-	t.Helper()
-	raw, err := os.ReadFile("testdata/" + name + ".http")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close() //nolint:errcheck // It is in memory.
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &web.Answer{Status: r.StatusCode, Header: r.Header, Body: body, At: time.Now()}
 }

@@ -51,15 +51,16 @@ type Config struct {
 //	workspace, channel  ids of the workspace and of its SMS channel; with api: channels
 //
 // and those of web.ParseConfig.
-func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
-	r := settings.New(values, readFile)
+func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		API:         settings.Choose(r, "api", map[string]API{"messages": Messages, "channels": Channels}),
 		AccessKey:   string(readSecret(r, "access_key_file")),
-		SigningKeys: readSecrets(r, "signing_key_files", readFile),
+		SigningKeys: readSecrets(r, "signing_key_files", o.ReadFile),
 		From:        r.Text("from"),
 		Workspace:   r.Text("workspace"),
 		Channel:     r.Text("channel"),
+		Callback:    o.Callback,
 	}
 	base := messagesBase
 	if cfg.API == Channels {

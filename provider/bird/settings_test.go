@@ -1,10 +1,12 @@
 package bird_test
 
 import (
-	"strings"
 	"testing"
+	"time"
 
+	"dispatcher/provider"
 	"dispatcher/provider/bird"
+	"dispatcher/provider/web/webtest"
 )
 
 func TestSettingsFaultsNameTheirKeys(t *testing.T) {
@@ -26,23 +28,21 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 		"a secret in the open": {map[string]any{"access_key_file": "access", "access_key": "x"}, "access_key: unknown setting"},
 		"a query in the base":  {map[string]any{"access_key_file": "access", "base_url": "https://x.example/?a=b"}, "base_url"},
 	} {
-		_, err := bird.ParseSettings(test.values, readFile)
-		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
-		}
-		if err != nil && strings.Contains(err.Error(), "hunter2x") {
-			t.Errorf("%s: the error shows a secret", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := bird.ParseSettings(test.values, files.Opening(callback))
+			webtest.Faults(t, err, []string{test.want}, "hunter2x")
+		})
 	}
 }
 
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
-	m, c := open(t, settings("messages", nil)).Capabilities(), open(t, settings("channels", nil)).Capabilities()
-	if !m.KeyInReceipt || !m.Receipts || m.LongestValidity == 0 || m.SameKeyFor != 0 || m.Lookup {
-		t.Errorf("messages: %+v", m)
-	}
-	if !c.KeyInReceipt || !c.Receipts || c.LongestValidity != 0 || c.SameKeyFor != 0 || c.Lookup {
-		t.Errorf("channels: %+v", c)
+	for api, longest := range map[string]time.Duration{"messages": 48 * time.Hour, "channels": 0} {
+		for address, receipts := range map[string]bool{callback: true, "": false} {
+			webtest.Promises(t, bird.Open, settings(api, nil), files.Opening(address), provider.Capabilities{
+				KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longest, Batch: 1,
+			})
+		}
 	}
 }

@@ -1,12 +1,10 @@
 package birdtest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"dispatcher/provider"
 	"dispatcher/provider/providertest"
@@ -46,9 +44,7 @@ func (c channels) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, fmt.Errorf("%s %s is not part of this API", r.Method, r.URL.Path)
 	}
 	var out outgoing
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&out); err != nil {
+	if err := webtest.DecodeStrict(body, &out); err != nil {
 		return webtest.Submit{}, err
 	}
 	contacts := out.Receiver.Contacts
@@ -69,19 +65,15 @@ func (c channels) Write(w http.ResponseWriter, s *webtest.Submit, v providertest
 		providertest.Reject: "InvalidPayload", providertest.Refuse: "Unauthorized", providertest.Throttle: "TooManyRequests",
 	}[v.Verdict]
 	if code == "" {
-		w.WriteHeader(http.StatusAccepted)
-		_ = json.NewEncoder(w).Encode(c.message(s, "accepted", "", ""))
+		webtest.WriteJSON(w, http.StatusAccepted, c.message(s, "accepted", "", ""))
 		return
 	}
-	if v.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
-	}
+	webtest.SetRetryAfter(w, "Retry-After", v)
 	answer := map[string]any{"code": code, "message": "not taken"}
 	if v.Verdict == providertest.Reject {
 		answer["details"] = map[string]any{"receiver.contacts[0].identifierValue": []string{s.To + " is no phone number"}}
 	}
-	w.WriteHeader(verdictStatus(v.Verdict))
-	_ = json.NewEncoder(w).Encode(answer)
+	webtest.WriteJSON(w, verdictStatus(v.Verdict), answer)
 }
 
 func (c channels) message(s *webtest.Submit, word, reason, code string) map[string]any {

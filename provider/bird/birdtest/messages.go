@@ -2,7 +2,6 @@ package birdtest
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,9 +38,7 @@ func (m messages) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, fmt.Errorf("%s %s is not part of this API", r.Method, r.URL.Path)
 	}
 	var s submit
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&s); err != nil {
+	if err := webtest.DecodeStrict(body, &s); err != nil {
 		return webtest.Submit{}, err
 	}
 	return webtest.Submit{
@@ -77,9 +74,7 @@ func (m messages) Write(w http.ResponseWriter, s *webtest.Submit, v providertest
 	case providertest.Refuse:
 		refuse(w, verdictStatus(v.Verdict), 2, "Request not allowed (incorrect access_key)", "access_key")
 	case providertest.Throttle:
-		if v.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
-		}
+		webtest.SetRetryAfter(w, "Retry-After", v)
 		w.WriteHeader(http.StatusTooManyRequests)
 	case providertest.Accept, providertest.Lose, providertest.Cut:
 		m.accept(w, s)
@@ -89,8 +84,7 @@ func (m messages) Write(w http.ResponseWriter, s *webtest.Submit, v providertest
 func (m messages) accept(w http.ResponseWriter, s *webtest.Submit) {
 	number, _ := strconv.ParseInt(strings.TrimPrefix(s.To, "+"), 10, 64)
 	item := map[string]any{"recipient": number, "status": "sent", "statusDatetime": stamp().Format("2006-01-02T15:04:05-07:00"), "messagePartCount": s.Parts}
-	w.WriteHeader(http.StatusCreated)
-	_ = json.NewEncoder(w).Encode(map[string]any{
+	webtest.WriteJSON(w, http.StatusCreated, map[string]any{
 		"id": s.Reference, "href": "https://rest.messagebird.com/messages/" + s.Reference, "direction": "mt", "type": "sms",
 		"originator": s.From, "body": s.Text, "reference": s.Key, "validity": nil, "gateway": nil, "typeDetails": map[string]any{},
 		"datacoding": "plain", "mclass": 1, "scheduledDatetime": nil, "createdDatetime": stamp().Format("2006-01-02T15:04:05-07:00"),
@@ -101,8 +95,7 @@ func (m messages) accept(w http.ResponseWriter, s *webtest.Submit) {
 }
 
 func refuse(w http.ResponseWriter, status, code int, description, parameter string) {
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{
+	webtest.WriteJSON(w, status, map[string]any{
 		"errors": []any{map[string]any{"code": code, "description": description, "parameter": parameter}},
 	})
 }

@@ -82,6 +82,14 @@ func Call(r *http.Request, body []byte) *provider.Callback {
 	return &provider.Callback{Method: r.Method, URL: address.String(), Header: r.Header, Body: body, At: time.Now()}
 }
 
+// MadeAt is a request that a Shape made, as a listener would see it at a time.
+func MadeAt(t testing.TB, r *http.Request, at time.Time) *provider.Callback {
+	t.Helper()
+	c := Made(t, r, nil)
+	c.At = at
+	return c
+}
+
 // Made is a request that a Shape made, as a listener would see it.
 func Made(t testing.TB, r *http.Request, err error) *provider.Callback {
 	t.Helper()
