@@ -25,27 +25,21 @@ type Channel struct {
 	keys *keys
 }
 
-var (
-	_ provider.Channel  = (*Channel)(nil)
-	_ provider.Capable  = (*Channel)(nil)
-	_ provider.Listener = (*Channel)(nil)
-	_ web.Opener        = Open
-)
+var _ web.Adapter = (*Channel)(nil)
 
 // Open makes a channel of its settings. Settings that ask for the default credentials read the environment and
 // the shared files; no connection is made.
 func Open(values map[string]any, o web.Opening) (provider.Channel, error) {
-	cfg, err := ParseSettings(values, o.ReadFile)
-	if err != nil {
-		return nil, err
+	return web.Open(values, o, configure, New)
+}
+
+// configure reads settings, and gets the credentials that are not among them.
+func configure(values map[string]any, o web.Opening) (Config, error) {
+	cfg, err := ParseSettings(values, o)
+	if err == nil && cfg.DefaultCredentials {
+		cfg.Credentials, err = defaultCredentials(&cfg)
 	}
-	cfg.Callback = o.Callback
-	if cfg.DefaultCredentials {
-		if cfg.Credentials, err = defaultCredentials(&cfg); err != nil {
-			return nil, err
-		}
-	}
-	return New(cfg), nil
+	return cfg, err
 }
 
 // New returns a channel. The configuration is one that ParseSettings accepts, with credentials.

@@ -5,11 +5,12 @@ import (
 
 	"dispatcher/provider"
 	"dispatcher/provider/aws"
+	"dispatcher/provider/web/webtest"
 )
 
 // BenchmarkSend is what the SDK costs a message: it writes and signs the request, and reads the answer.
 func BenchmarkSend(b *testing.B) {
-	api, s, answer := aws.APIOf(open(b, settings(nil))), submission(), fixture(b, "accepted")
+	api, s, answer := aws.APIOf(open(b, settings(nil))), submission(), webtest.ReadAnswer(b, "testdata/accepted.http")
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := api.Compose(s); err != nil {

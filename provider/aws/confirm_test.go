@@ -32,7 +32,7 @@ func TestSubscriptionsOfOurTopicsAreConfirmedWithOneQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := asCallback(t, request, time.Now())
+	said := webtest.MadeAt(t, request, time.Now())
 	if heard, err := c.Hear(said); err != nil || heard.Receipts != nil || heard.Inbound != nil || heard.Answer != "" {
 		t.Errorf("hearing it: %+v, %v", heard, err)
 	}
@@ -62,7 +62,7 @@ func TestOtherSubscriptionsAreNotConfirmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ok, err := c.Confirm(t.Context(), asCallback(t, request, time.Now())); ok || !errors.Is(err, provider.ErrForged) {
+		if ok, err := c.Confirm(t.Context(), webtest.MadeAt(t, request, time.Now())); ok || !errors.Is(err, provider.ErrForged) {
 			t.Errorf("%s: confirmed %v, %v", name, ok, err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestAConfirmationThatSNSRefusesIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ok, err := open(t, settings(map[string]any{"sns_base_url": address})).Confirm(t.Context(), asCallback(t, request, time.Now()))
+	ok, err := open(t, settings(map[string]any{"sns_base_url": address})).Confirm(t.Context(), webtest.MadeAt(t, request, time.Now()))
 	if ok || err == nil {
 		t.Errorf("confirmed %v: %v", ok, err)
 	}

@@ -2,6 +2,7 @@ package aws_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"testing"
@@ -18,11 +19,24 @@ import (
 
 func TestChannelConforms(t *testing.T) {
 	t.Parallel()
-	h := webtest.Harness(func() webtest.Shape { return awstest.New(account()) }, func(t testing.TB, url string) provider.Channel {
-		return open(t, settings(map[string]any{"base_url": url, "timeout": "1m"}))
+	webtest.Conform(t, webtest.Vendor{
+		Shape: func() webtest.Shape { return awstest.New(account()) }, Secrets: []string{secretKey},
+		Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
+			cfg := parse(t, map[string]any{"base_url": address, "timeout": "1m"})
+			cfg.Web.TLS = trust
+			return aws.New(cfg)
+		},
 	})
-	h.Deadline, h.Secrets = 2*time.Second, []string{secretKey}
-	providertest.Run(t, h)
+}
+
+// parse reads the usual settings and some more.
+func parse(t testing.TB, more map[string]any) aws.Config {
+	t.Helper()
+	cfg, err := aws.ParseSettings(settings(more), files().Opening(callback))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
 }
 
 // TestTheSDKTriesNothingAgain has answers that the SDK would retry by itself: throttling, 500, 503.
@@ -34,11 +48,7 @@ func TestTheSDKTriesNothingAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			carrier, err := webtest.Start(webtest.Config{Shape: shape, Behaviour: webtest.Behaviour{Throttle: true}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(carrier.Close)
+			carrier := webtest.Serve(t, webtest.Config{Shape: shape, Behaviour: webtest.Behaviour{Throttle: true}})
 			c := open(t, settings(map[string]any{"base_url": carrier.URL()}))
 			for range 5 {
 				if r := c.Send(t.Context(), *submission()); r.Outcome == provider.Accepted {
@@ -79,10 +89,7 @@ func (s slowKeys) Retrieve(context.Context) (sdk.Credentials, error) {
 
 func TestWithoutCredentialsNothingIsSent(t *testing.T) {
 	t.Parallel()
-	cfg, err := aws.ParseSettings(settings(map[string]any{"base_url": "http://127.0.0.1:1"}), readFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := parse(t, map[string]any{"base_url": "http://127.0.0.1:1"})
 	cfg.Credentials = noKeys{}
 	c := aws.New(cfg)
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
@@ -94,10 +101,7 @@ func TestWithoutCredentialsNothingIsSent(t *testing.T) {
 
 func TestCredentialsThatComeTooLateAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	cfg, err := aws.ParseSettings(settings(map[string]any{"base_url": "http://127.0.0.1:1"}), readFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := parse(t, map[string]any{"base_url": "http://127.0.0.1:1"})
 	slow := make(slowKeys)
 	defer close(slow)
 	cfg.Credentials = slow

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/provider"
 	"dispatcher/provider/aws/awstest"
@@ -21,7 +20,7 @@ func tell(t testing.TB, cfg awstest.Config, r webtest.Receipt, at time.Time) *pr
 	if err != nil {
 		t.Fatal(err)
 	}
-	return asCallback(t, request, at)
+	return webtest.MadeAt(t, request, at)
 }
 
 func TestEventsAreHeard(t *testing.T) {
@@ -49,15 +48,15 @@ func TestEventsAreHeard(t *testing.T) {
 			{State: provider.Undelivered, Code: "TEXT_SOMETHING_NEW"}:       {State: provider.Pending, Code: "TEXT_SOMETHING_NEW"},
 			{State: provider.Undelivered, Code: "TEXT_447700900123"}:        {State: provider.Pending, Code: "other"},
 		} {
-			heard, err := c.Hear(tell(t, cfg, said, at))
-			if err != nil {
-				t.Fatalf("%s: %v", version, err)
+			call := tell(t, cfg, said, at)
+			heard, err := c.Hear(call)
+			if err != nil || heard.Once == "" {
+				t.Fatalf("%s: once %q, error %v", version, heard.Once, err)
 			}
-			want.Reference, want.Key, want.At = "ref-1", key, at
-			if diff := cmp.Diff([]provider.Receipt{want}, heard.Receipts); diff != "" || heard.Once == "" {
-				t.Errorf("%s: once %q, %s", version, heard.Once, diff)
-			}
+			want.Reference, want.Key = "ref-1", key
+			webtest.Hears(t, c, call, provider.Heard{Once: heard.Once, Receipts: []provider.Receipt{want}})
 		}
+		webtest.Replayed(t, c, tell(t, cfg, webtest.Receipt{}, at), tell(t, cfg, webtest.Receipt{}, at))
 	}
 }
 
@@ -77,13 +76,12 @@ func TestMessagesOfSubscribersAreHeard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard, err := open(t, settings(nil)).Hear(asCallback(t, request, in.At))
+	c, call := open(t, settings(nil)), webtest.MadeAt(t, request, in.At)
+	heard, err := c.Hear(call)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]provider.Inbound{in}, heard.Inbound); diff != "" || heard.Receipts != nil {
-		t.Error(diff)
-	}
+	webtest.Hears(t, c, call, provider.Heard{Once: heard.Once, Inbound: []provider.Inbound{in}})
 }
 
 // change rewrites a field of a message that SNS has signed.
@@ -107,42 +105,30 @@ func TestForgedMessagesSayNothing(t *testing.T) {
 	elsewhere.Topic = "arn:aws:sns:eu-central-1:999999999999:sms-events" // SNS signs it, for somebody else
 	unsigned.Key = nil
 	stranger.Key = signers()[1].key
-	for how, forge := range map[string]func(*testing.T) *provider.Callback{
-		"another account's topic": func(t *testing.T) *provider.Callback { return tell(t, elsewhere, webtest.Receipt{}, time.Now()) },
-		"unsigned":                func(t *testing.T) *provider.Callback { return tell(t, unsigned, webtest.Receipt{}, time.Now()) },
-		"another key":             func(t *testing.T) *provider.Callback { return tell(t, stranger, webtest.Receipt{}, time.Now()) },
-		"expired certificate": func(t *testing.T) *provider.Callback {
-			return tell(t, account(), webtest.Receipt{}, time.Now().Add(48*time.Hour))
+	strict := open(t, settings(map[string]any{"sns_certificate_files": "certificate"}))
+	webtest.Refused(t, strict, provider.ErrForged, map[string]*provider.Callback{
+		"another account's topic":   tell(t, elsewhere, webtest.Receipt{}, time.Now()),
+		"unsigned":                  tell(t, unsigned, webtest.Receipt{}, time.Now()),
+		"another key":               tell(t, stranger, webtest.Receipt{}, time.Now()),
+		"expired certificate":       tell(t, account(), webtest.Receipt{}, time.Now().Add(48*time.Hour)),
+		"certificate of the future": tell(t, account(), webtest.Receipt{}, time.Now().Add(-48*time.Hour)),
+		"raw delivery": {
+			Method: "POST", URL: callback, At: time.Now(), Body: []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`),
+			Header: map[string][]string{"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {topic}},
 		},
-		"certificate of the future": func(t *testing.T) *provider.Callback {
-			return tell(t, account(), webtest.Receipt{}, time.Now().Add(-48*time.Hour))
-		},
-		"raw delivery": func(t *testing.T) *provider.Callback {
-			return &provider.Callback{
-				Method: "POST", URL: callback, At: time.Now(), Body: []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`),
-				Header: map[string][]string{"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {topic}},
-			}
-		},
-		"no JSON": func(*testing.T) *provider.Callback {
-			return &provider.Callback{Method: "POST", URL: callback, At: time.Now()}
-		},
-	} {
-		heard, err := open(t, settings(map[string]any{"sns_certificate_files": "certificate"})).Hear(forge(t))
-		if !errors.Is(err, provider.ErrForged) || heard.Receipts != nil {
-			t.Errorf("%s: %v", how, err)
-		}
-	}
+		"no JSON": {Method: "POST", URL: callback, At: time.Now()},
+	})
+	changes := webtest.Changes{}
 	for field, value := range map[string]string{
 		"Message": `{"eventType":"TEXT_DELIVERED","messageId":"x"}`, "MessageId": "x", "Timestamp": time.Now().UTC().Format(time.RFC3339), "Subject": "x",
 		"TopicArn": topic + "x", "Type": "SubscriptionConfirmation", "SignatureVersion": "1", "Signature": "AAAA",
 		"SigningCertURL": "https://sns.eu-central-1.amazonaws.com.evil.example/x.pem",
 	} {
-		forged := tell(t, account(), webtest.Receipt{State: provider.Undelivered}, time.Now())
-		change(t, forged, field, value)
-		if heard, err := open(t, settings(nil)).Hear(forged); !errors.Is(err, provider.ErrForged) || heard.Receipts != nil {
-			t.Errorf("another %s: %v", field, err)
-		}
+		changes["another "+field] = func(c *provider.Callback) { change(t, c, field, value) }
 	}
+	webtest.Tampered(t, open(t, settings(nil)), func() *provider.Callback {
+		return tell(t, account(), webtest.Receipt{State: provider.Undelivered}, time.Now())
+	}, changes)
 }
 
 func TestCertificatesOfOtherHostsAreNotBelieved(t *testing.T) {
@@ -164,13 +150,22 @@ func TestCertificatesOfOtherHostsAreNotBelieved(t *testing.T) {
 
 func TestMessagesOutOfTimeAreStale(t *testing.T) {
 	t.Parallel()
-	c := open(t, settings(nil))
-	for age, good := range map[time.Duration]bool{61 * time.Minute: false, 59 * time.Minute: true, -6 * time.Minute: false, -4 * time.Minute: true} {
-		heard, err := c.Hear(tell(t, account(), webtest.Receipt{}, time.Now().Add(age)))
-		if good != (err == nil) || !good && (!errors.Is(err, provider.ErrStale) || heard.Receipts != nil) {
-			t.Errorf("%s old: %v", age, err)
+	webtest.Timely(t, open(t, settings(nil)), func(age time.Duration) *provider.Callback {
+		return tell(t, account(), webtest.Receipt{}, time.Now().Add(age))
+	}, time.Hour, 5*time.Minute)
+}
+
+func TestEitherOfTwoSecretsInTheURLVerifies(t *testing.T) {
+	t.Parallel()
+	cfg := account()
+	cfg.Key, cfg.Secret = nil, secret
+	webtest.LiveSecrets(t, func(names ...string) provider.Listener {
+		files := []any{}
+		for _, name := range names {
+			files = append(files, name)
 		}
-	}
+		return open(t, settings(map[string]any{"sns_certificate_files": nil, "callback_secret_files": files}))
+	}, tell(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now()), "secret", "old")
 }
 
 func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
@@ -218,17 +213,15 @@ func TestGenuineMessagesThatCannotBeReadAreMalformed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if heard, err := open(t, settings(nil)).Hear(asCallback(t, request, time.Now())); !errors.Is(err, provider.ErrMalformed) || heard.Receipts != nil {
-			t.Errorf("%v: %v", event, err)
-		}
+		webtest.Refused(t, open(t, settings(nil)), provider.ErrMalformed, map[string]*provider.Callback{
+			fmt.Sprint(event): webtest.MadeAt(t, request, time.Now()),
+		})
 	}
 	request, err := cfg.Publish(callback, map[string]any{"eventType": "VOICE_ANSWERED", "messageId": "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if heard, err := open(t, settings(nil)).Hear(asCallback(t, request, time.Now())); err != nil || heard.Receipts != nil || heard.Inbound != nil {
-		t.Errorf("an event of another kind: %+v, %v", heard, err)
-	}
+	webtest.Ignored(t, open(t, settings(nil)), map[string]*provider.Callback{"an event of another kind": webtest.MadeAt(t, request, time.Now())})
 }
 
 func FuzzHear(f *testing.F) {
@@ -239,9 +232,7 @@ func FuzzHear(f *testing.F) {
 	believing := open(f, settings(map[string]any{"sns_certificate_files": nil, "sns_topics": nil, "callback_secret_files": "secret"}))
 	f.Fuzz(func(t *testing.T, address, raw string, body []byte) {
 		c := &provider.Callback{Method: "POST", URL: address, Header: map[string][]string{"X-Amz-Sns-Rawdelivery": {raw}}, Body: body, At: time.Now()}
-		if heard, err := strict.Hear(c); !errors.Is(err, provider.ErrForged) || heard.Receipts != nil || heard.Inbound != nil {
-			t.Errorf("believed what nobody signed: %v", err)
-		}
+		webtest.Disbelieved(t, strict, c)
 		c.URL = callback + "?secret=" + secret
 		heard, err := believing.Hear(c)
 		if errors.Is(err, provider.ErrForged) {

@@ -1,18 +1,13 @@
 package aws_test
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"io"
 	"maps"
 	"math/big"
-	"net/http"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +17,7 @@ import (
 	"dispatcher/provider"
 	"dispatcher/provider/aws"
 	"dispatcher/provider/aws/awstest"
-	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -64,22 +59,12 @@ var signers = sync.OnceValue(func() [2]signer {
 	return list
 })
 
-func readFile(name string) ([]byte, error) {
-	switch name {
-	case "key":
-		return []byte(secretKey + "\n"), nil
-	case "secret":
-		return []byte(secret), nil
-	case "old":
-		return []byte("0ld-hunter2x"), nil
-	case "certificate":
-		return signers()[0].pem, nil
-	case "other certificate":
-		return signers()[1].pem, nil
-	case "no certificate":
-		return []byte("-----BEGIN CERTIFICATE-----"), nil
+// files are those that settings of tests name.
+func files() webtest.Files {
+	return webtest.Files{
+		"key": secretKey + "\n", "secret": secret, "old": "0ld-hunter2x", "no certificate": "-----BEGIN CERTIFICATE-----",
+		"certificate": string(signers()[0].pem), "other certificate": string(signers()[1].pem),
 	}
-	return nil, os.ErrNotExist
 }
 
 func settings(more map[string]any) map[string]any {
@@ -93,7 +78,7 @@ func settings(more map[string]any) map[string]any {
 
 func open(t testing.TB, values map[string]any) *aws.Channel {
 	t.Helper()
-	c, err := aws.Open(values, web.Opening{ReadFile: readFile, Callback: callback})
+	c, err := aws.Open(values, files().Opening(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,33 +94,4 @@ func account() awstest.Config {
 
 func submission() *provider.Submission {
 	return &provider.Submission{ID: "order-7731", Attempt: 1, Key: key, To: "+447700900123", From: "ACME", Text: "Your code is 123456"}
-}
-
-// asCallback is what the receipts listener makes of a request.
-func asCallback(t testing.TB, r *http.Request, at time.Time) *provider.Callback {
-	t.Helper()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &provider.Callback{Method: r.Method, URL: r.URL.String(), Header: r.Header, Body: body, At: at}
-}
-
-// fixture reads an answer as it was on the wire.
-func fixture(t testing.TB, name string) *web.Answer {
-	t.Helper()
-	raw, err := os.ReadFile("testdata/" + name + ".http")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close() //nolint:errcheck // It is in memory.
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &web.Answer{Status: r.StatusCode, Header: r.Header, Body: body, At: time.Now()}
 }

@@ -67,8 +67,8 @@ type Config struct {
 //	sns_base_url             where SNS is reached, when not at its own address
 //
 // and those of web.ParseConfig.
-func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
-	r := settings.New(values, readFile)
+func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		Region:             r.Text("region"),
 		DefaultCredentials: settings.Choose(r, "credentials", map[string]bool{"static": false, "default": true}),
@@ -83,9 +83,10 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		CountryParameters:     readParameters(r, "country_parameters"),
 		SuccessfulIsDelivered: settings.Choose(r, "successful", map[string]bool{"pending": false, "delivered": true}),
 		Topics:                r.Texts("sns_topics"),
-		Certificates:          readCertificates(r, "sns_certificate_files", readFile),
-		Secrets:               readSecrets(r, "callback_secret_files", readFile),
+		Certificates:          readCertificates(r, "sns_certificate_files", o.ReadFile),
+		Secrets:               readSecrets(r, "callback_secret_files", o.ReadFile),
 		SNSBase:               strings.TrimRight(r.Text("sns_base_url"), "/"),
+		Callback:              o.Callback,
 	}
 	if cfg.MessageType == "" {
 		cfg.MessageType = types.MessageTypeTransactional

@@ -1,14 +1,13 @@
 package aws_test
 
 import (
-	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/aws"
-	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
 
 func TestSettingsFaultsNameTheirKeys(t *testing.T) {
@@ -32,24 +31,20 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 		"misspelt":                {map[string]any{"sns_topic": topic}, "sns_topic: unknown setting; did you mean sns_topics?"},
 		"a secret in the open":    {map[string]any{"secret_access_key": "x"}, "secret_access_key: unknown setting"},
 	} {
-		values := settings(nil)
-		maps.Copy(values, test.values)
-		_, err := aws.ParseSettings(values, readFile)
-		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
-		}
-		if err != nil && strings.Contains(err.Error(), "hunter2x") {
-			t.Errorf("%s: the error shows a secret", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := aws.ParseSettings(settings(test.values), files().Opening(callback))
+			webtest.Faults(t, err, []string{test.want}, "hunter2x")
+		})
 	}
 }
 
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
-	got := open(t, settings(nil)).Capabilities()
-	want := provider.Capabilities{KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour, Batch: 1}
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	for address, receipts := range map[string]bool{callback: true, "": false} {
+		webtest.Promises(t, aws.Open, settings(nil), files().Opening(address), provider.Capabilities{
+			KeyInReceipt: receipts, Receipts: receipts, LongestValidity: 72 * time.Hour, Batch: 1,
+		})
 	}
 }
 
@@ -89,7 +84,7 @@ func openDefault(t *testing.T, metadata bool) *aws.Channel {
 	t.Helper()
 	c, err := aws.Open(map[string]any{
 		"region": region, "credentials": "default", "instance_metadata": metadata, "base_url": "http://127.0.0.1:1", "allow_private": true,
-	}, web.Opening{ReadFile: readFile})
+	}, files().Opening(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,10 @@
 package awstest
 
 import (
-	"bytes"
 	"crypto/rsa"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"dispatcher/provider"
@@ -55,9 +52,7 @@ func (s shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, errors.New("not SendTextMessage in JSON 1.0")
 	}
 	var in input
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&in); err != nil {
+	if err := webtest.DecodeStrict(body, &in); err != nil {
 		return webtest.Submit{}, err
 	}
 	switch {
@@ -85,21 +80,18 @@ func (s shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providerte
 	case providertest.Refuse:
 		exception(w, "ServiceQuotaExceededException", map[string]any{"Message": "Spend limit", "Reason": "MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT"})
 	case providertest.Throttle:
-		if v.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
-		}
+		webtest.SetRetryAfter(w, "Retry-After", v)
 		exception(w, "ThrottlingException", map[string]any{"Message": "Rate exceeded"})
 	case providertest.Accept, providertest.Lose, providertest.Cut:
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		_ = json.NewEncoder(w).Encode(map[string]string{"MessageId": submit.Reference})
+		webtest.WriteJSON(w, http.StatusOK, map[string]string{"MessageId": submit.Reference})
 	}
 }
 
 func exception(w http.ResponseWriter, name string, fields map[string]any) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	fields["__type"] = "com.amazonaws.pinpointsmsvoicev2#" + name
-	w.WriteHeader(http.StatusBadRequest)
-	_ = json.NewEncoder(w).Encode(fields)
+	webtest.WriteJSON(w, http.StatusBadRequest, fields)
 }
 
 // Receipt publishes an event.

@@ -1,7 +1,6 @@
 package awstest
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
@@ -14,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"dispatcher/provider/web/webtest"
 )
 
 // stamp is the time that stands in events.
@@ -53,11 +54,10 @@ func (c *Config) post(callback string, message map[string]string) (*http.Request
 	if c.Secret != "" {
 		callback += "?secret=" + url.QueryEscape(c.Secret)
 	}
-	r, err := http.NewRequest(http.MethodPost, callback, bytes.NewReader(body)) //nolint:noctx // The carrier sets its context.
+	r, err := webtest.Post(callback, "text/plain; charset=UTF-8", body)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "text/plain; charset=UTF-8")
 	r.Header.Set("X-Amz-Sns-Message-Type", message["Type"])
 	r.Header.Set("X-Amz-Sns-Topic-Arn", c.Topic)
 	return r, nil
