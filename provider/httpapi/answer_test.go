@@ -1,72 +1,45 @@
 package httpapi_test
 
 import (
-	"bufio"
-	"bytes"
-	"io"
 	"net/http"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/httpapi"
 	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
-
-// fixture reads an answer as it was on the wire.
-func fixture(t testing.TB, name string) *web.Answer {
-	t.Helper()
-	raw, err := os.ReadFile("testdata/" + name + ".http")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close() //nolint:errcheck // It is in memory.
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &web.Answer{Status: r.StatusCode, Header: r.Header, Body: body, At: time.Now()}
-}
 
 func TestAnswersAreClassifiedAsDescribed(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]provider.Result{
-		"kannel_accepted":          {Outcome: provider.Accepted},
-		"kannel_queued":            {Outcome: provider.Accepted},
-		"kannel_denied":            {Outcome: provider.Rejected, Code: "400"},
-		"kannel_authorization":     {Outcome: provider.Refused, Code: "403"},
-		"kannel_temporal_failure":  {Outcome: provider.Refused, Code: "503"},
-		"kannel_slow_down":         {Outcome: provider.Throttled, Code: "429"},
-		"kannel_slow_down_when":    {Outcome: provider.Throttled, Code: "429", RetryAfter: 9 * time.Second},
-		"kannel_other_text":        {Outcome: provider.Unknown, Code: "202"},
-		"kannel_internal_error":    {Outcome: provider.Unknown, Code: "500"},
-		"clicksend_accepted":       {Outcome: provider.Accepted, Reference: "BF7AD270-0DE2-418B-B606-71D527D9C1AE"},
-		"clicksend_bad_recipient":  {Outcome: provider.Rejected, Code: "200/INVALID_RECIPIENT"},
-		"clicksend_no_credit":      {Outcome: provider.Refused, Code: "200/INSUFFICIENT_CREDIT"},
-		"clicksend_new_word":       {Outcome: provider.Unknown, Code: "200/SOMETHING_NEW"},
-		"clicksend_without_id":     {Outcome: provider.Unknown, Code: "200/SUCCESS"},
-		"clicksend_unauthorized":   {Outcome: provider.Refused, Code: "401"},
-		"clicksend_malformed":      {Outcome: provider.Unknown, Code: "200"},
-		"clicksend_number_as_code": {Outcome: provider.Unknown, Code: "200"},
-		"clicksend_bad_gateway":    {Outcome: provider.Unknown, Code: "502"},
+	for gateway, want := range map[string]map[string]provider.Result{
+		"kannel": {
+			"accepted":         {Outcome: provider.Accepted},
+			"queued":           {Outcome: provider.Accepted},
+			"denied":           {Outcome: provider.Rejected, Code: "400"},
+			"authorization":    {Outcome: provider.Refused, Code: "403"},
+			"temporal_failure": {Outcome: provider.Refused, Code: "503"},
+			"slow_down":        {Outcome: provider.Throttled, Code: "429"},
+			"slow_down_when":   {Outcome: provider.Throttled, Code: "429", RetryAfter: 9 * time.Second},
+			"other_text":       {Outcome: provider.Unknown, Code: "202"},
+			"internal_error":   {Outcome: provider.Unknown, Code: "500"},
+		},
+		"clicksend": {
+			"accepted":       {Outcome: provider.Accepted, Reference: "BF7AD270-0DE2-418B-B606-71D527D9C1AE"},
+			"bad_recipient":  {Outcome: provider.Rejected, Code: "200/INVALID_RECIPIENT"},
+			"no_credit":      {Outcome: provider.Refused, Code: "200/INSUFFICIENT_CREDIT"},
+			"new_word":       {Outcome: provider.Unknown, Code: "200/SOMETHING_NEW"},
+			"without_id":     {Outcome: provider.Unknown, Code: "200/SUCCESS"},
+			"unauthorized":   {Outcome: provider.Refused, Code: "401"},
+			"malformed":      {Outcome: provider.Unknown, Code: "200"},
+			"number_as_code": {Outcome: provider.Unknown, Code: "200"},
+			"bad_gateway":    {Outcome: provider.Unknown, Code: "502"},
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(gateway, func(t *testing.T) {
 			t.Parallel()
-			gateway, _, _ := strings.Cut(name, "_")
-			got := httpapi.APIOf(open(t, document(t, gateway, nil))).Classify(fixture(t, name))
-			if (got.Err == nil) != (want.Outcome == provider.Accepted) {
-				t.Errorf("error %v with outcome %v", got.Err, got.Outcome)
-			}
-			if got.Outcome != want.Outcome || got.Code != want.Code || got.Reference != want.Reference || got.RetryAfter != want.RetryAfter {
-				t.Errorf("got %v %q %q %s, want %v %q %q %s", got.Outcome, got.Code, got.Reference, got.RetryAfter,
-					want.Outcome, want.Code, want.Reference, want.RetryAfter)
-			}
+			webtest.Answers(t, "testdata/"+gateway+"_*.http", httpapi.APIOf(open(t, document(t, gateway, nil))).Classify, want)
 		})
 	}
 }

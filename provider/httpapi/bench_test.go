@@ -5,13 +5,14 @@ import (
 
 	"dispatcher/provider"
 	"dispatcher/provider/httpapi"
+	"dispatcher/provider/web/webtest"
 )
 
 // BenchmarkSend is what following a description costs a message.
 func BenchmarkSend(b *testing.B) {
 	for _, name := range []string{"kannel", "clicksend"} {
 		b.Run(name, func(b *testing.B) {
-			api, s, answer := httpapi.APIOf(open(b, document(b, name, nil))), submission(), fixture(b, name+"_accepted")
+			api, s, answer := httpapi.APIOf(open(b, document(b, name, nil))), submission(), webtest.ReadAnswer(b, "testdata/"+name+"_accepted.http")
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := api.Compose(s); err != nil {

@@ -3,17 +3,17 @@ package httpapi_test
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/httpapi"
 	"dispatcher/provider/httpapi/httpapitest"
-	"dispatcher/provider/providertest"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -24,51 +24,26 @@ func TestDescribedGatewaysConform(t *testing.T) {
 	for _, name := range []string{"kannel", "clicksend"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := webtest.Harness(func() webtest.Shape { return httpapitest.New(account(name)) }, nil)
-			h.Deadline, h.Secrets = 2*time.Second, []string{password, secret}
-			h.Start = func(t testing.TB, play providertest.Script) providertest.Instance { return start(t, name, play) }
-			providertest.Run(t, h)
+			v := webtest.Vendor{
+				Shape: func() webtest.Shape { return httpapitest.New(account(name)) }, Secrets: []string{password, secret},
+				Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
+					cfg, err := httpapi.ParseSettings(document(t, name, map[string]any{"base_url": address, "timeout": "1m"}), files.Opening(callback))
+					if err != nil {
+						t.Fatal(err)
+					}
+					cfg.Web.TLS = trust
+					return keyed{httpapi.New(cfg)}
+				},
+			}
+			if name == "kannel" {
+				v.Reference = func(s webtest.Submit) string { return s.Key } // it gives no ids, and knows messages by their keys
+			}
+			webtest.Conform(t, v)
 		})
 	}
 }
 
-// start brings up a gateway and its channel. The suite's submissions have no keys, so the channel gives them some; a
-// gateway without ids knows messages by them.
-func start(t testing.TB, name string, play providertest.Script) providertest.Instance {
-	t.Helper()
-	seen := func(s webtest.Submit) providertest.Submit {
-		out := providertest.Submit{To: s.To, Reference: s.Reference}
-		if name == "kannel" && s.Reference != "" {
-			out.Reference = s.Key
-		}
-		return out
-	}
-	carrier, err := webtest.Start(webtest.Config{Shape: httpapitest.New(account(name)), Log: -1, Behaviour: webtest.Behaviour{
-		Decide: func(n int, s webtest.Submit) providertest.Answer { return play(n, seen(s)) },
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(carrier.Close)
-	if play == nil {
-		carrier.Close()
-	}
-	channel := keyed{open(t, document(t, name, map[string]any{"base_url": carrier.URL(), "timeout": "1m"}))}
-	t.Cleanup(func() {
-		if unread := carrier.Unread(); len(unread) > 0 {
-			t.Errorf("the gateway could not read %d requests: %q", len(unread), unread[0])
-		}
-	})
-	return providertest.Instance{Channel: channel, Submits: func() []providertest.Submit {
-		var list []providertest.Submit
-		for _, s := range carrier.Submits() {
-			list = append(list, seen(s))
-		}
-		return list
-	}}
-}
-
-// keyed gives submissions keys.
+// keyed gives submissions keys: those of the suite have none.
 type keyed struct{ provider.Channel }
 
 func (k keyed) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -84,11 +59,7 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const messages = 60
-			carrier, err := webtest.Start(webtest.Config{Shape: httpapitest.New(account(name)), Behaviour: webtest.Behaviour{CutEvery: 3}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(carrier.Close)
+			carrier := webtest.Serve(t, webtest.Config{Shape: httpapitest.New(account(name)), Behaviour: webtest.Behaviour{CutEvery: 3}})
 			c := open(t, document(t, name, map[string]any{"base_url": carrier.URL()}))
 			outcomes := map[provider.Outcome]int{}
 			for i := range messages {

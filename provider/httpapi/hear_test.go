@@ -5,8 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
+	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/httpapi/httpapitest"
@@ -26,7 +25,7 @@ func tell(t testing.TB, name string, r webtest.Receipt) *provider.Callback {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return asCallback(t, request)
+	return webtest.MadeAt(t, request, time.Now())
 }
 
 func TestReceiptsAreHeardAsDescribed(t *testing.T) {
@@ -50,14 +49,8 @@ func TestReceiptsAreHeardAsDescribed(t *testing.T) {
 		c := open(t, values)
 		for said, want := range tests {
 			request := tell(t, name, said)
-			heard, err := c.Hear(request)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			want.Key, want.At = key, request.At
-			if diff := cmp.Diff([]provider.Receipt{want}, heard.Receipts); diff != "" {
-				t.Errorf("%s: %s", name, diff)
-			}
+			want.Key = key
+			webtest.Hears(t, c, request, provider.Heard{Receipts: []provider.Receipt{want}})
 		}
 	}
 }
@@ -70,15 +63,8 @@ func TestMessagesOfSubscribersAreHeardAsDescribed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := asCallback(t, request)
-		heard, err := open(t, document(t, name, nil)).Hear(said)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.At = said.At
-		if diff := cmp.Diff([]provider.Inbound{in}, heard.Inbound); diff != "" || heard.Receipts != nil {
-			t.Errorf("%s: %d receipts, %s", name, len(heard.Receipts), diff)
-		}
+		said := webtest.MadeAt(t, request, time.Now())
+		webtest.Hears(t, open(t, document(t, name, nil)), said, provider.Heard{Inbound: []provider.Inbound{in}})
 	}
 }
 
@@ -99,9 +85,7 @@ func TestCallersWithoutTheSecretAreForgers(t *testing.T) {
 			}
 		}
 		request.URL = callback
-		if _, err := open(t, document(t, name, nil)).Hear(request); !errors.Is(err, provider.ErrForged) {
-			t.Errorf("%s without secret: %v", name, err)
-		}
+		webtest.Disbelieved(t, open(t, document(t, name, nil)), request)
 	}
 }
 
@@ -126,22 +110,14 @@ func TestSeveralReceiptsInOneCallbackAreHeard(t *testing.T) {
 	c := open(t, parse(t, batch))
 	said := &provider.Callback{Method: http.MethodPost, URL: callback, Certificate: true, Body: []byte(`{"results":[
 		{"id":1234567,"status":{"name":"DELIVERED"}}, {"id":"b","status":{"name":"GONE","code":27}}, {"id":"c","status":{"name":"GONE"}}, {"other":1}]}`)}
-	heard, err := c.Hear(said)
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := provider.Heard{Answer: "ACK/Jasmin", AnswerType: "text/plain", Receipts: []provider.Receipt{
 		{Reference: "1234567", State: provider.Delivered, Code: "DELIVERED"},
 		{Reference: "b", State: provider.Undelivered, Cause: provider.Absent, Code: "GONE/27"},
 		{Reference: "c", State: provider.Undelivered, Cause: provider.Expired, Code: "GONE"},
 	}}
-	if diff := cmp.Diff(want, heard); diff != "" {
-		t.Error(diff)
-	}
+	webtest.Hears(t, c, said, want)
 	said.Certificate = false
-	if heard, err := c.Hear(said); !errors.Is(err, provider.ErrForged) || heard.Receipts != nil {
-		t.Errorf("without certificate: %v", err)
-	}
+	webtest.Disbelieved(t, c, said)
 }
 
 func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
@@ -155,12 +131,12 @@ func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, body := range []string{`{"results":`, `{} {}`, `{"results":[{"status":{"name":"DELIVERED"}}]}`, string(tooMany)} {
-		heard, err := c.Hear(&provider.Callback{Method: http.MethodPost, URL: callback, Certificate: true, Body: []byte(body)})
-		if !errors.Is(err, provider.ErrMalformed) || heard.Receipts != nil {
-			t.Errorf("%.40s: %v", body, err)
-		}
+	certain := func(body string) *provider.Callback {
+		return &provider.Callback{Method: http.MethodPost, URL: callback, Certificate: true, Body: []byte(body)}
 	}
+	calls := webtest.Bodies(certain, `{"results":`, `{} {}`, `{"results":[{"status":{"name":"DELIVERED"}}]}`)
+	calls["too many"] = certain(string(tooMany))
+	webtest.Refused(t, c, provider.ErrMalformed, calls)
 }
 
 func FuzzHear(f *testing.F) {

@@ -1,12 +1,9 @@
 package httpapi_test
 
 import (
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"go.yaml.in/yaml/v3"
@@ -14,7 +11,7 @@ import (
 	"dispatcher/provider"
 	"dispatcher/provider/httpapi"
 	"dispatcher/provider/httpapi/httpapitest"
-	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,18 +24,10 @@ const (
 )
 
 // files stand in for the disk.
-var files = map[string]string{
+var files = webtest.Files{
 	"/run/secrets/kannel-password": password + "\n", "/run/secrets/clicksend-api-key": password,
 	"/run/secrets/kannel-callback": secret + "\n", "/run/secrets/clicksend-callback": secret,
 	"password": password, "secret": secret, "old": "0ld-hunter2x", "odd": "a%&b hunter2x", "empty": "\n", "two": "a\nb",
-}
-
-func readFile(name string) ([]byte, error) {
-	content, ok := files[name]
-	if !ok {
-		return nil, os.ErrNotExist
-	}
-	return []byte(content), nil
 }
 
 // document is one of testdata, with what a test adds.
@@ -65,7 +54,7 @@ func parse(t testing.TB, text string) map[string]any {
 
 func open(t testing.TB, values map[string]any) *httpapi.Channel {
 	t.Helper()
-	c, err := httpapi.Open(values, web.Opening{ReadFile: readFile, Callback: callback})
+	c, err := httpapi.Open(values, files.Opening(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,18 +72,4 @@ func account(name string) httpapitest.Config {
 
 func submission() *provider.Submission {
 	return &provider.Submission{ID: "order-7731", Attempt: 1, Key: key, To: "+447700900123", From: "ACME", Text: "Your code is 123456"}
-}
-
-// asCallback is what the receipts listener makes of a request.
-func asCallback(t testing.TB, r *http.Request) *provider.Callback {
-	t.Helper()
-	c := &provider.Callback{Method: r.Method, URL: r.URL.String(), Header: r.Header, At: time.Now()}
-	if r.Body != nil {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Body = body
-	}
-	return c
 }

@@ -25,11 +25,8 @@ type Channel struct {
 }
 
 var (
-	_ provider.Channel  = (*Channel)(nil)
-	_ provider.Capable  = (*Channel)(nil)
-	_ provider.Listener = (*Channel)(nil)
-	_ web.Opener        = Open
-	_ web.API           = api{}
+	_ web.Adapter = (*Channel)(nil)
+	_ web.API     = api{}
 )
 
 // api writes and reads as the description says.
@@ -37,14 +34,7 @@ type api struct{ cfg *Config }
 
 // Open makes a channel of its settings.
 func Open(values map[string]any, o web.Opening) (provider.Channel, error) {
-	cfg, err := ParseSettings(values, o.ReadFile)
-	if err != nil {
-		return nil, err
-	}
-	if err := cfg.listenAt(o.Callback); err != nil {
-		return nil, err
-	}
-	return New(cfg), nil
+	return web.Open(values, o, ParseSettings, New)
 }
 
 // New returns a channel. The configuration is one that ParseSettings made.

@@ -61,9 +61,9 @@ type callback struct {
 //	reply              {body, type}: what callbacks are answered with; an empty 200 unless set
 //
 // and those of web.ParseConfig.
-func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
-	r := settings.New(values, readFile)
-	p := parser{readFile: readFile}
+func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+	r := settings.New(values, o.ReadFile)
+	p := parser{readFile: o.ReadFile}
 	cfg := Config{
 		From: r.Text("from"), SameKeyFor: r.Duration("same_key_for"), LongestValidity: r.Duration("longest_validity"),
 		Web: web.ParseConfig(r, ""), secrets: p.secrets(r), alphabet: alphabets(r),
@@ -79,7 +79,10 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 	if err := r.Err(); err != nil {
 		return Config{}, err
 	}
-	return cfg, errors.Join(cfg.Web.Validate(), cfg.check(), cfg.rehearse())
+	if err := errors.Join(cfg.Web.Validate(), cfg.check(), cfg.rehearse()); err != nil {
+		return Config{}, err
+	}
+	return cfg, cfg.listenAt(o.Callback)
 }
 
 // parser reads the sections of a description.

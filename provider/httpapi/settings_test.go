@@ -5,9 +5,22 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/provider"
 	"dispatcher/provider/httpapi"
-	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
+
+// blamed fails unless a description has the fault that is wanted, or none when none is, and the error shows no secret.
+func blamed(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if want == "" {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		return
+	}
+	t.Run(what, func(t *testing.T) { webtest.Faults(t, err, []string{want}, "hunter2x", "s3cr3t") })
+}
 
 // TestFaultsOfADescriptionNameTheirPlace changes one thing in a description that is good.
 func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
@@ -22,7 +35,7 @@ func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
 		"path upwards":           {"/{to_digits}", "/../x", "request: path: leads upwards"},
 		"secret in the document": {"Bearer {secret:token}", "Bearer s3cr3t", "request: headers: Authorization: a secret does not belong"},
 		"secret that is none":    {"{secret:token}", "{secret:tokn}", "{secret:tokn} is none of secrets"},
-		"secret without file":    {"{token: password}", "{token: nowhere}", "secrets: token: file does not exist"},
+		"secret without file":    {"{token: password}", "{token: nowhere}", "secrets: token: open nowhere: file does not exist"},
 		"empty secret":           {"{token: password}", "{token: empty}", "secrets: token: is empty"},
 		"own header":             {"Idempotency-Key", "Content-Length", `headers: "Content-Length" is no name`},
 		"header with a break":    {"Idempotency-Key", `"a\r\nb"`, "headers:"},
@@ -50,13 +63,8 @@ func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
 			t.Errorf("%s: the description has no %q", name, test.old)
 			continue
 		}
-		_, err := httpapi.ParseSettings(parse(t, strings.Replace(text, test.old, test.new, 1)), readFile)
-		if (test.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
-		}
-		if err != nil && (strings.Contains(err.Error(), "hunter2x") || strings.Contains(err.Error(), "s3cr3t")) {
-			t.Errorf("%s: the error shows a secret", name)
-		}
+		_, err := httpapi.ParseSettings(parse(t, strings.Replace(text, test.old, test.new, 1)), files.Opening(callback))
+		blamed(t, name, err, test.want)
 	}
 }
 
@@ -76,10 +84,8 @@ func TestFaultsOfXMLBodiesAreRefused(t *testing.T) {
 		request := values["request"].(map[string]any)
 		delete(request, "form")
 		request["xml"] = body
-		_, err := httpapi.ParseSettings(values, readFile)
-		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want one with %q", body, err, want)
-		}
+		_, err := httpapi.ParseSettings(values, files.Opening(callback))
+		blamed(t, body, err, want)
 	}
 }
 
@@ -109,10 +115,8 @@ func TestFaultsOfCallbackSectionsAreRefused(t *testing.T) {
 			t.Errorf("%s: the description has no %q", name, test.old)
 			continue
 		}
-		_, err := httpapi.ParseSettings(parse(t, strings.Replace(signed, test.old, test.new, 1)), readFile)
-		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
-		}
+		_, err := httpapi.ParseSettings(parse(t, strings.Replace(signed, test.old, test.new, 1)), files.Opening(callback))
+		blamed(t, name, err, test.want)
 	}
 }
 
@@ -121,19 +125,17 @@ func TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways(t *tes
 	t.Parallel()
 	values := document(t, "kannel", nil)
 	values["verify"].(map[string]any)["secret_files"] = "odd"
-	_, err := httpapi.Open(values, web.Opening{ReadFile: readFile, Callback: callback})
-	if err == nil || !strings.Contains(err.Error(), "percent signs") || strings.Contains(err.Error(), "hunter2x") {
-		t.Errorf("error %v", err)
-	}
+	_, err := httpapi.Open(values, files.Opening(callback))
+	blamed(t, "kannel", err, "percent signs")
 }
 
 func TestCapabilitiesAreThoseOfTheDescription(t *testing.T) {
 	t.Parallel()
-	k, c := open(t, document(t, "kannel", nil)).Capabilities(), open(t, document(t, "clicksend", nil)).Capabilities()
-	if !k.KeyInReceipt || !k.Receipts || k.LongestValidity != 72*time.Hour || k.SameKeyFor != 0 {
-		t.Errorf("kannel: %+v", k)
-	}
-	if !c.KeyInReceipt || !c.Receipts || c.LongestValidity != 0 {
-		t.Errorf("clicksend: %+v", c)
+	for gateway, longest := range map[string]time.Duration{"kannel": 72 * time.Hour, "clicksend": 0} {
+		for address, receipts := range map[string]bool{callback: true, "": false} {
+			webtest.Promises(t, httpapi.Open, document(t, gateway, nil), files.Opening(address), provider.Capabilities{
+				KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longest, Batch: 1,
+			})
+		}
 	}
 }

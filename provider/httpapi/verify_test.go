@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web/webtest"
 )
 
 // signed is a gateway that signs its callbacks.
@@ -49,7 +50,7 @@ func TestSignedCallbacksAreBelievedAndOthersAreNot(t *testing.T) {
 	if _, err := c.Hear(signedCallback(now, strconv.FormatInt(now.UnixMilli(), 10))); err != nil {
 		t.Errorf("a time in milliseconds: %v", err)
 	}
-	for how, forge := range map[string]func(*provider.Callback){
+	webtest.Tampered(t, c, func() *provider.Callback { return signedCallback(now, stamp) }, webtest.Changes{
 		"body":         func(c *provider.Callback) { c.Body = []byte(`{"id":"b"}`) },
 		"query":        func(c *provider.Callback) { c.URL += "&state=ko" },
 		"method":       func(c *provider.Callback) { c.Method = "PUT" },
@@ -57,21 +58,35 @@ func TestSignedCallbacksAreBelievedAndOthersAreNot(t *testing.T) {
 		"no signature": func(c *provider.Callback) { delete(c.Header, "X-Signature") },
 		"no prefix":    func(c *provider.Callback) { c.Header["X-Signature"][0] = c.Header["X-Signature"][0][3:] },
 		"empty":        func(c *provider.Callback) { c.Header["X-Signature"][0] = "v1=" },
-	} {
-		forged := signedCallback(now, stamp)
-		forge(forged)
-		if heard, err := c.Hear(forged); !errors.Is(err, provider.ErrForged) || heard.Receipts != nil {
-			t.Errorf("%s: %v", how, err)
+	})
+	webtest.LiveSecrets(t, func(names ...string) provider.Listener {
+		if len(names) == 0 {
+			return open(t, undescribed(t))
 		}
+		values := parse(t, signed)
+		values["verify"].(map[string]any)["secret_files"] = texts(names)
+		return open(t, values)
+	}, signedCallback(now, stamp), "secret", "old")
+	webtest.Timely(t, c, func(age time.Duration) *provider.Callback { return signedCallback(now.Add(age), stamp) }, 5*time.Minute, 5*time.Minute)
+	webtest.Replayed(t, c, signedCallback(now, stamp), signedCallback(now, strconv.FormatInt(now.Unix()-1, 10)))
+	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{"a time that is none": signedCallback(now, "today")})
+}
+
+func texts(list []string) []any {
+	var values []any
+	for _, text := range list {
+		values = append(values, text)
 	}
-	for _, age := range []time.Duration{6 * time.Minute, -6 * time.Minute} {
-		if _, err := c.Hear(signedCallback(now.Add(age), stamp)); !errors.Is(err, provider.ErrStale) {
-			t.Errorf("%s old: %v", age, err)
-		}
-	}
-	if _, err := c.Hear(signedCallback(now, "today")); !errors.Is(err, provider.ErrMalformed) {
-		t.Errorf("a time that is none: %v", err)
-	}
+	return values
+}
+
+// undescribed is a gateway of which nobody says how its callbacks prove themselves.
+func undescribed(t testing.TB) map[string]any {
+	t.Helper()
+	values := parse(t, batch)
+	delete(values, "verify")
+	delete(values, "receipts")
+	return values
 }
 
 func TestBasicAuthenticationTakesTwoPasswords(t *testing.T) {
@@ -94,10 +109,7 @@ func TestBasicAuthenticationTakesTwoPasswords(t *testing.T) {
 
 func TestWithoutVerificationNobodyIsBelieved(t *testing.T) {
 	t.Parallel()
-	values := parse(t, batch)
-	delete(values, "verify")
-	delete(values, "receipts")
-	c := open(t, values)
+	c := open(t, undescribed(t))
 	if _, err := c.Hear(&provider.Callback{Method: "POST", URL: callback, Certificate: true}); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("error %v", err)
 	}

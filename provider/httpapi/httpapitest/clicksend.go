@@ -1,13 +1,9 @@
 package httpapitest
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 
 	"dispatcher/provider"
 	"dispatcher/provider/providertest"
@@ -38,9 +34,7 @@ func (c clickSend) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, errors.New("not JSON")
 	}
 	var list collection
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&list); err != nil {
+	if err := webtest.DecodeStrict(body, &list); err != nil {
 		return webtest.Submit{}, err
 	}
 	if len(list.Messages) != 1 || list.Messages[0].Body == "" {
@@ -59,9 +53,7 @@ func (c clickSend) Write(w http.ResponseWriter, s *webtest.Submit, v providertes
 	case providertest.Refuse:
 		status = "INSUFFICIENT_CREDIT"
 	case providertest.Throttle:
-		if v.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
-		}
+		webtest.SetRetryAfter(w, "Retry-After", v)
 		w.WriteHeader(http.StatusTooManyRequests)
 		return
 	case providertest.Accept, providertest.Lose, providertest.Cut:
@@ -70,8 +62,7 @@ func (c clickSend) Write(w http.ResponseWriter, s *webtest.Submit, v providertes
 	if status == "SUCCESS" {
 		message["message_id"], message["message_parts"], message["message_price"] = s.Reference, s.Parts, "0.0650"
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
+	webtest.WriteJSON(w, http.StatusOK, map[string]any{
 		"http_code": http.StatusOK, "response_code": "SUCCESS", "response_msg": "Messages queued for delivery.",
 		"data": map[string]any{"total_count": 1, "queued_count": 1, "messages": []any{message}},
 	})
@@ -104,11 +95,5 @@ func (c clickSend) Inbound(callback string, in provider.Inbound) (*http.Request,
 }
 
 func (c clickSend) post(address string, form url.Values) (*http.Request, error) {
-	address += "?secret=" + url.QueryEscape(c.cfg.Secret)
-	r, err := http.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode())) //nolint:noctx // The carrier sets its context.
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	return r, nil
+	return webtest.Post(address+"?secret="+url.QueryEscape(c.cfg.Secret), "application/x-www-form-urlencoded", []byte(form.Encode()))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"dispatcher/provider"
@@ -39,11 +38,10 @@ func (k kannel) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 			return webtest.Submit{}, fmt.Errorf("%q is there %d times", name, len(values))
 		}
 	}
-	s := webtest.Submit{To: q.Get("to"), From: q.Get("from"), Text: q.Get("text"), Callback: q.Get("dlr-url")}
-	if target, err := url.Parse(strings.ReplaceAll(s.Callback, "%d", "0")); err == nil {
-		s.Key = target.Query().Get("key")
-	}
-	return s, nil
+	return webtest.Submit{
+		To: q.Get("to"), From: q.Get("from"), Text: q.Get("text"), Callback: q.Get("dlr-url"),
+		Key: webtest.KeyIn(strings.ReplaceAll(q.Get("dlr-url"), "%d", "0")),
+	}, nil
 }
 
 // Write answers as the smsbox does. It has no word for "slow down".
@@ -57,9 +55,7 @@ func (k kannel) Write(w http.ResponseWriter, _ *webtest.Submit, v providertest.A
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write([]byte("Temporal failure, try again later."))
 	case providertest.Throttle:
-		if v.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds()))) // of a proxy before it
-		}
+		webtest.SetRetryAfter(w, "Retry-After", v) // of a proxy before it
 		w.WriteHeader(http.StatusTooManyRequests)
 	case providertest.Accept, providertest.Lose, providertest.Cut:
 		w.WriteHeader(http.StatusAccepted)
