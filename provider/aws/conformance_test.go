@@ -2,7 +2,6 @@ package aws_test
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net/http"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"dispatcher/provider/aws"
 	"dispatcher/provider/aws/awstest"
 	"dispatcher/provider/providertest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -21,9 +21,9 @@ func TestChannelConforms(t *testing.T) {
 	t.Parallel()
 	webtest.Conform(t, webtest.Vendor{
 		Shape: func() webtest.Shape { return awstest.New(account()) }, Secrets: []string{secretKey},
-		Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
-			cfg := parse(t, map[string]any{"base_url": address, "timeout": "1m"})
-			cfg.Web.TLS = trust
+		Open: func(t testing.TB, reach web.Config) provider.Channel {
+			cfg := parse(t, nil)
+			cfg.Web = reach
 			return aws.New(cfg)
 		},
 	})

@@ -12,15 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"dispatcher/provider"
 	"dispatcher/provider/aws"
 	"dispatcher/provider/aws/awstest"
 	"dispatcher/provider/web/webtest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	accessKeyID = "AKIDEXAMPLE"

@@ -41,11 +41,9 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
-	for address, receipts := range map[string]bool{callback: true, "": false} {
-		webtest.Promises(t, aws.Open, settings(nil), files().Opening(address), provider.Capabilities{
-			KeyInReceipt: receipts, Receipts: receipts, LongestValidity: 72 * time.Hour, Batch: 1,
-		})
-	}
+	webtest.PromisesReceipts(t, aws.Open, settings(nil), files().Opening(callback), "sns_certificate_files", provider.Capabilities{
+		KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour, Batch: 1,
+	})
 }
 
 // TestDefaultCredentialsComeFromTheEnvironment changes it, so it runs alone.

@@ -10,6 +10,7 @@ import (
 	"dispatcher/provider"
 	"dispatcher/provider/bird"
 	"dispatcher/provider/bird/birdtest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -20,12 +21,12 @@ func TestChannelConforms(t *testing.T) {
 			t.Parallel()
 			webtest.Conform(t, webtest.Vendor{
 				Shape: func() webtest.Shape { return birdtest.New(account(api)) }, Secrets: []string{accessKey, signingKey},
-				Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
-					cfg, err := bird.ParseSettings(settings(api, map[string]any{"base_url": address, "timeout": "1m"}), files.Opening(callback))
+				Open: func(t testing.TB, reach web.Config) provider.Channel {
+					cfg, err := bird.ParseSettings(settings(api, nil), files.Opening(callback))
 					if err != nil {
 						t.Fatal(err)
 					}
-					cfg.Web.TLS = trust
+					cfg.Web = reach
 					return bird.New(cfg)
 				},
 			})

@@ -4,14 +4,10 @@ import (
 	"maps"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"dispatcher/provider/bird"
 	"dispatcher/provider/bird/birdtest"
 	"dispatcher/provider/web/webtest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	accessKey  = "live_hunter2x"

@@ -39,10 +39,8 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
 	for api, longest := range map[string]time.Duration{"messages": 48 * time.Hour, "channels": 0} {
-		for address, receipts := range map[string]bool{callback: true, "": false} {
-			webtest.Promises(t, bird.Open, settings(api, nil), files.Opening(address), provider.Capabilities{
-				KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longest, Batch: 1,
-			})
-		}
+		webtest.PromisesReceipts(t, bird.Open, settings(api, nil), files.Opening(callback), "signing_key_files", provider.Capabilities{
+			KeyInReceipt: true, Receipts: true, LongestValidity: longest, Batch: 1,
+		})
 	}
 }

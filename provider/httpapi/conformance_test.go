@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"dispatcher/provider"
 	"dispatcher/provider/httpapi"
 	"dispatcher/provider/httpapi/httpapitest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -26,12 +26,12 @@ func TestDescribedGatewaysConform(t *testing.T) {
 			t.Parallel()
 			v := webtest.Vendor{
 				Shape: func() webtest.Shape { return httpapitest.New(account(name)) }, Secrets: []string{password, secret},
-				Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
-					cfg, err := httpapi.ParseSettings(document(t, name, map[string]any{"base_url": address, "timeout": "1m"}), files.Opening(callback))
+				Open: func(t testing.TB, reach web.Config) provider.Channel {
+					cfg, err := httpapi.ParseSettings(document(t, name, nil), files.Opening(callback))
 					if err != nil {
 						t.Fatal(err)
 					}
-					cfg.Web.TLS = trust
+					cfg.Web = reach
 					return keyed{httpapi.New(cfg)}
 				},
 			}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
 	"go.yaml.in/yaml/v3"
 
 	"dispatcher/provider"
@@ -13,8 +12,6 @@ import (
 	"dispatcher/provider/httpapi/httpapitest"
 	"dispatcher/provider/web/webtest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	password = "hunter2x"

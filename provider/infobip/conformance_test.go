@@ -1,11 +1,11 @@
 package infobip
 
 import (
-	"crypto/tls"
 	"testing"
 
 	"dispatcher/provider"
 	"dispatcher/provider/infobip/infobiptest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -13,10 +13,6 @@ func TestChannelConforms(t *testing.T) {
 	t.Parallel()
 	webtest.Conform(t, webtest.Vendor{
 		Shape: func() webtest.Shape { return infobiptest.New(infobiptest.Config{Key: apiKey}) }, Secrets: []string{apiKey, secret},
-		Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
-			cfg := parse(t, address, public, nil)
-			cfg.Web.TLS = trust
-			return New(cfg)
-		},
+		Open: func(t testing.TB, reach web.Config) provider.Channel { return open(t, reach, public, nil) },
 	})
 }

@@ -3,8 +3,6 @@ package infobip
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -14,17 +12,16 @@ import (
 
 // Find asks the logs, which reach back 48 hours, for the message whose id is the key.
 func (c *Channel) Find(ctx context.Context, key string) provider.Finding {
-	if key == "" {
-		return provider.Finding{Err: errors.New("the submission had no key")}
-	}
+	return c.LookUp(ctx, key, c.cfg.lookup(key))
+}
+
+func (c *Config) lookup(key string) web.Lookup {
 	query := url.Values{"messageId": {key}, "limit": {"2"}}
-	answer, err := c.Ask(ctx, &web.Request{
-		Method: http.MethodGet, URL: "/sms/3/logs?" + query.Encode(), Header: c.cfg.header(),
-	})
-	if err != nil {
-		return provider.Finding{Err: err}
+	return web.Lookup{
+		Request:          &web.Request{Method: http.MethodGet, URL: "/sms/3/logs?" + query.Encode(), Header: c.header()},
+		Read:             func(body []byte) (provider.Finding, int, error) { return readLogs(body, key) },
+		AbsenceIsCertain: c.AbsenceIsCertain,
 	}
-	return c.cfg.found(answer, key)
 }
 
 // logs are entries of the log. An answer without the list says nothing.
@@ -35,29 +32,20 @@ type logs struct {
 	} `json:"results"`
 }
 
-// found reads the logs. A message that Infobip lists as refused before it was sent counts as not taken.
-func (c *Config) found(answer *web.Answer, key string) provider.Finding {
-	if answer.Status != http.StatusOK {
-		return provider.Finding{Err: fmt.Errorf("the API answers the lookup with status %d", answer.Status)}
-	}
+// readLogs reads the logs. A message that Infobip lists as refused before it was sent counts as not taken.
+func readLogs(body []byte, key string) (found provider.Finding, entries int, err error) {
 	var list logs
-	if err := json.Unmarshal(answer.Body, &list); err != nil || list.Results == nil {
-		return provider.Finding{Err: errors.New("the answer to the lookup cannot be read")}
+	if err := json.Unmarshal(body, &list); err != nil || list.Results == nil {
+		return provider.Finding{}, 0, web.ErrNoList
 	}
 	for _, entry := range *list.Results {
 		if entry.MessageID != key {
 			continue
 		}
 		if v, ok := entry.Status.verdict(); ok && v.outcome == provider.Refused {
-			return provider.Finding{Known: provider.NotTaken}
+			return provider.Finding{Known: provider.NotTaken}, len(*list.Results), nil
 		}
-		return provider.Finding{Known: provider.Taken, Reference: key}
+		return provider.Finding{Known: provider.Taken, Reference: key}, len(*list.Results), nil
 	}
-	switch {
-	case len(*list.Results) > 0:
-		return provider.Finding{Err: errors.New("the answer to the lookup is about other messages")}
-	case c.AbsenceIsCertain:
-		return provider.Finding{Known: provider.NotTaken}
-	}
-	return provider.Finding{Err: errors.New("the logs do not show the key; it may still come")}
+	return provider.Finding{}, len(*list.Results), nil
 }

@@ -5,14 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"dispatcher/provider/infobip/infobiptest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	apiKey    = "infobip-api-k3y"
@@ -28,19 +24,20 @@ var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 var files = webtest.Files{"key": apiKey + "\n", "secret": secret + "\n", "older": older}
 
-// parse reads settings for an API at address, with a callback.
-func parse(t testing.TB, address, callback string, more map[string]any) Config {
+// open makes a channel of settings, with a callback.
+func open(t testing.TB, reach web.Config, callback string, more map[string]any) *Channel {
 	t.Helper()
 	values := map[string]any{
 		"api_key_file": "key", "callback_secret_files": []any{"secret", "older"},
-		"base_url": address, "allow_private": true, "timeout": "1m",
+		"base_url": reach.BaseURL.String(), "allow_private": true, "timeout": "1m",
 	}
 	maps.Copy(values, more)
 	cfg, err := ParseSettings(values, files.Opening(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cfg
+	cfg.Web.TLS = reach.TLS
+	return New(cfg)
 }
 
 // play brings up a carrier, a channel and an ear.
@@ -49,7 +46,7 @@ func play(t *testing.T, server infobiptest.Config, b webtest.Behaviour, more map
 	return webtest.Play(t, func(callback string) webtest.Config {
 		server.Key, server.Subscription = apiKey, callback
 		return webtest.Config{Shape: infobiptest.New(server), Behaviour: b}
-	}, func(address, callback string) *Channel { return New(parse(t, address, callback, more)) })
+	}, func(reach web.Config, callback string) *Channel { return open(t, reach, callback, more) })
 }
 
 // recorded reads a recorded answer.

@@ -100,11 +100,11 @@ func TestLookupBelievesNoOtherMessageAndNoOtherAnswer(t *testing.T) {
 	for _, body := range []string{`{"results":[{"messageId":"other"}]}`, `{}`, `{"results":null}`, `[]`, ``} {
 		a := recorded(t, "accepted")
 		a.Body = []byte(body)
-		if got := c.found(a, key); got.Known != provider.Unanswered || got.Err == nil {
+		if got := c.lookup(key).Judge(a); got.Known != provider.Unanswered || got.Err == nil {
 			t.Errorf("%s: %+v", body, got)
 		}
 	}
-	if got := c.found(recorded(t, "rate_limited"), key); got.Known != provider.Unanswered {
+	if got := c.lookup(key).Judge(recorded(t, "rate_limited")); got.Known != provider.Unanswered {
 		t.Errorf("a failing lookup: %+v", got)
 	}
 	if got := New(Config{}).Find(t.Context(), ""); got.Known != provider.Unanswered || got.Err == nil {

@@ -132,7 +132,7 @@ func TestTheMainAccountSignsForASubaccount(t *testing.T) {
 	main := signed(url.Values{"MessageUUID": {"u-1"}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
 	main.Header["X-Plivo-Signature-Ma-V3"] = main.Header["X-Plivo-Signature-V3"]
 	main.Header["X-Plivo-Signature-V3"] = []string{"of the subaccount"}
-	cfg := config(t, "https://api.plivo.com/v1")
+	cfg := config(webtest.Reach(t, "https://api.plivo.com/v1"))
 	cfg.AuthTokens, cfg.MainTokens = []string{"subaccount"}, []string{token}
 	sub := plivo.New(cfg)
 	t.Cleanup(func() { _ = sub.Close(t.Context()) })

@@ -1,12 +1,12 @@
 package plivo_test
 
 import (
-	"crypto/tls"
 	"testing"
 
 	"dispatcher/provider"
 	"dispatcher/provider/plivo"
 	"dispatcher/provider/plivo/plivotest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -14,11 +14,7 @@ func TestChannelConforms(t *testing.T) {
 	t.Parallel()
 	webtest.Conform(t, webtest.Vendor{
 		Shape: shape, Secrets: []string{token},
-		Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
-			cfg := config(t, address)
-			cfg.Web.TLS = trust
-			return plivo.New(cfg)
-		},
+		Open: func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
 	})
 }
 
@@ -26,11 +22,7 @@ func play(t *testing.T, account plivotest.Config) *webtest.Scene[*plivo.Channel]
 	t.Helper()
 	return webtest.Play(t, func(string) webtest.Config {
 		return webtest.Config{Shape: plivotest.New(account), Reference: plivotest.Reference}
-	}, func(address, callback string) *plivo.Channel {
-		cfg := config(t, address)
-		cfg.Callback = callback
-		return plivo.New(cfg)
-	})
+	}, open)
 }
 
 func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {

@@ -3,15 +3,12 @@ package plivo_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"dispatcher/provider"
 	"dispatcher/provider/plivo"
 	"dispatcher/provider/plivo/plivotest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	account  = "MA0123456789ABCDEFGH"
@@ -19,10 +16,16 @@ const (
 	callback = "https://sms.example.org/receipts/acme"
 )
 
-// config is a channel for an API that begins at address.
-func config(t testing.TB, address string) plivo.Config {
-	t.Helper()
-	return plivo.Config{Web: webtest.Reach(t, address), AuthID: account, AuthTokens: []string{token}, From: "ACME"}
+// config is a channel for an API that is reached like that.
+func config(reach web.Config) plivo.Config {
+	return plivo.Config{Web: reach, AuthID: account, AuthTokens: []string{token}, From: "ACME"}
+}
+
+// open makes a channel with a callback.
+func open(reach web.Config, callback string) *plivo.Channel {
+	cfg := config(reach)
+	cfg.Callback = callback
+	return plivo.New(cfg)
 }
 
 func shape() webtest.Shape { return plivotest.New(plivotest.Config{AuthID: account, AuthToken: token}) }
@@ -31,7 +34,7 @@ func shape() webtest.Shape { return plivotest.New(plivotest.Config{AuthID: accou
 func listening(t testing.TB) func(tokens ...string) provider.Listener {
 	return func(tokens ...string) provider.Listener {
 		t.Helper()
-		cfg := config(t, "https://api.plivo.com/v1")
+		cfg := config(webtest.Reach(t, "https://api.plivo.com/v1"))
 		cfg.Callback, cfg.AuthTokens = callback, tokens
 		c := plivo.New(cfg)
 		t.Cleanup(func() { _ = c.Close(t.Context()) })

@@ -3,8 +3,6 @@ package sinch
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -14,18 +12,18 @@ import (
 
 // Find lists the batches of the last 24 hours, which is the API's default, that carry the key.
 func (c *Channel) Find(ctx context.Context, key string) provider.Finding {
-	if key == "" {
-		return provider.Finding{Err: errors.New("the submission had no key")}
-	}
+	return c.LookUp(ctx, key, c.cfg.lookup(key))
+}
+
+func (c *Config) lookup(key string) web.Lookup {
 	query := url.Values{"client_reference": {key}, "page_size": {"2"}}
-	answer, err := c.Ask(ctx, &web.Request{
-		Method: http.MethodGet, URL: c.cfg.path() + "?" + query.Encode(),
-		Header: http.Header{"Authorization": {"Bearer " + c.cfg.Token}},
-	})
-	if err != nil {
-		return provider.Finding{Err: err}
+	return web.Lookup{
+		Request: &web.Request{
+			Method: http.MethodGet, URL: c.path() + "?" + query.Encode(), Header: http.Header{"Authorization": {"Bearer " + c.Token}},
+		},
+		Read:             func(body []byte) (provider.Finding, int, error) { return readPage(body, key) },
+		AbsenceIsCertain: c.AbsenceIsCertain,
 	}
-	return c.cfg.found(answer, key)
 }
 
 // page is one page of a list of batches. An answer without the list says nothing.
@@ -36,26 +34,15 @@ type page struct {
 	} `json:"batches"`
 }
 
-var errAbsent = errors.New("no batch has the key; it may still show up")
-
-func (c *Config) found(answer *web.Answer, key string) provider.Finding {
-	if answer.Status != http.StatusOK {
-		return provider.Finding{Err: fmt.Errorf("the API answers the lookup with status %d", answer.Status)}
-	}
+func readPage(body []byte, key string) (found provider.Finding, entries int, err error) {
 	var list page
-	if err := json.Unmarshal(answer.Body, &list); err != nil || list.Batches == nil {
-		return provider.Finding{Err: errors.New("the answer to the lookup cannot be read")}
+	if err := json.Unmarshal(body, &list); err != nil || list.Batches == nil {
+		return provider.Finding{}, 0, web.ErrNoList
 	}
 	for _, b := range *list.Batches {
 		if b.ClientReference == key && b.ID != "" {
-			return provider.Finding{Known: provider.Taken, Reference: b.ID}
+			return provider.Finding{Known: provider.Taken, Reference: b.ID}, len(*list.Batches), nil
 		}
 	}
-	switch {
-	case len(*list.Batches) > 0:
-		return provider.Finding{Err: errors.New("the answer to the lookup is about other batches")}
-	case c.AbsenceIsCertain:
-		return provider.Finding{Known: provider.NotTaken}
-	}
-	return provider.Finding{Err: errAbsent}
+	return provider.Finding{}, len(*list.Batches), nil
 }

@@ -5,14 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"dispatcher/provider/sinch/sinchtest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	plan      = "jd63jf88477ll123ab4567cd89012ef3"
@@ -28,19 +24,20 @@ var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 var files = webtest.Files{"token": token + "\n", "secret": secret + "\n", "older": "the older s3cret", "empty": "\n"}
 
-// parse reads settings for an API at address, with a callback.
-func parse(t testing.TB, address, callback string, more map[string]any) Config {
+// open makes a channel of settings, with a callback.
+func open(t testing.TB, reach web.Config, callback string, more map[string]any) *Channel {
 	t.Helper()
 	values := map[string]any{
 		"service_plan_id": plan, "token_file": "token", "callback_secret_files": []any{"older", "secret"},
-		"base_url": address, "allow_private": true, "timeout": "1m",
+		"base_url": reach.BaseURL.String(), "allow_private": true, "timeout": "1m",
 	}
 	maps.Copy(values, more)
 	cfg, err := ParseSettings(values, files.Opening(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cfg
+	cfg.Web.TLS = reach.TLS
+	return New(cfg)
 }
 
 func shape() webtest.Shape {
@@ -52,7 +49,7 @@ func play(t *testing.T, b webtest.Behaviour, more map[string]any) *webtest.Scene
 	t.Helper()
 	return webtest.Play(t, func(string) webtest.Config {
 		return webtest.Config{Shape: shape(), Behaviour: b}
-	}, func(address, callback string) *Channel { return New(parse(t, address, callback, more)) })
+	}, func(reach web.Config, callback string) *Channel { return open(t, reach, callback, more) })
 }
 
 // recorded reads a recorded answer.

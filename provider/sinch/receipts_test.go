@@ -59,11 +59,11 @@ func TestLookupBelievesNoOtherBatchAndNoOtherAnswer(t *testing.T) {
 	for _, body := range []string{`{"batches":[{"id":"b","client_reference":"other"}]}`, `{"count":0}`, `{"batches":null}`, `[]`, ``} {
 		a := recorded(t, "created")
 		a.Status, a.Body = http.StatusOK, []byte(body)
-		if got := c.found(a, key); got.Known != provider.Unanswered || got.Err == nil {
+		if got := c.lookup(key).Judge(a); got.Known != provider.Unanswered || got.Err == nil {
 			t.Errorf("%s: %+v", body, got)
 		}
 	}
-	if got := c.found(recorded(t, "unavailable"), key); got.Known != provider.Unanswered {
+	if got := c.lookup(key).Judge(recorded(t, "unavailable")); got.Known != provider.Unanswered {
 		t.Errorf("a failing lookup: %+v", got)
 	}
 }

@@ -4,15 +4,12 @@ import (
 	"crypto/ed25519"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"dispatcher/provider"
 	"dispatcher/provider/telnyx"
 	"dispatcher/provider/telnyx/telnyxtest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	secret   = "KEY-conformance-secret"
@@ -27,13 +24,19 @@ var (
 
 func public(k ed25519.PrivateKey) ed25519.PublicKey { return k.Public().(ed25519.PublicKey) }
 
-// config is a channel for an API that begins at address.
-func config(t testing.TB, address string) telnyx.Config {
-	t.Helper()
+// config is a channel for an API that is reached like that.
+func config(reach web.Config) telnyx.Config {
 	return telnyx.Config{
-		Web: webtest.Reach(t, address), APIKey: secret, PublicKeys: []ed25519.PublicKey{public(signing)},
+		Web: reach, APIKey: secret, PublicKeys: []ed25519.PublicKey{public(signing)},
 		Profile: "4000eba1-a0c0-4563-9925-b25e842a7cb6", From: "ACME",
 	}
+}
+
+// open makes a channel with a callback.
+func open(reach web.Config, callback string) *telnyx.Channel {
+	cfg := config(reach)
+	cfg.Callback = callback
+	return telnyx.New(cfg)
 }
 
 func shape() webtest.Shape { return telnyxtest.New(telnyxtest.Config{APIKey: secret, Key: signing}) }
@@ -42,7 +45,7 @@ func shape() webtest.Shape { return telnyxtest.New(telnyxtest.Config{APIKey: sec
 func listening(t testing.TB) func(keys ...ed25519.PrivateKey) provider.Listener {
 	return func(keys ...ed25519.PrivateKey) provider.Listener {
 		t.Helper()
-		cfg := config(t, "https://api.telnyx.com/v2")
+		cfg := config(webtest.Reach(t, "https://api.telnyx.com/v2"))
 		cfg.Callback, cfg.PublicKeys = callback, nil
 		for _, k := range keys {
 			cfg.PublicKeys = append(cfg.PublicKeys, public(k))

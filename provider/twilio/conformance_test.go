@@ -1,12 +1,11 @@
 package twilio_test
 
 import (
-	"crypto/tls"
 	"testing"
 
 	"dispatcher/provider"
-	"dispatcher/provider/twilio"
 	"dispatcher/provider/twilio/twiliotest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -14,11 +13,7 @@ func TestChannelConforms(t *testing.T) {
 	t.Parallel()
 	webtest.Conform(t, webtest.Vendor{
 		Shape: shape, Secrets: []string{secret, token},
-		Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
-			cfg := config(t, address)
-			cfg.Web.TLS = trust
-			return twilio.New(cfg)
-		},
+		Open: func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
 	})
 }
 
@@ -26,11 +21,7 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	t.Parallel()
 	scene := webtest.Play(t, func(string) webtest.Config {
 		return webtest.Config{Shape: shape(), Reference: twiliotest.Reference}
-	}, func(address, callback string) *twilio.Channel {
-		cfg := config(t, address)
-		cfg.Callback = callback
-		return twilio.New(cfg)
-	})
+	}, open)
 	heard := scene.Follow(t, webtest.Message(), []webtest.News{
 		{Said: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "sent"}},
 		{

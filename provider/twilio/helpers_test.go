@@ -3,15 +3,12 @@ package twilio_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"dispatcher/provider"
 	"dispatcher/provider/twilio"
 	"dispatcher/provider/twilio/twiliotest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	account  = "AC00112233445566778899aabbccddeeff"
@@ -22,12 +19,18 @@ const (
 	callback = "https://sms.example.org/receipts/acme"
 )
 
-// config is a channel for an API that begins at address.
-func config(t testing.TB, address string) twilio.Config {
-	t.Helper()
+// config is a channel for an API that is reached like that.
+func config(reach web.Config) twilio.Config {
 	return twilio.Config{
-		Web: webtest.Reach(t, address), AccountSID: account, KeySID: keySID, KeySecret: secret, AuthTokens: []string{token}, From: "ACME",
+		Web: reach, AccountSID: account, KeySID: keySID, KeySecret: secret, AuthTokens: []string{token}, From: "ACME",
 	}
+}
+
+// open makes a channel with a callback.
+func open(reach web.Config, callback string) *twilio.Channel {
+	cfg := config(reach)
+	cfg.Callback = callback
+	return twilio.New(cfg)
 }
 
 func shape() webtest.Shape {
@@ -38,7 +41,7 @@ func shape() webtest.Shape {
 func listening(t testing.TB) func(tokens ...string) provider.Listener {
 	return func(tokens ...string) provider.Listener {
 		t.Helper()
-		cfg := config(t, "https://api.twilio.com")
+		cfg := config(webtest.Reach(t, "https://api.twilio.com"))
 		cfg.Callback, cfg.AuthTokens = callback, tokens
 		c := twilio.New(cfg)
 		t.Cleanup(func() { _ = c.Close(t.Context()) })

@@ -1,11 +1,11 @@
 package vonage
 
 import (
-	"crypto/tls"
 	"testing"
 
 	"dispatcher/provider"
 	"dispatcher/provider/vonage/vonagetest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -16,11 +16,7 @@ func TestChannelConforms(t *testing.T) {
 			t.Parallel()
 			webtest.Conform(t, webtest.Vendor{
 				Shape: func() webtest.Shape { return vonagetest.New(v.server) }, Secrets: []string{apiSecret, secret},
-				Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
-					cfg := parse(t, v, address, "", nil)
-					cfg.Web.TLS = trust
-					return New(cfg)
-				},
+				Open: func(t testing.TB, reach web.Config) provider.Channel { return open(t, v, reach, "", nil) },
 			})
 		})
 	}

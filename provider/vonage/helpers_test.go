@@ -10,13 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"dispatcher/provider/vonage/vonagetest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	apiKey      = "abcd1234"
@@ -77,12 +74,12 @@ func variants() map[string]variant {
 	}
 }
 
-// parse reads settings for an API at address, with a callback.
-func parse(t testing.TB, v variant, address, callback string, more map[string]any) Config {
+// open makes a channel of settings, with a callback.
+func open(t testing.TB, v variant, reach web.Config, callback string, more map[string]any) *Channel {
 	t.Helper()
 	values := map[string]any{
 		"signature_secret_files": []any{"older", "signature"}, "from": "ACME",
-		"base_url": address, "allow_private": true, "timeout": "1m", "connect_timeout": "1m",
+		"base_url": reach.BaseURL.String(), "allow_private": true, "timeout": "1m", "connect_timeout": "1m",
 	}
 	maps.Copy(values, v.settings)
 	maps.Copy(values, more)
@@ -90,7 +87,8 @@ func parse(t testing.TB, v variant, address, callback string, more map[string]an
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cfg
+	cfg.Web.TLS = reach.TLS
+	return New(cfg)
 }
 
 // play brings up a carrier, a channel and an ear.
@@ -98,5 +96,5 @@ func play(t *testing.T, v variant, more map[string]any) *webtest.Scene[*Channel]
 	t.Helper()
 	return webtest.Play(t, func(string) webtest.Config {
 		return webtest.Config{Shape: vonagetest.New(v.server), Behaviour: webtest.Behaviour{Receipts: true}}
-	}, func(address, callback string) *Channel { return New(parse(t, v, address, callback, more)) })
+	}, func(reach web.Config, callback string) *Channel { return open(t, v, reach, callback, more) })
 }

@@ -9,13 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"dispatcher/provider"
 	"dispatcher/provider/web"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // server counts the requests and connections of an API on loopback.
 type server struct {

@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -81,11 +80,7 @@ func TestChannelConforms(t *testing.T) {
 			t.Parallel()
 			webtest.Conform(t, webtest.Vendor{
 				Shape: func() webtest.Shape { return plainShape{} },
-				Open: func(t testing.TB, address string, trust *tls.Config) provider.Channel {
-					cfg := webtest.Reach(t, address)
-					cfg.TLS = trust
-					return web.New(cfg, plainAPI{method})
-				},
+				Open:  func(_ testing.TB, reach web.Config) provider.Channel { return web.New(reach, plainAPI{method}) },
 			})
 		})
 	}

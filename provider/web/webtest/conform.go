@@ -9,15 +9,15 @@ import (
 
 	"dispatcher/provider"
 	"dispatcher/provider/providertest"
+	"dispatcher/provider/web"
 )
 
 // Vendor is an adapter and the other side of it, as the conformance suite of providers needs them.
 type Vendor struct {
 	// Shape is a fresh other side.
 	Shape func() Shape
-	// Open brings up a channel for an API that begins at address, with private addresses allowed. Its connections have to
-	// trust what trust does, which is nil for plain HTTP.
-	Open func(t testing.TB, address string, trust *tls.Config) provider.Channel
+	// Open brings up a channel for an API that is reached like that.
+	Open func(t testing.TB, reach web.Config) provider.Channel
 	// Secrets are what Open configures; none may be seen in a result.
 	Secrets []string
 	// Reference is what the channel calls a submit that was accepted; unset, it is what the carrier calls it.
@@ -53,7 +53,9 @@ func (v *Vendor) start(t testing.TB, play providertest.Script, secure bool) prov
 	if play == nil {
 		carrier.Close()
 	}
-	channel := v.Open(t, carrier.URL(), trust)
+	reach := Reach(t, carrier.URL())
+	reach.TLS = trust
+	channel := v.Open(t, reach)
 	t.Cleanup(func() { _ = channel.Close(t.Context()) }) // most checks have closed it
 	t.Cleanup(func() { carrier.understood(t, secure) })
 	return providertest.Instance{Channel: channel, Submits: func() []providertest.Submit {

@@ -83,19 +83,3 @@ func OnlyFaults(t testing.TB, err error, faults []string, secrets ...string) {
 		t.Errorf("there are other faults than %q: %v", faults, err)
 	}
 }
-
-// Promises fails unless a channel of such settings promises what is wanted.
-func Promises(t testing.TB, open web.Opener, values map[string]any, o web.Opening, want provider.Capabilities) {
-	t.Helper()
-	channel, err := open(values, o)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	if got := channel.(provider.Capable).Capabilities(); got != want {
-		t.Errorf("with callback %q and %v it promises %+v, want %+v", o.Callback, values, got, want)
-	}
-	if err := channel.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-}

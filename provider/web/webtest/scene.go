@@ -16,12 +16,12 @@ type Scene[C web.Adapter] struct {
 }
 
 // Play brings up a scene. carrier describes a carrier for a channel with that callback; open makes the channel, for an API
-// that begins at address.
-func Play[C web.Adapter](t testing.TB, carrier func(callback string) Config, open func(address, callback string) C) *Scene[C] {
+// that is reached like that.
+func Play[C web.Adapter](t testing.TB, carrier func(callback string) Config, open func(reach web.Config, callback string) C) *Scene[C] {
 	t.Helper()
 	ear := Listen(t)
 	s := &Scene[C]{Carrier: Serve(t, carrier(ear.URL)), Ear: ear}
-	s.Channel = open(s.Carrier.URL(), ear.URL)
+	s.Channel = open(Reach(t, s.Carrier.URL()), ear.URL)
 	t.Cleanup(func() { _ = s.Channel.Close(t.Context()) })
 	ear.Attend(s.Channel)
 	return s
