@@ -22,7 +22,9 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 		Limits:  doc.Limits,
 		Lanes:   make(map[string]dispatch.Lane, len(doc.Lanes)),
 		Country: numbers.NewCountries().Of,
-		Blocked: dispatch.Blocked{Prefixes: doc.Blocked.Prefixes, Countries: doc.Blocked.Countries},
+		Blocked: dispatch.Blocked{
+			Prefixes: doc.Blocked.Prefixes, Countries: doc.Blocked.Countries, CallingCodes: numbers.CallingCodes(doc.Blocked.Countries),
+		},
 	}
 	if doc.Blocked.Premium {
 		r.Blocked.Premium = numbers.Premium

@@ -1,6 +1,13 @@
 package numbers
 
-import "sync"
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/nyaruka/phonenumbers"
+)
 
 // Countries finds the regions of numbers. A region is decided by a number's first digits, and by nothing else here: what
 // is known of others never changes an answer, so that an audit finds the country that a price or a rule about
@@ -38,4 +45,17 @@ func (c *Countries) Of(number string) string {
 	}
 	c.known[prefix] = region
 	return region
+}
+
+// CallingCodes are those of some countries, plus included, such as +44 for gb. Several countries may share one.
+func CallingCodes(countries []string) []string {
+	var codes []string
+	for _, country := range countries {
+		code := phonenumbers.GetCountryCodeForRegion(strings.ToUpper(country))
+		if code != 0 {
+			codes = append(codes, "+"+strconv.Itoa(code))
+		}
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
 }

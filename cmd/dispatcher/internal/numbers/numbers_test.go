@@ -2,6 +2,7 @@ package numbers_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,6 +120,28 @@ func TestACountryDependsOnTheNumberAlone(t *testing.T) {
 			t.Fatalf("%q after others, %q before", got, want)
 		}
 	})
+}
+
+func TestCallingCodesAreThoseOfTheCountries(t *testing.T) {
+	t.Parallel()
+	got := numbers.CallingCodes([]string{"us", "kp", "jm", "kz", "xx"})
+	if want := []string{"+1", "+7", "+850"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if codes := numbers.CallingCodes(nil); len(codes) != 0 {
+		t.Errorf("%v of no country", codes)
+	}
+}
+
+// TestExamplesForRulesByCountryHaveOne: the guides name them beside the mobile numbers for drama, which have none.
+func TestExamplesForRulesByCountryHaveOne(t *testing.T) {
+	t.Parallel()
+	c := numbers.NewCountries()
+	for number, want := range map[string]string{"+442079460123": "gb", "+14155550100": "us", "+447700900123": ""} {
+		if got := c.Of(number); got != want {
+			t.Errorf("%s is in %q, want %q", number, got, want)
+		}
+	}
 }
 
 func TestRegionPutsNationalNumbersIntoE164(t *testing.T) {
