@@ -16,8 +16,6 @@ import (
 	"dispatcher/provider/web"
 )
 
-const maxSecrets = 2 // the old and the new one of a rotation
-
 // Config is an account at AWS in one region.
 type Config struct {
 	Region string
@@ -84,7 +82,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 		SuccessfulIsDelivered: settings.Choose(r, "successful", map[string]bool{"pending": false, "delivered": true}),
 		Topics:                r.Texts("sns_topics"),
 		Certificates:          readCertificates(r, "sns_certificate_files", o.ReadFile),
-		Secrets:               readSecrets(r, "callback_secret_files", o.ReadFile),
+		Secrets:               web.SecretsBy(r, "callback_secret_files", o.ReadFile, func(_ string, content []byte) (string, error) { return clean(content) }),
 		SNSBase:               strings.TrimRight(r.Text("sns_base_url"), "/"),
 		Callback:              o.Callback,
 	}
@@ -95,10 +93,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 	cfg.check(r)
 	cfg.Web = web.ParseConfig(r, "https://sms-voice."+cfg.Region+".amazonaws.com")
 	r.RefuseUnknown()
-	if err := r.Err(); err != nil {
-		return Config{}, err
-	}
-	return cfg, cfg.Web.Validate()
+	return cfg, web.Faults(r.Err(), cfg.Web.Validate())
 }
 
 // readKeys reads static credentials.
@@ -186,28 +181,6 @@ func readCertificates(r *settings.Reader, key string, readFile func(string) ([]b
 			continue
 		}
 		list = append(list, certificate)
-	}
-	return list
-}
-
-func readSecrets(r *settings.Reader, key string, readFile func(string) ([]byte, error)) []string {
-	paths := r.Texts(key)
-	if len(paths) > maxSecrets {
-		r.Failf(key, "names %d files; at most %d secrets are live at once", len(paths), maxSecrets)
-		return nil
-	}
-	var list []string
-	for _, path := range paths {
-		content, err := readFile(path)
-		if err != nil {
-			r.Fail(key, err)
-			continue
-		}
-		secret, err := clean(content)
-		if err != nil {
-			r.Fail(key, err)
-		}
-		list = append(list, secret)
 	}
 	return list
 }

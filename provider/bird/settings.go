@@ -24,9 +24,6 @@ const (
 	channelsBase = "https://api.bird.com"
 )
 
-// maxKeys is how many secrets can be live at once: the old and the new one of a rotation.
-const maxKeys = 2
-
 // Config is an account at Bird.
 type Config struct {
 	API       API
@@ -56,7 +53,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 	cfg := Config{
 		API:         settings.Choose(r, "api", map[string]API{"messages": Messages, "channels": Channels}),
 		AccessKey:   string(readSecret(r, "access_key_file")),
-		SigningKeys: readSecrets(r, "signing_key_files", o.ReadFile),
+		SigningKeys: web.SecretsBy(r, "signing_key_files", o.ReadFile, cleanFile),
 		From:        r.Text("from"),
 		Workspace:   r.Text("workspace"),
 		Channel:     r.Text("channel"),
@@ -69,10 +66,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 	cfg.Web = web.ParseConfig(r, base)
 	cfg.check(r)
 	r.RefuseUnknown()
-	if err := r.Err(); err != nil {
-		return Config{}, err
-	}
-	return cfg, cfg.Web.Validate()
+	return cfg, web.Faults(r.Err(), cfg.Web.Validate())
 }
 
 // id is a UUID, as the Channels API has them in its addresses.
@@ -103,30 +97,6 @@ func readSecret(r *settings.Reader, key string) []byte {
 	return secret
 }
 
-func readSecrets(r *settings.Reader, key string, readFile func(string) ([]byte, error)) [][]byte {
-	paths := r.Texts(key)
-	if len(paths) > maxKeys {
-		r.Failf(key, "names %d files; at most %d secrets are live at once", len(paths), maxKeys)
-		return nil
-	}
-	var list [][]byte
-	for _, path := range paths {
-		content, err := readFile(path)
-		if err == nil && len(content) == 0 {
-			err = errors.New("is empty")
-		}
-		if err == nil {
-			content, err = clean(content)
-		}
-		if err != nil {
-			r.Fail(key, err)
-			continue
-		}
-		list = append(list, content)
-	}
-	return list
-}
-
 // clean drops the line break at the end of a secret's file.
 func clean(content []byte) ([]byte, error) {
 	if content == nil {
@@ -145,4 +115,12 @@ func clean(content []byte) ([]byte, error) {
 		return nil, errors.New("is empty")
 	}
 	return content[:end:end], nil
+}
+
+// cleanFile is clean for a file that has to hold a secret.
+func cleanFile(_ string, content []byte) ([]byte, error) {
+	if len(content) == 0 {
+		return nil, errors.New("is empty")
+	}
+	return clean(content)
 }

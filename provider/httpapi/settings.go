@@ -138,6 +138,11 @@ func (p parser) secret(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return oneLine(content)
+}
+
+// oneLine is a secret without the line break at its end.
+func oneLine(content []byte) (string, error) {
 	secret := strings.TrimRight(string(content), "\r\n")
 	if secret == "" {
 		return "", errors.New("is empty")

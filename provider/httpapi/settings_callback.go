@@ -6,9 +6,8 @@ import (
 
 	"dispatcher/provider"
 	"dispatcher/provider/settings"
+	"dispatcher/provider/web"
 )
-
-const maxSecrets = 2 // the old and the new one of a rotation
 
 // readCallback reads what stands behind the public URL.
 func (c *Config) readCallback(_ parser, r *settings.Reader) {
@@ -85,20 +84,7 @@ func (v *verification) settleHMAC(r *settings.Reader, signed string) {
 
 // live reads the secrets that are valid at once.
 func (p parser) live(r *settings.Reader, key string) []string {
-	paths := r.Texts(key)
-	if len(paths) > maxSecrets {
-		r.Failf(key, "names %d files; at most %d secrets are live at once", len(paths), maxSecrets)
-	}
-	var list []string
-	for _, path := range paths {
-		secret, err := p.secret(path)
-		if err != nil {
-			r.Fail(key, err)
-			continue
-		}
-		list = append(list, secret)
-	}
-	return list
+	return web.SecretsBy(r, key, p.readFile, func(_ string, content []byte) (string, error) { return oneLine(content) })
 }
 
 // readReceipts reads where a receipt has its fields.

@@ -77,10 +77,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 	}
 	cfg.checkAuths(r)
 	r.RefuseUnknown()
-	if err := r.Err(); err != nil {
-		return Config{}, err
-	}
-	return cfg, cfg.Web.Validate()
+	return cfg, web.Faults(r.Err(), cfg.Web.Validate())
 }
 
 func readAuths(r *settings.Reader, secret bool) []Auth {

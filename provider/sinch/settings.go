@@ -56,10 +56,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 		r.Failf("token_file", "is missing")
 	}
 	r.RefuseUnknown()
-	if err := r.Err(); err != nil {
-		return Config{}, err
-	}
-	return cfg, cfg.Web.Validate()
+	return cfg, web.Faults(r.Err(), cfg.Web.Validate())
 }
 
 var regions = map[string]string{"us": "us", "eu": "eu", "au": "au", "br": "br", "ca": "ca"}

@@ -74,10 +74,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 	cfg.Web = web.ParseConfig(r, base)
 	cfg.check(r)
 	r.RefuseUnknown()
-	if err := r.Err(); err != nil {
-		return Config{}, err
-	}
-	return cfg, cfg.Web.Validate()
+	return cfg, web.Faults(r.Err(), cfg.Web.Validate())
 }
 
 func (c *Config) check(r *settings.Reader) {
