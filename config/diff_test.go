@@ -174,7 +174,7 @@ func TestDiffReadsAsAnOperatorWouldWriteIt(t *testing.T) {
 limits: [{window: 1d, max: 100, tenant: shop}]
 channels:
   a: {provider: sandbox, limits: [{window: 1s, max: 100}, {window: 1d, max: 5000, unit: segments}], labels: {quality: 9}}
-  d: {provider: sandbox, admission: counter, limits: [{window: 1m, max: 40, sliding: true, reserve: {otp: 20%}}], price: {currency: EUR, default: 0.05}}
+  d: {provider: sandbox, admission: counter, limits: [{window: 1m, max: 40, sliding: true}, {window: 1h, max: 40, reserve: {otp: 20%}}], price: {currency: EUR, default: 0.05}}
   b: {provider: sandbox, capacity: 50, price: {currency: EUR, default: 0.05}}
   x.y: {provider: smpp, settings: {address: [one:1, two:2]}}
 routes:
@@ -187,7 +187,7 @@ limits: [{window: 1d, max: 100, tenant: my.shop}]
 channels:
   a: {provider: sandbox, limits: [{max: 5000, unit: segments, window: 1d}, {window: 1s, max: 120}], labels: {quality: "9"}, state: enabled}
   d: {provider: sandbox, admission: curve, active: {max: 5, until: receipt}, price: {currency: EUR, default: 0.05},
-      limits: [{window: 1m, max: 60, sliding: true, reserve: {otp: 25%, promo: 5%}}, {window: 1d, unit: money, max: "250.00", prefix: "+44"}]}
+      limits: [{window: 1m, max: 60, sliding: true}, {window: 1h, max: 40, reserve: {otp: 25%, promo: 5%}}, {window: 1d, unit: money, max: "250.00", prefix: "+44"}]}
   x.y: {provider: smpp, settings: {address: [one:1, three:3], window: 10}}
   c: {provider: sandbox, state: draining, capacity: 100}
 routes:
@@ -202,8 +202,8 @@ lanes: {otp: {ttl: 10m}, promo: {}}`)
 		{Path: "channels.a.labels.quality", From: "9", To: `"9"`},
 		{Path: "channels.d.limits.1m.messages", From: "40", To: "60"},
 		{Path: "channels.d.limits.1m.messages.burst", From: "4, then 37 per 1m", To: "6, then 55 per 1m"},
-		{Path: "channels.d.limits.1m.messages.reserve.otp", From: "20%", To: "25%"},
-		{Path: "channels.d.limits.1m.messages.reserve.promo", To: "5%"},
+		{Path: "channels.d.limits.1h.messages.reserve.otp", From: "20%", To: "25%"},
+		{Path: "channels.d.limits.1h.messages.reserve.promo", To: "5%"},
 		{Path: "channels.d.limits.prefix.+44.1d.money", To: "250.00 EUR"},
 		{Path: "channels.d.admission", From: "counter", To: "curve"},
 		{Path: "channels.d.active.max", To: "5"},

@@ -61,8 +61,11 @@ func TestSetLimitKeepsLayoutAndComments(t *testing.T) {
 		"without a list, in JSON": {`"channels": {"a": {"provider": "sandbox"}}`, perDay(5, "x"), `"channels": {"a": {"provider": "sandbox", "limits": [{"window": "1d", "max": 5, "tenant": "x"}]}}`},
 		"with everything": {"channels: {a: {provider: sandbox, limits: []}}", admission.Limit{
 			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50, Unit: admission.Segments, Sliding: true, Burst: 20,
+		}, `channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, sliding: true, burst: 20, prefix: "+44"}]}}`},
+		"with reserves": {"channels: {a: {provider: sandbox, limits: []}}", admission.Limit{
+			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50, Unit: admission.Segments,
 			Reserve: []admission.Reserve{{Lane: "bulk", Percent: 5}, {Lane: "otp", Percent: 20}},
-		}, `channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, sliding: true, burst: 20, reserve: {bulk: 5%, otp: 20%}, prefix: "+44"}]}}`},
+		}, `channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, reserve: {bulk: 5%, otp: 20%}, prefix: "+44"}]}}`},
 		"money": {
 			`channels: {a: {provider: sandbox, price: {currency: EUR, default: 0.05}, limits: [{window: 1d, max: "250.00", unit: money}]}}`,
 			admission.Limit{Window: admission.Day, Max: 99_500_000, Unit: admission.Money},

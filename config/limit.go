@@ -68,6 +68,9 @@ func (in *limitContext) read(f fields) (l admission.Limit, ok bool) {
 	readSliding(f, &l)
 	if reserve, has := f.get("reserve"); has {
 		l.Reserve = in.reserve(reserve)
+		if l.Sliding {
+			reserve.fail("a sliding limit cannot keep a reserve, because any lane may take its burst; remove reserve here, and write it on a limit of another window that does not slide, beside this one")
+		}
 	}
 	return l, len(f.of.r.problems) == before
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // checkLimits reports a limit that a message of the longest allowed size could never
-// pass: where that channel is the only one left, the message would wait until it expires. A limit
+// pass, or never be sure to: where that channel is the only one left, the message would wait until it expires. A limit
 // of 0 is meant to let nothing pass.
 func checkLimits(f fields, r *Route, known *scope) {
 	for _, name := range r.reliedOn() {
@@ -18,15 +19,15 @@ func checkLimits(f fields, r *Route, known *scope) {
 		}
 		for i := range c.Limits {
 			l := &c.Limits[i]
-			r.checkSegments(f.of, l, "channel "+c.Name)
-			r.checkMoney(f.of, l, c, "channel "+c.Name)
+			r.checkSegments(f.of, l, known.lanes, "channel "+c.Name)
+			r.checkMoney(f.of, l, known.lanes, c, "channel "+c.Name)
 		}
 		for i := range known.limits {
-			r.checkMoney(f.of, &known.limits[i], c, "the limit over all channels")
+			r.checkMoney(f.of, &known.limits[i], known.lanes, c, "the limit over all channels")
 		}
 	}
 	for i := range known.limits {
-		r.checkSegments(f.of, &known.limits[i], "the limit over all channels")
+		r.checkSegments(f.of, &known.limits[i], known.lanes, "the limit over all channels")
 	}
 }
 
@@ -41,29 +42,36 @@ func (r *Route) reliedOn() []string {
 	return out
 }
 
-func (r *Route) checkSegments(v value, l *admission.Limit, what string) {
-	if l.Unit != admission.Segments || l.Max == 0 || !r.meets(l.Scope) {
-		return
-	}
+// checkSegments is about limits that count segments or messages, of which each takes one.
+func (r *Route) checkSegments(v value, l *admission.Limit, lanes []string, what string) {
 	size := int64(r.MaxSegments)
 	switch {
+	case l.Unit == admission.Money || l.Max == 0 || !r.meets(l.Scope):
+	case l.Unit == admission.Messages:
+		r.checkReserve(v, l, lanes, 1, "", what)
 	case l.Max < size:
 		v.fail("a message of %d segments would never pass %s, which takes %d %s; set max_segments: %d or raise the limit",
 			size, what, l.Max, limitWords(l.Key()), l.Max)
 	case l.Burst != 0 && l.Burst < size:
 		v.fail("a message of %d segments would never pass %s, which takes bursts of %d segments%s; set max_segments: %d or raise the burst",
 			size, what, l.Burst, ofScope(l.Scope), l.Burst)
+	default:
+		r.checkReserve(v, l, lanes, size, fmt.Sprintf(" of %d segments", size), what)
 	}
 }
 
-func (r *Route) checkMoney(v value, l *admission.Limit, c *Channel, what string) {
+// checkMoney is about those that count what the messages of the route cost on a channel.
+func (r *Route) checkMoney(v value, l *admission.Limit, lanes []string, c *Channel, what string) {
 	if l.Unit != admission.Money || l.Max == 0 || !r.meets(l.Scope) {
 		return
 	}
-	if cost := r.dearest(&c.Price, l.Scope) * int64(r.MaxSegments); cost > l.Max {
+	cost := r.dearest(&c.Price, l.Scope) * int64(r.MaxSegments)
+	if cost > l.Max {
 		v.fail("a message of %d segments on channel %s may cost %s %s and would never pass %s, which spends %s %s per %s%s; lower max_segments or raise the limit",
 			r.MaxSegments, c.Name, amount(cost), l.Currency, what, amount(l.Max), l.Currency, l.Window, ofScope(l.Scope))
+		return
 	}
+	r.checkReserve(v, l, lanes, cost, fmt.Sprintf(" of %d segments, %s %s on channel %s,", r.MaxSegments, amount(cost), l.Currency, c.Name), what)
 }
 
 // meets reports whether the route may carry messages that a limit counts. Which countries a

@@ -22,14 +22,16 @@ const anyRoute = "{name: r, weights: {a: 1}}"
 func TestLimitsReadAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	r := parse(t, limited(`limits: [
-  {window: 1s, max: 100, unit: segments, sliding: true, reserve: {otp: 20%, bulk: 5%}},
+  {window: 1s, max: 100, unit: segments, sliding: true},
+  {window: 1m, max: 100, unit: segments, reserve: {otp: 20%, bulk: 5%}},
   {window: 1d, max: "250.50", unit: money},
   {window: 1d, max: 0, tenant: shop},
   {window: 1d, max: 7, unit: money, currency: GBP, prefix: "+44"}]`, anyRoute)+`
 limits: [{window: 1m, max: "0.50", unit: money, currency: GBP, tenant: shop}]`)
 	want := []admission.Limit{
+		{Window: admission.Second, Max: 100, Unit: admission.Segments, Sliding: true, Burst: 10},
 		{
-			Window: admission.Second, Max: 100, Unit: admission.Segments, Sliding: true, Burst: 10,
+			Window: admission.Minute, Max: 100, Unit: admission.Segments,
 			Reserve: []admission.Reserve{{Lane: "bulk", Percent: 5}, {Lane: "otp", Percent: 20}},
 		},
 		{Window: admission.Day, Max: 250_500_000, Unit: admission.Money, Currency: "GBP"},
@@ -129,6 +131,43 @@ func TestLimitsThatConcernNoSuchMessageAreAccepted(t *testing.T) {
 	for _, limit := range []string{"window: 1d, max: 0.49, unit: money", "window: 1d, max: 0.29, unit: money, prefix: '+1'", "window: 1d, max: 0.49, unit: money, prefix: '+4477'"} {
 		if _, err := config.ParseRouting("r", []byte(limited("limits: [{"+limit+"}]", anyRoute))); err == nil {
 			t.Errorf("%s was accepted", limit)
+		}
+	}
+}
+
+// TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane that a route takes: who owns a reserve finds room in it, and
+// exactly enough is enough.
+func TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane(t *testing.T) {
+	t.Parallel()
+	const short, codes, others = "{name: r, max_segments: 5, weights: {a: 1}}", "{name: r, match: {lane: otp}, weights: {a: 1}}", "{name: r, match: {lanes: [bulk, transactional]}, weights: {a: 1}}"
+	for _, c := range []struct {
+		limit, routes string
+		fits          bool
+	}{
+		{"window: 1s, max: 20, unit: segments, reserve: {otp: 50%}", anyRoute, true},
+		{"window: 1s, max: 19, unit: segments, reserve: {otp: 50%}", anyRoute, true}, // 9 are kept, as admission rounds
+		{"window: 1s, max: 18, unit: segments, reserve: {otp: 50%}", anyRoute, false},
+		{"window: 1s, max: 10, unit: segments, reserve: {otp: 50%}", short, true},
+		{"window: 1s, max: 10, unit: segments, reserve: {otp: 51%}", short, true},
+		{"window: 1s, max: 10, unit: segments, reserve: {otp: 60%}", short, false},
+		{"window: 1s, max: 10, unit: segments, reserve: {otp: 100%}", codes, true},
+		{"window: 1s, max: 10, unit: segments, reserve: {otp: 90%, bulk: 10%}", codes, false},
+		{"window: 1s, max: 20, unit: segments, reserve: {otp: 40%, bulk: 20%}", others, false}, // transactional has 8
+		{"window: 1s, max: 25, unit: segments, reserve: {otp: 40%, bulk: 20%}", others, true},
+		{"window: 1s, max: 10, unit: segments, reserve: {otp: 50%}, tenant: other", "{name: r, match: {tenant: shop}, weights: {a: 1}}", true},
+		{"window: 1s, max: 0, unit: segments, reserve: {otp: 50%}", anyRoute, true},
+		{"window: 1s, max: 10, reserve: {otp: 99%}", anyRoute, true},
+		{"window: 1s, max: 10, reserve: {otp: 100%}", anyRoute, false},
+		{"window: 1d, max: 1.00, unit: money, reserve: {otp: 50%}", anyRoute, true}, // 0.50 is the dearest
+		{"window: 1d, max: 0.98, unit: money, reserve: {otp: 50%}", anyRoute, false},
+		{"window: 1d, max: 0.25, unit: money, reserve: {otp: 50%}", "{name: r, max_segments: 2, weights: {a: 1}}", true},
+	} {
+		_, err := config.ParseRouting("r", []byte(limited("limits: [{"+c.limit+"}]", c.routes)))
+		if (err == nil) != c.fits {
+			t.Errorf("%s for %s: %v", c.limit, c.routes, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "would never be sure of room") {
+			t.Errorf("%s: %v", c.limit, err)
 		}
 	}
 }
