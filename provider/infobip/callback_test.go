@@ -3,6 +3,7 @@ package infobip
 import (
 	"encoding/base64"
 	"net/http"
+	"strings"
 	"testing"
 
 	"dispatcher/provider"
@@ -62,6 +63,7 @@ func TestWrongProofsAreForged(t *testing.T) {
 		"key without proof":   call(public+"?key="+key, report, nil),
 		"proof without key":   call(public+"?proof="+proofOfKey, report, nil),
 		"proof of another":    call(public+"?key="+other+"&proof="+proofOfKey, report, nil),
+		"another proof":       call(public+"?key="+key+"&proof="+strings.Repeat("00", 32), report, nil),
 		"broken query":        call(public+"?key="+key+"&proof="+proofOfKey+"&%zz", report, nil),
 		"no hexadecimal":      call(public+"?key="+key+"&proof=zz", report, nil),
 		"wrong password":      call(public, report, basic("infobip:wrong")),
