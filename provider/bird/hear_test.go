@@ -153,9 +153,36 @@ func TestCallbacksOutOfTimeAreStale(t *testing.T) {
 	}
 }
 
+// event is a genuine event of the Channels API.
+func event(t testing.TB) func(body string) *provider.Callback {
+	return func(body string) *provider.Callback {
+		t.Helper()
+		r, err := birdtest.SignBody(account("channels"), callback, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return webtest.MadeAt(t, r, time.Now())
+	}
+}
+
+func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
+	t.Parallel()
+	webtest.Refused(t, open(t, settings("channels", nil)), provider.ErrMalformed, webtest.Bodies(
+		event(t), `{`, `[]`, `{"service":"channels","event":"sms.outbound","payload":{"status":"delivered"}}`,
+		`{"service":"channels","event":"sms.outbound","payload":{"id":"1"}}`, `{"service":"channels","event":"sms.inbound","payload":{}}`,
+	))
+	webtest.Refused(t, open(t, settings("messages", nil)), provider.ErrMalformed, map[string]*provider.Callback{
+		"no id":     signedGet(t, url.Values{"status": {"delivered"}}),
+		"no number": signedGet(t, url.Values{"originator": {""}, "body": {"STOP"}}),
+	})
+}
+
 func TestGenuineCallbacksOfOtherKindsMeanNothing(t *testing.T) {
 	t.Parallel()
 	webtest.Ignored(t, open(t, settings("messages", nil)), map[string]*provider.Callback{"ping": signedGet(t, url.Values{"ping": {"1"}})})
+	webtest.Ignored(t, open(t, settings("channels", nil)), webtest.Bodies(
+		event(t), `{}`, `{"service":"conversations","event":"sms.outbound"}`, `{"service":"channels","event":"sms.interaction"}`,
+	))
 }
 
 func FuzzHear(f *testing.F) {
