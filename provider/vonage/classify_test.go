@@ -27,9 +27,16 @@ func TestEveryRecordedAnswerOfTheMessagesAPIIsClassified(t *testing.T) {
 		"already_sent":              {Outcome: provider.Unknown, Code: "422/1320"},
 		"internal_code":             {Outcome: provider.Unknown, Code: "422/1030"},
 		"burst":                     {Outcome: provider.Throttled, Code: "422/1472", RetryAfter: 9 * time.Second},
-		"new_code":                  {Outcome: provider.Refused, Code: "422/1999"},
-		"number_as_code":            {Outcome: provider.Refused, Code: "422/other"},
-		"not_json":                  {Outcome: provider.Refused, Code: "422"},
+		"carrier_unknown":           {Outcome: provider.Unknown, Code: "422/1330"},
+		"carrier_failure":           {Outcome: provider.Unknown, Code: "422/1331"},
+		"handset_busy":              {Outcome: provider.Unknown, Code: "422/1220"},
+		"network_error":             {Outcome: provider.Unknown, Code: "422/1230"},
+		"expired":                   {Outcome: provider.Unknown, Code: "422/1360"},
+		"unknown_prefix":            {Outcome: provider.Refused, Code: "422/1040"},
+		"bad_request":               {Outcome: provider.Refused, Code: "400/invalid-params"},
+		"new_code":                  {Outcome: provider.Unknown, Code: "422/1999"},
+		"number_as_code":            {Outcome: provider.Unknown, Code: "422/other"},
+		"not_json":                  {Outcome: provider.Unknown, Code: "422"},
 		"rate_limited":              {Outcome: provider.Throttled, Code: "429/1000", RetryAfter: 15 * time.Second},
 		"rate_limited_without_time": {Outcome: provider.Throttled, Code: "429/1010"},
 		"internal_error":            {Outcome: provider.Unknown, Code: "500/1030"},
@@ -64,6 +71,7 @@ func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
 		"bad_credentials":         {Outcome: provider.Refused, Code: "200/4"},
 		"internal_error":          {Outcome: provider.Unknown, Code: "200/5"},
 		"barred":                  {Outcome: provider.Rejected, Code: "200/7"},
+		"unknown_prefix":          {Outcome: provider.Refused, Code: "200/6"},
 		"no_credit":               {Outcome: provider.Refused, Code: "200/9"},
 		"illegal_sender":          {Outcome: provider.Refused, Code: "200/15"},
 		"demo":                    {Outcome: provider.Refused, Code: "200/29"},
@@ -84,6 +92,17 @@ func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {
 		r := shortMessages{}.Classify(webtest.ReadAnswer(t, "testdata/answers/sms_"+name+".http"))
 		if got := provider.Combine(r.Parts); got != r.Outcome {
 			t.Errorf("%s is %v, its parts make %v", name, r.Outcome, got)
+		}
+	}
+}
+
+func TestEveryCodeOfTheTablesExplainsItself(t *testing.T) {
+	t.Parallel()
+	for _, table := range []map[string]verdict{messagesVerdicts, smsVerdicts} {
+		for code, v := range table {
+			if v.why == "" || v.outcome == provider.Accepted || v.outcome == provider.Unknown {
+				t.Errorf("%s: %v, %q", code, v.outcome, v.why)
+			}
 		}
 	}
 }

@@ -105,17 +105,11 @@ func problemCode(address string) string {
 	return code
 }
 
-// unprocessable reads a 422: the request was understood and the message was not taken. A code that is not listed
-// counts against the channel, so that another one may try.
+// unprocessable reads a 422 or a 400: the code decides. One that is not listed, or that cannot be read, says nothing certain: some
+// are what a carrier said, which may have taken the message.
 func unprocessable(got *web.Answer, code string) provider.Result {
-	switch code {
-	case "1000", "1241", "1472":
-		return got.Verdict(provider.Throttled, code, "more than the account may send")
-	case "1030", "1320": // an error while processing; already sent
-		return got.Unreadable(code)
+	if v, ok := messagesVerdicts[code]; ok {
+		return got.Verdict(v.outcome, code, v.why)
 	}
-	if why, ok := messageFaults[code]; ok {
-		return got.Verdict(provider.Rejected, code, why)
-	}
-	return got.Verdict(provider.Refused, code, "the API does not take such a request from this account")
+	return got.Unreadable(code)
 }

@@ -2,21 +2,67 @@ package vonage
 
 import "dispatcher/provider"
 
-// messageFaults are the codes of https://developer.vonage.com/api-errors/messages that are the message's fault: no
-// other channel would do better. Code 1020 is none of them, because the invalid parameter may be the channel's own, and
-// neither is 1090, a text longer than Vonage takes.
-var messageFaults = map[string]string{
-	"1040": "the message cannot be processed, for instance for its prefix",
-	"1050": "the number is barred",
-	"1170": "the recipient is invalid",
-	"1190": "the number is no longer active",
-	"1240": "the recipient told to stop",
-	"1270": "the recipient may not get this for its age",
-	"1280": "the carrier bars the number",
-	"1290": "the recipient's plan has no credit",
-	"1300": "the number is not a user of the network",
-	"1310": "the recipient's device cannot receive it",
-	"1430": "the recipient is invalid",
+// messagesVerdicts are the codes of https://developer.vonage.com/api-errors and its page on messages by which a message
+// was not taken. Rejected are those that blame the recipient; a prefix that Vonage does not know (1040), a text longer than it
+// takes (1090) and its own filters are the channel's, and so is an invalid parameter (1020), which may be the sender.
+//
+// What is not here is Unknown: an internal error (1030), and what came from the carrier or on the way there, when the
+// message may have been taken: a busy handset that is tried again (1220), a network error (1230), "already sent"
+// (1320), the carrier's unknown error (1330), a provider that does not respond (1331), a message that expired (1360).
+var messagesVerdicts = map[string]verdict{
+	"1000": {provider.Throttled, "more than the account may send"},
+	"1241": {provider.Throttled, "more than the account may send"},
+	"1472": {provider.Throttled, "more than the account may send"},
+
+	"1050": {provider.Rejected, "the number is barred"},
+	"1170": {provider.Rejected, "the recipient is invalid"},
+	"1190": {provider.Rejected, "the number is no longer active"},
+	"1240": {provider.Rejected, "the recipient told to stop"},
+	"1270": {provider.Rejected, "the recipient may not get this for its age"},
+	"1280": {provider.Rejected, "the carrier bars the number"},
+	"1290": {provider.Rejected, "the recipient's plan has no credit"},
+	"1310": {provider.Rejected, "the recipient's device cannot receive it"},
+	"1430": {provider.Rejected, "the recipient is invalid"},
+
+	"1010": {provider.Refused, "a parameter is missing"},
+	"1020": {provider.Refused, "a parameter is invalid"},
+	"1021": {provider.Refused, "a parameter is invalid"},
+	"1040": {provider.Refused, "the message cannot be processed, for instance for its prefix"},
+	"1060": {provider.Refused, "the account is barred"},
+	"1070": {provider.Refused, "the account has not enough credit"},
+	"1080": {provider.Refused, "the account may not use this API"},
+	"1090": {provider.Refused, "the text is longer than Vonage takes"},
+	"1100": {provider.Refused, "Vonage could not submit it"},
+	"1110": {provider.Refused, "the signature does not hold"},
+	"1120": {provider.Refused, "the sender is not allowed there"},
+	"1130": {provider.Refused, "the validity is invalid"},
+	"1140": {provider.Refused, "the account may not do this"},
+	"1150": {provider.Refused, "a parameter is invalid"},
+	"1160": {provider.Refused, "the account may send to listed numbers only"},
+	"1210": {provider.Refused, "a filter blocks it"},
+	"1250": {provider.Refused, "there is no route"},
+	"1251": {provider.Refused, "there is no route"},
+	"1260": {provider.Refused, "the recipient cannot be reached from here"},
+	"1282": {provider.Refused, "a filter blocks it"},
+	"1300": {provider.Refused, "the recipient is not in the network of this channel"},
+	"1400": {provider.Refused, "the account may not send SMS"},
+	"1410": {provider.Refused, "a parameter is invalid"},
+	"1420": {provider.Refused, "the sender is invalid"},
+	"1440": {provider.Refused, "the type of the message is not taken"},
+	"1450": {provider.Refused, "our reference is not taken"},
+	"1460": {provider.Refused, "the account has used up its messages of the day"},
+	"1470": {provider.Refused, "a rule of the account blocks it"},
+	"1473": {provider.Refused, "fraud protection blocks it"},
+	"1480": {provider.Refused, "the sender is not registered there"},
+	"1481": {provider.Refused, "the sender is not registered there"},
+	"1482": {provider.Refused, "the content is not registered there"},
+	"1483": {provider.Refused, "the account has no consent on record there"},
+
+	"account-suspended": {provider.Refused, "the account is suspended"},
+	"invalid-api-key":   {provider.Refused, "the API refuses the credentials"},
+	"invalid-params":    {provider.Refused, "a parameter is invalid"},
+	"low-balance":       {provider.Refused, "the account has not enough credit"},
+	"unprovisioned":     {provider.Refused, "the account may not use this API"},
 }
 
 // statusState translates the status of a message and the code of its error. Code 1490 says that not all parts were

@@ -11,13 +11,13 @@ type verdict struct {
 // smsVerdicts are the statuses of https://developer.vonage.com/api-errors/sms. Status 5, an internal error "whilst
 // processing this message", does not say that it was not taken: it is Unknown, as is every status that is not listed.
 // Statuses 2 and 3 do not tell which parameter is at fault: unless the text beside it does, it may be the sender, the validity
-// or the callback of this channel.
+// or the callback of this channel. A prefix that Vonage does not know (6) another provider may.
 var smsVerdicts = map[string]verdict{
 	"1":  {provider.Throttled, "faster than the account may send"},
 	"2":  {provider.Refused, "a parameter is missing"},
 	"3":  {provider.Refused, "a parameter is invalid"},
 	"4":  {provider.Refused, "the API refuses the credentials"},
-	"6":  {provider.Rejected, "the message cannot be processed, for instance for its prefix"},
+	"6":  {provider.Refused, "the message cannot be processed, for instance for its prefix"},
 	"7":  {provider.Rejected, "the number is barred"},
 	"8":  {provider.Refused, "the account is suspended"},
 	"9":  {provider.Refused, "the account has not enough credit"},
