@@ -79,17 +79,20 @@ func accepted(got *web.Answer, id string, s status) provider.Result {
 	return got.Unreadable(code)
 }
 
-// ofMessage is the recipient or the text as the path of a property. What else stands in destinations and content, and
-// everything beside them, is ours: ids, transliteration, the content type of callbacks.
-var ofMessage = regexp.MustCompile(`(^|\.)(destinations\[[0-9]+\]\.to|content\.text)$`)
+// ofRecipient is the number of a recipient as the path of a property. What else stands in destinations, and everything beside
+// them, is the channel's: ids, transliteration, the content type of callbacks, and a limit of Infobip's to the text.
+var ofRecipient = regexp.MustCompile(`(^|\.)destinations\[[0-9]+\]\.to$`)
 
-// badRequest tells a message that the API does not take from a request that it does not understand. Both say that
-// nothing was sent.
+// badRequest tells a recipient that the API does not take from a request that it does not understand. Both say that
+// nothing was sent, if it is the API that says so: a 400 without a code of Infobip's may come from anybody.
 func badRequest(got *web.Answer, said *answer) provider.Result {
+	if said.ErrorCode == "" {
+		return got.Unreadable("")
+	}
 	for _, v := range said.Violations {
-		if ofMessage.MatchString(v.Property) {
-			return got.Verdict(provider.Rejected, said.ErrorCode, "the recipient or the text breaks the rules of the API")
+		if ofRecipient.MatchString(v.Property) {
+			return got.Verdict(provider.Rejected, said.ErrorCode, "the recipient breaks the rules of the API")
 		}
 	}
-	return got.Verdict(provider.Refused, said.ErrorCode, "the API does not understand the request")
+	return got.Verdict(provider.Refused, said.ErrorCode, "the API does not take such a request")
 }

@@ -9,17 +9,18 @@ type verdict struct {
 }
 
 // rejections are the statuses with which Infobip answers a submission that it does not take, by
-// https://www.infobip.com/docs/essentials/api-essentials/response-status-and-error-codes.
+// https://www.infobip.com/docs/essentials/api-essentials/response-status-and-error-codes. Rejected are those that blame the
+// recipient; a prefix that Infobip's networks do not know (8), a blocklist of the account or of one operator (14) and
+// Infobip's own fraud protection (87) are the channel's. That an operator rejected a message (4) or did not deliver it
+// (9) is how one ended that was taken: as an answer it is Unknown, and a receipt or the log tells.
 var rejections = map[int]verdict{
-	4:   {provider.Rejected, "the operator rejects the message"},
 	6:   {provider.Refused, "the network is not covered or not set up on the account"},
-	8:   {provider.Rejected, "the prefix of the number is unknown"},
-	9:   {provider.Rejected, "the message cannot be delivered"},
+	8:   {provider.Refused, "the prefix of the number is not known here"},
 	10:  {provider.Rejected, "the recipient is on a do-not-disturb list"},
 	11:  {provider.Refused, "the sender is not registered on the account"},
 	12:  {provider.Refused, "the account has not enough credit"},
 	13:  {provider.Refused, "the sender is blocked on the account"},
-	14:  {provider.Rejected, "the recipient is blocked"},
+	14:  {provider.Refused, "the recipient is on a blocklist of the account or the operator"},
 	17:  {provider.Refused, "the credit of the account has lapsed"},
 	18:  {provider.Refused, "the account may send to its test number only"},
 	19:  {provider.Refused, "the account has no route"},
@@ -30,7 +31,7 @@ var rejections = map[int]verdict{
 	31:  {provider.Refused, "the message was not sent"},
 	51:  {provider.Rejected, "there is no recipient"},
 	52:  {provider.Rejected, "the recipient is invalid"},
-	87:  {provider.Rejected, "fraud protection rejects the message"},
+	87:  {provider.Refused, "fraud protection rejects the message"},
 	100: {provider.Refused, "the platform rejects the request"},
 }
 
