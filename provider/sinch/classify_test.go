@@ -22,7 +22,7 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 		"bad_callback":              {Outcome: provider.Refused, Code: "400/syntax_constraint_violation"},
 		"bad_body":                  {Outcome: provider.Refused, Code: "400/syntax_constraint_violation"},
 		"bad_json":                  {Outcome: provider.Refused, Code: "400/syntax_invalid_json"},
-		"bad_request_in_html":       {Outcome: provider.Refused, Code: "400"},
+		"bad_request_in_html":       {Outcome: provider.Unknown, Code: "400"},
 		"unauthorized":              {Outcome: provider.Refused, Code: "401/unauthorized"},
 		"no_credit":                 {Outcome: provider.Refused, Code: "402/payment_required"},
 		"forbidden":                 {Outcome: provider.Refused, Code: "403/missing_callback_url"},
