@@ -159,6 +159,9 @@ func trafficSentences(t *report.Traffic) []string {
 	if t.Unroutable > 0 {
 		out = append(out, fmt.Sprintf("%d would be dead letters: no route takes them, or they have too many segments for it.", t.Unroutable))
 	}
+	if t.WithoutCountry > 0 {
+		out = append(out, fmt.Sprintf("The numbers of %d have no country that is known: what the document says of countries does not fit them.", t.WithoutCountry))
+	}
 	if len(t.NotHeeded) > 0 {
 		out = append(out, fmt.Sprintf(
 			"These are first choices as they are drawn: %s of the document, and limits, are not heeded, so some of these messages would go elsewhere, or nowhere.",

@@ -193,3 +193,19 @@ func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
 		t.Errorf("%v %+v", traffic.NotHeeded, got)
 	}
 }
+
+// TestPreviewCountsNumbersWithoutACountry where the document goes by countries: its figures have the default price for them.
+func TestPreviewCountsNumbersWithoutACountry(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	env = daysTraffic(t, l, env, 3) // to a number for drama, which is of no country
+	if plain, _ := trafficOf(t, env, testRouting, "--day", today(t)); plain.WithoutCountry != 0 {
+		t.Errorf("%+v", plain)
+	}
+	priced := "blocked: {country: kp}\n" + testRouting
+	traffic, _ := trafficOf(t, env, priced, "--day", today(t))
+	got := dispatcher(t, "", env, "preview", "--routing", write(t, "next.yaml", priced), "--day", today(t))
+	if traffic.WithoutCountry != 3 || !strings.Contains(strings.Join(strings.Fields(got.out), " "), "The numbers of 3 have no country that is known") {
+		t.Errorf("%+v %+v", traffic, got)
+	}
+}

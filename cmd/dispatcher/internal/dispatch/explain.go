@@ -37,6 +37,8 @@ type Question struct {
 // Answer is what a claim would decide. Nothing is stored and nothing is sent.
 type Answer struct {
 	Plan ledger.Plan
+	// Country is that of the message's number; empty when it has none that is known, and nil when nobody could look.
+	Country *string
 	// Problem says why the message would be a dead letter; the rest is empty then,
 	// but for what could be planned.
 	Problem *envelope.Problem
@@ -76,6 +78,14 @@ type Candidate struct {
 // Explain runs plan and assign, the very functions of the pipeline, on one message. It does
 // no I/O but for a scoring function that the route may have, which is given its own deadline.
 func Explain(q *Question) Answer {
+	answer := explain(q)
+	if q.Routing.Country != nil && q.Job.Problem == nil {
+		answer.Country = new(q.Routing.Country(q.Job.Message.To))
+	}
+	return answer
+}
+
+func explain(q *Question) Answer {
 	keys := newDrawers(q.Keys)
 	p := &planner{routing: q.Routing, keys: keys, now: q.Now}
 	t := p.plan(&q.Job)

@@ -16,7 +16,7 @@ import (
 // form of a Story. doc is the routing document that was asked, keys are those that it was asked with.
 func NewForecast(id string, a *dispatch.Answer, doc *config.Routing, keys ...selector.Key) Story {
 	s := Story{
-		ID: id, State: forecastState(a.Decision.State), Reason: a.Decision.Reason, Route: a.Plan.Route,
+		ID: id, State: forecastState(a.Decision.State), Reason: a.Decision.Reason, Country: a.Country, Route: a.Plan.Route,
 		DrawKeyID: a.Plan.KeyID, FirstChoice: cmp.Or(a.Plan.FirstChoice, a.Decision.Plan.FirstChoice),
 		Chosen: channelOrNil(a.Decision.Attempt.Channel), Candidates: make([]Candidate, len(a.Candidates)),
 		Basis: Basis{RankedBy: string(a.By), Cursor: a.Cursor, Scoring: a.Scoring, Trouble: a.Trouble},
@@ -42,7 +42,8 @@ func NewForecast(id string, a *dispatch.Answer, doc *config.Routing, keys ...sel
 		return s
 	}
 	if a.Decision.State == ledger.Rejected {
-		s.Text = fmt.Sprintf("The message would be rejected, because %s.", because(rejectedWords, a.Decision.Reason))
+		s.Text = fmt.Sprintf("The message would be rejected, because %s. %s", because(rejectedWords, a.Decision.Reason), countrySentence(&s, doc))
+		s.Text = strings.TrimSpace(s.Text)
 		return s
 	}
 	s.Text = forecastText(&s, a, doc)
@@ -83,6 +84,7 @@ func forecastText(s *Story, a *dispatch.Answer, doc *config.Routing) string {
 	if t.limit = newLimited(&m, doc, t.zone, s.Candidates); t.limit != nil {
 		s.Limit = t.limit.on
 	}
+	t.country()
 	t.say("Route %s%s takes the message.", s.Route, t.manner())
 	if s.Draw != nil {
 		t.drawn("is")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -16,6 +17,10 @@ type Story struct {
 	ID     string `json:"id,omitempty"`
 	State  string `json:"state,omitempty"`
 	Reason string `json:"reason,omitempty"` // why it is in that state, one bounded word
+
+	// Country is that of the number, ISO 3166 in lower case; empty when it has none that is known, and nil when the number
+	// is not known.
+	Country *string `json:"country,omitempty"`
 
 	Route          string `json:"route"`
 	RoutingVersion int64  `json:"routing_version,omitempty"`
@@ -138,7 +143,7 @@ func NewStory(src *Source) (Story, error) {
 	m := &r.Message
 	waits := allWaits(m, src.Now)
 	s := Story{
-		ID: m.ID, State: string(m.State), Reason: m.Reason, Route: m.Plan.Route, RoutingVersion: m.Plan.Version,
+		ID: m.ID, State: string(m.State), Reason: m.Reason, Country: countryOf(m, numbers.NewCountries()), Route: m.Plan.Route, RoutingVersion: m.Plan.Version,
 		DrawKeyID: m.Plan.KeyID, FirstChoice: m.Plan.FirstChoice, Candidates: []Candidate{},
 		Attempts: []Attempt{}, PossibleDuplicate: m.PossibleDuplicate, Waits: waitsAsData(waits),
 	}

@@ -61,6 +61,7 @@ func (t *teller) paragraph() string {
 		t.say("It could not be used, because %s. Nothing was sent.", because(deadWords, t.record.Message.Reason))
 		return strings.Join(t.out, " ")
 	}
+	t.country()
 	t.choice()
 	waits, before := waitedFor(t.waits), t.waitedBefore()
 	for i := range t.story.Attempts {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -32,6 +33,8 @@ type Traffic struct {
 	// is another one.
 	Compared int64 `json:"compared"`
 	Moved    int64 `json:"moved"`
+	// WithoutCountry are those whose number has no country that is known, where the document goes by countries.
+	WithoutCountry int64 `json:"without_country"`
 	// MissingKeys are the ids of the keys that ByShare lacked.
 	MissingKeys []string `json:"missing_keys"`
 	// NotHeeded are the keys of the document that would send some of the messages elsewhere, or nowhere, and that a first
@@ -104,17 +107,22 @@ type TrafficCounter struct {
 	after, before map[string]*routeLoad // by route
 	missing       map[string]bool       // ids of keys
 	shares        map[string]map[string]float64
+	countries     *numbers.Countries // nil where the document does not go by them
 }
 
 // NewTrafficCounter counts for a document. against is the version that is compared with, nil for the
 // record.
 func NewTrafficCounter(doc *config.Routing, day, zone string, against *int64) *TrafficCounter {
-	return &TrafficCounter{
+	c := &TrafficCounter{
 		doc:     doc,
 		traffic: Traffic{Day: day, Timezone: zone, Against: against, NotHeeded: notHeeded(doc)},
 		after:   map[string]*routeLoad{}, before: map[string]*routeLoad{}, missing: map[string]bool{},
 		shares: map[string]map[string]float64{},
 	}
+	if goesByCountries(doc) {
+		c.countries = numbers.NewCountries()
+	}
+	return c
 }
 
 func side(of map[string]*routeLoad, route string) *routeLoad {
@@ -164,6 +172,11 @@ func (c *TrafficCounter) AddAgainst(r *ledger.Record, now, then *dispatch.Choice
 // count adds the document's side. first is the first choice to compare with; empty when none is known.
 func (c *TrafficCounter) count(r *ledger.Record, now *dispatch.Choice, first string) {
 	c.traffic.Messages++
+	if c.countries != nil {
+		if country := countryOf(&r.Message, c.countries); country != nil && *country == "" {
+			c.traffic.WithoutCountry++
+		}
+	}
 	if now.Route == nil {
 		c.traffic.Unroutable++
 		return

@@ -1,0 +1,85 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// byCountry are documents that go by countries in one way each, and one that does not.
+var byCountry = map[string]string{
+	"match":   `{channels: {a: {provider: sandbox}}, routes: [{name: default, match: {country: gb}, weights: {a: 1}}]}`,
+	"price":   `{channels: {a: {provider: sandbox, price: {currency: GBP, default: "1", countries: {gb: "2"}}}}, routes: [{name: default, weights: {a: 1}}]}`,
+	"senders": `{channels: {a: {provider: sandbox, senders: {rules: [{country: gb, allow: [long_code]}]}}}, routes: [{name: default, weights: {a: 1}}]}`,
+	"blocked": `{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}], blocked: {country: kp}}`,
+	"":        `{channels: {a: {provider: sandbox}}, routes: [{name: default, match: {prefix: "+44"}, weights: {a: 1}}]}`,
+}
+
+// TestStoriesTellTheCountryWhereItMatters, and never the number.
+func TestStoriesTellTheCountryWhereItMatters(t *testing.T) {
+	t.Parallel()
+	for name, text := range byCountry {
+		doc, err := config.ParseRouting("r", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for to, want := range map[string]string{
+			"+442079460123": "Its number is one of GB.", "+447700900123": "Its number has no country that is known",
+			"+979123456789": "Its number is one of the whole world",
+		} {
+			m := ledger.Message{ID: "m", State: ledger.Accepted, Envelope: []byte(`{"id":"m","to":"` + to + `","text":"x"}`), Plan: ledger.Plan{Route: "default", Version: 1}}
+			s, err := NewStory(&Source{Record: &ledger.Record{Message: m}, Doc: doc})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if told := strings.Contains(s.Text, want); told != (name != "") || strings.Contains(s.Text, to[1:]) || s.Country == nil {
+				t.Errorf("%s: %s", name, s.Text)
+			}
+			if blocked := strings.Contains(s.Text, "blocked with any country"); blocked != (name == "blocked" && *s.Country == "") {
+				t.Errorf("%s: %s", name, s.Text)
+			}
+		}
+	}
+}
+
+// TestAStoryWithoutANumberHasNoCountry: the record of a dead letter may be anything.
+func TestAStoryWithoutANumberHasNoCountry(t *testing.T) {
+	t.Parallel()
+	s, err := NewStory(&Source{Record: &ledger.Record{Message: ledger.Message{ID: "m", State: ledger.Dead, Envelope: []byte(`{`)}}})
+	if err != nil || s.Country != nil || strings.Contains(s.Text, "country") {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestABlockedMessageIsToldItsCountry although it was planned under no version.
+func TestABlockedMessageIsToldItsCountry(t *testing.T) {
+	t.Parallel()
+	m := ledger.Message{ID: "m", State: ledger.Rejected, Reason: "blocked_number", Envelope: []byte(`{"id":"m","to":"+13575550123","text":"x"}`)}
+	s, err := NewStory(&Source{Record: &ledger.Record{Message: m}})
+	if err != nil || !strings.Contains(s.Text, "has no country that is known") || !strings.Contains(s.Text, "blocked with any country of its calling code") {
+		t.Errorf("%s, %v", s.Text, err)
+	}
+}
+
+// TestForecastsTellTheCountryThatTheyWentBy, also of what would be rejected.
+func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
+	t.Parallel()
+	doc, err := config.ParseRouting("r", []byte(byCountry["price"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := dispatch.Answer{
+		Country: new("gb"), Plan: ledger.Plan{Route: "default"}, Candidates: []dispatch.Candidate{{Channel: "a"}},
+		Decision: ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
+	}
+	if s := NewForecast("m", &sent, doc); *s.Country != "gb" || !strings.HasPrefix(s.Text, "Its number is one of GB. Route default") {
+		t.Errorf("%s", s.Text)
+	}
+	barred := dispatch.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
+	if s := NewForecast("m", &barred, doc); *s.Country != "" || !strings.Contains(s.Text, "such numbers. Its number has no country") {
+		t.Errorf("%s", s.Text)
+	}
+}
