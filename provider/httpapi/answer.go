@@ -36,9 +36,9 @@ var (
 	errNoID      = errors.New("the gateway says yes without an id")
 )
 
-// Classify reads an answer by the first rule that fits. A rule for 4xx does not mean the statuses that what stands before the
-// gateway gives, too: 429 is Throttled (RFC 6585 section 4), 408 and 421 are Unknown (a proxy that has passed the request on
-// may say either), unless a rule names them. What no rule fits is Unknown.
+// Classify reads an answer by the first rule that fits. A rule for 4xx or 5xx does not mean the statuses that what stands
+// before the gateway gives, too: 429 is Throttled (RFC 6585 section 4), those of web.FromBetween are Unknown, unless a rule names
+// them. What no rule fits is Unknown.
 func (a api) Classify(response *web.Answer) provider.Result {
 	d := &document{header: response.Header, body: response.Body}
 	_ = d.parseJSON() // what is no JSON has no value at any pointer
@@ -86,10 +86,8 @@ func (a *answer) outcome(status int, code string) provider.Outcome {
 	return provider.Unknown
 }
 
-// ofAnybody reports whether a status of 4xx may as well come from a proxy or a server in between.
-func ofAnybody(status int) bool {
-	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status == http.StatusMisdirectedRequest
-}
+// ofAnybody reports whether a status may as well come from a proxy or a server in between.
+func ofAnybody(status int) bool { return status == http.StatusTooManyRequests || web.FromBetween(status) }
 
 // wait is how long the gateway wants to be left alone.
 func (a *answer) wait(d *document, response *web.Answer) time.Duration {

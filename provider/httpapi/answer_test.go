@@ -20,6 +20,8 @@ func TestAnswersAreClassifiedAsDescribed(t *testing.T) {
 			"denied":           {Outcome: provider.Rejected, Code: "400"},
 			"authorization":    {Outcome: provider.Refused, Code: "403"},
 			"temporal_failure": {Outcome: provider.Refused, Code: "503"},
+			"bare_503":         {Outcome: provider.Unknown, Code: "503"},
+			"proxys_503":       {Outcome: provider.Unknown, Code: "503"},
 			"slow_down":        {Outcome: provider.Throttled, Code: "429"},
 			"slow_down_when":   {Outcome: provider.Throttled, Code: "429", RetryAfter: 9 * time.Second},
 			"other_text":       {Outcome: provider.Unknown, Code: "202"},
@@ -44,21 +46,26 @@ func TestAnswersAreClassifiedAsDescribed(t *testing.T) {
 	}
 }
 
-// TestStatusesOfAnybodyAreMeantOnlyByName: Kannel's description says that 4xx is refused.
+// TestStatusesOfAnybodyAreMeantOnlyByName: the description says that 4xx and 5xx are refused.
 func TestStatusesOfAnybodyAreMeantOnlyByName(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]provider.Outcome{
-		http.StatusRequestTimeout: provider.Unknown, http.StatusMisdirectedRequest: provider.Unknown,
-		http.StatusTooManyRequests: provider.Throttled, http.StatusGone: provider.Refused,
-	} {
+	classify := func(status int, rules ...any) provider.Outcome {
 		values := document(t, "kannel", nil)
-		if got := httpapi.APIOf(open(t, values)).Classify(&web.Answer{Status: status}); got.Outcome != want {
-			t.Errorf("%d is %v, want %v", status, got.Outcome, want)
-		}
 		said := values["answer"].(map[string]any)
-		said["outcomes"] = append([]any{map[string]any{"status": status, "outcome": "refused"}}, said["outcomes"].([]any)...)
-		if got := httpapi.APIOf(open(t, values)).Classify(&web.Answer{Status: status}); got.Outcome != provider.Refused {
-			t.Errorf("%d is %v though its rule says refused", status, got.Outcome)
+		said["outcomes"] = append(rules, said["outcomes"].([]any)...)
+		return httpapi.APIOf(open(t, values)).Classify(&web.Answer{Status: status}).Outcome
+	}
+	refused := func(status any) map[string]any { return map[string]any{"status": status, "outcome": "refused"} }
+	for status, want := range map[int]provider.Outcome{
+		http.StatusRequestTimeout: provider.Unknown, http.StatusMisdirectedRequest: provider.Unknown, http.StatusBadGateway: provider.Unknown,
+		http.StatusServiceUnavailable: provider.Unknown, http.StatusGatewayTimeout: provider.Unknown,
+		http.StatusTooManyRequests: provider.Throttled, http.StatusGone: provider.Refused, http.StatusInternalServerError: provider.Refused,
+	} {
+		if got := classify(status, refused("4xx"), refused("5xx")); got != want {
+			t.Errorf("%d is %v, want %v", status, got, want)
+		}
+		if got := classify(status, refused(status)); got != provider.Refused {
+			t.Errorf("%d is %v though its rule says refused", status, got)
 		}
 	}
 }

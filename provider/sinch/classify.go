@@ -52,8 +52,9 @@ var (
 )
 
 // badRequest tells a recipient that the API does not take from a request that it does not understand. Both say that
-// no batch was made, if it is the API that says so: a 400 without a code of Sinch's may come from anybody. The channel is at fault unless the text is about the recipient and no other field: sender, validity
-// and callback are the channel's, and so is a limit of the API's own to the length of a text.
+// no batch was made, if it is the API that says so: a 400 without a code of Sinch's may come from anybody. The channel is at
+// fault unless the text is about the recipient and no other field: sender, validity and callback are the channel's, and so
+// is a limit of the API's own to the length of a text.
 func badRequest(got *web.Answer, said *answer) provider.Result {
 	switch said.Code {
 	case "":

@@ -56,6 +56,19 @@ func Bounded(code string) string {
 // maxDigits is fewer than any phone number has.
 const maxDigits = 6
 
+// FromBetween reports whether a server that stands before an API, a proxy or a load balancer, may say a status by itself after it
+// has passed the request on: 408 and 421 (RFC 9110 sections 15.5.9 and 15.5.20), 502, 503 and 504. Envoy, for
+// one, answers 503 when the connection breaks behind it. What became of the message is not known then, unless words of the
+// API's own stand beside the status.
+func FromBetween(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusMisdirectedRequest,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
 // Plain is the verdict that a status stands for whatever the body says: Refused for failed
 // authentication and missing permission, Throttled for too many requests; false for others. Each adapter asks for it when
 // the body holds no code that it knows.

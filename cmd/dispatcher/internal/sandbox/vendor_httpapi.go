@@ -18,11 +18,11 @@ func httpapiAccount(s *secrets, _ string) account {
 				"username": user, "password": "{secret:password}", "from": "{from}", "to": "{to}", "text": "{text}", "charset": "UTF-8",
 				"coding": "{alphabet}", "validity": "{validity_minutes}", "dlr-mask": 27, "dlr-url": "{callback_url}",
 			}},
-			"answer": map[string]any{"code": `regexp:^(\d+|Empty receiver number|Number\(s\))`, "outcomes": []any{
+			"answer": map[string]any{"code": `regexp:^(\d+|Empty receiver number|Number\(s\)|Temporal failure)`, "outcomes": []any{
 				map[string]any{"status": 202, "code": []any{0, 3}, "outcome": "accepted"},
 				map[string]any{"status": "4xx", "code": []any{"Empty receiver number", "Number(s)"}, "outcome": "rejected"},
 				map[string]any{"status": "4xx", "outcome": "refused"},
-				map[string]any{"status": 503, "outcome": "refused"},
+				map[string]any{"status": 503, "code": "Temporal failure", "outcome": "refused"},
 			}},
 			"callback": map[string]any{"query": map[string]any{"key": "{key}", "secret": "{callback_secret}"}, "raw": "&status=%d"},
 			"verify":   map[string]any{"by": "secret", "at": "query:secret", "secret_files": []any{secretFile}},
