@@ -8,13 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 )
 
 // Header fields that carry a signature.
@@ -23,9 +22,6 @@ const (
 	headerSignature = "Messagebird-Signature"
 	headerTime      = "Messagebird-Request-Timestamp"
 )
-
-// tolerance is how far the time of a callback may be from ours.
-const tolerance = 5 * time.Minute
 
 // claims are those of MessageBird-Signature-JWT.
 type claims struct {
@@ -64,8 +60,8 @@ func (c *Config) verifyJWT(token string, callback *provider.Callback) (string, e
 		return "", fmt.Errorf("the JWT is for another URL: %w", provider.ErrForged)
 	case len(callback.Body) == 0 && said.PayloadHash != "", len(callback.Body) > 0 && !same(said.PayloadHash, hash(callback.Body)):
 		return "", fmt.Errorf("the JWT is for another body: %w", provider.ErrForged)
-	case callback.At.Before(said.NotBefore.Add(-tolerance)), callback.At.After(said.NotBefore.Add(tolerance)),
-		callback.At.After(said.ExpiresAt.Add(tolerance)):
+	case callback.At.Before(said.NotBefore.Add(-web.Tolerance)), callback.At.After(said.NotBefore.Add(web.Tolerance)),
+		callback.At.After(said.ExpiresAt.Add(web.Tolerance)):
 		return "", provider.ErrStale
 	}
 	return said.ID, nil
@@ -91,21 +87,10 @@ func (c *Config) verifyHMAC(callback *provider.Callback) (string, error) {
 		}
 	}
 	stamp := callback.Get(headerTime)
-	genuine := false
-	for _, key := range c.SigningKeys {
-		genuine = hmac.Equal(given, sign(key, stamp, address, callback.Body)) || genuine
-	}
-	if !genuine {
+	if !web.SignedBy(c.SigningKeys, given, func(key []byte) []byte { return sign(key, stamp, address, callback.Body) }) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
-	seconds, err := strconv.ParseInt(stamp, 10, 64)
-	if err != nil {
-		return "", fmt.Errorf("its time is no number: %w", provider.ErrMalformed)
-	}
-	if age := callback.At.Sub(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
-		return "", provider.ErrStale
-	}
-	return hex.EncodeToString(given), nil
+	return hex.EncodeToString(given), web.FreshStamp(stamp, callback.At)
 }
 
 func sign(key []byte, stamp, address string, body []byte) []byte {

@@ -14,10 +14,8 @@ import (
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 )
-
-// tolerance is how far the time of a callback may be from ours.
-const tolerance = 5 * time.Minute
 
 // How a caller shows who it is.
 const (
@@ -114,13 +112,11 @@ func (v *verification) checkHMAC(c *provider.Callback, d *document) (string, err
 		}
 		return string(c.Body)
 	}, nil)
-	genuine := false
-	for _, secret := range v.secrets {
+	if !web.SignedBy(v.secrets, given, func(secret string) []byte {
 		mac := hmac.New(v.hash, []byte(secret))
 		mac.Write([]byte(signed))
-		genuine = hmac.Equal(given, mac.Sum(nil)) || genuine
-	}
-	if !genuine {
+		return mac.Sum(nil)
+	}) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
 	if v.time == nil {
@@ -143,8 +139,5 @@ func fresh(stamp string, now time.Time) error {
 	if n > milliseconds {
 		at = time.UnixMilli(n)
 	}
-	if age := now.Sub(at); age > tolerance || age < -tolerance {
-		return provider.ErrStale
-	}
-	return nil
+	return web.Fresh(at, now)
 }

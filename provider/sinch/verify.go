@@ -5,10 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"strconv"
-	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 )
 
 // Header fields of a signed callback, canonical.
@@ -22,9 +21,6 @@ const (
 // algorithm is the only one that Sinch names.
 const algorithm = "HmacSHA256"
 
-// tolerance is how far the time of a callback may be from ours.
-const tolerance = 5 * time.Minute
-
 // verify reports who calls, and the nonce of the callback: Sinch signs "body.nonce.timestamp" with HMAC-SHA256 and
 // writes the sum in base 64.
 func (c *Config) verify(callback *provider.Callback) (nonce string, err error) {
@@ -34,22 +30,13 @@ func (c *Config) verify(callback *provider.Callback) (nonce string, err error) {
 		return "", fmt.Errorf("no signature: %w", provider.ErrForged)
 	}
 	stamp := callback.Get(headerTime)
-	genuine := false
-	for _, secret := range c.Secrets {
+	if !web.SignedBy(c.Secrets, given, func(secret string) []byte {
 		mac := hmac.New(sha256.New, []byte(secret))
 		mac.Write(callback.Body)
 		mac.Write([]byte("." + nonce + "." + stamp))
-		genuine = hmac.Equal(given, mac.Sum(nil)) || genuine
-	}
-	if !genuine {
+		return mac.Sum(nil)
+	}) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
-	seconds, err := strconv.ParseInt(stamp, 10, 64)
-	if err != nil {
-		return "", fmt.Errorf("its time is no number: %w", provider.ErrMalformed)
-	}
-	if age := callback.At.Sub(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
-		return "", provider.ErrStale
-	}
-	return nonce, nil
+	return nonce, web.FreshStamp(stamp, callback.At)
 }

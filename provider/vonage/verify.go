@@ -7,17 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 )
-
-// tolerance is how far the time of a callback may be from ours.
-const tolerance = 5 * time.Minute
 
 // claims are those of the token that comes with callbacks of the Messages API.
 type claims struct {
@@ -52,7 +48,7 @@ func (c *Config) verifyToken(callback *provider.Callback) (once string, err erro
 	case c.APIKey != "" && said.APIKey != c.APIKey,
 		c.Application != "" && said.Application != "" && said.Application != c.Application:
 		return "", fmt.Errorf("the token is for another account: %w", provider.ErrForged)
-	case far(callback.At, said.IssuedAt.Time):
+	case web.Fresh(said.IssuedAt.Time, callback.At) != nil:
 		return "", provider.ErrStale
 	}
 	return said.ID, nil
@@ -66,26 +62,17 @@ func (c *Config) verifyParameters(callback *provider.Callback, parameters map[st
 		return "", fmt.Errorf("no signature: %w", provider.ErrForged)
 	}
 	text := signedText(parameters)
-	genuine := false
-	for _, secret := range c.Secrets {
+	if !web.SignedBy(c.Secrets, given, func(secret string) []byte {
 		mac := hmac.New(sha256.New, []byte(secret))
 		mac.Write([]byte(text))
-		genuine = hmac.Equal(given, mac.Sum(nil)) || genuine
-	}
-	if !genuine {
+		return mac.Sum(nil)
+	}) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
 	if account := parameters["api-key"]; account != "" && account != c.APIKey {
 		return "", fmt.Errorf("for another account: %w", provider.ErrForged)
 	}
-	seconds, err := strconv.ParseInt(parameters["timestamp"], 10, 64)
-	if err != nil {
-		return "", fmt.Errorf("its time is no number: %w", provider.ErrMalformed)
-	}
-	if far(callback.At, time.Unix(seconds, 0)) {
-		return "", provider.ErrStale
-	}
-	return hex.EncodeToString(given), nil
+	return hex.EncodeToString(given), web.FreshStamp(parameters["timestamp"], callback.At)
 }
 
 // signedText is "&name=value" for each parameter in the order of the names, with & and = in values written as _.
@@ -97,9 +84,4 @@ func signedText(parameters map[string]string) string {
 		}
 	}
 	return b.String()
-}
-
-func far(a, b time.Time) bool {
-	age := a.Sub(b)
-	return age > tolerance || age < -tolerance
 }

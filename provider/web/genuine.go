@@ -1,0 +1,41 @@
+package web
+
+import (
+	"crypto/hmac"
+	"fmt"
+	"strconv"
+	"time"
+
+	"dispatcher/provider"
+)
+
+// Tolerance is how far the time in a signed callback may be from ours: as much as clocks and a slow way make up.
+const Tolerance = 5 * time.Minute
+
+// SignedBy reports whether one of the secrets that are valid at once made a signature. All of them are tried, each in
+// constant time, so that nothing shows which one it was.
+func SignedBy[S any](secrets []S, given []byte, sign func(secret S) []byte) bool {
+	genuine := false
+	for _, secret := range secrets {
+		genuine = hmac.Equal(given, sign(secret)) || genuine
+	}
+	return genuine
+}
+
+// FreshStamp checks the time of a signed callback, in seconds since 1970: ErrMalformed when it is no number, and
+// otherwise as Fresh.
+func FreshStamp(stamp string, now time.Time) error {
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil {
+		return fmt.Errorf("its time is no number: %w", provider.ErrMalformed)
+	}
+	return Fresh(time.Unix(seconds, 0), now)
+}
+
+// Fresh is ErrStale for a time that is further from now than Tolerance, in the past or in the future.
+func Fresh(at, now time.Time) error {
+	if age := now.Sub(at); age > Tolerance || age < -Tolerance {
+		return provider.ErrStale
+	}
+	return nil
+}
