@@ -21,6 +21,12 @@ func Count(text string, ref Reference) Size {
 	if size, ok := countGSM7(text, ref); ok {
 		return size
 	}
+	return CountUCS2(text, ref)
+}
+
+// CountUCS2 returns the size of the text in UCS-2 although GSM-7 may have all its characters: not every carrier's GSM-7
+// has them.
+func CountUCS2(text string, ref Reference) Size {
 	single, each := Capacity(UCS2, ref)
 	p := packer{each: each}
 	for _, r := range text {

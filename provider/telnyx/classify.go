@@ -3,6 +3,7 @@ package telnyx
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +34,26 @@ type fault struct {
 
 func (f *fault) code() string { return strings.Trim(string(f.Code), `"`) }
 
-// Classify reads the answer to a submission. Of several errors the first one counts.
+// code is that of the first error, which is the one that counts; empty when there is none.
+func (r *refusal) code() string {
+	if len(r.Errors) == 0 {
+		return ""
+	}
+	return r.Errors[0].code()
+}
+
+// unexpectedError and requestTimeout are codes by which Telnyx says, under whatever status, that something went wrong on
+// the way, and not what became of the message.
+const (
+	unexpectedError = "10007"
+	requestTimeout  = "10008"
+)
+
+func (r *refusal) uncertain() bool {
+	return slices.ContainsFunc(r.Errors, func(f fault) bool { return f.code() == unexpectedError || f.code() == requestTimeout })
+}
+
+// Classify reads the answer to a submission.
 func (*api) Classify(a *web.Answer) provider.Result {
 	if a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusAccepted {
 		var m accepted
@@ -43,21 +63,30 @@ func (*api) Classify(a *web.Answer) provider.Result {
 		return provider.Result{Outcome: provider.Accepted, Reference: m.Data.ID}
 	}
 	var r refusal
-	code := ""
-	if err := json.Unmarshal(a.Body, &r); err == nil && len(r.Errors) > 0 {
-		code = r.Errors[0].code()
+	if err := json.Unmarshal(a.Body, &r); err != nil {
+		r = refusal{}
 	}
-	if v, known := verdicts[code]; known && (a.Status/100 == 4) {
+	return r.classify(a)
+}
+
+// classify reads an answer that is no success. Requests are checked before anything is queued: a 4xx with errors says that
+// nothing was, unless a server before the API may have said it.
+func (r *refusal) classify(a *web.Answer) provider.Result {
+	code := r.code()
+	if r.uncertain() {
+		return a.Unreadable(code)
+	}
+	certain := a.Status/100 == 4 && !web.FromBetween(a.Status)
+	if v, known := verdicts[code]; known && certain {
 		if v.of == eitherNumber && !strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
 			v = refused("the sender or the recipient is no valid number")
 		}
 		return patient(a, a.Verdict(v.outcome, code, v.why))
 	}
-	if r, ok := a.Plain(code); ok {
-		return patient(a, r)
+	if plain, ok := a.Plain(code); ok {
+		return patient(a, plain)
 	}
-	// Requests are checked before anything is queued: a 4xx with errors says that nothing was.
-	if code != "" && a.Status/100 == 4 && a.Status != http.StatusRequestTimeout {
+	if code != "" && certain {
 		return a.Verdict(provider.Refused, code, "Telnyx did not take the message")
 	}
 	return a.Unreadable(code)

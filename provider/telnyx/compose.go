@@ -36,14 +36,14 @@ func newAPI(cfg Config) *api {
 	}}
 }
 
-// Compose sends a message. Its encoding is named, which overrides smart encoding, so that it is sent, and billed, in
-// the alphabet that its text needs.
+// Compose sends a message. Its encoding is named, so that it is sent and billed as it was counted: "ucs2" switches smart
+// encoding off, and "gsm7" leaves it nothing to replace, because Telnyx's GSM-7 has every character of the text.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if s.Text == "" {
 		return nil, web.Unsendable("there is no text")
 	}
 	m := outbound{From: s.From, To: s.To, Text: s.Text, Type: "SMS", Encoding: "gsm7", Profile: a.cfg.Profile}
-	if sms.Count(s.Text, sms.Reference8).Alphabet == sms.UCS2 {
+	if measure(s.Text).Alphabet == sms.UCS2 {
 		m.Encoding = "ucs2"
 	}
 	if m.From == "" {

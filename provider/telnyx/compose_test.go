@@ -28,6 +28,7 @@ func TestRequestsAreWhatTheDocumentationAsksFor(t *testing.T) {
 			"own_sender":  {Submission: func(s *provider.Submission) { s.From = "+447700900999" }},
 			"pool":        {Config: func(c *Config) { c.From = "" }},
 			"no_receipts": {Config: func(c *Config) { c.PublicKeys = nil }},
+			"euro":        {Submission: func(s *provider.Submission) { s.Text = "You owe 5 €" }},
 			"unicode":     {Submission: func(s *provider.Submission) { s.Text = "Größe – “5” 🙂 & <more>" }},
 		},
 	}.Run(t)

@@ -23,7 +23,7 @@ func throttled(why string) verdict { return verdict{outcome: provider.Throttled,
 
 // verdicts are the codes that POST /v2/messages answers with (API errors, and the Messaging Error Code
 // Reference). A code that is not here is Refused when its status is 4xx. Rejected is only what no provider could send: a
-// text too long for Telnyx may go over another channel.
+// text that is too long for Telnyx, or that it blocks, may go over another channel.
 var verdicts = map[string]verdict{
 	"10001": refused("the number is not active"),
 	"10002": {provider.Rejected, "the recipient is no valid number", eitherNumber},
@@ -41,7 +41,7 @@ var verdicts = map[string]verdict{
 	"20017": refused("the account is not verified"),
 	"20100": refused("the account has no funds"),
 	"40001": rejected("the recipient takes no SMS"),
-	"40009": rejected("the text is not valid"),
+	"40009": refused("the text is not valid for Telnyx"),
 	"40012": rejected("the recipient is no valid number"),
 	"40013": refused("the sender is not valid"),
 	"40100": refused("the sender cannot send SMS"),
@@ -60,7 +60,7 @@ var verdicts = map[string]verdict{
 	"40319": refused("the sender and the recipient do not fit"),
 	"40320": refused("the sender cannot be used yet"),
 	"40321": refused("the profile has no usable senders"),
-	"40322": rejected("the text is blocked"),
+	"40322": refused("Telnyx blocks the text"),
 	"40328": refused("the text is longer than Telnyx takes"),
 	"40329": refused("the toll-free sender is not verified"),
 	"40333": refused("the profile has spent its limit of the day"), // with status 429, and until midnight UTC

@@ -59,16 +59,26 @@ func (s *shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if err := webtest.DecodeStrict(body, &m); err != nil {
 		return webtest.Submit{}, fmt.Errorf("10023: %w", err)
 	}
-	size := sms.Count(m.Text, sms.Reference8)
-	if err := m.check(size.Alphabet); err != nil {
+	if err := m.check(); err != nil {
 		return webtest.Submit{}, err
 	}
 	return webtest.Submit{
-		To: m.To, From: m.From, Text: m.Text, Key: webtest.KeyIn(m.Webhook), Callback: m.Webhook, Parts: size.Segments,
+		To: m.To, From: m.From, Text: m.Text, Key: webtest.KeyIn(m.Webhook), Callback: m.Webhook, Parts: m.parts(),
 	}, nil
 }
 
-func (m *request) check(needs sms.Alphabet) error {
+// parts is how many Telnyx cuts the text into, and bills.
+func (m *request) parts() int {
+	if m.Encoding == "ucs2" {
+		return sms.CountUCS2(m.Text, sms.Reference8).Segments
+	}
+	return sms.Count(m.Text, sms.Reference8).Segments
+}
+
+// gsm7 matches a text that Telnyx's own GSM-7 has every character of.
+var gsm7 = regexp.MustCompile("^[0-9A-Za-z\\n\\r !\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_{}|~£¥èéùìòØøÅåÆæßÉ¡ÄÖÑÜ¿äöñüà]*$")
+
+func (m *request) check() error {
 	switch {
 	case !number.MatchString(m.To):
 		return errors.New("40310: invalid 'to' address")
@@ -80,7 +90,7 @@ func (m *request) check(needs sms.Alphabet) error {
 		return errors.New("40316: no content")
 	case m.Type != "SMS":
 		return errors.New("10015: another type than SMS")
-	case m.Encoding != "gsm7" && m.Encoding != "ucs2", m.Encoding == "gsm7" && needs == sms.UCS2:
+	case m.Encoding != "gsm7" && m.Encoding != "ucs2", m.Encoding == "gsm7" && !gsm7.MatchString(m.Text):
 		return errors.New("the text does not fit its encoding")
 	}
 	if m.Webhook != "" {
