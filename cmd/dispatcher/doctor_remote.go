@@ -118,6 +118,8 @@ func (p *patient) checkChannel(ctx context.Context, c *config.Channel) finding {
 	err = bindOnce(ctx, settings)
 	var link *smpp.LinkError
 	switch {
+	case err == nil && app.Overlong(c, p.settings.SendTimeout) != "":
+		return warned(check, "bound and unbound, but "+app.Overlong(c, p.settings.SendTimeout), "lower response_timeout, or raise DISPATCHER_SEND_TIMEOUT")
 	case err == nil:
 		return fine(check, "bound and unbound in %d ms", time.Since(began).Milliseconds())
 	case errors.As(err, &link) && link.Why == smpp.WhyBindRefused && link.Status == pdu.StatusAlyBnd:

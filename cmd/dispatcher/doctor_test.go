@@ -115,6 +115,7 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 	}
 	routing := carrierRouting(t, smsc.Addr(),
 		fmt.Sprintf(`  wrong: {provider: smpp, settings: {address: %q, system_id: acme, password_file: wrong.secret}}`, smsc.Addr()),
+		fmt.Sprintf(`  patient: {provider: smpp, settings: {address: %q, system_id: acme, password_file: good.secret, response_timeout: 1m}}`, smsc.Addr()),
 		`  lost: {provider: smpp, settings: {address: "127.0.0.1:1", system_id: acme, password_file: good.secret}}`,
 		`  silent: {provider: sinch, settings: {service_plan_id: plan, token_file: good.secret, callback_secret_files: good.secret}}`,
 		`  local: {provider: sinch, settings: {base_url: "http://127.0.0.1:1", allow_private: true, service_plan_id: plan, token_file: good.secret}}`,
@@ -137,6 +138,7 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 		"topic sms.status":  {Status: statusFail, Detail: "no topic sms.status", Mend: "create it"},
 		"topic sms.otp":     {Status: statusOK},
 		"channel good":      {Status: statusOK},
+		"channel patient":   {Status: statusWarn, Detail: "response_timeout 1m0s has no effect", Mend: "lower response_timeout"},
 		"channel wrong":     {Status: statusFail, Detail: "bind refused", Mend: "password_file"},
 		"channel lost":      {Status: statusFail, Detail: "connection refused", Mend: "address"},
 		"webhooks":          {Status: statusFail, Detail: "DISPATCHER_RECEIPTS_TLS_CERT_FILE", Mend: "in PEM form"},

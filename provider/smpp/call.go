@@ -45,6 +45,7 @@ type call struct {
 	why       string     // the bounded word unless answered
 	status    pdu.Status // when answered
 	messageID string     // when answered
+	hasty     bool       // when lost by timeout: the sender went so soon that the silence says nothing
 }
 
 // callPool keeps the storage of calls that are done. Each client has its own, so that
@@ -56,7 +57,7 @@ func (p *callPool) get() *call {
 	if !ok {
 		return &call{done: make(chan struct{}, 1)}
 	}
-	c.fate, c.why, c.status, c.messageID, c.sequence = lost, "", 0, "", 0
+	c.fate, c.why, c.status, c.messageID, c.hasty, c.sequence = lost, "", 0, "", false, 0
 	c.head, c.begun, c.latest = nil, false, time.Time{}
 	return c
 }

@@ -13,9 +13,11 @@ import (
 
 // Defaults of the settings that have one.
 const (
-	DefaultWindow          = 100
-	DefaultEnquireLink     = 30 * time.Second
-	DefaultResponseTimeout = 10 * time.Second
+	DefaultWindow      = 100
+	DefaultEnquireLink = 30 * time.Second
+	// DefaultResponseTimeout is below the default of DISPATCHER_SEND_TIMEOUT, which counts from the claim: a bind that
+	// does not answer is to be noticed before its senders go.
+	DefaultResponseTimeout = 8 * time.Second
 	DefaultConnectTimeout  = 10 * time.Second
 	DefaultReconnectMin    = 500 * time.Millisecond
 	DefaultReconnectMax    = 30 * time.Second
@@ -81,6 +83,9 @@ const (
 // Config describes one channel. Keys of the routing document that fill it are named
 // in ParseSettings. The zero value of an optional field is its default.
 type Config struct {
+	// Kind of provider, as the routing document names it: a text that was begun on one kind of channel is not finished on
+	// another. "smpp" unless set.
+	Kind string
 	// Addresses are host:port pairs that are tried in turn; each bind starts with
 	// another one.
 	Addresses []string
@@ -105,6 +110,9 @@ type Config struct {
 	ConnectTimeout  time.Duration // for the dial and the TLS handshake
 	ReconnectMin    time.Duration // the shortest pause between two connections
 	ReconnectMax    time.Duration // the longest
+	// SendTimeout is how long the contexts of Send last, where that is known. Without a ResponseTimeout, four fifths of it
+	// are the longest that is waited for an answer.
+	SendTimeout time.Duration
 
 	From                                   string // sender of messages that name none
 	SourceTON, SourceNPI, DestTON, DestNPI *byte  // nil derives them from the address
@@ -181,7 +189,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.Binds, 1)
 	orElse(&c.Window, DefaultWindow)
 	orElse(&c.EnquireLink, DefaultEnquireLink)
-	orElse(&c.ResponseTimeout, DefaultResponseTimeout)
+	orElse(&c.ResponseTimeout, defaultResponseTimeout(c.SendTimeout))
 	orElse(&c.ConnectTimeout, DefaultConnectTimeout)
 	orElse(&c.ReconnectMin, DefaultReconnectMin)
 	orElse(&c.ReconnectMax, max(DefaultReconnectMax, c.ReconnectMin))
@@ -193,6 +201,14 @@ func (c Config) withDefaults() Config {
 		c.Dial = (&net.Dialer{}).DialContext
 	}
 	return c
+}
+
+// defaultResponseTimeout is over before whoever sends with that timeout has gone, zero for an unknown one.
+func defaultResponseTimeout(sendTimeout time.Duration) time.Duration {
+	if sendTimeout == 0 {
+		return DefaultResponseTimeout
+	}
+	return min(DefaultResponseTimeout, sendTimeout*4/5)
 }
 
 func orElse[T comparable](field *T, otherwise T) {

@@ -25,10 +25,19 @@ func (c *Config) wordOn(one *call) word {
 	switch {
 	case one.fate == answered && c.outcome(one.status) != provider.Refused:
 		return works
-	case one.fate == answered, one.fate == lost && one.why == whyTimeout:
+	case one.fate == answered, one.fate == lost && one.why == whyTimeout && !one.hasty:
 		return faulty
 	}
 	return noWord
+}
+
+// patience is how long a submit must have been without answer for its silence to speak against the bind when its sender
+// goes. One that waited for a slot until shortly before its deadline says nothing about the bind that it then got.
+func (c *Config) patience() time.Duration {
+	if c.SendTimeout > 0 {
+		return min(c.ResponseTimeout, c.SendTimeout) / 2
+	}
+	return c.ResponseTimeout / 2
 }
 
 // judge notes what became of a submit of s, which is joined; mu is held. It reports whether s has become ailing or

@@ -68,8 +68,8 @@ const (
 	whyClosed      = provider.Closed      // Close was called
 	whyLate        = provider.Late        // not begun when its latest moment came
 	whyWindow      = "window_full"        // no slot until the context ended
-	whyCancelled   = "cancelled"          // the context ended
-	whyTimeout     = "timeout"            // no answer within the response timeout
+	whyCancelled   = "cancelled"          // the context ended: before an octet left, or because it was called off
+	whyTimeout     = "timeout"            // no answer within the response timeout, or by the deadline of the context
 	whyLost        = "connection_lost"    // the connection ended before the answer
 	whySkipped     = "skipped"            // an earlier part had failed
 )

@@ -199,7 +199,7 @@ func (s *session) wait(ctx context.Context, c *call) {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		s.abandon(c)
+		s.abandon(c, whyGone(ctx))
 		<-c.done
 	}
 }
@@ -215,7 +215,7 @@ func (s *session) waitFirst(ctx context.Context, head *call, latest time.Time) {
 		case <-alarm:
 			s.sweep(time.Now())
 		case <-ctx.Done():
-			s.abandon(head)
+			s.abandon(head, whyGone(ctx))
 			<-head.done
 			return
 		}
@@ -252,8 +252,17 @@ func (s *session) finishLate(late []*call) {
 	}
 }
 
+// whyGone is why a sender leaves a submit that was written: its deadline is a timeout like the session's own, and only one
+// that was called off says nothing.
+func whyGone(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return whyTimeout
+	}
+	return whyCancelled
+}
+
 // abandon ends c because its sender waits no longer. The token is in c.done then.
-func (s *session) abandon(c *call) {
+func (s *session) abandon(c *call, why string) {
 	s.mu.Lock()
 	if i := slices.Index(s.queue, c); i >= 0 {
 		s.queue = slices.Delete(s.queue, i, i+1)
@@ -265,10 +274,12 @@ func (s *session) abandon(c *call) {
 	mine := s.pending[c.sequence] == c
 	if mine {
 		s.forget(c.sequence)
+		written := c.deadline.Add(-s.cfg.ResponseTimeout)
+		c.hasty = time.Since(written) < s.cfg.patience()
 	}
 	s.mu.Unlock()
 	if mine {
-		c.end(lost, whyCancelled)
+		c.end(lost, why)
 		s.finish(c)
 	}
 }

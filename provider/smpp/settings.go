@@ -24,7 +24,7 @@ import (
 //	binds                 connections held at once (1)
 //	window                unanswered submits for each bind (100)
 //	enquire_link          interval (30s)
-//	response_timeout      until a submit without answer is Unknown (10s)
+//	response_timeout      until a submit without answer is Unknown (8s, and at most 4/5 of DISPATCHER_SEND_TIMEOUT)
 //	connect_timeout       (10s)
 //	reconnect_min, reconnect_max   bounds of the back-off (500ms, 30s)
 //	tls                   false (default) or true

@@ -45,7 +45,7 @@ func TestSettingsOfTheExampleAreEnough(t *testing.T) {
 		t.Error(diff)
 	}
 	full := cfg.withDefaults()
-	if full.EnquireLink != 30*time.Second || full.ResponseTimeout != 10*time.Second || full.Binds != 1 || full.InterfaceVersion != 0x34 {
+	if full.EnquireLink != 30*time.Second || full.ResponseTimeout != 8*time.Second || full.Binds != 1 || full.InterfaceVersion != 0x34 {
 		t.Errorf("defaults %+v", full)
 	}
 }

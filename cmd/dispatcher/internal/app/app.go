@@ -211,7 +211,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		ledger: a.ledger, log: a.log, first: a.opts.Routing,
 		connections: connections{connector: connector{
 			folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox, receipt: desk.Take,
-			callback: a.callback,
+			callback: a.callback, sendTimeout: s.SendTimeout,
 		}},
 	}
 	intake, err := a.startInbound(a.reloader.directory.Load, trouble)

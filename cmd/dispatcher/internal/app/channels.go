@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,6 +28,8 @@ type connector struct {
 	sandbox *carriers
 	// receipt takes the receipts of channels that expect any; see smpp.Config.OnReceipt.
 	receipt func(channel string, r provider.Receipt, answer func(taken bool))
+	// sendTimeout is that of the pipeline.
+	sendTimeout time.Duration
 	// callback is where the provider of a channel is to call; see App.callback.
 	callback func(*config.Channel) string
 	// inbound takes the messages of subscribers; nil where nobody wants them.
@@ -77,11 +80,15 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any) (prov
 	if err != nil {
 		return nil, err
 	}
-	cfg.OnReceipt = c.onReceipt(channel)
+	cfg.SendTimeout = c.sendTimeout
+	cfg.OnReceipt, cfg.Kind = c.onReceipt(channel), channel.Provider
 	if c.inbound != nil {
 		cfg.OnInbound = func(in provider.Inbound) bool { return c.inbound(channel.Name, in) }
 	}
 	log := c.log.With().Str("channel", channel.Name).Logger()
+	if words := Overlong(channel, c.sendTimeout); words != "" {
+		log.Warn().Msg(words)
+	}
 	cfg.OnState = func(s smpp.State) {
 		event := log.Info()
 		if s.Err != nil {
@@ -111,9 +118,10 @@ func (c *connector) readFile(name string) ([]byte, error) {
 // adapt fills in what the pipeline must know of a channel's adapter: how many submits
 // it can have under way, which is what the windows of its binds hold or its connections carry, and how it cuts texts.
 func adapt(channel *config.Channel, out *dispatch.Channel) {
-	out.Concurrency, out.Segments = sandboxWindow, nil
+	out.Concurrency, out.Segments, out.Cut = sandboxWindow, nil, nil
 	switch {
 	case channel.Provider == "sandbox":
+		out.Cut = cutter(channel, smpp.Config{}) // its settings have nothing that decides that
 		return
 	case Webbed(channel.Provider):
 		out.Concurrency = web.Concurrency(channel.Settings) // their vendors cut texts
@@ -124,6 +132,7 @@ func adapt(channel *config.Channel, out *dispatch.Channel) {
 		return // connect says what is wrong with them
 	}
 	out.Concurrency = max(cfg.Binds, 1) * cmp.Or(cfg.Window, smpp.DefaultWindow)
+	out.Cut = cutter(channel, cfg)
 	if cfg.Alphabet != smpp.GSM7 || cfg.LongMessages == smpp.UDH16 || !cfg.Tables.None() {
 		out.Segments = cfg.Segments
 	}
@@ -134,6 +143,15 @@ func adapt(channel *config.Channel, out *dispatch.Channel) {
 		}
 		out.Substitute = rules.Substitute
 	}
+}
+
+// cutter tells how an SMPP channel cuts texts of which parts have been taken; nil for one that sends nothing.
+func cutter(channel *config.Channel, cfg smpp.Config) func(text string) string {
+	if channel.Test {
+		return nil
+	}
+	cfg.Kind = channel.Provider
+	return cfg.Cut
 }
 
 // testChannel is a channel marked test: everything happens except the send.
@@ -147,10 +165,13 @@ var (
 )
 
 // Send accepts everything under a reference that nobody can take for a provider's, and says at once that it was
-// delivered. A receipt that is not taken is not repeated: it stands for one that never comes.
+// delivered. The rest of a message of which a provider took parts is none of its business. A receipt that is not taken is not repeated: it stands for one that never comes.
 func (t testChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if ctx.Err() != nil {
 		return provider.Result{Outcome: provider.Refused, Code: "ended", Err: ctx.Err()}
+	}
+	if s.Parts != nil {
+		return provider.Result{Outcome: provider.Refused, Code: provider.Uncomposed, Err: errors.New("a test channel finishes no message that was begun on another")}
 	}
 	reference := fmt.Sprintf("test-%s-%d", s.ID, s.Attempt)
 	if t.receipt != nil {

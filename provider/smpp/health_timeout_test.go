@@ -1,0 +1,158 @@
+package smpp
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// startPair returns a client with one bind at each of two servers, inside of a bubble.
+func startPair(t *testing.T, cfg Config, one, two *smpptest.Server) *Client {
+	t.Helper()
+	cfg.Addresses, cfg.SystemID, cfg.Binds = []string{"one:1", "two:1"}, "acme", 2
+	cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return pipeTo(map[string]*smpptest.Server{"one:1": one, "two:1": two}[address])(ctx, network, address)
+	}
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	if n := c.bound(); n != 2 {
+		t.Fatalf("%d binds are up, want 2", n)
+	}
+	return c
+}
+
+// ailing is how many binds are known to take nothing.
+func (c *Client) ailing() int {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return c.pool.ailing
+}
+
+// sendFor lets senders send one message after the other for a while, each with a deadline, and counts what was not accepted
+// by its code.
+func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]int {
+	until := time.Now().Add(during)
+	var mu sync.Mutex
+	codes := map[string]int{}
+	var wg sync.WaitGroup
+	for i := range senders {
+		wg.Go(func() {
+			for time.Now().Before(until) {
+				ctx, cancel := context.WithTimeout(context.Background(), deadline)
+				r := c.Send(ctx, submission(i))
+				cancel()
+				if r.Outcome != provider.Accepted {
+					mu.Lock()
+					codes[r.Outcome.String()+" "+r.Code]++
+					mu.Unlock()
+				}
+				<-time.After(10 * time.Millisecond) // of the bubble
+			}
+		})
+	}
+	wg.Wait()
+	return codes
+}
+
+// TestASilentBindIsNoticedWhateverEndsTheWait: the timeout of the bind itself, or, where that is set too long, the
+// deadline of the senders, which the dispatcher counts from the claim.
+func TestASilentBindIsNoticedWhateverEndsTheWait(t *testing.T) {
+	t.Parallel()
+	const deadline = 10 * time.Second
+	for name, cfg := range map[string]Config{
+		"defaults":                   {SendTimeout: deadline},
+		"response_timeout too long":  {SendTimeout: deadline, ResponseTimeout: time.Minute},
+		"just as long":               {ResponseTimeout: deadline + time.Millisecond},
+		"defaults, a short deadline": {SendTimeout: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sick := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{DropEvery: 1}})
+				healthy := smpptest.New(smpptest.Config{})
+				cfg.Window = 8
+				wait := deadline
+				if cfg.SendTimeout > 0 {
+					wait = cfg.SendTimeout
+				}
+				c := startPair(t, cfg, sick, healthy)
+				codes := sendFor(c, 16, time.Minute, wait)
+				if c.ailing() != 1 {
+					t.Errorf("%d binds are known to take nothing, want the silent one", c.ailing())
+				}
+				// One window, and a message for each probe.
+				most := 8 + int(time.Minute/min(c.cfg.ResponseTimeout, wait)) + 1
+				if n := codes["unknown timeout"]; n == 0 || n > most || len(codes) != 1 {
+					t.Errorf("lost %v, want at most %d by timeout", codes, most)
+				}
+				closeIn(t, c)
+				sick.Close()
+				healthy.Close()
+			})
+		})
+	}
+}
+
+// TestSendersThatGoSoonSayNothingAboutTheBind: an SMSC that answers after a second is slow, not silent. Its bind keeps its
+// part of the messages of those who can wait.
+func TestSendersThatGoSoonSayNothingAboutTheBind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{Latency: time.Second}})
+		quick := smpptest.New(smpptest.Config{})
+		c := startPair(t, Config{SendTimeout: 10 * time.Second, Window: 8}, slow, quick)
+		if codes := sendFor(c, 16, 5*time.Second, 100*time.Millisecond); codes["unknown timeout"] < 3*maxFaults {
+			t.Fatalf("too few to tell: %v", codes)
+		}
+		if n := c.ailing(); n != 0 {
+			t.Errorf("%d binds are held to take nothing", n)
+		}
+		closeIn(t, c)
+		slow.Close()
+		quick.Close()
+	})
+}
+
+// TestOneThatIsCalledOffSaysNothingAboutTheBind however long it waited.
+func TestOneThatIsCalledOffSaysNothingAboutTheBind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 1}, Config{})
+		for i := range 2 * maxFaults {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(c.cfg.patience()+time.Second, cancel)
+			if r := c.Send(ctx, submission(i)); r.Outcome != provider.Unknown || r.Code != "cancelled" {
+				t.Fatalf("%v (%s)", r.Outcome, r.Code)
+			}
+			cancel()
+		}
+		if n := c.ailing(); n != 0 {
+			t.Errorf("%d binds are held to take nothing", n)
+		}
+		closeIn(t, c)
+		srv.Close()
+	})
+}
+
+func TestTheDefaultTimeoutIsOverBeforeTheSendersGo(t *testing.T) {
+	t.Parallel()
+	for sendTimeout, want := range map[time.Duration]time.Duration{
+		0: DefaultResponseTimeout, time.Minute: DefaultResponseTimeout, 10 * time.Second: 8 * time.Second, time.Second: 800 * time.Millisecond,
+	} {
+		if got := (Config{SendTimeout: sendTimeout}).withDefaults().ResponseTimeout; got != want {
+			t.Errorf("of %v: %v, want %v", sendTimeout, got, want)
+		}
+		if got := (Config{SendTimeout: sendTimeout, ResponseTimeout: time.Hour}).withDefaults().ResponseTimeout; got != time.Hour {
+			t.Errorf("one that is set became %v", got)
+		}
+	}
+}
