@@ -31,14 +31,17 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	}
 	var f fault
 	err := json.Unmarshal(a.Body, &f)
-	if v, known := verdicts[f.Code]; err == nil && known && v.outcome != provider.Unknown {
+	if v, known := verdicts[f.Code]; err == nil && known && certain(a) {
 		return a.Verdict(v.outcome, strconv.Itoa(f.Code), v.why)
 	}
 	return classifyRest(a, f.Code)
 }
 
-// classifyRest reads an answer whose code is not in the table, or that has none. The 4xx of Twilio say that
-// no message was created; a 5xx says nothing.
+// certain reports whether an answer with a code says that no message was created, as the 4xx of Twilio do, and no server
+// before it may have said so. A 5xx says nothing.
+func certain(a *web.Answer) bool { return a.Status/100 == 4 && !web.FromBetween(a.Status) }
+
+// classifyRest reads an answer whose code is not in the table, or that has none.
 func classifyRest(a *web.Answer, n int) provider.Result {
 	code := ""
 	if n != 0 {
@@ -47,7 +50,7 @@ func classifyRest(a *web.Answer, n int) provider.Result {
 	if r, ok := a.Plain(code); ok {
 		return r
 	}
-	if n != 0 && a.Status/100 == 4 && a.Status != http.StatusRequestTimeout {
+	if n != 0 && certain(a) {
 		return a.Verdict(provider.Refused, code, "Twilio did not create the message")
 	}
 	return a.Unreadable(code)
