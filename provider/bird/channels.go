@@ -58,7 +58,8 @@ func (c channels) Compose(s *provider.Submission) (*web.Request, error) {
 	return &web.Request{Method: http.MethodPost, URL: path, Header: c.cfg.header(), Body: text}, nil
 }
 
-// Classify reads an answer. Faults of the recipient often show only in an event later.
+// Classify reads an answer. A message is Rejected when Bird finds fault with the recipient and with nothing else: sender and body
+// may suit another provider. Faults of the recipient often show only in an event later.
 func (c channels) Classify(a *web.Answer) provider.Result {
 	var answer struct {
 		ID      string                     `json:"id"`
@@ -76,11 +77,18 @@ func (c channels) Classify(a *web.Answer) provider.Result {
 	if !readable || answer.Code == "" || !invalid {
 		return byStatus(a, answer.Code)
 	}
-	for field := range answer.Details {
-		field = strings.TrimPrefix(field, ".")
-		if strings.HasPrefix(field, "receiver") || strings.HasPrefix(field, "body") {
-			return result(provider.Rejected, a, answer.Code, errMessage)
-		}
+	if blamesReceiver(answer.Details) {
+		return result(provider.Rejected, a, answer.Code, errRecipient)
 	}
 	return result(provider.Refused, a, answer.Code, errRequest)
+}
+
+// blamesReceiver reports whether all fields that are at fault are the receiver's.
+func blamesReceiver(details map[string]json.RawMessage) bool {
+	for field := range details {
+		if !strings.HasPrefix(strings.TrimPrefix(field, "."), "receiver") {
+			return false
+		}
+	}
+	return len(details) > 0
 }

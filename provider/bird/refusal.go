@@ -11,7 +11,7 @@ import (
 
 // Our words for what Bird answers; its own may repeat the number.
 var (
-	errMessage   = errors.New("the provider finds fault with the recipient or the text")
+	errRecipient = errors.New("the provider finds fault with the recipient")
 	errRequest   = errors.New("the provider does not take such a request from this channel")
 	errKey       = errors.New("the provider does not take the access key")
 	errCredit    = errors.New("the account has no credit")
@@ -30,10 +30,11 @@ const (
 	codeNoSuchAPI  = 98
 )
 
-// byCode reads an error of the REST API. parameter names the field that is at fault.
+// byCode reads an error of the REST API. parameter names the field that is at fault: a body that Bird does not take, for
+// instance for its length, another provider may. A server that stands before the API may have said a status of web.FromBetween.
 func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	text := strconv.Itoa(code)
-	if a.Status == http.StatusTooManyRequests || a.Status/100 == 5 {
+	if a.Status == http.StatusTooManyRequests || a.Status/100 == 5 || web.FromBetween(a.Status) {
 		return byStatus(a, text)
 	}
 	switch code {
@@ -42,9 +43,8 @@ func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	case codeNoBalance:
 		return result(provider.Refused, a, text, errCredit)
 	case codeMissing, codeInvalid, codeBadRequest:
-		switch parameter {
-		case "recipients", "recipient", "body":
-			return result(provider.Rejected, a, text, errMessage)
+		if parameter == "recipients" || parameter == "recipient" {
+			return result(provider.Rejected, a, text, errRecipient)
 		}
 		return result(provider.Refused, a, text, errRequest)
 	case codeNotFound, codeNoSuchAPI:
