@@ -87,7 +87,9 @@ func (a *answer) outcome(status int, code string) provider.Outcome {
 }
 
 // ofAnybody reports whether a status may as well come from a proxy or a server in between.
-func ofAnybody(status int) bool { return status == http.StatusTooManyRequests || web.FromBetween(status) }
+func ofAnybody(status int) bool {
+	return status == http.StatusTooManyRequests || web.FromBetween(status)
+}
 
 // wait is how long the gateway wants to be left alone.
 func (a *answer) wait(d *document, response *web.Answer) time.Duration {
