@@ -52,6 +52,26 @@ func TestRequestsAreWrittenAsDocumented(t *testing.T) {
 	})
 }
 
+func TestWhatAWSCannotTakeIsNotSent(t *testing.T) {
+	t.Parallel()
+	c := open(t, settings(nil))
+	for text, want := range map[string]provider.Outcome{
+		"": provider.Rejected, " \n": provider.Refused, strings.Repeat("ß", 1601): provider.Refused,
+	} {
+		s := submission()
+		s.Text = text
+		r := c.Send(t.Context(), *s)
+		if r.Outcome != want || want == provider.Refused && r.Code != provider.Uncomposed {
+			t.Errorf("a text of %d bytes: %v, %q, %v", len(text), r.Outcome, r.Code, r.Err)
+		}
+	}
+	s := submission()
+	s.Text = strings.Repeat("ß", 1600)
+	if _, err := aws.APIOf(c).Compose(s); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestValidityStaysWithinWhatAWSKeeps(t *testing.T) {
 	t.Parallel()
 	c := open(t, settings(nil))
@@ -71,24 +91,32 @@ func TestValidityStaysWithinWhatAWSKeeps(t *testing.T) {
 func TestAnswersAreClassified(t *testing.T) {
 	t.Parallel()
 	webtest.Answers(t, "testdata/*.http", aws.APIOf(open(t, settings(nil))).Classify, map[string]provider.Result{
-		"accepted":          {Outcome: provider.Accepted, Reference: "862a8790-60c0-4430-9b2b-658bdexample"},
-		"without_id":        {Outcome: provider.Unknown, Code: "200/unreadable"},
-		"malformed":         {Outcome: provider.Unknown, Code: "200/unreadable"},
-		"no_json":           {Outcome: provider.Unknown, Code: "200/unreadable"},
-		"throttled":         {Outcome: provider.Throttled, Code: "400/ThrottlingException"},
-		"throttled_when":    {Outcome: provider.Throttled, Code: "400/ThrottlingException", RetryAfter: 2 * time.Second},
-		"too_many_requests": {Outcome: provider.Throttled, Code: "429", RetryAfter: 4 * time.Second},
-		"opted_out":         {Outcome: provider.Rejected, Code: "400/DESTINATION_PHONE_NUMBER_OPTED_OUT"},
-		"number_override":   {Outcome: provider.Rejected, Code: "400/DESTINATION_PHONE_NUMBER_BLOCKED_BY_PROTECT_NUMBER_OVERRIDE"},
-		"country_protected": {Outcome: provider.Refused, Code: "400/DESTINATION_COUNTRY_BLOCKED_BY_PROTECT_CONFIGURATION"},
-		"bad_number":        {Outcome: provider.Rejected, Code: "400/INVALID_PARAMETER"},
-		"bad_sender":        {Outcome: provider.Refused, Code: "400/SENDER_ID_NOT_REGISTERED"},
-		"spend_limit":       {Outcome: provider.Refused, Code: "400/MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT"},
-		"disabled":          {Outcome: provider.Refused, Code: "400/ACCOUNT_DISABLED"},
-		"wrong_key":         {Outcome: provider.Refused, Code: "400/UnrecognizedClientException"},
-		"no_such_sender":    {Outcome: provider.Refused, Code: "400/ResourceNotFoundException"},
-		"internal_error":    {Outcome: provider.Unknown, Code: "500/InternalServerException"},
-		"unavailable":       {Outcome: provider.Unknown, Code: "503/UnknownError"},
-		"new_exception":     {Outcome: provider.Unknown, Code: "400/SomethingNewException"},
+		"accepted":                       {Outcome: provider.Accepted, Reference: "862a8790-60c0-4430-9b2b-658bdexample"},
+		"without_id":                     {Outcome: provider.Unknown, Code: "200/unreadable"},
+		"malformed":                      {Outcome: provider.Unknown, Code: "200/unreadable"},
+		"no_json":                        {Outcome: provider.Unknown, Code: "200/unreadable"},
+		"throttled":                      {Outcome: provider.Throttled, Code: "400/ThrottlingException"},
+		"throttled_when":                 {Outcome: provider.Throttled, Code: "400/ThrottlingException", RetryAfter: 2 * time.Second},
+		"too_many_requests":              {Outcome: provider.Throttled, Code: "429", RetryAfter: 4 * time.Second},
+		"opted_out":                      {Outcome: provider.Rejected, Code: "400/DESTINATION_PHONE_NUMBER_OPTED_OUT"},
+		"number_override":                {Outcome: provider.Refused, Code: "400/DESTINATION_PHONE_NUMBER_BLOCKED_BY_PROTECT_NUMBER_OVERRIDE"},
+		"country_protected":              {Outcome: provider.Refused, Code: "400/DESTINATION_COUNTRY_BLOCKED_BY_PROTECT_CONFIGURATION"},
+		"bad_number":                     {Outcome: provider.Rejected, Code: "400/INVALID_PARAMETER"},
+		"bad_number_field":               {Outcome: provider.Rejected, Code: "400/FIELD_VALIDATION_FAILED"},
+		"bad_number_and_sender":          {Outcome: provider.Refused, Code: "400/INVALID_PARAMETER"},
+		"invalid_without_field":          {Outcome: provider.Refused, Code: "400/INVALID_PARAMETER"},
+		"price_over_threshold":           {Outcome: provider.Refused, Code: "400/PRICE_OVER_THRESHOLD"},
+		"country_blocked":                {Outcome: provider.Refused, Code: "400/DESTINATION_COUNTRY_BLOCKED"},
+		"identity_for_country":           {Outcome: provider.Refused, Code: "400/INVALID_IDENTITY_FOR_DESTINATION_COUNTRY"},
+		"bad_text":                       {Outcome: provider.Refused, Code: "400/FIELD_VALIDATION_FAILED"},
+		"too_many_requests_without_time": {Outcome: provider.Throttled, Code: "429"},
+		"bad_sender":                     {Outcome: provider.Refused, Code: "400/SENDER_ID_NOT_REGISTERED"},
+		"spend_limit":                    {Outcome: provider.Refused, Code: "400/MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT"},
+		"disabled":                       {Outcome: provider.Refused, Code: "400/ACCOUNT_DISABLED"},
+		"wrong_key":                      {Outcome: provider.Refused, Code: "400/UnrecognizedClientException"},
+		"no_such_sender":                 {Outcome: provider.Refused, Code: "400/ResourceNotFoundException"},
+		"internal_error":                 {Outcome: provider.Unknown, Code: "500/InternalServerException"},
+		"unavailable":                    {Outcome: provider.Unknown, Code: "503/UnknownError"},
+		"new_exception":                  {Outcome: provider.Unknown, Code: "400/SomethingNewException"},
 	})
 }

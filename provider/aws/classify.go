@@ -3,7 +3,6 @@ package aws
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +16,7 @@ import (
 
 // Our words for what AWS answers; its own may repeat the number.
 var (
-	errMessage    = errors.New("the provider finds fault with the recipient or the text")
+	errRecipient  = errors.New("the provider finds fault with the recipient")
 	errRequest    = errors.New("the provider does not take such a request from this account")
 	errAccess     = errors.New("the provider does not take the credentials")
 	errQuota      = errors.New("the account has used up its quota")
@@ -65,28 +64,38 @@ func exception(answer *web.Answer, said smithy.APIError) provider.Result {
 	return byCode(answer, said.ErrorCode())
 }
 
-// conflicting tells what is wrong with the recipient from what is wrong with the account.
+// conflicting tells a recipient who does not want messages from what is wrong with the account's own resources, of which its
+// protect configuration with its lists of countries and numbers is one.
 func conflicting(answer *web.Answer, e *types.ConflictException) provider.Result {
 	code := orElse(string(e.Reason), e.ErrorCode())
-	switch e.Reason { //nolint:exhaustive // All others are about the account's own resources.
-	case types.ConflictExceptionReasonDestinationPhoneNumberOptedOut,
-		types.ConflictExceptionReasonDestinationPhoneNumberBlockedByProtectNumberOverride:
-		return result(provider.Rejected, answer, code, errMessage)
+	if e.Reason == types.ConflictExceptionReasonDestinationPhoneNumberOptedOut {
+		return result(provider.Rejected, answer, code, errRecipient)
 	}
 	return result(provider.Refused, answer, code, errRequest)
 }
 
-// ofMessage are the fields that the message fills.
-var ofMessage = []string{"DestinationPhoneNumber", "MessageBody", "destinationPhoneNumber", "messageBody"}
-
 func invalidInput(answer *web.Answer, e *types.ValidationException) provider.Result {
 	code := orElse(string(e.Reason), e.ErrorCode())
-	for _, field := range e.Fields {
-		if slices.Contains(ofMessage, aws.ToString(field.Name)) {
-			return result(provider.Rejected, answer, code, errMessage)
-		}
+	if blamesRecipient(e) {
+		return result(provider.Rejected, answer, code, errRecipient)
 	}
 	return result(provider.Refused, answer, code, errRequest)
+}
+
+// blamesRecipient reports whether the recipient's number, and nothing else, is no valid one. Other reasons may name its field,
+// too, and mean the account: PRICE_OVER_THRESHOLD, DESTINATION_COUNTRY_BLOCKED, INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
+func blamesRecipient(e *types.ValidationException) bool {
+	switch e.Reason { //nolint:exhaustive // All others may be the account's fault.
+	case types.ValidationExceptionReasonInvalidParameter, types.ValidationExceptionReasonFieldValidationFailed:
+	default:
+		return false
+	}
+	for _, field := range e.Fields {
+		if !strings.EqualFold(aws.ToString(field.Name), "DestinationPhoneNumber") {
+			return false
+		}
+	}
+	return len(e.Fields) > 0
 }
 
 // byCode reads exceptions that have no reasons.

@@ -3,7 +3,9 @@ package aws
 import (
 	"errors"
 	"math"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sms "github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2"
@@ -17,6 +19,10 @@ const (
 	shortestValidity = 5 * time.Second
 	longestValidity  = 72 * time.Hour
 )
+
+// longestText is how many characters MessageBody may have (TextMessageBody of the API's model, which takes no text of
+// white space alone either).
+const longestText = 1600
 
 // contextKey is the name of our reference in the Context map.
 const contextKey = "dispatcher"
@@ -37,11 +43,27 @@ func newAPI(cfg Config, k *keys) *api {
 // Compose writes a submission. AWS cuts texts itself and chooses the alphabet as they are counted here: GSM 03.38 where it
 // suffices, UCS-2 otherwise.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
+	if err := fits(s.Text); err != nil {
+		return nil, err
+	}
 	with := a.keys.current.Load()
 	if with == nil {
 		return nil, errors.New("there are no credentials")
 	}
 	return write(a.writer, a.input(s), *with)
+}
+
+// fits reports what is wrong with a text.
+func fits(text string) error {
+	switch {
+	case text == "":
+		return web.Unsendable("there is no text")
+	case strings.TrimSpace(text) == "":
+		return errors.New("the text is white space alone")
+	case utf8.RuneCountInString(text) > longestText:
+		return errors.New("the text has more than 1600 characters")
+	}
+	return nil
 }
 
 func (a *api) input(s *provider.Submission) *sms.SendTextMessageInput {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"dispatcher/provider"
 	"dispatcher/provider/providertest"
@@ -58,6 +59,8 @@ func (s shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case !strings.HasPrefix(in.DestinationPhoneNumber, "+"), in.MessageBody == "":
 		return webtest.Submit{}, errors.New("no recipient or no text")
+	case utf8.RuneCountInString(in.MessageBody) > 1600, strings.TrimSpace(in.MessageBody) == "":
+		return webtest.Submit{}, errors.New("a text of another length than 1 to 1600, or of white space")
 	case in.MessageType != "TRANSACTIONAL" && in.MessageType != "PROMOTIONAL":
 		return webtest.Submit{}, errors.New("no type of message")
 	case in.TimeToLive != nil && (*in.TimeToLive < 5 || *in.TimeToLive > 259200):
