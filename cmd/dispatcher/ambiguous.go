@@ -93,29 +93,44 @@ func (c *cli) ambiguousList(ctx context.Context, all bool, limit int, as format)
 	}{lines}, doubtSheet(lines, as))
 }
 
-// doubtSheet has everything in CSV; a table leaves out what only scripts want.
+// doubtSheet has everything in CSV; a table leaves out what only scripts want, so that it fits a terminal.
 func doubtSheet(lines []doubtLine, as format) sheet {
-	s := sheet{header: []string{"id", "lane", "channel", "attempt", "segments", "price", "code", "since (UTC)", "step", "until (UTC)", "verdict"}, right: []int{4, 5, 6}}
-	if as == formatCSV {
-		s.header = []string{
-			"id", "lane", "tenant", "channel", "attempt", "segments", "price_micros", "currency", "code", "step", "opened_at", "until", "asked", "verdict", "author", "note",
-		}
+	if as != formatCSV {
+		return doubtTable(lines)
 	}
+	s := sheet{header: []string{
+		"id", "lane", "tenant", "channel", "attempt", "segments", "price_micros", "currency", "code", "step", "opened_at", "until", "asked", "verdict", "author", "note",
+	}}
 	for i := range lines {
 		d := &lines[i]
-		if as == formatCSV {
-			s.rows = append(s.rows, []string{
-				d.ID, d.Lane, d.Tenant, d.Channel, number(int64(d.Attempt)), number(int64(d.Segments)), number(d.PriceMicros), d.Currency, d.Code, d.Step,
-				d.OpenedAt.Format(time.RFC3339), d.Until.Format(time.RFC3339), number(int64(d.Asked)), d.Verdict, d.Author, d.Note,
-			})
-			continue
-		}
 		s.rows = append(s.rows, []string{
-			d.ID, d.Lane, d.Channel, number(int64(d.Attempt)), number(int64(d.Segments)), amount(d.PriceMicros, d.Currency), d.Code,
-			d.OpenedAt.Format(time.DateTime), d.Step, d.Until.Format(time.DateTime), d.Verdict,
+			d.ID, d.Lane, d.Tenant, d.Channel, number(int64(d.Attempt)), number(int64(d.Segments)), number(d.PriceMicros), d.Currency, d.Code, d.Step,
+			d.OpenedAt.Format(time.RFC3339), d.Until.Format(time.RFC3339), number(int64(d.Asked)), d.Verdict, d.Author, d.Note,
 		})
 	}
 	return s
+}
+
+func doubtTable(lines []doubtLine) sheet {
+	s := sheet{
+		header: []string{"id", "lane", "attempt", "price", "code", "since (UTC)", "found out (UTC)"}, tight: true,
+		right: []int{4}, wrap: map[int]int{1: 24, 2: 13, 3: 18, 4: 13, 5: 14, 6: 10, 7: 14},
+	}
+	for i := range lines {
+		d := &lines[i]
+		s.rows = append(s.rows, []string{
+			d.ID, d.Lane, number(int64(d.Attempt)) + " on " + d.Channel, amount(d.PriceMicros, d.Currency), d.Code, d.OpenedAt.Format(time.DateTime), d.standing(),
+		})
+	}
+	return s
+}
+
+// standing is how it is tried to find out, and until when; once that has ended, the verdict.
+func (d *doubtLine) standing() string {
+	if d.Verdict != "" {
+		return d.Verdict
+	}
+	return d.Step + ", until " + d.Until.Format(time.DateTime)
 }
 
 // settleFlags are the arguments of "ambiguous settle".

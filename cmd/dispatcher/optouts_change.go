@@ -79,7 +79,7 @@ func (c *cli) optOutsAddCommand() *cobra.Command {
 	}
 	f.addTo(cmd, c)
 	cmd.RunE = work(func(ctx context.Context, args []string) error {
-		return c.changeOptOuts(ctx, cmd, &f, args, (*ledger.Ledger).OptOuts, "%d of %d put on the list; the others were on it before.")
+		return c.changeOptOuts(ctx, cmd, &f, args, (*ledger.Ledger).OptOuts, putOn)
 	})
 	return cmd
 }
@@ -95,15 +95,38 @@ for it. That a number was on the list stays on record.`,
 	}
 	f.addTo(cmd, c)
 	cmd.RunE = work(func(ctx context.Context, args []string) error {
-		return c.changeOptOuts(ctx, cmd, &f, args, (*ledger.Ledger).OptIns, "%d of %d taken off the list; the others were not on it.")
+		return c.changeOptOuts(ctx, cmd, &f, args, (*ledger.Ledger).OptIns, takenOff)
 	})
 	return cmd
 }
 
-// changeOptOuts makes one change; sentence has room for how many it changed of how many.
+// putOn says how many of the numbers came onto a list.
+func putOn(done *listChanged) string { return done.sentence("put on the list", "on it before") }
+
+// takenOff says how many of the numbers came off a list.
+func takenOff(done *listChanged) string { return done.sentence("taken off the list", "not on it") }
+
+// sentence says what became of the numbers, and how those stood that nothing was done with.
+func (d *listChanged) sentence(changed, stood string) string {
+	rest := int64(d.Numbers) - d.Changed
+	said := fmt.Sprintf("%d of %d %s", d.Changed, d.Numbers, changed)
+	switch {
+	case rest <= 0:
+		return said + "."
+	case d.Changed == 0 && rest == 1:
+		return said + "; it was " + stood + "."
+	case d.Changed == 0:
+		return said + "; they were " + stood + "."
+	case rest == 1:
+		return said + "; the other was " + stood + "."
+	}
+	return said + "; the others were " + stood + "."
+}
+
+// changeOptOuts makes one change; sentence says what it did.
 func (c *cli) changeOptOuts(
 	ctx context.Context, cmd *cobra.Command, f *listFlags, args []string,
-	change func(*ledger.Ledger, context.Context, ledger.Listing, []string) (int64, error), sentence string,
+	change func(*ledger.Ledger, context.Context, ledger.Listing, []string) (int64, error), sentence func(*listChanged) string,
 ) error {
 	by, err := f.listing(ledger.ByCommand)
 	if err != nil {
@@ -122,7 +145,8 @@ func (c *cli) changeOptOuts(
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
-	return c.printListChange(&listChanged{Tenant: f.tenant, Numbers: len(recipients), Changed: n}, f.as, fmt.Sprintf(sentence, n, len(recipients)))
+	done := &listChanged{Tenant: f.tenant, Numbers: len(recipients), Changed: n}
+	return c.printListChange(done, f.as, sentence(done))
 }
 
 func (c *cli) printListChange(done *listChanged, as format, sentence string) error {

@@ -69,7 +69,18 @@ func (c *cli) importOptOuts(ctx context.Context, by ledger.Listing, recipients [
 			return fmt.Errorf("%d numbers were put on the list before this; import the file again: %w", done.Changed, postgresTrouble(s, err))
 		}
 	}
-	return c.printListChange(&done, as, fmt.Sprintf("%d of %d put on the list; the others were on it before. %d lines were left out.", done.Changed, done.Numbers, skipped))
+	return c.printListChange(&done, as, imported(&done))
+}
+
+// imported also says how many lines hold no number.
+func imported(done *listChanged) string {
+	switch done.Skipped {
+	case 0:
+		return putOn(done)
+	case 1:
+		return putOn(done) + " 1 line was left out."
+	}
+	return fmt.Sprintf("%s %d lines were left out.", putOn(done), done.Skipped)
 }
 
 // importedNumbers reads all of a file, or of standard input, and lists the lines that hold no number.

@@ -40,7 +40,7 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 	url := ledgertest.URL(t)
 	by := []string{"--tenant", "shop", "--author", "ann"}
 	got := optOuts(t, url, "", exitOK, append([]string{"add", "+44 7700 900123", "07700-900124", "--default-region", "GB", "--reason", "asked by letter"}, by...)...)
-	if !strings.Contains(got.out, "2 of 2 put on the list") {
+	if got.out != "2 of 2 put on the list.\n" {
 		t.Errorf("%+v", got)
 	}
 	got = optOuts(t, url, "", exitOK, append([]string{"add", "00447700900123", "--reason", "again", "--format", "json"}, by...)...)
@@ -72,6 +72,27 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 	}
 	if got := optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", ""); !strings.Contains(got.out, "not on the list and never was") {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestAChangeOfAListSaysHowTheOthersStood(t *testing.T) {
+	t.Parallel()
+	for want, done := range map[string]listChanged{
+		"3 of 3 put on the list.":                               {Numbers: 3, Changed: 3},
+		"2 of 3 put on the list; the other was on it before.":   {Numbers: 3, Changed: 2},
+		"1 of 3 put on the list; the others were on it before.": {Numbers: 3, Changed: 1},
+		"0 of 1 put on the list; it was on it before.":          {Numbers: 1},
+		"0 of 3 put on the list; they were on it before.":       {Numbers: 3},
+	} {
+		if got := putOn(&done); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := takenOff(&listChanged{Numbers: 2, Changed: 1}); got != "1 of 2 taken off the list; the other was not on it." {
+		t.Error(got)
+	}
+	if got := imported(&listChanged{Numbers: 2, Changed: 2, Skipped: 1}); got != "2 of 2 put on the list. 1 line was left out." {
+		t.Error(got)
 	}
 }
 
