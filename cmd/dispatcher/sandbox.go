@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -118,6 +120,9 @@ func (f *sandboxFlags) config() (sandbox.Config, error) {
 	if u, err := url.Parse(cfg.Receipts); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
 		return cfg, errors.New("--receipts-url is not an http or https URL without a query; write for example http://127.0.0.1:8081")
 	}
+	if err := f.check(); err != nil {
+		return cfg, err
+	}
 	if f.plan == "" {
 		cfg.Plan = sandbox.Each(f.providers, f.profile)
 		return cfg, cfg.Plan.Validate()
@@ -130,6 +135,25 @@ func (f *sandboxFlags) config() (sandbox.Config, error) {
 		return cfg, fmt.Errorf("%s: %w", f.plan, err)
 	}
 	return cfg, nil
+}
+
+// check reports faults under the flags that they were written with.
+func (f *sandboxFlags) check() error {
+	faults := []error{f.profile.Check(func(key string) string { return "--" + strings.ReplaceAll(key, "_", "-") })}
+	if err := sandbox.CheckLoopback(f.listen); err != nil {
+		faults = append(faults, fmt.Errorf("--listen: %w", err))
+	}
+	if f.plan == "" && len(f.providers) == 0 {
+		faults = append(faults, errors.New("--providers: names none"))
+	}
+	for i, word := range f.providers {
+		if err := sandbox.CheckProvider(word); err != nil {
+			faults = append(faults, fmt.Errorf("--providers: %w", err))
+		} else if slices.Contains(f.providers[:i], word) {
+			faults = append(faults, fmt.Errorf("--providers: %q is there twice; a --plan can have several carriers of a kind, each with a name of its own", word))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // sandboxPlaces prints where the carriers are; as JSON on one line, since another one follows at the end.
@@ -166,21 +190,8 @@ func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
 	if f.as == formatJSON {
 		return json.NewEncoder(c.out).Encode(map[string]any{"summary": counts})
 	}
-	noReceipt := "no receipt"
-	if f.as == formatCSV {
-		noReceipt = "without_receipt"
-	}
-	s := sheet{
-		header: []string{"channel", "submitted", "accepted", "rejected", "refused", "throttled", "lost", "delivered", "undelivered", noReceipt, "calls refused", "unread"},
-		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, tight: true,
-	}
-	unread := 0
+	s, unread := countSheet(counts, f.as), 0
 	for _, n := range counts {
-		row := []string{n.Channel}
-		for _, figure := range []int{n.Submitted, n.Accepted, n.Rejected, n.Refused, n.Throttled, n.Lost, n.Delivered, n.Undelivered, n.WithoutWord, n.CallsRefused, n.Unread} {
-			row = append(row, fmt.Sprint(figure))
-		}
-		s.rows = append(s.rows, row)
 		unread += n.Unread
 	}
 	if err := f.as.print(c.out, nil, s); err != nil { //nolint:forbidigo // A method, not the builtin.
@@ -190,4 +201,28 @@ func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
 		return failed(errors.New(strings.TrimSpace(fmt.Sprintf("%d requests could not be read by their carrier: an account of an older sandbox, or a fault of an adapter", unread))))
 	}
 	return nil
+}
+
+// countSheet has a row for each carrier. In a table the words of the header are broken, so that it fits a terminal.
+func countSheet(counts []sandbox.Count, as format) sheet {
+	s := sheet{
+		header: []string{
+			"channel", "submitted", "accepted", "rejected", "refused", "throttled", "lost", "delivered", "undelivered", "without_receipt", "calls_refused", "unread",
+		},
+		right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, tight: true, wrap: map[int]int{1: 16},
+	}
+	if as == formatTable {
+		s.header = []string{
+			"channel", "sub-\nmitted", "accep-\nted", "rejec-\nted", "refused", "throt-\ntled", "lost", "deliv-\nered", "undeliv-\nered", "no\nreceipt", "calls\nrefused", "unread",
+		}
+	}
+	for i := range counts {
+		n := &counts[i]
+		row := []string{n.Channel}
+		for _, figure := range []int{n.Submitted, n.Accepted, n.Rejected, n.Refused, n.Throttled, n.Lost, n.Delivered, n.Undelivered, n.WithoutWord, n.CallsRefused, n.Unread} {
+			row = append(row, strconv.Itoa(figure))
+		}
+		s.rows = append(s.rows, row)
+	}
+	return s
 }

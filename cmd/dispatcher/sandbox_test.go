@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -80,16 +81,52 @@ func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
 func TestSandboxRefusesWhatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"none of":                          {"--providers", "pigeon"},
-		"reject: 2 is not between 0 and 1": {"--reject", "2"},
-		"correct the path":                 {"--plan", "nowhere.yaml"},
-		"exclude each other":               {"--plan", "../../deploy/sandbox.yaml", "--providers", "smpp"},
-		"--receipts-url is not an http":    {"--receipts-url", "127.0.0.1:8081"},
+		`dispatcher: --providers: "pigeon" is none of`: {"--providers", "pigeon"},
+		"names none":  {"--providers", ""},
+		"there twice": {"--providers", "smpp,smpp"},
+		"dispatcher: --reject: 2 is not between 0 and 1\n": {"--reject", "2"},
+		"--receipt-delay: cannot be negative":              {"--receipt-delay", "-1s"},
+		"--lose and --cut are 1.5 together":                {"--lose", "0.75", "--cut", "0.75"},
+		`--listen: ":8090" is not on loopback`:             {"--listen", ":8090"},
+		"--early: -1 is not between":                       {"--plan", "../../deploy/sandbox.yaml", "--early", "-1"},
+		"correct the path":                                 {"--plan", "nowhere.yaml"},
+		"exclude each other":                               {"--plan", "../../deploy/sandbox.yaml", "--providers", "smpp"},
+		"--receipts-url is not an http":                    {"--receipts-url", "127.0.0.1:8081"},
 	} {
 		var out, complaints bytes.Buffer
 		args = append([]string{"sandbox", "--secrets", t.TempDir()}, args...)
 		if code := execute(t.Context(), &cli{out: &out, err: &complaints}, args); code != exitUsage || !strings.Contains(complaints.String(), want) {
 			t.Errorf("%v: exit code %d, %s", args, code, &complaints)
+		}
+		if strings.Contains(complaints.String(), "carriers.") || strings.Contains(complaints.String(), "profile.") {
+			t.Errorf("%v: a flag is at fault, and keys of a plan are named: %s", args, &complaints)
+		}
+	}
+}
+
+// TestWhatCarriersSawFitsATerminalOf120Columns with figures of a long run; scripts get whole words.
+func TestWhatCarriersSawFitsATerminalOf120Columns(t *testing.T) {
+	t.Parallel()
+	const many = 1_234_567
+	counts := []sandbox.Count{{
+		Channel: "transactional-provider-west-2", Submitted: many, Accepted: many, Rejected: many, Refused: many, Throttled: many, Lost: many,
+		Delivered: many, Undelivered: many, WithoutWord: many, CallsRefused: many, Unread: many,
+	}}
+	var out strings.Builder
+	countSheet(counts, formatTable).draw(&out)
+	atMost120(t, out.String())
+	if header := strings.Join(countSheet(counts, formatCSV).header, ","); header != "channel,submitted,accepted,rejected,refused,throttled,lost,delivered,undelivered,without_receipt,calls_refused,unread" {
+		t.Error(header)
+	}
+}
+
+// atMost120 fails for a line that is wider than a terminal.
+func atMost120(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 120 {
+			t.Errorf("%d columns:\n%s", n, text)
+			return
 		}
 	}
 }

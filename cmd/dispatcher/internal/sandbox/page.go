@@ -34,8 +34,11 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 <p><a href="/inbound">send a message of a subscriber</a>, <a href="/status.json">as JSON</a></p></html>
 `))
 
-// Serve opens the page on an address.
+// Serve opens the page on an address of loopback.
 func (s *Sandbox) Serve(ctx context.Context, address string) (*Page, error) {
+	if err := CheckLoopback(address); err != nil {
+		return nil, fmt.Errorf("page of the sandbox: %w", err)
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("page of the sandbox: %w", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ type Carrier struct {
 	Name string
 	// Provider is the channel's word for its kind; see Providers.
 	Provider string
-	// Address is where it listens, host:port; empty is a free port of loopback.
+	// Address is where it listens, host:port of loopback; empty is a free port.
 	Address string
 	// Weight is its part of the route; empty is 1.
 	Weight  string
@@ -32,6 +33,27 @@ func Each(providers []string, profile Profile) Plan {
 		p.Carriers = append(p.Carriers, Carrier{Name: word, Provider: word, Profile: profile})
 	}
 	return p
+}
+
+// CheckProvider refuses a word that is no kind of provider.
+func CheckProvider(word string) error {
+	if slices.Contains(Providers(), word) {
+		return nil
+	}
+	return fmt.Errorf("%q is none of %s%s", word, strings.Join(Providers(), ", "), meant(word, Providers()))
+}
+
+// CheckLoopback refuses an address at which anybody but this machine could reach a sandbox: it asks nobody for a password, and
+// sends messages of subscribers for whoever asks.
+func CheckLoopback(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return fmt.Errorf("%q is not host:port", address)
+	}
+	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("%q is not on loopback, and a sandbox asks nobody for a password: write 127.0.0.1:%s", address, port)
 }
 
 // Validate reports everything that makes no sense.
@@ -63,13 +85,15 @@ var isWeight = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,6})?$`)
 func (c *Carrier) check(seen map[string]bool) error {
 	var faults []error
 	fail := func(key, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+		faults = append(faults, fmt.Errorf("%s: %w", key, fmt.Errorf(format, args...)))
 	}
 	switch {
 	case c.Provider == "":
 		fail("provider", "is missing; choose one of %s", strings.Join(Providers(), ", "))
-	case !slices.Contains(Providers(), c.Provider):
-		fail("provider", "%q is none of %s%s", c.Provider, strings.Join(Providers(), ", "), meant(c.Provider, Providers()))
+	default:
+		if err := CheckProvider(c.Provider); err != nil {
+			fail("provider", "%w", err)
+		}
 	}
 	switch {
 	case c.Provider != "" && !isName.MatchString(c.Name):
@@ -80,8 +104,10 @@ func (c *Carrier) check(seen map[string]bool) error {
 	if c.Weight != "" && !isWeight.MatchString(c.Weight) {
 		fail("weight", "%q is no weight; write a decimal such as \"2.5\"", c.Weight)
 	}
-	if _, port, err := net.SplitHostPort(c.Address); c.Address != "" && (err != nil || port == "") {
-		fail("address", "%q is not host:port", c.Address)
+	if c.Address != "" {
+		if err := CheckLoopback(c.Address); err != nil {
+			fail("address", "%w", err)
+		}
 	}
 	return errors.Join(append(faults, prefixed("profile", c.Profile.Validate()))...)
 }

@@ -39,7 +39,10 @@ func Usual() Profile {
 }
 
 // Validate reports everything that makes no sense, each fault under its key.
-func (p *Profile) Validate() error {
+func (p *Profile) Validate() error { return p.Check(func(key string) string { return key }) }
+
+// Check is Validate for a profile whose values were not given under their keys: written says how each was.
+func (p *Profile) Check(written func(key string) string) error {
 	var faults []error
 	for _, r := range []struct {
 		key   string
@@ -56,14 +59,25 @@ func (p *Profile) Validate() error {
 		{"duplicates", p.Duplicates},
 	} {
 		if !(r.ratio >= 0 && r.ratio <= 1) {
-			faults = append(faults, fmt.Errorf("%s: %v is not between 0 and 1", r.key, r.ratio))
+			faults = append(faults, fmt.Errorf("%s: %v is not between 0 and 1", written(r.key), r.ratio))
 		}
 	}
 	if sum := p.Reject + p.Refuse + p.Throttle + p.Lose + p.Cut; len(faults) == 0 && sum > 1 {
-		faults = append(faults, fmt.Errorf("reject, refuse, throttle, lose and cut are %v together, more than all", sum))
+		faults = append(faults, fmt.Errorf("%s, %s, %s, %s and %s are %v together, more than all",
+			written("reject"), written("refuse"), written("throttle"), written("lose"), written("cut"), sum))
 	}
-	if p.Latency < 0 || p.Jitter < 0 || p.ReceiptDelay < 0 || p.Rate < 0 {
-		faults = append(faults, errors.New("latency, jitter, receipt_delay and rate cannot be negative"))
+	for _, n := range []struct {
+		key      string
+		negative bool
+	}{
+		{"latency", p.Latency < 0},
+		{"jitter", p.Jitter < 0},
+		{"receipt_delay", p.ReceiptDelay < 0},
+		{"rate", p.Rate < 0},
+	} {
+		if n.negative {
+			faults = append(faults, fmt.Errorf("%s: cannot be negative", written(n.key)))
+		}
 	}
 	return errors.Join(faults...)
 }
