@@ -143,6 +143,9 @@ type Decision struct {
 	Waits []Wait
 	// NewRound empties the row's Tried and adds one to Rounds.
 	NewRound bool
+	// Unlocked says of a due row that it is left as it is because the claim has not locked all limits that count
+	// it. The next claim begins with its tenant, unless others turn out to be more urgent.
+	Unlocked bool
 }
 
 // AttemptReason says why an attempt went to its channel.

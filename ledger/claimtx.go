@@ -53,7 +53,7 @@ type claimTx struct {
 	missing   []string  // channels without a row
 	unturned  []string  // routes without a cursor
 	began     time.Time // by the database's clock, when the claim began to wait for locks
-	behind    string    // the tenant that the last claim's due rows ended with
+	behind    string    // the tenant that had the last turn in the claim before
 	decisions Decisions
 	attempts  []int // positions in seen.Messages that get an attempt, ascending by seq
 	xid       int64

@@ -67,7 +67,7 @@ type Ledger struct {
 	reports  *pgxpool.Pool          // everything whose plan depends on the data, and changes of the routing
 	single   *pgx.ConnConfig        // for connections outside the pools
 	instance atomic.Int64           // set by Register
-	turn     atomic.Pointer[string] // the tenant that the last due rows ended with
+	turn     atomic.Pointer[string] // the tenant that had the last turn, see claimTx.turn
 
 	closing context.Context // ended by Close
 	close   context.CancelFunc

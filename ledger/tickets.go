@@ -23,18 +23,3 @@ func (t *claimTx) freeTickets() (seqs []int64, numbers []int16) {
 	}
 	return seqs, numbers
 }
-
-// lastTurn is the tenant that the last due rows ended with; see dispatcher.due.
-func (l *Ledger) lastTurn() string {
-	if tenant := l.turn.Load(); tenant != nil {
-		return *tenant
-	}
-	return ""
-}
-
-// nextTurn remembers where the next due rows begin, whatever became of this claim.
-func (l *Ledger) nextTurn(t *claimTx) {
-	if n := len(t.seen.Messages); n > len(t.request.Messages) {
-		l.turn.Store(&t.seen.Messages[n-1].Tenant)
-	}
-}

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -236,5 +237,72 @@ func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 	if got, want := plan(t, db, `select * from dispatcher.messages where next_at <= now() and lane = 'bulk' and expires_at <= now() + interval '1 minute'
 		order by expires_at, seq limit 500 for update skip locked`), "messages_deadlines"; !strings.Contains(got, want) {
 		t.Error(got)
+	}
+}
+
+// leave picks up rows of one lane and leaves some of them because their limits were not locked, the others because
+// something else is missing. It returns the tenants.
+func leave(t *testing.T, l *ledger.Ledger, due int, unlocked func(tenant string) bool) (tenants []string) {
+	t.Helper()
+	err := l.Claim(t.Context(), ledger.Claim{Due: due, Lanes: []string{"otp", "bulk"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+		for i := range seen.Messages {
+			tenants = append(tenants, seen.Messages[i].Tenant)
+			d.Each[i].Unlocked = unlocked(seen.Messages[i].Tenant)
+		}
+		return d, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tenants
+}
+
+// TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked, or else of the one behind the last; what is left for another reason has had its turn.
+func TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked(t *testing.T) {
+	t.Parallel()
+	l, db := lined(t, map[string]int{"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9, "bulk/e": 9, "otp/x": 1})
+	only := func(tenants ...string) func(string) bool {
+		return func(tenant string) bool { return slices.Contains(tenants, tenant) }
+	}
+	for i, step := range []struct {
+		unlocked []string
+		want     string
+	}{
+		{[]string{"a", "b", "c"}, "xabc"}, // nobody has had a turn
+		{[]string{"b", "c"}, "xabc"},
+		{[]string{"c"}, "xbcd"}, // though d behind it has had one
+		{nil, "xcde"},
+		{[]string{"x"}, "xabc"}, // of a more urgent lane: it is picked up anyway
+		{[]string{"a"}, "xdea"}, // round the corner
+		{nil, "xabc"},
+		{nil, "xdea"},
+	} {
+		if got := strings.Join(leave(t, l, 4, only(step.unlocked...)), ""); got != step.want {
+			t.Fatalf("claim %d picked up %s, want %s", i, got, step.want)
+		}
+	}
+	execute(t, db, `update dispatcher.messages set expires_at = now() + interval '30 seconds' where tenant = 'e' and id like '%-00009'`)
+	for i, want := range []string{"xebc", "xede", "xeab"} { // that row near its deadline has no turn that others would lose
+		unlocked := only("x")
+		if i == 0 {
+			unlocked = only("x", "e")
+		}
+		if got := strings.Join(leave(t, l, 4, unlocked), ""); got != want {
+			t.Fatalf("beside a row near its deadline %s was picked up, want %s", got, want)
+		}
+	}
+}
+
+// TestAClaimThatFailsGivesTheTurnAway: the row at fault may be one of those it picked up.
+func TestAClaimThatFailsGivesTheTurnAway(t *testing.T) {
+	t.Parallel()
+	l, _ := lined(t, map[string]int{"bulk/a": 1, "bulk/b": 1, "bulk/c": 1})
+	fault := errors.New("fault")
+	if err := l.Claim(t.Context(), ledger.Claim{Due: 1}, func(*ledger.Seen) (ledger.Decisions, error) { return ledger.Decisions{}, fault }); !errors.Is(err, fault) {
+		t.Fatal(err)
+	}
+	if got := leave(t, l, 1, func(string) bool { return false }); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("picked up %s", got)
 	}
 }

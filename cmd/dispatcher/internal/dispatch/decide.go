@@ -133,7 +133,7 @@ func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
 		due := r.fates[i] == ledger.Due
 		switch covered, locked := a.books.covers(t); {
 		case due && !locked && !t.barred:
-			r.unlocked, r.needed = true, remembered(r.needed, covered)
+			r.unlocked, r.needed, d.Unlocked = true, remembered(r.needed, covered), true
 			continue
 		case due:
 			lately = remembered(lately, covered)
