@@ -83,6 +83,14 @@ func (p *pool) welcome(s *session, now time.Time) bool {
 	return !s.slots.ailing || p.ailing == len(p.sessions) || s.slots.used == 0 && !now.Before(s.slots.probeAt)
 }
 
+// now is the time where welcome has to know it; mu is held.
+func (p *pool) now() (now time.Time) {
+	if p.ailing > 0 {
+		now = time.Now()
+	}
+	return now
+}
+
 // probing reports whether s gets messages only to see whether it has recovered.
 func (p *pool) probing(s *session) bool { return s.slots.ailing && p.ailing < len(p.sessions) }
 

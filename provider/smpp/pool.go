@@ -54,11 +54,12 @@ func (p *pool) acquire(ctx context.Context, n int, latest time.Time) (*session, 
 		p.mu.Unlock()
 		return nil, why
 	}
-	if s := p.leastLoaded(n); s != nil && p.waiting.first == nil {
-		s.slots.used += n
-		p.sends++
-		p.mu.Unlock()
-		return s, ""
+	if p.waiting.first == nil {
+		if s := p.leastLoaded(n); s != nil {
+			p.begin(s, n)
+			p.mu.Unlock()
+			return s, ""
+		}
 	}
 	return p.wait(ctx, &p.waiting, n, latest)
 }
@@ -149,29 +150,42 @@ func (p *pool) settle(s *session, n int, w word) {
 	if !s.slots.joined {
 		return
 	}
-	if p.judge(s, w) {
-		p.grantAll()
+	if p.judge(s, w) || p.ailing > 0 {
+		p.grantAll() // of a line, the first may be due to try a bind that nothing else wakes
 		return
 	}
 	p.grant(s)
+}
+
+// begin takes n slots of s for a message that starts; mu is held. If s gets it only to see whether it has recovered, the
+// next one follows after a while.
+func (p *pool) begin(s *session, n int) {
+	if p.probing(s) {
+		s.slots.probeAt = time.Now().Add(p.probe)
+	}
+	s.slots.used += n
+	p.sends++
 }
 
 // grant gives the free slots of s to waiters, in order: while they are too few for the first, they
 // stay free.
 func (p *pool) grant(s *session) {
 	for {
-		list := &s.slots.waiting
-		if list.first == nil && p.welcome(s, time.Time{}) {
-			list = &p.waiting
+		if w := s.slots.waiting.first; w != nil {
+			if !p.fits(s, w.slots) {
+				return
+			}
+			s.slots.waiting.pop()
+			s.slots.used += w.slots
+			w.grant <- s
+			continue
 		}
-		if list.first == nil || !p.fits(s, list.first.slots) {
+		w := p.waiting.first
+		if w == nil || !p.fits(s, w.slots) || !p.welcome(s, p.now()) {
 			return
 		}
-		w := list.pop()
-		if list == &p.waiting {
-			p.sends++
-		}
-		s.slots.used += w.slots
+		p.waiting.pop()
+		p.begin(s, w.slots)
 		w.grant <- s
 	}
 }
@@ -263,17 +277,13 @@ func (p *pool) unusable() string {
 // leastLoaded returns nil when no window that is welcome has room for n. An ailing session whose time has come
 // goes first.
 func (p *pool) leastLoaded(n int) *session {
-	var now time.Time
-	if p.ailing > 0 {
-		now = time.Now()
-	}
+	now := p.now()
 	var best *session
 	for _, s := range p.sessions {
 		if !p.fits(s, n) || !p.welcome(s, now) {
 			continue
 		}
 		if p.probing(s) {
-			s.slots.probeAt = now.Add(p.probe)
 			return s
 		}
 		if best == nil || s.slots.used < best.slots.used {
