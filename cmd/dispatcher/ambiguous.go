@@ -114,7 +114,7 @@ func doubtSheet(lines []doubtLine, as format) sheet {
 func doubtTable(lines []doubtLine) sheet {
 	s := sheet{
 		header: []string{"id", "lane", "attempt", "price", "code", "since (UTC)", "found out (UTC)"}, tight: true,
-		right: []int{4}, wrap: map[int]int{1: 24, 2: 13, 3: 18, 4: 13, 5: 14, 6: 10, 7: 14},
+		right: []int{4}, wrap: map[int]int{1: 24, 2: 13, 3: 18, 4: 13, 5: 12, 6: 10, 7: 14},
 	}
 	for i := range lines {
 		d := &lines[i]
