@@ -77,6 +77,7 @@ type Message struct {
 	Rounds            int      // how often every channel has refused it
 	Pinned            string   // channel that accepted some of its parts
 	PartsLeft         []int    // parts that are still to be sent, when Pinned
+	PartsCut          string   // how the text was cut when others of its parts were accepted, see provider.Result.Cut; empty when none was
 	PossibleDuplicate bool
 	// SameKey is the Submission.Key of the last attempt when the next one repeats it, until SameKeyUntil; empty otherwise.
 	SameKey      string

@@ -11,7 +11,7 @@ const messageColumns = `m.seq, m.id, m.lane, m.tenant, m.topic, m.kafka_partitio
 	m.state, coalesce(m.reason, ''), m.next_at, m.expires_at,
 	coalesce(m.route, ''), coalesce(m.routing_version, 0), coalesce(m.draw, 0), coalesce(m.draw_size, 0),
 	coalesce(m.draw_key_id, ''), coalesce(m.first_choice, ''), coalesce(m.segments, 0), coalesce(m.alphabet, ''),
-	m.received_at, m.attempts, m.tried, m.rounds, coalesce(m.pinned, ''), m.parts_left, m.possible_duplicate,
+	m.received_at, m.attempts, m.tried, m.rounds, coalesce(m.pinned, ''), m.parts_left, coalesce(m.parts_cut, ''), m.possible_duplicate,
 	m.waiting_since, coalesce(m.waits_for, ''), coalesce(m.waits::text, ''), coalesce(m.same_key, ''), m.same_key_until, coalesce(m.same_key_account, '')`
 
 // messageRow is a Message while it is read, with the instants that may be null.
@@ -34,7 +34,7 @@ func (r *messageRow) targets() []any {
 		&m.State, &m.Reason, &r.nextAt, &r.expiresAt,
 		&m.Plan.Route, &m.Plan.Version, &m.Plan.Draw, &m.Plan.Size,
 		&m.Plan.KeyID, &m.Plan.FirstChoice, &r.segments, &m.Plan.Alphabet,
-		&r.receivedAt, &r.attempts, &m.Tried, &m.Rounds, &m.Pinned, &r.partsLeft, &m.PossibleDuplicate,
+		&r.receivedAt, &r.attempts, &m.Tried, &m.Rounds, &m.Pinned, &r.partsLeft, &m.PartsCut, &m.PossibleDuplicate,
 		&r.waitingSince, &m.WaitsFor, &r.waits, &m.SameKey, &r.sameKeyUntil, &m.SameKeyAccount,
 	}
 }

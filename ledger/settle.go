@@ -29,9 +29,11 @@ type Settlement struct {
 	NextAt time.Time
 	// Tried adds the attempt's channel to the row's Tried.
 	Tried bool
-	// Pinned and PartsLeft tie the rest of a partly accepted message to its channel.
+	// Pinned, PartsLeft and PartsCut tie the rest of a partly accepted message to its channel, and to the way in which
+	// its text was cut for that. PartsCut stays in the row when no part is left any more.
 	Pinned    string
 	PartsLeft []int
+	PartsCut  string
 	// PossibleDuplicate flags the message before its one resend.
 	PossibleDuplicate bool
 

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -106,7 +107,7 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 	l, m, _ := one(t)
 	settleAll(t, l, []ledger.Settlement{{
 		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Refused, Code: "dial", State: ledger.Retry, Reason: "refused", Tried: true,
-		Pinned: "a", PartsLeft: []int{1, 2},
+		Pinned: "a", PartsLeft: []int{1, 2}, PartsCut: "smpp gsm7 udh8 3 9f2c11ab03de",
 	}})
 	waiting, err := l.Waiting(t.Context())
 	if err != nil {
@@ -127,7 +128,7 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 	}
 	want := m
 	want.State, want.Reason, want.Attempts, want.NextAt = ledger.Retry, "refused", 1, due.NextAt
-	want.Tried, want.Pinned, want.PartsLeft = []string{"a"}, "a", []int{1, 2}
+	want.Tried, want.Pinned, want.PartsLeft, want.PartsCut = []string{"a"}, "a", []int{1, 2}, "smpp gsm7 udh8 3 9f2c11ab03de"
 	if diff := cmp.Diff(want, due); diff != "" {
 		t.Error(diff)
 	}
@@ -137,6 +138,37 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 	}
 	if record.Message.Tried != nil || record.Message.Rounds != 1 || record.Message.Attempts != 2 {
 		t.Errorf("a new round left tried %v, rounds %d, attempts %d", record.Message.Tried, record.Message.Rounds, record.Message.Attempts)
+	}
+}
+
+// TestHowATextWasCutStaysOnRecord: the choices of a message that was begun in parts cannot be derived again without it.
+func TestHowATextWasCutStaysOnRecord(t *testing.T) {
+	t.Parallel()
+	l, m, _ := one(t)
+	cut := func() string {
+		t.Helper()
+		record, err := l.Record(t.Context(), "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(record.Message.PartsLeft, record.Message.PartsCut)
+	}
+	rest := ledger.Settlement{
+		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Throttled, State: ledger.Retry, Reason: "throttled",
+		Pinned: "a", PartsLeft: []int{2}, PartsCut: "broken\x00 cut",
+	}
+	settleAll(t, l, []ledger.Settlement{rest})
+	if got := cut(); got != "[2]broken\uFFFD cut" {
+		t.Errorf("after some parts: %q", got)
+	}
+	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+		t.Fatal(err)
+	}
+	last := accepted([]ledger.Message{m})
+	last[0].Attempt, last[0].Await = 2, time.Hour
+	settleAll(t, l, last)
+	if got := cut(); got != "[]broken\uFFFD cut" {
+		t.Errorf("after the last part: %q", got)
 	}
 }
 

@@ -34,8 +34,8 @@ var settle = settleDone("", "", "", "", "") + `, leaving as (
 //     window after it. Limits come after channels in the order of locks. owed reads
 //     what it locks, so that refunded decides by what was committed last.
 var settleMore = settleDone(
-	", $18::bigint[], $19::bigint[]", ", hold, slow",
-	", coalesce(hold, ($18::bigint[])[1]) as hold, coalesce(slow, ($19::bigint[])[1]) as slow", `,
+	", $19::bigint[], $20::bigint[]", ", hold, slow",
+	", coalesce(hold, ($19::bigint[])[1]) as hold, coalesce(slow, ($20::bigint[])[1]) as slow", `,
 	    held_until = case when a.answers = 0 and not a.freed and g.hold > 0 then now() + g.hold * interval '1 microsecond' else a.held_until end`,
 	", a.held_until, a.claimed_at, g.slow") + `, leaving as (
 	  select channel, count(*) filter (where answers = 1 and not freed and held_until is null) as n,
@@ -47,7 +47,7 @@ var settleMore = settleDone(
 	    ease_since = case when l.slow is null then c.ease_since else `+easedSince("now()")+` end,
 	    ease_until = case when l.slow is null then c.ease_until else `+easedUntil("now()", "l.slow")+` end`) + `, back as (
 	  select r.channel, r.scope, r.window_seconds, r.micros, d.claimed_at
-	  from unnest($20::bigint[], $21::text[], $22::text[], $23::int[], $24::bigint[]) as r(nr, channel, scope, window_seconds, micros)
+	  from unnest($21::bigint[], $22::text[], $23::text[], $24::int[], $25::bigint[]) as r(nr, channel, scope, window_seconds, micros)
 	  join done d on d.nr = r.nr where d.answers = 1
 	), owed as materialized (
 	  select m.channel, m.scope, m.window_seconds, m.unit, greatest(m.window_start, m.since) as since from dispatcher.limits m
@@ -78,16 +78,17 @@ func settleDone(parameters, names, columns, written, returned string) string {
 	      coalesce(price_micros, ($7::bigint[])[1]) as price_micros, coalesce(state, ($8::text[])[1]) as state,
 	      coalesce(reason, ($9::text[])[1]) as reason, next_at, coalesce(tried, ($11::boolean[])[1]) as tried,
 	      coalesce(pinned, ($12::text[])[1]) as pinned, coalesce(parts_left, ($13::text[])[1]) as parts_left,
-	      coalesce(possible_duplicate, ($14::boolean[])[1]) as possible_duplicate, nr%[3]s
+	      coalesce(parts_cut, ($14::text[])[1]) as parts_cut,
+	      coalesce(possible_duplicate, ($15::boolean[])[1]) as possible_duplicate, nr%[3]s
 	    from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::bigint[],
-	      $8::text[], $9::text[], $10::timestamptz[], $11::boolean[], $12::text[], $13::text[], $14::boolean[]%[1]s) with ordinality
+	      $8::text[], $9::text[], $10::timestamptz[], $11::boolean[], $12::text[], $13::text[], $14::text[], $15::boolean[]%[1]s) with ordinality
 	      as u(seq, attempt, outcome, code, reference, segments, price_micros,
-	        state, reason, next_at, tried, pinned, parts_left, possible_duplicate%[2]s, nr)
+	        state, reason, next_at, tried, pinned, parts_left, parts_cut, possible_duplicate%[2]s, nr)
 	  ) g
 	  where a.message_seq = g.seq and a.attempt = g.attempt
 	    and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
 	  returning a.channel, a.answers, a.freed, g.seq, g.attempt,
-	    g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.possible_duplicate, g.nr%[5]s
+	    g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut, g.possible_duplicate, g.nr%[5]s
 	)`, parameters, names, columns, written, returned)
 }
 
@@ -110,6 +111,7 @@ const settleMoved = `, moved as (
 	    finished_at = case when d.state in ('rejected', 'failed', 'unknown') then now() end,
 	    tried = case when d.tried then array_append(m.tried, d.channel) else m.tried end,
 	    pinned = nullif(d.pinned, ''), parts_left = nullif(d.parts_left, '')::smallint[],
+	    parts_cut = coalesce(nullif(d.parts_cut, ''), m.parts_cut),
 	    waiting_since = case when d.state = 'waiting' then now() end, waits_for = null,
 	    possible_duplicate = case when m.state in ('retry', 'waiting') then false
 	      else m.possible_duplicate or d.possible_duplicate end
@@ -119,13 +121,13 @@ const settleMoved = `, moved as (
 	      or (m.state in ('retry', 'waiting') and d.answers = 2 and d.state in ('accepted', 'rejected')))
 	  returning d.nr
 	), told as (
-	  select count(*) = cardinality($1::bigint[]) and $17::boolean as everything from moved
+	  select count(*) = cardinality($1::bigint[]) and $18::boolean as everything from moved
 	)
 	insert into dispatcher.outbox (kind, keys, "values")
-	select 'status', $15::text[], $16::bytea[] from told where everything
+	select 'status', $16::text[], $17::bytea[] from told where everything
 	union all
 	select 'status', array_agg(n.key order by n.nr), array_agg(n.value order by n.nr)
-	from told, unnest($15::text[], $16::bytea[]) with ordinality as n(key, value, nr)
+	from told, unnest($16::text[], $17::bytea[]) with ordinality as n(key, value, nr)
 	where not everything and n.value <> '' and n.nr in (select nr from moved)
 	having count(*) > 0`
 

@@ -81,7 +81,8 @@ func settlementArrays(order []*Settlement) []any {
 	code, reference, segments, price := make([]string, n), make([]string, n), make([]int16, n), make([]int64, n)
 	state, reason := make([]string, n), make([]string, n)
 	var next []pgtype.Timestamptz // null unless a row has one
-	tried, pinned, left, duplicate := make([]bool, n), make([]string, n), make([]string, n), make([]bool, n)
+	tried, duplicate := make([]bool, n), make([]bool, n)
+	pinned, left, cut := make([]string, n), make([]string, n), make([]string, n)
 	notices := newNoticeArrays(n)
 	for i, s := range order {
 		seq[i], attempt[i], outcome[i] = s.Seq, int16(s.Attempt), s.Outcome.String()
@@ -92,12 +93,13 @@ func settlementArrays(order []*Settlement) []any {
 			next = room(next, n)
 			next[i] = instant(s.NextAt)
 		}
-		tried[i], pinned[i], left[i], duplicate[i] = s.Tried, s.Pinned, arrayLiteral(s.PartsLeft), s.PossibleDuplicate
+		tried[i], duplicate[i] = s.Tried, s.PossibleDuplicate
+		pinned[i], left[i], cut[i] = s.Pinned, arrayLiteral(s.PartsLeft), storable(s.PartsCut)
 		notices.set(i, s.Notice)
 	}
 	return append([]any{
 		seq, brief(attempt), brief(outcome), brief(code), reference, brief(segments), brief(price),
-		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(duplicate),
+		brief(state), brief(reason), next, brief(tried), brief(pinned), brief(left), brief(cut), brief(duplicate),
 	}, notices.arguments()...)
 }
 

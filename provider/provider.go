@@ -35,8 +35,12 @@ type Submission struct {
 	// accepted in different attempts. Adapters with an 8-bit reference use its low byte.
 	Reference uint16
 	// Parts lists, ascending and from zero, the segments still to be sent; nil means all.
-	// It is set when an earlier attempt on this channel got some of them accepted.
+	// It is set when an earlier attempt on this channel got some of them accepted. An adapter that takes a message as
+	// a whole has no parts: it refuses such a submission as Uncomposed.
 	Parts []int
+	// Cut is the Result.Cut of that earlier attempt. Whoever would cut the text otherwise refuses the submission as
+	// Uncomposed: under its own cut Parts would be other words.
+	Cut string
 	// Validity is when the message loses its use; zero leaves it to the provider.
 	Validity time.Time
 	// Latest bounds when the message may begin, on this process's clock with its monotonic
@@ -51,7 +55,8 @@ type Submission struct {
 const Late = "late"
 
 // Uncomposed is the Result.Code of a submission that was Refused because this channel cannot write such a message: no
-// sender, too long for its vendor. Another channel may. It says nothing about the channel's health.
+// sender, too long for its vendor, the rest of a text that was cut otherwise. Another channel may, unless parts have been taken
+// already. It says nothing about the channel's health.
 const Uncomposed = "uncomposed"
 
 // TooLate reports whether a submission of which no byte has left may not begin any more.
@@ -69,6 +74,9 @@ type Result struct {
 	// Parts holds one entry per part that was tried, ascending by Index, for a
 	// message of several segments; it is nil for a message of one.
 	Parts []Part
+	// Cut stands for all that decides what Parts counts: kind of provider, alphabet and tables, header, the pieces themselves. See
+	// sms.Fingerprint. It is set with Parts, unless all were accepted.
+	Cut string
 	// RetryAfter is the provider's own wish after Throttled; zero when it named none.
 	RetryAfter time.Duration
 	// Err explains anything but Accepted to a person. It never holds a phone

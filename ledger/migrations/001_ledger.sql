@@ -62,6 +62,7 @@ create table dispatcher.messages (
   tried              text[],
   pinned             text,
   parts_left         smallint[],
+  parts_cut          text, -- stands for how the text was cut that parts_left counts; stays when none is left
   seen               jsonb,
   envelope           bytea not null,
   constraint messages_id_length check (length(id) > 0 and (length(id) <= 64 or state = 'dead')),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/sms"
 )
 
 // Each of these breaks one promise of provider.Channel and keeps the others.
@@ -150,6 +151,16 @@ type wholeSender struct{ provider.Channel }
 
 func (c wholeSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	s.Parts = nil
+	return c.Channel.Send(ctx, s)
+}
+
+// recuttingSender sends the parts asked for, whatever they were parts of.
+type recuttingSender struct{ provider.Channel }
+
+func (c recuttingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	if s.Parts != nil {
+		s.Cut = sms.Fingerprint("memory", sms.Split(s.Text, sms.Reference8).Segments)
+	}
 	return c.Channel.Send(ctx, s)
 }
 

@@ -136,6 +136,7 @@ func checks(h Harness) []check {
 		list = append(list,
 			check{"EverySegmentIsSentOnceWithItsReference", segmentsAreSentOnce},
 			check{"OnlyMissingPartsAreSentAgain", missingPartsOnly},
+			check{"PartsOfAnotherCutAreRefused", foreignCutIsRefused},
 			check{"LostReplyOfOnePartIsUnknown", lostPartIsUnknown},
 			check{"PassedLatestLeavesNoSegment", passedLatestLeavesNoSegment},
 			check{"BegunMessageIsFinishedAfterItsLatest", begunMessageIsFinished},

@@ -109,13 +109,16 @@ func (c *memoryChannel) Send(ctx context.Context, s provider.Submission) provide
 	if len(m.Segments) == 1 {
 		return c.part(ctx, Submit{To: s.To})
 	}
-	wanted := s.Parts
+	wanted, cut := s.Parts, sms.Fingerprint("memory", m.Segments)
+	if wanted != nil && s.Cut != cut {
+		return refused(provider.Uncomposed)
+	}
 	if wanted == nil {
 		for i := range m.Segments {
 			wanted = append(wanted, i)
 		}
 	}
-	var all provider.Result
+	all := provider.Result{Cut: cut}
 	for _, i := range wanted {
 		r := c.part(ctx, Submit{To: s.To, Part: i, Group: s.Reference & 0xFF})
 		all.Parts = append(all.Parts, provider.Part{Index: i, Outcome: r.Outcome, Reference: r.Reference, Code: r.Code})

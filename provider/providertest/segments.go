@@ -80,7 +80,10 @@ func missingPartsOnly(t testing.TB, h Harness) {
 	if len(missing) == 0 || missing[0] != 1 {
 		t.Fatalf("missing parts %v, want them to begin with part 1", missing)
 	}
-	s.Attempt, s.Parts = 2, missing
+	if r.Cut == "" {
+		t.Error("the result does not say how the text was cut")
+	}
+	s.Attempt, s.Parts, s.Cut = 2, missing, r.Cut
 	again := send(t, h, in, s)
 	wantOutcome(t, again, provider.Accepted)
 	closeChannel(t, h, in)
@@ -100,6 +103,24 @@ func missingPartsOnly(t testing.TB, h Harness) {
 		}
 	}
 	wantGroup(t, log, s.Reference)
+}
+
+// foreignCutIsRefused asks for a part of a text that was cut in a way that the adapter does not know: what it calls by that number
+// may be other words.
+func foreignCutIsRefused(t testing.TB, h Harness) {
+	in := start(t, h, Always(Accept))
+	s, _ := longSubmission(45)
+	s.Attempt, s.Parts = 2, []int{1}
+	for _, cut := range []string{"", "another cut"} {
+		s.Cut = cut
+		r := send(t, h, in, s)
+		wantOutcome(t, r, provider.Refused)
+		if r.Code != provider.Uncomposed {
+			t.Errorf("cut %q: code %q, want %q", cut, r.Code, provider.Uncomposed)
+		}
+	}
+	closeChannel(t, h, in)
+	wantLogged(t, in, s, 0)
 }
 
 // missingParts lists, ascending, the parts that the result does not call accepted.

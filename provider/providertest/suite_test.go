@@ -118,7 +118,11 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 		},
 		{
 			"whole sender", func(c provider.Channel) provider.Channel { return wholeSender{c} },
-			[]string{"OnlyMissingPartsAreSentAgain"},
+			[]string{"OnlyMissingPartsAreSentAgain", "PartsOfAnotherCutAreRefused"},
+		},
+		{
+			"recutting sender", func(c provider.Channel) provider.Channel { return recuttingSender{c} },
+			[]string{"PartsOfAnotherCutAreRefused"},
 		},
 		{
 			"regrouping sender", func(c provider.Channel) provider.Channel { return regroupingSender{c} },
@@ -212,7 +216,7 @@ func TestSegmentChecksRunOnlyForAdaptersThatCut(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if all, single := len(names), len(checks(Harness{})); all != single+5 {
-		t.Errorf("%d checks with segments, %d without; want five more", all, single)
+	if all, single := len(names), len(checks(Harness{})); all != single+6 {
+		t.Errorf("%d checks with segments, %d without; want six more", all, single)
 	}
 }

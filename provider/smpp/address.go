@@ -45,6 +45,7 @@ const (
 	faultTooLong     fault = "too_long"
 	faultExpired     fault = "expired"
 	faultParts       fault = "parts"
+	faultCut         fault = "cut" // Parts are of another cut of the text
 	faultEncoding    fault = "encoding"
 )
 

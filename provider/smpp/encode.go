@@ -52,12 +52,14 @@ func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) 
 	p.common.RegisteredDelivery = c.RegisteredDelivery
 	p.common.TLVs, p.key, p.keyTag = c.TLVs, s.Key, c.KeyTLV
 	p.text, p.reference, p.way = s.Text, s.Reference, c.LongMessages
-	if p.way == MessagePayload && s.Parts != nil {
-		// Segments that an earlier attempt got accepted must not be sent again, which
-		// they would be inside of the whole text.
-		p.way = UDH8
+	if s.Parts != nil {
+		p.way = c.wayOfParts()
 	}
-	if err = p.cut(c, s.Parts); err != nil {
+	p.cut(c)
+	if s.Parts != nil && s.Cut != p.fingerprint(c) {
+		return p, faultCut
+	}
+	if err = p.choose(s.Parts); err != nil {
 		return p, err
 	}
 	p.common.DataCoding = c.coding(p.alphabet)
@@ -85,7 +87,7 @@ func (c *Config) rules(way LongMessages) sms.Rules {
 }
 
 // cut chooses the alphabet, its tables and, for a long text, the segments.
-func (p *plan) cut(c *Config, parts []int) error {
+func (p *plan) cut(c *Config) {
 	rules := c.rules(p.way)
 	size := rules.Count(p.text)
 	p.alphabet, p.shift = chooseAlphabet(c.Alphabet, size.Alphabet, p.text), size.Shift
@@ -102,14 +104,13 @@ func (p *plan) cut(c *Config, parts []int) error {
 	if p.payload || len(p.segments) == 1 {
 		p.segments = nil
 	}
+}
+
+// choose holds that the parts asked for exist, ascending, and that a header can count them.
+func (p *plan) choose(parts []int) error {
 	if len(p.segments) > maxSegments {
 		return faultTooLong
 	}
-	return p.choose(parts)
-}
-
-// choose holds that the parts asked for exist, ascending.
-func (p *plan) choose(parts []int) error {
 	if p.segments == nil {
 		if len(parts) > 1 || len(parts) == 1 && parts[0] != 0 {
 			return faultParts

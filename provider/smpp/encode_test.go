@@ -144,6 +144,7 @@ func TestEachWayOfConcatenationHasItsHeader(t *testing.T) {
 func TestOnlyThePartsAskedForAreEncoded(t *testing.T) {
 	t.Parallel()
 	s := provider.Submission{To: "+44", Text: strings.Repeat("x", 400), Parts: []int{0, 2}}
+	s.Cut = (&Config{}).Cut(s.Text)
 	for _, way := range []LongMessages{UDH8, MessagePayload} {
 		got := frames(t, Config{LongMessages: way}, s)
 		if len(got) != 2 || got[0].ShortMessage[5] != 1 || got[1].ShortMessage[5] != 3 {
@@ -156,7 +157,7 @@ func TestOnlyThePartsAskedForAreEncoded(t *testing.T) {
 			t.Errorf("parts %v: %v", parts, err)
 		}
 	}
-	s.Text, s.Parts = "short", []int{1}
+	s.Text, s.Parts, s.Cut = "short", []int{1}, (&Config{}).Cut("short")
 	if _, err := (&Config{}).plan(s, time.Now()); codeOf(err) != "parts" {
 		t.Errorf("part 1 of a whole message: %v", err)
 	}

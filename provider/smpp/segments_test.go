@@ -21,7 +21,8 @@ func TestSegmentsAreCountedAsTheyAreCut(t *testing.T) {
 			text = strings.Map(func(r rune) rune { return 'a' }, text)
 		}
 		p := plan{text: text, way: cfg.LongMessages}
-		if err := p.cut(&cfg, nil); err != nil {
+		p.cut(&cfg)
+		if err := p.choose(nil); err != nil {
 			return // too long for any way of cutting
 		}
 		if got, want := cfg.Segments(text), p.parts(); got != want {

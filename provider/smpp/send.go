@@ -2,6 +2,7 @@ package smpp
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"dispatcher/provider"
@@ -21,6 +22,8 @@ func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Resul
 	now := time.Now()
 	plan, err := c.cfg.plan(s, now)
 	switch {
+	case errors.Is(err, faultCut):
+		return provider.Result{Outcome: provider.Refused, Code: provider.Uncomposed, Err: err}
 	case err != nil:
 		return rejected(err)
 	case s.TooLate(now):
@@ -35,6 +38,7 @@ func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Resul
 func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provider.Result {
 	one := c.calls.get()
 	defer c.calls.put(one)
+	one.ours = p.key
 	if err := p.encode(one, 0); err != nil {
 		return rejected(err)
 	}
@@ -61,6 +65,7 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	for i := range parts {
 		parts[i] = c.calls.get()
 		defer c.calls.put(parts[i])
+		parts[i].ours = p.key
 		if err := p.encode(parts[i], i); err != nil {
 			return rejected(err)
 		}
@@ -120,7 +125,9 @@ func (c *Client) summary(p *plan, calls []*call) provider.Result {
 		r.Parts[i] = one.part(&c.cfg, p.indices[i])
 		c.remember(p, &r.Parts[i])
 	}
-	r.Outcome = provider.Combine(r.Parts)
+	if r.Outcome = provider.Combine(r.Parts); r.Outcome != provider.Accepted {
+		r.Cut = p.fingerprint(&c.cfg)
+	}
 	for i, part := range r.Parts {
 		if part.Outcome == r.Outcome {
 			r.Code, r.Err = part.Code, calls[i].explain(part.Outcome)

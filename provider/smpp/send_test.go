@@ -306,7 +306,7 @@ func TestMessagesThatCannotBeEncodedSendNothing(t *testing.T) {
 		"source":      func(s *provider.Submission) { s.From = "way too long a sender" },
 		"too_long":    func(s *provider.Submission) { s.Text = longText(256) },
 		"expired":     func(s *provider.Submission) { s.Validity = time.Unix(1, 0) },
-		"parts":       func(s *provider.Submission) { s.Parts = []int{4} },
+		"parts":       func(s *provider.Submission) { s.Parts, s.Cut = []int{4}, (&Config{}).Cut(s.Text) },
 	} {
 		s := submission(1)
 		change(&s)

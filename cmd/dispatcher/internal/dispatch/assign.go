@@ -126,7 +126,7 @@ func (a *assigner) choose(t *task) ledger.Decision {
 	case a.impeded(t):
 		return a.untilJudged(t)
 	case !t.row.ExpiresAt.After(a.now):
-		return ledger.Decision{State: ledger.Failed, Reason: reasonExpired, Plan: t.row.Plan}
+		return ledger.Decision{State: ledger.Failed, Reason: t.lapse(), Plan: t.row.Plan}
 	case t.barred:
 		return ledger.Decision{State: ledger.Rejected, Reason: reasonOptedOut, Plan: t.row.Plan}
 	case t.row.Attempts >= maxAttempts && t.waitedWhy != codeLate && t.row.SameKey == "":

@@ -245,7 +245,7 @@ func (d *Dispatcher) orphan(m *ledger.Message, a *ledger.Attempt, claimed time.T
 func orphan(m *ledger.Message, a *ledger.Attempt, lane *Lane) *flight {
 	f := &flight{
 		seq: m.Seq, channel: a.Channel,
-		submission: provider.Submission{ID: m.ID, Attempt: a.Number, Parts: m.PartsLeft, Key: m.SameKey},
+		submission: provider.Submission{ID: m.ID, Attempt: a.Number, Parts: m.PartsLeft, Cut: m.PartsCut, Key: m.SameKey},
 		expires:    m.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
 		lane: m.Lane, tenant: m.Tenant, route: m.Plan.Route,
 		pinned: m.Pinned, duplicate: m.PossibleDuplicate, search: searchOf(lane), repeatUntil: m.SameKeyUntil,

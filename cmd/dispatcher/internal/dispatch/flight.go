@@ -69,7 +69,7 @@ func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Place
 		Validity:  t.row.ExpiresAt,
 	}
 	if t.row.Pinned == a.Channel {
-		f.submission.Parts = t.row.PartsLeft
+		f.submission.Parts, f.submission.Cut = t.row.PartsLeft, t.row.PartsCut
 		f.submission.Key, f.repeatUntil = t.row.SameKey, t.row.SameKeyUntil
 	}
 	return f

@@ -37,12 +37,12 @@ type answered struct {
 // it holds for retries does when the message is to come back to this channel.
 //
 // When some parts of a message were accepted, no other channel may have the rest: it
-// stays on its channel until the deadline.
+// stays on its channel until the deadline, and goes out only while that cuts the text as it did (see recut).
 func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 	s := ledger.Settlement{
 		Seq: f.seq, ID: f.submission.ID, Attempt: f.submission.Attempt,
 		Outcome: res.Outcome, Code: res.Code, Await: f.await,
-		Pinned: f.pinned, PartsLeft: f.submission.Parts, PossibleDuplicate: f.duplicate,
+		Pinned: f.pinned, PartsLeft: f.submission.Parts, PartsCut: f.submission.Cut, PossibleDuplicate: f.duplicate,
 	}
 	left := bill(f, res, &s)
 	s.Refunds = unspent(f, &s)
@@ -108,7 +108,7 @@ func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, no
 	case res.Code == codeLate && unsent(res): // nothing has changed but the time
 		s.Reason = codeLate
 	case len(left) > 0:
-		s.Pinned, s.PartsLeft = f.channel, left
+		s.Pinned, s.PartsLeft, s.PartsCut = f.channel, left, res.Cut
 		s.NextAt = now.Add(max(pause, pauseAfterPart))
 	case len(s.PartsLeft) > 0:
 		s.NextAt = now.Add(max(pause, pauseAfterPart))

@@ -28,6 +28,9 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		}
 		return out
 	}
+	restOf := func(f *flight) {
+		f.pinned, f.submission.Parts, f.submission.Cut, f.segments, f.price = "a", []int{1, 2}, "k", 2, 60
+	}
 	const accepted, refused, slow, unknown, rejected = provider.Accepted, provider.Refused, provider.Throttled, provider.Unknown, provider.Rejected
 	type want struct {
 		State     ledger.State
@@ -36,6 +39,7 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		Tried     bool
 		Pinned    string
 		PartsLeft []int
+		PartsCut  string
 		Duplicate bool
 		Segments  int
 		Price     int64
@@ -54,22 +58,37 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		"refused after its deadline":         {func(f *flight) { f.expires = noon }, provider.Result{Outcome: refused}, want{State: ledger.Failed, Reason: "expired", Tried: true}},
 		"stopped here, not tried":            {nil, notSent(codeStopping), want{State: ledger.Retry, Reason: "refused"}},
 		"late, not tried, at once":           {func(f *flight) { f.pinned = "a" }, notSent(codeLate), want{State: ledger.Retry, Reason: "late", Pinned: "a"}},
-		"late with parts left":               {func(f *flight) { f.pinned, f.submission.Parts = "a", []int{1} }, notSent(codeLate), want{State: ledger.Retry, Reason: "late", Pinned: "a", PartsLeft: []int{1}}},
+		"late with parts left":               {func(f *flight) { f.pinned, f.submission.Parts, f.submission.Cut = "a", []int{1}, "k" }, notSent(codeLate), want{State: ledger.Retry, Reason: "late", Pinned: "a", PartsLeft: []int{1}, PartsCut: "k"}},
 		"throttled goes to the next":         {nil, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled"}},
 		"throttled is held":                  {func(f *flight) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: time.Minute}, want{State: ledger.Retry, Reason: "throttled", In: time.Minute, Pinned: "a"}},
 		"an absurd Retry-After":              {func(f *flight) { f.holdThrottled = true }, provider.Result{Outcome: slow, RetryAfter: 1000 * time.Hour}, want{State: ledger.Retry, Reason: "throttled", In: longestRetryAfter, Pinned: "a"}},
 		"all parts accepted":                 {nil, provider.Result{Outcome: accepted, Parts: parts(accepted, accepted, accepted)}, want{State: ledger.Accepted, Segments: 3, Price: 90}},
-		"some parts throttled":               {nil, provider.Result{Outcome: slow, Parts: parts(accepted, slow, accepted)}, want{State: ledger.Retry, Reason: "throttled", In: time.Second, Pinned: "a", PartsLeft: []int{1}, Segments: 2, Price: 60}},
-		"some parts refused":                 {nil, provider.Result{Outcome: refused, Parts: parts(refused, refused, accepted)}, want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{0, 1}, Segments: 1, Price: 30}},
-		"no part accepted":                   {nil, provider.Result{Outcome: refused, Parts: parts(refused, refused, refused)}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
+		"some parts throttled":               {nil, provider.Result{Outcome: slow, Cut: "k", Parts: parts(accepted, slow, accepted)}, want{State: ledger.Retry, Reason: "throttled", In: time.Second, Pinned: "a", PartsLeft: []int{1}, PartsCut: "k", Segments: 2, Price: 60}},
+		"some parts refused":                 {nil, provider.Result{Outcome: refused, Cut: "k", Parts: parts(refused, refused, accepted)}, want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{0, 1}, PartsCut: "k", Segments: 1, Price: 30}},
+		"no part accepted":                   {nil, provider.Result{Outcome: refused, Cut: "k", Parts: parts(refused, refused, refused)}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
 		"a part unknown":                     {func(f *flight) { f.search.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown, refused)}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60}},
 		"a part accepted, one unknown":       {func(f *flight) { f.search.resendOnce = true }, provider.Result{Outcome: unknown, Parts: parts(accepted, unknown)}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60}},
 		"held for its channel, then refused": {func(f *flight) { f.holdThrottled, f.pinned = true, "a" }, provider.Result{Outcome: refused, Code: "dial"}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
 		"a part rejected, others billed":     {nil, provider.Result{Outcome: rejected, Code: "x", Parts: parts(accepted, rejected, accepted)}, want{State: ledger.Rejected, Reason: "x", Segments: 2, Price: 60}},
 		"the rest refused again": {
-			func(f *flight) { f.pinned, f.submission.Parts, f.segments, f.price = "a", []int{1, 2}, 2, 60 },
+			restOf,
 			provider.Result{Outcome: refused, Code: "dial"},
-			want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{1, 2}},
+			want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{1, 2}, PartsCut: "k"},
+		},
+		"the rest refused, because it was cut otherwise": { // the next claim finds out
+			restOf,
+			provider.Result{Outcome: refused, Code: provider.Uncomposed},
+			want{State: ledger.Retry, Reason: "refused", In: time.Second, Pinned: "a", PartsLeft: []int{1, 2}, PartsCut: "k"},
+		},
+		"a part of the rest": {
+			restOf,
+			provider.Result{Outcome: slow, Cut: "k", Parts: []provider.Part{{Index: 1, Outcome: accepted}, {Index: 2, Outcome: slow}}},
+			want{State: ledger.Retry, Reason: "throttled", In: time.Second, Pinned: "a", PartsLeft: []int{2}, PartsCut: "k", Segments: 1, Price: 30},
+		},
+		"the rest accepted": {
+			restOf,
+			provider.Result{Outcome: accepted, Parts: []provider.Part{{Index: 1, Outcome: accepted}, {Index: 2, Outcome: accepted}}},
+			want{State: ledger.Accepted, PartsCut: "k", Segments: 2, Price: 60},
 		},
 	} {
 		f := testFlight()
@@ -77,7 +96,7 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 			tc.change(f)
 		}
 		s := settle(f, &tc.result, noon)
-		got := want{s.State, s.Reason, 0, s.Tried, s.Pinned, s.PartsLeft, s.PossibleDuplicate, s.Segments, s.PriceMicros}
+		got := want{s.State, s.Reason, 0, s.Tried, s.Pinned, s.PartsLeft, s.PartsCut, s.PossibleDuplicate, s.Segments, s.PriceMicros}
 		if !s.NextAt.IsZero() {
 			got.In = s.NextAt.Sub(noon)
 		}

@@ -29,6 +29,7 @@ const (
 	throttled    = "throttled"
 	pinnedAway   = "pinned_elsewhere"
 	removed      = "removed"
+	cutOtherwise = "cut_otherwise" // parts were accepted of the text as it was cut then, and the channel would cut it otherwise now
 	breaker      = provider.BreakerOpen
 )
 
@@ -46,6 +47,8 @@ func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
 		return disabled
 	case ch.State == Draining:
 		return draining
+	case t.recut(ch):
+		return cutOtherwise
 	case !t.route.BypassSelectors && !selector.SatisfiesAll(wishes, ch.Labels):
 		return unfit
 	case t.whole() && t.segments(ch) > t.route.MaxSegments:
@@ -125,7 +128,7 @@ func remedyFor(reason string) remedy {
 		return byNobody
 	case alreadyTried:
 		return byRound
-	case draining, disabled, removed, pinnedAway:
+	case draining, disabled, removed, pinnedAway, cutOtherwise:
 		return byOperator
 	}
 	return byItself

@@ -58,6 +58,29 @@ func (t *task) textOn(c *Channel) string {
 	return t.cut(c).text
 }
 
+// recut reports whether only parts of the message are left to be sent, and the channel would cut its text otherwise than the
+// one that took the others: settings or provider have changed, or the route replaces look-alikes now and did not then. Under
+// the same numbers other words would go out, some twice and some never.
+func (t *task) recut(c *Channel) bool {
+	if len(t.row.PartsLeft) == 0 {
+		return false
+	}
+	cut := ""
+	if c.Cut != nil {
+		cut = c.Cut(t.textOn(c))
+	}
+	return cut != t.row.PartsCut
+}
+
+// lapse is the reason of a message whose deadline has passed. The rest of one that nobody could send any more says so:
+// that it took time to find out is no news.
+func (t *task) lapse() string {
+	if t.waitedWhy == cutOtherwise {
+		return cutOtherwise
+	}
+	return reasonExpired
+}
+
 // cut counts the text as a channel cuts it.
 func (t *task) cut(c *Channel) *counted {
 	if t.counted.channel != c {

@@ -45,6 +45,9 @@ type Channel struct {
 	// Segments counts the billed segments of a text on this channel, as its adapter will
 	// cut it; nil counts GSM-7 and UCS-2 with an 8-bit concatenation reference.
 	Segments func(text string) int
+	// Cut stands for how the adapter would cut a text to send some of its parts, in the words of its Result.Cut; nil when it
+	// sends messages as a whole only.
+	Cut func(text string) string
 	// Substitute replaces look-alikes for the alphabets of this channel, on routes that want it; nil replaces
 	// them for the GSM alphabet.
 	Substitute func(text string) string

@@ -206,7 +206,7 @@ func (c *check) task(attempt int, e *edition, s *standing) *task {
 	t := &task{msg: c.msg, lane: e.routing.lane(row.Lane), first: -1}
 	t.row = ledger.Message{
 		ID: row.ID, Lane: row.Lane, Tenant: c.msg.Tenant, ReceivedAt: row.ReceivedAt, ExpiresAt: row.ReceivedAt.Add(time.Hour),
-		Plan: ledger.Plan{KeyID: row.Plan.KeyID}, Attempts: s.attempts, Pinned: s.pinned, PartsLeft: s.partsLeft(),
+		Plan: ledger.Plan{KeyID: row.Plan.KeyID}, Attempts: s.attempts, Pinned: s.pinned, PartsLeft: s.partsLeft(), PartsCut: row.PartsCut,
 	}
 	// Its clock stands before every deadline. What may have been taken in part, or not at all, was not stopped.
 	p := &planner{routing: e.routing, keys: c.v.keys, begun: s.doubted || !s.known}

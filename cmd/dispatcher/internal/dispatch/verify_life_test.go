@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -151,6 +152,7 @@ func (l *life) settled(s *ledger.Settlement) {
 	row.PossibleDuplicate = !again && (row.PossibleDuplicate || s.PossibleDuplicate)
 	row.State, row.Reason, row.NextAt = s.State, s.Reason, s.NextAt
 	row.Pinned, row.PartsLeft, row.Ticket = s.Pinned, s.PartsLeft, nil
+	row.PartsCut = cmp.Or(s.PartsCut, row.PartsCut)
 	if s.Hold > 0 {
 		ticket := admission.NewTicket(a.ClaimedAt)
 		row.Ticket = &ticket
@@ -165,7 +167,7 @@ func (l *life) settled(s *ledger.Settlement) {
 func (l *life) String() string {
 	row := &l.record.Message
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, plan %+v, tried %v in %d rounds, pinned %q %v\n", row.State, row.Reason, row.Plan, row.Tried, row.Rounds, row.Pinned, row.PartsLeft)
+	fmt.Fprintf(&b, "%s %s, plan %+v, tried %v in %d rounds, pinned %q %v of %q\n", row.State, row.Reason, row.Plan, row.Tried, row.Rounds, row.Pinned, row.PartsLeft, row.PartsCut)
 	for _, a := range l.record.Attempts {
 		fmt.Fprintf(&b, "%d %s %s %d segments at %s: %s %s %d answers, ranking %s\n", a.Number, a.Channel, a.Reason, a.Segments, a.ClaimedAt.Format("05.000"), a.Outcome, a.Code, a.Answers, a.Ranking)
 	}
@@ -227,7 +229,7 @@ func jobOf(id string, segments int) *Job {
 // TestLivesAreWhatTheyShouldBe: the forgeries are only worth something if their originals are honest.
 func TestLivesAreWhatTheyShouldBe(t *testing.T) {
 	t.Parallel()
-	for _, l := range []*life{fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t), releasedLife(t), lateLife(t)} {
+	for _, l := range []*life{fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t), releasedLife(t), lateLife(t), recutLife(t), mendedLife(t)} {
 		if found := l.verified(t); len(found) > 0 {
 			t.Errorf("%s: %+v", l.record.Message.ID, found)
 		}
@@ -301,6 +303,45 @@ func partLife(t testing.TB) *life {
 	l.pass(time.Minute)
 	l.claimed(t, nil, nil)
 	l.answer(provider.Result{Outcome: provider.Accepted, Parts: []provider.Part{{Index: 2, Outcome: provider.Accepted}}})
+	return l
+}
+
+// recutLife: one of two parts is taken, and then the channel cuts its texts otherwise.
+func recutLife(t testing.TB) *life {
+	t.Helper()
+	l, first := lifeOf(t, func(r *Routing) {
+		for i := range r.Channels {
+			r.Channels[i].Cut = func(string) string { return "as it was" }
+		}
+	})
+	l.claimed(t, jobOf("m-1", 2), nil)
+	l.answer(provider.Result{Outcome: provider.Throttled, Cut: "as it was", Parts: []provider.Part{
+		{Index: 0, Outcome: provider.Accepted}, {Index: 1, Outcome: provider.Throttled},
+	}})
+	l.pass(time.Minute)
+	next := *l.editions[7].Routing
+	next.Channels = slices.Clone(next.Channels)
+	next.Channels[next.channel(first)].Cut = func(string) string { return "otherwise" }
+	l.apply(&next, nil)
+	seen, unready := idle(l.live)
+	if d := l.decide(nil, seen, unready, nil); d.State != ledger.Waiting || d.Reason != cutOtherwise {
+		t.Fatalf("decision %+v", d)
+	}
+	return l
+}
+
+// mendedLife: the same, and operators take that back.
+func mendedLife(t testing.TB) *life {
+	t.Helper()
+	l := recutLife(t)
+	l.pass(lookForRoute)
+	before := *l.editions[7].Routing
+	l.apply(&before, nil)
+	l.claimed(t, nil, nil)
+	if f := l.flight; f.submission.Cut != "as it was" || !slices.Equal(f.submission.Parts, []int{1}) {
+		t.Fatalf("submits %v of %q", f.submission.Parts, f.submission.Cut)
+	}
+	l.answer(provider.Result{Outcome: provider.Accepted, Parts: []provider.Part{{Index: 1, Outcome: provider.Accepted}}})
 	return l
 }
 

@@ -35,7 +35,7 @@ func (c *check) round(ch *choice, s *standing, listed []Ranked) int {
 	from := 0
 	for i := range listed {
 		switch listed[i].Reason {
-		case alreadyTried, pinnedAway, weightZero: // the latter two come before
+		case alreadyTried, pinnedAway, cutOtherwise, weightZero: // the latter three come before
 		default:
 			from = max(from, s.certainly(listed[i].Channel)+1)
 		}
@@ -86,6 +86,8 @@ func (c *check) mayBe(e *edition, t *task, s *standing, ch *choice, place, at, r
 	switch {
 	case derived == pinnedAway || stored == pinnedAway:
 		return stored == pinnedAway && (derived == pinnedAway || (!s.known && s.attempts > 0)), derived
+	case derived == cutOtherwise || stored == cutOtherwise:
+		return stored == cutOtherwise && (derived == cutOtherwise || (!s.known && s.attempts > 0)), derived
 	case stored == alreadyTried:
 		return s.refusedBy(name, round), derived
 	case s.certainly(name) >= round:

@@ -39,6 +39,9 @@ func drawnRouting(t *rapid.T) *Routing {
 		if rapid.IntRange(0, 4).Draw(t, "cuts") == 0 {
 			r.Channels[i].Segments = func(text string) int { return 1 + len(text)/100 }
 		}
+		if cut := rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "cut"); cut != "" {
+			r.Channels[i].Cut = func(text string) string { return fmt.Sprint(cut, len(text)) }
+		}
 		drawnLimitsOf(t, &r.Channels[i])
 	}
 	if rapid.Bool().Draw(t, "over all") {
@@ -268,7 +271,10 @@ func drawnResult(t *rapid.T, f *flight) provider.Result {
 	if indices == nil {
 		indices = places(f.segments)
 	}
-	r := provider.Result{Code: code}
+	r := provider.Result{Code: code, Cut: f.submission.Cut}
+	if f.submission.Parts == nil && rapid.IntRange(0, 5).Draw(t, "cut told") > 0 { // else by settings that no version has
+		r.Cut = fmt.Sprint(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "cut by"), len(f.submission.Text))
+	}
 	for _, i := range indices {
 		outcome := rapid.SampledFrom(append(outcomes, provider.Accepted, provider.Accepted)).Draw(t, "part")
 		r.Parts = append(r.Parts, provider.Part{Index: i, Outcome: outcome})

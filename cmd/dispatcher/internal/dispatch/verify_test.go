@@ -47,6 +47,17 @@ func forged(change func(*ledger.Record)) func(testing.TB, *life) {
 	return func(_ testing.TB, l *life) { change(&l.record) }
 }
 
+// recutWord puts another word in the place of cut_otherwise.
+func recutWord(word string) func(*Ranking) {
+	return func(r *Ranking) {
+		for i := range r.Candidates {
+			if r.Candidates[i].Reason == cutOtherwise {
+				r.Candidates[i].Reason = word
+			}
+		}
+	}
+}
+
 var otherChannel = map[string]string{"a": "b", "b": "c", "c": "a"}
 
 // TestForgedRecordsAreFound changes one thing of a record at a time; each is told by its word.
@@ -103,7 +114,13 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"a refusal billed":    {fallbackLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000 })},
 		"a doubt not billed":  {resentLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 0, 0 })},
 		"a part billed twice": {partLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[1].Segments, r.Attempts[1].PriceMicros = 2, 60_000 })},
-		"a part left out":     {partLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000 })},
+		"cut as before":       {recutLife, whatObstacle, func(t testing.TB, l *life) { l.rewrite(t, -1, recutWord("connecting")) }},
+		"cut otherwise":       {recutLife, whatObstacle, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
+		"sent though recut":   {mendedLife, whatObstacle, forged(func(r *ledger.Record) { r.Message.PartsCut = "otherwise" })},
+		"nothing was cut": {waitLife, whatObstacle, func(t testing.TB, l *life) {
+			l.rewrite(t, -1, func(r *Ranking) { r.Candidates[0].Reason = cutOtherwise })
+		}},
+		"a part left out": {partLife, whatSegments, forged(func(r *ledger.Record) { r.Attempts[0].Segments, r.Attempts[0].PriceMicros = 1, 30_000 })},
 
 		"no ranking":       {fallbackLife, whatRanking, forged(func(r *ledger.Record) { r.Attempts[1].Ranking = nil })},
 		"unreadable":       {fallbackLife, whatRanking, forged(func(r *ledger.Record) { r.Attempts[1].Ranking = []byte("[]") })},

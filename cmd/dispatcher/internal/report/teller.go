@@ -318,5 +318,9 @@ func (t *teller) failed() {
 		t.say("It was given up, because its deadline passed %s.", t.at(m.ExpiresAt))
 		return
 	}
+	if m.Reason == "cut_otherwise" {
+		t.say("The rest of it was given up when its deadline passed %s: the channel that had accepted some of its parts cut the text otherwise by then.", t.at(m.ExpiresAt))
+		return
+	}
 	t.say("It was given up%s.", t.seenWhy())
 }

@@ -38,6 +38,7 @@ var passedOverWords = map[string]struct{ one, many string }{
 	"throttled":              {"it had asked to slow down", "they had asked to slow down"},
 	"pinned_elsewhere":       {"another channel had accepted a part of the message", "another channel had accepted a part of the message"},
 	"removed":                {"it is not part of the routing any more", "they are not part of the routing any more"},
+	"cut_otherwise":          {"it would cut the text otherwise now than into the parts that it had accepted", "they would cut the text otherwise now than into the parts that they had accepted"},
 	"breaker_open":           {"it had failed so often that it was left alone for a while", "they had failed so often that they were left alone for a while"},
 	"not_ready":              {"it is not ready", "they are not ready"},
 	"connecting":             {"it had no connection", "they had no connection"},
