@@ -43,14 +43,14 @@ const startOfCounting = `
 // is in force, and any whose window has no known beginning.
 func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*beginning, error) {
 	b := &beginning{zone: n.Zone}
-	r, err := tx.Query(ctx, `select channel, scope, window_seconds, unit from dispatcher.limits`)
+	r, err := tx.Query(ctx, `select channel, scope, window_seconds, unit, coalesce(currency, '') from dispatcher.limits`)
 	if err != nil {
 		return nil, err
 	}
 	type key struct {
 		Channel, Scope string
 		Seconds        int
-		Unit           string
+		Unit, Currency string
 	}
 	keys, err := pgx.CollectRows(r, pgx.RowToStructByPos[key])
 	if err != nil {
@@ -62,20 +62,25 @@ func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*b
 	}
 	for i, l := range limits {
 		unknown := l.Scope.Prefix != "" || l.Window == admission.Second || l.Window == admission.Day && b.zone == nil
-		if !unknown && !there[key{l.channel, l.Scope.String(), l.Window.Seconds(), l.Unit.String()}] {
+		if !unknown && !there[key{l.channel, l.Scope.String(), l.Window.Seconds(), l.Unit.String(), l.Currency}] {
 			b.added = append(b.added, addition{ownLimit: l, at: i})
 		}
 	}
+	return b, b.first(ctx, tx)
+}
+
+// first counts up to b.from.
+func (b *beginning) first(ctx context.Context, tx pgx.Tx) error {
 	if len(b.added) == 0 {
-		return b, nil
+		return nil
 	}
 	if err := tx.QueryRow(ctx, startOfCounting, slack, hotSettings["application_name"]).Scan(&b.now, &b.from); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range b.added {
 		b.added[i].start = b.added[i].Window.Start(b.now, b.zone)
 	}
-	return b, b.count(ctx, tx, func(a *addition) (from, to time.Time) { return a.start, b.from })
+	return b.count(ctx, tx, func(a *addition) (from, to time.Time) { return a.start, b.from })
 }
 
 // finish counts the rest, now that all channels are locked and nobody claims. A window that has

@@ -33,6 +33,10 @@ alter table dispatcher.limit_history
   add column taken jsonb,
   add column since timestamptz,
   add column until timestamptz;
+-- One window may have had limits in two currencies, one after the other.
+alter table dispatcher.limit_history drop constraint limit_history_pkey;
+create unique index limit_history_key on dispatcher.limit_history
+  (channel, scope, window_seconds, unit, window_start, coalesce(currency, ''));
 create index limit_history_age on dispatcher.limit_history (window_seconds, window_start); -- for dropping old ones
 
 create or replace view audit.limit_windows as
@@ -42,6 +46,32 @@ create or replace view audit.limit_windows as
   union all
   select channel, scope, window_seconds, window_start, unit, max, granted, reserved, currency, next_at, since, until
   from dispatcher.limit_history;
+
+-- Windows that began in the future, because the database's clock was ahead when they were opened, and that an
+-- operator has started again: from which window to which, with what was granted in each. set_aside are the
+-- windows that had been left and would be opened a second time, as objects of window_start, max and granted.
+create table dispatcher.limit_restarts (
+  id             bigint generated always as identity primary key,
+  channel        text collate "C" not null,
+  scope          text collate "C" not null,
+  window_seconds integer not null,
+  unit           text collate "C" not null,
+  restarted_at   timestamptz not null default clock_timestamp(),
+  version        bigint not null,
+  author         text not null,
+  reason         text not null,
+  was_start      timestamptz not null,
+  was_granted    bigint not null,
+  window_start   timestamptz not null,
+  granted        bigint not null,
+  set_aside      jsonb,
+  constraint limit_restarts_back check (window_start < was_start)
+);
+
+create view audit.limit_restarts as
+  select channel, scope, window_seconds, unit, restarted_at, version, author, reason, was_start, was_granted,
+    window_start, granted, set_aside
+  from dispatcher.limit_restarts;
 
 -- How far the channel's rate is below its limits since its provider last asked to slow down:
 -- to ease_rate at ease_since, recovering since; nothing is submitted before ease_until.

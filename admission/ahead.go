@@ -1,0 +1,17 @@
+package admission
+
+import "time"
+
+// Ahead reports whether the counter's window begins later than any decision of now could open one: the database's
+// clock was ahead when it was opened, and has been set back since. Until the clock has caught up no
+// other window is opened. A window of a second has no places before that, see Moment.near; of a longer one, what is left
+// is given away.
+func (c *Counter) Ahead(now time.Time) bool { return c.Start.After(now.Add(farthest)) }
+
+// FreeAt is what of Free could be taken at a time.
+func (c *Counter) FreeAt(now time.Time) int64 {
+	if c.Window == Second && c.Ahead(now) {
+		return 0
+	}
+	return c.Free()
+}

@@ -1,0 +1,40 @@
+package admission_test
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/admission"
+)
+
+// TestFreeAtIsWhatFitGives also of a window that begins in the future.
+func TestFreeAtIsWhatFitGives(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		window admission.Window
+		later  time.Duration // than now the window begins
+		ahead  bool
+		free   int64
+	}{
+		{admission.Second, 0, false, 10},
+		{admission.Second, 7 * time.Second, false, 10}, // another process has a longer lead
+		{admission.Second, 8 * time.Second, true, 0},
+		{admission.Second, 48 * time.Hour, true, 0},
+		{admission.Minute, 0, false, 10},
+		{admission.Minute, 48 * time.Hour, true, 10},
+		{admission.Day, 48 * time.Hour, true, 10},
+	} {
+		l := admission.Limit{Window: c.window, Max: 10}
+		counter := admission.Counter{Limit: l, Max: l.Max, Start: now.Add(c.later)}
+		if counter.Ahead(now) != c.ahead || counter.FreeAt(now) != c.free {
+			t.Errorf("%s begins in %s: ahead %t, free %d", c.window, c.later, counter.Ahead(now), counter.FreeAt(now))
+		}
+		m := &admission.Moment{Now: now, Earliest: now, Zone: time.UTC}
+		account := []admission.Account{{Counter: &counter, Rate: 1}}
+		_, obstacle := admission.Fit(m, account, &admission.Need{Segments: 1})
+		if (obstacle == nil) != (c.free > 0) {
+			t.Errorf("%s begins in %s: %+v", c.window, c.later, obstacle)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/admission"
+)
+
+// ErrNoLimit is returned by RestartWindow when the current routing has no such limit.
+var ErrNoLimit = errors.New("the limit is not in the ledger")
+
+// NotAheadError is returned by RestartWindow when the limit's window does not begin in the future: nothing was
+// changed. Started again, such a window would give its slots away twice.
+type NotAheadError struct{ Start time.Time }
+
+// Error names the beginning of the window.
+func (e *NotAheadError) Error() string {
+	return "the window began at " + e.Start.Format(time.RFC3339) + ", which is not ahead of the database's clock"
+}
+
+// Restart asks for the window of one limit to be started again.
+type Restart struct {
+	Channel string // empty for a limit over all channels
+	Limit   admission.Limit
+	Zone    *time.Location // in which days begin
+	// Expect is the version that the current one must be, nil for any; as in NewRouting.
+	Expect         *int64
+	Author, Reason string
+}
+
+// Restarted is a window that was started again.
+type Restarted struct {
+	Channel string
+	Key     admission.Key
+	At      time.Time // by the database's clock
+	// Version is the routing version that was in force.
+	Version        int64
+	Author, Reason string
+	Was, Now       RestartedWindow
+}
+
+// RestartedWindow is a window before it was started again, or after.
+type RestartedWindow struct {
+	Start   time.Time
+	Granted int64
+}
+
+// RestartWindow gives a limit the window of now in place of one that begins in the future, which is left over
+// from a clock that was ahead: no other window would be opened before that. It may return ErrNoLimit, a
+// NotAheadError or a VersionConflictError.
+//
+// The window begins with what attempts on record have taken in it, like that of a limit which is added; those that
+// were claimed while the clock was ahead count as well, since nobody knows when that was. A window of a second
+// is the next one: in it nothing has been granted. A limit of a prefix, whose attempts nobody knows, begins
+// with all that it has granted in this window and in later ones.
+//
+// The windows that had been left with a beginning that is yet to come go into the record of the restart, or
+// they would be in the way when they are opened in earnest. Messages that wait look again.
+func (l *Ledger) RestartWindow(ctx context.Context, r Restart) (done Restarted, err error) {
+	if r.Zone == nil {
+		return Restarted{}, errors.New("restart window: no time zone")
+	}
+	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
+		done, err = restart(ctx, tx, &r)
+		return err
+	})
+	if err != nil {
+		return Restarted{}, wrap("restart window", err)
+	}
+	_ = l.wake(ctx, done.Version) // an error would say that nothing was started; Forget does the rest
+	return done, nil
+}
+
+// restart is the transaction of RestartWindow. It counts nearly everything before the limit is locked.
+func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err error) {
+	current, err := lockRouting(ctx, tx)
+	if err != nil {
+		return done, err
+	}
+	if err := current.holds(r.Expect); err != nil {
+		return done, err
+	}
+	if _, _, err := r.ahead(ctx, tx, ""); err != nil {
+		return done, err
+	}
+	b := &beginning{zone: r.Zone}
+	if r.Limit.Window != admission.Second && r.Limit.Scope.Prefix == "" {
+		b.added = []addition{{ownLimit: ownLimit{r.Channel, &r.Limit}}}
+	}
+	if err := b.first(ctx, tx); err != nil {
+		return done, err
+	}
+	if _, err := tx.Exec(ctx, `select from dispatcher.channels where channel = $1 for update`, r.Channel); err != nil {
+		return done, err
+	}
+	was, now, err := r.ahead(ctx, tx, "for update")
+	if err != nil {
+		return done, err
+	}
+	if len(b.added) > 0 {
+		if err := b.finish(ctx, tx, now); err != nil {
+			return done, err
+		}
+	}
+	done = Restarted{Channel: r.Channel, Key: r.Limit.Key(), Version: current.Version, Author: r.Author, Reason: r.Reason, Was: was}
+	done.Now = r.window(now, b)
+	return done, done.write(ctx, tx, r.Limit.Scope.Prefix != "")
+}
+
+// ahead reads the limit's window, and refuses one that does not begin in the future.
+func (r *Restart) ahead(ctx context.Context, tx pgx.Tx, lock string) (was RestartedWindow, now time.Time, err error) {
+	k := r.Limit.Key()
+	err = tx.QueryRow(ctx, `
+		select window_start, granted from dispatcher.limits
+		where channel = $1 and scope = $2 and window_seconds = $3 and unit = $4 `+lock,
+		r.Channel, k.Scope.String(), k.Window.Seconds(), k.Unit.String()).Scan(&was.Start, &was.Granted)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return was, now, ErrNoLimit
+	}
+	if err != nil {
+		return was, now, err
+	}
+	if err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&now); err != nil {
+		return was, now, err
+	}
+	was.Start = was.Start.UTC()
+	c := admission.Counter{Limit: r.Limit, Start: was.Start}
+	if !c.Ahead(now) {
+		return was, now, &NotAheadError{was.Start}
+	}
+	return was, now.UTC(), nil
+}
+
+// window is the one that the limit gets, with what was counted in it.
+func (r *Restart) window(now time.Time, b *beginning) RestartedWindow {
+	w := r.Limit.Window
+	if w == admission.Second {
+		return RestartedWindow{Start: w.End(w.Start(now, r.Zone), r.Zone)}
+	}
+	out := RestartedWindow{Start: w.Start(now, r.Zone)}
+	for i := range b.added {
+		out.Granted = b.added[i].counted
+	}
+	return out
+}
+
+// writeRestart sets aside what the history has of the new window and of later ones, gives the limit its
+// window and records it. With $12, what was granted in all of them counts for the new one.
+const writeRestart = `
+	with gone as (
+	  delete from dispatcher.limit_history h
+	  where h.channel = $1 and h.scope = $2 and h.window_seconds = $3 and h.unit = $4 and h.window_start >= $5
+	  returning h.window_start, h.max, h.granted
+	), begins as (
+	  select case when $12 then $8::bigint + coalesce((select sum(granted) from gone), 0)::bigint else $6::bigint end as granted
+	), recorded as (
+	  insert into dispatcher.limit_restarts
+	    (channel, scope, window_seconds, unit, version, author, reason, was_start, was_granted, window_start, granted, set_aside)
+	  select $1, $2, $3, $4, $9, $10, $11, $7, $8, $5, b.granted,
+	    (select jsonb_agg(jsonb_build_object('window_start', window_start, 'max', max, 'granted', granted) order by window_start) from gone)
+	  from begins b
+	  returning restarted_at
+	)
+	update dispatcher.limits l
+	set window_start = $5, granted = b.granted, max = greatest(l.configured_max, b.granted), reserved = 0, taken = null, next_at = null, pace = null
+	from begins b, recorded r
+	where l.channel = $1 and l.scope = $2 and l.window_seconds = $3 and l.unit = $4
+	returning r.restarted_at, l.granted`
+
+// write puts it into the ledger. all is for a limit whose attempts nobody knows.
+func (d *Restarted) write(ctx context.Context, tx pgx.Tx, all bool) error {
+	err := tx.QueryRow(ctx, writeRestart,
+		d.Channel, d.Key.Scope.String(), d.Key.Window.Seconds(), d.Key.Unit.String(), d.Now.Start, d.Now.Granted, d.Was.Start, d.Was.Granted,
+		d.Version, d.Author, d.Reason, all).Scan(&d.At, &d.Now.Granted)
+	d.At = d.At.UTC()
+	return err
+}
+
+// Restarts lists the windows that were started again, newest first.
+func (l *Ledger) Restarts(ctx context.Context) ([]Restarted, error) {
+	out, err := rows(ctx, l, scanRestart, `
+		select channel, scope, window_seconds, unit, restarted_at, version, author, reason, was_start, was_granted, window_start, granted
+		from dispatcher.limit_restarts order by id desc`)
+	return out, wrap("list restarts", err)
+}
+
+func scanRestart(row pgx.CollectableRow) (d Restarted, err error) {
+	var scope, unit string
+	var seconds int
+	err = row.Scan(&d.Channel, &scope, &seconds, &unit, &d.At, &d.Version, &d.Author, &d.Reason, &d.Was.Start, &d.Was.Granted, &d.Now.Start, &d.Now.Granted)
+	if err != nil {
+		return d, err
+	}
+	d.At, d.Was.Start, d.Now.Start = d.At.UTC(), d.Was.Start.UTC(), d.Now.Start.UTC()
+	d.Key.Window = admission.Window(time.Duration(seconds) * time.Second)
+	if d.Key.Scope, err = admission.ParseScope(scope); err != nil {
+		return d, fmt.Errorf("read restart: %w", err)
+	}
+	d.Key.Unit, err = admission.ParseUnit(unit)
+	return d, err
+}
