@@ -82,6 +82,8 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any) (prov
 	}
 	cfg.SendTimeout = c.sendTimeout
 	cfg.OnReceipt, cfg.Kind = c.onReceipt(channel), channel.Provider
+	// A late answer is a proof whether receipts are expected or not.
+	cfg.OnLate = func(r provider.Receipt, answer func(taken bool)) { c.receipt(channel.Name, r, answer) }
 	if c.inbound != nil {
 		cfg.OnInbound = func(in provider.Inbound) bool { return c.inbound(channel.Name, in) }
 	}
@@ -124,7 +126,7 @@ func adapt(channel *config.Channel, out *dispatch.Channel) {
 		out.Cut = cutter(channel, smpp.Config{}) // its settings have nothing that decides that
 		return
 	case Webbed(channel.Provider):
-		out.Concurrency = web.Concurrency(channel.Settings) // their vendors cut texts
+		out.Concurrency, out.Segments = web.Concurrency(channel.Settings), counter(channel.Provider)
 		return
 	}
 	cfg, err := smpp.ParseSettings(channel.Settings, standIn(channel.Settings))

@@ -33,3 +33,12 @@ func opener(provider string) web.Opener { return openers()[provider] }
 
 // Webbed reports whether the provider of a channel has an HTTP API, so that its receipts come by webhook.
 func Webbed(provider string) bool { return opener(provider) != nil }
+
+// counter is how a vendor with an HTTP API, which cuts texts itself, counts the segments of a text; nil when it has the alphabets
+// of package sms and no others.
+func counter(provider string) func(text string) int {
+	if provider == "telnyx" {
+		return telnyx.Segments
+	}
+	return nil
+}
