@@ -85,7 +85,7 @@ func invalidInput(answer *web.Answer, e *types.ValidationException) provider.Res
 // blamesRecipient reports whether the recipient's number, and nothing else, is no valid one. Other reasons may name its field,
 // too, and mean the account: PRICE_OVER_THRESHOLD, DESTINATION_COUNTRY_BLOCKED, INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
 func blamesRecipient(e *types.ValidationException) bool {
-	switch e.Reason { //nolint:exhaustive // All others may be the account's fault.
+	switch e.Reason {
 	case types.ValidationExceptionReasonInvalidParameter, types.ValidationExceptionReasonFieldValidationFailed:
 	default:
 		return false
