@@ -17,7 +17,8 @@ type Config struct {
 	Key string
 	// Subscription is where reports go whose message names no address; empty for nowhere.
 	Subscription string
-	// User and Password are shown with every callback, and so is the header field Header with Secret; empty for none.
+	// User and Password are shown where the Subscription is called, and with messages of subscribers; so is the header
+	// field Header with Secret. Empty for none. An address that a message names for itself is called without.
 	User, Password string
 	Header, Secret string
 }

@@ -126,6 +126,33 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 	}
 }
 
+// TestEveryKindOfCarrierHandsMessagesOfSubscribersOver so that its own adapter believes and reads them, whatever the kind.
+func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
+	t.Parallel()
+	e := listen(t)
+	s, err := Start(Config{Plan: Each(Providers(), Profile{}), Folder: t.TempDir(), Receipts: e.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	text, err := s.Routing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	channels := e.open(t, text)
+	for _, place := range s.Places() {
+		until(t, "ready", func() bool { ok, _ := channels[place.Channel].Ready(); return ok })
+		if err := s.Inbound(t.Context(), place.Channel, provider.Inbound{From: "+447700900123", To: "+15550100100", Text: "STOP"}); err != nil {
+			t.Errorf("%s: %v", place.Channel, err)
+			continue
+		}
+		until(t, "a message by "+place.Channel, func() bool { return len(e.subscribers(place.Channel)) > 0 })
+		if got := e.subscribers(place.Channel)[0]; got.From != "+447700900123" || got.To != "+15550100100" || got.Text != "STOP" {
+			t.Errorf("%s: %+v", place.Channel, got)
+		}
+	}
+}
+
 func post(t *testing.T, address string, values url.Values) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(values.Encode()))

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,12 +32,13 @@ type ear struct {
 	mu       sync.Mutex
 	channels map[string]provider.Channel   // guarded by mu
 	heard    map[string][]provider.Receipt // guarded by mu
+	inbound  map[string][]provider.Inbound // guarded by mu
 	refused  []error                       // guarded by mu
 }
 
 func listen(t *testing.T) *ear {
 	t.Helper()
-	e := &ear{channels: map[string]provider.Channel{}, heard: map[string][]provider.Receipt{}}
+	e := &ear{channels: map[string]provider.Channel{}, heard: map[string][]provider.Receipt{}, inbound: map[string][]provider.Inbound{}}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/receipts/")
 		body, err := io.ReadAll(r.Body)
@@ -61,6 +63,9 @@ func listen(t *testing.T) *ear {
 		for _, receipt := range heard.Receipts {
 			e.take(name, receipt)
 		}
+		for _, message := range heard.Inbound {
+			e.takeInbound(name, message)
+		}
 		_, _ = io.WriteString(w, heard.Answer)
 	}))
 	t.Cleanup(e.Close)
@@ -72,6 +77,19 @@ func (e *ear) take(channel string, r provider.Receipt) bool {
 	defer e.mu.Unlock()
 	e.heard[channel] = append(e.heard[channel], r)
 	return true
+}
+
+func (e *ear) takeInbound(channel string, in provider.Inbound) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.inbound[channel] = append(e.inbound[channel], in)
+}
+
+// subscribers are the messages that came by a channel.
+func (e *ear) subscribers(channel string) []provider.Inbound {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.inbound[channel])
 }
 
 // told counts the messages of a channel that were said to be delivered, and not.
@@ -117,6 +135,7 @@ func (e *ear) channel(c *config.Channel) (provider.Channel, error) {
 			return nil, err
 		}
 		cfg.OnReceipt = func(r provider.Receipt, answer func(taken bool)) { answer(e.take(c.Name, r)) }
+		cfg.OnInbound = func(in provider.Inbound) bool { e.takeInbound(c.Name, in); return true }
 		return smpp.New(cfg)
 	}
 	return openers[c.Provider](c.Settings, web.Opening{ReadFile: os.ReadFile, Callback: e.URL + "/receipts/" + c.Name})
