@@ -167,3 +167,30 @@ func TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown(t *testing.T) {
 		}
 	}
 }
+
+// TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace: they have places ahead, and the faster ones
+// come behind them.
+func TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace(t *testing.T) {
+	t.Parallel()
+	for was, is := range map[int64]int64{10: 40, 20: 60} {
+		accounts := full(sliding(admission.Second, was, 1), noon)
+		var left []departure
+		for since := time.Duration(0); since < 4*time.Second; since += 10 * time.Millisecond {
+			m := moment(noon.Add(since))
+			moveOn(accounts, m)
+			if since == 1300*time.Millisecond {
+				change(accounts[0].Counter, sliding(admission.Second, is, 1))
+			}
+			for {
+				p, o := take(m, accounts, &admission.Need{Segments: 1})
+				if o != nil {
+					break
+				}
+				left = append(left, departure{leaves(m, p), 1})
+			}
+		}
+		if most := busiest(left, time.Second); most > is || most < is*9/10 {
+			t.Errorf("%d of %d within a second", most, is)
+		}
+	}
+}

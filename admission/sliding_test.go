@@ -189,3 +189,37 @@ func TestSlidingLimitCountsItsCalendarWindowToo(t *testing.T) {
 		t.Errorf("%d granted, %+v", accounts[0].Granted, o)
 	}
 }
+
+// TestASlidingLimitMovesOnFromThePlaceThatWasGiven: another limit may have put a message off, and the span in
+// which it counts is the one in which it leaves.
+func TestASlidingLimitMovesOnFromThePlaceThatWasGiven(t *testing.T) {
+	t.Parallel()
+	channel := full(sliding(admission.Second, 10, 1), noon)
+	tenant := full(admission.Limit{Window: admission.Second, Max: 100, Unit: admission.Segments}, noon)
+	both := append(channel, tenant...)
+	one := &admission.Need{Segments: 1}
+	var left []departure
+	for since := time.Duration(0); since < 4*time.Second; since += 10 * time.Millisecond {
+		m := moment(noon.Add(since))
+		moveOn(both, m)
+		for tenant[0].Next.Sub(m.Now) < 470*time.Millisecond { // what the tenant sends elsewhere
+			if _, o := take(m, tenant, one); o != nil {
+				break
+			}
+		}
+		accounts := both
+		if since >= 2400*time.Millisecond {
+			accounts = channel // the tenant's limit is gone
+		}
+		for {
+			p, o := take(m, accounts, one)
+			if o != nil {
+				break
+			}
+			left = append(left, departure{leaves(m, p), 1})
+		}
+	}
+	if most := busiest(left, time.Second); most > 10 || len(left) < 25 {
+		t.Errorf("%d of 10 within a second, %d in all", most, len(left))
+	}
+}

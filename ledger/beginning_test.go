@@ -66,6 +66,56 @@ func TestALimitThatIsAddedBeginsWithWhatWasClaimed(t *testing.T) {
 	}
 }
 
+// TestALimitInAnotherCurrencyIsAnotherLimit: what was granted in the one is not counted in the other, and
+// is there again when that comes back in the same window.
+func TestALimitInAnotherCurrencyIsAnotherLimit(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	in := func(currency string) (channel, numbers admission.Limit) {
+		channel, numbers = budget(admission.Scope{}, 100_000), budget(prefix("+44"), 1e6)
+		channel.Currency, numbers.Currency = currency, currency
+		return channel, numbers
+	}
+	apply := func(currency string) {
+		t.Helper()
+		channel, numbers := in(currency)
+		applyToday(t, l, time.UTC, []admission.Limit{channel, numbers})
+	}
+	expect := func(when, want string) {
+		t.Helper()
+		if got := granted(t, db); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", when, got, want)
+		}
+	}
+	apply("GBP")
+	if _, sent := mustClaim(t, l, of("shop", 3), ledger.ScopeRef{Channel: "a", Scope: prefix("+44")}); len(sent) != 3 {
+		t.Fatalf("%d sent", len(sent))
+	}
+	before := "a channel 86400 money 84000 of 100000 GBP, a prefix:+44 86400 money 84000 of 1000000 GBP"
+	expect("in pounds", before)
+	apply("EUR")
+	if free := scalar[int64](t, db, `select sum(granted)::bigint from dispatcher.limits`); free != 0 {
+		t.Errorf("%d of the limits in euros are granted", free)
+	}
+	expect("in euros", before) // they have granted nothing yet
+	execute(t, db, `update dispatcher.limits set window_start = date_trunc('day', now() at time zone 'utc') at time zone 'utc', granted = 5`)
+	apply("GBP")
+	if got := scalar[string](t, db, `select string_agg(granted || ' ' || currency, ', ') from dispatcher.limits`); got != "84000 GBP, 84000 GBP" {
+		t.Errorf("back in pounds: %s", got)
+	}
+	if got := scalar[string](t, db, `select string_agg(granted || ' ' || currency, ', ') from dispatcher.limit_history`); got != "5 EUR, 5 EUR" {
+		t.Errorf("of the euros there are on record %s", got)
+	}
+	// The window that had both is left like any other.
+	execute(t, db, `update dispatcher.limits set window_start = window_start - interval '1 day'`)
+	execute(t, db, `update dispatcher.limit_history set window_start = window_start - interval '1 day'`)
+	mustClaim(t, l, of("shop", 1), ledger.ScopeRef{Channel: "a", Scope: prefix("+44")})
+	if got := scalar[int64](t, db, `select count(*) from dispatcher.limit_history`); got != 4 {
+		t.Errorf("%d windows are on record, want 2 in each currency", got)
+	}
+}
+
 func TestALimitThatComesBackKnowsWhatWasClaimedMeanwhile(t *testing.T) {
 	t.Parallel()
 	l, db := worn(t)

@@ -24,15 +24,18 @@ const closeWindows = `
 	where r.window_seconds = l.window_seconds and l.window_start > 'epoch' and l.window_start < r.start`
 
 // retireLimits moves limits that the document no longer has to the history, unless they never
-// counted anything.
+// counted anything. One in another currency is another limit: what was granted of the old one says nothing about it. A
+// sliding limit whose window has just begun may have granted nothing in it, and still holds back what would be a second burst.
 const retireLimits = `
 	with wanted as (
-	  select * from unnest($1::text[], $2::text[], $3::int[], $4::text[]) as n(channel, scope, window_seconds, unit)
+	  select channel, scope, window_seconds, unit, nullif(currency, '') as currency
+	  from unnest($1::text[], $2::text[], $3::int[], $4::text[], $5::text[]) as n(channel, scope, window_seconds, unit, currency)
 	), gone as (
 	  delete from dispatcher.limits l
 	  where not exists (
 	    select from wanted n
-	    where n.channel = l.channel and n.scope = l.scope and n.window_seconds = l.window_seconds and n.unit = l.unit)
+	    where n.channel = l.channel and n.scope = l.scope and n.window_seconds = l.window_seconds and n.unit = l.unit
+	      and n.currency is not distinct from l.currency)
 	  returning l.*
 	)
 	insert into dispatcher.limit_history
@@ -43,14 +46,14 @@ const retireLimits = `
 // upsertLimits takes the running window of a limit that comes back out of the history, so that
 // nobody gets a window's slots twice by removing a limit and adding it again; from its
 // last window, of whatever age, it takes the place of the next unit. A limit that is added begins with what was
-// counted for it, see beginning. One that stays keeps its place and its tallies. since is when the
-// limit began: nobody gets money back that he took before, least of all in another currency.
+// counted for it, see beginning. One that stays keeps its place and its tallies, and no more reserved than it has left.
+// since is when the limit began: nobody gets money back that he took before, least of all in another currency.
 const upsertLimits = `
 	with wanted as (
 	  select n.channel, n.scope, n.window_seconds, n.unit, n.max, nullif(n.currency, '') as currency, n.start, n.counted,
 	    coalesce(r.start, '-infinity') as running
-	  from unnest($3::text[], $4::text[], $5::int[], $6::text[], $7::bigint[], $8::text[], $9::timestamptz[], $10::bigint[])
-	    as n(channel, scope, window_seconds, unit, max, currency, start, counted)
+	  from unnest($3::text[], $4::text[], $5::int[], $6::text[], $7::text[], $8::bigint[], $9::timestamptz[], $10::bigint[])
+	    as n(channel, scope, window_seconds, unit, currency, max, start, counted)
 	  left join ` + runningWindows + ` using (window_seconds)
 	  where true
 	), added as (
@@ -61,12 +64,13 @@ const upsertLimits = `
 	  select h.* from added n, lateral (
 	    select * from dispatcher.limit_history h
 	    where h.channel = n.channel and h.scope = n.scope and h.window_seconds = n.window_seconds and h.unit = n.unit
+	      and h.currency is not distinct from n.currency
 	    order by h.window_start desc limit 1) h
 	), back as (
 	  delete from dispatcher.limit_history h using added n, last b
 	  where h.channel = n.channel and h.scope = n.scope and h.window_seconds = n.window_seconds and h.unit = n.unit
 	    and b.channel = n.channel and b.scope = n.scope and b.window_seconds = n.window_seconds and b.unit = n.unit
-	    and h.window_start = b.window_start and b.window_start >= n.running
+	    and h.window_start = b.window_start and h.currency is not distinct from b.currency and b.window_start >= n.running
 	  returning h.*
 	)
 	insert into dispatcher.limits as l
@@ -78,8 +82,7 @@ const upsertLimits = `
 	  lateral (select greatest(coalesce(b.granted, 0), case when b.window_start > n.start then 0 else coalesce(n.counted, 0) end) as granted) g
 	on conflict (channel, scope, window_seconds, unit) do update
 	  set configured_max = excluded.configured_max, max = greatest(excluded.configured_max, l.granted),
-	    since = case when l.currency is distinct from excluded.currency then excluded.since else l.since end,
-	    currency = excluded.currency`
+	    reserved = least(l.reserved, greatest(excluded.configured_max - l.granted, 0))`
 
 // channelSpecs are the parameters of upsertChannels.
 func channelSpecs(specs []ChannelSpec) []any {
@@ -111,7 +114,7 @@ func (n *NewRouting) allLimits() []ownLimit {
 	return all
 }
 
-// limitSpecs are what upsertLimits takes of limits, of which retireLimits takes the first four.
+// limitSpecs are what upsertLimits takes of limits, of which retireLimits takes all but the last.
 func limitSpecs(limits []ownLimit) []any {
 	n := len(limits)
 	channel, scope, seconds, unit := make([]string, n), make([]string, n), make([]int32, n), make([]string, n)
@@ -120,7 +123,7 @@ func limitSpecs(limits []ownLimit) []any {
 		channel[i], scope[i], seconds[i] = l.channel, l.Scope.String(), int32(l.Window.Seconds())
 		unit[i], most[i], currency[i] = l.Unit.String(), l.Max, l.Currency
 	}
-	return []any{channel, scope, seconds, unit, most, currency}
+	return []any{channel, scope, seconds, unit, currency, most}
 }
 
 // running are the parameters of runningWindows. Without a zone nobody knows when a day began.

@@ -191,7 +191,7 @@ func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting,
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null and channel <> all($1)`, channels[0])
 	batch.Queue(closeWindows, windows...)
-	batch.Queue(retireLimits, specs[:4]...)
+	batch.Queue(retireLimits, specs[:5]...)
 	batch.Queue(upsertLimits, slices.Concat(windows, specs, b.arguments(len(limits)))...)
 	batch.Queue(dropCursors, n.routeNames())
 	batch.Queue(lockTurns).Query(func(rows pgx.Rows) error {

@@ -395,6 +395,42 @@ func TestALimitThatComesBackKeepsItsPlaceAndTallies(t *testing.T) {
 	}
 }
 
+// TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace: it has granted nothing in this window, and what the
+// burst at the end of the one before holds back is not given a second time.
+func TestASlidingLimitWhoseWindowHasJustTurnedKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	on := []admission.Limit{limit(admission.Hour, 100)}
+	applyLimits(t, l, on)
+	execute(t, db, `update dispatcher.limits set window_start = date_trunc('hour', now()), next_at = now() + interval '40 minutes', pace = 36000000000`)
+	const place = `select next_at from dispatcher.limits`
+	was := scalar[time.Time](t, db, place)
+	applyLimits(t, l, nil)
+	applyLimits(t, l, on)
+	if is := scalar[time.Time](t, db, place); !is.Equal(was) {
+		t.Errorf("next at %s, and when it had been removed and added at %s", was, is)
+	}
+}
+
+// TestALoweredLimitReservesNoMoreThanItHasLeft at once, not only from the next claim on.
+func TestALoweredLimitReservesNoMoreThanItHasLeft(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	applyLimits(t, l, []admission.Limit{limit(admission.Day, 60)})
+	execute(t, db, `update dispatcher.limits set window_start = date_trunc('day', now()), granted = 48, reserved = 12`)
+	for _, step := range []struct {
+		most int64
+		want string
+	}{{70, "48 of 70, 12 reserved"}, {55, "48 of 55, 7 reserved"}, {20, "48 of 48, 0 reserved"}} {
+		applyLimits(t, l, []admission.Limit{limit(admission.Day, step.most)})
+		if got := scalar[string](t, db, `select granted || ' of ' || max || ', ' || reserved || ' reserved' from audit.limit_windows`); got != step.want {
+			t.Errorf("a limit of %d: %s, want %s", step.most, got, step.want)
+		}
+	}
+}
+
 func TestApplyRoutingRefusesScopesThatCannotHold(t *testing.T) {
 	t.Parallel()
 	l := open(t)
