@@ -28,6 +28,7 @@ type call struct {
 	submit pdu.SubmitSM // what frame was encoded from, kept for its storage
 	text   []byte       // storage of submit.ShortMessage
 	key    []byte       // storage of the parameter that holds Submission.Key
+	ours   string       // Submission.Key
 
 	done chan struct{} // one token when the fate is known; capacity 1
 
@@ -57,7 +58,7 @@ func (p *callPool) get() *call {
 	if !ok {
 		return &call{done: make(chan struct{}, 1)}
 	}
-	c.fate, c.why, c.status, c.messageID, c.hasty, c.sequence = lost, "", 0, "", false, 0
+	c.ours, c.fate, c.why, c.status, c.messageID, c.hasty, c.sequence = "", lost, "", 0, "", false, 0
 	c.head, c.begun, c.latest = nil, false, time.Time{}
 	return c
 }

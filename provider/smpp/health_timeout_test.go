@@ -55,7 +55,7 @@ func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]
 					codes[r.Outcome.String()+" "+r.Code]++
 					mu.Unlock()
 				}
-				<-time.After(10 * time.Millisecond) // of the bubble
+				<-time.After(100 * time.Millisecond) // of the bubble
 			}
 		})
 	}

@@ -55,6 +55,7 @@ type session struct {
 	sequence uint32
 	queue    []*call
 	pending  map[uint32]*call
+	given    givenUp                    // those that left pending without an answer
 	asked    map[uint32]chan<- reaction // requests other than submit_sm; nil once the session has ended
 	control  []byte                     // whole PDUs that bypass the window
 	writing  time.Time                  // since when the writer is in Write; zero when it is not
@@ -273,7 +274,7 @@ func (s *session) abandon(c *call, why string) {
 	}
 	mine := s.pending[c.sequence] == c
 	if mine {
-		s.forget(c.sequence)
+		s.giveUp(c)
 		written := c.deadline.Add(-s.cfg.ResponseTimeout)
 		c.hasty = time.Since(written) < s.cfg.patience()
 	}

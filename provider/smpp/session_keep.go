@@ -89,12 +89,12 @@ func (s *session) expire(now time.Time) (next time.Duration, err error) {
 			err = errStalled
 		}
 	}
-	for sequence, c := range s.pending {
+	for _, c := range s.pending {
 		if left := c.deadline.Sub(now); left > 0 {
 			next = min(next, left)
 			continue
 		}
-		s.forget(sequence)
+		s.giveUp(c)
 		overdue = append(overdue, c)
 	}
 	s.mu.Unlock()

@@ -71,8 +71,8 @@ func (s *session) handle(h pdu.Header, frame []byte) error {
 	return nil
 }
 
-// answer ends the submit with that sequence_number. An answer to none, late or
-// doubled, is ignored.
+// answer ends the submit with that sequence_number, or tells what has become of one that was given up. A doubled
+// answer and one to nothing are ignored.
 func (s *session) answer(sequence uint32, status pdu.Status, messageID string) {
 	s.mu.Lock()
 	c := s.pending[sequence]
@@ -81,6 +81,7 @@ func (s *session) answer(sequence uint32, status pdu.Status, messageID string) {
 	}
 	s.mu.Unlock()
 	if c == nil {
+		s.answeredLate(sequence, status, messageID)
 		return
 	}
 	c.fate, c.status, c.messageID = answered, status, messageID

@@ -1,0 +1,169 @@
+package smpp
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/provider"
+	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// keyed is a submission with a key as the dispatcher gives it.
+func keyed(i int) provider.Submission {
+	s := submission(i)
+	s.Key = fmt.Sprintf("%032x", i)
+	return s
+}
+
+// lateAnswers collects what OnLate hears and takes.
+func lateAnswers(cfg *Config) <-chan provider.Receipt {
+	heard := make(chan provider.Receipt, 100)
+	cfg.OnLate = func(r provider.Receipt, answer func(taken bool)) {
+		heard <- r
+		answer(true)
+	}
+	return heard
+}
+
+// TestALateYesProvesThatTheSubmitWasTaken, whether the bind or the sender gave it up, and for each part of a message.
+func TestALateYesProvesThatTheSubmitWasTaken(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		deadline time.Duration
+		parts    int
+	}{
+		"response timeout": {time.Minute, 1}, "deadline of the sender": {time.Second, 1}, "three parts": {time.Minute, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := Config{ResponseTimeout: 3 * time.Second}
+				heard := lateAnswers(&cfg)
+				srv, client := startPiped(t, smpptest.Behaviour{Latency: 5 * time.Second}, cfg)
+				ctx, cancel := context.WithTimeout(t.Context(), c.deadline)
+				defer cancel()
+				s := keyed(7)
+				if c.parts > 1 {
+					s.Text = longText(c.parts)
+				}
+				began := time.Now()
+				if r := client.Send(ctx, s); r.Outcome != provider.Unknown {
+					t.Fatalf("%v (%s)", r.Outcome, r.Code)
+				}
+				<-time.After(time.Minute) // of the bubble
+				want := map[provider.Receipt]bool{}
+				for _, one := range srv.Submits() {
+					want[provider.Receipt{Reference: one.MessageID, Key: s.Key, State: provider.Pending, At: began.Add(5 * time.Second)}] = true
+				}
+				got := map[provider.Receipt]bool{}
+				for range len(heard) {
+					got[<-heard] = true
+				}
+				if diff := cmp.Diff(want, got); diff != "" || len(want) != c.parts {
+					t.Error(diff)
+				}
+				closeIn(t, client)
+				srv.Close()
+			})
+		})
+	}
+}
+
+// TestOnlyALateYesIsAProof: not a no, not an answer that comes twice, not one to a submit that had its own, and not one
+// that claims to be about another kind of request.
+func TestOnlyALateYesIsAProof(t *testing.T) {
+	t.Parallel()
+	cfg := Config{ResponseTimeout: 200 * time.Millisecond}
+	heard := lateAnswers(&cfg)
+	client, peer := startRaw(t, cfg)
+	yes := func(sequence uint32, id string) {
+		peer.send(0, sequence, &pdu.MessageResp{Command: pdu.CommandSubmitSMResp, MessageID: id})
+	}
+	give := func(i int) uint32 {
+		done := sendAsync(client, keyed(i))
+		sequence := peer.expect(pdu.CommandSubmitSM).Sequence
+		if r := <-done; r.Outcome != provider.Unknown {
+			t.Fatalf("%v", r.Outcome)
+		}
+		return sequence
+	}
+	refused := give(1)
+	peer.write(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, pdu.StatusSysErr, refused))
+	yes(refused, "after a no")
+	peer.write(pdu.AppendEmpty(nil, pdu.CommandGenericNack, pdu.StatusSysErr, give(2)))
+	done := sendAsync(client, keyed(3))
+	sequence := peer.expect(pdu.CommandSubmitSM).Sequence
+	yes(sequence, "in time")
+	yes(sequence, "in time, twice")
+	if r := <-done; r.Outcome != provider.Accepted {
+		t.Fatalf("%v", r.Outcome)
+	}
+	yes(sequence+1000, "to nothing")
+	late := give(4)
+	yes(late, "late")
+	yes(late, "late, twice")
+	if r := next(t, heard); r.Reference != "late" || r.Key != keyed(4).Key {
+		t.Errorf("heard %+v", r)
+	}
+	peer.write(pdu.AppendEmpty(nil, pdu.CommandEnquireLink, 0, 9))
+	peer.expect(pdu.CommandEnquireLinkResp)
+	if len(heard) != 0 {
+		t.Errorf("heard %+v too", <-heard)
+	}
+	go leavePolitely(peer)
+}
+
+// TestALateYesThatIsNotTakenComesAgain, until it is, and no longer.
+func TestALateYesThatIsNotTakenComesAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var offered atomic.Int32
+		cfg := Config{ResponseTimeout: time.Second}
+		cfg.OnLate = func(_ provider.Receipt, answer func(taken bool)) {
+			answer(offered.Add(1) == 3)
+			answer(false) // counts no more
+		}
+		srv, client := startPiped(t, smpptest.Behaviour{Latency: 2 * time.Second}, cfg)
+		if r := send(client, keyed(1)); r.Outcome != provider.Unknown {
+			t.Fatalf("%v", r.Outcome)
+		}
+		<-time.After(time.Minute) // of the bubble
+		if n := offered.Load(); n != 3 {
+			t.Errorf("it was offered %d times, want until the third took it", n)
+		}
+		closeIn(t, client)
+		srv.Close()
+	})
+}
+
+func TestWhatIsRememberedOfGivenUpSubmitsIsBounded(t *testing.T) {
+	t.Parallel()
+	var g givenUp
+	const n = maxGivenUp + 10
+	for i := range uint32(n) {
+		g.add(i, "key")
+	}
+	if len(g.keys) != maxGivenUp || len(g.order) != maxGivenUp {
+		t.Errorf("%d keys, %d in order", len(g.keys), len(g.order))
+	}
+	if _, known := g.take(9); known {
+		t.Error("the oldest are remembered")
+	}
+	if key, known := g.take(n - 1); !known || key != "key" {
+		t.Error("the youngest is forgotten")
+	}
+	b := belated{}
+	for range maxBelated + 10 {
+		b.keep(provider.Receipt{})
+	}
+	if len(b.again) != maxBelated {
+		t.Errorf("%d late answers wait", len(b.again))
+	}
+}
