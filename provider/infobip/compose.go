@@ -60,15 +60,10 @@ type delivery struct {
 	Notify bool   `json:"notify"`
 }
 
-var errParts = errors.New("this API cuts texts itself and cannot send single parts")
-
 // Compose writes a submission as a message to one destination, under the submission's key as its id.
 func (a api) Compose(s *provider.Submission) (*web.Request, error) { return a.compose(s, time.Now()) }
 
 func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error) {
-	if s.Parts != nil {
-		return nil, errParts
-	}
 	m := message{
 		Sender:       s.From,
 		Destinations: []destination{{To: strings.TrimPrefix(s.To, "+"), MessageID: s.Key}},

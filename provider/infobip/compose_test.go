@@ -43,13 +43,6 @@ func TestValidityIsOneSecondToTwoDays(t *testing.T) {
 	}
 }
 
-func TestSinglePartsCannotBeSent(t *testing.T) {
-	t.Parallel()
-	if _, err := (api{}).Compose(&provider.Submission{To: recipient, Text: "x", Parts: []int{1}}); err == nil {
-		t.Error("a part was written as a whole message")
-	}
-}
-
 func TestAddressesShowNoSecret(t *testing.T) {
 	t.Parallel()
 	r, err := api{Config{Key: apiKey, Auths: []Auth{ByURL}, Secrets: []string{secret}, Callback: public}}.Compose(&provider.Submission{Key: key, To: recipient, Text: "x"})

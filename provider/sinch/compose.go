@@ -35,15 +35,10 @@ type parameter struct {
 // timeFormat is ISO 8601 as the API writes it.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
-var errParts = errors.New("this API cuts texts itself and cannot send single parts")
-
 // Compose writes a submission as a batch.
 func (a api) Compose(s *provider.Submission) (*web.Request, error) { return a.compose(s, time.Now()) }
 
 func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error) {
-	if s.Parts != nil {
-		return nil, errParts
-	}
 	b := batch{
 		From: s.From, To: []string{s.To}, Type: "mt_text", DeliveryReport: "none",
 		ClientReference: s.Key, ExpireAt: expiry(s.Validity, now),

@@ -52,10 +52,3 @@ func TestTextsThatLookLikeParametersStayAsTheyAre(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 }
-
-func TestSinglePartsCannotBeSent(t *testing.T) {
-	t.Parallel()
-	if _, err := (api{}).Compose(&provider.Submission{To: recipient, Text: "x", Parts: []int{1}}); err == nil {
-		t.Error("a part was written as a whole message")
-	}
-}

@@ -9,10 +9,7 @@ import (
 	"dispatcher/provider/sms"
 )
 
-var (
-	errParts  = errors.New("this API cuts texts itself and cannot send single parts")
-	errSender = errors.New("the message names no sender, and the channel has no from")
-)
+var errSender = errors.New("the message names no sender, and the channel has no from")
 
 // outgoing is what both APIs send of a submission.
 type outgoing struct {
@@ -23,9 +20,6 @@ type outgoing struct {
 // prepare refuses what neither API can send. Both want numbers without the plus. The encoding is named so that Vonage
 // cuts and bills what package sms counts.
 func (c *Config) prepare(s *provider.Submission) (outgoing, error) {
-	if s.Parts != nil {
-		return outgoing{}, errParts
-	}
 	o := outgoing{from: s.From, to: strings.TrimPrefix(s.To, "+"), encoding: "text"}
 	if o.from == "" {
 		o.from = c.From

@@ -12,7 +12,7 @@ import (
 
 // API is what an adapter knows of its vendor. Both methods are pure.
 type API interface {
-	// Compose writes a submission as a request. An error means that this channel cannot send such a message, which
+	// Compose writes a submission of a whole text as a request. An error means that this channel cannot send such a message, which
 	// another one may; an Unsendable means that no provider could. It shows no number and no text.
 	Compose(s *provider.Submission) (*Request, error)
 	// Classify reads an answer. What it cannot read is Unknown.
@@ -40,13 +40,20 @@ func New(cfg Config, api API) *Channel {
 	return c
 }
 
-// Send submits a message with one request.
+// errParts keeps the rest of a text back that another kind of channel had under the same name before: with the rest the vendor would
+// get the parts once more that have been taken.
+var errParts = errors.New("the vendor takes whole texts only, and parts of this one have been taken")
+
+// Send submits a message with one request. It sends no single parts.
 func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	leave, ok := c.enter()
 	if !ok {
 		return provider.Result{Outcome: provider.Refused, Code: provider.Closed, Err: errors.New("the channel is closed")}
 	}
 	defer leave()
+	if s.Parts != nil {
+		return uncomposed(errParts)
+	}
 	request, err := c.api.Compose(&s)
 	if err != nil {
 		return uncomposed(err)

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,8 @@ type Vendor struct {
 // deadline is how long a channel of the suite waits for an answer: a TLS handshake fits in, on a busy machine too.
 const deadline = 2 * time.Second
 
-// Conform runs the conformance suite of providers over HTTP/1.1, and over TLS with HTTP/2.
+// Conform runs the conformance suite of providers over HTTP/1.1, and over TLS with HTTP/2, and what holds for vendors that cut
+// texts themselves.
 func Conform(t *testing.T, v Vendor) {
 	t.Helper()
 	for name, secure := range map[string]bool{"HTTP/1.1": false, "TLS and HTTP/2": true} {
@@ -38,6 +40,27 @@ func Conform(t *testing.T, v Vendor) {
 				Start: func(t testing.TB, play providertest.Script) providertest.Instance { return v.start(t, play, secure) },
 			})
 		})
+	}
+	t.Run("ASubmissionOfSinglePartsSendsNothing", func(t *testing.T) {
+		t.Parallel()
+		v.keepsPartsBack(t)
+	})
+}
+
+// keepsPartsBack submits what is left of a text of which another provider, under the same channel, has taken a part.
+func (v *Vendor) keepsPartsBack(t *testing.T) {
+	in := v.start(t, providertest.Always(providertest.Accept), false)
+	for _, parts := range [][]int{{0}, {1}, {0, 2}, {}} {
+		r := in.Channel.Send(t.Context(), provider.Submission{
+			ID: "m-1", Attempt: 2, To: "+447700900123", From: "12345", Text: strings.Repeat("0123456789", 40), Parts: parts,
+			Cut: "smpp gsm7 udh8 3 9f2c11ab03de", Key: "0123456789abcdef0123456789abcdef",
+		})
+		if r.Outcome != provider.Refused || r.Code != provider.Uncomposed || r.Err == nil || r.Parts != nil {
+			t.Errorf("parts %v: %v, code %q, %v", parts, r.Outcome, r.Code, r.Err)
+		}
+	}
+	if n := len(in.Submits()); n != 0 {
+		t.Errorf("the carrier got %d requests", n)
 	}
 }
 
