@@ -53,6 +53,10 @@ var faults = []fault{
 		says("HTTP/1.1 200 OK\nContent-Length: 100\n\n{")(c, n)
 		return false
 	}},
+	{name: "a word ahead of the answer, and no answer", answer: func(c net.Conn, n int) bool {
+		says("HTTP/1.1 103 Early Hints\n\n")(c, n)
+		return false
+	}},
 	{name: "no answer in time", answer: func(net.Conn, int) bool { return true }},
 	{name: "an answer that is no HTTP", answer: says("220 mail ready\n")},
 	{name: "200 with a body that means nothing", answer: says("HTTP/1.1 200 OK\nContent-Length: 2\n\n[]")},
@@ -73,7 +77,7 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 	t.Parallel()
 	var words []string
 	for _, v := range vendors() {
-		if openers[v.word] != nil {
+		if openers[v.provider] != nil {
 			words = append(words, v.word)
 		}
 	}
@@ -143,7 +147,7 @@ func openAt(t *testing.T, word, url string) provider.Channel {
 	}
 	settings := maps.Clone(a.settings)
 	settings["base_url"], settings["allow_private"], settings["timeout"] = url+a.path, true, "400ms"
-	channel, err := openers[word](settings, web.Opening{ReadFile: os.ReadFile, Callback: "http://127.0.0.1:1/receipts/x"})
+	channel, err := openers[v.provider](settings, web.Opening{ReadFile: os.ReadFile, Callback: "http://127.0.0.1:1/receipts/x"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ type Plan struct{ Carriers []Carrier }
 type Carrier struct {
 	// Name is that of its channel in the routing document.
 	Name string
-	// Provider is the channel's word for its kind; see Providers.
+	// Provider is the word for its kind; see Providers.
 	Provider string
 	// Address is where it listens, host:port of loopback; empty is a free port.
 	Address string

@@ -26,7 +26,7 @@ func (s *Sandbox) Routing() ([]byte, error) {
 			return nil, err
 		}
 		channel := mapping()
-		put(channel, "provider", scalar(c.Provider))
+		put(channel, "provider", scalar(vendorOf(c.Provider).provider))
 		put(channel, "settings", settings)
 		price := mapping()
 		put(price, "currency", scalar("EUR"))

@@ -11,8 +11,9 @@ import (
 
 // vendor is how the sandbox plays a kind of provider.
 type vendor struct {
-	// word is that of the routing document.
-	word string
+	// word names the kind, and provider is the channel's word for it in the routing document: an API each, of which a
+	// provider may have several.
+	word, provider string
 	// open makes an account, with its secrets in files. callback is where an account calls that has one
 	// address for all its messages.
 	open func(s *secrets, callback string) account
@@ -34,16 +35,17 @@ type account struct {
 // vendors is the one list of what the sandbox can play.
 func vendors() []vendor {
 	return []vendor{
-		{"smpp", smppAccount, plainReference},
-		{"aws", awsAccount, uuidReference},
-		{"bird", birdAccount, hexReference},
-		{"httpapi", httpapiAccount, plainReference},
-		{"infobip", infobipAccount, plainReference},
-		{"plivo", plivoAccount, plivotest.Reference},
-		{"sinch", sinchAccount, plainReference},
-		{"telnyx", telnyxAccount, telnyxtest.Reference},
-		{"twilio", twilioAccount, twiliotest.Reference},
-		{"vonage", vonageAccount, uuidReference},
+		{"smpp", "smpp", smppAccount, plainReference},
+		{"aws", "aws", awsAccount, uuidReference},
+		{"bird", "bird", birdAccount, hexReference},
+		{"httpapi", "httpapi", httpapiAccount, plainReference},
+		{"infobip", "infobip", infobipAccount, plainReference},
+		{"plivo", "plivo", plivoAccount, plivotest.Reference},
+		{"sinch", "sinch", sinchAccount, plainReference},
+		{"telnyx", "telnyx", telnyxAccount, telnyxtest.Reference},
+		{"twilio", "twilio", twilioAccount, twiliotest.Reference},
+		{"vonage", "vonage", vonageAccount, uuidReference},
+		{"vonage-sms", "vonage", vonageSMSAccount, digitsReference},
 	}
 }
 
@@ -70,6 +72,9 @@ func plainReference(n uint64) string { return fmt.Sprintf("sandbox-%x", n) }
 
 // hexReference has 32 digits, as a UUID without its dashes.
 func hexReference(n uint64) string { return fmt.Sprintf("%032x", n) }
+
+// digitsReference has 16 digits, in capitals.
+func digitsReference(n uint64) string { return fmt.Sprintf("%016X", n) }
 
 // uuidReference is a UUID (RFC 9562, version 8).
 func uuidReference(n uint64) string { return fmt.Sprintf("00000000-0000-8000-8000-%012x", n) }
