@@ -45,13 +45,15 @@ func (a *api) Classify(answer *web.Answer) provider.Result {
 	return exception(answer, said)
 }
 
-// exception reads one that the SDK knows by its type, or by its code.
+// exception reads one that the SDK knows by its type, or by its code. None comes with a status of web.FromBetween.
 func exception(answer *web.Answer, said smithy.APIError) provider.Result {
 	var conflict *types.ConflictException
 	var invalid *types.ValidationException
 	var quota *types.ServiceQuotaExceededException
 	var denied *types.AccessDeniedException
 	switch {
+	case web.FromBetween(answer.Status):
+		return result(provider.Unknown, answer, said.ErrorCode(), errUncertain)
 	case errors.As(said, &conflict):
 		return conflicting(answer, conflict)
 	case errors.As(said, &invalid):

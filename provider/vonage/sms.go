@@ -81,7 +81,7 @@ func (p *smsPart) classify(got *web.Answer) provider.Result {
 		return provider.Result{Outcome: provider.Accepted, Reference: p.ID}
 	}
 	verdict, ok := smsVerdicts[p.Status]
-	if !ok {
+	if !ok || web.FromBetween(got.Status) {
 		return got.Unreadable(p.Status)
 	}
 	if p.Status == invalidParameter && ofRecipient.MatchString(p.Error) {

@@ -16,7 +16,8 @@ import (
 const maxCode = 64
 
 // Answers has recorded answers classified. files names them, with a star for what each is called in want; all of
-// them have to stand there. Whatever was not accepted has an error, which shows no number.
+// them have to stand there. Whatever was not accepted has an error, which shows no number. With a status that a proxy may say
+// after it has passed the request on, none of them means anything, unless it was recorded with that status.
 func Answers(t *testing.T, files string, classify func(*web.Answer) provider.Result, want map[string]provider.Result) {
 	t.Helper()
 	names := starred(t, files)
@@ -26,12 +27,28 @@ func Answers(t *testing.T, files string, classify func(*web.Answer) provider.Res
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := classify(ReadAnswer(t, at(files, name)))
+			answer := ReadAnswer(t, at(files, name))
+			relayed(t, answer, classify)
+			got := classify(answer)
 			sound(t, got)
 			Hides(t, got.Err)
 			got.Err = nil
 			same(t, "it means", got, want[name])
 		})
+	}
+}
+
+// relayed fails unless an answer is Unknown under each other status of web.FromBetween.
+func relayed(t testing.TB, a *web.Answer, classify func(*web.Answer) provider.Result) {
+	t.Helper()
+	for _, status := range []int{
+		http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	} {
+		again := *a
+		again.Status = status
+		if r := classify(&again); r.Outcome != provider.Unknown && status != a.Status {
+			t.Errorf("with the status %d it is %v", status, r.Outcome)
+		}
 	}
 }
 
