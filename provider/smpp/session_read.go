@@ -128,17 +128,10 @@ func (s *session) peerUnbound() {
 // not wait for that.
 func (s *session) deliver(h pdu.Header, frame []byte) error {
 	response := h.Command.Response()
-	_, body, err := pdu.Decode(frame)
-	if err != nil {
+	m, readable := delivered(frame)
+	if !readable {
 		// It would not become readable by being sent again.
 		return s.respond(response, pdu.StatusReceiverPermanent, h.Sequence)
-	}
-	var m pdu.Message
-	switch b := body.(type) {
-	case *pdu.DeliverSM:
-		m = b.Message
-	case *pdu.DataSM:
-		m = b.Message()
 	}
 	if r, ok := s.receipt(&m); ok {
 		return s.handOver(r, response, h.Sequence)
@@ -153,6 +146,18 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 	default:
 		return s.respond(response, pdu.StatusReceiverTemporary, h.Sequence)
 	}
+}
+
+// delivered reads a deliver_sm or data_sm. One whose end is damaged counts as far as it goes, if it has any content.
+func delivered(frame []byte) (m pdu.Message, readable bool) {
+	_, body, err := pdu.Decode(frame)
+	switch b := body.(type) {
+	case *pdu.DeliverSM:
+		m = b.Message
+	case *pdu.DataSM:
+		m = b.Message()
+	}
+	return m, err == nil || len(m.Payload()) > 0
 }
 
 // taker is who takes a message that is no receipt, beside the reader; nil when nobody does. A message of a subscriber

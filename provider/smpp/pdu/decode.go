@@ -12,7 +12,9 @@ var ErrUnknownCommand = errors.New("unknown command_id")
 // Decode reads one whole PDU. The body's octet fields alias frame.
 //
 // The header is valid whenever the error is not ErrLength, so that a body which
-// cannot be read can still be answered under its sequence_number.
+// cannot be read can still be answered under its sequence_number. When no more is damaged than an optional
+// parameter, the body has what stands before it, beside the error: SMSCs in the field put a stray octet behind
+// short_message.
 func Decode(frame []byte) (Header, Body, error) {
 	h, err := ParseHeader(frame)
 	if err != nil {
@@ -26,7 +28,10 @@ func Decode(frame []byte) (Header, Body, error) {
 		return h, nil, fmt.Errorf("%v: %w", h.Command, ErrUnknownCommand)
 	}
 	if err := body.parse(frame[HeaderSize:]); err != nil {
-		return h, nil, fmt.Errorf("decode %v: %w", h.Command, err)
+		if fault, ok := errors.AsType[*FieldError](err); !ok || fault.Field != optionalParameter {
+			body = nil
+		}
+		return h, body, fmt.Errorf("decode %v: %w", h.Command, err)
 	}
 	return h, body, nil
 }

@@ -202,6 +202,29 @@ func TestDecodeNamesTheFieldThatIsCutOff(t *testing.T) {
 	}
 }
 
+// TestDecodeKeepsWhatStandsBeforeADamagedParameter beside the error, and nothing of a body that is damaged before.
+func TestDecodeKeepsWhatStandsBeforeADamagedParameter(t *testing.T) {
+	t.Parallel()
+	m := Message{ShortMessage: []byte("hello"), TLVs: TLVs{Uint8(TagMessageState, 2)}}
+	whole := encode(t, 0, 1, &DeliverSM{Message: m})
+	for n := len(whole) + 1; n <= len(whole)+3; n++ {
+		long := append(bytes.Clone(whole), make([]byte, n-len(whole))...)
+		setLength(long)
+		_, body, err := Decode(long)
+		got, ok := body.(*DeliverSM)
+		if err == nil || !ok || string(got.ShortMessage) != "hello" || len(got.TLVs) != 1 {
+			t.Errorf("%d octets more: %+v, %v", n-len(whole), body, err)
+		}
+	}
+	for n := HeaderSize; n < len(whole)-5; n++ { // the parameter has five
+		cut := bytes.Clone(whole[:n])
+		setLength(cut)
+		if _, body, err := Decode(cut); err == nil || body != nil {
+			t.Errorf("cut to %d: %+v, %v", n, body, err)
+		}
+	}
+}
+
 func TestRefusalsWithoutBodyDecode(t *testing.T) {
 	t.Parallel()
 	for _, command := range []Command{CommandSubmitSMResp, CommandDataSMResp, CommandDeliverSMResp, CommandBindTransceiverResp, CommandQuerySMResp} {

@@ -26,6 +26,9 @@ const (
 	TagCongestionState    Tag = 0x0428 // of SMPP 5.0, section 4.8.4.18
 )
 
+// optionalParameter is the field of every fault in the tail of a body.
+const optionalParameter = "optional parameter"
+
 // TLV is one optional parameter. Value may alias the frame that it was read from.
 type TLV struct {
 	Tag   Tag
@@ -81,7 +84,7 @@ func (t TLVs) Text(tag Tag) string {
 func (t TLVs) appendTo(dst []byte) ([]byte, error) {
 	for _, p := range t {
 		if len(p.Value) > 0xFFFF {
-			return dst, &FieldError{"optional parameter", "is too long"}
+			return dst, &FieldError{optionalParameter, "is too long"}
 		}
 		dst = binary.BigEndian.AppendUint16(dst, uint16(p.Tag))
 		dst = binary.BigEndian.AppendUint16(dst, uint16(len(p.Value)))
@@ -95,13 +98,13 @@ func (c *cursor) tlvs(old TLVs) TLVs {
 	list := old[:0]
 	for len(c.rest) > 0 {
 		if len(c.rest) < 4 {
-			c.fail("optional parameter", "is truncated")
+			c.fail(optionalParameter, "is truncated")
 			break
 		}
 		tag := Tag(binary.BigEndian.Uint16(c.rest))
 		n := int(binary.BigEndian.Uint16(c.rest[2:]))
 		c.rest = c.rest[4:]
-		value := c.octets("optional parameter", n)
+		value := c.octets(optionalParameter, n)
 		if c.err != nil {
 			break
 		}

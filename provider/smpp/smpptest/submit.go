@@ -61,8 +61,8 @@ func (c *conn) parse(h pdu.Header, frame []byte) *pdu.Message {
 		}
 		return nil
 	}
-	_, body, _ := pdu.Decode(frame)
-	if data, ok := body.(*pdu.DataSM); ok {
+	_, body, err := pdu.Decode(frame)
+	if data, ok := body.(*pdu.DataSM); ok && err == nil {
 		m := data.Message()
 		return &m
 	}
