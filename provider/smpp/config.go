@@ -164,7 +164,7 @@ type Config struct {
 	// OnState, if set, hears of every change of a bind, loud failures included, one at a time for each bind. It
 	// must not block.
 	OnState func(State)
-	// OnReceipt, if set, gets every receipt and must not block: it calls answer, now or later and from any goroutine,
+	// OnReceipt, if set, gets every receipt, also one that names no message, and must not block: it calls answer, now or later and from any goroutine,
 	// once the receipt is in safe hands (taken) or cannot be brought there. Until then the SMSC gets no response. One that
 	// was not taken is answered pdu.StatusReceiverTemporary, so that the SMSC sends it again; one without answer
 	// counts against the 10 000 that a bind may have. Only the first call of answer counts, it does not block, and it

@@ -19,8 +19,8 @@ const (
 	maxReceiptWord, maxReceiptDigits = 13, 5
 )
 
-// parseReceipt reads the receipt that a deliver_sm or data_sm carries. It is false for what is
-// none, and for a receipt that does not say which message it is about.
+// parseReceipt reads the receipt that a deliver_sm or data_sm carries. It is false for what is none. One that does not say
+// which message it is about, in a way that can be read, has neither Reference nor Key: whoever takes it counts it.
 //
 // The parameters receipted_message_id and message_state (sections 5.3.2.12 and 5.3.2.35) come
 // first. What they leave open is taken from the text, whose format appendix B only suggests: keys in
@@ -42,7 +42,7 @@ func (c *Config) parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, 
 		Code: receiptCode(state, receiptError(m, text)),
 	}
 	r.State, r.Cause = c.meaning(m, state, r.Code)
-	return r, r.Reference != "" || r.Key != ""
+	return r, true
 }
 
 // receiptText is the text of a receipt up to where it repeats how the message itself began, which is not ours to

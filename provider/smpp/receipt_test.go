@@ -80,16 +80,33 @@ func TestWhatNamesNoMessageIsNoReceipt(t *testing.T) {
 	for name, m := range map[string]pdu.Message{
 		"a subscriber's message": {ShortMessage: []byte("id:7F stat:DELIVRD")},
 		"a manual answer":        {ESMClass: 0x10, TLVs: pdu.TLVs{id}},
-		"no id":                  textReceipt("sub:001 stat:DELIVRD err:000 text:"),
-		"an empty id":            textReceipt("id: stat:DELIVRD"),
-		"nothing":                textReceipt(""),
-		"a binary id":            textReceipt("id:\x01\xff stat:DELIVRD"),
-		"an endless id":          textReceipt("id:" + strings.Repeat("7", maxReference+1)),
-		"an id in the text":      textReceipt("stat:DELIVRD text:id:7F"),
 	} {
 		if r, ok := (&Config{}).parseReceipt(&m, time.Now()); ok {
 			t.Errorf("%s was read as %+v", name, r)
 		}
+	}
+}
+
+// TestAReceiptThatNamesNoMessageIsANamelessOne, so that it is counted and not lost without a word.
+func TestAReceiptThatNamesNoMessageIsANamelessOne(t *testing.T) {
+	t.Parallel()
+	inText := textReceipt("id:7F stat:DELIVRD err:000")
+	for name, m := range map[string]pdu.Message{
+		"no id":             textReceipt("sub:001 stat:DELIVRD err:000 text:"),
+		"an empty id":       textReceipt("id: stat:DELIVRD"),
+		"nothing":           textReceipt(""),
+		"a binary id":       textReceipt("id:\x01\xff stat:DELIVRD"),
+		"an endless id":     textReceipt("id:" + strings.Repeat("7", maxReference+1)),
+		"an id in the text": textReceipt("stat:DELIVRD text:id:7F"),
+		"UCS-2":             {ESMClass: pdu.ESMClassReceipt, DataCoding: pdu.CodingUCS2, ShortMessage: []byte("\x00i\x00d\x00:\x007\x00F")},
+	} {
+		if r, ok := (&Config{}).parseReceipt(&m, time.Now()); !ok || r.Reference != "" || r.Key != "" {
+			t.Errorf("%s was read as %+v, %t", name, r, ok)
+		}
+	}
+	elsewhere := Config{ReceiptID: ReceiptID{From: ParameterID}}
+	if r, ok := elsewhere.parseReceipt(&inText, time.Now()); !ok || r.Reference != "" {
+		t.Errorf("an id where the settings do not look for it: %+v, %t", r, ok)
 	}
 }
 
@@ -111,7 +128,7 @@ func FuzzParseReceipt(f *testing.F) {
 			ReceiptID: ReceiptID{Form: IDForm(set >> 3 % 3), Case: IDCase(set >> 5 % 3), From: IDSource(state % 3), Width: int(set) % (maxReference + 1)},
 		}
 		r, ok := cfg.parseReceipt(&m, time.Time{})
-		if ok != (r.Reference != "" || r.Key != "") || len(r.Reference) > maxReference || !printableASCII(r.Reference) {
+		if !ok && (r != provider.Receipt{}) || len(r.Reference) > maxReference || !printableASCII(r.Reference) {
 			t.Fatalf("reference %q, key %q, %t", r.Reference, r.Key, ok)
 		}
 		if len(r.Key) != 0 && len(r.Key) != keyDigits {
@@ -195,7 +212,8 @@ func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 	}
 }
 
-// TestMessagesOfSubscribersAreNoReceipts: they are answered, and handed over to OnDeliver alone.
+// TestMessagesOfSubscribersAreNoReceipts: they are answered, and handed over to OnDeliver alone. A receipt without a name
+// is one.
 func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	t.Parallel()
 	receipts, messages := make(chan provider.Receipt, 3), make(chan pdu.DeliverSM, 3)
@@ -217,10 +235,12 @@ func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	if d := next(t, messages); string(d.ShortMessage) != "STOP" {
 		t.Errorf("delivery %+v", d)
 	}
-	if d := next(t, messages); string(d.ShortMessage) != "stat:DELIVRD" {
-		t.Errorf("delivery %+v", d)
+	for _, want := range []string{"7F", "7F", ""} {
+		if r := next(t, receipts); r.Reference != want || r.State != provider.Delivered {
+			t.Errorf("receipt %+v, want of %q", r, want)
+		}
 	}
-	if len(receipts) != 2 || len(messages) != 0 {
+	if len(receipts) != 0 || len(messages) != 0 {
 		t.Errorf("%d receipts and %d more deliveries", len(receipts), len(messages))
 	}
 	go leavePolitely(peer)

@@ -3,12 +3,14 @@ package receive_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/receive"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp"
+	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
 
@@ -87,6 +89,29 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 		if !b.has(reference) {
 			t.Fatalf("%s was acknowledged and is lost", reference)
 		}
+	}
+}
+
+// TestAReceiptOverSMPPThatNamesNoMessageIsCounted: it is acknowledged, since it would not come better again.
+func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
+	t.Parallel()
+	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(carrier.Close)
+	b := &journalBooks{}
+	d, registry, end := desk(t, b)
+	t.Cleanup(end)
+	t.Cleanup(bound(t, carrier, d))
+	until(t, "the client is bound", func() bool { return carrier.Stats().Binds == 1 })
+	for _, text := range []string{"stat:DELIVRD err:000", "\x00i\x00d\x00:\x007", "id:" + strings.Repeat("7", 65) + " stat:DELIVRD"} {
+		carrier.Deliver(pdu.Message{ESMClass: pdu.ESMClassReceipt, ShortMessage: []byte(text)})
+	}
+	const metric = "dispatcher_provider_receipts_total"
+	until(t, "all are counted", func() bool { return count(t, registry, metric, "a", "nameless") == 3 })
+	if n := b.holds(); n != 0 {
+		t.Errorf("%d were booked", n)
 	}
 }
 
