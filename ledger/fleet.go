@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,23 +20,38 @@ type Fleet struct {
 type Member struct {
 	ID     int64
 	Region string
-	// Counts is what it granted per channel in its last whole minute, in messages, as it last said.
-	Counts map[string]int64
+	// Counts is what it granted per channel in its last whole minute, as it last said.
+	Counts map[string]Grants
+}
+
+// Grants is what was granted on a channel, in each unit that a limit may have.
+type Grants struct {
+	Messages int64 `json:"messages"`
+	Segments int64 `json:"segments"`
+	Micros   int64 `json:"micros"`
+}
+
+// Plus is the sum of both.
+func (g Grants) Plus(o Grants) Grants {
+	return Grants{g.Messages + o.Messages, g.Segments + o.Segments, g.Micros + o.Micros}
 }
 
 // Gather writes down what this instance granted per channel in the last whole minute, and reads
 // what all said that have sent a heart-beat within deadAfter, in one round trip.
-func (l *Ledger) Gather(ctx context.Context, counts map[string]int64, deadAfter time.Duration) (Fleet, error) {
+func (l *Ledger) Gather(ctx context.Context, counts map[string]Grants, deadAfter time.Duration) (Fleet, error) {
 	id := l.instance.Load()
 	if id == 0 {
 		return Fleet{}, wrap("gather", ErrNotRegistered)
 	}
-	own := maps.Clone(counts)
-	if own == nil {
-		own = map[string]int64{} // null would stand for an earlier release
+	if counts == nil {
+		counts = map[string]Grants{} // null would stand for an earlier release
+	}
+	own, err := json.Marshal(counts)
+	if err != nil {
+		return Fleet{}, wrap("gather", err)
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(`update dispatcher.instances set counts = $2::jsonb where id = $1`, id, encodeTallies(own))
+	batch.Queue(`update dispatcher.instances set counts = $2::jsonb where id = $1`, id, string(own))
 	var f Fleet
 	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&f.At) })
 	batch.Queue(`

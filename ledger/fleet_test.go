@@ -16,7 +16,7 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 	url := ledgertest.URL(t)
 	first, second, third := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
 	db := raw(t, url)
-	gather := func(l *ledger.Ledger, counts map[string]int64) ledger.Fleet {
+	gather := func(l *ledger.Ledger, counts map[string]ledger.Grants) ledger.Fleet {
 		t.Helper()
 		f, err := l.Gather(t.Context(), counts, 6*time.Second)
 		if err != nil {
@@ -24,21 +24,22 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 		}
 		return f
 	}
-	gather(first, map[string]int64{"a": 20, "b": 1})
+	ofFirst := map[string]ledger.Grants{"a": {Messages: 20, Segments: 100, Micros: 2_800_000}, "b": {Messages: 1, Segments: 1}}
+	gather(first, ofFirst)
 	gather(second, nil)
-	f := gather(third, map[string]int64{"a": 7})
+	f := gather(third, map[string]ledger.Grants{"a": {Messages: 7}})
 	want := []ledger.Member{
-		{ID: first.Instance(), Region: "test", Counts: map[string]int64{"a": 20, "b": 1}},
-		{ID: second.Instance(), Region: "test", Counts: map[string]int64{}},
-		{ID: third.Instance(), Region: "test", Counts: map[string]int64{"a": 7}},
+		{ID: first.Instance(), Region: "test", Counts: ofFirst},
+		{ID: second.Instance(), Region: "test", Counts: map[string]ledger.Grants{}},
+		{ID: third.Instance(), Region: "test", Counts: map[string]ledger.Grants{"a": {Messages: 7}}},
 	}
 	if diff := cmp.Diff(want, f.Members); diff != "" || time.Since(f.At).Abs() > time.Minute {
 		t.Errorf("at %s: %s", f.At, diff)
 	}
 	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, first.Instance())
 	execute(t, db, `insert into dispatcher.instances (region, host) values ('old', 'of an earlier release')`)
-	f = gather(second, map[string]int64{"a": 1})
-	if len(f.Members) != 3 || f.Members[0].ID != second.Instance() || f.Members[0].Counts["a"] != 1 || f.Members[2].Region != "old" || len(f.Members[2].Counts) != 0 {
+	f = gather(second, map[string]ledger.Grants{"a": {Messages: 1}})
+	if len(f.Members) != 3 || f.Members[0].ID != second.Instance() || f.Members[0].Counts["a"].Messages != 1 || f.Members[2].Region != "old" || len(f.Members[2].Counts) != 0 {
 		t.Errorf("%+v", f.Members)
 	}
 	if err := second.Leave(t.Context()); err != nil {
@@ -56,14 +57,14 @@ func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
-	if _, err := l.Gather(t.Context(), map[string]int64{"a": 5}, time.Minute); err != nil {
+	if _, err := l.Gather(t.Context(), map[string]ledger.Grants{"a": {Messages: 5, Segments: 6}}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	f, err := other.Gather(t.Context(), nil, time.Minute)
-	if err != nil || len(f.Members) != 2 || f.Members[0].Counts["a"] != 5 {
+	if err != nil || len(f.Members) != 2 || f.Members[0].Counts["a"] != (ledger.Grants{Messages: 5, Segments: 6}) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }

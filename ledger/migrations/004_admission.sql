@@ -117,8 +117,8 @@ create index messages_turns on dispatcher.messages (lane, tenant, next_at, seq) 
 create index messages_deadlines on dispatcher.messages (lane, expires_at, seq) where next_at is not null;
 create index messages_waits_for on dispatcher.messages (waits_for, next_at) where next_at is not null and waits_for is not null;
 
--- What the instance granted in the last whole minute, as an object of channel and messages. It
--- is null in rows of earlier releases, which know nothing of slots that were given back early.
+-- counts is what the instance granted in the last whole minute: an object by channel of messages,
+-- segments and micros. It is null in rows of earlier releases, which know nothing of slots that were given back early.
 -- beating_since is when the unbroken row of heart-beats began that last_seen is the latest of.
 alter table dispatcher.instances
   add column counts jsonb,

@@ -221,7 +221,7 @@ func TestSlowChannelSlowsNoOther(t *testing.T) {
 func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 	t.Parallel()
 	f := &fleet{}
-	f.join("eu", map[string]int64{"a": 10})
+	f.join("eu", map[string]ledger.Grants{"a": {Messages: 10}})
 	f.join("eu", nil)
 	for _, tc := range []struct {
 		policy admission.Policy

@@ -6,28 +6,29 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/ledger"
 )
 
 // fleet is what the live processes granted in the last whole minute, as it was gathered a moment ago. It
 // is immutable once it is in use.
 type fleet struct {
-	workers map[string]int64            // by region
-	total   int64                       // of workers
-	granted map[string]map[string]int64 // messages by channel, then by region
+	workers map[string]int64                    // by region
+	total   int64                               // of workers
+	granted map[string]map[string]ledger.Grants // by channel, then by region
 }
 
 // join adds one live process, and what it granted in the last whole minute by channel.
-func (f *fleet) join(region string, granted map[string]int64) {
+func (f *fleet) join(region string, granted map[string]ledger.Grants) {
 	if f.workers == nil {
-		f.workers, f.granted = map[string]int64{}, map[string]map[string]int64{}
+		f.workers, f.granted = map[string]int64{}, map[string]map[string]ledger.Grants{}
 	}
 	f.workers[region]++
 	f.total++
 	for channel, n := range granted {
 		if f.granted[channel] == nil {
-			f.granted[channel] = map[string]int64{}
+			f.granted[channel] = map[string]ledger.Grants{}
 		}
-		f.granted[channel][region] += n
+		f.granted[channel][region] = f.granted[channel][region].Plus(n)
 	}
 }
 
@@ -38,22 +39,37 @@ const spare = 10
 // state is what a policy knows when it divides a counter of a channel. All of the window is divided;
 // what was taken of it since is in the counter's tallies.
 //
-// The history is in messages a minute, whatever the window and the unit, so the limit is converted to a
+// The history is in the counter's unit a minute, whatever the window, so the limit is converted to a
 // minute for comparison: only the shares count.
 func (f *fleet) state(channel string, c *admission.Counter, region string) admission.State {
 	s := admission.State{Limit: c.Max, Region: region, Workers: map[string]int64{region: 1}, Total: 1, History: map[string]int64{}}
 	if f != nil && f.total > 0 {
 		s.Workers, s.Total = f.workers, f.total
-		maps.Copy(s.History, f.granted[channel])
 	}
 	var sum int64
-	for _, n := range s.History {
-		sum += n
+	if f != nil {
+		for region, granted := range f.granted[channel] {
+			n := unitsOf(granted, c.Unit)
+			s.History[region] = n
+			sum += n
+		}
 	}
 	capacity := perMinute(c)
 	s.History[admission.Anywhere] = max(capacity-sum, capacity/spare, 1)
 	s.Utilisation = min(1, float64(sum)/float64(capacity))
 	return s
+}
+
+// unitsOf is what was granted in the unit of a limit.
+func unitsOf(g ledger.Grants, u admission.Unit) int64 {
+	switch u {
+	case admission.Segments:
+		return g.Segments
+	case admission.Money:
+		return g.Micros
+	case admission.Messages:
+	}
+	return g.Messages
 }
 
 // perMinute is what a counter allows in a minute, at least 1.
@@ -69,21 +85,21 @@ func perMinute(c *admission.Counter) int64 {
 // minutes counts what this process granted, per channel and minute of the database's clock.
 type minutes struct {
 	mu      sync.Mutex
-	at      time.Time        // guarded by mu; the minute that is counted now
-	current map[string]int64 // guarded by mu
-	before  map[string]int64 // guarded by mu; of the minute before at
+	at      time.Time                // guarded by mu; the minute that is counted now
+	current map[string]ledger.Grants // guarded by mu
+	before  map[string]ledger.Grants // guarded by mu; of the minute before at
 }
 
-// add counts messages of a claim. A clock that stepped back goes on counting in the later minute.
-func (m *minutes) add(now time.Time, channel string, n int64) {
+// add counts what a claim granted. A clock that stepped back goes on counting in the later minute.
+func (m *minutes) add(now time.Time, channel string, granted ledger.Grants) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.roll(now)
-	m.current[channel] += n
+	m.current[channel] = m.current[channel].Plus(granted)
 }
 
 // last is what was granted in the last whole minute, by channel. The caller may keep it.
-func (m *minutes) last(now time.Time) map[string]int64 {
+func (m *minutes) last(now time.Time) map[string]ledger.Grants {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.roll(now)
@@ -96,9 +112,9 @@ func (m *minutes) roll(now time.Time) {
 	if m.current != nil && !at.After(m.at) {
 		return
 	}
-	m.before = map[string]int64{}
+	m.before = map[string]ledger.Grants{}
 	if m.current != nil && at.Sub(m.at) == time.Minute {
 		m.before = m.current
 	}
-	m.at, m.current = at, map[string]int64{}
+	m.at, m.current = at, map[string]ledger.Grants{}
 }

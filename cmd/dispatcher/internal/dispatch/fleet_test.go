@@ -1,12 +1,14 @@
 package dispatch
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/admission"
+	"dispatcher/ledger"
 )
 
 // TestStateOfAPolicyIsThatOfTheSource: 200 a minute, of which San Jose granted 20 and London 30, and ten
@@ -17,10 +19,10 @@ func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 	for range 3 {
 		f.join("San Jose", nil)
 	}
-	f.join("London", map[string]int64{"a": 30})
-	f.granted["a"]["San Jose"] = 20
+	f.join("London", map[string]ledger.Grants{"a": {Messages: 30}})
+	f.granted["a"]["San Jose"] = ledger.Grants{Messages: 20}
 	for range 6 {
-		f.join("Delhi", map[string]int64{"b": 7})
+		f.join("Delhi", map[string]ledger.Grants{"b": {Messages: 7}})
 	}
 	window := func(w admission.Window, limit int64) *admission.Counter {
 		return &admission.Counter{Limit: admission.Limit{Window: w, Max: limit}, Max: limit}
@@ -72,27 +74,53 @@ func TestProcessThatKnowsOfNoOtherTakesAll(t *testing.T) {
 	}
 }
 
+// TestEveryUnitIsDividedByItsOwnHistory: of 100 messages a minute one region granted 90 and another 10. Limits that are
+// worth the same in segments and in money leave the same shares to all, however many segments a text has.
+func TestEveryUnitIsDividedByItsOwnHistory(t *testing.T) {
+	t.Parallel()
+	const perText, price, messagesADay = 5, 28_000, 144_000
+	granted := func(n int64) map[string]ledger.Grants {
+		return map[string]ledger.Grants{"a": {Messages: n, Segments: perText * n, Micros: price * n}}
+	}
+	f := &fleet{}
+	f.join("eu", granted(90))
+	f.join("us", granted(10))
+	for unit, each := range map[admission.Unit]int64{admission.Messages: 1, admission.Segments: perText, admission.Money: price} {
+		limit := admission.Limit{Window: admission.Day, Max: messagesADay * each, Unit: unit}
+		state := f.state("a", &admission.Counter{Limit: limit, Max: limit.Max}, "eu")
+		split := (admission.CounterPolicy{}).Split(&state)
+		region, anywhere := 100*float64(split.Region)/float64(limit.Max), 100*float64(split.Anywhere)/float64(limit.Max)
+		if math.Abs(region-81.8) > 0.05 || math.Abs(anywhere-9.1) > 0.05 {
+			t.Errorf("%s: the region has %.3f %% and anywhere %.3f %%", unit, region, anywhere)
+		}
+		if state.Utilisation != 1 {
+			t.Errorf("%s: the minute before was used to %.3f", unit, state.Utilisation)
+		}
+	}
+}
+
 func TestMinutesTellTheLastWholeOne(t *testing.T) {
 	t.Parallel()
 	var m minutes
+	messages := func(n int64) ledger.Grants { return ledger.Grants{Messages: n, Segments: 5 * n, Micros: 28_000 * n} }
 	if got := m.last(noon); len(got) > 0 {
 		t.Errorf("nothing was granted yet, and it tells %v", got)
 	}
-	m.add(noon.Add(time.Second), "a", 3)
-	m.add(noon.Add(59*time.Second), "a", 4)
-	m.add(noon.Add(-time.Hour), "b", 1) // the clock stepped back: no minute opens again
-	m.add(noon.Add(60*time.Second), "a", 100)
-	if got := m.last(noon.Add(61 * time.Second)); !cmp.Equal(got, map[string]int64{"a": 7, "b": 1}) {
+	m.add(noon.Add(time.Second), "a", messages(3))
+	m.add(noon.Add(59*time.Second), "a", messages(4))
+	m.add(noon.Add(-time.Hour), "b", messages(1)) // the clock stepped back: no minute opens again
+	m.add(noon.Add(60*time.Second), "a", messages(100))
+	if got := m.last(noon.Add(61 * time.Second)); !cmp.Equal(got, map[string]ledger.Grants{"a": messages(7), "b": messages(1)}) {
 		t.Errorf("in the next minute: %v", got)
 	}
-	m.last(noon.Add(61 * time.Second))["a"] = 0
-	if got := m.last(noon.Add(61 * time.Second)); got["a"] != 7 {
+	m.last(noon.Add(61 * time.Second))["a"] = messages(0)
+	if got := m.last(noon.Add(61 * time.Second)); got["a"] != messages(7) {
 		t.Error("the caller's copy is the counter itself")
 	}
-	if got := m.last(noon.Add(2 * time.Minute)); !cmp.Equal(got, map[string]int64{"a": 100}) {
+	if got := m.last(noon.Add(2 * time.Minute)); !cmp.Equal(got, map[string]ledger.Grants{"a": messages(100)}) {
 		t.Errorf("two minutes later: %v", got)
 	}
-	m.add(noon.Add(2*time.Minute), "a", 5)
+	m.add(noon.Add(2*time.Minute), "a", messages(5))
 	if got := m.last(noon.Add(4 * time.Minute)); len(got) > 0 {
 		t.Errorf("after a quiet minute: %v", got)
 	}

@@ -211,7 +211,7 @@ func (d *Dispatcher) equip(r *round, slots *slots) {
 			f.submission.Key = d.keys.Key(f.seq, f.submission.Attempt)
 		}
 		if divides(r.routing.Channels[r.routing.channel(f.channel)].Policy) {
-			d.minutes.add(r.now, f.channel, 1)
+			d.minutes.add(r.now, f.channel, ledger.Grants{Messages: 1, Segments: int64(f.segments), Micros: f.price})
 		}
 	}
 }

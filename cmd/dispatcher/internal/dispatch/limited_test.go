@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dispatcher/admission"
+	"dispatcher/ledger"
 	"dispatcher/provider"
 )
 
@@ -157,7 +158,7 @@ func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
 	p := setup(t, nil)
 	other := p.second(t)
 	last := admission.Minute.Start(other.now().Add(-time.Minute), time.UTC)
-	other.minutes.add(last, "a", 7)
+	other.minutes.add(last, "a", ledger.Grants{Messages: 7, Segments: 35, Micros: 196_000})
 	for _, d := range []*Dispatcher{other, p.Dispatcher} {
 		if err := d.gather(t.Context()); err != nil {
 			t.Fatal(err)
@@ -167,8 +168,8 @@ func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
 	if f.total != 2 || f.workers["test"] != 2 {
 		t.Errorf("%d processes, by region %v", f.total, f.workers)
 	}
-	if got := f.granted["a"]["test"]; got != 7 && time.Since(last) < 2*time.Minute { // later it is no longer the last minute
-		t.Errorf("%d granted", got)
+	if got := f.granted["a"]["test"]; got != (ledger.Grants{Messages: 7, Segments: 35, Micros: 196_000}) && time.Since(last) < 2*time.Minute { // later it is no longer the last minute
+		t.Errorf("%+v granted", got)
 	}
 }
 

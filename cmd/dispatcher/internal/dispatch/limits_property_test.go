@@ -144,7 +144,8 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 		w.stored()
 		f := &fleet{}
 		for range rapid.IntRange(0, 3).Draw(rt, "others") {
-			f.join(rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region"), map[string]int64{"a": rapid.Int64Range(0, 9).Draw(rt, "granted")})
+			n := rapid.Int64Range(0, 9).Draw(rt, "granted")
+			f.join(rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region"), map[string]ledger.Grants{"a": {Messages: n, Segments: 2 * n, Micros: 3 * n}})
 		}
 		now := noon
 		for range rapid.IntRange(1, 6).Draw(rt, "claims") {

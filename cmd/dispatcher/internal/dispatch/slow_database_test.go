@@ -190,8 +190,8 @@ func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := two.fleet.Load().granted["a"]["eu"]; got != 10 {
-			t.Errorf("%s: the other process heard of %d grants", policy, got)
+		if got := two.fleet.Load().granted["a"]["eu"]; got.Messages != 10 || got.Segments != 10 {
+			t.Errorf("%s: the other process heard of %+v", policy, got)
 		}
 		handle(two, "quiet", 20)
 		if n := p.counts(t, `select 'no_share', count(*) from dispatcher.messages where reason = 'no_share'`)["no_share"]; n == 0 {
