@@ -43,6 +43,21 @@ func TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers(t *testing.T) {
 	}
 }
 
+// TestASenderThatIsNotRegisteredSaysNothingAgainstTheBind: messages of other senders go on over it.
+func TestASenderThatIsNotRegisteredSaysNothingAgainstTheBind(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvSrcAdr}})
+	c := startClient(t, fastConfig(srv.Addr()))
+	for i := range 2 * maxFaults {
+		if r := send(c, submission(i)); r.Outcome != provider.Refused || r.Code != pdu.StatusInvSrcAdr.Code() {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if n := c.ailing(); n != 0 {
+		t.Errorf("%d binds are held to take nothing", n)
+	}
+}
+
 // unaccepted sends messages with 8 senders and returns how many of them were not accepted.
 func unaccepted(c *Client, n int) int {
 	return n - tally(sendMany(c, n, 8))[provider.Accepted]

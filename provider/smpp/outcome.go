@@ -11,9 +11,10 @@ import (
 // so nothing becomes Unknown here. The question is who is at fault:
 //
 //   - Throttled: the SMSC asks to slow down, and the same channel will do later.
-//   - Rejected: destination, sender, length or content are at fault, or the SMSC
+//   - Rejected: destination, length or content are at fault, or the SMSC
 //     calls its refusal permanent.
-//   - Refused: everything else. Faults of the bind, of the account, of the SMSC, and
+//   - Refused: everything else. Faults of the bind, of the account, which a sender
+//     that is not registered for it is too, of the SMSC, and
 //     of the dialect that this channel is set to speak (TON, service_type, esm_class,
 //     parameters) do not follow the message to another channel. So do vendors' codes,
 //     which Config.Outcomes can sort otherwise.
@@ -24,7 +25,6 @@ func outcomeOf(s pdu.Status) provider.Outcome {
 	case pdu.StatusThrottled, pdu.StatusMsgQFul:
 		return provider.Throttled
 	case pdu.StatusInvMsgLen, // the text does not fit
-		pdu.StatusInvSrcAdr, // the sender id is not allowed
 		pdu.StatusInvDstAdr, // the number cannot exist
 		pdu.StatusReceiverPermanent,
 		pdu.StatusReceiverReject:

@@ -12,7 +12,7 @@ var outcomes = map[provider.Outcome][]pdu.Status{
 	provider.Accepted:  {pdu.StatusOK},
 	provider.Throttled: {pdu.StatusThrottled, pdu.StatusMsgQFul},
 	provider.Rejected: {
-		pdu.StatusInvMsgLen, pdu.StatusInvSrcAdr, pdu.StatusInvDstAdr,
+		pdu.StatusInvMsgLen, pdu.StatusInvDstAdr,
 		pdu.StatusReceiverPermanent, pdu.StatusReceiverReject,
 	},
 	provider.Refused: {
@@ -20,7 +20,7 @@ var outcomes = map[provider.Outcome][]pdu.Status{
 		pdu.StatusSysErr, pdu.StatusSubmitFail, pdu.StatusReceiverTemporary, pdu.StatusDeliveryFailure, pdu.StatusUnknownErr,
 		// the bind and the account
 		pdu.StatusInvBndSts, pdu.StatusAlyBnd, pdu.StatusBindFail, pdu.StatusInvPaswd, pdu.StatusInvSysID, pdu.StatusInvSysTyp,
-		pdu.StatusSerTypUnauth, pdu.StatusProhibited, pdu.StatusSerTypUnavail, pdu.StatusSerTypDenied,
+		pdu.StatusInvSrcAdr, pdu.StatusSerTypUnauth, pdu.StatusProhibited, pdu.StatusSerTypUnavail, pdu.StatusSerTypDenied,
 		// the dialect this channel speaks
 		pdu.StatusInvCmdLen, pdu.StatusInvCmdID, pdu.StatusInvPrtFlg, pdu.StatusInvRegDlvFlg, pdu.StatusInvSerTyp,
 		pdu.StatusInvEsmClass, pdu.StatusInvSrcTON, pdu.StatusInvSrcNPI, pdu.StatusInvDstTON, pdu.StatusInvDstNPI,

@@ -22,10 +22,8 @@ func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Resul
 	now := time.Now()
 	plan, err := c.cfg.plan(s, now)
 	switch {
-	case errors.Is(err, faultCut):
-		return provider.Result{Outcome: provider.Refused, Code: provider.Uncomposed, Err: err}
 	case err != nil:
-		return rejected(err)
+		return unwritable(err)
 	case s.TooLate(now):
 		return failed(provider.Refused, whyLate)
 	case plan.parts() == 1:
@@ -146,6 +144,16 @@ func (c *Client) remember(p *plan, part *provider.Part) {
 
 func failed(outcome provider.Outcome, why string) provider.Result {
 	return provider.Result{Outcome: outcome, Code: why, Err: wordError(why)}
+}
+
+// unwritable is the result of a submission that this channel cannot write. A sender that it cannot spell, a message that
+// its schedule would let expire and parts that it would cut otherwise are no fault of the message: another channel may do.
+func unwritable(err error) provider.Result {
+	switch {
+	case errors.Is(err, faultSource), errors.Is(err, faultExpired), errors.Is(err, faultCut):
+		return provider.Result{Outcome: provider.Refused, Code: provider.Uncomposed, Err: err}
+	}
+	return rejected(err)
 }
 
 // rejected ends a message that cannot be put on the wire.

@@ -3,6 +3,7 @@ package smpp
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -303,15 +304,37 @@ func TestMessagesThatCannotBeEncodedSendNothing(t *testing.T) {
 	c := startClient(t, fastConfig(srv.Addr()))
 	for code, change := range map[string]func(*provider.Submission){
 		"destination": func(s *provider.Submission) { s.To = "nobody" },
-		"source":      func(s *provider.Submission) { s.From = "way too long a sender" },
 		"too_long":    func(s *provider.Submission) { s.Text = longText(256) },
-		"expired":     func(s *provider.Submission) { s.Validity = time.Unix(1, 0) },
 		"parts":       func(s *provider.Submission) { s.Parts, s.Cut = []int{4}, (&Config{}).Cut(s.Text) },
 	} {
 		s := submission(1)
 		change(&s)
 		if r := send(c, s); r.Outcome != provider.Rejected || r.Code != code || r.Err == nil {
 			t.Errorf("%s: %+v", code, r)
+		}
+	}
+	if n := len(srv.Submits()); n != 0 {
+		t.Errorf("%d submits were written", n)
+	}
+}
+
+// TestWhatAnotherChannelMayWriteIsRefused: the message is not at fault, so that it falls back. It says nothing about the
+// health of this channel either.
+func TestWhatAnotherChannelMayWriteIsRefused(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, smpptest.Config{Log: -1})
+	cfg := fastConfig(srv.Addr())
+	cfg.Schedule = time.Hour
+	c := startClient(t, cfg)
+	for word, change := range map[string]func(*provider.Submission){
+		"source":  func(s *provider.Submission) { s.From = "way too long a sender" },
+		"expired": func(s *provider.Submission) { s.Validity = time.Now().Add(time.Minute) }, // before the schedule lets it go
+	} {
+		s := submission(1)
+		change(&s)
+		r := send(c, s)
+		if r.Outcome != provider.Refused || r.Code != provider.Uncomposed || r.Err == nil || !strings.Contains(r.Err.Error(), word) {
+			t.Errorf("%s: %+v", word, r)
 		}
 	}
 	if n := len(srv.Submits()); n != 0 {
