@@ -48,7 +48,8 @@ func New(cfg Config) (*Client, error) {
 	for bind := range c.cfg.Binds {
 		for _, role := range c.cfg.roles() {
 			c.links = append(c.links, &link{
-				cfg: &c.cfg, pool: c.pool, bind: bind, role: role, address: bind % len(c.cfg.Addresses),
+				cfg: &c.cfg, pool: c.pool, bind: bind, role: role,
+				home: bind % len(c.cfg.Addresses), address: bind % len(c.cfg.Addresses),
 				state: State{Bind: bind, Role: role},
 			})
 		}

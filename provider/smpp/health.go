@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"errors"
 	"time"
 
 	"dispatcher/provider"
@@ -68,6 +69,12 @@ func (p *pool) judge(s *session, w word) (changed bool) {
 	default:
 	}
 	return true
+}
+
+// mute reports whether a session that has ended for that reason had come to nothing before: the peer was silent, or
+// took no messages.
+func (s *session) mute(err error) bool {
+	return errors.Is(err, errEnquireLink) || errors.Is(err, errStalled) || errors.Is(err, errSlowPDU) || s.pool.ails(s)
 }
 
 // ails reports whether s is ailing.

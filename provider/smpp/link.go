@@ -16,6 +16,7 @@ type link struct {
 	pool    *pool
 	bind    int
 	role    pdu.Command
+	home    int // index of the address that it begins with
 	address int // index of the address that is tried next
 
 	mu    sync.Mutex
@@ -35,10 +36,12 @@ func (l *link) run(life, serving context.Context) {
 		if s, err := l.open(serving); err != nil {
 			l.failed(serving, err)
 		} else {
-			l.serve(life, serving, s)
-			if time.Since(began) >= l.cfg.ReconnectMax {
+			err := l.serve(life, serving, s)
+			lasted := time.Since(began) >= l.cfg.ReconnectMax
+			if lasted {
 				failures = 0
 			}
+			l.turn(lasted && !s.mute(err))
 		}
 		if !pause(serving, backoff(failures, l.cfg.ReconnectMin, l.cfg.ReconnectMax, rand.Float64())) {
 			return
@@ -60,8 +63,19 @@ func (l *link) open(ctx context.Context) (*session, error) {
 	return newSession(l.cfg, l.pool, in, bindSequence), nil
 }
 
-// serve runs a session and reports how it ended, unless it was asked to.
-func (l *link) serve(life, serving context.Context, s *session) {
+// turn chooses the address after one that had bound. A good one, where the session lasted and the peer did its work to the
+// end, is no reason to avoid anything: the bind goes back to where it began, so that binds which fled from a host that was
+// away spread again. Else the next one is tried: something in front of a dead host may bind for ever and carry nothing.
+func (l *link) turn(good bool) {
+	if good {
+		l.address = l.home
+		return
+	}
+	l.address = (l.address + 1) % len(l.cfg.Addresses)
+}
+
+// serve runs a session, and returns and reports how it ended, unless it was asked to.
+func (l *link) serve(life, serving context.Context, s *session) error {
 	l.report(Bound, nil)
 	s.tell = func(ailing bool) {
 		if ailing {
@@ -70,9 +84,11 @@ func (l *link) serve(life, serving context.Context, s *session) {
 		}
 		l.report(Bound, nil)
 	}
-	if err := s.run(life, serving.Done(), l.submits()); serving.Err() == nil {
+	err := s.run(life, serving.Done(), l.submits())
+	if serving.Err() == nil {
 		l.report(Lost, err)
 	}
+	return err
 }
 
 // failed reports a connection that could not be bound and turns to the next address.
