@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+)
+
+// TestATestChannelDoesEverythingButTheSend sends over a channel that carries and one that is marked as a test, whose carrier
+// listens beside: choice, limit, record, price, receipt, status and report are those of any channel, and its carrier never
+// hears of it.
+func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
+	t.Parallel()
+	const n = 200
+	channels := threeChannels("", `test: true, limits: [{window: 1d, max: 100000}]`, "")[:2]
+	channels[0].weight, channels[1].weight = "50", "50"
+	channels[0].behaviour.Receipts = true
+	s := newStage(t, plot{channels: channels})
+	running := s.run("dispatcher")
+	running.says(t, "dispatcher is running")
+	s.publish("bulk", messages("trial", n))
+	eventually(t, time.Minute, "every message is delivered", func() bool {
+		return s.count(`select count(*) from audit.messages where state = 'delivered'`) == n
+	})
+
+	if silent := s.carriers["b"].Stats(); silent.Connections != 0 || silent.Submits != 0 {
+		t.Errorf("the carrier of a test channel saw %+v", silent)
+	}
+	tried := s.count(`select count(*) from audit.attempts where channel = 'b'`)
+	whole := s.count(`
+		select count(*) from audit.attempts where channel = 'b' and reason = 'first_choice' and outcome = 'accepted' and delivered_at is not null
+		and provider_reference <> '' and segments > 0 and price_micros = 30000 * segments and currency = 'GBP'`)
+	if tried == 0 || whole != tried || tried+s.count(`select count(*) from audit.attempts where channel = 'a'`) != n {
+		t.Errorf("%d of %d attempts on the test channel are as on any other", whole, tried)
+	}
+	if granted := s.count(`select sum(granted)::bigint from audit.limit_windows where channel = 'b'`); granted != tried {
+		t.Errorf("%d attempts took %d of the limit", tried, granted)
+	}
+	s.checkShareOf(channels, n)
+	s.checkStatuses()
+	s.checkTrialRow(tried)
+	s.checkVerified(n)
+	var story report.Story
+	id := queryOne[string](t, s.postgres, `select message_id from audit.attempts where channel = 'b' limit 1`)
+	if err := json.Unmarshal([]byte(s.command("explain", id, "--format", "json")), &story); err != nil || channelOf(&story) != "b" || !strings.Contains(story.Text, "b accepted it") {
+		t.Errorf("%+v, %v", story, err)
+	}
+}
+
+// checkTrialRow finds the test channel in the daily report with what it was billed.
+func (s *stage) checkTrialRow(attempts int64) {
+	s.t.Helper()
+	var day report.Daily
+	if err := json.Unmarshal([]byte(s.command("report", "daily", "--format", "json")), &day); err != nil {
+		s.t.Fatal(err)
+	}
+	cost := s.count(`select sum(price_micros)::bigint from audit.attempts where channel = 'b'`)
+	for _, row := range day.Rows {
+		if row.Channel == "b" && row.Accepted == attempts && row.Delivered == attempts && row.FirstChoice == attempts && row.CostMicros == cost && cost > 0 {
+			return
+		}
+	}
+	s.t.Errorf("no row of %d messages for %d micros in %+v", attempts, cost, day.Rows)
+}
