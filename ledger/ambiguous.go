@@ -39,6 +39,8 @@ type Doubt struct {
 	NextAt time.Time
 	// Verdict is set when the doubt ends with this settlement.
 	Verdict Verdict
+	// Partly says that a part of the message is known to have been taken, by this attempt or an earlier one.
+	Partly bool
 }
 
 // OpenDoubt is a doubt that is due.
@@ -53,12 +55,13 @@ type OpenDoubt struct {
 	// audit.attempts.outcome, "unknown" as long as nothing is. Receipt is Delivered or Undelivered when a receipt has said so.
 	Answer  string
 	Receipt State
-	// Reference holds the provider's ids of the parts that the latest attempt got accepted before it got no answer.
+	// Reference holds the provider's ids of the parts that the latest attempt got accepted before it got no answer. A
+	// provider may give none.
 	Reference string
+	// Await is for how long receipts are awaited once the submission turns out to have been taken: Settlement.Await of
+	// the latest attempt, by the routing that it was sent under.
+	Await time.Duration
 }
-
-// PartTaken reports whether a part of the message is known to have been taken.
-func (o *OpenDoubt) PartTaken() bool { return o.Reference != "" }
 
 // Repeats reports whether the message waits to be submitted again under the key, or is being so.
 func (o *OpenDoubt) Repeats() bool { return o.Message.SameKey == o.Key }
@@ -72,7 +75,8 @@ type DoubtRecord struct {
 	Currency                  string
 	Code                      string // why there was no answer
 	Step                      Step
-	OpenedAt, Until           time.Time
+	OpenedAt                  time.Time
+	Until                     time.Time // when the search ends, or ended
 	Asked                     int
 	Verdict                   Verdict // empty while it is open
 	Author, Note              string

@@ -19,20 +19,21 @@ import (
 //     accepted keeps its price when a later attempt under the key was rejected.
 const doubted = `
 	with given as (
-	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::boolean[])
-	    as u(seq, attempt, key, account, step, until, next_at, verdict, repeat)
+	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::boolean[], $10::boolean[])
+	    as u(seq, attempt, key, account, step, until, next_at, verdict, repeat, partly)
 	), repeated as (
 	  update dispatcher.messages m set same_key = case when g.repeat then g.key end,
 	    same_key_until = case when g.repeat then g.until end, same_key_account = case when g.repeat then g.account end
 	  from given g where m.seq = g.seq and m.attempts = g.attempt and (m.same_key is not null or g.repeat)
 	), opened as (
-	  insert into dispatcher.ambiguous as d (message_seq, key, attempt, last, account, step, until, next_at, closed_at, verdict)
+	  insert into dispatcher.ambiguous as d (message_seq, key, attempt, last, account, step, until, next_at, closed_at, verdict, part_taken)
 	  select g.seq, g.key, g.attempt, g.attempt, g.account, g.step, g.until, case when g.verdict = '' then g.next_at end,
-	    case when g.verdict <> '' then now() end, nullif(g.verdict, '')
+	    case when g.verdict <> '' then now() end, nullif(g.verdict, ''), g.partly
 	  from given g join dispatcher.attempts a on a.message_seq = g.seq and a.attempt = g.attempt
 	  where a.outcome = 'unknown' or exists (select from dispatcher.ambiguous e where e.message_seq = g.seq and e.key = g.key)
 	  on conflict (message_seq, key) do update set last = excluded.last, step = excluded.step, next_at = excluded.next_at,
-	    closed_at = excluded.closed_at, verdict = excluded.verdict, asked = d.asked + 1
+	    closed_at = excluded.closed_at, verdict = excluded.verdict, asked = d.asked + 1,
+	    part_taken = d.part_taken or excluded.part_taken
 	  where d.closed_at is null and excluded.last > d.last
 	  returning d.message_seq, d.attempt, d.last, d.verdict
 	)
@@ -46,7 +47,7 @@ func doubtArrays(order []*Settlement) []any {
 	var attempt []int16
 	var key, account, step, verdict []string
 	var until, next []pgtype.Timestamptz
-	var repeat []bool
+	var repeat, partly []bool
 	for _, s := range order {
 		d := s.Doubt
 		if d == nil {
@@ -56,18 +57,18 @@ func doubtArrays(order []*Settlement) []any {
 		key, account = append(key, d.Key), append(account, d.Account)
 		step, verdict = append(step, string(d.Step)), append(verdict, string(d.Verdict))
 		until, next = append(until, instant(d.Until)), append(next, instant(d.NextAt))
-		repeat = append(repeat, d.Step == SameKey && d.Verdict == "" && s.State == Retry)
+		repeat, partly = append(repeat, d.Step == SameKey && d.Verdict == "" && s.State == Retry), append(partly, d.Partly)
 	}
 	if seq == nil {
 		return nil
 	}
-	return []any{seq, attempt, key, account, step, until, next, verdict, repeat}
+	return []any{seq, attempt, key, account, step, until, next, verdict, repeat, partly}
 }
 
 // doubtColumns are the columns of a doubt d, of its first attempt f and its latest one a, and of message m, for scanDoubt.
 const doubtColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
 	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked, coalesce(f.outcome, 'unknown'), coalesce(f.receipt_state, ''),
-	  coalesce(a.provider_reference, '')`
+	  coalesce(a.provider_reference, ''), d.part_taken, coalesce(a.receipts_within, interval '0')`
 
 // doubtJoins add to doubt d what doubtColumns name.
 const doubtJoins = `
@@ -106,7 +107,7 @@ func scanDoubt(r pgx.CollectableRow) (OpenDoubt, error) {
 	var m messageRow
 	a := &d.Attempt
 	err := r.Scan(append(m.targets(), &a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency,
-		&d.Key, &d.Account, &d.Step, &d.Until, &d.First, &d.OpenedAt, &d.Asked, &d.Answer, &d.Receipt, &d.Reference)...)
+		&d.Key, &d.Account, &d.Step, &d.Until, &d.First, &d.OpenedAt, &d.Asked, &d.Answer, &d.Receipt, &d.Reference, &d.Partly, &d.Await)...)
 	d.Message = m.message()
 	d.Until, d.OpenedAt = d.Until.UTC(), d.OpenedAt.UTC()
 	return d, err
@@ -141,7 +142,7 @@ func (l *Ledger) PutOff(ctx context.Context, seq int64, key string, until time.T
 
 // judged closes a doubt, also one that was closed without knowing, and takes its message on where no settlement can.
 // The message is locked before the doubt, as by a settlement. While it is being submitted again under the key, nothing is
-// judged: its answer may be the truth. Nor is anything final while the latest attempt is known.
+// judged: its answer may be the truth. Nor is anything that a late answer or a receipt has proved otherwise meanwhile.
 const judged = `
 	with held as materialized (
 	  select seq from dispatcher.messages where seq = $1 and (state <> 'sending' or same_key is distinct from $2) for update
@@ -150,7 +151,8 @@ const judged = `
 	    note = case when d.verdict is null then $5 else concat_ws(' ', nullif($5, ''), format('(before: %s%s)', d.verdict, ', ' || nullif(concat_ws(': ', nullif(d.author, ''), nullif(d.note, '')), ''))) end
 	  from dispatcher.attempts a
 	  where d.message_seq in (select seq from held) and d.key = $2 and coalesce(d.verdict, 'final') in ('final', 'resent')
-	    and a.message_seq = d.message_seq and a.attempt = d.last and (a.outcome = 'unknown' or $3 in ('taken', 'not_taken'))
+	    and a.message_seq = d.message_seq and a.attempt = d.last
+	    and case $3 when 'taken' then a.outcome = 'accepted' when 'not_taken' then a.outcome not in ('unknown', 'accepted') else a.outcome = 'unknown' end
 	  returning d.message_seq, d.last, a.channel
 	), moved as (
 	  update dispatcher.messages m set same_key = null, same_key_until = null, same_key_account = null,
@@ -206,7 +208,7 @@ func (l *Ledger) Judge(ctx context.Context, j *Judgement) (ended bool, err error
 // doubtRecords reads doubts for people; what follows is a condition.
 const doubtRecords = `
 	select m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments, a.price_micros, a.currency, coalesce(a.provider_code, ''),
-	  d.step, d.opened_at, d.until, d.asked, coalesce(d.verdict, ''), d.author, d.note
+	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author, d.note
 	from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
 	where `

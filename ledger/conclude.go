@@ -18,17 +18,14 @@ import (
 //     last word and no copy is delivered, and without receipt when time ran out for the others.
 //   - Nothing is taken back: delivered replaces undelivered, both replace no_receipt, and that
 //     replaces accepted.
-//   - A receipt that carries our key proves that an unknown attempt was taken: it is accepted then.
+//   - A receipt that carries our key proves that an unknown attempt was taken: it is accepted then. It proves nothing about
+//     how its other parts fared, see tally.
 //   - An attempt that was not taken has only the parts that its settlement named. What a receipt with our key says
 //     about it beyond those is no copy: undelivered is what the provider's answer said already, and delivered
 //     contradicts that answer, which is counted and told, and changes nothing.
 
 // relook is after what time a row is looked at again whose attempt is still under way.
 const relook = 5 * time.Second
-
-// lateAwait is for how long further receipts are expected for an attempt that a receipt proved taken. Its
-// settlement, which knew no better, named no time.
-const lateAwait = 72 * time.Hour
 
 // standing is a message as receipts find it, and what they make of it.
 type standing struct {
@@ -42,15 +39,20 @@ type standing struct {
 type try struct {
 	number           int
 	channel, outcome string
-	reference        string // the provider's ids, separated by spaces
-	held, freed      bool   // whether it got a slot to hold beyond its answer, and whether that was given back
-	receipt          State  // what its receipts came to so far; empty for nothing
+	reference        string        // the provider's ids, separated by spaces
+	held, freed      bool          // whether it got a slot to hold beyond its answer, and whether that was given back
+	receipt          State         // what its receipts came to so far; empty for nothing
+	owed             int           // how many receipts tell all about it; 0 for as many as its settlement named parts
+	cut              bool          // parts of its message certainly were not taken, see Settlement.CutShort
+	within, left     time.Duration // for how long receipts are awaited from its answer on, and from now on
 	parts            []part
 
 	// What changes.
 	accepted bool // a late truth makes it accepted
+	named    bool // receipts told ids of its parts that its settlement did not know
 	frees    bool // it gives its slot back
 	says     word // what its receipts come to now; without state when that is nothing new
+	missing  bool // there are receipts that it owes and that have no row
 }
 
 // part is a row of receipts.
@@ -60,14 +62,6 @@ type part struct {
 	state              string
 	word               word
 	awaited            bool // its time is not over
-}
-
-// word is what receipts say.
-type word struct {
-	state State
-	cause provider.Cause
-	code  string
-	at    time.Time
 }
 
 // whole reports whether the part stands for a receipt that named none: it is about all of its attempt.
@@ -88,19 +82,23 @@ func (s *standing) conclude() {
 	s.closing.Cause, s.closing.Code = says.cause, says.code
 }
 
-// conclude fills in what changes about the attempt itself.
+// conclude fills in what changes about the attempt itself. While nobody knows whether it was taken, receipts for the parts that
+// were say nothing about all of it.
 func (t *try) conclude() {
 	if t.outcome == provider.Unknown.String() {
 		t.believe()
 	}
-	counted := t.counted()
-	if t.outcome == "" || len(counted) == 0 {
+	t.wait()
+	t.name()
+	count := t.tally()
+	t.missing = count.missing > 0
+	if t.outcome == "" || len(count.parts) == 0 {
 		return
 	}
-	if says := sum(counted); rank(says.state) > rank(t.receipt) {
+	if says := count.word(); t.outcome != provider.Unknown.String() && rank(says.state) > rank(t.receipt) {
 		t.says = says
 	}
-	t.frees = t.held && !t.freed && (t.says.state != "" || anyFinal(counted))
+	t.frees = t.held && !t.freed && (t.says.state != "" || anyFinal(count.parts))
 }
 
 // denied reports whether the provider answered that it did not take the attempt, or not all parts of it.
@@ -125,30 +123,53 @@ func (t *try) contradictedBy(p *part) bool {
 	return t.denied() && p.byKey && p.state == string(Delivered)
 }
 
-// believe makes an unknown attempt accepted if a receipt with our key says so.
+// believe makes an unknown attempt accepted if a receipt with our key says so. Its receipts are awaited from now on.
 func (t *try) believe() {
+	if !slices.ContainsFunc(t.parts, func(p part) bool { return p.byKey }) {
+		return
+	}
+	t.accepted, t.outcome, t.left = true, provider.Accepted.String(), t.within
 	for i := range t.parts {
 		p := &t.parts[i]
-		if !p.byKey {
-			continue
+		p.awaited = p.awaited || p.byKey && !p.final()
+	}
+}
+
+// wait lets rows be awaited for as long as their attempt is: those that a key made, and all of an attempt that may owe more
+// receipts than there are rows. The time of such a row only says when somebody looks at it.
+func (t *try) wait() {
+	for i := range t.parts {
+		p := &t.parts[i]
+		p.awaited = p.awaited || t.left > 0 && (p.byKey || t.owed > 0)
+	}
+}
+
+// name adds the ids that receipts with our key told, of parts that nobody had answered for.
+func (t *try) name() {
+	if t.outcome != provider.Accepted.String() || t.owed == 0 && !t.accepted {
+		return
+	}
+	names := strings.Fields(t.reference)
+	for i := range t.parts {
+		p := &t.parts[i]
+		if p.byKey && !p.whole() && len(names) < max(t.owed, 1) && !slices.Contains(names, p.reference) {
+			names, t.named = append(names, p.reference), true
 		}
-		t.accepted, t.outcome = true, provider.Accepted.String()
-		if t.reference == "" && !p.whole() {
-			t.reference = p.reference
-		}
-		p.awaited = p.awaited || !p.final()
+	}
+	if t.named {
+		t.reference = strings.Join(names, " ")
 	}
 }
 
 // next is the state that the message comes to, by which attempt, and what the receipts said.
 func (s *standing) next() (to State, by *try, says word) {
 	var last *try
-	var rest []part
+	var rest tally
 	for i := range s.tries {
 		t := &s.tries[i]
 		switch t.outcome {
 		case provider.Refused.String(), provider.Throttled.String():
-			rest = append(rest, t.counted()...)
+			rest = rest.with(t.tally())
 		case provider.Accepted.String():
 			if t.number == s.attempts {
 				last = t
@@ -164,7 +185,8 @@ func (s *standing) next() (to State, by *try, says word) {
 		if t.outcome != provider.Accepted.String() || len(t.parts) == 0 {
 			continue
 		}
-		says := sum(append(slices.Clip(rest), t.parts...))
+		copied := rest.with(t.tally())
+		says := copied.word()
 		if says.state == Delivered {
 			return Delivered, t, says
 		}
@@ -203,89 +225,6 @@ func (s *standing) rank() int {
 	return rank(s.state)
 }
 
-// rank orders what receipts come to.
-func rank(s State) int {
-	switch s {
-	case Delivered:
-		return 3
-	case Undelivered:
-		return 2
-	case NoReceipt:
-		return 1
-	case Scheduled, Waiting, Retry, Sending, Accepted, Rejected, Failed, Unknown, Dead:
-	}
-	return 0
-}
-
-// sum is what parts come to together: empty while one of them is awaited.
-func sum(parts []part) word {
-	var all word
-	var whole *part
-	for i := range parts {
-		if parts[i].whole() {
-			whole = &parts[i]
-		}
-	}
-	undelivered, silent, awaited := false, false, false
-	for i := range parts {
-		p := &parts[i]
-		if p == whole && len(parts) > 1 {
-			continue
-		}
-		if whole != nil && better(whole.state, p.state) {
-			p = whole
-		}
-		switch {
-		case !p.final() && p.awaited:
-			awaited = true
-		case !p.final():
-			silent = true
-		case p.state == string(Undelivered) && !undelivered:
-			undelivered, all.cause, all.code = true, p.word.cause, p.word.code
-		case !undelivered:
-			all.code = p.word.code
-		}
-		if p.word.at.After(all.at) {
-			all.at = p.word.at
-		}
-	}
-	switch {
-	case len(parts) == 0 || awaited:
-		return word{}
-	case silent:
-		return word{state: NoReceipt}
-	case undelivered:
-		all.state = Undelivered
-	default:
-		all.state = Delivered
-	}
-	return all
-}
-
-// better reports whether a receipt of one state replaces one of another, as dispatcher.receipt_rank says.
-func better(a, b string) bool { return receiptRank(a) > receiptRank(b) }
-
-func receiptRank(state string) int {
-	switch state {
-	case provider.Delivered.String():
-		return 3
-	case provider.Undelivered.String():
-		return 2
-	case provider.Pending.String():
-		return 1
-	}
-	return 0
-}
-
-func anyFinal(parts []part) bool {
-	for i := range parts {
-		if parts[i].final() {
-			return true
-		}
-	}
-	return false
-}
-
 // lookAgain is after what time somebody has to look at a part again; 0 for never. It is asked after conclude.
 func (s *standing) lookAgain(t *try, p *part) time.Duration {
 	switch {
@@ -293,8 +232,10 @@ func (s *standing) lookAgain(t *try, p *part) time.Duration {
 		return 0
 	case t.outcome == "" || p.final() && s.state == Sending:
 		return relook
-	case t.accepted && p.byKey && !p.final():
-		return lateAwait
+	case t.outcome == provider.Unknown.String():
+		return 0
+	case t.missing, !p.final() && (p.byKey || t.owed > 0):
+		return max(t.left, 0)
 	}
 	return 0
 }

@@ -32,19 +32,83 @@ func rowsOf(letters string) (parts []part) {
 	return parts
 }
 
+// comeTo is what the parts of an accepted attempt come to that owes so many receipts.
+func comeTo(owed int, parts []part) word {
+	count := (&try{outcome: provider.Accepted.String(), owed: owed, parts: parts}).tally()
+	return count.word()
+}
+
 func TestPartsComeToOneWord(t *testing.T) {
 	t.Parallel()
 	for letters, want := range map[string]State{
 		"": "", "d": Delivered, "u": Undelivered, "p": "", "e": "", "P": NoReceipt, "E": NoReceipt,
 		"dd": Delivered, "du": Undelivered, "ud": Undelivered, "uu": Undelivered, "de": "", "ue": "", "dE": NoReceipt, "uE": NoReceipt,
-		"ePd": "", "dPd": NoReceipt, "w": Delivered, "we": Delivered, "wee": Delivered, "wu": Delivered, "we" + "E": Delivered,
+		"ePd": "", "dPd": NoReceipt, "w": Delivered, "we": Delivered, "wu": Delivered,
+		"wee": "", "we" + "E": "", "wdd": Delivered, "wud": Undelivered, // one of two parts, nobody knows which
 	} {
-		got := sum(rowsOf(letters))
+		got := comeTo(0, rowsOf(letters))
 		if got.state != want {
 			t.Errorf("%q comes to %q, want %q", letters, got.state, want)
 		}
 		if got.state == Undelivered && got.cause != provider.Absent || got.state != Undelivered && got.cause != "" {
 			t.Errorf("%q has cause %q", letters, got.cause)
+		}
+	}
+}
+
+// TestPartsWithoutAWordKeepTheOthersFromBeingADelivery: rows are there for the parts that somebody told of, while more were submitted.
+func TestPartsWithoutAWordKeepTheOthersFromBeingADelivery(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		owed    int
+		letters string
+		timed   bool // somebody is to look at the row of the first part
+		want    State
+	}{
+		{1, "d", false, Delivered},
+		{2, "d", true, ""},
+		{2, "d", false, NoReceipt},
+		{2, "u", true, ""},
+		{3, "dd", false, NoReceipt},
+		{3, "du", true, ""},
+		{3, "ddd", true, Delivered},
+		{2, "dd", false, Delivered},
+		{2, "de", false, ""},
+		{3, "de", false, ""},
+		{1, "w", false, Delivered},
+		{3, "w", false, NoReceipt},
+		{3, "w", true, ""},
+		{2, "wd", false, Delivered},
+		{2, "we", false, ""},
+		{3, "wdd", false, Delivered},
+		{3, "wdu", false, Undelivered},
+		{2, "wud", false, Undelivered},
+		{1, "we", false, Delivered},
+	} {
+		parts := rowsOf(test.letters)
+		parts[0].awaited = parts[0].awaited || test.timed
+		if got := comeTo(test.owed, parts); got.state != test.want {
+			t.Errorf("%q of %d comes to %q, want %q", test.letters, test.owed, got.state, test.want)
+		}
+	}
+}
+
+// TestAMessageThatWasCutShortIsNotDelivered: that is certain as soon as all that was sent has its last word.
+func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	for letters, want := range map[string]word{
+		"":   {},
+		"dd": {state: Undelivered, code: "unsent"},
+		"du": {state: Undelivered, cause: provider.Absent},
+		"d":  {state: NoReceipt},
+		"dE": {state: NoReceipt},
+		"de": {},
+	} {
+		count := (&try{outcome: provider.Accepted.String(), owed: 2, cut: true, parts: rowsOf(letters)}).tally()
+		got := count.word()
+		got.at = time.Time{}
+		if got != want {
+			t.Errorf("%q comes to %+v, want %+v", letters, got, want)
 		}
 	}
 }
@@ -101,7 +165,7 @@ func TestTheCauseIsThatOfTheFirstPartWithoutSuccess(t *testing.T) {
 	t.Parallel()
 	parts := rowsOf("duu")
 	parts[2].word.cause, parts[1].word.code, parts[2].word.code = provider.Spam, "one", "two"
-	if got := sum(parts); got.cause != provider.Absent || got.code != "one" || !got.at.Equal(time.Unix('u', 0)) {
+	if got := comeTo(0, parts); got.cause != provider.Absent || got.code != "one" || !got.at.Equal(time.Unix('u', 0)) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -1,6 +1,9 @@
 package ledger
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // expectArrays are the parameters of expectReceipts, one element for each part that a receipt is expected for, or
 // for the whole attempt when its provider gave no reference; nil without any.
@@ -18,10 +21,8 @@ func expectArrays(order []*Settlement) []any {
 			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(reference, name)
 			part, await = append(part, number), append(await, s.Await.Microseconds())
 		}
-		for one := range strings.SplitSeq(storable(s.Reference), " ") {
-			if one != "" && len(one) <= maxReference {
-				add(one)
-			}
+		for _, one := range names(s.Reference) {
+			add(one)
 		}
 		if number == 0 && s.State == Accepted {
 			add(wholeRow("", s.Seq, s.Attempt).reference) // only a receipt with our key can find it
@@ -31,4 +32,9 @@ func expectArrays(order []*Settlement) []any {
 		return nil
 	}
 	return []any{seq, attempt, reference, part, await}
+}
+
+// names are the references of a settlement that a receipt can be found by.
+func names(reference string) []string {
+	return slices.DeleteFunc(strings.Fields(storable(reference)), func(one string) bool { return len(one) > maxReference })
 }

@@ -47,8 +47,8 @@ const expectReceipts = `
 // without, how many receipts contradict the books, and which rows that changed nothing but a key made and have
 // "delivered" now. A row is replaced only by one of higher rank, so that neither order nor repetition matters; one that
 // nobody knows the message of gets it from a key of any rank. A
-// receipt without reference is about all parts that the settlement of its attempt named, or has a row of its own
-// while there is none. A last word ends the wait of its row.
+// receipt without reference is about the reference of its attempt, or has a row of its own while there is none, or when there are
+// several: see folded. A last word ends the wait of its row.
 //
 // The first message that a reference is known to belong to keeps it: a receipt whose key names another one contradicts it,
 // and changes nothing. What is not known to anybody is kept if it is a last word. A pending one would say nothing, and
@@ -62,8 +62,9 @@ const bookReceipts = `
 	  left join dispatcher.attempts a on a.message_seq = nullif(g.seq, 0) and a.attempt = g.attempt and a.channel = g.channel
 	  cross join lateral unnest(case
 	    when g.reference <> '' then array[g.reference]
-	    when a.provider_reference is not null then string_to_array(a.provider_reference, ' ')
-	    when a.message_seq is not null then array[' ' || a.message_seq || '.' || a.attempt]
+	    when a.message_seq is not null then array[(
+	      select case when count(distinct n) = 1 and coalesce(a.receipts_owed, 1) = 1 then min(n) else ' ' || a.message_seq || '.' || a.attempt end
+	      from unnest(string_to_array(a.provider_reference, ' ')) as n where n <> '')]
 	  end) as w(reference)
 	), owned as (
 	  select g.channel, g.reference, g.named, g.state, g.cause, g.code, g.received_at, r.channel is not null as known,
@@ -106,12 +107,15 @@ const (
 )
 
 // lockTries locks all attempts of the affected messages, lockStandings the messages, and readParts then reads
-// the rows of their parts, by a statement of its own that sees what the last holder of the locks committed.
+// the rows of their parts, by a statement of its own that sees what the last holder of the locks committed. Receipts that a key
+// proves to come, of an attempt whose settlement named no time, are awaited for 72 hours.
 const (
 	lockTries = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
-	  coalesce(a.receipt_state, '')
+	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), w.within,
+	  coalesce(a.settled_at + w.within - now(), interval '0')
 	from %s n join dispatcher.attempts a on a.message_seq = n.seq
+	cross join lateral (select coalesce(a.receipts_within, interval '72 hours') as within) w
 	order by a.message_seq, a.attempt for update of a`
 
 	lockStandings = `

@@ -53,7 +53,9 @@ func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, affected string,
 func (t *receiptTx) readTries(rows pgx.Rows) error {
 	var seq int64
 	var a try
-	_, err := pgx.ForEachRow(rows, []any{&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{
+		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt, &a.owed, &a.cut, &a.within, &a.left,
+	}, func() error {
 		if n := len(t.standings); n == 0 || t.standings[n-1].closing.Seq != seq {
 			t.standings = append(t.standings, standing{closing: Closing{Seq: seq}})
 		}
@@ -154,7 +156,7 @@ func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrit
 		}
 		for j := range s.tries {
 			tr := &s.tries[j]
-			if tr.accepted || tr.frees || tr.says.state != "" {
+			if tr.accepted || tr.named || tr.frees || tr.says.state != "" {
 				w.try(s.closing.Seq, tr)
 			}
 			for k := range tr.parts {

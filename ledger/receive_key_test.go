@@ -256,8 +256,10 @@ func TestAPendingReceiptWithOurKeyIsNotTheLastOne(t *testing.T) {
 	}
 }
 
-// dueNow has somebody look at all rows that are due at any time.
-const dueNow = `with u as (update dispatcher.receipts set due_at = now() where due_at is not null returning 1) select count(*)::text from u`
+// dueNow lets four days pass, and has somebody look at all rows that are due at any time.
+const dueNow = `with u as (update dispatcher.receipts set due_at = now() where due_at is not null returning 1),
+	v as (update dispatcher.attempts set settled_at = settled_at - interval '4 days' where settled_at is not null)
+	select count(*)::text from u`
 
 // TestLateTruthsFromBothSidesContend: doubts about submits, their late answers and the receipts that prove them taken
 // are written at the same time.

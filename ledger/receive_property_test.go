@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,20 +16,71 @@ import (
 	"dispatcher/provider"
 )
 
-// deed is one thing that happens to a message: it is settled, a receipt comes, or somebody looks at what is due.
+// deed is one thing that happens to a message: it is settled, a receipt comes, somebody looks at what is due, or an operator
+// says what became of a submission that nobody answered.
 type deed struct {
-	kind  string // settle, receipt, look
-	part  int
-	state provider.ReceiptState
+	kind    string // settle, receipt, look, verdict
+	part    int    // that a receipt is about, or whose id the operator names; -1 for none
+	keyed   bool   // the receipt carries our key
+	state   provider.ReceiptState
+	verdict ledger.Verdict
 }
 
-// deeds are a settlement, any number of receipts for its parts, and looks, in any order and with repetitions.
-func deeds(t *rapid.T, parts int) []deed {
+// Answers of a part.
+const (
+	taken    = "taken"    // with an id
+	nameless = "nameless" // taken without an id
+	silent   = "silent"   // nobody knows
+	unsent   = "unsent"   // certainly not taken
+)
+
+// life is a message of several parts, what its provider answered about each of them, and what happens.
+type life struct {
+	answers []string
+	deeds   []deed
+	expired bool // in the end the time of all receipts is over
+}
+
+// known reports whether the provider answered that it took the message.
+func (l *life) known() bool { return !slices.Contains(l.answers, silent) }
+
+// drawLife draws answers of which a settlement comes that is accepted or unknown, and deeds in any order.
+func drawLife(t *rapid.T) life {
+	parts := rapid.IntRange(1, 3).Draw(t, "parts")
+	l := life{expired: rapid.Bool().Draw(t, "expired")}
+	kinds := []string{taken, taken, nameless}
+	if rapid.Bool().Draw(t, "unanswered") {
+		kinds = []string{taken, nameless, silent, silent, unsent}
+	}
+	for range parts {
+		l.answers = append(l.answers, rapid.SampledFrom(kinds).Draw(t, "answer"))
+	}
+	if l.known() && slices.Contains(l.answers, unsent) {
+		l.answers[rapid.IntRange(0, parts-1).Draw(t, "silent part")] = silent
+	}
+	l.deeds = deeds(t, &l)
+	return l
+}
+
+// deeds are a settlement, any number of receipts for the parts that left, verdicts and looks, in any order and with repetitions.
+func deeds(t *rapid.T, l *life) []deed {
+	var left []int
+	for i, answer := range l.answers {
+		if answer != unsent {
+			left = append(left, i)
+		}
+	}
 	all := []deed{{kind: "settle"}}
 	for range rapid.IntRange(0, 7).Draw(t, "receipts") {
 		all = append(all, deed{
-			kind: "receipt", part: rapid.IntRange(0, parts-1).Draw(t, "part"),
+			kind: "receipt", part: rapid.SampledFrom(left).Draw(t, "part"), keyed: rapid.Bool().Draw(t, "keyed"),
 			state: rapid.SampledFrom([]provider.ReceiptState{provider.Pending, provider.Delivered, provider.Undelivered}).Draw(t, "state"),
+		})
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "verdicts") {
+		all = append(all, deed{
+			kind: "verdict", part: rapid.SampledFrom(append([]int{-1}, left...)).Draw(t, "named"),
+			verdict: rapid.SampledFrom([]ledger.Verdict{ledger.Taken, ledger.NotTaken, ledger.FinalWord}).Draw(t, "verdict"),
 		})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "others") {
@@ -37,29 +89,112 @@ func deeds(t *rapid.T, parts int) []deed {
 	return rapid.Permutation(all).Draw(t, "order")
 }
 
-// model is what receipts come to, by the words of the design: pending < undelivered < delivered for each part; all
-// parts delivered is delivered, all with their last word and one of them not is undelivered, else it is not known.
-func model(all []deed, parts int, expired bool) (state, attempt string) {
-	best := make([]provider.ReceiptState, parts)
+// judged is what the operator's verdicts came to: the last one that was not refused because something else was known already.
+type judged struct {
+	verdict ledger.Verdict
+	part    int // whose id was named; -1 for none
+}
+
+// model is what all of it comes to, by the words of the design: a message is taken if its provider or an operator says so, or a receipt
+// with our key about a part that had no answer. For each part pending < undelivered < delivered; a receipt without our key counts for a part whose id is
+// known. All parts delivered is delivered, all with their last word and one of them not, or never sent, is undelivered, else it is not
+// known. Of what was not taken nothing is said.
+func model(l *life, said judged) (state, attempt string) {
+	proved := l.known()
+	best, named := make([]provider.ReceiptState, len(l.answers)), make([]bool, len(l.answers))
+	for i, answer := range l.answers {
+		named[i] = answer == taken || said.verdict == ledger.Taken && said.part == i
+	}
+	for _, d := range l.deeds {
+		if d.kind == "receipt" && d.keyed {
+			named[d.part], proved = true, proved || l.answers[d.part] != taken
+		}
+	}
 	rank := map[provider.ReceiptState]int{provider.Pending: 0, provider.Undelivered: 1, provider.Delivered: 2}
-	for _, d := range all {
-		if d.kind == "receipt" && rank[d.state] > rank[best[d.part]] {
+	for _, d := range l.deeds {
+		if d.kind == "receipt" && named[d.part] && rank[d.state] > rank[best[d.part]] {
 			best[d.part] = d.state
 		}
 	}
+	open, failed := false, false
+	for i, answer := range l.answers {
+		open = open || answer != unsent && best[i] == provider.Pending
+		failed = failed || answer == unsent || best[i] == provider.Undelivered
+	}
 	switch {
-	case slices.Contains(best, provider.Pending) && expired:
+	case said.verdict == ledger.NotTaken:
+		return "failed", ""
+	case !proved && said.verdict != ledger.Taken:
+		return "unknown", ""
+	case open && l.expired:
 		return "no_receipt", "no_receipt"
-	case slices.Contains(best, provider.Pending):
+	case open:
 		return "accepted", ""
-	case slices.Contains(best, provider.Undelivered):
+	case failed:
 		return "undelivered", "undelivered"
 	}
 	return "delivered", "delivered"
 }
 
-// TestAnyOrderOfSettlementAndReceiptsComesToTheSame: early, late, repeated, contradictory, and by two instances in
-// turns. Each state is told once, in an order that goes forward only, and the slot is free once there is a last word.
+// settlement is what the dispatcher makes of the answers.
+func (l *life) settlement(m ledger.Message, names []string) ledger.Settlement {
+	s := expecting(m, "")[0]
+	var ids []string
+	for i, answer := range l.answers {
+		switch answer {
+		case taken:
+			ids = append(ids, names[i])
+			s.Receipts++
+		case nameless:
+			ids = append(ids, "")
+			s.Receipts++
+		case silent:
+			s.Receipts++
+		case unsent:
+			s.CutShort = true
+		}
+	}
+	s.Reference, s.Hold, s.Segments = strings.Join(ids, " "), time.Hour, s.Receipts
+	if !l.known() {
+		s.Outcome, s.State, s.Hold = provider.Unknown, ledger.Unknown, 0
+		s.Doubt = &ledger.Doubt{
+			Key: "k", Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour), Partly: len(ids) > 0,
+		}
+	}
+	return s
+}
+
+// rule passes a verdict, and reports whether it was one to pass.
+func (l *life) rule(t *testing.T, on *ledger.Ledger, m ledger.Message, names []string, d *deed) bool {
+	t.Helper()
+	doubt, err := on.DoubtAbout(t.Context(), m.ID)
+	if errors.Is(err, ledger.ErrNoDoubt) || d.verdict == ledger.NotTaken && doubt.Partly {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := ledger.Judgement{Seq: m.Seq, Key: doubt.Key, Verdict: d.verdict, Author: "ops", Note: "in its log"}
+	s := expecting(m, doubt.Reference)[0]
+	s.Await = doubt.Await
+	switch d.verdict {
+	case ledger.Taken:
+		if d.part >= 0 {
+			s.Reference = strings.TrimSpace(s.Reference + " " + names[d.part])
+		}
+		j.Truth = &s
+	case ledger.NotTaken:
+		s.Outcome, s.State, s.Await = provider.Refused, ledger.Failed, 0
+		j.Truth = &s
+	default:
+		j.Move = &ledger.Move{State: ledger.Unknown, Reason: "ambiguous_final"}
+	}
+	return judge(t, on, j)
+}
+
+// TestAnyOrderOfSettlementAndReceiptsComesToTheSame: early, late, repeated, contradictory, for parts that were answered for and
+// for such that nobody answered for, with and without our key, beside the verdicts of operators, and by two instances in turns.
+// Each state is told once, in an order that goes forward only, and the slot is free once there is a last word.
 func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -69,39 +204,51 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
-		parts := rapid.IntRange(1, 3).Draw(rt, "parts")
-		all := deeds(rt, parts)
-		expired := rapid.Bool().Draw(rt, "expired")
+		l := drawLife(rt)
 		m := claimAll(t, ledgers[0], []ledger.Message{message(fmt.Sprintf("p-%06d", n))}, "a").Messages[0]
-		var references []string
-		for i := range parts {
-			references = append(references, fmt.Sprintf("r%d-%d", n, i))
+		var names []string
+		for i := range l.answers {
+			names = append(names, fmt.Sprintf("r%d-%d", n, i))
 		}
-		s := expecting(m, strings.Join(references, " "))
-		s[0].Hold = time.Hour
-		for i, d := range all {
-			l := ledgers[i%2]
+		s := []ledger.Settlement{l.settlement(m, names)}
+		said := judged{part: -1}
+		take := func(on *ledger.Ledger, d *deed) {
+			r := receipt(names[d.part], d.state)
+			if d.keyed {
+				r.Seq, r.Attempt = m.Seq, 1
+			}
+			receive(t, on, r)
+		}
+		for i := range l.deeds {
+			on, d := ledgers[i%2], &l.deeds[i]
 			switch d.kind {
 			case "settle":
-				settleAll(t, l, s)
+				settleAll(t, on, s)
 			case "receipt":
-				receive(t, l, receipt(references[d.part], d.state))
+				take(on, d)
 			case "look":
-				overdue(t, l)
+				lookSoon(t, db)
+				overdue(t, on)
+			case "verdict":
+				if l.rule(t, on, m, names, d) {
+					said = judged{d.verdict, d.part}
+				}
 			}
 		}
+		lookSoon(t, db)
 		overdue(t, ledgers[0])
-		if expired {
+		if l.expired {
+			execute(t, db, `update dispatcher.attempts set settled_at = settled_at - interval '4 days'`)
 			timeUp(t, db)
 			overdue(t, ledgers[1])
 		}
-		state, attempt := model(all, parts, expired)
+		state, attempt := model(&l, said)
 		check(rt, t, db, m, state, attempt)
 		// What is settled once more, received once more and looked at once more changes nothing.
 		settleAll(t, ledgers[1], s)
-		for _, d := range all {
-			if d.kind == "receipt" {
-				receive(t, ledgers[0], receipt(references[d.part], d.state))
+		for i := range l.deeds {
+			if d := &l.deeds[i]; d.kind == "receipt" {
+				take(ledgers[0], d)
 			}
 		}
 		overdue(t, ledgers[1])
@@ -109,6 +256,12 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 		execute(t, db, `update dispatcher.channels set active = 0`)
 		execute(t, db, `update dispatcher.attempts set freed = true`)
 	})
+}
+
+// lookSoon lets the rows be due that are to be looked at within seconds.
+func lookSoon(t testing.TB, db *pgx.Conn) {
+	t.Helper()
+	execute(t, db, `update dispatcher.receipts set due_at = now() where due_at < now() + interval '1 minute'`)
 }
 
 // check compares the message with what the model says.
@@ -123,7 +276,7 @@ func check(rt *rapid.T, t *testing.T, db *pgx.Conn, m ledger.Message, state, att
 	told := scalar[[]string](t, db, `
 		select coalesce(array_agg(split_part(convert_from(u.value, 'UTF8'), ' ', 1) order by o.seq), '{}')
 		from dispatcher.outbox o, unnest(o.keys, o."values") as u(key, value) where u.key = $1`, m.ID)
-	order := []string{"no_receipt", "undelivered", "delivered"}
+	order := []string{"accepted", "no_receipt", "undelivered", "delivered"}
 	last := -1
 	for _, word := range told {
 		at := slices.Index(order, word)
@@ -132,12 +285,13 @@ func check(rt *rapid.T, t *testing.T, db *pgx.Conn, m ledger.Message, state, att
 		}
 		last = at
 	}
-	if state != "accepted" && (len(told) == 0 || told[len(told)-1] != state) || state == "accepted" && len(told) > 0 {
+	if at := slices.Index(order, state); last > max(at, 0) || at > 0 && last != at {
 		rt.Fatalf("told %v of a message that is %s", told, state)
 	}
-	held := scalar[bool](t, db, `select not freed from dispatcher.attempts where message_seq = $1`, m.Seq)
+	held := scalar[int](t, db, `select active::int from dispatcher.channels where channel = 'a'`) > 0
 	finals := scalar[int](t, db, `select count(*) from dispatcher.receipts where message_seq = $1 and state in ('delivered', 'undelivered')`, m.Seq)
-	if held != (finals == 0 && state == "accepted") {
+	holds := scalar[bool](t, db, `select held_until is not null from dispatcher.attempts where message_seq = $1`, m.Seq)
+	if held != (holds && finals == 0 && state == "accepted") {
 		rt.Fatalf("its slot is held: %t, with %d last words, %s", held, finals, state)
 	}
 }

@@ -41,8 +41,16 @@ type Settlement struct {
 	// Await, or a retry under its ticket; 0 gives it back at once.
 	Hold time.Duration
 	// Await says that receipts are expected for the parts in Reference, until so long after the
-	// settlement: without them the message becomes NoReceipt then. 0 expects none.
+	// settlement: without them the message becomes NoReceipt then. 0 expects none. With an Unknown outcome it is kept
+	// for what becomes known later, see OpenDoubt.Await.
 	Await time.Duration
+	// Receipts is how many receipts tell all that can be told about the attempt: one for each part that was taken or may have
+	// been, or one for the whole where the provider tells of the whole. Before so many parts have been told of, it is not
+	// delivered. 0 leaves it at what is known, at first at the number of parts that Reference names.
+	Receipts int
+	// CutShort says that a part of the message certainly was not taken and will not be sent any more, whatever became
+	// of the others: it cannot be delivered. It needs Receipts.
+	CutShort bool
 	// Slow is set when the provider asked to slow down.
 	Slow *Slow
 	// Refunds give back what the attempt took of limits in money and did not spend. They count only

@@ -41,8 +41,8 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if more(order) {
 		sql, args = settleMore, append(args, moreArrays(order)...)
 	}
-	doubts, expectations := doubtArrays(order), expectArrays(order)
-	if doubts == nil && expectations == nil {
+	doubts, expectations, debts := doubtArrays(order), expectArrays(order), owedArrays(order)
+	if doubts == nil && expectations == nil && debts == nil {
 		_, err := db.Exec(ctx, sql, args...)
 		return err
 	}
@@ -51,6 +51,9 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 		batch.Queue(expectReceipts, expectations...) // receipts come first in the order of locks
 	}
 	batch.Queue(sql, args...)
+	if debts != nil {
+		batch.Queue(owed, debts...)
+	}
 	if doubts != nil {
 		batch.Queue(doubted, doubts...)
 	}

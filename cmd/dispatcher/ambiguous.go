@@ -197,7 +197,7 @@ func (c *cli) ambiguousSettle(ctx context.Context, id string, f *settleFlags) er
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
-	if verdicts[f.as] == ledger.NotTaken && doubt.PartTaken() {
+	if verdicts[f.as] == ledger.NotTaken && doubt.Partly {
 		return failed(fmt.Errorf("parts of message %s are known to have been taken: settle it as taken, or as final", quoted(id)))
 	}
 	j := dispatch.Judge(&doubt, verdicts[f.as], "operator", f.reference, now)

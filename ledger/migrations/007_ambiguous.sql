@@ -5,7 +5,7 @@
 -- key: attempt is the first of them and last the latest, which carries the price. account stands for the settings of the
 -- channel that it was made with: under others the provider may be another, who does not know the key. step is how it is tried to learn more; until is
 -- when that ends, next_at when the next try is due. An open doubt has a next_at, a closed one a verdict. One that is
--- closed as final may still be overruled.
+-- closed as final may still be overruled. part_taken: a part of the message is known to have been taken, with or without an id.
 create table dispatcher.ambiguous (
   message_seq bigint not null,
   key         text collate "C" not null,
@@ -21,6 +21,7 @@ create table dispatcher.ambiguous (
   verdict     text check (verdict in ('taken', 'not_taken', 'resent', 'final')),
   author      text not null default '',
   note        text not null default '',
+  part_taken  boolean not null default false,
   primary key (message_seq, key),
   constraint ambiguous_last check (last >= attempt),
   constraint ambiguous_closed check ((closed_at is null) = (verdict is null) and (closed_at is null) = (next_at is not null))

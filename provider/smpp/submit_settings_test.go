@@ -125,16 +125,21 @@ func TestCapabilitiesSayWhatTheSettingsPromise(t *testing.T) {
 		cfg  Config
 		want provider.Capabilities
 	}{
-		"nothing": {Config{}, provider.Capabilities{LongestValidity: DefaultLongestValidity, Batch: 1}},
+		"nothing": {Config{}, provider.Capabilities{PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1}},
 		"receipts": {
 			Config{OnReceipt: taken, LongestValidity: time.Hour},
-			provider.Capabilities{Receipts: true, LongestValidity: time.Hour, Batch: 1},
+			provider.Capabilities{PartReceipts: true, Receipts: true, LongestValidity: time.Hour, Batch: 1},
 		},
-		"failures only": {Config{RegisteredDelivery: pdu.ReceiptFailure}, provider.Capabilities{LongestValidity: DefaultLongestValidity, Batch: 1}},
-		"queries":       {Config{Query: true, QueryAfter: time.Hour}, provider.Capabilities{Receipts: true, LongestValidity: DefaultLongestValidity, Batch: 1}},
+		"failures only": {Config{RegisteredDelivery: pdu.ReceiptFailure}, provider.Capabilities{PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1}},
+		"queries":       {Config{Query: true, QueryAfter: time.Hour}, provider.Capabilities{PartReceipts: true, Receipts: true, LongestValidity: DefaultLongestValidity, Batch: 1}},
 		"our key": {
 			Config{KeyTLV: 0x1400, ReceiptKeyTLV: 0x1400},
-			provider.Capabilities{KeyInReceipt: true, LongestValidity: DefaultLongestValidity, Batch: 1},
+			provider.Capabilities{PartReceipts: true, KeyInReceipt: true, LongestValidity: DefaultLongestValidity, Batch: 1},
+		},
+		"one PDU for any text": {Config{LongMessages: MessagePayload}, provider.Capabilities{LongestValidity: DefaultLongestValidity, Batch: 1}},
+		"one PDU for any text but those in tables of their own": {
+			Config{LongMessages: MessagePayload, Tables: sms.Tables{Single: sms.LanguagesOf(sms.Turkish)}},
+			provider.Capabilities{PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1},
 		},
 	} {
 		if diff := cmp.Diff(c.want, c.cfg.Capabilities()); diff != "" {

@@ -80,4 +80,8 @@ func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	webtest.PromisesReceipts(t, Open, values, files().Opening(public), "signature_secret_files", provider.Capabilities{
 		KeyInReceipt: true, Receipts: true, LongestValidity: 7 * 24 * time.Hour, Batch: 1,
 	})
+	values["api"] = "sms"
+	webtest.PromisesReceipts(t, Open, values, files().Opening(public), "signature_secret_files", provider.Capabilities{
+		KeyInReceipt: true, Receipts: true, PartReceipts: true, LongestValidity: 7 * 24 * time.Hour, Batch: 1,
+	})
 }

@@ -42,10 +42,12 @@ func New(cfg Config) *Channel {
 }
 
 // Capabilities says what this adapter uses: receipts return our reference (client_ref, client-ref). Neither API is
-// documented to recognise a repeated submission. Reports, which may tell of a message later, are not asked.
+// documented to recognise a repeated submission. The SMS API has an id and receipts for each part of a text. Reports, which may tell of a message later, are not asked.
 func (c *Channel) Capabilities() provider.Capabilities {
 	listens := c.cfg.listens()
-	return provider.Capabilities{KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity, Batch: 1}
+	return provider.Capabilities{
+		KeyInReceipt: listens, Receipts: listens, PartReceipts: c.cfg.API == SMS, LongestValidity: longestValidity, Batch: 1,
+	}
 }
 
 // Hear returns what a status, a delivery receipt or an inbound message says.

@@ -83,7 +83,10 @@ func clarify(f *flight, res *provider.Result, s *ledger.Settlement, now time.Tim
 		giveUp(f, anyAccepted(res.Parts), s)
 		return
 	}
-	d := &ledger.Doubt{Key: f.submission.Key, Account: f.search.account, Until: f.repeatUntil, Step: ledger.SameKey}
+	d := &ledger.Doubt{
+		Key: f.submission.Key, Account: f.search.account, Until: f.repeatUntil, Step: ledger.SameKey,
+		Partly: anyAccepted(res.Parts) || len(f.submission.Parts) > 0,
+	}
 	if !f.repeats() {
 		d.Step = f.search.step(res.Parts != nil || len(f.submission.Parts) > 0, now)
 		d.Until = f.search.until(d.Step, now, f.expires)

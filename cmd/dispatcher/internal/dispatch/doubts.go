@@ -54,7 +54,7 @@ func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenDoubt) error {
 	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may be the truth
 		return d.cfg.Ledger.PutOff(ctx, o.Message.Seq, o.Key, now.Add(firstLookup))
 	case o.Answer != provider.Unknown.String():
-		return d.pass(ctx, answeredLate(o, d.awaits(o.Attempt.Channel), now))
+		return d.pass(ctx, answeredLate(o, now))
 	case !now.Before(o.Until):
 		return d.conclude(ctx, o, now)
 	case o.Step == ledger.Lookup && d.account(o.Attempt.Channel) == o.Account:
@@ -72,9 +72,7 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenDoubt) error {
 	now := d.now()
 	switch found.Known {
 	case provider.Taken:
-		j := Judge(o, ledger.Taken, codeLookup, found.Reference, now)
-		j.Truth.Await = d.awaits(o.Attempt.Channel)
-		return d.pass(ctx, j)
+		return d.pass(ctx, Judge(o, ledger.Taken, codeLookup, found.Reference, now))
 	case provider.NotTaken:
 		return d.pass(ctx, Judge(o, ledger.NotTaken, codeLookup, "", now))
 	case provider.Unanswered:
@@ -84,7 +82,7 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenDoubt) error {
 
 // answeredLate ends a doubt whose first attempt was answered late, or proved by a receipt. Who wrote that down took the
 // message on, unless further attempts under the key had been made: then the latest stands for all of them.
-func answeredLate(o *ledger.OpenDoubt, await time.Duration, now time.Time) *ledger.Judgement {
+func answeredLate(o *ledger.OpenDoubt, now time.Time) *ledger.Judgement {
 	verdict := ledger.NotTaken
 	if o.Answer == provider.Accepted.String() {
 		verdict = ledger.Taken
@@ -97,9 +95,9 @@ func answeredLate(o *ledger.OpenDoubt, await time.Duration, now time.Time) *ledg
 		return j
 	}
 	if o.Receipt != ledger.Delivered && o.Receipt != ledger.Undelivered {
-		j.Truth.Await = await
 		return j
 	}
+	j.Truth.Await = 0 // they have come, for the first attempt
 	f := orphan(&o.Message, &o.Attempt, &Lane{})
 	j.Truth.Notice = nil // what the receipt said is the news
 	s := ledger.Settlement{ID: o.Message.ID, Attempt: o.Attempt.Number, State: o.Receipt}
@@ -109,10 +107,11 @@ func answeredLate(o *ledger.OpenDoubt, await time.Duration, now time.Time) *ledg
 }
 
 // Judge ends a doubt with what was found out late: Taken under the provider's reference, NotTaken, or FinalWord when
-// nobody will know. code says who found out. Whether the message goes on, and how, is decided as for any answer. It is pure.
+// nobody will know. code says who found out. Its receipts are awaited from then on, for as long as those of its channel were when
+// it was sent. Whether the message goes on, and how, is decided as for any answer. It is pure.
 func Judge(o *ledger.OpenDoubt, verdict ledger.Verdict, code, reference string, now time.Time) *ledger.Judgement {
 	f := orphan(&o.Message, &o.Attempt, &Lane{})
-	f.repeatUntil = time.Time{}
+	f.repeatUntil, f.await = time.Time{}, o.Await
 	j := &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict}
 	switch verdict {
 	case ledger.Taken:
@@ -135,7 +134,8 @@ func Judge(o *ledger.OpenDoubt, verdict ledger.Verdict, code, reference string, 
 // truth is the settlement of a late answer, with its event.
 func truth(f *flight, res *provider.Result, now time.Time) *ledger.Settlement {
 	s := settle(f, res, now)
-	s.Doubt = nil // the judgement ends it
+	s.Doubt = nil                     // the judgement ends it
+	s.Receipts, s.CutShort = 0, false // who found out knows no more of its parts than was known
 	n := statusOfSettlement(f, &s, now)
 	s.Notice = &n
 	return &s
@@ -160,7 +160,7 @@ func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenDoubt, now time
 	f := orphan(&o.Message, &o.Attempt, &lane)
 	f.search.resendOnce = f.search.resendOnce && f.expires.After(now)
 	s := unresolved(o, f)
-	verdict := giveUp(f, o.PartTaken(), s)
+	verdict := giveUp(f, o.Partly, s)
 	return d.pass(ctx, &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict, Move: moved(f, s, now)})
 }
 

@@ -235,6 +235,7 @@ func (d *Dispatcher) orphan(m *ledger.Message, a *ledger.Attempt, claimed time.T
 	lane := d.routing.Load().lane(m.Lane)
 	f := orphan(m, a, &lane)
 	d.inform(&f.search, a.Channel, claimed)
+	f.await = d.awaits(a.Channel)
 	if !f.repeats() {
 		f.submission.Key = d.keys.Key(f.seq, a.Number)
 	}

@@ -63,6 +63,7 @@ func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 	if f.repeats() {
 		repeated(f, res, &s, now)
 	}
+	owe(f, res, &s)
 	switch {
 	case s.State == ledger.Retry && s.Reason == reasonSameKey: // it ends when the search does
 	case s.State == ledger.Retry && !f.expires.After(now):
