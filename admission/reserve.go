@@ -54,10 +54,22 @@ func (c *Counter) unusedByOthers(lane string) int64 {
 // decayed is what is still kept of units when so much is left of the window.
 func (c *Counter) decayed(units int64, left time.Duration, m *Moment) int64 {
 	last := c.End(m.Zone).Sub(c.Start) / decay
-	if left >= last {
+	switch {
+	case left >= last:
 		return units
+	case left <= c.hurry():
+		return 0
 	}
 	return portion(units, int64(max(left, 0)), int64(last))
+}
+
+// hurry is how long before the end of a window without a pace its reserves are nothing at all: what decayed only while
+// attempts can no longer arrive in the window would be of use to nobody.
+func (c *Counter) hurry() time.Duration {
+	if c.Paced() && !c.Sliding {
+		return 0
+	}
+	return 2 * travel
 }
 
 // released is when the reserves of other lanes will have decayed so far that a message of
@@ -65,7 +77,7 @@ func (c *Counter) decayed(units int64, left time.Duration, m *Moment) int64 {
 func (c *Counter) released(lane string, cost int64, m *Moment) time.Time {
 	units, spare := c.unusedByOthers(lane), c.Free()-cost
 	last := c.End(m.Zone).Sub(c.Start) / decay
-	left := time.Duration(portion(spare+1, int64(last), units))
+	left := max(time.Duration(portion(spare+1, int64(last), units)), c.hurry())
 	for left > 0 && c.decayed(units, left, m) > spare {
 		left--
 	}

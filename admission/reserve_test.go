@@ -174,3 +174,19 @@ func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 		}
 	})
 }
+
+// TestAReserveDecaysToNothingWhileMessagesCanStillArrive: one that takes the whole window gets in before it ends.
+func TestAReserveDecaysToNothingWhileMessagesCanStillArrive(t *testing.T) {
+	t.Parallel()
+	accounts := full(admission.Limit{
+		Window: admission.Minute, Max: 417, Unit: admission.Segments, Reserve: []admission.Reserve{{Lane: "otp", Percent: 72}},
+	}, noon)
+	whole := admission.Need{Lane: "bulk", Segments: 417}
+	_, o := admission.Fit(moment(noon), accounts, &whole)
+	if o == nil || o.Why != admission.Reserved {
+		t.Fatalf("%+v", o)
+	}
+	if _, again := take(moment(o.When), accounts, &whole); again != nil {
+		t.Errorf("no room at %s, as it was told, but at %s", o.When, again.When)
+	}
+}
