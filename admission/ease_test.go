@@ -42,15 +42,14 @@ func TestAnswersToOneBurstCountOnce(t *testing.T) {
 	}
 }
 
-func TestRateHasAFloor(t *testing.T) {
+// TestRateNeverFallsBelowATwentieth however long the provider goes on to ask: each second as much comes back as is lost.
+func TestRateNeverFallsBelowATwentieth(t *testing.T) {
 	t.Parallel()
 	var e admission.Ease
-	now := noon
-	for range 100 {
-		e = e.SlowDown(now, 0)
-		now = now.Add(time.Second)
+	for i := range 100 {
+		e = e.SlowDown(noon.Add(time.Duration(i)*time.Second), 0)
 	}
-	if e.Rate < 1.0/32 || e.Rate > 0.06 {
+	if math.Abs(e.Rate-0.05) > 1e-9 {
 		t.Errorf("rate %v after 100 s of throttling", e.Rate)
 	}
 }
@@ -69,7 +68,7 @@ func TestRetryAfterIsObeyedAndNeverShortened(t *testing.T) {
 	}
 }
 
-func TestRateStaysBetweenFloorAndOne(t *testing.T) {
+func TestRateStaysBetweenATwentiethAndOne(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var e admission.Ease
@@ -78,7 +77,7 @@ func TestRateStaysBetweenFloorAndOne(t *testing.T) {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(3*time.Second), int64(20*time.Second)).Draw(t, "step")))
 			before := e.RateAt(now)
 			e = e.SlowDown(now, 0)
-			if r := e.RateAt(now); r < 1.0/32 || r > before {
+			if r := e.RateAt(now); r < 0.05-1e-9 || r > before {
 				t.Fatalf("rate %v after %v", r, before)
 			}
 		}
@@ -107,6 +106,43 @@ func TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft(t *testing.T) {
 		}
 		if got := c.limit.Effective(admission.Ease{}, noon); got != c.whole {
 			t.Errorf("%s: %d at the full rate", name, got)
+		}
+	}
+}
+
+// TestRateOfAChannelIsThatOfItsPace: nothing slows down what has no places, and a pace of one tenant is not the channel's.
+func TestRateOfAChannelIsThatOfItsPace(t *testing.T) {
+	t.Parallel()
+	slowed, now := admission.Ease{Rate: 0.5, Since: noon}, noon.Add(2*time.Second)
+	perMinute := admission.Limit{Window: admission.Minute, Max: 100}
+	for name, c := range map[string]struct {
+		limits []admission.Limit
+		want   float64
+	}{
+		"paced":                 {[]admission.Limit{perMinute, {Window: admission.Second, Max: 100}}, 0.6},
+		"sliding over a second": {[]admission.Limit{{Window: admission.Second, Max: 9, Sliding: true, Burst: 1}}, 0.6},
+		"sliding over a minute": {[]admission.Limit{{Window: admission.Minute, Max: 9, Sliding: true, Burst: 1}}, 1},
+		"a minute":              {[]admission.Limit{perMinute}, 1},
+		"money of a second":     {[]admission.Limit{{Window: admission.Second, Max: 100, Unit: admission.Money}}, 1},
+		"a tenant's second":     {[]admission.Limit{{Scope: admission.Scope{Tenant: "shop"}, Window: admission.Second, Max: 100}}, 1},
+		"none":                  {nil, 1},
+	} {
+		if got := slowed.RateOf(c.limits, now); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		for _, limit := range c.limits { // what is told is what is done
+			if limit.Scope != (admission.Scope{}) {
+				continue
+			}
+			slow, quick := full(limit, noon), full(limit, noon)
+			slow[0].Rate = 0.6
+			for range 5 {
+				take(moment(noon), slow, &admission.Need{Segments: 1, Micros: 1})
+				take(moment(noon), quick, &admission.Need{Segments: 1, Micros: 1})
+			}
+			if slow[0].Next.After(quick[0].Next) && c.want == 1 {
+				t.Errorf("%s: slowed down all the same", name)
+			}
 		}
 	}
 }

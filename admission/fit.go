@@ -225,14 +225,12 @@ func (a *Account) step(m *Moment, at time.Time) time.Duration {
 	return min(max(left/time.Duration(max(a.Free(), 1)), even/2), even)
 }
 
-// stretched is a time between units at the rate that is left, at most as far as an Ease can
-// lower it. Only limits of a second are stretched: the ease recovers within seconds, while a place
-// of a longer window would stay where it was put for as long as the window lasts.
+// stretched is a time between units at the rate that is left.
 func (a *Account) stretched(d time.Duration) time.Duration {
-	if a.Rate >= 1 || a.Window != Second {
+	if a.Rate >= 1 || !a.slows() {
 		return d
 	}
-	return max(d, time.Duration(min(float64(d)/max(a.Rate, easeFloor), math.MaxInt64/2)))
+	return max(d, time.Duration(min(float64(d)/a.Rate, math.MaxInt64/2)))
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -135,8 +135,8 @@ const settleMoved = `, moved as (
 // and wait are expressions of an instant and an interval. Several answers within a second count once,
 // because they answer the same burst.
 func easedRate(now string) string {
-	return `case when ` + onceASecond(now) + ` then greatest(0.5 * least(1, coalesce(c.ease_rate, 1)
-	      + coalesce(0.05 * greatest(extract(epoch from ` + now + ` - c.ease_since)::float8, 0), 0)), 1 / 32.0) else c.ease_rate end`
+	return `case when ` + onceASecond(now) + ` then 0.5 * least(1, coalesce(c.ease_rate, 1)
+	      + coalesce(0.05 * greatest(extract(epoch from ` + now + ` - c.ease_since)::float8, 0), 0)) else c.ease_rate end`
 }
 
 func easedSince(now string) string {

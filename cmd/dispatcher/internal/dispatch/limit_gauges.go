@@ -54,11 +54,11 @@ func newLimitGauges(namespace, room string) *limitGauges {
 		most:      limit("max", "Units that a limit allows in its current window, money in micros."),
 		effective: limit("effective", "Units that a limit allows in each window at the rate that the channel has left since its provider asked to slow down."),
 		granted:   limit("granted", "Units of a limit that were granted in the current window."),
-		free:      limit("free", "Units of a limit that are left in the current window."),
+		free:      limit("free", "Units of a limit that are left in the current window; 0 of a window of a second that begins in the future, because the database's clock was ahead."),
 		reserved:  limit("reserved", "Units of a limit that are left and kept for lanes with a reserve."),
 		share:     limit("share", "Units of a limit that the channel's policy leaves to this instance in a whole window."),
 		active:    gauge("channel_active", "Attempts under way on a channel.", "channel"),
-		rate:      gauge("channel_rate_ratio", "Part of its rate that a channel has left since its provider asked to slow down; 0 while it wants nothing at all.", "channel"),
+		rate:      gauge("channel_rate_ratio", "Part of its rate that a channel has left since its provider asked to slow down, 1 without a limit of a second; 0 while it wants nothing at all.", "channel"),
 		waiting:   gauge("waiting_for_messages", "Messages that wait, by the channel or limit that they wait for and why.", "on", "reason"),
 	}
 }
@@ -101,11 +101,15 @@ func standingsOf(p *ledger.Present, r *Routing, f *fleet, region string) *standi
 	for i := range p.Channels {
 		state := &p.Channels[i]
 		ease := state.Gate.Ease
-		rate, c := ease.RateAt(p.Now), r.channel(state.Name)
+		eases[state.Name] = ease
+		c, limits := r.channel(state.Name), []admission.Limit(nil)
+		if c >= 0 {
+			limits = r.Channels[c].Limits
+		}
+		rate := ease.RateOf(limits, p.Now)
 		if p.Now.Before(ease.Until) {
 			rate = 0
 		}
-		eases[state.Name] = ease
 		s.channels = append(s.channels, channelStanding{state.Name, state.Gate.Active.Count, rate})
 		if c < 0 {
 			continue // the routing has changed since
@@ -138,6 +142,6 @@ func standingOf(c *admission.Counter, limits []admission.Limit, channel string, 
 	c.Roll(now, zone)
 	return limitStanding{
 		labels: []string{channel, c.Scope.String(), c.Window.String(), c.Unit.String()},
-		most:   c.Max, effective: c.Effective(ease, now), granted: c.Granted, free: c.Free(), reserved: c.Reserved(), share: c.Max,
+		most:   c.Max, effective: c.Effective(ease, now), granted: c.Granted, free: c.FreeAt(now), reserved: c.Reserved(), share: c.Max,
 	}
 }

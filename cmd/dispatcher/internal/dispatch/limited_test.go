@@ -207,3 +207,20 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestMetricsClaimNoRateWhereNothingIsSlowedDown: a channel without a limit of a second only pauses.
+func TestMetricsClaimNoRateWhereNothingIsSlowedDown(t *testing.T) {
+	t.Parallel()
+	r := newWorld(t).routing
+	r.Zone = time.UTC
+	r.Channels[0].Limits = []admission.Limit{{Window: admission.Minute, Max: 100}}
+	eased := admission.Ease{Rate: 0.5, Since: noon}
+	present := &ledger.Present{Now: noon.Add(time.Second), Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Ease: eased}}}}
+	if s := standingsOf(present, r, nil, "test"); s.channels[0].rate != 1 {
+		t.Errorf("rate %v", s.channels[0].rate)
+	}
+	present.Channels[0].Gate.Ease.Until = noon.Add(time.Minute)
+	if s := standingsOf(present, r, nil, "test"); s.channels[0].rate != 0 {
+		t.Errorf("rate %v in a pause", s.channels[0].rate)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/ledger"
 	"dispatcher/provider"
 )
 
@@ -190,7 +191,7 @@ func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := two.fleet.Load().granted["a"]["eu"]; got.Messages != 10 || got.Segments != 10 {
+		if got := two.fleet.Load().granted["a"]["eu"]; got != (ledger.Grants{Messages: 10, Segments: 10, Micros: 300_000}) {
 			t.Errorf("%s: the other process heard of %+v", policy, got)
 		}
 		handle(two, "quiet", 20)
