@@ -31,8 +31,8 @@ type channelLimits struct {
 	Channel     string   `json:"channel"`
 	Policy      string   `json:"policy"`
 	CurveFactor *float64 `json:"curve_factor"` // null unless the policy is curve
-	// Rate is the part of its limits that the channel may use after its provider asked to slow
-	// down; 1 is all.
+	// Rate is the part of its limits of a second that the channel may use after its provider asked to slow
+	// down; 1 is all, or there are none.
 	Rate        float64    `json:"rate"`
 	PausedUntil *time.Time `json:"paused_until"` // by the provider's wish; null when it is not
 	Active      int64      `json:"active"`
@@ -113,7 +113,7 @@ func (n *countersNow) channelLimits(c *config.Channel) channelLimits {
 	if state := n.channel(c.Name); state != nil {
 		out.Active, ease = state.Gate.Active.Count, state.Gate.Ease
 	}
-	out.Rate = ease.RateAt(n.Now)
+	out.Rate = ease.RateOf(c.Limits, n.Now)
 	if ease.Until.After(n.Now) {
 		out.PausedUntil = moment(ease.Until.UTC())
 	}
