@@ -50,6 +50,41 @@ func TestWhatIsLostIsNotFound(t *testing.T) {
 	}
 }
 
+// TestACutOverSMPPTakesWhatIsUnderWayWithIt, as the guide says: who sends knows nothing of more than the carrier has lost, and
+// the carrier's own figures still add up.
+func TestACutOverSMPPTakesWhatIsUnderWayWithIt(t *testing.T) {
+	t.Parallel()
+	e := listen(t)
+	s, err := Start(Config{Plan: Each([]string{"smpp"}, Profile{Cut: 0.05, Latency: 20 * time.Millisecond, Receipts: 1, Delivered: 1}), Folder: t.TempDir(), Receipts: e.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	text, err := s.Routing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	channel := e.open(t, text)["smpp"]
+	until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
+	const n = 60
+	results := make(chan provider.Outcome, n)
+	for i := range n {
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			results <- channel.Send(ctx, provider.Submission{ID: fmt.Sprint(i), Attempt: 1, Key: fmt.Sprintf("%032x", i), To: "+447700900123", From: "Sandbox", Text: "Hello"}).Outcome
+		}()
+	}
+	outcomes := map[provider.Outcome]int{}
+	for range n {
+		outcomes[<-results]++
+	}
+	got := s.countOf("smpp")
+	if got.Lost == 0 || outcomes[provider.Unknown] <= got.Lost || got.Accepted < outcomes[provider.Accepted] || got.Submitted != got.Accepted+got.Lost || got.Submitted > n {
+		t.Errorf("outcomes %v, the carrier counted %+v", outcomes, got)
+	}
+}
+
 // TestRefusedCallsAreCounted: a receipt that nobody takes shows in the counts of its carrier, of either kind.
 func TestRefusedCallsAreCounted(t *testing.T) {
 	t.Parallel()
