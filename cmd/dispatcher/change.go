@@ -139,8 +139,11 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	if len(done.Changes) == 0 && (!done.relaid || !ch.flags.force) {
 		return done, nil
 	}
-	if err := ch.warn(ctx, done); err != nil || ch.flags.dryRun {
+	if err := ch.warn(ctx, done); err != nil {
 		return done, err
+	}
+	if ch.flags.dryRun {
+		return done, ch.warnOfGranted(ctx, done)
 	}
 	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(after, document, ch.flags.author, ch.flags.reason, &ch.current.Version))
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
@@ -150,6 +153,9 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 		return nil, usage(postgresTrouble(ch.settings, err))
 	}
 	done.Applied = true
+	if err := ch.warnOfGranted(ctx, done); err != nil {
+		done.Warnings = append(done.Warnings, `What running windows have granted already could not be read; see "dispatcher limits show".`)
+	}
 	return done, nil
 }
 
@@ -181,7 +187,8 @@ func (ch *change) warn(ctx context.Context, done *changed) error {
 			"The business day is cut in %s from now on, no longer in %s: limits per day begin a new window, and reports of today and later count from midnight there.", now, before))
 	}
 	ch.warnOfFiles(done)
-	return ch.warnOfLimits(ctx, done)
+	ch.warnOfLimits(done)
+	return nil
 }
 
 // endedRamps says which ramps end because the change sets the weights of their route.

@@ -45,10 +45,10 @@ func (e *limitEdit) name() string { return e.after.Key().On(e.channel) }
 // closes reports whether the limit lets nothing through any more, and did before.
 func (e *limitEdit) closes() bool { return e.after.Max == 0 && (e.before == nil || e.before.Max > 0) }
 
-// warnOfLimits notes what the limits of a changed document let nothing through to, what their running
-// windows have granted already, and what a burst leaves. Every command that applies a document says the
-// same, and so does its dry run.
-func (ch *change) warnOfLimits(ctx context.Context, done *changed) error {
+// warnOfLimits notes what the limits of a changed document let nothing through to, and what a burst
+// leaves. Every command that applies a document says the same, and so does its dry run; see warnOfGranted
+// for the rest.
+func (ch *change) warnOfLimits(done *changed) {
 	edits := limitEdits(ch.base(), done.after)
 	for i := range edits {
 		e := &edits[i]
@@ -60,7 +60,12 @@ func (ch *change) warnOfLimits(ctx context.Context, done *changed) error {
 		}
 	}
 	done.Warnings = append(done.Warnings, idleWarnings(ch.base(), done.after)...)
-	granted, err := ch.grantedAlready(ctx, done.after, edits)
+}
+
+// warnOfGranted notes what the running windows of lowered limits have granted already. It is to be read when the
+// change is in force: until then more is granted.
+func (ch *change) warnOfGranted(ctx context.Context, done *changed) error {
+	granted, err := ch.grantedAlready(ctx, done.after, limitEdits(ch.base(), done.after))
 	done.Warnings = append(done.Warnings, granted...)
 	return err
 }

@@ -172,7 +172,8 @@ func (p *patient) checkLimits(ctx context.Context, l *ledger.Ledger) []finding {
 	if err != nil {
 		return append(out, broken("limits", postgresTrouble(p.settings, err)))
 	}
-	return append(out, spentFindings(p.routing, &present)...)
+	out = append(out, spentFindings(p.routing, &present)...)
+	return append(out, aheadFindings(p.routing, &present)...)
 }
 
 func (p *patient) storedRouting(v *ledger.RoutingVersion) []finding {

@@ -60,3 +60,14 @@ func waitFor(messages int64) string {
 	}
 	return number(messages) + " messages wait for it"
 }
+
+// aheadFindings warns of limits whose window begins in the future.
+func aheadFindings(doc *config.Routing, present *ledger.Present) []finding {
+	now := newLimitsNow(0, doc, present, nil)
+	var out []finding
+	now.eachAhead(func(channel string, l *limitNow) {
+		out = append(out, warned("limit "+l.key.On(channel), now.aheadWords(l)+": "+aheadCause+"; "+l.aheadEffect(),
+			"set the database's clock right, then start the window of now: "+restartCommand(channel, l.key)))
+	})
+	return out
+}

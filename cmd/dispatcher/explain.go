@@ -74,6 +74,9 @@ func (c *cli) explain(ctx context.Context, id string, as format) error {
 	if err != nil {
 		return err
 	}
+	if source.Ahead, err = beginsAhead(ctx, l, &record.Message); err != nil {
+		return usage(postgresTrouble(s, err))
+	}
 	source.Keys = keysIfReadable(s)
 	story, err := report.NewStory(source)
 	if err != nil {

@@ -103,3 +103,43 @@ func TestForecastSaysThatAChannelIsClosed(t *testing.T) {
 		t.Errorf("%+v", story)
 	}
 }
+
+// TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture which only the limit's row tells.
+func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, env := openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}
+	document := budgeted("0.50")
+	doc, err := config.ParseRouting("routing.yaml", []byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, []byte(document), "ann", "a budget", nil)); err != nil {
+		t.Fatal(err)
+	}
+	m := drawn("order-7731", 17, "a")
+	waits(t, l, url, m, 20*time.Second)
+	const said = "its window begins in the future, "
+	if told := dispatcher(t, "", env, "explain", "order-7731"); strings.Contains(strings.Join(strings.Fields(told.out), " "), said) {
+		t.Errorf("%s", told.out)
+	}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := db.Exec(t.Context(), `update dispatcher.limits set window_start = now() + interval '2 days'`); err != nil {
+		t.Fatal(err)
+	}
+	told := dispatcher(t, "", env, "explain", "order-7731")
+	text := strings.Join(strings.Fields(told.out), " ")
+	for _, want := range []string{said, "because the database's clock was ahead when it was opened", "limits set --restart"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %s", want, text)
+		}
+	}
+}

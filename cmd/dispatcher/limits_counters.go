@@ -21,23 +21,32 @@ type countersNow struct {
 // looks at the database has taken nothing yet.
 func (n *countersNow) counter(channel string, l *admission.Limit) admission.Counter {
 	c := admission.Counter{Limit: *l, Max: l.Max}
-	var stored []admission.Counter
-	if l.Scope == (admission.Scope{}) {
-		if state := n.channel(channel); state != nil {
-			stored = state.Gate.Counters
-		}
-	} else {
-		at := slices.IndexFunc(n.Scoped, func(s ledger.ScopeState) bool { return s.Channel == channel && s.Scope == l.Scope })
-		if at >= 0 {
-			stored = n.Scoped[at].Counters
-		}
-	}
-	if at := slices.IndexFunc(stored, func(s admission.Counter) bool { return s.Key() == l.Key() }); at >= 0 {
-		c = stored[at]
+	if stored := n.stored(channel, l.Key()); stored != nil {
+		c = *stored
 		c.Limit = *l // with what the rows do not hold
 	}
 	c.Roll(n.Now, n.zone)
 	return c
+}
+
+// stored is the counter of a limit as its row has it; nil when there is none.
+func (n *countersNow) stored(channel string, key admission.Key) *admission.Counter {
+	var counters []admission.Counter
+	if key.Scope == (admission.Scope{}) {
+		if state := n.channel(channel); state != nil {
+			counters = state.Gate.Counters
+		}
+	} else {
+		at := slices.IndexFunc(n.Scoped, func(s ledger.ScopeState) bool { return s.Channel == channel && s.Scope == key.Scope })
+		if at >= 0 {
+			counters = n.Scoped[at].Counters
+		}
+	}
+	at := slices.IndexFunc(counters, func(s admission.Counter) bool { return s.Key() == key })
+	if at < 0 {
+		return nil
+	}
+	return &counters[at]
 }
 
 // channel is the state of one; nil when it has been applied between the two looks.

@@ -26,8 +26,8 @@ type limitMove struct {
 	// Window and Unit are empty for what belongs to the channel as a whole: active and admission.
 	Window string `json:"window"`
 	Unit   string `json:"unit"`
-	// What is max, or what else of the limit has changed, such as burst or reserve.otp; or active.max,
-	// active.until, active.hold, admission or admission.curve_factor.
+	// What is max, or what else of the limit has changed, such as burst or reserve.otp; restart when its window was
+	// started again; or active.max, active.until, active.hold, admission or admission.curve_factor.
 	What string  `json:"what"`
 	From *string `json:"from"` // null when it was not there
 	To   *string `json:"to"`   // null when it is not there any more
@@ -61,7 +61,7 @@ changes of a channel's active and admission are listed as well. Those are made i
 		}),
 	}
 	f.addTo(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 20, "so many versions with changes at most")
+	cmd.Flags().IntVar(&limit, "limit", 20, "so many versions with changes, and restarts, at most")
 	cmd.Flags().Var(&as, "format", "output format")
 	return cmd
 }
@@ -72,10 +72,16 @@ func (c *cli) limitHistory(ctx context.Context, f *limitFlags, args []string, li
 		return err
 	}
 	defer l.Close()
-	moves, err := limitMoves(ctx, l, s, func(channel string, key admission.Key) bool { return f.covers(args, channel, key) }, limit)
+	asked := func(channel string, key admission.Key) bool { return f.covers(args, channel, key) }
+	moves, err := limitMoves(ctx, l, s, asked, limit)
 	if err != nil {
 		return err
 	}
+	restarts, err := l.Restarts(ctx)
+	if err != nil {
+		return usage(postgresTrouble(s, err))
+	}
+	moves = mergedMoves(moves, restartMoves(restarts, asked), limit)
 	if as == formatTable && len(moves) == 0 {
 		fmt.Fprintln(c.out, "Such a limit never changed.")
 		return nil

@@ -60,6 +60,10 @@ type limitNow struct {
 	Free      quantity `json:"free"`     // what could be taken now; of a sliding limit by its arrival time
 	Reserved  quantity `json:"reserved"` // of what the window has left, for lanes
 	Waiting   int64    `json:"waiting"`  // messages that this limit is in the way of
+	// WindowStart is when the running window began. Ahead is set when that is later than now: the database's
+	// clock was ahead when it was opened, and no other window is opened before.
+	WindowStart time.Time `json:"window_start"`
+	Ahead       bool      `json:"ahead"`
 	// NextPlace is when a sliding limit takes one more; null for others and for one that is closed.
 	NextPlace  *time.Time       `json:"next_place"`
 	NextWindow time.Time        `json:"next_window"`
@@ -128,14 +132,14 @@ func (n *countersNow) limit(channel string, l *admission.Limit, ease admission.E
 	c := n.counter(channel, l)
 	of := func(units int64) quantity { return quantityOf(l, units) }
 	effective := l.Effective(ease, n.Now)
-	free := c.Free()
+	free := c.FreeAt(n.Now)
 	if effective < l.Max {
 		free = min(free, max(effective-c.Granted, 0))
 	}
 	out := limitNow{
 		Scope: l.Scope.String(), Window: l.Window.String(), Unit: l.Unit.String(), Currency: l.Currency,
 		Max: of(c.Max), ConfiguredMax: of(l.Max), Effective: of(effective), Granted: of(c.Granted), Reserved: of(c.Reserved()),
-		Waiting: n.waiting(l.Key().On(channel)), NextWindow: c.End(n.zone), Sliding: l.Sliding,
+		Waiting: n.waiting(l.Key().On(channel)), WindowStart: c.Start.UTC(), Ahead: c.Ahead(n.Now), NextWindow: c.End(n.zone), Sliding: l.Sliding,
 		Reserve: make(map[string]int64, len(l.Reserve)), key: l.Key(), burst: config.BurstWords(l),
 	}
 	if l.Sliding && l.Max > 0 {
@@ -149,7 +153,10 @@ func (n *countersNow) limit(channel string, l *admission.Limit, ease admission.E
 		out.Reserve[r.Lane] = r.Percent
 	}
 	out.ends = out.NextWindow.In(n.zone).Format(time.TimeOnly)
-	if l.Window == admission.Day {
+	switch {
+	case out.Ahead:
+		out.ends = out.NextWindow.In(n.zone).Format("2 Jan 15:04:05")
+	case l.Window == admission.Day:
 		out.ends = out.NextWindow.In(n.zone).Format("2 Jan 15:04")
 	}
 	return out

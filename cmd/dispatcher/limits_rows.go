@@ -10,7 +10,7 @@ import (
 func limitRows(now *limitsNow) sheet {
 	s := sheet{header: []string{
 		"channel", "scope", "window", "unit", "currency", "max", "configured_max", "effective_max", "granted", "free", "reserved", "waiting",
-		"next_place", "next_window", "sliding", "burst", "sustained", "reserve",
+		"next_place", "window_start", "ahead", "next_window", "sliding", "burst", "sustained", "reserve",
 		"policy", "curve_factor", "rate", "paused_until", "active", "active_max", "active_until", "hold_seconds",
 	}}
 	for i := range now.Channels {
@@ -33,7 +33,8 @@ func limitCells(channel string, l *limitNow) []string {
 	}
 	return []string{
 		channel, l.Scope, l.Window, l.Unit, l.Currency, l.Max.String(), l.ConfiguredMax.String(), l.Effective.String(), l.Granted.String(), l.Free.String(),
-		l.Reserved.String(), number(l.Waiting), timeOrEmpty(l.NextPlace), l.NextWindow.Format(time.RFC3339), strconv.FormatBool(l.Sliding),
+		l.Reserved.String(), number(l.Waiting), timeOrEmpty(l.NextPlace), l.WindowStart.Format(time.RFC3339), strconv.FormatBool(l.Ahead),
+		l.NextWindow.Format(time.RFC3339), strconv.FormatBool(l.Sliding),
 		numberOrEmpty(l.Burst), numberOrEmpty(l.Sustained), strings.Join(reserve, ";"),
 	}
 }

@@ -18,6 +18,7 @@ type limitChange struct {
 	limitFlags
 	most, currency string
 	remove         bool
+	restart        bool // the window that begins in the future
 }
 
 func (c *cli) limitsSetCommand() *cobra.Command {
@@ -31,18 +32,28 @@ comments and its layout otherwise, and applies it as a new version. If there is 
 max becomes the default. active and admission are changed in the document: "dispatcher routing apply".
 
 A higher max acts at once. A lower one too, but what the running window has granted already stays granted.
-A new limit counts what the running window has taken already, unless it is one of a prefix.`,
+A new limit counts what the running window has taken already, unless it is one of a prefix.
+
+--restart changes no max: it starts the window of now for a limit whose window begins in the future, because the
+database's clock was ahead when it was opened ("dispatcher limits show" and "doctor" say so). What attempts on record
+have taken in it counts. It is in the history.`,
 		Example: `  dispatcher limits set a --window 1s --max 80 --reason "the provider asked for less"
   dispatcher limits set a --window 1d --unit money --max 250.00 --tenant shop --reason "their budget"
   dispatcher limits set --all-channels --window 1m --max 600 --prefix +44 --reason "a flood of sign-ups"
-  dispatcher limits set a --window 1s --remove --reason "the contract has none any more"`,
+  dispatcher limits set a --window 1s --remove --reason "the contract has none any more"
+  dispatcher limits set a --window 1s --restart --reason "the database's clock was two days ahead"`,
 		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			channel, limit, err := asked.read(args)
 			if err != nil {
 				return err
 			}
-			return c.withRouting(ctx, f, func(ch *change) error { return ch.setLimit(ctx, channel, limit, asked.remove) })
+			return c.withRouting(ctx, f, func(ch *change) error {
+				if asked.restart {
+					return ch.restartLimit(ctx, channel, limit)
+				}
+				return ch.setLimit(ctx, channel, limit, asked.remove)
+			})
 		}),
 	}
 	asked.addTo(cmd)
@@ -50,6 +61,7 @@ A new limit counts what the running window has taken already, unless it is one o
 	cmd.Flags().StringVar(&asked.most, "max", "", "so many units in each window at most; money as a decimal, such as 250.00")
 	cmd.Flags().StringVar(&asked.currency, "currency", "", "of a new limit in money over all channels, such as GBP")
 	cmd.Flags().BoolVar(&asked.remove, "remove", false, "take the limit out")
+	cmd.Flags().BoolVar(&asked.restart, "restart", false, "start the window of now in place of one that begins in the future")
 	f.addTo(cmd, c)
 	return cmd
 }
@@ -67,10 +79,12 @@ func (lc *limitChange) read(args []string) (channel string, l admission.Limit, e
 	switch {
 	case lc.remove && lc.most != "":
 		return "", l, misused(errors.New("--remove and --max exclude each other: name one"))
-	case lc.remove:
+	case lc.restart && (lc.remove || lc.most != "" || lc.currency != ""):
+		return "", l, misused(errors.New("--restart changes nothing else: leave out --max, --currency and --remove"))
+	case lc.remove, lc.restart:
 		return channel, l, nil
 	case lc.most == "":
-		return "", l, misused(errors.New("--max is missing: write how many units a window may take, or --remove"))
+		return "", l, misused(errors.New("--max is missing: write how many units a window may take, or --remove, or --restart"))
 	case lc.currency != "" && l.Unit != admission.Money:
 		return "", l, misused(errors.New("--currency is for limits in money: add --unit money or leave it out"))
 	}

@@ -57,6 +57,9 @@ func (c *cli) showLimits(ctx context.Context, named []string, as format) error {
 	} else {
 		fmt.Fprintln(c.out, "There is no limit.")
 	}
+	for _, sentence := range now.aheadSentences() {
+		fmt.Fprintln(c.out, wrapped(sentence, 110))
+	}
 	if len(now.Waiting) > 0 {
 		waiterSheet(now).draw(c.out)
 	} else {

@@ -20,6 +20,7 @@ const (
 	unshared             // units for the process that looked
 	closed               // anything: it is 0
 	tooSmall             // as much as the message takes
+	inFuture             // a window of now: its own begins later
 )
 
 // limited is the limit that a message waits for.
@@ -31,6 +32,21 @@ type limited struct {
 	lack    lack
 	// until is when the limit has room again at the earliest; zero when that is not known, or is never.
 	until time.Time
+	// begins is when a window begins that lies in the future.
+	begins time.Time
+}
+
+// ahead says that the window of the limit begins at a time in the future. Until then a limit of a second, or one that slides, has no
+// place, and until it ends any other has no more than what is left of it.
+func (l *limited) ahead(begins time.Time, zone *time.Location) {
+	if l == nil || begins.IsZero() || l.lack == closed || l.lack == tooSmall {
+		return
+	}
+	l.until = l.key.Window.End(begins, zone)
+	if l.lack == noPlace {
+		l.until = begins
+	}
+	l.lack, l.begins = inFuture, begins
 }
 
 // newLimited finds the limit that a waiting message waits for: nil when it waits for something else. doc is
@@ -51,7 +67,7 @@ func newLimited(m *ledger.Message, doc *config.Routing, zone *time.Location, see
 		if m.NextAt.Before(m.ExpiresAt) {
 			l.until = m.NextAt
 		}
-	case leftless, closed, tooSmall:
+	case leftless, closed, tooSmall, inFuture:
 	}
 	return l
 }
@@ -142,6 +158,8 @@ func (l *limited) state(when func(time.Time) string) string {
 		return "the message takes more than" + l.all(" its ", " it gives")
 	case leftless:
 		return "what" + l.all(" its ", " it has") + " leave to the message is spent"
+	case inFuture:
+		return "its window begins in the future, " + when(l.begins) + ", because the database's clock was ahead when it was opened, and no other is opened before"
 	case usedUp, closed:
 	}
 	switch money := l.key.Unit == admission.Money; {
@@ -169,6 +187,9 @@ func (l *limited) all(before, otherwise string) string {
 // hopes are what could still save a message that the limit has no room for before its deadline.
 func (l *limited) hopes() string {
 	hopes := []string{"the limit is raised"}
+	if l.lack == inFuture {
+		hopes = []string{`the window of now is started again ("dispatcher limits set --restart")`}
+	}
 	if l.key.Unit == admission.Money && (l.lack == usedUp || l.lack == leftless) {
 		hopes = append(hopes, "money comes back")
 	}

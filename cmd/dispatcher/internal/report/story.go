@@ -133,6 +133,9 @@ type Source struct {
 	WaitDoc *config.Routing
 	// Now is the database's clock. Without it nothing is told of how long the wait under way has lasted.
 	Now time.Time
+	// Ahead is when the window of the limit begins that the message waits for, if that is in the future: the database's clock
+	// was ahead when it was opened. Zero otherwise.
+	Ahead time.Time
 	// Keys are those that drew: with them second draws are told as well, without them only their intervals.
 	Keys []selector.Key
 }
@@ -167,6 +170,7 @@ func NewStory(src *Source) (Story, error) {
 	}
 	s.latestChoice(seen)
 	limit := newLimited(m, src.WaitDoc, zoneOf(doc), seen.candidates)
+	limit.ahead(src.Ahead, zoneOf(doc))
 	s.waitsUntil(m, limit)
 	s.Text = (&teller{record: r, story: &s, doc: doc, zone: zoneOf(doc), now: src.Now, waits: waits, seen: seen, limit: limit}).paragraph()
 	return s, nil

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger"
+)
+
+// restartedLimit is what came of limits set --restart. The JSON names are relied on by scripts.
+type restartedLimit struct {
+	Restarted bool            `json:"restarted"` // false in a dry run
+	DryRun    bool            `json:"dry_run"`
+	Version   int64           `json:"version"`
+	Channel   string          `json:"channel"` // empty for a limit over all channels
+	Scope     string          `json:"scope"`
+	Window    string          `json:"window"`
+	Unit      string          `json:"unit"`
+	Was       restartedWindow `json:"was"`
+	Now       restartedWindow `json:"now"`
+}
+
+// restartedWindow is the window before, or after; of the one after a dry run does not know what it would begin with.
+type restartedWindow struct {
+	Start   time.Time `json:"window_start"`
+	Granted *quantity `json:"granted"`
+}
+
+// restartLimit starts the window of now again for a limit whose window begins in the future.
+func (ch *change) restartLimit(ctx context.Context, channel string, asked admission.Limit) error {
+	limit, err := ch.limitToRestart(channel, asked.Key())
+	if err != nil {
+		return err
+	}
+	out := restartedLimit{
+		DryRun: ch.flags.dryRun, Version: ch.current.Version, Channel: channel,
+		Scope: limit.Scope.String(), Window: limit.Window.String(), Unit: limit.Unit.String(),
+	}
+	if ch.flags.dryRun {
+		err = ch.tryRestart(ctx, limit, &out)
+	} else {
+		err = ch.restart(ctx, limit, &out)
+	}
+	if err != nil {
+		return err
+	}
+	return ch.printRestart(limit, &out)
+}
+
+// limitToRestart is the limit as the document in force has it.
+func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.Limit, error) {
+	if err := ch.need(); err != nil {
+		return nil, err
+	}
+	if channel != "" && !slices.Contains(ch.document.ChannelNames(), channel) {
+		return nil, unknownChannel(channel, ch.document)
+	}
+	limits := limitsOf(ch.document, channel)
+	at := slices.IndexFunc(limits, func(l admission.Limit) bool { return l.Key() == key })
+	if at < 0 {
+		return nil, usage(fmt.Errorf(`there is no limit %s; see "dispatcher limits show"`, key.On(channel)))
+	}
+	return &limits[at], nil
+}
+
+// restart does it.
+func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *restartedLimit) error {
+	done, err := ch.ledger.RestartWindow(ctx, ledger.Restart{
+		Channel: out.Channel, Limit: *limit, Zone: ch.document.Timezone, Expect: &ch.current.Version,
+		Author: ch.flags.author, Reason: ch.flags.reason,
+	})
+	if ahead, ok := errors.AsType[*ledger.NotAheadError](err); ok {
+		return ch.nothingToRestart(limit, out.Channel, ahead.Start)
+	}
+	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
+		return ch.overtaken(ctx, conflict)
+	}
+	if err != nil {
+		return usage(postgresTrouble(ch.settings, err))
+	}
+	was, now := quantityOf(limit, done.Was.Granted), quantityOf(limit, done.Now.Granted)
+	out.Restarted, out.Version = true, done.Version
+	out.Was, out.Now = restartedWindow{done.Was.Start, &was}, restartedWindow{done.Now.Start, &now}
+	return nil
+}
+
+// tryRestart looks at what it would be.
+func (ch *change) tryRestart(ctx context.Context, limit *admission.Limit, out *restartedLimit) error {
+	present, err := ch.ledger.Present(ctx)
+	if err != nil {
+		return usage(postgresTrouble(ch.settings, err))
+	}
+	now := &countersNow{&present, ch.document.Timezone}
+	c := now.counter(out.Channel, limit)
+	if !c.Ahead(now.Now) {
+		return ch.nothingToRestart(limit, out.Channel, c.Start)
+	}
+	was := quantityOf(limit, c.Granted)
+	out.Was = restartedWindow{c.Start.UTC(), &was}
+	out.Now.Start = limit.Window.Start(now.Now, ch.document.Timezone).UTC()
+	return nil
+}
+
+// nothingToRestart refuses a window that is that of now, or nearly.
+func (ch *change) nothingToRestart(limit *admission.Limit, channel string, start time.Time) error {
+	began := "nothing was granted in it yet"
+	if start.After(time.Unix(0, 0)) {
+		began = "its window is that of " + windowWords(start, ch.document.Timezone) + " (" + ch.document.Timezone.String() + ")"
+	}
+	return failed(fmt.Errorf("limit %s does not begin in the future: %s. Nothing was changed; started again, it would give its slots away twice",
+		limit.Key().On(channel), began))
+}
+
+// printRestart says from which window to which.
+func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) error {
+	as, zone := ch.flags.as, ch.document.Timezone
+	if as != formatTable {
+		granted := func(q *quantity) string {
+			if q == nil {
+				return ""
+			}
+			return q.String()
+		}
+		return as.print(ch.cli.out, out, sheet{
+			header: []string{"channel", "scope", "window", "unit", "was_start", "was_granted", "window_start", "granted", "restarted"},
+			rows: [][]string{{
+				out.Channel, out.Scope, out.Window, out.Unit, out.Was.Start.Format(time.RFC3339), granted(out.Was.Granted),
+				out.Now.Start.Format(time.RFC3339), granted(out.Now.Granted), yesNo(&out.Restarted),
+			}},
+		})
+	}
+	text := fmt.Sprintf("The window of %s that begins at %s has granted %s.", limit.Key().On(out.Channel), windowWords(out.Was.Start, zone), out.sum(limit, out.Was.Granted))
+	if out.DryRun {
+		text += fmt.Sprintf(" Dry run: nothing was written. The one of %s would take its place, with what was claimed in it.", windowWords(out.Now.Start, zone))
+	} else {
+		text += fmt.Sprintf(" The one of %s takes its place (%s); so far it has granted %s.", windowWords(out.Now.Start, zone), zone, out.sum(limit, out.Now.Granted))
+	}
+	fmt.Fprintln(ch.cli.out, wrapped(text, 100))
+	return nil
+}
+
+// sum is an amount with what is counted.
+func (*restartedLimit) sum(l *admission.Limit, q *quantity) string {
+	if l.Unit == admission.Money {
+		return q.String() + " " + l.Currency
+	}
+	return q.String() + " " + l.Unit.String()
+}
+
+// restartMoves are the restarts of limits that were asked for, as the history of limits tells them.
+func restartMoves(restarts []ledger.Restarted, asked func(channel string, key admission.Key) bool) []limitMove {
+	var moves []limitMove
+	for i := range restarts {
+		r := &restarts[i]
+		if !asked(r.Channel, r.Key) {
+			continue
+		}
+		was, now := restartWords(r.Key, r.Was), restartWords(r.Key, r.Now)
+		moves = append(moves, limitMove{
+			Version: r.Version, CreatedAt: r.At, Author: r.Author, Reason: r.Reason, Channel: r.Channel,
+			Scope: r.Key.Scope.String(), Window: r.Key.Window.String(), Unit: r.Key.Unit.String(), What: "restart", From: &was, To: &now, key: r.Key,
+		})
+	}
+	return moves
+}
+
+// restartWords are a window with what it has granted.
+func restartWords(k admission.Key, w ledger.RestartedWindow) string {
+	granted := number(w.Granted)
+	if k.Unit == admission.Money {
+		granted = report.Money(w.Granted)
+	}
+	return w.Start.Format(instant) + ", " + granted + " granted"
+}
+
+// mergedMoves are the changes of limits and the restarts of their windows, newest first, of so many versions and restarts.
+func mergedMoves(moves, restarts []limitMove, limit int) []limitMove {
+	out := append(slices.Clone(moves), restarts...)
+	slices.SortStableFunc(out, func(a, b limitMove) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	told := 0
+	for i := range out {
+		if i > 0 && out[i].CreatedAt.Equal(out[i-1].CreatedAt) {
+			continue
+		}
+		if told++; told > limit {
+			return out[:i]
+		}
+	}
+	return out
+}

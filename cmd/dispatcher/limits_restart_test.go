@@ -1,0 +1,125 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+)
+
+// setAhead moves the windows of all limits by two days, as a database's clock leaves them that was ahead.
+func setAhead(t *testing.T, env []string) {
+	t.Helper()
+	url := strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL=")
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, err = db.Exec(t.Context(), `update dispatcher.limits set window_start = window_start + interval '2 days', next_at = next_at + interval '2 days' where granted > 0`)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// grantedAhead is a database in which each limit of channel a has granted one unit and begins in the future.
+func grantedAhead(t *testing.T) (l *ledger.Ledger, env []string) {
+	t.Helper()
+	l, env = limitedBy(t)
+	granted(t, l)
+	setAhead(t, env)
+	return l, env
+}
+
+func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
+	t.Parallel()
+	_, env := grantedAhead(t)
+	a := decoded[limitsNow](t, dispatcher(t, "", env, "limits", "show", "a", "--format", "json")).Channels[0]
+	for i, want := range []int64{0, 999, 2_499_999} { // nothing of the second; what is left of the hour and the day
+		if l := a.Limits[i]; !l.Ahead || l.Free.units/1000 != want/1000 || l.WindowStart.Before(time.Now().Add(24*time.Hour)) {
+			t.Errorf("%+v, want %d free", l, want)
+		}
+	}
+	if l := a.Limits[3]; l.Ahead { // of a tenant, granted nothing
+		t.Errorf("%+v", l)
+	}
+	day := time.Now().Add(48 * time.Hour).UTC()
+	table := strings.Join(strings.Fields(dispatcher(t, "", env, "limits", "show", "a").out), " ")
+	for _, want := range []string{
+		"Limit a 1s messages: its window begins at ", day.Format("2 Jan 2006 "), "later than now. Most likely the database's clock was ahead when this window was opened; nothing passes before that",
+		"dispatcher limits set a --window 1s --restart --reason TEXT", "no more than what is left of it passes", "dispatcher limits set a --window 1d --unit money --restart",
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("%q is missing in\n%s", want, table)
+		}
+	}
+	found, _ := diagnosis(t, env)
+	if f := found["limit a 1s messages"]; f.Status != statusWarn || !strings.Contains(f.Detail, "the database's clock was ahead") || !strings.Contains(f.Mend, "limits set a --window 1s --restart") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestLimitsSetRestartStartsTheWindowOfNow(t *testing.T) {
+	t.Parallel()
+	_, env := grantedAhead(t)
+	args := []string{"limits", "set", "a", "--window", "1h", "--restart", "--format", "json"}
+	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--dry-run")...))
+	if try.Restarted || !try.DryRun || try.Was.Granted.units != 1 || try.Now.Granted != nil || !try.Was.Start.After(time.Now().Add(24*time.Hour)) || try.Now.Start.After(time.Now()) {
+		t.Errorf("%+v", try)
+	}
+	done := decoded[restartedLimit](t, dispatcher(t, "", env, because("the clock", args...)...))
+	if !done.Restarted || done.Version != 2 || done.Channel != "a" || done.Was.Granted.units != 1 || done.Now.Granted.units != 1 || time.Since(done.Now.Start) > time.Hour+time.Minute {
+		t.Errorf("%+v", done)
+	}
+	again := dispatcher(t, "", env, because("the clock", args...)...)
+	if again.code != exitFailed || !strings.Contains(again.err, "limit a 1h messages does not begin in the future") {
+		t.Errorf("%+v", again)
+	}
+	money := dispatcher(t, "", env, because("the clock", "limits", "set", "a", "--window", "1d", "--unit", "money", "--restart")...)
+	if text := strings.Join(strings.Fields(money.out), " "); money.code != exitOK || !strings.Contains(text, "has granted 0.000001 GBP. The one of ") || !strings.Contains(text, "so far it has granted 0.000001 GBP.") {
+		t.Errorf("%+v", money)
+	}
+	told := dispatcher(t, "", env, "limits", "history", "a", "--format", "json")
+	changes := decoded[struct{ Changes []limitMove }](t, told).Changes
+	if len(changes) < 3 || changes[0].What != "restart" || changes[0].Unit != "money" || changes[1].Window != "1h" || changes[1].Reason != "the clock" || changes[1].Author != "ann" ||
+		!strings.HasSuffix(*changes[1].From, "UTC, 1 granted") || !strings.HasSuffix(*changes[1].To, "UTC, 1 granted") {
+		t.Errorf("%+v", changes)
+	}
+	if one := decoded[struct{ Changes []limitMove }](t, dispatcher(t, "", env, "limits", "history", "--limit", "1", "--format", "json")).Changes; len(one) != 1 || one[0].What != "restart" {
+		t.Errorf("%+v", one)
+	}
+	if table := dispatcher(t, "", env, "limits", "history", "a", "--window", "1h").out; !strings.Contains(table, "restart") || strings.Contains(table, "1d") {
+		t.Error(table)
+	}
+}
+
+func TestLimitsSetRestartRefusesWhatItCannotMean(t *testing.T) {
+	t.Parallel()
+	_, env := limitedBy(t)
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"a --window 1s --restart --max 5", "--restart changes nothing else", exitUsage},
+		{"a --window 1s --restart --remove", "--restart changes nothing else", exitUsage},
+		{"a --window 1m --restart", "there is no limit a 1m messages", exitUsage},
+		{"x --window 1m --restart", `there is no channel "x"`, exitUsage},
+		{"a --window 1s --restart", "nothing was granted in it yet", exitFailed},
+		{"a --window 1s --restart --expect-version 1", "the routing was changed after version 1", exitFailed},
+	} {
+		got := dispatcher(t, "", env, because("why", append([]string{"limits", "set"}, strings.Fields(c.args)...)...)...)
+		if got.code != c.code || !strings.Contains(got.err, c.want) {
+			t.Errorf("%s: %+v", c.args, got)
+		}
+	}
+	if got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--restart"); got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
+		t.Errorf("%+v", got)
+	}
+}
