@@ -38,7 +38,7 @@ import (
 //	service_type          empty unless the carrier wants one
 //	protocol_id           0 to 255 (0)
 //	priority              priority_flag, 0 (default) to 3; 4 for SMPP 5.0
-//	registered_delivery   final (default), failure, none, or 0 to 255; final where receipts are waited for
+//	registered_delivery   final (default), none, or 0 to 255 for other bits; final where receipts are waited for
 //	schedule              how long the SMSC keeps each message back; absent: not at all
 //	validity              of messages that name none, such as 24h
 //	longest_validity      longer ones are shortened to it (63 weeks)
@@ -140,19 +140,28 @@ var (
 	idSources       = map[string]IDSource{"any": AnyID, "text": TextID, "parameter": ParameterID}
 	receiptErrors   = map[string]bool{"own": false, "gsm": true}
 	congestions     = map[string]bool{"ignore": false, "heed": true}
-	receipts        = map[string]byte{"none": pdu.ReceiptNone, "final": pdu.ReceiptFinal, "failure": pdu.ReceiptFailure}
+	receipts        = map[string]byte{"none": pdu.ReceiptNone, "final": pdu.ReceiptFinal}
 )
 
 // readReceipt takes a word or the octet itself, for the rarer bits of section 5.2.17.
-// Absent, it asks for final receipts.
+// Absent, it asks for final receipts. Those of failures alone, or of successes, which 5.0 has, would have no use: nobody
+// could tell a message whose receipt is lost from one that gets none.
 func readReceipt(r *settings.Reader, key string) byte {
 	value, _ := r.Take(key)
 	word, isText := value.(string)
 	if v, known := receipts[word]; isText && known {
 		return v
 	}
-	if v := r.Octet(key); v != nil {
-		return *v
+	v := pdu.ReceiptFailure
+	if word != "failure" {
+		octet := r.Octet(key)
+		if octet == nil {
+			return pdu.ReceiptFinal
+		}
+		v = *octet
 	}
-	return pdu.ReceiptFinal
+	if v&pdu.ReceiptMask > pdu.ReceiptFinal {
+		r.Failf(key, "asks for some of the final receipts, and a message without one would mean nothing; write final or none")
+	}
+	return v
 }

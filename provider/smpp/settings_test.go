@@ -58,7 +58,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		"response_timeout": "4s", "connect_timeout": "3s", "reconnect_min": "1s", "reconnect_max": "1m", "tls": "on",
 		"tls_server_name": "smsc.example", "from": 12345, "source_ton": 5, "source_npi": 0, "dest_ton": "2", "dest_npi": 8.0,
 		"address_range": "^44", "addr_ton": 1, "addr_npi": 1,
-		"service_type": "CMT", "registered_delivery": "failure", "validity": "24h", "validity_format": "relative",
+		"service_type": "CMT", "registered_delivery": "none", "validity": "24h", "validity_format": "relative",
 		"alphabet": "latin1", "long_messages": "sar",
 		"outcomes": map[string]any{"0x00000410": "rejected", "69": "throttled"},
 	})
@@ -72,7 +72,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		ResponseTimeout: 4 * time.Second, ConnectTimeout: 3 * time.Second, ReconnectMin: time.Second, ReconnectMax: time.Minute,
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "smsc.example"}, From: "12345",
 		SourceTON: new(byte(5)), SourceNPI: new(byte(0)), DestTON: new(byte(2)), DestNPI: new(byte(8)), ServiceType: "CMT",
-		RegisteredDelivery: pdu.ReceiptFailure, Validity: 24 * time.Hour, ValidityFormat: Relative, Alphabet: Latin1, LongMessages: SAR,
+		RegisteredDelivery: pdu.ReceiptNone, Validity: 24 * time.Hour, ValidityFormat: Relative, Alphabet: Latin1, LongMessages: SAR,
 		Outcomes: map[pdu.Status]provider.Outcome{0x410: provider.Rejected, pdu.StatusSubmitFail: provider.Throttled},
 	}
 	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreUnexported(tls.Config{})); diff != "" {
@@ -171,6 +171,9 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"alphabet":             {"alphabet", "utf8", `alphabet: "utf8" is none of ascii, gsm7, latin1`},
 		"long messages":        {"long_messages", "udh", "long_messages:"},
 		"version":              {"interface_version", 4, "interface_version:"},
+		"receipts of failures": {"registered_delivery", "failure", "registered_delivery: asks for some of the final receipts"},
+		"the same as a number": {"registered_delivery", 2, "registered_delivery: asks for some of the final receipts"},
+		"of successes":         {"registered_delivery", 0x13, "registered_delivery: asks for some of the final receipts"},
 		"receipts":             {"registered_delivery", "sometimes", "registered_delivery: is no number from 0 to 255"},
 		"ton":                  {"source_ton", 256, "source_ton: is no number from 0 to 255"},
 		"from":                 {"from", "far too long a name", "from: "},

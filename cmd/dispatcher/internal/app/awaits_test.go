@@ -16,7 +16,6 @@ func TestReceiptsAreExpectedWhereTheyCome(t *testing.T) {
 		strings.Replace(smsc, "%", "", 1) + ", receipts: {within: 90s}":                                     90 * time.Second,
 		strings.Replace(smsc, "%", "", 1) + ", receipts: none":                                              0,
 		strings.Replace(smsc, "%", ", registered_delivery: none", 1):                                        0,
-		strings.Replace(smsc, "%", ", registered_delivery: failure", 1):                                     0,
 		strings.Replace(smsc, "%", ", registered_delivery: none", 1) + ", receipts: {within: 1h}":           time.Hour,
 		strings.Replace(smsc, "%", ", registered_delivery: none", 1) + ", active: {max: 1, until: receipt}": 72 * time.Hour,
 		"provider: sandbox":                                             0,

@@ -16,6 +16,7 @@ import (
 	"dispatcher/provider"
 	"dispatcher/provider/breaker"
 	"dispatcher/provider/smpp"
+	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/sms"
 	"dispatcher/provider/web"
 )
@@ -82,6 +83,9 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any) (prov
 	}
 	cfg.SendTimeout = c.sendTimeout
 	cfg.OnReceipt, cfg.Kind = c.onReceipt(channel), channel.Provider
+	if cfg.OnReceipt == nil {
+		cfg.RegisteredDelivery &^= pdu.ReceiptMask // nobody would book them
+	}
 	// A late answer is a proof whether receipts are expected or not.
 	cfg.OnLate = func(r provider.Receipt, answer func(taken bool)) { c.receipt(channel.Name, r, answer) }
 	if c.inbound != nil {
