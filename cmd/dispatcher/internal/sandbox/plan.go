@@ -87,13 +87,10 @@ func (c *Carrier) check(seen map[string]bool) error {
 	fail := func(key, format string, args ...any) {
 		faults = append(faults, fmt.Errorf("%s: %w", key, fmt.Errorf(format, args...)))
 	}
-	switch {
-	case c.Provider == "":
+	if c.Provider == "" {
 		fail("provider", "is missing; choose one of %s", strings.Join(Providers(), ", "))
-	default:
-		if err := CheckProvider(c.Provider); err != nil {
-			fail("provider", "%w", err)
-		}
+	} else if err := CheckProvider(c.Provider); err != nil {
+		fail("provider", "%w", err)
 	}
 	switch {
 	case c.Provider != "" && !isName.MatchString(c.Name):
