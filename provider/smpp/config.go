@@ -152,7 +152,8 @@ type Config struct {
 	UntypedReceipts bool
 	// HeedCongestion lets congestion_state of an SMPP 5.0 peer narrow the window.
 	HeedCongestion bool
-	// Query and Cancel say that the SMSC answers query_sm and cancel_sm.
+	// Query and Cancel say that the SMSC answers query_sm and cancel_sm. With Cancel, Send takes the parts of a message
+	// back that were accepted before another was rejected.
 	Query, Cancel bool
 	// QueryAfter, if not zero, asks with query_sm for the fate of what has had no final receipt for so long.
 	QueryAfter time.Duration

@@ -82,7 +82,11 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 		s.wait(ctx, part)
 	}
 	c.follow(ctx, s, parts, together)
-	return c.summary(p, parts)
+	r := c.summary(p, parts)
+	if r.Outcome == provider.Rejected && c.cfg.Cancel {
+		c.takeBack(ctx, s, p, r.Parts)
+	}
+	return r
 }
 
 // follow submits the parts from next on one by one. When one before them was not accepted, or there

@@ -63,7 +63,9 @@ import (
 //	receipt_errors        own (default) or gsm: err in the text of receipts is a MAP error
 //	untyped_receipts      false (default) or true: receipts are told by their text where esm_class says nothing
 //	congestion            ignore (default) or heed: congestion_state narrows the window
-//	query, cancel         false (default) or true: the SMSC answers query_sm, cancel_sm
+//	query                 false (default) or true: the SMSC answers query_sm, which query_after needs
+//	cancel                false (default) or true: the SMSC answers cancel_sm, with which the accepted parts of a message
+//	                      are taken back when another is rejected
 //	query_after           asks for the fate of what has had no final receipt for so long; absent: never
 //	outcomes              {"0x00000410": rejected}: rejected, refused, throttled or unknown
 func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
