@@ -74,6 +74,9 @@ func (c Config) validateChoices() error {
 	if c.Bind > TransmitterReceiver {
 		return fmt.Errorf("bind: unknown mode %d", c.Bind)
 	}
+	if c.InterfaceVersion == pdu.Version33 && c.Bind == Transceiver {
+		return errors.New("bind: 3.3 knows no transceiver; write transmitter_receiver, or leave it out")
+	}
 	if c.Alphabet > ASCII {
 		return fmt.Errorf("alphabet: unknown alphabet %d", c.Alphabet)
 	}

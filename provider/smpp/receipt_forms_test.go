@@ -37,7 +37,7 @@ func TestReceiptsOfEveryCarrierFindTheirMessage(t *testing.T) {
 		"decimal": {
 			form: smpptest.ReceiptForm{ID: decimal}, adjust: func(c *Config) { c.ReceiptID = ReceiptID{Form: DecimalToHex, Width: 7} },
 		},
-		"version 3.3": {version: pdu.Version33, adjust: func(c *Config) { c.InterfaceVersion = pdu.Version33 }},
+		"version 3.3": {version: pdu.Version33, adjust: func(c *Config) { c.InterfaceVersion, c.Bind = pdu.Version33, TransmitterReceiver }},
 		"version 5.0": {version: pdu.Version50, adjust: func(c *Config) { c.InterfaceVersion = pdu.Version50 }},
 		"our key": {
 			form:   smpptest.ReceiptForm{Style: smpptest.SparseReceipt, ID: func(string) string { return "strange" }, Echo: 0x1400},

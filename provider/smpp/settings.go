@@ -20,7 +20,8 @@ import (
 //	system_type           empty unless the carrier wants one
 //	interface_version     "3.3", "3.4" (default) or "5.0"
 //	address_range, addr_ton, addr_npi   of the bind; empty and 0 unless the carrier wants them
-//	bind                  transceiver (default) or transmitter_receiver
+//	bind                  transceiver or transmitter_receiver, which is all that 3.3 knows; the default is the first that
+//	                      the version has
 //	binds                 connections held at once (1)
 //	window                unanswered submits for each bind (100)
 //	enquire_link          interval (30s)
@@ -122,6 +123,9 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		Cancel:          r.Flag("cancel"),
 		QueryAfter:      r.Duration("query_after"),
 		Outcomes:        readOutcomes(r, "outcomes"),
+	}
+	if values["bind"] == nil && cfg.InterfaceVersion == pdu.Version33 {
+		cfg.Bind = TransmitterReceiver
 	}
 	r.RefuseUnknown()
 	if err := r.Err(); err != nil {

@@ -139,6 +139,22 @@ func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
 	}
 }
 
+// TestAVersionHasItsOwnKindOfBind, unless the settings choose one.
+func TestAVersionHasItsOwnKindOfBind(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]Mode{"3.3": TransmitterReceiver, "3.4": Transceiver, "5.0": Transceiver} {
+		cfg, err := parse(t, map[string]any{"address": "h:1", "system_id": "a", "interface_version": version})
+		if err != nil || cfg.Bind != want {
+			t.Errorf("%s: %v, %v", version, cfg.Bind, err)
+		}
+		if cfg, err = parse(t, map[string]any{
+			"address": "h:1", "system_id": "a", "interface_version": version, "bind": "transmitter_receiver",
+		}); err != nil || cfg.Bind != TransmitterReceiver {
+			t.Errorf("%s, chosen: %v, %v", version, cfg.Bind, err)
+		}
+	}
+}
+
 func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -235,6 +251,7 @@ func TestSettingsThatClashAreRefused(t *testing.T) {
 	vendor := map[string]any{"0x1400": map[string]any{"uint8": 1}}
 	for want, settings := range map[string]map[string]any{
 		"tlvs: 0x1400 is the key_tlv":            {"tlvs": vendor, "key_tlv": "0x1400"},
+		"bind: 3.3 knows no transceiver":         {"interface_version": "3.3", "bind": "transceiver"},
 		"interface_version: 3.3 has no optional": {"interface_version": "3.3", "tlvs": vendor},
 		"interface_version: 3.3 has no":          {"interface_version": "3.3", "long_messages": "sar"},
 		"message_class: is written into":         {"message_class": 1, "ucs2_coding": 8},
