@@ -154,6 +154,12 @@ func addWaits(out map[string]*ledger.Record) {
 	out["expired"] = expired
 	addLimits(out)
 
+	recut := newRecord(ledger.Failed, attempt("a", ledger.ByFirstChoice, outcomeThrottled, "0x00000058"))
+	recut.Message.Reason, recut.Message.Plan.Segments, recut.Attempts[0].Segments, recut.Attempts[0].PriceMicros = "cut_otherwise", 3, 2, 56_000
+	recut.Message.Waits = []ledger.Wait{{Reason: "cut_otherwise", On: "a", For: 599 * time.Second}}
+	recut.Seen = encode("load_ratio", ranked("a", 0, "cut_otherwise"), ranked("c", 40, "pinned_elsewhere"), ranked("b", 0, "pinned_elsewhere"))
+	out["recut"] = recut
+
 	hopeless := newRecord(ledger.Failed)
 	hopeless.Message.Reason = "no_channel"
 	hopeless.Seen = encode("load_ratio", ranked("a", 0, "selector"), ranked("c", 0, "price_cap"), ranked("b", 0, "selector"))

@@ -186,6 +186,8 @@ func (t *teller) waitedBefore() int {
 	switch {
 	case (r.Seen == nil && len(r.Message.Waits) == 0) || len(r.Attempts) == 0 || r.Message.State == ledger.Waiting:
 		return -1
+	case r.Message.State == ledger.Failed:
+		return -1 // it waited until it was given up
 	case r.Attempts[0].ClaimedAt.Sub(r.Message.ReceivedAt) >= noticeableWait:
 		return 0
 	}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/sandbox"
+	"dispatcher/provider/smpp/pdu"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// threeParts are messages of three parts in GSM-7, and of seven in UCS-2, which an ASCII channel needs for the pound sign.
+func threeParts(story string, n int) []envelope.Message {
+	all := short(story, n)
+	for i := range all {
+		all[i].Text = fmt.Sprintf("[%s] £", all[i].ID)
+		all[i].Text += strings.Repeat("0123456789", 44)[:440-len([]rune(all[i].Text))]
+	}
+	return all
+}
+
+// delivers takes everything and delivers it at once.
+func delivers() smpptest.Behaviour { return smpptest.Behaviour{Receipts: true} }
+
+// withholds does the same, but asks to slow down at each second part, and says so when it has seen those of n messages: from
+// then on there is hardly room for others. Carriers that share one behaviour count together.
+func withholds(n int64) smpptest.Behaviour {
+	var seen atomic.Int64
+	all := make(chan struct{})
+	return smpptest.Behaviour{Decide: func(s smpptest.Submit) (a smpptest.Answer) {
+		if s.Part != 2 {
+			return a
+		}
+		if seen.Add(1) == n {
+			close(all)
+		}
+		return smpptest.Answer{Status: pdu.StatusThrottled, Hold: all}
+	}, Receipts: true}
+}
+
+// begun waits until so many messages are left with their second part.
+func (s *stage) begun(n int) {
+	s.t.Helper()
+	eventually(s.t, patience, "only the second part is left of every message", func() bool {
+		return s.count(`select count(*) from dispatcher.messages where parts_left = '{1}' and state in ('retry', 'waiting')`) == int64(n)
+	})
+}
+
+// stuck waits until so many messages wait because their channel would cut them otherwise.
+func (s *stage) stuck(n int) {
+	s.t.Helper()
+	eventually(s.t, patience, "the rests wait", func() bool {
+		return s.count(`select count(*) from dispatcher.messages where state = 'waiting' and reason = 'cut_otherwise' and waits_for = pinned`) == int64(n)
+	})
+}
+
+// billed is how many segments the messages of a story have on the bill.
+func (s *stage) billed(story string) int64 {
+	s.t.Helper()
+	return s.count(`select coalesce(sum(segments), 0)::bigint from audit.attempts where message_id like $1 || '-%'`, story)
+}
+
+// said lists the reasons that the events of a message in a state gave.
+func said(events []event, state string) (reasons []string) {
+	for _, e := range events {
+		if e.State == state {
+			reasons = append(reasons, e.Reason)
+		}
+	}
+	return reasons
+}
+
+// TestTheRestOfATextIsNotSentUnderAnotherCut: a carrier takes two of three parts, and then its channel is told another alphabet,
+// under which the same text has seven. Nothing of that goes out. What has a deadline fails there, with two
+// parts on the bill; what has time goes out when the change is taken back, and is whole then.
+func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
+	t.Parallel()
+	const each = 6
+	s := newStage(t, plot{
+		channels: []channel{{name: "a", weight: "1", behaviour: withholds(2 * each), settings: "alphabet: gsm7"}},
+		settings: map[string]string{"SEND_TIMEOUT": "20s"},
+	})
+	s.run("dispatcher").says(t, "dispatcher is running")
+	s.joined(1)
+	hurried := threeParts("hurried", each)
+	for i := range hurried {
+		hurried[i].ExpiresAt = time.Now().Add(45 * time.Second)
+	}
+	ids := append(s.publish("bulk", hurried), s.publish("bulk", threeParts("patient", each))...)
+	s.begun(2 * each)
+
+	s.edit("alphabet: gsm7", "alphabet: ascii")
+	s.carriers["a"].SetBehaviour(delivers())
+	s.stuck(2 * each)
+	since := time.Now()
+	whole := s.publish("bulk", threeParts("whole", each))
+	eventually(t, patience, "the channel carries other messages", func() bool {
+		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'whole-%'`) == each
+	})
+	eventually(t, 2*time.Minute, "what has a deadline fails", func() bool {
+		return s.count(`select count(*) from audit.messages where state = 'failed' and id like 'hurried-%'`) == each
+	})
+	for _, submit := range s.submits() {
+		if submit.At.After(since) && submit.Parts != 7 {
+			t.Errorf("part %d of %d went out while the channel cut otherwise", submit.Part, submit.Parts)
+		}
+	}
+
+	s.change("routing", "rollback", "1")
+	eventually(t, patience, "the rest goes out as it was cut", func() bool {
+		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'patient-%'`) == each
+	})
+	s.checkNoneTwice()
+	s.checkCut(map[string]bool{"hurried": false, "patient": true, "whole": true})
+	for story, want := range map[string]int64{"hurried": 2, "patient": 3, "whole": 7} {
+		if got := s.billed(story); got != want*each {
+			t.Errorf("%s: %d segments on the bill, want %d", story, got, want*each)
+		}
+	}
+	events := s.statuses(s.states())
+	for _, id := range ids {
+		if story, _, _ := strings.Cut(id, "-"); story == "hurried" && strings.Join(said(events[id], "failed"), " ") != "cut_otherwise" {
+			t.Errorf("%s failed: %v", id, events[id])
+		}
+		if !strings.Contains(strings.Join(said(events[id], "waiting"), " "), "cut_otherwise") {
+			t.Errorf("no event of %s says why it waits: %v", id, events[id])
+		}
+	}
+	if story := s.command("explain", ids[0]); !strings.Contains(story, "cut the text otherwise") {
+		t.Errorf("the story of %s: %s", ids[0], story)
+	}
+	s.checkStatuses()
+	s.checkVerified(len(ids) + len(whole))
+}
+
+// checkCut compares what arrived of each message, by story: a whole text, or some parts.
+func (s *stage) checkCut(whole map[string]bool) {
+	s.t.Helper()
+	texts := map[string]string{}
+	for story := range whole {
+		for _, m := range threeParts(story, 100) {
+			texts[m.ID] = m.Text
+		}
+	}
+	for _, m := range smpptest.Join(s.submits()) {
+		id := idOf(m.Text)
+		story, _, _ := strings.Cut(id, "-")
+		if m.Complete != whole[story] || m.Complete && m.Text != texts[id] || m.Repeated > 0 {
+			s.t.Errorf("%q: of %d parts, whole %v, %d repeated", id, m.Parts, m.Complete, m.Repeated)
+		}
+	}
+}
+
+// TestTheRestOfATextDoesNotGoToAnotherKindOfProvider: carriers take two of three parts over SMPP, and then each channel is another
+// kind of provider under the same name, which would send the whole text. None of them gets a request for it. Under
+// SMPP again the rest goes out.
+func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
+	t.Parallel()
+	const n, fresh = 60, 20
+	var over, under []channel
+	reluctant := withholds(n)
+	for _, kind := range []string{"twilio", "vonage", "infobip", "sinch", "plivo", "telnyx", "bird", "httpapi"} {
+		over = append(over, channel{name: kind, weight: "10", behaviour: reluctant})
+		under = append(under, channel{name: kind, weight: "10"})
+	}
+	s := newStage(t, plot{channels: over, settings: map[string]string{"SEND_TIMEOUT": "20s"}})
+	smsc := s.read("routing.yaml")
+	carriers := s.playKinds(under, sandbox.Profile{Receipts: 1, Delivered: 1})
+	s.write("web.yaml", s.read("routing.yaml"))
+	s.write("routing.yaml", smsc)
+	s.run("dispatcher").says(t, "dispatcher is running")
+	s.joined(1)
+	s.publish("bulk", threeParts("kinds", n))
+	s.begun(n)
+	if used := s.count(`select count(distinct pinned) from dispatcher.messages`); used != int64(len(over)) {
+		t.Fatalf("only %d channels have begun messages", used)
+	}
+
+	s.change("routing", "apply", "web.yaml")
+	for _, c := range s.carriers {
+		c.SetBehaviour(delivers())
+	}
+	s.stuck(n)
+	s.publish("bulk", threeParts("fresh", fresh))
+	eventually(t, patience, "the other kinds carry other messages", func() bool {
+		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'fresh-%'`) == fresh
+	})
+	got := 0
+	for _, c := range carriers.Counts() {
+		got += int(c.Submitted)
+	}
+	if got != fresh {
+		t.Errorf("the other kinds got %d messages, want the %d new ones", got, fresh)
+	}
+
+	s.change("routing", "rollback", "1")
+	eventually(t, patience, "the rest goes out as it was cut", func() bool {
+		return s.count(`select count(*) from audit.messages where state = 'delivered' and id like 'kinds-%'`) == n
+	})
+	s.checkNoneTwice()
+	s.checkCut(map[string]bool{"kinds": true})
+	if segments := s.billed("kinds"); segments != 3*n {
+		t.Errorf("%d segments on the bill, want %d", segments, 3*n)
+	}
+	s.checkStatuses()
+	s.checkVerified(n + fresh)
+}
