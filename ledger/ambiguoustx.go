@@ -220,7 +220,7 @@ func (l *Ledger) AllDoubts(ctx context.Context, final bool, limit int) ([]DoubtR
 	if final {
 		which = `(d.next_at is not null or d.verdict in ('final', 'resent'))`
 	}
-	return rows(ctx, l, scanDoubtRecord, doubtRecords+`a.outcome = 'unknown' and `+which+` order by d.opened_at limit $1`, limit)
+	return rows(ctx, l, scanDoubtRecord, doubtRecords+`a.outcome = 'unknown' and `+which+` order by d.opened_at, d.message_seq limit $1`, limit)
 }
 
 // doubtsOf are all doubts about one message.

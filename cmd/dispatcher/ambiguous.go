@@ -200,7 +200,7 @@ func (c *cli) ambiguousSettle(ctx context.Context, id string, f *settleFlags) er
 	if verdicts[f.as] == ledger.NotTaken && doubt.Partly {
 		return failed(fmt.Errorf("parts of message %s are known to have been taken: settle it as taken, or as final", quoted(id)))
 	}
-	j := dispatch.Judge(&doubt, verdicts[f.as], "operator", f.reference, now)
+	j := dispatch.Judge(&doubt, verdicts[f.as], dispatch.CodeOperator, f.reference, now)
 	j.Author, j.Note = f.author, f.reason
 	ended, err := l.Judge(ctx, j)
 	switch {

@@ -1,32 +1,248 @@
 package main
 
 import (
+	"encoding/csv"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
 )
 
-// TestDoubtsFitATerminalOf120Columns with long names, and tell what is done about each.
-func TestDoubtsFitATerminalOf120Columns(t *testing.T) {
-	t.Parallel()
-	open := doubtLine{
-		ID: "8d1f0c9a-3b7e-4c55-9a51-0f6f2b8f1c77", Lane: "transactional", Tenant: "a-large-tenant", Channel: "provider-west-2", Attempt: 12, Segments: 10,
-		PriceMicros: 12_345_678, Currency: "GBP", Code: "closed_without_answer", Step: "same_key", OpenedAt: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC),
-		Until: time.Date(2026, 11, 21, 10, 5, 0, 0, time.UTC), Asked: 3,
+// doubtfulMessages are messages that channel a never answered for, by the word for what is known of each: nothing and still
+// searched for, nothing for good, or a part that was taken without an id.
+func doubtfulMessages(t *testing.T, l *ledger.Ledger, ids ...string) []ledger.Message {
+	t.Helper()
+	drawnAll := make([]ledger.Message, len(ids))
+	for i, id := range ids {
+		drawnAll[i] = drawn(id, int64(i), "a")
 	}
-	ended := open
-	ended.Verdict, ended.Author, ended.Note = "final", "ann", strings.Repeat("nobody at the carrier knows ", 5)
-	var out strings.Builder
-	doubtSheet([]doubtLine{open, ended}, formatTable).draw(&out)
-	atMost120(t, out.String())
-	words := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "│", " ")), " ")
-	for _, want := range []string{"provider-west-2", "12 on", "same_key", "2026-11-21", "10:05:00", "final", "12.345678"} {
-		if !strings.Contains(words, want) {
-			t.Errorf("%q is missing in\n%s", want, out.String())
+	stored := claimed(t, l, drawnAll...)
+	var all []ledger.Settlement
+	for i := range stored {
+		m := &stored[i]
+		d := &ledger.Doubt{Key: "key of " + m.ID, Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour)}
+		s := ledger.Settlement{
+			Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Unknown, Code: "timeout", Segments: 1, PriceMicros: 28_000, State: ledger.Unknown,
+			Receipts: 1, Await: 4 * time.Hour, Doubt: d,
+		}
+		switch {
+		case strings.HasPrefix(m.ID, "final"):
+			d.Step, d.Verdict, d.NextAt, s.Reason = ledger.NoStep, ledger.FinalWord, time.Time{}, "ambiguous_final"
+		case strings.HasPrefix(m.ID, "part"):
+			d.Partly = true
+		}
+		all = append(all, s)
+	}
+	if err := l.Settle(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+// ambiguous runs a subcommand over a database and requires its exit code.
+func ambiguous(t *testing.T, url string, code int, args ...string) result {
+	t.Helper()
+	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, append([]string{"ambiguous"}, args...)...)
+	if got.code != code || strings.Contains(got.out+got.err, "7700900123") {
+		t.Fatalf("%v: %+v", args, got)
+	}
+	return got
+}
+
+// settles has an operator say what became of a message.
+func settles(t *testing.T, url string, code int, id, as string, more ...string) result {
+	t.Helper()
+	return ambiguous(t, url, code, append([]string{"settle", id, "--as", as, "--author", "ann", "--reason", "in the log of today."}, more...)...)
+}
+
+func TestDoubtsAreListedOldestFirst(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	if got := ambiguous(t, url, exitOK, "list"); got.out != "There is no doubt about any message.\n" {
+		t.Errorf("%+v", got)
+	}
+	doubtfulMessages(t, l, "open-1")
+	doubtfulMessages(t, l, "final-1")
+	type list struct {
+		Ambiguous []doubtLine `json:"ambiguous"`
+	}
+	open := shown[list](t, ambiguous(t, url, exitOK, "list", "--format", "json")).Ambiguous
+	if len(open) != 1 || open[0].ID != "open-1" || open[0].Step != "receipt" || open[0].Verdict != "" || time.Until(open[0].Until) < 50*time.Minute {
+		t.Errorf("%+v", open)
+	}
+	all := shown[list](t, ambiguous(t, url, exitOK, "list", "--all", "--format", "json")).Ambiguous
+	if len(all) != 2 || all[1].ID != "final-1" || all[1].Verdict != "final" || all[1].PriceMicros != 28_000 || all[1].Currency != "GBP" || all[1].Code != "timeout" {
+		t.Errorf("%+v", all)
+	}
+	if all[1].Until.After(time.Now().Add(time.Minute)) {
+		t.Errorf("a search that ended at once is said to go on until %s", all[1].Until)
+	}
+	if got := shown[list](t, ambiguous(t, url, exitOK, "list", "--all", "--limit", "1", "--format", "json")).Ambiguous; len(got) != 1 {
+		t.Errorf("%+v", got)
+	}
+
+	table := ambiguous(t, url, exitOK, "list", "--all").out
+	for _, want := range []string{"open-1", "final-1", "0.028", "timeout", "receipt", "final"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("%q is missing in\n%s", want, table)
 		}
 	}
-	csv := doubtSheet([]doubtLine{ended}, formatCSV)
-	if len(csv.header) != len(csv.rows[0]) || csv.rows[0][0] != ended.ID || csv.rows[0][15] != ended.Note {
-		t.Errorf("%v", csv)
+	for line := range strings.SplitSeq(table, "\n") {
+		if n := utf8.RuneCountInString(line); n > 120 {
+			t.Errorf("a line of %d characters: %s", n, line)
+		}
+	}
+}
+
+// TestDoubtsHaveTheKeysThatScriptsRelyOn holds JSON and CSV to docs/commands.md.
+func TestDoubtsHaveTheKeysThatScriptsRelyOn(t *testing.T) {
+	t.Parallel()
+	keys := strings.Fields("id lane tenant channel attempt segments price_micros currency code step opened_at until asked verdict author note")
+	url := ledgertest.URL(t)
+	doubtfulMessages(t, openSeeded(t, url), "open-1")
+	var got map[string][]map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(ambiguous(t, url, exitOK, "list", "--format", "json").out), &got); err != nil || len(got["ambiguous"]) != 1 {
+		t.Fatal(err, got)
+	}
+	for _, key := range keys {
+		if _, ok := got["ambiguous"][0][key]; !ok {
+			t.Errorf("%s is missing in %v", key, got)
+		}
+	}
+	lines, err := csv.NewReader(strings.NewReader(ambiguous(t, url, exitOK, "list", "--format", "csv").out)).ReadAll()
+	if err != nil || len(lines) != 2 || !slices.Equal(lines[0], keys) {
+		t.Errorf("%v, %v", lines, err)
+	}
+}
+
+func TestAnOperatorSettlesADoubt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		id, as string
+		more   []string
+		state  string
+		told   string // by explain
+	}{
+		"taken":             {"open-1", "taken", []string{"--reference", "8a71"}, "accepted", "an operator settled after"},
+		"taken, without id": {"open-1", "taken", nil, "accepted", "ann settled it as taken: in the log of today."},
+		"not taken":         {"open-1", "not_taken", nil, "retry", "that it had not been taken"},
+		"final":             {"open-1", "final", nil, "unknown", "ann settled it as final"},
+		"a final word":      {"final-1", "taken", nil, "accepted", "that it had been taken"},
+		"partly taken":      {"part-1", "taken", nil, "accepted", "that it had been taken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := ledgertest.URL(t)
+			doubtfulMessages(t, openSeeded(t, url), tc.id)
+			got := settles(t, url, exitOK, tc.id, tc.as, tc.more...)
+			if want := "State of the message: " + tc.state + ".\n"; !strings.HasSuffix(got.out, want) {
+				t.Errorf("%q", got.out)
+			}
+			story := shown[report.Story](t, dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", tc.id, "--format", "json"))
+			if !strings.Contains(story.Text, tc.told) || strings.Contains(story.Text, "a accepted it") {
+				t.Errorf("%s", story.Text)
+			}
+			if d := story.Doubts; len(d) != 1 || d[0].Verdict != tc.as || d[0].Author != "ann" || !strings.HasPrefix(d[0].Note, "in the log of today.") {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
+// TestAReceiptFindsWhatAnOperatorSettledAsTaken: for as long as receipts of its channel were awaited when it was sent.
+func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
+	t.Parallel()
+	for _, early := range []bool{false, true} {
+		url := ledgertest.URL(t)
+		l := openSeeded(t, url)
+		doubtfulMessages(t, l, "open-1")
+		receive := func() {
+			receipt := ledger.Receipt{Channel: "a", Reference: "8a71", State: provider.Delivered}
+			if _, err := l.Receive(t.Context(), []ledger.Receipt{receipt}, func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if early {
+			receive()
+		}
+		settles(t, url, exitOK, "open-1", "taken", "--reference", "8a71")
+		if !early {
+			receive()
+		}
+		if _, err := l.Overdue(t.Context(), 10, func(*ledger.Closing) *ledger.Notice { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		record, err := l.Record(t.Context(), "open-1")
+		if err != nil || record.Message.State != ledger.Delivered || record.Attempts[0].Reference != "8a71" {
+			t.Errorf("receipt early %t: %+v, %v", early, record, err)
+		}
+	}
+}
+
+func TestWhatCannotBeSettledIsRefused(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	stored := doubtfulMessages(t, l, "part-1", "known-1", "open-1", "open-2")
+	settled(t, l, stored[1:2]) // answered late
+	settles(t, url, exitOK, "open-2", "taken")
+	for name, tc := range map[string]struct {
+		code int
+		want string
+		args []string
+	}{
+		"no verdict":                {exitUsage, "--as must be taken, not_taken or final", []string{"open-1", "--reason", "r"}},
+		"another verdict":           {exitUsage, "--as must be", []string{"open-1", "--as", "resent", "--reason", "r"}},
+		"no reason":                 {exitUsage, "--reason is missing", []string{"open-1", "--as", "final", "--reason", " "}},
+		"nobody":                    {exitUsage, "--author is empty", []string{"open-1", "--as", "final", "--reason", "r", "--author", ""}},
+		"an id that does not exist": {exitUsage, "--reference goes with --as taken", []string{"open-1", "--as", "final", "--reason", "r", "--reference", "x"}},
+		"no message":                {exitUsage, "", nil},
+		"an unknown message":        {exitFailed, "no message has the id nobody", []string{"nobody", "--as", "final", "--reason", "r"}},
+		"what was answered":         {exitFailed, "there is no doubt about", []string{"known-1", "--as", "final", "--reason", "r"}},
+		"what is certain":           {exitFailed, "there is no doubt about", []string{"open-2", "--as", "not_taken", "--reason", "r"}},
+		"what was partly taken":     {exitFailed, "known to have been taken", []string{"part-1", "--as", "not_taken", "--reason", "r"}},
+	} {
+		if got := ambiguous(t, url, tc.code, append([]string{"settle"}, tc.args...)...); !strings.Contains(got.err, tc.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := ambiguous(t, url, exitUsage, "list", "--limit", "0"); !strings.Contains(got.err, "--limit must be above 0") {
+		t.Errorf("%+v", got)
+	}
+	for id, want := range map[string]ledger.State{"part-1": ledger.Unknown, "known-1": ledger.Accepted, "open-1": ledger.Unknown, "open-2": ledger.Accepted} {
+		if record, err := l.Record(t.Context(), id); err != nil || record.Message.State != want {
+			t.Errorf("%s is %s, %v", id, record.Message.State, err)
+		}
+	}
+}
+
+// TestWhatNobodyKnowsIsBookedAsPossiblyBillable in the daily report and in the auditors' views, before and after the search ended.
+func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	doubtfulMessages(t, openSeeded(t, url), "open-1", "open-2", "final-1")
+	settles(t, url, exitOK, "open-1", "final")
+	settles(t, url, exitOK, "open-2", "taken")
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	daily := shown[report.Daily](t, dispatcher(t, "", env, "report", "daily", "--format", "json"))
+	if len(daily.Rows) == 0 {
+		t.Fatal("no rows")
+	}
+	if a := daily.Rows[0]; a.Unknown != 2 || a.UnknownSegments != 2 || a.UnknownMicros != 56_000 || a.Accepted != 1 || a.Segments != 1 || a.CostMicros != 28_000 {
+		t.Errorf("%+v", a)
+	}
+	booked := queryOne[string](t, url, `
+		select string_agg(concat_ws(' ', a.message_id, a.outcome, a.segments, a.price_micros, a.currency, d.verdict), ', ' order by a.message_id)
+		from audit.attempts a join audit.ambiguous d on d.message_id = a.message_id and d.last_attempt = a.attempt`)
+	if want := "final-1 unknown 1 28000 GBP final, open-1 unknown 1 28000 GBP final, open-2 accepted 1 28000 GBP taken"; booked != want {
+		t.Errorf("booked %s", booked)
 	}
 }

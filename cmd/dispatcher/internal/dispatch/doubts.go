@@ -19,8 +19,12 @@ const (
 	doubtLease              = 30 * time.Second
 )
 
-// codeLookup is that of an attempt about which the provider was asked afterwards.
-const codeLookup = "lookup"
+// CodeOperator is that of an attempt about which an operator said what became of it, and CodeLookup of one about which the
+// provider was asked afterwards: nobody answered either.
+const (
+	CodeOperator = "operator"
+	CodeLookup   = "lookup"
+)
 
 // codeRepeated is that of an attempt that turned out to be the same submission as an earlier one that was answered.
 const codeRepeated = "same_key"
@@ -72,9 +76,9 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenDoubt) error {
 	now := d.now()
 	switch found.Known {
 	case provider.Taken:
-		return d.pass(ctx, Judge(o, ledger.Taken, codeLookup, found.Reference, now))
+		return d.pass(ctx, Judge(o, ledger.Taken, CodeLookup, found.Reference, now))
 	case provider.NotTaken:
-		return d.pass(ctx, Judge(o, ledger.NotTaken, codeLookup, "", now))
+		return d.pass(ctx, Judge(o, ledger.NotTaken, CodeLookup, "", now))
 	case provider.Unanswered:
 	}
 	return d.cfg.Ledger.PutOff(ctx, o.Message.Seq, o.Key, earlier(now.Add(pauseOfLookup(o.Asked)), o.Until))

@@ -58,6 +58,10 @@ func (t *teller) outcome(a *Attempt) {
 	if a.SettledAt != nil {
 		took = " after " + span(a.SettledAt.Sub(a.ClaimedAt))
 	}
+	if foundOut[a.Code] != "" {
+		t.foundOut(a, took)
+		return
+	}
 	switch a.Outcome {
 	case "":
 		t.say("No answer has come yet.")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/ledger"
 )
 
@@ -42,6 +43,18 @@ var verdictWords = map[ledger.Verdict]string{
 	ledger.NotTaken:  "that it had not been taken",
 	ledger.Resent:    "nothing, so the lane had it sent once more",
 	ledger.FinalWord: "nothing: nobody knows whether it was taken, and it is booked as possibly billable",
+}
+
+// foundOut says who told what became of an attempt that nobody had answered, by its code.
+var foundOut = map[string]string{dispatch.CodeOperator: "an operator settled", dispatch.CodeLookup: "the provider was asked and said"}
+
+// foundOut tells of an attempt about which was found out later what its provider had not answered.
+func (t *teller) foundOut(a *Attempt, took string) {
+	fate := "it had not been taken"
+	if a.Outcome == outcomeAccepted {
+		fate = "it had been taken"
+	}
+	t.say("%s gave no answer; %s%s that %s%s%s.", a.Channel, foundOut[a.Code], took, fate, bill(a), t.underOther(a))
 }
 
 // doubt tells what was done about an attempt that nobody had answered.

@@ -39,3 +39,26 @@ func TestADoubtIsToldAsItStands(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoFoundOutIsNotTakenForTheProvider: it never answered.
+func TestWhoFoundOutIsNotTakenForTheProvider(t *testing.T) {
+	t.Parallel()
+	claimed := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	settled := claimed.Add(3300 * time.Millisecond)
+	for _, tc := range []struct{ code, outcome, want string }{
+		{"operator", "accepted", "silent gave no answer; an operator settled after 3.3 s that it had been taken, reference 8a71, 1 segment."},
+		{"operator", "refused", "silent gave no answer; an operator settled after 3.3 s that it had not been taken"},
+		{"lookup", "accepted", "silent gave no answer; the provider was asked and said after 3.3 s that it had been taken"},
+		{"lookup", "refused", "silent gave no answer; the provider was asked and said after 3.3 s that it had not been taken"},
+	} {
+		a := Attempt{Channel: "silent", Code: tc.code, Outcome: tc.outcome, ClaimedAt: claimed, SettledAt: &settled}
+		if tc.outcome == "accepted" {
+			a.Reference, a.Segments = "8a71", 1
+		}
+		tell := &teller{story: &Story{}, record: &ledger.Record{}, zone: time.UTC}
+		tell.outcome(&a)
+		if got := strings.Join(tell.out, " "); !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s %s: %q", tc.code, tc.outcome, got)
+		}
+	}
+}
