@@ -118,7 +118,7 @@ func TestALostAttemptKeepsHowTheRestWasCut(t *testing.T) {
 	t.Parallel()
 	row := restRow("udh8")
 	f := orphan(&row, &ledger.Attempt{Number: 2, Channel: "c", Segments: 1}, &Lane{})
-	s := settle(f, &provider.Result{Outcome: provider.Refused, Code: CodeLookup}, noon)
+	s := settle(f, &provider.Result{Outcome: provider.Refused, Code: "0x00000008"}, noon)
 	if s.State != ledger.Retry || s.Pinned != "c" || !slices.Equal(s.PartsLeft, []int{1}) || s.PartsCut != row.PartsCut || s.PartsCut == "" {
 		t.Errorf("%+v", s)
 	}
