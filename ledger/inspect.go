@@ -23,6 +23,8 @@ type Condition struct {
 	// Ahead is the database's clock less this process's, to within half of RoundTrip.
 	Ahead     time.Duration
 	RoundTrip time.Duration
+	// Durability is that of sessions which are opened like this one.
+	Durability Durability
 }
 
 // Inspect looks at the database at url without changing anything.
@@ -40,7 +42,29 @@ func Inspect(ctx context.Context, url string) (Condition, error) {
 	if err := c.readVersions(ctx, conn); err != nil {
 		return Condition{}, wrap("inspect database", err)
 	}
+	if c.Durability, err = readDurability(ctx, conn); err != nil {
+		return Condition{}, wrap("inspect database", err)
+	}
 	return c, wrap("inspect database", c.readClock(ctx, conn))
+}
+
+// Durability reads how durable the commits of claims and settlements are.
+func (l *Ledger) Durability(ctx context.Context) (Durability, error) {
+	d, err := readDurability(ctx, l.hot)
+	return d, wrap("read durability", err)
+}
+
+// asker is a connection, or a pool of them.
+type asker interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// readDurability asks the server. A setting may be that of the role, the database or the address.
+func readDurability(ctx context.Context, from asker) (d Durability, err error) {
+	err = from.QueryRow(ctx, `
+		select current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes')`).
+		Scan(&d.SynchronousCommit, &d.Fsync, &d.FullPageWrites)
+	return d, err
 }
 
 func (c *Condition) readVersions(ctx context.Context, conn *pgx.Conn) error {

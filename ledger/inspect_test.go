@@ -33,3 +33,36 @@ func TestInspectNeverRepeatsAnAddressItCannotRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWhatMakesCommitsWeakIsSeenWhereverItIsSet in the sessions of claims as well as by Inspect.
+func TestWhatMakesCommitsWeakIsSeenWhereverItIsSet(t *testing.T) {
+	t.Parallel()
+	server := ledgertest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	if err := ledger.Migrate(t.Context(), server.URL()); err != nil {
+		t.Fatal(err)
+	}
+	db := raw(t, server.URL())
+	for _, value := range []string{"on", "off", "local", "remote_write", "remote_apply"} {
+		execute(t, db, `alter role current_user set synchronous_commit = '`+value+`'`)
+		c, err := ledger.Inspect(t.Context(), server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims, err := connect(t, ledger.Config{URL: server.URL()}).Durability(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ledger.Durability{SynchronousCommit: value, Fsync: "on", FullPageWrites: "on"}
+		if c.Durability != want || claims != want {
+			t.Errorf("%+v and %+v, want %+v", c.Durability, claims, want)
+		}
+		weak := want.Weaknesses()
+		if bad := value == "off" || value == "local"; bad != (len(weak) == 1) || bad && (weak[0].Setting != "synchronous_commit" || weak[0].Value != value || weak[0].Cost == "") {
+			t.Errorf("%s: %+v", value, weak)
+		}
+	}
+	all := ledger.Durability{SynchronousCommit: "off", Fsync: "off", FullPageWrites: "off"}
+	if weak := all.Weaknesses(); len(weak) != 3 {
+		t.Errorf("%+v", weak)
+	}
+}

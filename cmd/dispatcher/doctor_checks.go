@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -104,7 +105,7 @@ func (p *patient) checkDatabase(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{broken("database", postgresTrouble(p.settings, err))}
 	}
-	return []finding{serverFinding(&c), schemaFinding(&c), clockFinding(&c)}
+	return []finding{serverFinding(&c), schemaFinding(&c), clockFinding(&c), durabilityFinding(&c.Durability)}
 }
 
 func serverFinding(c *ledger.Condition) finding {
@@ -136,6 +137,20 @@ func clockFinding(c *ledger.Condition) finding {
 		return warned("clock", fmt.Sprintf("the database's clock differs by %s", c.Ahead.Round(time.Millisecond)), "set both by NTP; send_at and expires_at go by the database's")
 	}
 	return fine("clock", "the database's clock differs by less than %s", clockTolerance)
+}
+
+// durabilityFinding warns of what a crash would cost.
+func durabilityFinding(d *ledger.Durability) finding {
+	const check = "durability"
+	weak := d.Weaknesses()
+	if len(weak) == 0 {
+		return fine(check, "a commit is on disk before it counts (synchronous_commit is %s)", d.SynchronousCommit)
+	}
+	details, settings := make([]string, len(weak)), make([]string, len(weak))
+	for i, w := range weak {
+		details[i], settings[i] = w.Setting+" is "+w.Value+": "+w.Cost, w.Setting
+	}
+	return warned(check, strings.Join(details, "; "), "set "+strings.Join(settings, ", ")+" to on, for the server, this database and this role")
 }
 
 // checkRouting finds the routing in force, which the later checks go by.

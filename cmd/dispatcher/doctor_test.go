@@ -79,12 +79,16 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 	t.Parallel()
 	brokers, _ := broker(t, "sms.otp", "sms.status", "sms.dead", "sms.inbound")
 	smsc := carrier(t)
+	durable := ledgertest.Server(t, map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
+	if err := ledger.Migrate(t.Context(), durable.URL()); err != nil {
+		t.Fatal(err)
+	}
 	found, got := diagnosis(t, []string{
-		brokers, "DISPATCHER_POSTGRES_URL=" + ledgertest.URL(t), "DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", config.NewDrawKey()),
+		brokers, "DISPATCHER_POSTGRES_URL=" + durable.URL(), "DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", config.NewDrawKey()),
 		"DISPATCHER_ROUTING_FILE=" + carrierRouting(t, smsc.Addr()), "DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
 	})
 	want := []string{
-		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "draw key", "group", "listen", "routing",
+		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "draw key", "durability", "group", "listen", "routing",
 		"schema", "settings", "topic sms.dead", "topic sms.inbound", "topic sms.otp", "topic sms.status", "webhooks",
 	}
 	if names := slices.Sorted(maps.Keys(found)); got.code != exitOK || !slices.Equal(names, want) {
@@ -133,6 +137,7 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 	})
 	for check, want := range map[string]finding{
 		"draw key":          {Status: statusWarn, Mend: "chmod 600"},
+		"durability":        {Status: statusWarn, Detail: "synchronous_commit is off", Mend: "set fsync, full_page_writes, synchronous_commit to on"},
 		"schema":            {Status: statusWarn, Mend: "dispatcher migrate"},
 		"listen":            {Status: statusFail, Detail: "is taken", Mend: "choose another port"},
 		"topic sms.status":  {Status: statusFail, Detail: "no topic sms.status", Mend: "create it"},

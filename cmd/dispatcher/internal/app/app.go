@@ -172,7 +172,11 @@ func (a *App) openLedger(ctx context.Context) error {
 		defer a.ledger.Close()
 		return a.ledger.Leave(ctx)
 	})
-	return a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() error { return a.ledger.Register(ctx) })
+	err = a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() error { return a.ledger.Register(ctx) })
+	if err != nil {
+		return err
+	}
+	return a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() error { return a.warnOfDurability(ctx) })
 }
 
 // patiently repeats an operation for as long as its error says that waiting may help.

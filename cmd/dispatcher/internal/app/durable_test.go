@@ -1,0 +1,32 @@
+package app
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestStartWarnsOfCommitsThatMayBeLost as those of the server of tests are, which cares for speed alone.
+func TestStartWarnsOfCommitsThatMayBeLost(t *testing.T) {
+	t.Parallel()
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.URL(t), Region: "test", Host: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	var out bytes.Buffer
+	a := &App{log: zerolog.New(&out), ledger: l}
+	if err := a.warnOfDurability(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"setting":"synchronous_commit","value":"off"`, `"setting":"fsync"`, `"setting":"full_page_writes"`, "attempts that went out already"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is missing in %s", want, out.String())
+		}
+	}
+}
