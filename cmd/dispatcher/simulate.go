@@ -110,10 +110,16 @@ func (c *cli) simulateAdmission(f *simulateFlags) error {
 	if as == formatTable && s.Description != "" {
 		fmt.Fprintln(c.out, wrapped(s.Description, 100))
 	}
-	return as.print(c.out, simulation{
+	err = as.print(c.out, simulation{
 		Description: s.Description, Limit: s.Limit, Active: s.Active, Region: s.Region, Workers: s.Total,
 		Window: admission.Window(s.Window).String(), Windows: s.Windows, StateInterval: s.StateInterval.String(), Policies: outcomes,
 	}, simulationSheet(outcomes, as))
+	if as == formatTable {
+		for _, line := range simulationLegend(outcomes) {
+			fmt.Fprintln(c.out, wrapped(line, 120))
+		}
+	}
+	return err
 }
 
 // policiesOf are those with these names, all when none is named, in the order of their generations.

@@ -72,3 +72,19 @@ func trafficFigures(t *simulate.Traffic) []trafficFigure {
 		{"decision_ns", "", t.DecisionNs},
 	}
 }
+
+// simulationLegend explains the columns of the table, below it: nothing when no messages arrived. What was measured here
+// stands apart from what is modelled.
+func simulationLegend(outcomes []simulate.Outcome) []string {
+	if outcomes[0].Arrived == 0 {
+		return nil
+	}
+	measured := make([]string, len(outcomes))
+	for i := range outcomes {
+		measured[i] = fmt.Sprintf("%s %.0f", outcomes[i].Policy, outcomes[i].DecisionNs)
+	}
+	return []string{
+		"early: queued with room left; over: beyond the limit; unused: left at window ends; stranded: of that, wanted in vain.",
+		"calls: per message, to counters; ms: their time, modelled by call_ms. Measured ns of a decision: " + strings.Join(measured, ", ") + ".",
+	}
+}

@@ -204,3 +204,22 @@ func TestSimulateNamesFileKeyAndMend(t *testing.T) {
 		}
 	}
 }
+
+// TestSimulateExplainsItsColumns below the table, and tells what was measured from what is modelled.
+func TestSimulateExplainsItsColumns(t *testing.T) {
+	t.Parallel()
+	table := dispatcher(t, "", nil, "simulate", "admission", "--scenario", shipped("uneven-workers.json"))
+	text := strings.Join(strings.Fields(table.out), " ")
+	for _, want := range []string{"stranded: of that, wanted in vain", "ms: their time, modelled by call_ms."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, table.out)
+		}
+	}
+	if !regexp.MustCompile(`Measured ns of a decision: even \d+, curve \d+, counter \d+, exact \d+\.`).MatchString(text) {
+		t.Error(table.out)
+	}
+	quiet := dispatcher(t, "", nil, "simulate", "admission", "--scenario", shipped("worked.json")).out
+	if strings.Contains(quiet, "early:") || strings.Contains(quiet, "Measured") {
+		t.Error(quiet)
+	}
+}
