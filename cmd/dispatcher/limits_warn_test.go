@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
 	"dispatcher/config"
@@ -46,6 +49,44 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 	}
 	if got := warnings("limits", "set", "a", "--window", "1s", "--max", "70"); slices.Contains(got, idle) {
 		t.Errorf("%q: it was so before", got)
+	}
+}
+
+// onApply calls its function when a version is about to be written.
+type onApply func()
+
+func (f onApply) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(q.SQL, "pg_advisory_xact_lock") {
+		f()
+	}
+	return ctx
+}
+
+func (onApply) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce because more is granted until then.
+func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) {
+	t.Parallel()
+	l, env := limitedBy(t)
+	url := strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL=")
+	slow, err := ledger.Connect(t.Context(), ledger.Config{URL: url, Tracer: onApply(func() { granted(t, l) })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(slow.Close)
+	ch := &change{flags: &changeFlags{reason: "less", author: "ann"}, settings: &config.Settings{}, ledger: slow}
+	if err := ch.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done, err := ch.make(t.Context(), func() (string, []byte, error) {
+		document, err := config.SetLimit([]byte(ch.current.Document), "a", admission.Limit{Window: admission.Hour})
+		return "r.yaml", document, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "has granted 1 messages already") {
+		t.Errorf("%q", done.Warnings)
 	}
 }
 
