@@ -84,10 +84,14 @@ func TestMoneyGoesBackOnlyToALimitThatTookIt(t *testing.T) {
 	euros := budget(tenant("shop"), 100000)
 	euros.Currency = "EUR"
 	applyLimits(t, l, nil, euros)
+	if got := money(t, db); got != "0/100000" {
+		t.Errorf("in euros there is spent %s", got)
+	}
+	execute(t, db, `update dispatcher.limits set granted = 50000, window_start = date_trunc('day', now() at time zone 'utc') at time zone 'utc'`)
 	second := s
 	second.Seq++
 	settleAll(t, l, []ledger.Settlement{second})
-	if got := money(t, db); got != "74000/100000" {
+	if got := money(t, db); got != "50000/100000" {
 		t.Errorf("pounds went back to euros: %s", got)
 	}
 }
