@@ -114,7 +114,9 @@ func (c callback) forged() callback {
 		values[name] = []string{strings.Repeat("0", len(values.Get(name)))}
 	}
 	c.path = address + "?" + values.Encode()
-	c.body = bytes.Replace(c.body, []byte(`"MessageId":"`), []byte(`"MessageId":"0`), 1) // AWS signs within the body
+	// AWS and Vonage's SMS API sign within the body.
+	c.body = bytes.Replace(c.body, []byte(`"MessageId":"`), []byte(`"MessageId":"0`), 1)
+	c.body = bytes.Replace(c.body, []byte("&sig="), []byte("&sig=0"), 1)
 	return c
 }
 
