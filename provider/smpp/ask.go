@@ -16,6 +16,7 @@ type reaction struct {
 var (
 	errNotAnswered = errors.New("no answer")
 	errNoBind      = errors.New("no bind is up")
+	errNoSlot      = errors.New("no window has room")
 )
 
 // ask sends a request past the window and waits for its answer, for the response timeout at most.

@@ -1,7 +1,9 @@
 package smpp
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -21,11 +23,13 @@ const (
 // is lost with the process: it saves receipts that a carrier loses, and does not replace them.
 type chase struct {
 	after time.Duration
+	pace  time.Duration // between two queries
 	query func(ctx context.Context, reference string, source pdu.Address) (provider.Receipt, error)
 	tell  func(r provider.Receipt, answer func(taken bool)) // Config.OnReceipt
 	wake  chan struct{}                                     // capacity 1
 
 	mu    sync.Mutex
+	held  *chased         // due, and without a slot; guarded by mu
 	queue []chased        // in the order of due, which is that of their coming; guarded by mu
 	open  map[string]bool // references without a final receipt; guarded by mu
 }
@@ -40,7 +44,8 @@ type chased struct {
 
 func newChase(c *Client) *chase {
 	return &chase{
-		after: c.cfg.QueryAfter, query: c.query, tell: c.cfg.OnReceipt,
+		after: c.cfg.QueryAfter, pace: time.Second / time.Duration(cmp.Or(c.cfg.QueryRate, DefaultQueryRate)),
+		query: c.querySpare, tell: c.cfg.OnReceipt,
 		wake: make(chan struct{}, 1), open: make(map[string]bool),
 	}
 }
@@ -77,7 +82,8 @@ func (h *chase) settled(reference string) {
 	delete(h.open, reference)
 }
 
-// run asks for one message after the other until ctx ends.
+// run asks for one message after the other, at its pace and where submits leave room, until ctx ends. However fast the SMSC
+// answers, an hour without receipts is not asked for within a moment.
 func (h *chase) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -85,6 +91,9 @@ func (h *chase) run(ctx context.Context) {
 		m, wait := h.next(time.Now())
 		if wait == 0 {
 			h.ask(ctx, m)
+			if !pause(ctx, h.pace) {
+				return
+			}
 			continue
 		}
 		timer.Reset(wait)
@@ -101,6 +110,12 @@ func (h *chase) run(ctx context.Context) {
 func (h *chase) next(now time.Time) (m chased, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if held := h.held; held != nil {
+		h.held = nil
+		if h.open[held.reference] {
+			return *held, 0
+		}
+	}
 	for len(h.queue) > 0 && !h.open[h.queue[0].reference] {
 		h.queue = h.queue[1:]
 	}
@@ -115,9 +130,15 @@ func (h *chase) next(now time.Time) (m chased, wait time.Duration) {
 	return m, 0
 }
 
-// ask asks once. What has no end yet, or was not taken, is asked for again later.
+// ask asks once. What has no end yet, or was not taken, is asked for again later; what found no room comes next.
 func (h *chase) ask(ctx context.Context, m chased) {
 	r, err := h.query(ctx, m.reference, m.source)
+	if errors.Is(err, errNoSlot) {
+		h.mu.Lock()
+		h.held = &m
+		h.mu.Unlock()
+		return
+	}
 	if err != nil || !r.State.Final() {
 		h.again(ctx, m)
 		return

@@ -19,6 +19,7 @@ const (
 	// does not answer is to be noticed before its senders go.
 	DefaultResponseTimeout = 8 * time.Second
 	DefaultConnectTimeout  = 10 * time.Second
+	DefaultQueryRate       = 10
 	DefaultReconnectMin    = 500 * time.Millisecond
 	DefaultReconnectMax    = 30 * time.Second
 	// DefaultLongestValidity is the longest that an SMSC can express towards the network (3GPP TS 23.040
@@ -30,6 +31,7 @@ const (
 	maxBinds    = 64
 	maxWindow   = 10_000
 	maxPriority = 4
+	maxRate     = 1000
 	maxClass    = 3
 )
 
@@ -155,8 +157,10 @@ type Config struct {
 	// Query and Cancel say that the SMSC answers query_sm and cancel_sm. With Cancel, Send takes the parts of a message
 	// back that were accepted before another was rejected.
 	Query, Cancel bool
-	// QueryAfter, if not zero, asks with query_sm for the fate of what has had no final receipt for so long.
+	// QueryAfter, if not zero, asks with query_sm for the fate of what has had no final receipt for so long: at most
+	// QueryRate times a second (DefaultQueryRate unless set), one at a time, and only while a window has room.
 	QueryAfter time.Duration
+	QueryRate  int
 
 	// Outcomes overrides what a command_status means, for the codes that a vendor
 	// defines or uses in his own way. Accepted is not allowed.

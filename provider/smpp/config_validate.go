@@ -166,12 +166,15 @@ var ownTags = map[pdu.Tag]bool{
 
 func (c Config) validateQueries() error {
 	if c.QueryAfter == 0 {
+		if c.QueryRate != 0 {
+			return errors.New("query_rate: is of no use without query_after")
+		}
 		return nil
 	}
 	if !c.Query {
 		return errors.New("query_after: needs query: true")
 	}
-	return atLeast("query_after", c.QueryAfter, 10*time.Millisecond)
+	return errors.Join(atLeast("query_after", c.QueryAfter, 10*time.Millisecond), between("query_rate", c.QueryRate, 0, maxRate))
 }
 
 func between(key string, v, low, high int) error {

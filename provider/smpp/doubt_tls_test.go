@@ -35,7 +35,7 @@ func (c *brittleConn) Write(p []byte) (int, error) {
 		<-c.leave
 	case broken:
 		n, _ := c.Conn.Write(p[:min(c.octets, len(p))])
-		_ = c.Conn.Close()
+		_ = c.Close()
 		return n, errors.New("broken")
 	}
 	return c.Conn.Write(p)

@@ -308,6 +308,23 @@ func (p *pool) any() *session {
 	return nil
 }
 
+// takeSpare takes a slot that no submit wants now, of a session that works, for another request. The error is errNoBind or
+// errNoSlot; a success is followed by release.
+func (p *pool) takeSpare() (*session, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.sessions) == 0 {
+		return nil, errNoBind
+	}
+	for _, s := range p.sessions {
+		if p.waiting.first == nil && s.slots.waiting.first == nil && !s.slots.ailing && p.fits(s, 1) {
+			s.slots.used++
+			return s, nil
+		}
+	}
+	return nil, errNoSlot
+}
+
 func (p *pool) checkIdle() {
 	if p.closed && p.sends == 0 {
 		close(p.idle)

@@ -32,12 +32,23 @@ func (c *Client) Query(ctx context.Context, h Handle) (provider.Receipt, error) 
 	if err != nil {
 		return provider.Receipt{}, fmt.Errorf("query_sm: %w", err)
 	}
-	return c.query(ctx, h.Reference, source)
+	return c.query(ctx, c.pool.any(), h.Reference, source)
+}
+
+// querySpare asks where the window leaves a slot free, which it holds until the answer has come: SMSCs count all requests
+// without answer. Without one it is errNoSlot.
+func (c *Client) querySpare(ctx context.Context, reference string, source pdu.Address) (provider.Receipt, error) {
+	s, err := c.pool.takeSpare()
+	if err != nil {
+		return provider.Receipt{}, fmt.Errorf("query_sm: %w", err)
+	}
+	defer c.pool.release(s, 1)
+	return c.query(ctx, s, reference, source)
 }
 
 // query asks with an address as it went out.
-func (c *Client) query(ctx context.Context, reference string, source pdu.Address) (provider.Receipt, error) {
-	body, err := c.ask(ctx, &pdu.QuerySM{MessageID: reference, Source: source})
+func (c *Client) query(ctx context.Context, s *session, reference string, source pdu.Address) (provider.Receipt, error) {
+	body, err := ask(ctx, s, &pdu.QuerySM{MessageID: reference, Source: source})
 	if err != nil {
 		return provider.Receipt{}, fmt.Errorf("query_sm: %w", err)
 	}
@@ -76,16 +87,15 @@ func (c *Client) Cancel(ctx context.Context, h Handle) error {
 	if err != nil {
 		return fmt.Errorf("cancel_sm: %w", err)
 	}
-	_, err = c.ask(ctx, &pdu.CancelSM{ServiceType: c.cfg.ServiceType, MessageID: h.Reference, Source: source, Dest: dest})
+	_, err = ask(ctx, c.pool.any(), &pdu.CancelSM{ServiceType: c.cfg.ServiceType, MessageID: h.Reference, Source: source, Dest: dest})
 	if err != nil {
 		return fmt.Errorf("cancel_sm: %w", err)
 	}
 	return nil
 }
 
-// ask sends a request on a bind that is up and returns the body of an answer that says yes.
-func (c *Client) ask(ctx context.Context, request pdu.Body) (pdu.Body, error) {
-	s := c.pool.any()
+// ask sends a request on a bind, nil when none is up, and returns the body of an answer that says yes.
+func ask(ctx context.Context, s *session, request pdu.Body) (pdu.Body, error) {
 	if s == nil {
 		return nil, errNoBind
 	}

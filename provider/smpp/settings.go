@@ -68,6 +68,7 @@ import (
 //	cancel                false (default) or true: the SMSC answers cancel_sm, with which the accepted parts of a message
 //	                      are taken back when another is rejected
 //	query_after           asks for the fate of what has had no final receipt for so long; absent: never
+//	query_rate            such questions a second at most (10)
 //	outcomes              {"0x00000410": rejected}: rejected, refused, throttled or unknown
 func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
 	r := settings.New(values, readFile)
@@ -122,6 +123,7 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		Query:           r.Flag("query"),
 		Cancel:          r.Flag("cancel"),
 		QueryAfter:      r.Duration("query_after"),
+		QueryRate:       r.Integer("query_rate", 1, maxRate),
 		Outcomes:        readOutcomes(r, "outcomes"),
 	}
 	if values["bind"] == nil && cfg.InterfaceVersion == pdu.Version33 {

@@ -98,7 +98,7 @@ func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
 		},
 		"key_tlv": "0x1500", "receipt_key_tlv": 0x1501, "receipt_id": "decimal_to_hex", "receipt_id_width": 8, "receipt_id_case": "upper",
 		"receipt_id_from": "text", "receipt_meanings": map[string]any{"undeliv/012": "absent", "ACCEPTD": "delivered", "/099": "pending"},
-		"receipt_errors": "gsm", "untyped_receipts": true, "congestion": "heed", "query": true, "cancel": "on", "query_after": "1h",
+		"receipt_errors": "gsm", "untyped_receipts": true, "congestion": "heed", "query": true, "cancel": "on", "query_after": "1h", "query_rate": 3,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
 		ReceiptMeanings: ReceiptMeanings{
 			"UNDELIV/012": {provider.Undelivered, provider.Absent}, "ACCEPTD": {State: provider.Delivered}, "/099": {State: provider.Pending},
 		},
-		GSMErrors: true, UntypedReceipts: true, HeedCongestion: true, Query: true, Cancel: true, QueryAfter: time.Hour,
+		GSMErrors: true, UntypedReceipts: true, HeedCongestion: true, Query: true, Cancel: true, QueryAfter: time.Hour, QueryRate: 3,
 	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
 		t.Error(diff)
@@ -228,6 +228,8 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"class":                {"message_class", 4, "message_class: 4 is not between 0 and 3"},
 		"language":             {"shift_single", "welsh", `shift_single: language "welsh" has no tables`},
 		"no locking table":     {"shift_locking", "spanish", "shift_locking: spanish has no locking table"},
+		"query_rate":           {"query_rate", 5, "query_rate: is of no use without query_after"},
+		"query_rate of zero":   {"query_rate", 0, "query_rate: 0 is not between 1 and 1000"},
 		"query_after":          {"query_after", "1h", "query_after: needs query: true"},
 		"schedule":             {"schedule", "now", "schedule: is no positive duration"},
 	} {
