@@ -192,6 +192,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at ticket_last_check_in counted_at " +
 			"receipt_state receipt_cause receipt_code receipt_at",
 		"receipts":         "message_id attempt part channel reference state cause code received_at",
+		"limit_restarts":   "channel scope window_seconds unit restarted_at version author reason was_start was_granted window_start granted set_aside",
 		"limit_windows":    "channel scope window_seconds window_start unit max granted reserved currency next_at since until",
 		"active":           "channel max active",
 		"ambiguous":        "message_id attempt last_attempt channel step opened_at until asked closed_at verdict author note",
