@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 )
 
@@ -63,6 +64,21 @@ func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 	found, _ := diagnosis(t, env)
 	if f := found["limit a 1s messages"]; f.Status != statusWarn || !strings.Contains(f.Detail, "the database's clock was ahead") || !strings.Contains(f.Mend, "limits set a --window 1s --restart") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestNothingOfASecondInTheFutureIsShownAsFree whether it slides or not; its end is told with the date.
+func TestNothingOfASecondInTheFutureIsShownAsFree(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 10, 30, 0, 0, time.UTC)
+	for window, want := range map[admission.Window]int64{admission.Second: 0, admission.Hour: 9} {
+		l := admission.Limit{Window: window, Max: 10}
+		counter := admission.Counter{Limit: l, Max: 10, Granted: 1, Start: now.Add(48 * time.Hour)}
+		n := &countersNow{&ledger.Present{Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{counter}}}}}, time.UTC}
+		shown := n.limit("a", &l, admission.Ease{})
+		if shown.Free.units != want || !shown.Ahead || !strings.HasPrefix(shown.ends, "23 Nov ") {
+			t.Errorf("%s: %+v", window, shown)
+		}
 	}
 }
 
