@@ -24,11 +24,11 @@ func TestABindThatRecoveredTakesPartAgainWhileMessagesWaitInLine(t *testing.T) {
 				c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, sick, healthy)
 				const senders = 64
 				sendFor(c, senders, 3*time.Second, time.Minute)
-				before, line := sick.Stats().Submits, 0
-				time.AfterFunc(5*time.Second, func() { line = c.pool.waits() })
+				before, line := sick.Stats().Submits, make(chan int, 1)
+				time.AfterFunc(5*time.Second, func() { line <- c.pool.waits() })
 				sendFor(c, senders, 10*time.Second, time.Minute)
-				if probes := sick.Stats().Submits - before; c.ailing() != 1 || line == 0 || probes < 5 || probes > 11 {
-					t.Errorf("%d ailing, %d in line, %d probes in ten seconds, want about one a second", c.ailing(), line, probes)
+				if probes := sick.Stats().Submits - before; c.ailing() != 1 || <-line == 0 || probes < 5 || probes > 11 {
+					t.Errorf("%d ailing, %d probes in ten seconds, want about one a second, out of the line", c.ailing(), probes)
 				}
 				sick.SetBehaviour(smpptest.Behaviour{})
 				sendFor(c, senders, 2500*time.Millisecond, time.Minute)
