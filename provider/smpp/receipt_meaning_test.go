@@ -94,7 +94,7 @@ func TestTheKeyComesBackInTheParameterOfTheChannel(t *testing.T) {
 		m := textReceipt("stat:DELIVRD")
 		m.TLVs = pdu.TLVs{{Tag: 0x1401, Value: []byte(value)}}
 		r, ok := cfg.parseReceipt(&m, time.Time{})
-		if ok != (want != "") || r.Key != want {
+		if !ok || r.Key != want {
 			t.Errorf("%q: key %q, %t", value, r.Key, ok)
 		}
 		if r, _ := (&Config{}).parseReceipt(&m, time.Time{}); r.Key != "" {
