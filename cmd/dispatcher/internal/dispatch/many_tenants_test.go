@@ -54,13 +54,34 @@ func waitingTenants(t *testing.T, jobs []Job) *pipeline {
 	return p
 }
 
+// open lets so many messages through each channel and all that wait look again, at once: applying a document would wake one
+// after the other.
+func (p *pipeline) open(t *testing.T, most int) {
+	t.Helper()
+	tx, err := p.sql.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []string{
+		fmt.Sprintf(`update dispatcher.limits set configured_max = %d, max = %[1]d where scope = 'channel'`, most),
+		`update dispatcher.messages set next_at = now()`,
+	} {
+		if _, err := tx.Exec(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome: a claim locks the limits of those due rows that the claim
 // before saw, and they are the ones that it picks up, however many there are. All that waited have gone before as
 // many new ones were stored.
 func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, jobsOf("old", manyTenants))
-	p.limitTo(t, generous(), nil)
+	p.open(t, 100*manyTenants)
 	const old = `select 'old', count(*) from audit.messages where id like 'old-%' and state <> 'waiting'`
 	for batch := range slices.Chunk(campaign("new"), 50) {
 		p.handle(t, batch)
@@ -79,21 +100,7 @@ func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
 func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, append(campaign("many"), jobsOf("some", 2*manyTenants)...))
-	tx, err := p.sql.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, change := range []string{ // at once, while applying a document wakes one row after the other
-		fmt.Sprintf(`update dispatcher.limits set configured_max = %d, max = %[1]d where scope = 'channel'`, manyTenants),
-		`update dispatcher.messages set next_at = now()`,
-	} {
-		if _, err := tx.Exec(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	p.open(t, manyTenants)
 	p.eventually(t, `select 'sent', count(*) from audit.messages where state = 'accepted'`, map[string]int64{"sent": manyTenants})
 	most := p.counts(t, `select 'most', max(n)::bigint from (
 		select count(*) as n from dispatcher.messages where state = 'accepted' group by tenant) s`)
