@@ -85,7 +85,7 @@ var rules = map[string]rule{
 		ours:   []string{module + "ledger"},
 		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
-	internal + "report":       {ours: []string{internal + "numbers", module + "provider", module + "provider/sms", module + "ledger", module + "config", module + "selector", module + "admission", internal + "dispatch"}, others: []string{"gonum.org/v1/gonum", "github.com/aymanbagabas/go-udiff"}},
+	internal + "report":       {ours: []string{internal + "numbers", module + "provider", module + "provider/sms", module + "ledger", module + "config", module + "selector", module + "admission", internal + "dispatch", internal + "envelope"}, others: []string{"gonum.org/v1/gonum", "github.com/aymanbagabas/go-udiff"}},
 	internal + "inbound":      {ours: []string{module + "ledger", module + "config", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "simulate":     {ours: []string{module + "admission"}, others: []string{"github.com/agnivade/levenshtein"}},
 	internal + "scoring":      {ours: []string{internal + "dispatch", module + "selector"}, others: []string{"github.com/prometheus/client_golang"}},

@@ -191,7 +191,7 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	})
 	got := 0
 	for _, c := range carriers.Counts() {
-		got += int(c.Submitted)
+		got += c.Submitted
 	}
 	if got != fresh {
 		t.Errorf("the other kinds got %d messages, want the %d new ones", got, fresh)
