@@ -155,3 +155,50 @@ func toFirstChoice(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
 		Number: 1, Channel: m.Plan.FirstChoice, Reason: ledger.ByFirstChoice, Segments: 1, PriceMicros: 28_000, Currency: "GBP",
 	}}
 }
+
+// TestWarningsOfACSVGoToStandardError so that the rows stay rows.
+func TestWarningsOfACSVGoToStandardError(t *testing.T) {
+	t.Parallel()
+	_, env := seeded(t)
+	for _, channel := range []string{"a", "b"} {
+		if got := dispatcher(t, "", env, because("all", "channel", "drain", channel, "--format", "csv")...); got.code != exitOK || got.err != "" {
+			t.Errorf("%+v", got)
+		}
+	}
+	got := dispatcher(t, "", env, because("all", "channel", "drain", "c", "--format", "csv")...)
+	if got.code != exitOK || !strings.Contains(got.err, "Route default has no channel left") || got.out != "what,from,to\nchannels.c.state,enabled,draining\n" {
+		t.Errorf("%+v", got)
+	}
+	ramp := dispatcher(t, "", env, because("slowly", "weights", "ramp", "default", "a=40", "--steps", "1", "--format", "csv")...)
+	if ramp.code != exitOK || !strings.HasPrefix(ramp.out, "ramp,step,at,a\n1,0,now,25\n1,1,") || !strings.Contains(ramp.err, "Ramp 1 of route default") {
+		t.Errorf("%+v", ramp)
+	}
+	none := dispatcher(t, "", env, because("back", "channel", "enable", "c", "--format", "json")...)
+	if !strings.Contains(none.out, `"warnings": []`) {
+		t.Errorf("%+v", none)
+	}
+}
+
+// TestWrongArgumentsAreAnsweredWithTheUsageLine and one sentence in our own words.
+func TestWrongArgumentsAreAnsweredWithTheUsageLine(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"name what to do: verify":                 {"audit"},
+		"name what to do: apply, diff, history":   {"routing"},
+		"an argument is missing\nUsage: disp":     {"routing", "apply"},
+		`an argument is missing behind "default"`: {"weights", "set", "default"},
+		`"c" is one argument too many`:            {"routing", "diff", "a", "b", "c"},
+		"that is no version: write a number":      {"channel", "drain", "a", "--expect-version", "abc"},
+		"that is no time span: write":             {"weights", "ramp", "default", "--over", "later"},
+		"Usage: dispatcher weights ramp ROUTE":    {"weights", "ramp", "default", "--over", "-1h"},
+		"exclude each other: name one":            {"weights", "ramp", "default", "--hold", "--cancel"},
+	} {
+		if got := dispatcher(t, "", nil, args...); got.code != exitUsage || got.out != "" || !strings.Contains(got.err, want) {
+			t.Errorf("%v: %+v, want %q", args, got, want)
+		}
+	}
+	help := dispatcher(t, "", nil, "help", "channel", "drain").out
+	if strings.Contains(help, "(default )") || strings.Contains(help, "default: no check") {
+		t.Error(help)
+	}
+}

@@ -1,8 +1,16 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/selector"
 )
 
 func TestPreviewNeedsOnlyTheDocument(t *testing.T) {
@@ -37,6 +45,83 @@ func TestPreviewNamesFileKeyAndMend(t *testing.T) {
 		got := dispatcher(t, "", nil, append([]string{"preview"}, tc.args...)...)
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, tc.want) {
 			t.Errorf("%s: %+v, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestForecastsInCSVHaveEveryDigit(t *testing.T) {
+	t.Parallel()
+	document := routeOver("mode: best_worker", "a: labels: {x: y}", "b: labels: {x: z}")
+	got := dispatcher(t, "", nil, "explain", "--format", "csv", "--routing", write(t, "r.yaml", document),
+		"--message", write(t, "m.json", `{"id":"1","to":"+447700900123","text":"hi","labels":{"x":"y","v":"1","w":"1"}}`))
+	if !strings.Contains(got.out, "a,0.3333333333333333,0,true,\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer, whose file lies in the data folder.
+func TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	hex := strings.Repeat("02", selector.KeySize)
+	key, err := selector.ParseKey(hex)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, embeddedKeyFile), []byte(hex+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"DISPATCHER_DATA_DIR=" + folder}
+	files := []string{"--routing", write(t, "routing.yaml", testRouting), "--message", write(t, "message.json", testMessage), "--format", "json"}
+	story := decoded[report.Story](t, dispatcher(t, "", env, append([]string{"explain"}, files...)...))
+	if story.DrawKeyID != key.ID() || strings.Contains(story.Text, "demo key") {
+		t.Errorf("%+v", story)
+	}
+	if got := dispatcher(t, "", env, "keys", "show", "--format", "csv"); got.code != exitOK || !strings.Contains(got.out, key.ID()) {
+		t.Errorf("%+v", got)
+	}
+	elsewhere := append(env, "DISPATCHER_POSTGRES_URL=postgres://u@127.0.0.1:1/x")
+	if got := dispatcher(t, "", elsewhere, "keys", "show"); got.code != exitUsage || !strings.Contains(got.err, "DISPATCHER_DRAW_KEY_FILE is missing") {
+		t.Errorf("a database of its own has other keys: %+v", got)
+	}
+}
+
+// TestForecastsAskTheScoringFunctionWithItsToken, and say so when the file cannot be read.
+func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer hush" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprint(w, `{"scores":[{"channel":"a","score":0.2},{"channel":"b","score":0.9}]}`)
+	}))
+	t.Cleanup(server.Close)
+	document := routeOver(`mode: best_worker, scoring: {function: "`+server.URL+`", batch: true, deadline: 5s, token_file: token}`, "a: labels: {x: y}", "b: capacity: 1")
+	routing := write(t, "routing.yaml", document)
+	forecast := func() report.Story {
+		return decoded[report.Story](t, dispatcher(t, testMessage, nil, "explain", "--format", "json", "--routing", routing, "--message", "-"))
+	}
+	if story := forecast(); story.Trouble != "function_status" || !strings.Contains(story.Text, "was asked without its token: scoring.token_file: open ") {
+		t.Errorf("%+v", story)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(routing), "token"), []byte("hush\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if story := forecast(); channelOf(&story) != "b" || story.Trouble != "" || strings.Contains(story.Text, "token") {
+		t.Errorf("%+v", story)
+	}
+}
+
+func TestForecastsNameTheFlagAndThePlaceOfWhatTheyCannotRead(t *testing.T) {
+	t.Parallel()
+	for want, tc := range map[string]struct{ message, state string }{
+		"message.json:2:9: the record is not": {"{\"id\":\"1\",\n  \"to\": +44}", ""},
+		"--message: ":                         {`{"id":"1"}`, ""},
+		"more follows behind it":              {testMessage, "{} {}"},
+	} {
+		if _, got := forecastOf(t, tc.message, tc.state); got.code != exitUsage || !strings.Contains(got.err, want) || !strings.Contains(got.err, "--") {
+			t.Errorf("%+v, want %q", got, want)
 		}
 	}
 }

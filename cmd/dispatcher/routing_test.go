@@ -316,3 +316,75 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 		t.Errorf("%+v", then)
 	}
 }
+
+// TestTheHistoryTellsEffectsAsMovesOfTheWeight: down from the configured weight, and back to it.
+func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
+	t.Parallel()
+	l, env := sick(t)
+	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{Expect: 3, Author: "health"}); err != nil {
+		t.Fatal(err)
+	}
+	h := decoded[history](t, dispatcher(t, "", env, "routing", "history", "--format", "json"))
+	for i, want := range []string{"15>60", "60>15"} {
+		line := h.Versions[i]
+		if len(line.Changes) != 1 || orEmpty(line.Changes[0].From)+">"+orEmpty(line.Changes[0].To) != want || !line.EffectsOnly {
+			t.Errorf("%+v, want %s", line, want)
+		}
+	}
+	if text := dispatcher(t, "", env, "routing", "history", "--format", "json").out; !strings.Contains(text, `"effects_only": true`) || strings.Contains(text, `"effects":`) {
+		t.Error(text)
+	}
+}
+
+// TestAFileIsComparedWithTheDocumentOfAVersion: effects are no part of either, and stay when the file is applied.
+func TestAFileIsComparedWithTheDocumentOfAVersion(t *testing.T) {
+	t.Parallel()
+	l, env := sick(t)
+	file := write(t, "mine.yaml", current(t, l).Document)
+	if got := dispatcher(t, "", env, "routing", "diff", file, "--exit-code"); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+	between := decoded[comparison](t, dispatcher(t, "", env, "routing", "diff", "2", "3", "--format", "json"))
+	if len(between.Changes) != 1 || between.Changes[0].Path != "routes.default.effective_weights.c" || *between.Changes[0].From != "60" || *between.Changes[0].To != "15" {
+		t.Errorf("%+v", between)
+	}
+}
+
+func TestTheHistoryHasNoMoreRampsThanAskedFor(t *testing.T) {
+	t.Parallel()
+	_, env := seeded(t)
+	for _, args := range [][]string{{"a=40"}, {"--cancel"}, {"a=41"}, {"--cancel"}} {
+		if got := dispatcher(t, "", env, because("try", append([]string{"weights", "ramp", "default"}, args...)...)...); got.code != exitOK {
+			t.Fatalf("%v: %+v", args, got)
+		}
+	}
+	h := decoded[history](t, dispatcher(t, "", env, "routing", "history", "--limit", "1", "--format", "json"))
+	if len(h.Versions) != 1 || len(h.Ramps) != 1 || h.Ramps[0].ID != 2 || h.Ramps[0].Held != "" || h.Ramps[0].Why != "try" {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestCommentsAloneAreAppliedWhenForced(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	file := write(t, "remark.yaml", "# agreed until spring\n"+testRouting)
+	if got := dispatcher(t, "", env, because("remark", "routing", "apply", file)...); got.code != exitOK || !strings.Contains(got.out, "--force applies it all the same") {
+		t.Errorf("%+v", got)
+	}
+	if got := dispatcher(t, "", env, "routing", "apply", file, "--force", "--dry-run"); got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
+		t.Errorf("%+v", got)
+	}
+	got := dispatcher(t, "", env, because("remark", "routing", "apply", file, "--force")...)
+	if v := current(t, l); got.code != exitOK || v.Version != 2 || !strings.HasPrefix(v.Document, "# agreed") || !strings.Contains(got.out, "Version 2 is in force") {
+		t.Errorf("%+v %+v", got, v)
+	}
+}
+
+func TestErrorsOfStoredDocumentsNameTheVersion(t *testing.T) {
+	t.Parallel()
+	_, env := seeded(t)
+	got := dispatcher(t, "", env, because("none", "weights", "set", "default", "a=0", "b=0", "c=0")...)
+	if got.code != exitUsage || !strings.Contains(got.err, "routing version 1 with the change: ") {
+		t.Errorf("%+v", got)
+	}
+}

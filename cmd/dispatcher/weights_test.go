@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 )
 
@@ -186,5 +187,64 @@ func TestChannelListShowsWhatLimitsLeave(t *testing.T) {
 	}
 	if got := dispatcher(t, "", env, "channel", "list").out; !strings.Contains(got, "0/500 messages/1d") {
 		t.Error(got)
+	}
+}
+
+// sick is testRouting with health weighting, and c lowered from 60 to 15 as version 3.
+func sick(t *testing.T) (l *ledger.Ledger, env []string) {
+	t.Helper()
+	l, env = seeded(t)
+	file := write(t, "health.yaml", strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1))
+	if got := dispatcher(t, "", env, because("watch", "routing", "apply", file)...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{Expect: 2, Author: "health", Effects: []byte(`{"weights":{"default":{"c":"15"}}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	return l, env
+}
+
+// TestWhoeverEditsWeightsIsToldOfHealthEffects: draws go by 25, 15 and 15, so those are the intervals.
+func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
+	t.Parallel()
+	l, env := sick(t)
+	dry := dispatcher(t, "", env, "weights", "set", "default", "a=31", "--dry-run")
+	for _, want := range []string{"60 (15)", "40–54", "46–60", "health weighting keeps c at the effective weight 15 instead of 60"} {
+		if text := strings.Join(strings.Fields(dry.out), " "); dry.code != exitOK || !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, dry.out)
+		}
+	}
+	done := decoded[changed](t, dispatcher(t, "", env, because("more", "weights", "set", "default", "a=31", "--format", "json")...))
+	c := done.After.Intervals[2]
+	if done.Before.Size != 55 || done.After.Size != 61 || c.Weight.String() != "15" || c.Configured.String() != "60" || len(done.Warnings) != 1 {
+		t.Errorf("%+v", done)
+	}
+	v := current(t, l)
+	doc, err := storedRouting(&v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored, err := report.PreviewRoute(&doc.Routes[0]); err != nil || stored.Size != done.After.Size {
+		t.Errorf("it said %d and draws go by %d, %v", done.After.Size, stored.Size, err)
+	}
+}
+
+func TestARampMayLastDays(t *testing.T) {
+	t.Parallel()
+	_, env := seeded(t)
+	got := dispatcher(t, "", env, "weights", "ramp", "default", "a=40", "--over", "400d", "--steps", "4", "--dry-run", "--format", "json")
+	if started := decoded[rampStarted](t, got); started.Ramp.EverySeconds != 100*24*3600 {
+		t.Errorf("%+v", got)
+	}
+	var f overFlag
+	for text, want := range map[string]string{"2d": "2d", "48h": "2d", "90m": "1h30m0s"} {
+		if err := f.Set(text); err != nil || f.String() != want {
+			t.Errorf("%s: %s %v", text, &f, err)
+		}
+	}
+	for _, bad := range []string{"d", "-1d", "1.5d", "999999999d", "x", ""} {
+		if err := f.Set(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
 	}
 }

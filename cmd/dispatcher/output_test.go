@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/report"
+)
+
+// TestTablesFitATerminalOf120Columns with names and figures of a large installation.
+func TestTablesFitATerminalOf120Columns(t *testing.T) {
+	t.Parallel()
+	share, effective, moment := 0.3333, 0.25, time.Now()
+	long := strings.Repeat("a reason that somebody took the time to write down ", 3)
+	row := report.DailyRow{
+		Route: "transactional", Channel: "provider-west-2", ConfiguredShare: &share, EffectiveShare: &effective, FirstChoice: 123456, Fallback: 12345,
+		Accepted: 123456, Delivered: 123456, Failed: 1234, Unknown: 123, Segments: 1234567, CostMicros: 12345678900, Currency: "GBP", NoReceipt: 12345,
+	}
+	var weights []changeLine
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		weights = append(weights, changeLine{Path: "routes.transactional.weights." + name, From: present("33.333"), To: present(long)})
+	}
+	ramp := rampShown{
+		ID: 1234, Route: "transactional", To: map[string]string{"provider-east": "33.333", "provider-west": "66.667"}, State: "superseded", Step: 12, Steps: 144,
+		ChangedAt: &moment, ChangedBy: "ann@operations-7.example.net", Author: "ann@operations-7.example.net", Reason: long, Why: long,
+	}
+	for name, s := range map[string]sheet{
+		"daily":   routeTable(&report.Daily{Totals: []report.DailyTotal{{Route: row.Route, CostMicros: row.CostMicros, Currency: "GBP"}}}, []report.DailyRow{row, row}),
+		"history": historySheet([]historyLine{{Version: 123456, Author: "ann@operations-7.example.net", Reason: long, Changes: weights}}, formatTable),
+		"ramps":   rampSheet([]rampShown{ramp}, formatTable),
+		"changes": changeSheet(weights),
+		"channels": channelSheet(7, []channelShown{{
+			Channel: "provider-west-2", Provider: "sandbox", State: "draining", Capacity: 100000, Active: 12345, LastAssigned: &moment,
+			Limits: []limitShown{
+				{"1s", "messages", "", quantity{1000, false}, quantity{900, false}, quantity{1000, false}, quantity{}},
+				{"1d", "segments", "", quantity{1000000, false}, quantity{1000000, false}, quantity{999999, false}, quantity{}},
+				{"1d", "money", "GBP", quantity{250_000_000, true}, quantity{250_000_000, true}, quantity{12_345_678, true}, quantity{}},
+			}, Routes: []string{"transactional", "default"},
+		}}, formatTable),
+		"limits":       limitSheet(hugeLimits()),
+		"limits' side": channelLimitSheet(hugeLimits()),
+		"waiters":      waiterSheet(hugeLimits()),
+		"limit moves": limitMoveSheet([]limitMove{{
+			Version: 123456, Author: "ann@operations-7.example.net", Reason: long, Channel: "provider-west-2", What: "reserve.transactional",
+			key: admission.Key{Window: admission.Day, Unit: admission.Segments, Scope: admission.Scope{Tenant: "a-large-tenant"}}, From: present("100%"), To: present("1000000.123456 GBP"),
+		}}),
+		"attempts": attemptSheet([]report.Attempt{{
+			Attempt: 2, Channel: "provider-west-2", Reason: "first_choice", Outcome: "throttled", Code: "0x00000058", Reference: strings.Repeat("0f", 16), CostMicros: 123456, Currency: "GBP",
+		}}),
+	} {
+		var out strings.Builder
+		s.draw(&out)
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 120 {
+				t.Errorf("%s is %d wide:\n%s", name, n, out.String())
+				break
+			}
+		}
+	}
+}
+
+// hugeLimits has a limit with long names and large amounts.
+func hugeLimits() *limitsNow {
+	factor, moment, most := 0.125, time.Now(), int64(100000)
+	later := moment.Add(50 * time.Hour)
+	money := func(units int64) quantity { return quantity{units, true} }
+	return &limitsNow{Version: 123456, Timezone: "America/Argentina/Buenos_Aires", zone: time.UTC, Waiting: []waitersNow{
+		{On: "provider-west-2 tenant:a-large-tenant 1d segments", Reason: "no_budget", Messages: 1234567, Next: later},
+	}, Channels: []channelLimits{{
+		Channel: "provider-west-2", Policy: "curve", CurveFactor: &factor, Rate: 0.5, PausedUntil: &later, Active: 112345, ActiveMax: &most, ActiveUntil: "receipt", Waiting: 10000,
+		Limits: []limitNow{{
+			Scope: "tenant:a-large-tenant", Window: "1d", Unit: "money", Currency: "GBP", Max: money(1_000_000_000_000), ConfiguredMax: money(900_000_000_000), Granted: money(1_000_000_000_000),
+			NextPlace: &later, burst: "burst 123456, then 876545 per 1d",
+			Waiting: 10000, Reserve: map[string]int64{"otp": 20, "transactional": 5}, ends: "22 Nov 00:00",
+			key: admission.Key{Window: admission.Day, Unit: admission.Money, Scope: admission.Scope{Tenant: "a-large-tenant"}},
+		}},
+	}}}
+}
