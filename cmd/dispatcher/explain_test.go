@@ -120,12 +120,12 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 // TestForecastTellsTheCountryThatItSaw: of a rule by country nobody sees otherwise why it did not fit.
 func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 	t.Parallel()
-	routing := write(t, "routing.yaml", "blocked: {country: jm}\n"+testRouting)
+	routing := write(t, "routing.yaml", "blocked: {countries: [jm, us]}\n"+testRouting)
 	for number, want := range map[string]struct{ country, state, text string }{
 		"+442079460123": {"gb", "would_send", "Its number is one of GB."},
 		"+447700900123": {"", "would_send", "Its number has no country that is known"},
 		"+18765551234":  {"jm", "would_reject", "Its number is one of JM."},
-		"+13575550123":  {"", "would_reject", "it is blocked with any country of its calling code"},
+		"+13575550123":  {"", "would_reject", "it is blocked with the main country of its calling code"},
 	} {
 		message := `{"id":"order-1","to":"` + number + `","text":"hi"}`
 		got := dispatcher(t, message, nil, "explain", "--routing", routing, "--message", "-", "--format", "json")

@@ -23,7 +23,7 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 		Lanes:   make(map[string]dispatch.Lane, len(doc.Lanes)),
 		Country: numbers.NewCountries().Of,
 		Blocked: dispatch.Blocked{
-			Prefixes: doc.Blocked.Prefixes, Countries: doc.Blocked.Countries, CallingCodes: numbers.CallingCodes(doc.Blocked.Countries),
+			Prefixes: doc.Blocked.Prefixes, Countries: doc.Blocked.Countries, CallingCodes: numbers.MainCallingCodes(doc.Blocked.Countries),
 		},
 	}
 	if doc.Blocked.Premium {

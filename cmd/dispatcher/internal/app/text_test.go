@@ -28,7 +28,7 @@ channels:
 routes:
   - {name: short, match: {tenant: short}, weights: {names: 1, turkish: 0}, max_segments: 1, substitute: true}
   - {name: all, weights: {names: 1, numbers: 0, turkish: 0}, price_cap: {EUR: "0.05"}}
-blocked: {prefixes: ["+4487"], countries: [kp, jm], premium: true}
+blocked: {prefixes: ["+4487"], countries: [kp, jm, ru], premium: true}
 `
 
 // forecast is what would become of a message under the document above.
@@ -86,10 +86,15 @@ func TestADocumentsPricesSendersAndBlocksReachThePipeline(t *testing.T) {
 func TestADocumentsBlocksRejectMessages(t *testing.T) {
 	t.Parallel()
 	for name, to := range map[string]string{
-		"prefix": "+448700000000", "country": "+8501921234567", "premium": "+449098765432", "perhaps of Jamaica": "+13575550123",
+		"prefix": "+448700000000", "country": "+8501921234567", "premium": "+449098765432", "perhaps of Russia": "+72005550123",
 	} {
 		a := forecast(t, envelope.Message{To: to}, autumn)
 		if a.Decision.State != ledger.Rejected || a.Decision.Reason != "blocked_number" {
+			t.Errorf("%s: %s %s", name, a.Decision.State, a.Decision.Reason)
+		}
+	}
+	for name, to := range map[string]string{"hardly of Jamaica": "+16795550123", "of Kazakhstan": "+77015550123"} {
+		if a := forecast(t, envelope.Message{To: to}, autumn); a.Decision.State == ledger.Rejected {
 			t.Errorf("%s: %s %s", name, a.Decision.State, a.Decision.Reason)
 		}
 	}

@@ -6,8 +6,8 @@ import "slices"
 type Blocked struct {
 	Prefixes  []string // beginnings of numbers, plus included
 	Countries []string // ISO 3166 in lower case
-	// CallingCodes are those of these countries, plus included: what stops a number that none of the countries behind
-	// such a code is known to have, and that may therefore be one of a blocked country.
+	// CallingCodes are those of which one of these countries is the main one, plus included: what stops a number that none
+	// of the countries behind such a code is known to have. In practice that is a new range of the main country.
 	CallingCodes []string
 	// Premium tells numbers whose owner earns from what is sent to them; nil blocks none of them. It is called for
 	// every message and must be quick.
@@ -21,7 +21,8 @@ func (b *Blocked) stops(to *Destination) bool {
 		b.Premium != nil && b.Premium(to.Number)
 }
 
-// stopsCountry errs on the side of the block: no country is good enough where a blocked one is possible.
+// stopsCountry takes a number without a country for one of the main country of its calling code. To take it for one of any
+// country behind that code would end messages to new ranges of the United States for the sake of an island.
 func (b *Blocked) stopsCountry(to *Destination) bool {
 	if to.Country == "" {
 		return len(b.CallingCodes) > 0 && beginsWithOne(b.CallingCodes, to.Number)

@@ -287,22 +287,25 @@ func TestBlockedNumbersAreRejectedAtOnce(t *testing.T) {
 	}
 }
 
-// TestANumberThatMayBeOneOfABlockedCountryIsBlocked: of one calling code, only those pass of which another country is known.
-func TestANumberThatMayBeOneOfABlockedCountryIsBlocked(t *testing.T) {
+// TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode: of that code, only those pass of which another country is known.
+func TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode(t *testing.T) {
 	t.Parallel()
-	b := Blocked{Countries: []string{"ca"}, CallingCodes: []string{"+1"}}
+	b, island := Blocked{Countries: []string{"us"}, CallingCodes: []string{"+1"}}, Blocked{Countries: []string{"jm"}}
 	for name, c := range map[string]struct {
 		to   Destination
 		want bool
 	}{
-		"the country":                 {Destination{Number: "+16045551234", Country: "ca"}, true},
-		"another of its calling code": {Destination{Number: "+14155552671", Country: "us"}, false},
+		"the country":                 {Destination{Number: "+14155552671", Country: "us"}, true},
+		"another of its calling code": {Destination{Number: "+16045551234", Country: "ca"}, false},
 		"nobody knows":                {Destination{Number: "+13575550123"}, true},
 		"nobody knows, another code":  {Destination{Number: "+447700900123"}, false},
 	} {
 		if got := b.stops(&c.to); got != c.want {
 			t.Errorf("%s: stopped %v, want %v", name, got, c.want)
 		}
+	}
+	if island.stops(&Destination{Number: "+16795550123"}) {
+		t.Error("a number that nobody knows was taken for one of an island")
 	}
 	if none := (Blocked{}); none.stops(&Destination{Number: "+13575550123"}) {
 		t.Error("blocked without a rule")

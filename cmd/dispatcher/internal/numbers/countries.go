@@ -47,12 +47,14 @@ func (c *Countries) Of(number string) string {
 	return region
 }
 
-// CallingCodes are those of some countries, plus included, such as +44 for gb. Several countries may share one.
-func CallingCodes(countries []string) []string {
+// MainCallingCodes are those of which one of some countries is the main one, plus included: +44 for gb, and none for gg,
+// which shares that code. A country that has a code for itself is the main one of it.
+func MainCallingCodes(countries []string) []string {
 	var codes []string
 	for _, country := range countries {
-		code := phonenumbers.GetCountryCodeForRegion(strings.ToUpper(country))
-		if code != 0 {
+		region := strings.ToUpper(country)
+		code := phonenumbers.GetCountryCodeForRegion(region)
+		if code != 0 && phonenumbers.GetRegionCodeForCountryCode(code) == region {
 			codes = append(codes, "+"+strconv.Itoa(code))
 		}
 	}

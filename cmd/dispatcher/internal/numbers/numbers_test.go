@@ -2,7 +2,7 @@ package numbers_test
 
 import (
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -122,14 +122,35 @@ func TestACountryDependsOnTheNumberAlone(t *testing.T) {
 	})
 }
 
-func TestCallingCodesAreThoseOfTheCountries(t *testing.T) {
+func TestMainCallingCodesAreThoseOfTheMainCountries(t *testing.T) {
 	t.Parallel()
-	got := numbers.CallingCodes([]string{"us", "kp", "jm", "kz", "xx"})
-	if want := []string{"+1", "+7", "+850"}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	for countries, want := range map[string]string{
+		"us kp ru gb it fr xx":                "+1 +33 +39 +44 +7 +850",
+		"us jm us":                            "+1",
+		"us ru gb it no au ma re sh fi gp cw": "+1 +212 +262 +290 +358 +39 +44 +47 +590 +599 +61 +7", // as the guide lists them
+		"jm ca kz gg je im va":                "",                                                    // each shares a code that another one is the main country of
+		"":                                    "",
+	} {
+		if got := strings.Join(numbers.MainCallingCodes(strings.Fields(countries)), " "); got != want {
+			t.Errorf("%q of %s, want %q", got, countries, want)
+		}
 	}
-	if codes := numbers.CallingCodes(nil); len(codes) != 0 {
-		t.Errorf("%v of no country", codes)
+}
+
+// TestOnlyMainCountriesLeadACallingCode: each code that is shared has one, or a number of it without a country would
+// not be stopped whatever is blocked.
+func TestOnlyMainCountriesLeadACallingCode(t *testing.T) {
+	t.Parallel()
+	leaders := map[string]int{}
+	for region := range phonenumbers.GetSupportedRegions() {
+		for _, code := range numbers.MainCallingCodes([]string{strings.ToLower(region)}) {
+			leaders[code]++
+		}
+	}
+	for region := range phonenumbers.GetSupportedRegions() {
+		if code := "+" + strconv.Itoa(phonenumbers.GetCountryCodeForRegion(region)); leaders[code] != 1 {
+			t.Errorf("%s of %s has %d main countries", code, region, leaders[code])
+		}
 	}
 }
 

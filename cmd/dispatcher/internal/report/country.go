@@ -52,7 +52,7 @@ func countrySentence(s *Story, doc *config.Routing) string {
 	case *s.Country != "":
 		return "Its number is one of " + strings.ToUpper(*s.Country) + "."
 	case blocked || len(doc.Blocked.Countries) > 0:
-		return "Its number has no country that is known, so no rule or price of a country fits it, and it is blocked with any country of its calling code."
+		return "Its number has no country that is known, so no rule or price of a country fits it, and it is blocked with the main country of its calling code."
 	}
 	return "Its number has no country that is known, so no rule or price of a country fits it."
 }

@@ -38,7 +38,7 @@ func TestStoriesTellTheCountryWhereItMatters(t *testing.T) {
 			if told := strings.Contains(s.Text, want); told != (name != "") || strings.Contains(s.Text, to[1:]) || s.Country == nil {
 				t.Errorf("%s: %s", name, s.Text)
 			}
-			if blocked := strings.Contains(s.Text, "blocked with any country"); blocked != (name == "blocked" && *s.Country == "") {
+			if blocked := strings.Contains(s.Text, "blocked with the main country"); blocked != (name == "blocked" && *s.Country == "") {
 				t.Errorf("%s: %s", name, s.Text)
 			}
 		}
@@ -59,7 +59,7 @@ func TestABlockedMessageIsToldItsCountry(t *testing.T) {
 	t.Parallel()
 	m := ledger.Message{ID: "m", State: ledger.Rejected, Reason: "blocked_number", Envelope: []byte(`{"id":"m","to":"+13575550123","text":"x"}`)}
 	s, err := NewStory(&Source{Record: &ledger.Record{Message: m}})
-	if err != nil || !strings.Contains(s.Text, "has no country that is known") || !strings.Contains(s.Text, "blocked with any country of its calling code") {
+	if err != nil || !strings.Contains(s.Text, "has no country that is known") || !strings.Contains(s.Text, "blocked with the main country of its calling code") {
 		t.Errorf("%s, %v", s.Text, err)
 	}
 }
