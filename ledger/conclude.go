@@ -123,7 +123,8 @@ func (t *try) contradictedBy(p *part) bool {
 	return t.denied() && p.byKey && p.state == string(Delivered)
 }
 
-// believe makes an unknown attempt accepted if a receipt with our key says so. Its receipts are awaited from now on.
+// believe makes an unknown attempt accepted if a receipt with our key says so. Its receipts are awaited from now on, where
+// any are expected: a late answer proves that the provider took it, and no receipt that one is to come.
 func (t *try) believe() {
 	if !slices.ContainsFunc(t.parts, func(p part) bool { return p.byKey }) {
 		return
@@ -131,7 +132,7 @@ func (t *try) believe() {
 	t.accepted, t.outcome, t.left = true, provider.Accepted.String(), t.within
 	for i := range t.parts {
 		p := &t.parts[i]
-		p.awaited = p.awaited || p.byKey && !p.final()
+		p.awaited = p.awaited || t.within > 0 && p.byKey && !p.final()
 	}
 }
 

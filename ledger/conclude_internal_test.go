@@ -34,7 +34,7 @@ func rowsOf(letters string) (parts []part) {
 
 // comeTo is what the parts of an accepted attempt come to that owes so many receipts.
 func comeTo(owed int, parts []part) word {
-	count := (&try{outcome: provider.Accepted.String(), owed: owed, parts: parts}).tally()
+	count := (&try{outcome: provider.Accepted.String(), owed: owed, within: time.Hour, parts: parts}).tally()
 	return count.word()
 }
 
@@ -104,7 +104,7 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 		"dE": {state: NoReceipt},
 		"de": {},
 	} {
-		count := (&try{outcome: provider.Accepted.String(), owed: 2, cut: true, parts: rowsOf(letters)}).tally()
+		count := (&try{outcome: provider.Accepted.String(), owed: 2, within: time.Hour, cut: true, parts: rowsOf(letters)}).tally()
 		got := count.word()
 		got.at = time.Time{}
 		if got != want {
@@ -116,7 +116,7 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 // attempts are those of a message: one word each, the outcome and the parts.
 func attemptsOf(outcomes ...string) (tries []try) {
 	for i := 0; i < len(outcomes); i += 2 {
-		tries = append(tries, try{number: i/2 + 1, outcome: outcomes[i], parts: rowsOf(outcomes[i+1])})
+		tries = append(tries, try{number: i/2 + 1, outcome: outcomes[i], within: time.Hour, parts: rowsOf(outcomes[i+1])})
 	}
 	return tries
 }

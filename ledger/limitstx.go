@@ -25,7 +25,8 @@ const closeWindows = `
 
 // retireLimits moves limits that the document no longer has to the history, unless they never
 // counted anything. One in another currency is another limit: what was granted of the old one says nothing about it. A
-// sliding limit whose window has just begun may have granted nothing in it, and still holds back what would be a second burst.
+// sliding limit whose window has just begun may have granted nothing in it, and still holds back what would be a second burst; one
+// that has opened no window since it came back left its place in the history the time before.
 const retireLimits = `
 	with wanted as (
 	  select channel, scope, window_seconds, unit, nullif(currency, '') as currency
@@ -41,7 +42,7 @@ const retireLimits = `
 	insert into dispatcher.limit_history
 	  (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, next_at, pace, taken, since, until)
 	select channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, next_at, pace, taken, since, clock_timestamp()
-	from gone where granted > 0 or next_at > now()`
+	from gone where granted > 0 or next_at > now() and window_start > 'epoch'`
 
 // upsertLimits takes the running window of a limit that comes back out of the history, so that
 // nobody gets a window's slots twice by removing a limit and adding it again; from its

@@ -108,14 +108,14 @@ const (
 
 // lockTries locks all attempts of the affected messages, lockStandings the messages, and readParts then reads
 // the rows of their parts, by a statement of its own that sees what the last holder of the locks committed. Receipts that a key
-// proves to come, of an attempt whose settlement named no time, are awaited for 72 hours.
+// proves to come, of an attempt whose settlement said nothing about receipts, are awaited for 72 hours.
 const (
 	lockTries = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
 	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), w.within,
 	  coalesce(a.settled_at + w.within - now(), interval '0')
 	from %s n join dispatcher.attempts a on a.message_seq = n.seq
-	cross join lateral (select coalesce(a.receipts_within, interval '72 hours') as within) w
+	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '72 hours' else '0' end) as within) w
 	order by a.message_seq, a.attempt for update of a`
 
 	lockStandings = `

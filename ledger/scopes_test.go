@@ -601,3 +601,31 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 		t.Errorf("%s\nsince %s for %q", diff, r.Message.WaitingSince, r.Message.WaitsFor)
 	}
 }
+
+// TestALimitMayComeAndGoWithoutBeingUsed: a sliding limit that came back in a later window, and goes again before anything
+// was claimed, left its place in the history already.
+func TestALimitMayComeAndGoWithoutBeingUsed(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply := func(limits ...admission.Limit) {
+		t.Helper()
+		if _, err := l.ApplyRouting(t.Context(), ledger.NewRouting{
+			Author: "test", Document: "routes: []", Channels: []ledger.ChannelSpec{{Name: "a", Limits: limits}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	on := limit(admission.Hour, 100)
+	apply(on)
+	execute(t, db, `update dispatcher.limits set window_start = date_trunc('hour', now()), granted = 5, next_at = now() + interval '40 minutes', pace = 36000000000`)
+	apply()
+	execute(t, db, `update dispatcher.limit_history set window_start = window_start - interval '1 hour'`) // the next hour has begun
+	for range 2 {
+		apply(on)
+		apply()
+	}
+	if got := scalar[string](t, db, `select string_agg(granted::text, ' ') from dispatcher.limit_history`); got != "5" {
+		t.Errorf("the history holds windows with %s", got)
+	}
+}

@@ -30,6 +30,7 @@ type tally struct {
 	missing int  // receipts that are owed and for which there is no row
 	awaits  bool // they may come in time
 	cut     bool // a part certainly was not taken, and will not be
+	expects bool // the channel gives receipts; where it gives none, none that is missing says anything
 }
 
 // tally counts the parts of an attempt.
@@ -37,7 +38,8 @@ func (t *try) tally() tally {
 	parts := folded(t.counted(), t.owed)
 	return tally{
 		parts: parts, missing: max(t.owed-len(parts), 0), cut: t.cut,
-		awaits: slices.ContainsFunc(parts, func(p part) bool { return p.awaited }),
+		awaits:  slices.ContainsFunc(parts, func(p part) bool { return p.awaited }),
+		expects: t.within > 0,
 	}
 }
 
@@ -45,7 +47,7 @@ func (t *try) tally() tally {
 func (c tally) with(more tally) tally {
 	c.parts = append(slices.Clip(c.parts), more.parts...)
 	c.missing += more.missing
-	c.awaits, c.cut = c.awaits || more.awaits, c.cut || more.cut
+	c.awaits, c.cut, c.expects = c.awaits || more.awaits, c.cut || more.cut, c.expects || more.expects
 	return c
 }
 
@@ -101,7 +103,7 @@ func (c *tally) word() word {
 		}
 	}
 	switch {
-	case len(c.parts) == 0 || awaited:
+	case len(c.parts) == 0 || awaited || silent && !c.expects:
 		return word{}
 	case silent:
 		return word{state: NoReceipt}

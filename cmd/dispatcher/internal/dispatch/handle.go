@@ -194,7 +194,7 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	wrote := time.Now()
 	d.lead.took(wrote.Sub(decided), wrote)
 	d.answers.used(r)
-	d.needs.note(r.scopes, r.needed, r.began)
+	d.needs.note(r.scopes, r.needed, wrote)
 	d.cfg.Metrics.claimed(r, time.Since(r.began), lockWait)
 	return nil
 }

@@ -1,9 +1,14 @@
 package dispatch
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
 )
@@ -110,4 +115,52 @@ func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 	if most["most"] > 2 {
 		t.Errorf("a tenant sent %d messages before the others had sent one", most["most"])
 	}
+}
+
+// TestWhatAClaimNeededIsKnownToTheNextThoughItWaitedForItsLocks: somebody else holds the channels for four seconds, again and
+// again, so that each claim takes as long. Two are enough, the first of which tells what has to be locked.
+func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitedForItsLocks(t *testing.T) {
+	t.Parallel()
+	p := waitingTenants(t, jobsOf("old", 5))
+	p.needs.mu.Lock()
+	clear(p.needs.scopes)
+	p.needs.mu.Unlock()
+	holder, held := make(chan struct{}), make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		defer close(holder)
+		holdChannels(ctx, t, p.sql.Config().Copy(), 4*time.Second, held)
+	}()
+	defer func() { stop(); <-holder }()
+	<-held
+	p.open(t, 100)
+	p.eventually(t, byState, map[string]int64{"accepted": 5})
+}
+
+// holdChannels locks all channels for so long, again and again, until ctx ends. held is closed when they are locked first.
+func holdChannels(ctx context.Context, t *testing.T, config *pgx.ConnConfig, span time.Duration, held chan struct{}) {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		t.Error(err)
+		close(held)
+		return
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // Nothing depends on a clean goodbye.
+	first := sync.OnceFunc(func() { close(held) })
+	for ctx.Err() == nil {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `select from dispatcher.channels order by channel for update`); err != nil {
+				return err
+			}
+			first()
+			_, err := tx.Exec(ctx, `select pg_sleep($1)`, span.Seconds())
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			t.Error(err)
+			first()
+			return
+		}
+	}
+	first()
 }

@@ -5,12 +5,14 @@ import (
 	"sync"
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 )
 
 // Bounds of what is remembered about the scopes of due rows.
 const (
-	neededFor = 3 * time.Second
+	// neededFor is longer than a claim may wait for its locks, or for slots: the next one must still know.
+	neededFor = 2 * admission.LongestLead
 	maxNeeded = 1024
 )
 
