@@ -4,22 +4,26 @@ package ledger
 // went out and is not on record any more goes out again, and its slots are given away a second time.
 type Durability struct {
 	SynchronousCommit, Fsync, FullPageWrites string // as the server shows them: on, off, local and so on
+	// SynchronousStandbyNames are those that a commit waits for; where there are none, local is the same as on.
+	SynchronousStandbyNames string
 }
 
 // Weaknesses say what of it may cost commits that were reported as done, and which setting mends that; none when a
 // commit is on the disk of this server before it is reported.
 func (d *Durability) Weaknesses() []Weakness {
-	all := []struct{ setting, value, weak, cost string }{
-		{"fsync", d.Fsync, "off", "a crash of the machine may cost the whole database"},
-		{"full_page_writes", d.FullPageWrites, "off", "a crash of the machine may leave pages that are half written"},
-		{"synchronous_commit", d.SynchronousCommit, "off", "a crash of the server costs what was committed last: counters, and attempts that went out already"},
-		{"synchronous_commit", d.SynchronousCommit, "local", "a standby that takes over lacks what was committed last: counters, and attempts that went out already"},
-	}
+	const last = "what was committed last: counters, and attempts that went out already"
 	var out []Weakness
-	for _, s := range all {
-		if s.value == s.weak {
-			out = append(out, Weakness{Setting: s.setting, Value: s.value, Cost: s.cost})
-		}
+	if d.Fsync == "off" {
+		out = append(out, Weakness{"fsync", d.Fsync, true, "a crash of the machine may cost the whole database"})
+	}
+	if d.FullPageWrites == "off" {
+		out = append(out, Weakness{"full_page_writes", d.FullPageWrites, true, "a crash of the machine may leave pages that are half written"})
+	}
+	switch {
+	case d.SynchronousCommit == "off":
+		out = append(out, Weakness{"synchronous_commit", d.SynchronousCommit, false, "a crash of the server costs " + last})
+	case d.SynchronousCommit == "local" && d.SynchronousStandbyNames != "":
+		out = append(out, Weakness{"synchronous_commit", d.SynchronousCommit, false, "a standby that takes over lacks " + last})
 	}
 	return out
 }
@@ -27,5 +31,6 @@ func (d *Durability) Weaknesses() []Weakness {
 // Weakness is one setting under which commits may be lost.
 type Weakness struct {
 	Setting, Value string
+	ServerOnly     bool   // it is set for the whole server, and cannot be for a database or a role
 	Cost           string // what may be lost, as a sentence without its beginning and its end
 }

@@ -59,11 +59,12 @@ type asker interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// readDurability asks the server. A setting may be that of the role, the database or the address.
+// readDurability asks the server. synchronous_commit may be that of the role, the database or the address.
 func readDurability(ctx context.Context, from asker) (d Durability, err error) {
 	err = from.QueryRow(ctx, `
-		select current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes')`).
-		Scan(&d.SynchronousCommit, &d.Fsync, &d.FullPageWrites)
+		select current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
+		  current_setting('synchronous_standby_names')`).
+		Scan(&d.SynchronousCommit, &d.Fsync, &d.FullPageWrites, &d.SynchronousStandbyNames)
 	return d, err
 }
 

@@ -57,12 +57,45 @@ func TestWhatMakesCommitsWeakIsSeenWhereverItIsSet(t *testing.T) {
 			t.Errorf("%+v and %+v, want %+v", c.Durability, claims, want)
 		}
 		weak := want.Weaknesses()
-		if bad := value == "off" || value == "local"; bad != (len(weak) == 1) || bad && (weak[0].Setting != "synchronous_commit" || weak[0].Value != value || weak[0].Cost == "") {
+		if bad := value == "off"; bad != (len(weak) == 1) || bad && (weak[0].Setting != "synchronous_commit" || weak[0].Value != value || weak[0].Cost == "") {
 			t.Errorf("%s: %+v", value, weak)
 		}
 	}
 	all := ledger.Durability{SynchronousCommit: "off", Fsync: "off", FullPageWrites: "off"}
-	if weak := all.Weaknesses(); len(weak) != 3 {
-		t.Errorf("%+v", weak)
+	weak := all.Weaknesses()
+	if len(weak) != 3 {
+		t.Fatalf("%+v", weak)
+	}
+	for _, w := range weak {
+		if w.ServerOnly != (w.Setting != "synchronous_commit") {
+			t.Errorf("%+v", w)
+		}
+	}
+}
+
+// TestLocalIsWeakWhereAStandbyIsNamed and nowhere else: without one, on waits for no more than the disk of this server.
+func TestLocalIsWeakWhereAStandbyIsNamed(t *testing.T) {
+	t.Parallel()
+	for names, want := range map[string]int{"": 0, "ANY 1 (a, b)": 1} {
+		server := ledgertest.Server(t, map[string]string{
+			"fsync": "on", "synchronous_commit": "local", "full_page_writes": "on", "synchronous_standby_names": names,
+		})
+		c, err := ledger.Inspect(t.Context(), server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		weak := c.Durability.Weaknesses()
+		if c.Durability.SynchronousStandbyNames != names || len(weak) != want {
+			t.Errorf("%q: %+v, %+v", names, c.Durability, weak)
+		}
+		if want > 0 && (weak[0].Value != "local" || !strings.Contains(weak[0].Cost, "a standby")) {
+			t.Errorf("%+v", weak)
+		}
+	}
+	for value, want := range map[string]int{"on": 0, "remote_write": 0, "remote_apply": 0, "off": 1} {
+		d := ledger.Durability{SynchronousCommit: value, Fsync: "on", FullPageWrites: "on", SynchronousStandbyNames: "a"}
+		if weak := d.Weaknesses(); len(weak) != want {
+			t.Errorf("%s: %+v", value, weak)
+		}
 	}
 }

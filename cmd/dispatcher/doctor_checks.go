@@ -146,11 +146,31 @@ func durabilityFinding(d *ledger.Durability) finding {
 	if len(weak) == 0 {
 		return fine(check, "a commit is on disk before it counts (synchronous_commit is %s)", d.SynchronousCommit)
 	}
-	details, settings := make([]string, len(weak)), make([]string, len(weak))
+	details := make([]string, len(weak))
 	for i, w := range weak {
-		details[i], settings[i] = w.Setting+" is "+w.Value+": "+w.Cost, w.Setting
+		details[i] = w.Setting + " is " + w.Value + ": " + w.Cost
 	}
-	return warned(check, strings.Join(details, "; "), "set "+strings.Join(settings, ", ")+" to on, for the server, this database and this role")
+	return warned(check, strings.Join(details, "; "), durabilityMend(weak))
+}
+
+// durabilityMend says where each of the settings is to be set.
+func durabilityMend(weak []ledger.Weakness) string {
+	var server, anywhere []string
+	for _, w := range weak {
+		if w.ServerOnly {
+			server = append(server, w.Setting)
+		} else {
+			anywhere = append(anywhere, w.Setting)
+		}
+	}
+	var mends []string
+	if len(server) > 0 {
+		mends = append(mends, "set "+strings.Join(server, " and ")+" to on for the server")
+	}
+	if len(anywhere) > 0 {
+		mends = append(mends, "set "+strings.Join(anywhere, " and ")+" to on wherever it is set: for the server, this database or this role")
+	}
+	return strings.Join(mends, "; ")
 }
 
 // checkRouting finds the routing in force, which the later checks go by.
