@@ -112,9 +112,11 @@ type Config struct {
 	ConnectTimeout  time.Duration // for the dial and the TLS handshake
 	ReconnectMin    time.Duration // the shortest pause between two connections
 	ReconnectMax    time.Duration // the longest
-	// SendTimeout is how long the contexts of Send last, where that is known. Without a ResponseTimeout, four fifths of it
-	// are the longest that is waited for an answer.
+	// SendTimeout is how long the contexts of Send last, where that is known.
 	SendTimeout time.Duration
+	// SubmitTimeout is until an unanswered submit is given up: ResponseTimeout where that is set, else
+	// four fifths of SendTimeout, at most DefaultResponseTimeout.
+	SubmitTimeout time.Duration
 
 	From                                   string // sender of messages that name none
 	SourceTON, SourceNPI, DestTON, DestNPI *byte  // nil derives them from the address
@@ -198,7 +200,9 @@ func (c Config) withDefaults() Config {
 	orElse(&c.Binds, 1)
 	orElse(&c.Window, DefaultWindow)
 	orElse(&c.EnquireLink, DefaultEnquireLink)
-	orElse(&c.ResponseTimeout, defaultResponseTimeout(c.SendTimeout))
+	orElse(&c.SubmitTimeout, c.ResponseTimeout)
+	orElse(&c.SubmitTimeout, defaultSubmitTimeout(c.SendTimeout))
+	orElse(&c.ResponseTimeout, DefaultResponseTimeout)
 	orElse(&c.ConnectTimeout, DefaultConnectTimeout)
 	orElse(&c.ReconnectMin, DefaultReconnectMin)
 	orElse(&c.ReconnectMax, max(DefaultReconnectMax, c.ReconnectMin))
@@ -212,8 +216,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// defaultResponseTimeout is over before whoever sends with that timeout has gone, zero for an unknown one.
-func defaultResponseTimeout(sendTimeout time.Duration) time.Duration {
+// defaultSubmitTimeout is over before whoever sends with that timeout has gone, zero for an unknown one. Binds and
+// enquire_link have nothing to do with that: however short it is, the SMSC has its time for them.
+func defaultSubmitTimeout(sendTimeout time.Duration) time.Duration {
 	if sendTimeout == 0 {
 		return DefaultResponseTimeout
 	}

@@ -35,12 +35,13 @@ func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 		pdu.Uint8(pdu.TagMessageState, 2),
 		{Tag: pdu.TagMessagePayload, Value: []byte("stat:DELIVRD")},
 	}}
+	bare := &pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: inData.TLVs[:2]} // nothing but parameters
 	for name, c := range map[string]struct {
 		body pdu.Body
 		tail string
 	}{
 		"one octet": {text, "\x00"}, "three": {text, "\x04\x27\x00"}, "a parameter that is cut off": {text, "\x04\x27\x00\x01"},
-		"a length beyond the end": {text, "\x14\x00\xff\xff?"}, "data_sm": {inData, "\x00"},
+		"a length beyond the end": {text, "\x14\x00\xff\xff?"}, "data_sm": {inData, "\x00"}, "parameters alone": {bare, "\x00"},
 	} {
 		peer.write(longer(t, 77, c.body, c.tail))
 		if h := peer.expect(c.body.CommandID().Response()); h.Status != pdu.StatusOK || h.Sequence != 77 {

@@ -148,11 +148,13 @@ func TestTheDefaultTimeoutIsOverBeforeTheSendersGo(t *testing.T) {
 	for sendTimeout, want := range map[time.Duration]time.Duration{
 		0: DefaultResponseTimeout, time.Minute: DefaultResponseTimeout, 10 * time.Second: 8 * time.Second, time.Second: 800 * time.Millisecond,
 	} {
-		if got := (Config{SendTimeout: sendTimeout}).withDefaults().ResponseTimeout; got != want {
-			t.Errorf("of %v: %v, want %v", sendTimeout, got, want)
+		got := (Config{SendTimeout: sendTimeout}).withDefaults()
+		if got.SubmitTimeout != want || got.ResponseTimeout != DefaultResponseTimeout {
+			t.Errorf("of %v: %v, want %v; everything else has %v", sendTimeout, got.SubmitTimeout, want, got.ResponseTimeout)
 		}
-		if got := (Config{SendTimeout: sendTimeout, ResponseTimeout: time.Hour}).withDefaults().ResponseTimeout; got != time.Hour {
-			t.Errorf("one that is set became %v", got)
+		got = (Config{SendTimeout: sendTimeout, ResponseTimeout: time.Hour}).withDefaults().withDefaults()
+		if got.SubmitTimeout != time.Hour || got.ResponseTimeout != time.Hour {
+			t.Errorf("one that is set became %v and %v", got.SubmitTimeout, got.ResponseTimeout)
 		}
 	}
 }

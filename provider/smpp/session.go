@@ -275,7 +275,7 @@ func (s *session) abandon(c *call, why string) {
 	mine := s.pending[c.sequence] == c
 	if mine {
 		s.giveUp(c)
-		written := c.deadline.Add(-s.cfg.ResponseTimeout)
+		written := c.deadline.Add(-s.cfg.SubmitTimeout)
 		c.hasty = time.Since(written) < s.cfg.patience()
 	}
 	s.mu.Unlock()

@@ -15,7 +15,7 @@ func (s *session) keepLoop() error {
 	silence := time.NewTimer(s.cfg.ResponseTimeout)
 	silence.Stop()
 	defer silence.Stop()
-	overdue := time.NewTimer(s.cfg.ResponseTimeout)
+	overdue := time.NewTimer(s.cfg.SubmitTimeout)
 	defer overdue.Stop()
 	for {
 		select {
@@ -73,7 +73,7 @@ func (s *session) silent() bool {
 // can be. It fails when one write or one PDU of the peer has taken the whole response timeout, so
 // that queued submits have no prospect either.
 func (s *session) expire(now time.Time) (next time.Duration, err error) {
-	next = s.cfg.ResponseTimeout
+	next = min(s.cfg.ResponseTimeout, s.cfg.SubmitTimeout)
 	if left, begun := s.in.left(now, s.cfg.ResponseTimeout); begun {
 		next = min(next, left)
 		if left <= 0 {

@@ -157,7 +157,8 @@ func delivered(frame []byte) (m pdu.Message, readable bool) {
 	case *pdu.DataSM:
 		m = b.Message()
 	}
-	return m, err == nil || len(m.Payload()) > 0
+	_, names := m.TLVs.Get(pdu.TagReceiptedMessageID)
+	return m, err == nil || names || len(m.Payload()) > 0
 }
 
 // taker is who takes a message that is no receipt, beside the reader; nil when nobody does. A message of a subscriber

@@ -66,7 +66,7 @@ func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool)
 		s.writing = time.Time{}
 		return buf, spans, s.leaving && len(s.pending) == 0
 	}
-	deadline := now.Add(s.cfg.ResponseTimeout)
+	deadline := now.Add(s.cfg.SubmitTimeout)
 	taken := 0
 	for _, c := range s.queue {
 		if len(buf) > 0 && len(buf)+len(c.frame) > writeSize {

@@ -19,5 +19,5 @@ func Overlong(channel *config.Channel, sendTimeout time.Duration) string {
 	if err != nil || cfg.ResponseTimeout < sendTimeout {
 		return "" // connect says what is wrong with them
 	}
-	return fmt.Sprintf("response_timeout %s has no effect: DISPATCHER_SEND_TIMEOUT of %s ends every wait for an answer before", cfg.ResponseTimeout, sendTimeout)
+	return fmt.Sprintf("response_timeout %s has no effect on submits: DISPATCHER_SEND_TIMEOUT of %s ends every wait for an answer before", cfg.ResponseTimeout, sendTimeout)
 }
