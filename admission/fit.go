@@ -16,8 +16,9 @@ type Need struct {
 // once; a zero Latest does not bound.
 //
 // Opens and Closes are the hard bounds of the windows that it was counted in, and lie around the other two; Opens
-// is zero where they had begun. Who does not know the database's clock exactly keeps his error away from these; At
-// and Latest are about an even pace, which a clock that is a little wrong moves as a whole.
+// is zero but for limits of a second, of which slots may be taken before. Who does not know the database's clock
+// exactly keeps his error away from these; At and Latest are about an even pace, which a clock that is a little
+// wrong moves as a whole.
 type Place struct{ At, Latest, Opens, Closes time.Time }
 
 // Account is a counter on the terms of one channel.
