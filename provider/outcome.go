@@ -16,7 +16,8 @@ const (
 	// other channel would do better.
 	Rejected
 	// Refused means that the message was certainly not taken and the channel is at
-	// fault: no connection, open breaker, "system error". Another channel may be tried.
+	// fault: no connection, open breaker, "system error", or, as Result.Unfit says, a provider
+	// that does not take this one message. Another channel may be tried.
 	Refused
 	// Throttled means that the provider asked to slow down. It says nothing about
 	// the channel's health.

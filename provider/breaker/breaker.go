@@ -78,8 +78,8 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 	return r
 }
 
-// class decides what an outcome says about the channel's health. Accepted and
-// Rejected are answers of a working provider. Throttled asks for patience, which
+// class decides what an outcome says about the channel's health. Accepted,
+// Rejected and what is Unfit are answers of a working provider. Throttled asks for patience, which
 // pacing gives, and would otherwise open the breaker under load. A context that was
 // cancelled, or that ended before a byte left, is our doing; one whose deadline passed
 // without an answer is the provider's. A submission that was too late is ours again: what
@@ -92,6 +92,9 @@ func (b *Breaker) class(ctx context.Context, r *provider.Result) error {
 	case provider.Throttled:
 		return errExcluded
 	case provider.Refused:
+		if r.Unfit {
+			return nil
+		}
 		if ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.Uncomposed || b.closing.Load() {
 			return errExcluded
 		}

@@ -149,6 +149,49 @@ func saysNothing(t *testing.T, code string) {
 	})
 }
 
+// TestARefusalOfOneMessageIsTheAnswerOfAWorkingProvider: it does not open the breaker, ends a row of failures, and is a probe
+// that went well.
+func TestARefusalOfOneMessageIsTheAnswerOfAWorkingProvider(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r provider.Result
+		ch := &scriptedChannel{answer: func(context.Context) provider.Result { return r }}
+		b := breaker.New(ch, breaker.Config{Name: "a", Failures: 2, OpenFor: time.Second})
+		send := func(unfit bool, want breaker.State) {
+			t.Helper()
+			r = provider.Result{Outcome: provider.Refused, Unfit: unfit, Code: "sender"}
+			if got := b.Send(t.Context(), provider.Submission{ID: "m"}); !cmp.Equal(got, r) {
+				t.Fatalf("passed on as %+v", got)
+			}
+			if got := b.State(); got != want {
+				t.Fatalf("unfit %v: %v, want %v", unfit, got, want)
+			}
+		}
+		for range 50 {
+			send(true, breaker.Closed)
+		}
+		send(false, breaker.Closed)
+		send(true, breaker.Closed)
+		send(false, breaker.Closed)
+		send(false, breaker.Open)
+		pass(time.Second + 1)
+		send(true, breaker.Closed)
+	})
+}
+
+// TestOnlyARefusalIsUnfit: what nobody answered stays a failure, whatever an adapter marks it with.
+func TestOnlyARefusalIsUnfit(t *testing.T) {
+	t.Parallel()
+	ch := &scriptedChannel{answer: func(context.Context) provider.Result {
+		return provider.Result{Outcome: provider.Unknown, Unfit: true}
+	}}
+	b := breaker.New(ch, breaker.Config{Name: "a", Failures: 1})
+	b.Send(t.Context(), provider.Submission{ID: "m"})
+	if got := b.State(); got != breaker.Open {
+		t.Errorf("%v after a submission without an answer", got)
+	}
+}
+
 func TestOpenBreakerRefusesBeforeAnyByte(t *testing.T) {
 	t.Parallel()
 	var o atomic.Int32

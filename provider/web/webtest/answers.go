@@ -63,11 +63,14 @@ func FuzzAnswers(f *testing.F, classify func(*web.Answer) provider.Result) {
 	})
 }
 
-// sound fails unless a result has an error where it needs one, and a bounded code.
+// sound fails unless a result has an error where it needs one, and a bounded code, and is Unfit only when it is Refused.
 func sound(t testing.TB, r provider.Result) {
 	t.Helper()
 	if (r.Outcome == provider.Accepted) != (r.Err == nil) {
 		t.Errorf("%v with the error %v", r.Outcome, r.Err)
+	}
+	if r.Unfit && r.Outcome != provider.Refused {
+		t.Errorf("%v, and not fit for this channel", r.Outcome)
 	}
 	if len(r.Code) > maxCode {
 		t.Errorf("the code has %d bytes", len(r.Code))
