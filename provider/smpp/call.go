@@ -113,6 +113,11 @@ func (c *call) part(cfg *Config, index int) provider.Part {
 	return provider.Part{Index: index, Outcome: provider.Unknown, Code: c.why}
 }
 
+// unfit reports whether the SMSC refused the part for what it is.
+func (c *call) unfit(cfg *Config) bool {
+	return c.fate == answered && cfg.outcome(c.status) == provider.Refused && unfit(c.status)
+}
+
 // explain is the error that goes with part, nil when it was accepted.
 func (c *call) explain(outcome provider.Outcome) error {
 	switch {

@@ -24,8 +24,8 @@ const maxFaults = 5
 // wordOn reads the fate of a call; the sender has not got its token yet.
 func (c *Config) wordOn(one *call) word {
 	switch {
-	case one.fate == answered && (c.outcome(one.status) != provider.Refused || one.status == pdu.StatusInvSrcAdr):
-		return works // another sender will do
+	case one.fate == answered && (c.outcome(one.status) != provider.Refused || unfit(one.status)):
+		return works
 	case one.fate == answered, one.fate == lost && one.why == whyTimeout && !one.hasty:
 		return faulty
 	}

@@ -14,7 +14,7 @@ import (
 //   - Rejected: destination, length or content are at fault, or the SMSC
 //     calls its refusal permanent.
 //   - Refused: everything else. Faults of the bind, of the account, which a sender
-//     that is not registered for it is too, of the SMSC, and
+//     that is not registered for it is too (see unfit), of the SMSC, and
 //     of the dialect that this channel is set to speak (TON, service_type, esm_class,
 //     parameters) do not follow the message to another channel. So do vendors' codes,
 //     which Config.Outcomes can sort otherwise.
@@ -41,6 +41,10 @@ func (c *Config) outcome(s pdu.Status) provider.Outcome {
 	}
 	return outcomeOf(s)
 }
+
+// unfit reports whether a refusal with this status is about the one message, so that it says nothing about the health of
+// bind and channel: another sender will do.
+func unfit(s pdu.Status) bool { return s == pdu.StatusInvSrcAdr }
 
 // StatusError is an answer of the SMSC other than ESME_ROK.
 type StatusError struct{ Status pdu.Status }

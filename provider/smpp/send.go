@@ -54,7 +54,7 @@ func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provide
 	}
 	part := one.part(&c.cfg, 0)
 	c.remember(p, &part)
-	return provider.Result{Outcome: part.Outcome, Code: part.Code, Reference: part.Reference, Err: one.explain(part.Outcome)}
+	return provider.Result{Outcome: part.Outcome, Unfit: one.unfit(&c.cfg), Code: part.Code, Reference: part.Reference, Err: one.explain(part.Outcome)}
 }
 
 // sendParts sends a plan of several PDUs through one session.
@@ -130,6 +130,7 @@ func (c *Client) summary(p *plan, calls []*call) provider.Result {
 	if r.Outcome = provider.Combine(r.Parts); r.Outcome != provider.Accepted {
 		r.Cut = p.fingerprint(&c.cfg)
 	}
+	r.Unfit = r.Outcome == provider.Refused && c.allUnfit(calls)
 	for i, part := range r.Parts {
 		if part.Outcome == r.Outcome {
 			r.Code, r.Err = part.Code, calls[i].explain(part.Outcome)
@@ -137,6 +138,21 @@ func (c *Client) summary(p *plan, calls []*call) provider.Result {
 		}
 	}
 	return r
+}
+
+// allUnfit reports whether the SMSC refused no part for anything but what it is. A part that was skipped says nothing.
+func (c *Client) allUnfit(calls []*call) bool {
+	some := false
+	for _, one := range calls {
+		switch {
+		case one.unfit(&c.cfg):
+			some = true
+		case one.accepted(&c.cfg), one.fate == unsent && one.why == whySkipped:
+		default:
+			return false
+		}
+	}
+	return some
 }
 
 // remember lets the chase expect the receipt of an accepted part, where there is one.
