@@ -3,6 +3,7 @@ package aws
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 // Our words for what AWS answers; its own may repeat the number.
 var (
 	errRecipient  = errors.New("the provider finds fault with the recipient")
+	errMessage    = errors.New("the provider does not take such a message from this account")
 	errRequest    = errors.New("the provider does not take such a request from this account")
 	errAccess     = errors.New("the provider does not take the credentials")
 	errQuota      = errors.New("the account has used up its quota")
@@ -49,6 +51,7 @@ func (a *api) Classify(answer *web.Answer) provider.Result {
 func exception(answer *web.Answer, said smithy.APIError) provider.Result {
 	var conflict *types.ConflictException
 	var invalid *types.ValidationException
+	var unknown *types.ResourceNotFoundException
 	var quota *types.ServiceQuotaExceededException
 	var denied *types.AccessDeniedException
 	switch {
@@ -58,6 +61,8 @@ func exception(answer *web.Answer, said smithy.APIError) provider.Result {
 		return conflicting(answer, conflict)
 	case errors.As(said, &invalid):
 		return invalidInput(answer, invalid)
+	case errors.As(said, &unknown) && isSender(unknown):
+		return unfit(answer, unknown.ErrorCode())
 	case errors.As(said, &quota):
 		return result(provider.Refused, answer, orElse(string(quota.Reason), said.ErrorCode()), errQuota)
 	case errors.As(said, &denied):
@@ -73,27 +78,33 @@ func conflicting(answer *web.Answer, e *types.ConflictException) provider.Result
 	if e.Reason == types.ConflictExceptionReasonDestinationPhoneNumberOptedOut {
 		return result(provider.Rejected, answer, code, errRecipient)
 	}
+	if unfitConflicts[e.Reason] {
+		return unfit(answer, code)
+	}
 	return result(provider.Refused, answer, code, errRequest)
 }
 
 func invalidInput(answer *web.Answer, e *types.ValidationException) provider.Result {
 	code := orElse(string(e.Reason), e.ErrorCode())
-	if blamesRecipient(e) {
+	switch {
+	case blamesOnly(e, "DestinationPhoneNumber"):
 		return result(provider.Rejected, answer, code, errRecipient)
+	case unfitReasons[e.Reason], blamesOnly(e, "DestinationPhoneNumber", "OriginationIdentity", "MessageBody"):
+		return unfit(answer, code)
 	}
 	return result(provider.Refused, answer, code, errRequest)
 }
 
-// blamesRecipient reports whether the recipient's number, and nothing else, is no valid one. Other reasons may name its field,
-// too, and mean the account: PRICE_OVER_THRESHOLD, DESTINATION_COUNTRY_BLOCKED, INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
-func blamesRecipient(e *types.ValidationException) bool {
+// blamesOnly reports whether these fields, and nothing else, are not valid. Other reasons may name a field, too, and mean
+// something else: PRICE_OVER_THRESHOLD, DESTINATION_COUNTRY_BLOCKED, INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
+func blamesOnly(e *types.ValidationException, fields ...string) bool {
 	switch e.Reason {
 	case types.ValidationExceptionReasonInvalidParameter, types.ValidationExceptionReasonFieldValidationFailed:
 	default:
 		return false
 	}
 	for _, field := range e.Fields {
-		if !strings.EqualFold(aws.ToString(field.Name), "DestinationPhoneNumber") {
+		if !slices.ContainsFunc(fields, func(f string) bool { return strings.EqualFold(f, aws.ToString(field.Name)) }) {
 			return false
 		}
 	}
@@ -116,6 +127,13 @@ func byCode(answer *web.Answer, code string) provider.Result {
 		return throttled(answer, code)
 	}
 	return result(provider.Unknown, answer, code, errUncertain)
+}
+
+// unfit is the result of an answer that is about the one message: its text, its sender, where it goes.
+func unfit(answer *web.Answer, code string) provider.Result {
+	r := result(provider.Refused, answer, code, errMessage)
+	r.Unfit = true
+	return r
 }
 
 func throttled(answer *web.Answer, code string) provider.Result {

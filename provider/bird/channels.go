@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"dispatcher/provider"
@@ -77,16 +78,20 @@ func (c channels) Classify(a *web.Answer) provider.Result {
 	if !readable || answer.Code == "" || !invalid {
 		return byStatus(a, answer.Code)
 	}
-	if blamesReceiver(answer.Details) {
+	switch {
+	case blamesOnly(answer.Details, "receiver"):
 		return result(provider.Rejected, a, answer.Code, errRecipient)
+	case blamesOnly(answer.Details, "receiver", "sender", "body"):
+		return unfit(a, answer.Code)
 	}
 	return result(provider.Refused, a, answer.Code, errRequest)
 }
 
-// blamesReceiver reports whether all fields that are at fault are the receiver's.
-func blamesReceiver(details map[string]json.RawMessage) bool {
+// blamesOnly reports whether all fields that are at fault belong to one of these.
+func blamesOnly(details map[string]json.RawMessage, owners ...string) bool {
 	for field := range details {
-		if !strings.HasPrefix(strings.TrimPrefix(field, "."), "receiver") {
+		field = strings.TrimPrefix(field, ".")
+		if !slices.ContainsFunc(owners, func(owner string) bool { return strings.HasPrefix(field, owner) }) {
 			return false
 		}
 	}

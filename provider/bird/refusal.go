@@ -13,6 +13,7 @@ import (
 var (
 	errRecipient = errors.New("the provider finds fault with the recipient")
 	errRequest   = errors.New("the provider does not take such a request from this channel")
+	errMessage   = errors.New("the provider does not take such a sender or text")
 	errKey       = errors.New("the provider does not take the access key")
 	errCredit    = errors.New("the account has no credit")
 	errSlow      = errors.New("the provider asks to slow down")
@@ -43,8 +44,11 @@ func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	case codeNoBalance:
 		return result(provider.Refused, a, text, errCredit)
 	case codeMissing, codeInvalid, codeBadRequest:
-		if parameter == "recipients" || parameter == "recipient" {
+		switch parameter {
+		case "recipients", "recipient":
 			return result(provider.Rejected, a, text, errRecipient)
+		case "originator", "body":
+			return unfit(a, text)
 		}
 		return result(provider.Refused, a, text, errRequest)
 	case codeNotFound, codeNoSuchAPI:
@@ -73,6 +77,13 @@ func byStatus(a *web.Answer, code string) provider.Result {
 
 func unreadable(status int) provider.Result {
 	return provider.Result{Outcome: provider.Unknown, Code: strconv.Itoa(status) + "/unreadable", Err: errUncertain}
+}
+
+// unfit is the result of an answer that blames the sender or the text of the one message.
+func unfit(a *web.Answer, code string) provider.Result {
+	r := result(provider.Refused, a, code, errMessage)
+	r.Unfit = true
+	return r
 }
 
 // result makes the code "status/code".

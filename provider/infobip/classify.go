@@ -74,25 +74,39 @@ func accepted(got *web.Answer, id string, s status) provider.Result {
 		return provider.Result{Outcome: provider.Accepted, Reference: id}
 	}
 	if v, ok := s.verdict(); ok {
-		return got.Verdict(v.outcome, code, v.why)
+		return v.result(got, code)
 	}
 	return got.Unreadable(code)
 }
 
-// ofRecipient is the number of a recipient as the path of a property. What else stands in destinations, and everything beside
-// them, is the channel's: ids, transliteration, the content type of callbacks, and a limit of Infobip's to the text.
-var ofRecipient = regexp.MustCompile(`(^|\.)destinations\[[0-9]+\]\.to$`)
+// ofRecipient is the number of a recipient as the path of a property, and ofMessage the sender or the text of a message. What else
+// there is, is the channel's: ids, transliteration, the content type of callbacks.
+var (
+	ofRecipient = regexp.MustCompile(`(^|\.)destinations\[[0-9]+\]\.to$`)
+	ofMessage   = regexp.MustCompile(`(^|\.)(sender|content\.text)$`)
+)
 
-// badRequest tells a recipient that the API does not take from a request that it does not understand. Both say that
-// nothing was sent, if it is the API that says so: a 400 without a code of Infobip's may come from anybody.
+// badRequest tells a recipient that the API does not take, and nothing else, from a sender or a text that it does not take, and
+// both from a request that it does not understand. All say that nothing was sent, if it is the API that says so: a 400
+// without a code of Infobip's may come from anybody.
 func badRequest(got *web.Answer, said *answer) provider.Result {
 	if said.ErrorCode == "" {
 		return got.Unreadable("")
 	}
+	recipients, others := 0, 0
 	for _, v := range said.Violations {
-		if ofRecipient.MatchString(v.Property) {
-			return got.Verdict(provider.Rejected, said.ErrorCode, "the recipient breaks the rules of the API")
+		switch {
+		case ofRecipient.MatchString(v.Property):
+			recipients++
+		case ofMessage.MatchString(v.Property):
+			others++
 		}
+	}
+	switch all := len(said.Violations); {
+	case all > 0 && recipients == all:
+		return got.Verdict(provider.Rejected, said.ErrorCode, "the recipient breaks the rules of the API")
+	case all > 0 && recipients+others == all:
+		return got.Unfit(said.ErrorCode, "sender or text break the rules of the API")
 	}
 	return got.Verdict(provider.Refused, said.ErrorCode, "the API does not take such a request")
 }

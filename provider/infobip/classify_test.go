@@ -19,13 +19,13 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 		"no_messages":                {Outcome: provider.Unknown, Code: "200"},
 		"two_messages":               {Outcome: provider.Unknown, Code: "200"},
 		"rejected_destination":       {Outcome: provider.Rejected, Code: "200/52"},
-		"rejected_prefix":            {Outcome: provider.Refused, Code: "200/8"},
-		"rejected_blocklisted":       {Outcome: provider.Refused, Code: "200/14"},
-		"rejected_fraud":             {Outcome: provider.Refused, Code: "200/87"},
+		"rejected_prefix":            {Outcome: provider.Refused, Unfit: true, Code: "200/8"},
+		"rejected_blocklisted":       {Outcome: provider.Refused, Unfit: true, Code: "200/14"},
+		"rejected_fraud":             {Outcome: provider.Refused, Unfit: true, Code: "200/87"},
 		"undeliverable_by_operator":  {Outcome: provider.Unknown, Code: "200/4"},
 		"rejected_dnd":               {Outcome: provider.Rejected, Code: "200/10"},
 		"rejected_credits":           {Outcome: provider.Refused, Code: "200/12"},
-		"rejected_source":            {Outcome: provider.Refused, Code: "200/11"},
+		"rejected_source":            {Outcome: provider.Refused, Unfit: true, Code: "200/11"},
 		"rejected_system_error":      {Outcome: provider.Refused, Code: "200/21"},
 		"rejected_duplicate":         {Outcome: provider.Unknown, Code: "200/23"},
 		"rejected_in_a_new_way":      {Outcome: provider.Refused, Code: "200/777"},
@@ -33,12 +33,15 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 		"undeliverable_in_a_new_way": {Outcome: provider.Unknown, Code: "200/778"},
 		"expired":                    {Outcome: provider.Unknown, Code: "200/15"},
 		"bad_recipient":              {Outcome: provider.Rejected, Code: "400/E400"},
-		"bad_text":                   {Outcome: provider.Refused, Code: "400/E400"},
+		"bad_text":                   {Outcome: provider.Refused, Unfit: true, Code: "400/E400"},
+		"bad_sender":                 {Outcome: provider.Refused, Unfit: true, Code: "400/E400"},
+		"bad_recipient_and_text":     {Outcome: provider.Refused, Unfit: true, Code: "400/E400"},
+		"bad_recipient_and_webhook":  {Outcome: provider.Refused, Code: "400/E400"},
 		"bad_content_type":           {Outcome: provider.Refused, Code: "400/E400"},
 		"bad_other_field":            {Outcome: provider.Refused, Code: "400/E400"},
 		"bad_message_id":             {Outcome: provider.Refused, Code: "400/E400"},
 		"bad_transliteration":        {Outcome: provider.Refused, Code: "400/E400"},
-		"rejected_too_long":          {Outcome: provider.Refused, Code: "200/25"},
+		"rejected_too_long":          {Outcome: provider.Refused, Unfit: true, Code: "200/25"},
 		"bad_webhook":                {Outcome: provider.Refused, Code: "400/E400"},
 		"bad_request_in_html":        {Outcome: provider.Unknown, Code: "400"},
 		"unauthorized":               {Outcome: provider.Refused, Code: "401/E401"},
@@ -49,4 +52,19 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 		"internal_error":             {Outcome: provider.Unknown, Code: "500/E500"},
 		"unavailable":                {Outcome: provider.Unknown, Code: "503"},
 	})
+}
+
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: only what is about one text, sender or recipient is unfit.
+func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
+	t.Parallel()
+	for _, id := range []int{6, 8, 11, 13, 14, 20, 25, 87} {
+		if v, ok := (status{GroupID: groupRejected, ID: id}).verdict(); !ok || v.outcome != provider.Refused || !v.unfit {
+			t.Errorf("%d speaks against the channel", id)
+		}
+	}
+	for _, id := range []int{12, 17, 18, 19, 21, 24, 31, 100, 777} {
+		if v, ok := (status{GroupID: groupRejected, ID: id}).verdict(); !ok || v.outcome != provider.Refused || v.unfit {
+			t.Errorf("%d does not speak against the channel", id)
+		}
+	}
 }

@@ -1,11 +1,26 @@
 package infobip
 
-import "dispatcher/provider"
+import (
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
 
 // verdict is what a status means for a submission.
 type verdict struct {
 	outcome provider.Outcome
 	why     string
+	unfit   bool // Refused for what the message is: its text, its sender, where it goes
+}
+
+func rejected(why string) verdict { return verdict{outcome: provider.Rejected, why: why} }
+func refused(why string) verdict  { return verdict{outcome: provider.Refused, why: why} }
+func unfit(why string) verdict    { return verdict{outcome: provider.Refused, why: why, unfit: true} }
+
+// result is what an answer with the code means.
+func (v *verdict) result(a *web.Answer, code string) provider.Result {
+	r := a.Verdict(v.outcome, code, v.why)
+	r.Unfit = v.unfit
+	return r
 }
 
 // rejections are the statuses with which Infobip answers a submission that it does not take, by
@@ -14,25 +29,25 @@ type verdict struct {
 // Infobip's own fraud protection (87) are the channel's. That an operator rejected a message (4) or did not deliver it
 // (9) is how one ended that was taken: as an answer it is Unknown, and a receipt or the log tells.
 var rejections = map[int]verdict{
-	6:   {provider.Refused, "the network is not covered or not set up on the account"},
-	8:   {provider.Refused, "the prefix of the number is not known here"},
-	10:  {provider.Rejected, "the recipient is on a do-not-disturb list"},
-	11:  {provider.Refused, "the sender is not registered on the account"},
-	12:  {provider.Refused, "the account has not enough credit"},
-	13:  {provider.Refused, "the sender is blocked on the account"},
-	14:  {provider.Refused, "the recipient is on a blocklist of the account or the operator"},
-	17:  {provider.Refused, "the credit of the account has lapsed"},
-	18:  {provider.Refused, "the account may send to its test number only"},
-	19:  {provider.Refused, "the account has no route"},
-	20:  {provider.Refused, "more to one number than the account may send"},
-	21:  {provider.Refused, "a system error before anything was sent"},
-	24:  {provider.Refused, "the user data header is invalid"},
-	25:  {provider.Refused, "the text is longer than Infobip takes"},
-	31:  {provider.Refused, "the message was not sent"},
-	51:  {provider.Rejected, "there is no recipient"},
-	52:  {provider.Rejected, "the recipient is invalid"},
-	87:  {provider.Refused, "fraud protection rejects the message"},
-	100: {provider.Refused, "the platform rejects the request"},
+	6:   unfit("the network is not covered or not set up on the account"),
+	8:   unfit("the prefix of the number is not known here"),
+	10:  rejected("the recipient is on a do-not-disturb list"),
+	11:  unfit("the sender is not registered on the account"),
+	12:  refused("the account has not enough credit"),
+	13:  unfit("the sender is blocked on the account"),
+	14:  unfit("the recipient is on a blocklist of the account or the operator"),
+	17:  refused("the credit of the account has lapsed"),
+	18:  refused("the account may send to its test number only"),
+	19:  refused("the account has no route"),
+	20:  unfit("more to one number than the account may send"),
+	21:  refused("a system error before anything was sent"),
+	24:  refused("the user data header is invalid"),
+	25:  unfit("the text is longer than Infobip takes"),
+	31:  refused("the message was not sent"),
+	51:  rejected("there is no recipient"),
+	52:  rejected("the recipient is invalid"),
+	87:  unfit("fraud protection rejects the message"),
+	100: refused("the platform rejects the request"),
 }
 
 // duplicate is the status of a message whose id was used before. Ids are keys that nobody else uses: an
@@ -48,7 +63,7 @@ func (s status) verdict() (verdict, bool) {
 	if v, ok := rejections[s.ID]; ok {
 		return v, true
 	}
-	return verdict{provider.Refused, "the API rejects the message"}, s.GroupID == groupRejected
+	return refused("the API rejects the message"), s.GroupID == groupRejected
 }
 
 // Statuses that end in words that sound final and are not: the operator has it but the handset does not, and no

@@ -47,19 +47,22 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return a.Unreadable("")
 }
 
-// ofChannel are the words by which a sentence blames something that another channel may do better, and why: sender,
-// account, countries that the account has not enabled, and what Plivo's own limits say about the text.
-var ofChannel = []struct{ word, why string }{
-	{"src", "the sender is not valid"},
-	{"source", "the sender is not valid"},
-	{"powerpack", "the powerpack cannot be used"},
-	{"credit", "the account has no credit"},
-	{"balance", "the account has no credit"},
-	{"country", "the account may not send to this country"},
-	{"region", "the account may not send to this region"},
-	{"account", "the account may not send this"},
-	{"url", "the callback URL is not valid"},
-	{"text", "the API does not take such a text"},
+// ofChannel are the words by which a sentence blames something that another channel may do better, and why. Account, powerpack and
+// callback are at fault for every message, sender, text and country for the one message. The first that occurs decides.
+var ofChannel = []struct {
+	word, why string
+	unfit     bool
+}{
+	{"credit", "the account has no credit", false},
+	{"balance", "the account has no credit", false},
+	{"powerpack", "the powerpack cannot be used", false},
+	{"src", "the sender is not valid", true},
+	{"source", "the sender is not valid", true},
+	{"country", "the account may not send to this country", true},
+	{"region", "the account may not send to this region", true},
+	{"account", "the account may not send this", false},
+	{"url", "the callback URL is not valid", false},
+	{"text", "the API does not take such a text", true},
 }
 
 // ofRecipient are the words for the recipient. "447700900123 is not a valid phone number" is how Plivo
@@ -76,12 +79,17 @@ func blame(a *web.Answer) provider.Result {
 	words := strings.FieldsFunc(strings.ToLower(said), func(c rune) bool { return c < 'a' || c > 'z' })
 	for _, p := range ofChannel {
 		if slices.Contains(words, p.word) {
-			return a.Verdict(provider.Refused, p.word, p.why)
+			r := a.Verdict(provider.Refused, p.word, p.why)
+			r.Unfit = p.unfit
+			return r
 		}
 	}
 	invalid := slices.Contains(words, "invalid") || slices.Contains(words, "not") && slices.Contains(words, "valid")
-	if invalid && slices.ContainsFunc(words, func(w string) bool { return slices.Contains(ofRecipient, w) }) {
+	switch toOne := slices.ContainsFunc(words, func(w string) bool { return slices.Contains(ofRecipient, w) }); {
+	case toOne && invalid:
 		return a.Verdict(provider.Rejected, "dst", "the recipient is not valid")
+	case toOne:
+		return a.Unfit("", "the account may not send to this recipient")
 	}
 	return a.Verdict(provider.Refused, "", "a parameter is missing or not valid")
 }

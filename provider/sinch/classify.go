@@ -44,23 +44,28 @@ func (a api) Classify(got *web.Answer) provider.Result {
 // maxID bounds what is believed to be an id.
 const maxID = 128
 
-// ofRecipient and ofChannel are how a text names the field that is at fault. The codes beside it are the same for
-// all fields.
+// ofRecipient, ofMessage and ofChannel are how a text names the field that is at fault: the recipient's number, sender and text of
+// the message, or what the channel writes into every request. The codes beside it are the same for all fields.
 var (
 	ofRecipient = regexp.MustCompile(`(?i)\brecipients?\b|\bto\[|["'\x60\[]to["'\x60\]]`)
-	ofChannel   = regexp.MustCompile(`(?i)\bfrom\b|\bsender\b|\bexpire_at\b|\bcallback_url\b|\bdelivery_report\b|\bclient_reference\b|\bparameters\b`)
+	ofMessage   = regexp.MustCompile(`(?i)\bfrom\b|\bsender\b|\bbody\b`)
+	ofChannel   = regexp.MustCompile(`(?i)\bexpire_at\b|\bcallback_url\b|\bdelivery_report\b|\bclient_reference\b|\bparameters\b`)
 )
 
 // badRequest tells a recipient that the API does not take from a request that it does not understand. Both say that
 // no batch was made, if it is the API that says so: a 400 without a code of Sinch's may come from anybody. The channel is at
-// fault unless the text is about the recipient and no other field: sender, validity and callback are the channel's, and so
-// is a limit of the API's own to the length of a text.
+// fault unless the text is about the recipient and no other field. A sender that the API does not take, or a limit of its own to the
+// length of a text, is about the one message; validity and callback are the channel's.
 func badRequest(got *web.Answer, said *answer) provider.Result {
 	switch said.Code {
 	case "":
 		return got.Unreadable("")
 	case "syntax_constraint_violation", "syntax_invalid_parameter_format":
-		if ofRecipient.MatchString(said.Text) && !ofChannel.MatchString(said.Text) {
+		switch {
+		case ofChannel.MatchString(said.Text):
+		case ofMessage.MatchString(said.Text):
+			return got.Unfit(said.Code, "sender or text break the rules of the API")
+		case ofRecipient.MatchString(said.Text):
 			return got.Verdict(provider.Rejected, said.Code, "the recipient breaks the rules of the API")
 		}
 		return got.Verdict(provider.Refused, said.Code, "a field breaks the rules of the API")

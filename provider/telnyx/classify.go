@@ -79,9 +79,9 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 	certain := a.Status/100 == 4 && !web.FromBetween(a.Status)
 	if v, known := verdicts[code]; known && certain {
 		if v.of == eitherNumber && !strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
-			v = refused("the sender or the recipient is no valid number")
+			v = unfit("the sender or the recipient is no valid number")
 		}
-		return patient(a, a.Verdict(v.outcome, code, v.why))
+		return patient(a, v.result(a, code))
 	}
 	if plain, ok := a.Plain(code); ok {
 		return patient(a, plain)

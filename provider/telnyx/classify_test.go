@@ -16,17 +16,17 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 		"accepted_cut":             {Outcome: provider.Unknown, Code: "200"},
 		"invalid_recipient":        {Outcome: provider.Rejected, Code: "400/40310"},
 		"invalid_recipient_e164":   {Outcome: provider.Rejected, Code: "400/10016"},
-		"invalid_number_e164":      {Outcome: provider.Refused, Code: "400/10016"},
-		"invalid_sender_e164":      {Outcome: provider.Refused, Code: "400/10016"},
-		"too_long":                 {Outcome: provider.Refused, Code: "400/40302"},
+		"invalid_number_e164":      {Outcome: provider.Refused, Unfit: true, Code: "400/10016"},
+		"invalid_sender_e164":      {Outcome: provider.Refused, Unfit: true, Code: "400/10016"},
+		"too_long":                 {Outcome: provider.Refused, Unfit: true, Code: "400/40302"},
 		"stop":                     {Outcome: provider.Rejected, Code: "400/40300"},
-		"sender":                   {Outcome: provider.Refused, Code: "400/40305"},
-		"region":                   {Outcome: provider.Refused, Code: "400/40309"},
+		"sender":                   {Outcome: provider.Refused, Unfit: true, Code: "400/40305"},
+		"region":                   {Outcome: provider.Refused, Unfit: true, Code: "400/40309"},
 		"credentials":              {Outcome: provider.Refused, Code: "401/10009"},
 		"credentials_without_body": {Outcome: provider.Refused, Code: "401"},
 		"funds":                    {Outcome: provider.Refused, Code: "403/20100"},
 		"unlisted_code":            {Outcome: provider.Refused, Code: "422/10027"},
-		"number_code":              {Outcome: provider.Refused, Code: "400/40322"},
+		"number_code":              {Outcome: provider.Refused, Unfit: true, Code: "400/40322"},
 		"unexpected_error":         {Outcome: provider.Unknown, Code: "400/10007"},
 		"request_timeout":          {Outcome: provider.Unknown, Code: "422/10008"},
 		"request_timeout_second":   {Outcome: provider.Unknown, Code: "400/40305"},
@@ -52,6 +52,21 @@ func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
 	for code, v := range verdicts {
 		if v.why == "" || v.outcome == provider.Accepted || v.outcome == provider.Unknown {
 			t.Errorf("%s: %v, %q", code, v.outcome, v.why)
+		}
+	}
+}
+
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: only what is about one text, sender or recipient is unfit.
+func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"40009", "40013", "40305", "40309", "40322", "40328"} {
+		if v := verdicts[code]; v.outcome != provider.Refused || !v.unfit {
+			t.Errorf("%v speaks against the channel", code)
+		}
+	}
+	for _, code := range []string{"20100", "20013", "40312", "40314", "40333", "10009", "40321"} {
+		if v := verdicts[code]; v.outcome != provider.Refused || v.unfit {
+			t.Errorf("%v does not speak against the channel", code)
 		}
 	}
 }

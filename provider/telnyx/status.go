@@ -1,11 +1,15 @@
 package telnyx
 
-import "dispatcher/provider"
+import (
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
 
 // verdict is what an error code of the API means for a submission.
 type verdict struct {
 	outcome provider.Outcome
 	why     string
+	unfit   bool // Refused for what the message is: its text, its sender, where it goes
 	of      subject
 }
 
@@ -19,18 +23,26 @@ const (
 
 func rejected(why string) verdict  { return verdict{outcome: provider.Rejected, why: why} }
 func refused(why string) verdict   { return verdict{outcome: provider.Refused, why: why} }
+func unfit(why string) verdict     { return verdict{outcome: provider.Refused, why: why, unfit: true} }
 func throttled(why string) verdict { return verdict{outcome: provider.Throttled, why: why} }
+
+// result is what an answer with the code means.
+func (v *verdict) result(a *web.Answer, code string) provider.Result {
+	r := a.Verdict(v.outcome, code, v.why)
+	r.Unfit = v.unfit
+	return r
+}
 
 // verdicts are the codes that POST /v2/messages answers with (API errors, and the Messaging Error Code
 // Reference). A code that is not here is Refused when its status is 4xx. Rejected is only what no provider could send: a
 // text that is too long for Telnyx, or that it blocks, may go over another channel.
 var verdicts = map[string]verdict{
-	"10001": refused("the number is not active"),
-	"10002": {provider.Rejected, "the recipient is no valid number", eitherNumber},
+	"10001": unfit("the number is not active"),
+	"10002": {outcome: provider.Rejected, why: "the recipient is no valid number", of: eitherNumber},
 	"10009": refused("the credentials are wrong"),
 	"10010": refused("the credentials may not send"),
 	"10011": throttled("too many requests"),
-	"10016": {provider.Rejected, "the recipient is no valid number", eitherNumber},
+	"10016": {outcome: provider.Rejected, why: "the recipient is no valid number", of: eitherNumber},
 	"20002": refused("the API key is revoked"),
 	"20006": refused("the access token has expired"),
 	"20012": refused("the account is not active"),
@@ -41,28 +53,28 @@ var verdicts = map[string]verdict{
 	"20017": refused("the account is not verified"),
 	"20100": refused("the account has no funds"),
 	"40001": rejected("the recipient takes no SMS"),
-	"40009": refused("the text is not valid for Telnyx"),
+	"40009": unfit("the text is not valid for Telnyx"),
 	"40012": rejected("the recipient is no valid number"),
-	"40013": refused("the sender is not valid"),
-	"40100": refused("the sender cannot send SMS"),
+	"40013": unfit("the sender is not valid"),
+	"40100": unfit("the sender cannot send SMS"),
 	"40300": rejected("the recipient has sent STOP"),
 	"40301": rejected("the recipient takes no such message"),
-	"40302": refused("the text is longer than Telnyx takes"),
-	"40305": refused("the sender is not valid"),
-	"40306": refused("the profile has no alphanumeric sender"),
-	"40309": refused("the profile may not send to this region"),
+	"40302": unfit("the text is longer than Telnyx takes"),
+	"40305": unfit("the sender is not valid"),
+	"40306": unfit("the profile has no alphanumeric sender"),
+	"40309": unfit("the profile may not send to this region"),
 	"40310": rejected("the recipient is no valid number"),
 	"40312": refused("the profile is disabled"),
 	"40314": refused("the account may not send messages"),
-	"40315": refused("the sender is unhealthy"),
+	"40315": unfit("the sender is unhealthy"),
 	"40316": rejected("there is no text"),
 	"40318": throttled("the queue is full"),
-	"40319": refused("the sender and the recipient do not fit"),
-	"40320": refused("the sender cannot be used yet"),
+	"40319": unfit("the sender and the recipient do not fit"),
+	"40320": unfit("the sender cannot be used yet"),
 	"40321": refused("the profile has no usable senders"),
-	"40322": refused("Telnyx blocks the text"),
-	"40328": refused("the text is longer than Telnyx takes"),
-	"40329": refused("the toll-free sender is not verified"),
+	"40322": unfit("Telnyx blocks the text"),
+	"40328": unfit("the text is longer than Telnyx takes"),
+	"40329": unfit("the toll-free sender is not verified"),
 	"40333": refused("the profile has spent its limit of the day"), // with status 429, and until midnight UTC
 }
 

@@ -32,7 +32,7 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	var f fault
 	err := json.Unmarshal(a.Body, &f)
 	if v, known := verdicts[f.Code]; err == nil && known && certain(a) {
-		return a.Verdict(v.outcome, strconv.Itoa(f.Code), v.why)
+		return v.result(a, strconv.Itoa(f.Code))
 	}
 	return classifyRest(a, f.Code)
 }

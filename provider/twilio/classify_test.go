@@ -16,9 +16,9 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 		"created_cut":               {Outcome: provider.Unknown, Code: "201"},
 		"invalid_number":            {Outcome: provider.Rejected, Code: "400/21211"},
 		"unsubscribed":              {Outcome: provider.Rejected, Code: "400/21610"},
-		"too_long":                  {Outcome: provider.Refused, Code: "400/21617"},
-		"no_route":                  {Outcome: provider.Refused, Code: "400/21612"},
-		"region":                    {Outcome: provider.Refused, Code: "403/21408"},
+		"too_long":                  {Outcome: provider.Refused, Unfit: true, Code: "400/21617"},
+		"no_route":                  {Outcome: provider.Refused, Unfit: true, Code: "400/21612"},
+		"region":                    {Outcome: provider.Refused, Unfit: true, Code: "403/21408"},
 		"credentials":               {Outcome: provider.Refused, Code: "401/20003"},
 		"credentials_without_body":  {Outcome: provider.Refused, Code: "401"},
 		"unlisted_code":             {Outcome: provider.Refused, Code: "400/21999"},
@@ -44,6 +44,21 @@ func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
 	for code, v := range verdicts {
 		if v.why == "" || v.outcome == provider.Accepted || v.outcome == provider.Unknown {
 			t.Errorf("%d: %v, %q", code, v.outcome, v.why)
+		}
+	}
+}
+
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: only what is about one text, sender or recipient is unfit.
+func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{21212, 21408, 21606, 21612, 21617, 21660} {
+		if v := verdicts[code]; v.outcome != provider.Refused || !v.unfit {
+			t.Errorf("%v speaks against the channel", code)
+		}
+	}
+	for _, code := range []int{20003, 20005, 21608, 21609, 21701, 21703, 30002, 63038} {
+		if v := verdicts[code]; v.outcome != provider.Refused || v.unfit {
+			t.Errorf("%v does not speak against the channel", code)
 		}
 	}
 }

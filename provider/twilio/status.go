@@ -1,57 +1,73 @@
 package twilio
 
-import "dispatcher/provider"
+import (
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
 
 // verdict is what an error code of the API means for a submission.
 type verdict struct {
 	outcome provider.Outcome
 	why     string
+	unfit   bool // Refused for what the message is: its text, its sender, where it goes
+}
+
+func rejected(why string) verdict  { return verdict{outcome: provider.Rejected, why: why} }
+func refused(why string) verdict   { return verdict{outcome: provider.Refused, why: why} }
+func unfit(why string) verdict     { return verdict{outcome: provider.Refused, why: why, unfit: true} }
+func throttled(why string) verdict { return verdict{outcome: provider.Throttled, why: why} }
+
+// result is what an answer with the code means.
+func (v *verdict) result(a *web.Answer, code string) provider.Result {
+	r := a.Verdict(v.outcome, code, v.why)
+	r.Unfit = v.unfit
+	return r
 }
 
 // verdicts are the codes that the Message resource answers with (Error and Warning Dictionary). A code that is not
 // here is Refused when its status is 4xx. Rejected is only what no provider could send: a text too long for Twilio, or a
 // sender that is also the recipient, may go over another channel.
 var verdicts = map[int]verdict{
-	14107: {provider.Throttled, "too many messages between these two numbers"},
-	20003: {provider.Refused, "the credentials are wrong"},
-	20005: {provider.Refused, "the account is not active"},
-	20404: {provider.Refused, "there is no such account"},
-	20429: {provider.Throttled, "too many requests at once"},
-	21211: {provider.Rejected, "the recipient is no valid number"},
-	21212: {provider.Refused, "the sender is not valid"},
-	21214: {provider.Rejected, "the recipient cannot be reached"},
-	21217: {provider.Rejected, "the recipient is no valid number"},
-	21265: {provider.Rejected, "the recipient is a short code"},
-	21266: {provider.Refused, "recipient and sender are the same"},
-	21267: {provider.Refused, "a trial account has no alphanumeric senders"},
-	21408: {provider.Refused, "the account may not send to this region"},
-	21601: {provider.Refused, "the sender cannot send SMS"},
-	21602: {provider.Rejected, "there is no text"},
-	21603: {provider.Refused, "there is no sender"},
-	21604: {provider.Rejected, "there is no recipient"},
-	21605: {provider.Refused, "the text is longer than Twilio takes"},
-	21606: {provider.Refused, "the sender cannot send to this recipient"},
-	21608: {provider.Refused, "a trial account sends to verified numbers only"},
-	21609: {provider.Refused, "the status callback is no valid URL"},
-	21610: {provider.Rejected, "the recipient has unsubscribed"},
-	21611: {provider.Throttled, "the queue of this sender is full"},
-	21612: {provider.Refused, "there is no route from this sender to the recipient"},
-	21614: {provider.Rejected, "the recipient is no mobile number"},
-	21617: {provider.Refused, "the text is longer than Twilio takes"},
-	21619: {provider.Rejected, "there is no text"},
-	21624: {provider.Refused, "the validity is out of range"},
-	21635: {provider.Rejected, "the recipient is a landline"},
-	21659: {provider.Refused, "the sender is no number of Twilio"},
-	21660: {provider.Refused, "the sender is not of this account"},
-	21661: {provider.Refused, "the sender cannot send SMS"},
-	21701: {provider.Refused, "there is no such messaging service"},
-	21703: {provider.Refused, "the messaging service has no senders"},
-	21704: {provider.Refused, "the messaging service has no senders"},
-	21705: {provider.Refused, "the messaging service is not valid"},
-	30001: {provider.Throttled, "the queue is full"},
-	30002: {provider.Refused, "the account is suspended"},
-	63038: {provider.Refused, "the account has used up its messages of the day"}, // with status 429, and for hours
-	90007: {provider.Refused, "the validity is out of range"},
+	14107: throttled("too many messages between these two numbers"),
+	20003: refused("the credentials are wrong"),
+	20005: refused("the account is not active"),
+	20404: refused("there is no such account"),
+	20429: throttled("too many requests at once"),
+	21211: rejected("the recipient is no valid number"),
+	21212: unfit("the sender is not valid"),
+	21214: rejected("the recipient cannot be reached"),
+	21217: rejected("the recipient is no valid number"),
+	21265: rejected("the recipient is a short code"),
+	21266: unfit("recipient and sender are the same"),
+	21267: unfit("a trial account has no alphanumeric senders"),
+	21408: unfit("the account may not send to this region"),
+	21601: unfit("the sender cannot send SMS"),
+	21602: rejected("there is no text"),
+	21603: refused("there is no sender"),
+	21604: rejected("there is no recipient"),
+	21605: unfit("the text is longer than Twilio takes"),
+	21606: unfit("the sender cannot send to this recipient"),
+	21608: refused("a trial account sends to verified numbers only"),
+	21609: refused("the status callback is no valid URL"),
+	21610: rejected("the recipient has unsubscribed"),
+	21611: throttled("the queue of this sender is full"),
+	21612: unfit("there is no route from this sender to the recipient"),
+	21614: rejected("the recipient is no mobile number"),
+	21617: unfit("the text is longer than Twilio takes"),
+	21619: rejected("there is no text"),
+	21624: refused("the validity is out of range"),
+	21635: rejected("the recipient is a landline"),
+	21659: unfit("the sender is no number of Twilio"),
+	21660: unfit("the sender is not of this account"),
+	21661: unfit("the sender cannot send SMS"),
+	21701: refused("there is no such messaging service"),
+	21703: refused("the messaging service has no senders"),
+	21704: refused("the messaging service has no senders"),
+	21705: refused("the messaging service is not valid"),
+	30001: throttled("the queue is full"),
+	30002: refused("the account is suspended"),
+	63038: refused("the account has used up its messages of the day"), // with status 429, and for hours
+	90007: refused("the validity is out of range"),
 }
 
 // states are the values of MessageStatus. What is not here is Pending.

@@ -1,10 +1,12 @@
 package vonage
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -21,8 +23,8 @@ func TestEveryRecordedAnswerOfTheMessagesAPIIsClassified(t *testing.T) {
 		"not_found":                 {Outcome: provider.Refused, Code: "404/not-found"},
 		"invalid_recipient":         {Outcome: provider.Rejected, Code: "422/1430"},
 		"invalid_parameter":         {Outcome: provider.Refused, Code: "422/1020"},
-		"too_long":                  {Outcome: provider.Refused, Code: "422/1090"},
-		"invalid_sender":            {Outcome: provider.Refused, Code: "422/1420"},
+		"too_long":                  {Outcome: provider.Refused, Unfit: true, Code: "422/1090"},
+		"invalid_sender":            {Outcome: provider.Refused, Unfit: true, Code: "422/1420"},
 		"opted_out":                 {Outcome: provider.Rejected, Code: "422/1240"},
 		"already_sent":              {Outcome: provider.Unknown, Code: "422/1320"},
 		"internal_code":             {Outcome: provider.Unknown, Code: "422/1030"},
@@ -32,7 +34,7 @@ func TestEveryRecordedAnswerOfTheMessagesAPIIsClassified(t *testing.T) {
 		"handset_busy":              {Outcome: provider.Unknown, Code: "422/1220"},
 		"network_error":             {Outcome: provider.Unknown, Code: "422/1230"},
 		"expired":                   {Outcome: provider.Unknown, Code: "422/1360"},
-		"unknown_prefix":            {Outcome: provider.Refused, Code: "422/1040"},
+		"unknown_prefix":            {Outcome: provider.Refused, Unfit: true, Code: "422/1040"},
 		"bad_request":               {Outcome: provider.Refused, Code: "400/invalid-params"},
 		"new_code":                  {Outcome: provider.Unknown, Code: "422/1999"},
 		"number_as_code":            {Outcome: provider.Unknown, Code: "422/other"},
@@ -67,13 +69,13 @@ func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
 		"missing_parameter":       {Outcome: provider.Refused, Code: "200/2"},
 		"invalid_recipient":       {Outcome: provider.Rejected, Code: "200/3"},
 		"invalid_parameter":       {Outcome: provider.Refused, Code: "200/3"},
-		"too_long":                {Outcome: provider.Refused, Code: "200/12"},
+		"too_long":                {Outcome: provider.Refused, Unfit: true, Code: "200/12"},
 		"bad_credentials":         {Outcome: provider.Refused, Code: "200/4"},
 		"internal_error":          {Outcome: provider.Unknown, Code: "200/5"},
 		"barred":                  {Outcome: provider.Rejected, Code: "200/7"},
-		"unknown_prefix":          {Outcome: provider.Refused, Code: "200/6"},
+		"unknown_prefix":          {Outcome: provider.Refused, Unfit: true, Code: "200/6"},
 		"no_credit":               {Outcome: provider.Refused, Code: "200/9"},
-		"illegal_sender":          {Outcome: provider.Refused, Code: "200/15"},
+		"illegal_sender":          {Outcome: provider.Refused, Unfit: true, Code: "200/15"},
 		"demo":                    {Outcome: provider.Refused, Code: "200/29"},
 		"new_status":              {Outcome: provider.Unknown, Code: "200/101"},
 		"no_messages":             {Outcome: provider.Unknown, Code: "200"},
@@ -103,6 +105,45 @@ func TestEveryCodeOfTheTablesExplainsItself(t *testing.T) {
 			if v.why == "" || v.outcome == provider.Accepted || v.outcome == provider.Unknown {
 				t.Errorf("%s: %v, %q", code, v.outcome, v.why)
 			}
+		}
+	}
+}
+
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: only what is about one text, sender or recipient is unfit.
+func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		table map[string]verdict
+		codes []string
+		unfit bool
+	}{
+		{messagesVerdicts, []string{"1040", "1090", "1120", "1210", "1282", "1300", "1420", "1480", "1482"}, true},
+		{messagesVerdicts, []string{"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key", "low-balance"}, false},
+		{smsVerdicts, []string{"6", "12", "15"}, true},
+		{smsVerdicts, []string{"2", "3", "4", "8", "9", "11", "14", "23", "29", "32"}, false},
+	} {
+		for _, code := range c.codes {
+			if v := c.table[code]; v.outcome != provider.Refused || v.unfit != c.unfit {
+				t.Errorf("%s: %v, unfit %v", code, v.outcome, v.unfit)
+			}
+		}
+	}
+}
+
+// TestOnePartThatBlamesTheAccountSpeaksAgainstTheChannel: whichever part it is.
+func TestOnePartThatBlamesTheAccountSpeaksAgainstTheChannel(t *testing.T) {
+	t.Parallel()
+	const sender, credit, taken = `{"status":"15"}`, `{"status":"9"}`, `{"status":"0","message-id":"a"}`
+	for parts, want := range map[[2]string]provider.Result{
+		{sender, sender}: {Outcome: provider.Refused, Unfit: true, Code: "200/15"},
+		{sender, credit}: {Outcome: provider.Refused, Code: "200/9"},
+		{credit, sender}: {Outcome: provider.Refused, Code: "200/9"},
+		{taken, sender}:  {Outcome: provider.Rejected, Code: "200/15"},
+	} {
+		body := `{"messages":[` + parts[0] + "," + parts[1] + `]}`
+		r := shortMessages{}.Classify(&web.Answer{Status: http.StatusOK, Body: []byte(body)})
+		if r.Outcome != want.Outcome || r.Unfit != want.Unfit || r.Code != want.Code {
+			t.Errorf("%s: %v, unfit %v, code %q", body, r.Outcome, r.Unfit, r.Code)
 		}
 	}
 }

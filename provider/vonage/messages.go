@@ -109,7 +109,7 @@ func problemCode(address string) string {
 // are what a carrier said, which may have taken the message.
 func unprocessable(got *web.Answer, code string) provider.Result {
 	if v, ok := messagesVerdicts[code]; ok {
-		return got.Verdict(v.outcome, code, v.why)
+		return v.result(got, code)
 	}
 	return got.Unreadable(code)
 }

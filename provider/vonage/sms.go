@@ -87,7 +87,7 @@ func (p *smsPart) classify(got *web.Answer) provider.Result {
 	if p.Status == invalidParameter && ofRecipient.MatchString(p.Error) {
 		return got.Verdict(provider.Rejected, p.Status, "the recipient is invalid")
 	}
-	r := got.Verdict(verdict.outcome, p.Status, verdict.why)
+	r := verdict.result(got, p.Status)
 	if r.Outcome == provider.Throttled && r.RetryAfter == 0 {
 		r.RetryAfter = wait(p.Error)
 	}
@@ -130,7 +130,7 @@ func combine(got *web.Answer, said []smsPart) provider.Result {
 		switch {
 		case r.Outcome == provider.Accepted:
 			accepted++
-		case worst.Err == nil || r.Outcome == provider.Unknown:
+		case worst.Err == nil || r.Outcome == provider.Unknown || worst.Unfit && r.Outcome == provider.Refused && !r.Unfit:
 			worst = r
 		}
 	}

@@ -1,11 +1,27 @@
 package vonage
 
-import "dispatcher/provider"
+import (
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
 
 // verdict is what a code of Vonage means for a submission.
 type verdict struct {
 	outcome provider.Outcome
 	why     string
+	unfit   bool // Refused for what the message is: its text, its sender, where it goes
+}
+
+func rejected(why string) verdict  { return verdict{outcome: provider.Rejected, why: why} }
+func refused(why string) verdict   { return verdict{outcome: provider.Refused, why: why} }
+func unfit(why string) verdict     { return verdict{outcome: provider.Refused, why: why, unfit: true} }
+func throttled(why string) verdict { return verdict{outcome: provider.Throttled, why: why} }
+
+// result is what an answer with the code means.
+func (v *verdict) result(a *web.Answer, code string) provider.Result {
+	r := a.Verdict(v.outcome, code, v.why)
+	r.Unfit = v.unfit
+	return r
 }
 
 // smsVerdicts are the statuses of https://developer.vonage.com/api-errors/sms. Status 5, an internal error "whilst
@@ -13,24 +29,24 @@ type verdict struct {
 // Statuses 2 and 3 do not tell which parameter is at fault: unless the text beside it does, it may be the sender, the validity
 // or the callback of this channel. A prefix that Vonage does not know (6) another provider may.
 var smsVerdicts = map[string]verdict{
-	"1":  {provider.Throttled, "faster than the account may send"},
-	"2":  {provider.Refused, "a parameter is missing"},
-	"3":  {provider.Refused, "a parameter is invalid"},
-	"4":  {provider.Refused, "the API refuses the credentials"},
-	"6":  {provider.Refused, "the message cannot be processed, for instance for its prefix"},
-	"7":  {provider.Rejected, "the number is barred"},
-	"8":  {provider.Refused, "the account is suspended"},
-	"9":  {provider.Refused, "the account has not enough credit"},
-	"10": {provider.Throttled, "too many connections of the account"},
-	"11": {provider.Refused, "the account may not use this API"},
-	"12": {provider.Refused, "the text is longer than Vonage takes"},
-	"14": {provider.Refused, "the signature does not hold"},
-	"15": {provider.Refused, "the sender is not allowed there"},
-	"22": {provider.Refused, "the network code does not fit"},
-	"23": {provider.Refused, "the callback URL is not accepted"},
-	"29": {provider.Refused, "the account is in demo mode and may not send to this number"},
-	"32": {provider.Refused, "signed and with a secret at once"},
-	"33": {provider.Rejected, "the number is deactivated"},
+	"1":  throttled("faster than the account may send"),
+	"2":  refused("a parameter is missing"),
+	"3":  refused("a parameter is invalid"),
+	"4":  refused("the API refuses the credentials"),
+	"6":  unfit("the message cannot be processed, for instance for its prefix"),
+	"7":  rejected("the number is barred"),
+	"8":  refused("the account is suspended"),
+	"9":  refused("the account has not enough credit"),
+	"10": throttled("too many connections of the account"),
+	"11": refused("the account may not use this API"),
+	"12": unfit("the text is longer than Vonage takes"),
+	"14": refused("the signature does not hold"),
+	"15": unfit("the sender is not allowed there"),
+	"22": refused("the network code does not fit"),
+	"23": refused("the callback URL is not accepted"),
+	"29": refused("the account is in demo mode and may not send to this number"),
+	"32": refused("signed and with a secret at once"),
+	"33": rejected("the number is deactivated"),
 }
 
 // receiptState translates the status of a delivery receipt of the SMS API and the err-code beside it, by

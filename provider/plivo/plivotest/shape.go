@@ -100,7 +100,7 @@ func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providert
 	case providertest.Reject:
 		writeFault(w, http.StatusBadRequest, "dst "+submit.To+" is not a valid phone number")
 	case providertest.Refuse:
-		writeFault(w, http.StatusBadRequest, "src is not a valid Plivo number")
+		writeFault(w, http.StatusBadRequest, "Insufficient Credit")
 	case providertest.Throttle:
 		webtest.SetRetryAfter(w, "Retry-After", v)
 		writeFault(w, http.StatusTooManyRequests, "rate_limit_exceeded")

@@ -107,7 +107,7 @@ func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providert
 	case providertest.Reject:
 		writeFault(w, http.StatusBadRequest, 21211, "Invalid 'To' Phone Number: "+submit.To)
 	case providertest.Refuse:
-		writeFault(w, http.StatusBadRequest, 21606, "The 'From' phone number provided is not a valid message-capable Twilio phone number for this destination.")
+		writeFault(w, http.StatusForbidden, 20005, "Account not active")
 	case providertest.Throttle:
 		webtest.SetRetryAfter(w, "Retry-After", v)
 		writeFault(w, http.StatusTooManyRequests, 20429, "Too Many Requests")
