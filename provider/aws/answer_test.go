@@ -115,6 +115,7 @@ func TestAnswersAreClassified(t *testing.T) {
 		"disabled":                       {Outcome: provider.Refused, Code: "400/ACCOUNT_DISABLED"},
 		"wrong_key":                      {Outcome: provider.Refused, Code: "400/UnrecognizedClientException"},
 		"no_such_sender":                 {Outcome: provider.Refused, Unfit: true, Code: "400/ResourceNotFoundException"},
+		"no_such_pool":                   {Outcome: provider.Refused, Code: "400/ResourceNotFoundException"},
 		"internal_error":                 {Outcome: provider.Unknown, Code: "500/InternalServerException"},
 		"unavailable":                    {Outcome: provider.Unknown, Code: "503/UnknownError"},
 		"new_exception":                  {Outcome: provider.Unknown, Code: "400/SomethingNewException"},
