@@ -52,14 +52,14 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	answers(t, l, "now", "a",
 		provider.Accepted, "", provider.Rejected, "bad_number", provider.Throttled, "429",
 		provider.Refused, "", provider.Unknown, "timeout",
-		provider.Refused, "stopping", provider.Refused, "stale", provider.Unknown, "instance_lost")
+		provider.Refused, "stopping", provider.Refused, "stale", provider.Refused, "uncomposed", provider.Unknown, "instance_lost")
 	answers(t, l, "good", "b", provider.Accepted, "")
 	claimAll(t, l, batch("pending", 2), "c")
 	got, err := l.Faults(t.Context(), 10*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []ledger.Fault{{Channel: "a", Attempts: 9, Errors: 3}, {Channel: "b", Attempts: 1}}
+	want := []ledger.Fault{{Channel: "a", Attempts: 10, Errors: 3}, {Channel: "b", Attempts: 1}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Fault{}, "LastErrorAt")); diff != "" {
 		t.Fatal(diff)
 	}
