@@ -38,3 +38,24 @@ func TestFreeAtIsWhatFitGives(t *testing.T) {
 		}
 	}
 }
+
+// TestRestartIsTheRunningWindowOrTheNextSecond: also when a second has just begun.
+func TestRestartIsTheRunningWindowOrTheNextSecond(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("", 3600)
+	now := time.Date(2026, 11, 21, 23, 10, 30, 5, time.UTC)
+	for window, want := range map[admission.Window]time.Time{
+		admission.Second: time.Date(2026, 11, 21, 23, 10, 31, 0, time.UTC),
+		admission.Minute: time.Date(2026, 11, 21, 23, 10, 0, 0, time.UTC),
+		admission.Hour:   time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC),
+		admission.Day:    time.Date(2026, 11, 22, 0, 0, 0, 0, zone),
+	} {
+		if got := window.Restart(now, zone); !got.Equal(want) {
+			t.Errorf("%s: %s, want %s", window, got, want)
+		}
+	}
+	whole := now.Truncate(time.Second)
+	if got := admission.Second.Restart(whole, zone); !got.Equal(whole.Add(time.Second)) {
+		t.Errorf("at the beginning of a second: %s", got)
+	}
+}

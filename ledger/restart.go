@@ -11,7 +11,8 @@ import (
 	"dispatcher/admission"
 )
 
-// ErrNoLimit is returned by RestartWindow when the current routing has no such limit.
+// ErrNoLimit is returned by RestartWindow when the ledger has no row of the limit: the current routing does not have it, or
+// somebody deleted the row.
 var ErrNoLimit = errors.New("the limit is not in the ledger")
 
 // NotAheadError is returned by RestartWindow when the limit's window does not begin in the future: nothing was
@@ -56,7 +57,7 @@ type RestartedWindow struct {
 //
 // The window begins with what attempts on record have taken in it, like that of a limit which is added; those that
 // were claimed while the clock was ahead count as well, since nobody knows when that was. A window of a second
-// is the next one: in it nothing has been granted. A limit of a prefix, whose attempts nobody knows, begins
+// is the next one: in it nothing has been granted. A longer one of a prefix, whose attempts nobody knows, begins
 // with all that it has granted in this window and in later ones.
 //
 // The windows that had been left with a beginning that is yet to come go into the record of the restart, or
@@ -109,7 +110,7 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 	}
 	done = Restarted{Channel: r.Channel, Key: r.Limit.Key(), Version: current.Version, Author: r.Author, Reason: r.Reason, Was: was}
 	done.Now = r.window(now, b)
-	return done, done.write(ctx, tx, r.Limit.Scope.Prefix != "")
+	return done, done.write(ctx, tx, r.Limit.Window != admission.Second && r.Limit.Scope.Prefix != "")
 }
 
 // ahead reads the limit's window, and refuses one that does not begin in the future.
@@ -138,11 +139,7 @@ func (r *Restart) ahead(ctx context.Context, tx pgx.Tx, lock string) (was Restar
 
 // window is the one that the limit gets, with what was counted in it.
 func (r *Restart) window(now time.Time, b *beginning) RestartedWindow {
-	w := r.Limit.Window
-	if w == admission.Second {
-		return RestartedWindow{Start: w.End(w.Start(now, r.Zone), r.Zone)}
-	}
-	out := RestartedWindow{Start: w.Start(now, r.Zone)}
+	out := RestartedWindow{Start: r.Limit.Window.Restart(now, r.Zone)}
 	for i := range b.added {
 		out.Granted = b.added[i].counted
 	}

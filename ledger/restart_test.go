@@ -150,6 +150,23 @@ func TestAPrefixBeginsWithAllThatMayHaveBeenItsWindow(t *testing.T) {
 	}
 }
 
+// TestASecondOfAPrefixBeginsWithNothing like any other second.
+func TestASecondOfAPrefixBeginsWithNothing(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	on := scoped(prefix("+44"), admission.Second, 10)
+	applyToday(t, l, time.UTC, []admission.Limit{on})
+	execute(t, db, `update dispatcher.limits set window_start = date_trunc('second', now()) + interval '2 days', granted = 7`)
+	done, err := restarted(t, l, "a", on)
+	if err != nil || done.Was.Granted != 7 || done.Now.Granted != 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if got := granted(t, db); got != "a prefix:+44 1 messages 0 of 10" {
+		t.Error(got)
+	}
+}
+
 // TestOnlyAWindowThatIsAheadIsStartedAgain: any other would give its slots away twice.
 func TestOnlyAWindowThatIsAheadIsStartedAgain(t *testing.T) {
 	t.Parallel()

@@ -80,6 +80,9 @@ func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *rest
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
 		return ch.overtaken(ctx, conflict)
 	}
+	if errors.Is(err, ledger.ErrNoLimit) {
+		return withoutRow(limit, out.Channel)
+	}
 	if err != nil {
 		return usage(postgresTrouble(ch.settings, err))
 	}
@@ -96,14 +99,23 @@ func (ch *change) tryRestart(ctx context.Context, limit *admission.Limit, out *r
 		return usage(postgresTrouble(ch.settings, err))
 	}
 	now := &countersNow{&present, ch.document.Timezone}
+	if now.stored(out.Channel, limit.Key()) == nil {
+		return withoutRow(limit, out.Channel)
+	}
 	c := now.counter(out.Channel, limit)
 	if !c.Ahead(now.Now) {
 		return ch.nothingToRestart(limit, out.Channel, c.Start)
 	}
 	was := quantityOf(limit, c.Granted)
 	out.Was = restartedWindow{c.Start.UTC(), &was}
-	out.Now.Start = limit.Window.Start(now.Now, ch.document.Timezone).UTC()
+	out.Now.Start = limit.Window.Restart(now.Now, ch.document.Timezone).UTC()
 	return nil
+}
+
+// withoutRow says how a limit of the document comes into the ledger again, from which somebody has deleted it.
+func withoutRow(limit *admission.Limit, channel string) error {
+	return failed(fmt.Errorf(`limit %s is in the document, but the ledger has no row of it: somebody deleted that. Nothing was changed; give it another max with "dispatcher limits set" and take that back: each new version of the document writes the rows that are missing, with the window of now`,
+		limit.Key().On(channel)))
 }
 
 // nothingToRestart refuses a window that is that of now, or nearly.
@@ -136,12 +148,23 @@ func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) erro
 	}
 	text := fmt.Sprintf("The window of %s that begins at %s has granted %s.", limit.Key().On(out.Channel), windowWords(out.Was.Start, zone), out.sum(limit, out.Was.Granted))
 	if out.DryRun {
-		text += fmt.Sprintf(" Dry run: nothing was written. The one of %s would take its place, with what was claimed in it.", windowWords(out.Now.Start, zone))
+		text += fmt.Sprintf(" Dry run: nothing was written. The one of %s would take its place, %s.", windowWords(out.Now.Start, zone), beginningWords(limit))
 	} else {
 		text += fmt.Sprintf(" The one of %s takes its place (%s); so far it has granted %s.", windowWords(out.Now.Start, zone), zone, out.sum(limit, out.Now.Granted))
 	}
 	fmt.Fprintln(ch.cli.out, wrapped(text, 100))
 	return nil
+}
+
+// beginningWords say what counts in the window that a limit would get, as ledger.RestartWindow does.
+func beginningWords(l *admission.Limit) string {
+	switch {
+	case l.Window == admission.Second:
+		return "with nothing granted in it"
+	case l.Scope.Prefix != "":
+		return "with all that the limit has granted in it and in later ones, since nobody knows which attempts took it"
+	}
+	return "with what was claimed in it, and later while the clock was ahead"
 }
 
 // sum is an amount with what is counted.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -137,5 +138,70 @@ func TestLimitsSetRestartRefusesWhatItCannotMean(t *testing.T) {
 	}
 	if got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--restart"); got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestADryRunOfARestartShowsTheSecondOfTheRealOne: the next one, and not the running one.
+func TestADryRunOfARestartShowsTheSecondOfTheRealOne(t *testing.T) {
+	t.Parallel()
+	_, env := grantedAhead(t)
+	args := []string{"limits", "set", "a", "--window", "1s", "--restart", "--dry-run"}
+	before := time.Now()
+	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--format", "json")...))
+	if !try.Now.Start.After(before) || try.Now.Start.After(time.Now().Add(time.Second)) { // tests and database share a clock
+		t.Errorf("%+v, asked at %s", try, before)
+	}
+	if text := strings.Join(strings.Fields(dispatcher(t, "", env, args...).out), " "); !strings.Contains(text, "would take its place, with nothing granted in it.") {
+		t.Error(text)
+	}
+	args[4] = "1h"
+	if text := strings.Join(strings.Fields(dispatcher(t, "", env, args...).out), " "); !strings.Contains(text, "would take its place, with what was claimed in it, and later while the clock was ahead.") {
+		t.Error(text)
+	}
+}
+
+func TestWhatARestartedWindowBeginsWithIsToldByTheKindOfLimit(t *testing.T) {
+	t.Parallel()
+	prefix := admission.Scope{Prefix: "+44"}
+	for _, c := range []struct {
+		limit admission.Limit
+		want  string
+	}{
+		{admission.Limit{Window: admission.Second}, "with nothing"},
+		{admission.Limit{Window: admission.Second, Scope: prefix}, "with nothing"},
+		{admission.Limit{Window: admission.Day, Scope: prefix}, "with all that the limit has granted in it and in later ones"},
+		{admission.Limit{Window: admission.Day, Scope: admission.Scope{Tenant: "shop"}}, "with what was claimed in it"},
+	} {
+		if got := beginningWords(&c.limit); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s", c.limit.Key().On("a"), got)
+		}
+	}
+}
+
+// TestARestartWithoutARowSaysHowItComesBack, and that is true.
+func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
+	t.Parallel()
+	_, env := grantedAhead(t)
+	db, err := pgx.Connect(t.Context(), strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close(context.Background()) })
+	if _, err := db.Exec(t.Context(), `delete from dispatcher.limits where channel = 'a' and window_seconds = 3600`); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"limits", "set", "a", "--window", "1h", "--restart"}
+	for _, all := range [][]string{because("the clock", args...), append(args, "--dry-run")} {
+		got := dispatcher(t, "", env, all...)
+		if got.code != exitFailed || !strings.Contains(got.err, "limit a 1h messages is in the document") || !strings.Contains(got.err, `another max with "dispatcher limits set"`) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got := dispatcher(t, "", env, because("the row is gone", "limits", "set", "a", "--window", "1h", "--max", "1001")...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	var started bool
+	if err := db.QueryRow(t.Context(), `select window_start <= now() from dispatcher.limits where channel = 'a' and window_seconds = 3600`).Scan(&started); err != nil || !started {
+		t.Errorf("started %t, %v", started, err)
 	}
 }
