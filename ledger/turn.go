@@ -28,10 +28,11 @@ func (l *Ledger) nextTurn(t *claimTx) {
 // Only the least urgent lane counts, which is the last one: of the others all rows were picked up, whoever's turn it was, as
 // were those near their deadline.
 func (t *claimTx) turn() string {
-	due, turn := t.seen.Messages[len(t.request.Messages):], t.behind
-	if len(due) == 0 {
-		return turn
+	turn := t.behind
+	if len(t.seen.Messages) <= len(t.request.Messages) {
+		return turn // nothing was due, or the database went away before it said so
 	}
+	due := t.seen.Messages[len(t.request.Messages):]
 	lane, soon := due[len(due)-1].Lane, t.seen.Now.Add(nearDeadline)
 	for i := range due {
 		if due[i].Lane != lane || !due[i].ExpiresAt.IsZero() && !due[i].ExpiresAt.After(soon) {

@@ -306,3 +306,23 @@ func TestAClaimThatFailsGivesTheTurnAway(t *testing.T) {
 		t.Errorf("picked up %s", got)
 	}
 }
+
+// TestAClaimWhoseConnectionIsCutLeavesTheTurn where it was: nothing was picked up.
+func TestAClaimWhoseConnectionIsCutLeavesTheTurn(t *testing.T) {
+	t.Parallel()
+	l, db := lined(t, map[string]int{"bulk/a": 1, "bulk/b": 1})
+	if got := leave(t, l, 1, func(string) bool { return false }); !slices.Equal(got, []string{"a"}) {
+		t.Fatalf("picked up %s", got)
+	}
+	execute(t, db, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
+	fresh := ledger.Claim{Messages: batch("fresh", 1), Due: 1}
+	if err := l.Claim(t.Context(), fresh, func(*ledger.Seen) (ledger.Decisions, error) {
+		t.Error("it was asked to decide")
+		return ledger.Decisions{}, errors.New("never")
+	}); !ledger.Unavailable(err) {
+		t.Fatal(err)
+	}
+	if got := leave(t, l, 1, func(string) bool { return false }); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("picked up %s", got)
+	}
+}
