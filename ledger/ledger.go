@@ -3,7 +3,8 @@
 //
 //	Claim    one transaction: store new messages, pick up due ones, show the shared
 //	         state under lock, write down what was decided      (two round trips)
-//	Settle   one statement: outcomes, next steps, freed slots   (one round trip)
+//	Settle   one transaction, mostly of one statement: outcomes,
+//	         next steps, freed slots                            (one round trip)
 //	Receive  one transaction: merge receipts into their rows, and bring messages to the
 //	         state that they come to                            (two round trips)
 //	Publish  the outbox, in order, by one process at a time
