@@ -27,8 +27,9 @@ type Result struct {
 	Dispatcher float64 `json:"dispatcher_messages_per_second"`
 	// Ratio is the median of the rounds' own ratios: both sides of a round ran within
 	// seconds of each other, so the machine's moods cancel out.
-	Ratio      float64 `json:"ratio"`
-	Latency    Latency `json:"latency_ms"`
+	Ratio   float64 `json:"ratio"`
+	Latency Latency `json:"latency_ms"`
+	// RoundTrips to the database and Allocs are counted while the process works off the backlog, per message; medians of the rounds.
 	RoundTrips float64 `json:"round_trips_per_message"`
 	RSS        float64 `json:"rss_mb"`
 	Allocs     float64 `json:"allocs_per_message"`
@@ -36,7 +37,9 @@ type Result struct {
 	Rounds     []Round `json:"rounds"`
 	// LatencyRate is the steady load, in messages per second, under which latency was taken.
 	LatencyRate float64 `json:"latency_messages_per_second"`
-	Machine     Machine `json:"machine"`
+	// LatencyRoundTrips are the round trips per message under that load: batches are smaller when nothing stands in line.
+	LatencyRoundTrips float64 `json:"latency_round_trips_per_message"`
+	Machine           Machine `json:"machine"`
 }
 
 // Latency is from the producer's timestamp to the carrier's read, in milliseconds.
@@ -51,6 +54,8 @@ type Round struct {
 	Floor      float64 `json:"floor_messages_per_second"`
 	Dispatcher float64 `json:"dispatcher_messages_per_second"`
 	Ratio      float64 `json:"ratio"`
+	RoundTrips float64 `json:"round_trips_per_message"`
+	Allocs     float64 `json:"allocs_per_message"`
 }
 
 // Machine is what it ran on.
@@ -91,6 +96,8 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	result.Floor = median(result.Rounds, func(r Round) float64 { return r.Floor })
 	result.Dispatcher = median(result.Rounds, func(r Round) float64 { return r.Dispatcher })
 	result.Ratio = median(result.Rounds, func(r Round) float64 { return r.Ratio })
+	result.RoundTrips = median(result.Rounds, func(r Round) float64 { return r.RoundTrips })
+	result.Allocs = median(result.Rounds, func(r Round) float64 { return r.Allocs })
 	cfg.Step("latency at half that load")
 	return result, r.latency(ctx, &cfg, result)
 }
@@ -110,8 +117,7 @@ func (r *rig) round(ctx context.Context, cfg *Config, n int, result *Result) err
 		if command == floorCommand {
 			round.Floor = run.rate
 		} else {
-			round.Dispatcher = run.rate
-			result.RoundTrips, result.Allocs = run.roundTrips, run.allocs
+			round.Dispatcher, round.RoundTrips, round.Allocs = run.rate, run.roundTrips, run.allocs
 			result.RSS = max(result.RSS, run.rss)
 		}
 		cfg.Step(fmt.Sprintf("round %d, %-11s %8.0f messages/s", n+1, strings.TrimPrefix(command, "bench-"), run.rate))
@@ -131,7 +137,7 @@ func (r *rig) latency(ctx context.Context, cfg *Config, result *Result) error {
 	if err := run.steady(ctx, cfg.Self); err != nil {
 		return err
 	}
-	result.Latency = run.latency
+	result.Latency, result.LatencyRoundTrips = run.latency, run.roundTrips
 	return nil
 }
 

@@ -101,9 +101,9 @@ func (r *rig) environment(url, routing, group string) []string {
 	}
 }
 
-// produce makes a topic and writes messages to a topic; pause spreads them, 0 writes at full speed. The
-// text of a message is its number and the time it was produced.
-func (r *rig) produce(ctx context.Context, topic string, n int, pause time.Duration) error {
+// produce writes the messages with the numbers from from to below to into a topic, which it makes with the first one; pause spreads
+// them, 0 writes at full speed. The text of a message is its number and the time it was produced.
+func (r *rig) produce(ctx context.Context, topic string, from, to int, pause time.Duration) error {
 	options, err := consume.Connection{Brokers: []string{r.private.Kafka.Address()}}.Options()
 	if err != nil {
 		return err
@@ -113,14 +113,16 @@ func (r *rig) produce(ctx context.Context, topic string, n int, pause time.Durat
 		return err
 	}
 	defer client.Close()
-	if _, err := kadm.NewClient(client).CreateTopic(ctx, 12, 1, nil, topic); err != nil {
-		return fmt.Errorf("create topic %s: %w", topic, err)
+	if from == 0 {
+		if _, err := kadm.NewClient(client).CreateTopic(ctx, 12, 1, nil, topic); err != nil {
+			return fmt.Errorf("create topic %s: %w", topic, err)
+		}
 	}
 	var failed atomic.Pointer[error]
 	began := time.Now()
-	for i := range n {
+	for i := from; i < to; i++ {
 		if pause > 0 {
-			time.Sleep(time.Until(began.Add(time.Duration(i) * pause)))
+			time.Sleep(time.Until(began.Add(time.Duration(i-from) * pause)))
 		}
 		m := envelope.Message{
 			ID: topic + "-" + strconv.Itoa(i), To: fmt.Sprintf("+4477009%05d", i%100_000), From: "BENCH",

@@ -21,26 +21,35 @@ type run struct {
 
 // throughput lets the process work off a backlog.
 func (u *run) throughput(ctx context.Context, self string) error {
-	m := &meter{}
-	u.rig.meter.Store(m)
-	if err := u.rig.produce(ctx, u.name, u.messages, 0); err != nil {
+	m := u.begin()
+	if err := u.rig.produce(ctx, u.name, 0, u.messages, 0); err != nil {
 		return err
 	}
 	return u.measure(ctx, self, func(context.Context) error { return nil }, func() { u.rate = m.rate() })
 }
 
-// steady feeds the process at an even rate.
+// steady feeds the process at an even rate. It begins when the process has shown with one message that it reads: what
+// gathered while it joined its group would be a backlog.
 func (u *run) steady(ctx context.Context, self string) error {
+	m := u.begin()
+	if err := u.rig.produce(ctx, u.name, 0, 1, 0); err != nil {
+		return err
+	}
+	feed := func(ctx context.Context) error { return u.rig.produce(ctx, u.name, 1, u.messages, u.pause) }
+	return u.measure(ctx, self, feed, func() { u.latency = m.percentiles() })
+}
+
+// begin puts a new meter in place.
+func (u *run) begin() *meter {
 	m := &meter{}
 	u.rig.meter.Store(m)
-	feed := func(ctx context.Context) error { return u.rig.produce(ctx, u.name, u.messages, u.pause) }
-	return u.measure(ctx, self, feed, func() { u.latency = m.percentiles() })
+	return m
 }
 
 // patience bounds one run.
 const patience = 2 * time.Minute
 
-// measure starts the process, feeds it, waits until the carriers have everything, reads
+// measure starts the process, feeds it once it has sent its first message, waits until the carriers have everything, reads
 // its figures and stops it.
 func (u *run) measure(ctx context.Context, self string, feed func(context.Context) error, read func()) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -57,42 +66,62 @@ func (u *run) measure(ctx context.Context, self string, feed func(context.Contex
 	if err != nil {
 		return err
 	}
-	err = errors.Join(feed(ctx), u.await(ctx, p))
+	err = u.follow(ctx, p, feed)
 	if err == nil {
 		read()
-		err = u.figures(ctx, p)
+		u.rss, err = p.residentMegabytes()
 	}
 	return errors.Join(err, p.stop())
 }
 
-// await waits until the carriers have read every message.
-func (u *run) await(ctx context.Context, p *process) error {
-	for u.rig.meter.Load().count() < u.messages {
+// follow takes the process's counters when it sends its first message and when it has sent the last one: what lies between is
+// load, and not what starting and joining the group cost.
+func (u *run) follow(ctx context.Context, p *process, feed func(context.Context) error) error {
+	if err := u.await(ctx, p, 1); err != nil {
+		return err
+	}
+	before, err := u.count(ctx, p)
+	if err != nil {
+		return err
+	}
+	sent := u.rig.meter.Load().count()
+	if err := errors.Join(feed(ctx), u.await(ctx, p, u.messages)); err != nil {
+		return err
+	}
+	after, err := u.count(ctx, p)
+	if err != nil {
+		return err
+	}
+	messages := float64(max(u.messages-sent, 1)) // a tiny run may be over by now
+	u.roundTrips, u.allocs = (after.roundTrips-before.roundTrips)/messages, (after.allocs-before.allocs)/messages
+	return nil
+}
+
+// await waits until the carriers have read so many messages.
+func (u *run) await(ctx context.Context, p *process, n int) error {
+	for u.rig.meter.Load().count() < n {
 		select {
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(2 * time.Millisecond):
 		case <-p.ended:
 			return fmt.Errorf("%s ended by itself: %s", u.command, p.tail())
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %d of %d messages arrived: %w", u.name, u.rig.meter.Load().count(), u.messages, ctx.Err())
+			return fmt.Errorf("%s: %d of %d messages arrived: %w", u.name, u.rig.meter.Load().count(), n, ctx.Err())
 		}
 	}
 	return nil
 }
 
-// figures reads the process's own metrics.
-func (u *run) figures(ctx context.Context, p *process) error {
-	var err error
-	if u.rss, err = p.residentMegabytes(); err != nil {
-		return err
-	}
+// counters are those that a process shows about itself.
+type counters struct{ roundTrips, allocs float64 }
+
+// count reads the counters of a dispatcher; the floor has none.
+func (u *run) count(ctx context.Context, p *process) (counters, error) {
 	if u.command != runCommand {
-		return nil
+		return counters{}, nil
 	}
 	values, err := scrape(ctx, p.url)
 	if err != nil {
-		return err
+		return counters{}, err
 	}
-	u.roundTrips = values["dispatcher_ledger_round_trips_total"] / float64(u.messages)
-	u.allocs = values["go_memstats_mallocs_total"] / float64(u.messages)
-	return nil
+	return counters{roundTrips: values["dispatcher_ledger_round_trips_total"], allocs: values["go_memstats_mallocs_total"]}, nil
 }
