@@ -60,7 +60,7 @@ func TestFourProcessesOneKilled(t *testing.T) {
 }
 
 // killInFlight kills the process that has the most attempts under way while it has some: it
-// is held still first, so that none can be settled between the look and the kill.
+// is held still first, and what it has asked the database is awaited, so that none can be settled after the look.
 func (s *stage) killInFlight(processes []*process) (killed *process) {
 	s.t.Helper()
 	eventually(s.t, patience, "a process can be killed with attempts under way", func() bool {
@@ -71,8 +71,7 @@ func (s *stage) killInFlight(processes []*process) (killed *process) {
 				continue
 			}
 			p.signal(s.t, syscall.SIGSTOP)
-			await(s.t.Context(), 300*time.Millisecond) // for what it has already told the database
-			if s.count(`select count(*) from dispatcher.attempts where outcome is null and instance = $1`, busiest[0]) > 0 {
+			if s.answered() && s.count(`select count(*) from dispatcher.attempts where outcome is null and instance = $1`, busiest[0]) > 0 {
 				p.kill(s.t)
 				killed = p
 				return true
@@ -82,6 +81,22 @@ func (s *stage) killInFlight(processes []*process) (killed *process) {
 		return false
 	})
 	return killed
+}
+
+// answered waits until the database has done all that the processes had asked of it by now: a settlement that waits for a lock
+// is carried out even when the process that sent it is dead by then. It is false when that takes so long that
+// others would take a process that is held still for dead.
+func (s *stage) answered() bool {
+	s.t.Helper()
+	await(s.t.Context(), 300*time.Millisecond) // for what is on its way
+	asked := queryOne[time.Time](s.t, s.postgres, `select clock_timestamp()`)
+	for began := time.Now(); time.Since(began) < time.Second; await(s.t.Context(), 50*time.Millisecond) {
+		if s.count(`select count(*) from pg_stat_activity
+			where application_name = 'dispatcher' and state = 'active' and query_start <= $1`, asked) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // checkUnknown: only the killed process leaves attempts whose fate nobody knows, some and
