@@ -3,7 +3,6 @@ package smpp
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,13 +21,10 @@ func keyed(i int) provider.Submission {
 	return s
 }
 
-// lateAnswers collects what OnLate hears and takes.
+// lateAnswers collects what OnLate hears.
 func lateAnswers(cfg *Config) <-chan provider.Receipt {
 	heard := make(chan provider.Receipt, 100)
-	cfg.OnLate = func(r provider.Receipt, answer func(taken bool)) {
-		heard <- r
-		answer(true)
-	}
+	cfg.OnLate = func(r provider.Receipt) { heard <- r }
 	return heard
 }
 
@@ -120,29 +116,6 @@ func TestOnlyALateYesIsAProof(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// TestALateYesThatIsNotTakenComesAgain, until it is, and no longer.
-func TestALateYesThatIsNotTakenComesAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var offered atomic.Int32
-		cfg := Config{ResponseTimeout: time.Second}
-		cfg.OnLate = func(_ provider.Receipt, answer func(taken bool)) {
-			answer(offered.Add(1) == 3)
-			answer(false) // counts no more
-		}
-		srv, client := startPiped(t, smpptest.Behaviour{Latency: 2 * time.Second}, cfg)
-		if r := send(client, keyed(1)); r.Outcome != provider.Unknown {
-			t.Fatalf("%v", r.Outcome)
-		}
-		<-time.After(time.Minute) // of the bubble
-		if n := offered.Load(); n != 3 {
-			t.Errorf("it was offered %d times, want until the third took it", n)
-		}
-		closeIn(t, client)
-		srv.Close()
-	})
-}
-
 func TestWhatIsRememberedOfGivenUpSubmitsIsBounded(t *testing.T) {
 	t.Parallel()
 	var g givenUp
@@ -158,12 +131,5 @@ func TestWhatIsRememberedOfGivenUpSubmitsIsBounded(t *testing.T) {
 	}
 	if key, known := g.take(n - 1); !known || key != "key" {
 		t.Error("the youngest is forgotten")
-	}
-	b := belated{}
-	for range maxBelated + 10 {
-		b.keep(provider.Receipt{})
-	}
-	if len(b.again) != maxBelated {
-		t.Errorf("%d late answers wait", len(b.again))
 	}
 }

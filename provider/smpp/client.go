@@ -58,11 +58,6 @@ func New(cfg Config) (*Client, error) {
 	if c.cfg.QueryAfter > 0 && c.cfg.OnReceipt != nil {
 		c.startChase(serving, &running)
 	}
-	if c.cfg.OnLate != nil {
-		late := &belated{tell: c.cfg.OnLate}
-		c.cfg.OnLate = func(r provider.Receipt, _ func(bool)) { late.hear(r) }
-		running.Go(func() { late.run(serving) })
-	}
 	for _, l := range c.links {
 		running.Go(func() { l.run(life, serving) })
 	}

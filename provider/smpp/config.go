@@ -179,9 +179,9 @@ type Config struct {
 	// from several goroutines. Setting it makes every submit ask for the final receipt, whatever RegisteredDelivery says.
 	OnReceipt func(r provider.Receipt, answer func(taken bool))
 	// OnLate, if set, hears that a submit was taken after all which had been given up: a late submit_sm_resp, as a Pending
-	// receipt under Submission.Key with the SMSC's id. It answers like OnReceipt, must not block either, and hears again of
-	// what was not taken. A submit is remembered as long as its connection lasts, unless 10 000 later ones were given up.
-	OnLate func(r provider.Receipt, answer func(taken bool))
+	// receipt under Submission.Key with the SMSC's id. Nobody sends that again. It must not block. A submit is remembered
+	// as long as its connection lasts, unless 10 000 later ones were given up.
+	OnLate func(provider.Receipt)
 	// OnInbound, if set, gets every message of a subscriber, in order for each bind, and reports whether it is in safe
 	// hands. It may wait until it is: answers to submits do not wait for it. One that was not taken is answered
 	// pdu.StatusReceiverTemporary, as is one that finds too many before it.

@@ -214,7 +214,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	a.reloader = &reloader{
 		ledger: a.ledger, log: a.log, first: a.opts.Routing,
 		connections: connections{connector: connector{
-			folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox, receipt: desk.Take,
+			folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox, receipt: desk.Take, proof: desk.Keep,
 			callback: a.callback, sendTimeout: s.SendTimeout,
 		}},
 	}

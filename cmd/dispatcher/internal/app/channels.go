@@ -29,6 +29,8 @@ type connector struct {
 	sandbox *carriers
 	// receipt takes the receipts of channels that expect any; see smpp.Config.OnReceipt.
 	receipt func(channel string, r provider.Receipt, answer func(taken bool))
+	// proof takes what proves that a channel was given a message and comes once; see smpp.Config.OnLate.
+	proof func(channel string, r provider.Receipt)
 	// sendTimeout is that of the pipeline.
 	sendTimeout time.Duration
 	// callback is where the provider of a channel is to call; see App.callback.
@@ -87,7 +89,7 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any) (prov
 		cfg.RegisteredDelivery &^= pdu.ReceiptMask // nobody would book them
 	}
 	// A late answer is a proof whether receipts are expected or not.
-	cfg.OnLate = func(r provider.Receipt, answer func(taken bool)) { c.receipt(channel.Name, r, answer) }
+	cfg.OnLate = func(r provider.Receipt) { c.proof(channel.Name, r) }
 	if c.inbound != nil {
 		cfg.OnInbound = func(in provider.Inbound) bool { return c.inbound(channel.Name, in) }
 	}

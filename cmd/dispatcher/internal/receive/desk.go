@@ -3,6 +3,7 @@ package receive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ const (
 	// maxQueued bounds the receipts that wait to be booked. More are not taken, and their
 	// providers send them again.
 	maxQueued = 20_000
+	// maxKept is how many more may wait of those that nobody sends again.
+	maxKept = 10_000
 	// gather is how long the first of a batch waits for others. It is short because somebody waits for every booking:
 	// providers call over few connections, SMSCs have small windows, and while one batch is being booked the next one
 	// gathers by itself.
@@ -27,7 +30,7 @@ const (
 )
 
 // errFull is the trouble of a process that hears more than its database takes.
-var errFull = errors.New("more receipts arrive than the database takes; their providers are asked to send them again")
+var errFull = errors.New("more receipts arrive than the database takes; providers are asked to send theirs again")
 
 // errLate is the trouble of one whose database has been away for a while.
 var errLate = errors.New("receipts could not be booked in time; their providers are asked to send them again")
@@ -108,6 +111,22 @@ func (d *Desk) Take(channel string, r provider.Receipt, answer func(taken bool))
 	}
 }
 
+// Keep takes a receipt that nobody sends again and keeps it until it is booked, however long the database is away. It is
+// lost when the process ends before, or when too many are kept already, which is told. Any goroutine may call it, and it does not block.
+func (d *Desk) Keep(channel string, r provider.Receipt) {
+	e, named := d.entry(channel, &r)
+	if !named {
+		return
+	}
+	e.answer = func(bool) {}
+	if err := d.enqueue(maxQueued+maxKept, e); err != nil {
+		d.metrics.heard(channel, "refused")
+		d.cfg.Trouble("receipts", fmt.Errorf("a late answer of channel %s is lost, and its message stays unknown: %w", channel, err))
+		return
+	}
+	d.metrics.heard(channel, e.receipt.State.String())
+}
+
 // Book returns nil once receipts of a channel are durable. After an error, which is that of ctx or says that there is
 // no room, some of them may be booked all the same: whoever calls again does no harm. Receipts of many callers are booked
 // together.
@@ -156,7 +175,7 @@ func (d *Desk) entry(channel string, r *provider.Receipt) (e *entry, named bool)
 
 // add queues entries of one channel if there is room for all of them.
 func (d *Desk) add(entries ...*entry) error {
-	if err := d.enqueue(entries); err != nil {
+	if err := d.enqueue(maxQueued, entries...); err != nil {
 		d.metrics.heard(entries[0].receipt.Channel, "refused")
 		d.cfg.Trouble("receipts", err)
 		return err
@@ -167,14 +186,15 @@ func (d *Desk) add(entries ...*entry) error {
 	return nil
 }
 
-func (d *Desk) enqueue(entries []*entry) error {
+// enqueue queues entries unless more than most would wait then.
+func (d *Desk) enqueue(most int, entries ...*entry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before := len(d.queue)
 	switch {
 	case d.ended:
 		return errEnded
-	case before+len(entries) > maxQueued:
+	case before+len(entries) > most:
 		return errFull
 	case before == 0:
 		d.due = time.Now().Add(gather)
