@@ -52,7 +52,7 @@ type try struct {
 	named    bool // receipts told ids of its parts that its settlement did not know
 	frees    bool // it gives its slot back
 	says     word // what its receipts come to now; without state when that is nothing new
-	missing  bool // there are receipts that it owes and that have no row
+	alone    bool // receipts of it are awaited, and nobody is going to look at their rows, if there are any
 }
 
 // part is a row of receipts.
@@ -61,6 +61,7 @@ type part struct {
 	byKey              bool // a receipt with our key made it, no settlement
 	state              string
 	word               word
+	due                bool // somebody is going to look at it
 	awaited            bool // its time is not over
 }
 
@@ -91,7 +92,7 @@ func (t *try) conclude() {
 	t.wait()
 	t.name()
 	count := t.tally()
-	t.missing = count.missing > 0
+	t.alone = count.missing > 0 || slices.ContainsFunc(count.parts, func(p part) bool { return !p.final() && p.awaited && !p.due })
 	if t.outcome == "" || len(count.parts) == 0 {
 		return
 	}
@@ -226,7 +227,10 @@ func (s *standing) rank() int {
 	return rank(s.state)
 }
 
-// lookAgain is after what time somebody has to look at a part again; 0 for never. It is asked after conclude.
+// lookAgain is after what time somebody has to look at a part again; 0 for never. It is asked after conclude. A part that has its
+// last word stands in for receipts of its attempt that nobody would look for otherwise: those without a row, and those whose time
+// ended while nobody knew whether the attempt was taken and begins anew with the proof. Their own rows
+// are not ours to write: whoever has an attempt locked must not wait for rows of receipts.
 func (s *standing) lookAgain(t *try, p *part) time.Duration {
 	switch {
 	case t.denied() && p.byKey:
@@ -235,7 +239,7 @@ func (s *standing) lookAgain(t *try, p *part) time.Duration {
 		return relook
 	case t.outcome == provider.Unknown.String():
 		return 0
-	case t.missing, !p.final() && (p.byKey || t.owed > 0):
+	case t.alone, !p.final() && (p.byKey || t.owed > 0):
 		return max(t.left, 0)
 	}
 	return 0

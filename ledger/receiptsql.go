@@ -8,7 +8,8 @@ package ledger
 //
 //   - an early receipt, or one with our key, which is completed. With a last word in it somebody has to look at it
 //     at once, for the settlement did not know of it; without one its time begins now;
-//   - the settlement's own, which came before, or that of an earlier attempt under the same key;
+//   - the settlement's own, which came before, or that of an earlier attempt under the same key. When its time ended while nobody
+//     knew what became of the attempt, it begins anew;
 //   - another message's, because the provider gave the same id again. If its time is over the newer one
 //     takes it. Otherwise the older one keeps it, and the newer gets a row that no receipt finds,
 //     so that it ends without receipt.
@@ -36,16 +37,17 @@ const expectReceipts = `
 	  where r.message_seq is null or (r.message_seq = excluded.message_seq and r.attempt <= excluded.attempt) or r.due_at is null
 	  returning message_seq, attempt, reference
 	)
-	insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, due_at)
+	insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
 	select f.channel, f.reference || ' ' || f.seq || '.' || f.attempt, f.seq, f.attempt, f.part, f.due_at
 	from fresh f
 	where (select count(*) from booked) < (select count(*) from fresh)
 	  and (f.seq, f.attempt, f.reference) not in (select message_seq, attempt, reference from booked)
-	on conflict (channel, reference) do nothing`
+	order by f.channel, f.reference, f.seq, f.attempt
+	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`
 
 // bookReceipts merges receipts into their rows and says what came of it: how many rows with a message changed, how many
-// without, how many receipts contradict the books, and which rows that changed nothing but a key made and have
-// "delivered" now. A row is replaced only by one of higher rank, so that neither order nor repetition matters; one that
+// without, how many receipts contradict the books, which rows that changed nothing but a key made and have
+// "delivered" now, and which rows of which messages those receipts are about that named none. A row is replaced only by one of higher rank, so that neither order nor repetition matters; one that
 // nobody knows the message of gets it from a key of any rank. A
 // receipt without reference is about the reference of its attempt, or has a row of its own while there is none, or when there are
 // several: see folded. A last word ends the wait of its row.
@@ -55,7 +57,7 @@ const expectReceipts = `
 // need not even be genuine where a provider signs no more than a hint.
 const bookReceipts = `
 	with given as (
-	  select g.channel, w.reference, nullif(g.seq, 0) as named, a.message_seq, a.attempt, g.state, g.cause, g.code, g.nr,
+	  select g.channel, w.reference, nullif(g.seq, 0) as named, a.message_seq, a.attempt, g.state, g.cause, g.code, g.nr, g.reference = '' as nameless,
 	    now() - g.ago * interval '1 microsecond' as received_at
 	  from unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::bigint[]) with ordinality
 	    as g(channel, reference, seq, attempt, state, cause, code, ago, nr)
@@ -93,7 +95,9 @@ const bookReceipts = `
 	)
 	select count(message_seq), count(*) - count(message_seq),
 	  (select count(*) from owned where named <> coalesce(holder, first_seq)),
-	  array_agg(channel) filter (where proof), array_agg(reference) filter (where proof)
+	  array_agg(channel) filter (where proof), array_agg(reference) filter (where proof),
+	  (select array_agg(channel) from given where nameless), (select array_agg(reference) from given where nameless),
+	  (select array_agg(named) from given where nameless)
 	from booked`
 
 // affectedByReceipts are the messages that receipts are about, and affectedBySeq those of rows
@@ -125,7 +129,7 @@ const (
 
 	readParts = `
 	select r.message_seq, r.attempt, r.channel, r.reference, r.part is null, r.state, coalesce(r.cause, ''), coalesce(r.code, ''), r.received_at,
-	  coalesce(r.due_at > now(), false)
+	  r.due_at is not null, coalesce(r.due_at > now(), false)
 	from %s n join dispatcher.receipts r on r.message_seq = n.seq
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
 )

@@ -21,6 +21,13 @@ type receiptTx struct {
 // rowID is the key of a row of receipts.
 type rowID struct{ channel, reference string }
 
+// held is a row of receipts that a transaction has locked if it belongs to that message; 0 is whichever it belongs to. No other
+// may be written once attempts are locked: who has one of those locked waits for the attempts.
+type held struct {
+	rowID
+	seq int64
+}
+
 // wholeRow is the row of a receipt that names an attempt and no reference, while the attempt has none.
 func wholeRow(channel string, seq int64, attempt int) rowID {
 	return rowID{channel, fmt.Sprintf(" %d.%d", seq, attempt)}
@@ -95,7 +102,7 @@ func (t *receiptTx) readParts(rows pgx.Rows) error {
 	var p part
 	var received pgtype.Timestamptz
 	_, err := pgx.ForEachRow(rows, []any{
-		&seq, &number, &p.channel, &p.reference, &p.byKey, &p.state, &p.word.cause, &p.word.code, &received, &p.awaited,
+		&seq, &number, &p.channel, &p.reference, &p.byKey, &p.state, &p.word.cause, &p.word.code, &received, &p.due, &p.awaited,
 	}, func() error {
 		for next < len(t.standings) && t.standings[next].closing.Seq < seq {
 			next++
@@ -121,10 +128,10 @@ type finished struct {
 	freed                 int64
 }
 
-// finish concludes what was read, writes what changes and commits. picked are the rows whose locks this transaction
-// holds; with all set each of them is written, else only those that somebody has to look at again. news are the rows
+// finish concludes what was read, writes what changes and commits. With all set each of
+// the picked rows is written, else only those that somebody has to look at again. news are the rows
 // whose contradictions have not been counted before.
-func (t *receiptTx) finish(ctx context.Context, picked, news map[rowID]bool, all bool) (finished, error) {
+func (t *receiptTx) finish(ctx context.Context, picked map[held]bool, news map[rowID]bool, all bool) (finished, error) {
 	w := t.conclude(picked, news, all)
 	batch := &pgx.Batch{}
 	w.queue(batch)
@@ -143,7 +150,7 @@ func (t *receiptTx) finish(ctx context.Context, picked, news map[rowID]bool, all
 }
 
 // conclude gathers what changes.
-func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrites {
+func (t *receiptTx) conclude(picked map[held]bool, news map[rowID]bool, all bool) *receiptWrites {
 	w := &receiptWrites{}
 	for i := range t.standings {
 		s := &t.standings[i]
@@ -161,10 +168,11 @@ func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrit
 			}
 			for k := range tr.parts {
 				p := &tr.parts[k]
-				if news[rowID{p.channel, p.reference}] && tr.contradictedBy(p) {
+				id := rowID{p.channel, p.reference}
+				if news[id] && tr.contradictedBy(p) {
 					w.contradictory++
 				}
-				if !picked[rowID{p.channel, p.reference}] && !picked[wholeRow(p.channel, s.closing.Seq, tr.number)] {
+				if !picked[held{id, 0}] && !picked[held{id, s.closing.Seq}] {
 					continue
 				}
 				if wait := s.lookAgain(tr, p); wait > 0 || all {

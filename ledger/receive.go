@@ -49,27 +49,29 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	var got Received
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
-	proofs := map[rowID]bool{}
+	proofs, picked := map[rowID]bool{}, make(map[held]bool, len(folded))
+	for i := range folded {
+		if r := &folded[i]; r.Reference != "" {
+			picked[held{rowID{r.Channel, r.Reference}, r.Seq}] = true
+		}
+	}
 	batch.Queue(bookReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error {
-		var channels, references []string
-		if err := row.Scan(&got.Matched, &got.Early, &got.Contradictory, &channels, &references); err != nil {
+		var proved, found struct{ channels, references []string }
+		var seqs []int64
+		if err := row.Scan(&got.Matched, &got.Early, &got.Contradictory, &proved.channels, &proved.references,
+			&found.channels, &found.references, &seqs); err != nil {
 			return err
 		}
-		for i := range channels {
-			proofs[rowID{channels[i], references[i]}] = true
+		for i, channel := range proved.channels {
+			proofs[rowID{channel, proved.references[i]}] = true
+		}
+		for i, channel := range found.channels {
+			picked[held{rowID{channel, found.references[i]}, seqs[i]}] = true
 		}
 		return nil
 	})
 	if err := t.look(ctx, batch, affectedByReceipts, given.decisive(folded)...); err != nil {
 		return Received{}, err
-	}
-	picked := make(map[rowID]bool, len(folded))
-	for i := range folded {
-		if r := &folded[i]; r.Reference == "" {
-			picked[wholeRow(r.Channel, r.Seq, r.Attempt)] = true
-		} else {
-			picked[rowID{r.Channel, r.Reference}] = true
-		}
 	}
 	done, err := t.finish(ctx, picked, proofs, false)
 	if err != nil {

@@ -1,0 +1,157 @@
+package ledger_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// rested settles the attempt of a message of two parts that nobody answered for, but for r1, under a doubt. The time of r1 ends while
+// nobody knows whether the message was taken, so that nobody is going to look at its row.
+func rested(t *testing.T) (*ledger.Ledger, ledger.Message, func(string) string) {
+	t.Helper()
+	l, m, see := one(t)
+	rest(t, l, m, see)
+	return l, m, see
+}
+
+func rest(t *testing.T, l *ledger.Ledger, m ledger.Message, see func(string) string) {
+	t.Helper()
+	s := unanswered(m, "r1")
+	s.Segments, s.PriceMicros, s.Receipts = 2, 56_000, 2
+	s.Doubt = &ledger.Doubt{Key: "k", Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour), Partly: true}
+	settleAll(t, l, []ledger.Settlement{s})
+	see(dueNow)
+	overdue(t, l)
+	if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+		t.Fatal("a row does not rest")
+	}
+}
+
+// TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew, and not for ever: whichever way it turns out that it was taken, somebody
+// looks at it again when its time is over once more.
+func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
+	t.Parallel()
+	late := func(references string, receipts int) func(*testing.T, *ledger.Ledger, ledger.Message) {
+		return func(t *testing.T, l *ledger.Ledger, m ledger.Message) {
+			s := expecting(m, references)
+			s[0].Receipts = receipts
+			settleAll(t, l, s)
+		}
+	}
+	take := func(receipts ...func(ledger.Message) ledger.Receipt) func(*testing.T, *ledger.Ledger, ledger.Message) {
+		return func(t *testing.T, l *ledger.Ledger, m ledger.Message) {
+			for _, r := range receipts {
+				receive(t, l, r(m))
+			}
+		}
+	}
+	byKey := func(reference string, state provider.ReceiptState) func(ledger.Message) ledger.Receipt {
+		return func(m ledger.Message) ledger.Receipt { return keyed(m, 1, reference, state) }
+	}
+	verdict := func(t *testing.T, l *ledger.Ledger, m ledger.Message, reference string) {
+		doubt, err := l.DoubtAbout(t.Context(), m.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := expecting(m, doubt.Reference+reference)
+		s[0].Await = doubt.Await
+		if !judge(t, l, ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Author: "ops", Note: "in its log", Truth: &s[0]}) {
+			t.Fatal("there was no doubt")
+		}
+	}
+	for name, prove := range map[string]func(*testing.T, *ledger.Ledger, ledger.Message){
+		"by the last word about another part":      take(byKey("r2", provider.Delivered)),
+		"by the failure of another part":           take(byKey("r2", provider.Undelivered)),
+		"by another part that is under way":        take(byKey("r2", provider.Pending)),
+		"by another part, first under way":         take(byKey("r2", provider.Pending), byKey("r2", provider.Delivered)),
+		"by another part that is corrected":        take(byKey("r2", provider.Undelivered), byKey("r2", provider.Delivered)),
+		"by a receipt that names no part":          take(byKey("", provider.Delivered)),
+		"by its late answer":                       late("r1 r2", 2),
+		"by a late answer of which less was known": late("r2", 0),
+		"by a late answer about another part": func(t *testing.T, l *ledger.Ledger, m ledger.Message) {
+			late("r2", 2)(t, l, m)
+			receive(t, l, receipt("r2", provider.Delivered))
+		},
+		"by an operator": func(t *testing.T, l *ledger.Ledger, m ledger.Message) { verdict(t, l, m, "") },
+		"by an operator who names another part": func(t *testing.T, l *ledger.Ledger, m ledger.Message) {
+			verdict(t, l, m, " r2")
+			receive(t, l, receipt("r2", provider.Delivered))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, m, see := rested(t)
+			prove(t, l, m)
+			overdue(t, l)
+			if got := see(`select state from dispatcher.messages`); got != "accepted" {
+				t.Fatalf("its time is over at once: %s", got)
+			}
+			see(dueNow)
+			overdue(t, l)
+			if got := see(`select concat_ws(' ', state, receipt_state) from dispatcher.messages, dispatcher.attempts`); got != "no_receipt no_receipt" {
+				t.Errorf("nobody looks at it again: %s", got)
+			}
+			if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+				t.Error("a row is looked at for ever")
+			}
+			receive(t, l, receipt("r1", provider.Delivered), keyed(m, 1, "r2", provider.Delivered))
+			if got := see(`select state from dispatcher.messages`); got != "delivered" {
+				t.Errorf("what comes late tells nothing: %s", got)
+			}
+		})
+	}
+}
+
+// TestAStandInThatRestedIsLookedAtAgain: it is the row of a reference that another message waits under.
+func TestAStandInThatRestedIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	other := claimAll(t, l, []ledger.Message{message("other")}, "a").Messages[0]
+	settleAll(t, l, expecting(other, "r1"))
+	s := unanswered(m, "r1")
+	settleAll(t, l, []ledger.Settlement{s})
+	see(`with u as (update dispatcher.receipts set due_at = now() where reference like 'r1 %' returning 1) select count(*)::text from u`)
+	overdue(t, l)
+	for range 2 { // twice has the effect of once
+		settleAll(t, l, expecting(m, "r1"))
+	}
+	see(dueNow)
+	overdue(t, l)
+	if got := see(states); got != "m no_receipt, other no_receipt" {
+		t.Error(got)
+	}
+}
+
+// TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts, which whoever has it locked lets go of only after the attempts: not for the rows of parts
+// that a receipt without a reference may be about, and not for that of another message which a receipt is wrong about.
+func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
+	t.Parallel()
+	for name, given := range map[string]func(m, other ledger.Message) ledger.Receipt{
+		"no part is named": func(m, _ ledger.Message) ledger.Receipt { return keyed(m, 1, "", provider.Delivered) },
+		"another's part":   func(_, other ledger.Message) ledger.Receipt { return keyed(other, 1, "r1", provider.Delivered) },
+		"another part":     func(m, _ ledger.Message) ledger.Receipt { return keyed(m, 1, "r2", provider.Delivered) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := ledgertest.URL(t)
+			l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+			apply(t, l, ledger.ChannelSpec{Name: "a"})
+			m := claimAll(t, l, batch("m", 2), "a").Messages
+			s := expecting(m[0], "r1")
+			s[0].Receipts = 3
+			settleAll(t, l, append(s, unknown(m[1])))
+			execute(t, db, `begin`)
+			execute(t, db, `select from dispatcher.receipts where reference = 'r1' for update`)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			if _, err := l.Receive(ctx, []ledger.Receipt{given(m[0], m[1])}, tellState); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
