@@ -243,9 +243,14 @@ const healthTimeout = time.Second
 
 // healthy reports whether a dispatcher answers at an address.
 func healthy(ctx context.Context, address string) bool {
+	return answers(ctx, address, "/healthz", http.StatusOK)
+}
+
+// answers reports whether a page at an address is answered with a status.
+func answers(ctx context.Context, address, page string, status int) bool {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+page, nil)
 	if err != nil {
 		return false
 	}
@@ -254,5 +259,5 @@ func healthy(ctx context.Context, address string) bool {
 		return false
 	}
 	_ = answer.Body.Close() // only the status counts
-	return answer.StatusCode == http.StatusOK
+	return answer.StatusCode == status
 }

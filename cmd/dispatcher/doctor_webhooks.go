@@ -40,18 +40,7 @@ func (p *patient) checkWebhooks(ctx context.Context) []finding {
 
 // hears reports whether what answers at an address could be the webhooks of a dispatcher: they know no page.
 func hears(ctx context.Context, address string) bool {
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/receipts/", nil)
-	if err != nil {
-		return false
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = answer.Body.Close() // only the status counts
-	return answer.StatusCode == http.StatusNotFound
+	return answers(ctx, address, "/receipts/", http.StatusNotFound)
 }
 
 // checkWebbed reads the settings of a channel with an HTTP API. There is no call that costs nothing at all of them, so
