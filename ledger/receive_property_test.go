@@ -19,7 +19,7 @@ import (
 // deed is one thing that happens to a message: it is settled, a receipt comes, somebody looks at what is due, or an operator
 // says what became of a submission that nobody answered.
 type deed struct {
-	kind    string // settle, receipt, look, verdict
+	kind    string // settle, receipt, look, verdict; time: that of all receipts ends, if nobody knows by then whether the message was taken
 	part    int    // that a receipt is about, or whose id the operator names; -1 for none
 	keyed   bool   // the receipt carries our key
 	state   provider.ReceiptState
@@ -34,10 +34,14 @@ const (
 	unsent   = "unsent"   // certainly not taken
 )
 
+// lastWords are the states of receipts after which nothing more is to come.
+var lastWords = []provider.ReceiptState{provider.Delivered, provider.Undelivered}
+
 // life is a message of several parts, what its provider answered about each of them, and what happens.
 type life struct {
 	answers []string
 	deeds   []deed
+	rests   bool // the time of the parts that were answered for ends before anybody tells of the others
 	expired bool // in the end the time of all receipts is over
 }
 
@@ -46,8 +50,13 @@ func (l *life) known() bool { return !slices.Contains(l.answers, silent) }
 
 // drawLife draws answers of which a settlement comes that is accepted or unknown, and deeds in any order.
 func drawLife(t *rapid.T) life {
+	l := life{expired: rapid.Bool().Draw(t, "expired"), rests: rapid.IntRange(0, 3).Draw(t, "rests") == 0}
+	if l.rests {
+		l.answers = rapid.SampledFrom([][]string{{taken, silent}, {taken, taken, silent}, {taken, silent, silent}}).Draw(t, "answers")
+		l.deeds = deeds(t, &l)
+		return l
+	}
 	parts := rapid.IntRange(1, 3).Draw(t, "parts")
-	l := life{expired: rapid.Bool().Draw(t, "expired")}
 	kinds := []string{taken, taken, nameless}
 	if rapid.Bool().Draw(t, "unanswered") {
 		kinds = []string{taken, nameless, silent, silent, unsent}
@@ -70,7 +79,15 @@ func deeds(t *rapid.T, l *life) []deed {
 			left = append(left, i)
 		}
 	}
-	all := []deed{{kind: "settle"}}
+	first, all := []deed{}, []deed{{kind: "settle"}}
+	if l.rests {
+		first, all = []deed{{kind: "settle"}, {kind: "time"}}, nil
+		for i, answer := range l.answers {
+			if answer == silent {
+				all = append(all, deed{kind: "receipt", part: i, keyed: true, state: rapid.SampledFrom(lastWords).Draw(t, "last word")})
+			}
+		}
+	}
 	for range rapid.IntRange(0, 7).Draw(t, "receipts") {
 		all = append(all, deed{
 			kind: "receipt", part: rapid.SampledFrom(left).Draw(t, "part"), keyed: rapid.Bool().Draw(t, "keyed"),
@@ -84,9 +101,9 @@ func deeds(t *rapid.T, l *life) []deed {
 		})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "others") {
-		all = append(all, deed{kind: rapid.SampledFrom([]string{"settle", "look"}).Draw(t, "other")})
+		all = append(all, deed{kind: rapid.SampledFrom([]string{"settle", "look", "time"}).Draw(t, "other")})
 	}
-	return rapid.Permutation(all).Draw(t, "order")
+	return append(first, rapid.Permutation(all).Draw(t, "order")...)
 }
 
 // judged is what the operator's verdicts came to: the last one that was not refused because something else was known already.
@@ -97,7 +114,8 @@ type judged struct {
 
 // model is what all of it comes to, by the words of the design: a message is taken if its provider or an operator says so, or a receipt
 // with our key about a part that had no answer. For each part pending < undelivered < delivered; a receipt without our key counts for a part whose id is
-// known. All parts delivered is delivered, all with their last word and one of them not, or never sent, is undelivered, else it is not
+// known; they are waited for
+// from the proof on, however long nobody knew. All parts delivered is delivered, all with their last word and one of them not, or never sent, is undelivered, else it is not
 // known. Of what was not taken nothing is said.
 func model(l *life, said judged) (state, attempt string) {
 	proved := l.known()
@@ -194,7 +212,8 @@ func (l *life) rule(t *testing.T, on *ledger.Ledger, m ledger.Message, names []s
 
 // TestAnyOrderOfSettlementAndReceiptsComesToTheSame: early, late, repeated, contradictory, for parts that were answered for and
 // for such that nobody answered for, with and without our key, beside the verdicts of operators, and by two instances in turns.
-// Each state is told once, in an order that goes forward only, and the slot is free once there is a last word.
+// Each state is told once, in an order that goes forward only, and the slot is free once there is a last word. As long as a message is
+// accepted somebody is going to look at it, also if the time of its parts ended before anybody knew of the rest.
 func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -229,6 +248,10 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 			case "look":
 				lookSoon(t, db)
 				overdue(t, on)
+			case "time":
+				if scalar[bool](t, db, `select coalesce(outcome, '') = 'unknown' from dispatcher.attempts where message_seq = $1`, m.Seq) {
+					lateForAll(t, db, on)
+				}
 			case "verdict":
 				if l.rule(t, on, m, names, d) {
 					said = judged{d.verdict, d.part}
@@ -238,9 +261,7 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 		lookSoon(t, db)
 		overdue(t, ledgers[0])
 		if l.expired {
-			execute(t, db, `update dispatcher.attempts set settled_at = settled_at - interval '4 days'`)
-			timeUp(t, db)
-			overdue(t, ledgers[1])
+			lateForAll(t, db, ledgers[1])
 		}
 		state, attempt := model(&l, said)
 		check(rt, t, db, m, state, attempt)
@@ -262,6 +283,14 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 func lookSoon(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	execute(t, db, `update dispatcher.receipts set due_at = now() where due_at < now() + interval '1 minute'`)
+}
+
+// lateForAll lets four days pass, longer than receipts are awaited, and has somebody look.
+func lateForAll(t *testing.T, db *pgx.Conn, l *ledger.Ledger) {
+	t.Helper()
+	execute(t, db, `update dispatcher.attempts set settled_at = settled_at - interval '4 days'`)
+	timeUp(t, db)
+	overdue(t, l)
 }
 
 // check compares the message with what the model says.
@@ -287,6 +316,9 @@ func check(rt *rapid.T, t *testing.T, db *pgx.Conn, m ledger.Message, state, att
 	}
 	if at := slices.Index(order, state); last > max(at, 0) || at > 0 && last != at {
 		rt.Fatalf("told %v of a message that is %s", told, state)
+	}
+	if watched := scalar[int](t, db, `select count(*) from dispatcher.receipts where message_seq = $1 and due_at is not null`, m.Seq); state == "accepted" && watched == 0 {
+		rt.Fatal("nobody is going to look at it again")
 	}
 	held := scalar[int](t, db, `select active::int from dispatcher.channels where channel = 'a'`) > 0
 	finals := scalar[int](t, db, `select count(*) from dispatcher.receipts where message_seq = $1 and state in ('delivered', 'undelivered')`, m.Seq)
