@@ -20,24 +20,54 @@ import "fmt"
 // A parameter of one element stands for a column of that value, a null one for a column
 // of nulls; see brief. The given rows ascend by seq, so that two settlements of the same attempts wait for
 // each other and never in a circle.
-var settle = settleDone("", "", "", "", "") + `, leaving as (
+var settle = settleDone(additions{}) + `, leaving as (
 	  select channel, count(*) as n from done where answers = 1 and not freed group by channel
 	), ` + settleFreed("") + settleMoved
 
-// settleMore is settle for attempts that go on holding their slots, that were throttled, or that
-// took more money from limits than they spent.
+// settleMore is settle for attempts that go on holding their slots, that were throttled, that
+// took more money from limits than they spent, or that say how many receipts tell all about them.
 //
-//   - done keeps a slot until held_until, unless it was given back before.
+//   - done keeps a slot until held_until, unless it was given back before, and writes what is said of receipts together with the
+//     outcome.
+//   - answered and corrected are about attempts that somebody else has settled with the same outcome before, who may have known less of their
+//     receipts: another instance that took this one for lost, or a receipt with our key. What this settlement
+//     says replaces that, and nothing else of it takes effect; what done has written is left alone. Then all attempts are locked first, in their order, so that
+//     neither done nor corrected waits for any.
 //   - freed also lowers the channel's rate, see slowDown, once for all that were throttled.
 //   - refunded gives money back, only with an attempt's first answer, and only while the limit is in
 //     the window that it was taken from: that of the claim began before the claim, and any later
-//     window after it. Limits come after channels in the order of locks. owed reads
-//     what it locks, so that refunded decides by what was committed last.
-var settleMore = settleDone(
-	", $19::bigint[], $20::bigint[]", ", hold, slow",
-	", coalesce(hold, ($19::bigint[])[1]) as hold, coalesce(slow, ($20::bigint[])[1]) as slow", `,
-	    held_until = case when a.answers = 0 and not a.freed and g.hold > 0 then now() + g.hold * interval '1 microsecond' else a.held_until end`,
-	", a.held_until, a.claimed_at, g.slow") + `, leaving as (
+//     window after it. Limits come after channels in the order of locks. creditors are read
+//     as they are locked, so that refunded decides by what was committed last.
+var settleMore = settleDone(additions{
+	before: `said as materialized (
+	  select seq, coalesce(attempt, ($2::smallint[])[1]) as attempt, coalesce(outcome, ($3::text[])[1]) as outcome` + saidColumns + `
+	  from unnest($1::bigint[], $2::smallint[], $3::text[]` + saidParameters + `) as u(seq, attempt, outcome` + saidNames + `)
+	), answered as materialized (
+	  select s.*, a.outcome = s.outcome as again
+	  from said s join dispatcher.attempts a on a.message_seq = s.seq and a.attempt = s.attempt
+	  where exists (
+	    select from said t join dispatcher.attempts b on b.message_seq = t.seq and b.attempt = t.attempt
+	    where t.owed > 0 and b.outcome is not null)
+	  order by s.seq, s.attempt for update of a
+	), `,
+	parameters: ", $19::bigint[], $20::bigint[]" + saidParameters,
+	names:      ", hold, slow" + saidNames,
+	columns:    ", coalesce(hold, ($19::bigint[])[1]) as hold, coalesce(slow, ($20::bigint[])[1]) as slow" + saidColumns,
+	written: `,
+	    held_until = case when a.answers = 0 and not a.freed and g.hold > 0 then now() + g.hold * interval '1 microsecond' else a.held_until end,
+	    receipts_owed = case when ` + saysMore + ` then g.owed else a.receipts_owed end,
+	    receipts_within = case when ` + saysMore + ` then g.within else a.receipts_within end,
+	    cut_short = case when ` + saysMore + ` then g.cut else a.cut_short end`,
+	condition: `
+	    and (select count(*) from answered) >= 0`,
+	returned: ", a.held_until, a.claimed_at, g.slow",
+}) + `, corrected as (
+	  update dispatcher.attempts a set receipts_owed = g.owed, receipts_within = g.within, cut_short = g.cut
+	  from answered g
+	  where a.message_seq = g.seq and a.attempt = g.attempt and g.again and ` + saysMore + `
+	    and (a.receipts_owed, a.receipts_within, a.cut_short) is distinct from (g.owed, g.within, g.cut)
+	    and (g.seq, g.attempt) not in (select seq, attempt from done)
+	), leaving as (
 	  select channel, count(*) filter (where answers = 1 and not freed and held_until is null) as n,
 	    max(slow) filter (where slow >= 0) * interval '1 microsecond' as slow
 	  from done group by channel
@@ -49,14 +79,14 @@ var settleMore = settleDone(
 	  select r.channel, r.scope, r.window_seconds, r.micros, d.claimed_at
 	  from unnest($21::bigint[], $22::text[], $23::text[], $24::int[], $25::bigint[]) as r(nr, channel, scope, window_seconds, micros)
 	  join done d on d.nr = r.nr where d.answers = 1
-	), owed as materialized (
+	), creditors as materialized (
 	  select m.channel, m.scope, m.window_seconds, m.unit, greatest(m.window_start, m.since) as since from dispatcher.limits m
 	  where (m.channel, m.scope, m.window_seconds) in (select channel, scope, window_seconds from back) and m.unit = 'money'
 	    and (select count(*) from locked) >= 0
 	  order by m.channel, m.scope, m.window_seconds, m.unit for update
 	), refund as (
 	  select o.channel, o.scope, o.window_seconds, o.unit, sum(b.micros)::bigint as micros
-	  from owed o join back b on b.channel = o.channel and b.scope = o.scope and b.window_seconds = o.window_seconds
+	  from creditors o join back b on b.channel = o.channel and b.scope = o.scope and b.window_seconds = o.window_seconds
 	  where b.claimed_at >= o.since group by o.channel, o.scope, o.window_seconds, o.unit
 	), refunded as (
 	  update dispatcher.limits m set granted = greatest(m.granted - r.micros, 0),
@@ -64,11 +94,28 @@ var settleMore = settleDone(
 	  from refund r where m.channel = r.channel and m.scope = r.scope and m.window_seconds = r.window_seconds and m.unit = r.unit
 	)` + settleMoved
 
-// settleDone is the beginning of a settlement, with what settleMore adds to the parameters, their names, the
-// columns of a row, the columns written and the columns returned.
-func settleDone(parameters, names, columns, written, returned string) string {
+// What settleMore reads of receipts: how many tell all about the attempt, 0 when nothing is said; whether that is not simply
+// the number of parts that the settlement names; for how long they are awaited, and whether the message was cut short.
+const (
+	saidParameters = ", $26::smallint[], $27::boolean[], $28::bigint[], $29::boolean[]"
+	saidNames      = ", owed, differs, within, cut"
+	saidColumns    = `, coalesce(owed, ($26::smallint[])[1]) as owed, coalesce(differs, ($27::boolean[])[1]) as differs,
+	      nullif(coalesce(within, ($28::bigint[])[1]), 0) * interval '1 microsecond' as within, nullif(coalesce(cut, ($29::boolean[])[1]), false) as cut`
+)
+
+// saysMore is the condition that row g says something about the receipts of attempt a that is to be written. Nearly all have as many as
+// their settlement named parts, and nothing is written about them; where something else was written when nobody answered, the
+// late answer corrects it.
+const saysMore = `g.owed > 0 and (a.receipts_owed is not null or g.differs)`
+
+// additions are what settleMore adds to the beginning of a settlement: tables read before, parameters, their names, columns of a
+// row, columns written, a condition and columns returned.
+type additions struct{ before, parameters, names, columns, written, condition, returned string }
+
+// settleDone is the beginning of a settlement.
+func settleDone(more additions) string {
 	return fmt.Sprintf(`
-	with done as (
+	with %[6]sdone as (
 	  update dispatcher.attempts a set outcome = g.outcome, provider_code = nullif(g.code, ''),
 	    provider_reference = nullif(g.reference, ''), segments = g.segments, price_micros = g.price_micros,
 	    settled_at = now(), answers = a.answers + 1%[4]s
@@ -86,10 +133,10 @@ func settleDone(parameters, names, columns, written, returned string) string {
 	        state, reason, next_at, tried, pinned, parts_left, parts_cut, possible_duplicate%[2]s, nr)
 	  ) g
 	  where a.message_seq = g.seq and a.attempt = g.attempt
-	    and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
+	    and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))%[7]s
 	  returning a.channel, a.answers, a.freed, g.seq, g.attempt,
 	    g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut, g.possible_duplicate, g.nr%[5]s
-	)`, parameters, names, columns, written, returned)
+	)`, more.parameters, more.names, more.columns, more.written, more.returned, more.before, more.condition)
 }
 
 // settleFreed gives slots back, with what settleMore writes as well.

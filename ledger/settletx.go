@@ -41,8 +41,8 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if more(order) {
 		sql, args = settleMore, append(args, moreArrays(order)...)
 	}
-	doubts, expectations, debts := doubtArrays(order), expectArrays(order), owedArrays(order)
-	if doubts == nil && expectations == nil && debts == nil {
+	doubts, expectations := doubtArrays(order), expectArrays(order)
+	if doubts == nil && expectations == nil {
 		_, err := db.Exec(ctx, sql, args...)
 		return err
 	}
@@ -51,9 +51,6 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 		batch.Queue(expectReceipts, expectations...) // receipts come first in the order of locks
 	}
 	batch.Queue(sql, args...)
-	if debts != nil {
-		batch.Queue(owed, debts...)
-	}
 	if doubts != nil {
 		batch.Queue(doubted, doubts...)
 	}
@@ -74,7 +71,9 @@ func bySeq(settlements []Settlement) []*Settlement {
 
 // more reports whether one of the settlements needs settleMore.
 func more(order []*Settlement) bool {
-	return slices.ContainsFunc(order, func(s *Settlement) bool { return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 })
+	return slices.ContainsFunc(order, func(s *Settlement) bool {
+		return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Receipts > 0
+	})
 }
 
 // settlementArrays are the parameters of settle.
@@ -121,7 +120,23 @@ func moreArrays(order []*Settlement) []any {
 			seconds, micros = append(seconds, int32(r.Window.Seconds())), append(micros, max(r.Micros, 0))
 		}
 	}
-	return []any{brief(hold), brief(slow), nr, channel, scope, seconds, micros}
+	return append([]any{brief(hold), brief(slow), nr, channel, scope, seconds, micros}, saidArrays(order)...)
+}
+
+// saidArrays are what the settlements say about receipts, see saidNames.
+func saidArrays(order []*Settlement) []any {
+	n := len(order)
+	owed, within, differs, cut := make([]int16, n), make([]int64, n), make([]bool, n), make([]bool, n)
+	for i, s := range order {
+		if s.Receipts <= 0 {
+			continue
+		}
+		known := names(s.Reference)
+		slices.Sort(known)
+		owed[i], within[i] = int16(s.Receipts), max(s.Await, 0).Microseconds() //nolint:gosec // Segments of a message.
+		differs[i], cut[i] = s.Receipts != len(slices.Compact(known)) || s.CutShort, s.CutShort
+	}
+	return []any{brief(owed), brief(differs), brief(within), brief(cut)}
 }
 
 // noticeArrays gathers at most one notice for each row, empty where there is none.

@@ -1,0 +1,167 @@
+package ledger_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// seeOwed is what the first attempt of the message owes, and what else a settlement writes.
+const seeOwed = `select concat_ws(' ', a.outcome, 'owes', coalesce(a.receipts_owed::text, 'what it names'), 'within', coalesce(a.receipts_within::text, 'nothing'),
+	case when a.cut_short then 'cut short' end, '|', 'answers', a.answers, 'active', c.active, a.provider_code, a.segments)
+	from dispatcher.attempts a, dispatcher.channels c where a.attempt = 1`
+
+func TestASettlementSaysHowManyReceiptsAreOwedWithItsOutcome(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		say  func(s *ledger.Settlement)
+		want string
+	}{
+		"nothing said":                       {func(*ledger.Settlement) {}, "accepted owes what it names within nothing | answers 1 active 0 1"},
+		"as many as are named":               {func(s *ledger.Settlement) { s.Receipts = 2 }, "accepted owes what it names within nothing | answers 1 active 0 1"},
+		"as many, and one is named twice":    {func(s *ledger.Settlement) { s.Receipts, s.Reference = 1, "r1 r1" }, "accepted owes what it names within nothing | answers 1 active 0 1"},
+		"more than are named":                {func(s *ledger.Settlement) { s.Receipts = 3 }, "accepted owes 3 within 01:00:00 | answers 1 active 0 1"},
+		"fewer, and none is expected":        {func(s *ledger.Settlement) { s.Receipts, s.Await = 1, 0 }, "accepted owes 1 within nothing | answers 1 active 0 1"},
+		"as many, of a message cut short":    {func(s *ledger.Settlement) { s.Receipts, s.CutShort = 2, true }, "accepted owes 2 within 01:00:00 cut short | answers 1 active 0 1"},
+		"more, and the slot is held":         {func(s *ledger.Settlement) { s.Receipts, s.Hold = 3, time.Hour }, "accepted owes 3 within 01:00:00 | answers 1 active 1 1"},
+		"cut short without a number of them": {func(s *ledger.Settlement) { s.CutShort = true }, "accepted owes what it names within nothing | answers 1 active 0 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			s := expecting(m, "r1 r2")
+			s[0].Await = time.Hour
+			test.say(&s[0])
+			for range 2 { // twice has the effect of once
+				settleAll(t, l, s)
+				if got := see(seeOwed); got != test.want {
+					t.Errorf("got  %s\nwant %s", got, test.want)
+				}
+			}
+		})
+	}
+}
+
+// TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost, in what the attempt owes and in nothing else: another instance could not know
+// how many parts had left.
+func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	lost := unknown(m)
+	lost.Receipts, lost.Segments, lost.Await, lost.Code = 1, 3, time.Hour, "lost"
+	lost.Notice = accepted([]ledger.Message{m})[0].Notice
+	settleAll(t, l, []ledger.Settlement{lost})
+	claimAll(t, l, []ledger.Message{message("other")}, "a") // takes a slot that must not be freed again
+	own := lost
+	own.Receipts, own.Segments, own.CutShort, own.Code = 2, 2, true, "timeout"
+	for range 2 {
+		settleAll(t, l, []ledger.Settlement{own})
+		if got := see(seeOwed + ` and a.message_seq = 1`); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
+			t.Error(got)
+		}
+	}
+	if n := see(`select count(*)::text from dispatcher.outbox`); n != "1" {
+		t.Errorf("%s notices", n)
+	}
+	own.Receipts = 0 // says nothing
+	settleAll(t, l, []ledger.Settlement{own})
+	settleAll(t, l, []ledger.Settlement{own, expecting(m, "r1")[0]}) // nor does what comes with the truth
+	if got := see(seeOwed + ` and a.message_seq = 1`); got != "accepted owes 2 within 01:00:00 cut short | answers 2 active 1 1" {
+		t.Error(got)
+	}
+}
+
+// TestTheTruthInABatchIsNotLostToACorrection: nobody settles an attempt twice at once, but a batch may say it.
+func TestTheTruthInABatchIsNotLostToACorrection(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	doubt, truth := unanswered(m, ""), expecting(m, "r1")[0]
+	settleAll(t, l, []ledger.Settlement{doubt})
+	doubt.Receipts, truth.Receipts = 2, 1
+	settleAll(t, l, []ledger.Settlement{doubt, truth})
+	for range 2 {
+		if got := see(seeOwed); got != "accepted owes 1 within 72:00:00 | answers 2 active 0 1" {
+			t.Error(got)
+		}
+		settleAll(t, l, []ledger.Settlement{doubt}) // it comes too late to say anything
+	}
+}
+
+// waiting starts work that waits for a lock, and returns when it does.
+func waiting(t *testing.T, db *pgx.Conn, work func() error) (done chan error) {
+	t.Helper()
+	done = make(chan error, 1)
+	go func() { done <- work() }()
+	for !scalar[bool](t, db, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`) && t.Context().Err() == nil {
+		select {
+		case err := <-done:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
+	}
+	return done
+}
+
+// TestACorrectionGoesByWhatWasCommittedLast: a receipt proves the attempt while its late answer waits for that.
+func TestACorrectionGoesByWhatWasCommittedLast(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db, watch := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
+	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
+	settleAll(t, l, []ledger.Settlement{unanswered(m, "")})
+	late := expecting(m, "r1")
+	late[0].Receipts = 1
+	execute(t, db, `begin`)
+	execute(t, db, `update dispatcher.attempts set outcome = 'accepted', answers = answers + 1`)
+	done := waiting(t, watch, func() error { return l.Settle(t.Context(), late) })
+	execute(t, db, `commit`)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := scalar[string](t, db, seeOwed); got != "accepted owes 1 within 72:00:00 | answers 2 active 0 timeout 3" {
+		t.Error(got)
+	}
+}
+
+// TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder: it waits for the first attempt before it locks anything of the second.
+func TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db, watch := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	m := claimAll(t, l, batch("m", 2), "a").Messages
+	settlements := accepted(m)
+	for i := range settlements {
+		settlements[i].Receipts = 2
+	}
+	settleAll(t, l, settlements[:1])
+	settlements[0].Receipts = 3
+	execute(t, db, `begin`)
+	execute(t, db, `select from dispatcher.attempts where message_seq = $1 for update`, m[0].Seq)
+	done := waiting(t, watch, func() error { return l.Settle(t.Context(), settlements) })
+	for _, sql := range []string{
+		`select from dispatcher.attempts where message_seq = $1 for update nowait`, `select from dispatcher.messages where seq = $1 for update nowait`,
+	} {
+		var pg *pgconn.PgError
+		if _, err := watch.Exec(t.Context(), sql, m[1].Seq); errors.As(err, &pg) && pg.Code == "55P03" {
+			t.Errorf("it has locked what comes after: %s", sql)
+		}
+	}
+	execute(t, db, `commit`)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := scalar[string](t, db, `select string_agg(receipts_owed::text, ' ' order by message_seq) from dispatcher.attempts`); got != "3 2" {
+		t.Errorf("they owe %s", got)
+	}
+	if got := scalar[string](t, db, states); got != "m-00000 accepted, m-00001 accepted" {
+		t.Error(got)
+	}
+}
