@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 )
 
@@ -202,6 +203,32 @@ func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 		t.Error(got)
 	}
 	if got := see(seeDoubt); got != "accepted taken closed" {
+		t.Error(got)
+	}
+}
+
+// TestARepeatedSubmissionLocksItsAttemptsInOrder: the settlement takes the price of the first one away, and receipts lock the first one first.
+func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db, watch := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
+	settleAll(t, l, []ledger.Settlement{repeat(m, 1)})
+	claimAgain(t, l, func(sql string) string { return scalar[string](t, watch, sql) })
+	execute(t, db, `begin`)
+	execute(t, db, `select from dispatcher.attempts where attempt = 1 for update`)
+	done := waiting(t, watch, func() error { return l.Settle(t.Context(), []ledger.Settlement{repeat(m, 2)}) })
+	for _, sql := range []string{`select from dispatcher.attempts where attempt = 2 for update nowait`, `select from dispatcher.messages for update nowait`} {
+		if _, err := watch.Exec(t.Context(), sql); err != nil {
+			t.Errorf("it has locked what comes after: %s: %v", sql, err)
+		}
+	}
+	execute(t, db, `commit`)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := scalar[string](t, db, seeBill); got != "unknown 0 f, unknown 1 t" {
 		t.Error(got)
 	}
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,7 +11,7 @@ import (
 )
 
 // doubted writes down what a batch of settlements says about doubts. It goes with them in one
-// transaction, after them, and only when there is something to write.
+// transaction, after them, and only when there is something to write; lockRepeated comes before them.
 //
 //   - repeated keeps the key under which a message is submitted again, or forgets it.
 //   - opened begins a doubt, or goes on with it when an attempt under the same key was settled. It
@@ -63,6 +64,25 @@ func doubtArrays(order []*Settlement) []any {
 		return nil
 	}
 	return []any{seq, attempt, key, account, step, until, next, verdict, repeat, partly}
+}
+
+// lockRepeated locks attempts in their order: those that are settled and, where one may be a repeated submission, those before it. Without it
+// doubted, which takes the price of these away, would lock them after their messages.
+const lockRepeated = `
+	select from unnest($1::bigint[], $2::smallint[], $3::boolean[]) as g(seq, attempt, doubt)
+	join dispatcher.attempts a on a.message_seq = g.seq and a.attempt <= g.attempt and (a.attempt = g.attempt or g.doubt)
+	order by a.message_seq, a.attempt for update of a`
+
+// repeatArrays are the parameters of lockRepeated; nil when no settlement under a doubt has an attempt before it.
+func repeatArrays(order []*Settlement) []any {
+	if !slices.ContainsFunc(order, func(s *Settlement) bool { return s.Doubt != nil && s.Attempt > 1 }) {
+		return nil
+	}
+	seq, attempt, doubt := make([]int64, len(order)), make([]int16, len(order)), make([]bool, len(order))
+	for i, s := range order {
+		seq[i], attempt[i], doubt[i] = s.Seq, int16(s.Attempt), s.Doubt != nil //nolint:gosec // The column is a smallint.
+	}
+	return []any{seq, attempt, doubt}
 }
 
 // doubtColumns are the columns of a doubt d, of its first attempt f and its latest one a, and of message m, for scanDoubt.

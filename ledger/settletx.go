@@ -50,6 +50,9 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if expectations != nil {
 		batch.Queue(expectReceipts, expectations...) // receipts come first in the order of locks
 	}
+	if repeats := repeatArrays(order); repeats != nil {
+		batch.Queue(lockRepeated, repeats...)
+	}
 	batch.Queue(sql, args...)
 	if doubts != nil {
 		batch.Queue(doubted, doubts...)
