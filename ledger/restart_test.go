@@ -28,6 +28,15 @@ func clockWasAhead(t testing.TB, db *pgx.Conn) {
 	}
 }
 
+// bounded opens a ledger whose channel a has limits, beside those over all channels, with the days of UTC, and a connection beside it.
+func bounded(t testing.TB, onA []admission.Limit, overAll ...admission.Limit) (*ledger.Ledger, *pgx.Conn) {
+	t.Helper()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	applyToday(t, l, time.UTC, onA, overAll...)
+	return l, db
+}
+
 // restarted starts the window of a limit of channel a again, or of one over all channels.
 func restarted(t testing.TB, l *ledger.Ledger, channel string, limit admission.Limit) (ledger.Restarted, error) {
 	t.Helper()
@@ -37,11 +46,9 @@ func restarted(t testing.TB, l *ledger.Ledger, channel string, limit admission.L
 // TestALimitThatWasAheadGoesOnWithTheWindowOfNow and knows what was claimed in it, also while the clock was ahead.
 func TestALimitThatWasAheadGoesOnWithTheWindowOfNow(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
 	day, segments := limit(admission.Day, 9), admission.Limit{Window: admission.Day, Max: 5, Unit: admission.Segments}
 	mine, money, theirs := scoped(tenant("shop"), admission.Day, 100), budget(tenant("shop"), 1e6), scoped(prefix("+44"), admission.Day, 100)
-	applyToday(t, l, time.UTC, []admission.Limit{day, segments, mine, theirs}, money)
+	l, db := bounded(t, []admission.Limit{day, segments, mine, theirs}, money)
 	refs := []ledger.ScopeRef{{Channel: "", Scope: tenant("shop")}, {Channel: "a", Scope: prefix("+44")}, {Channel: "a", Scope: tenant("shop")}}
 	mustClaim(t, l, of("shop", 3), refs...)
 	clockWasAhead(t, db)
@@ -73,10 +80,8 @@ func TestALimitThatWasAheadGoesOnWithTheWindowOfNow(t *testing.T) {
 // TestASecondThatWasAheadGoesOnWithTheNextOne: what left in the running one nobody knows.
 func TestASecondThatWasAheadGoesOnWithTheNextOne(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
 	on := limit(admission.Second, 10)
-	applyToday(t, l, time.UTC, []admission.Limit{on})
+	l, db := bounded(t, []admission.Limit{on})
 	execute(t, db, `update dispatcher.limits set window_start = date_trunc('second', now()), granted = 7, next_at = now(), pace = 95000000, taken = '{"lane:otp": 2}'`)
 	clockWasAhead(t, db)
 	if _, sent := mustClaim(t, l, of("shop", 1)); len(sent) != 0 {
@@ -101,10 +106,8 @@ func TestASecondThatWasAheadGoesOnWithTheNextOne(t *testing.T) {
 // limit that is removed and added brings them back.
 func TestWindowsThatAreYetToComeAreOutOfTheWay(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
 	on := limit(admission.Day, 10)
-	applyToday(t, l, time.UTC, []admission.Limit{on})
+	l, db := bounded(t, []admission.Limit{on})
 	mustClaim(t, l, of("shop", 1))
 	// Of the running day, and of two that are yet to come: the second one is when the clock was set back.
 	execute(t, db, `insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted)
@@ -133,10 +136,8 @@ func TestWindowsThatAreYetToComeAreOutOfTheWay(t *testing.T) {
 // TestAPrefixBeginsWithAllThatMayHaveBeenItsWindow because its attempts are not known.
 func TestAPrefixBeginsWithAllThatMayHaveBeenItsWindow(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
 	on := scoped(prefix("+44"), admission.Day, 10)
-	applyToday(t, l, time.UTC, []admission.Limit{on})
+	l, db := bounded(t, []admission.Limit{on})
 	mustClaim(t, l, of("shop", 4), ledger.ScopeRef{Channel: "a", Scope: prefix("+44")})
 	execute(t, db, `insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted)
 		select channel, scope, window_seconds, unit, window_start + n * interval '1 day', max, 8 from dispatcher.limits, generate_series(-1, 0) n`)
@@ -153,10 +154,8 @@ func TestAPrefixBeginsWithAllThatMayHaveBeenItsWindow(t *testing.T) {
 // TestASecondOfAPrefixBeginsWithNothing like any other second.
 func TestASecondOfAPrefixBeginsWithNothing(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
 	on := scoped(prefix("+44"), admission.Second, 10)
-	applyToday(t, l, time.UTC, []admission.Limit{on})
+	l, db := bounded(t, []admission.Limit{on})
 	execute(t, db, `update dispatcher.limits set window_start = date_trunc('second', now()) + interval '2 days', granted = 7`)
 	done, err := restarted(t, l, "a", on)
 	if err != nil || done.Was.Granted != 7 || done.Now.Granted != 0 {
@@ -170,10 +169,8 @@ func TestASecondOfAPrefixBeginsWithNothing(t *testing.T) {
 // TestOnlyAWindowThatIsAheadIsStartedAgain: any other would give its slots away twice.
 func TestOnlyAWindowThatIsAheadIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
 	on := limit(admission.Second, 10)
-	applyToday(t, l, time.UTC, []admission.Limit{on})
+	l, db := bounded(t, []admission.Limit{on})
 	execute(t, db, `update dispatcher.limits set granted = 1`)
 	// As far as a process with the longest lead goes.
 	execute(t, db, `update dispatcher.limits set window_start = date_trunc('second', clock_timestamp()) + interval '7 seconds'`)
@@ -230,9 +227,8 @@ func TestNoClaimSlipsBetweenCountingAndRestarting(t *testing.T) {
 // TestASlidingLimitThatWasAheadGoesOnFromWhatIsCounted, as one does that is added: its arrival time lies ahead as well.
 func TestASlidingLimitThatWasAheadGoesOnFromWhatIsCounted(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
 	on := limit(admission.Day, 40)
+	l, db := bounded(t, []admission.Limit{on})
 	slides := giveScoped(func(c *admission.Counter) { c.Sliding, c.Burst = true, 10 })
 	claim := func(id string) int {
 		t.Helper()
@@ -242,7 +238,6 @@ func TestASlidingLimitThatWasAheadGoesOnFromWhatIsCounted(t *testing.T) {
 		}
 		return len(sent)
 	}
-	applyToday(t, l, time.UTC, []admission.Limit{on})
 	if n := claim("before"); n != 9 {
 		t.Fatalf("%d were sent", n)
 	}
@@ -260,10 +255,8 @@ func TestASlidingLimitThatWasAheadGoesOnFromWhatIsCounted(t *testing.T) {
 
 func TestRestartsAreListedNewestFirst(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
 	mine, money := scoped(tenant("shop"), admission.Day, 100), budget(tenant("shop"), 1e6)
-	applyToday(t, l, time.UTC, []admission.Limit{mine}, money)
+	l, db := bounded(t, []admission.Limit{mine}, money)
 	mustClaim(t, l, of("shop", 2), ledger.ScopeRef{Scope: tenant("shop")}, ledger.ScopeRef{Channel: "a", Scope: tenant("shop")})
 	clockWasAhead(t, db)
 	var want []ledger.Restarted
