@@ -107,6 +107,40 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 	}
 }
 
+// TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem: the provider gave an id with an answer that says nothing. For how long receipts are awaited
+// is kept with the attempt, and its parts are heeded once an operator knows that it was taken, those that nobody told of and those
+// whose last word came before.
+func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
+	t.Parallel()
+	for want, given := range map[string][]ledger.Receipt{"no_receipt": nil, "delivered": {receipt("r1", provider.Delivered)}} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			s := unknown(m)
+			s.Reference, s.Receipts, s.Await = "r1", 1, time.Hour
+			s.Doubt = &ledger.Doubt{Key: "k", Step: ledger.NoStep, Until: time.Now(), Verdict: ledger.FinalWord}
+			settleAll(t, l, []ledger.Settlement{s})
+			receive(t, l, given...)
+			see(dueNow)
+			overdue(t, l)
+			doubt, err := l.DoubtAbout(t.Context(), m.ID)
+			if err != nil || doubt.Await != time.Hour {
+				t.Fatalf("receipts are awaited for %s, %v", doubt.Await, err)
+			}
+			truth := expecting(m, doubt.Reference)[0]
+			truth.Await = doubt.Await
+			if !judge(t, l, ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Author: "ops", Note: "in its log", Truth: &truth}) {
+				t.Fatal("there was no doubt")
+			}
+			see(dueNow)
+			overdue(t, l)
+			if got := see(`select state from dispatcher.messages`); got != want {
+				t.Errorf("the message is %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // TestAStandInThatRestedIsLookedAtAgain: it is the row of a reference that another message waits under.
 func TestAStandInThatRestedIsLookedAtAgain(t *testing.T) {
 	t.Parallel()

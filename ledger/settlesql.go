@@ -94,19 +94,20 @@ var settleMore = settleDone(additions{
 	  from refund r where m.channel = r.channel and m.scope = r.scope and m.window_seconds = r.window_seconds and m.unit = r.unit
 	)` + settleMoved
 
-// What settleMore reads of receipts: how many tell all about the attempt, 0 when nothing is said; whether that is not simply
-// the number of parts that the settlement names; for how long they are awaited, and whether the message was cut short.
+// What settleMore reads of receipts: how many tell all about the attempt, 0 when nothing is said; whether that is to be kept, because it is
+// not simply the number of parts that the settlement names, or because nobody answered and Settlement.Await is to be known
+// later; for how long they are awaited, and whether the message was cut short.
 const (
 	saidParameters = ", $26::smallint[], $27::boolean[], $28::bigint[], $29::boolean[]"
-	saidNames      = ", owed, differs, within, cut"
-	saidColumns    = `, coalesce(owed, ($26::smallint[])[1]) as owed, coalesce(differs, ($27::boolean[])[1]) as differs,
+	saidNames      = ", owed, telling, within, cut"
+	saidColumns    = `, coalesce(owed, ($26::smallint[])[1]) as owed, coalesce(telling, ($27::boolean[])[1]) as telling,
 	      nullif(coalesce(within, ($28::bigint[])[1]), 0) * interval '1 microsecond' as within, nullif(coalesce(cut, ($29::boolean[])[1]), false) as cut`
 )
 
-// saysMore is the condition that row g says something about the receipts of attempt a that is to be written. Nearly all have as many as
-// their settlement named parts, and nothing is written about them; where something else was written when nobody answered, the
+// saysMore is the condition that row g says something about the receipts of attempt a that is to be written. Nearly all were answered
+// and have as many as their settlement named parts, and nothing is written about them; where something else was written when nobody answered, the
 // late answer corrects it.
-const saysMore = `g.owed > 0 and (a.receipts_owed is not null or g.differs)`
+const saysMore = `g.owed > 0 and (a.receipts_owed is not null or g.telling)`
 
 // additions are what settleMore adds to the beginning of a settlement: tables read before, parameters, their names, columns of a
 // row, columns written, a condition and columns returned.

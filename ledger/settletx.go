@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"dispatcher/provider"
 )
 
 // Settle writes down what came of attempts, in one round trip and all or nothing. To
@@ -129,7 +131,7 @@ func moreArrays(order []*Settlement) []any {
 // saidArrays are what the settlements say about receipts, see saidNames.
 func saidArrays(order []*Settlement) []any {
 	n := len(order)
-	owed, within, differs, cut := make([]int16, n), make([]int64, n), make([]bool, n), make([]bool, n)
+	owed, within, telling, cut := make([]int16, n), make([]int64, n), make([]bool, n), make([]bool, n)
 	for i, s := range order {
 		if s.Receipts <= 0 {
 			continue
@@ -137,9 +139,9 @@ func saidArrays(order []*Settlement) []any {
 		known := names(s.Reference)
 		slices.Sort(known)
 		owed[i], within[i] = int16(s.Receipts), max(s.Await, 0).Microseconds() //nolint:gosec // Segments of a message.
-		differs[i], cut[i] = s.Receipts != len(slices.Compact(known)) || s.CutShort, s.CutShort
+		telling[i], cut[i] = s.Receipts != len(slices.Compact(known)) || s.CutShort || s.Outcome == provider.Unknown, s.CutShort
 	}
-	return []any{brief(owed), brief(differs), brief(within), brief(cut)}
+	return []any{brief(owed), brief(telling), brief(within), brief(cut)}
 }
 
 // noticeArrays gathers at most one notice for each row, empty where there is none.
