@@ -28,6 +28,9 @@ type Submission struct {
 	// From is the sender id: alphanumeric, short code or E.164 number; may be empty
 	// when the channel has a default of its own.
 	From string
+	// OwnSender reports whether From is the message's own sender. Where it is not, it is one of the routing document's for this
+	// channel, or empty, and a provider that refuses it would refuse it with any message.
+	OwnSender bool
 	// Text is what the subscriber reads, in UTF-8, look-alikes already replaced.
 	Text string
 	// Reference ties the segments of one message together. Every attempt of a
