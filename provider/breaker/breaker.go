@@ -78,9 +78,11 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 	return r
 }
 
-// class decides what an outcome says about the channel's health. Accepted,
-// Rejected and what is Unfit are answers of a working provider. Throttled asks for patience, which
-// pacing gives, and would otherwise open the breaker under load. A context that was
+// class decides what an outcome says about the channel's health. Accepted and
+// Rejected are answers of a working provider. Throttled asks for patience, which
+// pacing gives, and would otherwise open the breaker under load. What is Unfit says nothing: a vendor may look at
+// the message first and refuse it without having come to what is wrong with the account, so that it would hide the
+// failures between which it comes, and close a half-open breaker on a channel that takes nothing. A context that was
 // cancelled, or that ended before a byte left, is our doing; one whose deadline passed
 // without an answer is the provider's. A submission that was too late is ours again: what
 // is wrong with a channel that has no room shows in the answers to those that have it. Once
@@ -92,10 +94,7 @@ func (b *Breaker) class(ctx context.Context, r *provider.Result) error {
 	case provider.Throttled:
 		return errExcluded
 	case provider.Refused:
-		if r.Unfit {
-			return nil
-		}
-		if ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.Uncomposed || b.closing.Load() {
+		if r.Unfit || ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.Uncomposed || b.closing.Load() {
 			return errExcluded
 		}
 		return errFailure

@@ -108,74 +108,105 @@ func TestOnlyUnknownAndRefusedOpenTheBreaker(t *testing.T) {
 	}
 }
 
-// TestWhatSaysNothingAboutTheChannelIsNoFailure: a submission that was too late, or that the channel cannot write, neither opens
-// the breaker nor ends a row of failures, and leaves the probe to the next one.
+// TestWhatSaysNothingAboutTheChannelIsNoFailure: a submission that was too late, that the channel cannot write, or that the
+// vendor does not take for what it is, neither opens the breaker nor ends a row of failures, and leaves the probe to the next
+// one.
 func TestWhatSaysNothingAboutTheChannelIsNoFailure(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{provider.Late, provider.Uncomposed} {
-		t.Run(code, func(t *testing.T) {
+	for name, r := range map[string]provider.Result{
+		"late": {Code: provider.Late}, "uncomposed": {Code: provider.Uncomposed}, "unfit": {Code: "sender", Unfit: true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			saysNothing(t, code)
+			r.Outcome = provider.Refused
+			saysNothing(t, r)
 		})
 	}
 }
 
-func saysNothing(t *testing.T, code string) {
+func saysNothing(t *testing.T, nothing provider.Result) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		r := provider.Result{Outcome: provider.Refused, Code: code}
-		ch := &scriptedChannel{answer: func(context.Context) provider.Result { return r }}
-		b := breaker.New(ch, breaker.Config{Name: "a", Failures: 2, OpenFor: time.Second})
-		for range 50 {
-			if got := b.Send(t.Context(), provider.Submission{ID: "m"}); got.Code != code || got.Outcome != provider.Refused {
-				t.Fatalf("passed on as %+v", got)
-			}
-		}
-		send := func(word string) { r.Code = word; b.Send(t.Context(), provider.Submission{ID: "m"}) }
-		send("down")
-		send(code)
-		if b.State() != breaker.Closed {
-			t.Errorf("%v after one failure of two", b.State())
-		}
-		send("down")
-		if b.State() != breaker.Open {
-			t.Errorf("%v after two failures, want open", b.State())
-		}
-		pass(time.Second + 1)
-		send(code)
-		if ok, why := b.Ready(); b.State() != breaker.HalfOpen || !ok || why != provider.Probing {
-			t.Errorf("%v, ready %v %q; the probe is still to come", b.State(), ok, why)
-		}
-	})
-}
-
-// TestARefusalOfOneMessageIsTheAnswerOfAWorkingProvider: it does not open the breaker, ends a row of failures, and is a probe
-// that went well.
-func TestARefusalOfOneMessageIsTheAnswerOfAWorkingProvider(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Result
 		ch := &scriptedChannel{answer: func(context.Context) provider.Result { return r }}
 		b := breaker.New(ch, breaker.Config{Name: "a", Failures: 2, OpenFor: time.Second})
-		send := func(unfit bool, want breaker.State) {
+		send := func(answer provider.Result, want breaker.State) {
 			t.Helper()
-			r = provider.Result{Outcome: provider.Refused, Unfit: unfit, Code: "sender"}
-			if got := b.Send(t.Context(), provider.Submission{ID: "m"}); !cmp.Equal(got, r) {
+			r = answer
+			if got := b.Send(t.Context(), provider.Submission{ID: "m"}); !cmp.Equal(got, answer) {
 				t.Fatalf("passed on as %+v", got)
 			}
 			if got := b.State(); got != want {
-				t.Fatalf("unfit %v: %v, want %v", unfit, got, want)
+				t.Fatalf("%+v leaves it %v, want %v", answer, got, want)
 			}
 		}
+		down, up := provider.Result{Outcome: provider.Refused, Code: "down"}, provider.Result{Outcome: provider.Accepted}
 		for range 50 {
-			send(true, breaker.Closed)
+			send(nothing, breaker.Closed)
 		}
-		send(false, breaker.Closed)
-		send(true, breaker.Closed)
-		send(false, breaker.Closed)
-		send(false, breaker.Open)
+		send(down, breaker.Closed)
+		send(nothing, breaker.Closed)
+		send(down, breaker.Open)
+		for _, end := range []provider.Result{down, up} {
+			pass(time.Second + 1)
+			for range 50 { // each takes the place of the probe and gives it back
+				send(nothing, breaker.HalfOpen)
+				if ok, why := b.Ready(); !ok || why != provider.Probing {
+					t.Fatalf("ready %v %q; the probe is still to come", ok, why)
+				}
+			}
+			send(end, map[provider.Outcome]breaker.State{provider.Refused: breaker.Open, provider.Accepted: breaker.Closed}[end.Outcome])
+		}
+	})
+}
+
+// TestUnfitMessagesDoNotHideADeadAccount: of five messages the vendor refuses three for what they are, before it looks at the
+// account, and two because that has no credit. Nothing is accepted, so hardly anything may get there.
+func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		ch := &scriptedChannel{answer: func(context.Context) provider.Result {
+			n++
+			return provider.Result{Outcome: provider.Refused, Unfit: n%5 < 3, Code: "402"}
+		}}
+		b := breaker.New(ch, breaker.Config{Name: "a"})
+		const messages = 5000
+		for range messages { // ten seconds: the breaker tries again once
+			b.Send(t.Context(), provider.Submission{ID: "m"})
+			pass(2 * time.Millisecond)
+		}
+		if got := ch.sends.Load(); b.State() == breaker.Closed || got > 20 {
+			t.Errorf("%v after %d of %d messages reached a channel that takes nothing", b.State(), got, messages)
+		}
+	})
+}
+
+// TestAnUnfitMessageKeepsThePlaceOfTheProbeWhileItIsUnderWay and no longer: what is not counted does not let more through at once.
+func TestAnUnfitMessageKeepsThePlaceOfTheProbeWhileItIsUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan provider.Result)
+		ch := &scriptedChannel{answer: func(context.Context) provider.Result { return <-answer }}
+		b := breaker.New(ch, breaker.Config{Name: "a", Failures: 1, OpenFor: time.Second})
+		var wg sync.WaitGroup
+		send := func() { wg.Go(func() { b.Send(t.Context(), provider.Submission{}) }) }
+		send()
+		answer <- provider.Result{Outcome: provider.Refused}
+		wg.Wait()
 		pass(time.Second + 1)
-		send(true, breaker.Closed)
+		for i := range 3 {
+			send()
+			synctest.Wait()
+			if ok, _ := b.Ready(); ok || b.Send(t.Context(), provider.Submission{}).Code != breaker.CodeOpen {
+				t.Errorf("round %d: a second one beside the probe", i)
+			}
+			answer <- provider.Result{Outcome: provider.Refused, Unfit: true}
+			wg.Wait()
+		}
+		if n := ch.sends.Load(); n != 4 || b.State() != breaker.HalfOpen {
+			t.Errorf("%d sends, %v", n, b.State())
+		}
 	})
 }
 
