@@ -186,7 +186,7 @@ func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
 	}
 }
 
-// TestSettlementsAndReceiptsContend: settlements, receipts with and without keys, early and late, in both orders of the
+// TestSettlementsAndReceiptsContend: settlements and their corrections, receipts with and without keys, early and late, in both orders of the
 // references, sweeps, claims of resends and ends of holds, by two instances at once. Nobody waits in a circle, and all comes
 // to the same.
 func TestSettlementsAndReceiptsContend(t *testing.T) {
@@ -225,8 +225,9 @@ func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
 		for i, m := range claimAll(t, ledgers[0], batch(fmt.Sprintf("%s%d", channel, round), n), channel).Messages {
 			s := accepted([]ledger.Message{m})[0]
 			s.Await, s.Hold, s.Reference = time.Hour, time.Hour, fmt.Sprintf("%03d-%d-1 %03d-%d-2", (i*37)%n, round, (i*53)%n, round)
-			if i%5 == 0 { // first it is not known
+			if i%5 == 0 { // first it is not known, and seems to owe a receipt more
 				u := unknown(m)
+				u.Receipts, s.Receipts = 3, 2
 				settlements = append(settlements, u)
 			}
 			settlements = append(settlements, s)
