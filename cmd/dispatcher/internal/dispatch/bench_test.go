@@ -76,7 +76,7 @@ func BenchmarkScopes(b *testing.B) {
 				jobs[i].Message.Tenant, jobs[i].Produced = fmt.Sprint("tenant-", i%max(n, 1)), noon
 			}
 			p := &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}
-			r := newRound(w.routing, p, &answers{}, &needs{}, jobs)
+			r := newRound(w.routing, p, &answers{}, nil, jobs)
 			var a *assigner
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {

@@ -17,7 +17,7 @@ type round struct {
 	unready []string
 	stand   standpoint
 	answers *answers // about due rows
-	needs   *needs   // the scopes that count due rows
+	needs   []int    // places of the scopes that count due rows, as the claims before have found
 	scopes  *scopeIndex
 	jobs    []Job
 	tasks   []task    // of jobs, then of due rows
@@ -36,7 +36,7 @@ type round struct {
 }
 
 // newRound plans the jobs.
-func newRound(routing *Routing, p *planner, answers *answers, needs *needs, jobs []Job) *round {
+func newRound(routing *Routing, p *planner, answers *answers, needs []int, jobs []Job) *round {
 	r := &round{routing: routing, planner: p, answers: answers, needs: needs, scopes: routing.scopeIndex(), jobs: jobs, tasks: make([]task, len(jobs))}
 	for i := range jobs {
 		r.tasks[i] = p.plan(&jobs[i])
@@ -90,7 +90,7 @@ func (r *round) touched(due int) []ledger.ScopeRef {
 	}
 	var places []int
 	if due > 0 {
-		places = r.needs.open(r.scopes, r.began)
+		places = slices.Clone(r.needs)
 	}
 	for i := range r.tasks {
 		if r.tasks[i].wanted() {

@@ -144,7 +144,7 @@ func (d *Dispatcher) firstLane(jobs []Job) bool {
 func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, error) {
 	routing := d.routing.Load()
 	p := &planner{routing: routing, keys: newDrawers(d.cfg.Keys), now: d.now()}
-	r := newRound(routing, p, &d.answers, &d.needs, jobs)
+	r := newRound(routing, p, &d.answers, d.needs.open(routing.scopeIndex(), time.Now()), jobs)
 	if err := d.askAboutJobs(ctx, r); err != nil {
 		return nil, err
 	}

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"dispatcher/admission"
 )
 
@@ -117,19 +115,23 @@ func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestWhatAClaimNeededIsKnownToTheNextThoughItWaitedForItsLocks: somebody else holds the channels for four seconds, again and
-// again, so that each claim takes as long. Two are enough, the first of which tells what has to be locked.
-func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitedForItsLocks(t *testing.T) {
+// TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots: somebody else holds all slots, again and again, and each time for
+// longer than what nobody needs is remembered. Two claims are enough, the first of which tells what has to be locked.
+func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, jobsOf("old", 5))
-	p.needs.mu.Lock()
-	clear(p.needs.scopes)
-	p.needs.mu.Unlock()
-	holder, held := make(chan struct{}), make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())
+	holder, held := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(holder)
-		holdChannels(ctx, t, p.sql.Config().Copy(), 4*time.Second, held)
+		first := sync.OnceFunc(func() { close(held) })
+		for p.slots.acquire(ctx, p.slots.size()) == nil {
+			p.needs.age()
+			first()
+			sleep(ctx, 200*time.Millisecond) // so that the next claim stands in line
+			p.needs.age()
+			p.slots.release(p.slots.size())
+		}
 	}()
 	defer func() { stop(); <-holder }()
 	<-held
@@ -137,30 +139,11 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitedForItsLocks(t *testing.T)
 	p.eventually(t, byState, map[string]int64{"accepted": 5})
 }
 
-// holdChannels locks all channels for so long, again and again, until ctx ends. held is closed when they are locked first.
-func holdChannels(ctx context.Context, t *testing.T, config *pgx.ConnConfig, span time.Duration, held chan struct{}) {
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		t.Error(err)
-		close(held)
-		return
+// age lets as much time pass as needs are remembered for.
+func (n *needs) age() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for ref, at := range n.scopes {
+		n.scopes[ref] = at.Add(-neededFor - time.Second)
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // Nothing depends on a clean goodbye.
-	first := sync.OnceFunc(func() { close(held) })
-	for ctx.Err() == nil {
-		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, `select from dispatcher.channels order by channel for update`); err != nil {
-				return err
-			}
-			first()
-			_, err := tx.Exec(ctx, `select pg_sleep($1)`, span.Seconds())
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			t.Error(err)
-			first()
-			return
-		}
-	}
-	first()
 }

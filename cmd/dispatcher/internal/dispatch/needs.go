@@ -11,7 +11,8 @@ import (
 
 // Bounds of what is remembered about the scopes of due rows.
 const (
-	// neededFor is longer than a claim may wait for its locks, or for slots: the next one must still know.
+	// neededFor is how long a scope is remembered that nobody needs any more. A claim notes what it has seen when it ends and the next
+	// one reads that before it waits for anything, slots and locks included: it knows however long it waits then.
 	neededFor = 2 * admission.LongestLead
 	maxNeeded = 1024
 )

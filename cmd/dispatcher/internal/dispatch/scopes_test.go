@@ -57,7 +57,7 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 		cover("a", w.routing.Channels[0].Limits)
 		cover("c", w.routing.Channels[2].Limits)
 
-		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, &needs{}, nil)
+		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, nil, nil)
 		r.tasks = append(r.tasks, *task)
 		got := r.request(0).Scopes
 		if !slices.IsSortedFunc(got, func(a, b ledger.ScopeRef) int {
@@ -86,7 +86,7 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 		{Lane: "bulk", Message: envelope.Message{ID: "4", To: "+447700900123", Text: "x", Tenant: "bank", SendAt: noon.Add(time.Hour)}, Produced: noon},
 	}
 	w.routing.Lanes["bulk"] = Lane{Name: "bulk", Order: 2, TTL: time.Hour}
-	r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, &needs{}, jobs)
+	r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, nil, jobs)
 	req := r.request(0)
 	want := []ledger.ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}}
 	if diff := gocmp.Diff(want, req.Scopes); diff != "" || req.Lanes != nil {
@@ -138,7 +138,7 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	var lately needs
 	claim := func(began time.Time) (*round, ledger.Decisions) {
 		t.Helper()
-		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, &lately, nil)
+		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, lately.open(w.routing.scopeIndex(), began), nil)
 		r.unready, r.began = w.unready, began
 		req := r.request(len(due))
 		d, err := r.decide(w.shown(req.Scopes, due))
