@@ -136,6 +136,19 @@ func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 	}
 }
 
+// TestForecastDoesNotCallBlockedWhatGoesOut: a blocked country that shares the calling code does not stop a number without one.
+func TestForecastDoesNotCallBlockedWhatGoesOut(t *testing.T) {
+	t.Parallel()
+	routing := write(t, "routing.yaml", "blocked: {countries: [jm]}\n"+testRouting)
+	got := dispatcher(t, `{"id":"order-1","to":"+13575550123","text":"hi"}`, nil,
+		"explain", "--routing", routing, "--message", "-", "--format", "json")
+	story := decoded[report.Story](t, got)
+	if got.code != exitOK || story.State != "would_send" || strings.Contains(story.Text, "it is blocked") ||
+		!strings.Contains(story.Text, "only a block of the main country of its calling code would stop it.") {
+		t.Errorf("exit %d: %s: %s", got.code, story.State, story.Text)
+	}
+}
+
 func TestForecastDrawsWithTheKeyOfTheFile(t *testing.T) {
 	t.Parallel()
 	key := write(t, "draw.key", strings.Repeat("02", 32))

@@ -51,8 +51,21 @@ func countrySentence(s *Story, doc *config.Routing) string {
 		return "Its number is one of the whole world, so no rule or price of a country fits it."
 	case *s.Country != "":
 		return "Its number is one of " + strings.ToUpper(*s.Country) + "."
-	case blocked || len(doc.Blocked.Countries) > 0:
-		return "Its number has no country that is known, so no rule or price of a country fits it, and it is blocked with the main country of its calling code."
 	}
-	return "Its number has no country that is known, so no rule or price of a country fits it."
+	return noCountry + blockSentence(blocked, doc) + "."
+}
+
+const noCountry = "Its number has no country that is known, so no rule or price of a country fits it"
+
+// blockSentence tells what blocked countries mean for a number without a country. Such a number may be blocked for something
+// else, its beginning or that it is a premium one, so it tells the rule, and nothing where no country is blocked. The document
+// of a blocked message is not always known.
+func blockSentence(blocked bool, doc *config.Routing) string {
+	switch {
+	case doc != nil && len(doc.Blocked.Countries) == 0:
+		return ""
+	case blocked:
+		return "; as far as countries go, it is blocked with the main country of its calling code"
+	}
+	return "; as far as countries go, only a block of the main country of its calling code would stop it"
 }

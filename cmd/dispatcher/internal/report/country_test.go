@@ -38,7 +38,10 @@ func TestStoriesTellTheCountryWhereItMatters(t *testing.T) {
 			if told := strings.Contains(s.Text, want); told != (name != "") || strings.Contains(s.Text, to[1:]) || s.Country == nil {
 				t.Errorf("%s: %s", name, s.Text)
 			}
-			if blocked := strings.Contains(s.Text, "blocked with the main country"); blocked != (name == "blocked" && *s.Country == "") {
+			if strings.Contains(s.Text, "blocked with the main country") {
+				t.Errorf("%s: it went out: %s", name, s.Text)
+			}
+			if spared := strings.Contains(s.Text, "only a block of the main country"); spared != (name == "blocked" && *s.Country == "") {
 				t.Errorf("%s: %s", name, s.Text)
 			}
 		}
@@ -61,6 +64,25 @@ func TestABlockedMessageIsToldItsCountry(t *testing.T) {
 	s, err := NewStory(&Source{Record: &ledger.Record{Message: m}})
 	if err != nil || !strings.Contains(s.Text, "has no country that is known") || !strings.Contains(s.Text, "blocked with the main country of its calling code") {
 		t.Errorf("%s, %v", s.Text, err)
+	}
+}
+
+// TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry: no country is blocked there.
+func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}], blocked: {prefix: "+1357"}}`: false,
+		`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}], blocked: {country: us}}`:     true,
+	} {
+		doc, err := config.ParseRouting("r", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		barred := dispatch.Answer{Country: new(""), Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
+		s := NewForecast("m", &barred, doc)
+		if said := strings.Contains(s.Text, "main country"); said != want || !strings.Contains(s.Text, "has no country that is known") {
+			t.Errorf("%s: %s", text, s.Text)
+		}
 	}
 }
 
