@@ -153,7 +153,7 @@ func durabilityFinding(d *ledger.Durability) finding {
 	return warned(check, strings.Join(details, "; "), durabilityMend(weak))
 }
 
-// durabilityMend says where each of the settings is to be set.
+// durabilityMend says where each of the settings is to be set. What a session has may come from its address too.
 func durabilityMend(weak []ledger.Weakness) string {
 	var server, anywhere []string
 	for _, w := range weak {
@@ -168,7 +168,7 @@ func durabilityMend(weak []ledger.Weakness) string {
 		mends = append(mends, "set "+strings.Join(server, " and ")+" to on for the server")
 	}
 	if len(anywhere) > 0 {
-		mends = append(mends, "set "+strings.Join(anywhere, " and ")+" to on wherever it is set: for the server, this database or this role")
+		mends = append(mends, "set "+strings.Join(anywhere, " and ")+" to on wherever it is set: for the server, this database or this role, or in DISPATCHER_POSTGRES_URL")
 	}
 	return strings.Join(mends, "; ")
 }
