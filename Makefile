@@ -16,7 +16,7 @@ build: ## build the dispatcher into bin/
 test: ## run every test
 	$(GO) test ./...
 
-short: ## run the tests in their short form, under a minute
+short: ## run the tests in their short form, about three minutes on two cores
 	$(GO) test -short ./...
 
 race: ## run the short tests under the race detector, in random order

@@ -32,7 +32,8 @@ comments and its layout otherwise, and applies it as a new version. If there is 
 max becomes the default. active and admission are changed in the document: "dispatcher routing apply".
 
 A higher max acts at once. A lower one too, but what the running window has granted already stays granted.
-A new limit counts what the running window has taken already, unless it is one of a prefix.
+A new limit counts what the running window has taken already, unless it is one of a prefix or of a
+second.
 
 --restart changes no max: it starts the window of now for a limit whose window begins in the future, because the
 database's clock was ahead when it was opened ("dispatcher limits show" and "doctor" say so). What attempts on record
