@@ -63,17 +63,30 @@ func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// TestADamagedPDUWithoutContentIsRefused: its content is what was damaged.
+// TestADamagedPDUWithoutContentIsRefused: its content is what was damaged. A receipt has none without its state, whose id alone
+// would leave the message as if it were still under way.
 func TestADamagedPDUWithoutContentIsRefused(t *testing.T) {
 	t.Parallel()
 	taken := make(chan provider.Receipt, 10)
 	_, peer := startRaw(t, Config{OnReceipt: atOnce(func(r provider.Receipt) bool { taken <- r; return true })})
-	for _, body := range []pdu.Body{
-		&pdu.DeliverSM{Message: pdu.Message{ESMClass: pdu.ESMClassReceipt}}, &pdu.DataSM{ESMClass: pdu.ESMClassReceipt},
+	id := pdu.TLVs{{Tag: pdu.TagReceiptedMessageID, Value: []byte("7F\x00")}}
+	state := pdu.TLVs{pdu.Uint8(pdu.TagMessageState, 2)}
+	empty := append(id[:1:1], pdu.TLV{Tag: pdu.TagMessageState})
+	for name, c := range map[string]struct {
+		body pdu.Body
+		tail string
+	}{
+		"deliver_sm":                {&pdu.DeliverSM{Message: pdu.Message{ESMClass: pdu.ESMClassReceipt}}, "\x04\x24\x00\x1aid:7F stat:"},
+		"data_sm":                   {&pdu.DataSM{ESMClass: pdu.ESMClassReceipt}, "\x04\x24\x00\x1aid:7F stat:"},
+		"the state is cut off":      {&pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: id}, "\x04\x27\x00\x01"},
+		"it is in deliver_sm":       {&pdu.DeliverSM{Message: pdu.Message{ESMClass: pdu.ESMClassReceipt, TLVs: id}}, "\x04\x27\x00\x01"},
+		"the state cannot be read":  {&pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: empty}, "\x00"},
+		"the id is cut off":         {&pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: state}, "\x00\x1e\x00\x037F"},
+		"no type, the state is off": {&pdu.DataSM{TLVs: id}, "\x04\x27\x00\x01"},
 	} {
-		peer.write(longer(t, 77, body, "\x04\x24\x00\x1aid:7F stat:"))
-		if h := peer.expect(body.CommandID().Response()); h.Status != pdu.StatusReceiverPermanent {
-			t.Errorf("%v: answered %v", body.CommandID(), h.Status)
+		peer.write(longer(t, 77, c.body, c.tail))
+		if h := peer.expect(c.body.CommandID().Response()); h.Status != pdu.StatusReceiverPermanent {
+			t.Errorf("%s: answered %v", name, h.Status)
 		}
 	}
 	if len(taken) != 0 {

@@ -71,9 +71,8 @@ func (c *Config) carriesReceipt(m *pdu.Message, text []byte) bool {
 	case pdu.ESMClassReceipt, pdu.ESMClassIntermediate:
 		return true
 	case pdu.ESMClassDefault:
-		_, named := m.TLVs.Get(pdu.TagReceiptedMessageID)
 		_, stated := m.TLVs.Get(pdu.TagMessageState)
-		return named && (stated || receiptField(text, "stat") != nil) || c.UntypedReceipts && readsAsReceipt(text)
+		return named(m) && (stated || receiptField(text, "stat") != nil) || c.UntypedReceipts && readsAsReceipt(text)
 	}
 	return false
 }

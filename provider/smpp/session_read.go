@@ -148,7 +148,8 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 	}
 }
 
-// delivered reads a deliver_sm or data_sm. One whose end is damaged counts as far as it goes, if it has any content.
+// delivered reads a deliver_sm or data_sm. One whose end is damaged counts as far as it goes, if it has any content: a text, or
+// the parameters of a receipt, which say nothing without the state. To acknowledge one whose state was cut off would lose it.
 func delivered(frame []byte) (m pdu.Message, readable bool) {
 	_, body, err := pdu.Decode(frame)
 	switch b := body.(type) {
@@ -157,8 +158,19 @@ func delivered(frame []byte) (m pdu.Message, readable bool) {
 	case *pdu.DataSM:
 		m = b.Message()
 	}
-	_, names := m.TLVs.Get(pdu.TagReceiptedMessageID)
-	return m, err == nil || names || len(m.Payload()) > 0
+	return m, err == nil || len(m.Payload()) > 0 || named(&m) && stated(&m)
+}
+
+// named reports whether a parameter says which message it is about.
+func named(m *pdu.Message) bool {
+	_, ok := m.TLVs.Get(pdu.TagReceiptedMessageID)
+	return ok
+}
+
+// stated reports whether a parameter says, in octets that can be read, what became of that message.
+func stated(m *pdu.Message) bool {
+	_, ok := m.TLVs.Uint(pdu.TagMessageState)
+	return ok
 }
 
 // taker is who takes a message that is no receipt, beside the reader; nil when nobody does. A message of a subscriber
