@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -78,6 +79,49 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 		t.Errorf("%d traces were left behind", n)
 	}
 	claimAll(t, l, batch("m", 10), "a") // the connection still works and no lock is held
+}
+
+// TestAClaimThatPanicsHoldsNothing: neither the only connection, which the next claim and Close would wait for, nor a lock.
+func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
+	t.Parallel()
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.URL(t), MaxConns: 1, Region: "test", Host: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	t.Cleanup(func() {
+		go func() { l.Close(); close(closed) }()
+		select {
+		case <-closed:
+		case <-time.After(20 * time.Second):
+			t.Error("a connection was not given back")
+		}
+	})
+	if err := l.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	claim := ledger.Claim{Messages: batch("m", 3), Channels: []string{"a"}}
+	func() {
+		defer func() {
+			if recover() != "fault" {
+				t.Error("nobody heard of it")
+			}
+		}()
+		_ = l.Claim(t.Context(), claim, func(*ledger.Seen) (ledger.Decisions, error) { panic("fault") })
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := l.Claim(ctx, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		for i, fate := range seen.Fates {
+			if fate != ledger.Fresh {
+				t.Errorf("message %d is there already", i)
+			}
+		}
+		return give(seen)
+	}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestClaimLeavesOutTheDueRowsItIsToldTo(t *testing.T) {

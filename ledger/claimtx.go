@@ -27,18 +27,26 @@ func (l *Ledger) Claim(ctx context.Context, c Claim, decide Decide) error {
 	if len(c.Messages) == 0 && c.Due <= 0 {
 		return nil
 	}
-	conn, err := l.hot.Acquire(ctx)
-	if err != nil {
-		return wrap("claim", err)
-	}
-	t := &claimTx{conn: conn, instance: l.instance.Load(), request: &c, order: ascending(c.Messages), behind: l.lastTurn()}
-	lost, err := t.finish(ctx, decide)
-	l.nextTurn(t)
-	conn.Release() // before fateOf asks for a connection: when the server went away, all of them hang in claims
+	t, lost, err := l.transact(ctx, &c, decide)
 	if lost {
 		err = l.fateOf(ctx, t, err)
 	}
 	return wrap("claim", err)
+}
+
+// transact runs a claim to its end, see finish, and gives its connection back: before fateOf asks for one, since when the server
+// went away all of them hang in claims, and also when decide panics, since Close waits for each. One in
+// mid-transaction is cut by the pool, so the locks go with it.
+func (l *Ledger) transact(ctx context.Context, c *Claim, decide Decide) (t *claimTx, lost bool, err error) {
+	conn, err := l.hot.Acquire(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer conn.Release()
+	t = &claimTx{conn: conn, instance: l.instance.Load(), request: c, order: ascending(c.Messages), behind: l.turns.now()}
+	lost, err = t.finish(ctx, decide)
+	t.passTurn(&l.turns)
+	return t, lost, err
 }
 
 // claimTx is one claim under way.
@@ -49,11 +57,11 @@ type claimTx struct {
 	order    []int // positions in request.Messages, ascending by id
 
 	seen      Seen
-	was       before    // what was shown, as it was before decide
-	missing   []string  // channels without a row
-	unturned  []string  // routes without a cursor
-	began     time.Time // by the database's clock, when the claim began to wait for locks
-	behind    string    // the tenant that had the last turn in the claim before
+	was       before            // what was shown, as it was before decide
+	missing   []string          // channels without a row
+	unturned  []string          // routes without a cursor
+	began     time.Time         // by the database's clock, when the claim began to wait for locks
+	behind    map[string]string // the tenant that had the last turn before, by lane
 	decisions Decisions
 	attempts  []int // positions in seen.Messages that get an attempt, ascending by seq
 	xid       int64

@@ -64,11 +64,11 @@ const connectTimeout = 5 * time.Second
 // Ledger is safe for concurrent use.
 type Ledger struct {
 	config   Config
-	hot      *pgxpool.Pool          // claims and settlements
-	reports  *pgxpool.Pool          // everything whose plan depends on the data, and changes of the routing
-	single   *pgx.ConnConfig        // for connections outside the pools
-	instance atomic.Int64           // set by Register
-	turn     atomic.Pointer[string] // the tenant that had the last turn, see claimTx.turn
+	hot      *pgxpool.Pool   // claims and settlements
+	reports  *pgxpool.Pool   // everything whose plan depends on the data, and changes of the routing
+	single   *pgx.ConnConfig // for connections outside the pools
+	instance atomic.Int64    // set by Register
+	turns    turns           // whose rows come next when not all that are due are picked up
 
 	closing context.Context // ended by Close
 	close   context.CancelFunc

@@ -120,6 +120,35 @@ func TestMoreTenantsThanRowsComeRoundInTurn(t *testing.T) {
 	}
 }
 
+// TestCodesBetweenDoNotMoveTheTurnsOfACampaign: a claim that picks up rows of an urgent lane alone says nothing of whose turn it is in
+// another one.
+func TestCodesBetweenDoNotMoveTheTurnsOfACampaign(t *testing.T) {
+	t.Parallel()
+	queues := map[string]int{}
+	for i := range 20 {
+		queues[fmt.Sprintf("bulk/t%02d", i)] = 200
+	}
+	l, db := lined(t, queues)
+	served := map[string]int{}
+	for round := range 20 {
+		execute(t, db, `
+			insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, next_at)
+			select concat_ws('-', 'code', $1::int, n), 'otp', 't09', 1, '', 'waiting', now() from generate_series(1, 4) n`, round)
+		if got, _ := pick(t, l, 4, true); !maps.Equal(got, map[string]int{"otp/t09": 4}) {
+			t.Fatalf("round %d began with %v", round, got)
+		}
+		got, _ := pick(t, l, 10, true)
+		for name, n := range got {
+			served[name] += n
+		}
+	}
+	for name := range queues {
+		if served[name] != 10 {
+			t.Errorf("%s was served %d times of 200, want 10", name, served[name])
+		}
+	}
+}
+
 func TestWhatIsNotDueOrExceptedIsNotPicked(t *testing.T) {
 	t.Parallel()
 	l, db := lined(t, map[string]int{"bulk/x": 600, "bulk/y": 600})
@@ -324,5 +353,26 @@ func TestAClaimWhoseConnectionIsCutLeavesTheTurn(t *testing.T) {
 	}
 	if got := leave(t, l, 1, func(string) bool { return false }); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("picked up %s", got)
+	}
+}
+
+// TestAClaimThatWasOvertakenTakesNoTurnBack: who had one since it began does not have it again.
+func TestAClaimThatWasOvertakenTakesNoTurnBack(t *testing.T) {
+	t.Parallel()
+	l, _ := lined(t, map[string]int{"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9, "bulk/e": 9})
+	none := func(string) bool { return false }
+	err := l.Claim(t.Context(), ledger.Claim{Due: 1}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		for _, want := range []string{"ab", "cd"} {
+			if got := strings.Join(leave(t, l, 2, none), ""); got != want {
+				t.Errorf("a claim beside it picked up %s, want %s", got, want)
+			}
+		}
+		return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(leave(t, l, 2, none), ""); got != "ea" {
+		t.Errorf("the next claim picked up %s, want ea", got)
 	}
 }

@@ -130,12 +130,12 @@ alter table dispatcher.instances
 -- take turns: each gets an equal part, and what some of them do not need goes to the others.
 -- Within a tenant older rows come first. Before all that, rows of the lane with less than a minute
 -- left before they expire get what they need, the earliest deadline first. When there are more tenants than rows to pick, those
--- after tenant "behind" are first, so that whoever passes the last one that he got comes
+-- after the one that "behind" names for the lane are first, so that whoever passes the last one that he got there comes
 -- round to all.
 --
 -- Lanes and tenants are found by jumps through the index messages_turns, one for each. A row
 -- is returned by the statement that locks it, so it is what was committed last.
-create function dispatcher.due_in_turns(most integer, besides bigint[], ranks text[], behind text)
+create function dispatcher.due_in_turns(most integer, besides bigint[], ranks text[], behind jsonb)
 returns setof dispatcher.messages
 language plpgsql
 set enable_bitmapscan = off set enable_seqscan = off set enable_sort = off
@@ -144,6 +144,7 @@ as $$
 declare
   rest      integer := most;
   this_lane text;
+  last_turn text;           -- the tenant of this lane that had it
   tenants   text[];         -- of this lane that have rows left
   passed_at timestamptz[];  -- and the last row that each of them got
   passed    bigint[];
@@ -162,6 +163,7 @@ begin
     )
     select lane from l where lane is not null order by array_position(ranks, lane) nulls last, lane
   loop
+    last_turn := coalesce(behind ->> this_lane, '');
     with recursive t(tenant, next_at) as (
       (select tenant, next_at from dispatcher.messages
        where next_at is not null and lane = this_lane order by tenant, next_at limit 1)
@@ -170,7 +172,7 @@ begin
         select m.tenant, m.next_at from dispatcher.messages m
         where m.next_at is not null and m.lane = this_lane and m.tenant > t.tenant order by m.tenant, m.next_at limit 1) n
     )
-    select array_agg(tenant order by tenant <= behind, tenant) into tenants from t where next_at <= now();
+    select array_agg(tenant order by tenant <= last_turn, tenant) into tenants from t where next_at <= now();
     continue when tenants is null;
     hurried := '{}';
     for found_row in
@@ -221,7 +223,7 @@ $$;
 
 -- due picks up to most rows that have come due, and locks them. Usually all that are due fit,
 -- and then there is nothing to divide; otherwise see due_in_turns.
-create function dispatcher.due(most integer, besides bigint[], ranks text[], behind text)
+create function dispatcher.due(most integer, besides bigint[], ranks text[], behind jsonb)
 returns setof dispatcher.messages
 language plpgsql
 as $$

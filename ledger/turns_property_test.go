@@ -1,0 +1,101 @@
+package ledger_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits: of two claims that pick up rows of the same tenant, one picks up rows of every other
+// tenant that has had some in that lane all the time, or a claim between them does. That holds for any number of tenants and lanes, any size
+// of claims, and however many of them pick up rows of another lane alone.
+func TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db := raw(t, url)
+	apply(t, connect(t, ledger.Config{URL: url, MaxConns: 1}), ledger.ChannelSpec{Name: "a"})
+	rapid.Check(t, func(rt *rapid.T) {
+		execute(t, db, `delete from dispatcher.messages where next_at is not null`)
+		line := turnsLine{t: t, db: db, waiting: map[string]int{}, passed: map[string]map[string]bool{}}
+		l := connect(t, ledger.Config{URL: url, MaxConns: 1})
+		defer l.Close()
+		for range rapid.IntRange(4, 16).Draw(rt, "rounds") {
+			line.arrive(rt)
+			for range rapid.IntRange(1, 3).Draw(rt, "claims") {
+				picked, _ := pick(t, l, rapid.IntRange(1, 9).Draw(rt, "due"), true)
+				if why := line.left(picked); why != "" {
+					rt.Fatal(why)
+				}
+			}
+		}
+	})
+}
+
+// turnsLine is what a test knows of a queue, by lane/tenant.
+type turnsLine struct {
+	t       *testing.T
+	db      *pgx.Conn
+	waiting map[string]int
+	passed  map[string]map[string]bool // who has had a turn since the one that waits has not
+}
+
+// arrive stores two messages each of some tenants of all lanes, of urgent ones fewer.
+func (q *turnsLine) arrive(rt *rapid.T) {
+	var lanes, tenants []string
+	most := 4
+	for _, lane := range []string{"otp", "transactional", "bulk"} {
+		if lane == "bulk" {
+			most = 16
+		}
+		for _, n := range rapid.SliceOfN(rapid.IntRange(0, 11), 0, most).Draw(rt, lane) {
+			tenant := fmt.Sprintf("t%02d", n)
+			lanes, tenants = append(lanes, lane), append(tenants, tenant)
+			q.waiting[lane+"/"+tenant] += 2
+		}
+	}
+	execute(q.t, q.db, `
+		insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, next_at)
+		select gen_random_uuid(), lane, tenant, 1, '', 'waiting', now() from unnest($1::text[], $2::text[]) as n(lane, tenant), generate_series(1, 2)`, lanes, tenants)
+}
+
+// laneOf is the lane of a lane/tenant.
+func laneOf(name string) string {
+	lane, _, _ := strings.Cut(name, "/")
+	return lane
+}
+
+// left takes what a claim has picked up out of the queue, and says who has had two turns while whom had none.
+func (q *turnsLine) left(picked map[string]int) string {
+	for name, n := range picked {
+		if q.waiting[name] -= n; q.waiting[name] == 0 {
+			delete(q.waiting, name)
+		}
+		delete(q.passed, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.waiting)) {
+		if picked[name] > 0 {
+			continue
+		}
+		if q.passed[name] == nil {
+			q.passed[name] = map[string]bool{}
+		}
+		for other := range picked {
+			if laneOf(other) != laneOf(name) {
+				continue
+			}
+			if q.passed[name][other] {
+				return fmt.Sprintf("%s had two turns while %s waited", other, name)
+			}
+			q.passed[name][other] = true
+		}
+	}
+	return ""
+}
