@@ -44,7 +44,8 @@ type try struct {
 	receipt          State         // what its receipts came to so far; empty for nothing
 	owed             int           // how many receipts tell all about it; 0 for as many as its settlement named parts
 	cut              bool          // parts of its message certainly were not taken, see Settlement.CutShort
-	within, left     time.Duration // for how long receipts are awaited from its answer on, and from now on
+	proved           bool          // a receipt made it accepted, no answer did
+	within, left     time.Duration // for how long receipts are awaited from its answer on, and from now on; 0 where none are expected
 	parts            []part
 
 	// What changes.
@@ -86,8 +87,11 @@ func (s *standing) conclude() {
 // conclude fills in what changes about the attempt itself. While nobody knows whether it was taken, receipts for the parts that
 // were say nothing about all of it.
 func (t *try) conclude() {
-	if t.outcome == provider.Unknown.String() {
+	switch {
+	case t.outcome == provider.Unknown.String():
 		t.believe()
+	case t.outcome == provider.Accepted.String() && !t.proved:
+		t.answered()
 	}
 	t.wait()
 	t.name()
@@ -131,9 +135,13 @@ func (t *try) believe() {
 		return
 	}
 	t.accepted, t.outcome, t.left = true, provider.Accepted.String(), t.within
-	for i := range t.parts {
-		p := &t.parts[i]
-		p.awaited = p.awaited || t.within > 0 && p.byKey && !p.final()
+}
+
+// answered expects no receipts of an attempt that its provider took when its settlement made no row for any: there would be one
+// otherwise, even where the answer named nothing. What such a channel says all the same under our key may be its last word or not.
+func (t *try) answered() {
+	if !slices.ContainsFunc(t.parts, func(p part) bool { return !p.byKey }) {
+		t.within, t.left = 0, 0
 	}
 }
 

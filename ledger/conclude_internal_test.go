@@ -161,6 +161,62 @@ func TestAMessageComesToAState(t *testing.T) {
 	}
 }
 
+// attempted is an attempt of which receipts are awaited, or none, with its parts, made by a settlement or by receipts with our key.
+func attempted(outcome string, within time.Duration, byKey bool, letters string) try {
+	t := try{outcome: outcome, within: within, left: within, parts: rowsOf(letters)}
+	for i := range t.parts {
+		t.parts[i].byKey = byKey
+	}
+	return t
+}
+
+// TestAPartWithoutReceiptsToComeIsNotMissing, neither on its own nor beside one of another attempt whose receipt was to come.
+func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
+	t.Parallel()
+	const awaited, byKey = time.Hour, true
+	ofTwo := attempted("accepted", awaited, byKey, "d")
+	ofTwo.owed, ofTwo.within = 2, 0
+	nameless := attempted("throttled", awaited, !byKey, "")
+	nameless.owed = 1
+	for name, test := range map[string]struct {
+		tries []try
+		want  State
+	}{
+		"proved under way":                       {[]try{attempted("unknown", 0, byKey, "P")}, Accepted},
+		"answered, then under way":               {[]try{attempted("accepted", awaited, byKey, "P")}, ""},
+		"answered, then delivered":               {[]try{attempted("accepted", awaited, byKey, "d")}, Delivered},
+		"answered, then not delivered":           {[]try{attempted("accepted", awaited, byKey, "u")}, Undelivered},
+		"answered, one of two came to an end":    {[]try{attempted("accepted", awaited, byKey, "dP")}, ""},
+		"the first part was delivered":           {[]try{attempted("throttled", awaited, !byKey, "d"), attempted("accepted", awaited, byKey, "P")}, ""},
+		"answered, one of two":                   {[]try{ofTwo}, ""},
+		"nothing is due of the first part":       {[]try{attempted("throttled", 0, !byKey, "P"), attempted("accepted", awaited, !byKey, "d")}, ""},
+		"the first part has no id":               {[]try{nameless, attempted("accepted", awaited, !byKey, "d")}, NoReceipt},
+		"the first part was not delivered":       {[]try{attempted("throttled", awaited, !byKey, "u"), attempted("accepted", awaited, byKey, "P")}, ""},
+		"nobody told of the first part":          {[]try{attempted("throttled", awaited, !byKey, "E"), attempted("accepted", awaited, byKey, "P")}, NoReceipt},
+		"nobody told of the first part yet":      {[]try{attempted("throttled", awaited, !byKey, "e"), attempted("accepted", awaited, byKey, "P")}, ""},
+		"no receipt of the first part was due":   {[]try{attempted("throttled", awaited, byKey, "P"), attempted("accepted", awaited, !byKey, "d")}, Delivered},
+		"the first part, and the rest is proved": {[]try{attempted("throttled", awaited, !byKey, "d"), attempted("unknown", 0, byKey, "P")}, Accepted},
+	} {
+		s := standing{state: Accepted, attempts: len(test.tries), tries: test.tries}
+		for i := range s.tries {
+			s.tries[i].number = i + 1
+			if s.tries[i].outcome == provider.Unknown.String() {
+				s.state = Unknown
+			}
+		}
+		s.conclude()
+		if s.closing.State != test.want {
+			t.Errorf("%s: it comes to %q, want %q", name, s.closing.State, test.want)
+		}
+		last := &s.tries[len(s.tries)-1]
+		for i := range last.parts {
+			if wait := s.lookAgain(last, &last.parts[i]); wait != 0 {
+				t.Errorf("%s: somebody is to look at it in %s", name, wait)
+			}
+		}
+	}
+}
+
 func TestTheCauseIsThatOfTheFirstPartWithoutSuccess(t *testing.T) {
 	t.Parallel()
 	parts := rowsOf("duu")

@@ -111,12 +111,12 @@ const (
 )
 
 // lockTries locks all attempts of the affected messages, lockStandings the messages, and readParts then reads
-// the rows of their parts, by a statement of its own that sees what the last holder of the locks committed. Receipts that a key
-// proves to come, of an attempt whose settlement said nothing about receipts, are awaited for 72 hours.
+// the rows of their parts, by a statement of its own that sees what the last holder of the locks committed. Receipts of an attempt
+// whose settlement said nothing about them are awaited for 72 hours, see try.answered.
 const (
 	lockTries = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
-	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), w.within,
+	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), coalesce(a.proved, false), w.within,
 	  coalesce(a.settled_at + w.within - now(), interval '0')
 	from %s n join dispatcher.attempts a on a.message_seq = n.seq
 	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '72 hours' else '0' end) as within) w
@@ -142,6 +142,7 @@ const pickDue = `
 const updateTries = `
 	update dispatcher.attempts a set
 	  outcome = case when n.accepted then 'accepted' else a.outcome end, answers = a.answers + n.accepted::int,
+	  proved = case when n.accepted then true else a.proved end,
 	  settled_at = case when n.accepted then now() else a.settled_at end,
 	  provider_reference = coalesce(nullif(n.reference, ''), a.provider_reference),
 	  receipt_state = coalesce(nullif(n.state, ''), a.receipt_state),

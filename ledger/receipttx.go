@@ -61,7 +61,7 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 	var seq int64
 	var a try
 	_, err := pgx.ForEachRow(rows, []any{
-		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt, &a.owed, &a.cut, &a.within, &a.left,
+		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt, &a.owed, &a.cut, &a.proved, &a.within, &a.left,
 	}, func() error {
 		if n := len(t.standings); n == 0 || t.standings[n-1].closing.Seq != seq {
 			t.standings = append(t.standings, standing{closing: Closing{Seq: seq}})

@@ -346,19 +346,3 @@ func TestAcceptedWithoutReference(t *testing.T) {
 		})
 	}
 }
-
-// TestALateAnswerWithoutReceiptsToComeIsNoSilence: a channel that gives no receipts has said all with its answer, however
-// late that was.
-func TestALateAnswerWithoutReceiptsToComeIsNoSilence(t *testing.T) {
-	t.Parallel()
-	l, m, see := one(t)
-	s := unknown(m)
-	s.Receipts = 1 // and none are awaited
-	settleAll(t, l, []ledger.Settlement{s})
-	receive(t, l, keyed(m, 1, "r1", provider.Pending))
-	see(dueNow)
-	overdue(t, l)
-	if got := see(parts); got != "accepted accepted f r1" {
-		t.Errorf("it came to %q", got)
-	}
-}

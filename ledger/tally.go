@@ -30,16 +30,19 @@ type tally struct {
 	missing int  // receipts that are owed and for which there is no row
 	awaits  bool // they may come in time
 	cut     bool // a part certainly was not taken, and will not be
-	expects bool // the channel gives receipts; where it gives none, none that is missing says anything
+	mute    bool // nothing is to be told of a part, nor is it missing: no receipts are expected of its attempt
 }
 
-// tally counts the parts of an attempt.
+// tally counts the parts of an attempt. Where no receipts are expected, those with a last word count all the same.
 func (t *try) tally() tally {
 	parts := folded(t.counted(), t.owed)
+	if t.within <= 0 {
+		told := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.final() })
+		return tally{parts: told, cut: t.cut, mute: len(told) < max(len(parts), t.owed)}
+	}
 	return tally{
 		parts: parts, missing: max(t.owed-len(parts), 0), cut: t.cut,
-		awaits:  slices.ContainsFunc(parts, func(p part) bool { return p.awaited }),
-		expects: t.within > 0,
+		awaits: slices.ContainsFunc(parts, func(p part) bool { return p.awaited }),
 	}
 }
 
@@ -47,7 +50,7 @@ func (t *try) tally() tally {
 func (c tally) with(more tally) tally {
 	c.parts = append(slices.Clip(c.parts), more.parts...)
 	c.missing += more.missing
-	c.awaits, c.cut, c.expects = c.awaits || more.awaits, c.cut || more.cut, c.expects || more.expects
+	c.awaits, c.cut, c.mute = c.awaits || more.awaits, c.cut || more.cut, c.mute || more.mute
 	return c
 }
 
@@ -81,7 +84,7 @@ func folded(parts []part, owed int) []part {
 	return named
 }
 
-// word is what the parts come to: empty while one of them is awaited.
+// word is what the parts come to: empty while one of them is awaited, and where one without a last word has none to come.
 func (c *tally) word() word {
 	var all word
 	silent, undelivered := c.missing > 0 && !c.awaits, false
@@ -103,10 +106,12 @@ func (c *tally) word() word {
 		}
 	}
 	switch {
-	case len(c.parts) == 0 || awaited || silent && !c.expects:
+	case len(c.parts) == 0 || awaited:
 		return word{}
 	case silent:
 		return word{state: NoReceipt}
+	case c.mute:
+		return word{}
 	case undelivered:
 		all.state = Undelivered
 	case c.cut:

@@ -46,10 +46,12 @@ create index receipts_early on dispatcher.receipts (received_at) where message_s
 -- receipts_owed is how many receipts tell all about an attempt whose settlement could not name all parts that were, or may have
 -- been, taken, because nobody answered for them or the provider gave them no id; null is as many as it named. receipts_within is for
 -- how long they are awaited from settled_at on. cut_short: a part certainly was not taken and will not be, so the rest is no delivery.
+-- proved: a receipt made it accepted, no answer did; null is false.
 alter table dispatcher.attempts
   add column receipts_owed smallint check (receipts_owed > 0),
   add column receipts_within interval,
   add column cut_short boolean,
+  add column proved boolean,
   add column receipt_state text,
   add column receipt_cause text,
   add column receipt_code text,
