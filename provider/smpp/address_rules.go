@@ -51,26 +51,35 @@ type DestRule struct {
 
 // sourceTo is the address of a sender towards a recipient, who is in E.164 form.
 func (c *Config) sourceTo(from, to string) (pdu.Address, error) {
-	if len(c.SourceRules) == 0 {
-		return c.source(from)
-	}
+	return c.sourceBy(c.sourceRule(from, to), from)
+}
+
+// sourceRule is the rule that says how a sender goes out to a recipient; nil when none does.
+func (c *Config) sourceRule(from, to string) *SourceRule {
 	if from == "" {
 		from = c.From
 	}
 	to = strings.TrimPrefix(to, "+")
 	for i := range c.SourceRules {
 		r := &c.SourceRules[i]
-		if _, ok := startsWith(to, r.To); !ok || !r.fits(from) {
-			continue
+		if _, ok := startsWith(to, r.To); ok && r.fits(from) {
+			return r
 		}
-		if r.From != "" {
-			from = r.From
-		}
-		a, err := c.source(from)
-		override(&a, r.TON, r.NPI)
-		return a, err
 	}
-	return c.source(from)
+	return nil
+}
+
+// sourceBy is the address of a sender as a rule writes it, which may be nil.
+func (c *Config) sourceBy(r *SourceRule, from string) (pdu.Address, error) {
+	if r == nil {
+		return c.source(from)
+	}
+	if r.From != "" {
+		from = r.From
+	}
+	a, err := c.source(from)
+	override(&a, r.TON, r.NPI)
+	return a, err
 }
 
 // fits reports whether the rule is for that sender.

@@ -10,48 +10,64 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestASenderThatIsNotRegisteredLeavesTheBreakerClosed: messages of other senders go on over the channel, whether the text is
-// one part, or some that leave together and some that are then skipped. Any other refusal opens the breaker.
-func TestASenderThatIsNotRegisteredLeavesTheBreakerClosed(t *testing.T) {
+// TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed: messages of other senders go on over the channel, whether the text is
+// one part, or some that leave together and some that are then skipped. A sender of the channel, as the routing document, a
+// rule or the settings have it, is refused with every message; and any other refusal opens the breaker, unless the operator
+// knows better.
+func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 	t.Parallel()
+	const vendors = pdu.Status(0x410)
 	for _, c := range []struct {
 		name   string
 		status pdu.Status
-		text   string
+		own    bool
+		change func(*Config)
 		want   breaker.State
 	}{
-		{"sender, one part", pdu.StatusInvSrcAdr, "Hello", breaker.Closed},
-		{"sender, many parts", pdu.StatusInvSrcAdr, strings.Repeat("Hello ", 200), breaker.Closed},
-		{"system, one part", pdu.StatusSysErr, "Hello", breaker.Open},
-		{"system, many parts", pdu.StatusSysErr, strings.Repeat("Hello ", 200), breaker.Open},
-		{"password, one part", pdu.StatusInvPaswd, "Hello", breaker.Open},
+		{"the message's own", pdu.StatusInvSrcAdr, true, nil, breaker.Closed},
+		{"one of the routing document", pdu.StatusInvSrcAdr, false, nil, breaker.Open},
+		{"what a rule makes of it", pdu.StatusInvSrcAdr, true, func(c *Config) { c.SourceRules = []SourceRule{{From: "Other"}} }, breaker.Open},
+		{"the same as the channel's", pdu.StatusInvSrcAdr, true, func(c *Config) { c.From = "ACME" }, breaker.Open},
+		{"its type", pdu.StatusInvSrcTON, true, nil, breaker.Closed},
+		{"its type, of the channel", pdu.StatusInvSrcTON, true, func(c *Config) { c.SourceTON = new(byte(5)) }, breaker.Open},
+		{"its plan", pdu.StatusInvSrcNPI, true, nil, breaker.Closed},
+		{"its plan, of the channel", pdu.StatusInvSrcNPI, true, func(c *Config) { c.SourceNPI = new(byte(0)) }, breaker.Open},
+		{"system", pdu.StatusSysErr, true, nil, breaker.Open},
+		{"password", pdu.StatusInvPaswd, true, nil, breaker.Open},
+		{"the vendor's own", vendors, true, nil, breaker.Open},
+		{"the vendor's own, known", vendors, false, func(c *Config) { c.Outcomes = map[pdu.Status]Verdict{vendors: unfit} }, breaker.Closed},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: c.status}})
-			cfg := fastConfig(srv.Addr())
-			cfg.Window = 4
-			b := breaker.New(startClient(t, cfg), breaker.Config{Name: "smpp", Failures: 5})
-			for i := range 5 {
-				s := submission(i)
-				s.Text = c.text
-				r := b.Send(t.Context(), s)
-				if r.Outcome != provider.Refused || r.Code != c.status.Code() || r.Unfit != (c.want == breaker.Closed) {
-					t.Fatalf("%+v", r)
+		for parts, text := range map[string]string{"one part": "Hello", "many parts": strings.Repeat("Hello ", 200)} {
+			t.Run(c.name+", "+parts, func(t *testing.T) {
+				t.Parallel()
+				srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: c.status}})
+				cfg := fastConfig(srv.Addr())
+				cfg.Window = 4
+				if c.change != nil {
+					c.change(&cfg)
 				}
-			}
-			if got := b.State(); got != c.want {
-				t.Errorf("after five it is %v, want %v", got, c.want)
-			}
-		})
+				b := breaker.New(startClient(t, cfg), breaker.Config{Name: "smpp", Failures: 5})
+				for i := range 5 {
+					s := submission(i)
+					s.Text, s.OwnSender = text, c.own
+					r := b.Send(t.Context(), s)
+					if r.Outcome != provider.Refused || r.Code != c.status.Code() || r.Unfit != (c.want == breaker.Closed) {
+						t.Fatalf("%+v", r)
+					}
+				}
+				if got := b.State(); got != c.want {
+					t.Errorf("after five it is %v, want %v", got, c.want)
+				}
+			})
+		}
 	}
 }
 
 // TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart: a fault of the SMSC beside a fault of the sender is a fault of the SMSC.
 func TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart(t *testing.T) {
 	t.Parallel()
-	c := &Client{cfg: Config{Outcomes: map[pdu.Status]provider.Outcome{}}}
-	part := func(s pdu.Status) *call { return &call{fate: answered, status: s} }
+	c := &Client{cfg: Config{Outcomes: map[pdu.Status]Verdict{}}}
+	part := func(s pdu.Status) *call { return &call{fate: answered, status: s, source: own{sender: true}} }
 	skipped, unbound := &call{fate: unsent, why: whySkipped}, &call{fate: unsent, why: whyUnbound}
 	sender, taken, system := part(pdu.StatusInvSrcAdr), part(pdu.StatusOK), part(pdu.StatusSysErr)
 	for name, one := range map[string]struct {
@@ -69,7 +85,7 @@ func TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	c.cfg.Outcomes[pdu.StatusInvSrcAdr] = provider.Rejected
+	c.cfg.Outcomes[pdu.StatusInvSrcAdr] = Verdict{Outcome: provider.Rejected}
 	if sender.unfit(&c.cfg) {
 		t.Error("what the channel calls rejected is unfit")
 	}

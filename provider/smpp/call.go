@@ -29,6 +29,7 @@ type call struct {
 	text   []byte       // storage of submit.ShortMessage
 	key    []byte       // storage of the parameter that holds Submission.Key
 	ours   string       // Submission.Key
+	source own          // of the source address
 
 	done chan struct{} // one token when the fate is known; capacity 1
 
@@ -58,7 +59,7 @@ func (p *callPool) get() *call {
 	if !ok {
 		return &call{done: make(chan struct{}, 1)}
 	}
-	c.ours, c.fate, c.why, c.status, c.messageID, c.hasty, c.sequence = "", lost, "", 0, "", false, 0
+	c.ours, c.source, c.fate, c.why, c.status, c.messageID, c.hasty, c.sequence = "", own{}, lost, "", 0, "", false, 0
 	c.head, c.begun, c.latest = nil, false, time.Time{}
 	return c
 }
@@ -115,7 +116,7 @@ func (c *call) part(cfg *Config, index int) provider.Part {
 
 // unfit reports whether the SMSC refused the part for what it is.
 func (c *call) unfit(cfg *Config) bool {
-	return c.fate == answered && cfg.outcome(c.status) == provider.Refused && unfit(c.status)
+	return c.fate == answered && cfg.verdict(c.status, c.source).Unfit
 }
 
 // explain is the error that goes with part, nil when it was accepted.

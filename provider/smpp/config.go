@@ -165,8 +165,8 @@ type Config struct {
 	QueryRate  int
 
 	// Outcomes overrides what a command_status means, for the codes that a vendor
-	// defines or uses in his own way. Accepted is not allowed.
-	Outcomes map[pdu.Status]provider.Outcome
+	// defines or uses in his own way, whoever the sender is. Accepted is not allowed.
+	Outcomes map[pdu.Status]Verdict
 
 	// OnState, if set, hears of every change of a bind, loud failures included, one at a time for each bind. It
 	// must not block.

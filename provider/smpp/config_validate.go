@@ -91,9 +91,12 @@ func (c Config) validateChoices() error {
 			return fmt.Errorf("from: %w", err)
 		}
 	}
-	for status, outcome := range c.Outcomes {
-		if status == pdu.StatusOK || outcome == provider.Accepted {
-			return fmt.Errorf("outcomes: %s cannot be %v", status.Code(), outcome)
+	for status, verdict := range c.Outcomes {
+		if status == pdu.StatusOK || verdict.Outcome == provider.Accepted {
+			return fmt.Errorf("outcomes: %s cannot be %v", status.Code(), verdict.Outcome)
+		}
+		if verdict.Unfit && verdict.Outcome != provider.Refused {
+			return fmt.Errorf("outcomes: %s is %v, and only what is refused can be unfit", status.Code(), verdict.Outcome)
 		}
 	}
 	return nil

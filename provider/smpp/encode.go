@@ -24,6 +24,7 @@ type plan struct {
 	way       LongMessages
 	alphabet  textAlphabet
 	shift     sms.Shift // the tables of a text in textGSM7
+	source    own       // of common.Source
 	key       string    // Submission.Key
 	keyTag    pdu.Tag   // the parameter that it goes out in; zero for none
 }
@@ -38,9 +39,11 @@ func (p *plan) parts() int {
 
 // plan decides how s travels. Errors are faults.
 func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) {
-	if p.common.Source, err = c.sourceTo(s.From, s.To); err != nil {
+	rule := c.sourceRule(s.From, s.To)
+	if p.common.Source, err = c.sourceBy(rule, s.From); err != nil {
 		return p, err
 	}
+	p.source = c.owned(rule, &s)
 	if p.common.Dest, err = c.destination(s.To); err != nil {
 		return p, err
 	}

@@ -21,13 +21,23 @@ const (
 // the least loaded one, and draw the messages of the healthy ones to itself.
 const maxFaults = 5
 
-// wordOn reads the fate of a call; the sender has not got its token yet.
+// wordOn reads the fate of a call; the sender has not got its token yet. What is unfit says nothing: it neither makes a bind
+// that takes others ailing, nor one that takes nothing well.
 func (c *Config) wordOn(one *call) word {
-	switch {
-	case one.fate == answered && (c.outcome(one.status) != provider.Refused || unfit(one.status)):
+	switch one.fate {
+	case answered:
+		switch v := c.verdict(one.status, one.source); {
+		case v.Unfit:
+			return noWord
+		case v.Outcome == provider.Refused:
+			return faulty
+		}
 		return works
-	case one.fate == answered, one.fate == lost && one.why == whyTimeout && !one.hasty:
-		return faulty
+	case lost:
+		if one.why == whyTimeout && !one.hasty {
+			return faulty
+		}
+	case unsent:
 	}
 	return noWord
 }

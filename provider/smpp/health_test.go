@@ -43,17 +43,45 @@ func TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers(t *testing.T) {
 	}
 }
 
-// TestASenderThatIsNotRegisteredSaysNothingAgainstTheBind: messages of other senders go on over it.
-func TestASenderThatIsNotRegisteredSaysNothingAgainstTheBind(t *testing.T) {
+// TestASenderThatIsNotRegisteredSaysNothingAboutTheBind: messages of other senders go on over it. One of the channel's own is
+// refused with every message.
+func TestASenderThatIsNotRegisteredSaysNothingAboutTheBind(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvSrcAdr}})
+	for _, own := range []bool{true, false} {
+		srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvSrcAdr}})
+		c := startClient(t, fastConfig(srv.Addr()))
+		for i := range 2 * maxFaults {
+			s := submission(i)
+			s.OwnSender = own
+			if r := send(c, s); r.Outcome != provider.Refused || r.Code != pdu.StatusInvSrcAdr.Code() {
+				t.Fatalf("%+v", r)
+			}
+		}
+		if n := c.ailing(); n != map[bool]int{true: 0, false: 1}[own] {
+			t.Errorf("own sender %v: %d binds are held to take nothing", own, n)
+		}
+	}
+}
+
+// TestAnUnfitMessageDoesNotMakeAnAilingBindWell: the SMSC may have refused it before it came to what is wrong with it.
+func TestAnUnfitMessageDoesNotMakeAnAilingBindWell(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
+		if s.Source.Addr == "ACME" {
+			return smpptest.Answer{Status: pdu.StatusSysErr}
+		}
+		return smpptest.Answer{Status: pdu.StatusInvSrcAdr}
+	}}})
 	c := startClient(t, fastConfig(srv.Addr()))
-	for i := range 2 * maxFaults {
-		if r := send(c, submission(i)); r.Outcome != provider.Refused || r.Code != pdu.StatusInvSrcAdr.Code() {
+	for i := range maxFaults {
+		send(c, submission(i))
+		s := submission(i)
+		s.From, s.OwnSender = "Nobody", true
+		if r := send(c, s); !r.Unfit {
 			t.Fatalf("%+v", r)
 		}
 	}
-	if n := c.ailing(); n != 0 {
+	if n := c.ailing(); n != 1 {
 		t.Errorf("%d binds are held to take nothing", n)
 	}
 }

@@ -5,7 +5,31 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// outcomeOf says what the status of a submit_sm_resp means for the message.
+// Verdict is what the status of a submit_sm_resp means for the message.
+type Verdict struct {
+	Outcome provider.Outcome
+	// Unfit qualifies Refused: the SMSC does not take this one message, and the refusal says nothing about bind and channel.
+	Unfit bool
+}
+
+// unfit is the verdict on a message for which another channel will do, while this one takes others.
+var unfit = Verdict{Outcome: provider.Refused, Unfit: true}
+
+// verdict is what a status means on this channel, for a message of whose source address so much is its own.
+func (c *Config) verdict(s pdu.Status, source own) Verdict {
+	if v, ok := c.Outcomes[s]; ok {
+		return v
+	}
+	if source.isWrong(s) {
+		return unfit
+	}
+	return Verdict{Outcome: outcomeOf(s)}
+}
+
+// outcome is that of the verdict, which goes by the status alone.
+func (c *Config) outcome(s pdu.Status) provider.Outcome { return c.verdict(s, own{}).Outcome }
+
+// outcomeOf says what a status means for the message where the channel says nothing else.
 //
 // Any status but zero says that the SMSC did not take the message (section 5.1.3),
 // so nothing becomes Unknown here. The question is who is at fault:
@@ -14,10 +38,11 @@ import (
 //   - Rejected: destination, length or content are at fault, or the SMSC
 //     calls its refusal permanent.
 //   - Refused: everything else. Faults of the bind, of the account, which a sender
-//     that is not registered for it is too (see unfit), of the SMSC, and
-//     of the dialect that this channel is set to speak (TON, service_type, esm_class,
+//     that is not registered for it is too, of the SMSC, and
+//     of the dialect that this channel is set to speak (service_type, esm_class,
 //     parameters) do not follow the message to another channel. So do vendors' codes,
-//     which Config.Outcomes can sort otherwise.
+//     which Config.Outcomes can sort otherwise. Whether a refusal of the sender says anything
+//     about the channel depends on whose sender it is: see own.
 func outcomeOf(s pdu.Status) provider.Outcome {
 	switch s {
 	case pdu.StatusOK:
@@ -33,18 +58,6 @@ func outcomeOf(s pdu.Status) provider.Outcome {
 		return provider.Refused
 	}
 }
-
-// outcome is outcomeOf with the channel's overrides.
-func (c *Config) outcome(s pdu.Status) provider.Outcome {
-	if o, ok := c.Outcomes[s]; ok {
-		return o
-	}
-	return outcomeOf(s)
-}
-
-// unfit reports whether a refusal with this status is about the one message, so that it says nothing about the health of
-// bind and channel: another sender will do.
-func unfit(s pdu.Status) bool { return s == pdu.StatusInvSrcAdr }
 
 // StatusError is an answer of the SMSC other than ESME_ROK.
 type StatusError struct{ Status pdu.Status }

@@ -36,7 +36,7 @@ func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Resul
 func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provider.Result {
 	one := c.calls.get()
 	defer c.calls.put(one)
-	one.ours = p.key
+	one.ours, one.source = p.key, p.source
 	if err := p.encode(one, 0); err != nil {
 		return rejected(err)
 	}
@@ -63,7 +63,7 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	for i := range parts {
 		parts[i] = c.calls.get()
 		defer c.calls.put(parts[i])
-		parts[i].ours = p.key
+		parts[i].ours, parts[i].source = p.key, p.source
 		if err := p.encode(parts[i], i); err != nil {
 			return rejected(err)
 		}

@@ -69,7 +69,8 @@ import (
 //	                      are taken back when another is rejected
 //	query_after           asks for the fate of what has had no final receipt for so long; absent: never
 //	query_rate            such questions a second at most (10)
-//	outcomes              {"0x00000410": rejected}: rejected, refused, throttled or unknown
+//	outcomes              {"0x00000410": rejected}: rejected, refused, unfit (refused, and no fault of the channel),
+//	                      throttled or unknown
 func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
 	r := settings.New(values, readFile)
 	cfg := Config{

@@ -60,7 +60,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		"address_range": "^44", "addr_ton": 1, "addr_npi": 1,
 		"service_type": "CMT", "registered_delivery": "none", "validity": "24h", "validity_format": "relative",
 		"alphabet": "latin1", "long_messages": "sar",
-		"outcomes": map[string]any{"0x00000410": "rejected", "69": "throttled"},
+		"outcomes": map[string]any{"0x00000410": "rejected", "69": "throttled", "0x00000411": "unfit", "10": "refused"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,10 @@ func TestEverySettingIsRead(t *testing.T) {
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "smsc.example"}, From: "12345",
 		SourceTON: new(byte(5)), SourceNPI: new(byte(0)), DestTON: new(byte(2)), DestNPI: new(byte(8)), ServiceType: "CMT",
 		RegisteredDelivery: pdu.ReceiptNone, Validity: 24 * time.Hour, ValidityFormat: Relative, Alphabet: Latin1, LongMessages: SAR,
-		Outcomes: map[pdu.Status]provider.Outcome{0x410: provider.Rejected, pdu.StatusSubmitFail: provider.Throttled},
+		Outcomes: map[pdu.Status]Verdict{
+			0x410: {Outcome: provider.Rejected}, pdu.StatusSubmitFail: {Outcome: provider.Throttled},
+			0x411: {Outcome: provider.Refused, Unfit: true}, pdu.StatusInvSrcAdr: {Outcome: provider.Refused},
+		},
 	}
 	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreUnexported(tls.Config{})); diff != "" {
 		t.Error(diff)
@@ -199,7 +202,7 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"cert":                 {"tls_cert_file", "a.secret", "tls_cert_file: is no PEM certificate"},
 		"outcomes":             {"outcomes", "rejected", "outcomes: is no map from status to outcome"},
 		"outcome code":         {"outcomes", map[string]any{"x": "rejected"}, `outcomes: "x" is no command_status`},
-		"outcome word":         {"outcomes", map[string]any{"1": "lost"}, `outcomes: 1: outcome "lost" is none of`},
+		"outcome word":         {"outcomes", map[string]any{"1": "lost"}, `outcomes: 1: outcome "lost" is none of [unknown accepted rejected refused throttled] and unfit`},
 		"accepted error":       {"outcomes", map[any]any{1: "accepted"}, "outcomes: 0x00000001 cannot be accepted"},
 		"validity":             {"validity", "soon", "validity: is no positive duration"},
 		"own tlv":              {"tlvs", map[string]any{"0x0424": map[string]any{"text": "x"}}, "tlvs: 0x0424 is written by the dispatcher itself"},
