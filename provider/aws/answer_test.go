@@ -111,6 +111,10 @@ func TestAnswersAreClassified(t *testing.T) {
 		"bad_text":                       {Outcome: provider.Refused, Unfit: true, Code: "400/FIELD_VALIDATION_FAILED"},
 		"too_many_requests_without_time": {Outcome: provider.Throttled, Code: "429"},
 		"bad_sender":                     {Outcome: provider.Refused, Unfit: true, Code: "400/SENDER_ID_NOT_REGISTERED"},
+		"sender_not_there":               {Outcome: provider.Refused, Unfit: true, Code: "400/SENDER_ID_NOT_SUPPORTED"},
+		"no_identities":                  {Outcome: provider.Refused, Unfit: true, Code: "400/NO_ORIGINATION_IDENTITIES_FOUND"},
+		"no_capability":                  {Outcome: provider.Refused, Unfit: true, Code: "400/NUMBER_CAPABILITIES_MISMATCH"},
+		"message_type":                   {Outcome: provider.Refused, Code: "400/MESSAGE_TYPE_MISMATCH"},
 		"spend_limit":                    {Outcome: provider.Refused, Code: "400/MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT"},
 		"disabled":                       {Outcome: provider.Refused, Code: "400/ACCOUNT_DISABLED"},
 		"wrong_key":                      {Outcome: provider.Refused, Code: "400/UnrecognizedClientException"},
@@ -119,5 +123,5 @@ func TestAnswersAreClassified(t *testing.T) {
 		"internal_error":                 {Outcome: provider.Unknown, Code: "500/InternalServerException"},
 		"unavailable":                    {Outcome: provider.Unknown, Code: "503/UnknownError"},
 		"new_exception":                  {Outcome: provider.Unknown, Code: "400/SomethingNewException"},
-	})
+	}, "bad_sender", "bad_number_and_sender", "no_such_sender", "no_identities", "no_capability")
 }

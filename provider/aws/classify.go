@@ -18,7 +18,6 @@ import (
 // Our words for what AWS answers; its own may repeat the number.
 var (
 	errRecipient  = errors.New("the provider finds fault with the recipient")
-	errMessage    = errors.New("the provider does not take such a message from this account")
 	errRequest    = errors.New("the provider does not take such a request from this account")
 	errAccess     = errors.New("the provider does not take the credentials")
 	errQuota      = errors.New("the account has used up its quota")
@@ -62,7 +61,7 @@ func exception(answer *web.Answer, said smithy.APIError) provider.Result {
 	case errors.As(said, &invalid):
 		return invalidInput(answer, invalid)
 	case errors.As(said, &unknown) && isSender(unknown):
-		return unfit(answer, unknown.ErrorCode())
+		return refused(answer, web.OnSender, unknown.ErrorCode())
 	case errors.As(said, &quota):
 		return result(provider.Refused, answer, orElse(string(quota.Reason), said.ErrorCode()), errQuota)
 	case errors.As(said, &denied):
@@ -78,10 +77,7 @@ func conflicting(answer *web.Answer, e *types.ConflictException) provider.Result
 	if e.Reason == types.ConflictExceptionReasonDestinationPhoneNumberOptedOut {
 		return result(provider.Rejected, answer, code, errRecipient)
 	}
-	if unfitConflicts[e.Reason] {
-		return unfit(answer, code)
-	}
-	return result(provider.Refused, answer, code, errRequest)
+	return refused(answer, conflicts[e.Reason], code)
 }
 
 func invalidInput(answer *web.Answer, e *types.ValidationException) provider.Result {
@@ -89,10 +85,12 @@ func invalidInput(answer *web.Answer, e *types.ValidationException) provider.Res
 	switch {
 	case blamesOnly(e, "DestinationPhoneNumber"):
 		return result(provider.Rejected, answer, code, errRecipient)
-	case unfitReasons[e.Reason], blamesOnly(e, "DestinationPhoneNumber", "OriginationIdentity", "MessageBody"):
-		return unfit(answer, code)
+	case blamesOnly(e, "DestinationPhoneNumber", "MessageBody"):
+		return refused(answer, web.OnMessage, code)
+	case blamesOnly(e, "DestinationPhoneNumber", "OriginationIdentity", "MessageBody"):
+		return refused(answer, web.OnSender, code)
 	}
-	return result(provider.Refused, answer, code, errRequest)
+	return refused(answer, reasons[e.Reason], code)
 }
 
 // blamesOnly reports whether these fields, and nothing else, are not valid. Other reasons may name a field, too, and mean
@@ -129,10 +127,10 @@ func byCode(answer *web.Answer, code string) provider.Result {
 	return result(provider.Unknown, answer, code, errUncertain)
 }
 
-// unfit is the result of an answer that is about the one message: its text, its sender, where it goes.
-func unfit(answer *web.Answer, code string) provider.Result {
-	r := result(provider.Refused, answer, code, errMessage)
-	r.Unfit = true
+// refused is the result of an answer that is about the account, the sender or the one message.
+func refused(answer *web.Answer, b web.Blame, code string) provider.Result {
+	r := result(provider.Refused, answer, code, refusals[b])
+	r.Unfit = answer.Unfit(b)
 	return r
 }
 

@@ -21,12 +21,16 @@ func TestChannelConforms(t *testing.T) {
 	t.Parallel()
 	webtest.Conform(t, webtest.Vendor{
 		Shape: func() webtest.Shape { return awstest.New(account()) }, Secrets: []string{secretKey},
-		Open: func(t testing.TB, reach web.Config) provider.Channel {
-			cfg := parse(t, nil)
-			cfg.Web = reach
-			return aws.New(cfg)
-		},
+		Open: func(t testing.TB, reach web.Config) provider.Channel { return reaching(t, reach) },
 	})
+}
+
+// reaching makes a channel for an API that is reached like that.
+func reaching(t testing.TB, reach web.Config) *aws.Channel {
+	t.Helper()
+	cfg := parse(t, nil)
+	cfg.Web = reach
+	return aws.New(cfg)
 }
 
 // parse reads the usual settings and some more.

@@ -60,7 +60,8 @@ func (c channels) Compose(s *provider.Submission) (*web.Request, error) {
 }
 
 // Classify reads an answer. A message is Rejected when Bird finds fault with the recipient and with nothing else: sender and body
-// may suit another provider. Faults of the recipient often show only in an event later.
+// may suit another provider. A sender at fault is the sender's matter whatever else is. Faults of the recipient often show only
+// in an event later.
 func (c channels) Classify(a *web.Answer) provider.Result {
 	var answer struct {
 		ID      string                     `json:"id"`
@@ -81,8 +82,10 @@ func (c channels) Classify(a *web.Answer) provider.Result {
 	switch {
 	case blamesOnly(answer.Details, "receiver"):
 		return result(provider.Rejected, a, answer.Code, errRecipient)
+	case blamesOnly(answer.Details, "receiver", "body"):
+		return refused(a, web.OnMessage, answer.Code, errText)
 	case blamesOnly(answer.Details, "receiver", "sender", "body"):
-		return unfit(a, answer.Code)
+		return refused(a, web.OnSender, answer.Code, errSender)
 	}
 	return result(provider.Refused, a, answer.Code, errRequest)
 }

@@ -21,17 +21,21 @@ func TestChannelConforms(t *testing.T) {
 			t.Parallel()
 			webtest.Conform(t, webtest.Vendor{
 				Shape: func() webtest.Shape { return birdtest.New(account(api)) }, Secrets: []string{accessKey, signingKey},
-				Open: func(t testing.TB, reach web.Config) provider.Channel {
-					cfg, err := bird.ParseSettings(settings(api, nil), files.Opening(callback))
-					if err != nil {
-						t.Fatal(err)
-					}
-					cfg.Web = reach
-					return bird.New(cfg)
-				},
+				Open: func(t testing.TB, reach web.Config) provider.Channel { return reaching(t, api, reach) },
 			})
 		})
 	}
+}
+
+// reaching makes a channel for an API that is reached like that.
+func reaching(t testing.TB, api string, reach web.Config) *bird.Channel {
+	t.Helper()
+	cfg, err := bird.ParseSettings(settings(api, nil), files.Opening(callback))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Web = reach
+	return bird.New(cfg)
 }
 
 // TestMessagesGoOutOnceOverHTTP2 sends over TLS with the authority from the settings.

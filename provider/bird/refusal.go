@@ -13,7 +13,8 @@ import (
 var (
 	errRecipient = errors.New("the provider finds fault with the recipient")
 	errRequest   = errors.New("the provider does not take such a request from this channel")
-	errMessage   = errors.New("the provider does not take such a sender or text")
+	errSender    = errors.New("the provider does not take such a sender")
+	errText      = errors.New("the provider does not take such a text")
 	errKey       = errors.New("the provider does not take the access key")
 	errCredit    = errors.New("the account has no credit")
 	errSlow      = errors.New("the provider asks to slow down")
@@ -47,8 +48,10 @@ func byCode(a *web.Answer, code int, parameter string) provider.Result {
 		switch parameter {
 		case "recipients", "recipient":
 			return result(provider.Rejected, a, text, errRecipient)
-		case "originator", "body":
-			return unfit(a, text)
+		case "originator":
+			return refused(a, web.OnSender, text, errSender)
+		case "body":
+			return refused(a, web.OnMessage, text, errText)
 		}
 		return result(provider.Refused, a, text, errRequest)
 	case codeNotFound, codeNoSuchAPI:
@@ -79,10 +82,10 @@ func unreadable(status int) provider.Result {
 	return provider.Result{Outcome: provider.Unknown, Code: strconv.Itoa(status) + "/unreadable", Err: errUncertain}
 }
 
-// unfit is the result of an answer that blames the sender or the text of the one message.
-func unfit(a *web.Answer, code string) provider.Result {
-	r := result(provider.Refused, a, code, errMessage)
-	r.Unfit = true
+// refused is the result of an answer that blames the sender, or the text of the one message.
+func refused(a *web.Answer, b web.Blame, code string, err error) provider.Result {
+	r := result(provider.Refused, a, code, err)
+	r.Unfit = a.Unfit(b)
 	return r
 }
 

@@ -79,11 +79,12 @@ func accepted(got *web.Answer, id string, s status) provider.Result {
 	return got.Unreadable(code)
 }
 
-// ofRecipient is the number of a recipient as the path of a property, and ofMessage the sender or the text of a message. What else
+// ofRecipient is the number of a recipient as the path of a property, ofSender and ofText are what else a message brings. What else
 // there is, is the channel's: ids, transliteration, the content type of callbacks.
 var (
 	ofRecipient = regexp.MustCompile(`(^|\.)destinations\[[0-9]+\]\.to$`)
-	ofMessage   = regexp.MustCompile(`(^|\.)(sender|content\.text)$`)
+	ofSender    = regexp.MustCompile(`(^|\.)sender$`)
+	ofText      = regexp.MustCompile(`(^|\.)content\.text$`)
 )
 
 // badRequest tells a recipient that the API does not take, and nothing else, from a sender or a text that it does not take, and
@@ -93,20 +94,24 @@ func badRequest(got *web.Answer, said *answer) provider.Result {
 	if said.ErrorCode == "" {
 		return got.Unreadable("")
 	}
-	recipients, others := 0, 0
+	recipients, senders, texts := 0, 0, 0
 	for _, v := range said.Violations {
 		switch {
 		case ofRecipient.MatchString(v.Property):
 			recipients++
-		case ofMessage.MatchString(v.Property):
-			others++
+		case ofSender.MatchString(v.Property):
+			senders++
+		case ofText.MatchString(v.Property):
+			texts++
 		}
 	}
 	switch all := len(said.Violations); {
-	case all > 0 && recipients == all:
+	case all == 0 || recipients+senders+texts < all:
+		return got.Refused(web.OnChannel, said.ErrorCode, "the API does not take such a request")
+	case recipients == all:
 		return got.Verdict(provider.Rejected, said.ErrorCode, "the recipient breaks the rules of the API")
-	case all > 0 && recipients+others == all:
-		return got.Unfit(said.ErrorCode, "sender or text break the rules of the API")
+	case senders > 0:
+		return got.Refused(web.OnSender, said.ErrorCode, "the sender breaks the rules of the API")
 	}
-	return got.Verdict(provider.Refused, said.ErrorCode, "the API does not take such a request")
+	return got.Refused(web.OnMessage, said.ErrorCode, "the text breaks the rules of the API")
 }

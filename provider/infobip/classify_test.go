@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -35,6 +36,8 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 		"bad_recipient":              {Outcome: provider.Rejected, Code: "400/E400"},
 		"bad_text":                   {Outcome: provider.Refused, Unfit: true, Code: "400/E400"},
 		"bad_sender":                 {Outcome: provider.Refused, Unfit: true, Code: "400/E400"},
+		"bad_sender_and_text":        {Outcome: provider.Refused, Unfit: true, Code: "400/E400"},
+		"bad_sender_and_webhook":     {Outcome: provider.Refused, Code: "400/E400"},
 		"bad_recipient_and_text":     {Outcome: provider.Refused, Unfit: true, Code: "400/E400"},
 		"bad_recipient_and_webhook":  {Outcome: provider.Refused, Code: "400/E400"},
 		"bad_content_type":           {Outcome: provider.Refused, Code: "400/E400"},
@@ -51,20 +54,19 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 		"rate_limited_without_time":  {Outcome: provider.Throttled, Code: "429"},
 		"internal_error":             {Outcome: provider.Unknown, Code: "500/E500"},
 		"unavailable":                {Outcome: provider.Unknown, Code: "503"},
-	})
+	}, "bad_sender", "bad_sender_and_text", "rejected_source")
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: only what is about one text, sender or recipient is unfit.
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	for _, id := range []int{6, 8, 11, 13, 14, 20, 25, 87} {
-		if v, ok := (status{GroupID: groupRejected, ID: id}).verdict(); !ok || v.outcome != provider.Refused || !v.unfit {
-			t.Errorf("%d speaks against the channel", id)
-		}
-	}
-	for _, id := range []int{12, 17, 18, 19, 21, 24, 31, 100, 777} {
-		if v, ok := (status{GroupID: groupRejected, ID: id}).verdict(); !ok || v.outcome != provider.Refused || v.unfit {
-			t.Errorf("%d does not speak against the channel", id)
+	for blame, ids := range map[web.Blame][]int{
+		web.OnChannel: {12, 17, 18, 19, 21, 24, 31, 100, 777}, web.OnSender: {11, 13}, web.OnMessage: {6, 8, 14, 20, 25, 87},
+	} {
+		for _, id := range ids {
+			if v, ok := (status{GroupID: groupRejected, ID: id}).verdict(); !ok || v.outcome != provider.Refused || v.blame != blame {
+				t.Errorf("%d: %v, on %v, want %v", id, v.outcome, v.blame, blame)
+			}
 		}
 	}
 }

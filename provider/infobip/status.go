@@ -9,17 +9,22 @@ import (
 type verdict struct {
 	outcome provider.Outcome
 	why     string
-	unfit   bool // Refused for what the message is: its text, its sender, where it goes
+	blame   web.Blame // what it is about, where it is Refused
 }
 
-func rejected(why string) verdict { return verdict{outcome: provider.Rejected, why: why} }
-func refused(why string) verdict  { return verdict{outcome: provider.Refused, why: why} }
-func unfit(why string) verdict    { return verdict{outcome: provider.Refused, why: why, unfit: true} }
+func rejected(why string) verdict  { return verdict{outcome: provider.Rejected, why: why} }
+func refused(why string) verdict   { return about(web.OnChannel, why) }
+func unfit(why string) verdict     { return about(web.OnMessage, why) }
+func badSender(why string) verdict { return about(web.OnSender, why) }
+
+func about(b web.Blame, why string) verdict {
+	return verdict{outcome: provider.Refused, why: why, blame: b}
+}
 
 // result is what an answer with the code means.
 func (v *verdict) result(a *web.Answer, code string) provider.Result {
 	r := a.Verdict(v.outcome, code, v.why)
-	r.Unfit = v.unfit
+	r.Unfit = a.Unfit(v.blame)
 	return r
 }
 
@@ -32,9 +37,9 @@ var rejections = map[int]verdict{
 	6:   unfit("the network is not covered or not set up on the account"),
 	8:   unfit("the prefix of the number is not known here"),
 	10:  rejected("the recipient is on a do-not-disturb list"),
-	11:  unfit("the sender is not registered on the account"),
+	11:  badSender("the sender is not registered on the account"),
 	12:  refused("the account has not enough credit"),
-	13:  unfit("the sender is blocked on the account"),
+	13:  badSender("the sender is blocked on the account"),
 	14:  unfit("the recipient is on a blocklist of the account or the operator"),
 	17:  refused("the credit of the account has lapsed"),
 	18:  refused("the account may send to its test number only"),

@@ -47,27 +47,33 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return a.Unreadable("")
 }
 
-// ofChannel are the words by which a sentence blames something that another channel may do better, and why. Account, powerpack and
-// callback are at fault for every message, sender, text and country for the one message. The first that occurs decides.
+// ofChannel are the words by which a sentence blames something that another channel may do better, and why. The first that occurs
+// decides: a sender that is not for one country is that country's matter, and one that is not the account's is the sender's.
 var ofChannel = []struct {
 	word, why string
-	unfit     bool
+	blame     web.Blame
 }{
-	{"credit", "the account has no credit", false},
-	{"balance", "the account has no credit", false},
-	{"powerpack", "the powerpack cannot be used", false},
-	{"src", "the sender is not valid", true},
-	{"source", "the sender is not valid", true},
-	{"country", "the account may not send to this country", true},
-	{"region", "the account may not send to this region", true},
-	{"account", "the account may not send this", false},
-	{"url", "the callback URL is not valid", false},
-	{"text", "the API does not take such a text", true},
+	{"credit", "the account has no credit", web.OnChannel},
+	{"balance", "the account has no credit", web.OnChannel},
+	{"powerpack", "the powerpack cannot be used", web.OnChannel},
+	{"country", "the account may not send to this country", web.OnMessage},
+	{"region", "the account may not send to this region", web.OnMessage},
+	{"src", "the sender is not valid", web.OnSender},
+	{"source", "the sender is not valid", web.OnSender},
+	{"sender", "the sender is not valid", web.OnSender},
+	{"caller", "the sender is not allowed", web.OnSender}, // "This caller ID is not allowed for outbound message"
+	{"account", "the account may not send this", web.OnChannel},
+	{"url", "the callback URL is not valid", web.OnChannel},
+	{"text", "the API does not take such a text", web.OnMessage},
 }
 
 // ofRecipient are the words for the recipient. "447700900123 is not a valid phone number" is how Plivo
 // documents that it has validated the destination.
 var ofRecipient = []string{"dst", "destination", "phone"}
+
+// beside are the words for the recipient by which a fault of the sender is one of the two together: both are the same, or one
+// is not for the other. A "phone number" may be the sender's own.
+var beside = []string{"dst", "destination"}
 
 // blame reads a 400: "a parameter is missing or is invalid", so nothing was queued. The message is at fault only when
 // the sentence says of the recipient, and of nothing that is the channel's, that it is not valid.
@@ -79,19 +85,25 @@ func blame(a *web.Answer) provider.Result {
 	words := strings.FieldsFunc(strings.ToLower(said), func(c rune) bool { return c < 'a' || c > 'z' })
 	for _, p := range ofChannel {
 		if slices.Contains(words, p.word) {
-			r := a.Verdict(provider.Refused, p.word, p.why)
-			r.Unfit = p.unfit
-			return r
+			if p.blame == web.OnSender && haveOne(words, beside) {
+				p.blame = web.OnMessage
+			}
+			return a.Refused(p.blame, p.word, p.why)
 		}
 	}
 	invalid := slices.Contains(words, "invalid") || slices.Contains(words, "not") && slices.Contains(words, "valid")
-	switch toOne := slices.ContainsFunc(words, func(w string) bool { return slices.Contains(ofRecipient, w) }); {
+	switch toOne := haveOne(words, ofRecipient); {
 	case toOne && invalid:
 		return a.Verdict(provider.Rejected, "dst", "the recipient is not valid")
 	case toOne:
-		return a.Unfit("", "the account may not send to this recipient")
+		return a.Refused(web.OnMessage, "", "the account may not send to this recipient")
 	}
-	return a.Verdict(provider.Refused, "", "a parameter is missing or not valid")
+	return a.Refused(web.OnChannel, "", "a parameter is missing or not valid")
+}
+
+// haveOne reports whether one of these is among the words.
+func haveOne(words, these []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(these, w) })
 }
 
 // sentence is what Plivo says about a fault; empty when it says nothing that can be read.

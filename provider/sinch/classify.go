@@ -35,27 +35,41 @@ func (a api) Classify(got *web.Answer) provider.Result {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusUnsupportedMediaType:
 		return got.Verdict(provider.Refused, said.Code, "the API has no such address; region or service plan are wrong")
 	}
+	if v, ok := forbidden[said.Code]; ok && got.Status == http.StatusForbidden {
+		return got.Refused(v.blame, said.Code, v.why)
+	}
 	if r, ok := got.Plain(said.Code); ok {
 		return r
 	}
 	return got.Unreadable(said.Code)
 }
 
+// forbidden are the codes of a 403 that do not blame the account, as blocked_account and missing_callback_url do.
+var forbidden = map[string]struct {
+	blame web.Blame
+	why   string
+}{
+	"illegal_number_type": {web.OnMessage, "the region takes no numbers of this type"}, // "send to a different MSISDN"
+	"llegal_number_type":  {web.OnMessage, "the region takes no numbers of this type"}, // as older guides spell it
+	"unknown_campaign":    {web.OnSender, "the campaign is not that of the sender"},
+}
+
 // maxID bounds what is believed to be an id.
 const maxID = 128
 
-// ofRecipient, ofMessage and ofChannel are how a text names the field that is at fault: the recipient's number, sender and text of
-// the message, or what the channel writes into every request. The codes beside it are the same for all fields.
+// ofRecipient, ofSender, ofText and ofChannel are how a text names the field that is at fault: the recipient's number, the sender,
+// the text of the message, or what the channel writes into every request. The codes beside it are the same for all fields.
 var (
 	ofRecipient = regexp.MustCompile(`(?i)\brecipients?\b|\bto\[|["'\x60\[]to["'\x60\]]`)
-	ofMessage   = regexp.MustCompile(`(?i)\bfrom\b|\bsender\b|\bbody\b`)
+	ofSender    = regexp.MustCompile(`(?i)\bfrom\b|\bsender\b`)
+	ofText      = regexp.MustCompile(`(?i)\bbody\b`)
 	ofChannel   = regexp.MustCompile(`(?i)\bexpire_at\b|\bcallback_url\b|\bdelivery_report\b|\bclient_reference\b|\bparameters\b`)
 )
 
 // badRequest tells a recipient that the API does not take from a request that it does not understand. Both say that
 // no batch was made, if it is the API that says so: a 400 without a code of Sinch's may come from anybody. The channel is at
-// fault unless the text is about the recipient and no other field. A sender that the API does not take, or a limit of its own to the
-// length of a text, is about the one message; validity and callback are the channel's.
+// fault unless the text is about the recipient and no other field. A limit of its own to the length of a text is about the one
+// message; validity and callback are the channel's.
 func badRequest(got *web.Answer, said *answer) provider.Result {
 	switch said.Code {
 	case "":
@@ -63,8 +77,10 @@ func badRequest(got *web.Answer, said *answer) provider.Result {
 	case "syntax_constraint_violation", "syntax_invalid_parameter_format":
 		switch {
 		case ofChannel.MatchString(said.Text):
-		case ofMessage.MatchString(said.Text):
-			return got.Unfit(said.Code, "sender or text break the rules of the API")
+		case ofSender.MatchString(said.Text):
+			return got.Refused(web.OnSender, said.Code, "the sender breaks the rules of the API")
+		case ofText.MatchString(said.Text):
+			return got.Refused(web.OnMessage, said.Code, "the text breaks the rules of the API")
 		case ofRecipient.MatchString(said.Text):
 			return got.Verdict(provider.Rejected, said.Code, "the recipient breaks the rules of the API")
 		}

@@ -1,41 +1,21 @@
 package telnyx_test
 
 import (
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"dispatcher/provider"
-	"dispatcher/provider/breaker"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
-// TestOnlyFaultsOfTheAccountOpenTheBreaker: a text that Telnyx blocks, or a sender that it does not take, leaves the channel to the
-// messages of others.
-func TestOnlyFaultsOfTheAccountOpenTheBreaker(t *testing.T) {
+// TestOnlyFaultsOfTheChannelOpenTheBreaker: a text that Telnyx blocks, or a sender of the message's own that it does not take, leaves
+// the channel to the messages of others; a sender that the profile has lost does not.
+func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	for code, want := range map[string]breaker.State{
-		"40322": breaker.Closed, "40305": breaker.Closed, "40309": breaker.Closed, "20100": breaker.Open, "40312": breaker.Open, "10009": breaker.Open,
-	} {
-		t.Run(code, func(t *testing.T) {
-			t.Parallel()
-			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.WriteHeader(http.StatusBadRequest)
-				_, _ = io.WriteString(w, fmt.Sprintf(`{"errors":[{"code":%q}]}`, code))
-			}))
-			t.Cleanup(api.Close)
-			b := breaker.New(open(webtest.Reach(t, api.URL), ""), breaker.Config{Name: "telnyx", Failures: 5})
-			t.Cleanup(func() { _ = b.Close(t.Context()) })
-			for range 5 {
-				if r := b.Send(t.Context(), webtest.Message()); r.Outcome != provider.Refused || r.Code != "400/"+code {
-					t.Fatalf("%v, code %q, %v", r.Outcome, r.Code, r.Err)
-				}
-			}
-			if got := b.State(); got != want {
-				t.Errorf("after five of %s it is %v, want %v", code, got, want)
-			}
+	webtest.Breaks(t, "testdata/answers/*.txt", func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
+		map[string]web.Blame{
+			"number_code": web.OnMessage, "region": web.OnMessage, "inactive_recipient": web.OnMessage,
+			"sender": web.OnSender, "inactive_number": web.OnSender, "invalid_number_e164": web.OnSender,
+			"funds": web.OnChannel, "profile_disabled": web.OnChannel, "credentials": web.OnChannel,
 		})
-	}
 }

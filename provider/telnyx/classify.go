@@ -79,7 +79,7 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 	certain := a.Status/100 == 4 && !web.FromBetween(a.Status)
 	if v, known := verdicts[code]; known && certain {
 		if v.of == eitherNumber && !strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
-			v = unfit("the sender or the recipient is no valid number")
+			v = badSender("the sender, or perhaps the recipient, is no valid or active number")
 		}
 		return patient(a, v.result(a, code))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -18,6 +19,9 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 		"invalid_recipient_e164":   {Outcome: provider.Rejected, Code: "400/10016"},
 		"invalid_number_e164":      {Outcome: provider.Refused, Unfit: true, Code: "400/10016"},
 		"invalid_sender_e164":      {Outcome: provider.Refused, Unfit: true, Code: "400/10016"},
+		"inactive_number":          {Outcome: provider.Refused, Unfit: true, Code: "400/10001"},
+		"inactive_recipient":       {Outcome: provider.Refused, Unfit: true, Code: "400/10001"},
+		"profile_disabled":         {Outcome: provider.Refused, Code: "400/40312"},
 		"too_long":                 {Outcome: provider.Refused, Unfit: true, Code: "400/40302"},
 		"stop":                     {Outcome: provider.Rejected, Code: "400/40300"},
 		"sender":                   {Outcome: provider.Refused, Unfit: true, Code: "400/40305"},
@@ -44,7 +48,7 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 		"not_json":                 {Outcome: provider.Unknown, Code: "400"},
 		"no_errors":                {Outcome: provider.Unknown, Code: "400"},
 		"code_with_number":         {Outcome: provider.Refused, Code: "400/other"},
-	})
+	}, "sender", "inactive_number", "invalid_number_e164", "invalid_sender_e164")
 }
 
 func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
@@ -56,17 +60,18 @@ func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
 	}
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: only what is about one text, sender or recipient is unfit.
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"40009", "40013", "40305", "40309", "40322", "40328"} {
-		if v := verdicts[code]; v.outcome != provider.Refused || !v.unfit {
-			t.Errorf("%v speaks against the channel", code)
-		}
-	}
-	for _, code := range []string{"20100", "20013", "40312", "40314", "40333", "10009", "40321"} {
-		if v := verdicts[code]; v.outcome != provider.Refused || v.unfit {
-			t.Errorf("%v does not speak against the channel", code)
+	for blame, codes := range map[web.Blame][]string{
+		web.OnChannel: {"20100", "20013", "40312", "40314", "40333", "10009", "40321"},
+		web.OnSender:  {"40013", "40100", "40305", "40306", "40315", "40320", "40329"},
+		web.OnMessage: {"40009", "40302", "40309", "40319", "40322", "40328"},
+	} {
+		for _, code := range codes {
+			if v := verdicts[code]; v.outcome != provider.Refused || v.blame != blame {
+				t.Errorf("%s: %v, on %v, want %v", code, v.outcome, v.blame, blame)
+			}
 		}
 	}
 }

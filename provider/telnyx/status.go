@@ -9,7 +9,7 @@ import (
 type verdict struct {
 	outcome provider.Outcome
 	why     string
-	unfit   bool // Refused for what the message is: its text, its sender, where it goes
+	blame   web.Blame // what it is about, where it is Refused
 	of      subject
 }
 
@@ -18,18 +18,23 @@ type subject uint8
 
 const (
 	oneThing     subject = iota
-	eitherNumber         // the recipient when the error points at it, otherwise perhaps the sender
+	eitherNumber         // the recipient when the error points at it, otherwise, as far as is known, the sender
 )
 
 func rejected(why string) verdict  { return verdict{outcome: provider.Rejected, why: why} }
-func refused(why string) verdict   { return verdict{outcome: provider.Refused, why: why} }
-func unfit(why string) verdict     { return verdict{outcome: provider.Refused, why: why, unfit: true} }
 func throttled(why string) verdict { return verdict{outcome: provider.Throttled, why: why} }
+func refused(why string) verdict   { return about(web.OnChannel, why) }
+func unfit(why string) verdict     { return about(web.OnMessage, why) }
+func badSender(why string) verdict { return about(web.OnSender, why) }
+
+func about(b web.Blame, why string) verdict {
+	return verdict{outcome: provider.Refused, why: why, blame: b}
+}
 
 // result is what an answer with the code means.
 func (v *verdict) result(a *web.Answer, code string) provider.Result {
 	r := a.Verdict(v.outcome, code, v.why)
-	r.Unfit = v.unfit
+	r.Unfit = a.Unfit(v.blame)
 	return r
 }
 
@@ -37,7 +42,7 @@ func (v *verdict) result(a *web.Answer, code string) provider.Result {
 // Reference). A code that is not here is Refused when its status is 4xx. Rejected is only what no provider could send: a
 // text that is too long for Telnyx, or that it blocks, may go over another channel.
 var verdicts = map[string]verdict{
-	"10001": unfit("the number is not active"),
+	"10001": {outcome: provider.Refused, why: "the recipient's number is not active", blame: web.OnMessage, of: eitherNumber},
 	"10002": {outcome: provider.Rejected, why: "the recipient is no valid number", of: eitherNumber},
 	"10009": refused("the credentials are wrong"),
 	"10010": refused("the credentials may not send"),
@@ -55,26 +60,26 @@ var verdicts = map[string]verdict{
 	"40001": rejected("the recipient takes no SMS"),
 	"40009": unfit("the text is not valid for Telnyx"),
 	"40012": rejected("the recipient is no valid number"),
-	"40013": unfit("the sender is not valid"),
-	"40100": unfit("the sender cannot send SMS"),
+	"40013": badSender("the sender is not valid"),
+	"40100": badSender("the sender cannot send SMS"),
 	"40300": rejected("the recipient has sent STOP"),
 	"40301": rejected("the recipient takes no such message"),
 	"40302": unfit("the text is longer than Telnyx takes"),
-	"40305": unfit("the sender is not valid"),
-	"40306": unfit("the profile has no alphanumeric sender"),
+	"40305": badSender("the sender is not valid, or not the profile's"),
+	"40306": badSender("the profile has no alphanumeric sender"),
 	"40309": unfit("the profile may not send to this region"),
 	"40310": rejected("the recipient is no valid number"),
 	"40312": refused("the profile is disabled"),
 	"40314": refused("the account may not send messages"),
-	"40315": unfit("the sender is unhealthy"),
+	"40315": badSender("the sender is unhealthy"),
 	"40316": rejected("there is no text"),
 	"40318": throttled("the queue is full"),
-	"40319": unfit("the sender and the recipient do not fit"),
-	"40320": unfit("the sender cannot be used yet"),
+	"40319": unfit("the sender and the recipient do not fit"), // an alphanumeric one, and a short code
+	"40320": badSender("the sender cannot be used yet"),
 	"40321": refused("the profile has no usable senders"),
 	"40322": unfit("Telnyx blocks the text"),
 	"40328": unfit("the text is longer than Telnyx takes"),
-	"40329": unfit("the toll-free sender is not verified"),
+	"40329": badSender("the toll-free sender is not verified"),
 	"40333": refused("the profile has spent its limit of the day"), // with status 429, and until midnight UTC
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -18,6 +19,9 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 		"unsubscribed":              {Outcome: provider.Rejected, Code: "400/21610"},
 		"too_long":                  {Outcome: provider.Refused, Unfit: true, Code: "400/21617"},
 		"no_route":                  {Outcome: provider.Refused, Unfit: true, Code: "400/21612"},
+		"sender":                    {Outcome: provider.Refused, Unfit: true, Code: "400/21660"},
+		"sender_of_no_use_there":    {Outcome: provider.Refused, Unfit: true, Code: "400/21657"},
+		"pair_flooded":              {Outcome: provider.Refused, Unfit: true, Code: "429/14107"},
 		"region":                    {Outcome: provider.Refused, Unfit: true, Code: "403/21408"},
 		"credentials":               {Outcome: provider.Refused, Code: "401/20003"},
 		"credentials_without_body":  {Outcome: provider.Refused, Code: "401"},
@@ -36,7 +40,7 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 		"redirect":                  {Outcome: provider.Unknown, Code: "307"},
 		"code_is_no_number":         {Outcome: provider.Unknown, Code: "400"},
 		"request_timeout_with_code": {Outcome: provider.Unknown, Code: "408/20408"},
-	})
+	}, "sender")
 }
 
 func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
@@ -48,17 +52,18 @@ func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
 	}
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: only what is about one text, sender or recipient is unfit.
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	for _, code := range []int{21212, 21408, 21606, 21612, 21617, 21660} {
-		if v := verdicts[code]; v.outcome != provider.Refused || !v.unfit {
-			t.Errorf("%v speaks against the channel", code)
-		}
-	}
-	for _, code := range []int{20003, 20005, 21608, 21609, 21701, 21703, 30002, 63038} {
-		if v := verdicts[code]; v.outcome != provider.Refused || v.unfit {
-			t.Errorf("%v does not speak against the channel", code)
+	for blame, codes := range map[web.Blame][]int{
+		web.OnChannel: {20003, 20005, 21608, 21609, 21701, 21703, 30002, 63038},
+		web.OnSender:  {21212, 21267, 21601, 21606, 21659, 21660, 21661},
+		web.OnMessage: {14107, 21266, 21408, 21605, 21612, 21617, 21657},
+	} {
+		for _, code := range codes {
+			if v := verdicts[code]; v.outcome != provider.Refused || v.blame != blame {
+				t.Errorf("%d: %v, on %v, want %v", code, v.outcome, v.blame, blame)
+			}
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestEveryRecordedAnswerOfTheMessagesAPIIsClassified(t *testing.T) {
 		"rate_limited_without_time": {Outcome: provider.Throttled, Code: "429/1010"},
 		"internal_error":            {Outcome: provider.Unknown, Code: "500/1030"},
 		"bad_gateway":               {Outcome: provider.Unknown, Code: "502"},
-	})
+	}, "invalid_sender")
 }
 
 func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
@@ -84,7 +84,7 @@ func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
 		"unauthorized":            {Outcome: provider.Refused, Code: "401/4"},
 		"rate_limited":            {Outcome: provider.Throttled, Code: "429", RetryAfter: 2 * time.Second},
 		"unavailable":             {Outcome: provider.Unknown, Code: "503"},
-	})
+	}, "illegal_sender")
 }
 
 // The whole is what its parts make of it, as for every provider.
@@ -109,22 +109,24 @@ func TestEveryCodeOfTheTablesExplainsItself(t *testing.T) {
 	}
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: only what is about one text, sender or recipient is unfit.
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		table map[string]verdict
+		blame web.Blame
 		codes []string
-		unfit bool
 	}{
-		{messagesVerdicts, []string{"1040", "1090", "1120", "1210", "1282", "1300", "1420", "1480", "1482"}, true},
-		{messagesVerdicts, []string{"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key", "low-balance"}, false},
-		{smsVerdicts, []string{"6", "12", "15"}, true},
-		{smsVerdicts, []string{"2", "3", "4", "8", "9", "11", "14", "23", "29", "32"}, false},
+		{messagesVerdicts, web.OnMessage, []string{"1040", "1090", "1210", "1282", "1300", "1480", "1481", "1482"}},
+		{messagesVerdicts, web.OnSender, []string{"1120", "1420"}},
+		{messagesVerdicts, web.OnChannel, []string{"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key", "low-balance"}},
+		{smsVerdicts, web.OnMessage, []string{"6", "12"}},
+		{smsVerdicts, web.OnSender, []string{"15"}},
+		{smsVerdicts, web.OnChannel, []string{"2", "3", "4", "8", "9", "11", "14", "23", "29", "32"}},
 	} {
 		for _, code := range c.codes {
-			if v := c.table[code]; v.outcome != provider.Refused || v.unfit != c.unfit {
-				t.Errorf("%s: %v, unfit %v", code, v.outcome, v.unfit)
+			if v := c.table[code]; v.outcome != provider.Refused || v.blame != c.blame {
+				t.Errorf("%s: %v, on %v, want %v", code, v.outcome, v.blame, c.blame)
 			}
 		}
 	}
@@ -141,7 +143,7 @@ func TestOnePartThatBlamesTheAccountSpeaksAgainstTheChannel(t *testing.T) {
 		{taken, sender}:  {Outcome: provider.Rejected, Code: "200/15"},
 	} {
 		body := `{"messages":[` + parts[0] + "," + parts[1] + `]}`
-		r := shortMessages{}.Classify(&web.Answer{Status: http.StatusOK, Body: []byte(body)})
+		r := shortMessages{}.Classify(&web.Answer{Status: http.StatusOK, Body: []byte(body), OwnSender: true})
 		if r.Outcome != want.Outcome || r.Unfit != want.Unfit || r.Code != want.Code {
 			t.Errorf("%s: %v, unfit %v, code %q", body, r.Outcome, r.Unfit, r.Code)
 		}

@@ -9,18 +9,23 @@ import (
 type verdict struct {
 	outcome provider.Outcome
 	why     string
-	unfit   bool // Refused for what the message is: its text, its sender, where it goes
+	blame   web.Blame // what it is about, where it is Refused
 }
 
 func rejected(why string) verdict  { return verdict{outcome: provider.Rejected, why: why} }
-func refused(why string) verdict   { return verdict{outcome: provider.Refused, why: why} }
-func unfit(why string) verdict     { return verdict{outcome: provider.Refused, why: why, unfit: true} }
 func throttled(why string) verdict { return verdict{outcome: provider.Throttled, why: why} }
+func refused(why string) verdict   { return about(web.OnChannel, why) }
+func unfit(why string) verdict     { return about(web.OnMessage, why) }
+func badSender(why string) verdict { return about(web.OnSender, why) }
+
+func about(b web.Blame, why string) verdict {
+	return verdict{outcome: provider.Refused, why: why, blame: b}
+}
 
 // result is what an answer with the code means.
 func (v *verdict) result(a *web.Answer, code string) provider.Result {
 	r := a.Verdict(v.outcome, code, v.why)
-	r.Unfit = v.unfit
+	r.Unfit = a.Unfit(v.blame)
 	return r
 }
 
@@ -41,7 +46,7 @@ var smsVerdicts = map[string]verdict{
 	"11": refused("the account may not use this API"),
 	"12": unfit("the text is longer than Vonage takes"),
 	"14": refused("the signature does not hold"),
-	"15": unfit("the sender is not allowed there"),
+	"15": badSender("the sender is not allowed"), // there, or any more: a number that has left the account
 	"22": refused("the network code does not fit"),
 	"23": refused("the callback URL is not accepted"),
 	"29": refused("the account is in demo mode and may not send to this number"),

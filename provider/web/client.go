@@ -31,6 +31,8 @@ type Answer struct {
 	Body []byte
 	// At is when it came, on this machine's clock.
 	At time.Time
+	// OwnSender is the Submission.OwnSender of the submission that it answers.
+	OwnSender bool
 }
 
 // Client makes calls to one API. It is safe for concurrent use. Every call is at most one request on

@@ -19,13 +19,6 @@ func (a *Answer) Verdict(o provider.Outcome, code, why string) provider.Result {
 	return r
 }
 
-// Unfit is the verdict that a message is Refused for what it is, by a provider that takes others on the same channel.
-func (a *Answer) Unfit(code, why string) provider.Result {
-	r := a.Verdict(provider.Refused, code, why)
-	r.Unfit = true
-	return r
-}
-
 // Code is the bounded word for an answer: its status, and the vendor's code when it has one.
 func (a *Answer) Code(code string) string {
 	status := strconv.Itoa(a.Status)

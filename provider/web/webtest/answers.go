@@ -15,27 +15,45 @@ import (
 // maxCode bounds Result.Code and Receipt.Code, in bytes: both become labels of metrics.
 const maxCode = 64
 
-// Answers has recorded answers classified. files names them, with a star for what each is called in want; all of
-// them have to stand there. Whatever was not accepted has an error, which shows no number. With a status that a proxy may say
-// after it has passed the request on, none of them means anything, unless it was recorded with that status.
-func Answers(t *testing.T, files string, classify func(*web.Answer) provider.Result, want map[string]provider.Result) {
+// Answers has recorded answers to a message with a sender of its own classified. files names them, with a star for what each is
+// called in want; all of them have to stand there. To a message that has its sender from the channel they mean the same, except that
+// those named by onSender do not make it Unfit. Whatever was not accepted has an error, which shows no number. With a status that a
+// proxy may say after it has passed the request on, none of them means anything, unless it was recorded with that status.
+func Answers(
+	t *testing.T, files string, classify func(*web.Answer) provider.Result, want map[string]provider.Result, onSender ...string,
+) {
 	t.Helper()
 	names := starred(t, files)
 	if expected := slices.Sorted(maps.Keys(want)); !slices.Equal(names, expected) {
 		t.Errorf("recorded are %q, expected are %q", names, expected)
+	}
+	for _, name := range onSender {
+		if !want[name].Unfit {
+			t.Errorf("%q is about the sender, and leaves a message with its own fit", name)
+		}
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			answer := ReadAnswer(t, at(files, name))
 			relayed(t, answer, classify)
-			got := classify(answer)
-			sound(t, got)
-			Hides(t, got.Err)
-			got.Err = nil
-			same(t, "it means", got, want[name])
+			answer.OwnSender = true
+			means(t, "with its own sender it means", classify(answer), want[name])
+			answer.OwnSender = false
+			want := want[name]
+			want.Unfit = want.Unfit && !slices.Contains(onSender, name)
+			means(t, "with the channel's sender it means", classify(answer), want)
 		})
 	}
+}
+
+// means compares a result, whatever its error says, which has to be sound and to hide what is to be hidden.
+func means(t testing.TB, what string, got, want provider.Result) {
+	t.Helper()
+	sound(t, got)
+	Hides(t, got.Err)
+	got.Err = nil
+	same(t, what, got, want)
 }
 
 // relayed fails unless an answer is Unknown under each other status of web.FromBetween.
@@ -55,7 +73,7 @@ func relayed(t testing.TB, a *web.Answer, classify func(*web.Answer) provider.Re
 // FuzzAnswers has anything classified by an API that gives each message an id.
 func FuzzAnswers(f *testing.F, classify func(*web.Answer) provider.Result) {
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		got := classify(&web.Answer{Status: status, Header: http.Header{}, Body: body})
+		got := classify(&web.Answer{Status: status, Header: http.Header{}, Body: body, OwnSender: true})
 		sound(t, got)
 		if (got.Outcome == provider.Accepted) != (got.Reference != "") {
 			t.Errorf("%v under the id %q", got.Outcome, got.Reference)
