@@ -12,10 +12,10 @@ type Carried struct {
 	Channel string
 	// FirstChoice counts the messages received since then whose first choice it was.
 	FirstChoice int64
-	// Attempts counts those claimed since then, Accepted and Errors what became of them so
-	// far; an error is what Faults counts.
+	// Attempts counts those claimed since then, and those claimed before that were answered since then. Accepted and Errors are
+	// what became of them so far; an error is what Faults counts.
 	Attempts, Accepted, Errors int64
-	// InForce counts those of Accepted whose messages were planned under the version that was
+	// InForce counts those of Accepted that were claimed since then and whose messages were planned under the version that was
 	// asked about: it is their shares that its weights tell.
 	InForce int64
 }
@@ -29,25 +29,27 @@ const carried = `
 	  where r.route = $1 and r.received_at >= $2 and r.first_choice is not null
 	  union all
 	  select a.channel, 0, 1, case when a.outcome = 'accepted' then 1 else 0 end, case when ` + isError + ` then 1 else 0 end,
-	    case when a.outcome = 'accepted' and m.routing_version = $4 then 1 else 0 end
+	    case when a.outcome = 'accepted' and a.claimed_at >= $2 and m.routing_version = $4 then 1 else 0 end
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
-	  where a.claimed_at >= $2 and m.route = $1
+	  where a.claimed_at >= $2::timestamptz - $5::interval and (a.claimed_at >= $2 or a.settled_at >= $2) and m.route = $1
 	)
 	select channel, sum(first_choice), sum(attempts), sum(accepted), sum(errors), sum(in_force)
 	from counted group by channel order by channel`
 
 // Carried counts what the channels of a route did since an instant, by the database's
-// clock; version is what Carried.InForce goes by. Rows are sorted by channel; one that did nothing has none.
+// clock; version is what Carried.InForce goes by. Rows are sorted by channel; one that did nothing has none. Of the attempts claimed
+// before, it counts those that were answered since then, unless the answer was booked more than late after the claim, as in
+// Faults: whoever asks about shorter times than submits may take would see no timeout otherwise.
 //
 // It may be asked every few seconds, however large the ledger is: it reads the messages
-// received and the attempts claimed since then, both from the right edge of an index, and
-// nothing before. It costs one to three seconds per million messages since then, so that
-// is meant to lie minutes back.
-func (l *Ledger) Carried(ctx context.Context, route string, since time.Time, version int64) ([]Carried, error) {
+// received since then and the attempts claimed since then and late before it, both from the right edge of an index, and
+// nothing before. It costs one to three seconds per million messages since then, and a quarter of a second per million
+// attempts before, so that is meant to lie minutes back.
+func (l *Ledger) Carried(ctx context.Context, route string, since time.Time, late time.Duration, version int64) ([]Carried, error) {
 	low, _, err := l.seek(ctx, since)
 	if err != nil {
 		return nil, err
 	}
-	out, err := atEdge(ctx, l, pgx.RowToStructByPos[Carried], carried, route, since, low, version)
+	out, err := atEdge(ctx, l, pgx.RowToStructByPos[Carried], carried, route, since, low, version, late)
 	return out, wrap("count what was carried", err)
 }

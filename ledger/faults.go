@@ -26,25 +26,22 @@ const isError = `(a.outcome in ('refused', 'unknown') and coalesce(a.provider_co
 // isUnsent is the condition that this side refused attempt a before anything of it left.
 const isUnsent = `(a.outcome = 'refused' and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late'))`
 
-// latestAnswer is more than lies between the claim of an attempt and its answer; a channel
-// is not judged by what comes later than that.
-const latestAnswer = time.Minute
-
 // Faults counts, for each channel with an answer within the window by the database's
-// clock, the attempts and the errors among them. Rows are sorted by channel.
+// clock, the attempts and the errors among them. Rows are sorted by channel. An answer that was booked more than late after
+// the claim of its attempt is not counted: late is what the caller gives submits, and some time to book what came of them.
 //
 // It may be asked every few seconds, however many attempts there are: it reads only those
-// claimed within the window and latestAnswer before it, the right edge of the index on
+// claimed within the window and late before it, the right edge of the index on
 // claimed_at, whose pages were written just now and are in memory. That costs a quarter of
-// a second per million attempts within the window, so a window of hours is not meant to be asked
+// a second per million attempts claimed in both together, so a window of hours is not meant to be asked
 // for as often as one of minutes. There is no index on settled_at, because with one no
 // settlement would be a heap-only update.
-func (l *Ledger) Faults(ctx context.Context, window time.Duration) ([]Fault, error) {
+func (l *Ledger) Faults(ctx context.Context, window, late time.Duration) ([]Fault, error) {
 	faults, err := atEdge(ctx, l, scanFault, `
 		select a.channel, count(*), count(*) filter (where `+isError+`), max(a.settled_at) filter (where `+isError+`)
 		from dispatcher.attempts a
 		where a.claimed_at >= now() - $1::interval - $2::interval and a.settled_at >= now() - $1::interval
-		group by a.channel order by a.channel`, window, latestAnswer)
+		group by a.channel order by a.channel`, window, late)
 	return faults, wrap("count faults", err)
 }
 

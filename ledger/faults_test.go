@@ -55,7 +55,7 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 		provider.Refused, "stopping", provider.Refused, "stale", provider.Refused, "uncomposed", provider.Unknown, "instance_lost")
 	answers(t, l, "good", "b", provider.Accepted, "")
 	claimAll(t, l, batch("pending", 2), "c")
-	got, err := l.Faults(t.Context(), 10*time.Minute)
+	got, err := l.Faults(t.Context(), 10*time.Minute, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +66,9 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	last := scalar[time.Time](t, db, `select max(settled_at) from dispatcher.attempts where outcome = 'refused' and provider_code is null`)
 	if !got[0].LastErrorAt.Equal(last) || !got[1].LastErrorAt.IsZero() {
 		t.Errorf("last errors at %s and %s, want %s and never", got[0].LastErrorAt, got[1].LastErrorAt, last)
+	}
+	if got, err := l.Faults(t.Context(), 10*time.Minute, 11*time.Minute); err != nil || got[0].Attempts != 13 || got[0].Errors != 6 {
+		t.Errorf("with answers that came up to 11 minutes after the claim: %+v, %v", got, err) // those of "late"
 	}
 }
 
@@ -89,7 +92,7 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	toB := batch("to-b", 2)
 	toB[0].Plan.FirstChoice, toB[1].Plan.FirstChoice = "b", ""
 	claimAll(t, l, toB, "b")
-	got, err := l.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), 1)
+	got, err := l.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), time.Minute, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +106,7 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	for i := range want {
 		want[i].InForce = 0
 	}
-	got, err = l.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), 2) // all were planned under version 1
+	got, err = l.Carried(t.Context(), "default", old[0].ReceivedAt.Add(-time.Minute), time.Minute, 2) // all were planned under version 1
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -111,8 +114,39 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.Carried(t.Context(), "default", now, 1); len(got) != 0 || err != nil {
+	if got, err := l.Carried(t.Context(), "default", now, time.Minute, 1); len(got) != 0 || err != nil {
 		t.Errorf("since now: %v, %v", got, err)
+	}
+}
+
+// TestCarriedCountsAnswersThatComeLate to attempts that were claimed before the instant: in what they ended, and not as what the
+// weights in force brought about.
+func TestCarriedCountsAnswersThatComeLate(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	answers(t, l, "early", "a", provider.Accepted, "", provider.Unknown, "timeout") // answered before
+	since, err := l.Clock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers(t, l, "late", "a", provider.Accepted, "", provider.Unknown, "timeout", provider.Refused, "503")
+	claimAll(t, l, batch("open", 2), "a") // not answered yet
+	execute(t, db, `update dispatcher.attempts set claimed_at = claimed_at - interval '5 minutes'`)
+	answers(t, l, "now", "a", provider.Accepted, "", provider.Unknown, "timeout")
+	for late, want := range map[time.Duration]ledger.Carried{
+		time.Minute:     {Channel: "a", Attempts: 2, Accepted: 1, Errors: 1, InForce: 1},
+		6 * time.Minute: {Channel: "a", Attempts: 5, Accepted: 2, Errors: 3, InForce: 1},
+	} {
+		got, err := l.Carried(t.Context(), "default", since, late, 1)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		got[0].FirstChoice = 0
+		if diff := cmp.Diff(want, got[0]); diff != "" {
+			t.Errorf("%s: %s", late, diff)
+		}
 	}
 }
 
@@ -127,10 +161,10 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	}
 	scans := `select sum(seq_scan)::bigint from pg_stat_user_tables where relname in ('messages', 'attempts')`
 	before := scalar[int64](t, db, scans)
-	if _, err := l.Faults(t.Context(), time.Minute); err != nil {
+	if _, err := l.Faults(t.Context(), time.Minute, time.Minute); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Carried(t.Context(), "default", time.Now().Add(-time.Hour), 1); err != nil {
+	if _, err := l.Carried(t.Context(), "default", time.Now().Add(-time.Hour), time.Minute, 1); err != nil {
 		t.Error(err)
 	}
 	l.Close() // a session reports its statistics at its end, at the latest
@@ -152,10 +186,10 @@ func TestRegularQuestionsTakeNoConnectionFromClaims(t *testing.T) {
 	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if _, err := l.Faults(ctx, time.Minute); err != nil {
+		if _, err := l.Faults(ctx, time.Minute, time.Minute); err != nil {
 			t.Error(err)
 		}
-		if _, err := l.Carried(ctx, "default", time.Now(), 1); err != nil {
+		if _, err := l.Carried(ctx, "default", time.Now(), time.Minute, 1); err != nil {
 			t.Error(err)
 		}
 		return give(seen)

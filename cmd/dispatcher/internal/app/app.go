@@ -259,7 +259,7 @@ func (a *App) openRouting(ctx context.Context) error {
 // stopped before the pipeline: no weight moves under a process that is leaving.
 func (a *App) startSteer(trouble func(where string, err error)) error {
 	s, err := steer.New(steer.Config{
-		Ledger: a.ledger, NewRouting: NewRouting, Every: cmp.Or(a.opts.SteerEvery, steer.DefaultEvery),
+		Ledger: a.ledger, NewRouting: NewRouting, Every: cmp.Or(a.opts.SteerEvery, steer.DefaultEvery), SendTimeout: a.opts.Settings.SendTimeout,
 		Registry: a.registry, Log: a.log, Trouble: trouble,
 	})
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *Steerer) faults(ctx context.Context, window time.Duration, now time.Tim
 	if age := now.Sub(known.at); ok && (age == 0 || !fresh && age < window/patience) {
 		return known.faults, nil
 	}
-	faults, err := s.cfg.Ledger.Faults(ctx, window)
+	faults, err := s.cfg.Ledger.Faults(ctx, window, s.late())
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (s *Steerer) carried(ctx context.Context, r *ledger.Ramp, now time.Time) ([
 		return nil, nil
 	}
 	s.judged[r.ID] = now
-	return s.cfg.Ledger.Carried(ctx, r.Route, r.ChangedAt, s.seen.Version)
+	return s.cfg.Ledger.Carried(ctx, r.Route, r.ChangedAt, s.late(), s.seen.Version)
 }
 
 // ramp does what was decided about a ramp.

@@ -69,8 +69,14 @@ func emptyRig(t *testing.T) *rig {
 // steerer is one instance, or the same one after a restart.
 func (r *rig) steerer() *Steerer {
 	r.t.Helper()
+	return r.patient(10 * time.Second)
+}
+
+// patient is an instance whose submits wait so long for their answers.
+func (r *rig) patient(sendTimeout time.Duration) *Steerer {
+	r.t.Helper()
 	s, err := New(Config{
-		Ledger: r.ledger, NewRouting: asRouting, Every: time.Millisecond, Registry: prometheus.NewRegistry(), Log: zerolog.Nop(),
+		Ledger: r.ledger, NewRouting: asRouting, Every: time.Millisecond, SendTimeout: sendTimeout, Registry: prometheus.NewRegistry(), Log: zerolog.Nop(),
 		Trouble: func(where string, err error) { r.t.Errorf("%s: %v", where, err) },
 	})
 	if err != nil {

@@ -38,9 +38,11 @@ type Config struct {
 	// NewRouting makes of a document what the ledger applies.
 	NewRouting func(doc *config.Routing, text []byte, author, reason string, expect *int64) ledger.NewRouting
 	// Every is how often it looks.
-	Every    time.Duration
-	Registry prometheus.Registerer
-	Log      zerolog.Logger
+	Every time.Duration
+	// SendTimeout is how long a submit may wait for its answer: an attempt counts until that has come.
+	SendTimeout time.Duration
+	Registry    prometheus.Registerer
+	Log         zerolog.Logger
 	// Trouble is told of every failure; the next look tries again. It must not block.
 	Trouble func(where string, err error)
 }
@@ -66,11 +68,17 @@ func New(cfg Config) (*Steerer, error) {
 	switch {
 	case cfg.Ledger == nil || cfg.NewRouting == nil || cfg.Registry == nil || cfg.Trouble == nil:
 		return nil, errors.New("steer: Ledger, NewRouting, Registry and Trouble are required")
-	case cfg.Every <= 0:
-		return nil, errors.New("steer: Every must be above 0")
+	case cfg.Every <= 0 || cfg.SendTimeout <= 0:
+		return nil, errors.New("steer: Every and SendTimeout must be above 0")
 	}
 	return &Steerer{cfg: cfg, metrics: newMetrics(cfg.Registry), history: history{}, judged: map[int64]time.Time{}, figures: map[time.Duration]counted{}}, nil
 }
+
+// bookingTime is what an answer may take to come into the ledger, while that is busy; no channel is judged by what takes longer.
+const bookingTime = time.Minute
+
+// late is what lies at most between the claim of an attempt and the booking of its answer.
+func (s *Steerer) late() time.Duration { return s.cfg.SendTimeout + bookingTime }
 
 // Bounds of one look.
 const (

@@ -434,7 +434,7 @@ func TestASteererNeedsAllItsParts(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	good := Config{
-		Ledger: r.ledger, NewRouting: asRouting, Every: time.Second, Registry: prometheus.NewRegistry(), Trouble: func(string, error) {},
+		Ledger: r.ledger, NewRouting: asRouting, Every: time.Second, SendTimeout: time.Second, Registry: prometheus.NewRegistry(), Trouble: func(string, error) {},
 	}
 	for name, spoil := range map[string]func(*Config){
 		"ledger":  func(c *Config) { c.Ledger = nil },
@@ -442,12 +442,36 @@ func TestASteererNeedsAllItsParts(t *testing.T) {
 		"metrics": func(c *Config) { c.Registry = nil },
 		"trouble": func(c *Config) { c.Trouble = nil },
 		"every":   func(c *Config) { c.Every = 0 },
+		"timeout": func(c *Config) { c.SendTimeout = 0 },
 	} {
 		c := good
 		spoil(&c)
 		if _, err := New(c); err == nil {
 			t.Errorf("made without %s", name)
 		}
+	}
+}
+
+// TestTimeoutsCountHoweverLongTheyTake, in health weighting and in a ramp whose steps are shorter than a submit may wait, and no longer
+// than that.
+func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
+	t.Parallel()
+	for timeout, counts := range map[time.Duration]bool{10 * time.Minute: true, 7 * time.Minute: false} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			s := r.patient(timeout)
+			ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Minute, NextAt: time.Now().Add(time.Hour), MaxErrors: 0.05, LeastMessages: 6})
+			r.carry("c", provider.Unknown, 6)
+			r.exec(`update dispatcher.attempts set claimed_at = claimed_at - interval '10 minutes'`)
+			r.look(s)
+			if got, want := r.ramp(ramp.ID), map[bool]string{true: "channel c: errors 100 % above the band of 5 %: 6 of 6 attempts"}[counts]; got.Held != want {
+				t.Errorf("%+v", got)
+			}
+			if _, doc := r.current(); (effective(doc)["c"] == "45") != counts {
+				t.Errorf("c at %s", effective(doc)["c"])
+			}
+		})
 	}
 }
 
