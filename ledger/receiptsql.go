@@ -112,14 +112,14 @@ const (
 
 // lockTries locks all attempts of the affected messages, lockStandings the messages, and readParts then reads
 // the rows of their parts, by a statement of its own that sees what the last holder of the locks committed. Receipts of an attempt
-// whose settlement said nothing about them are awaited for 72 hours, see try.answered.
+// whose settlement said nothing about them are awaited for UnsaidAwait, see try.answered.
 const (
 	lockTries = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
 	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), coalesce(a.proved, false), w.within,
 	  coalesce(a.settled_at + w.within - now(), interval '0')
 	from %s n join dispatcher.attempts a on a.message_seq = n.seq
-	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '72 hours' else '0' end) as within) w
+	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '%d hours' else '0' end) as within) w
 	order by a.message_seq, a.attempt for update of a`
 
 	lockStandings = `

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -50,7 +51,7 @@ func (l *Ledger) inReceiptTx(ctx context.Context, tell Tell, work func(*receiptT
 // look locks what is affected and reads it, see lockTries. What was queued before is done first, in the same
 // round trip.
 func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, affected string, args ...any) error {
-	batch.Queue(fmt.Sprintf(lockTries, affected), args...).Query(t.readTries)
+	batch.Queue(fmt.Sprintf(lockTries, affected, UnsaidAwait/time.Hour), args...).Query(t.readTries)
 	batch.Queue(fmt.Sprintf(lockStandings, affected), args...).Query(t.readStandings)
 	batch.Queue(fmt.Sprintf(readParts, affected), args...).Query(t.readParts)
 	return t.conn.SendBatch(ctx, batch).Close()

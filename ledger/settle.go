@@ -7,6 +7,10 @@ import (
 	"dispatcher/provider"
 )
 
+// UnsaidAwait is for how long receipts are awaited of an attempt that a receipt proves to have been taken, and whose settlement said
+// nothing about receipts.
+const UnsaidAwait = 72 * time.Hour
+
 // Settlement writes down what came of one attempt and where its message goes next.
 type Settlement struct {
 	Seq     int64

@@ -187,7 +187,8 @@ func (d *Dispatcher) pass(ctx context.Context, j *ledger.Judgement) error {
 
 // inform tells a search what the channel offers and under which settings; begun is when the attempt was claimed.
 func (d *Dispatcher) inform(s *search, channel string, begun time.Time) {
-	s.can, s.account, s.begun, s.reach = d.promises(channel), d.account(channel), begun, d.cfg.SendTimeout+recoveryMargin
+	s.can, _ = d.promises(channel)
+	s.account, s.begun, s.reach = d.account(channel), begun, d.cfg.SendTimeout+recoveryMargin
 }
 
 // account stands for the settings of a channel; empty for one that the routing does not have.
@@ -209,19 +210,24 @@ func (d *Dispatcher) channel(name string) provider.Channel {
 	return nil
 }
 
-// awaits is how long receipts of a channel are expected now.
+// awaits is how long receipts of a channel are expected now. Where this process does not know what its provider promises they may
+// come: for as long as the routing says, or, when that does not have the channel any more, as where nothing is said.
 func (d *Dispatcher) awaits(name string) time.Duration {
+	if can, known := d.promises(name); known && !can.Receipts {
+		return 0
+	}
 	routing := d.routing.Load()
-	if at := routing.channel(name); at >= 0 && d.promises(name).Receipts {
+	if at := routing.channel(name); at >= 0 {
 		return routing.Channels[at].AwaitReceipts
 	}
-	return 0
+	return ledger.UnsaidAwait
 }
 
-// promises are what the provider of a channel promises; nothing when this process does not know it.
-func (d *Dispatcher) promises(name string) provider.Capabilities {
+// promises are what the provider of a channel promises; false when this process does not know it, because it has no such
+// channel or cannot use its settings.
+func (d *Dispatcher) promises(name string) (can provider.Capabilities, known bool) {
 	if capable, ok := d.channel(name).(provider.Capable); ok {
-		return capable.Capabilities()
+		return capable.Capabilities(), true
 	}
-	return provider.Capabilities{}
+	return provider.Capabilities{}, false
 }

@@ -230,12 +230,15 @@ func settleLost(f *flight, now time.Time) ledger.Settlement {
 }
 
 // orphan is an attempt that no worker has any more, with what its provider promises; claimed is when it was, by the
-// database's clock.
+// database's clock. A provider that nobody knows here may tell of each part: the first of them is not to pass for all.
 func (d *Dispatcher) orphan(m *ledger.Message, a *ledger.Attempt, claimed time.Time) *flight {
 	lane := d.routing.Load().lane(m.Lane)
 	f := orphan(m, a, &lane)
 	d.inform(&f.search, a.Channel, claimed)
 	f.await = d.awaits(a.Channel)
+	if _, known := d.promises(a.Channel); !known {
+		f.search.can.PartReceipts = true
+	}
 	if !f.repeats() {
 		f.submission.Key = d.keys.Key(f.seq, a.Number)
 	}
