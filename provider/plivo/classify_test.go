@@ -26,6 +26,7 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 		"sender_for_country":        {Outcome: provider.Refused, Unfit: true, Code: "400/country"},
 		"sender_for_destination":    {Outcome: provider.Refused, Unfit: true, Code: "400/src"},
 		"sender_of_another_account": {Outcome: provider.Refused, Unfit: true, Code: "400/sender"},
+		"sender_is_no_phone_number": {Outcome: provider.Refused, Unfit: true, Code: "400/src"},
 		"sender_in_object":          {Outcome: provider.Refused, Unfit: true, Code: "400/src"},
 		"caller":                    {Outcome: provider.Refused, Unfit: true, Code: "400/caller"},
 		"credit":                    {Outcome: provider.Refused, Code: "400/credit"},
@@ -41,7 +42,7 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 		"server_error":              {Outcome: provider.Unknown, Code: "500"},
 		"unavailable":               {Outcome: provider.Unknown, Code: "503"},
 		"not_json":                  {Outcome: provider.Unknown, Code: "400"},
-	}, "caller", "sender", "sender_in_object", "sender_of_another_account")
+	}, "caller", "sender", "sender_in_object", "sender_is_no_phone_number", "sender_of_another_account")
 }
 
 func FuzzClassify(f *testing.F) {
