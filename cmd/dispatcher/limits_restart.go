@@ -112,9 +112,10 @@ func (ch *change) tryRestart(ctx context.Context, limit *admission.Limit, out *r
 	return nil
 }
 
-// withoutRow says how a limit of the document comes into the ledger again, from which somebody has deleted it.
+// withoutRow says how a limit of the document comes into the ledger again, from which somebody has deleted it. It comes with the latest
+// window that its history has of it, if that is not over: after a clock that was ahead, one of the future.
 func withoutRow(limit *admission.Limit, channel string) error {
-	return failed(fmt.Errorf(`limit %s is in the document, but the ledger has no row of it: somebody deleted that. Nothing was changed; give it another max with "dispatcher limits set" and take that back: each new version of the document writes the rows that are missing, with the window of now`,
+	return failed(fmt.Errorf(`limit %s is in the document, but the ledger has no row of it: somebody deleted that. Nothing was changed; give it another max with "dispatcher limits set" and take that back: each new version of the document writes the rows that are missing; run this again if "dispatcher limits show" then says that its window begins in the future`,
 		limit.Key().On(channel)))
 }
 

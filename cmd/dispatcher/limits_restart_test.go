@@ -178,30 +178,53 @@ func TestWhatARestartedWindowBeginsWithIsToldByTheKindOfLimit(t *testing.T) {
 	}
 }
 
-// TestARestartWithoutARowSaysHowItComesBack, and that is true.
+// TestARestartWithoutARowSaysHowItComesBack, and that is true, whether the history of the limit has windows that begin in the future or not.
 func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 	t.Parallel()
-	_, env := grantedAhead(t)
-	db, err := pgx.Connect(t.Context(), strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL="))
-	if err != nil {
+	for name, ahead := range map[string]bool{"without a history": false, "with a window in the future in its history": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, env := grantedAhead(t)
+			db, err := pgx.Connect(t.Context(), strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL="))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close(context.Background()) })
+			loseRow(t, db, ahead)
+			args := []string{"limits", "set", "a", "--window", "1h", "--restart"}
+			for _, all := range [][]string{because("the clock", args...), append(args, "--dry-run")} {
+				got := dispatcher(t, "", env, all...)
+				if got.code != exitFailed || !strings.Contains(got.err, "limit a 1h messages is in the document") || !strings.Contains(got.err, `another max with "dispatcher limits set"`) ||
+					!strings.Contains(got.err, `run this again if "dispatcher limits show" then says that its window begins in the future`) {
+					t.Errorf("%+v", got)
+				}
+			}
+			if got := dispatcher(t, "", env, because("the row is gone", "limits", "set", "a", "--window", "1h", "--max", "1001")...); got.code != exitOK {
+				t.Fatalf("%+v", got)
+			}
+			if shown := decoded[limitsNow](t, dispatcher(t, "", env, "limits", "show", "a", "--format", "json")).Channels[0].Limits[1]; shown.Ahead != ahead {
+				t.Errorf("%+v", shown)
+			}
+			if ahead {
+				if got := dispatcher(t, "", env, because("the clock", "limits", "set", "a", "--window", "1h", "--restart")...); got.code != exitOK {
+					t.Errorf("%+v", got)
+				}
+			}
+			var started bool
+			if err := db.QueryRow(t.Context(), `select window_start <= now() and window_start > now() - interval '61 minutes' from dispatcher.limits where channel = 'a' and window_seconds = 3600`).Scan(&started); err != nil || !started {
+				t.Errorf("started %t, %v", started, err)
+			}
+		})
+	}
+}
+
+// loseRow deletes the hourly limit of channel a, as somebody might; with ahead, the limit left another window before, while the clock was ahead.
+func loseRow(t *testing.T, db *pgx.Conn, ahead bool) {
+	t.Helper()
+	if _, err := db.Exec(t.Context(), `
+		with gone as (delete from dispatcher.limits where channel = 'a' and window_seconds = 3600 returning *)
+		insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, since)
+		select channel, scope, window_seconds, unit, window_start - interval '1 hour', max, max, 0, currency, since from gone where $1`, ahead); err != nil {
 		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close(context.Background()) })
-	if _, err := db.Exec(t.Context(), `delete from dispatcher.limits where channel = 'a' and window_seconds = 3600`); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"limits", "set", "a", "--window", "1h", "--restart"}
-	for _, all := range [][]string{because("the clock", args...), append(args, "--dry-run")} {
-		got := dispatcher(t, "", env, all...)
-		if got.code != exitFailed || !strings.Contains(got.err, "limit a 1h messages is in the document") || !strings.Contains(got.err, `another max with "dispatcher limits set"`) {
-			t.Errorf("%+v", got)
-		}
-	}
-	if got := dispatcher(t, "", env, because("the row is gone", "limits", "set", "a", "--window", "1h", "--max", "1001")...); got.code != exitOK {
-		t.Fatalf("%+v", got)
-	}
-	var started bool
-	if err := db.QueryRow(t.Context(), `select window_start <= now() from dispatcher.limits where channel = 'a' and window_seconds = 3600`).Scan(&started); err != nil || !started {
-		t.Errorf("started %t, %v", started, err)
 	}
 }
