@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"dispatcher/provider"
+	"dispatcher/provider/breaker"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -25,7 +26,7 @@ func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
 			webtest.Breaks(t, "testdata/"+api+"_*.http", func(t testing.TB, reach web.Config) provider.Channel {
-				return reaching(t, api, reach)
+				return breaker.New(reaching(t, api, reach), breaker.Config{Name: "bird"})
 			}, blames)
 		})
 	}

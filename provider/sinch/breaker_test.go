@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"dispatcher/provider"
+	"dispatcher/provider/breaker"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -12,10 +13,11 @@ import (
 // channel to the messages of others; a sender that the service plan has lost does not.
 func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	webtest.Breaks(t, "testdata/answers/*.http", func(t testing.TB, reach web.Config) provider.Channel { return open(t, reach, "", nil) },
-		map[string]web.Blame{
-			"illegal_number_type": web.OnMessage, "llegal_number_type": web.OnMessage, "bad_body": web.OnMessage,
-			"bad_sender": web.OnSender, "unknown_campaign": web.OnSender,
-			"blocked_account": web.OnChannel, "forbidden": web.OnChannel, "bad_expiry": web.OnChannel, "no_credit": web.OnChannel,
-		})
+	webtest.Breaks(t, "testdata/answers/*.http", func(t testing.TB, reach web.Config) provider.Channel {
+		return breaker.New(open(t, reach, "", nil), breaker.Config{Name: "sinch"})
+	}, map[string]web.Blame{
+		"illegal_number_type": web.OnMessage, "llegal_number_type": web.OnMessage, "bad_body": web.OnMessage,
+		"bad_sender": web.OnSender, "unknown_campaign": web.OnSender,
+		"blocked_account": web.OnChannel, "forbidden": web.OnChannel, "bad_expiry": web.OnChannel, "no_credit": web.OnChannel,
+	})
 }

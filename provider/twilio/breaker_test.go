@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"dispatcher/provider"
+	"dispatcher/provider/breaker"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -12,10 +13,11 @@ import (
 // leaves the channel to the messages of others; a number that the account has lost does not.
 func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	webtest.Breaks(t, "testdata/answers/*.txt", func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
-		map[string]web.Blame{
-			"region": web.OnMessage, "no_route": web.OnMessage, "sender_of_no_use_there": web.OnMessage, "pair_flooded": web.OnMessage,
-			"sender":      web.OnSender,
-			"credentials": web.OnChannel, "day_used_up": web.OnChannel, "unlisted_code": web.OnChannel,
-		})
+	webtest.Breaks(t, "testdata/answers/*.txt", func(_ testing.TB, reach web.Config) provider.Channel {
+		return breaker.New(open(reach, ""), breaker.Config{Name: "twilio"})
+	}, map[string]web.Blame{
+		"region": web.OnMessage, "no_route": web.OnMessage, "sender_of_no_use_there": web.OnMessage, "pair_flooded": web.OnMessage,
+		"sender":      web.OnSender,
+		"credentials": web.OnChannel, "day_used_up": web.OnChannel, "unlisted_code": web.OnChannel,
+	})
 }

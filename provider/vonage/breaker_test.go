@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"dispatcher/provider"
+	"dispatcher/provider/breaker"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -28,7 +29,7 @@ func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
 			webtest.Breaks(t, c.files, func(t testing.TB, reach web.Config) provider.Channel {
-				return open(t, variants()[api], reach, "", nil)
+				return breaker.New(open(t, variants()[api], reach, "", nil), breaker.Config{Name: "vonage"})
 			}, c.blames)
 		})
 	}

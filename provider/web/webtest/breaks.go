@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"dispatcher/provider"
-	"dispatcher/provider/breaker"
 	"dispatcher/provider/web"
 )
 
-// Breaks has recorded refusals given to messages in a row, over a channel behind a breaker. One on the channel opens it, one on a
-// message does not, and one on the sender does unless each of the messages brought its own. files names the recordings, with a
-// star for what each is called in blames.
+// inARow is how many failures in a row open a breaker that is set to nothing else.
+const inARow = 5
+
+// Breaks has recorded refusals given to messages in a row, over a channel that open puts behind a breaker. One on the channel opens it,
+// one on a message does not, and one on the sender does unless each of the messages brought its own. files names the recordings,
+// with a star for what each is called in blames.
 func Breaks(t *testing.T, files string, open func(t testing.TB, reach web.Config) provider.Channel, blames map[string]web.Blame) {
 	t.Helper()
 	for name, blame := range blames {
@@ -22,30 +24,28 @@ func Breaks(t *testing.T, files string, open func(t testing.TB, reach web.Config
 				t.Parallel()
 				m := Message()
 				m.From, m.OwnSender = "ACME", own
-				want := breaker.Closed
-				if blame == web.OnChannel || blame == web.OnSender && !own {
-					want = breaker.Open
+				c := open(t, Reach(t, answering(t, at(files, name))))
+				t.Cleanup(func() { _ = c.Close(t.Context()) })
+				opened := refuses(t, c, m)
+				if want := blame == web.OnChannel || blame == web.OnSender && !own; opened != want {
+					t.Errorf("after %d it is open: %v, want %v", inARow, opened, want)
 				}
-				becomes(t, at(files, name), open, m, want)
 			})
 		}
 	}
 }
 
-// becomes fails unless the breaker is in that state after as many messages as it takes to open it were answered like that.
-func becomes(t *testing.T, file string, open func(t testing.TB, reach web.Config) provider.Channel, m provider.Submission, want breaker.State) {
+// refuses sends as many messages as it takes, each of which has to come to the API and to be refused there, and reports whether the
+// breaker is open then.
+func refuses(t testing.TB, c provider.Channel, m provider.Submission) bool {
 	t.Helper()
-	const failures = 5
-	b := breaker.New(open(t, Reach(t, answering(t, file))), breaker.Config{Name: "webtest", Failures: failures})
-	t.Cleanup(func() { _ = b.Close(t.Context()) })
-	for range failures {
-		if r := b.Send(t.Context(), m); r.Outcome != provider.Refused || r.Code == breaker.CodeOpen {
+	for range inARow {
+		if r := c.Send(t.Context(), m); r.Outcome != provider.Refused || r.Code == provider.BreakerOpen {
 			t.Fatalf("%v, code %q, %v", r.Outcome, r.Code, r.Err)
 		}
 	}
-	if got := b.State(); got != want {
-		t.Errorf("after %d it is %v, want %v", failures, got, want)
-	}
+	ready, why := c.Ready()
+	return !ready && why == provider.BreakerOpen
 }
 
 // answering is where an API begins that gives everybody a recorded answer.
