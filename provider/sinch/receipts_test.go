@@ -44,7 +44,7 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	t.Parallel()
 	webtest.Finds(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
-		return play(t, b, map[string]any{"absence_is_certain": certain, "timeout": "500ms"}).Channel
+		return play(t, b, map[string]any{"absence_is_certain": certain, "timeout": "2s"}).Channel
 	}, map[string]webtest.Lookup{
 		"answered":                          {Verdict: providertest.Accept, Want: provider.Taken},
 		"taken, answer lost":                {Verdict: providertest.Lose, Want: provider.Taken},
