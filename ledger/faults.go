@@ -20,8 +20,9 @@ type Fault struct {
 // isError is the condition that attempt a ended through its channel's fault: no answer came,
 // or the provider was not there or did not want it. What this side held back or lost says
 // nothing about the channel: the process was stopping, the submit's turn came too late, the channel cannot
-// write such a message, an instance died.
-const isError = `(a.outcome in ('refused', 'unknown') and coalesce(a.provider_code, '') not in ('stopping', 'stale', 'late', 'uncomposed', 'instance_lost'))`
+// write such a message, an instance died. Nor does what the provider did not want for the message's own fault: see Settlement.Unfit.
+const isError = `(a.outcome in ('refused', 'unknown') and a.unfit is not true
+	and coalesce(a.provider_code, '') not in ('stopping', 'stale', 'late', 'uncomposed', 'instance_lost'))`
 
 // isUnsent is the condition that this side refused attempt a before anything of it left.
 const isUnsent = `(a.outcome = 'refused' and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late'))`

@@ -13,6 +13,9 @@ import (
 	"dispatcher/provider"
 )
 
+// unfitSender is the code of refusals that are about the one message.
+const unfitSender = "unfit_sender"
+
 // answers settles one attempt on the channel for each outcome, with the code beside it.
 func answers(t testing.TB, l *ledger.Ledger, prefix, channel string, outcomes ...any) {
 	t.Helper()
@@ -20,6 +23,7 @@ func answers(t testing.TB, l *ledger.Ledger, prefix, channel string, outcomes ..
 	for i := range settlements {
 		s := &settlements[i]
 		s.Outcome, s.Code, s.Notice = outcomes[2*i].(provider.Outcome), outcomes[2*i+1].(string), nil
+		s.Unfit = s.Code == unfitSender
 		switch s.Outcome {
 		case provider.Accepted:
 		case provider.Rejected:
@@ -52,14 +56,16 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	answers(t, l, "now", "a",
 		provider.Accepted, "", provider.Rejected, "bad_number", provider.Throttled, "429",
 		provider.Refused, "", provider.Unknown, "timeout",
-		provider.Refused, "stopping", provider.Refused, "stale", provider.Refused, "uncomposed", provider.Unknown, "instance_lost")
+		provider.Refused, "stopping", provider.Refused, "stale", provider.Refused, "uncomposed", provider.Unknown, "instance_lost",
+		provider.Refused, unfitSender, provider.Unknown, unfitSender) // the latter repeated a submission that nobody had answered
 	answers(t, l, "good", "b", provider.Accepted, "")
+	answers(t, l, "unfit", "b", provider.Refused, unfitSender, provider.Refused, unfitSender, provider.Refused, unfitSender)
 	claimAll(t, l, batch("pending", 2), "c")
 	got, err := l.Faults(t.Context(), 10*time.Minute, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []ledger.Fault{{Channel: "a", Attempts: 10, Errors: 3}, {Channel: "b", Attempts: 1}}
+	want := []ledger.Fault{{Channel: "a", Attempts: 12, Errors: 3}, {Channel: "b", Attempts: 4}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Fault{}, "LastErrorAt")); diff != "" {
 		t.Fatal(diff)
 	}
@@ -67,7 +73,7 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	if !got[0].LastErrorAt.Equal(last) || !got[1].LastErrorAt.IsZero() {
 		t.Errorf("last errors at %s and %s, want %s and never", got[0].LastErrorAt, got[1].LastErrorAt, last)
 	}
-	if got, err := l.Faults(t.Context(), 10*time.Minute, 11*time.Minute); err != nil || got[0].Attempts != 13 || got[0].Errors != 6 {
+	if got, err := l.Faults(t.Context(), 10*time.Minute, 11*time.Minute); err != nil || got[0].Attempts != 15 || got[0].Errors != 6 {
 		t.Errorf("with answers that came up to 11 minutes after the claim: %+v, %v", got, err) // those of "late"
 	}
 }
@@ -88,7 +94,7 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	other := message("other")
 	other.Plan.Route = "another"
 	claimAll(t, l, []ledger.Message{other}, "a")
-	answers(t, l, "now", "a", provider.Accepted, "", provider.Accepted, "", provider.Rejected, "bad_number", provider.Unknown, "timeout", provider.Refused, "stale")
+	answers(t, l, "now", "a", provider.Accepted, "", provider.Accepted, "", provider.Rejected, "bad_number", provider.Unknown, "timeout", provider.Refused, "stale", provider.Refused, unfitSender)
 	toB := batch("to-b", 2)
 	toB[0].Plan.FirstChoice, toB[1].Plan.FirstChoice = "b", ""
 	claimAll(t, l, toB, "b")
@@ -97,7 +103,7 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []ledger.Carried{
-		{Channel: "a", FirstChoice: 5, Attempts: 5, Accepted: 2, Errors: 1, InForce: 2},
+		{Channel: "a", FirstChoice: 6, Attempts: 6, Accepted: 2, Errors: 1, InForce: 2},
 		{Channel: "b", FirstChoice: 1, Attempts: 3}, // one of them of an older message
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

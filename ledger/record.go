@@ -33,6 +33,8 @@ type AttemptRecord struct {
 	Attempt
 	// Outcome is a word of audit.attempts.outcome, empty while the answer is pending.
 	Outcome string
+	// Unfit is Settlement.Unfit, as long as nobody has found out that it was taken.
+	Unfit bool
 	// Code and Reference are the provider's own words.
 	Code, Reference string
 	ClaimedAt       time.Time

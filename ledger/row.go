@@ -89,7 +89,7 @@ func (r *recordRow) record() Record {
 
 // attemptColumns are the columns of an attempt a in the order of attemptRow.targets.
 const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency, coalesce(a.ranking::text, ''),
-	coalesce(a.outcome, ''), coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
+	coalesce(a.outcome, ''), a.unfit is true and a.outcome in ('refused', 'unknown'), coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
 	a.claimed_at, a.settled_at, a.delivered_at, a.instance, a.answers, a.ticket_at,
 	coalesce(a.receipt_state, ''), coalesce(a.receipt_cause, ''), coalesce(a.receipt_code, ''), a.receipt_at`
 
@@ -106,7 +106,7 @@ func (r *attemptRow) targets() []any {
 	a := &r.a
 	return []any{
 		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &r.ranking,
-		&a.Outcome, &a.Code, &a.Reference,
+		&a.Outcome, &a.Unfit, &a.Code, &a.Reference,
 		&a.ClaimedAt, &r.settled, &r.delivered, &a.Instance, &a.Answers, &r.ticketAt,
 		&a.Receipt, &a.Cause, &a.ReceiptCode, &r.receiptAt,
 	}

@@ -17,6 +17,9 @@ type Settlement struct {
 	ID      string
 	Attempt int
 	Outcome provider.Outcome
+	// Unfit says that the provider answered that it does not take this one message, for its text, its sender, or where it goes: that
+	// says nothing against the channel.
+	Unfit bool
 	// Code is the provider's own word, bounded.
 	Code string
 	// Reference holds the provider's ids of the accepted parts, separated by spaces.

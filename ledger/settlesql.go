@@ -25,7 +25,7 @@ var settle = settleDone(additions{}) + `, leaving as (
 	), ` + settleFreed("") + settleMoved
 
 // settleMore is settle for attempts that go on holding their slots, that were throttled, that
-// took more money from limits than they spent, or that say how many receipts tell all about them.
+// took more money from limits than they spent, that were refused as unfit, or that say how many receipts tell all about them.
 //
 //   - done keeps a slot until held_until, unless it was given back before, and writes what is said of receipts together with the
 //     outcome.
@@ -50,14 +50,16 @@ var settleMore = settleDone(additions{
 	    where t.owed > 0 and b.outcome is not null)
 	  order by s.seq, s.attempt for update of a
 	), `,
-	parameters: ", $19::bigint[], $20::bigint[]" + saidParameters,
-	names:      ", hold, slow" + saidNames,
-	columns:    ", coalesce(hold, ($19::bigint[])[1]) as hold, coalesce(slow, ($20::bigint[])[1]) as slow" + saidColumns,
+	parameters: ", $19::bigint[], $20::bigint[]" + saidParameters + ", $30::boolean[]",
+	names:      ", hold, slow" + saidNames + ", unfit",
+	columns: ", coalesce(hold, ($19::bigint[])[1]) as hold, coalesce(slow, ($20::bigint[])[1]) as slow" + saidColumns + `,
+	      nullif(coalesce(unfit, ($30::boolean[])[1]), false) as unfit`,
 	written: `,
 	    held_until = case when a.answers = 0 and not a.freed and g.hold > 0 then now() + g.hold * interval '1 microsecond' else a.held_until end,
 	    receipts_owed = case when ` + saysMore + ` then g.owed else a.receipts_owed end,
 	    receipts_within = case when ` + saysMore + ` then g.within else a.receipts_within end,
-	    cut_short = case when ` + saysMore + ` then g.cut else a.cut_short end`,
+	    cut_short = case when ` + saysMore + ` then g.cut else a.cut_short end,
+	    unfit = coalesce(g.unfit, a.unfit)`,
 	condition: `
 	    and (select count(*) from answered) >= 0`,
 	returned: ", a.held_until, a.claimed_at, g.slow",

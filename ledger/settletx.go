@@ -77,7 +77,7 @@ func bySeq(settlements []Settlement) []*Settlement {
 // more reports whether one of the settlements needs settleMore.
 func more(order []*Settlement) bool {
 	return slices.ContainsFunc(order, func(s *Settlement) bool {
-		return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Receipts > 0
+		return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Unfit || s.Receipts > 0
 	})
 }
 
@@ -112,11 +112,11 @@ func settlementArrays(order []*Settlement) []any {
 
 // moreArrays are the parameters that settleMore takes beyond those of settle.
 func moreArrays(order []*Settlement) []any {
-	hold, slow := make([]int64, len(order)), make([]int64, len(order))
+	hold, slow, unfit := make([]int64, len(order)), make([]int64, len(order)), make([]bool, len(order))
 	nr, channel, scope := []int64{}, []string{}, []string{}
 	seconds, micros := []int32{}, []int64{}
 	for i, s := range order {
-		hold[i], slow[i] = s.Hold.Microseconds(), -1
+		hold[i], slow[i], unfit[i] = s.Hold.Microseconds(), -1, s.Unfit
 		if s.Slow != nil {
 			slow[i] = max(s.Slow.RetryAfter, 0).Microseconds()
 		}
@@ -125,7 +125,8 @@ func moreArrays(order []*Settlement) []any {
 			seconds, micros = append(seconds, int32(r.Window.Seconds())), append(micros, max(r.Micros, 0))
 		}
 	}
-	return append([]any{brief(hold), brief(slow), nr, channel, scope, seconds, micros}, saidArrays(order)...)
+	args := append([]any{brief(hold), brief(slow), nr, channel, scope, seconds, micros}, saidArrays(order)...)
+	return append(args, brief(unfit))
 }
 
 // saidArrays are what the settlements say about receipts, see saidNames.

@@ -47,11 +47,14 @@ create index receipts_early on dispatcher.receipts (received_at) where message_s
 -- been, taken, because nobody answered for them or the provider gave them no id; null is as many as it named. receipts_within is for
 -- how long they are awaited from settled_at on. cut_short: a part certainly was not taken and will not be, so the rest is no delivery.
 -- proved: a receipt made it accepted, no answer did; null is false.
+--
+-- unfit: the provider answered that it does not take this one message, which says nothing against the channel; null is false.
 alter table dispatcher.attempts
   add column receipts_owed smallint check (receipts_owed > 0),
   add column receipts_within interval,
   add column cut_short boolean,
   add column proved boolean,
+  add column unfit boolean,
   add column receipt_state text,
   add column receipt_cause text,
   add column receipt_code text,
@@ -94,7 +97,8 @@ create or replace view audit.attempts as
          date_trunc('minute', coalesce(a.ticket_at, a.claimed_at)) as ticket_bucket,
          coalesce(a.ticket_at, a.claimed_at) as ticket_accepted_at, a.claimed_at as ticket_last_check_in,
          coalesce(a.leaves_at, a.claimed_at) as counted_at,
-         a.receipt_state, a.receipt_cause, a.receipt_code, a.receipt_at
+         a.receipt_state, a.receipt_cause, a.receipt_code, a.receipt_at,
+         a.unfit is true and a.outcome in ('refused', 'unknown') as unfit
   from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq;
 
 -- message_id is null for a receipt whose message is not known, or not yet.

@@ -41,7 +41,7 @@ type answered struct {
 func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 	s := ledger.Settlement{
 		Seq: f.seq, ID: f.submission.ID, Attempt: f.submission.Attempt,
-		Outcome: res.Outcome, Code: res.Code, Await: f.await,
+		Outcome: res.Outcome, Unfit: res.Unfit, Code: res.Code, Await: f.await,
 		Pinned: f.pinned, PartsLeft: f.submission.Parts, PartsCut: f.submission.Cut, PossibleDuplicate: f.duplicate,
 	}
 	left := bill(f, res, &s)

@@ -106,8 +106,9 @@ const outranked = "outranked"
 type Attempt struct {
 	Attempt    int         `json:"attempt"`
 	Channel    string      `json:"channel"`
-	Reason     string      `json:"reason"`  // first_choice, fallback, retry or resend
-	Outcome    string      `json:"outcome"` // empty while the answer is pending
+	Reason     string      `json:"reason"`          // first_choice, fallback, retry or resend
+	Outcome    string      `json:"outcome"`         // empty while the answer is pending
+	Unfit      bool        `json:"unfit,omitempty"` // it was refused for what is wrong with this one message
 	Code       string      `json:"provider_code"`
 	Reference  string      `json:"provider_reference"`
 	Segments   int         `json:"segments"`
@@ -242,7 +243,7 @@ func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {
 		return Attempt{}, err
 	}
 	out := Attempt{
-		Attempt: a.Number, Channel: a.Channel, Reason: string(a.Reason), Outcome: a.Outcome, Code: a.Code, Reference: a.Reference,
+		Attempt: a.Number, Channel: a.Channel, Reason: string(a.Reason), Outcome: a.Outcome, Unfit: a.Unfit, Code: a.Code, Reference: a.Reference,
 		Segments: a.Segments, CostMicros: a.PriceMicros, Currency: a.Currency, ClaimedAt: a.ClaimedAt, Candidates: candidates(ranking),
 		Basis: basisOf(ranking), Receipt: string(a.Receipt), ReceiptCause: string(a.Cause), ReceiptCode: a.ReceiptCode,
 	}

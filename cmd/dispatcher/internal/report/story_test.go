@@ -101,6 +101,9 @@ func stories() map[string]*ledger.Record {
 		"scheduled": newRecord(ledger.Scheduled),
 	}
 	out["scheduled"].Message.NextAt = ten.AddDate(0, 0, 1)
+	out["unfit-then-next"] = newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "0x0000000a"),
+		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+	out["unfit-then-next"].Attempts[0].Unfit = true
 	addWaits(out)
 	addOddOnes(out)
 	return out

@@ -73,6 +73,7 @@ func (t *teller) outcome(a *Attempt) {
 		t.say("%s gave no answer%s: it may have taken the message%s.", a.Channel, code(a.Code), bill(a))
 	case outcomeRefused:
 		t.notTaken(a, "did not take it", "did not take the rest")
+		t.unfit(a)
 	case outcomeThrottled:
 		t.notTaken(a, "asked to slow down", "asked to slow down before the rest")
 	default:
@@ -93,6 +94,13 @@ func (t *teller) notTaken(a *Attempt, whole, rest string) {
 		t.say("It never left: it was held back in time%s.", code(a.Code))
 	default:
 		t.say("%s %s%s.", a.Channel, whole, code(a.Code))
+	}
+}
+
+// unfit tells that a refusal is about the one message.
+func (t *teller) unfit(a *Attempt) {
+	if a.Unfit {
+		t.say("That was for its text, its sender or where it goes, and is no fault of %s.", a.Channel)
 	}
 }
 

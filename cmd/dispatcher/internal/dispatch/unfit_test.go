@@ -1,0 +1,41 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel: b refuses each message for its sender, c because it cannot take any. Health
+// weighting and ramps go by these figures.
+func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	p.channels["b"].answer = func(provider.Submission) provider.Result {
+		return provider.Result{Outcome: provider.Refused, Unfit: true, Code: "0x0000000a"}
+	}
+	p.channels["c"].answer = func(provider.Submission) provider.Result {
+		return provider.Result{Outcome: provider.Refused, Code: "0x00000008"}
+	}
+	p.handle(t, jobsNamed("m", 100))
+	p.eventually(t, byState, map[string]int64{"accepted": 100})
+	faults, err := p.ledger.Faults(t.Context(), time.Minute, time.Minute)
+	if err != nil || len(faults) != 3 {
+		t.Fatal(faults, err)
+	}
+	carried, err := p.ledger.Carried(t.Context(), p.routing.Routes[0].Name, time.Now().Add(-time.Minute), time.Minute, p.routing.Version)
+	if err != nil || len(carried) != 3 {
+		t.Fatal(carried, err)
+	}
+	for i, f := range faults {
+		want := ledger.Fault{Channel: f.Channel, Attempts: int64(len(p.channels[f.Channel].submits())), LastErrorAt: f.LastErrorAt}
+		if f.Channel == "c" {
+			want.Errors = want.Attempts
+		}
+		if f != want || f.Attempts == 0 || carried[i].Errors != want.Errors || carried[i].Attempts != want.Attempts {
+			t.Errorf("counted %+v and %+v, want %+v", f, carried[i], want)
+		}
+	}
+}
