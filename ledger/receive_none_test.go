@@ -28,11 +28,11 @@ func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 			s.Outcome, s.State, s.Reference, s.Await, s.Receipts = provider.Unknown, ledger.Unknown, "", await, receipts
 		})
 	}
-	pending := func(reference string) deed {
-		return func(t *testing.T, l *ledger.Ledger, m ledger.Message) {
-			receive(t, l, keyed(m, 1, reference, provider.Pending))
-		}
+	told := func(reference string, state provider.ReceiptState) deed {
+		return func(t *testing.T, l *ledger.Ledger, m ledger.Message) { receive(t, l, keyed(m, 1, reference, state)) }
 	}
+	pending := func(reference string) deed { return told(reference, provider.Pending) }
+	two := settled(func(s *ledger.Settlement) { s.Reference, s.Receipts = "r1 r2", 2 })
 	for name, test := range map[string]struct {
 		deeds []deed
 		want  string
@@ -49,6 +49,16 @@ func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 		"a late answer":                     {[]deed{silent(0, 1), settled(nil), pending("r1")}, "accepted accepted f r1"},
 		"a late answer, of another mind":    {[]deed{silent(time.Hour, 1), settled(nil), pending("r1")}, "accepted accepted f r1"},
 		"a late answer to who said nothing": {[]deed{silent(0, 0), settled(nil), pending("r1")}, "accepted accepted f r1"},
+		"a last word about one part":        {[]deed{two, told("r1", provider.Delivered)}, "accepted accepted f r1 r2"},
+		"last words about all parts": {
+			[]deed{two, told("r1", provider.Delivered), told("r2", provider.Delivered)}, "delivered accepted delivered t r1 r2",
+		},
+		"a last word about the message": {[]deed{settled(nil), told("", provider.Delivered)}, "delivered accepted delivered t r1"},
+		"a last word about parts with one id": {
+			[]deed{settled(func(s *ledger.Settlement) { s.Reference = "r1 r1" }), told("r1", provider.Delivered)}, "delivered accepted delivered t r1 r1",
+		},
+		"a last word that names no part":      {[]deed{two, told("", provider.Delivered)}, "accepted accepted f r1 r2"},
+		"last words, of which one names none": {[]deed{two, told("", provider.Delivered), told("r2", provider.Delivered)}, "delivered accepted delivered t r1 r2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

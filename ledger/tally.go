@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"dispatcher/provider"
@@ -33,17 +34,29 @@ type tally struct {
 	mute    bool // nothing is to be told of a part, nor is it missing: no receipts are expected of its attempt
 }
 
-// tally counts the parts of an attempt. Where no receipts are expected, those with a last word count all the same.
+// tally counts the parts of an attempt.
 func (t *try) tally() tally {
-	parts := folded(t.counted(), t.owed)
 	if t.within <= 0 {
-		told := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.final() })
-		return tally{parts: told, cut: t.cut, mute: len(told) < max(len(parts), t.owed)}
+		return t.unexpected()
 	}
+	parts := folded(t.counted(), t.owed)
 	return tally{
 		parts: parts, missing: max(t.owed-len(parts), 0), cut: t.cut,
 		awaits: slices.ContainsFunc(parts, func(p part) bool { return p.awaited }),
 	}
+}
+
+// unexpected counts the parts of an attempt of which no receipts are expected: those with a last word count all the same. There is no
+// row for the parts that its settlement named.
+func (t *try) unexpected() tally {
+	owed := t.owed
+	if named := strings.Fields(t.reference); owed == 0 && t.outcome == provider.Accepted.String() {
+		slices.Sort(named)
+		owed = len(slices.Compact(named))
+	}
+	parts := folded(t.counted(), owed)
+	told := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.final() })
+	return tally{parts: told, cut: t.cut, mute: len(told) < max(len(parts), owed)}
 }
 
 // with adds the parts that another attempt got taken.
