@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -43,20 +44,34 @@ func options() []kgo.Opt {
 // What is under way at one time is no more than one batch per partition, so that a
 // batch that is refused cannot be overtaken by its successor: the client keeps the order when
 // it tries again by itself, but goes on with the next batch after an answer that it
-// takes for final.
+// takes for final. A topic is met with one record alone: the client asks for its partitions only then, and what waits for
+// the answer leaves in pieces as it is shared out, of which one that is refused would be overtaken by the next.
 func (p *Publisher) send(ctx context.Context, f *flow, notices []ledger.Notice) error {
 	records := make([]*kgo.Record, len(notices))
 	for i := range notices {
 		records[i] = p.record(&notices[i])
 	}
 	for len(records) > 0 {
-		n := fit(records)
+		n := f.together(records)
 		if err := p.produce(ctx, f, records[:n]); err != nil {
 			return err
+		}
+		for _, r := range records[:n] {
+			f.met[r.Topic] = true
 		}
 		records = records[n:]
 	}
 	return nil
+}
+
+// together is how many of the records, at least one, may be under way at one time.
+func (f *flow) together(records []*kgo.Record) int {
+	n := fit(records)
+	unmet := slices.IndexFunc(records[:n], func(r *kgo.Record) bool { return !f.met[r.Topic] })
+	if unmet < 0 {
+		return n
+	}
+	return max(unmet, 1)
 }
 
 // produce sends records that fit one batch and returns the first failure among them.

@@ -74,7 +74,8 @@ type flow struct {
 	topics  string
 	client  *kgo.Client
 	publish func(ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error) (int, error)
-	idle    time.Duration // between two looks when there was nothing
+	idle    time.Duration   // between two looks when there was nothing
+	met     map[string]bool // topics that a record has been acknowledged by
 }
 
 // New returns a Publisher that has not touched the network yet. Run must be called: it
@@ -96,7 +97,7 @@ func New(cfg Config) (*Publisher, error) {
 		if err != nil {
 			return nil, fmt.Errorf("kafka client of the publisher: %w", err)
 		}
-		f.client = client
+		f.client, f.met = client, make(map[string]bool)
 	}
 	return p, nil
 }
