@@ -28,8 +28,8 @@ type Submission struct {
 	// From is the sender id: alphanumeric, short code or E.164 number; may be empty
 	// when the channel has a default of its own.
 	From string
-	// OwnSender reports whether From is the message's own sender. Where it is not, it is one of the routing document's for this
-	// channel, or empty, and a provider that refuses it would refuse it with any message.
+	// OwnSender reports whether From is the message's own sender and none that the routing document has for this channel. Where
+	// it is not, a provider that refuses the sender would refuse it with any message.
 	OwnSender bool
 	// Text is what the subscriber reads, in UTF-8, look-alikes already replaced.
 	Text string

@@ -34,12 +34,18 @@ var (
 	errExcluded = errors.New("says nothing about the channel")
 )
 
+// mostUnfit is how many messages in a row, without one that is taken, a channel may refuse for what they are. Beyond that it is the channel
+// that takes nothing, whatever its provider says: the one sender of all its messages is lost, or the one country
+// that it is for. It would answer faster than any other and draw messages for it.
+const mostUnfit = 100
+
 // Breaker is a provider.Channel that passes submissions on while the channel behind
 // it is healthy. It is safe for concurrent use.
 type Breaker struct {
 	channel provider.Channel
 	circuit *gobreaker.CircuitBreaker[provider.Result]
 	probes  uint32
+	unfit   atomic.Int32 // refusals that are Unfit since the last answer that speaks for the channel
 	closing atomic.Bool
 }
 
@@ -82,7 +88,8 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 // Rejected are answers of a working provider. Throttled asks for patience, which
 // pacing gives, and would otherwise open the breaker under load. What is Unfit says nothing: a vendor may look at
 // the message first and refuse it without having come to what is wrong with the account, so that it would hide the
-// failures between which it comes, and close a half-open breaker on a channel that takes nothing. A context that was
+// failures between which it comes, and close a half-open breaker on a channel that takes nothing. Beyond mostUnfit in a row it
+// is a failure. A context that was
 // cancelled, or that ended before a byte left, is our doing; one whose deadline passed
 // without an answer is the provider's. A submission that was too late is ours again: what
 // is wrong with a channel that has no room shows in the answers to those that have it. Once
@@ -90,11 +97,15 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 func (b *Breaker) class(ctx context.Context, r *provider.Result) error {
 	switch r.Outcome {
 	case provider.Accepted, provider.Rejected:
+		b.unfit.Store(0)
 		return nil
 	case provider.Throttled:
 		return errExcluded
 	case provider.Refused:
-		if r.Unfit || ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.Uncomposed || b.closing.Load() {
+		if ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.Uncomposed || b.closing.Load() {
+			return errExcluded
+		}
+		if r.Unfit && b.unfit.Add(1) <= mostUnfit {
 			return errExcluded
 		}
 		return errFailure

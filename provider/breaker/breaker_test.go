@@ -141,7 +141,7 @@ func saysNothing(t *testing.T, nothing provider.Result) {
 			}
 		}
 		down, up := provider.Result{Outcome: provider.Refused, Code: "down"}, provider.Result{Outcome: provider.Accepted}
-		for range 50 {
+		for range 20 {
 			send(nothing, breaker.Closed)
 		}
 		send(down, breaker.Closed)
@@ -149,7 +149,7 @@ func saysNothing(t *testing.T, nothing provider.Result) {
 		send(down, breaker.Open)
 		for _, end := range []provider.Result{down, up} {
 			pass(time.Second + 1)
-			for range 50 { // each takes the place of the probe and gives it back
+			for range 20 { // each takes the place of the probe and gives it back
 				send(nothing, breaker.HalfOpen)
 				if ok, why := b.Ready(); !ok || why != provider.Probing {
 					t.Fatalf("ready %v %q; the probe is still to come", ok, why)
@@ -179,6 +179,38 @@ func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 		if got := ch.sends.Load(); b.State() == breaker.Closed || got > 20 {
 			t.Errorf("%v after %d of %d messages reached a channel that takes nothing", b.State(), got, messages)
 		}
+	})
+}
+
+// TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages, however many it is: a row of them that one is taken out of is none. It
+// comes back with the first that it takes.
+func TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		unfit := provider.Result{Outcome: provider.Refused, Unfit: true, Code: "sender"}
+		r := unfit
+		b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result { return r }}, breaker.Config{Name: "a", Failures: 5, OpenFor: time.Second})
+		send := func(answer provider.Result, n int, want breaker.State) {
+			t.Helper()
+			r = answer
+			for range n {
+				b.Send(t.Context(), provider.Submission{ID: "m"})
+			}
+			if got := b.State(); got != want {
+				t.Fatalf("%v after %d more, want %v", got, n, want)
+			}
+		}
+		for _, answer := range []provider.Outcome{provider.Accepted, provider.Rejected} {
+			send(unfit, 100, breaker.Closed)
+			send(provider.Result{Outcome: answer}, 1, breaker.Closed)
+		}
+		send(unfit, 104, breaker.Closed)
+		send(unfit, 1, breaker.Open)
+		pass(time.Second + 1)
+		send(unfit, 1, breaker.Open)
+		pass(time.Second + 1)
+		send(provider.Result{Outcome: provider.Accepted}, 1, breaker.Closed)
+		send(unfit, 100, breaker.Closed)
 	})
 }
 

@@ -1,6 +1,8 @@
 package smpp
 
 import (
+	"strings"
+
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 )
@@ -15,7 +17,7 @@ type own struct {
 // owned says what is the message's own of a source address that was written by a rule, which may be nil. A sender that the
 // channel has as its own, too, is the channel's.
 func (c *Config) owned(r *SourceRule, s *provider.Submission) own {
-	if !s.OwnSender || s.From == "" || s.From == c.From || r != nil && r.From != "" {
+	if !s.OwnSender || s.From == "" || strings.TrimPrefix(s.From, "+") == strings.TrimPrefix(c.From, "+") || r != nil && r.From != "" {
 		return own{}
 	}
 	return own{

@@ -156,7 +156,7 @@ func (a *assigner) flight(t *task, attempt *ledger.Attempt, began time.Time) *fl
 	f := newFlight(t, attempt, began, a.place, a.refunds)
 	f.submission.Text = t.textOn(a.taker)
 	f.submission.From, _ = t.sender(a.taker) // it has one, or the message would not have gone there
-	f.submission.OwnSender = t.msg.From != "" && f.submission.From == t.msg.From
+	f.submission.OwnSender = t.msg.From != "" && f.submission.From == t.msg.From && !a.taker.Senders.gives(t.msg.From)
 	f.hold, f.untilReceipt, f.await = a.taker.Hold, a.taker.UntilReceipt, a.taker.AwaitReceipts
 	return f
 }

@@ -126,6 +126,10 @@ func (m *Metrics) untilSubmit(f *flight, now time.Time) {
 
 // answered counts an outcome.
 func (m *Metrics) answered(channel string, result *provider.Result, took time.Duration) {
-	m.outcomes.WithLabelValues(channel, result.Outcome.String()).Inc()
+	outcome := result.Outcome.String()
+	if result.Unfit {
+		outcome = "unfit"
+	}
+	m.outcomes.WithLabelValues(channel, outcome).Inc()
 	m.answer.WithLabelValues(channel).Observe(took.Seconds())
 }

@@ -43,6 +43,11 @@ func (s *Senders) carry(from, country string) (sender string, ok bool) {
 	return from, true
 }
 
+// gives reports whether the channel gives a sender to messages that have none, or have another.
+func (s *Senders) gives(sender string) bool {
+	return s.Default == sender || slices.ContainsFunc(s.Rules, func(r SenderRule) bool { return r.From == sender })
+}
+
 func (r *SenderRule) carry(from string) (sender string, ok bool) {
 	switch {
 	case from == "":

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -36,6 +38,24 @@ func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
 		}
 		if f != want || f.Attempts == 0 || carried[i].Errors != want.Errors || carried[i].Attempts != want.Attempts {
 			t.Errorf("counted %+v and %+v, want %+v", f, carried[i], want)
+		}
+	}
+	checkOutcomes(t, p, map[string]string{"a": "accepted", "b": "unfit", "c": "refused"})
+}
+
+// checkOutcomes fails unless all that a channel answered is counted under one outcome.
+func checkOutcomes(t *testing.T, p *pipeline, want map[string]string) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(p.cfg.Metrics.outcomes)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatal(len(families), err)
+	}
+	for _, m := range families[0].GetMetric() {
+		channel, outcome := m.GetLabel()[0].GetValue(), m.GetLabel()[1].GetValue()
+		if n := int(m.GetCounter().GetValue()); outcome != want[channel] || n != len(p.channels[channel].submits()) {
+			t.Errorf("%d of %s are counted as %s", n, channel, outcome)
 		}
 	}
 }
