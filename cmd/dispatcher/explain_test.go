@@ -125,7 +125,7 @@ func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 		"+442079460123": {"gb", "would_send", "Its number is one of GB."},
 		"+447700900123": {"", "would_send", "Its number has no country that is known"},
 		"+18765551234":  {"jm", "would_reject", "Its number is one of JM."},
-		"+13575550123":  {"", "would_reject", "it is blocked with the main country of its calling code"},
+		"+13575550123":  {"", "would_reject", "it is blocked if the main country of its calling code is"},
 	} {
 		message := `{"id":"order-1","to":"` + number + `","text":"hi"}`
 		got := dispatcher(t, message, nil, "explain", "--routing", routing, "--message", "-", "--format", "json")

@@ -120,7 +120,7 @@ func (d *Desk) Keep(channel string, r provider.Receipt) {
 	}
 	e.answer = func(bool) {}
 	if err := d.enqueue(maxQueued+maxKept, e); err != nil {
-		d.metrics.heard(channel, "refused")
+		d.metrics.heard(channel, "lost")
 		d.cfg.Trouble("receipts", fmt.Errorf("a late answer of channel %s is lost, and its message stays unknown: %w", channel, err))
 		return
 	}

@@ -47,7 +47,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		for range kept + lost {
 			d.Keep("smsc", taken("late"))
 		}
-		if n := count(t, registry, "dispatcher_provider_receipts_total", "smsc", "refused"); n != lost {
+		if n := count(t, registry, "dispatcher_provider_receipts_total", "smsc", "lost"); n != lost {
 			t.Errorf("%v late answers are lost, want %d", n, lost)
 		}
 		refused := make(chan bool, 1)

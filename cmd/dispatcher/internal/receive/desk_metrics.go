@@ -9,7 +9,7 @@ import (
 // deskMetrics count receipts. Label values are bounded: channels come from the routing document, the others are
 // closed lists.
 type deskMetrics struct {
-	receipts *prometheus.CounterVec // channel, state: delivered undelivered pending nameless refused
+	receipts *prometheus.CounterVec // channel, state: delivered undelivered pending nameless refused lost
 	booking  *prometheus.CounterVec // result: matched early repeated contradictory
 	closed   *prometheus.CounterVec // state: accepted delivered undelivered no_receipt
 }

@@ -65,7 +65,7 @@ func blockSentence(blocked bool, doc *config.Routing) string {
 	case doc != nil && len(doc.Blocked.Countries) == 0:
 		return ""
 	case blocked:
-		return "; as far as countries go, it is blocked with the main country of its calling code"
+		return "; as far as countries go, it is blocked if the main country of its calling code is"
 	}
 	return "; as far as countries go, only a block of the main country of its calling code would stop it"
 }

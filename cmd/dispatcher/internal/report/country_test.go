@@ -62,7 +62,7 @@ func TestABlockedMessageIsToldItsCountry(t *testing.T) {
 	t.Parallel()
 	m := ledger.Message{ID: "m", State: ledger.Rejected, Reason: "blocked_number", Envelope: []byte(`{"id":"m","to":"+13575550123","text":"x"}`)}
 	s, err := NewStory(&Source{Record: &ledger.Record{Message: m}})
-	if err != nil || !strings.Contains(s.Text, "has no country that is known") || !strings.Contains(s.Text, "blocked with the main country of its calling code") {
+	if err != nil || !strings.Contains(s.Text, "has no country that is known") || !strings.Contains(s.Text, "blocked if the main country of its calling code is") {
 		t.Errorf("%s, %v", s.Text, err)
 	}
 }
