@@ -74,6 +74,7 @@ func (p *part) final() bool { return p.state == string(Delivered) || p.state == 
 // conclude fills in what changes.
 func (s *standing) conclude() {
 	for i := range s.tries {
+		s.answered(i)
 		s.tries[i].conclude()
 	}
 	to, by, says := s.next()
@@ -84,14 +85,27 @@ func (s *standing) conclude() {
 	s.closing.Cause, s.closing.Code = says.cause, says.code
 }
 
+// answered expects no receipts of an attempt that its provider took when its settlement made no row for any: there would be one
+// otherwise, even where the answer named nothing, unless a later attempt under the same key has taken it over. What a channel that
+// gives none says all the same under our key may be its last word or not.
+func (s *standing) answered(i int) {
+	t := &s.tries[i]
+	if t.outcome != provider.Accepted.String() || t.proved {
+		return
+	}
+	for j := i; j < len(s.tries); j++ {
+		if heir := &s.tries[j]; heir.channel == t.channel && slices.ContainsFunc(heir.parts, func(p part) bool { return !p.byKey }) {
+			return
+		}
+	}
+	t.within, t.left = 0, 0
+}
+
 // conclude fills in what changes about the attempt itself. While nobody knows whether it was taken, receipts for the parts that
 // were say nothing about all of it.
 func (t *try) conclude() {
-	switch {
-	case t.outcome == provider.Unknown.String():
+	if t.outcome == provider.Unknown.String() {
 		t.believe()
-	case t.outcome == provider.Accepted.String() && !t.proved:
-		t.answered()
 	}
 	t.wait()
 	t.name()
@@ -135,14 +149,6 @@ func (t *try) believe() {
 		return
 	}
 	t.accepted, t.outcome, t.left = true, provider.Accepted.String(), t.within
-}
-
-// answered expects no receipts of an attempt that its provider took when its settlement made no row for any: there would be one
-// otherwise, even where the answer named nothing. What such a channel says all the same under our key may be its last word or not.
-func (t *try) answered() {
-	if !slices.ContainsFunc(t.parts, func(p part) bool { return !p.byKey }) {
-		t.within, t.left = 0, 0
-	}
 }
 
 // wait lets rows be awaited for as long as their attempt is: those that a key made, and all of an attempt that may owe more

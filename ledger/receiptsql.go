@@ -112,7 +112,7 @@ const (
 
 // lockTries locks all attempts of the affected messages, lockStandings the messages, and readParts then reads
 // the rows of their parts, by a statement of its own that sees what the last holder of the locks committed. Receipts of an attempt
-// whose settlement said nothing about them are awaited for UnsaidAwait, see try.answered.
+// whose settlement said nothing about them are awaited for UnsaidAwait, see standing.answered.
 const (
 	lockTries = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,

@@ -189,3 +189,27 @@ func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 		})
 	}
 }
+
+// TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited: whoever submitted it comes back with the answer of the first one, and the
+// repeat is answered with the same id. A part of another name, told by the key of the first, does not keep the message from its end.
+func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
+	t.Parallel()
+	l, m, see := doubted(t, ledger.SameKey)
+	claimAgain(t, l, see)
+	first := expecting(m, "r1")
+	settleAll(t, l, first)
+	receive(t, l, keyed(m, 1, "r9", provider.Pending))
+	second := first[0]
+	second.Attempt, second.Doubt = 2, &ledger.Doubt{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Hour), Verdict: ledger.Taken}
+	settleAll(t, l, []ledger.Settlement{second})
+	for range 2 {
+		see(dueNow)
+		overdue(t, l)
+	}
+	if got := see(`select state from dispatcher.messages`); got != "no_receipt" {
+		t.Errorf("it rests: %s", got)
+	}
+	if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+		t.Error("a row is looked at for ever")
+	}
+}
