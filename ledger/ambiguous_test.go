@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -230,6 +231,30 @@ func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 	}
 	if got := scalar[string](t, db, seeBill); got != "unknown 0 f, unknown 1 t" {
 		t.Error(got)
+	}
+}
+
+// TestASettlementWaitsForNoMessageThatAnotherHasMoved: two instances close lost attempts, one of which both take for lost. Whoever comes
+// second has a channel locked by then, for which a claim waits that repeats what the first has closed.
+func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
+	m := claimAll(t, l, batch("m", 2), "a").Messages
+	first, second := repeat(m[0], 1), repeat(m[1], 1)
+	settleAll(t, l, []ledger.Settlement{first})
+	execute(t, db, `begin`)
+	execute(t, db, `select from dispatcher.messages where seq = $1 for update`, m[0].Seq)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := l.Settle(ctx, []ledger.Settlement{first, second}); err != nil {
+		t.Error(err)
+	}
+	execute(t, db, `commit`)
+	got := scalar[string](t, db, `select string_agg(concat_ws(' ', state, same_key), ', ') from dispatcher.messages`)
+	if got != "retry k, retry k" || activeOn(t, db, "a") != 0 {
+		t.Errorf("%s, %d active", got, activeOn(t, db, "a"))
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // doubted writes down what a batch of settlements says about doubts. It goes with them in one
 // transaction, after them, and only when there is something to write; lockRepeated comes before them.
 //
-//   - repeated keeps the key under which a message is submitted again, or forgets it.
+//   - repeated keeps the key under which a message is submitted again, or forgets it. It passes over a message that somebody else has
+//     locked: the settlement has not moved that one, or it would have it locked itself, and must not wait for it after channels.
 //   - opened begins a doubt, or goes on with it when an attempt under the same key was settled. It
 //     looks whether the attempt is unknown: a settlement that comes twice or late opens nothing.
 //   - the end leaves the price of a submission to the latest attempt under its key: the provider bills it once. What was
@@ -22,10 +23,13 @@ const doubted = `
 	with given as (
 	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::boolean[], $10::boolean[])
 	    as u(seq, attempt, key, account, step, until, next_at, verdict, repeat, partly)
+	), mine as materialized (
+	  select g.* from given g join dispatcher.messages m on m.seq = g.seq and m.attempts = g.attempt
+	  where m.same_key is not null or g.repeat for update of m skip locked
 	), repeated as (
 	  update dispatcher.messages m set same_key = case when g.repeat then g.key end,
 	    same_key_until = case when g.repeat then g.until end, same_key_account = case when g.repeat then g.account end
-	  from given g where m.seq = g.seq and m.attempts = g.attempt and (m.same_key is not null or g.repeat)
+	  from mine g where m.seq = g.seq
 	), opened as (
 	  insert into dispatcher.ambiguous as d (message_seq, key, attempt, last, account, step, until, next_at, closed_at, verdict, part_taken)
 	  select g.seq, g.key, g.attempt, g.attempt, g.account, g.step, g.until, case when g.verdict = '' then g.next_at end,
