@@ -34,7 +34,7 @@ func (l *Ledger) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept
 
 // overdue looks at one batch.
 func (t *receiptTx) overdue(ctx context.Context, limit int) (looked int, done finished, err error) {
-	picked, news := map[held]bool{}, map[rowID]bool{}
+	picked := map[rowID]bool{}
 	var seqs []int64
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
@@ -42,7 +42,7 @@ func (t *receiptTx) overdue(ctx context.Context, limit int) (looked int, done fi
 		var id rowID
 		var seq int64
 		_, err := pgx.ForEachRow(rows, []any{&id.channel, &id.reference, &seq}, func() error {
-			picked[held{id, seq}], news[id] = true, true
+			picked[id] = true
 			seqs = append(seqs, seq)
 			return nil
 		})
@@ -56,7 +56,7 @@ func (t *receiptTx) overdue(ctx context.Context, limit int) (looked int, done fi
 			return 0, finished{}, err
 		}
 	}
-	done, err = t.finish(ctx, picked, news, true)
+	done, err = t.finish(ctx, picked, picked, true)
 	return len(seqs), done, err
 }
 

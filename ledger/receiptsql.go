@@ -47,7 +47,7 @@ const expectReceipts = `
 
 // bookReceipts merges receipts into their rows and says what came of it: how many rows with a message changed, how many
 // without, how many receipts contradict the books, which rows that changed nothing but a key made and have
-// "delivered" now, and which rows of which messages those receipts are about that named none. A row is replaced only by one of higher rank, so that neither order nor repetition matters; one that
+// "delivered" now, and which rows it met or made, which are locked now. A row is replaced only by one of higher rank, so that neither order nor repetition matters; one that
 // nobody knows the message of gets it from a key of any rank. A
 // receipt without reference is about the reference of its attempt, or has a row of its own while there is none, or when there are
 // several: see folded. A last word ends the wait of its row.
@@ -57,7 +57,7 @@ const expectReceipts = `
 // need not even be genuine where a provider signs no more than a hint.
 const bookReceipts = `
 	with given as (
-	  select g.channel, w.reference, nullif(g.seq, 0) as named, a.message_seq, a.attempt, g.state, g.cause, g.code, g.nr, g.reference = '' as nameless,
+	  select g.channel, w.reference, nullif(g.seq, 0) as named, a.message_seq, a.attempt, g.state, g.cause, g.code, g.nr,
 	    now() - g.ago * interval '1 microsecond' as received_at
 	  from unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::text[], $8::bigint[]) with ordinality
 	    as g(channel, reference, seq, attempt, state, cause, code, ago, nr)
@@ -73,15 +73,17 @@ const bookReceipts = `
 	    r.message_seq as holder, first_value(g.message_seq) over same as first_seq, first_value(g.attempt) over same as first_attempt
 	  from given g left join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
 	  window same as (partition by g.channel, g.reference order by g.message_seq is null, g.nr)
-	), booked as (
-	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, state, cause, code, received_at)
+	), met as (
 	  select distinct on (channel, reference) channel, reference,
-	    case when coalesce(holder, first_seq) = first_seq then first_seq end,
-	    case when coalesce(holder, first_seq) = first_seq then first_attempt end,
-	    state, nullif(cause, ''), nullif(code, ''), received_at
+	    case when coalesce(holder, first_seq) = first_seq then first_seq end as message_seq,
+	    case when coalesce(holder, first_seq) = first_seq then first_attempt end as attempt,
+	    state, nullif(cause, '') as cause, nullif(code, '') as code, received_at
 	  from owned
 	  where coalesce(named = coalesce(holder, first_seq), true) and (state <> 'pending' or known or first_seq is not null)
 	  order by channel, reference, dispatcher.receipt_rank(state) desc, received_at
+	), booked as (
+	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, state, cause, code, received_at)
+	  select channel, reference, message_seq, attempt, state, cause, code, received_at from met order by channel, reference
 	  on conflict (channel, reference) do update set (state, cause, code, received_at) = (
 	      select b.state, b.cause, b.code, b.received_at
 	      from (values (2, r.state, r.cause, r.code, r.received_at), (1, excluded.state, excluded.cause, excluded.code, excluded.received_at))
@@ -96,8 +98,7 @@ const bookReceipts = `
 	select count(message_seq), count(*) - count(message_seq),
 	  (select count(*) from owned where named <> coalesce(holder, first_seq)),
 	  array_agg(channel) filter (where proof), array_agg(reference) filter (where proof),
-	  (select array_agg(channel) from given where nameless), (select array_agg(reference) from given where nameless),
-	  (select array_agg(named) from given where nameless)
+	  (select array_agg(channel) from met), (select array_agg(reference) from met)
 	from booked`
 
 // affectedByReceipts are the messages that receipts are about, and affectedBySeq those of rows

@@ -22,13 +22,6 @@ type receiptTx struct {
 // rowID is the key of a row of receipts.
 type rowID struct{ channel, reference string }
 
-// held is a row of receipts that a transaction has locked if it belongs to that message; 0 is whichever it belongs to. No other
-// may be written once attempts are locked: who has one of those locked waits for the attempts.
-type held struct {
-	rowID
-	seq int64
-}
-
 // wholeRow is the row of a receipt that names an attempt and no reference, while the attempt has none.
 func wholeRow(channel string, seq int64, attempt int) rowID {
 	return rowID{channel, fmt.Sprintf(" %d.%d", seq, attempt)}
@@ -130,9 +123,10 @@ type finished struct {
 }
 
 // finish concludes what was read, writes what changes and commits. With all set each of
-// the picked rows is written, else only those that somebody has to look at again. news are the rows
+// the picked rows is written, else only those that somebody has to look at again. They are the rows that the transaction
+// has locked: no other may be written once attempts are, for who has one of those locked waits for the attempts. news are the rows
 // whose contradictions have not been counted before.
-func (t *receiptTx) finish(ctx context.Context, picked map[held]bool, news map[rowID]bool, all bool) (finished, error) {
+func (t *receiptTx) finish(ctx context.Context, picked, news map[rowID]bool, all bool) (finished, error) {
 	w := t.conclude(picked, news, all)
 	batch := &pgx.Batch{}
 	w.queue(batch)
@@ -151,7 +145,7 @@ func (t *receiptTx) finish(ctx context.Context, picked map[held]bool, news map[r
 }
 
 // conclude gathers what changes.
-func (t *receiptTx) conclude(picked map[held]bool, news map[rowID]bool, all bool) *receiptWrites {
+func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrites {
 	w := &receiptWrites{}
 	for i := range t.standings {
 		s := &t.standings[i]
@@ -173,7 +167,7 @@ func (t *receiptTx) conclude(picked map[held]bool, news map[rowID]bool, all bool
 				if news[id] && tr.contradictedBy(p) {
 					w.contradictory++
 				}
-				if !picked[held{id, 0}] && !picked[held{id, s.closing.Seq}] {
+				if !picked[id] {
 					continue
 				}
 				if wait := s.lookAgain(tr, p); wait > 0 || all {

@@ -49,24 +49,18 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	var got Received
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
-	proofs, picked := map[rowID]bool{}, make(map[held]bool, len(folded))
-	for i := range folded {
-		if r := &folded[i]; r.Reference != "" {
-			picked[held{rowID{r.Channel, r.Reference}, r.Seq}] = true
-		}
-	}
+	proofs, picked := map[rowID]bool{}, make(map[rowID]bool, len(folded))
 	batch.Queue(bookReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error {
-		var proved, found struct{ channels, references []string }
-		var seqs []int64
+		var proved, met struct{ channels, references []string }
 		if err := row.Scan(&got.Matched, &got.Early, &got.Contradictory, &proved.channels, &proved.references,
-			&found.channels, &found.references, &seqs); err != nil {
+			&met.channels, &met.references); err != nil {
 			return err
 		}
 		for i, channel := range proved.channels {
 			proofs[rowID{channel, proved.references[i]}] = true
 		}
-		for i, channel := range found.channels {
-			picked[held{rowID{channel, found.references[i]}, seqs[i]}] = true
+		for i, channel := range met.channels {
+			picked[rowID{channel, met.references[i]}] = true
 		}
 		return nil
 	})

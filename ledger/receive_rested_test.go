@@ -213,3 +213,39 @@ func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 		t.Error("a row is looked at for ever")
 	}
 }
+
+// TestReceiptsWriteNoRowThatCameAfterThem: a settlement makes it once they have been booked, and whoever looks at it then waits for the
+// attempts. A receipt that was not kept, because nobody knew its message, has locked no row.
+func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
+	t.Parallel()
+	for name, stray := range map[string]func(ledger.Message) ledger.Receipt{
+		"of nobody":                       func(ledger.Message) ledger.Receipt { return receipt("r1", provider.Pending) },
+		"of an attempt that there is not": func(m ledger.Message) ledger.Receipt { return keyed(m, 9, "r1", provider.Pending) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := ledgertest.URL(t)
+			l, db, watch, later := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url), raw(t, url)
+			apply(t, l, ledger.ChannelSpec{Name: "a"})
+			m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
+			s := expecting(m, "r0")
+			s[0].Receipts = 3
+			settleAll(t, l, s)
+			execute(t, db, `begin`)
+			execute(t, db, `select from dispatcher.attempts for update`)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			done := waiting(t, watch, func() error {
+				_, err := l.Receive(ctx, []ledger.Receipt{receipt("r0", provider.Delivered), stray(m)}, tellState)
+				return err
+			})
+			execute(t, later, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part) select 'a', 'r1', $1, 1, 2`, m.Seq)
+			execute(t, later, `begin`)
+			execute(t, later, `select from dispatcher.receipts where reference = 'r1' for update`)
+			execute(t, db, `commit`)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
