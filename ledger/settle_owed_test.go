@@ -130,6 +130,28 @@ func TestACorrectionGoesByWhatWasCommittedLast(t *testing.T) {
 	}
 }
 
+// TestACorrectionIsNotLostToASettlementUnderWay: another instance takes the attempt for lost at the moment at which its own one knows what
+// it owes, and is first.
+func TestACorrectionIsNotLostToASettlementUnderWay(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db, watch := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
+	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
+	own := unknown(m)
+	own.Receipts, own.CutShort, own.Await = 2, true, time.Hour
+	execute(t, db, `begin`)
+	execute(t, db, `update dispatcher.attempts set outcome = 'unknown', settled_at = now(), answers = 1, receipts_owed = 3, receipts_within = '72 hours', provider_code = 'lost', segments = 3`)
+	done := waiting(t, watch, func() error { return l.Settle(t.Context(), []ledger.Settlement{own}) })
+	execute(t, db, `commit`)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := scalar[string](t, db, seeOwed); got != "unknown owes 2 within 01:00:00 cut short | answers 1 active 1 lost 3" {
+		t.Error(got)
+	}
+}
+
 // TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder: it waits for the first attempt before it locks anything of the second.
 func TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder(t *testing.T) {
 	t.Parallel()

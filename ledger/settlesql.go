@@ -29,10 +29,8 @@ var settle = settleDone(additions{}) + `, leaving as (
 //
 //   - done keeps a slot until held_until, unless it was given back before, and writes what is said of receipts together with the
 //     outcome.
-//   - answered and corrected are about attempts that somebody else has settled with the same outcome before, who may have known less of their
-//     receipts: another instance that took this one for lost, or a receipt with our key. What this settlement
-//     says replaces that, and nothing else of it takes effect; what done has written is left alone. Then all attempts are locked first, in their order, so that
-//     neither done nor corrected waits for any.
+//   - ahead locks all attempts, in their order, when somebody else has settled one before whose receipts this settlement says something
+//     about: done would leave that one alone, and corrected, which comes after messages and channels, must wait for none.
 //   - freed also lowers the channel's rate, see slowDown, once for all that were throttled.
 //   - refunded gives money back, only with an attempt's first answer, and only while the limit is in
 //     the window that it was taken from: that of the claim began before the claim, and any later
@@ -40,11 +38,10 @@ var settle = settleDone(additions{}) + `, leaving as (
 //     as they are locked, so that refunded decides by what was committed last.
 var settleMore = settleDone(additions{
 	before: `said as materialized (
-	  select seq, coalesce(attempt, ($2::smallint[])[1]) as attempt, coalesce(outcome, ($3::text[])[1]) as outcome` + saidColumns + `
-	  from unnest($1::bigint[], $2::smallint[], $3::text[]` + saidParameters + `) as u(seq, attempt, outcome` + saidNames + `)
-	), answered as materialized (
-	  select s.*, a.outcome = s.outcome as again
-	  from said s join dispatcher.attempts a on a.message_seq = s.seq and a.attempt = s.attempt
+	  select seq, coalesce(attempt, ($2::smallint[])[1]) as attempt, coalesce(owed, ($26::smallint[])[1]) as owed
+	  from unnest($1::bigint[], $2::smallint[], $26::smallint[]) as u(seq, attempt, owed)
+	), ahead as materialized (
+	  select from said s join dispatcher.attempts a on a.message_seq = s.seq and a.attempt = s.attempt
 	  where exists (
 	    select from said t join dispatcher.attempts b on b.message_seq = t.seq and b.attempt = t.attempt
 	    where t.owed > 0 and b.outcome is not null)
@@ -61,15 +58,9 @@ var settleMore = settleDone(additions{
 	    cut_short = case when ` + saysMore + ` then g.cut else a.cut_short end,
 	    unfit = coalesce(g.unfit, a.unfit)`,
 	condition: `
-	    and (select count(*) from answered) >= 0`,
+	    and (select count(*) from ahead) >= 0`,
 	returned: ", a.held_until, a.claimed_at, g.slow",
-}) + `, corrected as (
-	  update dispatcher.attempts a set receipts_owed = g.owed, receipts_within = g.within, cut_short = g.cut
-	  from answered g
-	  where a.message_seq = g.seq and a.attempt = g.attempt and g.again and ` + saysMore + `
-	    and (a.receipts_owed, a.receipts_within, a.cut_short) is distinct from (g.owed, g.within, g.cut)
-	    and (g.seq, g.attempt) not in (select seq, attempt from done)
-	), leaving as (
+}) + `, leaving as (
 	  select channel, count(*) filter (where answers = 1 and not freed and held_until is null) as n,
 	    max(slow) filter (where slow >= 0) * interval '1 microsecond' as slow
 	  from done group by channel
@@ -110,6 +101,21 @@ const (
 // and have as many as their settlement named parts, and nothing is written about them; where something else was written when nobody answered, the
 // late answer corrects it.
 const saysMore = `g.owed > 0 and (a.receipts_owed is not null or g.telling)`
+
+// corrected follows settleMore where that says something about receipts. It is about attempts that somebody else has settled with the same
+// outcome before, who may have known less of their receipts: another instance that took this one for lost, or a receipt with our key. What
+// this settlement says replaces that, and nothing else of it takes effect. It is a statement of its own because it has to see what
+// whoever settleMore waited for has committed; what settleMore has written stays as it is. All attempts are locked by then: by ahead, or by
+// that wait.
+const corrected = `
+	update dispatcher.attempts a set receipts_owed = g.owed, receipts_within = g.within, cut_short = g.cut
+	from (
+	  select seq, attempt, outcome, owed, telling, nullif(within, 0) * interval '1 microsecond' as within, nullif(cut, false) as cut
+	  from unnest($1::bigint[], $2::smallint[], $3::text[], $4::smallint[], $5::boolean[], $6::bigint[], $7::boolean[])
+	    as u(seq, attempt, outcome, owed, telling, within, cut)
+	) g
+	where a.message_seq = g.seq and a.attempt = g.attempt and a.outcome = g.outcome and ` + saysMore + `
+	  and (a.receipts_owed, a.receipts_within, a.cut_short) is distinct from (g.owed, g.within, g.cut)`
 
 // additions are what settleMore adds to the beginning of a settlement: tables read before, parameters, their names, columns of a
 // row, columns written, a condition and columns returned.

@@ -43,8 +43,8 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if more(order) {
 		sql, args = settleMore, append(args, moreArrays(order)...)
 	}
-	doubts, expectations := doubtArrays(order), expectArrays(order)
-	if doubts == nil && expectations == nil {
+	doubts, expectations, corrections := doubtArrays(order), expectArrays(order), correctedArrays(order)
+	if doubts == nil && expectations == nil && corrections == nil {
 		_, err := db.Exec(ctx, sql, args...)
 		return err
 	}
@@ -56,6 +56,9 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 		batch.Queue(lockRepeated, repeats...)
 	}
 	batch.Queue(sql, args...)
+	if corrections != nil {
+		batch.Queue(corrected, corrections...)
+	}
 	if doubts != nil {
 		batch.Queue(doubted, doubts...)
 	}
@@ -134,15 +137,39 @@ func saidArrays(order []*Settlement) []any {
 	n := len(order)
 	owed, within, telling, cut := make([]int16, n), make([]int64, n), make([]bool, n), make([]bool, n)
 	for i, s := range order {
+		if s.Receipts > 0 {
+			owed[i], telling[i], within[i], cut[i] = s.said()
+		}
+	}
+	return []any{brief(owed), brief(telling), brief(within), brief(cut)}
+}
+
+// correctedArrays are the parameters of corrected; nil when no settlement says anything about receipts.
+func correctedArrays(order []*Settlement) []any {
+	var seq, within []int64
+	var attempt, owed []int16
+	var outcome []string
+	var telling, cut []bool
+	for _, s := range order {
 		if s.Receipts <= 0 {
 			continue
 		}
-		known := names(s.Reference)
-		slices.Sort(known)
-		owed[i], within[i] = int16(s.Receipts), max(s.Await, 0).Microseconds() //nolint:gosec // Segments of a message.
-		telling[i], cut[i] = s.Receipts != len(slices.Compact(known)) || s.CutShort || s.Outcome == provider.Unknown, s.CutShort
+		o, t, w, c := s.said()
+		seq, attempt, outcome = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(outcome, s.Outcome.String())
+		owed, telling, within, cut = append(owed, o), append(telling, t), append(within, w), append(cut, c)
 	}
-	return []any{brief(owed), brief(telling), brief(within), brief(cut)}
+	if seq == nil {
+		return nil
+	}
+	return []any{seq, attempt, outcome, owed, telling, within, cut}
+}
+
+// said is what a settlement says about receipts, of which it names a number, see saidNames; within is in microseconds.
+func (s *Settlement) said() (owed int16, telling bool, within int64, cut bool) {
+	known := names(s.Reference)
+	slices.Sort(known)
+	telling = s.Receipts != len(slices.Compact(known)) || s.CutShort || s.Outcome == provider.Unknown
+	return int16(s.Receipts), telling, max(s.Await, 0).Microseconds(), s.CutShort //nolint:gosec // Segments of a message.
 }
 
 // noticeArrays gathers at most one notice for each row, empty where there is none.
