@@ -3,6 +3,8 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -336,4 +338,47 @@ func TestAnAnsweredAttemptOpensNoDoubt(t *testing.T) {
 	if late.Outcome != provider.Unknown {
 		t.Fatal("the settlement was to be unknown")
 	}
+}
+
+// TestADoubtIsToldWithWhatItsLatestAttemptSays, also when that is settled at the moment at which somebody looks for doubts: a judgement goes
+// by it, and would await no receipts.
+func TestADoubtIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	again := func(m ledger.Message, n int) ledger.Settlement {
+		s := repeat(m, n)
+		s.NextAt, s.Doubt.NextAt, s.Receipts, s.Await, s.Reference = time.Time{}, time.Now(), 2, time.Hour, fmt.Sprint(m.ID, n)
+		return s
+	}
+	var first, second []ledger.Settlement
+	for _, m := range claimAll(t, l, batch("m", 100), "a").Messages {
+		first, second = append(first, again(m, 1)), append(second, again(m, 2))
+	}
+	settleAll(t, l, first)
+	pick(t, l, len(first), true)
+	ctx, stop := context.WithCancel(t.Context())
+	var lookers sync.WaitGroup
+	for range 3 {
+		lookers.Go(func() {
+			for ctx.Err() == nil {
+				open, err := l.Doubts(t.Context(), len(first), 0)
+				if err != nil {
+					t.Error(err)
+				}
+				for i := range open {
+					d := &open[i]
+					if want := fmt.Sprint(d.Message.ID, d.Attempt.Number); d.Await != time.Hour || d.Reference != want {
+						t.Errorf("%s is told with %q and awaits %s", want, d.Reference, d.Await)
+					}
+				}
+			}
+		})
+	}
+	for i := range second {
+		if err := l.Settle(t.Context(), second[i:i+1]); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	lookers.Wait()
 }

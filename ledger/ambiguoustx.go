@@ -100,9 +100,9 @@ const doubtJoins = `
 	join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
 
-// dueDoubts leases the doubts that are due, and those about which an answer or a receipt has told something: nobody else
+// leaseDoubts leases the doubts that are due, and those about which an answer or a receipt has told something: nobody else
 // gets them before the lease is over.
-const dueDoubts = `
+const leaseDoubts = `
 	with due as materialized (
 	  select d.message_seq, d.key from dispatcher.ambiguous d
 	  join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
@@ -111,14 +111,26 @@ const dueDoubts = `
 	), leased as (
 	  update dispatcher.ambiguous d set next_at = now() + $2::interval, asked = least(d.asked + 1, 32000)
 	  from due u where d.message_seq = u.message_seq and d.key = u.key
-	  returning d.*
+	  returning d.message_seq, d.key
 	)
-	select ` + doubtColumns + ` from leased d` + doubtJoins + ` order by d.opened_at`
+	select array_agg(message_seq), array_agg(key) from leased`
+
+// readDoubts reads doubts by their keys, leaving out those that were closed meanwhile. It comes after leaseDoubts, which locks the newest
+// version of a doubt while all else it saw may be older: what one settlement says of a doubt and of its attempt is read together here.
+const readDoubts = `
+	select ` + doubtColumns + ` from unnest($1::bigint[], $2::text[]) as n(seq, key)
+	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key and d.closed_at is null` + doubtJoins + `
+	order by d.opened_at`
 
 // Doubts picks up to limit open doubts that are due, or have been answered meanwhile, and keeps others from those that are
 // due for the lease.
 func (l *Ledger) Doubts(ctx context.Context, limit int, lease time.Duration) ([]OpenDoubt, error) {
-	r, err := l.hot.Query(ctx, dueDoubts, limit, lease)
+	var seqs []int64
+	var keys []string
+	if err := l.hot.QueryRow(ctx, leaseDoubts, limit, lease).Scan(&seqs, &keys); err != nil || seqs == nil {
+		return nil, wrap("look for doubts", err)
+	}
+	r, err := l.hot.Query(ctx, readDoubts, seqs, keys)
 	if err != nil {
 		return nil, wrap("look for doubts", err)
 	}
