@@ -1,0 +1,238 @@
+package ledger_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// storm is everything that may be said of messages whose submissions nobody answered, said by two instances at once.
+type storm struct {
+	t       *testing.T
+	ledgers [2]*ledger.Ledger
+
+	lost   []ledger.Settlement // of the first attempts, by whoever took them for lost
+	own    []ledger.Settlement // of the same, by whoever submitted them
+	late   []ledger.Settlement // their late answers
+	repeat []ledger.Settlement // of the second attempts, under the same keys
+
+	receipts []ledger.Receipt
+
+	mu      sync.Mutex
+	claimed map[int64]bool // messages whose second attempt has been claimed; guarded by mu
+}
+
+// TestDoubtsRepeatsAndReceiptsContend: lost attempts are closed by two instances that know different things of them, submitted again under
+// their keys, answered late, received for and judged, while others look for what is due. Nobody waits in a circle, no message rests before
+// its end, and no slot is lost.
+func TestDoubtsRepeatsAndReceiptsContend(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	ledgers := [2]*ledger.Ledger{connect(t, ledger.Config{URL: url, MaxConns: 8}), connect(t, ledger.Config{URL: url, MaxConns: 8})}
+	db := raw(t, url)
+	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000})
+	rounds := 5
+	if testing.Short() {
+		rounds = 2
+	}
+	for round := range rounds {
+		s := brew(t, ledgers, round)
+		s.rage()
+		s.calm(db)
+		if n := scalar[int](t, db, `select count(*) from dispatcher.messages where state in ('accepted', 'sending', 'retry')`); n != 0 {
+			t.Fatalf("%d messages rest before their end", n)
+		}
+		if n := scalar[int](t, db, `select count(*) from dispatcher.receipts where due_at is not null`); n != 0 {
+			t.Fatalf("%d rows are looked at for ever", n)
+		}
+		endHolds(t, db)
+		release(t, ledgers[0])
+		if n := activeOn(t, db, "a"); n != 0 {
+			t.Fatalf("%d active", n)
+		}
+	}
+}
+
+// brew claims the messages of a round and makes up what is said of them.
+func brew(t *testing.T, ledgers [2]*ledger.Ledger, round int) *storm {
+	const n = 60
+	s := &storm{t: t, ledgers: ledgers, claimed: map[int64]bool{}}
+	for i, m := range claimAll(t, ledgers[0], batch(fmt.Sprintf("s%d", round), n), "a").Messages {
+		s.add(i, m, [2]string{fmt.Sprintf("%03d-%d-1", i*37%n, round), fmt.Sprintf("%03d-%d-2", i*37%n, round)})
+	}
+	return s
+}
+
+// add makes up what is said of one message, whose two parts have the references.
+func (s *storm) add(i int, m ledger.Message, references [2]string) {
+	doubt := func(step ledger.Step, verdict ledger.Verdict) *ledger.Doubt {
+		return &ledger.Doubt{Key: "k", Step: step, Until: time.Now().Add(time.Hour), NextAt: time.Now(), Verdict: verdict}
+	}
+	lost := unknown(m)
+	lost.State, lost.Await, lost.Receipts, lost.Segments, lost.Doubt = ledger.Retry, time.Hour, 3, 2, doubt(ledger.SameKey, "")
+	switch i % 4 {
+	case 0:
+		lost.Reference = references[0]
+	case 1:
+		lost.State, lost.Doubt.Step = ledger.Unknown, ledger.AwaitReceipt
+	}
+	own := lost
+	own.Receipts = 2
+	taken := expecting(m, references[0]+" "+references[1])[0]
+	taken.Segments, taken.Await, taken.Receipts = 2, time.Hour, 2
+	repeat := taken
+	repeat.Attempt, repeat.Hold, repeat.Doubt = 2, time.Hour, doubt(ledger.SameKey, ledger.Taken)
+	if i%3 == 0 {
+		repeat.Outcome, repeat.State, repeat.Hold, repeat.Reference, repeat.Doubt = provider.Unknown, ledger.Unknown, 0, "", doubt(ledger.AwaitReceipt, "")
+	}
+	if i%7 == 0 {
+		s.late = append(s.late, taken)
+	}
+	s.lost, s.own, s.repeat = append(s.lost, lost), append(s.own, own), append(s.repeat, repeat)
+	for part, reference := range references {
+		for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered} {
+			r := receipt(reference, state)
+			if i%5 == 0 && part == 1 {
+				r.Reference = ""
+			}
+			if i%2 == 0 || r.Reference == "" {
+				r.Seq, r.Attempt = m.Seq, 1
+			}
+			s.receipts = append(s.receipts, r)
+		}
+	}
+}
+
+// rage has all of it said at once, by both instances, while they look for what is due until it has been said.
+func (s *storm) rage() {
+	said, over := context.WithCancel(s.t.Context())
+	var speakers, lookers sync.WaitGroup
+	for _, l := range s.ledgers {
+		for _, look := range []func(*ledger.Ledger) error{s.sweep, s.claim, s.judge} {
+			lookers.Go(func() {
+				for said.Err() == nil {
+					s.check(look(l))
+				}
+			})
+		}
+		speakers.Go(func() { s.settle(l, s.lost, 17) })
+		speakers.Go(func() { s.settle(l, s.own, 60) })
+		speakers.Go(func() { s.settle(l, s.late, 5) })
+		for range 2 {
+			speakers.Go(func() {
+				for chunk := range slices.Chunk(shuffled(s.receipts), 40) {
+					_, err := l.Receive(s.t.Context(), chunk, tellState)
+					s.check(err)
+				}
+			})
+		}
+		speakers.Go(func() {
+			for range 20 {
+				s.settle(l, s.repeated(), 13)
+			}
+		})
+	}
+	speakers.Wait()
+	over()
+	lookers.Wait()
+}
+
+// calm says all of it once more, and lets the time of everything be over.
+func (s *storm) calm(db *pgx.Conn) {
+	settleAll(s.t, s.ledgers[0], s.lost)
+	for range 3 {
+		for s.claimedSome() {
+		}
+		s.settle(s.ledgers[1], s.repeated(), 60)
+		receive(s.t, s.ledgers[0], s.receipts...)
+		lateForAll(s.t, db, s.ledgers[1])
+	}
+}
+
+// claimedSome claims what is due, and says whether there was any.
+func (s *storm) claimedSome() bool {
+	before := len(s.repeated())
+	s.check(s.claim(s.ledgers[0]))
+	return len(s.repeated()) > before
+}
+
+func (s *storm) check(err error) {
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s *storm) settle(l *ledger.Ledger, settlements []ledger.Settlement, n int) {
+	for chunk := range slices.Chunk(shuffled(settlements), n) {
+		s.check(l.Settle(s.t.Context(), chunk))
+	}
+}
+
+// repeated are the settlements of those second attempts that have been claimed.
+func (s *storm) repeated() []ledger.Settlement {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.repeat), func(r ledger.Settlement) bool { return !s.claimed[r.Seq] })
+}
+
+// sweep looks at what is overdue and gives slots back.
+func (s *storm) sweep(l *ledger.Ledger) error {
+	if _, err := l.Overdue(s.t.Context(), 1000, tellState); err != nil {
+		return err
+	}
+	_, err := l.ReleaseSlots(s.t.Context(), time.Hour)
+	return err
+}
+
+// claim claims second attempts.
+func (s *storm) claim(l *ledger.Ledger) error {
+	var due []ledger.Message
+	err := l.Claim(s.t.Context(), ledger.Claim{Due: 20, Lanes: []string{"otp"}, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		due = seen.Messages
+		return give(seen)
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range due {
+		s.claimed[due[i].Seq] = err == nil
+	}
+	return err
+}
+
+// judge ends doubts as taken: those that have been answered, and some of the others.
+func (s *storm) judge(l *ledger.Ledger) error {
+	doubts, err := l.Doubts(s.t.Context(), 30, 50*time.Millisecond)
+	for i := range doubts {
+		d := &doubts[i]
+		answered := d.Answer == "accepted"
+		if !answered && rand.IntN(4) > 0 {
+			continue
+		}
+		j := ledger.Judgement{Seq: d.Message.Seq, Key: d.Key, Verdict: ledger.Taken, Author: "ops"}
+		if !answered || d.Attempt.Number != d.First {
+			truth := expecting(d.Message, d.Reference)[0]
+			truth.Attempt, truth.Await, truth.Segments = d.Attempt.Number, d.Await, 2
+			j.Truth = &truth
+		}
+		if _, err := l.Judge(s.t.Context(), &j); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func shuffled[T any](s []T) []T {
+	s = slices.Clone(s)
+	rand.Shuffle(len(s), func(i, j int) { s[i], s[j] = s[j], s[i] })
+	return s
+}
