@@ -69,10 +69,18 @@ func (n *countersNow) fit(c admission.Counter, ease admission.Ease, units int64,
 // atThisMoment is what counts as the same moment: arrival times are rounded with each unit.
 const atThisMoment = time.Millisecond
 
-// atOnce is how many units a sliding limit lets go at this moment.
+// brink is longer than what is left of a window when nobody is given a place in it any more, because he would arrive in the next.
+const brink = 100 * time.Millisecond
+
+// atOnce is how many units a sliding limit lets go at this moment. On the brink of its window it is how many it let go just before:
+// what slides does not care for it.
 func (n *countersNow) atOnce(c admission.Counter, ease admission.Ease) int64 {
+	earliest := n.Now
+	if before := c.End(n.zone).Add(-brink); before.Before(earliest) && n.Now.Before(c.End(n.zone)) {
+		earliest = before
+	}
 	return int64(sort.Search(int(c.Burst), func(units int) bool {
-		place, obstacle := n.fit(c, ease, int64(units)+1, n.Now)
+		place, obstacle := n.fit(c, ease, int64(units)+1, earliest)
 		return obstacle != nil || place.At.Sub(n.Now) > atThisMoment
 	}))
 }

@@ -251,6 +251,21 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	}
 }
 
+// TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime, also when its window is about to end.
+func TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime(t *testing.T) {
+	t.Parallel()
+	l := admission.Limit{Window: admission.Second, Max: 100, Sliding: true, Burst: 20}
+	for millisecond := range 1000 {
+		now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC).Add(time.Duration(millisecond) * time.Millisecond)
+		c := admission.Counter{Limit: admission.Limit{Window: l.Window, Max: l.Max}, Max: l.Max}
+		c.Roll(now, time.UTC)
+		n := &countersNow{&ledger.Present{Now: now, Channels: []ledger.ChannelState{{Name: "a", Gate: admission.Gate{Counters: []admission.Counter{c}}}}}, time.UTC}
+		if shown := n.limit("a", &l, admission.Ease{}); shown.Free.units != 20 || !shown.NextPlace.Equal(now) {
+			t.Errorf("at %d ms: %s free, next at %s", millisecond, shown.Free, shown.NextPlace)
+		}
+	}
+}
+
 // TestFreeFollowsTheRateThatIsLeft where the rate slows the limit down.
 func TestFreeFollowsTheRateThatIsLeft(t *testing.T) {
 	t.Parallel()
