@@ -255,6 +255,8 @@ func (s *standing) lookAgain(t *try, p *part) time.Duration {
 		return 0
 	case t.alone, !p.final() && (p.byKey || t.owed > 0):
 		return max(t.left, 0)
+	case s.closing.State == Accepted && p.final(): // what its other parts come to is seen once it is accepted
+		return relook
 	}
 	return 0
 }
