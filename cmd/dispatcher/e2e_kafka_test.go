@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
@@ -52,15 +54,25 @@ func kafkaClient(t testing.TB, address string, options ...kgo.Opt) *kgo.Client {
 	return client
 }
 
+// createTopics makes topics whose names nobody else has. A broker that has not been heard of for a moment, on a machine that
+// stands still, cannot be given any: then it is asked again.
 func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
 	t.Helper()
-	answers, err := kadm.NewClient(client).CreateTopics(t.Context(), partitions, 1, nil, topics...)
-	if err == nil {
-		err = answers.Error()
-	}
-	if err != nil {
-		t.Fatalf("create topics: %v", err)
-	}
+	eventually(t, patience, "the topics are created", func() bool {
+		answers, err := kadm.NewClient(client).CreateTopics(t.Context(), partitions, 1, nil, topics...)
+		if err != nil {
+			t.Fatalf("create topics: %v", err)
+		}
+		for _, answer := range answers {
+			switch {
+			case errors.Is(answer.Err, kerr.InvalidReplicationFactor):
+				return false
+			case answer.Err != nil && !errors.Is(answer.Err, kerr.TopicAlreadyExists):
+				t.Fatalf("create topic %s: %v", answer.Topic, answer.Err)
+			}
+		}
+		return true
+	})
 }
 
 // readTopic reads a topic from its start, until enough says so.
