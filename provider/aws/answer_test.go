@@ -123,5 +123,6 @@ func TestAnswersAreClassified(t *testing.T) {
 		"internal_error":                 {Outcome: provider.Unknown, Code: "500/InternalServerException"},
 		"unavailable":                    {Outcome: provider.Unknown, Code: "503/UnknownError"},
 		"new_exception":                  {Outcome: provider.Unknown, Code: "400/SomethingNewException"},
+		"number_as_code":                 {Outcome: provider.Unknown, Code: "400"},
 	}, "bad_sender", "bad_number_and_sender", "no_such_sender", "no_identities", "no_capability")
 }

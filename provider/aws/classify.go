@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,13 +16,15 @@ import (
 
 // Our words for what AWS answers; its own may repeat the number.
 var (
-	errRecipient  = errors.New("the provider finds fault with the recipient")
-	errRequest    = errors.New("the provider does not take such a request from this account")
-	errAccess     = errors.New("the provider does not take the credentials")
-	errQuota      = errors.New("the account has used up its quota")
-	errSlow       = errors.New("the provider asks to slow down")
-	errUncertain  = errors.New("the provider's answer says neither yes nor no")
-	errUnreadable = errors.New("the provider's answer cannot be read")
+	badRecipient = web.Rejected("the provider finds fault with the recipient")
+	badRequest   = web.Refused("the provider does not take such a request from this account")
+	badSender    = web.BadSender("the provider does not take such a sender from this account")
+	badMessage   = web.Unfit("the provider does not take such a message from this account")
+	badAccess    = web.Refused("the provider does not take the credentials")
+	quotaUsedUp  = web.Refused("the account has used up its quota")
+	tooFast      = web.Throttled("the provider asks to slow down")
+	uncertain    = web.Unknown("the provider's answer says neither yes nor no")
+	unreadable   = web.Unknown("the provider's answer cannot be read")
 )
 
 // Classify reads an answer. Exceptions are those of SendTextMessage and the common errors of the AWS APIs; of an
@@ -34,14 +35,14 @@ func (a *api) Classify(answer *web.Answer) provider.Result {
 		if id := aws.ToString(out.MessageId); answer.Status == http.StatusOK && plainID(id) {
 			return provider.Result{Outcome: provider.Accepted, Reference: id}
 		}
-		return result(provider.Unknown, answer, "unreadable", errUnreadable)
+		return result(answer, unreadable, "unreadable")
 	}
 	var said smithy.APIError
 	if !errors.As(err, &said) {
 		if answer.Status == http.StatusTooManyRequests {
-			return throttled(answer, "")
+			return result(answer, tooFast, "")
 		}
-		return result(provider.Unknown, answer, "unreadable", errUnreadable)
+		return result(answer, unreadable, "unreadable")
 	}
 	return exception(answer, said)
 }
@@ -55,17 +56,17 @@ func exception(answer *web.Answer, said smithy.APIError) provider.Result {
 	var denied *types.AccessDeniedException
 	switch {
 	case web.FromBetween(answer.Status):
-		return result(provider.Unknown, answer, said.ErrorCode(), errUncertain)
+		return result(answer, uncertain, said.ErrorCode())
 	case errors.As(said, &conflict):
 		return conflicting(answer, conflict)
 	case errors.As(said, &invalid):
 		return invalidInput(answer, invalid)
 	case errors.As(said, &unknown) && isSender(unknown):
-		return refused(answer, web.OnSender, unknown.ErrorCode())
+		return result(answer, badSender, unknown.ErrorCode())
 	case errors.As(said, &quota):
-		return result(provider.Refused, answer, orElse(string(quota.Reason), said.ErrorCode()), errQuota)
+		return result(answer, quotaUsedUp, orElse(string(quota.Reason), said.ErrorCode()))
 	case errors.As(said, &denied):
-		return result(provider.Refused, answer, orElse(string(denied.Reason), said.ErrorCode()), errAccess)
+		return result(answer, badAccess, orElse(string(denied.Reason), said.ErrorCode()))
 	}
 	return byCode(answer, said.ErrorCode())
 }
@@ -75,22 +76,22 @@ func exception(answer *web.Answer, said smithy.APIError) provider.Result {
 func conflicting(answer *web.Answer, e *types.ConflictException) provider.Result {
 	code := orElse(string(e.Reason), e.ErrorCode())
 	if e.Reason == types.ConflictExceptionReasonDestinationPhoneNumberOptedOut {
-		return result(provider.Rejected, answer, code, errRecipient)
+		return result(answer, badRecipient, code)
 	}
-	return refused(answer, conflicts[e.Reason], code)
+	return result(answer, verdictOf(conflicts, e.Reason), code)
 }
 
 func invalidInput(answer *web.Answer, e *types.ValidationException) provider.Result {
 	code := orElse(string(e.Reason), e.ErrorCode())
 	switch {
 	case blamesOnly(e, "DestinationPhoneNumber"):
-		return result(provider.Rejected, answer, code, errRecipient)
+		return result(answer, badRecipient, code)
 	case blamesOnly(e, "DestinationPhoneNumber", "MessageBody"):
-		return refused(answer, web.OnMessage, code)
+		return result(answer, badMessage, code)
 	case blamesOnly(e, "DestinationPhoneNumber", "OriginationIdentity", "MessageBody"):
-		return refused(answer, web.OnSender, code)
+		return result(answer, badSender, code)
 	}
-	return refused(answer, reasons[e.Reason], code)
+	return result(answer, verdictOf(reasons, e.Reason), code)
 }
 
 // blamesOnly reports whether these fields, and nothing else, are not valid. Other reasons may name a field, too, and mean
@@ -113,41 +114,28 @@ func blamesOnly(e *types.ValidationException, fields ...string) bool {
 func byCode(answer *web.Answer, code string) provider.Result {
 	switch code {
 	case "ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException":
-		return throttled(answer, code)
+		return result(answer, tooFast, code)
 	case "ResourceNotFoundException", "UnknownOperationException", "SerializationException":
-		return result(provider.Refused, answer, code, errRequest)
+		return result(answer, badRequest, code)
 	case "AccessDenied", "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch",
 		"IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException",
 		"ExpiredToken", "ExpiredTokenException", "OptInRequired", "NotAuthorized", "RequestExpired":
-		return result(provider.Refused, answer, code, errAccess)
+		return result(answer, badAccess, code)
 	}
 	if answer.Status == http.StatusTooManyRequests {
-		return throttled(answer, code)
+		return result(answer, tooFast, code)
 	}
-	return result(provider.Unknown, answer, code, errUncertain)
+	return result(answer, uncertain, code)
 }
 
-// refused is the result of an answer that is about the account, the sender or the one message.
-func refused(answer *web.Answer, b web.Blame, code string) provider.Result {
-	r := result(provider.Refused, answer, code, refusals[b])
-	r.Unfit = answer.Unfit(b)
-	return r
-}
-
-func throttled(answer *web.Answer, code string) provider.Result {
-	r := result(provider.Throttled, answer, code, errSlow)
-	r.RetryAfter = web.RetryAfter(answer.Header, answer.At)
-	return r
-}
-
-// result makes the code "status/word".
-func result(o provider.Outcome, answer *web.Answer, code string, err error) provider.Result {
+// result makes the code "status/word". Reasons of AWS are longer than what web.Bounded shows.
+func result(answer *web.Answer, v web.Verdict, code string) provider.Result {
 	const longest = 60
-	full := strconv.Itoa(answer.Status)
+	r := answer.Result(v, "")
 	if name(code) && len(code) <= longest {
-		full += "/" + code
+		r.Code += "/" + code
 	}
-	return provider.Result{Outcome: o, Code: full, Err: err}
+	return r
 }
 
 // name reports whether a text is the name of an exception or of a reason.

@@ -135,6 +135,7 @@ func TestAnswersAreClassified(t *testing.T) {
 			"bad_receiver_and_sender": {Outcome: provider.Refused, Unfit: true, Code: "422/InvalidPayload"},
 			"bad_body":                {Outcome: provider.Refused, Unfit: true, Code: "422/InvalidPayload"},
 			"invalid_without_details": {Outcome: provider.Refused, Code: "422/InvalidPayload"},
+			"number_as_code":          {Outcome: provider.Refused, Code: "422"},
 			"slow_down":               {Outcome: provider.Throttled, Code: "429/TooManyRequests"},
 			"forbidden":               {Outcome: provider.Refused, Code: "403/Forbidden"},
 			"slow_down_when":          {Outcome: provider.Throttled, Code: "429/TooManyRequests", RetryAfter: 3 * time.Second},

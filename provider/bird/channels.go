@@ -73,7 +73,7 @@ func (c channels) Classify(a *web.Answer) provider.Result {
 		if readable && plainID(answer.ID) {
 			return provider.Result{Outcome: provider.Accepted, Reference: answer.ID}
 		}
-		return unreadable(a.Status)
+		return result(a, uncertain, "unreadable")
 	}
 	invalid := a.Status == http.StatusUnprocessableEntity || a.Status == http.StatusBadRequest
 	if !readable || answer.Code == "" || !invalid {
@@ -81,13 +81,13 @@ func (c channels) Classify(a *web.Answer) provider.Result {
 	}
 	switch {
 	case blamesOnly(answer.Details, "receiver"):
-		return result(provider.Rejected, a, answer.Code, errRecipient)
+		return result(a, badRecipient, answer.Code)
 	case blamesOnly(answer.Details, "receiver", "body"):
-		return refused(a, web.OnMessage, answer.Code, errText)
+		return result(a, badText, answer.Code)
 	case blamesOnly(answer.Details, "receiver", "sender", "body"):
-		return refused(a, web.OnSender, answer.Code, errSender)
+		return result(a, badSender, answer.Code)
 	}
-	return result(provider.Refused, a, answer.Code, errRequest)
+	return result(a, badRequest, answer.Code)
 }
 
 // blamesOnly reports whether all fields that are at fault belong to one of these.

@@ -72,7 +72,7 @@ func (m messages) Classify(a *web.Answer) provider.Result {
 		if readable && plainID(answer.ID) && len(answer.Errors) == 0 {
 			return provider.Result{Outcome: provider.Accepted, Reference: answer.ID}
 		}
-		return unreadable(a.Status)
+		return result(a, uncertain, "unreadable")
 	}
 	if !readable || len(answer.Errors) == 0 {
 		return byStatus(a, "")

@@ -1,7 +1,6 @@
 package bird
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -11,14 +10,14 @@ import (
 
 // Our words for what Bird answers; its own may repeat the number.
 var (
-	errRecipient = errors.New("the provider finds fault with the recipient")
-	errRequest   = errors.New("the provider does not take such a request from this channel")
-	errSender    = errors.New("the provider does not take such a sender")
-	errText      = errors.New("the provider does not take such a text")
-	errKey       = errors.New("the provider does not take the access key")
-	errCredit    = errors.New("the account has no credit")
-	errSlow      = errors.New("the provider asks to slow down")
-	errUncertain = errors.New("the provider's answer says neither yes nor no")
+	badRecipient = web.Rejected("the provider finds fault with the recipient")
+	badRequest   = web.Refused("the provider does not take such a request from this channel")
+	badSender    = web.BadSender("the provider does not take such a sender")
+	badText      = web.Unfit("the provider does not take such a text")
+	badKey       = web.Refused("the provider does not take the access key")
+	noCredit     = web.Refused("the account has no credit")
+	tooFast      = web.Throttled("the provider asks to slow down")
+	uncertain    = web.Unknown("the provider's answer says neither yes nor no")
 )
 
 // Error codes of the REST API.
@@ -41,21 +40,21 @@ func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	}
 	switch code {
 	case codeNotAllowed:
-		return result(provider.Refused, a, text, errKey)
+		return result(a, badKey, text)
 	case codeNoBalance:
-		return result(provider.Refused, a, text, errCredit)
+		return result(a, noCredit, text)
 	case codeMissing, codeInvalid, codeBadRequest:
 		switch parameter {
 		case "recipients", "recipient":
-			return result(provider.Rejected, a, text, errRecipient)
+			return result(a, badRecipient, text)
 		case "originator":
-			return refused(a, web.OnSender, text, errSender)
+			return result(a, badSender, text)
 		case "body":
-			return refused(a, web.OnMessage, text, errText)
+			return result(a, badText, text)
 		}
-		return result(provider.Refused, a, text, errRequest)
+		return result(a, badRequest, text)
 	case codeNotFound, codeNoSuchAPI:
-		return result(provider.Refused, a, text, errRequest)
+		return result(a, badRequest, text)
 	}
 	return byStatus(a, text)
 }
@@ -65,37 +64,23 @@ func byCode(a *web.Answer, code int, parameter string) provider.Result {
 func byStatus(a *web.Answer, code string) provider.Result {
 	switch a.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return result(provider.Refused, a, code, errKey)
+		return result(a, badKey, code)
 	case http.StatusPaymentRequired:
-		return result(provider.Refused, a, code, errCredit)
+		return result(a, noCredit, code)
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
-		return result(provider.Refused, a, code, errRequest)
+		return result(a, badRequest, code)
 	case http.StatusTooManyRequests:
-		r := result(provider.Throttled, a, code, errSlow)
-		r.RetryAfter = web.RetryAfter(a.Header, a.At)
-		return r
+		return result(a, tooFast, code)
 	}
-	return result(provider.Unknown, a, code, errUncertain)
+	return result(a, uncertain, code)
 }
 
-func unreadable(status int) provider.Result {
-	return provider.Result{Outcome: provider.Unknown, Code: strconv.Itoa(status) + "/unreadable", Err: errUncertain}
-}
-
-// refused is the result of an answer that blames the sender, or the text of the one message.
-func refused(a *web.Answer, b web.Blame, code string, err error) provider.Result {
-	r := result(provider.Refused, a, code, err)
-	r.Unfit = a.Unfit(b)
-	return r
-}
-
-// result makes the code "status/code".
-func result(o provider.Outcome, a *web.Answer, code string, err error) provider.Result {
-	full := strconv.Itoa(a.Status)
-	if word(code) {
-		full += "/" + code
+// result makes the code "status/code", or the status alone where the code cannot be shown.
+func result(a *web.Answer, v web.Verdict, code string) provider.Result {
+	if !word(code) {
+		code = ""
 	}
-	return provider.Result{Outcome: o, Code: full, Err: err}
+	return a.Result(v, code)
 }
 
 // word reports whether a text can stand in a code: an error name or a short number, never a phone number.

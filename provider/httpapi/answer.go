@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,13 +26,16 @@ type rule struct {
 	outcome   provider.Outcome
 }
 
-// Our words for what was answered; the gateway's own may repeat the number.
+// verdicts are what a rule can say beside Accepted, and noID is a yes that is none. The words are ours: the gateway's may repeat the
+// number.
 var (
-	errRejected  = errors.New("the gateway finds fault with the message")
-	errRefused   = errors.New("the gateway does not take messages from this channel now")
-	errThrottled = errors.New("the gateway asks to slow down")
-	errUnclear   = errors.New("the description does not say what this answer means")
-	errNoID      = errors.New("the gateway says yes without an id")
+	verdicts = map[provider.Outcome]web.Verdict{
+		provider.Unknown:   web.Unknown("the description does not say what this answer means"),
+		provider.Rejected:  web.Rejected("the gateway finds fault with the message"),
+		provider.Refused:   web.Refused("the gateway does not take messages from this channel now"),
+		provider.Throttled: web.Throttled("the gateway asks to slow down"),
+	}
+	noID = web.Unknown("the gateway says yes without an id")
 )
 
 // Classify reads an answer by the first rule that fits. A rule for 4xx or 5xx does not mean the statuses that what stands
@@ -43,30 +45,24 @@ func (a api) Classify(response *web.Answer) provider.Result {
 	d := &document{header: response.Header, body: response.Body}
 	_ = d.parseJSON() // what is no JSON has no value at any pointer
 	code, _ := a.cfg.answer.code.find(d)
-	r := provider.Result{Outcome: a.cfg.answer.outcome(response.Status, code), Code: strconv.Itoa(response.Status)}
-	if word(code) {
-		r.Code += "/" + code
+	outcome := a.cfg.answer.outcome(response.Status, code)
+	if !word(code) {
+		code = ""
 	}
-	switch r.Outcome {
-	case provider.Accepted:
-		return a.accepted(d, r)
-	case provider.Throttled:
-		r.Err, r.RetryAfter = errThrottled, a.cfg.answer.wait(d, response)
-	case provider.Rejected:
-		r.Err = errRejected
-	case provider.Refused:
-		r.Err = errRefused
-	case provider.Unknown:
-		r.Err = errUnclear
+	if outcome == provider.Accepted {
+		return a.accepted(d, response, code)
+	}
+	r := response.Result(verdicts[outcome], code)
+	if outcome == provider.Throttled {
+		r.RetryAfter = a.cfg.answer.wait(d, response)
 	}
 	return r
 }
 
-func (a api) accepted(d *document, r provider.Result) provider.Result {
+func (a api) accepted(d *document, response *web.Answer, code string) provider.Result {
 	id, found := a.cfg.answer.id.find(d)
 	if a.cfg.answer.id != nil && (!found || !plainID(id)) {
-		r.Outcome, r.Err = provider.Unknown, errNoID
-		return r
+		return response.Result(noID, code)
 	}
 	return provider.Result{Outcome: provider.Accepted, Reference: id}
 }

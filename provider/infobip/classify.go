@@ -55,7 +55,7 @@ func (a api) Classify(got *web.Answer) provider.Result {
 	case http.StatusBadRequest:
 		return badRequest(got, &said)
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType:
-		return got.Verdict(provider.Refused, said.ErrorCode, "the API has no such address; base_url is wrong")
+		return got.Result(web.Refused("the API has no such address; base_url is wrong"), said.ErrorCode)
 	}
 	if r, ok := got.Plain(said.ErrorCode); ok {
 		return r
@@ -74,7 +74,7 @@ func accepted(got *web.Answer, id string, s status) provider.Result {
 		return provider.Result{Outcome: provider.Accepted, Reference: id}
 	}
 	if v, ok := s.verdict(); ok {
-		return v.result(got, code)
+		return got.Result(v, code)
 	}
 	return got.Unreadable(code)
 }
@@ -107,11 +107,11 @@ func badRequest(got *web.Answer, said *answer) provider.Result {
 	}
 	switch all := len(said.Violations); {
 	case all == 0 || recipients+senders+texts < all:
-		return got.Refused(web.OnChannel, said.ErrorCode, "the API does not take such a request")
+		return got.Result(web.Refused("the API does not take such a request"), said.ErrorCode)
 	case recipients == all:
-		return got.Verdict(provider.Rejected, said.ErrorCode, "the recipient breaks the rules of the API")
+		return got.Result(web.Rejected("the recipient breaks the rules of the API"), said.ErrorCode)
 	case senders > 0:
-		return got.Refused(web.OnSender, said.ErrorCode, "the sender breaks the rules of the API")
+		return got.Result(web.BadSender("the sender breaks the rules of the API"), said.ErrorCode)
 	}
-	return got.Refused(web.OnMessage, said.ErrorCode, "the text breaks the rules of the API")
+	return got.Result(web.Unfit("the text breaks the rules of the API"), said.ErrorCode)
 }

@@ -57,16 +57,28 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 	}, "bad_sender", "bad_sender_and_text", "rejected_source")
 }
 
+func TestEveryStatusOfTheTableExplainsItself(t *testing.T) {
+	t.Parallel()
+	webtest.Explained(t, rejections)
+}
+
 // TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	for blame, ids := range map[web.Blame][]int{
-		web.OnChannel: {12, 17, 18, 19, 21, 24, 31, 100, 777}, web.OnSender: {11, 13}, web.OnMessage: {6, 8, 14, 20, 25, 87},
-	} {
-		for _, id := range ids {
-			if v, ok := (status{GroupID: groupRejected, ID: id}).verdict(); !ok || v.outcome != provider.Refused || v.blame != blame {
-				t.Errorf("%d: %v, on %v, want %v", id, v.outcome, v.blame, blame)
-			}
+	webtest.Blamed(t, rejections, map[web.Blame][]int{
+		web.OnChannel: {12, 17, 18, 19, 21, 24, 31, 100}, web.OnSender: {11, 13}, web.OnMessage: {6, 8, 14, 20, 25, 87},
+	})
+}
+
+// TestARejectionIsWhatTheTableSays: and one that is not in it is about the channel.
+func TestARejectionIsWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	for id, want := range rejections {
+		if v, ok := (status{GroupID: groupRejected, ID: id}).verdict(); !ok || v != want {
+			t.Errorf("%d: %+v, %t", id, v, ok)
 		}
+	}
+	if v, ok := (status{GroupID: groupRejected, ID: 777}).verdict(); !ok || v.Outcome != provider.Refused || v.Blame != web.OnChannel {
+		t.Errorf("777: %v, on %v, %t", v.Outcome, v.Blame, ok)
 	}
 }

@@ -42,7 +42,7 @@ func readLogs(body []byte, key string) (found provider.Finding, entries int, err
 		if entry.MessageID != key {
 			continue
 		}
-		if v, ok := entry.Status.verdict(); ok && v.outcome == provider.Refused {
+		if v, ok := entry.Status.verdict(); ok && v.Outcome == provider.Refused {
 			return provider.Finding{Known: provider.NotTaken}, len(*list.Results), nil
 		}
 		return provider.Finding{Known: provider.Taken, Reference: key}, len(*list.Results), nil

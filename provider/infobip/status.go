@@ -5,54 +5,31 @@ import (
 	"dispatcher/provider/web"
 )
 
-// verdict is what a status means for a submission.
-type verdict struct {
-	outcome provider.Outcome
-	why     string
-	blame   web.Blame // what it is about, where it is Refused
-}
-
-func rejected(why string) verdict  { return verdict{outcome: provider.Rejected, why: why} }
-func refused(why string) verdict   { return about(web.OnChannel, why) }
-func unfit(why string) verdict     { return about(web.OnMessage, why) }
-func badSender(why string) verdict { return about(web.OnSender, why) }
-
-func about(b web.Blame, why string) verdict {
-	return verdict{outcome: provider.Refused, why: why, blame: b}
-}
-
-// result is what an answer with the code means.
-func (v *verdict) result(a *web.Answer, code string) provider.Result {
-	r := a.Verdict(v.outcome, code, v.why)
-	r.Unfit = a.Unfit(v.blame)
-	return r
-}
-
 // rejections are the statuses with which Infobip answers a submission that it does not take, by
 // https://www.infobip.com/docs/essentials/api-essentials/response-status-and-error-codes. Rejected are those that blame the
 // recipient; a prefix that Infobip's networks do not know (8), a blocklist of the account or of one operator (14) and
 // Infobip's own fraud protection (87) are the channel's. That an operator rejected a message (4) or did not deliver it
 // (9) is how one ended that was taken: as an answer it is Unknown, and a receipt or the log tells.
-var rejections = map[int]verdict{
-	6:   unfit("the network is not covered or not set up on the account"),
-	8:   unfit("the prefix of the number is not known here"),
-	10:  rejected("the recipient is on a do-not-disturb list"),
-	11:  badSender("the sender is not registered on the account"),
-	12:  refused("the account has not enough credit"),
-	13:  badSender("the sender is blocked on the account"),
-	14:  unfit("the recipient is on a blocklist of the account or the operator"),
-	17:  refused("the credit of the account has lapsed"),
-	18:  refused("the account may send to its test number only"),
-	19:  refused("the account has no route"),
-	20:  unfit("more to one number than the account may send"),
-	21:  refused("a system error before anything was sent"),
-	24:  refused("the user data header is invalid"),
-	25:  unfit("the text is longer than Infobip takes"),
-	31:  refused("the message was not sent"),
-	51:  rejected("there is no recipient"),
-	52:  rejected("the recipient is invalid"),
-	87:  unfit("fraud protection rejects the message"),
-	100: refused("the platform rejects the request"),
+var rejections = map[int]web.Verdict{
+	6:   web.Unfit("the network is not covered or not set up on the account"),
+	8:   web.Unfit("the prefix of the number is not known here"),
+	10:  web.Rejected("the recipient is on a do-not-disturb list"),
+	11:  web.BadSender("the sender is not registered on the account"),
+	12:  web.Refused("the account has not enough credit"),
+	13:  web.BadSender("the sender is blocked on the account"),
+	14:  web.Unfit("the recipient is on a blocklist of the account or the operator"),
+	17:  web.Refused("the credit of the account has lapsed"),
+	18:  web.Refused("the account may send to its test number only"),
+	19:  web.Refused("the account has no route"),
+	20:  web.Unfit("more to one number than the account may send"),
+	21:  web.Refused("a system error before anything was sent"),
+	24:  web.Refused("the user data header is invalid"),
+	25:  web.Unfit("the text is longer than Infobip takes"),
+	31:  web.Refused("the message was not sent"),
+	51:  web.Rejected("there is no recipient"),
+	52:  web.Rejected("the recipient is invalid"),
+	87:  web.Unfit("fraud protection rejects the message"),
+	100: web.Refused("the platform rejects the request"),
 }
 
 // duplicate is the status of a message whose id was used before. Ids are keys that nobody else uses: an
@@ -61,14 +38,14 @@ const duplicate = 23
 
 // verdict is what a status of the groups "rejected" and "undeliverable" means; false when it says nothing certain. A
 // rejection that is not listed counts against the channel, so that another one may try.
-func (s status) verdict() (verdict, bool) {
+func (s status) verdict() (web.Verdict, bool) {
 	if s.ID == duplicate || (s.GroupID != groupRejected && s.GroupID != groupUndeliverable) {
-		return verdict{}, false
+		return web.Verdict{}, false
 	}
 	if v, ok := rejections[s.ID]; ok {
 		return v, true
 	}
-	return refused("the API rejects the message"), s.GroupID == groupRejected
+	return web.Refused("the API rejects the message"), s.GroupID == groupRejected
 }
 
 // Statuses that end in words that sound final and are not: the operator has it but the handset does not, and no

@@ -33,13 +33,13 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	case http.StatusBadRequest:
 		return blame(a)
 	case http.StatusPaymentRequired:
-		return a.Verdict(provider.Refused, "", "the account has no credit")
+		return a.Result(web.Refused("the account has no credit"), "")
 	case http.StatusNotFound:
 		if sentence(a) != "" {
-			return a.Verdict(provider.Refused, "", "there is no such account")
+			return a.Result(web.Refused("there is no such account"), "")
 		}
 	case http.StatusMethodNotAllowed:
-		return a.Verdict(provider.Refused, "", "the API does not take messages here")
+		return a.Result(web.Refused("the API does not take messages here"), "")
 	}
 	if r, ok := a.Plain(""); ok {
 		return r
@@ -47,24 +47,24 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return a.Unreadable("")
 }
 
-// ofChannel are the words by which a sentence blames something that another channel may do better, and why. The first that occurs
-// decides: a sender that is not for one country is that country's matter, and one that is not the account's is the sender's.
+// ofChannel are the words by which a sentence blames something that another channel may do better. The first that occurs decides:
+// a sender that is not for one country is that country's matter, and one that is not the account's is the sender's.
 var ofChannel = []struct {
-	word, why string
-	blame     web.Blame
+	word    string
+	verdict web.Verdict
 }{
-	{"credit", "the account has no credit", web.OnChannel},
-	{"balance", "the account has no credit", web.OnChannel},
-	{"powerpack", "the powerpack cannot be used", web.OnChannel},
-	{"country", "the account may not send to this country", web.OnMessage},
-	{"region", "the account may not send to this region", web.OnMessage},
-	{"src", "the sender is not valid", web.OnSender},
-	{"source", "the sender is not valid", web.OnSender},
-	{"sender", "the sender is not valid", web.OnSender},
-	{"caller", "the sender is not allowed", web.OnSender}, // "This caller ID is not allowed for outbound message"
-	{"account", "the account may not send this", web.OnChannel},
-	{"url", "the callback URL is not valid", web.OnChannel},
-	{"text", "the API does not take such a text", web.OnMessage},
+	{"credit", web.Refused("the account has no credit")},
+	{"balance", web.Refused("the account has no credit")},
+	{"powerpack", web.Refused("the powerpack cannot be used")},
+	{"country", web.Unfit("the account may not send to this country")},
+	{"region", web.Unfit("the account may not send to this region")},
+	{"src", web.BadSender("the sender is not valid")},
+	{"source", web.BadSender("the sender is not valid")},
+	{"sender", web.BadSender("the sender is not valid")},
+	{"caller", web.BadSender("the sender is not allowed")}, // "This caller ID is not allowed for outbound message"
+	{"account", web.Refused("the account may not send this")},
+	{"url", web.Refused("the callback URL is not valid")},
+	{"text", web.Unfit("the API does not take such a text")},
 }
 
 // ofRecipient are the words for the recipient. "447700900123 is not a valid phone number" is how Plivo
@@ -85,20 +85,21 @@ func blame(a *web.Answer) provider.Result {
 	words := strings.FieldsFunc(strings.ToLower(said), func(c rune) bool { return c < 'a' || c > 'z' })
 	for _, p := range ofChannel {
 		if slices.Contains(words, p.word) {
-			if p.blame == web.OnSender && haveOne(words, beside) {
-				p.blame = web.OnMessage
+			v := p.verdict
+			if v.Blame == web.OnSender && haveOne(words, beside) {
+				v.Blame = web.OnMessage
 			}
-			return a.Refused(p.blame, p.word, p.why)
+			return a.Result(v, p.word)
 		}
 	}
 	invalid := slices.Contains(words, "invalid") || slices.Contains(words, "not") && slices.Contains(words, "valid")
 	switch toOne := haveOne(words, ofRecipient); {
 	case toOne && invalid:
-		return a.Verdict(provider.Rejected, "dst", "the recipient is not valid")
+		return a.Result(web.Rejected("the recipient is not valid"), "dst")
 	case toOne:
-		return a.Refused(web.OnMessage, "", "the account may not send to this recipient")
+		return a.Result(web.Unfit("the account may not send to this recipient"), "")
 	}
-	return a.Refused(web.OnChannel, "", "a parameter is missing or not valid")
+	return a.Result(web.Refused("a parameter is missing or not valid"), "")
 }
 
 // haveOne reports whether one of these is among the words.

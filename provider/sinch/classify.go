@@ -31,12 +31,12 @@ func (a api) Classify(got *web.Answer) provider.Result {
 	case http.StatusBadRequest:
 		return badRequest(got, &said)
 	case http.StatusPaymentRequired:
-		return got.Verdict(provider.Refused, said.Code, "the account has no credit")
+		return got.Result(web.Refused("the account has no credit"), said.Code)
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusUnsupportedMediaType:
-		return got.Verdict(provider.Refused, said.Code, "the API has no such address; region or service plan are wrong")
+		return got.Result(web.Refused("the API has no such address; region or service plan are wrong"), said.Code)
 	}
 	if v, ok := forbidden[said.Code]; ok && got.Status == http.StatusForbidden {
-		return got.Refused(v.blame, said.Code, v.why)
+		return got.Result(v, said.Code)
 	}
 	if r, ok := got.Plain(said.Code); ok {
 		return r
@@ -45,13 +45,10 @@ func (a api) Classify(got *web.Answer) provider.Result {
 }
 
 // forbidden are the codes of a 403 that do not blame the account, as blocked_account and missing_callback_url do.
-var forbidden = map[string]struct {
-	blame web.Blame
-	why   string
-}{
-	"illegal_number_type": {web.OnMessage, "the region takes no numbers of this type"}, // "send to a different MSISDN"
-	"llegal_number_type":  {web.OnMessage, "the region takes no numbers of this type"}, // as older guides spell it
-	"unknown_campaign":    {web.OnSender, "the campaign is not that of the sender"},
+var forbidden = map[string]web.Verdict{
+	"illegal_number_type": web.Unfit("the region takes no numbers of this type"), // "send to a different MSISDN"
+	"llegal_number_type":  web.Unfit("the region takes no numbers of this type"), // as older guides spell it
+	"unknown_campaign":    web.BadSender("the campaign is not that of the sender"),
 }
 
 // maxID bounds what is believed to be an id.
@@ -78,13 +75,13 @@ func badRequest(got *web.Answer, said *answer) provider.Result {
 		switch {
 		case ofChannel.MatchString(said.Text):
 		case ofSender.MatchString(said.Text):
-			return got.Refused(web.OnSender, said.Code, "the sender breaks the rules of the API")
+			return got.Result(web.BadSender("the sender breaks the rules of the API"), said.Code)
 		case ofText.MatchString(said.Text):
-			return got.Refused(web.OnMessage, said.Code, "the text breaks the rules of the API")
+			return got.Result(web.Unfit("the text breaks the rules of the API"), said.Code)
 		case ofRecipient.MatchString(said.Text):
-			return got.Verdict(provider.Rejected, said.Code, "the recipient breaks the rules of the API")
+			return got.Result(web.Rejected("the recipient breaks the rules of the API"), said.Code)
 		}
-		return got.Verdict(provider.Refused, said.Code, "a field breaks the rules of the API")
+		return got.Result(web.Refused("a field breaks the rules of the API"), said.Code)
 	}
-	return got.Verdict(provider.Refused, said.Code, "the API does not understand the request")
+	return got.Result(web.Refused("the API does not understand the request"), said.Code)
 }

@@ -78,16 +78,16 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 	}
 	certain := a.Status/100 == 4 && !web.FromBetween(a.Status)
 	if v, known := verdicts[code]; known && certain {
-		if v.of == eitherNumber && !strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
-			v = badSender("the sender, or perhaps the recipient, is no valid or active number")
+		if slices.Contains(ofEither, code) && !strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
+			v = web.BadSender("the sender, or perhaps the recipient, is no valid or active number")
 		}
-		return patient(a, v.result(a, code))
+		return patient(a, a.Result(v, code))
 	}
 	if plain, ok := a.Plain(code); ok {
 		return patient(a, plain)
 	}
 	if code != "" && certain {
-		return a.Verdict(provider.Refused, code, "Telnyx did not take the message")
+		return a.Result(web.Refused("Telnyx did not take the message"), code)
 	}
 	return a.Unreadable(code)
 }

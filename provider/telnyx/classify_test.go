@@ -53,27 +53,17 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 
 func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
 	t.Parallel()
-	for code, v := range verdicts {
-		if v.why == "" || v.outcome == provider.Accepted || v.outcome == provider.Unknown {
-			t.Errorf("%s: %v, %q", code, v.outcome, v.why)
-		}
-	}
+	webtest.Explained(t, verdicts)
 }
 
 // TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	for blame, codes := range map[web.Blame][]string{
+	webtest.Blamed(t, verdicts, map[web.Blame][]string{
 		web.OnChannel: {"20100", "20013", "40312", "40314", "40333", "10009", "40321"},
 		web.OnSender:  {"40013", "40100", "40305", "40306", "40315", "40320", "40329"},
 		web.OnMessage: {"40009", "40302", "40309", "40319", "40322", "40328"},
-	} {
-		for _, code := range codes {
-			if v := verdicts[code]; v.outcome != provider.Refused || v.blame != blame {
-				t.Errorf("%s: %v, on %v, want %v", code, v.outcome, v.blame, blame)
-			}
-		}
-	}
+	})
 }
 
 func FuzzClassify(f *testing.F) {

@@ -5,83 +5,54 @@ import (
 	"dispatcher/provider/web"
 )
 
-// verdict is what an error code of the API means for a submission.
-type verdict struct {
-	outcome provider.Outcome
-	why     string
-	blame   web.Blame // what it is about, where it is Refused
-	of      subject
-}
-
-// subject is what an error is about, where the same code serves several things.
-type subject uint8
-
-const (
-	oneThing     subject = iota
-	eitherNumber         // the recipient when the error points at it, otherwise, as far as is known, the sender
-)
-
-func rejected(why string) verdict  { return verdict{outcome: provider.Rejected, why: why} }
-func throttled(why string) verdict { return verdict{outcome: provider.Throttled, why: why} }
-func refused(why string) verdict   { return about(web.OnChannel, why) }
-func unfit(why string) verdict     { return about(web.OnMessage, why) }
-func badSender(why string) verdict { return about(web.OnSender, why) }
-
-func about(b web.Blame, why string) verdict {
-	return verdict{outcome: provider.Refused, why: why, blame: b}
-}
-
-// result is what an answer with the code means.
-func (v *verdict) result(a *web.Answer, code string) provider.Result {
-	r := a.Verdict(v.outcome, code, v.why)
-	r.Unfit = a.Unfit(v.blame)
-	return r
-}
-
 // verdicts are the codes that POST /v2/messages answers with (API errors, and the Messaging Error Code
 // Reference). A code that is not here is Refused when its status is 4xx. Rejected is only what no provider could send: a
 // text that is too long for Telnyx, or that it blocks, may go over another channel.
-var verdicts = map[string]verdict{
-	"10001": {outcome: provider.Refused, why: "the recipient's number is not active", blame: web.OnMessage, of: eitherNumber},
-	"10002": {outcome: provider.Rejected, why: "the recipient is no valid number", of: eitherNumber},
-	"10009": refused("the credentials are wrong"),
-	"10010": refused("the credentials may not send"),
-	"10011": throttled("too many requests"),
-	"10016": {outcome: provider.Rejected, why: "the recipient is no valid number", of: eitherNumber},
-	"20002": refused("the API key is revoked"),
-	"20006": refused("the access token has expired"),
-	"20012": refused("the account is not active"),
-	"20013": refused("the account is blocked"),
-	"20014": refused("the account is not verified"),
-	"20015": refused("the account cannot send SMS"),
-	"20016": refused("the account is not verified"),
-	"20017": refused("the account is not verified"),
-	"20100": refused("the account has no funds"),
-	"40001": rejected("the recipient takes no SMS"),
-	"40009": unfit("the text is not valid for Telnyx"),
-	"40012": rejected("the recipient is no valid number"),
-	"40013": badSender("the sender is not valid"),
-	"40100": badSender("the sender cannot send SMS"),
-	"40300": rejected("the recipient has sent STOP"),
-	"40301": rejected("the recipient takes no such message"),
-	"40302": unfit("the text is longer than Telnyx takes"),
-	"40305": badSender("the sender is not valid, or not the profile's"),
-	"40306": badSender("the profile has no alphanumeric sender"),
-	"40309": unfit("the profile may not send to this region"),
-	"40310": rejected("the recipient is no valid number"),
-	"40312": refused("the profile is disabled"),
-	"40314": refused("the account may not send messages"),
-	"40315": badSender("the sender is unhealthy"),
-	"40316": rejected("there is no text"),
-	"40318": throttled("the queue is full"),
-	"40319": unfit("the sender and the recipient do not fit"), // an alphanumeric one, and a short code
-	"40320": badSender("the sender cannot be used yet"),
-	"40321": refused("the profile has no usable senders"),
-	"40322": unfit("Telnyx blocks the text"),
-	"40328": unfit("the text is longer than Telnyx takes"),
-	"40329": badSender("the toll-free sender is not verified"),
-	"40333": refused("the profile has spent its limit of the day"), // with status 429, and until midnight UTC
+var verdicts = map[string]web.Verdict{
+	"10001": web.Unfit("the recipient's number is not active"),
+	"10002": web.Rejected("the recipient is no valid number"),
+	"10009": web.Refused("the credentials are wrong"),
+	"10010": web.Refused("the credentials may not send"),
+	"10011": web.Throttled("too many requests"),
+	"10016": web.Rejected("the recipient is no valid number"),
+	"20002": web.Refused("the API key is revoked"),
+	"20006": web.Refused("the access token has expired"),
+	"20012": web.Refused("the account is not active"),
+	"20013": web.Refused("the account is blocked"),
+	"20014": web.Refused("the account is not verified"),
+	"20015": web.Refused("the account cannot send SMS"),
+	"20016": web.Refused("the account is not verified"),
+	"20017": web.Refused("the account is not verified"),
+	"20100": web.Refused("the account has no funds"),
+	"40001": web.Rejected("the recipient takes no SMS"),
+	"40009": web.Unfit("the text is not valid for Telnyx"),
+	"40012": web.Rejected("the recipient is no valid number"),
+	"40013": web.BadSender("the sender is not valid"),
+	"40100": web.BadSender("the sender cannot send SMS"),
+	"40300": web.Rejected("the recipient has sent STOP"),
+	"40301": web.Rejected("the recipient takes no such message"),
+	"40302": web.Unfit("the text is longer than Telnyx takes"),
+	"40305": web.BadSender("the sender is not valid, or not the profile's"),
+	"40306": web.BadSender("the profile has no alphanumeric sender"),
+	"40309": web.Unfit("the profile may not send to this region"),
+	"40310": web.Rejected("the recipient is no valid number"),
+	"40312": web.Refused("the profile is disabled"),
+	"40314": web.Refused("the account may not send messages"),
+	"40315": web.BadSender("the sender is unhealthy"),
+	"40316": web.Rejected("there is no text"),
+	"40318": web.Throttled("the queue is full"),
+	"40319": web.Unfit("the sender and the recipient do not fit"), // an alphanumeric one, and a short code
+	"40320": web.BadSender("the sender cannot be used yet"),
+	"40321": web.Refused("the profile has no usable senders"),
+	"40322": web.Unfit("Telnyx blocks the text"),
+	"40328": web.Unfit("the text is longer than Telnyx takes"),
+	"40329": web.BadSender("the toll-free sender is not verified"),
+	"40333": web.Refused("the profile has spent its limit of the day"), // with status 429, and until midnight UTC
 }
+
+// ofEither are the codes that the sender gets, too: they are about the recipient, as their verdicts are, only when the error points
+// at it; otherwise, as far as is known, about the sender.
+var ofEither = []string{"10001", "10002", "10016"}
 
 // states are the statuses of a recipient. What is not here is Pending: also delivery_unconfirmed, with which
 // Telnyx says that nobody will ever tell it.

@@ -32,7 +32,7 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	var f fault
 	err := json.Unmarshal(a.Body, &f)
 	if v, known := verdicts[f.Code]; err == nil && known && certain(a) {
-		return v.result(a, strconv.Itoa(f.Code))
+		return a.Result(v, strconv.Itoa(f.Code))
 	}
 	return classifyRest(a, f.Code)
 }
@@ -51,7 +51,7 @@ func classifyRest(a *web.Answer, n int) provider.Result {
 		return r
 	}
 	if n != 0 && certain(a) {
-		return a.Verdict(provider.Refused, code, "Twilio did not create the message")
+		return a.Result(web.Refused("Twilio did not create the message"), code)
 	}
 	return a.Unreadable(code)
 }

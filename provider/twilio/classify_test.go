@@ -45,27 +45,17 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 
 func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
 	t.Parallel()
-	for code, v := range verdicts {
-		if v.why == "" || v.outcome == provider.Accepted || v.outcome == provider.Unknown {
-			t.Errorf("%d: %v, %q", code, v.outcome, v.why)
-		}
-	}
+	webtest.Explained(t, verdicts)
 }
 
 // TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	for blame, codes := range map[web.Blame][]int{
+	webtest.Blamed(t, verdicts, map[web.Blame][]int{
 		web.OnChannel: {20003, 20005, 21608, 21609, 21701, 21703, 30002, 63038},
 		web.OnSender:  {21212, 21267, 21601, 21606, 21659, 21660, 21661},
 		web.OnMessage: {14107, 21266, 21408, 21605, 21612, 21617, 21657},
-	} {
-		for _, code := range codes {
-			if v := verdicts[code]; v.outcome != provider.Refused || v.blame != blame {
-				t.Errorf("%d: %v, on %v, want %v", code, v.outcome, v.blame, blame)
-			}
-		}
-	}
+	})
 }
 
 func FuzzClassify(f *testing.F) {

@@ -100,36 +100,23 @@ func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {
 
 func TestEveryCodeOfTheTablesExplainsItself(t *testing.T) {
 	t.Parallel()
-	for _, table := range []map[string]verdict{messagesVerdicts, smsVerdicts} {
-		for code, v := range table {
-			if v.why == "" || v.outcome == provider.Accepted || v.outcome == provider.Unknown {
-				t.Errorf("%s: %v, %q", code, v.outcome, v.why)
-			}
-		}
-	}
+	webtest.Explained(t, messagesVerdicts)
+	webtest.Explained(t, smsVerdicts)
 }
 
 // TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		table map[string]verdict
-		blame web.Blame
-		codes []string
-	}{
-		{messagesVerdicts, web.OnMessage, []string{"1040", "1090", "1210", "1282", "1300", "1480", "1481", "1482"}},
-		{messagesVerdicts, web.OnSender, []string{"1120", "1420"}},
-		{messagesVerdicts, web.OnChannel, []string{"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key", "low-balance"}},
-		{smsVerdicts, web.OnMessage, []string{"6", "12"}},
-		{smsVerdicts, web.OnSender, []string{"15"}},
-		{smsVerdicts, web.OnChannel, []string{"2", "3", "4", "8", "9", "11", "14", "23", "29", "32"}},
-	} {
-		for _, code := range c.codes {
-			if v := c.table[code]; v.outcome != provider.Refused || v.blame != c.blame {
-				t.Errorf("%s: %v, on %v, want %v", code, v.outcome, v.blame, c.blame)
-			}
-		}
-	}
+	webtest.Blamed(t, messagesVerdicts, map[web.Blame][]string{
+		web.OnMessage: {"1040", "1090", "1210", "1282", "1300", "1480", "1481", "1482"},
+		web.OnSender:  {"1120", "1420"},
+		web.OnChannel: {"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key", "low-balance"},
+	})
+	webtest.Blamed(t, smsVerdicts, map[web.Blame][]string{
+		web.OnMessage: {"6", "12"},
+		web.OnSender:  {"15"},
+		web.OnChannel: {"2", "3", "4", "8", "9", "11", "14", "23", "29", "32"},
+	})
 }
 
 // TestOnePartThatBlamesTheAccountSpeaksAgainstTheChannel: whichever part it is.

@@ -87,9 +87,9 @@ func (a messages) Classify(got *web.Answer) provider.Result {
 		}
 		return provider.Result{Outcome: provider.Accepted, Reference: said.UUID}
 	case http.StatusPaymentRequired:
-		return got.Verdict(provider.Refused, code, "the account has not enough credit")
+		return got.Result(web.Refused("the account has not enough credit"), code)
 	case http.StatusNotFound:
-		return got.Verdict(provider.Refused, code, "the API has no such address")
+		return got.Result(web.Refused("the API has no such address"), code)
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		return unprocessable(got, code)
 	}
@@ -109,7 +109,7 @@ func problemCode(address string) string {
 // are what a carrier said, which may have taken the message.
 func unprocessable(got *web.Answer, code string) provider.Result {
 	if v, ok := messagesVerdicts[code]; ok {
-		return v.result(got, code)
+		return got.Result(v, code)
 	}
 	return got.Unreadable(code)
 }

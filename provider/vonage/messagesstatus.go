@@ -1,6 +1,9 @@
 package vonage
 
-import "dispatcher/provider"
+import (
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
 
 // messagesVerdicts are the codes of https://developer.vonage.com/api-errors and its page on messages by which a message
 // was not taken. Rejected are those that blame the recipient; a prefix that Vonage does not know (1040), a text longer than it
@@ -9,60 +12,60 @@ import "dispatcher/provider"
 // What is not here is Unknown: an internal error (1030), and what came from the carrier or on the way there, when the
 // message may have been taken: a busy handset that is tried again (1220), a network error (1230), "already sent"
 // (1320), the carrier's unknown error (1330), a provider that does not respond (1331), a message that expired (1360).
-var messagesVerdicts = map[string]verdict{
-	"1000": throttled("more than the account may send"),
-	"1241": throttled("more than the account may send"),
-	"1472": throttled("more than the account may send"),
+var messagesVerdicts = map[string]web.Verdict{
+	"1000": web.Throttled("more than the account may send"),
+	"1241": web.Throttled("more than the account may send"),
+	"1472": web.Throttled("more than the account may send"),
 
-	"1050": rejected("the number is barred"),
-	"1170": rejected("the recipient is invalid"),
-	"1190": rejected("the number is no longer active"),
-	"1240": rejected("the recipient told to stop"),
-	"1270": rejected("the recipient may not get this for its age"),
-	"1280": rejected("the carrier bars the number"),
-	"1290": rejected("the recipient's plan has no credit"),
-	"1310": rejected("the recipient's device cannot receive it"),
-	"1430": rejected("the recipient is invalid"),
+	"1050": web.Rejected("the number is barred"),
+	"1170": web.Rejected("the recipient is invalid"),
+	"1190": web.Rejected("the number is no longer active"),
+	"1240": web.Rejected("the recipient told to stop"),
+	"1270": web.Rejected("the recipient may not get this for its age"),
+	"1280": web.Rejected("the carrier bars the number"),
+	"1290": web.Rejected("the recipient's plan has no credit"),
+	"1310": web.Rejected("the recipient's device cannot receive it"),
+	"1430": web.Rejected("the recipient is invalid"),
 
-	"1010": refused("a parameter is missing"),
-	"1020": refused("a parameter is invalid"),
-	"1021": refused("a parameter is invalid"),
-	"1040": unfit("the message cannot be processed, for instance for its prefix"),
-	"1060": refused("the account is barred"),
-	"1070": refused("the account has not enough credit"),
-	"1080": refused("the account may not use this API"),
-	"1090": unfit("the text is longer than Vonage takes"),
-	"1100": refused("Vonage could not submit it"),
-	"1110": refused("the signature does not hold"),
-	"1120": badSender("the sender is not allowed"), // status 15 of the SMS API
-	"1130": refused("the validity is invalid"),
-	"1140": refused("the account may not do this"),
-	"1150": refused("a parameter is invalid"),
-	"1160": refused("the account may send to listed numbers only"),
-	"1210": unfit("a filter blocks it"),
-	"1250": unfit("there is no route"),
-	"1251": unfit("there is no route"),
-	"1260": unfit("the recipient cannot be reached from here"),
-	"1282": unfit("a filter blocks it"),
-	"1300": unfit("the recipient is not in the network of this channel"),
-	"1400": refused("the account may not send SMS"),
-	"1410": refused("a parameter is invalid"),
-	"1420": badSender("the sender is invalid"),
-	"1440": refused("the type of the message is not taken"),
-	"1450": refused("our reference is not taken"),
-	"1460": refused("the account has used up its messages of the day"),
-	"1470": unfit("a rule of the account blocks it"),
-	"1473": unfit("fraud protection blocks it"),
-	"1480": unfit("the sender is not registered there"), // India's lists; elsewhere the sender will do
-	"1481": unfit("the sender is not registered there"),
-	"1482": unfit("the content is not registered there"),
-	"1483": unfit("the account has no consent on record there"),
+	"1010": web.Refused("a parameter is missing"),
+	"1020": web.Refused("a parameter is invalid"),
+	"1021": web.Refused("a parameter is invalid"),
+	"1040": web.Unfit("the message cannot be processed, for instance for its prefix"),
+	"1060": web.Refused("the account is barred"),
+	"1070": web.Refused("the account has not enough credit"),
+	"1080": web.Refused("the account may not use this API"),
+	"1090": web.Unfit("the text is longer than Vonage takes"),
+	"1100": web.Refused("Vonage could not submit it"),
+	"1110": web.Refused("the signature does not hold"),
+	"1120": web.BadSender("the sender is not allowed"), // status 15 of the SMS API
+	"1130": web.Refused("the validity is invalid"),
+	"1140": web.Refused("the account may not do this"),
+	"1150": web.Refused("a parameter is invalid"),
+	"1160": web.Refused("the account may send to listed numbers only"),
+	"1210": web.Unfit("a filter blocks it"),
+	"1250": web.Unfit("there is no route"),
+	"1251": web.Unfit("there is no route"),
+	"1260": web.Unfit("the recipient cannot be reached from here"),
+	"1282": web.Unfit("a filter blocks it"),
+	"1300": web.Unfit("the recipient is not in the network of this channel"),
+	"1400": web.Refused("the account may not send SMS"),
+	"1410": web.Refused("a parameter is invalid"),
+	"1420": web.BadSender("the sender is invalid"),
+	"1440": web.Refused("the type of the message is not taken"),
+	"1450": web.Refused("our reference is not taken"),
+	"1460": web.Refused("the account has used up its messages of the day"),
+	"1470": web.Unfit("a rule of the account blocks it"),
+	"1473": web.Unfit("fraud protection blocks it"),
+	"1480": web.Unfit("the sender is not registered there"), // India's lists; elsewhere the sender will do
+	"1481": web.Unfit("the sender is not registered there"),
+	"1482": web.Unfit("the content is not registered there"),
+	"1483": web.Unfit("the account has no consent on record there"),
 
-	"account-suspended": refused("the account is suspended"),
-	"invalid-api-key":   refused("the API refuses the credentials"),
-	"invalid-params":    refused("a parameter is invalid"),
-	"low-balance":       refused("the account has not enough credit"),
-	"unprovisioned":     refused("the account may not use this API"),
+	"account-suspended": web.Refused("the account is suspended"),
+	"invalid-api-key":   web.Refused("the API refuses the credentials"),
+	"invalid-params":    web.Refused("a parameter is invalid"),
+	"low-balance":       web.Refused("the account has not enough credit"),
+	"unprovisioned":     web.Refused("the account may not use this API"),
 }
 
 // statusState translates the status of a message and the code of its error. Code 1490 says that not all parts were

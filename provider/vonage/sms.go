@@ -80,14 +80,14 @@ func (p *smsPart) classify(got *web.Answer) provider.Result {
 		}
 		return provider.Result{Outcome: provider.Accepted, Reference: p.ID}
 	}
-	verdict, ok := smsVerdicts[p.Status]
+	v, ok := smsVerdicts[p.Status]
 	if !ok || web.FromBetween(got.Status) {
 		return got.Unreadable(p.Status)
 	}
 	if p.Status == invalidParameter && ofRecipient.MatchString(p.Error) {
-		return got.Verdict(provider.Rejected, p.Status, "the recipient is invalid")
+		return got.Result(web.Rejected("the recipient is invalid"), p.Status)
 	}
-	r := verdict.result(got, p.Status)
+	r := got.Result(v, p.Status)
 	if r.Outcome == provider.Throttled && r.RetryAfter == 0 {
 		r.RetryAfter = wait(p.Error)
 	}
@@ -148,7 +148,7 @@ func combine(got *web.Answer, said []smsPart) provider.Result {
 			parts[i].Outcome = provider.Rejected
 		}
 	}
-	r := got.Verdict(provider.Rejected, worst.Code, "only some parts were taken, and the others cannot be sent alone")
+	r := got.Result(web.Rejected("only some parts were taken, and the others cannot be sent alone"), worst.Code)
 	r.Code, r.Parts = worst.Code, parts
 	return r
 }

@@ -3,7 +3,7 @@ package web
 import "dispatcher/provider"
 
 // Blame says what a refusal is about, as far as the vendor's answer tells. Adapters know it of each code; what follows from it for
-// the channel is decided by Answer.Unfit and nowhere else.
+// the channel is decided by Answer.Result and nowhere else.
 type Blame uint8
 
 const (
@@ -20,14 +20,9 @@ var blameNames = [...]string{OnChannel: "the channel", OnSender: "the sender", O
 // String says it in words, for tests.
 func (b Blame) String() string { return blameNames[b] }
 
-// Unfit reports whether a refusal makes its message provider.Result.Unfit, which leaves the channel to others. One of the sender does
-// only where the message brought its own: a sender that the channel gives to all its messages is refused with all of them, and a
+// unfit reports whether a verdict makes its message provider.Result.Unfit, which leaves the channel to others. A refusal of the sender
+// does only where the message brought its own: a sender that the channel gives to all its messages is refused with all of them, and a
 // channel that refuses everything at once would look like the least busy one.
-func (a *Answer) Unfit(b Blame) bool { return b == OnMessage || b == OnSender && a.OwnSender }
-
-// Refused is the verdict that a message was certainly not taken, and what that is about.
-func (a *Answer) Refused(b Blame, code, why string) provider.Result {
-	r := a.Verdict(provider.Refused, code, why)
-	r.Unfit = a.Unfit(b)
-	return r
+func (a *Answer) unfit(v Verdict) bool {
+	return v.Outcome == provider.Refused && (v.Blame == OnMessage || v.Blame == OnSender && a.OwnSender)
 }

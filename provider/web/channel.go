@@ -15,7 +15,7 @@ type API interface {
 	// Compose writes a submission of a whole text as a request. An error means that this channel cannot send such a message, which
 	// another one may; an Unsendable means that no provider could. It shows no number and no text.
 	Compose(s *provider.Submission) (*Request, error)
-	// Classify reads an answer. What it cannot read is Unknown. Whether a refusal is Unfit, it asks Answer.Unfit.
+	// Classify reads an answer. What it cannot read is Unknown. Answer.Result makes a result of a Verdict.
 	Classify(a *Answer) provider.Result
 }
 

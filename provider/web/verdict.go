@@ -3,58 +3,51 @@ package web
 import (
 	"errors"
 	"net/http"
-	"strconv"
 
 	"dispatcher/provider"
 )
 
-// Verdict is the result that an answer stands for when it is no acceptance. code is the vendor's own and may be empty; the
-// Code of the result is "<status>/<code>". why says in words of the adapter what the code means: the
-// vendor's text may repeat the number or the message. Throttled takes over the answer's Retry-After.
-func (a *Answer) Verdict(o provider.Outcome, code, why string) provider.Result {
-	r := provider.Result{Outcome: o, Code: a.Code(code), Err: errors.New(why)}
-	if o == provider.Throttled {
+// Verdict is what an answer that is no acceptance means for its submission, before it is known which submission that was: adapters
+// keep tables of them, by the vendor's codes. The zero Verdict is Unknown.
+type Verdict struct {
+	Outcome provider.Outcome
+	// Why says it in words of the adapter: the vendor's text may repeat the number or the message.
+	Why string
+	// Blame is what it is about, where the Outcome is Refused.
+	Blame Blame
+}
+
+// Unknown is the verdict of an answer that says nothing certain.
+func Unknown(why string) Verdict { return Verdict{Outcome: provider.Unknown, Why: why} }
+
+// Rejected is the verdict that no provider could send the message.
+func Rejected(why string) Verdict { return Verdict{Outcome: provider.Rejected, Why: why} }
+
+// Throttled is the verdict that the message was not taken, and would be later.
+func Throttled(why string) Verdict { return Verdict{Outcome: provider.Throttled, Why: why} }
+
+// Refused is the verdict that the message was certainly not taken, as no other would be: OnChannel.
+func Refused(why string) Verdict { return refused(OnChannel, why) }
+
+// BadSender is the verdict that the message was certainly not taken for who sends it: OnSender.
+func BadSender(why string) Verdict { return refused(OnSender, why) }
+
+// Unfit is the verdict that this one message was certainly not taken: OnMessage.
+func Unfit(why string) Verdict { return refused(OnMessage, why) }
+
+func refused(b Blame, why string) Verdict {
+	return Verdict{Outcome: provider.Refused, Why: why, Blame: b}
+}
+
+// Result is what a verdict makes of the submission that this is the answer to. code is the vendor's own and may be empty; the Code of
+// the result is "<status>/<code>". Throttled takes over the answer's Retry-After.
+func (a *Answer) Result(v Verdict, code string) provider.Result {
+	r := provider.Result{Outcome: v.Outcome, Unfit: a.unfit(v), Code: a.Code(code), Err: errors.New(v.Why)}
+	if v.Outcome == provider.Throttled {
 		r.RetryAfter = RetryAfter(a.Header, a.At)
 	}
 	return r
 }
-
-// Code is the bounded word for an answer: its status, and the vendor's code when it has one.
-func (a *Answer) Code(code string) string {
-	status := strconv.Itoa(a.Status)
-	if code = Bounded(code); code != "" {
-		return status + "/" + code
-	}
-	return status
-}
-
-// maxCode bounds a vendor's code, in bytes.
-const maxCode = 40
-
-// Bounded returns a vendor's code if it can be shown: short, made of letters, digits and "-_.". Anything
-// else, and a row of digits as long as a phone number, is "other"; an empty one stays empty.
-func Bounded(code string) string {
-	if len(code) > maxCode {
-		return "other"
-	}
-	digits := 0
-	for _, c := range []byte(code) {
-		switch {
-		case c >= '0' && c <= '9':
-			if digits++; digits > maxDigits {
-				return "other"
-			}
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_', c == '.':
-			digits = 0
-		default:
-			return "other"
-		}
-	}
-	return code
-}
-
-// maxDigits is fewer than any phone number has.
-const maxDigits = 6
 
 // FromBetween reports whether a server that stands before an API, a proxy or a load balancer, may say a status by itself after it
 // has passed the request on: 408 and 421 (RFC 9110 sections 15.5.9 and 15.5.20), 502, 503 and 504. Envoy, for
@@ -69,22 +62,22 @@ func FromBetween(status int) bool {
 	return false
 }
 
-// Plain is the verdict that a status stands for whatever the body says: Refused for failed
+// Plain is the result that a status stands for whatever the body says: Refused for failed
 // authentication and missing permission, Throttled for too many requests; false for others. Each adapter asks for it when
 // the body holds no code that it knows.
 func (a *Answer) Plain(code string) (provider.Result, bool) {
 	switch a.Status {
 	case http.StatusUnauthorized:
-		return a.Verdict(provider.Refused, code, "the API refuses the credentials"), true
+		return a.Result(Refused("the API refuses the credentials"), code), true
 	case http.StatusForbidden:
-		return a.Verdict(provider.Refused, code, "the account may not do this"), true
+		return a.Result(Refused("the account may not do this"), code), true
 	case http.StatusTooManyRequests:
-		return a.Verdict(provider.Throttled, code, "the API asks to slow down"), true
+		return a.Result(Throttled("the API asks to slow down"), code), true
 	}
 	return provider.Result{}, false
 }
 
 // Unreadable is the result of an answer that cannot be read, or says nothing certain: Unknown.
 func (a *Answer) Unreadable(code string) provider.Result {
-	return a.Verdict(provider.Unknown, code, "the answer does not say what became of the message")
+	return a.Result(Unknown("the answer does not say what became of the message"), code)
 }

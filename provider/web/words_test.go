@@ -10,7 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dispatcher/provider"
 	"dispatcher/provider/settings"
 	"dispatcher/provider/web"
 )
@@ -24,37 +23,6 @@ func TestRetryAfterIsReadInSecondsAndAsADate(t *testing.T) {
 	} {
 		if got := web.RetryAfter(http.Header{"Retry-After": {text}}, now); got != want {
 			t.Errorf("%q is %v, want %v", text, got, want)
-		}
-	}
-}
-
-func TestVerdictsShowTheStatusAndABoundedCode(t *testing.T) {
-	t.Parallel()
-	a := &web.Answer{Status: 400, Header: http.Header{"Retry-After": {"9"}}}
-	for code, want := range map[string]string{
-		"": "400", "21211": "400/21211", "E_NO.CREDIT-1": "400/E_NO.CREDIT-1", "+447700900123": "400/other", "447700900123": "400/other",
-		"a b": "400/other", strings.Repeat("a", 41): "400/other", "ä": "400/other",
-	} {
-		r := a.Verdict(provider.Rejected, code, "why")
-		if r.Code != want || r.Outcome != provider.Rejected || r.Err == nil || r.RetryAfter != 0 {
-			t.Errorf("%q: %+v, want %q", code, r, want)
-		}
-	}
-	if r := a.Verdict(provider.Throttled, "1", "why"); r.RetryAfter != 9*time.Second {
-		t.Errorf("throttled: %+v", r)
-	}
-	if r := a.Unreadable("1"); r.Outcome != provider.Unknown || r.Err == nil {
-		t.Errorf("unreadable: %+v", r)
-	}
-}
-
-func TestOnlyStatusesThatSayItAloneAreVerdicts(t *testing.T) {
-	t.Parallel()
-	want := map[int]provider.Outcome{401: provider.Refused, 403: provider.Refused, 429: provider.Throttled}
-	for status := 200; status < 600; status++ {
-		r, ok := (&web.Answer{Status: status}).Plain("")
-		if outcome, known := want[status]; ok != known || ok && r.Outcome != outcome {
-			t.Errorf("%d: %v, %t", status, r.Outcome, ok)
 		}
 	}
 }

@@ -5,7 +5,7 @@
 // nothing to anybody but to the callback address that a submit or a Config names.
 //
 // The checks are one for each promise of an adapter, so that a vendor's tests are its data: Conform (the suite of
-// providers over HTTP/1.1 and TLS), Answers (recorded answers), Breaks (what they do to a breaker), Requests (golden files),
-// Statuses, Tampered, Refused, Ignored, Timely, LiveSecrets and Replayed (callbacks), Scene (a message and its receipts),
-// Finds (lookups), Faults and PromisesReceipts (settings).
+// providers over HTTP/1.1 and TLS), Answers (recorded answers), Explained and Blamed (tables of verdicts), Breaks (what
+// recorded refusals do to a breaker), Requests (golden files), Statuses, Tampered, Refused, Ignored, Timely, LiveSecrets
+// and Replayed (callbacks), Scene (a message and its receipts), Finds (lookups), Faults and PromisesReceipts (settings).
 package webtest
