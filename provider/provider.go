@@ -70,8 +70,9 @@ func (s *Submission) TooLate(now time.Time) bool { return !s.Latest.IsZero() && 
 type Result struct {
 	Outcome Outcome
 	// Unfit qualifies Refused: the provider works, and does not take this one message on this channel, for its text, for where it
-	// goes, or for a sender of its own (Submission.OwnSender). Another channel may take it, and this one takes others: it says nothing
-	// of the channel's health. A sender that is refused and is the channel's is the channel's fault.
+	// goes, or for a sender of its own (Submission.OwnSender). Another channel may take it, and this one takes others: alone it says
+	// nothing of the channel's health, while a long row of such messages without one that is taken does, see package breaker. A
+	// sender that is refused and is the channel's is the channel's fault.
 	Unfit bool
 	// Code is the provider's own word for it, bounded and free of numbers and
 	// texts of the message: "0x00000058", "429/20003", "dial", "timeout".

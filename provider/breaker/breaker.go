@@ -34,18 +34,13 @@ var (
 	errExcluded = errors.New("says nothing about the channel")
 )
 
-// mostUnfit is how many messages in a row, without one that is taken, a channel may refuse for what they are. Beyond that it is the channel
-// that takes nothing, whatever its provider says: the one sender of all its messages is lost, or the one country
-// that it is for. It would answer faster than any other and draw messages for it.
-const mostUnfit = 100
-
 // Breaker is a provider.Channel that passes submissions on while the channel behind
 // it is healthy. It is safe for concurrent use.
 type Breaker struct {
 	channel provider.Channel
 	circuit *gobreaker.CircuitBreaker[provider.Result]
 	probes  uint32
-	unfit   atomic.Int32 // refusals that are Unfit since the last answer that speaks for the channel
+	unfit   *unfitRow
 	closing atomic.Bool
 }
 
@@ -62,6 +57,7 @@ func New(ch provider.Channel, c Config) *Breaker {
 		channel: ch,
 		circuit: gobreaker.NewCircuitBreaker[provider.Result](c.settings()),
 		probes:  c.HalfOpenMax,
+		unfit:   newUnfitRow(),
 	}
 }
 
@@ -76,7 +72,7 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 	_, err := b.circuit.Execute(func() (provider.Result, error) {
 		called = true
 		r = b.channel.Send(ctx, s)
-		return r, b.class(ctx, &r)
+		return r, b.class(ctx, s.ID, &r)
 	})
 	if err != nil && !called {
 		return provider.Result{Outcome: provider.Refused, Code: CodeOpen, Err: ErrOpen}
@@ -86,18 +82,18 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 
 // class decides what an outcome says about the channel's health. Accepted and
 // Rejected are answers of a working provider. Throttled asks for patience, which
-// pacing gives, and would otherwise open the breaker under load. What is Unfit says nothing: a vendor may look at
+// pacing gives, and would otherwise open the breaker under load; it takes nothing, so it ends no row either. What is Unfit says nothing: a vendor may look at
 // the message first and refuse it without having come to what is wrong with the account, so that it would hide the
-// failures between which it comes, and close a half-open breaker on a channel that takes nothing. Beyond mostUnfit in a row it
+// failures between which it comes, and close a half-open breaker on a channel that takes nothing. Beyond mostUnfit messages in a row it
 // is a failure. A context that was
 // cancelled, or that ended before a byte left, is our doing; one whose deadline passed
 // without an answer is the provider's. A submission that was too late is ours again: what
 // is wrong with a channel that has no room shows in the answers to those that have it. Once
 // Close was called, refusals are ours too.
-func (b *Breaker) class(ctx context.Context, r *provider.Result) error {
+func (b *Breaker) class(ctx context.Context, id string, r *provider.Result) error {
 	switch r.Outcome {
 	case provider.Accepted, provider.Rejected:
-		b.unfit.Store(0)
+		b.unfit.end()
 		return nil
 	case provider.Throttled:
 		return errExcluded
@@ -105,7 +101,7 @@ func (b *Breaker) class(ctx context.Context, r *provider.Result) error {
 		if ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.Uncomposed || b.closing.Load() {
 			return errExcluded
 		}
-		if r.Unfit && b.unfit.Add(1) <= mostUnfit {
+		if r.Unfit && !b.unfit.add(id) {
 			return errExcluded
 		}
 		return errFailure

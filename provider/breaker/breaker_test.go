@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -188,13 +189,14 @@ func TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages(t *testing.T)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		unfit := provider.Result{Outcome: provider.Refused, Unfit: true, Code: "sender"}
-		r := unfit
+		r, id := unfit, 0
 		b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result { return r }}, breaker.Config{Name: "a", Failures: 5, OpenFor: time.Second})
 		send := func(answer provider.Result, n int, want breaker.State) {
 			t.Helper()
 			r = answer
 			for range n {
-				b.Send(t.Context(), provider.Submission{ID: "m"})
+				id++
+				b.Send(t.Context(), provider.Submission{ID: fmt.Sprint("m", id)})
 			}
 			if got := b.State(); got != want {
 				t.Fatalf("%v after %d more, want %v", got, n, want)
@@ -204,7 +206,9 @@ func TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages(t *testing.T)
 			send(unfit, 100, breaker.Closed)
 			send(provider.Result{Outcome: answer}, 1, breaker.Closed)
 		}
-		send(unfit, 104, breaker.Closed)
+		send(unfit, 50, breaker.Closed)
+		send(provider.Result{Outcome: provider.Throttled}, 10, breaker.Closed) // takes nothing either
+		send(unfit, 54, breaker.Closed)
 		send(unfit, 1, breaker.Open)
 		pass(time.Second + 1)
 		send(unfit, 1, breaker.Open)
@@ -212,6 +216,31 @@ func TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages(t *testing.T)
 		send(provider.Result{Outcome: provider.Accepted}, 1, breaker.Closed)
 		send(unfit, 100, breaker.Closed)
 	})
+}
+
+// TestFewUnfitMessagesThatComeAgainOpenNothing: a message that every channel refuses comes again in each round, and a hundred of
+// them may do so for as long as they live. With one more they are a channel that takes nothing.
+func TestFewUnfitMessagesThatComeAgainOpenNothing(t *testing.T) {
+	t.Parallel()
+	b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result {
+		return provider.Result{Outcome: provider.Refused, Unfit: true, Code: "sender"}
+	}}, breaker.Config{Name: "a"})
+	round := func(messages int) {
+		for i := range messages {
+			b.Send(t.Context(), provider.Submission{ID: fmt.Sprint("m", i)})
+		}
+	}
+	for range 20 {
+		round(100)
+	}
+	if got := b.State(); got != breaker.Closed {
+		t.Fatalf("a hundred messages and their rounds leave it %v", got)
+	}
+	round(101)
+	round(4)
+	if got := b.State(); got != breaker.Open {
+		t.Errorf("the next message and a round leave it %v", got)
+	}
 }
 
 // TestAnUnfitMessageKeepsThePlaceOfTheProbeWhileItIsUnderWay and no longer: what is not counted does not let more through at once.
@@ -525,12 +554,14 @@ func TestStateWords(t *testing.T) {
 }
 
 func TestHotPathDoesNotAllocate(t *testing.T) { // AllocsPerRun must not run beside others
-	var o atomic.Int32
-	o.Store(int32(provider.Accepted))
-	b := breaker.New(outcomes(&o), breaker.Config{Name: "a"})
-	ctx, s := t.Context(), provider.Submission{ID: "m"}
-	if n := testing.AllocsPerRun(100, func() { b.Send(ctx, s) }); n > 0 {
-		t.Errorf("%v allocations a send, want none", n)
+	for name, r := range map[string]provider.Result{
+		"accepted": {Outcome: provider.Accepted}, "unfit": {Outcome: provider.Refused, Unfit: true},
+	} {
+		b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result { return r }}, breaker.Config{Name: "a"})
+		ctx, s := t.Context(), provider.Submission{ID: "m"}
+		if n := testing.AllocsPerRun(100, func() { b.Send(ctx, s) }); n > 0 {
+			t.Errorf("%s: %v allocations a send, want none", name, n)
+		}
 	}
 }
 

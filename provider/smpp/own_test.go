@@ -45,6 +45,19 @@ func TestWhatTheChannelWritesIsNotTheMessagesOwn(t *testing.T) {
 	}
 }
 
+// TestASenderIsTheChannelsWithAndWithoutAPlus: the wire has no plus.
+func TestASenderIsTheChannelsWithAndWithoutAPlus(t *testing.T) {
+	t.Parallel()
+	for _, channels := range []string{"447700900111", "+447700900111"} {
+		for from, want := range map[string]bool{"447700900111": false, "+447700900111": false, "447700900112": true} {
+			s := provider.Submission{From: from, OwnSender: true, To: "+447700900123", Text: "x"}
+			if got := (&Config{From: channels}).owned(nil, &s); got.sender != want {
+				t.Errorf("%s on a channel of %s: own %v", from, channels, got.sender)
+			}
+		}
+	}
+}
+
 // TestAStatusIsAboutItsOwnPartOfTheSource and about nothing else.
 func TestAStatusIsAboutItsOwnPartOfTheSource(t *testing.T) {
 	t.Parallel()

@@ -74,8 +74,11 @@ func (d *receiptDesk) order(entry Submit, number int, r Receipt, from time.Time)
 
 func (d *receiptDesk) send(batch []*receipt) {
 	for _, r := range batch {
-		if c := d.receiver(r.systemID); c == nil || !c.sendReceipt(r) {
+		switch c := d.receiver(r.systemID); {
+		case c == nil:
 			d.keep(r)
+		case !c.sendReceipt(r): // it has just ended; keep would find it there and send again at once
+			d.schedule.add(time.Now().Add(receiptRetry), r)
 		}
 	}
 }
@@ -89,19 +92,27 @@ func (d *receiptDesk) receiver(systemID string) *conn {
 	return nil
 }
 
+// keep holds a receipt until a receiver binds.
 func (d *receiptDesk) keep(r *receipt) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.count < maxHeld {
 		d.held[r.systemID] = append(d.held[r.systemID], r)
 		d.count++
 	}
+	d.mu.Unlock()
+	if d.receiver(r.systemID) != nil { // it has bound meanwhile, and may have found nothing to release
+		d.release(r.systemID)
+	}
 }
 
-// release sends what waited for a receiver of the account.
+// release sends what waited for a receiver of the account, and what is for any.
 func (d *receiptDesk) release(systemID string) {
 	d.mu.Lock()
-	waiting := d.held[systemID]
+	waiting := d.held[""]
+	if systemID != "" {
+		waiting = append(waiting, d.held[systemID]...)
+	}
+	delete(d.held, "")
 	delete(d.held, systemID)
 	d.count -= len(waiting)
 	d.mu.Unlock()

@@ -54,6 +54,46 @@ func TestDecideSaysWhatReceiptFollows(t *testing.T) {
 	}
 }
 
+// TestNothingIsHeldOnceThereIsAReceiver, be it for its account or for any, nor what was about to be held when it bound.
+func TestNothingIsHeldOnceThereIsAReceiver(t *testing.T) {
+	t.Parallel()
+	srv := start(t, Config{Log: -1})
+	srv.SendReceipt(Submit{SystemID: "acme", MessageID: "id-1", To: "447700900123"}, "")
+	srv.SendInbound(Inbound{From: "447700900123", To: "12345", Text: "hello"})
+	e := dial(t, srv)
+	e.bind(pdu.CommandBindReceiver, "")
+	srv.receipts.keep(&receipt{systemID: "acme", number: -1, entry: Submit{MessageID: "id-2", To: "447700900123"}, at: time.Now()})
+	for range 3 {
+		if h, _ := e.read(); h.Command != pdu.CommandDeliverSM {
+			t.Fatalf("%+v", h)
+		}
+	}
+	if got := srv.Stats(); got.ReceiptsSent != 2 || got.InboundSent != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAReceiptForAnEndedConnectionIsSentAgainLater, and not at once for as long as that is among the connections.
+func TestAReceiptForAnEndedConnectionIsSentAgainLater(t *testing.T) {
+	t.Parallel()
+	srv := start(t, Config{Log: -1})
+	dial(t, srv).bind(pdu.CommandBindReceiver, "")
+	var c *conn
+	for c = srv.receipts.receiver(""); c == nil; c = srv.receipts.receiver("") { // it receives once it has been answered
+		time.Sleep(time.Millisecond)
+	}
+	c.mu.Lock()
+	c.owed = nil
+	c.mu.Unlock()
+	srv.receipts.send([]*receipt{{number: -1, at: time.Now()}})
+	s := srv.receipts.schedule
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.heap) != 1 || time.Until(s.heap[0].at) <= 0 {
+		t.Errorf("%d receipts are to be sent", len(s.heap))
+	}
+}
+
 func TestReceiptsAreSentByHand(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []int{-1, 2} {
