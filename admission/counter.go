@@ -73,12 +73,21 @@ func (c *Counter) lastPlace(zone *time.Location) time.Time {
 	return c.End(zone)
 }
 
-// count adds units to one of the tallies.
+// count adds units, if there are any, to one of the tallies; to none without a name.
 func (c *Counter) count(tally string, units int64) {
+	if tally == "" || units == 0 {
+		return
+	}
 	if c.Taken == nil {
 		c.Taken = map[string]int64{}
 	}
 	c.Taken[tally] += units
+}
+
+// Tallies name what of Counter.Taken a message was counted in; empty for nothing.
+type Tallies struct {
+	Lane string // of its lane, which has a reserve
+	Pool string // of the pool that a policy took it from
 }
 
 // Active is the shared count of attempts under way on one channel.

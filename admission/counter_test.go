@@ -51,8 +51,8 @@ func TestLoweredLimitHoldsUntilItsWindowEnds(t *testing.T) {
 		t.Errorf("%d free, want 1 below the new limit", refunded.Free())
 	}
 	lowered.Roll(noon.Add(time.Minute), time.UTC)
-	if lowered.Free() != 5 {
-		t.Errorf("%d free in the next window, want the new limit 5", lowered.Free())
+	if lowered.Free() != 5 || lowered.Max != 5 {
+		t.Errorf("%d of %d free in the next window, want the new limit 5", lowered.Free(), lowered.Max)
 	}
 }
 

@@ -112,15 +112,24 @@ func Take(m *Moment, accounts []Account, n *Need, p Place) {
 			panic("admission: Take without a slot")
 		}
 		a.advance(m, n, later(m.Earliest, p.At))
-		if a.reserve(n.Lane) > 0 {
-			a.count(laneTally(n.Lane), cost)
-		}
-		if a.Policy != nil {
-			pool, _ := a.pool(m, cost)
-			a.count(pool.tally(m.Worker), cost)
-		}
+		apart := a.Tallies(m, n)
+		a.count(apart.Lane, cost)
+		a.count(apart.Pool, cost)
 		a.Granted += cost
 	}
+}
+
+// Tallies are those in which Take would count the message apart. What is not spent of its price goes back to them as well:
+// a share or a reserve would be used up by what nobody paid for otherwise.
+func (a *Account) Tallies(m *Moment, n *Need) (t Tallies) {
+	if a.reserve(n.Lane) > 0 {
+		t.Lane = laneTally(n.Lane)
+	}
+	if a.Policy != nil {
+		pool, _ := a.pool(m, a.Cost(n))
+		t.Pool = pool.tally(m.Worker)
+	}
+	return t
 }
 
 // room reports whether the window has room for the message, whatever its place.

@@ -3,8 +3,10 @@ package admission_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
@@ -258,4 +260,68 @@ func TestOneMessageFitsIntoAnEmptyShare(t *testing.T) {
 			t.Errorf("%s: %d messages of 3 segments (%+v)", p, taken, o)
 		}
 	}
+}
+
+// TestWhoHasTakenHisShareLooksAgainWhenTheStateIsNew, or when the window ends, if that is sooner.
+func TestWhoHasTakenHisShareLooksAgainWhenTheStateIsNew(t *testing.T) {
+	t.Parallel()
+	for now, want := range map[time.Time]time.Duration{noon: 2 * time.Second, noon.Add(29 * time.Second): time.Second} {
+		accounts := divided(admission.Even{}, twoWorkers())
+		m, n := moment(now), admission.Need{Segments: 5}
+		m.Worker = admission.Worker{ID: 1, Region: "San Jose"}
+		if _, o := take(m, accounts, &n); o != nil {
+			t.Fatalf("%+v", o)
+		}
+		if _, o := take(m, accounts, &n); o == nil || o.Why != admission.Unshared || !o.When.Equal(now.Add(want)) {
+			t.Errorf("at %s: %+v, want after %s", now, o, want)
+		}
+	}
+}
+
+// TestUtilisationCountsFromNothingToAll: what lies beyond, from whatever rounding, neither starves a process nor gives it more than there is.
+func TestUtilisationCountsFromNothingToAll(t *testing.T) {
+	t.Parallel()
+	for utilisation, as := range map[float64]float64{-0.3: 0, -1: 0, 1.01: 1, 40: 1} {
+		for _, factor := range []float64{0.5, 1, 2} {
+			odd, even := waitingRoom("San Jose", 3), waitingRoom("San Jose", 3)
+			odd.Utilisation, even.Utilisation = utilisation, as
+			c := admission.Curve{Factor: factor}
+			if diff := cmp.Diff(c.Split(even), c.Split(odd)); diff != "" {
+				t.Errorf("a utilisation of %v with factor %v is not as %v: %s", utilisation, factor, as, diff)
+			}
+		}
+	}
+}
+
+// TestTalliesNameWhatATakeCountsApart for every policy and lane, so that what is not spent can go back there.
+func TestTalliesNameWhatATakeCountsApart(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawState(t)
+		p := rapid.SampledFrom([]admission.Policy{nil, admission.Even{}, admission.Curve{Factor: 0.5}, admission.CounterPolicy{}, admission.Exact{}}).Draw(t, "policy")
+		limit := admission.Limit{Window: admission.Day, Max: s.Limit, Unit: admission.Money, Reserve: []admission.Reserve{{Lane: "otp", Percent: 30}}}
+		accounts, m := full(limit, noon), moment(noon)
+		if p != nil {
+			accounts[0].Policy, accounts[0].Split = p, p.Split(s)
+		}
+		want := map[string]int64{}
+		for range 30 {
+			m.Worker = admission.Worker{ID: rapid.Int64Range(1, 3).Draw(t, "worker"), Region: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "region")}
+			n := admission.Need{
+				Lane: rapid.SampledFrom([]string{"otp", "bulk"}).Draw(t, "lane"), Segments: 1, Micros: rapid.Int64Range(1, max(s.Limit/10, 1)).Draw(t, "micros"),
+			}
+			apart := accounts[0].Tallies(m, &n)
+			if _, o := take(m, accounts, &n); o != nil {
+				continue
+			}
+			for _, name := range []string{apart.Lane, apart.Pool} {
+				if name != "" {
+					want[name] += n.Micros
+				}
+			}
+			if diff := cmp.Diff(want, accounts[0].Taken, cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("named %+v: %s", apart, diff)
+			}
+		}
+	})
 }

@@ -194,3 +194,52 @@ func TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace(t *testin
 		}
 	}
 }
+
+// TestALoweredPaceTakesNoPlaceThatWasGivenAway: those that have places ahead stay there, and the next one comes behind them.
+func TestALoweredPaceTakesNoPlaceThatWasGivenAway(t *testing.T) {
+	t.Parallel()
+	accounts, m := full(admission.Limit{Window: admission.Second, Max: 100}, noon), moment(noon)
+	var last time.Time
+	for p, o := take(m, accounts, &admission.Need{}); o == nil; p, o = take(m, accounts, &admission.Need{}) {
+		last = leaves(m, p)
+	}
+	change(accounts[0].Counter, admission.Limit{Window: admission.Second, Max: 60})
+	m = moment(noon.Add(20 * time.Millisecond))
+	p, o := take(m, accounts, &admission.Need{})
+	if o != nil || !p.At.After(last) {
+		t.Errorf("it leaves at %s (%+v), while others leave until %s", p.At, o, last)
+	}
+}
+
+// TestALimitThatBecomesSlidingHoldsNoMoreThanABurst: whatever its window has granted, the next one comes at the pace.
+func TestALimitThatBecomesSlidingHoldsNoMoreThanABurst(t *testing.T) {
+	t.Parallel()
+	accounts := full(sliding(admission.Minute, 100, 10), noon)
+	accounts[0].Granted = 90
+	pace := 63 * time.Second / 91
+	m := moment(noon)
+	if _, o := admission.Fit(m, accounts, &admission.Need{Segments: 1}); o == nil || o.Why != admission.NotYet || o.When.After(noon.Add(pace)) {
+		t.Errorf("%+v, want it within %s", o, pace)
+	}
+}
+
+// TestALargerBurstComesOnTopOfNothingThatAFasterPaceLetGo: not of the oldest unit of a span either, though a new one is not due.
+func TestALargerBurstComesOnTopOfNothingThatAFasterPaceLetGo(t *testing.T) {
+	t.Parallel()
+	const most, span = 63, 63 * time.Second // one a second
+	for late := 50 * time.Millisecond; late < time.Second; late += 100 * time.Millisecond {
+		start := noon.Truncate(time.Minute)
+		accounts := full(sliding(admission.Minute, most, 1), start)
+		var left []departure
+		for _, p := range fill(moment(start), accounts, &admission.Need{Segments: 1}, 10*time.Millisecond, 2*span) {
+			left = append(left, departure{p, 1})
+		}
+		change(accounts[0].Counter, sliding(admission.Minute, most, 30))
+		for _, p := range fill(moment(start.Add(2*span+late)), accounts, &admission.Need{Segments: 1}, 10*time.Millisecond, span) {
+			left = append(left, departure{p, 1})
+		}
+		if got := slide(left, span); got > most {
+			t.Errorf("changed %s late: %d of %d at places of less than %s", late, got, most, span)
+		}
+	}
+}

@@ -190,3 +190,50 @@ func TestAReserveDecaysToNothingWhileMessagesCanStillArrive(t *testing.T) {
 		t.Errorf("no room at %s, as it was told, but at %s", o.When, again.When)
 	}
 }
+
+// TestAReserveIsRoundedDown: a part of a unit is nobody's, so it is everybody's.
+func TestAReserveIsRoundedDown(t *testing.T) {
+	t.Parallel()
+	for percent, want := range map[int64]int{1: 99, 20: 80, 33: 67, 50: 50, 99: 1} { // of 99
+		accounts := full(admission.Limit{Window: admission.Minute, Max: 99, Reserve: []admission.Reserve{{Lane: "otp", Percent: percent}}}, noon)
+		if taken, _ := admitAll(accounts, admission.Worker{}, admission.Need{Lane: "bulk"}); taken != want {
+			t.Errorf("%d %% kept: bulk took %d of 99, want %d", percent, taken, want)
+		}
+	}
+}
+
+// TestNoMoreIsReservedThanIsFree: who took of a reserve while it decayed has left less of the window than it keeps.
+func TestNoMoreIsReservedThanIsFree(t *testing.T) {
+	t.Parallel()
+	for granted, want := range map[int64]int64{0: 30, 70: 30, 71: 29, 95: 5, 100: 0} {
+		c := full(reserved(), noon)[0]
+		c.Granted = granted
+		if got := c.Reserved(); got != want {
+			t.Errorf("%d are reported as reserved with %d of 100 granted, want %d", got, granted, want)
+		}
+	}
+}
+
+// TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave: with a slow database that is later than now, and what is decided in the last lead
+// of a window comes too late for it.
+func TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave(t *testing.T) {
+	t.Parallel()
+	start := noon.Truncate(time.Minute)
+	for name, tc := range map[string]struct {
+		window admission.Window
+		lead   time.Duration
+		points map[time.Duration]int64 // from the start of the window
+	}{
+		"minute": {admission.Minute, 3 * time.Second, map[time.Duration]int64{50 * time.Second: 20, 51 * time.Second: 20, 54 * time.Second: 10, 57 * time.Second: 0}},
+		"second": {admission.Second, 100 * time.Millisecond, map[time.Duration]int64{700 * time.Millisecond: 20, 800 * time.Millisecond: 10, 849 * time.Millisecond: 0}},
+	} {
+		c := full(admission.Limit{Window: tc.window, Max: 100, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}}}, start)[0]
+		for after, want := range tc.points {
+			m := moment(start.Add(after))
+			m.Earliest = m.Now.Add(tc.lead)
+			if got := c.Kept("bulk", m); got != want {
+				t.Errorf("%s: %d kept after %s, want %d", name, got, after, want)
+			}
+		}
+	}
+}

@@ -169,6 +169,7 @@ func TestLimitsThatCannotBeSetSayWhatToDo(t *testing.T) {
 		want         string
 	}{
 		"unknown channel":     {list, "b", perSecond(5), `there is no channel "b"; define it under channels`},
+		"one segment":         {list, "a", admission.Limit{Window: admission.Minute, Max: 1, Unit: admission.Segments}, "routing:2: routes[0]: a message of 10 segments would never pass channel a, which takes 1 segment per 1m; set max_segments: 1 or raise the limit"},
 		"below a message":     {list, "a", admission.Limit{Window: admission.Second, Max: 5, Unit: admission.Segments}, "routing:2: routes[0]: a message of 10 segments would never pass channel a, which takes 5 segments per 1s; set max_segments: 5 or raise the limit"},
 		"another currency":    {list, "a", money, `the limit of money per 1d is in EUR, not in GBP; edit the file and use "dispatcher routing apply"`},
 		"no scope at the top": {list, "", perSecond(5), `routing:3: limits[0]: a limit over all channels is one of a tenant or of a prefix; write for example tenant: shop or prefix: "+44", or move it to a channel`},

@@ -53,12 +53,27 @@ func keptFrom(l *admission.Limit, lane string) (units int64) {
 	return units
 }
 
-// unitsOf is so many units of a limit: "10 segments", "0.50 GBP".
+// unitsOf is so many units of a limit: "10 segments", "1 message", "0.50 GBP".
 func unitsOf(l *admission.Limit, units int64) string {
-	if l.Unit == admission.Money {
+	switch l.Unit {
+	case admission.Money:
 		return amount(units) + " " + l.Currency
+	case admission.Segments:
+		return segmentsOf(units)
+	case admission.Messages:
 	}
-	return number(units) + " " + l.Unit.String()
+	if units == 1 {
+		return "1 message"
+	}
+	return number(units) + " messages"
+}
+
+// segmentsOf is so many segments.
+func segmentsOf(n int64) string {
+	if n == 1 {
+		return "1 segment"
+	}
+	return number(n) + " segments"
 }
 
 // reserveWords are reserves as the document writes them.

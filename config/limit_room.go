@@ -50,13 +50,13 @@ func (r *Route) checkSegments(v value, l *admission.Limit, lanes []string, what 
 	case l.Unit == admission.Messages:
 		r.checkReserve(v, l, lanes, 1, "", what)
 	case l.Max < size:
-		v.fail("a message of %d segments would never pass %s, which takes %d %s; set max_segments: %d or raise the limit",
-			size, what, l.Max, limitWords(l.Key()), l.Max)
+		v.fail("a message of %d segments would never pass %s, which takes %s per %s%s; set max_segments: %d or raise the limit",
+			size, what, unitsOf(l, l.Max), l.Window, ofScope(l.Scope), l.Max)
 	case l.Burst != 0 && l.Burst < size:
-		v.fail("a message of %d segments would never pass %s, which takes bursts of %d segments%s; set max_segments: %d or raise the burst",
-			size, what, l.Burst, ofScope(l.Scope), l.Burst)
+		v.fail("a message of %d segments would never pass %s, which takes bursts of %s%s; set max_segments: %d or raise the burst",
+			size, what, unitsOf(l, l.Burst), ofScope(l.Scope), l.Burst)
 	default:
-		r.checkReserve(v, l, lanes, size, fmt.Sprintf(" of %d segments", size), what)
+		r.checkReserve(v, l, lanes, size, " of "+unitsOf(l, size), what)
 	}
 }
 
@@ -67,11 +67,11 @@ func (r *Route) checkMoney(v value, l *admission.Limit, lanes []string, c *Chann
 	}
 	cost := r.dearest(&c.Price, l.Scope) * int64(r.MaxSegments)
 	if cost > l.Max {
-		v.fail("a message of %d segments on channel %s may cost %s %s and would never pass %s, which spends %s %s per %s%s; lower max_segments or raise the limit",
-			r.MaxSegments, c.Name, amount(cost), l.Currency, what, amount(l.Max), l.Currency, l.Window, ofScope(l.Scope))
+		v.fail("a message of %s on channel %s may cost %s %s and would never pass %s, which spends %s %s per %s%s; lower max_segments or raise the limit",
+			segmentsOf(int64(r.MaxSegments)), c.Name, amount(cost), l.Currency, what, amount(l.Max), l.Currency, l.Window, ofScope(l.Scope))
 		return
 	}
-	r.checkReserve(v, l, lanes, cost, fmt.Sprintf(" of %d segments, %s %s on channel %s,", r.MaxSegments, amount(cost), l.Currency, c.Name), what)
+	r.checkReserve(v, l, lanes, cost, fmt.Sprintf(" of %s, %s %s on channel %s,", segmentsOf(int64(r.MaxSegments)), amount(cost), l.Currency, c.Name), what)
 }
 
 // meets reports whether the route may carry messages that a limit counts. Which countries a

@@ -172,6 +172,21 @@ func TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane(t *testing.T) {
 	}
 }
 
+// TestOneOfAUnitIsNotWrittenAsSeveral in what is wrong with a limit.
+func TestOneOfAUnitIsNotWrittenAsSeveral(t *testing.T) {
+	t.Parallel()
+	const single = "{name: r, max_segments: 1, weights: {a: 1}}"
+	for limit, want := range map[string]string{
+		"window: 1s, max: 1, unit: segments, reserve: {otp: 100%}": "a message of 1 segment of lane transactional would never be sure of room under channel a, which takes 1 segment per 1s and keeps 1 segment of that",
+		"window: 1m, max: 1, reserve: {otp: 100%}":                 "a message of lane transactional would never be sure of room under channel a, which takes 1 message per 1m and keeps 1 message of that",
+		"window: 1d, max: 0.01, unit: money":                       "a message of 1 segment on channel a may cost 0.05 GBP and would never pass channel a",
+	} {
+		if _, err := config.ParseRouting("r", []byte(limited("limits: [{"+limit+"}]", single))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", limit, err, want)
+		}
+	}
+}
+
 func TestBurstIsToldWithWhatIsSustained(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
