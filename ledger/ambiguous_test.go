@@ -273,6 +273,43 @@ func TestNothingIsJudgedWhileTheMessageIsSubmittedAgain(t *testing.T) {
 	}
 }
 
+// TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest: whoever made the first submission knows nothing of its repetition.
+func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
+	t.Parallel()
+	l, m, see := doubted(t, ledger.SameKey)
+	claimAgain(t, l, see)
+	settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
+	for _, step := range []ledger.Step{ledger.AwaitReceipt, ledger.SameKey} {
+		late := repeat(m, 1)
+		late.Doubt.Step, late.Doubt.Account, late.Doubt.Key = step, "another", "other"
+		settleAll(t, l, []ledger.Settlement{late})
+		if got := see(`select concat_ws(' ', state, same_key, nullif(same_key_account, '')) from dispatcher.messages`); got != "retry k" {
+			t.Errorf("after %s it is %s", step, got)
+		}
+	}
+}
+
+// TestADoubtThatIsEndedWhileItIsPickedIsNotGivenAway: whoever looks for doubts has leased it by then.
+func TestADoubtThatIsEndedWhileItIsPickedIsNotGivenAway(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := connect(t, ledger.Config{URL: url})
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
+	s := unknown(m)
+	s.Doubt = &ledger.Doubt{Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now()}
+	settleAll(t, l, []ledger.Settlement{s})
+	leased := 0
+	looker := connect(t, ledger.Config{URL: url, Tracer: afterQuery{"for update of d skip locked", func() {
+		if leased++; !judge(t, l, final(m)) {
+			t.Error("it was not ended")
+		}
+	}}})
+	if open := doubts(t, looker); len(open) != 0 || leased != 1 {
+		t.Errorf("leased %d times, given away %+v", leased, open)
+	}
+}
+
 // TestAReceiptForARepeatedSubmissionReachesTheMessage: the receipt names the first attempt, the message stands at the second.
 func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 	t.Parallel()

@@ -176,12 +176,19 @@ func (l *Ledger) PutOff(ctx context.Context, seq int64, key string, until time.T
 	return wrap("put off a doubt", err)
 }
 
-// judged closes a doubt, also one that was closed without knowing, and takes its message on where no settlement can.
-// The message is locked before the doubt, as by a settlement. While it is being submitted again under the key, nothing is
+// lockJudged and lockMessage lock what is judged in the order of settlements and receipts, by statements of their own: judged has to see
+// what those it waited for have committed. A settlement that goes before has the attempt locked already.
+const (
+	lockJudged  = `select from dispatcher.attempts where message_seq = $1 order by attempt for update`
+	lockMessage = `select from dispatcher.messages where seq = $1 for update`
+)
+
+// judged closes a doubt, also one that was closed without knowing, and takes its message on where no settlement can. Its attempts and
+// its message are locked. While it is being submitted again under the key, nothing is
 // judged: its answer may be the truth. Nor is anything that a late answer or a receipt has proved otherwise meanwhile.
 const judged = `
-	with held as materialized (
-	  select seq from dispatcher.messages where seq = $1 and (state <> 'sending' or same_key is distinct from $2) for update
+	with held as (
+	  select seq from dispatcher.messages where seq = $1 and (state <> 'sending' or same_key is distinct from $2)
 	), closed as (
 	  update dispatcher.ambiguous d set closed_at = now(), next_at = null, verdict = $3, author = $4,
 	    note = case when d.verdict is null then $5 else concat_ws(' ', nullif($5, ''), format('(before: %s%s)', d.verdict, ', ' || nullif(concat_ws(': ', nullif(d.author, ''), nullif(d.note, '')), ''))) end
@@ -208,7 +215,7 @@ const judged = `
 	  insert into dispatcher.outbox (kind, keys, "values")
 	  select 'status', array[$10::text], array[$11::bytea] from moved where moves and $11::bytea is not null
 	)
-	select count(*) from closed`
+	select exists (select from closed)`
 
 // Judge ends a doubt, and says whether there was one to end: a doubt that somebody else has ended with
 // certainty is left as it is, and so is one whose message is being submitted again just now. It is one transaction.
@@ -218,11 +225,29 @@ func (l *Ledger) Judge(ctx context.Context, j *Judgement) (ended bool, err error
 		return false, wrap("judge a doubt", err)
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // After a commit it does nothing.
-	if j.Truth != nil {
-		if err := settleIn(ctx, tx, bySeq([]Settlement{*j.Truth})); err != nil {
-			return false, wrap("judge a doubt", err)
-		}
+	closed, err := judgeIn(ctx, tx, j)
+	if err != nil || !closed {
+		return false, wrap("judge a doubt", err)
 	}
+	return true, wrap("judge a doubt", tx.Commit(ctx))
+}
+
+// judgeIn is Judge in its transaction.
+func judgeIn(ctx context.Context, tx pgx.Tx, j *Judgement) (closed bool, err error) {
+	batch := &pgx.Batch{}
+	if j.Truth == nil {
+		batch.Queue(lockJudged, j.Seq)
+	} else if err := settleIn(ctx, tx, bySeq([]Settlement{*j.Truth})); err != nil {
+		return false, err
+	}
+	batch.Queue(lockMessage, j.Seq)
+	batch.Queue(judged, judgedArguments(j)...).QueryRow(func(row pgx.Row) error { return row.Scan(&closed) })
+	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	return closed, err
+}
+
+// judgedArguments are the parameters of judged.
+func judgedArguments(j *Judgement) []any {
 	move := j.Move
 	if move == nil {
 		move = &Move{}
@@ -232,13 +257,10 @@ func (l *Ledger) Judge(ctx context.Context, j *Judgement) (ended bool, err error
 	if move.Notice != nil {
 		key, value = move.Notice.Key, move.Notice.Value
 	}
-	var closed int
-	err = tx.QueryRow(ctx, judged, j.Seq, j.Key, string(j.Verdict), storable(j.Author), storable(j.Note),
-		string(move.State), storable(move.Reason), move.PossibleDuplicate, move.Tried, key, value).Scan(&closed)
-	if err != nil || closed == 0 {
-		return false, wrap("judge a doubt", err)
+	return []any{
+		j.Seq, j.Key, string(j.Verdict), storable(j.Author), storable(j.Note),
+		string(move.State), storable(move.Reason), move.PossibleDuplicate, move.Tried, key, value,
 	}
-	return true, wrap("judge a doubt", tx.Commit(ctx))
 }
 
 // doubtRecords reads doubts for people; what follows is a condition.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,8 +11,8 @@ import (
 	"dispatcher/admission"
 )
 
-// beginning is what limits begin with that are added by a document: what attempts have
-// taken in the running windows. It is counted twice: nearly all of it before the channels are locked, so
+// beginning is what limits begin with that are added by a document, or whose day begins at another time in its zone: what
+// attempts have taken in the running windows. It is counted twice: nearly all of it before the channels are locked, so
 // that claims are not held up, and under the locks only what was claimed since "from".
 type beginning struct {
 	zone  *time.Location
@@ -20,10 +21,11 @@ type beginning struct {
 	added []addition
 }
 
-// addition is a limit that is added.
+// addition is a limit that is added, or one whose window is cut anew.
 type addition struct {
 	ownLimit
-	at      int // its position among the limits of the document
+	at      int  // its position among the limits of the document
+	recut   bool // it is there, and its window does not begin when the running one does
 	start   time.Time
 	counted int64
 }
@@ -35,38 +37,64 @@ const startOfCounting = `
 	select clock_timestamp(), greatest(clock_timestamp() - $1::interval, least(clock_timestamp() - interval '5 seconds',
 	  (select min(xact_start) from pg_stat_activity where datname = current_database() and application_name = $2)))`
 
-// begin counts what limits that are about to be added begin with, up to begin.from. Nobody adds or
+// begin counts what limits that are about to be added or cut anew begin with, up to begin.from. Nobody adds or
 // removes limits meanwhile.
 //
-// What the attempts of a prefix are is not known here, since numbers stand in the envelopes alone. A
-// limit of a prefix begins with nothing, as does one of a second, which is over by the time that it
-// is in force, and any whose window has no known beginning.
+// One of a second, which is over by the time that it is in force, begins with nothing, as does any whose window has no known beginning.
 func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*beginning, error) {
 	b := &beginning{zone: n.Zone}
-	r, err := tx.Query(ctx, `select channel, scope, window_seconds, unit, coalesce(currency, '') from dispatcher.limits`)
+	there, err := readWindows(ctx, tx)
 	if err != nil {
 		return nil, err
-	}
-	type key struct {
-		Channel, Scope string
-		Seconds        int
-		Unit, Currency string
-	}
-	keys, err := pgx.CollectRows(r, pgx.RowToStructByPos[key])
-	if err != nil {
-		return nil, err
-	}
-	there := make(map[key]bool, len(keys))
-	for _, k := range keys {
-		there[k] = true
 	}
 	for i, l := range limits {
-		unknown := l.Scope.Prefix != "" || l.Window == admission.Second || l.Window == admission.Day && b.zone == nil
-		if !unknown && !there[key{l.channel, l.Scope.String(), l.Window.Seconds(), l.Unit.String(), l.Currency}] {
-			b.added = append(b.added, addition{ownLimit: l, at: i})
+		if l.Window == admission.Second || l.Window == admission.Day && b.zone == nil {
+			continue
+		}
+		w, found := there[limitKey{l.channel, l.Scope.String(), l.Window.Seconds(), l.Unit.String(), l.Currency}]
+		if !found || w.recut(l.Window, b.zone) {
+			b.added = append(b.added, addition{ownLimit: l, at: i, recut: found})
 		}
 	}
 	return b, b.first(ctx, tx)
+}
+
+// limitKey tells limits apart that count for themselves.
+type limitKey struct {
+	channel, scope string
+	seconds        int
+	unit, currency string
+}
+
+// limitWindow is the window in which a limit counts, and the time at which it was read.
+type limitWindow struct{ start, now time.Time }
+
+// readWindows reads the windows of all limits.
+func readWindows(ctx context.Context, tx pgx.Tx) (map[limitKey]limitWindow, error) {
+	r, err := tx.Query(ctx, `
+		select channel, scope, window_seconds, unit, coalesce(currency, ''), window_start, clock_timestamp() from dispatcher.limits`)
+	if err != nil {
+		return nil, err
+	}
+	windows := map[limitKey]limitWindow{}
+	var k limitKey
+	var w limitWindow
+	_, err = pgx.ForEachRow(r, []any{&k.channel, &k.scope, &k.seconds, &k.unit, &k.currency, &w.start, &w.now}, func() error {
+		windows[k] = w
+		return nil
+	})
+	return windows, err
+}
+
+// recut reports whether a limit of a day that has opened a window is in another one than its zone's: that of a zone before, or of a day
+// before. One that begins in the future says that the clock has stepped back; it stays. One that was a day of this zone and is over is
+// simply left, by closeWindows: nothing has been claimed since.
+func (w limitWindow) recut(window admission.Window, zone *time.Location) bool {
+	if window != admission.Day || w.start.Unix() <= 0 || w.start.After(w.now) {
+		return false
+	}
+	left := w.start.Equal(window.Start(w.start, zone)) && !window.End(w.start, zone).After(w.now)
+	return !left && !w.start.Equal(window.Start(w.now, zone))
 }
 
 // first counts up to b.from.
@@ -111,23 +139,42 @@ func (b *beginning) arguments(n int) []any {
 	return []any{starts, counted}
 }
 
-// countTaken sums up what was claimed in a time by channel, tenant and currency. An attempt that was not
-// taken has no segments of its own any more, but a limit in segments has counted it.
+// recut are the parameters of recutWindows.
+func (b *beginning) recut() []any {
+	channel, scope, unit := []string{}, []string{}, []string{}
+	starts, counted := []time.Time{}, []int64{}
+	for i := range b.added {
+		if a := &b.added[i]; a.recut {
+			channel, scope, unit = append(channel, a.channel), append(scope, a.Scope.String()), append(unit, a.Unit.String())
+			starts, counted = append(starts, a.start), append(counted, a.counted)
+		}
+	}
+	return []any{channel, scope, unit, starts, counted}
+}
+
+// countTaken sums up what was claimed in a time by channel, tenant, currency and those of some prefixes that the number begins with. An
+// attempt that was not taken has no segments of its own any more, but a limit in segments has counted it. Numbers are read
+// from the envelopes, where alone they stand; one that PostgreSQL cannot read counts for every prefix, as it may have one of them. A
+// number is cut to each length that a prefix has, $5, so that hundreds of prefixes take no longer than one.
 const countTaken = `
-	select a.channel, coalesce(m.tenant, '') as tenant, a.currency, count(*),
+	select a.channel, coalesce(m.tenant, '') as tenant, a.currency, coalesce(m.prefixes, '{}') as prefixes, count(*),
 	  sum(case when a.outcome in ('rejected', 'refused', 'throttled') then coalesce(m.segments, a.segments) else a.segments end)::bigint,
 	  sum(a.price_micros)::bigint
 	from (
 	  select message_seq, channel, outcome, segments, price_micros, currency from dispatcher.attempts
 	  where claimed_at >= $1 and claimed_at < coalesce($2::timestamptz, 'infinity') offset 0
 	) a left join lateral (
-	  select tenant, segments from dispatcher.messages m where $3 and m.seq = a.message_seq offset 0
+	  select tenant, segments, case when cardinality($4::text[]) > 0 then (
+	      select case when n is null then $4 else array(select left(n, k) from unnest($5::int[]) k where left(n, k) = any($4)) end
+	      from dispatcher.number_of(m.envelope) n) end as prefixes
+	  from dispatcher.messages m where $3 and m.seq = a.message_seq offset 0
 	) m on true
-	group by 1, 2, 3`
+	group by 1, 2, 3, 4`
 
 // taken is a row of countTaken.
 type taken struct {
 	Channel, Tenant, Currency  string
+	Prefixes                   []string
 	Messages, Segments, Micros int64
 }
 
@@ -135,17 +182,22 @@ type taken struct {
 // together.
 func (b *beginning) count(ctx context.Context, tx pgx.Tx, when func(*addition) (from, to time.Time)) error {
 	type period struct{ from, to time.Time }
-	groups, perMessage := map[period][]*addition{}, false
+	groups, perMessage, prefixes, lengths := map[period][]*addition{}, false, []string{}, []int32{}
 	for i := range b.added {
 		a := &b.added[i]
 		from, to := when(a)
 		if to.IsZero() || from.Before(to) {
 			groups[period{from, to}] = append(groups[period{from, to}], a)
 		}
-		perMessage = perMessage || a.Scope.Tenant != "" || a.Unit == admission.Segments
+		perMessage = perMessage || a.Scope != admission.Scope{} || a.Unit == admission.Segments
+		if p := a.Scope.Prefix; p != "" {
+			prefixes, lengths = append(prefixes, p), append(lengths, int32(len(p))) //nolint:gosec // Of a telephone number.
+		}
 	}
+	slices.Sort(lengths)
+	lengths = slices.Compact(lengths)
 	for p, group := range groups {
-		r, err := tx.Query(ctx, countTaken, p.from, instant(p.to), perMessage)
+		r, err := tx.Query(ctx, countTaken, p.from, instant(p.to), perMessage, prefixes, lengths)
 		if err != nil {
 			return err
 		}
@@ -164,7 +216,7 @@ func (b *beginning) count(ctx context.Context, tx pgx.Tx, when func(*addition) (
 func (a *addition) add(all []taken) {
 	for i := range all {
 		t := &all[i]
-		if a.channel != "" && a.channel != t.Channel || a.Scope.Tenant != "" && a.Scope.Tenant != t.Tenant {
+		if a.channel != "" && a.channel != t.Channel || !a.covers(t) {
 			continue
 		}
 		switch a.Unit {
@@ -178,4 +230,15 @@ func (a *addition) add(all []taken) {
 			}
 		}
 	}
+}
+
+// covers reports whether the scope of the limit covers what was taken.
+func (a *addition) covers(t *taken) bool {
+	switch {
+	case a.Scope.Tenant != "":
+		return a.Scope.Tenant == t.Tenant
+	case a.Scope.Prefix != "":
+		return slices.Contains(t.Prefixes, a.Scope.Prefix)
+	}
+	return true
 }

@@ -56,13 +56,44 @@ func TestALimitThatIsAddedBeginsWithWhatWasClaimed(t *testing.T) {
 	applyToday(t, l, time.UTC,
 		[]admission.Limit{limit(admission.Day, 100), {Window: admission.Day, Max: 5, Unit: admission.Segments}, scoped(tenant("shop"), admission.Day, 100)},
 		budget(tenant("shop"), 1e6), euros, scoped(tenant("bank"), admission.Day, 2), scoped(tenant("nobody"), admission.Day, 9), scoped(prefix("+44"), admission.Day, 9))
-	want := "tenant:bank 86400 messages 3 of 3, tenant:shop 86400 money 70000 of 1000000 GBP, " +
+	want := "prefix:+44 86400 messages 7 of 9, tenant:bank 86400 messages 3 of 3, tenant:shop 86400 money 70000 of 1000000 GBP, " +
 		"a channel 86400 messages 7 of 100, a channel 86400 segments 10 of 10, a tenant:shop 86400 messages 4 of 100"
 	if got := granted(t, db); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if _, sent := mustClaim(t, l, of("bank", 1), ledger.ScopeRef{Scope: tenant("bank")}); len(sent) != 0 {
 		t.Error("a message was sent beyond what had been claimed")
+	}
+}
+
+// TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt, and with that of a number that PostgreSQL cannot read, which may have
+// been one of it: here U+0000 stands elsewhere in the envelope.
+func TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	applyToday(t, l, time.UTC, nil)
+	to := func(channel, envelope string, n int) {
+		t.Helper()
+		messages := of("shop", n)
+		for i := range messages {
+			messages[i].Plan.Segments, messages[i].Envelope = 2, []byte(envelope)
+		}
+		claimAll(t, l, messages, channel)
+	}
+	to("a", `{"to":"+447700900123"}`, 4)
+	to("a", `{"to":"+442079460000"}`, 2)
+	to("a", `{"to":"\u002b4915112345678"}`, 3)
+	to("a", `{"metadata":{"k":"\u0000"},"to":"+33612345678"}`, 1)
+	to("b", `{"to":"+447700900124"}`, 5)
+	segments := admission.Limit{Scope: prefix("+447"), Window: admission.Day, Max: 100, Unit: admission.Segments}
+	applyToday(t, l, time.UTC,
+		[]admission.Limit{scoped(prefix("+44"), admission.Day, 100), segments, scoped(prefix("+49"), admission.Day, 2)},
+		scoped(prefix("+447"), admission.Day, 100), budget(prefix("+4"), 1e6))
+	want := "prefix:+4 86400 money 420000 of 1000000 GBP, prefix:+447 86400 messages 10 of 100, " +
+		"a prefix:+44 86400 messages 7 of 100, a prefix:+447 86400 segments 10 of 100, a prefix:+49 86400 messages 4 of 4"
+	if got := granted(t, db); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
@@ -125,7 +156,7 @@ func TestALimitThatComesBackKnowsWhatWasClaimedMeanwhile(t *testing.T) {
 	applyToday(t, l, time.UTC, nil)
 	mustClaim(t, l, of("shop", 5))
 	applyToday(t, l, time.UTC, on)
-	if got, want := granted(t, db), "a channel 86400 messages 14 of 100, a prefix:+44 86400 messages 2 of 100"; got != want {
+	if got, want := granted(t, db), "a channel 86400 messages 14 of 100, a prefix:+44 86400 messages 14 of 100"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -156,17 +187,23 @@ func TestOnlyTheRunningWindowIsCounted(t *testing.T) {
 }
 
 // onCounted calls its function after each count of what was claimed.
-type onCounted func()
+func onCounted(call func()) afterQuery { return afterQuery{"sum(a.price_micros)", call} }
 
-type counting struct{}
-
-func (onCounted) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	return context.WithValue(ctx, counting{}, strings.Contains(q.SQL, "sum(a.price_micros)"))
+// afterQuery calls a function after each query that has a part in it.
+type afterQuery struct {
+	part string
+	call func()
 }
 
-func (f onCounted) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
-	if ctx.Value(counting{}) == true {
-		f()
+type queried struct{}
+
+func (a afterQuery) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, queried{}, strings.Contains(q.SQL, a.part))
+}
+
+func (a afterQuery) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if ctx.Value(queried{}) == true {
+		a.call()
 	}
 }
 
@@ -202,6 +239,33 @@ func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
 	applyToday(t, applier, time.UTC, []admission.Limit{limit(admission.Day, 100)}, scoped(tenant("shop"), admission.Day, 100))
 	if got, want := granted(t, db), "tenant:shop 86400 messages 9 of 100, a channel 86400 messages 9 of 100"; got != want || counts != 2 {
 		t.Errorf("got  %s after %d counts\nwant %s", got, counts, want)
+	}
+}
+
+// TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt: midnight comes between counting and locking.
+func TestADayThatBeginsWhileItIsCountedHasOnlyWhatWasClaimedInIt(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	other, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	applyToday(t, other, time.UTC, nil)
+	zone := dayBegan(t, db, 24*time.Hour-3*time.Second)
+	midnight := admission.Day.End(scalar[time.Time](t, db, `select clock_timestamp()`), zone)
+	mustClaim(t, other, of("shop", 3))
+	execute(t, db, `update dispatcher.attempts set claimed_at = $1::timestamptz - interval '1 minute'`, midnight)
+	counts := 0
+	applier := connect(t, ledger.Config{URL: url, Tracer: onCounted(func() {
+		if counts++; counts == 1 {
+			for scalar[bool](t, db, `select clock_timestamp() < $1 and pg_sleep(0.005) is not null`, midnight) {
+			}
+			mustClaim(t, other, of("shop", 2))
+		}
+	})})
+	applyToday(t, applier, zone, []admission.Limit{limit(admission.Day, 100)})
+	if got, want := granted(t, db), "a channel 86400 messages 2 of 100"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if start := scalar[time.Time](t, db, `select window_start from audit.limit_windows`); !start.Equal(midnight) {
+		t.Errorf("the day began at %s, want %s", start, midnight)
 	}
 }
 

@@ -258,18 +258,26 @@ func manyLimits(name string) ledger.ChannelSpec {
 }
 
 // BenchmarkAddedLimit measures how long a document with new limits of a day holds claims up, in a day with
-// so many attempts: how long applying took, and the longest claim beside it. With tenant, the
+// so many attempts: how long applying took, and the longest claim beside it. With tenant and prefix, the
 // messages are read as well.
 func BenchmarkAddedLimit(b *testing.B) {
 	const attempts = 1_000_000
-	for _, scope := range []admission.Scope{{}, tenant("shop")} {
-		b.Run(scope.String(), func(b *testing.B) {
+	countries := make([]admission.Scope, 250)
+	for i := range countries {
+		countries[i] = prefix(fmt.Sprintf("+%d", 30+i))
+	}
+	for _, scopes := range [][]admission.Scope{{{}}, {tenant("shop")}, {prefix("+44")}, countries} {
+		limits := make([]admission.Limit, len(scopes))
+		for i := range scopes {
+			limits[i] = scoped(scopes[i], admission.Day, 1e9)
+		}
+		b.Run(fmt.Sprintf("%s/%d", scopes[0], len(scopes)), func(b *testing.B) {
 			url := ledgertest.URL(b)
 			l, other, db := connect(b, ledger.Config{URL: url}), connect(b, ledger.Config{URL: url}), raw(b, url)
 			applyToday(b, l, time.UTC, nil)
 			execute(b, db, `
 				insert into dispatcher.messages (id, lane, tenant, digest, envelope, state, expires_at, attempts)
-				select 'old-' || n, 'bulk', 'shop', n, '', 'accepted', now(), 1 from generate_series(1, $1::int) n`, attempts)
+				select 'old-' || n, 'bulk', 'shop', n, convert_to(format('{"id":"old-%s","to":"+4477009%s","text":"Your code is 123456"}', n, n), 'UTF8'), 'accepted', now(), 1 from generate_series(1, $1::int) n`, attempts)
 			execute(b, db, `
 				insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency, claimed_at, settled_at, instance, answers)
 				select seq, 1, 'a', 'first_choice', 'accepted', 1, 28000, 'GBP', now() - interval '70 seconds' * seq / $1::int, now(), 1, 1 from dispatcher.messages`, attempts)
@@ -293,7 +301,7 @@ func BenchmarkAddedLimit(b *testing.B) {
 					}
 				})
 				began := time.Now()
-				applyToday(b, l, time.UTC, []admission.Limit{scoped(scope, admission.Day, 1e9)})
+				applyToday(b, l, time.UTC, limits)
 				applied = max(applied, time.Since(began))
 				close(done)
 				claims.Wait()

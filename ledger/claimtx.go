@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -371,11 +372,15 @@ func (t *claimTx) write(ctx context.Context) (tag string, err error) {
 	for _, box := range pack(t.decisions.Notices) {
 		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)
 	}
+	if slices.Contains(t.seen.Fates, Duplicate) {
+		batch.Queue(vouch) // the caller will rely on it that they are stored
+	}
 	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
 		tag = ct.String()
 		return nil
 	})
-	return tag, t.conn.SendBatch(ctx, batch).Close()
+	err = t.conn.SendBatch(ctx, batch).Close() // before what it reads is returned
+	return tag, err
 }
 
 // rollbackPatience bounds a rollback; after it the connection is cut, which does the same.

@@ -253,10 +253,19 @@ func (s *standing) lookAgain(t *try, p *part) time.Duration {
 		return relook
 	case t.outcome == provider.Unknown.String():
 		return 0
-	case t.alone, !p.final() && (p.byKey || t.owed > 0):
-		return max(t.left, 0)
-	case s.closing.State == Accepted && p.final(): // what its other parts come to is seen once it is accepted
+	case t.left > 0 && (t.alone || !p.final() && (p.byKey || t.owed > 0)):
+		return t.left
+	case s.closing.State == Accepted && s.goesOn(): // what its other parts come to is seen once it is accepted
 		return relook
+	case s.closing.State == Accepted && p.final(): // other attempts may owe what is awaited for as long as this one is
+		return max(t.left, 0)
 	}
 	return 0
+}
+
+// goesOn reports whether the message is to come to another state as soon as it has been accepted.
+func (s *standing) goesOn() bool {
+	accepted := standing{state: Accepted, attempts: s.attempts, tries: s.tries}
+	to, _, _ := accepted.next()
+	return to != ""
 }

@@ -217,6 +217,81 @@ func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 	}
 }
 
+// TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd: the message is accepted by then, and comes to what its parts say. Where they say nothing
+// nobody looks at it again.
+func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
+	t.Parallel()
+	const byKey = true
+	for _, test := range []struct {
+		first, proof string
+		want         time.Duration
+	}{
+		{"E", "P", relook}, // no receipt of the first part came in time
+		{"E", "d", relook},
+		{"u", "P", 0}, // nobody knows of the rest
+		{"e", "P", 0}, // the row of the first part is looked at
+	} {
+		rest := attempted("unknown", 0, byKey, test.proof)
+		rest.number = 2
+		head := attempted("throttled", time.Hour, !byKey, test.first)
+		head.number = 1
+		s := standing{state: Unknown, attempts: 2, tries: []try{head, rest}}
+		s.conclude()
+		if got := s.lookAgain(&s.tries[1], &s.tries[1].parts[0]); got != test.want || s.closing.State != Accepted {
+			t.Errorf("%q and %q: %s, looked at again in %s, want %s", test.first, test.proof, s.closing.State, got, test.want)
+		}
+	}
+}
+
+// TestAProofIsLookedAtWhenItsTimeIsOver: an attempt before it owes a part without a row, which is awaited for as long as the proved one is.
+func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	head, rest := attempted("refused", time.Hour, false, "E"), attempted("unknown", time.Hour, true, "d")
+	head.number, head.left, head.owed, rest.number, rest.owed = 1, 0, 2, 2, 1
+	s := standing{state: Unknown, attempts: 2, tries: []try{head, rest}}
+	s.conclude()
+	wait := s.lookAgain(&s.tries[1], &s.tries[1].parts[0])
+	if s.closing.State != Accepted || wait <= 0 {
+		t.Fatalf("%s, looked at again in %s", s.closing.State, wait)
+	}
+	later := standing{state: Accepted, attempts: 2, tries: []try{head, rest}}
+	later.tries[1].outcome, later.tries[1].proved, later.tries[1].left = provider.Accepted.String(), true, time.Hour-wait
+	later.tries[0].parts, later.tries[1].parts = rowsOf("E"), rowsOf("d")
+	later.tries[1].parts[0].byKey = true
+	later.conclude()
+	if later.closing.State != NoReceipt {
+		t.Errorf("after %s it comes to %q", wait, later.closing.State)
+	}
+}
+
+// TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver: what a channel says under our key of an attempt whose settlement expected nothing
+// keeps the message from no end, unless a settlement has made the rows of its parts for a later attempt of that channel.
+func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
+	t.Parallel()
+	told, expected := attempted("accepted", 0, true, "P"), attempted("accepted", 0, false, "u")
+	told.within, expected.within = time.Hour, time.Hour
+	for name, test := range map[string]struct {
+		tries    []try
+		channels [2]string
+		want     State
+	}{
+		"a later one on its channel":      {[]try{told, expected}, [2]string{"a", "a"}, NoReceipt},
+		"a later one on another channel":  {[]try{told, expected}, [2]string{"a", "b"}, ""},
+		"one before it on its channel":    {[]try{expected, told}, [2]string{"a", "a"}, ""},
+		"one before it, on another":       {[]try{expected, told}, [2]string{"b", "a"}, ""},
+		"its own settlement expected one": {[]try{expected, expected}, [2]string{"a", "a"}, Undelivered},
+	} {
+		s := standing{state: Accepted, attempts: 2, tries: test.tries}
+		for i := range s.tries {
+			s.tries[i].number, s.tries[i].channel = i+1, test.channels[i]
+		}
+		s.conclude()
+		if s.closing.State != test.want {
+			t.Errorf("%s: it comes to %q, want %q", name, s.closing.State, test.want)
+		}
+	}
+}
+
 func TestTheCauseIsThatOfTheFirstPartWithoutSuccess(t *testing.T) {
 	t.Parallel()
 	parts := rowsOf("duu")

@@ -6,6 +6,17 @@ type Durability struct {
 	SynchronousCommit, Fsync, FullPageWrites string // as the server shows them: on, off, local and so on
 	// SynchronousStandbyNames are those that a commit waits for; where there are none, local is the same as on.
 	SynchronousStandbyNames string
+	// Followers are the standbys and other receivers of the server's log that are connected now.
+	Followers int
+}
+
+// Unwaited are the followers when a commit waits for none of them. One that takes over lacks the last commits; whether one may
+// is not for the server to say.
+func (d *Durability) Unwaited() int {
+	if d.SynchronousStandbyNames != "" {
+		return 0 // who is not named is not to take over
+	}
+	return d.Followers
 }
 
 // Weaknesses say what of it may cost commits that were reported as done, and which setting mends that; none when a

@@ -23,5 +23,6 @@ func atEdge[T any](ctx context.Context, l *Ledger, scan pgx.RowToFunc[T], sql st
 		return err
 	})
 	batch.Queue("commit")
-	return out, l.reports.SendBatch(ctx, batch).Close()
+	err = l.reports.SendBatch(ctx, batch).Close() // before what it reads is returned
+	return out, err
 }

@@ -177,7 +177,7 @@ func TestEffectsAreToldToWatchersAndWakeNoMessage(t *testing.T) {
 	claimAll(t, l, batch("m", 2), "full")
 	ctx, cancel := context.WithCancel(t.Context())
 	told, ended := make(chan struct{}, 10), make(chan error)
-	go func() { ended <- l.WatchRouting(ctx, func() { told <- struct{}{} }) }()
+	go func() { ended <- l.WatchRouting(ctx, func() error { told <- struct{}{}; return nil }) }()
 	<-told // at the start
 	addEffects(t, l, `{}`)
 	<-told

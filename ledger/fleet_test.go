@@ -68,3 +68,22 @@ func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
+
+// TestWhoHasLeftIsNoMemberAnyMore although his row stays as long as attempts of his are open.
+func TestWhoHasLeftIsNoMemberAnyMore(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, other, db := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	claimAll(t, other, []ledger.Message{message("m")}, "a")
+	if err := other.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := l.Gather(t.Context(), nil, time.Minute)
+	if err != nil || len(f.Members) != 1 || f.Members[0].ID != l.Instance() {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if n := scalar[int](t, db, `select count(*) from dispatcher.instances`); n != 2 {
+		t.Errorf("%d rows: there is none to leave out", n)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger/migrations"
+	"dispatcher/ledger/primary"
 )
 
 // LeastServer is the oldest PostgreSQL that the ledger runs on, as server_version_num.
@@ -33,6 +34,7 @@ func Inspect(ctx context.Context, url string) (Condition, error) {
 	if err != nil {
 		return Condition{}, errAddress
 	}
+	new(primary.Guard).Begin(ctx, &config.Config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return Condition{}, wrap("inspect database", err)
@@ -63,8 +65,8 @@ type asker interface {
 func readDurability(ctx context.Context, from asker) (d Durability, err error) {
 	err = from.QueryRow(ctx, `
 		select current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
-		  current_setting('synchronous_standby_names')`).
-		Scan(&d.SynchronousCommit, &d.Fsync, &d.FullPageWrites, &d.SynchronousStandbyNames)
+		  current_setting('synchronous_standby_names'), (select count(*) from pg_stat_replication)`).
+		Scan(&d.SynchronousCommit, &d.Fsync, &d.FullPageWrites, &d.SynchronousStandbyNames, &d.Followers)
 	return d, err
 }
 

@@ -99,3 +99,19 @@ func TestLocalIsWeakWhereAStandbyIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestAFollowerThatNoCommitWaitsForIsTold, until it is named.
+func TestAFollowerThatNoCommitWaitsForIsTold(t *testing.T) {
+	t.Parallel()
+	pair := ledgertest.NewPair(t)
+	for names, want := range map[string]int{"standby": 0, "": 1} {
+		d := ledger.Durability{SynchronousStandbyNames: names, Followers: 1}
+		if d.Unwaited() != want {
+			t.Errorf("%q: %d, want %d", names, d.Unwaited(), want)
+		}
+	}
+	c, err := ledger.Inspect(t.Context(), pair.Primary.URL())
+	if err != nil || c.Durability.Followers != 1 || c.Durability.SynchronousStandbyNames == "" {
+		t.Errorf("%+v, %v", c.Durability, err)
+	}
+}

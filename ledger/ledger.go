@@ -32,6 +32,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dispatcher/ledger/migrations"
+	"dispatcher/ledger/primary"
 )
 
 // Config says where the ledger is and who is asking.
@@ -58,8 +60,11 @@ type Config struct {
 // defaultMaxConns is enough for two claims and two settlements at a time.
 const defaultMaxConns = 4
 
-// connectTimeout bounds one try to connect when the URL names no connect_timeout.
-const connectTimeout = 5 * time.Second
+// askPatience bounds a question that takes no time on a server that answers.
+const askPatience = 5 * time.Second
+
+// scoutInterval is how often all hosts of the address are asked which of them is the newest primary.
+const scoutInterval = 10 * time.Second
 
 // Ledger is safe for concurrent use.
 type Ledger struct {
@@ -67,11 +72,13 @@ type Ledger struct {
 	hot      *pgxpool.Pool   // claims and settlements
 	reports  *pgxpool.Pool   // everything whose plan depends on the data, and changes of the routing
 	single   *pgx.ConnConfig // for connections outside the pools
+	guard    primary.Guard   // of all connections
 	instance atomic.Int64    // set by Register
 	turns    turns           // whose rows come next when not all that are due are picked up
 
 	closing context.Context // ended by Close
 	close   context.CancelFunc
+	loops   sync.WaitGroup
 
 	out, heard outlet // of the outbox, and of that of messages of subscribers
 }
@@ -97,26 +104,33 @@ var hotSettings = map[string]string{
 
 // Connect opens the ledger. The schema must be up to date: see Migrate.
 func Connect(ctx context.Context, c Config) (*Ledger, error) {
-	hot, err := poolConfig(c, hotSettings)
+	l := &Ledger{config: c}
+	hot, err := l.poolConfig(hotSettings)
 	if err != nil {
 		return nil, err
 	}
-	reports, err := poolConfig(c, map[string]string{"application_name": "dispatcher reports"})
+	reports, err := l.poolConfig(map[string]string{"application_name": "dispatcher reports"})
 	if err != nil {
 		return nil, err
 	}
 	reports.MaxConns = 2
-	l := &Ledger{config: c, single: hot.ConnConfig.Copy()}
-	l.out = outlet{connect: l.connect, lock: leadership, read: selectOutbox, remove: removePublished}
-	l.heard = outlet{connect: l.connect, lock: leadershipHeard, read: selectHeard, remove: removeHeard}
+	l.single = hot.ConnConfig.Copy()
+	l.out = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadership, read: selectOutbox, remove: removePublished, vouch: vouchOutbox}
+	l.heard = outlet{connect: l.connect, replaced: l.guard.Replaced, lock: leadershipHeard, read: selectHeard, remove: removeHeard, vouch: vouchHeard}
 	l.closing, l.close = context.WithCancel(context.WithoutCancel(ctx))
 	// Connections outside the pools idle between two polls for as long as they like,
 	// and wait for locks without end.
 	l.single.RuntimeParams["statement_timeout"] = "0"
+	if primary.SeveralHosts(&l.single.Config) {
+		l.guard.Scout(ctx, &l.single.Config)
+		l.loops.Go(l.scout)
+	}
 	if l.hot, err = pgxpool.NewWithConfig(ctx, hot); err != nil {
+		l.endScout()
 		return nil, wrap("connect to ledger", err)
 	}
 	if l.reports, err = pgxpool.NewWithConfig(ctx, reports); err != nil {
+		l.endScout()
 		l.hot.Close()
 		return nil, wrap("connect to ledger", err)
 	}
@@ -127,7 +141,28 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	return l, nil
 }
 
-func poolConfig(c Config, settings map[string]string) (*pgxpool.Config, error) {
+// scout looks for a newer primary until Close. Connections to the one before are given up when they are wanted next.
+func (l *Ledger) scout() {
+	ticker := time.NewTicker(scoutInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			l.guard.Scout(l.closing, &l.single.Config)
+		case <-l.closing.Done():
+			return
+		}
+	}
+}
+
+func (l *Ledger) endScout() {
+	l.close()
+	l.loops.Wait()
+}
+
+// poolConfig is that of a pool whose sessions have these settings.
+func (l *Ledger) poolConfig(settings map[string]string) (*pgxpool.Config, error) {
+	c := &l.config
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
 		return nil, errAddress
@@ -136,11 +171,11 @@ func poolConfig(c Config, settings map[string]string) (*pgxpool.Config, error) {
 	if c.MaxConns > 0 {
 		config.MaxConns = int32(c.MaxConns)
 	}
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = connectTimeout
-	}
 	config.ConnConfig.Tracer = c.Tracer
 	maps.Copy(config.ConnConfig.RuntimeParams, settings)
+	l.guard.Configure(&config.ConnConfig.Config)
+	config.PingTimeout = askPatience // of a connection that was idle: a server that hangs is left sooner
+	config.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) { return !l.guard.Replaced(conn.PgConn()), nil }
 	return config, nil
 }
 
@@ -155,7 +190,7 @@ func Migrate(ctx context.Context, url string) error {
 
 // Close gives up leadership and closes all connections. It waits for those in use.
 func (l *Ledger) Close() {
-	l.close()
+	l.endScout()
 	l.out.resign()
 	l.heard.resign()
 	l.reports.Close()

@@ -23,6 +23,35 @@ const closeWindows = `
 	from ` + runningWindows + `
 	where r.window_seconds = l.window_seconds and l.window_start > 'epoch' and l.window_start < r.start`
 
+// recutWindows puts limits of a day, whose days begin at another time than before, into the running day, with what was counted in it. It
+// comes before closeWindows, and leaves to that what the day before has left over.
+//
+//   - A day that begins later than the window of the limit leaves that one to the history, cut short.
+//   - One that began earlier takes up all that the window has, and all that was left since: no moment is in two windows of which
+//     one comes back.
+const recutWindows = `
+	with cut as (
+	  select l.channel, l.scope, l.window_seconds, l.unit, l.currency, n.start, l.window_start < n.start as later,
+	    case when l.window_start > clock_timestamp() - interval '23 hours' then clock_timestamp() end as until, n.counted
+	  from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::bigint[]) as n(channel, scope, unit, start, counted)
+	  join dispatcher.limits l on l.channel = n.channel and l.scope = n.scope and l.window_seconds = 86400 and l.unit = n.unit
+	  where l.window_start <> n.start
+	), kept as (
+	  insert into dispatcher.limit_history
+	    (channel, scope, window_seconds, unit, window_start, max, granted, reserved, currency, since, until)
+	  select channel, scope, window_seconds, unit, l.window_start, l.max, l.granted, l.reserved, l.currency, l.since, c.until
+	  from dispatcher.limits l join cut c using (channel, scope, window_seconds, unit)
+	  where c.later and l.granted > 0
+	), gone as (
+	  delete from dispatcher.limit_history h using cut c
+	  where h.channel = c.channel and h.scope = c.scope and h.window_seconds = c.window_seconds and h.unit = c.unit
+	    and h.currency is not distinct from c.currency and h.window_start >= c.start
+	)
+	update dispatcher.limits l
+	set window_start = c.start, granted = c.counted, max = greatest(l.configured_max, c.counted), reserved = 0, taken = null
+	from cut c
+	where l.channel = c.channel and l.scope = c.scope and l.window_seconds = c.window_seconds and l.unit = c.unit`
+
 // retireLimits moves limits that the document no longer has to the history, unless they never
 // counted anything. One in another currency is another limit: what was granted of the old one says nothing about it. A
 // sliding limit whose window has just begun may have granted nothing in it, and still holds back what would be a second burst; one
@@ -45,8 +74,8 @@ const retireLimits = `
 	from gone where granted > 0 or next_at > now() and window_start > 'epoch'`
 
 // upsertLimits takes the running window of a limit that comes back out of the history, so that
-// nobody gets a window's slots twice by removing a limit and adding it again; from its
-// last window, of whatever age, it takes the place of the next unit. A limit that is added begins with what was
+// nobody gets a window's slots twice by removing a limit and adding it again, nor by a zone in which the day began earlier: then
+// it takes up all windows since. From its last window, of whatever age, it takes the place of the next unit. A limit that is added begins with what was
 // counted for it, see beginning. One that stays keeps its place and its tallies, and no more reserved than it has left.
 // since is when the limit began: nobody gets money back that he took before, least of all in another currency.
 const upsertLimits = `
@@ -68,19 +97,22 @@ const upsertLimits = `
 	      and h.currency is not distinct from n.currency
 	    order by h.window_start desc limit 1) h
 	), back as (
-	  delete from dispatcher.limit_history h using added n, last b
-	  where h.channel = n.channel and h.scope = n.scope and h.window_seconds = n.window_seconds and h.unit = n.unit
-	    and b.channel = n.channel and b.scope = n.scope and b.window_seconds = n.window_seconds and b.unit = n.unit
-	    and h.window_start = b.window_start and h.currency is not distinct from b.currency and b.window_start >= n.running
-	  returning h.*
+	  select b.channel, b.scope, b.window_seconds, b.unit, b.currency, b.granted, b.taken,
+	    case when b.window_start > clock_timestamp() then b.window_start else coalesce(n.start, b.window_start) end as start
+	  from added n join last b using (channel, scope, window_seconds, unit)
+	  where b.window_start >= n.running
+	), gone as (
+	  delete from dispatcher.limit_history h using back b
+	  where h.channel = b.channel and h.scope = b.scope and h.window_seconds = b.window_seconds and h.unit = b.unit
+	    and h.currency is not distinct from b.currency and h.window_start >= b.start
 	)
 	insert into dispatcher.limits as l
 	  (channel, scope, window_seconds, unit, currency, configured_max, max, window_start, granted, next_at, pace, taken, since)
 	select n.channel, n.scope, n.window_seconds, n.unit, n.currency, n.max, greatest(n.max, g.granted),
-	  coalesce(greatest(b.window_start, n.start), 'epoch'), g.granted, p.next_at, p.pace, b.taken, clock_timestamp()
+	  coalesce(b.start, n.start, 'epoch'), g.granted, p.next_at, p.pace, b.taken, clock_timestamp()
 	from wanted n left join back b using (channel, scope, window_seconds, unit)
 	  left join last p using (channel, scope, window_seconds, unit),
-	  lateral (select greatest(coalesce(b.granted, 0), case when b.window_start > n.start then 0 else coalesce(n.counted, 0) end) as granted) g
+	  lateral (select greatest(coalesce(b.granted, 0), case when b.start > n.start then 0 else coalesce(n.counted, 0) end) as granted) g
 	on conflict (channel, scope, window_seconds, unit) do update
 	  set configured_max = excluded.configured_max, max = greatest(excluded.configured_max, l.granted),
 	    reserved = least(l.reserved, greatest(excluded.configured_max - l.granted, 0))`

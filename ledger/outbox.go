@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // The advisory locks of the one process that publishes, and of the one that publishes messages of
@@ -20,6 +21,10 @@ const (
 // deletePatience bounds the removal of published notices when the leadership is given
 // up: what is not removed is published again.
 const deletePatience = 5 * time.Second
+
+// roundTripPatience bounds a round trip on a connection without a statement timeout: a server that vanished without a word
+// must not be waited for as long as TCP hopes.
+const roundTripPatience = 15 * time.Second
 
 // leadPause is how often a process that does not publish asks whether it may.
 const leadPause = time.Second
@@ -59,10 +64,12 @@ func (l *Ledger) Lead(ctx context.Context) (bool, error) {
 
 // outlet is the way out of one outbox.
 type outlet struct {
-	connect func(context.Context) (*pgx.Conn, error)
-	lock    int64  // that the process holds which publishes
-	read    string // rows by seq until they hold so many notices
-	remove  string // those of some seqs
+	connect  func(context.Context) (*pgx.Conn, error)
+	replaced func(*pgconn.PgConn) bool // whether another server has taken over
+	lock     int64                     // that the process holds which publishes
+	read     string                    // rows by seq until they hold so many notices
+	remove   string                    // those of some seqs
+	vouch    string                    // for the rows, if there are any
 
 	mu        sync.Mutex // held while publishing
 	conn      *pgx.Conn  // guarded by mu; holds the leadership lock when held is set
@@ -94,6 +101,9 @@ func (o *outlet) publish(ctx context.Context, limit int, send func(context.Conte
 
 // takeLead makes sure of the connection and asks for the lock. mu is held.
 func (o *outlet) takeLead(ctx context.Context) (bool, error) {
+	if o.conn != nil && o.replaced(o.conn.PgConn()) {
+		o.dropLead()
+	}
 	if o.conn == nil {
 		conn, err := o.connect(ctx)
 		if err != nil {
@@ -108,6 +118,8 @@ func (o *outlet) takeLead(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	o.asked = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, roundTripPatience)
+	defer cancel()
 	err := o.conn.QueryRow(ctx, `select pg_try_advisory_lock($1)`, o.lock).Scan(&o.held)
 	if err != nil {
 		o.dropLead()
@@ -139,6 +151,8 @@ func (o *outlet) resign() {
 const (
 	removePublished = `delete from dispatcher.outbox where seq = any($1)`
 	removeHeard     = `delete from dispatcher.inbound_outbox where seq = any($1)`
+	vouchOutbox     = vouch + ` where exists (select from dispatcher.outbox)`
+	vouchHeard      = vouch + ` where exists (select from dispatcher.inbound_outbox)`
 )
 
 // selectOutbox and selectHeard read rows by seq until they hold so many notices.
@@ -159,13 +173,16 @@ const (
 // round trip and one transaction.
 func (o *outlet) readOutbox(ctx context.Context, limit int) (seqs []int64, notices []Notice, err error) {
 	batch := &pgx.Batch{}
-	if len(o.published) > 0 {
-		batch.Queue(o.remove, o.published)
-	}
+	batch.Queue(o.remove, append([]int64{}, o.published...)) // also of none: a server that takes no writes refuses it
 	batch.Queue(o.read, limit).Query(func(rows pgx.Rows) error {
 		seqs, notices, err = scanOutbox(rows)
 		return err
 	})
+	if len(o.published) == 0 {
+		batch.Queue(o.vouch) // after them: none of what was read goes away before
+	}
+	ctx, cancel := context.WithTimeout(ctx, roundTripPatience)
+	defer cancel()
 	if err := o.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, nil, err
 	}

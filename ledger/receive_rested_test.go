@@ -251,35 +251,48 @@ func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
 }
 
 // TestAProvedRestOfAMessageComesToItsEnd although the time of its first part ended long before: the proof brings the message to accepted,
-// and nothing else would be looked at after that.
+// and nothing else would be looked at after that. Whether it is a last word makes no difference, nor whether more is to come of the rest.
 func TestAProvedRestOfAMessageComesToItsEnd(t *testing.T) {
 	t.Parallel()
-	l, m, see := one(t)
-	first := expecting(m, "r1")[0]
-	first.Outcome, first.State, first.Receipts, first.Pinned, first.PartsLeft = provider.Refused, ledger.Retry, 1, "a", []int{1}
-	settleAll(t, l, []ledger.Settlement{first})
-	see(dueNow)
-	overdue(t, l)
-	pick(t, l, 5, true)
-	second := unknown(m)
-	second.Attempt, second.Receipts, second.Await = 2, 1, time.Hour
-	settleAll(t, l, []ledger.Settlement{second})
-	receive(t, l, keyed(m, 2, "r2", provider.Delivered))
-	if got := see(`select state from dispatcher.messages`); got != "accepted" {
-		t.Fatalf("it was proved, and is %s", got)
-	}
-	for range 2 {
-		see(dueNow)
-		overdue(t, l)
-	}
-	if got := see(`select state from dispatcher.messages`); got != "no_receipt" {
-		t.Errorf("it rests: %s", got)
-	}
-	if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
-		t.Error("a row is looked at for ever")
-	}
-	receive(t, l, receipt("r1", provider.Delivered))
-	if got := see(`select state from dispatcher.messages`); got != "delivered" {
-		t.Errorf("what comes late tells nothing: %s", got)
+	for name, test := range map[string]struct {
+		await time.Duration
+		proof provider.ReceiptState
+	}{
+		"delivered":                          {time.Hour, provider.Delivered},
+		"under way":                          {time.Hour, provider.Pending},
+		"delivered, no receipts are awaited": {0, provider.Delivered},
+		"under way, no receipts are awaited": {0, provider.Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			first := expecting(m, "r1")[0]
+			first.Outcome, first.State, first.Receipts, first.Pinned, first.PartsLeft = provider.Refused, ledger.Retry, 1, "a", []int{1}
+			settleAll(t, l, []ledger.Settlement{first})
+			see(dueNow)
+			overdue(t, l)
+			pick(t, l, 5, true)
+			second := unknown(m)
+			second.Attempt, second.Receipts, second.Await = 2, 1, test.await
+			settleAll(t, l, []ledger.Settlement{second})
+			receive(t, l, keyed(m, 2, "r2", test.proof))
+			if got := see(`select state from dispatcher.messages`); got != "accepted" {
+				t.Fatalf("it was proved, and is %s", got)
+			}
+			for range 2 {
+				see(dueNow)
+				overdue(t, l)
+			}
+			if got := see(`select state from dispatcher.messages`); got != "no_receipt" {
+				t.Errorf("it rests: %s", got)
+			}
+			if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+				t.Error("a row is looked at for ever")
+			}
+			receive(t, l, receipt("r1", provider.Delivered), receipt("r2", provider.Delivered))
+			if got := see(`select state from dispatcher.messages`); got != "delivered" {
+				t.Errorf("what comes late tells nothing: %s", got)
+			}
+		})
 	}
 }

@@ -61,6 +61,20 @@ func TestALateTruthGivesNothingBackASecondTime(t *testing.T) {
 	}
 }
 
+// TestNothingGoesBackOfWhatNobodyAnswered, whatever becomes known later: others may have gone on with the message meanwhile.
+func TestNothingGoesBackOfWhatNobodyAnswered(t *testing.T) {
+	t.Parallel()
+	l, db, s := spent(t)
+	first := s
+	first.Outcome, first.State, first.Refunds = provider.Unknown, ledger.Unknown, nil
+	settleAll(t, l, []ledger.Settlement{first})
+	s.Outcome, s.State, s.Segments, s.PriceMicros = provider.Rejected, ledger.Rejected, 0, 0
+	settleAll(t, l, []ledger.Settlement{s})
+	if got := money(t, db); got != "84000/100000 84000/100000" {
+		t.Error(got)
+	}
+}
+
 func TestMoneyGoesBackOnlyWithinItsWindow(t *testing.T) {
 	t.Parallel()
 	l, db, s := spent(t)

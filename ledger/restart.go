@@ -57,8 +57,7 @@ type RestartedWindow struct {
 //
 // The window begins with what attempts on record have taken in it, like that of a limit which is added; those that
 // were claimed while the clock was ahead count as well, since nobody knows when that was. A window of a second
-// is the next one: in it nothing has been granted. A longer one of a prefix, whose attempts nobody knows, begins
-// with all that it has granted in this window and in later ones.
+// is the next one: in it nothing has been granted.
 //
 // The windows that had been left with a beginning that is yet to come go into the record of the restart, or
 // they would be in the way when they are opened in earnest. Messages that wait look again.
@@ -90,7 +89,7 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 		return done, err
 	}
 	b := &beginning{zone: r.Zone}
-	if r.Limit.Window != admission.Second && r.Limit.Scope.Prefix == "" {
+	if r.Limit.Window != admission.Second {
 		b.added = []addition{{ownLimit: ownLimit{r.Channel, &r.Limit}}}
 	}
 	if err := b.first(ctx, tx); err != nil {
@@ -110,7 +109,7 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 	}
 	done = Restarted{Channel: r.Channel, Key: r.Limit.Key(), Version: current.Version, Author: r.Author, Reason: r.Reason, Was: was}
 	done.Now = r.window(now, b)
-	return done, done.write(ctx, tx, r.Limit.Window != admission.Second && r.Limit.Scope.Prefix != "")
+	return done, done.write(ctx, tx)
 }
 
 // ahead reads the limit's window, and refuses one that does not begin in the future.
@@ -147,33 +146,30 @@ func (r *Restart) window(now time.Time, b *beginning) RestartedWindow {
 }
 
 // writeRestart sets aside what the history has of the new window and of later ones, gives the limit its
-// window and records it. With $12, what was granted in all of them counts for the new one.
+// window and records it.
 const writeRestart = `
 	with gone as (
 	  delete from dispatcher.limit_history h
 	  where h.channel = $1 and h.scope = $2 and h.window_seconds = $3 and h.unit = $4 and h.window_start >= $5
 	  returning h.window_start, h.max, h.granted
-	), begins as (
-	  select case when $12 then $8::bigint + coalesce((select sum(granted) from gone), 0)::bigint else $6::bigint end as granted
 	), recorded as (
 	  insert into dispatcher.limit_restarts
 	    (channel, scope, window_seconds, unit, version, author, reason, was_start, was_granted, window_start, granted, set_aside)
-	  select $1, $2, $3, $4, $9, $10, $11, $7, $8, $5, b.granted,
+	  select $1, $2, $3, $4, $9, $10, $11, $7, $8, $5, $6,
 	    (select jsonb_agg(jsonb_build_object('window_start', window_start, 'max', max, 'granted', granted) order by window_start) from gone)
-	  from begins b
 	  returning restarted_at
 	)
 	update dispatcher.limits l
-	set window_start = $5, granted = b.granted, max = greatest(l.configured_max, b.granted), reserved = 0, taken = null, next_at = null, pace = null
-	from begins b, recorded r
+	set window_start = $5, granted = $6, max = greatest(l.configured_max, $6), reserved = 0, taken = null, next_at = null, pace = null
+	from recorded r
 	where l.channel = $1 and l.scope = $2 and l.window_seconds = $3 and l.unit = $4
-	returning r.restarted_at, l.granted`
+	returning r.restarted_at`
 
-// write puts it into the ledger. all is for a limit whose attempts nobody knows.
-func (d *Restarted) write(ctx context.Context, tx pgx.Tx, all bool) error {
+// write puts it into the ledger.
+func (d *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 	err := tx.QueryRow(ctx, writeRestart,
 		d.Channel, d.Key.Scope.String(), d.Key.Window.Seconds(), d.Key.Unit.String(), d.Now.Start, d.Now.Granted, d.Was.Start, d.Was.Granted,
-		d.Version, d.Author, d.Reason, all).Scan(&d.At, &d.Now.Granted)
+		d.Version, d.Author, d.Reason).Scan(&d.At)
 	d.At = d.At.UTC()
 	return err
 }

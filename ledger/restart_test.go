@@ -133,24 +133,6 @@ func TestWindowsThatAreYetToComeAreOutOfTheWay(t *testing.T) {
 	}
 }
 
-// TestAPrefixBeginsWithAllThatMayHaveBeenItsWindow because its attempts are not known.
-func TestAPrefixBeginsWithAllThatMayHaveBeenItsWindow(t *testing.T) {
-	t.Parallel()
-	on := scoped(prefix("+44"), admission.Day, 10)
-	l, db := bounded(t, []admission.Limit{on})
-	mustClaim(t, l, of("shop", 4), ledger.ScopeRef{Channel: "a", Scope: prefix("+44")})
-	execute(t, db, `insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max, granted)
-		select channel, scope, window_seconds, unit, window_start + n * interval '1 day', max, 8 from dispatcher.limits, generate_series(-1, 0) n`)
-	execute(t, db, `update dispatcher.limits set window_start = window_start + interval '2 days'`)
-	done, err := restarted(t, l, "a", on)
-	if err != nil || done.Now.Granted != 12 || done.Was.Granted != 4 {
-		t.Errorf("%+v, %v", done, err)
-	}
-	if got := granted(t, db); got != "a prefix:+44 86400 messages 8 of 10, a prefix:+44 86400 messages 12 of 12" {
-		t.Error(got)
-	}
-}
-
 // TestASecondOfAPrefixBeginsWithNothing like any other second.
 func TestASecondOfAPrefixBeginsWithNothing(t *testing.T) {
 	t.Parallel()

@@ -161,7 +161,7 @@ func TestWatchRoutingTellsOfEveryVersion(t *testing.T) {
 	l, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
 	ctx, cancel := context.WithCancel(t.Context())
 	told, ended := make(chan struct{}, 10), make(chan error)
-	go func() { ended <- l.WatchRouting(ctx, func() { told <- struct{}{} }) }()
+	go func() { ended <- l.WatchRouting(ctx, func() error { told <- struct{}{}; return nil }) }()
 	<-told // at the start
 	for range 2 {
 		apply(t, other, day(1))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // routingLock makes appliers wait for each other; routingChannel is what Watch listens to.
@@ -67,9 +68,8 @@ func (l *Ledger) RoutingVersions(ctx context.Context) ([]RoutingVersion, error) 
 // A raised limit acts at once, of whatever scope. A lowered one acts at once too, but its
 // running window keeps what was granted already, and windows that are over keep the maximum that
 // held in them. A limit that is added or comes back begins with what attempts have taken in its running
-// window; only a limit of a prefix does not know of them, and goes on where it stood if it comes
-// back within its window. They are counted before claims are held up. A removed channel keeps its row until
-// nothing is under way on it. The cursor of a route that stays keeps its place, also
+// window, and so does one of a day that begins at another time in the document's zone. They are counted before claims are held up.
+// A removed channel keeps its row until nothing is under way on it. The cursor of a route that stays keeps its place, also
 // among other members.
 //
 // Messages that wait look again, except after the step of a ramp, which opens nothing
@@ -172,7 +172,8 @@ func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 	batch.Queue(`select from dispatcher.channels order by channel for update`)
 	batch.Queue(`select from dispatcher.limits order by channel, scope, window_seconds, unit for update`)
 	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
-	return now, tx.SendBatch(ctx, batch).Close()
+	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	return now, err
 }
 
 // writeDocument writes channels first, in the lock order of claims, then their limits, and
@@ -190,6 +191,7 @@ func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting,
 	batch.Queue(insertVersion, version, n.Author, n.Reason, n.Document, string(effects), n.wakes())
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null and channel <> all($1)`, channels[0])
+	batch.Queue(recutWindows, b.recut()...)
 	batch.Queue(closeWindows, windows...)
 	batch.Queue(retireLimits, specs[:5]...)
 	batch.Queue(upsertLimits, slices.Concat(windows, specs, b.arguments(len(limits)))...)
@@ -198,7 +200,8 @@ func writeDocument(ctx context.Context, tx pgx.Tx, version int64, n *NewRouting,
 		turns, err = pgx.CollectRows(rows, scanTurn)
 		return err
 	})
-	return turns, tx.SendBatch(ctx, batch).Close()
+	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
+	return turns, err
 }
 
 // writeTurns puts the cursors into the circles of the new document and tells everybody.
@@ -262,21 +265,58 @@ const upsertChannels = `
 	  removed_at = null`
 
 // WatchRouting calls changed once when it listens, and then after each routing that
-// is applied by whatever process, until ctx ends or the connection breaks. The caller
-// calls it again then; nothing is missed, because changed is called at the start.
-func (l *Ledger) WatchRouting(ctx context.Context, changed func()) error {
+// is applied by whatever process, until ctx ends, the connection breaks, or changed returns an error, which comes back as it
+// is. The caller calls it again then; nothing is missed, because changed is called at the start.
+func (l *Ledger) WatchRouting(ctx context.Context, changed func() error) error {
 	conn, err := l.connect(ctx)
 	if err != nil {
 		return wrap("watch routing", err)
 	}
 	defer closeConn(conn)
-	if _, err := conn.Exec(ctx, `listen `+routingChannel); err != nil {
+	if err := listen(ctx, conn); err != nil {
 		return wrap("watch routing", err)
 	}
 	for {
-		changed()
-		if _, err := conn.WaitForNotification(ctx); err != nil {
+		if err := changed(); err != nil {
+			return err
+		}
+		if err := l.awaitNotification(ctx, conn); err != nil {
 			return wrap("watch routing", err)
 		}
 	}
+}
+
+func listen(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, roundTripPatience)
+	defer cancel()
+	_, err := conn.Exec(ctx, `listen `+routingChannel)
+	return err
+}
+
+// watchInterval is how often somebody who waits for a notification makes sure that there is still a server to send it.
+const watchInterval = 10 * time.Second
+
+// awaitNotification waits for one on a connection to a server that answers and has not been replaced.
+func (l *Ledger) awaitNotification(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		waiting, stop := context.WithTimeout(ctx, watchInterval)
+		_, err := conn.WaitForNotification(waiting)
+		stop()
+		if err == nil || ctx.Err() != nil || !pgconn.Timeout(err) {
+			return err
+		}
+		if l.guard.Replaced(conn.PgConn()) {
+			return errConnection
+		}
+		if err := ping(ctx, conn); err != nil {
+			return err
+		}
+	}
+}
+
+// ping asks for an answer that does not take long.
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, roundTripPatience)
+	defer cancel()
+	return conn.Ping(ctx)
 }

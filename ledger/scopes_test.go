@@ -53,7 +53,10 @@ func of(name string, n int) []ledger.Message {
 
 // giveScoped gives each message to channel a if all limits that count it have a place, and has it
 // wait a minute if not. extra are static parts of limits, as the routing would add them.
-func giveScoped(extra func(*admission.Counter)) ledger.Decide {
+func giveScoped(extra func(*admission.Counter)) ledger.Decide { return giveIn(time.UTC, extra) }
+
+// giveIn is giveScoped where days begin in a zone.
+func giveIn(zone *time.Location, extra func(*admission.Counter)) ledger.Decide {
 	return func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		counters := []*admission.Counter{}
@@ -69,19 +72,21 @@ func giveScoped(extra func(*admission.Counter)) ledger.Decide {
 			if extra != nil {
 				extra(c)
 			}
-			c.Roll(seen.Now, time.UTC)
+			c.Roll(seen.Now, zone)
 		}
+		at := momentOf(seen)
+		at.Zone = zone
 		for i := range seen.Messages {
 			if f := seen.Fates[i]; f != ledger.Fresh && f != ledger.Due {
 				continue
 			}
-			d.Each[i] = giveUnder(seen, &seen.Messages[i], counters)
+			d.Each[i] = giveUnder(seen, at, &seen.Messages[i], counters)
 		}
 		return d, nil
 	}
 }
 
-func giveUnder(seen *ledger.Seen, m *ledger.Message, counters []*admission.Counter) ledger.Decision {
+func giveUnder(seen *ledger.Seen, at *admission.Moment, m *ledger.Message, counters []*admission.Counter) ledger.Decision {
 	var accounts []admission.Account
 	for _, c := range counters {
 		if c.Scope.Covers(m.Tenant, testNumber) {
@@ -89,14 +94,14 @@ func giveUnder(seen *ledger.Seen, m *ledger.Message, counters []*admission.Count
 		}
 	}
 	need := &admission.Need{Lane: m.Lane, Segments: m.Plan.Segments, Micros: 28000}
-	place, obstacle := admission.Fit(momentOf(seen), accounts, need)
+	place, obstacle := admission.Fit(at, accounts, need)
 	if obstacle != nil {
 		return ledger.Decision{
 			State: ledger.Waiting, Reason: "tenant_limit", NextAt: seen.Now.Add(time.Minute), Plan: m.Plan,
 			WaitsFor: obstacle.Counter.Scope.String(),
 		}
 	}
-	admission.Take(momentOf(seen), accounts, need, place)
+	admission.Take(at, accounts, need, place)
 	seen.Channels[0].Gate.Active.Count++
 	return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
 		Number: m.Attempts + 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: m.Plan.Segments, PriceMicros: 28000, Currency: "GBP",
@@ -332,6 +337,42 @@ func TestAPrefixTakesAnyPartOfTheBatch(t *testing.T) {
 	applyLimits(t, l, nil, scoped(prefix("+49"), admission.Day, 3))
 	if _, sent := mustClaim(t, l, of("shop", 5), ledger.ScopeRef{Scope: prefix("+49")}); len(sent) != 5 {
 		t.Errorf("%d sent", len(sent))
+	}
+}
+
+// TestAClaimReadsTheLimitsOfItsScopesAlone, however many others there are: a claim costs what it touches.
+func TestAClaimReadsTheLimitsOfItsScopesAlone(t *testing.T) {
+	t.Parallel()
+	const touched = 10
+	read := func(scopes int) int64 {
+		url := ledgertest.URL(t)
+		l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+		var limits []admission.Limit
+		var refs []ledger.ScopeRef
+		for i := range scopes {
+			limits = append(limits, scoped(tenant(fmt.Sprintf("t%04d", i)), admission.Day, 100))
+			if i < touched {
+				refs = append(refs, ledger.ScopeRef{Scope: limits[i].Scope})
+			}
+		}
+		applyLimits(t, l, []admission.Limit{limit(admission.Day, 100)}, limits...)
+		execute(t, db, `analyze dispatcher.limits; select pg_stat_force_next_flush()`)
+		rows := func(l *ledger.Ledger) int64 {
+			l.Close() // a session has reported its statistics before it is gone
+			for scalar[bool](t, db, `select exists (select from pg_stat_activity
+				where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid())`) {
+				time.Sleep(5 * time.Millisecond)
+			}
+			return scalar[int64](t, db, `select coalesce(seq_tup_read + idx_tup_fetch, 0) from pg_stat_user_tables where relname = 'limits'`)
+		}
+		before := rows(l)
+		l = connect(t, ledger.Config{URL: url, MaxConns: 1})
+		mustClaim(t, l, of("t0000", 5), refs...)
+		return rows(l) - before
+	}
+	few, many := read(touched), read(1000)
+	if most := int64(2 * (touched + 1)); many > few || many > most { // each is locked and updated at most
+		t.Errorf("a claim of %d scopes read %d limits of 10 and %d of 1000, want %d at most", touched, few, many, most)
 	}
 }
 

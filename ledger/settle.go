@@ -77,11 +77,13 @@ type Slow struct {
 	RetryAfter time.Duration // nothing is to be submitted for so long; 0 when it named no time
 }
 
-// Refund is an amount that goes back to one limit in money.
+// Refund is an amount that goes back to one limit in money, and to what it was counted in apart.
 type Refund struct {
 	ScopeRef
 	Window admission.Window
 	Micros int64
+	// Tallies are those of the claim: whatever the limit keeps for lanes or leaves to processes by now.
+	Tallies admission.Tallies
 }
 
 // Open is an attempt without outcome that a lost instance left behind.

@@ -12,7 +12,8 @@ import "fmt"
 //     after it was lowered below it.
 //   - moved takes the messages on, if this attempt is still their last one and nobody
 //     has taken it on before. A late yes or no also stops a message that waits to be
-//     sent once more, and then there will be no duplicate.
+//     sent once more, and then there will be no duplicate. late reads the messages of such answers as they are locked: whoever
+//     was waited for, with the attempt or with the message, may have taken them on.
 //   - the outbox gets the notices of the messages that moved, in the order given: nearly
 //     always all of them, which go from the parameters to the row as they are. Its seq
 //     is drawn after the rows' locks were taken; see Publish.
@@ -34,8 +35,9 @@ var settle = settleDone(additions{}) + `, leaving as (
 //   - freed also lowers the channel's rate, see slowDown, once for all that were throttled.
 //   - refunded gives money back, only with an attempt's first answer, and only while the limit is in
 //     the window that it was taken from: that of the claim began before the claim, and any later
-//     window after it. Limits come after channels in the order of locks. creditors are read
-//     as they are locked, so that refunded decides by what was committed last.
+//     window after it. It goes back to the tallies that it was counted in as well, where they are still there. Limits come
+//     after channels in the order of locks. creditors are read as they are locked, so that refunded decides by what was committed last;
+//     whoever they waited for may have changed the row, so refunded takes from the row itself what it changes.
 var settleMore = settleDone(additions{
 	before: `said as materialized (
 	  select seq, coalesce(attempt, ($2::smallint[])[1]) as attempt, coalesce(owed, ($26::smallint[])[1]) as owed
@@ -69,22 +71,34 @@ var settleMore = settleDone(additions{
 	    ease_rate = case when l.slow is null then c.ease_rate else `+easedRate("now()")+` end,
 	    ease_since = case when l.slow is null then c.ease_since else `+easedSince("now()")+` end,
 	    ease_until = case when l.slow is null then c.ease_until else `+easedUntil("now()", "l.slow")+` end`) + `, back as (
-	  select r.channel, r.scope, r.window_seconds, r.micros, d.claimed_at
-	  from unnest($21::bigint[], $22::text[], $23::text[], $24::int[], $25::bigint[]) as r(nr, channel, scope, window_seconds, micros)
+	  select r.channel, r.scope, r.window_seconds, r.micros, array[r.lane, r.pool] as tallies, d.claimed_at
+	  from unnest($21::bigint[], $22::text[], $23::text[], $24::int[], $25::bigint[], $31::text[], $32::text[])
+	    as r(nr, channel, scope, window_seconds, micros, lane, pool)
 	  join done d on d.nr = r.nr where d.answers = 1
 	), creditors as materialized (
 	  select m.channel, m.scope, m.window_seconds, m.unit, greatest(m.window_start, m.since) as since from dispatcher.limits m
 	  where (m.channel, m.scope, m.window_seconds) in (select channel, scope, window_seconds from back) and m.unit = 'money'
 	    and (select count(*) from locked) >= 0
 	  order by m.channel, m.scope, m.window_seconds, m.unit for update
+	), owed as (
+	  select channel, scope, window_seconds, b.micros, b.tallies
+	  from creditors o join back b using (channel, scope, window_seconds) where b.claimed_at >= o.since
+	), apart as (
+	  select channel, scope, window_seconds, jsonb_object_agg(tally, micros) as tallies from (
+	    select channel, scope, window_seconds, t.tally, sum(micros)::bigint as micros
+	    from owed, unnest(tallies) as t(tally) where t.tally <> '' group by channel, scope, window_seconds, t.tally
+	  ) s group by channel, scope, window_seconds
 	), refund as (
-	  select o.channel, o.scope, o.window_seconds, o.unit, sum(b.micros)::bigint as micros
-	  from creditors o join back b on b.channel = o.channel and b.scope = o.scope and b.window_seconds = o.window_seconds
-	  where b.claimed_at >= o.since group by o.channel, o.scope, o.window_seconds, o.unit
+	  select channel, scope, window_seconds, w.micros, a.tallies
+	  from (select channel, scope, window_seconds, sum(micros)::bigint as micros from owed group by channel, scope, window_seconds) w
+	  left join apart a using (channel, scope, window_seconds)
 	), refunded as (
 	  update dispatcher.limits m set granted = greatest(m.granted - r.micros, 0),
-	    max = case when m.max > m.configured_max then greatest(m.configured_max, m.granted - r.micros) else m.max end
-	  from refund r where m.channel = r.channel and m.scope = r.scope and m.window_seconds = r.window_seconds and m.unit = r.unit
+	    max = case when m.max > m.configured_max then greatest(m.configured_max, m.granted - r.micros) else m.max end,
+	    taken = case when r.tallies is null then m.taken else (
+	      select jsonb_object_agg(t.key, greatest(t.value::bigint - coalesce((r.tallies ->> t.key)::bigint, 0), 0))
+	      from jsonb_each_text(m.taken) t) end
+	  from refund r where m.channel = r.channel and m.scope = r.scope and m.window_seconds = r.window_seconds and m.unit = 'money'
 	)` + settleMoved
 
 // What settleMore reads of receipts: how many tell all about the attempt, 0 when nothing is said; whether that is to be kept, because it is
@@ -161,7 +175,10 @@ func settleFreed(written string) string {
 }
 
 // settleMoved is the end of a settlement.
-const settleMoved = `, moved as (
+const settleMoved = `, late as materialized (
+	  select m.seq, m.state from done d join dispatcher.messages m on m.seq = d.seq and m.attempts = d.attempt
+	  where d.answers > 1 order by m.seq for update of m
+	), moved as (
 	  update dispatcher.messages m set state = d.state, reason = nullif(d.reason, ''),
 	    next_at = case when d.state in ('retry', 'waiting') then coalesce(d.next_at, now()) end,
 	    finished_at = case when d.state in ('rejected', 'failed', 'unknown') then now() end,
@@ -171,10 +188,10 @@ const settleMoved = `, moved as (
 	    waiting_since = case when d.state = 'waiting' then now() end, waits_for = null,
 	    possible_duplicate = case when m.state in ('retry', 'waiting') then false
 	      else m.possible_duplicate or d.possible_duplicate end
-	  from done d
+	  from done d left join late t on t.seq = d.seq
 	  where m.seq = d.seq and m.attempts = d.attempt
-	    and (m.state in ('sending', 'unknown')
-	      or (m.state in ('retry', 'waiting') and d.answers = 2 and d.state in ('accepted', 'rejected')))
+	    and (coalesce(t.state, m.state) in ('sending', 'unknown')
+	      or (coalesce(t.state, m.state) in ('retry', 'waiting') and d.answers = 2 and d.state in ('accepted', 'rejected')))
 	  returning d.nr
 	), told as (
 	  select count(*) = cardinality($1::bigint[]) and $18::boolean as everything from moved

@@ -16,7 +16,7 @@ import (
 	"dispatcher/provider"
 )
 
-// Settle writes down what came of attempts, in one round trip and all or nothing. To
+// Settle writes down what came of attempts, in one round trip (two when nothing of it was new, see vouch) and all or nothing. To
 // settle again what was settled has no effect, so a call that failed, in whatever way,
 // is simply repeated.
 func (l *Ledger) Settle(ctx context.Context, settlements []Settlement) error {
@@ -28,10 +28,15 @@ func (l *Ledger) Settle(ctx context.Context, settlements []Settlement) error {
 			return fmt.Errorf("settle message %d: the notice is no plain status event", settlements[i].Seq)
 		}
 	}
-	return wrap("settle", settleIn(ctx, l.hot, bySeq(settlements)))
+	conn, err := l.hot.Acquire(ctx) // one for both statements, so that nothing is vouched for on another server
+	if err != nil {
+		return wrap("settle", err)
+	}
+	defer conn.Release()
+	return wrap("settle", settleIn(ctx, conn, bySeq(settlements)))
 }
 
-// executor is a connection pool or a transaction.
+// executor is a connection or a transaction.
 type executor interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
@@ -45,9 +50,10 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	}
 	doubts, expectations, corrections := doubtArrays(order), expectArrays(order), correctedArrays(order)
 	if doubts == nil && expectations == nil && corrections == nil {
-		_, err := db.Exec(ctx, sql, args...)
-		return err
+		tag, err := db.Exec(ctx, sql, args...)
+		return vouchUnless(ctx, db, tag.RowsAffected() > 0, err)
 	}
+	var told int64 // rows of the outbox
 	batch := &pgx.Batch{}
 	if expectations != nil {
 		batch.Queue(expectReceipts, expectations...) // receipts come first in the order of locks
@@ -55,14 +61,26 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if repeats := repeatArrays(order); repeats != nil {
 		batch.Queue(lockRepeated, repeats...)
 	}
-	batch.Queue(sql, args...)
+	batch.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
+		told = tag.RowsAffected()
+		return nil
+	})
 	if corrections != nil {
 		batch.Queue(corrected, corrections...)
 	}
 	if doubts != nil {
 		batch.Queue(doubted, doubts...)
 	}
-	return db.SendBatch(ctx, batch).Close()
+	err := db.SendBatch(ctx, batch).Close()
+	return vouchUnless(ctx, db, told > 0, err)
+}
+
+// vouchUnless vouches for a settlement that told nobody anything: it may have been in the books already.
+func vouchUnless(ctx context.Context, db executor, told bool, err error) error {
+	if err == nil && !told {
+		_, err = db.Exec(ctx, vouch)
+	}
+	return err
 }
 
 // bySeq is the order in which settlements lock: ascending by message and attempt.
@@ -116,20 +134,30 @@ func settlementArrays(order []*Settlement) []any {
 // moreArrays are the parameters that settleMore takes beyond those of settle.
 func moreArrays(order []*Settlement) []any {
 	hold, slow, unfit := make([]int64, len(order)), make([]int64, len(order)), make([]bool, len(order))
-	nr, channel, scope := []int64{}, []string{}, []string{}
-	seconds, micros := []int32{}, []int64{}
 	for i, s := range order {
 		hold[i], slow[i], unfit[i] = s.Hold.Microseconds(), -1, s.Unfit
 		if s.Slow != nil {
 			slow[i] = max(s.Slow.RetryAfter, 0).Microseconds()
 		}
+	}
+	refunds, tallies := refundArrays(order)
+	args := append([]any{brief(hold), brief(slow)}, refunds...)
+	args = append(append(args, saidArrays(order)...), brief(unfit))
+	return append(args, tallies...)
+}
+
+// refundArrays are the refunds of settlements, which they name by their position, and the tallies of each.
+func refundArrays(order []*Settlement) (refunds, tallies []any) {
+	nr, channel, scope, lane, pool := []int64{}, []string{}, []string{}, []string{}, []string{}
+	seconds, micros := []int32{}, []int64{}
+	for i, s := range order {
 		for _, r := range s.Refunds {
 			nr, channel, scope = append(nr, int64(i+1)), append(channel, r.Channel), append(scope, r.Scope.String())
 			seconds, micros = append(seconds, int32(r.Window.Seconds())), append(micros, max(r.Micros, 0))
+			lane, pool = append(lane, r.Tallies.Lane), append(pool, r.Tallies.Pool)
 		}
 	}
-	args := append([]any{brief(hold), brief(slow), nr, channel, scope, seconds, micros}, saidArrays(order)...)
-	return append(args, brief(unfit))
+	return []any{nr, channel, scope, seconds, micros}, []any{lane, pool}
 }
 
 // saidArrays are what the settlements say about receipts, see saidNames.

@@ -25,16 +25,18 @@ type storm struct {
 	own    []ledger.Settlement // of the same, by whoever submitted them
 	late   []ledger.Settlement // their late answers
 	repeat []ledger.Settlement // of the second attempts, under the same keys
+	sent   []ledger.Settlement // of all further attempts
 
+	verdicts []ledger.Judgement // of whoever gives up, before the answer or after it
 	receipts []ledger.Receipt
 
 	mu      sync.Mutex
-	claimed map[int64]bool // messages whose second attempt has been claimed; guarded by mu
+	claimed map[int64]int // the latest attempts of messages that have been claimed again; guarded by mu
 }
 
 // TestDoubtsRepeatsAndReceiptsContend: lost attempts are closed by two instances that know different things of them, submitted again under
-// their keys, answered late, received for and judged, while others look for what is due. Nobody waits in a circle, no message rests before
-// its end, and no slot is lost.
+// their keys, answered late, received for, judged and given up, while others look for what is due. Nobody waits in a circle, no message
+// rests before its end or is given up although it was answered, and no slot is lost.
 func TestDoubtsRepeatsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -55,6 +57,9 @@ func TestDoubtsRepeatsAndReceiptsContend(t *testing.T) {
 		if n := scalar[int](t, db, `select count(*) from dispatcher.receipts where due_at is not null`); n != 0 {
 			t.Fatalf("%d rows are looked at for ever", n)
 		}
+		if n := scalar[int](t, db, givenUp); n != 0 {
+			t.Fatalf("%d messages were given up although they were answered", n)
+		}
 		endHolds(t, db)
 		release(t, ledgers[0])
 		if n := activeOn(t, db, "a"); n != 0 {
@@ -63,10 +68,15 @@ func TestDoubtsRepeatsAndReceiptsContend(t *testing.T) {
 	}
 }
 
+// givenUp counts the messages that ended as unknown, or whose channel was tried twice, although their provider refused them.
+const givenUp = `
+	select count(*) from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = m.attempts
+	where m.state = 'unknown' and a.outcome <> 'unknown' or cardinality(m.tried) > 1`
+
 // brew claims the messages of a round and makes up what is said of them.
 func brew(t *testing.T, ledgers [2]*ledger.Ledger, round int) *storm {
 	const n = 60
-	s := &storm{t: t, ledgers: ledgers, claimed: map[int64]bool{}}
+	s := &storm{t: t, ledgers: ledgers, claimed: map[int64]int{}}
 	for i, m := range claimAll(t, ledgers[0], batch(fmt.Sprintf("s%d", round), n), "a").Messages {
 		s.add(i, m, [2]string{fmt.Sprintf("%03d-%d-1", i*37%n, round), fmt.Sprintf("%03d-%d-2", i*37%n, round)})
 	}
@@ -95,10 +105,20 @@ func (s *storm) add(i int, m ledger.Message, references [2]string) {
 	if i%3 == 0 {
 		repeat.Outcome, repeat.State, repeat.Hold, repeat.Reference, repeat.Doubt = provider.Unknown, ledger.Unknown, 0, "", doubt(ledger.AwaitReceipt, "")
 	}
-	if i%7 == 0 {
-		s.late = append(s.late, taken)
+	sent := taken
+	sent.Hold = time.Hour
+	s.lost, s.own, s.repeat, s.sent = append(s.lost, lost), append(s.own, own), append(s.repeat, repeat), append(s.sent, sent)
+	verdict := final(m)
+	if i%8 > 3 {
+		verdict = sentAgain(m)
 	}
-	s.lost, s.own, s.repeat = append(s.lost, lost), append(s.own, own), append(s.repeat, repeat)
+	s.verdicts = append(s.verdicts, verdict)
+	switch {
+	case i%7 == 0:
+		s.late = append(s.late, taken)
+	case i%3 > 0:
+		s.late = append(s.late, refusedLate(lost))
+	}
 	for part, reference := range references {
 		for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered} {
 			r := receipt(reference, state)
@@ -117,7 +137,7 @@ func (s *storm) add(i int, m ledger.Message, references [2]string) {
 func (s *storm) rage() {
 	said, over := context.WithCancel(s.t.Context())
 	var speakers, lookers sync.WaitGroup
-	for _, l := range s.ledgers {
+	for i, l := range s.ledgers {
 		for _, look := range []func(*ledger.Ledger) error{s.sweep, s.claim, s.judge} {
 			lookers.Go(func() {
 				for said.Err() == nil {
@@ -128,6 +148,7 @@ func (s *storm) rage() {
 		speakers.Go(func() { s.settle(l, s.lost, 17) })
 		speakers.Go(func() { s.settle(l, s.own, 60) })
 		speakers.Go(func() { s.settle(l, s.late, 5) })
+		speakers.Go(func() { s.giveUp(l, i) })
 		for range 2 {
 			speakers.Go(func() {
 				for chunk := range slices.Chunk(shuffled(s.receipts), 40) {
@@ -178,11 +199,30 @@ func (s *storm) settle(l *ledger.Ledger, settlements []ledger.Settlement, n int)
 	}
 }
 
-// repeated are the settlements of those second attempts that have been claimed.
-func (s *storm) repeated() []ledger.Settlement {
+// repeated are the settlements of those further attempts that have been claimed.
+func (s *storm) repeated() (all []ledger.Settlement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(s.repeat), func(r ledger.Settlement) bool { return !s.claimed[r.Seq] })
+	for i, r := range s.repeat {
+		for n := 2; n <= s.claimed[r.Seq]; n++ {
+			if n > 2 {
+				r = s.sent[i]
+				r.Attempt = n
+			}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// giveUp ends every second search for what nobody has answered by then.
+func (s *storm) giveUp(l *ledger.Ledger, odd int) {
+	for i, j := range s.verdicts {
+		if i%2 == odd {
+			_, err := l.Judge(s.t.Context(), &j)
+			s.check(err)
+		}
+	}
 }
 
 // sweep looks at what is overdue and gives slots back.
@@ -194,7 +234,7 @@ func (s *storm) sweep(l *ledger.Ledger) error {
 	return err
 }
 
-// claim claims second attempts.
+// claim claims further attempts.
 func (s *storm) claim(l *ledger.Ledger) error {
 	var due []ledger.Message
 	err := l.Claim(s.t.Context(), ledger.Claim{Due: 20, Lanes: []string{"otp"}, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
@@ -204,7 +244,9 @@ func (s *storm) claim(l *ledger.Ledger) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range due {
-		s.claimed[due[i].Seq] = err == nil
+		if m := &due[i]; err == nil {
+			s.claimed[m.Seq] = max(s.claimed[m.Seq], m.Attempts+1)
+		}
 	}
 	return err
 }

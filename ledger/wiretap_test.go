@@ -20,6 +20,8 @@ type wiretap struct {
 	trips    atomic.Int64
 	loss     atomic.Int32 // what happens to the next round trip but skip
 	skip     atomic.Int32
+	silent   atomic.Bool // nothing gets through any more, and nobody hears of that
+	stubborn atomic.Bool // requests to cancel a statement get nowhere, as through some proxies
 	closing  sync.WaitGroup
 }
 
@@ -86,6 +88,11 @@ func (c *tapped) cut() {
 	_ = c.server.Close()
 }
 
+// isCancel tells a CancelRequest from other first messages by its code (PostgreSQL manual, 55.7).
+func isCancel(message []byte) bool {
+	return len(message) == 16 && binary.BigEndian.Uint32(message[4:]) == 1234<<16|5678
+}
+
 // requests forwards what the client says, a whole round trip at a time: the server
 // executes a statement when it hears it, not when the Sync comes. The startup message has no type byte.
 func (c *tapped) requests() {
@@ -95,6 +102,12 @@ func (c *tapped) requests() {
 		message, err := frame(c.client, first)
 		if err != nil {
 			return
+		}
+		if first && isCancel(message) && c.w.stubborn.Load() {
+			return
+		}
+		if c.w.silent.Load() {
+			continue
 		}
 		trip = append(trip, message...)
 		if !first && strings.ContainsRune("PBDEC", rune(message[0])) {

@@ -93,26 +93,42 @@ func Empty(t testing.TB) string {
 // win over those of this package. It is stopped at the end of the test.
 func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ledgertest-") //nolint:usetesting // Short enough for a socket, open to another user.
+	all := fast()
+	all["synchronous_commit"] = "on"
+	maps.Copy(all, settings)
+	return begin(t, pgserver.Config{Dir: filepath.Join(temporary(t), "pg"), Settings: all})
+}
+
+// temporary is a folder whose path is short enough for a socket, and open to the user that servers run as.
+func temporary(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ledgertest-") //nolint:usetesting // See above.
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	all := fast()
-	all["synchronous_commit"] = "on"
-	maps.Copy(all, settings)
-	s, err := pgserver.Start(t.Context(), pgserver.Config{Dir: filepath.Join(dir, "pg"), Settings: all})
+	return dir
+}
+
+// begin starts a server that is stopped at the end of the test.
+func begin(t testing.TB, c pgserver.Config) *pgserver.Server {
+	t.Helper()
+	s, err := pgserver.Start(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := s.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { stop(t, s) })
 	return s
+}
+
+// stop may be called in a cleanup, when t.Context has ended.
+func stop(t testing.TB, s *pgserver.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Error(err)
+	}
 }
 
 // clone copies a database of the shared server.

@@ -10,17 +10,21 @@ language sql immutable strict parallel safe
 return coalesce(nullif(('x' || encode(substr(sha256(
   convert_to(tenant, 'UTF8') || '\x00'::bytea || convert_to(ltrim(number, '+'), 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint, 0), 1);
 
--- recipient_of reads it from an envelope, for rows that the previous release inserted. It is null
--- for one that cannot be read.
-create function dispatcher.recipient_of(tenant text, envelope bytea) returns bigint
+-- number_of reads the number from an envelope. It is null for one that cannot be read.
+create function dispatcher.number_of(envelope bytea) returns text
 language plpgsql immutable
 as $$
 begin
-  return dispatcher.recipient(tenant, convert_from(envelope, 'UTF8')::json ->> 'to');
+  return convert_from(envelope, 'UTF8')::json ->> 'to';
 exception when data_exception then
   return null;
 end
 $$;
+
+-- recipient_of is the recipient of an envelope, for rows that the previous release inserted.
+create function dispatcher.recipient_of(tenant text, envelope bytea) returns bigint
+language sql immutable
+return dispatcher.recipient(tenant, dispatcher.number_of(envelope));
 
 alter table dispatcher.messages add column recipient bigint;
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/tern/v2/migrate"
+
+	"dispatcher/ledger/primary"
 )
 
 //go:embed *.sql
@@ -35,6 +37,7 @@ func Migrate(ctx context.Context, url string) error {
 	if err != nil {
 		return errSecret
 	}
+	new(primary.Guard).Begin(ctx, &config.Config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)

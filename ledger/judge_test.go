@@ -1,0 +1,191 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
+)
+
+// disputed is a message about whose first attempt there is a doubt, while somebody else has it locked.
+type disputed struct {
+	l, other  *ledger.Ledger
+	lock, see *pgx.Conn
+	m         ledger.Message
+	unknown   ledger.Settlement
+}
+
+func dispute(t *testing.T) *disputed {
+	t.Helper()
+	url := ledgertest.URL(t)
+	d := &disputed{
+		l: connect(t, ledger.Config{URL: url}), other: connect(t, ledger.Config{URL: url}), lock: raw(t, url), see: raw(t, url),
+	}
+	apply(t, d.l, ledger.ChannelSpec{Name: "a"})
+	d.m = claimAll(t, d.l, []ledger.Message{message("m")}, "a").Messages[0]
+	d.unknown = unknown(d.m)
+	d.unknown.Receipts, d.unknown.Await = 1, time.Hour
+	d.unknown.Doubt = &ledger.Doubt{Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now()}
+	settleAll(t, d.l, []ledger.Settlement{d.unknown})
+	return d
+}
+
+// after passes a judgement that has to wait until work, which began before it, has come to its end.
+func (d *disputed) after(t *testing.T, work func() error, j *ledger.Judgement) (ended bool) {
+	t.Helper()
+	execute(t, d.lock, `begin`)
+	execute(t, d.lock, `select from dispatcher.messages for update`)
+	before := waiting(t, d.see, work)
+	over := make(chan error, 1)
+	go func() {
+		var err error
+		ended, err = d.other.Judge(t.Context(), j)
+		over <- err
+	}()
+	const waiters = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+	for scalar[int](t, d.see, waiters) < 2 && t.Context().Err() == nil {
+		if len(over) > 0 {
+			t.Fatalf("it did not wait: %v", <-over)
+		}
+	}
+	execute(t, d.lock, `commit`)
+	if err := <-before; err != nil {
+		t.Error(err)
+	}
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	return ended
+}
+
+// refusedLate is the late answer that an attempt was not taken which nobody answered for at first.
+func refusedLate(s ledger.Settlement) ledger.Settlement {
+	s.Outcome, s.State, s.Reason, s.Tried, s.Segments, s.PriceMicros, s.Receipts, s.Doubt = provider.Refused, ledger.Retry, "refused", true, 0, 0, 0, nil
+	return s
+}
+
+// sentAgain is the judgement that the message is sent once more.
+func sentAgain(m ledger.Message) ledger.Judgement {
+	j := final(m)
+	j.Verdict = ledger.Resent
+	j.Move = &ledger.Move{State: ledger.Retry, Reason: "resend", PossibleDuplicate: true, Tried: true}
+	return j
+}
+
+// TestAJudgementGoesByWhatWasCommittedLast: the truth about an attempt is being written down when somebody gives the search up.
+func TestAJudgementGoesByWhatWasCommittedLast(t *testing.T) {
+	t.Parallel()
+	truths := map[string]struct {
+		tell func(*testing.T, *disputed) error
+		want string
+	}{
+		"a late refusal": {
+			func(t *testing.T, d *disputed) error {
+				return d.l.Settle(t.Context(), []ledger.Settlement{refusedLate(d.unknown)})
+			}, "retry refused {a}",
+		},
+		"a receipt": {
+			func(t *testing.T, d *disputed) error {
+				_, err := d.l.Receive(t.Context(), []ledger.Receipt{keyed(d.m, 1, "r1", provider.Delivered)}, tellState)
+				return err
+			}, "delivered",
+		},
+	}
+	verdicts := map[string]func(ledger.Message) ledger.Judgement{"gives up": final, "resends": sentAgain}
+	for truth, told := range truths {
+		for verdict, judgement := range verdicts {
+			t.Run(verdict+" behind "+truth, func(t *testing.T) {
+				t.Parallel()
+				d := dispute(t)
+				j := judgement(d.m)
+				if d.after(t, func() error { return told.tell(t, d) }, &j) {
+					t.Error("it was judged")
+				}
+				if got := scalar[string](t, d.see, seeDoubt); got+scalar[string](t, d.see, `select coalesce(' ' || tried::text, '') from dispatcher.messages`) != told.want {
+					t.Errorf("the message is %s, want %s", got, told.want)
+				}
+			})
+		}
+	}
+}
+
+// TestAJudgementWaitsForWhoeverHasItsAttempt, although the message is free yet: a settlement writes that after the attempt.
+func TestAJudgementWaitsForWhoeverHasItsAttempt(t *testing.T) {
+	t.Parallel()
+	d := dispute(t)
+	j := final(d.m)
+	execute(t, d.lock, `begin`)
+	execute(t, d.lock, `update dispatcher.attempts set outcome = 'refused', answers = answers + 1`)
+	done := waiting(t, d.see, func() error {
+		ended, err := d.other.Judge(t.Context(), &j)
+		if ended {
+			t.Error("it was judged")
+		}
+		return err
+	})
+	execute(t, d.lock, `update dispatcher.messages set state = 'retry', reason = 'refused', next_at = now(), finished_at = null`)
+	execute(t, d.lock, `commit`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := scalar[string](t, d.see, seeDoubt); got != "retry refused" {
+		t.Error(got)
+	}
+}
+
+// TestAJudgementTakesNoMessageBackThatHasGoneOn: what it finds out was known before, and a claim of the next attempt is under way.
+func TestAJudgementTakesNoMessageBackThatHasGoneOn(t *testing.T) {
+	t.Parallel()
+	d := dispute(t)
+	no := refusedLate(d.unknown)
+	settleAll(t, d.l, []ledger.Settlement{no})
+	j := ledger.Judgement{
+		Seq: d.m.Seq, Key: "k", Verdict: ledger.NotTaken, Truth: &no, Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
+	}
+	execute(t, d.lock, `begin`)
+	execute(t, d.lock, `update dispatcher.messages set state = 'sending', attempts = 2, next_at = null`)
+	execute(t, d.lock, `insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, claimed_at, instance)
+		select message_seq, 2, channel, 'fallback', segments, price_micros, currency, now(), instance from dispatcher.attempts`)
+	done := waiting(t, d.see, func() error {
+		ended, err := d.other.Judge(t.Context(), &j)
+		if !ended {
+			t.Error("the doubt was not ended")
+		}
+		return err
+	})
+	execute(t, d.lock, `commit`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := scalar[string](t, d.see, seeDoubt); got != "sending refused not_taken closed" {
+		t.Error(got)
+	}
+}
+
+// TestALateRefusalBehindAJudgementGoesByWhatWasCommittedLast: the search is given up while the message waits to be repeated, and the answer
+// waits for that.
+func TestALateRefusalBehindAJudgementGoesByWhatWasCommittedLast(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, lock, see := connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
+	lost := repeat(m, 1)
+	settleAll(t, l, []ledger.Settlement{lost})
+	execute(t, lock, `begin`)
+	execute(t, lock, `select from dispatcher.attempts for update`)
+	done := waiting(t, see, func() error { return l.Settle(t.Context(), []ledger.Settlement{refusedLate(lost)}) })
+	execute(t, lock, `update dispatcher.messages set state = 'unknown', same_key = null, same_key_until = null, same_key_account = null,
+		pinned = null, next_at = null, finished_at = now()`)
+	execute(t, lock, `commit`)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := scalar[string](t, see, `select concat_ws(' ', state, reason) from dispatcher.messages`); got != "retry refused" {
+		t.Errorf("the message is %s", got)
+	}
+}

@@ -1,0 +1,160 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger/pgserver"
+)
+
+// Pair is a primary and the standby that each of its commits waits for, both private servers of one test.
+type Pair struct {
+	Primary, Standby *pgserver.Server
+}
+
+// standbyName is what the primary knows its standby by.
+const standbyName = "standby"
+
+// NewPair starts a primary and its standby, which follows it. Both are stopped at the end of the test.
+//
+// The standby begins as a copy of the primary's folder, taken while that is stopped, as the PostgreSQL manual (Log-Shipping
+// Standby Servers) allows: pg_basebackup is not on every machine.
+func NewPair(t testing.TB) *Pair {
+	t.Helper()
+	dir := temporary(t)
+	home := filepath.Join(dir, "primary")
+	settings := fast()
+	settings["synchronous_commit"] = "on"
+	first := begin(t, pgserver.Config{Dir: home, Settings: settings})
+	stop(t, first)
+
+	follower := filepath.Join(dir, "standby")
+	copyFolder(t, home, follower)
+	if err := os.WriteFile(filepath.Join(follower, "data", "standby.signal"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	followed := maps.Clone(settings)
+	followed["primary_conninfo"] = conninfo(t, first)
+	p := &Pair{Primary: first}
+	if err := p.Primary.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.Standby = begin(t, pgserver.Config{Dir: follower, Settings: followed})
+	p.Do(t, p.Primary, `alter system set synchronous_standby_names = '`+standbyName+`'`, `select pg_reload_conf()`)
+	p.awaitSync(t)
+	return p
+}
+
+// URL is the address of both, the primary first, with the given further parameters.
+func (p *Pair) URL(parameters string) string {
+	return strings.Replace(p.Primary.URL(), p.Primary.Address(), p.Primary.Address()+","+p.Standby.Address(), 1) + parameters
+}
+
+// Promote lets the standby take over, and returns when it takes writes.
+func (p *Pair) Promote(t testing.TB) {
+	t.Helper()
+	p.Do(t, p.Standby, `select pg_promote()`)
+}
+
+// Do runs statements on one of the two.
+func (p *Pair) Do(t testing.TB, on *pgserver.Server, statements ...string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), on.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // Nothing depends on a clean goodbye.
+	for _, sql := range statements {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(fmt.Errorf("%s: %w", sql, err))
+		}
+	}
+}
+
+// awaitSync returns when commits wait for the standby.
+func (p *Pair) awaitSync(t testing.TB) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), p.Primary.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // Nothing depends on a clean goodbye.
+	for deadline := time.Now().Add(time.Minute); ; {
+		var following bool
+		err := conn.QueryRow(t.Context(), `select exists (select from pg_stat_replication where sync_state = 'sync')`).Scan(&following)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case following:
+			return
+		case time.Now().After(deadline):
+			t.Fatal("the standby does not follow")
+		}
+		pause(t.Context())
+	}
+}
+
+// pause is the time between two looks.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(20 * time.Millisecond):
+	case <-ctx.Done():
+	}
+}
+
+// conninfo is how the standby reaches the primary.
+func conninfo(t testing.TB, s *pgserver.Server) string {
+	t.Helper()
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := u.User.Password()
+	return fmt.Sprintf("host=%s port=%s user=%s password=%s sslmode=disable application_name=%s",
+		u.Hostname(), u.Port(), u.User.Username(), password, standbyName)
+}
+
+// copyFolder copies a stopped server's cluster and its password.
+func copyFolder(t testing.TB, from, to string) {
+	t.Helper()
+	for _, part := range []string{"data", "pgpass"} {
+		copyPart(t, filepath.Join(from, part), filepath.Join(to, part))
+	}
+}
+
+func copyPart(t testing.TB, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		target := to + strings.TrimPrefix(path, from)
+		if entry.IsDir() {
+			return os.MkdirAll(target, info.Mode().Perm())
+		}
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, content, info.Mode().Perm())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
