@@ -1,6 +1,6 @@
 // Package publish is the way out to Kafka: it takes notices from the ledger's outbox
 // and produces them to the status topic, the topic of dead letters and that of inbound messages, at
-// least once and in order for each key.
+// least once, and in order for each key but on the topic of dead letters.
 //
 // What a notice says is decided where the state changes, in packages dispatch and inbound; that only
 // one process publishes at a time is the ledger's work.
@@ -9,8 +9,6 @@ package publish
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -59,6 +57,9 @@ const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 	batch        = 5000 // notices in one round, more or less
+	// batchHeard is that for messages of subscribers. Those of one number leave one after the other, and one that sends without end
+	// must not hold the others up for long.
+	batchHeard = 200
 )
 
 // Publisher moves notices from the outbox to Kafka.
@@ -72,10 +73,10 @@ type Publisher struct {
 type flow struct {
 	what    string // that flows here, in sentences
 	topics  string
-	client  *kgo.Client
+	client  *kgo.Client // owned by run
 	publish func(ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error) (int, error)
-	idle    time.Duration   // between two looks when there was nothing
-	met     map[string]bool // topics that a record has been acknowledged by
+	most    int           // notices in one round, more or less
+	idle    time.Duration // between two looks when there was nothing
 }
 
 // New returns a Publisher that has not touched the network yet. Run must be called: it
@@ -88,16 +89,14 @@ func New(cfg Config) (*Publisher, error) {
 		cfg: cfg,
 		notices: flow{
 			what: "status events and dead letters", topics: cfg.StatusTopic + " or " + cfg.DeadTopic,
-			publish: cfg.Outbox.Publish, idle: idlePause,
+			publish: cfg.Outbox.Publish, most: batch, idle: idlePause,
 		},
-		heard: flow{what: "inbound messages", topics: cfg.InboundTopic, publish: cfg.Outbox.PublishInbound, idle: idleHeard},
+		heard: flow{what: "inbound messages", topics: cfg.InboundTopic, publish: cfg.Outbox.PublishInbound, most: batchHeard, idle: idleHeard},
 	}
 	for _, f := range []*flow{&p.notices, &p.heard} {
-		client, err := kgo.NewClient(slices.Concat(options(), cfg.Client)...)
-		if err != nil {
-			return nil, fmt.Errorf("kafka client of the publisher: %w", err)
+		if err := p.connect(f); err != nil {
+			return nil, err
 		}
-		f.client, f.met = client, make(map[string]bool)
 	}
 	return p, nil
 }
@@ -108,7 +107,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	var flows sync.WaitGroup
 	for _, f := range []*flow{&p.notices, &p.heard} {
 		flows.Go(func() {
-			defer f.client.Close()
+			defer func() { f.client.Close() }() // the one that it has then
 			p.run(ctx, f)
 		})
 	}
@@ -121,16 +120,17 @@ func (p *Publisher) run(ctx context.Context, f *flow) {
 	send := func(ctx context.Context, notices []ledger.Notice) error { return p.send(ctx, f, notices) }
 	pause := firstPause
 	for ctx.Err() == nil {
-		n, err := f.publish(ctx, batch, send)
+		n, err := f.publish(ctx, f.most, send)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			p.cfg.Log.Warn().Err(err).Dur("pause", pause).Msg(f.sentence(err))
+			p.mend(f, err)
 			sleep(ctx, pause)
 			pause = min(2*pause, longestPause)
 		case n == 0:
 			sleep(ctx, f.idle)
 			pause = firstPause
-		case n < batch:
+		case n < f.most:
 			sleep(ctx, flowPause)
 			pause = firstPause
 		default:

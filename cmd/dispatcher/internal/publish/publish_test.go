@@ -112,6 +112,49 @@ func cluster(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
+// create makes a topic of 12 partitions, and remove takes one away.
+func create(t *testing.T, c *kfake.Cluster, topic string) {
+	t.Helper()
+	req, anew := kmsg.NewPtrCreateTopicsRequest(), kmsg.NewCreateTopicsRequestTopic()
+	anew.Topic, anew.NumPartitions, anew.ReplicationFactor = topic, 12, 1
+	req.Topics = append(req.Topics, anew)
+	ask(t, c, func(ctx context.Context, client *kgo.Client) error {
+		resp, err := req.RequestWith(ctx, client)
+		if err != nil {
+			return err
+		}
+		return kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+	})
+}
+
+func remove(t *testing.T, c *kfake.Cluster, topic string) {
+	t.Helper()
+	req, old := kmsg.NewPtrDeleteTopicsRequest(), kmsg.NewDeleteTopicsRequestTopic()
+	old.Topic = &topic
+	req.TopicNames, req.Topics = []string{topic}, append(req.Topics, old)
+	ask(t, c, func(ctx context.Context, client *kgo.Client) error {
+		resp, err := req.RequestWith(ctx, client)
+		if err != nil {
+			return err
+		}
+		return kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+	})
+}
+
+func ask(t *testing.T, c *kfake.Cluster, request func(context.Context, *kgo.Client) error) {
+	t.Helper()
+	client, err := kgo.NewClient(seeds(c)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := request(ctx, client); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func seeds(c *kfake.Cluster) []kgo.Opt {
 	return []kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...), kgo.MetadataMinAge(100 * time.Millisecond)}
 }
@@ -225,10 +268,10 @@ func TestNoticesReachTheirTopicWithKeyAndHeaders(t *testing.T) {
 func TestEventsOfAMessageKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	o := newOutbox(history(100, 50)...) // more than one round
+	o := newOutbox(history(1000, 6)...) // more than one round
 	run(t, o, nil, seeds(c)...)
 	o.awaitEmpty(t)
-	checkOrder(t, c, 100, 50)
+	checkOrder(t, c, 1000, 6)
 }
 
 // TestKeysLieWhereTheJavaClientPutsThem holds the partitioner to hashes from the tests
@@ -258,13 +301,13 @@ func TestAProduceThatFailedIsMadeAgainInOrder(t *testing.T) {
 			t.Parallel()
 			c := cluster(t)
 			fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: answer, Count: 2})
-			o := newOutbox(history(30, 20)...)
+			o := newOutbox(history(60, 8)...)
 			run(t, o, nil, seeds(c)...)
 			o.awaitEmpty(t)
 			if fault.Hits() == 0 {
 				t.Fatal("nothing met the fault")
 			}
-			checkOrder(t, c, 30, 20)
+			checkOrder(t, c, 60, 8)
 		})
 	}
 }
@@ -286,6 +329,36 @@ func TestAMissingTopicIsNamedAndNothingIsLost(t *testing.T) {
 	}
 	if len(o.notices) != 1 {
 		t.Error("the notice is gone")
+	}
+}
+
+// TestATopicThatIsCreatedAnewIsGoneOnWith: what was in it is gone, and nothing that waits is.
+func TestATopicThatIsCreatedAnewIsGoneOnWith(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	o := newOutbox(history(20, 3)...)
+	o.add(ledger.Notice{Kind: ledger.Letter, Key: "before"})
+	var log bytes.Buffer
+	stop := run(t, o, &log, seeds(c)...)
+	o.awaitEmpty(t)
+	for range 2 {
+		remove(t, c, "sms.status")
+		create(t, c, "sms.status")
+		o.add(history(20, 3)...)
+		o.add(ledger.Notice{Kind: ledger.Letter, Key: "after"})
+		o.awaitEmpty(t)
+		checkOrder(t, c, 20, 3)
+	}
+	stop()
+	if !strings.Contains(log.String(), "was deleted and created anew") {
+		t.Errorf("log: %s", &log)
+	}
+	seen := map[string]int{}
+	for _, letter := range read(t, c, "sms.dead", 3) {
+		seen[string(letter.Key)]++
+	}
+	if seen["before"] != 1 || seen["after"] < 2 { // a round that failed comes again
+		t.Errorf("dead letters: %v", seen)
 	}
 }
 

@@ -29,28 +29,3 @@ func TestARoundFitsOneBatchAndTakesAtLeastOneRecord(t *testing.T) {
 		}
 	}
 }
-
-// TestATopicIsMetWithOneRecordAlone: what is produced while the client asks for the partitions of a topic leaves in pieces, of which
-// one that is refused would be overtaken by the next.
-func TestATopicIsMetWithOneRecordAlone(t *testing.T) {
-	t.Parallel()
-	to := func(topics ...string) (records []*kgo.Record) {
-		for _, topic := range topics {
-			records = append(records, &kgo.Record{Topic: topic})
-		}
-		return records
-	}
-	f := flow{met: map[string]bool{"known": true}}
-	for _, c := range []struct {
-		records []*kgo.Record
-		want    int
-	}{
-		{to("known", "known"), 2},
-		{to("known", "known", "new", "known"), 2},
-		{to("new", "new", "known"), 1},
-	} {
-		if got := f.together(c.records); got != c.want {
-			t.Errorf("%d records leave together, want %d", got, c.want)
-		}
-	}
-}
