@@ -35,7 +35,7 @@ func (c *cli) simulateAdmissionCommand() *cobra.Command {
 		Use:   "admission --scenario FILE",
 		Short: "Compare the admission policies on a scenario",
 		Long: `Replays the arrivals of a scenario through each admission policy and shows what it admits, what it
-queues although the limit has room, what it lets through beyond the limit and what it leaves unused. It
+queues although a slot stays free, what it lets through beyond the limit and what it leaves unused. It
 needs no broker and no database. docs/admission.md tells what the policies are for, and
 deploy/scenarios has the examples that it refers to.`,
 		Example: `  dispatcher simulate admission --scenario deploy/scenarios/uneven-workers.json

@@ -10,7 +10,7 @@ import (
 // simulationSheet has one row per policy; in a table without what became of messages when none arrived.
 func simulationSheet(outcomes []simulate.Outcome, as format) sheet {
 	out := sheet{
-		header: []string{"policy", "free", "region_slots", "anywhere_slots", "per_worker"}, right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, tight: true,
+		header: []string{"policy", "free", "region_slots", "anywhere_slots", "per_worker"}, right: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, tight: true,
 	}
 	if as == formatTable {
 		out.header = []string{"policy", "free", "region", "anywhere", "per worker"}
@@ -44,12 +44,15 @@ type trafficFigure struct {
 	value float64
 }
 
-// text is the figure with all digits; in a table with two behind the point.
+// text is the figure with all digits; in a table with two behind the point, and what is little not as nothing.
 func (f *trafficFigure) text(as format) string {
-	if as == formatTable {
-		return strings.TrimSuffix(fmt.Sprintf("%.2f", f.value), ".00")
+	switch {
+	case as != formatTable:
+		return as.fraction(&f.value)
+	case f.value > 0 && f.value < 0.005:
+		return "<0.01"
 	}
-	return as.fraction(&f.value)
+	return strings.TrimSuffix(fmt.Sprintf("%.2f", f.value), ".00")
 }
 
 // trafficFigures are all of them.
@@ -59,13 +62,15 @@ func trafficFigures(t *simulate.Traffic) []trafficFigure {
 		{"admitted", "admitted", float64(t.Admitted)},
 		{"queued", "queued", float64(t.Queued)},
 		{"early", "", float64(t.Early)},
+		{"overtaken", "", float64(t.Overtaken)},
 		{"over", "", float64(t.Over)},
 		{"unused", "", float64(t.Unused)},
 		{"stranded", "", float64(t.Stranded)},
 		{"early_percent", "early %", t.EarlyPercent},
+		{"overtaken_percent", "overtaken %", t.OvertakenPercent},
 		{"over_percent", "over %", t.OverPercent},
 		{"unused_percent", "unused %", t.UnusedPercent},
-		{"stranded_percent", "stranded %", t.StrandedPercent},
+		{"stranded_percent", "", t.StrandedPercent},
 		{"calls_per_message", "calls", t.CallsPerMessage},
 		{"latency_ms", "ms", t.LatencyMs},
 		{"latency_p95_ms", "", t.LatencyP95Ms},
@@ -84,7 +89,7 @@ func simulationLegend(outcomes []simulate.Outcome) []string {
 		measured[i] = fmt.Sprintf("%s %.0f", outcomes[i].Policy, outcomes[i].DecisionNs)
 	}
 	return []string{
-		"early: queued with room left; over: beyond the limit; unused: left at window ends; stranded: of that, wanted in vain.",
+		"early: queued although a slot stayed free; overtaken: queued, and a later one got in; over: beyond the limit; unused: left at window ends.",
 		"calls: per message, to counters; ms: their time, modelled by call_ms. Measured ns of a decision: " + strings.Join(measured, ", ") + ".",
 	}
 }

@@ -28,7 +28,7 @@ type figuresOf struct {
 		OverPercent     *float64 `json:"over_percent"`
 		UnusedPercent   *float64 `json:"unused_percent"`
 		CallsPerMessage *float64 `json:"calls_per_message"`
-		Stranded        float64  `json:"stranded_percent"`
+		Overtaken       float64  `json:"overtaken_percent"`
 		LatencyMs       float64  `json:"latency_ms"`
 	} `json:"policies"`
 }
@@ -81,8 +81,13 @@ func TestSimulateReplaysTheArrivalsOfTheSource(t *testing.T) {
 	}
 }
 
-// oneDecimal is how docs/admission.md rounds.
-func oneDecimal(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
+// oneDecimal is how docs/admission.md rounds. What is little is not written as nothing.
+func oneDecimal(f float64) string {
+	if f > 0 && f < 0.05 {
+		return "<0.1"
+	}
+	return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64)
+}
 
 func twoDecimals(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }
 
@@ -108,7 +113,7 @@ func TestShippedScenariosGiveWhatTheGuideSays(t *testing.T) {
 		}
 		var shares []string
 		for _, p := range got.Policies {
-			shares = append(shares, fmt.Sprintf("%s / %s / %s", oneDecimal(*p.EarlyPercent), oneDecimal(*p.OverPercent), oneDecimal(p.Stranded)))
+			shares = append(shares, fmt.Sprintf("%s / %s / %s / %s", oneDecimal(*p.EarlyPercent), oneDecimal(p.Overtaken), oneDecimal(*p.OverPercent), oneDecimal(*p.UnusedPercent)))
 		}
 		counter, exact := got.Policies[2], got.Policies[3]
 		calls := strings.Join([]string{
@@ -134,10 +139,10 @@ func TestSimulateShowsTheAskedPoliciesInEachFormat(t *testing.T) {
 	file := shipped("uneven-workers.json")
 	args := []string{"simulate", "admission", "--scenario", file, "--policy", "exact", "--policy", "even", "--format"}
 	csv := dispatcher(t, "", nil, append(args, "csv")...)
-	want := regexp.MustCompile(`^policy,free,region_slots,anywhere_slots,per_worker,arrived,admitted,queued,early,over,unused,stranded,` +
-		`early_percent,over_percent,unused_percent,stranded_percent,calls_per_message,latency_ms,latency_p95_ms,decision_ns
-even,10,10,0,5,8,6,2,2,0,4,2,25,0,40,20,0,0,0,[0-9.e+]+
-exact,10,0,10,10,8,8,0,0,0,2,0,0,0,20,0,1,60,60,[0-9.e+]+
+	want := regexp.MustCompile(`^policy,free,region_slots,anywhere_slots,per_worker,arrived,admitted,queued,early,overtaken,over,unused,stranded,` +
+		`early_percent,overtaken_percent,over_percent,unused_percent,stranded_percent,calls_per_message,latency_ms,latency_p95_ms,decision_ns
+even,10,10,0,5,8,6,2,2,0,0,4,2,25,0,0,40,20,0,0,0,[0-9.e+]+
+exact,10,0,10,10,8,8,0,0,0,0,2,0,0,0,0,20,0,1,60,60,[0-9.e+]+
 $`)
 	if csv.code != exitOK || !want.MatchString(csv.out) {
 		t.Errorf("%+v, want %s", csv, want)
@@ -210,7 +215,7 @@ func TestSimulateExplainsItsColumns(t *testing.T) {
 	t.Parallel()
 	table := dispatcher(t, "", nil, "simulate", "admission", "--scenario", shipped("uneven-workers.json"))
 	text := strings.Join(strings.Fields(table.out), " ")
-	for _, want := range []string{"stranded: of that, wanted in vain", "ms: their time, modelled by call_ms."} {
+	for _, want := range []string{"early: queued although a slot stayed free; overtaken: queued, and a later one got in;", "unused: left at window ends", "ms: their time, modelled by call_ms."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, table.out)
 		}

@@ -93,7 +93,11 @@ func setting(s *Scenario) string {
 
 // trafficLegend names the classes of what became of messages.
 var trafficLegend = [][2]string{
-	{"within", "admitted within the limit"}, {"over", "admitted beyond it"}, {"early", "queued although it had room"}, {"queued", "queued, it was used up"},
+	{"within", "admitted"},
+	{"over", "admitted beyond the limit"},
+	{"early", "queued, a slot stayed free"},
+	{"overtaken", "queued, a later one got in"},
+	{"queued", "queued, used up"},
 }
 
 // legend names the classes, and what the dashed line stands for.
@@ -123,12 +127,13 @@ type part struct {
 }
 
 // parts are those of all messages that arrived.
-func parts(arrived, admitted, over, early int64) []part {
+func parts(arrived, admitted, over, early, overtaken int64) []part {
 	return []part{
 		{"within", admitted - over, "admitted within the limit"},
 		{"over", over, "admitted beyond the limit"},
-		{"early", early, "queued although the limit had room"},
-		{"queued", arrived - admitted - early, "queued, the limit was used up"},
+		{"early", early, "queued although a slot stayed free"},
+		{"overtaken", overtaken, "queued, and a later one got in"},
+		{"queued", arrived - admitted - early - overtaken, "queued, the limit was used up"},
 	}
 }
 
@@ -143,7 +148,7 @@ func (d *drawing) bars(s *Scenario, outcomes []Outcome, top float64) {
 		y := top + float64(i)*barStep
 		d.text(barLeft-12, y+15, "head end", o.Policy)
 		x := barLeft
-		for _, p := range parts(o.Arrived, o.Admitted, o.Over, o.Early) {
+		for _, p := range parts(o.Arrived, o.Admitted, o.Over, o.Early, o.Overtaken) {
 			d.rect(x, y, float64(p.count)*scale, barHeight, p.class, fmt.Sprintf("%s: %d %s", o.Policy, p.count, p.what))
 			x += float64(p.count) * scale
 		}
@@ -161,10 +166,16 @@ func (d *drawing) bars(s *Scenario, outcomes []Outcome, top float64) {
 
 // figures are the ones that a reader asks for first.
 func figures(o *Outcome) string {
-	return fmt.Sprintf("%s %% early, %s %% over, %s %% stranded", short(o.EarlyPercent), short(o.OverPercent), short(o.StrandedPercent))
+	return fmt.Sprintf("%s %% early, %s %% over, %s %% unused", short(o.EarlyPercent), short(o.OverPercent), short(o.UnusedPercent))
 }
 
-func short(percent float64) string { return px(math.Round(percent*10) / 10) }
+// short has one digit behind the point. What is little is not shown as nothing.
+func short(percent float64) string {
+	if percent > 0 && percent < 0.05 {
+		return "<0.1"
+	}
+	return px(math.Round(percent*10) / 10)
+}
 
 // panels draws each policy's windows as columns.
 func (d *drawing) panels(s *Scenario, outcomes []Outcome, top float64) {
@@ -193,7 +204,7 @@ func (d *drawing) panel(o *Outcome, left, top float64, free, most int64) {
 	gap := min(step/5, 4)
 	for i, w := range o.Windows {
 		y := bottom
-		for _, p := range parts(w.Arrived, w.Admitted, w.Over, w.Early) {
+		for _, p := range parts(w.Arrived, w.Admitted, w.Over, w.Early, w.Overtaken) {
 			tall := float64(p.count) * scale
 			y -= tall
 			d.rect(left+float64(i)*step+gap/2, y, step-gap, tall, p.class, fmt.Sprintf("window %d: %d %s", w.Window, p.count, p.what))

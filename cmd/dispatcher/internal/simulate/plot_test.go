@@ -100,11 +100,33 @@ func TestPlotWithoutArrivalsShowsTheDivision(t *testing.T) {
 	}
 }
 
-// TestPlotNamesTheThirdFigureAsTheGuideDoes: what queued messages could have had, not all that was left.
-func TestPlotNamesTheThirdFigureAsTheGuideDoes(t *testing.T) {
+// TestPlotNamesTheFiguresOfTheGuide: all that was left unused, whether it was wanted or not.
+func TestPlotNamesTheFiguresOfTheGuide(t *testing.T) {
 	t.Parallel()
 	svg := plotted(t, `{"limit": 10, "workers": {"a": 2}, "region": "a", "arrivals": [7, 1]}`)
-	if !strings.Contains(svg, "25 % early, 0 % over, 20 % stranded") || strings.Contains(svg, "unused") {
-		t.Error(svg)
+	for _, want := range []string{"25 % early, 0 % over, 40 % unused", "even: 2 queued although a slot stayed free"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("%q is missing in %s", want, svg)
+		}
+	}
+}
+
+func TestPlotTellsWhoWasOvertakenFromWhoCameTooLate(t *testing.T) {
+	t.Parallel()
+	svg := plotted(t, `{"limit": 10, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "arrivals": [
+		{"worker": 1, "count": 8, "at": "0s"}, {"worker": 2, "count": 4, "at": "5s"}]}`)
+	for _, want := range []string{"even: 1 queued although a slot stayed free", "even: 2 queued, and a later one got in", "exact: 2 queued, the limit was used up"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("%q is missing in %s", want, svg)
+		}
+	}
+}
+
+func TestLittleIsNotShownAsNothing(t *testing.T) {
+	t.Parallel()
+	for percent, want := range map[float64]string{0: "0", 0.001: "<0.1", 0.049: "<0.1", 0.05: "0.1", 2.64: "2.6", 100: "100"} {
+		if got := short(percent); got != want {
+			t.Errorf("%v: %s, want %s", percent, got, want)
+		}
 	}
 }

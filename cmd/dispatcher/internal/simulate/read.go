@@ -53,6 +53,7 @@ func readScenario(v value) *Scenario {
 	}
 	readLimit(v, f, s)
 	readRegions(f, s)
+	checkRegion(f, s)
 	readCourse(f, s)
 	if arrivals, ok := f["arrivals"]; ok {
 		readArrivals(arrivals, s)
@@ -82,10 +83,18 @@ func readLimit(v value, f map[string]value, s *Scenario) {
 		s.Utilisation = u.fraction(0, 1)
 	}
 	if c, ok := f["curve_factor"]; ok {
-		if s.CurveFactor = c.fraction(0, 1000); s.CurveFactor == 0 {
-			c.fail("policy curve needs a factor above 0")
-		}
+		s.CurveFactor = readFactor(c)
 	}
+}
+
+// readFactor reads the exponent of policy curve.
+func readFactor(v value) float64 {
+	f, ok := v.number()
+	if !ok || f <= 0 || f > maxFactor {
+		v.fail("policy curve needs a factor above 0: write a number up to %d, such as 1", maxFactor)
+		return defaultCurveFactor
+	}
+	return f
 }
 
 // readRegions reads who shares the limit.
@@ -148,6 +157,20 @@ func milliseconds(f map[string]value, key string, otherwise time.Duration) time.
 		return otherwise
 	}
 	return time.Duration(v.fraction(0, 60_000) * float64(time.Millisecond))
+}
+
+// checkRegion refuses a region that nothing else knows. Without a word on anybody's workers it may be one where
+// nobody has come before, unless there is one of nearly that name.
+func checkRegion(f map[string]value, s *Scenario) {
+	region, ok := f["region"]
+	if !ok || s.Region == "" || s.Region == admission.Anywhere {
+		return
+	}
+	known := s.named()
+	if len(known) == 0 || slices.Contains(known, s.Region) || len(s.Workers) == 0 && nearest(s.Region, known) == "" {
+		return
+	}
+	region.fail("neither workers nor history has %q; %s", s.Region, suggest(s.Region, known))
 }
 
 // checkWorkers completes the counts of processes and compares them with each other.

@@ -77,6 +77,8 @@ func TestProblemsNameFileLineAndKey(t *testing.T) {
 		"{\n\"limit\": oops}":                `s.json:2: this is no JSON`,
 		`{"limit": 1, "utilisation": 1.1}`:   `utilisation: write a number from 0 to 1`,
 		`{"limit": 1, "curve_factor": 0}`:    `curve_factor: policy curve needs a factor above 0`,
+		`{"limit": 1, "curve_factor": "x"}`:  `curve_factor: policy curve needs a factor above 0: write a number up to 1000, such as 1`,
+		`{"limit": 1, "curve_factor": 1001}`: `curve_factor: policy curve needs a factor above 0: write a number up to 1000`,
 		`{"limit": 1, "region": 3}`:          `region: write a text in quotes`,
 		`{"limit": 1, "region": "Anywhere"}`: `region: Anywhere is the name of what belongs to no region`,
 		`{"limit": 1, "history": {"a": -1}}`: `history.a: write a whole number`,
@@ -88,6 +90,9 @@ func TestProblemsNameFileLineAndKey(t *testing.T) {
 		`{"limit": 1, "call_ms": {"fat": 2}}`:                     `call_ms.fat: unknown key; did you mean far?`,
 		`{"limit": 1, "workers": {"London": 1}, "home": "Lodon"}`: `home: no region is called "Lodon"; did you mean London?`,
 
+		`{"limit": 1, "region": "Lodon", "workers": {"London": 1}}`:                               `region: neither workers nor history has "Lodon"; did you mean London?`,
+		`{"limit": 1, "region": "Delhi", "workers": {"London": 1}, "history": {"San Jose": 2}}`:   `region: neither workers nor history has "Delhi"; known are London, San Jose`,
+		`{"limit": 1, "region": "San Jsoe", "workers": {"total": 3}, "history": {"San Jose": 2}}`: `region: neither workers nor history has "San Jsoe"; did you mean San Jose?`,
 		`{"limit": 1, "arrivals": 3}`:                                                              `arrivals: this is no list`,
 		`{"limit": 1, "arrivals": [3]}`:                                                            `arrivals[0]: nobody knows where they arrive: add "region"`,
 		`{"limit": 1, "region": "a", "arrivals": [3, {"count": 1}]}`:                               `arrivals[1]: numbers and objects do not go together`,
@@ -109,6 +114,29 @@ func TestProblemsNameFileLineAndKey(t *testing.T) {
 		_, err := Read("s.json", []byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), "s.json:") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestARegionWhereNobodyCameBeforeNeedsNoHistory, nor workers as long as nothing says where workers are.
+func TestARegionWhereNobodyCameBeforeNeedsNoHistory(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"limit": 1, "region": "Delhi"}`,
+		`{"limit": 1, "region": "Delhi", "workers": {"Delhi": 1}, "history": {"San Jose": 2}}`,
+		`{"limit": 1, "region": "Delhi", "workers": {"total": 3}, "history": {"San Jose": 2, "Anywhere": 5}}`,
+	} {
+		if s := read(t, text); s.Region != "Delhi" {
+			t.Errorf("%s: %+v", text, s)
+		}
+	}
+}
+
+func TestAProblemIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{"limit": 1, "curve_factor": "x"}`, `{"limit": 1, "curve_factor": 0}`, `{"limit": 1, "region": 3, "workers": {"London": 1}}`} {
+		if _, err := Read("s.json", []byte(text)); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want one line", text, err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (s *Scenario) Replay(p admission.Policy, events []Event) Outcome {
 			r.arrive(&events[0], w)
 			events = events[1:]
 		}
-		w.close(s.Free())
+		w.close(s.Free(), r.wronged)
 		r.end()
 	}
 	o := Outcome{
@@ -44,6 +44,7 @@ type run struct {
 	anywhere           int64
 	grown              []int64
 	admitted, before   int64 // in this window, and in the one before it
+	wronged            int64 // queued in this window although the limit had room for them in the order of arrival
 
 	history map[string]int64 // of the window before
 	initial float64          // utilisation at the beginning, until the first window is over
@@ -69,7 +70,7 @@ func (r *run) begin() {
 	clear(r.byWorker)
 	clear(r.byRegion)
 	clear(r.grown)
-	r.anywhere, r.admitted = 0, 0
+	r.anywhere, r.admitted, r.wronged = 0, 0, 0
 }
 
 // end keeps what the history of the next window is: what each region admitted, and under Anywhere
@@ -109,8 +110,8 @@ func (r *run) arrive(e *Event, w *Window) {
 		r.grown[e.region]++
 		r.admitted++
 		w.Admitted++
-	case w.Admitted < r.s.Free():
-		w.Early++
+	case w.Arrived <= r.s.Free():
+		r.wronged++
 	}
 }
 

@@ -26,7 +26,7 @@ func TestExamplesOfTheSource(t *testing.T) {
 	for arrivals, want := range map[string]map[string]row{
 		`[7, 1]}`: {"even": {6, 2, 0, 4}, "curve": {8, 0, 0, 2}, "counter": {8, 0, 0, 2}, "exact": {8, 0, 0, 2}},
 		`[8, 7]}`: {"even": {10, 0, 0, 0}, "curve": {15, 0, 5, 0}, "counter": {10, 0, 0, 0}, "exact": {10, 0, 0, 0}},
-		`[15]}`:   {"even": {5, 10, 0, 5}, "curve": {8, 7, 0, 2}, "counter": {10, 0, 0, 0}, "exact": {10, 0, 0, 0}},
+		`[15]}`:   {"even": {5, 5, 0, 5}, "curve": {8, 2, 0, 2}, "counter": {10, 0, 0, 0}, "exact": {10, 0, 0, 0}},
 	} {
 		for policy, o := range replay(t, read(t, two+arrivals)) {
 			if diff := cmp.Diff(want[policy], row{o.Admitted, o.Early, o.Over, o.Unused}); diff != "" {
@@ -48,8 +48,43 @@ func TestPercentagesAreOfWhatTheySay(t *testing.T) {
 		t.Errorf("curve: %+v, want 6 beyond a limit of 20", o.Traffic)
 	}
 	s.Arrivals[1].Count = 1
-	if o := replay(t, s)["even"]; o.Early != 5 || o.EarlyPercent != 100*5.0/11 || o.UnusedPercent != 40 || o.StrandedPercent != 40 {
-		t.Errorf("even: %+v, want 5 early of 11, and 4 of 10 unused", o.Traffic)
+	if o := replay(t, s)["even"]; o.Early != 4 || o.EarlyPercent != 100*4.0/11 || o.UnusedPercent != 40 || o.StrandedPercent != 40 {
+		t.Errorf("even: %+v, want 4 early of 11, and 4 of 10 unused", o.Traffic)
+	}
+}
+
+// TestNoMoreAreEarlyThanSlotsStayedUnused: ten slots, five for each of two workers. Of those that are turned away at one
+// worker, as many are early as the other leaves unused, and as many overtaken as it admits out of turn.
+func TestNoMoreAreEarlyThanSlotsStayedUnused(t *testing.T) {
+	t.Parallel()
+	type row struct{ Early, Overtaken, Unused, Stranded int64 }
+	for others, want := range map[string]row{
+		`0`: {5, 0, 5, 5}, `1`: {4, 1, 4, 4}, `4`: {1, 4, 1, 1}, `5`: {0, 5, 0, 0}, `9`: {0, 5, 0, 0},
+	} {
+		s := read(t, `{"limit": 10, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "arrivals": [
+			{"worker": 1, "count": 30, "at": "0s"}, {"worker": 2, "count": `+others+`, "at": "5s"}]}`)
+		all := replay(t, s)
+		o := all["even"]
+		if diff := cmp.Diff(want, row{o.Early, o.Overtaken, o.Unused, o.Stranded}); diff != "" {
+			t.Errorf("30 and then %s (-want +got):\n%s", others, diff)
+		}
+		if o.Early+o.Admitted != all["exact"].Admitted {
+			t.Errorf("30 and then %s: %d early beside %d admitted, and exact admits %d", others, o.Early, o.Admitted, all["exact"].Admitted)
+		}
+		if o.OvertakenPercent != percent(o.Overtaken, o.Arrived) {
+			t.Errorf("30 and then %s: %v %%", others, o.OvertakenPercent)
+		}
+	}
+}
+
+// TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken: both workers of curve may take 8 of 10. That which the first turned away as the
+// tenth message would have had room.
+func TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken(t *testing.T) {
+	t.Parallel()
+	s := read(t, `{"limit": 10, "utilisation": 0.1, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "curve_factor": 0.204,
+		"arrivals": [{"worker": 1, "count": 9, "at": "0s"}, {"worker": 2, "count": 8, "at": "0.5s"}]}`)
+	if o := replay(t, s)["curve"]; o.Admitted != 16 || o.Over != 6 || o.Early != 0 || o.Overtaken != 1 {
+		t.Errorf("%+v", o.Traffic)
 	}
 }
 
@@ -122,14 +157,19 @@ func TestEveryMessageIsAdmittedOrQueued(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawScenario(t)
 		events := s.Events()
+		exact := s.Replay(admission.Exact{}, events)
 		for _, p := range s.Policies() {
 			o := s.Replay(p, events)
-			if o.Arrived != int64(len(events)) || o.Admitted+o.Queued != o.Arrived || o.Early > o.Queued {
+			if o.Arrived != int64(len(events)) || o.Admitted+o.Queued != o.Arrived || o.Early+o.Overtaken > o.Queued {
 				t.Fatalf("%s: %+v", p, o.Traffic)
+			}
+			// What a policy queued early is what exact admits in addition.
+			if o.Early != exact.Admitted-(o.Admitted-o.Over) || o.Stranded != o.Early {
+				t.Fatalf("%s: %+v, and exact: %+v", p, o.Traffic, exact.Traffic)
 			}
 			switch p.(type) {
 			case admission.Exact:
-				if o.Over != 0 || o.Early != 0 || o.Stranded != 0 {
+				if o.Over != 0 || o.Early != 0 || o.Overtaken != 0 || o.Stranded != 0 {
 					t.Fatalf("exact: %+v", o.Traffic)
 				}
 			case admission.Even, admission.CounterPolicy:
@@ -139,6 +179,9 @@ func TestEveryMessageIsAdmittedOrQueued(t *testing.T) {
 			case admission.Curve:
 			}
 			for _, w := range o.Windows {
+				if w.Early > w.Unused || w.Overtaken < 0 {
+					t.Fatalf("%s: %+v", p, w)
+				}
 				if free := s.Free(); w.Admitted-w.Over+w.Unused != free && w.Over == 0 || w.Admitted > free && w.Over != w.Admitted-free {
 					t.Fatalf("%s: %+v of %d", p, w, free)
 				}

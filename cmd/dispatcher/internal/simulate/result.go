@@ -15,16 +15,22 @@ type Traffic struct {
 	Arrived  int64 `json:"arrived"`
 	Admitted int64 `json:"admitted"`
 	Queued   int64 `json:"queued"`
-	Early    int64 `json:"early"`  // queued while the limit had room
-	Over     int64 `json:"over"`   // admitted beyond the limit
-	Unused   int64 `json:"unused"` // left at the end of windows
-	// Stranded are those of the unused that queued messages could have had.
+	// Early were queued although a slot of their window stood free and stayed so to its end: exactly these would
+	// have been admitted in addition by a policy that hands out all there is.
+	Early int64 `json:"early"`
+	// Overtaken were queued although the limit had room for them in the order of arrival, and a later message had
+	// the slot: they wait in place of it, but no slot is lost.
+	Overtaken int64 `json:"overtaken"`
+	Over      int64 `json:"over"`   // admitted beyond the limit
+	Unused    int64 `json:"unused"` // left at the end of windows, wanted or not
+	// Stranded are those of the unused that queued messages could have had: one for each of the early.
 	Stranded int64 `json:"stranded"`
 
-	EarlyPercent    float64 `json:"early_percent"`    // of what arrived
-	OverPercent     float64 `json:"over_percent"`     // of the limit
-	UnusedPercent   float64 `json:"unused_percent"`   // of what was free
-	StrandedPercent float64 `json:"stranded_percent"` // of what was free
+	EarlyPercent     float64 `json:"early_percent"`     // of what arrived
+	OvertakenPercent float64 `json:"overtaken_percent"` // of what arrived
+	OverPercent      float64 `json:"over_percent"`      // of the limit
+	UnusedPercent    float64 `json:"unused_percent"`    // of what was free
+	StrandedPercent  float64 `json:"stranded_percent"`  // of what was free
 
 	CallsPerMessage float64 `json:"calls_per_message"` // synchronous ones to a counter
 	LatencyMs       float64 `json:"latency_ms"`        // what the calls of a decision take, on average
@@ -36,17 +42,23 @@ type Traffic struct {
 
 // Window counts one window.
 type Window struct {
-	Window   int   `json:"window"` // from 1
-	Arrived  int64 `json:"arrived"`
-	Admitted int64 `json:"admitted"`
-	Early    int64 `json:"early"`
-	Over     int64 `json:"over"`
-	Unused   int64 `json:"unused"`
+	Window    int   `json:"window"` // from 1
+	Arrived   int64 `json:"arrived"`
+	Admitted  int64 `json:"admitted"`
+	Early     int64 `json:"early"`
+	Overtaken int64 `json:"overtaken"`
+	Over      int64 `json:"over"`
+	Unused    int64 `json:"unused"`
 }
 
-// close works out what is left at the end of a window of so many free slots.
-func (w *Window) close(free int64) {
+// close works out what is left at the end of a window of so many free slots. Of the messages that arrived first, as many
+// as there were slots, wronged were queued. As many of these are early as slots stayed unused that somebody queued
+// could have had; the slots of the others went to those that arrived later. No window has more early messages than
+// unused slots: when a thousand are turned away and four slots stay free, four of them were turned away in vain.
+func (w *Window) close(free, wronged int64) {
 	w.Over, w.Unused = max(w.Admitted-free, 0), max(free-w.Admitted, 0)
+	w.Early = min(w.Unused, w.Arrived-w.Admitted)
+	w.Overtaken = wronged - w.Early
 }
 
 // total adds up the windows of a scenario.
@@ -56,13 +68,14 @@ func (s *Scenario) total(windows []Window) Traffic {
 		t.Arrived += w.Arrived
 		t.Admitted += w.Admitted
 		t.Early += w.Early
+		t.Overtaken += w.Overtaken
 		t.Over += w.Over
 		t.Unused += w.Unused
-		t.Stranded += min(w.Unused, w.Arrived-w.Admitted)
 	}
-	t.Queued = t.Arrived - t.Admitted
+	t.Queued, t.Stranded = t.Arrived-t.Admitted, t.Early
 	n := int64(len(windows))
-	t.EarlyPercent, t.OverPercent = percent(t.Early, t.Arrived), percent(t.Over, s.Limit*n)
+	t.EarlyPercent, t.OvertakenPercent = percent(t.Early, t.Arrived), percent(t.Overtaken, t.Arrived)
+	t.OverPercent = percent(t.Over, s.Limit*n)
 	t.UnusedPercent, t.StrandedPercent = percent(t.Unused, s.Free()*n), percent(t.Stranded, s.Free()*n)
 	return t
 }

@@ -27,6 +27,7 @@ const (
 	maxWindows  = 1000
 	maxWorkers  = 1000
 	maxArrivals = 1_000_000
+	maxFactor   = 1000
 )
 
 // Scenario is a limit, what is known of it, and who comes.
@@ -77,12 +78,18 @@ func (s *Scenario) Free() int64 { return max(s.Limit-s.Active, 0) }
 
 // regions are those with processes, history or a share to show, in order.
 func (s *Scenario) regions() []string {
-	names := map[string]bool{s.Region: true}
-	for region := range s.Workers {
-		names[region] = true
-	}
-	for region := range s.History {
-		names[region] = true
+	return sortedRegions(s.Workers, s.History, map[string]int64{s.Region: 0})
+}
+
+// named are the regions of which a number of processes or messages is written down, in order.
+func (s *Scenario) named() []string { return sortedRegions(s.Workers, s.History) }
+
+func sortedRegions(of ...map[string]int64) []string {
+	names := map[string]bool{}
+	for _, counts := range of {
+		for region := range counts {
+			names[region] = true
+		}
 	}
 	delete(names, admission.Anywhere)
 	return slices.SortedFunc(maps.Keys(names), cmp.Compare)

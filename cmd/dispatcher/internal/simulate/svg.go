@@ -16,12 +16,12 @@ const style = `<style>
 text{font:12px system-ui,-apple-system,"Segoe UI",sans-serif;fill:#1f2933}
 .paper{fill:#ffffff}
 .title{font-size:15px;font-weight:600}.head{font-weight:600}.soft{fill:#5b6770}
-.within{fill:#2b6cb0}.over{fill:#c2410c}.early{fill:#eab308}.queued{fill:#c3ccd5}
+.within{fill:#2b6cb0}.over{fill:#c2410c}.early{fill:#eab308}.overtaken{fill:#8f7a4a}.queued{fill:#c3ccd5}
 .axis{stroke:#9aa5b1;stroke-width:1}.grid{stroke:#e4e9ee;stroke-width:1}.limit{stroke:#1f2933;stroke-width:1.5;stroke-dasharray:5 3}
 .end{text-anchor:end}.middle{text-anchor:middle}
 @media (prefers-color-scheme:dark){
 text{fill:#e4e9ee}.paper{fill:#14181d}.soft{fill:#9aa5b1}
-.within{fill:#4f94dc}.over{fill:#f97316}.early{fill:#fde047}.queued{fill:#4a5560}
+.within{fill:#4f94dc}.over{fill:#f97316}.early{fill:#fde047}.overtaken{fill:#a08d5c}.queued{fill:#4a5560}
 .axis{stroke:#66727e}.grid{stroke:#262d34}.limit{stroke:#e4e9ee}
 }
 </style>

@@ -82,13 +82,19 @@ func (v value) whole(least, most int64) int64 {
 
 // fraction reads a number within bounds; the lower one after a complaint.
 func (v value) fraction(least, most float64) float64 {
-	number, ok := v.plain.(json.Number)
-	f, err := strconv.ParseFloat(number.String(), 64)
-	if !ok || err != nil || math.IsNaN(f) || f < least || f > most {
+	f, ok := v.number()
+	if !ok || f < least || f > most {
 		v.fail("write a number from %g to %g", least, most)
 		return least
 	}
 	return f
+}
+
+// number reads any number; false, without a complaint, if this is none.
+func (v value) number() (float64, bool) {
+	number, ok := v.plain.(json.Number)
+	f, err := strconv.ParseFloat(number.String(), 64)
+	return f, ok && err == nil && !math.IsNaN(f)
 }
 
 // text reads a string.
