@@ -101,6 +101,7 @@ func forecastText(s *Story, a *dispatch.Answer, doc *config.Routing) string {
 		t.say("It would be sent %s, by the state of that time.", t.at(a.Decision.NextAt))
 	case ledger.Waiting:
 		t.wouldWait(before)
+		t.wouldBeKept(s, before)
 	default:
 		t.say("It would be given up, because %s.", reasons(before))
 	}
@@ -135,6 +136,13 @@ func (t *teller) wouldWait(before []Candidate) {
 		t.say("Besides, %s.", reasons(others))
 	}
 	t.say("It would be looked at again %s.", t.at(next))
+}
+
+// wouldBeKept says how long the message would wait for its first choice, where another channel could take it at once.
+func (t *teller) wouldBeKept(s *Story, before []Candidate) {
+	if route := routeNamed(t.doc, s.Route); route != nil && route.Wait > 0 && len(before) < len(s.Candidates) {
+		t.say("It would be kept for %s for %s, then others might have it.", s.FirstChoice, span(route.Wait))
+	}
 }
 
 // destination says where the message would go, and what for.

@@ -14,7 +14,6 @@ type lack uint8
 
 const (
 	usedUp   lack = iota // units, until its window ends
-	leftless             // money that it leaves to this message: less than all, because lanes or processes have parts
 	noPlace              // a place so soon: each of its units has one of its own
 	kept                 // units for this lane
 	unshared             // units for the process that looked
@@ -57,7 +56,7 @@ func newLimited(m *ledger.Message, doc *config.Routing, zone *time.Location, see
 		return nil
 	}
 	l := &limited{on: m.WaitsFor, channel: channel, key: key, limit: limitOn(doc, channel, key)}
-	l.lack = l.lacks(m.Reason, doc, seen)
+	l.lack = l.lacks(m.Reason, seen)
 	switch l.lack {
 	case usedUp:
 		if !m.WaitingSince.IsZero() {
@@ -67,13 +66,13 @@ func newLimited(m *ledger.Message, doc *config.Routing, zone *time.Location, see
 		if m.NextAt.Before(m.ExpiresAt) {
 			l.until = m.NextAt
 		}
-	case leftless, closed, tooSmall, inFuture:
+	case closed, tooSmall, inFuture:
 	}
 	return l
 }
 
-// lacks tells what the limit lacks from the reason of the wait and from what the document says of it.
-func (l *limited) lacks(reason string, doc *config.Routing, seen []Candidate) lack {
+// lacks tells what the limit lacks from the reason of the wait and from what its document says of it.
+func (l *limited) lacks(reason string, seen []Candidate) lack {
 	money := l.key.Unit == admission.Money
 	paced := l.key.Window == admission.Second && !money
 	switch {
@@ -91,8 +90,6 @@ func (l *limited) lacks(reason string, doc *config.Routing, seen []Candidate) la
 		return tooSmall
 	case paced, l.limit.Sliding:
 		return noPlace
-	case money && (len(l.limit.Reserve) > 0 || l.divided(doc)):
-		return leftless
 	}
 	return usedUp
 }
@@ -109,16 +106,6 @@ func (l *limited) tooSmall(reason string, seen []Candidate) bool {
 		}
 	}
 	return found
-}
-
-// divided reports whether a policy divides the limit among processes.
-func (l *limited) divided(doc *config.Routing) bool {
-	ch := channelNamed(doc, l.channel)
-	if ch == nil || ch.Policy == nil || l.key.Scope != (admission.Scope{}) {
-		return false
-	}
-	_, exact := ch.Policy.(admission.Exact)
-	return !exact
 }
 
 // sentence says that a message waits, and for what: the words for the beginning are "It waits" or "It would wait".
@@ -156,8 +143,6 @@ func (l *limited) state(when func(time.Time) string) string {
 		return "it has no place before " + when(l.until)
 	case tooSmall:
 		return "the message takes more than" + l.all(" its ", " it gives")
-	case leftless:
-		return "what" + l.all(" its ", " it has") + " leave to the message is spent"
 	case inFuture:
 		return "its window begins in the future, " + when(l.begins) + ", because the database's clock was ahead when it was opened, and no other is opened before"
 	case usedUp, closed:
@@ -190,7 +175,7 @@ func (l *limited) hopes() string {
 	if l.lack == inFuture {
 		hopes = []string{`the window of now is started again ("dispatcher limits set --restart")`}
 	}
-	if l.key.Unit == admission.Money && (l.lack == usedUp || l.lack == leftless) {
+	if l.key.Unit == admission.Money && l.lack == usedUp {
 		hopes = append(hopes, "money comes back")
 	}
 	if l.channel != "" {

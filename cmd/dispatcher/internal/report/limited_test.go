@@ -113,14 +113,29 @@ func limitedCases() map[string]limitedCase {
 			seen: encode("load_ratio", ranked("a", 0, "no_share")), until: 44 * time.Second,
 			want: "It waits for the limit of 100 messages per minute on a: the channel's policy left no slots to the process that looked. It is looked at again at 10:00:44 GMT.",
 		},
-		"money with a reserve": {
-			on: "tenant:shop 1d money", reason: "no_budget", next: time.Minute, over: &reserved, seen: encode("load_ratio", ranked("a", 0, "no_budget")),
-			want: "It waits for the limit of tenant shop over all channels: what its 0.50 GBP of the day leave to the message is spent. It is looked at again at 10:01:00 GMT.",
+		"money with a reserve, spent": {
+			on: "tenant:shop 1d money", reason: "no_budget", next: time.Minute, over: &reserved, seen: encode("load_ratio", ranked("a", 0, "no_budget")), until: midnight,
+			want: "It waits for the limit of tenant shop over all channels: its 0.50 GBP of the day are spent. " +
+				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at 00:00:00 GMT, so it will fail unless the limit is raised or money comes back.",
 		},
-		"money divided among processes": {
+		"money kept for other lanes": {
+			on: "tenant:shop 1d money", reason: "reserved", next: time.Minute, over: &reserved, seen: encode("load_ratio", ranked("a", 0, "reserved")), until: time.Minute,
+			want: "It waits for the limit of tenant shop over all channels: what is left of its 0.50 GBP of the day is kept for other lanes. It is looked at again at 10:01:00 GMT.",
+		},
+		"money kept for other lanes for longer than it lives": {
+			on: "tenant:shop 1d money", reason: "reserved", next: deadline, over: &reserved, seen: encode("load_ratio", ranked("a", 0, "reserved")),
+			want: "It waits for the limit of tenant shop over all channels: what is left of its 0.50 GBP of the day is kept for other lanes. It is looked at again at 10:10:00 GMT, its deadline.",
+		},
+		"money divided among processes, spent": {
 			on: "a 1d money", reason: "no_budget", next: time.Minute, own: new(budget(admission.Scope{}, 500_000)), policy: admission.Even{},
-			seen: encode("load_ratio", ranked("a", 0, "no_budget")),
-			want: "It waits for the limit of a: what its 0.50 GBP of the day leave to the message is spent. It is looked at again at 10:01:00 GMT.",
+			seen: encode("load_ratio", ranked("a", 0, "no_budget")), until: midnight,
+			want: "It waits for the limit of a: its 0.50 GBP of the day are spent. " +
+				"Its deadline is 10:10:00 GMT; the limit has no room before 22 November 2026 at 00:00:00 GMT, so it will fail unless the limit is raised or money comes back or another channel can take it.",
+		},
+		"money that is left to other processes": {
+			on: "a 1d money", reason: "no_share", next: 44 * time.Second, own: new(budget(admission.Scope{}, 500_000)), policy: admission.Even{},
+			seen: encode("load_ratio", ranked("a", 0, "no_share")), until: 44 * time.Second,
+			want: "It waits for the limit of 0.50 GBP per day on a: the channel's policy left no slots to the process that looked. It is looked at again at 10:00:44 GMT.",
 		},
 		"held for its first choice": {
 			on: "a 1m messages", reason: "no_slot", next: 50 * time.Second, own: new(minutely(admission.Scope{}, 100)), seen: encode("wait", ranked("a", 0, "no_slot")), until: time.Minute,

@@ -46,6 +46,9 @@ type Story struct {
 	// the earliest: nil when nobody knows, or never.
 	Limit string     `json:"limit,omitempty"`
 	Until *time.Time `json:"until,omitempty"`
+	// HeldUntil is when a message that waits for its first choice may go to others too: nil for one that does not, and where
+	// that is not before its deadline.
+	HeldUntil *time.Time `json:"held_until,omitempty"`
 	// Deadline is when the message is given up if nobody has taken it.
 	Deadline *time.Time `json:"deadline,omitempty"`
 	Text     string     `json:"text"`
@@ -173,6 +176,7 @@ func NewStory(src *Source) (Story, error) {
 	limit := newLimited(m, src.WaitDoc, zoneOf(doc), seen.candidates)
 	limit.ahead(src.Ahead, zoneOf(doc))
 	s.waitsUntil(m, limit)
+	s.HeldUntil = heldUntil(src, &seen)
 	s.Text = (&teller{record: r, story: &s, doc: doc, zone: zoneOf(doc), now: src.Now, waits: waits, seen: seen, limit: limit}).paragraph()
 	return s, nil
 }
@@ -198,6 +202,9 @@ type seen struct {
 	basis      Basis
 }
 
+// held reports whether the message was last held for its first choice, and nobody else was looked at.
+func (s *seen) held() bool { return s.basis.RankedBy == "wait" }
+
 func newSeen(src *Source) (seen, error) {
 	ranking, err := dispatch.ReadRanking(src.Record.Seen)
 	if err != nil || ranking == nil {
@@ -206,6 +213,21 @@ func newSeen(src *Source) (seen, error) {
 	s := seen{known: true, candidates: candidates(ranking), basis: basisOf(ranking)}
 	newLookback(&src.Record.Message, src.WaitDoc, nil).bars(s.candidates)
 	return s, nil
+}
+
+// heldUntil is when a message that waits for its first choice is to go to others too, by the document that its wait went by.
+// Once that is over nothing is left to tell but that it is looked at again.
+func heldUntil(src *Source, seen *seen) *time.Time {
+	m := &src.Record.Message
+	route := routeNamed(src.WaitDoc, m.Plan.Route)
+	if m.State != ledger.Waiting || !seen.held() || route == nil || route.Wait == 0 {
+		return nil
+	}
+	end := m.ReceivedAt.Add(route.Wait)
+	if !end.Before(m.ExpiresAt) || !src.Now.IsZero() && !end.After(src.Now) {
+		return nil
+	}
+	return &end
 }
 
 // drawOf is the draw of a plan and the number of possible ones; nil when nothing was drawn.

@@ -63,7 +63,7 @@ func (t *teller) paragraph() string {
 	}
 	t.country()
 	t.choice()
-	waits, before := waitedFor(t.waits), t.waitedBefore()
+	waits, before := waitedFor(t.waits, t.seen.candidates), t.waitedBefore()
 	for i := range t.story.Attempts {
 		if i == before {
 			t.waited(i, waits)

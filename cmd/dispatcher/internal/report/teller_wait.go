@@ -9,6 +9,7 @@ import (
 func (t *teller) waiting() {
 	if t.limit == nil {
 		t.say("It waits%s.", t.waitWhy())
+		t.released()
 		t.lookedAt()
 		return
 	}
@@ -20,11 +21,20 @@ func (t *teller) waiting() {
 	if others := t.others(); len(others) > 0 {
 		t.say("Besides, %s.", reasons(others))
 	}
+	t.released()
 	t.outlook()
 }
 
+// released says until when a held message waits for its first choice alone. It is more than a matter of the limit: that
+// may have room only long after others have taken the message.
+func (t *teller) released() {
+	if end := t.story.HeldUntil; end != nil {
+		t.say("It is kept for %s until %s, then others may have it.", t.story.FirstChoice, t.when(*end))
+	}
+}
+
 // held reports whether the message was last held for its first choice, and nobody else was looked at.
-func (t *teller) held() bool { return t.seen.basis.RankedBy == "wait" }
+func (t *teller) held() bool { return t.seen.held() }
 
 // others are the channels that something else than the limit keeps from taking the message.
 func (t *teller) others() []Candidate {

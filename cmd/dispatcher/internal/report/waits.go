@@ -41,13 +41,14 @@ func waitsAsData(all []ledger.Wait) []Wait {
 	return waits
 }
 
-// waitedFor tells how long a message has waited, and for what; empty when it is not known to have.
-func waitedFor(waits []ledger.Wait) string {
+// waitedFor tells how long a message has waited, and for what; empty when it is not known to have. seen are the channels that
+// the last wait looked at.
+func waitedFor(waits []ledger.Wait, seen []Candidate) string {
 	var all time.Duration
 	words := make([]string, len(waits))
 	for i, w := range waits {
 		all += w.For
-		words[i] = span(w.For) + waitedOn(&w)
+		words[i] = span(w.For) + waitedOn(&w, seen)
 	}
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -56,7 +57,7 @@ func waitedFor(waits []ledger.Wait) string {
 }
 
 // waitedOn names what was waited for and what was the matter with it.
-func waitedOn(w *ledger.Wait) string {
+func waitedOn(w *ledger.Wait, seen []Candidate) string {
 	if words, ok := waitWords[w.Reason]; ok {
 		return " because " + words
 	}
@@ -64,7 +65,19 @@ func waitedOn(w *ledger.Wait) string {
 		return " (" + whyNot(w.Reason, 1) + ")"
 	}
 	if channel, key, ok := admission.ParseOn(w.On); ok {
-		return " for " + limitWords(channel, key) + " (" + because(limitLackWords, w.Reason) + ")"
+		return " for " + limitWords(channel, key) + " (" + lackOf(w, seen) + ")"
 	}
 	return " for " + w.On + " (" + whyNot(w.Reason, 1) + ")"
+}
+
+// lackOf says what the matter was with a limit. A limit that the last look found never to have room was not used up, though it
+// may have been at a look before.
+func lackOf(w *ledger.Wait, seen []Candidate) string {
+	at := slices.IndexFunc(seen, func(c Candidate) bool { return c.Limit == w.On && c.Reason == w.Reason })
+	if at >= 0 {
+		if words, ok := neverWords[seen[at].Never]; ok {
+			return words
+		}
+	}
+	return because(limitLackWords, w.Reason)
 }

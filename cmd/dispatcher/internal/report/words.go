@@ -60,6 +60,12 @@ var limitLackWords = map[string]string{
 
 const noRoom = "it had no room"
 
+// neverWords say the same of one that never had any.
+var neverWords = map[string]string{
+	neverOpen:  "it was closed: 0 at the last look",
+	neverSmall: "the message takes more than it gave at the last look",
+}
+
 // deadWords say why a record could not be used, to follow "because".
 var deadWords = map[string]string{
 	"too_large":         "the record is larger than 64 KiB",
@@ -162,16 +168,29 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// span writes how long something took.
+// span writes how long something took: "20 ms", "16.2 s", "5 min", "2 h 18 min 7 s".
 func span(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}
-	if d < time.Minute {
+	if d.Round(time.Second/10) < time.Minute {
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 	}
-	return d.Round(time.Second).String()
+	var parts []string
+	d = d.Round(time.Second)
+	for _, unit := range spanUnits {
+		if n := d / unit.length; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, unit.name))
+		}
+		d %= unit.length
+	}
+	return strings.Join(parts, " ")
 }
+
+var spanUnits = []struct {
+	name   string
+	length time.Duration
+}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}, {"s", time.Second}}
 
 // code writes a provider's word in brackets, if there is one.
 func code(word string) string {
