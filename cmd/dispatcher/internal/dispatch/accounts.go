@@ -166,19 +166,25 @@ func (a *assigner) admit(t *task, c int) []ledger.Refund {
 			panic("dispatch: a message is given to a channel that has no place for it")
 		}
 	}
+	refunds := a.refundable(c)
 	admission.Take(&a.moment, a.books.open, &f.need, f.place)
 	f.task = nil // it is taken
+	return refunds
+}
+
+// refundable is what the message is about to take on channel c of each limit in money that is open, and of what that counts apart.
+func (a *assigner) refundable(c int) (refunds []ledger.Refund) {
+	f := &a.fitting
 	if f.need.Micros == 0 {
 		return nil
 	}
-	var refunds []ledger.Refund
 	for i := range a.books.open {
-		counter := a.books.open[i].Counter
-		if counter.Unit != admission.Money {
+		account := &a.books.open[i]
+		if account.Unit != admission.Money {
 			continue
 		}
-		r := ledger.Refund{Window: counter.Window, Micros: f.need.Micros}
-		r.Scope = counter.Scope
+		r := ledger.Refund{Window: account.Window, Micros: f.need.Micros, Tallies: account.Tallies(&a.moment, &f.need)}
+		r.Scope = account.Scope
 		if i < a.books.mine {
 			r.Channel = a.routing.Channels[c].Name
 		}

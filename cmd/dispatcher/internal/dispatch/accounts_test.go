@@ -117,6 +117,68 @@ func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
 	}
 }
 
+// TestMoneyThatIsLeftToOtherProcessesIsNotSpent: who has taken his share of a budget is told so, and who finds none left is told that.
+func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
+	t.Parallel()
+	f := &fleet{}
+	f.join("eu", nil)
+	f.join("eu", nil)
+	for granted, want := range map[int64]string{30_000: noShare, 95_000: noBudget} {
+		w := newWorld(t).onlyA()
+		w.routing.Channels[0].Policy = admission.Even{}
+		counter := w.limit("a", admission.Limit{Window: admission.Hour, Unit: admission.Money, Max: 100_000, Currency: "GBP"}, granted)
+		counter.Taken = map[string]int64{"worker:7": 30_000}
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{worker: admission.Worker{ID: 7, Region: "eu"}, fleet: f})
+		if d := a.decide(w.task("a")); d.Reason != want || d.WaitsFor != "a 1h money" {
+			t.Errorf("with %d of 100000 granted: %s for %q, want %s", granted, d.Reason, d.WaitsFor, want)
+		}
+	}
+}
+
+// TestRefundsNameTheTalliesThatWereCharged: the share of the process or its region, and what is kept for the lane.
+func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		policy admission.Policy
+		kept   bool
+		before int64 // taken of the region's own 947 000
+		want   admission.Tallies
+	}{
+		"nothing apart":           {},
+		"exact":                   {policy: admission.Exact{}},
+		"a reserve":               {kept: true, want: admission.Tallies{Lane: "lane:bulk"}},
+		"even":                    {policy: admission.Even{}, want: admission.Tallies{Pool: "worker:7"}},
+		"curve, and a reserve":    {policy: admission.Curve{Factor: 1}, kept: true, want: admission.Tallies{Lane: "lane:bulk", Pool: "worker:7"}},
+		"counter, of its region":  {policy: admission.CounterPolicy{}, want: admission.Tallies{Pool: "region:eu"}},
+		"counter, the last of it": {policy: admission.CounterPolicy{}, before: 910_000, want: admission.Tallies{Pool: "region:eu"}},
+		"counter, of no region":   {policy: admission.CounterPolicy{}, before: 940_000, want: admission.Tallies{Pool: "anywhere"}},
+	} {
+		w := newWorld(t).onlyA()
+		budget := admission.Limit{Window: admission.Hour, Unit: admission.Money, Max: 1_000_000, Currency: "GBP"}
+		if tc.kept {
+			budget.Reserve = []admission.Reserve{{Lane: "bulk", Percent: 20}}
+		}
+		counter := w.limit("a", budget, tc.before)
+		counter.Taken = map[string]int64{"region:eu": tc.before}
+		w.routing.Channels[0].Policy = tc.policy
+		f := &fleet{}
+		f.join("eu", map[string]ledger.Grants{"a": {Micros: 30_000}})
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{worker: admission.Worker{ID: 7, Region: "eu"}, fleet: f})
+		a.decide(w.task("a"))
+		want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour, Micros: 30_000, Tallies: tc.want}}
+		if diff := cmp.Diff(want, a.refunds); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		apart := map[string]int64{"region:eu": tc.before}
+		apart[tc.want.Lane] += 30_000
+		apart[tc.want.Pool] += 30_000
+		delete(apart, "")
+		if diff := cmp.Diff(apart, counter.Taken); diff != "" {
+			t.Errorf("%s: counted apart: %s", name, diff)
+		}
+	}
+}
+
 // TestLimitsAreNamedByWhatTheyLack: the word, what is waited for, and when it may be over.
 func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 	t.Parallel()
@@ -143,6 +205,21 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 			l.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}}
 			w.limit("a", l, 8)
 		}, reserved, "a 1m messages", 0},
+		"money kept for a lane": {func(w *world) {
+			l := minute(admission.Scope{}, admission.Money)
+			l.Max, l.Reserve = 100_000, []admission.Reserve{{Lane: "otp", Percent: 40}}
+			w.limit("a", l, 60_000)
+		}, reserved, "a 1m money", 0},
+		"money of a tenant, kept for a lane": {func(w *world) {
+			l := minute(shop, admission.Money)
+			l.Max, l.Reserve = 100_000, []admission.Reserve{{Lane: "otp", Percent: 40}}
+			w.limit("", l, 60_000)
+		}, reserved, "tenant:shop 1m money", 0},
+		"money kept for a lane, and spent": {func(w *world) {
+			l := minute(admission.Scope{}, admission.Money)
+			l.Max, l.Reserve = 100_000, []admission.Reserve{{Lane: "otp", Percent: 40}}
+			w.limit("a", l, 80_000)
+		}, noBudget, "a 1m money", time.Minute},
 		"slow down":         {func(w *world) { w.seen.Channels[0].Gate.Ease.Until = noon.Add(7 * time.Second) }, throttled, "a", 7 * time.Second},
 		"all of its active": {func(w *world) { w.seen.Channels[0].Gate.Active = admission.Active{Max: 4, Count: 4} }, noActive, "a", lookForActive},
 		"not connected":     {func(w *world) { w.unready[0] = "connecting" }, "connecting", "a", lookAgain},

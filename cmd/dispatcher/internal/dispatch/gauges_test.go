@@ -67,3 +67,6 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	}
 	return out
 }
+
+// unix is a time as a gauge has it.
+func unix(at time.Time) float64 { return float64(at.Unix()) }

@@ -18,9 +18,9 @@ import (
 type limitGauges struct {
 	latest atomic.Pointer[standings] // nil before the first look
 
-	most, effective, granted, free, reserved, share *prometheus.Desc // channel, scope, window, unit
-	active, rate                                    *prometheus.Desc // channel
-	waiting                                         *prometheus.Desc // on, reason
+	most, effective, granted, free, reserved, share, end *prometheus.Desc // channel, scope, window, unit
+	active, rate                                         *prometheus.Desc // channel
+	waiting                                              *prometheus.Desc // on, reason
 }
 
 var _ prometheus.Collector = (*limitGauges)(nil)
@@ -35,6 +35,7 @@ type standings struct {
 type limitStanding struct {
 	labels                                          []string
 	most, effective, granted, free, reserved, share int64
+	end                                             time.Time // of the current window
 }
 
 type channelStanding struct {
@@ -57,6 +58,7 @@ func newLimitGauges(namespace, room string) *limitGauges {
 		free:      limit("free", "Units of a limit that are left in the current window; 0 of a window of a second that begins in the future, because the database's clock was ahead."),
 		reserved:  limit("reserved", "Units of a limit that are left and kept for lanes with a reserve."),
 		share:     limit("share", "Units of a limit that the channel's policy leaves to this instance in a whole window."),
+		end:       limit("window_end_timestamp_seconds", "When the current window of a limit ends and the next one begins, as a Unix time; later than a window from now where it begins in the future, because the database's clock was ahead."),
 		active:    gauge("channel_active", "Attempts under way on a channel.", "channel"),
 		rate:      gauge("channel_rate_ratio", "Part of its rate that a channel has left since its provider asked to slow down, 1 without a limit of a second; 0 while it wants nothing at all.", "channel"),
 		waiting:   gauge("waiting_for_messages", "Messages that wait, by the channel or limit that they wait for and why.", "on", "reason"),
@@ -65,7 +67,7 @@ func newLimitGauges(namespace, room string) *limitGauges {
 
 // Describe lists the gauges.
 func (g *limitGauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.most, g.effective, g.granted, g.free, g.reserved, g.share, g.active, g.rate, g.waiting} {
+	for _, d := range []*prometheus.Desc{g.most, g.effective, g.granted, g.free, g.reserved, g.share, g.end, g.active, g.rate, g.waiting} {
 		out <- d
 	}
 }
@@ -84,6 +86,7 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 		for d, v := range map[*prometheus.Desc]int64{g.most: l.most, g.effective: l.effective, g.granted: l.granted, g.free: l.free, g.reserved: l.reserved, g.share: l.share} {
 			show(d, float64(v), l.labels...)
 		}
+		show(g.end, float64(l.end.Unix()), l.labels...)
 	}
 	for _, c := range s.channels {
 		show(g.active, float64(c.active), c.name)
@@ -143,5 +146,6 @@ func standingOf(c *admission.Counter, limits []admission.Limit, channel string, 
 	return limitStanding{
 		labels: []string{channel, c.Scope.String(), c.Window.String(), c.Unit.String()},
 		most:   c.Max, effective: c.Effective(ease, now), granted: c.Granted, free: c.FreeAt(now), reserved: c.Reserved(), share: c.Max,
+		end: c.End(zone),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"dispatcher/admission"
@@ -171,6 +172,7 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 				before := copied(w.seen)
 				d := a.decide(task)
 				checkBooks(rt, before, w.seen, task, &d, a)
+				checkRefunds(rt, before, w.seen, &d, a.refunds)
 				if diff := cmp.Diff(d, b.decide(task)) + cmp.Diff(a.place, b.place); diff != "" {
 					rt.Fatalf("the same claim decides otherwise: %s", diff)
 				}
@@ -180,6 +182,40 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 			}
 		}
 	})
+}
+
+// asTaken compares what counters have taken, and not at which places.
+var asTaken = []cmp.Option{cmpopts.IgnoreFields(admission.Counter{}, "Next", "Pace"), cmpopts.EquateEmpty()}
+
+// checkRefunds gives back what the message would if nothing of it were spent: then the limits in money stand where they did, and with
+// them what they count apart of lanes and shares.
+func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *ledger.Decision, refunds []ledger.Refund) {
+	undone := copied(after)
+	is, was := booksOf(undone), booksOf(before)
+	if d.State == ledger.Sending {
+		for _, r := range refunds {
+			at := slices.IndexFunc(is, func(b book) bool {
+				return b.channel == r.Channel && b.Key() == admission.Key{Scope: r.Scope, Window: r.Window, Unit: admission.Money}
+			})
+			is[at].Granted -= r.Micros
+			for _, tally := range []string{r.Tallies.Lane, r.Tallies.Pool} {
+				if tally == "" {
+					continue
+				}
+				if is[at].Taken[tally] -= r.Micros; is[at].Taken[tally] == 0 {
+					delete(is[at].Taken, tally)
+				}
+			}
+		}
+	}
+	for i := range is {
+		if is[i].Unit != admission.Money {
+			continue
+		}
+		if diff := cmp.Diff(*was[i].Counter, *is[i].Counter, asTaken...); diff != "" {
+			t.Fatalf("%s: what goes back is not what was taken of %s of %q: %s", d.State, is[i].Key().On(is[i].channel), is[i].channel, diff)
+		}
+	}
 }
 
 // checkBooks compares the state before and after one decision.

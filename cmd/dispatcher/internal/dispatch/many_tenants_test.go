@@ -124,11 +124,10 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 	holder, held := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(holder)
-		first := sync.OnceFunc(func() { close(held) })
+		first := sync.OnceFunc(func() { p.needs.age(); close(held) }) // nothing is known of before
 		for p.slots.acquire(ctx, p.slots.size()) == nil {
-			p.needs.age()
 			first()
-			sleep(ctx, 200*time.Millisecond) // so that the next claim stands in line
+			sleep(ctx, 200*time.Millisecond) // so that the next claim has read what is needed and stands in line
 			p.needs.age()
 			p.slots.release(p.slots.size())
 		}

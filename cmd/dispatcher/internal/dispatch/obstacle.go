@@ -75,17 +75,17 @@ func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
 	return a.fit(t, c)
 }
 
-// obstacleWord names what a counter lacks. Money goes before all else: whoever is out of it wants to
-// know that, whatever the limit's scope.
+// obstacleWord names what a counter lacks. Whoever is out of money wants to know that, whatever the limit's scope; but what is kept
+// for others is not spent.
 func obstacleWord(o *admission.Obstacle) string {
 	scope := o.Counter.Scope
 	switch {
-	case o.Counter.Unit == admission.Money:
-		return noBudget
 	case o.Why == admission.Reserved:
 		return reserved
 	case o.Why == admission.Unshared:
 		return noShare
+	case o.Counter.Unit == admission.Money:
+		return noBudget
 	case scope.Tenant != "":
 		return tenantLimit
 	case scope.Prefix != "":

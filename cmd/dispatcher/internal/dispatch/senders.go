@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"slices"
+	"strings"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
@@ -43,9 +44,11 @@ func (s *Senders) carry(from, country string) (sender string, ok bool) {
 	return from, true
 }
 
-// gives reports whether the channel gives a sender to messages that have none, or have another.
+// gives reports whether the channel gives a sender to messages that have none, or have another. A number is the same with and
+// without its plus, as adapters see it.
 func (s *Senders) gives(sender string) bool {
-	return s.Default == sender || slices.ContainsFunc(s.Rules, func(r SenderRule) bool { return r.From == sender })
+	same := func(own string) bool { return strings.TrimPrefix(own, "+") == strings.TrimPrefix(sender, "+") }
+	return same(s.Default) || slices.ContainsFunc(s.Rules, func(r SenderRule) bool { return same(r.From) })
 }
 
 func (r *SenderRule) carry(from string) (sender string, ok bool) {

@@ -7,18 +7,22 @@ import (
 )
 
 // TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt: channel a has senders for messages that name none or others, and refuses all of
-// them; b has none.
+// them; b has none. A number is the same with and without a plus.
 func TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) {
 		onlyA(r)
 		r.Channels[1].State = Enabled
-		r.Channels[0].Senders = Senders{Default: "ACME", Rules: []SenderRule{{IDs: []string{"ACME", "SHOP", "OWN"}, From: "SHOP"}}}
+		r.Channels[0].Senders = Senders{Default: "ACME", Rules: []SenderRule{
+			{Countries: []string{"fr"}, From: "+447700900222"},
+			{Countries: []string{"de"}, From: "447700900333"},
+			{IDs: []string{"ACME", "SHOP", "OWN", "447700900222", "+447700900333", "447700900444"}, From: "SHOP"},
+		}}
 	})
 	p.channels["a"].answer = always(provider.Refused)
 	own := map[string]map[string]bool{ // by channel and by the sender that the message names
-		"a": {"": false, "ACME": false, "SHOP": false, "OTHER": false, "OWN": true},
-		"b": {"": false, "ACME": true, "SHOP": true, "OTHER": true, "OWN": true},
+		"a": {"": false, "ACME": false, "SHOP": false, "OTHER": false, "OWN": true, "447700900222": false, "+447700900333": false, "447700900444": true},
+		"b": {"": false, "ACME": true, "SHOP": true, "OTHER": true, "OWN": true, "447700900222": true, "+447700900333": true, "447700900444": true},
 	}
 	const each = 5
 	names := map[string]string{} // senders by id
@@ -47,5 +51,19 @@ func TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt(t *testing.T) {
 	}
 	if len(p.channels["a"].submits()) == 0 {
 		t.Error("nothing went to a")
+	}
+}
+
+// TestAChannelGivesANumberWithAndWithoutAPlus, as its default and by its rules.
+func TestAChannelGivesANumberWithAndWithoutAPlus(t *testing.T) {
+	t.Parallel()
+	for _, channels := range []string{"447700900222", "+447700900222"} {
+		for name, s := range map[string]Senders{"default": {Default: channels}, "rule": {Rules: []SenderRule{{From: "ACME"}, {From: channels}}}} {
+			for sender, want := range map[string]bool{"447700900222": true, "+447700900222": true, "447700900223": false, "900222": false} {
+				if got := s.gives(sender); got != want {
+					t.Errorf("%s %s gives %s: %v", name, channels, sender, got)
+				}
+			}
+		}
 	}
 }

@@ -80,13 +80,12 @@ func (s *settler) gather(batch []answered) []answered {
 // away: an outcome that is known must not become Unknown.
 func (s *settler) write(batch []answered) {
 	now := s.d.now()
-	settlements, again, refunded := make([]ledger.Settlement, len(batch)), false, false
+	settlements, again := make([]ledger.Settlement, len(batch)), false
 	for i := range batch {
 		settlements[i] = settle(batch[i].flight, &batch[i].result, now)
 		n := statusOfSettlement(batch[i].flight, &settlements[i], now)
 		settlements[i].Notice = &n
 		again = again || settlements[i].State == ledger.Retry
-		refunded = s.refunded(&settlements[i]) || refunded
 		s.d.due.add(settlements[i].NextAt, now)
 	}
 	began := time.Now()
@@ -101,19 +100,22 @@ func (s *settler) write(batch []answered) {
 	if again {
 		s.d.backlog.Store(true)
 	}
-	if again || refunded {
+	if refunded := s.refunded(settlements); again || refunded {
 		s.d.wake()
 	}
 }
 
-// refunded notes the limits in money that an attempt gives something back to, for those who wait for them.
-func (s *settler) refunded(settlement *ledger.Settlement) bool {
-	for i := range settlement.Refunds {
-		r := &settlement.Refunds[i]
-		key := admission.Key{Scope: r.Scope, Window: r.Window, Unit: admission.Money}
-		s.d.stirred.add(key.On(r.Channel), 1)
+// refunded notes the limits in money that attempts have given something back to, for those who wait for them. Who looks
+// again before it is in the ledger goes on waiting, hence only afterwards.
+func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
+	for i := range settlements {
+		for _, r := range settlements[i].Refunds {
+			key := admission.Key{Scope: r.Scope, Window: r.Window, Unit: admission.Money}
+			s.d.stirred.add(key.On(r.Channel), 1)
+			some = true
+		}
 	}
-	return len(settlement.Refunds) > 0
+	return some
 }
 
 // pin leaves the attempt of one message open.

@@ -29,7 +29,7 @@ func (e *edition) limited(t *task, c int, reason string) bool {
 	case throttled:
 		return true
 	case noShare:
-		return !known || (bound.Windows && divides(ch.Policy))
+		return !known || divides(ch.Policy) && (bound.Windows || e.budgeted(t, c))
 	}
 	return !known || slices.ContainsFunc(e.counted(t, c), func(l admission.Limit) bool {
 		money := l.Unit == admission.Money
@@ -37,7 +37,7 @@ func (e *edition) limited(t *task, c int, reason string) bool {
 		case noBudget:
 			return money
 		case reserved:
-			return !money && len(l.Reserve) > 0
+			return len(l.Reserve) > 0
 		case tenantLimit:
 			return !money && l.Scope.Tenant != ""
 		case prefixLimit:
@@ -45,6 +45,11 @@ func (e *edition) limited(t *task, c int, reason string) bool {
 		}
 		return false
 	})
+}
+
+// budgeted reports whether channel c has a limit in money for all its messages.
+func (e *edition) budgeted(t *task, c int) bool {
+	return slices.ContainsFunc(e.counted(t, c), func(l admission.Limit) bool { return l.Unit == admission.Money && l.Scope == (admission.Scope{}) })
 }
 
 // never reports whether a limit of the version leaves the message no place on channel c in any window: a first

@@ -244,6 +244,9 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 		"of its prefix":            {own: &admission.Limit{Scope: british, Max: 5}, passes: []string{throttled, prefixLimit}},
 		"of another prefix":        {over: &admission.Limit{Scope: admission.Scope{Prefix: "+49"}, Max: 5}, passes: []string{throttled}},
 		"in money":                 {own: &admission.Limit{Unit: admission.Money, Max: 500_000}, passes: []string{throttled, noBudget}},
+		"in money, with a reserve": {own: &admission.Limit{Unit: admission.Money, Max: 500_000, Reserve: []admission.Reserve{{Lane: "otp", Percent: 10}}}, passes: []string{throttled, noBudget, reserved}},
+		"in money, divided":        {own: &admission.Limit{Unit: admission.Money, Max: 500_000}, policy: admission.Even{}, passes: []string{throttled, noBudget, noShare}},
+		"in money of its tenant":   {own: &admission.Limit{Scope: shop, Unit: admission.Money, Max: 500_000}, policy: admission.Even{}, passes: []string{throttled, noBudget}},
 		"in money of another":      {over: &admission.Limit{Scope: admission.Scope{Tenant: "bank"}, Unit: admission.Money, Max: 5}, passes: []string{throttled}},
 		"in money, over its shops": {over: &admission.Limit{Scope: shop, Unit: admission.Money, Max: 500_000}, passes: []string{throttled, noBudget}},
 	} {
