@@ -67,6 +67,7 @@ var rules = map[string]rule{
 		ours:   []string{module + "provider", module + "selector", module + "admission", module + "ledger/..."},
 		others: []string{"github.com/jackc/pgx/v5", "github.com/jackc/tern/v2"},
 	},
+	module + "ledger/primary":    {others: []string{"github.com/jackc/pgx/v5"}},
 	module + "ledger/pgserver":   {others: []string{"github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5"}},
 	module + "ledger/ledgertest": {ours: []string{module + "ledger/..."}, others: []string{"*"}},
 	internal + "envelope":        {ours: []string{module + "selector", module + "provider/sms"}},

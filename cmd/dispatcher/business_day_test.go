@@ -30,7 +30,7 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := apply(strings.Replace(healthy, "Europe/London", "Asia/Tokyo", 1))
-	if text := strings.Join(strings.Fields(got.out), " "); got.code != exitOK || !strings.Contains(text, "The business day is cut in Asia/Tokyo from now on, no longer in Europe/London") {
+	if text := strings.Join(strings.Fields(got.out), " "); got.code != exitOK || !strings.Contains(text, "The business day is cut in Asia/Tokyo from now on, no longer in Europe/London: limits per day begin with what was claimed since the latest midnight there,") {
 		t.Fatalf("%+v", got)
 	}
 	appliedAt(t, url, "2026-11-01T00:00Z", "2026-11-10T00:00Z", "2026-11-20T20:00Z", "2026-11-20T16:00Z")

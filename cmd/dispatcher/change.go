@@ -184,7 +184,7 @@ func (ch *change) warn(ctx context.Context, done *changed) error {
 	done.Warnings = append(done.Warnings, ramps...)
 	if before, now := ch.base().Timezone.String(), done.after.Timezone.String(); ch.document != nil && before != now {
 		done.Warnings = append(done.Warnings, fmt.Sprintf(
-			"The business day is cut in %s from now on, no longer in %s: limits per day begin a new window, and reports of today and later count from midnight there.", now, before))
+			"The business day is cut in %s from now on, no longer in %s: limits per day begin with what was claimed since the latest midnight there, and reports of today and later count from midnight there.", now, before))
 	}
 	ch.warnOfFiles(done)
 	ch.warnOfLimits(done)

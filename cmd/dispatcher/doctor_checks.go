@@ -143,14 +143,29 @@ func clockFinding(c *ledger.Condition) finding {
 func durabilityFinding(d *ledger.Durability) finding {
 	const check = "durability"
 	weak := d.Weaknesses()
+	if d.SynchronousStandbyNames != "" && d.Followers == 0 {
+		return warned(check, fmt.Sprintf("every commit waits for a standby (synchronous_standby_names is %s), and none is connected", d.SynchronousStandbyNames),
+			"start the standby, or take its name out of synchronous_standby_names if you can do without it")
+	}
 	if len(weak) == 0 {
-		return fine(check, "a commit is on disk before it counts (synchronous_commit is %s)", d.SynchronousCommit)
+		return fine(check, "a commit is on disk before it counts (synchronous_commit is %s)%s", d.SynchronousCommit, followersNote(d))
 	}
 	details := make([]string, len(weak))
 	for i, w := range weak {
 		details[i] = w.Setting + " is " + w.Value + ": " + w.Cost
 	}
 	return warned(check, strings.Join(details, "; "), durabilityMend(weak))
+}
+
+// followersNote tells of standbys that no commit waits for. Whether one of them is to take over only the operator knows.
+func followersNote(d *ledger.Durability) string {
+	switch d.Unwaited() {
+	case 0:
+		return ""
+	case 1:
+		return "; a server follows that no commit waits for: if it may take over, name it in synchronous_standby_names"
+	}
+	return fmt.Sprintf("; %d servers follow that no commit waits for: name those that may take over in synchronous_standby_names", d.Unwaited())
 }
 
 // durabilityMend says where each of the settings is to be set. What a session has may come from its address too.

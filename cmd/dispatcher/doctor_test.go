@@ -210,13 +210,16 @@ func TestConditionsOfADatabaseAreJudged(t *testing.T) {
 	t.Parallel()
 	latest := migrations.Latest()
 	for want, got := range map[string]finding{
-		"fail: PostgreSQL 14.9 is too old":  serverFinding(&ledger.Condition{Server: 140_009}),
-		"ok: PostgreSQL 15.0 answers":       serverFinding(&ledger.Condition{Server: 150_000}),
-		"warn: version 1 of":                schemaFinding(&ledger.Condition{Schema: 1, Latest: latest}),
-		"warn: version 9 is newer":          schemaFinding(&ledger.Condition{Schema: 9, Latest: latest}),
-		"ok: version 2 is the latest":       schemaFinding(&ledger.Condition{Schema: 2, Latest: 2}),
-		"warn: the database's clock":        clockFinding(&ledger.Condition{Ahead: -clockTolerance}),
-		"ok: the database's clock differs":  clockFinding(&ledger.Condition{Ahead: clockTolerance, RoundTrip: clockTolerance}),
+		"fail: PostgreSQL 14.9 is too old": serverFinding(&ledger.Condition{Server: 140_009}),
+		"ok: PostgreSQL 15.0 answers":      serverFinding(&ledger.Condition{Server: 150_000}),
+		"warn: version 1 of":               schemaFinding(&ledger.Condition{Schema: 1, Latest: latest}),
+		"warn: version 9 is newer":         schemaFinding(&ledger.Condition{Schema: 9, Latest: latest}),
+		"ok: version 2 is the latest":      schemaFinding(&ledger.Condition{Schema: 2, Latest: 2}),
+		"warn: the database's clock":       clockFinding(&ledger.Condition{Ahead: -clockTolerance}),
+		"ok: the database's clock differs": clockFinding(&ledger.Condition{Ahead: clockTolerance, RoundTrip: clockTolerance}),
+		"ok: a commit is on disk before it counts (synchronous_commit is on); a server follows that no": durabilityFinding(&ledger.Durability{SynchronousCommit: "on", Followers: 1}),
+		"ok: a commit is on disk before it counts (synchronous_commit is on); 2 servers follow that no": durabilityFinding(&ledger.Durability{SynchronousCommit: "on", Followers: 2}),
+		"warn: every commit waits for a standby (synchronous_standby_names is a), and none is":          durabilityFinding(&ledger.Durability{SynchronousCommit: "on", SynchronousStandbyNames: "a"}),
 		"ok: the database's clock differs ": clockFinding(&ledger.Condition{Ahead: clockTolerance - 1}),
 	} {
 		if text := got.Status + ": " + got.Detail; !strings.HasPrefix(text, strings.TrimSpace(want)) {

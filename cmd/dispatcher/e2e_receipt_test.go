@@ -151,8 +151,8 @@ func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 			began[id] = submit.At
 		}
 	}
-	if most := mostOpen(spans); most != slots {
-		t.Errorf("%d messages were under way at once, from their first submit to the last, want %d", most, slots)
+	if most := mostOpen(spans); most > slots { // fewer where a busy machine takes turns
+		t.Errorf("%d messages were under way at once, from their first submit to the last, want at most %d", most, slots)
 	}
 	if got := s.count(`
 		select count(*) from audit.attempts f join audit.attempts r on r.message_id = f.message_id

@@ -51,8 +51,8 @@ func TestScheduledMessagesWaitAndLateOnesFail(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, plot{channels: []channel{{name: "good", weight: "100", behaviour: quick()}, {name: "down", weight: "0", down: true}}})
 	s.run("dispatcher")
-	s.joined(1)                           // who reads a message only after its deadline calls it dead and not failed
-	at := time.Now().Add(6 * time.Second) // a busy machine reads them late
+	s.joined(1)                            // who reads a message only after its deadline calls it dead and not failed
+	at := time.Now().Add(15 * time.Second) // a busy machine reads them late
 	all := messages("scheduled", 6)
 	for i := range all {
 		all[i].SendAt = at

@@ -59,7 +59,12 @@ func flagsOf(channel string, k admission.Key) string {
 	if channel == "" {
 		words = "--all-channels"
 	}
-	words += " --window " + k.Window.String()
+	return words + " " + keyFlags(k)
+}
+
+// keyFlags name a limit among those of its channel.
+func keyFlags(k admission.Key) string {
+	words := "--window " + k.Window.String()
 	if k.Unit != admission.Messages {
 		words += " --unit " + k.Unit.String()
 	}

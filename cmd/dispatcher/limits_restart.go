@@ -159,11 +159,8 @@ func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) erro
 
 // beginningWords say what counts in the window that a limit would get, as ledger.RestartWindow does.
 func beginningWords(l *admission.Limit) string {
-	switch {
-	case l.Window == admission.Second:
+	if l.Window == admission.Second {
 		return "with nothing granted in it"
-	case l.Scope.Prefix != "":
-		return "with all that the limit has granted in it and in later ones, since nobody knows which attempts took it"
 	}
 	return "with what was claimed in it, and later while the clock was ahead"
 }

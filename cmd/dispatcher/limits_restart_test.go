@@ -169,7 +169,7 @@ func TestWhatARestartedWindowBeginsWithIsToldByTheKindOfLimit(t *testing.T) {
 	}{
 		{admission.Limit{Window: admission.Second}, "with nothing"},
 		{admission.Limit{Window: admission.Second, Scope: prefix}, "with nothing"},
-		{admission.Limit{Window: admission.Day, Scope: prefix}, "with all that the limit has granted in it and in later ones"},
+		{admission.Limit{Window: admission.Day, Scope: prefix}, "with what was claimed in it"},
 		{admission.Limit{Window: admission.Day, Scope: admission.Scope{Tenant: "shop"}}, "with what was claimed in it"},
 	} {
 		if got := beginningWords(&c.limit); !strings.HasPrefix(got, c.want) {

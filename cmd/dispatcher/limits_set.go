@@ -32,8 +32,7 @@ comments and its layout otherwise, and applies it as a new version. If there is 
 max becomes the default. active and admission are changed in the document: "dispatcher routing apply".
 
 A higher max acts at once. A lower one too, but what the running window has granted already stays granted.
-A new limit counts what the running window has taken already, unless it is one of a prefix or of a
-second.
+A new limit counts what the running window has taken already, unless it is one of a second.
 
 --restart changes no max: it starts the window of now for a limit whose window begins in the future, because the
 database's clock was ahead when it was opened ("dispatcher limits show" and "doctor" say so). What attempts on record
@@ -103,6 +102,11 @@ func (ch *change) setLimit(ctx context.Context, channel string, l admission.Limi
 	if channel != "" && !slices.Contains(ch.document.ChannelNames(), channel) {
 		return unknownChannel(channel, ch.document)
 	}
+	if remove {
+		if err := ch.needLimit(channel, l.Key()); err != nil {
+			return err
+		}
+	}
 	if channel == "" && !remove {
 		if err := ch.needCurrency(&l); err != nil {
 			return err
@@ -140,6 +144,30 @@ func (ch *change) inFlags(err error) error {
 		"set max_segments: ", "give the route max_segments: ", "raise the limit", "choose a higher --max",
 		"write for example window: 1d", "write --window 1d",
 	).Replace(text))
+}
+
+// needLimit refuses to take out a limit that is not there, and says by their flags which ones are.
+func (ch *change) needLimit(channel string, key admission.Key) error {
+	limits := limitsOf(ch.document, channel)
+	if slices.ContainsFunc(limits, func(l admission.Limit) bool { return l.Key() == key }) {
+		return nil
+	}
+	place, has := "on channel "+channel, "there is none there"
+	if channel == "" {
+		place = "over all channels"
+	}
+	if len(limits) > 0 {
+		words := make([]string, len(limits))
+		for i := range limits {
+			words[i] = keyFlags(limits[i].Key())
+		}
+		has = "there are " + strings.Join(words, "; ")
+	}
+	whose := ""
+	if key.Scope != (admission.Scope{}) {
+		whose = " (" + key.Scope.String() + ")"
+	}
+	return usage(fmt.Errorf("there is no limit of %s per %s%s %s; %s", key.Unit, key.Window, whose, place, has))
 }
 
 // needCurrency refuses a new limit in money over all channels that does not say of which.

@@ -387,6 +387,9 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 		"--currency is for limits in money":                         {"a", "--window", "1s", "--max", "5", "--currency", "GBP"},
 		`there is no channel "x"; choose one of a, b, c`:            {"x", "--window", "1s", "--max", "5"},
 		"there is no limit of messages per 1m on channel a; there":  {"a", "--window", "1m", "--remove"},
+		"dispatcher: there is no limit of messages per 1m on channel a; there are --window 1s; --window 1h; --window 1d --unit money; --window 1d --tenant shop\n":                 {"a", "--window", "1m", "--remove"},
+		"dispatcher: there is no limit of segments per 1m on channel b; there is none there\n":                                                                                     {"b", "--window", "1m", "--unit", "segments", "--remove"},
+		"dispatcher: there is no limit of messages per 1d (tenant:shop) over all channels; there are --window 1d --unit money --tenant shop\n":                                     {"--all-channels", "--window", "1d", "--tenant", "shop", "--remove"},
 		"dispatcher: on route default a message of 10 segments would never pass channel a, which takes 5 segments per 1s; give the route max_segments: 5 or choose a higher --max": {"a", "--window", "1s", "--unit", "segments", "--max", "5"},
 		"the limit of money per 1d is in GBP, not in EUR": {"a", "--window", "1d", "--unit", "money", "--currency", "EUR", "--max", "5"},
 	} {

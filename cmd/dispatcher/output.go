@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -112,14 +113,10 @@ func printJSON(out io.Writer, value any) error {
 // draw writes the sheet as a table; colour only on a terminal.
 func (s sheet) draw(out io.Writer) {
 	t := table.NewWriter()
-	t.SetOutputMirror(out)
 	t.SetStyle(table.StyleRounded)
 	t.Style().Format.Header = text.FormatDefault
 	if isTerminal(out) {
 		t.Style().Color.Header = text.Colors{text.Bold}
-	}
-	if s.title != "" {
-		t.SetTitle(s.title)
 	}
 	t.Style().Options.SeparateColumns = !s.tight
 	t.SetColumnConfigs(s.columns())
@@ -127,7 +124,18 @@ func (s sheet) draw(out io.Writer) {
 	for _, row := range s.rows {
 		t.AppendRow(cells(row))
 	}
+	if s.title != "" {
+		border, _, _ := strings.Cut(t.Render(), "\n")
+		t.SetTitle(titleLines(s.title, utf8.RuneCountInString(border)))
+	}
+	t.SetOutputMirror(out)
 	t.Render()
+}
+
+// titleLines breaks a title between words to fit into a table of that width: the table alone would break it anywhere. A word that is
+// longer than the table stays whole here.
+func titleLines(title string, table int) string {
+	return wrapped(title, table-utf8.RuneCountInString("│  │"))
 }
 
 // columns says how the columns are laid out.

@@ -79,3 +79,29 @@ func hugeLimits() *limitsNow {
 		}},
 	}}}
 }
+
+// TestATitleIsBrokenBetweenWords where the table below it is narrower.
+func TestATitleIsBrokenBetweenWords(t *testing.T) {
+	t.Parallel()
+	s := sheet{
+		title: "version 1 at 2026-11-22 04:00:00, times in America/Sao_Paulo", header: []string{"channel", "policy", "rate", "paused until"},
+		rows: [][]string{{"alpha", "exact", "100 %", ""}},
+	}
+	var out strings.Builder
+	s.draw(&out)
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) < 6 || !strings.Contains(lines[1], " version 1 at 2026-11-22 04:00:00, ") || !strings.Contains(lines[2], " America/Sao_Paulo ") {
+		t.Error(out.String())
+	}
+	for _, line := range lines[:len(lines)-1] {
+		if utf8.RuneCountInString(line) != utf8.RuneCountInString(lines[0]) {
+			t.Errorf("a line of another width in\n%s", out.String())
+		}
+	}
+	s.title = "short"
+	out.Reset()
+	s.draw(&out)
+	if got := strings.Split(out.String(), "\n"); !strings.Contains(got[1], " short ") || len(got) != len(lines)-1 {
+		t.Error(out.String())
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -100,7 +101,7 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 func (r *reloader) reload(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	current, err := r.ledger.CurrentRouting(ctx)
+	current, err := r.current(ctx)
 	if err != nil || current.Version == r.version && !r.troubled() {
 		return err
 	}
@@ -136,6 +137,15 @@ func (r *reloader) reload(ctx context.Context) error {
 	r.version, r.document = current.Version, doc
 	return nil
 }
+
+// current reads the routing in force. A database host that vanished without a word is not waited for as long as TCP hopes.
+func (r *reloader) current(ctx context.Context) (ledger.RoutingVersion, error) {
+	ctx, cancel := context.WithTimeout(ctx, longestRead)
+	defer cancel()
+	return r.ledger.CurrentRouting(ctx)
+}
+
+const longestRead = 15 * time.Second
 
 // troubled reports whether something of the routing in force could not be used.
 func (r *reloader) troubled() bool { return len(r.connections.troubles)+len(r.tokens) > 0 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"dispatcher/ledger"
 )
 
 // watch reloads whenever a routing is applied. The claim's own version check is what
@@ -11,11 +13,17 @@ import (
 func (r *reloader) watch(ctx context.Context) {
 	var seen repeats
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
-		err := r.ledger.WatchRouting(ctx, func() {
-			pause = firstPause
-			if err := r.reload(ctx); err != nil && ctx.Err() == nil {
-				r.log.Error().Err(err).Msg("the new routing cannot be used here; this instance sends nothing until it can")
+		err := r.ledger.WatchRouting(ctx, func() error {
+			err := r.reload(ctx)
+			if ctx.Err() != nil || ledger.Unavailable(err) {
+				return err
 			}
+			pause = firstPause
+			if err == nil {
+				return nil
+			}
+			r.log.Error().Err(err).Msg("the new routing cannot be used here; this instance sends nothing until it can")
+			return nil
 		})
 		if ctx.Err() != nil {
 			break

@@ -74,7 +74,7 @@ func (k *Kafka) open(ctx context.Context, cfg KafkaConfig) error {
 	cluster, err := kfake.NewCluster(options...)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("port %d of the embedded Kafka is taken: stop what listens there or choose another port: %w", cfg.Port, err)
+		return fmt.Errorf("port %d of the embedded Kafka is taken: stop what listens there or choose another one with --kafka-port: %w", cfg.Port, err)
 	case err != nil:
 		return fmt.Errorf("embedded Kafka in %s: %w", cfg.Folder, err)
 	}

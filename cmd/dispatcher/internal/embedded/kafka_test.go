@@ -198,7 +198,7 @@ func TestATakenPortIsNamed(t *testing.T) {
 	first := start(t, embedded.KafkaConfig{Folder: t.TempDir()})
 	cfg := embedded.KafkaConfig{Folder: t.TempDir(), Port: first.Port()}
 	_, err := embedded.StartKafka(t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d of the embedded Kafka is taken", cfg.Port)) {
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d of the embedded Kafka is taken: stop what listens there or choose another one with --kafka-port", cfg.Port)) {
 		t.Fatal(err)
 	}
 	cfg.Port = 0

@@ -100,7 +100,9 @@ func (i *Intake) bookIncomplete(ctx context.Context) {
 }
 
 func (i *Intake) forget(ctx context.Context) {
-	if _, err := i.cfg.Store.ForgetInbound(ctx); err != nil && ctx.Err() == nil {
+	forgetting, cancel := context.WithTimeout(ctx, forgetPatience)
+	defer cancel()
+	if _, err := i.cfg.Store.ForgetInbound(forgetting); err != nil && ctx.Err() == nil {
 		i.cfg.Trouble("inbound memory", err)
 	}
 }

@@ -21,6 +21,8 @@ const (
 	takePatience = 2 * time.Second
 	// bookPatience bounds one booking with its repetitions.
 	bookPatience = 3 * time.Second
+	// forgetPatience bounds what tidies up.
+	forgetPatience = 15 * time.Second
 	// firstPause and longestPause are those before a booking that failed is tried again.
 	firstPause   = 20 * time.Millisecond
 	longestPause = 500 * time.Millisecond

@@ -96,6 +96,10 @@ func (d *Desk) patiently(ctx context.Context, batch []*entry, early chan<- struc
 	}
 }
 
+// ledgerPatience bounds one operation of the ledger: a database host that vanished without a word must not be waited for as
+// long as TCP hopes.
+const ledgerPatience = 15 * time.Second
+
 // try books a batch once.
 func (d *Desk) try(ctx context.Context, batch []*entry, early chan<- struct{}) error {
 	receipts := make([]ledger.Receipt, len(batch))
@@ -103,6 +107,8 @@ func (d *Desk) try(ctx context.Context, batch []*entry, early chan<- struct{}) e
 		receipts[i] = batch[i].receipt
 	}
 	var closed tally
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
 	got, err := d.cfg.Books.Receive(ctx, receipts, closed.tell)
 	if err != nil {
 		return err

@@ -59,7 +59,9 @@ func (d *Desk) sweep(ctx context.Context, early <-chan struct{}) {
 // look closes what is due now. An early receipt frees the slot that its attempt was settled with.
 func (d *Desk) look(ctx context.Context) {
 	var closed tally
-	swept, err := d.cfg.Books.Overdue(ctx, sweepSize, closed.tell)
+	looking, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	swept, err := d.cfg.Books.Overdue(looking, sweepSize, closed.tell)
 	if err != nil && ctx.Err() == nil {
 		d.cfg.Trouble("receipts", err)
 	}
@@ -83,10 +85,17 @@ func (d *Desk) contradicted(n int) {
 // tidy drops old receipts of messages that nobody knows, until ctx ends.
 func (d *Desk) tidy(ctx context.Context) {
 	for sleep(ctx, tidyInterval) {
-		if _, err := d.cfg.Books.DropReceipts(ctx, keepEarly); err != nil && ctx.Err() == nil {
+		if err := d.drop(ctx); err != nil && ctx.Err() == nil {
 			d.cfg.Trouble("receipts", err)
 		}
 	}
+}
+
+func (d *Desk) drop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	defer cancel()
+	_, err := d.cfg.Books.DropReceipts(ctx, keepEarly)
+	return err
 }
 
 // sleep waits and reports whether it was left in peace.

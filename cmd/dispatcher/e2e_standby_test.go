@@ -1,0 +1,83 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
+)
+
+// TestAStandbyTakesOver: the primary of a pair is killed under traffic, and some time later its standby is promoted. Two processes
+// know both by one address. Nothing is lost and nothing sent twice, no limit is exceeded, and the work goes on by itself.
+func TestAStandbyTakesOver(t *testing.T) {
+	t.Parallel()
+	takeOver(t, func(pair *ledgertest.Pair, _ *stage) { pair.Primary.Kill() }, func(*ledgertest.Pair, *stage) {})
+}
+
+// TestAStandbyTakesOverFromAServerThatHangs and comes back later, as a primary that has heard of nothing. It is the first of the
+// address, and takes whatever is written there: nobody falls for it.
+func TestAStandbyTakesOverFromAServerThatHangs(t *testing.T) {
+	t.Parallel()
+	var thaw func()
+	var back time.Time
+	s, pair := takeOver(t,
+		func(pair *ledgertest.Pair, s *stage) { thaw = pair.Freeze(s.t) },
+		func(pair *ledgertest.Pair, s *stage) {
+			s.run("dispatcher 3").says(s.t, "dispatcher is running") // whoever is started now finds the one that answers
+			thaw()
+			back = time.Now()
+			pair.Do(s.t, pair.Primary, `set synchronous_commit = local`, `alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
+			s.execute(cutOthers) // on the new one: everybody looks for a server again
+		})
+	if n := queryOne[int64](s.t, pair.Primary.URL(), `select count(*) from audit.attempts where claimed_at > $1`, back); n > 0 {
+		t.Errorf("%d attempts were claimed on the old primary", n)
+	}
+}
+
+// takeOver lets traffic run, ends the primary in some way, promotes the standby a while later, and goes on with what is done
+// once a part of the rest has been submitted.
+func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *ledgertest.Pair) {
+	t.Helper()
+	n, outage := size(600, 3_000), time.Duration(size(3, 6))*time.Second
+	pair := ledgertest.NewPair(t)
+	if err := migrations.Migrate(t.Context(), pair.URL("")); err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, plot{
+		postgres: pair.URL("&target_session_attrs=read-write&connect_timeout=1"), // for this test, which has no guard
+		channels: threeChannels(limitPerSecond(n/40), limitPerSecond(n/60), limitPerSecond(n/16)),
+		settings: map[string]string{"POSTGRES_URL": pair.URL("")},
+	})
+	processes := s.runAll(2)
+	s.joined(len(processes))
+	ids := s.publish("bulk", messages("standby", n))
+	eventually(t, time.Minute, "a fifth of the messages are submitted", func() bool { return s.submitted() > n/5 })
+
+	begun := s.now()
+	end(pair, s)
+	await(t.Context(), outage)
+	ended := time.Now()
+	pair.Promote(t)
+	if claimed := s.count(`select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`, begun.Add(time.Second), ended); claimed > 0 {
+		t.Errorf("%d attempts were claimed while nobody took writes", claimed)
+	}
+	before := s.submitted()
+	eventually(t, time.Minute, "a tenth more is submitted", func() bool { return s.submitted() > before+n/10 })
+	t.Logf("a tenth more was submitted %s after the standby was promoted", time.Since(ended).Round(100*time.Millisecond))
+	then(pair, s)
+	s.postgres = pair.Standby.URL()
+
+	s.settled(n, 3*time.Minute)
+	s.committed("bulk")
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkLimits()
+	s.checkStatuses()
+	for _, p := range processes {
+		if !p.running() {
+			t.Errorf("%s did not survive", p.name)
+		}
+	}
+	return s, pair
+}
