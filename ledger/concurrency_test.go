@@ -158,8 +158,8 @@ func TestClaimRefusesDecisionsThatDoNotFit(t *testing.T) {
 		"accepted":              func(_ *ledger.Seen, d *ledger.Decisions) { d.Each[1].State = ledger.Accepted },
 		"waits without a time":  func(_ *ledger.Seen, d *ledger.Decisions) { d.Each[1] = ledger.Decision{State: ledger.Waiting} },
 	} {
+		// Not in parallel: whoever waits longer than maxSilence for a turn may not claim.
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			err := l.Claim(t.Context(), ledger.Claim{Messages: batch(name, 2), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 				d, err := give(seen)
 				spoil(seen, &d)
