@@ -39,8 +39,7 @@ fmt: $(GOLANGCI) ## format the code
 	$(GOLANGCI) fmt ./...
 
 $(GOLANGCI):
-	GOBIN=$(abspath $(BIN)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-	mv $(BIN)/golangci-lint $@
+	cd .ci/lint && $(GO) build -o $(abspath $@) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 generate: ## bring generated files up to date
 	$(GO) mod tidy

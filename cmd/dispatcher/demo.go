@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/app"
@@ -111,12 +110,9 @@ func (c *cli) runDemo(ctx context.Context, f *demoFlags, settings config.Setting
 	if f.keep {
 		cfg.KafkaPort, cfg.PostgresPort = f.kafkaPort, f.postgresPort
 	}
-	if isTerminal(c.err) {
-		bar := progressbar.NewOptions(f.messages, progressbar.OptionSetWriter(c.err), progressbar.OptionShowCount(),
-			progressbar.OptionShowIts(), progressbar.OptionSetItsString("msg"), progressbar.OptionClearOnFinish())
-		defer bar.Finish() //nolint:errcheck // a progress bar that cannot be drawn is no reason to fail
-		cfg.Progress = func(done int) { _ = bar.Set(done) }
-	}
+	show, wipe := c.progress("answered", int64(f.messages))
+	defer wipe()
+	cfg.Progress = func(done int) { show(int64(done)) }
 	return demo.Run(ctx, cfg)
 }
 

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -41,9 +40,10 @@ func (c *cli) publish(ctx context.Context, s *config.Settings, topic string, fro
 	if err := topicExists(ctx, client, topic); err != nil {
 		return 0, usage(kafkaTopicTrouble(s, topic, err))
 	}
-	p := &producer{client: client, topic: topic, bar: c.progress(total)}
+	show, wipe := c.progress("publishing", total)
+	p := &producer{client: client, topic: topic, show: show}
 	err = p.produce(ctx, from)
-	_ = p.bar.Finish() // a bar that cannot be drawn is no reason to fail
+	wipe()
 	if err != nil {
 		return p.confirmed.Load(), failed(fmt.Errorf("%w; %d of %d messages were published: mend it and send all again, the ids keep each from being sent twice",
 			err, p.confirmed.Load(), total))
@@ -55,7 +55,7 @@ func (c *cli) publish(ctx context.Context, s *config.Settings, topic string, fro
 type producer struct {
 	client    *kgo.Client
 	topic     string
-	bar       *progressbar.ProgressBar
+	show      func(done int64)
 	confirmed atomic.Int64
 }
 
@@ -74,8 +74,7 @@ func (p *producer) produce(ctx context.Context, from *source) error {
 				stop(err)
 				return
 			}
-			p.confirmed.Add(1)
-			_ = p.bar.Add(1) // a bar that cannot be drawn is no reason to fail
+			p.show(p.confirmed.Add(1))
 		})
 		return context.Cause(ctx)
 	})
@@ -112,16 +111,4 @@ func topicExists(ctx context.Context, client *kgo.Client, topic string) error {
 		return err
 	}
 	return topics[topic].Err
-}
-
-// progress draws a bar on a terminal and nothing elsewhere.
-func (c *cli) progress(total int64) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(c.err),
-		progressbar.OptionSetVisibility(isTerminal(c.err) && total > 1),
-		progressbar.OptionSetDescription("publishing"),
-		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("msg"),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
 }

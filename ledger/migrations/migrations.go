@@ -10,9 +10,12 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/tern/v2/migrate"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"dispatcher/ledger/primary"
 )
@@ -20,11 +23,7 @@ import (
 //go:embed *.sql
 var files embed.FS
 
-// versionTable is where the library keeps the version of the schema.
-const versionTable = "dispatcher.schema_version"
-
-// lock makes concurrent starts wait for each other. The library takes a lock of its
-// own, but only once the schema exists. The number is arbitrary.
+// lock makes concurrent starts wait for each other. The number is arbitrary.
 const lock int64 = 0x6c65646765720001
 
 // errSecret stands for every error in an address, whose text may quote the password.
@@ -32,7 +31,9 @@ var errSecret = errors.New("DISPATCHER_POSTGRES_URL is neither a valid postgres:
 
 // Migrate brings the schema of the database at url up to date. It is idempotent, safe
 // when several processes start at once, and leaves a newer schema alone.
-func Migrate(ctx context.Context, url string) error {
+func Migrate(ctx context.Context, url string) error { return migrate(ctx, url, embedded()) }
+
+func migrate(ctx context.Context, url string, all []migration) error {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return errSecret
@@ -46,38 +47,102 @@ func Migrate(ctx context.Context, url string) error {
 	if _, err := conn.Exec(ctx, `select pg_advisory_lock($1)`, lock); err != nil {
 		return fmt.Errorf("migrate: lock: %w", err)
 	}
-	if _, err := conn.Exec(ctx, `create schema if not exists dispatcher`); err != nil {
-		return fmt.Errorf("migrate: create schema dispatcher: %w", err)
-	}
-	return apply(ctx, conn)
+	return apply(ctx, conn, all)
 }
 
-func apply(ctx context.Context, conn *pgx.Conn) error {
-	m, err := migrate.NewMigrator(ctx, conn, versionTable)
+// migration is one file, which brings the schema from the version before it to its own.
+type migration struct {
+	version int
+	name    string
+	sql     string
+}
+
+// read returns the migrations in their order. The names of the files begin with the versions,
+// which count from 1 without a gap.
+func read(from fs.FS) ([]migration, error) {
+	names, err := fs.Glob(from, "*.sql")
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return nil, err
 	}
-	if err := m.LoadMigrations(files); err != nil {
-		return fmt.Errorf("migrate: read migrations: %w", err)
+	slices.Sort(names)
+	all := make([]migration, len(names))
+	for i, name := range names {
+		prefix := fmt.Sprintf("%03d_", i+1)
+		if !strings.HasPrefix(name, prefix) {
+			return nil, fmt.Errorf("%s stands where %s… is expected", name, prefix)
+		}
+		content, err := fs.ReadFile(from, name)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = migration{version: i + 1, name: name, sql: string(content)}
 	}
-	current, err := m.GetCurrentVersion(ctx)
+	return all, nil
+}
+
+// apply carries out what is missing. The caller holds the lock.
+func apply(ctx context.Context, conn *pgx.Conn, all []migration) error {
+	current, err := version(ctx, conn)
 	if err != nil {
 		return fmt.Errorf("migrate: read version: %w", err)
 	}
-	if int(current) >= len(m.Migrations) {
-		return nil
-	}
-	if err := m.Migrate(ctx); err != nil {
-		return fmt.Errorf("migrate from version %d: %w", current, err)
+	for _, m := range all[min(current, len(all)):] {
+		if err := m.carryOut(ctx, conn); err != nil {
+			return fmt.Errorf("migrate from version %d: %w", m.version-1, err)
+		}
 	}
 	return nil
 }
 
+// version reads which version the schema has, 0 where there is none yet. What exists is not created again: a user who may
+// not create anything can start the dispatcher on a schema that another has migrated.
+func version(ctx context.Context, conn *pgx.Conn) (current int, err error) {
+	var exists bool
+	if err := conn.QueryRow(ctx, `select to_regclass('dispatcher.schema_version') is not null`).Scan(&exists); err != nil {
+		return 0, err
+	}
+	if !exists {
+		_, err := conn.Exec(ctx, `
+			create schema if not exists dispatcher;
+			create table dispatcher.schema_version (version integer not null)`)
+		return 0, err
+	}
+	err = conn.QueryRow(ctx, `select coalesce(max(version), 0) from dispatcher.schema_version`).Scan(&current)
+	return current, err
+}
+
+// carryOut changes the schema and its version in one transaction: both or neither.
+func (m *migration) carryOut(ctx context.Context, conn *pgx.Conn) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, m.sql); err != nil {
+			return m.at(err)
+		}
+		if _, err := tx.Exec(ctx, `delete from dispatcher.schema_version`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into dispatcher.schema_version (version) values ($1)`, m.version)
+		return err
+	})
+}
+
+// at adds the file, and the line where PostgreSQL names a place.
+func (m *migration) at(err error) error {
+	var said *pgconn.PgError
+	if !errors.As(err, &said) || said.Position == 0 {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	before := []rune(m.sql)[:said.Position-1] // PostgreSQL counts characters, from 1
+	return fmt.Errorf("%s, line %d: %w", m.name, 1+strings.Count(string(before), "\n"), err)
+}
+
 // Latest is the version that Migrate brings a schema to.
-func Latest() int {
-	paths, err := migrate.FindMigrations(files)
+func Latest() int { return len(embedded()) }
+
+// embedded are the migrations of this release.
+func embedded() []migration {
+	all, err := read(files)
 	if err != nil {
 		panic("migrations: " + err.Error()) // the files are compiled in; a test reads them
 	}
-	return len(paths)
+	return all
 }

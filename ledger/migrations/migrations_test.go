@@ -1,8 +1,10 @@
 package migrations_test
 
 import (
+	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/jackc/pgx/v5"
 
@@ -59,5 +61,65 @@ func TestANewerSchemaIsLeftAlone(t *testing.T) {
 	}
 	if v := version(t, url, ""); v != migrations.Latest()+1 {
 		t.Errorf("version %d", v)
+	}
+}
+
+// What a migration of two statements had done before it failed is undone, and the next start tries it again.
+func TestAFailedMigrationLeavesTheVersionBeforeIt(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.Empty(t)
+	broken := fstest.MapFS{
+		"001_first.sql":  {Data: []byte("create table dispatcher.first ();")},
+		"002_second.sql": {Data: []byte("create table dispatcher.second ();\n\n-- ä\ncreate tabel dispatcher.third ();\n")},
+	}
+	err := migrations.MigrateFrom(t.Context(), url, broken)
+	if err == nil || !strings.Contains(err.Error(), "migrate from version 1: 002_second.sql, line 4: ") {
+		t.Fatalf("got %v", err)
+	}
+	if v := version(t, url, ""); v != 1 {
+		t.Errorf("version %d", v)
+	}
+	broken["002_second.sql"] = &fstest.MapFile{Data: []byte("create table dispatcher.second ();")}
+	if err := migrations.MigrateFrom(t.Context(), url, broken); err != nil {
+		t.Fatal(err)
+	}
+	if v := version(t, url, "select from dispatcher.first, dispatcher.second"); v != 2 {
+		t.Errorf("version %d", v)
+	}
+}
+
+func TestMigrationsAreNumberedWithoutAGap(t *testing.T) {
+	t.Parallel()
+	for want, names := range map[string][]string{
+		"003_b.sql stands where 002_… is expected": {"001_a.sql", "003_b.sql"},
+		"001_b.sql stands where 002_… is expected": {"001_a.sql", "001_b.sql"},
+		"a.sql stands where 001_… is expected":     {"a.sql"},
+	} {
+		files := fstest.MapFS{}
+		for _, name := range names {
+			files[name] = &fstest.MapFile{}
+		}
+		got := ""
+		if err := migrations.MigrateFrom(t.Context(), "postgres://[", files); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%v: got %q, want %q", names, got, want)
+		}
+	}
+}
+
+// A user who may read the version but create nothing starts the dispatcher on a schema that its owner has migrated.
+func TestAUserWhoMayCreateNothingFindsTheSchemaUpToDate(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	version(t, url, `create role clerk; grant usage on schema dispatcher to clerk; grant select on dispatcher.schema_version to clerk`)
+	clerk := url + "&options=-c%20role%3Dclerk"
+	if err := migrations.Migrate(t.Context(), clerk); err != nil {
+		t.Error(err)
+	}
+	version(t, url, `update dispatcher.schema_version set version = version - 1`)
+	if err := migrations.Migrate(t.Context(), clerk); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 )
 
 func TestNoCommitRunsAheadOfWhatIsDurable(t *testing.T) {
@@ -77,7 +77,7 @@ func TestCommitsThatAreRefusedLoseNothing(t *testing.T) {
 			t.Parallel()
 			c, s := cluster(t), newStore()
 			s.watchCommits(c)
-			fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: answer, Count: 3})
+			fault := kafkatest.Refuse(c, kmsg.OffsetCommit, 3, answer)
 			produce(t, c, "sms.otp", 500)
 			run(t, config(c, s))
 			s.awaitDistinct(t, 500)
@@ -92,7 +92,7 @@ func TestCommitsThatAreRefusedLoseNothing(t *testing.T) {
 func TestRecordsWhoseCommitNeverSucceedsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	c, s := cluster(t), newStore()
-	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.GroupAuthorizationFailed, Count: -1})
+	fault := kafkatest.Refuse(c, kmsg.OffsetCommit, kafkatest.Always, kerr.GroupAuthorizationFailed)
 	produce(t, c, "sms.otp", 500)
 	p := run(t, config(c, s))
 	s.awaitDistinct(t, 500)
@@ -110,7 +110,7 @@ func TestACommitThatLandedThoughItsAnswerFailedLosesNothing(t *testing.T) {
 	t.Parallel()
 	c, s := cluster(t), newStore()
 	s.watchCommits(c)
-	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.RequestTimedOut, Count: -1})
+	fault := kafkatest.Belie(t, c, kmsg.OffsetCommit, kafkatest.Always, kerr.RequestTimedOut)
 	produce(t, c, "sms.otp", 500)
 	p := run(t, config(c, s))
 	s.awaitDistinct(t, 500)

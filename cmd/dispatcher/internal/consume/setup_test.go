@@ -2,6 +2,7 @@ package consume_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -18,6 +19,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,11 +35,14 @@ var lanes = []consume.Lane{
 	{Name: "bulk", Topics: []string{"sms.bulk", "sms.bulk2"}},
 }
 
+// topics are those of lanes.
+var topics = []string{"sms.otp", "sms.bulk", "sms.bulk2"}
+
 // cluster starts a broker with the topics of lanes.
 func cluster(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{
-		kfake.NumBrokers(1), kfake.SeedTopics(partitions, "sms.otp", "sms.bulk", "sms.bulk2"),
+		kfake.NumBrokers(1), kfake.SeedTopics(partitions, topics...),
 	}, options...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -93,18 +98,22 @@ func (s *store) keep(job dispatch.Job) {
 
 // watchCommits makes every commit that runs ahead of what is durable a fault.
 func (s *store) watchCommits(c *kfake.Cluster) {
-	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Observe: true, Count: -1, When: func(request kmsg.Request) bool {
+	names := map[[16]byte]string{} // since version 10 a commit says the ids of topics alone
+	for _, topic := range topics {
+		names[c.TopicInfo(topic).TopicID] = topic
+	}
+	kafkatest.Observe(c, kmsg.OffsetCommit, func(request kmsg.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, topic := range request.(*kmsg.OffsetCommitRequest).Topics {
+			name := cmp.Or(topic.Topic, names[topic.TopicID])
 			for _, p := range topic.Partitions {
-				if p.Offset > s.durable[topic.Topic][p.Partition] {
-					s.faults = append(s.faults, fmt.Sprintf("%s/%d committed at %d, durable up to %d", topic.Topic, p.Partition, p.Offset, s.durable[topic.Topic][p.Partition]))
+				if p.Offset > s.durable[name][p.Partition] {
+					s.faults = append(s.faults, fmt.Sprintf("%s/%d committed at %d, durable up to %d", name, p.Partition, p.Offset, s.durable[name][p.Partition]))
 				}
 			}
 		}
-		return true
-	}})
+	})
 }
 
 // await blocks until ok holds of the jobs handled so far, which it returns.

@@ -14,6 +14,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 )
 
 func port(t *testing.T, c *kfake.Cluster) int {
@@ -134,8 +135,8 @@ func TestConnectionRefusesWhatItDoesNotKnow(t *testing.T) {
 func TestNothingThatIsLoggedHoldsANumberOrAText(t *testing.T) {
 	t.Parallel()
 	c, s, log := cluster(t), newStore(), &journal{}
-	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Count: -1})
-	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Count: 3})
+	kafkatest.Cut(c, kmsg.OffsetCommit, kafkatest.Always)
+	kafkatest.Cut(c, kmsg.Fetch, 3)
 	cfg := config(c, s)
 	cfg.Log = zerolog.New(log)
 	produce(t, c, "sms.otp", 100)

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 	"dispatcher/ledger"
 )
 
@@ -104,7 +105,7 @@ func TestARefusedPieceOfARoundIsNotOvertaken(t *testing.T) {
 	o := newOutbox(ledger.Notice{Kind: ledger.Letter}) // lets the client become a producer
 	run(t, o, nil, append(seeds(c), kgo.WithHooks(hook))...)
 	o.awaitEmpty(t)
-	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.UnknownServerError, Count: 1})
+	fault := kafkatest.Refuse(c, kmsg.Produce, 1, kerr.UnknownServerError)
 	o.add(history(keys, events)...)
 	<-hook.taken
 	create(t, c, "sms.status")
@@ -123,14 +124,12 @@ func TestARoundLeavesInFewBatches(t *testing.T) {
 	c := cluster(t, kfake.NumBrokers(3))
 	var mu sync.Mutex
 	batches := 0
-	c.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
+	kafkatest.Observe(c, kmsg.Produce, func(req kmsg.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, topic := range req.(*kmsg.ProduceRequest).Topics {
 			batches += len(topic.Partitions)
 		}
-		return nil, nil, false
 	})
 	o := newOutbox(lives(keys, events)...)
 	run(t, o, nil, seeds(c)...)

@@ -1,0 +1,179 @@
+// Package kafkatest makes the in-process Kafka of tests answer as a real one in trouble does: it refuses requests, carries
+// them out and says that it failed, or closes the connection.
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Always is a number of times without an end.
+const Always = -1
+
+// Observe shows each request of a kind before it is carried out.
+func Observe(c *kfake.Cluster, key kmsg.Key, look func(kmsg.Request)) {
+	c.ControlKey(int16(key), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		look(request)
+		return nil, nil, false
+	})
+}
+
+// Refuse answers the next requests of a kind with an error and does not carry them out.
+func Refuse(c *kfake.Cluster, key kmsg.Key, times int, answer *kerr.Error) *Fault {
+	return add(c, key, times, func(request kmsg.Request) (kmsg.Response, error) { return failed(request, answer), nil })
+}
+
+// Cut closes the connections of the next requests of a kind and does not carry them out.
+func Cut(c *kfake.Cluster, key kmsg.Key, times int) *Fault {
+	return add(c, key, times, func(kmsg.Request) (kmsg.Response, error) { return nil, errors.New("cut by the test") })
+}
+
+// Belie carries the next requests of a kind out and answers them with an error all the same.
+func Belie(t testing.TB, c *kfake.Cluster, key kmsg.Key, times int, answer *kerr.Error) *Fault {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background()) // outlives t.Context, as the cluster does
+	t.Cleanup(func() { stop(); client.Close() })
+	return add(c, key, times, func(request kmsg.Request) (kmsg.Response, error) {
+		broker := client.Broker(int(c.CurrentNode()))
+		c.SleepControl(func() { // others have their turn meanwhile: the copy below is one of them
+			if _, err := broker.Request(ctx, copied(request)); err != nil && ctx.Err() == nil {
+				t.Errorf("a request was not carried out: %v", err)
+			}
+		})
+		return failed(request, answer), nil
+	})
+}
+
+// Fault is a trouble that a cluster has.
+type Fault struct {
+	mu   sync.Mutex
+	left int           // guarded by mu; below 0 without an end
+	hits int           // guarded by mu
+	busy bool          // guarded by mu; a request is being answered, and what comes now is its copy
+	more chan struct{} // guarded by mu; closed at the next hit
+}
+
+// add makes the next requests of a kind be answered by the given function.
+func add(c *kfake.Cluster, key kmsg.Key, times int, answer func(kmsg.Request) (kmsg.Response, error)) *Fault {
+	f := &Fault{left: times, more: make(chan struct{})}
+	c.ControlKey(int16(key), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		if !f.take() {
+			return nil, nil, false
+		}
+		response, err := answer(request)
+		f.hit()
+		return response, err, true
+	})
+	return f
+}
+
+func (f *Fault) take() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.busy || f.left == 0 {
+		return false
+	}
+	f.left--
+	f.busy = true
+	return true
+}
+
+func (f *Fault) hit() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.busy = false
+	f.hits++
+	close(f.more)
+	f.more = make(chan struct{})
+}
+
+// Hits returns how many requests have met the fault.
+func (f *Fault) Hits() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hits
+}
+
+// Wait waits until n requests have met the fault.
+func (f *Fault) Wait(ctx context.Context, n int) error {
+	for {
+		f.mu.Lock()
+		hits, more := f.hits, f.more
+		f.mu.Unlock()
+		if hits >= n {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d requests met the fault: %w", hits, n, ctx.Err())
+		}
+	}
+}
+
+// Remove ends the trouble.
+func (f *Fault) Remove() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left = 0
+}
+
+// failed is an answer with an error for every partition that a request names.
+func failed(request kmsg.Request, answer *kerr.Error) kmsg.Response {
+	switch r := request.(type) {
+	case *kmsg.ProduceRequest:
+		response := r.ResponseKind().(*kmsg.ProduceResponse)
+		for _, topic := range r.Topics {
+			of := kmsg.NewProduceResponseTopic()
+			of.Topic, of.TopicID = topic.Topic, topic.TopicID
+			for _, partition := range topic.Partitions {
+				p := kmsg.NewProduceResponseTopicPartition()
+				p.Partition, p.ErrorCode = partition.Partition, answer.Code
+				of.Partitions = append(of.Partitions, p)
+			}
+			response.Topics = append(response.Topics, of)
+		}
+		return response
+	case *kmsg.OffsetCommitRequest:
+		response := r.ResponseKind().(*kmsg.OffsetCommitResponse)
+		for _, topic := range r.Topics {
+			of := kmsg.NewOffsetCommitResponseTopic()
+			of.Topic, of.TopicID = topic.Topic, topic.TopicID
+			for _, partition := range topic.Partitions {
+				p := kmsg.NewOffsetCommitResponseTopicPartition()
+				p.Partition, p.ErrorCode = partition.Partition, answer.Code
+				of.Partitions = append(of.Partitions, p)
+			}
+			response.Topics = append(response.Topics, of)
+		}
+		return response
+	}
+	panic(fmt.Sprintf("kafkatest: no answer to %T is known", request))
+}
+
+// copied is a request to send once more. The client changes what it sends.
+func copied(request kmsg.Request) kmsg.Request {
+	switch r := request.(type) {
+	case *kmsg.ProduceRequest:
+		again := *r
+		return &again
+	case *kmsg.OffsetCommitRequest:
+		again := *r
+		return &again
+	}
+	panic(fmt.Sprintf("kafkatest: %T cannot be sent once more", request))
+}
