@@ -1,6 +1,6 @@
 // Package awstest is AWS End User Messaging SMS and SNS as their servers speak, for package webtest: it verifies the
 // signature of each request (Signature Version 4), answers in the AWS JSON 1.0 protocol, and publishes events that it signs
-// as SNS does. It is written from the documentation and shares no code with the adapter or the SDK.
+// as SNS does. It is written from the documentation and shares no code with the adapter or with AWS's SDK.
 package awstest
 
 import (
@@ -19,6 +19,8 @@ import (
 // Config describes an account.
 type Config struct {
 	Region, AccessKeyID, SecretAccessKey string
+	// SessionToken belongs to temporary keys; empty for lasting ones.
+	SessionToken string
 	// Topic is the ARN of the topic that events go to, and Callback the URL that is subscribed to it.
 	Topic, Callback string
 	// Key signs what the topic publishes, by SignatureVersion 2 or, if Version1, 1; nil leaves it unsigned.

@@ -31,8 +31,11 @@ func (c *Config) authentic(r *http.Request, body []byte) error {
 	if parts["Credential"] != c.AccessKeyID+"/"+scope {
 		return errors.New("UnrecognizedClientException")
 	}
+	if r.Header.Get("X-Amz-Security-Token") != c.SessionToken {
+		return errors.New("InvalidClientTokenId")
+	}
 	signed := strings.Split(parts["SignedHeaders"], ";")
-	for _, needed := range []string{"host", "x-amz-date"} {
+	for _, needed := range c.needed() {
 		if !slices.Contains(signed, needed) {
 			return errors.New("IncompleteSignature: " + needed)
 		}
@@ -46,6 +49,14 @@ func (c *Config) authentic(r *http.Request, body []byte) error {
 		return errors.New("SignatureDoesNotMatch")
 	}
 	return nil
+}
+
+// needed are the header fields that a signature has to cover.
+func (c *Config) needed() []string {
+	if c.SessionToken != "" {
+		return []string{"host", "x-amz-date", "x-amz-security-token"}
+	}
+	return []string{"host", "x-amz-date"}
 }
 
 // canonical is the canonical request.
