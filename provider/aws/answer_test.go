@@ -1,56 +1,14 @@
 package aws_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/provider"
 	"dispatcher/provider/aws"
 	"dispatcher/provider/web/webtest"
 )
-
-func TestRequestsAreWrittenAsDocumented(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := open(t, settings(map[string]any{
-			"configuration_set": "events", "protect_configuration": "protect-1", "max_price": "0.10", "message_type": "promotional",
-			"country_parameters":    map[string]any{"IN_ENTITY_ID": 1234},
-			"sns_certificate_files": nil, // the clock of this bubble is older than they are
-		}))
-		s := submission()
-		s.Validity = time.Now().Add(90*time.Second + time.Millisecond)
-		r, err := aws.APIOf(c).Compose(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got map[string]any
-		if err := json.Unmarshal(r.Body, &got); err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]any{
-			"DestinationPhoneNumber": "+447700900123", "OriginationIdentity": "ACME", "MessageBody": "Your code is 123456",
-			"MessageType": "PROMOTIONAL", "ConfigurationSetName": "events", "ProtectConfigurationId": "protect-1", "MaxPrice": "0.10",
-			"TimeToLive": 91.0, "Context": map[string]any{"dispatcher": key}, "DestinationCountryParameters": map[string]any{"IN_ENTITY_ID": "1234"},
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
-		if r.Method != "POST" || r.URL != "https://sms-voice.eu-central-1.amazonaws.com/" || r.Header.Get("X-Amz-Target") != "PinpointSMSVoiceV2.SendTextMessage" {
-			t.Errorf("%s %s to %s", r.Method, r.URL, r.Header.Get("X-Amz-Target"))
-		}
-		if h := r.Header.Get("Amz-Sdk-Request"); h != "" && !strings.Contains(h, "attempt=1") {
-			t.Errorf("the SDK counts %s", h)
-		}
-		if r.Header.Get("Accept-Encoding") != "" && r.Header.Get("Accept-Encoding") != "identity" {
-			t.Error("the answer may come compressed")
-		}
-	})
-}
 
 func TestWhatAWSCannotTakeIsNotSent(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,8 @@
 // Package aws is the adapter for AWS End User Messaging SMS (pinpoint-sms-voice-v2, API version 2022-03-31).
 //
-// The official SDK writes and signs each request and reads each answer, but it has no connection: package
-// provider/web carries the request, so one call is one request here as everywhere, and what the SDK
-// knows of retries has nothing to try again. Events and subscribers' messages come through Amazon SNS; who
-// sent them is verified with the certificate or the secret from the settings.
+// It writes and reads the one operation that it needs itself, SendTextMessage in AWS JSON 1.0. Credentials and signatures are the
+// business of AWS's SDK for Go. Package provider/web carries the request, so one call is one request here as everywhere. Events
+// and subscribers' messages come through Amazon SNS; who sent them is verified with the certificate or the secret from the settings.
 package aws
 
 import (

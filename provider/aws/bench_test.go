@@ -8,7 +8,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// BenchmarkSend is what the SDK costs a message: it writes and signs the request, and reads the answer.
+// BenchmarkSend is what a message costs without the network: the request is written and signed, and the answer read.
 func BenchmarkSend(b *testing.B) {
 	api, s, answer := aws.APIOf(open(b, settings(nil))), submission(), webtest.ReadAnswer(b, "testdata/accepted.http")
 	b.ReportAllocs()

@@ -1,14 +1,9 @@
 package aws
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2/types"
-	"github.com/aws/smithy-go"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web"
@@ -29,93 +24,96 @@ var (
 
 // Classify reads an answer. Exceptions are those of SendTextMessage and the common errors of the AWS APIs; of an
 // InternalServerException AWS does not say that nothing was sent.
-func (a *api) Classify(answer *web.Answer) provider.Result {
-	out, err := read(a.reader, answer)
-	if err == nil {
-		if id := aws.ToString(out.MessageId); answer.Status == http.StatusOK && plainID(id) {
-			return provider.Result{Outcome: provider.Accepted, Reference: id}
-		}
-		return result(answer, unreadable, "unreadable")
+func (*api) Classify(answer *web.Answer) provider.Result {
+	if answer.Status >= 200 && answer.Status < 300 {
+		return taken(answer)
 	}
-	var said smithy.APIError
-	if !errors.As(err, &said) {
-		if answer.Status == http.StatusTooManyRequests {
-			return result(answer, tooFast, "")
-		}
-		return result(answer, unreadable, "unreadable")
-	}
-	return exception(answer, said)
-}
-
-// exception reads one that the SDK knows by its type, or by its code. None comes with a status of web.FromBetween.
-func exception(answer *web.Answer, said smithy.APIError) provider.Result {
-	var conflict *types.ConflictException
-	var invalid *types.ValidationException
-	var unknown *types.ResourceNotFoundException
-	var quota *types.ServiceQuotaExceededException
-	var denied *types.AccessDeniedException
+	e, ok := readException(answer)
 	switch {
-	case web.FromBetween(answer.Status):
-		return result(answer, uncertain, said.ErrorCode())
-	case errors.As(said, &conflict):
-		return conflicting(answer, conflict)
-	case errors.As(said, &invalid):
-		return invalidInput(answer, invalid)
-	case errors.As(said, &unknown) && isSender(unknown):
-		return result(answer, badSender, unknown.ErrorCode())
-	case errors.As(said, &quota):
-		return result(answer, quotaUsedUp, orElse(string(quota.Reason), said.ErrorCode()))
-	case errors.As(said, &denied):
-		return result(answer, badAccess, orElse(string(denied.Reason), said.ErrorCode()))
+	case ok:
+		return e.classify(answer)
+	case answer.Status == http.StatusTooManyRequests:
+		return result(answer, tooFast, "")
 	}
-	return byCode(answer, said.ErrorCode())
+	return result(answer, unreadable, "unreadable")
 }
 
-// conflicting tells a recipient who does not want messages from what is wrong with the account's own resources, of which its
+// taken reads an answer that is a success. SendTextMessage has one, 200 with an id.
+func taken(answer *web.Answer) provider.Result {
+	if id := readID(answer.Body); answer.Status == http.StatusOK && plainID(id) {
+		return provider.Result{Outcome: provider.Accepted, Reference: id}
+	}
+	return result(answer, unreadable, "unreadable")
+}
+
+// classify says what an exception means. None means anything with a status of web.FromBetween.
+func (e *exception) classify(answer *web.Answer) provider.Result {
+	if web.FromBetween(answer.Status) {
+		return result(answer, uncertain, e.name)
+	}
+	switch e.name {
+	case "ConflictException":
+		return result(answer, e.conflict(), e.code())
+	case "ValidationException":
+		return result(answer, e.fault(), e.code())
+	case "ServiceQuotaExceededException":
+		return result(answer, quotaUsedUp, e.code())
+	case "AccessDeniedException":
+		return result(answer, badAccess, e.code())
+	case "ResourceNotFoundException":
+		if e.isSender() {
+			return result(answer, badSender, e.name)
+		}
+		return result(answer, badRequest, e.name)
+	}
+	return byName(answer, e.name)
+}
+
+// code is the reason, or the name of an exception without one.
+func (e *exception) code() string { return orElse(string(e.reason), e.name) }
+
+// conflict tells a recipient who does not want messages from what is wrong with the account's own resources, of which its
 // protect configuration with its lists of countries and numbers is one.
-func conflicting(answer *web.Answer, e *types.ConflictException) provider.Result {
-	code := orElse(string(e.Reason), e.ErrorCode())
-	if e.Reason == types.ConflictExceptionReasonDestinationPhoneNumberOptedOut {
-		return result(answer, badRecipient, code)
+func (e *exception) conflict() web.Verdict {
+	if e.reason == optedOut {
+		return badRecipient
 	}
-	return result(answer, verdictOf(conflicts, e.Reason), code)
+	return verdictOf(conflicts, e.reason)
 }
 
-func invalidInput(answer *web.Answer, e *types.ValidationException) provider.Result {
-	code := orElse(string(e.Reason), e.ErrorCode())
+// fault tells what of a request is not valid.
+func (e *exception) fault() web.Verdict {
 	switch {
-	case blamesOnly(e, "DestinationPhoneNumber"):
-		return result(answer, badRecipient, code)
-	case blamesOnly(e, "DestinationPhoneNumber", "MessageBody"):
-		return result(answer, badMessage, code)
-	case blamesOnly(e, "DestinationPhoneNumber", "OriginationIdentity", "MessageBody"):
-		return result(answer, badSender, code)
+	case e.blamesOnly("DestinationPhoneNumber"):
+		return badRecipient
+	case e.blamesOnly("DestinationPhoneNumber", "MessageBody"):
+		return badMessage
+	case e.blamesOnly("DestinationPhoneNumber", "OriginationIdentity", "MessageBody"):
+		return badSender
 	}
-	return result(answer, verdictOf(reasons, e.Reason), code)
+	return verdictOf(faults, e.reason)
 }
 
 // blamesOnly reports whether these fields, and nothing else, are not valid. Other reasons may name a field, too, and mean
 // something else: PRICE_OVER_THRESHOLD, DESTINATION_COUNTRY_BLOCKED, INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
-func blamesOnly(e *types.ValidationException, fields ...string) bool {
-	switch e.Reason {
-	case types.ValidationExceptionReasonInvalidParameter, types.ValidationExceptionReasonFieldValidationFailed:
-	default:
+func (e *exception) blamesOnly(fields ...string) bool {
+	if e.reason != invalidParameter && e.reason != fieldValidationFailed {
 		return false
 	}
-	for _, field := range e.Fields {
-		if !slices.ContainsFunc(fields, func(f string) bool { return strings.EqualFold(f, aws.ToString(field.Name)) }) {
+	for _, field := range e.fields {
+		if !slices.ContainsFunc(fields, func(f string) bool { return strings.EqualFold(f, field) }) {
 			return false
 		}
 	}
-	return len(e.Fields) > 0
+	return len(e.fields) > 0
 }
 
-// byCode reads exceptions that have no reasons.
-func byCode(answer *web.Answer, code string) provider.Result {
+// byName reads exceptions that have no reasons.
+func byName(answer *web.Answer, code string) provider.Result {
 	switch code {
 	case "ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException":
 		return result(answer, tooFast, code)
-	case "ResourceNotFoundException", "UnknownOperationException", "SerializationException":
+	case "UnknownOperationException", "SerializationException":
 		return result(answer, badRequest, code)
 	case "AccessDenied", "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch",
 		"IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException",

@@ -7,9 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	sms "github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2"
-
 	"dispatcher/provider"
 	"dispatcher/provider/web"
 )
@@ -29,15 +26,15 @@ const contextKey = "dispatcher"
 
 // api writes and reads SendTextMessage.
 type api struct {
-	cfg            Config
-	writer, reader *sms.Client
-	keys           *keys
+	cfg    Config
+	writer *writer
+	keys   *keys
 }
 
 var _ web.API = (*api)(nil)
 
 func newAPI(cfg Config, k *keys) *api {
-	return &api{cfg: cfg, writer: newWriter(&cfg), reader: newReader(&cfg), keys: k}
+	return &api{cfg: cfg, writer: newWriter(&cfg), keys: k}
 }
 
 // Compose writes a submission. AWS cuts texts itself and chooses the alphabet as they are counted here: GSM 03.38 where it
@@ -50,7 +47,7 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if with == nil {
 		return nil, errors.New("there are no credentials")
 	}
-	return write(a.writer, a.input(s), *with)
+	return a.writer.write(a.input(s), *with)
 }
 
 // fits reports what is wrong with a text.
@@ -66,28 +63,20 @@ func fits(text string) error {
 	return nil
 }
 
-func (a *api) input(s *provider.Submission) *sms.SendTextMessageInput {
-	in := &sms.SendTextMessageInput{
-		DestinationPhoneNumber: aws.String(s.To), MessageBody: aws.String(s.Text), MessageType: a.cfg.MessageType,
-		OriginationIdentity: optional(orElse(s.From, a.cfg.From)), ConfigurationSetName: optional(a.cfg.ConfigurationSet),
-		ProtectConfigurationId: optional(a.cfg.ProtectID), MaxPrice: optional(a.cfg.MaxPrice),
-		DestinationCountryParameters: a.cfg.CountryParameters,
+func (a *api) input(s *provider.Submission) *input {
+	in := &input{
+		DestinationPhoneNumber: s.To, MessageBody: s.Text, MessageType: a.cfg.MessageType,
+		OriginationIdentity: orElse(s.From, a.cfg.From), ConfigurationSetName: a.cfg.ConfigurationSet,
+		ProtectConfigurationID: a.cfg.ProtectID, MaxPrice: a.cfg.MaxPrice, DestinationCountryParameters: a.cfg.CountryParameters,
 	}
 	if s.Key != "" {
 		in.Context = map[string]string{contextKey: s.Key}
 	}
 	if !s.Validity.IsZero() {
 		left := max(min(time.Until(s.Validity), longestValidity), shortestValidity)
-		in.TimeToLive = aws.Int32(int32(math.Ceil(left.Seconds())))
+		in.TimeToLive = int(math.Ceil(left.Seconds()))
 	}
 	return in
-}
-
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 func orElse(v, otherwise string) string {

@@ -3,7 +3,9 @@ package aws_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,8 +45,8 @@ func parse(t testing.TB, more map[string]any) aws.Config {
 	return cfg
 }
 
-// TestTheSDKTriesNothingAgain has answers that the SDK would retry by itself: throttling, 500, 503.
-func TestTheSDKTriesNothingAgain(t *testing.T) {
+// TestNothingIsTriedAgain has answers after which AWS's own clients send again: throttling, 500, 503.
+func TestNothingIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, shape := range map[string]webtest.Shape{
 		"throttled": awstest.New(account()), "500": brokenShape{awstest.New(account()), http.StatusInternalServerError},
@@ -89,6 +91,33 @@ type slowKeys chan struct{}
 func (s slowKeys) Retrieve(context.Context) (sdk.Credentials, error) {
 	<-s
 	return sdk.Credentials{}, errors.New("too late")
+}
+
+// briefKeys is a source whose keys are over when they are given, and of which each is another.
+type briefKeys struct{ given *int }
+
+func (b briefKeys) Retrieve(context.Context) (sdk.Credentials, error) {
+	*b.given++
+	return sdk.Credentials{
+		AccessKeyID: fmt.Sprintf("AKIDBRIEF%d", *b.given), SecretAccessKey: secretKey, SessionToken: fmt.Sprintf("token-%d", *b.given), CanExpire: true,
+	}, nil
+}
+
+func TestTheNextRequestIsSignedWithTheNewKeys(t *testing.T) {
+	t.Parallel()
+	cfg := parse(t, nil)
+	cfg.Credentials = briefKeys{new(int)}
+	c := aws.New(cfg)
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	for _, number := range []string{"1", "2"} {
+		r, err := aws.APIOf(c).Compose(submission()) // asks the source as Send does
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(r.Header.Get("Authorization"), "Credential=AKIDBRIEF"+number+"/") || r.Header.Get("X-Amz-Security-Token") != "token-"+number {
+			t.Errorf("request %s is signed with other keys", number)
+		}
+	}
 }
 
 func TestWithoutCredentialsNothingIsSent(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2/types"
-
 	"dispatcher/provider"
 )
 
@@ -53,31 +51,49 @@ func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
 	return heard, nil
 }
 
+// eventType is what became of a message ("Event types for SMS, MMS, and voice" of the AWS End User Messaging SMS User Guide).
+type eventType string
+
+// Types of events that end a message.
+const (
+	textDelivered          eventType = "TEXT_DELIVERED"
+	textSuccessful         eventType = "TEXT_SUCCESSFUL"
+	textInvalid            eventType = "TEXT_INVALID"
+	textInvalidMessage     eventType = "TEXT_INVALID_MESSAGE"
+	textUnreachable        eventType = "TEXT_UNREACHABLE"
+	textCarrierUnreachable eventType = "TEXT_CARRIER_UNREACHABLE"
+	textBlocked            eventType = "TEXT_BLOCKED"
+	textCarrierBlocked     eventType = "TEXT_CARRIER_BLOCKED"
+	textProtectBlocked     eventType = "TEXT_PROTECT_BLOCKED"
+	textSpam               eventType = "TEXT_SPAM"
+	textTTLExpired         eventType = "TEXT_TTL_EXPIRED"
+)
+
 // causes are those of the events that say that a message is not delivered.
-var causes = map[types.EventType]provider.Cause{
-	types.EventTypeTextInvalid:            provider.UnknownNumber,
-	types.EventTypeTextInvalidMessage:     provider.Unspecified,
-	types.EventTypeTextUnreachable:        provider.Absent,
-	types.EventTypeTextCarrierUnreachable: provider.NetworkError,
-	types.EventTypeTextBlocked:            provider.Blocked,
-	types.EventTypeTextCarrierBlocked:     provider.Blocked,
-	types.EventTypeTextProtectBlocked:     provider.Blocked,
-	types.EventTypeTextSpam:               provider.Spam,
-	types.EventTypeTextTtlExpired:         provider.Expired,
+var causes = map[eventType]provider.Cause{
+	textInvalid:            provider.UnknownNumber,
+	textInvalidMessage:     provider.Unspecified,
+	textUnreachable:        provider.Absent,
+	textCarrierUnreachable: provider.NetworkError,
+	textBlocked:            provider.Blocked,
+	textCarrierBlocked:     provider.Blocked,
+	textProtectBlocked:     provider.Blocked,
+	textSpam:               provider.Spam,
+	textTTLExpired:         provider.Expired,
 }
 
 // receipt reads an event of a message. TEXT_UNKNOWN is what AWS says when it heard nothing for three days, and
 // TEXT_SUCCESSFUL that the carrier took the message: neither tells what became of it. An event that is not the final one
 // ends nothing.
 func (c *Channel) receipt(e *event) provider.Receipt {
-	kind := types.EventType(e.EventType)
+	kind := eventType(e.EventType)
 	r := provider.Receipt{Reference: e.MessageID, Key: keyOf(e.Context[contextKey]), Code: "other"}
 	if name(e.EventType) && len(e.EventType) <= 40 {
 		r.Code = e.EventType
 	}
 	cause, failed := causes[kind]
 	switch {
-	case kind == types.EventTypeTextDelivered, kind == types.EventTypeTextSuccessful && c.cfg.SuccessfulIsDelivered:
+	case kind == textDelivered, kind == textSuccessful && c.cfg.SuccessfulIsDelivered:
 		r.State = provider.Delivered
 	case failed && (e.IsFinal == nil || *e.IsFinal):
 		r.State, r.Cause = provider.Undelivered, cause

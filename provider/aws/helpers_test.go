@@ -58,7 +58,7 @@ var signers = sync.OnceValue(func() [2]signer {
 // files are those that settings of tests name.
 func files() webtest.Files {
 	return webtest.Files{
-		"key": secretKey + "\n", "secret": secret, "old": "0ld-hunter2x", "no certificate": "-----BEGIN CERTIFICATE-----",
+		"key": secretKey + "\n", "token": token + "\n", "secret": secret, "old": "0ld-hunter2x", "no certificate": "-----BEGIN CERTIFICATE-----",
 		"certificate": string(signers()[0].pem), "other certificate": string(signers()[1].pem),
 	}
 }

@@ -10,10 +10,18 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2/types"
 
 	"dispatcher/provider/settings"
 	"dispatcher/provider/web"
+)
+
+// MessageType tells AWS what a message is for. It is part of every request.
+type MessageType string
+
+// Types of messages.
+const (
+	Transactional MessageType = "TRANSACTIONAL"
+	Promotional   MessageType = "PROMOTIONAL"
 )
 
 // Config is an account at AWS in one region.
@@ -27,7 +35,7 @@ type Config struct {
 	From             string
 	ConfigurationSet string
 	ProtectID        string
-	MessageType      types.MessageType
+	MessageType      MessageType
 	// MaxPrice in US dollars, as AWS has it; AWS refuses what costs more.
 	MaxPrice          string
 	CountryParameters map[string]string
@@ -74,8 +82,8 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 		From:               r.Text("from"),
 		ConfigurationSet:   r.Text("configuration_set"),
 		ProtectID:          r.Text("protect_configuration"),
-		MessageType: settings.Choose(r, "message_type", map[string]types.MessageType{
-			"transactional": types.MessageTypeTransactional, "promotional": types.MessageTypePromotional,
+		MessageType: settings.Choose(r, "message_type", map[string]MessageType{
+			"transactional": Transactional, "promotional": Promotional,
 		}),
 		MaxPrice:              r.Text("max_price"),
 		CountryParameters:     readParameters(r, "country_parameters"),
@@ -87,7 +95,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 		Callback:              o.Callback,
 	}
 	if cfg.MessageType == "" {
-		cfg.MessageType = types.MessageTypeTransactional
+		cfg.MessageType = Transactional
 	}
 	cfg.readKeys(r)
 	cfg.check(r)

@@ -1,0 +1,84 @@
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"dispatcher/provider/web"
+)
+
+// How SendTextMessage is called: in AWS JSON 1.0 every operation is posted to "/", and the header names it.
+const (
+	operation   = "PinpointSMSVoiceV2.SendTextMessage"
+	contentType = "application/x-amz-json-1.0"
+	// signingName is what the service is called in the scope of a signature.
+	signingName = "sms-voice"
+)
+
+// input is what SendTextMessage takes, as far as it is used here. What is empty is left out, so that AWS takes its default.
+type input struct {
+	DestinationPhoneNumber string
+	MessageBody            string
+	MessageType            MessageType
+	OriginationIdentity    string `json:",omitempty"`
+	ConfigurationSetName   string `json:",omitempty"`
+	ProtectConfigurationID string `json:"ProtectConfigurationId,omitempty"`
+	MaxPrice               string `json:",omitempty"`
+	// TimeToLive in seconds.
+	TimeToLive                   int               `json:",omitempty"`
+	Context                      map[string]string `json:",omitempty"`
+	DestinationCountryParameters map[string]string `json:",omitempty"`
+}
+
+// writer writes requests and signs them. It is safe for concurrent use.
+type writer struct {
+	endpoint url.URL
+	region   string
+	signer   *v4.Signer // keeps the keys that it derives, which change once a day
+}
+
+func newWriter(cfg *Config) *writer {
+	return &writer{endpoint: endpoint(cfg.Web.BaseURL), region: cfg.Region, signer: v4.NewSigner()}
+}
+
+// endpoint is where requests are posted to. It names no port that goes without saying: the signature covers the host
+// without such a port, and net/http would send it with one.
+func endpoint(base *url.URL) url.URL {
+	e := *base.JoinPath("/")
+	switch e.Scheme {
+	case "https":
+		e.Host = strings.TrimSuffix(e.Host, ":443")
+	case "http":
+		e.Host = strings.TrimSuffix(e.Host, ":80")
+	}
+	return e
+}
+
+// write writes a request and signs it as of now: AWS takes a signature for a few minutes.
+func (w *writer) write(in *input, with aws.Credentials) (*web.Request, error) {
+	body, err := json.Marshal(in)
+	if err != nil { // its text could show the message
+		return nil, errors.New("the message cannot be written as JSON")
+	}
+	target := w.endpoint // the signer writes to it
+	r := &http.Request{
+		Method: http.MethodPost, URL: &target, ContentLength: int64(len(body)),
+		Header: http.Header{"Content-Type": {contentType}, "X-Amz-Target": {operation}},
+	}
+	sum := sha256.Sum256(body)
+	if err := w.signer.SignHTTP(context.Background(), with, r, hex.EncodeToString(sum[:]), signingName, w.region, time.Now()); err != nil {
+		return nil, fmt.Errorf("sign the request: %w", err)
+	}
+	return &web.Request{Method: r.Method, URL: target.String(), Header: r.Header, Body: body}, nil
+}
