@@ -6,13 +6,16 @@ import (
 	"github.com/cheggaaa/pb/v3"
 )
 
+// barTemplate is "publishing 250 / 1000 [--->____] 25.00% 800 messages/s".
+const barTemplate pb.ProgressBarTemplate = `{{string . "prefix"}} {{counters .}} {{bar .}} {{percent .}} {{speed . "%s messages/s" ""}}`
+
 // progress returns what draws on a terminal, from its first call on, how many of total are done, and
 // what takes that away for good. Elsewhere both do nothing.
 func (c *cli) progress(what string, total int64) (show func(done int64), wipe func()) {
 	if total <= 1 || !isTerminal(c.err) {
 		return func(int64) {}, func() {}
 	}
-	bar := pb.Full.New(int(total)).Set("prefix", what).Set(pb.CleanOnFinish, true).SetWriter(c.err)
+	bar := barTemplate.New(int(total)).Set("prefix", what).Set(pb.CleanOnFinish, true).SetWriter(c.err)
 	var begun sync.Once // a call that comes late must not begin it anew
 	show = func(done int64) {
 		begun.Do(func() { bar.Start() })
