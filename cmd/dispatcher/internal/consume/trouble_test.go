@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -135,7 +136,7 @@ func TestConnectionRefusesWhatItDoesNotKnow(t *testing.T) {
 func TestNothingThatIsLoggedHoldsANumberOrAText(t *testing.T) {
 	t.Parallel()
 	c, s, log := cluster(t), newStore(), &journal{}
-	kafkatest.Cut(c, kmsg.OffsetCommit, kafkatest.Always)
+	kafkatest.Refuse(c, kmsg.OffsetCommit, kafkatest.Always, kerr.UnknownServerError)
 	kafkatest.Cut(c, kmsg.Fetch, 3)
 	cfg := config(c, s)
 	cfg.Log = zerolog.New(log)
