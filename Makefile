@@ -4,8 +4,8 @@
 GO      ?= go
 BIN     := bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-# Tools are built once into bin/ at these versions; nothing is installed outside the checkout.
-GOLANGCI := $(BIN)/golangci-lint-v2.15.0
+# Built into bin/ at the version that .ci/lint/go.mod names; nothing is installed outside the checkout.
+GOLANGCI := $(BIN)/golangci-lint
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -38,7 +38,7 @@ lint: $(GOLANGCI) ## run golangci-lint
 fmt: $(GOLANGCI) ## format the code
 	$(GOLANGCI) fmt ./...
 
-$(GOLANGCI):
+$(GOLANGCI): .ci/lint/go.mod .ci/lint/go.sum
 	cd .ci/lint && $(GO) build -o $(abspath $@) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 generate: ## bring generated files up to date

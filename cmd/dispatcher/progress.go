@@ -7,23 +7,25 @@ import (
 )
 
 // barTemplate is "publishing 250 / 1000 [--->____] 25.00% 800 messages/s".
-const barTemplate pb.ProgressBarTemplate = `{{string . "prefix"}} {{counters .}} {{bar .}} {{percent .}} {{speed . "%s messages/s" ""}}`
+const barTemplate pb.ProgressBarTemplate = `{{string . "prefix"}} {{counters .}} {{bar .}} {{percent .}} {{speed . "%s messages/s" " "}}`
 
-// progress returns what draws on a terminal, from its first call on, how many of total are done, and
-// what takes that away for good. Elsewhere both do nothing.
+// progress returns what draws on a terminal, from its first call on until all are done, how many of total are, and what
+// takes that away for good. Elsewhere both do nothing.
 func (c *cli) progress(what string, total int64) (show func(done int64), wipe func()) {
 	if total <= 1 || !isTerminal(c.err) {
 		return func(int64) {}, func() {}
 	}
 	bar := barTemplate.New(int(total)).Set("prefix", what).Set(pb.CleanOnFinish, true).SetWriter(c.err)
 	var begun sync.Once // a call that comes late must not begin it anew
-	show = func(done int64) {
-		begun.Do(func() { bar.Start() })
-		bar.SetCurrent(done)
-	}
 	wipe = func() {
 		begun.Do(func() {})
 		bar.Finish()
+	}
+	show = func(done int64) {
+		begun.Do(func() { bar.Start() })
+		if bar.SetCurrent(done); done >= total {
+			wipe()
+		}
 	}
 	return show, wipe
 }

@@ -131,7 +131,8 @@ func (m *migration) at(err error) error {
 	if !errors.As(err, &said) || said.Position == 0 {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
-	before := []rune(m.sql)[:said.Position-1] // PostgreSQL counts characters, from 1
+	text := []rune(m.sql)
+	before := text[:min(int(said.Position-1), len(text))] // PostgreSQL counts characters, from 1
 	return fmt.Errorf("%s, line %d: %w", m.name, 1+strings.Count(string(before), "\n"), err)
 }
 

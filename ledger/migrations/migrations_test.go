@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -70,7 +71,7 @@ func TestAFailedMigrationLeavesTheVersionBeforeIt(t *testing.T) {
 	url := ledgertest.Empty(t)
 	broken := fstest.MapFS{
 		"001_first.sql":  {Data: []byte("create table dispatcher.first ();")},
-		"002_second.sql": {Data: []byte("create table dispatcher.second ();\n\n-- ä\ncreate tabel dispatcher.third ();\n")},
+		"002_second.sql": {Data: []byte("create table dispatcher.second ();\n\n-- ääääääää\ncreate tabel dispatcher.third ();\n")},
 	}
 	err := migrations.MigrateFrom(t.Context(), url, broken)
 	if err == nil || !strings.Contains(err.Error(), "migrate from version 1: 002_second.sql, line 4: ") {
@@ -109,12 +110,22 @@ func TestMigrationsAreNumberedWithoutAGap(t *testing.T) {
 	}
 }
 
+func databaseOf(t *testing.T, url string) string {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.Database
+}
+
 // A user who may read the version but create nothing starts the dispatcher on a schema that its owner has migrated.
 func TestAUserWhoMayCreateNothingFindsTheSchemaUpToDate(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
-	version(t, url, `create role clerk; grant usage on schema dispatcher to clerk; grant select on dispatcher.schema_version to clerk`)
-	clerk := url + "&options=-c%20role%3Dclerk"
+	role := "clerk_of_" + databaseOf(t, url) // roles belong to the server, which other tests share
+	version(t, url, fmt.Sprintf(`create role %[1]s; grant usage on schema dispatcher to %[1]s; grant select on dispatcher.schema_version to %[1]s`, role))
+	clerk := url + "&options=-c%20role%3D" + role
 	if err := migrations.Migrate(t.Context(), clerk); err != nil {
 		t.Error(err)
 	}

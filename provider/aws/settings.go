@@ -15,7 +15,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// MessageType tells AWS what a message is for. It is part of every request.
+// MessageType tells AWS what a message is for. AWS routes and prices messages by it.
 type MessageType string
 
 // Types of messages.

@@ -97,6 +97,9 @@ func TestRecordsWhoseCommitNeverSucceedsAreReadAgain(t *testing.T) {
 	p := run(t, config(c, s))
 	s.awaitDistinct(t, 500)
 	p.stop(t)
+	if fault.Hits() == 0 {
+		t.Fatal("no commit met the fault")
+	}
 	fault.Remove()
 	again := newStore()
 	run(t, config(c, again))

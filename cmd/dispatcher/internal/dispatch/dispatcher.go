@@ -97,7 +97,7 @@ type Dispatcher struct {
 
 	routing atomic.Pointer[Routing]
 	clock   *clock
-	lead    lead
+	leads   leads
 	fleet   atomic.Pointer[fleet] // what the other processes do; nil before the first gathering
 	minutes minutes               // what this one granted
 	pulse   *pulse

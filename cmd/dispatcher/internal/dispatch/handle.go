@@ -139,6 +139,14 @@ func (d *Dispatcher) firstLane(jobs []Job) bool {
 	return len(jobs) > 0 && d.routing.Load().lane(jobs[0].Lane).Order == 0
 }
 
+// laneOf is the lane of a batch, empty for one without jobs.
+func laneOf(jobs []Job) string {
+	if len(jobs) == 0 {
+		return ""
+	}
+	return jobs[0].Lane
+}
+
 // claim plans the jobs, asks the scoring functions about them where a route has one, and
 // runs one claim for them and up to due older rows.
 func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, error) {
@@ -177,7 +185,7 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	r.began = time.Now()
 	r.stand = standpoint{
-		lead: d.lead.get(r.began), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, fleet: d.fleet.Load(),
+		lead: d.leads.get(laneOf(r.jobs), r.began), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, fleet: d.fleet.Load(),
 	}
 	var decided time.Time
 	var lockWait time.Duration
@@ -192,7 +200,9 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 		return err
 	}
 	wrote := time.Now()
-	d.lead.took(wrote.Sub(decided), wrote)
+	if len(r.flights) > 0 { // a claim without an attempt has less to write
+		d.leads.took(laneOf(r.jobs), wrote.Sub(decided), wrote)
+	}
 	d.answers.used(r)
 	d.needs.note(r.scopes, r.needed, wrote)
 	d.cfg.Metrics.claimed(r, time.Since(r.began), lockWait)

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -18,16 +17,16 @@ const (
 	leadMemory = 10 * time.Second
 )
 
-// lead is how long the write half of a claim takes, from the decision until it is durable: the shortest of the slowest
-// third of the last eight. Places begin that much later: an attempt cannot leave before it is durable, and one that came
-// late would use the place of the next.
+// lead is how long the write half of a claim takes, from the decision until it is durable: the slowest of the last eight
+// that is no outlier. Places begin that much later: an attempt cannot leave before it is durable, and one that came late would
+// use the place of the next.
 //
-// Of a database that is slow for a moment, as when it begins a new file of its log, the one or two claims that it held up do
-// not count. If they did, the slots of what waits for its place would be missing for seconds after a moment that is over.
+// An outlier took more than twice as long as the third slowest. Of a database that is slow for a moment, as when it begins a
+// new file of its log, the one or two claims that it held up do not count. If they did, the slots of what waits for
+// its place would be missing for seconds after a moment that is over.
 type lead struct {
-	mu     sync.Mutex
-	writes [8]write // guarded by mu; the last ones, in a ring
-	next   int      // guarded by mu
+	writes [8]write // the last ones, in a ring
+	next   int
 }
 
 // write is how long the write half of a claim took, and when it ended; zero for none.
@@ -38,28 +37,66 @@ type write struct {
 
 // took notes the write half of a claim that ended now.
 func (l *lead) took(d time.Duration, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.writes[l.next] = write{took: min(d, admission.LongestLead), at: now}
 	l.next = (l.next + 1) % len(l.writes)
 }
 
 // get is the lead of a claim that begins now. After a pause nobody knows how quick the database is by now.
 func (l *lead) get(now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var known []write
+	var room [len(l.writes)]time.Duration
+	known := room[:0]
 	for _, w := range l.writes {
-		if !w.at.IsZero() && now.Sub(w.at) <= leadMemory {
-			known = append(known, w)
+		if now.Sub(w.at) <= leadMemory {
+			known = append(known, w.took)
 		}
 	}
-	if len(known) == 0 {
-		return 0
-	}
-	slices.SortFunc(known, func(a, b write) int { return cmp.Compare(b.took, a.took) })
-	if slow := known[len(known)/3].took; slow >= leastLead {
+	if slow := slowest(known); slow >= leastLead {
 		return slow
+	}
+	return 0
+}
+
+// slowest is the longest time that is no outlier, 0 of none. Which of fewer than three is one cannot be told. The times are put in order.
+func slowest(times []time.Duration) time.Duration {
+	const outliers = 2 // at most
+	slices.Sort(times)
+	switch n := len(times); {
+	case n == 0:
+		return 0
+	case n <= outliers:
+		return times[n-1]
+	default:
+		above, _ := slices.BinarySearch(times, 2*times[n-1-outliers]+1)
+		return times[above-1]
+	}
+}
+
+// leads are those of the lanes: a batch of a campaign takes longer to write than a code. Claims of waiting messages alone have one
+// of their own, under the empty name.
+type leads struct {
+	mu sync.Mutex
+	of map[string]*lead // guarded by mu; nil before the first claim
+}
+
+// took notes the write half of a claim for a lane that ended now.
+func (l *leads) took(lane string, d time.Duration, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = map[string]*lead{}
+	}
+	if l.of[lane] == nil {
+		l.of[lane] = &lead{}
+	}
+	l.of[lane].took(d, now)
+}
+
+// get is the lead of a claim for a lane that begins now.
+func (l *leads) get(lane string, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.of[lane]; known != nil {
+		return known.get(now)
 	}
 	return 0
 }

@@ -96,14 +96,15 @@ func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.handle(t, jobsNamed("one", 1))
-	p.lead.mu.Lock()
-	if took := p.lead.writes[0].took; took <= 0 || took > admission.LongestLead {
+	lane := laneOf(jobsNamed("one", 1))
+	p.leads.mu.Lock()
+	if took := p.leads.of[lane].writes[0].took; took <= 0 || took > admission.LongestLead {
 		t.Errorf("a claim took %s to write", took)
 	}
-	p.lead.mu.Unlock()
+	p.leads.mu.Unlock()
 	const slow = 250 * time.Millisecond
-	for range p.lead.writes {
-		p.lead.took(slow, time.Now())
+	for range 3 {
+		p.leads.took(lane, slow, time.Now())
 	}
 	p.handle(t, jobsNamed("two", 1))
 	p.eventually(t, byState, map[string]int64{"accepted": 2})

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"dispatcher/admission"
 )
 
 func TestScheduleNamesEachTimeOnceAndInOrder(t *testing.T) {
@@ -93,35 +91,4 @@ func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
 			t.Errorf("looked after %s", time.Since(looked))
 		}
 	})
-}
-
-func TestLeadFollowsTheSlowerThirdOfTheLastClaims(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		took []int // ms, one claim after another
-		want int
-	}{
-		"nothing known":                       {nil, 0},
-		"one slow claim is all that is known": {[]int{400}, 400},
-		"a slow database":                     {[]int{400, 380, 420, 390, 400, 410, 400, 400}, 400},
-		"each third claim is slow":            {[]int{20, 400, 20, 20, 400, 20, 20, 400}, 400},
-		"held up for a moment":                {[]int{20, 20, 400, 400, 20, 20, 20, 20}, 0},
-		"held up for a moment just now":       {[]int{20, 20, 20, 20, 20, 20, 400, 400}, 0},
-		"became slow":                         {[]int{20, 20, 20, 20, 20, 400, 400, 400}, 400},
-		"became quick":                        {[]int{400, 400, 400, 20, 20, 20, 20, 20, 20}, 0},
-		"what the end of a second leaves":     {[]int{49, 49, 49, 49, 49, 49, 49, 49}, 0},
-		"just more than that":                 {[]int{50, 50, 50, 50, 50, 50, 50, 50}, 50},
-		"no more than the longest":            {[]int{60_000, 60_000}, int(admission.LongestLead / time.Millisecond)},
-	} {
-		var l lead
-		for _, took := range test.took {
-			l.took(millis(took), noon)
-		}
-		if got := l.get(noon.Add(leadMemory)); got != millis(test.want) {
-			t.Errorf("%s: lead %s, want %s", name, got, millis(test.want))
-		}
-		if got := l.get(noon.Add(leadMemory + 1)); got != 0 {
-			t.Errorf("%s: lead %s when no claim told anything for long", name, got)
-		}
-	}
 }

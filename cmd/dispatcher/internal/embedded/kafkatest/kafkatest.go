@@ -21,7 +21,6 @@ const Always = -1
 // Observe shows each request of a kind before it is carried out.
 func Observe(c *kfake.Cluster, key kmsg.Key, look func(kmsg.Request)) {
 	c.ControlKey(int16(key), func(request kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
 		look(request)
 		return nil, nil, false
 	})
@@ -37,7 +36,11 @@ func Cut(c *kfake.Cluster, key kmsg.Key, times int) *Fault {
 	return add(c, key, times, func(kmsg.Request) (kmsg.Response, error) { return nil, errors.New("cut by the test") })
 }
 
-// Belie carries the next requests of a kind out and answers them with an error all the same.
+// mark is a tag of the copies by which Belie carries requests out. No version of Kafka knows it.
+const mark = 4711
+
+// Belie carries the next requests of a kind out and answers them with an error all the same. The kind has to be one whose
+// requests carry tags, as all do that clients of today send.
 func Belie(t testing.TB, c *kfake.Cluster, key kmsg.Key, times int, answer *kerr.Error) *Fault {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
@@ -48,8 +51,12 @@ func Belie(t testing.TB, c *kfake.Cluster, key kmsg.Key, times int, answer *kerr
 	t.Cleanup(func() { stop(); client.Close() })
 	return add(c, key, times, func(request kmsg.Request) (kmsg.Response, error) {
 		broker := client.Broker(int(c.CurrentNode()))
-		c.SleepControl(func() { // others have their turn meanwhile: the copy below is one of them
-			if _, err := broker.Request(ctx, copied(request)); err != nil && ctx.Err() == nil {
+		c.SleepControl(func() { // others have their turn meanwhile: the copy is one of them
+			response, err := broker.Request(ctx, marked(request))
+			if err == nil {
+				err = failure(response)
+			}
+			if err != nil && ctx.Err() == nil {
 				t.Errorf("a request was not carried out: %v", err)
 			}
 		})
@@ -62,7 +69,6 @@ type Fault struct {
 	mu   sync.Mutex
 	left int           // guarded by mu; below 0 without an end
 	hits int           // guarded by mu
-	busy bool          // guarded by mu; a request is being answered, and what comes now is its copy
 	more chan struct{} // guarded by mu; closed at the next hit
 }
 
@@ -71,7 +77,7 @@ func add(c *kfake.Cluster, key kmsg.Key, times int, answer func(kmsg.Request) (k
 	f := &Fault{left: times, more: make(chan struct{})}
 	c.ControlKey(int16(key), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
-		if !f.take() {
+		if isMarked(request) || !f.take() {
 			return nil, nil, false
 		}
 		response, err := answer(request)
@@ -84,18 +90,16 @@ func add(c *kfake.Cluster, key kmsg.Key, times int, answer func(kmsg.Request) (k
 func (f *Fault) take() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.busy || f.left == 0 {
+	if f.left == 0 {
 		return false
 	}
 	f.left--
-	f.busy = true
 	return true
 }
 
 func (f *Fault) hit() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.busy = false
 	f.hits++
 	close(f.more)
 	f.more = make(chan struct{})
@@ -165,15 +169,53 @@ func failed(request kmsg.Request, answer *kerr.Error) kmsg.Response {
 	panic(fmt.Sprintf("kafkatest: no answer to %T is known", request))
 }
 
-// copied is a request to send once more. The client changes what it sends.
-func copied(request kmsg.Request) kmsg.Request {
+// failure is the first error in an answer.
+func failure(response kmsg.Response) error {
+	switch r := response.(type) {
+	case *kmsg.ProduceResponse:
+		for _, topic := range r.Topics {
+			for _, partition := range topic.Partitions {
+				if err := kerr.ErrorForCode(partition.ErrorCode); err != nil {
+					return err
+				}
+			}
+		}
+	case *kmsg.OffsetCommitResponse:
+		for _, topic := range r.Topics {
+			for _, partition := range topic.Partitions {
+				if err := kerr.ErrorForCode(partition.ErrorCode); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// marked is a copy of a request to send once more; the client changes what it sends.
+func marked(request kmsg.Request) kmsg.Request {
 	switch r := request.(type) {
 	case *kmsg.ProduceRequest:
 		again := *r
+		again.UnknownTags = kmsg.Tags{}
+		again.UnknownTags.Set(mark, nil)
 		return &again
 	case *kmsg.OffsetCommitRequest:
 		again := *r
+		again.UnknownTags = kmsg.Tags{}
+		again.UnknownTags.Set(mark, nil)
 		return &again
 	}
 	panic(fmt.Sprintf("kafkatest: %T cannot be sent once more", request))
+}
+
+func isMarked(request kmsg.Request) (found bool) {
+	look := func(tag uint32, _ []byte) { found = found || tag == mark }
+	switch r := request.(type) {
+	case *kmsg.ProduceRequest:
+		r.UnknownTags.Each(look)
+	case *kmsg.OffsetCommitRequest:
+		r.UnknownTags.Each(look)
+	}
+	return found
 }
