@@ -170,18 +170,16 @@ func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	release := sync.OnceFunc(func() { close(scorer.free) })
 	t.Cleanup(release)
 	// More rows of the slow route than one claim takes come due before any of the other.
-	due := func(tenant string, n int, from time.Time) []Job {
+	of := func(tenant string, n int) []Job {
 		jobs := jobsNamed(tenant, n)
 		for i := range jobs {
 			jobs[i].Message.Tenant = tenant
-			jobs[i].Message.SendAt = from.Add(time.Duration(i) * time.Microsecond).UTC().Truncate(time.Microsecond)
-			jobs[i].Raw = jobs[i].Message.Append(nil)
 		}
-		return jobs
+		return forLater(jobs)
 	}
-	soon := time.Now().Add(700 * time.Millisecond)
-	p.handle(t, due("slow", 600, soon))
-	p.handle(t, due("other", 300, soon.Add(100*time.Millisecond)))
+	p.handle(t, of("slow", 600))
+	p.handle(t, of("other", 300))
+	p.comeDue(t)
 	const sent = `select tenant, count(*) from dispatcher.messages where state = 'accepted' group by 1`
 	p.eventually(t, sent, map[string]int64{"other": 300})
 	p.eventually(t, `select state, count(*) from dispatcher.messages where tenant = 'slow' group by 1`, map[string]int64{"scheduled": 600})
@@ -199,12 +197,8 @@ func TestStoppingWaitsForQuestionsUnderWay(t *testing.T) {
 	t.Parallel()
 	scorer := &heldScorer{free: make(chan struct{})}
 	p := setupScored(t, scoredByEndpoint, scorer)
-	jobs := jobsNamed("m", 3)
-	for i := range jobs {
-		jobs[i].Message.SendAt = time.Now().Add(200 * time.Millisecond).UTC().Truncate(time.Microsecond)
-		jobs[i].Raw = jobs[i].Message.Append(nil)
-	}
-	p.handle(t, jobs)
+	p.handle(t, forLater(jobsNamed("m", 3)))
+	p.comeDue(t)
 	deadline := time.After(20 * time.Second)
 	for scorer.asked.Load() == 0 {
 		select {

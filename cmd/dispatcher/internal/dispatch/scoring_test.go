@@ -187,16 +187,14 @@ func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
 	scorer := &scriptedScorer{answer: favours("b")}
 	p := setupScored(t, scoredByEndpoint, scorer)
 	jobs := jobsNamed("m", 40)
-	later := time.Now().Add(time.Second).UTC().Truncate(time.Millisecond)
 	for i := range jobs {
-		jobs[i].Message.SendAt = later
 		jobs[i].Message.Labels = map[string]selector.Value{"n": selector.NumberValue(float64(i % 4))}
-		jobs[i].Raw = jobs[i].Message.Append(nil)
 	}
-	p.handle(t, jobs)
+	p.handle(t, forLater(jobs))
 	if n := len(scorer.questions()); n != 0 {
 		t.Errorf("%d questions about messages that are for later", n)
 	}
+	p.comeDue(t)
 	p.eventually(t, byState, map[string]int64{"accepted": 40})
 	p.eventually(t, `select channel || ' ' || coalesce(ranking->>'scoring', '-'), count(*) from dispatcher.attempts group by 1`, map[string]int64{"b function": 40})
 	if n := len(scorer.questions()); n != 4 {
@@ -255,11 +253,9 @@ func TestNobodyIsAskedInsideAClaim(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = scorer.sql.Close(context.WithoutCancel(t.Context())) })
 	jobs := jobsNamed("m", 20)
-	for i := range jobs[:10] {
-		jobs[i].Message.SendAt = time.Now().Add(500 * time.Millisecond).UTC().Truncate(time.Millisecond)
-		jobs[i].Raw = jobs[i].Message.Append(nil)
-	}
+	forLater(jobs[:10])
 	p.handle(t, jobs)
+	p.comeDue(t)
 	p.eventually(t, `select channel || coalesce(ranking->>'trouble', ''), count(*) from dispatcher.attempts group by 1`, map[string]int64{"c": 20})
 }
 
