@@ -37,7 +37,7 @@ func parseYAML(r *report, doc []byte) (value, bool) {
 			r.fail(0, "", "the document is empty; it needs channels and routes")
 			return value{}, false
 		}
-		r.notYAML(err)
+		r.notYAML(doc, err)
 		return value{}, false
 	}
 	var second yaml.Node
@@ -45,7 +45,7 @@ func parseYAML(r *report, doc []byte) (value, bool) {
 		r.fail(second.Line, "", "a second document begins here; keep one and remove the --- line")
 		return value{}, false
 	} else if !errors.Is(err, io.EOF) {
-		r.notYAML(err)
+		r.notYAML(doc, err)
 		return value{}, false
 	}
 	if budget := maxValues; !expands(&root, &budget) {
@@ -73,17 +73,26 @@ func expands(n *yaml.Node, budget *int) bool {
 	return true
 }
 
-func (r *report) notYAML(err error) {
+// notYAML reports a document that the YAML library cannot read, at the bracket that is not closed
+// where there is one.
+func (r *report) notYAML(doc []byte, err error) {
+	if bracket, line := unclosed(doc); bracket != 0 {
+		r.fail(line, "", "not valid YAML: the %c that opens here is not closed; close it, or correct what stands in it", bracket)
+		return
+	}
 	text := err.Error()
-	at := yamlLine.FindStringSubmatch(text)
 	line := 1 // which the library does not name
-	if at != nil {
+	if at := yamlLine.FindStringSubmatch(text); at != nil {
 		if n, err := strconv.Atoi(at[1]); err == nil {
 			line = n
 		}
 		text = text[len(at[0]):]
 	}
-	r.fail(line, "", "not valid YAML: %s; mend the line or the one before it", text)
+	if strings.HasPrefix(text, "did not find expected") { // the library counts these lines from 0
+		r.fail(line+1, "", "not valid YAML: %s in the block that begins here; correct the indentation below", text)
+		return
+	}
+	r.fail(line, "", "not valid YAML: %s; correct the line or the one before it", text)
 }
 
 // resolve follows an alias to its anchor.

@@ -21,12 +21,19 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // the work failed, or a check found something
 	exitUsage  = 2 // wrong arguments or configuration
+
+	exitInterrupted = 130 // ended by Ctrl-C: 128 + SIGINT, as shells count it
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	interrupted, stopInterrupt := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stopTerm := signal.NotifyContext(interrupted, syscall.SIGTERM)
 	code := execute(ctx, &cli{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Environ()}, os.Args[1:])
-	stop()
+	if code == exitOK && interrupted.Err() != nil {
+		code = exitInterrupted
+	}
+	stopTerm()
+	stopInterrupt()
 	os.Exit(code)
 }
 
@@ -47,6 +54,8 @@ func execute(ctx context.Context, c *cli, args []string) int {
 	switch {
 	case err == nil:
 		return exitOK
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return exitInterrupted // the user knows why
 	case errors.As(err, &coded):
 		if coded.err != nil {
 			fmt.Fprintln(c.err, "dispatcher:", coded.err)
@@ -84,6 +93,7 @@ Settings come from DISPATCHER_... variables; "dispatcher config" lists them.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.Version = versionText() + ", commit " + commitText()
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)

@@ -22,6 +22,27 @@ func versionText() string {
 	return "(devel)"
 }
 
+// commitText is the commit that this program was built from, with "+changes" behind it when the
+// checkout had changes; "unknown" where the build had no version control, as under "go run".
+func commitText() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return unknownCommit
+	}
+	commit, changes := unknownCommit, ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && s.Value != "":
+			commit = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changes = "+changes"
+		}
+	}
+	return commit + changes
+}
+
+const unknownCommit = "unknown"
+
 func (c *cli) versionCommand() *cobra.Command {
 	as := format(formatTable)
 	cmd := &cobra.Command{
@@ -31,13 +52,14 @@ func (c *cli) versionCommand() *cobra.Command {
 		RunE: work(func(context.Context, []string) error {
 			value := struct {
 				Version string `json:"version"`
+				Commit  string `json:"commit"`
 				Go      string `json:"go"`
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
-			}{versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			}{versionText(), commitText(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
 			return as.print(c.out, value, sheet{
-				header: []string{"version", "go", "os", "arch"},
-				rows:   [][]string{{value.Version, value.Go, value.OS, value.Arch}},
+				header: []string{"version", "commit", "go", "os", "arch"},
+				rows:   [][]string{{value.Version, value.Commit, value.Go, value.OS, value.Arch}},
 			})
 		}),
 	}
