@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -20,6 +21,18 @@ func DrawKeys(path string) ([]selector.Key, error) {
 		return nil, err
 	}
 	return ParseDrawKeys(path, text)
+}
+
+// CreateDrawKey makes a file with a new key that its owner alone can read, and does not return
+// before it is on the disk. The error wraps fs.ErrExist when there is such a file: it is left as it
+// is, because draws may depend on it.
+func CreateDrawKey(path string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(NewDrawKey())
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
 // ParseDrawKeys reads one key a line, 64 hexadecimal digits each. Blank lines and lines

@@ -66,7 +66,7 @@ func (c *cli) demo(ctx context.Context, f *demoFlags) error {
 	result, err := c.runDemo(ctx, f, settings, folder)
 	if err != nil {
 		if ctx.Err() != nil {
-			return errors.New("interrupted; everything was stopped in order")
+			return &codedError{code: exitInterrupted, err: errors.New("interrupted; everything was stopped in order")}
 		}
 		return err
 	}

@@ -90,7 +90,7 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 			await(t.Context(), 150*time.Millisecond)
 			p.signal(t, syscall.SIGINT)
 			interrupted := time.Now()
-			if code := p.wait(t, 30*time.Second); code != exitFailed {
+			if code := p.wait(t, 30*time.Second); code != exitInterrupted {
 				t.Errorf("exit code %d", code)
 			}
 			t.Logf("ended after %s", time.Since(interrupted).Round(time.Millisecond))

@@ -52,7 +52,7 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 		return queryOne[int64](t, endpoints.PostgresURL, `select count(*) from audit.messages where state = 'delivered'`) == int64(n)
 	})
 	carriers.signal(t, syscall.SIGINT)
-	if code := carriers.wait(t, patience); code != exitOK {
+	if code := carriers.wait(t, patience); code != exitInterrupted {
 		t.Errorf("the sandbox ended with %d", code)
 	}
 	told := strings.Split(strings.TrimSpace(carriers.out.String()), "\n")

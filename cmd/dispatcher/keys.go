@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -37,7 +38,7 @@ type keyShown struct {
 func (c *cli) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "Show, add and change the draw keys",
+		Short: "Make, show, add and change the draw keys",
 		Long: `Works on the file of DISPATCHER_DRAW_KEY_FILE. Its first key draws; the others serve what was drawn
 with them: messages on their way, and the verification of old days. A key itself is never shown, only its id: the
 first eight hexadecimal digits of its SHA-256, as it stands beside every draw.
@@ -47,12 +48,59 @@ not have: "keys add", copy the file to all and restart them; then "keys promote"
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(
+		c.keysNewCommand(),
 		c.keysChild("show", "List the ids of the keys, the one that draws first", cobra.NoArgs, c.showKeys),
 		c.keysChild("add", "Put a new key below the one that draws; nobody draws with it yet", cobra.NoArgs, c.addKey),
 		c.keysChild("promote ID", "Put a key of the file on top, so that it draws", cobra.ExactArgs(1), c.promoteKey),
 		c.keysChild("rotate", "Both steps at once, for a single instance", cobra.NoArgs, c.rotateKeys),
 	)
 	return cmd
+}
+
+// keysNewCommand is "keys new". Unlike the other commands it works before there is a file.
+func (c *cli) keysNewCommand() *cobra.Command {
+	as := format(formatTable)
+	cmd := &cobra.Command{
+		Use:   "new [FILE]",
+		Short: "Make a file with a first draw key, readable by its owner alone",
+		Long: `Makes FILE, or the file of DISPATCHER_DRAW_KEY_FILE, with one new random key and mode 0600. A file that is
+there already is never touched: "keys add" puts a further key into it.`,
+		Example: "  dispatcher keys new draw.key",
+		Args:    arguments(0, 1),
+		RunE: work(func(_ context.Context, args []string) error {
+			path := c.lookup("DISPATCHER_DRAW_KEY_FILE")
+			if len(args) == 1 {
+				path = args[0]
+			}
+			if path == "" {
+				return misused(errors.New("name the file to make, for example draw.key, or set DISPATCHER_DRAW_KEY_FILE"))
+			}
+			return c.newKeyFile(path, as)
+		}),
+	}
+	cmd.Flags().Var(&as, "format", "output format")
+	return cmd
+}
+
+func (c *cli) newKeyFile(path string, as format) error {
+	err := config.CreateDrawKey(path)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return failed(fmt.Errorf("%s is there already and was left as it is: \"dispatcher keys add\" puts a further key into it", path))
+	case err != nil:
+		return failed(fmt.Errorf("write the draw key: %w; correct the path", err))
+	}
+	ring, err := readKeyRing(path)
+	if err != nil {
+		return err
+	}
+	ring.Added = ring.Keys[0].KeyID
+	if as != formatTable {
+		return as.print(c.out, ring, ring.sheet())
+	}
+	fmt.Fprintf(c.out, "Key %s is in %s, which only its owner can read. Give every instance this file as DISPATCHER_DRAW_KEY_FILE and\n"+
+		"keep a copy: without it no draw can be verified.\n", ring.Added, path)
+	return nil
 }
 
 // keysChild is one subcommand over the key file.

@@ -106,11 +106,37 @@ func (c *cli) startPrivate(ctx context.Context, f *runFlags, opts *app.Options) 
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range ignoredWhenEmbedded(&opts.Settings) {
+		opts.Log.Warn().Str("setting", name).Msg("run --embedded brings its own servers and keys: this setting has no effect; unset it, or leave --embedded out")
+	}
 	private.Fill(&opts.Settings)
 	opts.Keys = private.Keys
 	opts.Log.Info().Str("kafka", private.Kafka.Address()).Str("postgres", private.Postgres.Address()).Str("data", folder).
 		Str("psql", private.Postgres.Psql()).Msg("embedded servers are running")
 	return private, nil
+}
+
+// ignoredWhenEmbedded are the settings that name servers or keys other than the embedded ones.
+func ignoredWhenEmbedded(s *config.Settings) []string {
+	var names []string
+	for _, setting := range []struct {
+		name string
+		set  bool
+	}{
+		{"DISPATCHER_KAFKA_BROKERS", len(s.KafkaBrokers) > 0},
+		{"DISPATCHER_KAFKA_TLS", s.KafkaTLS},
+		{"DISPATCHER_KAFKA_CA_FILE", s.KafkaCAFile != ""},
+		{"DISPATCHER_KAFKA_SASL_MECHANISM", s.KafkaSASLMechanism != ""},
+		{"DISPATCHER_KAFKA_SASL_USER", s.KafkaSASLUser != ""},
+		{"DISPATCHER_KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile != ""},
+		{"DISPATCHER_POSTGRES_URL", s.PostgresURL != ""},
+		{"DISPATCHER_DRAW_KEY_FILE", s.DrawKeyFile != ""},
+	} {
+		if setting.set {
+			names = append(names, setting.name)
+		}
+	}
+	return names
 }
 
 // firstRouting says which document becomes version 1 when the database has none.
@@ -127,7 +153,7 @@ func firstRouting(opts *app.Options, embedded bool) {
 			return file, raw, nil
 		}
 	case embedded:
-		opts.Routing = func() (string, []byte, error) { return "three sandbox carriers", []byte(demo.Routing), nil }
+		opts.Routing = func() (string, []byte, error) { return "three sandbox carriers", demo.RoutingWithReceipts(), nil }
 	}
 }
 

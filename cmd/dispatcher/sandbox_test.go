@@ -33,6 +33,16 @@ func (w *firstWrite) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// TestSandboxOverwritesNoRoutingDocument: the file may be the operator's own.
+func TestSandboxOverwritesNoRoutingDocument(t *testing.T) {
+	t.Parallel()
+	path := write(t, "routing.yaml", "mine\n")
+	got := dispatcher(t, "", nil, "sandbox", "--providers", "twilio", "--routing", path, "--secrets", t.TempDir(), "--receipts-url", "http://127.0.0.1:1")
+	if content, err := os.ReadFile(path); err != nil || string(content) != "mine\n" || got.code != exitFailed || !strings.Contains(got.err, "never overwritten") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestSandboxSaysWhereItIsAndWhatItSaw: one line of JSON each, and a routing document that can be used, checked as
 // every command checks it, without reading the secrets.
 func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {

@@ -93,7 +93,7 @@ func publishTrouble(topic string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled):
-		return errors.New("interrupted")
+		return &codedError{code: exitInterrupted, err: errors.New("interrupted")}
 	case errors.Is(err, kgo.ErrRecordTimeout):
 		return fmt.Errorf("the brokers did not confirm a message within %s: see that they are up and have enough replicas in step", deliveryTimeout)
 	case errors.Is(err, kerr.MessageTooLarge):

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/config"
 )
 
@@ -22,6 +25,9 @@ func kafkaTrouble(s *config.Settings, err error) error {
 		return errors.New("the brokers of DISPATCHER_KAFKA_BROKERS refuse the user or the password: check DISPATCHER_KAFKA_SASL_MECHANISM, DISPATCHER_KAFKA_SASL_USER and the file of DISPATCHER_KAFKA_SASL_PASSWORD_FILE")
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
 		return fmt.Errorf("the brokers do not allow that to user %q of DISPATCHER_KAFKA_SASL_USER: grant it the rights to the topics and the group", s.KafkaSASLUser)
+	}
+	if e, ok := app.ReadEndpoints(s.DataDir); ok && slices.Equal(e.KafkaBrokers, s.KafkaBrokers) {
+		return staleEndpoints(s, "Kafka", brokerList(s), "DISPATCHER_KAFKA_BROKERS")
 	}
 	why := cause(err)
 	if errors.Is(err, io.EOF) {
@@ -46,15 +52,21 @@ func kafkaTopicTrouble(s *config.Settings, topic string, err error) error {
 // postgresTrouble does the same for the database. The address is shown without password.
 func postgresTrouble(s *config.Settings, err error) error {
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		where := postgresAddress(s.PostgresURL)
+	answered := errors.As(err, &pg)
+	where := postgresAddress(s.PostgresURL)
+	if !answered || pg.Code == invalidPassword { // by another server at the same port
+		if e, ok := app.ReadEndpoints(s.DataDir); ok && e.PostgresURL == s.PostgresURL {
+			return staleEndpoints(s, "PostgreSQL", where, "DISPATCHER_POSTGRES_URL")
+		}
+	}
+	if !answered {
 		if where == "" {
 			return errors.New("DISPATCHER_POSTGRES_URL is neither a postgres:// URL nor a key=value string: write for example postgres://user@host:5432/database")
 		}
 		return fmt.Errorf("PostgreSQL at %s of DISPATCHER_POSTGRES_URL does not answer (%s): start it or correct the address", where, cause(err))
 	}
 	switch pg.Code {
-	case "28P01", "28000": // invalid_password, invalid_authorization_specification
+	case invalidPassword, "28000": // invalid_authorization_specification
 		return errors.New("PostgreSQL refuses the user or the password of DISPATCHER_POSTGRES_URL: correct them")
 	case "3D000": // invalid_catalog_name
 		return errors.New("the database of DISPATCHER_POSTGRES_URL does not exist: create it, or correct the name")
@@ -64,6 +76,17 @@ func postgresTrouble(s *config.Settings, err error) error {
 		return fmt.Errorf("the user of DISPATCHER_POSTGRES_URL lacks a right (%s): grant it, or use the owner of schema dispatcher", pg.Message)
 	}
 	return fmt.Errorf("PostgreSQL answers with an error: %w", err)
+}
+
+// invalidPassword is the SQLSTATE of that name.
+const invalidPassword = "28P01"
+
+// staleEndpoints says that a server of "run --embedded", found through the file that it leaves in
+// its data folder while it runs, does not answer: the process was killed before it could remove it.
+func staleEndpoints(s *config.Settings, server, where, setting string) error {
+	return fmt.Errorf("the embedded %s at %s does not answer: %s was left by a \"dispatcher run --embedded\" that runs no more; "+
+		"start it again over this folder, or set %s to another server",
+		server, where, filepath.Join(s.DataDir, app.EndpointsFile), setting)
 }
 
 // fromPostgres reports whether an error is an answer of the database.

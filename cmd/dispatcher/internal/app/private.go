@@ -68,7 +68,7 @@ func (p *Private) start(ctx context.Context, cfg PrivateConfig) (err error) {
 	if p.Keys, err = drawKeys(filepath.Join(cfg.Folder, "draw.key")); err != nil {
 		return err
 	}
-	p.endpoints = filepath.Join(cfg.Folder, endpointsFile)
+	p.endpoints = filepath.Join(cfg.Folder, EndpointsFile)
 	return writeEndpoints(p.endpoints, Endpoints{KafkaBrokers: []string{p.Kafka.Address()}, PostgresURL: p.Postgres.URL()})
 }
 
@@ -79,7 +79,8 @@ type Endpoints struct {
 	PostgresURL  string   `json:"postgres_url"`
 }
 
-const endpointsFile = "endpoints.json"
+// EndpointsFile is the name of that file; a process that is killed leaves it behind.
+const EndpointsFile = "endpoints.json"
 
 func writeEndpoints(path string, e Endpoints) error {
 	raw, err := json.MarshalIndent(e, "", "  ")
@@ -94,7 +95,7 @@ func writeEndpoints(path string, e Endpoints) error {
 
 // ReadEndpoints reports where the process over a data folder listens; false when none runs.
 func ReadEndpoints(folder string) (Endpoints, bool) {
-	raw, err := os.ReadFile(filepath.Join(folder, endpointsFile))
+	raw, err := os.ReadFile(filepath.Join(folder, EndpointsFile))
 	if err != nil {
 		return Endpoints{}, false
 	}
@@ -104,14 +105,7 @@ func ReadEndpoints(folder string) (Endpoints, bool) {
 
 // drawKeys reads the folder's draw keys, making one the first time.
 func drawKeys(path string) ([]selector.Key, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	switch {
-	case err == nil:
-		_, err = file.WriteString(config.NewDrawKey())
-		if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-			return nil, fmt.Errorf("write the draw key: %w", err)
-		}
-	case !errors.Is(err, os.ErrExist):
+	if err := config.CreateDrawKey(path); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("write the draw key: %w", err)
 	}
 	return config.DrawKeys(path)

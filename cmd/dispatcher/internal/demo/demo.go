@@ -27,8 +27,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// Routing is the document that the demo and "run --embedded" start with: three sandbox
-// carriers at 25, 15 and 60.
+// Routing is the document of the demo: three sandbox carriers at 25, 15 and 60, without receipts,
+// so that the demo measures sending alone.
 const Routing = `timezone: Europe/London
 channels:
   a: {provider: sandbox, capacity: 500, price: {currency: GBP, default: "0.031"}}
@@ -41,6 +41,12 @@ lanes:
   transactional: {topics: [sms.transactional], ttl: 24h}
   bulk: {topics: [sms.bulk], ttl: 72h}
 `
+
+// RoutingWithReceipts is what "run --embedded" starts with: the same carriers, which report what
+// became of each message.
+func RoutingWithReceipts() []byte {
+	return []byte(strings.ReplaceAll(Routing, "{provider: sandbox,", "{provider: sandbox, receipts: {within: 1h},"))
+}
 
 // weights are the shares that Routing agrees to.
 var weights = []struct {

@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"go.yaml.in/yaml/v3"
@@ -54,7 +56,7 @@ func (s *Sandbox) Routing() ([]byte, error) {
 	return out.Bytes(), encoder.Close()
 }
 
-// WriteRouting writes the document into a file.
+// WriteRouting writes the document into a new file: one that is there may be an operator's own.
 func (s *Sandbox) WriteRouting(path string) error {
 	if path == "" {
 		return errNoFile
@@ -63,7 +65,15 @@ func (s *Sandbox) WriteRouting(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, text, 0o644); err != nil {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("routing document of the sandbox: %s is there already and is never overwritten; remove it or name another file", path)
+	}
+	if err == nil {
+		_, err = file.Write(text)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("routing document of the sandbox: %w", err)
 	}
 	return nil
