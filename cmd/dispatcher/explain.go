@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -93,6 +94,9 @@ func storySource(ctx context.Context, l *ledger.Ledger, record *ledger.Record) (
 	if source.Now, err = l.Clock(ctx); err != nil {
 		return nil, err
 	}
+	if source.Zone, err = zoneInForce(ctx, l); err != nil {
+		return nil, err
+	}
 	if record.Routing != nil {
 		if source.Doc, err = storedRouting(record.Routing); err != nil {
 			return nil, err
@@ -114,6 +118,23 @@ func storySource(ctx context.Context, l *ledger.Ledger, record *ledger.Record) (
 		source.WaitDoc, err = storedRouting(&stored)
 	}
 	return source, err
+}
+
+// zoneInForce is the business time zone of the current routing; nil before there is any. A message is
+// told in it also when it is dead, or was planned under a document with another zone.
+func zoneInForce(ctx context.Context, l *ledger.Ledger) (*time.Location, error) {
+	stored, err := l.CurrentRouting(ctx)
+	if errors.Is(err, ledger.ErrNoRouting) {
+		return nil, nil //nolint:nilnil // There is none.
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc, err := storedRouting(&stored)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Timezone, nil
 }
 
 // printStory prints the paragraph, then who was considered and what was tried.

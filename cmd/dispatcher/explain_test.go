@@ -192,3 +192,21 @@ func TestForecastSaysWhatIsWrongWithItsFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainUsesTheTimeZoneInForce: also for what was planned under a document with another one, so
+// that two explanations can be laid side by side.
+func TestExplainUsesTheTimeZoneInForce(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	settled(t, l, claimed(t, l, drawn("order-7731", 17, "a")))
+	tokyo := strings.Replace(testRouting, "Europe/London", "Asia/Tokyo", 1)
+	next := ledger.NewRouting{Author: "test", Document: tokyo, Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	if _, err := l.ApplyRouting(t.Context(), next); err != nil || tokyo == testRouting {
+		t.Fatal(err)
+	}
+	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", "order-7731")
+	if got.code != exitOK || !strings.Contains(got.out, "JST") || strings.Contains(got.out, "GMT") || strings.Contains(got.out, "UTC") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -135,6 +136,8 @@ type Source struct {
 	Doc *config.Routing
 	// WaitDoc is that of the version that its last wait went by; nil when that is not known.
 	WaitDoc *config.Routing
+	// Zone is the business time zone in force, in which all times are told; nil is that of Doc, or UTC.
+	Zone *time.Location
 	// Now is the database's clock. Without it nothing is told of how long the wait under way has lasted.
 	Now time.Time
 	// Ahead is when the window of the limit begins that the message waits for, if that is in the future: the database's clock
@@ -177,7 +180,7 @@ func NewStory(src *Source) (Story, error) {
 	limit.ahead(src.Ahead, zoneOf(doc))
 	s.waitsUntil(m, limit)
 	s.HeldUntil = heldUntil(src, &seen)
-	s.Text = (&teller{record: r, story: &s, doc: doc, zone: zoneOf(doc), now: src.Now, waits: waits, seen: seen, limit: limit}).paragraph()
+	s.Text = (&teller{record: r, story: &s, doc: doc, zone: cmp.Or(src.Zone, zoneOf(doc)), now: src.Now, waits: waits, seen: seen, limit: limit}).paragraph()
 	return s, nil
 }
 
