@@ -49,7 +49,7 @@ func ParseDrawKeys(name, text string) ([]selector.Key, error) {
 		}
 		key, err := selector.ParseKey(line)
 		if err != nil {
-			return nil, fmt.Errorf(`%s:%d: %w; make one with "openssl rand -hex 32"`, name, n, err)
+			return nil, fmt.Errorf(`%s:%d: %w; make one with "dispatcher keys new"`, name, n, err)
 		}
 		if first, twice := seen[key]; twice {
 			return nil, fmt.Errorf("%s:%d: the key of line %d stands here again; remove one of the two", name, n, first)

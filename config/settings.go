@@ -39,7 +39,7 @@ type Settings struct {
 	DrawKeyFile string `split_words:"true" desc:"file with the secret for draws, 64 hexadecimal digits a line, the current key first; required unless --embedded"`
 	DataDir     string `split_words:"true" default:"./data" desc:"folder of the embedded servers and their keys"`
 
-	Listen         string `split_words:"true" default:"127.0.0.1:8080" desc:"address of metrics, health, API and console"`
+	Listen         string `split_words:"true" default:"127.0.0.1:8080" desc:"address of metrics, health and profiles"`
 	ReceiptsListen string `split_words:"true" default:"127.0.0.1:8081" desc:"address of the webhooks that providers call"`
 	PublicURL      string `split_words:"true" desc:"URL under which providers reach the webhooks"`
 	// The webhooks' TLS, as package receive reads it.

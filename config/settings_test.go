@@ -162,7 +162,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 	}{
 		{"brokers", func(s *config.Settings) { s.KafkaBrokers = nil }, "DISPATCHER_KAFKA_BROKERS is missing; set it to a list such as kafka-1:9092,kafka-2:9092, or run with --embedded"},
 		{"database", func(s *config.Settings) { s.PostgresURL = " " }, "DISPATCHER_POSTGRES_URL is missing; set it to a URL such as postgres://user@host:5432/database, or run with --embedded"},
-		{"draw key", func(s *config.Settings) { s.DrawKeyFile = "" }, `DISPATCHER_DRAW_KEY_FILE is missing; write a key with "openssl rand -hex 32 > draw.key" and set it to that file, or run with --embedded`},
+		{"draw key", func(s *config.Settings) { s.DrawKeyFile = "" }, `DISPATCHER_DRAW_KEY_FILE is missing; write a key with "dispatcher keys new draw.key" and set it to that file, or run with --embedded`},
 		{"broker without port", func(s *config.Settings) { s.KafkaBrokers = []string{"k"} }, "DISPATCHER_KAFKA_BROKERS is not host:port; write for example kafka-1:9092"},
 		{"broker as URL", func(s *config.Settings) { s.KafkaBrokers = []string{"u:secret@k:9092"} }, "DISPATCHER_KAFKA_BROKERS is not host:port; write for example kafka-1:9092"},
 		{"topic", func(s *config.Settings) { s.DeadTopic = "a b" }, `DISPATCHER_DEAD_TOPIC "a b" has characters besides letters, digits, dot, dash and underscore; choose another name`},
@@ -275,10 +275,10 @@ func TestDrawKeysSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	good := strings.Repeat("ab", 32)
 	for _, c := range []struct{ name, text, want string }{
-		{"empty", "# none\n", `draw.key: there is no key in it; make one with "openssl rand -hex 32 > draw.key"`},
-		{"short", good + "\n" + good[:62], `draw.key:2: a draw key is 64 hexadecimal digits; make one with "openssl rand -hex 32"`},
-		{"no digits", "\n" + strings.Repeat("x", 64), `draw.key:2: a draw key is 64 hexadecimal digits; make one with "openssl rand -hex 32"`},
-		{"zeros", strings.Repeat("0", 64), `draw.key:1: a draw key of zeros is no secret; make one with "openssl rand -hex 32"`},
+		{"empty", "# none\n", `draw.key: there is no key in it; make one with "dispatcher keys new draw.key"`},
+		{"short", good + "\n" + good[:62], `draw.key:2: a draw key is 64 hexadecimal digits; make one with "dispatcher keys new"`},
+		{"no digits", "\n" + strings.Repeat("x", 64), `draw.key:2: a draw key is 64 hexadecimal digits; make one with "dispatcher keys new"`},
+		{"zeros", strings.Repeat("0", 64), `draw.key:1: a draw key of zeros is no secret; make one with "dispatcher keys new"`},
 		{"twice", good + "\n\n" + good, "draw.key:3: the key of line 1 stands here again; remove one of the two"},
 		{"endless line", strings.Repeat("a", 1<<17), "draw.key: a line is too long to be a key; write one key of 64 hexadecimal digits a line"},
 	} {

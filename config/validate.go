@@ -27,7 +27,7 @@ func (s *Settings) Validate(embedded bool) error {
 	if !embedded {
 		c.require("KAFKA_BROKERS", strings.Join(s.KafkaBrokers, ""), "set it to a list such as kafka-1:9092,kafka-2:9092, or run with --embedded")
 		c.require("POSTGRES_URL", s.PostgresURL, "set it to a URL such as postgres://user@host:5432/database, or run with --embedded")
-		c.require("DRAW_KEY_FILE", s.DrawKeyFile, `write a key with "openssl rand -hex 32 > draw.key" and set it to that file, or run with --embedded`)
+		c.require("DRAW_KEY_FILE", s.DrawKeyFile, `write a key with "dispatcher keys new draw.key" and set it to that file, or run with --embedded`)
 	}
 	s.checkKafka(&c)
 	s.checkAddresses(&c)

@@ -113,10 +113,10 @@ func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	if got := see(seeDoubt); got != "unknown ambiguous_final final ops closed" {
 		t.Error(got)
 	}
-	if list, err := l.AllDoubts(t.Context(), false, 10); err != nil || len(list) != 0 {
+	if list, err := l.Ambiguous(t.Context(), &ledger.AmbiguousFilter{}, 10); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, err := l.AllDoubts(t.Context(), true, 10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" || list[0].Verdict != ledger.FinalWord {
+	if list, err := l.Ambiguous(t.Context(), &ledger.AmbiguousFilter{Ended: true}, 10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" || list[0].Verdict != ledger.FinalWord {
 		t.Errorf("%+v, %v", list, err)
 	}
 	truth := ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Author: "ops", Note: "in its log", Truth: &accepted([]ledger.Message{m})[0]}

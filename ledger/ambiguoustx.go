@@ -267,18 +267,47 @@ func judgedArguments(j *Judgement) []any {
 const doubtRecords = `
 	select m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments, a.price_micros, a.currency, coalesce(a.provider_code, ''),
 	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author, d.note
-	from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
-	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+	` + doubtTables + `
 	where `
 
-// AllDoubts lists doubts for people, oldest first: those that are open, and with final also those that ended
-// without anybody knowing.
-func (l *Ledger) AllDoubts(ctx context.Context, final bool, limit int) ([]DoubtRecord, error) {
-	which := `d.next_at is not null`
-	if final {
-		which = `(d.next_at is not null or d.verdict in ('final', 'resent'))`
+const doubtTables = `from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
+	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+	`
+
+// AmbiguousFilter says which ambiguous attempts are meant. The zero value means all that are still
+// being resolved.
+type AmbiguousFilter struct {
+	// Ended includes those that ended without anybody knowing.
+	Ended bool
+	// Channel and Lane are names; empty means any.
+	Channel, Lane string
+	// Before leaves out what became ambiguous at that time or later; zero means any time.
+	Before time.Time
+}
+
+// ambiguousMatches is the condition of a filter; $1 to $4 are its arguments.
+const ambiguousMatches = `a.outcome = 'unknown'
+	  and (d.next_at is not null or $1 and d.verdict in ('final', 'resent'))
+	  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3) and ($4::timestamptz is null or d.opened_at < $4)`
+
+func (f *AmbiguousFilter) arguments() []any {
+	var before *time.Time
+	if !f.Before.IsZero() {
+		before = &f.Before
 	}
-	return rows(ctx, l, scanDoubtRecord, doubtRecords+`a.outcome = 'unknown' and `+which+` order by d.opened_at, d.message_seq limit $1`, limit)
+	return []any{f.Ended, f.Channel, f.Lane, before}
+}
+
+// Ambiguous lists the attempts that match, oldest first, limit at most; 0 lists all.
+func (l *Ledger) Ambiguous(ctx context.Context, f *AmbiguousFilter, limit int) ([]DoubtRecord, error) {
+	return rows(ctx, l, scanDoubtRecord, doubtRecords+ambiguousMatches+` order by d.opened_at, d.message_seq limit nullif($5, 0)`,
+		append(f.arguments(), limit)...)
+}
+
+// CountAmbiguous is how many attempts match.
+func (l *Ledger) CountAmbiguous(ctx context.Context, f *AmbiguousFilter) (n int64, err error) {
+	err = l.reports.QueryRow(ctx, `select count(*) `+doubtTables+`where `+ambiguousMatches, f.arguments()...).Scan(&n)
+	return n, wrap("count ambiguous attempts", err)
 }
 
 // doubtsOf are all doubts about one message.

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"dispatcher/cmd/dispatcher/internal/dispatch"
-	"dispatcher/ledger"
 )
 
 func (c *cli) ambiguousCommand() *cobra.Command {
@@ -44,7 +40,7 @@ type doubtLine struct {
 
 func (c *cli) ambiguousListCommand() *cobra.Command {
 	as := format(formatTable)
-	var all bool
+	var filter ambiguousFilter
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -56,27 +52,35 @@ still tries to find out, and with --all also those that ended without anybody kn
 			if limit < 1 {
 				return misused(errors.New("--limit must be above 0"))
 			}
-			return c.ambiguousList(ctx, all, limit, as)
+			return c.ambiguousList(ctx, &filter, limit, as)
 		}),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also those that ended without anybody knowing")
+	filter.add(cmd.Flags())
 	cmd.Flags().IntVar(&limit, "limit", 100, "so many at most")
 	cmd.Flags().Var(&as, "format", "output format")
 	return cmd
 }
 
-func (c *cli) ambiguousList(ctx context.Context, all bool, limit int, as format) error {
+func (c *cli) ambiguousList(ctx context.Context, f *ambiguousFilter, limit int, as format) error {
+	filter, err := f.parse()
+	if err != nil {
+		return misused(err)
+	}
 	s, l, err := c.ledger(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	doubts, err := l.AllDoubts(ctx, all, limit)
+	doubts, err := l.Ambiguous(ctx, &filter, limit)
+	if err != nil {
+		return usage(postgresTrouble(s, err))
+	}
+	total, err := l.CountAmbiguous(ctx, &filter)
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
 	if as == formatTable && len(doubts) == 0 {
-		fmt.Fprintln(c.out, "There is no doubt about any message.")
+		fmt.Fprintln(c.out, "No message is ambiguous.")
 		return nil
 	}
 	lines := make([]doubtLine, len(doubts))
@@ -88,9 +92,14 @@ func (c *cli) ambiguousList(ctx context.Context, all bool, limit int, as format)
 			Verdict: string(d.Verdict), Author: d.Author, Note: d.Note,
 		}
 	}
-	return as.print(c.out, struct {
+	err = as.print(c.out, struct {
 		Ambiguous []doubtLine `json:"ambiguous"`
-	}{lines}, doubtSheet(lines, as))
+		Total     int64       `json:"total"`
+	}{lines, total}, doubtSheet(lines, as))
+	if err == nil && as == formatTable {
+		fmt.Fprintf(c.out, "%d of %d\n", len(lines), total)
+	}
+	return err
 }
 
 // doubtSheet has everything in CSV; a table leaves out what only scripts want, so that it fits a terminal.
@@ -131,94 +140,4 @@ func (d *doubtLine) standing() string {
 		return d.Verdict
 	}
 	return d.Step + ", until " + d.Until.Format(time.DateTime)
-}
-
-// settleFlags are the arguments of "ambiguous settle".
-type settleFlags struct{ as, reference, reason, author string }
-
-func (c *cli) ambiguousSettleCommand() *cobra.Command {
-	f := settleFlags{}
-	cmd := &cobra.Command{
-		Use:   "settle ID",
-		Short: "Say what became of a message",
-		Long: `Writes down what became of a message that a provider may or may not have taken, as you know it from the provider's
-own log:
-
-  --as taken       the provider has it: it counts as accepted and is billed
-  --as not_taken   the provider does not have it: it is sent by another channel, or failed when its deadline has passed
-  --as final       nobody will know: it stays unknown, is booked as possibly billable and never sent again`,
-		Args: arguments(1, 1),
-		RunE: work(func(ctx context.Context, args []string) error { return c.ambiguousSettle(ctx, args[0], &f) }),
-	}
-	cmd.Flags().StringVar(&f.as, "as", "", "taken, not_taken or final (required)")
-	cmd.Flags().StringVar(&f.reference, "reference", "", "the provider's id of the message, with --as taken")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "how you know, for those who look at the history (required)")
-	cmd.Flags().StringVar(&f.author, "author", c.user(), "who")
-	return cmd
-}
-
-// verdicts are the words of --as.
-var verdicts = map[string]ledger.Verdict{"taken": ledger.Taken, "not_taken": ledger.NotTaken, "final": ledger.FinalWord}
-
-func (f *settleFlags) check() error {
-	_, known := verdicts[f.as]
-	switch {
-	case !known:
-		return misused(errors.New("--as must be taken, not_taken or final"))
-	case strings.TrimSpace(f.reason) == "":
-		return misused(errors.New(`--reason is missing: write how you know, for example --reason "in the carrier's log of today"`))
-	case strings.TrimSpace(f.author) == "":
-		return misused(errors.New("--author is empty: name who decides"))
-	case f.reference != "" && f.as != "taken":
-		return misused(errors.New("--reference goes with --as taken"))
-	}
-	return nil
-}
-
-func (c *cli) ambiguousSettle(ctx context.Context, id string, f *settleFlags) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	s, l, err := c.ledger(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	doubt, err := l.DoubtAbout(ctx, id)
-	switch {
-	case errors.Is(err, ledger.ErrNoDoubt) && !c.stored(ctx, l, id):
-		return failed(fmt.Errorf("no message has the id %s", quoted(id)))
-	case errors.Is(err, ledger.ErrNoDoubt):
-		return failed(fmt.Errorf("there is no doubt about a message %s: \"dispatcher explain\" tells what became of it", quoted(id)))
-	case err != nil:
-		return usage(postgresTrouble(s, err))
-	}
-	now, err := l.Clock(ctx)
-	if err != nil {
-		return usage(postgresTrouble(s, err))
-	}
-	if verdicts[f.as] == ledger.NotTaken && doubt.Partly {
-		return failed(fmt.Errorf("parts of message %s are known to have been taken: settle it as taken, or as final", quoted(id)))
-	}
-	j := dispatch.Judge(&doubt, verdicts[f.as], dispatch.CodeOperator, f.reference, now)
-	j.Author, j.Note = f.author, f.reason
-	ended, err := l.Judge(ctx, j)
-	switch {
-	case err != nil:
-		return usage(postgresTrouble(s, err))
-	case !ended:
-		return failed(fmt.Errorf("message %s has been settled meanwhile, or is being submitted again just now: look again in a few seconds", quoted(id)))
-	}
-	after, err := l.Record(ctx, id)
-	if err != nil {
-		return usage(postgresTrouble(s, err))
-	}
-	fmt.Fprintf(c.out, "Attempt %d of message %s on %s is settled as %s. State of the message: %s.\n", doubt.Attempt.Number, id, doubt.Attempt.Channel, f.as, after.Message.State)
-	return nil
-}
-
-// stored reports whether the ledger has a message of that id.
-func (*cli) stored(ctx context.Context, l *ledger.Ledger, id string) bool {
-	_, err := l.Record(ctx, id)
-	return !errors.Is(err, ledger.ErrNoMessage)
 }

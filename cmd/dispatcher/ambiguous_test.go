@@ -66,7 +66,7 @@ func TestDoubtsAreListedOldestFirst(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
-	if got := ambiguous(t, url, exitOK, "list"); got.out != "There is no doubt about any message.\n" {
+	if got := ambiguous(t, url, exitOK, "list"); got.out != "No message is ambiguous.\n" {
 		t.Errorf("%+v", got)
 	}
 	doubtfulMessages(t, l, "open-1")
@@ -108,12 +108,15 @@ func TestDoubtsHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 	keys := strings.Fields("id lane tenant channel attempt segments price_micros currency code step opened_at until asked verdict author note")
 	url := ledgertest.URL(t)
 	doubtfulMessages(t, openSeeded(t, url), "open-1")
-	var got map[string][]map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(ambiguous(t, url, exitOK, "list", "--format", "json").out), &got); err != nil || len(got["ambiguous"]) != 1 {
+	var got struct {
+		Ambiguous []map[string]json.RawMessage
+		Total     int
+	}
+	if err := json.Unmarshal([]byte(ambiguous(t, url, exitOK, "list", "--format", "json").out), &got); err != nil || len(got.Ambiguous) != 1 || got.Total != 1 {
 		t.Fatal(err, got)
 	}
 	for _, key := range keys {
-		if _, ok := got["ambiguous"][0][key]; !ok {
+		if _, ok := got.Ambiguous[0][key]; !ok {
 			t.Errorf("%s is missing in %v", key, got)
 		}
 	}
@@ -205,10 +208,10 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 		"nobody":                    {exitUsage, "--author is empty", []string{"open-1", "--as", "final", "--reason", "r", "--author", ""}},
 		"an id that does not exist": {exitUsage, "--reference goes with --as taken", []string{"open-1", "--as", "final", "--reason", "r", "--reference", "x"}},
 		"no message":                {exitUsage, "", nil},
-		"an unknown message":        {exitFailed, "no message has the id nobody", []string{"nobody", "--as", "final", "--reason", "r"}},
-		"what was answered":         {exitFailed, "there is no doubt about", []string{"known-1", "--as", "final", "--reason", "r"}},
-		"what is certain":           {exitFailed, "there is no doubt about", []string{"open-2", "--as", "not_taken", "--reason", "r"}},
-		"what was partly taken":     {exitFailed, "known to have been taken", []string{"part-1", "--as", "not_taken", "--reason", "r"}},
+		"an unknown message":        {exitFailed, "no message has this id", []string{"nobody", "--as", "final", "--reason", "r"}},
+		"what was answered":         {exitFailed, "is not ambiguous", []string{"known-1", "--as", "final", "--reason", "r"}},
+		"what is certain":           {exitFailed, "is not ambiguous", []string{"open-2", "--as", "not_taken", "--reason", "r"}},
+		"what was partly taken":     {exitFailed, "known to have been taken in part", []string{"part-1", "--as", "not_taken", "--reason", "r"}},
 	} {
 		if got := ambiguous(t, url, tc.code, append([]string{"settle"}, tc.args...)...); !strings.Contains(got.err, tc.want) {
 			t.Errorf("%s: %+v", name, got)

@@ -169,7 +169,7 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 func TestDoctorWithoutAnythingSaysWhatToSet(t *testing.T) {
 	t.Parallel()
 	got := dispatcher(t, "", []string{"DISPATCHER_LISTEN=127.0.0.1:0"}, "doctor")
-	for _, want := range []string{"DISPATCHER_KAFKA_BROKERS", "DISPATCHER_POSTGRES_URL", "DISPATCHER_DRAW_KEY_FILE", "DISPATCHER_ROUTING_FILE", "openssl"} {
+	for _, want := range []string{"DISPATCHER_KAFKA_BROKERS", "DISPATCHER_POSTGRES_URL", "DISPATCHER_DRAW_KEY_FILE", "DISPATCHER_ROUTING_FILE", "keys new"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%s is missing in\n%s", want, got.out)
 		}
