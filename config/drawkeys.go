@@ -49,7 +49,7 @@ func ParseDrawKeys(name, text string) ([]selector.Key, error) {
 		}
 		key, err := selector.ParseKey(line)
 		if err != nil {
-			return nil, fmt.Errorf(`%s:%d: %w; make one with "dispatcher keys new"`, name, n, err)
+			return nil, fmt.Errorf(`%s:%d: %w; "dispatcher keys new" makes one in a new file`, name, n, err)
 		}
 		if first, twice := seen[key]; twice {
 			return nil, fmt.Errorf("%s:%d: the key of line %d stands here again; remove one of the two", name, n, first)
@@ -61,7 +61,7 @@ func ParseDrawKeys(name, text string) ([]selector.Key, error) {
 		return nil, fmt.Errorf("%s: a line is too long to be a key; write one key of 64 hexadecimal digits a line", name)
 	}
 	if len(keys) == 0 {
-		return nil, fmt.Errorf(`%s: there is no key in it; make one with "openssl rand -hex 32 > %s"`, name, name)
+		return nil, fmt.Errorf(`%s: there is no key in it; remove the file and make one with "dispatcher keys new %s"`, name, name)
 	}
 	return keys, nil
 }

@@ -275,10 +275,10 @@ func TestDrawKeysSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	good := strings.Repeat("ab", 32)
 	for _, c := range []struct{ name, text, want string }{
-		{"empty", "# none\n", `draw.key: there is no key in it; make one with "dispatcher keys new draw.key"`},
-		{"short", good + "\n" + good[:62], `draw.key:2: a draw key is 64 hexadecimal digits; make one with "dispatcher keys new"`},
-		{"no digits", "\n" + strings.Repeat("x", 64), `draw.key:2: a draw key is 64 hexadecimal digits; make one with "dispatcher keys new"`},
-		{"zeros", strings.Repeat("0", 64), `draw.key:1: a draw key of zeros is no secret; make one with "dispatcher keys new"`},
+		{"empty", "# none\n", `draw.key: there is no key in it; remove the file and make one with "dispatcher keys new draw.key"`},
+		{"short", good + "\n" + good[:62], `draw.key:2: a draw key is 64 hexadecimal digits; "dispatcher keys new" makes one in a new file`},
+		{"no digits", "\n" + strings.Repeat("x", 64), `draw.key:2: a draw key is 64 hexadecimal digits; "dispatcher keys new" makes one in a new file`},
+		{"zeros", strings.Repeat("0", 64), `draw.key:1: a draw key of zeros is no secret; "dispatcher keys new" makes one in a new file`},
 		{"twice", good + "\n\n" + good, "draw.key:3: the key of line 1 stands here again; remove one of the two"},
 		{"endless line", strings.Repeat("a", 1<<17), "draw.key: a line is too long to be a key; write one key of 64 hexadecimal digits a line"},
 	} {
