@@ -180,6 +180,7 @@ func leavesOfRoute(l leaves, r *Route) {
 	}
 	l.below("substitute").setDefault(strconv.FormatBool(r.Substitute), "false")
 	l.below("throttled").setDefault(r.Throttled, throttleds[0])
+	l.below("tolerance").setDefault(amount(int64(r.Tolerance)), amount(int64(DefaultTolerance)))
 }
 
 // leavesOfMembers lists the weights one by one. Effective weights are shown apart, and

@@ -35,7 +35,7 @@ func readRoutes(top fields, known *scope) []Route {
 	taken := map[string]bool{}
 	for _, item := range items {
 		f, ok := item.fields("name", "match", "mode", "weights", "channels", "fallback", "wait",
-			"scoring", "health", "bypass_selectors", "max_segments", "substitute", "price_cap", "throttled")
+			"scoring", "health", "bypass_selectors", "max_segments", "substitute", "price_cap", "throttled", "tolerance")
 		if !ok {
 			continue
 		}
@@ -52,7 +52,7 @@ func readRoutes(top fields, known *scope) []Route {
 func readRoute(f fields, known *scope) Route {
 	r := Route{
 		Mode: modes[0], Fallback: fallbacks[0], Scoring: Scoring{Kind: DefaultScoring, Descending: true},
-		MaxSegments: defaultMaxSegments, Throttled: throttleds[0],
+		MaxSegments: defaultMaxSegments, Throttled: throttleds[0], Tolerance: readTolerance(f),
 	}
 	if v, ok := f.need("name", "name: default"); ok {
 		if s, ok := v.text(); ok && v.checkName("route", s) {

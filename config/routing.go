@@ -97,6 +97,8 @@ type Route struct {
 	// currency of every member.
 	PriceCap  map[string]int64
 	Throttled string // "next" tries another channel, "wait" keeps the message for this one
+	// Tolerance is how far carried shares may be from the agreed ones before a report says so.
+	Tolerance Tolerance
 }
 
 // Weight is one weighted channel of a route.

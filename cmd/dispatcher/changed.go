@@ -135,7 +135,7 @@ func intervalCells(iv report.IntervalPreview) []string {
 		weight = iv.Configured.String() + " (" + weight + ")"
 	}
 	if iv.Share != nil {
-		part = percent(*iv.Share)
+		part = report.Percent(*iv.Share)
 	}
 	if iv.Low != nil {
 		bounds = fmt.Sprintf("%d–%d", *iv.Low, *iv.High)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -119,29 +120,22 @@ func (c *cli) runDemo(ctx context.Context, f *demoFlags, settings config.Setting
 func demoSheet(r *demo.Result) sheet {
 	s := sheet{
 		title:  fmt.Sprintf("%d messages at 25 / 15 / 60", r.Messages),
-		header: []string{"channel", "configured", "first choice", "share", "deviation", "fallback", "sent", "accepted", "segments", "cost"},
-		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10},
+		header: []string{"channel", "configured", "first choice", "drawn", "deviation", "fallback", "sent", "carried", "share", "segments", "cost"},
+		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
 	}
 	for _, c := range r.Channels {
 		s.rows = append(s.rows, []string{
-			c.Channel, percent(c.Configured), fmt.Sprint(c.FirstChoice), percent(c.FirstChoiceShare), fmt.Sprintf("%+.2f", 100*c.Deviation),
-			fmt.Sprint(c.Fallback), fmt.Sprint(c.Sent), fmt.Sprint(c.Accepted), fmt.Sprint(c.Segments),
+			c.Channel, report.Percent(c.Configured), fmt.Sprint(c.FirstChoice), report.Percent(c.FirstChoiceShare), fmt.Sprintf("%+.2f", 100*c.Deviation),
+			fmt.Sprint(c.Fallback), fmt.Sprint(c.Sent), fmt.Sprint(c.Carried), report.Percent(c.CarriedShare), fmt.Sprint(c.Segments),
 			report.Money(c.CostMicros) + " " + c.Currency,
 		})
 	}
 	return s
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
-
 // demoEpilogue says what the table means and what to do next.
 func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags) {
-	verdict := map[string]string{
-		report.Kept:     "the shares are what chance explains: the agreed proportions were kept",
-		report.Deviates: "chance does not explain these shares: that happens once in a thousand runs",
-		report.TooFew:   "too few messages to judge the shares",
-	}[r.Verdict]
-	fmt.Fprintf(c.out, "\nchi-square p = %.3f: %s\n", r.ChiSquareP, verdict)
+	fmt.Fprintf(c.out, "\n%s\n", wrapped(strings.Join(r.Text, " "), 100))
 	fmt.Fprintf(c.out, "accepted %d, rejected %d, unknown %d; submits the carriers saw twice: %d\n", r.Accepted, r.Rejected, r.Unknown, r.DuplicatesSent)
 	fmt.Fprintf(c.out, "%.1f s, %.0f messages/s, seed %d\n\n", r.Seconds, r.MessagesPerSecond, r.Seed)
 	fmt.Fprint(c.out, "Go on from here:\n")

@@ -125,10 +125,10 @@ func (s *stage) checkShareOf(channels []channel, n int) {
 		counts = append(counts, s.count(`select count(*) from audit.messages where first_choice = $1`, c.name))
 		expected = append(expected, weight/100*float64(n))
 	}
-	p, verdict := report.Judge(counts, expected)
-	s.t.Logf("first choices %v, expected %v: %s (p = %.3f)", counts, expected, verdict, p)
-	if verdict != report.Kept {
-		s.t.Errorf("first choices %v are not what was agreed, %v: %s (p = %g)", counts, expected, verdict, p)
+	fit := report.FitOf(report.Sample{Counts: counts, Expected: expected})
+	s.t.Logf("first choices %v, expected %v: %s (p = %.3f)", counts, expected, fit.Verdict, fit.P)
+	if fit.Verdict != report.Fair {
+		s.t.Errorf("first choices %v are not what was agreed, %v: %s (p = %g)", counts, expected, fit.Verdict, fit.P)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 	long := strings.Repeat("a reason that somebody took the time to write down ", 3)
 	row := report.DailyRow{
 		Route: "transactional", Channel: "provider-west-2", ConfiguredShare: &share, EffectiveShare: &effective, FirstChoice: 123456, Fallback: 12345,
-		Accepted: 123456, Delivered: 123456, Failed: 1234, Unknown: 123, Segments: 1234567, CostMicros: 12345678900, Currency: "GBP", NoReceipt: 12345,
+		Accepted: 123456, Carried: 1234567, CarriedShare: 1, Delivered: 123456, Failed: 1234, Unknown: 123, Segments: 1234567, CostMicros: 12345678900, Currency: "GBP", NoReceipt: 12345,
 	}
 	var weights []changeLine
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -28,7 +28,7 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 		ChangedAt: &moment, ChangedBy: "ann@operations-7.example.net", Author: "ann@operations-7.example.net", Reason: long, Why: long,
 	}
 	for name, s := range map[string]sheet{
-		"daily":   routeTable(&report.Daily{Totals: []report.DailyTotal{{Route: row.Route, CostMicros: row.CostMicros, Currency: "GBP"}}}, []report.DailyRow{row, row}),
+		"daily":   routeTable(&report.Daily{Totals: []report.DailyTotal{{Route: row.Route, CostMicros: row.CostMicros, Currency: "GBP"}}}, &report.RouteVerdict{Route: row.Route, TrafficVerdict: report.UnfairDraws, DrawsVerdict: report.Unfair, PValue: new(float64)}, []report.DailyRow{row, row}),
 		"history": historySheet([]historyLine{{Version: 123456, Author: "ann@operations-7.example.net", Reason: long, Changes: weights}}, formatTable),
 		"ramps":   rampSheet([]rampShown{ramp}, formatTable),
 		"changes": changeSheet(weights),

@@ -29,7 +29,7 @@ func TestReportJudgesTheDay(t *testing.T) {
 		messages = append(messages, drawn(fmt.Sprintf("m-%d", i), int64(i), first))
 	}
 	stored := claimed(t, l, messages...)
-	settled(t, l, stored[:90]) // the last ten are under way
+	settled(t, l, stored[:90]) // the last ten, all of c, are under way
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 
 	for _, args := range [][]string{{"report"}, {"report", "daily"}} {
@@ -54,7 +54,7 @@ func TestReportJudgesTheDay(t *testing.T) {
 		}
 	}
 	table := dispatcher(t, "", env, "report").out
-	for _, want := range []string{"25.00 %", "all", "2.52", "kept (p 1.0000)"} {
+	for _, want := range []string{"25.00 %", "all", "2.52", "route default: traffic kept; draws fair (p 1.0000)", "The channels carried what was agreed", "the day is not over"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is missing in\n%s", want, table)
 		}
@@ -65,6 +65,13 @@ func TestReportJudgesTheDay(t *testing.T) {
 	past := dispatcher(t, "", env, "report", "--day", "2020-02-29", "--format", "json")
 	if past.code != exitOK || !strings.Contains(past.out, `"rows": []`) || !strings.Contains(past.out, "2020-02-29") {
 		t.Errorf("%+v", past)
+	}
+	if !strings.Contains(past.out, `"complete": true`) {
+		t.Errorf("%+v", past)
+	}
+	future := dispatcher(t, "", env, "report", "--day", "2999-01-01")
+	if future.code != exitUsage || !strings.Contains(future.err, "2999-01-01 has not begun in Europe/London") || future.out != "" {
+		t.Errorf("%+v", future)
 	}
 	if got := dispatcher(t, "", env, "report", "--day", "29.2.2020"); got.code != exitUsage || !strings.Contains(got.err, "--day") {
 		t.Errorf("%+v", got)
@@ -142,7 +149,7 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	}
 	c := daily.Rows[2]
 	agreed, went := (100*0.6+80*0.4)/180, (100*0.6+80*0.25)/180
-	if c.Verdict != report.Kept || *c.PValue != 1 || !near(*c.ConfiguredShare, agreed) || !near(*c.EffectiveShare, went) || !near(c.FirstChoiceShare, went) {
+	if c.DrawsVerdict != report.Fair || *c.PValue != 1 || !near(*c.ConfiguredShare, agreed) || !near(*c.EffectiveShare, went) || !near(c.FirstChoiceShare, went) {
 		t.Errorf("%+v", c)
 	}
 	if table := dispatcher(t, "", env, "report").out; !strings.Contains(table, "51.11 %") || !strings.Contains(table, "(44.44 %)") {
@@ -170,7 +177,7 @@ func TestReportOfARouteThatDoesNotDrawHasNoShares(t *testing.T) {
 	if !strings.Contains(got.out, `"configured_share": null`) {
 		t.Error(got.out)
 	}
-	if table := dispatcher(t, "", env, "report").out; !strings.Contains(table, "no_weight") || strings.Contains(table, "(p ") {
+	if table := dispatcher(t, "", env, "report").out; !strings.Contains(table, "no share is agreed") || strings.Contains(table, "(p ") {
 		t.Error(table)
 	}
 }

@@ -85,8 +85,11 @@ type Result struct {
 	DuplicatesSent    int       `json:"duplicates_sent"` // by the carriers' own count
 	Seconds           float64   `json:"seconds"`         // from the first publish to the last outcome
 	MessagesPerSecond float64   `json:"messages_per_second"`
-	ChiSquareP        float64   `json:"chi_square_p"`
-	Verdict           string    `json:"verdict"`
+	ChiSquareP        float64   `json:"chi_square_p"` // of the draws; 1 when they were too few to test
+	Verdict           string    `json:"verdict"`      // TrafficVerdict
+	DrawsVerdict      string    `json:"draws_verdict"`
+	TrafficVerdict    string    `json:"traffic_verdict"`
+	Text              []string  `json:"text"` // both verdicts in sentences, as the daily report has them
 	Seed              uint64    `json:"seed"`
 	Channels          []Channel `json:"channels"`
 }
@@ -101,6 +104,8 @@ type Channel struct {
 	Fallback         int64   `json:"fallback"`
 	Sent             int64   `json:"sent"`
 	Accepted         int64   `json:"accepted"`
+	Carried          int64   `json:"carried"` // messages that the channel accepted
+	CarriedShare     float64 `json:"carried_share"`
 	Segments         int64   `json:"segments"`
 	CostMicros       int64   `json:"cost_micros"`
 	Currency         string  `json:"currency"`
@@ -133,7 +138,7 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.result(&totals, took), nil
+	return d.result(&totals, took)
 }
 
 func (d *demo) step(what string) {
@@ -323,7 +328,7 @@ func (t *tally) add(_ string, s smpptest.Submit) {
 }
 
 // result compares the ledger's figures with the agreed shares.
-func (d *demo) result(totals *ledger.Totals, took time.Duration) *Result {
+func (d *demo) result(totals *ledger.Totals, took time.Duration) (*Result, error) {
 	of := func(state ledger.State) int64 { return totals.Messages[state] - d.before.Messages[state] }
 	r := &Result{
 		Messages: d.cfg.Messages, Seed: d.cfg.Seed,
@@ -333,8 +338,8 @@ func (d *demo) result(totals *ledger.Totals, took time.Duration) *Result {
 	d.submits.mu.Lock()
 	r.DuplicatesSent = d.submits.twice
 	d.submits.mu.Unlock()
-	counts, expected := make([]int64, len(weights)), make([]float64, len(weights))
-	for i, w := range weights {
+	carried := int64(0)
+	for _, w := range weights {
 		now, was := channelTotal(totals, w.channel), channelTotal(&d.before, w.channel)
 		c := Channel{
 			Channel: w.channel, Configured: w.share,
@@ -344,11 +349,36 @@ func (d *demo) result(totals *ledger.Totals, took time.Duration) *Result {
 		}
 		c.FirstChoiceShare = float64(c.FirstChoice) / float64(d.cfg.Messages)
 		c.Deviation = c.FirstChoiceShare - c.Configured
-		counts[i], expected[i] = c.FirstChoice, w.share*float64(d.cfg.Messages)
+		c.Carried = c.Accepted
+		carried += c.Carried
 		r.Channels = append(r.Channels, c)
 	}
-	r.ChiSquareP, r.Verdict = report.Judge(counts, expected)
-	return r
+	for i := range r.Channels {
+		r.Channels[i].CarriedShare = float64(r.Channels[i].Carried) / float64(max(carried, 1))
+	}
+	return r, r.judge()
+}
+
+// judge asks the daily report for its verdicts on this run.
+func (r *Result) judge() error {
+	doc, err := config.ParseRouting("the demo's routing", []byte(Routing))
+	if err != nil {
+		return err
+	}
+	route := doc.Routes[0].Name
+	f := report.Figures{Day: time.Now(), Zone: doc.Timezone, Current: doc, Versions: map[int64]*config.Routing{1: doc}}
+	for _, c := range r.Channels {
+		f.Choices = append(f.Choices, ledger.ChoiceRow{Version: 1, Route: route, Channel: c.Channel, FirstChoice: c.FirstChoice})
+		f.Carried = append(f.Carried, ledger.CarriedRow{Version: 1, Route: route, FirstChoice: c.Channel, Channel: c.Channel, Messages: c.Carried})
+	}
+	daily := report.NewDaily(&f)
+	v := &daily.Routes[0]
+	r.ChiSquareP = 1
+	if v.PValue != nil {
+		r.ChiSquareP = *v.PValue
+	}
+	r.Verdict, r.DrawsVerdict, r.TrafficVerdict, r.Text = v.TrafficVerdict, v.DrawsVerdict, v.TrafficVerdict, v.Text
+	return nil
 }
 
 func channelTotal(t *ledger.Totals, name string) ledger.ChannelTotal {

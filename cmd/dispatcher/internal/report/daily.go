@@ -11,10 +11,18 @@ import (
 
 // Daily is one business day as finance reads it.
 type Daily struct {
-	Day      string       `json:"day"` // 2026-11-21
-	Timezone string       `json:"timezone"`
-	Rows     []DailyRow   `json:"rows"`
-	Totals   []DailyTotal `json:"totals"`
+	Day      string `json:"day"` // 2026-11-21
+	Timezone string `json:"timezone"`
+	// Complete is false for a day that is not over: its figures are those so far.
+	Complete bool           `json:"complete"`
+	Rows     []DailyRow     `json:"rows"`
+	Totals   []DailyTotal   `json:"totals"`
+	Routes   []RouteVerdict `json:"routes"` // in the order of Rows
+}
+
+// Found reports whether the day has anything that somebody should look at.
+func (d *Daily) Found() bool {
+	return slices.ContainsFunc(d.Routes, func(v RouteVerdict) bool { return v.Found() })
 }
 
 // DailyRow is what one channel did for one route. Shares are between 0 and 1.
@@ -48,16 +56,30 @@ type DailyRow struct {
 	Currency        string `json:"currency"`
 	// Deviation is the share of the drawn first choices less ConfiguredShare; nil without one.
 	Deviation *float64 `json:"deviation"`
-	// PValue and Verdict judge the route's draws as a whole, against the effective shares,
-	// and stand in each of its rows. PValue is nil when nothing was tested.
+	// PValue is that of the route's draws as a whole, against the effective shares, and stands in each
+	// of its rows, as the verdicts do. It is nil when nothing was tested. Verdict is TrafficVerdict.
 	PValue  *float64 `json:"p_value"`
 	Verdict string   `json:"verdict"`
+	// Carried are the messages that the channel carried: it accepted an attempt that was made on the
+	// day. CarriedShare is their part of the route's. Both stand in the first row of a channel only, as
+	// FirstChoice does.
+	Carried      int64   `json:"carried"`
+	CarriedShare float64 `json:"carried_share"`
+	// AgreedShare is what CarriedShare is held against: as ConfiguredShare, but weighted by the messages
+	// carried under each version. It is nil for a route that does not draw.
+	AgreedShare *float64 `json:"agreed_share"`
+	// DeliveredShare is the channel's part of the messages of the route that were delivered.
+	DeliveredShare float64 `json:"delivered_share"`
+	DrawsVerdict   string  `json:"draws_verdict"`
+	TrafficVerdict string  `json:"traffic_verdict"`
+	// Moved are the messages that were drawn for the channel and that it did not carry.
+	Moved []Move `json:"moved"`
 	// Undelivered and NoReceipt are the accepted ones that were not delivered, and of which nobody knows.
 	Undelivered int64 `json:"undelivered"`
 	NoReceipt   int64 `json:"no_receipt"`
 }
 
-// DailyTotal sums a route's rows of one currency. First choices are summed in the
+// DailyTotal sums a route's rows of one currency. First choices and what was carried are summed in the
 // route's first total only, since they have no currency.
 type DailyTotal struct {
 	Route       string `json:"route"`
@@ -65,6 +87,7 @@ type DailyTotal struct {
 	Fallback    int64  `json:"fallback"`
 	Submitted   int64  `json:"submitted"`
 	Accepted    int64  `json:"accepted"`
+	Carried     int64  `json:"carried"`
 	Delivered   int64  `json:"delivered"`
 	Failed      int64  `json:"failed"`
 	Unknown     int64  `json:"unknown"`
@@ -81,7 +104,10 @@ type Figures struct {
 	Zone    *time.Location
 	Rows    []ledger.DailyRow
 	Choices []ledger.ChoiceRow
-	// Versions are the routing documents of Choices by their version.
+	Carried []ledger.CarriedRow
+	// Complete is false when the day is not over.
+	Complete bool
+	// Versions are the routing documents of Choices and Carried by their version.
 	Versions map[int64]*config.Routing
 	// Current orders the rows and supplies the shares of a route without a message that day.
 	Current *config.Routing
@@ -90,9 +116,15 @@ type Figures struct {
 // NewDaily judges the day. Every channel with a weight has a row, also one that got
 // nothing: that would be the news.
 func NewDaily(f *Figures) Daily {
-	d := Daily{Day: f.Day.In(f.Zone).Format(time.DateOnly), Timezone: f.Zone.String(), Rows: []DailyRow{}, Totals: []DailyTotal{}}
+	d := Daily{
+		Day: f.Day.In(f.Zone).Format(time.DateOnly), Timezone: f.Zone.String(), Complete: f.Complete,
+		Rows: []DailyRow{}, Totals: []DailyTotal{}, Routes: []RouteVerdict{},
+	}
 	for _, name := range f.routes() {
-		rows := newRouteDay(f, name).rows()
+		route := newRouteDay(f, name)
+		verdict := route.verdict()
+		rows := route.rows(&verdict)
+		d.Routes = append(d.Routes, verdict)
 		d.Rows = append(d.Rows, rows...)
 		d.Totals = append(d.Totals, totals(rows)...)
 	}
@@ -108,6 +140,9 @@ func (f *Figures) routes() []string {
 	}
 	for _, c := range f.Choices {
 		active = append(active, c.Route)
+	}
+	for i := range f.Carried {
+		active = append(active, f.Carried[i].Route)
 	}
 	if f.Current != nil {
 		for i := range f.Current.Routes {
@@ -149,6 +184,7 @@ func totals(rows []DailyRow) []DailyTotal {
 		t.Fallback += r.Fallback
 		t.Submitted += r.Submitted
 		t.Accepted += r.Accepted
+		out[0].Carried += r.Carried
 		t.Delivered += r.Delivered
 		t.Undelivered += r.Undelivered
 		t.NoReceipt += r.NoReceipt

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -14,132 +15,190 @@ const modeWeighted = "weighted"
 // routeDay is what was agreed for one route on one day beside what came of it.
 type routeDay struct {
 	name     string
-	route    *config.Route    // as it is now; nil when there is none of that name any more
-	channels []string         // in the order of the newest version
-	counts   map[string]int64 // first choices by channel
-	total    int64            // of counts
-	drawn    map[string]int64 // those of counts that a draw made
-	draws    int64            // of drawn
-	// agreed and expected are first choices by channel, if the shares of the document, or those that
-	// the draws went by, had been exact. nil for a route that does not draw.
-	agreed, expected map[string]float64
-	tried            map[string][]*ledger.DailyRow // by channel, one for each currency
+	route    *config.Route // as it is now; nil when there is none of that name any more
+	channels []string      // in the order of the newest version
+	// latest is the newest version that anything happened under, and latestDoc its document.
+	latest    int64
+	latestDoc *config.Routing
+
+	counts  map[string]int64 // first choices by channel, of every mode
+	total   int64            // of counts
+	drawn   versionSums      // the first choices that a draw made, of messages received on the day
+	carried map[string]int64 // messages by the channel that carried them, of every mode
+	carries int64            // of carried
+	// traffic are those of carried that a draw had made the first choice of: only for those a share
+	// was agreed. firsts has the same messages by their first choice.
+	traffic versionSums
+	firsts  map[string]int64
+	moves   map[string][]Move             // by first choice
+	docs    map[cause]*config.Routing     // of the moves of a channel, for a cause: the newest
+	tried   map[string][]*ledger.DailyRow // by channel, one for each currency
 }
+
+// cause is why a channel did not carry messages that were drawn for it.
+type cause struct{ channel, word string }
 
 // newRouteDay collects what the figures say of one route.
 func newRouteDay(f *Figures, name string) *routeDay {
-	d := &routeDay{name: name, route: routeNamed(f.Current, name), counts: map[string]int64{}, drawn: map[string]int64{}, tried: map[string][]*ledger.DailyRow{}}
+	d := &routeDay{
+		name: name, route: routeNamed(f.Current, name), counts: map[string]int64{}, carried: map[string]int64{}, firsts: map[string]int64{},
+		moves: map[string][]Move{}, docs: map[cause]*config.Routing{}, tried: map[string][]*ledger.DailyRow{},
+	}
 	for i := range f.Rows {
 		if r := &f.Rows[i]; r.Route == name {
 			d.tried[r.Channel] = append(d.tried[r.Channel], r)
 			d.channels = append(d.channels, r.Channel)
 		}
 	}
-	for _, c := range f.Choices {
-		if c.Route == name {
-			d.count(c, routeNamed(f.Versions[c.Version], name))
+	for i := range f.Choices {
+		if c := &f.Choices[i]; c.Route == name {
+			d.choose(c, f.Versions[c.Version])
 		}
 	}
-	if d.total == 0 {
-		d.agreed, d.expected = agreedShares(d.route), effectiveShares(d.route)
+	for i := range f.Carried {
+		if c := &f.Carried[i]; c.Route == name {
+			d.carry(c, f.Versions[c.Version])
+		}
 	}
+	d.lower()
 	var order []string
 	if d.route != nil {
 		order = d.route.Channels
 		d.channels = append(d.channels, order...)
 	}
-	d.channels = inOrder(slices.AppendSeq(d.channels, maps.Keys(d.expected)), order)
+	d.channels = slices.AppendSeq(d.channels, maps.Keys(d.drawn.agreed))
+	d.channels = inOrder(slices.AppendSeq(d.channels, maps.Keys(d.traffic.agreed)), order)
+	for _, moves := range d.moves {
+		slices.SortFunc(moves, func(a, b Move) int {
+			return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Channel, b.Channel))
+		})
+	}
 	return d
 }
 
-// count adds the first choices that one channel got under one version of the route, and the part of
-// them that each channel should have got.
-func (d *routeDay) count(c ledger.ChoiceRow, route *config.Route) {
+// see notes the newest version that anything happened under.
+func (d *routeDay) see(version int64, doc *config.Routing) {
+	if version >= d.latest && doc != nil {
+		d.latest, d.latestDoc = version, doc
+	}
+}
+
+// draws reports whether a share was agreed under a version. A version that does not have the route
+// any more can have drawn nothing for it: its draws are counted, and expected nowhere.
+func draws(route *config.Route) bool { return route == nil || route.Mode == modeWeighted }
+
+// choose adds the first choices that one channel got under one version of the route, and those of
+// them that nobody carried.
+func (d *routeDay) choose(c *ledger.ChoiceRow, doc *config.Routing) {
+	d.see(c.Version, doc)
 	d.counts[c.Channel] += c.FirstChoice
 	d.total += c.FirstChoice
 	d.channels = append(d.channels, c.Channel)
-	if route != nil && route.Mode != modeWeighted {
+	for _, lost := range []Move{
+		{Cause: causeRejected, Messages: c.Rejected}, {Cause: causeFailed, Messages: c.Failed},
+		{Cause: causeNoAnswer, Messages: c.Unknown}, {Cause: causeOpen, Messages: c.Open},
+	} {
+		d.move(c.Channel, lost, doc)
+	}
+	if route := routeNamed(doc, d.name); draws(route) {
+		d.drawn.add(c.Version, route, c.Channel, c.FirstChoice)
+	}
+}
+
+// carry adds what one channel carried of another's, or of its own, first choices.
+func (d *routeDay) carry(c *ledger.CarriedRow, doc *config.Routing) {
+	d.see(c.Version, doc)
+	d.carried[c.Channel] += c.Messages
+	d.carries += c.Messages
+	d.channels = append(d.channels, c.Channel, c.FirstChoice)
+	if c.Channel != c.FirstChoice {
+		d.move(c.FirstChoice, Move{Cause: c.Cause, Channel: c.Channel, Messages: c.Messages}, doc)
+	}
+	if route := routeNamed(doc, d.name); draws(route) {
+		d.traffic.add(c.Version, route, c.Channel, c.Messages)
+		d.firsts[c.FirstChoice] += c.Messages
+	}
+}
+
+// move adds messages that were drawn for a channel and that it did not carry.
+func (d *routeDay) move(channel string, m Move, doc *config.Routing) {
+	if m.Messages == 0 {
 		return
 	}
-	d.drawn[c.Channel] += c.FirstChoice
-	d.draws += c.FirstChoice
-	d.agreed = added(d.agreed, agreedShares(route), c.FirstChoice)
-	d.expected = added(d.expected, effectiveShares(route), c.FirstChoice)
+	d.docs[cause{channel, m.Cause}] = doc
+	moves := d.moves[channel]
+	at := slices.IndexFunc(moves, func(o Move) bool { return o.Cause == m.Cause && o.Channel == m.Channel })
+	if at < 0 {
+		d.moves[channel] = append(moves, m)
+		return
+	}
+	moves[at].Messages += m.Messages
 }
 
-// added adds so many times the shares to a sum.
-func added(sum, shares map[string]float64, times int64) map[string]float64 {
-	if sum == nil {
-		sum = make(map[string]float64, len(shares))
-	}
-	for channel, part := range shares {
-		sum[channel] += part * float64(times)
-	}
-	return sum
-}
-
-// judge tests the draws of the route.
-func (d *routeDay) judge() (p *float64, verdict string) {
-	switch {
-	case d.expected == nil && (d.total > 0 || d.route != nil):
-		return nil, NoWeight
-	case d.draws == 0:
-		return nil, TooFew
-	}
-	counts, expected := make([]int64, len(d.channels)), make([]float64, len(d.channels))
-	for i, c := range d.channels {
-		counts[i], expected[i] = d.drawn[c], d.expected[c]
-	}
-	chance, verdict := Judge(counts, expected)
-	if verdict != Kept && verdict != Deviates {
-		return nil, verdict
-	}
-	return &chance, verdict
-}
-
-// rows makes one row per channel, and one more for each further currency.
-func (d *routeDay) rows() []DailyRow {
-	p, verdict := d.judge()
-	var out []DailyRow
-	for _, channel := range d.channels {
-		at := len(out)
-		out = append(out, d.row(channel))
-		for i, tried := range d.tried[channel] {
-			if i > 0 {
-				out = append(out, DailyRow{Route: d.name, Channel: channel})
-			}
-			out[at+i].fill(tried)
+// lower adds what channels did not get because health weighting had lowered their weights.
+func (d *routeDay) lower() {
+	for channel, agreed := range d.traffic.agreed {
+		if less := agreed - d.traffic.effective[channel]; less >= 0.5 {
+			d.move(channel, Move{Cause: causeHealth, Messages: int64(less + 0.5)}, d.latestDoc)
 		}
 	}
-	for i := range out {
-		out[i].PValue, out[i].Verdict = p, verdict
+}
+
+// versionSums are messages counted by channel under each version, beside what the shares of the
+// versions let expect.
+type versionSums struct {
+	counts map[string]int64
+	total  int64
+	// agreed and effective are messages by channel, if the shares of the document, or those that the
+	// draws went by, had been exact. They are nil when nothing was counted.
+	agreed, effective map[string]float64
+	versions          map[int64]*versionSum
+}
+
+// versionSum is the part of one version.
+type versionSum struct {
+	counts            map[string]int64
+	total             int64
+	agreed, effective map[string]float64 // shares
+}
+
+// add counts messages of a channel under a version of the route.
+func (s *versionSums) add(version int64, route *config.Route, channel string, messages int64) {
+	if s.versions == nil {
+		*s = versionSums{
+			counts: map[string]int64{}, agreed: map[string]float64{}, effective: map[string]float64{}, versions: map[int64]*versionSum{},
+		}
+	}
+	v := s.versions[version]
+	if v == nil {
+		v = &versionSum{counts: map[string]int64{}, agreed: agreedShares(route), effective: effectiveShares(route)}
+		s.versions[version] = v
+	}
+	v.counts[channel] += messages
+	v.total += messages
+	s.counts[channel] += messages
+	s.total += messages
+	for name, share := range v.agreed {
+		s.agreed[name] += share * float64(messages)
+	}
+	for name, share := range v.effective {
+		s.effective[name] += share * float64(messages)
+	}
+}
+
+// samples are the versions' counts with what their shares let expect, in the order of channels.
+func (s *versionSums) samples(channels []string, shares func(*versionSum) map[string]float64) []Sample {
+	out := make([]Sample, 0, len(s.versions))
+	for _, version := range slices.Sorted(maps.Keys(s.versions)) {
+		v := s.versions[version]
+		one := Sample{Counts: make([]int64, len(channels)), Expected: make([]float64, len(channels))}
+		for i, channel := range channels {
+			one.Counts[i], one.Expected[i] = v.counts[channel], shares(v)[channel]*float64(v.total)
+		}
+		out = append(out, one)
 	}
 	return out
 }
 
-// row is what was agreed for one channel, and its first choices.
-func (d *routeDay) row(channel string) DailyRow {
-	r := DailyRow{Route: d.name, Channel: channel, FirstChoice: d.counts[channel]}
-	if d.total > 0 {
-		r.FirstChoiceShare = float64(r.FirstChoice) / float64(d.total)
-	}
-	if d.expected == nil {
-		return r
-	}
-	agreed, expected, deviation := d.agreed[channel], d.expected[channel], 0.0
-	if d.draws > 0 {
-		agreed, expected = agreed/float64(d.draws), expected/float64(d.draws)
-		deviation = float64(d.drawn[channel])/float64(d.draws) - agreed
-	}
-	r.ConfiguredShare, r.EffectiveShare, r.Deviation = &agreed, &expected, &deviation
-	return r
-}
-
-// fill copies what the attempts came to.
-func (r *DailyRow) fill(from *ledger.DailyRow) {
-	r.Fallback, r.Submitted, r.Accepted, r.Delivered = from.Fallback, from.Submitted, from.Accepted, from.Delivered
-	r.Undelivered, r.NoReceipt = from.Undelivered, from.NoReceipt
-	r.Failed, r.Unknown = from.Failed(), from.Unknown
-	r.Segments, r.CostMicros, r.Currency = from.Segments, from.CostMicros, from.Currency
-	r.UnknownSegments, r.UnknownMicros = from.UnknownSegments, from.UnknownMicros
-}
+func agreedOf(v *versionSum) map[string]float64    { return v.agreed }
+func effectiveOf(v *versionSum) map[string]float64 { return v.effective }

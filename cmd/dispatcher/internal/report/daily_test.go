@@ -15,7 +15,7 @@ import (
 
 // document is a routing with one route of the given weights.
 func document(route string, weights ...string) *config.Routing {
-	doc := &config.Routing{Timezone: time.UTC, Routes: []config.Route{{Name: route, Mode: "weighted", Fallback: "load_ratio"}}}
+	doc := &config.Routing{Timezone: time.UTC, Routes: []config.Route{{Name: route, Mode: "weighted", Fallback: "load_ratio", Tolerance: config.DefaultTolerance}}}
 	r := &doc.Routes[0]
 	for i := 0; i < len(weights); i += 2 {
 		doc.Channels = append(doc.Channels, config.Channel{Name: weights[i], Capacity: 100})
@@ -65,21 +65,23 @@ func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
 	want := []DailyRow{
 		{
 			Route: "default", Channel: "b", ConfiguredShare: new(0.5625), EffectiveShare: new(0.5625),
-			FirstChoice: 2230, FirstChoiceShare: 0.5575, Deviation: new(-0.005),
+			FirstChoice: 2230, FirstChoiceShare: 0.5575, Deviation: new(-0.005), AgreedShare: new(0.5625),
 		},
 		{
 			Route: "default", Channel: "a", ConfiguredShare: new(0.4375), EffectiveShare: new(0.4375),
-			FirstChoice: 1770, FirstChoiceShare: 0.4425, Deviation: new(0.005),
+			FirstChoice: 1770, FirstChoiceShare: 0.4425, Deviation: new(0.005), AgreedShare: new(0.4375),
 		},
 	}
 	for i := range want {
-		want[i].PValue, want[i].Verdict = d.Rows[i].PValue, Kept
+		want[i].PValue, want[i].Moved = d.Rows[i].PValue, []Move{}
+		want[i].Verdict, want[i].TrafficVerdict, want[i].DrawsVerdict = TooFew, TooFew, Fair // nothing was carried
 	}
 	if !cmp.Equal(d.Rows, want, approximately) {
 		t.Error(cmp.Diff(want, d.Rows, approximately))
 	}
-	if p := d.Rows[0].PValue; p == nil || math.Abs(*p-0.524) > 0.001 { // x = 20²/2250 + 20²/1750
-		t.Errorf("p = %v", p)
+	// x = 10²/250 + 10²/750 + 10²/1500 + 10²/1500 with two degrees of freedom.
+	if p := d.Rows[0].PValue; p == nil || math.Abs(*p-0.7165) > 0.001 || d.Routes[0].DegreesOfFreedom != 2 {
+		t.Errorf("p = %v, %+v", p, d.Routes)
 	}
 }
 
@@ -100,7 +102,7 @@ func TestDailyJudgesByTheWeightsThatDrewAndShowsThoseAgreed(t *testing.T) {
 		Current:  whole,
 	})
 	a := d.Rows[0]
-	if a.Verdict != Kept || !cmp.Equal(a.ConfiguredShare, new(0.5)) || !cmp.Equal(a.EffectiveShare, new(1.0/3), approximately) {
+	if a.DrawsVerdict != Fair || !cmp.Equal(a.ConfiguredShare, new(0.5)) || !cmp.Equal(a.EffectiveShare, new(1.0/3), approximately) {
 		t.Errorf("%+v", a)
 	}
 	if !cmp.Equal(a.Deviation, new(0.3335-0.5), approximately) {
@@ -119,9 +121,9 @@ func TestDailyJudgesNothingWhereNothingIsDrawn(t *testing.T) {
 		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
 	})
 	want := []DailyRow{
-		{Route: "default", Channel: "a", FirstChoice: 30, FirstChoiceShare: 0.75, Verdict: NoWeight},
-		{Route: "default", Channel: "b", FirstChoice: 10, FirstChoiceShare: 0.25, Verdict: NoWeight},
-		{Route: "default", Channel: "spare", Verdict: NoWeight},
+		{Route: "default", Channel: "a", FirstChoice: 30, FirstChoiceShare: 0.75, Verdict: NoWeight, TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{}},
+		{Route: "default", Channel: "b", FirstChoice: 10, FirstChoiceShare: 0.25, Verdict: NoWeight, TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{}},
+		{Route: "default", Channel: "spare", Verdict: NoWeight, TrafficVerdict: NoWeight, DrawsVerdict: NoWeight, Moved: []Move{}},
 	}
 	if !cmp.Equal(d.Rows, want) {
 		t.Error(cmp.Diff(want, d.Rows))
@@ -144,7 +146,7 @@ func TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode(t *testing.T) {
 		Versions: map[int64]*config.Routing{1: document("default", "a", "25", "b", "75"), 2: turns}, Current: turns,
 	})
 	a := d.Rows[0]
-	if a.FirstChoice != 55 || a.Verdict != Kept || *a.PValue != 1 || *a.ConfiguredShare != 0.25 || *a.Deviation != 0 {
+	if a.FirstChoice != 55 || a.DrawsVerdict != Fair || *a.PValue != 1 || *a.ConfiguredShare != 0.25 || *a.Deviation != 0 {
 		t.Errorf("%+v", a)
 	}
 }
@@ -156,7 +158,7 @@ func TestDailyShowsAChannelThatGotNothing(t *testing.T) {
 		Zone: time.UTC, Choices: []ledger.ChoiceRow{{Version: 1, Route: "default", Channel: "a", FirstChoice: 100}},
 		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
 	})
-	if len(d.Rows) != 3 || d.Rows[1].Channel != "b" || d.Rows[1].FirstChoice != 0 || d.Rows[1].Verdict != Deviates {
+	if len(d.Rows) != 3 || d.Rows[1].Channel != "b" || d.Rows[1].FirstChoice != 0 || d.Rows[1].Verdict != UnfairDraws {
 		t.Errorf("%+v", d.Rows)
 	}
 }
@@ -199,13 +201,13 @@ func TestDailyOfRetriesAloneJudgesNothing(t *testing.T) {
 	want := []DailyRow{
 		{
 			Route: "default", Channel: "a", ConfiguredShare: new(0.25), EffectiveShare: new(0.25), Deviation: new(0.0),
-			Verdict: TooFew,
+			AgreedShare: new(0.25), Verdict: TooFew, TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{},
 		},
 		{
 			Route: "default", Channel: "b", ConfiguredShare: new(0.75), EffectiveShare: new(0.75), Deviation: new(0.0),
-			Submitted: 1, Accepted: 1, Verdict: TooFew,
+			AgreedShare: new(0.75), Submitted: 1, Accepted: 1, Verdict: TooFew, TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{},
 		},
-		{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, Verdict: TooFew},
+		{Route: "gone", Channel: "x", Submitted: 1, Accepted: 1, Verdict: TooFew, TrafficVerdict: TooFew, DrawsVerdict: TooFew, Moved: []Move{}},
 	}
 	if !cmp.Equal(d.Rows, want) {
 		t.Error(cmp.Diff(want, d.Rows))

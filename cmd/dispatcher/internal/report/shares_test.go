@@ -5,28 +5,54 @@ import (
 	"testing"
 )
 
-func TestJudgeFollowsTheChiSquareTable(t *testing.T) {
+func TestFitFollowsTheChiSquareTable(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		counts   []int64
-		expected []float64
-		p        float64
-		verdict  string
+		samples []Sample
+		p       float64
+		freedom int
+		verdict string
 	}{
-		"exact":                   {[]int64{25, 15, 60}, []float64{25, 15, 60}, 1, Kept},
-		"critical value of 5 %":   {[]int64{1000 + 44, 1000 - 44}, []float64{1000, 1000}, 0.0491, Kept},
-		"far off":                 {[]int64{400, 150, 450}, []float64{250, 150, 600}, 0, Deviates},
-		"a channel of weight 0":   {[]int64{100, 0}, []float64{100, 0}, 1, OneWay},
-		"weight 0 that got some":  {[]int64{99, 100, 1}, []float64{100, 100, 0}, 0, Deviates},
-		"too few for a statement": {[]int64{3, 0, 1}, []float64{1, 0.6, 2.4}, 1, TooFew},
-		"only one cell is left":   {[]int64{1, 9}, []float64{2, 8}, 1, TooFew},
-		"nothing happened":        {[]int64{0, 0}, []float64{0, 0}, 1, OneWay},
+		"exact":                   {[]Sample{{[]int64{25, 15, 60}, []float64{25, 15, 60}}}, 1, 2, Fair},
+		"critical value of 5 %":   {[]Sample{{[]int64{1000 + 44, 1000 - 44}, []float64{1000, 1000}}}, 0.0491, 1, Fair},
+		"far off":                 {[]Sample{{[]int64{400, 150, 450}, []float64{250, 150, 600}}}, 0, 2, Unfair},
+		"a channel of weight 0":   {[]Sample{{[]int64{100, 0}, []float64{100, 0}}}, 1, 0, OneWay},
+		"weight 0 that got some":  {[]Sample{{[]int64{99, 100, 1}, []float64{100, 100, 0}}}, 0, 0, Unfair},
+		"too few for a statement": {[]Sample{{[]int64{3, 0, 1}, []float64{1, 0.6, 2.4}}}, 1, 0, TooFew},
+		"only one cell is left":   {[]Sample{{[]int64{1, 9}, []float64{2, 8}}}, 1, 0, TooFew},
+		"nothing happened":        {[]Sample{{[]int64{0, 0}, []float64{0, 0}}}, 1, 0, OneWay},
+		"no sample at all":        {nil, 1, 0, OneWay},
 		// 1.3 and 3.7 expect 5 together: x = (10-5)^2/5 + (90-95)^2/95.
-		"small ones are pooled": {[]int64{9, 1, 90}, []float64{1.3, 3.7, 95}, 0.0218, Kept},
+		"small ones are pooled": {[]Sample{{[]int64{9, 1, 90}, []float64{1.3, 3.7, 95}}}, 0.0218, 1, Fair},
+		// x = 4 * 100²/500 = 80 with two degrees of freedom; in the totals x is 0.
+		"faults that cancel": {[]Sample{
+			{[]int64{600, 400}, []float64{500, 500}}, {[]int64{400, 600}, []float64{500, 500}},
+		}, 0, 2, Unfair},
+		// Of each version 2 of 4 are expected on a; of four together 8 of 16. x = 2 * 4²/8 = 4.
+		"small versions are added up": {[]Sample{
+			{[]int64{3, 1}, []float64{2, 2}}, {[]int64{3, 1}, []float64{2, 2}},
+			{[]int64{3, 1}, []float64{2, 2}}, {[]int64{3, 1}, []float64{2, 2}},
+		}, 0.0455, 1, Fair},
+		// x = 0 of the first version and 4 of the others, with one degree of freedom each.
+		"beside a large one": {[]Sample{
+			{[]int64{50, 50}, []float64{50, 50}},
+			{[]int64{6, 2}, []float64{4, 4}}, {[]int64{6, 2}, []float64{4, 4}},
+		}, 0.1353, 2, Fair},
 	} {
-		p, verdict := Judge(tc.counts, tc.expected)
-		if math.Abs(p-tc.p) > 0.0005 || verdict != tc.verdict {
-			t.Errorf("%s: p %.4f %s, want %.4f %s", name, p, verdict, tc.p, tc.verdict)
+		f := FitOf(tc.samples...)
+		if math.Abs(f.P-tc.p) > 0.0005 || f.Verdict != tc.verdict || f.Freedom != tc.freedom {
+			t.Errorf("%s: %+v, want p %.4f, %d degrees of freedom, %s", name, f, tc.p, tc.freedom, tc.verdict)
+		}
+	}
+}
+
+func TestProbabilityNeverReadsAsZero(t *testing.T) {
+	t.Parallel()
+	for p, want := range map[float64]string{
+		1: "p 1.0000", 0.0491: "p 0.0491", 0.00002: "p 0.000020", 9e-7: "p < 1e-6", 0: "p < 1e-6",
+	} {
+		if got := Probability(p); got != want {
+			t.Errorf("%g is written %q, want %q", p, got, want)
 		}
 	}
 }

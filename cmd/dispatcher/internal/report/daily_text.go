@@ -1,0 +1,279 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+)
+
+// Causes that are no reason of a ranking.
+const (
+	causeRejected = "rejected"         // the provider refused the message itself, or nothing is sent to such numbers
+	causeFailed   = "failed"           // it expired, or nobody could send it
+	causeNoAnswer = "no_answer"        // nobody knows whether a channel took it
+	causeOpen     = "open"             // it is not over with yet
+	causeHealth   = "health_weighting" // a lowered weight left the channel fewer draws
+	causeRefused  = "refused"
+	causeUnknown  = "unknown" // the first attempt got no answer, and the message was sent once more
+)
+
+// Move are messages that were drawn for a channel, or by its agreed share would have been, and that
+// it did not carry.
+type Move struct {
+	// Cause is the reason why, a word that docs/audit.md lists.
+	Cause string `json:"cause"`
+	// Channel carried them instead; empty where nobody did, or where the draws spread them over the
+	// others.
+	Channel  string `json:"channel"`
+	Messages int64  `json:"messages"`
+}
+
+// moveWords say why messages were not carried by the channel that they were drawn for, after a colon.
+var moveWords = map[string]string{
+	"no_slot":          "its limit was full",
+	"reserved":         "what was left of its limit was kept for other lanes",
+	"no_share":         "its admission policy left no slots to the process",
+	"tenant_limit":     "the tenant's limit was full",
+	"prefix_limit":     "the limit for numbers with this prefix was full",
+	"no_budget":        "its budget was spent",
+	"busy":             "its queue was longer than could be sent in time",
+	"no_active":        "it had as many messages under way as it may have",
+	"draining":         "it was being drained",
+	"disabled":         "it was switched off",
+	"already_tried":    "it had not taken them before",
+	"selector":         "it does not meet the selectors",
+	"weight_zero":      "its weight was 0",
+	"too_long":         "the text has more segments on it than the route allows",
+	"sender":           "it may not carry the sender",
+	"price_cap":        "it costs more than the message may cost",
+	"throttled":        "it had asked to slow down",
+	"pinned_elsewhere": "another channel had accepted a part",
+	"removed":          "it was taken out of the route",
+	"cut_otherwise":    "it would split the text into other parts",
+	"breaker_open":     "its breaker was open",
+	"not_ready":        "it was not ready",
+	"connecting":       "it had no connection",
+	"unbound":          "it had no connection",
+	"bind_refused":     "its provider refused the login",
+	"misconfigured":    "its settings could not be used",
+	"closed":           "its connection was closed",
+	causeRefused:       "it refused the submit",
+	causeUnknown:       "its submit got no answer, and the message was sent once more",
+}
+
+// endWords say what became of messages that nobody carried.
+var endWords = map[string]struct{ one, many string }{
+	causeRejected: {"was rejected", "were rejected"},
+	causeFailed:   {"failed without a channel that took it", "failed without a channel that took them"},
+	causeNoAnswer: {"got no answer", "got no answer"},
+	causeOpen:     {"is not finished", "are not finished"},
+}
+
+// text is the verdict in sentences, the most important one first.
+func (t *traffic) text(v *RouteVerdict) []string {
+	var out []string
+	for _, channel := range t.off() {
+		if v.TrafficVerdict == Moved || v.TrafficVerdict == UnfairDraws {
+			out = append(out, t.sentence(channel))
+		}
+	}
+	switch v.TrafficVerdict {
+	case Kept:
+		out = append(out, t.keptSentence())
+	case TooFew:
+		out = append(out, fmt.Sprintf("%s carried: too few to tell whether the agreed shares were kept.", plural(int(t.traffic.total), "message")))
+	case NoWeight:
+		return append(out, "The route does not draw, so no share is agreed and there is nothing to keep.")
+	}
+	return append(out, t.drawsSentence(v))
+}
+
+// keptSentence names the largest difference.
+func (t *traffic) keptSentence() string {
+	worst := slices.MaxFunc(t.channels, func(a, b string) int {
+		return cmp.Compare(math.Abs(t.deviation(a)), math.Abs(t.deviation(b)))
+	})
+	text := fmt.Sprintf("The channels carried what was agreed; the largest difference is %s with %s instead of %s",
+		worst, Percent(t.share(worst)), Percent(t.agreedShare(worst)))
+	if len(t.off()) > 0 {
+		return text + ", which chance explains with so few messages."
+	}
+	return text + "."
+}
+
+// drawsSentence tells of the draws.
+func (t *traffic) drawsSentence(v *RouteVerdict) string {
+	switch v.DrawsVerdict {
+	case Fair:
+		return fmt.Sprintf("The draws were fair (%s%s).", Probability(*v.PValue), t.overVersions())
+	case Unfair:
+		return fmt.Sprintf("The draws were not fair (%s%s): %s.", Probability(*v.PValue), t.overVersions(), t.worstDraw())
+	case OneWay:
+		return "Only one channel has a weight, so there is nothing to draw."
+	}
+	return "There were too few draws to tell whether they were fair."
+}
+
+func (t *traffic) overVersions() string {
+	if n := len(t.drawn.versions); n > 1 {
+		return fmt.Sprintf(" over %d versions", n)
+	}
+	return ""
+}
+
+// worstDraw names the channel and version that contribute most to the sum.
+func (t *traffic) worstDraw() string {
+	var text string
+	most := -1.0
+	for _, version := range slices.Sorted(maps.Keys(t.drawn.versions)) {
+		v := t.drawn.versions[version]
+		for _, channel := range t.channels {
+			got, want := float64(v.counts[channel]), v.effective[channel]*float64(v.total)
+			x := (got - want) * (got - want) / max(want, 0.001)
+			if x > most && got != want {
+				most = x
+				text = fmt.Sprintf("under version %d they picked %s for %s of the messages instead of %s",
+					version, channel, Percent(got/float64(v.total)), Percent(v.effective[channel]))
+			}
+		}
+	}
+	return text
+}
+
+// sentence tells what a channel carried instead of what, and why.
+func (t *traffic) sentence(channel string) string {
+	text := fmt.Sprintf("%s carried %s instead of %s", channel, Percent(t.share(channel)), Percent(t.agreedShare(channel)))
+	why := t.gained(channel)
+	if t.deviation(channel) < 0 {
+		why = t.lostWords(channel)
+	}
+	if len(why) == 0 {
+		return text + "."
+	}
+	return text + ": " + strings.Join(why, "; ") + "."
+}
+
+// mostCauses is how many causes a sentence lists.
+const mostCauses = 3
+
+// lostWords are the causes for which a channel carried less, the most frequent first.
+func (t *traffic) lostWords(channel string) (out []string) {
+	sums := map[string]int64{}
+	for _, m := range t.moves[channel] {
+		sums[m.Cause] += m.Messages
+	}
+	for _, word := range byNumber(sums) {
+		n := sums[word]
+		switch ended, ok := endWords[word]; {
+		case len(out) == mostCauses:
+			return append(out, "other causes are in the JSON")
+		case ok:
+			words := ended.many
+			if n == 1 {
+				words = ended.one
+			}
+			out = append(out, t.part(channel, n)+" "+words)
+		case word == causeHealth:
+			out = append(out, fmt.Sprintf("health weighting had lowered its weight, which took about %s from it", plural(int(n), "message")))
+		default:
+			out = append(out, fmt.Sprintf("%s for %s; they went to %s", t.why(channel, word), t.part(channel, n), t.wentTo(channel, word)))
+		}
+	}
+	return out
+}
+
+// part is so many messages of those that were drawn for the channel.
+func (t *traffic) part(channel string, n int64) string {
+	if all := t.counts[channel]; all >= n {
+		return fmt.Sprintf("%d of %s", n, plural(int(all), "message"))
+	}
+	return plural(int(n), "message") // some were drawn the day before
+}
+
+// why says a cause in words, with the limit if there is only one that it can be.
+func (t *traffic) why(channel, word string) string {
+	if limits := causeLimits(t.docs[cause{channel, word}], channel, word); len(limits) == 1 {
+		return limits[0] + " was full"
+	} else if len(limits) > 1 {
+		return "one of its limits (" + strings.Join(limits, ", ") + ") was full"
+	}
+	if words, ok := moveWords[word]; ok {
+		return words
+	}
+	return "the reason was " + strings.ReplaceAll(word, "_", " ")
+}
+
+// causeLimits are the limits of a channel that a cause may stand for.
+func causeLimits(doc *config.Routing, channel, word string) (out []string) {
+	if word != "no_slot" {
+		return nil
+	}
+	for _, l := range limitsOn(doc, channel) {
+		if l.Scope == (admission.Scope{}) && l.Unit != admission.Money {
+			out = append(out, "its limit of "+amount(&l, l.Max)+" "+perWords[l.Window])
+		}
+	}
+	if len(out) > 1 {
+		for i := range out {
+			out[i] = strings.TrimPrefix(out[i], "its limit of ")
+		}
+	}
+	return out
+}
+
+var perWords = map[admission.Window]string{
+	admission.Second: "a second", admission.Minute: "a minute", admission.Hour: "an hour", admission.Day: "a day",
+}
+
+// wentTo names the channels that carried what another lost for one cause.
+func (t *traffic) wentTo(channel, word string) string {
+	sums := map[string]int64{}
+	for _, m := range t.moves[channel] {
+		if m.Cause == word {
+			sums[m.Channel] += m.Messages
+		}
+	}
+	names := byNumber(sums)
+	if len(names) > 1 {
+		for i, name := range names {
+			names[i] = fmt.Sprintf("%s (%d)", name, sums[name])
+		}
+	}
+	return some(names)
+}
+
+// gained says whose messages a channel carried.
+func (t *traffic) gained(channel string) (out []string) {
+	type source struct{ from, word string }
+	sums := map[source]int64{}
+	for from, moves := range t.moves {
+		for _, m := range moves {
+			if m.Channel == channel {
+				sums[source{from, m.Cause}] += m.Messages
+			}
+		}
+	}
+	sources := slices.SortedFunc(maps.Keys(sums), func(a, b source) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.from, b.from), cmp.Compare(a.word, b.word))
+	})
+	for _, s := range sources {
+		if len(out) == mostCauses {
+			return append(out, "other causes are in the JSON")
+		}
+		out = append(out, fmt.Sprintf("%s drawn for %s went to it (%s: %s)", plural(int(sums[s]), "message"), s.from, s.from, t.why(s.from, s.word)))
+	}
+	return out
+}
+
+// byNumber lists the keys, the largest number first.
+func byNumber(sums map[string]int64) []string {
+	return slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a, b))
+	})
+}

@@ -1,0 +1,147 @@
+package report
+
+import (
+	"math"
+
+	"dispatcher/config"
+)
+
+// RouteVerdict answers two questions about the day of a route: were the draws fair, and did the
+// channels carry what was agreed?
+type RouteVerdict struct {
+	Route string `json:"route"`
+	// DrawsVerdict is about the messages received on the day: Fair, Unfair, OneWay, TooFew or NoWeight.
+	DrawsVerdict string `json:"draws_verdict"`
+	// PValue is that of the draws, nil when nothing was tested; DegreesOfFreedom those of the test,
+	// summed over the versions.
+	PValue           *float64 `json:"p_value"`
+	DegreesOfFreedom int      `json:"degrees_of_freedom"`
+	// TrafficVerdict is about the messages carried on the day: Kept, Moved, UnfairDraws, TooFew or NoWeight.
+	TrafficVerdict string `json:"traffic_verdict"`
+	// Tolerance is how far a carried share may be from the agreed one, between 0 and 1.
+	Tolerance float64 `json:"tolerance"`
+	// Carried are the messages that the channels carried.
+	Carried int64 `json:"carried"`
+	// Text says it in sentences: what was carried instead of what, and why.
+	Text []string `json:"text"`
+}
+
+// Found reports whether the route's day is one that somebody should look at.
+func (v *RouteVerdict) Found() bool {
+	return v.TrafficVerdict == Moved || v.TrafficVerdict == UnfairDraws
+}
+
+// verdict judges the route.
+func (d *routeDay) verdict() RouteVerdict {
+	v := RouteVerdict{Route: d.name, Tolerance: d.tolerance(), Carried: d.carries}
+	var fit Fit
+	fit, v.DrawsVerdict = d.drawsVerdict()
+	if fit.Tested() {
+		v.PValue, v.DegreesOfFreedom = &fit.P, fit.Freedom
+	}
+	t := traffic{routeDay: d, tolerance: v.Tolerance, fit: FitOf(d.traffic.samples(d.channels, agreedOf)...)}
+	v.TrafficVerdict = t.verdict(v.DrawsVerdict)
+	v.Text = t.text(&v)
+	return v
+}
+
+// drawsVerdict tests the draws of each version against the weights that they went by.
+func (d *routeDay) drawsVerdict() (Fit, string) {
+	switch {
+	case d.drawn.total > 0:
+		fit := FitOf(d.drawn.samples(d.channels, effectiveOf)...)
+		return fit, fit.Verdict
+	case d.noWeight():
+		return Fit{}, NoWeight
+	}
+	return Fit{}, TooFew
+}
+
+// noWeight reports whether no share was agreed for anything that happened on the day.
+func (d *routeDay) noWeight() bool {
+	switch {
+	case d.drawn.total > 0 || d.traffic.total > 0:
+		return false
+	case d.total > 0 || d.carries > 0:
+		return true
+	}
+	return d.route != nil && d.route.Mode != modeWeighted
+}
+
+// tolerance is that of the newest version of the day.
+func (d *routeDay) tolerance() float64 {
+	route := routeNamed(d.latestDoc, d.name)
+	if route == nil {
+		route = d.route
+	}
+	if route == nil {
+		return config.DefaultTolerance.Share()
+	}
+	return route.Tolerance.Share()
+}
+
+// traffic compares what was carried with what was agreed.
+type traffic struct {
+	*routeDay
+	tolerance float64
+	// fit tests what was carried, by version, against the agreed shares.
+	fit Fit
+}
+
+// verdict is that of the traffic. What was carried can agree by chance with what was agreed while the
+// draws were not fair; then the agreement was not kept.
+//
+// A share beyond the tolerance is no finding where chance explains it: with few messages draws alone
+// are farther apart than that. It is one where messages were moved by more than the tolerance, which
+// is no chance.
+func (t *traffic) verdict(draws string) string {
+	switch {
+	case draws == Unfair:
+		return UnfairDraws
+	case t.noWeight():
+		return NoWeight
+	case t.traffic.total == 0:
+		return TooFew
+	case len(t.off()) == 0:
+		return Kept
+	case t.fit.Verdict == TooFew:
+		return TooFew
+	case t.fit.Verdict == Unfair:
+		return Moved
+	}
+	for _, channel := range t.off() {
+		if math.Abs(t.net(channel)) > t.tolerance {
+			return Moved
+		}
+	}
+	return Kept
+}
+
+// off are the channels whose carried share is farther from the agreed one than the tolerance.
+func (t *traffic) off() (channels []string) {
+	for _, channel := range t.channels {
+		if math.Abs(t.deviation(channel)) > t.tolerance+roundingError {
+			channels = append(channels, channel)
+		}
+	}
+	return channels
+}
+
+// roundingError is more than what shares are off because they are floating-point numbers.
+const roundingError = 1e-9
+
+// deviation is the carried share of a channel less the agreed one.
+func (t *traffic) deviation(channel string) float64 { return t.share(channel) - t.agreedShare(channel) }
+
+func (t *traffic) share(channel string) float64 {
+	return float64(t.traffic.counts[channel]) / float64(max(t.traffic.total, 1))
+}
+
+func (t *traffic) agreedShare(channel string) float64 {
+	return t.traffic.agreed[channel] / float64(max(t.traffic.total, 1))
+}
+
+// net is what a channel carried more than its own first choices, as a share.
+func (t *traffic) net(channel string) float64 {
+	return float64(t.traffic.counts[channel]-t.firsts[channel]) / float64(max(t.traffic.total, 1))
+}

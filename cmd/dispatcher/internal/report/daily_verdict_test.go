@@ -1,0 +1,193 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/admission"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// drawnFor are first choices under a version: channel and number in turn.
+func drawnFor(version int64, pairs ...any) (out []ledger.ChoiceRow) {
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, ledger.ChoiceRow{Version: version, Route: "default", Channel: pairs[i].(string), FirstChoice: int64(pairs[i+1].(int))})
+	}
+	return out
+}
+
+// carriedRow is what one channel carried of the first choices of another.
+func carriedRow(version int64, first, channel, cause string, n int64) ledger.CarriedRow {
+	return ledger.CarriedRow{Version: version, Route: "default", FirstChoice: first, Channel: channel, Cause: cause, Messages: n}
+}
+
+// dayOf makes the report of a day under numbered documents, the last of which is in force.
+func dayOf(choices []ledger.ChoiceRow, carried []ledger.CarriedRow, docs ...*config.Routing) Daily {
+	f := Figures{Zone: time.UTC, Choices: choices, Carried: carried, Versions: map[int64]*config.Routing{}, Current: docs[len(docs)-1]}
+	for i, doc := range docs {
+		f.Versions[int64(i+1)] = doc
+	}
+	return NewDaily(&f)
+}
+
+// limitedTo gives a channel limits.
+func limitedTo(doc *config.Routing, channel string, limits ...admission.Limit) *config.Routing {
+	channelNamed(doc, channel).Limits = limits
+	return doc
+}
+
+func TestVerdictsAnswerBothQuestions(t *testing.T) {
+	t.Parallel()
+	thirty := func() *config.Routing { return document("default", "a", "70", "b", "30") }
+	daily := admission.Limit{Window: admission.Day, Max: 100, Unit: admission.Messages}
+	hourly := admission.Limit{Window: admission.Hour, Max: 20, Unit: admission.Messages}
+	for name, tc := range map[string]struct {
+		day            Daily
+		draws, traffic string
+		says           []string // parts of the text
+		never          []string
+	}{
+		"a limit lets a tenth through": {
+			dayOf(drawnFor(1, "a", 2100, "b", 900),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 2100), carriedRow(1, "b", "b", "", 100), carriedRow(1, "b", "a", "no_slot", 800)},
+				limitedTo(thirty(), "b", daily)),
+			Fair, Moved,
+			[]string{
+				"b carried 3.33 % instead of 30.00 %: its limit of 100 messages a day was full for 800 of 900 messages; they went to a.",
+				"a carried 96.67 % instead of 70.00 %: 800 messages drawn for b went to it (b: its limit of 100 messages a day was full).",
+				"The draws were fair (p 1.0000).",
+			}, nil,
+		},
+		"one of two limits": {
+			dayOf(drawnFor(1, "a", 2100, "b", 900),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 2100), carriedRow(1, "b", "b", "", 100), carriedRow(1, "b", "a", "no_slot", 800)},
+				limitedTo(thirty(), "b", daily, hourly)),
+			Fair, Moved, []string{"one of its limits (100 messages a day, 20 messages an hour) was full for 800"}, nil,
+		},
+		"fallbacks to a channel of 5 %": {
+			dayOf(drawnFor(1, "a", 950, "d", 50),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 500), carriedRow(1, "a", "d", "breaker_open", 450), carriedRow(1, "d", "d", "", 50)},
+				document("default", "a", "95", "d", "5")),
+			Fair, Moved, []string{"d carried 50.00 % instead of 5.00 %: 450 messages drawn for a went to it (a: its breaker was open)."}, nil,
+		},
+		"draws whose faults cancel over two versions": {
+			dayOf(append(drawnFor(1, "a", 600, "b", 400), drawnFor(2, "a", 400, "b", 600)...),
+				[]ledger.CarriedRow{
+					carriedRow(1, "a", "a", "", 600), carriedRow(1, "b", "b", "", 400),
+					carriedRow(2, "a", "a", "", 400), carriedRow(2, "b", "b", "", 600),
+				},
+				document("default", "a", "50", "b", "50"), document("default", "a", "1", "b", "1")),
+			Unfair, UnfairDraws,
+			[]string{"The draws were not fair (p < 1e-6 over 2 versions): under version 1 they picked a for 60.00 % of the messages instead of 50.00 %."}, nil,
+		},
+		"all as agreed": {
+			dayOf(drawnFor(1, "a", 700, "b", 300),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "", 295), carriedRow(1, "b", "a", "throttled", 5)}, thirty()),
+			Fair, Kept, []string{"The channels carried what was agreed; the largest difference is a with 70.50 % instead of 70.00 %."}, []string{"throttled"},
+		},
+		"each version by its own shares": {
+			dayOf(append(drawnFor(1, "a", 700, "b", 300), drawnFor(2, "a", 100, "b", 900)...),
+				[]ledger.CarriedRow{
+					carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "", 300),
+					carriedRow(2, "a", "a", "", 100), carriedRow(2, "b", "b", "", 900),
+				}, thirty(), document("default", "a", "10", "b", "90")),
+			Fair, Kept, []string{"a with 40.00 % instead of 40.00 %"}, nil,
+		},
+		"chance alone, of a hundred messages": {
+			dayOf(drawnFor(1, "a", 66, "b", 34),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 66), carriedRow(1, "b", "b", "", 34)}, thirty()),
+			Fair, Kept, []string{", which chance explains with so few messages."}, nil,
+		},
+		"moved by more than the tolerance, where chance could be as large": {
+			dayOf(drawnFor(1, "a", 70, "b", 30),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 70), carriedRow(1, "b", "b", "", 26), carriedRow(1, "b", "a", "refused", 4)}, thirty()),
+			Fair, Moved, []string{"b carried 26.00 % instead of 30.00 %: it refused the submit for 4 of 30 messages; they went to a."}, nil,
+		},
+		"too few to say anything": {
+			dayOf(drawnFor(1, "a", 2, "b", 1), []ledger.CarriedRow{carriedRow(1, "a", "a", "", 3)}, thirty()),
+			TooFew, TooFew, []string{"3 messages carried: too few", "too few draws"}, nil,
+		},
+		"a channel without weight carried": {
+			dayOf(drawnFor(1, "a", 100),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 90), carriedRow(1, "a", "spare", "draining", 10)},
+				document("default", "a", "1", "spare", "0")),
+			OneWay, Moved, []string{"spare carried 10.00 % instead of 0.00 %: 10 messages drawn for a went to it (a: it was being drained)."}, nil,
+		},
+		"the tolerance of the route": {
+			dayOf(drawnFor(1, "a", 700, "b", 300),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "", 250), carriedRow(1, "b", "a", "no_slot", 50)},
+				tolerant(thirty(), 6_000_000)),
+			Fair, Kept, nil, nil,
+		},
+		"what nobody carried": {
+			dayOf([]ledger.ChoiceRow{
+				{Version: 1, Route: "default", Channel: "a", FirstChoice: 700},
+				{Version: 1, Route: "default", Channel: "b", FirstChoice: 300, Rejected: 150, Failed: 1},
+			}, []ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "", 149)}, thirty()),
+			Fair, Moved, []string{"150 of 300 messages were rejected; 1 of 300 messages failed without a channel that took it."}, nil,
+		},
+		"a lowered weight": {
+			dayOf(drawnFor(1, "a", 900, "b", 100),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 900), carriedRow(1, "b", "b", "", 100)},
+				lower(document("default", "a", "45", "b", "55"), "b", "5")),
+			Fair, Moved, []string{"b carried 10.00 % instead of 55.00 %: health weighting had lowered its weight, which took about 450 messages from it."}, nil,
+		},
+		"a mode that does not draw": {
+			dayOf(drawnFor(1, "a", 70, "b", 30), []ledger.CarriedRow{carriedRow(1, "a", "a", "", 100)}, inMode("default", "round_robin", "a", "b")),
+			NoWeight, NoWeight, []string{"no share is agreed"}, []string{"fair"},
+		},
+	} {
+		v := tc.day.Routes[0]
+		text := strings.Join(v.Text, " ")
+		if v.DrawsVerdict != tc.draws || v.TrafficVerdict != tc.traffic {
+			t.Errorf("%s: draws %s, traffic %s; want %s, %s: %s", name, v.DrawsVerdict, v.TrafficVerdict, tc.draws, tc.traffic, text)
+		}
+		if found := tc.day.Found(); found != (tc.traffic == Moved || tc.traffic == UnfairDraws) {
+			t.Errorf("%s: found is %t", name, found)
+		}
+		for i := range tc.day.Rows {
+			if r := &tc.day.Rows[i]; r.Verdict != tc.traffic || r.TrafficVerdict != tc.traffic || r.DrawsVerdict != tc.draws {
+				t.Errorf("%s: row %+v", name, r)
+			}
+		}
+		for _, want := range tc.says {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in %q", name, want, text)
+			}
+		}
+		for _, bad := range tc.never {
+			if strings.Contains(text, bad) {
+				t.Errorf("%s: %q is in %q", name, bad, text)
+			}
+		}
+	}
+}
+
+// tolerant sets the tolerance of the only route.
+func tolerant(doc *config.Routing, points config.Tolerance) *config.Routing {
+	doc.Routes[0].Tolerance = points
+	return doc
+}
+
+func TestRowsShowWhatWasCarriedAndWhyNot(t *testing.T) {
+	t.Parallel()
+	d := dayOf([]ledger.ChoiceRow{
+		{Version: 1, Route: "default", Channel: "a", FirstChoice: 50},
+		{Version: 1, Route: "default", Channel: "b", FirstChoice: 50, Open: 5},
+	}, []ledger.CarriedRow{
+		carriedRow(1, "a", "a", "", 50), carriedRow(1, "b", "b", "", 15),
+		carriedRow(1, "b", "a", "no_slot", 10), carriedRow(1, "b", "a", "breaker_open", 20),
+	}, document("default", "a", "1", "b", "1"))
+	a, b := d.Rows[0], d.Rows[1]
+	if a.Carried != 80 || b.Carried != 15 || a.CarriedShare != 80.0/95 || b.CarriedShare != 15.0/95 || *b.AgreedShare != 0.5 {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+	want := []Move{{"breaker_open", "a", 20}, {"no_slot", "a", 10}, {"open", "", 5}}
+	if !cmp.Equal(b.Moved, want) || a.Moved == nil || len(a.Moved) != 0 {
+		t.Errorf("%+v, %+v", a.Moved, b.Moved)
+	}
+}
