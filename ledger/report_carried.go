@@ -44,6 +44,7 @@ const carriedOn = `
 	  select c.routing_version, c.route, c.first_choice, c.channel,
 	    case
 	      when c.channel = c.first_choice then ''
+	      when b.outcome = 'accepted' then 'unknown' -- it was found out after the message had been sent once more
 	      when b.outcome = 'refused' and b.provider_code = 'breaker_open' then 'breaker_open'
 	      else coalesce(b.outcome, substring(g.ranking ->> 'line' from '^[^,]* ([^ ,]+)'), g.ranking -> 'candidates' -> 0 ->> 'reason', g.reason, '')
 	    end as cause

@@ -146,10 +146,7 @@ func (s *stage) checkDelivered(ids []string, states map[string]string) {
 			s.t.Errorf("%s (%s): audit.receipts says %q, want %q", id, how.name, parts[id], told)
 		}
 	}
-	var day report.Daily
-	if err := json.Unmarshal([]byte(s.command("report", "daily", "--format", "json")), &day); err != nil {
-		s.t.Fatal(err)
-	}
+	day := s.report()
 	at := slices.IndexFunc(day.Rows, func(r report.DailyRow) bool { return r.Channel == "a" })
 	if r := day.Rows[at]; r.Accepted != int64(len(ids)) || r.Delivered != counts["delivered"] || r.Undelivered != counts["undelivered"] || r.NoReceipt != counts["no_receipt"] {
 		s.t.Errorf("the report has %+v, want %v", r, counts)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/report"
 )
 
 // command runs the program against the stage and returns what it printed.
@@ -21,6 +22,17 @@ func (s *stage) command(args ...string) string {
 		s.t.Fatalf("dispatcher %s ended with %d: %s", strings.Join(args, " "), p.code, p.out.String())
 	}
 	return p.out.String()
+}
+
+// report is today's report. It may have found something: whoever asks says what that should be.
+func (s *stage) report() (day report.Daily) {
+	s.t.Helper()
+	p := launch(s.t, "dispatcher report", s.folder, s.settings, "report", "daily", "--format", "json")
+	<-p.done
+	if err := json.Unmarshal([]byte(p.out.String()), &day); err != nil || p.code == exitUsage || (p.code == exitFailed) != day.Found() {
+		s.t.Fatalf("dispatcher report ended with %d, %v: %s", p.code, err, p.out.String())
+	}
+	return day
 }
 
 // now is the database's clock.

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
@@ -110,17 +111,13 @@ func TestHealthWeightingLowersAndRestores(t *testing.T) {
 	if other := s.count(`select count(*) from audit.routing_versions where version > 1 and (author <> 'health' or base <> 1 or reason not like 'default: c %')`); other != 0 {
 		t.Errorf("%d moves do not say what they did", other)
 	}
-	var daily struct {
-		Rows []struct {
-			Verdict string `json:"verdict"`
-		} `json:"rows"`
-	}
-	if err := json.Unmarshal([]byte(s.command("report", "daily", "--format", "json")), &daily); err != nil || len(daily.Rows) == 0 {
-		t.Fatalf("%v %+v", err, daily)
-	}
+	daily := s.report()
 	for _, row := range daily.Rows {
-		if row.Verdict != "kept" {
-			t.Errorf("the day is judged %q, want kept: it is held against the effective weights", row.Verdict)
+		if row.DrawsVerdict != report.Fair {
+			t.Errorf("the draws are judged %q, want fair: they are held against the effective weights", row.DrawsVerdict)
 		}
+	}
+	if c := daily.Rows[2]; c.Channel != "c" || !slices.ContainsFunc(c.Moved, func(m report.Move) bool { return m.Cause == "health_weighting" }) {
+		t.Errorf("nothing says that health weighting took messages from c: %+v", c)
 	}
 }

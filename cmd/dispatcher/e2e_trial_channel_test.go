@@ -53,10 +53,7 @@ func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 // checkTrialRow finds the test channel in the daily report with what it was billed.
 func (s *stage) checkTrialRow(attempts int64) {
 	s.t.Helper()
-	var day report.Daily
-	if err := json.Unmarshal([]byte(s.command("report", "daily", "--format", "json")), &day); err != nil {
-		s.t.Fatal(err)
-	}
+	day := s.report()
 	cost := s.count(`select sum(price_micros)::bigint from audit.attempts where channel = 'b'`)
 	for _, row := range day.Rows {
 		if row.Channel == "b" && row.Accepted == attempts && row.Delivered == attempts && row.FirstChoice == attempts && row.CostMicros == cost && cost > 0 {

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/ledger/ledgertest"
+)
+
+// sent stores messages whose draw picked one channel under a version and that another one accepted,
+// all of them with the same ranking; "" is none.
+func sent(t *testing.T, db *pgx.Conn, version int64, first, channel, ranking string, n int) {
+	t.Helper()
+	_, err := db.Exec(t.Context(), `
+		with m as (
+		  insert into dispatcher.messages (id, lane, digest, received_at, route, routing_version, draw, draw_size, first_choice, state, attempts, envelope)
+		  select concat_ws('-', $1::bigint, $2::text, $3::text, i), 'bulk', 1, now(), 'default', $1, 0, 100, $2, 'accepted', 1, '{}' from generate_series(1, $5::int) i
+		  returning seq)
+		insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, segments, price_micros, currency, claimed_at, settled_at, instance, answers, ranking)
+		select seq, 1, $3, case when $2 = $3 then 'first_choice' else 'fallback' end, 'accepted', 1, 1000, 'GBP', now(), now(), 1, 1, nullif($4::text, '')::jsonb from m`,
+		version, first, channel, ranking, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reportedRouting makes a document of the test routing: its weights, and more of channel b.
+func reportedRouting(weights, b string) string {
+	doc := strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", weights, 1)
+	return strings.Replace(doc, "  b: {", "  b: {"+b, 1)
+}
+
+func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		versions []string // documents from version 2 on
+		fill     func(t *testing.T, db *pgx.Conn)
+		code     int
+		draws    string
+		traffic  string
+		says     []string
+	}{
+		"a daily limit lets 100 of 3000 through": {
+			[]string{reportedRouting("{a: 70, b: 30}", "limits: [{window: 1d, max: 100}], ")},
+			func(t *testing.T, db *pgx.Conn) {
+				sent(t, db, 2, "a", "a", "", 2100)
+				sent(t, db, 2, "b", "b", "", 100)
+				sent(t, db, 2, "b", "a", `{"version":2,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 800)
+			},
+			exitFailed, report.Fair, report.Moved,
+			[]string{"b carried 3.33 % instead of 30.00 %", "its limit of 100 messages a day was full for 800 of 900", "they went to a"},
+		},
+		"one channel of 5 % carries a half": {
+			[]string{reportedRouting("{a: 95, c: 5}", "")},
+			func(t *testing.T, db *pgx.Conn) {
+				sent(t, db, 2, "a", "a", "", 500)
+				sent(t, db, 2, "a", "c", `{"version":2,"by":"redraw","key_id":"k","line":"a breaker_open,c"}`, 450)
+				sent(t, db, 2, "c", "c", "", 50)
+			},
+			exitFailed, report.Fair, report.Moved,
+			[]string{"c carried 50.00 % instead of 5.00 %: 450 messages drawn for a went to it (a: its breaker was open)."},
+		},
+		"draws whose faults cancel": {
+			[]string{reportedRouting("{a: 50, c: 50}", ""), reportedRouting("{a: 1, c: 1}", "")},
+			func(t *testing.T, db *pgx.Conn) {
+				sent(t, db, 2, "a", "a", "", 600)
+				sent(t, db, 2, "c", "c", "", 400)
+				sent(t, db, 3, "a", "a", "", 400)
+				sent(t, db, 3, "c", "c", "", 600)
+			},
+			exitFailed, report.Unfair, report.UnfairDraws, []string{"unfair draws", "p < 1e-6 over 2 versions", "under version 2 they picked"},
+		},
+		"kept": {
+			[]string{reportedRouting("{a: 70, b: 30}", "")},
+			func(t *testing.T, db *pgx.Conn) {
+				sent(t, db, 2, "a", "a", "", 700)
+				sent(t, db, 2, "b", "b", "", 300)
+			},
+			exitOK, report.Fair, report.Kept, []string{"traffic kept; draws fair", "The channels carried what was agreed"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := ledgertest.URL(t)
+			openSeeded(t, url)
+			env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+			for _, doc := range tc.versions {
+				if got := dispatcher(t, "", env, because("test", "routing", "apply", write(t, "next.yaml", doc))...); got.code != exitOK {
+					t.Fatalf("%+v", got)
+				}
+			}
+			db, err := pgx.Connect(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+			tc.fill(t, db)
+			got := dispatcher(t, "", env, "report", "daily", "--format", "json")
+			daily := decoded[report.Daily](t, got)
+			if got.code != tc.code || got.err != "" || len(daily.Routes) != 1 {
+				t.Fatalf("exit code %d, %q, %+v", got.code, got.err, daily)
+			}
+			for _, r := range daily.Rows {
+				if r.Verdict != tc.traffic || r.TrafficVerdict != tc.traffic || r.DrawsVerdict != tc.draws {
+					t.Errorf("%+v", r)
+				}
+			}
+			table := dispatcher(t, "", env, "report")
+			if table.code != tc.code || table.err != "" {
+				t.Errorf("exit code %d, %q", table.code, table.err)
+			}
+			text := strings.Join(strings.Fields(table.out), " ")
+			for _, want := range tc.says {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is missing in\n%s", want, table.out)
+				}
+			}
+			if csv := dispatcher(t, "", env, "report", "--format", "csv"); csv.code != tc.code {
+				t.Errorf("%+v", csv)
+			}
+		})
+	}
+}
+
+func TestReportCountsWhatMovedByCause(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	sent(t, db, 1, "b", "a", `{"version":1,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 3)
+	sent(t, db, 1, "b", "c", `{"version":1,"by":"load_ratio","line":"b 0/100 - draining,c 4 -"}`, 1)
+	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report", "--format", "json")
+	b := decoded[report.Daily](t, got).Rows[1]
+	want := []report.Move{{Cause: "no_slot", Channel: "a", Messages: 3}, {Cause: "draining", Channel: "c", Messages: 1}}
+	if !cmp.Equal(b.Moved, want) || b.Verdict != report.TooFew || got.code != exitOK {
+		t.Errorf("exit code %d, %+v", got.code, b)
+	}
+	if csv := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report", "--format", "csv"); !strings.Contains(csv.out, "no_slot a 3;draining c 1") {
+		t.Error(csv.out)
+	}
+}

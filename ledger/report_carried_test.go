@@ -1,0 +1,110 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// tried is one attempt as TestCarriedOn stores it.
+type tried struct{ channel, reason, outcome, code, ranking string }
+
+// TestCarriedOnNamesTheFirstCause: for each message what its attempts came to, and the row that it
+// counts in. The draw of all of them picked a.
+func TestCarriedOnNamesTheFirstCause(t *testing.T) {
+	t.Parallel()
+	const (
+		full   = `{"version":1,"by":"load_ratio","line":"a 3/100 0 no_slot,b 4 250"}`
+		drawn  = `{"version":1,"by":"redraw","key_id":"k","line":"a breaker_open,b"}`
+		scored = `{"version":1,"by":"best_worker","scoring":"expression","latest":7,"line":"a 0.5 3/100 - price_cap,b = 4 250,c 0.1 1 -"}`
+		behind = `{"version":1,"by":"load_ratio","attempts":1,"line":"a 3/100 0 already_tried,b 4 250"}`
+		older  = `{"version":1,"by":"load_ratio","candidates":[{"channel":"a","reason":"draining"},{"channel":"b"}]}`
+	)
+	url := ledgertest.URL(t)
+	l := connect(t, ledger.Config{URL: url})
+	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"}, ledger.ChannelSpec{Name: "c"})
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	var want []ledger.CarriedRow
+	for id, tc := range map[string]struct {
+		attempts []tried
+		carried  []ledger.CarriedRow
+	}{
+		"as drawn": {[]tried{{"a", "first_choice", "accepted", "", ""}}, []ledger.CarriedRow{{Channel: "a"}}},
+		"part after part": {
+			[]tried{{"a", "first_choice", "accepted", "", ""}, {"a", "retry", "accepted", "", ""}}, []ledger.CarriedRow{{Channel: "a"}},
+		},
+		"late for its release": {
+			[]tried{{"a", "first_choice", "refused", "late", ""}, {"a", "retry", "accepted", "", ""}}, []ledger.CarriedRow{{Channel: "a"}},
+		},
+		"late, then full": {
+			[]tried{{"a", "first_choice", "refused", "late", ""}, {"b", "fallback", "accepted", "", full}},
+			[]ledger.CarriedRow{{Channel: "b", Cause: "no_slot"}},
+		},
+		"nobody took it": {[]tried{{"a", "first_choice", "rejected", "", ""}}, nil},
+		"by redraw":      {[]tried{{"b", "fallback", "accepted", "", drawn}}, []ledger.CarriedRow{{Channel: "b", Cause: "breaker_open"}}},
+		"by score":       {[]tried{{"b", "fallback", "accepted", "", scored}}, []ledger.CarriedRow{{Channel: "b", Cause: "price_cap"}}},
+		"of a release before": {
+			[]tried{{"b", "fallback", "accepted", "", older}}, []ledger.CarriedRow{{Channel: "b", Cause: "draining"}},
+		},
+		"refused": {
+			[]tried{{"a", "first_choice", "refused", "0x00000008", ""}, {"b", "fallback", "accepted", "", behind}},
+			[]ledger.CarriedRow{{Channel: "b", Cause: "refused"}},
+		},
+		"breaker opened behind the claim": {
+			[]tried{{"a", "first_choice", "refused", "breaker_open", ""}, {"b", "fallback", "accepted", "", behind}},
+			[]ledger.CarriedRow{{Channel: "b", Cause: "breaker_open"}},
+		},
+		"throttled, then others full": {
+			[]tried{{"a", "first_choice", "throttled", "", ""}, {"b", "fallback", "throttled", "", behind}, {"c", "fallback", "accepted", "", full}},
+			[]ledger.CarriedRow{{Channel: "c", Cause: "throttled"}},
+		},
+		"full, and the second refused": {
+			[]tried{{"b", "fallback", "refused", "x", full}, {"c", "fallback", "accepted", "", behind}},
+			[]ledger.CarriedRow{{Channel: "c", Cause: "no_slot"}},
+		},
+		"sent once more": {
+			[]tried{{"a", "first_choice", "unknown", "", ""}, {"b", "resend", "accepted", "", behind}},
+			[]ledger.CarriedRow{{Channel: "b", Cause: "unknown"}},
+		},
+		"taken twice": {
+			[]tried{{"a", "first_choice", "accepted", "", ""}, {"b", "resend", "accepted", "", behind}},
+			[]ledger.CarriedRow{{Channel: "a"}, {Channel: "b", Cause: "unknown"}},
+		},
+	} {
+		for i := range tc.carried {
+			tc.carried[i].Version, tc.carried[i].Route, tc.carried[i].FirstChoice, tc.carried[i].Messages = 1, id, "a", 1
+		}
+		want = append(want, tc.carried...)
+		execute(t, db, `insert into dispatcher.messages (id, lane, digest, received_at, route, routing_version, first_choice, state, attempts, envelope, finished_at)
+			values ($1, 'bulk', 1, now(), $1, 1, 'a', 'failed', $2, '{}', now())`, id, len(tc.attempts))
+		for i, a := range tc.attempts {
+			execute(t, db, `insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome, provider_code, segments, price_micros, currency,
+				claimed_at, settled_at, instance, answers, ranking)
+				select seq, $2, $3, $4, $5, nullif($6, ''), 1, 0, 'GBP', now(), now(), 1, 1, nullif($7, '')::jsonb from dispatcher.messages where id = $1`,
+				id, i+1, a.channel, a.reason, a.outcome, a.code, a.ranking)
+		}
+	}
+	got, err := l.CarriedOn(t.Context(), time.Now(), time.UTC)
+	byRoute := func(rows []ledger.CarriedRow) map[string][]ledger.CarriedRow {
+		out := map[string][]ledger.CarriedRow{}
+		for _, r := range rows {
+			out[r.Route] = append(out[r.Route], r)
+		}
+		return out
+	}
+	if diff := cmp.Diff(byRoute(want), byRoute(got)); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if before, err := l.CarriedOn(t.Context(), time.Now().AddDate(0, 0, -2), time.UTC); len(before) != 0 || err != nil {
+		t.Errorf("%v, %v", before, err)
+	}
+}
