@@ -120,8 +120,8 @@ func (c *cli) runDemo(ctx context.Context, f *demoFlags, settings config.Setting
 func demoSheet(r *demo.Result) sheet {
 	s := sheet{
 		title:  fmt.Sprintf("%d messages at 25 / 15 / 60", r.Messages),
-		header: []string{"channel", "configured", "first choice", "drawn", "deviation", "fallback", "sent", "carried", "share", "segments", "cost"},
-		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+		header: []string{"channel", "agreed", "first choice", "drawn", "deviation", "fallback", "sent", "carried", "share", "segments", "cost"},
+		right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, wrap: map[int]int{3: 6},
 	}
 	for _, c := range r.Channels {
 		s.rows = append(s.rows, []string{
