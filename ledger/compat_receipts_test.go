@@ -30,7 +30,7 @@ func TestThePreviousReleaseWorksBesideReceipts(t *testing.T) {
 	execute(t, db, oldSettle, m[0].Seq)
 	execute(t, db, oldSettleMessage, m[0].Seq)
 	settleAll(t, l, expecting(m[1], "r1"))
-	if got := receive(t, l, receipt("ref", provider.Delivered), receipt("r1", provider.Delivered)); got != (ledger.Received{Matched: 1, Early: 1}) {
+	if got := receive(t, l, receipt("ref", provider.Delivered), receipt("r1", provider.Delivered)); got != (ledger.ReceiptCounts{Matched: 1, Early: 1}) {
 		t.Errorf("%+v", got)
 	}
 	if got := scalar[string](t, db, states); got != "m-00000 accepted, m-00001 delivered" {

@@ -20,9 +20,11 @@ import (
 //     replaces accepted.
 //   - A receipt that carries our key proves that an unknown attempt was taken: it is accepted then. It proves nothing about
 //     how its other parts fared, see tally.
-//   - An attempt that was not taken has only the parts that its settlement named. What a receipt with our key says
-//     about it beyond those is no copy: undelivered is what the provider's answer said already, and delivered
-//     contradicts that answer, which is counted and told, and changes nothing.
+//   - An attempt that was not taken has only the parts that its settlement named. What a receipt says of it beyond those, by our key or
+//     by an id that came with the refusal, is no word about the attempt: undelivered is what the provider's answer said already, and
+//     delivered contradicts that answer. It is counted and told; the attempt stays what the answer said, at no price. But
+//     when all that the answer denied was delivered, so was the message: it is not sent any more. When other attempts may
+//     have reached the subscriber as well, the message is flagged.
 
 // relook is after what time a row is looked at again whose attempt is still under way.
 const relook = 5 * time.Second
@@ -33,6 +35,7 @@ type standing struct {
 	state    State
 	attempts int
 	tries    []try // ascending by number; attempts that began later are not in it
+	flagged  bool  // it becomes a possible duplicate
 }
 
 // try is an attempt as receipts find it, and what they make of it.
@@ -45,6 +48,8 @@ type try struct {
 	owed             int           // how many receipts tell all about it; 0 for as many as its settlement named parts
 	cut              bool          // parts of its message certainly were not taken, see Settlement.CutShort
 	proved           bool          // a receipt made it accepted, no answer did
+	denied           int           // how many parts the answer said were not taken; 0 for owed, or one
+	contradicted     bool          // a receipt has said before that some of them were delivered
 	within, left     time.Duration // for how long receipts are awaited from its answer on, and from now on; 0 where none are expected
 	parts            []part
 
@@ -59,7 +64,7 @@ type try struct {
 // part is a row of receipts.
 type part struct {
 	channel, reference string
-	byKey              bool // a receipt with our key made it, no settlement
+	byKey              bool // a receipt with our key made it, or an answer that denied it; no settlement expects it
 	state              string
 	word               word
 	due                bool // somebody is going to look at it
@@ -78,8 +83,15 @@ func (s *standing) conclude() {
 		s.tries[i].conclude()
 	}
 	to, by, says := s.next()
+	s.flagged = !s.closing.PossibleDuplicate && s.twice()
+	s.closing.PossibleDuplicate = s.closing.PossibleDuplicate || s.flagged
 	if to == "" || to == s.state {
-		return
+		if !s.flagged {
+			return
+		}
+		if to, by, says = s.stands(); by == nil {
+			return
+		}
 	}
 	s.closing.State, s.closing.Channel, s.closing.Attempt, s.closing.Reference = to, by.channel, by.number, by.reference
 	s.closing.Cause, s.closing.Code = says.cause, says.code
@@ -120,8 +132,8 @@ func (t *try) conclude() {
 	t.frees = t.held && !t.freed && (t.says.state != "" || anyFinal(count.parts))
 }
 
-// denied reports whether the provider answered that it did not take the attempt, or not all parts of it.
-func (t *try) denied() bool {
+// isDenied reports whether the provider answered that it did not take the attempt, or not all parts of it.
+func (t *try) isDenied() bool {
 	switch t.outcome {
 	case provider.Refused.String(), provider.Throttled.String(), provider.Rejected.String():
 		return true
@@ -131,7 +143,7 @@ func (t *try) denied() bool {
 
 // counted are the parts that were taken, or may have been.
 func (t *try) counted() []part {
-	if !t.denied() {
+	if !t.isDenied() {
 		return t.parts
 	}
 	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool { return p.byKey })
@@ -139,7 +151,7 @@ func (t *try) counted() []part {
 
 // contradictedBy reports whether a receipt says of an attempt that was not taken that it was delivered.
 func (t *try) contradictedBy(p *part) bool {
-	return t.denied() && p.byKey && p.state == string(Delivered)
+	return t.isDenied() && p.byKey && p.state == string(Delivered)
 }
 
 // believe makes an unknown attempt accepted if a receipt with our key says so. Its receipts are awaited from now on, where
@@ -191,6 +203,9 @@ func (s *standing) next() (to State, by *try, says word) {
 				last = t
 			}
 		}
+	}
+	if to, by, says = s.deliveredAnyway(rest, last != nil); by != nil {
+		return to, by, says
 	}
 	if !s.concludable() {
 		return "", nil, word{}
@@ -247,7 +262,7 @@ func (s *standing) rank() int {
 // are not ours to write: whoever has an attempt locked must not wait for rows of receipts.
 func (s *standing) lookAgain(t *try, p *part) time.Duration {
 	switch {
-	case t.denied() && p.byKey:
+	case t.isDenied() && p.byKey:
 		return 0
 	case t.outcome == "" || p.final() && s.state == Sending:
 		return relook

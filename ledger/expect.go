@@ -6,7 +6,7 @@ import (
 )
 
 // expectArrays are the parameters of expectReceipts, one element for each part that a receipt is expected for, or
-// for the whole attempt when its provider gave no reference; nil without any.
+// for the whole attempt when its provider gave no reference, and one with part 0 for each that was denied by its id; nil without any.
 func expectArrays(order []*Settlement) []any {
 	var seq, await []int64
 	var attempt, part []int16
@@ -26,6 +26,10 @@ func expectArrays(order []*Settlement) []any {
 		}
 		if number == 0 && s.State == Accepted {
 			add(wholeRow("", s.Seq, s.Attempt).reference) // only a receipt with our key can find it
+		}
+		for _, one := range names(s.Denied) {
+			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(reference, one) //nolint:gosec // The column is a smallint.
+			part, await = append(part, 0), append(await, 0)
 		}
 	}
 	if seq == nil {

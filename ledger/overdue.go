@@ -23,7 +23,9 @@ func (l *Ledger) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept
 		if err != nil {
 			return swept, wrap("close what is overdue", err)
 		}
-		swept.Closed, swept.Contradictory = swept.Closed+done.closed, swept.Contradictory+done.contradictory
+		contradictory, otherID := done.counts()
+		swept.Closed, swept.Contradictory, swept.OtherID = swept.Closed+done.closed, swept.Contradictory+contradictory, swept.OtherID+otherID
+		swept.Oddities = append(swept.Oddities, done.oddities...)
 		limit -= looked
 		if looked < receiveBatch {
 			break

@@ -23,15 +23,23 @@ type Receipt struct {
 	At time.Time
 }
 
-// Received is what became of receipts. Each counts once.
+// Received is what became of receipts.
 type Received struct {
+	ReceiptCounts
+	// Oddities are those that the books and the receipts disagree about: for the log.
+	Oddities []Oddity
+}
+
+// ReceiptCounts counts receipts by what became of them. Each counts once.
+type ReceiptCounts struct {
 	Matched  int // those that said something new about a known attempt
 	Early    int // those that are kept because nobody knows their attempt, or not yet
 	Repeated int // those that changed nothing; also what is pending for an attempt that nobody knows
-	// Contradictory are those that cannot be true together with what is booked, and change no message: by their key an attempt
-	// was delivered that its provider had not taken, or a reference belongs to another message than the first one that
-	// it was known to belong to.
+	// Contradictory are those that cannot be true together with what is booked: an attempt was delivered that its provider
+	// had answered it did not take, or a reference belongs to another message than the first one that it was known to belong to.
 	Contradictory int
+	// OtherID are those that are about an attempt by its key, and name it by another reference than its answer did.
+	OtherID int
 	// Freed is how many active slots they gave back.
 	Freed int64
 }
@@ -42,18 +50,43 @@ func (r *Received) add(more Received) {
 	r.Early += more.Early
 	r.Repeated += more.Repeated
 	r.Contradictory += more.Contradictory
+	r.OtherID += more.OtherID
 	r.Freed += more.Freed
+	r.Oddities = append(r.Oddities, more.Oddities...)
 }
+
+// Oddity is a receipt that says something else than the books do.
+type Oddity struct {
+	Kind    OddityKind
+	Channel string
+	// Reference is what the receipt names, and Answered what the provider's answer named; either may be empty.
+	Reference, Answered string
+}
+
+// OddityKind says what is odd about a receipt.
+type OddityKind uint8
+
+// What may be odd about a receipt.
+const (
+	// DeliveredThoughDenied: it says delivered, and the provider had answered that it did not take the attempt.
+	DeliveredThoughDenied OddityKind = iota + 1
+	// ReferenceOfAnother: by its key it is about another message than by its reference.
+	ReferenceOfAnother
+	// UnderAnotherID: its key names an attempt whose answer named another reference.
+	UnderAnotherID
+)
 
 // Swept is what came of looking at what was due.
 type Swept struct {
 	Closed int // messages that came to another state
-	// Contradictory is how many receipts turned out to be so when their attempt was settled, see Received.
-	Contradictory int
+	// Contradictory and OtherID are how many receipts turned out to be so when their attempt was settled, see ReceiptCounts.
+	Contradictory, OtherID int
+	Oddities               []Oddity
 }
 
 // Closing is a message that a receipt, or the want of one, brings to a state: Accepted, Delivered, Undelivered or
-// NoReceipt. It has what a status event needs.
+// NoReceipt. It has what a status event needs. When a receipt shows that the message may have reached the subscriber twice, and
+// that is all it changes, State is the state that the message has.
 type Closing struct {
 	Seq               int64
 	ID                string

@@ -14,15 +14,18 @@ package ledger
 //     takes it. Otherwise the older one keeps it, and the newer gets a row that no receipt finds,
 //     so that it ends without receipt.
 //
+// What has part 0 is an id that the answer named of a part that it did not take: a receipt should not come, and nobody looks for one. Its
+// row is as if a receipt with our key had made it. It takes no row from anybody.
+//
 // The channel is read from the attempt, which must exist. Rows are written in the order of their key, as in
 // bookReceipts.
 const expectReceipts = `
 	with fresh as materialized (
-	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq, n.attempt, n.part,
-	    now() + n.await * interval '1 microsecond' as due_at
+	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0) as part,
+	    case when n.part > 0 then now() + n.await * interval '1 microsecond' end as due_at
 	  from unnest($1::bigint[], $2::smallint[], $3::text[], $4::smallint[], $5::bigint[]) as n(seq, attempt, reference, part, await)
 	  join dispatcher.attempts a on a.message_seq = n.seq and a.attempt = n.attempt
-	  order by a.channel, n.reference, n.seq, n.attempt, n.part
+	  order by a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0)
 	), booked as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
 	  select distinct on (channel, reference) channel, reference, seq, attempt, part, due_at
@@ -34,20 +37,21 @@ const expectReceipts = `
 	    received_at = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.received_at end,
 	    due_at = case when (r.message_seq is null or r.message_seq = excluded.message_seq) and r.state in ('delivered', 'undelivered')
 	      then now() when r.part is null then excluded.due_at else coalesce(r.due_at, excluded.due_at) end
-	  where r.message_seq is null or (r.message_seq = excluded.message_seq and r.attempt <= excluded.attempt) or r.due_at is null
+	  where r.message_seq is null or (excluded.part is not null or r.part is null) and r.message_seq = excluded.message_seq and r.attempt <= excluded.attempt
+	    or excluded.part is not null and r.due_at is null
 	  returning message_seq, attempt, reference
 	)
 	insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
 	select f.channel, f.reference || ' ' || f.seq || '.' || f.attempt, f.seq, f.attempt, f.part, f.due_at
 	from fresh f
-	where (select count(*) from booked) < (select count(*) from fresh)
+	where (select count(*) from booked) < (select count(*) from fresh) and f.part is not null
 	  and (f.seq, f.attempt, f.reference) not in (select message_seq, attempt, reference from booked)
 	order by f.channel, f.reference, f.seq, f.attempt
 	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`
 
 // bookReceipts merges receipts into their rows and says what came of it: how many rows with a message changed, how many
-// without, how many receipts contradict the books, which rows that changed nothing but a key made and have
-// "delivered" now, and which rows it met or made, which are locked now. A row is replaced only by one of higher rank, so that neither order nor repetition matters; one that
+// without, how many receipts carry the key of one message and the reference of another, and which, which rows changed that a key or a
+// denial made, and which rows it met or made, which are locked now. A row is replaced only by one of higher rank, so that neither order nor repetition matters; one that
 // nobody knows the message of gets it from a key of any rank. A
 // receipt without reference is about the reference of its attempt, or has a row of its own while there is none, or when there are
 // several: see folded. A last word ends the wait of its row.
@@ -93,10 +97,12 @@ const bookReceipts = `
 	    due_at = case when excluded.state = 'pending' then r.due_at end
 	  where (dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state) or r.message_seq is null and excluded.message_seq is not null)
 	    and coalesce(r.message_seq = excluded.message_seq, true)
-	  returning message_seq, channel, reference, message_seq is not null and part is null and state = 'delivered' as proof
+	  returning message_seq, channel, reference, message_seq is not null and part is null and state <> 'pending' as proof
 	)
 	select count(message_seq), count(*) - count(message_seq),
 	  (select count(*) from owned where named <> coalesce(holder, first_seq)),
+	  (select array_agg(channel) from owned where named <> coalesce(holder, first_seq)),
+	  (select array_agg(split_part(reference, ' ', 1)) from owned where named <> coalesce(holder, first_seq)),
 	  array_agg(channel) filter (where proof), array_agg(reference) filter (where proof),
 	  (select array_agg(channel) from met), (select array_agg(reference) from met)
 	from booked`
@@ -117,8 +123,8 @@ const (
 const (
 	lockTries = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
-	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), coalesce(a.proved, false), w.within,
-	  coalesce(a.settled_at + w.within - now(), interval '0')
+	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), coalesce(a.proved, false),
+	  coalesce(a.denied_parts, 0), a.contradicted_at is not null, w.within, coalesce(a.settled_at + w.within - now(), interval '0')
 	from %s n join dispatcher.attempts a on a.message_seq = n.seq
 	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '%d hours' else '0' end) as within) w
 	order by a.message_seq, a.attempt for update of a`
@@ -151,9 +157,9 @@ const updateTries = `
 	  receipt_code = case when n.state = '' then a.receipt_code else nullif(n.code, '') end,
 	  receipt_at = case when n.state = '' then a.receipt_at else n.at end,
 	  delivered_at = case when n.state = 'delivered' then n.at else a.delivered_at end,
-	  freed = a.freed or n.freed
-	from unnest($1::bigint[], $2::smallint[], $3::boolean[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::boolean[])
-	  as n(seq, attempt, accepted, reference, state, cause, code, at, freed)
+	  freed = a.freed or n.freed, contradicted_at = coalesce(a.contradicted_at, n.contradicted_at)
+	from unnest($1::bigint[], $2::smallint[], $3::boolean[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::boolean[], $10::timestamptz[])
+	  as n(seq, attempt, accepted, reference, state, cause, code, at, freed, contradicted_at)
 	where a.message_seq = n.seq and a.attempt = n.attempt`
 
 const updateStandings = `
@@ -163,6 +169,10 @@ const updateStandings = `
 	  possible_duplicate = m.possible_duplicate and m.state not in ('retry', 'waiting')
 	from unnest($1::bigint[], $2::text[], $3::text[]) as n(seq, state, reason)
 	where m.seq = n.seq`
+
+// flagMessages says that messages may have reached their subscribers twice.
+const flagMessages = `
+	update dispatcher.messages set possible_duplicate = true where seq = any($1)`
 
 // updateDue writes when somebody has to look at a row again, in microseconds from now; null for never.
 const updateDue = `

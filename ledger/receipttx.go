@@ -55,7 +55,8 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 	var seq int64
 	var a try
 	_, err := pgx.ForEachRow(rows, []any{
-		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt, &a.owed, &a.cut, &a.proved, &a.within, &a.left,
+		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt, &a.owed, &a.cut, &a.proved,
+		&a.denied, &a.contradicted, &a.within, &a.left,
 	}, func() error {
 		if n := len(t.standings); n == 0 || t.standings[n-1].closing.Seq != seq {
 			t.standings = append(t.standings, standing{closing: Closing{Seq: seq}})
@@ -118,14 +119,29 @@ func (t *receiptTx) readParts(rows pgx.Rows) error {
 
 // finished is what came of a transaction.
 type finished struct {
-	closed, contradictory int
-	freed                 int64
+	closed   int
+	freed    int64
+	oddities []Oddity
+}
+
+// counts are how many receipts say delivered of what was not taken, and how many name their attempt otherwise than its answer did.
+func (f *finished) counts() (contradictory, otherID int) {
+	for i := range f.oddities {
+		switch f.oddities[i].Kind {
+		case DeliveredThoughDenied:
+			contradictory++
+		case UnderAnotherID:
+			otherID++
+		case ReferenceOfAnother:
+		}
+	}
+	return contradictory, otherID
 }
 
 // finish concludes what was read, writes what changes and commits. With all set each of
 // the picked rows is written, else only those that somebody has to look at again. They are the rows that the transaction
 // has locked: no other may be written once attempts are, for who has one of those locked waits for the attempts. news are the rows
-// whose contradictions have not been counted before.
+// that have not been counted before.
 func (t *receiptTx) finish(ctx context.Context, picked, news map[rowID]bool, all bool) (finished, error) {
 	w := t.conclude(picked, news, all)
 	batch := &pgx.Batch{}
@@ -141,7 +157,7 @@ func (t *receiptTx) finish(ctx context.Context, picked, news map[rowID]bool, all
 	if tag != "COMMIT" { // PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed
 		return finished{}, fmt.Errorf("commit was answered with %s", tag)
 	}
-	return finished{closed: len(w.closed.seq), contradictory: w.contradictory, freed: w.freed()}, nil
+	return finished{closed: len(w.closed.seq), oddities: w.oddities, freed: w.freed()}, nil
 }
 
 // conclude gathers what changes.
@@ -150,22 +166,27 @@ func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrit
 	for i := range t.standings {
 		s := &t.standings[i]
 		s.conclude()
+		if s.flagged {
+			w.flagged = append(w.flagged, s.closing.Seq)
+		}
 		if s.closing.State != "" {
-			w.close(&s.closing)
+			if s.closing.State != s.state {
+				w.close(&s.closing)
+			}
 			if n := t.notice(&s.closing); n != nil {
 				w.notices = append(w.notices, *n)
 			}
 		}
 		for j := range s.tries {
 			tr := &s.tries[j]
-			if tr.accepted || tr.named || tr.frees || tr.says.state != "" {
+			if tr.accepted || tr.named || tr.frees || tr.says.state != "" || tr.contradicts() {
 				w.try(s.closing.Seq, tr)
 			}
 			for k := range tr.parts {
 				p := &tr.parts[k]
 				id := rowID{p.channel, p.reference}
-				if news[id] && tr.contradictedBy(p) {
-					w.contradictory++
+				if news[id] {
+					w.odd(tr, p)
 				}
 				if !picked[id] {
 					continue

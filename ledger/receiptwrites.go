@@ -16,7 +16,7 @@ type receiptWrites struct {
 		number                        []int16
 		accepted, frees               []bool
 		reference, state, cause, code []string
-		at                            []pgtype.Timestamptz
+		at, contradicted              []pgtype.Timestamptz
 	}
 	closed struct {
 		seq           []int64
@@ -26,10 +26,11 @@ type receiptWrites struct {
 		channel, reference []string
 		wait               []*int64 // microseconds; nil for never
 	}
+	flagged []int64          // messages that may have reached their subscribers twice
 	slots   map[string]int64 // freed, by channel
 	notices []Notice
 
-	contradictory int // receipts that contradict the books; nothing is written about them
+	oddities []Oddity // for the log
 }
 
 // try adds what changes about an attempt.
@@ -39,13 +40,29 @@ func (w *receiptWrites) try(seq int64, t *try) {
 	c.accepted, c.frees = append(c.accepted, t.accepted), append(c.frees, t.frees)
 	c.reference, c.state = append(c.reference, t.reference), append(c.state, string(t.says.state))
 	c.cause, c.code = append(c.cause, string(t.says.cause)), append(c.code, t.says.code)
-	c.at = append(c.at, instant(t.says.at))
+	c.at, c.contradicted = append(c.at, instant(t.says.at)), append(c.contradicted, instant(t.contradictedAt()))
 	if t.frees {
 		if w.slots == nil {
 			w.slots = map[string]int64{}
 		}
 		w.slots[t.channel]++
 	}
+}
+
+// odd notes what a receipt says otherwise than the books do.
+func (w *receiptWrites) odd(t *try, p *part) {
+	kind := DeliveredThoughDenied
+	switch {
+	case t.otherID(p):
+		kind = UnderAnotherID
+	case !t.contradictedBy(p):
+		return
+	}
+	o := Oddity{Kind: kind, Channel: p.channel, Reference: p.reference, Answered: t.reference}
+	if p.whole() {
+		o.Reference = ""
+	}
+	w.oddities = append(w.oddities, o)
 }
 
 // close adds the new state of a message. The cause is the reason of undelivered.
@@ -79,10 +96,13 @@ func (w *receiptWrites) queue(batch *pgx.Batch) {
 		batch.Queue(updateDue, c.channel, c.reference, c.wait)
 	}
 	if c := &w.tries; len(c.seq) > 0 {
-		batch.Queue(updateTries, c.seq, c.number, c.accepted, c.reference, c.state, c.cause, c.code, c.at, c.frees)
+		batch.Queue(updateTries, c.seq, c.number, c.accepted, c.reference, c.state, c.cause, c.code, c.at, c.frees, c.contradicted)
 	}
 	if c := &w.closed; len(c.seq) > 0 {
 		batch.Queue(updateStandings, c.seq, c.state, c.reason)
+	}
+	if len(w.flagged) > 0 {
+		batch.Queue(flagMessages, w.flagged)
 	}
 	if len(w.slots) > 0 {
 		channels := slices.Sorted(maps.Keys(w.slots))

@@ -21,8 +21,8 @@ const receiveBatch = 500
 // Receive books receipts, in transactions of 500 that take two round trips each. Whatever their order and
 // however often they come, they have the same effect: see conclude. A receipt is kept when no attempt is known
 // that it is about, and finds its attempt when that is settled; see Overdue for what follows then. A receipt with
-// Seq whose attempt is unknown makes that accepted; one that contradicts what is booked changes nothing, see
-// Received. The first last word about any part of a message gives the active
+// Seq whose attempt is unknown makes that accepted. One that says delivered of an attempt that was not taken makes the message
+// delivered, and not the attempt, see ReceiptCounts. The first last word about any part of a message gives the active
 // slot back that its attempt holds until then.
 //
 // To receive again what was received has no effect, so a call that failed is simply repeated; what it returns with the
@@ -51,10 +51,13 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	batch.Queue("begin")
 	proofs, picked := map[rowID]bool{}, make(map[rowID]bool, len(folded))
 	batch.Queue(bookReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error {
-		var proved, met struct{ channels, references []string }
-		if err := row.Scan(&got.Matched, &got.Early, &got.Contradictory, &proved.channels, &proved.references,
-			&met.channels, &met.references); err != nil {
+		var proved, met, mixed struct{ channels, references []string }
+		if err := row.Scan(&got.Matched, &got.Early, &got.Contradictory, &mixed.channels, &mixed.references,
+			&proved.channels, &proved.references, &met.channels, &met.references); err != nil {
 			return err
+		}
+		for i, channel := range mixed.channels {
+			got.Oddities = append(got.Oddities, Oddity{Kind: ReferenceOfAnother, Channel: channel, Reference: mixed.references[i]})
 		}
 		for i, channel := range proved.channels {
 			proofs[rowID{channel, proved.references[i]}] = true
@@ -72,7 +75,10 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 		return Received{}, err
 	}
 	got.Freed, got.Repeated = done.freed, max(len(receipts)-got.Matched-got.Early-got.Contradictory, 0)
-	got.Matched, got.Contradictory = got.Matched-done.contradictory, got.Contradictory+done.contradictory
+	contradictory, otherID := done.counts()
+	got.Matched -= contradictory + otherID
+	got.Contradictory, got.OtherID = got.Contradictory+contradictory, otherID
+	got.Oddities = append(got.Oddities, done.oddities...)
 	return got, nil
 }
 

@@ -39,7 +39,7 @@ func TestAReceiptWithOurKeyProvesThatAnUnknownAttemptWasTaken(t *testing.T) {
 			l, m, see := one(t)
 			settleAll(t, l, []ledger.Settlement{unknown(m)})
 			for _, state := range test.states {
-				if got := receive(t, l, keyed(m, 1, test.reference, state)); got != (ledger.Received{Matched: 1}) {
+				if got := receive(t, l, keyed(m, 1, test.reference, state)); got != (ledger.ReceiptCounts{Matched: 1}) {
 					t.Errorf("%+v", got)
 				}
 			}
@@ -68,7 +68,7 @@ func TestAReceiptWithOurKeyWaitsForTheSettlement(t *testing.T) {
 			t.Run(name+" "+reference, func(t *testing.T) {
 				t.Parallel()
 				l, m, see := one(t)
-				if got := receive(t, l, keyed(m, 1, reference, provider.Delivered)); got != (ledger.Received{Matched: 1}) {
+				if got := receive(t, l, keyed(m, 1, reference, provider.Delivered)); got != (ledger.ReceiptCounts{Matched: 1}) {
 					t.Errorf("%+v", got)
 				}
 				look := func() {
@@ -100,10 +100,10 @@ func TestAKeyOfAnotherChannelOrAttemptProvesNothing(t *testing.T) {
 	settleAll(t, l, []ledger.Settlement{unknown(m)})
 	other := keyed(m, 1, "r1", provider.Delivered)
 	other.Channel = "b"
-	if got := receive(t, l, other, keyed(m, 2, "r2", provider.Delivered), keyed(ledger.Message{Seq: 999}, 1, "r3", provider.Delivered)); got != (ledger.Received{Early: 3}) {
+	if got := receive(t, l, other, keyed(m, 2, "r2", provider.Delivered), keyed(ledger.Message{Seq: 999}, 1, "r3", provider.Delivered)); got != (ledger.ReceiptCounts{Early: 3}) {
 		t.Errorf("%+v", got)
 	}
-	if got := receive(t, l, keyed(m, 2, "", provider.Delivered), receipt("", provider.Delivered)); got != (ledger.Received{Repeated: 2}) {
+	if got := receive(t, l, keyed(m, 2, "", provider.Delivered), receipt("", provider.Delivered)); got != (ledger.ReceiptCounts{Repeated: 2}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(story); got != "unknown unknown |" {

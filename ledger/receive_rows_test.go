@@ -45,7 +45,7 @@ func TestOneReferenceForAllPartsNeedsOneReceipt(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	settleAll(t, l, expecting(m, "r1 r1 r1"))
-	if got := receive(t, l, receipt("r1", provider.Delivered), receipt("r1", provider.Delivered), receipt("r1", provider.Undelivered)); got != (ledger.Received{Matched: 1, Repeated: 2}) {
+	if got := receive(t, l, receipt("r1", provider.Delivered), receipt("r1", provider.Delivered), receipt("r1", provider.Undelivered)); got != (ledger.ReceiptCounts{Matched: 1, Repeated: 2}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(states); got != "m delivered" {
@@ -60,7 +60,7 @@ func TestOddReferencesAreNoTrouble(t *testing.T) {
 	settleAll(t, l, expecting(m, "zero\x00byte broken\xff "+long))
 	got := receive(t, l, receipt("zero\x00byte", provider.Delivered), receipt(long, provider.Delivered), receipt("two words", provider.Delivered),
 		receipt("broken\xff", provider.Delivered), receipt("", provider.Delivered))
-	if got != (ledger.Received{Matched: 2, Repeated: 3}) {
+	if got != (ledger.ReceiptCounts{Matched: 2, Repeated: 3}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(states); got != "m delivered" {
@@ -74,7 +74,7 @@ func TestReceiptsOfAnotherChannelChangeNothing(t *testing.T) {
 	settleAll(t, l, expecting(m, "r1"))
 	strange := receipt("r1", provider.Delivered)
 	strange.Channel = "b"
-	if got := receive(t, l, strange); got != (ledger.Received{Early: 1}) {
+	if got := receive(t, l, strange); got != (ledger.ReceiptCounts{Early: 1}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(story); got != "accepted accepted |" {
@@ -99,7 +99,7 @@ func TestAnEarlierReleaseSettlesWithoutExpectingReceipts(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	settleAll(t, l, accepted([]ledger.Message{m}))
-	if got := receive(t, l, receipt("ref-m", provider.Delivered)); got != (ledger.Received{Early: 1}) {
+	if got := receive(t, l, receipt("ref-m", provider.Delivered)); got != (ledger.ReceiptCounts{Early: 1}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(states); got != "m accepted" {
@@ -120,7 +120,7 @@ func TestReceiptsTakeTwoRoundTripsAndASettlementThatExpectsThemOne(t *testing.T)
 		before := w.trips.Load()
 		settleAll(t, l, s)
 		settled := w.trips.Load()
-		if got := receive(t, l, receipts...); got != (ledger.Received{Matched: 500, Freed: 500}) {
+		if got := receive(t, l, receipts...); got != (ledger.ReceiptCounts{Matched: 500, Freed: 500}) {
 			t.Fatalf("%+v", got)
 		}
 		if n, r := settled-before, w.trips.Load()-settled; round > 0 && (n != 1 || r != 2) {

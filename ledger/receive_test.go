@@ -12,13 +12,13 @@ import (
 )
 
 // receive books receipts; every change of state is told with one notice that names it.
-func receive(t testing.TB, l *ledger.Ledger, receipts ...ledger.Receipt) ledger.Received {
+func receive(t testing.TB, l *ledger.Ledger, receipts ...ledger.Receipt) ledger.ReceiptCounts {
 	t.Helper()
 	got, err := l.Receive(t.Context(), receipts, tellState)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got
+	return got.ReceiptCounts
 }
 
 // overdue looks at everything that is due.
@@ -67,19 +67,19 @@ func TestAReceiptEndsItsMessage(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
 	settleAll(t, l, expecting(m, "r1"))
-	if got := receive(t, l, receipt("r1", provider.Pending)); got != (ledger.Received{Matched: 1}) {
+	if got := receive(t, l, receipt("r1", provider.Pending)); got != (ledger.ReceiptCounts{Matched: 1}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(story); got != "accepted accepted |" {
 		t.Error(got)
 	}
-	if got := receive(t, l, receipt("r1", provider.Delivered)); got != (ledger.Received{Matched: 1}) {
+	if got := receive(t, l, receipt("r1", provider.Delivered)); got != (ledger.ReceiptCounts{Matched: 1}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {
 		t.Error(got)
 	}
-	if got := receive(t, l, receipt("r1", provider.Undelivered), receipt("r1", provider.Delivered)); got != (ledger.Received{Repeated: 2}) {
+	if got := receive(t, l, receipt("r1", provider.Undelivered), receipt("r1", provider.Delivered)); got != (ledger.ReceiptCounts{Repeated: 2}) {
 		t.Errorf("%+v", got)
 	}
 	if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {
@@ -90,7 +90,7 @@ func TestAReceiptEndsItsMessage(t *testing.T) {
 func TestAnEarlyReceiptIsKeptForItsSettlement(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
-	if got := receive(t, l, receipt("r1", provider.Undelivered)); got != (ledger.Received{Early: 1}) {
+	if got := receive(t, l, receipt("r1", provider.Undelivered)); got != (ledger.ReceiptCounts{Early: 1}) {
 		t.Errorf("%+v", got)
 	}
 	settleAll(t, l, expecting(m, "r1"))

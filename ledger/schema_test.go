@@ -43,8 +43,8 @@ func TestTheDatabaseRefusesIllegalTransitions(t *testing.T) {
 		"unknown":     "waiting retry accepted delivered undelivered rejected failed",
 		"delivered":   "",
 		"undelivered": "delivered",
-		"rejected":    "",
-		"failed":      "",
+		"rejected":    "delivered",
+		"failed":      "delivered",
 		"dead":        "",
 	}
 	const (
@@ -190,7 +190,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"received_at finished_at topic kafka_partition kafka_offset possible_duplicate",
 		"attempts": "message_id attempt channel reason outcome provider_reference provider_code segments price_micros currency " +
 			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at ticket_last_check_in counted_at " +
-			"receipt_state receipt_cause receipt_code receipt_at unfit",
+			"receipt_state receipt_cause receipt_code receipt_at unfit contradicted_at",
 		"receipts":         "message_id attempt part channel reference state cause code received_at",
 		"limit_restarts":   "channel scope window_seconds unit restarted_at version author reason was_start was_granted window_start granted set_aside",
 		"limit_windows":    "channel scope window_seconds window_start unit max granted reserved currency next_at since until",

@@ -24,6 +24,10 @@ type Settlement struct {
 	Code string
 	// Reference holds the provider's ids of the accepted parts, separated by spaces.
 	Reference string
+	// Denied holds the ids that the answer named of parts that were not taken, and DeniedParts is how many such parts there are; 0 stands for
+	// one. A receipt should never come for them: one that says delivered contradicts the answer.
+	Denied      string
+	DeniedParts int
 	// Segments and PriceMicros are what was accepted, hence is billed; for an
 	// Unknown outcome what may have been.
 	Segments    int

@@ -49,16 +49,16 @@ var settleMore = settleDone(additions{
 	    where t.owed > 0 and b.outcome is not null)
 	  order by s.seq, s.attempt for update of a
 	), `,
-	parameters: ", $19::bigint[], $20::bigint[]" + saidParameters + ", $30::boolean[]",
-	names:      ", hold, slow" + saidNames + ", unfit",
+	parameters: ", $19::bigint[], $20::bigint[]" + saidParameters + ", $30::boolean[], $33::smallint[]",
+	names:      ", hold, slow" + saidNames + ", unfit, denied",
 	columns: ", coalesce(hold, ($19::bigint[])[1]) as hold, coalesce(slow, ($20::bigint[])[1]) as slow" + saidColumns + `,
-	      nullif(coalesce(unfit, ($30::boolean[])[1]), false) as unfit`,
+	      nullif(coalesce(unfit, ($30::boolean[])[1]), false) as unfit, nullif(coalesce(denied, ($33::smallint[])[1]), 0) as denied`,
 	written: `,
 	    held_until = case when a.answers = 0 and not a.freed and g.hold > 0 then now() + g.hold * interval '1 microsecond' else a.held_until end,
 	    receipts_owed = case when ` + saysMore + ` then g.owed else a.receipts_owed end,
 	    receipts_within = case when ` + saysMore + ` then g.within else a.receipts_within end,
 	    cut_short = case when ` + saysMore + ` then g.cut else a.cut_short end,
-	    unfit = coalesce(g.unfit, a.unfit)`,
+	    unfit = coalesce(g.unfit, a.unfit), denied_parts = coalesce(g.denied, a.denied_parts)`,
 	condition: `
 	    and (select count(*) from ahead) >= 0`,
 	returned: ", a.held_until, a.claimed_at, g.slow",

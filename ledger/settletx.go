@@ -98,7 +98,7 @@ func bySeq(settlements []Settlement) []*Settlement {
 // more reports whether one of the settlements needs settleMore.
 func more(order []*Settlement) bool {
 	return slices.ContainsFunc(order, func(s *Settlement) bool {
-		return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Unfit || s.Receipts > 0
+		return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Unfit || s.Receipts > 0 || s.DeniedParts > 0
 	})
 }
 
@@ -114,7 +114,7 @@ func settlementArrays(order []*Settlement) []any {
 	notices := newNoticeArrays(n)
 	for i, s := range order {
 		seq[i], attempt[i], outcome[i] = s.Seq, int16(s.Attempt), s.Outcome.String()
-		code[i], reference[i] = storable(s.Code), storable(s.Reference)
+		code[i], reference[i] = storable(s.Code), storable(cmp.Or(s.Reference, s.Denied))
 		segments[i], price[i] = int16(s.Segments), s.PriceMicros
 		state[i], reason[i] = string(s.State), storable(s.Reason)
 		if !s.NextAt.IsZero() {
@@ -133,8 +133,9 @@ func settlementArrays(order []*Settlement) []any {
 
 // moreArrays are the parameters that settleMore takes beyond those of settle.
 func moreArrays(order []*Settlement) []any {
-	hold, slow, unfit := make([]int64, len(order)), make([]int64, len(order)), make([]bool, len(order))
+	hold, slow, unfit, denied := make([]int64, len(order)), make([]int64, len(order)), make([]bool, len(order)), make([]int16, len(order))
 	for i, s := range order {
+		denied[i] = int16(s.DeniedParts) //nolint:gosec // Segments of a message.
 		hold[i], slow[i], unfit[i] = s.Hold.Microseconds(), -1, s.Unfit
 		if s.Slow != nil {
 			slow[i] = max(s.Slow.RetryAfter, 0).Microseconds()
@@ -143,7 +144,7 @@ func moreArrays(order []*Settlement) []any {
 	refunds, tallies := refundArrays(order)
 	args := append([]any{brief(hold), brief(slow)}, refunds...)
 	args = append(append(args, saidArrays(order)...), brief(unfit))
-	return append(args, tallies...)
+	return append(append(args, tallies...), brief(denied))
 }
 
 // refundArrays are the refunds of settlements, which they name by their position, and the tallies of each.

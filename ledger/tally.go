@@ -67,10 +67,34 @@ func (c tally) with(more tally) tally {
 	return c
 }
 
-// folded are parts without the row of a receipt that named none of them. It is about all of an attempt that owes one receipt. Of
+// folded are the parts of an attempt, at most as many as it has: see withoutWhole and best.
+func folded(parts []part, owed int) []part {
+	return best(withoutWhole(parts, owed), owed)
+}
+
+// best are as many of the parts as receipts are owed, or as the settlement named. There are more when receipts with our key
+// name parts otherwise than the answer did. Such a receipt is about one of the parts, nobody knows which: it stands for one
+// of which less is known.
+func best(parts []part, owed int) []part {
+	if owed == 0 {
+		for i := range parts {
+			if !parts[i].byKey {
+				owed++
+			}
+		}
+	}
+	if owed == 0 || len(parts) <= owed {
+		return parts
+	}
+	parts = slices.Clone(parts)
+	slices.SortStableFunc(parts, func(a, b part) int { return receiptRank(b.state) - receiptRank(a.state) })
+	return parts[:owed]
+}
+
+// withoutWhole are parts without the row of a receipt that named none of them. It is about all of an attempt that owes one receipt. Of
 // an attempt that owes several it is about one of them, and nobody knows which: it takes the place of a part of which
 // nothing else is known.
-func folded(parts []part, owed int) []part {
+func withoutWhole(parts []part, owed int) []part {
 	at := slices.IndexFunc(parts, func(p part) bool { return p.whole() })
 	if at < 0 || len(parts) == 1 {
 		return parts

@@ -123,15 +123,17 @@ func again(f *flight, res *provider.Result, left []int, s *ledger.Settlement, no
 }
 
 // bill fills in references, segments and price: what was accepted, or for Unknown what
-// may have been. It returns the parts still to be sent when some, not all, were accepted.
+// may have been. Ids that the answer named of what it did not take are kept apart. It returns the parts still to be sent when some, not all, were accepted.
 func bill(f *flight, res *provider.Result, s *ledger.Settlement) (left []int) {
 	if res.Parts == nil {
-		s.Reference = res.Reference
-		if res.Outcome == provider.Accepted || res.Outcome == provider.Unknown {
-			s.Segments, s.PriceMicros = f.segments, f.price
+		if res.Outcome != provider.Accepted && res.Outcome != provider.Unknown {
+			s.Denied = res.Reference
+			return nil
 		}
+		s.Reference, s.Segments, s.PriceMicros = res.Reference, f.segments, f.price
 		return nil
 	}
+	var denied []string
 	references := make([]string, 0, len(res.Parts))
 	for _, part := range res.Parts {
 		switch part.Outcome {
@@ -141,10 +143,14 @@ func bill(f *flight, res *provider.Result, s *ledger.Settlement) (left []int) {
 		case provider.Unknown:
 			s.Segments++
 		case provider.Refused, provider.Throttled, provider.Rejected:
-			left = append(left, part.Index)
+			left, denied = append(left, part.Index), append(denied, part.Reference)
+			s.DeniedParts++
 		}
 	}
-	s.Reference = strings.Join(references, " ")
+	s.Reference, s.Denied = strings.Join(references, " "), strings.Join(denied, " ")
+	if s.Outcome == provider.Unknown {
+		s.Denied, s.DeniedParts = "", 0 // whether the message was taken is not known
+	}
 	s.PriceMicros = f.price / int64(f.segments) * int64(s.Segments)
 	if s.Segments == 0 {
 		return nil

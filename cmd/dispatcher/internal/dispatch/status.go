@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
@@ -27,7 +29,7 @@ func statusOfTask(t *task, d *ledger.Decision, at time.Time) ledger.Notice {
 func statusOfSettlement(f *flight, s *ledger.Settlement, at time.Time) ledger.Notice {
 	return notice(&envelope.Status{
 		ID: s.ID, State: string(s.State), At: at, Lane: f.lane, Tenant: f.tenant, Route: f.route,
-		Channel: f.channel, Attempt: s.Attempt, Reason: s.Reason, Code: s.Code, Reference: s.Reference,
+		Channel: f.channel, Attempt: s.Attempt, Reason: s.Reason, Code: s.Code, Reference: cmp.Or(s.Reference, strings.TrimSpace(s.Denied)),
 		Segments: f.segments, PossibleDuplicate: s.PossibleDuplicate, Metadata: f.metadata,
 	})
 }

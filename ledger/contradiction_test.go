@@ -1,0 +1,214 @@
+package ledger_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// denied settles the next attempt of a message as not taken, by an answer that names an id all the same.
+func denied(m ledger.Message, outcome provider.Outcome, id string) ledger.Settlement {
+	s := unknown(m)
+	s.Attempt, s.Outcome, s.State, s.Reason, s.Await, s.Denied = m.Attempts+1, outcome, ledger.Retry, outcome.String(), 72*time.Hour, id
+	s.Segments, s.PriceMicros = 0, 0
+	if outcome == provider.Rejected {
+		s.State = ledger.Rejected
+	}
+	return s
+}
+
+// claimNext has the next attempt claimed.
+func claimNext(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
+	t.Helper()
+	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+		t.Fatal(err)
+	}
+	m.Attempts++
+	return m
+}
+
+// contradicted is the message, whether it is flagged, its attempts with what they cost, and what was told of it.
+const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplicate then 'flagged' end, '|',
+	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state, a.price_micros, case when a.contradicted_at is not null then 'contradicted' end), ', ' order by a.attempt)
+	   from dispatcher.attempts a where a.message_seq = m.seq), '|',
+	(select string_agg(convert_from(u.raw, 'UTF8'), ', ' order by o.seq, u.nr)
+	   from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, raw, nr) where u.key = m.id))
+	from dispatcher.messages m where m.id = 'm'`
+
+// TestADenialThatNamesAnIDAndDeliveredForThatID: the message is not sent any more, costs nothing, and the contradiction is told once,
+// whichever of answer and receipt is first.
+func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled, provider.Rejected} {
+		for _, early := range []bool{false, true} {
+			t.Run(fmt.Sprint(outcome, " early ", early), func(t *testing.T) {
+				t.Parallel()
+				l, m, see := one(t)
+				var told []ledger.Oddity
+				take := func() {
+					got, err := l.Receive(t.Context(), []ledger.Receipt{receipt("7F", provider.Delivered)}, tellState)
+					if err != nil {
+						t.Fatal(err)
+					}
+					told = append(told, got.Oddities...)
+				}
+				if early {
+					take()
+				}
+				settleAll(t, l, []ledger.Settlement{denied(m, outcome, "7F")})
+				if !early {
+					take()
+				}
+				take()
+				swept, err := l.Overdue(t.Context(), 100, tellState)
+				if err != nil {
+					t.Fatal(err)
+				}
+				told = append(told, swept.Oddities...)
+				if want := fmt.Sprintf("delivered | %s 0 contradicted | delivered a 1  delivered", outcome); see(contradicted) != want {
+					t.Errorf("got  %s\nwant %s", see(contradicted), want)
+				}
+				if len(told) != 1 || told[0] != (ledger.Oddity{Kind: ledger.DeliveredThoughDenied, Channel: "a", Reference: "7F", Answered: "7F"}) {
+					t.Errorf("told %+v", told)
+				}
+				if n, err := l.Due(t.Context(), 1); n != 0 || err != nil {
+					t.Errorf("%d are to be sent again, %v", n, err)
+				}
+				if n := see(`select count(*)::text from dispatcher.receipts where due_at is not null`); n != "0" {
+					t.Error("somebody is to look at its row for ever")
+				}
+			})
+		}
+	}
+}
+
+// TestADenialThatNamesAnIDSaysNothingAboutTheFallback: no receipt is awaited for it, and what is not delivered by it changes nothing.
+func TestADenialThatNamesAnIDSaysNothingAboutTheFallback(t *testing.T) {
+	t.Parallel()
+	for _, state := range []provider.ReceiptState{0, provider.Pending, provider.Undelivered} {
+		t.Run(state.String(), func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			settleAll(t, l, []ledger.Settlement{denied(m, provider.Refused, "7F")})
+			m = claimNext(t, l, m)
+			if state != 0 {
+				receive(t, l, receipt("7F", state))
+			}
+			second := expecting(m, "r2")
+			settleAll(t, l, second)
+			receive(t, l, receipt("r2", provider.Delivered))
+			if got, want := see(contradicted), "delivered | refused 0, accepted delivered 28000 | delivered a 2  delivered"; got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+// TestBothCarriersDeliveredIt: the message is flagged, and whoever was told of it before is told that.
+func TestBothCarriersDeliveredIt(t *testing.T) {
+	t.Parallel()
+	for when, want := range map[string]string{
+		"before the fallback is settled": "delivered flagged | refused 0 contradicted, accepted delivered 28000 | delivered flagged a 1",
+		"before its receipt":             "delivered flagged | refused 0 contradicted, accepted delivered 28000 | delivered flagged a 1",
+		"after its receipt":              "delivered flagged | refused 0 contradicted, accepted delivered 28000 | delivered a 2, delivered flagged a 2",
+	} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			settleAll(t, l, []ledger.Settlement{denied(m, provider.Refused, "7F")})
+			m = claimNext(t, l, m)
+			for _, now := range []string{"before the fallback is settled", "before its receipt", "after its receipt"} {
+				if now == when {
+					for range 2 {
+						if _, err := l.Receive(t.Context(), []ledger.Receipt{receipt("7F", provider.Delivered)}, tellFlag); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				switch now {
+				case "before the fallback is settled":
+					settleAll(t, l, expecting(m, "r2"))
+				case "before its receipt":
+					if _, err := l.Receive(t.Context(), []ledger.Receipt{receipt("r2", provider.Delivered)}, tellFlag); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if got := see(contradicted); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+func tellFlag(c *ledger.Closing) *ledger.Notice {
+	flag := ""
+	if c.PossibleDuplicate {
+		flag = "flagged "
+	}
+	return &ledger.Notice{Kind: ledger.Status, Key: c.ID, Value: fmt.Appendf(nil, "%s %s%s %d", c.State, flag, c.Channel, c.Attempt)}
+}
+
+// TestAnIDThatADenialNamesTakesNoRowFromAnybody: carriers give the same id to whatever they refuse, or that of an earlier message.
+func TestAnIDThatADenialNamesTakesNoRowFromAnybody(t *testing.T) {
+	t.Parallel()
+	l, db, _ := holding(t, 0)
+	m := claimAll(t, l, batch("m", 3), "a").Messages
+	settleAll(t, l, append(expecting(m[0], "r1"), denied(m[1], provider.Refused, "r1"), denied(m[2], provider.Refused, "r1")))
+	receive(t, l, receipt("r1", provider.Undelivered))
+	receive(t, l, receipt("r1", provider.Delivered))
+	if got := scalar[string](t, db, states); got != "m-00000 delivered, m-00001 retry, m-00002 retry" {
+		t.Error(got)
+	}
+	more := claimAll(t, l, batch("n", 2), "a").Messages
+	settleAll(t, l, []ledger.Settlement{denied(more[0], provider.Refused, "r2")})
+	settleAll(t, l, expecting(more[1], "r2"))
+	receive(t, l, receipt("r2", provider.Delivered))
+	if got := scalar[string](t, db, `select string_agg(state, ' ' order by id) from dispatcher.messages where id like 'n%'`); got != "retry delivered" {
+		t.Error(got)
+	}
+}
+
+// TestAReceiptThatOurKeyProvesUnderAnotherID is booked on the attempt, and told.
+func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
+	t.Parallel()
+	for _, early := range []bool{false, true} {
+		t.Run(fmt.Sprint("early ", early), func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			if !early {
+				settleAll(t, l, expecting(m, "r1"))
+			}
+			got, err := l.Receive(t.Context(), []ledger.Receipt{keyed(m, 1, "0x7F", provider.Delivered)}, tellState)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := got.Oddities
+			if early {
+				settleAll(t, l, expecting(m, "r1"))
+				see(dueNow)
+				swept, err := l.Overdue(t.Context(), 100, tellState)
+				if err != nil {
+					t.Fatal(err)
+				}
+				told = append(told, swept.Oddities...)
+			} else if got.ReceiptCounts != (ledger.ReceiptCounts{OtherID: 1}) {
+				t.Errorf("%+v", got)
+			}
+			if len(told) != 1 || told[0] != (ledger.Oddity{Kind: ledger.UnderAnotherID, Channel: "a", Reference: "0x7F", Answered: "r1"}) {
+				t.Errorf("told %+v", told)
+			}
+			if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {
+				t.Error(got)
+			}
+			receive(t, l, receipt("r1", provider.Undelivered))
+			receive(t, l, receipt("0x7F", provider.Delivered))
+			if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {
+				t.Error(got)
+			}
+		})
+	}
+}
