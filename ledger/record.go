@@ -46,7 +46,11 @@ type AttemptRecord struct {
 	Cause       provider.Cause
 	ReceiptCode string
 	ReceiptAt   time.Time
-	Instance    int64
+	// ContradictedAt is when a receipt first said that it was delivered although the provider had not taken it; zero for never.
+	ContradictedAt time.Time
+	// OtherIDs are ids by which receipts with our key name it, and its answer does not. Only Record reads them.
+	OtherIDs []string
+	Instance int64
 	// Answers is how many outcomes were written so far: 2 when a late truth replaced unknown.
 	Answers int
 }
@@ -65,6 +69,13 @@ func (l *Ledger) Record(ctx context.Context, id string) (Record, error) {
 		select `+attemptColumns+` from dispatcher.attempts a where a.message_seq = $1 order by a.attempt`, r.Message.Seq)
 	if err != nil {
 		return Record{}, wrap("read attempts", err)
+	}
+	others, err := l.otherIDs(ctx, r.Message.Seq)
+	if err != nil {
+		return Record{}, wrap("read receipts", err)
+	}
+	for i := range r.Attempts {
+		r.Attempts[i].OtherIDs = others[r.Attempts[i].Number]
 	}
 	if r.Doubts, err = l.doubtsOf(ctx, r.Message.Seq); err != nil {
 		return Record{}, wrap("read doubts", err)

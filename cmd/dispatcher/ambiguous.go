@@ -46,7 +46,9 @@ func (c *cli) ambiguousListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List what nobody knows",
 		Long: `Lists submissions that a provider may or may not have taken, oldest first: those about which the dispatcher
-still tries to find out, and with --all also those that ended without anybody knowing. Those are booked as possibly billable.`,
+still tries to find out, and with --all also those that ended without anybody knowing. Those are booked as possibly billable.
+Then follow submissions that their provider answered it did not take, and that its receipts call delivered: those of the
+last seven days, with --all all.`,
 		Args: arguments(0, 0),
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if limit < 1 {
@@ -79,7 +81,12 @@ func (c *cli) ambiguousList(ctx context.Context, f *ambiguousFilter, limit int, 
 	if err != nil {
 		return usage(postgresTrouble(s, err))
 	}
-	if as == formatTable && len(doubts) == 0 {
+	records, err := l.Contradictions(ctx, &filter, limit)
+	if err != nil {
+		return usage(postgresTrouble(s, err))
+	}
+	contradictions := contradictionLines(records)
+	if as == formatTable && len(doubts) == 0 && len(contradictions) == 0 {
 		fmt.Fprintln(c.out, "No message is ambiguous.")
 		return nil
 	}
@@ -92,14 +99,23 @@ func (c *cli) ambiguousList(ctx context.Context, f *ambiguousFilter, limit int, 
 			Verdict: string(d.Verdict), Author: d.Author, Note: d.Note,
 		}
 	}
-	err = as.print(c.out, struct {
-		Ambiguous []doubtLine `json:"ambiguous"`
-		Total     int64       `json:"total"`
-	}{lines, total}, doubtSheet(lines, as))
-	if err == nil && as == formatTable {
-		fmt.Fprintf(c.out, "%d of %d\n", len(lines), total)
+	if as == formatTable {
+		if len(lines) > 0 {
+			doubtTable(lines).draw(c.out)
+			fmt.Fprintf(c.out, "%d of %d\n", len(lines), total)
+		}
+		if len(contradictions) > 0 {
+			contradictionTable(contradictions).draw(c.out)
+		}
+		return nil
 	}
-	return err
+	rows := doubtSheet(lines, as)
+	rows.rows = append(rows.rows, contradictionRows(contradictions)...)
+	return as.print(c.out, struct {
+		Ambiguous      []doubtLine         `json:"ambiguous"`
+		Total          int64               `json:"total"`
+		Contradictions []contradictionLine `json:"contradictions"`
+	}{lines, total, contradictions}, rows)
 }
 
 // doubtSheet has everything in CSV; a table leaves out what only scripts want, so that it fits a terminal.

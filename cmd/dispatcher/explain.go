@@ -201,16 +201,24 @@ func redrawn(r *report.Redraw) string {
 func attemptSheet(attempts []report.Attempt) sheet {
 	s := sheet{
 		header: []string{"attempt", "channel", "reason", "outcome", "code", "reference", "segments", "cost"}, right: []int{1, 7, 8},
-		wrap: map[int]int{2: 16, 5: 12, 6: 20},
+		wrap: map[int]int{2: 16, 4: 13, 5: 12, 6: 20},
 	}
 	for i := range attempts {
 		a := &attempts[i]
 		s.rows = append(s.rows, []string{
-			strconv.Itoa(a.Attempt), a.Channel, a.Reason, a.Outcome, a.Code, a.Reference,
+			strconv.Itoa(a.Attempt), a.Channel, a.Reason, outcomeWord(a), a.Code, a.Reference,
 			strconv.Itoa(a.Segments), amount(a.CostMicros, a.Currency),
 		})
 	}
 	return s
+}
+
+// outcomeWord is the outcome of an attempt, and that a receipt contradicts it.
+func outcomeWord(a *report.Attempt) string {
+	if a.ContradictedAt != nil {
+		return a.Outcome + ", contradicted"
+	}
+	return a.Outcome
 }
 
 // wrapped breaks a paragraph into lines of at most so many characters.

@@ -41,9 +41,6 @@ var errEnded = errors.New("receipts are not taken any more, because this process
 // errRefused is the trouble with a receipt that the ledger cannot store.
 var errRefused = errors.New("a receipt could not be booked and is left out")
 
-// errContradictory is the trouble with receipts that cannot be true together with what is booked.
-var errContradictory = errors.New("receipts contradict what is booked and change nothing; docs/receipts.md says how to find them")
-
 // Books is where receipts are booked. *ledger.Ledger is one; see its methods.
 type Books interface {
 	Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (ledger.Received, error)

@@ -115,7 +115,7 @@ func (d *Desk) try(ctx context.Context, batch []*entry, early chan<- struct{}) e
 	}
 	tellAll(batch, true)
 	d.metrics.booked(&got, &closed)
-	d.contradicted(got.Contradictory)
+	d.tellOdd(got.Oddities)
 	if got.Freed > 0 {
 		d.cfg.Freed(int(got.Freed))
 	}

@@ -2,6 +2,7 @@ package receive_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,19 +16,28 @@ import (
 	"dispatcher/provider"
 )
 
-// doubtfulBooks find the receipts that they are given contradictory, and one more at the first look.
-type doubtfulBooks struct{ once sync.Once }
+// contraryBooks find the receipts that they are given contradictory, and one more, under another id, at the first look.
+type contraryBooks struct{ once sync.Once }
 
-func (*doubtfulBooks) Receive(_ context.Context, receipts []ledger.Receipt, _ ledger.Tell) (ledger.Received, error) {
-	return ledger.Received{Contradictory: len(receipts)}, nil
+func (*contraryBooks) Receive(_ context.Context, receipts []ledger.Receipt, _ ledger.Tell) (ledger.Received, error) {
+	got := ledger.Received{ReceiptCounts: ledger.ReceiptCounts{Contradictory: len(receipts)}}
+	for i := range receipts {
+		got.Oddities = append(got.Oddities, ledger.Oddity{Kind: ledger.DeliveredThoughDenied, Channel: receipts[i].Channel, Reference: receipts[i].Reference})
+	}
+	return got, nil
 }
 
-func (b *doubtfulBooks) Overdue(context.Context, int, ledger.Tell) (swept ledger.Swept, err error) {
-	b.once.Do(func() { swept.Contradictory = 1 })
+func (b *contraryBooks) Overdue(context.Context, int, ledger.Tell) (swept ledger.Swept, err error) {
+	b.once.Do(func() {
+		swept.Contradictory, swept.OtherID = 1, 1
+		swept.Oddities = []ledger.Oddity{
+			{Kind: ledger.DeliveredThoughDenied, Channel: "b", Answered: "8"}, {Kind: ledger.UnderAnotherID, Channel: "b", Reference: "0x1F", Answered: "31"},
+		}
+	})
 	return swept, nil
 }
 
-func (*doubtfulBooks) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
+func (*contraryBooks) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
 
 func TestWhatContradictsTheBooksIsCountedAndTold(t *testing.T) {
 	t.Parallel()
@@ -36,7 +46,7 @@ func TestWhatContradictsTheBooksIsCountedAndTold(t *testing.T) {
 		var told []string
 		registry := prometheus.NewRegistry()
 		d, err := receive.New(receive.Config{
-			Books: &doubtfulBooks{}, Freed: func(int) { t.Error("slots came free") }, Registry: registry,
+			Books: &contraryBooks{}, Freed: func(int) { t.Error("slots came free") }, Registry: registry,
 			Trouble: func(where string, err error) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -49,17 +59,23 @@ func TestWhatContradictsTheBooksIsCountedAndTold(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { d.Run(ctx) })
-		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("r1"), delivered("r2")}); err != nil {
+		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("r1"), delivered("r\x1b2"), delivered("r3"), delivered("r4"), delivered("r5"), delivered("r6")}); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
 		cancel()
 		running.Wait()
-		if n := count(t, registry, "dispatcher_receive_booked_total", "contradictory"); n != 3 {
+		if n := count(t, registry, "dispatcher_receive_booked_total", "contradictory"); n != 7 {
 			t.Errorf("%v were counted", n)
 		}
-		if all := strings.Join(told, "; "); len(told) != 2 || !strings.HasPrefix(all, "receipts: 2 receipts contradict") || !strings.Contains(all, "receipts: 1 receipts contradict") {
-			t.Error(all)
+		if n := count(t, registry, "dispatcher_receive_booked_total", "other_id"); n != 1 {
+			t.Errorf("%v came under another id", n)
+		}
+		slices.Sort(told)
+		for i, want := range []string{"1 more receipts", `channel a says that its id "r1"`, `its id "r3"`, `its id "r4"`, `its id "r5"`, `its id "r\x1b2"`, `channel b names a message "31" in its answer and "0x1F"`, `channel b says that its id "8"`} {
+			if i >= len(told) || !strings.Contains(told[i], want) {
+				t.Fatalf("line %d of %q is not about %s", i, told, want)
+			}
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 // closed lists.
 type deskMetrics struct {
 	receipts *prometheus.CounterVec // channel, state: delivered undelivered pending nameless refused lost
-	booking  *prometheus.CounterVec // result: matched early repeated contradictory
+	booking  *prometheus.CounterVec // result: matched early repeated contradictory other_id
 	closed   *prometheus.CounterVec // state: accepted delivered undelivered no_receipt
 }
 
@@ -33,12 +33,13 @@ func (m *deskMetrics) booked(got *ledger.Received, closed *tally) {
 	for result, n := range map[string]int{"matched": got.Matched, "early": got.Early, "repeated": got.Repeated} {
 		m.booking.WithLabelValues(result).Add(float64(n))
 	}
-	m.contradictory(got.Contradictory)
+	m.odd(got.Contradictory, got.OtherID)
 	m.swept(closed)
 }
 
-func (m *deskMetrics) contradictory(n int) {
-	m.booking.WithLabelValues("contradictory").Add(float64(n))
+func (m *deskMetrics) odd(contradictory, otherID int) {
+	m.booking.WithLabelValues("contradictory").Add(float64(contradictory))
+	m.booking.WithLabelValues("other_id").Add(float64(otherID))
 }
 
 func (m *deskMetrics) swept(closed *tally) {

@@ -78,7 +78,7 @@ func (b *journalBooks) Receive(ctx context.Context, receipts []ledger.Receipt, t
 	}
 	got.Matched, got.Freed = len(receipts), int64(len(receipts))
 	if b.early {
-		got = ledger.Received{Early: len(receipts)}
+		got = ledger.Received{ReceiptCounts: ledger.ReceiptCounts{Early: len(receipts)}}
 	}
 	return got, ctx.Err()
 }

@@ -2,7 +2,6 @@ package receive
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -68,17 +67,10 @@ func (d *Desk) look(ctx context.Context) {
 	if err == nil {
 		d.metrics.swept(&closed)
 	}
-	d.metrics.contradictory(swept.Contradictory)
-	d.contradicted(swept.Contradictory)
+	d.metrics.odd(swept.Contradictory, swept.OtherID)
+	d.tellOdd(swept.Oddities)
 	if swept.Closed > 0 {
 		d.cfg.Freed(swept.Closed)
-	}
-}
-
-// contradicted tells of receipts that contradict what is booked.
-func (d *Desk) contradicted(n int) {
-	if n > 0 {
-		d.cfg.Trouble("receipts", fmt.Errorf("%d %w", n, errContradictory))
 	}
 }
 

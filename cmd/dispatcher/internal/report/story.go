@@ -127,6 +127,10 @@ type Attempt struct {
 	ReceiptCause string     `json:"receipt_cause,omitempty"`
 	ReceiptCode  string     `json:"receipt_code,omitempty"`
 	ReceiptAt    *time.Time `json:"receipt_at,omitempty"`
+	// ContradictedAt is when a receipt said that it was delivered, although the provider had answered that it did not take it.
+	ContradictedAt *time.Time `json:"contradicted_at,omitempty"`
+	// ReceiptReferences are ids by which receipts name it, and the provider's answer does not.
+	ReceiptReferences []string `json:"receipt_references,omitempty"`
 }
 
 // Source is what the story of a message is told from.
@@ -271,6 +275,10 @@ func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {
 		Attempt: a.Number, Channel: a.Channel, Reason: string(a.Reason), Outcome: a.Outcome, Unfit: a.Unfit, Code: a.Code, Reference: a.Reference,
 		Segments: a.Segments, CostMicros: a.PriceMicros, Currency: a.Currency, ClaimedAt: a.ClaimedAt, Candidates: candidates(ranking),
 		Basis: basisOf(ranking), Receipt: string(a.Receipt), ReceiptCause: string(a.Cause), ReceiptCode: a.ReceiptCode,
+		ReceiptReferences: a.OtherIDs,
+	}
+	if !a.ContradictedAt.IsZero() {
+		out.ContradictedAt = &a.ContradictedAt
 	}
 	if !a.SettledAt.IsZero() {
 		out.SettledAt = &a.SettledAt

@@ -26,6 +26,7 @@ func (t *teller) attempt(i int) {
 		t.say("%s went to %s %s.", number, a.Channel, t.at(a.ClaimedAt))
 	}
 	t.outcome(a)
+	t.contradicted(a)
 }
 
 // ranked names why this channel came next, and those that were passed over before it.

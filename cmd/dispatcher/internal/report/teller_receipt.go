@@ -20,6 +20,20 @@ var causes = map[provider.Cause]string{
 	provider.NetworkError:  "there was no route, or a fault at the operator",
 }
 
+// contradicted tells what receipts say of an attempt otherwise than its answer did.
+func (t *teller) contradicted(a *Attempt) {
+	switch {
+	case a.ContradictedAt != nil && len(a.ReceiptReferences) > 0:
+		t.say("A receipt of %s for %s says all the same, %s, that it was delivered: it may be on the bill of %s, and is not on the books.",
+			a.Channel, some(a.ReceiptReferences), t.at(*a.ContradictedAt), a.Channel)
+	case a.ContradictedAt != nil:
+		t.say("A receipt of %s says all the same, %s, that it was delivered: it may be on the bill of %s, and is not on the books.",
+			a.Channel, t.at(*a.ContradictedAt), a.Channel)
+	case len(a.ReceiptReferences) > 0 && a.Reference != "" && a.Outcome == outcomeAccepted:
+		t.say("Its receipts name it %s.", some(a.ReceiptReferences))
+	}
+}
+
 // receipt tells what the receipts said that brought the message to its state.
 func (t *teller) receipt() {
 	after, why := "", ""
