@@ -11,9 +11,8 @@ import (
 	"dispatcher/provider"
 )
 
-// maxReference bounds a reference in bytes: it is several times what any provider gives, and fits an index. Receipts
-// for longer ones are neither expected nor kept.
-const maxReference = 255
+// maxReference bounds a reference in bytes. Receipts for longer ones are neither expected nor kept.
+const maxReference = provider.MaxReference
 
 // receiveBatch is how many receipts one transaction books, and how many due rows one looks at.
 const receiveBatch = 500

@@ -65,6 +65,10 @@ const Uncomposed = "uncomposed"
 // TooLate reports whether a submission of which no byte has left may not begin any more.
 func (s *Submission) TooLate(now time.Time) bool { return !s.Latest.IsZero() && !now.Before(s.Latest) }
 
+// MaxReference is how long a provider's id of a message may be, in bytes, in an answer as in a receipt. It is several times
+// what any provider gives, and fits an index of the ledger. By a longer one no receipt is found.
+const MaxReference = 255
+
 // Result is what came of one Submission. The zero Result is Unknown: an adapter
 // that forgets to classify an answer never causes a second send.
 type Result struct {

@@ -145,6 +145,5 @@ func name(text string) bool {
 
 // plainID reports whether a text can be an id of AWS.
 func plainID(text string) bool {
-	const longest = 128
-	return text != "" && len(text) <= longest && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+	return text != "" && len(text) <= provider.MaxReference && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }

@@ -118,7 +118,7 @@ func TestAnAnswerThatIsNotWholeSaysNothing(t *testing.T) {
 	for _, body := range []string{
 		taken + "x", taken + taken, taken[:len(taken)-1], taken[1:], "\xef\xbb\xbf" + taken, "[" + taken + "]",
 		`{"MessageId":""}`, `{"MessageId":null}`, `{"MessageId":5}`, `{"MessageId":["862a8790"]}`, `{"messageid":"862a8790"}`,
-		`{"MessageId":"862a 8790"}`, `{"MessageId":"862a\u0000"}`, `{"MessageId":"` + strings.Repeat("8", 129) + `"}`,
+		`{"MessageId":"862a 8790"}`, `{"MessageId":"862a\u0000"}`, `{"MessageId":"` + strings.Repeat("8", provider.MaxReference+1) + `"}`,
 		``, ` `, `null`, `{}`, `"862a8790"`, `862`, `<html>`,
 	} {
 		if r := api.Classify(says(200, "", body)); r.Outcome != provider.Unknown || r.Code != "200/unreadable" || r.Reference != "" {

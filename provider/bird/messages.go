@@ -99,7 +99,7 @@ func orElse(v, otherwise string) string {
 
 // plainID reports whether a text can be an id of the vendor: short, printable and without spaces.
 func plainID(text string) bool {
-	if text == "" || len(text) > 64 {
+	if text == "" || len(text) > provider.MaxReference {
 		return false
 	}
 	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })

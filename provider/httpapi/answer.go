@@ -111,11 +111,10 @@ func word(text string) bool {
 			return false
 		}
 	}
-	return text != "" && len(text) <= longest && digits <= longestNumber
+	return text != "" && len(text) <= provider.MaxReference && digits <= longestNumber
 }
 
 // plainID reports whether a text can be an id: short, printable and without spaces.
 func plainID(text string) bool {
-	const longest = 128
-	return text != "" && len(text) <= longest && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+	return text != "" && len(text) <= provider.MaxReference && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }

@@ -39,8 +39,8 @@ const (
 	groupRejected      = 5
 )
 
-// maxID bounds what is believed to be an id; Infobip clips ids at 200 characters.
-const maxID = 200
+// maxID bounds what is believed to be an id.
+const maxID = provider.MaxReference
 
 // Classify reads the answer to a submission.
 func (a api) Classify(got *web.Answer) provider.Result {

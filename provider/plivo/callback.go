@@ -13,9 +13,6 @@ import (
 // unconfirmed is the code of a receipt of which only its address was signed.
 const unconfirmed = "unconfirmed"
 
-// maxReference bounds what is stored of a callback; a UUID has 36 characters.
-const maxReference = 64
-
 // Hear reads a status callback or an inbound message. Neither scheme has a time; the nonce tells a callback from
 // all others.
 //
@@ -32,7 +29,7 @@ func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
 		return provider.Heard{}, fmt.Errorf("%w: its form is broken", provider.ErrMalformed)
 	}
 	reference, status := form.Get("MessageUUID"), form.Get("Status")
-	if reference == "" || len(reference) > maxReference {
+	if reference == "" || len(reference) > provider.MaxReference {
 		return provider.Heard{}, fmt.Errorf("%w: it names no message", provider.ErrMalformed)
 	}
 	heard := provider.Heard{Once: nonce}

@@ -182,7 +182,7 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	c := listening(t)(token)
 	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
 		"no message": signed(url.Values{"Status": {"sent"}}),
-		"long name":  signed(url.Values{"MessageUUID": {string(make([]byte, 65))}, "Status": {"sent"}}),
+		"long name":  signed(url.Values{"MessageUUID": {string(make([]byte, provider.MaxReference+1))}, "Status": {"sent"}}),
 	})
 	webtest.Ignored(t, c, map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {"u-1"}})})
 }

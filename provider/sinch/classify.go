@@ -52,7 +52,7 @@ var forbidden = map[string]web.Verdict{
 }
 
 // maxID bounds what is believed to be an id.
-const maxID = 128
+const maxID = provider.MaxReference
 
 // ofRecipient, ofSender, ofText and ofChannel are how a text names the field that is at fault: the recipient's number, the sender,
 // the text of the message, or what the channel writes into every request. The codes beside it are the same for all fields.

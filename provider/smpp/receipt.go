@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxReference is the longest message_id that a peer may use (section 5.2.23).
-	maxReference = 64
+	// maxReference is the longest message_id that is read. A peer may use 64 octets (section 5.2.23); some use more.
+	maxReference = provider.MaxReference
 	// maxReceiptWord and maxReceiptDigits bound each half of a receipt's code: UNDELIVERABLE is as
 	// long as any, and no number of a subscriber is as short.
 	maxReceiptWord, maxReceiptDigits = 13, 5

@@ -82,13 +82,13 @@ func (f ReceiptID) reference(m *pdu.Message, text []byte) string {
 	return f.convert(id)
 }
 
-// cleanID is an id as it stands, printable and of legal length, or nothing.
+// cleanID is an id of an answer or of a receipt as it stands, printable, without blanks and not too long, or nothing.
 func cleanID(id []byte) string {
 	if end := bytes.IndexByte(id, 0); end >= 0 {
 		id = id[:end]
 	}
 	id = bytes.TrimSpace(id)
-	if len(id) > maxReference || !printableASCII(string(id)) {
+	if len(id) > maxReference || !printableASCII(string(id)) || bytes.IndexByte(id, ' ') >= 0 {
 		return ""
 	}
 	return string(id)
@@ -121,7 +121,7 @@ func (f ReceiptID) convert(id string) string {
 	return out
 }
 
-// rebase writes a number in another base; ids are up to 64 digits long.
+// rebase writes a number in another base.
 func rebase(id string, from, to int) string {
 	digits := id
 	if from == 16 {

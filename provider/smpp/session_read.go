@@ -41,7 +41,7 @@ func (s *session) handle(h pdu.Header, frame []byte) error {
 	case pdu.CommandSubmitSMResp:
 		// The status decides even if the rest of the body cannot be read.
 		_ = s.resp.Parse(frame[pdu.HeaderSize:])
-		s.answer(h.Sequence, h.Status, s.resp.MessageID)
+		s.answer(h.Sequence, h.Status, cleanID([]byte(s.resp.MessageID)))
 		if s.cfg.HeedCongestion {
 			s.pool.narrow(s, congestion(s.resp.TLVs))
 		}

@@ -35,9 +35,6 @@ type recipient struct {
 	Status string `json:"status"`
 }
 
-// maxReference bounds what is stored of a webhook; an id is a UUID of 36 characters.
-const maxReference = 64
-
 // Hear reads a webhook: what became of a message, or a message of a subscriber.
 func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
 	once, err := verify(call, c.cfg.PublicKeys)
@@ -69,7 +66,7 @@ func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
 
 // check asserts what an event about a message has to have.
 func (p *payload) check() error {
-	if p.ID == "" || len(p.ID) > maxReference || len(p.To) == 0 {
+	if p.ID == "" || len(p.ID) > provider.MaxReference || len(p.To) == 0 {
 		return fmt.Errorf("%w: it names no message", provider.ErrMalformed)
 	}
 	return nil

@@ -32,7 +32,7 @@ func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
 	switch {
 	case reference == "":
 		return provider.Heard{}, fmt.Errorf("%w: it names no message", provider.ErrMalformed)
-	case len(reference) > maxReference:
+	case len(reference) > provider.MaxReference:
 		return provider.Heard{}, fmt.Errorf("%w: the message's name is too long", provider.ErrMalformed)
 	case status != "" && status != "received" && status != "receiving":
 		heard.Receipts = []provider.Receipt{receipt(call, f, reference, status)}
@@ -41,9 +41,6 @@ func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
 	}
 	return heard, nil
 }
-
-// maxReference bounds what is stored of a callback; a SID has 34 characters.
-const maxReference = 64
 
 func receipt(call *provider.Callback, f fields, reference, status string) provider.Receipt {
 	r := provider.Receipt{

@@ -174,7 +174,7 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	c := listening(t)(token)
 	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
 		"no message": signed(url.Values{"MessageStatus": {"sent"}}),
-		"long name":  signed(url.Values{"MessageSid": {string(make([]byte, 65))}, "MessageStatus": {"sent"}}),
+		"long name":  signed(url.Values{"MessageSid": {string(make([]byte, provider.MaxReference+1))}, "MessageStatus": {"sent"}}),
 	})
 	webtest.Ignored(t, c, map[string]*provider.Callback{"other": signed(url.Values{"MessageSid": {"SM1"}, "EventType": {"other"}})})
 }

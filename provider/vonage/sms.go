@@ -101,7 +101,7 @@ const invalidParameter = "3"
 var ofRecipient = regexp.MustCompile(`^(?i)to address\b`)
 
 // maxID bounds what is believed to be an id.
-const maxID = 128
+const maxID = provider.MaxReference
 
 // pause is how the SMS API says for how many milliseconds to wait.
 var pause = regexp.MustCompile(`please wait \[\s*([0-9]{1,7})\s*\] and retry`)

@@ -149,7 +149,7 @@ func TestAppendRefusesWhatTheStandardForbids(t *testing.T) {
 		"password":               &Bind{Command: CommandBindReceiver, Password: long(65)},
 		"system_type":            &Bind{Command: CommandBindReceiver, SystemType: long(13)},
 		"address_range":          &Bind{Command: CommandBindReceiver, AddressRange: long(41)},
-		"message_id":             &MessageResp{Command: CommandSubmitSMResp, MessageID: long(65)},
+		"message_id":             &MessageResp{Command: CommandSubmitSMResp, MessageID: long(256)},
 	}
 	for field, body := range cases {
 		before := []byte("kept")

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -223,6 +224,31 @@ func TestReceiptsAreExpectedForWhateverWasAccepted(t *testing.T) {
 		res := provider.Result{Outcome: outcome, Parts: []provider.Part{{Outcome: provider.Accepted, Reference: "r1"}, {Index: 1, Outcome: outcome}}}
 		if s := settle(f, &res, time.Now()); s.Await != f.await {
 			t.Errorf("%s: receipts are expected for %s", outcome, s.Await)
+		}
+	}
+}
+
+// TestIDsOfWhatWasDeniedAreKeptApart: they are no references of what was taken, and nothing is known before everything is answered.
+func TestIDsOfWhatWasDeniedAreKeptApart(t *testing.T) {
+	t.Parallel()
+	part := func(index int, outcome provider.Outcome, reference string) provider.Part {
+		return provider.Part{Index: index, Outcome: outcome, Reference: reference}
+	}
+	for name, test := range map[string]struct {
+		result            provider.Result
+		reference, denied string
+		parts             int
+	}{
+		"refused":          {provider.Result{Outcome: provider.Refused, Reference: "7F"}, "", "7F", 0},
+		"accepted":         {provider.Result{Outcome: provider.Accepted, Reference: "7F"}, "7F", "", 0},
+		"a part of two":    {provider.Result{Outcome: provider.Refused, Parts: []provider.Part{part(0, provider.Accepted, "1"), part(1, provider.Refused, "2")}}, "1", "2", 1},
+		"both, one silent": {provider.Result{Outcome: provider.Rejected, Parts: []provider.Part{part(0, provider.Rejected, "1"), part(1, provider.Refused, "")}}, "", "1", 2},
+		"nobody knows":     {provider.Result{Outcome: provider.Unknown, Parts: []provider.Part{part(0, provider.Unknown, ""), part(1, provider.Refused, "2")}}, "", "", 0},
+	} {
+		f := &flight{segments: 2, price: 2, expires: time.Now().Add(time.Hour), submission: provider.Submission{Attempt: 1}}
+		s := settle(f, &test.result, time.Now())
+		if got := strings.TrimSpace(s.Reference); got != test.reference || strings.TrimSpace(s.Denied) != test.denied || s.DeniedParts != test.parts {
+			t.Errorf("%s: reference %q, denied %q of %d", name, s.Reference, s.Denied, s.DeniedParts)
 		}
 	}
 }
