@@ -26,6 +26,7 @@ type Settings struct {
 	KafkaSASLMechanism    string   `split_words:"true" desc:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none when empty"`
 	KafkaSASLUser         string   `split_words:"true" desc:"user for SASL"`
 	KafkaSASLPasswordFile string   `split_words:"true" desc:"file that holds the password for SASL"`
+	KafkaCompression      string   `split_words:"true" default:"gzip" desc:"compression of what is published: none, gzip, snappy, lz4 or zstd"`
 	StatusTopic           string   `split_words:"true" default:"sms.status" desc:"topic of state changes"`
 	DeadTopic             string   `split_words:"true" default:"sms.dead" desc:"topic of records that cannot be used"`
 	InboundTopic          string   `split_words:"true" default:"sms.inbound" desc:"topic of messages that subscribers send"`

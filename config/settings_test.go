@@ -51,7 +51,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Settings{
-		KafkaGroup: "dispatcher", StatusTopic: "sms.status", DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
+		KafkaGroup: "dispatcher", KafkaCompression: "gzip", StatusTopic: "sms.status", DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
 		PostgresMaxConns: 8, DataDir: "./data", Listen: "127.0.0.1:8080", ReceiptsListen: "127.0.0.1:8081",
 		Region: "default", MaxUnsettled: 500, Batch: 500, SendTimeout: 10 * time.Second,
 		ShutdownTimeout: 30 * time.Second, DeadAfter: 6 * time.Second,
@@ -74,7 +74,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 	trusted.AddCert(web.Certificate())
 	environment(t, "KAFKA_BROKERS=k1:9092, k2:9092", "KAFKA_GROUP=g", "KAFKA_TLS=true", "KAFKA_CA_FILE="+authority,
 		"KAFKA_SASL_MECHANISM=SCRAM-SHA-256", "KAFKA_SASL_USER=u", "KAFKA_SASL_PASSWORD_FILE="+secret,
-		"STATUS_TOPIC=s", "DEAD_TOPIC=d", "INBOUND_TOPIC=i", "DEFAULT_REGION=gb", "ALLOW_UNKNOWN_FIELDS=true",
+		"KAFKA_COMPRESSION=zstd", "STATUS_TOPIC=s", "DEAD_TOPIC=d", "INBOUND_TOPIC=i", "DEFAULT_REGION=gb", "ALLOW_UNKNOWN_FIELDS=true",
 		"POSTGRES_URL=postgres://u:p@h/d", "POSTGRES_MAX_CONNS=3", "ROUTING_FILE=r.yaml", "DRAW_KEY_FILE=draw.key",
 		"DATA_DIR=/var/d", "LISTEN=:1", "RECEIPTS_LISTEN=:2", "PUBLIC_URL=https://sms.example.com", "REGION=San Jose",
 		"RECEIPTS_TLS_CERT_FILE=c.pem", "RECEIPTS_TLS_KEY_FILE=k.pem", "RECEIPTS_TLS_CLIENT_CA_FILE=a.pem",
@@ -86,7 +86,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 	want := config.Settings{
 		KafkaBrokers: []string{"k1:9092", "k2:9092"}, KafkaGroup: "g", KafkaTLS: true, KafkaCAFile: authority, KafkaCA: trusted,
 		KafkaSASLMechanism: "SCRAM-SHA-256", KafkaSASLUser: "u", KafkaSASLPasswordFile: secret, KafkaSASLPassword: "s3cret",
-		StatusTopic: "s", DeadTopic: "d", InboundTopic: "i", DefaultRegion: "gb", AllowUnknownFields: true,
+		KafkaCompression: "zstd", StatusTopic: "s", DeadTopic: "d", InboundTopic: "i", DefaultRegion: "gb", AllowUnknownFields: true,
 		PostgresURL: "postgres://u:p@h/d", PostgresMaxConns: 3, RoutingFile: "r.yaml", DrawKeyFile: "draw.key",
 		DataDir: "/var/d", Listen: ":1", ReceiptsListen: ":2", PublicURL: "https://sms.example.com", Region: "San Jose",
 		ReceiptsTLSCertFile: "c.pem", ReceiptsTLSKeyFile: "k.pem", ReceiptsTLSClientCAFile: "a.pem",
@@ -146,7 +146,7 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 // valid are settings in good order.
 func valid() config.Settings {
 	return config.Settings{
-		KafkaBrokers: []string{"k:9092"}, KafkaGroup: "g", StatusTopic: "s", DeadTopic: "d", InboundTopic: "i",
+		KafkaBrokers: []string{"k:9092"}, KafkaGroup: "g", KafkaCompression: "none", StatusTopic: "s", DeadTopic: "d", InboundTopic: "i",
 		PostgresURL: "postgres://h/d", PostgresMaxConns: 4, DrawKeyFile: "k", DataDir: "d", Listen: ":1", ReceiptsListen: ":2",
 		Region: "r", MaxUnsettled: 1, Batch: 1, SendTimeout: time.Second, ShutdownTimeout: time.Second, DeadAfter: 3 * time.Second,
 		StateInterval: time.Second, WindowRetention: time.Hour, LogLevel: "info",
@@ -173,6 +173,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		}, `DISPATCHER_KAFKA_SASL_MECHANISM "GSSAPI" is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512`},
 		{"password", func(s *config.Settings) { s.KafkaSASLMechanism, s.KafkaSASLUser = "PLAIN", "u" }, "DISPATCHER_KAFKA_SASL_PASSWORD_FILE is missing; SASL needs a file that holds the password"},
 		{"authority", func(s *config.Settings) { s.KafkaCAFile = "f" }, "DISPATCHER_KAFKA_CA_FILE is set while KAFKA_TLS is false; set DISPATCHER_KAFKA_TLS=true or unset it"},
+		{"compression", func(s *config.Settings) { s.KafkaCompression = "LZ4" }, `DISPATCHER_KAFKA_COMPRESSION "LZ4" is none of none, gzip, snappy, lz4, zstd`},
 		{"port", func(s *config.Settings) { s.Listen = ":99999" }, "DISPATCHER_LISTEN is not host:port; write for example 127.0.0.1:8080"},
 		{"same address", func(s *config.Settings) { s.ReceiptsListen = s.Listen }, "DISPATCHER_RECEIPTS_LISTEN is the same as DISPATCHER_LISTEN; providers must not reach the console, so give it another port"},
 		{"public URL", func(s *config.Settings) { s.PublicURL = "sms.example.com" }, "DISPATCHER_PUBLIC_URL is not an http or https URL; write for example https://sms.example.com"},

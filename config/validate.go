@@ -15,6 +15,7 @@ import (
 // The words that settings choose from.
 var (
 	saslMechanisms = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
+	compressions   = []string{"none", "gzip", "snappy", "lz4", "zstd"}
 	logLevels      = []string{"trace", "debug", "info", "warn", "error"}
 	logFormats     = []string{"", "json", "console"}
 )
@@ -54,6 +55,7 @@ func (s *Settings) checkKafka(c *checker) {
 	if s.KafkaCAFile != "" && !s.KafkaTLS {
 		c.fail("KAFKA_CA_FILE", "is set while KAFKA_TLS is false; set DISPATCHER_KAFKA_TLS=true or unset it")
 	}
+	c.oneOf("KAFKA_COMPRESSION", s.KafkaCompression, compressions)
 	s.checkSASL(c)
 }
 

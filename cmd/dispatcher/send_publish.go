@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"dispatcher/cmd/dispatcher/internal/publish"
 	"dispatcher/config"
 )
 
@@ -26,7 +27,11 @@ const (
 // publish sends the good messages of the source and returns how many the brokers have
 // confirmed, each by all replicas in step.
 func (c *cli) publish(ctx context.Context, s *config.Settings, topic string, from *source, total int64) (int64, error) {
-	client, err := openKafka(ctx, s,
+	compression, err := publish.Compression(s.KafkaCompression)
+	if err != nil {
+		return 0, usage(err)
+	}
+	client, err := openKafka(ctx, s, compression,
 		kgo.ClientID("dispatcher-send"),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.MaxBufferedRecords(bufferedRecords),

@@ -17,7 +17,8 @@ func (a *App) startPublisher() error {
 		return err
 	}
 	p, err := publish.New(publish.Config{
-		Client: client, Outbox: a.ledger, StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic, Log: a.log,
+		Client: client, Compression: s.KafkaCompression, Outbox: a.ledger,
+		StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic, Log: a.log,
 	})
 	if err != nil {
 		return err

@@ -116,7 +116,8 @@ func serve(ctx context.Context, s *config.Settings, doc *config.Routing, l *ledg
 		return err
 	}
 	publisher, err := publish.New(publish.Config{
-		Client: client, Outbox: l, StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic, Log: log,
+		Client: client, Compression: s.KafkaCompression, Outbox: l,
+		StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic, Log: log,
 	})
 	if err != nil {
 		return err

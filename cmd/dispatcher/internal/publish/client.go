@@ -11,7 +11,8 @@ import (
 
 // options are those of the producer; what the caller gives stands behind them and wins.
 // They are made anew each time, because a client writes into some of them.
-func options() []kgo.Opt {
+func (c *Config) options() ([]kgo.Opt, error) {
+	compression, err := Compression(c.Compression)
 	return []kgo.Opt{
 		kgo.ClientID("dispatcher-publisher"),
 		// Idempotent (the client's default) and acknowledged by all replicas.
@@ -20,14 +21,18 @@ func options() []kgo.Opt {
 		// message lie in one partition, on the one that other tools expect.
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 		kgo.ManualFlushing(), // few and large batches
-		kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
+		compression,
 		kgo.RecordDeliveryTimeout(deliveryTimeout),
-	}
+	}, err
 }
 
 // connect gives the flow a client that has not touched the network yet, in place of the one that it may have.
 func (p *Publisher) connect(f *flow) error {
-	client, err := kgo.NewClient(slices.Concat(options(), p.cfg.Client)...)
+	options, err := p.cfg.options()
+	if err != nil {
+		return err
+	}
+	client, err := kgo.NewClient(slices.Concat(options, p.cfg.Client)...)
 	if err != nil {
 		return fmt.Errorf("kafka client of the publisher: %w", err)
 	}

@@ -30,6 +30,7 @@ var _ Outbox = (*ledger.Ledger)(nil)
 // Config is what a Publisher needs.
 type Config struct {
 	Client       []kgo.Opt // reaches the brokers
+	Compression  string    // see function Compression
 	Outbox       Outbox
 	StatusTopic  string
 	DeadTopic    string

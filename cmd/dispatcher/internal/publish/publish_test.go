@@ -481,6 +481,7 @@ func TestConfigurationsThatLackAPartAreRefused(t *testing.T) {
 	for want, spoil := range map[string]func(*publish.Config){
 		"Outbox is required":         func(c *publish.Config) { c.Outbox = nil },
 		"DeadTopic and InboundTopic": func(c *publish.Config) { c.InboundTopic = "" },
+		"is none of none, gzip":      func(c *publish.Config) { c.Compression = "LZ4" },
 		"kafka client of the publis": func(c *publish.Config) { c.Client = []kgo.Opt{kgo.SeedBrokers()} },
 	} {
 		cfg := good
