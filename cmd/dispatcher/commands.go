@@ -7,7 +7,9 @@ func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
 		c.demoCommand(),
 		c.runCommand(),
+		c.topicsCommand(),
 		c.sendCommand(),
+		c.tailCommand(),
 		c.explainCommand(),
 		c.reportCommand(),
 		c.auditCommand(),

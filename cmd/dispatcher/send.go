@@ -26,6 +26,8 @@ type sendFlags struct {
 	lane     string
 	topic    string
 	region   string
+	wait     bool
+	timeout  time.Duration // of wait
 	as       format
 	fields   map[string]*string // flags of one message, by envelope field
 	labels   []string
@@ -42,8 +44,12 @@ func (c *cli) sendCommand() *cobra.Command {
 names envelope fields (also label.KEY and metadata.KEY), or JSON lines. A file is checked
 as a whole before anything is sent; with --skip-bad its good lines are sent all the same.
 
-The id decides: who sends a file twice with the same ids sends each message once.`,
+The id decides: who sends a file twice with the same ids sends each message once.
+
+With --wait it follows one message on the status topic to its end, and exits with 0 only when it
+was delivered, or accepted by a channel that sends no receipts.`,
 		Example: `  dispatcher send --to +447700900123 --text "Your code is 123456" --lane otp
+  dispatcher send --to +447700900123 --text "Hello" --wait --timeout 30s
   dispatcher send --file customers.csv --lane bulk --default-region GB
   generate | dispatcher send --file - --input jsonl`,
 		Args: cobra.NoArgs,
@@ -60,6 +66,8 @@ func (f *sendFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.lane, "lane", "transactional", "lane, whose first topic is used")
 	flags.StringVar(&f.topic, "topic", "", "topic, in place of a lane's")
 	flags.StringVar(&f.region, "default-region", "", "country of numbers without country code, such as GB (default DISPATCHER_DEFAULT_REGION)")
+	flags.BoolVar(&f.wait, "wait", false, "follow the message to its end on the status topic")
+	flags.DurationVar(&f.timeout, "timeout", waitTimeout, "how long --wait waits")
 	flags.Var(&f.as, "format", "output format")
 	for _, one := range []struct{ field, help string }{
 		{"to", "recipient: a plus, country code and number"},
@@ -99,6 +107,13 @@ func (c *cli) send(ctx context.Context, f *sendFlags) error {
 	if err != nil {
 		return err
 	}
+	var end *waiter
+	if f.wait {
+		if end, err = newWaiter(ctx, f, s); err != nil {
+			return err
+		}
+		defer end.from.close()
+	}
 	began := time.Now()
 	sent, err := c.publish(ctx, s, topic, source, checked.good)
 	result := sendResult{
@@ -107,6 +122,9 @@ func (c *cli) send(ctx context.Context, f *sendFlags) error {
 	}
 	if err != nil && sent == 0 {
 		return err
+	}
+	if end != nil && err == nil {
+		return c.wait(ctx, f, end, &result)
 	}
 	if printed := c.printSent(f.as, &result); printed != nil || err != nil {
 		return errors.Join(err, printed)
@@ -136,6 +154,10 @@ func (f *sendFlags) check() error {
 		return fmt.Errorf("--file and %s exclude each other: the file holds the whole messages", given[0])
 	case f.file == "" && (*f.fields["to"] == "" || *f.fields["text"] == ""):
 		return errors.New("name --to and --text for one message, or --file for many")
+	case f.wait && f.file != "":
+		return errors.New("--wait follows one message, so it does not go with --file; \"dispatcher tail\" follows many")
+	case f.timeout <= 0:
+		return errors.New("--timeout must be above 0")
 	case f.input != "" && f.input != "csv" && f.input != "jsonl":
 		return errors.New("--input must be csv or jsonl")
 	}

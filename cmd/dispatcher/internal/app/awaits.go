@@ -7,10 +7,10 @@ import (
 	"dispatcher/provider/smpp"
 )
 
-// awaits is how long receipts of a channel are expected; 0 when none are. Where the document does not mention
+// Awaits is how long receipts of a channel are expected; 0 when none are. Where the document does not mention
 // them, an SMPP channel expects those that it asks for by registered_delivery, and a sandbox, which is to be as quick
 // as can be, none.
-func awaits(c *config.Channel) time.Duration {
+func Awaits(c *config.Channel) time.Duration {
 	wait := c.Receipts.Wait()
 	if wait == 0 || c.Test || c.Receipts.Within > 0 || c.Active.Until == untilReceipt {
 		return wait

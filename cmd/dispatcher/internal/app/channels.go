@@ -109,7 +109,7 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any) (prov
 
 // onReceipt is what takes the receipts of a channel; nil when none are expected.
 func (c *connector) onReceipt(channel *config.Channel) func(r provider.Receipt, answer func(taken bool)) {
-	if awaits(channel) == 0 {
+	if Awaits(channel) == 0 {
 		return nil
 	}
 	return func(r provider.Receipt, answer func(taken bool)) { c.receipt(channel.Name, r, answer) }

@@ -68,7 +68,7 @@ func compileChannel(c *config.Channel) dispatch.Channel {
 		Name: c.Name, Capacity: c.Capacity, State: channelStates[c.State], Labels: c.Labels,
 		Price: CompilePrice(&c.Price), Senders: compileSenders(&c.Senders),
 		Limits: c.Limits, Policy: c.Policy, Hold: c.Active.Hold, UntilReceipt: c.Active.Until == untilReceipt,
-		AwaitReceipts: awaits(c), Account: account(c),
+		AwaitReceipts: Awaits(c), Account: account(c),
 	}
 	adapt(c, &out)
 	return out

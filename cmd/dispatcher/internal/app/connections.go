@@ -79,7 +79,7 @@ func (t *transition) drop() error {
 // receipts is decided when they are made. Limits,
 // policies, labels, prices, states and the capacity change without them: claims go by the routing in force.
 func sameConnection(a, b *config.Channel) bool {
-	return a.Provider == b.Provider && a.Test == b.Test && (awaits(a) > 0) == (awaits(b) > 0) && reflect.DeepEqual(a.Settings, b.Settings)
+	return a.Provider == b.Provider && a.Test == b.Test && (Awaits(a) > 0) == (Awaits(b) > 0) && reflect.DeepEqual(a.Settings, b.Settings)
 }
 
 // serves reports whether the connection that was made of old may stand in for one that cannot be made
