@@ -208,7 +208,7 @@ func (e *statusEvent) line() string {
 		{"reason", e.Reason}, {"cause", e.Cause}, {"code", e.Code}, {"segments", count(e.Segments)}, {"detail", e.Detail},
 	} {
 		if part.value != "" {
-			b.WriteString("  " + part.name + "=" + quotedIfBlank(printable(part.value)))
+			b.WriteString("  " + part.name + "=" + shown(part.value))
 		}
 	}
 	if e.PossibleDuplicate {
@@ -233,8 +233,9 @@ func printable(s string) string {
 	return strings.Trim(strconv.Quote(s), `"`)
 }
 
-func quotedIfBlank(s string) string {
-	if strings.ContainsAny(s, ` "`) {
+// shown is a value behind its name: in quotes where it has blanks or would act on a terminal.
+func shown(s string) string {
+	if strings.ContainsAny(s, ` "`) || printable(s) != s {
 		return strconv.Quote(s)
 	}
 	return s
