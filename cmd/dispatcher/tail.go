@@ -208,7 +208,7 @@ func (e *statusEvent) line() string {
 		{"reason", e.Reason}, {"cause", e.Cause}, {"code", e.Code}, {"segments", count(e.Segments)}, {"detail", e.Detail},
 	} {
 		if part.value != "" {
-			b.WriteString("  " + part.name + "=" + shown(part.value))
+			b.WriteString("  " + part.name + "=" + quotedValue(part.value))
 		}
 	}
 	if e.PossibleDuplicate {
@@ -233,8 +233,8 @@ func printable(s string) string {
 	return strings.Trim(strconv.Quote(s), `"`)
 }
 
-// shown is a value behind its name: in quotes where it has blanks or would act on a terminal.
-func shown(s string) string {
+// quotedValue is a value behind its name: in quotes where it has blanks or would act on a terminal.
+func quotedValue(s string) string {
 	if strings.ContainsAny(s, ` "`) || printable(s) != s {
 		return strconv.Quote(s)
 	}
