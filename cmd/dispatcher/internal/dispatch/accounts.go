@@ -14,6 +14,8 @@ type standpoint struct {
 	worker admission.Worker
 	// fleet is what all processes were doing a moment ago; nil knows of none but this one.
 	fleet *fleet
+	// rooms has one entry per channel of the routing: what it may take in this process; nil bounds none.
+	rooms []room
 }
 
 // books are the counters that one claim locked, as accounts.

@@ -50,6 +50,9 @@ type assigner struct {
 	// probed marks the channels that this claim gave a message; a channel that is
 	// only probed gets no second one.
 	probed []bool
+	// full counts, by channel, how often one that could take a message otherwise had no room in this
+	// process; nil for never.
+	full []int
 	// troubles counts the rankings whose scoring rule failed, by the word for it.
 	troubles map[string]int
 
@@ -188,6 +191,9 @@ func (a *assigner) take(t *task, place int, l *line) ledger.Decision {
 	}
 	a.stamp = a.stamp.Add(time.Microsecond) // the resolution of the database's clock
 	state.LastAssigned = a.stamp
+	if a.stand.rooms != nil {
+		a.stand.rooms[c].left--
+	}
 	return d
 }
 

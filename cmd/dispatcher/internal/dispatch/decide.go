@@ -29,6 +29,7 @@ type round struct {
 	decisions []ledger.Decision
 	fates     []ledger.Fate
 	flights   []*flight
+	full      []int          // by channel: messages that found no room on it; nil for none
 	unasked   []int          // due tasks left as they are, because a function must be asked about them first
 	unlocked  bool           // whether due tasks were left as they are, because limits that count them were not locked
 	needed    []int          // places of scopes that claims to come will need: first those of the tasks left for that
@@ -147,7 +148,7 @@ func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
 			r.flights = append(r.flights, a.flight(t, &d.Attempt, r.began))
 		}
 	}
-	r.needed = remembered(r.needed, lately)
+	r.needed, r.full = remembered(r.needed, lately), a.full
 	return ledger.Decisions{Each: r.decisions, Notices: r.notices()}, nil
 }
 

@@ -108,11 +108,13 @@ type Dispatcher struct {
 	coded   atomic.Bool   // whether rows of the first lane are known to wait
 	asking  chan struct{} // one token for each claim about whose due rows functions are being asked
 
-	claims sync.WaitGroup // under way
+	claims   sync.WaitGroup // under way
+	deciding sync.Mutex     // held while a claim decides, so that no two of them see the same room
 
 	mu      sync.RWMutex
 	stopped bool               // guarded by mu; nothing is launched any more
 	workers map[string]*worker // guarded by mu; by channel name
+	loads   map[string]*load   // guarded by mu; of every channel that this process has had, by name
 	full    map[string]bool    // guarded by mu; lanes that may not take more waiting messages
 	closing sync.WaitGroup     // workers of removed channels on their way out
 }
@@ -131,7 +133,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	express := cfg.MaxUnsettled / expressShare
 	d := &Dispatcher{
 		cfg: cfg, keys: references, clock: newClock(), pulse: newPulse(cfg.DeadAfter), due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express), inflight: newInflight(),
-		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking), workers: map[string]*worker{}, full: map[string]bool{},
+		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking), workers: map[string]*worker{}, loads: map[string]*load{}, full: map[string]bool{},
 	}
 	d.settler = newSettler(d)
 	return d, nil
@@ -155,7 +157,7 @@ func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channe
 	for i := range routing.Channels {
 		c := &routing.Channels[i]
 		if channel := channels[c.Name]; channel != nil {
-			next[c.Name] = newWorker(c, channel, &d.cfg, d.pulse, d.settler.answers)
+			next[c.Name] = newWorker(c, channel, &d.cfg, d.pulse, d.loadOf(c.Name), d.settler.answers)
 		} else {
 			next[c.Name] = d.workers[c.Name]
 		}
@@ -173,6 +175,14 @@ func (d *Dispatcher) Apply(routing *Routing, channels map[string]provider.Channe
 	return nil
 }
 
+// loadOf is the load of a channel, which outlives its connections. The caller holds mu.
+func (d *Dispatcher) loadOf(channel string) *load {
+	if d.loads[channel] == nil {
+		d.loads[channel] = &load{}
+	}
+	return d.loads[channel]
+}
+
 // retire closes the worker of a channel that is no longer routed to.
 func (d *Dispatcher) retire(w *worker) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.SendTimeout)
@@ -182,8 +192,9 @@ func (d *Dispatcher) retire(w *worker) {
 	}
 }
 
-// Batch is how many jobs fit one claim: Handle cuts more than that into several.
-func (d *Dispatcher) Batch() int { return d.slots.size() }
+// Batch is how many jobs fit one claim when nothing is under way: Handle cuts more than that into
+// several.
+func (d *Dispatcher) Batch() int { return enough(d.slots.size()) }
 
 // Paused reports whether a lane's topics must not be read now, because so many of its
 // messages wait already.
@@ -252,7 +263,8 @@ func (d *Dispatcher) launch(r *round) {
 		if w := d.workers[f.channel]; w != nil {
 			w.put(f)
 		} else {
-			d.settler.answers <- answered{flight: f, result: notSent(codeStopping)}
+			result := notSent(codeStopping)
+			f.answer(d.settler.answers, &result)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 type flight struct {
 	claim      *claimed // set by inflight
 	slots      *slots   // that it holds one of
+	load       *load    // of its channel, in which it counts until it is answered
 	express    bool     // it overtakes others in its worker's queue
 	seq        int64
 	channel    string
@@ -80,6 +81,12 @@ func (f *flight) repeats() bool { return !f.repeatUntil.IsZero() }
 
 func searchOf(lane *Lane) search {
 	return search{steps: lane.Clarify, within: lane.ClarifyFor, resendOnce: lane.ResendOnce}
+}
+
+// answer hands on what came of the flight, which no longer counts as under way on its channel.
+func (f *flight) answer(to chan<- answered, result *provider.Result) {
+	f.load.release()
+	to <- answered{flight: f, result: *result}
 }
 
 // late reports whether its place has passed.

@@ -30,12 +30,8 @@ const unstorable envelope.Code = "unstorable"
 // has as much under way as it may, and while PostgreSQL is away. The error is ctx's.
 func (d *Dispatcher) Handle(ctx context.Context, jobs []Job) error {
 	jobs, again := distinct(jobs)
-	for len(jobs) > 0 {
-		n := min(len(jobs), d.slots.size())
-		if err := d.store(ctx, jobs[:n]); err != nil {
-			return err
-		}
-		jobs = jobs[n:]
+	if err := d.storeAll(ctx, jobs); err != nil {
+		return err
 	}
 	if len(again) == 0 {
 		return nil
@@ -66,8 +62,21 @@ func distinct(jobs []Job) (first, again []Job) {
 	return first, again
 }
 
-// store claims the jobs and goes on trying until that has succeeded.
-func (d *Dispatcher) store(ctx context.Context, jobs []Job) error {
+// storeAll stores the jobs, in as many claims as it takes.
+func (d *Dispatcher) storeAll(ctx context.Context, jobs []Job) error {
+	for len(jobs) > 0 {
+		n, err := d.store(ctx, jobs[:min(len(jobs), d.slots.size())])
+		if err != nil {
+			return err
+		}
+		jobs = jobs[n:]
+	}
+	return nil
+}
+
+// store claims as many of the jobs as have slots and room, the first ones, and goes on trying until
+// that has succeeded. It returns how many they are: at least one.
+func (d *Dispatcher) store(ctx context.Context, jobs []Job) (stored int, err error) {
 	pause, alone := firstPause, false
 	for {
 		due := 0
@@ -80,9 +89,9 @@ func (d *Dispatcher) store(ctx context.Context, jobs []Job) error {
 			if len(r.unasked) > 0 || r.again() {
 				d.wake() // the due loop takes care of them: no partition waits for that
 			}
-			return nil
+			return len(r.jobs), nil
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return 0, ctx.Err()
 		case errors.Is(err, errStaleRouting):
 			err = d.cfg.Reload(ctx)
 			if err == nil {
@@ -92,11 +101,11 @@ func (d *Dispatcher) store(ctx context.Context, jobs []Job) error {
 			alone = true // the row at fault may be one of those that rode along
 		case ledger.Unstorable(err) && !buried(jobs):
 			d.trouble("claim", err)
-			return d.isolate(ctx, jobs)
+			return len(jobs), d.isolate(ctx, jobs)
 		}
 		d.trouble("claim", err)
 		if !sleep(ctx, pause) {
-			return ctx.Err()
+			return 0, ctx.Err()
 		}
 		pause = min(2*pause, longestPause)
 	}
@@ -107,12 +116,12 @@ func (d *Dispatcher) store(ctx context.Context, jobs []Job) error {
 func (d *Dispatcher) isolate(ctx context.Context, jobs []Job) error {
 	if len(jobs) > 1 {
 		half := len(jobs) / 2
-		return errors.Join(d.store(ctx, jobs[:half]), d.store(ctx, jobs[half:]))
+		return errors.Join(d.storeAll(ctx, jobs[:half]), d.storeAll(ctx, jobs[half:]))
 	}
 	dead := jobs[0]
 	dead.Message = envelope.Message{}
 	dead.Problem = &envelope.Problem{Code: unstorable, Detail: "the ledger refused to store it"}
-	return d.store(ctx, []Job{dead})
+	return d.storeAll(ctx, []Job{dead})
 }
 
 // buried reports whether the jobs are a record that was isolated before. When not even
@@ -157,19 +166,19 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 		return nil, err
 	}
 	r.unready = d.unready(routing)
-	due = max(due, 0)
-	held := r.wanted() + due
 	d.claims.Add(1)
 	defer d.claims.Done()
-	slots, err := d.acquire(ctx, r, held)
+	slots, held, err := d.acquire(ctx, r, max(due, 0))
 	if err != nil {
 		return nil, err
 	}
+	due = r.share(held, max(due, 0))
 	// From here on the claim must not be cut off: ctx may end for a rebalance while this
 	// process lives on, and the fate of a commit under way would be in doubt.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimPatience)
 	defer cancel()
 	if err := d.transact(ctx, r, due); err != nil {
+		r.unreserve()
 		slots.release(held)
 		return nil, err
 	}
@@ -192,7 +201,7 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	err := d.cfg.Ledger.Claim(ctx, r.request(due), func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d.clock.read(seen.Now, r.began, time.Now())
 		lockWait = seen.LockWait
-		decisions, err := r.decide(seen)
+		decisions, err := d.decide(r, seen)
 		decided = time.Now()
 		return decisions, err
 	})
@@ -226,13 +235,20 @@ func (d *Dispatcher) equip(r *round, slots *slots) {
 	}
 }
 
-// acquire blocks until a claim has its slots. A small batch of the first lane takes those that
-// everybody shares while there are any, and those that are kept for it when there are none.
-func (d *Dispatcher) acquire(ctx context.Context, r *round, n int) (*slots, error) {
-	if d.firstLane(r.jobs) && n <= d.express.size() {
+// acquire blocks until a claim has slots, up to one for each message that it would send. A small batch
+// of the first lane takes those that everybody shares while there are any, and those that are kept for
+// it when there are none. Before that it drops the jobs for which their channels have no room.
+func (d *Dispatcher) acquire(ctx context.Context, r *round, due int) (from *slots, got int, err error) {
+	late, err := d.awaitRoom(ctx, r)
+	if err != nil {
+		return nil, 0, err
+	}
+	n := r.wanted() + due
+	if n > 0 && n <= d.express.size() && d.firstLane(r.jobs) {
 		return either(ctx, n, d.slots, d.express)
 	}
-	return d.slots, d.slots.acquire(ctx, n)
+	got, err = d.slots.acquire(ctx, n, enough(d.slots.size()-late))
+	return d.slots, got, err
 }
 
 // noteWaiting remembers that rows wait, until the next count says otherwise, and when they come due.
@@ -244,6 +260,7 @@ func (d *Dispatcher) noteWaiting(r *round) {
 				d.coded.Store(true)
 			}
 			d.due.add(r.decisions[i].NextAt, r.now)
+			d.noteFull(&r.decisions[i])
 		}
 	}
 }

@@ -125,11 +125,15 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 	go func() {
 		defer close(holder)
 		first := sync.OnceFunc(func() { p.needs.age(); close(held) }) // nothing is known of before
-		for p.slots.acquire(ctx, p.slots.size()) == nil {
+		for {
+			got, err := p.slots.acquire(ctx, p.slots.size(), p.slots.size())
+			if err != nil {
+				return
+			}
 			first()
 			sleep(ctx, 200*time.Millisecond) // so that the next claim has read what is needed and stands in line
 			p.needs.age()
-			p.slots.release(p.slots.size())
+			p.slots.release(got)
 		}
 	}()
 	defer func() { stop(); <-holder }()

@@ -29,6 +29,8 @@ const (
 	throttled    = "throttled"
 	pinnedAway   = "pinned_elsewhere"
 	removed      = "removed"
+	bulkhead     = "bulkhead"      // it answers late and has its share of what this process may have under way
+	inFlight     = "in_flight"     // this process has as much under way on it as it may have; it answers promptly
 	cutOtherwise = "cut_otherwise" // parts were accepted of the text as it was cut then, and the channel would cut it otherwise now
 	breaker      = provider.BreakerOpen
 )
@@ -72,7 +74,10 @@ func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
 	case !state.Gate.Active.Free() && a.ticket(t, ch) == nil:
 		return noActive
 	}
-	return a.fit(t, c)
+	if why := a.fit(t, c); why != "" {
+		return why
+	}
+	return a.noRoom(t, c)
 }
 
 // obstacleWord names what a counter lacks. Whoever is out of money wants to know that, whatever the limit's scope; but what is kept
@@ -94,10 +99,10 @@ func obstacleWord(o *admission.Obstacle) string {
 	return noSlot
 }
 
-// limits reports whether a reason is that of a limit: it passes with time alone.
+// limits reports whether a reason is that of a limit, or of a bulkhead: it passes with time alone.
 func limits(reason string) bool {
 	switch reason {
-	case noSlot, reserved, noShare, tenantLimit, prefixLimit, noBudget, noActive, throttled:
+	case noSlot, reserved, noShare, tenantLimit, prefixLimit, noBudget, noActive, throttled, bulkhead, inFlight:
 		return true
 	}
 	return false

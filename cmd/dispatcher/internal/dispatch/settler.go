@@ -100,7 +100,7 @@ func (s *settler) write(batch []answered) {
 	if again {
 		s.d.backlog.Store(true)
 	}
-	if refunded := s.refunded(settlements); again || refunded {
+	if refunded, room := s.refunded(settlements), s.roomAgain(batch); again || refunded || room {
 		s.d.wake()
 	}
 }
@@ -112,6 +112,18 @@ func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
 		for _, r := range settlements[i].Refunds {
 			key := admission.Key{Scope: r.Scope, Window: r.Window, Unit: admission.Money}
 			s.d.stirred.add(key.On(r.Channel), 1)
+			some = true
+		}
+	}
+	return some
+}
+
+// roomAgain notes the channels on which answers have made room, for those who wait for it.
+func (s *settler) roomAgain(batch []answered) (some bool) {
+	for i := range batch {
+		f := batch[i].flight
+		if f.load != nil && f.load.wakes(1) > 0 {
+			s.d.stirred.add(f.channel, 1)
 			some = true
 		}
 	}

@@ -1,100 +1,116 @@
 package dispatch
 
-import "context"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // slots bounds what is claimed and not yet settled: the most that the death of this
-// process can turn into Unknown. Those who wait are served in turn, so a large request is
-// not starved by small ones.
+// process can turn into Unknown. A claim takes what is free: it never waits for all that it could
+// use, because an attempt without an answer holds its slot until the send deadline.
 //
 // A Dispatcher has two: the larger one for everybody, and a twentieth of the bound that only small
 // batches of the first lane may use beside it, so that a code does not stand behind a campaign.
 type slots struct {
-	turn chan struct{} // holds one token: who has it may collect from free
-	free chan struct{}
+	turn chan struct{} // holds one token: who has it may gather slots
+	most int
+
+	mu    sync.Mutex
+	free  int           // guarded by mu
+	freed chan struct{} // guarded by mu; closed when slots come free, nil when nobody waits for that
 }
 
 func newSlots(n int) *slots {
-	s := &slots{turn: make(chan struct{}, 1), free: make(chan struct{}, n)}
+	s := &slots{turn: make(chan struct{}, 1), most: n, free: n}
 	s.turn <- struct{}{}
-	s.release(n)
 	return s
 }
 
 // size is the bound.
-func (s *slots) size() int { return cap(s.free) }
+func (s *slots) size() int { return s.most }
 
-// acquire blocks until it has n slots; n must not exceed size. On error it holds none.
-func (s *slots) acquire(ctx context.Context, n int) error {
+// acquire blocks until a slot is free and takes up to n. Below enough it waits for more, for
+// gatherTime at most. Those who wait are served in turn. On error it holds none.
+func (s *slots) acquire(ctx context.Context, n, enough int) (got int, err error) {
+	if n <= 0 {
+		return 0, nil
+	}
 	select {
 	case <-s.turn:
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 	defer func() { s.turn <- struct{}{} }()
-	for got := range n {
+	var timer *time.Timer
+	var gathered <-chan time.Time
+	for least := min(n, enough); ; {
+		got, free, freed := s.take(n, least)
+		switch {
+		case got > 0:
+			return got, nil
+		case free > 0 && timer == nil:
+			timer = time.NewTimer(gatherTime)
+			defer timer.Stop()
+			gathered = timer.C
+		}
 		select {
-		case <-s.free:
+		case <-freed:
+		case <-gathered:
+			least = 1
 		case <-ctx.Done():
-			s.release(got)
-			return ctx.Err()
+			return 0, ctx.Err()
 		}
 	}
-	return nil
 }
 
-// try takes n slots if they are free and nobody waits for any.
-func (s *slots) try(n int) bool {
-	select {
-	case <-s.turn:
-	default:
-		return false
+// take takes up to n slots if at least so many are free. Otherwise it tells how many are, and
+// returns a channel that is closed when there are more.
+func (s *slots) take(n, least int) (got, free int, freed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free >= max(least, 1) {
+		got = min(n, s.free)
+		s.free -= got
+		return got, s.free, nil
 	}
-	defer func() { s.turn <- struct{}{} }()
-	if len(s.free) < n {
-		return false
+	if s.freed == nil {
+		s.freed = make(chan struct{})
 	}
-	for range n {
-		<-s.free // nobody else takes any meanwhile
-	}
-	return true
+	return 0, s.free, s.freed
 }
 
-// either blocks until one of the two has n slots and returns that one, a if both have. On
-// error it holds none.
-func either(ctx context.Context, n int, a, b *slots) (*slots, error) {
-	if a.try(n) {
-		return a, nil
-	}
-	if b.try(n) {
-		return b, nil
-	}
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	got := make(chan *slots, 2)
-	for _, s := range []*slots{a, b} {
-		go func() {
-			if s.acquire(waiting, n) != nil {
-				s = nil
+// either blocks until one of the two has a free slot and takes up to n of that one: of the first
+// that has them all, a before b, else of the first that has any. On error it holds none.
+func either(ctx context.Context, n int, a, b *slots) (from *slots, got int, err error) {
+	for {
+		var freed [2]<-chan struct{}
+		for _, least := range []int{n, 1} {
+			for i, s := range []*slots{a, b} {
+				if got, _, freed[i] = s.take(n, least); got > 0 {
+					return s, got, nil
+				}
 			}
-			got <- s
-		}()
+		}
+		select {
+		case <-freed[0]:
+		case <-freed[1]:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
 	}
-	first := <-got
-	cancel()
-	switch second := <-got; {
-	case first == nil && second == nil:
-		return nil, ctx.Err()
-	case first == nil:
-		return second, nil
-	case second != nil:
-		second.release(n)
-	}
-	return first, nil
 }
 
 // release gives n slots back.
 func (s *slots) release(n int) {
-	for range n {
-		s.free <- struct{}{}
+	if n <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += n
+	if s.freed != nil {
+		close(s.freed)
+		s.freed = nil
 	}
 }

@@ -26,7 +26,7 @@ func (e *edition) limited(t *task, c int, reason string) bool {
 		return !known || bound.Windows
 	case noActive:
 		return !known || bound.Active
-	case throttled:
+	case throttled, bulkhead, inFlight:
 		return true
 	case noShare:
 		return !known || divides(ch.Policy) && (bound.Windows || e.budgeted(t, c))

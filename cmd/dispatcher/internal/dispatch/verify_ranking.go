@@ -288,6 +288,9 @@ func (c *check) outcome(e *edition, t *task, s *standing, ch *choice, listed []R
 	if first.Reason == "" && s.attempts == 0 {
 		c.differs(ch.attempt, whatRanking, "one", "none: the first choice could take it")
 	}
+	if first.Reason == inFlight {
+		c.differs(ch.attempt, whatObstacle, first.Channel+" "+first.Reason, "held for it until it has room")
+	}
 	if end := c.record.Message.ReceivedAt.Add(t.route.Wait); t.route.Wait > 0 && limits(first.Reason) && end.After(ch.at) && !e.never(t, t.route.Members[t.first]) {
 		c.differs(ch.attempt, whatObstacle, first.Channel+" "+first.Reason, "held for it until "+end.Format(time.RFC3339Nano))
 	}
@@ -297,7 +300,7 @@ func (c *check) outcome(e *edition, t *task, s *standing, ch *choice, listed []R
 func (c *check) hold(e *edition, t *task, s *standing, ch *choice) {
 	r := ch.ranking
 	switch {
-	case !t.route.draws() || t.route.Wait == 0:
+	case !t.route.draws() || t.route.Wait == 0 && !heldFor(r, inFlight):
 		c.differs(ch.attempt, whatBy, r.By, string(t.route.ranker(s.attempts)))
 		return
 	case t.first < 0 || len(r.Candidates) != 1 || r.Candidates[0].Channel != t.route.Table.Entry(t.first).Name:
@@ -310,6 +313,11 @@ func (c *check) hold(e *edition, t *task, s *standing, ch *choice) {
 	c.sameNumber(ch.attempt, whatCandidates, int64(1+r.More), int64(len(t.route.Members)))
 	places := []int{t.first}
 	c.obstacles(e, t, s, ch, r.Candidates, places)
+}
+
+// heldFor reports whether the first candidate had a reason in its way.
+func heldFor(r *Ranking, reason string) bool {
+	return len(r.Candidates) > 0 && r.Candidates[0].Reason == reason
 }
 
 func (c *check) firstName(t *task) string {

@@ -130,8 +130,14 @@ func (a *assigner) earliest(t *task, l *line) delay {
 
 // holdForFirst reports whether the route lets the message wait for its drawn first choice,
 // and until when. Only obstacles that pass with time are waited for, and not a limit that never has room.
+// A first choice that answers promptly and has all it may have under way is waited for on every route: it
+// has room again in a moment, and a fallback would move traffic away from the agreed shares.
 func (a *assigner) holdForFirst(t *task, why string) (until delay, ok bool) {
 	end := t.row.ReceivedAt.Add(t.route.Wait)
+	if why == inFlight {
+		c := t.route.Members[t.first]
+		return delay{at: a.passes(why, c, &a.blockage), why: why, on: a.queueFor(why, c, &a.blockage)}, true
+	}
 	if t.route.Wait == 0 || !end.After(a.now) || !limits(why) || a.blockage.closed() {
 		return delay{}, false
 	}

@@ -29,6 +29,8 @@ func (a *assigner) passes(reason string, c int, b *blockage) time.Time {
 	case reason == noActive:
 		bound := max(a.states[c].Gate.Active.Max, 1)
 		return a.now.Add(lookForActive * time.Duration(1+a.crowd[c]/bound))
+	case reason == inFlight, reason == bulkhead:
+		return a.now.Add(a.roomAgain(reason, c))
 	case reason == throttled && a.states[c] != nil && a.states[c].Gate.Ease.Until.After(a.now):
 		return a.states[c].Gate.Ease.Until
 	case reason == busy:
@@ -36,6 +38,20 @@ func (a *assigner) passes(reason string, c int, b *blockage) time.Time {
 	}
 	return a.now.Add(lookAgain)
 }
+
+// roomAgain is after how long a message looks whether this process may have more under way on channel
+// c. Answers wake those who wait sooner; those of one claim are spread so that they do not all come
+// back at once.
+func (a *assigner) roomAgain(reason string, c int) time.Duration {
+	every := lookForActive
+	if reason == bulkhead {
+		every = lookAgain
+	}
+	return every * time.Duration(1+a.crowd[c]/roomSpread)
+}
+
+// roomSpread is how many messages of a claim look again for room at the same time.
+const roomSpread = 100
 
 // eager is how many times as many messages as a limit gives are looked at again for it: one that has gone
 // elsewhere, or has expired, leaves no slot unused while others wait.
@@ -68,7 +84,7 @@ func (a *assigner) hasRoom(c int, b *blockage) time.Time {
 func (a *assigner) queueFor(reason string, c int, b *blockage) (on string) {
 	name := a.routing.Channels[c].Name
 	if b.counter == nil {
-		if reason == noActive {
+		if reason == noActive || reason == inFlight || reason == bulkhead {
 			a.crowd[c]++
 		}
 		return name

@@ -49,6 +49,9 @@ type worker struct {
 	turns  chan *flight // from the feeder to the senders; closed by the feeder
 	agenda agenda       // owned by feed
 
+	load     *load
+	outSince []atomic.Int64 // by sender: when its submission went out, since began; 0 for none
+
 	sending atomic.Int32 // senders at work
 	crowd   atomic.Int32 // flights in a hurry that are due and wait for a sender
 
@@ -66,17 +69,18 @@ type worker struct {
 	running sync.WaitGroup // feeder and senders
 }
 
-func newWorker(c *Channel, channel provider.Channel, cfg *Config, pulse *pulse, answers chan<- answered) *worker {
+func newWorker(c *Channel, channel provider.Channel, cfg *Config, pulse *pulse, load *load, answers chan<- answered) *worker {
 	w := &worker{
 		name: c.Name, began: time.Now(), channel: channel, timeout: cfg.SendTimeout,
 		concurrency: int32(max(1, min(c.Concurrency, cfg.MaxUnsettled))), //nolint:gosec // Some hundreds.
-		pulse:       pulse, metrics: cfg.Metrics, answers: answers,
+		pulse:       pulse, metrics: cfg.Metrics, answers: answers, load: load,
 		inbox: make(chan *flight, cfg.MaxUnsettled), turns: make(chan *flight),
 	}
 	w.stop, w.halt = context.WithCancel(context.Background())
+	w.outSince = make([]atomic.Int64, w.concurrency)
 	w.running.Go(w.feed)
-	for range w.concurrency {
-		w.running.Go(w.run)
+	for sender := range w.outSince {
+		w.running.Go(func() { w.run(&w.outSince[sender]) })
 	}
 	return w
 }
@@ -177,7 +181,8 @@ func (w *worker) sweep(now time.Time) {
 
 func (w *worker) sendBack(flights []*flight, now time.Time) {
 	for _, f := range flights {
-		w.answers <- answered{flight: f, result: w.unsent(f, w.hindrance(f, now), now)}
+		result := w.unsent(f, w.hindrance(f, now), now)
+		f.answer(w.answers, &result)
 	}
 }
 
@@ -190,14 +195,16 @@ func (w *worker) count(next *flight) {
 	w.crowd.Store(int32(n)) //nolint:gosec // At most Config.MaxUnsettled.
 }
 
-// run sends until the feeder ends.
-func (w *worker) run() {
+// run sends until the feeder ends. since tells others when its submission went out.
+func (w *worker) run(since *atomic.Int64) {
 	for f := range w.turns {
 		w.sending.Add(1)
+		since.Store(int64(time.Since(w.began)) + 1)
 		result := w.send(f)
+		since.Store(0)
 		w.heed(&result)
 		w.sending.Add(-1)
-		w.answers <- answered{flight: f, result: result}
+		f.answer(w.answers, &result)
 	}
 }
 
@@ -220,7 +227,9 @@ func (w *worker) send(f *flight) provider.Result {
 	if !f.latest.IsZero() {
 		w.strain.left(began)
 	}
-	w.metrics.answered(w.name, &result, time.Since(began))
+	took := time.Since(began)
+	w.load.observe(&result, took)
+	w.metrics.answered(w.name, &result, took)
 	return result
 }
 

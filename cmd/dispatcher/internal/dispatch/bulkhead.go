@@ -1,0 +1,169 @@
+package dispatch
+
+import "time"
+
+// Sizes of the bulkheads: how much of what this process may have under way one channel may hold.
+const (
+	// mostOfRest is the part, three of four, of what the late channels leave that one channel may
+	// hold. It bounds a channel that stops answering before anything shows that it has: a quarter
+	// is left for the others, and three quarters of that quarter when the next one fails.
+	mostOfRest, restParts = 3, 4
+	// leastShare is the share of a late channel in a routing of many: one in so many.
+	leastShare = 8
+	// lateParts is the part, one in so many, of a channel's share or of its senders that overdue
+	// submissions hold when the channel counts as late. One lost answer says nothing of a channel
+	// that answers all others.
+	lateParts = 4
+)
+
+// Times after which a submission counts as overdue.
+const (
+	overdueTimes    = 4 // as many times the channel's usual answer time
+	soonestOverdue  = 250 * time.Millisecond
+	latestOverdue   = 2 * time.Second // longer answers count as this long in the usual answer time
+	slowAnswers     = time.Second     // a usual answer time from which on the channel counts as late
+	answersRecalled = 32              // how many answers make the usual answer time, about
+)
+
+// underWay is what this process has under way on one channel.
+type underWay struct {
+	held    int  // attempts claimed and not answered
+	overdue int  // of these, submissions that have been out for longer than the channel usually takes
+	senders int  // submissions that may be out at once
+	slow    bool // whether the channel usually takes longer than slowAnswers
+	closed  bool // whether operators have switched the channel off
+}
+
+// late reports whether a channel takes so long, or leaves so many submissions unanswered, that it
+// must not hold more than its share.
+func (u *underWay) late(share int) bool {
+	return u.slow || u.overdue > 0 && u.overdue*lateParts >= min(share, u.senders)
+}
+
+// room is what a channel may take in one claim.
+type room struct {
+	left int // for every lane; negative when the channel holds more than it may
+	kept int // how many more the first lane may take
+	late bool
+}
+
+// has reports whether there is room for one more attempt.
+func (r *room) has(firstLane bool) bool {
+	return r.left > 0 || firstLane && r.left+r.kept > 0
+}
+
+// rooms divides total, which all channels together may have under way, among them:
+//
+//	late channel    its share of total, no more than it has senders, and what the next line says
+//	other channel   three quarters of total less what the other channels that are late hold
+//
+// So no channel takes everything, whatever happens to it, while one that answers promptly is
+// bounded by little else than total. A single channel takes nothing from others and has no bound.
+func rooms(channels []underWay, total int) []room {
+	open := 0
+	for i := range channels {
+		if !channels[i].closed {
+			open++
+		}
+	}
+	out := make([]room, len(channels))
+	share := max(total/max(open, 1), total/leastShare, 1)
+	heldLate := 0
+	for i := range channels {
+		if out[i].late = open > 1 && channels[i].late(share); out[i].late {
+			heldLate += channels[i].held
+		}
+	}
+	for i := range channels {
+		u, rest := &channels[i], total-heldLate
+		bound := total
+		switch {
+		case out[i].late:
+			bound = min(share, u.senders, (rest+u.held)*mostOfRest/restParts)
+		case open > 1:
+			bound = rest * mostOfRest / restParts
+		}
+		bound = max(bound, 1)
+		out[i].kept = bound / expressShare
+		out[i].left = bound - out[i].kept - u.held
+	}
+	return out
+}
+
+// lateHeld is how much of the total the late channels hold: nobody need wait for that to come free.
+func lateHeld(channels []underWay, rooms []room) (held int) {
+	for i := range rooms {
+		if rooms[i].late {
+			held += channels[i].held
+		}
+	}
+	return held
+}
+
+// noRoom is why channel c must not have one more attempt under way in this process; empty when
+// it may. A message waits for its first choice under inFlight, because a channel that answers
+// promptly has room again within milliseconds; under bulkhead the rules of its route apply.
+func (a *assigner) noRoom(t *task, c int) string {
+	if a.stand.rooms == nil || a.stand.rooms[c].has(t.lane.Order == 0) {
+		return ""
+	}
+	if a.full == nil {
+		a.full = make([]int, len(a.routing.Channels))
+	}
+	a.full[c]++
+	if a.stand.rooms[c].late {
+		return bulkhead
+	}
+	return inFlight
+}
+
+// fits is how many tasks, in their order, may be claimed before a first choice that answers promptly
+// has no room: claiming more would only make them wait in the database. blocked is the channel
+// without room; -1 when all fit. unready has one entry per channel of routing.
+func (r *round) fits(rooms []room) (n, blocked int) {
+	planned := make([]int, len(rooms))
+	for i := range r.tasks {
+		t := &r.tasks[i]
+		if !t.wanted() || t.route == nil || !t.route.draws() || t.first < 0 {
+			continue
+		}
+		c := t.route.Members[t.first]
+		if rooms[c].late || r.unready[c] != "" || r.routing.Channels[c].State != Enabled {
+			continue
+		}
+		planned[c]++
+		left := rooms[c]
+		left.left -= planned[c] - 1
+		if !left.has(t.lane.Order == 0) {
+			return i, c
+		}
+	}
+	return len(r.tasks), -1
+}
+
+// keep drops the jobs from number n on: they follow in the next claim.
+func (r *round) keep(n int) { r.jobs, r.tasks = r.jobs[:n], r.tasks[:n] }
+
+// keepWanted drops jobs until at most n messages look for a channel.
+func (r *round) keepWanted(n int) {
+	for i := range r.tasks {
+		if !r.tasks[i].wanted() {
+			continue
+		}
+		if n--; n < 0 {
+			r.keep(i)
+			return
+		}
+	}
+}
+
+// share divides the slots of a claim between its jobs, of which it drops those that have none, and the
+// due rows, whose number it returns. Older messages get a quarter where there is not enough for all.
+func (r *round) share(slots, due int) int {
+	wanted := r.wanted()
+	if slots < wanted+due {
+		due = min(due, max(slots-wanted, slots/4))
+		r.keepWanted(slots - due)
+	}
+	return due
+}

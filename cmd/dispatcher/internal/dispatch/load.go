@@ -1,0 +1,194 @@
+package dispatch
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/provider"
+)
+
+// load counts what this process has under way on one channel, over all connections that the channel
+// has had. Claims add to it when they decide, workers take away from it when they have an answer.
+type load struct {
+	held     atomic.Int64 // attempts claimed and not answered
+	answered atomic.Int64 // since the start
+	usual    atomic.Int64 // the usual answer time in nanoseconds, see observe
+	waiting  atomic.Int64 // messages that wait for room here, as far as this process has made them wait
+}
+
+// release counts an attempt as answered.
+func (l *load) release() {
+	if l != nil {
+		l.held.Add(-1)
+		l.answered.Add(1)
+	}
+}
+
+// observe takes an answer, or the end of the wait for one, into the usual answer time: a mean in
+// which each new one counts a 32nd, and no longer than latestOverdue.
+func (l *load) observe(r *provider.Result, took time.Duration) {
+	if r.Outcome == provider.Refused {
+		return // it may not have been sent at all
+	}
+	took = min(took, latestOverdue)
+	for {
+		before := l.usual.Load()
+		if l.usual.CompareAndSwap(before, before+(int64(took)-before)/answersRecalled) {
+			return
+		}
+	}
+}
+
+// overdueAfter is the age from which on a submission counts as overdue.
+func (l *load) overdueAfter() time.Duration {
+	return min(max(overdueTimes*time.Duration(l.usual.Load()), soonestOverdue), latestOverdue)
+}
+
+// slow reports whether the channel usually takes long.
+func (l *load) slow() bool { return time.Duration(l.usual.Load()) >= slowAnswers }
+
+// wakes takes up to n of those who wait for room.
+func (l *load) wakes(n int64) int {
+	for {
+		waiting := l.waiting.Load()
+		some := min(n, waiting)
+		if some <= 0 {
+			return 0
+		}
+		if l.waiting.CompareAndSwap(waiting, waiting-some) {
+			return int(some)
+		}
+	}
+}
+
+// underWay is what the worker's channel has under way. Submissions are counted only where enough
+// attempts are held to make a difference.
+func (w *worker) underWay(now time.Time, leastShare int) underWay {
+	u := underWay{held: int(w.load.held.Load()), senders: int(w.concurrency), slow: w.load.slow()}
+	if u.held*lateParts < min(leastShare, u.senders) {
+		return u
+	}
+	before := int64(now.Sub(w.began) - w.load.overdueAfter())
+	for i := range w.outSince {
+		if at := w.outSince[i].Load(); at > 0 && at <= before {
+			u.overdue++
+		}
+	}
+	return u
+}
+
+// rooms is what each channel of a routing may take now, and what all channels that are late hold.
+func (d *Dispatcher) rooms(routing *Routing) (each []room, late int) {
+	now, total := time.Now(), d.slots.size()
+	channels := make([]underWay, len(routing.Channels))
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for i := range routing.Channels {
+		c := &routing.Channels[i]
+		if w := d.workers[c.Name]; w != nil {
+			channels[i] = w.underWay(now, max(total/leastShare, 1))
+		}
+		channels[i].closed = c.State == Disabled
+	}
+	each = rooms(channels, total)
+	return each, lateHeld(channels, each)
+}
+
+// Waits of a claim before it takes less than it wants.
+const (
+	// gatherTime is how long a claim waits for more slots once one is free. Without it a claim
+	// would take the few that each settlement frees, and a transaction would carry few messages.
+	gatherTime = 20 * time.Millisecond
+	// roomTime is how long a claim waits for room on a channel that answers promptly, and roomLook
+	// how often it looks.
+	roomTime = 20 * time.Millisecond
+	roomLook = 2 * time.Millisecond
+)
+
+// enough is how many of so many slots make a claim that need not wait for more.
+func enough(slots int) int { return max(slots*mostOfRest/restParts, 1) }
+
+// awaitRoom drops the jobs behind the first whose first choice answers promptly and has no room: they
+// follow in the next claim. It waits a moment for room before it takes less than most of them. When the
+// channel answers nothing meanwhile, it takes all: those without room wait in the database, and the
+// others do not wait for a channel that may have failed. late is how much the late channels hold.
+func (d *Dispatcher) awaitRoom(ctx context.Context, r *round) (late int, err error) {
+	each, late := d.rooms(r.routing)
+	n, blocked := r.fits(each)
+	if blocked < 0 {
+		return late, nil
+	}
+	before := d.answeredBy(r.routing, blocked)
+	for began := time.Now(); n < enough(len(r.tasks)) && time.Since(began) < roomTime; {
+		if !sleep(ctx, roomLook) {
+			return 0, ctx.Err()
+		}
+		each, late = d.rooms(r.routing)
+		if n, blocked = r.fits(each); blocked < 0 {
+			return late, nil
+		}
+	}
+	if n > 0 && d.answeredBy(r.routing, blocked) != before {
+		r.keep(n)
+	}
+	return late, nil
+}
+
+// answeredBy counts the answers of a channel.
+func (d *Dispatcher) answeredBy(routing *Routing, c int) int64 {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if l := d.loads[routing.Channels[c].Name]; l != nil {
+		return l.answered.Load()
+	}
+	return 0
+}
+
+// decide decides a claim with the room that its channels have now, and counts its attempts as under
+// way before the next claim decides.
+func (d *Dispatcher) decide(r *round, seen *ledger.Seen) (ledger.Decisions, error) {
+	d.deciding.Lock()
+	defer d.deciding.Unlock()
+	r.unreserve() // of an earlier try of the same claim
+	r.stand.rooms, _ = d.rooms(r.routing)
+	decisions, err := r.decide(seen)
+	if err == nil {
+		d.reserve(r)
+	}
+	return decisions, err
+}
+
+// reserve counts the claim's attempts as under way on their channels.
+func (d *Dispatcher) reserve(r *round) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, f := range r.flights {
+		if f.load = d.loads[f.channel]; f.load != nil {
+			f.load.held.Add(1)
+		}
+	}
+}
+
+// unreserve takes that back: the claim was not committed.
+func (r *round) unreserve() {
+	for _, f := range r.flights {
+		if f.load != nil {
+			f.load.held.Add(-1)
+			f.load = nil
+		}
+	}
+}
+
+// noteFull remembers that a message waits for room on a channel, so that the next answers wake it.
+func (d *Dispatcher) noteFull(decision *ledger.Decision) {
+	if decision.Reason != bulkhead && decision.Reason != inFlight {
+		return
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if l := d.loads[decision.WaitsFor]; l != nil {
+		l.waiting.Add(1)
+	}
+}
