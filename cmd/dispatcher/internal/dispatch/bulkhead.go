@@ -52,6 +52,14 @@ func (r *room) has(firstLane bool) bool {
 	return r.left > 0 || firstLane && r.left+r.kept > 0
 }
 
+// reason is why a message cannot have the channel when there is no room.
+func (r *room) reason() string {
+	if r.late {
+		return bulkhead
+	}
+	return inFlight
+}
+
 // rooms divides total, which all channels together may have under way, among them:
 //
 //	late channel    its share of total, no more than it has senders, and what the next line says
@@ -111,10 +119,7 @@ func (a *assigner) noRoom(t *task, c int) string {
 		a.full = make([]int, len(a.routing.Channels))
 	}
 	a.full[c]++
-	if a.stand.rooms[c].late {
-		return bulkhead
-	}
-	return inFlight
+	return a.stand.rooms[c].reason()
 }
 
 // fits is how many tasks, in their order, may be claimed before a first choice that answers promptly

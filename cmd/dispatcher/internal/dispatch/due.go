@@ -190,6 +190,9 @@ func (d *Dispatcher) countWaiting(ctx context.Context) error {
 		full[name] = n >= lane.MaxWaiting
 		d.cfg.Metrics.waiting.WithLabelValues(name).Set(float64(n))
 	}
+	for name, l := range d.loadsNow() {
+		d.cfg.Metrics.underWay.WithLabelValues(name).Set(float64(l))
+	}
 	d.backlog.Store(total > 0)
 	d.coded.Store(coded)
 	d.mu.Lock()

@@ -192,3 +192,14 @@ func (d *Dispatcher) noteFull(decision *ledger.Decision) {
 		l.waiting.Add(1)
 	}
 }
+
+// loadsNow is how many attempts are under way on each channel.
+func (d *Dispatcher) loadsNow() map[string]int64 {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	now := make(map[string]int64, len(d.loads))
+	for name, l := range d.loads {
+		now[name] = l.held.Load()
+	}
+	return now
+}

@@ -17,6 +17,8 @@ type Metrics struct {
 	decisions    *prometheus.CounterVec   // lane, state: sending waiting failed
 	choices      *prometheus.CounterVec   // channel, reason: first_choice fallback retry resend
 	passedOver   *prometheus.CounterVec   // reason a message waits or failed
+	full         *prometheus.CounterVec   // channel, reason: bulkhead in_flight
+	underWay     *prometheus.GaugeVec     // channel
 	scoring      *prometheus.CounterVec   // trouble: expression_failed and the words of Scores.Trouble
 	outcomes     *prometheus.CounterVec   // channel, outcome
 	answer       *prometheus.HistogramVec // channel
@@ -54,6 +56,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		decisions:    counter("decisions_total", "Decisions of claims by the state they led to.", "lane", "state"),
 		choices:      counter("attempts_total", "Attempts by channel and why they went there.", "channel", "reason"),
 		passedOver:   counter("passed_over_total", "Messages that had to wait or failed, by reason.", "reason"),
+		full:         counter("full_channels_total", "Times a message found no room on a channel because of its bound in this process, by what followed.", "channel", "reason"),
 		scoring:      counter("scoring_fallbacks_total", "Rankings that the default scoring made because the route's rule failed.", "trouble"),
 		outcomes:     counter("outcomes_total", "Attempts by channel and outcome.", "channel", "outcome"),
 		answer:       seconds("answer_seconds", "From submit to the provider's answer.", "channel"),
@@ -68,6 +71,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Subsystem: room, Name: "waiting_messages", Help: "Messages that wait for a channel, by lane, over all instances.",
 		}, []string{"lane"}),
+		underWay: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: room, Name: "unanswered_attempts", Help: "Attempts that this instance has claimed and that are not answered, by channel.",
+		}, []string{"channel"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: room, Name: "recovered_attempts_total", Help: "Attempts of lost instances that this one closed as unknown.",
 		}),
@@ -76,7 +82,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 	}
 	m.limits = newLimitGauges(namespace, room)
-	registry.MustRegister(m.limits, m.records, m.decisions, m.choices, m.passedOver, m.scoring, m.outcomes, m.answer, m.toSubmit,
+	registry.MustRegister(m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.underWay, m.scoring, m.outcomes, m.answer, m.toSubmit,
 		m.unsent, m.claimSeconds, m.lockWait, m.claimSize, m.settle, m.trouble, m.doubts, m.waiting, m.lost, m.released)
 	return m
 }
@@ -88,6 +94,11 @@ func (m *Metrics) claimed(r *round, took, lockWait time.Duration) {
 	m.claimSize.Observe(float64(len(r.tasks)))
 	for trouble, n := range r.troubles {
 		m.scoring.WithLabelValues(trouble).Add(float64(n))
+	}
+	for c, n := range r.full {
+		if n > 0 {
+			m.full.WithLabelValues(r.routing.Channels[c].Name, r.stand.rooms[c].reason()).Add(float64(n))
+		}
 	}
 	for i := range r.tasks {
 		t, d := &r.tasks[i], &r.decisions[i]

@@ -26,6 +26,8 @@ var passedOverWords = map[string]struct{ one, many string }{
 	"too_small prefix_limit": {"the message takes more than the limit for numbers with this beginning gives", "the message takes more than the limit for numbers with this beginning gives"},
 	"too_small no_budget":    {"the message costs more than the budget of a window", "the message costs more than the budget of a window"},
 	"busy":                   {"it had a longer queue in this process than could be sent in time", "they had longer queues in this process than could be sent in time"},
+	"bulkhead":               {"it answered late and had its share of what the process may have under way", "they answered late and had their shares of what the process may have under way"},
+	"in_flight":              {"the process had as many messages under way on it as it may have", "the process had as many messages under way on them as it may have"},
 	"no_active":              {"it had as many messages under way as it may have", "they had as many messages under way as they may have"},
 	"draining":               {"it is being drained", "they are being drained"},
 	"disabled":               {"it is switched off", "they are switched off"},
