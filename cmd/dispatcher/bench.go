@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +17,9 @@ import (
 func (c *cli) benchCommand() *cobra.Command {
 	var (
 		messages, rounds int
+		faults           bool
+		rate             float64
+		seconds          int
 		as               = format(formatTable)
 	)
 	cmd := &cobra.Command{
@@ -26,7 +31,12 @@ func (c *cli) benchCommand() *cobra.Command {
 each in a process of its own, over an empty database and the same number of messages. Both
 include the status events. Database round trips and allocations are counted from the first
 message sent to the last one. Then it takes the latency from the producer to the carrier at
-half the dispatcher's throughput.`,
+half the dispatcher's throughput.
+
+With --faults it measures instead what a fault of one of the three channels does to the other
+two: a run without fault, then one each in which the third channel loses 2 % of its answers,
+answers after 8 s, throttles at half its share, and answers nothing. Messages come at a steady
+rate, a third of them for each channel. Counted are those that were drawn for the healthy two.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if messages < 1000 || rounds < 1 {
@@ -36,8 +46,21 @@ half the dispatcher's throughput.`,
 			if err != nil {
 				return err
 			}
+			step := func(what string) { fmt.Fprintln(c.err, what) }
+			if faults {
+				if rate < 10 || seconds < 1 {
+					return usage(errors.New("--rate must be at least 10 and --seconds at least 1"))
+				}
+				result, err := bench.RunFaults(ctx, bench.FaultsConfig{
+					Self: self, Rate: rate, During: time.Duration(seconds) * time.Second, Step: step,
+				})
+				if err != nil {
+					return err
+				}
+				return as.print(c.out, result, faultsSheet(result))
+			}
 			result, err := bench.Run(ctx, bench.Config{
-				Self: self, Messages: messages, Rounds: rounds, Step: func(what string) { fmt.Fprintln(c.err, what) },
+				Self: self, Messages: messages, Rounds: rounds, Step: step,
 			})
 			if err != nil {
 				return err
@@ -47,6 +70,9 @@ half the dispatcher's throughput.`,
 	}
 	cmd.Flags().IntVar(&messages, "messages", 100_000, "messages in each run")
 	cmd.Flags().IntVar(&rounds, "rounds", 3, "pairs of runs")
+	cmd.Flags().BoolVar(&faults, "faults", false, "measure what a fault of one channel does to the others")
+	cmd.Flags().Float64Var(&rate, "rate", 1500, "messages a second, with --faults")
+	cmd.Flags().IntVar(&seconds, "seconds", 16, "how long each fault lasts, with --faults")
 	cmd.Flags().Var(&as, "format", "output format")
 	return cmd
 }
@@ -69,6 +95,21 @@ func benchSheet(r *bench.Result) sheet {
 			{"allocations per message", fmt.Sprintf("%.0f", r.Allocs)},
 		},
 	}
+}
+
+func faultsSheet(r *bench.FaultsResult) sheet {
+	s := sheet{
+		title:  fmt.Sprintf("%.0f messages/s over three channels; of those drawn for the healthy two. %s, %d cores", r.Rate, r.Machine.CPU, r.Machine.Cores),
+		header: []string{"third channel", "messages/s", "ratio", "p50 ms", "p99 ms", "missing", "it read"},
+		right:  []int{2, 3, 4, 5, 6, 7},
+	}
+	for _, f := range r.Faults {
+		s.rows = append(s.rows, []string{
+			f.Fault, fmt.Sprintf("%.0f", f.Throughput), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.1f", f.Latency.P50), fmt.Sprintf("%.1f", f.Latency.P99),
+			strconv.Itoa(f.Missing), strconv.Itoa(f.Carried),
+		})
+	}
+	return s
 }
 
 // benchFloorCommand is the process that bench measures the dispatcher against.

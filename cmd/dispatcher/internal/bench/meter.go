@@ -8,17 +8,28 @@ import (
 	"time"
 )
 
-// meter notes when the carriers read submits, and how old the messages were by then.
-type meter struct {
-	mu    sync.Mutex
-	times []time.Time     // guarded by mu; one per submit, in order of arrival
-	delay []time.Duration // guarded by mu; since the message was produced
+// arrival is one submit that a carrier has read.
+type arrival struct {
+	number       int // of the message
+	produced, at time.Time
 }
 
-// add notes one submit. The second word of the text is when it was produced.
+func (a *arrival) delay() time.Duration { return a.at.Sub(a.produced) }
+
+// meter notes when the carriers read submits, and how old the messages were by then.
+type meter struct {
+	mu   sync.Mutex
+	seen []arrival // guarded by mu; in order of arrival, about
+}
+
+// add notes one submit. The first word of the text is the message's number, the second when it was produced.
 func (m *meter) add(text string, at time.Time) {
 	words := strings.SplitN(text, " ", 3)
 	if len(words) < 3 {
+		return
+	}
+	number, err := strconv.Atoi(words[0])
+	if err != nil {
 		return
 	}
 	produced, err := strconv.ParseInt(words[1], 10, 64)
@@ -27,14 +38,22 @@ func (m *meter) add(text string, at time.Time) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.times = append(m.times, at)
-	m.delay = append(m.delay, at.Sub(time.Unix(0, produced)))
+	m.seen = append(m.seen, arrival{number: number, produced: time.Unix(0, produced), at: at})
 }
 
 func (m *meter) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.times)
+	return len(m.seen)
+}
+
+// arrivals are those so far, by the time at which the carriers read them.
+func (m *meter) arrivals() []arrival {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen := slices.Clone(m.seen)
+	slices.SortFunc(seen, func(a, b arrival) int { return a.at.Compare(b.at) })
+	return seen
 }
 
 // warmUp is the part of a run that is not counted.
@@ -42,19 +61,24 @@ const warmUp = 0.2
 
 // rate is the throughput in submits per second after the warm-up.
 func (m *meter) rate() float64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	slices.SortFunc(m.times, time.Time.Compare)
-	from := int(warmUp * float64(len(m.times)))
-	last := len(m.times) - 1
-	return float64(last-from) / m.times[last].Sub(m.times[from]).Seconds()
+	seen := m.arrivals()
+	from, last := int(warmUp*float64(len(seen))), len(seen)-1
+	return float64(last-from) / seen[last].at.Sub(seen[from].at).Seconds()
 }
 
 // percentiles of the delays after the warm-up.
 func (m *meter) percentiles() Latency {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delays := slices.Clone(m.delay[int(warmUp*float64(len(m.delay))):])
+	seen := m.arrivals()
+	seen = seen[int(warmUp*float64(len(seen))):]
+	delays := make([]time.Duration, len(seen))
+	for i := range seen {
+		delays[i] = seen[i].delay()
+	}
+	return percentiles(delays)
+}
+
+// percentiles of some delays, of which there must be one.
+func percentiles(delays []time.Duration) Latency {
 	slices.Sort(delays)
 	at := func(q float64) float64 {
 		return float64(delays[int(q*float64(len(delays)-1))]) / float64(time.Millisecond)

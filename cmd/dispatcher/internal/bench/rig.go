@@ -58,17 +58,20 @@ func (r *rig) close() error {
 	return r.private.Stop()
 }
 
-// routing is the document of one run: three carriers at 25, 15 and 60 under four limits
-// each, none of which is ever reached, reading a topic of its own.
-func (r *rig) routing(topic string) (path string, err error) {
+// weights are the shares of the three carriers, in percent.
+type weights [3]int
+
+// routing is the document of one run: three carriers under four limits each, none of which is ever
+// reached, reading a topic of its own. timeout is after how long a submit counts as unanswered.
+func (r *rig) routing(topic string, w weights, timeout time.Duration) (path string, err error) {
 	var b strings.Builder
 	b.WriteString("timezone: Europe/London\nchannels:\n")
 	for i, server := range r.carriers {
-		fmt.Fprintf(&b, "  %c:\n    provider: smpp\n    settings: {address: %q, system_id: bench, window: 200}\n", 'a'+i, server.Addr())
+		fmt.Fprintf(&b, "  %c:\n    provider: smpp\n    settings: {address: %q, system_id: bench, window: 200, response_timeout: %s}\n", 'a'+i, server.Addr(), timeout)
 		b.WriteString("    limits: [{window: 1s, max: 1000000}, {window: 1m, max: 10000000}, {window: 1h, max: 100000000}, {window: 1d, max: 1000000000}]\n")
 		b.WriteString("    price: {currency: EUR, default: \"0.03\"}\n    receipts: none\n") // the floor writes none either
 	}
-	b.WriteString("routes:\n  - {name: default, weights: {a: 25, b: 15, c: 60}, fallback: load_ratio}\n")
+	fmt.Fprintf(&b, "routes:\n  - {name: default, weights: {a: %d, b: %d, c: %d}, fallback: load_ratio}\n", w[0], w[1], w[2])
 	fmt.Fprintf(&b, "lanes:\n  bulk: {topics: [%s], ttl: 72h}\n", topic)
 	path = filepath.Join(r.folder, topic+".yaml")
 	return path, os.WriteFile(path, []byte(b.String()), 0o600)
@@ -101,6 +104,9 @@ func (r *rig) environment(url, routing, group string) []string {
 	}
 }
 
+// messageID is the id of a message by its topic and number.
+func messageID(topic string, number int) string { return topic + "-" + strconv.Itoa(number) }
+
 // produce writes the messages with the numbers from from to below to into a topic, which it makes with the first one; pause spreads
 // them, 0 writes at full speed. The text of a message is its number and the time it was produced.
 func (r *rig) produce(ctx context.Context, topic string, from, to int, pause time.Duration) error {
@@ -125,7 +131,7 @@ func (r *rig) produce(ctx context.Context, topic string, from, to int, pause tim
 			time.Sleep(time.Until(began.Add(time.Duration(i-from) * pause)))
 		}
 		m := envelope.Message{
-			ID: topic + "-" + strconv.Itoa(i), To: fmt.Sprintf("+4477009%05d", i%100_000), From: "BENCH",
+			ID: messageID(topic, i), To: fmt.Sprintf("+4477009%05d", i%100_000), From: "BENCH",
 			Text: strconv.Itoa(i) + " " + strconv.FormatInt(time.Now().UnixNano(), 10) + " is your code. It is valid for ten minutes.",
 		}
 		client.Produce(ctx, &kgo.Record{Key: []byte(m.ID), Value: m.Append(nil)}, func(_ *kgo.Record, err error) {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ type run struct {
 	name     string // of topic, database and group
 	messages int
 	pause    time.Duration
+	weights  weights       // 25, 15 and 60 unless set
+	timeout  time.Duration // of the carriers' answers; 8 s unless set
+	settings []string      // beyond the rig's environment
 
 	rate, roundTrips, allocs, rss float64
 	latency                       Latency
@@ -52,26 +56,43 @@ const patience = 2 * time.Minute
 // measure starts the process, feeds it once it has sent its first message, waits until the carriers have everything, reads
 // its figures and stops it.
 func (u *run) measure(ctx context.Context, self string, feed func(context.Context) error, read func()) error {
+	return u.with(ctx, self, func(ctx context.Context, p *process) (err error) {
+		if err := u.follow(ctx, p, feed); err != nil {
+			return err
+		}
+		read()
+		u.rss, err = p.residentMegabytes()
+		return err
+	})
+}
+
+// feedAlone starts the process, feeds it once it has sent its first message, and stops it when feed returns.
+func (u *run) feedAlone(ctx context.Context, self string, feed func(context.Context) error) error {
+	return u.with(ctx, self, func(ctx context.Context, p *process) error {
+		if err := u.await(ctx, p, 1); err != nil {
+			return err
+		}
+		return feed(ctx)
+	})
+}
+
+// with starts the process over an empty database, lets work be done with it and stops it.
+func (u *run) with(ctx context.Context, self string, work func(context.Context, *process) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	url, err := u.rig.database(ctx, u.name)
 	if err != nil {
 		return err
 	}
-	routing, err := u.rig.routing(u.name)
+	routing, err := u.rig.routing(u.name, cmp.Or(u.weights, weights{25, 15, 60}), cmp.Or(u.timeout, 8*time.Second))
 	if err != nil {
 		return err
 	}
-	p, err := startProcess(ctx, self, u.command, u.rig.environment(url, routing, u.name))
+	p, err := startProcess(ctx, self, u.command, append(u.rig.environment(url, routing, u.name), u.settings...))
 	if err != nil {
 		return err
 	}
-	err = u.follow(ctx, p, feed)
-	if err == nil {
-		read()
-		u.rss, err = p.residentMegabytes()
-	}
-	return errors.Join(err, p.stop())
+	return errors.Join(work(ctx, p), p.stop())
 }
 
 // follow takes the process's counters when it sends its first message and when it has sent the last one: what lies between is

@@ -98,14 +98,17 @@ func rooms(channels []underWay, total int) []room {
 	return out
 }
 
-// lateHeld is how much of the total the late channels hold: nobody need wait for that to come free.
-func lateHeld(channels []underWay, rooms []room) (held int) {
+// stuck is how much of the total will not come free soon: what the late channels hold, and overdue
+// submissions on the others. No claim waits for that.
+func stuck(channels []underWay, rooms []room) (n int) {
 	for i := range rooms {
 		if rooms[i].late {
-			held += channels[i].held
+			n += channels[i].held
+		} else {
+			n += channels[i].overdue
 		}
 	}
-	return held
+	return n
 }
 
 // noRoom is why channel c must not have one more attempt under way in this process; empty when

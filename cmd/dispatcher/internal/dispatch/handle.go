@@ -239,7 +239,7 @@ func (d *Dispatcher) equip(r *round, slots *slots) {
 // of the first lane takes those that everybody shares while there are any, and those that are kept for
 // it when there are none. Before that it drops the jobs for which their channels have no room.
 func (d *Dispatcher) acquire(ctx context.Context, r *round, due int) (from *slots, got int, err error) {
-	late, err := d.awaitRoom(ctx, r)
+	held, err := d.awaitRoom(ctx, r)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -247,7 +247,7 @@ func (d *Dispatcher) acquire(ctx context.Context, r *round, due int) (from *slot
 	if n > 0 && n <= d.express.size() && d.firstLane(r.jobs) {
 		return either(ctx, n, d.slots, d.express)
 	}
-	got, err = d.slots.acquire(ctx, n, enough(d.slots.size()-late))
+	got, err = d.slots.acquire(ctx, n, enough(d.slots.size()-held))
 	return d.slots, got, err
 }
 

@@ -63,11 +63,10 @@ func (l *load) wakes(n int64) int {
 	}
 }
 
-// underWay is what the worker's channel has under way. Submissions are counted only where enough
-// attempts are held to make a difference.
-func (w *worker) underWay(now time.Time, leastShare int) underWay {
+// underWay is what the worker's channel has under way.
+func (w *worker) underWay(now time.Time) underWay {
 	u := underWay{held: int(w.load.held.Load()), senders: int(w.concurrency), slow: w.load.slow()}
-	if u.held*lateParts < min(leastShare, u.senders) {
+	if u.held == 0 {
 		return u
 	}
 	before := int64(now.Sub(w.began) - w.load.overdueAfter())
@@ -79,8 +78,8 @@ func (w *worker) underWay(now time.Time, leastShare int) underWay {
 	return u
 }
 
-// rooms is what each channel of a routing may take now, and what all channels that are late hold.
-func (d *Dispatcher) rooms(routing *Routing) (each []room, late int) {
+// rooms is what each channel of a routing may take now, and how much of the total is stuck.
+func (d *Dispatcher) rooms(routing *Routing) (each []room, held int) {
 	now, total := time.Now(), d.slots.size()
 	channels := make([]underWay, len(routing.Channels))
 	d.mu.RLock()
@@ -88,19 +87,19 @@ func (d *Dispatcher) rooms(routing *Routing) (each []room, late int) {
 	for i := range routing.Channels {
 		c := &routing.Channels[i]
 		if w := d.workers[c.Name]; w != nil {
-			channels[i] = w.underWay(now, max(total/leastShare, 1))
+			channels[i] = w.underWay(now)
 		}
 		channels[i].closed = c.State == Disabled
 	}
 	each = rooms(channels, total)
-	return each, lateHeld(channels, each)
+	return each, stuck(channels, each)
 }
 
 // Waits of a claim before it takes less than it wants.
 const (
 	// gatherTime is how long a claim waits for more slots once one is free. Without it a claim
 	// would take the few that each settlement frees, and a transaction would carry few messages.
-	gatherTime = 20 * time.Millisecond
+	gatherTime = 100 * time.Millisecond
 	// roomTime is how long a claim waits for room on a channel that answers promptly, and roomLook
 	// how often it looks.
 	roomTime = 20 * time.Millisecond
@@ -113,27 +112,27 @@ func enough(slots int) int { return max(slots*mostOfRest/restParts, 1) }
 // awaitRoom drops the jobs behind the first whose first choice answers promptly and has no room: they
 // follow in the next claim. It waits a moment for room before it takes less than most of them. When the
 // channel answers nothing meanwhile, it takes all: those without room wait in the database, and the
-// others do not wait for a channel that may have failed. late is how much the late channels hold.
-func (d *Dispatcher) awaitRoom(ctx context.Context, r *round) (late int, err error) {
-	each, late := d.rooms(r.routing)
+// others do not wait for a channel that may have failed. held is how much of the slots is stuck.
+func (d *Dispatcher) awaitRoom(ctx context.Context, r *round) (held int, err error) {
+	each, held := d.rooms(r.routing)
 	n, blocked := r.fits(each)
 	if blocked < 0 {
-		return late, nil
+		return held, nil
 	}
 	before := d.answeredBy(r.routing, blocked)
 	for began := time.Now(); n < enough(len(r.tasks)) && time.Since(began) < roomTime; {
 		if !sleep(ctx, roomLook) {
 			return 0, ctx.Err()
 		}
-		each, late = d.rooms(r.routing)
+		each, held = d.rooms(r.routing)
 		if n, blocked = r.fits(each); blocked < 0 {
-			return late, nil
+			return held, nil
 		}
 	}
 	if n > 0 && d.answeredBy(r.routing, blocked) != before {
 		r.keep(n)
 	}
-	return late, nil
+	return held, nil
 }
 
 // answeredBy counts the answers of a channel.
