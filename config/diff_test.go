@@ -58,8 +58,9 @@ func full(t *testing.T) *config.Routing {
 				URL: "https://x.example", TokenFile: "t", Parameters: labels(), Batch: true, BatchSize: 5, Deadline: time.Second, Cache: time.Minute,
 			}},
 			Health: &config.Health{Errors: 1, Window: time.Minute, Step: 2, Floor: 3, Interval: time.Hour, Quiet: time.Hour},
-			Wait:   time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, Throttled: "wait", PriceCap: map[string]int64{"EUR": 100_000},
+			Wait:   time.Second, BypassSelectors: true, MaxSegments: 4, Substitute: true, Throttled: "wait", PriceCap: map[string]int64{"EUR": 100_000}, Tolerance: 3_000_000,
 		}},
+		Rates:  config.Rates{Base: "EUR", Per: map[string]int64{"GBP": 1_170_000_000}},
 		Limits: []admission.Limit{limit()}, Blocked: config.Blocked{Prefixes: []string{"+4487"}, Countries: []string{"kp"}, Premium: true},
 		Lanes: []config.Lane{{Name: "otp", Topics: []string{"t"}, TTL: time.Minute, MaxWaiting: 5, Ambiguous: "never", IgnoreOptOut: true, Clarify: []string{"lookup"}, ClarifyFor: time.Minute}},
 		Inbound: config.Inbound{
@@ -191,7 +192,7 @@ channels:
   x.y: {provider: smpp, settings: {address: [one:1, three:3], window: 10}}
   c: {provider: sandbox, state: draining, capacity: 100}
 routes:
-- {name: new, match: {tenant: shop}, mode: best_worker, channels: [c, a], scoring: {expression: price, descending: false}}
+- {name: new, match: {tenant: shop}, mode: best_worker, channels: [c, a], scoring: {expression: load_ratio, descending: false}}
 - {name: codes, match: {lane: otp, countries: [GB, IE]}, weights: {a: 30.50, c: 69.5}}
 - {name: default, weights: {x.y: 1.0, a: 1}, health: {errors: 20}}
 lanes: {otp: {ttl: 10m}, promo: {}}`)
@@ -222,7 +223,7 @@ lanes: {otp: {ttl: 10m}, promo: {}}`)
 		{Path: "routes.new.mode", To: "best_worker"},
 		{Path: "routes.new.channels", To: "[c, a]"},
 		{Path: "routes.new.scoring", To: "expression"},
-		{Path: "routes.new.scoring.expression", To: "price"},
+		{Path: "routes.new.scoring.expression", To: "load_ratio"},
 		{Path: "routes.new.scoring.descending", To: "false"},
 		{Path: "routes.codes.match.countries", From: "gb", To: "gb, ie"},
 		{Path: "routes.codes.weights.a", From: "25", To: "30.5"},

@@ -50,6 +50,9 @@ func blocks(t *testing.T, language string) []string {
 	return out
 }
 
+// priced is a channel with a price, as scoring by price needs it.
+const priced = `{provider: sandbox, price: {currency: EUR, default: "0.03"}}`
+
 func TestExamplesOfTheDocumentationAreValid(t *testing.T) {
 	t.Parallel()
 	whole, routes, scorings := 0, 0, 0
@@ -62,7 +65,7 @@ func TestExamplesOfTheDocumentationAreValid(t *testing.T) {
 			for _, one := range strings.Split("\n"+strings.TrimRight(block, "\n"), "\nscoring:")[1:] {
 				scorings++
 				one = strings.ReplaceAll("\nscoring:"+one, "\n", "\n  ")
-				parse(t, three+"routes:\n- name: r\n  mode: best_worker\n  channels: [a, b]"+one+"\n")
+				parse(t, "channels: {a: "+priced+", b: "+priced+"}\nroutes:\n- name: r\n  mode: best_worker\n  channels: [a, b]"+one+"\n")
 			}
 		default:
 			whole++
@@ -97,7 +100,7 @@ func TestDocumentationNamesEveryKey(t *testing.T) {
 		"receipts": channel("receipts: {zzzzzzzz: 1}"),
 		"match":    route("match: {zzzzzzzz: 1}"),
 		"function": scoring("{function: x, zzzzzzzz: 1}"),
-		"formula":  scoring("{expression: price, zzzzzzzz: 1}"),
+		"formula":  scoring("{expression: load_ratio, zzzzzzzz: 1}"),
 		"health":   route("health: {zzzzzzzz: 1}"),
 		"price":    channel("price: {zzzzzzzz: 1}"),
 		"senders":  channel("senders: {zzzzzzzz: 1}"),

@@ -69,7 +69,7 @@ func SetState(document []byte, channel string, state State) ([]byte, error) {
 // readForEdit reads a document twice: as a routing that is the caller's to change, and
 // as nodes with their positions.
 func readForEdit(document []byte) (*Routing, *yaml.Node, error) {
-	routing, err := ParseRouting(edited, document)
+	routing, err := ParseApplied(edited, document)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,7 +165,7 @@ func (e *editor) setState(root *yaml.Node, channel string, state State) error {
 // finish applies the edits and reads the result: nothing but what was wanted may differ.
 func (e *editor) finish(want *Routing) ([]byte, error) {
 	document := e.apply()
-	got, err := ParseRouting(edited, document)
+	got, err := ParseApplied(edited, document)
 	if err != nil {
 		return nil, err
 	}

@@ -241,7 +241,7 @@ func bareMax(l *admission.Limit) string {
 
 // finishLimit is finish for a limit whose burst and currency may depend on the rest of the document.
 func (e *editor) finishLimit(want *Routing, channel string, at int) ([]byte, error) {
-	got, err := ParseRouting(edited, e.apply())
+	got, err := ParseApplied(edited, e.apply())
 	if err != nil {
 		return nil, err
 	}

@@ -172,7 +172,11 @@ func period(d time.Duration) string {
 func number[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
 // amount writes micros as a decimal with two digits behind the point at least.
-func amount(micros int64) string {
-	digits := strings.TrimRight(fmt.Sprintf("%06d", micros%1_000_000), "0")
-	return fmt.Sprintf("%d.%s", micros/1_000_000, digits+strings.Repeat("0", max(2-len(digits), 0)))
+func amount(micros int64) string { return decimal(micros, 6) }
+
+// decimal writes units of 10^-digits as an exact decimal with at least two digits behind the point.
+func decimal(units int64, digits int) string {
+	one := pow10(digits)
+	fraction := strings.TrimRight(fmt.Sprintf("%0*d", digits, units%one), "0")
+	return fmt.Sprintf("%d.%s", units/one, fraction+strings.Repeat("0", max(2-len(fraction), 0)))
 }

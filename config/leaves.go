@@ -27,6 +27,7 @@ func leavesOf(r *Routing) []leaf {
 		leavesOfRoute(routes.below(r.Routes[i].Name), &r.Routes[i])
 	}
 	leavesOfLimits(root.below("limits"), r.Limits)
+	leavesOfRates(root.below("rates"), &r.Rates)
 	leavesOfBlocked(root.below("blocked"), &r.Blocked)
 	lanes := root.below("lanes")
 	lanes.setOrder(r.LaneNames())

@@ -160,7 +160,10 @@ func checkNetwork(v value, s string) bool {
 
 // parseMicros turns a plain decimal with at most six digits behind the point into
 // millionths, without rounding. Most is a power of ten, of a million at least.
-func parseMicros(s string, most int64) (int64, error) {
+func parseMicros(s string, most int64) (int64, error) { return parseDecimal(s, 6, most) }
+
+// parseDecimal is the same for another number of digits: the result is in units of the last of them.
+func parseDecimal(s string, digits int, most int64) (int64, error) {
 	if strings.HasPrefix(s, "-") {
 		return 0, errors.New("is negative")
 	}
@@ -169,17 +172,25 @@ func parseMicros(s string, most int64) (int64, error) {
 		return 0, errors.New("is not a plain decimal number")
 	}
 	fraction = strings.TrimRight(fraction, "0")
-	if len(fraction) > 6 {
-		return 0, errors.New("has more than six decimals")
+	if len(fraction) > digits {
+		return 0, fmt.Errorf("has more than %s decimals", map[int]string{6: "six", 9: "nine"}[digits])
 	}
 	var m int64
-	for _, r := range whole + fraction + strings.Repeat("0", 6-len(fraction)) {
+	for _, r := range whole + fraction + strings.Repeat("0", digits-len(fraction)) {
 		m = m*10 + int64(r-'0')
 		if m > most {
-			return 0, fmt.Errorf("is more than %d", most/1_000_000)
+			return 0, fmt.Errorf("is more than %d", most/pow10(digits))
 		}
 	}
 	return m, nil
+}
+
+func pow10(n int) int64 {
+	p := int64(1)
+	for range n {
+		p *= 10
+	}
+	return p
 }
 
 func isDigits(s string) bool {

@@ -35,6 +35,19 @@ func capped(limit string) string {
 // scoring is a document whose only route has the given scoring on line 3.
 func scoring(s string) string { return route("mode: best_worker, channels: [a, b], scoring: " + s) }
 
+// pricedRoute is a document whose only route scores by price on line 7; its channels have the given
+// prices, none where that is empty.
+func pricedRoute(a, b string) string {
+	price := func(p string) string {
+		if p == "" {
+			return "{provider: sandbox}"
+		}
+		return "{provider: sandbox, price: " + p + "}"
+	}
+	return "channels:\n  a: " + price(a) + "\n  b: " + price(b) +
+		"\nroutes:\n- {name: r, mode: best_worker, channels: [a, b],\n   scoring:\n    {expression: \"-price\"}}"
+}
+
 // lanes is a document with the given lanes on line 3.
 func lanes(lanes string) string {
 	return "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]\nlanes: {" + lanes + "}"
@@ -200,16 +213,30 @@ var badDocuments = []struct{ name, doc string }{
 	{"limit below a message at weight 0", "channels: {a: {provider: sandbox}, b: {provider: sandbox, limits: [{window: 1s, max: 5, unit: segments}]}}\nroutes:\n- {name: r, mode: round_robin, weights: {a: 1, b: 0}}"},
 	{"scoring of nothing", route("scoring: default, weights: {a: 1}")},
 	{"scoring of another mode", route("mode: round_robin, channels: [a], scoring: {function: 'https://x.example'}")},
+	{"price of a channel without one", pricedRoute("", `{currency: EUR, default: "0.03"}`)},
+	{"price of channels without any", scoring("{expression: 1 - price}")},
+	{"prices in two currencies", pricedRoute(`{currency: GBP, default: "0.03"}`, `{currency: EUR, default: "0.03"}`)},
+	{"prices in two currencies, in a longer expression", strings.Replace(
+		pricedRoute(`{currency: GBP, default: "0.03"}`, `{currency: EUR, default: "0.03"}`), "-price", "lane == 'otp' ? 1 - load_ratio : -price", 1)},
+	{"rates as a list", "rates: [EUR]\n" + head + "- {name: r, weights: {a: 1}}"},
+	{"rates without a base", "rates: {GBP: \"1.17\"}\n" + head + "- {name: r, weights: {a: 1}}"},
+	{"rate that is none", "rates: {base: EUR, GBP: many, USD: 0, CHF: -1, PLN: \"0.2400000001\", JPY: 2000000}\n" + head + "- {name: r, weights: {a: 1}}"},
+	{"rate of the base", "rates: {base: EUR, EUR: 1}\n" + head + "- {name: r, weights: {a: 1}}"},
+	{"rate of no currency", "rates: {base: euro, pound: 1}\n" + head + "- {name: r, weights: {a: 1}}"},
+	{"no rate for a price", "rates: {base: EUR, USD: \"0.9\"}\n" + pricedRoute(`{currency: GBP, default: "0.03"}`, `{currency: EUR, default: "0.03"}`)},
+	{"rates, but no price", "rates: {base: EUR, GBP: \"1.17\"}\n" + pricedRoute(`{currency: GBP, default: "0.03"}`, "")},
+	{"tolerance", route("weights: {a: 1}, tolerance: 2%")},
+	{"tolerance of more than all", route("weights: {a: 1}, tolerance: 101")},
 	{"scoring word", scoring("fast")},
 	{"scoring as a list", scoring("[default]")},
 	{"scoring of neither", scoring("{}")},
 	{"scoring of only a direction", scoring("{descending: false}")},
-	{"scoring of both", scoring("{expression: price, function: 'https://x.example'}")},
+	{"scoring of both", scoring("{expression: load_ratio, function: 'https://x.example'}")},
 	{"misspelt scoring key", scoring("{expresion: price}")},
-	{"key of a function beside an expression", scoring("{expression: price, deadline: 1s}")},
+	{"key of a function beside an expression", scoring("{expression: load_ratio, deadline: 1s}")},
 	{"empty expression", scoring("{expression: ''}")},
 	{"expression of a mapping", scoring("{expression: {a: 1}}")},
-	{"descending", scoring("{expression: price, descending: up}")},
+	{"descending", scoring("{expression: load_ratio, descending: up}")},
 	{"function without a scheme", scoring("{function: scores.example.com}")},
 	{"function with a port too high", scoring("{function: 'https://x.example:70000'}")},
 	{"function of a file", scoring("{function: 'file:///etc/passwd'}")},

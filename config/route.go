@@ -12,10 +12,12 @@ type scope struct {
 	names    []string // of the channels, in order
 	lanes    []string
 	limits   []admission.Limit // over all channels
+	rates    Rates
+	applied  bool // see ParseApplied
 }
 
 func newScope(routing *Routing) *scope {
-	s := &scope{channels: map[string]*Channel{}, names: routing.ChannelNames(), lanes: routing.LaneNames(), limits: routing.Limits}
+	s := &scope{channels: map[string]*Channel{}, names: routing.ChannelNames(), lanes: routing.LaneNames(), limits: routing.Limits, rates: routing.Rates}
 	for i := range routing.Channels {
 		s.channels[routing.Channels[i].Name] = &routing.Channels[i]
 	}
@@ -84,6 +86,7 @@ func readRoute(f fields, known *scope) Route {
 	}
 	readMembers(f, &r, known)
 	r.Scoring = readScoring(f, r)
+	checkScoredPrices(f, &r, known)
 	r.Health = readHealth(f, r)
 	r.PriceCap = readPriceCap(f)
 	checkPriceCap(f, &r, known)

@@ -55,8 +55,8 @@ func TestScoringIsReadInItsThreeForms(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	r := readRoute(t, "fallback: best_worker, weights: {a: 1}, scoring: {expression: 'price * 2', descending: false}")
-	if s := r.Scoring; s.Kind != config.ExpressionScoring || s.Descending || s.Function != nil || s.Expression.String() != "price * 2" {
+	r := readRoute(t, "fallback: best_worker, weights: {a: 1}, scoring: {expression: 'load_ratio * 2', descending: false}")
+	if s := r.Scoring; s.Kind != config.ExpressionScoring || s.Descending || s.Function != nil || s.Expression.String() != "load_ratio * 2" {
 		t.Errorf("%+v", s)
 	}
 	r = readRoute(t, "mode: best_worker, channels: [a], scoring: {function: 'http://127.0.0.1:9/score?v=1'}")

@@ -19,6 +19,8 @@ type Routing struct {
 	Lanes    []Lane    // in the order of listing, which ranks them
 	// Limits are those of tenants and prefixes over all channels.
 	Limits []admission.Limit
+	// Rates turn prices into one currency where they are compared; nothing is converted without them.
+	Rates Rates
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
 	// Inbound says whose the messages are that subscribers send.
@@ -192,21 +194,28 @@ const maxDocument = 1 << 20
 // ParseRouting reads a routing document in YAML or JSON. Name is the file's, for error
 // sentences. It is strict: an unknown key is an error. What it finds wrong it reports
 // together, one line each, as "file:line: key: what is wrong and how to mend it".
-func ParseRouting(name string, doc []byte) (*Routing, error) {
+func ParseRouting(name string, doc []byte) (*Routing, error) { return parseRouting(name, doc, false) }
+
+// ParseApplied reads a document that has been applied, or an edit of one, as ParseRouting does, but
+// for rules that came later: a channel must be drained, and an old choice derived again, whatever
+// became a mistake since.
+func ParseApplied(name string, doc []byte) (*Routing, error) { return parseRouting(name, doc, true) }
+
+func parseRouting(name string, doc []byte, applied bool) (*Routing, error) {
 	r := &report{file: name}
 	root, ok := parseYAML(r, doc)
 	if !ok {
 		return nil, r.err()
 	}
-	routing := readRouting(root)
+	routing := readRouting(root, applied)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
 	return routing, nil
 }
 
-func readRouting(root value) *Routing {
-	top, ok := root.fields("timezone", "channels", "routes", "lanes", "limits", "blocked", "inbound")
+func readRouting(root value, applied bool) *Routing {
+	top, ok := root.fields("timezone", "channels", "routes", "lanes", "limits", "rates", "blocked", "inbound")
 	if !ok {
 		return nil
 	}
@@ -222,7 +231,12 @@ func readRouting(root value) *Routing {
 	if v, ok := top.get("blocked"); ok {
 		routing.Blocked = readBlocked(v)
 	}
-	routing.Routes = readRoutes(top, newScope(routing))
+	if v, ok := top.get("rates"); ok {
+		routing.Rates = readRates(v, routing.Channels)
+	}
+	known := newScope(routing)
+	known.applied = applied
+	routing.Routes = readRoutes(top, known)
 	routing.Inbound = readInbound(top, routing.ChannelNames())
 	routing.settleBursts()
 	return routing

@@ -77,7 +77,7 @@ func (e Effects) Encode() []byte {
 	return text
 }
 
-// ParseVersion reads a routing version: its document as ParseRouting does, and the
+// ParseVersion reads a routing version: its document as ParseApplied does, and the
 // effects on its weights, which may be empty.
 //
 // Effects belong to the document of their version, since a new document gets those that
@@ -86,7 +86,7 @@ func (e Effects) Encode() []byte {
 // weighting, a weight that is not below the configured one, and all weights of a route
 // that would then have no valid table. The table of every route is valid in each case.
 func ParseVersion(name string, document, effects []byte) (*Routing, error) {
-	routing, err := ParseRouting(name, document)
+	routing, err := ParseApplied(name, document)
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (ch *change) parse() (err error) {
 	if ch.inForce, err = storedRouting(&ch.current); err != nil {
 		return err
 	}
-	ch.document, err = config.ParseRouting(versionName(ch.current.Version), []byte(ch.current.Document))
+	ch.document, err = config.ParseApplied(versionName(ch.current.Version), []byte(ch.current.Document))
 	return err
 }
 
@@ -120,7 +120,11 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	after, err := config.ParseRouting(name, document)
+	parse := config.ParseRouting
+	if name == changedName(ch.current.Version) {
+		parse = config.ParseApplied // an edit of what is in force, such as draining a channel
+	}
+	after, err := parse(name, document)
 	if err != nil {
 		return nil, usage(err)
 	}

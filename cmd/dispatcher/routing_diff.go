@@ -115,7 +115,7 @@ func (c *cli) side(ctx context.Context, l *ledger.Ledger, s *config.Settings, ar
 	if err != nil {
 		return nil, err
 	}
-	plain, err := config.ParseRouting(versionName(v.Version), []byte(v.Document))
+	plain, err := config.ParseApplied(versionName(v.Version), []byte(v.Document))
 	return &side{name: number(v.Version), document: v.Document, routing: routing, plain: plain}, err
 }
 

@@ -44,7 +44,7 @@ func (ch *change) planned(r *ledger.Ramp) ([]rampStep, error) {
 		if text, err = config.SetWeights(text, r.Route, move.Weights); err != nil {
 			return nil, fmt.Errorf("step %d of %d cannot be made: %w", move.Step, r.Steps, ch.inStored(err))
 		}
-		if doc, err = config.ParseRouting(changedName(ch.current.Version), text); err != nil {
+		if doc, err = config.ParseApplied(changedName(ch.current.Version), text); err != nil {
 			return nil, err
 		}
 		step := rampStep{Step: move.Step, Weights: map[string]string{}}

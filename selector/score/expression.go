@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/expr-lang/expr"
@@ -46,7 +47,7 @@ type Input struct {
 	Channel       string                    // the candidate's name [channel.name]
 	ChannelLabels map[string]selector.Value // [channel.labels]
 	LoadRatio     float64                   // consumed share of the capacity [load_ratio]
-	Price         float64                   // of one segment to the message's number, in whole units of currency [price]
+	Price         float64                   // of one segment to the message's number, in whole units of one currency [price]
 }
 
 // Expression is a compiled scoring expression, safe for concurrent use.
@@ -62,6 +63,11 @@ type Expression struct {
 type bench struct {
 	machine vm.VM
 	values  map[string]any
+}
+
+// ReadsPrice reports whether the expression goes by the price.
+func (e *Expression) ReadsPrice() bool {
+	return slices.ContainsFunc(e.names, func(n name) bool { return n.field == price })
 }
 
 // Compile checks and compiles an expression. The error of a bad one is a *SyntaxError.

@@ -32,7 +32,11 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 	index := make(map[string]int, len(doc.Channels))
 	for i := range doc.Channels {
 		index[doc.Channels[i].Name] = i
-		r.Channels = append(r.Channels, compileChannel(&doc.Channels[i]))
+		c := compileChannel(&doc.Channels[i])
+		if rate, ok := doc.Rates.Rate(c.Price.Currency); ok {
+			c.Price = c.Price.In(doc.Rates.Base, rate)
+		}
+		r.Channels = append(r.Channels, c)
 	}
 	for i := range doc.Routes {
 		route, err := compileRoute(&doc.Routes[i], index)

@@ -50,7 +50,7 @@ func newQuestion(r *Routing, t *task, now time.Time) ScoreQuestion {
 	}
 	for place, c := range t.route.Members {
 		ch := &r.Channels[c]
-		question.Candidates[place] = ScoreCandidate{Channel: ch.Name, Labels: ch.Labels, Price: ch.Price.units(&t.to, now)}
+		question.Candidates[place] = ScoreCandidate{Channel: ch.Name, Labels: ch.Labels, Price: ch.Price.units(&t.to, now), Currency: ch.Price.comparedIn()}
 	}
 	return question
 }

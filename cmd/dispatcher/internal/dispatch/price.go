@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"math"
+	"math/bits"
 	"strings"
 	"time"
 )
@@ -9,6 +11,9 @@ import (
 type Price struct {
 	Currency string
 	lists    []PriceList // ascending by From, which is zero for the first
+
+	rate int64  // billionths of a unit of base that one unit of Currency is worth; 0 converts nothing
+	base string // empty when nothing is converted
 }
 
 // PriceList holds amounts that are charged from a time on. The closest counts: that of the network,
@@ -32,6 +37,38 @@ func NewPrice(currency string, lists ...PriceList) Price {
 		}
 	}
 	return p
+}
+
+// In makes the price comparable with others: it is converted at a rate, in billionths, to a base
+// currency wherever one number stands for the prices of several channels. What is billed stays in
+// Currency.
+func (p Price) In(base string, rate int64) Price {
+	p.base, p.rate = base, rate
+	return p
+}
+
+// comparable converts an amount of Currency to the base, rounded half up to a micro. Without rates it
+// is the amount itself.
+func (p *Price) comparable(micros int64) int64 {
+	if p.rate == 0 {
+		return micros
+	}
+	const one = 1_000_000_000
+	high, low := bits.Mul64(uint64(micros), uint64(p.rate)) //nolint:gosec // Neither is negative.
+	low, carry := bits.Add64(low, one/2, 0)
+	if high += carry; high >= one {
+		return math.MaxInt64
+	}
+	quotient, _ := bits.Div64(high, low, one)
+	return int64(min(quotient, math.MaxInt64)) //nolint:gosec // Bounded.
+}
+
+// comparedIn is the currency of what comparable returns; empty for a channel without a price.
+func (p *Price) comparedIn() string {
+	if p.rate == 0 {
+		return p.Currency
+	}
+	return p.base
 }
 
 // Segment is the price of one segment at a time of the database's clock.
@@ -85,22 +122,26 @@ func (p *Price) byCountry() bool {
 	return false
 }
 
-// units is Segment in whole units of currency, for scoring rules.
-func (p *Price) units(to *Destination, at time.Time) float64 { return float64(p.Segment(to, at)) / 1e6 }
+// units is Segment for scoring rules: in whole units of the base currency, or of the channel's own
+// where the document has no rates.
+func (p *Price) units(to *Destination, at time.Time) float64 {
+	return float64(p.comparable(p.Segment(to, at))) / 1e6
+}
 
 // price is what the message costs on a channel when parts of it are submitted, at the moment of the task.
 func (t *task) price(ch *Channel, parts int) int64 {
 	return int64(parts) * ch.Price.Segment(&t.to, t.at)
 }
 
-// dear reports whether the whole message costs more on a channel than it may: by its own wish, which is in the
-// channel's currency whichever that is, or by the cap of its route.
+// dear reports whether the whole message costs more on a channel than it may: by its own max_price, which is in the
+// base currency of the document's rates or, without rates, in the channel's own; or by the cap of its route, which has
+// an amount for each currency.
 func (t *task) dear(ch *Channel) bool {
 	if t.msg.MaxPrice == nil && len(t.route.PriceCap) == 0 {
 		return false
 	}
 	cost := t.price(ch, t.segments(ch))
-	if t.msg.MaxPrice != nil && cost > *t.msg.MaxPrice {
+	if t.msg.MaxPrice != nil && ch.Price.comparable(cost) > *t.msg.MaxPrice {
 		return true
 	}
 	most, capped := t.route.PriceCap[ch.Price.Currency]

@@ -17,13 +17,14 @@ import (
 func (q *ScoreQuestion) AppendKey(b []byte) []byte {
 	b = q.appendMessageKey(b)
 	for i := range q.Candidates {
-		b = keyLabels(keyText(b, q.Candidates[i].Channel), q.Candidates[i].Labels)
+		c := &q.Candidates[i]
+		b = keyText(keyLabels(keyText(b, c.Channel), c.Labels), c.Currency)
 	}
 	return b
 }
 
-// messageKey is the part of the key in which questions of one routing can differ: names and labels of
-// channels do not.
+// messageKey is the part of the key in which questions of one routing can differ: names, labels and
+// currencies of channels do not.
 func (q *ScoreQuestion) messageKey() string { return string(q.appendMessageKey(nil)) }
 
 func (q *ScoreQuestion) appendMessageKey(b []byte) []byte {

@@ -41,7 +41,9 @@ type ScoreQuestion struct {
 type ScoreCandidate struct {
 	Channel string
 	Labels  map[string]selector.Value
-	Price   float64 // of one segment to the message's number, in whole units of currency
+	Price   float64 // of one segment to the message's number, in whole units of Currency
+	// Currency is that of Price; empty for a channel without a price, whose Price is 0.
+	Currency string
 }
 
 // Scores is the answer to a ScoreQuestion: one finite value per candidate in the same

@@ -159,7 +159,7 @@ func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 	got := first.question
 	want := ScoreQuestion{
 		Route: "default", Lane: "bulk", Labels: base().msg.Labels, Selectors: base().msg.Selectors,
-		Candidates: []ScoreCandidate{{Channel: "a", Price: 0.03}, {Channel: "b", Price: 0.03}, {Channel: "c", Price: 0.03}},
+		Candidates: []ScoreCandidate{{Channel: "a", Price: 0.03, Currency: "GBP"}, {Channel: "b", Price: 0.03, Currency: "GBP"}, {Channel: "c", Price: 0.03, Currency: "GBP"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -25,9 +25,10 @@ type wish struct {
 }
 
 type candidateBody struct {
-	Channel string         `json:"channel"`
-	Labels  map[string]any `json:"labels"`
-	Price   float64        `json:"price"`
+	Channel  string         `json:"channel"`
+	Labels   map[string]any `json:"labels"`
+	Price    float64        `json:"price"`
+	Currency string         `json:"currency,omitempty"`
 }
 
 // encode makes the body of the call about some of the question's candidates.
@@ -40,7 +41,7 @@ func encode(f *dispatch.Function, q *dispatch.ScoreQuestion, about []dispatch.Sc
 		b.Selectors[i] = wish{s.Key, s.Operator, plainValue(s.Value)}
 	}
 	for i, c := range about {
-		b.Candidates[i] = candidateBody{c.Channel, plain(c.Labels), c.Price}
+		b.Candidates[i] = candidateBody{c.Channel, plain(c.Labels), c.Price, c.Currency}
 	}
 	return json.Marshal(b)
 }

@@ -84,7 +84,7 @@ func (s *Steerer) step(ctx context.Context, r *ledger.Ramp, move RampMove) error
 	text, err := config.SetWeights([]byte(s.seen.Document), r.Route, move.Weights)
 	var doc *config.Routing
 	if err == nil {
-		doc, err = config.ParseRouting(name, text)
+		doc, err = config.ParseApplied(name, text)
 	}
 	if err != nil {
 		why := fmt.Sprintf("step %d cannot be made: %v", move.Step, err)

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// cheapest is the test routing with a route on line 7 that takes the cheapest of two channels; a has its
+// price in EUR.
+func cheapest(rates string) string {
+	doc := strings.Replace(testRouting, `price: {currency: GBP, default: "0.031"}`, `price: {currency: EUR, default: "0.031"}`, 1)
+	return strings.Replace(doc, "{name: default, match: {}, weights: {a: 25, b: 15, c: 60}}",
+		"{name: default, match: {}, mode: best_worker, channels: [a, b], scoring: {expression: price, descending: false}}", 1) + rates
+}
+
+// TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied: with the line, the route and the channels, by apply,
+// preview and the first start; with rates the same document is taken.
+func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	bad, good := write(t, "bad.yaml", cheapest("")), write(t, "good.yaml", cheapest("rates: {base: EUR, GBP: \"1.17\"}\n"))
+	const want = "bad.yaml:7: routes[0].scoring.expression: reads price, but the channels of route default have theirs in several currencies, EUR (a) and GBP (b)"
+	for _, args := range [][]string{because("cheap", "routing", "apply", bad), {"preview", "--routing", bad}} {
+		if got := dispatcher(t, "", env, args...); got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if v := current(t, l); v.Version != 1 {
+		t.Errorf("version %d is in force", v.Version)
+	}
+	for _, args := range [][]string{{"preview", "--routing", good}, because("cheap", "routing", "apply", good)} {
+		if got := dispatcher(t, "", env, args...); got.code != exitOK {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if v := current(t, l); v.Version != 2 || !strings.Contains(v.Document, "rates: {base: EUR") {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestExplainComparesPricesAtTheRates: 0.031 EUR is more than 0.028 of nothing, and less than 0.028 GBP.
+func TestExplainComparesPricesAtTheRates(t *testing.T) {
+	t.Parallel()
+	message := write(t, "m.json", `{"id":"m-1","to":"+447700900123","text":"hello"}`)
+	for rate, want := range map[string]string{"1.17": "a", "0.5": "b"} {
+		file := write(t, "r.yaml", cheapest("rates: {base: EUR, GBP: \""+rate+"\"}\n"))
+		got := dispatcher(t, "", nil, "explain", "--routing", file, "--message", message, "--format", "json")
+		if !strings.Contains(got.out, `"chosen": "`+want+`"`) {
+			t.Errorf("at %s: %+v", rate, got)
+		}
+	}
+}
