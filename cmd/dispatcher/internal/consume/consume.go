@@ -6,11 +6,14 @@
 // It decides nothing about a message: what to do with it, bad ones included, is up to
 // Handle, which is package dispatch. Package app wires the two.
 //
-// Each lane has a Kafka client of its own in the one group. A client asks for more
+// Each lane has a Kafka client and a consumer group of its own. A client asks for more
 // records only after what it has buffered was polled; with one client for all lanes, a
 // code sent now would stand behind megabytes of a bulk campaign fetched before it, and
 // behind the call of Handle that waits for room for them. With one per lane neither a
 // flood, a pause nor a blocked Handle of one lane touches another.
+//
+// A process is a static member of the groups. One that is killed and started again gets
+// its partitions back without a rebalance.
 package consume
 
 import (
@@ -36,10 +39,13 @@ type Lane struct {
 type Config struct {
 	// Client reaches the brokers; see Connection.
 	Client []kgo.Opt
-	// Group is the consumer group of all lanes and ClientID the name of this process
-	// at the brokers, to which the lane's name is added.
+	// Group begins the names of the lanes' consumer groups (see the function Group), and
+	// ClientID is the name of this process at the brokers, to which the lane's name is added.
 	Group    string
 	ClientID string
+	// Instance is the group instance id of this process (KIP-345): the same after a restart,
+	// another for each process that runs. Empty makes it a dynamic member.
+	Instance string
 	Lanes    []Lane
 	// AllowUnknown lets envelopes have fields that nobody knows.
 	AllowUnknown bool
@@ -122,8 +128,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *Consumer) runLane(ctx context.Context, lane Lane) error {
-	r, err := newReader(c.cfg, lane)
+func (c *Consumer) readLane(ctx context.Context, lane Lane, cfg Config) error {
+	r, err := newReader(cfg, lane)
 	if err != nil {
 		return fmt.Errorf("kafka client of lane %s: %w", lane.Name, err)
 	}

@@ -10,8 +10,8 @@ const (
 	// commitInterval is how far the committed offset may lag behind what is durable;
 	// a process that dies makes the others read that much again.
 	commitInterval = time.Second
-	// sessionTimeout is how long the partitions of a process that was killed stay
-	// without a reader. Brokers refuse less than 6 s by default.
+	// sessionTimeout is how long the partitions of a process that was killed wait for it
+	// to come back, before others read them. Brokers refuse less than 6 s by default.
 	sessionTimeout = 10 * time.Second
 	// heartbeatInterval bounds how soon a member hears of a rebalance: measured, a
 	// second member has its partitions after 0.5 s with it and after 3 s by default.
@@ -25,7 +25,7 @@ const (
 func (c *Config) options(lane Lane) []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.ClientID(c.ClientID + "." + lane.Name),
-		kgo.ConsumerGroup(c.Group),
+		kgo.ConsumerGroup(Group(c.Group, lane.Name)),
 		kgo.ConsumeTopics(lane.Topics...),
 		// A group without an offset begins at the start, and so does one whose offset
 		// has been deleted: what was published is read, however late.
@@ -42,6 +42,9 @@ func (c *Config) options(lane Lane) []kgo.Opt {
 		// The client commits what is marked, and nothing else.
 		kgo.AutoCommitMarks(),
 		kgo.AutoCommitInterval(commitInterval),
+	}
+	if c.Instance != "" {
+		options = append(options, kgo.InstanceID(c.Instance))
 	}
 	if c.Hooks != nil {
 		options = append(options, kgo.WithHooks(c.Hooks(lane.Name)...))

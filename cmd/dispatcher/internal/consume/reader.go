@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -35,6 +36,7 @@ type reader struct {
 	cancel context.CancelFunc // ends every request of the client
 	log    zerolog.Logger
 	faults *sampler
+	fenced atomic.Bool // another process has taken the membership over
 
 	mu      sync.Mutex         // the client calls back from goroutines of its own
 	pending batch              // guarded by mu, though the gate orders its users anyway
@@ -46,6 +48,7 @@ func newReader(cfg Config, lane Lane) (*reader, error) {
 	r := &reader{cfg: cfg, lane: lane.Name, cancel: cancel, faults: newSampler(), endTurn: func() {}}
 	r.log = cfg.Log.With().Str("lane", lane.Name).Logger()
 	options := append(cfg.options(lane),
+		kgo.WithHooks(r),
 		kgo.WithContext(ctx),
 		kgo.OnPartitionsCallbackBlocked(r.rebalanceWaits),
 		kgo.OnPartitionsRevoked(r.revoked),
@@ -63,6 +66,9 @@ func newReader(cfg Config, lane Lane) (*reader, error) {
 // run takes turns until ctx ends or Handle fails.
 func (r *reader) run(ctx context.Context) error {
 	for r.waitWhilePaused(ctx) {
+		if r.fenced.Load() {
+			return errFenced
+		}
 		if err := r.turn(ctx); err != nil {
 			// Nothing may be read after records that were not handled: to mark a later
 			// one would commit past them.
@@ -175,12 +181,4 @@ func (r *reader) tell(fetches kgo.Fetches) {
 				Msg("cannot read from Kafka; trying again")
 		}
 	})
-}
-
-// close leaves the group, which commits what is marked (see revoked). It is bounded
-// even when no broker answers.
-func (r *reader) close() {
-	defer r.cancel()
-	defer time.AfterFunc(2*farewell, r.cancel).Stop()
-	r.client.CloseAllowingRebalance()
 }

@@ -236,6 +236,7 @@ func publish(t *testing.T, client *kgo.Client, topic string, n int) {
 
 // committed is the sum of the group's offsets on a topic.
 func committed(t *testing.T, client *kgo.Client, topic string) int64 {
+	group := consume.Group(group, laneOf(topic))
 	t.Helper()
 	request := kmsg.NewPtrOffsetFetchRequest()
 	wanted := kmsg.NewOffsetFetchRequestGroup()
@@ -322,4 +323,14 @@ func spread(jobs []dispatch.Job, topic string) []int32 {
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))
+}
+
+// laneOf is the lane that a topic feeds.
+func laneOf(topic string) string {
+	for _, lane := range lanes {
+		if slices.Contains(lane.Topics, topic) {
+			return lane.Name
+		}
+	}
+	return ""
 }

@@ -1,0 +1,89 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Group is the consumer group of a lane. Each lane has its own: a rebalance of one lane, and a
+// member of it that does not answer, leave the others alone.
+func Group(group, lane string) string { return group + "." + lane }
+
+// errFenced ends a reader whose static membership another process has taken over.
+var errFenced = errors.New("another process is a member of the group under the same instance id")
+
+// OnGroupManageError is called by the client when it loses its membership.
+func (r *reader) OnGroupManageError(err error) {
+	if errors.Is(err, kerr.FencedInstanceID) {
+		r.fenced.Store(true)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.endTurn()
+	}
+}
+
+var _ kgo.HookGroupManageError = (*reader)(nil)
+
+// leave ends the static membership, which the client by itself leaves to the session timeout:
+// the partitions of a process that stops in order pass to others at once. The broker compares
+// the member id, so a successor under the same instance id is not thrown out.
+func (r *reader) leave(ctx context.Context, memberID string) error {
+	request := kmsg.NewPtrLeaveGroupRequest()
+	request.Group = Group(r.cfg.Group, r.lane)
+	member := kmsg.NewLeaveGroupRequestMember()
+	member.MemberID, member.InstanceID = memberID, &r.cfg.Instance
+	request.Members = append(request.Members, member)
+	answer, err := request.RequestWith(ctx, r.client)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(answer.ErrorCode)
+}
+
+// runLane reads a lane until ctx ends. When another process takes the membership over, it goes
+// on as a dynamic member: to join again under the same id would only throw the other one out.
+func (c *Consumer) runLane(ctx context.Context, lane Lane) error {
+	err := c.readLane(ctx, lane, c.cfg)
+	if !errors.Is(err, errFenced) {
+		return err
+	}
+	c.cfg.Log.Warn().Str("lane", lane.Name).Str("instance_id", c.cfg.Instance).
+		Msg("another process has joined the consumer group under this instance id; reading on without one")
+	dynamic := c.cfg
+	dynamic.Instance = ""
+	return c.readLane(ctx, lane, dynamic)
+}
+
+// close commits what is marked (see revoked) and leaves the group. It is bounded even when no
+// broker answers.
+func (r *reader) close() {
+	defer r.cancel()
+	defer time.AfterFunc(2*farewell, r.cancel).Stop()
+	defer func() {
+		r.client.CloseAllowingRebalance()
+		// Close leaves the group once more, and polls at its end: the goroutine that leaves
+		// must not wait for that poll.
+		r.client.AllowRebalance()
+	}()
+	if r.cfg.Instance == "" || r.fenced.Load() {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 2*farewell)
+	defer stop()
+	memberID, _ := r.client.GroupMetadata()
+	r.client.AllowRebalance()
+	err := r.client.LeaveGroupContext(ctx)
+	if err == nil && memberID != "" {
+		err = r.leave(ctx, memberID)
+	}
+	if err != nil {
+		r.log.Warn().Err(fmt.Errorf("leave group %s: %w", Group(r.cfg.Group, r.lane), err)).
+			Msgf("the lane's partitions pass to other processes after %s", sessionTimeout)
+	}
+}
