@@ -53,6 +53,9 @@ func (l *Ledger) Leave(ctx context.Context) error {
 	if id == 0 {
 		return nil
 	}
+	if err := l.leaveIdentity(ctx, id); err != nil {
+		return wrap("leave", err)
+	}
 	_, err := l.hot.Exec(ctx, `
 		with gone as (
 		  delete from dispatcher.instances i where id = $1 and not `+hasOpen+` returning id

@@ -49,7 +49,7 @@ type Config struct {
 	URL string
 	// MaxConns bounds the connections for claims and settlements; 0 means 4, which is as
 	// fast as more: beyond that the counters' locks are what claims wait for. Up to
-	// five more connections serve reports, publishing and the watch on the routing.
+	// six more connections serve reports, publishing, the watch on the routing and the identity.
 	MaxConns int
 	// Region, Host and Version describe this instance in dispatcher.instances.
 	Region, Host, Version string
@@ -74,6 +74,7 @@ type Ledger struct {
 	single   *pgx.ConnConfig // for connections outside the pools
 	guard    primary.Guard   // of all connections
 	instance atomic.Int64    // set by Register
+	identity identity        // set by TakeIdentity
 	turns    turns           // whose rows come next when not all that are due are picked up
 
 	closing context.Context // ended by Close
@@ -191,6 +192,7 @@ func Migrate(ctx context.Context, url string) error {
 // Close gives up leadership and closes all connections. It waits for those in use.
 func (l *Ledger) Close() {
 	l.endScout()
+	l.dropIdentity()
 	l.out.resign()
 	l.heard.resign()
 	l.reports.Close()

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/config"
 	"dispatcher/provider/smpp"
 	"dispatcher/provider/smpp/pdu"
@@ -34,7 +35,7 @@ func (p *patient) checkKafka(ctx context.Context) []finding {
 	}
 	out := []finding{fine("brokers", "%d of them: %s", len(brokers), brokerList(s))}
 	out = append(out, p.checkTopics(ctx, admin)...)
-	return append(out, p.checkGroup(ctx, admin))
+	return append(out, p.checkGroups(ctx, admin)...)
 }
 
 // checkTopics asks for every topic that is read or written.
@@ -72,13 +73,26 @@ func (p *patient) topicFinding(name string, topic kadm.TopicDetail) finding {
 	}
 }
 
-func (p *patient) checkGroup(ctx context.Context, admin *kadm.Client) finding {
-	group := p.settings.KafkaGroup
-	answer := admin.FindGroupCoordinators(ctx, group)[group]
-	if answer.Err != nil {
-		return broken("group", fmt.Errorf("no broker coordinates group %s (%s): check the brokers and the rights to the group", group, cause(answer.Err)))
+// checkGroups asks for the coordinator of each lane's group.
+func (p *patient) checkGroups(ctx context.Context, admin *kadm.Client) []finding {
+	if p.routing == nil {
+		return nil // the check of the routing has said it
 	}
-	return fine("group", "broker %d coordinates %s", answer.NodeID, group)
+	names := make([]string, len(p.routing.Lanes))
+	for i, lane := range p.routing.Lanes {
+		names[i] = consume.Group(p.settings.KafkaGroup, lane.Name)
+	}
+	answers := admin.FindGroupCoordinators(ctx, names...)
+	out := make([]finding, len(names))
+	for i, name := range names {
+		check := "group " + name
+		if answer := answers[name]; answer.Err != nil {
+			out[i] = broken(check, fmt.Errorf("no broker coordinates it (%s): check the brokers and the rights to the group", cause(answer.Err)))
+		} else {
+			out[i] = fine(check, "broker %d coordinates it", answer.NodeID)
+		}
+	}
+	return out
 }
 
 // checkChannels connects to every channel of the routing at the same time.

@@ -88,7 +88,7 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 		"DISPATCHER_ROUTING_FILE=" + carrierRouting(t, smsc.Addr()), "DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
 	})
 	want := []string{
-		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "draw key", "durability", "group", "listen", "routing",
+		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "draw key", "durability", "group dispatcher.otp", "listen", "routing",
 		"schema", "settings", "topic sms.dead", "topic sms.inbound", "topic sms.otp", "topic sms.status", "webhooks",
 	}
 	if names := slices.Sorted(maps.Keys(found)); got.code != exitOK || !slices.Equal(names, want) {

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/cmd/dispatcher/internal/embedded"
 )
 
@@ -123,7 +124,7 @@ func (s *stage) lag(lane string) (lag int64) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	committed, err := admin.FetchOffsets(s.t.Context(), s.prefix)
+	committed, err := admin.FetchOffsets(s.t.Context(), s.group(lane))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -137,17 +138,21 @@ func (s *stage) lag(lane string) (lag int64) {
 	return lag
 }
 
-// joined waits until the group has so many members and each has partitions.
+// group is the consumer group of a lane.
+func (s *stage) group(lane string) string { return consume.Group(s.prefix, lane) }
+
+// joined waits until the group of the bulk lane has so many members and each has partitions.
 func (s *stage) joined(members int) {
 	s.t.Helper()
+	group := s.group("bulk")
 	admin := kadm.NewClient(s.client)
 	eventually(s.t, patience, "every process has partitions", func() bool {
-		groups, err := admin.DescribeGroups(s.t.Context(), s.prefix)
+		groups, err := admin.DescribeGroups(s.t.Context(), group)
 		if err != nil {
 			return false
 		}
 		busy := 0
-		for _, member := range groups[s.prefix].Members {
+		for _, member := range groups[group].Members {
 			if assigned, ok := member.Assigned.AsConsumer(); ok && len(assigned.Topics) > 0 {
 				busy++
 			}

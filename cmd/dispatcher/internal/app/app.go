@@ -60,6 +60,8 @@ type App struct {
 	opts     Options
 	log      zerolog.Logger
 	ledger   *ledger.Ledger
+	identity ledger.Identity
+	begin    chan struct{} // closed when this process may take messages
 	dispatch *dispatch.Dispatcher
 	admin    *console.Server
 	webhooks *receive.Webhooks
@@ -79,7 +81,7 @@ type App struct {
 // admin server. It waits for a database that is away, telling the log why, until ctx ends. On
 // an error nothing is left running.
 func Start(ctx context.Context, opts Options) (*App, error) {
-	a := &App{opts: opts, log: opts.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 1)}
+	a := &App{opts: opts, log: opts.Log, registry: prometheus.NewRegistry(), begin: make(chan struct{}), failed: make(chan error, 1)}
 	a.background, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := a.start(ctx); err != nil {
 		return nil, errors.Join(err, a.Stop())
@@ -103,6 +105,7 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.startAdmin(ctx); err != nil {
 		return err // a taken port is found out before the first message is read
 	}
+	a.own("pause after crashes", a.pauseAfterCrashes)
 	if err := a.startConsumer(); err != nil {
 		return err
 	}
@@ -176,6 +179,13 @@ func (a *App) openLedger(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	err = a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() (err error) {
+		a.identity, err = a.ledger.TakeIdentity(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	return a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() error { return a.warnOfDurability(ctx) })
 }
 
@@ -235,7 +245,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		Ledger: a.ledger, Keys: a.opts.Keys, Scorer: scorer, Reload: a.reloader.reload,
 		MaxUnsettled: s.MaxUnsettled, SendTimeout: s.SendTimeout, DeadAfter: s.DeadAfter,
 		Region: s.Region, StateInterval: s.StateInterval, WindowRetention: s.WindowRetention,
-		Metrics: metrics, Trouble: trouble,
+		Metrics: metrics, Trouble: trouble, Begin: a.begin,
 	})
 	if err != nil {
 		return err
@@ -324,14 +334,19 @@ func (a *App) startConsumer() error {
 		lanes = append(lanes, consume.Lane{Name: lane.Name, Topics: lane.Topics})
 	}
 	c, err := consume.New(consume.Config{
-		Client: client, Group: s.KafkaGroup, ClientID: "dispatcher", Lanes: lanes, AllowUnknown: s.AllowUnknownFields,
+		Client: client, Group: s.KafkaGroup, ClientID: "dispatcher", Instance: a.memberName(), Lanes: lanes, AllowUnknown: s.AllowUnknownFields,
 		Batch: min(s.Batch, a.dispatch.Batch()), Handle: a.dispatch.Handle, Paused: a.dispatch.Paused, Log: a.log,
 		Hooks: newKafkaMetrics(a.registry).hooks, Rewrite: region.Rewrite,
 	})
 	if err != nil {
 		return err
 	}
-	a.own("consumer", c.Run)
+	a.own("consumer", func(ctx context.Context) error {
+		if !a.mayBegin(ctx) {
+			return nil
+		}
+		return c.Run(ctx)
+	})
 	return nil
 }
 

@@ -125,6 +125,9 @@ func TestAProcessThatIsKilledAgainAndAgainLeavesTheOthersAlone(t *testing.T) {
 	cfg, network := member(c, newStore(), "three")
 	p := run(t, cfg)
 	before := awaitAssigned(t, admin, "otp", 3)
+	if before["three"] == nil {
+		t.Fatalf("the processes are no static members: %v", before)
+	}
 	publisher := client(t, c, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	for i := range 5 {
 		network.cut()

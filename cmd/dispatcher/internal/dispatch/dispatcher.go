@@ -60,6 +60,8 @@ type Config struct {
 	// WindowRetention is how long past windows of a second are kept for auditors; 0 is DefaultWindowRetention.
 	WindowRetention time.Duration
 	Metrics         *Metrics
+	// Begin is closed when due rows may be picked up; nil means at once.
+	Begin <-chan struct{}
 	// Trouble is told of every failure that is tried again. It must not block.
 	Trouble func(where string, err error)
 }

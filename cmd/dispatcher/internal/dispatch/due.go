@@ -30,7 +30,16 @@ const (
 // lost instances left behind, until ctx ends.
 func (d *Dispatcher) Run(ctx context.Context) {
 	var loops sync.WaitGroup
-	loops.Go(func() { d.runDue(ctx) })
+	loops.Go(func() {
+		if d.cfg.Begin != nil {
+			select {
+			case <-d.cfg.Begin:
+			case <-ctx.Done():
+				return
+			}
+		}
+		d.runDue(ctx)
+	})
 	loops.Go(func() { d.every(ctx, beatInterval, "beat", d.beat) })
 	loops.Go(func() { d.every(ctx, recoverInterval, "recover", d.recover) })
 	loops.Go(func() { d.every(ctx, time.Second, "waiting", d.countWaiting) })

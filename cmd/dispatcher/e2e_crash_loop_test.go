@@ -1,0 +1,88 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+)
+
+// TestACrashLoopOfOneProcessLeavesTheOthersAlone: two processes work; a third is killed and started
+// again. After the first crash it has its partitions back, and the others keep theirs. After the next
+// ones it takes no messages for a while, so that its partitions pass to the others.
+func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, plot{})
+	processes := s.runAll(2)
+	s.joined(2)
+	third := s.run("crashes")
+	third.says(t, "dispatcher is running")
+	s.joined(3)
+	before := s.assignments()
+	const pauses = "taking no messages for now, while others do"
+	all := messages("loop", 600)
+	crashes := 0
+	for ; crashes < 2; crashes++ {
+		third.kill(t)
+		third = s.run("crashes")
+		third.says(t, "dispatcher is running")
+		s.publish("bulk", part(all, crashes))
+		if crashes == 0 {
+			if strings.Contains(third.out.String(), pauses) {
+				t.Error("it pauses after one crash, which may be an accident")
+			}
+			eventually(t, patience, "each process has the partitions that it had", func() bool { return cmp.Equal(before, s.assignments()) })
+		}
+	}
+	third.says(t, pauses)
+	third.kill(t) // and so on: it takes no part any more
+	// The partitions that it had pass to the others when its session ends.
+	s.joined(2)
+	third = s.run("crashes")
+	third.says(t, `"crashes":3`)
+	s.publish("bulk", part(all, 2))
+	s.settled(len(all), patience)
+	s.checkNoneTwice()
+	for _, p := range processes {
+		p.stop(t)
+	}
+	// Without others it waits no longer.
+	last := messages("alone", 20)
+	s.publish("bulk", last)
+	s.settled(len(all)+len(last), patience)
+}
+
+// part is a third of the messages.
+func part(all []envelope.Message, i int) []envelope.Message {
+	n := len(all) / 3
+	return all[i*n : (i+1)*n]
+}
+
+// assignments is which partitions of the bulk lane each process has, by its instance id.
+func (s *stage) assignments() map[string]map[int32]bool {
+	s.t.Helper()
+	group := s.group("bulk")
+	groups, err := kadm.NewClient(s.client).DescribeGroups(s.t.Context(), group)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out := map[string]map[int32]bool{}
+	for _, member := range groups[group].Members {
+		name := member.MemberID
+		if member.InstanceID != nil {
+			name = *member.InstanceID
+		}
+		out[name] = map[int32]bool{}
+		if assigned, ok := member.Assigned.AsConsumer(); ok {
+			for _, topic := range assigned.Topics {
+				for _, p := range topic.Partitions {
+					out[name][p] = true
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,4 @@
+package ledger
+
+// ConfirmIdentity is what happens at each interval.
+func (l *Ledger) ConfirmIdentity() { l.confirmIdentity() }

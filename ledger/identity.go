@@ -1,0 +1,222 @@
+package ledger
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// identityLocks is the first key of the advisory locks on identities; the second is the number.
+const identityLocks int32 = 0x6964656e
+
+const (
+	// earlyEnd is how long a process must have worked so that its end without an orderly stop
+	// is not taken for a step of a crash loop.
+	earlyEnd = 30 * time.Second
+	// firstPause and longestPause bound the pause of a process in a crash loop.
+	firstPause   = 2 * time.Second
+	longestPause = time.Minute
+	// keepInterval is how often the lock is confirmed.
+	keepInterval = 5 * time.Second
+)
+
+// Identity is what tells this process from others that run, and what its successor after a crash
+// gets again.
+type Identity struct {
+	// Number is from 1 and the lowest that is free, or the one that this host had before.
+	Number int
+	// EarlyEnds is how many processes before this one ended in a row, each without an orderly
+	// stop and soon after its start.
+	EarlyEnds int
+	// Pause is how long to take no messages because of them, while other processes work.
+	Pause time.Duration
+}
+
+// startPause is the pause after so many early ends: none after the first, which may be an
+// accident, then doubling.
+func startPause(earlyEnds int) time.Duration {
+	if earlyEnds < 2 {
+		return 0
+	}
+	return min(firstPause<<min(earlyEnds-2, 10), longestPause)
+}
+
+// identity is the number that this process has, and the session that holds the lock on it.
+type identity struct {
+	mu     sync.Mutex
+	conn   *pgx.Conn // guarded by mu; nil while it is broken
+	number int       // guarded by mu; 0 before TakeIdentity
+}
+
+// TakeIdentity takes a free number after Register, and keeps it until Leave. It may be called
+// again after an error.
+func (l *Ledger) TakeIdentity(ctx context.Context) (Identity, error) {
+	if l.Instance() == 0 {
+		return Identity{}, wrap("take identity", ErrNotRegistered)
+	}
+	l.identity.mu.Lock()
+	defer l.identity.mu.Unlock()
+	conn, err := l.connect(ctx)
+	if err != nil {
+		return Identity{}, wrap("take identity", err)
+	}
+	id, err := l.takeFree(ctx, conn)
+	if err != nil {
+		closeConn(conn)
+		return Identity{}, wrap("take identity", err)
+	}
+	l.identity.conn, l.identity.number = conn, id.Number
+	l.loops.Go(l.keepIdentity)
+	return id, nil
+}
+
+// takeFree locks the best free number; others may be a moment faster.
+func (l *Ledger) takeFree(ctx context.Context, conn *pgx.Conn) (Identity, error) {
+	for {
+		var number int
+		if err := conn.QueryRow(ctx, selectFreeIdentity, identityLocks, l.config.Host).Scan(&number); err != nil {
+			return Identity{}, err
+		}
+		locked, err := lockIdentity(ctx, conn, number)
+		if err != nil {
+			return Identity{}, err
+		}
+		if locked {
+			return l.writeIdentity(ctx, conn, number)
+		}
+	}
+}
+
+// selectFreeIdentity prefers what a process of this host had, and of these one that crashed, so
+// that its partitions are read again at once.
+const selectFreeIdentity = `
+	with held as (
+	  select objid::bigint as number from pg_locks
+	  where locktype = 'advisory' and classid = $1::integer::oid and objsubid = 2 and granted
+	    and database = (select oid from pg_database where datname = current_database())
+	)
+	select number from (
+	  select number, host = $2 as mine, left_at is null as crashed from dispatcher.identities
+	  union all
+	  select n, false, false from generate_series(1, (select count(*) + 1 from dispatcher.identities)) n
+	  where not exists (select from dispatcher.identities where number = n)
+	) c
+	where number not in (select number from held)
+	order by mine and crashed desc, mine desc, number limit 1`
+
+func lockIdentity(ctx context.Context, conn *pgx.Conn, number int) (locked bool, err error) {
+	err = conn.QueryRow(ctx, `select pg_try_advisory_lock($1, $2)`, identityLocks, int32(number)).Scan(&locked)
+	return locked, err
+}
+
+// writeIdentity takes the locked number over from whoever had it.
+func (l *Ledger) writeIdentity(ctx context.Context, conn *pgx.Conn, number int) (Identity, error) {
+	id := Identity{Number: number}
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, `
+			insert into dispatcher.identities as i (number, instance, host, version, taken_at, working_from)
+			values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp())
+			on conflict (number) do update set instance = excluded.instance, host = excluded.host, version = excluded.version,
+			  taken_at = excluded.taken_at, working_from = excluded.working_from, left_at = null,
+			  early_ends = case when i.left_at is null and i.host = excluded.host and i.version = excluded.version
+			    and excluded.taken_at < i.working_from + $5::interval then i.early_ends + 1 else 0 end
+			returning early_ends`,
+			number, l.Instance(), l.config.Host, l.config.Version, earlyEnd).Scan(&id.EarlyEnds)
+		if err != nil {
+			return err
+		}
+		id.Pause = startPause(id.EarlyEnds)
+		if id.Pause == 0 {
+			return nil
+		}
+		_, err = tx.Exec(ctx, `update dispatcher.identities set working_from = taken_at + $2::interval where number = $1`, number, id.Pause)
+		return err
+	})
+	return id, err
+}
+
+// OthersWork reports whether another process takes messages: one that has an identity, does not
+// pause, and has sent a heart-beat within deadAfter.
+func (l *Ledger) OthersWork(ctx context.Context, deadAfter time.Duration) (work bool, err error) {
+	err = l.hot.QueryRow(ctx, `
+		select exists (
+		  select from dispatcher.identities i join dispatcher.instances p on p.id = i.instance
+		  where i.instance <> $1 and i.left_at is null and i.working_from <= clock_timestamp()
+		    and p.left_at is null and p.last_seen >= clock_timestamp() - $2::interval)`,
+		l.Instance(), deadAfter).Scan(&work)
+	return work, wrap("look for other processes", err)
+}
+
+// BeginWork says that this process takes messages from now on.
+func (l *Ledger) BeginWork(ctx context.Context) error {
+	_, err := l.hot.Exec(ctx, `update dispatcher.identities set working_from = clock_timestamp()
+		where instance = $1 and working_from > clock_timestamp()`, l.Instance())
+	return wrap("begin work", err)
+}
+
+// keepIdentity takes the lock again when its session has ended, as it does when the database was
+// restarted or another server became the primary, until Close.
+func (l *Ledger) keepIdentity() {
+	ticker := time.NewTicker(keepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			l.confirmIdentity()
+		case <-l.closing.Done():
+			return
+		}
+	}
+}
+
+func (l *Ledger) confirmIdentity() {
+	ctx, cancel := context.WithTimeout(l.closing, askPatience)
+	defer cancel()
+	i := &l.identity
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.number == 0 {
+		return // left
+	}
+	if i.conn != nil && !l.guard.Replaced(i.conn.PgConn()) && i.conn.Ping(ctx) == nil {
+		return
+	}
+	if i.conn != nil {
+		closeConn(i.conn)
+		i.conn = nil
+	}
+	conn, err := l.connect(ctx)
+	if err != nil {
+		return // the next tick tries again
+	}
+	// When another process has it meanwhile, this one is thrown out of the consumer groups and
+	// goes on as a dynamic member; there is nothing to hold any more.
+	locked, err := lockIdentity(ctx, conn, i.number)
+	switch {
+	case err == nil && locked:
+		i.conn = conn
+		return
+	case err == nil:
+		i.number = 0
+	}
+	closeConn(conn)
+}
+
+// leaveIdentity says at an orderly stop that no crash ended this process, and gives its number free.
+func (l *Ledger) leaveIdentity(ctx context.Context, instance int64) error {
+	_, err := l.hot.Exec(ctx, `update dispatcher.identities set left_at = clock_timestamp() where instance = $1`, instance)
+	l.dropIdentity()
+	return err
+}
+
+// dropIdentity ends the session that holds the lock.
+func (l *Ledger) dropIdentity() {
+	l.identity.mu.Lock()
+	defer l.identity.mu.Unlock()
+	if l.identity.conn != nil {
+		closeConn(l.identity.conn)
+	}
+	l.identity.conn, l.identity.number = nil, 0
+}

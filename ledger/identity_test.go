@@ -1,0 +1,144 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+func take(t *testing.T, l *ledger.Ledger) ledger.Identity {
+	t.Helper()
+	id, err := l.TakeIdentity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func stopInOrder(t *testing.T, l *ledger.Ledger) {
+	t.Helper()
+	if err := l.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
+
+// TestAProcessGetsTheNumberOfTheOneThatCrashed: Close without Leave is what the database sees of a crash.
+func TestAProcessGetsTheNumberOfTheOneThatCrashed(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	all := make([]*ledger.Ledger, 4)
+	for i := range all {
+		all[i] = connect(t, ledger.Config{URL: url})
+		if got := take(t, all[i]); got != (ledger.Identity{Number: i + 1}) {
+			t.Fatalf("process %d got %+v", i+1, got)
+		}
+	}
+	stopInOrder(t, all[0])
+	all[2].Close()
+	if got := take(t, connect(t, ledger.Config{URL: url})); got.Number != 3 {
+		t.Errorf("after a crash of 3 and an orderly stop of 1: got %+v", got)
+	}
+	if got := take(t, connect(t, ledger.Config{URL: url})); got.Number != 1 || got.EarlyEnds != 0 {
+		t.Errorf("after an orderly stop of 1: got %+v", got)
+	}
+	if got := take(t, connect(t, ledger.Config{URL: url})); got.Number != 5 {
+		t.Errorf("with all numbers held: got %+v", got)
+	}
+}
+
+func TestACrashLoopPausesLongerEachTime(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db := raw(t, url)
+	start := func(version string) (*ledger.Ledger, ledger.Identity) {
+		l := connect(t, ledger.Config{URL: url, Version: version})
+		return l, take(t, l)
+	}
+	var pauses []time.Duration
+	for range 9 {
+		l, id := start("v1")
+		if id.Number != 1 || id.EarlyEnds != len(pauses) {
+			t.Fatalf("after %d crashes: %+v", len(pauses), id)
+		}
+		pauses = append(pauses, id.Pause)
+		l.Close()
+	}
+	want := []time.Duration{0, 0, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute}
+	if diff := cmp.Diff(want, pauses); diff != "" {
+		t.Error(diff)
+	}
+	l, id := start("v2")
+	if id.EarlyEnds != 0 {
+		t.Errorf("another version: %+v", id)
+	}
+	l.Close()
+	execute(t, db, `update dispatcher.identities set early_ends = 4, working_from = now() - interval '31 seconds'`)
+	l, id = start("v2")
+	if id.EarlyEnds != 0 {
+		t.Errorf("after 31 s of work: %+v", id)
+	}
+	execute(t, db, `update dispatcher.identities set early_ends = 4`)
+	stopInOrder(t, l)
+	if _, id = start("v2"); id.EarlyEnds != 0 {
+		t.Errorf("after an orderly stop: %+v", id)
+	}
+}
+
+func TestOthersWorkWhileTheyLiveAndDoNotPause(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db := raw(t, url)
+	l, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
+	take(t, l)
+	check := func(when string, want bool) {
+		t.Helper()
+		if got, err := l.OthersWork(t.Context(), 6*time.Second); err != nil || got != want {
+			t.Errorf("%s: %v, %v", when, got, err)
+		}
+	}
+	check("alone", false)
+	take(t, other)
+	check("beside another", true)
+	execute(t, db, `update dispatcher.identities set working_from = now() + interval '1 minute' where instance = $1`, other.Instance())
+	check("the other pauses", false)
+	if err := other.BeginWork(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check("the other has begun", true)
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '7 seconds' where id = $1`, other.Instance())
+	check("the other is dead", false)
+}
+
+// TestAnIdentityOutlivesItsSession: the database was restarted. Who has the number keeps it unless another took it.
+func TestAnIdentityOutlivesItsSession(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db := raw(t, url)
+	end := func() {
+		t.Helper()
+		execute(t, db, `select pg_terminate_backend(pid, 10000) from pg_locks where locktype = 'advisory' and objsubid = 2
+			and database = (select oid from pg_database where datname = current_database())`)
+	}
+	first := connect(t, ledger.Config{URL: url})
+	take(t, first)
+	end()
+	first.ConfirmIdentity()
+	second := connect(t, ledger.Config{URL: url})
+	if got := take(t, second); got.Number != 2 {
+		t.Errorf("the number of a process that runs was given away: %+v", got)
+	}
+	end()
+	third := connect(t, ledger.Config{URL: url})
+	taken := take(t, third).Number
+	first.ConfirmIdentity()
+	second.ConfirmIdentity()
+	third.ConfirmIdentity()
+	if got := take(t, connect(t, ledger.Config{URL: url})); got.Number != 3 {
+		t.Errorf("1, 2 and again %d are held: got %+v", taken, got)
+	}
+}
