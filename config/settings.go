@@ -20,7 +20,7 @@ const Prefix = "DISPATCHER"
 // unprefixed variable is ever read.
 type Settings struct {
 	KafkaBrokers          []string `split_words:"true" desc:"comma-separated list of host:port; required unless --embedded"`
-	KafkaGroup            string   `split_words:"true" default:"dispatcher" desc:"consumer group that all instances share"`
+	KafkaGroup            string   `split_words:"true" default:"dispatcher" desc:"begins the names of the consumer groups, one for each lane: dispatcher.otp"`
 	KafkaTLS              bool     `split_words:"true" default:"false" desc:"encrypt the connections to the brokers"`
 	KafkaCAFile           string   `split_words:"true" desc:"PEM file of the authority that signed the brokers' certificates; the system's own when empty"`
 	KafkaSASLMechanism    string   `split_words:"true" desc:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none when empty"`
