@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
@@ -19,18 +20,35 @@ func take(t *testing.T, l *ledger.Ledger) ledger.Identity {
 	return id
 }
 
-func stopInOrder(t *testing.T, l *ledger.Ledger) {
+// crash ends a process as the database sees it: its sessions end and nothing was said before. The
+// server takes a moment to let go of their locks.
+func crash(t *testing.T, db *pgx.Conn, l *ledger.Ledger) {
+	t.Helper()
+	const held = `select count(*) from pg_locks where locktype = 'advisory' and objsubid = 2
+		and database = (select oid from pg_database where datname = current_database())`
+	before := scalar[int](t, db, held)
+	l.Close()
+	for deadline := time.Now().Add(time.Minute); scalar[int](t, db, held) >= before; {
+		if time.Now().After(deadline) {
+			t.Fatal("the lock of a session that has ended is still held")
+		}
+	}
+}
+
+func stopInOrder(t *testing.T, db *pgx.Conn, l *ledger.Ledger) {
 	t.Helper()
 	if err := l.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	l.Close()
+	scalar[string](t, db, `select pg_advisory_lock(1768187246, 1)::text`)
+	scalar[bool](t, db, `select pg_advisory_unlock(1768187246, 1)`)
 }
 
-// TestAProcessGetsTheNumberOfTheOneThatCrashed: Close without Leave is what the database sees of a crash.
 func TestAProcessGetsTheNumberOfTheOneThatCrashed(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
+	db := raw(t, url)
 	all := make([]*ledger.Ledger, 4)
 	for i := range all {
 		all[i] = connect(t, ledger.Config{URL: url})
@@ -38,8 +56,8 @@ func TestAProcessGetsTheNumberOfTheOneThatCrashed(t *testing.T) {
 			t.Fatalf("process %d got %+v", i+1, got)
 		}
 	}
-	stopInOrder(t, all[0])
-	all[2].Close()
+	stopInOrder(t, db, all[0])
+	crash(t, db, all[2])
 	if got := take(t, connect(t, ledger.Config{URL: url})); got.Number != 3 {
 		t.Errorf("after a crash of 3 and an orderly stop of 1: got %+v", got)
 	}
@@ -66,7 +84,7 @@ func TestACrashLoopPausesLongerEachTime(t *testing.T) {
 			t.Fatalf("after %d crashes: %+v", len(pauses), id)
 		}
 		pauses = append(pauses, id.Pause)
-		l.Close()
+		crash(t, db, l)
 	}
 	want := []time.Duration{0, 0, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute}
 	if diff := cmp.Diff(want, pauses); diff != "" {
@@ -76,14 +94,14 @@ func TestACrashLoopPausesLongerEachTime(t *testing.T) {
 	if id.EarlyEnds != 0 {
 		t.Errorf("another version: %+v", id)
 	}
-	l.Close()
+	crash(t, db, l)
 	execute(t, db, `update dispatcher.identities set early_ends = 4, working_from = now() - interval '31 seconds'`)
 	l, id = start("v2")
 	if id.EarlyEnds != 0 {
 		t.Errorf("after 31 s of work: %+v", id)
 	}
 	execute(t, db, `update dispatcher.identities set early_ends = 4`)
-	stopInOrder(t, l)
+	stopInOrder(t, db, l)
 	if _, id = start("v2"); id.EarlyEnds != 0 {
 		t.Errorf("after an orderly stop: %+v", id)
 	}

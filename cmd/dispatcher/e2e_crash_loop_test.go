@@ -34,6 +34,9 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 			if strings.Contains(third.out.String(), pauses) {
 				t.Error("it pauses after one crash, which may be an accident")
 			}
+			eventually(t, patience, "it sends again", func() bool {
+				return s.count(`select count(*) from dispatcher.attempts where instance = (select max(id) from dispatcher.instances)`) > 0
+			})
 			eventually(t, patience, "each process has the partitions that it had", func() bool { return cmp.Equal(before, s.assignments()) })
 		}
 	}
