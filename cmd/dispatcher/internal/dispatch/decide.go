@@ -158,6 +158,9 @@ func (a *assigner) flight(t *task, attempt *ledger.Attempt, began time.Time) *fl
 	f.submission.Text = t.textOn(a.taker)
 	f.submission.From, _ = t.sender(a.taker) // it has one, or the message would not have gone there
 	f.submission.OwnSender = t.msg.From != "" && f.submission.From == t.msg.From && !a.taker.Senders.gives(t.msg.From)
+	if len(f.submission.Parts) > 0 {
+		f.taken = t.segments(a.taker) - len(f.submission.Parts)
+	}
 	f.hold, f.untilReceipt, f.await = a.taker.Hold, a.taker.UntilReceipt, a.taker.AwaitReceipts
 	return f
 }
@@ -209,6 +212,19 @@ func (r *round) lacksAnswer(t *task) bool {
 	return t.scores == nil
 }
 
+// taken is how many parts of the message were accepted, if that is certain: the channel that accepted them still cuts the
+// text as it did.
+func (r *round) taken(t *task) int {
+	at := r.routing.channel(t.row.Pinned)
+	if len(t.row.PartsLeft) == 0 || at < 0 || t.route == nil {
+		return 0
+	}
+	if ch := &r.routing.Channels[at]; !t.recut(ch) {
+		return t.segments(ch) - len(t.row.PartsLeft)
+	}
+	return 0
+}
+
 // notices tells the outside what changed: a status for each change of state, a letter
 // for each record that cannot be used.
 func (r *round) notices() []ledger.Notice {
@@ -236,7 +252,7 @@ func (r *round) notices() []ledger.Notice {
 			}
 		}
 		if d.State != ledger.Waiting || t.was != ledger.Waiting {
-			notices = append(notices, statusOfTask(t, d, r.now))
+			notices = append(notices, statusOfTask(t, d, r.taken(t), r.now))
 		}
 	}
 	return notices

@@ -40,6 +40,7 @@ type flight struct {
 	expires  time.Time
 	segments int
 	price    int64
+	taken    int // parts of the message that earlier attempts got accepted
 
 	lane, tenant, route string
 	metadata            map[string]string

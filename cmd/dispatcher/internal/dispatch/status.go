@@ -7,10 +7,11 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
+	"dispatcher/provider"
 )
 
-// statusOfTask is the event that a claim causes for one message.
-func statusOfTask(t *task, d *ledger.Decision, at time.Time) ledger.Notice {
+// statusOfTask is the event that a claim causes for one message, of which so many parts were taken before.
+func statusOfTask(t *task, d *ledger.Decision, taken int, at time.Time) ledger.Notice {
 	status := envelope.Status{
 		ID: t.row.ID, State: string(t.row.State), At: at, Lane: t.row.Lane, Tenant: t.row.Tenant,
 		Route: t.row.Plan.Route, Reason: t.row.Reason, Segments: t.row.Plan.Segments,
@@ -22,15 +23,24 @@ func statusOfTask(t *task, d *ledger.Decision, at time.Time) ledger.Notice {
 	if d.State == ledger.Sending {
 		status.Channel, status.Attempt, status.Reason = d.Attempt.Channel, d.Attempt.Number, string(d.Attempt.Reason)
 	}
+	if d.State == ledger.Failed || d.State == ledger.Rejected {
+		status.PartsAccepted = taken
+	}
 	return notice(&status)
 }
 
 // statusOfSettlement is the event that an outcome causes.
 func statusOfSettlement(f *flight, s *ledger.Settlement, at time.Time) ledger.Notice {
+	taken := 0
+	switch s.Outcome {
+	case provider.Rejected, provider.Refused, provider.Throttled:
+		taken = f.taken + s.Segments
+	case provider.Accepted, provider.Unknown: // all of it, and nobody knows
+	}
 	return notice(&envelope.Status{
 		ID: s.ID, State: string(s.State), At: at, Lane: f.lane, Tenant: f.tenant, Route: f.route,
 		Channel: f.channel, Attempt: s.Attempt, Reason: s.Reason, Code: s.Code, Reference: cmp.Or(s.Reference, strings.TrimSpace(s.Denied)),
-		Segments: f.segments, PossibleDuplicate: s.PossibleDuplicate, Metadata: f.metadata,
+		Segments: f.segments, PartsAccepted: taken, PossibleDuplicate: s.PossibleDuplicate, Metadata: f.metadata,
 	})
 }
 

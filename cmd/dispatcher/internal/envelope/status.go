@@ -22,6 +22,8 @@ type Status struct {
 	Code      string // the provider's own word
 	Reference string // the provider's ids of the accepted parts, separated by spaces
 	Segments  int
+	// PartsAccepted is how many parts of a message that was not taken whole the provider has accepted in all: they are billed.
+	PartsAccepted int
 	// PossibleDuplicate says that an earlier attempt may have reached the subscriber as well.
 	PossibleDuplicate bool
 	// Metadata is echoed from the envelope.
@@ -48,6 +50,7 @@ func AppendStatus(dst []byte, s Status) []byte {
 	o.optional("code", s.Code)
 	o.optional("reference", s.Reference)
 	o.count("segments", s.Segments)
+	o.count("parts_accepted", s.PartsAccepted)
 	if s.PossibleDuplicate {
 		o.key("possible_duplicate")
 		o.buf = append(o.buf, "true"...)

@@ -39,6 +39,8 @@ type Story struct {
 	Basis
 	Attempts          []Attempt `json:"attempts,omitzero"`
 	PossibleDuplicate bool      `json:"possible_duplicate,omitempty"`
+	// PartsAccepted is how many parts of a message that was not taken whole its provider has accepted: they are billed.
+	PartsAccepted int `json:"parts_accepted,omitempty"`
 	// Doubts are about attempts that nobody answered.
 	Doubts []Doubt `json:"doubts,omitempty"`
 	// Waits are what the message waited for, in the order in which it first did, with that under way.
@@ -174,6 +176,7 @@ func NewStory(src *Source) (Story, error) {
 		l.look(a.Candidates, &a.Basis, a.ClaimedAt)
 		s.Attempts = append(s.Attempts, a)
 	}
+	s.PartsAccepted = partsAccepted(r)
 	s.Doubts = newDoubts(r.Doubts)
 	seen, err := newSeen(src)
 	if err != nil {
@@ -186,6 +189,20 @@ func NewStory(src *Source) (Story, error) {
 	s.HeldUntil = heldUntil(src, &seen)
 	s.Text = (&teller{record: r, story: &s, doc: doc, zone: cmp.Or(src.Zone, zoneOf(doc)), now: src.Now, waits: waits, seen: seen, limit: limit}).paragraph()
 	return s, nil
+}
+
+// partsAccepted is how many parts of a message that was not taken whole its provider has accepted; 0 when it was, or may have been.
+func partsAccepted(r *ledger.Record) (n int) {
+	for i := range r.Attempts {
+		switch a := &r.Attempts[i]; a.Outcome {
+		case outcomeAccepted, outcomeUnknown:
+			return 0
+		default:
+			n += a.Segments
+		case "": // it is under way
+		}
+	}
+	return n
 }
 
 // waitsUntil fills in what ends the wait of a message.

@@ -104,6 +104,17 @@ func stories() map[string]*ledger.Record {
 	out["unfit-then-next"] = newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeRefused, "0x0000000a"),
 		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
 	out["unfit-then-next"].Attempts[0].Unfit = true
+	inPart := newRecord(ledger.Rejected, attempt("a", ledger.ByFirstChoice, outcomeRejected, "0x0000000b"))
+	inPart.Message.Plan.Segments, inPart.Attempts[0].Segments, inPart.Attempts[0].PriceMicros = 3, 2, 56_000
+	out["rejected-in-part"] = inPart
+	denied := newRecord(ledger.Delivered, attempt("a", ledger.ByFirstChoice, outcomeRefused, "0x00000008"),
+		attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
+	denied.Message.PossibleDuplicate = true
+	denied.Attempts[0].ContradictedAt, denied.Attempts[0].OtherIDs = ten.Add(5*time.Second), []string{"7F31"}
+	out["denied-and-delivered"] = denied
+	renamed := newRecord(ledger.Delivered, receipted(ledger.Delivered, provider.Unspecified, "DELIVRD"))
+	renamed.Attempts[0].OtherIDs = []string{"0x7F"}
+	out["delivered-under-another-id"] = renamed
 	addWaits(out)
 	addOddOnes(out)
 	return out

@@ -69,6 +69,11 @@ func (t *teller) outcome(a *Attempt) {
 	case outcomeAccepted:
 		t.say("%s accepted it%s%s%s.", a.Channel, took, bill(a), t.underOther(a))
 	case outcomeRejected:
+		if a.Segments > 0 {
+			t.say("%s accepted %d of %s%s and rejected the rest for good%s%s: the message itself was at fault, so no other channel was tried. What it accepted is billed, and the subscriber may have it.",
+				a.Channel, a.Segments, plural(t.record.Message.Plan.Segments, "segment"), price(a), took, code(a.Code))
+			return
+		}
 		t.say("%s rejected it for good%s%s: the message itself was at fault, so no other channel was tried.", a.Channel, took, code(a.Code))
 	case outcomeUnknown:
 		t.say("%s gave no answer%s: it may have taken the message%s.", a.Channel, code(a.Code), bill(a))
