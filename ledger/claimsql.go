@@ -126,6 +126,11 @@ const updateMessages = `
 	    route, version, draw, size, key_id, first_choice, segments, alphabet, waits_for, waits)
 	where m.seq = n.seq`
 
+// updateDetails says why messages are dead. They are few, so that it is no matter of insertMessages.
+const updateDetails = `
+	update dispatcher.messages m set detail = n.detail
+	from unnest($1::bigint[], $2::text[]) as n(seq, detail) where m.seq = n.seq and m.state = 'dead'`
+
 const updateLimits = `
 	update dispatcher.limits l set granted = n.granted, max = n.max, window_start = n.window_start, reserved = n.reserved,
 	  next_at = n.next_at, pace = nullif(n.pace, 0), taken = nullif(n.taken, '')::jsonb

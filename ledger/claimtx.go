@@ -353,6 +353,9 @@ func (t *claimTx) write(ctx context.Context) (tag string, err error) {
 	if len(changes) > 0 {
 		batch.Queue(updateMessages, changeArrays(&t.seen, t.decisions.Each, changes)...)
 	}
+	if seqs, details := t.details(); len(seqs) > 0 {
+		batch.Queue(updateDetails, seqs, details)
+	}
 	if seqs, numbers := t.freeTickets(); len(seqs) > 0 {
 		batch.Queue(freeAttempts, seqs, numbers)
 	}
@@ -381,6 +384,16 @@ func (t *claimTx) write(ctx context.Context) (tag string, err error) {
 	})
 	err = t.conn.SendBatch(ctx, batch).Close() // before what it reads is returned
 	return tag, err
+}
+
+// details are why new messages are dead.
+func (t *claimTx) details() (seqs []int64, details []string) {
+	for i := range t.request.Messages {
+		if m := &t.seen.Messages[i]; m.Detail != "" && t.seen.Fates[i] == Fresh {
+			seqs, details = append(seqs, m.Seq), append(details, storable(m.Detail))
+		}
+	}
+	return seqs, details
 }
 
 // rollbackPatience bounds a rollback; after it the connection is cut, which does the same.

@@ -64,6 +64,7 @@ type Message struct {
 	// bounded Reason.
 	State     State
 	Reason    string
+	Detail    string // why it is Dead, in a sentence without number and text; read back by Record alone
 	NextAt    time.Time
 	ExpiresAt time.Time // the deadline; never zero for a usable message
 

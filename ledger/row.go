@@ -69,7 +69,7 @@ func (r *dueRow) message() Message {
 }
 
 // recordColumns are the columns of a message m in the order of recordRow.targets.
-const recordColumns = messageColumns + `, m.finished_at, coalesce(m.seen::text, '')`
+const recordColumns = messageColumns + `, m.finished_at, coalesce(m.seen::text, ''), coalesce(m.detail, '')`
 
 // recordRow is a Record without attempts while it is read.
 type recordRow struct {
@@ -79,7 +79,7 @@ type recordRow struct {
 }
 
 func (r *recordRow) targets() []any {
-	return append(r.messageRow.targets(), &r.finished, &r.seen)
+	return append(r.messageRow.targets(), &r.finished, &r.seen, &r.m.Detail)
 }
 
 // record is the row once it has been read.

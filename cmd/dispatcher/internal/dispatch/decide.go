@@ -239,17 +239,13 @@ func (r *round) notices() []ledger.Notice {
 		case ledger.Duplicate:
 			continue
 		case ledger.Conflict:
-			notices = append(notices, *letter(&r.jobs[i], &envelope.Problem{
-				Code: envelope.Conflict, Detail: "its id was used before for a message with other content",
-			}))
+			problem := &envelope.Problem{Code: envelope.Conflict, Detail: "the id was used before for a message with other content"}
+			notices = append(notices, *letter(&r.jobs[i], problem), statusOfConflict(&r.jobs[i], problem, r.now))
 			continue
 		case ledger.Fresh:
 		}
 		if t.letter != nil {
 			notices = append(notices, *t.letter)
-			if t.msg.ID == "" {
-				continue // nobody could tell which message the status is about
-			}
 		}
 		if d.State != ledger.Waiting || t.was != ledger.Waiting {
 			notices = append(notices, statusOfTask(t, d, r.taken(t), r.now))

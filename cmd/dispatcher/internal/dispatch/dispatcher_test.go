@@ -264,7 +264,7 @@ func TestRedeliveredRecordIsDroppedAndChangedOneIsAConflict(t *testing.T) {
 	}
 	p.handle(t, append(append(jobs, jobs[:5]...), changed...))
 	p.eventually(t, byState, map[string]int64{"accepted": 10})
-	p.eventually(t, `select kind, sum(cardinality(keys)) from dispatcher.outbox group by 1`, map[string]int64{"status": 20, "dead": 3})
+	p.eventually(t, `select kind, sum(cardinality(keys)) from dispatcher.outbox group by 1`, map[string]int64{"status": 23, "dead": 3})
 }
 
 func TestRefusedMessageGoesToTheNextChannelAndFirstChoicesStillCount(t *testing.T) {

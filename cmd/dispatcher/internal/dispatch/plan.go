@@ -275,7 +275,7 @@ func deadline(m *envelope.Message, produced time.Time, lane Lane) time.Time {
 // bury turns the task into a dead row with a dead letter.
 func (p *planner) bury(t *task, job *Job, problem *envelope.Problem) {
 	t.route = nil
-	t.row.State, t.row.Reason = ledger.Dead, string(problem.Code)
+	t.row.State, t.row.Reason, t.row.Detail = ledger.Dead, string(problem.Code), problem.Detail
 	t.letter = letter(job, problem)
 	if t.row.ID == "" {
 		t.row.ID = positionID(job.Origin)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -23,10 +24,28 @@ func statusOfTask(t *task, d *ledger.Decision, taken int, at time.Time) ledger.N
 	if d.State == ledger.Sending {
 		status.Channel, status.Attempt, status.Reason = d.Attempt.Channel, d.Attempt.Number, string(d.Attempt.Reason)
 	}
+	if status.State == string(ledger.Dead) {
+		status.Detail, status.Position = t.row.Detail, positionOf(t.row.Origin)
+		if t.msg.ID == "" {
+			status.ID = "" // the row has a name made up for it
+		}
+	}
 	if d.State == ledger.Failed || d.State == ledger.Rejected {
 		status.PartsAccepted = taken
 	}
 	return notice(&status)
+}
+
+// statusOfConflict is the event about a record whose id belongs to another message. It must not pass for one about that.
+func statusOfConflict(job *Job, problem *envelope.Problem, at time.Time) ledger.Notice {
+	return notice(&envelope.Status{
+		State: string(ledger.Dead), At: at, Lane: job.Lane, Tenant: job.Message.Tenant, Reason: string(problem.Code), Detail: problem.Detail,
+		ConflictingID: job.Message.ID, Position: positionOf(job.Origin), Metadata: job.Message.Metadata,
+	})
+}
+
+func positionOf(o Origin) *envelope.Position {
+	return &envelope.Position{Topic: o.Topic, Partition: o.Partition, Offset: o.Offset}
 }
 
 // statusOfSettlement is the event that an outcome causes.
@@ -45,9 +64,13 @@ func statusOfSettlement(f *flight, s *ledger.Settlement, at time.Time) ledger.No
 }
 
 func notice(status *envelope.Status) ledger.Notice {
+	key := status.ID
+	if p := status.Position; key == "" && p != nil {
+		key = fmt.Sprintf("%s/%d/%d", p.Topic, p.Partition, p.Offset)
+	}
 	return ledger.Notice{
 		Kind:  ledger.Status,
-		Key:   status.ID,
+		Key:   key,
 		Value: envelope.AppendStatus(make([]byte, 0, 256), *status),
 	}
 }

@@ -100,7 +100,7 @@ func (r *reader) envelope(object string) {
 		case f == 0:
 			r.unknown(name)
 		case r.seen&f != 0:
-			r.fail(DuplicateField, "a field stands there twice")
+			r.fail(DuplicateField, "the field "+name+" stands there twice")
 			r.forget(f)
 		default:
 			r.seen |= f

@@ -147,6 +147,8 @@ func TestStatusSchemaRefusesAnEventWithoutItsRequiredFields(t *testing.T) {
 	for _, raw := range []string{
 		`{}`,
 		`{"id":"i","state":"accepted","at":"2026-11-21T10:00:00.000000Z"}`,
+		`{"state":"accepted","at":"2026-11-21T10:00:00.000000Z","lane":"otp","topic":"sms.otp","partition":0,"offset":1}`,
+		`{"state":"dead","at":"2026-11-21T10:00:00.000000Z","lane":"otp"}`,
 		`{"id":"i","state":"sent","at":"2026-11-21T10:00:00.000000Z","lane":"otp"}`,
 		`{"id":"i","state":"accepted","at":"2026-11-21T10:00:00Z","lane":"otp"}`,
 	} {
@@ -215,6 +217,15 @@ func messages() *rapid.Generator[envelope.Message] {
 func statuses() *rapid.Generator[envelope.Status] {
 	states := []string{"scheduled", "waiting", "retry", "sending", "accepted", "delivered", "undelivered", "rejected", "failed", "unknown", "dead"}
 	return rapid.Custom(func(t *rapid.T) envelope.Status {
+		if rapid.IntRange(0, 4).Draw(t, "dead") == 0 {
+			return envelope.Status{
+				ID: printables(0, 64).Draw(t, "id"), State: "dead", At: instants().Draw(t, "at"), Lane: "otp", Reason: "conflict",
+				Detail: rapid.String().Draw(t, "detail"), ConflictingID: printables(0, 64).Draw(t, "conflicting_id"),
+				Position: &envelope.Position{
+					Topic: printables(1, 20).Draw(t, "topic"), Partition: rapid.Int32Min(0).Draw(t, "partition"), Offset: rapid.Int64Min(0).Draw(t, "offset"),
+				},
+			}
+		}
 		return envelope.Status{
 			ID:    printables(1, 64).Draw(t, "id"),
 			State: rapid.SampledFrom(states).Draw(t, "state"),
@@ -222,7 +233,7 @@ func statuses() *rapid.Generator[envelope.Status] {
 			Lane:  printables(1, 20).Draw(t, "lane"), Tenant: rapid.String().Draw(t, "tenant"), Route: rapid.String().Draw(t, "route"),
 			Channel: rapid.String().Draw(t, "channel"), Attempt: rapid.IntRange(0, 99).Draw(t, "attempt"),
 			Reason: rapid.String().Draw(t, "reason"), Code: rapid.String().Draw(t, "code"), Reference: rapid.String().Draw(t, "reference"),
-			Segments: rapid.IntRange(0, 10).Draw(t, "segments"), PossibleDuplicate: rapid.Bool().Draw(t, "possible_duplicate"),
+			Segments: rapid.IntRange(0, 10).Draw(t, "segments"), PartsAccepted: rapid.IntRange(0, 9).Draw(t, "parts_accepted"), PossibleDuplicate: rapid.Bool().Draw(t, "possible_duplicate"),
 			Metadata: rapid.MapOfN(rapid.String(), rapid.String(), 0, 20).Draw(t, "metadata"),
 		}
 	})

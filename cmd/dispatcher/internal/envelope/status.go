@@ -1,23 +1,29 @@
 package envelope
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Status is one event on the status topic: a message has reached a state. Its form is
 // docs/schema/status.schema.json; the record's key is the message id.
 type Status struct {
-	ID    string // of the message
+	// ID is that of the message. It is empty for a record whose id cannot be read, or is that of another message: such an event
+	// has a Position.
+	ID    string
 	State string // scheduled, waiting, retry, sending, accepted, delivered, undelivered, no_receipt, rejected, failed, unknown or dead
 	// At is when the state was reached, by the database's clock; written in UTC with microseconds.
 	At   time.Time
 	Lane string
 
-	// The rest is left out where it is empty, zero or false.
+	// The rest is left out where it is empty, zero, nil or false.
 
 	Tenant    string
 	Route     string
 	Channel   string
 	Attempt   int    // number of the attempt that led here, from 1
 	Reason    string // bounded word: why it waits, failed or is dead
+	Detail    string // a sentence about why it is dead; never a number or a text
 	Cause     string // bounded word, the same for all providers: why it was not delivered
 	Code      string // the provider's own word
 	Reference string // the provider's ids of the accepted parts, separated by spaces
@@ -26,8 +32,20 @@ type Status struct {
 	PartsAccepted int
 	// PossibleDuplicate says that an earlier attempt may have reached the subscriber as well.
 	PossibleDuplicate bool
+	// ConflictingID is the id of a record that was used before for a different message. That message has nothing to do with
+	// the event.
+	ConflictingID string
+	// Position is where a record was read that is dead.
+	Position *Position
 	// Metadata is echoed from the envelope.
 	Metadata map[string]string
+}
+
+// Position is where a record was read in Kafka.
+type Position struct {
+	Topic     string
+	Partition int32
+	Offset    int64
 }
 
 const microseconds = "2006-01-02T15:04:05.000000Z07:00"
@@ -36,7 +54,7 @@ const microseconds = "2006-01-02T15:04:05.000000Z07:00"
 // with more than 16 metadata entries a slice to sort their keys).
 func AppendStatus(dst []byte, s Status) []byte {
 	o := object{buf: append(dst, '{'), open: true}
-	o.text("id", s.ID)
+	o.optional("id", s.ID)
 	o.text("state", s.State)
 	o.key("at")
 	o.buf = append(s.At.UTC().AppendFormat(append(o.buf, '"'), microseconds), '"')
@@ -46,6 +64,7 @@ func AppendStatus(dst []byte, s Status) []byte {
 	o.optional("channel", s.Channel)
 	o.count("attempt", s.Attempt)
 	o.optional("reason", s.Reason)
+	o.optional("detail", s.Detail)
 	o.optional("cause", s.Cause)
 	o.optional("code", s.Code)
 	o.optional("reference", s.Reference)
@@ -54,6 +73,14 @@ func AppendStatus(dst []byte, s Status) []byte {
 	if s.PossibleDuplicate {
 		o.key("possible_duplicate")
 		o.buf = append(o.buf, "true"...)
+	}
+	o.optional("conflicting_id", s.ConflictingID)
+	if s.Position != nil {
+		o.text("topic", s.Position.Topic)
+		o.key("partition")
+		o.buf = strconv.AppendInt(o.buf, int64(s.Position.Partition), 10)
+		o.key("offset")
+		o.buf = strconv.AppendInt(o.buf, s.Position.Offset, 10)
 	}
 	o.texts("metadata", s.Metadata)
 	return append(o.buf, '}')

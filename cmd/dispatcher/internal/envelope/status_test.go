@@ -13,14 +13,14 @@ import (
 
 var accepted = envelope.Status{
 	ID: "order-7731-otp", State: "accepted", At: time.Date(2026, 11, 21, 11, 0, 1, 234_567_890, time.FixedZone("", 3600)), Lane: "otp",
-	Tenant: "shop", Route: "default", Channel: "a", Attempt: 2, Reason: "fallback", Cause: "absent", Code: "0x00000000", Reference: "r1 r2", Segments: 2, PartsAccepted: 1,
-	PossibleDuplicate: true, Metadata: map[string]string{"order": "7731", "basket": "a\"b"},
+	Tenant: "shop", Route: "default", Channel: "a", Attempt: 2, Reason: "fallback", Detail: "to is not a number", Cause: "absent", Code: "0x00000000", Reference: "r1 r2", Segments: 2, PartsAccepted: 1,
+	PossibleDuplicate: true, ConflictingID: "other", Position: &envelope.Position{Topic: "sms.otp", Offset: 17}, Metadata: map[string]string{"order": "7731", "basket": "a\"b"},
 }
 
 func TestAppendStatusWritesEveryField(t *testing.T) {
 	t.Parallel()
 	const want = `x{"id":"order-7731-otp","state":"accepted","at":"2026-11-21T10:00:01.234567Z","lane":"otp","tenant":"shop","route":"default",` +
-		`"channel":"a","attempt":2,"reason":"fallback","cause":"absent","code":"0x00000000","reference":"r1 r2","segments":2,"parts_accepted":1,"possible_duplicate":true,` +
+		`"channel":"a","attempt":2,"reason":"fallback","detail":"to is not a number","cause":"absent","code":"0x00000000","reference":"r1 r2","segments":2,"parts_accepted":1,"possible_duplicate":true,"conflicting_id":"other","topic":"sms.otp","partition":0,"offset":17,` +
 		`"metadata":{"basket":"a\"b","order":"7731"}}`
 	if diff := cmp.Diff(want, string(envelope.AppendStatus([]byte("x"), accepted))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

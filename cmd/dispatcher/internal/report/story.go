@@ -18,6 +18,7 @@ type Story struct {
 	ID     string `json:"id,omitempty"`
 	State  string `json:"state,omitempty"`
 	Reason string `json:"reason,omitempty"` // why it is in that state, one bounded word
+	Detail string `json:"detail,omitempty"` // why it is dead, in a sentence
 
 	// Country is that of the number, ISO 3166 in lower case; empty when it has none that is known, and nil when the number
 	// is not known.
@@ -159,7 +160,7 @@ func NewStory(src *Source) (Story, error) {
 	m := &r.Message
 	waits := allWaits(m, src.Now)
 	s := Story{
-		ID: m.ID, State: string(m.State), Reason: m.Reason, Country: countryOf(m, numbers.NewCountries()), Route: m.Plan.Route, RoutingVersion: m.Plan.Version,
+		ID: m.ID, State: string(m.State), Reason: m.Reason, Detail: m.Detail, Country: countryOf(m, numbers.NewCountries()), Route: m.Plan.Route, RoutingVersion: m.Plan.Version,
 		DrawKeyID: m.Plan.KeyID, FirstChoice: m.Plan.FirstChoice, Candidates: []Candidate{},
 		Attempts: []Attempt{}, PossibleDuplicate: m.PossibleDuplicate, Waits: waitsAsData(waits),
 	}

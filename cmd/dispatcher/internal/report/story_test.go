@@ -229,6 +229,10 @@ func addOddOnes(out map[string]*ledger.Record) {
 	dead := newRecord(ledger.Dead)
 	dead.Message.Plan, dead.Message.Reason = ledger.Plan{}, "no_route"
 	out["dead"] = dead
+	segments := newRecord(ledger.Dead)
+	segments.Message.Plan, segments.Message.Reason = ledger.Plan{}, "too_many_segments"
+	segments.Message.Detail = "its text has 12 segments, route default allows 10"
+	out["dead-with-detail"] = segments
 
 	nameless := newRecord(ledger.Dead)
 	nameless.Message.Plan, nameless.Message.Reason, nameless.Message.Tenant = ledger.Plan{}, "bad_json", ""

@@ -58,7 +58,7 @@ func (t *teller) when(when time.Time) string {
 func (t *teller) paragraph() string {
 	t.intro()
 	if t.record.Message.State == ledger.Dead {
-		t.say("It could not be used, because %s. Nothing was sent.", because(deadWords, t.record.Message.Reason))
+		t.say("It could not be used, because %s%s. Nothing was sent.", because(deadWords, t.record.Message.Reason), t.detail())
 		return strings.Join(t.out, " ")
 	}
 	t.country()
@@ -76,6 +76,14 @@ func (t *teller) paragraph() string {
 	}
 	t.end()
 	return strings.Join(t.out, " ")
+}
+
+// detail says more about why a record could not be used.
+func (t *teller) detail() string {
+	if d := t.record.Message.Detail; d != "" && d != deadWords[t.record.Message.Reason] {
+		return ": " + d
+	}
+	return ""
 }
 
 func (t *teller) intro() {
