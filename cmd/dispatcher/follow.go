@@ -31,7 +31,21 @@ type statusEvent struct {
 	Code              string `json:"code,omitempty"`
 	Reference         string `json:"reference,omitempty"`
 	Segments          int    `json:"segments,omitempty"`
+	PartsAccepted     int    `json:"parts_accepted,omitempty"`
 	PossibleDuplicate bool   `json:"possible_duplicate,omitempty"`
+	ConflictingID     string `json:"conflicting_id,omitempty"`
+	// Topic, Partition and Offset are where a dead record was read; nil and empty for others.
+	Topic     string `json:"topic,omitempty"`
+	Partition *int32 `json:"partition,omitempty"`
+	Offset    *int64 `json:"offset,omitempty"`
+}
+
+// key is the id of the message, or the position of a dead record that has none of its own.
+func (e *statusEvent) key() string {
+	if e.ID == "" && e.Topic != "" && e.Partition != nil && e.Offset != nil {
+		return fmt.Sprintf("%s/%d/%d", e.Topic, *e.Partition, *e.Offset)
+	}
+	return e.ID
 }
 
 // ended reports whether no other event is expected, though a late receipt may still bring one.
@@ -129,7 +143,7 @@ func (f *follower) each(ctx context.Context, use func(event *statusEvent, raw []
 		for iterator := fetches.RecordIter(); !iterator.Done(); {
 			raw := iterator.Next().Value
 			var event statusEvent
-			if json.Unmarshal(raw, &event) != nil || event.ID == "" {
+			if json.Unmarshal(raw, &event) != nil || event.key() == "" {
 				continue // something else was published to the topic
 			}
 			if f.repeated(&event) {
@@ -150,12 +164,13 @@ func (f *follower) repeated(event *statusEvent) bool {
 	if event.Seq <= 0 {
 		return false // of a build that gave events no number
 	}
-	if f.highest[event.ID] >= event.Seq {
+	key := event.key()
+	if f.highest[key] >= event.Seq {
 		return true
 	}
 	if len(f.highest) >= rememberedIDs {
 		clear(f.highest)
 	}
-	f.highest[event.ID] = event.Seq
+	f.highest[key] = event.Seq
 	return false
 }

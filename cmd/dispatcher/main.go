@@ -47,6 +47,10 @@ type cli struct {
 // execute runs one command and maps its error to an exit code. The error is one
 // sentence on standard error, never a stack trace.
 func execute(ctx context.Context, c *cli, args []string) int {
+	out, errs := showing(c.out), showing(c.err)
+	defer out.finish()
+	defer errs.finish()
+	c = &cli{in: c.in, out: out, err: errs, env: c.env}
 	root := c.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,11 +80,7 @@ func (f format) print(out io.Writer, value any, s sheet) error {
 	case formatJSON:
 		return printJSON(out, value)
 	case formatCSV:
-		w := csv.NewWriter(out)
-		if err := w.WriteAll(append([][]string{names(s.header)}, s.rows...)); err != nil {
-			return fmt.Errorf("write CSV: %w", err)
-		}
-		return nil
+		return writeCSV(out, append([][]string{names(s.header)}, s.rows...)...)
 	}
 	s.draw(out)
 	return nil
@@ -110,7 +105,7 @@ func printJSON(out io.Writer, value any) error {
 	return nil
 }
 
-// draw writes the sheet as a table; colour only on a terminal.
+// draw writes the sheet as a table, with hidden characters escaped before its columns are measured; colour only on a terminal.
 func (s sheet) draw(out io.Writer) {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleRounded)
@@ -126,9 +121,9 @@ func (s sheet) draw(out io.Writer) {
 	}
 	if s.title != "" {
 		border, _, _ := strings.Cut(t.Render(), "\n")
-		t.SetTitle(titleLines(s.title, utf8.RuneCountInString(border)))
+		t.SetTitle(titleLines(visible(s.title), utf8.RuneCountInString(border)))
 	}
-	t.SetOutputMirror(out)
+	t.SetOutputMirror(direct(out))
 	t.Render()
 }
 
@@ -162,13 +157,13 @@ func wrapLines(cell string, width int) string {
 func cells(texts []string) table.Row {
 	row := make(table.Row, len(texts))
 	for i, s := range texts {
-		row[i] = s
+		row[i] = visible(s)
 	}
 	return row
 }
 
 // isTerminal reports whether out is a terminal, hence whether colour and progress make sense.
 func isTerminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
+	f, ok := direct(out).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -15,7 +15,7 @@ func (c *cli) progress(what string, total int64) (show func(done int64), wipe fu
 	if total <= 1 || !isTerminal(c.err) {
 		return func(int64) {}, func() {}
 	}
-	bar := barTemplate.New(int(total)).Set("prefix", what).Set(pb.CleanOnFinish, true).SetWriter(c.err)
+	bar := barTemplate.New(int(total)).Set("prefix", what).Set(pb.CleanOnFinish, true).SetWriter(direct(c.err))
 	var begun sync.Once // a call that comes late must not begin it anew
 	wipe = func() {
 		begun.Do(func() {})

@@ -77,6 +77,10 @@ func (c *cli) printVersion(v *ledger.RoutingVersion, as format) error {
 	if isTerminal(c.out) {
 		fmt.Fprintf(c.err, "# version %d by %s at %s: %s\n", v.Version, v.Author, v.CreatedAt.Format(instant), v.Reason)
 	}
-	_, err := io.WriteString(c.out, v.Document)
+	out := c.out
+	if !isTerminal(out) {
+		out = direct(out) // a file gets it byte for byte
+	}
+	_, err := io.WriteString(out, v.Document)
 	return err
 }

@@ -160,5 +160,5 @@ func firstRouting(opts *app.Options, embedded bool) {
 // logger writes to standard error: readable on a terminal, JSON elsewhere.
 func (c *cli) logger(s *config.Settings) (zerolog.Logger, error) {
 	console := s.LogFormat == "console" || (s.LogFormat == "" && isTerminal(c.err))
-	return app.NewLogger(c.err, s.LogLevel, console)
+	return app.NewLogger(direct(c.err), s.LogLevel, console)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -183,29 +182,25 @@ func (p *eventPrinter) print(e *statusEvent, raw []byte) error {
 }
 
 func (p *eventPrinter) row(e *statusEvent) error {
-	w := csv.NewWriter(p.out)
+	var rows [][]string
 	if !p.header {
 		p.header = true
-		if err := w.Write(eventColumns); err != nil {
-			return err
-		}
+		rows = append(rows, eventColumns)
 	}
-	err := w.Write([]string{
-		e.At, e.ID, strconv.FormatInt(e.Seq, 10), e.State, e.Lane, e.Tenant, e.Route, e.Channel, strconv.Itoa(e.Attempt),
+	return writeCSV(p.out, append(rows, []string{
+		e.At, e.key(), strconv.FormatInt(e.Seq, 10), e.State, e.Lane, e.Tenant, e.Route, e.Channel, strconv.Itoa(e.Attempt),
 		e.Reason, e.Detail, e.Cause, e.Code, strconv.Itoa(e.Segments), strconv.FormatBool(e.PossibleDuplicate),
-	})
-	w.Flush()
-	return errors.Join(err, w.Error())
+	})...)
 }
 
 // line is an event for people: time, id, state and what there is beside them. Nothing that
 // somebody else wrote gets to the terminal as it is.
 func (e *statusEvent) line() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %-11s", e.At, printable(e.ID), e.State)
+	fmt.Fprintf(&b, "%s  %s  %-11s", e.At, printable(e.key()), e.State)
 	for _, part := range []struct{ name, value string }{
 		{"lane", e.Lane}, {"tenant", e.Tenant}, {"route", e.Route}, {"channel", e.Channel}, {"attempt", count(e.Attempt)},
-		{"reason", e.Reason}, {"cause", e.Cause}, {"code", e.Code}, {"segments", count(e.Segments)}, {"detail", e.Detail},
+		{"reason", e.Reason}, {"cause", e.Cause}, {"code", e.Code}, {"segments", count(e.Segments)}, {"parts_accepted", count(e.PartsAccepted)}, {"conflicting_id", e.ConflictingID}, {"detail", e.Detail},
 	} {
 		if part.value != "" {
 			b.WriteString("  " + part.name + "=" + quotedValue(part.value))

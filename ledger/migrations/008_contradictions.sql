@@ -1,4 +1,4 @@
--- Receipts that say "delivered" about an attempt that its provider had answered it did not take, and why messages are dead. It only adds.
+-- Receipts that say "delivered" about an attempt that its provider had answered it did not take. It only adds.
 
 -- denied_parts is how many parts of the attempt the answer said were not taken; null is all that the attempt owes receipts
 -- for, else one. Only when a receipt says of all of them that they were delivered was the attempt delivered. contradicted_at is when the
@@ -34,6 +34,3 @@ create or replace view audit.attempts as
          a.receipt_state, a.receipt_cause, a.receipt_code, a.receipt_at,
          a.unfit is true and a.outcome in ('refused', 'unknown') as unfit, a.contradicted_at
   from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq;
-
--- Why a record could not be used, in a sentence for its producer without number and text. reason is the bounded word.
-alter table dispatcher.messages add column detail text;
