@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/sony/gobreaker/v2"
 
@@ -40,6 +41,7 @@ type Breaker struct {
 	channel provider.Channel
 	circuit *gobreaker.CircuitBreaker[provider.Result]
 	probes  uint32
+	health  *health
 	unfit   *unfitRow
 	closing atomic.Bool
 }
@@ -53,10 +55,12 @@ func New(ch provider.Channel, c Config) *Breaker {
 		panic(err.Error())
 	}
 	c = c.withDefaults()
+	h := newHealth(&c)
 	return &Breaker{
 		channel: ch,
-		circuit: gobreaker.NewCircuitBreaker[provider.Result](c.settings()),
+		circuit: gobreaker.NewCircuitBreaker[provider.Result](c.settings(h)),
 		probes:  c.HalfOpenMax,
+		health:  h,
 		unfit:   newUnfitRow(),
 	}
 }
@@ -71,8 +75,12 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 	called := false
 	_, err := b.circuit.Execute(func() (provider.Result, error) {
 		called = true
+		class := errFailure // unless the channel returns
+		submit := b.health.begin(time.Now())
+		defer func() { b.health.end(submit, class, r.Code) }()
 		r = b.channel.Send(ctx, s)
-		return r, b.class(ctx, s.ID, &r)
+		class = b.class(ctx, s.ID, &r)
+		return r, class
 	})
 	if err != nil && !called {
 		return provider.Result{Outcome: provider.Refused, Code: CodeOpen, Err: ErrOpen}

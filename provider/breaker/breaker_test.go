@@ -309,7 +309,7 @@ func TestBreakerProbesAfterOpenForAndClosesOnSuccess(t *testing.T) {
 		var changes []string
 		b := breaker.New(outcomes(&o), breaker.Config{
 			Name: "a", Failures: 2, OpenFor: 3 * time.Second,
-			OnChange: func(from, to breaker.State) { changes = append(changes, from.String()+">"+to.String()) },
+			OnChange: func(c breaker.Change) { changes = append(changes, c.From.String()+">"+c.To.String()) },
 		})
 		sendAll(t, b, &o, provider.Refused, provider.Refused)
 		pass(3 * time.Second)
@@ -528,10 +528,10 @@ func TestPanicOfTheChannelIsAFailureAndGoesOn(t *testing.T) {
 func TestConfigNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]breaker.Config{
-		"breaker: name is empty":                              {},
-		"breaker a: percent 101 is above 100":                 {Name: "a", Percent: 101},
-		"breaker a: window and open-for must not be negative": {Name: "a", OpenFor: -1},
-		"breaker a: window 5ns is too short":                  {Name: "a", Window: 5},
+		"breaker: name is empty":                                             {},
+		"breaker a: percent 101 is above 100":                                {Name: "a", Percent: 101},
+		"breaker a: window, open-for and answer-within must not be negative": {Name: "a", OpenFor: -1},
+		"breaker a: window 5ns is too short":                                 {Name: "a", Window: 5},
 	} {
 		if err := c.Validate(); err == nil || err.Error() != want {
 			t.Errorf("Validate = %v, want %s", err, want)

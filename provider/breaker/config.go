@@ -13,14 +13,18 @@ import (
 type Config struct {
 	// Name is the channel's name; it is handed to nothing but error sentences.
 	Name string
-	// Failures in a row open the breaker (5).
+	// Failures in a row open the breaker (5). A row goes by the order of submits: a failure
+	// does not count once a later submit got a good answer.
 	Failures uint32
-	// Percent of failures among at least Sample answers within Window opens it too
-	// (50 of 20 within 10s). A channel that fails every other message would never
-	// reach Failures in a row.
+	// Percent of failures among the submits of one Window, of which at least Sample have
+	// been answered, opens it too (50 of 20 within 10s). A channel that fails every other
+	// message would never reach Failures in a row.
 	Percent uint32
 	Sample  uint32
 	Window  time.Duration
+	// AnswerWithin is how long a submit waits for its answer at most (10s). A failure that
+	// comes later still counts in a row, but not in the share.
+	AnswerWithin time.Duration
 	// OpenFor is how long the breaker stays open before it lets probes through (5s).
 	OpenFor time.Duration
 	// HalfOpenMax is how many probes may be under way after that; as many successes
@@ -28,11 +32,33 @@ type Config struct {
 	HalfOpenMax uint32
 	// OnChange, when set, hears of each change of state. It runs under the breaker's
 	// lock: it must return at once and must not call the breaker.
-	OnChange func(from, to State)
+	OnChange func(Change)
 }
 
-// buckets is the resolution of the rolling window.
-const buckets = 10
+// Change is a change of state and what led to it.
+type Change struct {
+	From, To State
+	Figures
+}
+
+// Figures are how the latest submits of a state ended: those of the window, or of the row of
+// failures where that is longer. Of a change to HalfOpen they are zero.
+type Figures struct {
+	// Failures of Submits failed.
+	Failures, Submits int
+	// Code is the most frequent Result.Code of the failures, and Coded how many of the latest
+	// 64 had it.
+	Code  string
+	Coded int
+}
+
+// Share is the part of submits that failed, from 0 to 1.
+func (f Figures) Share() float64 {
+	if f.Submits == 0 {
+		return 0
+	}
+	return float64(f.Failures) / float64(f.Submits)
+}
 
 // Validate reports what is wrong with the configuration.
 func (c Config) Validate() error {
@@ -41,9 +67,9 @@ func (c Config) Validate() error {
 		return errors.New("breaker: name is empty")
 	case c.Percent > 100:
 		return fmt.Errorf("breaker %s: percent %d is above 100", c.Name, c.Percent)
-	case c.Window < 0, c.OpenFor < 0:
-		return fmt.Errorf("breaker %s: window and open-for must not be negative", c.Name)
-	case c.Window > 0 && c.Window < buckets:
+	case c.Window < 0, c.OpenFor < 0, c.AnswerWithin < 0:
+		return fmt.Errorf("breaker %s: window, open-for and answer-within must not be negative", c.Name)
+	case c.Window > 0 && c.Window < periods:
 		return fmt.Errorf("breaker %s: window %s is too short", c.Name, c.Window)
 	}
 	return nil
@@ -55,6 +81,7 @@ func (c Config) withDefaults() Config {
 	c.Percent = orDefault(c.Percent, 50)
 	c.Sample = orDefault(c.Sample, 20)
 	c.Window = orDefault(c.Window, 10*time.Second)
+	c.AnswerWithin = orDefault(c.AnswerWithin, 10*time.Second)
 	c.OpenFor = orDefault(c.OpenFor, 5*time.Second)
 	c.HalfOpenMax = orDefault(c.HalfOpenMax, 1)
 	return c
@@ -68,29 +95,21 @@ func orDefault[T comparable](v, fallback T) T {
 	return v
 }
 
-// settings translates to the library. Errors given to Execute are one of the two
-// classes of this package or nil.
-func (c Config) settings() gobreaker.Settings {
-	st := gobreaker.Settings{
-		Name:         c.Name,
-		MaxRequests:  c.HalfOpenMax,
-		Interval:     c.Window,
-		BucketPeriod: c.Window / buckets,
-		Timeout:      c.OpenFor,
-		ReadyToTrip:  c.trips,
-		IsExcluded:   func(err error) bool { return errors.Is(err, errExcluded) },
+// settings translates to the library, which keeps the state. What it counts in closed state is not
+// asked for: health decides when to open. Errors given to Execute are one of the two classes of this
+// package or nil.
+func (c *Config) settings(h *health) gobreaker.Settings {
+	return gobreaker.Settings{
+		Name:        c.Name,
+		MaxRequests: c.HalfOpenMax,
+		Timeout:     c.OpenFor,
+		ReadyToTrip: func(gobreaker.Counts) bool { return h.broken() },
+		IsExcluded:  func(err error) bool { return errors.Is(err, errExcluded) },
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			change := Change{From: stateOf(from), To: stateOf(to), Figures: h.restart()}
+			if c.OnChange != nil {
+				c.OnChange(change)
+			}
+		},
 	}
-	if c.OnChange != nil {
-		st.OnStateChange = func(_ string, from, to gobreaker.State) { c.OnChange(stateOf(from), stateOf(to)) }
-	}
-	return st
-}
-
-// trips decides after each failure whether the breaker opens.
-func (c Config) trips(n gobreaker.Counts) bool {
-	if n.ConsecutiveFailures >= c.Failures {
-		return true
-	}
-	answers := uint64(n.TotalSuccesses) + uint64(n.TotalFailures)
-	return answers >= uint64(c.Sample) && uint64(n.TotalFailures)*100 >= uint64(c.Percent)*answers
 }

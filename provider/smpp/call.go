@@ -39,6 +39,7 @@ type call struct {
 	begun    bool      // guarded by session.mu
 	latest   time.Time // guarded by session.mu; zero does not bound
 	sequence uint32    // guarded by session.mu
+	order    uint64    // among the submits of the session, from 1; set with sequence, zero until then
 	deadline time.Time // guarded by session.mu; meaningful once written
 
 	alarm *time.Timer // of a head, goes off at latest; the sender's
@@ -60,6 +61,7 @@ func (p *callPool) get() *call {
 		return &call{done: make(chan struct{}, 1)}
 	}
 	c.ours, c.source, c.fate, c.why, c.status, c.messageID, c.hasty, c.sequence = "", own{}, lost, "", 0, "", false, 0
+	c.order = 0
 	c.head, c.begun, c.latest = nil, false, time.Time{}
 	return c
 }

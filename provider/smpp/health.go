@@ -51,16 +51,21 @@ func (c *Config) patience() time.Duration {
 	return c.ResponseTimeout / 2
 }
 
-// judge notes what became of a submit of s, which is joined; mu is held. It reports whether s has become ailing or
-// well.
-func (p *pool) judge(s *session, w word) (changed bool) {
+// judge notes what became of a submit of s, which is joined; mu is held. It reports whether s has
+// become ailing or well. A fault does not count once a later submit was answered: answers that get
+// lost time out together, long after the peer has answered what came after them.
+func (p *pool) judge(s *session, w word, order uint64) (changed bool) {
 	was := s.slots.ailing
 	switch w {
 	case noWord:
 		return false
 	case works:
+		s.slots.answered = max(s.slots.answered, order)
 		s.slots.faults, s.slots.ailing = 0, false
 	case faulty:
+		if order < s.slots.answered {
+			return false
+		}
 		s.slots.faults++
 		if s.slots.ailing = s.slots.faults >= maxFaults; s.slots.ailing {
 			s.slots.probeAt = time.Now().Add(p.probe)

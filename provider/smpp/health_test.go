@@ -116,7 +116,7 @@ func TestWaitersAreServedByAilingBindsWhenTheHealthyOnesLeave(t *testing.T) {
 	p.join(healthy)
 	for range maxFaults {
 		sick.slots.used++
-		p.settle(sick, 1, faulty)
+		p.settle(sick, 1, faulty, 0)
 	}
 	s, _ := p.acquire(t.Context(), 1, time.Time{})
 	if s != healthy {

@@ -2,8 +2,10 @@ package smpp
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,6 +124,47 @@ func TestSendersThatGoSoonSayNothingAboutTheBind(t *testing.T) {
 				closeIn(t, c)
 				slow.Close()
 				quick.Close()
+			})
+		})
+	}
+}
+
+// TestABindThatLosesFewAnswersIsNotSilent: the lost ones of a moment time out together, and all that came after them has been
+// answered by then. Nor is one silent that lost some hundred in a row. One that answers nothing any more is.
+func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lost   func(n int) bool
+		silent bool
+	}{
+		"one in fifty":    {func(n int) bool { return n%50 == 0 }, false},
+		"forty in a row":  {func(n int) bool { return n > 1000 && n <= 1040 }, false},
+		"all from one on": {func(n int) bool { return n > 1000 }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var submits atomic.Int64
+				lossy := smpptest.New(smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
+					if c.lost(int(submits.Add(1))) {
+						return smpptest.Answer{Fate: smpptest.Dropped}
+					}
+					return smpptest.Answer{Delay: 5 * time.Millisecond}
+				}}})
+				healthy := smpptest.New(smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond}})
+				var silent atomic.Bool
+				client := startPair(t, Config{SendTimeout: 10 * time.Second, Window: 200, OnState: func(s State) {
+					if errors.Is(s.Err, ErrAiling) {
+						silent.Store(true)
+					}
+				}}, lossy, healthy)
+				sendFor(client, 100, 30*time.Second, 10*time.Second)
+				if silent.Load() != c.silent {
+					t.Errorf("held to take nothing: %v, want %v", silent.Load(), c.silent)
+				}
+				closeIn(t, client)
+				lossy.Close()
+				healthy.Close()
 			})
 		})
 	}

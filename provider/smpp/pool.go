@@ -32,13 +32,15 @@ type pool struct {
 
 // slots is the part of a session that belongs to the pool; guarded by pool.mu.
 type slots struct {
-	joined  bool
-	used    int
-	limit   int       // at most so many used; zero is a window
-	faults  int       // in a row
-	ailing  bool      // what it gets comes to nothing
-	probeAt time.Time // when an ailing one gets its next message
-	waiting waitList  // parts of messages that started on this session
+	joined bool
+	used   int
+	limit  int // at most so many used; zero is a window
+	faults int // in a row, of submits later than answered
+	// answered is the order of the latest submit to which the peer gave an answer that works.
+	answered uint64
+	ailing   bool      // what it gets comes to nothing
+	probeAt  time.Time // when an ailing one gets its next message
+	waiting  waitList  // parts of messages that started on this session
 }
 
 func newPool(window int) *pool {
@@ -139,18 +141,19 @@ func (p *pool) giveUp(list *waitList, w *waiter) {
 }
 
 // release frees slots of s that came to nothing.
-func (p *pool) release(s *session, n int) { p.settle(s, n, noWord) }
+func (p *pool) release(s *session, n int) { p.settle(s, n, noWord, 0) }
 
 // settle frees slots of s and passes them on to who waited longest. Parts of
-// messages that have started go first. The word is what the answer says about s itself.
-func (p *pool) settle(s *session, n int, w word) {
+// messages that have started go first. The word is what the end of the submit of that order says
+// about s itself.
+func (p *pool) settle(s *session, n int, w word, order uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.slots.used -= n
 	if !s.slots.joined {
 		return
 	}
-	if p.judge(s, w) || p.ailing > 0 {
+	if p.judge(s, w, order) || p.ailing > 0 {
 		p.grantAll() // of a line, the first may be due to try a bind that nothing else wakes
 		return
 	}

@@ -53,6 +53,7 @@ type session struct {
 
 	mu       sync.Mutex
 	sequence uint32
+	submits  uint64 // that were taken for writing
 	queue    []*call
 	pending  map[uint32]*call
 	given    givenUp                    // those that left pending without an answer
@@ -288,9 +289,9 @@ func (s *session) abandon(c *call, why string) {
 // finish gives c, whose fate is set and which is in neither queue nor pending, back
 // to its sender.
 func (s *session) finish(c *call) {
-	word := s.cfg.wordOn(c)
+	word, order := s.cfg.wordOn(c), c.order
 	c.done <- struct{}{}
-	s.pool.settle(s, 1, word)
+	s.pool.settle(s, 1, word, order)
 }
 
 // forget takes a call out of pending; mu is held.

@@ -72,7 +72,8 @@ func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool)
 		if len(buf) > 0 && len(buf)+len(c.frame) > writeSize {
 			break
 		}
-		c.sequence, c.deadline, c.head.begun = s.nextSequence(), deadline, true
+		s.submits++
+		c.sequence, c.order, c.deadline, c.head.begun = s.nextSequence(), s.submits, deadline, true
 		pdu.SetSequence(c.frame, c.sequence)
 		s.pending[c.sequence] = c
 		spans = append(spans, span{c.sequence, len(buf)})
