@@ -250,7 +250,7 @@ func (p *patient) checkListen(ctx context.Context) []finding {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN is taken: stop what listens there, or choose another port", address))}
 	}
-	return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN cannot be listened on (%s): choose an address of this machine", address, cause(err)))}
+	return []finding{broken("listen", fmt.Errorf("%s of DISPATCHER_LISTEN cannot be listened on (%s): choose an address of this machine", address, app.Cause(err)))}
 }
 
 // healthTimeout is more than a dispatcher on this machine takes to say that it is alive.

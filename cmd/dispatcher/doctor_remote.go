@@ -87,7 +87,7 @@ func (p *patient) checkGroups(ctx context.Context, admin *kadm.Client) []finding
 	for i, name := range names {
 		check := "group " + name
 		if answer := answers[name]; answer.Err != nil {
-			out[i] = broken(check, fmt.Errorf("no broker coordinates it (%s): check the brokers and the rights to the group", cause(answer.Err)))
+			out[i] = broken(check, fmt.Errorf("no broker coordinates it (%s): check the brokers and the rights to the group", app.Cause(answer.Err)))
 		} else {
 			out[i] = fine(check, "broker %d coordinates it", answer.NodeID)
 		}

@@ -35,7 +35,7 @@ func (p *patient) checkWebhooks(ctx context.Context) []finding {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return []finding{broken(check, fmt.Errorf("%s of DISPATCHER_RECEIPTS_LISTEN is taken: stop what listens there, or choose another port", s.ReceiptsListen))}
 	}
-	return []finding{broken(check, fmt.Errorf("%s of DISPATCHER_RECEIPTS_LISTEN cannot be listened on (%s): choose an address of this machine", s.ReceiptsListen, cause(err)))}
+	return []finding{broken(check, fmt.Errorf("%s of DISPATCHER_RECEIPTS_LISTEN cannot be listened on (%s): choose an address of this machine", s.ReceiptsListen, app.Cause(err)))}
 }
 
 // hears reports whether what answers at an address could be the webhooks of a dispatcher: they know no page.

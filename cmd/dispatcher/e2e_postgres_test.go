@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,26 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 		if !p.running() {
 			t.Errorf("%s did not survive", p.name)
 		}
+		p.checkOneOutage(t, "PostgreSQL")
+	}
+}
+
+// checkOneOutage reads the log: one warning, and one line that it is over. Reminders, which an outage
+// of more than a minute has, are warnings with their duration.
+func (p *process) checkOneOutage(t testing.TB, what string) {
+	t.Helper()
+	var warnings, back []string
+	for line := range strings.Lines(p.out.String()) {
+		warning := strings.Contains(line, `"level":"warn"`) || strings.Contains(line, `"level":"error"`)
+		switch {
+		case warning && !strings.Contains(line, `"for":"`):
+			warnings = append(warnings, line)
+		case strings.Contains(line, `"level":"info"`) && strings.Contains(line, what+" is back after "):
+			back = append(back, line)
+		}
+	}
+	if len(warnings) != 1 || len(back) != 1 || !strings.Contains(warnings[0], `"what":"`+what+`"`) {
+		t.Errorf("%s warned\n%s\nand said\n%s", p.name, strings.Join(warnings, ""), strings.Join(back, ""))
 	}
 }
 

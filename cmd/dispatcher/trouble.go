@@ -1,15 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -29,7 +25,7 @@ func kafkaTrouble(s *config.Settings, err error) error {
 	if e, ok := app.ReadEndpoints(s.DataDir); ok && slices.Equal(e.KafkaBrokers, s.KafkaBrokers) {
 		return staleEndpoints(s, "Kafka", brokerList(s), "DISPATCHER_KAFKA_BROKERS")
 	}
-	why := cause(err)
+	why := app.Cause(err)
 	if errors.Is(err, io.EOF) {
 		// Brokers end a connection without a word when it is not the kind that they expect.
 		why = "connection closed, as with wrong TLS or a wrong login"
@@ -52,30 +48,12 @@ func kafkaTopicTrouble(s *config.Settings, topic string, err error) error {
 // postgresTrouble does the same for the database. The address is shown without password.
 func postgresTrouble(s *config.Settings, err error) error {
 	var pg *pgconn.PgError
-	answered := errors.As(err, &pg)
-	where := postgresAddress(s.PostgresURL)
-	if !answered || pg.Code == invalidPassword { // by another server at the same port
+	if !errors.As(err, &pg) || pg.Code == invalidPassword { // by another server at the same port
 		if e, ok := app.ReadEndpoints(s.DataDir); ok && e.PostgresURL == s.PostgresURL {
-			return staleEndpoints(s, "PostgreSQL", where, "DISPATCHER_POSTGRES_URL")
+			return staleEndpoints(s, "PostgreSQL", app.PostgresAddress(s.PostgresURL), "DISPATCHER_POSTGRES_URL")
 		}
 	}
-	if !answered {
-		if where == "" {
-			return errors.New("DISPATCHER_POSTGRES_URL is neither a postgres:// URL nor a key=value string: write for example postgres://user@host:5432/database")
-		}
-		return fmt.Errorf("PostgreSQL at %s of DISPATCHER_POSTGRES_URL does not answer (%s): start it or correct the address", where, cause(err))
-	}
-	switch pg.Code {
-	case invalidPassword, "28000": // invalid_authorization_specification
-		return errors.New("PostgreSQL refuses the user or the password of DISPATCHER_POSTGRES_URL: correct them")
-	case "3D000": // invalid_catalog_name
-		return errors.New("the database of DISPATCHER_POSTGRES_URL does not exist: create it, or correct the name")
-	case "3F000", "42P01", "42703", "42883": // invalid_schema_name, undefined_table, undefined_column, undefined_function
-		return errors.New(`the database of DISPATCHER_POSTGRES_URL lacks the ledger's schema or an update of it: run "dispatcher migrate"`)
-	case "42501": // insufficient_privilege
-		return fmt.Errorf("the user of DISPATCHER_POSTGRES_URL lacks a right (%s): grant it, or use the owner of schema dispatcher", pg.Message)
-	}
-	return fmt.Errorf("PostgreSQL answers with an error: %w", err)
+	return app.PostgresTrouble(s, err)
 }
 
 // invalidPassword is the SQLSTATE of that name.
@@ -93,30 +71,4 @@ func staleEndpoints(s *config.Settings, server, where, setting string) error {
 func fromPostgres(err error) bool {
 	_, ok := errors.AsType[*pgconn.PgError](err)
 	return ok
-}
-
-// postgresAddress is host:port of an address, without user and password.
-func postgresAddress(url string) string {
-	parsed, err := pgconn.ParseConfig(url)
-	if err != nil {
-		return ""
-	}
-	return net.JoinHostPort(parsed.Host, strconv.Itoa(int(parsed.Port)))
-}
-
-// cause names the reason of a failed connection in a few words.
-func cause(err error) string {
-	var dns *net.DNSError
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.As(err, &dns):
-		return "unknown host " + dns.Name
-	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time"
-	}
-	if network, ok := errors.AsType[*net.OpError](err); ok {
-		return network.Err.Error()
-	}
-	return err.Error()
 }

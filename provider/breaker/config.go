@@ -13,7 +13,7 @@ import (
 type Config struct {
 	// Name is the channel's name; it is handed to nothing but error sentences.
 	Name string
-	// Failures in a row open the breaker (5). A row goes by the order of submits: a failure
+	// Failures in a row open the breaker (5). A row follows the order of submits: a failure
 	// does not count once a later submit got a good answer.
 	Failures uint32
 	// Percent of failures among the submits of one Window, of which at least Sample have

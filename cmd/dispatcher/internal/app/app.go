@@ -9,10 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +21,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/cmd/dispatcher/internal/outage"
 	"dispatcher/cmd/dispatcher/internal/receive"
 	"dispatcher/cmd/dispatcher/internal/scoring"
 	"dispatcher/cmd/dispatcher/internal/steer"
@@ -57,17 +55,20 @@ type Options struct {
 
 // App is a running process.
 type App struct {
-	opts     Options
-	log      zerolog.Logger
-	ledger   *ledger.Ledger
-	identity ledger.Identity
-	begin    chan struct{} // closed when this process may take messages
-	dispatch *dispatch.Dispatcher
-	admin    *console.Server
-	webhooks *receive.Webhooks
-	registry *prometheus.Registry
-	reloader *reloader
-	stopper  stopper
+	opts      Options
+	log       zerolog.Logger
+	outages   *outage.Log
+	database  *outage.Probe // looks at PostgreSQL when something failed on it
+	readiness readiness
+	ledger    *ledger.Ledger
+	identity  ledger.Identity
+	begin     chan struct{} // closed when this process may take messages
+	dispatch  *dispatch.Dispatcher
+	admin     *console.Server
+	webhooks  *receive.Webhooks
+	registry  *prometheus.Registry
+	reloader  *reloader
+	stopper   stopper
 
 	background context.Context // ended at the beginning of Stop
 	cancel     context.CancelFunc
@@ -77,11 +78,12 @@ type App struct {
 	stopErr    error
 }
 
-// Start brings a process up: database, routing, channels, pipeline, publisher, consumer,
-// admin server. It waits for a database that is away, telling the log why, until ctx ends. On
+// Start brings a process up: admin server, database, routing, channels, pipeline, publisher,
+// consumer. It waits for a database that is away, telling the log why, until ctx ends. On
 // an error nothing is left running.
 func Start(ctx context.Context, opts Options) (*App, error) {
-	a := &App{opts: opts, log: opts.Log, registry: prometheus.NewRegistry(), begin: make(chan struct{}), failed: make(chan error, 1)}
+	a := &App{opts: opts, log: opts.Log, registry: prometheus.NewRegistry(), outages: outage.NewLog(opts.Log), begin: make(chan struct{}), failed: make(chan error, 1)}
+	a.readiness.settings, a.readiness.outages, a.readiness.begin = &a.opts.Settings, a.outages, a.begin
 	a.background, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := a.start(ctx); err != nil {
 		return nil, errors.Join(err, a.Stop())
@@ -93,6 +95,9 @@ func (a *App) start(ctx context.Context) error {
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// Registered first, so that it ends last: until then it shows how the rest ends.
 	a.stopper.add("admin server", a.stopAdmin)
+	if err := a.startAdmin(ctx); err != nil {
+		return err // a taken port is found out before the first message is read
+	}
 	if err := a.openLedger(ctx); err != nil {
 		return err
 	}
@@ -101,9 +106,6 @@ func (a *App) start(ctx context.Context) error {
 	}
 	if err := a.openRouting(ctx); err != nil {
 		return err
-	}
-	if err := a.startAdmin(ctx); err != nil {
-		return err // a taken port is found out before the first message is read
 	}
 	a.own("pause after crashes", a.pauseAfterCrashes)
 	if err := a.startConsumer(); err != nil {
@@ -160,7 +162,7 @@ func (a *App) openLedger(ctx context.Context) error {
 	if err != nil {
 		host = "unknown"
 	}
-	err = a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() error { return migrations.Migrate(ctx, s.PostgresURL) })
+	err = a.withRetry(ctx, func() error { return migrations.Migrate(ctx, s.PostgresURL) })
 	if err != nil {
 		return fmt.Errorf("database schema: %w", err)
 	}
@@ -175,28 +177,34 @@ func (a *App) openLedger(ctx context.Context) error {
 		defer a.ledger.Close()
 		return a.ledger.Leave(ctx)
 	})
-	err = a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() error { return a.ledger.Register(ctx) })
+	err = a.withRetry(ctx, func() error { return a.ledger.Register(ctx) })
 	if err != nil {
 		return err
 	}
-	err = a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() (err error) {
+	err = a.withRetry(ctx, func() (err error) {
 		a.identity, err = a.ledger.TakeIdentity(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return a.patiently(ctx, "PostgreSQL (DISPATCHER_POSTGRES_URL)", func() error { return a.warnOfDurability(ctx) })
+	a.readiness.ping.Store(new(a.ledger.Ping))
+	a.watchDatabase()
+	return a.withRetry(ctx, func() error { return a.warnOfDurability(ctx) })
 }
 
-// patiently repeats an operation for as long as its error says that waiting may help.
-func (a *App) patiently(ctx context.Context, what string, try func() error) error {
+// withRetry repeats an operation of the database for as long as its error says that waiting may help.
+func (a *App) withRetry(ctx context.Context, try func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := try()
 		if err == nil || !ledger.Unavailable(err) || ctx.Err() != nil {
+			a.outages.Up(postgres, "start")
 			return err
 		}
-		a.log.Warn().Err(err).Msg(what + " cannot be used yet, trying again")
+		a.outages.Down(outage.Report{
+			What: postgres, Reporter: "start", Err: err,
+			Sentence: "PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again: " + PostgresTrouble(&a.opts.Settings, err).Error(),
+		})
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -210,25 +218,24 @@ func (a *App) patiently(ctx context.Context, what string, try func() error) erro
 func (a *App) openRouting(ctx context.Context) error {
 	metrics := dispatch.NewMetrics(a.registry)
 	breakers := newBreakerMetrics(a.registry)
-	trouble := a.reporter("trying again")
 	sandbox := &carriers{behaviour: sandboxBehaviour(), onSubmit: a.opts.OnSubmit}
 	if a.opts.Sandbox != nil {
 		sandbox.behaviour = *a.opts.Sandbox
 	}
 	a.stopper.add("sandbox carriers", func(context.Context) error { sandbox.close(); return nil })
-	desk, err := a.startReceipts(trouble)
+	desk, err := a.startReceipts(a.trouble)
 	if err != nil {
 		return err
 	}
 	s := &a.opts.Settings
 	a.reloader = &reloader{
-		ledger: a.ledger, log: a.log, first: a.opts.Routing,
+		ledger: a.ledger, log: a.log, report: a.trouble, first: a.opts.Routing,
 		connections: connections{connector: connector{
-			folder: a.opts.Folder, log: a.log, breaker: breakers.set, sandbox: sandbox, receipt: desk.Take, proof: desk.Keep,
+			folder: a.opts.Folder, log: a.log, outages: a.outages, breaker: breakers.set, sandbox: sandbox, receipt: desk.Take, proof: desk.Keep,
 			callback: a.callback, sendTimeout: s.SendTimeout,
 		}},
 	}
-	intake, err := a.startInbound(a.reloader.directory.Load, trouble)
+	intake, err := a.startInbound(a.reloader.directory.Load, a.trouble)
 	if err != nil {
 		return err
 	}
@@ -245,7 +252,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		Ledger: a.ledger, Keys: a.opts.Keys, Scorer: scorer, Reload: a.reloader.reload,
 		MaxUnsettled: s.MaxUnsettled, SendTimeout: s.SendTimeout, DeadAfter: s.DeadAfter,
 		Region: s.Region, StateInterval: s.StateInterval, WindowRetention: s.WindowRetention,
-		Metrics: metrics, Trouble: trouble, Begin: a.begin,
+		Metrics: metrics, Trouble: a.trouble, Begin: a.begin,
 	})
 	if err != nil {
 		return err
@@ -258,11 +265,13 @@ func (a *App) openRouting(ctx context.Context) error {
 	if err := a.reloader.begin(ctx); err != nil {
 		return err
 	}
+	a.readiness.reloader.Store(a.reloader)
+	a.readiness.ready.Store(new(a.dispatch.Ready))
 	a.serveWebhooks()
 	a.own("due rows", func(ctx context.Context) error { a.dispatch.Run(ctx); return nil })
 	a.own("routing watch", func(ctx context.Context) error { a.reloader.watch(ctx); return nil })
 	a.own("channel mending", func(ctx context.Context) error { a.reloader.mend(ctx); return nil })
-	return a.startSteer(trouble)
+	return a.startSteer(a.trouble)
 }
 
 // startSteer lets ramps and effective weights move. It needs nothing but the database, and is
@@ -277,22 +286,6 @@ func (a *App) startSteer(trouble func(where string, err error)) error {
 	}
 	a.own("steering", func(ctx context.Context) error { s.Run(ctx); return nil })
 	return nil
-}
-
-// reporter logs troubles under a message, each kind at a bounded rate.
-func (a *App) reporter(message string) func(where string, err error) {
-	var mu sync.Mutex
-	seen := map[string]*repeats{}
-	return func(where string, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if seen[where] == nil {
-			seen[where] = &repeats{}
-		}
-		if skipped, ok := seen[where].admit(err.Error(), time.Now()); ok {
-			a.log.Warn().Err(err).Str("where", where).Int("repeated", skipped).Msg(message)
-		}
-	}
 }
 
 // own runs a part in the background. Its step in the stop order ends it and waits for it.
@@ -320,7 +313,7 @@ func (a *App) own(name string, run func(ctx context.Context) error) {
 }
 
 func (a *App) startConsumer() error {
-	client, err := Connection(&a.opts.Settings).Options()
+	client, err := a.kafkaOptions()
 	if err != nil {
 		return err
 	}
@@ -335,12 +328,13 @@ func (a *App) startConsumer() error {
 	}
 	c, err := consume.New(consume.Config{
 		Client: client, Group: s.KafkaGroup, ClientID: "dispatcher", Instance: a.memberName(), Lanes: lanes, AllowUnknown: s.AllowUnknownFields,
-		Batch: min(s.Batch, a.dispatch.Batch()), Handle: a.dispatch.Handle, Paused: a.dispatch.Paused, Log: a.log,
+		Batch: min(s.Batch, a.dispatch.Batch()), Handle: a.dispatch.Handle, Paused: a.dispatch.Paused, Log: a.log, Outages: a.outages,
 		Hooks: newKafkaMetrics(a.registry).hooks, Rewrite: region.Rewrite,
 	})
 	if err != nil {
 		return err
 	}
+	a.readiness.consumer.Store(c)
 	a.own("consumer", func(ctx context.Context) error {
 		if !a.mayBegin(ctx) {
 			return nil
@@ -353,9 +347,14 @@ func (a *App) startConsumer() error {
 func (a *App) startAdmin(ctx context.Context) error {
 	var err error
 	a.admin, err = console.Listen(ctx, console.Config{
-		Address: a.opts.Settings.Listen, Registry: a.registry, Ready: a.ready, Version: a.opts.Version,
+		Address: a.opts.Settings.Listen, Registry: a.registry, Ready: a.readiness.checks, Version: a.opts.Version,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	a.log.Info().Str("url", a.admin.URL()).Msg("admin server is listening")
+	a.own("readiness", func(ctx context.Context) error { a.readiness.run(ctx); return nil })
+	return nil
 }
 
 // adminPatience bounds the end of the admin server, whatever it is asked for at that moment.
@@ -368,25 +367,6 @@ func (a *App) stopAdmin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, adminPatience)
 	defer cancel()
 	return a.admin.Close(ctx)
-}
-
-// ready lists the conditions of readiness: the database is vital; a channel that is
-// down is shown but does not take the instance out, because others may be up.
-func (a *App) ready(ctx context.Context) []console.Check {
-	database := console.Check{Name: "database", OK: true, Vital: true}
-	if err := a.ledger.Ping(ctx); err != nil {
-		database.OK, database.Detail = false, err.Error()
-	}
-	checks := []console.Check{database}
-	states, trouble := a.dispatch.Ready(), a.reloader.trouble()
-	for _, name := range slices.Sorted(maps.Keys(states)) {
-		check := console.Check{Name: "channel " + name, OK: states[name] == "", Detail: states[name]}
-		if err := trouble[name]; err != nil {
-			check.OK, check.Detail = false, strings.TrimSpace(fmt.Sprintf("%s the settings in force cannot be used here: %v", states[name], err))
-		}
-		checks = append(checks, check)
-	}
-	return checks
 }
 
 // breakerMetrics shows the state of each channel's breaker: 0 closed, 1 half-open, 2 open.

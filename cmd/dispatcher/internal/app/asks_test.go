@@ -34,7 +34,7 @@ func TestAChannelAsksForReceiptsThatSomebodyWaitsForAlone(t *testing.T) {
 			t.Cleanup(carrier.Close)
 			channel := channelOf(t, carrier.Addr(), c.more)
 			channel.Receipts = c.receipts
-			opened, err := (&connector{log: zerolog.Nop()}).adapter(channel)
+			opened, err := (&connector{log: zerolog.Nop()}).adapter(channel, newChannelHealth(channel.Name, zerolog.Nop(), nil))
 			if err != nil {
 				t.Fatal(err)
 			}

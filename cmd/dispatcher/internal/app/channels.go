@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/outage"
 	"dispatcher/config"
 	"dispatcher/provider"
 	"dispatcher/provider/breaker"
@@ -25,6 +26,7 @@ import (
 type connector struct {
 	folder  string // relative file names of settings are looked up here
 	log     zerolog.Logger
+	outages *outage.Log
 	breaker func(channel string, to breaker.State) // told of each change
 	sandbox *carriers
 	// receipt takes the receipts of channels that expect any; see smpp.Config.OnReceipt.
@@ -42,27 +44,28 @@ type connector struct {
 // connect opens one channel: its adapter behind its breaker. It returns at once; the
 // connections come up in the background.
 func (c *connector) connect(channel *config.Channel) (provider.Channel, error) {
-	adapter, err := c.adapter(channel)
+	health := newChannelHealth(channel.Name, c.log, c.outages)
+	adapter, err := c.adapter(channel, health)
 	if err != nil {
 		return nil, fmt.Errorf("channel %s: %w", channel.Name, err)
 	}
 	return breaker.New(adapter, breaker.Config{
-		Name: channel.Name,
-		OnChange: func(from, to breaker.State) {
-			c.breaker(channel.Name, to)
-			c.log.Warn().Str("channel", channel.Name).Stringer("from", from).Stringer("to", to).Msg("breaker changed")
+		Name: channel.Name, AnswerWithin: c.sendTimeout,
+		OnChange: func(change breaker.Change) {
+			c.breaker(channel.Name, change.To)
+			health.breakerChanged(change)
 		},
 	}), nil
 }
 
 // adapter is the one visible list of provider kinds.
-func (c *connector) adapter(channel *config.Channel) (provider.Channel, error) {
+func (c *connector) adapter(channel *config.Channel, health *channelHealth) (provider.Channel, error) {
 	if channel.Test {
 		return testChannel{c.onReceipt(channel)}, nil
 	}
 	switch channel.Provider {
 	case "smpp":
-		return c.smpp(channel, channel.Settings)
+		return c.smpp(channel, channel.Settings, health)
 	case "sandbox":
 		address, err := c.sandbox.start(channel.Name)
 		if err != nil {
@@ -70,7 +73,7 @@ func (c *connector) adapter(channel *config.Channel) (provider.Channel, error) {
 		}
 		return c.smpp(channel, map[string]any{
 			"address": address, "system_id": "sandbox", "window": sandboxWindow, "registered_delivery": "none",
-		})
+		}, health)
 	}
 	if open := opener(channel.Provider); open != nil {
 		return open(channel.Settings, web.Opening{ReadFile: c.readFile, Callback: c.callback(channel)})
@@ -78,7 +81,7 @@ func (c *connector) adapter(channel *config.Channel) (provider.Channel, error) {
 	return nil, fmt.Errorf("provider %q is not known", channel.Provider)
 }
 
-func (c *connector) smpp(channel *config.Channel, settings map[string]any) (provider.Channel, error) {
+func (c *connector) smpp(channel *config.Channel, settings map[string]any, health *channelHealth) (provider.Channel, error) {
 	cfg, err := smpp.ParseSettings(settings, c.readFile)
 	if err != nil {
 		return nil, err
@@ -93,17 +96,10 @@ func (c *connector) smpp(channel *config.Channel, settings map[string]any) (prov
 	if c.inbound != nil {
 		cfg.OnInbound = func(in provider.Inbound) bool { return c.inbound(channel.Name, in) }
 	}
-	log := c.log.With().Str("channel", channel.Name).Logger()
 	if words := Overlong(channel, c.sendTimeout); words != "" {
-		log.Warn().Msg(words)
+		c.log.Warn().Str("channel", channel.Name).Msg(words)
 	}
-	cfg.OnState = func(s smpp.State) {
-		event := log.Info()
-		if s.Err != nil {
-			event = log.Warn().AnErr("cause", s.Err)
-		}
-		event.Int("bind", s.Bind).Stringer("phase", s.Phase).Msg("smpp bind")
-	}
+	cfg.OnState = health.bindChanged
 	return smpp.New(cfg)
 }
 

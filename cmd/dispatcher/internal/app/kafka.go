@@ -22,6 +22,12 @@ func Connection(s *config.Settings) consume.Connection {
 	return c
 }
 
+// kafkaOptions are what the clients of this process have in common.
+func (a *App) kafkaOptions() ([]kgo.Opt, error) {
+	options, err := Connection(&a.opts.Settings).Options()
+	return append(options, kgo.WithLogger(kafkaLog{a.log})), err
+}
+
 // kafkaMetrics gives each lane's client the metrics of the franz-go plugin under a label of its own.
 type kafkaMetrics struct{ registry prometheus.Registerer }
 

@@ -226,7 +226,7 @@ func TestReadinessSaysWhichSettingsAreNotInForce(t *testing.T) {
 	s := newStage(t, oneChannel)
 	version := s.apply(strings.Replace(s.address(oneChannel), "window: 20", "window: 20, password_file: missing", 1))
 	s.until("the version to be in force", func() bool { return inForce(s.app.reloader) == version })
-	checks := s.app.ready(t.Context())
+	checks := s.app.readiness.checks(t.Context())
 	at := slices.IndexFunc(checks, func(c console.Check) bool { return c.Name == "channel a" })
 	if at < 0 || checks[at].OK || checks[at].Vital || !strings.Contains(checks[at].Detail, "the settings in force cannot be used here: channel a: password_file: ") {
 		t.Errorf("%+v", checks)

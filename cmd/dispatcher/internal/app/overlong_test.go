@@ -62,7 +62,8 @@ func TestConnectingTellsOfAnOverlongTimeout(t *testing.T) {
 	for more, want := range map[string]int{"": 0, ", response_timeout: 1m": 1} {
 		var log strings.Builder
 		c := connector{log: zerolog.New(zerolog.SyncWriter(&log)), sendTimeout: 10 * time.Second}
-		adapter, err := c.adapter(channelOf(t, carrier.Addr(), more))
+		channel := channelOf(t, carrier.Addr(), more)
+		adapter, err := c.adapter(channel, newChannelHealth(channel.Name, zerolog.Nop(), nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,13 +12,14 @@ import (
 // in the outbox for another instance.
 func (a *App) startPublisher() error {
 	s := &a.opts.Settings
-	client, err := Connection(s).Options()
+	client, err := a.kafkaOptions()
 	if err != nil {
 		return err
 	}
 	p, err := publish.New(publish.Config{
 		Client: client, Compression: s.KafkaCompression, Outbox: a.ledger,
-		StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic, Log: a.log,
+		StatusTopic: s.StatusTopic, DeadTopic: s.DeadTopic, InboundTopic: s.InboundTopic,
+		Outages: a.outages, Trouble: a.trouble,
 	})
 	if err != nil {
 		return err

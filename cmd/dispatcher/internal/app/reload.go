@@ -24,8 +24,12 @@ import (
 type reloader struct {
 	ledger *ledger.Ledger
 	log    zerolog.Logger
-	first  func() (name string, document []byte, err error)
-	apply  func(*dispatch.Routing, map[string]provider.Channel) error
+	// trouble takes failures that are tried again.
+	report func(where string, err error)
+	// unusable is why the routing in force cannot be used here; nil when it can.
+	unusable atomic.Pointer[error]
+	first    func() (name string, document []byte, err error)
+	apply    func(*dispatch.Routing, map[string]provider.Channel) error
 	// hearers follow the routing.
 	hearers hearers
 	// directory says whose our numbers are; nil before the first routing, when no channel is connected.
@@ -190,6 +194,13 @@ func (r *reloader) lanes() []config.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.document.Lanes
+}
+
+// channels are those of the routing in force.
+func (r *reloader) channels() []config.Channel {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.document.Channels
 }
 
 // trouble says, by channel, why its settings in force cannot be used on this machine.

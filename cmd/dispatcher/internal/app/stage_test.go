@@ -23,6 +23,7 @@ import (
 type stage struct {
 	t        *testing.T
 	app      *App
+	broker   *kfake.Cluster
 	producer *kgo.Client
 	carriers map[string]*smpptest.Server
 	sent     int
@@ -33,12 +34,15 @@ type stage struct {
 // stopped without an error.
 func newStage(t *testing.T, document string) *stage {
 	t.Helper()
-	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "sms.otp", "sms.transactional", "sms.bulk", "sms.status", "sms.dead", "sms.inbound"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(broker.Close)
+	return newStageWith(t, document, nil, nil)
+}
+
+// newStageWith is newStage with other options of the process, which may be nil, and of its broker.
+func newStageWith(t *testing.T, document string, change func(*Options), more []kfake.Opt) *stage {
+	t.Helper()
 	s := &stage{t: t, carriers: map[string]*smpptest.Server{}}
+	broker := s.startBroker(more...)
+	var err error
 	t.Cleanup(func() {
 		for _, c := range s.carriers {
 			c.Close()
@@ -49,7 +53,7 @@ func newStage(t *testing.T, document string) *stage {
 	}
 	t.Cleanup(s.producer.Close)
 	document = s.address(document)
-	s.app, err = Start(t.Context(), Options{
+	options := Options{
 		Settings: config.Settings{
 			KafkaBrokers: broker.ListenAddrs(), KafkaGroup: "dispatcher", StatusTopic: "sms.status", DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
 			PostgresURL: ledgertest.URL(t), PostgresMaxConns: 8, Listen: "127.0.0.1:0", ReceiptsListen: "127.0.0.1:0", Region: "test",
@@ -58,8 +62,11 @@ func newStage(t *testing.T, document string) *stage {
 		},
 		Keys: []selector.Key{{1}}, Log: zerolog.Nop(), Version: "test", Folder: t.TempDir(), SteerEvery: 20 * time.Millisecond,
 		Routing: func() (string, []byte, error) { return "test", []byte(document), nil },
-	})
-	if err != nil {
+	}
+	if change != nil {
+		change(&options)
+	}
+	if s.app, err = Start(t.Context(), options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -68,6 +75,20 @@ func newStage(t *testing.T, document string) *stage {
 		}
 	})
 	return s
+}
+
+// startBroker starts the broker of the stage.
+func (s *stage) startBroker(more ...kfake.Opt) *kfake.Cluster {
+	s.t.Helper()
+	broker, err := kfake.NewCluster(append([]kfake.Opt{
+		kfake.NumBrokers(1), kfake.SeedTopics(1, "sms.otp", "sms.transactional", "sms.bulk", "sms.status", "sms.dead", "sms.inbound"),
+	}, more...)...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(broker.Close)
+	s.broker = broker
+	return broker
 }
 
 // carrier is the scripted SMSC of a name.
@@ -140,6 +161,9 @@ func (s *stage) until(what string, reached func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+			if s.app == nil {
+				s.t.Fatalf("not in time: %s", what)
+			}
 			s.t.Fatalf("not in time: %s; %+v", what, s.totals())
 		}
 	}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"dispatcher/ledger"
@@ -11,7 +10,6 @@ import (
 // watch reloads whenever a routing is applied. The claim's own version check is what
 // guarantees that none is missed; this makes a change quick on an idle process.
 func (r *reloader) watch(ctx context.Context) {
-	var seen repeats
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 		err := r.ledger.WatchRouting(ctx, func() error {
 			err := r.reload(ctx)
@@ -20,17 +18,17 @@ func (r *reloader) watch(ctx context.Context) {
 			}
 			pause = firstPause
 			if err == nil {
+				r.unusable.Store(nil)
 				return nil
 			}
+			r.unusable.Store(&err)
 			r.log.Error().Err(err).Msg("the new routing cannot be used here; this instance sends nothing until it can")
 			return nil
 		})
 		if ctx.Err() != nil {
 			break
 		}
-		if skipped, ok := seen.admit(fmt.Sprint(err), time.Now()); ok {
-			r.log.Warn().Err(err).Int("repeated", skipped).Msg("routing watch interrupted, trying again")
-		}
+		r.report("routing watch", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -56,7 +54,7 @@ func (r *reloader) mend(ctx context.Context) {
 			continue
 		}
 		if err := r.reload(ctx); err != nil && ctx.Err() == nil {
-			r.log.Warn().Err(err).Msg("what could not be used cannot be tried again yet")
+			r.report("routing", err)
 		}
 	}
 }

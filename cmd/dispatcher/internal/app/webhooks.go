@@ -25,7 +25,7 @@ func (a *App) openWebhooks(ctx context.Context, channels receive.Channels, booke
 	}
 	a.webhooks, err = receive.ListenWebhooks(ctx, receive.WebhookConfig{
 		Address: s.ReceiptsListen, PublicURL: strings.TrimRight(s.PublicURL, "/"), TLS: secure,
-		Channels: channels, Booker: booker, Registry: a.registry, Trouble: a.reporter("webhook"),
+		Channels: channels, Booker: booker, Registry: a.registry, Trouble: a.trouble,
 	})
 	if err != nil {
 		return err

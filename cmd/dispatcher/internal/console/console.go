@@ -20,10 +20,14 @@ import (
 type Check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	// Detail says what is wrong and what to do; empty when OK.
+	// Detail says what is wrong; when OK, what is worth knowing all the same.
 	Detail string `json:"detail,omitempty"`
-	// Vital marks a condition without which the process must get no traffic.
-	Vital bool `json:"-"`
+	// Since is when it was first found not to be met; nil when OK.
+	Since *time.Time `json:"since,omitempty"`
+	// Fix is what to do about it; empty when OK.
+	Fix string `json:"fix,omitempty"`
+	// Vital marks a condition without which the process is not ready.
+	Vital bool `json:"vital"`
 }
 
 // Config is what the server shows.
@@ -114,8 +118,8 @@ const indexPage = `<!doctype html>
 h1{font-size:1.4rem}dt{font-weight:600;margin-top:.8rem}dd{margin:0}a{color:#0b57d0}</style>
 <h1>SMS dispatcher <small>%s</small></h1>
 <dl>
-<dt><a href="/readyz">/readyz</a></dt><dd>Can this instance do its work? Each condition with its mend.</dd>
-<dt><a href="/healthz">/healthz</a></dt><dd>Is the process alive?</dd>
+<dt><a href="/readyz">/readyz</a></dt><dd>Can this instance do its work? Each condition with its fix.</dd>
+<dt><a href="/healthz">/healthz</a></dt><dd>Is the process alive? Yes, whatever is away: a restart would help nobody.</dd>
 <dt><a href="/metrics">/metrics</a></dt><dd>Prometheus metrics.</dd>
 <dt><a href="/debug/pprof/">/debug/pprof/</a></dt><dd>Profiles of the running process.</dd>
 </dl></html>

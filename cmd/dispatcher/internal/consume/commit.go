@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -17,8 +16,8 @@ func (r *reader) committed(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *k
 	if err == nil {
 		err = refused(answer)
 	}
-	if err != nil && !errors.Is(err, context.Canceled) && r.faults.due("commit", time.Now()) {
-		r.log.Warn().Err(err).Msg("offsets not committed; records may be read again, which the ledger notices")
+	if err != nil && !errors.Is(err, context.Canceled) {
+		r.suspect(err, "offsets not committed; records may be read again, which the ledger notices: check the group's rights and coordinator")
 	}
 }
 

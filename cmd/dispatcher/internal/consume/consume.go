@@ -27,6 +27,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/outage"
 )
 
 // Lane is a lane and the topics that feed it.
@@ -64,6 +65,8 @@ type Config struct {
 	// Paused reports whether a lane must not be read now. It is asked before every poll.
 	Paused func(lane string) bool
 	Log    zerolog.Logger
+	// Outages is told when Kafka or a topic is away; nil tells Log.
+	Outages *outage.Log
 	// Hooks gives the client of a lane its hooks, such as metrics; may be nil.
 	Hooks func(lane string) []kgo.Hook
 }
@@ -100,7 +103,8 @@ func (c *Config) Validate() error {
 
 // Consumer reads the lanes of one process.
 type Consumer struct {
-	cfg Config
+	cfg    Config
+	states *states
 }
 
 // New returns a Consumer that has not touched the network yet.
@@ -108,11 +112,14 @@ func New(cfg Config) (*Consumer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Consumer{cfg: cfg}, nil
+	if cfg.Outages == nil {
+		cfg.Outages = outage.NewLog(cfg.Log)
+	}
+	return &Consumer{cfg: cfg, states: newStates()}, nil
 }
 
 // Run reads until ctx ends or Handle fails for another reason, which it returns. Brokers
-// that are away and topics that do not exist are told to the log and waited for.
+// that are away and topics that do not exist are reported and waited for.
 // Before it returns it commits what is durable and leaves the group, within a few seconds
 // even when the brokers are away.
 func (c *Consumer) Run(ctx context.Context) error {
@@ -136,10 +143,12 @@ func (c *Consumer) readLane(ctx context.Context, lane Lane, cfg Config) error {
 	defer r.close()
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
+	w := watch{client: r.client, lane: lane.Name, topics: slices.Clone(lane.Topics), states: c.states}
+	c.states.connected(lane.Name, r.client)
+	r.probe.Look = w.look
 	go func() {
 		defer close(watched)
-		w := watch{client: r.client, topics: slices.Clone(lane.Topics), log: r.log}
-		w.run(watching)
+		r.probe.Run(watching)
 	}()
 	defer func() {
 		stop()

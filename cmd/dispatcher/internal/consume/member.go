@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"dispatcher/cmd/dispatcher/internal/outage"
 )
 
 // Group is the consumer group of a lane. Each lane has its own: a rebalance of one lane, and a
@@ -82,8 +84,10 @@ func (r *reader) close() {
 	if err == nil && memberID != "" {
 		err = r.leave(ctx, memberID)
 	}
-	if err != nil {
-		r.log.Warn().Err(fmt.Errorf("leave group %s: %w", Group(r.cfg.Group, r.lane), err)).
-			Msgf("the lane's partitions pass to other processes after %s", sessionTimeout)
+	if _, away := r.cfg.Outages.Since(Kafka); err != nil && !away {
+		r.cfg.Outages.Fault(outage.Report{
+			What: "lane " + r.lane, Reporter: "lane " + r.lane, Err: fmt.Errorf("leave group %s: %w", Group(r.cfg.Group, r.lane), err),
+			Sentence: fmt.Sprintf("the lane's partitions pass to other processes after %s", sessionTimeout),
+		})
 	}
 }

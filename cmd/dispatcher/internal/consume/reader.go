@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/outage"
 )
 
 const (
@@ -34,9 +35,8 @@ type reader struct {
 	lane   string
 	client *kgo.Client
 	cancel context.CancelFunc // ends every request of the client
-	log    zerolog.Logger
-	faults *sampler
-	fenced atomic.Bool // another process has taken the membership over
+	probe  *outage.Probe      // finds out what a failure is due to
+	fenced atomic.Bool        // another process has taken the membership over
 
 	mu      sync.Mutex         // the client calls back from goroutines of its own
 	pending batch              // guarded by mu, though the gate orders its users anyway
@@ -45,8 +45,8 @@ type reader struct {
 
 func newReader(cfg Config, lane Lane) (*reader, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &reader{cfg: cfg, lane: lane.Name, cancel: cancel, faults: newSampler(), endTurn: func() {}}
-	r.log = cfg.Log.With().Str("lane", lane.Name).Logger()
+	r := &reader{cfg: cfg, lane: lane.Name, cancel: cancel, endTurn: func() {}}
+	r.probe = &outage.Probe{Log: cfg.Outages, Reporter: "lane " + lane.Name, Timeout: watchTimeout, Again: watchAgain, Idle: watchEvery}
 	options := append(cfg.options(lane),
 		kgo.WithHooks(r),
 		kgo.WithContext(ctx),
@@ -162,7 +162,7 @@ func (r *reader) revoked(ctx context.Context, client *kgo.Client, partitions map
 	ctx, stop := context.WithTimeout(ctx, farewell)
 	defer stop()
 	if err := client.CommitMarkedOffsets(ctx); err != nil {
-		r.log.Warn().Err(err).Msg("offsets not committed before a rebalance; records will be read again, which the ledger notices")
+		r.suspect(err, "offsets not committed before a rebalance; records will be read again, which the ledger notices")
 	}
 	r.keep(r.left().without(partitions))
 }
@@ -173,12 +173,16 @@ func (r *reader) lost(context.Context, *kgo.Client, map[string][]int32) {
 	r.keep(batch{})
 }
 
-// tell logs what went wrong on the way to the brokers; the client goes on by itself.
+// tell reports what went wrong on the way to the brokers; the client goes on by itself.
 func (r *reader) tell(fetches kgo.Fetches) {
 	fetches.EachError(func(topic string, partition int32, err error) {
-		if !errors.Is(err, context.Canceled) && r.faults.due("fetch", time.Now()) {
-			r.log.Warn().Err(err).Str("topic", topic).Int32("partition", partition).
-				Msg("cannot read from Kafka; trying again")
+		if !errors.Is(err, context.Canceled) {
+			r.suspect(fmt.Errorf("%s/%d: %w", topic, partition, err), "cannot read from Kafka; trying again: check that its brokers are well and may be reached by their advertised names")
 		}
 	})
+}
+
+// suspect reports a failure: it is due to an outage, or told by itself when it stays.
+func (r *reader) suspect(err error, sentence string) {
+	r.probe.Suspect(outage.Report{What: "lane " + r.lane, Reporter: "lane " + r.lane, Err: err, Sentence: sentence})
 }

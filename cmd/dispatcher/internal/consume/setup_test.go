@@ -167,8 +167,9 @@ func config(c *kfake.Cluster, s *store) consume.Config {
 
 // process is a Consumer that runs.
 type process struct {
-	cancel context.CancelFunc
-	done   chan error
+	consumer *consume.Consumer
+	cancel   context.CancelFunc
+	done     chan error
 }
 
 func run(t *testing.T, cfg consume.Config) *process {
@@ -178,7 +179,7 @@ func run(t *testing.T, cfg consume.Config) *process {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{cancel: cancel, done: make(chan error, 1)}
+	p := &process{consumer: consumer, cancel: cancel, done: make(chan error, 1)}
 	go func() { p.done <- consumer.Run(ctx) }()
 	t.Cleanup(func() { p.stop(t) })
 	return p

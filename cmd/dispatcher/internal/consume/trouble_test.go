@@ -2,6 +2,7 @@ package consume_test
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,15 +40,38 @@ func TestABrokerThatComesBackIsReadFromWithoutARestart(t *testing.T) {
 	cfg := config(c, s)
 	cfg.Log = zerolog.New(log)
 	produce(t, c, "sms.otp", 200)
-	run(t, cfg)
+	p := run(t, cfg)
 	s.awaitDistinct(t, 200)
+	p.awaitState(t, func(lane consume.LaneState) bool { return lane.Joined && lane.Away == "" })
 	c.Close()
 	log.await(t, "no Kafka broker answers")
+	p.awaitState(t, func(lane consume.LaneState) bool { return strings.Contains(lane.Away, "no Kafka broker answers") })
 	c = cluster(t, kfake.DataDir(folder), kfake.SyncWrites(), kfake.Ports(at))
 	produce(t, c, "sms.otp", 300)
 	s.awaitDistinct(t, 500)
-	log.await(t, "Kafka is in order again")
+	log.await(t, "Kafka is back after")
 	awaitCommitted(t, c, "sms.otp", 500)
+	if n := strings.Count(log.String(), `"level":"warn"`); n != 1 {
+		t.Errorf("%d warnings for one outage:\n%s", n, log)
+	}
+}
+
+// awaitState waits until all lanes are so.
+func (p *process) awaitState(t *testing.T, so func(consume.LaneState) bool) {
+	t.Helper()
+	timeout, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for {
+		state := p.consumer.State()
+		if len(state) == len(lanes) && !slices.ContainsFunc(state, func(lane consume.LaneState) bool { return !so(lane) }) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-timeout:
+			t.Fatalf("the lanes are %+v", state)
+		}
+	}
 }
 
 func TestAStopIsBoundedWhileTheBrokerIsAway(t *testing.T) {

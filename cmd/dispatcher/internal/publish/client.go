@@ -52,6 +52,6 @@ func (p *Publisher) mend(f *flow, err error) {
 		return
 	}
 	if err := p.connect(f); err != nil {
-		p.cfg.Log.Warn().Err(err).Msg("the client of before goes on")
+		p.cfg.Trouble("publish", fmt.Errorf("the client of before goes on: %w", err))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"dispatcher/cmd/dispatcher/internal/outage"
 	"dispatcher/ledger"
 )
 
@@ -49,7 +50,10 @@ func (p *Publisher) send(ctx context.Context, f *flow, notices []ledger.Notice) 
 // produce sends records that fit one batch and returns the first failure among them, or one that has to be mended.
 func (p *Publisher) produce(ctx context.Context, f *flow, records []*kgo.Record) error {
 	slow := time.AfterFunc(tellAfter, func() {
-		p.cfg.Log.Warn().Int("waiting", len(records)).Msg("Kafka does not acknowledge " + f.what + "; waiting")
+		p.cfg.Outages.Down(outage.Report{
+			What: kafka, Reporter: f.what, Err: context.DeadlineExceeded,
+			Sentence: "Kafka does not acknowledge " + f.what + "; they wait in the outbox: check that its brokers run and have enough replicas in sync",
+		})
 	})
 	defer slow.Stop()
 	answers := make(chan error, len(records)) // one per record, nil when acknowledged
@@ -71,20 +75,4 @@ func (p *Publisher) produce(ctx context.Context, f *flow, records []*kgo.Record)
 		}
 	}
 	return failure
-}
-
-// sentence tells the operator what a failure of a round means and what mends it.
-func (f *flow) sentence(err error) string {
-	kept := f.what + " wait in the outbox"
-	switch {
-	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		return fmt.Sprintf("%s: topic %s does not exist; create it, for example with 12 partitions", kept, f.topics)
-	case errors.Is(err, kerr.UnknownTopicID):
-		return fmt.Sprintf("%s: topic %s was deleted and created anew; they go to the new one", kept, f.topics)
-	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		return fmt.Sprintf("%s: the brokers do not let this user write to %s; grant it WRITE and DESCRIBE", kept, f.topics)
-	case errors.Is(err, kgo.ErrRecordTimeout):
-		return kept + ": no Kafka broker takes them"
-	}
-	return kept
 }

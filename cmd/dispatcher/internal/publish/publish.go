@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"dispatcher/cmd/dispatcher/internal/outage"
 	"dispatcher/ledger"
 )
 
@@ -36,6 +37,10 @@ type Config struct {
 	DeadTopic    string
 	InboundTopic string
 	Log          zerolog.Logger
+	// Outages is told when Kafka or a topic cannot be written to; nil tells Log.
+	Outages *outage.Log
+	// Trouble is told when the outbox cannot be read; nil tells Log. It must not block.
+	Trouble func(where string, err error)
 }
 
 // Validate reports the first field that is missing.
@@ -78,6 +83,7 @@ type flow struct {
 	publish func(ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error) (int, error)
 	most    int           // notices in one round, more or less
 	idle    time.Duration // between two looks when there was nothing
+	away    string        // what of Kafka keeps the latest round back; empty when nothing does
 }
 
 // New returns a Publisher that has not touched the network yet. Run must be called: it
@@ -85,6 +91,14 @@ type flow struct {
 func New(cfg Config) (*Publisher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
+	}
+	if cfg.Outages == nil {
+		cfg.Outages = outage.NewLog(cfg.Log)
+	}
+	if cfg.Trouble == nil {
+		cfg.Trouble = func(where string, err error) {
+			cfg.Outages.Fault(outage.Report{What: where, Reporter: where, Err: err, Sentence: "trying again"})
+		}
 	}
 	p := &Publisher{
 		cfg: cfg,
@@ -102,8 +116,8 @@ func New(cfg Config) (*Publisher, error) {
 	return p, nil
 }
 
-// Run publishes until ctx ends. A broker or a database that is away is told to the log
-// and waited for; neither delays the return.
+// Run publishes until ctx ends. A broker or a database that is away is reported and waited for;
+// neither delays the return.
 func (p *Publisher) Run(ctx context.Context) error {
 	var flows sync.WaitGroup
 	for _, f := range []*flow{&p.notices, &p.heard} {
@@ -118,13 +132,21 @@ func (p *Publisher) Run(ctx context.Context) error {
 
 // run publishes what flows one way.
 func (p *Publisher) run(ctx context.Context, f *flow) {
-	send := func(ctx context.Context, notices []ledger.Notice) error { return p.send(ctx, f, notices) }
+	var refused error // by Kafka, in the round that goes on
+	send := func(ctx context.Context, notices []ledger.Notice) error {
+		refused = p.send(ctx, f, notices)
+		return refused
+	}
 	pause := firstPause
 	for ctx.Err() == nil {
+		refused = nil
 		n, err := f.publish(ctx, f.most, send)
+		if refused == nil && n > 0 {
+			p.works(f)
+		}
 		switch {
 		case err != nil && ctx.Err() == nil:
-			p.cfg.Log.Warn().Err(err).Dur("pause", pause).Msg(f.sentence(err))
+			p.report(f, refused, err)
 			p.mend(f, err)
 			sleep(ctx, pause)
 			pause = min(2*pause, longestPause)

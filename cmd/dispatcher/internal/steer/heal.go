@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -89,7 +91,11 @@ func (s *Steerer) heal(ctx context.Context, move HealthMove) error {
 		return err
 	}
 	s.metrics.moved("health_" + string(move.Kind))
-	s.cfg.Log.Warn().Str("route", move.Route).Str("channel", move.Channel).Msg("health: " + move.Reason)
+	level := zerolog.WarnLevel
+	if move.Kind == HealthUp {
+		level = zerolog.InfoLevel
+	}
+	s.cfg.Log.WithLevel(level).Str("route", move.Route).Str("channel", move.Channel).Msg("health: " + move.Reason)
 	return nil
 }
 

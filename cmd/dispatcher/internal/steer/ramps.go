@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -45,11 +47,14 @@ func (s *Steerer) carried(ctx context.Context, r *ledger.Ramp, now time.Time) ([
 	return s.cfg.Ledger.Carried(ctx, r.Route, r.ChangedAt, s.late(), s.seen.Version)
 }
 
-// ramp does what was decided about a ramp.
+// ramp does what was decided about a ramp. That it holds itself is a warning: somebody has to look.
 func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (moved bool, err error) {
 	switch move.Kind {
 	case RampStep:
-		err = s.step(ctx, r, move)
+		var impossible string
+		if impossible, err = s.step(ctx, r, move); impossible != "" {
+			move.Kind, move.Reason = RampHold, impossible
+		}
 	case RampHold:
 		err = s.cfg.Ledger.SetRamp(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, move.Reason, by)
 	case RampSupersede:
@@ -67,7 +72,11 @@ func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (move
 		return false, err
 	}
 	s.metrics.moved("ramp_" + string(move.Kind))
-	s.cfg.Log.Info().Int64("ramp", r.ID).Str("route", r.Route).Str("move", string(move.Kind)).Msg(move.Reason)
+	level := zerolog.InfoLevel
+	if move.Kind == RampHold {
+		level = zerolog.WarnLevel
+	}
+	s.cfg.Log.WithLevel(level).Int64("ramp", r.ID).Str("route", r.Route).Str("move", string(move.Kind)).Msg(move.Reason)
 	return true, nil
 }
 
@@ -78,8 +87,8 @@ func (s *Steerer) unchanged(ctx context.Context) (bool, error) {
 }
 
 // step applies the document with the weights of the next step. A document that cannot take
-// them holds the ramp: trying again would end the same.
-func (s *Steerer) step(ctx context.Context, r *ledger.Ramp, move RampMove) error {
+// them holds the ramp, for the reason that is returned: trying again would end the same.
+func (s *Steerer) step(ctx context.Context, r *ledger.Ramp, move RampMove) (impossible string, err error) {
 	name := fmt.Sprintf("step %d of ramp %d", move.Step, r.ID)
 	text, err := config.SetWeights([]byte(s.seen.Document), r.Route, move.Weights)
 	var doc *config.Routing
@@ -88,7 +97,7 @@ func (s *Steerer) step(ctx context.Context, r *ledger.Ramp, move RampMove) error
 	}
 	if err != nil {
 		why := fmt.Sprintf("step %d cannot be made: %v", move.Step, err)
-		return s.cfg.Ledger.SetRamp(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, why, by)
+		return why, s.cfg.Ledger.SetRamp(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, why, by)
 	}
 	expect := s.seen.Version
 	reason := fmt.Sprintf("ramp %d: %s", r.ID, move.Reason)
@@ -100,5 +109,5 @@ func (s *Steerer) step(ctx context.Context, r *ledger.Ramp, move RampMove) error
 	next.Step = move.Step
 	n.Ramp = &next
 	_, err = s.cfg.Ledger.ApplyRouting(ctx, n)
-	return err
+	return "", err
 }

@@ -1,8 +1,11 @@
 package steer
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +26,8 @@ type rig struct {
 	ledger *ledger.Ledger
 	db     *pgx.Conn
 	sent   int
+	log    bytes.Buffer // of all instances; read while none is at work
+	out    io.Writer    // to log
 }
 
 const document = `# who pays for c: finance
@@ -51,6 +56,7 @@ func newRig(t *testing.T) *rig {
 func emptyRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, url: ledgertest.URL(t)}
+	r.out = zerolog.SyncWriter(&r.log)
 	var err error
 	if r.ledger, err = ledger.Connect(t.Context(), ledger.Config{URL: r.url, Region: "test", Host: "test"}); err != nil {
 		t.Fatal(err)
@@ -66,6 +72,15 @@ func emptyRig(t *testing.T) *rig {
 	return r
 }
 
+// logged checks that the latest line of the log has a level and a text.
+func (r *rig) logged(level, text string) {
+	r.t.Helper()
+	lines := strings.Split(strings.TrimSpace(r.log.String()), "\n")
+	if last := lines[len(lines)-1]; !strings.Contains(last, `"level":"`+level+`"`) || !strings.Contains(last, text) {
+		r.t.Errorf("%s\nis not at level %s or lacks %s", last, level, text)
+	}
+}
+
 // steerer is one instance, or the same one after a restart.
 func (r *rig) steerer() *Steerer {
 	r.t.Helper()
@@ -76,7 +91,7 @@ func (r *rig) steerer() *Steerer {
 func (r *rig) patient(sendTimeout time.Duration) *Steerer {
 	r.t.Helper()
 	s, err := New(Config{
-		Ledger: r.ledger, NewRouting: asRouting, Every: time.Millisecond, SendTimeout: sendTimeout, Registry: prometheus.NewRegistry(), Log: zerolog.Nop(),
+		Ledger: r.ledger, NewRouting: asRouting, Every: time.Millisecond, SendTimeout: sendTimeout, Registry: prometheus.NewRegistry(), Log: zerolog.New(r.out),
 		Trouble: func(where string, err error) { r.t.Errorf("%s: %v", where, err) },
 	})
 	if err != nil {

@@ -91,6 +91,7 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	if held.State != ledger.RampHeld || held.Held != "channel a: errors 100 % above the band of 5 %: 4 of 4 attempts" || held.Step != 1 {
 		t.Fatalf("%+v", held)
 	}
+	r.logged("warn", `"move":"hold","message":"channel a: errors 100 % above the band of 5 %: 4 of 4 attempts"`)
 	r.age(time.Hour)
 	r.look(s)
 	if v, _ := r.current(); v.Version != 2 {
@@ -105,6 +106,7 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	}
 	r.age(time.Hour)
 	r.look(s)
+	r.logged("info", `"move":"step"`)
 	if got := r.ramp(ramp.ID); got.State != ledger.RampDone {
 		t.Errorf("an hour later: %+v", got)
 	}
@@ -157,6 +159,7 @@ func TestAStepThatCannotBeMadeHoldsTheRamp(t *testing.T) {
 	if got.State != ledger.RampHeld || !strings.Contains(got.Held, `step 1 cannot be made: there is no channel "nowhere"`) {
 		t.Errorf("%+v", got)
 	}
+	r.logged("warn", `"move":"hold","message":"step 1 cannot be made`)
 }
 
 func TestARampBringsAChannelIn(t *testing.T) {
@@ -238,6 +241,7 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 	r.age(time.Minute)
 	r.carry("c", provider.Refused, 6)
 	r.look(r.steerer())
+	r.logged("warn", "health: default: c 45 -> 30")
 	var seen []string
 	for range 10 {
 		r.age(time.Minute)
@@ -245,6 +249,7 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 		_, doc := r.current()
 		seen = append(seen, effective(doc)["c"])
 	}
+	r.logged("info", "health: default: c 45 -> 60")                              // recovery is no warning
 	want := []string{"30", "45", "60", "60", "60", "60", "60", "60", "60", "60"} // two minutes of quiet, then a step a minute
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// TestAChannelThatLosesFewAnswersKeepsItsShare: a carrier takes everything and loses the answers to one
+// submit in fifty, and at one moment to forty in a row. They time out together, among good answers to
+// later submits. The channel goes on, and both channels carry what was agreed.
+func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
+	t.Parallel()
+	n := size(4_000, 12_000)
+	var submits atomic.Int64
+	lossy := smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
+		if i := submits.Add(1); i%50 == 0 || i > 400 && i <= 440 {
+			return smpptest.Answer{Fate: smpptest.Dropped}
+		}
+		return smpptest.Answer{Delay: 3 * time.Millisecond}
+	}}
+	channels := []channel{
+		{name: "g", weight: "60", behaviour: quick()},
+		{name: "h", weight: "40", behaviour: lossy},
+	}
+	s := newStage(t, plot{channels: channels})
+	p := s.runAll(1)[0]
+	ids := s.publish("bulk", messages("lost-answers", n))
+	s.settled(n, 3*time.Minute)
+
+	s.checkNoneTwice()
+	s.checkAllArrived(ids)
+	s.checkShareOf(channels, n)
+	if n := s.count(`select count(*) from audit.attempts where provider_code = 'breaker_open' or channel <> (select first_choice from audit.messages m where m.id = message_id)`); n > 0 {
+		t.Errorf("%d attempts met an open breaker or fell back", n)
+	}
+	if n := s.count(`select count(*) from audit.messages where state = 'unknown'`); n == 0 {
+		t.Error("no answer was lost: the story proves nothing")
+	}
+	if text := p.out.String(); strings.Contains(text, `"message":"breaker changed"`) || strings.Contains(text, "takes no messages") {
+		t.Error("the breaker opened, or the bind was taken for dead")
+	}
+}

@@ -1,0 +1,308 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"dispatcher/cmd/dispatcher/internal/console"
+	"dispatcher/config"
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider/smpp/smpptest"
+)
+
+// journal is the log of a process.
+type journal struct {
+	mu  sync.Mutex
+	out bytes.Buffer // guarded by mu
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.out.Write(p)
+}
+
+// lines are those of a level, as written, without what is said of the test's own database, which is fast and loose.
+func (j *journal) lines(level string) (found []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for line := range strings.Lines(j.out.String()) {
+		if strings.Contains(line, `"level":"`+level+`"`) && !strings.Contains(line, "commits of PostgreSQL may be lost") {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found
+}
+
+// holds reports whether a line of a level has a text.
+func (j *journal) holds(level, text string) bool {
+	return strings.Contains(strings.Join(j.lines(level), "\n"), text)
+}
+
+// warned checks that the log has one warning, with these texts.
+func (j *journal) warned(t *testing.T, texts ...string) {
+	t.Helper()
+	warnings := append(j.lines("warn"), j.lines("error")...)
+	if len(warnings) != 1 {
+		t.Fatalf("%d warnings, want one:\n%s", len(warnings), strings.Join(warnings, "\n"))
+	}
+	for _, text := range texts {
+		if !strings.Contains(warnings[0], text) {
+			t.Errorf("%s\nlacks %s", warnings[0], text)
+		}
+	}
+}
+
+// page is what a page of the admin server answers.
+func (s *stage) page(path string) (status int, body readyzBody) {
+	s.t.Helper()
+	return pageOf(s.t, s.app.URL()+path)
+}
+
+func pageOf(t *testing.T, url string) (status int, body readyzBody) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // It was read to its end.
+	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, body
+}
+
+// readyzBody is what a script reads.
+type readyzBody struct {
+	Ready  bool            `json:"ready"`
+	Status string          `json:"status"`
+	Checks []console.Check `json:"checks"`
+}
+
+// failing are the conditions that are not met, by name.
+func (b *readyzBody) failing() map[string]console.Check {
+	out := map[string]console.Check{}
+	for _, c := range b.Checks {
+		if !c.OK {
+			out[c.Name] = c
+		}
+	}
+	return out
+}
+
+// ready waits until /readyz says 200.
+func (s *stage) ready() {
+	s.t.Helper()
+	s.until("the process to be ready", func() bool { status, body := s.page("/readyz"); return status == http.StatusOK && body.Ready })
+}
+
+// unready waits until /readyz says that a condition is not met, with since when and what to do, and checks
+// that the process counts as alive all the same.
+func (s *stage) unready(name, detail, fix string) {
+	s.t.Helper()
+	began := time.Now()
+	s.until(name+" to be told", func() bool {
+		status, body := s.page("/readyz")
+		_, told := body.failing()[name]
+		return status == http.StatusServiceUnavailable && told
+	})
+	_, body := s.page("/readyz")
+	c := body.failing()[name]
+	if body.Ready || !c.Vital || !strings.Contains(c.Detail, detail) || !strings.Contains(c.Fix, fix) {
+		s.t.Errorf("%+v", c)
+	}
+	if c.Since == nil || c.Since.Before(began.Add(-time.Minute)) || c.Since.After(time.Now()) {
+		s.t.Errorf("%s is not met since %v", name, c.Since)
+	}
+	if status, body := s.page("/healthz"); status != http.StatusOK || body.Status != "alive" {
+		s.t.Errorf("/healthz answers %d %q", status, body.Status)
+	}
+}
+
+// troubles is how many operations have failed and are tried again.
+func (s *stage) troubles() (n float64) {
+	s.t.Helper()
+	families, err := prometheus.Gatherers{s.app.Registry()}.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "dispatcher_dispatch_trouble_total" {
+			for _, m := range f.GetMetric() {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
+}
+
+const patientChannel = `
+channels: {a: {{ONE}}}
+routes: [{name: default, weights: {a: 1}}]
+`
+
+// TestADatabaseThatIsAwayIsOneWarningAndTakesNobodyOutForGood stops and starts a real PostgreSQL under a
+// process that has work.
+func TestADatabaseThatIsAwayIsOneWarningAndTakesNobodyOutForGood(t *testing.T) {
+	t.Parallel()
+	server, log := ledgertest.Server(t, nil), &journal{}
+	s := newStageWith(t, patientChannel, func(o *Options) {
+		o.Settings.PostgresURL, o.Log = server.URL(), zerolog.New(log).Level(zerolog.InfoLevel)
+	}, nil)
+	s.publish(20)
+	s.settled()
+	s.ready()
+	if err := server.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.publish(20)
+	s.unready("database", "PostgreSQL ", "start it")
+	s.until("many operations to have failed", func() bool { return s.troubles() > 20 })
+	if err := server.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.until("that it is back", func() bool { return log.holds("info", "PostgreSQL is back after ") })
+	s.settled()
+	s.ready()
+	log.warned(t, `"what":"PostgreSQL"`, "start it", "Kafka keeps the messages")
+	if log.holds("warn", "dial tcp") {
+		t.Error("the driver's text is in a warning")
+	}
+}
+
+// TestBrokersThatAreAwayAreOneWarning: three lanes and two ways out notice it.
+func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
+	t.Parallel()
+	folder, log := t.TempDir(), &journal{}
+	kept := []kfake.Opt{kfake.DataDir(folder), kfake.SyncWrites()}
+	s := newStageWith(t, patientChannel, func(o *Options) { o.Log = zerolog.New(log).Level(zerolog.InfoLevel) }, kept)
+	s.publish(20)
+	s.settled()
+	s.ready()
+	_, port, err := net.SplitHostPort(s.broker.ListenAddrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.broker.Close()
+	s.unready("kafka", "no Kafka broker answers", "DISPATCHER_KAFKA_BROKERS")
+	s.startBroker(append(kept, kfake.Ports(at))...)
+	s.until("that they are back", func() bool { return log.holds("info", "Kafka is back after ") })
+	s.publish(20)
+	s.settled()
+	s.ready()
+	log.warned(t, `"what":"Kafka"`, "no Kafka broker", "DISPATCHER_KAFKA_BROKERS")
+}
+
+// TestAProviderThatIsAwayIsOneWarning: the bind ends, and the submits that come then open the breaker.
+func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
+	t.Parallel()
+	log := &journal{}
+	document := strings.ReplaceAll(patientChannel, "{{ONE}}", `{provider: smpp, settings: {address: "ADDRESS", system_id: me, reconnect_min: 50ms, reconnect_max: 100ms}}`)
+	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(carrier.Close)
+	s := newStageWith(t, strings.ReplaceAll(document, "ADDRESS", carrier.Addr()), func(o *Options) { o.Log = zerolog.New(log).Level(zerolog.InfoLevel) }, nil)
+	s.ready()
+	address := carrier.Addr()
+	carrier.Close()
+	s.unready("channels", "no enabled channel can send", "conditions of the channels")
+	_, body := s.page("/readyz")
+	if c := body.failing()["channel a"]; c.Vital || c.Detail != "unbound" || !strings.Contains(c.Fix, "made again by itself") {
+		t.Errorf("%+v", c)
+	}
+	s.publish(5)
+	again, err := smpptest.Start(smpptest.Config{Log: -1, Addr: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(again.Close)
+	s.carriers["ONE"] = again
+	s.until("that it is back", func() bool { return log.holds("info", "channel a is back after ") })
+	s.settled()
+	s.ready()
+	log.warned(t, `"what":"channel a"`, "no SMPP bind that takes messages")
+}
+
+// TestAProcessIsAliveWhileItWaitsForItsDatabase: a probe must not end it before it has begun.
+func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
+	t.Parallel()
+	log := &journal{}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Start(ctx, Options{Settings: config.Settings{
+			PostgresURL: "postgres://me@127.0.0.1:1/none", PostgresMaxConns: 2, Listen: "127.0.0.1:0", ShutdownTimeout: time.Second,
+		}, Log: zerolog.New(log)})
+		ended <- err
+	}()
+	var url []string
+	s := &stage{t: t}
+	s.until("the admin server to listen and the database to be missed", func() bool {
+		url = regexp.MustCompile(`"url":"([^"]+)","message":"admin server is listening"`).FindStringSubmatch(strings.Join(log.lines("info"), ""))
+		return url != nil && len(log.lines("debug")) >= 3
+	})
+	if status, body := pageOf(t, url[1]+"/healthz"); status != http.StatusOK || body.Status != "alive" {
+		t.Errorf("/healthz answers %d %q", status, body.Status)
+	}
+	status, body := pageOf(t, url[1]+"/readyz")
+	failing := body.failing()
+	for name, detail := range map[string]string{
+		"database": "has not been connected to yet", "routing": "no routing is loaded yet", "kafka": "not read yet", "channels": "no channel is connected yet",
+	} {
+		if c := failing[name]; !strings.Contains(c.Detail, detail) || c.Fix == "" || c.Since == nil {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	if status != http.StatusServiceUnavailable || body.Ready {
+		t.Errorf("/readyz answers %d", status)
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("it has started")
+	}
+	log.warned(t, "PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again: PostgreSQL at 127.0.0.1:1", "connection refused")
+}
+
+// TestAKafkaClientIsHeardAtDebugLevelAlone whatever level it gives its sentences.
+func TestAKafkaClientIsHeardAtDebugLevelAlone(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[zerolog.Level]int{zerolog.DebugLevel: 1, zerolog.InfoLevel: 0} {
+		log := &journal{}
+		l := kafkaLog{zerolog.New(log).Level(level)}
+		if l.Level() >= kgo.LogLevelError {
+			l.Log(kgo.LogLevelError, "unable to dial", "addr", "127.0.0.1:9092", "err", errors.New("refused"))
+		}
+		if got := log.lines("debug"); len(got) != want || want > 0 && !strings.Contains(got[0], `"addr":"127.0.0.1:9092","err":"refused","message":"unable to dial"`) {
+			t.Errorf("level %v: %v", level, got)
+		}
+		if n := len(log.lines("warn")) + len(log.lines("error")); n > 0 {
+			t.Errorf("%d lines above", n)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package outage
+
+import (
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Report is what a part of the process says about an outage.
+type Report struct {
+	// What is away, such as "PostgreSQL"; it begins the sentences of the log. Reporter is the
+	// part that noticed.
+	What, Reporter string
+	// Sentence tells an operator what it means and what to do.
+	Sentence string
+	// Err is what the driver said; for debug level.
+	Err error
+	// Fields adds fields to the warning; may be nil.
+	Fields func(*zerolog.Event)
+}
+
+// Log writes what a Tracker finds worth it. It is safe for concurrent use.
+type Log struct {
+	log zerolog.Logger
+
+	mu      sync.Mutex
+	tracker Tracker // guarded by mu
+}
+
+// NewLog returns a Log that writes to log.
+func NewLog(log zerolog.Logger) *Log { return &Log{log: log} }
+
+// Down says that something is away.
+func (l *Log) Down(r Report) Step {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	step, lasted := l.tracker.Down(r.What, r.Reporter, time.Now())
+	if step == Began || step == Lasts {
+		l.warn(r, step, lasted).Msg(r.Sentence)
+	}
+	l.detail(r)
+	return step
+}
+
+// Fault says that something went wrong, of which nobody will say that it is over. What differs in its
+// error is told apart.
+func (l *Log) Fault(r Report) {
+	l.detail(r)
+	l.fault(r)
+}
+
+// fault is Fault for what detail has been called with.
+func (l *Log) fault(r Report) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := r.What
+	if r.Err != nil {
+		key += ": " + r.Err.Error()
+	}
+	if step, lasted := l.tracker.Fault(key, time.Now()); step != Known {
+		l.warn(r, step, lasted).Err(r.Err).Msg(r.Sentence)
+	}
+}
+
+// warn begins a warning.
+func (l *Log) warn(r Report, step Step, lasted time.Duration) *zerolog.Event {
+	event := l.log.Warn().Str("what", r.What)
+	if step == Lasts {
+		event = event.Stringer("for", round(lasted))
+	}
+	if r.Fields != nil {
+		r.Fields(event)
+	}
+	return event
+}
+
+// detail writes what the driver said.
+func (l *Log) detail(r Report) {
+	l.log.Debug().Err(r.Err).Str("what", r.What).Str("where", r.Reporter).Msg("cannot be done now, trying again")
+}
+
+// Up says that something is in order for a reporter.
+func (l *Log) Up(what, reporter string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if step, lasted := l.tracker.Up(what, reporter, time.Now()); step == Over {
+		l.log.Info().Str("what", what).Msg(what + " is back after " + round(lasted).String())
+	}
+}
+
+// Forget drops a reporter that reports no more.
+func (l *Log) Forget(what, reporter string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tracker.Forget(what, reporter)
+}
+
+// Since is when an outage began; false when there is none.
+func (l *Log) Since(what string) (time.Time, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tracker.Since(what)
+}
+
+// round makes a duration readable: to the second, and shorter ones to the millisecond.
+func round(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
