@@ -225,7 +225,7 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		"meaning":              {"receipt_meanings", map[string]any{"UNDELIV": "lost"}, "receipt_meanings: UNDELIV: lost is none of pending"},
 		"meaning of nothing":   {"receipt_meanings", map[string]any{"/": "absent"}, `receipt_meanings: "/" is no word`},
 		"receipt id":           {"receipt_id", "hex", `receipt_id: "hex" is none of as_is`},
-		"receipt id width":     {"receipt_id_width", 65, "receipt_id_width: 65 is not between 1 and 64"},
+		"receipt id width":     {"receipt_id_width", 256, "receipt_id_width: 256 is not between 1 and 255"},
 		"address range":        {"address_range", strings.Repeat("4", 41), "address_range: is longer than 40"},
 		"priority":             {"priority", 5, "priority: 5 is not between 0 and 4"},
 		"class":                {"message_class", 4, "message_class: 4 is not between 0 and 3"},

@@ -104,7 +104,7 @@ func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
 	t.Cleanup(end)
 	t.Cleanup(bound(t, carrier, d))
 	until(t, "the client is bound", func() bool { return carrier.Stats().Binds == 1 })
-	for _, text := range []string{"stat:DELIVRD err:000", "\x00i\x00d\x00:\x007", "id:7\x1b stat:DELIVRD"} {
+	for _, text := range []string{"stat:DELIVRD err:000", "\x00i\x00d\x00:\x007", "id:7\x7f stat:DELIVRD"} {
 		carrier.Deliver(pdu.Message{ESMClass: pdu.ESMClassReceipt, ShortMessage: []byte(text)})
 	}
 	const metric = "dispatcher_provider_receipts_total"
