@@ -135,7 +135,7 @@ func demoSheet(r *demo.Result) sheet {
 
 // demoEpilogue says what the table means and what to do next.
 func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags) {
-	fmt.Fprintf(c.out, "\n%s\n", wrapped(strings.Join(r.Text, " "), 100))
+	fmt.Fprintf(c.out, "\n%s\n", paragraph(c.out, strings.Join(r.Text, " ")))
 	fmt.Fprintf(c.out, "accepted %d, rejected %d, unknown %d; submits the carriers saw twice: %d\n", r.Accepted, r.Rejected, r.Unknown, r.DuplicatesSent)
 	fmt.Fprintf(c.out, "%.1f s, %.0f messages/s, seed %d\n\n", r.Seconds, r.MessagesPerSecond, r.Seed)
 	fmt.Fprint(c.out, "Go on from here:\n")

@@ -43,7 +43,7 @@ func limitCells(channel string, l *limitNow) []string {
 func channelCells(c *channelLimits) []string {
 	as := format(formatCSV)
 	return []string{
-		c.Policy, as.fraction(c.CurveFactor), as.fraction(&c.Rate), timeOrEmpty(c.PausedUntil), number(c.Active), numberOrEmpty(c.ActiveMax),
+		c.Policy, as.fraction(c.CurveFactor), as.share(&c.Rate), timeOrEmpty(c.PausedUntil), number(c.Active), numberOrEmpty(c.ActiveMax),
 		c.ActiveUntil, as.fraction(&c.HoldSeconds),
 	}
 }

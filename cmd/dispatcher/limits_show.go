@@ -84,7 +84,7 @@ func channelLimitSheet(now *limitsNow) sheet {
 		if c.PausedUntil != nil {
 			paused = now.clock(*c.PausedUntil)
 		}
-		s.rows = append(s.rows, []string{c.Channel, policy, strconv.FormatFloat(100*c.Rate, 'f', 0, 64) + " %", c.activeWords(), number(c.Waiting), paused})
+		s.rows = append(s.rows, []string{c.Channel, policy, report.Percent(c.Rate), c.activeWords(), number(c.Waiting), paused})
 	}
 	return s
 }

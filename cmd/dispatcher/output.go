@@ -14,6 +14,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
+
+	"dispatcher/cmd/dispatcher/internal/report"
 )
 
 // Formats of commands that print data.
@@ -61,13 +63,22 @@ func (f format) fraction(n *float64) string {
 	return strconv.FormatFloat(*n, 'f', 4, 64)
 }
 
+// share writes a part of a whole: percent with two digits behind the point where people read it, the
+// fraction with all its digits in CSV, as in JSON. It is empty for none.
+func (f format) share(part *float64) string {
+	if part == nil || f == formatCSV {
+		return f.fraction(part)
+	}
+	return report.Percent(*part)
+}
+
 // warn prints what whoever reads the result should know: below a table, and beside a CSV on standard
 // error, where it does not get between the rows. JSON holds it already.
 func (f format) warn(c *cli, warnings []string) {
 	for _, warning := range warnings {
 		switch f {
 		case formatTable:
-			fmt.Fprintln(c.out, wrapped(warning, 100))
+			fmt.Fprintln(c.out, paragraph(c.out, warning))
 		case formatCSV:
 			fmt.Fprintln(c.err, "dispatcher:", warning)
 		}
@@ -105,12 +116,23 @@ func printJSON(out io.Writer, value any) error {
 	return nil
 }
 
-// draw writes the sheet as a table, with hidden characters escaped before its columns are measured; colour only on a terminal.
+// draw writes the sheet as a table that fits the terminal; colour only there.
 func (s sheet) draw(out io.Writer) {
+	_, _ = io.WriteString(direct(out), s.render(terminalWidth(out), isTerminal(out)))
+}
+
+// render is the sheet as a table of at most so many characters; 0 is no bound. Where figures leave no
+// room for a table, the rows stand below each other. Hidden characters are escaped before anything is
+// measured.
+func (s sheet) render(width int, bold bool) string {
+	s, ok := s.visible().fitting(width)
+	if !ok {
+		return s.records(width)
+	}
 	t := table.NewWriter()
 	t.SetStyle(table.StyleRounded)
 	t.Style().Format.Header = text.FormatDefault
-	if isTerminal(out) {
+	if bold {
 		t.Style().Color.Header = text.Colors{text.Bold}
 	}
 	t.Style().Options.SeparateColumns = !s.tight
@@ -121,10 +143,9 @@ func (s sheet) draw(out io.Writer) {
 	}
 	if s.title != "" {
 		border, _, _ := strings.Cut(t.Render(), "\n")
-		t.SetTitle(titleLines(visible(s.title), utf8.RuneCountInString(border)))
+		t.SetTitle(titleLines(s.title, utf8.RuneCountInString(border)))
 	}
-	t.SetOutputMirror(direct(out))
-	t.Render()
+	return t.Render() + "\n"
 }
 
 // titleLines breaks a title between words to fit into a table of that width: the table alone would break it anywhere. A word that is
@@ -154,10 +175,24 @@ func wrapLines(cell string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
+// visible is the sheet with hidden characters escaped.
+func (s sheet) visible() sheet {
+	s.title = visible(s.title)
+	rows := make([][]string, len(s.rows))
+	for i := range s.rows {
+		rows[i] = make([]string, len(s.rows[i]))
+		for j, cell := range s.rows[i] {
+			rows[i][j] = visible(cell)
+		}
+	}
+	s.rows = rows
+	return s
+}
+
 func cells(texts []string) table.Row {
 	row := make(table.Row, len(texts))
 	for i, s := range texts {
-		row[i] = visible(s)
+		row[i] = s
 	}
 	return row
 }

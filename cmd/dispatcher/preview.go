@@ -75,7 +75,7 @@ func previewSheet(p *report.Preview, as format) sheet {
 		for _, iv := range route.Intervals {
 			s.rows = append(s.rows, []string{
 				route.Route, route.Mode, strconv.FormatUint(route.Size, 10), iv.Channel, decimal(iv.Weight),
-				bound(iv.Low), bound(iv.High), as.fraction(iv.Share),
+				bound(iv.Low), bound(iv.High), as.share(iv.Share),
 			})
 		}
 	}

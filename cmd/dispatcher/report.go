@@ -131,11 +131,11 @@ func dailySheet(d *report.Daily, as format) sheet {
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		s.rows = append(s.rows, []string{
-			r.Route, r.Channel, as.fraction(r.ConfiguredShare), as.fraction(r.EffectiveShare), number(r.FirstChoice), as.fraction(&r.FirstChoiceShare), number(r.Fallback),
+			r.Route, r.Channel, as.share(r.ConfiguredShare), as.share(r.EffectiveShare), number(r.FirstChoice), as.share(&r.FirstChoiceShare), number(r.Fallback),
 			number(r.Submitted), number(r.Accepted), number(r.Delivered), number(r.Failed), number(r.Unknown), number(r.Segments),
 			report.Money(r.CostMicros), r.Currency, as.fraction(r.Deviation), as.fraction(r.PValue), r.Verdict,
 			number(r.UnknownSegments), report.Money(r.UnknownMicros), number(r.Undelivered), number(r.NoReceipt),
-			number(r.Carried), as.fraction(&r.CarriedShare), as.fraction(r.AgreedShare), as.fraction(&r.DeliveredShare),
+			number(r.Carried), as.share(&r.CarriedShare), as.share(r.AgreedShare), as.share(&r.DeliveredShare),
 			r.DrawsVerdict, r.TrafficVerdict, moves(r.Moved),
 		})
 	}
@@ -165,7 +165,7 @@ func (c *cli) printDaily(d *report.Daily) {
 		}
 		routeTable(d, &d.Routes[at], d.Rows[from:to]).draw(c.out)
 		for _, sentence := range d.Routes[at].Text {
-			fmt.Fprintln(c.out, wrapped(sentence, 100))
+			fmt.Fprintln(c.out, paragraph(c.out, sentence))
 		}
 		from = to
 	}

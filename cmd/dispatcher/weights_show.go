@@ -85,7 +85,7 @@ func (c *cli) printWeights(value any, version int64, routes []routeWeights, as f
 	for i := range routes {
 		for _, w := range routes[i].Channels {
 			s.rows = append(s.rows, []string{
-				routes[i].Route, routes[i].Mode, w.Channel, decimal(w.Configured), decimal(w.Effective), as.fraction(w.Share),
+				routes[i].Route, routes[i].Mode, w.Channel, decimal(w.Configured), decimal(w.Effective), as.share(w.Share),
 			})
 		}
 	}
