@@ -44,8 +44,13 @@ type Submission struct {
 	// Cut is the Result.Cut of that earlier attempt. Whoever would cut the text otherwise refuses the submission as
 	// Uncomposed: under its own cut Parts would be other words.
 	Cut string
-	// Validity is when the message loses its use; zero leaves it to the provider.
+	// Validity is when the message loses its use, by the database's clock; zero leaves it to the
+	// provider. Adapters that write a point in time write this one.
 	Validity time.Time
+	// Deadline is the same moment on this process's clock with its monotonic reading; zero does not
+	// bound anything. From then on no byte leaves any more, and no further part of a message that has
+	// begun: the result is Refused with the code DeadlinePassed.
+	Deadline time.Time
 	// Latest bounds when the message may begin, on this process's clock with its monotonic
 	// reading; zero does not bound it. When no byte has left by then, none leaves any more, and
 	// the result is Refused with the code Late. What has begun is finished: further parts follow
@@ -56,6 +61,10 @@ type Submission struct {
 // Late is the Result.Code of a submission that was Refused because its Latest came before
 // its first byte could leave. It says nothing about the channel's health.
 const Late = "late"
+
+// DeadlinePassed is the Result.Code of a submission, or of the rest of one, that was Refused because its
+// Deadline had come. It says nothing about the channel's health.
+const DeadlinePassed = "expired"
 
 // Uncomposed is the Result.Code of a submission that was Refused because this channel cannot write such a message: no
 // sender, too long for its vendor, the rest of a text that was cut otherwise. Another channel may, unless parts have been taken
@@ -68,6 +77,41 @@ func (s *Submission) TooLate(now time.Time) bool { return !s.Latest.IsZero() && 
 // MaxReference is how long a provider's id of a message may be, in bytes, in an answer as in a receipt. It is several times
 // what any provider gives, and fits an index of the ledger. By a longer one no receipt is found.
 const MaxReference = 255
+
+// Expired reports whether nothing of the submission may leave any more.
+func (s *Submission) Expired(now time.Time) bool {
+	return !s.Deadline.IsZero() && !now.Before(s.Deadline)
+}
+
+// Withheld is the code under which a submission of which no byte has left is refused now; empty when
+// it may begin.
+func (s *Submission) Withheld(now time.Time) string {
+	switch {
+	case s.Expired(now):
+		return DeadlinePassed
+	case s.TooLate(now):
+		return Late
+	}
+	return ""
+}
+
+// Begins is the moment from which on a submission of which no byte has left is withheld; zero for never.
+func (s *Submission) Begins() time.Time {
+	if s.Latest.IsZero() || !s.Deadline.IsZero() && s.Deadline.Before(s.Latest) {
+		return s.Deadline
+	}
+	return s.Latest
+}
+
+// Ends is when the message loses its use, to be compared with this process's clock. An adapter that
+// passes on a span of time computes it from this right before it writes, because the message may have
+// waited, and because this machine's wall clock may differ from the database's.
+func (s *Submission) Ends() time.Time {
+	if s.Deadline.IsZero() {
+		return s.Validity
+	}
+	return s.Deadline
+}
 
 // Result is what came of one Submission. The zero Result is Unknown: an adapter
 // that forgets to classify an answer never causes a second send.
@@ -108,7 +152,7 @@ type Part struct {
 // ctx ends, is safe for concurrent use, and puts the message on the wire at most
 // once whatever happens: it never retries by itself. After ctx has ended the
 // result is Unknown if a byte may have left and Refused if none did. Whatever keeps it waiting
-// before the first byte, it heeds Submission.Latest.
+// before the first byte, it observes Submission.Latest and Submission.Deadline.
 type Sender interface {
 	Send(ctx context.Context, s Submission) Result
 }

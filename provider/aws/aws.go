@@ -69,14 +69,14 @@ var errCredentials = errors.New("no credentials of AWS are to be had")
 // Send submits a message with one request. Credentials that have to be fetched first are fetched before a byte leaves.
 func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	waiting, cancel := ctx, context.CancelFunc(func() {})
-	if !s.Latest.IsZero() {
-		waiting, cancel = context.WithDeadline(ctx, s.Latest)
+	if begins := s.Begins(); !begins.IsZero() {
+		waiting, cancel = context.WithDeadline(ctx, begins)
 	}
 	defer cancel()
 	err := c.keys.refresh(waiting)
 	switch {
-	case err != nil && s.TooLate(time.Now()):
-		return provider.Result{Outcome: provider.Refused, Code: provider.Late, Err: errCredentials}
+	case err != nil && s.Withheld(time.Now()) != "":
+		return provider.Result{Outcome: provider.Refused, Code: s.Withheld(time.Now()), Err: errCredentials}
 	case err != nil:
 		return provider.Result{Outcome: provider.Refused, Code: "credentials", Err: errCredentials}
 	}

@@ -72,8 +72,8 @@ func (a *api) input(s *provider.Submission) *input {
 	if s.Key != "" {
 		in.Context = map[string]string{contextKey: s.Key}
 	}
-	if !s.Validity.IsZero() {
-		left := max(min(time.Until(s.Validity), longestValidity), shortestValidity)
+	if ends := s.Ends(); !ends.IsZero() {
+		left := max(min(time.Until(ends), longestValidity), shortestValidity)
 		in.TimeToLive = int(math.Ceil(left.Seconds()))
 	}
 	return in

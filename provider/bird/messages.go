@@ -45,8 +45,8 @@ func (m messages) Compose(s *provider.Submission) (*web.Request, error) {
 	if sms.Count(s.Text, sms.Reference8).Alphabet != sms.GSM7 {
 		out.Datacoding = "unicode"
 	}
-	if !s.Validity.IsZero() {
-		out.Validity = seconds(min(time.Until(s.Validity), longestValidity))
+	if ends := s.Ends(); !ends.IsZero() {
+		out.Validity = seconds(min(time.Until(ends), longestValidity))
 	}
 	if m.cfg.listens() && s.Key != "" { // a report is sent only for a message with a reference
 		out.ReportURL = m.cfg.Callback

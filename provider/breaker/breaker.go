@@ -106,7 +106,7 @@ func (b *Breaker) class(ctx context.Context, id string, r *provider.Result) erro
 	case provider.Throttled:
 		return errExcluded
 	case provider.Refused:
-		if ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.Uncomposed || b.closing.Load() {
+		if ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.DeadlinePassed || r.Code == provider.Uncomposed || b.closing.Load() {
 			return errExcluded
 		}
 		if r.Unfit && !b.unfit.add(id) {

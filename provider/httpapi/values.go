@@ -85,10 +85,11 @@ func (v *values) from() string {
 
 // ofTime is a value that the validity has; at least one second or minute, at most what the gateway keeps.
 func (v *values) ofTime(name string) string {
-	if v.s.Validity.IsZero() {
+	ends := v.s.Ends()
+	if ends.IsZero() {
 		return ""
 	}
-	left := max(min(v.s.Validity.Sub(v.now), v.cfg.LongestValidity), time.Second)
+	left := max(min(ends.Sub(v.now), v.cfg.LongestValidity), time.Second)
 	switch name {
 	case "validity_seconds":
 		return strconv.Itoa(int(math.Ceil(left.Seconds())))

@@ -68,7 +68,7 @@ func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error
 		Sender:       s.From,
 		Destinations: []destination{{To: strings.TrimPrefix(s.To, "+"), MessageID: s.Key}},
 		Content:      content{Text: s.Text, Transliteration: "NONE"},
-		Options:      validity(s.Validity, now),
+		Options:      validity(s.Ends(), now),
 		Webhooks:     a.cfg.webhooks(s.Key),
 	}
 	if m.Sender == "" {

@@ -70,8 +70,8 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	default:
 		return nil, errors.New("neither the message nor the channel names a sender")
 	}
-	if !s.Validity.IsZero() {
-		m.Expiry = int(min(max(s.Validity.Sub(a.now()), shortestValidity), longestValidity) / time.Second)
+	if ends := s.Ends(); !ends.IsZero() {
+		m.Expiry = int(min(max(ends.Sub(a.now()), shortestValidity), longestValidity) / time.Second)
 	}
 	if a.cfg.Callback != "" {
 		m.URL, m.Method = web.WithKey(a.cfg.Callback, s.Key), http.MethodPost

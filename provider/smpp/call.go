@@ -31,6 +31,12 @@ type call struct {
 	ours   string       // Submission.Key
 	source own          // of the source address
 
+	// expires is from when on the frame may not leave, whatever has left of its message; zero for never.
+	expires time.Time
+	// validityAt is where the frame has the validity_period when that is a span of time, which is
+	// written anew right before the frame leaves; 0 otherwise.
+	validityAt int
+
 	done chan struct{} // one token when the fate is known; capacity 1
 
 	// head is the first of the calls that leave together, itself for a lone one. Once one of them
@@ -62,7 +68,7 @@ func (p *callPool) get() *call {
 	}
 	c.ours, c.source, c.fate, c.why, c.status, c.messageID, c.hasty, c.sequence = "", own{}, lost, "", 0, "", false, 0
 	c.order = 0
-	c.head, c.begun, c.latest = nil, false, time.Time{}
+	c.head, c.begun, c.latest, c.expires, c.validityAt = nil, false, time.Time{}, time.Time{}, 0
 	return c
 }
 
@@ -89,11 +95,22 @@ func (c *call) disarm() {
 	}
 }
 
-// tooLate reports whether c, which is queued, belongs to a message that has not begun and may not
-// begin any more; session.mu is held.
+// expired reports whether the frame may not leave any more.
+func (c *call) expired(now time.Time) bool { return !c.expires.IsZero() && !now.Before(c.expires) }
+
+// late is the word for a call that did not leave in time: whose deadline has passed gets no other chance.
+func (c *call) late(why string, now time.Time) string {
+	if why == whyLate && c.expired(now) {
+		return whyExpired
+	}
+	return why
+}
+
+// tooLate reports whether c, which is queued, has expired, or belongs to a message that has not begun
+// and may not begin any more; session.mu is held.
 func (c *call) tooLate(now time.Time) bool {
 	h := c.head
-	return !h.begun && !h.latest.IsZero() && !now.Before(h.latest)
+	return c.expired(now) || !h.begun && !h.latest.IsZero() && !now.Before(h.latest)
 }
 
 // accepted reports whether the SMSC took the part; the sender has its token.

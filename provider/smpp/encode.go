@@ -24,6 +24,8 @@ type plan struct {
 	way       LongMessages
 	alphabet  textAlphabet
 	shift     sms.Shift // the tables of a text in textGSM7
+	expires   time.Time // Submission.Deadline
+	span      bool      // validity_period is a span of time and no point in it
 	source    own       // of common.Source
 	key       string    // Submission.Key
 	keyTag    pdu.Tag   // the parameter that it goes out in; zero for none
@@ -47,9 +49,10 @@ func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) 
 	if p.common.Dest, err = c.destination(s.To); err != nil {
 		return p, err
 	}
-	if p.common.ValidityPeriod, err = c.validityPeriod(s.Validity, now); err != nil {
+	if p.common.ValidityPeriod, err = c.validityPeriod(&s, now); err != nil {
 		return p, err
 	}
+	p.expires, p.span = s.Deadline, c.ValidityFormat == Relative
 	p.common.ScheduleDeliveryTime = c.scheduleTime(now)
 	p.common.ServiceType, p.common.ProtocolID, p.common.PriorityFlag = c.ServiceType, c.ProtocolID, c.Priority
 	p.common.RegisteredDelivery = c.RegisteredDelivery
@@ -156,6 +159,9 @@ func (p *plan) encode(c *call, i int) (err error) {
 	}
 	if c.frame, err = pdu.Append(c.frame[:0], pdu.StatusOK, 0, &c.submit); err != nil {
 		return faultTooLong
+	}
+	if p.span && m.ValidityPeriod != "" {
+		c.validityAt = pdu.ValidityOffset(m)
 	}
 	return nil
 }

@@ -194,11 +194,11 @@ func TestValidityIsWrittenInTheChannelsFormat(t *testing.T) {
 		"the channel's":    {Config{Validity: time.Hour}, time.Time{}, "261121110000000+"},
 		"the message wins": {Config{Validity: time.Hour, ValidityFormat: Relative}, now.Add(time.Minute), "000000000100000R"},
 	} {
-		if got, err := c.cfg.validityPeriod(c.until, now); err != nil || got != c.want {
+		if got, err := c.cfg.validityPeriod(&provider.Submission{Validity: c.until}, now); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
 	}
-	if _, err := (&Config{}).validityPeriod(now, now); codeOf(err) != "expired" {
+	if _, err := (&Config{}).validityPeriod(&provider.Submission{Validity: now}, now); codeOf(err) != "expired" {
 		t.Errorf("in the past: %v", err)
 	}
 }

@@ -79,14 +79,15 @@ func (e wordError) Error() string { return "submit_sm: " + string(e) }
 
 // Words that results and Ready use beside the codes of answers. faults are others.
 const (
-	whyConnecting  = provider.Connecting  // not bound yet
-	whyUnbound     = provider.Unbound     // was bound, is not now
-	whyBindRefused = provider.BindRefused // the SMSC refuses the bind
-	whyClosed      = provider.Closed      // Close was called
-	whyLate        = provider.Late        // not begun when its latest moment came
-	whyWindow      = "window_full"        // no slot until the context ended
-	whyCancelled   = "cancelled"          // the context ended: before an octet left, or because it was called off
-	whyTimeout     = "timeout"            // no answer within the response timeout, or by the deadline of the context
-	whyLost        = "connection_lost"    // the connection ended before the answer
-	whySkipped     = "skipped"            // an earlier part had failed
+	whyConnecting  = provider.Connecting     // not bound yet
+	whyUnbound     = provider.Unbound        // was bound, is not now
+	whyBindRefused = provider.BindRefused    // the SMSC refuses the bind
+	whyClosed      = provider.Closed         // Close was called
+	whyLate        = provider.Late           // not begun when its latest moment came
+	whyExpired     = provider.DeadlinePassed // its deadline came before it could leave
+	whyWindow      = "window_full"           // no slot until the context ended
+	whyCancelled   = "cancelled"             // the context ended: before an octet left, or because it was called off
+	whyTimeout     = "timeout"               // no answer within the response timeout, or by the deadline of the context
+	whyLost        = "connection_lost"       // the connection ended before the answer
+	whySkipped     = "skipped"               // an earlier part had failed
 )

@@ -66,9 +66,9 @@ func (p *pool) acquire(ctx context.Context, n int, latest time.Time) (*session, 
 	return p.wait(ctx, &p.waiting, n, latest)
 }
 
-// acquireOn takes a slot of one session for a further part of a message. It fails
-// when the session has ended or ctx ends first.
-func (p *pool) acquireOn(ctx context.Context, s *session) (ok bool, why string) {
+// acquireOn takes a slot of one session for a further part of a message, which leaves before latest
+// or, if that is zero, whenever. It fails when the session has ended or ctx ends first.
+func (p *pool) acquireOn(ctx context.Context, s *session, latest time.Time) (ok bool, why string) {
 	p.mu.Lock()
 	if !s.slots.joined {
 		p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *pool) acquireOn(ctx context.Context, s *session) (ok bool, why string) 
 		p.mu.Unlock()
 		return true, ""
 	}
-	granted, why := p.wait(ctx, &s.slots.waiting, 1, time.Time{})
+	granted, why := p.wait(ctx, &s.slots.waiting, 1, latest)
 	return granted != nil, why
 }
 

@@ -51,7 +51,7 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 				n := 1 + rand.N(window)
 				if s, why := p.acquire(ctx, n, maybeLatest()); s != nil {
 					use(s, n)
-					if ok, _ := p.acquireOn(ctx, s); ok {
+					if ok, _ := p.acquireOn(ctx, s, time.Time{}); ok {
 						use(s, 1)
 					}
 					p.leave()
@@ -130,7 +130,7 @@ func TestWhoeverWaitsIsRefusedWhenTheLastSessionEnds(t *testing.T) {
 		whys <- why
 	}()
 	go func() {
-		_, why := p.acquireOn(t.Context(), s)
+		_, why := p.acquireOn(t.Context(), s, time.Time{})
 		whys <- why
 	}()
 	eventually(t, "both wait", func() bool {

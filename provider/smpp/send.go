@@ -12,7 +12,7 @@ import (
 // while no window has room for the whole message, and returns when every part has its answer, its
 // timeout, or the loss of its connection, or when ctx ends. All parts of a message go
 // through the same bind, and leave together. Of a message with more parts than a window those that
-// do not fit follow one by one, each when all before it have been accepted.
+// do not fit follow one by one, each when all before it have been accepted and the deadline has not passed.
 //
 // Text that travels as message_payload is one part whatever its length.
 func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -20,29 +20,30 @@ func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Resul
 		return failed(provider.Refused, whyCancelled)
 	}
 	now := time.Now()
+	if why := s.Withheld(now); why != "" {
+		return failed(provider.Refused, why)
+	}
 	plan, err := c.cfg.plan(s, now)
 	switch {
 	case err != nil:
 		return unwritable(err)
-	case s.TooLate(now):
-		return failed(provider.Refused, whyLate)
 	case plan.parts() == 1:
-		return c.sendOne(ctx, &plan, s.Latest)
+		return c.sendOne(ctx, &plan, s.Begins())
 	}
-	return c.sendParts(ctx, &plan, s.Latest)
+	return c.sendParts(ctx, &plan, s.Begins())
 }
 
 // sendOne sends a plan of one PDU, which may be one segment of a longer message.
 func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provider.Result {
 	one := c.calls.get()
 	defer c.calls.put(one)
-	one.ours, one.source = p.key, p.source
+	one.ours, one.source, one.expires = p.key, p.source, p.expires
 	if err := p.encode(one, 0); err != nil {
 		return rejected(err)
 	}
 	s, why := c.pool.acquire(ctx, 1, latest)
 	if s == nil {
-		return failed(provider.Refused, why)
+		return failed(provider.Refused, one.late(why, time.Now()))
 	}
 	defer c.pool.leave()
 	if !s.submit(latest, one) {
@@ -63,7 +64,7 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	for i := range parts {
 		parts[i] = c.calls.get()
 		defer c.calls.put(parts[i])
-		parts[i].ours, parts[i].source = p.key, p.source
+		parts[i].ours, parts[i].source, parts[i].expires = p.key, p.source, p.expires
 		if err := p.encode(parts[i], i); err != nil {
 			return rejected(err)
 		}
@@ -71,7 +72,7 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	together := min(len(parts), c.cfg.Window)
 	s, why := c.pool.acquire(ctx, together, latest)
 	if s == nil {
-		return failed(provider.Refused, why)
+		return failed(provider.Refused, parts[0].late(why, time.Now()))
 	}
 	defer c.pool.leave()
 	if !s.submit(latest, parts[:together]...) {
@@ -99,7 +100,7 @@ func (c *Client) follow(ctx context.Context, s *session, parts []*call, next int
 			}
 			return
 		}
-		s.wait(ctx, part)
+		s.waitFirst(ctx, part, part.expires)
 	}
 }
 
@@ -110,10 +111,13 @@ func (c *Client) submitNext(ctx context.Context, s *session, before []*call, par
 			return whySkipped
 		}
 	}
-	if _, why := c.pool.acquireOn(ctx, s); why != "" {
-		return why
+	if part.expired(time.Now()) {
+		return whyExpired
 	}
-	if !s.submit(time.Time{}, part) {
+	if _, why := c.pool.acquireOn(ctx, s, part.expires); why != "" {
+		return part.late(why, time.Now())
+	}
+	if !s.submit(part.expires, part) {
 		return whyUnbound
 	}
 	return ""

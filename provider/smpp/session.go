@@ -248,8 +248,9 @@ func (s *session) expel(now time.Time) (late []*call) {
 }
 
 func (s *session) finishLate(late []*call) {
+	now := time.Now()
 	for _, c := range late {
-		c.end(unsent, whyLate)
+		c.end(unsent, c.late(whyLate, now))
 		s.finish(c)
 	}
 }

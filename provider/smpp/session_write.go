@@ -75,6 +75,7 @@ func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool)
 		s.submits++
 		c.sequence, c.order, c.deadline, c.head.begun = s.nextSequence(), s.submits, deadline, true
 		pdu.SetSequence(c.frame, c.sequence)
+		c.renewValidity(s.cfg, now)
 		s.pending[c.sequence] = c
 		spans = append(spans, span{c.sequence, len(buf)})
 		buf = append(buf, c.frame...)

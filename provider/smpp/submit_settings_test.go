@@ -60,13 +60,13 @@ func TestScheduleAndLongestValidityBoundTheValidity(t *testing.T) {
 	if got := cfg.scheduleTime(now); got != "261121110000000+" {
 		t.Errorf("schedule %q", got)
 	}
-	if got, err := cfg.validityPeriod(now.Add(72*time.Hour), now); err != nil || got != "261121120000000+" {
+	if got, err := cfg.validityPeriod(&provider.Submission{Validity: now.Add(72 * time.Hour)}, now); err != nil || got != "261121120000000+" {
 		t.Errorf("longer than the longest: %q, %v", got, err)
 	}
-	if _, err := cfg.validityPeriod(now.Add(time.Hour), now); codeOf(err) != "expired" {
+	if _, err := cfg.validityPeriod(&provider.Submission{Validity: now.Add(time.Hour)}, now); codeOf(err) != "expired" {
 		t.Errorf("over before the SMSC sends it: %v", err)
 	}
-	if got, err := (&Config{}).validityPeriod(now.AddDate(5, 0, 0), now); err != nil || got != "280205100000000+" {
+	if got, err := (&Config{}).validityPeriod(&provider.Submission{Validity: now.AddDate(5, 0, 0)}, now); err != nil || got != "280205100000000+" {
 		t.Errorf("longer than 63 weeks: %q, %v", got, err)
 	}
 }

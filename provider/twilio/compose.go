@@ -51,8 +51,8 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if err := a.sender(form, s.From); err != nil {
 		return nil, err
 	}
-	if !s.Validity.IsZero() {
-		left := min(max(s.Validity.Sub(a.now()), shortestValidity), longestValidity)
+	if ends := s.Ends(); !ends.IsZero() {
+		left := min(max(ends.Sub(a.now()), shortestValidity), longestValidity)
 		form.Set("ValidityPeriod", strconv.Itoa(int(left/time.Second)))
 	}
 	if a.cfg.receipts() {

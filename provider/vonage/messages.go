@@ -49,7 +49,7 @@ func (a messages) compose(s *provider.Submission, now time.Time) (*web.Request, 
 	}
 	m := message{
 		MessageType: "text", Channel: "sms", To: o.to, From: o.from, Text: s.Text, ClientRef: s.Key,
-		TTL: int64(lifetime(s.Validity, now) / time.Second), SMS: messageSMS{o.encoding},
+		TTL: int64(lifetime(s.Ends(), now) / time.Second), SMS: messageSMS{o.encoding},
 	}
 	if a.cfg.listens() {
 		m.WebhookURL, m.WebhookVersion = a.cfg.Callback, "v1"

@@ -32,7 +32,7 @@ func (a shortMessages) compose(s *provider.Submission, now time.Time) (*web.Requ
 	if s.Key != "" {
 		form.Set("client-ref", s.Key)
 	}
-	if left := lifetime(s.Validity, now); left > 0 {
+	if left := lifetime(s.Ends(), now); left > 0 {
 		form.Set("ttl", strconv.FormatInt(left.Milliseconds(), 10))
 	}
 	if a.cfg.listens() {

@@ -54,14 +54,20 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 	if s.Parts != nil {
 		return uncomposed(errParts)
 	}
+	if why := s.Withheld(time.Now()); why != "" {
+		return withheld(why)
+	}
 	request, err := c.api.Compose(&s)
 	if err != nil {
 		return uncomposed(err)
 	}
 	ctx, end := c.bound(ctx)
 	defer end()
-	answer, failed := c.client.Call(ctx, s.Latest, request)
-	if failed != nil {
+	answer, failed := c.client.Call(ctx, s.Begins(), request)
+	switch {
+	case failed != nil && failed.Code == provider.Late && s.Expired(time.Now()):
+		return withheld(provider.DeadlinePassed)
+	case failed != nil:
 		return *failed
 	}
 	answer.OwnSender = s.OwnSender

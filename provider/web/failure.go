@@ -18,7 +18,8 @@ import (
 // failure is the result of a call without answer.
 func (c *call) failure(ctx context.Context, err error) *provider.Result {
 	if c.late.Load() && !c.left() {
-		return &provider.Result{Outcome: provider.Refused, Code: provider.Late, Err: errors.New("its latest time came before a connection did")}
+		late := withheld(provider.Late)
+		return &late
 	}
 	word := cause(err)
 	if ctx.Err() != nil && !c.left() {
@@ -28,6 +29,15 @@ func (c *call) failure(ctx context.Context, err error) *provider.Result {
 		return &provider.Result{Outcome: provider.Unknown, Code: word, Err: fmt.Errorf("no answer: %s", word)}
 	}
 	return &provider.Result{Outcome: provider.Refused, Code: word, Err: fmt.Errorf("not sent: %w", plain(err))}
+}
+
+// withheld is the result of a submission whose time was over before a byte of it had left.
+func withheld(code string) provider.Result {
+	err := errors.New("its latest time came before a connection did")
+	if code == provider.DeadlinePassed {
+		err = errors.New("its deadline passed before it could leave")
+	}
+	return provider.Result{Outcome: provider.Refused, Code: code, Err: err}
 }
 
 // cause is the bounded word for an error of net/http.

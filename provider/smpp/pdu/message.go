@@ -45,6 +45,13 @@ type Message struct {
 	TLVs                 TLVs
 }
 
+// ValidityOffset is where validity_period begins in the PDU of m.
+func ValidityOffset(m *Message) int {
+	const addresses, flags = 2 * 2, 3 // TON and NPI of both; esm_class, protocol_id, priority_flag
+	zeros := 4                        // the ends of service_type, two addresses and schedule_delivery_time
+	return HeaderSize + len(m.ServiceType) + len(m.Source.Addr) + len(m.Dest.Addr) + len(m.ScheduleDeliveryTime) + addresses + flags + zeros
+}
+
 func (m *Message) appendTo(dst []byte) (_ []byte, err error) {
 	if dst, err = appendCString(dst, "service_type", m.ServiceType, maxServiceType); err != nil {
 		return dst, err

@@ -94,6 +94,15 @@ func (c *clock) span(p *admission.Place) (leave, latest time.Time) {
 	return leave, latest
 }
 
+// deadline is from when on, by this process's clock, nothing of a message may leave that expires at a
+// time of the database's clock, however wrong the estimate of that clock is; zero for the zero time.
+func (c *clock) deadline(expires time.Time) time.Time {
+	if expires.IsZero() {
+		return expires
+	}
+	return c.here(expires).Add(-time.Duration(c.error.Load()))
+}
+
 // here is when, by this process's clock, the database's clock shows a time; zero for the zero time.
 func (c *clock) here(database time.Time) time.Time {
 	origin := c.origin.Load()

@@ -253,6 +253,7 @@ func (d *Dispatcher) now() time.Time { return d.clock.now() }
 func (d *Dispatcher) launch(r *round) {
 	for _, f := range r.flights {
 		f.leave, f.latest = d.clock.span(&f.place)
+		f.submission.Deadline = d.clock.deadline(f.expires)
 	}
 	spread(r.flights, time.Now())
 	d.inflight.add(r.now, r.flights)

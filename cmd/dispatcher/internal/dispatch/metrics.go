@@ -23,7 +23,7 @@ type Metrics struct {
 	outcomes     *prometheus.CounterVec   // channel, outcome
 	answer       *prometheus.HistogramVec // channel
 	toSubmit     *prometheus.HistogramVec // lane
-	unsent       *prometheus.CounterVec   // channel, code: late stale stopping
+	unsent       *prometheus.CounterVec   // channel, code: late stale stopping expired
 	claimSeconds prometheus.Histogram
 	lockWait     prometheus.Histogram
 	claimSize    prometheus.Histogram

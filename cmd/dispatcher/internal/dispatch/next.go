@@ -66,7 +66,7 @@ func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 	owe(f, res, &s)
 	switch {
 	case s.State == ledger.Retry && s.Reason == reasonSameKey: // it ends when the search does
-	case s.State == ledger.Retry && !f.expires.After(now):
+	case s.State == ledger.Retry && (!f.expires.After(now) || res.Code == codeExpired && unsent(res)):
 		s.State, s.Reason = ledger.Failed, reasonExpired
 	case s.State == ledger.Retry && s.Pinned == f.channel:
 		s.Hold = f.hold
@@ -89,7 +89,14 @@ func unspent(f *flight, s *ledger.Settlement) []ledger.Refund {
 // unsent reports whether the result is of an attempt that this process itself stopped, which says
 // nothing about the channel.
 func unsent(res *provider.Result) bool {
-	return res.Outcome == provider.Refused && (res.Code == codeStopping || res.Code == codeStale || res.Code == codeLate)
+	if res.Outcome != provider.Refused {
+		return false
+	}
+	switch res.Code {
+	case codeStopping, codeStale, codeLate, codeExpired:
+		return true
+	}
+	return false
 }
 
 // anyAccepted reports whether a part is with the subscriber's provider for certain: then

@@ -54,7 +54,7 @@ func (s *standing) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 	case "refused":
 		if !s.partly(a, parts) && a.Code != codeLate { // after that nothing has changed but the time
 			s.pinned = ""
-			if a.Code != codeStopping && a.Code != codeStale && !late(a) {
+			if a.Code != codeStopping && a.Code != codeStale && a.Code != codeExpired && !late(a) {
 				s.tried = append(s.tried, tried{a.Channel, at, s.known}) // not, where parts of it may have been left
 			}
 		}

@@ -13,9 +13,10 @@ import (
 // Codes of attempts that this process itself stopped before any byte left. They say
 // nothing about the channel, so it stays a candidate.
 const (
-	codeStopping = "stopping"    // the process or the channel is being stopped
-	codeStale    = "stale"       // the send deadline passed before the submit's turn came
-	codeLate     = provider.Late // its place in the window passed, or the channel pauses, before the submit's turn came
+	codeStopping = "stopping"              // the process or the channel is being stopped
+	codeStale    = "stale"                 // the send deadline passed before the submit's turn came
+	codeExpired  = provider.DeadlinePassed // the message's own deadline passed before the submit's turn came
+	codeLate     = provider.Late           // its place in the window passed, or the channel pauses, before the submit's turn came
 )
 
 // busy is why a channel is not ready in a process whose queue for it is so long that more would come late:
@@ -221,8 +222,8 @@ func (w *worker) send(f *flight) provider.Result {
 	submission := f.submission
 	submission.Latest = f.latest
 	result := w.channel.Send(ctx, submission)
-	if result.Outcome == provider.Refused && result.Code == provider.Late {
-		return w.unsent(f, codeLate, time.Now())
+	if unsent(&result) && !anyAccepted(result.Parts) {
+		return w.unsent(f, result.Code, time.Now())
 	}
 	if !f.latest.IsZero() {
 		w.strain.left(began)
@@ -238,6 +239,8 @@ func (w *worker) hindrance(f *flight, now time.Time) string {
 	switch {
 	case w.stop.Err() != nil:
 		return codeStopping
+	case f.submission.Expired(now):
+		return codeExpired
 	case !now.Before(f.claimed.Add(w.timeout)):
 		return codeStale
 	case f.late(now), w.paused(now), !w.pulse.holds(f.claimed, now):
@@ -261,6 +264,8 @@ func notSent(code string) provider.Result {
 	switch code {
 	case codeStopping:
 		r.Err = errors.New("the dispatcher is stopping; another instance takes the message")
+	case codeExpired:
+		r.Err = errors.New("its deadline passed before its turn came")
 	case codeLate:
 		r.Err = errors.New("its place within the limit passed; it gets another")
 	default:

@@ -96,6 +96,8 @@ func (t *teller) notTaken(a *Attempt, whole, rest string) {
 	case a.Code == "late":
 		t.say("It never left: when its turn came, its place in the limits of %s had passed or %s was pausing, so it was put back at once%s.",
 			a.Channel, a.Channel, code(a.Code))
+	case a.Code == "expired":
+		t.say("It never left: the message's deadline passed before its turn came%s.", code(a.Code))
 	case a.Code == "stopping" || a.Code == "stale":
 		t.say("It never left: it was held back in time%s.", code(a.Code))
 	default:
