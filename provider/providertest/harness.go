@@ -126,6 +126,8 @@ func checks(h Harness) []check {
 		{"DownPeerIsRefused", downPeerIsRefused},
 		{"EndedContextSendsNothing", endedContextSendsNothing},
 		{"PassedLatestLeavesNoByteAndIsRefusedLate", passedLatestLeavesNoByte},
+		{"PassedDeadlineLeavesNoByteAndIsRefusedExpired", passedDeadlineLeavesNoByte},
+		{"DeadlineThatPassesWhileItWaitsLeavesNoByte", waitingPastDeadlineLeavesNoByte},
 		{"ConcurrentSendsKeepTheirReferences", concurrentSends},
 		{"LateAnswerBelongsToNobodyElse", lateAnswer},
 		{"CloseWaitsForSendsUnderWay", closeWaits},
@@ -140,6 +142,7 @@ func checks(h Harness) []check {
 			check{"LostReplyOfOnePartIsUnknown", lostPartIsUnknown},
 			check{"PassedLatestLeavesNoSegment", passedLatestLeavesNoSegment},
 			check{"BegunMessageIsFinishedAfterItsLatest", begunMessageIsFinished},
+			check{"PassedDeadlineLeavesNoSegment", passedDeadlineLeavesNoSegment},
 		)
 	}
 	return list

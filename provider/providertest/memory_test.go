@@ -63,7 +63,8 @@ func (p *memoryPeer) submit(s Submit) <-chan answer {
 
 // memoryChannel is the smallest channel that keeps every promise of provider.Channel.
 type memoryChannel struct {
-	peer *memoryPeer // nil when nothing listens
+	peer  *memoryPeer   // nil when nothing listens
+	slots chan struct{} // one token for each submission under way
 
 	mu     sync.Mutex
 	closed bool           // guarded by mu
@@ -75,7 +76,7 @@ type memoryChannel struct {
 var _ provider.Channel = (*memoryChannel)(nil)
 
 func newMemoryChannel(p *memoryPeer) *memoryChannel {
-	return &memoryChannel{peer: p, stop: make(chan struct{})}
+	return &memoryChannel{peer: p, slots: make(chan struct{}, mostBefore/2), stop: make(chan struct{})}
 }
 
 func (c *memoryChannel) enter() bool {
@@ -96,8 +97,8 @@ func (c *memoryChannel) Send(ctx context.Context, s provider.Submission) provide
 	switch {
 	case ctx.Err() != nil:
 		return refused("context_ended")
-	case s.TooLate(time.Now()):
-		return refused(provider.Late)
+	case s.Withheld(time.Now()) != "":
+		return refused(s.Withheld(time.Now()))
 	case !c.enter():
 		return refused("closed")
 	}
@@ -105,6 +106,10 @@ func (c *memoryChannel) Send(ctx context.Context, s provider.Submission) provide
 	if c.peer == nil {
 		return refused("dial")
 	}
+	if why := c.wait(ctx, &s); why != "" {
+		return refused(why)
+	}
+	defer func() { <-c.slots }()
 	m := sms.Split(s.Text, sms.Reference8)
 	if len(m.Segments) == 1 {
 		return c.part(ctx, Submit{To: s.To})
@@ -129,6 +134,24 @@ func (c *memoryChannel) Send(ctx context.Context, s provider.Submission) provide
 	}
 	all.Outcome = provider.Combine(all.Parts)
 	return all
+}
+
+// wait waits until there is room for a submission.
+func (c *memoryChannel) wait(ctx context.Context, s *provider.Submission) (why string) {
+	var late <-chan time.Time
+	if begins := s.Begins(); !begins.IsZero() {
+		late = time.After(time.Until(begins))
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return ""
+	case <-late:
+		return s.Withheld(time.Now())
+	case <-c.stop:
+		return "closed"
+	case <-ctx.Done():
+		return "context_ended"
+	}
 }
 
 func (c *memoryChannel) part(ctx context.Context, s Submit) provider.Result {

@@ -159,6 +159,15 @@ func passedLatestLeavesNoSegment(t testing.TB, h Harness) {
 	wantLogged(t, in, s, 0)
 }
 
+func passedDeadlineLeavesNoSegment(t testing.TB, h Harness) {
+	in := start(t, h, Always(Accept))
+	s, _ := longSubmission(45)
+	s.Deadline = time.Now()
+	wantCode(t, send(t, h, in, s), provider.DeadlinePassed)
+	closeChannel(t, h, in)
+	wantLogged(t, in, s, 0)
+}
+
 // begunMessageIsFinished answers the first segment after the message's latest moment: what follows is not bounded by it.
 func begunMessageIsFinished(t testing.TB, h Harness) {
 	hold := make(chan struct{})

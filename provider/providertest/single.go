@@ -152,9 +152,73 @@ func passedLatestLeavesNoByte(t testing.TB, h Harness) {
 // wantLate asserts that a submission was held back because of its Latest.
 func wantLate(t testing.TB, r provider.Result) {
 	t.Helper()
+	wantCode(t, r, provider.Late)
+}
+
+// wantCode asserts that a submission was held back under that code.
+func wantCode(t testing.TB, r provider.Result, code string) {
+	t.Helper()
 	wantOutcome(t, r, provider.Refused)
-	if r.Code != provider.Late {
-		t.Errorf("code %q, want %q", r.Code, provider.Late)
+	if r.Code != code {
+		t.Errorf("code %q, want %q", r.Code, code)
+	}
+}
+
+// passedDeadlineLeavesNoByte also sends one whose deadline has not come, and one that is late as well.
+func passedDeadlineLeavesNoByte(t testing.TB, h Harness) {
+	in := start(t, h, Always(Accept))
+	for i, deadline := range []time.Time{time.Now(), time.Now().Add(-time.Hour)} {
+		s := submission(15 + i)
+		s.Deadline, s.Validity, s.Latest = deadline, deadline, time.Now()
+		wantCode(t, send(t, h, in, s), provider.DeadlinePassed)
+		wantLogged(t, in, s, 0)
+	}
+	s := submission(17)
+	s.Deadline = time.Now().Add(time.Hour)
+	s.Validity = s.Deadline
+	wantOutcome(t, send(t, h, in, s), provider.Accepted)
+	closeChannel(t, h, in)
+	if n := len(in.Submits()); n != 1 {
+		t.Errorf("the peer's log has %d submits, want the one in time", n)
+	}
+}
+
+// mostBefore is how many submissions the suite has under way at most so that a further one waits.
+const mostBefore = 400
+
+// waitingPastDeadlineLeavesNoByte lets a submission stand behind others that get no answer until its deadline
+// has passed, whatever the channel makes it wait for. An adapter without such a bound sends it in time.
+func waitingPastDeadlineLeavesNoByte(t testing.TB, h Harness) {
+	hold := make(chan struct{})
+	in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Accept, Hold: hold} })
+	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
+	defer cancel()
+	others := make([]<-chan provider.Result, mostBefore)
+	for i := range others {
+		others[i] = async(ctx, in, submission(100+i))
+	}
+	full := len(in.Submits())
+	for settled := 0; settled < 3; settled++ { // nothing has come for a while
+		<-time.After(pause)
+		if n := len(in.Submits()); n != full {
+			full, settled = n, 0
+		}
+	}
+	s := submission(18)
+	s.Deadline = time.Now().Add(3 * pause)
+	s.Validity = time.Now().Add(time.Hour)
+	done := async(ctx, in, s)
+	<-time.After(time.Until(s.Deadline) + 3*pause)
+	early := len(logged(in, s.To))
+	close(hold)
+	r := checked(t, h, s, await(t, h, "the result", done))
+	for _, other := range others {
+		await(t, h, "the result of another", other)
+	}
+	closeChannel(t, h, in)
+	wantLogged(t, in, s, early)
+	if early == 0 {
+		wantCode(t, r, provider.DeadlinePassed)
 	}
 }
 

@@ -113,6 +113,10 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"PassedLatestLeavesNoByteAndIsRefusedLate", "PassedLatestLeavesNoSegment"},
 		},
 		{
+			"sender without a deadline", func(c provider.Channel) provider.Channel { return deadlineBlindSender{c} },
+			[]string{"PassedDeadlineLeavesNoByteAndIsRefusedExpired", "DeadlineThatPassesWhileItWaitsLeavesNoByte", "PassedDeadlineLeavesNoSegment"},
+		},
+		{
 			"quitting sender", func(c provider.Channel) provider.Channel { return quittingSender{c} },
 			[]string{"BegunMessageIsFinishedAfterItsLatest"},
 		},
@@ -216,7 +220,7 @@ func TestSegmentChecksRunOnlyForAdaptersThatCut(t *testing.T) {
 		}
 		names[c.name] = true
 	}
-	if all, single := len(names), len(checks(Harness{})); all != single+6 {
-		t.Errorf("%d checks with segments, %d without; want six more", all, single)
+	if all, single := len(names), len(checks(Harness{})); all != single+7 {
+		t.Errorf("%d checks with segments, %d without; want seven more", all, single)
 	}
 }
