@@ -19,13 +19,13 @@ type Fault struct {
 
 // isError is the condition that attempt a ended through its channel's fault: no answer came,
 // or the provider was not there or did not want it. What this side held back or lost says
-// nothing about the channel: the process was stopping, the submit's turn came too late, the channel cannot
+// nothing about the channel: the process was stopping, the submit's turn came too late, the message expired, the channel cannot
 // write such a message, an instance died. Nor does what the provider did not want for the message's own fault: see Settlement.Unfit.
 const isError = `(a.outcome in ('refused', 'unknown') and a.unfit is not true
-	and coalesce(a.provider_code, '') not in ('stopping', 'stale', 'late', 'uncomposed', 'instance_lost'))`
+	and coalesce(a.provider_code, '') not in ('stopping', 'stale', 'late', 'expired', 'uncomposed', 'instance_lost'))`
 
 // isUnsent is the condition that this side refused attempt a before anything of it left.
-const isUnsent = `(a.outcome = 'refused' and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late'))`
+const isUnsent = `(a.outcome = 'refused' and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late', 'expired'))`
 
 // Faults counts, for each channel with an answer within the window by the database's
 // clock, the attempts and the errors among them. Rows are sorted by channel. An answer that was booked more than late after

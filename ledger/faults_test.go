@@ -56,7 +56,7 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	answers(t, l, "now", "a",
 		provider.Accepted, "", provider.Rejected, "bad_number", provider.Throttled, "429",
 		provider.Refused, "", provider.Unknown, "timeout",
-		provider.Refused, "stopping", provider.Refused, "stale", provider.Refused, "uncomposed", provider.Unknown, "instance_lost",
+		provider.Refused, "stopping", provider.Refused, "stale", provider.Refused, "expired", provider.Refused, "uncomposed", provider.Unknown, "instance_lost",
 		provider.Refused, unfitSender, provider.Unknown, unfitSender) // the latter repeated a submission that nobody had answered
 	answers(t, l, "good", "b", provider.Accepted, "")
 	answers(t, l, "unfit", "b", provider.Refused, unfitSender, provider.Refused, unfitSender, provider.Refused, unfitSender)
@@ -65,7 +65,7 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []ledger.Fault{{Channel: "a", Attempts: 12, Errors: 3}, {Channel: "b", Attempts: 4}}
+	want := []ledger.Fault{{Channel: "a", Attempts: 13, Errors: 3}, {Channel: "b", Attempts: 4}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Fault{}, "LastErrorAt")); diff != "" {
 		t.Fatal(diff)
 	}
@@ -73,7 +73,7 @@ func TestFaultsCountsWhatIsTheChannelsFaultWithinTheWindow(t *testing.T) {
 	if !got[0].LastErrorAt.Equal(last) || !got[1].LastErrorAt.IsZero() {
 		t.Errorf("last errors at %s and %s, want %s and never", got[0].LastErrorAt, got[1].LastErrorAt, last)
 	}
-	if got, err := l.Faults(t.Context(), 10*time.Minute, 11*time.Minute); err != nil || got[0].Attempts != 15 || got[0].Errors != 6 {
+	if got, err := l.Faults(t.Context(), 10*time.Minute, 11*time.Minute); err != nil || got[0].Attempts != 16 || got[0].Errors != 6 {
 		t.Errorf("with answers that came up to 11 minutes after the claim: %+v, %v", got, err) // those of "late"
 	}
 }

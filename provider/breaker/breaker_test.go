@@ -115,7 +115,7 @@ func TestOnlyUnknownAndRefusedOpenTheBreaker(t *testing.T) {
 func TestWhatSaysNothingAboutTheChannelIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]provider.Result{
-		"late": {Code: provider.Late}, "uncomposed": {Code: provider.Uncomposed}, "unfit": {Code: "sender", Unfit: true},
+		"late": {Code: provider.Late}, "expired": {Code: provider.DeadlinePassed}, "uncomposed": {Code: provider.Uncomposed}, "unfit": {Code: "sender", Unfit: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,6 +19,7 @@ import (
 // life takes one message through the pipeline's own functions, keeps its row as the ledger does,
 // and the versions it met as an auditor finds them.
 type life struct {
+	rooms []room // of the live routing, in the claims to come; nil bounds none
 	now      time.Time
 	keys     []selector.Key // of the process, the one that draws first
 	editions map[int64]Edition
@@ -82,7 +83,7 @@ func (l *life) decide(job *Job, seen *ledger.Seen, unready []string, answer *Sco
 		t.scores = answer
 	}
 	seen.Now, seen.Version = l.now, l.live.Version
-	d := newAssigner(l.live, p.keys, seen, unready, standpoint{}).decide(&t)
+	d := newAssigner(l.live, p.keys, seen, unready, standpoint{rooms: l.rooms}).decide(&t)
 	l.decided(&t, &d)
 	return d
 }

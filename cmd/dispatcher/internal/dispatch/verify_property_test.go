@@ -225,6 +225,18 @@ func drawnState(t *rapid.T, r *Routing, bounds map[string]Bound, now time.Time) 
 	return seen, unready
 }
 
+// drawnRooms is what a process may have under way on its channels.
+func drawnRooms(t *rapid.T, channels int) []room {
+	if rapid.Bool().Draw(t, "no bulkheads") {
+		return nil
+	}
+	out := make([]room, channels)
+	for i := range out {
+		out[i] = rapid.SampledFrom([]room{{left: 1}, {left: 0}, {kept: 1}, {late: true}, {left: 1, late: true}}).Draw(t, "room")
+	}
+	return out
+}
+
 // drawnJob is a message with any wishes, of one part or several.
 func drawnJob(t *rapid.T) *Job {
 	job := jobOf(rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"), rapid.IntRange(1, 3).Draw(t, "segments"))
@@ -260,7 +272,7 @@ func drawnScores(t *rapid.T, n int) *Scores {
 // drawnResult is any answer to a flight.
 func drawnResult(t *rapid.T, f *flight) provider.Result {
 	outcomes := []provider.Outcome{provider.Accepted, provider.Rejected, provider.Refused, provider.Refused, provider.Throttled, provider.Unknown}
-	code := rapid.SampledFrom([]string{"0x1", "0x1", codeStopping, codeStale}).Draw(t, "code")
+	code := rapid.SampledFrom([]string{"0x1", "0x1", codeStopping, codeStale, codeExpired}).Draw(t, "code")
 	if rapid.IntRange(0, 7).Draw(t, "late") == 0 {
 		return provider.Result{Outcome: provider.Refused, Code: codeLate}
 	}
@@ -305,6 +317,7 @@ func TestWhateverIsDecidedCanBeDerivedAgain(t *testing.T) {
 				l.keys = verifyKeys[max(0, 2-len(l.keys)):]
 			}
 			seen, unready := drawnState(t, l.live, bounds, l.now)
+			l.rooms = drawnRooms(t, len(l.live.Channels))
 			d := l.decide(job, seen, unready, drawnScores(t, len(l.live.Routes[0].Members)))
 			if d.State == ledger.Dead {
 				return

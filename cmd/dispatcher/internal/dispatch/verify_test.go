@@ -200,6 +200,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"wait: too early":    {waitLife, whatVersion, func(t testing.TB, l *life) { l.rewrite(t, -1, func(r *Ranking) { r.Version = 999 }) }},
 		"wait: after ten":    {waitLife, whatRanking, func(t testing.TB, l *life) { l.rewrite(t, -1, func(r *Ranking) { r.Attempts = 10 }) }},
 		"passed over early":  {fallbackLife, whatObstacle, heldBack},
+		"full yet prompt":    {fallbackLife, whatObstacle, fullYetPrompt},
 		"a score":            {scoreLife, whatScore, ranked(func(r *Ranking) { r.Candidates[0].Score = new(0.99) })},
 		"scores swapped":     {scoreLife, whatOrder, swapped},
 		"another scoring":    {scoreLife, whatScoring, ranked(func(r *Ranking) { r.Scoring = byFunction })},
@@ -362,6 +363,56 @@ func heldBack(t testing.TB, l *life) {
 		e.Routing.Routes[0].Wait = time.Hour
 	}
 	front(func(r *Ranked) { r.Reason = throttled })(t, l)
+}
+
+// fullYetPrompt says that a first choice was passed over because it had no room though it answers promptly:
+// then a message waits for it.
+func fullYetPrompt(t testing.TB, l *life) {
+	front(func(r *Ranked) { r.Reason = inFlight })(t, l)
+}
+
+// TestAWaitForRoomCanBeDerivedAgain: for a prompt first choice on any route, for a late one only where the route waits.
+func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		wait   time.Duration
+		late   bool
+		forged string // the reason put in place of the one that was stored
+		wrong  string
+	}{
+		"prompt, no wait":              {0, false, "", ""},
+		"prompt, the route waits":      {time.Minute, false, "", ""},
+		"late, the route waits":        {time.Minute, true, "", ""},
+		"late is told, without wait":   {0, false, bulkhead, whatBy},
+		"another is told, and waits":   {time.Minute, true, breaker, whatObstacle},
+		"what needs a limit is told":   {time.Minute, true, noActive, whatObstacle},
+		"prompt is told, it may be so": {time.Minute, true, inFlight, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, first := lifeOf(t, func(r *Routing) { r.Routes[0].Wait = tc.wait })
+			l.bound(boundsOf(l.live))
+			l.rooms = []room{{left: 9}, {left: 9}, {left: 9}}
+			l.rooms[l.live.channel(first)] = room{late: tc.late}
+			seen, unready := idle(l.live)
+			d := l.decide(jobOf("m-1", 1), seen, unready, nil)
+			if want := l.rooms[l.live.channel(first)].reason(); d.State != ledger.Waiting || d.Reason != want {
+				t.Fatalf("%s for %q, want a wait for %q", d.State, d.Reason, want)
+			}
+			if tc.forged != "" {
+				k, err := ReadRanking(l.record.Seen)
+				if err != nil {
+					t.Fatal(err)
+				}
+				k.Candidates[0].Reason = tc.forged
+				l.record.Seen = AppendRanking(nil, k)
+			}
+			found := l.verified(t)
+			if tc.wrong == "" && len(found) > 0 || tc.wrong != "" && !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == tc.wrong }) {
+				t.Errorf("found %+v, want %q", found, tc.wrong)
+			}
+		})
+	}
 }
 
 // scoreLife is fallbackLife by the score of an expression.
