@@ -3,7 +3,6 @@ package envelope
 import (
 	"strconv"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"dispatcher/selector"
@@ -188,19 +187,6 @@ func content(value string) (Value, bool) {
 	}
 	n, err := strconv.ParseFloat(value, 64)
 	return selector.NumberValue(n), err == nil
-}
-
-// printable reports whether s has between least and most characters, all of them
-// letters, marks, numbers, punctuation, symbols or the ASCII space.
-func printable(s string, least, most int) bool {
-	n := 0
-	for _, c := range s {
-		if !unicode.IsPrint(c) {
-			return false
-		}
-		n++
-	}
-	return least <= n && n <= most
 }
 
 // e164 checks the form alone: ITU-T E.164 section 6 allows 15 digits and no country

@@ -19,7 +19,7 @@ import (
 const schemaFolder = "../../../../docs/schema/"
 
 // published compiles a schema of docs/schema; formats are asserted.
-func published(t *testing.T, file string) *jsonschema.Schema {
+func published(t testing.TB, file string) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
