@@ -18,7 +18,7 @@ const installTimeout = 5 * time.Minute
 
 // Validators that the schemas are held to, beside the libraries of the guide.
 var (
-	pythonValidators = []string{"jsonschema==4.26.0"}
+	pythonValidators = []string{"jsonschema==4.26.0", "rfc3339-validator==0.1.4"}
 	nodeValidators   = []string{"ajv@8.20.0", "ajv-formats@3.0.1"}
 )
 
