@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,6 +22,8 @@ type Condition struct {
 	// Schema is the version of the ledger's schema, 0 when there is none, and Latest the
 	// one that Migrate brings it to.
 	Schema, Latest int
+	// Conflict is a migrations.ConflictError when another build made the schema, else nil.
+	Conflict error
 	// Ahead is the database's clock less this process's, to within half of RoundTrip.
 	Ahead     time.Duration
 	RoundTrip time.Duration
@@ -70,14 +73,15 @@ func readDurability(ctx context.Context, from asker) (d Durability, err error) {
 	return d, err
 }
 
-func (c *Condition) readVersions(ctx context.Context, conn *pgx.Conn) error {
-	var there bool
-	err := conn.QueryRow(ctx, `
-		select current_setting('server_version_num')::int, to_regclass('dispatcher.schema_version') is not null`).Scan(&c.Server, &there)
-	if err != nil || !there {
+func (c *Condition) readVersions(ctx context.Context, conn *pgx.Conn) (err error) {
+	if err := conn.QueryRow(ctx, `select current_setting('server_version_num')::int`).Scan(&c.Server); err != nil {
 		return err
 	}
-	return conn.QueryRow(ctx, `select coalesce(max(version), 0) from dispatcher.schema_version`).Scan(&c.Schema)
+	c.Schema, err = migrations.Check(ctx, conn)
+	if conflict, ok := errors.AsType[*migrations.ConflictError](err); ok {
+		c.Conflict, err = conflict, nil
+	}
+	return err
 }
 
 // readClock compares the database's clock with the middle of the time that asking took.

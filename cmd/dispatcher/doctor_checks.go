@@ -118,6 +118,8 @@ func serverFinding(c *ledger.Condition) finding {
 
 func schemaFinding(c *ledger.Condition) finding {
 	switch {
+	case c.Conflict != nil:
+		return broken("schema", schemaTrouble(c.Conflict, ""))
 	case c.Schema == 0:
 		return warned("schema", "the ledger's schema is not there yet", `"dispatcher run" makes it at its first start, or run "dispatcher migrate"`)
 	case c.Schema < c.Latest:

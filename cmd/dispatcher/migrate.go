@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -9,6 +10,7 @@ import (
 
 	"dispatcher/config"
 	"dispatcher/ledger"
+	"dispatcher/ledger/migrations"
 )
 
 // schemaChange is what the command prints.
@@ -27,7 +29,8 @@ func (c *cli) migrateCommand() *cobra.Command {
 		Short: "Bring the database's schema up to date",
 		Long: `Applies the migrations that the database of DISPATCHER_POSTGRES_URL lacks. "dispatcher run"
 does the same at its start; this command is for databases whose schema another user owns.
-Running instances of the previous release go on working.`,
+Running instances of the previous release go on working. A schema that another build's migrations
+made is refused, because its tables may differ.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			s, err := c.settings(needPostgres)
@@ -36,7 +39,7 @@ Running instances of the previous release go on working.`,
 			}
 			change, err := migrate(ctx, s, status)
 			if err != nil {
-				return usage(postgresTrouble(s, err))
+				return usage(databaseTrouble(s, err))
 			}
 			return as.print(c.out, change, sheet{
 				header: []string{"from", "to", "latest", "up_to_date"},
@@ -56,6 +59,9 @@ func migrate(ctx context.Context, s *config.Settings, statusOnly bool) (schemaCh
 	if err != nil {
 		return schemaChange{}, err
 	}
+	if before.Conflict != nil {
+		return schemaChange{}, before.Conflict
+	}
 	after := before
 	if !statusOnly {
 		if err := ledger.Migrate(ctx, s.PostgresURL); err != nil {
@@ -66,6 +72,14 @@ func migrate(ctx context.Context, s *config.Settings, statusOnly bool) (schemaCh
 		}
 	}
 	return schemaChange{From: before.Schema, To: after.Schema, Latest: after.Latest, UpTo: after.Schema >= after.Latest}, nil
+}
+
+// databaseTrouble is schemaTrouble or postgresTrouble.
+func databaseTrouble(s *config.Settings, err error) error {
+	if _, ok := errors.AsType[*migrations.ConflictError](err); ok {
+		return schemaTrouble(err, "")
+	}
+	return postgresTrouble(s, err)
 }
 
 // inspect looks at the database within the time that a first contact may take.

@@ -61,7 +61,9 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 		return usage(err)
 	}
 	opts := app.Options{Settings: settings, Log: log, Version: versionText()}
+	folder := "" // of the embedded servers
 	if f.embedded {
+		folder = settings.DataDir
 		private, err := c.startPrivate(ctx, f, &opts)
 		if err != nil {
 			return usage(err)
@@ -75,11 +77,12 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 		opts.Keys = keys
 	}
 	firstRouting(&opts, f.embedded)
-	return serve(ctx, opts)
+	return serve(ctx, opts, folder)
 }
 
-// serve runs the process until ctx ends or a part fails for good.
-func serve(ctx context.Context, opts app.Options) error {
+// serve runs the process until ctx ends or a part fails for good. The folder is that of the embedded
+// servers, if it has any.
+func serve(ctx context.Context, opts app.Options, folder string) error {
 	running, err := app.Start(ctx, opts)
 	switch {
 	case err == nil:
@@ -91,7 +94,7 @@ func serve(ctx context.Context, opts app.Options) error {
 	case fromPostgres(err):
 		return usage(postgresTrouble(&opts.Settings, err))
 	}
-	return usage(err)
+	return usage(schemaTrouble(err, folder))
 }
 
 // startPrivate brings up the embedded servers and points the options at them.

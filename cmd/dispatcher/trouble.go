@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/config"
+	"dispatcher/ledger/migrations"
 )
 
 // kafkaTrouble says in one sentence why the brokers cannot be used and what mends it.
@@ -65,6 +66,19 @@ func staleEndpoints(s *config.Settings, server, where, setting string) error {
 	return fmt.Errorf("the embedded %s at %s does not answer: %s was left by a \"dispatcher run --embedded\" that runs no more; "+
 		"start it again over this folder, or set %s to another server",
 		server, where, filepath.Join(s.DataDir, app.EndpointsFile), setting)
+}
+
+// schemaTrouble says that another build made the ledger's schema, and what to do. The folder is that of
+// the embedded servers; it is empty for a database of DISPATCHER_POSTGRES_URL.
+func schemaTrouble(err error, folder string) error {
+	conflict, ok := errors.AsType[*migrations.ConflictError](err)
+	switch {
+	case !ok:
+		return err
+	case folder != "":
+		return fmt.Errorf("%s; run the build that made the data folder %s, or name another one in DISPATCHER_DATA_DIR", conflict.Problem(), folder)
+	}
+	return fmt.Errorf("%s; run the build that made it, or name an empty database in DISPATCHER_POSTGRES_URL", conflict.Problem())
 }
 
 // fromPostgres reports whether an error is an answer of the database.

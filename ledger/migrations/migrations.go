@@ -30,7 +30,8 @@ const lock int64 = 0x6c65646765720001
 var errSecret = errors.New("DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL nor a valid key=value string")
 
 // Migrate brings the schema of the database at url up to date. It is idempotent, safe
-// when several processes start at once, and leaves a newer schema alone.
+// when several processes start at once, and leaves a newer schema alone. Where migrations of
+// another build made the schema it changes nothing and returns a ConflictError.
 func Migrate(ctx context.Context, url string) error { return migrate(ctx, url, embedded()) }
 
 func migrate(ctx context.Context, url string, all []migration) error {
@@ -82,33 +83,22 @@ func read(from fs.FS) ([]migration, error) {
 
 // apply carries out what is missing. The caller holds the lock.
 func apply(ctx context.Context, conn *pgx.Conn, all []migration) error {
-	current, err := version(ctx, conn)
+	current, err := readSchema(ctx, conn)
 	if err != nil {
 		return fmt.Errorf("migrate: read version: %w", err)
 	}
-	for _, m := range all[min(current, len(all)):] {
+	if err := current.check(all); err != nil {
+		return err
+	}
+	if err := current.prepare(ctx, conn); err != nil {
+		return fmt.Errorf("migrate: record of migrations: %w", err)
+	}
+	for _, m := range all[min(current.version, len(all)):] {
 		if err := m.carryOut(ctx, conn); err != nil {
 			return fmt.Errorf("migrate from version %d: %w", m.version-1, err)
 		}
 	}
 	return nil
-}
-
-// version reads which version the schema has, 0 where there is none yet. What exists is not created again: a user who may
-// not create anything can start the dispatcher on a schema that another has migrated.
-func version(ctx context.Context, conn *pgx.Conn) (current int, err error) {
-	var exists bool
-	if err := conn.QueryRow(ctx, `select to_regclass('dispatcher.schema_version') is not null`).Scan(&exists); err != nil {
-		return 0, err
-	}
-	if !exists {
-		_, err := conn.Exec(ctx, `
-			create schema if not exists dispatcher;
-			create table dispatcher.schema_version (version integer not null)`)
-		return 0, err
-	}
-	err = conn.QueryRow(ctx, `select coalesce(max(version), 0) from dispatcher.schema_version`).Scan(&current)
-	return current, err
 }
 
 // carryOut changes the schema and its version in one transaction: both or neither.
@@ -120,7 +110,11 @@ func (m *migration) carryOut(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := tx.Exec(ctx, `delete from dispatcher.schema_version`); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `insert into dispatcher.schema_version (version) values ($1)`, m.version)
+		if _, err := tx.Exec(ctx, `insert into dispatcher.schema_version (version) values ($1)`, m.version); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into dispatcher.schema_migrations (version, name, checksum) values ($1, $2, $3)`,
+			m.version, m.name, m.checksum())
 		return err
 	})
 }

@@ -1,0 +1,122 @@
+package migrations
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ConflictError means that migrations of another build made the schema: it has the version that
+// this build expects, or an older one, and may have other tables.
+type ConflictError struct {
+	// Version is the first migration that differs, and Name its file in this build.
+	Version int
+	Name    string
+	// Unrecorded is set when the database does not say what made it: no release did that.
+	Unrecorded bool
+}
+
+// Error says what is wrong and what to do.
+func (e *ConflictError) Error() string {
+	return e.Problem() + ": use the build that made it, or begin with an empty database"
+}
+
+// Problem is the first half of the sentence, for callers who know better what to do.
+func (e *ConflictError) Problem() string {
+	if e.Unrecorded {
+		return fmt.Sprintf("the ledger's schema was made by a build before the first release: there is no checksum of migration %d (%s)", e.Version, e.Name)
+	}
+	return fmt.Sprintf("the ledger's schema was made by another build: its migration %d is not %s of this one", e.Version, e.Name)
+}
+
+// checksum is that of a migration's text without what editors and checkouts change: the kind of line
+// ends, blanks at the end of lines and lines at the end of the file.
+func (m *migration) checksum() string {
+	var text strings.Builder
+	for line := range strings.Lines(strings.TrimPrefix(m.sql, "\ufeff")) {
+		text.WriteString(strings.TrimRight(line, " \t\r\n") + "\n")
+	}
+	sum := sha256.Sum256([]byte(strings.TrimRight(text.String(), "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// schema is what a database tells of its schema.
+type schema struct {
+	exists   bool // table schema_version
+	recorded bool // table schema_migrations
+	version  int
+	// checksums are those of the migrations that were applied, by version.
+	checksums map[int]string
+}
+
+// readSchema changes nothing.
+func readSchema(ctx context.Context, conn *pgx.Conn) (s schema, err error) {
+	err = conn.QueryRow(ctx, `
+		select to_regclass('dispatcher.schema_version') is not null, to_regclass('dispatcher.schema_migrations') is not null`).
+		Scan(&s.exists, &s.recorded)
+	if err != nil || !s.exists {
+		return s, err
+	}
+	if err := conn.QueryRow(ctx, `select coalesce(max(version), 0) from dispatcher.schema_version`).Scan(&s.version); err != nil || !s.recorded {
+		return s, err
+	}
+	rows, err := conn.Query(ctx, `select version, checksum from dispatcher.schema_migrations`)
+	if err != nil {
+		return s, err
+	}
+	s.checksums = map[int]string{}
+	var version int
+	var checksum string
+	_, err = pgx.ForEachRow(rows, []any{&version, &checksum}, func() error {
+		s.checksums[version] = checksum
+		return nil
+	})
+	return s, err
+}
+
+// check compares what was applied with the migrations of this build. A schema that a later build
+// has brought further passes: migrations only add, so this build works on it.
+func (s *schema) check(all []migration) error {
+	for i := range all[:min(s.version, len(all))] {
+		m := &all[i]
+		switch applied, ok := s.checksums[m.version]; {
+		case !ok:
+			return &ConflictError{Version: m.version, Name: m.name, Unrecorded: true}
+		case applied != m.checksum():
+			return &ConflictError{Version: m.version, Name: m.name}
+		}
+	}
+	return nil
+}
+
+// Check reads the version of the schema, 0 where there is none, without changing anything. A
+// ConflictError comes with the version.
+func Check(ctx context.Context, conn *pgx.Conn) (version int, err error) {
+	s, err := readSchema(ctx, conn)
+	if err != nil {
+		return 0, err
+	}
+	return s.version, s.check(embedded())
+}
+
+// prepare makes the tables that tell of the schema. What exists is not created again: a user who may
+// not create anything can start the dispatcher on a schema that another has migrated.
+func (s *schema) prepare(ctx context.Context, conn *pgx.Conn) error {
+	if s.exists && s.recorded {
+		return nil
+	}
+	_, err := conn.Exec(ctx, `
+		create schema if not exists dispatcher;
+		create table if not exists dispatcher.schema_version (version integer not null);
+		create table if not exists dispatcher.schema_migrations (
+		  version integer primary key,
+		  name text not null,
+		  checksum text not null,
+		  applied_at timestamptz not null default now()
+		)`)
+	return err
+}
