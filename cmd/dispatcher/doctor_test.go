@@ -140,7 +140,7 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 		"durability":        {Status: statusWarn, Detail: "synchronous_commit is off", Mend: "set fsync and full_page_writes to on for the server; set synchronous_commit to on wherever it is set: for the server, this database or this role, or in DISPATCHER_POSTGRES_URL"},
 		"schema":            {Status: statusWarn, Mend: "dispatcher migrate"},
 		"listen":            {Status: statusFail, Detail: "is taken", Mend: "choose another port"},
-		"topic sms.status":  {Status: statusFail, Detail: "no topic sms.status", Mend: "create it"},
+		"topic sms.status":  {Status: statusFail, Detail: "no topic sms.status", Mend: `create it with "dispatcher topics create"`},
 		"topic sms.otp":     {Status: statusOK},
 		"channel good":      {Status: statusOK},
 		"channel patient":   {Status: statusWarn, Detail: "response_timeout 1m0s has no effect", Mend: "lower response_timeout"},

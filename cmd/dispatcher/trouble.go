@@ -39,7 +39,7 @@ func kafkaTrouble(s *config.Settings, err error) error {
 func kafkaTopicTrouble(s *config.Settings, topic string, err error) error {
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		return fmt.Errorf("the brokers have no topic %s: create it, or correct the name", topic)
+		return fmt.Errorf("the brokers have no topic %s: create it with \"dispatcher topics create\", or correct the name", topic)
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		return fmt.Errorf("the brokers do not let user %q of DISPATCHER_KAFKA_SASL_USER see topic %s: grant it", s.KafkaSASLUser, topic)
 	}
