@@ -140,7 +140,7 @@ func (t *tailer) take(event *statusEvent, raw []byte) (bool, error) {
 	return !t.flags.untilFinal || len(t.open) > 0, nil
 }
 
-// wants goes by the id, and shows by the rest: the end of a message counts though its state is not shown.
+// wants checks the id and shows the rest: the end of a message counts even if its state is not shown.
 func (f *tailFlags) wants(e *statusEvent) bool { return oneOf(f.ids, e.ID) }
 
 func (f *tailFlags) shows(e *statusEvent) bool {
