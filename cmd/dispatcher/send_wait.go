@@ -42,7 +42,7 @@ func (w *waiter) await(ctx context.Context, id string, show func(*statusEvent, [
 	waiting, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	err = w.from.each(waiting, func(event *statusEvent, raw []byte) (bool, error) {
-		if event.ID != id {
+		if event.ID != id && event.ConflictingID != id {
 			return true, nil
 		}
 		latest, timely = event, event.ended(w.receipts)
@@ -85,27 +85,27 @@ func (c *cli) wait(ctx context.Context, f *sendFlags, w *waiter, sent *sendResul
 		}
 	case formatTable:
 		if timely && last.arrived() {
-			_, err = io.WriteString(c.out, "\n"+w.conclusion(last, timely)+"\n"+nextSteps(c.self(), sent))
+			_, err = io.WriteString(c.out, "\n"+w.conclusion(sent.LastID, last, timely)+"\n"+nextSteps(c.self(), sent))
 		}
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("write the result: %w", err)
 	case !timely || !last.arrived():
-		return failed(errors.New(w.conclusion(last, timely)))
+		return failed(errors.New(w.conclusion(sent.LastID, last, timely)))
 	}
 	return nil
 }
 
 // conclusion is the end of the message in one sentence.
-func (w *waiter) conclusion(last *statusEvent, timely bool) string {
+func (w *waiter) conclusion(id string, last *statusEvent, timely bool) string {
 	switch {
 	case last == nil:
 		return fmt.Sprintf("no event came within %s: see that \"dispatcher run\" runs; a message whose id was sent before has no new events, \"explain\" shows what became of it", w.timeout)
 	case !timely:
-		return fmt.Sprintf("%s is still %s after %s; it goes its way, and \"dispatcher tail --id %s --until-final\" follows it", printable(last.ID), last.State, w.timeout, quoted(printable(last.ID)))
+		return fmt.Sprintf("%s is still %s after %s; it goes its way, and \"dispatcher tail --id %s --until-final\" follows it", id, last.State, w.timeout, quoted(id))
 	}
-	text := printable(last.ID) + " was " + last.State
+	text := id + " was " + last.State
 	switch last.State {
 	case "accepted":
 		if !w.known {
@@ -115,15 +115,15 @@ func (w *waiter) conclusion(last *statusEvent, timely bool) string {
 	case "delivered":
 		return text + " by channel " + last.Channel
 	case "no_receipt":
-		text = printable(last.ID) + " was accepted by channel " + last.Channel + ", and no receipt came"
+		text = id + " was accepted by channel " + last.Channel + ", and no receipt came"
 	case "failed":
-		text = printable(last.ID) + " failed"
+		text = id + " failed"
 	case "dead", "unknown":
-		text = printable(last.ID) + " is " + last.State
+		text = id + " is " + last.State
 	}
 	for _, why := range []string{last.Reason, last.Cause, last.Detail} {
 		if why != "" {
-			text += ": " + printable(why)
+			text += ": " + why
 		}
 	}
 	return text

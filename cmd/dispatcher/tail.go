@@ -141,7 +141,10 @@ func (t *tailer) take(event *statusEvent, raw []byte) (bool, error) {
 }
 
 // wants checks the id and shows the rest: the end of a message counts even if its state is not shown.
-func (f *tailFlags) wants(e *statusEvent) bool { return oneOf(f.ids, e.ID) }
+// A record that was refused because its id is one of them is shown, and is not the end of the message.
+func (f *tailFlags) wants(e *statusEvent) bool {
+	return oneOf(f.ids, e.ID) || slices.Contains(f.ids, e.ConflictingID)
+}
 
 func (f *tailFlags) shows(e *statusEvent) bool {
 	return oneOf(f.lanes, e.Lane) && oneOf(f.channels, e.Channel) && oneOf(f.states, e.State)
@@ -162,7 +165,7 @@ type eventPrinter struct {
 func newEventPrinter(out io.Writer, as format) *eventPrinter { return &eventPrinter{out: out, as: as} }
 
 var eventColumns = []string{
-	"at", "id", "seq", "state", "lane", "tenant", "route", "channel", "attempt", "reason", "detail", "cause", "code", "segments", "possible_duplicate",
+	"at", "id", "seq", "state", "lane", "tenant", "route", "channel", "attempt", "reason", "detail", "cause", "code", "segments", "possible_duplicate", "conflicting_id",
 }
 
 func (p *eventPrinter) print(e *statusEvent, raw []byte) error {
@@ -189,18 +192,18 @@ func (p *eventPrinter) row(e *statusEvent) error {
 	}
 	return writeCSV(p.out, append(rows, []string{
 		e.At, e.key(), strconv.FormatInt(e.Seq, 10), e.State, e.Lane, e.Tenant, e.Route, e.Channel, strconv.Itoa(e.Attempt),
-		e.Reason, e.Detail, e.Cause, e.Code, strconv.Itoa(e.Segments), strconv.FormatBool(e.PossibleDuplicate),
+		e.Reason, e.Detail, e.Cause, e.Code, strconv.Itoa(e.Segments), strconv.FormatBool(e.PossibleDuplicate), e.ConflictingID,
 	})...)
 }
 
-// line is an event for people: time, id, state and what there is beside them. Nothing that
-// somebody else wrote gets to the terminal as it is.
+// line is an event for people: time, id, state and what there is beside them.
 func (e *statusEvent) line() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %-11s", e.At, printable(e.key()), e.State)
+	fmt.Fprintf(&b, "%s  %s  %-11s", e.At, e.key(), e.State)
 	for _, part := range []struct{ name, value string }{
 		{"lane", e.Lane}, {"tenant", e.Tenant}, {"route", e.Route}, {"channel", e.Channel}, {"attempt", count(e.Attempt)},
-		{"reason", e.Reason}, {"cause", e.Cause}, {"code", e.Code}, {"segments", count(e.Segments)}, {"parts_accepted", count(e.PartsAccepted)}, {"conflicting_id", e.ConflictingID}, {"detail", e.Detail},
+		{"reason", e.Reason}, {"cause", e.Cause}, {"code", e.Code}, {"segments", count(e.Segments)},
+		{"parts_accepted", count(e.PartsAccepted)}, {"conflicting_id", e.ConflictingID}, {"detail", e.Detail},
 	} {
 		if part.value != "" {
 			b.WriteString("  " + part.name + "=" + quotedValue(part.value))
@@ -220,17 +223,9 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// printable escapes what would act on a terminal.
-func printable(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return s
-	}
-	return strings.Trim(strconv.Quote(s), `"`)
-}
-
-// quotedValue is a value behind its name: in quotes where it has blanks or would act on a terminal.
+// quotedValue is a value behind its name: in quotes where it would not be told from what follows.
 func quotedValue(s string) string {
-	if strings.ContainsAny(s, ` "`) || printable(s) != s {
+	if strings.ContainsFunc(s, func(r rune) bool { return r == ' ' || r == '"' || !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)
 	}
 	return s

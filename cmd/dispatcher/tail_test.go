@@ -40,7 +40,11 @@ func (p *publisher) event(id string, seq int, state, more string) {
 	if more != "" {
 		more = "," + more
 	}
-	value := fmt.Sprintf(`{"id":%q,"state":%q,"seq":%d,"at":"2026-11-21T10:00:00.%06dZ","lane":"otp"%s}`, id, state, seq, seq, more)
+	name := fmt.Sprintf(`"id":%q,`, id)
+	if strings.Contains(more, "conflicting_id") {
+		name = ""
+	}
+	value := fmt.Sprintf(`{%s"state":%q,"seq":%d,"at":"2026-11-21T10:00:00.%06dZ","lane":"otp"%s}`, name, state, seq, seq, more)
 	p.raw(id, value)
 }
 
@@ -63,6 +67,8 @@ func (p *publisher) stories() {
 	p.event("one", 2, "accepted", `"channel":"a","attempt":1`)
 	p.event("two", 2, "failed", `"channel":"b","attempt":1,"reason":"expired","code":"bad\u001b[31m code"`)
 	p.event("three", 1, "dead", `"reason":"bad_field","detail":"labels is not an object"`)
+	p.raw("sms.otp/3/17", `{"state":"dead","at":"2026-11-21T10:00:01.000000Z","lane":"otp","reason":"conflict","conflicting_id":"four","topic":"sms.otp","partition":3,"offset":17}`)
+	p.event("four", 1, "rejected", "")
 }
 
 // seen lists id, seq and state of each line of JSON.
@@ -93,13 +99,14 @@ func TestTailUntilFinalShowsEachEventOnceAndEndsWithTheMessage(t *testing.T) {
 		{[]string{"--id", "one", "--id", "two"}, []string{"one 1 sending", "one 2 accepted", "two 1 sending", "two 2 failed"}, exitFailed},
 		{[]string{"--id", "one", "--id", "two", "--state", "failed", "--state", "sending", "--channel", "b"}, []string{"two 1 sending", "two 2 failed"}, exitFailed},
 		{[]string{"--id", "three", "--lane", "bulk"}, nil, exitFailed},
+		{[]string{"--id", "four", "--state", "rejected"}, []string{"four 1 rejected"}, exitFailed},
 	} {
 		got := dispatcher(t, "", []string{setting}, append([]string{"tail", "--until-final", "--format", "json"}, c.args...)...)
 		if events := seen(t, got.out); !slices.Equal(events, c.want) || got.code != c.code {
 			t.Errorf("%v: %v, code %d %s; want %v, code %d", c.args, events, got.code, got.err, c.want, c.code)
 		}
 	}
-	got := dispatcher(t, "", []string{setting}, "tail", "--until-final", "--id", "two", "--id", "three")
+	got := dispatcher(t, "", []string{setting}, "tail", "--until-final", "--id", "two", "--id", "three", "--since", "1h")
 	for _, want := range []string{"two  failed ", "reason=expired", `code="bad\x1b[31m code"`, "lane=otp", "channel=b", `detail="labels is not an object"`} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is missing in\n%s", want, got.out)
@@ -236,6 +243,7 @@ func TestSendWaitEndsWithTheMessage(t *testing.T) {
 		"rejected":                     {[][2]string{{"rejected", `"reason":"opted_out"`}}, "", exitFailed, "was rejected: opted_out"},
 		"failed":                       {[][2]string{{"waiting", `"reason":"no_slot"`}, {"failed", `"reason":"expired"`}}, "", exitFailed, "failed: expired"},
 		"dead":                         {[][2]string{{"dead", `"reason":"no_route","detail":"no route matches"`}}, "", exitFailed, "is dead: no_route: no route matches"},
+		"an id of another message":     {[][2]string{{"dead", `"reason":"conflict","conflicting_id":"m-1","topic":"sms.transactional","partition":0,"offset":0`}}, "", exitFailed, "m-1 is dead: conflict"},
 		"unknown for good":             {[][2]string{{"unknown", ""}, {"unknown", `"reason":"ambiguous_final"`}}, "", exitFailed, "is unknown: ambiguous_final"},
 		"still under way":              {[][2]string{{"sending", ""}}, "", exitFailed, "is still sending after"},
 		"no dispatcher":                {nil, "", exitFailed, `no event came within`},
