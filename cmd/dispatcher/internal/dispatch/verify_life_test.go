@@ -19,7 +19,7 @@ import (
 // life takes one message through the pipeline's own functions, keeps its row as the ledger does,
 // and the versions it met as an auditor finds them.
 type life struct {
-	rooms []room // of the live routing, in the claims to come; nil bounds none
+	rooms    []room // of the live routing, in the claims to come; nil bounds none
 	now      time.Time
 	keys     []selector.Key // of the process, the one that draws first
 	editions map[int64]Edition

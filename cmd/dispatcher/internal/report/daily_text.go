@@ -43,6 +43,8 @@ var moveWords = map[string]string{
 	"prefix_limit":     "the limit for numbers with this prefix was full",
 	"no_budget":        "its budget was spent",
 	"busy":             "its queue was longer than could be sent in time",
+	"bulkhead":         "it answered late and had its share of what the process may have under way",
+	"in_flight":        "the process had as many messages under way on it as it may have",
 	"no_active":        "it had as many messages under way as it may have",
 	"draining":         "it was being drained",
 	"disabled":         "it was switched off",
