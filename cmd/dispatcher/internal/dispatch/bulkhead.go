@@ -19,7 +19,7 @@ const (
 // Times after which a submission counts as overdue.
 const (
 	overdueTimes    = 4 // as many times the channel's usual answer time
-	soonestOverdue  = 250 * time.Millisecond
+	soonestOverdue  = 500 * time.Millisecond
 	latestOverdue   = 2 * time.Second // longer answers count as this long in the usual answer time
 	slowAnswers     = time.Second     // a usual answer time from which on the channel counts as late
 	answersRecalled = 32              // how many answers make the usual answer time, about
@@ -125,28 +125,58 @@ func (a *assigner) noRoom(t *task, c int) string {
 	return a.stand.rooms[c].reason()
 }
 
-// fits is how many tasks, in their order, may be claimed before a first choice that answers promptly
-// has no room: claiming more would only make them wait in the database. blocked is the channel
-// without room; -1 when all fit. unready has one entry per channel of routing.
-func (r *round) fits(rooms []room) (n, blocked int) {
+// fits is how many tasks, in their order, may be claimed before one has no room: a first choice that
+// answers promptly is full, or all members of the route are. Claiming more would only make messages
+// wait in the database. blocked are the channels that room is waited for; nil when all tasks fit.
+func (r *round) fits(rooms []room) (n int, blocked []int) {
 	planned := make([]int, len(rooms))
 	for i := range r.tasks {
 		t := &r.tasks[i]
-		if !t.wanted() || t.route == nil || !t.route.draws() || t.first < 0 {
+		if !t.wanted() || t.route == nil || t.row.SameKey != "" {
 			continue
 		}
-		c := t.route.Members[t.first]
-		if rooms[c].late || r.unready[c] != "" || r.routing.Channels[c].State != Enabled {
-			continue
+		c, blocked := r.planFor(t, rooms, planned)
+		if blocked != nil {
+			return i, blocked
 		}
-		planned[c]++
-		left := rooms[c]
-		left.left -= planned[c] - 1
-		if !left.has(t.lane.Order == 0) {
-			return i, c
+		if c >= 0 {
+			planned[c]++
 		}
 	}
-	return len(r.tasks), -1
+	return len(r.tasks), nil
+}
+
+// planFor is the channel that a task will probably take room on, -1 when nobody knows, or else those
+// that it has to wait for. planned counts what was planned before.
+func (r *round) planFor(t *task, rooms []room, planned []int) (c int, blocked []int) {
+	has := func(c int) bool {
+		left := rooms[c]
+		left.left -= planned[c]
+		return left.has(t.lane.Order == 0)
+	}
+	open := func(c int) bool { return r.unready[c] == "" && r.routing.Channels[c].State == Enabled }
+	if t.route.draws() && t.first >= 0 {
+		c := t.route.Members[t.first]
+		switch {
+		case !open(c):
+		case has(c):
+			return c, nil
+		case !rooms[c].late:
+			return -1, []int{c}
+		}
+	}
+	anyOpen := false
+	for _, c := range t.route.Members {
+		if open(c) {
+			if anyOpen = true; has(c) {
+				return c, nil
+			}
+		}
+	}
+	if anyOpen {
+		return -1, t.route.Members
+	}
+	return -1, nil // it waits, or goes where something else than room decides
 }
 
 // keep drops the jobs from number n on: they follow in the next claim.

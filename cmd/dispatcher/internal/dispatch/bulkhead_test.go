@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -169,30 +170,37 @@ func TestEachTakeCountsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAClaimIsSizedByTheRoomOfItsFirstChoices, so that a prompt channel at its bound makes nothing wait in the database.
-func TestAClaimIsSizedByTheRoomOfItsFirstChoices(t *testing.T) {
+// TestAClaimIsSizedByItsRoom, so that nothing waits in the database for channels that have room again in a moment.
+func TestAClaimIsSizedByItsRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	late := room{late: true}
 	for name, tc := range map[string]struct {
 		rooms   []room
-		unready string // of a
+		unready []string
 		fits    int
-		blocked int
+		blocked []int
 	}{
-		"room for all":             {rooms: []room{{left: 2}, {left: 2}, {left: 9}}, fits: 6, blocked: -1},
-		"the third one of a":       {rooms: []room{{left: 1}, {left: 2}, {left: 9}}, fits: 3, blocked: 0},
-		"none at all":              {rooms: []room{{left: 0}, {left: 2}, {left: 9}}, fits: 0, blocked: 0},
-		"a is late: it falls back": {rooms: []room{{left: 0, late: true}, {left: 2}, {left: 9}}, fits: 6, blocked: -1},
-		"a is not ready":           {rooms: []room{{left: 0}, {left: 2}, {left: 9}}, unready: "unbound", fits: 6, blocked: -1},
+		"room for all":              {rooms: []room{{left: 2}, {left: 2}, {left: 9}}, fits: 6},
+		"the second one of a":       {rooms: []room{{left: 1}, {left: 2}, {left: 9}}, fits: 3, blocked: []int{0}},
+		"none at all":               {rooms: []room{{left: 0}, {left: 2}, {left: 9}}, fits: 0, blocked: []int{0}},
+		"a is late: it falls back":  {rooms: []room{late, {left: 4}, {left: 9}}, fits: 6},
+		"a falls back, b gets full": {rooms: []room{late, {left: 2}, {left: 9}}, fits: 4, blocked: []int{1}},
+		"all are late and full":     {rooms: []room{late, late, late}, fits: 0, blocked: []int{0, 1, 2}},
+		"a is not ready":            {rooms: []room{{left: 0}, {left: 4}, {left: 9}}, unready: []string{"unbound", "", ""}, fits: 6},
+		"nobody is ready":           {rooms: []room{late, late, late}, unready: []string{"unbound", "unbound", "unbound"}, fits: 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{routing: w.routing, unready: []string{tc.unready, "", ""}}
+			r := &round{routing: w.routing, unready: tc.unready}
+			if r.unready == nil {
+				r.unready = make([]string, 3)
+			}
 			for _, first := range []string{"a", "b", "c", "a", "b", "c"} {
 				r.tasks = append(r.tasks, *w.task(first))
 				r.jobs = append(r.jobs, Job{})
 			}
-			if n, blocked := r.fits(tc.rooms); n != tc.fits || blocked != tc.blocked {
-				t.Errorf("%d fit, blocked by %d", n, blocked)
+			if n, blocked := r.fits(tc.rooms); n != tc.fits || !slices.Equal(blocked, tc.blocked) {
+				t.Errorf("%d fit, blocked by %v", n, blocked)
 			}
 		})
 	}

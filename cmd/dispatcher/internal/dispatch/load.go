@@ -100,49 +100,61 @@ const (
 	// gatherTime is how long a claim waits for more slots once one is free. Without it a claim
 	// would take the few that each settlement frees, and a transaction would carry few messages.
 	gatherTime = 100 * time.Millisecond
-	// roomTime is how long a claim waits for room on a channel that answers promptly, and roomLook
-	// how often it looks.
-	roomTime = 20 * time.Millisecond
-	roomLook = 2 * time.Millisecond
+	// roomTime is how long a claim waits for room on channels that answer nothing meanwhile,
+	// longestRoomTime on those that do, and roomLook how often it looks.
+	roomTime        = 20 * time.Millisecond
+	longestRoomTime = 500 * time.Millisecond
+	roomLook        = 2 * time.Millisecond
 )
 
 // enough is how many of so many slots make a claim that need not wait for more.
 func enough(slots int) int { return max(slots*mostOfRest/restParts, 1) }
 
-// awaitRoom drops the jobs behind the first whose first choice answers promptly and has no room: they
-// follow in the next claim. It waits a moment for room before it takes less than most of them. When the
-// channel answers nothing meanwhile, it takes all: those without room wait in the database, and the
-// others do not wait for a channel that may have failed. held is how much of the slots is stuck.
+// awaitRoom drops the jobs behind the first that has no room, see fits: they follow in the next claim. It
+// waits a moment for room before it takes less than most of them, and longer for the first job as long as
+// its channels answer. When they answer nothing, it takes all: those without room wait in the database, and
+// the others do not wait for channels that may have failed. held is how much of the slots is stuck.
 func (d *Dispatcher) awaitRoom(ctx context.Context, r *round) (held int, err error) {
-	each, held := d.rooms(r.routing)
-	n, blocked := r.fits(each)
-	if blocked < 0 {
-		return held, nil
-	}
-	before := d.answeredBy(r.routing, blocked)
-	for began := time.Now(); n < enough(len(r.tasks)) && time.Since(began) < roomTime; {
+	began := time.Now()
+	looked, watched, before := began, []int(nil), int64(0)
+	for {
+		each, held := d.rooms(r.routing)
+		n, blocked := r.fits(each)
+		switch {
+		case blocked == nil:
+			return held, nil
+		case n >= enough(len(r.tasks)):
+			r.keep(n)
+			return held, nil
+		case watched == nil:
+			watched, before = blocked, d.answeredBy(r.routing, blocked)
+		case time.Since(looked) >= roomTime:
+			now := d.answeredBy(r.routing, watched)
+			if now == before || time.Since(began) >= longestRoomTime {
+				return held, nil
+			}
+			if n > 0 {
+				r.keep(n)
+				return held, nil
+			}
+			looked, watched, before = time.Now(), blocked, d.answeredBy(r.routing, blocked)
+		}
 		if !sleep(ctx, roomLook) {
 			return 0, ctx.Err()
 		}
-		each, held = d.rooms(r.routing)
-		if n, blocked = r.fits(each); blocked < 0 {
-			return held, nil
-		}
 	}
-	if n > 0 && d.answeredBy(r.routing, blocked) != before {
-		r.keep(n)
-	}
-	return held, nil
 }
 
-// answeredBy counts the answers of a channel.
-func (d *Dispatcher) answeredBy(routing *Routing, c int) int64 {
+// answeredBy counts the answers of channels.
+func (d *Dispatcher) answeredBy(routing *Routing, channels []int) (answers int64) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if l := d.loads[routing.Channels[c].Name]; l != nil {
-		return l.answered.Load()
+	for _, c := range channels {
+		if l := d.loads[routing.Channels[c].Name]; l != nil {
+			answers += l.answered.Load()
+		}
 	}
-	return 0
+	return answers
 }
 
 // decide decides a claim with the room that its channels have now, and counts its attempts as under
