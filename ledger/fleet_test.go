@@ -60,7 +60,7 @@ func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
 	if _, err := l.Gather(t.Context(), map[string]ledger.Grants{"a": {Messages: 5, Segments: 6}}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Beat(t.Context(), time.Time{}); err != nil {
+	if _, err := l.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	f, err := other.Gather(t.Context(), nil, time.Minute)

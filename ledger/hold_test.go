@@ -351,7 +351,7 @@ func TestWhoComesBackFirstAfterAnOutageFreesNobodysSlots(t *testing.T) {
 	claimAll(t, second, batch("m", 3), "a")
 	beat := func(l *ledger.Ledger) {
 		t.Helper()
-		if err := l.Beat(t.Context(), time.Time{}); err != nil {
+		if _, err := l.Beat(t.Context(), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,7 +15,8 @@ const (
 	// earlyEnd is how long a process must have worked so that its end without an orderly stop
 	// is not taken for a step of a crash loop.
 	earlyEnd = 30 * time.Second
-	// firstPause and longestPause bound the pause of a process in a crash loop.
+	// firstPause and longestPause bound the pause of a process in a crash loop: there is none after
+	// the first early end, which may be an accident, and then it doubles.
 	firstPause   = 2 * time.Second
 	longestPause = time.Minute
 	// keepInterval is how often the lock is confirmed.
@@ -32,15 +33,6 @@ type Identity struct {
 	EarlyEnds int
 	// Pause is how long to take no messages because of them, while other processes work.
 	Pause time.Duration
-}
-
-// startPause is the pause after so many early ends: none after the first, which may be an
-// accident, then doubling.
-func startPause(earlyEnds int) time.Duration {
-	if earlyEnds < 2 {
-		return 0
-	}
-	return min(firstPause<<min(earlyEnds-2, 10), longestPause)
 }
 
 // identity is the number that this process has, and the session that holds the lock on it.
@@ -76,10 +68,8 @@ func (l *Ledger) TakeIdentity(ctx context.Context) (Identity, error) {
 func (l *Ledger) takeFree(ctx context.Context, conn *pgx.Conn) (Identity, error) {
 	for {
 		var number int
-		if err := conn.QueryRow(ctx, selectFreeIdentity, identityLocks, l.config.Host).Scan(&number); err != nil {
-			return Identity{}, err
-		}
-		locked, err := lockIdentity(ctx, conn, number)
+		var locked bool
+		err := conn.QueryRow(ctx, lockFreeIdentity, pgx.QueryExecModeExec, identityLocks, l.config.Host).Scan(&number, &locked)
 		if err != nil {
 			return Identity{}, err
 		}
@@ -89,22 +79,24 @@ func (l *Ledger) takeFree(ctx context.Context, conn *pgx.Conn) (Identity, error)
 	}
 }
 
-// selectFreeIdentity prefers what a process of this host had, and of these one that crashed, so
+// lockFreeIdentity prefers what a process of this host had, and of these one that crashed, so
 // that its partitions are read again at once.
-const selectFreeIdentity = `
+const lockFreeIdentity = `
 	with held as (
 	  select objid::bigint as number from pg_locks
 	  where locktype = 'advisory' and classid = $1::integer::oid and objsubid = 2 and granted
 	    and database = (select oid from pg_database where datname = current_database())
 	)
-	select number from (
+	select number, pg_try_advisory_lock($1, number) from (
+	 select number::integer from (
 	  select number, host = $2 as mine, left_at is null as crashed from dispatcher.identities
 	  union all
 	  select n, false, false from generate_series(1, (select count(*) + 1 from dispatcher.identities)) n
 	  where not exists (select from dispatcher.identities where number = n)
 	) c
 	where number not in (select number from held)
-	order by mine and crashed desc, mine desc, number limit 1`
+	 order by mine and crashed desc, mine desc, number limit 1
+	) best`
 
 func lockIdentity(ctx context.Context, conn *pgx.Conn, number int) (locked bool, err error) {
 	err = conn.QueryRow(ctx, `select pg_try_advisory_lock($1, $2)`, identityLocks, int32(number)).Scan(&locked)
@@ -114,26 +106,19 @@ func lockIdentity(ctx context.Context, conn *pgx.Conn, number int) (locked bool,
 // writeIdentity takes the locked number over from whoever had it.
 func (l *Ledger) writeIdentity(ctx context.Context, conn *pgx.Conn, number int) (Identity, error) {
 	id := Identity{Number: number}
-	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `
-			insert into dispatcher.identities as i (number, instance, host, version, taken_at, working_from)
-			values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp())
-			on conflict (number) do update set instance = excluded.instance, host = excluded.host, version = excluded.version,
-			  taken_at = excluded.taken_at, working_from = excluded.working_from, left_at = null,
-			  early_ends = case when i.left_at is null and i.host = excluded.host and i.version = excluded.version
-			    and excluded.taken_at < i.working_from + $5::interval then i.early_ends + 1 else 0 end
-			returning early_ends`,
-			number, l.Instance(), l.config.Host, l.config.Version, earlyEnd).Scan(&id.EarlyEnds)
-		if err != nil {
-			return err
-		}
-		id.Pause = startPause(id.EarlyEnds)
-		if id.Pause == 0 {
-			return nil
-		}
-		_, err = tx.Exec(ctx, `update dispatcher.identities set working_from = taken_at + $2::interval where number = $1`, number, id.Pause)
-		return err
-	})
+	err := conn.QueryRow(ctx, `
+		insert into dispatcher.identities as i (number, instance, host, version, taken_at, working_from)
+		values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp())
+		on conflict (number) do update set instance = excluded.instance, host = excluded.host, version = excluded.version,
+		  taken_at = excluded.taken_at, left_at = null,
+		  (early_ends, working_from) = (
+		    select e.n, excluded.taken_at + case when e.n < 2 then interval '0'
+		      else least($6::interval * (1 << least(e.n - 2, 10)), $7::interval) end
+		    from (select case when i.left_at is null and i.host = excluded.host and i.version = excluded.version
+		      and excluded.taken_at < i.working_from + $5::interval then i.early_ends + 1 else 0 end as n) e)
+		returning early_ends, working_from - taken_at`,
+		pgx.QueryExecModeExec, number, l.Instance(), l.config.Host, l.config.Version, earlyEnd, firstPause, longestPause).
+		Scan(&id.EarlyEnds, &id.Pause)
 	return id, err
 }
 

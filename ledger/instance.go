@@ -2,7 +2,10 @@ package ledger
 
 import (
 	"context"
+	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // unbrokenGap is how far apart two heart-beats may be to count as unbroken: several times as far as
@@ -27,22 +30,80 @@ func (l *Ledger) Register(ctx context.Context) error {
 // Instance is the id that Register got, 0 before.
 func (l *Ledger) Instance() int64 { return l.instance.Load() }
 
-// Beat says that this process is alive. Heart-beats more than unbrokenGap apart count as broken off: whoever had
-// to be silent for so long cannot tell whether others are. oldestOpen is the claim time, by the
-// database's clock, of its oldest attempt without an outcome; the zero time means that
-// nothing is open. A row that was forgotten meanwhile is written again.
-func (l *Ledger) Beat(ctx context.Context, oldestOpen time.Time) error {
+// beatTimeout bounds one heart-beat on an open connection: the next one may find a better one.
+const beatTimeout = 3 * time.Second
+
+// heart is the connection of the heart-beats. Those of the pool may all be waiting, for locks or
+// for a database that is far away, and a heart-beat that comes late stops this process from sending.
+type heart struct {
+	mu   sync.Mutex
+	conn *pgx.Conn // guarded by mu; nil before the first heart-beat and after a failed one
+}
+
+// Beat says that this process is alive, and returns the database's clock. Heart-beats more than
+// unbrokenGap apart count as broken off: whoever had to be silent for so long cannot tell whether
+// others are. oldestOpen is the claim time, by the database's clock, of its oldest attempt without
+// an outcome; the zero time means that nothing is open. A row that was forgotten meanwhile is
+// written again.
+//
+// Sent is this process's clock before the heart-beat left: connecting is not counted.
+func (l *Ledger) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat, err error) {
 	id := l.instance.Load()
 	if id == 0 {
-		return wrap("heart-beat", ErrNotRegistered)
+		return b, wrap("heart-beat", ErrNotRegistered)
 	}
-	_, err := l.hot.Exec(ctx, `
+	l.heart.mu.Lock()
+	defer l.heart.mu.Unlock()
+	conn, err := l.beatConn(ctx)
+	if err != nil {
+		return b, wrap("heart-beat", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	b.Sent = time.Now()
+	err = conn.QueryRow(ctx, `
 		insert into dispatcher.instances as i (id, region, host, version, last_seen, oldest_open_at, counts, beating_since)
 		values ($1, $2, $3, $4, clock_timestamp(), $5, '{}', clock_timestamp())
 		on conflict (id) do update set last_seen = excluded.last_seen, oldest_open_at = excluded.oldest_open_at, left_at = null,
-		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval then excluded.last_seen else i.beating_since end`,
-		id, l.config.Region, l.config.Host, l.config.Version, instant(oldestOpen), unbrokenGap)
-	return wrap("heart-beat", err)
+		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval then excluded.last_seen else i.beating_since end
+		returning last_seen`,
+		id, l.config.Region, l.config.Host, l.config.Version, instant(oldestOpen), unbrokenGap).Scan(&b.At)
+	if err != nil {
+		l.dropHeart()
+		return Heartbeat{}, wrap("heart-beat", err)
+	}
+	b.At = b.At.UTC()
+	return b, nil
+}
+
+// Heartbeat is one that was written down.
+type Heartbeat struct {
+	Sent time.Time // this process's clock when it left
+	At   time.Time // the database's clock when it was written
+}
+
+// beatConn opens the connection when there is none, or when another server has taken over. mu is held.
+func (l *Ledger) beatConn(ctx context.Context) (*pgx.Conn, error) {
+	h := &l.heart
+	if h.conn != nil && l.guard.Replaced(h.conn.PgConn()) {
+		l.dropHeart()
+	}
+	if h.conn == nil {
+		conn, err := l.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		h.conn = conn
+	}
+	return h.conn, nil
+}
+
+// dropHeart ends the connection. mu is held.
+func (l *Ledger) dropHeart() {
+	if l.heart.conn != nil {
+		closeConn(l.heart.conn)
+	}
+	l.heart.conn = nil
 }
 
 // Leave removes this process's row at an orderly stop, when nothing is open any more.

@@ -49,7 +49,8 @@ type Config struct {
 	URL string
 	// MaxConns bounds the connections for claims and settlements; 0 means 4, which is as
 	// fast as more: beyond that the counters' locks are what claims wait for. Up to
-	// six more connections serve reports, publishing, the watch on the routing and the identity.
+	// seven more connections serve reports, publishing, the watch on the routing, the
+	// identity and the heart-beat.
 	MaxConns int
 	// Region, Host and Version describe this instance in dispatcher.instances.
 	Region, Host, Version string
@@ -75,6 +76,7 @@ type Ledger struct {
 	guard    primary.Guard   // of all connections
 	instance atomic.Int64    // set by Register
 	identity identity        // set by TakeIdentity
+	heart    heart           // of Beat
 	turns    turns           // whose rows come next when not all that are due are picked up
 
 	closing context.Context // ended by Close
@@ -193,6 +195,9 @@ func Migrate(ctx context.Context, url string) error {
 func (l *Ledger) Close() {
 	l.endScout()
 	l.dropIdentity()
+	l.heart.mu.Lock()
+	l.dropHeart()
+	l.heart.mu.Unlock()
 	l.out.resign()
 	l.heard.resign()
 	l.reports.Close()

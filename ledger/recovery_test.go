@@ -94,7 +94,7 @@ func TestWhoWasSilentItselfTakesNobodyForLost(t *testing.T) {
 	if ids := abandoned(t, living); ids != nil {
 		t.Errorf("%v taken for lost without a heart-beat of one's own", ids)
 	}
-	if err := living.Beat(t.Context(), time.Time{}); err != nil {
+	if _, err := living.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if ids := abandoned(t, living); ids != nil {
@@ -109,7 +109,7 @@ func TestWhoWasSilentItselfTakesNobodyForLost(t *testing.T) {
 func TestAHeartBeatBringsAnInstanceBack(t *testing.T) {
 	t.Parallel()
 	living, dead, _ := lost(t)
-	if err := dead.Beat(t.Context(), time.Now().Add(-time.Hour)); err != nil {
+	if _, err := dead.Beat(t.Context(), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if ids := abandoned(t, living); ids != nil {
@@ -120,7 +120,7 @@ func TestAHeartBeatBringsAnInstanceBack(t *testing.T) {
 func TestAbandonedLooksBackToTheOldestOpenAttempt(t *testing.T) {
 	t.Parallel()
 	living, dead, db := lost(t)
-	if err := dead.Beat(t.Context(), time.Now().Add(-time.Hour)); err != nil {
+	if _, err := dead.Beat(t.Context(), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.Exec(t.Context(), `update dispatcher.instances set last_seen = now() - interval '20 seconds' where id = $1`, dead.Instance()); err != nil {
@@ -138,7 +138,7 @@ func TestAnInstanceThatIsSilentTooLongMayNotClaim(t *testing.T) {
 	if err := dead.Claim(t.Context(), claim, give); !errors.Is(err, ledger.ErrSilent) || !ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
-	if err := dead.Beat(t.Context(), time.Time{}); err != nil {
+	if _, err := dead.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := dead.Claim(t.Context(), claim, give); err != nil {
@@ -159,7 +159,7 @@ func TestAForgottenInstanceMayClaimAfterItsNextHeartBeat(t *testing.T) {
 	if err := idle.Claim(t.Context(), claim, give); !errors.Is(err, ledger.ErrNotRegistered) {
 		t.Errorf("got %v", err)
 	}
-	if err := idle.Beat(t.Context(), time.Time{}); err != nil {
+	if _, err := idle.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := idle.Claim(t.Context(), claim, give); err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,7 +161,20 @@ func (s *stage) execute(statements ...string) {
 }
 
 // distance lies between two ends of a connection: what is sent there, or back, arrives so much later.
-type distance struct{ there, back time.Duration }
+type distance struct {
+	there, back time.Duration
+	grows       *atomic.Int64 // nanoseconds that come on top each way, from when they are set; nil for none
+}
+
+// way is the delay of one way as it is now.
+func (d distance) way(fixed time.Duration) func() time.Duration {
+	return func() time.Duration {
+		if d.grows == nil {
+			return fixed
+		}
+		return fixed + time.Duration(d.grows.Load())
+	}
+}
 
 // open passes connections on to target until the end of the test, and returns the address to call. Who uses it must have
 // been started after it.
@@ -197,10 +211,10 @@ func (d distance) pass(in net.Conn, target string) {
 	defer out.Close() //nolint:errcheck // As above.
 	var back sync.WaitGroup
 	back.Go(func() {
-		carry(in, out, d.back)
+		carry(in, out, d.way(d.back))
 		_ = in.Close()
 	})
-	carry(out, in, d.there)
+	carry(out, in, d.way(d.there))
 	_ = out.Close()
 	back.Wait()
 }
@@ -212,7 +226,7 @@ type parcel struct {
 }
 
 // carry passes on what it reads, each parcel so much later, until from ends. Parcels do not wait for each other.
-func carry(to io.Writer, from io.Reader, delay time.Duration) {
+func carry(to io.Writer, from io.Reader, delay func() time.Duration) {
 	parcels := make(chan parcel, 1024)
 	go func() {
 		defer close(parcels)
@@ -228,7 +242,7 @@ func carry(to io.Writer, from io.Reader, delay time.Duration) {
 		}
 	}()
 	for p := range parcels {
-		time.Sleep(time.Until(p.at.Add(delay)))
+		time.Sleep(time.Until(p.at.Add(delay())))
 		if _, err := to.Write(p.bytes); err != nil {
 			break
 		}

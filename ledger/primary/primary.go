@@ -37,8 +37,9 @@ type origin struct {
 // originKey is where a connection keeps its origin, among the data that callers may give it.
 const originKey = "dispatcher.origin"
 
-// connectTimeout bounds one try to connect to one host when the address names no connect_timeout.
-const connectTimeout = 5 * time.Second
+// connectTimeout bounds one try to connect to one host when the address names no connect_timeout. To connect takes seven
+// round trips with TLS and a password, so a server that is a second away is reached.
+const connectTimeout = 8 * time.Second
 
 // Configure lets connections by config be guarded. When the address names several hosts and does not say which of them it
 // wants (target_session_attrs), it is the first that takes writes.

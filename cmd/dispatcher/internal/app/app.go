@@ -259,7 +259,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	}
 	a.reloader.apply = a.dispatch.Apply
 	a.stopper.add("pipeline", a.dispatch.Stop)
-	if err := a.dispatch.ReadClock(ctx); err != nil {
+	if err := a.dispatch.Beat(ctx); err != nil {
 		return err
 	}
 	if err := a.reloader.begin(ctx); err != nil {

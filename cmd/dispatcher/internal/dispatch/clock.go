@@ -15,6 +15,11 @@ const (
 	// clockSlack is by how much readings may contradict each other before the database's clock
 	// must have been set.
 	clockSlack = 3 * time.Millisecond
+	// mostWrong is the most that the estimate of the database's clock is held to be wrong by when
+	// an attempt leaves. With a database that is a second away it may be wrong by half a second,
+	// which would leave no time within a second at all. The ways there and back usually take about
+	// as long as each other, so the estimate is far better than its bound.
+	mostWrong = 250 * time.Millisecond
 )
 
 // clock carries the database's clock on by this process's monotonic one, so that deadlines
@@ -81,9 +86,10 @@ func (c *clock) now() time.Time {
 }
 
 // span is when, by this process's clock, an attempt may leave at a place. However wrong the estimate of the database's
-// clock is, it leaves within the windows that it was counted in: with a database that is far away that is a narrower span.
+// clock is, up to mostWrong, it leaves within the windows that it was counted in: with a database that is far away that is a
+// narrower span.
 func (c *clock) span(p *admission.Place) (leave, latest time.Time) {
-	wrong := time.Duration(c.error.Load())
+	wrong := min(time.Duration(c.error.Load()), mostWrong)
 	leave, latest = c.here(p.At), c.here(p.Latest)
 	if opens := c.here(p.Opens).Add(wrong); !p.Opens.IsZero() && opens.After(leave) {
 		leave = opens

@@ -233,18 +233,6 @@ func (d *Dispatcher) unready(routing *Routing) []string {
 	return reasons
 }
 
-// ReadClock asks for the database's clock: once before the first claim, and with each heart-beat.
-// Deadlines and places are judged by it: this machine's own may be wrong or jump.
-func (d *Dispatcher) ReadClock(ctx context.Context) error {
-	asked := time.Now()
-	database, err := d.cfg.Ledger.Clock(ctx)
-	if err != nil {
-		return err
-	}
-	d.clock.read(database, asked, time.Now())
-	return nil
-}
-
 // now is the database's clock as last read, carried on by the time that has passed since.
 func (d *Dispatcher) now() time.Time { return d.clock.now() }
 

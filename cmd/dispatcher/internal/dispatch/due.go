@@ -40,7 +40,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		}
 		d.runDue(ctx)
 	})
-	loops.Go(func() { d.every(ctx, beatInterval, "beat", d.beat) })
+	loops.Go(func() { d.keepBeating(ctx) })
 	loops.Go(func() { d.every(ctx, recoverInterval, "recover", d.recover) })
 	loops.Go(func() { d.every(ctx, time.Second, "waiting", d.countWaiting) })
 	loops.Go(func() { d.every(ctx, releaseInterval, "release", d.release) })
@@ -167,21 +167,30 @@ func (d *Dispatcher) stir(ctx context.Context) {
 	}
 }
 
-// beatPatience bounds one heart-beat: the next one may find a better connection.
-const beatPatience = 3 * time.Second
+// keepBeating begins a heart-beat at each interval, or as soon as the one before is over: with a
+// database that is a second away a pause after each would make them too rare.
+func (d *Dispatcher) keepBeating(ctx context.Context) {
+	for {
+		began := time.Now()
+		if err := patiently(ctx, d.Beat); err != nil && ctx.Err() == nil {
+			d.trouble("beat", err)
+		}
+		if !sleep(ctx, beatInterval-time.Since(began)) {
+			return
+		}
+	}
+}
 
-// beat tells the other instances that this one lives.
-func (d *Dispatcher) beat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, beatPatience)
-	defer cancel()
-	if err := d.ReadClock(ctx); err != nil {
-		return fmt.Errorf("heart-beat: %w", err)
+// Beat tells the other instances that this one lives, and reads the database's clock, by which
+// deadlines and places are judged: this machine's own may be wrong or jump. It is called once
+// before the first claim, and then by Run.
+func (d *Dispatcher) Beat(ctx context.Context) error {
+	beat, err := d.cfg.Ledger.Beat(ctx, d.inflight.oldest())
+	if err != nil {
+		return err
 	}
-	at := time.Now()
-	if err := d.cfg.Ledger.Beat(ctx, d.inflight.oldest()); err != nil {
-		return fmt.Errorf("heart-beat: %w", err)
-	}
-	d.pulse.beat(at)
+	d.clock.read(beat.At, beat.Sent, time.Now())
+	d.pulse.beat(beat.Sent)
 	return nil
 }
 

@@ -196,21 +196,19 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	r.stand = standpoint{
 		lead: d.leads.get(laneOf(r.jobs), r.began), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, fleet: d.fleet.Load(),
 	}
-	var decided time.Time
+	var read time.Time // when the database read its clock
 	var lockWait time.Duration
 	err := d.cfg.Ledger.Claim(ctx, r.request(due), func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d.clock.read(seen.Now, r.began, time.Now())
-		lockWait = seen.LockWait
-		decisions, err := d.decide(r, seen)
-		decided = time.Now()
-		return decisions, err
+		read, lockWait = d.clock.here(seen.Now), seen.LockWait
+		return d.decide(r, seen)
 	})
 	if err != nil {
 		return err
 	}
 	wrote := time.Now()
 	if len(r.flights) > 0 { // a claim without an attempt has less to write
-		d.leads.took(laneOf(r.jobs), wrote.Sub(decided), wrote)
+		d.leads.took(laneOf(r.jobs), wrote.Sub(read), wrote)
 	}
 	d.answers.used(r)
 	d.needs.note(r.scopes, r.needed, wrote)

@@ -13,11 +13,15 @@ const (
 	// leastLead is what places leave free at the end of a second: an attempt that leaves so much
 	// later still falls into its window, and need not wait for its place on an idle channel.
 	leastLead = 50 * time.Millisecond
-	// leadMemory is how long a claim counts when others do not tell more.
+	// leadMemory is how long a claim counts when others do not tell more, or slowMemory times as
+	// long as it took if that is longer: with a slow database claims are rare, and one that does
+	// not know how slow it is comes late.
 	leadMemory = 10 * time.Second
+	slowMemory = 20
 )
 
-// lead is how long the write half of a claim takes, from the decision until it is durable: the slowest of the last eight
+// lead is how long the write half of a claim takes, from the moment that the database showed its clock until the attempts
+// are durable and this process knows it: the slowest of the last eight
 // that is no outlier. Places begin that much later: an attempt cannot leave before it is durable, and one that came late would
 // use the place of the next.
 //
@@ -46,7 +50,7 @@ func (l *lead) get(now time.Time) time.Duration {
 	var room [len(l.writes)]time.Duration
 	known := room[:0]
 	for _, w := range l.writes {
-		if now.Sub(w.at) <= leadMemory {
+		if now.Sub(w.at) <= max(leadMemory, slowMemory*w.took) {
 			known = append(known, w.took)
 		}
 	}
