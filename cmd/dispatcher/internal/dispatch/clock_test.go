@@ -110,3 +110,17 @@ func TestAFarDatabaseNarrowsWindowsAndNotThePace(t *testing.T) {
 		}
 	}
 }
+
+// TestADatabaseASecondAwayLeavesTimeToSend: its clock may be wrong by half a second, and then no
+// moment would be sure to lie within a window of a second.
+func TestADatabaseASecondAwayLeavesTimeToSend(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	asked := clock.epoch.Add(time.Hour)
+	clock.read(noon, asked, asked.Add(time.Second))
+	opens, closes := noon, noon.Add(time.Second)
+	leave, latest := clock.span(&admission.Place{At: opens, Latest: closes, Opens: opens, Closes: closes})
+	if from, until := leave.Sub(clock.here(opens)), latest.Sub(clock.here(opens)); from != mostWrong || until != time.Second-mostWrong {
+		t.Errorf("from %s until %s", from, until)
+	}
+}

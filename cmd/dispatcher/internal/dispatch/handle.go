@@ -196,6 +196,7 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	r.stand = standpoint{
 		lead: d.leads.get(laneOf(r.jobs), r.began), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, fleet: d.fleet.Load(),
 	}
+	defer d.watchLocks(ctx)()
 	var read time.Time // when the database read its clock
 	var lockWait time.Duration
 	err := d.cfg.Ledger.Claim(ctx, r.request(due), func(seen *ledger.Seen) (ledger.Decisions, error) {

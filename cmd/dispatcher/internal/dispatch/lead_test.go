@@ -40,7 +40,7 @@ func TestLeadIsTheSlowestClaimOfLateThatIsNoOutlier(t *testing.T) {
 		if got := l.get(noon.Add(leadMemory)); got != millis(test.want) {
 			t.Errorf("%s: lead %s, want %s", name, got, millis(test.want))
 		}
-		if got := l.get(noon.Add(leadMemory + 1)); got != 0 {
+		if got := l.get(noon.Add(slowMemory*admission.LongestLead + 1)); got != 0 {
 			t.Errorf("%s: lead %s when no claim told anything for long", name, got)
 		}
 	}
@@ -52,6 +52,18 @@ func TestEachClaimIsForgottenByItself(t *testing.T) {
 	l.took(millis(400), noon)
 	l.took(millis(100), noon.Add(time.Second))
 	for after, want := range map[time.Duration]int{leadMemory: 400, leadMemory + 1: 100, leadMemory + time.Second: 100, leadMemory + time.Second + 1: 0} {
+		if got := l.get(noon.Add(after)); got != millis(want) {
+			t.Errorf("lead %s after %s, want %s", got, after, millis(want))
+		}
+	}
+}
+
+// TestASlowClaimCountsForLonger: with a database that is a second away, claims are many seconds apart.
+func TestASlowClaimCountsForLonger(t *testing.T) {
+	t.Parallel()
+	var l lead
+	l.took(millis(1500), noon)
+	for after, want := range map[time.Duration]int{leadMemory + 1: 1500, slowMemory * millis(1500): 1500, slowMemory*millis(1500) + 1: 0} {
 		if got := l.get(noon.Add(after)); got != millis(want) {
 			t.Errorf("lead %s after %s, want %s", got, after, millis(want))
 		}
