@@ -168,14 +168,14 @@ func (r *readiness) kafka() console.Check {
 
 // channels has one entry for all and one for each.
 func (r *readiness) channels() []console.Check {
-	any := console.Check{Name: "channels", Vital: true}
+	all := console.Check{Name: "channels", Vital: true}
 	ready, reloader := r.ready.Load(), r.reloader.Load()
 	if ready == nil || reloader == nil {
-		any.Detail, any.Fix = "no channel is connected yet", "wait until a routing is loaded"
-		return []console.Check{any}
+		all.Detail, all.Fix = "no channel is connected yet", "wait until a routing is loaded"
+		return []console.Check{all}
 	}
 	states, troubles := (*ready)(), reloader.trouble()
-	checks := []console.Check{any}
+	checks := []console.Check{all}
 	for _, channel := range reloader.channels() {
 		check := channelCheck(channel.Name, states[channel.Name], troubles[channel.Name])
 		if channel.State == config.Enabled && sends(states[channel.Name]) {
