@@ -225,6 +225,12 @@ func TestAProbeTellsAnOutageFromAFailure(t *testing.T) {
 				wait(time.Minute)
 			}
 		}, nil},
+		"a failure every ten seconds": {0, func(p *Probe, _ *atomic.Bool) {
+			for range 6 {
+				p.Suspect(failure)
+				wait(10 * time.Second)
+			}
+		}, []string{`{"level":"warn","what":"claim","error":"timeout","message":"look at the locks"}`}},
 		"a failure that stays": {0, func(p *Probe, _ *atomic.Bool) {
 			for range 40 {
 				p.Suspect(failure)

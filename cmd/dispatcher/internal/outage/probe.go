@@ -6,9 +6,13 @@ import (
 	"time"
 )
 
-// strikes is how many looks in a row must have found everything in order, while work failed all the
-// same, until that is told: a single failure is tried again and needs nobody.
-const strikes = 3
+// strikes is how many looks must have found everything in order, while work failed all the same, until
+// that is told: a single failure is tried again and needs nobody. They count as long as less than
+// forgive lies between two of them: whoever fails again and again backs off.
+const (
+	strikes = 5
+	forgive = 20 * time.Second
+)
 
 // Probe finds out whether what fails is due to an outage, and when that is over: those who meet
 // failures see one connection each, and do not notice the end while they have nothing to do.
@@ -52,7 +56,7 @@ func (p *Probe) wake() chan struct{} {
 
 // Run looks until ctx ends.
 func (p *Probe) Run(ctx context.Context) {
-	down, struck := "", 0
+	down, struck, last := "", 0, time.Time{}
 	if p.Idle == 0 && !p.wait(ctx, 0) {
 		return
 	}
@@ -72,11 +76,14 @@ func (p *Probe) Run(ctx context.Context) {
 			found.Reporter = p.Reporter
 			p.Log.Down(*found)
 		case failure != nil:
-			if struck++; struck >= strikes {
+			if now := time.Now(); now.Sub(last) < forgive {
+				struck, last = struck+1, now
+			} else {
+				struck, last = 1, now
+			}
+			if struck >= strikes {
 				p.Log.fault(*failure)
 			}
-		default:
-			struck = 0
 		}
 		busy := found != nil || failure != nil
 		if busy && !rest(ctx, p.Again) || !busy && !p.wait(ctx, p.Idle) {
