@@ -119,7 +119,8 @@ type Decide func(seen *Seen) (Decisions, error)
 // Decisions is the answer to Seen: one Decision per message in the same order, and the
 // notices that are published once the transaction has committed.
 type Decisions struct {
-	Each    []Decision
+	Each []Decision
+	// Notices hold at most one Status about a message: those of one claim have one Notice.Seq.
 	Notices []Notice
 }
 
@@ -185,6 +186,12 @@ type Notice struct {
 	Key     string
 	Value   []byte
 	Headers []Header
+	// Seq and At are set by Publish. Of two notices about one message the later one has the higher
+	// Seq and no earlier At. They belong to the transaction that wrote the notice: Seq is the number
+	// of its row in the outbox, At the database's clock once the message was locked. A notice that
+	// is published again keeps its Seq.
+	Seq int64
+	At  time.Time
 }
 
 // NoticeKind names the topic that a notice goes to.

@@ -45,6 +45,10 @@ const leadPause = time.Second
 // different messages may become visible out of seq order. That is why publishing takes the
 // rows that are there and never skips ahead of a number, and why the sequence
 // must not be cached by sessions.
+//
+// Each notice carries that seq and the row's created_at, the clock at the same moment, see
+// Notice.Seq. A clock that is set back, or that of a server which takes over, could show less than
+// before; the notices of this process then keep the latest time that it has published.
 func (l *Ledger) Publish(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
 	return l.out.publish(ctx, limit, send)
 }
@@ -75,6 +79,7 @@ type outlet struct {
 	conn      *pgx.Conn  // guarded by mu; holds the leadership lock when held is set
 	held      bool       // guarded by mu
 	published []int64    // guarded by mu; sent and not yet removed
+	latest    time.Time  // guarded by mu; the latest Notice.At that was sent; survives a new connection
 	asked     time.Time  // guarded by mu; when the lock was last asked for in vain
 }
 
@@ -92,11 +97,25 @@ func (o *outlet) publish(ctx context.Context, limit int, send func(context.Conte
 	if len(seqs) == 0 {
 		return 0, nil
 	}
+	latest := neverBack(notices, o.latest)
 	if err := send(ctx, notices); err != nil {
 		return 0, fmt.Errorf("publish %d notices: %w", len(notices), err)
 	}
-	o.published = seqs
+	o.published, o.latest = seqs, latest
 	return len(notices), nil
+}
+
+// neverBack raises the times of notices so that none is before an earlier one or before latest, and
+// returns the last of them.
+func neverBack(notices []Notice, latest time.Time) time.Time {
+	for i := range notices {
+		if n := &notices[i]; n.At.Before(latest) {
+			n.At = latest
+		} else {
+			latest = n.At
+		}
+	}
+	return latest
 }
 
 // takeLead makes sure of the connection and asks for the lock. mu is held.
@@ -158,12 +177,12 @@ const (
 // selectOutbox and selectHeard read rows by seq until they hold so many notices.
 const (
 	selectOutbox = `
-	select seq, kind, keys, "values", coalesce(headers::text, '') from (
+	select seq, created_at, kind, keys, "values", coalesce(headers::text, '') from (
 	  select *, sum(cardinality(keys)) over (order by seq) - cardinality(keys) as before
 	  from (select * from dispatcher.outbox order by seq limit $1) o
 	) o where before < $1 order by seq`
 	selectHeard = `
-	select seq, 'inbound', keys, "values", '' from (
+	select seq, created_at, 'inbound', keys, "values", '' from (
 	  select *, sum(cardinality(keys)) over (order by seq) - cardinality(keys) as before
 	  from (select * from dispatcher.inbound_outbox order by seq limit $1) o
 	) o where before < $1 order by seq`
@@ -192,11 +211,12 @@ func (o *outlet) readOutbox(ctx context.Context, limit int) (seqs []int64, notic
 
 func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 	var seq int64
+	var at time.Time
 	var kind, headers string
 	var keys []string
 	var values [][]byte
-	_, err = pgx.ForEachRow(rows, []any{&seq, &kind, &keys, &values, &headers}, func() error {
-		seqs = append(seqs, seq)
+	_, err = pgx.ForEachRow(rows, []any{&seq, &at, &kind, &keys, &values, &headers}, func() error {
+		seqs, at = append(seqs, seq), at.UTC()
 		lists := make([][]Header, len(keys))
 		if headers != "" {
 			if err := json.Unmarshal([]byte(headers), &lists); err != nil {
@@ -204,7 +224,9 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 			}
 		}
 		for i := range keys {
-			notices = append(notices, Notice{Kind: NoticeKind(kind), Key: keys[i], Value: values[i], Headers: lists[i]})
+			notices = append(notices, Notice{
+				Kind: NoticeKind(kind), Key: keys[i], Value: values[i], Headers: lists[i], Seq: seq, At: at,
+			})
 		}
 		return nil
 	})

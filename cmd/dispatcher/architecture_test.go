@@ -83,7 +83,7 @@ var rules = map[string]rule{
 		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
 	internal + "publish": {
-		ours:   []string{module + "ledger", internal + "outage"},
+		ours:   []string{module + "ledger", internal + "envelope", internal + "outage"},
 		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
 	internal + "outage":             {others: []string{"github.com/rs/zerolog"}},

@@ -166,6 +166,8 @@ func (s *stage) joined(members int) {
 type event struct {
 	ID       string            `json:"id"`
 	State    string            `json:"state"`
+	Seq      int64             `json:"seq"`
+	At       time.Time         `json:"at"`
 	Channel  string            `json:"channel"`
 	Attempt  int               `json:"attempt"`
 	Reason   string            `json:"reason"`
@@ -180,16 +182,13 @@ type event struct {
 
 // statuses reads the status topic until the last event of each message is the state
 // that the ledger has, and returns all events by message, in order, without repetitions:
-// delivery is at least once, and the same event has the same bytes.
+// delivery is at least once, and the same event has the same seq. Of one message, seq must rise and
+// at must not go back.
 func (s *stage) statuses(want map[string]string) map[string][]event {
 	s.t.Helper()
-	events, seen := map[string][]event{}, map[string]bool{}
+	events, seen := map[string][]event{}, map[string]map[int64]bool{}
 	open := maps.Clone(want)
 	readTopic(s.t, s.kafka, s.topic("status"), func(r *kgo.Record) bool {
-		if seen[string(r.Value)] {
-			return false
-		}
-		seen[string(r.Value)] = true
 		var e event
 		if err := json.Unmarshal(r.Value, &e); err != nil {
 			s.t.Fatalf("status event is no JSON: %v", err)
@@ -199,6 +198,18 @@ func (s *stage) statuses(want map[string]string) map[string][]event {
 				s.t.Errorf("the event of the record at %s has key %q", position, r.Key)
 			}
 			return len(open) == 0
+		}
+		if seen[e.ID][e.Seq] {
+			return false
+		}
+		if seen[e.ID] == nil {
+			seen[e.ID] = map[int64]bool{}
+		}
+		seen[e.ID][e.Seq] = true
+		if n := len(events[e.ID]); n > 0 {
+			if last := events[e.ID][n-1]; e.Seq <= last.Seq || e.At.Before(last.At) {
+				s.t.Errorf("%s: event %s (seq %d, %s) came after %s (seq %d, %s)", e.ID, e.State, e.Seq, e.At, last.State, last.Seq, last.At)
+			}
 		}
 		if string(r.Key) != e.ID {
 			s.t.Errorf("the event of %s has key %q", e.ID, r.Key)

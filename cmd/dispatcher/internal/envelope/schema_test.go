@@ -134,7 +134,7 @@ func TestStatusEventsKeepTheirSchema(t *testing.T) {
 	schema := published(t, "status.schema.json")
 	rapid.Check(t, func(rt *rapid.T) {
 		s := statuses().Draw(rt, "status")
-		raw := envelope.AppendStatus(nil, s)
+		raw := envelope.Stamp(nil, envelope.AppendStatus(nil, s), rapid.Int64Range(1, 1<<53-1).Draw(rt, "seq"), s.At)
 		if err := validate(schema, raw); err != nil {
 			rt.Fatalf("%v\n%s", err, raw)
 		}
@@ -146,11 +146,13 @@ func TestStatusSchemaRefusesAnEventWithoutItsRequiredFields(t *testing.T) {
 	schema := published(t, "status.schema.json")
 	for _, raw := range []string{
 		`{}`,
-		`{"id":"i","state":"accepted","at":"2026-11-21T10:00:00.000000Z"}`,
-		`{"state":"accepted","at":"2026-11-21T10:00:00.000000Z","lane":"otp","topic":"sms.otp","partition":0,"offset":1}`,
-		`{"state":"dead","at":"2026-11-21T10:00:00.000000Z","lane":"otp"}`,
-		`{"id":"i","state":"sent","at":"2026-11-21T10:00:00.000000Z","lane":"otp"}`,
-		`{"id":"i","state":"accepted","at":"2026-11-21T10:00:00Z","lane":"otp"}`,
+		`{"id":"i","state":"accepted","seq":1,"at":"2026-11-21T10:00:00.000000Z"}`,
+		`{"state":"accepted","seq":1,"at":"2026-11-21T10:00:00.000000Z","lane":"otp","topic":"sms.otp","partition":0,"offset":1}`,
+		`{"state":"dead","seq":1,"at":"2026-11-21T10:00:00.000000Z","lane":"otp"}`,
+		`{"id":"i","state":"sent","seq":1,"at":"2026-11-21T10:00:00.000000Z","lane":"otp"}`,
+		`{"id":"i","state":"accepted","seq":1,"at":"2026-11-21T10:00:00Z","lane":"otp"}`,
+		`{"id":"i","state":"accepted","at":"2026-11-21T10:00:00.000000Z","lane":"otp"}`,
+		`{"id":"i","state":"accepted","seq":0,"at":"2026-11-21T10:00:00.000000Z","lane":"otp"}`,
 	} {
 		if validate(schema, []byte(raw)) == nil {
 			t.Errorf("accepted: %s", raw)

@@ -1,6 +1,7 @@
 package envelope
 
 import (
+	"bytes"
 	"strconv"
 	"time"
 )
@@ -12,7 +13,8 @@ type Status struct {
 	// has a Position.
 	ID    string
 	State string // scheduled, waiting, retry, sending, accepted, delivered, undelivered, no_receipt, rejected, failed, unknown or dead
-	// At is when the state was reached, by the database's clock; written in UTC with microseconds.
+	// At is about when the state was reached, by the database's clock; written in UTC with
+	// microseconds. Stamp replaces it.
 	At   time.Time
 	Lane string
 
@@ -49,6 +51,24 @@ type Position struct {
 }
 
 const microseconds = "2006-01-02T15:04:05.000000Z07:00"
+
+// beforeAt stands in front of the time of an event. Inside a string its quotes would be escaped, and
+// nothing that AppendStatus writes before it is an object, so its first occurrence is the field.
+const beforeAt = `,"at":"`
+
+// Stamp appends an event that AppendStatus wrote to dst, with its final number and time: field seq
+// is added, and at is replaced. Both are known only when the event was written to the ledger, after
+// the row of its message was locked. An event without a time is appended as it is.
+func Stamp(dst, event []byte, seq int64, at time.Time) []byte {
+	before, after, found := bytes.Cut(event, []byte(beforeAt))
+	end := bytes.IndexByte(after, '"')
+	if !found || end < 0 {
+		return append(dst, event...)
+	}
+	dst = append(append(dst, before...), `,"seq":`...)
+	dst = append(strconv.AppendInt(dst, seq, 10), beforeAt...)
+	return append(at.UTC().AppendFormat(dst, microseconds), after[end:]...)
+}
 
 // AppendStatus writes the event as JSON. It allocates nothing but room in dst (and
 // with more than 16 metadata entries a slice to sort their keys).

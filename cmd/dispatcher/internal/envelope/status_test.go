@@ -1,7 +1,9 @@
 package envelope_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"strconv"
 	"testing"
 	"time"
 
@@ -64,10 +66,57 @@ func TestAppendedStringsComeBackThroughEncodingJSON(t *testing.T) {
 	})
 }
 
+// TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest covers strings that look like the field which
+// Stamp looks for.
+func TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		s := statuses().Draw(rt, "status")
+		tricky := rapid.SampledFrom([]string{`,"at":"`, `","at":"2026`, `at`, `{"at":"x"}`, s.ID})
+		s.ID, s.Route = tricky.Draw(rt, "id"), tricky.Draw(rt, "route")
+		s.Metadata = map[string]string{"at": tricky.Draw(rt, "metadata"), `,"at":"`: "x"}
+		at, seq := instants().Draw(rt, "final"), rapid.Int64Range(1, 1<<53-1).Draw(rt, "seq")
+		raw := envelope.AppendStatus(nil, s)
+		var want, got map[string]any
+		if err := json.Unmarshal(raw, &want); err != nil {
+			rt.Fatal(err)
+		}
+		stamped := envelope.Stamp([]byte("x"), raw, seq, at)
+		d := json.NewDecoder(bytes.NewReader(stamped[1:]))
+		d.UseNumber()
+		if err := d.Decode(&got); err != nil || stamped[0] != 'x' {
+			rt.Fatalf("%v: %s", err, stamped)
+		}
+		if got["seq"] != json.Number(strconv.FormatInt(seq, 10)) || got["at"] != at.Format("2006-01-02T15:04:05.000000Z") {
+			rt.Fatalf("seq %d at %s: %s", seq, at, stamped)
+		}
+		delete(got, "seq")
+		for _, field := range []string{"at", "attempt", "segments"} {
+			delete(got, field)
+			delete(want, field)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			rt.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestStampLeavesWhatIsNoEventAsItIs(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{"", "{}", `{"id":"i"}`, `{"id":"i","at":5}`, `{"id":"i","at":"20`} {
+		if got := string(envelope.Stamp(nil, []byte(raw), 7, time.Unix(0, 0))); got != raw {
+			t.Errorf("%s became %s", raw, got)
+		}
+	}
+}
+
 func TestAppendStatusDoesNotAllocate(t *testing.T) {
-	room := make([]byte, 0, 1024)
+	room, event := make([]byte, 0, 1024), envelope.AppendStatus(nil, accepted)
 	if n := testing.AllocsPerRun(100, func() { envelope.AppendStatus(room, accepted) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { envelope.Stamp(room, event, 1<<40, accepted.At) }); n != 0 {
+		t.Errorf("%v allocations to give it its number", n)
 	}
 }
 

@@ -247,7 +247,10 @@ func TestNoticesReachTheirTopicWithKeyAndHeaders(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	o := newOutbox(
-		ledger.Notice{Kind: ledger.Status, Key: "m1", Value: []byte(`{"id":"m1"}`)},
+		ledger.Notice{
+			Kind: ledger.Status, Key: "m1", Value: []byte(`{"id":"m1","state":"sending","at":"2026-11-21T10:00:00.000000Z"}`),
+			Seq: 41, At: time.Date(2026, 11, 21, 11, 0, 1, 5000, time.FixedZone("", 3600)),
+		},
 		ledger.Notice{Kind: ledger.Letter, Value: []byte("\x00raw"), Headers: []ledger.Header{{Key: "reason", Value: "bad_json"}, {Key: "lane", Value: "otp"}}},
 	)
 	o.heard = []ledger.Notice{{Kind: ledger.Heard, Key: "+447700900123", Value: []byte(`{"id":"i"}`)}}
@@ -257,7 +260,7 @@ func TestNoticesReachTheirTopicWithKeyAndHeaders(t *testing.T) {
 	if string(inbound.Key) != "+447700900123" || string(inbound.Value) != `{"id":"i"}` {
 		t.Errorf("inbound record: %+v", inbound)
 	}
-	if string(status.Key) != "m1" || string(status.Value) != `{"id":"m1"}` || len(status.Headers) != 0 {
+	if string(status.Key) != "m1" || string(status.Value) != `{"id":"m1","state":"sending","seq":41,"at":"2026-11-21T10:00:01.000005Z"}` || len(status.Headers) != 0 {
 		t.Errorf("status record: %+v", status)
 	}
 	want := []kgo.RecordHeader{{Key: "reason", Value: []byte("bad_json")}, {Key: "lane", Value: []byte("otp")}}

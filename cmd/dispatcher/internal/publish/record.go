@@ -5,6 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 )
 
@@ -20,12 +21,17 @@ const (
 	overhead = 40
 )
 
-// record turns a notice into a record of its topic. A value over maxValue is cut off and
+// stamped is how many bytes Stamp adds to an event at most.
+const stamped = len(`,"seq":`) + 20
+
+// record turns a notice into a record of its topic: a status event gets its number and its time. A
+// value over maxValue is cut off and
 // the header original_bytes says how long it was.
 func (p *Publisher) record(n *ledger.Notice) *kgo.Record {
 	r := &kgo.Record{Topic: p.cfg.StatusTopic, Value: n.Value}
 	switch n.Kind {
 	case ledger.Status:
+		r.Value = envelope.Stamp(make([]byte, 0, len(n.Value)+stamped), n.Value, n.Seq, n.At)
 	case ledger.Letter:
 		r.Topic = p.cfg.DeadTopic
 	case ledger.Heard:
@@ -37,9 +43,9 @@ func (p *Publisher) record(n *ledger.Notice) *kgo.Record {
 	for _, h := range n.Headers {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Key, Value: []byte(h.Value)})
 	}
-	if len(n.Value) > maxValue {
-		r.Value = n.Value[:maxValue]
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "original_bytes", Value: strconv.AppendInt(nil, int64(len(n.Value)), 10)})
+	if whole := len(r.Value); whole > maxValue {
+		r.Value = r.Value[:maxValue]
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "original_bytes", Value: strconv.AppendInt(nil, int64(whole), 10)})
 	}
 	return r
 }
