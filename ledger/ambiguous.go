@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"time"
+
+	"dispatcher/provider"
 )
 
 // Step is how it is tried to learn what became of a submission that nobody answered.
@@ -61,6 +63,18 @@ type OpenDoubt struct {
 	// Await is for how long receipts are awaited once the submission turns out to have been taken: Settlement.Await of
 	// the latest attempt, by the routing that it was sent under.
 	Await time.Duration
+}
+
+// Answered reports whether what became known of the first attempt tells of the submission. A yes or no does. That
+// the first attempt was refused, or never left, tells nothing once another has repeated it under the same key.
+func (o *OpenDoubt) Answered() bool {
+	switch o.Answer {
+	case provider.Unknown.String():
+		return false
+	case provider.Accepted.String(), provider.Rejected.String():
+		return true
+	}
+	return o.Attempt.Number == o.First
 }
 
 // Repeats reports whether the message waits to be submitted again under the key, or is being so.

@@ -101,12 +101,14 @@ const doubtJoins = `
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
 
 // leaseDoubts leases the doubts that are due, and those about which an answer or a receipt has told something: nobody else
-// gets them before the lease is over.
+// gets them before the lease is over. That the first attempt was refused or never left says nothing about one that repeated it
+// under the same key.
 const leaseDoubts = `
 	with due as materialized (
 	  select d.message_seq, d.key from dispatcher.ambiguous d
 	  join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
-	  where d.next_at is not null and (d.next_at <= now() or f.outcome <> 'unknown')
+	  where d.next_at is not null and (d.next_at <= now()
+	    or f.outcome in ('accepted', 'rejected') or f.outcome <> 'unknown' and d.last = d.attempt)
 	  order by d.next_at limit $1 for update of d skip locked
 	), leased as (
 	  update dispatcher.ambiguous d set next_at = now() + $2::interval, asked = least(d.asked + 1, 32000)

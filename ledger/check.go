@@ -49,7 +49,11 @@ func checkOne(m *Message, fate Fate, d *Decision) error {
 			return refuse("a message waits without a time")
 		}
 	case Failed, Rejected:
-	case Scheduled, Retry, Accepted, Delivered, Undelivered, NoReceipt, Unknown, Dead:
+	case Unknown:
+		if m.Attempts == 0 {
+			return refuse("nobody can have taken a message that was never sent")
+		}
+	case Scheduled, Retry, Accepted, Delivered, Undelivered, NoReceipt, Dead:
 		return refuse("a claim cannot put a message into state %s", d.State)
 	default:
 		return refuse("state %q does not exist", d.State)

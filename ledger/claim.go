@@ -126,9 +126,10 @@ type Decisions struct {
 
 // Decision is what becomes of one message. The zero Decision leaves the row as it is.
 type Decision struct {
-	// State is Sending, Waiting, Failed or Rejected; empty leaves the row alone.
+	// State is Sending, Waiting, Failed, Rejected, or Unknown for a row with an attempt of which nobody
+	// knows; empty leaves the row alone.
 	State State
-	// Reason is a bounded word for Waiting, Failed and Rejected.
+	// Reason is a bounded word for Waiting, Failed, Rejected and Unknown.
 	Reason string
 	// NextAt is set for Waiting.
 	NextAt time.Time

@@ -35,7 +35,9 @@ var insertMessages = `
 // locked, after its message, so that nobody else gives the slot back meanwhile; who is about
 // to do so is not waited for, and then there is no ticket any more.
 var selectDue = `
-	select ` + messageColumns + `, t.accepted_at, t.claimed_at, ` + optedOut(recipientOf) + `
+	select ` + messageColumns + `, t.accepted_at, t.claimed_at, ` + optedOut(recipientOf) + `,
+	  m.possible_duplicate and exists (
+	    select from dispatcher.attempts e where e.message_seq = m.seq and e.outcome in ('unknown', 'accepted'))
 	from dispatcher.due($1, $2, $3, $4) m left join lateral (
 	  select coalesce(a.ticket_at, a.claimed_at) as accepted_at, a.claimed_at from dispatcher.attempts a
 	  where m.pinned is not null and a.message_seq = m.seq and a.attempt = m.attempts and a.channel = m.pinned
@@ -105,7 +107,7 @@ const freeAttempts = `
 const updateMessages = `
 	update dispatcher.messages m set
 	  state = n.state, reason = nullif(n.reason, ''), next_at = n.next_at, attempts = n.attempts,
-	  finished_at = case when n.state in ('failed', 'rejected') then $16::timestamptz end,
+	  finished_at = case when n.state in ('failed', 'rejected', 'unknown') then $16::timestamptz end,
 	  tried = case when n.new_round then null else m.tried end,
 	  rounds = m.rounds + n.new_round::int,
 	  seen = coalesce(nullif(n.seen, '')::jsonb, m.seen),

@@ -50,6 +50,7 @@ type try struct {
 	proved           bool          // a receipt made it accepted, no answer did
 	denied           int           // how many parts the answer said were not taken; 0 for owed, or one
 	contradicted     bool          // a receipt has said before that some of them were delivered
+	segments         int           // that were taken, or may have been
 	within, left     time.Duration // for how long receipts are awaited from its answer on, and from now on; 0 where none are expected
 	parts            []part
 
@@ -141,6 +142,10 @@ func (t *try) isDenied() bool {
 	return false
 }
 
+// untaken reports whether the provider answered that it took no part of the attempt. What was said of
+// its receipts while nobody knew that does not count any more.
+func (t *try) untaken() bool { return t.isDenied() && t.segments == 0 && len(t.counted()) == 0 }
+
 // counted are the parts that were taken, or may have been.
 func (t *try) counted() []part {
 	if !t.isDenied() {
@@ -197,11 +202,11 @@ func (s *standing) next() (to State, by *try, says word) {
 		t := &s.tries[i]
 		switch t.outcome {
 		case provider.Refused.String(), provider.Throttled.String():
-			rest = rest.with(t.tally())
-		case provider.Accepted.String():
-			if t.number == s.attempts {
-				last = t
+			if !t.untaken() {
+				rest = rest.with(t.tally())
 			}
+		case provider.Accepted.String():
+			last = t // what came of later ones, nobody took them, or nobody knows
 		}
 	}
 	if to, by, says = s.deliveredAnyway(rest, last != nil); by != nil {
@@ -226,7 +231,7 @@ func (s *standing) next() (to State, by *try, says word) {
 		}
 	}
 	switch {
-	case last == nil:
+	case last == nil, worst.state == Undelivered && s.unknownAfter(last):
 		return "", nil, word{}
 	case len(last.parts) > 0 && rank(worst.state) > s.rank():
 		return worst.state, last, worst
@@ -234,6 +239,11 @@ func (s *standing) next() (to State, by *try, says word) {
 		return Accepted, last, word{}
 	}
 	return "", nil, word{}
+}
+
+// unknownAfter reports whether nobody knows of a later attempt: it may be delivered.
+func (s *standing) unknownAfter(t *try) bool {
+	return slices.ContainsFunc(s.tries, func(o try) bool { return o.number > t.number && o.outcome == provider.Unknown.String() })
 }
 
 // concludable reports whether receipts may change the state. While an attempt is under way its own

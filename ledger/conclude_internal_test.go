@@ -128,30 +128,32 @@ func TestAMessageComesToAState(t *testing.T) {
 		tries []try
 		want  State
 	}{
-		"delivered":                                    {Accepted, attemptsOf("accepted", "d"), Delivered},
-		"still open":                                   {Accepted, attemptsOf("accepted", "de"), ""},
-		"nothing is expected":                          {Accepted, attemptsOf("accepted", ""), ""},
-		"no word":                                      {Accepted, attemptsOf("accepted", "E"), NoReceipt},
-		"no word again":                                {NoReceipt, attemptsOf("accepted", "E"), ""},
-		"late":                                         {NoReceipt, attemptsOf("accepted", "u"), Undelivered},
-		"proven wrong":                                 {Undelivered, attemptsOf("accepted", "d"), Delivered},
-		"delivered stays":                              {Delivered, attemptsOf("accepted", "u"), ""},
-		"parts of two attempts":                        {Accepted, attemptsOf("throttled", "d", "accepted", "d"), Delivered},
-		"a part of the first is missing":               {Accepted, attemptsOf("throttled", "u", "accepted", "d"), Undelivered},
-		"the rest is on its way":                       {Sending, attemptsOf("refused", "d", "", ""), ""},
-		"the rest waits":                               {Retry, attemptsOf("refused", "d"), ""},
-		"two copies, one delivered":                    {Accepted, attemptsOf("accepted", "u", "accepted", "d"), Delivered},
-		"two copies, neither":                          {Accepted, attemptsOf("accepted", "u", "accepted", "u"), Undelivered},
-		"two copies, one open":                         {Accepted, attemptsOf("accepted", "u", "accepted", "e"), ""},
-		"two copies, the first is silent":              {Accepted, attemptsOf("accepted", "E", "accepted", "u"), NoReceipt},
-		"a copy that nobody expects a receipt for":     {Accepted, attemptsOf("accepted", "u", "accepted", ""), ""},
-		"the first copy, the second is unknown":        {Unknown, attemptsOf("accepted", "d", "unknown", ""), Delivered},
-		"an undelivered copy, the second is unknown":   {Unknown, attemptsOf("accepted", "u", "unknown", ""), ""},
-		"found out while it waits":                     {Retry, attemptsOf("accepted", "e"), Accepted},
-		"found out and silent":                         {Unknown, attemptsOf("accepted", "E"), Accepted},
-		"a part of what is unknown":                    {Unknown, attemptsOf("unknown", "d"), ""},
-		"what was refused since stays so":              {Failed, attemptsOf("accepted", "d", "refused", ""), ""},
-		"the second copy is refused by the subscriber": {Rejected, attemptsOf("accepted", "d", "rejected", ""), ""},
+		"delivered":                                     {Accepted, attemptsOf("accepted", "d"), Delivered},
+		"still open":                                    {Accepted, attemptsOf("accepted", "de"), ""},
+		"nothing is expected":                           {Accepted, attemptsOf("accepted", ""), ""},
+		"no word":                                       {Accepted, attemptsOf("accepted", "E"), NoReceipt},
+		"no word again":                                 {NoReceipt, attemptsOf("accepted", "E"), ""},
+		"late":                                          {NoReceipt, attemptsOf("accepted", "u"), Undelivered},
+		"proven wrong":                                  {Undelivered, attemptsOf("accepted", "d"), Delivered},
+		"delivered stays":                               {Delivered, attemptsOf("accepted", "u"), ""},
+		"parts of two attempts":                         {Accepted, attemptsOf("throttled", "d", "accepted", "d"), Delivered},
+		"a part of the first is missing":                {Accepted, attemptsOf("throttled", "u", "accepted", "d"), Undelivered},
+		"the rest is on its way":                        {Sending, attemptsOf("refused", "d", "", ""), ""},
+		"the rest waits":                                {Retry, attemptsOf("refused", "d"), ""},
+		"two copies, one delivered":                     {Accepted, attemptsOf("accepted", "u", "accepted", "d"), Delivered},
+		"two copies, neither":                           {Accepted, attemptsOf("accepted", "u", "accepted", "u"), Undelivered},
+		"two copies, one open":                          {Accepted, attemptsOf("accepted", "u", "accepted", "e"), ""},
+		"two copies, the first is silent":               {Accepted, attemptsOf("accepted", "E", "accepted", "u"), NoReceipt},
+		"a copy that nobody expects a receipt for":      {Accepted, attemptsOf("accepted", "u", "accepted", ""), ""},
+		"the first copy, the second is unknown":         {Unknown, attemptsOf("accepted", "d", "unknown", ""), Delivered},
+		"an undelivered copy, the second is unknown":    {Unknown, attemptsOf("accepted", "u", "unknown", ""), ""},
+		"found out of the first, the second is unknown": {Unknown, attemptsOf("accepted", "e", "unknown", ""), Accepted},
+		"found out of the first, the second is refused": {Retry, attemptsOf("accepted", "e", "refused", ""), Accepted},
+		"found out while it waits":                      {Retry, attemptsOf("accepted", "e"), Accepted},
+		"found out and silent":                          {Unknown, attemptsOf("accepted", "E"), Accepted},
+		"a part of what is unknown":                     {Unknown, attemptsOf("unknown", "d"), ""},
+		"what was refused since stays so":               {Failed, attemptsOf("accepted", "d", "refused", ""), ""},
+		"the second copy is refused by the subscriber":  {Rejected, attemptsOf("accepted", "d", "rejected", ""), ""},
 	} {
 		s := standing{state: test.state, attempts: len(test.tries), tries: test.tries}
 		s.conclude()
@@ -177,7 +179,9 @@ func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 	ofTwo := attempted("accepted", awaited, byKey, "d")
 	ofTwo.owed, ofTwo.within = 2, 0
 	nameless := attempted("throttled", awaited, !byKey, "")
-	nameless.owed = 1
+	nameless.owed, nameless.segments = 1, 1
+	corrected := attempted("refused", awaited, !byKey, "") // it was taken for lost first
+	corrected.owed, corrected.cut = 2, true
 	for name, test := range map[string]struct {
 		tries []try
 		want  State
@@ -190,6 +194,7 @@ func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 		"the first part was delivered":           {[]try{attempted("throttled", awaited, !byKey, "d"), attempted("accepted", awaited, byKey, "P")}, ""},
 		"answered, one of two":                   {[]try{ofTwo}, ""},
 		"nothing is due of the first part":       {[]try{attempted("throttled", 0, !byKey, "P"), attempted("accepted", awaited, !byKey, "d")}, ""},
+		"nothing was taken, as it turned out":    {[]try{corrected, attempted("accepted", awaited, !byKey, "d")}, Delivered},
 		"the first part has no id":               {[]try{nameless, attempted("accepted", awaited, !byKey, "d")}, NoReceipt},
 		"the first part was not delivered":       {[]try{attempted("throttled", awaited, !byKey, "u"), attempted("accepted", awaited, byKey, "P")}, ""},
 		"nobody told of the first part":          {[]try{attempted("throttled", awaited, !byKey, "E"), attempted("accepted", awaited, byKey, "P")}, NoReceipt},

@@ -80,6 +80,9 @@ type Message struct {
 	PartsLeft         []int    // parts that are still to be sent, when Pinned
 	PartsCut          string   // how the text was cut when others of its parts were accepted, see provider.Result.Cut; empty when none was
 	PossibleDuplicate bool
+	// MayBeTaken says of a due row that is sent once more, or was, that an earlier attempt may have been taken
+	// as far as anybody knows by now.
+	MayBeTaken bool
 	// SameKey is the Submission.Key of the last attempt when the next one repeats it, until SameKeyUntil; empty otherwise.
 	SameKey      string
 	SameKeyUntil time.Time

@@ -124,7 +124,7 @@ const (
 	lockTries = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
 	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), coalesce(a.proved, false),
-	  coalesce(a.denied_parts, 0), a.contradicted_at is not null, w.within, coalesce(a.settled_at + w.within - now(), interval '0')
+	  a.segments, coalesce(a.denied_parts, 0), a.contradicted_at is not null, w.within, coalesce(a.settled_at + w.within - now(), interval '0')
 	from %s n join dispatcher.attempts a on a.message_seq = n.seq
 	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '%d hours' else '0' end) as within) w
 	order by a.message_seq, a.attempt for update of a`

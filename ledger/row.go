@@ -52,16 +52,17 @@ func (r *messageRow) message() Message {
 type dueRow struct {
 	messageRow
 	accepted, claimed pgtype.Timestamptz
-	optedOut          bool
+	optedOut, open    bool
 }
 
 func (r *dueRow) targets() []any {
-	return append(r.messageRow.targets(), &r.accepted, &r.claimed, &r.optedOut)
+	return append(r.messageRow.targets(), &r.accepted, &r.claimed, &r.optedOut, &r.open)
 }
 
 // message is the row once it has been read.
 func (r *dueRow) message() Message {
 	m := r.messageRow.message()
+	m.MayBeTaken = r.open
 	if r.accepted.Valid {
 		m.Ticket = ticket(r.accepted.Time, r.claimed.Time)
 	}

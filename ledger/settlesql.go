@@ -12,7 +12,8 @@ import "fmt"
 //     after it was lowered below it.
 //   - moved takes the messages on, if this attempt is still their last one and nobody
 //     has taken it on before. A late yes or no also stops a message that waits to be
-//     sent once more, and then there will be no duplicate. late reads the messages of such answers as they are locked: whoever
+//     sent once more, and then there will be no duplicate. So does a late yes to an earlier attempt than the last, whose
+//     message has been sent once more in vain, or nobody knows. late reads the messages of such answers as they are locked: whoever
 //     was waited for, with the attempt or with the message, may have taken them on.
 //   - the outbox gets the notices of the messages that moved, in the order given: nearly
 //     always all of them, which go from the parameters to the row as they are. Its seq
@@ -176,8 +177,8 @@ func settleFreed(written string) string {
 
 // settleMoved is the end of a settlement.
 const settleMoved = `, late as materialized (
-	  select m.seq, m.state from done d join dispatcher.messages m on m.seq = d.seq and m.attempts = d.attempt
-	  where d.answers > 1 order by m.seq for update of m
+	  select m.seq, m.state from done d join dispatcher.messages m on m.seq = d.seq
+	  where d.answers > 1 and (m.attempts = d.attempt or d.state = 'accepted') order by m.seq for update of m
 	), moved as (
 	  update dispatcher.messages m set state = d.state, reason = nullif(d.reason, ''),
 	    next_at = case when d.state in ('retry', 'waiting') then coalesce(d.next_at, now()) end,
@@ -189,9 +190,10 @@ const settleMoved = `, late as materialized (
 	    possible_duplicate = case when m.state in ('retry', 'waiting') then false
 	      else m.possible_duplicate or d.possible_duplicate end
 	  from done d left join late t on t.seq = d.seq
-	  where m.seq = d.seq and m.attempts = d.attempt
-	    and (coalesce(t.state, m.state) in ('sending', 'unknown')
-	      or (coalesce(t.state, m.state) in ('retry', 'waiting') and d.answers = 2 and d.state in ('accepted', 'rejected')))
+	  where m.seq = d.seq
+	    and (m.attempts = d.attempt and coalesce(t.state, m.state) in ('sending', 'unknown')
+	      or m.attempts = d.attempt and coalesce(t.state, m.state) in ('retry', 'waiting') and d.answers = 2 and d.state in ('accepted', 'rejected')
+	      or m.attempts > d.attempt and d.answers = 2 and d.state = 'accepted' and t.state in ('retry', 'waiting', 'unknown'))
 	  returning d.nr
 	), told as (
 	  select count(*) = cardinality($1::bigint[]) and $18::boolean as everything from moved

@@ -115,6 +115,9 @@ func endOf(problem envelope.Code) ledger.State {
 func (a *assigner) decide(t *task) ledger.Decision {
 	t.at = a.now
 	d := a.choose(t)
+	if t.row.MayBeTaken && (d.State == ledger.Failed || d.State == ledger.Rejected) {
+		d.State, d.Reason = ledger.Unknown, reasonAmbiguous // an earlier attempt may have been taken
+	}
 	if t.was == ledger.Waiting && !t.row.WaitingSince.IsZero() {
 		d.Waits = addWait(t.row.Waits, ledger.Wait{Reason: t.waitedWhy, On: t.row.WaitsFor, For: a.now.Sub(t.row.WaitingSince)})
 	}

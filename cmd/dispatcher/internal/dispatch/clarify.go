@@ -80,7 +80,7 @@ func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
 // wait, or give up.
 func clarify(f *flight, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	if f.submission.Key == "" {
-		giveUp(f, anyAccepted(res.Parts), s)
+		giveUp(f, anyAccepted(res.Parts), s, now)
 		return
 	}
 	d := &ledger.Doubt{
@@ -94,7 +94,7 @@ func clarify(f *flight, res *provider.Result, s *ledger.Settlement, now time.Tim
 	s.Doubt = d
 	switch {
 	case d.Step == ledger.NoStep, !now.Before(d.Until):
-		d.Verdict = giveUp(f, anyAccepted(res.Parts), s)
+		d.Verdict = giveUp(f, anyAccepted(res.Parts), s, now)
 	case d.Step == ledger.SameKey:
 		repeat(f, d, res.RetryAfter, s, now)
 	case d.Step == ledger.Lookup:
@@ -112,9 +112,9 @@ func repeat(f *flight, d *ledger.Doubt, pause time.Duration, s *ledger.Settlemen
 }
 
 // giveUp ends the search without a result: the message is sent once more and flagged, when its lane
-// does that and no part of it is known to have been taken; else it stays as it is.
-func giveUp(f *flight, partTaken bool, s *ledger.Settlement) ledger.Verdict {
-	if f.search.resendOnce && !f.duplicate && len(f.submission.Parts) == 0 && !partTaken {
+// does that, its deadline has not passed and no part of it is known to have been taken; else it stays as it is.
+func giveUp(f *flight, partTaken bool, s *ledger.Settlement, now time.Time) ledger.Verdict {
+	if f.search.resendOnce && f.expires.After(now) && !f.duplicate && len(f.submission.Parts) == 0 && !partTaken {
 		s.State, s.Reason, s.PossibleDuplicate, s.Tried, s.Pinned = ledger.Retry, reasonResend, true, true, ""
 		return ledger.Resent
 	}

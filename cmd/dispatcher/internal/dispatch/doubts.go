@@ -57,7 +57,7 @@ func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenDoubt) error {
 	switch {
 	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may be the truth
 		return d.cfg.Ledger.PutOff(ctx, o.Message.Seq, o.Key, now.Add(firstLookup))
-	case o.Answer != provider.Unknown.String():
+	case o.Answered():
 		return d.pass(ctx, answeredLate(o, now))
 	case !now.Before(o.Until):
 		return d.conclude(ctx, o, now)
@@ -162,9 +162,8 @@ func moved(f *flight, s *ledger.Settlement, now time.Time) *ledger.Move {
 func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenDoubt, now time.Time) error {
 	lane := d.routing.Load().lane(o.Message.Lane)
 	f := orphan(&o.Message, &o.Attempt, &lane)
-	f.search.resendOnce = f.search.resendOnce && f.expires.After(now)
 	s := unresolved(o, f)
-	verdict := giveUp(f, o.Partly, s)
+	verdict := giveUp(f, o.Partly, s, now)
 	return d.pass(ctx, &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict, Move: moved(f, s, now)})
 }
 

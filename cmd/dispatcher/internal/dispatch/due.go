@@ -273,7 +273,7 @@ func orphan(m *ledger.Message, a *ledger.Attempt, lane *Lane) *flight {
 		submission: provider.Submission{ID: m.ID, Attempt: a.Number, Parts: m.PartsLeft, Cut: m.PartsCut, Key: m.SameKey},
 		expires:    m.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
 		lane: m.Lane, tenant: m.Tenant, route: m.Plan.Route,
-		pinned: m.Pinned, duplicate: m.PossibleDuplicate, search: searchOf(lane), repeatUntil: m.SameKeyUntil,
+		pinned: m.Pinned, duplicate: m.PossibleDuplicate, mayBeTaken: a.Reason == ledger.ByResend, search: searchOf(lane), repeatUntil: m.SameKeyUntil,
 	}
 	if msg, problem := envelope.Decode(m.Envelope, true); problem == nil {
 		f.metadata = msg.Metadata

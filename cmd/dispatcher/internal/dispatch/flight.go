@@ -46,6 +46,7 @@ type flight struct {
 	metadata            map[string]string
 	pinned              string
 	duplicate           bool
+	mayBeTaken          bool // an earlier attempt may have been taken
 	holdThrottled       bool
 
 	// search is what to do when nobody answers. repeatUntil is set when this attempt repeats, under the
@@ -61,7 +62,7 @@ func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Place
 		seq:     t.row.Seq, channel: a.Channel, claimed: claimed,
 		produced: t.produced, expires: t.row.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
 		lane: t.row.Lane, tenant: t.row.Tenant, route: t.row.Plan.Route, metadata: t.msg.Metadata,
-		pinned: t.row.Pinned, duplicate: t.row.PossibleDuplicate,
+		pinned: t.row.Pinned, duplicate: t.row.PossibleDuplicate, mayBeTaken: t.row.MayBeTaken,
 		holdThrottled: t.route.HoldThrottled, search: searchOf(&t.lane),
 	}
 	f.submission = provider.Submission{

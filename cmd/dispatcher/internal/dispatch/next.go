@@ -71,6 +71,9 @@ func settle(f *flight, res *provider.Result, now time.Time) ledger.Settlement {
 	case s.State == ledger.Retry && s.Pinned == f.channel:
 		s.Hold = f.hold
 	}
+	if f.mayBeTaken && (s.State == ledger.Rejected || s.State == ledger.Failed) {
+		s.State, s.Reason = ledger.Unknown, reasonAmbiguous // an earlier attempt may have been taken
+	}
 	return s
 }
 

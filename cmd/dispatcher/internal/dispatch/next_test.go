@@ -50,11 +50,17 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		result provider.Result
 		want   want
 	}{
-		"accepted":                           {nil, provider.Result{Outcome: accepted, Reference: "r"}, want{State: ledger.Accepted, Segments: 3, Price: 90}},
-		"rejected ends it":                   {nil, provider.Result{Outcome: rejected, Code: "0x0b"}, want{State: ledger.Rejected, Reason: "0x0b"}},
-		"unknown ends it":                    {nil, provider.Result{Outcome: unknown, Code: "timeout"}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90}},
-		"unknown is resent once":             {func(f *flight) { f.search.resendOnce = true }, provider.Result{Outcome: unknown}, want{State: ledger.Retry, Reason: "resend", Tried: true, Duplicate: true, Segments: 3, Price: 90}},
-		"but not twice":                      {func(f *flight) { f.search.resendOnce, f.duplicate = true, true }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true, Segments: 3, Price: 90}},
+		"accepted":                            {nil, provider.Result{Outcome: accepted, Reference: "r"}, want{State: ledger.Accepted, Segments: 3, Price: 90}},
+		"rejected ends it":                    {nil, provider.Result{Outcome: rejected, Code: "0x0b"}, want{State: ledger.Rejected, Reason: "0x0b"}},
+		"unknown ends it":                     {nil, provider.Result{Outcome: unknown, Code: "timeout"}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90}},
+		"unknown is resent once":              {func(f *flight) { f.search.resendOnce = true }, provider.Result{Outcome: unknown}, want{State: ledger.Retry, Reason: "resend", Tried: true, Duplicate: true, Segments: 3, Price: 90}},
+		"but not twice":                       {func(f *flight) { f.search.resendOnce, f.duplicate = true, true }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true, Segments: 3, Price: 90}},
+		"but not after its deadline":          {func(f *flight) { f.search.resendOnce, f.expires = true, noon }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90}},
+		"rejected when it was sent once more": {func(f *flight) { f.duplicate, f.mayBeTaken = true, true }, provider.Result{Outcome: rejected, Code: "0x0b"}, want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true}},
+		"refused after its deadline, sent once more": {
+			func(f *flight) { f.duplicate, f.mayBeTaken, f.expires = true, true, noon }, provider.Result{Outcome: refused},
+			want{State: ledger.Unknown, Reason: "ambiguous_final", Tried: true, Duplicate: true},
+		},
 		"refused goes to the next":           {nil, provider.Result{Outcome: refused}, want{State: ledger.Retry, Reason: "refused", Tried: true}},
 		"refused after its deadline":         {func(f *flight) { f.expires = noon }, provider.Result{Outcome: refused}, want{State: ledger.Failed, Reason: "expired", Tried: true}},
 		"stopped here, not tried":            {nil, notSent(codeStopping), want{State: ledger.Retry, Reason: "refused"}},

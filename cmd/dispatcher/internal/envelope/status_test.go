@@ -78,23 +78,20 @@ func TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest(t *testing.T) {
 		at, seq := instants().Draw(rt, "final"), rapid.Int64Range(1, 1<<53-1).Draw(rt, "seq")
 		raw := envelope.AppendStatus(nil, s)
 		var want, got map[string]any
-		if err := json.Unmarshal(raw, &want); err != nil {
-			rt.Fatal(err)
-		}
 		stamped := envelope.Stamp([]byte("x"), raw, seq, at)
-		d := json.NewDecoder(bytes.NewReader(stamped[1:]))
-		d.UseNumber()
-		if err := d.Decode(&got); err != nil || stamped[0] != 'x' {
-			rt.Fatalf("%v: %s", err, stamped)
+		for into, text := range map[*map[string]any][]byte{&want: raw, &got: stamped[1:]} {
+			d := json.NewDecoder(bytes.NewReader(text))
+			d.UseNumber()
+			if err := d.Decode(into); err != nil || stamped[0] != 'x' {
+				rt.Fatalf("%v: %s", err, text)
+			}
 		}
 		if got["seq"] != json.Number(strconv.FormatInt(seq, 10)) || got["at"] != at.Format("2006-01-02T15:04:05.000000Z") {
 			rt.Fatalf("seq %d at %s: %s", seq, at, stamped)
 		}
 		delete(got, "seq")
-		for _, field := range []string{"at", "attempt", "segments"} {
-			delete(got, field)
-			delete(want, field)
-		}
+		delete(got, "at")
+		delete(want, "at")
 		if diff := cmp.Diff(want, got); diff != "" {
 			rt.Fatalf("(-want +got):\n%s", diff)
 		}

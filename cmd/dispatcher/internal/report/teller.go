@@ -278,6 +278,10 @@ func (t *teller) end() {
 			t.say("Until then it is not sent again, so as not to send it twice.")
 			return
 		}
+		if t.resentInVain() {
+			t.say("Nobody took it when it was to be sent once more, but the attempt that nobody answered may have been taken.")
+			return
+		}
 		t.say("So as not to send it twice, it was not sent again.")
 	case ledger.Delivered, ledger.Undelivered, ledger.NoReceipt:
 		t.receipt()
@@ -288,6 +292,14 @@ func (t *teller) end() {
 	if m.PossibleDuplicate {
 		t.say("It may have arrived twice.")
 	}
+}
+
+// resentInVain reports whether the message was to be sent once more, and it is certain that nobody took it then.
+func (t *teller) resentInVain() bool {
+	resent := slices.ContainsFunc(t.story.Doubts, func(d Doubt) bool { return d.Verdict == string(ledger.Resent) })
+	return resent && !slices.ContainsFunc(t.record.Attempts, func(a ledger.AttemptRecord) bool {
+		return a.Reason == ledger.ByResend && a.Outcome == "unknown"
+	})
 }
 
 // waitWhy says why the message waits now.

@@ -1,0 +1,91 @@
+package dispatch
+
+import (
+	"strings"
+	"testing"
+)
+
+// lifeStories are lives that once ended otherwise than they should, and what was wrong.
+var lifeStories = []struct {
+	name  string
+	life  script
+	words string
+}{
+	{
+		"a process wakes after its lease and says that the attempt never left; the next one is delivered", // it owed a receipt and was no_receipt for ever
+		script{lane: "never", first: "b", segments: 1, again: "yes"},
+		"recover; wake; claim; answer yes; receipt 2 0 reference delivered",
+	},
+	{
+		"nobody answers after the deadline, on a lane that resends; the receipt says delivered", // it was failed, with a resend that was never made
+		script{lane: "once", first: "b", segments: 1, again: "yes"},
+		"submit lost; deadline; wake; receipt 1 0 both delivered",
+	},
+	{
+		"the receipt is there before nobody's answer, after the deadline",
+		script{lane: "once", first: "b", segments: 1, again: "yes"},
+		"submit lost; receipt 1 0 both delivered; deadline; wake",
+	},
+	{
+		"nobody answers after the deadline, and nobody can tell", // it was failed, as if nobody could have taken it
+		script{lane: "hasty", first: "a", segments: 1, again: "yes"},
+		"submit lost; deadline; wake",
+	},
+	{
+		"it is to be sent once more, no channel has it before its deadline, and the first one delivers it", // it was failed
+		script{lane: "once", first: "b", segments: 1, again: "busy"},
+		"answer lost; due; deadline; deadline; receipt 1 0 both delivered",
+	},
+	{
+		"it is sent once more and rejected, and the first channel delivers it", // it was rejected
+		script{lane: "hasty", first: "b", segments: 1, again: "no"},
+		"answer lost; claim; answer no; receipt 1 0 both delivered",
+	},
+	{
+		"it is sent once more, nobody answers that either, and a late answer tells of the first", // it was unknown, although its provider had taken it
+		script{lane: "once", first: "b", segments: 1, again: "void"},
+		"submit yes; recover; due; due; claim; answer void; wake",
+	},
+	{
+		"a late answer tells of the first attempt while the second one waits for a third", // it was sent a third time
+		script{lane: "hasty", first: "b", segments: 1, again: "yes"},
+		"submit yes; recover; claim; answer busy; wake; receipt 1 0 both delivered",
+	},
+	{
+		"an attempt never left, its repeat under the key is taken without an answer", // it was sent again by another channel, unflagged
+		script{lane: "never", first: "c", segments: 1, again: "yes"},
+		"recover; mute; due; answer lost; wake; search; search",
+	},
+	{
+		"the same, and the search ends without a result",
+		script{lane: "never", first: "c", segments: 1, again: "lost"},
+		"recover; mute; due; answer lost; wake; search",
+	},
+	{
+		"a late answer tells of the first attempt while the second one is under way, which nobody answers", // it was unknown
+		script{lane: "keyed", first: "b", segments: 1, again: "void"},
+		"submit yes; recover; due; submit void; settle 1; settle 2; due",
+	},
+	{
+		"its deadline passes before it is sent once more, and an operator says that nobody took the first", // it was unknown
+		script{lane: "hasty", first: "a", segments: 2, again: "yes"},
+		"answer void no; deadline; carrier",
+	},
+	{
+		"the rest of what nobody knew does not count once it is denied as a whole",
+		script{lane: "never", first: "b", segments: 2, again: "yes"},
+		"recover; wake; claim; answer yes yes; receipt 2 0 both delivered; receipt 2 1 both delivered",
+	},
+}
+
+func TestStoriesEndAsTheOracleSays(t *testing.T) {
+	t.Parallel()
+	rig := newLifeRig(t)
+	for _, story := range lifeStories {
+		t.Run(story.name, func(t *testing.T) {
+			s := story.life
+			s.words = strings.Split(story.words, "; ")
+			rig.play(t, t, s)
+		})
+	}
+}
