@@ -80,7 +80,8 @@ func (l *Ledger) takeFree(ctx context.Context, conn *pgx.Conn) (Identity, error)
 }
 
 // lockFreeIdentity prefers what a process of this host had, and of these one that crashed, so
-// that its partitions are read again at once.
+// that its partitions are read again at once. There is always a free number: a process that starts
+// at the same time may hold the lock on one that has no row yet.
 const lockFreeIdentity = `
 	with held as (
 	  select objid::bigint as number from pg_locks
@@ -91,7 +92,8 @@ const lockFreeIdentity = `
 	 select number::integer from (
 	  select number, host = $2 as mine, left_at is null as crashed from dispatcher.identities
 	  union all
-	  select n, false, false from generate_series(1, (select count(*) + 1 from dispatcher.identities)) n
+	  select n, false, false
+	  from generate_series(1, (select count(*) from dispatcher.identities) + (select count(*) from held) + 1) n
 	  where not exists (select from dispatcher.identities where number = n)
 	) c
 	where number not in (select number from held)

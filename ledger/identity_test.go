@@ -160,3 +160,17 @@ func TestAnIdentityOutlivesItsSession(t *testing.T) {
 		t.Errorf("1, 2 and again %d are held: got %+v", taken, got)
 	}
 }
+
+// TestANumberWhoseHolderHasNoRowYetIsPassedOver: of processes that start together for the first
+// time, one has the lock on a number and has not written its row when the others look.
+func TestANumberWhoseHolderHasNoRowYetIsPassedOver(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	db := raw(t, url)
+	for number := 1; number <= 2; number++ {
+		scalar[string](t, db, `select pg_advisory_lock(1768187246, $1)::text`, number)
+	}
+	if got := take(t, connect(t, ledger.Config{URL: url})); got != (ledger.Identity{Number: 3}) {
+		t.Errorf("%+v", got)
+	}
+}
