@@ -55,7 +55,7 @@ func TestExampleReadsAsItIsDescribed(t *testing.T) {
 		Name: "alpha", Provider: "smpp", Capacity: 500, State: config.Enabled,
 		Settings: map[string]any{
 			"address": "smpp.alpha.example:2775", "system_id": "acme",
-			"password_file": "/etc/dispatcher/alpha.secret", "window": 100,
+			"password_file": "alpha.secret", "window": 100,
 		},
 		Limits: []admission.Limit{
 			{Window: admission.Second, Max: 100, Unit: admission.Segments},

@@ -39,6 +39,7 @@ type Settings struct {
 	RoutingFile string `split_words:"true" desc:"YAML document that becomes routing version 1 when the database has none"`
 	DrawKeyFile string `split_words:"true" desc:"file with the secret for draws, 64 hexadecimal digits a line, the current key first; required unless --embedded"`
 	DataDir     string `split_words:"true" default:"./data" desc:"folder of the embedded servers and their keys"`
+	SecretsDir  string `split_words:"true" desc:"folder that files of the routing document, such as password_file, are taken from, and no other; secrets in DISPATCHER_DATA_DIR when empty"`
 
 	Listen         string `split_words:"true" default:"127.0.0.1:8080" desc:"address of metrics, health and profiles"`
 	ReceiptsListen string `split_words:"true" default:"127.0.0.1:8081" desc:"address of the webhooks that providers call"`

@@ -75,7 +75,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 	environment(t, "KAFKA_BROKERS=k1:9092, k2:9092", "KAFKA_GROUP=g", "KAFKA_TLS=true", "KAFKA_CA_FILE="+authority,
 		"KAFKA_SASL_MECHANISM=SCRAM-SHA-256", "KAFKA_SASL_USER=u", "KAFKA_SASL_PASSWORD_FILE="+secret,
 		"KAFKA_COMPRESSION=zstd", "STATUS_TOPIC=s", "DEAD_TOPIC=d", "INBOUND_TOPIC=i", "DEFAULT_REGION=gb", "ALLOW_UNKNOWN_FIELDS=true",
-		"POSTGRES_URL=postgres://u:p@h/d", "POSTGRES_MAX_CONNS=3", "ROUTING_FILE=r.yaml", "DRAW_KEY_FILE=draw.key",
+		"POSTGRES_URL=postgres://u:p@h/d", "POSTGRES_MAX_CONNS=3", "ROUTING_FILE=r.yaml", "DRAW_KEY_FILE=draw.key", "SECRETS_DIR=secrets.d",
 		"DATA_DIR=/var/d", "LISTEN=:1", "RECEIPTS_LISTEN=:2", "PUBLIC_URL=https://sms.example.com", "REGION=San Jose",
 		"RECEIPTS_TLS_CERT_FILE=c.pem", "RECEIPTS_TLS_KEY_FILE=k.pem", "RECEIPTS_TLS_CLIENT_CA_FILE=a.pem",
 		"MAX_UNSETTLED=7", "BATCH=9", "SEND_TIMEOUT=3s", "SHUTDOWN_TIMEOUT=4s", "DEAD_AFTER=5s", "STATE_INTERVAL=3s", "WINDOW_RETENTION=24h", "LOG_LEVEL=debug", "LOG_FORMAT=json")
@@ -87,7 +87,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		KafkaBrokers: []string{"k1:9092", "k2:9092"}, KafkaGroup: "g", KafkaTLS: true, KafkaCAFile: authority, KafkaCA: trusted,
 		KafkaSASLMechanism: "SCRAM-SHA-256", KafkaSASLUser: "u", KafkaSASLPasswordFile: secret, KafkaSASLPassword: "s3cret",
 		KafkaCompression: "zstd", StatusTopic: "s", DeadTopic: "d", InboundTopic: "i", DefaultRegion: "gb", AllowUnknownFields: true,
-		PostgresURL: "postgres://u:p@h/d", PostgresMaxConns: 3, RoutingFile: "r.yaml", DrawKeyFile: "draw.key",
+		PostgresURL: "postgres://u:p@h/d", PostgresMaxConns: 3, RoutingFile: "r.yaml", DrawKeyFile: "draw.key", SecretsDir: "secrets.d",
 		DataDir: "/var/d", Listen: ":1", ReceiptsListen: ":2", PublicURL: "https://sms.example.com", Region: "San Jose",
 		ReceiptsTLSCertFile: "c.pem", ReceiptsTLSKeyFile: "k.pem", ReceiptsTLSClientCAFile: "a.pem",
 		MaxUnsettled: 7, Batch: 9, SendTimeout: 3 * time.Second, ShutdownTimeout: 4 * time.Second,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,7 @@ func (s *Settings) Validate(embedded bool) error {
 	s.checkKafka(&c)
 	s.checkAddresses(&c)
 	s.checkBounds(&c)
+	s.checkSecretsDir(&c)
 	c.oneOf("LOG_LEVEL", s.LogLevel, logLevels)
 	c.oneOf("LOG_FORMAT", s.LogFormat, logFormats)
 	return errors.Join(c.problems...)
@@ -110,6 +112,18 @@ func (s *Settings) checkBounds(c *checker) {
 	c.lasts("WINDOW_RETENTION", s.WindowRetention, time.Hour, 10*365*day)
 	s.checkDeath(c)
 	c.require("DATA_DIR", s.DataDir, "unset it for the default ./data")
+}
+
+// checkSecretsDir refuses folders that hold more than secrets of the routing document. The data folder keeps
+// the draw key and the password of the embedded database.
+func (s *Settings) checkSecretsDir(c *checker) {
+	if s.SecretsDir == "" {
+		return
+	}
+	folder := NewSecretsFolder(s.SecretsDir).Path()
+	if folder == string(filepath.Separator) || folder == NewSecretsFolder(s.DataDir).Path() {
+		c.fail("SECRETS_DIR", "is %s, which holds other files too; make a folder for the secrets of the routing document alone", folder)
+	}
 }
 
 // heartBeat is how often an instance says that it lives.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,16 +9,6 @@ import (
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/config"
 )
-
-// settingsReader reads a file that a channel's settings name, from the folder that "run" takes.
-func settingsReader(s *config.Settings) func(name string) ([]byte, error) {
-	return func(name string) ([]byte, error) {
-		if !filepath.IsAbs(name) && s.RoutingFile != "" {
-			name = filepath.Join(filepath.Dir(s.RoutingFile), name)
-		}
-		return os.ReadFile(name)
-	}
-}
 
 // warnOfFiles notes the files that new or changed settings of channels name and that are not on this machine. They may
 // lie where the dispatchers run, so that is no fault.
@@ -30,10 +18,11 @@ func (ch *change) warnOfFiles(done *changed) {
 		if c.Test || c.Provider == "sandbox" || sameSettings(ch.base(), c) {
 			continue
 		}
-		if missing := missingFiles(c, settingsReader(ch.settings)); len(missing) > 0 {
+		if missing := missingFiles(c, ch.settings.Secrets().Read); len(missing) > 0 {
 			done.Warnings = append(done.Warnings, fmt.Sprintf(
-				"Channel %s names %s, which cannot be read on this machine: see that it lies where the dispatchers run, or the channel will not connect.",
-				c.Name, strings.Join(missing, ", ")))
+				"Channel %s names %s, which cannot be read in the secrets folder of this machine, %s (DISPATCHER_SECRETS_DIR): "+
+					"see that it lies in that of the dispatchers, or the channel will not connect.",
+				c.Name, strings.Join(missing, ", "), ch.settings.Secrets().Path()))
 		}
 	}
 }

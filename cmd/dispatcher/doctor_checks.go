@@ -79,7 +79,7 @@ func round(ctx context.Context, checks ...func(context.Context) []finding) []fin
 func (p *patient) checkDrawKey(context.Context) []finding {
 	path := p.settings.DrawKeyFile
 	if path == "" && p.embedded {
-		path = filepath.Join(p.settings.DataDir, "draw.key")
+		path = filepath.Join(p.settings.DataDir, config.EmbeddedDrawKey)
 	}
 	if path == "" {
 		return nil // the check of the settings has said it

@@ -122,7 +122,7 @@ func (p *patient) checkChannel(ctx context.Context, c *config.Channel) finding {
 	case app.Webbed(c.Provider):
 		return p.checkWebbed(ctx, check, c)
 	}
-	settings, err := smpp.ParseSettings(c.Settings, p.readFile)
+	settings, err := smpp.ParseSettings(c.Settings, p.settings.Secrets().Read)
 	if err != nil {
 		return finding{check, statusFail, err.Error(), "correct the settings of this channel in the routing document"}
 	}
@@ -148,15 +148,12 @@ func (p *patient) checkTest(check string, c *config.Channel) finding {
 	if len(c.Settings) == 0 {
 		return fine(check, "marked test, so nothing is sent and no settings are needed")
 	}
-	if err := app.Faults(c, p.readFile); err != nil {
+	if err := app.Faults(c, p.settings.Secrets().Read); err != nil {
 		return warned(check, "marked test, so nothing is sent; its settings, which are not used, have faults:\n"+err.Error(),
 			"correct them before the mark is taken away")
 	}
 	return fine(check, "marked test, so nothing is sent; its settings can be used")
 }
-
-// readFile reads a file that a channel's settings name.
-func (p *patient) readFile(name string) ([]byte, error) { return settingsReader(p.settings)(name) }
 
 // bindOnce holds one bind for a moment. Whatever the provider delivers meanwhile is
 // answered so that it comes again: this process has nowhere to keep it.

@@ -83,9 +83,10 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 	if err := ledger.Migrate(t.Context(), durable.URL()); err != nil {
 		t.Fatal(err)
 	}
+	routing := carrierRouting(t, smsc.Addr())
 	found, got := diagnosis(t, []string{
 		brokers, "DISPATCHER_POSTGRES_URL=" + durable.URL(), "DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", config.NewDrawKey()),
-		"DISPATCHER_ROUTING_FILE=" + carrierRouting(t, smsc.Addr()), "DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
+		"DISPATCHER_ROUTING_FILE=" + routing, "DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing), "DISPATCHER_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0",
 	})
 	want := []string{
 		"brokers", "channel good", "channel off", "channel toy", "clock", "database", "draw key", "durability", "group dispatcher.otp", "listen", "routing",
@@ -132,7 +133,7 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 	)
 	found, got := diagnosis(t, []string{
 		brokers, "DISPATCHER_POSTGRES_URL=" + ledgertest.Empty(t), "DISPATCHER_DRAW_KEY_FILE=" + key,
-		"DISPATCHER_ROUTING_FILE=" + routing, "DISPATCHER_LISTEN=" + taken.Addr().String(),
+		"DISPATCHER_ROUTING_FILE=" + routing, "DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing), "DISPATCHER_LISTEN=" + taken.Addr().String(),
 		"DISPATCHER_RECEIPTS_LISTEN=127.0.0.1:0", "DISPATCHER_RECEIPTS_TLS_CERT_FILE=" + key, "DISPATCHER_RECEIPTS_TLS_KEY_FILE=" + key,
 	})
 	for check, want := range map[string]finding{

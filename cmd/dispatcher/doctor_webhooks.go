@@ -46,7 +46,7 @@ func hears(ctx context.Context, address string) bool {
 // checkWebbed reads the settings of a channel with an HTTP API. There is no call that costs nothing at all of them, so
 // that none is made.
 func (p *patient) checkWebbed(ctx context.Context, check string, c *config.Channel) finding {
-	if err := app.Faults(c, p.readFile); err != nil {
+	if err := app.Faults(c, p.settings.Secrets().Read); err != nil {
 		return finding{check, statusFail, err.Error(), "correct the settings of this channel in the routing document"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)

@@ -26,6 +26,7 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 	}
 	settings := map[string]string{
 		"DATA_DIR": data, "ROUTING_FILE": "sandbox.yaml", "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": receipts, "LOG_FORMAT": "json",
+		"SECRETS_DIR": filepath.Join(folder, "accounts", "secrets"),
 	}
 	carriers := launch(t, "sandbox", folder, map[string]string{"DATA_DIR": filepath.Join(folder, "accounts"), "RECEIPTS_LISTEN": receipts},
 		"sandbox", "--routing", "sandbox.yaml", "--format", "json", "--delivered", "1", "--receipt-delay", "50ms")

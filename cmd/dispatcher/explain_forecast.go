@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -52,12 +51,16 @@ func (c *cli) forecast(f *explainFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	keys, note, err := forecastKeys()
+	settings, err := config.Load()
+	if err != nil {
+		return usage(err)
+	}
+	keys, note, err := forecastKeys(&settings)
 	if err != nil {
 		return err
 	}
 	q.Keys = keys
-	troubles := app.ReadTokens(doc, q.Routing, filepath.Dir(f.routing))
+	troubles := app.ReadTokens(doc, q.Routing, settings.Secrets())
 	scorer, err := scoring.New(scoring.Config{Registry: prometheus.NewRegistry()})
 	if err != nil {
 		return err
@@ -82,13 +85,9 @@ func (c *cli) forecast(f *explainFlags) error {
 }
 
 // forecastKeys are the keys to draw with, and a sentence where they are not the operator's own.
-func forecastKeys() ([]selector.Key, string, error) {
-	s, err := config.Load()
-	if err != nil {
-		return nil, "", usage(err)
-	}
-	fromEmbedded(&s)
-	embeddedKey(&s)
+func forecastKeys(s *config.Settings) ([]selector.Key, string, error) {
+	fromEmbedded(s)
+	embeddedKey(s)
 	if s.DrawKeyFile == "" {
 		return []selector.Key{demoKey}, "The draw was made with the public demo key (32 bytes of 01), since DISPATCHER_DRAW_KEY_FILE is not set.", nil
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
 	"dispatcher/selector"
 )
 
@@ -68,7 +69,7 @@ func TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, embeddedKeyFile), []byte(hex+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, config.EmbeddedDrawKey), []byte(hex+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := []string{"DISPATCHER_DATA_DIR=" + folder}
@@ -100,9 +101,9 @@ func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
 	document := routeOver(`mode: best_worker, scoring: {function: "`+server.URL+`", batch: true, deadline: 5s, token_file: token}`, "a: labels: {x: y}", "b: capacity: 1")
 	routing := write(t, "routing.yaml", document)
 	forecast := func() report.Story {
-		return decoded[report.Story](t, dispatcher(t, testMessage, nil, "explain", "--format", "json", "--routing", routing, "--message", "-"))
+		return decoded[report.Story](t, dispatcher(t, testMessage, []string{"DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing)}, "explain", "--format", "json", "--routing", routing, "--message", "-"))
 	}
-	if story := forecast(); story.Trouble != "function_status" || !strings.Contains(story.Text, "was asked without its token: scoring.token_file: open ") {
+	if story := forecast(); story.Trouble != "function_status" || !strings.Contains(story.Text, "was asked without its token: scoring.token_file: there is no file token ") {
 		t.Errorf("%+v", story)
 	}
 	if err := os.WriteFile(filepath.Join(filepath.Dir(routing), "token"), []byte("hush\n"), 0o600); err != nil {

@@ -308,7 +308,7 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 		t.Fatal("the document has changed")
 	}
 	first := decoded[changed](t, dispatcher(t, "", env, because("a carrier", "routing", "apply", write(t, "next.yaml", with), "--format", "json")...))
-	if !first.Applied || len(first.Warnings) != 1 || !strings.Contains(first.Warnings[0], "Channel t names /nowhere/token, which cannot be read on this machine") {
+	if !first.Applied || len(first.Warnings) != 1 || !strings.Contains(first.Warnings[0], "Channel t names /nowhere/token, which cannot be read in the secrets folder of this machine") {
 		t.Errorf("%+v", first)
 	}
 	then := decoded[changed](t, dispatcher(t, "", env, because("weights", "routing", "apply", write(t, "next.yaml", strings.Replace(with, "a: 25", "a: 40", 1)), "--format", "json")...))

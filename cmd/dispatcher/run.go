@@ -147,7 +147,6 @@ func firstRouting(opts *app.Options, embedded bool) {
 	file := opts.Settings.RoutingFile
 	switch {
 	case file != "":
-		opts.Folder = filepath.Dir(file)
 		opts.Routing = func() (string, []byte, error) {
 			raw, err := os.ReadFile(file)
 			if err != nil {

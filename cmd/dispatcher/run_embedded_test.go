@@ -48,12 +48,12 @@ func TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(data, app.EndpointsFile), raw, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(data, config.EmbeddedEndpoints), raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"report", "daily"}, {"send", "--to", "+447700900123", "--text", "x"}} {
 		got := dispatcher(t, "", []string{"DISPATCHER_DATA_DIR=" + data}, args...)
-		if got.code != exitUsage || !strings.Contains(got.err, "was left by a") || !strings.Contains(got.err, app.EndpointsFile) || strings.Contains(got.err, "hush") {
+		if got.code != exitUsage || !strings.Contains(got.err, "was left by a") || !strings.Contains(got.err, config.EmbeddedEndpoints) || strings.Contains(got.err, "hush") {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +42,8 @@ it writes a routing document with an account at each of them, good for "dispatch
   dispatcher sandbox --routing sandbox.yaml
   DISPATCHER_ROUTING_FILE=sandbox.yaml dispatcher run --embedded      # in another terminal, over a new data folder
 
+The secrets of the accounts are files in DISPATCHER_SECRETS_DIR, from which the dispatcher takes them.
+
 Ratios are parts of 1 and are kept evenly. deploy/sandbox.yaml shows a plan with a profile for each carrier.`,
 		Args: cobra.NoArgs,
 	}
@@ -74,7 +75,7 @@ func (f *sandboxFlags) add(flags *pflag.FlagSet) {
 	flags.Float64Var(&p.Early, "early", p.Early, "part of the receipts that come before the answer")
 	flags.Float64Var(&p.Duplicates, "duplicates", p.Duplicates, "part of the receipts that come twice")
 	flags.StringVar(&f.routing, "routing", "", "write a routing document that uses the carriers")
-	flags.StringVar(&f.secrets, "secrets", "", "folder for the secrets of the accounts (sandbox in DISPATCHER_DATA_DIR)")
+	flags.StringVar(&f.secrets, "secrets", "", "folder for the secrets of the accounts (DISPATCHER_SECRETS_DIR, or secrets in DISPATCHER_DATA_DIR)")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "address of the status page")
 	flags.StringVar(&f.receipts, "receipts-url", "", "where the dispatcher takes receipts (that of DISPATCHER_PUBLIC_URL or DISPATCHER_RECEIPTS_LISTEN)")
 	flags.Var(&f.as, "format", "output format")
@@ -114,7 +115,7 @@ func (f *sandboxFlags) config() (sandbox.Config, error) {
 		return sandbox.Config{}, err
 	}
 	cfg := sandbox.Config{
-		Folder:   cmp.Or(f.secrets, filepath.Join(settings.DataDir, "sandbox")),
+		Folder:   cmp.Or(f.secrets, settings.Secrets().Path()),
 		Receipts: cmp.Or(f.receipts, settings.PublicURL, "http://"+settings.ReceiptsListen),
 	}
 	if u, err := url.Parse(cfg.Receipts); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
@@ -163,7 +164,8 @@ func (c *cli) sandboxPlaces(f *sandboxFlags, s *sandbox.Sandbox, page string) er
 			Carriers []sandbox.Place `json:"carriers"`
 			Page     string          `json:"page"`
 			Routing  string          `json:"routing,omitempty"`
-		}{s.Places(), page, f.routing})
+			Secrets  string          `json:"secrets"`
+		}{s.Places(), page, f.routing, s.Secrets()})
 	}
 	places := sheet{header: []string{"channel", "provider", "address"}}
 	for _, p := range s.Places() {
@@ -178,8 +180,9 @@ func (c *cli) sandboxPlaces(f *sandboxFlags, s *sandbox.Sandbox, page string) er
 	fmt.Fprintf(c.out, "\nWhat they see: %s\n", page)
 	if f.routing != "" {
 		fmt.Fprintln(c.out, "In another terminal:")
-		fmt.Fprintf(c.out, "  # a dispatcher over a data folder that has no routing yet\n  DISPATCHER_ROUTING_FILE=%s %s run --embedded\n", f.routing, c.self())
-		c.suggest("or one that runs already", "routing apply "+f.routing+" --reason 'trying the sandbox'")
+		fmt.Fprintf(c.out, "  # a dispatcher over a data folder that has no routing yet\n  DISPATCHER_SECRETS_DIR=%s DISPATCHER_ROUTING_FILE=%s %s run --embedded\n",
+			quoted(s.Secrets()), quoted(f.routing), c.self())
+		c.suggest("or one that runs already with that DISPATCHER_SECRETS_DIR", "routing apply "+f.routing+" --reason 'trying the sandbox'")
 	}
 	fmt.Fprintln(c.out, "Ctrl-C ends them.")
 	return nil

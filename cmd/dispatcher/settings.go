@@ -52,9 +52,6 @@ func (c *cli) settings(needs ...need) (*config.Settings, error) {
 	return &s, nil
 }
 
-// embeddedKeyFile is what "run --embedded" draws with, in its data folder.
-const embeddedKeyFile = "draw.key"
-
 // fromEmbedded fills in where "run --embedded" listens and which keys it draws with, when that
 // runs over the data folder and the settings name nothing else.
 func fromEmbedded(s *config.Settings) {
@@ -69,14 +66,14 @@ func fromEmbedded(s *config.Settings) {
 		s.PostgresURL = e.PostgresURL
 	}
 	if s.DrawKeyFile == "" {
-		s.DrawKeyFile = filepath.Join(s.DataDir, embeddedKeyFile)
+		s.DrawKeyFile = filepath.Join(s.DataDir, config.EmbeddedDrawKey)
 	}
 }
 
 // embeddedKey names the keys of a data folder over which "run --embedded" is stopped now. Settings with a
 // database of their own mean another dispatcher, whose draws these keys have not made.
 func embeddedKey(s *config.Settings) {
-	path := filepath.Join(s.DataDir, embeddedKeyFile)
+	path := filepath.Join(s.DataDir, config.EmbeddedDrawKey)
 	if s.DrawKeyFile != "" || s.PostgresURL != "" {
 		return
 	}

@@ -65,7 +65,7 @@ const invalidPassword = "28P01"
 func staleEndpoints(s *config.Settings, server, where, setting string) error {
 	return fmt.Errorf("the embedded %s at %s does not answer: %s was left by a \"dispatcher run --embedded\" that runs no more; "+
 		"start it again over this folder, or set %s to another server",
-		server, where, filepath.Join(s.DataDir, app.EndpointsFile), setting)
+		server, where, filepath.Join(s.DataDir, config.EmbeddedEndpoints), setting)
 }
 
 // schemaTrouble says that another build made the ledger's schema, and what to do. The folder is that of

@@ -41,8 +41,6 @@ type Options struct {
 	Keys []selector.Key
 	// Routing is applied as version 1 when the database has none; nil makes that an error.
 	Routing func() (name string, document []byte, err error)
-	// Folder is where relative file names in the routing document's settings are looked up.
-	Folder  string
 	Log     zerolog.Logger
 	Version string
 	// OnSubmit hears of every submit that a sandbox carrier reads; may be nil.
@@ -231,7 +229,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	a.reloader = &reloader{
 		ledger: a.ledger, log: a.log, report: a.trouble, first: a.opts.Routing,
 		connections: connections{connector: connector{
-			folder: a.opts.Folder, log: a.log, outages: a.outages, breaker: breakers.set, sandbox: sandbox, receipt: desk.Take, proof: desk.Keep,
+			secrets: s.Secrets(), log: a.log, outages: a.outages, breaker: breakers.set, sandbox: sandbox, receipt: desk.Take, proof: desk.Keep,
 			callback: a.callback, sendTimeout: s.SendTimeout,
 		}},
 	}

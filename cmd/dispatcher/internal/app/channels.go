@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -24,7 +22,7 @@ import (
 
 // connector makes connected channels from their part of the routing document.
 type connector struct {
-	folder  string // relative file names of settings are looked up here
+	secrets *config.SecretsFolder // of the files that settings name
 	log     zerolog.Logger
 	outages *outage.Log
 	breaker func(channel string, to breaker.State) // told of each change
@@ -76,13 +74,13 @@ func (c *connector) adapter(channel *config.Channel, health *channelHealth) (pro
 		}, health)
 	}
 	if open := opener(channel.Provider); open != nil {
-		return open(channel.Settings, web.Opening{ReadFile: c.readFile, Callback: c.callback(channel)})
+		return open(channel.Settings, web.Opening{ReadFile: c.secrets.Read, Callback: c.callback(channel)})
 	}
 	return nil, fmt.Errorf("provider %q is not known", channel.Provider)
 }
 
 func (c *connector) smpp(channel *config.Channel, settings map[string]any, health *channelHealth) (provider.Channel, error) {
-	cfg, err := smpp.ParseSettings(settings, c.readFile)
+	cfg, err := smpp.ParseSettings(settings, c.secrets.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -109,14 +107,6 @@ func (c *connector) onReceipt(channel *config.Channel) func(r provider.Receipt, 
 		return nil
 	}
 	return func(r provider.Receipt, answer func(taken bool)) { c.receipt(channel.Name, r, answer) }
-}
-
-// readFile reads a file that a channel's settings name.
-func (c *connector) readFile(name string) ([]byte, error) {
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(c.folder, name)
-	}
-	return os.ReadFile(name)
 }
 
 // adapt fills in what the pipeline must know of a channel's adapter: how many submits

@@ -19,9 +19,24 @@ import (
 
 // CheckChannels reports the settings that adapters would refuse, each with its key. Name is that of the
 // document, for the error sentences. The files that settings name are not read: they lie
-// where dispatchers run, which need not be here.
+// where dispatchers run, which need not be here. Names that lead out of every secrets folder are reported.
 func CheckChannels(name string, doc *config.Routing) error {
-	return checkChannels(name, doc.Channels, checkUnread)
+	return errors.Join(checkChannels(name, doc.Channels, checkUnread), checkTokens(name, doc.Routes))
+}
+
+// checkTokens reports scoring functions whose token lies outside of every secrets folder.
+func checkTokens(document string, routes []config.Route) error {
+	var problems []error
+	for i := range routes {
+		f := routes[i].Scoring.Function
+		if f == nil {
+			continue
+		}
+		if err := config.LocalSecret(f.TokenFile); f.TokenFile != "" && err != nil {
+			problems = append(problems, fmt.Errorf("%s: route %s: scoring.token_file: %w", document, routes[i].Name, err))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // checker finds the faults of a channel's settings.
@@ -49,9 +64,19 @@ func checkRead(readFile func(file string) ([]byte, error)) checker {
 // checkUnread finds the faults that do not depend on what is in files.
 func checkUnread(channel *config.Channel) error {
 	if !Webbed(channel.Provider) {
-		return Faults(channel, standIn(channel.Settings))
+		return Faults(channel, local(standIn(channel.Settings)))
 	}
-	return withoutFiles(channel.Settings, Faults(channel, standInWeb(channel.Settings)))
+	return withoutFiles(channel.Settings, Faults(channel, local(standInWeb(channel.Settings))))
+}
+
+// local is read, which reads no file, for names that can lie in a secrets folder.
+func local(read func(string) ([]byte, error)) func(string) ([]byte, error) {
+	return func(file string) ([]byte, error) {
+		if err := config.LocalSecret(file); err != nil {
+			return nil, err
+		}
+		return read(file)
+	}
 }
 
 // Faults are those that a channel's adapter finds in its settings and in the files that they name. No connection is
@@ -83,6 +108,9 @@ func withoutFiles(settings map[string]any, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		key, _, _ := strings.Cut(err.Error(), ": ")
+		if errors.Is(err, config.ErrOutsideSecrets) {
+			return err
+		}
 		if named := settings[key] != nil; named && (strings.HasSuffix(key, "_file") || strings.HasSuffix(key, "_files")) {
 			return nil
 		}

@@ -1,10 +1,14 @@
 package app
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/config"
 )
 
 // remote is a document whose files lie on another machine.
@@ -50,5 +54,74 @@ func TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay(t *testing.T) {
 	adapt(&doc.Channels[0], &got)
 	if got.Concurrency != sandboxWindow || got.Segments != nil {
 		t.Errorf("a sandbox channel took over what another had: %+v", got)
+	}
+}
+
+// TestNoChannelGetsAFileOutsideOfTheSecretsFolder, nor the draw key in it. Each fault names its key.
+func TestNoChannelGetsAFileOutsideOfTheSecretsFolder(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	key := filepath.Join(folder, "draw.key")
+	for path, content := range map[string]string{key: config.NewDrawKey(), filepath.Join(folder, "good"): "s3cret"} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settings := config.Settings{SecretsDir: folder, DrawKeyFile: key}
+	for fault, channel := range map[string]config.Channel{
+		"password_file": {Provider: "smpp", Settings: map[string]any{"address": "127.0.0.1:1", "system_id": "me", "password_file": "FILE"}},
+		"tls_ca_file":   {Provider: "smpp", Settings: map[string]any{"address": "127.0.0.1:1", "system_id": "me", "tls": true, "tls_ca_file": "FILE"}},
+		"api_secret_file": {Provider: "vonage", Settings: map[string]any{
+			"api_key": "k", "api_secret_file": "FILE", "base_url": "https://vonage.invalid",
+		}},
+		"auth_token_file":       {Provider: "twilio", Settings: map[string]any{"api_key_secret_file": "good", "auth_token_file": "FILE"}},
+		"signing_key_files":     {Provider: "bird", Settings: map[string]any{"access_key_file": "good", "signing_key_files": []any{"good", "FILE"}}},
+		"sns_certificate_files": {Provider: "aws", Settings: map[string]any{"sns_certificate_files": "FILE"}},
+		"proxy_password_file":   {Provider: "sinch", Settings: map[string]any{"token_file": "good", "proxy": "http://p:1", "proxy_user": "u", "proxy_password_file": "FILE"}},
+		"password":              {Provider: "httpapi", Settings: map[string]any{"secrets": map[string]any{"password": "FILE"}}},
+	} {
+		for _, file := range []string{"/etc/passwd", "../x", "draw.key", key} {
+			channel := channel
+			channel.Settings = withFile(channel.Settings, file)
+			if err := Faults(&channel, settings.Secrets().Read); err == nil || !strings.Contains(err.Error(), fault+": "+file+" ") {
+				t.Errorf("%s with %s: %v", channel.Provider, file, err)
+			}
+		}
+	}
+}
+
+// withFile puts a name in place of FILE.
+func withFile(settings map[string]any, file string) map[string]any {
+	out := maps.Clone(settings)
+	for key, value := range out {
+		switch v := value.(type) {
+		case map[string]any:
+			out[key] = withFile(v, file)
+		case []any:
+			out[key] = []any{v[0], file}
+		case string:
+			out[key] = strings.ReplaceAll(v, "FILE", file)
+		}
+	}
+	return out
+}
+
+// TestNamesThatLeadOutOfEverySecretsFolderAreRefusedUnread, before the document is applied.
+func TestNamesThatLeadOutOfEverySecretsFolderAreRefusedUnread(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"../x", "a/../../x"} {
+		doc := versionOf(t, `
+channels:
+  s: {provider: smpp, settings: {address: "127.0.0.1:1", system_id: me, password_file: `+name+`}}
+  w: {provider: sinch, settings: {service_plan_id: plan, token_file: `+name+`}}
+routes:
+  - {name: best, mode: best_worker, channels: [s, w], scoring: {function: "https://scores.example", token_file: `+name+`}}
+`, "")
+		err := CheckChannels("routing.yaml", doc)
+		for _, want := range []string{"channels.s.settings: password_file: " + name, "channels.w.settings: token_file: " + name, "route best: scoring.token_file: " + name} {
+			if err == nil || !strings.Contains(err.Error(), want+" lies outside of the secrets folder (DISPATCHER_SECRETS_DIR); put the file") {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
 	}
 }

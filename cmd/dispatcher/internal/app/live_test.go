@@ -141,7 +141,7 @@ routes:
     mode: best_worker
     channels: [a, b]
     scoring: {function: "`+function.URL+`", token_file: "`+token+`", batch: true, deadline: 5s, cache: 0s, parameters: {x: 1}}
-`)
+`, filepath.Dir(token))
 	s.publish(20)
 	s.settled()
 	if one, two := s.carrier("ONE").Stats().Accepted, s.carrier("TWO").Stats().Accepted; one != 0 || two != 20 {

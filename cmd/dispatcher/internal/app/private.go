@@ -65,10 +65,10 @@ func (p *Private) start(ctx context.Context, cfg PrivateConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.Keys, err = drawKeys(filepath.Join(cfg.Folder, "draw.key")); err != nil {
+	if p.Keys, err = drawKeys(filepath.Join(cfg.Folder, config.EmbeddedDrawKey)); err != nil {
 		return err
 	}
-	p.endpoints = filepath.Join(cfg.Folder, EndpointsFile)
+	p.endpoints = filepath.Join(cfg.Folder, config.EmbeddedEndpoints)
 	return writeEndpoints(p.endpoints, Endpoints{KafkaBrokers: []string{p.Kafka.Address()}, PostgresURL: p.Postgres.URL()})
 }
 
@@ -78,9 +78,6 @@ type Endpoints struct {
 	KafkaBrokers []string `json:"kafka_brokers"`
 	PostgresURL  string   `json:"postgres_url"`
 }
-
-// EndpointsFile is the name of that file; a process that is killed leaves it behind.
-const EndpointsFile = "endpoints.json"
 
 func writeEndpoints(path string, e Endpoints) error {
 	raw, err := json.MarshalIndent(e, "", "  ")
@@ -95,7 +92,7 @@ func writeEndpoints(path string, e Endpoints) error {
 
 // ReadEndpoints reports where the process over a data folder listens; false when none runs.
 func ReadEndpoints(folder string) (Endpoints, bool) {
-	raw, err := os.ReadFile(filepath.Join(folder, EndpointsFile))
+	raw, err := os.ReadFile(filepath.Join(folder, config.EmbeddedEndpoints))
 	if err != nil {
 		return Endpoints{}, false
 	}

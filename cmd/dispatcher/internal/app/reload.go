@@ -84,7 +84,7 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 		return err
 	}
 	// What is in the ledger cannot be mended in the file any more.
-	if err := checkChannels(name, doc.Channels, checkRead(r.connections.connector.readFile)); err != nil {
+	if err := checkChannels(name, doc.Channels, checkRead(r.connections.connector.secrets.Read)); err != nil {
 		return err
 	}
 	none := int64(0)
@@ -117,7 +117,7 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tokens := readTokens(doc, compiled, r.connections.connector.readFile)
+	tokens := readTokens(doc, compiled, r.connections.connector.secrets.Read)
 	directory := inbound.NewDirectory(&doc.Inbound)
 	r.directory.CompareAndSwap(nil, directory) // the first channels may bring messages as soon as they connect
 	next := r.connections.change(doc)

@@ -59,7 +59,7 @@ func newStation(t *testing.T) *station {
 	s.reloader = &reloader{
 		ledger: l, log: log, apply: s.take,
 		connections: connections{connector: connector{
-			folder: t.TempDir(), log: zerolog.Nop(), breaker: func(string, breaker.State) {}, sandbox: &carriers{},
+			secrets: config.NewSecretsFolder(t.TempDir()), log: zerolog.Nop(), breaker: func(string, breaker.State) {}, sandbox: &carriers{},
 		}},
 	}
 	t.Cleanup(s.connections.connector.sandbox.close)
@@ -104,7 +104,7 @@ func (s *station) put(document string) error {
 // write puts a file where settings are looked up.
 func (s *station) write(name, content string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.connections.connector.folder, name), []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.connections.connector.secrets.Path(), name), []byte(content), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -31,10 +31,10 @@ type stage struct {
 
 // newStage starts the process. In the document, {NAME} is the address of the carrier of that name, which
 // is started when it is first mentioned. The process is stopped at the end of the test, and must have
-// stopped without an error.
-func newStage(t *testing.T, document string) *stage {
+// stopped without an error. secrets is the folder of the files that the document names.
+func newStage(t *testing.T, document string, secrets ...string) *stage {
 	t.Helper()
-	return newStageWith(t, document, nil, nil)
+	return newStageWith(t, document, func(o *Options) { o.Settings.SecretsDir = strings.Join(secrets, "") }, nil)
 }
 
 // newStageWith is newStage with other options of the process, which may be nil, and of its broker.
@@ -60,7 +60,7 @@ func newStageWith(t *testing.T, document string, change func(*Options), more []k
 			DefaultRegion: "GB",
 			MaxUnsettled:  500, Batch: 500, SendTimeout: 10 * time.Second, ShutdownTimeout: 20 * time.Second, DeadAfter: 10 * time.Second,
 		},
-		Keys: []selector.Key{{1}}, Log: zerolog.Nop(), Version: "test", Folder: t.TempDir(), SteerEvery: 20 * time.Millisecond,
+		Keys: []selector.Key{{1}}, Log: zerolog.Nop(), Version: "test", SteerEvery: 20 * time.Millisecond,
 		Routing: func() (string, []byte, error) { return "test", []byte(document), nil },
 	}
 	if change != nil {

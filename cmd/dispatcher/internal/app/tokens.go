@@ -30,9 +30,8 @@ func readTokens(doc *config.Routing, compiled *dispatch.Routing, read func(strin
 }
 
 // ReadTokens does for a command what the running dispatcher does with the secrets of scoring functions.
-// Paths are relative to a folder.
-func ReadTokens(doc *config.Routing, compiled *dispatch.Routing, folder string) map[string]error {
-	return readTokens(doc, compiled, (&connector{folder: folder}).readFile)
+func ReadTokens(doc *config.Routing, compiled *dispatch.Routing, secrets *config.SecretsFolder) map[string]error {
+	return readTokens(doc, compiled, secrets.Read)
 }
 
 // maxToken bounds a token, which travels in a header.

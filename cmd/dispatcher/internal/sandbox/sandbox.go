@@ -80,6 +80,9 @@ func Start(cfg Config) (*Sandbox, error) {
 	return s, nil
 }
 
+// Secrets is the folder with the secrets of the accounts, an absolute path.
+func (s *Sandbox) Secrets() string { return s.cfg.Folder }
+
 // idBits leaves room for 128 ids a millisecond; some vendors have 48 bits for the whole.
 const idBits = 7
 

@@ -1,0 +1,187 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"dispatcher/config"
+)
+
+const (
+	folderKey = "5d1c8f0b7a6e4d3c2b1a09f8e7d6c5b4a39281706f5e4d3c2b1a0918273645f0"
+	hush      = "hush-4711"
+)
+
+// secretsStage is a folder of secrets beside other files of a machine.
+type secretsStage struct {
+	t                       *testing.T
+	secrets, outside, drawn string
+	settings                config.Settings
+}
+
+func newSecretsStage(t *testing.T) *secretsStage {
+	t.Helper()
+	top := t.TempDir()
+	s := &secretsStage{t: t, secrets: filepath.Join(top, "secrets"), outside: filepath.Join(top, "outside"), drawn: filepath.Join(top, "draw.key")}
+	s.settings = config.Settings{SecretsDir: s.secrets, DrawKeyFile: s.drawn, DataDir: filepath.Join(top, "data")}
+	for _, folder := range []string{s.secrets, s.outside, s.settings.DataDir, filepath.Join(s.secrets, "..2026_11_22"), filepath.Join(s.secrets, "sub")} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.write(s.drawn, "# keys\n"+folderKey+"\n")
+	s.write(filepath.Join(s.outside, "passwd"), hush)
+	s.write(filepath.Join(s.secrets, "plain"), "right\n")
+	s.write(filepath.Join(s.secrets, "sub", "deep"), "right\n")
+	s.write(filepath.Join(s.secrets, "..2026_11_22", "mounted"), "right\n")
+	return s
+}
+
+func (s *secretsStage) write(path, content string) {
+	s.t.Helper()
+	s.check(os.WriteFile(path, []byte(content), 0o600))
+}
+
+func (s *secretsStage) link(to, name string) {
+	s.t.Helper()
+	s.check(os.Symlink(to, filepath.Join(s.secrets, name)))
+}
+
+func (s *secretsStage) check(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestFilesOfTheSecretsFolderAreRead(t *testing.T) {
+	t.Parallel()
+	s := newSecretsStage(t)
+	s.link("..2026_11_22", "..data") // as Kubernetes mounts a secret
+	s.link("..data/mounted", "mounted")
+	s.link("plain", "other")
+	s.check(os.Symlink(s.secrets, s.secrets+"-link"))
+	linked := s.settings
+	linked.SecretsDir = s.secrets + "-link"
+	for name, folder := range map[string]*config.SecretsFolder{
+		"plain": s.settings.Secrets(), "./plain": s.settings.Secrets(), "sub/deep": s.settings.Secrets(), "sub/../plain": s.settings.Secrets(),
+		"mounted": s.settings.Secrets(), "other": s.settings.Secrets(),
+		filepath.Join(s.secrets, "plain"):               s.settings.Secrets(),
+		filepath.Join(s.secrets, "mounted"):             linked.Secrets(),
+		filepath.Join(s.secrets+"-link", "sub", "deep"): linked.Secrets(),
+	} {
+		if content, err := folder.Read(name); err != nil || string(content) != "right\n" {
+			t.Errorf("%s: %q, %v", name, content, err)
+		}
+	}
+}
+
+// TestNoFileOutsideOfTheSecretsFolderIsRead by any name. The error says what to do and shows no content.
+func TestNoFileOutsideOfTheSecretsFolderIsRead(t *testing.T) {
+	t.Parallel()
+	s := newSecretsStage(t)
+	s.link("../outside/passwd", "relative")
+	s.link(filepath.Join(s.outside, "passwd"), "absolute")
+	s.link("../outside", "folder")
+	for _, name := range []string{
+		"/etc/passwd", "../outside/passwd", "sub/../../outside/passwd", "relative", "absolute", "folder/passwd",
+		filepath.Join(s.outside, "passwd"), s.secrets + "/../outside/passwd", s.secrets + "x/passwd", s.secrets,
+	} {
+		content, err := s.settings.Secrets().Read(name)
+		if err == nil || !strings.Contains(err.Error(), "DISPATCHER_SECRETS_DIR") || !strings.Contains(err.Error(), "put the file") {
+			t.Errorf("%s: %q, %v", name, content, err)
+		} else if strings.Contains(err.Error(), hush) || content != nil {
+			t.Errorf("%s: content got out: %v", name, err)
+		}
+	}
+	for _, name := range []string{"../x", "sub/../../x"} {
+		if _, err := s.settings.Secrets().Read(name); !errors.Is(err, config.ErrOutsideSecrets) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestSecretsOfTheProcessItselfAreNeverRead, under no name and as no copy.
+func TestSecretsOfTheProcessItselfAreNeverRead(t *testing.T) {
+	t.Parallel()
+	s := newSecretsStage(t)
+	inside := filepath.Join(s.secrets, "inside.key")
+	s.write(inside, folderKey+"\n")
+	s.settings.DrawKeyFile = inside
+	s.check(os.Link(inside, filepath.Join(s.secrets, "hard")))
+	s.link("inside.key", "soft")
+	s.write(filepath.Join(s.secrets, "copy"), "# a copy\r\n "+strings.ToUpper(folderKey)+"\r\nmore\n")
+	s.settings.KafkaSASLPasswordFile = filepath.Join(s.secrets, "kafka")
+	s.write(s.settings.KafkaSASLPasswordFile, hush)
+	s.settings.ReceiptsTLSKeyFile = filepath.Join(s.secrets, "tls.key")
+	s.write(s.settings.ReceiptsTLSKeyFile, hush)
+	for name, what := range map[string]string{
+		"inside.key": "the draw key", "hard": "the draw key", "soft": "the draw key", "copy": "the draw key",
+		"kafka": "DISPATCHER_KAFKA_SASL_PASSWORD_FILE", "tls.key": "DISPATCHER_RECEIPTS_TLS_KEY_FILE",
+	} {
+		content, err := s.settings.Secrets().Read(name)
+		if err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "name another file") {
+			t.Errorf("%s: %q, %v", name, content, err)
+		}
+	}
+}
+
+// TestTheEmbeddedDrawKeyIsNeverRead, also when the folder of secrets lies around the data folder.
+func TestTheEmbeddedDrawKeyIsNeverRead(t *testing.T) {
+	t.Parallel()
+	s := newSecretsStage(t)
+	s.settings = config.Settings{DataDir: filepath.Join(s.secrets, "sub"), SecretsDir: s.secrets}
+	s.write(filepath.Join(s.secrets, "sub", config.EmbeddedDrawKey), folderKey+"\n")
+	s.write(filepath.Join(s.secrets, "sub", config.EmbeddedEndpoints), hush)
+	for _, name := range []string{config.EmbeddedDrawKey, config.EmbeddedEndpoints} {
+		if content, err := s.settings.Secrets().Read("sub/" + name); err == nil || !strings.Contains(err.Error(), "name another file") {
+			t.Errorf("%s: %q, %v", name, content, err)
+		}
+	}
+}
+
+func TestOnlySmallOrdinaryFilesAreSecrets(t *testing.T) {
+	t.Parallel()
+	s := newSecretsStage(t)
+	s.check(syscall.Mkfifo(filepath.Join(s.secrets, "pipe"), 0o600)) // nobody writes: opening it must not wait
+	s.write(filepath.Join(s.secrets, "huge"), strings.Repeat("x", 64<<10+1))
+	s.write(filepath.Join(s.secrets, "largest"), strings.Repeat("x", 64<<10))
+	for name, want := range map[string]string{
+		"pipe": "no ordinary file", "huge": "larger than 65536 bytes", "sub": "is a folder", "none": "there is no file none",
+	} {
+		if _, err := s.settings.Secrets().Read(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	if content, err := s.settings.Secrets().Read("largest"); err != nil || len(content) != 64<<10 {
+		t.Errorf("%d bytes, %v", len(content), err)
+	}
+}
+
+// TestTheSecretsFolderHasADefault below the data folder, and its absence is explained.
+func TestTheSecretsFolderHasADefault(t *testing.T) {
+	t.Parallel()
+	s := newSecretsStage(t)
+	s.settings.SecretsDir = ""
+	if _, err := s.settings.Secrets().Read("plain"); err == nil || !strings.Contains(err.Error(), "there is no secrets folder "+filepath.Join(s.settings.DataDir, "secrets")) {
+		t.Error(err)
+	}
+	s.check(os.Rename(s.secrets, filepath.Join(s.settings.DataDir, "secrets")))
+	if content, err := s.settings.Secrets().Read("plain"); err != nil || string(content) != "right\n" {
+		t.Errorf("%q, %v", content, err)
+	}
+}
+
+func TestASecretsFolderHoldsSecretsAlone(t *testing.T) {
+	t.Parallel()
+	for folder, bad := range map[string]bool{"/": true, "./data": true, "./data/secrets": false, "/run/secrets": false} {
+		s := config.Settings{DataDir: "./data", SecretsDir: folder}
+		if err := s.Validate(true); bad != strings.Contains(err.Error(), "DISPATCHER_SECRETS_DIR is ") {
+			t.Errorf("%s: %v", folder, err)
+		}
+	}
+}
