@@ -2,8 +2,10 @@ package twilio
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"dispatcher/provider"
@@ -19,10 +21,14 @@ const (
 // Hear reads a status callback or an inbound message. Twilio's scheme has no time and no nonce: a
 // repeated callback has the same signature and says the same.
 func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
-	if !verify(call, c.cfg.AuthTokens) {
+	parameters, ok := verify(call, c.cfg.AuthTokens, c.cfg.SharedKeys)
+	if !ok {
 		return provider.Heard{}, provider.ErrForged
 	}
-	f, err := readFields(call)
+	if !c.called(call.URL) {
+		return provider.Heard{}, fmt.Errorf("%w: its address is not ours", provider.ErrMalformed)
+	}
+	f, err := readFields(call, parameters)
 	if err != nil {
 		return provider.Heard{}, err
 	}
@@ -32,8 +38,8 @@ func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
 	switch {
 	case reference == "":
 		return provider.Heard{}, fmt.Errorf("%w: it names no message", provider.ErrMalformed)
-	case len(reference) > provider.MaxReference:
-		return provider.Heard{}, fmt.Errorf("%w: the message's name is too long", provider.ErrMalformed)
+	case !aMessage.MatchString(reference):
+		return provider.Heard{}, fmt.Errorf("%w: the message's SID has another form", provider.ErrMalformed)
 	case status != "" && status != "received" && status != "receiving":
 		heard.Receipts = []provider.Receipt{receipt(call, f, reference, status)}
 	case f.first("SmsStatus", "MessageStatus") == "received":
@@ -41,6 +47,24 @@ func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
 	}
 	return heard, nil
 }
+
+// called reports whether an address is ours: the one that is configured, with or without our key and the body's digest. The
+// end of any other one could be fields that were signed as part of a form.
+func (c *Channel) called(address string) bool {
+	key := web.KeyOf(address)
+	address = digested.ReplaceAllString(address, "")
+	if c.cfg.Callback == "" {
+		return !strings.Contains(address, "?")
+	}
+	given, err := url.Parse(address)
+	ours, ourErr := url.Parse(web.WithKey(c.cfg.Callback, key))
+	plain, plainErr := url.Parse(c.cfg.Callback)
+	return errors.Join(err, ourErr, plainErr) == nil && given.Path == plain.Path &&
+		(given.RawQuery == plain.RawQuery || given.RawQuery == ours.RawQuery)
+}
+
+// digested is how Twilio appends the digest of a body that is no form.
+var digested = regexp.MustCompile(`[?&]bodySHA256=[0-9a-f]{64}$`)
 
 func receipt(call *provider.Callback, f fields, reference, status string) provider.Receipt {
 	r := provider.Receipt{
@@ -82,10 +106,11 @@ func (f fields) first(names ...string) string {
 	return ""
 }
 
-// readFields takes a form, or a JSON object with the same names. The caller has verified it.
-func readFields(call *provider.Callback) (fields, error) {
+// readFields takes a form whose signed parameters are given, or, with none, a JSON object with the same names. Which of the
+// two it is depends on what was signed: the content type is not. The caller has verified it.
+func readFields(call *provider.Callback, parameters *string) (fields, error) {
 	f := fields{}
-	if strings.HasPrefix(call.Get("Content-Type"), "application/json") {
+	if parameters == nil {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(call.Body, &object); err != nil {
 			return nil, fmt.Errorf("%w: its JSON is broken", provider.ErrMalformed)
@@ -103,8 +128,17 @@ func readFields(call *provider.Callback) (fields, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: its form is broken", provider.ErrMalformed)
 	}
-	for name := range form {
-		f[name] = form.Get(name)
+	for name, values := range form {
+		if len(values) != 1 || !aName.MatchString(name) {
+			return nil, fmt.Errorf("%w: it has a field that Twilio does not send", provider.ErrMalformed)
+		}
+		f[name] = values[0]
+	}
+	if f.first("MessageSid", "SmsSid") == "" {
+		return f, nil // it names no message, so that it has no meaning
+	}
+	if !agrees(f, *parameters) {
+		return nil, fmt.Errorf("%w: what was signed may have been cut into other fields", provider.ErrMalformed)
 	}
 	return f, nil
 }

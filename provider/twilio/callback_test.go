@@ -75,9 +75,13 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 	}
 }
 
+// sm1 is the SID of a message.
+var sm1 = twiliotest.Reference(1)
+
 // signed is a callback with a form.
-func signed(form url.Values) *provider.Callback {
-	address := callback + "?key=" + webtest.Key
+func signed(form url.Values) *provider.Callback { return signedAt(callback+"?key="+webtest.Key, form) }
+
+func signedAt(address string, form url.Values) *provider.Callback {
 	return &provider.Callback{
 		Method: http.MethodPost, URL: address, Body: []byte(form.Encode()), At: time.Now(),
 		Header: map[string][]string{
@@ -88,42 +92,41 @@ func signed(form url.Values) *provider.Callback {
 
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	about := provider.Receipt{Reference: "SM1", Key: webtest.Key}
+	about := provider.Receipt{Reference: sm1, Key: webtest.Key}
 	webtest.Statuses(t, listening(t)(token), about, func(status, code string) *provider.Callback {
-		form := url.Values{"MessageSid": {"SM1"}, "MessageStatus": {status}, "SmsStatus": {status}, "To": {"+447700900123"}}
+		form := url.Values{"MessageSid": {sm1}, "MessageStatus": {status}, "SmsStatus": {status}, "To": {"+447700900123"}}
 		if code != "" {
 			form.Set("ErrorCode", code)
 		}
 		return signed(form)
 	}, map[[2]string]provider.Receipt{
-		{"accepted", ""}:                 {State: provider.Pending, Code: "accepted"},
-		{"queued", ""}:                   {State: provider.Pending, Code: "queued"},
-		{"sending", ""}:                  {State: provider.Pending, Code: "sending"},
-		{"sent", ""}:                     {State: provider.Pending, Code: "sent"},
-		{"scheduled", ""}:                {State: provider.Pending, Code: "scheduled"},
-		{"partially_delivered", ""}:      {State: provider.Pending, Code: "partially_delivered"},
-		{"something new", ""}:            {State: provider.Pending, Code: "other"},
-		{"delivered", ""}:                {State: provider.Delivered, Code: "delivered"},
-		{"read", ""}:                     {State: provider.Delivered, Code: "read"},
-		{"canceled", ""}:                 {State: provider.Undelivered, Cause: provider.Deleted, Code: "canceled"},
-		{"failed", "30007"}:              {State: provider.Undelivered, Cause: provider.Spam, Code: "failed/30007"},
-		{"failed", "21610"}:              {State: provider.Undelivered, Cause: provider.OptedOut, Code: "failed/21610"},
-		{"undelivered", "30003"}:         {State: provider.Undelivered, Cause: provider.Absent, Code: "undelivered/30003"},
-		{"undelivered", "30036"}:         {State: provider.Undelivered, Cause: provider.Expired, Code: "undelivered/30036"},
-		{"undelivered", "39999"}:         {State: provider.Undelivered, Code: "undelivered/39999"},
-		{"undelivered", "+447700900123"}: {State: provider.Undelivered, Code: "undelivered/other"},
+		{"accepted", ""}:            {State: provider.Pending, Code: "accepted"},
+		{"queued", ""}:              {State: provider.Pending, Code: "queued"},
+		{"sending", ""}:             {State: provider.Pending, Code: "sending"},
+		{"sent", ""}:                {State: provider.Pending, Code: "sent"},
+		{"scheduled", ""}:           {State: provider.Pending, Code: "scheduled"},
+		{"partially_delivered", ""}: {State: provider.Pending, Code: "partially_delivered"},
+		{"something_new", ""}:       {State: provider.Pending, Code: "something_new"},
+		{"delivered", ""}:           {State: provider.Delivered, Code: "delivered"},
+		{"read", ""}:                {State: provider.Delivered, Code: "read"},
+		{"canceled", ""}:            {State: provider.Undelivered, Cause: provider.Deleted, Code: "canceled"},
+		{"failed", "30007"}:         {State: provider.Undelivered, Cause: provider.Spam, Code: "failed/30007"},
+		{"failed", "21610"}:         {State: provider.Undelivered, Cause: provider.OptedOut, Code: "failed/21610"},
+		{"undelivered", "30003"}:    {State: provider.Undelivered, Cause: provider.Absent, Code: "undelivered/30003"},
+		{"undelivered", "30036"}:    {State: provider.Undelivered, Cause: provider.Expired, Code: "undelivered/30036"},
+		{"undelivered", "39999"}:    {State: provider.Undelivered, Code: "undelivered/39999"},
 	})
 }
 
 func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
 	t.Parallel()
-	body := []byte(`{"MessageSid":"SM1","MessageStatus":"failed","ErrorCode":30005,"ErrorMessage":null}`)
+	body := []byte(`{"MessageSid":"` + sm1 + `","MessageStatus":"failed","ErrorCode":30005,"ErrorMessage":null}`)
 	sum := sha256.Sum256(body)
 	address := callback + "?key=" + webtest.Key + "&bodySHA256=" + hex.EncodeToString(sum[:])
 	heard, err := listening(t)(token).Hear(&provider.Callback{URL: address, Body: body, Header: map[string][]string{
 		"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)}, "Content-Type": {"application/json; charset=utf-8"},
 	}})
-	want := []provider.Receipt{{Reference: "SM1", Key: webtest.Key, State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "failed/30005"}}
+	want := []provider.Receipt{{Reference: sm1, Key: webtest.Key, State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "failed/30005"}}
 	if diff := cmp.Diff(want, heard.Receipts); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -132,7 +135,7 @@ func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
 func TestEmptyTwiMLAnswersInboundMessages(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
-	in := provider.Inbound{Reference: "SM9", From: "+447700900123", To: "60777", Text: "null"}
+	in := provider.Inbound{Reference: twiliotest.Reference(9), From: "+447700900123", To: "60777", Text: "null"}
 	r, err := shape().Inbound(callback, in)
 	call := webtest.Made(t, r, err)
 	webtest.Hears(t, c, call, provider.Heard{
@@ -146,10 +149,12 @@ func TestEmptyTwiMLAnswersInboundMessages(t *testing.T) {
 func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
 	genuine := func() *provider.Callback {
-		return signed(url.Values{"MessageSid": {"SM1"}, "MessageStatus": {"undelivered"}, "ErrorCode": {"30003"}})
+		return signed(url.Values{"MessageSid": {sm1}, "MessageStatus": {"undelivered"}, "ErrorCode": {"30003"}})
 	}
 	webtest.Tampered(t, listening(t)(token), genuine, webtest.Changes{
-		"other status":      func(c *provider.Callback) { c.Body = []byte("ErrorCode=30003&MessageSid=SM1&MessageStatus=delivered") },
+		"other status": func(c *provider.Callback) {
+			c.Body = []byte("ErrorCode=30003&MessageSid=" + sm1 + "&MessageStatus=delivered")
+		},
 		"other submission":  func(c *provider.Callback) { c.URL = web.WithKey(callback, "ffffffffffffffffffffffffffffffff") },
 		"field more":        func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
 		"second value":      func(c *provider.Callback) { c.Body = append(c.Body, "&MessageSid=SM2"...) },
@@ -164,7 +169,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 func TestCallbacksHaveNamesThatTellReplays(t *testing.T) {
 	t.Parallel()
 	said := func(status string) *provider.Callback {
-		return signed(url.Values{"MessageSid": {"SM1"}, "MessageStatus": {status}})
+		return signed(url.Values{"MessageSid": {sm1}, "MessageStatus": {status}})
 	}
 	webtest.Replayed(t, listening(t)(token), said("sent"), said("delivered"))
 }
@@ -173,18 +178,25 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
-		"no message": signed(url.Values{"MessageStatus": {"sent"}}),
-		"long name":  signed(url.Values{"MessageSid": {string(make([]byte, provider.MaxReference+1))}, "MessageStatus": {"sent"}}),
+		"no message":        signed(url.Values{"MessageStatus": {"sent"}}),
+		"long SID":          signed(url.Values{"MessageSid": {sm1 + "0"}, "MessageStatus": {"sent"}}),
+		"SID of a call":     signed(url.Values{"MessageSid": {"CA" + sm1[2:]}, "MessageStatus": {"sent"}}),
+		"two SIDs":          signed(url.Values{"MessageSid": {sm1}, "SmsSid": {twiliotest.Reference(2)}, "MessageStatus": {"sent"}}),
+		"code of letters":   signed(url.Values{"MessageSid": {sm1}, "MessageStatus": {"failed"}, "ErrorCode": {"+447700900123"}}),
+		"status of words":   signed(url.Values{"MessageSid": {sm1}, "MessageStatus": {"sent today"}}),
+		"name with a space": signed(url.Values{"MessageSid": {sm1}, "MessageStatus": {"sent"}, "Some name": {""}}),
+		"no sender":         signed(url.Values{"MessageSid": {sm1}, "SmsStatus": {"received"}, "Body": {"STOP"}, "To": {"60777"}}),
+		"other query":       signedAt(callback+"?key="+webtest.Key+"&more=1", url.Values{"MessageSid": {sm1}, "MessageStatus": {"sent"}}),
 	})
-	webtest.Ignored(t, c, map[string]*provider.Callback{"other": signed(url.Values{"MessageSid": {"SM1"}, "EventType": {"other"}})})
+	webtest.Ignored(t, c, map[string]*provider.Callback{"other": signed(url.Values{"MessageSid": {sm1}, "EventType": {"other"}})})
 }
 
 // FuzzHear signs every input correctly, and then changes it: what is genuine is read without panic, what is
 // not yields nothing.
 func FuzzHear(f *testing.F) {
-	f.Add("MessageSid=SM1&MessageStatus=delivered", "MessageSid=SM1&MessageStatus=failed", "application/x-www-form-urlencoded")
-	f.Add("MessageSid=SM1&SmsStatus=received&Body=STOP", "", "application/x-www-form-urlencoded")
-	f.Add(`{"MessageSid":"SM1","MessageStatus":"sent"}`, "{}", "application/json")
+	f.Add("MessageSid="+sm1+"&MessageStatus=delivered", "MessageSid="+sm1+"&MessageStatus=failed", "application/x-www-form-urlencoded")
+	f.Add("MessageSid="+sm1+"&SmsStatus=received&Body=STOP", "", "application/x-www-form-urlencoded")
+	f.Add(`{"MessageSid":"`+sm1+`","MessageStatus":"sent"}`, "{}", "application/json")
 	c := listening(f)(token)
 	f.Fuzz(func(t *testing.T, body, other, kind string) {
 		sum := sha256.Sum256([]byte(body))

@@ -16,8 +16,11 @@ type Config struct {
 	// KeySID and KeySecret are an API key of the account.
 	KeySID, KeySecret string
 	// AuthTokens are the account's tokens, with which Twilio signs callbacks: the primary one, and
-	// while they are exchanged the secondary one. With none no receipts are asked for.
+	// while they are exchanged the secondary one. With neither these nor SharedKeys no receipts
+	// are asked for.
 	AuthTokens []string
+	// SharedKeys are the secrets of shared keys, with which Twilio signs callbacks in place of the token.
+	SharedKeys []string
 	// From is the sender of messages that name none.
 	From string
 	// MessagingService, if set, chooses the sender of messages that name none.
@@ -27,7 +30,7 @@ type Config struct {
 }
 
 // receipts reports whether status callbacks are asked for: they are of use only when they can be verified.
-func (c *Config) receipts() bool { return c.Callback != "" && len(c.AuthTokens) > 0 }
+func (c *Config) receipts() bool { return c.Callback != "" && len(c.AuthTokens)+len(c.SharedKeys) > 0 }
 
 // address is where Twilio's API begins, outside of its regions.
 const address = "https://api.twilio.com"
@@ -38,7 +41,8 @@ const address = "https://api.twilio.com"
 //	api_key_sid          an API key of the account, SK...
 //	api_key_secret_file  file with the key's secret
 //	auth_token_file      file with the account's auth token, or a list of two while it is exchanged; callbacks are
-//	                     verified with it, and without it no receipts come
+//	                     verified with it, and without it and shared keys no receipts come
+//	shared_key_files     file with the secret of a shared key that signs callbacks, or a list of two while it is exchanged
 //	from                 sender of messages that name none
 //	messaging_service    MG..., chooses the sender of messages that name none
 //
@@ -48,8 +52,8 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 	cfg := Config{
 		Web:        web.ParseConfig(r, address),
 		AccountSID: r.Text("account_sid"), KeySID: r.Text("api_key_sid"), KeySecret: web.Secret(r, "api_key_secret_file"),
-		AuthTokens: web.Secrets(r, "auth_token_file", o.ReadFile),
-		From:       r.Text("from"), MessagingService: r.Text("messaging_service"), Callback: o.Callback,
+		AuthTokens: web.Secrets(r, "auth_token_file", o.ReadFile), SharedKeys: web.Secrets(r, "shared_key_files", o.ReadFile),
+		From: r.Text("from"), MessagingService: r.Text("messaging_service"), Callback: o.Callback,
 	}
 	r.RefuseUnknown()
 	return cfg, web.Faults(r.Err(), cfg.Validate())

@@ -6,50 +6,64 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"hash"
 	"net/url"
 	"slices"
 	"strings"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 )
 
 // signatureHeader holds the signature under its canonical name.
 const signatureHeader = "X-Twilio-Signature"
 
-// verify checks X-Twilio-Signature ("Validating Signatures from Twilio"): the base64 of an HMAC-SHA1, keyed with the
-// auth token, over the URL and the sorted parameters of a form. A body that is no form is signed through its
-// SHA-256, which stands in the query as bodySHA256.
-func verify(c *provider.Callback, tokens []string) bool {
-	given := []byte(c.Get(signatureHeader))
+// verify checks X-Twilio-Signature ("Secure webhooks"): the base64 of an HMAC over the URL and the sorted parameters of a form.
+// A body that is no form is signed through its SHA-256, which stands in the query as bodySHA256. The HMAC is keyed with the
+// account's auth token, by SHA-1, or with a shared key ("Sign webhooks with shared keys"), by SHA-256 or SHA-1 as the
+// account's webhook setting says. parameters are those of a form; nil when the body is signed through its digest.
+func verify(c *provider.Callback, tokens, sharedKeys []string) (parameters *string, genuine bool) {
+	given, err := base64.StdEncoding.Strict().DecodeString(c.Get(signatureHeader))
+	if err != nil || len(given) == 0 {
+		return nil, false
+	}
 	parameters, ok := signedParameters(c)
-	if !ok || len(given) == 0 {
-		return false
+	if !ok {
+		return nil, false
 	}
-	genuine := false
-	for _, token := range tokens {
-		for _, address := range spellings(c.URL) {
-			mac := hmac.New(sha1.New, []byte(token))
-			mac.Write([]byte(address + parameters))
-			want := base64.StdEncoding.EncodeToString(mac.Sum(nil))
-			genuine = hmac.Equal([]byte(want), given) || genuine
+	for _, address := range spellings(c.URL) {
+		text := address
+		if parameters != nil {
+			text += *parameters
 		}
+		by := func(algorithm func() hash.Hash, keys []string) {
+			genuine = web.SignedBy(keys, given, func(key string) []byte {
+				mac := hmac.New(algorithm, []byte(key))
+				mac.Write([]byte(text))
+				return mac.Sum(nil)
+			}) || genuine
+		}
+		by(sha1.New, tokens)
+		by(sha1.New, sharedKeys)
+		by(sha256.New, sharedKeys)
 	}
-	return genuine
+	return parameters, genuine
 }
 
-// signedParameters is what is signed beside the URL; false when the body is not the one whose digest the URL names.
-func signedParameters(c *provider.Callback) (string, bool) {
+// signedParameters is what is signed beside the URL: the fields of a form, or nil when the URL names the digest of the
+// body; false when that is the digest of another one.
+func signedParameters(c *provider.Callback) (parameters *string, ok bool) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
-		return "", false
+		return nil, false
 	}
 	if query := u.Query(); query.Has("bodySHA256") {
 		sum := sha256.Sum256(c.Body)
-		return "", hmac.Equal([]byte(hex.EncodeToString(sum[:])), []byte(query.Get("bodySHA256")))
+		return nil, hmac.Equal([]byte(hex.EncodeToString(sum[:])), []byte(query.Get("bodySHA256")))
 	}
 	form, err := url.ParseQuery(string(c.Body))
 	if err != nil {
-		return "", false
+		return nil, false
 	}
 	var b strings.Builder
 	for _, key := range sortedKeys(form) {
@@ -60,7 +74,8 @@ func signedParameters(c *provider.Callback) (string, bool) {
 			b.WriteString(value)
 		}
 	}
-	return b.String(), true
+	text := b.String()
+	return &text, true
 }
 
 func sortedKeys(form url.Values) []string {

@@ -3,7 +3,10 @@ package twiliotest
 import (
 	"crypto/hmac"
 	"crypto/sha1" //nolint:gosec // Twilio's scheme.
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"sort"
@@ -73,4 +76,28 @@ func Sign(authToken, callback string, form url.Values) string {
 		h.Write([]byte(name + form.Get(name)))
 	}
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
+}
+
+// JSON is a callback that carries its fields as JSON, signed through the digest of the body.
+func JSON(cfg Config, callback string, fields map[string]string) (*http.Request, error) {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(body)
+	u, err := url.Parse(callback)
+	if err != nil {
+		return nil, err
+	}
+	query := "bodySHA256=" + hex.EncodeToString(sum[:])
+	if u.RawQuery != "" {
+		query = u.RawQuery + "&" + query
+	}
+	u.RawQuery = query
+	r, err := webtest.Post(u.String(), "application/json", body)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("X-Twilio-Signature", Sign(cfg.AuthToken, u.String(), nil))
+	return r, nil
 }

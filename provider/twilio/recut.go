@@ -1,0 +1,136 @@
+package twilio
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Twilio signs the names and values of a form one behind the other, with nothing between them. Whoever has captured a
+// callback can therefore cut the same text into other names and values under the same signature: "Body=STOPCalling
+// him" into "Body=STOP" and a field "Calling him". What a form means is taken from the signed text alone, and a form
+// that reads otherwise is refused. So no cut has a meaning but the one that Twilio made.
+
+// agrees reports whether a form, which has no name twice, is the one cut of its signed text that is believed.
+//
+// A status callback has no Body, and nothing in it that a stranger writes: each field has a form by which it is found in
+// the text. A message of a subscriber has, in the order of the names, ApiVersion, Body, From and the rest. Only Body is
+// written by a stranger. It ends at the last From, because the rest holds no other one; so what a subscriber writes into
+// his text is text, whatever it looks like.
+func agrees(f fields, signed string) bool {
+	body, isInbound := f["Body"]
+	if isInbound != strings.Contains(signed, "Body") {
+		return false
+	}
+	rest := signed
+	if isInbound {
+		var text string
+		text, rest = split(signed)
+		from, ok := strings.CutPrefix(rest, "From")
+		if !ok || text != body || f["From"] == "" || f["From"] != valueAt(from, afterFrom) {
+			return false
+		}
+	}
+	return agreesOnWords(f, rest) && (!isInbound || agreesOnTo(f["To"], rest))
+}
+
+// split returns the text of a message, and what follows it: From and the fields behind it.
+func split(signed string) (text, rest string) {
+	begin := strings.Index(signed, "Body") + len("Body")
+	if at := beforeBody.FindStringIndex(signed); at != nil {
+		begin = at[1] // AddOns stands before it and holds JSON, in which the word may be
+	}
+	end := len(signed)
+	if at := strings.LastIndex(signed, "SmsStatus"); at >= 0 {
+		end = at // behind it stands where the recipient is, which may be a city of any name
+	}
+	for {
+		end = strings.LastIndex(signed[:end], "From")
+		if end < begin {
+			return signed[begin:], ""
+		}
+		if !startsWithAny(signed[end+len("From"):], places) {
+			return signed[begin:end], signed[end:]
+		}
+	}
+}
+
+var (
+	beforeBody = regexp.MustCompile(`ApiVersion[0-9]{4}-[0-9]{2}-[0-9]{2}Body`)
+	// places are what Twilio tells of both numbers: FromCity, ToCity, ...
+	places = []string{"City", "Country", "State", "Zip"}
+	// afterFrom and afterTo are names that follow From and To.
+	afterFrom = []string{"FromCity", "FromCountry", "FromState", "FromZip", "Media", "MessageSid", "MessagingServiceSid", "NumMedia", "NumSegments"}
+	afterTo   = []string{"ToCity", "ToCountry", "ToState", "ToZip"}
+
+	sids     = regexp.MustCompile(`(?:MessageSid|SmsSid)((?:SM|MM)[0-9a-f]{32})`)
+	statuses = regexp.MustCompile(`MessageStatus([a-z_-]+)`)
+	arrivals = regexp.MustCompile(`SmsStatus([a-z_-]+)`)
+	failures = regexp.MustCompile(`ErrorCode([0-9]+)`)
+
+	// aNumber is an E.164 number or a short code at the beginning of a text.
+	aNumber = regexp.MustCompile(`^\+?[0-9]{3,15}`)
+	// aName is what Twilio calls a field.
+	aName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	// aMessage is the SID of a message.
+	aMessage = regexp.MustCompile(`^(?:SM|MM)[0-9a-f]{32}$`)
+)
+
+// agreesOnWords compares the fields that have a form of their own. Each of them has one value in the text.
+func agreesOnWords(f fields, signed string) bool {
+	sid, ok := only(sids, signed)
+	if !ok {
+		return false
+	}
+	for _, name := range []string{"MessageSid", "SmsSid", "SmsMessageSid"} {
+		if value, there := f[name]; there && value != sid {
+			return false
+		}
+	}
+	for name, form := range map[string]*regexp.Regexp{"MessageStatus": statuses, "SmsStatus": arrivals, "ErrorCode": failures} {
+		if value, ok := only(form, signed); !ok || value != f[name] {
+			return false
+		}
+	}
+	return f.first("MessageSid", "SmsSid") == sid
+}
+
+// only returns what a form finds in a text: nothing, or one value, however often; false for several.
+func only(form *regexp.Regexp, text string) (value string, ok bool) {
+	for _, found := range form.FindAllStringSubmatch(text, -1) {
+		if value != "" && found[1] != value {
+			return "", false
+		}
+		value = found[1]
+	}
+	return value, true
+}
+
+// agreesOnTo finds the number that was written to behind SmsStatus, which the order of the names puts before it.
+func agreesOnTo(to, rest string) bool {
+	at := arrivals.FindStringIndex(rest)
+	if at == nil {
+		return to == ""
+	}
+	_, behind, ok := strings.Cut(rest[at[1]:], "To")
+	return ok && to != "" && to == valueAt(behind, afterTo)
+}
+
+// valueAt returns the value with which a text begins. A number ends where the next name begins, because no name begins with a
+// digit; what is no number ends at the first of the names that follow.
+func valueAt(text string, next []string) string {
+	if at := aNumber.FindStringIndex(text); at != nil && (at[1] == len(text) || text[at[1]] >= 'A' && text[at[1]] <= 'Z') {
+		return text[:at[1]]
+	}
+	end := len(text)
+	for _, name := range next {
+		if at := strings.Index(text, name); at >= 0 {
+			end = min(end, at)
+		}
+	}
+	return text[:end]
+}
+
+func startsWithAny(text string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+}

@@ -1,0 +1,271 @@
+package twilio_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/provider"
+	"dispatcher/provider/twilio/twiliotest"
+	"dispatcher/provider/web/webtest"
+)
+
+// field is a name with its value.
+type field struct{ name, value string }
+
+// joined is what is signed of a form behind its URL.
+func joined(form url.Values) string {
+	var text strings.Builder
+	for _, f := range pairs(form) {
+		text.WriteString(f.name + f.value)
+	}
+	return text.String()
+}
+
+func pairs(form url.Values) []field {
+	var all []field
+	for name, values := range form {
+		all = append(all, field{name, values[0]})
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].name < all[j].name })
+	return all
+}
+
+// captured is a genuine callback with everything that is needed to cut it anew.
+type captured struct {
+	listener  provider.Listener
+	url       string
+	signature string
+	text      string // signed behind the URL
+	genuine   provider.Heard
+	believed  int // cuts whose signature is right
+}
+
+func capture(t rapid.TB, l provider.Listener, address string, form url.Values) *captured {
+	t.Helper()
+	c := &captured{listener: l, url: address, signature: twiliotest.Sign(token, address, form), text: joined(form)}
+	var err error
+	if c.genuine, err = c.hear(address, []byte(form.Encode()), formType); err != nil || len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
+		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
+	}
+	return c
+}
+
+const formType = "application/x-www-form-urlencoded"
+
+func (c *captured) hear(address string, body []byte, kind string) (provider.Heard, error) {
+	return c.listener.Hear(&provider.Callback{Method: http.MethodPost, URL: address, Body: body, Header: map[string][]string{
+		"X-Twilio-Signature": {c.signature}, "Content-Type": {kind},
+	}})
+}
+
+// try fails when the same signature makes anything else believed than the genuine callback.
+func (c *captured) try(t rapid.TB, address string, fields []field) {
+	t.Helper()
+	var body strings.Builder
+	for i, f := range fields {
+		if i > 0 {
+			body.WriteByte('&')
+		}
+		body.WriteString(url.QueryEscape(f.name) + "=" + url.QueryEscape(f.value))
+	}
+	heard, err := c.hear(address, []byte(body.String()), formType)
+	if !errors.Is(err, provider.ErrForged) {
+		c.believed++
+	}
+	if err == nil && !cmp.Equal(heard, c.genuine) {
+		t.Fatalf("under the same signature %q means %+v, not %+v", fields, heard, c.genuine)
+	}
+}
+
+func inboundForm(text, from, to string) url.Values {
+	sid := twiliotest.Reference(0xabcdef0123)
+	return url.Values{
+		"AccountSid": {account}, "ApiVersion": {"2010-04-01"}, "Body": {text}, "From": {from}, "FromCity": {"SAN FRANCISCO"}, "FromCountry": {"US"},
+		"FromState": {"CA"}, "FromZip": {"94105"}, "MessageSid": {sid}, "MessagingServiceSid": {service}, "NumMedia": {"0"}, "NumSegments": {"1"},
+		"SmsMessageSid": {sid}, "SmsSid": {sid}, "SmsStatus": {"received"}, "To": {to}, "ToCity": {"Tokyo From"}, "ToCountry": {"JP"}, "ToState": {""}, "ToZip": {""},
+	}
+}
+
+func statusForm(status, code string) url.Values {
+	sid := twiliotest.Reference(0xabcdef0123)
+	form := url.Values{
+		"AccountSid": {account}, "ApiVersion": {"2010-04-01"}, "From": {"+15550100100"}, "MessageSid": {sid}, "MessageStatus": {status},
+		"SmsSid": {sid}, "SmsStatus": {status}, "To": {"+447700900123"},
+	}
+	if code != "" {
+		form.Set("ErrorCode", code)
+	}
+	return form
+}
+
+// forging are texts that hold what a forger wants to be read as fields.
+var forging = []string{
+	"STOPCalling him tomorrow", "STOP", "STOPFrom+447700900999", "STOPFrom+447700900999FromCityX", "FromFrom", "", "Body", "STOPBodySTOP",
+	"STOPFrom12345MessageSid" + sm1 + "SmsStatusreceivedTo+15550100Zzz", "ApiVersion2010-04-01BodySTOP", "STOPMessageStatusdelivered",
+	"STOP&bodySHA256=00&x=", "STOPFromwhatsapp:+1555", "FromHSBCMessageSid" + sm1 + "To1234", "From Bob: To do",
+}
+
+// TestNoOtherCutOfACallbackIsBelieved tries, for each text that a forger might send, every way to cut one more field out of a value,
+// to let a value swallow the fields behind it, and to move what was signed into the address.
+func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
+	t.Parallel()
+	l := listening(t)(token)
+	forms := map[string]url.Values{
+		"delivered": statusForm("delivered", ""), "undelivered": statusForm("undelivered", "30003"),
+	}
+	senders := []string{"+447700900123", "12345", "HSBC"}
+	for i, text := range forging {
+		forms[text] = inboundForm(text, senders[i%len(senders)], "+15550100100")
+	}
+	for name, form := range forms {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := callback
+			if form.Has("MessageStatus") {
+				address += "?key=" + webtest.Key
+			}
+			c := capture(t, l, address, form)
+			c.tryEach(t, pairs(form))
+			if c.believed < 20 {
+				t.Errorf("only %d of the cuts have the right signature: nothing was tried", c.believed)
+			}
+		})
+	}
+}
+
+func (c *captured) tryEach(t *testing.T, all []field) {
+	t.Helper()
+	for i, f := range all {
+		for name := 0; name <= len(f.value); name++ { // cut out: a name from here
+			for value := name; value <= min(len(f.value), name+20); value++ { // and its value from here
+				if f.name <= f.value[name:value] && (i+1 == len(all) || f.value[name:value] <= all[i+1].name) { // else it is not signed so
+					c.try(t, c.url, slices.Concat(all[:i], []field{{f.name, f.value[:name]}, {f.value[name:value], f.value[value:]}}, all[i+1:]))
+				}
+			}
+		}
+		swallowed := f
+		for j := i + 1; j < len(all); j++ { // swallow the fields up to j
+			swallowed.value += all[j].name + all[j].value
+			c.try(t, c.url, slices.Concat(all[:i], []field{swallowed}, all[j+1:]))
+			for at := range len(all[j].name) + len(all[j].value) { // or up to the middle of j, where another name begins
+				whole := all[j].name + all[j].value
+				half := field{f.name, strings.TrimSuffix(swallowed.value, whole[at:])}
+				for end := at + 1; end <= len(whole); end++ {
+					if f.name <= whole[at:end] && (j+1 == len(all) || whole[at:end] <= all[j+1].name) {
+						c.try(t, c.url, slices.Concat(all[:i], []field{half, {whole[at:end], whole[end:]}}, all[j+1:]))
+					}
+				}
+			}
+		}
+		var moved, rest string // into the address
+		for _, before := range all[:i] {
+			moved += before.name + before.value
+		}
+		rest = strings.TrimPrefix(c.text, moved)
+		for _, between := range []string{"", "?", "&"} {
+			c.try(t, c.url+between+moved, all[i:])
+		}
+		_, _ = c.hear(c.url+moved, []byte(rest), "application/json")
+	}
+}
+
+// TestNoRandomCutOfACallbackIsBelieved cuts texts of any parts anywhere.
+func TestNoRandomCutOfACallbackIsBelieved(t *testing.T) {
+	t.Parallel()
+	l := listening(t)(token)
+	parts := rapid.SampledFrom(append([]string{"MessageSid", "SmsSid", "Messages", "To", "From", "Body", "Zz", " ", "a", "9", "+1", "received", "SmsStatus", "ErrorCode30003"}, forging...))
+	rapid.Check(t, func(rt *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(parts, 0, 5).Draw(rt, "text"), "")
+		from := rapid.SampledFrom([]string{"+447700900123", "12345", "HSBC", "City Bank", "whatsapp:+447700900123"}).Draw(rt, "from")
+		to := rapid.SampledFrom([]string{"+15550100100", "60777"}).Draw(rt, "to")
+		form := inboundForm(text, from, to)
+		c := &captured{listener: l, url: callback, signature: twiliotest.Sign(token, callback, form), text: joined(form)}
+		var err error
+		if c.genuine, err = c.hear(c.url, []byte(form.Encode()), formType); err != nil {
+			c.genuine = provider.Heard{} // a sender that looks like a field is not believed under any cut
+			if from != "City Bank" {
+				rt.Fatal(err)
+			}
+		}
+		for range 20 {
+			c.try(rt, c.url, randomCut(rt, c.text))
+		}
+	})
+}
+
+// randomCut divides a text into fields in the order of their names, mostly where a name could begin.
+func randomCut(t *rapid.T, text string) []field {
+	var at []int
+	for _, name := range []string{
+		"AccountSid", "ApiVersion", "Body", "From", "FromCity", "MessageSid", "NumMedia", "SmsMessageSid", "SmsSid", "SmsStatus", "To", "ToCity", "Zz",
+	} {
+		for from := 0; ; {
+			i := strings.Index(text[from:], name)
+			if i < 0 {
+				break
+			}
+			if rapid.IntRange(0, 2).Draw(t, "here") > 0 {
+				at = append(at, from+i, from+i+len(name))
+			}
+			from += i + 1
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "more") {
+		i := rapid.IntRange(0, len(text)).Draw(t, "from")
+		at = append(at, i, rapid.IntRange(i, len(text)).Draw(t, "to"))
+	}
+	var fields []field
+	slices.Sort(at)
+	for i := 0; i+1 < len(at); i += 2 {
+		end := len(text)
+		if i+2 < len(at) {
+			end = at[i+2]
+		}
+		f := field{text[at[i]:at[i+1]], text[at[i+1]:end]}
+		if n := len(fields); n > 0 && fields[n-1].name >= f.name {
+			fields[n-1].value += f.name + f.value
+			continue
+		}
+		fields = append(fields, f)
+	}
+	if len(at) > 0 && at[0] > 0 {
+		fields = append([]field{{text[:at[0]], ""}}, fields...)
+	}
+	return fields
+}
+
+// TestTheContentTypeDoesNotDecideWhatIsRead, because it is not signed.
+func TestTheContentTypeDoesNotDecideWhatIsRead(t *testing.T) {
+	t.Parallel()
+	text := "x&Body=STOP&From=+447700900999&MessageSid=" + sm1 + "&SmsStatus=received&To=60777&z="
+	r, err := twiliotest.JSON(twiliotest.Config{AuthToken: token}, callback, map[string]string{
+		"MessageSid": twiliotest.Reference(2), "SmsStatus": "received", "Body": text, "From": "+447700900123", "To": "60777",
+	})
+	call := webtest.Made(t, r, err)
+	for _, kind := range []string{"application/json", formType, ""} {
+		call.Header["Content-Type"] = []string{kind}
+		heard, err := listening(t)(token).Hear(call)
+		if err != nil || len(heard.Inbound) != 1 || heard.Inbound[0].Text != text || heard.Inbound[0].From != "+447700900123" {
+			t.Errorf("%q: %+v, %v", kind, heard, err)
+		}
+	}
+}
+
+// TestAMessageWithAddOnsIsRead: they are JSON, stand before the text and hold the names of other fields.
+func TestAMessageWithAddOnsIsRead(t *testing.T) {
+	t.Parallel()
+	form := inboundForm("STOP From To Body", "+447700900123", "+15550100100")
+	form.Set("AddOns", `{"status":"successful","results":{"x":{"Body":"STOP","From":"+1"}}}`)
+	c := capture(t, listening(t)(token), callback, form)
+	if got := c.genuine.Inbound[0]; got.Text != "STOP From To Body" || got.From != "+447700900123" || got.To != "+15550100100" {
+		t.Errorf("%+v", got)
+	}
+}
