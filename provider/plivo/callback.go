@@ -24,15 +24,24 @@ func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
 	if how == forged {
 		return provider.Heard{}, provider.ErrForged
 	}
+	if !web.Called(call.URL, c.cfg.Callback) {
+		return provider.Heard{}, fmt.Errorf("%w: its address is not ours", provider.ErrMalformed)
+	}
 	form, err := url.ParseQuery(string(call.Body))
 	if err != nil {
 		return provider.Heard{}, fmt.Errorf("%w: its form is broken", provider.ErrMalformed)
 	}
 	reference, status := form.Get("MessageUUID"), form.Get("Status")
-	if reference == "" || len(reference) > provider.MaxReference {
+	if !aUUID.MatchString(reference) {
 		return provider.Heard{}, fmt.Errorf("%w: it names no message", provider.ErrMalformed)
 	}
+	if how == proven && !agrees(form, sorted(form, "", "")) {
+		return provider.Heard{}, fmt.Errorf("%w: what was signed may have been cut into other fields", provider.ErrMalformed)
+	}
 	heard := provider.Heard{Once: nonce}
+	if how == hinted {
+		heard.Once = "V2 " + nonce // whoever drops its signature V3 must not make the genuine one a repeated one
+	}
 	switch {
 	case how == hinted && status != "":
 		heard.Receipts = []provider.Receipt{{Reference: reference, State: provider.Pending, Code: unconfirmed, At: call.At}}

@@ -65,9 +65,15 @@ func v2(signature, nonce string) map[string][]string {
 	return map[string][]string{"X-Plivo-Signature-V2": {signature}, "X-Plivo-Signature-V2-Nonce": {nonce}}
 }
 
+// u1 names a message.
+var u1 = plivotest.Reference(1)
+
 // signed is a callback with a form, under both signatures.
 func signed(form url.Values) *provider.Callback {
-	address := web.WithKey(callback, webtest.Key)
+	return signedAt(web.WithKey(callback, webtest.Key), form)
+}
+
+func signedAt(address string, form url.Values) *provider.Callback {
 	c := &provider.Callback{
 		Method: http.MethodPost, URL: address, Body: []byte(form.Encode()), At: time.Now(),
 		Header: v3(plivotest.SignV3(token, address, "n-1", form), "n-1"),
@@ -79,33 +85,32 @@ func signed(form url.Values) *provider.Callback {
 
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	about := provider.Receipt{Reference: "u-1", Key: webtest.Key}
+	about := provider.Receipt{Reference: u1, Key: webtest.Key}
 	webtest.Statuses(t, listening(t)(token), about, func(status, code string) *provider.Callback {
-		return signed(url.Values{"MessageUUID": {"u-1"}, "Status": {status}, "ErrorCode": {code}, "To": {"447700900123"}})
+		return signed(url.Values{"MessageUUID": {u1}, "Status": {status}, "ErrorCode": {code}, "To": {"447700900123"}})
 	}, map[[2]string]provider.Receipt{
-		{"queued", ""}:                  {State: provider.Pending, Code: "queued"},
-		{"sent", ""}:                    {State: provider.Pending, Code: "sent"},
-		{"something new", ""}:           {State: provider.Pending, Code: "other"},
-		{"delivered", "000"}:            {State: provider.Delivered, Code: "delivered"},
-		{"read", ""}:                    {State: provider.Delivered, Code: "read"},
-		{"failed", "420"}:               {State: provider.Undelivered, Cause: provider.Expired, Code: "failed/420"},
-		{"failed", "900"}:               {State: provider.Undelivered, Cause: provider.NoCredit, Code: "failed/900"},
-		{"rejected", "10"}:              {State: provider.Undelivered, Code: "rejected/10"},
-		{"undelivered", "80"}:           {State: provider.Undelivered, Cause: provider.Absent, Code: "undelivered/80"},
-		{"undelivered", "200"}:          {State: provider.Undelivered, Cause: provider.OptedOut, Code: "undelivered/200"},
-		{"undelivered", "9999"}:         {State: provider.Undelivered, Code: "undelivered/9999"},
-		{"undelivered", "447700900123"}: {State: provider.Undelivered, Code: "undelivered/other"},
+		{"queued", ""}:          {State: provider.Pending, Code: "queued"},
+		{"sent", ""}:            {State: provider.Pending, Code: "sent"},
+		{"something_new", ""}:   {State: provider.Pending, Code: "something_new"},
+		{"delivered", "000"}:    {State: provider.Delivered, Code: "delivered"},
+		{"read", ""}:            {State: provider.Delivered, Code: "read"},
+		{"failed", "420"}:       {State: provider.Undelivered, Cause: provider.Expired, Code: "failed/420"},
+		{"failed", "900"}:       {State: provider.Undelivered, Cause: provider.NoCredit, Code: "failed/900"},
+		{"rejected", "10"}:      {State: provider.Undelivered, Code: "rejected/10"},
+		{"undelivered", "80"}:   {State: provider.Undelivered, Cause: provider.Absent, Code: "undelivered/80"},
+		{"undelivered", "200"}:  {State: provider.Undelivered, Cause: provider.OptedOut, Code: "undelivered/200"},
+		{"undelivered", "9999"}: {State: provider.Undelivered, Code: "undelivered/9999"},
 	})
 }
 
 func TestTheNonceNamesACallback(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
-	call := signed(url.Values{"MessageUUID": {"u-1"}, "Status": {"queued"}, "ErrorCode": {""}})
+	call := signed(url.Values{"MessageUUID": {u1}, "Status": {"queued"}, "ErrorCode": {""}})
 	webtest.Hears(t, c, call, provider.Heard{Once: "n-1", Receipts: []provider.Receipt{
-		{Reference: "u-1", Key: webtest.Key, State: provider.Pending, Code: "queued"},
+		{Reference: u1, Key: webtest.Key, State: provider.Pending, Code: "queued"},
 	}})
-	form := url.Values{"MessageUUID": {"u-1"}, "Status": {"sent"}}
+	form := url.Values{"MessageUUID": {u1}, "Status": {"sent"}}
 	another := signed(form)
 	another.Header = v3(plivotest.SignV3(token, another.URL, "n-2", form), "n-2")
 	webtest.Replayed(t, c, call, another)
@@ -115,10 +120,10 @@ func TestTheNonceNamesACallback(t *testing.T) {
 func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
 	genuine := func() *provider.Callback {
-		return signed(url.Values{"MessageUUID": {"u-1"}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
+		return signed(url.Values{"MessageUUID": {u1}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
 	}
 	webtest.Tampered(t, listening(t)(token), genuine, webtest.Changes{
-		"other status":     func(c *provider.Callback) { c.Body = []byte("MessageUUID=u-1&Status=delivered&ErrorCode=80") },
+		"other status":     func(c *provider.Callback) { c.Body = []byte("MessageUUID=" + u1 + "&Status=delivered&ErrorCode=80") },
 		"other submission": func(c *provider.Callback) { c.URL = web.WithKey(callback, "ffffffffffffffffffffffffffffffff") },
 		"field more":       func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
 		"other nonce":      func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3-Nonce"] = []string{"n-2"} },
@@ -129,11 +134,11 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 
 func TestTheMainAccountSignsForASubaccount(t *testing.T) {
 	t.Parallel()
-	main := signed(url.Values{"MessageUUID": {"u-1"}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
+	main := signed(url.Values{"MessageUUID": {u1}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
 	main.Header["X-Plivo-Signature-Ma-V3"] = main.Header["X-Plivo-Signature-V3"]
 	main.Header["X-Plivo-Signature-V3"] = []string{"of the subaccount"}
 	cfg := config(webtest.Reach(t, "https://api.plivo.com/v1"))
-	cfg.AuthTokens, cfg.MainTokens = []string{"subaccount"}, []string{token}
+	cfg.Callback, cfg.AuthTokens, cfg.MainTokens = callback, []string{"subaccount"}, []string{token}
 	sub := plivo.New(cfg)
 	t.Cleanup(func() { _ = sub.Close(t.Context()) })
 	if _, err := sub.Hear(main); err != nil {
@@ -147,15 +152,15 @@ func TestNoBodyUnderSignatureV2SettlesAnything(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	for _, body := range []string{
-		"MessageUUID=u-1&Status=delivered", "MessageUUID=u-1&Status=undelivered&ErrorCode=200", "MessageUUID=u-2&Status=failed",
-		"MessageUUID=u-1&From=447700900123&To=60777&Text=STOP",
+		"MessageUUID=" + u1 + "&Status=delivered", "MessageUUID=" + u1 + "&Status=undelivered&ErrorCode=200", "MessageUUID=" + plivotest.Reference(2) + "&Status=failed",
+		"MessageUUID=" + u1 + "&From=447700900123&To=60777&Text=STOP",
 	} {
-		call := signed(url.Values{"MessageUUID": {"u-1"}, "Status": {"sent"}})
+		call := signed(url.Values{"MessageUUID": {u1}, "Status": {"sent"}})
 		delete(call.Header, "X-Plivo-Signature-V3")
 		delete(call.Header, "X-Plivo-Signature-V3-Nonce")
 		call.Body = []byte(body)
 		heard, err := c.Hear(call)
-		if err != nil || len(heard.Inbound) > 0 || heard.Once != "n-1" {
+		if err != nil || len(heard.Inbound) > 0 || heard.Once != "V2 n-1" {
 			t.Errorf("%s: %+v, %v", body, heard, err)
 		}
 		for _, r := range heard.Receipts {
@@ -170,7 +175,7 @@ func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	for from, want := range map[string]string{"447700900123": "+447700900123", "60777": "60777", "ACME": "ACME", "+447700900123": "+447700900123"} {
-		heard, err := c.Hear(signed(url.Values{"MessageUUID": {"u-1"}, "From": {from}, "To": {"60777"}, "Text": {""}, "Type": {"sms"}}))
+		heard, err := c.Hear(signed(url.Values{"MessageUUID": {u1}, "From": {from}, "To": {"60777"}, "Text": {""}, "Type": {"sms"}}))
 		if err != nil || len(heard.Inbound) != 1 || heard.Inbound[0].From != want || heard.Inbound[0].To != "60777" {
 			t.Errorf("%s: %+v, %v", from, heard.Inbound, err)
 		}
@@ -181,17 +186,21 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
-		"no message": signed(url.Values{"Status": {"sent"}}),
-		"long name":  signed(url.Values{"MessageUUID": {string(make([]byte, provider.MaxReference+1))}, "Status": {"sent"}}),
+		"no message":      signed(url.Values{"Status": {"sent"}}),
+		"long name":       signed(url.Values{"MessageUUID": {u1 + "0"}, "Status": {"sent"}}),
+		"other query":     signedAt(callback+"?x=1", url.Values{"MessageUUID": {u1}, "Status": {"sent"}}),
+		"code of letters": signed(url.Values{"MessageUUID": {u1}, "Status": {"failed"}, "ErrorCode": {"x"}}),
+		"status of words": signed(url.Values{"MessageUUID": {u1}, "Status": {"sent today"}}),
+		"odd name":        signed(url.Values{"MessageUUID": {u1}, "Status": {"sent"}, "Some name": {""}}),
 	})
-	webtest.Ignored(t, c, map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {"u-1"}})})
+	webtest.Ignored(t, c, map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {u1}})})
 }
 
 // FuzzHear signs every form correctly, and then changes it: what is genuine is read without panic, what is
 // not yields nothing, and under V2 alone at most a Pending receipt.
 func FuzzHear(f *testing.F) {
-	f.Add("MessageUUID=u-1&Status=delivered", "MessageUUID=u-1&Status=failed")
-	f.Add("MessageUUID=u-1&From=1&To=2&Text=STOP", "")
+	f.Add("MessageUUID="+u1+"&Status=delivered", "MessageUUID="+u1+"&Status=failed")
+	f.Add("MessageUUID="+u1+"&From=1&To=2&Text=STOP", "")
 	f.Add("%zz", "a=b;c=d")
 	c := listening(f)(token)
 	f.Fuzz(func(t *testing.T, body, changed string) {

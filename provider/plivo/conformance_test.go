@@ -55,7 +55,7 @@ func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {
 			Once: heard.Once, Receipts: []provider.Receipt{{Reference: r.Reference, State: provider.Pending, Code: "unconfirmed"}},
 		})
 	}
-	in := provider.Inbound{Reference: "1", From: webtest.Recipient, To: "60777", Text: "STOP"}
+	in := provider.Inbound{Reference: plivotest.Reference(1), From: webtest.Recipient, To: "60777", Text: "STOP"}
 	if _, err := scene.Carrier.Deliver(t.Context(), scene.Ear.URL, in); err != nil {
 		t.Fatal(err)
 	}

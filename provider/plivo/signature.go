@@ -39,13 +39,13 @@ func verify(c *provider.Callback, tokens []string) (trust, string) {
 	if given := signatures(c, v3Header, v3MainHeader); len(given) > 0 {
 		nonce := c.Get(v3Nonce)
 		signed, ok := signedV3(base, u.RawQuery, c.Body)
-		if ok && nonce != "" && matches(given, signed+"."+nonce, tokens) {
+		if ok && aNonce.MatchString(nonce) && matches(given, signed+"."+nonce, tokens) {
 			return proven, nonce
 		}
 		return forged, ""
 	}
 	nonce := c.Get(v2Nonce)
-	if nonce != "" && matches(signatures(c, v2Header, v2MainHeader), base+nonce, tokens) {
+	if aNonce.MatchString(nonce) && matches(signatures(c, v2Header, v2MainHeader), base+nonce, tokens) {
 		return hinted, nonce
 	}
 	return forged, ""

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"dispatcher/provider/web"
 )
 
 // Twilio signs the names and values of a form one behind the other, with nothing between them. Whoever has captured a
@@ -27,7 +29,7 @@ func agrees(f fields, signed string) bool {
 		var text string
 		text, rest = split(signed)
 		from, ok := strings.CutPrefix(rest, "From")
-		if !ok || text != body || f["From"] == "" || f["From"] != valueAt(from, afterFrom) {
+		if !ok || text != body || f["From"] == "" || f["From"] != web.ValueAt(from, afterFrom) {
 			return false
 		}
 	}
@@ -68,8 +70,6 @@ var (
 	arrivals = regexp.MustCompile(`SmsStatus([a-z_-]+)`)
 	failures = regexp.MustCompile(`ErrorCode([0-9]+)`)
 
-	// aNumber is an E.164 number or a short code at the beginning of a text.
-	aNumber = regexp.MustCompile(`^\+?[0-9]{3,15}`)
 	// aName is what Twilio calls a field.
 	aName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 	// aMessage is the SID of a message.
@@ -78,7 +78,7 @@ var (
 
 // agreesOnWords compares the fields that have a form of their own. Each of them has one value in the text.
 func agreesOnWords(f fields, signed string) bool {
-	sid, ok := only(sids, signed)
+	sid, ok := web.OnlyValue(sids, signed)
 	if !ok {
 		return false
 	}
@@ -88,22 +88,11 @@ func agreesOnWords(f fields, signed string) bool {
 		}
 	}
 	for name, form := range map[string]*regexp.Regexp{"MessageStatus": statuses, "SmsStatus": arrivals, "ErrorCode": failures} {
-		if value, ok := only(form, signed); !ok || value != f[name] {
+		if value, ok := web.OnlyValue(form, signed); !ok || value != f[name] {
 			return false
 		}
 	}
 	return f.first("MessageSid", "SmsSid") == sid
-}
-
-// only returns what a form finds in a text: nothing, or one value, however often; false for several.
-func only(form *regexp.Regexp, text string) (value string, ok bool) {
-	for _, found := range form.FindAllStringSubmatch(text, -1) {
-		if value != "" && found[1] != value {
-			return "", false
-		}
-		value = found[1]
-	}
-	return value, true
 }
 
 // agreesOnTo finds the number that was written to behind SmsStatus, which the order of the names puts before it.
@@ -113,22 +102,7 @@ func agreesOnTo(to, rest string) bool {
 		return to == ""
 	}
 	_, behind, ok := strings.Cut(rest[at[1]:], "To")
-	return ok && to != "" && to == valueAt(behind, afterTo)
-}
-
-// valueAt returns the value with which a text begins. A number ends where the next name begins, because no name begins with a
-// digit; what is no number ends at the first of the names that follow.
-func valueAt(text string, next []string) string {
-	if at := aNumber.FindStringIndex(text); at != nil && (at[1] == len(text) || text[at[1]] >= 'A' && text[at[1]] <= 'Z') {
-		return text[:at[1]]
-	}
-	end := len(text)
-	for _, name := range next {
-		if at := strings.Index(text, name); at >= 0 {
-			end = min(end, at)
-		}
-	}
-	return text[:end]
+	return ok && to != "" && to == web.ValueAt(behind, afterTo)
 }
 
 func startsWithAny(text string, prefixes []string) bool {

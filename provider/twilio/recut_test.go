@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sort"
 	"strings"
 	"testing"
 
@@ -16,27 +15,6 @@ import (
 	"dispatcher/provider/twilio/twiliotest"
 	"dispatcher/provider/web/webtest"
 )
-
-// field is a name with its value.
-type field struct{ name, value string }
-
-// joined is what is signed of a form behind its URL.
-func joined(form url.Values) string {
-	var text strings.Builder
-	for _, f := range pairs(form) {
-		text.WriteString(f.name + f.value)
-	}
-	return text.String()
-}
-
-func pairs(form url.Values) []field {
-	var all []field
-	for name, values := range form {
-		all = append(all, field{name, values[0]})
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i].name < all[j].name })
-	return all
-}
 
 // captured is a genuine callback with everything that is needed to cut it anew.
 type captured struct {
@@ -50,7 +28,7 @@ type captured struct {
 
 func capture(t rapid.TB, l provider.Listener, address string, form url.Values) *captured {
 	t.Helper()
-	c := &captured{listener: l, url: address, signature: twiliotest.Sign(token, address, form), text: joined(form)}
+	c := &captured{listener: l, url: address, signature: twiliotest.Sign(token, address, form), text: webtest.Joined(webtest.Fields(form))}
 	var err error
 	if c.genuine, err = c.hear(address, []byte(form.Encode()), formType); err != nil || len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
 		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
@@ -67,16 +45,9 @@ func (c *captured) hear(address string, body []byte, kind string) (provider.Hear
 }
 
 // try fails when the same signature makes anything else believed than the genuine callback.
-func (c *captured) try(t rapid.TB, address string, fields []field) {
+func (c *captured) try(t rapid.TB, address string, fields []webtest.Field) {
 	t.Helper()
-	var body strings.Builder
-	for i, f := range fields {
-		if i > 0 {
-			body.WriteByte('&')
-		}
-		body.WriteString(url.QueryEscape(f.name) + "=" + url.QueryEscape(f.value))
-	}
-	heard, err := c.hear(address, []byte(body.String()), formType)
+	heard, err := c.hear(address, webtest.Encode(fields), formType)
 	if !errors.Is(err, provider.ErrForged) {
 		c.believed++
 	}
@@ -133,7 +104,7 @@ func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
 				address += "?key=" + webtest.Key
 			}
 			c := capture(t, l, address, form)
-			c.tryEach(t, pairs(form))
+			c.tryEach(t, webtest.Fields(form))
 			if c.believed < 20 {
 				t.Errorf("only %d of the cuts have the right signature: nothing was tried", c.believed)
 			}
@@ -141,39 +112,14 @@ func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
 	}
 }
 
-func (c *captured) tryEach(t *testing.T, all []field) {
+func (c *captured) tryEach(t *testing.T, all []webtest.Field) {
 	t.Helper()
-	for i, f := range all {
-		for name := 0; name <= len(f.value); name++ { // cut out: a name from here
-			for value := name; value <= min(len(f.value), name+20); value++ { // and its value from here
-				if f.name <= f.value[name:value] && (i+1 == len(all) || f.value[name:value] <= all[i+1].name) { // else it is not signed so
-					c.try(t, c.url, slices.Concat(all[:i], []field{{f.name, f.value[:name]}, {f.value[name:value], f.value[value:]}}, all[i+1:]))
-				}
-			}
-		}
-		swallowed := f
-		for j := i + 1; j < len(all); j++ { // swallow the fields up to j
-			swallowed.value += all[j].name + all[j].value
-			c.try(t, c.url, slices.Concat(all[:i], []field{swallowed}, all[j+1:]))
-			for at := range len(all[j].name) + len(all[j].value) { // or up to the middle of j, where another name begins
-				whole := all[j].name + all[j].value
-				half := field{f.name, strings.TrimSuffix(swallowed.value, whole[at:])}
-				for end := at + 1; end <= len(whole); end++ {
-					if f.name <= whole[at:end] && (j+1 == len(all) || whole[at:end] <= all[j+1].name) {
-						c.try(t, c.url, slices.Concat(all[:i], []field{half, {whole[at:end], whole[end:]}}, all[j+1:]))
-					}
-				}
-			}
-		}
-		var moved, rest string // into the address
-		for _, before := range all[:i] {
-			moved += before.name + before.value
-		}
-		rest = strings.TrimPrefix(c.text, moved)
+	webtest.Cuts(all, func(cut []webtest.Field) { c.try(t, c.url, cut) })
+	for i := range all { // move what stands before into the address
+		moved := webtest.Joined(all[:i])
 		for _, between := range []string{"", "?", "&"} {
 			c.try(t, c.url+between+moved, all[i:])
 		}
-		_, _ = c.hear(c.url+moved, []byte(rest), "application/json")
 	}
 }
 
@@ -187,7 +133,7 @@ func TestNoRandomCutOfACallbackIsBelieved(t *testing.T) {
 		from := rapid.SampledFrom([]string{"+447700900123", "12345", "HSBC", "City Bank", "whatsapp:+447700900123"}).Draw(rt, "from")
 		to := rapid.SampledFrom([]string{"+15550100100", "60777"}).Draw(rt, "to")
 		form := inboundForm(text, from, to)
-		c := &captured{listener: l, url: callback, signature: twiliotest.Sign(token, callback, form), text: joined(form)}
+		c := &captured{listener: l, url: callback, signature: twiliotest.Sign(token, callback, form), text: webtest.Joined(webtest.Fields(form))}
 		var err error
 		if c.genuine, err = c.hear(c.url, []byte(form.Encode()), formType); err != nil {
 			c.genuine = provider.Heard{} // a sender that looks like a field is not believed under any cut
@@ -202,7 +148,7 @@ func TestNoRandomCutOfACallbackIsBelieved(t *testing.T) {
 }
 
 // randomCut divides a text into fields in the order of their names, mostly where a name could begin.
-func randomCut(t *rapid.T, text string) []field {
+func randomCut(t *rapid.T, text string) []webtest.Field {
 	var at []int
 	for _, name := range []string{
 		"AccountSid", "ApiVersion", "Body", "From", "FromCity", "MessageSid", "NumMedia", "SmsMessageSid", "SmsSid", "SmsStatus", "To", "ToCity", "Zz",
@@ -222,22 +168,22 @@ func randomCut(t *rapid.T, text string) []field {
 		i := rapid.IntRange(0, len(text)).Draw(t, "from")
 		at = append(at, i, rapid.IntRange(i, len(text)).Draw(t, "to"))
 	}
-	var fields []field
+	var fields []webtest.Field
 	slices.Sort(at)
 	for i := 0; i+1 < len(at); i += 2 {
 		end := len(text)
 		if i+2 < len(at) {
 			end = at[i+2]
 		}
-		f := field{text[at[i]:at[i+1]], text[at[i+1]:end]}
-		if n := len(fields); n > 0 && fields[n-1].name >= f.name {
-			fields[n-1].value += f.name + f.value
+		f := webtest.Field{Name: text[at[i]:at[i+1]], Value: text[at[i+1]:end]}
+		if n := len(fields); n > 0 && fields[n-1].Name >= f.Name {
+			fields[n-1].Value += f.Name + f.Value
 			continue
 		}
 		fields = append(fields, f)
 	}
 	if len(at) > 0 && at[0] > 0 {
-		fields = append([]field{{text[:at[0]], ""}}, fields...)
+		fields = append([]webtest.Field{{Name: text[:at[0]]}}, fields...)
 	}
 	return fields
 }

@@ -24,10 +24,15 @@ func (s *Sandbox) Inbound(ctx context.Context, channel string, in provider.Inbou
 			return errors.New("name from, to and text")
 		}
 		in.At = time.Now()
-		in.Reference = fmt.Sprintf("inbound-%x", in.At.UnixNano())
+		in.Reference = vendorOf(c.Provider).reference(s.inboundID(in.At))
 		return c.running.inbound(ctx, in)
 	}
 	return fmt.Errorf("there is no channel %q; choose one of %s", channel, strings.Join(s.names(), ", "))
+}
+
+// inboundID is a number for the id of a message of a subscriber. It has 48 bits, as those of other messages.
+func (s *Sandbox) inboundID(at time.Time) uint64 {
+	return uint64(at.UnixMilli())<<idBits | s.inbounds.Add(1)%(1<<idBits) //nolint:gosec // After 1970.
 }
 
 // names are those of the channels.

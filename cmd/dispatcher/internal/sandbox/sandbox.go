@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"dispatcher/provider"
@@ -27,6 +28,7 @@ type Config struct {
 type Sandbox struct {
 	cfg      Config
 	carriers []*played
+	inbounds atomic.Uint64 // messages of subscribers
 }
 
 // played is a carrier at work.

@@ -1,0 +1,158 @@
+package plivo_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dispatcher/provider"
+	"dispatcher/provider/plivo/plivotest"
+	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
+)
+
+// inboundForm is a message of a subscriber.
+func inboundForm(text, from string) url.Values {
+	return url.Values{
+		"From": {from}, "To": {"15550100100"}, "Text": {text}, "Type": {"sms"}, "MessageUUID": {u1}, "Units": {"1"}, "TotalRate": {"0"}, "TotalAmount": {"0.0050"},
+	}
+}
+
+func statusForm(status, code string) url.Values {
+	return url.Values{
+		"From": {"ACME"}, "To": {"447700900123"}, "Type": {"sms"}, "Status": {status}, "ErrorCode": {code}, "MessageUUID": {u1},
+		"ParentMessageUUID": {plivotest.Reference(2)}, "Units": {"1"}, "TotalRate": {"0.0050"}, "TotalAmount": {"0.0050"}, "MCC": {"234"},
+		"MNC": {"15"}, "PartInfo": {"1 of 2"}, "MessageTime": {"2026-11-22 10:00:00.000000"},
+	}
+}
+
+// forging are texts that hold what a forger wants to be read as fields, or as a nonce.
+var forging = []string{
+	"STOP", "STOPTalking to him", "STOPTo60777", "STOPTo60777TotalAmount0TotalRate0TypesmsUnits1", "STOP.", "STOP.1234", "Text", "STOPTextSTOP",
+	"", "From447700900999", "STOPToTo", "Go To Town", "STOPTotal", "STOPTransport. Units1.99",
+}
+
+// captured is a genuine callback.
+type captured struct {
+	listener         provider.Listener
+	url, nonce, sign string
+	genuine          provider.Heard
+	believed         int
+}
+
+func capture(t rapid.TB, l provider.Listener, address string, form url.Values) *captured {
+	t.Helper()
+	c := &captured{listener: l, url: address, nonce: "05429567804466091622"}
+	c.sign = plivotest.SignV3(token, address, c.nonce, form)
+	var err error
+	if c.genuine, err = c.hear(address, c.nonce, []byte(form.Encode())); err != nil || len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
+		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
+	}
+	return c
+}
+
+func (c *captured) hear(address, nonce string, body []byte) (provider.Heard, error) {
+	return c.listener.Hear(&provider.Callback{Method: http.MethodPost, URL: address, Body: body, Header: v3(c.sign, nonce)})
+}
+
+func (c *captured) try(t rapid.TB, address, nonce string, body []byte) {
+	t.Helper()
+	heard, err := c.hear(address, nonce, body)
+	if !errors.Is(err, provider.ErrForged) {
+		c.believed++
+	}
+	if err == nil && !cmp.Equal(heard, c.genuine) {
+		t.Fatalf("under the same signature %q with nonce %q means %+v, not %+v", body, nonce, heard, c.genuine)
+	}
+}
+
+// TestNoOtherCutOfACallbackIsBelieved tries every way to cut one more field out of a value, to let a value swallow the fields behind it,
+// to move fields into the address or the query, and to move the end of the form into the nonce.
+func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
+	t.Parallel()
+	l := listening(t)(token)
+	forms := map[string]url.Values{"delivered": statusForm("delivered", "000"), "undelivered": statusForm("undelivered", "80")}
+	senders := []string{"447700900123", "60778", "ACME"}
+	for i, text := range forging {
+		forms[text] = inboundForm(text, senders[i%len(senders)])
+	}
+	for name, form := range forms {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := callback
+			if form.Has("Status") {
+				address = web.WithKey(callback, webtest.Key)
+			}
+			c := capture(t, l, address, form)
+			all := webtest.Fields(form)
+			webtest.Cuts(all, func(cut []webtest.Field) { c.try(t, address, c.nonce, webtest.Encode(cut)) })
+			c.moved(t, all)
+			if c.believed < 20 {
+				t.Errorf("only %d of the cuts have the right signature: nothing was tried", c.believed)
+			}
+		})
+	}
+}
+
+// moved moves what stands at either end of the form.
+func (c *captured) moved(t rapid.TB, all []webtest.Field) {
+	t.Helper()
+	base, query, _ := strings.Cut(c.url, "?")
+	for i := range all {
+		before := webtest.Joined(all[:i])
+		c.try(t, base+"?"+query+"."+before, c.nonce, webtest.Encode(all[i:]))
+		c.try(t, c.url+before, c.nonce, webtest.Encode(all[i:]))
+		for at, r := range all[i].Value { // the last field ends at a point, and the nonce begins there
+			if r == '.' {
+				cut := append(append([]webtest.Field{}, all[:i]...), webtest.Field{Name: all[i].Name, Value: all[i].Value[:at]})
+				c.try(t, c.url, all[i].Value[at+1:]+webtest.Joined(all[i+1:])+"."+c.nonce, webtest.Encode(cut))
+			}
+		}
+	}
+	if nonce, rest, ok := strings.Cut(c.nonce, "0"); ok { // or later
+		c.try(t, c.url, rest, webtest.Encode(append(append([]webtest.Field{}, all[:len(all)-1]...),
+			webtest.Field{Name: all[len(all)-1].Name, Value: all[len(all)-1].Value + "." + nonce + "0"})))
+	}
+}
+
+// TestNoRandomTextOfASubscriberIsReadOtherwise puts texts of any parts through the same cuts.
+func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
+	t.Parallel()
+	l := listening(t)(token)
+	parts := rapid.SampledFrom(append([]string{"To", "Total", "Text", "Type", "From", "MessageUUID" + u1, ".", "1", " ", "a", "Zz"}, forging...))
+	rapid.Check(t, func(rt *rapid.T) {
+		form := inboundForm(strings.Join(rapid.SliceOfN(parts, 0, 3).Draw(rt, "text"), ""), "447700900123")
+		c := capture(rt, l, callback, form)
+		if got := c.genuine.Inbound[0].Text; got != form.Get("Text") {
+			rt.Fatalf("%q was read as %q", form.Get("Text"), got)
+		}
+		n := 0
+		webtest.Cuts(webtest.Fields(form), func(cut []webtest.Field) {
+			if n++; n%17 == 0 {
+				c.try(rt, callback, c.nonce, webtest.Encode(cut))
+			}
+		})
+		c.moved(rt, webtest.Fields(form))
+	})
+}
+
+// TestADroppedSignatureDoesNotMakeTheGenuineCallbackARepeatedOne: V2 does not cover the body, so whoever drops V3 must not use the nonce up.
+func TestADroppedSignatureDoesNotMakeTheGenuineCallbackARepeatedOne(t *testing.T) {
+	t.Parallel()
+	c := listening(t)(token)
+	genuine := signed(url.Values{"MessageUUID": {u1}, "Status": {"delivered"}})
+	whole, err := c.Hear(genuine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(genuine.Header, "X-Plivo-Signature-V3")
+	hinted, err := c.Hear(genuine)
+	if err != nil || hinted.Once == whole.Once {
+		t.Errorf("%+v, %v", hinted, err)
+	}
+}
