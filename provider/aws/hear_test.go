@@ -152,7 +152,7 @@ func TestMessagesOutOfTimeAreStale(t *testing.T) {
 	t.Parallel()
 	webtest.Timely(t, open(t, settings(nil)), func(age time.Duration) *provider.Callback {
 		return tell(t, account(), webtest.Receipt{}, time.Now().Add(age))
-	}, time.Hour, 5*time.Minute)
+	}, time.Hour+5*time.Minute, 5*time.Minute)
 }
 
 func TestEitherOfTwoSecretsInTheURLVerifies(t *testing.T) {
@@ -222,6 +222,18 @@ func TestGenuineMessagesThatCannotBeReadAreMalformed(t *testing.T) {
 		t.Fatal(err)
 	}
 	webtest.Ignored(t, open(t, settings(nil)), map[string]*provider.Callback{"an event of another kind": webtest.MadeAt(t, request, time.Now())})
+}
+
+// TestNoLineOfAValueIsTakenForAField: SNS signs names and values on lines, so that a value with lines of its own could be several fields.
+func TestNoLineOfAValueIsTakenForAField(t *testing.T) {
+	t.Parallel()
+	cfg := account()
+	for _, text := range []string{"{}\nMessageId\nother", "{}\nTimestamp\n2026-11-22T10:00:00Z", "\nTopicArn\n" + cfg.Topic} {
+		request, err := cfg.PublishText(callback, text)
+		call := webtest.Made(t, request, err)
+		call.At = time.Now()
+		webtest.Refused(t, open(t, settings(nil)), provider.ErrMalformed, map[string]*provider.Callback{text: call})
+	}
 }
 
 func FuzzHear(f *testing.F) {

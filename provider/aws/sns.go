@@ -19,10 +19,10 @@ import (
 	"dispatcher/provider"
 )
 
-// How far the time of a message may be from ours. SNS keeps the time of publication when it delivers again, so that an hour of
-// trouble here must not lose receipts; AWS's own advice is the hour.
+// How far the time of a message may be from ours. SNS keeps the time of publication when it delivers again, for an hour at
+// most; AWS's own advice is the hour.
 const (
-	oldest = time.Hour
+	oldest = time.Hour + 5*time.Minute
 	newest = 5 * time.Minute
 )
 
@@ -63,6 +63,9 @@ func (c *Config) verify(callback *provider.Callback) (*envelope, error) {
 	if len(c.Certificates) > 0 && !c.signed(&e, callback.At) {
 		return nil, fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
+	if len(c.Certificates) > 0 && e.lines() {
+		return nil, fmt.Errorf("a value that could be several fields of what is signed: %w", provider.ErrMalformed)
+	}
 	if len(c.Topics) > 0 && !slices.Contains(c.Topics, e.TopicArn) {
 		return nil, fmt.Errorf("a topic of somebody else: %w", provider.ErrForged)
 	}
@@ -74,6 +77,27 @@ func (c *Config) verify(callback *provider.Callback) (*envelope, error) {
 		return nil, provider.ErrStale
 	}
 	return &e, nil
+}
+
+// lines reports whether a value has a line of its own that could be the name of another field: names and values are signed
+// on lines. Events of SMS are JSON, which writes a line break within a text as \n.
+func (e *envelope) lines() bool {
+	subject := ""
+	if e.Subject != nil {
+		subject = *e.Subject
+	}
+	for _, value := range []string{e.MessageID, subject, e.Timestamp, e.TopicArn, e.Token, e.SubscribeURL} {
+		if strings.Contains(value, "\n") {
+			return true
+		}
+	}
+	for line := range strings.Lines(e.Message) {
+		switch strings.TrimSpace(line) {
+		case "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type":
+			return true
+		}
+	}
+	return false
 }
 
 // knows reports whether the URL carries a live secret.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
@@ -22,6 +23,10 @@ const (
 	headerSignature = "Messagebird-Signature"
 	headerTime      = "Messagebird-Request-Timestamp"
 )
+
+// late is how long after its time a callback with an HMAC is taken. Bird calls again for 8 hours and does not say whether it
+// signs anew. A JWT is signed for a minute, so that it is made anew for each attempt.
+var late = web.Retried(8 * time.Hour)
 
 // claims are those of MessageBird-Signature-JWT.
 type claims struct {
@@ -90,7 +95,7 @@ func (c *Config) verifyHMAC(callback *provider.Callback) (string, error) {
 	if !web.SignedBy(c.SigningKeys, given, func(key []byte) []byte { return sign(key, stamp, address, callback.Body) }) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
-	return hex.EncodeToString(given), web.FreshStamp(stamp, callback.At)
+	return hex.EncodeToString(given), web.FreshStamp(stamp, callback.At, late)
 }
 
 func sign(key []byte, stamp, address string, body []byte) []byte {

@@ -22,8 +22,8 @@ const (
 
 // files stand in for the disk.
 var files = webtest.Files{
-	"/run/secrets/kannel-password": password + "\n", "/run/secrets/clicksend-api-key": password,
-	"/run/secrets/kannel-callback": secret + "\n", "/run/secrets/clicksend-callback": secret,
+	"kannel-password": password + "\n", "clicksend-api-key": password,
+	"kannel-callback": secret + "\n", "clicksend-callback": secret,
 	"password": password, "secret": secret, "old": "0ld-hunter2x", "odd": "a%&b hunter2x", "empty": "\n", "two": "a\nb",
 }
 

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/settings"
@@ -26,15 +28,19 @@ func (c *Config) readVerify(p parser, r *settings.Reader) {
 	v.secrets = p.live(r, "secret_files")
 	v.at, v.time = readPlace(r, "at", []string{"query", "header"}), readPlace(r, "time", []string{"query", "header"})
 	v.hash, v.decode = settings.Choose(r, "algorithm", hashes), settings.Choose(r, "encoding", encodings)
+	v.late = r.Duration("late")
 	signed := r.Text("signed")
 	v.settle(r, signed)
 	c.verify = v
 }
 
+// maxLate bounds how old a signed callback may be. Messages of subscribers are recognised as repeated for longer.
+const maxLate = 72 * time.Hour
+
 // settle checks that a scheme has what it needs and nothing else, and fills in what is usual.
 func (v *verification) settle(r *settings.Reader, signed string) {
-	if v.by != byHMAC && (v.hash != nil || v.decode != nil || v.prefix != "" || signed != "" || v.time != nil) {
-		r.Failf("by", "algorithm, encoding, prefix, signed and time belong to hmac")
+	if v.by != byHMAC && (v.hash != nil || v.decode != nil || v.prefix != "" || signed != "" || v.time != nil || v.late != 0) {
+		r.Failf("by", "algorithm, encoding, prefix, signed, time and late belong to hmac")
 	}
 	switch v.by {
 	case bySecret, byHMAC:
@@ -73,6 +79,10 @@ func (v *verification) settleHMAC(r *settings.Reader, signed string) {
 	if signed == "" {
 		signed = "{body}"
 	}
+	if v.late != 0 && (v.time == nil || v.late > maxLate) {
+		r.Failf("late", "needs a time, and is at most %s", maxLate)
+	}
+	v.late = cmp.Or(v.late, web.Tolerance)
 	var err error
 	if v.signed, err = parseTemplate(signed, inSigned); err != nil {
 		r.Fail("signed", err)
@@ -198,6 +208,17 @@ func (c *Config) checkCovered() error {
 		return fmt.Errorf("verify: signed does not cover {url}, but the query is read")
 	case body && !c.verify.signed.has("body"):
 		return fmt.Errorf("verify: signed does not cover {body}, but it is read")
+	}
+	return c.checkParted()
+}
+
+// checkParted refuses forms behind an address when nothing between the two says where the address ends: the same text could
+// be cut into a longer address and a form that lacks its first fields.
+func (c *Config) checkParted() error {
+	between, follow := c.verify.signed.between("url", "body")
+	if follow && (c.kinds["form"] || c.kinds["regexp"]) && anAddress.MatchString(between) {
+		return fmt.Errorf("verify: signed does not show where {url} ends and {body} begins, which is a form; " +
+			"if the gateway cannot put a line break or a | between them, verify by secret or certificate")
 	}
 	return nil
 }

@@ -93,6 +93,26 @@ func (t template) has(names ...string) bool {
 	return slices.ContainsFunc(t.parts, func(p part) bool { return p.name != "" && slices.Contains(names, p.name) })
 }
 
+// follows reports whether one placeholder stands directly behind another.
+func (t template) follows(before, behind string) bool {
+	for i := range len(t.parts) - 1 {
+		if t.parts[i].name == before && t.parts[i+1].name == behind {
+			return true
+		}
+	}
+	return false
+}
+
+// between is the text between two placeholders; false when they do not follow each other.
+func (t template) between(before, behind string) (string, bool) {
+	for i := range len(t.parts) - 2 {
+		if t.parts[i].name == before && t.parts[i+1].name == "" && t.parts[i+2].name == behind {
+			return t.parts[i+1].literal, true
+		}
+	}
+	return "", t.follows(before, behind)
+}
+
 // secrets adds the names of the secrets that the template has.
 func (t template) secrets(names map[string]bool) {
 	for _, p := range t.parts {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ type verification struct {
 	prefix string   // before the signature
 	signed template // what is signed
 	time   *place
+	late   time.Duration // how long after its time a callback is taken
 }
 
 var (
@@ -119,17 +121,42 @@ func (v *verification) checkHMAC(c *provider.Callback, d *document) (string, err
 	}) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
+	if err := v.parted(c, stamp); err != nil {
+		return "", err
+	}
 	if v.time == nil {
 		return "", nil
 	}
-	if err := fresh(stamp, c.At); err != nil {
+	if err := fresh(stamp, c.At, v.late); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(given), nil
 }
 
+var (
+	// aTime has seconds or milliseconds since 1970, until the year 2286.
+	aTime = regexp.MustCompile(`^[0-9]{10}(?:[0-9]{3})?$`)
+	// anAddress has the characters of a URL (RFC 3986) and no other.
+	anAddress = regexp.MustCompile(`^[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]*$`)
+)
+
+// parted makes sure that what is signed can be cut into its parts in one way only, whatever stands between them: a time is
+// digits of one length, an address has no character that begins or ends JSON, and a body directly behind a time begins
+// with no digit.
+func (v *verification) parted(c *provider.Callback, stamp string) error {
+	switch {
+	case v.time != nil && !aTime.MatchString(stamp):
+		return fmt.Errorf("its time is no number of seconds or milliseconds: %w", provider.ErrMalformed)
+	case v.signed.has("url") && !anAddress.MatchString(c.URL):
+		return fmt.Errorf("its address has characters that none has: %w", provider.ErrMalformed)
+	case v.signed.follows("time", "body") && len(c.Body) > 0 && c.Body[0] >= '0' && c.Body[0] <= '9':
+		return fmt.Errorf("its body could be the end of its time: %w", provider.ErrMalformed)
+	}
+	return nil
+}
+
 // fresh reads a time in seconds or milliseconds since 1970.
-func fresh(stamp string, now time.Time) error {
+func fresh(stamp string, now time.Time, late time.Duration) error {
 	const milliseconds = 100_000_000_000 // as seconds, the year 5138
 	n, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
@@ -139,5 +166,5 @@ func fresh(stamp string, now time.Time) error {
 	if n > milliseconds {
 		at = time.UnixMilli(n)
 	}
-	return web.Fresh(at, now)
+	return web.Fresh(at, now, late)
 }

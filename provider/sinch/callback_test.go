@@ -1,6 +1,9 @@
 package sinch
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"testing"
 	"time"
 
@@ -49,13 +52,47 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 	webtest.LiveSecrets(t, listening, signed(), secret, "the older s3cret")
 }
 
+// TestWhatWasSignedCannotBeCutOtherwise: the points stand where body, nonce and time end, and nowhere else.
+func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
+	t.Parallel()
+	text := `{"type":"mo_text","id":"1","from":"447700900123","to":"60777","body":"STOP. Or 1.2.3"}.01JHNONCE.1795255200`
+	signature, believed := hmacOf(text), 0
+	for i := range text {
+		for j := i + 1; j < len(text); j++ {
+			if text[i] != '.' || text[j] != '.' {
+				continue
+			}
+			heard, err := listener().Hear(&provider.Callback{Method: "POST", URL: public, At: now, Body: []byte(text[:i]), Header: map[string][]string{
+				headerSignature: {signature}, headerAlgorithm: {"HmacSHA256"}, headerNonce: {text[i+1 : j]}, headerTime: {text[j+1:]},
+			}})
+			if err == nil {
+				if believed++; heard.Once != "01JHNONCE" || heard.Inbound[0].Text != "STOP. Or 1.2.3" {
+					t.Errorf("%q was believed: %+v", text[:i], heard)
+				}
+			}
+		}
+	}
+	if believed != 1 {
+		t.Errorf("%d cuts are believed", believed)
+	}
+	call := signed() // a nonce with a point, signed: no other one could be told from it
+	call.Header[headerNonce], call.Header[headerSignature] = []string{"a.b"}, []string{hmacOf(string(call.Body) + ".a.b.1795255200")}
+	webtest.Disbelieved(t, listener(), call)
+}
+
+func hmacOf(text string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(text))
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
 func TestCallbacksOfAnotherTimeAreStale(t *testing.T) {
 	t.Parallel()
 	webtest.Timely(t, listener(), func(age time.Duration) *provider.Callback {
 		call := signed()
 		call.At = now.Add(age)
 		return call
-	}, 5*time.Minute, 5*time.Minute)
+	}, 24*time.Hour, 5*time.Minute)
 }
 
 func TestTheNonceNamesACallback(t *testing.T) {

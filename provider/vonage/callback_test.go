@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func TestForgedStatusesSayNothing(t *testing.T) {
 
 func TestStatusesOfAnotherTimeAreStale(t *testing.T) {
 	t.Parallel()
-	webtest.Timely(t, New(listener()), aged(statusCall), 5*time.Minute, 5*time.Minute)
+	webtest.Timely(t, New(listener()), aged(statusCall), 25*time.Hour, 5*time.Minute)
 }
 
 // aged makes genuine callbacks come later or earlier.
@@ -90,6 +91,47 @@ func TestCallbacksHaveNamesThatTellReplays(t *testing.T) {
 	another["sig"] = signature(another)
 	for _, write := range forms {
 		webtest.Replayed(t, New(listenerSMS()), write(receiptForm()), write(another))
+	}
+}
+
+// TestTokensAreValidFromWhenToWhenTheySay, with a minute for clocks.
+func TestTokensAreValidFromWhenToWhenTheySay(t *testing.T) {
+	t.Parallel()
+	second := func(n int64) any { return now.Unix() + n }
+	for name, c := range map[string]struct {
+		claim string
+		value any
+		want  error
+	}{
+		"ended a moment ago": {"exp", second(-59), nil}, "ended": {"exp", second(-61), provider.ErrStale},
+		"begins in a moment": {"nbf", second(59), nil}, "begins later": {"nbf", second(61), provider.ErrStale},
+		"ends later": {"exp", second(900), nil}, "has begun": {"nbf", second(-900), nil},
+	} {
+		if _, err := New(listener()).Hear(signedWith(statusBody, map[string]any{c.claim: c.value})); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// TestParametersCannotBeCutOtherwise: names that hold & and = are another cut of what was signed.
+func TestParametersCannotBeCutOtherwise(t *testing.T) {
+	t.Parallel()
+	genuine := receiptForm()
+	names := slices.Sorted(maps.Keys(genuine))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "sig" })
+	for i := range len(names) - 1 { // the field i becomes part of the name of the next one
+		cut := maps.Clone(genuine)
+		delete(cut, names[i])
+		delete(cut, names[i+1])
+		cut[names[i]+"="+genuine[names[i]]+"&"+names[i+1]] = genuine[names[i+1]]
+		for _, write := range forms {
+			if signature(cut) != signature(genuine) {
+				t.Fatal("the cut is signed otherwise: nothing was tried")
+			}
+			if _, err := New(listenerSMS()).Hear(write(cut)); !errors.Is(err, provider.ErrForged) {
+				t.Errorf("%s within a name: %v", names[i], err)
+			}
+		}
 	}
 }
 
@@ -212,7 +254,7 @@ func TestReceiptsOfAnotherTimeAreStale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			genuine := func() *provider.Callback { return write(receiptForm()) }
-			webtest.Timely(t, New(listenerSMS()), aged(genuine), 5*time.Minute, 5*time.Minute)
+			webtest.Timely(t, New(listenerSMS()), aged(genuine), 25*time.Hour, 5*time.Minute)
 		})
 	}
 }

@@ -19,12 +19,21 @@ import (
 
 // signedStatus is a genuine callback of the Messages API with any body, and with one claim left out.
 func signedStatus(body, without string) *provider.Callback {
+	return signedWith(body, map[string]any{without: nil})
+}
+
+// signedWith is a genuine callback with other claims; nil leaves one out.
+func signedWith(body string, change map[string]any) *provider.Callback {
 	sum := sha256.Sum256([]byte(body))
 	claims := map[string]any{
 		"iat": now.Unix(), "jti": "id", "iss": "Vonage", "payload_hash": strings.ToUpper(hex.EncodeToString(sum[:])),
 		"api_key": apiKey, "application_id": application,
 	}
-	delete(claims, without)
+	for name, value := range change {
+		if claims[name] = value; value == nil {
+			delete(claims, name)
+		}
+	}
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		panic(err)

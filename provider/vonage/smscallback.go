@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,11 @@ func (c *Config) hearReceipt(callback *provider.Callback) (provider.Heard, error
 	parameters, err := parametersOf(callback)
 	if err != nil { // nothing that can be read is nothing that can be signed
 		return provider.Heard{}, fmt.Errorf("%w: %w", err, provider.ErrForged)
+	}
+	for name := range parameters {
+		if !aName.MatchString(name) { // another cut of what was signed: only values are free of & and = there
+			return provider.Heard{}, fmt.Errorf("a parameter that Vonage does not send: %w", provider.ErrForged)
+		}
 	}
 	once, err := c.verifyParameters(callback, parameters)
 	if err != nil {
@@ -42,6 +48,9 @@ func (c *Config) hearReceipt(callback *provider.Callback) (provider.Heard, error
 	}
 	return heard, nil
 }
+
+// aName is what Vonage calls a parameter.
+var aName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // inbound reads a message of a subscriber. The SMS API hands over long ones in parts.
 func inbound(parameters map[string]string) (provider.Inbound, error) {

@@ -9,8 +9,14 @@ import (
 	"dispatcher/provider"
 )
 
-// Tolerance is how far the time in a signed callback may be from ours: as much as clocks and a slow way make up.
+// Tolerance is how far the time in a signed callback may be ahead of ours, and behind it for vendors that sign each attempt
+// anew: as much as clocks and a slow way make up.
 const Tolerance = 5 * time.Minute
+
+// Retried is Tolerance into the past for vendors that call again for so long and do not say whether they sign anew: if
+// they do not, a shorter one would refuse what an outage here has held up. Within it a repeated callback is
+// recognised by what marks it, and otherwise by the database.
+func Retried(after time.Duration) time.Duration { return after + time.Hour }
 
 // SignedBy reports whether one of the secrets that are valid at once made a signature. All of them are tried, each in
 // constant time, so that nothing shows which one it was.
@@ -24,17 +30,17 @@ func SignedBy[S any](secrets []S, given []byte, sign func(secret S) []byte) bool
 
 // FreshStamp checks the time of a signed callback, in seconds since 1970: ErrMalformed when it is no number, and
 // otherwise as Fresh.
-func FreshStamp(stamp string, now time.Time) error {
+func FreshStamp(stamp string, now time.Time, late time.Duration) error {
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
 		return fmt.Errorf("its time is no number: %w", provider.ErrMalformed)
 	}
-	return Fresh(time.Unix(seconds, 0), now)
+	return Fresh(time.Unix(seconds, 0), now, late)
 }
 
-// Fresh is ErrStale for a time that is further from now than Tolerance, in the past or in the future.
-func Fresh(at, now time.Time) error {
-	if age := now.Sub(at); age > Tolerance || age < -Tolerance {
+// Fresh is ErrStale for a time that is further behind now than late, or further ahead than Tolerance.
+func Fresh(at, now time.Time, late time.Duration) error {
+	if age := now.Sub(at); age > late || age < -Tolerance {
 		return provider.ErrStale
 	}
 	return nil

@@ -28,7 +28,12 @@ func (c *Config) Publish(callback string, event any) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.post(callback, map[string]string{"Type": "Notification", "Message": string(text)})
+	return c.PublishText(callback, string(text))
+}
+
+// PublishText is the call that hands over any text.
+func (c *Config) PublishText(callback, text string) (*http.Request, error) {
+	return c.post(callback, map[string]string{"Type": "Notification", "Message": text})
 }
 
 // Ask is the call by which SNS asks whether a URL wants what a topic publishes.
