@@ -224,16 +224,28 @@ func TestGenuineMessagesThatCannotBeReadAreMalformed(t *testing.T) {
 	webtest.Ignored(t, open(t, settings(nil)), map[string]*provider.Callback{"an event of another kind": webtest.MadeAt(t, request, time.Now())})
 }
 
-// TestNoLineOfAValueIsTakenForAField: SNS signs names and values on lines, so that a value with lines of its own could be several fields.
-func TestNoLineOfAValueIsTakenForAField(t *testing.T) {
+// TestASubjectCannotBeCutIntoTheMessageId: SNS signs names and values on lines, and a subject need not be there. Another id
+// would make a repeated message a new one.
+func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 	t.Parallel()
 	cfg := account()
-	for _, text := range []string{"{}\nMessageId\nother", "{}\nTimestamp\n2026-11-22T10:00:00Z", "\nTopicArn\n" + cfg.Topic} {
-		request, err := cfg.PublishText(callback, text)
-		call := webtest.Made(t, request, err)
-		call.At = time.Now()
-		webtest.Refused(t, open(t, settings(nil)), provider.ErrMalformed, map[string]*provider.Callback{text: call})
+	request, err := cfg.PublishAbout(callback, "a subject", map[string]any{"eventType": "VOICE_ANSWERED", "messageId": "x"})
+	call := webtest.Made(t, request, err)
+	call.At = time.Now()
+	c := open(t, settings(nil))
+	if _, err := c.Hear(call); err != nil {
+		t.Fatal(err)
 	}
+	var fields map[string]string
+	if err := json.Unmarshal(call.Body, &fields); err != nil {
+		t.Fatal(err)
+	}
+	fields["MessageId"] += "\nSubject\n" + fields["Subject"]
+	delete(fields, "Subject")
+	if call.Body, err = json.Marshal(fields); err != nil {
+		t.Fatal(err)
+	}
+	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{"cut anew": call})
 }
 
 func FuzzHear(f *testing.F) {

@@ -79,8 +79,8 @@ func (c *Config) verify(callback *provider.Callback) (*envelope, error) {
 	return &e, nil
 }
 
-// lines reports whether a value has a line of its own that could be the name of another field: names and values are signed
-// on lines. Events of SMS are JSON, which writes a line break within a text as \n.
+// lines reports whether a value has lines, which could be other fields: names and values are signed on lines. Only the
+// message may have some: it is JSON, in which no line is a bare name.
 func (e *envelope) lines() bool {
 	subject := ""
 	if e.Subject != nil {
@@ -88,12 +88,6 @@ func (e *envelope) lines() bool {
 	}
 	for _, value := range []string{e.MessageID, subject, e.Timestamp, e.TopicArn, e.Token, e.SubscribeURL} {
 		if strings.Contains(value, "\n") {
-			return true
-		}
-	}
-	for line := range strings.Lines(e.Message) {
-		switch strings.TrimSpace(line) {
-		case "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type":
 			return true
 		}
 	}

@@ -28,12 +28,16 @@ func (c *Config) Publish(callback string, event any) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.PublishText(callback, string(text))
+	return c.post(callback, map[string]string{"Type": "Notification", "Message": string(text)})
 }
 
-// PublishText is the call that hands over any text.
-func (c *Config) PublishText(callback, text string) (*http.Request, error) {
-	return c.post(callback, map[string]string{"Type": "Notification", "Message": text})
+// PublishAbout is the call that hands an event over with a subject.
+func (c *Config) PublishAbout(callback, subject string, event any) (*http.Request, error) {
+	text, err := json.Marshal(event)
+	if err != nil {
+		return nil, err
+	}
+	return c.post(callback, map[string]string{"Type": "Notification", "Message": string(text), "Subject": subject})
 }
 
 // Ask is the call by which SNS asks whether a URL wants what a topic publishes.
