@@ -216,6 +216,7 @@ func leavesOfScoring(l leaves, s *Scoring) {
 		if f.TokenFile != "" {
 			l.below("token_file").set(plain(f.TokenFile))
 		}
+		l.below("allow_private").setDefault(strconv.FormatBool(f.AllowPrivate), "false")
 		l.below("batch").setDefault(strconv.FormatBool(f.Batch), "false")
 		l.below("batch_size").setDefault(number(f.BatchSize), number(defaultBatchSize))
 		l.below("parameters").setLabels(f.Parameters)

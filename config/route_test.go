@@ -66,10 +66,10 @@ func TestScoringIsReadInItsThreeForms(t *testing.T) {
 	if diff := cmp.Diff(want, r.Scoring, compare); diff != "" {
 		t.Error(diff)
 	}
-	r = readRoute(t, `mode: best_worker, channels: [a], scoring: {function: "https://x.example", token_file: /t, batch: true, batch_size: 1000,
+	r = readRoute(t, `mode: best_worker, channels: [a], scoring: {function: "https://x.example", token_file: t, allow_private: true, batch: true, batch_size: 1000,
       parameters: {tier: gold, factor: 1.5, code: "7"}, deadline: 10ms, cache: 0, descending: false}`)
 	want = config.Scoring{Kind: config.FunctionScoring, Function: &config.Function{
-		URL: "https://x.example", TokenFile: "/t", Batch: true, BatchSize: 1000, Deadline: 10 * time.Millisecond,
+		URL: "https://x.example", TokenFile: "t", AllowPrivate: true, Batch: true, BatchSize: 1000, Deadline: 10 * time.Millisecond,
 		Parameters: map[string]selector.Value{"tier": selector.TextValue("gold"), "factor": selector.NumberValue(1.5), "code": selector.TextValue("7")},
 	}}
 	if diff := cmp.Diff(want, r.Scoring, compare); diff != "" {

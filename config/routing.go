@@ -136,6 +136,8 @@ type Function struct {
 	URL string
 	// TokenFile holds a secret that is sent as a bearer token; none when empty.
 	TokenFile string
+	// AllowPrivate lets calls go to addresses of private networks and to this machine.
+	AllowPrivate bool
 	// Parameters are sent with every call.
 	Parameters map[string]selector.Value
 	// Batch sends up to BatchSize candidates in one call; else each has a call of its own.

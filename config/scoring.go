@@ -34,7 +34,7 @@ func readScoring(f fields, r Route) Scoring {
 	}
 	known := []string{"expression", "descending"}
 	if v.has("function") {
-		known = []string{"function", "token_file", "batch", "batch_size", "parameters", "deadline", "cache", "descending"}
+		known = []string{"function", "token_file", "allow_private", "batch", "batch_size", "parameters", "deadline", "cache", "descending"}
 	}
 	keys, ok := v.fields(known...)
 	if !ok {
@@ -112,6 +112,9 @@ func readFunction(f fields, address value) *Function {
 	}
 	if v, ok := f.get("token_file"); ok {
 		out.TokenFile, _ = v.text()
+	}
+	if v, ok := f.get("allow_private"); ok {
+		out.AllowPrivate = v.flag()
 	}
 	if v, ok := f.get("parameters"); ok {
 		out.Parameters = readParameters(v)

@@ -63,7 +63,7 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 	t.Cleanup(server.Close)
 	channels := threeChannels("labels: {grade: 2, speed: 9}", "labels: {grade: 7, speed: 5}", "labels: {grade: 4, speed: 1}")
 	s := newStage(t, plot{channels: channels, route: "mode: best_worker, scoring: {function: \"" + server.URL +
-		"/grade\", batch: true, cache: 0s, deadline: 2s}"})
+		"/grade\", allow_private: true, batch: true, cache: 0s, deadline: 2s}"})
 	s.runAll(1)
 	wishful := func(story string) []envelope.Message {
 		all := messages(story, each)

@@ -111,7 +111,7 @@ func TestForecastAsksTheScoringFunction(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	document := func(url string) string {
-		return routeOver(`mode: best_worker, scoring: {function: "`+url+`", batch: true, deadline: 5s}`, "a: labels: {x: y}", "b: capacity: 1")
+		return routeOver(`mode: best_worker, scoring: {function: "`+url+`", allow_private: true, batch: true, deadline: 5s}`, "a: labels: {x: y}", "b: capacity: 1")
 	}
 	message := `{"id":"job","to":"+447700900123","text":"hi","labels":{"x":"y"}}`
 	story, got := forecastIn(t, document(server.URL), message, "")

@@ -98,7 +98,7 @@ func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
 		fmt.Fprint(w, `{"scores":[{"channel":"a","score":0.2},{"channel":"b","score":0.9}]}`)
 	}))
 	t.Cleanup(server.Close)
-	document := routeOver(`mode: best_worker, scoring: {function: "`+server.URL+`", batch: true, deadline: 5s, token_file: token}`, "a: labels: {x: y}", "b: capacity: 1")
+	document := routeOver(`mode: best_worker, scoring: {function: "`+server.URL+`", allow_private: true, batch: true, deadline: 5s, token_file: token}`, "a: labels: {x: y}", "b: capacity: 1")
 	routing := write(t, "routing.yaml", document)
 	forecast := func() report.Story {
 		return decoded[report.Story](t, dispatcher(t, testMessage, []string{"DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing)}, "explain", "--format", "json", "--routing", routing, "--message", "-"))

@@ -56,7 +56,7 @@ func prepare(dir, elsewhere string) (folder, error) {
 			}
 		}
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return folder{}, fmt.Errorf("make folder: %w", err)
 	}
 	real, err := filepath.EvalSymlinks(dir)
@@ -65,14 +65,17 @@ func prepare(dir, elsewhere string) (folder, error) {
 	}
 	f := folder{dir: real}
 	id, err := chooseIdentity(f.data())
-	if err != nil || !id.switched {
+	if err != nil {
+		return f, err
+	}
+	if err := id.shut(real); err != nil || !id.switched {
 		return f, err
 	}
 	open, err := openPath(id, real)
 	if err != nil || open {
 		return f, err
 	}
-	return moveAway(real, elsewhere)
+	return moveAway(id, real, elsewhere)
 }
 
 // openPath reports whether id can get to dir, after opening what may be opened.
@@ -102,7 +105,7 @@ func openPath(id identity, dir string) (bool, error) {
 
 // moveAway puts the cluster into a new folder in elsewhere and links dir, which must
 // still be empty, to it.
-func moveAway(dir, elsewhere string) (folder, error) {
+func moveAway(id identity, dir, elsewhere string) (folder, error) {
 	if err := os.Remove(dir); err != nil {
 		return folder{}, fmt.Errorf("the user that runs PostgreSQL may not enter %s: "+
 			"choose a folder that every user may pass through with DISPATCHER_DATA_DIR", dir)
@@ -114,7 +117,7 @@ func moveAway(dir, elsewhere string) (folder, error) {
 	if err != nil {
 		return folder{}, fmt.Errorf("make folder: %w", err)
 	}
-	if err := os.Chmod(real, 0o755); err != nil {
+	if err := id.shut(real); err != nil {
 		return folder{}, err
 	}
 	if err := os.Symlink(real, dir); err != nil {

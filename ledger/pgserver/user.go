@@ -65,6 +65,19 @@ func (id identity) own(dir string) error {
 	return nil
 }
 
+// shut closes a folder to everybody but the identity and root: the cluster holds numbers and texts of messages.
+func (id identity) shut(dir string) error {
+	if id.switched {
+		if err := os.Lchown(dir, int(id.uid), int(id.gid)); err != nil {
+			return fmt.Errorf("give folder to %s: %w", id.name, err)
+		}
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("close folder to others: %w", err)
+	}
+	return nil
+}
+
 // mayEnter reports whether the identity may pass through a folder on the way to
 // something inside it.
 func (id identity) mayEnter(info fs.FileInfo) bool {

@@ -50,16 +50,18 @@ func NewClient(cfg Config) *Client {
 	cfg.Timeout = orElse(cfg.Timeout, DefaultTimeout)
 	cfg.ConnectTimeout = orElse(cfg.ConnectTimeout, DefaultConnectTimeout)
 	cfg.Connections = orElse(cfg.Connections, DefaultConnections)
-	once := transport(&cfg)
+	once := NewTransport(&cfg)
 	once.DisableKeepAlives, once.ForceAttemptHTTP2 = true, false
 	once.TLSClientConfig.NextProtos = []string{"http/1.1"}
-	return &Client{cfg: cfg, keep: &http.Client{Transport: transport(&cfg), CheckRedirect: stay}, once: &http.Client{Transport: once, CheckRedirect: stay}}
+	return &Client{cfg: cfg, keep: &http.Client{Transport: NewTransport(&cfg), CheckRedirect: Stay}, once: &http.Client{Transport: once, CheckRedirect: Stay}}
 }
 
-// stay makes a redirect an answer: a message goes to the configured address and to no other.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// Stay is the CheckRedirect that makes a redirect an answer: what is sent goes to the configured address and to no other.
+func Stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-func transport(cfg *Config) *http.Transport {
+// NewTransport makes connections by the rules of a Config: no proxy but the configured one, and no address of a private
+// network unless that is allowed, whatever a name resolves to. Scoring functions are called by the same rules.
+func NewTransport(cfg *Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: idleTimeout}
 	if !cfg.AllowPrivate && cfg.Proxy == nil {
 		dialer.Control = refusePrivate

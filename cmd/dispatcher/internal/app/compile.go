@@ -136,7 +136,7 @@ func compileScoring(s *config.Scoring) dispatch.Scoring {
 	out := dispatch.Scoring{Expression: s.Expression, Ascending: !s.Descending}
 	if f := s.Function; f != nil {
 		out.Function = &dispatch.Function{
-			URL: f.URL, Parameters: f.Parameters, Batch: f.Batch, BatchSize: f.BatchSize, Deadline: f.Deadline, Cache: f.Cache,
+			URL: f.URL, AllowPrivate: f.AllowPrivate, Parameters: f.Parameters, Batch: f.Batch, BatchSize: f.BatchSize, Deadline: f.Deadline, Cache: f.Cache,
 		}
 	}
 	return out

@@ -37,7 +37,7 @@ routes:
     mode: best_worker
     weights: {c: 1, b: 2}
     fallback: best_worker
-    scoring: {function: "http://127.0.0.1:1/score", token_file: token, batch: true, batch_size: 7, deadline: 150ms, cache: 3s, descending: false, parameters: {x: 1}}
+    scoring: {function: "http://127.0.0.1:1/score", token_file: token, allow_private: true, batch: true, batch_size: 7, deadline: 150ms, cache: 3s, descending: false, parameters: {x: 1}}
 `
 
 func TestRoutesAreCompiledAsTheDocumentHasThem(t *testing.T) {
@@ -73,7 +73,7 @@ func TestRoutesAreCompiledAsTheDocumentHasThem(t *testing.T) {
 		t.Errorf("the default scoring is %+v", s)
 	}
 	function := dispatch.Scoring{Ascending: true, Function: &dispatch.Function{
-		URL: "http://127.0.0.1:1/score", Batch: true, BatchSize: 7, Deadline: 150 * time.Millisecond, Cache: 3 * time.Second,
+		URL: "http://127.0.0.1:1/score", AllowPrivate: true, Batch: true, BatchSize: 7, Deadline: 150 * time.Millisecond, Cache: 3 * time.Second,
 		Parameters: map[string]selector.Value{"x": selector.NumberValue(1)},
 	}}
 	if diff := cmp.Diff(function, compiled.Routes[3].Scoring); diff != "" {

@@ -140,7 +140,7 @@ routes:
   - name: default
     mode: best_worker
     channels: [a, b]
-    scoring: {function: "`+function.URL+`", token_file: "`+token+`", batch: true, deadline: 5s, cache: 0s, parameters: {x: 1}}
+    scoring: {function: "`+function.URL+`", token_file: "`+token+`", allow_private: true, batch: true, deadline: 5s, cache: 0s, parameters: {x: 1}}
 `, filepath.Dir(token))
 	s.publish(20)
 	s.settled()

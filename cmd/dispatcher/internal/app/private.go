@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
@@ -38,7 +39,11 @@ type PrivateConfig struct {
 // privateStopPatience bounds the stop of the private servers.
 const privateStopPatience = 20 * time.Second
 
-// StartPrivate starts both over the folder, which keeps its data until the next start.
+// privateUmask keeps what the servers write from other users: it holds numbers and texts of messages.
+const privateUmask = 0o077
+
+// StartPrivate starts both over the folder, which keeps its data until the next start. From then on, what this process
+// writes is for its own user alone (umask).
 func StartPrivate(ctx context.Context, cfg PrivateConfig) (*Private, error) {
 	p := &Private{}
 	err := p.start(ctx, cfg)
@@ -49,9 +54,10 @@ func StartPrivate(ctx context.Context, cfg PrivateConfig) (*Private, error) {
 }
 
 func (p *Private) start(ctx context.Context, cfg PrivateConfig) (err error) {
-	if err := os.MkdirAll(cfg.Folder, 0o755); err != nil {
+	if err := os.MkdirAll(cfg.Folder, folderMode()); err != nil {
 		return fmt.Errorf("data folder (DISPATCHER_DATA_DIR): %w", err)
 	}
+	syscall.Umask(privateUmask)
 	// Kafka first: it holds the folder's lock.
 	p.Kafka, err = embedded.StartKafka(ctx, embedded.KafkaConfig{
 		Folder: filepath.Join(cfg.Folder, "kafka"), Port: cfg.KafkaPort, Topics: cfg.Topics, Unsynced: cfg.UnsyncedKafka,
@@ -70,6 +76,15 @@ func (p *Private) start(ctx context.Context, cfg PrivateConfig) (err error) {
 	}
 	p.endpoints = filepath.Join(cfg.Folder, config.EmbeddedEndpoints)
 	return writeEndpoints(p.endpoints, Endpoints{KafkaBrokers: []string{p.Kafka.Address()}, PostgresURL: p.Postgres.URL()})
+}
+
+// folderMode is that of a new data folder. PostgreSQL does not run as root: its user has to pass through a folder of root's,
+// whose content is closed to it all the same.
+func folderMode() os.FileMode {
+	if os.Geteuid() == 0 {
+		return 0o711
+	}
+	return 0o700
 }
 
 // Endpoints are where the embedded servers of a running process listen. They stand in

@@ -198,13 +198,15 @@ type Scoring struct {
 // Function is an HTTP endpoint that scores candidates. It is called while planning,
 // never inside a claim.
 type Function struct {
-	URL        string
-	Token      string // sent as a bearer token when not empty
-	Parameters map[string]selector.Value
-	Batch      bool // up to BatchSize candidates in one call; else one each
-	BatchSize  int
-	Deadline   time.Duration // for all calls about one message together
-	Cache      time.Duration // how long an answer holds for an equal question
+	URL   string
+	Token string // sent as a bearer token when not empty
+	// AllowPrivate lets calls go to addresses of private networks and to this machine.
+	AllowPrivate bool
+	Parameters   map[string]selector.Value
+	Batch        bool // up to BatchSize candidates in one call; else one each
+	BatchSize    int
+	Deadline     time.Duration // for all calls about one message together
+	Cache        time.Duration // how long an answer holds for an equal question
 }
 
 // Lane is a class of messages.

@@ -48,7 +48,8 @@ type Kafka struct {
 // acknowledged is there again, however that process ended: each write is on disk before
 // it is acknowledged. Errors name the folder or the port and what mends them.
 func StartKafka(ctx context.Context, cfg KafkaConfig) (*Kafka, error) {
-	if err := os.MkdirAll(cfg.Folder, 0o755); err != nil {
+	// An older folder may be open to others; its files hold numbers and texts of messages.
+	if err := errors.Join(os.MkdirAll(cfg.Folder, 0o700), os.Chmod(cfg.Folder, 0o700)); err != nil { //nolint:gosec // A folder.
 		return nil, fmt.Errorf("folder of the embedded Kafka: %w", err)
 	}
 	held, err := lockFolder(cfg.Folder)

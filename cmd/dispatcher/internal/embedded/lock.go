@@ -20,7 +20,7 @@ type lock struct {
 // lockFolder takes the lock or says who to stop.
 func lockFolder(folder string) (*lock, error) {
 	path := filepath.Join(folder, "lock")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock data folder: %w", err)
 	}

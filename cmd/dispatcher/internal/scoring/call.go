@@ -38,7 +38,7 @@ func (c *Client) post(ctx context.Context, f *dispatch.Function, payload []byte,
 	if f.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+f.Token)
 	}
-	response, err := c.http.Do(request)
+	response, err := c.client(f).Do(request)
 	if err != nil {
 		return problem{wordOfTransport(err), true}
 	}

@@ -18,15 +18,14 @@ package scoring
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/provider/web"
 )
 
 const (
@@ -46,7 +45,8 @@ type Config struct {
 
 // Client asks scoring functions. It is safe for concurrent use.
 type Client struct {
-	http    *http.Client
+	public  *http.Client // refuses private addresses
+	private *http.Client
 	metrics *metrics
 	cache   *cache
 	flights *flights
@@ -62,31 +62,34 @@ func New(cfg Config) (*Client, error) {
 		return nil, errors.New("scoring: Registry is required")
 	}
 	return &Client{
-		http: &http.Client{
-			Transport: transport(),
-			// A redirect is an answer like any other that is not 200: a question goes to
-			// the address in the routing document and to no other.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		public: newHTTP(false), private: newHTTP(true),
 		metrics: newMetrics(cfg.Registry), cache: newCache(), flights: newFlights(), rests: newRests(), gates: newGates(),
 	}, nil
+}
+
+// newHTTP is a client that follows the rules of calls to providers: no proxy of the environment, which would read the token, no redirect,
+// and no private address unless the routing document allows it.
+func newHTTP(allowPrivate bool) *http.Client {
+	return &http.Client{Transport: transport(allowPrivate), CheckRedirect: web.Stay}
 }
 
 // transport keeps connections: a question may be asked twice without harm, so the silent resend
 // of net/http on a dead connection is welcome here. Answers are small, so they are not compressed
 // and cannot unfold. It does not bound connections: calls would wait for one while their deadline runs. The
 // gates bound the calls.
-func transport() *http.Transport {
-	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: idleTimeout}).DialContext,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-		ForceAttemptHTTP2:      true,
-		DisableCompression:     true,
-		MaxIdleConnsPerHost:    maxConnections,
-		IdleConnTimeout:        idleTimeout,
-		MaxResponseHeaderBytes: maxHeader,
+func transport(allowPrivate bool) *http.Transport {
+	t := web.NewTransport(&web.Config{ConnectTimeout: dialTimeout, AllowPrivate: allowPrivate})
+	t.MaxConnsPerHost, t.MaxIdleConnsPerHost = 0, maxConnections
+	t.IdleConnTimeout, t.MaxResponseHeaderBytes = idleTimeout, maxHeader
+	return t
+}
+
+// client is the one for the addresses that a function may have.
+func (c *Client) client(f *dispatch.Function) *http.Client {
+	if f.AllowPrivate {
+		return c.private
 	}
+	return c.public
 }
 
 // Scores asks f to score the candidates of q. It blocks until it is the question's turn and then for at
@@ -178,4 +181,7 @@ func (c *Client) remember(f *dispatch.Function, key key, values []float64, p pro
 }
 
 // Close releases the connections. No question may be under way.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.public.CloseIdleConnections()
+	c.private.CloseIdleConnections()
+}

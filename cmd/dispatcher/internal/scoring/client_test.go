@@ -120,7 +120,7 @@ func TestNobodyThereIsUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, url := range []string{"http://" + free, "http://127.0.0.1:bad", "gopher://127.0.0.1"} {
-		f := &dispatch.Function{URL: url, Deadline: time.Second}
+		f := &dispatch.Function{URL: url, AllowPrivate: true, Deadline: time.Second}
 		if got := newClient(t).Scores(t.Context(), f, about(1)); got.Trouble != dispatch.FunctionUnreachable {
 			t.Errorf("%s: %+v", url, got)
 		}

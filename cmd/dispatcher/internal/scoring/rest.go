@@ -20,9 +20,12 @@ const restTime = time.Second
 const forgetAfter = time.Minute
 
 // identity tells functions apart: a reload of the routing makes new values of the same ones.
-type identity struct{ url, token string }
+type identity struct {
+	url, token   string
+	allowPrivate bool
+}
 
-func identify(f *dispatch.Function) identity { return identity{f.URL, f.Token} }
+func identify(f *dispatch.Function) identity { return identity{f.URL, f.Token, f.AllowPrivate} }
 
 // rests are the functions that were asked lately.
 type rests struct {

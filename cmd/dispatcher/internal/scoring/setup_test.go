@@ -36,7 +36,7 @@ func newFunction(t *testing.T, handle http.HandlerFunc) (_ *dispatch.Function, c
 		handle(w, r)
 	}))
 	t.Cleanup(server.Close)
-	return &dispatch.Function{URL: server.URL, Batch: true, BatchSize: 20, Deadline: 5 * time.Second, Cache: time.Minute}, calls
+	return &dispatch.Function{URL: server.URL, AllowPrivate: true, Batch: true, BatchSize: 20, Deadline: 5 * time.Second, Cache: time.Minute}, calls
 }
 
 // says answers every call with the same text.
@@ -91,7 +91,7 @@ func silence(r *http.Request) (*http.Response, error) {
 func over(t *testing.T, network fakeNetwork) (*Client, *dispatch.Function) {
 	t.Helper()
 	c := newClient(t)
-	c.http.Transport = network
+	c.public.Transport = network
 	return c, &dispatch.Function{
 		URL: "http://scores.example.com/", Batch: true, BatchSize: 20, Deadline: 200 * time.Millisecond, Cache: 10 * time.Second,
 	}

@@ -146,7 +146,7 @@ func TestADeadFunctionCostsOneDeadlineASecond(t *testing.T) {
 		if want := 9; calls > want || waited > time.Duration(want)*f.Deadline {
 			t.Errorf("%d calls took %s of ten seconds", calls, waited)
 		}
-		c.http.Transport = fakeNetwork(goodAnswer)
+		c.public.Transport = fakeNetwork(goodAnswer)
 		time.Sleep(restTime)
 		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
 			t.Errorf("after it has recovered: %+v", got)
@@ -183,7 +183,7 @@ func TestATrialThatIsGivenUpLetsAnotherTry(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline/4)
 		defer cancel()
 		c.Scores(ctx, f, about(1))
-		c.http.Transport = fakeNetwork(goodAnswer)
+		c.public.Transport = fakeNetwork(goodAnswer)
 		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
 			t.Errorf("%+v", got)
 		}
@@ -201,7 +201,7 @@ func TestACallerWithoutTimeSaysNothingAboutTheFunction(t *testing.T) {
 		if got := c.Scores(ctx, f, about(1)); got.Trouble != dispatch.FunctionTimeout {
 			t.Errorf("%+v", got)
 		}
-		c.http.Transport = fakeNetwork(goodAnswer)
+		c.public.Transport = fakeNetwork(goodAnswer)
 		for _, candidates := range []int{1, 2} {
 			if got := c.Scores(t.Context(), f, about(candidates)); got.Trouble != "" {
 				t.Errorf("the next question, about %d: %+v", candidates, got)

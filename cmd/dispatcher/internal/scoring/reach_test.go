@@ -1,0 +1,66 @@
+package scoring
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+)
+
+// TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed, whatever its name is.
+func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) {
+	t.Parallel()
+	f, calls := newFunction(t, says(`{"scores":[{"channel":"c0","score":1}]}`))
+	f.Token = "s3cret"
+	byName := *f
+	byName.URL = strings.Replace(f.URL, "127.0.0.1", "localhost", 1)
+	for _, function := range []*dispatch.Function{f, &byName} {
+		inward := *function
+		inward.AllowPrivate = false
+		if got := newClient(t).Scores(t.Context(), &inward, about(1)); got.Trouble != dispatch.FunctionUnreachable || calls.Load() != 0 {
+			t.Errorf("%s: %+v after %d calls", inward.URL, got, calls.Load())
+		}
+		if got := newClient(t).Scores(t.Context(), function, about(1)); got.Trouble != "" {
+			t.Errorf("%s, allowed: %+v", function.URL, got)
+		}
+		calls.Store(0)
+	}
+}
+
+// askInEnvironment makes a process of the next test call a function. net/http reads the proxies of the environment once in a process.
+const askInEnvironment = "SCORING_TEST_ASK"
+
+// TestTheProxyOfTheEnvironmentIsNotUsed: it would read the token of a function.
+func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
+	t.Parallel()
+	if url := os.Getenv(askInEnvironment); url != "" {
+		f := &dispatch.Function{URL: url, Token: "s3cret", AllowPrivate: true, Deadline: 5 * time.Second}
+		t.Logf("scores: %+v", newClient(t).Scores(t.Context(), f, about(1)))
+		return
+	}
+	var asked atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(proxy.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v") //nolint:gosec // This test itself.
+	// No proxy is used for loopback addresses, so the function has a name that nobody has.
+	child.Env = append(os.Environ(), askInEnvironment+"=http://scores.invalid/", "HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
+	out, err := child.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "scores: ") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if asked.Load() != 0 {
+		t.Errorf("the proxy was asked: %s", out)
+	}
+}
