@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/provider"
+	"dispatcher/provider/twilio"
 	"dispatcher/provider/twilio/twiliotest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -223,4 +224,40 @@ func FuzzHear(f *testing.F) {
 			t.Error("a genuine form was taken for forged")
 		}
 	})
+}
+
+// TestSharedKeysSignBySHA256, and by SHA-1 where the account's webhook setting says so. The signature was made with another tool:
+//
+//	printf '%s' "$address$parameters" | openssl dgst -sha256 -hmac shared-key-secret -binary | base64
+func TestSharedKeysSignBySHA256(t *testing.T) {
+	t.Parallel()
+	form := url.Values{"MessageSid": {sm1}, "MessageStatus": {"delivered"}}
+	address := callback + "?key=" + webtest.Key
+	listen := func(tokens, shared []string) provider.Listener {
+		cfg := config(webtest.Reach(t, "https://api.twilio.com"))
+		cfg.Callback, cfg.AuthTokens, cfg.SharedKeys = callback, tokens, shared
+		c := twilio.New(cfg)
+		t.Cleanup(func() { _ = c.Close(t.Context()) })
+		return c
+	}
+	call := func(signature string) *provider.Callback {
+		return &provider.Callback{Method: http.MethodPost, URL: address, Body: []byte(form.Encode()), Header: map[string][]string{"X-Twilio-Signature": {signature}}}
+	}
+	const bySHA256 = "pMbpHo2Z6B3FighEUjulPOlEZUTozO0jowNxd5tzwrE="
+	for name, c := range map[string]struct {
+		listener  provider.Listener
+		signature string
+		want      error
+	}{
+		"SHA-256 under the shared key":  {listen(nil, []string{"older", "shared-key-secret"}), bySHA256, nil},
+		"SHA-1 under the shared key":    {listen([]string{token}, []string{"shared-key-secret"}), twiliotest.Sign("shared-key-secret", address, form), nil},
+		"SHA-1 under the token beside":  {listen([]string{token}, []string{"shared-key-secret"}), twiliotest.Sign(token, address, form), nil},
+		"SHA-256 under another key":     {listen([]string{token}, []string{"another"}), bySHA256, provider.ErrForged},
+		"SHA-256 under the token alone": {listen([]string{"shared-key-secret"}, nil), bySHA256, provider.ErrForged},
+	} {
+		heard, err := c.listener.Hear(call(c.signature))
+		if !errors.Is(err, c.want) || c.want == nil && (err != nil || len(heard.Receipts) != 1) {
+			t.Errorf("%s: %+v, %v", name, heard, err)
+		}
+	}
 }

@@ -21,6 +21,10 @@ const (
 	shortestValidity = time.Second
 )
 
+// retries makes Twilio call again, up to five times within 15 seconds, after a 5xx too ("Webhook connection overrides"); by itself it
+// does so once, and only when it gets no connection. A fragment is neither sent nor signed.
+const retries = "#rc=5&rp=ct,rt,5xx"
+
 // api writes requests and reads answers. It is pure but for the clock that now reads.
 type api struct {
 	cfg    Config
@@ -56,7 +60,7 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 		form.Set("ValidityPeriod", strconv.Itoa(int(left/time.Second)))
 	}
 	if a.cfg.receipts() {
-		form.Set("StatusCallback", web.WithKey(a.cfg.Callback, s.Key))
+		form.Set("StatusCallback", web.WithKey(a.cfg.Callback, s.Key)+retries)
 	}
 	return &web.Request{Method: http.MethodPost, URL: a.path, Header: a.header, Body: []byte(form.Encode())}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"dispatcher/provider/providertest"
@@ -50,7 +51,7 @@ func (s *shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if err := check(form); err != nil {
 		return webtest.Submit{}, err
 	}
-	callback := form.Get("StatusCallback")
+	callback, _, _ := strings.Cut(form.Get("StatusCallback"), "#") // how often to call is for Twilio alone
 	return webtest.Submit{
 		To: form.Get("To"), From: form.Get("From"), Text: form.Get("Body"), Key: webtest.KeyIn(callback), Callback: callback,
 		Parts: sms.Count(form.Get("Body"), sms.Reference8).Segments,

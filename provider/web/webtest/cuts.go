@@ -39,7 +39,7 @@ func Encode(fields []Field) []byte {
 }
 
 // longestCutName bounds the names that Cuts makes up.
-const longestCutName = 20
+const longestCutName = 12
 
 // Cuts calls try with other forms of the same joined text, names in their order: one more field cut out of a value, in each way,
 // and values that swallow the fields behind them, whole or up to each place.

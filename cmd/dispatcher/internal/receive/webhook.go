@@ -71,6 +71,7 @@ type Webhooks struct {
 	server   *http.Server
 	metrics  *webhookMetrics
 	replays  *replays
+	unknown  *unknownChannels
 	large    chan struct{} // one token for each long body in memory
 	done     chan struct{} // closed when serve has ended; nil before Serve
 }
@@ -83,7 +84,7 @@ func ListenWebhooks(ctx context.Context, cfg WebhookConfig) (*Webhooks, error) {
 	}
 	w := &Webhooks{
 		cfg: cfg, listener: listener, metrics: newWebhookMetrics(cfg.Registry),
-		replays: newReplays(), large: make(chan struct{}, maxLarge),
+		replays: newReplays(), unknown: &unknownChannels{}, large: make(chan struct{}, maxLarge),
 	}
 	w.base = cfg.PublicURL
 	if w.base == "" {
@@ -94,15 +95,15 @@ func ListenWebhooks(ctx context.Context, cfg WebhookConfig) (*Webhooks, error) {
 	w.server = &http.Server{
 		Handler: w, TLSConfig: cfg.TLS, Protocols: &onlyHTTP1,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeader,
-		ErrorLog:       log.New(io.Discard, "", 0), // whatever strangers do to a public port; the metrics count it
+		MaxHeaderBytes: maxHeader, ConnContext: withConn, ConnState: follow,
+		ErrorLog: log.New(io.Discard, "", 0), // whatever strangers do to a public port; the metrics count it
 	}
 	return w, nil
 }
 
 // Serve answers callbacks in the background until Close.
 func (w *Webhooks) Serve() {
-	bounded := newBounded(w.listener, maxConnections)
+	bounded := newBounded(w.listener, maxConnections, maxUnreceived)
 	w.done = make(chan struct{})
 	go func() {
 		defer close(w.done)

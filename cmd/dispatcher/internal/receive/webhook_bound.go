@@ -1,21 +1,35 @@
 package receive
 
 import (
+	"context"
+	"crypto/tls"
 	"net"
+	"net/http"
+	"net/netip"
 	"sync"
 )
 
+// maxUnreceived bounds the requests of one address that have begun and have not come whole. Providers, and proxies that pass a
+// request on when they have it whole, need a few of them for a moment; whoever dribbles many leaves the others their room.
+const maxUnreceived = 128
+
 // bounded is a listener that holds at most so many connections; more wait in the system's queue until
-// one has ended.
+// one has ended. Of one address it holds at most so many whose request has not come whole; more are closed.
 type bounded struct {
 	net.Listener
 	free chan struct{} // one token for each connection
 	done chan struct{} // closed by Close
 	once sync.Once
+
+	share      int // of one address
+	mu         sync.Mutex
+	unreceived map[netip.Addr]int // guarded by mu
 }
 
-func newBounded(l net.Listener, connections int) *bounded {
-	return &bounded{Listener: l, free: make(chan struct{}, connections), done: make(chan struct{})}
+func newBounded(l net.Listener, connections, share int) *bounded {
+	return &bounded{
+		Listener: l, free: make(chan struct{}, connections), done: make(chan struct{}), share: share, unreceived: map[netip.Addr]int{},
+	}
 }
 
 // Accept waits for a connection and for room for it.
@@ -25,12 +39,28 @@ func (b *bounded) Accept() (net.Conn, error) {
 	case <-b.done:
 		return nil, net.ErrClosed
 	}
-	conn, err := b.Listener.Accept()
-	if err != nil {
-		<-b.free
-		return nil, err
+	for {
+		conn, err := b.Listener.Accept()
+		if err != nil {
+			<-b.free
+			return nil, err
+		}
+		c := &counted{Conn: conn, from: b, address: addressOf(conn)}
+		if c.begin() {
+			return c, nil
+		}
+		c.end()
+		_ = conn.Close() // its caller has room again when one of its requests has come whole
 	}
-	return &counted{Conn: conn, leave: func() { <-b.free }}, nil
+}
+
+// addressOf is where a connection comes from; the zero address stands for what has none.
+func addressOf(conn net.Conn) netip.Addr {
+	ap, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap()
 }
 
 // Close ends the listener, also while it waits for room.
@@ -39,15 +69,93 @@ func (b *bounded) Close() error {
 	return b.Listener.Close()
 }
 
-// counted gives its room back when it is closed.
+// counted is a connection that gives its room back when it is closed.
 type counted struct {
 	net.Conn
-	once  sync.Once
-	leave func()
+	once    sync.Once
+	from    *bounded
+	address netip.Addr
+	pending bool // guarded by from.mu: a request has begun and has not come whole
+	above   bool // guarded by from.mu: it was one too many of its address
+}
+
+// begin notes that a request begins, and reports whether its address may have one more.
+func (c *counted) begin() bool {
+	c.from.mu.Lock()
+	defer c.from.mu.Unlock()
+	if !c.pending {
+		c.pending = true
+		c.from.unreceived[c.address]++
+	}
+	c.above = c.from.unreceived[c.address] > c.from.share
+	return !c.above
+}
+
+// end notes that the request has come whole, or will never.
+func (c *counted) end() {
+	c.from.mu.Lock()
+	defer c.from.mu.Unlock()
+	if !c.pending {
+		return
+	}
+	c.pending = false
+	if c.from.unreceived[c.address]--; c.from.unreceived[c.address] == 0 {
+		delete(c.from.unreceived, c.address)
+	}
 }
 
 // Close may be called more than once.
 func (c *counted) Close() error {
-	c.once.Do(c.leave)
+	c.once.Do(func() {
+		c.end()
+		<-c.from.free
+	})
 	return c.Conn.Close()
+}
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+// withConn is the server's ConnContext.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, countedOf(conn))
+}
+
+// countedOf finds the counted connection, which may be under TLS; nil where there is none.
+func countedOf(conn net.Conn) *counted {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	c, _ := conn.(*counted)
+	return c
+}
+
+// follow is the server's ConnState: on a kept connection a request begins with its first byte.
+func follow(conn net.Conn, state http.ConnState) {
+	c := countedOf(conn)
+	switch {
+	case c == nil:
+	case state == http.StateActive:
+		c.begin()
+	case state == http.StateIdle: // also one whose body was of no interest
+		c.end()
+	}
+}
+
+// received notes that a request has come whole.
+func received(r *http.Request) {
+	if c, _ := r.Context().Value(connKey{}).(*counted); c != nil {
+		c.end()
+	}
+}
+
+// aboveShare reports whether a request on a kept connection is one too many of its address.
+func aboveShare(r *http.Request) bool {
+	c, _ := r.Context().Value(connKey{}).(*counted)
+	if c == nil {
+		return false
+	}
+	c.from.mu.Lock()
+	defer c.from.mu.Unlock()
+	return c.above
 }

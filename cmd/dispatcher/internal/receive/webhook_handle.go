@@ -23,13 +23,16 @@ const (
 	confirmed verdict = "confirmed"
 	// What follows changes nothing.
 	forged    verdict = "forged"
-	stale     verdict = "stale"
 	malformed verdict = "malformed"
 	tooLarge  verdict = "too_large"
-	broken    verdict = "broken" // its body did not come whole in time
 	noChannel verdict = "unknown_channel"
 	badMethod verdict = "bad_method"
 	// What follows is asked for again.
+
+	stale  verdict = "stale"  // by our clock, which may be the wrong one
+	broken verdict = "broken" // its body did not come whole in time
+	// notYet: another instance may know the channel already, because it has read a newer version of the routing.
+	notYet   verdict = "not_yet_known_channel"
 	unusable verdict = "unusable" // the channel's settings cannot be used on this machine
 	busy     verdict = "busy"     // too many long bodies at once, or the same callback under way already
 	unbooked verdict = "unbooked" // the database did not take it in time
@@ -40,12 +43,15 @@ const (
 // statuses are what the providers get to see.
 var statuses = map[verdict]int{
 	booked: http.StatusOK, replayed: http.StatusOK, empty: http.StatusOK, confirmed: http.StatusOK,
-	forged: http.StatusForbidden, stale: http.StatusForbidden, malformed: http.StatusBadRequest,
-	tooLarge: http.StatusRequestEntityTooLarge, broken: http.StatusRequestTimeout,
+	forged: http.StatusForbidden, malformed: http.StatusBadRequest, tooLarge: http.StatusRequestEntityTooLarge,
 	noChannel: http.StatusNotFound, badMethod: http.StatusMethodNotAllowed,
-	unusable: http.StatusServiceUnavailable, busy: http.StatusServiceUnavailable, unbooked: http.StatusServiceUnavailable,
-	unconfirmed: http.StatusServiceUnavailable,
+	stale: tryAgain, broken: tryAgain, notYet: tryAgain,
+	unusable: tryAgain, busy: tryAgain, unbooked: tryAgain, unconfirmed: tryAgain,
 }
+
+// tryAgain is the answer to whatever a retry may bring to a good end. Every vendor that calls again at all does so after a 5xx, and
+// Sinch, Vonage and SNS after no 4xx but 429; see the table in docs/webhooks.md.
+const tryAgain = http.StatusServiceUnavailable
 
 // ServeHTTP answers one callback, after what it says is durable.
 func (w *Webhooks) ServeHTTP(out http.ResponseWriter, r *http.Request) {
@@ -64,13 +70,18 @@ func (w *Webhooks) handle(out http.ResponseWriter, r *http.Request, now time.Tim
 	listener, known := w.cfg.Channels.Listener(name)
 	switch {
 	case !known:
-		return "", noChannel, heard
+		return "", w.unknown.verdict(name, now), heard
 	case r.Method != http.MethodPost && r.Method != http.MethodGet:
 		return name, badMethod, heard
 	case listener == nil:
 		return name, unusable, heard
 	}
+	if aboveShare(r) {
+		out.Header().Set("Connection", "close")
+		return name, busy, heard
+	}
 	body, release, err := w.read(out, r)
+	received(r)
 	defer release()
 	if err != nil {
 		return name, verdictOf(err), heard
@@ -209,7 +220,7 @@ func answer(out http.ResponseWriter, v verdict, heard provider.Heard) {
 		out.WriteHeader(status)
 		_, _ = io.WriteString(out, heard.Answer) // the caller has gone: what it said is booked all the same
 		return
-	case status == http.StatusServiceUnavailable:
+	case status == tryAgain:
 		out.Header().Set("Retry-After", retryAfter)
 	case status == http.StatusMethodNotAllowed:
 		out.Header().Set("Allow", "GET, POST")

@@ -57,7 +57,7 @@ func TestSlowCallersAreCutOff(t *testing.T) {
 				w := *r.webhooks
 				w.listener = p
 				w.server = &http.Server{
-					Handler: &w, ReadHeaderTimeout: w.server.ReadHeaderTimeout, ReadTimeout: w.server.ReadTimeout,
+					Handler: &w, ConnContext: withConn, ConnState: follow, ReadHeaderTimeout: w.server.ReadHeaderTimeout, ReadTimeout: w.server.ReadTimeout,
 					WriteTimeout: w.server.WriteTimeout, IdleTimeout: w.server.IdleTimeout,
 				}
 				w.Serve()
@@ -95,7 +95,7 @@ func TestSlowCallersAreCutOff(t *testing.T) {
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	p := &pipeListener{make(chan net.Conn, 3), make(chan struct{})}
-	b := newBounded(p, 2)
+	b := newBounded(p, 2, 2)
 	for range 3 {
 		one, _ := net.Pipe()
 		p.conns <- one
