@@ -246,6 +246,9 @@ func (p *patient) checkListen(ctx context.Context) []finding {
 	switch {
 	case err == nil:
 		_ = listener.Close() // nobody has connected
+		if openAddress(address) {
+			return []finding{warned("listen", address+" is free, and other networks may reach it: metrics, API and console are there", listenAdvice)}
+		}
 		return []finding{fine("listen", "%s is free", address)}
 	case errors.Is(err, syscall.EADDRINUSE) && healthy(ctx, address):
 		return []finding{fine("listen", "a dispatcher runs at %s", address)}

@@ -49,6 +49,9 @@ func (p *patient) checkWebbed(ctx context.Context, check string, c *config.Chann
 	if err := app.Faults(c, p.settings.Secrets().Read); err != nil {
 		return finding{check, statusFail, err.Error(), "correct the settings of this channel in the routing document"}
 	}
+	if host := plainChannel(c); host != "" {
+		return warned(check, "numbers, texts and its secrets go to "+host+" without encryption", "write base_url with https")
+	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if host := inward(ctx, c); host != "" {

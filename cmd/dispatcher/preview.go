@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
 )
 
 // previewFlags are the arguments of preview.
@@ -57,6 +59,16 @@ func (c *cli) preview(ctx context.Context, f *previewFlags) error {
 	if f.day != "" || f.against.given {
 		if preview.Traffic, err = c.traffic(ctx, f, doc); err != nil {
 			return err
+		}
+	}
+	var settings *config.Settings
+	if s, err := config.Load(); err == nil { // what is wrong with them is no matter of the document
+		settings = &s
+	}
+	preview.Warnings = exposures(doc, settings)
+	if f.as != formatJSON {
+		for _, warning := range preview.Warnings {
+			fmt.Fprintln(c.err, "Warning:", warning)
 		}
 	}
 	switch as := f.as; {

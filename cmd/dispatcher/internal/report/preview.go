@@ -13,6 +13,8 @@ type Preview struct {
 	Routes []RoutePreview `json:"routes"`
 	// Traffic is what a day that has passed would have come to; nil unless a day was asked for.
 	Traffic *Traffic `json:"traffic,omitempty"`
+	// Warnings say what the document shows to others.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // RoutePreview is the interval table of one route.
