@@ -122,7 +122,7 @@ func (r *lifeRig) clear(t *testing.T, m *messageLife) {
 		}
 	}
 	m.events()
-	if err := r.d.beat(t.Context()); err != nil {
+	if err := r.d.Beat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
