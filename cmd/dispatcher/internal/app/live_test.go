@@ -149,7 +149,7 @@ routes:
 	}
 	function.mu.Lock()
 	want := `{"route":"default","lane":"transactional","labels":{"tier":"gold"},"selectors":[],"candidates":[` +
-		`{"channel":"a","labels":{"tier":"gold"},"price":0},{"channel":"b","labels":{"tier":"silver"},"price":0.031}],"parameters":{"x":1}}`
+		`{"channel":"a","labels":{"tier":"gold"},"price":0},{"channel":"b","labels":{"tier":"silver"},"price":0.031,"currency":"GBP"}],"parameters":{"x":1}}`
 	if diff := cmp.Diff(want, function.asked[0]); diff != "" {
 		t.Error(diff)
 	}
