@@ -79,8 +79,17 @@ func TestAReceiptUnderAnotherIDStandsForAPart(t *testing.T) {
 		named, others string // rows by the ids of the answer, and by others with our key
 		want          State
 	}{
-		{"e", "d", Delivered}, {"e", "u", Undelivered}, {"e", "p", ""}, {"E", "d", Delivered}, {"u", "d", Delivered}, {"d", "u", Delivered},
-		{"ee", "d", ""}, {"ee", "dd", Delivered}, {"ee", "du", Undelivered}, {"de", "d", Delivered}, {"EE", "d", NoReceipt},
+		{"e", "d", Delivered},
+		{"e", "u", Undelivered},
+		{"e", "p", ""},
+		{"E", "d", Delivered},
+		{"u", "d", Delivered},
+		{"d", "u", Delivered},
+		{"ee", "d", ""},
+		{"ee", "dd", Delivered},
+		{"ee", "du", Undelivered},
+		{"de", "d", Delivered},
+		{"EE", "d", NoReceipt},
 	} {
 		one := denials("accepted", test.named, test.others)[0]
 		count := one.tally()

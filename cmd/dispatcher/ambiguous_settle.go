@@ -186,7 +186,7 @@ func (c *cli) printSettled(r *settledMany, f *settleFlags) error {
 		left.rows = append(left.rows, []string{one.ID, one.Why})
 	}
 	if f.format != formatTable {
-		return f.format.print(c.out, r, left)
+		return f.format.print(c.out, r, left) //nolint:forbidigo // A method, not the builtin.
 	}
 	if len(left.rows) > 0 {
 		left.draw(c.out)

@@ -53,7 +53,7 @@ func (c *cli) daily(ctx context.Context, day string, as format) error {
 	daily := report.NewDaily(figures)
 	if as == formatTable {
 		c.printDaily(&daily)
-	} else if err := as.print(c.out, daily, dailySheet(&daily, as)); err != nil { //nolint:forbidigo // A method, not the builtin.
+	} else if err := as.print(c.out, daily, dailySheet(&daily, as)); err != nil {
 		return err
 	}
 	if daily.Found() {

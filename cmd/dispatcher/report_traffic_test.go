@@ -72,7 +72,8 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 				sent(t, db, 3, "a", "a", "", 400)
 				sent(t, db, 3, "c", "c", "", 600)
 			},
-			exitFailed, report.Unfair, report.UnfairDraws, []string{"unfair draws", "p < 1e-6 over 2 versions", "under version 2 they picked"},
+			exitFailed, report.Unfair, report.UnfairDraws,
+			[]string{"unfair draws", "p < 1e-6 over 2 versions", "under version 2 they picked"},
 		},
 		"kept": {
 			[]string{reportedRouting("{a: 70, b: 30}", "")},
@@ -80,7 +81,8 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 				sent(t, db, 2, "a", "a", "", 700)
 				sent(t, db, 2, "b", "b", "", 300)
 			},
-			exitOK, report.Fair, report.Kept, []string{"traffic kept; draws fair", "The channels carried what was agreed"},
+			exitOK, report.Fair, report.Kept,
+			[]string{"traffic kept; draws fair", "The channels carried what was agreed"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

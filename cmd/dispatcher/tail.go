@@ -127,7 +127,7 @@ func (t *tailer) take(event *statusEvent, raw []byte) (bool, error) {
 		return true, nil
 	}
 	if t.flags.shows(event) {
-		if err := t.events.print(event, raw); err != nil {
+		if err := t.events.print(event, raw); err != nil { //nolint:forbidigo // A method, not the builtin.
 			return false, err
 		}
 	}
@@ -201,9 +201,18 @@ func (e *statusEvent) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %-11s", e.At, e.key(), e.State)
 	for _, part := range []struct{ name, value string }{
-		{"lane", e.Lane}, {"tenant", e.Tenant}, {"route", e.Route}, {"channel", e.Channel}, {"attempt", count(e.Attempt)},
-		{"reason", e.Reason}, {"cause", e.Cause}, {"code", e.Code}, {"segments", count(e.Segments)},
-		{"parts_accepted", count(e.PartsAccepted)}, {"conflicting_id", e.ConflictingID}, {"detail", e.Detail},
+		{"lane", e.Lane},
+		{"tenant", e.Tenant},
+		{"route", e.Route},
+		{"channel", e.Channel},
+		{"attempt", count(e.Attempt)},
+		{"reason", e.Reason},
+		{"cause", e.Cause},
+		{"code", e.Code},
+		{"segments", count(e.Segments)},
+		{"parts_accepted", count(e.PartsAccepted)},
+		{"conflicting_id", e.ConflictingID},
+		{"detail", e.Detail},
 	} {
 		if part.value != "" {
 			b.WriteString("  " + part.name + "=" + quotedValue(part.value))

@@ -303,7 +303,7 @@ func (c *cli) printTopics(f *topicsFlags, states []topicState) error {
 		}
 		s.rows = append(s.rows, []string{t.Topic, t.Use, t.State, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor), t.Detail})
 	}
-	if err := f.as.print(c.out, value, s); err != nil {
+	if err := f.as.print(c.out, value, s); err != nil { //nolint:forbidigo // A method, not the builtin.
 		return err
 	}
 	switch {

@@ -170,7 +170,7 @@ type heldAttempt struct {
 }
 
 // begin stores a message and lets a process claim it.
-func (r *lifeRig) begin(t failing, ctx context.Context, lane, first string, segments int) *messageLife {
+func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string, segments int) *messageLife {
 	r.n++
 	m := &messageLife{t: t, ctx: ctx, rig: r, id: fmt.Sprintf("life-%06d", r.n), again: "yes"}
 	r.now = m
@@ -281,11 +281,12 @@ func (m *messageLife) submit(answers ...string) *heldAttempt {
 	worst := provider.Accepted
 	for i, part := range facts.Parts {
 		answer := answers[i%len(answers)]
-		if m.took(facts.First) && facts.First != facts.Number && answer == "no" {
+		known := m.took(facts.First) && facts.First != facts.Number
+		if known && answer == "no" {
 			answer = "yes" // the provider knows the key
 		}
 		o := outcomes[answer]
-		if (answer == "yes" || answer == "lost") && !(m.took(facts.First) && facts.First != facts.Number) {
+		if (answer == "yes" || answer == "lost") && !known {
 			facts.Taken = append(facts.Taken, part)
 		}
 		p := provider.Part{Index: part, Outcome: o}
@@ -509,7 +510,7 @@ func (m *messageLife) end() {
 		if round == 12 { // carriers that never take it: its deadline comes
 			m.pass(time.Hour)
 		}
-		for m.submit(m.again) != nil { //nolint:revive // All that have not left.
+		for m.submit(m.again) != nil { // all that have not left
 		}
 		m.wake()
 		if len(m.held) == 0 && !m.due() {

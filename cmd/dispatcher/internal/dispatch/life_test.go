@@ -96,7 +96,7 @@ func (s script) String() string {
 
 // play runs a script to the message's end and compares.
 func (r *lifeRig) play(t failing, tt *testing.T, s script) {
-	m := r.begin(t, tt.Context(), s.lane, s.first, s.segments)
+	m := r.begin(tt.Context(), t, s.lane, s.first, s.segments)
 	m.log = append([]string{s.lane + " " + s.first + " " + strconv.Itoa(s.segments) + " " + s.again + ":"}, m.log...)
 	m.again = s.again
 	defer r.clear(tt, m)

@@ -58,7 +58,8 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		"but not after its deadline":          {func(f *flight) { f.search.resendOnce, f.expires = true, noon }, provider.Result{Outcome: unknown}, want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90}},
 		"rejected when it was sent once more": {func(f *flight) { f.duplicate, f.mayBeTaken = true, true }, provider.Result{Outcome: rejected, Code: "0x0b"}, want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true}},
 		"refused after its deadline, sent once more": {
-			func(f *flight) { f.duplicate, f.mayBeTaken, f.expires = true, true, noon }, provider.Result{Outcome: refused},
+			func(f *flight) { f.duplicate, f.mayBeTaken, f.expires = true, true, noon },
+			provider.Result{Outcome: refused},
 			want{State: ledger.Unknown, Reason: "ambiguous_final", Tried: true, Duplicate: true},
 		},
 		"refused goes to the next":           {nil, provider.Result{Outcome: refused}, want{State: ledger.Retry, Reason: "refused", Tried: true}},

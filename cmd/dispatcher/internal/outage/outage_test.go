@@ -64,10 +64,10 @@ func TestAFaultWithoutEndIsNewWhenItDidNotComeUpForAWhile(t *testing.T) {
 	var tracker Tracker
 	start := time.Now()
 	for _, c := range []struct {
-		at   time.Duration
+		at   int // seconds
 		want Step
 	}{{0, Began}, {30, Known}, {60, Lasts}, {70, Known}, {130, Began}, {189, Known}, {190, Lasts}} {
-		if got, _ := tracker.Fault("callbacks", start.Add(c.at*time.Second)); got != c.want {
+		if got, _ := tracker.Fault("callbacks", start.Add(time.Duration(c.at)*time.Second)); got != c.want {
 			t.Errorf("at %d: %v, want %v", c.at, got, c.want)
 		}
 	}

@@ -95,8 +95,10 @@ func (d *routeDay) choose(c *ledger.ChoiceRow, doc *config.Routing) {
 	d.total += c.FirstChoice
 	d.channels = append(d.channels, c.Channel)
 	for _, lost := range []Move{
-		{Cause: causeRejected, Messages: c.Rejected}, {Cause: causeFailed, Messages: c.Failed},
-		{Cause: causeNoAnswer, Messages: c.Unknown}, {Cause: causeOpen, Messages: c.Open},
+		{Cause: causeRejected, Messages: c.Rejected},
+		{Cause: causeFailed, Messages: c.Failed},
+		{Cause: causeNoAnswer, Messages: c.Unknown},
+		{Cause: causeOpen, Messages: c.Open},
 	} {
 		d.move(c.Channel, lost, doc)
 	}

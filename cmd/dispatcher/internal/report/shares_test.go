@@ -30,13 +30,16 @@ func TestFitFollowsTheChiSquareTable(t *testing.T) {
 		}, 0, 2, Unfair},
 		// Of each version 2 of 4 are expected on a; of four together 8 of 16. x = 2 * 4²/8 = 4.
 		"small versions are added up": {[]Sample{
-			{[]int64{3, 1}, []float64{2, 2}}, {[]int64{3, 1}, []float64{2, 2}},
-			{[]int64{3, 1}, []float64{2, 2}}, {[]int64{3, 1}, []float64{2, 2}},
+			{[]int64{3, 1}, []float64{2, 2}},
+			{[]int64{3, 1}, []float64{2, 2}},
+			{[]int64{3, 1}, []float64{2, 2}},
+			{[]int64{3, 1}, []float64{2, 2}},
 		}, 0.0455, 1, Fair},
 		// x = 0 of the first version and 4 of the others, with one degree of freedom each.
 		"beside a large one": {[]Sample{
 			{[]int64{50, 50}, []float64{50, 50}},
-			{[]int64{6, 2}, []float64{4, 4}}, {[]int64{6, 2}, []float64{4, 4}},
+			{[]int64{6, 2}, []float64{4, 4}},
+			{[]int64{6, 2}, []float64{4, 4}},
 		}, 0.1353, 2, Fair},
 	} {
 		f := FitOf(tc.samples...)

@@ -198,9 +198,9 @@ func partsAccepted(r *ledger.Record) (n int) {
 		switch a := &r.Attempts[i]; a.Outcome {
 		case outcomeAccepted, outcomeUnknown:
 			return 0
+		case "": // it is under way
 		default:
 			n += a.Segments
-		case "": // it is under way
 		}
 	}
 	return n
