@@ -247,7 +247,7 @@ func (p *patient) checkListen(ctx context.Context) []finding {
 	case err == nil:
 		_ = listener.Close() // nobody has connected
 		if openAddress(address) {
-			return []finding{warned("listen", address+" is free, and other networks may reach it: metrics, API and console are there", listenAdvice)}
+			return []finding{warned("listen", address+" is free, and other networks may reach it: metrics and profiles are there", listenAdvice)}
 		}
 		return []finding{fine("listen", "%s is free", address)}
 	case errors.Is(err, syscall.EADDRINUSE) && healthy(ctx, address):

@@ -61,7 +61,7 @@ func exposures(doc *config.Routing, s *config.Settings) []string {
 		}
 	}
 	if s != nil && openAddress(s.Listen) {
-		out = append(out, fmt.Sprintf("DISPATCHER_LISTEN is %s, which other networks may reach: metrics, API and console are there. %s", s.Listen, listenAdvice))
+		out = append(out, fmt.Sprintf("DISPATCHER_LISTEN is %s, which other networks may reach: metrics and profiles are there. %s", s.Listen, listenAdvice))
 	}
 	return out
 }

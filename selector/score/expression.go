@@ -65,7 +65,7 @@ type bench struct {
 	values  map[string]any
 }
 
-// ReadsPrice reports whether the expression goes by the price.
+// ReadsPrice reports whether the expression reads the price.
 func (e *Expression) ReadsPrice() bool {
 	return slices.ContainsFunc(e.names, func(n name) bool { return n.field == price })
 }

@@ -172,7 +172,7 @@ func (h *history) provedFirst(s *submission) bool {
 	return slices.ContainsFunc(h.Receipts, func(r partReceipt) bool { return r.First == s.first && r.AfterLost && r.ByKey })
 }
 
-// answered are the parts of a submission that an answer named: a receipt about one of them is no news
+// answered are the parts of a submission that an answer named: a receipt about one of them says nothing new
 // about those that had no answer.
 func (h *history) answered(s *submission) (parts []int) {
 	for i := range h.Attempts {
