@@ -196,7 +196,7 @@ func (d *Dispatcher) retire(w *worker) {
 
 // Batch is how many jobs fit one claim when nothing is under way: Handle cuts more than that into
 // several.
-func (d *Dispatcher) Batch() int { return enough(d.slots.size()) }
+func (d *Dispatcher) Batch() int { return d.slots.size() }
 
 // Paused reports whether a lane's topics must not be read now, because so many of its
 // messages wait already.

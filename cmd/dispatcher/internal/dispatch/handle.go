@@ -236,7 +236,8 @@ func (d *Dispatcher) equip(r *round, slots *slots) {
 
 // acquire blocks until a claim has slots, up to one for each message that it would send. A small batch
 // of the first lane takes those that everybody shares while there are any, and those that are kept for
-// it when there are none. Before that it drops the jobs for which their channels have no room.
+// it when there are none. Before that it drops the jobs for which their channels have no room. It waits
+// for all slots that are not stuck, gatherTime at most: large claims are what makes a message cheap.
 func (d *Dispatcher) acquire(ctx context.Context, r *round, due int) (from *slots, got int, err error) {
 	held, err := d.awaitRoom(ctx, r)
 	if err != nil {
@@ -246,7 +247,7 @@ func (d *Dispatcher) acquire(ctx context.Context, r *round, due int) (from *slot
 	if n > 0 && n <= d.express.size() && d.firstLane(r.jobs) {
 		return either(ctx, n, d.slots, d.express)
 	}
-	got, err = d.slots.acquire(ctx, n, enough(d.slots.size()-held))
+	got, err = d.slots.acquire(ctx, n, max(d.slots.size()-held, 1))
 	return d.slots, got, err
 }
 
