@@ -50,6 +50,27 @@ func blocks(t *testing.T, language string) []string {
 	return out
 }
 
+// TestOtherDocumentsOfTheRepositoryAreValid: what the README shows and what deploy/ ships is taken as
+// it stands.
+func TestOtherDocumentsOfTheRepositoryAreValid(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "```yaml\n")
+	block, _, _ := strings.Cut(rest, "```")
+	example, err := os.ReadFile("../deploy/routing.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, doc := range map[string]string{"README.md": block, "routing.example.yaml": string(example)} {
+		if _, err := config.ParseRouting(name, []byte(doc)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // priced is a channel with a price, as scoring by price needs it.
 const priced = `{provider: sandbox, price: {currency: EUR, default: "0.03"}}`
 

@@ -80,6 +80,9 @@ var endWords = map[string]struct{ one, many string }{
 // text is the verdict in sentences, the most important one first.
 func (t *traffic) text(v *RouteVerdict) []string {
 	var out []string
+	if t.nobodyCarried(v.DrawsVerdict) {
+		out = append(out, t.lostSentence())
+	}
 	for _, channel := range t.off() {
 		if v.TrafficVerdict == Moved || v.TrafficVerdict == UnfairDraws {
 			out = append(out, t.sentence(channel))
@@ -94,6 +97,19 @@ func (t *traffic) text(v *RouteVerdict) []string {
 		return append(out, "The route does not draw, so no share is agreed and there is nothing to keep.")
 	}
 	return append(out, t.drawsSentence(v))
+}
+
+// lostSentence tells of a day on which hardly anything was carried.
+func (t *traffic) lostSentence() string {
+	var ends []string
+	for _, ended := range t.lost() {
+		words := endWords[ended.Cause].many
+		if ended.Messages == 1 {
+			words = endWords[ended.Cause].one
+		}
+		ends = append(ends, fmt.Sprintf("%d %s", ended.Messages, words))
+	}
+	return fmt.Sprintf("%d of %s were carried: %s.", t.traffic.total, plural(int(t.drawn.total), "drawn message"), strings.Join(ends, ", "))
 }
 
 // keptSentence names the largest difference.

@@ -100,6 +100,8 @@ func (t *traffic) verdict(draws string) string {
 		return UnfairDraws
 	case t.noWeight():
 		return NoWeight
+	case t.nobodyCarried(draws):
+		return Moved
 	case t.traffic.total == 0:
 		return TooFew
 	case len(t.off()) == 0:
@@ -117,14 +119,48 @@ func (t *traffic) verdict(draws string) string {
 	return Kept
 }
 
-// off are the channels whose carried share is farther from the agreed one than the tolerance.
+// off are the channels whose carried share is farther from the agreed one than the tolerance, or, if
+// chance does not explain it, less than half of it: a channel agreed at 2 % that carries nothing is
+// within a tolerance of two points.
 func (t *traffic) off() (channels []string) {
 	for _, channel := range t.channels {
-		if math.Abs(t.deviation(channel)) > t.tolerance+roundingError {
+		missing := t.fit.Verdict == Unfair && t.share(channel) < t.agreedShare(channel)/2
+		if missing || math.Abs(t.deviation(channel)) > t.tolerance+roundingError {
 			channels = append(channels, channel)
 		}
 	}
 	return channels
+}
+
+// nobodyCarried reports whether enough messages were drawn to judge, and so few of them were carried
+// by anybody that nothing can be said of shares: most of them were rejected, failed or had no answer.
+func (t *traffic) nobodyCarried(draws string) bool {
+	if draws != Fair || t.traffic.total > 0 && t.fit.Verdict != TooFew {
+		return false
+	}
+	lost := int64(0)
+	for _, ended := range t.lost() {
+		lost += ended.Messages
+	}
+	return 2*lost > t.drawn.total
+}
+
+// lost are the messages that nobody carried, by cause, without those that are not over with yet.
+func (t *traffic) lost() (ended []Move) {
+	for _, word := range []string{causeRejected, causeFailed, causeNoAnswer} {
+		sum := Move{Cause: word}
+		for _, moves := range t.moves {
+			for _, m := range moves {
+				if m.Cause == word {
+					sum.Messages += m.Messages
+				}
+			}
+		}
+		if sum.Messages > 0 {
+			ended = append(ended, sum)
+		}
+	}
+	return ended
 }
 
 // roundingError is more than what shares are off because they are floating-point numbers.

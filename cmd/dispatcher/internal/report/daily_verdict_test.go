@@ -63,6 +63,23 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 			},
 			nil,
 		},
+		"everything failed": {
+			dayOf([]ledger.ChoiceRow{
+				{Version: 1, Route: "default", Channel: "a", FirstChoice: 2100, Failed: 2099, Rejected: 1},
+				{Version: 1, Route: "default", Channel: "b", FirstChoice: 900, Failed: 898},
+			}, []ledger.CarriedRow{carriedRow(1, "b", "b", "", 2)}, thirty()),
+			Fair, Moved,
+			[]string{"2 of 3000 drawn messages were carried: 1 was rejected, 2997 failed without a channel that took them."},
+			[]string{"too few"},
+		},
+		"a channel agreed at 2 % carries nothing": {
+			dayOf(drawnFor(1, "a", 98000, "d", 2000),
+				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 98000), carriedRow(1, "d", "a", "no_slot", 2000)},
+				document("default", "a", "98", "d", "2")),
+			Fair, Moved,
+			[]string{"d carried 0.00 % instead of 2.00 %"},
+			nil,
+		},
 		"one of two limits": {
 			dayOf(drawnFor(1, "a", 2100, "b", 900),
 				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 2100), carriedRow(1, "b", "b", "", 100), carriedRow(1, "b", "a", "no_slot", 800)},
