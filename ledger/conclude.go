@@ -35,7 +35,7 @@ type standing struct {
 	state    State
 	attempts int
 	tries    []try // ascending by number; attempts that began later are not in it
-	flagged  bool  // it becomes a possible duplicate
+	flagged  bool  // it is a possible duplicate by what receipts say
 }
 
 // try is an attempt as receipts find it, and what they make of it.
@@ -84,10 +84,12 @@ func (s *standing) conclude() {
 		s.tries[i].conclude()
 	}
 	to, by, says := s.next()
-	s.flagged = !s.closing.PossibleDuplicate && s.twice()
-	s.closing.PossibleDuplicate = s.closing.PossibleDuplicate || s.flagged
+	// A flag is written even where there is one: moving the message out of retry takes it away.
+	told := s.closing.PossibleDuplicate
+	s.flagged = s.twice()
+	s.closing.PossibleDuplicate = told || s.flagged
 	if to == "" || to == s.state {
-		if !s.flagged {
+		if !s.flagged || told {
 			return
 		}
 		if to, by, says = s.stands(); by == nil {

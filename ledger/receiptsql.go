@@ -29,7 +29,7 @@ const expectReceipts = `
 	), booked as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
 	  select distinct on (channel, reference) channel, reference, seq, attempt, part, due_at
-	  from fresh order by channel, reference, seq
+	  from fresh order by channel, reference, part is null, seq
 	  on conflict (channel, reference) do update set message_seq = excluded.message_seq, attempt = excluded.attempt, part = excluded.part,
 	    state = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.state else 'expected' end,
 	    cause = case when r.message_seq is null or r.message_seq = excluded.message_seq then r.cause end,

@@ -187,7 +187,7 @@ const settleMoved = `, late as materialized (
 	    pinned = nullif(d.pinned, ''), parts_left = nullif(d.parts_left, '')::smallint[],
 	    parts_cut = coalesce(nullif(d.parts_cut, ''), m.parts_cut),
 	    waiting_since = case when d.state = 'waiting' then now() end, waits_for = null,
-	    possible_duplicate = case when m.state in ('retry', 'waiting') then false
+	    possible_duplicate = case when m.state in ('retry', 'waiting') and m.attempts = d.attempt then false
 	      else m.possible_duplicate or d.possible_duplicate end
 	  from done d left join late t on t.seq = d.seq
 	  where m.seq = d.seq

@@ -183,17 +183,17 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 		}
 	}
 	old := genuine["telnyx"].stale(t, s.read("accounts/telnyx.signing_seed"), 10*time.Minute)
-	if got := p.send(t, old); got != http.StatusForbidden {
+	if got := p.send(t, old); got != http.StatusServiceUnavailable {
 		t.Errorf("a stale one is answered %d", got)
 	}
-	if got := p.send(t, callback{method: http.MethodPost, path: "/receipts/nobody"}); got != http.StatusNotFound {
+	if got := p.send(t, callback{method: http.MethodPost, path: "/receipts/nobody"}); got != http.StatusServiceUnavailable {
 		t.Errorf("one for no channel is answered %d", got)
 	}
 	if after := s.receipts(); after != before {
 		t.Errorf("the books have changed from %s to %s", before, after)
 	}
 	_, metrics := running.get(t, "/metrics")
-	for verdict, want := range map[string]int{"forged": forgeries, "stale": 1, "too_large": len(callers), "unknown_channel": 1} {
+	for verdict, want := range map[string]int{"forged": forgeries, "stale": 1, "too_large": len(callers), "not_yet_known_channel": 1} {
 		if got := callbacksOf(metrics, verdict); got != want {
 			t.Errorf("%d callbacks counted as %s, want %d", got, verdict, want)
 		}

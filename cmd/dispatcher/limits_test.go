@@ -154,7 +154,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	limitSheet(shown).draw(&table)
 	waiterSheet(shown).draw(&table)
 	for _, want := range []string{
-		"at 2026-07-21 11:30:00, times in Europe/London", "30 %", "5 of 5 until receipt, full", "11:31:00", "100, now 0", "3.00, then",
+		"at 2026-07-21 11:30:00, times in Europe/London", "30.00 %", "5 of 5 until receipt, full", "11:31:00", "100, now 0", "3.00, then",
 		"9  tenant:shop 1d money", "the budget for the running window was", "none in particular", "its route is not part of", "11:30:07", "22 Jul 11:30:07",
 	} {
 		if !strings.Contains(table.String(), want) {

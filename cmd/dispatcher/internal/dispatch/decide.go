@@ -29,6 +29,7 @@ type round struct {
 	decisions []ledger.Decision
 	fates     []ledger.Fate
 	flights   []*flight
+	due       int            // how many due rows it had slots for
 	full      []int          // by channel: messages that found no room on it; nil for none
 	unasked   []int          // due tasks left as they are, because a function must be asked about them first
 	unlocked  bool           // whether due tasks were left as they are, because limits that count them were not locked

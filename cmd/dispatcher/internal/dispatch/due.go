@@ -142,7 +142,7 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 		if len(r.unasked) > 0 {
 			d.askAboutDue(ctx, r, asking)
 		}
-		return (due == n || r.again()) && ctx.Err() == nil
+		return (due == n || r.due < due || r.again()) && ctx.Err() == nil
 	case ctx.Err() != nil:
 		return false
 	case errors.Is(err, errStaleRouting):

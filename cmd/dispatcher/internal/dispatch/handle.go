@@ -173,6 +173,7 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 		return nil, err
 	}
 	due = r.share(held, max(due, 0))
+	r.due = due
 	// From here on the claim must not be cut off: ctx may end for a rebalance while this
 	// process lives on, and the fate of a commit under way would be in doubt.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimPatience)

@@ -13,8 +13,8 @@ const (
 	// leastLead is what places leave free at the end of a second: an attempt that leaves so much
 	// later still falls into its window, and need not wait for its place on an idle channel.
 	leastLead = 50 * time.Millisecond
-	// leadMemory is how long a claim counts when others do not tell more, or slowMemory times as
-	// long as it took if that is longer: with a slow database claims are rare, and one that does
+	// leadMemory is how long a claim counts. When none is as new as that, the newest one counts for
+	// slowMemory times as long as it took: with a slow database claims are rare, and one that does
 	// not know how slow it is comes late.
 	leadMemory = 10 * time.Second
 	slowMemory = 20
@@ -41,7 +41,9 @@ type write struct {
 
 // took notes the write half of a claim that ended now.
 func (l *lead) took(d time.Duration, now time.Time) {
-	l.writes[l.next] = write{took: min(d, admission.LongestLead), at: now}
+	// By the database's clock, which is known to within a few milliseconds, a quick one may have
+	// taken less than no time.
+	l.writes[l.next] = write{took: min(max(d, 0), admission.LongestLead), at: now}
 	l.next = (l.next + 1) % len(l.writes)
 }
 
@@ -50,9 +52,12 @@ func (l *lead) get(now time.Time) time.Duration {
 	var room [len(l.writes)]time.Duration
 	known := room[:0]
 	for _, w := range l.writes {
-		if now.Sub(w.at) <= max(leadMemory, slowMemory*w.took) {
+		if now.Sub(w.at) <= leadMemory {
 			known = append(known, w.took)
 		}
+	}
+	if newest := l.writes[(l.next+len(l.writes)-1)%len(l.writes)]; len(known) == 0 && now.Sub(newest.at) <= slowMemory*newest.took {
+		known = append(known, newest.took)
 	}
 	if slow := slowest(known); slow >= leastLead {
 		return slow

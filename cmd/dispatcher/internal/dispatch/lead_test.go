@@ -70,6 +70,30 @@ func TestASlowClaimCountsForLonger(t *testing.T) {
 	}
 }
 
+// TestAQuickClaimEndsTheMemoryOfASlowOne: in a lane with a claim now and then, one slow commit must not
+// delay the codes of the next minutes.
+func TestAQuickClaimEndsTheMemoryOfASlowOne(t *testing.T) {
+	t.Parallel()
+	var l lead
+	l.took(millis(5000), noon)
+	l.took(millis(5), noon.Add(15*time.Second))
+	if got := l.get(noon.Add(30 * time.Second)); got != 0 {
+		t.Errorf("lead %s", got)
+	}
+}
+
+// TestAClaimThatTookLessThanNoTimeCountsAsNone: the database's clock is not known exactly.
+func TestAClaimThatTookLessThanNoTimeCountsAsNone(t *testing.T) {
+	t.Parallel()
+	var l lead
+	for i := range 8 {
+		l.took(-millis(i+1), noon)
+	}
+	if got := l.get(noon); got != 0 {
+		t.Errorf("lead %s", got)
+	}
+}
+
 func TestEachLaneHasItsLead(t *testing.T) {
 	t.Parallel()
 	var l leads

@@ -52,6 +52,11 @@ var lifeStories = []struct {
 		"submit yes; recover; claim; answer busy; wake; receipt 1 0 both delivered",
 	},
 	{
+		"a late answer tells of the first attempt after a part of the second was taken",
+		script{lane: "hasty", first: "b", segments: 2, again: "yes"},
+		"submit yes yes; recover; claim; answer yes busy; wake",
+	},
+	{
 		"an attempt never left, its repeat under the key is taken without an answer", // it was sent again by another channel, unflagged
 		script{lane: "never", first: "c", segments: 1, again: "yes"},
 		"recover; mute; due; answer lost; wake; search; search",

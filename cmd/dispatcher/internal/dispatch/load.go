@@ -199,8 +199,8 @@ func (d *Dispatcher) noteFull(decision *ledger.Decision) {
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	if l := d.loads[decision.WaitsFor]; l != nil {
-		l.waiting.Add(1)
+	if l := d.loads[decision.WaitsFor]; l != nil && l.waiting.Load() < int64(d.slots.size()) {
+		l.waiting.Add(1) // a message that looks in vain again and again counts each time
 	}
 }
 

@@ -157,7 +157,8 @@ func bill(f *flight, res *provider.Result, s *ledger.Settlement) (left []int) {
 			s.DeniedParts++
 		}
 	}
-	s.Reference, s.Denied = strings.Join(references, " "), strings.Join(denied, " ")
+	s.Reference = strings.Join(references, " ")
+	s.Denied = strings.Join(slices.DeleteFunc(denied, func(id string) bool { return id == "" }), " ")
 	if s.Outcome == provider.Unknown {
 		s.Denied, s.DeniedParts = "", 0 // whether the message was taken is not known
 	}
