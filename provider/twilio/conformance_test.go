@@ -34,4 +34,12 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 		t.Errorf("the message is called %q", got)
 	}
 	scene.HandOver(t, provider.Inbound{Reference: twiliotest.Reference(9), From: webtest.Recipient, To: "+447700900999", Text: "STOP ÄÖ"})
+	for _, sender := range adversarial { // its receipts are not lost because it is called like a field
+		m := webtest.Message()
+		m.From = sender
+		scene.Follow(t, m, []webtest.News{{
+			Said: webtest.Receipt{State: provider.Undelivered, Code: "30005"},
+			Want: provider.Receipt{State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/30005"},
+		}})
+	}
 }

@@ -15,25 +15,36 @@ import (
 
 // agrees reports whether a form, which has no name twice, is the one cut of its signed text that is believed.
 //
-// A status callback has no Body, and nothing in it that a stranger writes: each field has a form by which it is found in
-// the text. A message of a subscriber has, in the order of the names, ApiVersion, Body, From and the rest. Only Body is
+// A message of a subscriber has, in the order of the names, AddOns, ApiVersion, Body, From and the rest. Only Body is
 // written by a stranger. It ends at the last From, because the rest holds no other one; so what a subscriber writes into
-// his text is text, whatever it looks like.
+// his text is text, whatever it looks like. A status callback has no Body, and nothing in it that a stranger writes: each
+// field has a form by which it is found in the text. Its sender may be called like a field, BodyShop for example, and is
+// left out of the search. The two differ in what stands before the first From, where no status has a Body.
 func agrees(f fields, signed string) bool {
-	body, isInbound := f["Body"]
-	if isInbound != strings.Contains(signed, "Body") {
+	body, hasBody := f["Body"]
+	before, behind, _ := strings.Cut(signed, "From")
+	isInbound := strings.Contains(before, "Body") || strings.Contains(before, "AddOns")
+	switch {
+	case isInbound != hasBody:
+		return false
+	case !isInbound:
+		return agreesOnWords(f, before+withoutSender(behind))
+	}
+	text, rest := split(signed)
+	from, ok := strings.CutPrefix(rest, "From")
+	if !ok || text != body || f["From"] == "" || f["From"] != web.ValueAt(from, afterFrom) {
 		return false
 	}
-	rest := signed
-	if isInbound {
-		var text string
-		text, rest = split(signed)
-		from, ok := strings.CutPrefix(rest, "From")
-		if !ok || text != body || f["From"] == "" || f["From"] != web.ValueAt(from, afterFrom) {
-			return false
-		}
+	return agreesOnWords(f, rest) && agreesOnTo(f["To"], rest)
+}
+
+// withoutSender takes the text behind the From of a status callback and cuts off the sender. It ends where the message is
+// named or its status said, which is longer than a sender can be.
+func withoutSender(behind string) string {
+	if end := behindSender.FindStringIndex(behind); end != nil {
+		return behind[end[0]:]
 	}
-	return agreesOnWords(f, rest) && (!isInbound || agreesOnTo(f["To"], rest))
+	return behind
 }
 
 // split returns the text of a message, and what follows it: From and the fields behind it.
@@ -64,6 +75,9 @@ var (
 	// afterFrom and afterTo are names that follow From and To.
 	afterFrom = []string{"FromCity", "FromCountry", "FromState", "FromZip", "Media", "MessageSid", "MessagingServiceSid", "NumMedia", "NumSegments"}
 	afterTo   = []string{"ToCity", "ToCountry", "ToState", "ToZip"}
+
+	// behindSender is what follows the sender of a status callback.
+	behindSender = regexp.MustCompile(`MessageSid(?:SM|MM)[0-9a-f]{32}|MessageStatus[a-z_-]+`)
 
 	sids     = regexp.MustCompile(`(?:MessageSid|SmsSid)((?:SM|MM)[0-9a-f]{32})`)
 	statuses = regexp.MustCompile(`MessageStatus([a-z_-]+)`)

@@ -77,6 +77,19 @@ func statusForm(status, code string) url.Values {
 	return form
 }
 
+// statusFrom is the status of a message whose sender is called so.
+func statusFrom(sender, status, code string) url.Values {
+	form := statusForm(status, code)
+	form.Set("From", sender)
+	return form
+}
+
+// adversarial are senders that are called like fields; 11 characters are the most that an alphanumeric sender has.
+var adversarial = []string{
+	"BodyShop", "SmsBody", "FromBody", "Body", "BodyFrom", "BodyFromXYZ", "FromBodyTo1", "AddOns", "ApiVersion", "SmsStatusok", "ErrorCode30",
+	"MediaMarkt", "FromCity", "MessageSid", "MessageSta", "SmsSidSM", "To", "ToFromBody1", "NumMedia", "MessageBody",
+}
+
 // forging are texts that hold what a forger wants to be read as fields.
 var forging = []string{
 	"STOPCalling him tomorrow", "STOP", "STOPFrom+447700900999", "STOPFrom+447700900999FromCityX", "FromFrom", "", "Body", "STOPBodySTOP",
@@ -91,6 +104,9 @@ func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
 	l := listening(t)(token)
 	forms := map[string]url.Values{
 		"delivered": statusForm("delivered", ""), "undelivered": statusForm("undelivered", "30003"),
+	}
+	for _, sender := range adversarial {
+		forms["from "+sender] = statusFrom(sender, "undelivered", "30003")
 	}
 	senders := []string{"+447700900123", "12345", "HSBC"}
 	for i, text := range forging {
@@ -147,11 +163,28 @@ func TestNoRandomCutOfACallbackIsBelieved(t *testing.T) {
 	})
 }
 
+// TestNoRandomCutOfAStatusIsBelieved cuts statuses of senders that are put together from names of fields.
+func TestNoRandomCutOfAStatusIsBelieved(t *testing.T) {
+	t.Parallel()
+	l := listening(t)(token)
+	parts := rapid.SampledFrom(append([]string{"Body", "From", "To", "a", "1", "SmsStatus", "ErrorCode", "received"}, adversarial...))
+	rapid.Check(t, func(rt *rapid.T) {
+		sender := strings.Join(rapid.SliceOfN(parts, 0, 3).Draw(rt, "sender"), "")
+		sender = sender[:min(len(sender), 11)]
+		status := rapid.SampledFrom([]string{"sent", "delivered", "undelivered"}).Draw(rt, "status")
+		code := rapid.SampledFrom([]string{"", "30003"}).Draw(rt, "code")
+		c := capture(rt, l, callback, statusFrom(sender, status, code))
+		for range 20 {
+			c.try(rt, callback, randomCut(rt, c.text))
+		}
+	})
+}
+
 // randomCut divides a text into fields in the order of their names, mostly where a name could begin.
 func randomCut(t *rapid.T, text string) []webtest.Field {
 	var at []int
 	for _, name := range []string{
-		"AccountSid", "ApiVersion", "Body", "From", "FromCity", "MessageSid", "NumMedia", "SmsMessageSid", "SmsSid", "SmsStatus", "To", "ToCity", "Zz",
+		"AccountSid", "ApiVersion", "Body", "ErrorCode", "From", "FromCity", "MessageSid", "MessageStatus", "NumMedia", "SmsMessageSid", "SmsSid", "SmsStatus", "To", "ToCity", "Zz",
 	} {
 		for from := 0; ; {
 			i := strings.Index(text[from:], name)
