@@ -40,6 +40,14 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 		t.Errorf("the message is called %q", got)
 	}
 	scene.HandOver(t, provider.Inbound{Reference: plivotest.Reference(9), From: webtest.Recipient, To: "60777", Text: "STOP ÄÖ"})
+	for _, sender := range adversarial { // its receipts are not lost because it is called like a field
+		m := webtest.Message()
+		m.From = sender
+		scene.Follow(t, m, []webtest.News{{
+			Said: webtest.Receipt{State: provider.Undelivered, Code: "50"},
+			Want: provider.Receipt{State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/50"},
+		}})
+	}
 }
 
 func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {

@@ -33,30 +33,36 @@ var (
 
 // agrees reports whether a form is the one cut of its signed text that is believed.
 //
-// A status callback has no Text, and nothing in it that a stranger writes. A message of a subscriber has, in the order of the
-// names, From, MessageUUID, Text, To and what it cost. Only Text is written by a stranger. It begins at the first of that
-// word and ends at the last To, because what stands before and behind has no other one.
+// A message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and what it cost. Only Text is
+// written by a stranger. It begins at the first of that word behind the message's UUID and ends at the last To, because what
+// stands before and behind has no other one. A status callback has no Text, and nothing in it that a stranger writes. Its
+// sender, which stands before the UUID, may be called like a field, TextLocal for example: where the other fields are
+// looked for, it is left out.
 func agrees(form url.Values, signed string) bool {
 	for name, values := range form {
 		if len(values) != 1 || !aName.MatchString(name) {
 			return false
 		}
 	}
-	head, text, isInbound := strings.Cut(signed, "Text")
+	uuid := messages.FindStringIndex(signed) // the first one: ParentMessageUUID stands behind it
+	if uuid == nil {
+		return false
+	}
+	before, from, hasFrom := strings.Cut(signed[:uuid[0]], "From")
+	behind, text, isInbound := strings.Cut(signed[uuid[1]:], "Text")
 	if isInbound != form.Has("Text") {
 		return false
 	}
 	if isInbound {
 		end := lastTo(text)
-		_, from, ok := strings.Cut(head, "From")
-		if end < 0 || !ok || form.Get("Text") != text[:end] || form.Get("From") != web.ValueAt(from, afterFrom) ||
+		if end < 0 || !hasFrom || form.Get("Text") != text[:end] || form.Get("From") != web.ValueAt(from, afterFrom) ||
 			form.Get("To") != web.ValueAt(text[end+len("To"):], afterTo) {
 			return false
 		}
 	}
-	head = parents.ReplaceAllString(head, "")
+	fields := before + signed[uuid[0]:uuid[1]] + parents.ReplaceAllString(behind, "")
 	for name, words := range map[string]*regexp.Regexp{"MessageUUID": messages, "Status": statuses, "ErrorCode": failures} {
-		if value, ok := web.OnlyValue(words, head); !ok || value != form.Get(name) {
+		if value, ok := web.OnlyValue(words, fields); !ok || value != form.Get(name) {
 			return false
 		}
 	}

@@ -31,6 +31,19 @@ func statusForm(status, code string) url.Values {
 	}
 }
 
+// statusFrom is the status of a message whose sender is called so.
+func statusFrom(sender, status, code string) url.Values {
+	form := statusForm(status, code)
+	form.Set("From", sender)
+	return form
+}
+
+// adversarial are senders that are called like fields; 11 characters are the most that an alphanumeric sender has.
+var adversarial = []string{
+	"TextLocal", "Statuspage", "Status", "Text", "StatusText", "SmsText", "FromText", "FromTextTo1", "TextFromTo", "ErrorCode30", "Statussent",
+	"Parent", "MessageUUID", "ToText", "MediaMarkt", "TotalText", "MCC", "To", "FromStatus",
+}
+
 // forging are texts that hold what a forger wants to be read as fields, or as a nonce.
 var forging = []string{
 	"STOP", "STOPTalking to him", "STOPTo60777", "STOPTo60777TotalAmount0TotalRate0TypesmsUnits1", "STOP.", "STOP.1234", "Text", "STOPTextSTOP",
@@ -77,6 +90,11 @@ func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
 	forms := map[string]url.Values{"delivered": statusForm("delivered", "000"), "undelivered": statusForm("undelivered", "80")}
+	for _, sender := range adversarial {
+		forms["from "+sender] = statusFrom(sender, "undelivered", "80")
+	}
+	forms["a text from TextLocal"] = inboundForm("STOP", "TextLocal")
+	forms["a text from Statuspage"] = inboundForm("STOP", "Statuspage")
 	senders := []string{"447700900123", "60778", "ACME"}
 	for i, text := range forging {
 		forms[text] = inboundForm(text, senders[i%len(senders)])
@@ -134,6 +152,25 @@ func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 		n := 0
 		webtest.Cuts(webtest.Fields(form), func(cut []webtest.Field) {
 			if n++; n%17 == 0 {
+				c.try(rt, callback, c.nonce, webtest.Encode(cut))
+			}
+		})
+		c.moved(rt, webtest.Fields(form))
+	})
+}
+
+// TestNoRandomSenderOfAStatusIsReadOtherwise puts senders that are put together from names of fields through the same cuts.
+func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
+	t.Parallel()
+	l := listening(t)(token)
+	parts := rapid.SampledFrom(append([]string{"Text", "Status", "From", "To", "a", "1", "ErrorCode", "sent", "."}, adversarial...))
+	rapid.Check(t, func(rt *rapid.T) {
+		sender := strings.Join(rapid.SliceOfN(parts, 1, 3).Draw(rt, "sender"), "")
+		form := statusFrom(sender[:min(len(sender), 11)], "delivered", "000")
+		c := capture(rt, l, callback, form)
+		n := 0
+		webtest.Cuts(webtest.Fields(form), func(cut []webtest.Field) {
+			if n++; n%37 == 0 {
 				c.try(rt, callback, c.nonce, webtest.Encode(cut))
 			}
 		})
