@@ -9,8 +9,9 @@ import (
 	"sync"
 )
 
-// maxUnreceived bounds the requests of one address that have begun and have not come whole. Providers, and proxies that pass a
-// request on when they have it whole, need a few of them for a moment; whoever dribbles many leaves the others their room.
+// maxUnreceived bounds the requests of one address that have begun and have not come whole. Of IPv6,
+// one /64 counts as one address. Providers, and proxies that pass a request on when they have it
+// whole, need a few of them for a moment; whoever dribbles many leaves the others their room.
 const maxUnreceived = 128
 
 // bounded is a listener that holds at most so many connections; more wait in the system's queue until
@@ -54,13 +55,22 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// addressOf is where a connection comes from; the zero address stands for what has none.
+// networkBits is the part of an IPv6 address that is counted as one caller. The rest is free to
+// whoever has a network.
+const networkBits = 64
+
+// addressOf is where a connection comes from; of an IPv6 address it is the network. The zero address
+// stands for what has none.
 func addressOf(conn net.Conn) netip.Addr {
 	ap, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
 		return netip.Addr{}
 	}
-	return ap.Addr().Unmap()
+	address := ap.Addr().Unmap().WithZone("")
+	if address.Is4() {
+		return address
+	}
+	return netip.PrefixFrom(address, networkBits).Masked().Addr()
 }
 
 // Close ends the listener, also while it waits for room.

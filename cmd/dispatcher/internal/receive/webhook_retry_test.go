@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.
 }
 
 // TestAChannelOfANewerRoutingIsAskedForAgain: another instance has given its address to a provider already. A name that stays unknown is
-// no channel.
+// no channel. One that is not remembered, because strangers have invented too many, may be new.
 func TestAChannelOfANewerRoutingIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	var u unknownChannels
@@ -59,8 +60,10 @@ func TestAChannelOfANewerRoutingIsAskedForAgain(t *testing.T) {
 	for i := range 2 * maxUnknown {
 		u.verdict(fmt.Sprint("stranger-", i), now)
 	}
-	if got := u.verdict("another", now); got != noChannel || len(u.since) > maxUnknown {
-		t.Errorf("beyond the bound: %s, %d names", got, len(u.since))
+	for _, after := range []time.Duration{0, rollout + time.Second} {
+		if got := u.verdict("another", now.Add(after)); got != notYet || len(u.since) > maxUnknown {
+			t.Errorf("beyond the bound, after %s: %s, %d names", after, got, len(u.since))
+		}
 	}
 	if got := u.verdict("another", now.Add(unknownMemory+time.Second)); got != notYet {
 		t.Errorf("later: %s", got)
@@ -111,3 +114,48 @@ func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 		t.Error("after one has come whole, the next is not answered")
 	}
 }
+
+// TestAddressesOfOneIPv6NetworkShareABound: whoever has one address there has all of its /64. An IPv4 address that is written as
+// IPv6 is the IPv4 address.
+func TestAddressesOfOneIPv6NetworkShareABound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		one, other string
+		same       bool
+	}{
+		{"[2001:db8:1:2::1]:1", "[2001:db8:1:2:ffff::9]:2", true},
+		{"[2001:db8:1:2::1]:1", "[2001:db8:1:3::1]:1", false},
+		{"[fe80::1%eth0]:1", "[fe80::2%eth0]:1", true},
+		{"[::ffff:192.0.2.1]:1", "192.0.2.1:2", true},
+		{"[::ffff:192.0.2.1]:1", "[::ffff:192.0.2.2]:1", false},
+		{"192.0.2.1:1", "192.0.2.2:1", false},
+	} {
+		one, other := calledFrom(c.one), calledFrom(c.other)
+		if (one == other) != c.same {
+			t.Errorf("%s counts as %s, %s as %s", c.one, one, c.other, other)
+		}
+	}
+	free := newBounded(nil, 10, 2)
+	for i := range 3 {
+		request := &counted{from: free, address: calledFrom(fmt.Sprintf("[2001:db8::%d]:1", i+1))}
+		if got, want := request.begin(), i < 2; got != want {
+			t.Errorf("request %d of one network: taken %t", i+1, got)
+		}
+	}
+}
+
+// callFrom is a connection that only says where it comes from.
+type callFrom struct {
+	net.Conn
+	address string
+}
+
+func (c callFrom) RemoteAddr() net.Addr { return addressText(c.address) }
+
+// addressText is an address as its text.
+type addressText string
+
+func (addressText) Network() string  { return "tcp" }
+func (a addressText) String() string { return string(a) }
+
+func calledFrom(address string) netip.Addr { return addressOf(callFrom{address: address}) }

@@ -9,7 +9,8 @@ const (
 	// rollout is how long a channel that nobody knows may be one of a newer routing than this instance has read. Its provider is
 	// asked to call again meanwhile.
 	rollout = time.Minute
-	// maxUnknown bounds how many names are remembered, for unknownMemory at least. Strangers can call under any.
+	// maxUnknown bounds how many names are remembered, for unknownMemory at least. Strangers can call under any. A name
+	// beyond them may be that of a new channel, so its caller is asked to call again, which needs no memory.
 	maxUnknown    = 1000
 	unknownMemory = 10 * time.Minute
 )
@@ -21,7 +22,7 @@ type unknownChannels struct {
 	began time.Time            // guarded by mu: when the first of them was seen
 }
 
-// verdict is notYet for a name that was first seen a short while ago.
+// verdict is notYet for a name that was first seen a short while ago, and for one that is not remembered.
 func (u *unknownChannels) verdict(name string, now time.Time) verdict {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -30,10 +31,10 @@ func (u *unknownChannels) verdict(name string, now time.Time) verdict {
 	}
 	since, seen := u.since[name]
 	switch {
-	case !seen && len(u.since) >= maxUnknown:
-		return noChannel
 	case !seen:
-		u.since[name] = now
+		if len(u.since) < maxUnknown {
+			u.since[name] = now
+		}
 		return notYet
 	case now.Sub(since) < rollout:
 		return notYet
