@@ -9,10 +9,11 @@ import (
 	"sync"
 )
 
-// maxUnreceived bounds the requests of one address that have begun and have not come whole. Of IPv6,
-// one /64 counts as one address. Providers, and proxies that pass a request on when they have it
-// whole, need a few of them for a moment; whoever dribbles many leaves the others their room.
-const maxUnreceived = 128
+// maxUnreceived bounds the requests of one address (of IPv6: one /64) that have begun and have not
+// come whole, to half of what there is room for. A provider whose receipts come all at once needs
+// hundreds of them for a moment, and one that is turned away may not call again; whoever dribbles many
+// leaves the others the other half.
+const maxUnreceived = 512
 
 // bounded is a listener that holds at most so many connections; more wait in the system's queue until
 // one has ended. Of one address it holds at most so many whose request has not come whole; more are closed.
