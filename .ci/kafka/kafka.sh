@@ -13,7 +13,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-patience=60 # seconds until ready or stopped
+patience=180 # seconds until ready or stopped; after a kill on a busy machine a JVM takes a minute
 
 usage() {
   sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}" >&2
