@@ -160,8 +160,8 @@ func (f *SecretsFolder) content(name string, file *os.File) ([]byte, error) {
 	case len(content) > maxSecret:
 		return nil, fmt.Errorf("%s is larger than %d bytes; it cannot be the right file", name, maxSecret)
 	}
-	if o, ok := f.drawKeyIn(content); ok {
-		return nil, o.refused(name)
+	if err := f.holdsNoDrawKey(name, content); err != nil {
+		return nil, err
 	}
 	return content, nil
 }
@@ -176,24 +176,28 @@ func (f *SecretsFolder) ownOf(info fs.FileInfo) (ownFile, bool) {
 	return ownFile{}, false
 }
 
-// drawKeyIn finds a draw key in the content of a file, which may be a copy: Kubernetes mounts one secret
-// twice as two files.
-func (f *SecretsFolder) drawKeyIn(content []byte) (ownFile, bool) {
+// holdsNoDrawKey refuses content with a draw key in it. The file may be a copy: Kubernetes mounts one
+// secret twice as two files. Where the draw keys cannot be read, no content is known to be free of them.
+func (f *SecretsFolder) holdsNoDrawKey(name string, content []byte) error {
 	for _, o := range f.own {
 		if !o.drawKeys {
 			continue
 		}
+		if _, err := os.Stat(o.path); errors.Is(err, fs.ErrNotExist) {
+			continue // without draw keys there is nothing to protect
+		}
 		keys, err := DrawKeys(o.path)
 		if err != nil {
-			continue // without draw keys there is nothing to protect
+			return fmt.Errorf("%s is not read, because the draw key (%s), of which it could be a copy, cannot be compared with it: %w",
+				name, o.setting, err)
 		}
 		for line := range strings.Lines(string(content)) {
 			if key, err := selector.ParseKey(strings.TrimSpace(line)); err == nil && slices.Contains(keys, key) {
-				return o, true
+				return o.refused(name)
 			}
 		}
 	}
-	return ownFile{}, false
+	return nil
 }
 
 func (o ownFile) refused(name string) error {
@@ -210,4 +214,34 @@ func cause(err error) error {
 		return path.Err
 	}
 	return err
+}
+
+// isAround reports whether inner is the folder outer or lies in it, whatever links lead to the two.
+func isAround(outer, inner string) bool {
+	outer = resolved(outer)
+	info, err := os.Stat(outer)
+	for at := resolved(inner); ; at = filepath.Dir(at) {
+		if at == outer {
+			return true
+		}
+		// The same folder may have two paths, on a file system that ignores case for example.
+		if other, otherErr := os.Stat(at); err == nil && otherErr == nil && os.SameFile(info, other) {
+			return true
+		}
+		if at == filepath.Dir(at) {
+			return false
+		}
+	}
+}
+
+// resolved is an absolute path without links, as far as it exists.
+func resolved(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if parent := filepath.Dir(path); err != nil && parent != path {
+		return filepath.Join(resolved(parent), filepath.Base(path))
+	}
+	if err != nil {
+		return path
+	}
+	return real
 }

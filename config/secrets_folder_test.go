@@ -178,10 +178,87 @@ func TestTheSecretsFolderHasADefault(t *testing.T) {
 
 func TestASecretsFolderHoldsSecretsAlone(t *testing.T) {
 	t.Parallel()
-	for folder, bad := range map[string]bool{"/": true, "./data": true, "./data/secrets": false, "/run/secrets": false} {
+	for folder, bad := range map[string]bool{
+		"/": true, "./data": true, "./data/secrets": false, "/run/secrets": false, ".": true, "..": true, "./database": false,
+	} {
 		s := config.Settings{DataDir: "./data", SecretsDir: folder}
 		if err := s.Validate(true); bad != strings.Contains(err.Error(), "DISPATCHER_SECRETS_DIR is ") {
 			t.Errorf("%s: %v", folder, err)
 		}
+	}
+}
+
+// TestNoFolderAroundTheDataFolderHoldsSecrets, by whatever path it is named: the draw key and the password of the embedded
+// database could be read through it.
+func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	for _, folder := range []string{"app/data/postgres", "app/secrets", "elsewhere"} {
+		if err := os.MkdirAll(filepath.Join(top, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"link": "app", "elsewhere/data": "../app/data", "app/data/secrets": "..", "inner": "app/secrets"} {
+		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		secrets, data string
+		bad           bool
+	}{
+		{"app", "app/data", true},
+		{"", "app", true}, // the folder around both
+		{"link", "app/data", true},
+		{"app", "link/data", true},
+		{"link/data", "app/data", true},
+		{"app", "elsewhere/data", true},
+		{"app/none", "app/none/data", true},
+		{"link/none", "app/none/data", true},
+		{"app/data/secrets", "app/data", true}, // a link that leads out again
+		{"elsewhere", "elsewhere/data", false}, // the data are not there
+		{"app/secrets", "app/data", false},
+		{"inner", "app/data", false},
+		{"app/none/secrets", "app/none", false},
+		{"app/dat", "app/data", false},
+	} {
+		s := config.Settings{DataDir: filepath.Join(top, c.data), SecretsDir: filepath.Join(top, c.secrets)}
+		err := s.Validate(true)
+		if got := strings.Contains(err.Error(), "which holds the data folder "+s.DataDir+" (DISPATCHER_DATA_DIR)"); got != c.bad {
+			t.Errorf("secrets %s, data %s: %v", c.secrets, c.data, err)
+		}
+	}
+	linked := config.Settings{DataDir: filepath.Join(top, "app", "data")} // DISPATCHER_SECRETS_DIR is not set
+	if err := linked.Validate(true); !strings.Contains(err.Error(), "which holds the data folder") {
+		t.Errorf("a default that is a link to the folder around: %v", err)
+	}
+}
+
+// TestNothingIsReadWhileTheDrawKeysCannotBeCompared: any file could be a copy of them.
+func TestNothingIsReadWhileTheDrawKeysCannotBeCompared(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(s *secretsStage, path string){
+		"broken":   func(s *secretsStage, path string) { s.write(path, folderKey+"\n"+folderKey[1:]+"\n") },
+		"empty":    func(s *secretsStage, path string) { s.write(path, "") },
+		"a folder": func(s *secretsStage, path string) { s.check(os.Mkdir(path, 0o700)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSecretsStage(t)
+			s.write(filepath.Join(s.secrets, "copy"), folderKey+"\n")
+			s.check(os.Remove(s.drawn))
+			spoil(s, s.drawn)
+			for _, file := range []string{"copy", "plain"} {
+				content, err := s.settings.Secrets().Read(file)
+				if err == nil || content != nil || !strings.Contains(err.Error(), "DISPATCHER_DRAW_KEY_FILE") ||
+					!strings.HasPrefix(err.Error(), file+" is not read") || strings.Contains(err.Error(), folderKey[1:]) {
+					t.Errorf("%s: %q, %v", file, content, err)
+				}
+			}
+			s.check(os.RemoveAll(s.drawn))
+			if content, err := s.settings.Secrets().Read("plain"); err != nil || string(content) != "right\n" {
+				t.Errorf("without draw keys: %q, %v", content, err)
+			}
+		})
 	}
 }

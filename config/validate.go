@@ -114,15 +114,17 @@ func (s *Settings) checkBounds(c *checker) {
 	c.require("DATA_DIR", s.DataDir, "unset it for the default ./data")
 }
 
-// checkSecretsDir refuses folders that hold more than secrets of the routing document. The data folder keeps
-// the draw key and the password of the embedded database.
+// checkSecretsDir refuses folders that hold more than secrets of the routing document. The data folder,
+// and so each folder around it, holds the draw key and the password of the embedded database.
 func (s *Settings) checkSecretsDir(c *checker) {
-	if s.SecretsDir == "" {
-		return
-	}
-	folder := NewSecretsFolder(s.SecretsDir).Path()
-	if folder == string(filepath.Separator) || folder == NewSecretsFolder(s.DataDir).Path() {
+	folder, data := NewSecretsFolder(s.secretsDir()).Path(), NewSecretsFolder(s.DataDir).Path()
+	switch {
+	case resolved(folder) == string(filepath.Separator):
 		c.fail("SECRETS_DIR", "is %s, which holds other files too; make a folder for the secrets of the routing document alone", folder)
+	case isAround(folder, data):
+		c.fail("SECRETS_DIR", "is %s, which holds the data folder %s (%s_DATA_DIR) and with it secrets of the dispatcher itself; "+
+			"make a folder for the secrets of the routing document alone, for example %s",
+			folder, data, Prefix, filepath.Join(data, defaultSecrets))
 	}
 }
 

@@ -96,7 +96,7 @@ func newStage(t testing.TB, p plot) *stage {
 		"KAFKA_BROKERS": s.kafka, "KAFKA_GROUP": s.prefix,
 		"STATUS_TOPIC": s.topic("status"), "DEAD_TOPIC": s.topic("dead"), "INBOUND_TOPIC": s.topic("inbound"),
 		"POSTGRES_URL": s.postgres, "POSTGRES_MAX_CONNS": "4",
-		"ROUTING_FILE": "routing.yaml", "DRAW_KEY_FILE": "draw.key", "SECRETS_DIR": ".",
+		"ROUTING_FILE": "routing.yaml", "DRAW_KEY_FILE": "draw.key", "SECRETS_DIR": ".", "DATA_DIR": t.TempDir(),
 		"LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
 		"SEND_TIMEOUT": "3s", "DEAD_AFTER": "3s", "SHUTDOWN_TIMEOUT": "15s", "LOG_LEVEL": "debug",
 	}
