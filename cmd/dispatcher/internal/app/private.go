@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -54,7 +55,7 @@ func StartPrivate(ctx context.Context, cfg PrivateConfig) (*Private, error) {
 }
 
 func (p *Private) start(ctx context.Context, cfg PrivateConfig) (err error) {
-	if err := os.MkdirAll(cfg.Folder, folderMode()); err != nil {
+	if err := closedFolder(cfg.Folder); err != nil {
 		return fmt.Errorf("data folder (DISPATCHER_DATA_DIR): %w", err)
 	}
 	syscall.Umask(privateUmask)
@@ -78,8 +79,30 @@ func (p *Private) start(ctx context.Context, cfg PrivateConfig) (err error) {
 	return writeEndpoints(p.endpoints, Endpoints{KafkaBrokers: []string{p.Kafka.Address()}, PostgresURL: p.Postgres.URL()})
 }
 
-// folderMode is that of a new data folder. PostgreSQL does not run as root: its user has to pass through a folder of root's,
-// whose content is closed to it all the same.
+// closedFolder makes the data folder, or takes the permissions from one that is there which a new one
+// would not have. It gives none. A folder that everybody may write in by design (sticky, as /tmp) stays as
+// it is, and so does one of another user, such as a mounted volume: what is made in it is closed.
+func closedFolder(path string) error {
+	if err := os.MkdirAll(path, folderMode()); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	mode := info.Mode()
+	if mode&os.ModeSticky != 0 || mode.Perm()&^folderMode() == 0 {
+		return nil
+	}
+	err = os.Chmod(path, mode&^os.ModePerm|mode&folderMode())
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+// folderMode is that of a data folder. PostgreSQL does not run as root: its user has to pass through a
+// folder of root's, whose content is closed to it all the same.
 func folderMode() os.FileMode {
 	if os.Geteuid() == 0 {
 		return 0o711
