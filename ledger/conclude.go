@@ -84,12 +84,12 @@ func (s *standing) conclude() {
 		s.tries[i].conclude()
 	}
 	to, by, says := s.next()
-	// A flag is written even where there is one: moving the message out of retry takes it away.
-	told := s.closing.PossibleDuplicate
-	s.flagged = s.twice()
-	s.closing.PossibleDuplicate = told || s.flagged
-	if to == "" || to == s.state {
-		if !s.flagged || told {
+	moves := to != "" && to != s.state
+	told, twice := s.closing.PossibleDuplicate, s.twice()
+	s.flagged = twice && (!told || moves) // moving it out of retry takes the flag away
+	s.closing.PossibleDuplicate = told || twice
+	if !moves {
+		if !s.flagged {
 			return
 		}
 		if to, by, says = s.stands(); by == nil {
