@@ -73,7 +73,7 @@ func TestExampleReadsAsItIsDescribed(t *testing.T) {
 	}
 	codes := config.Route{
 		Name: "codes", Match: config.Match{Lanes: []string{"otp"}, Prefixes: []string{"+44"}},
-		Mode: "weighted", Fallback: "load_ratio", MaxSegments: 3, Substitute: true, Throttled: "next", Tolerance: config.DefaultTolerance,
+		Mode: "weighted", Fallback: "load_ratio", MaxSegments: 3, Substitute: true, Throttled: "next", Tolerance: 1_000_000,
 		Channels: []string{"alpha", "beta"}, Weights: []config.Weight{weight("alpha", "70"), weight("beta", "30")},
 		Scoring: config.Scoring{Kind: config.DefaultScoring, Descending: true},
 	}
