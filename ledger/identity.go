@@ -110,7 +110,7 @@ func (l *Ledger) writeIdentity(ctx context.Context, conn *pgx.Conn, number int) 
 	id := Identity{Number: number}
 	err := conn.QueryRow(ctx, `
 		insert into dispatcher.identities as i (number, instance, host, version, taken_at, working_from)
-		values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp())
+		values ($1, $2, $3, $4, statement_timestamp(), statement_timestamp())
 		on conflict (number) do update set instance = excluded.instance, host = excluded.host, version = excluded.version,
 		  taken_at = excluded.taken_at, left_at = null,
 		  (early_ends, working_from) = (

@@ -17,6 +17,9 @@ func take(t *testing.T, l *ledger.Ledger) ledger.Identity {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if id.EarlyEnds == 0 && id.Pause != 0 {
+		t.Errorf("a pause of %s without a crash", id.Pause)
+	}
 	return id
 }
 

@@ -43,9 +43,18 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 		}
 	}
 	if twice := s.count(`select count(*) from audit.attempts where attempt > 1`); twice != 0 {
-		t.Errorf("%d second attempts", twice)
+		t.Errorf("%d second attempts; the first ones: %s", twice, s.firstOutcomes())
 	}
 	s.checkVerified(n)
+}
+
+// firstOutcomes is what became of first attempts, and how many of each.
+func (s *stage) firstOutcomes() string {
+	s.t.Helper()
+	return queryOne[string](s.t, s.postgres, `
+		select string_agg(format('%s %s: %s', outcome, code, n), ', ') from (
+		  select outcome, coalesce(provider_code, '-') as code, count(*) as n
+		  from audit.attempts where attempt = 1 group by 1, 2 order by 1, 2) s`)
 }
 
 // playKinds starts a sandbox with a carrier of each kind, and makes its document that of the stage. Receipts come to
