@@ -2,69 +2,166 @@ package web
 
 import (
 	"context"
-	"net/http/httptrace"
-	"sync/atomic"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"time"
+
+	"dispatcher/provider"
 )
 
-// call is what is known of one request on its way.
+// A request says how long its message is of use, and some are signed with the time. So it is written
+// at most maxAge before its first byte leaves: one that waited for a connection for longer than
+// rewriteAfter is written anew.
+const (
+	maxAge       = time.Second
+	rewriteAfter = 100 * time.Millisecond
+)
+
+// mostTries bounds the tries of one call. A kept connection that turns out to be dead is followed by
+// a new one, and a request that was written too early by another.
+const mostTries = 4
+
+// call is one request on its way.
 type call struct {
-	latest  time.Time
-	late    atomic.Bool // its latest came before a connection did
-	got     atomic.Bool // it was given a connection
-	reused  atomic.Bool // which had carried others before
-	shared  atomic.Bool // which carries others beside it: it speaks HTTP/2
-	began   atomic.Bool // its header is being written
-	ended   atomic.Bool // its context had ended when the transport gave up
-	conn    atomic.Pointer[wire]
-	written atomic.Int64 // what that connection had carried when the call got it
+	latest  time.Time // no byte leaves from then on; zero does not bound it
+	compose func() (*Request, error)
+	request *Request
+	target  *url.URL
+	written time.Time // when request was composed
+
+	unwritten error // why compose could not write it
+	left      bool  // a byte of it may have left
+	again     bool  // it failed before a byte left, for a reason that another try does not meet
 }
 
-// trace watches for the connection and, until there is one, for the latest.
-func (c *call) trace(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := cancel
-	if !c.latest.IsZero() {
-		timer := time.AfterFunc(time.Until(c.latest), func() {
-			if !c.got.Load() {
-				c.late.Store(true)
-				cancel()
-			}
-		})
-		stop = func() { timer.Stop(); cancel() }
+// write composes the request, unless that has just been done.
+func (c *Client) write(call *call) error {
+	if call.request != nil && time.Since(call.written) < rewriteAfter {
+		return nil
 	}
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: c.connected, WroteHeaderField: func(string, []string) { c.began.Store(true) },
-	}), stop
+	call.written = time.Now()
+	if call.request, call.unwritten = call.compose(); call.unwritten == nil {
+		call.target, call.unwritten = c.target(call.request.URL)
+	}
+	return call.unwritten
 }
 
-func (c *call) connected(info httptrace.GotConnInfo) {
-	w := below(info.Conn)
-	if w != nil {
-		c.written.Store(w.written.Load())
+// bound is the moment from which on the request may not begin.
+func (c *call) bound() time.Time {
+	bound := c.written.Add(maxAge)
+	if !c.latest.IsZero() && c.latest.Before(bound) {
+		return c.latest
 	}
-	c.conn.Store(w)
-	c.shared.Store(overHTTP2(info.Conn))
-	c.reused.Store(info.Reused)
-	c.got.Store(true)
+	return bound
 }
 
-// left reports whether a byte of the request may have left. Over HTTP/1 the transport has stopped writing when it
-// gives up, and the connection's count tells. Over HTTP/2 others write to the connection, too, and the request's
-// own writer goes on for a moment after its context has ended; only when the transport gave up by itself, and before it
-// had begun with the header, nothing has left.
-func (c *call) left() bool {
-	if !c.got.Load() {
-		return false
+// tooLate reports whether the request may not begin any more.
+func (c *call) tooLate() bool { return !c.latest.IsZero() && !time.Now().Before(c.latest) }
+
+// Call makes a request and returns the answer, or the result of a call that got none: Refused when no
+// byte can have left, Unknown otherwise. It obeys latest as Submission.Latest; zero does not bound
+// it. compose writes the request, once more when the first one has waited.
+func (c *Client) Call(ctx context.Context, latest time.Time, compose func() (*Request, error)) (*Answer, *provider.Result) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	call := &call{latest: latest, compose: compose}
+	// What cannot be written asks for no connection.
+	if err := c.write(call); err != nil {
+		return nil, call.failure(ctx, err)
 	}
-	if c.shared.Load() {
-		return c.began.Load() || c.ended.Load()
+	begin := ctx
+	if !latest.IsZero() {
+		begin, cancel = context.WithDeadline(ctx, latest)
+		defer cancel()
 	}
-	w := c.conn.Load()
-	return w == nil || w.written.Load() > c.written.Load()
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-begin.Done():
+		return nil, call.failure(ctx, begin.Err())
+	}
+	for tries := 1; ; tries++ {
+		answer, err := c.try(ctx, begin, call, tries > 1)
+		if err == nil {
+			return answer, nil
+		}
+		if tries == mostTries || !call.again || begin.Err() != nil {
+			return nil, call.failure(ctx, err)
+		}
+	}
 }
 
-// stale reports whether the call failed because the other side had closed a kept connection, which took no
-// byte: the next one may be sound. Over HTTP/2 the transport looks for another connection itself, and what fails
-// there before a byte, such as a header longer than the peer allows, would fail again.
-func (c *call) stale() bool { return c.reused.Load() && !c.shared.Load() && !c.left() }
+// try sends the request once. begin ends when it may not begin any more.
+func (c *Client) try(ctx, begin context.Context, call *call, fresh bool) (*Answer, error) {
+	call.again = false
+	k, err := c.connection(begin, call.target, fresh)
+	if err != nil {
+		return nil, err
+	}
+	err = begin.Err()
+	if err == nil {
+		err = c.write(call)
+	}
+	if err != nil { // the connection is as good as before
+		c.idle.put(k)
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, call.request.Method, call.target.String(), body(call.request))
+	if err != nil {
+		c.idle.put(k)
+		return nil, err
+	}
+	return c.exchange(k, call, addHeader(request, call.request.Header))
+}
+
+// exchange sends the request over a connection. The first write of the request looks at the clock,
+// see wire: nothing is waited for between that and the system call.
+func (c *Client) exchange(k *conn, call *call, request *http.Request) (*Answer, error) {
+	before := k.wire.begin(call.bound())
+	answer, err := receive(k, request)
+	if err != nil {
+		_ = k.Close()
+		call.left = k.wire.written.Load() > before
+		call.again = !call.left && (k.kept || !time.Now().Before(call.written.Add(maxAge)))
+		return nil, err
+	}
+	c.idle.put(k)
+	return answer, nil
+}
+
+// receive sends a request and reads the whole answer.
+func receive(k *conn, request *http.Request) (*Answer, error) {
+	response, err := k.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read as far as it is wanted
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = errTooLong
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{Status: response.StatusCode, Header: response.Header, Body: body, At: time.Now()}, nil
+}
+
+// failure is the result of a call without answer.
+func (c *call) failure(ctx context.Context, err error) *provider.Result {
+	word := cause(err)
+	switch {
+	case c.unwritten != nil:
+		failed := uncomposed(c.unwritten)
+		return &failed
+	case c.left:
+		return &provider.Result{Outcome: provider.Unknown, Code: word, Err: fmt.Errorf("no answer: %s", word)}
+	case c.tooLate():
+		late := withheld(provider.Late)
+		return &late
+	case ctx.Err() != nil:
+		return &provider.Result{Outcome: provider.Refused, Code: "ended", Err: fmt.Errorf("ended before a byte had left: %s", word)}
+	}
+	return &provider.Result{Outcome: provider.Refused, Code: word, Err: fmt.Errorf("not sent: %w", plain(err))}
+}

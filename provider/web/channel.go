@@ -57,13 +57,9 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 	if why := s.Withheld(time.Now()); why != "" {
 		return withheld(why)
 	}
-	request, err := c.api.Compose(&s)
-	if err != nil {
-		return uncomposed(err)
-	}
 	ctx, end := c.bound(ctx)
 	defer end()
-	answer, failed := c.client.Call(ctx, s.Begins(), request)
+	answer, failed := c.client.Call(ctx, s.Begins(), func() (*Request, error) { return c.api.Compose(&s) })
 	switch {
 	case failed != nil && failed.Code == provider.Late && s.Expired(time.Now()):
 		return withheld(provider.DeadlinePassed)
@@ -99,7 +95,7 @@ func (c *Channel) Ask(ctx context.Context, r *Request) (*Answer, error) {
 	defer leave()
 	ctx, end := c.bound(ctx)
 	defer end()
-	answer, failed := c.client.Call(ctx, time.Time{}, r)
+	answer, failed := c.client.Call(ctx, time.Time{}, func() (*Request, error) { return r, nil })
 	if failed != nil {
 		return nil, failed.Err
 	}

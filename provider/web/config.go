@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"dispatcher/provider/settings"
 )
@@ -109,6 +110,8 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, errors.New("is no URL")
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, errors.New("is no address such as https://api.example.com")
+	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }):
+		return nil, errors.New("names a host outside ASCII; write it as DNS has it, which begins with xn--")
 	case u.User != nil:
 		return nil, errors.New("holds a user or a password; secrets do not belong into the routing document")
 	case u.RawQuery != "" || u.Fragment != "":

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -15,25 +14,9 @@ import (
 	"dispatcher/provider"
 )
 
-// failure is the result of a call without answer.
-func (c *call) failure(ctx context.Context, err error) *provider.Result {
-	if c.late.Load() && !c.left() {
-		late := withheld(provider.Late)
-		return &late
-	}
-	word := cause(err)
-	if ctx.Err() != nil && !c.left() {
-		return &provider.Result{Outcome: provider.Refused, Code: "ended", Err: fmt.Errorf("ended before a byte had left: %s", word)}
-	}
-	if c.left() {
-		return &provider.Result{Outcome: provider.Unknown, Code: word, Err: fmt.Errorf("no answer: %s", word)}
-	}
-	return &provider.Result{Outcome: provider.Refused, Code: word, Err: fmt.Errorf("not sent: %w", plain(err))}
-}
-
 // withheld is the result of a submission whose time was over before a byte of it had left.
 func withheld(code string) provider.Result {
-	err := errors.New("its latest time came before a connection did")
+	err := errors.New("its latest time came before it could leave")
 	if code == provider.DeadlinePassed {
 		err = errors.New("its deadline passed before it could leave")
 	}

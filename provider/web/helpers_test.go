@@ -59,13 +59,19 @@ func cut(int, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) 
 // channel speaks plainAPI to an address.
 func channel(t testing.TB, address, method string, adjust func(*web.Config)) *web.Channel {
 	t.Helper()
+	return channelOf(t, address, plainAPI{method}, adjust)
+}
+
+// channelOf speaks an API to an address.
+func channelOf(t testing.TB, address string, api web.API, adjust func(*web.Config)) *web.Channel {
+	t.Helper()
 	base, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := web.Config{BaseURL: base, Timeout: 20 * time.Second, AllowPrivate: true}
 	adjust(&cfg)
-	c := web.New(cfg, plainAPI{method})
+	c := web.New(cfg, api)
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	return c
 }

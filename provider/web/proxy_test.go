@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
 	"net/url"
 	"sync"
 	"testing"
@@ -92,10 +91,8 @@ func TestADeadKeptConnectionBehindAnHTTPSProxyCostsNothing(t *testing.T) {
 	if r := c.Send(t.Context(), message()); r.Outcome != provider.Accepted {
 		t.Fatal(r.Err)
 	}
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
-		conns()[0].broken.Store(true)
-	}})
-	if r := c.Send(ctx, message()); r.Outcome != provider.Accepted || len(conns()) != 2 {
+	conns()[0].broken.Store(true)
+	if r := c.Send(t.Context(), message()); r.Outcome != provider.Accepted || len(conns()) != 2 {
 		t.Errorf("%v, %v over %d connections", r.Outcome, r.Err, len(conns()))
 	}
 }

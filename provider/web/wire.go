@@ -1,52 +1,43 @@
 package web
 
 import (
-	"context"
-	"crypto/tls"
+	"errors"
 	"net"
 	"sync/atomic"
+	"time"
 )
 
-// wire is a connection that counts what is written to it. Under TLS it is the connection below.
+// wire is a connection that counts what is written to it, and that looks at the clock before the
+// first byte of a request. Under TLS it is the connection below.
 type wire struct {
 	net.Conn
 	written atomic.Int64
+	latest  atomic.Pointer[time.Time] // bounds the first byte of a request that has not begun
 }
 
-// Write counts before it writes, because a byte that may be on its way has left, and takes back what the system
-// did not accept: a write to a connection that the other side has reset leaves nothing.
+// errTooLate is what a write gets that comes too late.
+var errTooLate = errors.New("its time is over")
+
+// begin says that a request follows, of which no byte may leave from latest on, and returns how many
+// bytes left before it.
+func (w *wire) begin(latest time.Time) int64 {
+	w.latest.Store(&latest)
+	return w.written.Load()
+}
+
+// Write counts before it writes, because a byte that may be on its way has left, and takes back what
+// the system did not accept: a write to a connection that the other side has reset leaves nothing.
+// A request that comes too late writes nothing, and the connection nothing more either: what would
+// follow is the rest of that request, or the end of TLS.
 func (w *wire) Write(p []byte) (int, error) {
+	if latest := w.latest.Load(); latest != nil {
+		if !time.Now().Before(*latest) {
+			return 0, errTooLate
+		}
+		w.latest.Store(nil)
+	}
 	w.written.Add(int64(len(p)))
 	n, err := w.Conn.Write(p)
 	w.written.Add(int64(n - len(p)))
 	return n, err
-}
-
-// counted makes the connections of a dial count.
-func counted(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return &wire{Conn: conn}, nil
-	}
-}
-
-// below finds the counting connection under TLS, which is nested behind an https proxy; nil when there is none.
-func below(conn net.Conn) *wire {
-	for {
-		t, ok := conn.(*tls.Conn)
-		if !ok {
-			w, _ := conn.(*wire)
-			return w
-		}
-		conn = t.NetConn()
-	}
-}
-
-// overHTTP2 reports whether TLS has agreed on HTTP/2; without TLS it is not spoken here.
-func overHTTP2(conn net.Conn) bool {
-	t, ok := conn.(*tls.Conn)
-	return ok && t.ConnectionState().NegotiatedProtocol == "h2"
 }

@@ -2,7 +2,6 @@ package webtest
 
 import (
 	"crypto/tls"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -28,11 +27,11 @@ type Vendor struct {
 // deadline is how long a channel of the suite waits for an answer: a TLS handshake fits in, on a busy machine too.
 const deadline = 2 * time.Second
 
-// Conform runs the conformance suite of providers over HTTP/1.1, and over TLS with HTTP/2, and what holds for vendors that cut
+// Conform runs the conformance suite of providers over HTTP and HTTPS, and what holds for vendors that cut
 // texts themselves.
 func Conform(t *testing.T, v Vendor) {
 	t.Helper()
-	for name, secure := range map[string]bool{"HTTP/1.1": false, "TLS and HTTP/2": true} {
+	for name, secure := range map[string]bool{"HTTP": false, "HTTPS": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			providertest.Run(t, providertest.Harness{
@@ -80,7 +79,7 @@ func (v *Vendor) start(t testing.TB, play providertest.Script, secure bool) prov
 	reach.TLS = trust
 	channel := v.Open(t, reach)
 	t.Cleanup(func() { _ = channel.Close(t.Context()) }) // most checks have closed it
-	t.Cleanup(func() { carrier.understood(t, secure) })
+	t.Cleanup(func() { carrier.understood(t) })
 	return providertest.Instance{Channel: channel, Submits: func() []providertest.Submit {
 		var list []providertest.Submit
 		for _, s := range carrier.Submits() {
@@ -98,15 +97,15 @@ func (v *Vendor) seen(s Submit) providertest.Submit {
 	return providertest.Submit{To: s.To, Reference: s.Reference}
 }
 
-// understood fails unless every request could be read, and came over HTTP/2 where that is spoken. A GET has a connection of
-// its own, over HTTP/1.1: see web.Client.
-func (c *Carrier) understood(t testing.TB, secure bool) {
+// understood fails unless every request could be read, and came over HTTP/1.1, also where the carrier
+// speaks HTTP/2: see web.Client.
+func (c *Carrier) understood(t testing.TB) {
 	t.Helper()
 	if unread := c.Unread(); len(unread) > 0 {
 		t.Errorf("the carrier could not read %d requests: %q", len(unread), slices.Compact(unread))
 	}
 	for _, s := range c.Submits() {
-		if want := secure && s.Method != http.MethodGet; want != (s.Proto == "HTTP/2.0") {
+		if s.Proto != "HTTP/1.1" {
 			t.Errorf("a %s came over %s", s.Method, s.Proto)
 		}
 	}

@@ -32,7 +32,7 @@ type Other interface {
 type Submit struct {
 	Number int // from 1, in the order of arrival
 	At     time.Time
-	// Method and Proto are those of its request, such as POST and HTTP/2.0.
+	// Method and Proto are those of its request, such as POST and HTTP/1.1.
 	Method, Proto string
 	// To is the recipient as an E.164 number with its plus.
 	To, From, Text string

@@ -79,7 +79,7 @@ func newHTTP(allowPrivate bool) *http.Client {
 // gates bound the calls.
 func transport(allowPrivate bool) *http.Transport {
 	t := web.NewTransport(&web.Config{ConnectTimeout: dialTimeout, AllowPrivate: allowPrivate})
-	t.MaxConnsPerHost, t.MaxIdleConnsPerHost = 0, maxConnections
+	t.MaxIdleConnsPerHost = maxConnections
 	t.IdleConnTimeout, t.MaxResponseHeaderBytes = idleTimeout, maxHeader
 	return t
 }
