@@ -39,9 +39,6 @@ const (
 	groupRejected      = 5
 )
 
-// maxID bounds what is believed to be an id.
-const maxID = provider.MaxReference
-
 // Classify reads the answer to a submission.
 func (a api) Classify(got *web.Answer) provider.Result {
 	var said answer
@@ -68,7 +65,7 @@ func accepted(got *web.Answer, id string, s status) provider.Result {
 	code := strconv.Itoa(s.ID)
 	switch s.GroupID {
 	case groupAccepted, groupPending, groupDelivered:
-		if id == "" || len(id) > maxID || (s.GroupID == groupAccepted && s.Name == "") {
+		if id == "" || (s.GroupID == groupAccepted && s.Name == "") {
 			return got.Unreadable(code)
 		}
 		return provider.Result{Outcome: provider.Accepted, Reference: id}

@@ -3,6 +3,7 @@ package providertest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,6 +91,25 @@ func (c crossedSender) Send(ctx context.Context, s provider.Submission) provider
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.Reference, *c.last = *c.last, r.Reference
+	return r
+}
+
+// shorteningSender keeps a part of a long reference, longSender takes any.
+type shorteningSender struct{ provider.Channel }
+
+func (c shorteningSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	r.Reference = r.Reference[:min(len(r.Reference), provider.MaxReference/2)]
+	return r
+}
+
+type longSender struct{ provider.Channel }
+
+func (c longSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+	r := c.Channel.Send(ctx, s)
+	if r.Code == "id" {
+		return provider.Result{Outcome: provider.Accepted, Reference: strings.Repeat("8", provider.MaxReference+1)}
+	}
 	return r
 }
 

@@ -68,6 +68,8 @@ type Answer struct {
 	Verdict Verdict
 	// RetryAfter goes with Throttle where the protocol has it.
 	RetryAfter time.Duration
+	// Reference, when set, is the id that the peer gives with Accept.
+	Reference string
 	// Hold, when set, delays the answer until it is closed. It must not delay the
 	// answers to other submits.
 	Hold <-chan struct{}
@@ -117,6 +119,7 @@ type check struct {
 func checks(h Harness) []check {
 	list := []check{
 		{"AcceptGivesTheReferenceOfThePeer", acceptGivesReference},
+		{"LongestReferenceIsTakenAndNoLongerOne", longReference},
 		{"RejectIsRejected", classifies(Reject, provider.Rejected)},
 		{"RefuseIsRefused", classifies(Refuse, provider.Refused)},
 		{"ThrottleIsThrottledWithRetryAfter", throttleIsThrottled},

@@ -43,7 +43,9 @@ func (p *memoryPeer) submit(s Submit) <-chan answer {
 	a := p.script(n, s)
 	reply := answer{verdict: a.Verdict, retry: a}
 	if a.Verdict == Accept {
-		reply.ref = fmt.Sprintf("ref-%d", n)
+		if reply.ref = a.Reference; reply.ref == "" {
+			reply.ref = fmt.Sprintf("ref-%d", n)
+		}
 		p.mu.Lock()
 		p.log[n].Reference = reply.ref
 		p.mu.Unlock()
@@ -168,6 +170,9 @@ func (c *memoryChannel) part(ctx context.Context, s Submit) provider.Result {
 func (a answer) result() provider.Result {
 	switch a.verdict {
 	case Accept:
+		if len(a.ref) > provider.MaxReference {
+			return provider.Result{Code: "id", Err: errors.New("the id is too long")}
+		}
 		return provider.Result{Outcome: provider.Accepted, Reference: a.ref}
 	case Reject:
 		return provider.Result{Outcome: provider.Rejected, Code: "rejected", Err: errors.New("rejected")}

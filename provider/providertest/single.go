@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +30,28 @@ func wantReference(t testing.TB, got string, log []Submit) {
 	}
 	if got == "" || len(given) != 1 || given[0] != got {
 		t.Errorf("reference %q, the peer gave %q", got, given)
+	}
+}
+
+// longReference has the peer give ids as long as the ledger can keep, and longer ones: those are no
+// reference, and an adapter that calls the message accepted all the same has none.
+func longReference(t testing.TB, h Harness) {
+	for extra := range 2 {
+		id := strings.Repeat("8", provider.MaxReference+extra)
+		in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Accept, Reference: id} })
+		s := submission(8)
+		r := send(t, h, in, s)
+		log := wantLogged(t, in, s, 1)
+		switch {
+		case extra == 0:
+			wantOutcome(t, r, provider.Accepted)
+			wantReference(t, r.Reference, log)
+		case len(r.Reference) > provider.MaxReference:
+			t.Errorf("a reference of %d bytes, want at most %d", len(r.Reference), provider.MaxReference)
+		case r.Outcome != provider.Accepted:
+			wantOutcome(t, r, provider.Unknown)
+		}
+		closeChannel(t, h, in)
 	}
 }
 

@@ -101,6 +101,14 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"AcceptGivesTheReferenceOfThePeer", "ConcurrentSendsKeepTheirReferences", "LateAnswerBelongsToNobodyElse"},
 		},
 		{
+			"shortening sender", func(c provider.Channel) provider.Channel { return shorteningSender{c} },
+			[]string{"LongestReferenceIsTakenAndNoLongerOne"},
+		},
+		{
+			"long sender", func(c provider.Channel) provider.Channel { return longSender{c} },
+			[]string{"LongestReferenceIsTakenAndNoLongerOne"},
+		},
+		{
 			"heedless sender", func(c provider.Channel) provider.Channel { return heedlessSender{c} },
 			[]string{"EndedContextSendsNothing"},
 		},

@@ -24,7 +24,7 @@ func (a api) Classify(got *web.Answer) provider.Result {
 	readable := json.Unmarshal(got.Body, &said) == nil
 	switch got.Status {
 	case http.StatusOK, http.StatusCreated:
-		if !readable || said.ID == "" || len(said.ID) > maxID {
+		if !readable || said.ID == "" {
 			return got.Unreadable("")
 		}
 		return provider.Result{Outcome: provider.Accepted, Reference: said.ID}
@@ -50,9 +50,6 @@ var forbidden = map[string]web.Verdict{
 	"llegal_number_type":  web.Unfit("the region takes no numbers of this type"), // as older guides spell it
 	"unknown_campaign":    web.BadSender("the campaign is not that of the sender"),
 }
-
-// maxID bounds what is believed to be an id.
-const maxID = provider.MaxReference
 
 // ofRecipient, ofSender, ofText and ofChannel are how a text names the field that is at fault: the recipient's number, the sender,
 // the text of the message, or what the channel writes into every request. The codes beside it are the same for all fields.

@@ -71,7 +71,7 @@ func conformingBehaviour(script providertest.Script) smpptest.Behaviour {
 	var count atomic.Int64
 	return smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
 		a := script(int(count.Add(1)-1), suiteSubmit(s))
-		answer := smpptest.Answer{Hold: a.Hold}
+		answer := smpptest.Answer{Hold: a.Hold, MessageID: a.Reference}
 		switch a.Verdict {
 		case providertest.Accept:
 		case providertest.Reject:

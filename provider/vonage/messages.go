@@ -82,7 +82,7 @@ func (a messages) Classify(got *web.Answer) provider.Result {
 	code := problemCode(said.Type)
 	switch got.Status {
 	case http.StatusAccepted:
-		if !readable || said.UUID == "" || len(said.UUID) > maxID {
+		if !readable || said.UUID == "" {
 			return got.Unreadable("")
 		}
 		return provider.Result{Outcome: provider.Accepted, Reference: said.UUID}

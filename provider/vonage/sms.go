@@ -75,7 +75,7 @@ func (a shortMessages) Classify(got *web.Answer) provider.Result {
 
 func (p *smsPart) classify(got *web.Answer) provider.Result {
 	if p.Status == "0" {
-		if got.Status != http.StatusOK || p.ID == "" || len(p.ID) > maxID {
+		if got.Status != http.StatusOK || p.ID == "" {
 			return got.Unreadable(p.Status)
 		}
 		return provider.Result{Outcome: provider.Accepted, Reference: p.ID}
@@ -99,9 +99,6 @@ func (p *smsPart) classify(got *web.Answer) provider.Result {
 const invalidParameter = "3"
 
 var ofRecipient = regexp.MustCompile(`^(?i)to address\b`)
-
-// maxID bounds what is believed to be an id.
-const maxID = provider.MaxReference
 
 // pause is how the SMS API says for how many milliseconds to wait.
 var pause = regexp.MustCompile(`please wait \[\s*([0-9]{1,7})\s*\] and retry`)

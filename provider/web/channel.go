@@ -15,7 +15,8 @@ type API interface {
 	// Compose writes a submission of a whole text as a request. An error means that this channel cannot send such a message, which
 	// another one may; an Unsendable means that no provider could. It shows no number and no text.
 	Compose(s *provider.Submission) (*Request, error)
-	// Classify reads an answer. What it cannot read is Unknown. Answer.Result makes a result of a Verdict.
+	// Classify reads an answer. What it cannot read is Unknown, and so is what it accepts under a reference longer than
+	// provider.MaxReference: Channel sees to that. Answer.Result makes a result of a Verdict.
 	Classify(a *Answer) provider.Result
 }
 
@@ -67,7 +68,10 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 		return *failed
 	}
 	answer.OwnSender = s.OwnSender
-	return c.api.Classify(answer)
+	if r := c.api.Classify(answer); len(r.Reference) <= provider.MaxReference {
+		return r
+	}
+	return answer.Unreadable("")
 }
 
 // Unsendable is an error of Compose that blames the message: no provider could send it, however its channel is set up.

@@ -69,6 +69,8 @@ type Answer struct {
 	Status pdu.Status
 	Fate   Fate
 	Delay  time.Duration
+	// MessageID, when set, is the message_id of an accepted submit.
+	MessageID string
 	// Hold, when set, keeps the answer back until it is closed, and no other answer. The receipt's
 	// delay counts from the submit then.
 	Hold <-chan struct{}

@@ -76,7 +76,11 @@ func (c *conn) count(script *script, v Answer) string {
 	switch v.Status {
 	case pdu.StatusOK:
 		counts.accepted.Add(1)
-		return script.messageID(c.srv.accepted.Add(1))
+		n := c.srv.accepted.Add(1)
+		if v.MessageID != "" {
+			return v.MessageID
+		}
+		return script.messageID(n)
 	case pdu.StatusThrottled:
 		counts.throttled.Add(1)
 	default:

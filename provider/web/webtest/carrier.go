@@ -197,7 +197,9 @@ func (c *Carrier) note(s *Submit, script *script) providertest.Answer {
 	answer := script.decide(s.At, *s)
 	s.Verdict = answer.Verdict
 	if answer.Verdict == providertest.Accept {
-		s.Reference = c.reference()
+		if s.Reference = answer.Reference; s.Reference == "" {
+			s.Reference = c.reference()
+		}
 	}
 	c.mu.Lock()
 	if c.cfg.Log > 0 && len(c.log) >= c.cfg.Log {
