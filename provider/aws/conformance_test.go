@@ -23,7 +23,8 @@ func TestChannelConforms(t *testing.T) {
 	t.Parallel()
 	webtest.Conform(t, webtest.Vendor{
 		Shape: func() webtest.Shape { return awstest.New(account()) }, Secrets: []string{secretKey},
-		Open: func(t testing.TB, reach web.Config) provider.Channel { return reaching(t, reach) },
+		Open:     func(t testing.TB, reach web.Config) provider.Channel { return reaching(t, reach) },
+		Validity: &webtest.Validity{Pattern: `"TimeToLive":(\d+)`},
 	})
 }
 

@@ -14,7 +14,8 @@ func TestChannelConforms(t *testing.T) {
 	t.Parallel()
 	webtest.Conform(t, webtest.Vendor{
 		Shape: shape, Secrets: []string{token},
-		Open: func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
+		Open:     func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
+		Validity: &webtest.Validity{Pattern: `"message_expiry":(\d+)`},
 	})
 }
 

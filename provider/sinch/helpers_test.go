@@ -36,7 +36,7 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Web.TLS = reach.TLS
+	cfg.Web.TLS, cfg.Web.Dial = reach.TLS, reach.Dial
 	return New(cfg)
 }
 

@@ -13,7 +13,8 @@ func TestChannelConforms(t *testing.T) {
 	t.Parallel()
 	webtest.Conform(t, webtest.Vendor{
 		Shape: shape, Secrets: []string{secret, token},
-		Open: func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
+		Open:     func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
+		Validity: &webtest.Validity{Pattern: `ValidityPeriod=(\d+)`},
 	})
 }
 

@@ -2,6 +2,7 @@ package vonage
 
 import (
 	"testing"
+	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/vonage/vonagetest"
@@ -14,9 +15,14 @@ func TestChannelConforms(t *testing.T) {
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			validity := &webtest.Validity{Pattern: `"ttl":(\d+)`}
+			if v.server.SMS {
+				validity = &webtest.Validity{Pattern: `\bttl=(\d+)`, Unit: time.Millisecond}
+			}
 			webtest.Conform(t, webtest.Vendor{
 				Shape: func() webtest.Shape { return vonagetest.New(v.server) }, Secrets: []string{apiSecret, secret},
-				Open: func(t testing.TB, reach web.Config) provider.Channel { return open(t, v, reach, "", nil) },
+				Open:     func(t testing.TB, reach web.Config) provider.Channel { return open(t, v, reach, "", nil) },
+				Validity: validity,
 			})
 		})
 	}

@@ -87,7 +87,7 @@ func open(t testing.TB, v variant, reach web.Config, callback string, more map[s
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Web.TLS = reach.TLS
+	cfg.Web.TLS, cfg.Web.Dial = reach.TLS, reach.Dial
 	return New(cfg)
 }
 

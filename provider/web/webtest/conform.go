@@ -22,6 +22,8 @@ type Vendor struct {
 	Secrets []string
 	// Reference is what the channel calls a submit that was accepted; unset, it is what the carrier calls it.
 	Reference func(s Submit) string
+	// Validity is set where the API takes a span of time.
+	Validity *Validity
 }
 
 // deadline is how long a channel of the suite waits for an answer: a TLS handshake fits in, on a busy machine too.
@@ -38,6 +40,12 @@ func Conform(t *testing.T, v Vendor) {
 				Connectionless: true, RetryAfter: true, Deadline: deadline, Secrets: v.Secrets,
 				Start: func(t testing.TB, play providertest.Script) providertest.Instance { return v.start(t, play, secure) },
 			})
+		})
+	}
+	if v.Validity != nil {
+		t.Run("ValidityCountsFromTheWrite", func(t *testing.T) {
+			t.Parallel()
+			v.Validity.countsFromTheWrite(t, &v)
 		})
 	}
 	t.Run("ASubmissionOfSinglePartsSendsNothing", func(t *testing.T) {
