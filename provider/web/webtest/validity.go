@@ -51,7 +51,7 @@ func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
 	// Just above ten minutes, so that the wait shows in seconds and in minutes.
 	deadline := time.Now().Add(10*time.Minute + 600*time.Millisecond)
 	m := Message()
-	m.Deadline, m.Validity = deadline, deadline
+	m.From, m.Deadline, m.Validity = "ACME", deadline, deadline
 	if r := channel.Send(t.Context(), m); r.Outcome != provider.Accepted {
 		t.Fatalf("%v, %q, %v", r.Outcome, r.Code, r.Err)
 	}
