@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/sony/gobreaker/v2"
 
@@ -39,7 +38,7 @@ var (
 // it is healthy. It is safe for concurrent use.
 type Breaker struct {
 	channel provider.Channel
-	circuit *gobreaker.CircuitBreaker[provider.Result]
+	circuit *gobreaker.CircuitBreaker[struct{}]
 	probes  uint32
 	health  *health
 	unfit   *unfitRow
@@ -58,7 +57,7 @@ func New(ch provider.Channel, c Config) *Breaker {
 	h := newHealth(&c)
 	return &Breaker{
 		channel: ch,
-		circuit: gobreaker.NewCircuitBreaker[provider.Result](c.settings(h)),
+		circuit: gobreaker.NewCircuitBreaker[struct{}](c.settings(h)),
 		probes:  c.HalfOpenMax,
 		health:  h,
 		unfit:   newUnfitRow(),
@@ -73,14 +72,14 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 	}
 	var r provider.Result
 	called := false
-	_, err := b.circuit.Execute(func() (provider.Result, error) {
+	_, err := b.circuit.Execute(func() (struct{}, error) {
 		called = true
 		class := errFailure // unless the channel returns
-		submit := b.health.begin(time.Now())
+		submit := b.health.begin()
 		defer func() { b.health.end(submit, class, r.Code) }()
 		r = b.channel.Send(ctx, s)
 		class = b.class(ctx, s.ID, &r)
-		return r, class
+		return struct{}{}, class
 	})
 	if err != nil && !called {
 		return provider.Result{Outcome: provider.Refused, Code: CodeOpen, Err: ErrOpen}

@@ -82,10 +82,11 @@ func newHealth(c *Config) *health {
 }
 
 // begin notes a submit.
-func (h *health) begin(now time.Time) submit {
+func (h *health) begin() submit {
+	period := int64(time.Since(h.origin) / h.period) // reads the monotonic clock alone, half the price of time.Now
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := submit{n: h.next, period: int64(now.Sub(h.origin) / h.period)}
+	s := submit{n: h.next, period: period}
 	h.next++
 	if p := h.at(s.period); p != nil {
 		p.submits++
