@@ -3,42 +3,72 @@ package receive
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
-	"net/http"
 	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// calledAgain says after which answers each vendor calls again; docs/webhooks.md names the sources.
-var calledAgain = map[string]func(status int) bool{
-	"sinch":   func(status int) bool { return status >= 500 || status == 429 },
-	"vonage":  func(status int) bool { return status >= 500 || status == 429 },
-	"aws":     func(status int) bool { return status >= 500 || status == 429 },
-	"twilio":  func(status int) bool { return status >= 500 }, // as the address that we give it asks for
-	"plivo":   notSuccessful,
-	"telnyx":  notSuccessful,
-	"bird":    notSuccessful,
-	"infobip": notSuccessful,
+// retries are the words of docs/webhooks.md for the answers after which a vendor calls again.
+var retries = map[string]func(status int) bool{
+	"5xx":         func(status int) bool { return status >= 500 },
+	"5xx, 429":    func(status int) bool { return status >= 500 || status == 429 },
+	"all but 2xx": func(status int) bool { return status/100 != 2 },
 }
 
-func notSuccessful(status int) bool { return status/100 != 2 }
+// guideRows are the rows of docs/webhooks.md whose cells match.
+func guideRows(t *testing.T, form string) [][]string {
+	t.Helper()
+	guide, err := os.ReadFile("../../../../docs/webhooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile("(?m)^"+form).FindAllStringSubmatch(string(guide), -1)
+}
 
-// TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries.
+// TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries reads the guide's table, which has
+// a row for each vendor that calls back.
 func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.T) {
 	t.Parallel()
-	for _, v := range []verdict{stale, broken, notYet, unusable, busy, unbooked, unconfirmed} {
-		for vendor, again := range calledAgain {
+	var vendors []string
+	for _, row := range guideRows(t, `\| (\w[\w ]*) \| (5xx|5xx, 429|all but 2xx) \| (yes|no) \|`) {
+		vendor, again := row[1], retries[row[2]]
+		vendors = append(vendors, vendor)
+		for _, v := range []verdict{stale, broken, notYet, unusable, busy, unbooked, unconfirmed} {
 			if !again(statuses[v]) {
 				t.Errorf("%s does not call again after %d, the answer to what is %s", vendor, statuses[v], v)
 			}
 		}
-	}
-	for _, v := range []verdict{booked, replayed, empty, confirmed} {
-		if statuses[v] != http.StatusOK {
-			t.Errorf("%s is answered with %d", v, statuses[v])
+		for _, v := range []verdict{booked, replayed, empty, confirmed} {
+			if again(statuses[v]) {
+				t.Errorf("%s calls again after %d, the answer to what is %s", vendor, statuses[v], v)
+			}
 		}
+		if again(statuses[forged]) != (row[3] == "yes") {
+			t.Errorf("the guide says %q of %s after %d, and that it calls again after %s", row[3], vendor, statuses[forged], row[2])
+		}
+	}
+	slices.Sort(vendors)
+	if want := []string{"AWS SNS", "Bird", "Infobip", "Plivo", "Sinch", "Telnyx", "Twilio", "Vonage"}; !slices.Equal(vendors, want) {
+		t.Errorf("the guide has rows for %q, want %q", vendors, want)
+	}
+}
+
+// TestTheGuideHasEachAnswer and its status.
+func TestTheGuideHasEachAnswer(t *testing.T) {
+	t.Parallel()
+	said := map[verdict]int{}
+	for _, row := range guideRows(t, "\\| (\\d{3}) \\| `(\\w+)` \\|") {
+		said[verdict(row[2])], _ = strconv.Atoi(row[1])
+	}
+	if !maps.Equal(said, statuses) {
+		t.Errorf("the guide has %v, the answers are %v", said, statuses)
 	}
 }
 
