@@ -76,13 +76,7 @@ const (
 // Run measures the floor and the dispatcher in turn, then the dispatcher's latency at
 // half the throughput that it has shown.
 func Run(ctx context.Context, cfg Config) (result *Result, err error) {
-	folder, err := os.MkdirTemp("", "dispatcher-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(folder) //nolint:errcheck // a leftover in the temporary folder is harmless
-	cfg.Step("starting a private PostgreSQL, Kafka and three carriers")
-	r, err := newRig(ctx, folder)
+	r, err := newRig(ctx, cfg.Step)
 	if err != nil {
 		return nil, err
 	}

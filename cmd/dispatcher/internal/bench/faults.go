@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -70,13 +69,7 @@ func faults(rate float64) []struct {
 
 // RunFaults measures one run for each fault, the healthy one first.
 func RunFaults(ctx context.Context, cfg FaultsConfig) (result *FaultsResult, err error) {
-	folder, err := os.MkdirTemp("", "dispatcher-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(folder) //nolint:errcheck // a leftover in the temporary folder is harmless
-	cfg.Step("starting a private PostgreSQL, Kafka and three carriers")
-	r, err := newRig(ctx, folder)
+	r, err := newRig(ctx, cfg.Step)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +107,8 @@ func (r *rig) fault(ctx context.Context, cfg *FaultsConfig, name string, behavio
 	if err != nil {
 		return row, err
 	}
-	m := run.begin()
-	if err := r.produce(ctx, name, 0, 1, 0); err != nil {
+	m, err := run.first(ctx)
+	if err != nil {
 		return row, err
 	}
 	feed := func(ctx context.Context) error {

@@ -24,13 +24,19 @@ import (
 // rig is what both sides of a comparison run against: one Kafka, one PostgreSQL and
 // three carriers, all in the measuring process. What is measured runs in a process of its own.
 type rig struct {
-	folder   string
+	folder   string // removed by close
 	private  *app.Private
 	carriers []*smpptest.Server
 	meter    atomic.Pointer[meter] // of the run under way
 }
 
-func newRig(ctx context.Context, folder string) (*rig, error) {
+// newRig starts the servers; step is told so.
+func newRig(ctx context.Context, step func(what string)) (*rig, error) {
+	folder, err := os.MkdirTemp("", "dispatcher-bench-")
+	if err != nil {
+		return nil, err
+	}
+	step("starting a private PostgreSQL, Kafka and three carriers")
 	r := &rig{folder: folder}
 	r.meter.Store(&meter{})
 	for range 3 {
@@ -40,7 +46,6 @@ func newRig(ctx context.Context, folder string) (*rig, error) {
 		}
 		r.carriers = append(r.carriers, server)
 	}
-	var err error
 	r.private, err = app.StartPrivate(ctx, app.PrivateConfig{Folder: filepath.Join(folder, "servers"), Topics: []string{"sms.status", "sms.dead"}, UnsyncedKafka: true})
 	if err != nil {
 		return nil, errors.Join(err, r.close())
@@ -49,6 +54,7 @@ func newRig(ctx context.Context, folder string) (*rig, error) {
 }
 
 func (r *rig) close() error {
+	defer os.RemoveAll(r.folder) //nolint:errcheck // a leftover in the temporary folder is harmless
 	for _, server := range r.carriers {
 		server.Close()
 	}

@@ -35,8 +35,8 @@ func (u *run) throughput(ctx context.Context, self string) error {
 // steady feeds the process at an even rate. It begins when the process has shown with one message that it reads: what
 // gathered while it joined its group would be a backlog.
 func (u *run) steady(ctx context.Context, self string) error {
-	m := u.begin()
-	if err := u.rig.produce(ctx, u.name, 0, 1, 0); err != nil {
+	m, err := u.first(ctx)
+	if err != nil {
 		return err
 	}
 	feed := func(ctx context.Context) error { return u.rig.produce(ctx, u.name, 1, u.messages, u.pause) }
@@ -48,6 +48,12 @@ func (u *run) begin() *meter {
 	m := &meter{}
 	u.rig.meter.Store(m)
 	return m
+}
+
+// first puts a new meter in place and produces the message with which the process shows that it reads.
+func (u *run) first(ctx context.Context) (*meter, error) {
+	m := u.begin()
+	return m, u.rig.produce(ctx, u.name, 0, 1, 0)
 }
 
 // patience bounds one run.
