@@ -11,16 +11,16 @@ import (
 	"dispatcher/provider"
 )
 
-// A request says how long its message is of use, and some are signed with the time. So it is written
-// at most maxAge before its first byte leaves: one that waited for a connection for longer than
-// rewriteAfter is written anew.
+// A request says how long its message is of use, and some are signed with the time. So it is
+// written at most maxAge before its first byte leaves: one that waited for a connection for longer
+// than rewriteAfter is written anew.
 const (
 	maxAge       = time.Second
 	rewriteAfter = 100 * time.Millisecond
 )
 
-// mostTries bounds the tries of one call. A kept connection that turns out to be dead is followed by
-// a new one, and a request that was written too early by another.
+// mostTries bounds the tries of one call. A kept connection that turns out to be dead is followed
+// by a new one, and a request that was written too early by another.
 const mostTries = 4
 
 // call is one request on its way.
@@ -60,10 +60,12 @@ func (c *call) bound() time.Time {
 // tooLate reports whether the request may not begin any more.
 func (c *call) tooLate() bool { return !c.latest.IsZero() && !time.Now().Before(c.latest) }
 
-// Call makes a request and returns the answer, or the result of a call that got none: Refused when no
-// byte can have left, Unknown otherwise. It obeys latest as Submission.Latest; zero does not bound
-// it. compose writes the request, once more when the first one has waited.
-func (c *Client) Call(ctx context.Context, latest time.Time, compose func() (*Request, error)) (*Answer, *provider.Result) {
+// Call makes a request and returns the answer, or the result of a call that got none: Refused when
+// no byte can have left, Unknown otherwise. It obeys latest as Submission.Latest; zero does not
+// bound it. compose writes the request, once more when the first one has waited.
+func (c *Client) Call(
+	ctx context.Context, latest time.Time, compose func() (*Request, error),
+) (*Answer, *provider.Result) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	call := &call{latest: latest, compose: compose}
@@ -108,12 +110,13 @@ func (c *Client) try(ctx, begin context.Context, call *call, fresh bool) (*Answe
 		c.idle.put(k)
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, call.request.Method, call.target.String(), body(call.request))
+	asked := call.request
+	request, err := http.NewRequestWithContext(ctx, asked.Method, call.target.String(), body(asked))
 	if err != nil {
 		c.idle.put(k)
 		return nil, err
 	}
-	return c.exchange(k, call, addHeader(request, call.request.Header))
+	return c.exchange(k, call, addHeader(request, asked.Header))
 }
 
 // exchange sends the request over a connection. The first write of the request looks at the clock,
@@ -145,7 +148,9 @@ func receive(k *conn, request *http.Request) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Status: response.StatusCode, Header: response.Header, Body: body, At: time.Now()}, nil
+	return &Answer{
+		Status: response.StatusCode, Header: response.Header, Body: body, At: time.Now(),
+	}, nil
 }
 
 // failure is the result of a call without answer.
@@ -156,12 +161,15 @@ func (c *call) failure(ctx context.Context, err error) *provider.Result {
 		failed := uncomposed(c.unwritten)
 		return &failed
 	case c.left:
-		return &provider.Result{Outcome: provider.Unknown, Code: word, Err: fmt.Errorf("no answer: %s", word)}
+		err = fmt.Errorf("no answer: %s", word)
+		return &provider.Result{Outcome: provider.Unknown, Code: word, Err: err}
 	case c.tooLate():
 		late := withheld(provider.Late)
 		return &late
 	case ctx.Err() != nil:
-		return &provider.Result{Outcome: provider.Refused, Code: "ended", Err: fmt.Errorf("ended before a byte had left: %s", word)}
+		err = fmt.Errorf("ended before a byte had left: %s", word)
+		return &provider.Result{Outcome: provider.Refused, Code: "ended", Err: err}
 	}
-	return &provider.Result{Outcome: provider.Refused, Code: word, Err: fmt.Errorf("not sent: %w", plain(err))}
+	err = fmt.Errorf("not sent: %w", plain(err))
+	return &provider.Result{Outcome: provider.Refused, Code: word, Err: err}
 }

@@ -57,7 +57,7 @@ func TestNoByteLeavesAfterTheDeadline(t *testing.T) {
 		"while it waits for others":         {full: true},
 		"while the connection is made":      {dial: until},
 		"while the request is written":      {write: func(n int64, d time.Time) { until(d) }},
-		"while the request is written anew": {dial: func(d time.Time) { until(d.Add(-300 * time.Millisecond)) }, write: func(n int64, d time.Time) { second(n, d) }},
+		"while the request is written anew": {dial: shortlyBefore, write: second},
 	} {
 		for code, bound := range map[string]func(*provider.Submission, time.Time){
 			provider.DeadlinePassed: func(s *provider.Submission, at time.Time) { s.Deadline = at },
@@ -111,6 +111,9 @@ func TestNoByteLeavesAfterTheDeadline(t *testing.T) {
 	}
 }
 
+// shortlyBefore waits until a request that was written has to be written anew.
+func shortlyBefore(deadline time.Time) { until(deadline.Add(-300 * time.Millisecond)) }
+
 // second waits in the second call only.
 func second(n int64, deadline time.Time) {
 	if n == 2 {
@@ -118,9 +121,9 @@ func second(n int64, deadline time.Time) {
 	}
 }
 
-// TestARequestIsWrittenRightBeforeItLeaves: the span for which a message is of use counts from there,
-// and so does the age of a signature. The first request waits for its connection; the second grows
-// old after it was written, as in a process that was stopped.
+// TestARequestIsWrittenRightBeforeItLeaves: the span for which a message is of use counts from
+// there, and so does the age of a signature. The first request waits for its connection; the second
+// grows old after it was written, as in a process that was stopped.
 func TestARequestIsWrittenRightBeforeItLeaves(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -155,7 +158,8 @@ func TestARequestIsWrittenRightBeforeItLeaves(t *testing.T) {
 				t.Fatalf("%v, %q, %v", r.Outcome, r.Code, r.Err)
 			}
 			n := api.calls.Load()
-			if got, want := <-texts, fmt.Sprintf(`{"To":"+447700900123","Text":"%d"}`, n); got != want || n < c.least {
+			want := fmt.Sprintf(`{"To":"+447700900123","Text":"%d"}`, n)
+			if got := <-texts; got != want || n < c.least {
 				t.Errorf("the server got %s, want %s, at least number %d", got, want, c.least)
 			}
 			if requests, _ := s.seen(); requests != 1 {
@@ -165,8 +169,9 @@ func TestARequestIsWrittenRightBeforeItLeaves(t *testing.T) {
 	}
 }
 
-// TestARequestWaitsForNoStream uses a server that speaks HTTP/2, allows one stream at a time and holds
-// the first: over HTTP/2 the second request would wait inside net/http, past every check of ours.
+// TestARequestWaitsForNoStream uses a server that speaks HTTP/2, allows one stream at a time and
+// holds the first: over HTTP/2 the second request would wait inside net/http, past every check of
+// ours.
 func TestARequestWaitsForNoStream(t *testing.T) {
 	t.Parallel()
 	arrived, hold := make(chan string, 9), make(chan struct{})

@@ -18,15 +18,16 @@ type wire struct {
 // errTooLate is what a write gets that comes too late.
 var errTooLate = errors.New("its time is over")
 
-// begin says that a request follows, of which no byte may leave from latest on, and returns how many
-// bytes left before it.
+// begin says that a request follows, of which no byte may leave from latest on, and returns how
+// many bytes left before it.
 func (w *wire) begin(latest time.Time) int64 {
 	w.latest.Store(&latest)
 	return w.written.Load()
 }
 
-// Write counts before it writes, because a byte that may be on its way has left, and takes back what
-// the system did not accept: a write to a connection that the other side has reset leaves nothing.
+// Write counts before it writes, because a byte that may be on its way has left, and takes back
+// what the system did not accept: a write to a connection that the other side has reset leaves
+// nothing.
 // A request that comes too late writes nothing, and the connection nothing more either: what would
 // follow is the rest of that request, or the end of TLS.
 func (w *wire) Write(p []byte) (int, error) {

@@ -18,7 +18,8 @@ func BenchmarkCompression(b *testing.B) {
 	const events = 500
 	batch := statusEvents(events)
 	for name, codec := range map[string]kgo.CompressionCodec{
-		"gzip": codecs["gzip"], "gzip -6": kgo.GzipCompression(), "snappy": codecs["snappy"], "lz4": codecs["lz4"], "zstd": codecs["zstd"],
+		"gzip": codecs["gzip"], "gzip -6": kgo.GzipCompression(), "snappy": codecs["snappy"],
+		"lz4": codecs["lz4"], "zstd": codecs["zstd"],
 	} {
 		b.Run(name, func(b *testing.B) {
 			compressor, err := kgo.DefaultCompressor(codec)
@@ -48,8 +49,9 @@ func statusEvents(n int) (batch []byte) {
 		id := fmt.Sprintf("order-%016x-otp", random.Uint64())
 		when := at.Add(time.Duration(i) * 25 * time.Microsecond)
 		event := envelope.AppendStatus(nil, envelope.Status{
-			ID: id, State: "accepted", At: when, Lane: "otp", Tenant: "shop", Route: "default", Channel: string(rune('a' + i%3)),
-			Attempt: 1, Code: "0x00000000", Reference: fmt.Sprintf("%012x", random.Uint64()>>16), Segments: 1,
+			ID: id, State: "accepted", At: when, Lane: "otp", Tenant: "shop", Route: "default",
+			Channel: string(rune('a' + i%3)), Attempt: 1, Code: "0x00000000",
+			Reference: fmt.Sprintf("%012x", random.Uint64()>>16), Segments: 1,
 			Metadata: map[string]string{"order": fmt.Sprint(7000 + i)},
 		})
 		batch = append(batch, id...)
