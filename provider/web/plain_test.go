@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 
 	"dispatcher/provider"
@@ -32,7 +33,7 @@ func (plainAPI) Classify(a *web.Answer) provider.Result {
 	r := provider.Result{Code: strconv.Itoa(a.Status), Err: errors.New(http.StatusText(a.Status))}
 	switch a.Status {
 	case http.StatusOK:
-		return provider.Result{Outcome: provider.Accepted, Reference: string(a.Body)}
+		return provider.Result{Outcome: provider.Accepted, Reference: strings.TrimRight(string(a.Body), "\x00")}
 	case http.StatusBadRequest:
 		r.Outcome = provider.Rejected
 	case http.StatusForbidden:
