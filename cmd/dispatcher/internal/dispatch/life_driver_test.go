@@ -46,6 +46,8 @@ type lifeRig struct {
 	sql *pgx.Conn
 	n   int
 	now *messageLife // the message whose carriers are asked
+
+	verifier *Verifier // of what the ledger has on record, as `audit verify` derives it again
 }
 
 func newLifeRig(t *testing.T) *lifeRig {
@@ -108,6 +110,9 @@ func newLifeRig(t *testing.T) *lifeRig {
 	if err := rig.d.Apply(routing, channels); err != nil {
 		t.Fatal(err)
 	}
+	rig.verifier = NewVerifier(testKeys, func(int64) (Edition, error) {
+		return Edition{Routing: routing, Bounds: map[string]Bound{"a": {Active: true}, "b": {Active: true}, "c": {Active: true}, "d": {Active: true}}}, nil
+	})
 	if rig.sql, err = pgx.Connect(ctx, url); err != nil {
 		t.Fatal(err)
 	}
@@ -444,8 +449,10 @@ func (m *messageLife) pass(by time.Duration) {
 		m.recover() // nobody holds an attempt for so long
 	}
 	for _, sql := range []string{
-		`update dispatcher.messages set expires_at = expires_at - $2::interval, next_at = next_at - $2::interval, same_key_until = same_key_until - $2::interval where seq = $1`,
+		`update dispatcher.messages set received_at = received_at - $2::interval, expires_at = expires_at - $2::interval, next_at = next_at - $2::interval, same_key_until = same_key_until - $2::interval where seq = $1`,
 		`update dispatcher.attempts set claimed_at = claimed_at - $2::interval, settled_at = settled_at - $2::interval, held_until = held_until - $2::interval where message_seq = $1`,
+		`update dispatcher.attempts set ranking = jsonb_set(ranking, '{latest}', to_jsonb((ranking ->> 'latest')::bigint - (extract(epoch from $2::interval) * 1e6)::bigint)) where message_seq = $1 and ranking ? 'latest'`,
+		`update dispatcher.messages set seen = jsonb_set(seen, '{latest}', to_jsonb((seen ->> 'latest')::bigint - (extract(epoch from $2::interval) * 1e6)::bigint)) where seq = $1 and seen ? 'latest'`,
 		`update dispatcher.ambiguous set until = until - $2::interval, next_at = next_at - $2::interval, opened_at = opened_at - $2::interval where message_seq = $1`,
 		`update dispatcher.receipts set due_at = due_at - $2::interval, received_at = received_at - $2::interval where message_seq = $1 or channel || reference like '_life-' || lpad($1::text, 6, '0') || '%'`,
 	} {
@@ -574,6 +581,11 @@ func (m *messageLife) check() {
 		if n := queryLife[int64](m, `select sum(active)::bigint from dispatcher.channels`); n != 0 {
 			wrong("%d slots are not given back", n)
 		}
+	}
+	mismatches, err := m.rig.verifier.Verify(&r)
+	m.must(err)
+	if len(mismatches) > 0 {
+		wrong("the audit finds %+v", mismatches)
 	}
 	events := m.events()
 	for i := range events {

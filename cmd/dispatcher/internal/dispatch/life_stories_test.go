@@ -77,6 +77,16 @@ var lifeStories = []struct {
 		"answer void no; deadline; carrier",
 	},
 	{
+		"a late answer tells of the first attempt, which gives no receipts, after the second had no answer", // the audit called it a forgery
+		script{lane: "hasty", first: "d", segments: 1, again: "yes"},
+		"submit yes; recover; claim; answer void; wake",
+	},
+	{
+		"it is sent once more and refused until its deadline, and nobody knows of the first", // the audit called it a forgery
+		script{lane: "hasty", first: "d", segments: 1, again: "busy"},
+		"answer lost; claim; answer busy",
+	},
+	{
 		"the rest of what nobody knew does not count once it is denied as a whole",
 		script{lane: "never", first: "b", segments: 2, again: "yes"},
 		"recover; wake; claim; answer yes yes; receipt 2 0 both delivered; receipt 2 1 both delivered",

@@ -208,6 +208,9 @@ func (c *check) task(attempt int, e *edition, s *standing) *task {
 		ID: row.ID, Lane: row.Lane, Tenant: c.msg.Tenant, ReceivedAt: row.ReceivedAt, ExpiresAt: row.ReceivedAt.Add(time.Hour),
 		Plan: ledger.Plan{KeyID: row.Plan.KeyID}, Attempts: s.attempts, Pinned: s.pinned, PartsLeft: s.partsLeft(), PartsCut: row.PartsCut,
 	}
+	if s.sameKey {
+		t.row.SameKey = s.pinned // the key itself is not on record, and no choice depends on it
+	}
 	// Its clock stands before every deadline. What may have been taken in part, or not at all, was not stopped.
 	p := &planner{routing: e.routing, keys: c.v.keys, begun: s.doubted || !s.known}
 	if p.choose(t) != nil {

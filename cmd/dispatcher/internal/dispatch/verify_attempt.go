@@ -47,9 +47,10 @@ func (c *check) attempt(i int, s *standing) error {
 	}
 	c.reason(e, t, s, i)
 	parts := c.bill(e, t, s, i)
-	s.after(stored, t.row.Pinned, t.route.HoldThrottled, parts)
 	if c.repeated(e, i) {
-		s.pinned = stored.Channel
+		s.repeat(stored.Channel)
+	} else {
+		s.after(stored, t.row.Pinned, t.route.HoldThrottled, parts)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,9 +17,9 @@ func (c *check) message() {
 	if len(attempts) == 0 {
 		return
 	}
-	last := attempts[len(attempts)-1].Outcome
-	if want, ok := lastOutcome[row.State]; ok && last != want && !barred(row) {
-		c.differs(0, whatOutcome, string(row.State)+" after "+orPending(last), string(row.State)+" after "+orPending(want))
+	if want := c.endsOtherwise(); want != "" && !barred(row) {
+		last := attempts[len(attempts)-1].Outcome
+		c.differs(0, whatOutcome, string(row.State)+" after "+orPending(last), string(row.State)+" after "+want)
 	}
 	for i := range attempts {
 		if attempts[i].Reason == ledger.ByResend && !row.PossibleDuplicate {
@@ -33,10 +34,41 @@ func barred(row *ledger.Message) bool {
 	return row.State == ledger.Rejected && (row.Reason == reasonOptedOut || row.Reason == string(envelope.BlockedNumber))
 }
 
-// lastOutcome is what came of the last attempt of a message in a state. The other states tell
-// nothing: a message may fail after any answer but a yes, and a late yes to one that has failed does not revive it.
-var lastOutcome = map[ledger.State]string{
-	ledger.Sending: "", ledger.Accepted: "accepted", ledger.Rejected: "rejected", ledger.Unknown: "unknown",
+// endsOtherwise returns the outcomes that the state of the message demands when its attempts have
+// others, and "" when the state follows from them. The last attempt decides, with two exceptions:
+// a message that was sent again without an answer is accepted by a late yes to the earlier attempt,
+// and it is unknown for good when the resend was refused, because somebody may have the first copy.
+// The states that are not named follow from any outcome.
+func (c *check) endsOtherwise() string {
+	attempts := c.record.Attempts
+	last := attempts[len(attempts)-1].Outcome
+	some := func(test func(*ledger.AttemptRecord) bool) bool {
+		return slices.ContainsFunc(attempts, func(a ledger.AttemptRecord) bool { return test(&a) })
+	}
+	switch c.record.Message.State {
+	case ledger.Sending:
+		return unless(last == "", orPending(""))
+	case ledger.Rejected:
+		return unless(last == "rejected", "rejected")
+	case ledger.Accepted: // a contradiction is a receipt for an attempt that its provider had denied
+		return unless(some(func(a *ledger.AttemptRecord) bool {
+			return a.Outcome == "accepted" || !a.ContradictedAt.IsZero()
+		}), "accepted")
+	case ledger.Unknown:
+		open := some(func(a *ledger.AttemptRecord) bool { return a.Outcome == "unknown" || late(a) })
+		return unless(open && last != "" && last != "accepted", "unknown, or a no after an attempt without answer")
+	case ledger.Scheduled, ledger.Waiting, ledger.Retry, ledger.Delivered, ledger.Undelivered,
+		ledger.NoReceipt, ledger.Failed, ledger.Dead:
+	}
+	return ""
+}
+
+// unless returns otherwise where a state does not follow.
+func unless(follows bool, otherwise string) string {
+	if follows {
+		return ""
+	}
+	return otherwise
 }
 
 func orPending(outcome string) string {

@@ -18,6 +18,8 @@ type standing struct {
 	tried []tried
 	// doubted is set when one of the attempts never got an answer.
 	doubted bool
+	// sameKey is set when the next attempt repeats the last one under its key.
+	sameKey bool
 	// known is false once a late answer replaced an unknown one: whether it came before or
 	// after the message went on is not on record. Then pinned and left are not known.
 	known bool
@@ -46,6 +48,7 @@ func late(a *ledger.AttemptRecord) bool { return a.Answers > 1 }
 func (s *standing) after(a *ledger.AttemptRecord, pinned string, hold bool, parts int) {
 	at := s.attempts
 	s.attempts++
+	s.sameKey = false
 	if pinned == "" {
 		s.left = 0
 	}
@@ -70,6 +73,13 @@ func (s *standing) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 		s.known, s.pinned, s.left = false, "", 0
 		s.tried = append(s.tried, tried{a.Channel, at, false}) // if only as one that never answers
 	}
+}
+
+// repeat takes an attempt into account that the next one repeats under its key: on the same channel,
+// as the same submission, so that the channel was not tried in vain and nothing is sent twice.
+func (s *standing) repeat(channel string) {
+	s.attempts++
+	s.pinned, s.left, s.sameKey = channel, 0, true
 }
 
 // partly reports whether only a part of the message is to be sent yet, and keeps which.

@@ -95,6 +95,8 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"retry called fallback":    {partLife, whatReason, forged(func(r *ledger.Record) { r.Attempts[1].Reason = ledger.ByFallback })},
 		"sent again after a yes":   {fallbackLife, whatOutcome, forged(func(r *ledger.Record) { r.Attempts[0].Outcome = "accepted" })},
 		"sent again without a no":  {fallbackLife, whatOutcome, forged(func(r *ledger.Record) { r.Attempts[0].Outcome = "" })},
+		"unknown after a no":       {fallbackLife, whatOutcome, forged(func(r *ledger.Record) { r.Message.State, r.Attempts[1].Outcome = ledger.Unknown, "refused" })},
+		"unknown after a yes":      {resentLife, whatOutcome, forged(func(r *ledger.Record) { r.Message.State = ledger.Unknown })},
 		"accepted without a yes":   {fallbackLife, whatOutcome, forged(func(r *ledger.Record) { r.Attempts[1].Outcome = "rejected" })},
 		"number":                   {fallbackLife, whatNumber, forged(func(r *ledger.Record) { r.Attempts[1].Number = 5 })},
 		"last attempt deleted":     {fallbackLife, whatNumber, forged(func(r *ledger.Record) { r.Attempts = r.Attempts[:1] })},
