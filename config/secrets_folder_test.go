@@ -180,6 +180,7 @@ func TestASecretsFolderHoldsSecretsAlone(t *testing.T) {
 	t.Parallel()
 	for folder, bad := range map[string]bool{
 		"/": true, "./data": true, "./data/secrets": false, "/run/secrets": false, ".": true, "..": true, "./database": false,
+		"./data/postgres": true, "./data/secrets/eu": false, "./data/secretsX": true, "./data/secrets/../postgres": true,
 	} {
 		s := config.Settings{DataDir: "./data", SecretsDir: folder}
 		if err := s.Validate(true); bad != strings.Contains(err.Error(), "DISPATCHER_SECRETS_DIR is ") {
@@ -231,6 +232,50 @@ func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
 	linked := config.Settings{DataDir: filepath.Join(top, "app", "data")} // DISPATCHER_SECRETS_DIR is not set
 	if err := linked.Validate(true); !strings.Contains(err.Error(), "which holds the data folder") {
 		t.Errorf("a default that is a link to the folder around: %v", err)
+	}
+}
+
+// TestInTheDataFolderOneFolderHoldsSecrets: the others belong to the embedded servers, and a routing document
+// could have their files sent somewhere.
+func TestInTheDataFolderOneFolderHoldsSecrets(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	for _, folder := range []string{"data/postgres/base", "data/secrets/eu", "linked/postgres", "out/postgres", "vault"} {
+		if err := os.MkdirAll(filepath.Join(top, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"base": "data/postgres/base", "other": "data", "linked/secrets": "postgres", "out/secrets": "../vault"} {
+		if err := os.Symlink(to, filepath.Join(top, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		secrets, data string
+		bad           bool
+	}{
+		{"data/postgres", "data", true},
+		{"data/postgres/base", "data", true},
+		{"base", "data", true},
+		{"other/postgres", "data", true},
+		{"data/postgres", "other", true},
+		{"data/kafka", "data", true}, // it is not there yet
+		{"linked/secrets", "linked", true},
+		{"data/secrets", "data", false},
+		{"other/secrets", "data", false},
+		{"data/secrets/eu", "other", false},
+		{"out/secrets", "out", false},
+		{"vault", "data", false},
+	} {
+		s := config.Settings{DataDir: filepath.Join(top, c.data), SecretsDir: filepath.Join(top, c.secrets)}
+		err := s.Validate(true)
+		if got := strings.Contains(err.Error(), "DISPATCHER_SECRETS_DIR is "+s.SecretsDir+", which lies in the data folder "+s.DataDir); got != c.bad {
+			t.Errorf("secrets %s, data %s: %v", c.secrets, c.data, err)
+		}
+	}
+	linked := config.Settings{DataDir: filepath.Join(top, "linked")} // DISPATCHER_SECRETS_DIR is not set
+	if err := linked.Validate(true); !strings.Contains(err.Error(), "which lies in the data folder") {
+		t.Errorf("a default that is a link to the database: %v", err)
 	}
 }
 

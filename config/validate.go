@@ -115,9 +115,11 @@ func (s *Settings) checkBounds(c *checker) {
 }
 
 // checkSecretsDir refuses folders that hold more than secrets of the routing document. The data folder,
-// and so each folder around it, holds the draw key and the password of the embedded database.
+// and so each folder around it, holds the draw key and the password of the embedded database, and the
+// folders in it hold the database itself. The one exception is its folder for secrets.
 func (s *Settings) checkSecretsDir(c *checker) {
 	folder, data := NewSecretsFolder(s.secretsDir()).Path(), NewSecretsFolder(s.DataDir).Path()
+	own := filepath.Join(resolved(data), defaultSecrets) // not resolved: a link there may lead to the database
 	switch {
 	case resolved(folder) == string(filepath.Separator):
 		c.fail("SECRETS_DIR", "is %s, which holds other files too; make a folder for the secrets of the routing document alone", folder)
@@ -125,7 +127,17 @@ func (s *Settings) checkSecretsDir(c *checker) {
 		c.fail("SECRETS_DIR", "is %s, which holds the data folder %s (%s_DATA_DIR) and with it secrets of the dispatcher itself; "+
 			"make a folder for the secrets of the routing document alone, for example %s",
 			folder, data, Prefix, filepath.Join(data, defaultSecrets))
+	case isAround(data, folder) && !holds(own, resolved(folder)):
+		c.fail("SECRETS_DIR", "is %s, which lies in the data folder %s (%s_DATA_DIR) among files of the dispatcher itself; "+
+			"in there only %s is for the secrets of the routing document",
+			folder, data, Prefix, filepath.Join(data, defaultSecrets))
 	}
+}
+
+// holds reports whether inner is the folder outer or lies in it, by their names alone.
+func holds(outer, inner string) bool {
+	within, err := filepath.Rel(outer, inner)
+	return err == nil && filepath.IsLocal(within)
 }
 
 // heartBeat is how often an instance says that it lives.
