@@ -260,6 +260,46 @@ func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	}
 }
 
+// TestLateAnswersLockMessagesInOrder: two batches each have a late answer about one message, and the answer of the
+// resend of the other. While somebody else has the first message they queue for it, before either has the second.
+func TestLateAnswersLockMessagesInOrder(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, other, db, watch := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), raw(t, url), raw(t, url)
+	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
+	m := claimAll(t, l, batch("m", 2), "a").Messages
+	for i := range m {
+		resend := unknown(m[i])
+		resend.State, resend.PossibleDuplicate = ledger.Retry, true
+		settleAll(t, l, []ledger.Settlement{resend})
+	}
+	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+		t.Fatal(err)
+	}
+	late, again := accepted(m), accepted(m)
+	for i := range again {
+		again[i].Attempt = 2
+	}
+	execute(t, db, `begin`)
+	execute(t, db, `select from dispatcher.messages where seq = $1 for update`, m[0].Seq)
+	first := waiting(t, watch, func() error { return l.Settle(t.Context(), []ledger.Settlement{late[0], again[1]}) })
+	second := make(chan error, 1)
+	go func() { second <- other.Settle(t.Context(), []ledger.Settlement{again[0], late[1]}) }()
+	const waiters = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+	for scalar[int](t, watch, waiters) < 2 && t.Context().Err() == nil {
+		if len(second) > 0 {
+			t.Fatalf("it did not wait: %v", <-second)
+		}
+	}
+	execute(t, db, `commit`)
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Error(err)
+	}
+	if got := scalar[string](t, db, `select string_agg(state, ', ') from dispatcher.messages`); got != "accepted, accepted" || activeOn(t, db, "a") != 0 {
+		t.Errorf("%s, %d active", got, activeOn(t, db, "a"))
+	}
+}
+
 func TestNothingIsJudgedWhileTheMessageIsSubmittedAgain(t *testing.T) {
 	t.Parallel()
 	l, m, see := doubted(t, ledger.SameKey)

@@ -13,8 +13,10 @@ import "fmt"
 //   - moved takes the messages on, if this attempt is still their last one and nobody
 //     has taken it on before. A late yes or no also stops a message that waits to be
 //     sent once more, and then there will be no duplicate. So does a late yes to an earlier attempt than the last, whose
-//     message has been sent once more in vain, or nobody knows. late reads the messages of such answers as they are locked: whoever
-//     was waited for, with the attempt or with the message, may have taken them on.
+//     message has been sent once more in vain, or nobody knows. late reads the messages as they are locked, when there is
+//     such an answer: whoever was waited for, with the attempt or with the message, may have taken them on. It locks all
+//     messages of the batch, not only those with late answers, because messages are locked in ascending order: two batches
+//     could otherwise wait for each other, each with a late answer about the resend that the other has the answer of.
 //   - the outbox gets the notices of the messages that moved, in the order given: nearly
 //     always all of them, which go from the parameters to the row as they are. Its seq
 //     is drawn after the rows' locks were taken; see Publish.
@@ -178,7 +180,8 @@ func settleFreed(written string) string {
 // settleMoved is the end of a settlement.
 const settleMoved = `, late as materialized (
 	  select m.seq, m.state from done d join dispatcher.messages m on m.seq = d.seq
-	  where d.answers > 1 and (m.attempts = d.attempt or d.state = 'accepted') order by m.seq for update of m
+	  where exists (select from done e where e.answers > 1) and (m.attempts = d.attempt or d.state = 'accepted')
+	  order by m.seq for update of m
 	), moved as (
 	  update dispatcher.messages m set state = d.state, reason = nullif(d.reason, ''),
 	    next_at = case when d.state in ('retry', 'waiting') then coalesce(d.next_at, now()) end,

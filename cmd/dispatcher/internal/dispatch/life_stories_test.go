@@ -87,6 +87,16 @@ var lifeStories = []struct {
 		"answer lost; claim; answer busy",
 	},
 	{
+		"of two parts one is refused and the other has no answer, and an operator says that it was taken", // the audit missed a segment
+		script{lane: "once", first: "a", segments: 2, again: "no"},
+		"answer lost busy; carrier",
+	},
+	{
+		"it is sent once more, and that is repeated under its key", // the audit called the repeats forgeries
+		script{lane: "keyed", first: "b", segments: 2, again: "lost"},
+		"answer busy void",
+	},
+	{
 		"the rest of what nobody knew does not count once it is denied as a whole",
 		script{lane: "never", first: "b", segments: 2, again: "yes"},
 		"recover; wake; claim; answer yes yes; receipt 2 0 both delivered; receipt 2 1 both delivered",

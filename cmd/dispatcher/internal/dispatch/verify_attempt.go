@@ -134,14 +134,15 @@ func (c *check) resent(e *edition, i int) {
 }
 
 // repeated reports whether the attempt after this one repeats it under the same key, as its lane allows: that is no second
-// message, and the provider bills the two once.
+// message, and the provider bills the two once. The repeat of a resend counts as a resend.
 func (c *check) repeated(e *edition, i int) bool {
 	if i+1 >= len(c.record.Attempts) || c.record.Attempts[i].Outcome != "unknown" {
 		return false
 	}
 	lane, named := e.routing.Lanes[c.record.Message.Lane]
-	next := &c.record.Attempts[i+1]
-	return next.Channel == c.record.Attempts[i].Channel && next.Reason == ledger.ByRetry && (!named || lane.clears(ledger.SameKey))
+	before, next := &c.record.Attempts[i], &c.record.Attempts[i+1]
+	again := next.Reason == ledger.ByRetry || next.Reason == ledger.ByResend && before.Reason == ledger.ByResend
+	return next.Channel == before.Channel && again && (!named || lane.clears(ledger.SameKey))
 }
 
 // bill checks what was billed: the price of the version for as many segments as the answer
@@ -161,7 +162,7 @@ func (c *check) bill(e *edition, t *task, s *standing, i int) (parts int) {
 	switch {
 	case c.repeated(e, i):
 		least = 0
-	case !s.known:
+	case !s.known, late(stored): // of some parts it may have been known that they were not taken
 		least = min(least, 1)
 	}
 	if stored.Segments < least || stored.Segments > most {
