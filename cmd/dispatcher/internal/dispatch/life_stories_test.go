@@ -97,6 +97,11 @@ var lifeStories = []struct {
 		"answer busy void",
 	},
 	{
+		"a receipt proves the first attempt after it was repeated under its key", // the audit missed its segments, which the repeat carries
+		script{lane: "never", first: "c", segments: 2, again: "lost"},
+		"submit lost yes; receipt 1 0 key pending",
+	},
+	{
 		"the rest of what nobody knew does not count once it is denied as a whole",
 		script{lane: "never", first: "b", segments: 2, again: "yes"},
 		"recover; wake; claim; answer yes yes; receipt 2 0 both delivered; receipt 2 1 both delivered",

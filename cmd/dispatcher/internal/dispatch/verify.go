@@ -107,6 +107,7 @@ func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 		return nil, err
 	}
 	seen, s := c.read(0, r.Seen), &standing{known: true}
+	c.seen = seen
 	if seen != nil && (seen.Attempts < 0 || seen.Attempts > len(r.Attempts)) {
 		c.differs(0, whatRanking, "a wait after "+strconv.Itoa(seen.Attempts)+" attempts", strconv.Itoa(len(r.Attempts))+" attempts")
 	}
@@ -175,6 +176,7 @@ type check struct {
 	// planned is the message as it was planned for its first attempt, under its own version; nil
 	// when that version cannot be read, or has no route for it.
 	planned *task
+	seen    *Ranking // that of the last wait; nil without one
 	found   []Mismatch
 }
 

@@ -136,13 +136,25 @@ func (c *check) resent(e *edition, i int) {
 // repeated reports whether the attempt after this one repeats it under the same key, as its lane allows: that is no second
 // message, and the provider bills the two once. The repeat of a resend counts as a resend.
 func (c *check) repeated(e *edition, i int) bool {
-	if i+1 >= len(c.record.Attempts) || c.record.Attempts[i].Outcome != "unknown" {
+	return c.record.Attempts[i].Outcome == "unknown" && c.continued(e, i)
+}
+
+// continued is repeated for whatever became known of the attempt later. A message may also have waited
+// for its repeat until the search ended: then its channel was not passed over as tried.
+func (c *check) continued(e *edition, i int) bool {
+	lane, named := e.routing.Lanes[c.record.Message.Lane]
+	if named && !lane.clears(ledger.SameKey) {
 		return false
 	}
-	lane, named := e.routing.Lanes[c.record.Message.Lane]
-	before, next := &c.record.Attempts[i], &c.record.Attempts[i+1]
-	again := next.Reason == ledger.ByRetry || next.Reason == ledger.ByResend && before.Reason == ledger.ByResend
-	return next.Channel == before.Channel && again && (!named || lane.clears(ledger.SameKey))
+	this := &c.record.Attempts[i]
+	if i+1 == len(c.record.Attempts) {
+		return c.seen != nil && c.seen.Attempts == i+1 && slices.ContainsFunc(c.seen.Candidates, func(r Ranked) bool {
+			return r.Channel == this.Channel && r.Reason != alreadyTried
+		})
+	}
+	next := &c.record.Attempts[i+1]
+	again := next.Reason == ledger.ByRetry || next.Reason == ledger.ByResend && this.Reason == ledger.ByResend
+	return next.Channel == this.Channel && again
 }
 
 // bill checks what was billed: the price of the version for as many segments as the answer
@@ -160,7 +172,7 @@ func (c *check) bill(e *edition, t *task, s *standing, i int) (parts int) {
 	parts = e.parts(t, ch)
 	least, most := billable(stored.Outcome, parts)
 	switch {
-	case c.repeated(e, i):
+	case (late(stored) || stored.Outcome == "unknown") && c.continued(e, i):
 		least = 0
 	case !s.known, late(stored): // of some parts it may have been known that they were not taken
 		least = min(least, 1)
