@@ -172,6 +172,67 @@ func TestAnIDThatADenialNamesTakesNoRowFromAnybody(t *testing.T) {
 	}
 }
 
+// TestAnIDThatADenialNamesIsForgotten: when its time is over the carrier may have given it to another message, whose
+// receipt can come before its answer. What was delivered stays on record.
+func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
+	t.Parallel()
+	for _, said := range []provider.ReceiptState{0, provider.Pending, provider.Undelivered, provider.Delivered} {
+		t.Run(said.String(), func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			settleAll(t, l, []ledger.Settlement{denied(m, provider.Rejected, "7F")})
+			if said != 0 {
+				receive(t, l, receipt("7F", said))
+			}
+			see(`with w as (update dispatcher.receipts set due_at = due_at - interval '71 hours' returning 1) select count(*)::text from w`)
+			sweep := func() {
+				if _, err := l.Overdue(t.Context(), 100, tellState); err != nil {
+					t.Fatal(err)
+				}
+			}
+			const rows = `select count(*)::text from dispatcher.receipts`
+			if sweep(); see(rows) != "1" {
+				t.Fatal("it is forgotten an hour before its time is over")
+			}
+			see(dueNow)
+			sweep()
+			if said == provider.Undelivered || said == provider.Delivered {
+				if see(rows) != "1" || see(dueNow) != "0" {
+					t.Errorf("%s rows, of which %s are awaited", see(rows), see(dueNow))
+				}
+				return
+			}
+			next := claimAll(t, l, []ledger.Message{message("n")}, "a").Messages[0]
+			receive(t, l, receipt("7F", provider.Delivered)) // before its answer
+			settleAll(t, l, expecting(next, "7F"))
+			sweep()
+			const states = `select string_agg(concat_ws(' ', m.id, m.state, a.contradicted_at is not null), ', ' order by m.id)
+				from dispatcher.messages m join dispatcher.attempts a on a.message_seq = m.seq`
+			if got := see(states); got != "m rejected f, n delivered f" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestAMessageThatIsTakenHasTheIDOfADenial at once, also while its row is awaited and after a receipt that says nothing final.
+func TestAMessageThatIsTakenHasTheIDOfADenial(t *testing.T) {
+	t.Parallel()
+	for _, early := range []bool{false, true} {
+		l, m, see := one(t)
+		settleAll(t, l, []ledger.Settlement{denied(m, provider.Rejected, "7F")})
+		next := claimAll(t, l, []ledger.Message{message("n")}, "a").Messages[0]
+		if early {
+			receive(t, l, receipt("7F", provider.Pending))
+		}
+		settleAll(t, l, expecting(next, "7F"))
+		receive(t, l, receipt("7F", provider.Delivered))
+		if got := see(`select string_agg(concat_ws(' ', id, state), ', ' order by id) from dispatcher.messages`); got != "m rejected, n delivered" {
+			t.Errorf("early %t: %s", early, got)
+		}
+	}
+}
+
 // TestAReceiptThatOurKeyProvesUnderAnotherID is booked on the attempt, and told.
 func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ func expectArrays(order []*Settlement) []any {
 		}
 		for _, one := range names(s.Denied) {
 			seq, attempt, reference = append(seq, s.Seq), append(attempt, int16(s.Attempt)), append(reference, one) //nolint:gosec // The column is a smallint.
-			part, await = append(part, 0), append(await, 0)
+			part, await = append(part, 0), append(await, s.Await.Microseconds())
 		}
 	}
 	if seq == nil {

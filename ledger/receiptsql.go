@@ -14,15 +14,16 @@ package ledger
 //     takes it. Otherwise the older one keeps it, and the newer gets a row that no receipt finds,
 //     so that it ends without receipt.
 //
-// What has part 0 is an id that the answer named of a part that it did not take: a receipt should not come, and nobody looks for one. Its
-// row is as if a receipt with our key had made it. It takes no row from anybody.
+// What has part 0 is an id that the answer named of a part that it did not take: a receipt should not come. Its row is as if
+// a receipt with our key had made it. It takes no row from anybody, and a later message that the provider takes under the same id
+// has its row at once. When its time is over it is deleted, see drop: a carrier that gives ids anew sends receipts for other messages then.
 //
 // The channel is read from the attempt, which must exist. Rows are written in the order of their key, as in
 // bookReceipts.
 const expectReceipts = `
 	with fresh as materialized (
 	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0) as part,
-	    case when n.part > 0 then now() + n.await * interval '1 microsecond' end as due_at
+	    now() + n.await * interval '1 microsecond' as due_at
 	  from unnest($1::bigint[], $2::smallint[], $3::text[], $4::smallint[], $5::bigint[]) as n(seq, attempt, reference, part, await)
 	  join dispatcher.attempts a on a.message_seq = n.seq and a.attempt = n.attempt
 	  order by a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0)
@@ -38,7 +39,7 @@ const expectReceipts = `
 	    due_at = case when (r.message_seq is null or r.message_seq = excluded.message_seq) and r.state in ('delivered', 'undelivered')
 	      then now() when r.part is null then excluded.due_at else coalesce(r.due_at, excluded.due_at) end
 	  where r.message_seq is null or (excluded.part is not null or r.part is null) and r.message_seq = excluded.message_seq and r.attempt <= excluded.attempt
-	    or excluded.part is not null and r.due_at is null
+	    or excluded.part is not null and (r.due_at is null or r.part is null and r.state in ('expected', 'pending'))
 	  returning message_seq, attempt, reference
 	)
 	insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
@@ -178,6 +179,11 @@ const flagMessages = `
 const updateDue = `
 	update dispatcher.receipts r set due_at = now() + n.wait * interval '1 microsecond'
 	from unnest($1::text[], $2::text[], $3::bigint[]) as n(channel, reference, wait)
+	where r.channel = n.channel and r.reference = n.reference`
+
+// dropRows deletes rows of ids that nobody answers for any more.
+const dropRows = `
+	delete from dispatcher.receipts r using unnest($1::text[], $2::text[]) as n(channel, reference)
 	where r.channel = n.channel and r.reference = n.reference`
 
 // lowerActive gives slots back. active_max sinks with active after it was lowered below it.

@@ -191,7 +191,10 @@ func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrit
 				if !picked[id] {
 					continue
 				}
-				if wait := s.lookAgain(tr, p); wait > 0 || all {
+				switch wait := s.lookAgain(tr, p); {
+				case all && tr.isDenied() && p.byKey && p.state != string(Delivered):
+					w.drop(p)
+				case wait > 0 || all:
 					w.look(p, wait)
 				}
 			}

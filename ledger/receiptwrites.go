@@ -26,6 +26,7 @@ type receiptWrites struct {
 		channel, reference []string
 		wait               []*int64 // microseconds; nil for never
 	}
+	dropped struct{ channel, reference []string }
 	flagged []int64          // messages that may have reached their subscribers twice
 	slots   map[string]int64 // freed, by channel
 	notices []Notice
@@ -82,6 +83,11 @@ func (w *receiptWrites) look(p *part, wait time.Duration) {
 	w.due.wait = append(w.due.wait, micros)
 }
 
+// drop deletes the row of an id that came with a denial, when its time is over and no receipt has called it delivered.
+func (w *receiptWrites) drop(p *part) {
+	w.dropped.channel, w.dropped.reference = append(w.dropped.channel, p.channel), append(w.dropped.reference, p.reference)
+}
+
 // freed is how many slots are given back.
 func (w *receiptWrites) freed() (n int64) {
 	for _, count := range w.slots {
@@ -94,6 +100,9 @@ func (w *receiptWrites) freed() (n int64) {
 func (w *receiptWrites) queue(batch *pgx.Batch) {
 	if c := &w.due; len(c.channel) > 0 {
 		batch.Queue(updateDue, c.channel, c.reference, c.wait)
+	}
+	if c := &w.dropped; len(c.channel) > 0 {
+		batch.Queue(dropRows, c.channel, c.reference)
 	}
 	if c := &w.tries; len(c.seq) > 0 {
 		batch.Queue(updateTries, c.seq, c.number, c.accepted, c.reference, c.state, c.cause, c.code, c.at, c.frees, c.contradicted)

@@ -135,6 +135,7 @@ func repeated(f *flight, res *provider.Result, s *ledger.Settlement, now time.Ti
 	case provider.Unknown: // clarify has seen to it
 	case provider.Refused, provider.Throttled:
 		s.Outcome, s.Segments, s.PriceMicros = provider.Unknown, f.segments, f.price
+		s.Denied, s.DeniedParts = "", 0 // whether the submission was taken is not known
 		s.State, s.Reason, s.NextAt, s.Tried = ledger.Unknown, "", time.Time{}, false
 		clarify(f, res, s, now)
 	}
