@@ -28,7 +28,7 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 		ChangedAt: &moment, ChangedBy: "ann@operations-7.example.net", Author: "ann@operations-7.example.net", Reason: long, Why: long,
 	}
 	for name, s := range map[string]sheet{
-		"daily":   routeTable(&report.Daily{Totals: []report.DailyTotal{{Route: row.Route, CostMicros: row.CostMicros, Currency: "GBP"}}}, &report.RouteVerdict{Route: row.Route, TrafficVerdict: report.UnfairDraws, DrawsVerdict: report.Unfair, PValue: new(float64)}, []report.DailyRow{row, row}),
+		"daily":   routeTable(&report.Daily{Totals: []report.DailyTotal{{Route: row.Route, CostMicros: row.CostMicros, Currency: "GBP"}}}, &report.RouteVerdict{Route: row.Route, TrafficVerdict: report.Moved, DrawsVerdict: report.Unfair, PValue: new(float64)}, []report.DailyRow{row, row}),
 		"history": historySheet([]historyLine{{Version: 123456, Author: "ann@operations-7.example.net", Reason: long, Changes: weights}}, formatTable),
 		"ramps":   rampSheet([]rampShown{ramp}, formatTable),
 		"changes": changeSheet(weights),

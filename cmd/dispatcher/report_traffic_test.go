@@ -72,8 +72,8 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 				sent(t, db, 3, "a", "a", "", 400)
 				sent(t, db, 3, "c", "c", "", 600)
 			},
-			exitFailed, report.Unfair, report.UnfairDraws,
-			[]string{"unfair draws", "p < 1e-6 over 2 versions", "under version 2 they picked"},
+			exitFailed, report.Unfair, report.Kept,
+			[]string{"traffic kept; draws not fair", "p < 1e-6 over 2 versions", "under version 2 they picked"},
 		},
 		"kept": {
 			[]string{reportedRouting("{a: 70, b: 30}", "")},

@@ -4,11 +4,13 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/consume"
 	"dispatcher/cmd/dispatcher/internal/envelope"
@@ -117,7 +120,10 @@ type demo struct {
 	private *app.Private
 	app     *app.App
 	submits tally
+	doc     *config.Routing
+	began   time.Time
 	before  ledger.Totals // what the folder held from earlier runs
+	moved   moves         // the same of what was carried on the day
 }
 
 // Run shows the main job once. When ctx ends it stops in order and returns ctx's error;
@@ -138,7 +144,11 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.result(&totals, took)
+	carried, err := d.carried(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.result(&totals, carried, took)
 }
 
 func (d *demo) step(what string) {
@@ -166,7 +176,14 @@ func (d *demo) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.before, err = d.app.Ledger().Totals(ctx)
+	if d.doc, err = config.ParseRouting("the demo's routing", []byte(Routing)); err != nil {
+		return err
+	}
+	d.began = time.Now()
+	if d.before, err = d.app.Ledger().Totals(ctx); err != nil {
+		return err
+	}
+	d.moved, err = d.carried(ctx)
 	return err
 }
 
@@ -328,7 +345,7 @@ func (t *tally) add(_ string, s smpptest.Submit) {
 }
 
 // result compares the ledger's figures with the agreed shares.
-func (d *demo) result(totals *ledger.Totals, took time.Duration) (*Result, error) {
+func (d *demo) result(totals *ledger.Totals, carriedBy moves, took time.Duration) (*Result, error) {
 	of := func(state ledger.State) int64 { return totals.Messages[state] - d.before.Messages[state] }
 	r := &Result{
 		Messages: d.cfg.Messages, Seed: d.cfg.Seed,
@@ -356,20 +373,53 @@ func (d *demo) result(totals *ledger.Totals, took time.Duration) (*Result, error
 	for i := range r.Channels {
 		r.Channels[i].CarriedShare = float64(r.Channels[i].Carried) / float64(max(carried, 1))
 	}
-	return r, r.judge()
+	r.judge(d.doc, carriedBy.since(d.moved))
+	return r, nil
 }
 
-// judge asks the daily report for its verdicts on this run.
-func (r *Result) judge() error {
-	doc, err := config.ParseRouting("the demo's routing", []byte(Routing))
-	if err != nil {
-		return err
+// moves are how many messages a channel carried of the first choices of another, and why.
+type moves map[ledger.CarriedRow]int64
+
+// carried counts what was carried on the days from the beginning on. Runs that the folder holds of
+// earlier ones count as well. All of it stands under version 1: there is one document.
+func (d *demo) carried(ctx context.Context) (moves, error) {
+	m := moves{}
+	for day := d.began; ; day = admission.Day.End(day, d.doc.Timezone) {
+		if day.After(time.Now()) {
+			return m, nil
+		}
+		rows, err := d.app.Ledger().CarriedOn(ctx, day, d.doc.Timezone)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			n := r.Messages
+			r.Version, r.Messages = 1, 0
+			m[r] += n
+		}
 	}
+}
+
+// since are the moves that came after others.
+func (m moves) since(before moves) (rows []ledger.CarriedRow) {
+	for r, n := range m {
+		if n -= before[r]; n > 0 {
+			r.Messages = n
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b ledger.CarriedRow) int {
+		return cmp.Or(cmp.Compare(a.FirstChoice, b.FirstChoice), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Cause, b.Cause))
+	})
+	return rows
+}
+
+// judge asks the daily report for its verdicts on this run: of the draws, and of what was carried.
+func (r *Result) judge(doc *config.Routing, carried []ledger.CarriedRow) {
 	route := doc.Routes[0].Name
-	f := report.Figures{Day: time.Now(), Zone: doc.Timezone, Current: doc, Versions: map[int64]*config.Routing{1: doc}}
+	f := report.Figures{Day: time.Now(), Zone: doc.Timezone, Current: doc, Versions: map[int64]*config.Routing{1: doc}, Carried: carried}
 	for _, c := range r.Channels {
 		f.Choices = append(f.Choices, ledger.ChoiceRow{Version: 1, Route: route, Channel: c.Channel, FirstChoice: c.FirstChoice})
-		f.Carried = append(f.Carried, ledger.CarriedRow{Version: 1, Route: route, FirstChoice: c.Channel, Channel: c.Channel, Messages: c.Carried})
 	}
 	daily := report.NewDaily(&f)
 	v := &daily.Routes[0]
@@ -378,7 +428,6 @@ func (r *Result) judge() error {
 		r.ChiSquareP = *v.PValue
 	}
 	r.Verdict, r.DrawsVerdict, r.TrafficVerdict, r.Text = v.TrafficVerdict, v.DrawsVerdict, v.TrafficVerdict, v.Text
-	return nil
 }
 
 func channelTotal(t *ledger.Totals, name string) ledger.ChannelTotal {

@@ -158,7 +158,7 @@ func TestDailyShowsAChannelThatGotNothing(t *testing.T) {
 		Zone: time.UTC, Choices: []ledger.ChoiceRow{{Version: 1, Route: "default", Channel: "a", FirstChoice: 100}},
 		Versions: map[int64]*config.Routing{1: doc}, Current: doc,
 	})
-	if len(d.Rows) != 3 || d.Rows[1].Channel != "b" || d.Rows[1].FirstChoice != 0 || d.Rows[1].Verdict != UnfairDraws {
+	if len(d.Rows) != 3 || d.Rows[1].Channel != "b" || d.Rows[1].FirstChoice != 0 || d.Rows[1].Verdict != TooFew || d.Rows[1].DrawsVerdict != Unfair {
 		t.Errorf("%+v", d.Rows)
 	}
 }

@@ -84,7 +84,7 @@ func (t *traffic) text(v *RouteVerdict) []string {
 		out = append(out, t.lostSentence())
 	}
 	for _, channel := range t.off() {
-		if v.TrafficVerdict == Moved || v.TrafficVerdict == UnfairDraws {
+		if v.TrafficVerdict == Moved {
 			out = append(out, t.sentence(channel))
 		}
 	}

@@ -16,7 +16,7 @@ type RouteVerdict struct {
 	// summed over the versions.
 	PValue           *float64 `json:"p_value"`
 	DegreesOfFreedom int      `json:"degrees_of_freedom"`
-	// TrafficVerdict is about the messages carried on the day: Kept, Moved, UnfairDraws, TooFew or NoWeight.
+	// TrafficVerdict is about the messages carried on the day: Kept, Moved, TooFew or NoWeight.
 	TrafficVerdict string `json:"traffic_verdict"`
 	// Tolerance is how far a carried share may be from the agreed one, between 0 and 1.
 	Tolerance float64 `json:"tolerance"`
@@ -28,7 +28,7 @@ type RouteVerdict struct {
 
 // Found reports whether the route's day is one that somebody should look at.
 func (v *RouteVerdict) Found() bool {
-	return v.TrafficVerdict == Moved || v.TrafficVerdict == UnfairDraws
+	return v.TrafficVerdict == Moved || v.DrawsVerdict == Unfair
 }
 
 // verdict judges the route.
@@ -88,16 +88,14 @@ type traffic struct {
 	fit Fit
 }
 
-// verdict is that of the traffic. What was carried can agree by chance with what was agreed while the
-// draws were not fair; then the agreement was not kept.
+// verdict is that of the traffic. It says nothing about the draws: what was carried can be as agreed while
+// they were not fair, because faults of two versions cancel, and the other way round.
 //
 // A share beyond the tolerance is no finding where chance explains it: with few messages draws alone
 // are farther apart than that. It is one where messages were moved by more than the tolerance, which
 // is no chance.
 func (t *traffic) verdict(draws string) string {
 	switch {
-	case draws == Unfair:
-		return UnfairDraws
 	case t.noWeight():
 		return NoWeight
 	case t.nobodyCarried(draws):
@@ -135,7 +133,7 @@ func (t *traffic) off() (channels []string) {
 // nobodyCarried reports whether enough messages were drawn to judge, and so few of them were carried
 // by anybody that nothing can be said of shares: most of them were rejected, failed or had no answer.
 func (t *traffic) nobodyCarried(draws string) bool {
-	if draws != Fair || t.traffic.total > 0 && t.fit.Verdict != TooFew {
+	if draws != Fair && draws != Unfair || t.traffic.total > 0 && t.fit.Verdict != TooFew {
 		return false
 	}
 	lost := int64(0)

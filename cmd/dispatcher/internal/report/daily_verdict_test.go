@@ -103,7 +103,7 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 					carriedRow(2, "a", "a", "", 400), carriedRow(2, "b", "b", "", 600),
 				},
 				document("default", "a", "50", "b", "50"), document("default", "a", "1", "b", "1")),
-			Unfair, UnfairDraws,
+			Unfair, Kept,
 			[]string{"The draws were not fair (p < 1e-6 over 2 versions): under version 1 they picked a for 60.00 % of the messages instead of 50.00 %."},
 			nil,
 		},
@@ -187,7 +187,7 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 		if v.DrawsVerdict != tc.draws || v.TrafficVerdict != tc.traffic {
 			t.Errorf("%s: draws %s, traffic %s; want %s, %s: %s", name, v.DrawsVerdict, v.TrafficVerdict, tc.draws, tc.traffic, text)
 		}
-		if found := tc.day.Found(); found != (tc.traffic == Moved || tc.traffic == UnfairDraws) {
+		if found := tc.day.Found(); found != (tc.traffic == Moved || tc.draws == Unfair) {
 			t.Errorf("%s: found is %t", name, found)
 		}
 		for i := range tc.day.Rows {

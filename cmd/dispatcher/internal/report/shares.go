@@ -25,9 +25,8 @@ const (
 	Unfair = "unfair"  // it does not
 	OneWay = "one_way" // only one channel has a weight: there is nothing to test
 
-	Kept        = "kept"         // the channels carried what was agreed
-	Moved       = "moved"        // a channel carried more or less, and the draws are not the reason
-	UnfairDraws = "unfair_draws" // the draws did not keep the weights, whatever was carried
+	Kept  = "kept"  // the channels carried what was agreed
+	Moved = "moved" // a channel carried more or less than was agreed, or hardly anything was carried
 
 	TooFew   = "too_few"   // not enough messages to say
 	NoWeight = "no_weight" // the route does not choose by weight, so no share is agreed

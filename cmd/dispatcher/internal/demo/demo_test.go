@@ -1,0 +1,50 @@
+package demo
+
+import (
+	"strings"
+	"testing"
+
+	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+// TestTheVerdictKnowsWhatWasCarried: the draws of a demo are fair while one of its carriers is down.
+func TestTheVerdictKnowsWhatWasCarried(t *testing.T) {
+	t.Parallel()
+	doc, err := config.ParseRouting("the demo's routing", []byte(Routing))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(first, channel, cause string) ledger.CarriedRow {
+		return ledger.CarriedRow{Version: 1, Route: "default", FirstChoice: first, Channel: channel, Cause: cause}
+	}
+	earlier := moves{row("a", "a", ""): 1000, row("a", "c", "no_slot"): 7}
+	for name, c := range map[string]struct {
+		carried moves
+		verdict string
+		says    string
+	}{
+		"as drawn": {
+			moves{row("a", "a", ""): 1250, row("a", "c", "no_slot"): 7, row("b", "b", ""): 150, row("c", "c", ""): 600},
+			report.Kept, "The channels carried what was agreed",
+		},
+		"b is down": {
+			moves{row("a", "a", ""): 1250, row("a", "c", "no_slot"): 7, row("b", "c", "breaker_open"): 150, row("c", "c", ""): 600},
+			report.Moved, "b carried 0.00 % instead of 15.00 %: its breaker was open",
+		},
+		"a little was moved": { // by more than the tolerance, and so little that chance could explain it
+			moves{row("a", "a", ""): 1225, row("a", "c", "no_slot"): 7, row("a", "b", "refused"): 25, row("b", "b", ""): 150, row("c", "c", ""): 600},
+			report.Moved, "a carried 22.50 % instead of 25.00 %: it refused the submit for 25 of 250 messages",
+		},
+	} {
+		r := Result{Channels: []Channel{
+			{Channel: "a", FirstChoice: 250}, {Channel: "b", FirstChoice: 150}, {Channel: "c", FirstChoice: 600},
+		}}
+		r.judge(doc, c.carried.since(earlier))
+		text := strings.Join(r.Text, " ")
+		if r.Verdict != c.verdict || r.TrafficVerdict != c.verdict || r.DrawsVerdict != report.Fair || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %s, draws %s: %s", name, r.Verdict, r.DrawsVerdict, text)
+		}
+	}
+}
