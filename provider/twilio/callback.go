@@ -27,11 +27,14 @@ func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
 	if !web.Called(digested.ReplaceAllString(call.URL, ""), c.cfg.Callback) {
 		return provider.Heard{}, fmt.Errorf("%w: its address is not ours", provider.ErrMalformed)
 	}
+	heard := provider.Heard{Once: call.Get(signatureHeader), Answer: emptyTwiML, AnswerType: twiMLType}
+	if parameters != nil && ofOtherNetwork(*parameters) {
+		return heard, nil
+	}
 	f, err := readFields(call, parameters)
 	if err != nil {
 		return provider.Heard{}, err
 	}
-	heard := provider.Heard{Once: call.Get(signatureHeader), Answer: emptyTwiML, AnswerType: twiMLType}
 	reference := f.first("MessageSid", "SmsSid")
 	status := f.first("MessageStatus")
 	switch {

@@ -23,11 +23,10 @@ import (
 func agrees(f fields, signed string) bool {
 	body, hasBody := f["Body"]
 	before, behind, _ := strings.Cut(signed, "From")
-	isInbound := strings.Contains(before, "Body") || strings.Contains(before, "AddOns")
-	switch {
-	case isInbound != hasBody:
+	switch inbound := isInbound(before); {
+	case inbound != hasBody:
 		return false
-	case !isInbound:
+	case !inbound:
 		return agreesOnWords(f, before+withoutSender(behind))
 	}
 	text, rest := split(signed)
@@ -36,6 +35,20 @@ func agrees(f fields, signed string) bool {
 		return false
 	}
 	return agreesOnWords(f, rest) && agreesOnTo(f["To"], rest)
+}
+
+// isInbound reports whether what stands before the first From is of a message of a subscriber, not of a status.
+func isInbound(before string) bool {
+	return strings.Contains(before, "Body") || strings.Contains(before, "AddOns") || beginsWithAddress.MatchString(before)
+}
+
+// ofOtherNetwork reports whether a signed text is that of a message which reached us over WhatsApp, RCS or another
+// network than SMS. Such forms have more fields that strangers write (ButtonText, ProfileName, Label), also before
+// From, so that no cut of them can be told from the right one; and none is needed, because the message is left out. The
+// text says so at its end, with the address that was written to: that is ours, and nobody else writes anything there.
+func ofOtherNetwork(signed string) bool {
+	before, _, _ := strings.Cut(signed, "From")
+	return isInbound(before) && toOtherNetwork.MatchString(signed)
 }
 
 // withoutSender takes the text behind the From of a status callback and cuts off the sender. It ends where the message is
@@ -70,6 +83,12 @@ func split(signed string) (text, rest string) {
 
 var (
 	beforeBody = regexp.MustCompile(`ApiVersion[0-9]{4}-[0-9]{2}-[0-9]{2}Body`)
+	// beginsWithAddress is how the form of a location begins, the address of which is text of a stranger.
+	beginsWithAddress = regexp.MustCompile(`^AccountSidAC[0-9a-f]{32}Address`)
+	// toOtherNetwork is how a form ends that was sent to an address of another network. Nothing else fits behind the scheme: a
+	// text of an SMS that looks like it is followed by a SID at least, which is longer.
+	toOtherNetwork = regexp.MustCompile(`To(?:whatsapp:\+[0-9]{5,15}|[a-z]+:[0-9A-Za-z_.-]{1,40})(?:WaId[0-9]{5,20})?$`)
+
 	// places are what Twilio tells of both numbers: FromCity, ToCity, ...
 	places = []string{"City", "Country", "State", "Zip"}
 	// afterFrom and afterTo are names that follow From and To.

@@ -95,6 +95,7 @@ var forging = []string{
 	"STOPCalling him tomorrow", "STOP", "STOPFrom+447700900999", "STOPFrom+447700900999FromCityX", "FromFrom", "", "Body", "STOPBodySTOP",
 	"STOPFrom12345MessageSid" + sm1 + "SmsStatusreceivedTo+15550100Zzz", "ApiVersion2010-04-01BodySTOP", "STOPMessageStatusdelivered",
 	"STOP&bodySHA256=00&x=", "STOPFromwhatsapp:+1555", "FromHSBCMessageSid" + sm1 + "To1234", "From Bob: To do",
+	"STOPSmsStatusreceivedTowhatsapp:+14155238886", "Towhatsapp:+14155238886WaId15550001111", "Torcs:brand",
 }
 
 // TestNoOtherCutOfACallbackIsBelieved tries, for each text that a forger might send, every way to cut one more field out of a value,
@@ -246,5 +247,49 @@ func TestAMessageWithAddOnsIsRead(t *testing.T) {
 	c := capture(t, listening(t)(token), callback, form)
 	if got := c.genuine.Inbound[0]; got.Text != "STOP From To Body" || got.From != "+447700900123" || got.To != "+15550100100" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// overWhatsApp are the fields of messages that reach us over other networks, as their vendors send them, without the SIDs.
+var overWhatsApp = map[string]url.Values{
+	"text": {"Body": {"STOP"}, "ProfileName": {"From Body To"}, "MessageType": {"text"}, "ChannelMetadata": {`{"type":"whatsapp","data":{"context":{"ProfileName":"From Body To","WaId":"447700900123"}}}`}},
+	"quick reply": {
+		"Body": {"Yes"}, "ButtonText": {"Yes From"}, "ButtonPayload": {"BodySTOP"}, "MessageType": {"button"}, "ProfileName": {"Ann"},
+		"OriginalRepliedMessageSender": {"whatsapp:+14155238886"}, "OriginalRepliedMessageSid": {sm1},
+	},
+	"forwarded": {"Body": {"look"}, "Forwarded": {"true"}, "FrequentlyForwarded": {"true"}, "ProfileName": {"Ann"}},
+	"location":  {"Address": {"1 From Street, Bodytown"}, "Label": {"To From"}, "Latitude": {"51.5"}, "Longitude": {"-0.1"}, "Body": {""}, "ProfileName": {"Ann"}},
+	"picture":   {"Body": {"STOP"}, "MediaContentType0": {"image/jpeg"}, "MediaUrl0": {"https://api.example/x"}, "NumMedia": {"1"}, "ProfileName": {"Ann"}},
+	"rcs":       {"Body": {"STOP"}, "ButtonText": {"STOP"}, "From": {"rcs:+447700900123"}, "To": {"rcs:brand_agent"}, "WaId": {""}},
+}
+
+// TestAMessageOfAnotherNetworkIsLeftOut, whatever fields it has and however it is cut: the vendor is answered, and repeats nothing.
+func TestAMessageOfAnotherNetworkIsLeftOut(t *testing.T) {
+	t.Parallel()
+	l := listening(t)(token)
+	for name, more := range overWhatsApp {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sid := twiliotest.Reference(0xabcdef0123)
+			form := url.Values{
+				"AccountSid": {account}, "ApiVersion": {"2010-04-01"}, "From": {"whatsapp:+447700900123"}, "MessageSid": {sid}, "NumMedia": {"0"},
+				"NumSegments": {"1"}, "ReferralNumMedia": {"0"}, "SmsMessageSid": {sid}, "SmsSid": {sid}, "SmsStatus": {"received"},
+				"To": {"whatsapp:+14155238886"}, "WaId": {"447700900123"},
+			}
+			for field, value := range more {
+				if form[field] = value; value[0] == "" && field == "WaId" {
+					form.Del(field)
+				}
+			}
+			c := captured{listener: l, url: callback, signature: twiliotest.Sign(token, callback, form), text: webtest.Joined(webtest.Fields(form))}
+			var err error
+			if c.genuine, err = c.hear(callback, []byte(form.Encode()), formType); err != nil || len(c.genuine.Receipts)+len(c.genuine.Inbound) != 0 {
+				t.Fatalf("%+v, %v", c.genuine, err)
+			}
+			c.tryEach(t, webtest.Fields(form))
+			if c.believed < 20 {
+				t.Errorf("only %d of the cuts have the right signature: nothing was tried", c.believed)
+			}
+		})
 	}
 }
