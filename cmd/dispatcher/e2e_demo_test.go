@@ -80,24 +80,29 @@ func TestDemoShowsTheMainJob(t *testing.T) {
 	checkNothingLeft(t, folder, temporary)
 }
 
-// TestInterruptedDemoLeavesNothing: Ctrl-C at any moment ends the demo within seconds,
+// TestInterruptedDemoLeavesNothing: Ctrl-C or SIGTERM at any moment ends the demo within seconds,
 // with everything that it had started.
 func TestInterruptedDemoLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for name, moment := range map[string]string{
-		"at once":        "starting a private PostgreSQL and Kafka",
-		"while it wires": "starting the dispatcher and three sandbox carriers",
-		"in mid-stream":  "publishing to Kafka and sending",
+	for name, c := range map[string]struct {
+		moment string
+		signal syscall.Signal
+		code   int
+	}{
+		"at once":               {"starting a private PostgreSQL and Kafka", syscall.SIGINT, exitInterrupted},
+		"while it wires":        {"starting the dispatcher and three sandbox carriers", syscall.SIGINT, exitInterrupted},
+		"in mid-stream":         {"publishing to Kafka and sending", syscall.SIGINT, exitInterrupted},
+		"told to end by others": {"publishing to Kafka and sending", syscall.SIGTERM, exitTerminated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder, temporary := openFolder(t), openFolder(t)
 			p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", "200000")
-			p.says(t, moment)
+			p.says(t, c.moment)
 			await(t.Context(), 150*time.Millisecond)
-			p.signal(t, syscall.SIGINT)
+			p.signal(t, c.signal)
 			interrupted := time.Now()
-			if code := p.wait(t, 30*time.Second); code != exitInterrupted {
+			if code := p.wait(t, 30*time.Second); code != c.code {
 				t.Errorf("exit code %d", code)
 			}
 			t.Logf("ended after %s", time.Since(interrupted).Round(time.Millisecond))

@@ -23,18 +23,29 @@ const (
 	exitUsage  = 2 // wrong arguments or configuration
 
 	exitInterrupted = 130 // ended by Ctrl-C: 128 + SIGINT, as shells count it
+	exitTerminated  = 143 // cut short by SIGTERM: 128 + SIGTERM
 )
 
 func main() {
 	interrupted, stopInterrupt := signal.NotifyContext(context.Background(), os.Interrupt)
 	ctx, stopTerm := signal.NotifyContext(interrupted, syscall.SIGTERM)
 	code := execute(ctx, &cli{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Environ()}, os.Args[1:])
-	if code == exitOK && interrupted.Err() != nil {
-		code = exitInterrupted
-	}
+	code = exitCode(code, interrupted.Err() != nil)
 	stopTerm()
 	stopInterrupt()
 	os.Exit(code)
+}
+
+// exitCode is that of the process, from that of its command. Ctrl-C is 130 whatever it ended. SIGTERM is the
+// usual way to stop what runs until it is told to stop, so that it is 143 only for a command that it cut short.
+func exitCode(code int, byCtrlC bool) int {
+	switch {
+	case byCtrlC && code == exitOK:
+		return exitInterrupted
+	case !byCtrlC && code == exitInterrupted:
+		return exitTerminated
+	}
+	return code
 }
 
 // cli is what a command may touch of the world outside, so that tests can run commands.

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"dispatcher/ledger"
 )
 
 // cheapest is the test routing with a route on line 7 that takes the cheapest of two channels; a has its
@@ -35,6 +37,33 @@ func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.
 	}
 	if v := current(t, l); v.Version != 2 || !strings.Contains(v.Document, "rates: {base: EUR") {
 		t.Errorf("%+v", v)
+	}
+}
+
+// TestARollbackToADocumentWithoutPricesIsRefused: it was applied before least cost needed prices, and a channel without
+// one would be the cheapest. The sentence says what to do.
+func TestARollbackToADocumentWithoutPricesIsRefused(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	if _, err := l.ApplyRouting(t.Context(), ledger.NewRouting{
+		Author: "earlier build", Reason: "least cost", Document: cheapest(""), Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	good := write(t, "good.yaml", cheapest("rates: {base: EUR, GBP: \"1.17\"}\n"))
+	if got := dispatcher(t, "", env, because("prices", "routing", "apply", good)...); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	for _, more := range [][]string{nil, {"--dry-run"}} {
+		got := dispatcher(t, "", env, append(because("back", "routing", "rollback", "2"), more...)...)
+		for _, want := range []string{"routing version 2:7: routes[0].scoring.expression: reads price", "dispatcher routing show --version 2 > routing.yaml", "dispatcher routing apply routing.yaml"} {
+			if got.code != exitUsage || !strings.Contains(got.err, want) {
+				t.Errorf("%+v misses %q", got, want)
+			}
+		}
+	}
+	if v := current(t, l); v.Version != 3 {
+		t.Errorf("version %d is in force", v.Version)
 	}
 }
 

@@ -70,7 +70,10 @@ func (c *cli) routingRollbackCommand() *cobra.Command {
 			return c.withRouting(ctx, f, func(ch *change) error {
 				done, err := ch.make(ctx, func() (string, []byte, error) {
 					old, err := ch.version(ctx, version)
-					return versionName(version), []byte(old.Document), err
+					if err != nil {
+						return "", nil, err
+					}
+					return versionName(version), []byte(old.Document), usableAgain(version, []byte(old.Document))
 				})
 				if err != nil {
 					return err
@@ -81,6 +84,17 @@ func (c *cli) routingRollbackCommand() *cobra.Command {
 	}
 	f.addTo(cmd, c)
 	return cmd
+}
+
+// usableAgain refuses to go back to a document by the rules of today: one that was applied before channels of a least-cost
+// route needed prices, for example, would choose a channel without a price as the cheapest. Old documents stay readable for
+// reports and the audit.
+func usableAgain(version int64, document []byte) error {
+	if _, err := config.ParseRouting(versionName(version), document); err != nil {
+		return fmt.Errorf("%w; version %d cannot be applied again as it is: write it to a file with \"dispatcher routing show --version %d > routing.yaml\", "+
+			"correct that, and apply it with \"dispatcher routing apply routing.yaml\"", err, version, version)
+	}
+	return nil
 }
 
 // version reads one version of the history.
