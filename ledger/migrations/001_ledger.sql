@@ -53,6 +53,7 @@ create table dispatcher.messages (
   state              text not null check (state in ('scheduled', 'waiting', 'retry', 'sending', 'accepted',
                        'delivered', 'undelivered', 'rejected', 'failed', 'unknown', 'dead')),
   reason             text,
+  detail             text, -- why a record could not be used, in a sentence for its producer without number and text
   attempts           smallint not null default 0 check (attempts >= 0),
   rounds             smallint not null default 0,
   possible_duplicate boolean not null default false,
@@ -175,13 +176,17 @@ create table dispatcher.instances (
 
 -- Notices on their way to Kafka, one row per kind and transaction. Values are stored
 -- uncompressed: they live for milliseconds. The sequence must not be cached: see Publish.
+--
+-- The number and the time of a status event are those of its row. The row is written after the message was locked,
+-- so both rise from event to event of one message; now() would be the beginning of the transaction, before it
+-- waited for the lock.
 create table dispatcher.outbox (
   seq        bigint generated always as identity primary key,
   kind       text not null check (kind in ('status', 'dead')),
   keys       text[] not null,
   "values"   bytea[] not null,
   headers    jsonb,
-  created_at timestamptz not null default now(),
+  created_at timestamptz not null default clock_timestamp(),
   constraint outbox_lengths check (cardinality(keys) > 0 and cardinality(keys) = cardinality("values"))
 ) with (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0,
         autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0,

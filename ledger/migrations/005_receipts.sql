@@ -48,6 +48,10 @@ create index receipts_early on dispatcher.receipts (received_at) where message_s
 -- how long they are awaited from settled_at on. cut_short: a part certainly was not taken and will not be, so the rest is no delivery.
 -- proved: a receipt made it accepted, no answer did; null is false.
 --
+-- denied_parts is how many parts of the attempt the answer said were not taken; null is all that the attempt owes receipts for, else one. Only
+-- when a receipt says of all of them that they were delivered was the attempt delivered. contradicted_at is when the first such receipt
+-- came. The attempt keeps its outcome and its price: what the provider answered is what it was.
+--
 -- unfit: the provider answered that it does not take this one message, which says nothing against the channel; null is false.
 alter table dispatcher.attempts
   add column receipts_owed smallint check (receipts_owed > 0),
@@ -55,6 +59,8 @@ alter table dispatcher.attempts
   add column cut_short boolean,
   add column proved boolean,
   add column unfit boolean,
+  add column denied_parts smallint check (denied_parts > 0),
+  add column contradicted_at timestamptz,
   add column receipt_state text,
   add column receipt_cause text,
   add column receipt_code text,
@@ -62,18 +68,23 @@ alter table dispatcher.attempts
   add constraint attempts_receipt_state check (receipt_state in ('delivered', 'undelivered', 'no_receipt')) not valid,
   add constraint attempts_delivered_at check ((delivered_at is not null) = (receipt_state is not distinct from 'delivered')) not valid;
 
+create index attempts_contradicted on dispatcher.attempts (contradicted_at) where contradicted_at is not null;
+
 -- no_receipt: nobody knows, and what comes late may still tell. A receipt may prove undelivered wrong, and never
--- delivered. retry and waiting: the receipt for an unknown attempt that was about to be sent once more.
+-- delivered. It may also prove delivered what was given up after an answer that it contradicts. retry and waiting: the receipt for an
+-- unknown attempt that was about to be sent once more; unknown follows them for what waits to be submitted again under its key too long.
 create or replace function dispatcher.legal(was text, becomes text) returns boolean
 language sql immutable parallel safe
 return was = becomes or case was
   when 'scheduled'   then becomes in ('sending', 'waiting', 'rejected', 'failed')
-  when 'waiting'     then becomes in ('sending', 'retry', 'accepted', 'delivered', 'undelivered', 'rejected', 'failed')
-  when 'retry'       then becomes in ('sending', 'waiting', 'accepted', 'delivered', 'undelivered', 'rejected', 'failed')
+  when 'waiting'     then becomes in ('sending', 'retry', 'accepted', 'delivered', 'undelivered', 'rejected', 'failed', 'unknown')
+  when 'retry'       then becomes in ('sending', 'waiting', 'accepted', 'delivered', 'undelivered', 'rejected', 'failed', 'unknown')
   when 'sending'     then becomes in ('waiting', 'retry', 'accepted', 'delivered', 'undelivered', 'rejected', 'failed', 'unknown')
   when 'accepted'    then becomes in ('delivered', 'undelivered', 'no_receipt')
   when 'no_receipt'  then becomes in ('delivered', 'undelivered')
   when 'undelivered' then becomes = 'delivered'
+  when 'rejected'    then becomes = 'delivered'
+  when 'failed'      then becomes = 'delivered'
   when 'unknown'     then becomes in ('waiting', 'retry', 'accepted', 'delivered', 'undelivered', 'rejected', 'failed')
   else false
 end;
@@ -98,7 +109,7 @@ create or replace view audit.attempts as
          coalesce(a.ticket_at, a.claimed_at) as ticket_accepted_at, a.claimed_at as ticket_last_check_in,
          coalesce(a.leaves_at, a.claimed_at) as counted_at,
          a.receipt_state, a.receipt_cause, a.receipt_code, a.receipt_at,
-         a.unfit is true and a.outcome in ('refused', 'unknown') as unfit
+         a.unfit is true and a.outcome in ('refused', 'unknown') as unfit, a.contradicted_at
   from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq;
 
 -- message_id is null for a receipt whose message is not known, or not yet.

@@ -36,21 +36,6 @@ alter table dispatcher.messages
   add column same_key_account text,
   add constraint messages_same_key check ((same_key is null) = (same_key_until is null) and (same_key is null) = (same_key_account is null));
 
--- A message that waits to be submitted again under its key becomes unknown when it has waited too long.
-create or replace function dispatcher.legal(was text, becomes text) returns boolean
-language sql immutable parallel safe
-return was = becomes or case was
-  when 'scheduled'   then becomes in ('sending', 'waiting', 'rejected', 'failed')
-  when 'waiting'     then becomes in ('sending', 'retry', 'accepted', 'delivered', 'undelivered', 'rejected', 'failed', 'unknown')
-  when 'retry'       then becomes in ('sending', 'waiting', 'accepted', 'delivered', 'undelivered', 'rejected', 'failed', 'unknown')
-  when 'sending'     then becomes in ('waiting', 'retry', 'accepted', 'delivered', 'undelivered', 'rejected', 'failed', 'unknown')
-  when 'accepted'    then becomes in ('delivered', 'undelivered', 'no_receipt')
-  when 'no_receipt'  then becomes in ('delivered', 'undelivered')
-  when 'undelivered' then becomes = 'delivered'
-  when 'unknown'     then becomes in ('waiting', 'retry', 'accepted', 'delivered', 'undelivered', 'rejected', 'failed')
-  else false
-end;
-
 create view audit.ambiguous as
   select m.id as message_id, d.attempt, d.last as last_attempt, a.channel, d.step, d.opened_at, d.until, d.asked,
          d.closed_at, d.verdict, d.author, d.note
