@@ -261,6 +261,19 @@ func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
 	}
 }
 
+// TestARefusedRepeatDeniesNoID: the attempt is settled as unknown, so a row for the id in the refusal would pass for proof.
+func TestARefusedRepeatDeniesNoID(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	f := doubtful(func(f *flight) { f.repeatUntil = now.Add(time.Minute) })
+	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled} {
+		s := settle(f, &provider.Result{Outcome: outcome, Reference: "7F"}, now)
+		if s.Outcome != provider.Unknown || s.Denied != "" || s.DeniedParts != 0 {
+			t.Errorf("%s: settled as %s, denied %q, %d parts", outcome, s.Outcome, s.Denied, s.DeniedParts)
+		}
+	}
+}
+
 // TestARepeatDoesNotReachAnotherAccount changes the settings of the channel while a message waits to be submitted again.
 func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
 	t.Parallel()
