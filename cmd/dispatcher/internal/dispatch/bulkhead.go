@@ -20,24 +20,32 @@ const (
 const (
 	overdueTimes    = 4 // as many times the channel's usual answer time
 	soonestOverdue  = 500 * time.Millisecond
-	latestOverdue   = 2 * time.Second // longer answers count as this long in the usual answer time
-	slowAnswers     = time.Second     // a usual answer time from which on the channel counts as late
-	answersRecalled = 32              // how many answers make the usual answer time, about
+	latestOverdue   = 2 * time.Second       // longer answers count as this long in the usual answer time
+	slowAnswers     = time.Second           // a usual answer time from which on the channel counts as late
+	longestQueue    = 2 * time.Second       // what a channel may hold, it answers within this time
+	quickestAnswer  = 20 * time.Millisecond // a shorter usual answer time is not relied on: bursts are slower
+	answersRecalled = 32                    // how many answers make the usual answer time, about
 )
 
 // underWay is what this process has under way on one channel.
 type underWay struct {
-	held    int  // attempts claimed and not answered
-	overdue int  // of these, submissions that have been out for longer than the channel usually takes
-	senders int  // submissions that may be out at once
-	slow    bool // whether the channel usually takes longer than slowAnswers
-	closed  bool // whether operators have switched the channel off
+	held    int           // attempts claimed and not answered
+	overdue int           // of these, submissions that have been out for longer than the channel usually takes
+	senders int           // submissions that may be out at once
+	usual   time.Duration // answer time
+	closed  bool          // whether operators have switched the channel off
 }
 
 // late reports whether a channel takes so long, or leaves so many submissions unanswered, that it
 // must not hold more than its share.
 func (u *underWay) late(share int) bool {
-	return u.slow || u.overdue > 0 && u.overdue*lateParts >= min(share, u.senders)
+	return u.usual >= slowAnswers || u.overdue > 0 && u.overdue*lateParts >= min(share, u.senders)
+}
+
+// clears is how many attempts the channel can hold so that the last of them, which waits for a sender,
+// leaves within longestQueue.
+func (u *underWay) clears() int {
+	return u.senders + int(int64(u.senders)*int64(longestQueue)/int64(max(u.usual, quickestAnswer)))
 }
 
 // room is what a channel may take in one claim.
@@ -62,11 +70,14 @@ func (r *room) reason() string {
 
 // rooms divides total, which all channels together may have under way, among them:
 //
-//	late channel    its share of total, no more than it has senders, and what the next line says
-//	other channel   three quarters of total less what the other channels that are late hold
+//	late channel    its share of total, no more than it has senders, and what the last line says
+//	narrow channel  what its senders submit within longestQueue, and what the last line says
+//	other channel   three quarters of total less what the other late and narrow channels hold
 //
-// So no channel takes everything, whatever happens to it, while one that answers promptly is
-// bounded by little else than total. A single channel takes nothing from others and has no bound.
+// So no channel takes everything, whatever happens to it, while one that answers promptly and has
+// enough senders is bounded by little else than total. A narrow channel is treated as a late one,
+// because what waits for its few senders keeps slots from the others just as long. A single
+// channel takes nothing from others and has no bound.
 func rooms(channels []underWay, total int) []room {
 	open := 0
 	for i := range channels {
@@ -76,20 +87,31 @@ func rooms(channels []underWay, total int) []room {
 	}
 	out := make([]room, len(channels))
 	share := max(total/max(open, 1), total/leastShare, 1)
-	heldLate := 0
+	most, heldLate := make([]int, len(channels)), 0
 	for i := range channels {
-		if out[i].late = open > 1 && channels[i].late(share); out[i].late {
-			heldLate += channels[i].held
+		u := &channels[i]
+		switch {
+		case open <= 1:
+			most[i] = total
+			continue
+		case u.late(share):
+			most[i], out[i].late = min(share, u.senders), true
+		default:
+			most[i] = u.clears()
+			out[i].late = most[i] < total*mostOfRest/restParts
+		}
+		if out[i].late {
+			heldLate += u.held
 		}
 	}
 	for i := range channels {
-		u, rest := &channels[i], total-heldLate
-		bound := total
-		switch {
-		case out[i].late:
-			bound = min(share, u.senders, (rest+u.held)*mostOfRest/restParts)
-		case open > 1:
-			bound = rest * mostOfRest / restParts
+		u, bound := &channels[i], most[i]
+		if open > 1 {
+			rest := total - heldLate
+			if out[i].late {
+				rest += u.held
+			}
+			bound = min(bound, rest*mostOfRest/restParts)
 		}
 		bound = max(bound, 1)
 		out[i].kept = bound / expressShare

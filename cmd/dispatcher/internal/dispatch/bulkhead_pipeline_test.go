@@ -90,6 +90,30 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	p.eventually(t, `select 'by c', least(count(*), 1) from audit.attempts where channel = 'c' and message_id like 'after-%'`, map[string]int64{"by c": 1})
 }
 
+// TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon: two senders at 100 ms submit 40 messages in two seconds. What is
+// drawn for the channel beyond that goes to the others at once, and does not fill the process.
+func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *Routing) {
+		wide(r)
+		r.Channels[2].Concurrency = 2
+	})
+	p.loads["c"].usual.Store(int64(100 * time.Millisecond))
+	answer := p.silence(t, "c", "")
+	const messages = 450
+	p.handle(t, jobsNamed("m", messages))
+	narrow := underWay{senders: 2, usual: 100 * time.Millisecond}
+	counts := p.counts(t, `select channel || ' ' || reason, count(*) from audit.attempts group by 1`)
+	if held, most := counts["c first_choice"], int64(narrow.clears()); held == 0 || held > most {
+		t.Errorf("c got %d of the messages that were drawn for it, and submits %d in time", held, most)
+	}
+	if counts["a fallback"]+counts["b fallback"] == 0 {
+		t.Errorf("nothing went to the others: %v", counts)
+	}
+	answer()
+	p.eventually(t, byState, map[string]int64{"accepted": messages})
+}
+
 // TestWhatWaitsForRoomIsWokenByAnswers: the only channel that takes messages answers nothing for a while.
 func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
 	t.Parallel()

@@ -46,9 +46,6 @@ func (l *load) overdueAfter() time.Duration {
 	return min(max(overdueTimes*time.Duration(l.usual.Load()), soonestOverdue), latestOverdue)
 }
 
-// slow reports whether the channel usually takes long.
-func (l *load) slow() bool { return time.Duration(l.usual.Load()) >= slowAnswers }
-
 // wakes takes up to n of those who wait for room.
 func (l *load) wakes(n int64) int {
 	for {
@@ -65,7 +62,7 @@ func (l *load) wakes(n int64) int {
 
 // underWay is what the worker's channel has under way.
 func (w *worker) underWay(now time.Time) underWay {
-	u := underWay{held: int(w.load.held.Load()), senders: int(w.concurrency), slow: w.load.slow()}
+	u := underWay{held: int(w.load.held.Load()), senders: int(w.concurrency), usual: time.Duration(w.load.usual.Load())}
 	if u.held == 0 {
 		return u
 	}
