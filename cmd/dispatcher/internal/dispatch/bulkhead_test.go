@@ -86,8 +86,34 @@ func TestAFullChannel(t *testing.T) {
 		again   time.Duration
 		ranking []string
 	}{
-		"there is room":                {rooms: []room{spare, spare, spare}, channel: "a"},
-		"its first choice is prompt":   {rooms: []room{none, spare, spare}, reason: inFlight, again: lookForActive, ranking: []string{"a:in_flight"}},
+		"there is room":              {rooms: []room{spare, spare, spare}, channel: "a"},
+		"its first choice is prompt": {rooms: []room{none, spare, spare}, reason: inFlight, again: lookForActive, ranking: []string{"a:in_flight"}},
+		"it has waited ten seconds": {
+			rooms:   []room{none, spare, spare},
+			change:  func(_ *world, tk *task) { tk.row.ReceivedAt = noon.Add(-10 * time.Second) },
+			channel: "b", ranking: []string{"a:in_flight", "b:", "c:"},
+		},
+		"its route waits longer": {
+			rooms: []room{none, spare, spare},
+			change: func(w *world, tk *task) {
+				w.routing.Routes[0].Wait, tk.row.ReceivedAt = time.Minute, noon.Add(-10*time.Second)
+			},
+			reason: inFlight, again: lookForActive, ranking: []string{"a:in_flight"},
+		},
+		"its time has just come": {
+			rooms: []room{none, spare, spare},
+			change: func(_ *world, tk *task) {
+				tk.row.ReceivedAt, tk.msg.SendAt = noon.Add(-time.Hour), noon
+			},
+			reason: inFlight, again: lookForActive, ranking: []string{"a:in_flight"},
+		},
+		"it is about to expire": {
+			rooms: []room{none, spare, spare},
+			change: func(w *world, tk *task) {
+				w.routing.Routes[0].Wait, tk.row.ExpiresAt = time.Minute, noon.Add(lookUrgently)
+			},
+			channel: "b", ranking: []string{"a:in_flight", "b:", "c:"},
+		},
 		"its first choice is late":     {rooms: []room{late, spare, spare}, channel: "b", ranking: []string{"a:bulkhead", "b:", "c:"}},
 		"a late one is not waited for": {rooms: []room{late, none, late}, reason: inFlight, again: lookForActive, ranking: []string{"a:bulkhead", "b:in_flight", "c:bulkhead"}},
 		"all are late":                 {rooms: []room{late, late, late}, reason: bulkhead, again: lookAgain, ranking: []string{"a:bulkhead", "b:bulkhead", "c:bulkhead"}},

@@ -288,10 +288,8 @@ func (c *check) outcome(e *edition, t *task, s *standing, ch *choice, listed []R
 	if first.Reason == "" && s.attempts == 0 {
 		c.differs(ch.attempt, whatRanking, "one", "none: the first choice could take it")
 	}
-	if first.Reason == inFlight {
-		c.differs(ch.attempt, whatObstacle, first.Channel+" "+first.Reason, "held for it until it has room")
-	}
-	if end := c.record.Message.ReceivedAt.Add(t.route.Wait); t.route.Wait > 0 && limits(first.Reason) && end.After(ch.at) && !e.never(t, t.route.Members[t.first]) {
+	end := t.route.holdEnds(first.Reason, later(c.record.Message.ReceivedAt, c.msg.SendAt), c.record.Message.ExpiresAt)
+	if limits(first.Reason) && end.After(ch.at) && !e.never(t, t.route.Members[t.first]) {
 		c.differs(ch.attempt, whatObstacle, first.Channel+" "+first.Reason, "held for it until "+end.Format(time.RFC3339Nano))
 	}
 }

@@ -368,7 +368,7 @@ func heldBack(t testing.TB, l *life) {
 }
 
 // fullYetPrompt says that a first choice was passed over because it had no room though it answers promptly:
-// then a message waits for it.
+// then a message waits for it for shortHold.
 func fullYetPrompt(t testing.TB, l *life) {
 	front(func(r *Ranked) { r.Reason = inFlight })(t, l)
 }
@@ -412,6 +412,54 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 			found := l.verified(t)
 			if tc.wrong == "" && len(found) > 0 || tc.wrong != "" && !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == tc.wrong }) {
 				t.Errorf("found %+v, want %q", found, tc.wrong)
+			}
+		})
+	}
+}
+
+// TestAWaitForRoomEnds: a first choice stays full, and a fallback takes the message when its time is over. An auditor
+// finds that in order, and a fallback before that time not.
+func TestAWaitForRoomEnds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ wait, ttl, lasts time.Duration }{
+		"on every route":          {0, time.Hour, shortHold},
+		"by the route's own time": {time.Minute, time.Hour, time.Minute},
+		"by the deadline":         {time.Minute, 30 * time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, first := lifeOf(t, func(r *Routing) {
+				r.Routes[0].Wait = tc.wait
+				for name, lane := range r.Lanes {
+					lane.TTL = tc.ttl
+					r.Lanes[name] = lane
+				}
+			})
+			l.bound(boundsOf(l.live))
+			l.rooms = []room{{left: 9}, {left: 9}, {left: 9}}
+			l.rooms[l.live.channel(first)] = room{}
+			seen, unready := idle(l.live)
+			if d := l.decide(jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Waiting || d.Reason != inFlight {
+				t.Fatalf("%s for %q", d.State, d.Reason)
+			}
+			began := l.now
+			if tc.lasts == 0 {
+				tc.lasts = l.record.Message.ExpiresAt.Sub(began) - lookUrgently
+			}
+			l.now = began.Add(tc.lasts - time.Millisecond)
+			if d := l.decide(nil, seen, unready, nil); d.State != ledger.Waiting || d.NextAt.After(began.Add(tc.lasts)) {
+				t.Fatalf("before the end: %s until %s", d.State, d.NextAt)
+			}
+			l.now = began.Add(tc.lasts)
+			if d := l.decide(nil, seen, unready, nil); d.State != ledger.Sending || d.Attempt.Channel == first {
+				t.Fatalf("at the end: %s on %q", d.State, d.Attempt.Channel)
+			}
+			if found := l.verified(t); len(found) > 0 {
+				t.Errorf("found %+v", found)
+			}
+			l.record.Attempts[0].ClaimedAt = began.Add(tc.lasts - time.Millisecond)
+			if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == whatObstacle }) {
+				t.Errorf("a fallback before that time is in order: %+v", found)
 			}
 		})
 	}

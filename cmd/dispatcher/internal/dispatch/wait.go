@@ -15,6 +15,7 @@ const (
 	longestRound  = time.Minute            // between rounds over channels that all refused
 	lookForMoney  = time.Minute            // what others do not spend comes back at any time
 	lookUrgently  = 5 * time.Second        // when the deadline is near
+	shortHold     = 10 * time.Second       // for a first choice that answers promptly, on every route
 )
 
 // delay is until when, why and for what a message waits.
@@ -128,23 +129,30 @@ func (a *assigner) earliest(t *task, l *line) delay {
 	return first
 }
 
-// holdForFirst reports whether the route lets the message wait for its drawn first choice,
-// and until when. Only obstacles that pass with time are waited for, and not a limit that never has room.
-// A first choice that answers promptly and has all it may have under way is waited for on every route: it
-// has room again in a moment, and a fallback would move traffic away from the agreed shares.
+// holdForFirst reports whether the message waits for its drawn first choice, and until when it
+// looks again. Only obstacles that pass with time are waited for, and not a limit that never has room.
 func (a *assigner) holdForFirst(t *task, why string) (until delay, ok bool) {
-	end := t.row.ReceivedAt.Add(t.route.Wait)
-	if why == inFlight {
-		c := t.route.Members[t.first]
-		return delay{at: a.passes(why, c, &a.blockage), why: why, on: a.queueFor(why, c, &a.blockage)}, true
-	}
-	if t.route.Wait == 0 || !end.After(a.now) || !limits(why) || a.blockage.closed() {
+	end := t.route.holdEnds(why, later(t.row.ReceivedAt, t.msg.SendAt), t.row.ExpiresAt)
+	if !end.After(a.now) || !limits(why) || a.blockage.closed() {
 		return delay{}, false
 	}
 	first, block := t.route.Members[t.first], a.blockage
 	until = delay{at: earlier(end, a.passes(why, first, &block)), why: why}
 	until.on = a.queueFor(why, first, &block)
 	return until, true
+}
+
+// holdEnds is until when a message waits for its drawn first choice, which has why in its way: for
+// the route's time, counted from when the message could first be sent. Every route waits for at
+// least shortHold when the first choice answers promptly and only has all that it may have under
+// way, because a fallback would move traffic away from the agreed shares. A message that is about
+// to expire takes any channel.
+func (r *Route) holdEnds(why string, from, expires time.Time) time.Time {
+	wait := r.Wait
+	if why == inFlight {
+		wait = max(wait, shortHold)
+	}
+	return earlier(from.Add(wait), expires.Add(-lookUrgently))
 }
 
 // held is the record of a message that is held for its first choice: nobody else was looked at.
@@ -173,6 +181,13 @@ func (a *assigner) wait(t *task, until delay, record []byte) ledger.Decision {
 
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
 		return b
 	}
 	return a
