@@ -172,6 +172,9 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []Job, due int) (*round, er
 	if err != nil {
 		return nil, err
 	}
+	if slots == d.express && len(jobs) > slots.size() {
+		due = 0 // the rows that ride along may be of other lanes
+	}
 	due = r.share(held, max(due, 0))
 	r.due = due
 	// From here on the claim must not be cut off: ctx may end for a rebalance while this
@@ -235,20 +238,20 @@ func (d *Dispatcher) equip(r *round, slots *slots) {
 	}
 }
 
-// acquire blocks until a claim has slots, up to one for each message that it would send. A small batch
-// of the first lane takes those that everybody shares while there are any, and those that are kept for
-// it when there are none. Before that it drops the jobs for which their channels have no room. It waits
-// for all slots that are not stuck, gatherTime at most: large claims are what makes a message cheap.
+// acquire blocks until a claim has slots, up to one for each message that it would send. A batch of
+// the first lane may also have those that are kept for it, see either. Before that it drops the jobs
+// for which their channels have no room. It waits for all slots that are not stuck, gatherTime at
+// most: large claims are what makes a message cheap.
 func (d *Dispatcher) acquire(ctx context.Context, r *round, due int) (from *slots, got int, err error) {
 	held, err := d.awaitRoom(ctx, r)
 	if err != nil {
 		return nil, 0, err
 	}
-	n := r.wanted() + due
-	if n > 0 && n <= d.express.size() && d.firstLane(r.jobs) {
-		return either(ctx, n, d.slots, d.express)
+	n, enough := r.wanted()+due, max(d.slots.size()-held, 1)
+	if n > 0 && d.firstLane(r.jobs) {
+		return either(ctx, n, enough, d.slots, d.express)
 	}
-	got, err = d.slots.acquire(ctx, n, max(d.slots.size()-held, 1))
+	got, err = d.slots.acquire(ctx, n, enough)
 	return d.slots, got, err
 }
 

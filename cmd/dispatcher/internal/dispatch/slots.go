@@ -10,8 +10,8 @@ import (
 // process can turn into Unknown. A claim takes what is free: it never waits for all that it could
 // use, because an attempt without an answer holds its slot until the send deadline.
 //
-// A Dispatcher has two: the larger one for everybody, and a twentieth of the bound that only small
-// batches of the first lane may use beside it, so that a code does not stand behind a campaign.
+// A Dispatcher has two: the larger one for everybody, and a twentieth of the bound that only the
+// first lane may use beside it, so that a code does not stand behind a campaign.
 type slots struct {
 	turn chan struct{} // holds one token: who has it may gather slots
 	most int
@@ -80,21 +80,44 @@ func (s *slots) take(n, least int) (got, free int, freed <-chan struct{}) {
 	return 0, s.free, s.freed
 }
 
-// either blocks until one of the two has a free slot and takes up to n of that one: of the first
-// that has them all, a before b, else of the first that has any. On error it holds none.
-func either(ctx context.Context, n int, a, b *slots) (from *slots, got int, err error) {
+// either is acquire for a claim that may use the slots of both: those of a when they are enough, else
+// those of b when there are n. A claim of less takes what is free on the side that has more, at once
+// when b is large enough for all of it, else after gatherTime. On error it holds none.
+func either(ctx context.Context, n, enough int, a, b *slots) (from *slots, got int, err error) {
+	least, gather := min(n, enough), n > b.size()
+	if !gather {
+		least = n
+	}
+	var gathered <-chan time.Time
 	for {
-		var freed [2]<-chan struct{}
-		for _, least := range []int{n, 1} {
-			for i, s := range []*slots{a, b} {
-				if got, _, freed[i] = s.take(n, least); got > 0 {
-					return s, got, nil
-				}
+		got, freeA, freedA := a.take(n, least)
+		if got > 0 {
+			return a, got, nil
+		}
+		got, freeB, freedB := b.take(n, n)
+		if got > 0 {
+			return b, got, nil
+		}
+		switch {
+		case freeA == 0 && freeB == 0:
+		case !gather:
+			most := a
+			if freeB > freeA {
+				most = b
 			}
+			if got, _, _ := most.take(n, 1); got > 0 {
+				return most, got, nil
+			}
+		case gathered == nil:
+			timer := time.NewTimer(gatherTime)
+			defer timer.Stop()
+			gathered = timer.C
 		}
 		select {
-		case <-freed[0]:
-		case <-freed[1]:
+		case <-freedA:
+		case <-freedB:
+		case <-gathered:
+			gather = false
 		case <-ctx.Done():
 			return nil, 0, ctx.Err()
 		}

@@ -107,7 +107,7 @@ func TestEitherPrefersTheSharedSlotsAndKeepsTheExpressOnes(t *testing.T) {
 	shared, express := newSlots(10), newSlots(3)
 	for i, want := range []*slots{shared, shared, shared, express, shared} {
 		n := 3
-		got, some, err := either(t.Context(), n, shared, express)
+		got, some, err := either(t.Context(), n, 10, shared, express)
 		if i == 4 {
 			n = 1 // what is left
 		}
@@ -117,6 +117,45 @@ func TestEitherPrefersTheSharedSlotsAndKeepsTheExpressOnes(t *testing.T) {
 	}
 	if shared.left() != 0 || express.left() != 0 {
 		t.Errorf("%d and %d are left", shared.left(), express.left())
+	}
+}
+
+// TestAClaimOfTheFirstLaneTakesWhatIsFree, on the side that has more of it.
+func TestAClaimOfTheFirstLaneTakesWhatIsFree(t *testing.T) {
+	t.Parallel()
+	const shared, express = 0, 1
+	for name, tc := range map[string]struct {
+		free         [2]int // of 100 shared and 5 express slots
+		want, enough int
+		from, got    int
+		after        time.Duration
+	}{
+		"all are free":                    {[2]int{100, 5}, 5, 100, shared, 5, 0},
+		"one is left beside many express": {[2]int{1, 4}, 5, 1, express, 4, 0},
+		"more are left than express":      {[2]int{3, 2}, 5, 100, shared, 3, 0},
+		"all express ones":                {[2]int{0, 5}, 5, 100, express, 5, 0},
+		"a large batch":                   {[2]int{100, 5}, 50, 100, shared, 50, 0},
+		"a large one takes enough":        {[2]int{20, 5}, 50, 20, shared, 20, 0},
+		"a large one gathers":             {[2]int{20, 5}, 50, 100, shared, 20, gatherTime},
+		"a large one, nothing is shared":  {[2]int{0, 5}, 50, 100, express, 5, gatherTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				both, began := []*slots{newSlots(100), newSlots(5)}, time.Now()
+				for i, s := range both {
+					s.hold(t, s.size()-tc.free[i])
+				}
+				from, got, err := either(t.Context(), tc.want, tc.enough, both[shared], both[express])
+				if err != nil || from != both[tc.from] || got != tc.got || time.Since(began) != tc.after {
+					t.Errorf("%d slots after %s, shared: %v: %v", got, time.Since(began), from == both[shared], err)
+				}
+				tc.free[tc.from] -= tc.got
+				if left := [2]int{both[shared].left(), both[express].left()}; left != tc.free {
+					t.Errorf("%v are left", left)
+				}
+			})
+		})
 	}
 }
 
@@ -131,7 +170,7 @@ func TestEitherIsNotHeldUpByItsOwnSlots(t *testing.T) {
 			}
 			got := make(chan *slots)
 			go func() {
-				s, _, err := either(t.Context(), 2, both[0], both[1])
+				s, _, err := either(t.Context(), 2, 5, both[0], both[1])
 				if err != nil {
 					t.Error(err)
 				}
@@ -165,7 +204,7 @@ func TestEitherHoldsNothingAfterItsContextEnded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			_, _, err := either(ctx, 2, shared, express)
+			_, _, err := either(ctx, 2, 5, shared, express)
 			done <- err
 		}()
 		synctest.Wait()
