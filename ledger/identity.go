@@ -100,9 +100,13 @@ const lockFreeIdentity = `
 	 order by mine and crashed desc, mine desc, number limit 1
 	) best`
 
-func lockIdentity(ctx context.Context, conn *pgx.Conn, number int) (locked bool, err error) {
-	err = conn.QueryRow(ctx, `select pg_try_advisory_lock($1, $2)`, identityLocks, int32(number)).Scan(&locked)
-	return locked, err
+// lockIdentity tries to lock the number again, and reports whether this process still is the last
+// that took it. It is that also while the server has not noticed that the session before has ended.
+func (l *Ledger) lockIdentity(ctx context.Context, conn *pgx.Conn, number int) (locked, ours bool, err error) {
+	err = conn.QueryRow(ctx, `
+		select pg_try_advisory_lock($1, $2), exists (select from dispatcher.identities where number = $2 and instance = $3)`,
+		pgx.QueryExecModeExec, identityLocks, int32(number), l.Instance()).Scan(&locked, &ours)
+	return locked, ours, err
 }
 
 // writeIdentity takes the locked number over from whoever had it.
@@ -178,17 +182,17 @@ func (l *Ledger) confirmIdentity() {
 	if err != nil {
 		return // the next tick tries again
 	}
-	// When another process has it meanwhile, this one is thrown out of the consumer groups and
-	// goes on as a dynamic member; there is nothing to hold any more.
-	locked, err := lockIdentity(ctx, conn, i.number)
+	locked, ours, err := l.lockIdentity(ctx, conn, i.number)
 	switch {
-	case err == nil && locked:
+	case err == nil && !ours:
+		// Another process has taken it meanwhile. This one is thrown out of the consumer groups and
+		// goes on as a dynamic member; there is nothing to hold any more.
+		i.number = 0
+	case locked:
 		i.conn = conn
 		return
-	case err == nil:
-		i.number = 0
 	}
-	closeConn(conn)
+	closeConn(conn) // the session before may still have the lock: the next tick tries again
 }
 
 // leaveIdentity says at an orderly stop that no crash ended this process, and gives its number free.

@@ -1,6 +1,10 @@
 package ledger_test
 
 import (
+	"io"
+	"net"
+	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -175,5 +179,128 @@ func TestANumberWhoseHolderHasNoRowYetIsPassedOver(t *testing.T) {
 	}
 	if got := take(t, connect(t, ledger.Config{URL: url})); got != (ledger.Identity{Number: 3}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// oneSided stands between a ledger and PostgreSQL. A connection that it cuts has ended for the client
+// alone: the server keeps the session, as it does when a network goes away without a word.
+type oneSided struct {
+	target string
+
+	mu      sync.Mutex
+	clients []net.Conn // guarded by mu
+	servers []net.Conn // guarded by mu
+}
+
+// through returns the address of a database through a new oneSided.
+func through(t *testing.T, address string) (*oneSided, string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &oneSided{target: u.Host}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp4", o.target)
+			if err != nil {
+				_ = client.Close() // the client sees a server that is away
+				continue
+			}
+			o.mu.Lock()
+			o.clients, o.servers = append(o.clients, client), append(o.servers, server)
+			o.mu.Unlock()
+			serving.Go(func() { _, _ = io.Copy(server, client) }) // until one of them is closed
+			serving.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close() // it ends the first of them
+		o.cut()
+		o.end()
+		serving.Wait()
+	})
+	u.Host = listener.Addr().String()
+	return o, u.String()
+}
+
+func closeAll(mu *sync.Mutex, conns *[]net.Conn) {
+	mu.Lock()
+	defer mu.Unlock()
+	for _, c := range *conns {
+		_ = c.Close() // a second time does nothing
+	}
+	*conns = nil
+}
+
+// cut ends all connections for the client, and end for the server.
+func (o *oneSided) cut() { closeAll(&o.mu, &o.clients) }
+func (o *oneSided) end() { closeAll(&o.mu, &o.servers) }
+
+// TestAnIdentityOutlivesASessionThatTheServerStillHas: the connection broke, and the server has not
+// noticed. The process waits until its old session ends and has its lock again.
+func TestAnIdentityOutlivesASessionThatTheServerStillHas(t *testing.T) {
+	t.Parallel()
+	address := ledgertest.URL(t)
+	db := raw(t, address)
+	network, tapped := through(t, address)
+	first := connect(t, ledger.Config{URL: tapped})
+	take(t, first)
+	const held = `select coalesce(max(pid), 0) from pg_locks where locktype = 'advisory' and objsubid = 2
+		and database = (select oid from pg_database where datname = current_database())`
+	before := scalar[int](t, db, held)
+	network.mu.Lock()
+	old := network.servers
+	network.servers = nil
+	network.mu.Unlock()
+	network.cut()
+	for range 2 {
+		first.ConfirmIdentity()
+		if now := scalar[int](t, db, held); now != before {
+			t.Fatalf("session %d has the lock, not %d", now, before)
+		}
+	}
+	var mu sync.Mutex
+	closeAll(&mu, &old)
+	for deadline := time.Now().Add(time.Minute); scalar[int](t, db, held) != 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the old session has not ended")
+		}
+	}
+	first.ConfirmIdentity()
+	if now := scalar[int](t, db, held); now == 0 {
+		t.Error("the number was given up")
+	}
+	if got := take(t, connect(t, ledger.Config{URL: address})); got.Number != 2 {
+		t.Errorf("another process got %+v", got)
+	}
+}
+
+// TestANumberThatAnotherProcessTookIsGivenUp, also when that process has ended since.
+func TestANumberThatAnotherProcessTookIsGivenUp(t *testing.T) {
+	t.Parallel()
+	address := ledgertest.URL(t)
+	db := raw(t, address)
+	first := connect(t, ledger.Config{URL: address})
+	take(t, first)
+	execute(t, db, `select pg_terminate_backend(pid, 10000) from pg_locks where locktype = 'advisory' and objsubid = 2
+		and database = (select oid from pg_database where datname = current_database())`)
+	second := connect(t, ledger.Config{URL: address})
+	if got := take(t, second); got.Number != 1 {
+		t.Fatalf("%+v", got)
+	}
+	crash(t, db, second)
+	first.ConfirmIdentity()
+	if got := take(t, connect(t, ledger.Config{URL: address})); got.Number != 1 {
+		t.Errorf("the number is held by a process that lost it: %+v", got)
 	}
 }
