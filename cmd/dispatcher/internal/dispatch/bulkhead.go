@@ -23,7 +23,8 @@ const (
 	latestOverdue   = 2 * time.Second       // longer answers count as this long in the usual answer time
 	slowAnswers     = time.Second           // a usual answer time from which on the channel counts as late
 	longestQueue    = 2 * time.Second       // what a channel may hold, it answers within this time
-	quickestAnswer  = 20 * time.Millisecond // a shorter usual answer time is not relied on: bursts are slower
+	quickestAnswer  = time.Millisecond      // a usual answer time counts as this long at least
+	firstGuess      = 20 * time.Millisecond // the least usual answer time before answersRecalled answers
 	answersRecalled = 32                    // how many answers make the usual answer time, about
 )
 

@@ -87,6 +87,9 @@ func setupScored(t *testing.T, change func(*Routing), scorer Scorer) *pipeline {
 		t.Fatal(err)
 	}
 	p := &pipeline{ledger: l, routing: newWorld(t).routing, channels: map[string]*scriptedChannel{}}
+	for i := range p.routing.Channels {
+		p.routing.Channels[i].Concurrency = 100 // as adapters have it by default
+	}
 	if change != nil {
 		change(p.routing)
 	}

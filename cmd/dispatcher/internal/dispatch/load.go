@@ -46,6 +46,16 @@ func (l *load) overdueAfter() time.Duration {
 	return min(max(overdueTimes*time.Duration(l.usual.Load()), soonestOverdue), latestOverdue)
 }
 
+// usualTime is the usual answer time. It grows from zero, so it is too short to rely on until some
+// answers have come.
+func (l *load) usualTime() time.Duration {
+	usual := time.Duration(l.usual.Load())
+	if l.answered.Load() < answersRecalled {
+		return max(usual, firstGuess)
+	}
+	return usual
+}
+
 // wakes takes up to n of those who wait for room.
 func (l *load) wakes(n int64) int {
 	for {
@@ -62,7 +72,7 @@ func (l *load) wakes(n int64) int {
 
 // underWay is what the worker's channel has under way.
 func (w *worker) underWay(now time.Time) underWay {
-	u := underWay{held: int(w.load.held.Load()), senders: int(w.concurrency), usual: time.Duration(w.load.usual.Load())}
+	u := underWay{held: int(w.load.held.Load()), senders: int(w.concurrency), usual: w.load.usualTime()}
 	if u.held == 0 {
 		return u
 	}
