@@ -16,10 +16,14 @@ const keptFor = 10 * time.Second
 // and the next claim of the row finds the answer here. That holds for a function whose answers
 // may not be used for other messages as well, so the answers are kept by row. Until the answer is
 // there, claims leave the row out.
+//
+// It also keeps what was said about jobs that their claim had no slots or no room for, so that the
+// claim which takes them does not ask again.
 type answers struct {
 	mu     sync.Mutex
-	rows   map[int64]keptAnswer // guarded by mu; by Message.Seq
-	asking map[int64]struct{}   // guarded by mu; rows whose question is under way, by Message.Seq
+	rows   map[int64]keptAnswer  // guarded by mu; by Message.Seq
+	jobs   map[jobKey]keptAnswer // guarded by mu
+	asking map[int64]struct{}    // guarded by mu; rows whose question is under way, by Message.Seq
 }
 
 // keptAnswer is an answer and what its question depended on. All else about a question follows
@@ -29,6 +33,12 @@ type keptAnswer struct {
 	wishes  int   // selectors that counted: they expire in a fixed order, so the number says which
 	scores  *Scores
 	at      time.Time
+}
+
+// jobKey names a job: its id may be used for another message, too.
+type jobKey struct {
+	id     string
+	digest int64
 }
 
 // begin notes that a function is being asked about rows.
@@ -69,14 +79,25 @@ func (a *answers) put(rows map[int64]keptAnswer, now time.Time) {
 	if a.rows == nil {
 		a.rows = map[int64]keptAnswer{}
 	}
-	for seq, kept := range a.rows {
-		if now.Sub(kept.at) > keptFor {
-			delete(a.rows, seq)
-		}
+	keep(a.rows, rows, now)
+}
+
+// putJobs is put for jobs.
+func (a *answers) putJobs(jobs map[jobKey]keptAnswer, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.jobs == nil {
+		a.jobs = map[jobKey]keptAnswer{}
 	}
-	for seq, kept := range rows {
-		kept.at = now
-		a.rows[seq] = kept
+	keep(a.jobs, jobs, now)
+}
+
+// keep adds answers to those that are kept, and drops what is too old.
+func keep[K comparable](kept, more map[K]keptAnswer, now time.Time) {
+	maps.DeleteFunc(kept, func(_ K, answer keptAnswer) bool { return now.Sub(answer.at) > keptFor })
+	for key, answer := range more {
+		answer.at = now
+		kept[key] = answer
 	}
 }
 
@@ -93,16 +114,33 @@ func (a *answers) find(seq, version int64, wishes int) *Scores {
 	return kept.scores
 }
 
-// used drops the answers about rows that have been decided.
+// findJob is find for a job, of which no selector has expired.
+func (a *answers) findJob(key jobKey, version int64, now time.Time) *Scores {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	kept, ok := a.jobs[key]
+	if !ok || kept.version != version || now.Sub(kept.at) > keptFor {
+		return nil
+	}
+	return kept.scores
+}
+
+// used drops the answers about rows that have been decided, and about the jobs of the claim.
 func (a *answers) used(r *round) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.rows) == 0 {
+	if len(a.rows) == 0 && len(a.jobs) == 0 {
 		return
 	}
 	for i := range r.decisions {
-		if r.decisions[i].State != "" {
+		switch {
+		case i < len(r.jobs):
+			delete(a.jobs, r.tasks[i].jobKey())
+		case r.decisions[i].State != "":
 			delete(a.rows, r.tasks[i].row.Seq)
 		}
 	}
 }
+
+// jobKey is that of a task of a job.
+func (t *task) jobKey() jobKey { return jobKey{t.row.ID, t.row.Digest} }

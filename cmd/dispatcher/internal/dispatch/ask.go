@@ -38,21 +38,36 @@ func (o *openQuestion) ask(ctx context.Context, scorer Scorer) {
 	o.answer = scorer.Scores(ctx, o.function, &o.question).checked(len(o.question.Candidates))
 }
 
-// askAboutJobs asks the scoring functions about the jobs of a round that are to find a
-// channel in its claim.
+// askAboutJobs asks the scoring functions about the jobs of a round that are to find a channel in
+// its claim, and about each job once: the claim before may have had no slots for it. It asks before
+// the claim has slots, because a function may take seconds, and slots that are held meanwhile would
+// be missing on all lanes.
 func (d *Dispatcher) askAboutJobs(ctx context.Context, r *round) error {
 	q := inquiry{routing: r.routing, now: r.planner.now}
 	asked := map[int]*openQuestion{}
+	now := time.Now()
 	for i := range r.tasks {
 		if t := &r.tasks[i]; t.wanted() && t.route.asks() {
-			asked[i] = q.add(t)
+			if t.scores = d.answers.findJob(t.jobKey(), r.routing.Version, now); t.scores == nil {
+				asked[i] = q.add(t)
+			}
 		}
 	}
-	ask(ctx, d.cfg.Scorer, &q)
-	for i, one := range asked {
-		r.tasks[i].scores = &one.answer
+	if len(asked) == 0 {
+		return ctx.Err()
 	}
-	return ctx.Err() // answers that were cut short are not decided upon
+	ask(ctx, d.cfg.Scorer, &q)
+	if ctx.Err() != nil {
+		return ctx.Err() // answers that were cut short are not decided upon
+	}
+	kept := make(map[jobKey]keptAnswer, len(asked))
+	for i, one := range asked {
+		t := &r.tasks[i]
+		t.scores = &one.answer
+		kept[t.jobKey()] = keptAnswer{version: r.routing.Version, scores: t.scores}
+	}
+	d.answers.putJobs(kept, time.Now())
+	return nil
 }
 
 // maxAsking bounds the claims about whose due rows functions are being asked at once.

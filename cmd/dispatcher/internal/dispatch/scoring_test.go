@@ -180,6 +180,30 @@ func TestFunctionDecidesWhereMessagesGo(t *testing.T) {
 	}
 }
 
+// TestJobsThatFollowInTheNextClaimAreNotAskedAboutAgain: there are slots for a few at a time.
+func TestJobsThatFollowInTheNextClaimAreNotAskedAboutAgain(t *testing.T) {
+	t.Parallel()
+	scorer := &scriptedScorer{answer: favours("b")}
+	p := setupScored(t, scoredByEndpoint, scorer)
+	p.slots.hold(t, p.slots.size()-10)
+	defer p.slots.release(p.slots.size() - 10)
+	const messages = 100
+	jobs := jobsNamed("m", messages)
+	for i := range jobs {
+		jobs[i].Message.Labels = map[string]selector.Value{"n": selector.NumberValue(float64(i))}
+	}
+	p.handle(t, jobs)
+	p.eventually(t, byState, map[string]int64{"accepted": messages})
+	if n := len(scorer.questions()); n != messages {
+		t.Errorf("%d questions about %d messages", n, messages)
+	}
+	p.answers.mu.Lock()
+	defer p.answers.mu.Unlock()
+	if n := len(p.answers.jobs); n != 0 {
+		t.Errorf("%d answers are kept that were used", n)
+	}
+}
+
 // TestDueRowsAreAskedAboutOnceAndSentAtOnce has messages whose time comes later: they are first seen
 // inside a claim, where nobody may be asked, and the answers may not be used again.
 func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
