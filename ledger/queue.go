@@ -17,6 +17,18 @@ func (l *Ledger) Waiting(ctx context.Context) (map[string]int64, error) {
 	return counts, wrap("count waiting messages", err)
 }
 
+// WaitingFor counts the messages that wait for each of the texts that Decision.WaitsFor gave.
+func (l *Ledger) WaitingFor(ctx context.Context, on []string) (map[string]int64, error) {
+	r, err := l.hot.Query(ctx, `
+		select waits_for, count(*) from dispatcher.messages
+		where next_at is not null and waits_for = any($1) and state = 'waiting' group by waits_for`, on)
+	if err != nil {
+		return nil, wrap("count waiting messages", err)
+	}
+	counts, err := collectCounts(r)
+	return counts, wrap("count waiting messages", err)
+}
+
 // Due counts the rows that have come due, up to limit and without those whose Message.Seq is
 // among except. It takes no lock: who wants them claims with Claim.Due, and another instance may be quicker.
 func (l *Ledger) Due(ctx context.Context, limit int, except ...int64) (int, error) {

@@ -54,6 +54,8 @@ type room struct {
 	left int // for every lane; negative when the channel holds more than it may
 	kept int // how many more the first lane may take
 	late bool
+	// queue is how many messages wait for the channel in the database.
+	queue int64
 }
 
 // has reports whether there is room for one more attempt.

@@ -200,6 +200,69 @@ func TestEachTakeCountsAtOnce(t *testing.T) {
 	}
 }
 
+// TestALongQueueForRoomLooksSeldom: 10 000 messages wait for channels that answer nothing. They look
+// again as often as 500 would each second, all together.
+func TestALongQueueForRoomLooksSeldom(t *testing.T) {
+	t.Parallel()
+	const queue, batch = 10_000, 237
+	w := newWorld(t)
+	full := room{late: true, queue: queue}
+	next := make([]time.Time, queue)
+	for i := range next {
+		next[i] = noon.Add(time.Duration(i) * 30 * time.Second / queue)
+	}
+	looks := 0
+	for w.seen.Now = noon; w.seen.Now.Before(noon.Add(time.Minute)); w.seen.Now = w.seen.Now.Add(dueGap) {
+		var a *assigner
+		claimed := 0
+		for i := range next {
+			if next[i].After(w.seen.Now) {
+				continue
+			}
+			if claimed%batch == 0 {
+				a = newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{rooms: []room{full, full, full}})
+			}
+			claimed++
+			d := a.decide(w.task("a"))
+			if d.Reason != bulkhead || !d.NextAt.After(w.seen.Now) || d.NextAt.After(w.seen.Now.Add(lookForRoom)) {
+				t.Fatalf("it waits for %q until %s", d.Reason, d.NextAt)
+			}
+			next[i] = d.NextAt
+		}
+		looks += claimed
+	}
+	if perSecond := looks / 60; perSecond > 500 {
+		t.Errorf("%d messages a second look again", perSecond)
+	}
+}
+
+// TestWhatWaitsForAChannelIsCounted, by all processes together, and only while something waits.
+func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(r *Routing) {
+		wide(r)
+		r.Channels[0].State, r.Channels[1].State = Draining, Draining
+	})
+	answer := p.silence(t, "c", "")
+	p.handle(t, jobsNamed("m", 900))
+	waiting := p.counts(t, byState)["waiting"]
+	if err := p.countQueues(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	each, _ := p.rooms(p.routing)
+	if each[0].queue != 0 || each[2].queue == 0 || each[2].queue > waiting {
+		t.Errorf("%d messages wait, counted were %d and %d", waiting, each[0].queue, each[2].queue)
+	}
+	answer()
+	p.eventually(t, byState, map[string]int64{"accepted": 900})
+	if err := p.countQueues(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if each, _ := p.rooms(p.routing); each[2].queue != 0 {
+		t.Errorf("%d messages are said to wait", each[2].queue)
+	}
+}
+
 // TestAClaimIsSizedByItsRoom, so that nothing waits in the database for channels that have room again in a moment.
 func TestAClaimIsSizedByItsRoom(t *testing.T) {
 	t.Parallel()

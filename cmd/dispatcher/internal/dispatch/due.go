@@ -43,6 +43,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	loops.Go(func() { d.keepBeating(ctx) })
 	loops.Go(func() { d.every(ctx, recoverInterval, "recover", d.recover) })
 	loops.Go(func() { d.every(ctx, time.Second, "waiting", d.countWaiting) })
+	loops.Go(func() { d.every(ctx, time.Second, "queues", d.countQueues) })
 	loops.Go(func() { d.every(ctx, releaseInterval, "release", d.release) })
 	loops.Go(func() { d.every(ctx, d.cfg.StateInterval, "gather", d.gather) })
 	loops.Go(func() { d.every(ctx, doubtInterval, "doubts", d.clearDoubts) })

@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +18,7 @@ type load struct {
 	answered atomic.Int64 // since the start
 	usual    atomic.Int64 // the usual answer time in nanoseconds, see observe
 	waiting  atomic.Int64 // messages that wait for room here, as far as this process has made them wait
+	queue    atomic.Int64 // messages of all processes that wait for the channel, as last counted
 }
 
 // release counts an attempt as answered.
@@ -99,7 +102,41 @@ func (d *Dispatcher) rooms(routing *Routing) (each []room, held int) {
 		channels[i].closed = c.State == Disabled
 	}
 	each = rooms(channels, total)
+	for i := range each {
+		if l := d.loads[routing.Channels[i].Name]; l != nil {
+			each[i].queue = l.queue.Load()
+		}
+	}
 	return each, stuck(channels, each)
+}
+
+// countQueues learns how many messages wait for the channels that have had no room, see roomAgain.
+func (d *Dispatcher) countQueues(ctx context.Context) error {
+	loads := d.fullLoads()
+	if len(loads) == 0 {
+		return nil
+	}
+	waiting, err := d.cfg.Ledger.WaitingFor(ctx, slices.Collect(maps.Keys(loads)))
+	if err != nil {
+		return err
+	}
+	for name, l := range loads {
+		l.queue.Store(waiting[name])
+	}
+	return nil
+}
+
+// fullLoads are those for whose channels messages wait or have waited.
+func (d *Dispatcher) fullLoads() map[string]*load {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	full := map[string]*load{}
+	for name, l := range d.loads {
+		if l.waiting.Load() > 0 || l.queue.Load() > 0 {
+			full[name] = l
+		}
+	}
+	return full
 }
 
 // Waits of a claim before it takes less than it wants.

@@ -12,6 +12,7 @@ const (
 	lookAgain     = time.Second            // no channel is ready
 	lookForActive = 200 * time.Millisecond // only the active count is in the way
 	lookForRoute  = 30 * time.Second       // its route is gone or all of it is switched off
+	lookForRoom   = 30 * time.Second       // the longest pause for room that answers may give at any time
 	longestRound  = time.Minute            // between rounds over channels that all refused
 	lookForMoney  = time.Minute            // what others do not spend comes back at any time
 	lookUrgently  = 5 * time.Second        // when the deadline is near

@@ -40,17 +40,22 @@ func (a *assigner) passes(reason string, c int, b *blockage) time.Time {
 }
 
 // roomAgain is after how long a message looks whether this process may have more under way on channel
-// c. Answers wake those who wait sooner; those of one claim are spread so that they do not all come
-// back at once.
+// c. Answers wake those who wait sooner. Without them roomSpread messages look again in each interval,
+// however many wait: a queue of 10 000 that looked again every second would keep the database busy
+// for nothing. The last interval keeps a message from sleeping for long when others are gone.
 func (a *assigner) roomAgain(reason string, c int) time.Duration {
 	every := lookForActive
 	if reason == bulkhead {
 		every = lookAgain
 	}
-	return every * time.Duration(1+a.crowd[c]/roomSpread)
+	ahead := a.crowd[c]
+	if a.stand.rooms != nil {
+		ahead += a.stand.rooms[c].queue
+	}
+	return min(every*time.Duration(1+ahead/roomSpread), lookForRoom)
 }
 
-// roomSpread is how many messages of a claim look again for room at the same time.
+// roomSpread is how many messages that wait for one channel look again in one interval.
 const roomSpread = 100
 
 // eager is how many times as many messages as a limit gives are looked at again for it: one that has gone
