@@ -23,6 +23,7 @@ type world struct {
 	routing *Routing
 	seen    *ledger.Seen
 	unready []string
+	rows    int64 // that numbered has given out
 }
 
 func newWorld(t testing.TB) *world {

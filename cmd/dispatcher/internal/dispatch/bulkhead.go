@@ -143,11 +143,26 @@ func (a *assigner) noRoom(t *task, c int) string {
 	if a.stand.rooms == nil || a.stand.rooms[c].has(t.lane.Order == 0) {
 		return ""
 	}
-	if a.full == nil {
-		a.full = make([]int, len(a.routing.Channels))
-	}
-	a.full[c]++
+	a.full.note(c, len(a.routing.Channels), t.row.Seq)
 	return a.stand.rooms[c].reason()
+}
+
+// fullChannels counts, by channel, the messages of a claim that found no room on it. A message may
+// look at its first choice twice.
+type fullChannels struct {
+	messages []int   // nil for none
+	last     []int64 // the row that was counted last
+}
+
+// note counts the message of a row for channel c of so many.
+func (f *fullChannels) note(c, channels int, row int64) {
+	if f.messages == nil {
+		f.messages, f.last = make([]int, channels), make([]int64, channels)
+	} else if f.messages[c] > 0 && f.last[c] == row {
+		return
+	}
+	f.messages[c]++
+	f.last[c] = row
 }
 
 // fits is how many tasks, in their order, may be claimed before one has no room: a first choice that

@@ -193,10 +193,31 @@ func TestEachTakeCountsAtOnce(t *testing.T) {
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{rooms: []room{{left: 3}, {left: 100}, {left: 100}}})
 	states := map[ledger.State]int{}
 	for range 10 {
-		states[a.decide(w.task("a")).State]++
+		states[a.decide(w.numbered("a")).State]++
 	}
-	if states[ledger.Sending] != 3 || states[ledger.Waiting] != 7 || a.full[0] != 7 {
+	if states[ledger.Sending] != 3 || states[ledger.Waiting] != 7 || a.full.messages[0] != 7 {
 		t.Errorf("%v, full: %v", states, a.full)
+	}
+}
+
+// numbered is task with a row of its own.
+func (w *world) numbered(first string) *task {
+	t := w.task(first)
+	w.rows++
+	t.row.Seq = w.rows
+	return t
+}
+
+// TestAMessageIsCountedOnceForAFullChannel, though it looks at a late first choice before the ranking and in it.
+func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{rooms: []room{{late: true}, {late: true}, {left: 100}}})
+	for range 10 {
+		a.decide(w.numbered("a"))
+	}
+	if got := a.full.messages; !slices.Equal(got, []int{10, 10, 0}) {
+		t.Errorf("%v messages found no room", got)
 	}
 }
 

@@ -149,7 +149,7 @@ func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
 			r.flights = append(r.flights, a.flight(t, &d.Attempt, r.began))
 		}
 	}
-	r.needed, r.full = remembered(r.needed, lately), a.full
+	r.needed, r.full = remembered(r.needed, lately), a.full.messages
 	return ledger.Decisions{Each: r.decisions, Notices: r.notices()}, nil
 }
 
