@@ -50,7 +50,7 @@ type assigner struct {
 	// probed marks the channels that this claim gave a message; a channel that is
 	// only probed gets no second one.
 	probed []bool
-	full fullChannels
+	full   fullChannels
 	// troubles counts the rankings whose scoring rule failed, by the word for it.
 	troubles map[string]int
 
