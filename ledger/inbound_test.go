@@ -159,6 +159,30 @@ func TestAPartThatCannotBeOneIsAMessage(t *testing.T) {
 	want(t, "booked", book(t, l, pieceOf(1, 3, 3, "a"), pieceOf(2, -1, 3, "b"), pieceOf(3, 0, 1, "c"), pieceOf(4, 0, 256, "d")), ledger.Booked{Whole: 4})
 }
 
+// TestJoiningHoldsUpNobodyElse: while parts of one subscriber are joined, those of others are joined as well. With
+// a database a second away a booking takes seconds, and one at a time would be too slow for all.
+func TestJoiningHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, db := connect(t, ledger.Config{URL: url}), raw(t, url)
+	execute(t, db, `begin`)
+	for _, sql := range ledger.LocksOfJoining(pieceOf(1, 1, 2, "x")) {
+		execute(t, db, sql)
+	}
+	other := func(part int) ledger.Inbound {
+		in := pieceOf(2, part, 2, "y")
+		in.From = "+447700900124"
+		return in
+	}
+	if booked := book(t, l, other(0)); booked.Waiting != 1 {
+		t.Errorf("%+v", booked)
+	}
+	if booked := book(t, l, other(1)); booked.Whole != 1 {
+		t.Errorf("%+v", booked)
+	}
+	execute(t, db, `rollback`)
+}
+
 func TestPartsThatWaitTooLongArePublishedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

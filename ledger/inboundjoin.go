@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"hash/fnv"
 	"slices"
 	"strings"
 )
@@ -21,6 +22,18 @@ type group struct {
 
 func (in *Inbound) group() group {
 	return group{in.Channel, in.From, in.To, in.Group, in.Parts}
+}
+
+// groupLockCount bounds how many locks a booking takes: the server has room for some thousands in all.
+const groupLockCount = 64
+
+// lock is the second key of the advisory lock of a group. Groups may share one.
+func (g *group) lock() int32 {
+	h := fnv.New32a()
+	for _, field := range []string{g.channel, g.from, g.to} {
+		_, _ = h.Write(append([]byte(field), 0)) // it never fails
+	}
+	return int32(h.Sum32() % groupLockCount) //nolint:gosec // Below 64.
 }
 
 // split reports whether it is a part of a message. What calls itself the fourth of three is a message of

@@ -1,10 +1,18 @@
 package ledger
 
-// joining is the advisory lock of whoever joins parts. One does at a time: parts are rare, bookings quick,
-// and so no two processes miss each other's parts.
-const joining int64 = 0x6c65646765720006
+// joining is the advisory lock of those who join parts, so that no two processes miss each other's
+// parts. Who books parts shares it, and locks the groups of these, in ascending order, under the
+// first key joiningGroup. Who looks for overdue parts of any group has it alone.
+const (
+	joining      int64 = 0x6c65646765720006
+	joiningGroup int32 = 0x70617274
+)
 
-const lockParts = `select pg_advisory_xact_lock($1)`
+const lockAllParts = `select pg_advisory_xact_lock($1)`
+
+const shareParts = `select pg_advisory_xact_lock_shared($1)`
+
+const lockGroups = `select pg_advisory_xact_lock($1, g.lock) from unnest($2::int[]) as g(lock)`
 
 // claimMarks remembers what is booked and answers what had not been booked before. Marks
 // ascend, so that two bookings of the same wait for each other and never in a circle.

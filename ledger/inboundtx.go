@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,7 +56,9 @@ func (t *inboundTx) open(ctx context.Context, conn *pgx.Conn) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
 	if parts != nil {
-		batch.Queue(lockParts, joining) // before the marks, whose statement may wait for another booking
+		// Before the marks, whose statement may wait for another booking.
+		batch.Queue(shareParts, joining)
+		batch.Queue(lockGroups, joiningGroup, groupLocks(t.request))
 	}
 	batch.Queue(claimMarks, t.marks.arguments()...).Query(t.readMarks)
 	if parts != nil {
@@ -68,7 +71,7 @@ func (t *inboundTx) open(ctx context.Context, conn *pgx.Conn) error {
 func (t *inboundTx) openOverdue(ctx context.Context, conn *pgx.Conn) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
-	batch.Queue(lockParts, joining)
+	batch.Queue(lockAllParts, joining)
 	batch.Queue(selectOverdue, t.after, t.limit).Query(t.readParts)
 	return conn.SendBatch(ctx, batch).Close()
 }
@@ -184,6 +187,18 @@ func (t *inboundTx) write(ctx context.Context, conn *pgx.Conn, rest []piece) err
 		return fmt.Errorf("commit was answered with %s", tag)
 	}
 	return nil
+}
+
+// groupLocks are the locks of the groups whose parts arrived, ascending.
+func groupLocks(in []Inbound) (locks []int32) {
+	for i := range in {
+		if in[i].split() {
+			g := in[i].group()
+			locks = append(locks, g.lock())
+		}
+	}
+	slices.Sort(locks)
+	return slices.Compact(locks)
 }
 
 // partArrays are the parameters of selectParts; nil when there is no part.
