@@ -425,3 +425,33 @@ func TestConfigurationsThatLackAPartAreRefused(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// farStore takes four seconds for a booking, as over a new connection to a database a second away.
+type farStore struct{ *scriptedStore }
+
+func (s farStore) BookInbound(ctx context.Context, in []ledger.Inbound, react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
+	select {
+	case <-time.After(4 * time.Second):
+		return s.scriptedStore.BookInbound(ctx, in, react)
+	case <-ctx.Done():
+		return ledger.Booked{}, ctx.Err()
+	}
+}
+
+// TestABookingInADatabaseThatIsFarAwayIsNotCutOff, though the provider has been told to call again by then.
+func TestABookingInADatabaseThatIsFarAwayIsNotCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &scriptedStore{}
+		r := newRig(t, farStore{store})
+		r.run()
+		if r.Take("a", text("hello")) {
+			t.Error("it was taken before it was booked")
+		}
+		time.Sleep(5 * time.Second)
+		r.stop()
+		if len(store.texts) != 1 {
+			t.Errorf("booked: %v", store.texts)
+		}
+	})
+}
