@@ -130,8 +130,8 @@ func (a *assigner) earliest(t *task, l *line) delay {
 	return first
 }
 
-// holdForFirst reports whether the message waits for its drawn first choice, and until when it
-// looks again. Only obstacles that pass with time are waited for, and not a limit that never has room.
+// holdForFirst reports whether the message waits for its drawn first choice, and until its next
+// try. Only obstacles that pass with time are waited for, and not a limit that never has room.
 func (a *assigner) holdForFirst(t *task, why string) (until delay, ok bool) {
 	end := t.route.holdEnds(why, later(t.row.ReceivedAt, t.msg.SendAt), t.row.ExpiresAt)
 	if !end.After(a.now) || !limits(why) || a.blockage.closed() {
