@@ -469,6 +469,9 @@ func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
 			"otp":  {Name: "otp", Order: 0, TTL: time.Hour, MaxWaiting: 100},
 			"bulk": {Name: "bulk", Order: 1, TTL: time.Hour, MaxWaiting: 100},
 		}
+		for i := range r.Channels {
+			r.Channels[i].Concurrency = 1 // the order in which they leave is what counts
+		}
 	})
 	gate := make(chan struct{})
 	for _, c := range p.channels {
