@@ -53,9 +53,11 @@ type OpenDoubt struct {
 	First    int     // number of the first one
 	OpenedAt time.Time
 	Asked    int // tries so far
-	// Answer is what became known of the first attempt meanwhile, by a late answer or a receipt: a word of
-	// audit.attempts.outcome, "unknown" as long as nothing is. Receipt is Delivered or Undelivered when a receipt has said so.
+	// Answer is what became known of the submission meanwhile, by a late answer or a receipt: a word of
+	// audit.attempts.outcome, "unknown" as long as nothing is. It is the yes or no to the latest attempt under its key, which is
+	// Settled then, or what is known of the first one. Receipt is Delivered or Undelivered when a receipt has said so.
 	Answer  string
+	Settled bool
 	Receipt State
 	// Reference holds the provider's ids of the parts that the latest attempt got accepted before it got no answer. A
 	// provider may give none.

@@ -70,28 +70,34 @@ func doubtArrays(order []*Settlement) []any {
 	return []any{seq, attempt, key, account, step, until, next, verdict, repeat, partly}
 }
 
-// lockRepeated locks attempts in their order: those that are settled and, where one may be a repeated submission, those before it. Without it
-// doubted, which takes the price of these away, would lock them after their messages.
+// lockRepeated locks attempts in their order: those that are settled and, where one comes after another of which nobody knew, those
+// before it. Without it doubted, which takes the price of these away, and others in settleMoved would lock them too late.
 const lockRepeated = `
-	select from unnest($1::bigint[], $2::smallint[], $3::boolean[]) as g(seq, attempt, doubt)
-	join dispatcher.attempts a on a.message_seq = g.seq and a.attempt <= g.attempt and (a.attempt = g.attempt or g.doubt)
+	select from unnest($1::bigint[], $2::smallint[], $3::boolean[]) as g(seq, attempt, after)
+	join dispatcher.attempts a on a.message_seq = g.seq and a.attempt <= g.attempt and (a.attempt = g.attempt or g.after)
 	order by a.message_seq, a.attempt for update of a`
 
-// repeatArrays are the parameters of lockRepeated; nil when no settlement under a doubt has an attempt before it.
+// afterUnknown reports whether the attempt may be one after another of which nobody knew whether it was taken.
+func (s *Settlement) afterUnknown() bool {
+	return s.Attempt > 1 && (s.Doubt != nil || s.State == Unknown || s.PossibleDuplicate)
+}
+
+// repeatArrays are the parameters of lockRepeated; nil when no settlement comes after an attempt of which nobody knew.
 func repeatArrays(order []*Settlement) []any {
-	if !slices.ContainsFunc(order, func(s *Settlement) bool { return s.Doubt != nil && s.Attempt > 1 }) {
+	if !slices.ContainsFunc(order, (*Settlement).afterUnknown) {
 		return nil
 	}
-	seq, attempt, doubt := make([]int64, len(order)), make([]int16, len(order)), make([]bool, len(order))
+	seq, attempt, after := make([]int64, len(order)), make([]int16, len(order)), make([]bool, len(order))
 	for i, s := range order {
-		seq[i], attempt[i], doubt[i] = s.Seq, int16(s.Attempt), s.Doubt != nil //nolint:gosec // The column is a smallint.
+		seq[i], attempt[i], after[i] = s.Seq, int16(s.Attempt), s.afterUnknown() //nolint:gosec // The column is a smallint.
 	}
-	return []any{seq, attempt, doubt}
+	return []any{seq, attempt, after}
 }
 
 // doubtColumns are the columns of a doubt d, of its first attempt f and its latest one a, and of message m, for scanDoubt.
 const doubtColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
-	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked, coalesce(f.outcome, 'unknown'), coalesce(f.receipt_state, ''),
+	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked, case when a.outcome in ('accepted', 'rejected') then a.outcome else coalesce(f.outcome, 'unknown') end,
+	  a.outcome is distinct from 'unknown', coalesce(f.receipt_state, ''),
 	  coalesce(a.provider_reference, ''), d.part_taken, coalesce(a.receipts_within, interval '0')`
 
 // doubtJoins add to doubt d what doubtColumns name.
@@ -107,8 +113,9 @@ const leaseDoubts = `
 	with due as materialized (
 	  select d.message_seq, d.key from dispatcher.ambiguous d
 	  join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
+	  join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
 	  where d.next_at is not null and (d.next_at <= now()
-	    or f.outcome in ('accepted', 'rejected') or f.outcome <> 'unknown' and d.last = d.attempt)
+	    or f.outcome in ('accepted', 'rejected') or a.outcome in ('accepted', 'rejected') or f.outcome <> 'unknown' and d.last = d.attempt)
 	  order by d.next_at limit $1 for update of d skip locked
 	), leased as (
 	  update dispatcher.ambiguous d set next_at = now() + $2::interval, asked = least(d.asked + 1, 32000)
@@ -145,7 +152,7 @@ func scanDoubt(r pgx.CollectableRow) (OpenDoubt, error) {
 	var m messageRow
 	a := &d.Attempt
 	err := r.Scan(append(m.targets(), &a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency,
-		&d.Key, &d.Account, &d.Step, &d.Until, &d.First, &d.OpenedAt, &d.Asked, &d.Answer, &d.Receipt, &d.Reference, &d.Partly, &d.Await)...)
+		&d.Key, &d.Account, &d.Step, &d.Until, &d.First, &d.OpenedAt, &d.Asked, &d.Answer, &d.Settled, &d.Receipt, &d.Reference, &d.Partly, &d.Await)...)
 	d.Message = m.message()
 	d.Until, d.OpenedAt = d.Until.UTC(), d.OpenedAt.UTC()
 	return d, err
@@ -190,7 +197,8 @@ const (
 // judged: its answer may be the truth. Nor is anything that a late answer or a receipt has proved otherwise meanwhile.
 const judged = `
 	with held as (
-	  select seq from dispatcher.messages where seq = $1 and (state <> 'sending' or same_key is distinct from $2)
+	  select seq from dispatcher.messages where seq = $1 and (same_key is distinct from $2
+	      or not exists (select from dispatcher.attempts where message_seq = $1 and outcome is null))
 	), closed as (
 	  update dispatcher.ambiguous d set closed_at = now(), next_at = null, verdict = $3, author = $4,
 	    note = case when d.verdict is null then $5 else concat_ws(' ', nullif($5, ''), format('(before: %s%s)', d.verdict, ', ' || nullif(concat_ws(': ', nullif(d.author, ''), nullif(d.note, '')), ''))) end
@@ -208,14 +216,15 @@ const judged = `
 	    tried = case when t.moves and $9 then array_append(m.tried, t.channel) else m.tried end
 	  from (
 	    select c.channel, n.seq, n.attempts = c.last and $6 <> ''
-	      and (n.state in ('unknown', 'retry', 'waiting') or n.state = 'accepted' and $6 in ('delivered', 'undelivered')) as moves
+	      and (n.state in ('unknown', 'retry', 'waiting') or n.state = 'accepted' and $6 in ('delivered', 'undelivered')) as moves,
+	      n.state <> $6 or coalesce(n.reason, '') <> $7 as news
 	    from closed c join dispatcher.messages n on n.seq = c.message_seq
 	  ) t
 	  where m.seq = t.seq and (t.moves or m.same_key = $2)
-	  returning t.moves
+	  returning t.moves and t.news as tells
 	), told as (
 	  insert into dispatcher.outbox (kind, keys, "values")
-	  select 'status', array[$10::text], array[$11::bytea] from moved where moves and $11::bytea is not null
+	  select 'status', array[$10::text], array[$11::bytea] from moved where tells and $11::bytea is not null
 	)
 	select exists (select from closed)`
 

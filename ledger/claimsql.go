@@ -37,7 +37,7 @@ var insertMessages = `
 var selectDue = `
 	select ` + messageColumns + `, t.accepted_at, t.claimed_at, ` + optedOut(recipientOf) + `,
 	  m.possible_duplicate and exists (
-	    select from dispatcher.attempts e where e.message_seq = m.seq and e.outcome in ('unknown', 'accepted'))
+	    select from dispatcher.attempts e where e.message_seq = m.seq and e.outcome is not null and ` + mayBeTaken("e", "0") + `)
 	from dispatcher.due($1, $2, $3, $4) m left join lateral (
 	  select coalesce(a.ticket_at, a.claimed_at) as accepted_at, a.claimed_at from dispatcher.attempts a
 	  where m.pinned is not null and a.message_seq = m.seq and a.attempt = m.attempts and a.channel = m.pinned

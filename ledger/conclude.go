@@ -41,6 +41,7 @@ type standing struct {
 // try is an attempt as receipts find it, and what they make of it.
 type try struct {
 	number           int
+	heir             int // of one that was denied: the latest attempt under its key, which is the same submission; 0 for none
 	channel, outcome string
 	reference        string        // the provider's ids, separated by spaces
 	held, freed      bool          // whether it got a slot to hold beyond its answer, and whether that was given back
@@ -79,6 +80,7 @@ func (p *part) final() bool { return p.state == string(Delivered) || p.state == 
 
 // conclude fills in what changes.
 func (s *standing) conclude() {
+	s.handOver()
 	for i := range s.tries {
 		s.answered(i)
 		s.tries[i].conclude()
@@ -86,8 +88,8 @@ func (s *standing) conclude() {
 	to, by, says := s.next()
 	moves := to != "" && to != s.state
 	told, twice := s.closing.PossibleDuplicate, s.twice()
-	s.flagged = twice && (!told || moves) // moving it out of retry takes the flag away
-	s.closing.PossibleDuplicate = told || twice
+	s.flagged = twice && !told
+	s.closing.PossibleDuplicate = twice || told && !(moves && s.waitsAfter(by))
 	if !moves {
 		if !s.flagged {
 			return
@@ -98,6 +100,30 @@ func (s *standing) conclude() {
 	}
 	s.closing.State, s.closing.Channel, s.closing.Attempt, s.closing.Reference = to, by.channel, by.number, by.reference
 	s.closing.Cause, s.closing.Code = says.cause, says.code
+}
+
+// waitsAfter reports whether the message waits to be sent once more, after this attempt: it is not any more, and then there is no
+// duplicate.
+func (s *standing) waitsAfter(t *try) bool {
+	return (s.state == Retry || s.state == Waiting) && t.number == s.attempts
+}
+
+// handOver gives what receipts with our key say of a denied attempt to the latest one under that key: the key cannot tell them
+// apart, and what was denied did not leave, or was not taken, so it is about the latest.
+func (s *standing) handOver() {
+	for i := range s.tries {
+		t := &s.tries[i]
+		at := slices.IndexFunc(s.tries, func(o try) bool { return o.number == t.heir })
+		if !t.isDenied() || at <= i {
+			continue
+		}
+		for _, p := range t.parts {
+			if p.byKey {
+				s.tries[at].parts = append(s.tries[at].parts, p)
+			}
+		}
+		t.parts = slices.DeleteFunc(t.parts, func(p part) bool { return p.byKey })
+	}
 }
 
 // answered expects no receipts of an attempt that its provider took when its settlement made no row for any: there would be one
@@ -214,7 +240,7 @@ func (s *standing) next() (to State, by *try, says word) {
 	if to, by, says = s.deliveredAnyway(rest, last != nil); by != nil {
 		return to, by, says
 	}
-	if !s.concludable() {
+	if !s.concludable() && (s.state != Sending || last == nil) {
 		return "", nil, word{}
 	}
 	worst := word{state: Undelivered}
@@ -233,22 +259,29 @@ func (s *standing) next() (to State, by *try, says word) {
 		}
 	}
 	switch {
-	case last == nil, worst.state == Undelivered && s.unknownAfter(last):
+	case last == nil, worst.state == Undelivered && s.openAfter(last) && (s.wasAccepted() || s.state == Unknown):
 		return "", nil, word{}
+	case worst.state == Undelivered && s.openAfter(last): // it must not be sent again
+		return Accepted, last, word{}
 	case len(last.parts) > 0 && rank(worst.state) > s.rank():
 		return worst.state, last, worst
-	case s.state == Unknown || s.state == Retry || s.state == Waiting:
+	case !s.wasAccepted():
 		return Accepted, last, word{}
 	}
 	return "", nil, word{}
 }
 
-// unknownAfter reports whether nobody knows of a later attempt: it may be delivered.
-func (s *standing) unknownAfter(t *try) bool {
-	return slices.ContainsFunc(s.tries, func(o try) bool { return o.number > t.number && o.outcome == provider.Unknown.String() })
+// openAfter reports whether a later attempt is under way, or nobody knows of it: it may be delivered.
+func (s *standing) openAfter(t *try) bool {
+	return s.underWay() || slices.ContainsFunc(s.tries, func(o try) bool { return o.number > t.number && o.outcome == provider.Unknown.String() })
 }
 
-// concludable reports whether receipts may change the state. While an attempt is under way its own
+// underWay reports whether an attempt has no answer yet. It may have begun after the tries were read.
+func (s *standing) underWay() bool {
+	return s.state == Sending || slices.ContainsFunc(s.tries, func(o try) bool { return o.outcome == "" })
+}
+
+// concludable reports whether receipts may change the state. While an attempt is under way and no other was taken, its own
 // answer comes first; what the provider or the deadline has refused stays so.
 func (s *standing) concludable() bool {
 	switch s.state {
@@ -262,10 +295,20 @@ func (s *standing) concludable() bool {
 // rank is that of the state. Who was not known to be accepted does not come to be without a receipt before he
 // was accepted.
 func (s *standing) rank() int {
-	if s.state == Unknown || s.state == Retry || s.state == Waiting {
+	if !s.wasAccepted() {
 		return rank(NoReceipt)
 	}
 	return rank(s.state)
+}
+
+// wasAccepted reports whether the message has been accepted, if receipts may change its state at all.
+func (s *standing) wasAccepted() bool {
+	switch s.state {
+	case Unknown, Retry, Waiting, Sending:
+		return false
+	case Scheduled, Accepted, Delivered, Undelivered, NoReceipt, Rejected, Failed, Dead:
+	}
+	return true
 }
 
 // lookAgain is after what time somebody has to look at a part again; 0 for never. It is asked after conclude. A part that has its
@@ -276,7 +319,7 @@ func (s *standing) lookAgain(t *try, p *part) time.Duration {
 	switch {
 	case t.isDenied() && p.byKey:
 		return 0
-	case t.outcome == "" || p.final() && s.state == Sending:
+	case t.outcome == "" || p.final() && s.underWay():
 		return relook
 	case t.outcome == provider.Unknown.String():
 		return 0

@@ -31,13 +31,25 @@ func (t *try) contradictedAt() (first time.Time) {
 	return first
 }
 
-// deliveredAnyway reports whether receipts say of everything that the provider denied that it was delivered.
+// deliveredAnyway reports whether receipts say of everything that the provider denied that it was delivered. A receipt that names none of the
+// ids of the answer may be about the same part as one that does, so the two are not added up.
 func (t *try) deliveredAnyway() bool {
 	denied := t.denied
 	if denied == 0 {
 		denied = max(t.owed, 1)
 	}
-	return len(t.contradictions()) >= denied
+	named, others, whole := 0, 0, 0
+	for _, p := range t.contradictions() {
+		switch {
+		case p.whole():
+			whole++
+		case slices.Contains(strings.Fields(t.reference), p.reference):
+			named++
+		default:
+			others++
+		}
+	}
+	return max(named, others, whole) >= denied
 }
 
 // deliveredAnyway is the state that the message comes to by an attempt that was denied and delivered: Delivered, together with rest, the parts

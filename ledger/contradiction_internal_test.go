@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -90,11 +91,33 @@ func TestAReceiptUnderAnotherIDStandsForAPart(t *testing.T) {
 		{"ee", "du", Undelivered},
 		{"de", "d", Delivered},
 		{"EE", "d", NoReceipt},
+		{"du", "d", Undelivered}, // it may be about the part that is delivered
+		{"du", "dd", Delivered},
+		{"ue", "d", Undelivered},
 	} {
 		one := denials("accepted", test.named, test.others)[0]
 		count := one.tally()
 		if got := count.word(); got.state != test.want {
 			t.Errorf("%q and %q come to %q, want %q", test.named, test.others, got.state, test.want)
+		}
+	}
+}
+
+// TestOnePartThatIsToldOfTwiceIsOnePart: by the id that the answer named, and by our key under another id or under none.
+func TestOnePartThatIsToldOfTwiceIsOnePart(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		rows string // references of what is delivered
+		want bool
+	}{
+		{"7F", false}, {"7F 80", true}, {"7F x", false}, {"7F _", false}, {"x y", true}, {"x _", false}, {"7F 80 x", true},
+	} {
+		one := try{outcome: "refused", reference: "7F 80", denied: 2}
+		for _, id := range strings.Fields(test.rows) {
+			one.parts = append(one.parts, part{reference: strings.ReplaceAll(id, "_", " 1.1"), byKey: true, state: string(Delivered)})
+		}
+		if got := one.deliveredAnyway(); got != test.want {
+			t.Errorf("%s: all of it was delivered: %t", test.rows, got)
 		}
 	}
 }

@@ -120,12 +120,17 @@ const (
 
 // lockTries locks all attempts of the affected messages, lockStandings the messages, and readParts then reads
 // the rows of their parts, by a statement of its own that sees what the last holder of the locks committed. Receipts of an attempt
-// whose settlement said nothing about them are awaited for UnsaidAwait, see standing.answered.
+// whose settlement said nothing about them are awaited for UnsaidAwait, see standing.answered. The last column is try.heir: while an attempt
+// repeats another under its key, the message says so.
 const (
 	lockTries = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
 	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), coalesce(a.proved, false),
-	  a.segments, coalesce(a.denied_parts, 0), a.contradicted_at is not null, w.within, coalesce(a.settled_at + w.within - now(), interval '0')
+	  a.segments, coalesce(a.denied_parts, 0), a.contradicted_at is not null, w.within, coalesce(a.settled_at + w.within - now(), interval '0'),
+	  case when a.outcome in ('refused', 'throttled', 'rejected') then coalesce((
+	    select max(case when m.same_key = d.key then m.attempts else d.last end)
+	    from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
+	    where d.message_seq = a.message_seq and a.attempt between d.attempt and d.last), 0) else 0 end
 	from %s n join dispatcher.attempts a on a.message_seq = n.seq
 	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '%d hours' else '0' end) as within) w
 	order by a.message_seq, a.attempt for update of a`
@@ -167,8 +172,8 @@ const updateStandings = `
 	update dispatcher.messages m set state = n.state, reason = nullif(n.reason, ''), next_at = null,
 	  finished_at = case when n.state <> 'accepted' then now() end,
 	  pinned = null, parts_left = null, waiting_since = null, waits_for = null,
-	  possible_duplicate = m.possible_duplicate and m.state not in ('retry', 'waiting')
-	from unnest($1::bigint[], $2::text[], $3::text[]) as n(seq, state, reason)
+	  possible_duplicate = n.possible_duplicate
+	from unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[]) as n(seq, state, reason, possible_duplicate)
 	where m.seq = n.seq`
 
 // flagMessages says that messages may have reached their subscribers twice.

@@ -21,6 +21,7 @@ type receiptWrites struct {
 	closed struct {
 		seq           []int64
 		state, reason []string
+		duplicate     []bool
 	}
 	due struct {
 		channel, reference []string
@@ -69,7 +70,7 @@ func (w *receiptWrites) odd(t *try, p *part) {
 // close adds the new state of a message. The cause is the reason of undelivered.
 func (w *receiptWrites) close(c *Closing) {
 	w.closed.seq, w.closed.state = append(w.closed.seq, c.Seq), append(w.closed.state, string(c.State))
-	w.closed.reason = append(w.closed.reason, string(c.Cause))
+	w.closed.reason, w.closed.duplicate = append(w.closed.reason, string(c.Cause)), append(w.closed.duplicate, c.PossibleDuplicate)
 }
 
 // look adds when somebody has to look at a part again; 0 is never.
@@ -108,7 +109,7 @@ func (w *receiptWrites) queue(batch *pgx.Batch) {
 		batch.Queue(updateTries, c.seq, c.number, c.accepted, c.reference, c.state, c.cause, c.code, c.at, c.frees, c.contradicted)
 	}
 	if c := &w.closed; len(c.seq) > 0 {
-		batch.Queue(updateStandings, c.seq, c.state, c.reason)
+		batch.Queue(updateStandings, c.seq, c.state, c.reason, c.duplicate)
 	}
 	if len(w.flagged) > 0 {
 		batch.Queue(flagMessages, w.flagged)

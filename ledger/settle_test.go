@@ -87,17 +87,54 @@ func TestALateTruthStopsAResendThatHasNotBegun(t *testing.T) {
 	}
 }
 
-func TestALateTruthLeavesAResendUnderWayAlone(t *testing.T) {
+// TestALateYesEndsAMessageWhoseResendIsUnderWay: it is told with the flag that the message has, and no answer to the resend changes it.
+func TestALateYesEndsAMessageWhoseResendIsUnderWay(t *testing.T) {
+	t.Parallel()
+	for name, second := range map[string]ledger.Settlement{
+		"accepted": {Outcome: provider.Accepted, State: ledger.Accepted},
+		"refused":  {Outcome: provider.Refused, State: ledger.Retry, Tried: true},
+		"rejected": {Outcome: provider.Rejected, State: ledger.Unknown},
+		"unknown":  {Outcome: provider.Unknown, State: ledger.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, m, see := one(t)
+			resend := unknown(m)
+			resend.State, resend.PossibleDuplicate = ledger.Retry, true
+			settleAll(t, l, []ledger.Settlement{resend})
+			claimNext(t, l, m)
+			settleAll(t, l, accepted([]ledger.Message{m}))
+			second.Seq, second.ID, second.Attempt, second.PossibleDuplicate = m.Seq, m.ID, 2, true
+			second.Notice = &ledger.Notice{Kind: ledger.Status, Key: m.ID, Value: []byte(`{"state":"of the second"}`)}
+			for range 2 {
+				if got := see(look + ` and a.message_seq = m.seq`); got != "accepted accepted answers 2 active "+see(`select active::text from dispatcher.channels`)+" duplicate notices 1" {
+					t.Error(got)
+				}
+				settleAll(t, l, []ledger.Settlement{second})
+			}
+			if got := see(`select string_agg(convert_from(v, 'UTF8'), ' ') from dispatcher.outbox, unnest("values") v`); got != `{"state":"accepted","possible_duplicate":true}` {
+				t.Error(got)
+			}
+			if got := see(`select coalesce(outcome, '') from dispatcher.attempts where attempt = 2`); got != name {
+				t.Errorf("the second attempt is %q", got)
+			}
+		})
+	}
+}
+
+// TestAnEventHasTheFlagThatAReceiptGaveItsMessage while the attempt was under way, together with one that needs none.
+func TestAnEventHasTheFlagThatAReceiptGaveItsMessage(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
-	resend := unknown(m)
-	resend.State, resend.PossibleDuplicate = ledger.Retry, true
-	settleAll(t, l, []ledger.Settlement{resend})
-	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
-		t.Fatal(err)
-	}
-	settleAll(t, l, accepted([]ledger.Message{m}))
-	if got := see(look + ` and a.message_seq = m.seq`); got != "sending accepted answers 2 active 1 duplicate notices 0" {
+	first := denied(m, provider.Refused, "7F")
+	first.DeniedParts = 2
+	settleAll(t, l, []ledger.Settlement{first})
+	m = claimNext(t, l, m)
+	receive(t, l, receipt("7F", provider.Delivered))
+	other := claimAll(t, l, []ledger.Message{message("other")}, "a").Messages[0]
+	settleAll(t, l, accepted([]ledger.Message{m, other}))
+	got := see(`select string_agg(k || convert_from(v, 'UTF8'), ' ' order by k) from dispatcher.outbox, unnest(keys, "values") as u(k, v)`)
+	if got != `m{"state":"accepted","possible_duplicate":true} other{"state":"accepted"}` {
 		t.Error(got)
 	}
 }

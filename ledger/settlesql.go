@@ -12,13 +12,18 @@ import "fmt"
 //     after it was lowered below it.
 //   - moved takes the messages on, if this attempt is still their last one and nobody
 //     has taken it on before. A late yes or no also stops a message that waits to be
-//     sent once more, and then there will be no duplicate. So does a late yes to an earlier attempt than the last, whose
-//     message has been sent once more in vain, or nobody knows. late reads the messages as they are locked, when there is
-//     such an answer: whoever was waited for, with the attempt or with the message, may have taken them on. It locks all
-//     messages of the batch, not only those with late answers, because messages are locked in ascending order: two batches
-//     could otherwise wait for each other, each with a late answer about the resend that the other has the answer of.
+//     sent once more, and then there will be no duplicate. So does a late yes to an earlier attempt than the last, also
+//     while the last one is under way: its answer changes nothing then. late reads the messages as they are locked, when
+//     there is a late answer: whoever was waited for, with the attempt or with the message, may have taken them on. It
+//     locks all messages of the batch, not only those with late answers, because messages are locked in ascending order:
+//     two batches could otherwise wait for each other, each with a late answer about the resend that the other has the
+//     answer of.
+//   - nobody are the messages of which it turns out that no attempt was taken, after they were sent more than once while
+//     somebody might have had them. They are not unknown any more: the next claim ends them, or sends them again. others are
+//     their other attempts, which are locked before the message is.
 //   - the outbox gets the notices of the messages that moved, in the order given: nearly
-//     always all of them, which go from the parameters to the row as they are. Its seq
+//     always all of them, which go from the parameters to the row as they are. Whoever composed the notice of an attempt may not know
+//     that its message has been flagged since. The outbox's seq
 //     is drawn after the rows' locks were taken; see Publish.
 //
 // A parameter of one element stands for a column of that value, a null one for a column
@@ -160,7 +165,7 @@ func settleDone(more additions) string {
 	  ) g
 	  where a.message_seq = g.seq and a.attempt = g.attempt
 	    and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))%[7]s
-	  returning a.channel, a.answers, a.freed, g.seq, g.attempt,
+	  returning a.channel, a.answers, a.freed, g.seq, g.attempt, a.outcome,
 	    g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut, g.possible_duplicate, g.nr%[5]s
 	)`, more.parameters, more.names, more.columns, more.written, more.returned, more.before, more.condition)
 }
@@ -178,36 +183,61 @@ func settleFreed(written string) string {
 }
 
 // settleMoved is the end of a settlement.
-const settleMoved = `, late as materialized (
-	  select m.seq, m.state from done d join dispatcher.messages m on m.seq = d.seq
-	  where exists (select from done e where e.answers > 1) and (m.attempts = d.attempt or d.state = 'accepted')
+var settleMoved = `, others as materialized (
+	  select d.nr, e.message_seq, e.attempt, e.outcome, d.attempt as denied, d.outcome as denial
+	  from done d join dispatcher.attempts e on e.message_seq = d.seq and e.attempt <> d.attempt
+	  where d.outcome in ('rejected', 'refused', 'throttled') and (d.state = 'unknown' or d.answers > 1)
+	  order by e.message_seq, e.attempt for update of e
+	), nobody as (
+	  select o.nr, case when bool_or(o.outcome = 'rejected' or o.denial = 'rejected') then 'rejected' else 'refused' end as reason
+	  from others o group by o.nr having not bool_or(` + mayBeTaken("o", "o.denied") + `)
+	), late as materialized (
+	  select m.seq, m.state, m.attempts from done d join dispatcher.messages m on m.seq = d.seq
+	  where exists (select from done e where e.answers > 1) and (select count(*) from others) >= 0
 	  order by m.seq for update of m
 	), moved as (
-	  update dispatcher.messages m set state = d.state, reason = nullif(d.reason, ''),
-	    next_at = case when d.state in ('retry', 'waiting') then coalesce(d.next_at, now()) end,
-	    finished_at = case when d.state in ('rejected', 'failed', 'unknown') then now() end,
+	  update dispatcher.messages m set state = w.state, reason = nullif(w.reason, ''),
+	    next_at = case when w.state in ('retry', 'waiting') then coalesce(d.next_at, now()) end,
+	    finished_at = case when w.state in ('rejected', 'failed', 'unknown') then now() end,
 	    tried = case when d.tried then array_append(m.tried, d.channel) else m.tried end,
 	    pinned = nullif(d.pinned, ''), parts_left = nullif(d.parts_left, '')::smallint[],
 	    parts_cut = coalesce(nullif(d.parts_cut, ''), m.parts_cut),
-	    waiting_since = case when d.state = 'waiting' then now() end, waits_for = null,
+	    waiting_since = case when w.state = 'waiting' then now() end, waits_for = null,
 	    possible_duplicate = case when m.state in ('retry', 'waiting') and m.attempts = d.attempt then false
 	      else m.possible_duplicate or d.possible_duplicate end
-	  from done d left join late t on t.seq = d.seq
+	  from done d left join late t on t.seq = d.seq left join nobody n on n.nr = d.nr
+	  cross join lateral (
+	    select case when f.again then 'retry' else d.state end as state, case when f.again then n.reason else d.reason end as reason
+	    from (select n.nr is not null and (d.state = 'unknown' or t.attempts > d.attempt) as again) f) w
 	  where m.seq = d.seq
 	    and (m.attempts = d.attempt and coalesce(t.state, m.state) in ('sending', 'unknown')
 	      or m.attempts = d.attempt and coalesce(t.state, m.state) in ('retry', 'waiting') and d.answers = 2 and d.state in ('accepted', 'rejected')
-	      or m.attempts > d.attempt and d.answers = 2 and d.state = 'accepted' and t.state in ('retry', 'waiting', 'unknown'))
-	  returning d.nr
+	      or m.attempts > d.attempt and d.answers = 2 and d.state = 'accepted' and t.state in ('sending', 'retry', 'waiting', 'unknown')
+	      or m.attempts > d.attempt and n.nr is not null and t.state = 'unknown')
+	  returning d.nr, d.state = w.state as tells, m.possible_duplicate and not d.possible_duplicate as flags
 	), told as (
-	  select count(*) = cardinality($1::bigint[]) and $18::boolean as everything from moved
+	  select count(*) = cardinality($1::bigint[]) and $18::boolean and bool_and(tells and not flags) as everything from moved
 	)
 	insert into dispatcher.outbox (kind, keys, "values")
 	select 'status', $16::text[], $17::bytea[] from told where everything
 	union all
-	select 'status', array_agg(n.key order by n.nr), array_agg(n.value order by n.nr)
-	from told, unnest($16::text[], $17::bytea[]) with ordinality as n(key, value, nr)
-	where not everything and n.value <> '' and n.nr in (select nr from moved)
+	select 'status', array_agg(n.key order by n.nr), array_agg(case when m.flags then ` + flaggedEvent("n.value") + ` else n.value end order by n.nr)
+	from told, unnest($16::text[], $17::bytea[]) with ordinality as n(key, value, nr) join moved m on m.nr = n.nr and m.tells
+	where everything is not true and n.value <> ''
 	having count(*) > 0`
+
+// mayBeTaken is the condition that attempt e may have been taken once attempt denied was not. All attempts under one key are one
+// submission: what is certain of the last of them holds for those before it.
+func mayBeTaken(e, denied string) string {
+	return `(` + e + `.outcome is null or ` + e + `.outcome in ('unknown', 'accepted')) and not exists (
+	    select from dispatcher.ambiguous b where b.message_seq = ` + e + `.message_seq and ` + e + `.attempt >= b.attempt and ` + e + `.attempt <= b.last
+	      and (b.verdict = 'not_taken' or b.last = ` + denied + `))`
+}
+
+// flaggedEvent is a status event, a JSON object without the field, with possible_duplicate set: whoever composed it did not know.
+func flaggedEvent(value string) string {
+	return `substring(` + value + ` from 1 for length(` + value + `) - 1) || convert_to(',"possible_duplicate":true}', 'UTF8')`
+}
 
 // easedRate, easedSince and easedUntil are admission.Ease.SlowDown for a row c of channels; now
 // and wait are expressions of an instant and an interval. Several answers within a second count once,

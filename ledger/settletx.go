@@ -49,7 +49,8 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 		sql, args = settleMore, append(args, moreArrays(order)...)
 	}
 	doubts, expectations, corrections := doubtArrays(order), expectArrays(order), correctedArrays(order)
-	if doubts == nil && expectations == nil && corrections == nil {
+	repeats := repeatArrays(order)
+	if doubts == nil && expectations == nil && corrections == nil && repeats == nil {
 		tag, err := db.Exec(ctx, sql, args...)
 		return vouchUnless(ctx, db, tag.RowsAffected() > 0, err)
 	}
@@ -58,7 +59,7 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if expectations != nil {
 		batch.Queue(expectReceipts, expectations...) // receipts come first in the order of locks
 	}
-	if repeats := repeatArrays(order); repeats != nil {
+	if repeats != nil {
 		batch.Queue(lockRepeated, repeats...)
 	}
 	batch.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {

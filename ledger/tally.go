@@ -73,21 +73,29 @@ func folded(parts []part, owed int) []part {
 }
 
 // best are as many of the parts as receipts are owed, or as the settlement named. There are more when receipts with our key
-// name parts otherwise than the answer did. Such a receipt is about one of the parts, nobody knows which: it stands for one
-// of which less is known.
+// name parts otherwise than the answer did. Such a receipt is about one of the parts. Where there is one part, or where they tell of as many
+// parts as there are, the better word counts. Else nobody knows which part it is about, and it stands for one that has no last word.
 func best(parts []part, owed int) []part {
-	if owed == 0 {
-		for i := range parts {
-			if !parts[i].byKey {
-				owed++
-			}
+	others := 0
+	for i := range parts {
+		if parts[i].byKey {
+			others++
 		}
+	}
+	if owed == 0 {
+		owed = len(parts) - others
 	}
 	if owed == 0 || len(parts) <= owed {
 		return parts
 	}
+	order := func(p *part) int {
+		if owed > 1 && others < owed && p.final() && !p.byKey {
+			return receiptRank(string(Delivered)) + 1
+		}
+		return receiptRank(p.state)
+	}
 	parts = slices.Clone(parts)
-	slices.SortStableFunc(parts, func(a, b part) int { return receiptRank(b.state) - receiptRank(a.state) })
+	slices.SortStableFunc(parts, func(a, b part) int { return order(&b) - order(&a) })
 	return parts[:owed]
 }
 

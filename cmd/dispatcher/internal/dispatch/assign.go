@@ -18,6 +18,7 @@ const (
 	reasonResend    = "resend"
 	reasonAttempts  = "too_many_attempts"
 	reasonOptedOut  = "opted_out"
+	reasonRejected  = "rejected" // by the last provider that was asked, and it turned out late that no other has it
 )
 
 // maxAttempts ends a message that is throttled or refused again and again. One whose last attempt came late is not
@@ -129,6 +130,8 @@ func (a *assigner) choose(t *task) ledger.Decision {
 	switch {
 	case a.impeded(t):
 		return a.untilJudged(t)
+	case t.was == ledger.Retry && t.waitedWhy == reasonRejected:
+		return ledger.Decision{State: ledger.Rejected, Reason: reasonRejected, Plan: t.row.Plan}
 	case !t.row.ExpiresAt.After(a.now):
 		return ledger.Decision{State: ledger.Failed, Reason: t.lapse(), Plan: t.row.Plan}
 	case t.barred:

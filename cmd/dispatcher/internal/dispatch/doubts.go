@@ -91,7 +91,7 @@ func answeredLate(o *ledger.OpenDoubt, now time.Time) *ledger.Judgement {
 	if o.Answer == provider.Accepted.String() {
 		verdict = ledger.Taken
 	}
-	if o.Attempt.Number == o.First {
+	if o.Attempt.Number == o.First || o.Settled {
 		return &ledger.Judgement{Seq: o.Message.Seq, Key: o.Key, Verdict: verdict}
 	}
 	j := Judge(o, verdict, codeRepeated, "", now)

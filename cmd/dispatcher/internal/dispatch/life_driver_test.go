@@ -38,6 +38,9 @@ var lifeLanes = map[string]Lane{
 	"keyed": {Clarify: []ledger.Step{ledger.SameKey, ledger.AwaitReceipt}, ClarifyFor: 10 * time.Minute, ResendOnce: true},
 }
 
+// lifeAwait is for how long receipts are awaited.
+const lifeAwait = 72 * time.Hour
+
 // lifeRig is a real ledger with the pipeline's own decisions over it, without the goroutines: what happens
 // when is up to the test.
 type lifeRig struct {
@@ -71,7 +74,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 	channels := map[string]provider.Channel{}
 	spec := ledger.NewRouting{Author: "test", Reason: "test", Document: "{}"}
 	for _, name := range names {
-		c := Channel{Name: name, Capacity: 100, Price: NewPrice("GBP", PriceList{Default: 30_000}), Account: name, AwaitReceipts: 72 * time.Hour}
+		c := Channel{Name: name, Capacity: 100, Price: NewPrice("GBP", PriceList{Default: 30_000}), Account: name, AwaitReceipts: lifeAwait}
 		if name == "a" || name == "b" {
 			c.Cut, c.Hold, c.UntilReceipt = func(string) string { return "cut" }, time.Hour, true
 		}
@@ -161,9 +164,11 @@ type messageLife struct {
 	id      string
 	seq     int64
 	history history
-	held    []*heldAttempt // by processes that have not settled them
-	mute    bool           // carriers do not answer lookups
-	again   string         // what carriers answer once the script is over
+	held    []*heldAttempt        // by processes that have not settled them
+	mute    bool                  // carriers do not answer lookups
+	again   string                // what carriers answer once the script is over
+	clock   time.Duration         // how much time has passed
+	since   map[int]time.Duration // when a submission was known to be accepted
 	log     []string
 }
 
@@ -177,7 +182,7 @@ type heldAttempt struct {
 // begin stores a message and lets a process claim it.
 func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string, segments int) *messageLife {
 	r.n++
-	m := &messageLife{t: t, ctx: ctx, rig: r, id: fmt.Sprintf("life-%06d", r.n), again: "yes"}
+	m := &messageLife{t: t, ctx: ctx, rig: r, id: fmt.Sprintf("life-%06d", r.n), again: "yes", since: map[int]time.Duration{}}
 	r.now = m
 	m.history.Lane, m.history.Expects = lifeLanes[lane], map[string]bool{"a": true, "b": true, "c": true}
 	text := "Your code is 123456"
@@ -188,6 +193,69 @@ func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string, segm
 	m.claim([]Job{{Lane: lane, Produced: time.Now(), Message: message, Raw: message.Append(nil), Origin: Origin{Topic: "sms." + lane}}}, 0)
 	m.seq = queryLife[int64](m, `select seq from dispatcher.messages where id = $1`, m.id)
 	return m
+}
+
+// row is the message's row, and what has been told of it.
+type row struct {
+	state, reason string
+	attempts      int
+	flagged       bool
+	events        int
+	told          string // the state that the last event named
+}
+
+func (m *messageLife) row() (r row) {
+	m.t.Helper()
+	err := m.rig.sql.QueryRow(m.ctx, `
+		select m.state, coalesce(m.reason, ''), m.attempts, m.possible_duplicate, count(u.value), coalesce((array_agg(u.value order by u.place, u.nr))[count(u.value)], '')
+		from dispatcher.messages m left join (
+		  select o.seq as place, u.nr, u.key, convert_from(u.value, 'UTF8')::jsonb ->> 'state' as value
+		  from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, value, nr) where o.kind = 'status') u on u.key = m.id
+		where m.seq = $1 group by m.seq`, m.seq).Scan(&r.state, &r.reason, &r.attempts, &r.flagged, &r.events, &r.told)
+	if err != nil {
+		m.t.Fatalf("%v\n%s", err, m.told())
+	}
+	return r
+}
+
+// step does one thing that the ledger does in one transaction, and checks what that told and what it made of the message.
+func (m *messageLife) step(what string, do func()) {
+	m.t.Helper()
+	was := m.row()
+	do()
+	is := m.row()
+	events := is.events - was.events
+	is.events, is.told, was.events = 0, "", 0
+	told := m.row().told
+	was.told = ""
+	switch {
+	case events > 0 && is == was:
+		m.t.Fatalf("%s told %q although nothing moved\n%s", what, told, m.told())
+	case events > 0 && told != is.state:
+		m.t.Fatalf("%s told %q of a message that is %s\n%s", what, told, is.state, m.told())
+	case is.state == string(ledger.NoReceipt) && was.state != is.state && !m.waited():
+		m.t.Fatalf("%s: no receipt came, before its time was over\n%s", what, m.told())
+	}
+	m.learn()
+}
+
+// learn keeps when submissions were known to be accepted.
+func (m *messageLife) learn() {
+	for _, s := range m.history.submissions() {
+		if _, ok := m.since[s.first]; !ok && s.known == provider.Accepted {
+			m.since[s.first] = m.clock
+		}
+	}
+}
+
+// waited reports whether the time is over in which receipts of a submission are awaited, from when it was known to be accepted.
+func (m *messageLife) waited() bool {
+	for _, since := range m.since {
+		if m.clock-since >= lifeAwait-time.Minute {
+			return true
+		}
+	}
+	return false
 }
 
 func queryLife[T any](m *messageLife, sql string, args ...any) (v T) {
@@ -217,13 +285,21 @@ func (m *messageLife) claim(jobs []Job, due int) {
 	p := &planner{routing: routing, keys: newDrawers(d.cfg.Keys), now: d.now()}
 	r := newRound(routing, p, &d.answers, d.needs.open(routing.scopeIndex(), time.Now()), jobs)
 	r.unready = make([]string, len(routing.Channels))
-	m.must(d.transact(m.ctx, r, due))
+	if m.seq == 0 {
+		m.must(d.transact(m.ctx, r, due))
+	} else {
+		m.step("claim", func() { m.must(d.transact(m.ctx, r, due)) })
+	}
 	d.equip(r, d.slots)
 	for _, f := range r.flights {
 		if f.submission.ID != m.id {
 			continue
 		}
 		m.log = append(m.log, fmt.Sprintf("[attempt %d on %s]", f.submission.Attempt, f.channel))
+		if queryLife[bool](m, `select exists (select from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+			where m.id = $1 and a.outcome = 'accepted')`, m.id) {
+			m.t.Fatalf("it is sent again although an attempt is accepted\n%s", m.told())
+		}
 		first := f.submission.Attempt
 		for i, a := range m.history.Attempts {
 			if f.repeats() && f.submission.Key == d.keys.Key(f.seq, a.Number) {
@@ -336,12 +412,12 @@ func (m *messageLife) settle(h *heldAttempt) {
 	if result.Reference != "" {
 		said.Named = facts.Parts
 	}
-	facts.Answer, facts.Again = said, len(m.history.Attempts)
+	facts.Answer = said
 	now := m.rig.d.now()
 	s := settle(h.flight, result, now)
 	n := statusOfSettlement(h.flight, &s, now)
 	s.Notice = &n
-	m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{s}))
+	m.step("settle", func() { m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{s})) })
 }
 
 // wake lets every process settle what it holds.
@@ -365,9 +441,8 @@ func (m *messageLife) recover() bool {
 		}
 		any = true
 		m.facts(at + 1).Lost = true
-		m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{
-			settleLost(m.rig.d.orphan(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt), m.rig.d.now()),
-		}))
+		lost := settleLost(m.rig.d.orphan(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt), m.rig.d.now())
+		m.step("recover", func() { m.must(m.rig.l.Settle(m.ctx, []ledger.Settlement{lost})) })
 	}
 	return any
 }
@@ -393,14 +468,17 @@ func (m *messageLife) receipt(number, part int, by string, state provider.Receip
 	if by != "reference" {
 		r.Seq, r.Attempt = m.seq, number
 	}
-	_, err := m.rig.l.Receive(m.ctx, []ledger.Receipt{r}, m.tell)
-	m.must(err)
+	m.step("receipt", func() {
+		_, err := m.rig.l.Receive(m.ctx, []ledger.Receipt{r}, m.tell)
+		m.must(err)
+	})
 	m.history.Receipts = append(m.history.Receipts, partReceipt{First: number, Part: part, ByKey: by != "reference", ByReference: by != "key", AfterLost: facts.Lost && facts.Answer == nil, State: state})
+	m.learn()
 	return true
 }
 
 func (m *messageLife) tell(c *ledger.Closing) *ledger.Notice {
-	n := notice(&envelope.Status{ID: c.ID, State: string(c.State), At: c.At, Lane: c.Lane, Channel: c.Channel, Attempt: c.Attempt})
+	n := notice(&envelope.Status{ID: c.ID, State: string(c.State), At: c.At, Lane: c.Lane, Channel: c.Channel, Attempt: c.Attempt, PossibleDuplicate: c.PossibleDuplicate})
 	return &n
 }
 
@@ -427,14 +505,18 @@ func (m *messageLife) operator(final bool) bool {
 	}
 	j := Judge(&o, verdict, CodeOperator, strings.TrimSpace(reference), m.rig.d.now())
 	j.Author, j.Note = "ops", "in its log"
-	ended, err := m.rig.l.Judge(m.ctx, j)
-	m.must(err)
+	var ended bool
+	m.step("operator", func() {
+		ended, err = m.rig.l.Judge(m.ctx, j)
+		m.must(err)
+	})
 	if ended && !final {
 		heard := hearing{First: o.First, Verdict: verdict}
 		if verdict == ledger.Taken {
 			heard.Named = m.facts(o.First).Parts
 		}
 		m.history.Hearings = append(m.history.Hearings, heard)
+		m.learn()
 	}
 	return ended
 }
@@ -445,6 +527,7 @@ func (m *messageLife) takes(first, part int) bool {
 
 // pass lets time pass for the message: everything about it is so much older.
 func (m *messageLife) pass(by time.Duration) {
+	m.clock += max(by, 0)
 	if by > 2*time.Hour {
 		m.recover() // nobody holds an attempt for so long
 	}
@@ -488,14 +571,20 @@ func (m *messageLife) nextDue() (time.Duration, bool) {
 
 // look lets a process look at everything that is due: waiting messages, ambiguous ones and receipts.
 func (m *messageLife) look() {
-	m.must(m.rig.d.clearDoubts(m.ctx))
+	m.search()
 	m.claim(nil, 10)
 	m.sweep()
 }
 
+func (m *messageLife) search() {
+	m.step("search", func() { m.must(m.rig.d.clearDoubts(m.ctx)) })
+}
+
 func (m *messageLife) sweep() {
-	_, err := m.rig.l.Overdue(m.ctx, 100, m.tell)
-	m.must(err)
+	m.step("sweep", func() {
+		_, err := m.rig.l.Overdue(m.ctx, 100, m.tell)
+		m.must(err)
+	})
 }
 
 // due lets time pass until something is due, and has it looked at.
@@ -545,12 +634,15 @@ func (m *messageLife) events() (all []ledger.Notice) {
 	}
 }
 
-func stateOf(n *ledger.Notice) string {
-	var e struct {
-		State string `json:"state"`
-	}
+// event is what a status event says.
+type event struct {
+	State             string
+	PossibleDuplicate bool `json:"possible_duplicate"`
+}
+
+func eventOf(n *ledger.Notice) (e event) {
 	_ = json.Unmarshal(n.Value, &e)
-	return e.State
+	return e
 }
 
 // check compares the ledger with the oracle.
@@ -593,12 +685,12 @@ func (m *messageLife) check() {
 			wrong("event %d has seq %d at %s after seq %d at %s", i, events[i].Seq, events[i].At, events[i-1].Seq, events[i-1].At)
 		}
 	}
-	if len(events) == 0 || stateOf(&events[len(events)-1]) != string(r.Message.State) {
-		var states []string
-		for i := range events {
-			states = append(states, stateOf(&events[i]))
-		}
-		wrong("it is %s, and its events were %v", r.Message.State, states)
+	var told []event
+	for i := range events {
+		told = append(told, eventOf(&events[i]))
+	}
+	if is := (event{string(r.Message.State), r.Message.PossibleDuplicate}); len(told) == 0 || told[len(told)-1] != is {
+		wrong("it is %v, and its events were %v", is, told)
 	}
 }
 
@@ -611,6 +703,9 @@ func (m *messageLife) checkSubmission(s *submission, r *ledger.Record, wrong fun
 			continue
 		}
 		one := &r.Attempts[a.Number-1]
+		if !one.ContradictedAt.IsZero() {
+			wrong("a receipt contradicts the answer to attempt %d", a.Number)
+		}
 		segments += one.Segments
 		if one.PriceMicros != int64(one.Segments)*30_000 {
 			wrong("attempt %d costs %d for %d segments", a.Number, one.PriceMicros, one.Segments)

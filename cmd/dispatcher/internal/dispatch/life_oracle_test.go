@@ -27,7 +27,7 @@ import (
 //     unknown: beside that the message may stay accepted, or unknown.
 //   - A message is unknown, for good, when no submission is accepted and one is unknown: somebody may have it.
 //   - A message is rejected when every submission was denied and the last one as the message's fault, and
-//     failed when its deadline passed and nobody took it.
+//     failed when its deadline passed and nobody took it. It may be either when an earlier one was rejected late.
 //   - It is flagged as possible duplicate whenever two submissions were taken, and never when it was not
 //     sent again while somebody might have it. Two submissions are taken only where its lane resends once.
 
@@ -40,7 +40,6 @@ type attemptFacts struct {
 
 	Taken  []int // parts that the carrier has taken with this submit
 	Lost   bool  // another process took it for lost
-	Again  int   // attempts that had been claimed when its answer was written down
 	Answer *answerFacts
 }
 
@@ -223,20 +222,10 @@ func (h *history) ends() []ledger.State {
 		return []ledger.State{ledger.Unknown}
 	case len(all) > 0 && all[len(all)-1].known == provider.Rejected:
 		end = []ledger.State{ledger.Rejected}
-	}
-	if h.toldTooLate() {
-		end = append(end, ledger.Unknown)
+	case slices.ContainsFunc(all, func(s submission) bool { return s.known == provider.Rejected }): // told late
+		end = append(end, ledger.Rejected)
 	}
 	return end
-}
-
-// toldTooLate reports whether it became known what became of a lost attempt when the last attempt had been
-// claimed already. The ledger looks at one attempt when it settles it, so the message may stay unknown unless
-// a receipt says delivered. It errs to the safe side: nothing is sent again.
-func (h *history) toldTooLate() bool {
-	return slices.ContainsFunc(h.Attempts, func(a attemptFacts) bool {
-		return a.Lost && a.Answer != nil && a.Number < len(h.Attempts) && a.Again == len(h.Attempts)
-	})
 }
 
 // copied is what the receipts of one copy come to.

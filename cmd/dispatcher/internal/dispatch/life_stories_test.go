@@ -72,6 +72,86 @@ var lifeStories = []struct {
 		"submit yes; recover; due; submit void; settle 1; settle 2; due",
 	},
 	{
+		"a late answer tells of the first attempt while the second one is under way, which is refused", // it was sent a third time
+		script{lane: "hasty", first: "b", segments: 1, again: "yes"},
+		"submit yes; recover; claim; submit busy; settle 1; settle 2; due",
+	},
+	{
+		"a late answer tells of the first attempt while the second one is under way, which is rejected", // it was unknown
+		script{lane: "hasty", first: "b", segments: 1, again: "yes"},
+		"submit yes; recover; claim; submit no; settle 1; settle 2",
+	},
+	{
+		"a receipt proves the first attempt while the second one is under way, which is refused", // it was sent a third time
+		script{lane: "hasty", first: "b", segments: 1, again: "yes"},
+		"submit lost; recover; claim; submit busy; receipt 1 0 key pending; wake; due",
+	},
+	{
+		"a receipt says that the first attempt was not delivered while the second one is under way, which is refused",
+		script{lane: "hasty", first: "b", segments: 1, again: "yes"},
+		"submit yes; recover; claim; submit busy; settle 1; receipt 1 0 both undelivered; wake; due",
+	},
+	{
+		"it was sent once more and rejected, and an operator says that nobody took the first", // it was unknown
+		script{lane: "hasty", first: "b", segments: 1, again: "no"},
+		"submit void; recover; claim; answer no; carrier",
+	},
+	{
+		"it was sent once more and rejected, and the first one never left", // it was unknown
+		script{lane: "hasty", first: "b", segments: 1, again: "no"},
+		"recover; claim; answer no; wake",
+	},
+	{
+		"it was sent once more and refused until its deadline, and an operator says that nobody took the first", // it was unknown
+		script{lane: "hasty", first: "b", segments: 1, again: "busy"},
+		"submit void; recover; claim; answer busy; deadline; carrier",
+	},
+	{
+		"it is sent once more, the first one never left, and the second one is rejected", // it was unknown
+		script{lane: "hasty", first: "b", segments: 1, again: "no"},
+		"recover; claim; wake; answer no",
+	},
+	{
+		"it is repeated under its key, sent once more and rejected, and an operator says that nobody took the first",
+		script{lane: "keyed", first: "c", segments: 1, again: "no"},
+		"answer void; due; answer void; deadline; claim; search; claim; answer no; carrier",
+	},
+	{
+		"the first attempt never left, its repeat under the key is delivered, and the receipt has the key only", // it counted as a contradiction
+		script{lane: "keyed", first: "c", segments: 1, again: "yes"},
+		"recover; due; submit yes; settle 1; receipt 1 0 key delivered; settle 2",
+	},
+	{
+		"the same, and the receipt comes after the answer",
+		script{lane: "keyed", first: "c", segments: 1, again: "yes"},
+		"recover; due; submit yes; settle 1; settle 2; receipt 1 0 key delivered",
+	},
+	{
+		"the same, and nobody answers the repeat",
+		script{lane: "never", first: "c", segments: 1, again: "yes"},
+		"recover; due; submit lost; mute; wake; receipt 1 0 key delivered",
+	},
+	{
+		"it is to be sent once more, and a receipt says that the first one was delivered", // the event was flagged, and it was sent once
+		script{lane: "hasty", first: "c", segments: 1, again: "yes"},
+		"answer lost; receipt 1 0 key delivered",
+	},
+	{
+		"a part is taken twice, the rest waits, and a receipt proves the first attempt", // the flag was taken away
+		script{lane: "hasty", first: "b", segments: 2, again: "busy"},
+		"submit lost lost; recover; claim; answer yes busy; receipt 1 0 both delivered",
+	},
+	{
+		"an operator says that nobody will know, after the search has ended with that", // it was told twice
+		script{lane: "never", first: "a", segments: 1, again: "yes"},
+		"answer lost; ignore",
+	},
+	{
+		"a receipt proves the first attempt, which was not delivered, while the second one is under way, which is refused", // it was sent a third time
+		script{lane: "once", first: "b", segments: 2, again: "yes"},
+		"submit no lost; wake; due; submit busy lost; receipt 1 1 both undelivered",
+	},
+	{
 		"its deadline passes before it is sent once more, and an operator says that nobody took the first", // it was unknown
 		script{lane: "hasty", first: "a", segments: 2, again: "yes"},
 		"answer void no; deadline; carrier",

@@ -58,7 +58,7 @@ func (m *messageLife) act(word string) {
 	case "claim":
 		m.claim(nil, 10)
 	case "search":
-		m.must(m.rig.d.clearDoubts(m.ctx))
+		m.search()
 	case "sweep":
 		m.sweep()
 	case "minute":
