@@ -64,9 +64,9 @@ func (c *Counter) End(zone *time.Location) time.Time { return c.Window.End(c.Sta
 // leaveBy is when the last attempts of the counter's window must have left in order to arrive in it.
 func (c *Counter) leaveBy(zone *time.Location) time.Time { return c.End(zone).Add(-travel) }
 
-// lastPlace is the end of the part of the window in which attempts may be placed. A paced
+// lastRelease is the end of the part of the window in which attempts may be placed. A paced
 // window leaves the guard without places.
-func (c *Counter) lastPlace(zone *time.Location) time.Time {
+func (c *Counter) lastRelease(zone *time.Location) time.Time {
 	if c.Paced() && !c.Sliding {
 		return c.End(zone).Add(-time.Duration(c.Window) / guard)
 	}

@@ -12,14 +12,14 @@ type Need struct {
 	Micros   int64 // its price
 }
 
-// Place is when an attempt may leave, by the database's clock: not before At, and before Latest. A zero At is at
+// Release is when an attempt may leave, by the database's clock: not before At, and before Latest. A zero At is at
 // once; a zero Latest does not bound.
 //
 // Opens and Closes are the hard bounds of the windows that it was counted in, and lie around the other two; Opens
 // is zero but for limits of a second, of which slots may be taken before. Who does not know the database's clock
 // exactly keeps his error away from these; At and Latest are about an even pace, which a clock that is a little
 // wrong moves as a whole.
-type Place struct{ At, Latest, Opens, Closes time.Time }
+type Release struct{ At, Latest, Opens, Closes time.Time }
 
 // Account is a counter on the terms of one channel.
 type Account struct {
@@ -32,8 +32,8 @@ type Account struct {
 	Split  Split
 }
 
-// Obstacle is a counter that keeps a message out.
-type Obstacle struct {
+// Exclusion is a counter that keeps a message out.
+type Exclusion struct {
 	Counter *Counter
 	Why     Why
 	// When is the earliest time at which the counter may have room for this message. The zero time
@@ -74,17 +74,17 @@ const (
 // way. The counters must have been moved on by Moment.Roll. A message is taken whole or not at all. A
 // counter whose limit has changed since it was last used is brought to its new pace, see
 // Counter.Pace; otherwise nothing changes here.
-func Fit(m *Moment, accounts []Account, n *Need) (Place, *Obstacle) {
-	var p Place
+func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
+	var p Release
 	for i := range accounts {
 		a := &accounts[i]
 		a.repace(m)
 		if why, when, ok := a.room(m, n); !ok {
-			return Place{}, &Obstacle{a.Counter, why, when}
+			return Release{}, &Exclusion{a.Counter, why, when}
 		}
 		at := a.at(m, n)
 		if when, near := m.near(a, at); !near {
-			return Place{}, &Obstacle{a.Counter, NotYet, when}
+			return Release{}, &Exclusion{a.Counter, NotYet, when}
 		}
 		p.At = later(p.At, at)
 	}
@@ -92,7 +92,7 @@ func Fit(m *Moment, accounts []Account, n *Need) (Place, *Obstacle) {
 		a := &accounts[i]
 		latest, when, ok := a.latest(m, later(m.Earliest, p.At))
 		if !ok {
-			return Place{}, &Obstacle{a.Counter, NotYet, when}
+			return Release{}, &Exclusion{a.Counter, NotYet, when}
 		}
 		p.Latest, p.Closes = bounded(p.Latest, latest), bounded(p.Closes, a.leaveBy(m.Zone))
 		if a.Window == Second {
@@ -104,7 +104,7 @@ func Fit(m *Moment, accounts []Account, n *Need) (Place, *Obstacle) {
 
 // Take counts a message at the place that Fit found for it. It panics when the message
 // does not fit, because the caller then skipped Fit and a limit would be broken.
-func Take(m *Moment, accounts []Account, n *Need, p Place) {
+func Take(m *Moment, accounts []Account, n *Need, p Release) {
 	for i := range accounts {
 		a := &accounts[i]
 		cost := a.Cost(n)
@@ -188,7 +188,7 @@ func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bool) {
 	leaveBy := a.leaveBy(m.Zone)
 	switch {
-	case !at.Before(a.lastPlace(m.Zone)), !at.Before(leaveBy):
+	case !at.Before(a.lastRelease(m.Zone)), !at.Before(leaveBy):
 		return time.Time{}, m.rolls(a.Counter), false
 	case a.Sliding:
 		return earlier(leaveBy, at.Add(time.Duration(a.Window)/guard-travel)), time.Time{}, true
@@ -231,7 +231,7 @@ func (a *Account) step(m *Moment, at time.Time) time.Duration {
 	if a.Rate < 1 {
 		return a.stretched(even)
 	}
-	left := a.lastPlace(m.Zone).Sub(at)
+	left := a.lastRelease(m.Zone).Sub(at)
 	return min(max(left/time.Duration(max(a.Free(), 1)), even/2), even)
 }
 

@@ -106,7 +106,7 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 	})
 }
 
-func checkPlace(t *rapid.T, m *admission.Moment, accounts []admission.Account, a *admission.Account, p admission.Place) {
+func checkPlace(t *rapid.T, m *admission.Moment, accounts []admission.Account, a *admission.Account, p admission.Release) {
 	first, soonest := leaves(m, p), m.Earliest
 	for i := range accounts {
 		if start := accounts[i].Start; accounts[i].Window == admission.Second && start.After(soonest.Add(admission.Horizon)) {
@@ -130,7 +130,7 @@ func never(a *admission.Account, n *admission.Need) bool {
 }
 
 // checkObstacle: never is said exactly where it is true; otherwise there is no room before When.
-func checkObstacle(t *rapid.T, m *admission.Moment, accounts []admission.Account, n *admission.Need, o *admission.Obstacle) {
+func checkObstacle(t *rapid.T, m *admission.Moment, accounts []admission.Account, n *admission.Need, o *admission.Exclusion) {
 	var way *admission.Account
 	for i := range accounts {
 		if accounts[i].Counter == o.Counter {
@@ -230,13 +230,13 @@ func TestTakeWithoutASlotPanics(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Minute, Max: 1}, noon)
 	m := moment(noon)
-	admission.Take(m, accounts, &admission.Need{}, admission.Place{})
+	admission.Take(m, accounts, &admission.Need{}, admission.Release{})
 	defer func() {
 		if recover() == nil {
 			t.Error("the second of one was counted")
 		}
 	}()
-	admission.Take(m, accounts, &admission.Need{}, admission.Place{})
+	admission.Take(m, accounts, &admission.Need{}, admission.Release{})
 }
 
 func TestGateTakesAnActiveSlotAndAPlaceOrNothing(t *testing.T) {

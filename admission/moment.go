@@ -2,16 +2,16 @@ package admission
 
 import "time"
 
-// LongestLead is the most that Moment.Earliest may lie ahead of Now: a database that takes longer to make
+// MaxCommitLatency is the most that Moment.Earliest may lie ahead of Now: a database that takes longer to make
 // a decision durable sends what was decided too late, and that goes back.
-const LongestLead = 5 * time.Second
+const MaxCommitLatency = 5 * time.Second
 
 // Moment is when and where a decision is made.
 type Moment struct {
 	// Now is the database's clock, read after all counters were locked.
 	Now time.Time
 	// Earliest is when an attempt could leave at the earliest: Now and the time that it
-	// takes to make the decision durable, at most LongestLead.
+	// takes to make the decision durable, at most MaxCommitLatency.
 	Earliest time.Time
 	Zone     *time.Location
 	Worker   Worker
@@ -31,7 +31,7 @@ func (m *Moment) ahead(c *Counter) time.Duration {
 	if c.Window != Second {
 		return 0
 	}
-	return m.lead() + m.lead()/2
+	return m.commitLatency() + m.commitLatency()/2
 }
 
 // rolls is when the counter moves on to its next window.
@@ -39,24 +39,24 @@ func (m *Moment) rolls(c *Counter) time.Time { return c.End(m.Zone).Add(-m.ahead
 
 // closes is when the last decisions about the counter's window are made: what is decided later leaves in the next.
 func (m *Moment) closes(c *Counter) time.Time {
-	return earlier(c.lastPlace(m.Zone).Add(-m.lead()), m.rolls(c))
+	return earlier(c.lastRelease(m.Zone).Add(-m.commitLatency()), m.rolls(c))
 }
 
 // lead is how long it takes to make a decision durable.
-func (m *Moment) lead() time.Duration { return max(m.Earliest.Sub(m.Now), 0) }
+func (m *Moment) commitLatency() time.Duration { return max(m.Earliest.Sub(m.Now), 0) }
 
 // reach is how far ahead of the earliest departure places are given away: at least to where those of
 // the next decision begin.
-func (m *Moment) reach() time.Duration { return max(Horizon, m.lead()) }
+func (m *Moment) reach() time.Duration { return max(Horizon, m.commitLatency()) }
 
 // farthest is how far ahead of now a process with the longest lead takes slots of a window.
-const farthest = LongestLead + LongestLead/2
+const farthest = MaxCommitLatency + MaxCommitLatency/2
 
 // near reports whether a place of the account does not lie too far ahead, and if it does when it will not. If a
 // process with a longer lead has moved the counter on, all places of its window are near, since there are no
 // others. A counter that is even farther ahead was moved by a clock that has stepped back since.
 func (m *Moment) near(a *Account, at time.Time) (when time.Time, ok bool) {
-	when = at.Add(-m.reach() - m.lead())
+	when = at.Add(-m.reach() - m.commitLatency())
 	if a.Window == Second && a.Start.After(m.Earliest.Add(m.reach())) {
 		when = earlier(when, a.Start.Add(-farthest))
 	}

@@ -84,7 +84,7 @@ func (a *Account) placed(m *Moment) time.Duration {
 	if a.Pace <= pace {
 		return 0
 	}
-	last := min(a.Next.Sub(m.Now)-a.Pace, m.lead()+m.reach())
+	last := min(a.Next.Sub(m.Now)-a.Pace, m.commitLatency()+m.reach())
 	return max(last, 0) - time.Duration(portion(int64(max(last, 0)), int64(pace), int64(a.Pace)))
 }
 

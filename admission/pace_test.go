@@ -46,7 +46,7 @@ func TestPlacesReachNoFurtherAheadThanTheHorizon(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
 	m := moment(noon)
-	taken, o := 0, (*admission.Obstacle)(nil)
+	taken, o := 0, (*admission.Exclusion)(nil)
 	for ; o == nil; taken++ {
 		_, o = take(m, accounts, &admission.Need{})
 	}
@@ -115,7 +115,7 @@ func TestClockThatSteppedBackGetsNoPlaceBeforeTheWindow(t *testing.T) {
 	m := moment(noon.Add(-time.Hour))
 	moveOn(accounts, m)
 	_, o := admission.Fit(m, accounts, &admission.Need{})
-	if o == nil || o.Why != admission.NotYet || !o.When.Equal(noon.Add(-admission.LongestLead*3/2)) {
+	if o == nil || o.Why != admission.NotYet || !o.When.Equal(noon.Add(-admission.MaxCommitLatency*3/2)) {
 		t.Fatalf("%+v", o)
 	}
 	m = moment(noon.Add(-200 * time.Millisecond))
@@ -166,7 +166,7 @@ func TestAllSlotsOfASecondGetAPlaceUnderDemand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.SampledFrom([]int64{1, 2, 3, 7, 10, 99, 100, 1000, 3333, 20_000}).Draw(t, "max")
 		late := time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "late"))
-		lead := time.Duration(rapid.Int64Range(0, int64(admission.LongestLead)).Draw(t, "lead"))
+		lead := time.Duration(rapid.Int64Range(0, int64(admission.MaxCommitLatency)).Draw(t, "lead"))
 		every := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(200*time.Millisecond)).Draw(t, "every"))
 		accounts := full(admission.Limit{Window: admission.Second, Max: most}, noon)
 		m := &admission.Moment{Now: noon.Add(late), Earliest: noon.Add(late + lead), Zone: time.UTC}

@@ -192,7 +192,7 @@ func divided(p admission.Policy, s *admission.State) []admission.Account {
 }
 
 // admitAll lets one worker take until something is in the way, and counts.
-func admitAll(accounts []admission.Account, w admission.Worker, need admission.Need) (taken int, o *admission.Obstacle) {
+func admitAll(accounts []admission.Account, w admission.Worker, need admission.Need) (taken int, o *admission.Exclusion) {
 	m := moment(noon)
 	m.Worker = w
 	for taken < 1000 {

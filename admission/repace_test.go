@@ -39,7 +39,7 @@ func TestAChangedLimitActsAtOnce(t *testing.T) {
 			t.Parallel()
 			start := admission.Day.Start(noon, time.UTC)
 			accounts, m := full(tc.was, start), moment(start)
-			for o := (*admission.Obstacle)(nil); o == nil; {
+			for o := (*admission.Exclusion)(nil); o == nil; {
 				_, o = take(m, accounts, &admission.Need{Segments: 1})
 			}
 			change(accounts[0].Counter, tc.is)
@@ -139,8 +139,8 @@ func TestALimitThatBecomesSlidingBeginsWithWhatItGranted(t *testing.T) {
 		accounts, m := full(sliding(admission.Minute, 100, 10), noon), moment(noon)
 		accounts[0].Granted = granted
 		at := 0
-		for o := (*admission.Obstacle)(nil); o == nil; {
-			var p admission.Place
+		for o := (*admission.Exclusion)(nil); o == nil; {
+			var p admission.Release
 			if p, o = take(m, accounts, &admission.Need{Segments: 1}); o == nil && leaves(m, p).Sub(noon) <= time.Microsecond {
 				at++
 			}

@@ -53,7 +53,7 @@ func moveOn(accounts []admission.Account, m *admission.Moment) {
 }
 
 // take admits a message where it fits, and reports where that is.
-func take(m *admission.Moment, accounts []admission.Account, n *admission.Need) (admission.Place, *admission.Obstacle) {
+func take(m *admission.Moment, accounts []admission.Account, n *admission.Need) (admission.Release, *admission.Exclusion) {
 	p, o := admission.Fit(m, accounts, n)
 	if o == nil {
 		admission.Take(m, accounts, n, p)
@@ -62,7 +62,7 @@ func take(m *admission.Moment, accounts []admission.Account, n *admission.Need) 
 }
 
 // leaves is when an attempt at a place may leave at the earliest.
-func leaves(m *admission.Moment, p admission.Place) time.Time {
+func leaves(m *admission.Moment, p admission.Release) time.Time {
 	if p.At.After(m.Earliest) {
 		return p.At
 	}

@@ -17,19 +17,19 @@ const (
 	NoStep       Step = "none"     // the provider offers nothing
 )
 
-// Verdict is how a doubt ended.
-type Verdict string
+// ResolvedAs is how a doubt ended.
+type ResolvedAs string
 
 // Verdicts.
 const (
-	Taken     Verdict = "taken"     // the provider has it
-	NotTaken  Verdict = "not_taken" // it is certain that it does not
-	Resent    Verdict = "resent"    // nobody knows; the message was sent once more, flagged
-	FinalWord Verdict = "final"     // nobody knows; booked as possibly billable
+	Taken      ResolvedAs = "taken"     // the provider has it
+	NotTaken   ResolvedAs = "not_taken" // it is certain that it does not
+	Resent     ResolvedAs = "resent"    // nobody knows; the message was sent once more, flagged
+	Unresolved ResolvedAs = "final"     // nobody knows; booked as possibly billable
 )
 
-// Doubt is about a submission of which nobody knows whether the provider took it.
-type Doubt struct {
+// Ambiguity is about a submission of which nobody knows whether the provider took it.
+type Ambiguity struct {
 	// Key is its Submission.Key. Attempts that repeat it under the same key are the same doubt.
 	Key  string
 	Step Step
@@ -37,17 +37,17 @@ type Doubt struct {
 	Until time.Time
 	// Account stands for the settings of the channel: only under the same ones does the provider know the key.
 	Account string
-	// NextAt is when the next try is due; not used with a Verdict.
+	// NextAt is when the next try is due; not used with a ResolvedAs.
 	NextAt time.Time
-	// Verdict is set when the doubt ends with this settlement.
-	Verdict Verdict
+	// ResolvedAs is set when the doubt ends with this settlement.
+	ResolvedAs ResolvedAs
 	// Partly says that a part of the message is known to have been taken, by this attempt or an earlier one.
 	Partly bool
 }
 
-// OpenDoubt is a doubt that is due.
-type OpenDoubt struct {
-	Doubt
+// OpenAmbiguity is a doubt that is due.
+type OpenAmbiguity struct {
+	Ambiguity
 	Message  Message
 	Attempt  Attempt // the latest one under its key
 	First    int     // number of the first one
@@ -69,7 +69,7 @@ type OpenDoubt struct {
 
 // Answered reports whether what became known of the first attempt tells of the submission. A yes or no does. That
 // the first attempt was refused, or never left, tells nothing once another has repeated it under the same key.
-func (o *OpenDoubt) Answered() bool {
+func (o *OpenAmbiguity) Answered() bool {
 	switch o.Answer {
 	case provider.Unknown.String():
 		return false
@@ -80,10 +80,10 @@ func (o *OpenDoubt) Answered() bool {
 }
 
 // Repeats reports whether the message waits to be submitted again under the key, or is being so.
-func (o *OpenDoubt) Repeats() bool { return o.Message.SameKey == o.Key }
+func (o *OpenAmbiguity) Repeats() bool { return o.Message.SameKey == o.Key }
 
-// DoubtRecord is a doubt for people to look at. It holds no number and no text.
-type DoubtRecord struct {
+// AmbiguityRecord is a doubt for people to look at. It holds no number and no text.
+type AmbiguityRecord struct {
 	ID, Lane, Tenant, Channel string
 	Attempt, Last             int // the first and the latest attempt under its key
 	Segments                  int
@@ -94,20 +94,20 @@ type DoubtRecord struct {
 	OpenedAt                  time.Time
 	Until                     time.Time // when the search ends, or ended
 	Asked                     int
-	Verdict                   Verdict // empty while it is open
+	ResolvedAs                ResolvedAs // empty while it is open
 	Author, Note              string
 }
 
-// Judgement ends a doubt.
-type Judgement struct {
-	Seq     int64
-	Key     string
-	Verdict Verdict
+// Resolution ends a doubt.
+type Resolution struct {
+	Seq int64
+	Key string
+	As  ResolvedAs
 	// Author and Note say who decided and why; empty for the dispatcher itself.
 	Author, Note string
-	// Truth settles the latest attempt with what was found out late; nil when it stays unknown.
-	Truth *Settlement
-	// Move takes the message on where Truth does not; nil leaves that to Truth.
+	// Settlement settles the latest attempt with what was found out late; nil when it stays unknown.
+	Settlement *Settlement
+	// Move takes the message on where Settlement does not; nil leaves that to Settlement.
 	Move *Move
 }
 

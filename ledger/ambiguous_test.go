@@ -14,7 +14,7 @@ import (
 )
 
 // doubted settles the attempt of one message without an answer and opens a doubt that is due at once.
-func doubted(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.Message, func(sql string) string) {
+func recordAmbiguities(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.Message, func(sql string) string) {
 	t.Helper()
 	l, m, see := one(t)
 	s := unknown(m)
@@ -22,7 +22,7 @@ func doubted(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.Message, fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Doubt = &ledger.Doubt{Key: "k", Step: step, Until: now.Add(time.Minute), NextAt: now}
+	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: step, Until: now.Add(time.Minute), NextAt: now}
 	if step == ledger.SameKey {
 		s.State, s.Pinned, s.NextAt = ledger.Retry, "a", now.Add(time.Hour)
 	}
@@ -32,18 +32,18 @@ func doubted(t *testing.T, step ledger.Step) (*ledger.Ledger, ledger.Message, fu
 	return l, m, see
 }
 
-func doubts(t *testing.T, l *ledger.Ledger) []ledger.OpenDoubt {
+func doubts(t *testing.T, l *ledger.Ledger) []ledger.OpenAmbiguity {
 	t.Helper()
-	open, err := l.Doubts(t.Context(), 10, time.Minute)
+	open, err := l.DueAmbiguities(t.Context(), 10, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return open
 }
 
-func judge(t *testing.T, l *ledger.Ledger, j ledger.Judgement) bool {
+func judge(t *testing.T, l *ledger.Ledger, j ledger.Resolution) bool {
 	t.Helper()
-	ended, err := l.Judge(t.Context(), &j)
+	ended, err := l.Resolve(t.Context(), &j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +51,9 @@ func judge(t *testing.T, l *ledger.Ledger, j ledger.Judgement) bool {
 }
 
 // final is the judgement that nobody will know.
-func final(m ledger.Message) ledger.Judgement {
-	return ledger.Judgement{
-		Seq: m.Seq, Key: "k", Verdict: ledger.FinalWord, Author: "ops", Note: "asked the carrier",
+func final(m ledger.Message) ledger.Resolution {
+	return ledger.Resolution{
+		Seq: m.Seq, Key: "k", As: ledger.Unresolved, Author: "ops", Note: "asked the carrier",
 		Move: &ledger.Move{State: ledger.Unknown, Reason: "ambiguous_final", Notice: accepted([]ledger.Message{m})[0].Notice},
 	}
 }
@@ -63,7 +63,7 @@ const seeDoubt = `select concat_ws(' ', m.state, m.reason, d.verdict, nullif(d.a
 
 func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
 	t.Parallel()
-	l, m, _ := doubted(t, ledger.Lookup)
+	l, m, _ := recordAmbiguities(t, ledger.Lookup)
 	open := doubts(t, l)
 	if len(open) != 1 || open[0].Message.ID != m.ID || open[0].Key != "k" || open[0].Attempt.Channel != "a" || open[0].Asked != 1 || open[0].Step != ledger.Lookup {
 		t.Fatalf("%+v", open)
@@ -71,7 +71,7 @@ func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
 	if again := doubts(t, l); len(again) != 0 {
 		t.Error("a leased doubt was given away twice")
 	}
-	if err := l.PutOff(t.Context(), m.Seq, "k", time.Now().Add(-time.Hour)); err != nil {
+	if err := l.Postpone(t.Context(), m.Seq, "k", time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if again := doubts(t, l); len(again) != 1 || again[0].Asked != 2 {
@@ -81,8 +81,8 @@ func TestADoubtIsLookedAtByOneAtATime(t *testing.T) {
 
 func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	t.Parallel()
-	l, m, see := doubted(t, ledger.Lookup)
-	if err := l.PutOff(t.Context(), m.Seq, "k", time.Now().Add(time.Hour)); err != nil {
+	l, m, see := recordAmbiguities(t, ledger.Lookup)
+	if err := l.Postpone(t.Context(), m.Seq, "k", time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if open := doubts(t, l); len(open) != 0 {
@@ -93,20 +93,20 @@ func TestALateAnswerIsToldToWhoeverClearsUp(t *testing.T) {
 	if len(open) != 1 || open[0].Answer != "accepted" || open[0].First != 1 || open[0].Attempt.Number != 1 {
 		t.Fatalf("%+v", open)
 	}
-	if !judge(t, l, ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken}) {
+	if !judge(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken}) {
 		t.Error("nothing was ended")
 	}
 	if got := see(seeDoubt); got != "accepted taken closed" {
 		t.Error(got)
 	}
-	if _, err := l.DoubtAbout(t.Context(), m.ID); !errors.Is(err, ledger.ErrNoDoubt) {
+	if _, err := l.AmbiguityOf(t.Context(), m.ID); !errors.Is(err, ledger.ErrNotAmbiguous) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	t.Parallel()
-	l, m, see := doubted(t, ledger.AwaitReceipt)
+	l, m, see := recordAmbiguities(t, ledger.AwaitReceipt)
 	if !judge(t, l, final(m)) {
 		t.Fatal("nothing was ended")
 	}
@@ -116,10 +116,10 @@ func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	if list, err := l.Ambiguous(t.Context(), &ledger.AmbiguousFilter{}, 10); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, err := l.Ambiguous(t.Context(), &ledger.AmbiguousFilter{Ended: true}, 10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" || list[0].Verdict != ledger.FinalWord {
+	if list, err := l.Ambiguous(t.Context(), &ledger.AmbiguousFilter{Ended: true}, 10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" || list[0].ResolvedAs != ledger.Unresolved {
 		t.Errorf("%+v, %v", list, err)
 	}
-	truth := ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Author: "ops", Note: "in its log", Truth: &accepted([]ledger.Message{m})[0]}
+	truth := ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &accepted([]ledger.Message{m})[0]}
 	if !judge(t, l, truth) {
 		t.Error("a final word could not be overruled")
 	}
@@ -136,9 +136,9 @@ func TestAJudgementIsPassedOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 
 func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
 	t.Parallel()
-	l, m, see := doubted(t, ledger.AwaitReceipt)
+	l, m, see := recordAmbiguities(t, ledger.AwaitReceipt)
 	j := final(m)
-	j.Verdict, j.Move.State, j.Move.Reason = ledger.Resent, ledger.Retry, "resend"
+	j.As, j.Move.State, j.Move.Reason = ledger.Resent, ledger.Retry, "resend"
 	j.Move.PossibleDuplicate, j.Move.Tried = true, true
 	if !judge(t, l, j) {
 		t.Fatal("nothing was ended")
@@ -154,7 +154,7 @@ func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
 // TestARepeatThatNeverCameToItsTurnEndsUnknown: the channel was closed for as long as the search lasted.
 func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
 	t.Parallel()
-	l, m, see := doubted(t, ledger.SameKey)
+	l, m, see := recordAmbiguities(t, ledger.SameKey)
 	if got := see(seeDoubt); got != "retry k" {
 		t.Fatal(got)
 	}
@@ -184,7 +184,7 @@ func claimAgain(t *testing.T, l *ledger.Ledger, see func(string) string) {
 func repeat(m ledger.Message, n int) ledger.Settlement {
 	s := unknown(m)
 	s.Attempt, s.State, s.Pinned, s.NextAt = n, ledger.Retry, "a", time.Now().Add(time.Hour)
-	s.Doubt = &ledger.Doubt{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute), NextAt: time.Now().Add(time.Minute)}
+	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute), NextAt: time.Now().Add(time.Minute)}
 	return s
 }
 
@@ -192,7 +192,7 @@ const seeBill = `select string_agg(concat_ws(' ', outcome, segments, price_micro
 
 func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	t.Parallel()
-	l, m, see := doubted(t, ledger.SameKey)
+	l, m, see := recordAmbiguities(t, ledger.SameKey)
 	claimAgain(t, l, see)
 	settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
 	if got := see(seeBill); got != "unknown 0 f, unknown 1 t" {
@@ -200,7 +200,7 @@ func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	}
 	claimAgain(t, l, see)
 	s := accepted([]ledger.Message{m})[0]
-	s.Attempt, s.Doubt = 3, &ledger.Doubt{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute), Verdict: ledger.Taken}
+	s.Attempt, s.Ambiguity = 3, &ledger.Ambiguity{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute), ResolvedAs: ledger.Taken}
 	settleAll(t, l, []ledger.Settlement{s})
 	if got := see(seeBill); got != "unknown 0 f, unknown 0 f, accepted 1 t" {
 		t.Error(got)
@@ -302,7 +302,7 @@ func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 
 func TestNothingIsJudgedWhileTheMessageIsSubmittedAgain(t *testing.T) {
 	t.Parallel()
-	l, m, see := doubted(t, ledger.SameKey)
+	l, m, see := recordAmbiguities(t, ledger.SameKey)
 	claimAgain(t, l, see)
 	if judge(t, l, final(m)) {
 		t.Error("a verdict was passed while the answer may be on its way")
@@ -316,12 +316,12 @@ func TestNothingIsJudgedWhileTheMessageIsSubmittedAgain(t *testing.T) {
 // TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest: whoever made the first submission knows nothing of its repetition.
 func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
 	t.Parallel()
-	l, m, see := doubted(t, ledger.SameKey)
+	l, m, see := recordAmbiguities(t, ledger.SameKey)
 	claimAgain(t, l, see)
 	settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
 	for _, step := range []ledger.Step{ledger.AwaitReceipt, ledger.SameKey} {
 		late := repeat(m, 1)
-		late.Doubt.Step, late.Doubt.Account, late.Doubt.Key = step, "another", "other"
+		late.Ambiguity.Step, late.Ambiguity.Account, late.Ambiguity.Key = step, "another", "other"
 		settleAll(t, l, []ledger.Settlement{late})
 		if got := see(`select concat_ws(' ', state, same_key, nullif(same_key_account, '')) from dispatcher.messages`); got != "retry k" {
 			t.Errorf("after %s it is %s", step, got)
@@ -337,7 +337,7 @@ func TestADoubtThatIsEndedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
 	s := unknown(m)
-	s.Doubt = &ledger.Doubt{Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now()}
+	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now()}
 	settleAll(t, l, []ledger.Settlement{s})
 	leased := 0
 	looker := connect(t, ledger.Config{URL: url, Tracer: afterQuery{"for update of d skip locked", func() {
@@ -356,7 +356,7 @@ func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered, provider.Undelivered} {
 		t.Run(state.String(), func(t *testing.T) {
 			t.Parallel()
-			l, m, see := doubted(t, ledger.SameKey)
+			l, m, see := recordAmbiguities(t, ledger.SameKey)
 			claimAgain(t, l, see)
 			settleAll(t, l, []ledger.Settlement{repeat(m, 2)})
 			_, err := l.Receive(t.Context(), []ledger.Receipt{{Channel: "a", Reference: "r", Seq: m.Seq, Attempt: 1, State: state}},
@@ -370,7 +370,7 @@ func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 			}
 			s := accepted([]ledger.Message{m})[0]
 			s.Attempt = 2
-			j := ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Truth: &s}
+			j := ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Settlement: &s}
 			want := "accepted"
 			if state.Final() {
 				want = state.String()
@@ -388,11 +388,11 @@ func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 
 func TestARepeatThatIsNotTakenGoesElsewhere(t *testing.T) {
 	t.Parallel()
-	l, m, see := doubted(t, ledger.SameKey)
+	l, m, see := recordAmbiguities(t, ledger.SameKey)
 	no := unknown(m)
 	no.Outcome, no.State, no.Reason, no.Tried, no.Segments, no.PriceMicros = provider.Refused, ledger.Retry, "refused", true, 0, 0
-	j := ledger.Judgement{
-		Seq: m.Seq, Key: "k", Verdict: ledger.NotTaken, Author: "ops", Truth: &no, Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
+	j := ledger.Resolution{
+		Seq: m.Seq, Key: "k", As: ledger.NotTaken, Author: "ops", Settlement: &no, Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
 	}
 	if !judge(t, l, j) {
 		t.Fatal("nothing was ended")
@@ -407,7 +407,7 @@ func TestAnAnsweredAttemptOpensNoDoubt(t *testing.T) {
 	l, m, see := one(t)
 	settleAll(t, l, accepted([]ledger.Message{m}))
 	late := unknown(m)
-	late.Doubt = &ledger.Doubt{Key: "k", Step: ledger.Lookup, Until: time.Now(), NextAt: time.Now()}
+	late.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.Lookup, Until: time.Now(), NextAt: time.Now()}
 	settleAll(t, l, []ledger.Settlement{late})
 	if got := see(`select count(*)::text from dispatcher.ambiguous`); got != "0" {
 		t.Errorf("%s doubts about what is known", got)
@@ -424,7 +424,7 @@ func TestADoubtIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
 	l := open(t)
 	again := func(m ledger.Message, n int) ledger.Settlement {
 		s := repeat(m, n)
-		s.NextAt, s.Doubt.NextAt, s.Receipts, s.Await, s.Reference = time.Time{}, time.Now(), 2, time.Hour, fmt.Sprint(m.ID, n)
+		s.NextAt, s.Ambiguity.NextAt, s.Receipts, s.Await, s.Reference = time.Time{}, time.Now(), 2, time.Hour, fmt.Sprint(m.ID, n)
 		return s
 	}
 	var first, second []ledger.Settlement
@@ -438,7 +438,7 @@ func TestADoubtIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
 	for range 3 {
 		lookers.Go(func() {
 			for ctx.Err() == nil {
-				open, err := l.Doubts(t.Context(), len(first), 0)
+				open, err := l.DueAmbiguities(t.Context(), len(first), 0)
 				if err != nil {
 					t.Error(err)
 				}

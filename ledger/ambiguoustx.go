@@ -19,7 +19,7 @@ import (
 //     looks whether the attempt is unknown: a settlement that comes twice or late opens nothing.
 //   - the end leaves the price of a submission to the latest attempt under its key: the provider bills it once. What was
 //     accepted keeps its price when a later attempt under the key was rejected.
-const doubted = `
+const recordAmbiguities = `
 	with given as (
 	  select * from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::boolean[], $10::boolean[])
 	    as u(seq, attempt, key, account, step, until, next_at, verdict, repeat, partly)
@@ -46,23 +46,23 @@ const doubted = `
 	from opened o where a.message_seq = o.message_seq and a.attempt >= o.attempt and a.attempt < o.last
 	  and (a.outcome = 'unknown' or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`
 
-// doubtArrays are the parameters of doubted; nil when no settlement says anything about a doubt.
-func doubtArrays(order []*Settlement) []any {
+// ambiguityArrays are the parameters of doubted; nil when no settlement says anything about a doubt.
+func ambiguityArrays(order []*Settlement) []any {
 	var seq []int64
 	var attempt []int16
 	var key, account, step, verdict []string
 	var until, next []pgtype.Timestamptz
 	var repeat, partly []bool
 	for _, s := range order {
-		d := s.Doubt
+		d := s.Ambiguity
 		if d == nil {
 			continue
 		}
 		seq, attempt = append(seq, s.Seq), append(attempt, int16(s.Attempt)) //nolint:gosec // The column is a smallint.
 		key, account = append(key, d.Key), append(account, d.Account)
-		step, verdict = append(step, string(d.Step)), append(verdict, string(d.Verdict))
+		step, verdict = append(step, string(d.Step)), append(verdict, string(d.ResolvedAs))
 		until, next = append(until, instant(d.Until)), append(next, instant(d.NextAt))
-		repeat, partly = append(repeat, d.Step == SameKey && d.Verdict == "" && s.State == Retry), append(partly, d.Partly)
+		repeat, partly = append(repeat, d.Step == SameKey && d.ResolvedAs == "" && s.State == Retry), append(partly, d.Partly)
 	}
 	if seq == nil {
 		return nil
@@ -79,7 +79,7 @@ const lockRepeated = `
 
 // afterUnknown reports whether the attempt may be one after another of which nobody knew whether it was taken.
 func (s *Settlement) afterUnknown() bool {
-	return s.Attempt > 1 && (s.Doubt != nil || s.State == Unknown || s.PossibleDuplicate)
+	return s.Attempt > 1 && (s.Ambiguity != nil || s.State == Unknown || s.PossibleDuplicate)
 }
 
 // repeatArrays are the parameters of lockRepeated; nil when no settlement comes after an attempt of which nobody knew.
@@ -94,22 +94,22 @@ func repeatArrays(order []*Settlement) []any {
 	return []any{seq, attempt, after}
 }
 
-// doubtColumns are the columns of a doubt d, of its first attempt f and its latest one a, and of message m, for scanDoubt.
-const doubtColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
+// ambiguityColumns are the columns of a doubt d, of its first attempt f and its latest one a, and of message m, for scanAmbiguity.
+const ambiguityColumns = messageColumns + `, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
 	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked, case when a.outcome in ('accepted', 'rejected') then a.outcome else coalesce(f.outcome, 'unknown') end,
 	  a.outcome is distinct from 'unknown', coalesce(f.receipt_state, ''),
 	  coalesce(a.provider_reference, ''), d.part_taken, coalesce(a.receipts_within, interval '0')`
 
-// doubtJoins add to doubt d what doubtColumns name.
-const doubtJoins = `
+// ambiguityJoins add to doubt d what ambiguityColumns name.
+const ambiguityJoins = `
 	join dispatcher.messages m on m.seq = d.message_seq
 	join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
 
-// leaseDoubts leases the doubts that are due, and those about which an answer or a receipt has told something: nobody else
+// leaseAmbiguities leases the doubts that are due, and those about which an answer or a receipt has told something: nobody else
 // gets them before the lease is over. That the first attempt was refused or never left says nothing about one that repeated it
 // under the same key.
-const leaseDoubts = `
+const leaseAmbiguities = `
 	with due as materialized (
 	  select d.message_seq, d.key from dispatcher.ambiguous d
 	  join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
@@ -124,31 +124,31 @@ const leaseDoubts = `
 	)
 	select array_agg(message_seq), array_agg(key) from leased`
 
-// readDoubts reads doubts by their keys, leaving out those that were closed meanwhile. It comes after leaseDoubts, which locks the newest
+// readAmbiguities reads doubts by their keys, leaving out those that were closed meanwhile. It comes after leaseAmbiguities, which locks the newest
 // version of a doubt while all else it saw may be older: what one settlement says of a doubt and of its attempt is read together here.
-const readDoubts = `
-	select ` + doubtColumns + ` from unnest($1::bigint[], $2::text[]) as n(seq, key)
-	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key and d.closed_at is null` + doubtJoins + `
+const readAmbiguities = `
+	select ` + ambiguityColumns + ` from unnest($1::bigint[], $2::text[]) as n(seq, key)
+	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key and d.closed_at is null` + ambiguityJoins + `
 	order by d.opened_at`
 
-// Doubts picks up to limit open doubts that are due, or have been answered meanwhile, and keeps others from those that are
+// DueAmbiguities picks up to limit open doubts that are due, or have been answered meanwhile, and keeps others from those that are
 // due for the lease.
-func (l *Ledger) Doubts(ctx context.Context, limit int, lease time.Duration) ([]OpenDoubt, error) {
+func (l *Ledger) DueAmbiguities(ctx context.Context, limit int, lease time.Duration) ([]OpenAmbiguity, error) {
 	var seqs []int64
 	var keys []string
-	if err := l.hot.QueryRow(ctx, leaseDoubts, limit, lease).Scan(&seqs, &keys); err != nil || seqs == nil {
+	if err := l.hot.QueryRow(ctx, leaseAmbiguities, limit, lease).Scan(&seqs, &keys); err != nil || seqs == nil {
 		return nil, wrap("look for doubts", err)
 	}
-	r, err := l.hot.Query(ctx, readDoubts, seqs, keys)
+	r, err := l.hot.Query(ctx, readAmbiguities, seqs, keys)
 	if err != nil {
 		return nil, wrap("look for doubts", err)
 	}
-	doubts, err := pgx.CollectRows(r, scanDoubt)
+	doubts, err := pgx.CollectRows(r, scanAmbiguity)
 	return doubts, wrap("look for doubts", err)
 }
 
-func scanDoubt(r pgx.CollectableRow) (OpenDoubt, error) {
-	var d OpenDoubt
+func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
+	var d OpenAmbiguity
 	var m messageRow
 	a := &d.Attempt
 	err := r.Scan(append(m.targets(), &a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency,
@@ -158,44 +158,44 @@ func scanDoubt(r pgx.CollectableRow) (OpenDoubt, error) {
 	return d, err
 }
 
-// DoubtAbout is the latest doubt about a message of which nobody knows whether it was taken: an open one, or one
-// that ended without anybody knowing. It returns ErrNoDoubt when there is none.
-func (l *Ledger) DoubtAbout(ctx context.Context, id string) (OpenDoubt, error) {
+// AmbiguityOf is the latest doubt about a message of which nobody knows whether it was taken: an open one, or one
+// that ended without anybody knowing. It returns ErrNotAmbiguous when there is none.
+func (l *Ledger) AmbiguityOf(ctx context.Context, id string) (OpenAmbiguity, error) {
 	r, err := l.reports.Query(ctx, `
-		select `+doubtColumns+`
-		from dispatcher.ambiguous d`+doubtJoins+`
+		select `+ambiguityColumns+`
+		from dispatcher.ambiguous d`+ambiguityJoins+`
 		where m.id = $1 and a.outcome = 'unknown' order by d.last desc limit 1`, id)
 	if err != nil {
-		return OpenDoubt{}, wrap("look for a doubt", err)
+		return OpenAmbiguity{}, wrap("look for a doubt", err)
 	}
-	d, err := pgx.CollectExactlyOneRow(r, scanDoubt)
+	d, err := pgx.CollectExactlyOneRow(r, scanAmbiguity)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return OpenDoubt{}, ErrNoDoubt
+		return OpenAmbiguity{}, ErrNotAmbiguous
 	}
 	return d, wrap("look for a doubt", err)
 }
 
-// ErrNoDoubt means that what became of a message is known, or that there is no such message.
-var ErrNoDoubt = errors.New("there is no doubt about this message")
+// ErrNotAmbiguous means that what became of a message is known, or that there is no such message.
+var ErrNotAmbiguous = errors.New("there is no doubt about this message")
 
-// PutOff sets when a doubt is looked at again, unless it has been closed.
-func (l *Ledger) PutOff(ctx context.Context, seq int64, key string, until time.Time) error {
+// Postpone sets when a doubt is looked at again, unless it has been closed.
+func (l *Ledger) Postpone(ctx context.Context, seq int64, key string, until time.Time) error {
 	_, err := l.hot.Exec(ctx, `
 		update dispatcher.ambiguous set next_at = $3 where message_seq = $1 and key = $2 and closed_at is null`, seq, key, until)
 	return wrap("put off a doubt", err)
 }
 
-// lockJudged and lockMessage lock what is judged in the order of settlements and receipts, by statements of their own: judged has to see
+// lockResolved and lockMessage lock what is judged in the order of settlements and receipts, by statements of their own: judged has to see
 // what those it waited for have committed. A settlement that goes before has the attempt locked already.
 const (
-	lockJudged  = `select from dispatcher.attempts where message_seq = $1 order by attempt for update`
-	lockMessage = `select from dispatcher.messages where seq = $1 for update`
+	lockResolved = `select from dispatcher.attempts where message_seq = $1 order by attempt for update`
+	lockMessage  = `select from dispatcher.messages where seq = $1 for update`
 )
 
 // judged closes a doubt, also one that was closed without knowing, and takes its message on where no settlement can. Its attempts and
 // its message are locked. While it is being submitted again under the key, nothing is
 // judged: its answer may be the truth. Nor is anything that a late answer or a receipt has proved otherwise meanwhile.
-const judged = `
+const resolveAmbiguity = `
 	with held as (
 	  select seq from dispatcher.messages where seq = $1 and (same_key is distinct from $2
 	      or not exists (select from dispatcher.attempts where message_seq = $1 and outcome is null))
@@ -228,37 +228,37 @@ const judged = `
 	)
 	select exists (select from closed)`
 
-// Judge ends a doubt, and says whether there was one to end: a doubt that somebody else has ended with
+// Resolve ends a doubt, and says whether there was one to end: a doubt that somebody else has ended with
 // certainty is left as it is, and so is one whose message is being submitted again just now. It is one transaction.
-func (l *Ledger) Judge(ctx context.Context, j *Judgement) (ended bool, err error) {
+func (l *Ledger) Resolve(ctx context.Context, j *Resolution) (ended bool, err error) {
 	tx, err := l.hot.Begin(ctx)
 	if err != nil {
 		return false, wrap("judge a doubt", err)
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // After a commit it does nothing.
-	closed, err := judgeIn(ctx, tx, j)
+	closed, err := resolveIn(ctx, tx, j)
 	if err != nil || !closed {
 		return false, wrap("judge a doubt", err)
 	}
 	return true, wrap("judge a doubt", tx.Commit(ctx))
 }
 
-// judgeIn is Judge in its transaction.
-func judgeIn(ctx context.Context, tx pgx.Tx, j *Judgement) (closed bool, err error) {
+// resolveIn is Resolve in its transaction.
+func resolveIn(ctx context.Context, tx pgx.Tx, j *Resolution) (closed bool, err error) {
 	batch := &pgx.Batch{}
-	if j.Truth == nil {
-		batch.Queue(lockJudged, j.Seq)
-	} else if err := settleIn(ctx, tx, bySeq([]Settlement{*j.Truth})); err != nil {
+	if j.Settlement == nil {
+		batch.Queue(lockResolved, j.Seq)
+	} else if err := settleIn(ctx, tx, bySeq([]Settlement{*j.Settlement})); err != nil {
 		return false, err
 	}
 	batch.Queue(lockMessage, j.Seq)
-	batch.Queue(judged, judgedArguments(j)...).QueryRow(func(row pgx.Row) error { return row.Scan(&closed) })
+	batch.Queue(resolveAmbiguity, resolveArguments(j)...).QueryRow(func(row pgx.Row) error { return row.Scan(&closed) })
 	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
 	return closed, err
 }
 
-// judgedArguments are the parameters of judged.
-func judgedArguments(j *Judgement) []any {
+// resolveArguments are the parameters of judged.
+func resolveArguments(j *Resolution) []any {
 	move := j.Move
 	if move == nil {
 		move = &Move{}
@@ -269,19 +269,19 @@ func judgedArguments(j *Judgement) []any {
 		key, value = move.Notice.Key, move.Notice.Value
 	}
 	return []any{
-		j.Seq, j.Key, string(j.Verdict), storable(j.Author), storable(j.Note),
+		j.Seq, j.Key, string(j.As), storable(j.Author), storable(j.Note),
 		string(move.State), storable(move.Reason), move.PossibleDuplicate, move.Tried, key, value,
 	}
 }
 
-// doubtRecords reads doubts for people; what follows is a condition.
-const doubtRecords = `
+// ambiguityRecords reads doubts for people; what follows is a condition.
+const ambiguityRecords = `
 	select m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments, a.price_micros, a.currency, coalesce(a.provider_code, ''),
 	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author, d.note
-	` + doubtTables + `
+	` + ambiguityTables + `
 	where `
 
-const doubtTables = `from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
+const ambiguityTables = `from dispatcher.ambiguous d join dispatcher.messages m on m.seq = d.message_seq
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
 	`
 
@@ -310,25 +310,25 @@ func (f *AmbiguousFilter) arguments() []any {
 }
 
 // Ambiguous lists the attempts that match, oldest first, limit at most; 0 lists all.
-func (l *Ledger) Ambiguous(ctx context.Context, f *AmbiguousFilter, limit int) ([]DoubtRecord, error) {
-	return rows(ctx, l, scanDoubtRecord, doubtRecords+ambiguousMatches+` order by d.opened_at, d.message_seq limit nullif($5, 0)`,
+func (l *Ledger) Ambiguous(ctx context.Context, f *AmbiguousFilter, limit int) ([]AmbiguityRecord, error) {
+	return rows(ctx, l, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+` order by d.opened_at, d.message_seq limit nullif($5, 0)`,
 		append(f.arguments(), limit)...)
 }
 
 // CountAmbiguous is how many attempts match.
 func (l *Ledger) CountAmbiguous(ctx context.Context, f *AmbiguousFilter) (n int64, err error) {
-	err = l.reports.QueryRow(ctx, `select count(*) `+doubtTables+`where `+ambiguousMatches, f.arguments()...).Scan(&n)
+	err = l.reports.QueryRow(ctx, `select count(*) `+ambiguityTables+`where `+ambiguousMatches, f.arguments()...).Scan(&n)
 	return n, wrap("count ambiguous attempts", err)
 }
 
-// doubtsOf are all doubts about one message.
-func (l *Ledger) doubtsOf(ctx context.Context, seq int64) ([]DoubtRecord, error) {
-	return rows(ctx, l, scanDoubtRecord, doubtRecords+`d.message_seq = $1 order by d.attempt`, seq)
+// ambiguitiesOf are all doubts about one message.
+func (l *Ledger) ambiguitiesOf(ctx context.Context, seq int64) ([]AmbiguityRecord, error) {
+	return rows(ctx, l, scanAmbiguityRecord, ambiguityRecords+`d.message_seq = $1 order by d.attempt`, seq)
 }
 
-func scanDoubtRecord(r pgx.CollectableRow) (d DoubtRecord, err error) {
+func scanAmbiguityRecord(r pgx.CollectableRow) (d AmbiguityRecord, err error) {
 	err = r.Scan(&d.ID, &d.Lane, &d.Tenant, &d.Channel, &d.Attempt, &d.Last, &d.Segments, &d.PriceMicros, &d.Currency, &d.Code,
-		&d.Step, &d.OpenedAt, &d.Until, &d.Asked, &d.Verdict, &d.Author, &d.Note)
+		&d.Step, &d.OpenedAt, &d.Until, &d.Asked, &d.ResolvedAs, &d.Author, &d.Note)
 	d.OpenedAt, d.Until = d.OpenedAt.UTC(), d.Until.UTC()
 	return d, err
 }

@@ -10,7 +10,7 @@ func check(seen *Seen, was *before, d *Decisions) error {
 	given := newUses(seen)
 	for i := range d.Each {
 		m, each := &seen.Messages[i], &d.Each[i]
-		if err := checkOne(m, seen.Fates[i], each); err != nil {
+		if err := checkOne(m, seen.Intakes[i], each); err != nil {
 			return err
 		}
 		if each.State != Sending {
@@ -27,7 +27,7 @@ func check(seen *Seen, was *before, d *Decisions) error {
 }
 
 // checkOne refuses a decision that its message cannot take.
-func checkOne(m *Message, fate Fate, d *Decision) error {
+func checkOne(m *Message, fate Intake, d *Decision) error {
 	switch d.State {
 	case "":
 		if fate == Fresh && m.State == Sending {

@@ -41,11 +41,11 @@ type Seen struct {
 	// Version is the current routing version.
 	Version int64
 	// Messages are Claim.Messages in the same order, with Seq and ReceivedAt set
-	// where Fates says Fresh, followed by the due rows.
+	// where Intakes says Fresh, followed by the due rows.
 	Messages []Message
-	// Fates has one entry per message.
-	Fates []Fate
-	// OptedOut marks the messages whose recipient has opted out of what their tenant sends, see Bars. It
+	// Intakes has one entry per message.
+	Intakes []Intake
+	// OptedOut marks the messages whose recipient has opted out of what their tenant sends, see IsOptedOut. It
 	// may be shorter than Messages: what has no entry is not barred.
 	OptedOut []bool
 	// Channels are the named channels in the same order. Decide takes slots by
@@ -71,15 +71,15 @@ type Cursor struct {
 	Position int
 }
 
-// Fate says what the ledger made of a message at the beginning of a claim.
-type Fate uint8
+// Intake says what the ledger made of a message at the beginning of a claim.
+type Intake uint8
 
-// Fates of a message in a claim.
+// Intakes of a message in a claim.
 const (
-	Fresh     Fate = iota // new, inserted just now
-	Due                   // an older row that came due
-	Duplicate             // the id exists with the same content
-	Conflict              // the id exists with different content
+	Fresh     Intake = iota // new, inserted just now
+	Due                     // an older row that came due
+	Duplicate               // the id exists with the same content
+	Conflict                // the id exists with different content
 )
 
 // ScopeRef names the limits of one scope: on a channel, or over all channels when Channel is empty.

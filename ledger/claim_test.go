@@ -20,7 +20,7 @@ func TestClaimStoresABatchWithItsAttemptsAndSlots(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000, Limits: []admission.Limit{limit(admission.Second, 1000), limit(admission.Day, 5000)}})
 	db := raw(t, url)
 	seen := claimAll(t, l, batch("m", 500), "a")
-	for i, fate := range seen.Fates {
+	for i, fate := range seen.Intakes {
 		if fate != ledger.Fresh || seen.Messages[i].Seq == 0 || seen.Messages[i].ReceivedAt.IsZero() {
 			t.Fatalf("message %d: fate %d, seq %d", i, fate, seen.Messages[i].Seq)
 		}
@@ -45,17 +45,17 @@ func TestClaimTellsDuplicatesFromConflicts(t *testing.T) {
 	claimAll(t, l, []ledger.Message{message("one"), message("two")}, "a")
 	other := message("two")
 	other.Digest = 99
-	var fates []ledger.Fate
+	var fates []ledger.Intake
 	err := l.Claim(t.Context(), ledger.Claim{
 		Messages: []ledger.Message{message("zero"), message("one"), other}, Channels: []string{"a"},
 	}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		fates = append(fates, seen.Fates...)
+		fates = append(fates, seen.Intakes...)
 		return give(seen)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]ledger.Fate{ledger.Fresh, ledger.Duplicate, ledger.Conflict}, fates); diff != "" {
+	if diff := cmp.Diff([]ledger.Intake{ledger.Fresh, ledger.Duplicate, ledger.Conflict}, fates); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -113,7 +113,7 @@ func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := l.Claim(ctx, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		for i, fate := range seen.Fates {
+		for i, fate := range seen.Intakes {
 			if fate != ledger.Fresh {
 				t.Errorf("message %d is there already", i)
 			}

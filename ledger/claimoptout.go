@@ -24,6 +24,6 @@ func (t *claimTx) bar(at int) {
 	t.seen.OptedOut[at] = true
 }
 
-// Bars reports whether the recipient of the message at a place in Messages has opted out of what its tenant
+// IsOptedOut reports whether the recipient of the message at a place in Messages has opted out of what its tenant
 // sends.
-func (s *Seen) Bars(at int) bool { return at < len(s.OptedOut) && s.OptedOut[at] }
+func (s *Seen) IsOptedOut(at int) bool { return at < len(s.OptedOut) && s.OptedOut[at] }

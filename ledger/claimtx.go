@@ -30,12 +30,12 @@ func (l *Ledger) Claim(ctx context.Context, c Claim, decide Decide) error {
 	}
 	t, lost, err := l.transact(ctx, &c, decide)
 	if lost {
-		err = l.fateOf(ctx, t, err)
+		err = l.commitOutcome(ctx, t, err)
 	}
 	return wrap("claim", err)
 }
 
-// transact runs a claim to its end, see finish, and gives its connection back: before fateOf asks for one, since when the server
+// transact runs a claim to its end, see finish, and gives its connection back: before commitOutcome asks for one, since when the server
 // went away all of them hang in claims, and also when decide panics, since Close waits for each. One in
 // mid-transaction is cut by the pool, so the locks go with it.
 func (l *Ledger) transact(ctx context.Context, c *Claim, decide Decide) (t *claimTx, lost bool, err error) {
@@ -94,7 +94,7 @@ func (t *claimTx) run(ctx context.Context, decide Decide) error {
 	if err := t.open(ctx); err != nil {
 		return err
 	}
-	if err := t.judgeDuplicates(ctx); err != nil {
+	if err := t.checkDuplicates(ctx); err != nil {
 		return err
 	}
 	t.was = remember(&t.seen)
@@ -172,7 +172,7 @@ func (t *claimTx) readOpening(results pgx.BatchResults) error {
 	}
 	t.seen.Messages = make([]Message, len(t.request.Messages), len(t.request.Messages)+max(t.request.Due, 0))
 	copy(t.seen.Messages, t.request.Messages)
-	t.seen.Fates = make([]Fate, len(t.seen.Messages), cap(t.seen.Messages))
+	t.seen.Intakes = make([]Intake, len(t.seen.Messages), cap(t.seen.Messages))
 	if len(t.order) > 0 {
 		if err := t.readInserted(results); err != nil {
 			return err
@@ -203,8 +203,8 @@ func (t *claimTx) readInserted(results pgx.BatchResults) error {
 		return err
 	}
 	defer rows.Close()
-	for i := range t.seen.Fates {
-		t.seen.Fates[i] = Duplicate
+	for i := range t.seen.Intakes {
+		t.seen.Intakes[i] = Duplicate
 	}
 	next := 0
 	var seq int64
@@ -218,7 +218,7 @@ func (t *claimTx) readInserted(results pgx.BatchResults) error {
 			return errors.New("the database returned new rows in another order than they were sent")
 		}
 		at := t.order[next]
-		t.seen.Messages[at].Seq, t.seen.Fates[at] = seq, Fresh
+		t.seen.Messages[at].Seq, t.seen.Intakes[at] = seq, Fresh
 		if optedOut {
 			t.bar(at)
 		}
@@ -243,7 +243,7 @@ func (t *claimTx) readDue(results pgx.BatchResults) error {
 			t.bar(len(t.seen.Messages))
 		}
 		t.seen.Messages = append(t.seen.Messages, r.message())
-		t.seen.Fates = append(t.seen.Fates, Due)
+		t.seen.Intakes = append(t.seen.Intakes, Due)
 	}
 	return rows.Err()
 }
@@ -299,7 +299,7 @@ func (t *claimTx) readPresent(results pgx.BatchResults) error {
 		t.seen.LockWait = max(t.seen.Now.Sub(t.began), 0)
 	}
 	for i := range t.request.Messages {
-		if t.seen.Fates[i] == Fresh {
+		if t.seen.Intakes[i] == Fresh {
 			t.seen.Messages[i].ReceivedAt = received.UTC()
 		}
 	}
@@ -312,11 +312,11 @@ func (t *claimTx) readPresent(results pgx.BatchResults) error {
 	return nil
 }
 
-// judgeDuplicates asks for the content behind ids that were there already, if any.
-func (t *claimTx) judgeDuplicates(ctx context.Context) error {
+// checkDuplicates asks for the content behind ids that were there already, if any.
+func (t *claimTx) checkDuplicates(ctx context.Context) error {
 	wanted := map[string]int{}
 	for i := range t.request.Messages {
-		if t.seen.Fates[i] == Duplicate {
+		if t.seen.Intakes[i] == Duplicate {
 			wanted[t.request.Messages[i].ID] = i
 		}
 	}
@@ -335,7 +335,7 @@ func (t *claimTx) judgeDuplicates(ctx context.Context) error {
 	var digest int64
 	_, err = pgx.ForEachRow(rows, []any{&id, &digest}, func() error {
 		if i := wanted[id]; t.request.Messages[i].Digest != digest {
-			t.seen.Fates[i] = Conflict
+			t.seen.Intakes[i] = Conflict
 		}
 		return nil
 	})
@@ -375,8 +375,8 @@ func (t *claimTx) write(ctx context.Context) (tag string, err error) {
 	for _, box := range pack(t.decisions.Notices) {
 		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)
 	}
-	if slices.Contains(t.seen.Fates, Duplicate) {
-		batch.Queue(vouch) // the caller will rely on it that they are stored
+	if slices.Contains(t.seen.Intakes, Duplicate) {
+		batch.Queue(replicationBarrier) // the caller will rely on it that they are stored
 	}
 	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
 		tag = ct.String()
@@ -389,15 +389,15 @@ func (t *claimTx) write(ctx context.Context) (tag string, err error) {
 // details are why new messages are dead.
 func (t *claimTx) details() (seqs []int64, details []string) {
 	for i := range t.request.Messages {
-		if m := &t.seen.Messages[i]; m.Detail != "" && t.seen.Fates[i] == Fresh {
+		if m := &t.seen.Messages[i]; m.Detail != "" && t.seen.Intakes[i] == Fresh {
 			seqs, details = append(seqs, m.Seq), append(details, storable(m.Detail))
 		}
 	}
 	return seqs, details
 }
 
-// rollbackPatience bounds a rollback; after it the connection is cut, which does the same.
-const rollbackPatience = 2 * time.Second
+// rollbackTimeout bounds a rollback; after it the connection is cut, which does the same.
+const rollbackTimeout = 2 * time.Second
 
 func (t *claimTx) rollback(ctx context.Context) { rollback(ctx, t.conn) }
 
@@ -407,7 +407,7 @@ func rollback(ctx context.Context, pooled *pgxpool.Conn) {
 	if conn.IsClosed() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	if _, err := conn.Exec(ctx, "rollback"); err != nil {
 		closeConn(conn)

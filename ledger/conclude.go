@@ -30,16 +30,16 @@ import (
 const relook = 5 * time.Second
 
 // standing is a message as receipts find it, and what they make of it.
-type standing struct {
+type receiptStatus struct {
 	closing  Closing // State is what it comes to; empty for no change
 	state    State
 	attempts int
-	tries    []try // ascending by number; attempts that began later are not in it
-	flagged  bool  // it is a possible duplicate by what receipts say
+	tries    []attemptStatus // ascending by number; attempts that began later are not in it
+	flagged  bool            // it is a possible duplicate by what receipts say
 }
 
 // try is an attempt as receipts find it, and what they make of it.
-type try struct {
+type attemptStatus struct {
 	number           int
 	heir             int // of one that was denied: the latest attempt under its key, which is the same submission; 0 for none
 	channel, outcome string
@@ -56,11 +56,11 @@ type try struct {
 	parts            []part
 
 	// What changes.
-	accepted bool // a late truth makes it accepted
-	named    bool // receipts told ids of its parts that its settlement did not know
-	frees    bool // it gives its slot back
-	says     word // what its receipts come to now; without state when that is nothing new
-	alone    bool // receipts of it are awaited, and nobody is going to look at their rows, if there are any
+	accepted bool     // a late truth makes it accepted
+	named    bool     // receipts told ids of its parts that its settlement did not know
+	frees    bool     // it gives its slot back
+	says     reported // what its receipts come to now; without state when that is nothing new
+	alone    bool     // receipts of it are awaited, and nobody is going to look at their rows, if there are any
 }
 
 // part is a row of receipts.
@@ -68,7 +68,7 @@ type part struct {
 	channel, reference string
 	byKey              bool // a receipt with our key made it, or an answer that denied it; no settlement expects it
 	state              string
-	word               word
+	word               reported
 	due                bool // somebody is going to look at it
 	awaited            bool // its time is not over
 }
@@ -79,7 +79,7 @@ func (p *part) whole() bool { return strings.HasPrefix(p.reference, " ") }
 func (p *part) final() bool { return p.state == string(Delivered) || p.state == string(Undelivered) }
 
 // conclude fills in what changes.
-func (s *standing) conclude() {
+func (s *receiptStatus) conclude() {
 	s.handOver()
 	for i := range s.tries {
 		s.answered(i)
@@ -104,16 +104,16 @@ func (s *standing) conclude() {
 
 // waitsAfter reports whether the message waits to be sent once more, after this attempt: it is not any more, and then there is no
 // duplicate.
-func (s *standing) waitsAfter(t *try) bool {
+func (s *receiptStatus) waitsAfter(t *attemptStatus) bool {
 	return (s.state == Retry || s.state == Waiting) && t.number == s.attempts
 }
 
 // handOver gives what receipts with our key say of a denied attempt to the latest one under that key: the key cannot tell them
 // apart, and what was denied did not leave, or was not taken, so it is about the latest.
-func (s *standing) handOver() {
+func (s *receiptStatus) handOver() {
 	for i := range s.tries {
 		t := &s.tries[i]
-		at := slices.IndexFunc(s.tries, func(o try) bool { return o.number == t.heir })
+		at := slices.IndexFunc(s.tries, func(o attemptStatus) bool { return o.number == t.heir })
 		if !t.isDenied() || at <= i {
 			continue
 		}
@@ -129,7 +129,7 @@ func (s *standing) handOver() {
 // answered expects no receipts of an attempt that its provider took when its settlement made no row for any: there would be one
 // otherwise, even where the answer named nothing, unless a later attempt under the same key has taken it over. What a channel that
 // gives none says all the same under our key may be its last word or not.
-func (s *standing) answered(i int) {
+func (s *receiptStatus) answered(i int) {
 	t := &s.tries[i]
 	if t.outcome != provider.Accepted.String() || t.proved {
 		return
@@ -144,7 +144,7 @@ func (s *standing) answered(i int) {
 
 // conclude fills in what changes about the attempt itself. While nobody knows whether it was taken, receipts for the parts that
 // were say nothing about all of it.
-func (t *try) conclude() {
+func (t *attemptStatus) conclude() {
 	if t.outcome == provider.Unknown.String() {
 		t.believe()
 	}
@@ -162,7 +162,7 @@ func (t *try) conclude() {
 }
 
 // isDenied reports whether the provider answered that it did not take the attempt, or not all parts of it.
-func (t *try) isDenied() bool {
+func (t *attemptStatus) isDenied() bool {
 	switch t.outcome {
 	case provider.Refused.String(), provider.Throttled.String(), provider.Rejected.String():
 		return true
@@ -172,10 +172,12 @@ func (t *try) isDenied() bool {
 
 // untaken reports whether the provider answered that it took no part of the attempt. What was said of
 // its receipts while nobody knew that does not count any more.
-func (t *try) untaken() bool { return t.isDenied() && t.segments == 0 && len(t.counted()) == 0 }
+func (t *attemptStatus) untaken() bool {
+	return t.isDenied() && t.segments == 0 && len(t.counted()) == 0
+}
 
 // counted are the parts that were taken, or may have been.
-func (t *try) counted() []part {
+func (t *attemptStatus) counted() []part {
 	if !t.isDenied() {
 		return t.parts
 	}
@@ -183,13 +185,13 @@ func (t *try) counted() []part {
 }
 
 // contradictedBy reports whether a receipt says of an attempt that was not taken that it was delivered.
-func (t *try) contradictedBy(p *part) bool {
+func (t *attemptStatus) contradictedBy(p *part) bool {
 	return t.isDenied() && p.byKey && p.state == string(Delivered)
 }
 
 // believe makes an unknown attempt accepted if a receipt with our key says so. Its receipts are awaited from now on, where
 // any are expected: a late answer proves that the provider took it, and no receipt that one is to come.
-func (t *try) believe() {
+func (t *attemptStatus) believe() {
 	if !slices.ContainsFunc(t.parts, func(p part) bool { return p.byKey }) {
 		return
 	}
@@ -198,7 +200,7 @@ func (t *try) believe() {
 
 // wait lets rows be awaited for as long as their attempt is: those that a key made, and all of an attempt that may owe more
 // receipts than there are rows. The time of such a row only says when somebody looks at it.
-func (t *try) wait() {
+func (t *attemptStatus) wait() {
 	for i := range t.parts {
 		p := &t.parts[i]
 		p.awaited = p.awaited || t.left > 0 && (p.byKey || t.owed > 0)
@@ -206,7 +208,7 @@ func (t *try) wait() {
 }
 
 // name adds the ids that receipts with our key told, of parts that nobody had answered for.
-func (t *try) name() {
+func (t *attemptStatus) name() {
 	if t.outcome != provider.Accepted.String() || t.owed == 0 && !t.accepted {
 		return
 	}
@@ -223,9 +225,9 @@ func (t *try) name() {
 }
 
 // next is the state that the message comes to, by which attempt, and what the receipts said.
-func (s *standing) next() (to State, by *try, says word) {
-	var last *try
-	var rest tally
+func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
+	var last *attemptStatus
+	var rest partCount
 	for i := range s.tries {
 		t := &s.tries[i]
 		switch t.outcome {
@@ -241,9 +243,9 @@ func (s *standing) next() (to State, by *try, says word) {
 		return to, by, says
 	}
 	if !s.concludable() && (s.state != Sending || last == nil) {
-		return "", nil, word{}
+		return "", nil, reported{}
 	}
-	worst := word{state: Undelivered}
+	worst := reported{state: Undelivered}
 	for i := range s.tries {
 		t := &s.tries[i]
 		if t.outcome != provider.Accepted.String() || len(t.parts) == 0 {
@@ -260,30 +262,30 @@ func (s *standing) next() (to State, by *try, says word) {
 	}
 	switch {
 	case last == nil, worst.state == Undelivered && s.openAfter(last) && (s.wasAccepted() || s.state == Unknown):
-		return "", nil, word{}
+		return "", nil, reported{}
 	case worst.state == Undelivered && s.openAfter(last): // it must not be sent again
-		return Accepted, last, word{}
+		return Accepted, last, reported{}
 	case len(last.parts) > 0 && rank(worst.state) > s.rank():
 		return worst.state, last, worst
 	case !s.wasAccepted():
-		return Accepted, last, word{}
+		return Accepted, last, reported{}
 	}
-	return "", nil, word{}
+	return "", nil, reported{}
 }
 
 // openAfter reports whether a later attempt is under way, or nobody knows of it: it may be delivered.
-func (s *standing) openAfter(t *try) bool {
-	return s.underWay() || slices.ContainsFunc(s.tries, func(o try) bool { return o.number > t.number && o.outcome == provider.Unknown.String() })
+func (s *receiptStatus) openAfter(t *attemptStatus) bool {
+	return s.underWay() || slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.number > t.number && o.outcome == provider.Unknown.String() })
 }
 
 // underWay reports whether an attempt has no answer yet. It may have begun after the tries were read.
-func (s *standing) underWay() bool {
-	return s.state == Sending || slices.ContainsFunc(s.tries, func(o try) bool { return o.outcome == "" })
+func (s *receiptStatus) underWay() bool {
+	return s.state == Sending || slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.outcome == "" })
 }
 
 // concludable reports whether receipts may change the state. While an attempt is under way and no other was taken, its own
 // answer comes first; what the provider or the deadline has refused stays so.
-func (s *standing) concludable() bool {
+func (s *receiptStatus) concludable() bool {
 	switch s.state {
 	case Accepted, NoReceipt, Undelivered, Unknown, Retry, Waiting:
 		return true
@@ -294,7 +296,7 @@ func (s *standing) concludable() bool {
 
 // rank is that of the state. Who was not known to be accepted does not come to be without a receipt before he
 // was accepted.
-func (s *standing) rank() int {
+func (s *receiptStatus) rank() int {
 	if !s.wasAccepted() {
 		return rank(NoReceipt)
 	}
@@ -302,7 +304,7 @@ func (s *standing) rank() int {
 }
 
 // wasAccepted reports whether the message has been accepted, if receipts may change its state at all.
-func (s *standing) wasAccepted() bool {
+func (s *receiptStatus) wasAccepted() bool {
 	switch s.state {
 	case Unknown, Retry, Waiting, Sending:
 		return false
@@ -315,7 +317,7 @@ func (s *standing) wasAccepted() bool {
 // last word stands in for receipts of its attempt that nobody would look for otherwise: those without a row, and those whose time
 // ended while nobody knew whether the attempt was taken and begins anew with the proof. Their own rows
 // are not ours to write: whoever has an attempt locked must not wait for rows of receipts.
-func (s *standing) lookAgain(t *try, p *part) time.Duration {
+func (s *receiptStatus) lookAgain(t *attemptStatus, p *part) time.Duration {
 	switch {
 	case t.isDenied() && p.byKey:
 		return 0
@@ -334,8 +336,8 @@ func (s *standing) lookAgain(t *try, p *part) time.Duration {
 }
 
 // goesOn reports whether the message is to come to another state as soon as it has been accepted.
-func (s *standing) goesOn() bool {
-	accepted := standing{state: Accepted, attempts: s.attempts, tries: s.tries}
+func (s *receiptStatus) goesOn() bool {
+	accepted := receiptStatus{state: Accepted, attempts: s.attempts, tries: s.tries}
 	to, _, _ := accepted.next()
 	return to != ""
 }

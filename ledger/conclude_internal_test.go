@@ -33,8 +33,8 @@ func rowsOf(letters string) (parts []part) {
 }
 
 // comeTo is what the parts of an accepted attempt come to that owes so many receipts.
-func comeTo(owed int, parts []part) word {
-	count := (&try{outcome: provider.Accepted.String(), owed: owed, within: time.Hour, parts: parts}).tally()
+func comeTo(owed int, parts []part) reported {
+	count := (&attemptStatus{outcome: provider.Accepted.String(), owed: owed, within: time.Hour, parts: parts}).tally()
 	return count.word()
 }
 
@@ -96,7 +96,7 @@ func TestPartsWithoutAWordKeepTheOthersFromBeingADelivery(t *testing.T) {
 // TestAMessageThatWasCutShortIsNotDelivered: that is certain as soon as all that was sent has its last word.
 func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 	t.Parallel()
-	for letters, want := range map[string]word{
+	for letters, want := range map[string]reported{
 		"":   {},
 		"dd": {state: Undelivered, code: "unsent"},
 		"du": {state: Undelivered, cause: provider.Absent},
@@ -104,7 +104,7 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 		"dE": {state: NoReceipt},
 		"de": {},
 	} {
-		count := (&try{outcome: provider.Accepted.String(), owed: 2, within: time.Hour, cut: true, parts: rowsOf(letters)}).tally()
+		count := (&attemptStatus{outcome: provider.Accepted.String(), owed: 2, within: time.Hour, cut: true, parts: rowsOf(letters)}).tally()
 		got := count.word()
 		got.at = time.Time{}
 		if got != want {
@@ -114,9 +114,9 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 }
 
 // attempts are those of a message: one word each, the outcome and the parts.
-func attemptsOf(outcomes ...string) (tries []try) {
+func attemptsOf(outcomes ...string) (tries []attemptStatus) {
 	for i := 0; i < len(outcomes); i += 2 {
-		tries = append(tries, try{number: i/2 + 1, outcome: outcomes[i], within: time.Hour, parts: rowsOf(outcomes[i+1])})
+		tries = append(tries, attemptStatus{number: i/2 + 1, outcome: outcomes[i], within: time.Hour, parts: rowsOf(outcomes[i+1])})
 	}
 	return tries
 }
@@ -125,7 +125,7 @@ func TestAMessageComesToAState(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		state State
-		tries []try
+		tries []attemptStatus
 		want  State
 	}{
 		"delivered":                                     {Accepted, attemptsOf("accepted", "d"), Delivered},
@@ -155,7 +155,7 @@ func TestAMessageComesToAState(t *testing.T) {
 		"what was refused since stays so":               {Failed, attemptsOf("accepted", "d", "refused", ""), ""},
 		"the second copy is refused by the subscriber":  {Rejected, attemptsOf("accepted", "d", "rejected", ""), ""},
 	} {
-		s := standing{state: test.state, attempts: len(test.tries), tries: test.tries}
+		s := receiptStatus{state: test.state, attempts: len(test.tries), tries: test.tries}
 		s.conclude()
 		if s.closing.State != test.want {
 			t.Errorf("%s: %s comes to %q, want %q", name, test.state, s.closing.State, test.want)
@@ -164,8 +164,8 @@ func TestAMessageComesToAState(t *testing.T) {
 }
 
 // attempted is an attempt of which receipts are awaited, or none, with its parts, made by a settlement or by receipts with our key.
-func attempted(outcome string, within time.Duration, byKey bool, letters string) try {
-	t := try{outcome: outcome, within: within, left: within, parts: rowsOf(letters)}
+func attempted(outcome string, within time.Duration, byKey bool, letters string) attemptStatus {
+	t := attemptStatus{outcome: outcome, within: within, left: within, parts: rowsOf(letters)}
 	for i := range t.parts {
 		t.parts[i].byKey = byKey
 	}
@@ -183,26 +183,26 @@ func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 	corrected := attempted("refused", awaited, !byKey, "") // it was taken for lost first
 	corrected.owed, corrected.cut = 2, true
 	for name, test := range map[string]struct {
-		tries []try
+		tries []attemptStatus
 		want  State
 	}{
-		"proved under way":                       {[]try{attempted("unknown", 0, byKey, "P")}, Accepted},
-		"answered, then under way":               {[]try{attempted("accepted", awaited, byKey, "P")}, ""},
-		"answered, then delivered":               {[]try{attempted("accepted", awaited, byKey, "d")}, Delivered},
-		"answered, then not delivered":           {[]try{attempted("accepted", awaited, byKey, "u")}, Undelivered},
-		"answered, one of two came to an end":    {[]try{attempted("accepted", awaited, byKey, "dP")}, ""},
-		"the first part was delivered":           {[]try{attempted("throttled", awaited, !byKey, "d"), attempted("accepted", awaited, byKey, "P")}, ""},
-		"answered, one of two":                   {[]try{ofTwo}, ""},
-		"nothing is due of the first part":       {[]try{attempted("throttled", 0, !byKey, "P"), attempted("accepted", awaited, !byKey, "d")}, ""},
-		"nothing was taken, as it turned out":    {[]try{corrected, attempted("accepted", awaited, !byKey, "d")}, Delivered},
-		"the first part has no id":               {[]try{nameless, attempted("accepted", awaited, !byKey, "d")}, NoReceipt},
-		"the first part was not delivered":       {[]try{attempted("throttled", awaited, !byKey, "u"), attempted("accepted", awaited, byKey, "P")}, ""},
-		"nobody told of the first part":          {[]try{attempted("throttled", awaited, !byKey, "E"), attempted("accepted", awaited, byKey, "P")}, NoReceipt},
-		"nobody told of the first part yet":      {[]try{attempted("throttled", awaited, !byKey, "e"), attempted("accepted", awaited, byKey, "P")}, ""},
-		"no receipt of the first part was due":   {[]try{attempted("throttled", awaited, byKey, "P"), attempted("accepted", awaited, !byKey, "d")}, Delivered},
-		"the first part, and the rest is proved": {[]try{attempted("throttled", awaited, !byKey, "d"), attempted("unknown", 0, byKey, "P")}, Accepted},
+		"proved under way":                       {[]attemptStatus{attempted("unknown", 0, byKey, "P")}, Accepted},
+		"answered, then under way":               {[]attemptStatus{attempted("accepted", awaited, byKey, "P")}, ""},
+		"answered, then delivered":               {[]attemptStatus{attempted("accepted", awaited, byKey, "d")}, Delivered},
+		"answered, then not delivered":           {[]attemptStatus{attempted("accepted", awaited, byKey, "u")}, Undelivered},
+		"answered, one of two came to an end":    {[]attemptStatus{attempted("accepted", awaited, byKey, "dP")}, ""},
+		"the first part was delivered":           {[]attemptStatus{attempted("throttled", awaited, !byKey, "d"), attempted("accepted", awaited, byKey, "P")}, ""},
+		"answered, one of two":                   {[]attemptStatus{ofTwo}, ""},
+		"nothing is due of the first part":       {[]attemptStatus{attempted("throttled", 0, !byKey, "P"), attempted("accepted", awaited, !byKey, "d")}, ""},
+		"nothing was taken, as it turned out":    {[]attemptStatus{corrected, attempted("accepted", awaited, !byKey, "d")}, Delivered},
+		"the first part has no id":               {[]attemptStatus{nameless, attempted("accepted", awaited, !byKey, "d")}, NoReceipt},
+		"the first part was not delivered":       {[]attemptStatus{attempted("throttled", awaited, !byKey, "u"), attempted("accepted", awaited, byKey, "P")}, ""},
+		"nobody told of the first part":          {[]attemptStatus{attempted("throttled", awaited, !byKey, "E"), attempted("accepted", awaited, byKey, "P")}, NoReceipt},
+		"nobody told of the first part yet":      {[]attemptStatus{attempted("throttled", awaited, !byKey, "e"), attempted("accepted", awaited, byKey, "P")}, ""},
+		"no receipt of the first part was due":   {[]attemptStatus{attempted("throttled", awaited, byKey, "P"), attempted("accepted", awaited, !byKey, "d")}, Delivered},
+		"the first part, and the rest is proved": {[]attemptStatus{attempted("throttled", awaited, !byKey, "d"), attempted("unknown", 0, byKey, "P")}, Accepted},
 	} {
-		s := standing{state: Accepted, attempts: len(test.tries), tries: test.tries}
+		s := receiptStatus{state: Accepted, attempts: len(test.tries), tries: test.tries}
 		for i := range s.tries {
 			s.tries[i].number = i + 1
 			if s.tries[i].outcome == provider.Unknown.String() {
@@ -240,7 +240,7 @@ func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 		rest.number = 2
 		head := attempted("throttled", time.Hour, !byKey, test.first)
 		head.number = 1
-		s := standing{state: Unknown, attempts: 2, tries: []try{head, rest}}
+		s := receiptStatus{state: Unknown, attempts: 2, tries: []attemptStatus{head, rest}}
 		s.conclude()
 		if got := s.lookAgain(&s.tries[1], &s.tries[1].parts[0]); got != test.want || s.closing.State != Accepted {
 			t.Errorf("%q and %q: %s, looked at again in %s, want %s", test.first, test.proof, s.closing.State, got, test.want)
@@ -253,13 +253,13 @@ func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	head, rest := attempted("refused", time.Hour, false, "E"), attempted("unknown", time.Hour, true, "d")
 	head.number, head.left, head.owed, rest.number, rest.owed = 1, 0, 2, 2, 1
-	s := standing{state: Unknown, attempts: 2, tries: []try{head, rest}}
+	s := receiptStatus{state: Unknown, attempts: 2, tries: []attemptStatus{head, rest}}
 	s.conclude()
 	wait := s.lookAgain(&s.tries[1], &s.tries[1].parts[0])
 	if s.closing.State != Accepted || wait <= 0 {
 		t.Fatalf("%s, looked at again in %s", s.closing.State, wait)
 	}
-	later := standing{state: Accepted, attempts: 2, tries: []try{head, rest}}
+	later := receiptStatus{state: Accepted, attempts: 2, tries: []attemptStatus{head, rest}}
 	later.tries[1].outcome, later.tries[1].proved, later.tries[1].left = provider.Accepted.String(), true, time.Hour-wait
 	later.tries[0].parts, later.tries[1].parts = rowsOf("E"), rowsOf("d")
 	later.tries[1].parts[0].byKey = true
@@ -276,17 +276,17 @@ func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
 	told, expected := attempted("accepted", 0, true, "P"), attempted("accepted", 0, false, "u")
 	told.within, expected.within = time.Hour, time.Hour
 	for name, test := range map[string]struct {
-		tries    []try
+		tries    []attemptStatus
 		channels [2]string
 		want     State
 	}{
-		"a later one on its channel":      {[]try{told, expected}, [2]string{"a", "a"}, NoReceipt},
-		"a later one on another channel":  {[]try{told, expected}, [2]string{"a", "b"}, ""},
-		"one before it on its channel":    {[]try{expected, told}, [2]string{"a", "a"}, ""},
-		"one before it, on another":       {[]try{expected, told}, [2]string{"b", "a"}, ""},
-		"its own settlement expected one": {[]try{expected, expected}, [2]string{"a", "a"}, Undelivered},
+		"a later one on its channel":      {[]attemptStatus{told, expected}, [2]string{"a", "a"}, NoReceipt},
+		"a later one on another channel":  {[]attemptStatus{told, expected}, [2]string{"a", "b"}, ""},
+		"one before it on its channel":    {[]attemptStatus{expected, told}, [2]string{"a", "a"}, ""},
+		"one before it, on another":       {[]attemptStatus{expected, told}, [2]string{"b", "a"}, ""},
+		"its own settlement expected one": {[]attemptStatus{expected, expected}, [2]string{"a", "a"}, Undelivered},
 	} {
-		s := standing{state: Accepted, attempts: 2, tries: test.tries}
+		s := receiptStatus{state: Accepted, attempts: 2, tries: test.tries}
 		for i := range s.tries {
 			s.tries[i].number, s.tries[i].channel = i+1, test.channels[i]
 		}

@@ -97,7 +97,7 @@ func TestConcurrentClaimsOfTheSameMessagesStoreThemOnce(t *testing.T) {
 			messages := batch("same", 200)
 			slices.Reverse(messages)
 			seen := claimAll(t, l, messages, "a")
-			for _, fate := range seen.Fates {
+			for _, fate := range seen.Intakes {
 				switch fate {
 				case ledger.Fresh:
 					fresh.Add(1)

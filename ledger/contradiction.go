@@ -11,15 +11,15 @@ import (
 // What becomes of a message when receipts and answers contradict each other is decided here, without a database.
 
 // contradictions are the parts of an attempt that its provider denied, and that a receipt calls delivered.
-func (t *try) contradictions() []part {
+func (t *attemptStatus) contradictions() []part {
 	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool { return !t.contradictedBy(&p) })
 }
 
 // contradicts reports whether the first contradiction is new.
-func (t *try) contradicts() bool { return !t.contradicted && len(t.contradictions()) > 0 }
+func (t *attemptStatus) contradicts() bool { return !t.contradicted && len(t.contradictions()) > 0 }
 
 // contradictedAt is when the first contradiction came, if that is new; else the zero time.
-func (t *try) contradictedAt() (first time.Time) {
+func (t *attemptStatus) contradictedAt() (first time.Time) {
 	if !t.contradicts() {
 		return time.Time{}
 	}
@@ -33,7 +33,7 @@ func (t *try) contradictedAt() (first time.Time) {
 
 // deliveredAnyway reports whether receipts say of everything that the provider denied that it was delivered. A receipt that names none of the
 // ids of the answer may be about the same part as one that does, so the two are not added up.
-func (t *try) deliveredAnyway() bool {
+func (t *attemptStatus) deliveredAnyway() bool {
 	denied := t.denied
 	if denied == 0 {
 		denied = max(t.owed, 1)
@@ -55,13 +55,13 @@ func (t *try) deliveredAnyway() bool {
 // deliveredAnyway is the state that the message comes to by an attempt that was denied and delivered: Delivered, together with rest, the parts
 // that were taken before. Where these are not delivered it is what they come to, and Accepted while they are awaited, unless the latest attempt
 // was taken and tells more. by is nil when there is no such attempt, or nothing to change.
-func (s *standing) deliveredAnyway(rest tally, taken bool) (to State, by *try, says word) {
+func (s *receiptStatus) deliveredAnyway(rest partCount, taken bool) (to State, by *attemptStatus, says reported) {
 	for i := range s.tries {
 		t := &s.tries[i]
 		if !t.deliveredAnyway() {
 			continue
 		}
-		copied := rest.with(tally{parts: t.contradictions(), cut: t.cut})
+		copied := rest.with(partCount{parts: t.contradictions(), cut: t.cut})
 		if t.outcome == provider.Rejected.String() {
 			copied = copied.with(t.tally())
 		}
@@ -80,7 +80,7 @@ func (s *standing) deliveredAnyway(rest tally, taken bool) (to State, by *try, s
 
 // twice reports whether the message may have reached the subscriber by an attempt whose answer denied it, and by another one: one that was
 // taken, or may have been, or is under way.
-func (s *standing) twice() bool {
+func (s *receiptStatus) twice() bool {
 	denied, others := 0, 0
 	for i := range s.tries {
 		t := &s.tries[i]
@@ -95,11 +95,11 @@ func (s *standing) twice() bool {
 }
 
 // stands is the state that the message has, if that has been told as the end of an attempt, and the attempt that it came by; nil for none.
-func (s *standing) stands() (is State, by *try, says word) {
+func (s *receiptStatus) stands() (is State, by *attemptStatus, says reported) {
 	switch s.state {
 	case Accepted, Delivered, Undelivered, NoReceipt, Unknown:
 	case Scheduled, Waiting, Retry, Sending, Rejected, Failed, Dead:
-		return "", nil, word{}
+		return "", nil, reported{}
 	}
 	for i := range s.tries {
 		if t := &s.tries[i]; !t.isDenied() && (by == nil || t.receipt == s.state || by.receipt != s.state) {
@@ -107,17 +107,17 @@ func (s *standing) stands() (is State, by *try, says word) {
 		}
 	}
 	if by == nil {
-		return "", nil, word{}
+		return "", nil, reported{}
 	}
 	count := by.tally()
 	if says = count.word(); says.state != s.state {
-		says = word{}
+		says = reported{}
 	}
 	return s.state, by, says
 }
 
 // otherID reports whether a receipt names the attempt, which it proves by our key, otherwise than the provider's answer did.
-func (t *try) otherID(p *part) bool {
+func (t *attemptStatus) otherID(p *part) bool {
 	if t.outcome != provider.Accepted.String() || !p.byKey || p.whole() || !p.final() || t.reference == "" {
 		return false
 	}

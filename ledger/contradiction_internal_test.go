@@ -7,7 +7,7 @@ import (
 )
 
 // denials are attempts: an outcome, the parts that were taken, and those that the answer denied, by the letters of rowsOf.
-func denials(words ...string) (tries []try) {
+func denials(words ...string) (tries []attemptStatus) {
 	for i := 0; i < len(words); i += 3 {
 		t := attempted(words[i], time.Hour, false, words[i+1])
 		for _, p := range rowsOf(words[i+2]) {
@@ -25,7 +25,7 @@ func TestWhatWasDeniedAndDelivered(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		state   State
-		tries   []try
+		tries   []attemptStatus
 		denied  int // of the first attempt
 		want    State
 		flagged bool
@@ -55,13 +55,13 @@ func TestWhatWasDeniedAndDelivered(t *testing.T) {
 		"the rest of what was rejected, too soon": {Rejected, denials("rejected", "e", "d"), 1, "", false},
 		"delivered stays":                         {Delivered, denials("refused", "", "d"), 0, "", false},
 	} {
-		s := standing{state: test.state, attempts: len(test.tries), tries: test.tries}
+		s := receiptStatus{state: test.state, attempts: len(test.tries), tries: test.tries}
 		s.tries[0].denied = test.denied
 		s.conclude()
 		if s.closing.State != test.want || s.flagged != test.flagged || s.closing.PossibleDuplicate != test.flagged {
 			t.Errorf("%s: %s comes to %q, flagged: %t", name, test.state, s.closing.State, s.flagged)
 		}
-		again := standing{state: s.state, attempts: len(s.tries), tries: s.tries}
+		again := receiptStatus{state: s.state, attempts: len(s.tries), tries: s.tries}
 		if s.closing.State != "" {
 			again.state = s.closing.State
 		}
@@ -112,7 +112,7 @@ func TestOnePartThatIsToldOfTwiceIsOnePart(t *testing.T) {
 	}{
 		{"7F", false}, {"7F 80", true}, {"7F x", false}, {"7F _", false}, {"x y", true}, {"x _", false}, {"7F 80 x", true},
 	} {
-		one := try{outcome: "refused", reference: "7F 80", denied: 2}
+		one := attemptStatus{outcome: "refused", reference: "7F 80", denied: 2}
 		for _, id := range strings.Fields(test.rows) {
 			one.parts = append(one.parts, part{reference: strings.ReplaceAll(id, "_", " 1.1"), byKey: true, state: string(Delivered)})
 		}

@@ -47,7 +47,7 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 			t.Run(fmt.Sprint(outcome, " early ", early), func(t *testing.T) {
 				t.Parallel()
 				l, m, see := one(t)
-				var told []ledger.Oddity
+				var told []ledger.Discrepancy
 				take := func() {
 					got, err := l.Receive(t.Context(), []ledger.Receipt{receipt("7F", provider.Delivered)}, tellState)
 					if err != nil {
@@ -71,7 +71,7 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 				if want := fmt.Sprintf("delivered | %s 0 contradicted | delivered a 1  delivered", outcome); see(contradicted) != want {
 					t.Errorf("got  %s\nwant %s", see(contradicted), want)
 				}
-				if len(told) != 1 || told[0] != (ledger.Oddity{Kind: ledger.DeliveredThoughDenied, Channel: "a", Reference: "7F", Answered: "7F"}) {
+				if len(told) != 1 || told[0] != (ledger.Discrepancy{Kind: ledger.DeliveredThoughDenied, Channel: "a", Reference: "7F", Answered: "7F"}) {
 					t.Errorf("told %+v", told)
 				}
 				if n, err := l.Due(t.Context(), 1); n != 0 || err != nil {
@@ -259,7 +259,7 @@ func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
 			} else if got.ReceiptCounts != (ledger.ReceiptCounts{OtherID: 1}) {
 				t.Errorf("%+v", got)
 			}
-			if len(told) != 1 || told[0] != (ledger.Oddity{Kind: ledger.UnderAnotherID, Channel: "a", Reference: "0x7F", Answered: "r1"}) {
+			if len(told) != 1 || told[0] != (ledger.Discrepancy{Kind: ledger.UnderAnotherID, Channel: "a", Reference: "0x7F", Answered: "r1"}) {
 				t.Errorf("told %+v", told)
 			}
 			if got := see(story); got != "delivered accepted delivered delivered at | delivered a 1  delivered" {

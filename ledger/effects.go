@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ApplyEffects makes the current document with other effects the current routing, and
+// ApplyOverrides makes the current document with other effects the current routing, and
 // returns its version. It returns ErrNoRouting when there is no document, and a
 // VersionConflictError when n.Expect is not the current version any more: effects were
 // computed for a document and for the effects before them.
@@ -19,7 +19,7 @@ import (
 // not woken, unlike by ApplyRouting: they wait for a slot, a ready channel or a time, and
 // effects bring none of these. They change only which channel is drawn first, and a
 // message that comes due is planned under the version that is current then.
-func (l *Ledger) ApplyEffects(ctx context.Context, n NewEffects) (version int64, err error) {
+func (l *Ledger) ApplyOverrides(ctx context.Context, n NewOverrides) (version int64, err error) {
 	err = pgx.BeginFunc(ctx, l.reports, func(tx pgx.Tx) error {
 		at, err := lockRouting(ctx, tx)
 		switch {
@@ -31,7 +31,7 @@ func (l *Ledger) ApplyEffects(ctx context.Context, n NewEffects) (version int64,
 			return &VersionConflictError{Expected: n.Expect, Current: at.Version}
 		}
 		version = at.Version + 1
-		return writeEffects(ctx, tx, &at, &n)
+		return writeOverrides(ctx, tx, &at, &n)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("apply effects: %w", clean(err))
@@ -39,15 +39,15 @@ func (l *Ledger) ApplyEffects(ctx context.Context, n NewEffects) (version int64,
 	return version, nil
 }
 
-// writeEffects repeats the document, so that a version can be read by itself, also by an
+// writeOverrides repeats the document, so that a version can be read by itself, also by an
 // instance of a release that knows no effects.
-func writeEffects(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewEffects) error {
+func writeOverrides(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewOverrides) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		insert into dispatcher.routing_versions (version, author, reason, document, effects, base, created_at)
 		select version + 1, $2, $3, document, nullif($4, '')::jsonb, $5, `+comesIntoForce+`
 		from dispatcher.routing_versions where version = $1`,
-		at.Version, n.Author, n.Reason, string(n.Effects), at.Base)
+		at.Version, n.Author, n.Reason, string(n.Overrides), at.Base)
 	batch.Queue(notify, routingChannel, at.Version+1)
 	return tx.SendBatch(ctx, batch).Close()
 }

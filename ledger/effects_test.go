@@ -23,8 +23,8 @@ func addEffects(t testing.TB, l *ledger.Ledger, effects string) int64 {
 			t.Error(err)
 			return 0
 		}
-		version, err := l.ApplyEffects(t.Context(), ledger.NewEffects{
-			Expect: current.Version, Author: "health", Reason: "test", Effects: []byte(effects),
+		version, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{
+			Expect: current.Version, Author: "health", Reason: "test", Overrides: []byte(effects),
 		})
 		if conflict := (*ledger.VersionConflictError)(nil); errors.As(err, &conflict) {
 			continue
@@ -39,7 +39,7 @@ func addEffects(t testing.TB, l *ledger.Ledger, effects string) int64 {
 func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 	t.Parallel()
 	l := connect(t, ledger.Config{URL: ledgertest.URL(t)})
-	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{}); !errors.Is(err, ledger.ErrNoRouting) {
+	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{}); !errors.Is(err, ledger.ErrNoRouting) {
 		t.Fatalf("got %v", err)
 	}
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
@@ -59,7 +59,7 @@ func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.RoutingVersion{}, "CreatedAt")); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{Expect: 4, Effects: []byte("no JSON")}); !ledger.Unstorable(err) {
+	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 4, Overrides: []byte("no JSON")}); !ledger.Unstorable(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -92,7 +92,7 @@ func TestEffectsHoldOnlyOverTheVersionTheyWereComputedFor(t *testing.T) {
 	apply(t, l)
 	addEffects(t, l, `{}`)
 	for _, expect := range []int64{0, 1, 3} {
-		_, err := l.ApplyEffects(t.Context(), ledger.NewEffects{Expect: expect, Effects: []byte(`{}`)})
+		_, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: expect, Overrides: []byte(`{}`)})
 		if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) || conflict.Current != 2 || conflict.Expected != expect {
 			t.Errorf("expecting %d: got %v", expect, err)
 		}
@@ -156,8 +156,8 @@ func changeOnce(t testing.TB, l *ledger.Ledger, worker int) bool {
 			Expect: &current.Version, Author: "editor", Document: fmt.Sprintf("after %d", current.Base),
 		})
 	} else {
-		_, err = l.ApplyEffects(t.Context(), ledger.NewEffects{
-			Expect: current.Version, Author: "health", Effects: fmt.Appendf(nil, `{"over": %d}`, current.Version),
+		_, err = l.ApplyOverrides(t.Context(), ledger.NewOverrides{
+			Expect: current.Version, Author: "health", Overrides: fmt.Appendf(nil, `{"over": %d}`, current.Version),
 		})
 	}
 	if conflict := (*ledger.VersionConflictError)(nil); errors.As(err, &conflict) {

@@ -17,18 +17,18 @@ func certainlyUndone(err error) bool {
 	return errors.As(err, &pg) && pg.Severity == "ERROR"
 }
 
-// Pauses of fateOf between two questions.
+// Pauses of commitOutcome between two questions.
 const (
-	firstFatePause = 10 * time.Millisecond
-	lastFatePause  = time.Second
+	firstCommitPause = 10 * time.Millisecond
+	lastCommitPause  = time.Second
 )
 
-// fateOf finds out whether a claim was committed whose answer was lost. It returns
+// commitOutcome finds out whether a claim was committed whose answer was lost. It returns
 // nil if so, and an error that is Unavailable if it was rolled back or nobody can tell.
 //
 // A claim without attempts needs no answer: to claim again does no harm, because what
 // it stored falls out as duplicates and its notices wait in the outbox.
-func (l *Ledger) fateOf(ctx context.Context, t *claimTx, lost error) error {
+func (l *Ledger) commitOutcome(ctx context.Context, t *claimTx, lost error) error {
 	if len(t.attempts) == 0 {
 		return fmt.Errorf("%w: %w", errConnection, lost)
 	}
@@ -38,7 +38,7 @@ func (l *Ledger) fateOf(ctx context.Context, t *claimTx, lost error) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(l.closing, cancel)()
-	for pause := firstFatePause; ; pause = min(2*pause, lastFatePause) {
+	for pause := firstCommitPause; ; pause = min(2*pause, lastCommitPause) {
 		committed, err := l.committed(ctx, t)
 		switch {
 		case err == nil && committed:
@@ -60,11 +60,11 @@ var errInProgress = errors.New("transaction in progress")
 
 // committed waits for nothing: it is an error while the transaction is in progress.
 //
-// Once it is not, its first attempt tells, see selectFate. The status that the server keeps for a
+// Once it is not, its first attempt tells, see selectCommitted. The status that the server keeps for a
 // transaction's number would not do: a crash can lose the number of a transaction
 // that never reached the disk, and the next one gets it.
 func (l *Ledger) committed(ctx context.Context, t *claimTx) (yes bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	defer cancel()
 	conn, err := l.hot.Acquire(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *Ledger) committed(ctx context.Context, t *claimTx) (yes bool, err error
 		return false, errInProgress
 	}
 	first := t.attempts[0]
-	err = conn.QueryRow(ctx, selectFate, t.seen.Messages[first].Seq, t.decisions.Each[first].Attempt.Number, t.instance, t.seen.Now).Scan(&yes)
+	err = conn.QueryRow(ctx, selectCommitted, t.seen.Messages[first].Seq, t.decisions.Each[first].Attempt.Number, t.instance, t.seen.Now).Scan(&yes)
 	return yes, err
 }
 
@@ -89,17 +89,17 @@ func (l *Ledger) committed(ctx context.Context, t *claimTx) (yes bool, err error
 const selectRunning = `
 	select exists (select from pg_locks where locktype = 'transactionid' and transactionid = $1::text::xid8::xid and mode = 'ExclusiveLock')`
 
-// selectFate looks for an attempt, and commits something after it, see vouch.
-const selectFate = `
+// selectCommitted looks for an attempt, and commits something after it, see vouch.
+const selectCommitted = `
 	select exists (
 	  select from dispatcher.attempts where message_seq = $1 and attempt = $2 and instance = $3 and claimed_at = $4)
-	from ` + vouching
+	from ` + barrierRecord
 
 // vouch commits something that changes nothing. Where commits wait for a standby, one whose wait was cut off is seen on its server
 // although the standby lacks it. Whoever goes by what he sees there, and has nothing to write, vouches for it: this commit waits in the
 // other's stead, and has no answer on a server that another has taken over from. A transaction that writes, or that locks a row, need
 // not do this: its own commit waits.
-const vouch = `select 1 from ` + vouching
+const replicationBarrier = `select 1 from ` + barrierRecord
 
 // vouching is a record in the server's log that nobody reads (PostgreSQL manual, 9.28.6). It takes no lock.
-const vouching = `pg_logical_emit_message(true, 'dispatcher', '')`
+const barrierRecord = `pg_logical_emit_message(true, 'dispatcher', '')`

@@ -16,7 +16,7 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 	url := ledgertest.URL(t)
 	first, second, third := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
 	db := raw(t, url)
-	gather := func(l *ledger.Ledger, counts map[string]ledger.Grants) ledger.Fleet {
+	gather := func(l *ledger.Ledger, counts map[string]ledger.Grants) ledger.Instances {
 		t.Helper()
 		f, err := l.Gather(t.Context(), counts, 6*time.Second)
 		if err != nil {

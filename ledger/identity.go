@@ -163,7 +163,7 @@ func (l *Ledger) keepIdentity() {
 }
 
 func (l *Ledger) confirmIdentity() {
-	ctx, cancel := context.WithTimeout(l.closing, askPatience)
+	ctx, cancel := context.WithTimeout(l.closing, questionTimeout)
 	defer cancel()
 	i := &l.identity
 	i.mu.Lock()

@@ -47,15 +47,15 @@ const maxParts = 255
 
 // puzzle puts messages together. Of each part of a group it keeps a queue: the heads of all queues
 // are one message.
-type puzzle struct {
+type reassembler struct {
 	waiting map[group][][]piece
 	order   []group // as they were first met
 }
 
-func newPuzzle() *puzzle { return &puzzle{waiting: map[group][][]piece{}} }
+func newReassembler() *reassembler { return &reassembler{waiting: map[group][][]piece{}} }
 
 // add takes a part, and returns the parts of the message that it completes, if it does.
-func (z *puzzle) add(p piece) (whole []piece) {
+func (z *reassembler) add(p piece) (whole []piece) {
 	g := p.group()
 	queues := z.waiting[g]
 	if queues == nil {
@@ -70,7 +70,7 @@ func (z *puzzle) add(p piece) (whole []piece) {
 }
 
 // heads takes the first of each part of a group, in order; parts that are not there are left out.
-func (z *puzzle) heads(g group) (taken []piece) {
+func (z *reassembler) heads(g group) (taken []piece) {
 	queues := z.waiting[g]
 	for i := range queues {
 		if len(queues[i]) > 0 {
@@ -81,7 +81,7 @@ func (z *puzzle) heads(g group) (taken []piece) {
 }
 
 // overdue takes the messages out of which a part has waited too long.
-func (z *puzzle) overdue() (messages [][]piece) {
+func (z *reassembler) overdue() (messages [][]piece) {
 	for _, g := range z.order {
 		for slices.ContainsFunc(z.waiting[g], func(q []piece) bool { return len(q) > 0 && q[0].overdue }) {
 			messages = append(messages, z.heads(g))
@@ -91,7 +91,7 @@ func (z *puzzle) overdue() (messages [][]piece) {
 }
 
 // rest lists the parts that still wait and have no row yet, as they arrived.
-func (z *puzzle) rest() (parts []piece) {
+func (z *reassembler) rest() (parts []piece) {
 	for _, g := range z.order {
 		for _, queue := range z.waiting[g] {
 			for _, p := range queue {

@@ -102,7 +102,7 @@ func (t *inboundTx) readParts(rows pgx.Rows) error {
 
 // decide puts together what can be, and returns the parts that go on waiting.
 func (t *inboundTx) decide() (rest []piece) {
-	z := newPuzzle()
+	z := newReassembler()
 	for _, p := range t.waiting {
 		if whole := z.add(p); whole != nil {
 			t.take(whole)

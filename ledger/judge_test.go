@@ -29,13 +29,13 @@ func dispute(t *testing.T) *disputed {
 	d.m = claimAll(t, d.l, []ledger.Message{message("m")}, "a").Messages[0]
 	d.unknown = unknown(d.m)
 	d.unknown.Receipts, d.unknown.Await = 1, time.Hour
-	d.unknown.Doubt = &ledger.Doubt{Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now()}
+	d.unknown.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.Lookup, Until: time.Now().Add(time.Minute), NextAt: time.Now()}
 	settleAll(t, d.l, []ledger.Settlement{d.unknown})
 	return d
 }
 
 // after passes a judgement that has to wait until work, which began before it, has come to its end.
-func (d *disputed) after(t *testing.T, work func() error, j *ledger.Judgement) (ended bool) {
+func (d *disputed) after(t *testing.T, work func() error, j *ledger.Resolution) (ended bool) {
 	t.Helper()
 	execute(t, d.lock, `begin`)
 	execute(t, d.lock, `select from dispatcher.messages for update`)
@@ -43,7 +43,7 @@ func (d *disputed) after(t *testing.T, work func() error, j *ledger.Judgement) (
 	over := make(chan error, 1)
 	go func() {
 		var err error
-		ended, err = d.other.Judge(t.Context(), j)
+		ended, err = d.other.Resolve(t.Context(), j)
 		over <- err
 	}()
 	const waiters = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
@@ -64,14 +64,14 @@ func (d *disputed) after(t *testing.T, work func() error, j *ledger.Judgement) (
 
 // refusedLate is the late answer that an attempt was not taken which nobody answered for at first.
 func refusedLate(s ledger.Settlement) ledger.Settlement {
-	s.Outcome, s.State, s.Reason, s.Tried, s.Segments, s.PriceMicros, s.Receipts, s.Doubt = provider.Refused, ledger.Retry, "refused", true, 0, 0, 0, nil
+	s.Outcome, s.State, s.Reason, s.Tried, s.Segments, s.PriceMicros, s.Receipts, s.Ambiguity = provider.Refused, ledger.Retry, "refused", true, 0, 0, 0, nil
 	return s
 }
 
 // sentAgain is the judgement that the message is sent once more.
-func sentAgain(m ledger.Message) ledger.Judgement {
+func sentAgain(m ledger.Message) ledger.Resolution {
 	j := final(m)
-	j.Verdict = ledger.Resent
+	j.As = ledger.Resent
 	j.Move = &ledger.Move{State: ledger.Retry, Reason: "resend", PossibleDuplicate: true, Tried: true}
 	return j
 }
@@ -95,7 +95,7 @@ func TestAJudgementGoesByWhatWasCommittedLast(t *testing.T) {
 			}, "delivered",
 		},
 	}
-	verdicts := map[string]func(ledger.Message) ledger.Judgement{"gives up": final, "resends": sentAgain}
+	verdicts := map[string]func(ledger.Message) ledger.Resolution{"gives up": final, "resends": sentAgain}
 	for truth, told := range truths {
 		for verdict, judgement := range verdicts {
 			t.Run(verdict+" behind "+truth, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestAJudgementWaitsForWhoeverHasItsAttempt(t *testing.T) {
 	execute(t, d.lock, `begin`)
 	execute(t, d.lock, `update dispatcher.attempts set outcome = 'refused', answers = answers + 1`)
 	done := waiting(t, d.see, func() error {
-		ended, err := d.other.Judge(t.Context(), &j)
+		ended, err := d.other.Resolve(t.Context(), &j)
 		if ended {
 			t.Error("it was judged")
 		}
@@ -143,15 +143,15 @@ func TestAJudgementTakesNoMessageBackThatHasGoneOn(t *testing.T) {
 	d := dispute(t)
 	no := refusedLate(d.unknown)
 	settleAll(t, d.l, []ledger.Settlement{no})
-	j := ledger.Judgement{
-		Seq: d.m.Seq, Key: "k", Verdict: ledger.NotTaken, Truth: &no, Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
+	j := ledger.Resolution{
+		Seq: d.m.Seq, Key: "k", As: ledger.NotTaken, Settlement: &no, Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
 	}
 	execute(t, d.lock, `begin`)
 	execute(t, d.lock, `update dispatcher.messages set state = 'sending', attempts = 2, next_at = null`)
 	execute(t, d.lock, `insert into dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros, currency, claimed_at, instance)
 		select message_seq, 2, channel, 'fallback', segments, price_micros, currency, now(), instance from dispatcher.attempts`)
 	done := waiting(t, d.see, func() error {
-		ended, err := d.other.Judge(t.Context(), &j)
+		ended, err := d.other.Resolve(t.Context(), &j)
 		if !ended {
 			t.Error("the doubt was not ended")
 		}

@@ -61,8 +61,8 @@ type Config struct {
 // defaultMaxConns is enough for two claims and two settlements at a time.
 const defaultMaxConns = 4
 
-// askPatience bounds a question that takes no time on a server that answers.
-const askPatience = 5 * time.Second
+// questionTimeout bounds a question that takes no time on a server that answers.
+const questionTimeout = 5 * time.Second
 
 // scoutInterval is how often all hosts of the address are asked which of them is the newest primary.
 const scoutInterval = 10 * time.Second
@@ -177,7 +177,7 @@ func (l *Ledger) poolConfig(settings map[string]string) (*pgxpool.Config, error)
 	config.ConnConfig.Tracer = c.Tracer
 	maps.Copy(config.ConnConfig.RuntimeParams, settings)
 	l.guard.Configure(&config.ConnConfig.Config)
-	config.PingTimeout = askPatience // of a connection that was idle: a server that hangs is left sooner
+	config.PingTimeout = questionTimeout // of a connection that was idle: a server that hangs is left sooner
 	config.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) { return !l.guard.Replaced(conn.PgConn()), nil }
 	return config, nil
 }

@@ -86,7 +86,7 @@ type Message struct {
 	// SameKey is the Submission.Key of the last attempt when the next one repeats it, until SameKeyUntil; empty otherwise.
 	SameKey      string
 	SameKeyUntil time.Time
-	// SameKeyAccount is Doubt.Account of that submission.
+	// SameKeyAccount is Ambiguity.Account of that submission.
 	SameKeyAccount string
 	// Ticket is that of the last attempt, if it still holds an active slot on Pinned; nil otherwise.
 	Ticket *admission.Ticket

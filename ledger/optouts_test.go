@@ -22,10 +22,10 @@ func barred(t testing.TB, l *ledger.Ledger, messages []ledger.Message, due int) 
 	err := l.Claim(t.Context(), ledger.Claim{Messages: messages, Due: due}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		for i := range seen.Messages {
-			if seen.Bars(i) {
+			if seen.IsOptedOut(i) {
 				ids = append(ids, seen.Messages[i].ID)
 			}
-			if seen.Fates[i] == ledger.Fresh || seen.Fates[i] == ledger.Due {
+			if seen.Intakes[i] == ledger.Fresh || seen.Intakes[i] == ledger.Due {
 				d.Each[i] = ledger.Decision{State: ledger.Waiting, Reason: "test", NextAt: seen.Now, Plan: seen.Messages[i].Plan}
 			}
 		}

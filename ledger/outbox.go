@@ -18,16 +18,16 @@ const (
 	leadershipHeard int64 = 0x6c65646765720007
 )
 
-// deletePatience bounds the removal of published notices when the leadership is given
+// deleteTimeout bounds the removal of published notices when the leadership is given
 // up: what is not removed is published again.
-const deletePatience = 5 * time.Second
+const deleteTimeout = 5 * time.Second
 
-// roundTripPatience bounds a round trip on a connection without a statement timeout: a server that vanished without a word
+// roundTripTimeout bounds a round trip on a connection without a statement timeout: a server that vanished without a word
 // must not be waited for as long as TCP hopes.
-const roundTripPatience = 15 * time.Second
+const roundTripTimeout = 15 * time.Second
 
-// leadPause is how often a process that does not publish asks whether it may.
-const leadPause = time.Second
+// leadershipPause is how often a process that does not publish asks whether it may.
+const leadershipPause = time.Second
 
 // Publish hands up to about limit notices (whole transactions, at least one) to send, in
 // order, and removes them once send has returned nil: in the round trip of the next
@@ -59,11 +59,11 @@ func (l *Ledger) PublishInbound(ctx context.Context, limit int, send func(contex
 	return l.heard.publish(ctx, limit, send)
 }
 
-// Lead tries to become the process that publishes and reports whether it is.
-func (l *Ledger) Lead(ctx context.Context) (bool, error) {
+// LeadPublishing tries to become the process that publishes and reports whether it is.
+func (l *Ledger) LeadPublishing(ctx context.Context) (bool, error) {
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
-	return l.out.takeLead(ctx)
+	return l.out.takeLeadership(ctx)
 }
 
 // outlet is the way out of one outbox.
@@ -86,12 +86,12 @@ type outlet struct {
 func (o *outlet) publish(ctx context.Context, limit int, send func(context.Context, []Notice) error) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if leads, err := o.takeLead(ctx); err != nil || !leads {
+	if leads, err := o.takeLeadership(ctx); err != nil || !leads {
 		return 0, err
 	}
 	seqs, notices, err := o.readOutbox(ctx, limit)
 	if err != nil {
-		o.dropLead()
+		o.dropLeadership()
 		return 0, wrap("read outbox", err)
 	}
 	if len(seqs) == 0 {
@@ -118,10 +118,10 @@ func neverBack(notices []Notice, latest time.Time) time.Time {
 	return latest
 }
 
-// takeLead makes sure of the connection and asks for the lock. mu is held.
-func (o *outlet) takeLead(ctx context.Context) (bool, error) {
+// takeLeadership makes sure of the connection and asks for the lock. mu is held.
+func (o *outlet) takeLeadership(ctx context.Context) (bool, error) {
 	if o.conn != nil && o.replaced(o.conn.PgConn()) {
-		o.dropLead()
+		o.dropLeadership()
 	}
 	if o.conn == nil {
 		conn, err := o.connect(ctx)
@@ -133,22 +133,22 @@ func (o *outlet) takeLead(ctx context.Context) (bool, error) {
 	if o.held {
 		return true, nil
 	}
-	if time.Since(o.asked) < leadPause {
+	if time.Since(o.asked) < leadershipPause {
 		return false, nil
 	}
 	o.asked = time.Now()
-	ctx, cancel := context.WithTimeout(ctx, roundTripPatience)
+	ctx, cancel := context.WithTimeout(ctx, roundTripTimeout)
 	defer cancel()
 	err := o.conn.QueryRow(ctx, `select pg_try_advisory_lock($1)`, o.lock).Scan(&o.held)
 	if err != nil {
-		o.dropLead()
+		o.dropLeadership()
 		return false, wrap("become publisher", err)
 	}
 	return o.held, nil
 }
 
-// dropLead ends the connection, and with it the leadership. mu is held.
-func (o *outlet) dropLead() {
+// dropLeadership ends the connection, and with it the leadership. mu is held.
+func (o *outlet) dropLeadership() {
 	if o.conn != nil {
 		closeConn(o.conn)
 	}
@@ -160,18 +160,18 @@ func (o *outlet) resign() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.published) > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), deletePatience)
+		ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
 		defer cancel()
 		_, _ = o.conn.Exec(ctx, o.remove, o.published) // at worst they are published again
 	}
-	o.dropLead()
+	o.dropLeadership()
 }
 
 const (
 	removePublished = `delete from dispatcher.outbox where seq = any($1)`
 	removeHeard     = `delete from dispatcher.inbound_outbox where seq = any($1)`
-	vouchOutbox     = vouch + ` where exists (select from dispatcher.outbox)`
-	vouchHeard      = vouch + ` where exists (select from dispatcher.inbound_outbox)`
+	vouchOutbox     = replicationBarrier + ` where exists (select from dispatcher.outbox)`
+	vouchHeard      = replicationBarrier + ` where exists (select from dispatcher.inbound_outbox)`
 )
 
 // selectOutbox and selectHeard read rows by seq until they hold so many notices.
@@ -200,7 +200,7 @@ func (o *outlet) readOutbox(ctx context.Context, limit int) (seqs []int64, notic
 	if len(o.published) == 0 {
 		batch.Queue(o.vouch) // after them: none of what was read goes away before
 	}
-	ctx, cancel := context.WithTimeout(ctx, roundTripPatience)
+	ctx, cancel := context.WithTimeout(ctx, roundTripTimeout)
 	defer cancel()
 	if err := o.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, nil, err

@@ -153,7 +153,7 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	url := ledgertest.URL(t)
 	first, second := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
 	apply(t, first, ledger.ChannelSpec{Name: "a"})
-	if leads, err := first.Lead(t.Context()); !leads || err != nil {
+	if leads, err := first.LeadPublishing(t.Context()); !leads || err != nil {
 		t.Fatalf("%t, %v", leads, err)
 	}
 	tell(t, first, batch("m", 2))
@@ -172,7 +172,7 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		leads, err := second.Lead(t.Context())
+		leads, err := second.LeadPublishing(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

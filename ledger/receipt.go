@@ -27,7 +27,7 @@ type Receipt struct {
 type Received struct {
 	ReceiptCounts
 	// Oddities are those that the books and the receipts disagree about: for the log.
-	Oddities []Oddity
+	Oddities []Discrepancy
 }
 
 // ReceiptCounts counts receipts by what became of them. Each counts once.
@@ -55,21 +55,21 @@ func (r *Received) add(more Received) {
 	r.Oddities = append(r.Oddities, more.Oddities...)
 }
 
-// Oddity is a receipt that says something else than the books do.
-type Oddity struct {
-	Kind    OddityKind
+// Discrepancy is a receipt that says something else than the books do.
+type Discrepancy struct {
+	Kind    DiscrepancyKind
 	Channel string
 	// Reference is what the receipt names, and Answered what the provider's answer named; either may be empty.
 	Reference, Answered string
 }
 
-// OddityKind says what is odd about a receipt.
-type OddityKind uint8
+// DiscrepancyKind says what is odd about a receipt.
+type DiscrepancyKind uint8
 
 // What may be odd about a receipt.
 const (
 	// DeliveredThoughDenied: it says delivered, and the provider had answered that it did not take the attempt.
-	DeliveredThoughDenied OddityKind = iota + 1
+	DeliveredThoughDenied DiscrepancyKind = iota + 1
 	// ReferenceOfAnother: by its key it is about another message than by its reference.
 	ReferenceOfAnother
 	// UnderAnotherID: its key names an attempt whose answer named another reference.
@@ -81,7 +81,7 @@ type Swept struct {
 	Closed int // messages that came to another state
 	// Contradictory and OtherID are how many receipts turned out to be so when their attempt was settled, see ReceiptCounts.
 	Contradictory, OtherID int
-	Oddities               []Oddity
+	Oddities               []Discrepancy
 }
 
 // Closing is a message that a receipt, or the want of one, brings to a state: Accepted, Delivered, Undelivered or

@@ -19,7 +19,7 @@ package ledger
 // has its row at once. When its time is over it is deleted, see drop: a carrier that gives ids anew sends receipts for other messages then.
 //
 // The channel is read from the attempt, which must exist. Rows are written in the order of their key, as in
-// bookReceipts.
+// mergeReceipts.
 const expectReceipts = `
 	with fresh as materialized (
 	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0) as part,
@@ -50,7 +50,7 @@ const expectReceipts = `
 	order by f.channel, f.reference, f.seq, f.attempt
 	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`
 
-// bookReceipts merges receipts into their rows and says what came of it: how many rows with a message changed, how many
+// mergeReceipts merges receipts into their rows and says what came of it: how many rows with a message changed, how many
 // without, how many receipts carry the key of one message and the reference of another, and which, which rows changed that a key or a
 // denial made, and which rows it met or made, which are locked now. A row is replaced only by one of higher rank, so that neither order nor repetition matters; one that
 // nobody knows the message of gets it from a key of any rank. A
@@ -60,7 +60,7 @@ const expectReceipts = `
 // The first message that a reference is known to belong to keeps it: a receipt whose key names another one contradicts it,
 // and changes nothing. What is not known to anybody is kept if it is a last word. A pending one would say nothing, and
 // need not even be genuine where a provider signs no more than a hint.
-const bookReceipts = `
+const mergeReceipts = `
 	with given as (
 	  select g.channel, w.reference, nullif(g.seq, 0) as named, a.message_seq, a.attempt, g.state, g.cause, g.code, g.nr,
 	    now() - g.ago * interval '1 microsecond' as received_at
@@ -118,12 +118,12 @@ const (
 	affectedBySeq = `(select distinct seq from unnest($1::bigint[]) as k(seq))`
 )
 
-// lockTries locks all attempts of the affected messages, lockStandings the messages, and readParts then reads
+// lockAttemptRows locks all attempts of the affected messages, lockMessageRows the messages, and readParts then reads
 // the rows of their parts, by a statement of its own that sees what the last holder of the locks committed. Receipts of an attempt
 // whose settlement said nothing about them are awaited for UnsaidAwait, see standing.answered. The last column is try.heir: while an attempt
 // repeats another under its key, the message says so.
 const (
-	lockTries = `
+	lockAttemptRows = `
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''), coalesce(a.provider_reference, ''), a.held_until is not null, a.freed,
 	  coalesce(a.receipt_state, ''), coalesce(a.receipts_owed, 0), coalesce(a.cut_short, false), coalesce(a.proved, false),
 	  a.segments, coalesce(a.denied_parts, 0), a.contradicted_at is not null, w.within, coalesce(a.settled_at + w.within - now(), interval '0'),
@@ -135,7 +135,7 @@ const (
 	cross join lateral (select coalesce(a.receipts_within, case when a.receipts_owed is null then interval '%d hours' else '0' end) as within) w
 	order by a.message_seq, a.attempt for update of a`
 
-	lockStandings = `
+	lockMessageRows = `
 	select m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''), coalesce(m.segments, 0), m.possible_duplicate, m.envelope, m.state, m.attempts, now()
 	from %s n join dispatcher.messages m on m.seq = n.seq
 	order by m.seq for update of m`
@@ -152,7 +152,7 @@ const pickDue = `
 	select channel, reference, message_seq from dispatcher.receipts
 	where due_at <= now() order by due_at limit $1 for update skip locked`
 
-const updateTries = `
+const updateAttemptRows = `
 	update dispatcher.attempts a set
 	  outcome = case when n.accepted then 'accepted' else a.outcome end, answers = a.answers + n.accepted::int,
 	  proved = case when n.accepted then true else a.proved end,
@@ -168,7 +168,7 @@ const updateTries = `
 	  as n(seq, attempt, accepted, reference, state, cause, code, at, freed, contradicted_at)
 	where a.message_seq = n.seq and a.attempt = n.attempt`
 
-const updateStandings = `
+const updateStatuses = `
 	update dispatcher.messages m set state = n.state, reason = nullif(n.reason, ''), next_at = null,
 	  finished_at = case when n.state <> 'accepted' then now() end,
 	  pinned = null, parts_left = null, waiting_since = null, waits_for = null,

@@ -16,7 +16,7 @@ type receiptTx struct {
 	conn *pgxpool.Conn
 	tell Tell
 
-	standings []standing // ascending by seq
+	standings []receiptStatus // ascending by seq
 }
 
 // rowID is the key of a row of receipts.
@@ -41,11 +41,11 @@ func (l *Ledger) inReceiptTx(ctx context.Context, tell Tell, work func(*receiptT
 	return err
 }
 
-// look locks what is affected and reads it, see lockTries. What was queued before is done first, in the same
+// look locks what is affected and reads it, see lockAttemptRows. What was queued before is done first, in the same
 // round trip.
 func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, affected string, args ...any) error {
-	batch.Queue(fmt.Sprintf(lockTries, affected, UnsaidAwait/time.Hour), args...).Query(t.readTries)
-	batch.Queue(fmt.Sprintf(lockStandings, affected), args...).Query(t.readStandings)
+	batch.Queue(fmt.Sprintf(lockAttemptRows, affected, UnsaidAwait/time.Hour), args...).Query(t.readTries)
+	batch.Queue(fmt.Sprintf(lockMessageRows, affected), args...).Query(t.readStatuses)
 	batch.Queue(fmt.Sprintf(readParts, affected), args...).Query(t.readParts)
 	return t.conn.SendBatch(ctx, batch).Close()
 }
@@ -53,13 +53,13 @@ func (t *receiptTx) look(ctx context.Context, batch *pgx.Batch, affected string,
 // readTries begins the standings: attempts come first in the order of locks.
 func (t *receiptTx) readTries(rows pgx.Rows) error {
 	var seq int64
-	var a try
+	var a attemptStatus
 	_, err := pgx.ForEachRow(rows, []any{
 		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt, &a.owed, &a.cut, &a.proved,
 		&a.segments, &a.denied, &a.contradicted, &a.within, &a.left, &a.heir,
 	}, func() error {
 		if n := len(t.standings); n == 0 || t.standings[n-1].closing.Seq != seq {
-			t.standings = append(t.standings, standing{closing: Closing{Seq: seq}})
+			t.standings = append(t.standings, receiptStatus{closing: Closing{Seq: seq}})
 		}
 		s := &t.standings[len(t.standings)-1]
 		s.tries = append(s.tries, a)
@@ -68,12 +68,12 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 	return err
 }
 
-// readStandings walks the messages beside the standings, which are in the same order.
-func (t *receiptTx) readStandings(rows pgx.Rows) error {
+// readStatuses walks the messages beside the standings, which are in the same order.
+func (t *receiptTx) readStatuses(rows pgx.Rows) error {
 	defer rows.Close()
 	for next := 0; rows.Next(); {
 		var c Closing
-		var s standing
+		var s receiptStatus
 		if err := rows.Scan(&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments, &c.PossibleDuplicate, &c.Envelope,
 			&s.state, &s.attempts, &c.At); err != nil {
 			return err
@@ -121,7 +121,7 @@ func (t *receiptTx) readParts(rows pgx.Rows) error {
 type finished struct {
 	closed   int
 	freed    int64
-	oddities []Oddity
+	oddities []Discrepancy
 }
 
 // counts are how many receipts say delivered of what was not taken, and how many name their attempt otherwise than its answer did.

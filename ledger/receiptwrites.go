@@ -32,11 +32,11 @@ type receiptWrites struct {
 	slots   map[string]int64 // freed, by channel
 	notices []Notice
 
-	oddities []Oddity // for the log
+	oddities []Discrepancy // for the log
 }
 
 // try adds what changes about an attempt.
-func (w *receiptWrites) try(seq int64, t *try) {
+func (w *receiptWrites) try(seq int64, t *attemptStatus) {
 	c := &w.tries
 	c.seq, c.number = append(c.seq, seq), append(c.number, int16(t.number))
 	c.accepted, c.frees = append(c.accepted, t.accepted), append(c.frees, t.frees)
@@ -52,7 +52,7 @@ func (w *receiptWrites) try(seq int64, t *try) {
 }
 
 // odd notes what a receipt says otherwise than the books do.
-func (w *receiptWrites) odd(t *try, p *part) {
+func (w *receiptWrites) odd(t *attemptStatus, p *part) {
 	kind := DeliveredThoughDenied
 	switch {
 	case t.otherID(p):
@@ -60,7 +60,7 @@ func (w *receiptWrites) odd(t *try, p *part) {
 	case !t.contradictedBy(p):
 		return
 	}
-	o := Oddity{Kind: kind, Channel: p.channel, Reference: p.reference, Answered: t.reference}
+	o := Discrepancy{Kind: kind, Channel: p.channel, Reference: p.reference, Answered: t.reference}
 	if p.whole() {
 		o.Reference = ""
 	}
@@ -106,10 +106,10 @@ func (w *receiptWrites) queue(batch *pgx.Batch) {
 		batch.Queue(dropRows, c.channel, c.reference)
 	}
 	if c := &w.tries; len(c.seq) > 0 {
-		batch.Queue(updateTries, c.seq, c.number, c.accepted, c.reference, c.state, c.cause, c.code, c.at, c.frees, c.contradicted)
+		batch.Queue(updateAttemptRows, c.seq, c.number, c.accepted, c.reference, c.state, c.cause, c.code, c.at, c.frees, c.contradicted)
 	}
 	if c := &w.closed; len(c.seq) > 0 {
-		batch.Queue(updateStandings, c.seq, c.state, c.reason, c.duplicate)
+		batch.Queue(updateStatuses, c.seq, c.state, c.reason, c.duplicate)
 	}
 	if len(w.flagged) > 0 {
 		batch.Queue(flagMessages, w.flagged)

@@ -49,14 +49,14 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
 	proofs, picked := map[rowID]bool{}, make(map[rowID]bool, len(folded))
-	batch.Queue(bookReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error {
+	batch.Queue(mergeReceipts, given.arguments()...).QueryRow(func(row pgx.Row) error {
 		var proved, met, mixed struct{ channels, references []string }
 		if err := row.Scan(&got.Matched, &got.Early, &got.Contradictory, &mixed.channels, &mixed.references,
 			&proved.channels, &proved.references, &met.channels, &met.references); err != nil {
 			return err
 		}
 		for i, channel := range mixed.channels {
-			got.Oddities = append(got.Oddities, Oddity{Kind: ReferenceOfAnother, Channel: channel, Reference: mixed.references[i]})
+			got.Oddities = append(got.Oddities, Discrepancy{Kind: ReferenceOfAnother, Channel: channel, Reference: mixed.references[i]})
 		}
 		for i, channel := range proved.channels {
 			proofs[rowID{channel, proved.references[i]}] = true
@@ -82,7 +82,7 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 }
 
 // fold merges the receipts of a batch that name the same part alike: the best is kept, of equal ones the first. It leaves
-// out what no settlement can ever name. Those that name a part by different keys stay apart, because bookReceipts
+// out what no settlement can ever name. Those that name a part by different keys stay apart, because mergeReceipts
 // knows which of them are right.
 func fold(receipts []Receipt) []Receipt {
 	type name struct {
@@ -143,7 +143,7 @@ func newReceiptArrays(receipts []Receipt) *receiptArrays {
 	return a
 }
 
-// arguments are the parameters of bookReceipts.
+// arguments are the parameters of mergeReceipts.
 func (a *receiptArrays) arguments() []any {
 	return []any{a.channel, a.reference, a.seq, a.attempt, a.state, a.cause, a.code, a.ago}
 }

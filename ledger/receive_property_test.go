@@ -23,7 +23,7 @@ type deed struct {
 	part    int    // that a receipt is about, or whose id the operator names; -1 for none
 	keyed   bool   // the receipt carries our key
 	state   provider.ReceiptState
-	verdict ledger.Verdict
+	verdict ledger.ResolvedAs
 }
 
 // Answers of a part.
@@ -99,7 +99,7 @@ func deeds(t *rapid.T, l *life) []deed {
 	for range rapid.IntRange(0, 2).Draw(t, "verdicts") {
 		all = append(all, deed{
 			kind: "verdict", part: rapid.SampledFrom(append([]int{-1}, left...)).Draw(t, "named"),
-			verdict: rapid.SampledFrom([]ledger.Verdict{ledger.Taken, ledger.NotTaken, ledger.FinalWord}).Draw(t, "verdict"),
+			verdict: rapid.SampledFrom([]ledger.ResolvedAs{ledger.Taken, ledger.NotTaken, ledger.Unresolved}).Draw(t, "verdict"),
 		})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "others") {
@@ -109,8 +109,8 @@ func deeds(t *rapid.T, l *life) []deed {
 }
 
 // judged is what the operator's verdicts came to: the last one that was not refused because something else was known already.
-type judged struct {
-	verdict ledger.Verdict
+type resolveAmbiguity struct {
+	verdict ledger.ResolvedAs
 	part    int // whose id was named; -1 for none
 }
 
@@ -119,7 +119,7 @@ type judged struct {
 // known; they are waited for
 // from the proof on, however long nobody knew. Where none are expected nobody knows any id but by our key, and none is ever missing. All parts delivered is delivered, all with their last word and one of them not, or never sent, is undelivered, else it is not
 // known. Of what was not taken nothing is said, but when receipts with our key, or by the ids that those told, call all of it delivered, so was the message.
-func model(l *life, said judged) (state, attempt string) {
+func model(l *life, said resolveAmbiguity) (state, attempt string) {
 	proved := l.known()
 	best, named := make([]provider.ReceiptState, len(l.answers)), make([]bool, len(l.answers))
 	for i, answer := range l.answers {
@@ -182,7 +182,7 @@ func (l *life) settlement(m ledger.Message, names []string) ledger.Settlement {
 	}
 	if !l.known() {
 		s.Outcome, s.State, s.Hold = provider.Unknown, ledger.Unknown, 0
-		s.Doubt = &ledger.Doubt{
+		s.Ambiguity = &ledger.Ambiguity{
 			Key: "k", Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour), Partly: len(ids) > 0,
 		}
 	}
@@ -192,14 +192,14 @@ func (l *life) settlement(m ledger.Message, names []string) ledger.Settlement {
 // rule passes a verdict, and reports whether it was one to pass.
 func (l *life) rule(t *testing.T, on *ledger.Ledger, m ledger.Message, names []string, d *deed) bool {
 	t.Helper()
-	doubt, err := on.DoubtAbout(t.Context(), m.ID)
-	if errors.Is(err, ledger.ErrNoDoubt) || d.verdict == ledger.NotTaken && doubt.Partly {
+	doubt, err := on.AmbiguityOf(t.Context(), m.ID)
+	if errors.Is(err, ledger.ErrNotAmbiguous) || d.verdict == ledger.NotTaken && doubt.Partly {
 		return false
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := ledger.Judgement{Seq: m.Seq, Key: doubt.Key, Verdict: d.verdict, Author: "ops", Note: "in its log"}
+	j := ledger.Resolution{Seq: m.Seq, Key: doubt.Key, As: d.verdict, Author: "ops", Note: "in its log"}
 	s := expecting(m, doubt.Reference)[0]
 	s.Await = doubt.Await
 	switch d.verdict {
@@ -207,10 +207,10 @@ func (l *life) rule(t *testing.T, on *ledger.Ledger, m ledger.Message, names []s
 		if d.part >= 0 {
 			s.Reference = strings.TrimSpace(s.Reference + " " + names[d.part])
 		}
-		j.Truth = &s
+		j.Settlement = &s
 	case ledger.NotTaken:
 		s.Outcome, s.State, s.Await, s.Segments, s.PriceMicros = provider.Refused, ledger.Failed, 0, 0, 0
-		j.Truth = &s
+		j.Settlement = &s
 	default:
 		j.Move = &ledger.Move{State: ledger.Unknown, Reason: "ambiguous_final"}
 	}
@@ -252,7 +252,7 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 			names = append(names, fmt.Sprintf("r%d-%d", n, i))
 		}
 		s := []ledger.Settlement{l.settlement(m, names)}
-		said := judged{part: -1}
+		said := resolveAmbiguity{part: -1}
 		take := func(on *ledger.Ledger, d *deed) {
 			r := receipt(names[d.part], d.state)
 			if d.keyed {
@@ -276,7 +276,7 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 				}
 			case "verdict":
 				if l.rule(t, on, m, names, d) {
-					said = judged{d.verdict, d.part}
+					said = resolveAmbiguity{d.verdict, d.part}
 				}
 			}
 		}

@@ -23,7 +23,7 @@ func rest(t *testing.T, l *ledger.Ledger, m ledger.Message, see func(string) str
 	t.Helper()
 	s := unanswered(m, "r1")
 	s.Segments, s.PriceMicros, s.Receipts = 2, 56_000, 2
-	s.Doubt = &ledger.Doubt{Key: "k", Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour), Partly: true}
+	s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour), Partly: true}
 	settleAll(t, l, []ledger.Settlement{s})
 	see(dueNow)
 	overdue(t, l)
@@ -54,13 +54,13 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 		return func(m ledger.Message) ledger.Receipt { return keyed(m, 1, reference, state) }
 	}
 	verdict := func(t *testing.T, l *ledger.Ledger, m ledger.Message, reference string) {
-		doubt, err := l.DoubtAbout(t.Context(), m.ID)
+		doubt, err := l.AmbiguityOf(t.Context(), m.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := expecting(m, doubt.Reference+reference)
 		s[0].Await = doubt.Await
-		if !judge(t, l, ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Author: "ops", Note: "in its log", Truth: &s[0]}) {
+		if !judge(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &s[0]}) {
 			t.Fatal("there was no doubt")
 		}
 	}
@@ -118,18 +118,18 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 			l, m, see := one(t)
 			s := unknown(m)
 			s.Reference, s.Receipts, s.Await = "r1", 1, time.Hour
-			s.Doubt = &ledger.Doubt{Key: "k", Step: ledger.NoStep, Until: time.Now(), Verdict: ledger.FinalWord}
+			s.Ambiguity = &ledger.Ambiguity{Key: "k", Step: ledger.NoStep, Until: time.Now(), ResolvedAs: ledger.Unresolved}
 			settleAll(t, l, []ledger.Settlement{s})
 			receive(t, l, given...)
 			see(dueNow)
 			overdue(t, l)
-			doubt, err := l.DoubtAbout(t.Context(), m.ID)
+			doubt, err := l.AmbiguityOf(t.Context(), m.ID)
 			if err != nil || doubt.Await != time.Hour {
 				t.Fatalf("receipts are awaited for %s, %v", doubt.Await, err)
 			}
 			truth := expecting(m, doubt.Reference)[0]
 			truth.Await = doubt.Await
-			if !judge(t, l, ledger.Judgement{Seq: m.Seq, Key: "k", Verdict: ledger.Taken, Author: "ops", Note: "in its log", Truth: &truth}) {
+			if !judge(t, l, ledger.Resolution{Seq: m.Seq, Key: "k", As: ledger.Taken, Author: "ops", Note: "in its log", Settlement: &truth}) {
 				t.Fatal("there was no doubt")
 			}
 			see(dueNow)
@@ -194,13 +194,13 @@ func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 // repeat is answered with the same id. A part of another name, told by the key of the first, does not keep the message from its end.
 func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 	t.Parallel()
-	l, m, see := doubted(t, ledger.SameKey)
+	l, m, see := recordAmbiguities(t, ledger.SameKey)
 	claimAgain(t, l, see)
 	first := expecting(m, "r1")
 	settleAll(t, l, first)
 	receive(t, l, keyed(m, 1, "r9", provider.Pending))
 	second := first[0]
-	second.Attempt, second.Doubt = 2, &ledger.Doubt{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Hour), Verdict: ledger.Taken}
+	second.Attempt, second.Ambiguity = 2, &ledger.Ambiguity{Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Hour), ResolvedAs: ledger.Taken}
 	settleAll(t, l, []ledger.Settlement{second})
 	for range 2 {
 		see(dueNow)

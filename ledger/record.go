@@ -22,8 +22,8 @@ type Record struct {
 	Seen []byte
 	// Attempts are in their order.
 	Attempts []AttemptRecord
-	// Doubts are about attempts that nobody answered, by attempt.
-	Doubts []DoubtRecord
+	// DueAmbiguities are about attempts that nobody answered, by attempt.
+	Ambiguities []AmbiguityRecord
 	// Routing is the version that the message was planned under; nil when it was not.
 	Routing *RoutingVersion
 }
@@ -77,7 +77,7 @@ func (l *Ledger) Record(ctx context.Context, id string) (Record, error) {
 	for i := range r.Attempts {
 		r.Attempts[i].OtherIDs = others[r.Attempts[i].Number]
 	}
-	if r.Doubts, err = l.doubtsOf(ctx, r.Message.Seq); err != nil {
+	if r.Ambiguities, err = l.ambiguitiesOf(ctx, r.Message.Seq); err != nil {
 		return Record{}, wrap("read doubts", err)
 	}
 	if r.Message.Plan.Version == 0 {

@@ -22,7 +22,7 @@ func TestEverythingLeavesAServerThatWasReplaced(t *testing.T) {
 	l := connect(t, ledger.Config{URL: pair.URL("")})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	claimAll(t, l, batch("before", 1), "a")
-	if lead, err := l.Lead(t.Context()); err != nil || !lead {
+	if lead, err := l.LeadPublishing(t.Context()); err != nil || !lead {
 		t.Fatal(lead, err)
 	}
 	watching := make(chan error, 1)
@@ -43,7 +43,7 @@ func TestEverythingLeavesAServerThatWasReplaced(t *testing.T) {
 		t.Error("somebody still waits for the old primary to tell of a new routing")
 	}
 	claimAll(t, l, batch("after", 1), "a")
-	if lead, err := l.Lead(t.Context()); err != nil || !lead {
+	if lead, err := l.LeadPublishing(t.Context()); err != nil || !lead {
 		t.Fatal(lead, err)
 	}
 	successor, old := raw(t, pair.Standby.URL()), raw(t, pair.Primary.URL())
@@ -64,7 +64,7 @@ func TestAServerThatHangsHoldsUpNothingForLong(t *testing.T) {
 	url := ledgertest.URL(t)
 	w, tapped := tap(t, url)
 	l := connect(t, ledger.Config{URL: tapped})
-	if lead, err := l.Lead(t.Context()); err != nil || !lead {
+	if lead, err := l.LeadPublishing(t.Context()); err != nil || !lead {
 		t.Fatal(lead, err)
 	}
 	listening := make(chan struct{}, 1)

@@ -11,7 +11,7 @@ import (
 // ErrNoRouting means that no routing was ever applied.
 var ErrNoRouting = errors.New("the ledger has no routing yet")
 
-// VersionConflictError is returned by ApplyRouting and ApplyEffects when somebody else
+// VersionConflictError is returned by ApplyRouting and ApplyOverrides when somebody else
 // changed the routing after the version that the change was based on.
 type VersionConflictError struct{ Expected, Current int64 }
 
@@ -26,14 +26,14 @@ type RoutingVersion struct {
 	Author  string
 	Reason  string
 	// CreatedAt, by the database's clock, is when it came into force, later than that of every version
-	// before it; see ApplyRouting and ApplyEffects.
+	// before it; see ApplyRouting and ApplyOverrides.
 	CreatedAt time.Time
 	Document  string // YAML, as it was given
-	// Effects, JSON, are the weights that health weighting put in place of the document's; nil
+	// Overrides, JSON, are the weights that health weighting put in place of the document's; nil
 	// when it has not. The database keeps their meaning, not their spelling.
 	Effects []byte
-	// Base is the version that brought this document: Version itself, which may keep Effects
-	// of the document before, or an earlier one when only Effects have changed since.
+	// Base is the version that brought this document: Version itself, which may keep Overrides
+	// of the document before, or an earlier one when only Overrides have changed since.
 	Base int64
 }
 
@@ -56,7 +56,7 @@ type NewRouting struct {
 	// Routes are all routes of the document; each gets a round-robin cursor. Those of
 	// other routes are dropped, and their ramps superseded.
 	Routes []RouteSpec
-	// Effects tells what remains, under this document, of the effects that are in force on the
+	// Overrides tells what remains, under this document, of the effects that are in force on the
 	// current version, as JSON; nil for nothing. It is called with the version that the new
 	// one will follow, whatever Expect says, while other appliers wait, and must not use the
 	// ledger. Without it, and on the first version, the document starts without effects.
@@ -70,14 +70,14 @@ type NewRouting struct {
 	Ramp *Ramp
 }
 
-// NewEffects are effects to put on the current document.
-type NewEffects struct {
+// NewOverrides are effects to put on the current document.
+type NewOverrides struct {
 	// Expect is the version that they were computed for, which must still be the current one.
 	Expect int64
 	Author string
 	Reason string
-	// Effects are a JSON object, which the ledger does not read; nil takes all effects back.
-	Effects []byte
+	// Overrides are a JSON object, which the ledger does not read; nil takes all effects back.
+	Overrides []byte
 }
 
 // RouteSpec is what the ledger keeps of a route: the circle of its turns.

@@ -287,7 +287,7 @@ func (l *Ledger) WatchRouting(ctx context.Context, changed func() error) error {
 }
 
 func listen(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, roundTripPatience)
+	ctx, cancel := context.WithTimeout(ctx, roundTripTimeout)
 	defer cancel()
 	_, err := conn.Exec(ctx, `listen `+routingChannel)
 	return err
@@ -316,7 +316,7 @@ func (l *Ledger) awaitNotification(ctx context.Context, conn *pgx.Conn) error {
 
 // ping asks for an answer that does not take long.
 func ping(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, roundTripPatience)
+	ctx, cancel := context.WithTimeout(ctx, roundTripTimeout)
 	defer cancel()
 	return conn.Ping(ctx)
 }

@@ -77,7 +77,7 @@ func giveIn(zone *time.Location, extra func(*admission.Counter)) ledger.Decide {
 		at := momentOf(seen)
 		at.Zone = zone
 		for i := range seen.Messages {
-			if f := seen.Fates[i]; f != ledger.Fresh && f != ledger.Due {
+			if f := seen.Intakes[i]; f != ledger.Fresh && f != ledger.Due {
 				continue
 			}
 			d.Each[i] = giveUnder(seen, at, &seen.Messages[i], counters)

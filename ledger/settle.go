@@ -53,7 +53,7 @@ type Settlement struct {
 	Hold time.Duration
 	// Await says that receipts are expected for the parts in Reference, until so long after the
 	// settlement: without them the message becomes NoReceipt then. 0 expects none. With an Unknown outcome it is kept
-	// for what becomes known later, see OpenDoubt.Await.
+	// for what becomes known later, see OpenAmbiguity.Await.
 	Await time.Duration
 	// Receipts is how many receipts tell all that can be told about the attempt: one for each part that was taken or may have
 	// been, or one for the whole where the provider tells of the whole. Before so many parts have been told of, it is not
@@ -68,8 +68,8 @@ type Settlement struct {
 	// in the window that it was taken in.
 	Refunds []Refund
 
-	// Doubt is set when nobody answered, and when an attempt repeated one that nobody had answered.
-	Doubt *Doubt
+	// Ambiguity is set when nobody answered, and when an attempt repeated one that nobody had answered.
+	Ambiguity *Ambiguity
 
 	// Notice is a status event without headers, or nil. It is published only if this
 	// settlement was the one that took effect.

@@ -48,7 +48,7 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 	if more(order) {
 		sql, args = settleMore, append(args, moreArrays(order)...)
 	}
-	doubts, expectations, corrections := doubtArrays(order), expectArrays(order), correctedArrays(order)
+	doubts, expectations, corrections := ambiguityArrays(order), expectArrays(order), correctedArrays(order)
 	repeats := repeatArrays(order)
 	if doubts == nil && expectations == nil && corrections == nil && repeats == nil {
 		tag, err := db.Exec(ctx, sql, args...)
@@ -70,7 +70,7 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 		batch.Queue(corrected, corrections...)
 	}
 	if doubts != nil {
-		batch.Queue(doubted, doubts...)
+		batch.Queue(recordAmbiguities, doubts...)
 	}
 	err := db.SendBatch(ctx, batch).Close()
 	return vouchUnless(ctx, db, told > 0, err)
@@ -79,7 +79,7 @@ func settleIn(ctx context.Context, db executor, order []*Settlement) error {
 // vouchUnless vouches for a settlement that told nobody anything: it may have been in the books already.
 func vouchUnless(ctx context.Context, db executor, told bool, err error) error {
 	if err == nil && !told {
-		_, err = db.Exec(ctx, vouch)
+		_, err = db.Exec(ctx, replicationBarrier)
 	}
 	return err
 }

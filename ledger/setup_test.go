@@ -111,7 +111,7 @@ func give(seen *ledger.Seen) (ledger.Decisions, error) {
 		seen.Channels[i].Gate.Roll(seen.Now, time.UTC)
 	}
 	for i := range seen.Messages {
-		if seen.Fates[i] == ledger.Fresh || seen.Fates[i] == ledger.Due {
+		if seen.Intakes[i] == ledger.Fresh || seen.Intakes[i] == ledger.Due {
 			d.Each[i] = giveOne(seen, &seen.Messages[i])
 		}
 	}

@@ -27,7 +27,7 @@ type storm struct {
 	repeat []ledger.Settlement // of the second attempts, under the same keys
 	sent   []ledger.Settlement // of all further attempts
 
-	verdicts []ledger.Judgement // of whoever gives up, before the answer or after it
+	verdicts []ledger.Resolution // of whoever gives up, before the answer or after it
 	receipts []ledger.Receipt
 
 	mu      sync.Mutex
@@ -85,25 +85,25 @@ func brew(t *testing.T, ledgers [2]*ledger.Ledger, round int) *storm {
 
 // add makes up what is said of one message, whose two parts have the references.
 func (s *storm) add(i int, m ledger.Message, references [2]string) {
-	doubt := func(step ledger.Step, verdict ledger.Verdict) *ledger.Doubt {
-		return &ledger.Doubt{Key: "k", Step: step, Until: time.Now().Add(time.Hour), NextAt: time.Now(), Verdict: verdict}
+	doubt := func(step ledger.Step, verdict ledger.ResolvedAs) *ledger.Ambiguity {
+		return &ledger.Ambiguity{Key: "k", Step: step, Until: time.Now().Add(time.Hour), NextAt: time.Now(), ResolvedAs: verdict}
 	}
 	lost := unknown(m)
-	lost.State, lost.Await, lost.Receipts, lost.Segments, lost.Doubt = ledger.Retry, time.Hour, 3, 2, doubt(ledger.SameKey, "")
+	lost.State, lost.Await, lost.Receipts, lost.Segments, lost.Ambiguity = ledger.Retry, time.Hour, 3, 2, doubt(ledger.SameKey, "")
 	switch i % 4 {
 	case 0:
 		lost.Reference = references[0]
 	case 1:
-		lost.State, lost.Doubt.Step = ledger.Unknown, ledger.AwaitReceipt
+		lost.State, lost.Ambiguity.Step = ledger.Unknown, ledger.AwaitReceipt
 	}
 	own := lost
 	own.Receipts = 2
 	taken := expecting(m, references[0]+" "+references[1])[0]
 	taken.Segments, taken.Await, taken.Receipts = 2, time.Hour, 2
 	repeat := taken
-	repeat.Attempt, repeat.Hold, repeat.Doubt = 2, time.Hour, doubt(ledger.SameKey, ledger.Taken)
+	repeat.Attempt, repeat.Hold, repeat.Ambiguity = 2, time.Hour, doubt(ledger.SameKey, ledger.Taken)
 	if i%3 == 0 {
-		repeat.Outcome, repeat.State, repeat.Hold, repeat.Reference, repeat.Doubt = provider.Unknown, ledger.Unknown, 0, "", doubt(ledger.AwaitReceipt, "")
+		repeat.Outcome, repeat.State, repeat.Hold, repeat.Reference, repeat.Ambiguity = provider.Unknown, ledger.Unknown, 0, "", doubt(ledger.AwaitReceipt, "")
 	}
 	sent := taken
 	sent.Hold = time.Hour
@@ -219,7 +219,7 @@ func (s *storm) repeated() (all []ledger.Settlement) {
 func (s *storm) giveUp(l *ledger.Ledger, odd int) {
 	for i, j := range s.verdicts {
 		if i%2 == odd {
-			_, err := l.Judge(s.t.Context(), &j)
+			_, err := l.Resolve(s.t.Context(), &j)
 			s.check(err)
 		}
 	}
@@ -253,20 +253,20 @@ func (s *storm) claim(l *ledger.Ledger) error {
 
 // judge ends doubts as taken: those that have been answered, and some of the others.
 func (s *storm) judge(l *ledger.Ledger) error {
-	doubts, err := l.Doubts(s.t.Context(), 30, 50*time.Millisecond)
+	doubts, err := l.DueAmbiguities(s.t.Context(), 30, 50*time.Millisecond)
 	for i := range doubts {
 		d := &doubts[i]
 		answered := d.Answer == "accepted"
 		if !answered && rand.IntN(4) > 0 {
 			continue
 		}
-		j := ledger.Judgement{Seq: d.Message.Seq, Key: d.Key, Verdict: ledger.Taken, Author: "ops"}
+		j := ledger.Resolution{Seq: d.Message.Seq, Key: d.Key, As: ledger.Taken, Author: "ops"}
 		if !answered || d.Attempt.Number != d.First {
 			truth := expecting(d.Message, d.Reference)[0]
 			truth.Attempt, truth.Await, truth.Segments = d.Attempt.Number, d.Await, 2
-			j.Truth = &truth
+			j.Settlement = &truth
 		}
-		if _, err := l.Judge(s.t.Context(), &j); err != nil {
+		if _, err := l.Resolve(s.t.Context(), &j); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 const codeUnsent = "unsent"
 
 // word is what receipts say.
-type word struct {
+type reported struct {
 	state State
 	cause provider.Cause
 	code  string
@@ -26,7 +26,7 @@ type word struct {
 }
 
 // tally is what is known of the parts of a copy.
-type tally struct {
+type partCount struct {
 	parts   []part
 	missing int  // receipts that are owed and for which there is no row
 	awaits  bool // they may come in time
@@ -35,12 +35,12 @@ type tally struct {
 }
 
 // tally counts the parts of an attempt.
-func (t *try) tally() tally {
+func (t *attemptStatus) tally() partCount {
 	if t.within <= 0 {
 		return t.unexpected()
 	}
 	parts := folded(t.counted(), t.owed)
-	return tally{
+	return partCount{
 		parts: parts, missing: max(t.owed-len(parts), 0), cut: t.cut,
 		awaits: slices.ContainsFunc(parts, func(p part) bool { return p.awaited }),
 	}
@@ -48,7 +48,7 @@ func (t *try) tally() tally {
 
 // unexpected counts the parts of an attempt of which no receipts are expected: those with a last word count all the same. There is no
 // row for the parts that its settlement named.
-func (t *try) unexpected() tally {
+func (t *attemptStatus) unexpected() partCount {
 	owed := t.owed
 	if named := strings.Fields(t.reference); owed == 0 && t.outcome == provider.Accepted.String() {
 		slices.Sort(named)
@@ -56,11 +56,11 @@ func (t *try) unexpected() tally {
 	}
 	parts := folded(t.counted(), owed)
 	told := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.final() })
-	return tally{parts: told, cut: t.cut, mute: len(told) < max(len(parts), owed)}
+	return partCount{parts: told, cut: t.cut, mute: len(told) < max(len(parts), owed)}
 }
 
 // with adds the parts that another attempt got taken.
-func (c tally) with(more tally) tally {
+func (c partCount) with(more partCount) partCount {
 	c.parts = append(slices.Clip(c.parts), more.parts...)
 	c.missing += more.missing
 	c.awaits, c.cut, c.mute = c.awaits || more.awaits, c.cut || more.cut, c.mute || more.mute
@@ -130,8 +130,8 @@ func withoutWhole(parts []part, owed int) []part {
 }
 
 // word is what the parts come to: empty while one of them is awaited, and where one without a last word has none to come.
-func (c *tally) word() word {
-	var all word
+func (c *partCount) word() reported {
+	var all reported
 	silent, undelivered := c.missing > 0 && !c.awaits, false
 	awaited := c.missing > 0 && c.awaits
 	for i := range c.parts {
@@ -152,11 +152,11 @@ func (c *tally) word() word {
 	}
 	switch {
 	case len(c.parts) == 0 || awaited:
-		return word{}
+		return reported{}
 	case silent:
-		return word{state: NoReceipt}
+		return reported{state: NoReceipt}
 	case c.mute:
-		return word{}
+		return reported{}
 	case undelivered:
 		all.state = Undelivered
 	case c.cut:

@@ -109,7 +109,7 @@ func TestClaimFindsOutThatALostCommitWasNotMade(t *testing.T) {
 		t.Errorf("%d slots leaked", n)
 	}
 	seen := claimAll(t, l, batch("m", 10), "a") // the same call succeeds once the connection is back
-	if seen.Fates[0] != ledger.Fresh {
+	if seen.Intakes[0] != ledger.Fresh {
 		t.Error("the repeated claim found duplicates")
 	}
 }

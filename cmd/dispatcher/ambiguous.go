@@ -96,7 +96,7 @@ func (c *cli) ambiguousList(ctx context.Context, f *ambiguousFilter, limit int, 
 		lines[i] = doubtLine{
 			ID: d.ID, Lane: d.Lane, Tenant: d.Tenant, Channel: d.Channel, Attempt: d.Attempt, Segments: d.Segments, PriceMicros: d.PriceMicros,
 			Currency: d.Currency, Code: d.Code, Step: string(d.Step), OpenedAt: d.OpenedAt, Until: d.Until, Asked: d.Asked,
-			Verdict: string(d.Verdict), Author: d.Author, Note: d.Note,
+			Verdict: string(d.ResolvedAs), Author: d.Author, Note: d.Note,
 		}
 	}
 	if as == formatTable {

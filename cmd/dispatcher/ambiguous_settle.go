@@ -64,7 +64,7 @@ settled by itself: one that cannot be is left as it is and listed, and the exit 
 }
 
 // verdicts are the words of --as.
-var verdicts = map[string]ledger.Verdict{"taken": ledger.Taken, "not_taken": ledger.NotTaken, "final": ledger.FinalWord}
+var verdicts = map[string]ledger.ResolvedAs{"taken": ledger.Taken, "not_taken": ledger.NotTaken, "final": ledger.Unresolved}
 
 func (f *settleFlags) check(named bool) error {
 	_, known := verdicts[f.as]
@@ -107,8 +107,8 @@ func (c *cli) settleOne(ctx context.Context, s *config.Settings, l *ledger.Ledge
 // settle settles the latest ambiguous attempt of a message. Where that cannot be, why completes the
 // sentence "message ID ...".
 func settle(ctx context.Context, l *ledger.Ledger, id string, f *settleFlags) (attempt ledger.Attempt, why string, err error) {
-	open, err := l.DoubtAbout(ctx, id)
-	if errors.Is(err, ledger.ErrNoDoubt) {
+	open, err := l.AmbiguityOf(ctx, id)
+	if errors.Is(err, ledger.ErrNotAmbiguous) {
 		if _, err := l.Record(ctx, id); errors.Is(err, ledger.ErrNoMessage) {
 			return attempt, "is not in the ledger: no message has this id", nil
 		}
@@ -124,9 +124,9 @@ func settle(ctx context.Context, l *ledger.Ledger, id string, f *settleFlags) (a
 	if err != nil {
 		return attempt, "", err
 	}
-	resolution := dispatch.Judge(&open, verdicts[f.as], dispatch.CodeOperator, f.reference, now)
+	resolution := dispatch.Resolve(&open, verdicts[f.as], dispatch.CodeOperator, f.reference, now)
 	resolution.Author, resolution.Note = f.author, f.reason
-	ended, err := l.Judge(ctx, resolution)
+	ended, err := l.Resolve(ctx, resolution)
 	if err == nil && !ended {
 		why = "has been settled meanwhile, or is being submitted again just now: look at it once more in a few seconds"
 	}

@@ -27,14 +27,14 @@ func doubtfulMessages(t *testing.T, l *ledger.Ledger, ids ...string) []ledger.Me
 	var all []ledger.Settlement
 	for i := range stored {
 		m := &stored[i]
-		d := &ledger.Doubt{Key: "key of " + m.ID, Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour)}
+		d := &ledger.Ambiguity{Key: "key of " + m.ID, Step: ledger.AwaitReceipt, Until: time.Now().Add(time.Hour), NextAt: time.Now().Add(time.Hour)}
 		s := ledger.Settlement{
 			Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Unknown, Code: "timeout", Segments: 1, PriceMicros: 28_000, State: ledger.Unknown,
-			Receipts: 1, Await: 4 * time.Hour, Doubt: d,
+			Receipts: 1, Await: 4 * time.Hour, Ambiguity: d,
 		}
 		switch {
 		case strings.HasPrefix(m.ID, "final"):
-			d.Step, d.Verdict, d.NextAt, s.Reason = ledger.NoStep, ledger.FinalWord, time.Time{}, "ambiguous_final"
+			d.Step, d.ResolvedAs, d.NextAt, s.Reason = ledger.NoStep, ledger.Unresolved, time.Time{}, "ambiguous_final"
 		case strings.HasPrefix(m.ID, "part"):
 			d.Partly = true
 		}

@@ -60,7 +60,7 @@ func (n *countersNow) channel(name string) *ledger.ChannelState {
 
 // fit asks for so many units of one counter alone, whoever they are for, for an attempt that could leave
 // at a time.
-func (n *countersNow) fit(c admission.Counter, ease admission.Ease, units int64, earliest time.Time) (admission.Place, *admission.Obstacle) {
+func (n *countersNow) fit(c admission.Counter, ease admission.Ease, units int64, earliest time.Time) (admission.Release, *admission.Exclusion) {
 	c.Unit, c.Reserve = admission.Segments, nil // which lets one message ask for many
 	m := &admission.Moment{Now: n.Now, Earliest: earliest, Zone: n.zone}
 	return admission.Fit(m, []admission.Account{{Counter: &c, Rate: ease.RateAt(n.Now)}}, &admission.Need{Segments: int(units)})

@@ -145,8 +145,8 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 	if got := dispatcher(t, "", env, because("watch", "routing", "apply", file)...); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{
-		Expect: 2, Author: "health", Reason: "default: c 60 -> 45", Effects: []byte(`{"weights":{"default":{"c":"45"}}}`),
+	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{
+		Expect: 2, Author: "health", Reason: "default: c 60 -> 45", Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
 	t.Parallel()
 	l, env := sick(t)
-	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{Expect: 3, Author: "health"}); err != nil {
+	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 3, Author: "health"}); err != nil {
 		t.Fatal(err)
 	}
 	h := decoded[history](t, dispatcher(t, "", env, "routing", "history", "--format", "json"))

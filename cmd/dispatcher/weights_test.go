@@ -198,7 +198,7 @@ func sick(t *testing.T) (l *ledger.Ledger, env []string) {
 	if got := dispatcher(t, "", env, because("watch", "routing", "apply", file)...); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	if _, err := l.ApplyEffects(t.Context(), ledger.NewEffects{Expect: 2, Author: "health", Effects: []byte(`{"weights":{"default":{"c":"15"}}}`)}); err != nil {
+	if _, err := l.ApplyOverrides(t.Context(), ledger.NewOverrides{Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"15"}}}`)}); err != nil {
 		t.Fatal(err)
 	}
 	return l, env

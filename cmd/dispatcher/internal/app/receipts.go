@@ -8,7 +8,7 @@ import (
 )
 
 // startReceipts begins to book receipts and to close what none came for. It ends after the channels have closed.
-func (a *App) startReceipts(trouble func(where string, err error)) (*receive.Desk, error) {
+func (a *App) startReceipts(trouble func(where string, err error)) (*receive.Batcher, error) {
 	references, err := dispatch.NewReferences(a.opts.Keys)
 	if err != nil {
 		return nil, err

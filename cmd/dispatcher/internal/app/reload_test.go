@@ -168,8 +168,8 @@ func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 	if err := s.put(plainDocument); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.ledger.ApplyEffects(t.Context(), ledger.NewEffects{
-		Expect: 1, Author: "health", Reason: "default: b 75 -> 56.25: 6 errors in 1m0s", Effects: []byte(`{"weights":{"default":{"b":"56.25"}}}`),
+	_, err := s.ledger.ApplyOverrides(t.Context(), ledger.NewOverrides{
+		Expect: 1, Author: "health", Reason: "default: b 75 -> 56.25: 6 errors in 1m0s", Overrides: []byte(`{"weights":{"default":{"b":"56.25"}}}`),
 	})
 	if err != nil {
 		t.Fatal(err)

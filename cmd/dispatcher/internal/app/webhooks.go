@@ -37,7 +37,7 @@ func (a *App) openWebhooks(ctx context.Context, channels receive.Channels, booke
 
 // booker books what callbacks say.
 type booker struct {
-	receipts *receive.Desk
+	receipts *receive.Batcher
 	// inbound books messages of subscribers; nil loses none but takes none.
 	inbound interface {
 		Book(ctx context.Context, channel string, in []provider.Inbound) error

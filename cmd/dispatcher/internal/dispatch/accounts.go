@@ -126,7 +126,7 @@ type fitting struct {
 	task    *task
 	channel int
 	need    admission.Need
-	place   admission.Place
+	place   admission.Release
 }
 
 // blockage is what keeps a message from a channel for the time being; the zero value is a reason
@@ -147,7 +147,7 @@ func (a *assigner) fit(t *task, c int) (word string) {
 	f := &a.fitting
 	f.task, f.channel, f.need = t, c, a.need(t, &a.routing.Channels[c])
 	accounts := a.accounts(t, c)
-	var o *admission.Obstacle
+	var o *admission.Exclusion
 	if f.place, o = admission.Fit(&a.moment, accounts, &f.need); o == nil {
 		return ""
 	}

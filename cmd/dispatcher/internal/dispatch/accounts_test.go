@@ -351,7 +351,7 @@ func TestPlacesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	}
 	b := newWorld(t)
 	free := b.assigner()
-	if free.decide(b.task("a")); free.place != (admission.Place{}) {
+	if free.decide(b.task("a")); free.place != (admission.Release{}) {
 		t.Errorf("a channel without limits has the place %+v", free.place)
 	}
 }

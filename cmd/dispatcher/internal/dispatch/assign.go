@@ -64,7 +64,7 @@ type assigner struct {
 	blockage blockage // of the channel that obstacle was last asked about
 	// taker is the channel that a message was last given to, at place; refunds are its.
 	taker   *Channel
-	place   admission.Place
+	place   admission.Release
 	refunds []ledger.Refund
 }
 

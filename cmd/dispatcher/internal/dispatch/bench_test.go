@@ -97,7 +97,7 @@ func BenchmarkTurns(b *testing.B) {
 	for _, tenants := range []int{1, 100} {
 		b.Run(fmt.Sprint(tenants), func(b *testing.B) {
 			w := newWorld(b)
-			tasks, fates := make([]task, 750), make([]ledger.Fate, 750)
+			tasks, fates := make([]task, 750), make([]ledger.Intake, 750)
 			for i := range tasks {
 				tasks[i] = *w.task("a")
 				tasks[i].row.Tenant, tasks[i].row.Seq = fmt.Sprint("tenant-", i*7%tenants), int64(i)

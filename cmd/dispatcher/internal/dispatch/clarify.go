@@ -83,7 +83,7 @@ func clarify(f *flight, res *provider.Result, s *ledger.Settlement, now time.Tim
 		giveUp(f, anyAccepted(res.Parts), s, now)
 		return
 	}
-	d := &ledger.Doubt{
+	d := &ledger.Ambiguity{
 		Key: f.submission.Key, Account: f.search.account, Until: f.repeatUntil, Step: ledger.SameKey,
 		Partly: anyAccepted(res.Parts) || len(f.submission.Parts) > 0,
 	}
@@ -91,10 +91,10 @@ func clarify(f *flight, res *provider.Result, s *ledger.Settlement, now time.Tim
 		d.Step = f.search.step(res.Parts != nil || len(f.submission.Parts) > 0, now)
 		d.Until = f.search.until(d.Step, now, f.expires)
 	}
-	s.Doubt = d
+	s.Ambiguity = d
 	switch {
 	case d.Step == ledger.NoStep, !now.Before(d.Until):
-		d.Verdict = giveUp(f, anyAccepted(res.Parts), s, now)
+		d.ResolvedAs = giveUp(f, anyAccepted(res.Parts), s, now)
 	case d.Step == ledger.SameKey:
 		repeat(f, d, res.RetryAfter, s, now)
 	case d.Step == ledger.Lookup:
@@ -105,7 +105,7 @@ func clarify(f *flight, res *provider.Result, s *ledger.Settlement, now time.Tim
 }
 
 // repeat lets the next attempt submit the same under the same key on the same channel, after pauses that double.
-func repeat(f *flight, d *ledger.Doubt, pause time.Duration, s *ledger.Settlement, now time.Time) {
+func repeat(f *flight, d *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time) {
 	s.State, s.Reason, s.Pinned, s.Tried = ledger.Retry, reasonSameKey, f.channel, false
 	s.NextAt = now.Add(max(min(pause, longestRetryAfter), min(repeatPause<<min(f.submission.Attempt-1, 10), longestRepeat)))
 	d.NextAt = d.Until
@@ -113,13 +113,13 @@ func repeat(f *flight, d *ledger.Doubt, pause time.Duration, s *ledger.Settlemen
 
 // giveUp ends the search without a result: the message is sent once more and flagged, when its lane
 // does that, its deadline has not passed and no part of it is known to have been taken; else it stays as it is.
-func giveUp(f *flight, partTaken bool, s *ledger.Settlement, now time.Time) ledger.Verdict {
+func giveUp(f *flight, partTaken bool, s *ledger.Settlement, now time.Time) ledger.ResolvedAs {
 	if f.search.resendOnce && f.expires.After(now) && !f.duplicate && len(f.submission.Parts) == 0 && !partTaken {
 		s.State, s.Reason, s.PossibleDuplicate, s.Tried, s.Pinned = ledger.Retry, reasonResend, true, true, ""
 		return ledger.Resent
 	}
 	s.State, s.Reason = ledger.Unknown, reasonAmbiguous
-	return ledger.FinalWord
+	return ledger.Unresolved
 }
 
 // repeated judges what came of an attempt under the key of one that nobody had answered. A yes or no is about
@@ -129,9 +129,9 @@ func giveUp(f *flight, partTaken bool, s *ledger.Settlement, now time.Time) ledg
 func repeated(f *flight, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	switch res.Outcome {
 	case provider.Accepted:
-		s.Doubt = &ledger.Doubt{Key: f.submission.Key, Step: ledger.SameKey, Until: f.repeatUntil, Verdict: ledger.Taken}
+		s.Ambiguity = &ledger.Ambiguity{Key: f.submission.Key, Step: ledger.SameKey, Until: f.repeatUntil, ResolvedAs: ledger.Taken}
 	case provider.Rejected:
-		s.Doubt = &ledger.Doubt{Key: f.submission.Key, Step: ledger.SameKey, Until: f.repeatUntil, Verdict: ledger.NotTaken}
+		s.Ambiguity = &ledger.Ambiguity{Key: f.submission.Key, Step: ledger.SameKey, Until: f.repeatUntil, ResolvedAs: ledger.NotTaken}
 	case provider.Unknown: // clarify has seen to it
 	case provider.Refused, provider.Throttled:
 		s.Outcome, s.Segments, s.PriceMicros = provider.Unknown, f.segments, f.price

@@ -33,7 +33,7 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 		State   ledger.State
 		Reason  string
 		Step    ledger.Step
-		Verdict ledger.Verdict
+		Verdict ledger.ResolvedAs
 		Next    time.Duration
 		Until   time.Duration
 		Pinned  string
@@ -73,7 +73,7 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 		"no receipt without the key in it": {
 			func(f *flight) { f.search.can = provider.Capabilities{Receipts: true} },
 			provider.Result{},
-			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.FinalWord, 0, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0, 10 * time.Minute, "", false},
 		},
 		"one resend when there is nothing to ask": {
 			func(f *flight) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true },
@@ -98,19 +98,19 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 		"no resend of what is known to be taken in part": {
 			func(f *flight) { f.search.can, f.search.resendOnce = provider.Capabilities{}, true },
 			provider.Result{Parts: parts},
-			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.FinalWord, 0, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0, 10 * time.Minute, "", false},
 		},
 		"no resend of the rest of a message": {
 			func(f *flight) {
 				f.search.can, f.search.resendOnce, f.submission.Parts = provider.Capabilities{}, true, []int{2}
 			},
 			provider.Result{},
-			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.FinalWord, 0, 10 * time.Minute, "", false},
+			want{ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0, 10 * time.Minute, "", false},
 		},
 		"nothing when a repeat found no answer in time": {
 			func(f *flight) { f.repeatUntil = noon },
 			provider.Result{},
-			want{ledger.Unknown, "ambiguous_final", ledger.SameKey, ledger.FinalWord, 0, 0, "", false},
+			want{ledger.Unknown, "ambiguous_final", ledger.SameKey, ledger.Unresolved, 0, 0, "", false},
 		},
 		"another repeat when there is time": {
 			func(f *flight) { f.repeatUntil = noon.Add(time.Minute) },
@@ -137,8 +137,8 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 			t.Parallel()
 			s := settle(doubtful(tc.change), &tc.result, noon)
 			got := want{State: s.State, Reason: s.Reason, Pinned: s.Pinned, Flagged: s.PossibleDuplicate}
-			if d := s.Doubt; d != nil {
-				got.Step, got.Verdict, got.Until = d.Step, d.Verdict, d.Until.Sub(noon)
+			if d := s.Ambiguity; d != nil {
+				got.Step, got.Verdict, got.Until = d.Step, d.ResolvedAs, d.Until.Sub(noon)
 				if !d.NextAt.IsZero() {
 					got.Next = d.NextAt.Sub(noon)
 				}
@@ -164,7 +164,7 @@ func TestOnlyACertainAnswerLeavesADoubt(t *testing.T) {
 				if !certain && elsewhere && !s.PossibleDuplicate {
 					t.Errorf("%s with %s left: %s without a flag", outcome, left, s.Reason)
 				}
-				if s.Doubt == nil {
+				if s.Ambiguity == nil {
 					t.Errorf("%s with %s left says nothing about the doubt", outcome, left)
 				}
 				if !certain && (s.Outcome != provider.Unknown || s.Segments != 3 || s.PriceMicros != 90) {

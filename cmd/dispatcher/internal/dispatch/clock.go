@@ -88,7 +88,7 @@ func (c *clock) now() time.Time {
 // span is when, by this process's clock, an attempt may leave at a place. However wrong the estimate of the database's
 // clock is, up to mostWrong, it leaves within the windows that it was counted in: with a database that is far away that is a
 // narrower span.
-func (c *clock) span(p *admission.Place) (leave, latest time.Time) {
+func (c *clock) span(p *admission.Release) (leave, latest time.Time) {
 	wrong := min(time.Duration(c.error.Load()), mostWrong)
 	leave, latest = c.here(p.At), c.here(p.Latest)
 	if opens := c.here(p.Opens).Add(wrong); !p.Opens.IsZero() && opens.After(leave) {

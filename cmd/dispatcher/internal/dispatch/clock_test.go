@@ -96,16 +96,16 @@ func TestAFarDatabaseNarrowsWindowsAndNotThePace(t *testing.T) {
 		clock := newClock()
 		asked := clock.epoch.Add(time.Hour)
 		clock.read(noon, asked, asked.Add(millis(200)))
-		leave, latest := clock.span(&admission.Place{At: opens.Add(c.at), Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
+		leave, latest := clock.span(&admission.Release{At: opens.Add(c.at), Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
 		if from, until := leave.Sub(clock.here(opens)), latest.Sub(clock.here(opens)); from != c.leave || until != c.until {
 			t.Errorf("%s: from %s until %s, want %s until %s", c.name, from, until, c.leave, c.until)
 		}
 		clock.read(noon, asked, asked) // known exactly
-		leave, latest = clock.span(&admission.Place{At: opens.Add(c.at), Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
+		leave, latest = clock.span(&admission.Release{At: opens.Add(c.at), Latest: opens.Add(c.latest), Opens: opens, Closes: closes})
 		if from, until := leave.Sub(clock.here(opens)), latest.Sub(clock.here(opens)); from != c.at || until != c.latest {
 			t.Errorf("%s: from %s until %s with a clock known exactly", c.name, from, until)
 		}
-		if leave, latest := clock.span(&admission.Place{}); !leave.IsZero() || !latest.IsZero() {
+		if leave, latest := clock.span(&admission.Release{}); !leave.IsZero() || !latest.IsZero() {
 			t.Errorf("no place became %s to %s", leave, latest)
 		}
 	}
@@ -119,7 +119,7 @@ func TestADatabaseASecondAwayLeavesTimeToSend(t *testing.T) {
 	asked := clock.epoch.Add(time.Hour)
 	clock.read(noon, asked, asked.Add(time.Second))
 	opens, closes := noon, noon.Add(time.Second)
-	leave, latest := clock.span(&admission.Place{At: opens, Latest: closes, Opens: opens, Closes: closes})
+	leave, latest := clock.span(&admission.Release{At: opens, Latest: closes, Opens: opens, Closes: closes})
 	if from, until := leave.Sub(clock.here(opens)), latest.Sub(clock.here(opens)); from != mostWrong || until != time.Second-mostWrong {
 		t.Errorf("from %s until %s", from, until)
 	}

@@ -27,7 +27,7 @@ type round struct {
 
 	now       time.Time // the database's clock
 	decisions []ledger.Decision
-	fates     []ledger.Fate
+	fates     []ledger.Intake
 	flights   []*flight
 	due       int            // how many due rows it had slots for
 	full      []int          // by channel: messages that found no room on it; nil for none
@@ -124,7 +124,7 @@ func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
 	if seen.Version != r.routing.Version {
 		return ledger.Decisions{}, errStaleRouting
 	}
-	r.now, r.fates = seen.Now, seen.Fates
+	r.now, r.fates = seen.Now, seen.Intakes
 	r.decisions = make([]ledger.Decision, len(seen.Messages))
 	r.adopt(seen)
 	a := newAssigner(r.routing, r.planner.keys, seen, r.unready, r.stand)
@@ -198,7 +198,7 @@ func (r *round) adopt(seen *ledger.Seen) {
 func (r *round) bar(seen *ledger.Seen) {
 	for i := range r.tasks {
 		t := &r.tasks[i]
-		t.barred = seen.Bars(i) && !t.lane.IgnoreOptOut && len(t.row.PartsLeft) == 0 && t.row.SameKey == ""
+		t.barred = seen.IsOptedOut(i) && !t.lane.IgnoreOptOut && len(t.row.PartsLeft) == 0 && t.row.SameKey == ""
 	}
 }
 

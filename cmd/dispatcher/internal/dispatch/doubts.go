@@ -32,7 +32,7 @@ const codeRepeated = "same_key"
 // clearDoubts tries to learn what became of submissions that nobody answered, and ends the search for those
 // whose time is over.
 func (d *Dispatcher) clearDoubts(ctx context.Context) error {
-	doubts, err := d.cfg.Ledger.Doubts(ctx, doubtBatch, doubtLease)
+	doubts, err := d.cfg.Ledger.DueAmbiguities(ctx, doubtBatch, doubtLease)
 	if err != nil {
 		return fmt.Errorf("look for doubts: %w", err)
 	}
@@ -52,11 +52,11 @@ func (d *Dispatcher) clearDoubts(ctx context.Context) error {
 }
 
 // clear takes one doubt a step further.
-func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenDoubt) error {
+func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	now := d.now()
 	switch {
 	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may be the truth
-		return d.cfg.Ledger.PutOff(ctx, o.Message.Seq, o.Key, now.Add(firstLookup))
+		return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, now.Add(firstLookup))
 	case o.Answered():
 		return d.pass(ctx, answeredLate(o, now))
 	case !now.Before(o.Until):
@@ -64,11 +64,11 @@ func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenDoubt) error {
 	case o.Step == ledger.Lookup && d.account(o.Attempt.Channel) == o.Account:
 		return d.lookUp(ctx, o)
 	}
-	return d.cfg.Ledger.PutOff(ctx, o.Message.Seq, o.Key, o.Until)
+	return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, o.Until)
 }
 
 // lookUp asks the provider.
-func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenDoubt) error {
+func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	var found provider.Finding
 	if finder, ok := d.channel(o.Attempt.Channel).(provider.Finder); ok {
 		found = finder.Find(ctx, o.Key)
@@ -76,58 +76,58 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenDoubt) error {
 	now := d.now()
 	switch found.Known {
 	case provider.Taken:
-		return d.pass(ctx, Judge(o, ledger.Taken, CodeLookup, found.Reference, now))
+		return d.pass(ctx, Resolve(o, ledger.Taken, CodeLookup, found.Reference, now))
 	case provider.NotTaken:
-		return d.pass(ctx, Judge(o, ledger.NotTaken, CodeLookup, "", now))
+		return d.pass(ctx, Resolve(o, ledger.NotTaken, CodeLookup, "", now))
 	case provider.Unanswered:
 	}
-	return d.cfg.Ledger.PutOff(ctx, o.Message.Seq, o.Key, earlier(now.Add(pauseOfLookup(o.Asked)), o.Until))
+	return d.cfg.Ledger.Postpone(ctx, o.Message.Seq, o.Key, earlier(now.Add(pauseOfLookup(o.Asked)), o.Until))
 }
 
 // answeredLate ends a doubt whose first attempt was answered late, or proved by a receipt. Who wrote that down took the
 // message on, unless further attempts under the key had been made: then the latest stands for all of them.
-func answeredLate(o *ledger.OpenDoubt, now time.Time) *ledger.Judgement {
+func answeredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 	verdict := ledger.NotTaken
 	if o.Answer == provider.Accepted.String() {
 		verdict = ledger.Taken
 	}
 	if o.Attempt.Number == o.First || o.Settled {
-		return &ledger.Judgement{Seq: o.Message.Seq, Key: o.Key, Verdict: verdict}
+		return &ledger.Resolution{Seq: o.Message.Seq, Key: o.Key, As: verdict}
 	}
-	j := Judge(o, verdict, codeRepeated, "", now)
+	j := Resolve(o, verdict, codeRepeated, "", now)
 	if verdict != ledger.Taken {
 		return j
 	}
 	if o.Receipt != ledger.Delivered && o.Receipt != ledger.Undelivered {
 		return j
 	}
-	j.Truth.Await = 0 // they have come, for the first attempt
+	j.Settlement.Await = 0 // they have come, for the first attempt
 	f := orphan(&o.Message, &o.Attempt, &Lane{})
-	j.Truth.Notice = nil // what the receipt said is the news
+	j.Settlement.Notice = nil // what the receipt said is the news
 	s := ledger.Settlement{ID: o.Message.ID, Attempt: o.Attempt.Number, State: o.Receipt}
 	n := statusOfSettlement(f, &s, now)
 	j.Move = &ledger.Move{State: o.Receipt, Notice: &n}
 	return j
 }
 
-// Judge ends a doubt with what was found out late: Taken under the provider's reference, NotTaken, or FinalWord when
+// Resolve ends a doubt with what was found out late: Taken under the provider's reference, NotTaken, or Unresolved when
 // nobody will know. code says who found out. Its receipts are awaited from then on, for as long as those of its channel were when
 // it was sent. Whether the message goes on, and how, is decided as for any answer. It is pure.
-func Judge(o *ledger.OpenDoubt, verdict ledger.Verdict, code, reference string, now time.Time) *ledger.Judgement {
+func Resolve(o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference string, now time.Time) *ledger.Resolution {
 	f := orphan(&o.Message, &o.Attempt, &Lane{})
 	f.repeatUntil, f.await = time.Time{}, o.Await
-	j := &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict}
+	j := &ledger.Resolution{Seq: f.seq, Key: o.Key, As: verdict}
 	switch verdict {
 	case ledger.Taken:
 		all := strings.TrimSpace(o.Reference + " " + reference) // of its parts, those that were known among them
-		j.Truth = truth(f, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now)
+		j.Settlement = truth(f, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now)
 	case ledger.NotTaken:
-		j.Truth = truth(f, &provider.Result{Outcome: provider.Refused, Code: code}, now)
+		j.Settlement = truth(f, &provider.Result{Outcome: provider.Refused, Code: code}, now)
 		if o.Repeats() { // it waits to be submitted to the same channel again; a settlement leaves such a row alone
-			s := j.Truth
+			s := j.Settlement
 			j.Move = &ledger.Move{State: s.State, Reason: s.Reason, Tried: s.Tried, Notice: s.Notice}
 		}
-	case ledger.FinalWord, ledger.Resent:
+	case ledger.Unresolved, ledger.Resent:
 		s := unresolved(o, f)
 		s.State, s.Reason = ledger.Unknown, reasonAmbiguous
 		j.Move = moved(f, s, now)
@@ -138,7 +138,7 @@ func Judge(o *ledger.OpenDoubt, verdict ledger.Verdict, code, reference string, 
 // truth is the settlement of a late answer, with its event.
 func truth(f *flight, res *provider.Result, now time.Time) *ledger.Settlement {
 	s := settle(f, res, now)
-	s.Doubt = nil                     // the judgement ends it
+	s.Ambiguity = nil                 // the judgement ends it
 	s.Receipts, s.CutShort = 0, false // who found out knows no more of its parts than was known
 	n := statusOfSettlement(f, &s, now)
 	s.Notice = &n
@@ -146,7 +146,7 @@ func truth(f *flight, res *provider.Result, now time.Time) *ledger.Settlement {
 }
 
 // unresolved is the settlement of an attempt of which nothing became known.
-func unresolved(o *ledger.OpenDoubt, f *flight) *ledger.Settlement {
+func unresolved(o *ledger.OpenAmbiguity, f *flight) *ledger.Settlement {
 	return &ledger.Settlement{
 		Seq: f.seq, ID: f.submission.ID, Attempt: o.Attempt.Number, Outcome: provider.Unknown, PossibleDuplicate: f.duplicate,
 	}
@@ -159,25 +159,25 @@ func moved(f *flight, s *ledger.Settlement, now time.Time) *ledger.Move {
 }
 
 // conclude ends a search that found nothing.
-func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenDoubt, now time.Time) error {
+func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
 	lane := d.routing.Load().lane(o.Message.Lane)
 	f := orphan(&o.Message, &o.Attempt, &lane)
 	s := unresolved(o, f)
 	verdict := giveUp(f, o.Partly, s, now)
-	return d.pass(ctx, &ledger.Judgement{Seq: f.seq, Key: o.Key, Verdict: verdict, Move: moved(f, s, now)})
+	return d.pass(ctx, &ledger.Resolution{Seq: f.seq, Key: o.Key, As: verdict, Move: moved(f, s, now)})
 }
 
 // pass writes a judgement down.
-func (d *Dispatcher) pass(ctx context.Context, j *ledger.Judgement) error {
-	ended, err := d.cfg.Ledger.Judge(ctx, j)
+func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
+	ended, err := d.cfg.Ledger.Resolve(ctx, j)
 	if err != nil {
 		return fmt.Errorf("end a doubt: %w", err)
 	}
 	if !ended {
 		return nil
 	}
-	d.cfg.Metrics.doubts.WithLabelValues(string(j.Verdict)).Inc()
-	if j.Truth != nil && j.Truth.State == ledger.Retry || j.Move != nil && j.Move.State == ledger.Retry {
+	d.cfg.Metrics.doubts.WithLabelValues(string(j.As)).Inc()
+	if j.Settlement != nil && j.Settlement.State == ledger.Retry || j.Move != nil && j.Move.State == ledger.Retry {
 		d.backlog.Store(true)
 		d.wake()
 	}

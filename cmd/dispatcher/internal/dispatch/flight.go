@@ -26,7 +26,7 @@ type flight struct {
 	claimed time.Time
 	// place is when it may leave by the database's clock, leave and latest the same by this process's:
 	// not before leave, and before latest unless that is zero. See launch.
-	place         admission.Place
+	place         admission.Release
 	leave, latest time.Time
 	// hold is how long its channel keeps the active slot of an answered attempt for a retry and, when
 	// untilReceipt is set, for the receipt.
@@ -55,7 +55,7 @@ type flight struct {
 	repeatUntil time.Time
 }
 
-func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Place, refunds []ledger.Refund) *flight {
+func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Release, refunds []ledger.Refund) *flight {
 	f := &flight{
 		place: at, refunds: refunds,
 		express: t.lane.Order == 0,

@@ -43,7 +43,7 @@ type write struct {
 func (l *lead) took(d time.Duration, now time.Time) {
 	// By the database's clock, which is known to within a few milliseconds, a quick one may have
 	// taken less than no time.
-	l.writes[l.next] = write{took: min(max(d, 0), admission.LongestLead), at: now}
+	l.writes[l.next] = write{took: min(max(d, 0), admission.MaxCommitLatency), at: now}
 	l.next = (l.next + 1) % len(l.writes)
 }
 

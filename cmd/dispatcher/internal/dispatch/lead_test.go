@@ -31,7 +31,7 @@ func TestLeadIsTheSlowestClaimOfLateThatIsNoOutlier(t *testing.T) {
 		"nine, and the first was the slowest": {[]int{900, 400, 400, 400, 400, 400, 400, 400, 400}, 400},
 		"what the end of a second leaves":     {[]int{49, 49, 49, 49, 49, 49, 49, 49}, 0},
 		"just more than that":                 {[]int{50, 50, 50, 50, 50, 50, 50, 50}, 50},
-		"no more than the longest":            {[]int{60_000, 60_000}, int(admission.LongestLead / time.Millisecond)},
+		"no more than the longest":            {[]int{60_000, 60_000}, int(admission.MaxCommitLatency / time.Millisecond)},
 	} {
 		var l lead
 		for _, took := range test.took {
@@ -40,7 +40,7 @@ func TestLeadIsTheSlowestClaimOfLateThatIsNoOutlier(t *testing.T) {
 		if got := l.get(noon.Add(leadMemory)); got != millis(test.want) {
 			t.Errorf("%s: lead %s, want %s", name, got, millis(test.want))
 		}
-		if got := l.get(noon.Add(slowMemory*admission.LongestLead + 1)); got != 0 {
+		if got := l.get(noon.Add(slowMemory*admission.MaxCommitLatency + 1)); got != 0 {
 			t.Errorf("%s: lead %s when no claim told anything for long", name, got)
 		}
 	}

@@ -484,14 +484,14 @@ func (m *messageLife) tell(c *ledger.Closing) *ledger.Notice {
 
 // operator settles what nobody knows: by the carrier's log, or as never to be known.
 func (m *messageLife) operator(final bool) bool {
-	o, err := m.rig.l.DoubtAbout(m.ctx, m.id)
+	o, err := m.rig.l.AmbiguityOf(m.ctx, m.id)
 	if err != nil {
 		return false
 	}
 	verdict, reference := ledger.NotTaken, ""
 	switch {
 	case final:
-		verdict = ledger.FinalWord
+		verdict = ledger.Unresolved
 	case m.took(o.First):
 		verdict = ledger.Taken
 		facts := m.facts(o.First)
@@ -503,11 +503,11 @@ func (m *messageLife) operator(final bool) bool {
 	case o.Partly:
 		return false
 	}
-	j := Judge(&o, verdict, CodeOperator, strings.TrimSpace(reference), m.rig.d.now())
+	j := Resolve(&o, verdict, CodeOperator, strings.TrimSpace(reference), m.rig.d.now())
 	j.Author, j.Note = "ops", "in its log"
 	var ended bool
 	m.step("operator", func() {
-		ended, err = m.rig.l.Judge(m.ctx, j)
+		ended, err = m.rig.l.Resolve(m.ctx, j)
 		m.must(err)
 	})
 	if ended && !final {
@@ -744,9 +744,9 @@ func (m *messageLife) books(r *ledger.Record) string {
 		a := &r.Attempts[i]
 		fmt.Fprintf(&b, "; %d on %s: %s (%s) %d segments, %s, ref %q", a.Number, a.Channel, a.Outcome, a.Code, a.Segments, a.Receipt, a.Reference)
 	}
-	for i := range r.Doubts {
-		d := &r.Doubts[i]
-		fmt.Fprintf(&b, "; ambiguous %d to %d: %s %s", d.Attempt, d.Last, d.Step, d.Verdict)
+	for i := range r.Ambiguities {
+		d := &r.Ambiguities[i]
+		fmt.Fprintf(&b, "; ambiguous %d to %d: %s %s", d.Attempt, d.Last, d.Step, d.ResolvedAs)
 	}
 	return b.String()
 }

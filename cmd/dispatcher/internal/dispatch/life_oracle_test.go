@@ -56,8 +56,8 @@ type answerFacts struct {
 // hearing is what a lookup or an operator told of a submission.
 type hearing struct {
 	First   int
-	Verdict ledger.Verdict // Taken or NotTaken
-	Named   []int          // parts whose references were told
+	Verdict ledger.ResolvedAs // Taken or NotTaken
+	Named   []int             // parts whose references were told
 }
 
 // partReceipt is a receipt of the carrier about one part of a submission.

@@ -103,7 +103,7 @@ func TestASlowDatabaseMovesPlacesBack(t *testing.T) {
 		t.Error("no claim was timed")
 	}
 	for _, of := range p.leads.of {
-		if took := of.writes[0].took; took <= 0 || took > admission.LongestLead {
+		if took := of.writes[0].took; took <= 0 || took > admission.MaxCommitLatency {
 			t.Errorf("a claim took %s to write", took)
 		}
 	}

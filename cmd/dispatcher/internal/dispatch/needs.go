@@ -13,7 +13,7 @@ import (
 const (
 	// neededFor is how long a scope is remembered that nobody needs any more. A claim notes what it has seen when it ends and the next
 	// one reads that before it waits for anything, slots and locks included: it knows however long it waits then.
-	neededFor = 2 * admission.LongestLead
+	neededFor = 2 * admission.MaxCommitLatency
 	maxNeeded = 1024
 )
 

@@ -82,7 +82,7 @@ func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
 
 // obstacleWord names what a counter lacks. Whoever is out of money wants to know that, whatever the limit's scope; but what is kept
 // for others is not spent.
-func obstacleWord(o *admission.Obstacle) string {
+func obstacleWord(o *admission.Exclusion) string {
 	scope := o.Counter.Scope
 	switch {
 	case o.Why == admission.Reserved:

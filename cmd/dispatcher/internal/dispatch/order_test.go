@@ -14,7 +14,7 @@ import (
 )
 
 // drawnQueue are tasks of some lanes and tenants, new ones before due ones, as a claim has them.
-func drawnQueue(t *rapid.T, w *world, n int) (tasks []task, fates []ledger.Fate) {
+func drawnQueue(t *rapid.T, w *world, n int) (tasks []task, fates []ledger.Intake) {
 	fresh := rapid.IntRange(0, n).Draw(t, "fresh")
 	seqs := rapid.Permutation(places(n)).Draw(t, "seqs")
 	for i := range n {
@@ -25,7 +25,7 @@ func drawnQueue(t *rapid.T, w *world, n int) (tasks []task, fates []ledger.Fate)
 		one.row.ExpiresAt = noon.Add(time.Duration(rapid.SampledFrom([]int{1, 30, 59, 60, 600}).Draw(t, "seconds left")) * time.Second)
 		fate := ledger.Due
 		if i < fresh {
-			fate = rapid.SampledFrom([]ledger.Fate{ledger.Fresh, ledger.Fresh, ledger.Duplicate, ledger.Conflict}).Draw(t, "fate")
+			fate = rapid.SampledFrom([]ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Duplicate, ledger.Conflict}).Draw(t, "fate")
 		}
 		tasks, fates = append(tasks, one), append(fates, fate)
 	}
@@ -81,7 +81,7 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 }
 
 // checkAge: of a lane and tenant due rows go before new ones, and older before younger.
-func checkAge(t *rapid.T, tasks []task, fates []ledger.Fate, order []int) {
+func checkAge(t *rapid.T, tasks []task, fates []ledger.Intake, order []int) {
 	last := map[tenantOf]int{}
 	for _, i := range order {
 		if tasks[i].row.ExpiresAt.Sub(noon) < urgent {
@@ -120,7 +120,7 @@ func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 			}
 		}
 		a, got := w.assigner(), map[string]int{}
-		for _, i := range turns(tasks, make([]ledger.Fate, len(tasks)), noon.Add(time.Duration(rapid.IntRange(0, 1000).Draw(rt, "at")))) {
+		for _, i := range turns(tasks, make([]ledger.Intake, len(tasks)), noon.Add(time.Duration(rapid.IntRange(0, 1000).Draw(rt, "at")))) {
 			if a.decide(&tasks[i]).State == ledger.Sending {
 				got[tasks[i].row.Tenant]++
 			}
@@ -144,7 +144,7 @@ func TestNoTenantGoesFirstInEveryClaim(t *testing.T) {
 		tasks[i].row.Tenant = tenant
 	}
 	for claim := range 4000 {
-		at := turns(tasks, make([]ledger.Fate, 4), noon.Add(time.Duration(claim)*time.Millisecond))
+		at := turns(tasks, make([]ledger.Intake, 4), noon.Add(time.Duration(claim)*time.Millisecond))
 		first[tasks[at[0]].row.Tenant]++
 	}
 	for tenant, n := range first { // 1000 each, give or take five standard deviations of 27
@@ -162,7 +162,7 @@ func TestDueRowsArePutBeforeNewOnesOfTheirTenant(t *testing.T) {
 		tasks[i] = *w.task("a")
 		tasks[i].row.Seq = int64(10 - i)
 	}
-	fates := []ledger.Fate{ledger.Fresh, ledger.Fresh, ledger.Due, ledger.Due}
+	fates := []ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Due, ledger.Due}
 	if got := turns(tasks, fates, noon); !cmp.Equal(got, []int{3, 2, 0, 1}) {
 		t.Errorf("order %v", got)
 	}

@@ -65,20 +65,20 @@ func TestWhatIsKnownOfPartsIsKeptWithTheDoubt(t *testing.T) {
 		"parts of an earlier attempt": {func(f *flight) { f.submission.Parts = []int{1} }, []provider.Part{silent}, true},
 	} {
 		s := settle(doubtful(tc.change), &provider.Result{Parts: tc.parts}, noon)
-		if s.Doubt == nil || s.Doubt.Partly != tc.want {
-			t.Errorf("%s: %+v", name, s.Doubt)
+		if s.Ambiguity == nil || s.Ambiguity.Partly != tc.want {
+			t.Errorf("%s: %+v", name, s.Ambiguity)
 		}
 	}
 }
 
 func TestAVerdictSaysNoMoreOfPartsThanWasKnown(t *testing.T) {
 	t.Parallel()
-	o := &ledger.OpenDoubt{
-		Doubt: ledger.Doubt{Key: "key"}, Message: ledger.Message{Seq: 1, ID: "m", ExpiresAt: noon},
+	o := &ledger.OpenAmbiguity{
+		Ambiguity: ledger.Ambiguity{Key: "key"}, Message: ledger.Message{Seq: 1, ID: "m", ExpiresAt: noon},
 		Attempt: ledger.Attempt{Number: 1, Channel: "a", Segments: 3, PriceMicros: 90}, Reference: "r1", Await: 4e9,
 	}
-	j := Judge(o, ledger.Taken, "operator", "r2", noon)
-	if s := j.Truth; s.Receipts != 0 || s.CutShort || s.Reference != "r1 r2" || s.Await != o.Await || s.Segments != 3 {
+	j := Resolve(o, ledger.Taken, "operator", "r2", noon)
+	if s := j.Settlement; s.Receipts != 0 || s.CutShort || s.Reference != "r1 r2" || s.Await != o.Await || s.Segments != 3 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -197,7 +197,7 @@ func TestNoFlightLeavesBeforeItsPlaceNorAfterTheLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{takes: time.Millisecond}, time.Now()
 		w := standWorker(t, channel, 1)
-		for i, place := range []admission.Place{
+		for i, place := range []admission.Release{
 			{At: now.Add(300 * time.Millisecond), Latest: now.Add(time.Second)},
 			{At: now.Add(100 * time.Millisecond), Latest: now.Add(time.Second)},
 			{At: now.Add(200 * time.Millisecond)},

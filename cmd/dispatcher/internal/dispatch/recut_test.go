@@ -64,7 +64,7 @@ func TestTheRestOfATextGoesOutOnlyAsItWasCut(t *testing.T) {
 				}
 				continue
 			}
-			f := newFlight(&planned, &d.Attempt, noon, admission.Place{}, nil)
+			f := newFlight(&planned, &d.Attempt, noon, admission.Release{}, nil)
 			if d.Attempt.Channel != "c" || !slices.Equal(f.submission.Parts, []int{1}) || f.submission.Cut != planned.row.PartsCut || f.submission.Cut == "" {
 				t.Errorf("%s, %s: %s submits %v of %q", name, mode, d.Attempt.Channel, f.submission.Parts, f.submission.Cut)
 			}

@@ -117,7 +117,7 @@ func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen
 	seen.Channels, seen.Scoped = slices.Clone(w.seen.Channels), nil
 	seen.Messages = due
 	for range due {
-		seen.Fates = append(seen.Fates, ledger.Due)
+		seen.Intakes = append(seen.Intakes, ledger.Due)
 	}
 	for _, ref := range refs {
 		state := ledger.ScopeState{ScopeRef: ref}

@@ -240,7 +240,7 @@ func TestMessageHeldForAChannelIsLetGoWhenThatIsSwitchedOff(t *testing.T) {
 		if d.Attempt.Channel != want {
 			t.Errorf("state %d: %+v", state, d)
 		}
-		if f := newFlight(&planned, &d.Attempt, noon, admission.Place{}, nil); f.pinned != "" && f.pinned != f.channel {
+		if f := newFlight(&planned, &d.Attempt, noon, admission.Release{}, nil); f.pinned != "" && f.pinned != f.channel {
 			t.Errorf("state %d: the flight to %s is pinned to %s", state, f.channel, f.pinned)
 		}
 		row.PartsLeft = []int{0}

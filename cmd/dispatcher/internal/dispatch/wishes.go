@@ -8,8 +8,8 @@ import (
 	"dispatcher/selector"
 )
 
-// Wishes are the selectors of a recorded message that still counted at a moment.
-func Wishes(m *ledger.Message, at time.Time) []selector.Selector {
+// SelectorsAt are the selectors of a recorded message that still counted at a moment.
+func SelectorsAt(m *ledger.Message, at time.Time) []selector.Selector {
 	msg, problem := envelope.Decode(m.Envelope, true)
 	if problem != nil {
 		return nil // it was decoded before it was stored: only damage explains this

@@ -41,18 +41,18 @@ var errEnded = errors.New("receipts are not taken any more, because this process
 // errRefused is the trouble with a receipt that the ledger cannot store.
 var errRefused = errors.New("a receipt could not be booked and is left out")
 
-// Books is where receipts are booked. *ledger.Ledger is one; see its methods.
-type Books interface {
+// Store is where receipts are booked. *ledger.Ledger is one; see its methods.
+type Store interface {
 	Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (ledger.Received, error)
 	Overdue(ctx context.Context, limit int, tell ledger.Tell) (ledger.Swept, error)
 	DropReceipts(ctx context.Context, older time.Duration) (dropped int64, err error)
 }
 
-var _ Books = (*ledger.Ledger)(nil)
+var _ Store = (*ledger.Ledger)(nil)
 
 // Config is what a desk works with.
 type Config struct {
-	Books Books
+	Books Store
 	// Open reads the key that a receipt carries, provider.Submission.Key: which attempt it was given to. It is false for
 	// a key that is not ours. nil opens none.
 	Open func(key string) (seq int64, attempt int, ok bool)
@@ -71,10 +71,10 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Desk takes the receipts of all channels and books them.
-type Desk struct {
+// Batcher takes the receipts of all channels and books them.
+type Batcher struct {
 	cfg     Config
-	metrics *deskMetrics
+	metrics *batcherMetrics
 	wake    chan struct{} // capacity 1: a first receipt or a full batch waits
 
 	mu      sync.Mutex
@@ -85,18 +85,18 @@ type Desk struct {
 }
 
 // New returns a desk that books once Run is called.
-func New(cfg Config) (*Desk, error) {
+func New(cfg Config) (*Batcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Desk{cfg: cfg, metrics: newDeskMetrics(cfg.Registry), wake: make(chan struct{}, 1)}, nil
+	return &Batcher{cfg: cfg, metrics: newBatcherMetrics(cfg.Registry), wake: make(chan struct{}, 1)}, nil
 }
 
 // Take calls answer once, from any goroutine: true when a receipt of a channel is durable, false when it has to be sent
 // again because there is no room, it could not be booked within five seconds, or the process ends. Neither Take nor
 // answer may block; any goroutine may call Take. What has no answer when the process dies is its provider's to send
 // again. A receipt that names no message, or under a key that is not ours, is taken and counted, and changes nothing.
-func (d *Desk) Take(channel string, r provider.Receipt, answer func(taken bool)) {
+func (d *Batcher) Take(channel string, r provider.Receipt, answer func(taken bool)) {
 	e, named := d.entry(channel, &r)
 	if !named {
 		answer(true)
@@ -110,7 +110,7 @@ func (d *Desk) Take(channel string, r provider.Receipt, answer func(taken bool))
 
 // Keep takes a receipt that nobody sends again and keeps it until it is booked, however long the database is away. It is
 // lost when the process ends before, or when too many are kept already, which is told. Any goroutine may call it, and it does not block.
-func (d *Desk) Keep(channel string, r provider.Receipt) {
+func (d *Batcher) Keep(channel string, r provider.Receipt) {
 	e, named := d.entry(channel, &r)
 	if !named {
 		return
@@ -127,7 +127,7 @@ func (d *Desk) Keep(channel string, r provider.Receipt) {
 // Book returns nil once receipts of a channel are durable. After an error, which is that of ctx or says that there is
 // no room, some of them may be booked all the same: whoever calls again does no harm. Receipts of many callers are booked
 // together.
-func (d *Desk) Book(ctx context.Context, channel string, receipts []provider.Receipt) error {
+func (d *Batcher) Book(ctx context.Context, channel string, receipts []provider.Receipt) error {
 	entries := make([]*entry, 0, len(receipts))
 	c := &caller{done: make(chan struct{})}
 	for i := range receipts {
@@ -155,7 +155,7 @@ func (d *Desk) Book(ctx context.Context, channel string, receipts []provider.Rec
 }
 
 // entry is a receipt as the ledger wants it; named is false when nothing says which message it is about.
-func (d *Desk) entry(channel string, r *provider.Receipt) (e *entry, named bool) {
+func (d *Batcher) entry(channel string, r *provider.Receipt) (e *entry, named bool) {
 	e = new(entry)
 	e.receipt = ledger.Receipt{Channel: channel, Reference: r.Reference, State: r.State, Cause: r.Cause, Code: r.Code, At: r.At}
 	if r.Key != "" && d.cfg.Open != nil {
@@ -171,7 +171,7 @@ func (d *Desk) entry(channel string, r *provider.Receipt) (e *entry, named bool)
 }
 
 // add queues entries of one channel if there is room for all of them.
-func (d *Desk) add(entries ...*entry) error {
+func (d *Batcher) add(entries ...*entry) error {
 	if err := d.enqueue(maxQueued, entries...); err != nil {
 		d.metrics.heard(entries[0].receipt.Channel, "refused")
 		d.cfg.Trouble("receipts", err)
@@ -184,7 +184,7 @@ func (d *Desk) add(entries ...*entry) error {
 }
 
 // enqueue queues entries unless more than most would wait then.
-func (d *Desk) enqueue(most int, entries ...*entry) error {
+func (d *Batcher) enqueue(most int, entries ...*entry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before := len(d.queue)

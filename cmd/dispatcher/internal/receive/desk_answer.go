@@ -47,7 +47,7 @@ func tellAll(batch []*entry, taken bool) {
 }
 
 // watch gives late receipts back until ctx ends.
-func (d *Desk) watch(ctx context.Context) {
+func (d *Batcher) watch(ctx context.Context) {
 	for sleep(ctx, watchInterval) {
 		d.giveBack(time.Now())
 	}
@@ -55,7 +55,7 @@ func (d *Desk) watch(ctx context.Context) {
 
 // giveBack asks the providers of late receipts to send them again. Those that are just being booked may be booked all the
 // same, and then twice, which does no harm.
-func (d *Desk) giveBack(now time.Time) {
+func (d *Batcher) giveBack(now time.Time) {
 	late := d.takeLate(now)
 	given := 0
 	for _, e := range late {
@@ -70,7 +70,7 @@ func (d *Desk) giveBack(now time.Time) {
 }
 
 // takeLate takes what is late from the queue and finds what is late of the batch under way.
-func (d *Desk) takeLate(now time.Time) (late []*entry) {
+func (d *Batcher) takeLate(now time.Time) (late []*entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, e := range d.booking {

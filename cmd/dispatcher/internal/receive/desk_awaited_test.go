@@ -45,7 +45,7 @@ func (w *words) open() bool {
 }
 
 // take hands a receipt of channel a over and returns what is answered.
-func take(d *receive.Desk, r provider.Receipt) *words {
+func take(d *receive.Batcher, r provider.Receipt) *words {
 	w := new(words)
 	d.Take("a", r, w.answer)
 	return w
@@ -209,7 +209,7 @@ func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 }
 
 // stuckDesk runs a desk over b until stop is called.
-func stuckDesk(t *testing.T, b *stuckBooks) (d *receive.Desk, stop func()) {
+func stuckDesk(t *testing.T, b *stuckBooks) (d *receive.Batcher, stop func()) {
 	t.Helper()
 	b.began, b.booked = time.Now(), map[string]bool{}
 	d, err := receive.New(receive.Config{Books: b, Freed: b.freed, Trouble: func(string, error) {}, Registry: prometheus.NewRegistry()})

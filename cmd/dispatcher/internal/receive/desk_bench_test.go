@@ -80,7 +80,7 @@ func receiptFrames(b *testing.B, l *ledger.Ledger) (frames [][]byte) {
 }
 
 // listenFor is an SMSC that a client of a desk has bound to.
-func listenFor(b *testing.B, desk *receive.Desk) net.Conn {
+func listenFor(b *testing.B, desk *receive.Batcher) net.Conn {
 	b.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Run books receipts and closes messages until ctx ends, and then books what can be booked at once.
-func (d *Desk) Run(ctx context.Context) {
+func (d *Batcher) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	early := make(chan struct{}, 1)
 	loops.Go(func() { d.sweep(ctx, early) })
@@ -22,7 +22,7 @@ func (d *Desk) Run(ctx context.Context) {
 }
 
 // book books batches as they fill up or have waited for long enough.
-func (d *Desk) book(ctx context.Context, early chan<- struct{}) {
+func (d *Batcher) book(ctx context.Context, early chan<- struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -43,7 +43,7 @@ func (d *Desk) book(ctx context.Context, early chan<- struct{}) {
 }
 
 // next takes a batch from the queue, or says how long there is none to book.
-func (d *Desk) next(now time.Time) (batch []*entry, wait time.Duration) {
+func (d *Batcher) next(now time.Time) (batch []*entry, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.booking = nil
@@ -61,7 +61,7 @@ func (d *Desk) next(now time.Time) (batch []*entry, wait time.Duration) {
 }
 
 // putBack returns receipts to the front of the queue; there may be more than there is room for then.
-func (d *Desk) putBack(rest []*entry) {
+func (d *Batcher) putBack(rest []*entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.booking = nil
@@ -70,7 +70,7 @@ func (d *Desk) putBack(rest []*entry) {
 
 // patiently books a batch, however long the database is away, and returns what ctx did not leave time for. A receipt that the
 // ledger refuses is left out rather than allowed to hold up the others.
-func (d *Desk) patiently(ctx context.Context, batch []*entry, early chan<- struct{}) (rest []*entry) {
+func (d *Batcher) patiently(ctx context.Context, batch []*entry, early chan<- struct{}) (rest []*entry) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := d.try(ctx, batch, early)
 		if err == nil {
@@ -96,18 +96,18 @@ func (d *Desk) patiently(ctx context.Context, batch []*entry, early chan<- struc
 	}
 }
 
-// ledgerPatience bounds one operation of the ledger: a database host that vanished without a word must not be waited for as
+// ledgerTimeout bounds one operation of the ledger: a database host that vanished without a word must not be waited for as
 // long as TCP hopes.
-const ledgerPatience = 15 * time.Second
+const ledgerTimeout = 15 * time.Second
 
 // try books a batch once.
-func (d *Desk) try(ctx context.Context, batch []*entry, early chan<- struct{}) error {
+func (d *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}) error {
 	receipts := make([]ledger.Receipt, len(batch))
 	for i := range batch {
 		receipts[i] = batch[i].receipt
 	}
 	var closed tally
-	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	got, err := d.cfg.Books.Receive(ctx, receipts, closed.tell)
 	if err != nil {
@@ -129,7 +129,7 @@ func (d *Desk) try(ctx context.Context, batch []*entry, early chan<- struct{}) e
 }
 
 // finish tries once to book whatever still waits. What it cannot book nobody takes any more.
-func (d *Desk) finish(ctx context.Context) {
+func (d *Batcher) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	d.mu.Lock()

@@ -22,7 +22,7 @@ type contraryBooks struct{ once sync.Once }
 func (*contraryBooks) Receive(_ context.Context, receipts []ledger.Receipt, _ ledger.Tell) (ledger.Received, error) {
 	got := ledger.Received{ReceiptCounts: ledger.ReceiptCounts{Contradictory: len(receipts)}}
 	for i := range receipts {
-		got.Oddities = append(got.Oddities, ledger.Oddity{Kind: ledger.DeliveredThoughDenied, Channel: receipts[i].Channel, Reference: receipts[i].Reference})
+		got.Oddities = append(got.Oddities, ledger.Discrepancy{Kind: ledger.DeliveredThoughDenied, Channel: receipts[i].Channel, Reference: receipts[i].Reference})
 	}
 	return got, nil
 }
@@ -30,7 +30,7 @@ func (*contraryBooks) Receive(_ context.Context, receipts []ledger.Receipt, _ le
 func (b *contraryBooks) Overdue(context.Context, int, ledger.Tell) (swept ledger.Swept, err error) {
 	b.once.Do(func() {
 		swept.Contradictory, swept.OtherID = 1, 1
-		swept.Oddities = []ledger.Oddity{
+		swept.Oddities = []ledger.Discrepancy{
 			{Kind: ledger.DeliveredThoughDenied, Channel: "b", Answered: "8"}, {Kind: ledger.UnderAnotherID, Channel: "b", Reference: "0x1F", Answered: "31"},
 		}
 	})

@@ -6,19 +6,19 @@ import (
 	"dispatcher/ledger"
 )
 
-// deskMetrics count receipts. Label values are bounded: channels come from the routing document, the others are
+// batcherMetrics count receipts. Label values are bounded: channels come from the routing document, the others are
 // closed lists.
-type deskMetrics struct {
+type batcherMetrics struct {
 	receipts *prometheus.CounterVec // channel, state: delivered undelivered pending nameless refused lost
 	booking  *prometheus.CounterVec // result: matched early repeated contradictory other_id
 	closed   *prometheus.CounterVec // state: accepted delivered undelivered no_receipt
 }
 
-func newDeskMetrics(registry prometheus.Registerer) *deskMetrics {
+func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
 	counter := func(room, name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "dispatcher", Subsystem: room, Name: name, Help: help}, labels)
 	}
-	m := &deskMetrics{
+	m := &batcherMetrics{
 		receipts: counter("provider", "receipts_total", "Receipts by what they say.", "channel", "state"),
 		booking:  counter("receive", "booked_total", "Receipts by what the ledger made of them.", "result"),
 		closed:   counter("receive", "closed_total", "Messages by the state that a receipt, or the want of one, brought them to.", "state"),
@@ -27,9 +27,11 @@ func newDeskMetrics(registry prometheus.Registerer) *deskMetrics {
 	return m
 }
 
-func (m *deskMetrics) heard(channel, state string) { m.receipts.WithLabelValues(channel, state).Inc() }
+func (m *batcherMetrics) heard(channel, state string) {
+	m.receipts.WithLabelValues(channel, state).Inc()
+}
 
-func (m *deskMetrics) booked(got *ledger.Received, closed *tally) {
+func (m *batcherMetrics) booked(got *ledger.Received, closed *tally) {
 	for result, n := range map[string]int{"matched": got.Matched, "early": got.Early, "repeated": got.Repeated} {
 		m.booking.WithLabelValues(result).Add(float64(n))
 	}
@@ -37,12 +39,12 @@ func (m *deskMetrics) booked(got *ledger.Received, closed *tally) {
 	m.swept(closed)
 }
 
-func (m *deskMetrics) odd(contradictory, otherID int) {
+func (m *batcherMetrics) odd(contradictory, otherID int) {
 	m.booking.WithLabelValues("contradictory").Add(float64(contradictory))
 	m.booking.WithLabelValues("other_id").Add(float64(otherID))
 }
 
-func (m *deskMetrics) swept(closed *tally) {
+func (m *batcherMetrics) swept(closed *tally) {
 	for state, n := range closed.states {
 		m.closed.WithLabelValues(string(state)).Add(float64(n))
 	}

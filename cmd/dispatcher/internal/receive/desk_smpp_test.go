@@ -14,7 +14,7 @@ import (
 )
 
 // bound is a client of an SMSC whose receipts go to a desk, as in the application. It is cut off rather than closed.
-func bound(t testing.TB, carrier *smpptest.Server, d *receive.Desk) (cut func()) {
+func bound(t testing.TB, carrier *smpptest.Server, d *receive.Batcher) (cut func()) {
 	t.Helper()
 	client, err := smpp.New(smpp.Config{
 		Addresses: []string{carrier.Addr()}, SystemID: "acme", Password: "s3cret", ReconnectMin: time.Millisecond,

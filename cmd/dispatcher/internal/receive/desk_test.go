@@ -97,7 +97,7 @@ func (b *journalBooks) Overdue(_ context.Context, _ int, tell ledger.Tell) (swep
 func (b *journalBooks) DropReceipts(context.Context, time.Duration) (int64, error) { return 0, nil }
 
 // desk runs a desk over b until stop is called.
-func desk(t *testing.T, b *journalBooks) (d *receive.Desk, registry *prometheus.Registry, stop func()) {
+func desk(t *testing.T, b *journalBooks) (d *receive.Batcher, registry *prometheus.Registry, stop func()) {
 	t.Helper()
 	b.began, b.booked, registry = time.Now(), map[string]bool{}, prometheus.NewRegistry()
 	d, err := receive.New(receive.Config{

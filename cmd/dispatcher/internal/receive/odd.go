@@ -12,7 +12,7 @@ import (
 const mostOdd = 5
 
 // tellOdd logs receipts that say something else than the books do, with channel and provider's id.
-func (d *Desk) tellOdd(odd []ledger.Oddity) {
+func (d *Batcher) tellOdd(odd []ledger.Discrepancy) {
 	for i := range odd[:min(len(odd), mostOdd)] {
 		d.cfg.Trouble("receipts", oddity(&odd[i]))
 	}
@@ -22,7 +22,7 @@ func (d *Desk) tellOdd(odd []ledger.Oddity) {
 }
 
 // oddity is a sentence about an odd receipt. Ids are quoted: a carrier writes what it likes into them.
-func oddity(o *ledger.Oddity) error {
+func oddity(o *ledger.Discrepancy) error {
 	switch o.Kind {
 	case ledger.DeliveredThoughDenied:
 		return fmt.Errorf("channel %s says that %s was delivered, and had answered that it did not take it: the message may be on its bill; "+
@@ -37,7 +37,7 @@ func oddity(o *ledger.Oddity) error {
 }
 
 // submission names what a receipt is about.
-func submission(o *ledger.Oddity) string {
+func submission(o *ledger.Discrepancy) string {
 	switch {
 	case o.Reference != "":
 		return fmt.Sprintf("its id %q", o.Reference)

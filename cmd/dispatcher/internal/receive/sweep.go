@@ -28,7 +28,7 @@ const (
 )
 
 // sweep closes what is due until ctx ends.
-func (d *Desk) sweep(ctx context.Context, early <-chan struct{}) {
+func (d *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 	var quick time.Time
 	timer := time.NewTimer(sweepInterval)
 	defer timer.Stop()
@@ -56,9 +56,9 @@ func (d *Desk) sweep(ctx context.Context, early <-chan struct{}) {
 }
 
 // look closes what is due now. An early receipt frees the slot that its attempt was settled with.
-func (d *Desk) look(ctx context.Context) {
+func (d *Batcher) look(ctx context.Context) {
 	var closed tally
-	looking, cancel := context.WithTimeout(ctx, ledgerPatience)
+	looking, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	swept, err := d.cfg.Books.Overdue(looking, sweepSize, closed.tell)
 	if err != nil && ctx.Err() == nil {
@@ -75,7 +75,7 @@ func (d *Desk) look(ctx context.Context) {
 }
 
 // tidy drops old receipts of messages that nobody knows, until ctx ends.
-func (d *Desk) tidy(ctx context.Context) {
+func (d *Batcher) tidy(ctx context.Context) {
 	for sleep(ctx, tidyInterval) {
 		if err := d.drop(ctx); err != nil && ctx.Err() == nil {
 			d.cfg.Trouble("receipts", err)
@@ -83,8 +83,8 @@ func (d *Desk) tidy(ctx context.Context) {
 	}
 }
 
-func (d *Desk) drop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, ledgerPatience)
+func (d *Batcher) drop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	_, err := d.cfg.Books.DropReceipts(ctx, keepEarly)
 	return err

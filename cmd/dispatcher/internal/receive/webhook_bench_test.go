@@ -93,7 +93,7 @@ func (o only) Listener(name string) (l provider.Listener, known bool) {
 	return l, known && name == "a"
 }
 
-type deskBooker struct{ desk *receive.Desk }
+type deskBooker struct{ desk *receive.Batcher }
 
 func (d deskBooker) Book(ctx context.Context, channel string, heard *provider.Heard) error {
 	return d.desk.Book(ctx, channel, heard.Receipts)

@@ -30,7 +30,7 @@ func (l *lookback) look(candidates []Candidate, b *Basis, at time.Time) {
 	if l.route == nil || b.RankedVersion != l.message.Plan.Version {
 		return
 	}
-	wishes := dispatch.Wishes(l.message, at)
+	wishes := dispatch.SelectorsAt(l.message, at)
 	for i := range candidates {
 		if c := &candidates[i]; c.Eligible == nil {
 			if reason := l.forbids(c.Channel, wishes); reason != "" {

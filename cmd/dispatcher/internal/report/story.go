@@ -42,7 +42,7 @@ type Story struct {
 	PossibleDuplicate bool      `json:"possible_duplicate,omitempty"`
 	// PartsAccepted is how many parts of a message that was not taken whole its provider has accepted: they are billed.
 	PartsAccepted int `json:"parts_accepted,omitempty"`
-	// Doubts are about attempts that nobody answered.
+	// DueAmbiguities are about attempts that nobody answered.
 	Doubts []Doubt `json:"doubts,omitempty"`
 	// Waits are what the message waited for, in the order in which it first did, with that under way.
 	Waits []Wait `json:"waits,omitzero"`
@@ -178,7 +178,7 @@ func NewStory(src *Source) (Story, error) {
 		s.Attempts = append(s.Attempts, a)
 	}
 	s.PartsAccepted = partsAccepted(r)
-	s.Doubts = newDoubts(r.Doubts)
+	s.Doubts = newDoubts(r.Ambiguities)
 	seen, err := newSeen(src)
 	if err != nil {
 		return Story{}, err

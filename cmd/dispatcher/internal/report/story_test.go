@@ -223,7 +223,7 @@ func addOddOnes(out map[string]*ledger.Record) {
 	inVain := newRecord(ledger.Unknown, attempt("a", ledger.ByFirstChoice, outcomeUnknown, "bind_lost"),
 		attempt("c", ledger.ByResend, outcomeRejected, "0x0000000b", ranked("a", 0, "already_tried"), ranked("c", 40, "")))
 	inVain.Message.PossibleDuplicate, inVain.Message.Reason = true, "ambiguous_final"
-	inVain.Doubts = []ledger.DoubtRecord{{Attempt: 1, Last: 1, Step: ledger.NoStep, Verdict: ledger.Resent}}
+	inVain.Ambiguities = []ledger.AmbiguityRecord{{Attempt: 1, Last: 1, Step: ledger.NoStep, ResolvedAs: ledger.Resent}}
 	out["resent-in-vain"] = inVain
 
 	partly := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeThrottled, "0x00000058"),

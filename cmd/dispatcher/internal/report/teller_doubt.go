@@ -8,7 +8,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// Doubt is how it was tried to find out what became of an attempt that nobody answered.
+// Ambiguity is how it was tried to find out what became of an attempt that nobody answered.
 type Doubt struct {
 	Attempt int       `json:"attempt"` // the latest under its key
 	Step    string    `json:"step"`    // same_key, lookup, receipt or none
@@ -19,12 +19,12 @@ type Doubt struct {
 	Note    string    `json:"note"`
 }
 
-func newDoubts(records []ledger.DoubtRecord) []Doubt {
+func newDoubts(records []ledger.AmbiguityRecord) []Doubt {
 	doubts := make([]Doubt, len(records))
 	for i := range records {
 		d := &records[i]
 		doubts[i] = Doubt{
-			Attempt: d.Last, Step: string(d.Step), Until: d.Until, Asked: d.Asked, Verdict: string(d.Verdict), Author: d.Author, Note: d.Note,
+			Attempt: d.Last, Step: string(d.Step), Until: d.Until, Asked: d.Asked, Verdict: string(d.ResolvedAs), Author: d.Author, Note: d.Note,
 		}
 	}
 	return doubts
@@ -38,11 +38,11 @@ var searches = map[ledger.Step]string{
 }
 
 // verdictWords say how a search ended.
-var verdictWords = map[ledger.Verdict]string{
-	ledger.Taken:     "that it had been taken",
-	ledger.NotTaken:  "that it had not been taken",
-	ledger.Resent:    "nothing, so the lane had it sent once more",
-	ledger.FinalWord: "nothing: nobody knows whether it was taken, and it is booked as possibly billable",
+var verdictWords = map[ledger.ResolvedAs]string{
+	ledger.Taken:      "that it had been taken",
+	ledger.NotTaken:   "that it had not been taken",
+	ledger.Resent:     "nothing, so the lane had it sent once more",
+	ledger.Unresolved: "nothing: nobody knows whether it was taken, and it is booked as possibly billable",
 }
 
 // foundOut says who told what became of an attempt that nobody had answered, by its code.
@@ -70,7 +70,7 @@ func (t *teller) doubt(attempt int) {
 		case d.Verdict == "" && search != "":
 			t.say("To find out, %s, until %s%s.", search, t.when(d.Until), asked(d.Asked))
 		case d.Verdict != "" && search != "":
-			t.say("A search found %s%s.", verdictWords[ledger.Verdict(d.Verdict)], asked(d.Asked))
+			t.say("A search found %s%s.", verdictWords[ledger.ResolvedAs(d.Verdict)], asked(d.Asked))
 		}
 	}
 }

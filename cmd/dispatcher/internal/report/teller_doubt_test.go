@@ -12,27 +12,27 @@ func TestADoubtIsToldAsItStands(t *testing.T) {
 	t.Parallel()
 	until := time.Date(2026, 11, 21, 12, 10, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		doubt ledger.DoubtRecord
+		doubt ledger.AmbiguityRecord
 		want  string
 	}{
 		"open lookup": {
-			ledger.DoubtRecord{Last: 1, Step: ledger.Lookup, Until: until, Asked: 3},
+			ledger.AmbiguityRecord{Last: 1, Step: ledger.Lookup, Until: until, Asked: 3},
 			"To find out, the provider is asked for it, until 21 November 2026 at 12:10:00 UTC (tried 3 times).",
 		},
 		"open receipt": {
-			ledger.DoubtRecord{Last: 1, Step: ledger.AwaitReceipt, Until: until},
+			ledger.AmbiguityRecord{Last: 1, Step: ledger.AwaitReceipt, Until: until},
 			"To find out, a receipt is waited for, until 21 November 2026 at 12:10:00 UTC.",
 		},
-		"taken":         {ledger.DoubtRecord{Last: 1, Step: ledger.SameKey, Verdict: ledger.Taken}, "A search found that it had been taken."},
-		"final":         {ledger.DoubtRecord{Last: 1, Step: ledger.Lookup, Verdict: ledger.FinalWord, Asked: 1}, "booked as possibly billable (tried 1 time)."},
-		"nothing asked": {ledger.DoubtRecord{Last: 1, Step: ledger.NoStep, Verdict: ledger.FinalWord}, ""},
+		"taken":         {ledger.AmbiguityRecord{Last: 1, Step: ledger.SameKey, ResolvedAs: ledger.Taken}, "A search found that it had been taken."},
+		"final":         {ledger.AmbiguityRecord{Last: 1, Step: ledger.Lookup, ResolvedAs: ledger.Unresolved, Asked: 1}, "booked as possibly billable (tried 1 time)."},
+		"nothing asked": {ledger.AmbiguityRecord{Last: 1, Step: ledger.NoStep, ResolvedAs: ledger.Unresolved}, ""},
 		"by hand": {
-			ledger.DoubtRecord{Last: 1, Step: ledger.Lookup, Verdict: ledger.NotTaken, Author: "ann", Note: "not in their log."},
+			ledger.AmbiguityRecord{Last: 1, Step: ledger.Lookup, ResolvedAs: ledger.NotTaken, Author: "ann", Note: "not in their log."},
 			"ann settled it as not taken: not in their log.",
 		},
-		"of another attempt": {ledger.DoubtRecord{Last: 2, Step: ledger.Lookup, Verdict: ledger.Taken}, ""},
+		"of another attempt": {ledger.AmbiguityRecord{Last: 2, Step: ledger.Lookup, ResolvedAs: ledger.Taken}, ""},
 	} {
-		tell := &teller{story: &Story{Doubts: newDoubts([]ledger.DoubtRecord{tc.doubt})}, zone: time.UTC}
+		tell := &teller{story: &Story{Doubts: newDoubts([]ledger.AmbiguityRecord{tc.doubt})}, zone: time.UTC}
 		tell.doubt(1)
 		if got := strings.Join(tell.out, " "); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
 			t.Errorf("%s: %q", name, got)

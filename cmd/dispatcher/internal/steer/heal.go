@@ -84,8 +84,8 @@ func (s *Steerer) faults(ctx context.Context, window time.Duration, now time.Tim
 // heal writes a move as a version of its own: the same document, other effects. Effects of
 // routes that no longer have health weighting are not in what was read, so they end with it.
 func (s *Steerer) heal(ctx context.Context, move HealthMove) error {
-	_, err := s.cfg.Ledger.ApplyEffects(ctx, ledger.NewEffects{
-		Expect: s.seen.Version, Author: healthAuthor, Reason: move.Reason, Effects: effectsAfter(s.seen.doc, move).Encode(),
+	_, err := s.cfg.Ledger.ApplyOverrides(ctx, ledger.NewOverrides{
+		Expect: s.seen.Version, Author: healthAuthor, Reason: move.Reason, Overrides: effectsAfter(s.seen.doc, move).Encode(),
 	})
 	if err != nil {
 		return err
