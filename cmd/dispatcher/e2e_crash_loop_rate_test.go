@@ -1,0 +1,95 @@
+package main
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// killInterval is the time between two crashes.
+const killInterval = 2 * time.Second
+
+// TestTwoProcessesKeepTheirThroughputBesideACrashLoop compares two stages that get the same
+// messages at the same time: two processes alone, and two beside a third that is killed every two
+// seconds and started again at once. Both share the machine, so its load counts for both. Real
+// Kafka shows more of it than the one in the process; see .ci/kafka-e2e.
+func TestTwoProcessesKeepTheirThroughputBesideACrashLoop(t *testing.T) {
+	t.Parallel()
+	rate, duration := size(100, 300), time.Duration(size(20, 60))*time.Second
+	alone, beside := newLoopStage(t), newLoopStage(t)
+	end := make(chan struct{})
+	var killer, publishers sync.WaitGroup
+	killer.Go(func() { beside.killAgainAndAgain(end) })
+	var without, with loopCount
+	publishers.Go(func() { without = alone.loop(rate, duration) })
+	publishers.Go(func() { with = beside.loop(rate, duration) })
+	publishers.Wait()
+	close(end)
+	killer.Wait()
+	t.Logf("alone %+v, beside a crash loop %+v", without, with)
+	if without.accepted == 0 || 10*with.accepted < 9*without.accepted {
+		t.Errorf("accepted %d messages alone and %d beside a crash loop", without.accepted, with.accepted)
+	}
+}
+
+// loopCount is what a stage accepted while it was sent messages, and the longest time in which it
+// accepted none.
+type loopCount struct {
+	accepted int
+	silence  time.Duration
+}
+
+func newLoopStage(t testing.TB) *stage {
+	t.Helper()
+	s := newStage(t, plot{settings: map[string]string{"LOG_LEVEL": "info"}})
+	s.runAll(2)
+	s.joined(2)
+	return s
+}
+
+// loop sends messages for a while and counts what is accepted by then.
+func (s *stage) loop(rate int, duration time.Duration) loopCount {
+	began := s.now()
+	s.publishSteadily(rate, duration)
+	accepted := query(s.t, s.postgres, pgx.RowTo[time.Time], `
+		select settled_at from audit.attempts where outcome = 'accepted' order by 1`)
+	return loopCount{len(accepted), longestGap(append([]time.Time{began}, accepted...))}
+}
+
+// killAgainAndAgain starts a process and kills it, until end is closed.
+func (s *stage) killAgainAndAgain(end <-chan struct{}) {
+	for {
+		p := s.run("crashes")
+		select {
+		case <-time.After(killInterval):
+			p.kill(s.t)
+		case <-end:
+			return
+		}
+	}
+}
+
+// publishSteadily spreads messages evenly over the time and all partitions.
+func (s *stage) publishSteadily(rate int, duration time.Duration) {
+	all := messages("steady", rate*int(duration/time.Second))
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	began := time.Now()
+	for sent := 0; sent < len(all); {
+		<-ticker.C
+		due := min(len(all), int(time.Since(began).Seconds()*float64(rate)))
+		s.publish("bulk", all[sent:due])
+		sent = due
+	}
+}
+
+func longestGap(times []time.Time) (longest time.Duration) {
+	slices.SortFunc(times, time.Time.Compare)
+	for i := 1; i < len(times); i++ {
+		longest = max(longest, times[i].Sub(times[i-1]))
+	}
+	return longest
+}
