@@ -149,11 +149,11 @@ func TestAnOperatorSettlesADoubt(t *testing.T) {
 			if want := "State of the message: " + tc.state + ".\n"; !strings.HasSuffix(got.out, want) {
 				t.Errorf("%q", got.out)
 			}
-			story := shown[report.Story](t, dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", tc.id, "--format", "json"))
+			story := shown[report.Explanation](t, dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", tc.id, "--format", "json"))
 			if !strings.Contains(story.Text, tc.told) || strings.Contains(story.Text, "a accepted it") {
 				t.Errorf("%s", story.Text)
 			}
-			if d := story.Doubts; len(d) != 1 || d[0].Verdict != tc.as || d[0].Author != "ann" || !strings.HasPrefix(d[0].Note, "in the log of today.") {
+			if d := story.Ambiguities; len(d) != 1 || d[0].Resolution != tc.as || d[0].Author != "ann" || !strings.HasPrefix(d[0].Note, "in the log of today.") {
 				t.Errorf("%+v", d)
 			}
 		})

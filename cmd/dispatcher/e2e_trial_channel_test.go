@@ -43,7 +43,7 @@ func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 	s.checkStatuses()
 	s.checkTrialRow(tried)
 	s.checkVerified(n)
-	var story report.Story
+	var story report.Explanation
 	id := queryOne[string](t, s.postgres, `select message_id from audit.attempts where channel = 'b' limit 1`)
 	if err := json.Unmarshal([]byte(s.command("explain", id, "--format", "json")), &story); err != nil || channelOf(&story) != "b" || !strings.Contains(story.Text, "b accepted it") {
 		t.Errorf("%+v, %v", story, err)

@@ -71,7 +71,7 @@ func (c *cli) explain(ctx context.Context, id string, as format) error {
 	case err != nil:
 		return usage(postgresTrouble(s, err))
 	}
-	source, err := storySource(ctx, l, &record)
+	source, err := explainSource(ctx, l, &record)
 	if err != nil {
 		return err
 	}
@@ -79,16 +79,16 @@ func (c *cli) explain(ctx context.Context, id string, as format) error {
 		return usage(postgresTrouble(s, err))
 	}
 	source.Keys = keysIfReadable(s)
-	story, err := report.NewStory(source)
+	explanation, err := report.Explain(source)
 	if err != nil {
 		return err
 	}
-	return c.printStory(&story, as)
+	return c.printExplanation(&explanation, as)
 }
 
-// storySource reads what the story of a record needs beside it. The clock is read after the record, so that no wait
+// explainSource reads what the explanation of a record needs beside it. The clock is read after the record, so that no wait
 // begins after now.
-func storySource(ctx context.Context, l *ledger.Ledger, record *ledger.Record) (*report.Source, error) {
+func explainSource(ctx context.Context, l *ledger.Ledger, record *ledger.Record) (*report.Source, error) {
 	source := &report.Source{Record: record}
 	var err error
 	if source.Now, err = l.Clock(ctx); err != nil {
@@ -112,7 +112,7 @@ func storySource(ctx context.Context, l *ledger.Ledger, record *ledger.Record) (
 	}
 	stored, err := l.Routing(ctx, seen.Version)
 	if errors.Is(err, ledger.ErrNoRouting) {
-		return source, nil // it is told without what the version says of its limits
+		return source, nil // it is explained without what the version says of its limits
 	}
 	if err == nil {
 		source.WaitDoc, err = storedRouting(&stored)
@@ -121,7 +121,7 @@ func storySource(ctx context.Context, l *ledger.Ledger, record *ledger.Record) (
 }
 
 // zoneInForce is the business time zone of the current routing; nil before there is any. A message is
-// told in it also when it is dead, or was planned under a document with another zone.
+// explained in it also when it is dead, or was planned under a document with another zone.
 func zoneInForce(ctx context.Context, l *ledger.Ledger) (*time.Location, error) {
 	stored, err := l.CurrentRouting(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
@@ -137,19 +137,19 @@ func zoneInForce(ctx context.Context, l *ledger.Ledger) (*time.Location, error) 
 	return doc.Timezone, nil
 }
 
-// printStory prints the paragraph, then who was considered and what was tried.
-func (c *cli) printStory(s *report.Story, as format) error {
+// printExplanation prints the paragraph, then who was considered and what was tried.
+func (c *cli) printExplanation(e *report.Explanation, as format) error {
 	if as != formatTable {
-		return as.print(c.out, s, candidateSheet(s.Candidates, as))
+		return as.print(c.out, e, candidateSheet(e.Candidates, as))
 	}
-	fmt.Fprintln(c.out, wrapped(s.Text, 100))
-	if len(s.Candidates) > 0 {
+	fmt.Fprintln(c.out, wrapped(e.Text, 100))
+	if len(e.Candidates) > 0 {
 		fmt.Fprintln(c.out)
-		candidateSheet(s.Candidates, formatTable).draw(c.out)
+		candidateSheet(e.Candidates, formatTable).draw(c.out)
 	}
-	if len(s.Attempts) > 0 {
+	if len(e.Attempts) > 0 {
 		fmt.Fprintln(c.out)
-		attemptSheet(s.Attempts).draw(c.out)
+		attemptSheet(e.Attempts).draw(c.out)
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func attemptSheet(attempts []report.Attempt) sheet {
 	for i := range attempts {
 		a := &attempts[i]
 		s.rows = append(s.rows, []string{
-			strconv.Itoa(a.Attempt), a.Channel, a.Reason, outcomeWord(a), a.Code, a.Reference,
+			strconv.Itoa(a.Number), a.Channel, a.Reason, outcomeWord(a), a.Code, a.Reference,
 			strconv.Itoa(a.Segments), amount(a.CostMicros, a.Currency),
 		})
 	}

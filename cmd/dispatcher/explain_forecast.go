@@ -68,18 +68,21 @@ func (c *cli) forecast(f *explainFlags) error {
 	defer scorer.Close()
 	q.Scorer = scorer
 	answer := dispatch.Explain(q)
-	story := report.NewForecast(q.Job.Message.ID, &answer, doc, q.Keys...)
-	if trouble := troubles[story.Route]; trouble != nil {
-		story.Text += fmt.Sprintf(" The scoring function was asked without its token: %v.", trouble)
+	e, err := report.Forecast(q.Job.Message.ID, &answer, doc, q.Keys...)
+	if err != nil {
+		return err
 	}
-	if story.Draw != nil || answer.By == dispatch.Redraw {
-		story.Text = strings.TrimSpace(story.Text + " " + note)
+	if trouble := troubles[e.Route]; trouble != nil {
+		e.Text += fmt.Sprintf(" The scoring function was asked without its token: %v.", trouble)
 	}
-	if err := c.printStory(&story, f.as); err != nil {
+	if e.Draw != nil || answer.By == dispatch.Redraw {
+		e.Text = strings.TrimSpace(e.Text + " " + note)
+	}
+	if err := c.printExplanation(&e, f.as); err != nil {
 		return err
 	}
 	if answer.Problem != nil {
-		return failed(nil) // the story says it
+		return failed(nil) // the text says it
 	}
 	return nil
 }

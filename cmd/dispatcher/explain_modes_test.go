@@ -12,14 +12,14 @@ import (
 )
 
 // forecastIn explains a message under a document of its own.
-func forecastIn(t *testing.T, document, message, state string) (report.Story, result) {
+func forecastIn(t *testing.T, document, message, state string) (report.Explanation, result) {
 	t.Helper()
 	args := []string{"explain", "--routing", write(t, "routing.yaml", document), "--message", write(t, "message.json", message), "--format", "json"}
 	if state != "" {
 		args = append(args, "--state", write(t, "state.json", state))
 	}
 	got := dispatcher(t, "", nil, args...)
-	var story report.Story
+	var story report.Explanation
 	if err := json.Unmarshal([]byte(got.out), &story); err != nil {
 		t.Fatalf("%v: %+v", err, got)
 	}
@@ -27,7 +27,7 @@ func forecastIn(t *testing.T, document, message, state string) (report.Story, re
 }
 
 // ranking writes candidates as "channel score reason", in order.
-func rankingOf(s *report.Story) string {
+func rankingOf(s *report.Explanation) string {
 	var out []string
 	for _, c := range s.Candidates {
 		one := c.Channel
@@ -139,4 +139,4 @@ func TestForecastRefusesACursorThatIsNone(t *testing.T) {
 }
 
 // channelOf is where a message goes; empty for none.
-func channelOf(s *report.Story) string { return orEmpty(s.Chosen) }
+func channelOf(s *report.Explanation) string { return orEmpty(s.Chosen) }

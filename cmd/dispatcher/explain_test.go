@@ -51,7 +51,7 @@ func TestExplainTellsTheRecord(t *testing.T) {
 			t.Errorf("%q is missing in %s", want, told.out)
 		}
 	}
-	var story report.Story
+	var story report.Explanation
 	if err := json.Unmarshal([]byte(dispatcher(t, "", env, "explain", "order-7731", "--format", "json").out), &story); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestExplainTellsTheRecord(t *testing.T) {
 }
 
 // forecastOf runs explain over files and returns its story.
-func forecastOf(t *testing.T, message, state string, more ...string) (report.Story, result) {
+func forecastOf(t *testing.T, message, state string, more ...string) (report.Explanation, result) {
 	t.Helper()
 	args := append([]string{
 		"explain", "--routing", write(t, "routing.yaml", testRouting), "--message", write(t, "message.json", message), "--format", "json",
@@ -78,7 +78,7 @@ func forecastOf(t *testing.T, message, state string, more ...string) (report.Sto
 		args = append(args, "--state", write(t, "state.json", state))
 	}
 	got := dispatcher(t, "", nil, args...)
-	var story report.Story
+	var story report.Explanation
 	if err := json.Unmarshal([]byte(got.out), &story); err != nil && got.code != exitUsage {
 		t.Fatalf("%v: %+v", err, got)
 	}
@@ -125,11 +125,11 @@ func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 		"+442079460123": {"gb", "would_send", "Its number is one of GB."},
 		"+447700900123": {"", "would_send", "Its number has no country that is known"},
 		"+18765551234":  {"jm", "would_reject", "Its number is one of JM."},
-		"+13575550123":  {"", "would_reject", "it is blocked if the main country of its calling code is"},
+		"+13575550123":  {"", "would_reject", "block it only if they block the main country of its calling code"},
 	} {
 		message := `{"id":"order-1","to":"` + number + `","text":"hi"}`
 		got := dispatcher(t, message, nil, "explain", "--routing", routing, "--message", "-", "--format", "json")
-		story := decoded[report.Story](t, got)
+		story := decoded[report.Explanation](t, got)
 		if story.Country == nil || *story.Country != want.country || story.State != want.state || !strings.Contains(story.Text, want.text) {
 			t.Errorf("a number of %.4s...: %+v", number, got)
 		}
@@ -142,9 +142,9 @@ func TestForecastDoesNotCallBlockedWhatGoesOut(t *testing.T) {
 	routing := write(t, "routing.yaml", "blocked: {countries: [jm]}\n"+testRouting)
 	got := dispatcher(t, `{"id":"order-1","to":"+13575550123","text":"hi"}`, nil,
 		"explain", "--routing", routing, "--message", "-", "--format", "json")
-	story := decoded[report.Story](t, got)
+	story := decoded[report.Explanation](t, got)
 	if got.code != exitOK || story.State != "would_send" || strings.Contains(story.Text, "it is blocked") ||
-		!strings.Contains(story.Text, "only a block of the main country of its calling code would stop it.") {
+		!strings.Contains(story.Text, "block it only if they block the main country of its calling code.") {
 		t.Errorf("exit %d: %s: %s", got.code, story.State, story.Text)
 	}
 }
@@ -154,7 +154,7 @@ func TestForecastDrawsWithTheKeyOfTheFile(t *testing.T) {
 	key := write(t, "draw.key", strings.Repeat("02", 32))
 	got := dispatcher(t, "", []string{"DISPATCHER_DRAW_KEY_FILE=" + key}, "explain", "--format", "json",
 		"--routing", write(t, "routing.yaml", testRouting), "--message", write(t, "message.json", testMessage))
-	var story report.Story
+	var story report.Explanation
 	if err := json.Unmarshal([]byte(got.out), &story); err != nil || story.DrawKeyID == "72cd6e84" || strings.Contains(story.Text, "demo key") {
 		t.Errorf("%v %+v", err, got)
 	}

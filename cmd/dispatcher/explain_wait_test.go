@@ -70,7 +70,7 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	text := strings.Join(strings.Fields(told.out), " ")
 	for _, want := range []string{
 		"So far it has waited for 2", "It waits for the limit of tenant shop over all channels: its 0.50 GBP of the day are spent. ",
-		"Besides, c could not take it (it is being drained).", "The limit has room again on ", "its deadline.",
+		"Besides, c could not take it (being drained).", "The limit has room again on ", "its deadline.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %s", want, text)
@@ -79,7 +79,7 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	if tooWide := slices.ContainsFunc(strings.Split(told.out, "\n"), func(line string) bool { return utf8.RuneCountInString(line) > 100 }); tooWide {
 		t.Errorf("%s", told.out)
 	}
-	story := decoded[report.Story](t, dispatcher(t, "", env, "explain", "order-7731", "--format", "json"))
+	story := decoded[report.Explanation](t, dispatcher(t, "", env, "explain", "order-7731", "--format", "json"))
 	if len(story.Waits) != 1 || story.Waits[0].On != "tenant:shop 1d money" || story.Waits[0].Seconds < 20 || story.Waits[0].Seconds > 300 {
 		t.Errorf("%+v", story.Waits)
 	}
@@ -94,7 +94,7 @@ func TestForecastSaysThatAChannelIsClosed(t *testing.T) {
 	document := "channels:\n  a: " + closed + "\n  b: " + closed + "\nroutes: [{name: default, match: {}, channels: [a, b], mode: round_robin}]\n"
 	story, _ := forecastIn(t, document, testMessage, "")
 	if story.State != "would_wait" || story.Limit != "a 1s messages" || story.Candidates[1].Never != "closed" ||
-		!strings.Contains(story.Text, "It would wait, because a is closed (its limit of messages per second is 0). Besides, b could not take it (it is closed: its limit is 0).") {
+		!strings.Contains(story.Text, "It would wait, because a is closed (its limit of messages per second is 0). Besides, b could not take it (closed: its limit is 0).") {
 		t.Errorf("%+v", story)
 	}
 	message := `{"id":"order-1","to":"+447700900123","text":"hi","tenant":"shop"}`

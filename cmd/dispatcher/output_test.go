@@ -48,7 +48,7 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 			key: admission.Key{Window: admission.Day, Unit: admission.Segments, Scope: admission.Scope{Tenant: "a-large-tenant"}}, From: present("100%"), To: present("1000000.123456 GBP"),
 		}}),
 		"attempts": attemptSheet([]report.Attempt{{
-			Attempt: 2, Channel: "provider-west-2", Reason: "first_choice", Outcome: "throttled", Code: "0x00000058", Reference: strings.Repeat("0f", 16), CostMicros: 123456, Currency: "GBP",
+			Number: 2, Channel: "provider-west-2", Reason: "first_choice", Outcome: "throttled", Code: "0x00000058", Reference: strings.Repeat("0f", 16), CostMicros: 123456, Currency: "GBP",
 		}}),
 	} {
 		var out strings.Builder

@@ -74,7 +74,7 @@ func TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer(t *testing.T) {
 	}
 	env := []string{"DISPATCHER_DATA_DIR=" + folder}
 	files := []string{"--routing", write(t, "routing.yaml", testRouting), "--message", write(t, "message.json", testMessage), "--format", "json"}
-	story := decoded[report.Story](t, dispatcher(t, "", env, append([]string{"explain"}, files...)...))
+	story := decoded[report.Explanation](t, dispatcher(t, "", env, append([]string{"explain"}, files...)...))
 	if story.DrawKeyID != key.ID() || strings.Contains(story.Text, "demo key") {
 		t.Errorf("%+v", story)
 	}
@@ -100,8 +100,8 @@ func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
 	t.Cleanup(server.Close)
 	document := routeOver(`mode: best_worker, scoring: {function: "`+server.URL+`", allow_private: true, batch: true, deadline: 5s, token_file: token}`, "a: labels: {x: y}", "b: capacity: 1")
 	routing := write(t, "routing.yaml", document)
-	forecast := func() report.Story {
-		return decoded[report.Story](t, dispatcher(t, testMessage, []string{"DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing)}, "explain", "--format", "json", "--routing", routing, "--message", "-"))
+	forecast := func() report.Explanation {
+		return decoded[report.Explanation](t, dispatcher(t, testMessage, []string{"DISPATCHER_SECRETS_DIR=" + filepath.Dir(routing)}, "explain", "--format", "json", "--routing", routing, "--message", "-"))
 	}
 	if story := forecast(); story.Trouble != "function_status" || !strings.Contains(story.Text, "was asked without its token: scoring.token_file: there is no file token ") {
 		t.Errorf("%+v", story)

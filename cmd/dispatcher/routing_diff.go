@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strconv"
 
+	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
-	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -83,7 +83,7 @@ func (c *cli) compare(ctx context.Context, args []string) (*comparison, error) {
 	}
 	return &comparison{
 		From: first.name, To: second.name, Changes: first.changesTo(second),
-		Unified: report.Unified(label(first.name), label(second.name), first.document, second.document),
+		Unified: udiff.Unified(label(first.name), label(second.name), first.document, second.document),
 	}, nil
 }
 

@@ -34,49 +34,6 @@ type Move struct {
 	Messages int64  `json:"messages"`
 }
 
-// moveWords say why messages were not carried by the channel that they were drawn for, after a colon.
-var moveWords = map[string]string{
-	"no_slot":          "its limit was full",
-	"reserved":         "what was left of its limit was kept for other lanes",
-	"no_share":         "its admission policy left no slots to the process",
-	"tenant_limit":     "the tenant's limit was full",
-	"prefix_limit":     "the limit for numbers with this prefix was full",
-	"no_budget":        "its budget was spent",
-	"busy":             "its queue was longer than could be sent in time",
-	"bulkhead":         "it answered late and had its share of what the process may have under way",
-	"in_flight":        "the process had as many messages under way on it as it may have",
-	"no_active":        "it had as many messages under way as it may have",
-	"draining":         "it was being drained",
-	"disabled":         "it was switched off",
-	"already_tried":    "it had not taken them before",
-	"selector":         "it does not meet the selectors",
-	"weight_zero":      "its weight was 0",
-	"too_long":         "the text has more segments on it than the route allows",
-	"sender":           "it may not carry the sender",
-	"price_cap":        "it costs more than the message may cost",
-	"throttled":        "it had asked to slow down",
-	"pinned_elsewhere": "another channel had accepted a part",
-	"removed":          "it was taken out of the route",
-	"cut_otherwise":    "it would split the text into other parts",
-	"breaker_open":     "its breaker was open",
-	"not_ready":        "it was not ready",
-	"connecting":       "it had no connection",
-	"unbound":          "it had no connection",
-	"bind_refused":     "its provider refused the login",
-	"misconfigured":    "its settings could not be used",
-	"closed":           "its connection was closed",
-	causeRefused:       "it refused the submit",
-	causeUnknown:       "its submit got no answer, and the message was sent once more",
-}
-
-// endWords say what became of messages that nobody carried.
-var endWords = map[string]struct{ one, many string }{
-	causeRejected: {"was rejected", "were rejected"},
-	causeFailed:   {"failed without a channel that took it", "failed without a channel that took them"},
-	causeNoAnswer: {"got no answer", "got no answer"},
-	causeOpen:     {"is not finished", "are not finished"},
-}
-
 // text is the verdict in sentences, the most important one first.
 func (t *traffic) text(v *RouteVerdict) []string {
 	var out []string
@@ -221,10 +178,7 @@ func (t *traffic) why(channel, word string) string {
 	} else if len(limits) > 1 {
 		return "one of its limits (" + strings.Join(limits, ", ") + ") was full"
 	}
-	if words, ok := moveWords[word]; ok {
-		return words
-	}
-	return "the reason was " + strings.ReplaceAll(word, "_", " ")
+	return exclusion(word)
 }
 
 // causeLimits are the limits of a channel that a cause may stand for.
@@ -234,7 +188,7 @@ func causeLimits(doc *config.Routing, channel, word string) (out []string) {
 	}
 	for _, l := range limitsOn(doc, channel) {
 		if l.Scope == (admission.Scope{}) && l.Unit != admission.Money {
-			out = append(out, "its limit of "+amount(&l, l.Max)+" "+perWords[l.Window])
+			out = append(out, "its limit of "+amount(&l)+" "+windowWords[l.Window].article)
 		}
 	}
 	if len(out) > 1 {
@@ -243,10 +197,6 @@ func causeLimits(doc *config.Routing, channel, word string) (out []string) {
 		}
 	}
 	return out
-}
-
-var perWords = map[admission.Window]string{
-	admission.Second: "a second", admission.Minute: "a minute", admission.Hour: "an hour", admission.Day: "a day",
 }
 
 // wentTo names the channels that carried what another lost for one cause.
@@ -263,7 +213,7 @@ func (t *traffic) wentTo(channel, word string) string {
 			names[i] = fmt.Sprintf("%s (%d)", name, sums[name])
 		}
 	}
-	return some(names)
+	return list(names)
 }
 
 // gained says whose messages a channel carried.

@@ -93,7 +93,7 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 500), carriedRow(1, "a", "d", "breaker_open", 450), carriedRow(1, "d", "d", "", 50)},
 				document("default", "a", "95", "d", "5")),
 			Fair, Moved,
-			[]string{"d carried 50.00 % instead of 5.00 %: 450 messages drawn for a went to it (a: its breaker was open)."},
+			[]string{"d carried 50.00 % instead of 5.00 %: 450 messages drawn for a went to it (a: breaker open after repeated failures)."},
 			nil,
 		},
 		"draws whose faults cancel over two versions": {
@@ -135,7 +135,7 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 			dayOf(drawnFor(1, "a", 70, "b", 30),
 				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 70), carriedRow(1, "b", "b", "", 26), carriedRow(1, "b", "a", "refused", 4)}, thirty()),
 			Fair, Moved,
-			[]string{"b carried 26.00 % instead of 30.00 %: it refused the submit for 4 of 30 messages; they went to a."},
+			[]string{"b carried 26.00 % instead of 30.00 %: submit refused for 4 of 30 messages; they went to a."},
 			nil,
 		},
 		"too few to say anything": {
@@ -149,7 +149,7 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 90), carriedRow(1, "a", "spare", "draining", 10)},
 				document("default", "a", "1", "spare", "0")),
 			OneWay, Moved,
-			[]string{"spare carried 10.00 % instead of 0.00 %: 10 messages drawn for a went to it (a: it was being drained)."},
+			[]string{"spare carried 10.00 % instead of 0.00 %: 10 messages drawn for a went to it (a: being drained)."},
 			nil,
 		},
 		"the tolerance of the route": {

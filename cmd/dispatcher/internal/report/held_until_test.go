@@ -12,7 +12,7 @@ import (
 )
 
 // heldStory is that of a message whose first choice has spent its budget of the day, on a route that lets it wait so long.
-func heldStory(t *testing.T, wait time.Duration, on string) Story {
+func heldStory(t *testing.T, wait time.Duration, on string) Explanation {
 	t.Helper()
 	doc := london(t)
 	doc.Routes[0].Wait = wait
@@ -22,7 +22,7 @@ func heldStory(t *testing.T, wait time.Duration, on string) Story {
 	m := &r.Message
 	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_budget", on, ten.Add(50*time.Second), ten.Add(11700*time.Millisecond)
 	r.Seen = encode("wait", ranked("a", 0, "no_budget"))
-	return toldStory(t, r, doc)
+	return explain(t, r, doc)
 }
 
 // TestStorySaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and others may have the message after five minutes.
@@ -31,8 +31,8 @@ func TestStorySaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	for on, want := range map[string]string{
 		"a 1d money": "It waits for its first choice, as route default lets messages do, and so for the limit of a: its 0.50 GBP of the day are spent. " +
 			"It is kept for a until 10:05:00 GMT, then others may have it. The limit has room again on 22 November 2026 at 00:00:00 GMT. ",
-		"a": "It waits for its first choice, as route default lets messages do, because a could not take it (the budget for the running window was spent). " +
-			"It is kept for a until 10:05:00 GMT, then others may have it. It is looked at again at 10:00:50 GMT.",
+		"a": "It waits for its first choice, as route default lets messages do, because a could not take it (budget of the running window spent). " +
+			"It is kept for a until 10:05:00 GMT, then others may have it. It is considered again at 10:00:50 GMT.",
 	} {
 		story := heldStory(t, 5*time.Minute, on)
 		if !strings.Contains(story.Text, want) {
@@ -71,7 +71,7 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 			Candidates: []dispatch.Candidate{{Channel: "a", Reason: "no_active"}, {Channel: "c", Reason: c.other}},
 			Decision:   ledger.Decision{State: ledger.Waiting, Reason: "no_active", WaitsFor: "a", NextAt: ten},
 		}
-		if text := NewForecast("order-1", &answer, doc).Text; strings.Contains(text, kept) != c.want {
+		if text := forecast(t, "order-1", &answer, doc).Text; strings.Contains(text, kept) != c.want {
 			t.Errorf("%+v: %s", c, text)
 		}
 	}
@@ -81,8 +81,8 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 func TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne(t *testing.T) {
 	t.Parallel()
 	for words, limit := range map[string]admission.Limit{
-		"1 min 30 s for the limit of messages per minute on a (it was closed: 0 at the last look) and 2.0 s for the limit of messages per second on a (it had no room)": minutely(admission.Scope{}, 0),
-		"1 min 30 s for the limit of messages per minute on a (it had no room) and 2.0 s for the limit of messages per second on a (it had no room)":                    minutely(admission.Scope{}, 5),
+		"1 min 30 s for the limit of messages per minute on a (closed: 0 at the last look) and 2.0 s for the limit of messages per second on a (no room)": minutely(admission.Scope{}, 0),
+		"1 min 30 s for the limit of messages per minute on a (no room) and 2.0 s for the limit of messages per second on a (no room)":                    minutely(admission.Scope{}, 5),
 	} {
 		doc := london(t)
 		doc.Channels[0].Limits = []admission.Limit{limit}
@@ -90,7 +90,7 @@ func TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne(t *testing.T) {
 		r.Message.Waits = []ledger.Wait{{Reason: "no_slot", On: "a 1m messages", For: 90 * time.Second}, {Reason: "no_slot", On: "a 1s messages", For: 2 * time.Second}}
 		r.Attempts[0].ClaimedAt = ten.Add(92 * time.Second)
 		r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
-		if story := toldStory(t, r, doc); !strings.Contains(story.Text, "It had to wait for 1 min 32 s: "+words+".") {
+		if story := explain(t, r, doc); !strings.Contains(story.Text, "It had to wait for 1 min 32 s: "+words+".") {
 			t.Error(story.Text)
 		}
 	}

@@ -10,10 +10,7 @@ import (
 
 // limitsOn are the limits of a channel, or those over all channels for the empty name.
 func limitsOn(doc *config.Routing, channel string) []admission.Limit {
-	if doc == nil {
-		return nil
-	}
-	if channel == "" {
+	if doc != nil && channel == "" {
 		return doc.Limits
 	}
 	if ch := channelNamed(doc, channel); ch != nil {
@@ -43,66 +40,53 @@ func channelNamed(doc *config.Routing, name string) *config.Channel {
 	return &doc.Channels[at]
 }
 
-// amount is so many units of a limit: "0.50 GBP", "100 messages".
-func amount(l *admission.Limit, units int64) string {
+// amount is what a limit gives in a window: "0.50 GBP", "100 messages".
+func amount(l *admission.Limit) string {
 	switch {
 	case l.Unit == admission.Money:
-		return Money(units) + " " + l.Currency
-	case units == 1 && l.Unit == admission.Segments:
+		return Money(l.Max) + " " + l.Currency
+	case l.Max == 1 && l.Unit == admission.Segments:
 		return "1 segment"
-	case units == 1:
+	case l.Max == 1:
 		return "1 message"
 	}
-	return strconv.FormatInt(units, 10) + " " + l.Unit.String()
+	return strconv.FormatInt(l.Max, 10) + " " + l.Unit.String()
+}
+
+// windowWords name a window, behind a number of units and behind "a" or "an".
+var windowWords = map[admission.Window]struct{ noun, article string }{
+	admission.Second: {"second", "a second"}, admission.Minute: {"minute", "a minute"},
+	admission.Hour: {"hour", "an hour"}, admission.Day: {"day", "a day"},
+}
+
+// kindOfLimit is such as "limit of messages per second".
+func kindOfLimit(key admission.Key) string {
+	return "limit of " + key.Unit.String() + " per " + windowWords[key.Window].noun
 }
 
 // limitWords is such as "the limit of messages per second on alpha".
 func limitWords(channel string, key admission.Key) string {
-	return "the " + limitNoun(key) + whose(channel, key.Scope)
+	return "the " + kindOfLimit(key) + covered(channel, key.Scope)
 }
 
-// limitNoun is such as "limit of messages per second".
-func limitNoun(key admission.Key) string {
-	return "limit of " + key.Unit.String() + " per " + windowWords[key.Window]
-}
-
-// whose says what a limit counts, and where: " on alpha", " of tenant shop over all channels".
-func whose(channel string, scope admission.Scope) string {
+// covered says what a limit counts, and where: " on alpha", " of tenant shop over all channels".
+func covered(channel string, scope admission.Scope) string {
+	where := " on " + channel
+	if channel == "" {
+		where = " over all channels"
+	}
 	if scope == (admission.Scope{}) {
-		return where(channel)
+		return where
 	}
-	return " of " + scopeWords(scope, where(channel))
+	return " of " + scopeWords(scope) + where
 }
 
-func where(channel string) string {
-	if channel == "" {
-		return " over all channels"
-	}
-	return " on " + channel
-}
-
-// shutWords says that a limit of 0 closes a channel, or all, to those whom it counts.
-func shutWords(channel string, key admission.Key) string {
-	doors := channel + " is closed"
-	if channel == "" {
-		doors = "all channels are closed"
-	}
-	if key.Scope == (admission.Scope{}) {
-		return doors + " (its " + limitNoun(key) + " is 0)"
-	}
-	return doors + " to " + scopeWords(key.Scope, "") + " (the " + limitNoun(key) + " is 0)"
-}
-
-var windowWords = map[admission.Window]string{
-	admission.Second: "second", admission.Minute: "minute", admission.Hour: "hour", admission.Day: "day",
-}
-
-func scopeWords(s admission.Scope, where string) string {
+func scopeWords(s admission.Scope) string {
 	switch {
 	case s.Tenant != "":
-		return "tenant " + s.Tenant + where
+		return "tenant " + s.Tenant
 	case s.Prefix != "":
-		return "numbers that begin with " + s.Prefix + where
+		return "numbers that begin with " + s.Prefix
 	}
-	return s.String() + where
+	return s.String()
 }

@@ -22,7 +22,7 @@ func TestAnOptOutIsTold(t *testing.T) {
 		between:    "The recipient had opted out of messages of shop, so it was not tried again.",
 		byProvider: "",
 	} {
-		s, err := storyOf(record, london(t))
+		s, err := explained(record, london(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,13 +34,17 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 		"a channel that is gone": {`{"id":"m","to":"+14155552671","from":"ACME","text":"x"}`, "c", false},
 		"a damaged record":       {`{`, "a", false},
 	} {
-		teller := &teller{doc: doc, record: &ledger.Record{Message: ledger.Message{Envelope: []byte(c.envelope), Plan: ledger.Plan{Version: 3}}}}
-		told := teller.underOther(&Attempt{Channel: c.channel})
-		if (told != "") != c.want || strings.Contains(told, "415") || strings.Contains(told, "ACME") {
-			t.Errorf("%s: %q", name, told)
+		r := newRecord(ledger.Accepted, attempt(c.channel, ledger.ByFirstChoice, outcomeAccepted, ""))
+		r.Message.Envelope = []byte(c.envelope)
+		e := explain(t, r, doc)
+		told := strings.Contains(e.Text, "under the sender that it has for the country in place of")
+		leaked := strings.Contains(e.Text, "415") || strings.Contains(e.Text, "ACME")
+		if told != c.want || leaked || e.Attempts[0].SenderReplaced != c.want {
+			t.Errorf("%s: %q", name, e.Text)
 		}
-		if teller.underOther(&Attempt{Channel: c.channel, Basis: Basis{RankedVersion: 4}}) != "" {
-			t.Errorf("%s: told of an attempt that went by another version", name)
+		r.Attempts[0].Ranking = dispatch.AppendRanking(nil, &dispatch.Ranking{Version: 4, By: "load_ratio"})
+		if explain(t, r, doc).Attempts[0].SenderReplaced {
+			t.Errorf("%s: told of an attempt that was decided under another version", name)
 		}
 	}
 }
@@ -56,7 +60,7 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 		Candidates: []dispatch.Candidate{{Channel: "a", Segments: 2, Micros: 62_000, Currency: "GBP", Replaced: true}},
 		Decision:   ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
 	}
-	s := NewForecast("m", &answer, doc)
+	s := forecast(t, "m", &answer, doc)
 	for _, want := range []string{"It would cost 0.062 GBP for 2 segments.", "Its sender would be replaced"} {
 		if !strings.Contains(s.Text, want) {
 			t.Errorf("%q does not say %q", s.Text, want)
@@ -66,7 +70,7 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	blocked := dispatch.Answer{Decision: ledger.Decision{State: ledger.Rejected, Reason: "blocked_number"}}
-	s = NewForecast("m", &blocked, doc)
+	s = forecast(t, "m", &blocked, doc)
 	if s.State != "would_reject" || !strings.Contains(s.Text, "rejected, because nothing is sent to such numbers") {
 		t.Errorf("%s: %s", s.State, s.Text)
 	}

@@ -119,7 +119,7 @@ func NewTrafficCounter(doc *config.Routing, day, zone string, against *int64) *T
 		after:   map[string]*routeLoad{}, before: map[string]*routeLoad{}, missing: map[string]bool{},
 		shares: map[string]map[string]float64{},
 	}
-	if goesByCountries(doc) {
+	if usesCountries(doc) {
 		c.countries = numbers.NewCountries()
 	}
 	return c

@@ -1,0 +1,275 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/config"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// Source is what a message is explained from.
+type Source struct {
+	Record *ledger.Record
+	// Doc is the routing document of the version that the message was planned under; nil when it
+	// was planned under none.
+	Doc *config.Routing
+	// WaitDoc is that of the version that its last wait was decided under; nil when that is not
+	// known.
+	WaitDoc *config.Routing
+	// Zone is the business time zone in force, in which all times are written; nil is that of Doc,
+	// or UTC.
+	Zone *time.Location
+	// Now is the database's clock. Without it the duration of the present wait is not known.
+	Now time.Time
+	// Ahead is when the window of the limit begins that the message waits for, if that is in the
+	// future: the database's clock was ahead when it was opened. Zero otherwise.
+	Ahead time.Time
+	// Keys are those that drew: with them second draws are shown, without them their intervals.
+	Keys []selector.Key
+}
+
+// Explain explains a message's record.
+func Explain(src *Source) (Explanation, error) {
+	m := &src.Record.Message
+	e := newExplanation(m, src.Doc)
+	e.State, e.Reason, e.Detail = string(m.State), m.Reason, m.Detail
+	e.Country = countryOf(m, numbers.NewCountries())
+	e.Waits, e.PossibleDuplicate = waitsOf(m, src.Now), m.PossibleDuplicate
+	e.PartsAccepted, e.Ambiguities = partsAccepted(src.Record), ambiguitiesOf(src.Record)
+	if !m.ExpiresAt.IsZero() {
+		e.Deadline = &m.ExpiresAt
+	}
+	if len(m.ID) > maxID {
+		e.Position = fmt.Sprintf("%s/%d/%d", m.Origin.Topic, m.Origin.Partition, m.Origin.Offset)
+	}
+	complete := newCompletion(m, src.Doc, src.Keys)
+	for i := range src.Record.Attempts {
+		a, err := newAttempt(&src.Record.Attempts[i])
+		if err != nil {
+			return Explanation{}, err
+		}
+		complete.complete(a.Candidates, &a.Basis, a.ClaimedAt)
+		a.SenderReplaced = complete.senderReplaced(&a)
+		a.ExpiredSelectors = dispatch.ExpiredSelectors(m, a.ClaimedAt)
+		e.Attempts = append(e.Attempts, a)
+	}
+	last, err := lastLook(src)
+	if err != nil {
+		return Explanation{}, err
+	}
+	e.latestChoice(last)
+	limit := newLimitWait(m, src.WaitDoc, zoneOf(src.Doc), last.candidates)
+	limit.future(src.Ahead, zoneOf(src.Doc))
+	e.waitsFor(limit)
+	e.HeldUntil = heldUntil(src, last)
+	p := page{
+		Explanation: &e, doc: src.Doc, looked: last, Limit: limit, now: src.Now,
+		zone: cmp.Or(src.Zone, zoneOf(src.Doc)),
+	}
+	e.Text, err = p.text("record")
+	return e, err
+}
+
+// maxID is the length of the longest id that a producer may use. A record without a usable id is
+// stored under a longer one.
+const maxID = 64
+
+// newExplanation has what records and forecasts share: the message and its plan.
+func newExplanation(m *ledger.Message, doc *config.Routing) Explanation {
+	p := &m.Plan
+	e := Explanation{
+		ID: m.ID, Lane: m.Lane, Tenant: m.Tenant, ReceivedAt: m.ReceivedAt, NextAt: m.NextAt,
+		Segments: p.Segments, Alphabet: string(p.Alphabet), Route: p.Route, RoutingVersion: p.Version,
+		DrawKeyID: p.KeyID, FirstChoice: p.FirstChoice, Candidates: []Candidate{}, Attempts: []Attempt{},
+	}
+	route := routeNamed(doc, p.Route)
+	if route != nil {
+		e.Mode = route.Mode
+	}
+	if p.Size > 0 {
+		e.Draw, e.Size, e.Interval = &p.Draw, &p.Size, intervalOf(route, p.FirstChoice)
+	}
+	return e
+}
+
+// intervalOf holds the draws that pick a channel; nil when it is not known.
+func intervalOf(route *config.Route, channel string) *Interval {
+	if route == nil || route.Mode != modeWeighted {
+		return nil
+	}
+	for _, iv := range intervalsLeft(route) {
+		if iv.Name == channel {
+			return &Interval{iv.Low, iv.High}
+		}
+	}
+	return nil
+}
+
+func zoneOf(doc *config.Routing) *time.Location {
+	if doc == nil {
+		return time.UTC
+	}
+	return doc.Timezone
+}
+
+// countryOf is the country of a recorded message's number: empty when it is not known, and nil when
+// the record shows no number.
+func countryOf(m *ledger.Message, known *numbers.Countries) *string {
+	to := dispatch.DestinationOf(m, known.Of)
+	if to.Number == "" {
+		return nil
+	}
+	return &to.Country
+}
+
+func newAttempt(a *ledger.AttemptRecord) (Attempt, error) {
+	ranking, err := dispatch.ReadRanking(a.Ranking)
+	return Attempt{
+		Number: a.Number, Channel: a.Channel, Reason: string(a.Reason), Outcome: a.Outcome,
+		Unfit: a.Unfit, Code: a.Code, Reference: a.Reference, Segments: a.Segments,
+		CostMicros: a.PriceMicros, Currency: a.Currency, ClaimedAt: a.ClaimedAt,
+		SettledAt: timeOrNil(a.SettledAt), Candidates: candidatesOf(ranking), Basis: basisOf(ranking),
+		Receipt: string(a.Receipt), ReceiptCause: string(a.Cause), ReceiptCode: a.ReceiptCode,
+		ReceiptAt: timeOrNil(a.ReceiptAt), ContradictedAt: timeOrNil(a.ContradictedAt),
+		ReceiptReferences: a.OtherIDs,
+	}, err
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// senderReplaced reports whether an attempt went out under another sender than the message's. That
+// is known of attempts that were decided under the document at hand. The sender itself is not
+// shown: it may be somebody's number.
+func (k *completion) senderReplaced(a *Attempt) bool {
+	ch := channelNamed(k.doc, a.Channel)
+	if ch == nil || a.RankedVersion != 0 && a.RankedVersion != k.message.Plan.Version {
+		return false
+	}
+	senders := dispatch.Senders{Default: ch.Senders.Default}
+	for _, r := range ch.Senders.Rules {
+		senders.Rules = append(senders.Rules, dispatch.SenderRule{
+			Countries: r.Countries, Allow: r.Allow, IDs: r.IDs, From: r.From,
+		})
+	}
+	return dispatch.ReplacesSender(k.message, &senders, numbers.NewCountries().Of)
+}
+
+// Words of audit.attempts.outcome.
+const (
+	outcomeAccepted = "accepted"
+	outcomeUnknown  = "unknown"
+)
+
+// partsAccepted is how many parts of a message that was not taken whole its provider has accepted;
+// 0 when it was, or may have been.
+func partsAccepted(r *ledger.Record) (n int) {
+	for i := range r.Attempts {
+		switch a := &r.Attempts[i]; a.Outcome {
+		case outcomeAccepted, outcomeUnknown:
+			return 0
+		case "": // in flight
+		default:
+			n += a.Segments
+		}
+	}
+	return n
+}
+
+func ambiguitiesOf(r *ledger.Record) []Ambiguity {
+	out := make([]Ambiguity, len(r.Ambiguities))
+	for i := range r.Ambiguities {
+		d := &r.Ambiguities[i]
+		out[i] = Ambiguity{
+			Attempt: d.Last, Step: string(d.Step), Until: d.Until, Asked: d.Asked,
+			Resolution: string(d.ResolvedAs), Author: d.Author, Note: d.Note,
+		}
+	}
+	return out
+}
+
+// waitsOf are the waits of a message. The present one is among them, up to now; it is left out when
+// now is zero.
+func waitsOf(m *ledger.Message, now time.Time) []Wait {
+	waits := make([]Wait, 0, len(m.Waits)+1)
+	for _, w := range m.Waits {
+		waits = append(waits, Wait{Reason: w.Reason, On: w.On, Seconds: w.For.Seconds()})
+	}
+	if m.State != ledger.Waiting || m.WaitingSince.IsZero() || now.IsZero() {
+		return waits
+	}
+	present := max(now.Sub(m.WaitingSince), 0).Seconds()
+	at := slices.IndexFunc(waits, func(w Wait) bool { return w.Reason == m.Reason && w.On == m.WaitsFor })
+	if at < 0 {
+		return append(waits, Wait{m.Reason, m.WaitsFor, present})
+	}
+	waits[at].Seconds += present
+	return waits
+}
+
+// look is what the last wait was decided on; zero when the message never waited, or when that
+// decision looked at no channel.
+type look struct {
+	known      bool
+	candidates []Candidate
+	basis      Basis
+}
+
+// held reports whether the message was held for its first choice and no other channel was looked at.
+func (l *look) held() bool { return l.basis.RankedBy == "wait" }
+
+func lastLook(src *Source) (*look, error) {
+	ranking, err := dispatch.ReadRanking(src.Record.Seen)
+	if err != nil || ranking == nil {
+		return &look{}, err
+	}
+	l := &look{known: true, candidates: candidatesOf(ranking), basis: basisOf(ranking)}
+	newCompletion(&src.Record.Message, src.WaitDoc, nil).closed(l.candidates)
+	return l, nil
+}
+
+// latestChoice fills in what the latest choice looked at: that of the last attempt, or of the wait
+// of a message that has not been attempted.
+func (e *Explanation) latestChoice(waited *look) {
+	n := len(e.Attempts)
+	if n == 0 {
+		e.Candidates, e.Basis = append(e.Candidates, waited.candidates...), waited.basis
+		return
+	}
+	last := &e.Attempts[n-1]
+	e.Chosen, e.Candidates, e.Basis = &last.Channel, last.Candidates, last.Basis
+	if last.Candidates == nil {
+		e.Candidates = []Candidate{{Channel: last.Channel, Eligible: new(true)}}
+	}
+}
+
+func (e *Explanation) waitsFor(limit *limitWait) {
+	if limit != nil {
+		e.Limit, e.Lack, e.Until = limit.On, limit.Lack, timeOrNil(limit.Until)
+	}
+}
+
+// heldUntil is when a message that waits for its first choice may go to others too, by the document
+// that its wait was decided under; nil once that is over.
+func heldUntil(src *Source, last *look) *time.Time {
+	m := &src.Record.Message
+	route := routeNamed(src.WaitDoc, m.Plan.Route)
+	if m.State != ledger.Waiting || !last.held() || route == nil || route.Wait == 0 {
+		return nil
+	}
+	end := m.ReceivedAt.Add(route.Wait)
+	if !end.Before(m.ExpiresAt) || !src.Now.IsZero() && !end.After(src.Now) {
+		return nil
+	}
+	return &end
+}

@@ -1,0 +1,218 @@
+package report
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
+	"dispatcher/ledger"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// templates write the paragraph of an explanation, one file per section.
+var templates = template.Must(template.New("").Funcs(functions).Funcs((&clock{}).functions()).
+	ParseFS(templateFiles, "templates/*.tmpl"))
+
+// functions are those of the templates that depend on nothing but their arguments.
+var functions = template.FuncMap{
+	"list": list, "money": Money, "percent": percent, "span": span, "plural": plural[int],
+	"score": func(f float64) string { return strconv.FormatFloat(f, 'g', 4, 64) },
+	"upper": strings.ToUpper, "trimDot": func(s string) string { return strings.TrimSuffix(s, ".") },
+	"words":      func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	"dead":       func(reason string) string { return because(deadWords, reason) },
+	"scoring":    func(trouble string) string { return because(scoringWords, trouble) },
+	"rejected":   func(reason string) string { return rejectedWords[reason] },
+	"waits":      func(reason string) string { return waitWords[reason] },
+	"clarify":    func(step string) string { return clarifyWords[step] },
+	"resolution": func(word string) string { return resolutionWords[word] },
+	"cause":      func(cause string) string { return receiptWords[cause] },
+}
+
+// clock writes times of day in the business time zone, with their date where it is a new one.
+type clock struct {
+	zone *time.Location
+	day  string // the date that was written last
+}
+
+func (c *clock) functions() template.FuncMap { return template.FuncMap{"at": c.at, "when": c.when} }
+
+const dateForm = "2 January 2006"
+
+// at begins with "at" or, before a date, with "on".
+func (c *clock) at(t time.Time) string {
+	if t.In(c.zone).Format(dateForm) == c.day {
+		return "at " + c.when(t)
+	}
+	return "on " + c.when(t)
+}
+
+// when does the same behind other words, such as "until".
+func (c *clock) when(t time.Time) string {
+	t = t.In(c.zone)
+	clock, date := t.Format("15:04:05 MST"), t.Format(dateForm)
+	if date == c.day {
+		return clock
+	}
+	c.day = date
+	return date + " at " + clock
+}
+
+// page is what the templates read: an explanation, and what they derive from it.
+type page struct {
+	*Explanation
+	Limit    *limitWait // nil unless the message waits for one
+	Forecast bool
+	doc      *config.Routing // nil when the message was planned under none
+	looked   *look
+	zone     *time.Location
+	now      time.Time // zero when it is not known
+}
+
+// text writes the paragraph of a template.
+func (p *page) text(name string) (string, error) {
+	t, err := templates.Clone()
+	if err != nil {
+		return "", fmt.Errorf("write the paragraph: %w", err)
+	}
+	var out strings.Builder
+	clock := clock{zone: p.zone}
+	if err := t.Funcs(clock.functions()).ExecuteTemplate(&out, name, p); err != nil {
+		return "", fmt.Errorf("write the paragraph: %w", err)
+	}
+	return strings.Join(strings.Fields(out.String()), " "), nil
+}
+
+// FurtherDetail is what Detail adds to the words for Reason.
+func (p *page) FurtherDetail() string {
+	if p.Detail == deadWords[p.Reason] {
+		return ""
+	}
+	return p.Detail
+}
+
+// Was is the tense of what the draw came to.
+func (p *page) Was() string {
+	if p.Forecast {
+		return "is"
+	}
+	return "was"
+}
+
+// Members are the channels of the route.
+func (p *page) Members() []string {
+	if route := routeNamed(p.doc, p.Route); route != nil {
+		return route.Channels
+	}
+	return nil
+}
+
+// Shares are those that the document gives the channels: "25 % for a".
+func (p *page) Shares() []string {
+	route := routeNamed(p.doc, p.Route)
+	shares := agreedShares(route)
+	var out []string
+	for _, channel := range p.Members() {
+		if share, ok := shares[channel]; ok {
+			out = append(out, percent(share)+" for "+channel)
+		}
+	}
+	return out
+}
+
+// Lowered are the weights that health weighting had put in place of the document's.
+func (p *page) Lowered() (out []string) {
+	route := routeNamed(p.doc, p.Route)
+	if route == nil || p.Forecast {
+		return nil
+	}
+	for _, w := range route.Weights {
+		if w.Weight != w.Configured {
+			out = append(out, fmt.Sprintf("%s was %s instead of %s", w.Channel, w.Weight, w.Configured))
+		}
+	}
+	return out
+}
+
+// LastDraw is the largest possible draw.
+func (p *page) LastDraw() int64 { return *p.Size - 1 }
+
+// OnlyChannel reports whether every draw picks the first choice.
+func (p *page) OnlyChannel() bool {
+	return p.Interval != nil && p.Interval.Low == 0 && p.Interval.High == uint64(p.LastDraw())
+}
+
+// CountryMatters reports whether the document has rules or prices of countries, or the number was
+// blocked.
+func (p *page) CountryMatters() bool {
+	return p.Country != nil && (p.Blocked() || usesCountries(p.doc))
+}
+
+// CountryCode is the country of the number: "001" for one of the whole world, such as one of +979.
+func (p *page) CountryCode() string { return *p.Country }
+
+// Blocked reports whether nothing is sent to the number.
+func (p *page) Blocked() bool { return p.Reason == string(envelope.BlockedNumber) }
+
+// BlocksCountries reports whether a country may be blocked: the document of a blocked message is
+// not always known.
+func (p *page) BlocksCountries() bool { return p.doc == nil || len(p.doc.Blocked.Countries) > 0 }
+
+// usesCountries reports whether anything in a document depends on the country of a number: a block,
+// a route's match, a price or a rule about senders.
+func usesCountries(doc *config.Routing) bool {
+	channelDoes := func(c config.Channel) bool {
+		return slices.ContainsFunc(c.Price.Lists, func(l config.PriceList) bool { return len(l.Countries) > 0 }) ||
+			slices.ContainsFunc(c.Senders.Rules, func(r config.SenderRule) bool { return len(r.Countries) > 0 })
+	}
+	return doc != nil && (len(doc.Blocked.Countries) > 0 || slices.ContainsFunc(doc.Channels, channelDoes) ||
+		slices.ContainsFunc(doc.Routes, func(r config.Route) bool { return len(r.Match.Countries) > 0 }))
+}
+
+// Finished reports whether the message has reached its end.
+func (p *page) Finished() bool { return ledger.State(p.State).Final() }
+
+// Resolving reports whether it is still being found out what became of an attempt.
+func (p *page) Resolving() bool {
+	return slices.ContainsFunc(p.Ambiguities, func(a Ambiguity) bool { return a.Resolution == "" })
+}
+
+// ResentInVain reports whether the message was to be sent once more, and it is certain that nobody
+// took it then.
+func (p *page) ResentInVain() bool {
+	unanswered := func(a Attempt) bool { return a.Reason == "resend" && a.Outcome == outcomeUnknown }
+	return slices.ContainsFunc(p.Ambiguities, func(a Ambiguity) bool { return a.Resolution == "resent" }) &&
+		!slices.ContainsFunc(p.Attempts, unanswered)
+}
+
+// MayHaveArrivedTwice reports whether more than one attempt may have been taken, and the paragraph
+// has not said otherwise.
+func (p *page) MayHaveArrivedTwice() bool {
+	told := p.State == string(ledger.Unknown) && (p.Resolving() || p.ResentInVain())
+	return p.PossibleDuplicate && !told
+}
+
+// Receipt is the last attempt whose receipts came to the state of the message; nil without one.
+func (p *page) Receipt() *Attempt {
+	for i := len(p.Attempts) - 1; i >= 0; i-- {
+		if p.Attempts[i].Receipt == p.State {
+			return &p.Attempts[i]
+		}
+	}
+	return nil
+}
+
+// ReceiptDelay is how long after the answer the receipts came; 0 when that is not known.
+func (a *Attempt) ReceiptDelay() time.Duration {
+	if a.ReceiptAt == nil || a.SettledAt == nil {
+		return 0
+	}
+	return max(a.ReceiptAt.Sub(*a.SettledAt), 0)
+}

@@ -1,0 +1,133 @@
+package report
+
+import (
+	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"slices"
+	"time"
+)
+
+// AttemptPages are the attempts as their template reads them.
+func (p *page) AttemptPages() []attemptPage {
+	out := make([]attemptPage, len(p.Attempts))
+	expired := 0
+	for i := range p.Attempts {
+		a := &p.Attempts[i]
+		out[i] = attemptPage{Attempt: a, Page: p}
+		if len(a.ExpiredSelectors) != expired {
+			out[i].ExpiredNow = a.ExpiredSelectors
+		}
+		expired = len(a.ExpiredSelectors)
+	}
+	return out
+}
+
+// attemptPage is one attempt and the page that it stands on.
+type attemptPage struct {
+	*Attempt
+	Page *page
+	// ExpiredNow are the expired selectors, if there are more than at the attempt before.
+	ExpiredNow []string
+}
+
+// Excluded says why the channels before the chosen one were passed over.
+func (a *attemptPage) Excluded() string { return excluded(passedOver(a.Candidates)) }
+
+// Took is how long the answer took; 0 when that is not known.
+func (a *attemptPage) Took() time.Duration {
+	if a.SettledAt == nil {
+		return 0
+	}
+	return a.SettledAt.Sub(a.ClaimedAt)
+}
+
+// AnsweredBy says who told what became of the attempt, where its provider did not.
+func (a *attemptPage) AnsweredBy() string { return answeredWords[a.Code] }
+
+// Ambiguities are those about this attempt.
+func (a *attemptPage) Ambiguities() []Ambiguity {
+	return slices.DeleteFunc(slices.Clone(a.Page.Explanation.Ambiguities), func(one Ambiguity) bool {
+		return one.Attempt != a.Number
+	})
+}
+
+// rank is why the chosen candidate came first in its order.
+type rank struct {
+	Basis
+	Candidate
+	Next        bool   // it was not the first that was ranked
+	OfTheOthers string // " of the others" where the first choice stands apart
+	Lowest      bool   // the lowest score comes first
+	// Tie is the next candidate that was equal, if it may have been able to take the message. Its
+	// last message, or else its place in the route, is later.
+	Tie       string
+	TieByTime bool
+}
+
+// Rank is why the channel of the attempt came first; nil when that is not known.
+func (a *attemptPage) Rank() *rank {
+	p := a.Page
+	apart := p.Draw != nil && len(a.Candidates) > 0 && a.Candidates[0].Channel == p.FirstChoice
+	at := slices.IndexFunc(a.Candidates, func(c Candidate) bool { return c.Channel == a.Channel && c.can() })
+	return p.rank(a.Candidates, &a.Basis, at, apart)
+}
+
+// Rank is why the channel of a forecast comes first.
+func (p *page) Rank() *rank {
+	r := p.rank(p.Candidates, &p.Basis, len(passedOver(p.Candidates)), p.Draw != nil)
+	if r != nil {
+		r.Tie = "" // a forecast does not know when channels got their last message
+	}
+	return r
+}
+
+// rank is that of the candidate at a place; apart is set where the first choice stands apart at the
+// front of the order.
+func (p *page) rank(candidates []Candidate, b *Basis, at int, apart bool) *rank {
+	if at < 0 || at >= len(candidates) {
+		return nil
+	}
+	r := &rank{Basis: *b, Candidate: candidates[at], Next: at > 0}
+	if apart {
+		r.Next, r.OfTheOthers = at > 1, " of the others"
+	}
+	var measure func(*Candidate) *float64
+	switch dispatch.Ranker(b.RankedBy) {
+	case dispatch.LoadRatio:
+		measure = func(c *Candidate) *float64 { return c.LoadRatio }
+	case dispatch.BestWorker:
+		measure = func(c *Candidate) *float64 { return c.Score }
+		route := routeNamed(p.doc, p.Route)
+		r.Lowest = route != nil && !route.Scoring.Descending && route.Scoring.Kind != "" && b.Trouble == ""
+	case dispatch.RoundRobin, dispatch.Redraw:
+		return r
+	default:
+		return nil
+	}
+	if measure(&r.Candidate) == nil {
+		return nil
+	}
+	r.tie(candidates[at+1:], measure)
+	return r
+}
+
+// tie finds the first of the following candidates that was equal and not known to be excluded.
+func (r *rank) tie(following []Candidate, measure func(*Candidate) *float64) {
+	for i := range following {
+		c := &following[i]
+		if m := measure(c); m == nil || *m != *measure(&r.Candidate) {
+			return
+		}
+		if !c.cannot() {
+			r.Tie, r.TieByTime = c.Channel, r.LastAssigned != nil || c.LastAssigned != nil
+			return
+		}
+	}
+}
+
+// OnlyOneLeft reports whether a redraw had nothing else left to draw.
+func (r *rank) OnlyOneLeft() bool {
+	return r.Redraw != nil && r.Redraw.High-r.Redraw.Low+1 == r.Redraw.Size
+}
+
+// Last is the largest possible draw.
+func (r *Redraw) Last() uint64 { return r.Size - 1 }

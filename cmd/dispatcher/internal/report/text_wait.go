@@ -1,0 +1,171 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"dispatcher/admission"
+	"dispatcher/ledger"
+)
+
+// noticeableWait tells a message that waited from one that was sent in the transaction that stored
+// it.
+const noticeableWait = 100 * time.Millisecond
+
+// WaitedBefore is the place of the attempt that ended the waits; -1 when none did.
+func (p *page) WaitedBefore() int {
+	switch {
+	case len(p.Waits) == 0 || len(p.Attempts) == 0 || p.State == string(ledger.Waiting):
+		return -1
+	case p.State == string(ledger.Failed):
+		return -1 // it waited until it was given up
+	case p.Attempts[0].ClaimedAt.Sub(p.ReceivedAt) >= noticeableWait:
+		return 0
+	}
+	return len(p.Attempts) - 1
+}
+
+func (w *Wait) length() time.Duration {
+	return time.Duration(math.Round(w.Seconds * float64(time.Second)))
+}
+
+// WaitedTotal is how long the message has waited in all.
+func (p *page) WaitedTotal() (sum time.Duration) {
+	for i := range p.Waits {
+		sum += p.Waits[i].length()
+	}
+	return sum
+}
+
+// WaitsForLimitAlone reports whether the message has waited for nothing but its limit: what follows
+// says which one that is.
+func (p *page) WaitsForLimitAlone() bool {
+	return p.Limit != nil && len(p.Waits) == 1 && p.Waits[0].On == p.Limit.On
+}
+
+// Waited is how long the message has waited, and for what.
+func (p *page) Waited() string {
+	words := make([]string, len(p.Waits))
+	for i := range p.Waits {
+		words[i] = span(p.Waits[i].length()) + p.waitedFor(&p.Waits[i])
+	}
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return span(p.WaitedTotal()) + ": " + enumerate(words)
+}
+
+// waitedFor names what was waited for and why that was not available.
+func (p *page) waitedFor(w *Wait) string {
+	if words, ok := waitWords[w.Reason]; ok {
+		return " because " + words
+	}
+	if channel, key, ok := admission.ParseOn(w.On); ok {
+		return " for " + limitWords(channel, key) + " (" + p.lacked(w) + ")"
+	}
+	if w.On == "" {
+		return " (" + exclusion(w.Reason) + ")"
+	}
+	return " for " + w.On + " (" + exclusion(w.Reason) + ")"
+}
+
+// lacked says why a limit did not let the message pass. A limit that the last look found never to
+// have room was not used up, though it may have been at a look before.
+func (p *page) lacked(w *Wait) string {
+	for i := range p.looked.candidates {
+		if c := &p.looked.candidates[i]; c.Limit == w.On && c.Reason == w.Reason && c.Never != "" {
+			return map[string]string{
+				lackOpen: "closed: 0 at the last look", lackSize: "too small for the message at the last look",
+			}[c.Never]
+		}
+	}
+	switch w.Reason {
+	case "reserved", "no_share":
+		return exclusion(w.Reason)
+	}
+	return "no room"
+}
+
+// Held reports whether the message waits for its first choice alone.
+func (p *page) Held() bool { return p.looked.held() }
+
+// ExcludedLast says why no channel before the chosen one could take the message at the last look.
+func (p *page) ExcludedLast() string { return excluded(passedOver(p.looked.candidates)) }
+
+// ExcludedOtherwise says the same of the channels that were excluded for something else than the
+// limit that the message waits for.
+func (p *page) ExcludedOtherwise() string {
+	others := slices.Clone(passedOver(p.looked.candidates))
+	return excluded(slices.DeleteFunc(others, func(c Candidate) bool {
+		return p.Limit.excludes(&c, p.Reason)
+	}))
+}
+
+// excluded lists channels with why each was passed over; those with the same reason together.
+func excluded(passed []Candidate) string {
+	var order []string
+	channels := map[string][]string{}
+	for i := range passed {
+		reason := strings.TrimSpace(passed[i].Never + " " + passed[i].Reason)
+		if channels[reason] == nil {
+			order = append(order, reason)
+		}
+		channels[reason] = append(channels[reason], passed[i].Channel)
+	}
+	words := make([]string, len(order))
+	for i, reason := range order {
+		words[i] = list(channels[reason]) + " could not take it (" + exclusion(reason) + ")"
+	}
+	return list(words)
+}
+
+// TooLate reports whether the limit has no room before the deadline. For a message that is held for
+// its first choice that says nothing: others may have it before.
+func (p *page) TooLate() bool {
+	if p.Held() {
+		return false
+	}
+	if p.Limit.Until.IsZero() {
+		return p.Lack == lackSlot
+	}
+	return !p.Limit.Until.Before(*p.Deadline)
+}
+
+// RoomLater reports whether it is known when the limit has room again, and that is not over.
+func (p *page) RoomLater() bool { return p.Limit.Until.After(p.now) }
+
+// overdue is how late a message may be before that is worth a sentence: due messages are read every
+// second, and the oldest come first.
+const overdue = 5 * time.Second
+
+// Overdue is how long the message has been due; 0 when that is no longer than usual.
+func (p *page) Overdue() time.Duration {
+	if late := p.now.Sub(p.NextAt); !p.now.IsZero() && late > overdue {
+		return late
+	}
+	return 0
+}
+
+// LastLook reports whether the message is due next at its deadline.
+func (p *page) LastLook() bool { return p.Deadline != nil && !p.NextAt.Before(*p.Deadline) }
+
+// WouldBeHeld is how long a message would wait for its first choice although another channel could
+// take it at once.
+func (p *page) WouldBeHeld() time.Duration {
+	route := routeNamed(p.doc, p.Route)
+	if route == nil || len(passedOver(p.Candidates)) == len(p.Candidates) {
+		return 0
+	}
+	return route.Wait
+}
+
+// ChosenCandidate is where a forecast sends the message.
+func (p *page) ChosenCandidate() *Candidate {
+	at := slices.IndexFunc(p.Candidates, func(c Candidate) bool { return p.Chosen != nil && c.Channel == *p.Chosen })
+	if at < 0 {
+		return nil
+	}
+	return &p.Candidates[at]
+}
