@@ -103,7 +103,10 @@ func (c *cli) simulateAdmission(f *simulateFlags) error {
 	}
 	outcomes := replayAll(s, policies)
 	if f.as.svg {
-		_, err := fmt.Fprint(c.out, simulate.Plot(s, outcomes))
+		svg, err := simulate.Plot(s, outcomes)
+		if err == nil {
+			_, err = fmt.Fprint(c.out, svg)
+		}
 		return err
 	}
 	as := f.as.format

@@ -1,10 +1,12 @@
 package simulate
 
 import (
+	_ "embed"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"text/template"
 
 	"dispatcher/admission"
 )
@@ -18,56 +20,97 @@ const (
 	barWidth   = 560.0 // of the longest
 	barHeight  = 22.0
 	barStep    = 36.0
-	panelWidth = 400.0
+	panelWidth = 380.0
 	panelLeft  = 60.0 // room for the figures of an axis
 	panelTall  = 120.0
-	panelStep  = 178.0
+	panelStepX = 460.0
+	panelStepY = 178.0
 )
 
-// titleLength is how many characters of the title go into the width.
+// titleLength is how many characters of the title fit in the width.
 const titleLength = 96
 
-// Plot draws what became of the messages under each policy: in total, and window by window where there are
-// several. Where none arrived it draws how the slots are divided. The SVG needs nothing from outside and follows the reader's light or dark scheme.
-func Plot(s *Scenario, outcomes []Outcome) string {
-	var d drawing
-	title := titleLines(heading(s))
-	top := 112.0 + float64(len(title)-1)*lineStep
-	below := top + float64(len(outcomes))*barStep + 44
-	height := below
-	quiet := arrived(outcomes) == 0
-	if s.Windows > 1 && !quiet {
-		height += math.Ceil(float64(len(outcomes))/2)*panelStep + 8
+// drawing is what the template writes as an SVG. Its colours are in the template, by class, for a
+// light and a dark scheme. They differ in brightness too, and the legend says what they mean, so
+// that nobody depends on hues.
+type drawing struct {
+	Width, Height float64
+	Title         string
+	Grid          []line // behind the boxes
+	Boxes         []box
+	Lines         []line
+	Labels        []label
+}
+
+// box is shown with a hint when a pointer is over it.
+type box struct {
+	Class               string
+	X, Y, Width, Height float64
+	Hint                string
+}
+
+type line struct {
+	Class          string
+	X1, Y1, X2, Y2 float64
+}
+
+type label struct {
+	Class string
+	X, Y  float64
+	Text  string
+}
+
+//go:embed plot.svg.tmpl
+var plotText string
+
+var plotTemplate = template.Must(template.New("plot").Funcs(template.FuncMap{"px": px}).Parse(plotText))
+
+// px writes a length with two decimals at most.
+func px(f float64) string {
+	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(f, 'f', 2, 64), "0"), ".")
+}
+
+// Plot draws what became of the messages under each policy: in total, and window by window where
+// there are several. Where none arrived it draws how the slots are divided. The SVG needs nothing
+// from outside and follows the reader's light or dark scheme.
+func Plot(s *Scenario, outcomes []Outcome) (string, error) {
+	d := drawing{Width: plotWidth, Title: s.Description}
+	if d.Title == "" {
+		d.Title = "Admission"
 	}
-	d.begin(plotWidth, height, heading(s))
-	for i, line := range title {
-		d.text(margin, 34+float64(i)*lineStep, "title", line)
+	y := 34.0
+	for _, text := range titleLines(d.Title) {
+		d.label("title", margin, y, text)
+		y += lineStep
 	}
-	d.text(margin, top-58, "soft", setting(s))
-	if quiet {
-		d.split(s, outcomes, top)
+	d.label("soft", margin, y, setting(s))
+	y += 58
+	if arrived(outcomes) == 0 {
+		y = d.division(s, outcomes, y)
 	} else {
-		d.legend(margin, top-36, trafficLegend, "free")
-		d.bars(s, outcomes, top)
-		if s.Windows > 1 {
-			d.panels(s, outcomes, below)
-		}
+		y = d.totals(s, outcomes, y)
 	}
-	d.end()
-	return d.String()
+	if s.Windows > 1 && arrived(outcomes) > 0 {
+		y = d.panels(s, outcomes, y)
+	}
+	d.Height = y
+	var out strings.Builder
+	err := plotTemplate.Execute(&out, &d)
+	return out.String(), err
 }
 
-func heading(s *Scenario) string {
-	if s.Description == "" {
-		return "Admission"
-	}
-	return s.Description
+func (d *drawing) label(class string, x, y float64, text string) {
+	d.Labels = append(d.Labels, label{class, x, y, text})
 }
 
-// titleLines breaks a heading into lines, at most three.
-func titleLines(heading string) []string {
+func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
+	d.Lines = append(d.Lines, line{class, x1, y1, x2, y2})
+}
+
+// titleLines breaks a title into lines, at most three.
+func titleLines(title string) []string {
 	lines := []string{""}
-	for word := range strings.FieldsSeq(heading) {
+	for word := range strings.FieldsSeq(title) {
 		last := &lines[len(lines)-1]
 		switch {
 		case len([]rune(*last+word)) < titleLength || *last == "":
@@ -88,27 +131,8 @@ func setting(s *Scenario) string {
 	if s.Windows > 1 {
 		windows = fmt.Sprintf("%d windows", s.Windows)
 	}
-	return fmt.Sprintf("limit %d, %d in use, %d processes, %s of %s, state every %s", s.Limit, s.Active, s.Total, windows, admission.Window(s.Window), s.StateInterval)
-}
-
-// trafficLegend names the classes of what became of messages.
-var trafficLegend = [][2]string{
-	{"within", "admitted"},
-	{"over", "admitted beyond the limit"},
-	{"early", "queued, a slot stayed free"},
-	{"overtaken", "queued, a later one got in"},
-	{"queued", "queued, used up"},
-}
-
-// legend names the classes, and what the dashed line stands for.
-func (d *drawing) legend(x, y float64, entries [][2]string, dashed string) {
-	for _, entry := range entries {
-		d.rect(x, y, 12, 12, entry[0], "")
-		d.text(x+18, y+10, "", entry[1])
-		x += 34 + 6.6*float64(len(entry[1]))
-	}
-	d.line(x, y+6, x+22, y+6, "limit")
-	d.text(x+28, y+10, "", dashed)
+	return fmt.Sprintf("limit %d, %d in use, %d processes, %s of %s, state every %s",
+		s.Limit, s.Active, s.Total, windows, admission.Window(s.Window), s.StateInterval)
 }
 
 // arrived is how many messages came; to each policy as many.
@@ -119,7 +143,7 @@ func arrived(outcomes []Outcome) (most int64) {
 	return most
 }
 
-// part is a piece of a bar.
+// part is a piece of a bar or a column.
 type part struct {
 	class string
 	count int64
@@ -137,36 +161,59 @@ func parts(arrived, admitted, over, early, overtaken int64) []part {
 	}
 }
 
-// bars draws the totals. Where there is one window they show its free slots too.
-func (d *drawing) bars(s *Scenario, outcomes []Outcome, top float64) {
+// legend names the classes, and what the dashed line stands for.
+func (d *drawing) legend(y float64, entries []part, dashed string) {
+	x := margin
+	for _, e := range entries {
+		d.Boxes = append(d.Boxes, box{e.class, x, y, 12, 12, e.what})
+		d.label("", x+18, y+10, e.what)
+		x += 34 + 6.6*float64(len(e.what))
+	}
+	d.line("limit", x, y+6, x+22, y+6)
+	d.label("", x+28, y+10, dashed)
+}
+
+// bar draws one policy with its figures.
+func (d *drawing) bar(y, scale float64, policy string, parts []part, figures string) {
+	d.label("head end", barLeft-12, y+15, policy)
+	x := barLeft
+	for _, p := range parts {
+		if width := float64(p.count) * scale; width > 0 {
+			hint := fmt.Sprintf("%s: %d %s", policy, p.count, p.what)
+			d.Boxes = append(d.Boxes, box{p.class, x, y, width, barHeight, hint})
+			x += width
+		}
+	}
+	d.label("", barLeft+barWidth+12, y+15, figures)
+}
+
+// totals draws a bar for each policy. Where there is one window they show its free slots too.
+func (d *drawing) totals(s *Scenario, outcomes []Outcome, top float64) (bottom float64) {
+	d.legend(top-36, []part{
+		{class: "within", what: "admitted"}, {class: "over", what: "admitted beyond the limit"},
+		{class: "early", what: "queued, a slot stayed free"},
+		{class: "overtaken", what: "queued, a later one got in"}, {class: "queued", what: "queued, used up"},
+	}, "free")
 	most := max(arrived(outcomes), 1)
 	if s.Windows == 1 {
 		most = max(most, s.Free())
 	}
 	scale := barWidth / float64(most)
 	for i, o := range outcomes {
-		y := top + float64(i)*barStep
-		d.text(barLeft-12, y+15, "head end", o.Policy)
-		x := barLeft
-		for _, p := range parts(o.Arrived, o.Admitted, o.Over, o.Early, o.Overtaken) {
-			d.rect(x, y, float64(p.count)*scale, barHeight, p.class, fmt.Sprintf("%s: %d %s", o.Policy, p.count, p.what))
-			x += float64(p.count) * scale
-		}
-		d.text(barLeft+barWidth+12, y+15, "", figures(&o))
+		figures := fmt.Sprintf("%s %% early, %s %% over, %s %% unused",
+			short(o.EarlyPercent), short(o.OverPercent), short(o.UnusedPercent))
+		d.bar(top+float64(i)*barStep, scale, o.Policy,
+			parts(o.Arrived, o.Admitted, o.Over, o.Early, o.Overtaken), figures)
 	}
-	bottom := top + float64(len(outcomes))*barStep
+	bottom = top + float64(len(outcomes))*barStep
 	if s.Windows > 1 {
-		d.text(barLeft+barWidth, bottom+6, "soft end", strconv.FormatInt(most, 10)+" arrived")
-		return
+		d.label("soft end", barLeft+barWidth, bottom+6, strconv.FormatInt(most, 10)+" arrived")
+	} else {
+		x := barLeft + float64(s.Free())*scale
+		d.line("limit", x, top-6, x, bottom-8)
+		d.label("soft middle", x, bottom+8, strconv.FormatInt(s.Free(), 10))
 	}
-	x := barLeft + float64(s.Free())*scale
-	d.line(x, top-6, x, bottom-8, "limit")
-	d.text(x, bottom+8, "soft middle", strconv.FormatInt(s.Free(), 10))
-}
-
-// figures are the ones that a reader asks for first.
-func figures(o *Outcome) string {
-	return fmt.Sprintf("%s %% early, %s %% over, %s %% unused", short(o.EarlyPercent), short(o.OverPercent), short(o.UnusedPercent))
+	return bottom + 44
 }
 
 // short has one digit behind the point. What is little is not shown as nothing.
@@ -177,8 +224,33 @@ func short(percent float64) string {
 	return px(math.Round(percent*10) / 10)
 }
 
-// panels draws each policy's windows as columns.
-func (d *drawing) panels(s *Scenario, outcomes []Outcome, top float64) {
+// division draws how each policy divides the free slots: those of the region, those of any region,
+// and as a line how many of them one process of the region may take.
+func (d *drawing) division(s *Scenario, outcomes []Outcome, top float64) (bottom float64) {
+	d.legend(top-36, []part{
+		{class: "within", what: "slots of " + s.Region}, {class: "queued", what: "of any region"},
+	}, "what one process of "+s.Region+" may take")
+	most := max(s.Free(), 1)
+	for i := range outcomes {
+		o := &outcomes[i]
+		most = max(most, o.RegionSlots+o.AnywhereSlots, o.PerWorker)
+	}
+	scale := barWidth / float64(most)
+	for i := range outcomes {
+		o, y := &outcomes[i], top+float64(i)*barStep
+		d.bar(y, scale, o.Policy, []part{
+			{"within", o.RegionSlots, "slots of " + s.Region}, {"queued", o.AnywhereSlots, "slots of any region"},
+		}, fmt.Sprintf("%d + %d, %d each", o.RegionSlots, o.AnywhereSlots, o.PerWorker))
+		x := barLeft + float64(o.PerWorker)*scale
+		d.line("limit", x, y-4, x, y+barHeight+4)
+	}
+	bottom = top + float64(len(outcomes))*barStep
+	d.label("soft middle", barLeft+float64(s.Free())*scale, bottom+8, fmt.Sprintf("%d free", s.Free()))
+	return bottom + 44
+}
+
+// panels draws each policy's windows as columns, two policies in a row.
+func (d *drawing) panels(s *Scenario, outcomes []Outcome, top float64) (bottom float64) {
 	most := max(s.Free(), 1)
 	for _, o := range outcomes {
 		for _, w := range o.Windows {
@@ -186,34 +258,36 @@ func (d *drawing) panels(s *Scenario, outcomes []Outcome, top float64) {
 		}
 	}
 	for i := range outcomes {
-		x := margin + panelLeft + float64(i%2)*(panelWidth+panelLeft)
-		y := top + 20 + float64(i/2)*panelStep
+		x, y := margin+panelLeft+float64(i%2)*panelStepX, top+20+float64(i/2)*panelStepY
 		d.panel(&outcomes[i], x, y, s.Free(), most)
 	}
+	return top + math.Ceil(float64(len(outcomes))/2)*panelStepY + 8
 }
 
 func (d *drawing) panel(o *Outcome, left, top float64, free, most int64) {
-	bottom, scale := top+panelTall, panelTall/float64(most)
-	d.text(left, top-8, "head", o.Policy+", by window")
+	right, bottom, scale := left+panelWidth, top+panelTall, panelTall/float64(most)
+	d.label("head", left, top-8, o.Policy+", by window")
 	for _, tick := range ticks(most) {
 		y := bottom - float64(tick)*scale
-		d.line(left, y, left+panelWidth-20, y, "grid")
-		d.text(left-6, y+4, "soft end", strconv.FormatInt(tick, 10))
+		d.Grid = append(d.Grid, line{"grid", left, y, right, y})
+		d.label("soft end", left-6, y+4, strconv.FormatInt(tick, 10))
 	}
-	step := (panelWidth - 20) / float64(len(o.Windows))
+	step := panelWidth / float64(len(o.Windows))
 	gap := min(step/5, 4)
 	for i, w := range o.Windows {
-		y := bottom
+		x, y := left+float64(i)*step+gap/2, bottom
 		for _, p := range parts(w.Arrived, w.Admitted, w.Over, w.Early, w.Overtaken) {
-			tall := float64(p.count) * scale
-			y -= tall
-			d.rect(left+float64(i)*step+gap/2, y, step-gap, tall, p.class, fmt.Sprintf("window %d: %d %s", w.Window, p.count, p.what))
+			if tall := float64(p.count) * scale; tall > 0 {
+				y -= tall
+				hint := fmt.Sprintf("window %d: %d %s", w.Window, p.count, p.what)
+				d.Boxes = append(d.Boxes, box{p.class, x, y, step - gap, tall, hint})
+			}
 		}
 	}
-	d.line(left, bottom, left+panelWidth-20, bottom, "axis")
-	d.line(left, bottom-float64(free)*scale, left+panelWidth-20, bottom-float64(free)*scale, "limit")
-	d.text(left+step/2, bottom+16, "soft middle", "1")
-	d.text(left+panelWidth-20-step/2, bottom+16, "soft middle", strconv.Itoa(len(o.Windows)))
+	d.line("axis", left, bottom, right, bottom)
+	d.line("limit", left, bottom-float64(free)*scale, right, bottom-float64(free)*scale)
+	d.label("soft middle", left+step/2, bottom+16, "1")
+	d.label("soft middle", right-step/2, bottom+16, strconv.Itoa(len(o.Windows)))
 }
 
 // ticks are round figures from 0 to most, five at the most.

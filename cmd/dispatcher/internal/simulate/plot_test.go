@@ -16,7 +16,11 @@ func plotted(t *testing.T, text string) string {
 	for _, p := range s.Policies() {
 		outcomes = append(outcomes, s.Replay(p, s.Events()))
 	}
-	return Plot(s, outcomes)
+	svg, err := Plot(s, outcomes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return svg
 }
 
 func TestPlotIsAnSVGThatNeedsNothingElse(t *testing.T) {

@@ -28,7 +28,7 @@ var (
 )
 
 // Read reads a scenario. Its error has a line for each problem: file, line, key, what is wrong and
-// what mends it.
+// how to fix it.
 func Read(name string, raw []byte) (*Scenario, error) {
 	root, err := parse(raw)
 	if err != nil {
