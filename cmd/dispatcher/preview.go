@@ -30,7 +30,7 @@ With --day or --against it also takes the messages of a day that has passed from
 they would come to under the document: messages, segments and cost of each channel, and how many would have had
 another first choice. The draws are made again, each message's under its own key, with the keys of
 DISPATCHER_DRAW_KEY_FILE; a message whose key is not there is counted by the shares of the weights.
-What passes a drawn channel over is not heeded: price_cap, senders, blocked and limits.
+It does not apply price_cap, senders, blocked and limits, which pass a drawn channel over.
 Nothing is applied and nothing is sent.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {

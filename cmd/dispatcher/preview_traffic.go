@@ -162,10 +162,11 @@ func trafficSentences(t *report.Traffic) []string {
 	if t.WithoutCountry > 0 {
 		out = append(out, fmt.Sprintf("The numbers of %d have no country that is known: what the document says of countries does not fit them.", t.WithoutCountry))
 	}
-	if len(t.NotHeeded) > 0 {
+	if len(t.NotHonored) > 0 {
 		out = append(out, fmt.Sprintf(
-			"These are first choices as they are drawn: %s of the document, and limits, are not heeded, so some of these messages would go elsewhere, or nowhere.",
-			strings.Join(t.NotHeeded, ", ")))
+			"These are first choices as they are drawn, without %s of the document and without limits, "+
+				"so some of these messages would go elsewhere, or nowhere.",
+			strings.Join(t.NotHonored, ", ")))
 	}
 	return out
 }

@@ -183,14 +183,14 @@ func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
 	l, env := seeded(t)
 	env = daysTraffic(t, l, env, 3)
 	plain, _ := trafficOf(t, env, testRouting, "--day", today(t))
-	if len(plain.NotHeeded) != 0 {
-		t.Errorf("%v", plain.NotHeeded)
+	if len(plain.NotHonored) != 0 {
+		t.Errorf("%v", plain.NotHonored)
 	}
 	blocked := "blocked: {premium: true}\n" + testRouting
 	traffic, _ := trafficOf(t, env, blocked, "--day", today(t))
 	got := dispatcher(t, "", env, "preview", "--routing", write(t, "next.yaml", blocked), "--day", today(t))
-	if !slices.Equal(traffic.NotHeeded, []string{"blocked"}) || !strings.Contains(strings.Join(strings.Fields(got.out), " "), "blocked of the document, and limits, are not heeded") {
-		t.Errorf("%v %+v", traffic.NotHeeded, got)
+	if !slices.Equal(traffic.NotHonored, []string{"blocked"}) || !strings.Contains(strings.Join(strings.Fields(got.out), " "), "without blocked of the document and without limits") {
+		t.Errorf("%v %+v", traffic.NotHonored, got)
 	}
 }
 

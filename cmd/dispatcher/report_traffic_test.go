@@ -62,7 +62,7 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 				sent(t, db, 2, "c", "c", "", 50)
 			},
 			exitFailed, report.Fair, report.Moved,
-			[]string{"c carried 50.00 % instead of 5.00 %: 450 messages drawn for a went to it (a: its breaker was open)."},
+			[]string{"c carried 50.00 % instead of 5.00 %: 450 messages drawn for a went to it (a: breaker open after repeated failures)."},
 		},
 		"draws whose faults cancel": {
 			[]string{reportedRouting("{a: 50, c: 50}", ""), reportedRouting("{a: 1, c: 1}", "")},

@@ -88,8 +88,9 @@ func members(route *config.Route) []IntervalPreview {
 func intervals(table *selector.Table) []IntervalPreview {
 	out := make([]IntervalPreview, table.Len())
 	for i, iv := range table.Intervals() {
-		share := shareOf(iv, table)
-		out[i] = IntervalPreview{Channel: iv.Name, Weight: jsonWeight(iv.Weight), Share: &share}
+		out[i] = IntervalPreview{
+			Channel: iv.Name, Weight: jsonWeight(iv.Weight), Share: new(table.Share(i)),
+		}
 		if !iv.Empty {
 			out[i].Low, out[i].High = &iv.Low, &iv.High
 		}

@@ -37,10 +37,10 @@ type Traffic struct {
 	WithoutCountry int64 `json:"without_country"`
 	// MissingKeys are the ids of the keys that ByShare lacked.
 	MissingKeys []string `json:"missing_keys"`
-	// NotHeeded are the keys of the document that would send some of the messages elsewhere, or nowhere, and that a first
-	// choice knows nothing of: price_cap, senders and blocked.
-	NotHeeded []string       `json:"not_heeded"`
-	Routes    []RouteTraffic `json:"routes"`
+	// NotHonored are the keys of the document that would send some of the messages elsewhere, or
+	// nowhere, and that do not change a first choice: price_cap, senders and blocked.
+	NotHonored []string       `json:"not_honored"`
+	Routes     []RouteTraffic `json:"routes"`
 }
 
 // RouteTraffic is one route's part of it.
@@ -115,7 +115,7 @@ type TrafficCounter struct {
 func NewTrafficCounter(doc *config.Routing, day, zone string, against *int64) *TrafficCounter {
 	c := &TrafficCounter{
 		doc:     doc,
-		traffic: Traffic{Day: day, Timezone: zone, Against: against, NotHeeded: notHeeded(doc)},
+		traffic: Traffic{Day: day, Timezone: zone, Against: against, NotHonored: notHonored(doc)},
 		after:   map[string]*routeLoad{}, before: map[string]*routeLoad{}, missing: map[string]bool{},
 		shares: map[string]map[string]float64{},
 	}
@@ -123,6 +123,21 @@ func NewTrafficCounter(doc *config.Routing, day, zone string, against *int64) *T
 		c.countries = numbers.NewCountries()
 	}
 	return c
+}
+
+// notHonored are the keys that a document uses and that a first choice does not depend on.
+func notHonored(doc *config.Routing) []string {
+	keys := []string{}
+	if slices.ContainsFunc(doc.Routes, func(r config.Route) bool { return len(r.PriceCap) > 0 }) {
+		keys = append(keys, "price_cap")
+	}
+	if slices.ContainsFunc(doc.Channels, func(c config.Channel) bool { return len(c.Senders.Rules) > 0 }) {
+		keys = append(keys, "senders")
+	}
+	if b := &doc.Blocked; b.Premium || len(b.Prefixes)+len(b.Countries) > 0 {
+		keys = append(keys, "blocked")
+	}
+	return keys
 }
 
 func side(of map[string]*routeLoad, route string) *routeLoad {
