@@ -16,8 +16,8 @@ import (
 	"dispatcher/selector"
 )
 
-// TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells: b is switched off, d lacks the label; of
-// e nothing is known. The tie is not with b, which could not have taken the message.
+// TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells: b is switched off, d lacks the label;
+// of e nothing is known. The tie is not with b, which could not have taken the message.
 func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 	t.Parallel()
 	doc := document("default", "a", "25", "b", "15", "c", "60", "d", "1", "e", "1")
@@ -60,8 +60,8 @@ func eligibility(candidates []Candidate) map[string]string {
 	return out
 }
 
-// TestARedrawIsToldWithItsNumberDrawAndInterval derives the draws of the story from those that package
-// selector makes: each lies in the interval of the channel that it picked.
+// TestARedrawIsToldWithItsNumberDrawAndInterval derives the draws of the story from those that
+// package selector makes: each lies in the interval of the channel that it picked.
 func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

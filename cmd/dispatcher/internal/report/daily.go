@@ -61,12 +61,12 @@ type DailyRow struct {
 	PValue  *float64 `json:"p_value"`
 	Verdict string   `json:"verdict"`
 	// Carried are the messages that the channel carried: it accepted an attempt that was made on the
-	// day. CarriedShare is their part of the route's. Both stand in the first row of a channel only, as
-	// FirstChoice does.
+	// day. CarriedShare is their part of the route's. Both stand in the first row of a channel only,
+	// as FirstChoice does.
 	Carried      int64   `json:"carried"`
 	CarriedShare float64 `json:"carried_share"`
-	// AgreedShare is what CarriedShare is held against: as ConfiguredShare, but weighted by the messages
-	// carried under each version. It is nil for a route that does not draw.
+	// AgreedShare is what CarriedShare is held against: as ConfiguredShare, but weighted by the
+	// messages carried under each version. It is nil for a route that does not draw.
 	AgreedShare *float64 `json:"agreed_share"`
 	// DeliveredShare is the channel's part of the messages of the route that were delivered.
 	DeliveredShare float64 `json:"delivered_share"`
@@ -74,13 +74,14 @@ type DailyRow struct {
 	TrafficVerdict string  `json:"traffic_verdict"`
 	// Moved are the messages that were drawn for the channel and that it did not carry.
 	Moved []Move `json:"moved"`
-	// Undelivered and NoReceipt are the accepted ones that were not delivered, and of which nobody knows.
+	// Undelivered and NoReceipt are the accepted ones that were not delivered, and of which nobody
+	// knows.
 	Undelivered int64 `json:"undelivered"`
 	NoReceipt   int64 `json:"no_receipt"`
 }
 
-// DailyTotal sums a route's rows of one currency. First choices and what was carried are summed in the
-// route's first total only, since they have no currency.
+// DailyTotal sums a route's rows of one currency. First choices and what was carried are summed in
+// the route's first total only, since they have no currency.
 type DailyTotal struct {
 	Route       string `json:"route"`
 	FirstChoice int64  `json:"first_choice"`
@@ -215,7 +216,8 @@ func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 	}
 	for i := range out {
 		r := &out[i]
-		r.PValue, r.Verdict, r.DrawsVerdict, r.TrafficVerdict = v.PValue, v.TrafficVerdict, v.DrawsVerdict, v.TrafficVerdict
+		r.PValue, r.DrawsVerdict = v.PValue, v.DrawsVerdict
+		r.Verdict, r.TrafficVerdict = v.TrafficVerdict, v.TrafficVerdict
 		r.DeliveredShare = part(r.Delivered, delivered)
 	}
 	return out
@@ -224,8 +226,9 @@ func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 // row is what was agreed for one channel, its first choices, and what it carried.
 func (d *routeDay) row(channel string) DailyRow {
 	r := DailyRow{
-		Route: d.name, Channel: channel, FirstChoice: d.counts[channel], FirstChoiceShare: part(d.counts[channel], d.total),
-		Carried: d.carried[channel], CarriedShare: part(d.carried[channel], d.carries), Moved: d.moves[channel],
+		Route: d.name, Channel: channel, Moved: d.moves[channel],
+		FirstChoice: d.counts[channel], FirstChoiceShare: part(d.counts[channel], d.total),
+		Carried: d.carried[channel], CarriedShare: part(d.carried[channel], d.carries),
 	}
 	if r.Moved == nil {
 		r.Moved = []Move{}
@@ -234,8 +237,8 @@ func (d *routeDay) row(channel string) DailyRow {
 	return r
 }
 
-// agree fills in the shares that were agreed. On a day without a draw they are those of the route as
-// it is now.
+// agree fills in the shares that were agreed. On a day without a draw they are those of the route
+// as it is now.
 func (d *routeDay) agree(r *DailyRow) {
 	agreed, effective, deviation := 0.0, 0.0, 0.0
 	switch now := agreedShares(d.route); {
@@ -267,8 +270,8 @@ func part(n, of int64) float64 {
 
 // fill copies what the attempts came to.
 func (r *DailyRow) fill(from *ledger.DailyRow) {
-	r.Fallback, r.Submitted, r.Accepted, r.Delivered = from.Fallback, from.Submitted, from.Accepted, from.Delivered
-	r.Undelivered, r.NoReceipt = from.Undelivered, from.NoReceipt
+	r.Fallback, r.Submitted, r.Accepted = from.Fallback, from.Submitted, from.Accepted
+	r.Delivered, r.Undelivered, r.NoReceipt = from.Delivered, from.Undelivered, from.NoReceipt
 	r.Failed, r.Unknown = from.Failed(), from.Unknown
 	r.Segments, r.CostMicros, r.Currency = from.Segments, from.CostMicros, from.Currency
 	r.UnknownSegments, r.UnknownMicros = from.UnknownSegments, from.UnknownMicros

@@ -41,8 +41,9 @@ type cause struct{ channel, word string }
 // newRouteDay collects what the figures say of one route.
 func newRouteDay(f *Figures, name string) *routeDay {
 	d := &routeDay{
-		name: name, route: routeNamed(f.Current, name), counts: map[string]int64{}, carried: map[string]int64{}, firsts: map[string]int64{},
-		moves: map[string][]Move{}, docs: map[cause]*config.Routing{}, tried: map[string][]*ledger.DailyRow{},
+		name: name, route: routeNamed(f.Current, name), counts: map[string]int64{},
+		carried: map[string]int64{}, firsts: map[string]int64{}, moves: map[string][]Move{},
+		docs: map[cause]*config.Routing{}, tried: map[string][]*ledger.DailyRow{},
 	}
 	for i := range f.Rows {
 		if r := &f.Rows[i]; r.Route == name {
@@ -70,7 +71,8 @@ func newRouteDay(f *Figures, name string) *routeDay {
 	d.channels = inOrder(slices.AppendSeq(d.channels, maps.Keys(d.traffic.agreed)), order)
 	for _, moves := range d.moves {
 		slices.SortFunc(moves, func(a, b Move) int {
-			return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Channel, b.Channel))
+			return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Cause, b.Cause),
+				cmp.Compare(a.Channel, b.Channel))
 		})
 	}
 	return d
@@ -129,7 +131,9 @@ func (d *routeDay) move(channel string, m Move, doc *config.Routing) {
 	}
 	d.docs[cause{channel, m.Cause}] = doc
 	moves := d.moves[channel]
-	at := slices.IndexFunc(moves, func(o Move) bool { return o.Cause == m.Cause && o.Channel == m.Channel })
+	at := slices.IndexFunc(moves, func(o Move) bool {
+		return o.Cause == m.Cause && o.Channel == m.Channel
+	})
 	if at < 0 {
 		d.moves[channel] = append(moves, m)
 		return
@@ -168,12 +172,15 @@ type versionSum struct {
 func (s *versionSums) add(version int64, route *config.Route, channel string, messages int64) {
 	if s.versions == nil {
 		*s = versionSums{
-			counts: map[string]int64{}, agreed: map[string]float64{}, effective: map[string]float64{}, versions: map[int64]*versionSum{},
+			counts: map[string]int64{}, agreed: map[string]float64{},
+			effective: map[string]float64{}, versions: map[int64]*versionSum{},
 		}
 	}
 	v := s.versions[version]
 	if v == nil {
-		v = &versionSum{counts: map[string]int64{}, agreed: agreedShares(route), effective: effectiveShares(route)}
+		v = &versionSum{
+			counts: map[string]int64{}, agreed: agreedShares(route), effective: effectiveShares(route),
+		}
 		s.versions[version] = v
 	}
 	v.counts[channel] += messages
@@ -189,7 +196,9 @@ func (s *versionSums) add(version int64, route *config.Route, channel string, me
 }
 
 // samples are the versions' counts with what their shares let expect, in the order of channels.
-func (s *versionSums) samples(channels []string, shares func(*versionSum) map[string]float64) []Sample {
+func (s *versionSums) samples(
+	channels []string, shares func(*versionSum) map[string]float64,
+) []Sample {
 	out := make([]Sample, 0, len(s.versions))
 	for _, version := range slices.Sorted(maps.Keys(s.versions)) {
 		v := s.versions[version]

@@ -26,7 +26,7 @@ func document(route string, weights ...string) *config.Routing {
 	return doc
 }
 
-// inMode is a routing with one route that goes by the shared state.
+// inMode is a routing with one route that depends on the shared state.
 func inMode(route, mode string, channels ...string) *config.Routing {
 	doc := document(route)
 	doc.Routes[0].Mode, doc.Routes[0].Channels = mode, channels

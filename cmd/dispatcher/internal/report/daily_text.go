@@ -14,7 +14,7 @@ import (
 
 // Causes that are no reason of a ranking.
 const (
-	causeRejected = "rejected"         // the provider refused the message itself, or nothing is sent to such numbers
+	causeRejected = "rejected"         // the provider or a block of numbers refused the message itself
 	causeFailed   = "failed"           // it expired, or nobody could send it
 	causeNoAnswer = "no_answer"        // nobody knows whether a channel took it
 	causeOpen     = "open"             // it is not over with yet
@@ -49,7 +49,8 @@ func (t *traffic) text(v *RouteVerdict) []string {
 	case Kept:
 		out = append(out, t.keptSentence())
 	case TooFew:
-		out = append(out, fmt.Sprintf("%s carried: too few to tell whether the agreed shares were kept.", plural(int(t.traffic.total), "message")))
+		out = append(out, fmt.Sprintf("%s carried: too few to tell whether the agreed shares were kept.",
+			plural(t.traffic.total, "message")))
 	case NoWeight:
 		return append(out, "The route does not draw, so no share is agreed and there is nothing to keep.")
 	}
@@ -66,7 +67,8 @@ func (t *traffic) lostSentence() string {
 		}
 		ends = append(ends, fmt.Sprintf("%d %s", ended.Messages, words))
 	}
-	return fmt.Sprintf("%d of %s were carried: %s.", t.traffic.total, plural(int(t.drawn.total), "drawn message"), strings.Join(ends, ", "))
+	return fmt.Sprintf("%d of %s were carried: %s.",
+		t.traffic.total, plural(t.drawn.total, "drawn message"), strings.Join(ends, ", "))
 }
 
 // keptSentence names the largest difference.
@@ -74,7 +76,8 @@ func (t *traffic) keptSentence() string {
 	worst := slices.MaxFunc(t.channels, func(a, b string) int {
 		return cmp.Compare(math.Abs(t.deviation(a)), math.Abs(t.deviation(b)))
 	})
-	text := fmt.Sprintf("The channels carried what was agreed; the largest difference is %s with %s instead of %s",
+	text := fmt.Sprintf(
+		"The channels carried what was agreed; the largest difference is %s with %s instead of %s",
 		worst, Percent(t.share(worst)), Percent(t.agreedShare(worst)))
 	if len(t.off()) > 0 {
 		return text + ", which chance explains with so few messages."
@@ -88,7 +91,8 @@ func (t *traffic) drawsSentence(v *RouteVerdict) string {
 	case Fair:
 		return fmt.Sprintf("The draws were fair (%s%s).", Probability(*v.PValue), t.overVersions())
 	case Unfair:
-		return fmt.Sprintf("The draws were not fair (%s%s): %s.", Probability(*v.PValue), t.overVersions(), t.worstDraw())
+		return fmt.Sprintf("The draws were not fair (%s%s): %s.",
+			Probability(*v.PValue), t.overVersions(), t.worstDraw())
 	case OneWay:
 		return "Only one channel has a weight, so there is nothing to draw."
 	}
@@ -123,7 +127,8 @@ func (t *traffic) worstDraw() string {
 
 // sentence tells what a channel carried instead of what, and why.
 func (t *traffic) sentence(channel string) string {
-	text := fmt.Sprintf("%s carried %s instead of %s", channel, Percent(t.share(channel)), Percent(t.agreedShare(channel)))
+	text := fmt.Sprintf("%s carried %s instead of %s",
+		channel, Percent(t.share(channel)), Percent(t.agreedShare(channel)))
 	why := t.gained(channel)
 	if t.deviation(channel) < 0 {
 		why = t.lostWords(channel)
@@ -155,9 +160,11 @@ func (t *traffic) lostWords(channel string) (out []string) {
 			}
 			out = append(out, t.part(channel, n)+" "+words)
 		case word == causeHealth:
-			out = append(out, fmt.Sprintf("health weighting had lowered its weight, which took about %s from it", plural(int(n), "message")))
+			out = append(out, fmt.Sprintf(
+				"health weighting had lowered its weight, which took about %s from it", plural(n, "message")))
 		default:
-			out = append(out, fmt.Sprintf("%s for %s; they went to %s", t.why(channel, word), t.part(channel, n), t.wentTo(channel, word)))
+			out = append(out, fmt.Sprintf("%s for %s; they went to %s",
+				t.why(channel, word), t.part(channel, n), t.wentTo(channel, word)))
 		}
 	}
 	return out
@@ -166,9 +173,9 @@ func (t *traffic) lostWords(channel string) (out []string) {
 // part is so many messages of those that were drawn for the channel.
 func (t *traffic) part(channel string, n int64) string {
 	if all := t.counts[channel]; all >= n {
-		return fmt.Sprintf("%d of %s", n, plural(int(all), "message"))
+		return fmt.Sprintf("%d of %s", n, plural(all, "message"))
 	}
-	return plural(int(n), "message") // some were drawn the day before
+	return plural(n, "message") // some were drawn the day before
 }
 
 // why says a cause in words, with the limit if there is only one that it can be.
@@ -228,13 +235,15 @@ func (t *traffic) gained(channel string) (out []string) {
 		}
 	}
 	sources := slices.SortedFunc(maps.Keys(sums), func(a, b source) int {
-		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.from, b.from), cmp.Compare(a.word, b.word))
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.from, b.from),
+			cmp.Compare(a.word, b.word))
 	})
 	for _, s := range sources {
 		if len(out) == mostCauses {
 			return append(out, "other causes are in the JSON")
 		}
-		out = append(out, fmt.Sprintf("%s drawn for %s went to it (%s: %s)", plural(int(sums[s]), "message"), s.from, s.from, t.why(s.from, s.word)))
+		out = append(out, fmt.Sprintf("%s drawn for %s went to it (%s: %s)",
+			plural(sums[s], "message"), s.from, s.from, t.why(s.from, s.word)))
 	}
 	return out
 }

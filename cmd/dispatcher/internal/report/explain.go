@@ -209,7 +209,9 @@ func waitsOf(m *ledger.Message, now time.Time) []Wait {
 		return waits
 	}
 	present := max(now.Sub(m.WaitingSince), 0).Seconds()
-	at := slices.IndexFunc(waits, func(w Wait) bool { return w.Reason == m.Reason && w.On == m.WaitsFor })
+	at := slices.IndexFunc(waits, func(w Wait) bool {
+		return w.Reason == m.Reason && w.On == m.WaitsFor
+	})
 	if at < 0 {
 		return append(waits, Wait{m.Reason, m.WaitsFor, present})
 	}
@@ -225,7 +227,8 @@ type look struct {
 	basis      Basis
 }
 
-// held reports whether the message was held for its first choice and no other channel was looked at.
+// held reports whether the message was held for its first choice and no other channel was looked
+// at.
 func (l *look) held() bool { return l.basis.RankedBy == "wait" }
 
 func lastLook(src *Source) (*look, error) {

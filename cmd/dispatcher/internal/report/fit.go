@@ -52,9 +52,9 @@ func (f Fit) Tested() bool { return f.Verdict == Fair || f.Verdict == Unfair }
 // samples, with the sum of their degrees of freedom. Faults that cancel in the totals stay visible
 // that way. All samples list the same channels.
 //
-// Channels of a sample that expect fewer than leastExpected are tested together as one cell. Samples
-// that are too small even so are added up and tested as one: many short versions must not hide the
-// draws of a day. A channel that expects nothing and got something is no chance at all.
+// Channels of a sample that expect fewer than leastExpected are tested together as one cell.
+// Samples that are too small even so are added up and tested as one: many short versions must not
+// hide the draws of a day. A channel that expects nothing and got something is no chance at all.
 func FitOf(samples ...Sample) Fit {
 	var x float64
 	var freedom int

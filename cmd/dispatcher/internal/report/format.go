@@ -15,7 +15,8 @@ func Money(micros int64) string {
 		sign, micros = "-", -micros
 	}
 	digits := strings.TrimRight(fmt.Sprintf("%06d", micros%1_000_000), "0")
-	return fmt.Sprintf("%s%d.%s", sign, micros/1_000_000, digits+strings.Repeat("0", max(2-len(digits), 0)))
+	digits += strings.Repeat("0", max(2-len(digits), 0))
+	return fmt.Sprintf("%s%d.%s", sign, micros/1_000_000, digits)
 }
 
 // Percent writes a share between 0 and 1 with two decimals, for tables: "25.00 %".

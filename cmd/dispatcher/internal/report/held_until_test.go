@@ -11,7 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// heldStory is that of a message whose first choice has spent its budget of the day, on a route that lets it wait so long.
+// heldStory is that of a message whose first choice has spent its budget of the day, on a route
+// that lets it wait so long.
 func heldStory(t *testing.T, wait time.Duration, on string) Explanation {
 	t.Helper()
 	doc := london(t)
@@ -25,7 +26,8 @@ func heldStory(t *testing.T, wait time.Duration, on string) Explanation {
 	return explain(t, r, doc)
 }
 
-// TestStorySaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and others may have the message after five minutes.
+// TestStorySaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and others may
+// have the message after five minutes.
 func TestStorySaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	t.Parallel()
 	for on, want := range map[string]string{
@@ -44,7 +46,8 @@ func TestStorySaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	}
 }
 
-// TestStoryPromisesNoOthersToAMessageThatDiesFirst, nor to one whose time for its first choice is over.
+// TestStoryPromisesNoOthersToAMessageThatDiesFirst, nor to one whose time for its first choice is
+// over.
 func TestStoryPromisesNoOthersToAMessageThatDiesFirst(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{"as long as it lives": 10 * time.Minute, "over": 40 * time.Second, "none": 0} {
@@ -77,7 +80,8 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 	}
 }
 
-// TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne, once it is over: by the version that the last look went by.
+// TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne, once it is over: by the version that the last
+// look went by.
 func TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne(t *testing.T) {
 	t.Parallel()
 	for words, limit := range map[string]admission.Limit{

@@ -12,7 +12,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestStorySaysThatTheWindowBeginsInTheFuture in place of a time that is only that of the last look.
+// TestStorySaysThatTheWindowBeginsInTheFuture in place of a time that is only that of the last
+// look.
 func TestStorySaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 	t.Parallel()
 	const (
@@ -50,7 +51,8 @@ func TestStorySaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 	}
 }
 
-// storyAhead is that of a message which waits until its deadline for a limit whose window begins at a time.
+// storyAhead is that of a message which waits until its deadline for a limit whose window begins
+// at a time.
 func storyAhead(t *testing.T, doc *config.Routing, on string, begins time.Time) Explanation {
 	t.Helper()
 	r := newRecord(ledger.Waiting)

@@ -35,7 +35,8 @@ type limitedCase struct {
 	until      time.Duration // 0 for nil
 }
 
-// limitedCases were looked at 11.7 s after ten and are given up ten minutes after it, unless seen says otherwise.
+// limitedCases were looked at 11.7 s after ten and are given up ten minutes after it, unless seen
+// says otherwise.
 func limitedCases() map[string]limitedCase {
 	all := func(reason string) []byte {
 		return encode("load_ratio", ranked("a", 0, reason), ranked("c", 0, reason), ranked("b", 0, "draining"))

@@ -168,12 +168,14 @@ func (p *page) BlocksCountries() bool { return p.doc == nil || len(p.doc.Blocked
 // usesCountries reports whether anything in a document depends on the country of a number: a block,
 // a route's match, a price or a rule about senders.
 func usesCountries(doc *config.Routing) bool {
-	channelDoes := func(c config.Channel) bool {
-		return slices.ContainsFunc(c.Price.Lists, func(l config.PriceList) bool { return len(l.Countries) > 0 }) ||
-			slices.ContainsFunc(c.Senders.Rules, func(r config.SenderRule) bool { return len(r.Countries) > 0 })
+	price := func(l config.PriceList) bool { return len(l.Countries) > 0 }
+	sender := func(r config.SenderRule) bool { return len(r.Countries) > 0 }
+	match := func(r config.Route) bool { return len(r.Match.Countries) > 0 }
+	channel := func(c config.Channel) bool {
+		return slices.ContainsFunc(c.Price.Lists, price) || slices.ContainsFunc(c.Senders.Rules, sender)
 	}
-	return doc != nil && (len(doc.Blocked.Countries) > 0 || slices.ContainsFunc(doc.Channels, channelDoes) ||
-		slices.ContainsFunc(doc.Routes, func(r config.Route) bool { return len(r.Match.Countries) > 0 }))
+	return doc != nil && (len(doc.Blocked.Countries) > 0 ||
+		slices.ContainsFunc(doc.Channels, channel) || slices.ContainsFunc(doc.Routes, match))
 }
 
 // Finished reports whether the message has reached its end.
@@ -187,9 +189,9 @@ func (p *page) Resolving() bool {
 // ResentInVain reports whether the message was to be sent once more, and it is certain that nobody
 // took it then.
 func (p *page) ResentInVain() bool {
+	resent := func(a Ambiguity) bool { return a.Resolution == "resent" }
 	unanswered := func(a Attempt) bool { return a.Reason == "resend" && a.Outcome == outcomeUnknown }
-	return slices.ContainsFunc(p.Ambiguities, func(a Ambiguity) bool { return a.Resolution == "resent" }) &&
-		!slices.ContainsFunc(p.Attempts, unanswered)
+	return slices.ContainsFunc(p.Ambiguities, resent) && !slices.ContainsFunc(p.Attempts, unanswered)
 }
 
 // MayHaveArrivedTwice reports whether more than one attempt may have been taken, and the paragraph

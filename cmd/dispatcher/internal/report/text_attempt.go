@@ -67,7 +67,9 @@ type rank struct {
 func (a *attemptPage) Rank() *rank {
 	p := a.Page
 	apart := p.Draw != nil && len(a.Candidates) > 0 && a.Candidates[0].Channel == p.FirstChoice
-	at := slices.IndexFunc(a.Candidates, func(c Candidate) bool { return c.Channel == a.Channel && c.can() })
+	at := slices.IndexFunc(a.Candidates, func(c Candidate) bool {
+		return c.Channel == a.Channel && c.can()
+	})
 	return p.rank(a.Candidates, &a.Basis, at, apart)
 }
 
@@ -97,7 +99,8 @@ func (p *page) rank(candidates []Candidate, b *Basis, at int, apart bool) *rank 
 	case dispatch.BestWorker:
 		measure = func(c *Candidate) *float64 { return c.Score }
 		route := routeNamed(p.doc, p.Route)
-		r.Lowest = route != nil && !route.Scoring.Descending && route.Scoring.Kind != "" && b.Trouble == ""
+		r.Lowest = route != nil && route.Scoring.Kind != "" && !route.Scoring.Descending &&
+			b.Trouble == ""
 	case dispatch.RoundRobin, dispatch.Redraw:
 		return r
 	default:

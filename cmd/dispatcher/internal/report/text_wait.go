@@ -163,7 +163,9 @@ func (p *page) WouldBeHeld() time.Duration {
 
 // ChosenCandidate is where a forecast sends the message.
 func (p *page) ChosenCandidate() *Candidate {
-	at := slices.IndexFunc(p.Candidates, func(c Candidate) bool { return p.Chosen != nil && c.Channel == *p.Chosen })
+	at := slices.IndexFunc(p.Candidates, func(c Candidate) bool {
+		return p.Chosen != nil && c.Channel == *p.Chosen
+	})
 	if at < 0 {
 		return nil
 	}

@@ -29,11 +29,12 @@ type Traffic struct {
 	Redrawn   int64 `json:"redrawn"`
 	ByShare   int64 `json:"by_share"`
 	Undecided int64 `json:"undecided"`
-	// Compared are those whose first choice is known on both sides, and Moved those of them for which it
-	// is another one.
+	// Compared are those whose first choice is known on both sides, and Moved those of them for
+	// which it is another one.
 	Compared int64 `json:"compared"`
 	Moved    int64 `json:"moved"`
-	// WithoutCountry are those whose number has no country that is known, where the document goes by countries.
+	// WithoutCountry are those whose number has no country that is known, where the document has
+	// rules or prices of countries.
 	WithoutCountry int64 `json:"without_country"`
 	// MissingKeys are the ids of the keys that ByShare lacked.
 	MissingKeys []string `json:"missing_keys"`
@@ -54,7 +55,7 @@ type RouteTraffic struct {
 	Channels       []ChannelTraffic `json:"channels"`
 }
 
-// ChannelTraffic is one channel's part. The expected figures are nil where the route goes by
+// ChannelTraffic is one channel's part. The expected figures are nil where the route depends on
 // the load or the score, which nobody knows beforehand.
 type ChannelTraffic struct {
 	Channel    string   `json:"channel"`
@@ -62,9 +63,9 @@ type ChannelTraffic struct {
 	Messages   *float64 `json:"messages"` // first choices; whole unless counted by share
 	Segments   *float64 `json:"segments"`
 	CostMicros *int64   `json:"cost_micros"`
-	// What it was before. When compared with the record, messages are recorded first choices, segments
-	// and cost what was billed, fallbacks and retries included. When compared with a version they are nil
-	// where its route went by the load or the score.
+	// What it was before. When compared with the record, messages are recorded first choices,
+	// segments and cost what was billed, fallbacks and retries included. When compared with a
+	// version they are nil where its route depended on the load or the score.
 	BeforeMessages   *float64 `json:"before_messages"`
 	BeforeSegments   *float64 `json:"before_segments"`
 	BeforeCostMicros *int64   `json:"before_cost_micros"`
@@ -110,8 +111,8 @@ type TrafficCounter struct {
 	countries     *numbers.Countries // nil where the document does not go by them
 }
 
-// NewTrafficCounter counts for a document. against is the version that is compared with, nil for the
-// record.
+// NewTrafficCounter counts for a document. against is the version that is compared with, nil for
+// the record.
 func NewTrafficCounter(doc *config.Routing, day, zone string, against *int64) *TrafficCounter {
 	c := &TrafficCounter{
 		doc:     doc,
@@ -131,7 +132,8 @@ func notHonored(doc *config.Routing) []string {
 	if slices.ContainsFunc(doc.Routes, func(r config.Route) bool { return len(r.PriceCap) > 0 }) {
 		keys = append(keys, "price_cap")
 	}
-	if slices.ContainsFunc(doc.Channels, func(c config.Channel) bool { return len(c.Senders.Rules) > 0 }) {
+	senders := func(c config.Channel) bool { return len(c.Senders.Rules) > 0 }
+	if slices.ContainsFunc(doc.Channels, senders) {
 		keys = append(keys, "senders")
 	}
 	if b := &doc.Blocked; b.Premium || len(b.Prefixes)+len(b.Countries) > 0 {
@@ -166,8 +168,11 @@ func (c *TrafficCounter) Add(r *ledger.Record, now *dispatch.Choice) {
 	c.count(r, now, plan.FirstChoice)
 }
 
-// AddAgainst counts a message: what the document chooses for it, beside what another version chooses.
-func (c *TrafficCounter) AddAgainst(r *ledger.Record, now, then *dispatch.Choice, thenShares map[string]float64) {
+// AddAgainst counts a message: what the document chooses for it, beside what another version
+// chooses.
+func (c *TrafficCounter) AddAgainst(
+	r *ledger.Record, now, then *dispatch.Choice, thenShares map[string]float64,
+) {
 	first := ""
 	if then.Route != nil {
 		before := side(c.before, then.Route.Name)
@@ -184,7 +189,8 @@ func (c *TrafficCounter) AddAgainst(r *ledger.Record, now, then *dispatch.Choice
 	c.count(r, now, first)
 }
 
-// count adds the document's side. first is the first choice to compare with; empty when none is known.
+// count adds the document's side. first is the first choice to compare with; empty when none is
+// known.
 func (c *TrafficCounter) count(r *ledger.Record, now *dispatch.Choice, first string) {
 	c.traffic.Messages++
 	if c.countries != nil {
@@ -232,14 +238,15 @@ func Shares(doc *config.Routing, route string) map[string]float64 {
 	return effectiveShares(routeNamed(doc, route))
 }
 
-// spread gives a message to its first choice; when that is not known, to all by their shares, and in
-// round robin evenly to those that take messages.
+// spread gives a message to its first choice; when that is not known, to all by their shares, and
+// in round robin evenly to those that take messages.
 func spread(to *routeLoad, choice *dispatch.Choice, shares map[string]float64) {
 	if choice.First >= 0 {
 		give(to, choice, choice.First, 1)
 		return
 	}
-	part := func(place int) float64 { return shares[choice.Channel(place)] } // nil for a route that does not draw
+	// shares is nil for a route that does not draw.
+	part := func(place int) float64 { return shares[choice.Channel(place)] }
 	if choice.Route.Mode == dispatch.RoundRobinMode {
 		part = evenly(choice)
 	}
@@ -297,7 +304,10 @@ func (c *TrafficCounter) Traffic() *Traffic {
 // route lists the channels of a route in its order, then those that it had before.
 func (c *TrafficCounter) route(name string) RouteTraffic {
 	after, before := side(c.after, name), side(c.before, name)
-	t := RouteTraffic{Route: name, Messages: after.messages, BeforeMessages: before.messages, Moved: after.moved, Channels: []ChannelTraffic{}}
+	t := RouteTraffic{
+		Route: name, Messages: after.messages, BeforeMessages: before.messages, Moved: after.moved,
+		Channels: []ChannelTraffic{},
+	}
 	var names, order []string
 	known := false
 	if route := routeNamed(c.doc, name); route != nil {
@@ -328,7 +338,8 @@ func foretold(mode dispatch.Mode) bool {
 
 // figures are what a channel gets, as it is reported.
 func (l *load) figures() (messages, segments *float64, micros *int64, currency string) {
-	return new(rounded(l.messages)), new(rounded(l.segments)), new(int64(math.Round(l.cost))), l.currency
+	micros = new(int64(math.Round(l.cost)))
+	return new(rounded(l.messages)), new(rounded(l.segments)), micros, l.currency
 }
 
 // rounded takes the dust of sums of shares away.

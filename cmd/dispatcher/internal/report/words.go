@@ -52,7 +52,7 @@ var exclusionWords = map[string]string{
 	"closed no_budget":       "closed: the budget is 0",
 	"too_small no_slot":      "the message takes more than its limit gives",
 	"too_small tenant_limit": "the message takes more than the limit of the tenant gives",
-	"too_small prefix_limit": "the message takes more than the limit for numbers with this prefix gives",
+	"too_small prefix_limit": "the message takes more than the limit for this prefix gives",
 	"too_small no_budget":    "the message costs more than the budget of a window",
 }
 
@@ -138,7 +138,9 @@ var receiptWords = map[string]string{
 // endWords say what became of messages that nobody carried, to follow their number.
 var endWords = map[string]struct{ one, many string }{
 	causeRejected: {"was rejected", "were rejected"},
-	causeFailed:   {"failed without a channel that took it", "failed without a channel that took them"},
+	causeFailed: {
+		"failed without a channel that took it", "failed without a channel that took them",
+	},
 	causeNoAnswer: {"got no answer", "got no answer"},
 	causeOpen:     {"is not finished", "are not finished"},
 }

@@ -16,9 +16,9 @@ type bill struct {
 	decisions [3][2]int64
 }
 
-// decision counts the calls for one message: none for a policy that divides among processes. With counters one to
-// the region's own, as far as it has slots, and once they are used up one to that of all regions. The exact
-// policy has that one alone.
+// decision counts the calls for one message: none for a policy that divides among processes. With
+// counters one to the region's own, as far as it has slots, and once they are used up one to that
+// of all regions. The exact policy has that one alone.
 func (b *bill) decision(region string, split *admission.Split, t *admission.Tally) {
 	near, far := 0, 0
 	switch b.policy.(type) {

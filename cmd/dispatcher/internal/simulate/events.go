@@ -36,8 +36,8 @@ func (s *Scenario) floor() floor {
 	return f
 }
 
-// Events are all arrivals, by window and time. The same scenario gives the same ones. Of those that come at
-// the same moment each kind takes its turn.
+// Events are all arrivals, by window and time. The same scenario gives the same ones. Of those
+// that come at the same moment each kind takes its turn.
 func (s *Scenario) Events() []Event {
 	f := s.floor()
 	random := rand.New(rand.NewPCG(s.Seed, 0))

@@ -159,8 +159,8 @@ func milliseconds(f map[string]value, key string, otherwise time.Duration) time.
 	return time.Duration(v.fraction(0, 60_000) * float64(time.Millisecond))
 }
 
-// checkRegion refuses a region that nothing else knows. Without a word on anybody's workers it may be one where
-// nobody has come before, unless there is one of nearly that name.
+// checkRegion refuses a region that nothing else knows. Without a word on anybody's workers it may
+// be one where nobody has come before, unless there is one of nearly that name.
 func checkRegion(f map[string]value, s *Scenario) {
 	region, ok := f["region"]
 	if !ok || s.Region == "" || s.Region == admission.Anywhere {

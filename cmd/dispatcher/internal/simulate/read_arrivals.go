@@ -7,7 +7,8 @@ import (
 	"dispatcher/admission"
 )
 
-// readArrivals reads a plain list of numbers, one for each worker of the scenario's region, or a list of objects.
+// readArrivals reads a plain list of numbers, one for each worker of the scenario's region, or a
+// list of objects.
 func readArrivals(v value, s *Scenario) {
 	numbers := false
 	counted := maps.Clone(s.Workers)
@@ -95,8 +96,8 @@ func readSpread(f map[string]value, s *Scenario, a *Arrival) {
 	}
 }
 
-// checkArrival holds a region and a worker against those that were counted. A region whose processes
-// nobody counted has as many as are named, and one at least.
+// checkArrival holds a region and a worker against those that were counted. A region whose
+// processes nobody counted has as many as are named, and one at least.
 func checkArrival(v value, s *Scenario, counted map[string]int64, a *Arrival) {
 	known, isCounted := counted[a.Region]
 	switch {

@@ -118,7 +118,8 @@ func TestProblemsNameFileLineAndKey(t *testing.T) {
 	}
 }
 
-// TestARegionWhereNobodyCameBeforeNeedsNoHistory, nor workers as long as nothing says where workers are.
+// TestARegionWhereNobodyCameBeforeNeedsNoHistory, nor workers as long as nothing says where
+// workers are.
 func TestARegionWhereNobodyCameBeforeNeedsNoHistory(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

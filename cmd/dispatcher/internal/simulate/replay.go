@@ -6,8 +6,9 @@ import (
 	"dispatcher/admission"
 )
 
-// Replay tells what the policy makes of the state at the beginning, for the scenario's region, and lets the events come to the workers, each of which decides by the policy, by what it and the counters
-// that it calls have admitted, and by the state that was gathered last.
+// Replay tells what the policy makes of the state at the beginning, for the scenario's region, and
+// lets the events come to the workers, each of which decides by the policy, by what it and the
+// counters that it calls have admitted, and by the state that was gathered last.
 func (s *Scenario) Replay(p admission.Policy, events []Event) Outcome {
 	split := p.Split(s.state(s.Region))
 	r := newRun(s, p)
@@ -65,7 +66,8 @@ func newRun(s *Scenario, p admission.Policy) *run {
 	}
 }
 
-// begin starts a window, in which nothing has been taken yet. Each process knows that by its own clock.
+// begin starts a window, in which nothing has been taken yet. Each process knows that by its own
+// clock.
 func (r *run) begin() {
 	clear(r.byWorker)
 	clear(r.byRegion)
@@ -83,8 +85,8 @@ func (r *run) end() {
 	r.before, r.initial = r.admitted, 0
 }
 
-// gather renews the state when it is due. The used part of the limit is that of this window or of the
-// one before it, whichever is more.
+// gather renews the state when it is due. The used part of the limit is that of this window or of
+// the one before it, whichever is more.
 func (r *run) gather(now time.Duration) {
 	if now-r.gathered < r.s.StateInterval {
 		return

@@ -53,8 +53,9 @@ func TestPercentagesAreOfWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestNoMoreAreEarlyThanSlotsStayedUnused: ten slots, five for each of two workers. Of those that are turned away at one
-// worker, as many are early as the other leaves unused, and as many overtaken as it admits out of turn.
+// TestNoMoreAreEarlyThanSlotsStayedUnused: ten slots, five for each of two workers. Of those that
+// are turned away at one worker, as many are early as the other leaves unused, and as many
+// overtaken as it admits out of turn.
 func TestNoMoreAreEarlyThanSlotsStayedUnused(t *testing.T) {
 	t.Parallel()
 	type row struct{ Early, Overtaken, Unused, Stranded int64 }
@@ -77,8 +78,8 @@ func TestNoMoreAreEarlyThanSlotsStayedUnused(t *testing.T) {
 	}
 }
 
-// TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken: both workers of curve may take 8 of 10. That which the first turned away as the
-// tenth message would have had room.
+// TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken: both workers of curve may take 8 of 10.
+// That which the first turned away as the tenth message would have had room.
 func TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken(t *testing.T) {
 	t.Parallel()
 	s := read(t, `{"limit": 10, "utilisation": 0.1, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "curve_factor": 0.204,
@@ -137,8 +138,9 @@ func TestHistoryFollowsTheTraffic(t *testing.T) {
 	}
 }
 
-// TestStateStaysUntilItIsGatheredAgain: every 150 s, so before windows 4 and 6 of a minute each. Of the 100 that arrive
-// the one worker of b admits its region's share and a tenth of what belongs to none.
+// TestStateStaysUntilItIsGatheredAgain: every 150 s, so before windows 4 and 6 of a minute each.
+// Of the 100 that arrive the one worker of b admits its region's share and a tenth of what belongs
+// to none.
 func TestStateStaysUntilItIsGatheredAgain(t *testing.T) {
 	t.Parallel()
 	s := read(t, `{"limit": 100, "history": {"a": 90, "Anywhere": 10}, "workers": {"a": 9, "b": 1}, "region": "a", "windows": 6,

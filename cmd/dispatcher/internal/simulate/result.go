@@ -15,11 +15,11 @@ type Traffic struct {
 	Arrived  int64 `json:"arrived"`
 	Admitted int64 `json:"admitted"`
 	Queued   int64 `json:"queued"`
-	// Early were queued although a slot of their window stood free and stayed so to its end: exactly these would
-	// have been admitted in addition by a policy that hands out all there is.
+	// Early were queued although a slot of their window stood free and stayed so to its end: exactly
+	// these would have been admitted in addition by a policy that hands out all there is.
 	Early int64 `json:"early"`
-	// Overtaken were queued although the limit had room for them in the order of arrival, and a later message had
-	// the slot: they wait in place of it, but no slot is lost.
+	// Overtaken were queued although the limit had room for them in the order of arrival, and a
+	// later message had the slot: they wait in place of it, but no slot is lost.
 	Overtaken int64 `json:"overtaken"`
 	Over      int64 `json:"over"`   // admitted beyond the limit
 	Unused    int64 `json:"unused"` // left at the end of windows, wanted or not
@@ -35,7 +35,8 @@ type Traffic struct {
 	CallsPerMessage float64 `json:"calls_per_message"` // synchronous ones to a counter
 	LatencyMs       float64 `json:"latency_ms"`        // what the calls of a decision take, on average
 	LatencyP95Ms    float64 `json:"latency_p95_ms"`
-	// DecisionNs is what a decision took of this machine's time, without calls; whoever measured it fills it in.
+	// DecisionNs is what a decision took of this machine's time, without calls; whoever measured it
+	// fills it in.
 	DecisionNs float64  `json:"decision_ns"`
 	Windows    []Window `json:"windows"`
 }
@@ -51,10 +52,11 @@ type Window struct {
 	Unused    int64 `json:"unused"`
 }
 
-// close works out what is left at the end of a window of so many free slots. Of the messages that arrived first, as many
-// as there were slots, wronged were queued. As many of these are early as slots stayed unused that somebody queued
-// could have had; the slots of the others went to those that arrived later. No window has more early messages than
-// unused slots: when a thousand are turned away and four slots stay free, four of them were turned away in vain.
+// close works out what is left at the end of a window of so many free slots. Of the messages that
+// arrived first, as many as there were slots, wronged were queued. As many of these are early as
+// slots stayed unused that somebody queued could have had; the slots of the others went to those
+// that arrived later. No window has more early messages than unused slots: when a thousand are
+// turned away and four slots stay free, four of them were turned away in vain.
 func (w *Window) close(free, wronged int64) {
 	w.Over, w.Unused = max(w.Admitted-free, 0), max(free-w.Admitted, 0)
 	w.Early = min(w.Unused, w.Arrived-w.Admitted)
