@@ -60,7 +60,7 @@ func eligibility(candidates []Candidate) map[string]string {
 	return out
 }
 
-// TestARedrawIsToldWithItsNumberDrawAndInterval derives the draws of the story from those that
+// TestARedrawIsToldWithItsNumberDrawAndInterval derives the draws of the explanation from those that
 // package selector makes: each lies in the interval of the channel that it picked.
 func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 	t.Parallel()

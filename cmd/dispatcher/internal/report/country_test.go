@@ -18,8 +18,8 @@ var byCountry = map[string]string{
 	"":        `{channels: {a: {provider: sandbox}}, routes: [{name: default, match: {prefix: "+44"}, weights: {a: 1}}]}`,
 }
 
-// TestStoriesTellTheCountryWhereItMatters, and never the number.
-func TestStoriesTellTheCountryWhereItMatters(t *testing.T) {
+// TestExplanationsTellTheCountryWhereItMatters, and never the number.
+func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
 	t.Parallel()
 	for name, text := range byCountry {
 		doc, err := config.ParseRouting("r", []byte(text))
@@ -48,8 +48,8 @@ func TestStoriesTellTheCountryWhereItMatters(t *testing.T) {
 	}
 }
 
-// TestAStoryWithoutANumberHasNoCountry: the record of a dead letter may be anything.
-func TestAStoryWithoutANumberHasNoCountry(t *testing.T) {
+// TestAnExplanationWithoutANumberHasNoCountry: the record of a dead letter may be anything.
+func TestAnExplanationWithoutANumberHasNoCountry(t *testing.T) {
 	t.Parallel()
 	s, err := Explain(&Source{Record: &ledger.Record{Message: ledger.Message{ID: "m", State: ledger.Dead, Envelope: []byte(`{`)}}})
 	if err != nil || s.Country != nil || strings.Contains(s.Text, "country") {

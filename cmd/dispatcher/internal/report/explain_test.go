@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -83,8 +84,8 @@ func ranked(channel string, active int64, reason string) dispatch.Ranked {
 	return dispatch.Ranked{Channel: channel, Active: active, Capacity: 100, Reason: reason}
 }
 
-// stories are the records that a golden file shows each.
-func stories() map[string]*ledger.Record {
+// records are the records that a golden file shows each.
+func records() map[string]*ledger.Record {
 	first := attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")
 	fallback := attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "no_slot"), ranked("c", 40, ""))
 	out := map[string]*ledger.Record{
@@ -269,10 +270,10 @@ func london(t *testing.T) *config.Routing {
 	return doc
 }
 
-// lookedBack is when the stories are told of which it is known since when they wait.
+// lookedBack is when the records are explained of which it is known since when they wait.
 var lookedBack = ten.Add(40 * time.Second)
 
-// storyOf tells a record under the document that both its plan and its last wait went by.
+// explained explains a record under the document that both its plan and its last wait went by.
 func explained(r *ledger.Record, doc *config.Routing, keys ...selector.Key) (Explanation, error) {
 	src := &Source{Record: r, Doc: doc, WaitDoc: doc, Keys: keys}
 	if !r.Message.WaitingSince.IsZero() {
@@ -306,7 +307,7 @@ func forecast(
 func TestParagraphsOfRecordsReadAsTheirGoldenFile(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{}
-	for name, record := range stories() {
+	for name, record := range records() {
 		doc := london(t)
 		if record.Message.Plan.Version == 0 {
 			doc = nil
@@ -323,10 +324,10 @@ func TestParagraphsOfRecordsReadAsTheirGoldenFile(t *testing.T) {
 			}
 		}
 	}
-	for name, one := range modeStories() {
+	for name, one := range recordsOfModes() {
 		texts[name] = explain(t, one.record, one.with(t)).Text
 	}
-	for name, record := range selectorStories() {
+	for name, record := range recordsWithSelectors() {
 		texts[name] = explain(t, record, london(t)).Text
 	}
 	first := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeAccepted, ""))
@@ -357,9 +358,46 @@ func golden(t *testing.T, file string, texts map[string]string) {
 	}
 }
 
-func TestStoryAsDataIsTheContract(t *testing.T) {
+// TestExplanationHasTheKeysOfTheContract, and those that docs/commands.md lists beside them.
+func TestExplanationHasTheKeysOfTheContract(t *testing.T) {
 	t.Parallel()
-	story, err := explained(stories()["throttled-then-next"], london(t))
+	r := records()["resent-in-vain"]
+	r.Message.Waits = []ledger.Wait{{Reason: "connecting", On: "a", For: time.Second}}
+	raw, err := json.Marshal(explain(t, r, london(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"": "alphabet ambiguities attempts candidates chosen country deadline draw draw_key_id first_choice id " +
+			"interval lane mode possible_duplicate ranked_by ranked_version reason received_at route " +
+			"routing_version segments size state tenant text waits",
+		"interval":    "high low",
+		"ambiguities": "asked attempt author note resolution step until",
+		"waits":       "on reason seconds",
+		"candidates":  "channel eligible load_ratio reason score",
+		"attempts": "attempt channel claimed_at cost_micros currency outcome provider_code provider_reference " +
+			"reason segments settled_at",
+	} {
+		var all map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &all); err != nil {
+			t.Fatal(err)
+		}
+		if path != "" {
+			object := bytes.TrimPrefix(all[path], []byte("["))
+			all = nil
+			if err := json.NewDecoder(bytes.NewReader(object)).Decode(&all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := strings.Join(slices.Sorted(maps.Keys(all)), " "); got != want {
+			t.Errorf("%q has %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestExplanationAsDataIsTheContract(t *testing.T) {
+	t.Parallel()
+	story, err := explained(records()["throttled-then-next"], london(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,15 +409,15 @@ func TestStoryAsDataIsTheContract(t *testing.T) {
 	if len(story.Attempts) != 2 || story.Attempts[0].Outcome != "throttled" || story.Attempts[1].CostMicros != 28_000 {
 		t.Errorf("%+v", story.Attempts)
 	}
-	first, err := explained(stories()["first-choice"], london(t))
+	first, err := explained(records()["first-choice"], london(t))
 	if err != nil || *first.Chosen != "a" || !cmp.Equal(first.Candidates, []Candidate{{Channel: "a", Eligible: new(true)}}) {
 		t.Errorf("%+v %v", first, err)
 	}
 }
 
-func TestStoryTellsForHowLongAndForWhatAMessageWaited(t *testing.T) {
+func TestExplanationTellsForHowLongAndForWhatAMessageWaited(t *testing.T) {
 	t.Parallel()
-	story, err := explained(stories()["waited-for-limits"], london(t))
+	story, err := explained(records()["waited-for-limits"], london(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +429,7 @@ func TestStoryTellsForHowLongAndForWhatAMessageWaited(t *testing.T) {
 	if string(raw) != want || len(story.Waits) != 8 {
 		t.Errorf("%d waits, %s", len(story.Waits), raw)
 	}
-	quick, err := explained(stories()["first-choice"], london(t))
+	quick, err := explained(records()["first-choice"], london(t))
 	if err != nil || quick.Waits == nil || len(quick.Waits) > 0 {
 		t.Errorf("waits %v, %v", quick.Waits, err)
 	}

@@ -11,9 +11,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// heldStory is that of a message whose first choice has spent its budget of the day, on a route
+// heldMessage is that of a message whose first choice has spent its budget of the day, on a route
 // that lets it wait so long.
-func heldStory(t *testing.T, wait time.Duration, on string) Explanation {
+func heldMessage(t *testing.T, wait time.Duration, on string) Explanation {
 	t.Helper()
 	doc := london(t)
 	doc.Routes[0].Wait = wait
@@ -26,9 +26,9 @@ func heldStory(t *testing.T, wait time.Duration, on string) Explanation {
 	return explain(t, r, doc)
 }
 
-// TestStorySaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and others may
+// TestExplanationSaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and others may
 // have the message after five minutes.
-func TestStorySaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
+func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	t.Parallel()
 	for on, want := range map[string]string{
 		"a 1d money": "It waits for its first choice, as route default lets messages do, and so for the limit of a: its 0.50 GBP of the day are spent. " +
@@ -36,7 +36,7 @@ func TestStorySaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 		"a": "It waits for its first choice, as route default lets messages do, because a could not take it (budget of the running window spent). " +
 			"It is kept for a until 10:05:00 GMT, then others may have it. It is considered again at 10:00:50 GMT.",
 	} {
-		story := heldStory(t, 5*time.Minute, on)
+		story := heldMessage(t, 5*time.Minute, on)
 		if !strings.Contains(story.Text, want) {
 			t.Errorf("%s: %s", on, story.Text)
 		}
@@ -46,12 +46,12 @@ func TestStorySaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	}
 }
 
-// TestStoryPromisesNoOthersToAMessageThatDiesFirst, nor to one whose time for its first choice is
+// TestExplanationPromisesNoOthersToAMessageThatDiesFirst, nor to one whose time for its first choice is
 // over.
-func TestStoryPromisesNoOthersToAMessageThatDiesFirst(t *testing.T) {
+func TestExplanationPromisesNoOthersToAMessageThatDiesFirst(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{"as long as it lives": 10 * time.Minute, "over": 40 * time.Second, "none": 0} {
-		story := heldStory(t, wait, "a 1d money")
+		story := heldMessage(t, wait, "a 1d money")
 		if story.HeldUntil != nil || strings.Contains(story.Text, "others may have it") {
 			t.Errorf("%s: %v %s", name, story.HeldUntil, story.Text)
 		}

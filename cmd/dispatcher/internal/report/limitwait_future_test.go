@@ -12,9 +12,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestStorySaysThatTheWindowBeginsInTheFuture in place of a time that is only that of the last
+// TestExplanationSaysThatTheWindowBeginsInTheFuture in place of a time that is only that of the last
 // look.
-func TestStorySaysThatTheWindowBeginsInTheFuture(t *testing.T) {
+func TestExplanationSaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 	t.Parallel()
 	const (
 		begins = "its window begins in the future, 23 November 2026 at 10:00:00 GMT, because the database's clock was ahead when it was opened, and no other is opened before. "
@@ -40,7 +40,7 @@ func TestStorySaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 	} {
 		doc := london(t)
 		doc.Channels[0].Limits = []admission.Limit{c.limit}
-		story := storyAhead(t, doc, c.limit.Key().On("a"), ten.Add(48*time.Hour))
+		story := waitAhead(t, doc, c.limit.Key().On("a"), ten.Add(48*time.Hour))
 		_, told, _ := strings.Cut(story.Text, "so its first choice was a. So far it has waited for 28.3 s. ")
 		if diff := cmp.Diff(c.want, told); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -51,9 +51,9 @@ func TestStorySaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 	}
 }
 
-// storyAhead is that of a message which waits until its deadline for a limit whose window begins
+// waitAhead is that of a message which waits until its deadline for a limit whose window begins
 // at a time.
-func storyAhead(t *testing.T, doc *config.Routing, on string, begins time.Time) Explanation {
+func waitAhead(t *testing.T, doc *config.Routing, on string, begins time.Time) Explanation {
 	t.Helper()
 	r := newRecord(ledger.Waiting)
 	m := &r.Message

@@ -159,7 +159,7 @@ func limitedCases() map[string]limitedCase {
 	}
 }
 
-// story tells the wait of a case.
+// story explains the wait of a case.
 func (tc *limitedCase) story(t *testing.T) Explanation {
 	t.Helper()
 	doc := london(t)
@@ -177,7 +177,7 @@ func (tc *limitedCase) story(t *testing.T) Explanation {
 	return explain(t, r, doc)
 }
 
-func TestStoryNamesTheLimitThatIsWaitedForAndWhatEndsTheWait(t *testing.T) {
+func TestExplanationNamesTheLimitThatIsWaitedForAndWhatEndsTheWait(t *testing.T) {
 	t.Parallel()
 	for name, tc := range limitedCases() {
 		story := tc.story(t)
@@ -194,7 +194,7 @@ func TestStoryNamesTheLimitThatIsWaitedForAndWhatEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestStoryAddsTheWaitUnderWay(t *testing.T) {
+func TestExplanationAddsTheWaitUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newRecord(ledger.Waiting)
 	m := &r.Message
@@ -225,8 +225,8 @@ func TestStoryAddsTheWaitUnderWay(t *testing.T) {
 	}
 }
 
-// TestStoryCutsDaysInTheBusinessZone: nine hours before London.
-func TestStoryCutsDaysInTheBusinessZone(t *testing.T) {
+// TestExplanationCutsDaysInTheBusinessZone: nine hours before London.
+func TestExplanationCutsDaysInTheBusinessZone(t *testing.T) {
 	t.Parallel()
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	if err != nil {
@@ -243,8 +243,8 @@ func TestStoryCutsDaysInTheBusinessZone(t *testing.T) {
 	}
 }
 
-// TestStorySaysThatALookIsOverdue: the window has ended, and nobody has looked again.
-func TestStorySaysThatALookIsOverdue(t *testing.T) {
+// TestExplanationSaysThatALookIsOverdue: the window has ended, and nobody has looked again.
+func TestExplanationSaysThatALookIsOverdue(t *testing.T) {
 	t.Parallel()
 	for _, on := range []string{"a 1m messages", "a 1s messages", "b"} {
 		r := newRecord(ledger.Waiting)
@@ -262,7 +262,7 @@ func TestStorySaysThatALookIsOverdue(t *testing.T) {
 	}
 }
 
-func TestStoryWithoutALimitNamesItsDeadline(t *testing.T) {
+func TestExplanationWithoutALimitNamesItsDeadline(t *testing.T) {
 	t.Parallel()
 	r := newRecord(ledger.Waiting)
 	r.Message.Reason, r.Message.NextAt = "no_route", r.Message.ExpiresAt
@@ -273,8 +273,8 @@ func TestStoryWithoutALimitNamesItsDeadline(t *testing.T) {
 	}
 }
 
-// TestStoryOfAClosedChannelSaysSo: what was passed over for a limit of 0 was not used up.
-func TestStoryOfAClosedChannelSaysSo(t *testing.T) {
+// TestExplanationOfAClosedChannelSaysSo: what was passed over for a limit of 0 was not used up.
+func TestExplanationOfAClosedChannelSaysSo(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {
 		on, over *admission.Limit

@@ -50,8 +50,8 @@ type told struct {
 	record        *ledger.Record
 }
 
-// modeStories are records of every mode and ranker that a golden file shows each.
-func modeStories() map[string]told {
+// recordsOfModes are records of every mode and ranker that a golden file shows each.
+func recordsOfModes() map[string]told {
 	out := map[string]told{
 		"round-robin": {mode: "round_robin", record: undrawn(choice("b", ledger.ByFirstChoice, &dispatch.Ranking{
 			By: "round_robin", Cursor: "a", Candidates: []dispatch.Ranked{ranked("b", 4, ""), ranked("c", 1, ""), ranked("a", 2, "")},
@@ -93,7 +93,7 @@ func modeStories() map[string]told {
 	return out
 }
 
-// with is the document of a story.
+// with is the document of a record.
 func (s *told) with(t *testing.T) *config.Routing {
 	doc := london(t)
 	route := &doc.Routes[0]
@@ -102,8 +102,8 @@ func (s *told) with(t *testing.T) *config.Routing {
 	return doc
 }
 
-// selectorStories are records with a selector that counts for two seconds.
-func selectorStories() map[string]*ledger.Record {
+// recordsWithSelectors are records with a selector that counts for two seconds.
+func recordsWithSelectors() map[string]*ledger.Record {
 	envelope := []byte(`{"id":"order-7731-otp","to":"+447700900123","text":"Your code is 123456",
 		"selectors":[{"key":"quality","operator":"greaterThanEqual","value":5,"expires_after":"2s"},
 			{"key":"language","operator":"equal","value":"en"}]}`)
@@ -122,7 +122,7 @@ func selectorStories() map[string]*ledger.Record {
 
 func TestOnlyARouteThatDrawsHasADraw(t *testing.T) {
 	t.Parallel()
-	for name, one := range modeStories() {
+	for name, one := range recordsOfModes() {
 		e := explain(t, one.record, one.with(t))
 		drawn := one.mode == "weighted"
 		if (e.Draw != nil) != drawn || (e.Size != nil) != drawn || (e.Interval != nil) != drawn {
@@ -131,8 +131,8 @@ func TestOnlyARouteThatDrawsHasADraw(t *testing.T) {
 	}
 }
 
-// TestStoryOfAThousandChannelsStaysReadable: a sentence names the first of them.
-func TestStoryOfAThousandChannelsStaysReadable(t *testing.T) {
+// TestExplanationOfAThousandChannelsStaysReadable: a sentence names the first of them.
+func TestExplanationOfAThousandChannelsStaysReadable(t *testing.T) {
 	t.Parallel()
 	var weights []string
 	for i := range 1000 {
@@ -149,7 +149,7 @@ func TestStoryOfAThousandChannelsStaysReadable(t *testing.T) {
 
 func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 	t.Parallel()
-	one := modeStories()["best-worker-second"]
+	one := recordsOfModes()["best-worker-second"]
 	story, err := explained(one.record, one.with(t))
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-func TestTheStoryTellsOfASenderThatTookThePlaceOfAnother(t *testing.T) {
+func TestTheExplanationTellsOfASenderThatTookThePlaceOfAnother(t *testing.T) {
 	t.Parallel()
 	const rules = `
 channels:

@@ -172,6 +172,8 @@ func FuzzRead(f *testing.F) {
 			}
 			outcomes = append(outcomes, o)
 		}
-		Plot(s, outcomes)
+		if _, err := Plot(s, outcomes); err != nil {
+			t.Fatal(err)
+		}
 	})
 }
