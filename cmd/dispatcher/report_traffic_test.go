@@ -52,7 +52,7 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 				sent(t, db, 2, "b", "a", `{"version":2,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 800)
 			},
 			exitFailed, report.Fair, report.Moved,
-			[]string{"b carried 3.33 % instead of 30.00 %", "its limit of 100 messages a day was full for 800 of 900", "they went to a"},
+			[]string{"b carried 3.33 % instead of 30.00 %", "800 of 900 messages went to a (its limit of 100 messages a day used up)"},
 		},
 		"one channel of 5 % carries a half": {
 			[]string{reportedRouting("{a: 95, c: 5}", "")},

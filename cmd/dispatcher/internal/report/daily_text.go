@@ -7,9 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"dispatcher/admission"
-	"dispatcher/config"
 )
 
 // Causes that are no reason of a ranking.
@@ -61,11 +58,7 @@ func (t *traffic) text(v *RouteVerdict) []string {
 func (t *traffic) lostSentence() string {
 	var ends []string
 	for _, ended := range t.lost() {
-		words := endWords[ended.Cause].many
-		if ended.Messages == 1 {
-			words = endWords[ended.Cause].one
-		}
-		ends = append(ends, fmt.Sprintf("%d %s", ended.Messages, words))
+		ends = append(ends, fmt.Sprintf("%d %s", ended.Messages, endWords[ended.Cause]))
 	}
 	return fmt.Sprintf("%d of %s were carried: %s.",
 		t.traffic.total, plural(t.drawn.total, "drawn message"), strings.Join(ends, ", "))
@@ -154,17 +147,13 @@ func (t *traffic) lostWords(channel string) (out []string) {
 		case len(out) == mostCauses:
 			return append(out, "other causes are in the JSON")
 		case ok:
-			words := ended.many
-			if n == 1 {
-				words = ended.one
-			}
-			out = append(out, t.part(channel, n)+" "+words)
+			out = append(out, t.part(channel, n)+" "+ended)
 		case word == causeHealth:
 			out = append(out, fmt.Sprintf(
 				"health weighting had lowered its weight, which took about %s from it", plural(n, "message")))
 		default:
-			out = append(out, fmt.Sprintf("%s for %s; they went to %s",
-				t.why(channel, word), t.part(channel, n), t.wentTo(channel, word)))
+			out = append(out, fmt.Sprintf("%s went to %s (%s)",
+				t.part(channel, n), t.wentTo(channel, word), t.why(channel, word)))
 		}
 	}
 	return out
@@ -178,32 +167,21 @@ func (t *traffic) part(channel string, n int64) string {
 	return plural(n, "message") // some were drawn the day before
 }
 
-// why says a cause in words, with the limit if there is only one that it can be.
+// why says a cause in words, with the limits that it may stand for.
 func (t *traffic) why(channel, word string) string {
-	if limits := causeLimits(t.docs[cause{channel, word}], channel, word); len(limits) == 1 {
-		return limits[0] + " was full"
-	} else if len(limits) > 1 {
-		return "one of its limits (" + strings.Join(limits, ", ") + ") was full"
-	}
-	return exclusion(word)
-}
-
-// causeLimits are the limits of a channel that a cause may stand for.
-func causeLimits(doc *config.Routing, channel, word string) (out []string) {
-	if word != "no_slot" {
-		return nil
-	}
-	for _, l := range limitsOn(doc, channel) {
-		if l.Scope == (admission.Scope{}) && l.Unit != admission.Money {
-			out = append(out, "its limit of "+amount(&l)+" "+windowWords[l.Window].article)
+	var limits []string
+	for _, l := range limitsOn(t.docs[cause{channel, word}], channel) {
+		if word == "no_slot" && concerns(word, &l) {
+			limits = append(limits, amount(&l)+" "+windowWords[l.Window].article)
 		}
 	}
-	if len(out) > 1 {
-		for i := range out {
-			out[i] = strings.TrimPrefix(out[i], "its limit of ")
-		}
+	switch len(limits) {
+	case 0:
+		return exclusion(word)
+	case 1:
+		return "its limit of " + limits[0] + " used up"
 	}
-	return out
+	return "one of its limits (" + strings.Join(limits, ", ") + ") used up"
 }
 
 // wentTo names the channels that carried what another lost for one cause.

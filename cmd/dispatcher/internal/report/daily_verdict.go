@@ -10,7 +10,8 @@ import (
 // channels carry what was agreed?
 type RouteVerdict struct {
 	Route string `json:"route"`
-	// DrawsVerdict is about the messages received on the day: Fair, Unfair, OneWay, TooFew or NoWeight.
+	// DrawsVerdict is about the messages received on the day: Fair, Unfair, OneWay, TooFew or
+	// NoWeight.
 	DrawsVerdict string `json:"draws_verdict"`
 	// PValue is that of the draws, nil when nothing was tested; DegreesOfFreedom those of the test,
 	// summed over the versions.
@@ -39,7 +40,8 @@ func (d *routeDay) verdict() RouteVerdict {
 	if fit.Tested() {
 		v.PValue, v.DegreesOfFreedom = &fit.P, fit.Freedom
 	}
-	t := traffic{routeDay: d, tolerance: v.Tolerance, fit: FitOf(d.traffic.samples(d.channels, agreedOf)...)}
+	t := traffic{routeDay: d, tolerance: v.Tolerance}
+	t.fit = FitOf(d.traffic.samples(d.channels, agreedOf)...)
 	v.TrafficVerdict = t.verdict(v.DrawsVerdict)
 	v.Text = t.text(&v)
 	return v
@@ -88,12 +90,12 @@ type traffic struct {
 	fit Fit
 }
 
-// verdict is that of the traffic. It says nothing about the draws: what was carried can be as agreed while
-// they were not fair, because faults of two versions cancel, and the other way round.
+// verdict is that of the traffic. It says nothing about the draws: what was carried can be as
+// agreed while they were not fair, because faults of two versions cancel, and the other way round.
 //
-// A share beyond the tolerance is no finding where chance explains it: with few messages draws alone
-// are farther apart than that. It is one where messages were moved by more than the tolerance, which
-// is no chance.
+// A share beyond the tolerance is no finding where chance explains it: with few messages draws
+// alone are farther apart than that. It is one where messages were moved by more than the
+// tolerance, which is no chance.
 func (t *traffic) verdict(draws string) string {
 	switch {
 	case t.noWeight():
@@ -117,9 +119,9 @@ func (t *traffic) verdict(draws string) string {
 	return Kept
 }
 
-// off are the channels whose carried share is farther from the agreed one than the tolerance, or, if
-// chance does not explain it, less than half of it: a channel agreed at 2 % that carries nothing is
-// within a tolerance of two points.
+// off are the channels whose carried share is farther from the agreed one than the tolerance, or,
+// if chance does not explain it, less than half of it: a channel agreed at 2 % that carries nothing
+// is within a tolerance of two points.
 func (t *traffic) off() (channels []string) {
 	for _, channel := range t.channels {
 		missing := t.fit.Verdict == Unfair && t.share(channel) < t.agreedShare(channel)/2
@@ -130,8 +132,9 @@ func (t *traffic) off() (channels []string) {
 	return channels
 }
 
-// nobodyCarried reports whether enough messages were drawn to judge, and so few of them were carried
-// by anybody that nothing can be said of shares: most of them were rejected, failed or had no answer.
+// nobodyCarried reports whether enough messages were drawn to judge, and so few of them were
+// carried by anybody that nothing can be said of shares: most of them were rejected, failed or had
+// no answer.
 func (t *traffic) nobodyCarried(draws string) bool {
 	if draws != Fair && draws != Unfair || t.traffic.total > 0 && t.fit.Verdict != TooFew {
 		return false
@@ -165,7 +168,9 @@ func (t *traffic) lost() (ended []Move) {
 const roundingError = 1e-9
 
 // deviation is the carried share of a channel less the agreed one.
-func (t *traffic) deviation(channel string) float64 { return t.share(channel) - t.agreedShare(channel) }
+func (t *traffic) deviation(channel string) float64 {
+	return t.share(channel) - t.agreedShare(channel)
+}
 
 func (t *traffic) share(channel string) float64 {
 	return float64(t.traffic.counts[channel]) / float64(max(t.traffic.total, 1))

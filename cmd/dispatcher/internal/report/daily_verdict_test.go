@@ -57,8 +57,8 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 				limitedTo(thirty(), "b", daily)),
 			Fair, Moved,
 			[]string{
-				"b carried 3.33 % instead of 30.00 %: its limit of 100 messages a day was full for 800 of 900 messages; they went to a.",
-				"a carried 96.67 % instead of 70.00 %: 800 messages drawn for b went to it (b: its limit of 100 messages a day was full).",
+				"b carried 3.33 % instead of 30.00 %: 800 of 900 messages went to a (its limit of 100 messages a day used up).",
+				"a carried 96.67 % instead of 70.00 %: 800 messages drawn for b went to it (b: its limit of 100 messages a day used up).",
 				"The draws were fair (p 1.0000).",
 			},
 			nil,
@@ -69,7 +69,7 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 				{Version: 1, Route: "default", Channel: "b", FirstChoice: 900, Failed: 898},
 			}, []ledger.CarriedRow{carriedRow(1, "b", "b", "", 2)}, thirty()),
 			Fair, Moved,
-			[]string{"2 of 3000 drawn messages were carried: 1 was rejected, 2997 failed without a channel that took them."},
+			[]string{"2 of 3000 drawn messages were carried: 1 rejected, 2997 failed without being taken."},
 			[]string{"too few"},
 		},
 		"a channel agreed at 2 % carries nothing": {
@@ -85,7 +85,7 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 2100), carriedRow(1, "b", "b", "", 100), carriedRow(1, "b", "a", "no_slot", 800)},
 				limitedTo(thirty(), "b", daily, hourly)),
 			Fair, Moved,
-			[]string{"one of its limits (100 messages a day, 20 messages an hour) was full for 800"},
+			[]string{"(one of its limits (100 messages a day, 20 messages an hour) used up)"},
 			nil,
 		},
 		"fallbacks to a channel of 5 %": {
@@ -135,7 +135,7 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 			dayOf(drawnFor(1, "a", 70, "b", 30),
 				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 70), carriedRow(1, "b", "b", "", 26), carriedRow(1, "b", "a", "refused", 4)}, thirty()),
 			Fair, Moved,
-			[]string{"b carried 26.00 % instead of 30.00 %: submit refused for 4 of 30 messages; they went to a."},
+			[]string{"b carried 26.00 % instead of 30.00 %: 4 of 30 messages went to a (submit refused)."},
 			nil,
 		},
 		"too few to say anything": {
@@ -164,7 +164,7 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 				{Version: 1, Route: "default", Channel: "b", FirstChoice: 300, Rejected: 150, Failed: 1},
 			}, []ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "", 149)}, thirty()),
 			Fair, Moved,
-			[]string{"150 of 300 messages were rejected; 1 of 300 messages failed without a channel that took it."},
+			[]string{"150 of 300 messages rejected; 1 of 300 messages failed without being taken."},
 			nil,
 		},
 		"a lowered weight": {

@@ -136,13 +136,11 @@ var receiptWords = map[string]string{
 }
 
 // endWords say what became of messages that nobody carried, to follow their number.
-var endWords = map[string]struct{ one, many string }{
-	causeRejected: {"was rejected", "were rejected"},
-	causeFailed: {
-		"failed without a channel that took it", "failed without a channel that took them",
-	},
-	causeNoAnswer: {"got no answer", "got no answer"},
-	causeOpen:     {"is not finished", "are not finished"},
+var endWords = map[string]string{
+	causeRejected: "rejected",
+	causeFailed:   "failed without being taken",
+	causeNoAnswer: "without an answer",
+	causeOpen:     "not finished",
 }
 
 // WaitWords say why messages wait, for a reason of the closed list.
