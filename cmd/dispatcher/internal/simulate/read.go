@@ -1,8 +1,6 @@
 package simulate
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -30,14 +28,14 @@ var (
 // Read reads a scenario. Its error has a line for each problem: file, line, key, what is wrong and
 // how to fix it.
 func Read(name string, raw []byte) (*Scenario, error) {
-	root, err := parse(raw)
-	if err != nil {
-		return nil, fmt.Errorf("%s:%w", name, err)
-	}
 	all := &problems{name: name}
-	s := readScenario(value{root, "", all})
+	root, err := parse(raw, all)
+	if err != nil {
+		return nil, err
+	}
+	s := readScenario(root)
 	if len(all.list) > 0 {
-		return nil, errors.New(all.Error())
+		return nil, all
 	}
 	return s, nil
 }

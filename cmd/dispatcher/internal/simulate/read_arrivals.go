@@ -13,7 +13,7 @@ func readArrivals(v value, s *Scenario) {
 	numbers := false
 	counted := maps.Clone(s.Workers)
 	var total int64
-	for i, item := range v.items() {
+	for i, item := range v.list() {
 		_, number := item.plain.(json.Number)
 		if i > 0 && number != numbers {
 			item.fail("numbers and objects do not go together: write one kind")
@@ -67,7 +67,7 @@ func readWindows(v value, f map[string]value, s *Scenario, a *Arrival) {
 		a.First = int(one.whole(1, int64(s.Windows)))
 		a.Last = a.First
 	case hasSeveral:
-		ends := several.items()
+		ends := several.list()
 		if len(ends) != 2 {
 			several.fail("write the first and the last window, such as [2, 5]")
 			return

@@ -19,11 +19,23 @@ type problems struct {
 // Error has one line per problem.
 func (p *problems) Error() string { return strings.Join(p.list, "\n") }
 
-// value is a node with its path, such as arrivals[2].count.
+// value is one value of a JSON document, with what a complaint about it names: its path, such as
+// arrivals[2].count, and the line on which it ends.
 type value struct {
-	node
 	path string
+	line int
 	all  *problems
+	// kind is { for an object, which has members in their order, and [ for a list, which has items.
+	// Anything else is plain: a string, json.Number or bool, or nil for null.
+	kind    json.Delim
+	members []member
+	items   []value
+	plain   any
+}
+
+type member struct {
+	key string
+	value
 }
 
 // fail complains about the value.
@@ -38,35 +50,29 @@ func (v value) fail(format string, args ...any) {
 	v.all.list = append(v.all.list, where+": "+fmt.Sprintf(format, args...))
 }
 
-// fields are the members of an object that may have only some keys; all of them when none is named.
+// fields are the members of an object that may have only some keys; all when none is named.
 func (v value) fields(known ...string) map[string]value {
-	if !v.isMap {
+	if v.kind != '{' {
 		v.fail("this is no object: write {...}")
 		return nil
 	}
-	out := make(map[string]value, len(v.object))
-	for _, m := range v.object {
-		f := value{m.value, strings.TrimPrefix(v.path+"."+m.key, "."), v.all}
+	out := make(map[string]value, len(v.members))
+	for _, m := range v.members {
 		if len(known) > 0 && !slices.Contains(known, m.key) {
-			f.fail("unknown key; %s", suggest(m.key, known))
+			m.fail("unknown key; %s", suggest(m.key, known))
 			continue
 		}
-		out[m.key] = f
+		out[m.key] = m.value
 	}
 	return out
 }
 
-// items are those of a list.
-func (v value) items() []value {
-	if !v.isList {
+// list are the items of a list.
+func (v value) list() []value {
+	if v.kind != '[' {
 		v.fail("this is no list: write [...]")
-		return nil
 	}
-	out := make([]value, len(v.array))
-	for i, item := range v.array {
-		out[i] = value{item, fmt.Sprintf("%s[%d]", v.path, i), v.all}
-	}
-	return out
+	return v.items
 }
 
 // whole reads an integer within bounds; the lower one after a complaint.
