@@ -87,7 +87,7 @@ var rules = map[string]rule{
 		others: []string{"github.com/twmb/franz-go", "github.com/rs/zerolog", "golang.org/x/sync"},
 	},
 	internal + "outage":             {others: []string{"github.com/rs/zerolog"}},
-	internal + "report":             {ours: []string{internal + "numbers", module + "provider", module + "provider/sms", module + "ledger", module + "config", module + "selector", module + "admission", internal + "dispatch", internal + "envelope"}, others: []string{"gonum.org/v1/gonum"}},
+	internal + "report":             {ours: []string{internal + "numbers", module + "provider", module + "ledger", module + "config", module + "selector", module + "admission", internal + "dispatch", internal + "envelope"}, others: []string{"gonum.org/v1/gonum"}},
 	internal + "inbound":            {ours: []string{module + "ledger", module + "config", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "simulate":           {ours: []string{module + "admission"}, others: []string{"github.com/agnivade/levenshtein"}},
 	internal + "scoring":            {ours: []string{internal + "dispatch", module + "selector", module + "provider/web"}, others: []string{"github.com/prometheus/client_golang"}},

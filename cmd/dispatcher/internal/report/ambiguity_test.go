@@ -12,8 +12,8 @@ func TestAnAmbiguityIsToldAsItStands(t *testing.T) {
 	t.Parallel()
 	until := time.Date(2026, 11, 21, 12, 10, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		doubt ledger.AmbiguityRecord
-		want  string
+		record ledger.AmbiguityRecord
+		want   string
 	}{
 		"open lookup": {
 			ledger.AmbiguityRecord{Last: 1, Step: ledger.Lookup, Until: until, Asked: 3},
@@ -33,7 +33,7 @@ func TestAnAmbiguityIsToldAsItStands(t *testing.T) {
 		"of another attempt": {ledger.AmbiguityRecord{Last: 2, Step: ledger.Lookup, ResolvedAs: ledger.Taken}, ""},
 	} {
 		r := newRecord(ledger.Sending, attempt("a", ledger.ByFirstChoice, "", ""))
-		r.Ambiguities = []ledger.AmbiguityRecord{tc.doubt}
+		r.Ambiguities = []ledger.AmbiguityRecord{tc.record}
 		_, got, _ := strings.Cut(explain(t, r, nil).Text, "No answer has come yet.")
 		if !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
 			t.Errorf("%s: %q", name, got)
