@@ -75,7 +75,9 @@ func (b *bill) slowestFirst() [][2]int {
 			kinds = append(kinds, [2]int{near, far})
 		}
 	}
-	slices.SortFunc(kinds, func(x, y [2]int) int { return cmp.Compare(b.takes(y[0], y[1]), b.takes(x[0], x[1])) })
+	slices.SortFunc(kinds, func(x, y [2]int) int {
+		return cmp.Compare(b.takes(y[0], y[1]), b.takes(x[0], x[1]))
+	})
 	return kinds
 }
 

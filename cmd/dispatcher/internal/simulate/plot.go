@@ -63,7 +63,8 @@ type label struct {
 //go:embed plot.svg.tmpl
 var plotText string
 
-var plotTemplate = template.Must(template.New("plot").Funcs(template.FuncMap{"px": px}).Parse(plotText))
+var plotTemplate = template.Must(
+	template.New("plot").Funcs(template.FuncMap{"px": px}).Parse(plotText))
 
 // px writes a length with two decimals at most.
 func px(f float64) string {
@@ -192,7 +193,8 @@ func (d *drawing) totals(s *Scenario, outcomes []Outcome, top float64) (bottom f
 	d.legend(top-36, []part{
 		{class: "within", what: "admitted"}, {class: "over", what: "admitted beyond the limit"},
 		{class: "early", what: "queued, a slot stayed free"},
-		{class: "overtaken", what: "queued, a later one got in"}, {class: "queued", what: "queued, used up"},
+		{class: "overtaken", what: "queued, a later one got in"},
+		{class: "queued", what: "queued, used up"},
 	}, "free")
 	most := max(arrived(outcomes), 1)
 	if s.Windows == 1 {
@@ -239,7 +241,8 @@ func (d *drawing) division(s *Scenario, outcomes []Outcome, top float64) (bottom
 	for i := range outcomes {
 		o, y := &outcomes[i], top+float64(i)*barStep
 		d.bar(y, scale, o.Policy, []part{
-			{"within", o.RegionSlots, "slots of " + s.Region}, {"queued", o.AnywhereSlots, "slots of any region"},
+			{"within", o.RegionSlots, "slots of " + s.Region},
+			{"queued", o.AnywhereSlots, "slots of any region"},
 		}, fmt.Sprintf("%d + %d, %d each", o.RegionSlots, o.AnywhereSlots, o.PerWorker))
 		x := barLeft + float64(o.PerWorker)*scale
 		d.line("limit", x, y-4, x, y+barHeight+4)

@@ -22,7 +22,9 @@ var (
 		"window", "windows", "state_interval", "call_ms", "home", "seed", "arrivals",
 	}
 	callKeys    = []string{"near", "far"}
-	arrivalKeys = []string{"region", "worker", "count", "window", "windows", "at", "for", "random", "skew"}
+	arrivalKeys = []string{
+		"region", "worker", "count", "window", "windows", "at", "for", "random", "skew",
+	}
 )
 
 // Read reads a scenario. Its error has a line for each problem: file, line, key, what is wrong and
@@ -42,7 +44,8 @@ func Read(name string, raw []byte) (*Scenario, error) {
 
 func readScenario(v value) *Scenario {
 	s := &Scenario{
-		CurveFactor: defaultCurveFactor, StateInterval: defaultStateInterval, Near: defaultNear, Far: defaultFar, Seed: 1,
+		CurveFactor: defaultCurveFactor, StateInterval: defaultStateInterval,
+		Near: defaultNear, Far: defaultFar, Seed: 1,
 		History: map[string]int64{}, Workers: map[string]int64{}, Window: time.Minute, Windows: 1,
 	}
 	f := v.fields(scenarioKeys...)
@@ -165,7 +168,8 @@ func checkRegion(f map[string]value, s *Scenario) {
 		return
 	}
 	known := s.named()
-	if len(known) == 0 || slices.Contains(known, s.Region) || len(s.Workers) == 0 && nearest(s.Region, known) == "" {
+	isNew := len(s.Workers) == 0 && nearest(s.Region, known) == ""
+	if len(known) == 0 || slices.Contains(known, s.Region) || isNew {
 		return
 	}
 	region.fail("neither workers nor history has %q; %s", s.Region, suggest(s.Region, known))

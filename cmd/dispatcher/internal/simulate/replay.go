@@ -25,7 +25,8 @@ func (s *Scenario) Replay(p admission.Policy, events []Event) Outcome {
 		r.end()
 	}
 	o := Outcome{
-		Policy: p.String(), Free: split.Free, RegionSlots: split.Region, AnywhereSlots: split.Anywhere, PerWorker: split.PerWorker,
+		Policy: p.String(), Free: split.Free, RegionSlots: split.Region,
+		AnywhereSlots: split.Anywhere, PerWorker: split.PerWorker,
 		Traffic: s.total(windows),
 	}
 	r.bill.fill(&o.Traffic)
@@ -45,7 +46,8 @@ type run struct {
 	anywhere           int64
 	grown              []int64
 	admitted, before   int64 // in this window, and in the one before it
-	wronged            int64 // queued in this window although the limit had room for them in the order of arrival
+	// wronged were queued in this window although the limit had room for them in the order of arrival.
+	wronged int64
 
 	history map[string]int64 // of the window before
 	initial float64          // utilisation at the beginning, until the first window is over
@@ -60,7 +62,8 @@ func newRun(s *Scenario, p admission.Policy) *run {
 	f := s.floor()
 	return &run{
 		s: s, policy: p, floor: f, bill: bill{s: s, policy: p},
-		byWorker: make([]int64, f.first[len(f.regions)]), byRegion: make([]int64, len(f.regions)), grown: make([]int64, len(f.regions)),
+		byWorker: make([]int64, f.first[len(f.regions)]),
+		byRegion: make([]int64, len(f.regions)), grown: make([]int64, len(f.regions)),
 		history: s.History, initial: s.Utilisation,
 		state: *s.state(""), splits: make([]*admission.Split, len(f.regions)),
 	}
@@ -101,14 +104,17 @@ func (r *run) gather(now time.Duration) {
 func (r *run) arrive(e *Event, w *Window) {
 	r.gather(time.Duration(e.Window)*r.s.Window + e.At)
 	split := r.split(e.region)
-	r.tally = admission.Tally{Worker: r.byWorker[e.Worker], Region: r.byRegion[e.region], Anywhere: r.anywhere}
+	r.tally = admission.Tally{
+		Worker: r.byWorker[e.Worker], Region: r.byRegion[e.region], Anywhere: r.anywhere,
+	}
 	r.bill.decision(r.floor.regions[e.region], split, &r.tally)
 	w.Arrived++
 	pool, ok := r.policy.Pool(split, &r.tally, 1)
 	switch {
 	case ok:
 		r.tally.Add(pool, 1)
-		r.byWorker[e.Worker], r.byRegion[e.region], r.anywhere = r.tally.Worker, r.tally.Region, r.tally.Anywhere
+		r.byWorker[e.Worker], r.byRegion[e.region] = r.tally.Worker, r.tally.Region
+		r.anywhere = r.tally.Anywhere
 		r.grown[e.region]++
 		r.admitted++
 		w.Admitted++

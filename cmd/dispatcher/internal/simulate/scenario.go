@@ -49,9 +49,10 @@ type Scenario struct {
 	Windows       int
 	StateInterval time.Duration // between two looks at the state
 	Near, Far     time.Duration // what a call to a counter takes: of the own region, and elsewhere
-	Home          string        // the region in which the counters of all regions stand; empty for none of them
-	Seed          uint64        // of arrivals at random
-	Arrivals      []Arrival
+	// Home is the region that has the counters of all regions; empty for none of them.
+	Home     string
+	Seed     uint64 // of arrivals at random
+	Arrivals []Arrival
 }
 
 // Arrival is a number of messages in each of some windows.
@@ -70,7 +71,9 @@ type Arrival struct {
 
 // Policies are all four with the scenario's factor, in the order of their generations.
 func (s *Scenario) Policies() []admission.Policy {
-	return []admission.Policy{admission.Even{}, admission.Curve{Factor: s.CurveFactor}, admission.CounterPolicy{}, admission.Exact{}}
+	return []admission.Policy{
+		admission.Even{}, admission.Curve{Factor: s.CurveFactor}, admission.CounterPolicy{}, admission.Exact{},
+	}
 }
 
 // Free is what new messages may have of the limit in each window.
