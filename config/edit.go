@@ -8,76 +8,96 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// edited is the name of a document that is changed in place, for error sentences.
-const edited = "routing"
-
-// SetWeights returns the document with other weights for some channels of a route and
-// every other byte as it was. A channel that the route lacks is added behind the others,
-// in the style of its neighbour. It takes Channel and Weight of each member given.
+// SetWeights returns the document with other weights for some channels of a route. A channel that
+// the route lacks is added behind the others. It takes Channel and Weight of each member given.
 //
-// It refuses what would not be a valid document, a route without weights, and a weight
-// that is shared by an anchor or written in a way that cannot be edited in place. The
-// result has been read again and differs from the document in the weights alone.
-func SetWeights(document []byte, route string, weights []Weight) ([]byte, error) {
-	want, root, err := readForEdit(document)
-	if err != nil {
-		return nil, err
-	}
+// Comments, order and quotes stay; see rewrite. It refuses what would not be a valid document, a
+// route without weights, and a weight that is shared by an anchor. The result has been read again
+// and differs from the document in the weights alone.
+func (d *Document) SetWeights(route string, weights []Weight) (*Document, error) {
+	want := d.Routing.clone()
 	at := slices.IndexFunc(want.Routes, func(r Route) bool { return r.Name == route })
 	if at < 0 {
 		names := want.routeNames()
 		return nil, fmt.Errorf("there is no route %q; %s", route, suggest(route, names, "known are "+strings.Join(names, ", ")))
 	}
-	if err := checkNewWeights(want, &want.Routes[at], weights); err != nil {
+	r := &want.Routes[at]
+	if err := checkNewWeights(want, r, weights); err != nil {
 		return nil, err
 	}
-	e := newEditor(document)
-	if err := e.setWeights(root, &want.Routes[at], weights); err != nil {
-		return nil, err
+	weights = slices.DeleteFunc(slices.Clone(weights), func(w Weight) bool { return slices.Contains(r.Weights, configured(w)) })
+	if len(weights) == 0 {
+		return d, nil
 	}
 	for _, w := range weights {
-		want.Routes[at].setWeight(w)
+		r.setWeight(w)
 	}
-	return e.finish(want)
+	return d.rewrite(want, []string{"routes", route, "weights"}, func(mapping *yaml.Node, at int) error {
+		node := mapping.Content[at+1]
+		last := len(node.Content) - 2
+		for _, w := range weights {
+			if at := indexOf(node, w.Channel); at >= 0 {
+				if err := setScalar(node, at, w.Weight.String()); err != nil {
+					return err
+				}
+				continue
+			}
+			style := node.Content[last+1].Style
+			insert(node, len(node.Content)-2, w.Channel, &yaml.Node{Kind: yaml.ScalarNode, Value: w.Weight.String(), Style: style & quotes})
+		}
+		return nil
+	})
 }
 
-// SetState returns the document with another state for a channel and every other byte as
-// it was. A channel that states none gets the key behind its provider. It gives the
-// guarantees of SetWeights.
-func SetState(document []byte, channel string, state State) ([]byte, error) {
+// SetState returns the document with another state for a channel. A channel that states none gets
+// the key behind its provider. It gives the guarantees of SetWeights.
+func (d *Document) SetState(channel string, state State) (*Document, error) {
 	if !slices.Contains(states, string(state)) {
 		return nil, fmt.Errorf("state %q is unknown; use %s", state, strings.Join(states, " or "))
 	}
-	want, root, err := readForEdit(document)
-	if err != nil {
-		return nil, err
-	}
-	at := slices.IndexFunc(want.Channels, func(c Channel) bool { return c.Name == channel })
-	if at < 0 {
+	want := d.Routing.clone()
+	c := want.channel(channel)
+	if c == nil {
 		return nil, noChannel(want, channel)
 	}
-	e := newEditor(document)
-	if want.Channels[at].State != state {
-		if err := e.setState(root, channel, state); err != nil {
-			return nil, err
-		}
+	if c.State == state {
+		return d, nil
 	}
-	want.Channels[at].State = state
-	return e.finish(want)
+	c.State = state
+	path := []string{"channels", channel, "state"}
+	if !hasPath(d.root, path) {
+		path[2] = "provider"
+	}
+	return d.rewrite(want, path, func(mapping *yaml.Node, at int) error {
+		if mapping.Content[at].Value == "state" {
+			return setScalar(mapping, at, string(state))
+		}
+		style := mapping.Content[at+1].Style
+		insert(mapping, at, "state", &yaml.Node{Kind: yaml.ScalarNode, Value: string(state), Style: style & quotes})
+		return nil
+	})
 }
 
-// readForEdit reads a document twice: as a routing that is the caller's to change, and
-// as nodes with their positions.
-func readForEdit(document []byte) (*Routing, *yaml.Node, error) {
-	routing, err := ParseApplied(edited, document)
+// rewrite changes the entry at a path, and checks that the document then describes the routing
+// that is wanted.
+func (d *Document) rewrite(want *Routing, path []string, change func(mapping *yaml.Node, at int) error) (*Document, error) {
+	text, err := rewrite(d.Text, d.root, path, change)
 	if err != nil {
-		return nil, nil, err
+		return nil, d.refuse(err)
 	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(document, &root); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", edited, err)
+	return d.edited(text, func(*Routing) *Routing { return want })
+}
+
+// hasPath reports whether the document has what a path leads to.
+func hasPath(node *yaml.Node, path []string) bool {
+	for _, step := range path {
+		at := indexOf(node, step)
+		if at < 0 {
+			return false
+		}
+		node = resolve(valueAt(node, at))
 	}
-	return routing, root.Content[0], nil
+	return true
 }
 
 func noChannel(r *Routing, name string) error {
@@ -90,7 +110,7 @@ func checkNewWeights(routing *Routing, r *Route, weights []Weight) error {
 	}
 	named := map[string]bool{}
 	for _, w := range weights {
-		if !slices.ContainsFunc(routing.Channels, func(c Channel) bool { return c.Name == w.Channel }) {
+		if routing.channel(w.Channel) == nil {
 			return noChannel(routing, w.Channel)
 		}
 		if named[w.Channel] {
@@ -101,76 +121,41 @@ func checkNewWeights(routing *Routing, r *Route, weights []Weight) error {
 	return nil
 }
 
+// configured is a weight without an effect on it.
+func configured(w Weight) Weight {
+	return Weight{Channel: w.Channel, Weight: w.Weight, Configured: w.Weight}
+}
+
 // setWeight is the change that SetWeights makes to the text, made to the values.
 func (r *Route) setWeight(w Weight) {
-	set := Weight{Channel: w.Channel, Weight: w.Weight, Configured: w.Weight}
-	for i := range r.Weights {
-		if r.Weights[i].Channel == w.Channel {
-			r.Weights[i] = set
-			return
-		}
+	if at := slices.Index(r.Channels, w.Channel); at >= 0 {
+		r.Weights[at] = configured(w)
+		return
 	}
-	r.Weights = append(r.Weights, set)
+	r.Weights = append(r.Weights, configured(w))
 	r.Channels = append(r.Channels, w.Channel)
 }
 
-// setWeights finds the weights of a route in the document and edits them.
-func (e *editor) setWeights(root *yaml.Node, r *Route, weights []Weight) error {
-	routes, err := e.step(root, "routes")
-	if err != nil {
-		return err
+// quotes are the styles of a scalar in quotes.
+const quotes = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle
+
+// setScalar gives a key another value. Quotes and comments stay; a key without a value takes the
+// quotes of the key.
+func setScalar(mapping *yaml.Node, at int, text string) error {
+	key, value := mapping.Content[at], mapping.Content[at+1]
+	if value.Kind == yaml.AliasNode || value.Anchor != "" {
+		return fmt.Errorf("%s is shared by an anchor; %s", key.Value, byHand)
 	}
-	route, err := e.item(routes, r.Name)
-	if err != nil {
-		return err
+	style := value.Style
+	if value.Tag == "!!null" {
+		style = key.Style
 	}
-	node, err := e.step(route, "weights")
-	if err != nil {
-		return err
-	}
-	var added []pair
-	for _, w := range weights {
-		at := keyOf(node, w.Channel)
-		if at < 0 {
-			added = append(added, pair{key: w.Channel, value: w.Weight.String()})
-			continue
-		}
-		if i := slices.IndexFunc(r.Weights, func(o Weight) bool { return o.Channel == w.Channel }); r.Weights[i].Weight == w.Weight {
-			continue // perhaps spelt otherwise, which is not ours to change
-		}
-		if err := e.replace(node, at, w.Weight.String()); err != nil {
-			return err
-		}
-	}
-	return e.insert(node, len(node.Content)-2, added)
+	value.Kind, value.Tag, value.Value, value.Style = yaml.ScalarNode, "", text, style&quotes
+	return nil
 }
 
-// setState finds a channel in the document and edits its state. Enabled is the default,
-// so a channel without the key, or with an empty one, is enabled.
-func (e *editor) setState(root *yaml.Node, channel string, state State) error {
-	channels, err := e.step(root, "channels")
-	if err != nil {
-		return err
-	}
-	node, err := e.step(channels, channel)
-	if err != nil {
-		return err
-	}
-	if at := keyOf(node, "state"); at >= 0 {
-		return e.replace(node, at, string(state))
-	}
-	return e.insert(node, keyOf(node, "provider"), []pair{{key: "state", value: string(state)}})
-}
-
-// finish applies the edits and reads the result: nothing but what was wanted may differ.
-func (e *editor) finish(want *Routing) ([]byte, error) {
-	document := e.apply()
-	got, err := ParseApplied(edited, document)
-	if err != nil {
-		return nil, err
-	}
-	if unwanted := Diff(want, got); len(unwanted) > 0 {
-		return nil, fmt.Errorf("the edit would also change %s; %s", unwanted[0].Path, byHand)
-	}
-	return document, nil
+// insert adds an entry behind the one at an index, with the quotes of its key.
+func insert(mapping *yaml.Node, at int, name string, value *yaml.Node) {
+	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name, Style: mapping.Content[at].Style & quotes}
+	mapping.Content = slices.Insert(mapping.Content, at+2, key, value)
 }

@@ -1,9 +1,7 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,67 +11,80 @@ import (
 	"dispatcher/admission"
 )
 
-// SetLimit returns the document with another max for one limit and every other byte as it was. The
-// limit is that of a channel, or over all channels when no channel is named, with the key of the
-// one given. If there is none, it is added behind the others as it is given. The currency and the
-// burst may be left out, as in a document. A burst that is written there and does not fit under the
-// new max becomes the default, because whoever lowers a limit in a hurry need not think of it. It gives the
-// guarantees of SetWeights.
-func SetLimit(document []byte, channel string, limit admission.Limit) ([]byte, error) {
-	want, root, err := readForEdit(document)
-	if err != nil {
-		return nil, err
-	}
+// SetLimit returns the document with another max for one limit: that of a channel, or over all
+// channels when no channel is named, with the key of the one given. If there is none, it is added
+// behind the others as it is given. The currency and the burst may be left out, as in a document.
+// A burst in the document that does not fit under the new max becomes the default, because an
+// operator who lowers a limit in a hurry need not think of it. It gives the guarantees of
+// SetWeights.
+func (d *Document) SetLimit(channel string, limit admission.Limit) (*Document, error) {
+	want := d.Routing.clone()
 	limits, err := want.limitsOf(channel)
 	if err != nil {
 		return nil, err
 	}
 	at := indexOfLimit(*limits, limit.Key())
-	e := newEditor(document)
+	var text []byte
 	switch {
 	case at < 0:
 		at = len(*limits)
 		*limits = append(*limits, limit)
-		err = e.addLimit(root, channel, &limit)
+		text, err = d.addLimit(channel, &limit)
 	case limit.Currency != "" && limit.Currency != (*limits)[at].Currency:
 		err = fmt.Errorf("the limit of %s is in %s, not in %s; %s", limitWords(limit.Key()), (*limits)[at].Currency, limit.Currency, byHand)
-	case (*limits)[at].Max != limit.Max:
+	case (*limits)[at].Max == limit.Max:
+		return d, nil
+	default:
 		changed := &(*limits)[at]
 		changed.Max = limit.Max
-		err = e.setMax(root, channel, at, changed, want.DefaultBurst(channel, changed))
+		text, err = d.setMax(channel, at, changed, want.DefaultBurst(channel, changed))
 	}
 	if err != nil {
-		return nil, err
+		return nil, d.refuse(err)
 	}
-	return e.finishLimit(want, channel, at)
+	return d.edited(text, func(got *Routing) *Routing {
+		// Burst and currency may follow from the rest of the document.
+		if read, _ := got.limitsOf(channel); at < len(*read) {
+			(*limits)[at].Burst, (*limits)[at].Currency = (*read)[at].Burst, (*read)[at].Currency
+		}
+		return want
+	})
 }
 
 // DropLimit returns the document without one limit of a channel, or over all channels when no
-// channel is named, and every other byte as it was, but for a comment behind the limit. It gives the
-// guarantees of SetWeights.
-func DropLimit(document []byte, channel string, key admission.Key) ([]byte, error) {
-	want, root, err := readForEdit(document)
-	if err != nil {
-		return nil, err
-	}
+// channel is named, and without a comment behind it. It gives the guarantees of SetWeights.
+func (d *Document) DropLimit(channel string, key admission.Key) (*Document, error) {
+	want := d.Routing.clone()
 	limits, err := want.limitsOf(channel)
 	if err != nil {
 		return nil, err
 	}
-	at := indexOfLimit(*limits, key)
-	if at < 0 {
+	drop := indexOfLimit(*limits, key)
+	if drop < 0 {
 		return nil, noLimit(*limits, channel, key)
 	}
-	e := newEditor(document)
-	holder, list, err := e.limits(root, channel)
-	if err != nil {
-		return nil, err
+	*limits = slices.Delete(*limits, drop, drop+1)
+	return d.rewrite(want, limitsPath(channel), func(mapping *yaml.Node, at int) error {
+		list := mapping.Content[at+1]
+		above := mapping.Content[at] // a comment above the limit may be about others, too
+		if drop+1 < len(list.Content) {
+			above = list.Content[drop+1]
+		}
+		above.HeadComment = joinComments(list.Content[drop].HeadComment, above.HeadComment)
+		list.Content = slices.Delete(list.Content, drop, drop+1)
+		if len(list.Content) == 0 { // else null, which looks like a mistake
+			list.Style |= yaml.FlowStyle
+		}
+		return nil
+	})
+}
+
+// limitsPath leads to the limits of a channel, or those over all channels.
+func limitsPath(channel string) []string {
+	if channel == "" {
+		return []string{"limits"}
 	}
-	if err := e.removeItem(holder.Content[keyOf(holder, "limits")], list, at); err != nil {
-		return nil, err
-	}
-	*limits = slices.Delete(*limits, at, at+1)
-	return e.finish(want)
+	return []string{"channels", channel, "limits"}
 }
 
 // limitsOf are the limits of a channel, or those over all channels.
@@ -81,11 +92,11 @@ func (r *Routing) limitsOf(channel string) (*[]admission.Limit, error) {
 	if channel == "" {
 		return &r.Limits, nil
 	}
-	at := slices.IndexFunc(r.Channels, func(c Channel) bool { return c.Name == channel })
-	if at < 0 {
+	c := r.channel(channel)
+	if c == nil {
 		return nil, noChannel(r, channel)
 	}
-	return &r.Channels[at].Limits, nil
+	return &c.Limits, nil
 }
 
 func indexOfLimit(limits []admission.Limit, key admission.Key) int {
@@ -107,128 +118,126 @@ func noLimit(limits []admission.Limit, channel string, key admission.Key) error 
 	return fmt.Errorf("there is no limit of %s %s; %s", limitWords(key), place, has)
 }
 
-// limits finds the mapping that holds a list of limits, and the list; nil when there is none.
-func (e *editor) limits(root *yaml.Node, channel string) (holder, list *yaml.Node, err error) {
-	holder = root
-	if channel != "" {
-		if holder, err = e.step(root, "channels"); err != nil {
-			return nil, nil, err
+// setMax changes the max of a limit, and its burst where that does not fit any more.
+func (d *Document) setMax(channel string, index int, limit *admission.Limit, burst int64) ([]byte, error) {
+	return rewrite(d.Text, d.root, limitsPath(channel), func(mapping *yaml.Node, at int) error {
+		item := mapping.Content[at+1].Content[index]
+		if item.Kind == yaml.AliasNode || item.Anchor != "" {
+			return fmt.Errorf("a limit is shared by an anchor; %s", byHand)
 		}
-		if holder, err = e.step(holder, channel); err != nil {
-			return nil, nil, err
-		}
-	}
-	if keyOf(holder, "limits") < 0 {
-		return holder, nil, nil
-	}
-	list, err = e.step(holder, "limits")
-	return holder, list, err
-}
-
-func (e *editor) setMax(root *yaml.Node, channel string, at int, limit *admission.Limit, burst int64) error {
-	_, list, err := e.limits(root, channel)
-	if err != nil {
-		return err
-	}
-	item, err := e.own(list.Content[at], "a limit")
-	if err != nil {
-		return err
-	}
-	if at := keyOf(item, "burst"); at >= 0 && limit.Max > 0 {
-		written, err := strconv.ParseInt(resolve(item.Content[at+1]).Value, 10, 64)
-		if err == nil && written > limit.Max {
-			if err := e.replace(item, at, number(burst)); err != nil {
-				return err
+		if at := indexOf(item, "burst"); at >= 0 && limit.Max > 0 {
+			written, err := strconv.ParseInt(resolve(item.Content[at+1]).Value, 10, 64)
+			if err == nil && written > limit.Max {
+				if err := setScalar(item, at, number(burst)); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return e.replace(item, keyOf(item, "max"), bareMax(limit))
+		return setScalar(item, indexOf(item, "max"), bareMax(limit))
+	})
 }
 
-// addLimit adds a limit behind the others, or a list with it where there is none.
-func (e *editor) addLimit(root *yaml.Node, channel string, limit *admission.Limit) error {
-	holder, list, err := e.limits(root, channel)
-	switch {
-	case err != nil:
-		return err
-	case list != nil && list.Kind == yaml.SequenceNode && len(list.Content) > 0:
-		return e.appendItem(list, limitPairs(limit, styleOf(list)))
-	case list != nil:
-		at := keyOf(holder, "limits")
-		return e.fillList(holder.Content[at], list, flowMapping(limitPairs(limit, holder.Content[at].Style), holder.Content[at].Style))
+// addLimit adds a limit behind the others, or a list with it where there is none: behind the
+// provider of a channel, behind the time zone of the document, or at its end.
+func (d *Document) addLimit(channel string, limit *admission.Limit) ([]byte, error) {
+	path := limitsPath(channel)
+	if hasPath(d.root, path) {
+		return rewrite(d.Text, d.root, path, func(mapping *yaml.Node, at int) error {
+			return appendLimit(mapping, at, limit)
+		})
 	}
-	// A channel has a provider, which is a word; the document may have a time zone.
-	near := keyOf(holder, "provider")
+	near := "provider"
 	if channel == "" {
-		near = keyOf(holder, "timezone")
-	}
-	style := holder.Content[max(near, 0)].Style
-	text := "[" + flowMapping(limitPairs(limit, style), style) + "]"
-	if near < 0 {
-		return e.addKey(holder, "limits", text)
-	}
-	return e.insert(holder, near, []pair{{key: "limits", value: text, raw: true}})
-}
-
-// styleOf is how the last mapping of a list writes its keys.
-func styleOf(list *yaml.Node) yaml.Style {
-	if last := list.Content[len(list.Content)-1]; len(last.Content) > 0 {
-		return last.Content[0].Style
-	}
-	return 0
-}
-
-// limitPairs are the entries of a limit, with values in the quotes of a style: JSON has
-// double quotes around every text.
-func limitPairs(l *admission.Limit, style yaml.Style) []pair {
-	text := func(s string) string {
-		if style&yaml.DoubleQuotedStyle != 0 || !plainText.MatchString(s) || plain(s) != s {
-			return inQuotes(s)
+		near = "timezone"
+		if !hasPath(d.root, []string{near}) {
+			if d.root.Style&yaml.FlowStyle == 0 {
+				return d.appendLimits(limit)
+			}
+			near = d.root.Content[0].Value
 		}
-		return s
 	}
-	pairs := []pair{{key: "window", value: text(l.Window.String())}, {key: "max", value: bareMax(l)}}
-	add := func(key, value string) { pairs = append(pairs, pair{key: key, value: value}) }
+	path[len(path)-1] = near
+	return rewrite(d.Text, d.root, path, func(mapping *yaml.Node, at int) error {
+		insert(mapping, at, "limits", limitList(limit, mapping.Content[at].Style))
+		return nil
+	})
+}
+
+// appendLimit adds a limit to the list under a key, in the style of the last one.
+func appendLimit(mapping *yaml.Node, at int, limit *admission.Limit) error {
+	key, list := mapping.Content[at], mapping.Content[at+1]
+	if len(list.Content) == 0 {
+		added := limitList(limit, key.Style)
+		list.Kind, list.Tag, list.Value, list.Style, list.Content = added.Kind, "", "", added.Style, added.Content
+		return nil
+	}
+	last := resolve(list.Content[len(list.Content)-1])
+	item := limitNode(limit, last.Content[0].Style)
+	item.Style = last.Style & yaml.FlowStyle
+	list.Content = append(list.Content, item)
+	return nil
+}
+
+// appendLimits adds the list at the end of a document that has none.
+func (d *Document) appendLimits(limit *admission.Limit) ([]byte, error) {
+	style := d.root.Content[0].Style
+	key := &yaml.Node{Kind: yaml.ScalarNode, Value: "limits", Style: style & quotes}
+	written, err := encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{key, limitList(limit, style)}}, 2, false)
+	if err != nil {
+		return nil, err
+	}
+	lines := splitLines(string(d.Text))
+	br := lineBreak(lines[0])
+	if lines[len(lines)-1] != "" {
+		lines = append(lines, br)
+	}
+	return []byte(strings.Join(lines, "") + strings.TrimSuffix(written, "\n") + br), nil
+}
+
+// limitList is a list of one limit.
+func limitList(l *admission.Limit, style yaml.Style) *yaml.Node {
+	return &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: []*yaml.Node{limitNode(l, style)}}
+}
+
+// limitNode is a limit as the document writes it. Texts are in double quotes where keys are, as in
+// JSON, and where they would mean something else without.
+func limitNode(l *admission.Limit, style yaml.Style) *yaml.Node {
+	out := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	add := func(to *yaml.Node, key string, value *yaml.Node) {
+		to.Content = append(to.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key, Style: style & quotes}, value)
+	}
+	text := func(s string) *yaml.Node {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: style & yaml.DoubleQuotedStyle}
+	}
+	bare := func(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
+	add(out, "window", text(l.Window.String()))
+	add(out, "max", bare(bareMax(l)))
 	if l.Unit != admission.Messages {
-		add("unit", text(l.Unit.String()))
+		add(out, "unit", text(l.Unit.String()))
 	}
 	if l.Currency != "" {
-		add("currency", text(l.Currency))
+		add(out, "currency", text(l.Currency))
 	}
 	if l.Sliding {
-		add("sliding", "true")
+		add(out, "sliding", bare("true"))
 	}
 	if l.Burst != 0 {
-		add("burst", number(l.Burst))
+		add(out, "burst", bare(number(l.Burst)))
 	}
 	if len(l.Reserve) > 0 {
-		lanes := make([]pair, len(l.Reserve))
-		for i, r := range l.Reserve {
-			lanes[i] = pair{key: r.Lane, value: text(number(r.Percent) + "%")}
+		reserve := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+		for _, r := range l.Reserve {
+			add(reserve, r.Lane, text(number(r.Percent)+"%"))
 		}
-		add("reserve", flowMapping(lanes, style))
+		add(out, "reserve", reserve)
 	}
 	if l.Scope.Tenant != "" {
-		add("tenant", text(l.Scope.Tenant))
+		add(out, "tenant", text(l.Scope.Tenant))
 	}
 	if l.Scope.Prefix != "" {
-		add("prefix", inQuotes(l.Scope.Prefix))
+		add(out, "prefix", text(l.Scope.Prefix))
 	}
-	return pairs
-}
-
-// plainText is what needs no quotes in any place, unless it is a word with another meaning.
-var plainText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_%-]*$`)
-
-// inQuotes writes a text as JSON does, which YAML reads too.
-func inQuotes(s string) string {
-	var out strings.Builder
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		panic("config: " + err.Error()) // a text can always be written
-	}
-	return strings.TrimSuffix(out.String(), "\n")
+	return out
 }
 
 // bareMax is the max of a limit without its currency; for money with two decimals at least.
@@ -237,18 +246,4 @@ func bareMax(l *admission.Limit) string {
 		return number(l.Max)
 	}
 	return amount(l.Max)
-}
-
-// finishLimit is finish for a limit whose burst and currency may depend on the rest of the document.
-func (e *editor) finishLimit(want *Routing, channel string, at int) ([]byte, error) {
-	got, err := ParseApplied(edited, e.apply())
-	if err != nil {
-		return nil, err
-	}
-	read, _ := got.limitsOf(channel) // the channel was there before the edit
-	limits, _ := want.limitsOf(channel)
-	if at < len(*read) {
-		(*limits)[at].Burst, (*limits)[at].Currency = (*read)[at].Burst, (*read)[at].Currency
-	}
-	return e.finish(want)
 }

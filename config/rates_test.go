@@ -55,11 +55,11 @@ func TestADocumentInForceIsReadUnderTheRulesOfItsTime(t *testing.T) {
 	if _, err := config.ParseVersion("version 1", doc, nil); err != nil {
 		t.Error(err)
 	}
-	drained, err := config.SetState(doc, "a", config.Draining)
+	drained, err := setState(doc, "a", config.Draining)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := config.ParseApplied("version 2", drained); err != nil || r.Channels[0].State != config.Draining {
+	if r, err := config.ParseApplied("version 2", drained); err != nil || r.Routing.Channels[0].State != config.Draining {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err := config.ParseRouting("r", drained); err == nil {

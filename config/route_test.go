@@ -154,11 +154,11 @@ func TestAThousandChannelsAreReadEditedAndCompared(t *testing.T) {
 	for i := range size {
 		set = append(set, config.Weight{Channel: fmt.Sprintf("channel-%d", i), Weight: selector.MustWeight("50.25")})
 	}
-	text, err := config.SetWeights([]byte(doc), "shares", set)
+	text, err := setWeights([]byte(doc), "shares", set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err = config.SetState(text, "channel-42", config.Draining); err != nil {
+	if text, err = setState(text, "channel-42", config.Draining); err != nil {
 		t.Fatal(err)
 	}
 	if changes := config.Diff(before, parse(t, string(text))); len(changes) != size+1 {
@@ -179,7 +179,7 @@ func BenchmarkParseAThousandChannels(b *testing.B) {
 func BenchmarkSetWeightAmongAThousand(b *testing.B) {
 	doc := []byte(thousand())
 	for b.Loop() {
-		if _, err := config.SetWeights(doc, "shares", weights("channel-700=3")); err != nil {
+		if _, err := setWeights(doc, "shares", weights("channel-700=3")); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 	_ "time/tzdata" // A container without zone files must still know the business time zone.
 
@@ -190,32 +191,6 @@ type Lane struct {
 	IgnoreOptOut bool
 }
 
-// maxDocument bounds the document; a thousand channels need a fifth of it.
-const maxDocument = 1 << 20
-
-// ParseRouting reads a routing document in YAML or JSON. Name is the file's, for error
-// sentences. It is strict: an unknown key is an error. What it finds wrong it reports
-// together, one line each, as "file:line: key: what is wrong and how to mend it".
-func ParseRouting(name string, doc []byte) (*Routing, error) { return parseRouting(name, doc, false) }
-
-// ParseApplied reads a document that has been applied, or an edit of one, as ParseRouting does, but
-// for rules that came later: a channel must be drained, and an old choice derived again, whatever
-// became a mistake since.
-func ParseApplied(name string, doc []byte) (*Routing, error) { return parseRouting(name, doc, true) }
-
-func parseRouting(name string, doc []byte, applied bool) (*Routing, error) {
-	r := &report{file: name}
-	root, ok := parseYAML(r, doc)
-	if !ok {
-		return nil, r.err()
-	}
-	routing := readRouting(root, applied)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return routing, nil
-}
-
 func readRouting(root value, applied bool) *Routing {
 	top, ok := root.fields("timezone", "channels", "routes", "lanes", "limits", "rates", "blocked", "inbound")
 	if !ok {
@@ -260,4 +235,28 @@ func (r *Routing) LaneNames() []string {
 		names[i] = r.Lanes[i].Name
 	}
 	return names
+}
+
+// channel finds a channel by name; nil when there is none.
+func (r *Routing) channel(name string) *Channel {
+	for i := range r.Channels {
+		if r.Channels[i].Name == name {
+			return &r.Channels[i]
+		}
+	}
+	return nil
+}
+
+// clone copies what edits and effects change: states, limits and weights.
+func (r *Routing) clone() *Routing {
+	out := *r
+	out.Limits, out.Channels, out.Routes = slices.Clone(r.Limits), slices.Clone(r.Channels), slices.Clone(r.Routes)
+	for i := range out.Channels {
+		out.Channels[i].Limits = slices.Clone(r.Channels[i].Limits)
+	}
+	for i := range out.Routes {
+		route := &out.Routes[i]
+		route.Weights, route.Channels = slices.Clone(route.Weights), slices.Clone(route.Channels)
+	}
+	return &out
 }

@@ -86,7 +86,7 @@ func (e Effects) Encode() []byte {
 // weighting, a weight that is not below the configured one, and all weights of a route
 // that would then have no valid table. The table of every route is valid in each case.
 func ParseVersion(name string, document, effects []byte) (*Routing, error) {
-	routing, err := ParseApplied(name, document)
+	d, err := ParseApplied(name, document)
 	if err != nil {
 		return nil, err
 	}
@@ -94,10 +94,19 @@ func ParseVersion(name string, document, effects []byte) (*Routing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	for i := range routing.Routes {
-		routing.Routes[i].lower(e.Weights[routing.Routes[i].Name])
+	return d.Routing.With(e), nil
+}
+
+// With returns the routing with effects in force; see ParseVersion.
+func (r *Routing) With(e Effects) *Routing {
+	if e.Empty() {
+		return r
 	}
-	return routing, nil
+	out := r.clone()
+	for i := range out.Routes {
+		out.Routes[i].lower(e.Weights[out.Routes[i].Name])
+	}
+	return out
 }
 
 // lower puts effective weights in force where they fit.

@@ -83,15 +83,15 @@ func openOffice(t *testing.T, n int) *office {
 func (o *office) send(story, document string, n int) {
 	o.t.Helper()
 	ctx := o.t.Context()
-	doc, err := config.ParseVersion("test", []byte(document), nil)
+	doc, err := config.ParseApplied("test", []byte(document))
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	version, err := o.ledger.ApplyRouting(ctx, app.NewRouting(doc, []byte(document), "ann", "agreed", nil))
+	version, err := o.ledger.ApplyRouting(ctx, app.NewRouting(doc, "ann", "agreed", nil))
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	routing, err := app.Compile(doc, version)
+	routing, err := app.Compile(doc.Routing, version)
 	if err != nil {
 		o.t.Fatal(err)
 	}

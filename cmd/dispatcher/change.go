@@ -45,8 +45,8 @@ func (f *changeFlags) check() error {
 	return nil
 }
 
-// edit makes the new document. Name is what it is called in error sentences.
-type edit func() (name string, document []byte, err error)
+// edit makes the new document.
+type edit func() (*config.Document, error)
 
 // change is one change of the routing under way.
 type change struct {
@@ -58,8 +58,8 @@ type change struct {
 	current ledger.RoutingVersion // the zero version when there is none
 	// document is that of current, without its effects: a change is one of the document. nil when
 	// there is none.
-	document *config.Routing
-	inForce  *config.Routing // the same with the effects
+	document *config.Document
+	inForce  *config.Routing // its routing with the effects
 }
 
 // withRouting opens the ledger, reads the routing in force and calls use.
@@ -99,10 +99,7 @@ func (ch *change) read(ctx context.Context) (err error) {
 }
 
 func (ch *change) parse() (err error) {
-	if ch.inForce, err = storedRouting(&ch.current); err != nil {
-		return err
-	}
-	ch.document, err = config.ParseApplied(versionName(ch.current.Version), []byte(ch.current.Document))
+	ch.document, ch.inForce, err = storedDocument(&ch.current)
 	return err
 }
 
@@ -116,30 +113,20 @@ func (ch *change) need() error {
 
 // make edits the document, checks it and applies it, unless it is a dry run or changes nothing.
 func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
-	name, document, err := by()
+	document, err := by()
 	if err != nil {
 		return nil, usage(err)
 	}
-	parse := config.ParseRouting
-	if name == changedName(ch.current.Version) {
-		parse = config.ParseApplied // an edit of what is in force, such as draining a channel
-	}
-	after, err := parse(name, document)
-	if err != nil {
-		return nil, usage(err)
-	}
-	if err := app.CheckChannels(name, after); err != nil {
+	after := document.Routing
+	if err := app.CheckChannels(document.Name, after); err != nil {
 		return nil, usage(err)
 	}
 	done := &changed{
 		Version: ch.current.Version, Previous: ch.current.Version, DryRun: ch.flags.dryRun,
-		Changes: diffLines(config.Diff(ch.base(), after)), Warnings: []string{}, after: after,
-	}
-	if done.inForce, err = ch.carried(name, document, after); err != nil {
-		return nil, err
+		Changes: diffLines(config.Diff(ch.base(), after)), Warnings: []string{}, after: after, inForce: ch.carried(after),
 	}
 	done.forced = ch.flags.force
-	done.relaid = len(done.Changes) == 0 && string(document) != ch.current.Document
+	done.relaid = len(done.Changes) == 0 && string(document.Text) != ch.current.Document
 	if len(done.Changes) == 0 && (!done.relaid || !ch.flags.force) {
 		return done, nil
 	}
@@ -149,7 +136,7 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	if ch.flags.dryRun {
 		return done, ch.warnOfGranted(ctx, done)
 	}
-	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(after, document, ch.flags.author, ch.flags.reason, &ch.current.Version))
+	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(document, ch.flags.author, ch.flags.reason, &ch.current.Version))
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
 		return nil, ch.overtaken(ctx, conflict)
 	}
@@ -164,11 +151,11 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 }
 
 // carried is the new document with the effects of health weighting that it takes over.
-func (ch *change) carried(name string, document []byte, after *config.Routing) (*config.Routing, error) {
+func (ch *change) carried(after *config.Routing) *config.Routing {
 	if ch.inForce == nil {
-		return after, nil
+		return after
 	}
-	return config.ParseVersion(name, document, config.CarryEffects(ch.inForce, after).Encode())
+	return after.With(config.CarryEffects(ch.inForce, after))
 }
 
 // base is what the change is compared with; an empty routing before the first.
@@ -176,7 +163,7 @@ func (ch *change) base() *config.Routing {
 	if ch.document == nil {
 		return &config.Routing{Timezone: time.UTC}
 	}
-	return ch.document
+	return ch.document.Routing
 }
 
 // warn notes what the one who makes the change should know.

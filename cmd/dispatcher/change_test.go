@@ -28,16 +28,16 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine := strings.Replace(testRouting, "b: 15", "b: 5", 1)
-	_, err := ch.make(t.Context(), func() (string, []byte, error) {
+	_, err := ch.make(t.Context(), func() (*config.Document, error) {
 		hers := strings.Replace(testRouting, "a: 25", "a: 40", 1)
-		doc, err := config.ParseRouting("hers.yaml", []byte(hers))
+		doc, err := config.ParseDocument("hers.yaml", []byte(hers))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, []byte(hers), "ann", "quicker", nil)); err != nil {
+		if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, "ann", "quicker", nil)); err != nil {
 			t.Fatal(err)
 		}
-		return "mine.yaml", []byte(mine), nil
+		return config.ParseDocument("mine.yaml", []byte(mine))
 	})
 	var coded *codedError
 	if !errors.As(err, &coded) || coded.code != exitFailed || !strings.Contains(err.Error(), `ann applied version 2`) {

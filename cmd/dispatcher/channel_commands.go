@@ -48,13 +48,10 @@ func (ch *change) setState(ctx context.Context, channel string, state config.Sta
 	if err := ch.need(); err != nil {
 		return err
 	}
-	if names := ch.document.ChannelNames(); !slices.Contains(names, channel) {
+	if names := ch.document.Routing.ChannelNames(); !slices.Contains(names, channel) {
 		return usage(fmt.Errorf("there is no channel %q; choose one of %s", channel, strings.Join(names, ", ")))
 	}
-	done, err := ch.make(ctx, func() (string, []byte, error) {
-		document, err := config.SetState([]byte(ch.current.Document), channel, state)
-		return changedName(ch.current.Version), document, ch.inStored(err)
-	})
+	done, err := ch.make(ctx, func() (*config.Document, error) { return ch.document.SetState(channel, state) })
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (c *cli) newQuestion(f *explainFlags, doc *config.Routing) (*dispatch.Quest
 
 // readMessage reads the one envelope of a file, or of standard input for "-".
 func (c *cli) readMessage(path string) (message envelope.Message, raw []byte, err error) {
-	name, raw, err := c.readDocument(path)
+	name, raw, err := c.readInput(path)
 	if err != nil {
 		return message, nil, fmt.Errorf("--message: %w", err)
 	}

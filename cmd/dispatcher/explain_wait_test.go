@@ -56,11 +56,11 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	url := ledgertest.URL(t)
 	l, env := openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}
 	document := budgeted("0.50")
-	doc, err := config.ParseRouting("routing.yaml", []byte(document))
+	doc, err := config.ParseDocument("routing.yaml", []byte(document))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, []byte(document), "ann", "a budget", nil)); err != nil {
+	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, "ann", "a budget", nil)); err != nil {
 		t.Fatal(err)
 	}
 	m := drawn("order-7731", 17, "a")
@@ -83,7 +83,7 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	if len(story.Waits) != 1 || story.Waits[0].On != "tenant:shop 1d money" || story.Waits[0].Seconds < 20 || story.Waits[0].Seconds > 300 {
 		t.Errorf("%+v", story.Waits)
 	}
-	if story.Limit != "tenant:shop 1d money" || story.Until == nil || !story.Until.Before(*story.Deadline) || story.Until.In(doc.Timezone).Hour() != 0 {
+	if story.Limit != "tenant:shop 1d money" || story.Until == nil || !story.Until.Before(*story.Deadline) || story.Until.In(doc.Routing.Timezone).Hour() != 0 {
 		t.Errorf("%q until %v, deadline %v", story.Limit, story.Until, story.Deadline)
 	}
 }
@@ -110,11 +110,11 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	url := ledgertest.URL(t)
 	l, env := openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}
 	document := budgeted("0.50")
-	doc, err := config.ParseRouting("routing.yaml", []byte(document))
+	doc, err := config.ParseDocument("routing.yaml", []byte(document))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, []byte(document), "ann", "a budget", nil)); err != nil {
+	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, "ann", "a budget", nil)); err != nil {
 		t.Fatal(err)
 	}
 	m := drawn("order-7731", 17, "a")

@@ -57,10 +57,10 @@ func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.
 	if err := ch.need(); err != nil {
 		return nil, err
 	}
-	if channel != "" && !slices.Contains(ch.document.ChannelNames(), channel) {
-		return nil, unknownChannel(channel, ch.document)
+	if channel != "" && !slices.Contains(ch.base().ChannelNames(), channel) {
+		return nil, unknownChannel(channel, ch.base())
 	}
-	limits := limitsOf(ch.document, channel)
+	limits := limitsOf(ch.base(), channel)
 	at := slices.IndexFunc(limits, func(l admission.Limit) bool { return l.Key() == key })
 	if at < 0 {
 		return nil, usage(fmt.Errorf(`there is no limit %s; see "dispatcher limits show"`, key.On(channel)))
@@ -71,7 +71,7 @@ func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.
 // restart does it.
 func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *restartedLimit) error {
 	done, err := ch.ledger.RestartWindow(ctx, ledger.Restart{
-		Channel: out.Channel, Limit: *limit, Zone: ch.document.Timezone, Expect: &ch.current.Version,
+		Channel: out.Channel, Limit: *limit, Zone: ch.base().Timezone, Expect: &ch.current.Version,
 		Author: ch.flags.author, Reason: ch.flags.reason,
 	})
 	if ahead, ok := errors.AsType[*ledger.NotAheadError](err); ok {
@@ -98,7 +98,7 @@ func (ch *change) tryRestart(ctx context.Context, limit *admission.Limit, out *r
 	if err != nil {
 		return usage(postgresTrouble(ch.settings, err))
 	}
-	now := &countersNow{&present, ch.document.Timezone}
+	now := &countersNow{&present, ch.base().Timezone}
 	if now.stored(out.Channel, limit.Key()) == nil {
 		return withoutRow(limit, out.Channel)
 	}
@@ -108,7 +108,7 @@ func (ch *change) tryRestart(ctx context.Context, limit *admission.Limit, out *r
 	}
 	was := quantityOf(limit, c.Granted)
 	out.Was = restartedWindow{c.Start.UTC(), &was}
-	out.Now.Start = limit.Window.Restart(now.Now, ch.document.Timezone).UTC()
+	out.Now.Start = limit.Window.Restart(now.Now, ch.base().Timezone).UTC()
 	return nil
 }
 
@@ -123,7 +123,7 @@ func withoutRow(limit *admission.Limit, channel string) error {
 func (ch *change) nothingToRestart(limit *admission.Limit, channel string, start time.Time) error {
 	began := "nothing was granted in it yet"
 	if start.After(time.Unix(0, 0)) {
-		began = "its window is that of " + windowWords(start, ch.document.Timezone) + " (" + ch.document.Timezone.String() + ")"
+		began = "its window is that of " + windowWords(start, ch.base().Timezone) + " (" + ch.base().Timezone.String() + ")"
 	}
 	return failed(fmt.Errorf("limit %s does not begin in the future: %s. Nothing was changed; started again, it would give its slots away twice",
 		limit.Key().On(channel), began))
@@ -131,7 +131,7 @@ func (ch *change) nothingToRestart(limit *admission.Limit, channel string, start
 
 // printRestart says from which window to which.
 func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) error {
-	as, zone := ch.flags.as, ch.document.Timezone
+	as, zone := ch.flags.as, ch.base().Timezone
 	if as != formatTable {
 		granted := func(q *quantity) string {
 			if q == nil {

@@ -99,8 +99,8 @@ func (ch *change) setLimit(ctx context.Context, channel string, l admission.Limi
 	if err := ch.need(); err != nil {
 		return err
 	}
-	if channel != "" && !slices.Contains(ch.document.ChannelNames(), channel) {
-		return unknownChannel(channel, ch.document)
+	if channel != "" && !slices.Contains(ch.base().ChannelNames(), channel) {
+		return unknownChannel(channel, ch.base())
 	}
 	if remove {
 		if err := ch.needLimit(channel, l.Key()); err != nil {
@@ -112,15 +112,13 @@ func (ch *change) setLimit(ctx context.Context, channel string, l admission.Limi
 			return err
 		}
 	}
-	done, err := ch.make(ctx, func() (string, []byte, error) {
-		var document []byte
-		var err error
+	done, err := ch.make(ctx, func() (doc *config.Document, err error) {
 		if remove {
-			document, err = config.DropLimit([]byte(ch.current.Document), channel, l.Key())
+			doc, err = ch.document.DropLimit(channel, l.Key())
 		} else {
-			document, err = config.SetLimit([]byte(ch.current.Document), channel, l)
+			doc, err = ch.document.SetLimit(channel, l)
 		}
-		return changedName(ch.current.Version), document, ch.inFlags(err)
+		return doc, ch.inFlags(err)
 	})
 	if err != nil {
 		return err
@@ -133,12 +131,12 @@ func (ch *change) setLimit(ctx context.Context, channel string, l admission.Limi
 func (ch *change) inFlags(err error) error {
 	problem, ok := errors.AsType[*config.Problem](err)
 	if !ok {
-		return ch.inStored(err)
+		return err
 	}
 	text := problem.Text
 	var at int
-	if n, _ := fmt.Sscanf(problem.Key, "routes[%d]", &at); n == 1 && at < len(ch.document.Routes) {
-		text = "on route " + ch.document.Routes[at].Name + " " + text
+	if n, _ := fmt.Sscanf(problem.Key, "routes[%d]", &at); n == 1 && at < len(ch.base().Routes) {
+		text = "on route " + ch.base().Routes[at].Name + " " + text
 	}
 	return errors.New(strings.NewReplacer(
 		"set max_segments: ", "give the route max_segments: ", "raise the limit", "choose a higher --max",
@@ -148,7 +146,7 @@ func (ch *change) inFlags(err error) error {
 
 // needLimit refuses to take out a limit that is not there, and says by their flags which ones are.
 func (ch *change) needLimit(channel string, key admission.Key) error {
-	limits := limitsOf(ch.document, channel)
+	limits := limitsOf(ch.base(), channel)
 	if slices.ContainsFunc(limits, func(l admission.Limit) bool { return l.Key() == key }) {
 		return nil
 	}
@@ -172,12 +170,12 @@ func (ch *change) needLimit(channel string, key admission.Key) error {
 
 // needCurrency refuses a new limit in money over all channels that does not say of which.
 func (ch *change) needCurrency(l *admission.Limit) error {
-	if l.Unit != admission.Money || l.Currency != "" || slices.ContainsFunc(ch.document.Limits, func(o admission.Limit) bool { return o.Key() == l.Key() }) {
+	if l.Unit != admission.Money || l.Currency != "" || slices.ContainsFunc(ch.base().Limits, func(o admission.Limit) bool { return o.Key() == l.Key() }) {
 		return nil
 	}
 	currency := "GBP"
-	for i := range ch.document.Channels {
-		if priced := ch.document.Channels[i].Price.Currency; priced != "" {
+	for i := range ch.base().Channels {
+		if priced := ch.base().Channels[i].Price.Currency; priced != "" {
 			currency = priced
 			break
 		}

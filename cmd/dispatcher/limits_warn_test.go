@@ -78,9 +78,8 @@ func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) 
 	if err := ch.read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	done, err := ch.make(t.Context(), func() (string, []byte, error) {
-		document, err := config.SetLimit([]byte(ch.current.Document), "a", admission.Limit{Window: admission.Hour})
-		return "r.yaml", document, err
+	done, err := ch.make(t.Context(), func() (*config.Document, error) {
+		return ch.document.SetLimit("a", admission.Limit{Window: admission.Hour})
 	})
 	if err != nil {
 		t.Fatal(err)

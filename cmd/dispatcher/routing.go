@@ -38,11 +38,21 @@ func checkedRouting(flag, path string) (*config.Routing, error) {
 
 // storedRouting reads one version of the routing from the ledger.
 func storedRouting(v *ledger.RoutingVersion) (*config.Routing, error) {
-	doc, err := config.ParseVersion(fmt.Sprintf("routing version %d", v.Version), []byte(v.Document), v.Effects)
-	if err != nil {
-		return nil, fmt.Errorf("%w (was it applied by a newer dispatcher?)", err)
+	_, routing, err := storedDocument(v)
+	return routing, err
+}
+
+// storedDocument is the document of a version, and its routing with the effects of the version.
+func storedDocument(v *ledger.RoutingVersion) (*config.Document, *config.Routing, error) {
+	doc, err := config.ParseApplied(versionName(v.Version), []byte(v.Document))
+	var effects config.Effects
+	if err == nil {
+		effects, err = config.ParseEffects(v.Effects)
 	}
-	return doc, nil
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w (was it applied by a newer dispatcher?)", err)
+	}
+	return doc, doc.Routing.With(effects), nil
 }
 
 // currentVersion is the version in force; it has been applied.

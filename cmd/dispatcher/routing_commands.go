@@ -41,7 +41,7 @@ after version N, which yours was made from.`,
 		Args: arguments(1, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
 			return c.withRouting(ctx, f, func(ch *change) error {
-				done, err := ch.make(ctx, func() (string, []byte, error) {
+				done, err := ch.make(ctx, func() (*config.Document, error) {
 					return c.readDocument(args[0])
 				})
 				if err != nil {
@@ -68,12 +68,12 @@ func (c *cli) routingRollbackCommand() *cobra.Command {
 				return usage(err)
 			}
 			return c.withRouting(ctx, f, func(ch *change) error {
-				done, err := ch.make(ctx, func() (string, []byte, error) {
+				done, err := ch.make(ctx, func() (*config.Document, error) {
 					old, err := ch.version(ctx, version)
 					if err != nil {
-						return "", nil, err
+						return nil, err
 					}
-					return versionName(version), []byte(old.Document), usableAgain(version, []byte(old.Document))
+					return usableAgain(version, []byte(old.Document))
 				})
 				if err != nil {
 					return err
@@ -89,12 +89,13 @@ func (c *cli) routingRollbackCommand() *cobra.Command {
 // usableAgain refuses to go back to a document by the rules of today: one that was applied before channels of a least-cost
 // route needed prices, for example, would choose a channel without a price as the cheapest. Old documents stay readable for
 // reports and the audit.
-func usableAgain(version int64, document []byte) error {
-	if _, err := config.ParseRouting(versionName(version), document); err != nil {
-		return fmt.Errorf("%w; version %d cannot be applied again as it is: write it to a file with \"dispatcher routing show --version %d > routing.yaml\", "+
+func usableAgain(version int64, text []byte) (*config.Document, error) {
+	doc, err := config.ParseDocument(versionName(version), text)
+	if err != nil {
+		return nil, fmt.Errorf("%w; version %d cannot be applied again as it is: write it to a file with \"dispatcher routing show --version %d > routing.yaml\", "+
 			"correct that, and apply it with \"dispatcher routing apply routing.yaml\"", err, version, version)
 	}
-	return nil
+	return doc, nil
 }
 
 // version reads one version of the history.
@@ -119,15 +120,24 @@ func versionName(version int64) string { return fmt.Sprintf("routing version %d"
 // maxDocument is more than a routing document may have.
 const maxDocument = 2 << 20
 
-// readDocument reads a file, or standard input for "-".
-func (c *cli) readDocument(path string) (name string, document []byte, err error) {
-	if path == "-" {
-		document, err = io.ReadAll(io.LimitReader(c.in, maxDocument))
-		return "standard input", document, err
+// readDocument reads a routing document from a file, or from standard input for "-".
+func (c *cli) readDocument(path string) (*config.Document, error) {
+	name, text, err := c.readInput(path)
+	if err != nil {
+		return nil, err
 	}
-	document, err = os.ReadFile(path)
+	return config.ParseDocument(name, text)
+}
+
+// readInput reads a file, or standard input for "-".
+func (c *cli) readInput(path string) (name string, text []byte, err error) {
+	if path == "-" {
+		text, err = io.ReadAll(io.LimitReader(c.in, maxDocument))
+		return "standard input", text, err
+	}
+	text, err = os.ReadFile(path)
 	if err != nil {
 		return path, nil, fmt.Errorf("%w; correct the path", err)
 	}
-	return path, document, nil
+	return path, text, nil
 }

@@ -90,15 +90,11 @@ func (c *cli) compare(ctx context.Context, args []string) (*comparison, error) {
 // side reads a version or a file; nothing names the version in force.
 func (c *cli) side(ctx context.Context, l *ledger.Ledger, s *config.Settings, arg string) (*side, error) {
 	if arg != "" && !isVersion(arg) {
-		name, document, err := c.readDocument(arg)
+		doc, err := c.readDocument(arg)
 		if err != nil {
 			return nil, usage(err)
 		}
-		routing, err := config.ParseRouting(name, document)
-		if err != nil {
-			return nil, usage(err)
-		}
-		return &side{name: name, document: string(document), routing: routing, plain: routing, file: true}, nil
+		return &side{name: doc.Name, document: string(doc.Text), routing: doc.Routing, plain: doc.Routing, file: true}, nil
 	}
 	v, err := currentVersion(ctx, l, s)
 	if err == nil && arg != "" {
@@ -111,12 +107,11 @@ func (c *cli) side(ctx context.Context, l *ledger.Ledger, s *config.Settings, ar
 	if err != nil {
 		return nil, err
 	}
-	routing, err := storedRouting(&v)
+	doc, routing, err := storedDocument(&v)
 	if err != nil {
 		return nil, err
 	}
-	plain, err := config.ParseApplied(versionName(v.Version), []byte(v.Document))
-	return &side{name: number(v.Version), document: v.Document, routing: routing, plain: plain}, err
+	return &side{name: number(v.Version), document: v.Document, routing: routing, plain: doc.Routing}, nil
 }
 
 // changesTo compares two versions with their effects, and a file with the document of a version.

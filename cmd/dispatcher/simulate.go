@@ -89,7 +89,7 @@ func (c *cli) simulateAdmission(f *simulateFlags) error {
 	if f.scenario == "" {
 		return misused(errors.New("--scenario is missing: name a scenario, such as one of deploy/scenarios"))
 	}
-	name, raw, err := c.readDocument(f.scenario)
+	name, raw, err := c.readInput(f.scenario)
 	if err != nil {
 		return usage(fmt.Errorf("--scenario: %w", err))
 	}

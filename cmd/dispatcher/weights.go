@@ -53,10 +53,7 @@ func (ch *change) setWeights(ctx context.Context, route string, weights []config
 	if err != nil {
 		return usage(err)
 	}
-	done, err := ch.make(ctx, func() (string, []byte, error) {
-		document, err := config.SetWeights([]byte(ch.current.Document), route, weights)
-		return changedName(ch.current.Version), document, ch.inStored(err)
-	})
+	done, err := ch.make(ctx, func() (*config.Document, error) { return ch.document.SetWeights(route, weights) })
 	if err != nil {
 		return err
 	}
@@ -85,17 +82,6 @@ func loweredWeights(route *config.Route) []string {
 		}
 	}
 	return warnings
-}
-
-// changedName is what the document of a version is called once a command has changed it.
-func changedName(version int64) string { return versionName(version) + " with the change" }
-
-// inStored says which document an error of an edit is about: it names lines of that.
-func (ch *change) inStored(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", changedName(ch.current.Version), err)
 }
 
 // weightedRoute finds a route that has weights.

@@ -93,7 +93,7 @@ func (c *cli) startRamp(ctx context.Context, f *rampFlags, route string, args []
 		if err := ch.need(); err != nil {
 			return err
 		}
-		ramp, err := f.ramp(ch.document, route, to)
+		ramp, err := f.ramp(ch.base(), route, to)
 		if err != nil {
 			return usage(err)
 		}

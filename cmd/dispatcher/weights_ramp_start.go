@@ -8,7 +8,6 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/steer"
-	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -32,20 +31,17 @@ type rampStarted struct {
 // planned works out every step by the very function that will make them, and finds weights
 // that the document could not take before the ramp gets there.
 func (ch *change) planned(r *ledger.Ramp) ([]rampStep, error) {
-	doc, text := ch.document, []byte(ch.current.Document)
+	doc := ch.document
 	at := *r
 	steps := make([]rampStep, 0, r.Steps)
 	for at.Step < r.Steps {
-		move := steer.NextRampMove(&at, doc, nil, time.Time{})
+		move := steer.NextRampMove(&at, doc.Routing, nil, time.Time{})
 		if move.Kind != steer.RampStep {
 			return nil, fmt.Errorf("step %d of %d cannot be made: %s", at.Step+1, r.Steps, move.Reason)
 		}
 		var err error
-		if text, err = config.SetWeights(text, r.Route, move.Weights); err != nil {
-			return nil, fmt.Errorf("step %d of %d cannot be made: %w", move.Step, r.Steps, ch.inStored(err))
-		}
-		if doc, err = config.ParseApplied(changedName(ch.current.Version), text); err != nil {
-			return nil, err
+		if doc, err = doc.SetWeights(r.Route, move.Weights); err != nil {
+			return nil, fmt.Errorf("step %d of %d cannot be made: %w", move.Step, r.Steps, err)
 		}
 		step := rampStep{Step: move.Step, Weights: map[string]string{}}
 		for _, w := range move.Weights {
@@ -54,7 +50,7 @@ func (ch *change) planned(r *ledger.Ramp) ([]rampStep, error) {
 		steps = append(steps, step)
 		at.Step = move.Step
 	}
-	return steps, app.CheckChannels(changedName(ch.current.Version), doc)
+	return steps, app.CheckChannels(doc.Name, doc.Routing)
 }
 
 // runRamp starts the ramp, unless it is a dry run or leads nowhere.

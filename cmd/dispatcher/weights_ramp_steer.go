@@ -66,7 +66,7 @@ func (ch *change) openRamp(ctx context.Context, route string) (*ledger.Ramp, err
 	if err := ch.need(); err != nil {
 		return nil, err
 	}
-	if _, err := routeOf(ch.document, route); err != nil {
+	if _, err := routeOf(ch.base(), route); err != nil {
 		return nil, usage(err)
 	}
 	ramps, err := ch.ledger.Ramps(ctx, false)

@@ -24,6 +24,15 @@ func versionOf(t *testing.T, document, effects string) *config.Routing {
 	return doc
 }
 
+func appliedDocument(t *testing.T, text string) *config.Document {
+	t.Helper()
+	doc, err := config.ParseApplied("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
 const everyMode = `
 channels:
   a: {provider: sandbox}
@@ -100,7 +109,7 @@ func TestTheLedgerGetsAllChannelsAndRoutes(t *testing.T) {
 	t.Parallel()
 	seven := int64(7)
 	doc := versionOf(t, everyMode, "")
-	n := NewRouting(doc, []byte(everyMode), "alice", "because", &seven)
+	n := NewRouting(appliedDocument(t, everyMode), "alice", "because", &seven)
 	var want []ledger.RouteSpec
 	for i, name := range []string{"weighted", "turns", "idle", "best"} {
 		want = append(want, ledger.RouteSpec{Name: name, Members: doc.Routes[i].Channels})
@@ -121,7 +130,7 @@ channels: {a: {provider: sandbox}, b: {provider: sandbox}}
 routes: [{name: r, weights: {a: 60, b: 40}, health: {errors: 5}}]
 `
 	after := strings.Replace(before, "a: 60", "a: 30", 1)
-	n := NewRouting(versionOf(t, after, ""), []byte(after), "alice", "because", nil)
+	n := NewRouting(appliedDocument(t, after), "alice", "because", nil)
 	current := ledger.RoutingVersion{Version: 7, Document: before, Effects: []byte(`{"weights": {"r": {"a": "45"}}}`)}
 	if got, want := string(n.Effects(current)), `{"weights":{"r":{"a":"22.5"}}}`; got != want {
 		t.Errorf("effects %s, want %s", got, want)
@@ -169,7 +178,7 @@ func TestLimitsAreCompiledAndReachTheLedgerAsTheDocumentHasThem(t *testing.T) {
 		"hold of b":         {7 * time.Second, b.Hold},
 		"a until receipt":   {true, a.UntilReceipt},
 		"b until receipt":   {false, b.UntilReceipt},
-		"the ledger's":      {over, NewRouting(doc, []byte(everyLimit), "alice", "because", nil).Limits},
+		"the ledger's":      {over, NewRouting(appliedDocument(t, everyLimit), "alice", "because", nil).Limits},
 		"the ledger's of a": {doc.Channels[0].Limits, Specs(doc)[0].Limits},
 	} {
 		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
@@ -217,8 +226,8 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 // TestNewRoutingKnowsWhereDaysAreCut: or a limit of a day that is added would not know what its day has taken.
 func TestNewRoutingKnowsWhereDaysAreCut(t *testing.T) {
 	t.Parallel()
-	doc := versionOf(t, "timezone: Europe/London\n"+everyMode, "")
-	if n := NewRouting(doc, nil, "a", "b", nil); n.Zone != doc.Timezone || n.Zone.String() != "Europe/London" {
+	doc := appliedDocument(t, "timezone: Europe/London\n"+everyMode)
+	if n := NewRouting(doc, "a", "b", nil); n.Zone != doc.Routing.Timezone || n.Zone.String() != "Europe/London" {
 		t.Errorf("zone %v", n.Zone)
 	}
 }

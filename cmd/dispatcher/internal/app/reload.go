@@ -79,16 +79,16 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	doc, err := config.ParseRouting(name, raw)
+	doc, err := config.ParseDocument(name, raw)
 	if err != nil {
 		return err
 	}
 	// What is in the ledger cannot be mended in the file any more.
-	if err := checkChannels(name, doc.Channels, checkRead(r.connections.connector.secrets.Read)); err != nil {
+	if err := checkChannels(name, doc.Routing.Channels, checkRead(r.connections.connector.secrets.Read)); err != nil {
 		return err
 	}
 	none := int64(0)
-	_, err = r.ledger.ApplyRouting(ctx, NewRouting(doc, raw, "dispatcher", "first start with "+name, &none))
+	_, err = r.ledger.ApplyRouting(ctx, NewRouting(doc, "dispatcher", "first start with "+name, &none))
 	if _, quicker := errors.AsType[*ledger.VersionConflictError](err); quicker {
 		return nil // another process was quicker
 	}

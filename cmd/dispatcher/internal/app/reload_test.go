@@ -91,11 +91,11 @@ func (s *station) closeAll() {
 func (s *station) put(document string) error {
 	s.t.Helper()
 	document = strings.ReplaceAll(document, "CARRIER", s.carrier.Addr())
-	doc, err := config.ParseRouting("test", []byte(document))
+	doc, err := config.ParseDocument("test", []byte(document))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.ledger.ApplyRouting(s.t.Context(), NewRouting(doc, []byte(document), "alice", "because", nil)); err != nil {
+	if _, err := s.ledger.ApplyRouting(s.t.Context(), NewRouting(doc, "alice", "because", nil)); err != nil {
 		s.t.Fatal(err)
 	}
 	return s.reload(s.t.Context())

@@ -8,12 +8,13 @@ import (
 	"dispatcher/ledger"
 )
 
-// NewRouting makes of a parsed document what the ledger applies. text is the document as it was
-// given, and expect the version that the change is based on, nil for none. What health
-// weighting has lowered stays lowered, see config.CarryEffects.
-func NewRouting(doc *config.Routing, text []byte, author, reason string, expect *int64) ledger.NewRouting {
+// NewRouting makes of a document what the ledger applies. expect is the version that the change is
+// based on, nil for none. What health weighting has lowered stays lowered, see
+// config.CarryEffects.
+func NewRouting(document *config.Document, author, reason string, expect *int64) ledger.NewRouting {
+	doc := document.Routing
 	n := ledger.NewRouting{
-		Expect: expect, Author: author, Reason: reason, Document: string(text), Channels: Specs(doc), Limits: doc.Limits, Zone: doc.Timezone,
+		Expect: expect, Author: author, Reason: reason, Document: string(document.Text), Channels: Specs(doc), Limits: doc.Limits, Zone: doc.Timezone,
 		Routes:   make([]ledger.RouteSpec, len(doc.Routes)),
 		Effects:  func(current ledger.RoutingVersion) []byte { return carried(&current, doc) },
 		EndsRamp: func(r *ledger.Ramp) string { return steer.Departure(r, doc) },

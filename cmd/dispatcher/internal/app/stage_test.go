@@ -118,11 +118,11 @@ func (s *stage) address(document string) string {
 func (s *stage) apply(document string) int64 {
 	s.t.Helper()
 	document = s.address(document)
-	doc, err := config.ParseRouting("test", []byte(document))
+	doc, err := config.ParseDocument("test", []byte(document))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	version, err := s.app.Ledger().ApplyRouting(s.t.Context(), NewRouting(doc, []byte(document), "test", "test", nil))
+	version, err := s.app.Ledger().ApplyRouting(s.t.Context(), NewRouting(doc, "test", "test", nil))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -89,12 +88,7 @@ func (s *Steerer) unchanged(ctx context.Context) (bool, error) {
 // step applies the document with the weights of the next step. A document that cannot take
 // them holds the ramp, for the reason that is returned: trying again would end the same.
 func (s *Steerer) step(ctx context.Context, r *ledger.Ramp, move RampMove) (impossible string, err error) {
-	name := fmt.Sprintf("step %d of ramp %d", move.Step, r.ID)
-	text, err := config.SetWeights([]byte(s.seen.Document), r.Route, move.Weights)
-	var doc *config.Routing
-	if err == nil {
-		doc, err = config.ParseApplied(name, text)
-	}
+	doc, err := s.seen.document.SetWeights(r.Route, move.Weights)
 	if err != nil {
 		why := fmt.Sprintf("step %d cannot be made: %v", move.Step, err)
 		return why, s.cfg.Ledger.SetRamp(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, why, by)
@@ -104,7 +98,7 @@ func (s *Steerer) step(ctx context.Context, r *ledger.Ramp, move RampMove) (impo
 	if r.Reason != "" {
 		reason += ": " + r.Reason
 	}
-	n := s.cfg.NewRouting(doc, text, fmt.Sprintf("ramp %d of %s", r.ID, r.Author), reason, &expect)
+	n := s.cfg.NewRouting(doc, fmt.Sprintf("ramp %d of %s", r.ID, r.Author), reason, &expect)
 	next := *r
 	next.Step = move.Step
 	n.Ramp = &next

@@ -100,8 +100,9 @@ func (r *rig) patient(sendTimeout time.Duration) *Steerer {
 	return s
 }
 
-func asRouting(doc *config.Routing, text []byte, author, reason string, expect *int64) ledger.NewRouting {
-	n := ledger.NewRouting{Expect: expect, Author: author, Reason: reason, Document: string(text)}
+func asRouting(document *config.Document, author, reason string, expect *int64) ledger.NewRouting {
+	doc := document.Routing
+	n := ledger.NewRouting{Expect: expect, Author: author, Reason: reason, Document: string(document.Text)}
 	n.Effects = func(current ledger.RoutingVersion) []byte {
 		before, err := config.ParseVersion("current", []byte(current.Document), current.Effects)
 		if err != nil {
@@ -121,11 +122,11 @@ func asRouting(doc *config.Routing, text []byte, author, reason string, expect *
 // apply makes a document the current one.
 func (r *rig) apply(text string) {
 	r.t.Helper()
-	doc, err := config.ParseRouting("test", []byte(text))
+	doc, err := config.ParseDocument("test", []byte(text))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if _, err := r.ledger.ApplyRouting(r.t.Context(), asRouting(doc, []byte(text), "test", "test", nil)); err != nil {
+	if _, err := r.ledger.ApplyRouting(r.t.Context(), asRouting(doc, "test", "test", nil)); err != nil {
 		r.t.Fatal(err)
 	}
 }

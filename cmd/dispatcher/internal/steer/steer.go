@@ -36,7 +36,7 @@ const DefaultEvery = 2 * time.Second
 type Config struct {
 	Ledger *ledger.Ledger
 	// NewRouting makes of a document what the ledger applies.
-	NewRouting func(doc *config.Routing, text []byte, author, reason string, expect *int64) ledger.NewRouting
+	NewRouting func(doc *config.Document, author, reason string, expect *int64) ledger.NewRouting
 	// Every is how often it looks.
 	Every time.Duration
 	// SendTimeout is how long a submit may wait for its answer: an attempt counts until that has come.
@@ -60,7 +60,8 @@ type Steerer struct {
 // snapshot is the current routing as last read.
 type snapshot struct {
 	ledger.RoutingVersion
-	doc *config.Routing
+	document *config.Document
+	doc      *config.Routing // of the document, with the effects of the version
 }
 
 // New returns a Steerer; Run does its work.
@@ -192,11 +193,15 @@ func (s *Steerer) refresh(ctx context.Context) error {
 	if current.Version == s.seen.Version {
 		return nil
 	}
-	doc, err := config.ParseVersion(fmt.Sprintf("routing version %d", current.Version), []byte(current.Document), current.Effects)
+	document, err := config.ParseApplied(fmt.Sprintf("routing version %d", current.Version), []byte(current.Document))
 	if err != nil {
 		return err
 	}
-	s.seen = snapshot{current, doc}
-	s.metrics.shares(doc)
+	effects, err := config.ParseEffects(current.Effects)
+	if err != nil {
+		return err
+	}
+	s.seen = snapshot{current, document, document.Routing.With(effects)}
+	s.metrics.shares(s.seen.doc)
 	return nil
 }
