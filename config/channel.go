@@ -63,8 +63,7 @@ func readChannel(e entry, lanes []string, zone *time.Location) Channel {
 		c.Receipts = readReceipts(v, c.Active)
 	}
 	if v, ok := f.get("state"); ok {
-		word, _ := v.word("state", states)
-		c.State = State(word)
+		c.State, _ = wordOf(v, "state", states)
 	}
 	if v, ok := f.get("labels"); ok {
 		c.Labels = v.labels()

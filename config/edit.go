@@ -52,8 +52,8 @@ func (d *Document) SetWeights(route string, weights []Weight) (*Document, error)
 // SetState returns the document with another state for a channel. A channel that states none gets
 // the key behind its provider. It gives the guarantees of SetWeights.
 func (d *Document) SetState(channel string, state State) (*Document, error) {
-	if !slices.Contains(states, string(state)) {
-		return nil, fmt.Errorf("state %q is unknown; use %s", state, strings.Join(states, " or "))
+	if !slices.Contains(states, state) {
+		return nil, fmt.Errorf("state %q is unknown; use enabled or draining or disabled", state)
 	}
 	want := d.Routing.clone()
 	c := want.channel(channel)

@@ -51,7 +51,7 @@ func readHealth(f fields, r Route) *Health {
 func checkHealthRoute(v value, r Route) {
 	switch {
 	case r.Mode == "":
-	case r.Mode != weighted:
+	case r.Mode != Weighted:
 		v.fail("lowers weights, by which mode %s does not choose; use mode weighted or remove health", r.Mode)
 	case len(r.Channels) == 1:
 		v.fail("lowers the weight of a channel in favour of the others, but there is only one; add a channel or remove health")

@@ -166,9 +166,9 @@ func leavesOfRoute(l leaves, r *Route) {
 	match.below("tenants").setWords(r.Match.Tenants)
 	match.below("lanes").setWords(r.Match.Lanes)
 	match.below("labels").setLabels(r.Match.Labels)
-	l.below("mode").set(r.Mode)
+	l.below("mode").set(string(r.Mode))
 	leavesOfMembers(l, r)
-	l.below("fallback").setDefault(r.Fallback, fallbacks[0])
+	l.below("fallback").setDefault(string(r.Fallback), string(fallbacks[0]))
 	leavesOfScoring(l.below("scoring"), &r.Scoring)
 	if r.Health != nil {
 		leavesOfHealth(l.below("health"), r.Health)
@@ -180,8 +180,15 @@ func leavesOfRoute(l leaves, r *Route) {
 		l.below("price_cap", currency).set(amount(r.PriceCap[currency]))
 	}
 	l.below("substitute").setDefault(strconv.FormatBool(r.Substitute), "false")
-	l.below("throttled").setDefault(r.Throttled, throttleds[0])
+	l.below("throttled").setDefault(throttledWord(r), throttleds[0])
 	l.below("tolerance").setDefault(amount(int64(r.Tolerance)), amount(int64(DefaultTolerance)))
+}
+
+func throttledWord(r *Route) string {
+	if r.HoldThrottled {
+		return holdThrottled
+	}
+	return throttleds[0]
 }
 
 // leavesOfMembers lists the weights one by one. Effective weights are shown apart, and
@@ -206,7 +213,7 @@ func leavesOfMembers(l leaves, r *Route) {
 }
 
 func leavesOfScoring(l leaves, s *Scoring) {
-	l.setDefault(s.Kind, DefaultScoring)
+	l.setDefault(s.Kind(), defaultScoring)
 	if s.Expression != nil {
 		text := s.Expression.String()
 		l.below("expression").add(leaf{text: text, shown: strings.Join(strings.Fields(text), " ")})
@@ -223,7 +230,7 @@ func leavesOfScoring(l leaves, s *Scoring) {
 		l.below("deadline").setDefault(period(f.Deadline), period(defaultDeadline))
 		l.below("cache").setDefault(period(f.Cache), period(defaultCache))
 	}
-	l.below("descending").setDefault(strconv.FormatBool(s.Descending), "true")
+	l.below("descending").setDefault(strconv.FormatBool(!s.Ascending), "true")
 }
 
 func leavesOfHealth(l leaves, h *Health) {

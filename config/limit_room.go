@@ -35,7 +35,7 @@ func checkLimits(f fields, r *Route, known *scope) {
 func (r *Route) reliedOn() []string {
 	var out []string
 	for i, name := range r.Channels {
-		if r.Mode != weighted || i >= len(r.Weights) || !r.Weights[i].Weight.IsZero() {
+		if r.Mode != Weighted || i >= len(r.Weights) || !r.Weights[i].Weight.IsZero() {
 			out = append(out, name)
 		}
 	}

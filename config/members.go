@@ -18,7 +18,7 @@ func readMembers(f fields, r *Route, known *scope) {
 		r.Channels = readList(channels, known)
 		refuseUnweighted(channels, r)
 		return
-	case !hasWeights && (r.Mode == weighted || r.Mode == ""):
+	case !hasWeights && (r.Mode == Weighted || r.Mode == ""):
 		f.of.fail("weights is missing; write for example weights: {a: 25, b: 75}")
 		return
 	case !hasWeights:
@@ -57,9 +57,9 @@ func readList(v value, known *scope) []string {
 // refuseUnweighted reports a route that draws among channels without weights.
 func refuseUnweighted(channels value, r *Route) {
 	switch {
-	case r.Mode == weighted:
+	case r.Mode == Weighted:
 		channels.fail("mode weighted needs weights; write weights: {channel: weight}")
-	case r.Fallback == redraw:
+	case r.Fallback == Redraw:
 		channels.fail("fallback redraw needs weights; write weights: {channel: weight} or choose another fallback")
 	}
 }

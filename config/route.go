@@ -53,8 +53,8 @@ func readRoutes(top fields, known *scope) []Route {
 
 func readRoute(f fields, known *scope) Route {
 	r := Route{
-		Mode: modes[0], Fallback: fallbacks[0], Scoring: Scoring{Kind: DefaultScoring, Descending: true},
-		MaxSegments: defaultMaxSegments, Throttled: throttleds[0], Tolerance: readTolerance(f),
+		Mode: modes[0], Fallback: fallbacks[0],
+		MaxSegments: defaultMaxSegments, Tolerance: readTolerance(f),
 	}
 	if v, ok := f.need("name", "name: default"); ok {
 		if s, ok := v.text(); ok && v.checkName("route", s) {
@@ -65,10 +65,10 @@ func readRoute(f fields, known *scope) Route {
 		r.Match = readMatch(v, known)
 	}
 	if v, ok := f.get("mode"); ok {
-		r.Mode, _ = v.word("mode", modes)
+		r.Mode, _ = wordOf(v, "mode", modes)
 	}
 	if v, ok := f.get("fallback"); ok {
-		r.Fallback, _ = v.word("fallback", fallbacks)
+		r.Fallback, _ = wordOf(v, "fallback", fallbacks)
 	}
 	r.Wait = readWait(f, r)
 	if v, ok := f.get("bypass_selectors"); ok {
@@ -82,7 +82,8 @@ func readRoute(f fields, known *scope) Route {
 		r.Substitute = v.flag()
 	}
 	if v, ok := f.get("throttled"); ok {
-		r.Throttled, _ = v.word("throttled", throttleds)
+		word, _ := v.word("throttled", throttleds)
+		r.HoldThrottled = word == holdThrottled
 	}
 	readMembers(f, &r, known)
 	r.Scoring = readScoring(f, r)
@@ -102,7 +103,7 @@ func readWait(f fields, r Route) time.Duration {
 		return 0
 	}
 	wait, _ := v.duration(0, day)
-	if wait > 0 && r.Mode != weighted && r.Mode != "" {
+	if wait > 0 && r.Mode != Weighted && r.Mode != "" {
 		v.fail("holds a message for the channel that a draw picked, which mode %s does not have; remove wait", r.Mode)
 	}
 	return wait

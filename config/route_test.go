@@ -23,7 +23,7 @@ func TestEveryModeAndFallbackIsRead(t *testing.T) {
 	for _, mode := range []string{"weighted", "round_robin", "longest_idle", "best_worker"} {
 		for _, fallback := range []string{"load_ratio", "best_worker", "round_robin", "redraw"} {
 			r := readRoute(t, "mode: "+mode+", fallback: "+fallback+", weights: {b: 1, a: 2.5, c: 0}")
-			if r.Mode != mode || r.Fallback != fallback {
+			if string(r.Mode) != mode || string(r.Fallback) != fallback {
 				t.Errorf("mode %s, fallback %s, want %s, %s", r.Mode, r.Fallback, mode, fallback)
 			}
 			if diff := cmp.Diff([]config.Weight{weight("b", "1"), weight("a", "2.5"), weight("c", "0")}, r.Weights, compare); diff != "" {
@@ -48,7 +48,7 @@ func TestEveryModeAndFallbackIsRead(t *testing.T) {
 
 func TestScoringIsReadInItsThreeForms(t *testing.T) {
 	t.Parallel()
-	standard := config.Scoring{Kind: config.DefaultScoring, Descending: true}
+	standard := config.Scoring{}
 	for name, keys := range map[string]string{"absent": "", "a word": ", scoring: default", "empty": ", scoring:  "} {
 		r := readRoute(t, "mode: best_worker, channels: [a]"+keys)
 		if diff := cmp.Diff(standard, r.Scoring, compare); diff != "" {
@@ -56,11 +56,11 @@ func TestScoringIsReadInItsThreeForms(t *testing.T) {
 		}
 	}
 	r := readRoute(t, "fallback: best_worker, weights: {a: 1}, scoring: {expression: 'load_ratio * 2', descending: false}")
-	if s := r.Scoring; s.Kind != config.ExpressionScoring || s.Descending || s.Function != nil || s.Expression.String() != "load_ratio * 2" {
+	if s := r.Scoring; s.Kind() != "expression" || !s.Ascending || s.Function != nil || s.Expression.String() != "load_ratio * 2" {
 		t.Errorf("%+v", s)
 	}
 	r = readRoute(t, "mode: best_worker, channels: [a], scoring: {function: 'http://127.0.0.1:9/score?v=1'}")
-	want := config.Scoring{Kind: config.FunctionScoring, Descending: true, Function: &config.Function{
+	want := config.Scoring{Function: &config.Function{
 		URL: "http://127.0.0.1:9/score?v=1", BatchSize: 20, Deadline: 200 * time.Millisecond, Cache: 10 * time.Second,
 	}}
 	if diff := cmp.Diff(want, r.Scoring, compare); diff != "" {
@@ -68,7 +68,7 @@ func TestScoringIsReadInItsThreeForms(t *testing.T) {
 	}
 	r = readRoute(t, `mode: best_worker, channels: [a], scoring: {function: "https://x.example", token_file: t, allow_private: true, batch: true, batch_size: 1000,
       parameters: {tier: gold, factor: 1.5, code: "7"}, deadline: 10ms, cache: 0, descending: false}`)
-	want = config.Scoring{Kind: config.FunctionScoring, Function: &config.Function{
+	want = config.Scoring{Ascending: true, Function: &config.Function{
 		URL: "https://x.example", TokenFile: "t", AllowPrivate: true, Batch: true, BatchSize: 1000, Deadline: 10 * time.Millisecond,
 		Parameters: map[string]selector.Value{"tier": selector.TextValue("gold"), "factor": selector.NumberValue(1.5), "code": selector.TextValue("7")},
 	}}

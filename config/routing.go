@@ -63,6 +63,9 @@ type ActiveLimit struct {
 	Hold time.Duration
 }
 
+// UntilReceipt reports whether an attempt holds its slot until a receipt comes.
+func (a *ActiveLimit) UntilReceipt() bool { return a.Until == untilReceipt }
+
 // State says whether a channel takes messages.
 type State string
 
@@ -75,19 +78,24 @@ const (
 	Disabled State = "disabled"
 )
 
+// Takes reports whether the channel takes messages. A channel without a state is enabled.
+func (s State) Takes() bool { return s == Enabled || s == "" }
+
 // Route sends the messages that fit Match to its channels.
 type Route struct {
 	Name  string
 	Match Match
-	Mode  string
+	// Mode picks the first choice; empty is Weighted.
+	Mode Mode
 	// Channels are all members in the order of listing, which is the order that round
 	// robin follows and the last tie-breaker of every ranking.
 	Channels []string
 	// Weights are the members with their weights, in the order of Channels; nil for a route
 	// that lists channels without weights. The table that selector.NewTable makes of them
 	// is known to be valid.
-	Weights  []Weight
-	Fallback string
+	Weights []Weight
+	// Fallback orders the others when the first choice cannot take a message; empty is LoadRatio.
+	Fallback Ranker
 	// Scoring is how a ranking by best worker scores the members.
 	Scoring Scoring
 	// Health lowers the effective weights of channels that fail; nil does not.
@@ -98,8 +106,9 @@ type Route struct {
 	Substitute      bool // replace look-alikes so that a text fits GSM-7
 	// PriceCap is the most that one message may cost, in micros by currency; nil caps nothing. It names the
 	// currency of every member.
-	PriceCap  map[string]int64
-	Throttled string // "next" tries another channel, "wait" keeps the message for this one
+	PriceCap map[string]int64
+	// HoldThrottled keeps a throttled message for its channel instead of trying the next.
+	HoldThrottled bool
 	// Tolerance is how far carried shares may be from the agreed ones before a report says so.
 	Tolerance Tolerance
 }
@@ -114,22 +123,50 @@ type Weight struct {
 	Configured selector.Weight
 }
 
-// Kinds of scoring.
+// Mode is how a route picks the first choice. All but Weighted rank all members by the shared
+// state of the claim, and take the first that can have the message.
+type Mode string
+
+// Modes of a route.
 const (
-	DefaultScoring    = "default"
-	ExpressionScoring = "expression"
-	FunctionScoring   = "function"
+	Weighted       Mode = "weighted" // by the interval that the draw falls into
+	RoundRobinMode Mode = "round_robin"
+	LongestIdle    Mode = "longest_idle"
+	BestWorkerMode Mode = "best_worker"
 )
 
-// Scoring is how a ranking by best worker scores the members of a route.
+// Ranker is how channels are ordered.
+type Ranker string
+
+// Rankers. A mode other than Weighted ranks as the ranker of the same name, LongestIdle as
+// LoadRatio.
+const (
+	LoadRatio  Ranker = "load_ratio"
+	BestWorker Ranker = "best_worker"
+	RoundRobin Ranker = "round_robin"
+	Redraw     Ranker = "redraw"
+)
+
+// Scoring is how a ranking by best worker scores the members of a route: by an expression, by a
+// function or, when both are nil, by the default rule. The highest score is first.
 type Scoring struct {
-	Kind string // a word from above
-	// Expression is compiled; nil unless Kind says so.
 	Expression *score.Expression
-	// Function is an HTTP endpoint; nil unless Kind says so.
-	Function *Function
-	// Descending puts the highest score first; false the lowest.
-	Descending bool
+	Function   *Function
+	Ascending  bool // the lowest score is first
+}
+
+// defaultScoring is the word of the document for scoring by the default rule.
+const defaultScoring = "default"
+
+// Kind is the word for the rule: default, expression or function.
+func (s *Scoring) Kind() string {
+	switch {
+	case s.Function != nil:
+		return "function"
+	case s.Expression != nil:
+		return "expression"
+	}
+	return defaultScoring
 }
 
 // Function is an HTTP endpoint that scores candidates.
@@ -137,6 +174,9 @@ type Function struct {
 	URL string
 	// TokenFile holds a secret that is sent as a bearer token; none when empty.
 	TokenFile string
+	// Token is the content of TokenFile. It is never part of the document: it is read when the
+	// document comes into force.
+	Token string
 	// AllowPrivate lets calls go to addresses of private networks and to this machine.
 	AllowPrivate bool
 	// Parameters are sent with every call.

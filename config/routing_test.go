@@ -73,9 +73,8 @@ func TestExampleReadsAsItIsDescribed(t *testing.T) {
 	}
 	codes := config.Route{
 		Name: "codes", Match: config.Match{Lanes: []string{"otp"}, Prefixes: []string{"+44"}},
-		Mode: "weighted", Fallback: "load_ratio", MaxSegments: 3, Substitute: true, Throttled: "next", Tolerance: 1_000_000,
+		Mode: "weighted", Fallback: "load_ratio", MaxSegments: 3, Substitute: true, Tolerance: 1_000_000,
 		Channels: []string{"alpha", "beta"}, Weights: []config.Weight{weight("alpha", "70"), weight("beta", "30")},
-		Scoring: config.Scoring{Kind: config.DefaultScoring, Descending: true},
 	}
 	if diff := cmp.Diff(codes, r.Routes[0], compare); diff != "" {
 		t.Error(diff)
@@ -99,7 +98,7 @@ func TestExampleShowsEveryModeFallbackAndScoring(t *testing.T) {
 	}
 	shown := map[string]bool{}
 	for _, r := range parse(t, string(doc)).Routes {
-		shown["mode "+r.Mode], shown["fallback "+r.Fallback], shown["scoring "+r.Scoring.Kind] = true, true, true
+		shown["mode "+string(r.Mode)], shown["fallback "+string(r.Fallback)], shown["scoring "+r.Scoring.Kind()] = true, true, true
 		shown["health"] = shown["health"] || r.Health != nil
 	}
 	for _, want := range []string{

@@ -42,13 +42,20 @@ func (v value) checkName(what, s string) bool {
 }
 
 // word reads one of a few words.
-func (v value) word(what string, words []string) (string, bool) {
+func (v value) word(what string, words []string) (string, bool) { return wordOf(v, what, words) }
+
+// wordOf is word for a type of its own.
+func wordOf[W ~string](v value, what string, of []W) (W, bool) {
+	words := make([]string, len(of))
+	for i, w := range of {
+		words[i] = string(w)
+	}
 	s, ok := v.raw("one of " + strings.Join(words, ", "))
 	switch {
 	case !ok:
 		return "", false
 	case slices.Contains(words, s):
-		return s, true
+		return W(s), true
 	default:
 		v.fail("%s %q is unknown; %s", what, s, suggest(s, words, "use "+strings.Join(words, " or ")))
 	}

@@ -25,7 +25,7 @@ func readScoring(f fields, r Route) Scoring {
 	if !ok {
 		return s
 	}
-	if r.Mode != bestWorker && r.Fallback != bestWorker && r.Mode != "" && r.Fallback != "" {
+	if r.Mode != BestWorkerMode && r.Fallback != BestWorker && r.Mode != "" && r.Fallback != "" {
 		v.fail("nothing on this route is ranked by best_worker, so nothing is scored; set mode or fallback to best_worker or remove scoring")
 	}
 	if v.node.Kind == yaml.ScalarNode {
@@ -41,15 +41,15 @@ func readScoring(f fields, r Route) Scoring {
 		return s
 	}
 	if d, ok := keys.get("descending"); ok {
-		s.Descending = d.flag()
+		s.Ascending = !d.flag()
 	}
 	expression, hasExpression := keys.get("expression")
 	function, hasFunction := keys.get("function")
 	switch {
 	case hasFunction:
-		s.Kind, s.Function = FunctionScoring, readFunction(keys, function)
+		s.Function = readFunction(keys, function)
 	case hasExpression:
-		s.Kind, s.Expression = ExpressionScoring, readExpression(expression)
+		s.Expression = readExpression(expression)
 	default:
 		v.fail(`names neither an expression nor a function; write default, {expression: "1 - load_ratio"} or {function: "https://..."}`)
 	}
@@ -58,7 +58,7 @@ func readScoring(f fields, r Route) Scoring {
 
 func readScoringWord(v value) {
 	const want = `default, {expression: "..."} or {function: "https://..."}`
-	if s, ok := v.raw(want); ok && s != DefaultScoring {
+	if s, ok := v.raw(want); ok && s != defaultScoring {
 		v.fail("scoring %q is unknown; write %s", s, want)
 	}
 }

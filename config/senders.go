@@ -26,6 +26,43 @@ type SenderRule struct {
 	From string
 }
 
+// For is the sender that a channel puts on a message to a country; false when it may not carry the
+// message's own and has none in its place.
+func (s *Senders) For(from, country string) (sender string, ok bool) {
+	if from == "" {
+		from = s.Default
+	}
+	for i := range s.Rules {
+		r := &s.Rules[i]
+		if len(r.Countries) == 0 || slices.Contains(r.Countries, country) {
+			return r.apply(from)
+		}
+	}
+	return from, true
+}
+
+func (r *SenderRule) apply(from string) (sender string, ok bool) {
+	switch {
+	case from == "":
+		return r.From, true // the adapter has one of its own, or the carrier has
+	case slices.Contains(r.IDs, from), slices.Contains(r.Allow, sms.KindOf(from)):
+		return from, true
+	}
+	return r.From, r.From != ""
+}
+
+// ByCountry reports whether a rule depends on countries.
+func (s *Senders) ByCountry() bool {
+	return slices.ContainsFunc(s.Rules, func(r SenderRule) bool { return len(r.Countries) > 0 })
+}
+
+// Gives reports whether the channel gives this sender to messages that have none, or have another.
+// A number is the same with and without its plus, as adapters see it.
+func (s *Senders) Gives(sender string) bool {
+	same := func(own string) bool { return bare(own) == bare(sender) }
+	return same(s.Default) || slices.ContainsFunc(s.Rules, func(r SenderRule) bool { return same(r.From) })
+}
+
 // readSenders reads {default, rules}.
 func readSenders(v value) Senders {
 	f, ok := v.fields("default", "rules")

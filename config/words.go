@@ -10,21 +10,14 @@ import (
 var (
 	// providers: those with an HTTP API have their opener in internal/app.
 	providers  = []string{"smpp", "sandbox", "aws", "bird", "httpapi", "infobip", "plivo", "sinch", "telnyx", "twilio", "vonage"}
-	modes      = []string{weighted, "round_robin", "longest_idle", bestWorker}
-	fallbacks  = []string{"load_ratio", bestWorker, "round_robin", redraw}
+	modes      = []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode}
+	fallbacks  = []Ranker{LoadRatio, BestWorker, RoundRobin, Redraw}
 	untils     = []string{untilSubmit, untilReceipt}
 	policies   = []string{"even", "curve", "counter", exactPolicy}
-	states     = []string{string(Enabled), string(Draining), string(Disabled)}
-	throttleds = []string{"next", "wait"}
+	states     = []State{Enabled, Draining, Disabled}
+	throttleds = []string{"next", holdThrottled}
 	ambiguous  = []string{"never", "resend_once"}
 	clarifies  = []string{"same_key", "lookup", "receipt"}
-)
-
-// Words that keys of a route depend on.
-const (
-	weighted   = "weighted"
-	bestWorker = "best_worker"
-	redraw     = "redraw"
 )
 
 // Words of a channel's limits.
@@ -32,6 +25,8 @@ const (
 	untilSubmit  = "submit"
 	untilReceipt = "receipt"
 	exactPolicy  = "exact"
+
+	holdThrottled = "wait"
 )
 
 // Providers are the words that a channel's provider is chosen from.

@@ -73,7 +73,7 @@ var rules = map[string]rule{
 	internal + "envelope":        {ours: []string{module + "selector", module + "provider/sms"}},
 	internal + "dispatch": {
 		ours: []string{
-			module + "provider", module + "provider/sms", module + "selector", module + "selector/score", module + "admission", module + "ledger",
+			module + "provider", module + "provider/sms", module + "selector", module + "selector/score", module + "admission", module + "config", module + "ledger",
 			internal + "envelope",
 		},
 		others: []string{"github.com/prometheus/client_golang"},

@@ -21,8 +21,13 @@ import (
 
 // limitedRouting has limits of every kind.
 var limitedRouting = strings.NewReplacer(
-	"a: {provider: sandbox,", "a: {provider: sandbox, admission: {policy: curve, curve_factor: 0.5}, active: {max: 5, until: receipt},\n"+
-		"      limits: [{window: 1s, max: 100, sliding: true, burst: 20}, {window: 1h, max: 1000, reserve: {otp: 20%}}, {window: 1d, max: \"2.50\", unit: money}, {window: 1d, max: 50, tenant: shop}],",
+	`a: {provider: sandbox, capacity: 100, price: {currency: GBP, default: "0.031"}}`, `a:
+    provider: sandbox
+    admission: {policy: curve, curve_factor: 0.5}
+    active: {max: 5, until: receipt}
+    limits: [{window: 1s, max: 100, sliding: true, burst: 20}, {window: 1h, max: 1000, reserve: {otp: 20%}}, {window: 1d, max: "2.50", unit: money}, {window: 1d, max: 50, tenant: shop}]
+    capacity: 100
+    price: {currency: GBP, default: "0.031"}`,
 	"routes:", "limits: # over all\n  - {window: 1d, max: \"250.00\", unit: money, currency: GBP, tenant: shop} # their budget\nroutes:",
 ).Replace(testRouting)
 

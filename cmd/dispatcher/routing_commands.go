@@ -86,7 +86,7 @@ func (c *cli) routingRollbackCommand() *cobra.Command {
 	return cmd
 }
 
-// usableAgain refuses to go back to a document by the rules of today: one that was applied before channels of a least-cost
+// usableAgain reads an old document by the rules of today: one that was applied before channels of a least-cost
 // route needed prices, for example, would choose a channel without a price as the cheapest. Old documents stay readable for
 // reports and the audit.
 func usableAgain(version int64, text []byte) (*config.Document, error) {

@@ -125,7 +125,7 @@ func weightsOf(doc *config.Routing, name string) ([]routeWeights, error) {
 		if err != nil {
 			return nil, err
 		}
-		shown := routeWeights{Route: route.Name, Mode: route.Mode}
+		shown := routeWeights{Route: route.Name, Mode: string(route.Mode)}
 		for j, iv := range preview.Intervals {
 			w := channelWeight{Channel: iv.Channel, Effective: iv.Weight, Share: iv.Share}
 			if route.Weights != nil {

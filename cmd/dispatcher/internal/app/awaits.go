@@ -12,7 +12,7 @@ import (
 // as can be, none.
 func Awaits(c *config.Channel) time.Duration {
 	wait := c.Receipts.Wait()
-	if wait == 0 || c.Test || c.Receipts.Within > 0 || c.Active.Until == untilReceipt {
+	if wait == 0 || c.Test || c.Receipts.Within > 0 || c.Active.UntilReceipt() {
 		return wait
 	}
 	switch c.Provider {

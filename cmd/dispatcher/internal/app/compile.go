@@ -23,11 +23,8 @@ func Compile(doc *config.Routing, version int64) (*dispatch.Routing, error) {
 		Lanes:   make(map[string]dispatch.Lane, len(doc.Lanes)),
 		Country: numbers.NewCountries().Of,
 		Blocked: dispatch.Blocked{
-			Prefixes: doc.Blocked.Prefixes, Countries: doc.Blocked.Countries, CallingCodes: numbers.MainCallingCodes(doc.Blocked.Countries),
+			Blocked: doc.Blocked, CallingCodes: numbers.MainCallingCodes(doc.Blocked.Countries), IsPremium: numbers.Premium,
 		},
-	}
-	if doc.Blocked.Premium {
-		r.Blocked.Premium = numbers.Premium
 	}
 	index := make(map[string]int, len(doc.Channels))
 	for i := range doc.Channels {
@@ -64,16 +61,8 @@ func steps(words []string) []ledger.Step {
 	return out
 }
 
-// untilReceipt is the word of the document for attempts that hold their active slot until a receipt comes.
-const untilReceipt = "receipt"
-
 func compileChannel(c *config.Channel) dispatch.Channel {
-	out := dispatch.Channel{
-		Name: c.Name, Capacity: c.Capacity, State: channelStates[c.State], Labels: c.Labels,
-		Price: CompilePrice(&c.Price), Senders: compileSenders(&c.Senders),
-		Limits: c.Limits, Policy: c.Policy, Hold: c.Active.Hold, UntilReceipt: c.Active.Until == untilReceipt,
-		AwaitReceipts: Awaits(c), Account: account(c),
-	}
+	out := dispatch.Channel{Channel: *c, Price: CompilePrice(&c.Price), AwaitReceipts: Awaits(c), Account: account(c)}
 	adapt(c, &out)
 	return out
 }
@@ -85,40 +74,14 @@ func account(c *config.Channel) string {
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-// CompilePrice turns the price lists of a channel into what the pipeline works with.
-func CompilePrice(p *config.Price) dispatch.Price {
-	lists := make([]dispatch.PriceList, len(p.Lists))
-	for i, l := range p.Lists {
-		lists[i] = dispatch.PriceList{From: l.From, Default: l.Default, Prefixes: l.Prefixes, Countries: l.Countries, Networks: l.Networks}
-	}
-	return dispatch.NewPrice(p.Currency, lists...)
-}
-
-func compileSenders(s *config.Senders) dispatch.Senders {
-	out := dispatch.Senders{Default: s.Default}
-	for _, r := range s.Rules {
-		out.Rules = append(out.Rules, dispatch.SenderRule{Countries: r.Countries, Allow: r.Allow, IDs: r.IDs, From: r.From})
-	}
-	return out
-}
-
-// channelStates maps the words of the document; its validation knows no others.
-var channelStates = map[config.State]dispatch.ChannelState{
-	config.Enabled:  dispatch.Enabled,
-	config.Draining: dispatch.Draining,
-	config.Disabled: dispatch.Disabled,
-}
+// CompilePrice indexes the price lists of a channel.
+func CompilePrice(p *config.Price) dispatch.Price { return dispatch.NewPrice(p.Currency, p.Lists...) }
 
 func compileRoute(route *config.Route, index map[string]int) (dispatch.Route, error) {
-	out := dispatch.Route{
-		Name: route.Name, Mode: dispatch.Mode(route.Mode), Fallback: dispatch.Ranker(route.Fallback),
-		Scoring: compileScoring(&route.Scoring), Wait: route.Wait, MaxSegments: route.MaxSegments, Substitute: route.Substitute,
-		PriceCap:        route.PriceCap,
-		BypassSelectors: route.BypassSelectors, HoldThrottled: route.Throttled == "wait",
-		Match: dispatch.Match{
-			Prefixes: route.Match.Prefixes, Countries: route.Match.Countries,
-			Tenants: route.Match.Tenants, Lanes: route.Match.Lanes, Labels: route.Match.Labels,
-		},
+	out := dispatch.Route{Route: *route}
+	if f := route.Scoring.Function; f != nil {
+		copied := *f // its token will be filled in
+		out.Scoring.Function = &copied
 	}
 	for _, name := range route.Channels {
 		out.Members = append(out.Members, index[name])
@@ -129,15 +92,4 @@ func compileRoute(route *config.Route, index map[string]int) (dispatch.Route, er
 	var err error
 	out.Table, err = selector.NewTable(route.Entries())
 	return out, err
-}
-
-// compileScoring turns the rule of a route around: the zero value of the pipeline's is the default.
-func compileScoring(s *config.Scoring) dispatch.Scoring {
-	out := dispatch.Scoring{Expression: s.Expression, Ascending: !s.Descending}
-	if f := s.Function; f != nil {
-		out.Function = &dispatch.Function{
-			URL: f.URL, AllowPrivate: f.AllowPrivate, Parameters: f.Parameters, Batch: f.Batch, BatchSize: f.BatchSize, Deadline: f.Deadline, Cache: f.Cache,
-		}
-	}
-	return out
 }

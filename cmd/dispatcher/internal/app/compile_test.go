@@ -82,7 +82,7 @@ func TestRoutesAreCompiledAsTheDocumentHasThem(t *testing.T) {
 		t.Errorf("the default scoring is %+v", s)
 	}
 	function := dispatch.Scoring{Ascending: true, Function: &dispatch.Function{
-		URL: "http://127.0.0.1:1/score", AllowPrivate: true, Batch: true, BatchSize: 7, Deadline: 150 * time.Millisecond, Cache: 3 * time.Second,
+		URL: "http://127.0.0.1:1/score", TokenFile: "token", AllowPrivate: true, Batch: true, BatchSize: 7, Deadline: 150 * time.Millisecond, Cache: 3 * time.Second,
 		Parameters: map[string]selector.Value{"x": selector.NumberValue(1)},
 	}}
 	if diff := cmp.Diff(function, compiled.Routes[3].Scoring); diff != "" {
@@ -174,10 +174,10 @@ func TestLimitsAreCompiledAndReachTheLedgerAsTheDocumentHasThem(t *testing.T) {
 		"of a":              {doc.Channels[0].Limits, a.Limits},
 		"policy of a":       {admission.Curve{Factor: 0.5}, a.Policy},
 		"policy of b":       {admission.Policy(nil), b.Policy},
-		"hold of a":         {3 * time.Minute, a.Hold},
-		"hold of b":         {7 * time.Second, b.Hold},
-		"a until receipt":   {true, a.UntilReceipt},
-		"b until receipt":   {false, b.UntilReceipt},
+		"hold of a":         {3 * time.Minute, a.Active.Hold},
+		"hold of b":         {7 * time.Second, b.Active.Hold},
+		"a until receipt":   {true, a.Active.UntilReceipt()},
+		"b until receipt":   {false, b.Active.UntilReceipt()},
 		"the ledger's":      {over, NewRouting(appliedDocument(t, everyLimit), "alice", "because", nil).Limits},
 		"the ledger's of a": {doc.Channels[0].Limits, Specs(doc)[0].Limits},
 	} {

@@ -198,7 +198,7 @@ func (a *assigner) refundable(c int) (refunds []ledger.Refund) {
 // ticket is the right of a retry to the active slot of the attempt before; nil when it has none on
 // this channel.
 func (a *assigner) ticket(t *task, ch *Channel) *admission.Ticket {
-	if t.row.Pinned == ch.Name && t.row.Ticket.Valid(a.now, ch.Hold) {
+	if t.row.Pinned == ch.Name && t.row.Ticket.Valid(a.now, ch.Active.Hold) {
 		return t.row.Ticket
 	}
 	return nil

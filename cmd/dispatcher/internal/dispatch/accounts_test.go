@@ -365,14 +365,14 @@ func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 		sent   bool
 	}{
 		"valid":            {func(*world, *task) {}, true},
-		"over":             {func(w *world, _ *task) { w.routing.Channels[0].Hold = 9 * time.Second }, false},
+		"over":             {func(w *world, _ *task) { w.routing.Channels[0].Active.Hold = 9 * time.Second }, false},
 		"none":             {func(_ *world, t *task) { t.row.Ticket = nil }, false},
 		"of another":       {func(_ *world, t *task) { t.row.Pinned = "b" }, false},
-		"nothing is held":  {func(w *world, _ *task) { w.routing.Channels[0].Hold = 0 }, false},
+		"nothing is held":  {func(w *world, _ *task) { w.routing.Channels[0].Active.Hold = 0 }, false},
 		"window is closed": {func(w *world, _ *task) { w.limit("a", admission.Limit{Window: admission.Day, Max: 1}, 1) }, false},
 	} {
 		w := newWorld(t).onlyA()
-		w.routing.Channels[0].Hold = 10 * time.Second
+		w.routing.Channels[0].Active.Hold = 10 * time.Second
 		w.seen.Channels[0].Gate.Active = admission.Active{Max: 3, Count: 3}
 		window := w.limit("a", admission.Limit{Window: admission.Minute, Max: 10}, 0)
 		task := w.task("a")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/config"
 	"dispatcher/selector"
 )
 
@@ -165,7 +166,7 @@ func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	p := setupScored(t, func(r *Routing) {
 		scoredByEndpoint(r)
 		r.Routes[0].Match = Match{Tenants: []string{"slow"}}
-		r.Routes = append(r.Routes, Route{Name: "other", Mode: RoundRobinMode, Members: r.Routes[0].Members, MaxSegments: 10})
+		r.Routes = append(r.Routes, Route{Route: config.Route{Name: "other", Mode: RoundRobinMode, MaxSegments: 10}, Members: r.Routes[0].Members})
 	}, scorer)
 	release := sync.OnceFunc(func() { close(scorer.free) })
 	t.Cleanup(release)

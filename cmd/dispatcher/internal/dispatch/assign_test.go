@@ -10,6 +10,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/selector"
@@ -40,13 +41,13 @@ func newWorld(t testing.TB) *world {
 		routing: &Routing{
 			Version: 7, Zone: time.UTC,
 			Lanes:  map[string]Lane{"bulk": {Name: "bulk", TTL: time.Hour, MaxWaiting: 100}},
-			Routes: []Route{{Name: "default", Table: table, Members: []int{0, 1, 2}, MaxSegments: 10}},
+			Routes: []Route{{Route: config.Route{Name: "default", MaxSegments: 10}, Table: table, Members: []int{0, 1, 2}}},
 		},
 		seen:    &ledger.Seen{Now: noon, Version: 7},
 		unready: make([]string, 3),
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		w.routing.Channels = append(w.routing.Channels, Channel{Name: name, Capacity: 100, Price: NewPrice("GBP", PriceList{Default: 30_000})})
+		w.routing.Channels = append(w.routing.Channels, Channel{Channel: config.Channel{Name: name, Capacity: 100}, Price: NewPrice("GBP", PriceList{Default: 30_000})})
 		w.seen.Channels = append(w.seen.Channels, ledger.ChannelState{Name: name})
 	}
 	return w
@@ -328,16 +329,16 @@ func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 	w := newWorld(t)
 	w.routing.Channels, w.seen.Channels, w.unready = nil, nil, make([]string, channels)
 	var entries []selector.Entry
-	route := Route{Name: "default", Mode: mode, Fallback: fallback, MaxSegments: 10}
+	route := Route{Route: config.Route{Name: "default", Mode: mode, Fallback: fallback, MaxSegments: 10}}
 	for c := range channels {
 		name := fmt.Sprintf("c%03d", c)
-		w.routing.Channels = append(w.routing.Channels, Channel{
-			Name: name, Capacity: 1000, Price: NewPrice("GBP", PriceList{Default: 30_000}),
+		w.routing.Channels = append(w.routing.Channels, Channel{Price: NewPrice("GBP", PriceList{Default: 30_000}), Channel: config.Channel{
+			Name: name, Capacity: 1000,
 			Labels: map[string]selector.Value{
 				"language": selector.TextValue([]string{"en", "fr", "de"}[c%3]), "department": selector.TextValue([]string{"sales", "support"}[c%2]),
 				"quality": selector.NumberValue(float64(c%5 + 1)), "region": selector.TextValue("uk"),
 			},
-		})
+		}})
 		w.seen.Channels = append(w.seen.Channels, ledger.ChannelState{Name: name, LastAssigned: noon.Add(-time.Duration(c%11) * time.Second)})
 		route.Members = append(route.Members, c)
 		entries = append(entries, selector.Entry{Name: name, Weight: selector.MustWeight("1")})

@@ -194,7 +194,7 @@ func (r *round) planFor(t *task, rooms []room, planned []int) (c int, blocked []
 		left.left -= planned[c]
 		return left.has(t.lane.Order == 0)
 	}
-	open := func(c int) bool { return r.unready[c] == "" && r.routing.Channels[c].State == Enabled }
+	open := func(c int) bool { return r.unready[c] == "" && r.routing.Channels[c].State.Takes() }
 	if t.route.draws() && t.first >= 0 {
 		c := t.route.Members[t.first]
 		switch {

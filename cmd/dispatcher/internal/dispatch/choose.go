@@ -67,7 +67,7 @@ func (c *Choice) Channel(place int) string {
 
 // Enabled reports whether the member at a place takes messages.
 func (c *Choice) Enabled(place int) bool {
-	return c.routing.Channels[c.Route.Members[place]].State == Enabled
+	return c.routing.Channels[c.Route.Members[place]].State.Takes()
 }
 
 // Bill is what the message would come to on the member at a place: segments, and their price in

@@ -158,11 +158,11 @@ func (a *assigner) flight(t *task, attempt *ledger.Attempt, began time.Time) *fl
 	f := newFlight(t, attempt, began, a.place, a.refunds)
 	f.submission.Text = t.textOn(a.taker)
 	f.submission.From, _ = t.sender(a.taker) // it has one, or the message would not have gone there
-	f.submission.OwnSender = t.msg.From != "" && f.submission.From == t.msg.From && !a.taker.Senders.gives(t.msg.From)
+	f.submission.OwnSender = t.msg.From != "" && f.submission.From == t.msg.From && !a.taker.Senders.Gives(t.msg.From)
 	if len(f.submission.Parts) > 0 {
 		f.taken = t.segments(a.taker) - len(f.submission.Parts)
 	}
-	f.hold, f.untilReceipt, f.await = a.taker.Hold, a.taker.UntilReceipt, a.taker.AwaitReceipts
+	f.hold, f.untilReceipt, f.await = a.taker.Active.Hold, a.taker.Active.UntilReceipt(), a.taker.AwaitReceipts
 	return f
 }
 

@@ -63,7 +63,7 @@ func (r *Routing) lookForCountries() countryUse {
 		return used
 	}
 	for i := range r.Channels {
-		if r.Channels[i].Price.byCountry() || r.Channels[i].Senders.byCountry() {
+		if r.Channels[i].Price.byCountry() || r.Channels[i].Senders.ByCountry() {
 			return used
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -408,7 +409,7 @@ func TestRemovedChannelIsDrainedAndClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next.Routes = []Route{{Name: "default", Table: table, Members: []int{0, 1}, MaxSegments: 10}}
+	next.Routes = []Route{{Route: config.Route{Name: "default", MaxSegments: 10}, Table: table, Members: []int{0, 1}}}
 	if err := p.Apply(&next, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -74,9 +75,9 @@ func newLifeRig(t *testing.T) *lifeRig {
 	channels := map[string]provider.Channel{}
 	spec := ledger.NewRouting{Author: "test", Reason: "test", Document: "{}"}
 	for _, name := range names {
-		c := Channel{Name: name, Capacity: 100, Price: NewPrice("GBP", PriceList{Default: 30_000}), Account: name, AwaitReceipts: lifeAwait}
+		c := Channel{Channel: config.Channel{Name: name, Capacity: 100}, Price: NewPrice("GBP", PriceList{Default: 30_000}), Account: name, AwaitReceipts: lifeAwait}
 		if name == "a" || name == "b" {
-			c.Cut, c.Hold, c.UntilReceipt = func(string) string { return "cut" }, time.Hour, true
+			c.Cut, c.Active = func(string) string { return "cut" }, config.ActiveLimit{Hold: time.Hour, Until: "receipt"}
 		}
 		routing.Channels = append(routing.Channels, c)
 		spec.Channels = append(spec.Channels, ledger.ChannelSpec{Name: name, ActiveMax: 100})
@@ -84,7 +85,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 	}
 	for i, first := range names {
 		var entries []selector.Entry
-		route := Route{Name: "to-" + first, Match: Match{Tenants: []string{first}}, MaxSegments: 10}
+		route := Route{Route: config.Route{Name: "to-" + first, Match: Match{Tenants: []string{first}}, MaxSegments: 10}}
 		for j := range names { // the first choice is certain, the others follow in turn
 			weight := "0"
 			if j == i {

@@ -130,7 +130,7 @@ func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
 	p := setup(t, func(r *Routing) {
 		r.Routes[0].HoldThrottled = true
 		for i := range r.Channels {
-			r.Channels[i].Hold = time.Minute
+			r.Channels[i].Active.Hold = time.Minute
 		}
 	})
 	for _, c := range p.channels {

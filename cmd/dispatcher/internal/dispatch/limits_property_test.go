@@ -46,7 +46,7 @@ func drawnTerms(t *rapid.T, w *world) {
 		ch := &w.routing.Channels[c]
 		ch.Limits = limits(rapid.OneOf(rapid.Just(admission.Scope{}), narrow))
 		ch.Policy = rapid.SampledFrom([]admission.Policy{nil, admission.Exact{}, admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}}).Draw(t, "policy")
-		ch.Hold = rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "hold")
+		ch.Active.Hold = rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "hold")
 		ch.Price = NewPrice("GBP", PriceList{Default: rapid.SampledFrom([]int64{0, 7_000, 30_000}).Draw(t, "price")})
 		if rapid.IntRange(0, 3).Draw(t, "cuts") == 0 {
 			ch.Segments = func(string) int { return 2 }

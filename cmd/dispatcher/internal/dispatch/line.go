@@ -82,7 +82,7 @@ func (a *assigner) basis(t *task, l *line, first int) basis {
 		return basis{after: l.after}
 	case BestWorker:
 		l.scoring, l.trouble = a.routing.scored(t, l.wishes, l.candidates)
-		return basis{ascending: t.route.Scoring.lowestFirst(l.trouble)}
+		return basis{ascending: lowestFirst(&t.route.Scoring, l.trouble)}
 	case Redraw:
 		drawer := a.keys.of(t.row.Plan.KeyID)
 		l.keyID = drawer.KeyID()

@@ -5,18 +5,9 @@ import (
 	"strings"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
 	"dispatcher/selector"
 )
-
-// Match says which messages a route takes. An empty list matches everything; a list
-// matches when one of its members does; all lists must match.
-type Match struct {
-	Prefixes  []string // beginnings of the recipient's number, plus included
-	Countries []string // ISO 3166 regions in lower case
-	Tenants   []string
-	Lanes     []string
-	Labels    map[string]selector.Value // each must be on the message with this value
-}
 
 // route finds the first route that takes the message; nil when none does.
 func (r *Routing) route(m *envelope.Message, lane string) *Route {
@@ -26,7 +17,7 @@ func (r *Routing) route(m *envelope.Message, lane string) *Route {
 		if len(match.Countries) > 0 && country == "" {
 			country = r.Country(m.To)
 		}
-		if match.fits(m, lane, country) {
+		if fits(match, m, lane, country) {
 			return &r.Routes[i]
 		}
 	}
@@ -42,7 +33,7 @@ func (r *Routing) place(route *Route, channel string) int {
 	return slices.IndexFunc(route.Members, func(c int) bool { return r.Channels[c].Name == channel })
 }
 
-func (m *Match) fits(msg *envelope.Message, lane, country string) bool {
+func fits(m *config.Match, msg *envelope.Message, lane, country string) bool {
 	return oneOf(m.Tenants, msg.Tenant) &&
 		oneOf(m.Lanes, lane) &&
 		oneOf(m.Countries, country) &&

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dispatcher/admission"
+	"dispatcher/config"
 	"dispatcher/provider"
 )
 
@@ -67,7 +68,7 @@ func standWorker(t *testing.T, channel provider.Channel, concurrency int) *testW
 	t.Helper()
 	cfg := Config{MaxUnsettled: 2000, SendTimeout: 10 * time.Second, DeadAfter: time.Hour, Metrics: NewMetrics(prometheus.NewRegistry())}
 	answers := make(chan answered, cfg.MaxUnsettled)
-	w := newWorker(&Channel{Name: "a", Concurrency: concurrency}, channel, &cfg, newPulse(cfg.DeadAfter), &load{}, answers)
+	w := newWorker(&Channel{Channel: config.Channel{Name: "a"}, Concurrency: concurrency}, channel, &cfg, newPulse(cfg.DeadAfter), &load{}, answers)
 	l := &testWorker{worker: w, answers: answers}
 	t.Cleanup(func() {
 		if !l.closed() {
@@ -424,7 +425,7 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 func BenchmarkWorker(b *testing.B) {
 	cfg := Config{MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour, Metrics: NewMetrics(prometheus.NewRegistry())}
 	answers := make(chan answered, cfg.MaxUnsettled)
-	w := newWorker(&Channel{Name: "a", Concurrency: 200}, &scriptedChannel{answer: accepts}, &cfg, newPulse(cfg.DeadAfter), &load{}, answers)
+	w := newWorker(&Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200}, &scriptedChannel{answer: accepts}, &cfg, newPulse(cfg.DeadAfter), &load{}, answers)
 	defer func() { _ = w.close(context.Background()) }()
 	f := &flight{claimed: time.Now(), submission: provider.Submission{ID: "m", Attempt: 2}}
 	b.ReportAllocs()

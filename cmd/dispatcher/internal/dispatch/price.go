@@ -5,35 +5,25 @@ import (
 	"math/bits"
 	"strings"
 	"time"
+
+	"dispatcher/config"
 )
 
-// Price is what a channel charges for a segment, in micros of Currency. The zero value charges nothing.
+// Price is the price of a channel, indexed. The zero value charges nothing.
 type Price struct {
-	Currency string
-	lists    []PriceList // ascending by From, which is zero for the first
+	config.Price
+	longest []int // of the prefixes of each list
 
 	rate int64  // billionths of a unit of base that one unit of Currency is worth; 0 converts nothing
 	base string // empty when nothing is converted
 }
 
-// PriceList holds amounts that are charged from a time on. The closest counts: that of the network,
-// else of the number's prefix, else of its country, else Default.
-type PriceList struct {
-	From      time.Time
-	Default   int64
-	Prefixes  map[string]int64 // by the beginning of the number, plus included; the longest counts
-	Countries map[string]int64 // by ISO 3166 region in lower case
-	Networks  map[string]int64 // by the beginning of MCC and MNC; the longest counts
-
-	longest int // of the prefixes
-}
-
 // NewPrice indexes lists, which are in the order of their dates.
-func NewPrice(currency string, lists ...PriceList) Price {
-	p := Price{Currency: currency, lists: lists}
+func NewPrice(currency string, lists ...config.PriceList) Price {
+	p := Price{Price: config.Price{Currency: currency, Lists: lists}, longest: make([]int, len(lists))}
 	for i := range lists {
 		for prefix := range lists[i].Prefixes {
-			lists[i].longest = max(lists[i].longest, len(prefix))
+			p.longest[i] = max(p.longest[i], len(prefix))
 		}
 	}
 	return p
@@ -73,27 +63,11 @@ func (p *Price) comparedIn() string {
 
 // Segment is the price of one segment at a time of the database's clock.
 func (p *Price) Segment(to *Destination, at time.Time) int64 {
-	l := p.at(at)
-	if l == nil {
+	if len(p.Lists) == 0 {
 		return 0
 	}
-	return l.segment(to)
-}
-
-// at is the list that holds at a time; the first when that is zero, nil when there is none.
-func (p *Price) at(at time.Time) *PriceList {
-	for i := len(p.lists) - 1; i > 0; i-- {
-		if !at.Before(p.lists[i].From) {
-			return &p.lists[i]
-		}
-	}
-	if len(p.lists) == 0 {
-		return nil
-	}
-	return &p.lists[0]
-}
-
-func (l *PriceList) segment(to *Destination) int64 {
+	i := p.at(at)
+	l := &p.Lists[i]
 	if to.Network != "" && len(l.Networks) > 0 {
 		for n := len(to.Network); n > 0; n-- {
 			if amount, ok := l.Networks[to.Network[:n]]; ok {
@@ -101,7 +75,7 @@ func (l *PriceList) segment(to *Destination) int64 {
 			}
 		}
 	}
-	for n := min(l.longest, len(to.Number)); n > 0; n-- {
+	for n := min(p.longest[i], len(to.Number)); n > 0; n-- {
 		if amount, ok := l.Prefixes[to.Number[:n]]; ok {
 			return amount
 		}
@@ -112,10 +86,20 @@ func (l *PriceList) segment(to *Destination) int64 {
 	return l.Default
 }
 
+// at is the list that holds at a time; the first when that is zero.
+func (p *Price) at(at time.Time) int {
+	for i := len(p.Lists) - 1; i > 0; i-- {
+		if !at.Before(p.Lists[i].From) {
+			return i
+		}
+	}
+	return 0
+}
+
 // byCountry reports whether a list has amounts for countries.
 func (p *Price) byCountry() bool {
-	for i := range p.lists {
-		if len(p.lists[i].Countries) > 0 {
+	for i := range p.Lists {
+		if len(p.Lists[i].Countries) > 0 {
 			return true
 		}
 	}

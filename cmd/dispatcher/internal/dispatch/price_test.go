@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider/sms"
 	"dispatcher/selector"
@@ -181,7 +182,7 @@ func TestSendersPassOrAreReplaced(t *testing.T) {
 		"a rule without sender for none":  {Senders{Rules: []SenderRule{{Allow: []sms.SenderKind{sms.LongCode}}}}, "", "us", "", true},
 		"a rule that replaces everything": {Senders{Rules: []SenderRule{{From: "60777"}}}, "ACME", "us", "60777", true},
 	} {
-		if got, ok := c.senders.carry(c.from, c.country); got != c.want || ok != c.ok {
+		if got, ok := c.senders.For(c.from, c.country); got != c.want || ok != c.ok {
 			t.Errorf("%s: %q, %v; want %q, %v", name, got, ok, c.want, c.ok)
 		}
 	}
@@ -267,9 +268,9 @@ func TestATextIsRefusedOnlyWhenNoChannelKeepsToTheMost(t *testing.T) {
 func TestBlockedNumbersAreRejectedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, blocked := range map[string]Blocked{
-		"prefix":  {Prefixes: []string{"+99", "+4477"}},
-		"country": {Countries: []string{"gb"}},
-		"premium": {Premium: func(number string) bool { return number == "+447700900123" }},
+		"prefix":  {Blocked: config.Blocked{Prefixes: []string{"+99", "+4477"}}},
+		"country": {Blocked: config.Blocked{Countries: []string{"gb"}}},
+		"premium": {Blocked: config.Blocked{Premium: true}, IsPremium: func(number string) bool { return number == "+447700900123" }},
 	} {
 		p := testPlanner(t)
 		p.routing.Blocked = blocked
@@ -290,7 +291,8 @@ func TestBlockedNumbersAreRejectedAtOnce(t *testing.T) {
 // TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode: of that code, only those pass of which another country is known.
 func TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode(t *testing.T) {
 	t.Parallel()
-	b, island := Blocked{Countries: []string{"us"}, CallingCodes: []string{"+1"}}, Blocked{Countries: []string{"jm"}}
+	b := Blocked{Blocked: config.Blocked{Countries: []string{"us"}}, CallingCodes: []string{"+1"}}
+	island := Blocked{Blocked: config.Blocked{Countries: []string{"jm"}}}
 	for name, c := range map[string]struct {
 		to   Destination
 		want bool

@@ -41,9 +41,9 @@ func (q *ScoreQuestion) appendMessageKey(b []byte) []byte {
 	return b
 }
 
-// AppendKey appends the key of whom a question is put to, and how: another routing makes new
+// AppendFunctionKey appends the key of whom a question is put to, and how: another routing makes new
 // values of the same functions. How long it may take and how long an answer holds are not part of it.
-func (f *Function) AppendKey(b []byte) []byte {
+func AppendFunctionKey(b []byte, f *Function) []byte {
 	b = keyLabels(keyText(keyText(b, f.URL), f.Token), f.Parameters)
 	if f.Batch {
 		return binary.AppendUvarint(append(b, 'b'), uint64(f.BatchSize))

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"slices"
 
+	"dispatcher/config"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
 )
@@ -89,7 +90,7 @@ func (r *Routing) scored(t *task, wishes []selector.Selector, candidates []selec
 
 // lowestFirst reports whether the lowest score goes first. That is a property of the rule: when
 // the default had to stand in for it, the best match goes first.
-func (s *Scoring) lowestFirst(trouble string) bool { return s.Ascending && trouble == "" }
+func lowestFirst(s *config.Scoring, trouble string) bool { return s.Ascending && trouble == "" }
 
 func (r *Routing) scoredByExpression(t *task, e *score.Expression, candidates []selector.Candidate) bool {
 	in := score.Input{Labels: t.msg.Labels, Lane: t.row.Lane, Priority: r.priority(t.lane)}

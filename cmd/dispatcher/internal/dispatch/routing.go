@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
-	"dispatcher/selector/score"
 )
 
 // Routing is one version of the routing document, compiled for the pipeline. It is
@@ -33,15 +33,11 @@ type Routing struct {
 	countries countryUse  // unknown until prepare
 }
 
-// Channel is what the pipeline knows of a channel.
+// Channel is a channel of the document with what its adapter says about it.
 type Channel struct {
-	Name     string
-	Capacity int64 // attempts under way that count as full load; above 0
-	State    ChannelState
-	Labels   map[string]selector.Value
-	Price    Price
-	// Senders says which sender ids it may carry.
-	Senders Senders
+	config.Channel
+	// Price is that of the document, indexed.
+	Price Price
 	// Segments counts the billed segments of a text on this channel, as its adapter will
 	// cut it; nil counts GSM-7 and UCS-2 with an 8-bit concatenation reference.
 	Segments func(text string) int
@@ -51,15 +47,6 @@ type Channel struct {
 	// Substitute replaces look-alikes for the alphabets of this channel, on routes that want it; nil replaces
 	// them for the GSM alphabet.
 	Substitute func(text string) string
-	// Limits are those of the channel, and those of tenants and prefixes on it. What they
-	// have taken so far comes with a claim.
-	Limits []admission.Limit
-	// Policy divides the slots of the channel's own limits; nil is policy exact.
-	Policy admission.Policy
-	// Hold is how long the active slot of an answered attempt is kept for a retry on the channel
-	// and, when UntilReceipt is set, for the receipt. 0 keeps none.
-	Hold         time.Duration
-	UntilReceipt bool
 	// Account stands for the kind and the settings of the channel: while it is the same, so is the provider behind it.
 	Account string
 	// AwaitReceipts is how long after its answer the receipt of an accepted message is expected, when the
@@ -69,69 +56,56 @@ type Channel struct {
 	Concurrency int
 }
 
-// ChannelState says whether operators let a channel take messages.
-type ChannelState uint8
-
-// States of a channel.
-const (
-	Enabled ChannelState = iota
-	Draining
-	Disabled
-)
-
-// Route sends the messages that fit Match to its members.
+// Route is a route of the document with its members.
 type Route struct {
-	Name  string
-	Match Match
-	// Mode picks the first choice; empty is Weighted.
-	Mode Mode
-	// Fallback orders the others when the first choice cannot take a message; empty is LoadRatio.
-	Fallback Ranker
+	config.Route
 	// Table holds the weights; entry i is Members[i]. It is nil for a route without weights,
 	// which has neither Mode Weighted nor Fallback Redraw.
 	Table *selector.Table
 	// Members are indices into Routing.Channels, in configured order.
 	Members []int
-	// Scoring is what rankings by best worker go by.
-	Scoring Scoring
-	// Wait is how long a message is held for its first choice before a fallback may take it.
-	Wait time.Duration
-	// PriceCap is the most that a message may cost, in micros by currency.
-	PriceCap map[string]int64
-	// MaxSegments refuses longer texts.
-	MaxSegments int
-	// Substitute replaces look-alikes so that a text fits the GSM alphabet.
-	Substitute bool
-	// BypassSelectors lets channels take messages whose selectors they fail.
-	BypassSelectors bool
-	// HoldThrottled keeps a throttled message for its channel instead of trying the next.
-	HoldThrottled bool
 
 	matcher *selector.Matcher // scores all members at once; nil until prepare, and where best worker never ranks
 }
 
-// Mode says how a route picks the first choice. Its text is the word of the routing document.
-type Mode string
-
-// Modes of a route. All but Weighted go by the shared state of the claim: they order all members
-// and take the first that can have the message.
-const (
-	Weighted       Mode = "weighted"    // by the interval that the draw falls into
-	RoundRobinMode Mode = "round_robin" // the next after the shared cursor
-	LongestIdle    Mode = "longest_idle"
-	BestWorkerMode Mode = "best_worker"
+// Types and words of the document.
+type (
+	// ChannelState says whether operators let a channel take messages.
+	ChannelState = config.State
+	// Match says which messages a route takes.
+	Match = config.Match
+	// Mode picks the first choice of a route.
+	Mode = config.Mode
+	// Ranker orders channels.
+	Ranker = config.Ranker
+	// Scoring is how best worker scores the members of a route.
+	Scoring = config.Scoring
+	// Function is an HTTP endpoint that scores candidates. It is called while planning, never
+	// inside a claim.
+	Function = config.Function
+	// Senders says which sender ids a channel may carry.
+	Senders = config.Senders
+	// SenderRule says which sender ids pass to some countries.
+	SenderRule = config.SenderRule
+	// PriceList holds what a segment costs from a date on.
+	PriceList = config.PriceList
 )
 
-// Ranker orders channels. Its text is the word of the routing document.
-type Ranker string
-
-// Rankers, of which the first four are a route's fallback; a mode other than Weighted ranks as
-// the ranker of the same name, LongestIdle as LoadRatio.
+// Words of the document.
 const (
-	LoadRatio  Ranker = "load_ratio"
-	BestWorker Ranker = "best_worker"
-	RoundRobin Ranker = "round_robin"
-	Redraw     Ranker = "redraw"
+	Enabled  = config.Enabled
+	Draining = config.Draining
+	Disabled = config.Disabled
+
+	Weighted       = config.Weighted
+	RoundRobinMode = config.RoundRobinMode
+	LongestIdle    = config.LongestIdle
+	BestWorkerMode = config.BestWorkerMode
+
+	LoadRatio  = config.LoadRatio
+	BestWorker = config.BestWorker
+	RoundRobin = config.RoundRobin
+	Redraw     = config.Redraw
 )
 
 // prepare indexes what the pipeline looks up for every message. Without it all works the same,
@@ -186,28 +160,6 @@ func (r *Route) ranks(by Ranker) bool { return r.ranker(0) == by || r.ranker(1) 
 
 // asks reports whether a scoring function may have to be asked about a message.
 func (r *Route) asks() bool { return r.Scoring.Function != nil && r.ranks(BestWorker) }
-
-// Scoring is how best worker scores the members of a route. The zero value is the default
-// scoring of package selector, the highest score first.
-type Scoring struct {
-	Expression *score.Expression
-	Function   *Function
-	Ascending  bool // the lowest score first
-}
-
-// Function is an HTTP endpoint that scores candidates. It is called while planning,
-// never inside a claim.
-type Function struct {
-	URL   string
-	Token string // sent as a bearer token when not empty
-	// AllowPrivate lets calls go to addresses of private networks and to this machine.
-	AllowPrivate bool
-	Parameters   map[string]selector.Value
-	Batch        bool // up to BatchSize candidates in one call; else one each
-	BatchSize    int
-	Deadline     time.Duration // for all calls about one message together
-	Cache        time.Duration // how long an answer holds for an equal question
-}
 
 // Lane is a class of messages.
 type Lane struct {

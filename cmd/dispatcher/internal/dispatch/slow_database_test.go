@@ -117,7 +117,7 @@ func TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *Routing) {
 		onlyA(r)
-		r.Channels[0].UntilReceipt, r.Channels[0].Hold = true, 2*time.Second
+		r.Channels[0].Active.Until, r.Channels[0].Active.Hold = "receipt", 2*time.Second
 	})
 	if _, err := p.sql.Exec(t.Context(), `update dispatcher.channels set active_max = 1 where channel = 'a'`); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/selector"
@@ -23,11 +24,11 @@ func fallen(fallback Ranker) func(*Routing) {
 		r.Lanes["bulk"] = Lane{Name: "bulk", Order: 1, TTL: time.Hour, MaxWaiting: 100} // the first lane has few slots of its own
 		route := &r.Routes[0]
 		entries := []selector.Entry{{Name: "off", Weight: selector.MustWeight("1")}}
-		r.Channels = []Channel{{Name: "off", Capacity: 100, State: Disabled, Price: NewPrice("GBP", PriceList{Default: 1}), Concurrency: 500}}
+		r.Channels = []Channel{{Channel: config.Channel{Name: "off", Capacity: 100, State: Disabled}, Price: NewPrice("GBP", PriceList{Default: 1}), Concurrency: 500}}
 		route.Fallback, route.Members = fallback, []int{0}
 		for i, capacity := range []int64{7, 10, 13, 10} {
 			name := string(rune('a' + i))
-			r.Channels = append(r.Channels, Channel{Name: name, Capacity: capacity, Price: NewPrice("GBP", PriceList{Default: 1}), Concurrency: 500})
+			r.Channels = append(r.Channels, Channel{Channel: config.Channel{Name: name, Capacity: capacity}, Price: NewPrice("GBP", PriceList{Default: 1}), Concurrency: 500})
 			route.Members = append(route.Members, i+1)
 			entries = append(entries, selector.Entry{Name: name})
 		}

@@ -111,7 +111,7 @@ func (l *life) decided(t *task, d *ledger.Decision) {
 		row.Attempts = a.Number
 		l.record.Attempts = append(l.record.Attempts, ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
 		l.flight, l.late = newFlight(t, &a, l.now, admission.Release{}, nil), false
-		l.flight.hold = l.live.Channels[l.live.channel(a.Channel)].Hold
+		l.flight.hold = l.live.Channels[l.live.channel(a.Channel)].Active.Hold
 	case ledger.Failed, ledger.Rejected:
 		l.record.FinishedAt = l.now
 	default:

@@ -64,9 +64,9 @@ func (c *check) moments(ch *choice, p *Price) []time.Time {
 		return []time.Time{ch.at}
 	}
 	moments := []time.Time{c.record.Message.ReceivedAt}
-	for i := range p.lists {
-		if p.lists[i].From.After(c.record.Message.ReceivedAt) {
-			moments = append(moments, p.lists[i].From)
+	for i := range p.Lists {
+		if p.Lists[i].From.After(c.record.Message.ReceivedAt) {
+			moments = append(moments, p.Lists[i].From)
 		}
 	}
 	return moments

@@ -9,6 +9,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/provider/sms"
@@ -30,12 +31,12 @@ func drawnRouting(t *rapid.T) *Routing {
 			weight++
 		}
 		entries[i] = selector.Entry{Name: name, Weight: selector.MustWeight(fmt.Sprint(weight))}
-		r.Channels = append(r.Channels, Channel{
+		r.Channels = append(r.Channels, Channel{Channel: config.Channel{
 			Name: name, Capacity: rapid.Int64Range(1, 3).Draw(t, "capacity"),
-			State:  rapid.SampledFrom([]ChannelState{Enabled, Enabled, Enabled, Enabled, Draining, Disabled}).Draw(t, "state"),
-			Labels: map[string]selector.Value{"quality": selector.NumberValue(float64(rapid.IntRange(0, 3).Draw(t, "quality")))},
-			Price:  drawnPrice(t), Senders: drawnSenders(t),
-		})
+			State:   rapid.SampledFrom([]ChannelState{Enabled, Enabled, Enabled, Enabled, Draining, Disabled}).Draw(t, "state"),
+			Labels:  map[string]selector.Value{"quality": selector.NumberValue(float64(rapid.IntRange(0, 3).Draw(t, "quality")))},
+			Senders: drawnSenders(t),
+		}, Price: drawnPrice(t)})
 		if rapid.IntRange(0, 4).Draw(t, "cuts") == 0 {
 			r.Channels[i].Segments = func(text string) int { return 1 + len(text)/100 }
 		}
@@ -85,7 +86,7 @@ func drawnSenders(t *rapid.T) Senders {
 
 // drawnLimitsOf gives a channel limits of its own, of tenants and of prefixes, a policy and a hold, or none.
 func drawnLimitsOf(t *rapid.T, c *Channel) {
-	c.Hold = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "held")
+	c.Active.Hold = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "held")
 	if rapid.Bool().Draw(t, "narrower") {
 		c.Limits = drawnLimits(t)
 	}
@@ -126,7 +127,7 @@ func drawnLanes(t *rapid.T) map[string]Lane {
 }
 
 func drawnRoute(t *rapid.T, entries []selector.Entry) Route {
-	route := Route{
+	route := Route{Route: config.Route{
 		Name: rapid.SampledFrom([]string{"default", "default", "other"}).Draw(t, "route"), MaxSegments: 10,
 		Mode:            rapid.SampledFrom([]Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode}).Draw(t, "mode"),
 		Fallback:        rapid.SampledFrom([]Ranker{LoadRatio, BestWorker, RoundRobin, Redraw}).Draw(t, "fallback"),
@@ -135,7 +136,7 @@ func drawnRoute(t *rapid.T, entries []selector.Entry) Route {
 		Wait:            rapid.SampledFrom([]time.Duration{0, 0, time.Minute}).Draw(t, "wait"),
 		Scoring:         drawnScoring(t),
 		PriceCap:        rapid.SampledFrom([]map[string]int64{nil, nil, {"GBP": 4000}}).Draw(t, "price cap"),
-	}
+	}}
 	route.Members = rapid.Permutation(places(len(entries))).Draw(t, "listing")
 	ordered := make([]selector.Entry, len(entries)) // entries of the table are the members in their order
 	for i, c := range route.Members {

@@ -252,7 +252,7 @@ func (c *check) basis(e *edition, t *task, ch *choice) (b basis, ok bool) {
 			c.sameNumber(ch.attempt, whatCursor, int64(b.after), int64(place))
 		}
 	case BestWorker:
-		b.ascending = t.route.Scoring.lowestFirst(r.Trouble)
+		b.ascending = lowestFirst(&t.route.Scoring, r.Trouble)
 	case Redraw:
 		own := c.record.Message.Plan.KeyID
 		switch {

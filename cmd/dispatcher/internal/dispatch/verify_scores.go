@@ -61,7 +61,7 @@ func (c *check) scores(e *edition, t *task, ch *choice, candidates []selector.Ca
 
 // changesPrices reports whether a channel of the task's route has several price lists.
 func (e *edition) changesPrices(t *task) bool {
-	return slices.ContainsFunc(t.route.Members, func(c int) bool { return len(e.routing.Channels[c].Price.lists) > 1 })
+	return slices.ContainsFunc(t.route.Members, func(c int) bool { return len(e.routing.Channels[c].Price.Lists) > 1 })
 }
 
 // wishes are the selectors that counted at a time; false when that is not known and matters.

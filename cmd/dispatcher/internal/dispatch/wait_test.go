@@ -238,14 +238,14 @@ func TestMessageHeldForAChannelIsLetGoWhenThatIsSwitchedOff(t *testing.T) {
 		row.Pinned = "c"
 		planned, d := w.decideDue(row)
 		if d.Attempt.Channel != want {
-			t.Errorf("state %d: %+v", state, d)
+			t.Errorf("state %s: %+v", state, d)
 		}
 		if f := newFlight(&planned, &d.Attempt, noon, admission.Release{}, nil); f.pinned != "" && f.pinned != f.channel {
-			t.Errorf("state %d: the flight to %s is pinned to %s", state, f.channel, f.pinned)
+			t.Errorf("state %s: the flight to %s is pinned to %s", state, f.channel, f.pinned)
 		}
 		row.PartsLeft = []int{0}
 		if _, d := w.decideDue(row); state != Enabled && (d.State != ledger.Waiting || d.Reason == pinnedAway) {
-			t.Errorf("state %d: the rest of a message: %+v", state, d)
+			t.Errorf("state %s: the rest of a message: %+v", state, d)
 		}
 	}
 }

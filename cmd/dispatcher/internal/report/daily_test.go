@@ -29,7 +29,7 @@ func document(route string, weights ...string) *config.Routing {
 // inMode is a routing with one route that depends on the shared state.
 func inMode(route, mode string, channels ...string) *config.Routing {
 	doc := document(route)
-	doc.Routes[0].Mode, doc.Routes[0].Channels = mode, channels
+	doc.Routes[0].Mode, doc.Routes[0].Channels = config.Mode(mode), channels
 	for _, name := range channels {
 		doc.Channels = append(doc.Channels, config.Channel{Name: name, Capacity: 100})
 	}

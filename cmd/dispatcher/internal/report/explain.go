@@ -90,7 +90,7 @@ func newExplanation(m *ledger.Message, doc *config.Routing) Explanation {
 	}
 	route := routeNamed(doc, p.Route)
 	if route != nil {
-		e.Mode = route.Mode
+		e.Mode = string(route.Mode)
 	}
 	if p.Size > 0 {
 		e.Draw, e.Size, e.Interval = &p.Draw, &p.Size, intervalOf(route, p.FirstChoice)
@@ -156,13 +156,7 @@ func (k *completion) senderReplaced(a *Attempt) bool {
 	if ch == nil || a.RankedVersion != 0 && a.RankedVersion != k.message.Plan.Version {
 		return false
 	}
-	senders := dispatch.Senders{Default: ch.Senders.Default}
-	for _, r := range ch.Senders.Rules {
-		senders.Rules = append(senders.Rules, dispatch.SenderRule{
-			Countries: r.Countries, Allow: r.Allow, IDs: r.IDs, From: r.From,
-		})
-	}
-	return dispatch.ReplacesSender(k.message, &senders, numbers.NewCountries().Of)
+	return dispatch.ReplacesSender(k.message, &ch.Senders, numbers.NewCountries().Of)
 }
 
 // Words of audit.attempts.outcome.

@@ -43,11 +43,11 @@ func undrawn(attempts ...ledger.AttemptRecord) *ledger.Record {
 	return r
 }
 
-// told is a record with the mode of its route and, for best worker, the scoring.
+// told is a record with the mode of its route and, for best worker, the order of scores.
 type told struct {
-	mode, scoring string
-	ascending     bool
-	record        *ledger.Record
+	mode      string
+	ascending bool
+	record    *ledger.Record
 }
 
 // recordsOfModes are records of every mode and ranker that a golden file shows each.
@@ -71,10 +71,10 @@ func recordsOfModes() map[string]told {
 		"best-worker-second": {mode: "best_worker", record: undrawn(choice("c", ledger.ByFirstChoice, &dispatch.Ranking{
 			By: "best_worker", Candidates: []dispatch.Ranked{scored("b", 0.7074, "breaker_open"), scored("c", 0.675, ""), scored("a", 0.675, "")},
 		}))},
-		"best-worker-lowest-expression": {mode: "best_worker", scoring: "expression", ascending: true, record: undrawn(choice("c", ledger.ByFirstChoice, &dispatch.Ranking{
+		"best-worker-lowest-expression": {mode: "best_worker", ascending: true, record: undrawn(choice("c", ledger.ByFirstChoice, &dispatch.Ranking{
 			By: "best_worker", Scoring: "expression", Candidates: []dispatch.Ranked{scored("c", 0.028, ""), scored("a", 0.031, "")},
 		}))},
-		"best-worker-function-failed": {mode: "best_worker", scoring: "function", ascending: true, record: undrawn(choice("c", ledger.ByFirstChoice, &dispatch.Ranking{
+		"best-worker-function-failed": {mode: "best_worker", ascending: true, record: undrawn(choice("c", ledger.ByFirstChoice, &dispatch.Ranking{
 			By: "best_worker", Trouble: "function_timeout", Candidates: []dispatch.Ranked{scored("c", 1, ""), scored("a", 0.5, "")},
 		}))},
 		"redraw": {mode: "weighted", record: newRecord(ledger.Accepted, choice("c", ledger.ByFallback, &dispatch.Ranking{
@@ -97,8 +97,8 @@ func recordsOfModes() map[string]told {
 func (s *told) with(t *testing.T) *config.Routing {
 	doc := london(t)
 	route := &doc.Routes[0]
-	route.Mode = s.mode
-	route.Scoring = config.Scoring{Kind: s.scoring, Descending: !s.ascending}
+	route.Mode = config.Mode(s.mode)
+	route.Scoring = config.Scoring{Ascending: s.ascending}
 	return doc
 }
 

@@ -54,7 +54,7 @@ func NewPreview(doc *config.Routing) (Preview, error) {
 
 // PreviewRoute lays out the intervals of one route by its effective weights.
 func PreviewRoute(route *config.Route) (*RoutePreview, error) {
-	p := &RoutePreview{Route: route.Name, Mode: route.Mode}
+	p := &RoutePreview{Route: route.Name, Mode: string(route.Mode)}
 	if route.Mode != modeWeighted {
 		p.Intervals = members(route)
 		return p, nil

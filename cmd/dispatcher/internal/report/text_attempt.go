@@ -99,7 +99,7 @@ func (p *page) rank(candidates []Candidate, b *Basis, at int, apart bool) *rank 
 	case dispatch.BestWorker:
 		measure = func(c *Candidate) *float64 { return c.Score }
 		route := routeNamed(p.doc, p.Route)
-		r.Lowest = route != nil && route.Scoring.Kind != "" && !route.Scoring.Descending &&
+		r.Lowest = route != nil && route.Scoring.Ascending &&
 			b.Trouble == ""
 	case dispatch.RoundRobin, dispatch.Redraw:
 		return r

@@ -10,6 +10,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/dispatch"
+	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -81,7 +82,7 @@ func TestEveryRecordIsExplained(t *testing.T) {
 		src := &Source{Record: record}
 		if rapid.Bool().Draw(r, "document") {
 			doc := document("default", "a", "25", "b", "15", "c", "60")
-			doc.Routes[0].Mode = pick("mode", "weighted", "round_robin", "longest_idle", "best_worker")
+			doc.Routes[0].Mode = config.Mode(pick("mode", "weighted", "round_robin", "longest_idle", "best_worker"))
 			doc.Channels[0].Limits = []admission.Limit{
 				{Window: admission.Second, Max: rapid.Int64Range(0, 2).Draw(r, "max")},
 				budget(admission.Scope{}, 5),

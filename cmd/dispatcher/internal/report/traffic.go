@@ -311,8 +311,8 @@ func (c *TrafficCounter) route(name string) RouteTraffic {
 	var names, order []string
 	known := false
 	if route := routeNamed(c.doc, name); route != nil {
-		t.Mode, order = route.Mode, route.Channels
-		known = foretold(dispatch.Mode(route.Mode))
+		t.Mode, order = string(route.Mode), route.Channels
+		known = foretold(route.Mode)
 	}
 	names = append(names, order...)
 	for channel := range before.channels {

@@ -67,5 +67,5 @@ type key [sha256.Size]byte
 
 // keyOf digests all that a function could go by, and the function itself.
 func keyOf(f *dispatch.Function, q *dispatch.ScoreQuestion) key {
-	return sha256.Sum256(q.AppendKey(f.AppendKey(make([]byte, 0, 1024))))
+	return sha256.Sum256(q.AppendKey(dispatch.AppendFunctionKey(make([]byte, 0, 1024), f)))
 }
