@@ -20,7 +20,7 @@ func carried(t *testing.T, before, effects, after string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(config.CarryEffects(was, parse(t, after)).Encode())
+	return string(config.KeepEffects(was, parse(t, after)).Encode())
 }
 
 func TestADocumentKeepsEveryEffectAtTheSamePartOfItsWeights(t *testing.T) {
@@ -114,7 +114,7 @@ func TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable(t *testing.T) {
 		if err != nil {
 			return
 		}
-		e := config.CarryEffects(was, now)
+		e := config.KeepEffects(was, now)
 		inForce, err := config.ParseVersion("after", []byte(text), e.Encode())
 		if err != nil {
 			t.Fatal(err)

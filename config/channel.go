@@ -2,8 +2,54 @@ package config
 
 import (
 	"math"
+	"regexp"
+	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"dispatcher/admission"
+	"dispatcher/selector"
 )
+
+// Channel is one account or bind at a provider.
+type Channel struct {
+	Name     string
+	Provider string
+	// Settings are for the adapter, which checks them. Values are string, bool, int,
+	// float64, []any and map[string]any.
+	Settings map[string]any
+	// Capacity is how many attempts under way count as full load.
+	Capacity int64
+	Limits   []admission.Limit // of the channel, and of tenants and prefixes on it
+	Active   ActiveLimit
+	Receipts Receipts
+	// Policy divides the slots of those Limits that count all its messages among regions and
+	// processes; nil is policy exact, which divides nothing.
+	Policy admission.Policy
+	State  State
+	Labels map[string]selector.Value
+	Price  Price
+	// Senders says which sender ids it may carry.
+	Senders Senders
+	// Test marks a channel that reaches no subscriber.
+	Test bool
+}
+
+// State says whether a channel takes messages.
+type State string
+
+const (
+	// Enabled takes messages.
+	Enabled State = "enabled"
+	// Draining takes no new message but finishes what it has.
+	Draining State = "draining"
+	// Disabled takes nothing.
+	Disabled State = "disabled"
+)
+
+// Takes reports whether the channel takes messages. A channel without a state is enabled.
+func (s State) Takes() bool { return s == Enabled || s == "" }
 
 func readChannels(top fields, lanes []string, zone *time.Location) []Channel {
 	v, ok := top.need("channels", "channels: {a: {provider: sandbox}}")
@@ -26,8 +72,10 @@ func readChannels(top fields, lanes []string, zone *time.Location) []Channel {
 }
 
 func readChannel(e entry, lanes []string, zone *time.Location) Channel {
-	c := Channel{Name: e.name, Capacity: defaultCapacity, State: Enabled, Active: ActiveLimit{Until: untilSubmit}}
-	f, ok := e.value.fields("provider", "settings", "capacity", "limits", "admission", "active", "receipts", "state", "labels", "price", "senders", "test")
+	c := Channel{Name: e.name, Capacity: defaultCapacity, State: Enabled,
+		Active: ActiveLimit{Until: untilSubmit}}
+	f, ok := e.value.fields("provider", "settings", "capacity", "limits", "admission", "active",
+		"receipts", "state", "labels", "price", "senders", "test")
 	if !ok {
 		return c
 	}
@@ -92,4 +140,103 @@ func readSettings(v value, provider string) map[string]any {
 		out[e.name] = plain
 	}
 	return out
+}
+
+// Receipts says whether receipts of a channel are expected. The zero value is what the document
+// says that does not mention them: they are where the channel gets any.
+type Receipts struct {
+	// None expects none, so that what the provider took stays accepted.
+	None bool
+	// Within is how long after the provider took a message its receipt is waited for; after that
+	// nobody knows what became of it. 0 leaves it to DefaultReceiptsWithin.
+	Within time.Duration
+}
+
+// DefaultReceiptsWithin is as long as most providers try to deliver.
+const DefaultReceiptsWithin = 72 * time.Hour
+
+// longestWithin is longer than any provider tries.
+const longestWithin = 30 * day
+
+// Wait is how long receipts are waited for when they come; 0 when none are expected.
+func (r Receipts) Wait() time.Duration {
+	switch {
+	case r.None:
+		return 0
+	case r.Within == 0:
+		return DefaultReceiptsWithin
+	}
+	return r.Within
+}
+
+// noReceipts is the word of the document for channels without.
+const noReceipts = "none"
+
+// readReceipts reads none, or a mapping with within.
+func readReceipts(v value, active ActiveLimit) (r Receipts) {
+	if v.node.Kind == yaml.ScalarNode {
+		_, r.None = v.word("receipts", []string{noReceipts})
+		if r.None && active.Until == untilReceipt {
+			v.fail("the slots of this channel are held until the receipt; leave this out, or " +
+				"write active.until: submit")
+		}
+		return r
+	}
+	f, ok := v.fields("within")
+	if !ok {
+		return r
+	}
+	if within, ok := f.need("within", "within: 72h"); ok {
+		r.Within, _ = within.duration(time.Second, longestWithin)
+	}
+	return r
+}
+
+// secretKey finds settings that would put a secret into the document.
+var secretKey = regexp.MustCompile(`(?i)(password|passphrase|secret|token|api_?key|private_?key)$`)
+
+// exemption is what sounds like a secret in the settings of one kind of provider and is none.
+type exemption struct {
+	// account is what the provider calls the name of an account.
+	account string
+	// files is a key whose members are names of secrets with their files.
+	files string
+	// placeholders says that a value may stand for a secret that is filled in when it is used.
+	placeholders bool
+}
+
+var exempt = map[string]exemption{
+	"vonage":  {account: "api_key"},
+	"httpapi": {files: "secrets", placeholders: true},
+}
+
+// refuseSecrets faults every secret at the top of a channel's settings and below.
+func refuseSecrets(v value, e exemption) {
+	switch v.node.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(v.node.Content); i += 2 {
+			name := v.node.Content[i].Value
+			child := v.child(name, v.node.Content[i+1])
+			if e.files != "" && name == e.files && child.node.Kind == yaml.MappingNode {
+				continue
+			}
+			harmless := name == e.account || e.placeholders && standsIn(child.node)
+			if secretKey.MatchString(name) && !harmless {
+				child.fail("secrets do not belong in this document; write the secret into a "+
+					"file and its path as %s_file", name)
+			}
+			refuseSecrets(child, exemption{placeholders: e.placeholders})
+		}
+	case yaml.SequenceNode:
+		for _, item := range v.items() {
+			refuseSecrets(item, exemption{placeholders: e.placeholders})
+		}
+	case yaml.ScalarNode, yaml.AliasNode, yaml.DocumentNode:
+	}
+}
+
+// standsIn reports whether a text is a placeholder for a secret, or has one in it.
+func standsIn(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && (strings.Contains(node.Value,
+		"{secret:") || node.Value == "{callback_secret}")
 }

@@ -21,7 +21,7 @@ type Change struct {
 // LimitPath is the path of the changes of one limit: of a channel, or over all channels when none
 // is named. What else than its max changes has this path with a word behind it.
 func LimitPath(channel string, key admission.Key) string {
-	return leaves{path: ChannelPath(channel)}.below("limits").limit(key).path
+	return paths{path: ChannelPath(channel)}.below("limits").limit(key).path
 }
 
 // ChannelPath is the path that the changes of a channel begin with; empty when none is named.
@@ -29,7 +29,7 @@ func ChannelPath(channel string) string {
 	if channel == "" {
 		return ""
 	}
-	return leaves{}.below("channels", channel).path
+	return paths{}.below("channels", channel).path
 }
 
 // Diff lists what differs between two routings, in the order of the document after, with
@@ -41,14 +41,14 @@ func ChannelPath(channel string) string {
 // Of a channel, route or lane that only one of them has, values that are defaults are left
 // out. A setting that could be a secret is shown as Hidden on both sides.
 func Diff(before, after *Routing) []Change {
-	old, now := leavesOf(before), leavesOf(after)
-	place := make(map[leafKey]int, len(now))
+	old, now := pathsOf(before), pathsOf(after)
+	place := make(map[pathKey]int, len(now))
 	for i := range now {
 		place[now[i].key()] = i
 	}
 	// Those that are gone follow the value before them that is still there; slot 0 is the top.
 	gone := make([][]Change, len(now)+1)
-	counterpart := make([]*leaf, len(now))
+	counterpart := make([]*pathValue, len(now))
 	slot := 0
 	for i := range old {
 		if at, ok := place[old[i].key()]; ok {
@@ -59,7 +59,7 @@ func Diff(before, after *Routing) []Change {
 	}
 	out := gone[0]
 	for i := range now {
-		if c, changed := compareLeaves(counterpart[i], &now[i]); changed {
+		if c, changed := compareValues(counterpart[i], &now[i]); changed {
 			out = append(out, c)
 		}
 		out = append(out, gone[i+1]...)
@@ -67,8 +67,8 @@ func Diff(before, after *Routing) []Change {
 	return out
 }
 
-// compareLeaves compares a value with its older counterpart, nil when it has none.
-func compareLeaves(old, now *leaf) (Change, bool) {
+// compareValues compares a value with its older counterpart, nil when it has none.
+func compareValues(old, now *pathValue) (Change, bool) {
 	c := Change{Path: now.path, To: now.shown}
 	switch {
 	case old == nil:

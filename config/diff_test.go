@@ -309,7 +309,7 @@ func TestDiffShowsEffectiveWeightsApart(t *testing.T) {
 }
 
 // Both directions name the same paths with the sides exchanged. Orders are left out: what is
-// inserted in the middle is reported with its place, what is removed there leaves none.
+// inserted in the middle is reported with its place, what is removed there paths none.
 func TestDiffOfTheOppositeDirectionIsItsMirror(t *testing.T) {
 	t.Parallel()
 	example, err := os.ReadFile("../deploy/routing.example.yaml")

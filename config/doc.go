@@ -5,7 +5,7 @@
 // changed in place (SetWeights, SetState) and compared by meaning (Diff).
 //
 // The package turns text into checked values and says, in one sentence each, what is wrong and
-// how to mend it. It opens no connection and starts nothing. Whether the settings of a
+// what to do. It opens no connection and starts nothing. Whether the settings of a
 // channel suit its provider is the adapter's to say; which route fits a message is
 // compiled by package dispatch.
 package config

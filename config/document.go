@@ -63,7 +63,8 @@ func (d *Document) edited(text []byte, want func(got *Routing) *Routing) (*Docum
 		return nil, err
 	}
 	if unwanted := Diff(want(got.Routing), got.Routing); len(unwanted) > 0 {
-		return nil, d.refuse(fmt.Errorf("the edit would also change %s; %s", unwanted[0].Path, byHand))
+		return nil, d.refuse(fmt.Errorf("the edit would also change %s; %s", unwanted[0].Path,
+			byHand))
 	}
 	return got, nil
 }

@@ -49,26 +49,31 @@ func ParseDrawKeys(name, text string) ([]selector.Key, error) {
 		}
 		key, err := selector.ParseKey(line)
 		if err != nil {
-			return nil, fmt.Errorf(`%s:%d: %w; "dispatcher keys new" makes one in a new file`, name, n, err)
+			return nil, fmt.Errorf(`%s:%d: %w; "dispatcher keys new" makes one in a new file`, name,
+				n, err)
 		}
 		if first, twice := seen[key]; twice {
-			return nil, fmt.Errorf("%s:%d: the key of line %d stands here again; remove one of the two", name, n, first)
+			return nil, fmt.Errorf("%s:%d: the key of line %d stands here again; remove one of "+
+				"the two", name, n, first)
 		}
 		seen[key] = n
 		keys = append(keys, key)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: a line is too long to be a key; write one key of 64 hexadecimal digits a line", name)
+		return nil, fmt.Errorf("%s: a line is too long to be a key; write one key of 64 "+
+			"hexadecimal digits a line", name)
 	}
 	if len(keys) == 0 {
-		return nil, fmt.Errorf(`%s: there is no key in it; remove the file and make one with "dispatcher keys new %s"`, name, name)
+		return nil, fmt.Errorf(`%s: there is no key in it; remove the file and make one with `+
+			`"dispatcher keys new %s"`, name, name)
 	}
 	return keys, nil
 }
 
 // NewDrawKey makes the text of a file with one new key from the system's random source.
 func NewDrawKey() string {
-	return "# The first key draws, later ones verify older draws. Keep this file secret and keep old keys.\n" + newKeyLine()
+	return "# The first key draws, later ones verify older draws. Keep this file secret and " +
+		"keep old keys.\n" + newKeyLine()
 }
 
 // AddDrawKey puts a new key from the system's random source on top of the text of a key
@@ -82,8 +87,8 @@ func AddDrawKey(text string) string {
 }
 
 // AppendDrawKey puts a new key from the system's random source right below the first key of the
-// text of a key file, and tells it. Nothing is drawn with it before PromoteDrawKey has put it on top, so that
-// every process can know it by then. The rest of the text stays as it is.
+// text of a key file, and tells it. Nothing is drawn with it before PromoteDrawKey has put it on
+// top, so that every process can know it by then. The rest of the text stays as it is.
 func AppendDrawKey(text string) (changed string, added selector.Key, err error) {
 	lines, first := keyLines(text)
 	if len(first) == 0 {
@@ -100,8 +105,8 @@ func AppendDrawKey(text string) (changed string, added selector.Key, err error) 
 	return strings.Join(slices.Insert(lines, at+1, line), ""), added, nil
 }
 
-// PromoteDrawKey moves the key with that id above the first key of the text of a key file, so that it draws from
-// then on. The other keys stay in their order, and every comment in its place.
+// PromoteDrawKey moves the key with that id above the first key of the text of a key file, so that
+// it draws from then on. The other keys stay in their order, and every comment in its place.
 func PromoteDrawKey(text, id string) (string, error) {
 	lines, keys := keyLines(text)
 	for _, from := range keys {
@@ -116,7 +121,8 @@ func PromoteDrawKey(text, id string) (string, error) {
 	return "", fmt.Errorf("there is no key with the id %q in it", id)
 }
 
-// keyLines splits a text into lines, with their ends, and gives the places of those that hold a key.
+// keyLines splits a text into lines, with their ends, and gives the places of those that hold a
+// key.
 func keyLines(text string) (lines []string, keys []int) {
 	for line := range strings.Lines(text) {
 		if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "#") {

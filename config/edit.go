@@ -19,20 +19,23 @@ func (d *Document) SetWeights(route string, weights []Weight) (*Document, error)
 	at := slices.IndexFunc(want.Routes, func(r Route) bool { return r.Name == route })
 	if at < 0 {
 		names := want.routeNames()
-		return nil, fmt.Errorf("there is no route %q; %s", route, suggest(route, names, "known are "+strings.Join(names, ", ")))
+		return nil, fmt.Errorf("there is no route %q; %s", route, suggest(route, names,
+			"known are "+strings.Join(names, ", ")))
 	}
 	r := &want.Routes[at]
 	if err := checkNewWeights(want, r, weights); err != nil {
 		return nil, err
 	}
-	weights = slices.DeleteFunc(slices.Clone(weights), func(w Weight) bool { return slices.Contains(r.Weights, configured(w)) })
+	weights = slices.DeleteFunc(slices.Clone(weights),
+		func(w Weight) bool { return slices.Contains(r.Weights, configured(w)) })
 	if len(weights) == 0 {
 		return d, nil
 	}
 	for _, w := range weights {
 		r.setWeight(w)
 	}
-	return d.rewrite(want, []string{"routes", route, "weights"}, func(mapping *yaml.Node, at int) error {
+	return d.rewrite(want, []string{"routes", route, "weights"}, func(mapping *yaml.Node,
+		at int) error {
 		node := mapping.Content[at+1]
 		last := len(node.Content) - 2
 		for _, w := range weights {
@@ -43,7 +46,8 @@ func (d *Document) SetWeights(route string, weights []Weight) (*Document, error)
 				continue
 			}
 			style := node.Content[last+1].Style
-			insert(node, len(node.Content)-2, w.Channel, &yaml.Node{Kind: yaml.ScalarNode, Value: w.Weight.String(), Style: style & quotes})
+			insert(node, len(node.Content)-2, w.Channel, &yaml.Node{Kind: yaml.ScalarNode,
+				Value: w.Weight.String(), Style: style & quotes})
 		}
 		return nil
 	})
@@ -73,14 +77,16 @@ func (d *Document) SetState(channel string, state State) (*Document, error) {
 			return setScalar(mapping, at, string(state))
 		}
 		style := mapping.Content[at+1].Style
-		insert(mapping, at, "state", &yaml.Node{Kind: yaml.ScalarNode, Value: string(state), Style: style & quotes})
+		insert(mapping, at, "state", &yaml.Node{Kind: yaml.ScalarNode, Value: string(state),
+			Style: style & quotes})
 		return nil
 	})
 }
 
 // rewrite changes the entry at a path, and checks that the document then describes the routing
 // that is wanted.
-func (d *Document) rewrite(want *Routing, path []string, change func(mapping *yaml.Node, at int) error) (*Document, error) {
+func (d *Document) rewrite(want *Routing, path []string, change func(mapping *yaml.Node,
+	at int) error) (*Document, error) {
 	text, err := rewrite(d.Text, d.root, path, change)
 	if err != nil {
 		return nil, d.refuse(err)
@@ -101,12 +107,14 @@ func hasPath(node *yaml.Node, path []string) bool {
 }
 
 func noChannel(r *Routing, name string) error {
-	return fmt.Errorf("there is no channel %q; %s", name, suggest(name, r.ChannelNames(), "define it under channels"))
+	return fmt.Errorf("there is no channel %q; %s", name, suggest(name, r.ChannelNames(),
+		"define it under channels"))
 }
 
 func checkNewWeights(routing *Routing, r *Route, weights []Weight) error {
 	if r.Weights == nil {
-		return fmt.Errorf("route %s lists its channels without weights, because mode %s chooses without them", r.Name, r.Mode)
+		return fmt.Errorf("route %s lists its channels without weights, because mode %s chooses "+
+			"without them", r.Name, r.Mode)
 	}
 	named := map[string]bool{}
 	for _, w := range weights {
@@ -156,6 +164,7 @@ func setScalar(mapping *yaml.Node, at int, text string) error {
 
 // insert adds an entry behind the one at an index, with the quotes of its key.
 func insert(mapping *yaml.Node, at int, name string, value *yaml.Node) {
-	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name, Style: mapping.Content[at].Style & quotes}
+	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name,
+		Style: mapping.Content[at].Style & quotes}
 	mapping.Content = slices.Insert(mapping.Content, at+2, key, value)
 }

@@ -1,6 +1,19 @@
 package config
 
-import "time"
+import (
+	"time"
+)
+
+// Health lowers the effective weight of a channel that fails. Percentages are of the
+// configured weight.
+type Health struct {
+	Errors   int64         // so many refused or unanswered attempts...
+	Window   time.Duration // ... within this time move the weight down
+	Step     int           // percent that one move takes or gives back
+	Floor    int           // percent that is always left
+	Interval time.Duration // at most one move of the route in this time
+	Quiet    time.Duration // without so many errors for this long the weight moves back up
+}
 
 // Defaults of health weighting.
 const (
@@ -52,9 +65,11 @@ func checkHealthRoute(v value, r Route) {
 	switch {
 	case r.Mode == "":
 	case r.Mode != Weighted:
-		v.fail("lowers weights, by which mode %s does not choose; use mode weighted or remove health", r.Mode)
+		v.fail("lowers weights, by which mode %s does not choose; use mode weighted or remove "+
+			"health", r.Mode)
 	case len(r.Channels) == 1:
-		v.fail("lowers the weight of a channel in favour of the others, but there is only one; add a channel or remove health")
+		v.fail("lowers the weight of a channel in favour of the others, but there is only one; " +
+			"add a channel or remove health")
 	}
 }
 
@@ -73,7 +88,8 @@ func readQuiet(keys fields, window time.Duration) time.Duration {
 	}
 	quiet, ok := v.duration(time.Second, day)
 	if ok && quiet < window {
-		v.fail("%s is shorter than the window of %s, whose errors would still count; set quiet to %s or more", quiet, window, window)
+		v.fail("%s is shorter than the window of %s, whose errors would still count; set quiet "+
+			"to %s or more", quiet, window, window)
 	}
 	return quiet
 }

@@ -6,12 +6,13 @@ import (
 	"unicode"
 )
 
-// Inbound says whose the messages are that subscribers send, and which words change an opt-out list.
+// Inbound says whose the messages are that subscribers send, and which words change an opt-out
+// list.
 type Inbound struct {
 	// Keywords are those of every number that has none of its own.
 	Keywords Keywords
-	// Numbers are ours, by themselves or by the channel that they are reached through; a number goes before a channel. What is
-	// neither belongs to the tenant without a name.
+	// Numbers are ours, by themselves or by the channel that they are reached through; a number
+	// goes before a channel. What is neither belongs to the tenant without a name.
 	Numbers, Channels []InboundSource
 }
 
@@ -24,23 +25,28 @@ type InboundSource struct {
 	Keywords Keywords
 }
 
-// Keywords are messages that change an opt-out list, in the form of Keyword. They are nil for none of their own.
+// Keywords are messages that change an opt-out list, in the form of Keyword. They are nil for none
+// of their own.
 type Keywords struct {
 	Stop, Start []string
 }
 
 // standardKeywords are those of a document that names none: the words that mobile operators and
-// providers of the United States agree on. YES, which some of them count among the words to start, is left out: it
-// answers surveys and questions, too.
+// providers of the United States agree on. YES, which some of them count among the words to start,
+// is left out: it answers surveys and questions, too.
 var standardKeywords = Keywords{
 	Stop:  []string{"STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT"},
 	Start: []string{"START", "UNSTOP"},
 }
 
-// Keyword is the form in which a text is compared with keywords: in capitals, without what is no letter or digit at
-// its ends. It is empty for a text that has neither.
+// Keyword is the form in which a text is compared with keywords: in capitals, without what is no
+// letter or digit at its ends. It is empty for a text that has neither.
 func Keyword(text string) string {
-	return strings.ToUpper(strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) }))
+	return strings.ToUpper(strings.TrimFunc(text,
+		func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
+				!unicode.IsMark(r)
+		}))
 }
 
 // maxKeyword bounds a keyword: a longer text is a message.
@@ -65,7 +71,8 @@ func readInbound(top fields, channels []string) Inbound {
 	if v, ok := f.get("channels"); ok {
 		in.Channels = readSources(v, in.Keywords, func(v value, name string) {
 			if !slices.Contains(channels, name) {
-				v.fail("there is no channel %q; %s", name, v.r.suggest(name, channels, "define it under channels"))
+				v.fail("there is no channel %q; %s", name, v.r.suggest(name, channels,
+					"define it under channels"))
 			}
 		})
 	}
@@ -89,7 +96,8 @@ func readSources(v value, standard Keywords, check func(value, string)) []Inboun
 		if v, ok := f.get("keywords"); ok {
 			s.Keywords = readKeywords(v, standard)
 		}
-		if twin := slices.IndexFunc(out, func(o InboundSource) bool { return bare(o.Name) == bare(s.Name) }); twin >= 0 {
+		if twin := slices.IndexFunc(out,
+			func(o InboundSource) bool { return bare(o.Name) == bare(s.Name) }); twin >= 0 {
 			e.value.fail("is the same number as %s; keep one of them", out[twin].Name)
 		}
 		out = append(out, s)
@@ -105,8 +113,10 @@ func checkNumber(v value, s string) {
 	digits := bare(s)
 	long := digits != s
 	switch {
-	case digits == "" || strings.Trim(digits, "0123456789") != "" || len(digits) > 15 || len(digits) < 3:
-		v.fail(`%q is not a number; write "+15550100" in quotes, or a short code such as "12345"`, s)
+	case digits == "" || strings.Trim(digits,
+		"0123456789") != "" || len(digits) > 15 || len(digits) < 3:
+		v.fail(`%q is not a number; write "+15550100" in quotes, or a short code such as "12345"`,
+			s)
 	case !long && len(digits) > 8:
 		v.fail(`%q is too long for a short code; write a number with its plus, in quotes`, s)
 	}
@@ -145,7 +155,8 @@ func readKeywordList(v value) []string {
 		switch {
 		case !ok:
 		case word == "" || len([]rune(word)) > maxKeyword:
-			item.fail("%q is no keyword; write a word of up to %d letters and digits", s, maxKeyword)
+			item.fail("%q is no keyword; write a word of up to %d letters and digits", s,
+				maxKeyword)
 		case slices.Contains(out, word):
 			item.fail("%q stands here twice; remove one of the two", s)
 		default:
@@ -153,35 +164,4 @@ func readKeywordList(v value) []string {
 		}
 	}
 	return out
-}
-
-// leavesOfInbound lists the values of the part about messages of subscribers.
-func leavesOfInbound(l leaves, in *Inbound) {
-	keywords := in.Keywords
-	if keywords.Stop == nil && keywords.Start == nil { // a routing that was not read from a document
-		keywords = standardKeywords
-	}
-	l.below("keywords", "stop").setDefault(words(keywords.Stop), words(standardKeywords.Stop))
-	l.below("keywords", "start").setDefault(words(keywords.Start), words(standardKeywords.Start))
-	for _, list := range []struct {
-		name string
-		of   []InboundSource
-	}{{"numbers", in.Numbers}, {"channels", in.Channels}} {
-		for i := range list.of {
-			s, at := &list.of[i], l.below(list.name, list.of[i].Name)
-			at.below("tenant").set(plain(s.Tenant))
-			at.below("keywords", "stop").setWords(s.Keywords.Stop)
-			at.below("keywords", "start").setWords(s.Keywords.Start)
-		}
-	}
-}
-
-// words is a list whose order has no meaning, as text.
-func words(list []string) string {
-	shown := make([]string, len(list))
-	for i, w := range list {
-		shown[i] = plain(w)
-	}
-	slices.Sort(shown)
-	return strings.Join(shown, ", ")
 }

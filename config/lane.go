@@ -6,6 +6,21 @@ import (
 	"time"
 )
 
+// Lane is a class of messages with its topics.
+type Lane struct {
+	Name       string
+	Topics     []string
+	TTL        time.Duration // how long a message without expires_at is worth sending
+	MaxWaiting int64         // so many may wait before the topics are paused
+	Ambiguous  string        // when nobody knows whether it was taken: "never" or "resend_once"
+	// Clarify are the ways to find out before that: "same_key", "lookup", "receipt", in the order
+	// of trying.
+	Clarify    []string
+	ClarifyFor time.Duration // how long they are tried
+	// IgnoreOptOut sends also to recipients who have opted out of what the tenant sends.
+	IgnoreOptOut bool
+}
+
 // standardLanes are the lanes of a document that names none. Their values are also the
 // defaults of a lane of that name. A code that arrives twice does no harm and one that
 // never arrives locks a person out, so otp alone sends once more after Unknown, and soon.
@@ -51,7 +66,8 @@ func readLane(e entry) Lane {
 	if e.value.node.Tag == "!!null" {
 		return l
 	}
-	f, ok := e.value.fields("topics", "ttl", "max_waiting", "ambiguous", "clarify", "clarify_for", "ignore_opt_out")
+	f, ok := e.value.fields("topics", "ttl", "max_waiting", "ambiguous", "clarify", "clarify_for",
+		"ignore_opt_out")
 	if !ok {
 		return l
 	}
@@ -79,7 +95,7 @@ func readLane(e entry) Lane {
 	return l
 }
 
-// readClarify reads the ways to clear up a doubt, in the order in which they are thought of; an empty
+// readClarify reads the ways to resolve an ambiguous attempt, in the order of trying; an empty
 // list is none.
 func readClarify(v value) []string {
 	out := []string{}
@@ -121,7 +137,8 @@ func checkTopics(v value, lanes []Lane) {
 	for _, l := range lanes {
 		for _, topic := range l.Topics {
 			if other, taken := owner[topic]; taken {
-				v.fail("topic %s belongs to lane %s and to lane %s; keep it in one", topic, other, l.Name)
+				v.fail("topic %s belongs to lane %s and to lane %s; keep it in one", topic, other,
+					l.Name)
 			}
 			owner[topic] = l.Name
 		}

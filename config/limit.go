@@ -28,7 +28,8 @@ func readLimits(v value, in limitContext) []admission.Limit {
 	var out []admission.Limit
 	taken := map[admission.Key]bool{}
 	for _, item := range v.items() {
-		f, ok := item.fields("window", "max", "unit", "currency", "sliding", "burst", "reserve", "tenant", "prefix")
+		f, ok := item.fields("window", "max", "unit", "currency", "sliding", "burst", "reserve",
+			"tenant", "prefix")
 		if !ok {
 			continue
 		}
@@ -69,7 +70,9 @@ func (in *limitContext) read(f fields) (l admission.Limit, ok bool) {
 	if reserve, has := f.get("reserve"); has {
 		l.Reserve = in.reserve(reserve)
 		if l.Sliding {
-			reserve.fail("a sliding limit cannot keep a reserve, because any lane may take its burst; remove reserve here, and write it on a limit of another window that does not slide, beside this one")
+			reserve.fail("a sliding limit cannot keep a reserve, because any lane may take its " +
+				"burst; remove reserve here, and write it on a limit of another window that " +
+				"does not slide, beside this one")
 		}
 	}
 	return l, len(f.of.r.problems) == before
@@ -128,7 +131,8 @@ func (in *limitContext) scope(f fields) (s admission.Scope) {
 			s.Prefix = text
 		}
 	case in.channel == nil:
-		f.of.fail(`a limit over all channels is one of a tenant or of a prefix; write for example tenant: shop or prefix: "+44", or move it to a channel`)
+		f.of.fail(`a limit over all channels is one of a tenant or of a prefix; write for ` +
+			`example tenant: shop or prefix: "+44", or move it to a channel`)
 	}
 	return s
 }
@@ -147,7 +151,8 @@ func (in *limitContext) currency(f fields, l *admission.Limit) string {
 		f.of.fail("a limit in money has a window of 1m, 1h or 1d; write for example window: 1d")
 		return ""
 	case in.channel != nil && in.channel.Price.Currency == "":
-		f.of.fail("a limit in money counts prices, and channel %s has none; give it a price", in.channel.Name)
+		f.of.fail("a limit in money counts prices, and channel %s has none; give it a price",
+			in.channel.Name)
 		return ""
 	case in.channel != nil && !has:
 		return in.channel.Price.Currency
@@ -162,7 +167,8 @@ func (in *limitContext) currency(f fields, l *admission.Limit) string {
 	}
 	for i := range priced {
 		if c := &priced[i]; c.Price.Currency != "" && c.Price.Currency != currency {
-			v.fail("%s differs from %s, in which channel %s has its price; a limit in money adds up prices of one currency",
+			v.fail("%s differs from %s, in which channel %s has its price; a limit in money "+
+				"adds up prices of one currency",
 				currency, c.Price.Currency, c.Name)
 			break
 		}
@@ -175,7 +181,8 @@ func readSliding(f fields, l *admission.Limit) {
 	if v, has := f.get("sliding"); has {
 		l.Sliding = v.flag()
 		if l.Sliding && l.Unit == admission.Money {
-			v.fail("a limit in money cannot slide, because what was not spent goes back to its window; remove sliding")
+			v.fail("a limit in money cannot slide, because what was not spent goes back to its " +
+				"window; remove sliding")
 		}
 	}
 	burst, has := f.get("burst")
@@ -187,7 +194,8 @@ func readSliding(f fields, l *admission.Limit) {
 		return
 	}
 	if l.Burst, _ = burst.integer(1, mostUnits); l.Burst > l.Max && l.Max > 0 {
-		burst.fail("a burst of %d is more than the limit takes in a window; write burst: %d or less, or leave it out", l.Burst, l.Max)
+		burst.fail("a burst of %d is more than the limit takes in a window; write burst: %d or "+
+			"less, or leave it out", l.Burst, l.Max)
 	}
 }
 
@@ -198,7 +206,8 @@ func (in *limitContext) reserve(v value) []admission.Reserve {
 	var sum int64
 	for _, e := range entries {
 		if !slices.Contains(in.lanes, e.name) {
-			e.value.fail("there is no lane %q; %s", e.name, v.r.suggest(e.name, in.lanes, "define it under lanes"))
+			e.value.fail("there is no lane %q; %s", e.name, v.r.suggest(e.name, in.lanes,
+				"define it under lanes"))
 		}
 		s, ok := e.value.raw("a percentage such as 20%")
 		if !ok {
@@ -207,7 +216,8 @@ func (in *limitContext) reserve(v value) []admission.Reserve {
 		digits, percent := strings.CutSuffix(s, "%")
 		n, err := strconv.ParseInt(digits, 10, 64)
 		if !percent || err != nil || n < 1 || n > 100 {
-			e.value.fail("%q is not a whole percentage from 1%% to 100%%; write for example 20%%", s)
+			e.value.fail("%q is not a whole percentage from 1%% to 100%%; write for example 20%%",
+				s)
 			continue
 		}
 		sum += n

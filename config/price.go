@@ -3,7 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,13 +19,13 @@ const (
 // Price is what a segment costs, in micros (millionths) of Currency.
 type Price struct {
 	Currency string // ISO 4217; empty when the document gives no price
-	// Lists hold amounts, each from its own date until the next one's, in the order of their dates. The
-	// first has no date. There is one at least, unless Currency is empty.
+	// Lists hold amounts, each from its own date until the next one's, in the order of their dates.
+	// The first has no date. There is one at least, unless Currency is empty.
 	Lists []PriceList
 }
 
-// PriceList holds what a segment costs from a date on. The closest of its amounts counts: that of the
-// network, else of the number's prefix, else of its country, else Default.
+// PriceList holds what a segment costs from a date on. The closest of its amounts counts: that of
+// the network, else of the number's prefix, else of its country, else Default.
 type PriceList struct {
 	From    time.Time // zero for the first list of a price
 	Default int64
@@ -65,8 +67,8 @@ func (p *Price) Least() int64 {
 	return least
 }
 
-// readPrice reads one list of prices, or several of which all but the first say from when on they hold.
-// Dates without a time begin at midnight in the zone.
+// readPrice reads one list of prices, or several of which all but the first say from when on they
+// hold. Dates without a time begin at midnight in the zone.
 func readPrice(v value, zone *time.Location) Price {
 	var p Price
 	items := []value{v}
@@ -86,11 +88,13 @@ func readPrice(v value, zone *time.Location) Price {
 		from, dated := f.get("from")
 		switch {
 		case dated && i == 0:
-			from.fail("what did it cost before? The first list holds from the beginning; remove from, or put the price until then before it")
+			from.fail("what did it cost before? The first list holds from the beginning; remove " +
+				"from, or put the price until then before it")
 		case dated:
 			l.From = from.date(zone)
 		case i > 0:
-			item.fail("from is missing; write from when on this list holds, for example from: 2026-12-01")
+			item.fail("from is missing; write from when on this list holds, for example from: " +
+				"2026-12-01")
 		}
 		if n := len(p.Lists); n > 1 && dated && !l.From.After(p.Lists[n-1].From) {
 			from.fail("is not after the list before it; put the lists in the order of their dates")
@@ -100,7 +104,8 @@ func readPrice(v value, zone *time.Location) Price {
 	return p
 }
 
-// readCurrency reads that of one list. It is the same in all: limits in money add up what a channel costs.
+// readCurrency reads that of one list. It is the same in all: limits in money add up what a channel
+// costs.
 func (p *Price) readCurrency(f fields, first bool) {
 	if first {
 		if c, ok := f.need("currency", "currency: EUR"); ok {
@@ -110,7 +115,8 @@ func (p *Price) readCurrency(f fields, first bool) {
 	}
 	if c, ok := f.get("currency"); ok {
 		if other := readCurrency(c); other != p.Currency {
-			c.fail("a channel has its price in one currency, and the first list says %s; make it a channel of its own", p.Currency)
+			c.fail("a channel has its price in one currency, and the first list says %s; make "+
+				"it a channel of its own", p.Currency)
 		}
 	}
 }
@@ -154,7 +160,8 @@ func checkNetwork(v value, s string) bool {
 	if isDigits(s) && len(s) >= 3 && len(s) <= 6 {
 		return true
 	}
-	v.fail(`%q is no mobile network; write its country code of three digits with or without the network's own behind it, in quotes, such as "23415"`, s)
+	v.fail(`%q is no mobile network; write its country code of three digits with or without the `+
+		`network's own behind it, in quotes, such as "23415"`, s)
 	return false
 }
 
@@ -162,7 +169,8 @@ func checkNetwork(v value, s string) bool {
 // millionths, without rounding. Most is a power of ten, of a million at least.
 func parseMicros(s string, most int64) (int64, error) { return parseDecimal(s, 6, most) }
 
-// parseDecimal is the same for another number of digits: the result is in units of the last of them.
+// parseDecimal is the same for another number of digits: the result is in units of the last of
+// them.
 func parseDecimal(s string, digits int, most int64) (int64, error) {
 	if strings.HasPrefix(s, "-") {
 		return 0, errors.New("is negative")
@@ -173,7 +181,8 @@ func parseDecimal(s string, digits int, most int64) (int64, error) {
 	}
 	fraction = strings.TrimRight(fraction, "0")
 	if len(fraction) > digits {
-		return 0, fmt.Errorf("has more than %s decimals", map[int]string{6: "six", 9: "nine"}[digits])
+		return 0, fmt.Errorf("has more than %s decimals", map[int]string{6: "six",
+			9: "nine"}[digits])
 	}
 	var m int64
 	for _, r := range whole + fraction + strings.Repeat("0", digits-len(fraction)) {
@@ -225,4 +234,76 @@ func checkPrefix(v value, s string) bool {
 	}
 	v.fail(`%q does not begin a number; write a plus and digits in quotes, such as "+44"`, s)
 	return false
+}
+
+// readPriceCap reads the most that one message of a route may cost, by currency.
+func readPriceCap(f fields) map[string]int64 {
+	v, ok := f.get("price_cap")
+	if !ok {
+		return nil
+	}
+	entries, ok := v.entries()
+	if !ok {
+		return nil
+	}
+	if len(entries) == 0 {
+		v.fail(`names no currency; write for example {EUR: "0.10"} or remove the key`)
+	}
+	out := make(map[string]int64, len(entries))
+	for _, e := range entries {
+		amount, ok := e.value.micros(maxPrice)
+		if checkCurrency(e.value, e.name) && ok {
+			out[e.name] = amount
+		}
+	}
+	return out
+}
+
+// checkPriceCap reports members of a route that its cap says nothing about, and a cap below every
+// price.
+func checkPriceCap(f fields, r *Route, known *scope) {
+	v, ok := f.get("price_cap")
+	if !ok || len(r.PriceCap) == 0 {
+		return
+	}
+	fits, priced := false, 0
+	for _, name := range r.Channels {
+		c := known.channels[name]
+		if c == nil {
+			continue
+		}
+		most, capped := r.PriceCap[c.Price.Currency]
+		switch {
+		case c.Price.Currency == "":
+			v.fail(`channel %s has no price, so nobody can tell whether it keeps the cap; give `+
+				`it one, if only {currency: %s, default: "0"}`, name,
+				slices.Sorted(maps.Keys(r.PriceCap))[0])
+		case !capped:
+			v.fail("channel %s has its price in %s, for which the cap has no amount; add %s, or "+
+				"take the channel out of the route", name, c.Price.Currency, c.Price.Currency)
+		default:
+			priced++
+			fits = fits || c.Price.Least() <= most
+		}
+	}
+	if priced > 0 && priced == len(r.Channels) && !fits {
+		v.fail("is below the lowest price of every channel of the route, so it would let " +
+			"nothing pass; raise it")
+	}
+	v.reportUnused(r, known)
+}
+
+// reportUnused reports an amount in a currency in which no member has its price: most likely a
+// slip.
+func (v value) reportUnused(r *Route, known *scope) {
+	entries, _ := v.entries()
+	for _, e := range entries {
+		used := slices.ContainsFunc(r.Channels, func(name string) bool {
+			c := known.channels[name]
+			return c == nil || c.Price.Currency == "" || c.Price.Currency == e.name
+		})
+		if _, read := r.PriceCap[e.name]; read && !used {
+			e.value.fail("no channel of the route has its price in %s; remove it", e.name)
+		}
+	}
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Rates turn prices of several currencies into one, so that they can be compared. The zero value has
-// no rates: then nothing is ever converted.
+// Rates turn prices of several currencies into one, so that they can be compared. The zero value
+// has no rates: then nothing is ever converted.
 type Rates struct {
 	Base string // ISO 4217; empty without rates
 	// Per is what one unit of a currency is worth in Base, in billionths. Base itself is not in it.
@@ -28,8 +28,8 @@ func (r *Rates) Rate(currency string) (billionths int64, ok bool) {
 
 const maxRate = 1_000_000 * rateOne
 
-// readRates reads the table and checks that it has a rate for every price: a channel without one could
-// not be compared with the others.
+// readRates reads the table and checks that it has a rate for every price: a channel without one
+// could not be compared with the others.
 func readRates(v value, channels []Channel) Rates {
 	var r Rates
 	entries, ok := v.entries()
@@ -42,7 +42,8 @@ func readRates(v value, channels []Channel) Rates {
 		}
 	}
 	if !v.has("base") {
-		v.fail(`base is missing; name the currency that prices are compared in, for example {base: EUR, GBP: "1.17"}`)
+		v.fail(`base is missing; name the currency that prices are compared in, for example ` +
+			`{base: EUR, GBP: "1.17"}`)
 		return r
 	}
 	r.Per = make(map[string]int64, len(entries))
@@ -69,7 +70,8 @@ func (v value) checkRates(r *Rates, channels []Channel) {
 			continue // the one has no price, what is wrong with the other has been said
 		}
 		if _, ok := r.Rate(c.Price.Currency); !ok {
-			v.fail(`has no rate for %s, in which channel %s has its price; add what one %[1]s is worth in %[3]s, for example %[1]s: "1.17"`,
+			v.fail(`has no rate for %s, in which channel %s has its price; add what one %[1]s `+
+				`is worth in %[3]s, for example %[1]s: "1.17"`,
 				c.Price.Currency, c.Name, r.Base)
 		}
 	}
@@ -88,14 +90,15 @@ func (v value) rate() (billionths int64, ok bool) {
 		v.fail(`%q %v; write %s`, s, err, want)
 		return 0, false
 	case n == 0:
-		v.fail("is 0, which would make everything in that currency free; write what one unit of it is worth in the base")
+		v.fail("is 0, which would make everything in that currency free; write what one unit of " +
+			"it is worth in the base")
 		return 0, false
 	}
 	return n, true
 }
 
-// checkScoredPrices refuses an expression that reads prices which cannot be compared: bare numbers of
-// several currencies, or of a channel without a price, which would be taken for free.
+// checkScoredPrices refuses an expression that reads prices which cannot be compared: bare numbers
+// of several currencies, or of a channel without a price, which would be taken for free.
 func checkScoredPrices(f fields, r *Route, known *scope) {
 	if r.Scoring.Expression == nil || !r.Scoring.Expression.ReadsPrice() || known.applied {
 		return
@@ -110,7 +113,8 @@ func checkScoredPrices(f fields, r *Route, known *scope) {
 		switch {
 		case c == nil: // that has been said
 		case c.Price.Currency == "":
-			at.fail(`reads price, but channel %s of route %s has none and would count as free; give it one, if only {currency: EUR, default: "0"}`, name, r.Name)
+			at.fail(`reads price, but channel %s of route %s has none and would count as free; `+
+				`give it one, if only {currency: EUR, default: "0"}`, name, r.Name)
 		default:
 			by[c.Price.Currency] = append(by[c.Price.Currency], name)
 		}
@@ -122,16 +126,8 @@ func checkScoredPrices(f fields, r *Route, known *scope) {
 	for _, currency := range slices.Sorted(maps.Keys(by)) {
 		words = append(words, currency+" ("+strings.Join(by[currency], ", ")+")")
 	}
-	at.fail(`reads price, but the channels of route %s have theirs in several currencies, %s, which cannot be compared; add top-level rates: {base: EUR, GBP: "1.17"} with a rate for each, or keep the route to one currency`,
+	at.fail(`reads price, but the channels of route %s have theirs in several currencies, %s, `+
+		`which cannot be compared; add top-level rates: {base: EUR, GBP: "1.17"} with a rate `+
+		`for each, or keep the route to one currency`,
 		r.Name, strings.Join(words, " and "))
-}
-
-func leavesOfRates(l leaves, r *Rates) {
-	if r.Base == "" {
-		return
-	}
-	l.below("base").set(r.Base)
-	for _, currency := range slices.Sorted(maps.Keys(r.Per)) {
-		l.below(currency).set(decimal(r.Per[currency], 9))
-	}
 }

@@ -29,7 +29,8 @@ type section struct {
 // The lines of the smallest entry or item in block style around the change are written anew by the
 // YAML library, which keeps comments, order and quotes. All other lines stay as they are. JSON is
 // written anew as a whole.
-func rewrite(text []byte, root *yaml.Node, path []string, change func(mapping *yaml.Node, at int) error) ([]byte, error) {
+func rewrite(text []byte, root *yaml.Node, path []string, change func(mapping *yaml.Node,
+	at int) error) ([]byte, error) {
 	if json.Valid(text) {
 		return rewriteJSON(text, path, change)
 	}
@@ -45,7 +46,8 @@ func rewrite(text []byte, root *yaml.Node, path []string, change func(mapping *y
 	}
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(part), &node); err != nil {
-		return nil, fmt.Errorf("line %d: what stands here cannot be changed without the rest of the document; %s", s.from+1, byHand)
+		return nil, fmt.Errorf("line %d: what stands here cannot be changed without the rest of "+
+			"the document; %s", s.from+1, byHand)
 	}
 	width, compact := indentation(node.Content[0])
 	unfold(&node)
@@ -54,7 +56,8 @@ func rewrite(text []byte, root *yaml.Node, path []string, change func(mapping *y
 		return nil, err
 	}
 	if strings.Count(written, "#") < strings.Count(part, "#") {
-		return nil, fmt.Errorf("line %d: a comment in this entry would be lost; %s", s.from+1, byHand)
+		return nil, fmt.Errorf("line %d: a comment in this entry would be lost; %s", s.from+1,
+			byHand)
 	}
 	if err := changeAt(node.Content[0], s.path, change); err != nil {
 		return nil, err
@@ -188,7 +191,8 @@ func (s *section) dedent(lines []string) (string, error) {
 	for i, line := range lines[s.from:s.to] {
 		head := line[:min(s.indent, len(line))]
 		if i == 0 && strings.Trim(head, " -") != "" {
-			return "", fmt.Errorf("line %d: this is written in a way that cannot be edited; %s", s.from+1, byHand)
+			return "", fmt.Errorf("line %d: this is written in a way that cannot be edited; %s",
+				s.from+1, byHand)
 		}
 		if i > 0 {
 			head = head[:len(head)-len(strings.TrimLeft(head, " "))]
@@ -289,7 +293,8 @@ func indentation(node *yaml.Node) (width int, compact bool) {
 }
 
 // rewriteJSON is rewrite for JSON: on one line as before, or with the indentation it has.
-func rewriteJSON(text []byte, path []string, change func(mapping *yaml.Node, at int) error) ([]byte, error) {
+func rewriteJSON(text []byte, path []string, change func(mapping *yaml.Node, at int) error) ([]byte,
+	error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(text, &node); err != nil {
 		return nil, err
@@ -308,7 +313,8 @@ func rewriteJSON(text []byte, path []string, change func(mapping *yaml.Node, at 
 	body := bytes.TrimRight(text, "\r\n")
 	if at := bytes.IndexByte(body, '\n'); at >= 0 {
 		line := body[at+1:]
-		err = json.Indent(&out, []byte(written), "", string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))]))
+		err = json.Indent(&out, []byte(written), "", string(line[:len(line)-len(bytes.TrimLeft(line,
+			" \t"))]))
 	} else {
 		err = json.Compact(&out, []byte(written))
 	}

@@ -1,10 +1,79 @@
 package config
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/selector"
 )
+
+// Route sends the messages that fit Match to its channels.
+type Route struct {
+	Name  string
+	Match Match
+	// Mode picks the first choice; empty is Weighted.
+	Mode Mode
+	// Channels are all members in the order of listing, which is the order that round
+	// robin follows and the last tie-breaker of every ranking.
+	Channels []string
+	// Weights are the members with their weights, in the order of Channels; nil for a route
+	// that lists channels without weights. The table that selector.NewTable makes of them
+	// is known to be valid.
+	Weights []Weight
+	// Fallback orders the others when the first choice cannot take a message; empty is LoadRatio.
+	Fallback Ranker
+	// Scoring is how a ranking by best worker scores the members.
+	Scoring Scoring
+	// Health lowers the effective weights of channels that fail; nil does not.
+	Health          *Health
+	Wait            time.Duration // how long a message is held for its first choice
+	BypassSelectors bool
+	MaxSegments     int
+	Substitute      bool // replace look-alikes so that a text fits GSM-7
+	// PriceCap is the most that one message may cost, in micros by currency; nil caps nothing. It
+	// names the currency of every member.
+	PriceCap map[string]int64
+	// HoldThrottled keeps a throttled message for its channel instead of trying the next.
+	HoldThrottled bool
+	// Tolerance is how far carried shares may be from the agreed ones before a report says so.
+	Tolerance Tolerance
+}
+
+// Mode is how a route picks the first choice. All but Weighted rank all members by the shared
+// state of the claim, and take the first that can have the message.
+type Mode string
+
+// Modes of a route.
+const (
+	Weighted       Mode = "weighted" // by the interval that the draw falls into
+	RoundRobinMode Mode = "round_robin"
+	LongestIdle    Mode = "longest_idle"
+	BestWorkerMode Mode = "best_worker"
+)
+
+// Ranker is how channels are ordered.
+type Ranker string
+
+// Rankers. A mode other than Weighted ranks as the ranker of the same name, LongestIdle as
+// LoadRatio.
+const (
+	LoadRatio  Ranker = "load_ratio"
+	BestWorker Ranker = "best_worker"
+	RoundRobin Ranker = "round_robin"
+	Redraw     Ranker = "redraw"
+)
+
+// Match says which messages a route takes. An empty list takes all; a list takes a
+// message that fits one of its members; all lists and all labels must fit.
+type Match struct {
+	Prefixes  []string // beginnings of the recipient's number, plus included
+	Countries []string // ISO 3166 in lower case
+	Tenants   []string
+	Lanes     []string
+	Labels    map[string]selector.Value // each must be on the message with this value
+}
 
 // scope is what the routes of a document may name.
 type scope struct {
@@ -17,7 +86,8 @@ type scope struct {
 }
 
 func newScope(routing *Routing) *scope {
-	s := &scope{channels: map[string]*Channel{}, names: routing.ChannelNames(), lanes: routing.LaneNames(), limits: routing.Limits, rates: routing.Rates}
+	s := &scope{channels: map[string]*Channel{}, names: routing.ChannelNames(),
+		lanes: routing.LaneNames(), limits: routing.Limits, rates: routing.Rates}
 	for i := range routing.Channels {
 		s.channels[routing.Channels[i].Name] = &routing.Channels[i]
 	}
@@ -37,7 +107,8 @@ func readRoutes(top fields, known *scope) []Route {
 	taken := map[string]bool{}
 	for _, item := range items {
 		f, ok := item.fields("name", "match", "mode", "weights", "channels", "fallback", "wait",
-			"scoring", "health", "bypass_selectors", "max_segments", "substitute", "price_cap", "throttled", "tolerance")
+			"scoring", "health", "bypass_selectors", "max_segments", "substitute", "price_cap",
+			"throttled", "tolerance")
 		if !ok {
 			continue
 		}
@@ -104,7 +175,94 @@ func readWait(f fields, r Route) time.Duration {
 	}
 	wait, _ := v.duration(0, day)
 	if wait > 0 && r.Mode != Weighted && r.Mode != "" {
-		v.fail("holds a message for the channel that a draw picked, which mode %s does not have; remove wait", r.Mode)
+		v.fail("holds a message for the channel that a draw picked, which mode %s does not "+
+			"have; remove wait", r.Mode)
 	}
 	return wait
+}
+
+// readMatch reads what a route takes. Lists may be written as a single value, and their
+// keys in the singular.
+func readMatch(v value, known *scope) Match {
+	f, ok := v.fields("prefixes", "prefix", "countries", "country", "tenants", "tenant", "lanes",
+		"lane", "labels")
+	if !ok {
+		return Match{}
+	}
+	m := Match{
+		Prefixes:  readWords(f, "prefixes", "prefix", checkPrefix),
+		Countries: readWords(f, "countries", "country", checkCountry),
+		Tenants:   readWords(f, "tenants", "tenant", nil),
+		Lanes: readWords(f, "lanes", "lane", func(v value, s string) bool {
+			if !slices.Contains(known.lanes, s) {
+				v.fail("there is no lane %q; %s", s, v.r.suggest(s, known.lanes,
+					"define it under lanes"))
+			}
+			return true
+		}),
+	}
+	for i, c := range m.Countries {
+		m.Countries[i] = strings.ToLower(c)
+	}
+	if labels, ok := f.get("labels"); ok {
+		m.Labels = labels.labels()
+	}
+	return m
+}
+
+// readWords reads a list of texts under either of two keys. A list without members
+// would look like "none" and mean "all", so it is refused.
+func readWords(f fields, plural, singular string, check func(value, string) bool) []string {
+	v, ok := f.get(plural)
+	if other, both := f.get(singular); both && ok {
+		other.fail("stands beside %s; keep %s", plural, plural)
+	} else if both {
+		v, ok = other, true
+	}
+	if !ok {
+		return nil
+	}
+	items := v.items()
+	if len(items) == 0 {
+		v.fail("is an empty list; remove the key to match all")
+	}
+	var out []string
+	for _, item := range items {
+		s, ok := item.text()
+		if ok && (check == nil || check(item, s)) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Tolerance is how far the share that a channel carried may be from the agreed one before the daily
+// report says so, in millionths of a percentage point.
+type Tolerance int64
+
+// DefaultTolerance is two percentage points.
+const DefaultTolerance Tolerance = 2_000_000
+
+const maxTolerance = 100_000_000 // all
+
+// Share is the tolerance as a share between 0 and 1.
+func (t Tolerance) Share() float64 { return float64(t) / maxTolerance }
+
+// readTolerance reads the percentage points of a route.
+func readTolerance(f fields) Tolerance {
+	v, ok := f.get("tolerance")
+	if !ok {
+		return DefaultTolerance
+	}
+	const want = "percentage points from 0 to 100, such as 2 or 0.5"
+	s, ok := v.raw(want)
+	if !ok {
+		return DefaultTolerance
+	}
+	n, err := parseMicros(s, maxTolerance)
+	if err != nil {
+		v.fail("%q is not a tolerance; write %s", s, want)
+		return DefaultTolerance
+	}
+	return Tolerance(n)
 }

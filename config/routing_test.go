@@ -265,7 +265,7 @@ func TestThousandsOfProblemsAreReportedInShort(t *testing.T) {
 		fmt.Fprintf(&doc, "    chanel-%d: 1\n", i)
 	}
 	_, err := config.ParseRouting("routing.yaml", []byte(doc.String()))
-	if err == nil || strings.Count(err.Error(), "\n") != 20 || !strings.HasSuffix(err.Error(), "and 8980 more problems; mend these first") {
+	if err == nil || strings.Count(err.Error(), "\n") != 20 || !strings.HasSuffix(err.Error(), "and 8980 more problems; fix these first") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -37,7 +37,8 @@ func (v value) checkName(what, s string) bool {
 	if isName(s, false) {
 		return true
 	}
-	v.fail("%q cannot name a %s; use 1 to 64 letters, digits, dots, dashes and underscores", s, what)
+	v.fail("%q cannot name a %s; use 1 to 64 letters, digits, dots, dashes and underscores", s,
+		what)
 	return false
 }
 
@@ -57,7 +58,8 @@ func wordOf[W ~string](v value, what string, of []W) (W, bool) {
 	case slices.Contains(words, s):
 		return W(s), true
 	default:
-		v.fail("%s %q is unknown; %s", what, s, suggest(s, words, "use "+strings.Join(words, " or ")))
+		v.fail("%s %q is unknown; %s", what, s, suggest(s, words, "use "+strings.Join(words,
+			" or ")))
 	}
 	return "", false
 }
@@ -117,7 +119,8 @@ func (v value) date(zone *time.Location) time.Time {
 	}
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		v.fail("%q is no date; write for example 2026-12-01, which begins at midnight in the time zone of the document, or 2026-12-01T09:00:00Z", s)
+		v.fail("%q is no date; write for example 2026-12-01, which begins at midnight in the "+
+			"time zone of the document, or 2026-12-01T09:00:00Z", s)
 	}
 	return at.UTC()
 }
@@ -154,7 +157,8 @@ func (v value) label() (selector.Value, bool) {
 	case "!!int", "!!float":
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || f-f != 0 { // NaN and infinities
-			v.fail("%q is not a finite decimal number; write a number such as 9 or 0.5, or a text in quotes", s)
+			v.fail("%q is not a finite decimal number; write a number such as 9 or 0.5, or a "+
+				"text in quotes", s)
 			return selector.Value{}, false
 		}
 		return selector.NumberValue(f), true

@@ -17,6 +17,47 @@ import (
 	"dispatcher/selector/score"
 )
 
+// Scoring is how a ranking by best worker scores the members of a route: by an expression, by a
+// function or, when both are nil, by the default rule. The highest score is first.
+type Scoring struct {
+	Expression *score.Expression
+	Function   *Function
+	Ascending  bool // the lowest score is first
+}
+
+// defaultScoring is the word of the document for scoring by the default rule.
+const defaultScoring = "default"
+
+// Kind is the word for the rule: default, expression or function.
+func (s *Scoring) Kind() string {
+	switch {
+	case s.Function != nil:
+		return "function"
+	case s.Expression != nil:
+		return "expression"
+	}
+	return defaultScoring
+}
+
+// Function is an HTTP endpoint that scores candidates.
+type Function struct {
+	URL string
+	// TokenFile holds a secret that is sent as a bearer token; none when empty.
+	TokenFile string
+	// Token is the content of TokenFile. It is never part of the document: it is read when the
+	// document comes into force.
+	Token string
+	// AllowPrivate lets calls go to addresses of private networks and to this machine.
+	AllowPrivate bool
+	// Parameters are sent with every call.
+	Parameters map[string]selector.Value
+	// Batch sends up to BatchSize candidates in one call; else each has a call of its own.
+	Batch     bool
+	BatchSize int
+	Deadline  time.Duration // for all calls about one message together
+	Cache     time.Duration // how long an answer holds for an equal question
+}
+
 // readScoring reads how a route scores its members: the word default, a mapping with an
 // expression, or a mapping with a function.
 func readScoring(f fields, r Route) Scoring {
@@ -26,7 +67,8 @@ func readScoring(f fields, r Route) Scoring {
 		return s
 	}
 	if r.Mode != BestWorkerMode && r.Fallback != BestWorker && r.Mode != "" && r.Fallback != "" {
-		v.fail("nothing on this route is ranked by best_worker, so nothing is scored; set mode or fallback to best_worker or remove scoring")
+		v.fail("nothing on this route is ranked by best_worker, so nothing is scored; set mode " +
+			"or fallback to best_worker or remove scoring")
 	}
 	if v.node.Kind == yaml.ScalarNode {
 		readScoringWord(v)
@@ -34,7 +76,8 @@ func readScoring(f fields, r Route) Scoring {
 	}
 	known := []string{"expression", "descending"}
 	if v.has("function") {
-		known = []string{"function", "token_file", "allow_private", "batch", "batch_size", "parameters", "deadline", "cache", "descending"}
+		known = []string{"function", "token_file", "allow_private", "batch", "batch_size",
+			"parameters", "deadline", "cache", "descending"}
 	}
 	keys, ok := v.fields(known...)
 	if !ok {
@@ -51,7 +94,8 @@ func readScoring(f fields, r Route) Scoring {
 	case hasExpression:
 		s.Expression = readExpression(expression)
 	default:
-		v.fail(`names neither an expression nor a function; write default, {expression: "1 - load_ratio"} or {function: "https://..."}`)
+		v.fail(`names neither an expression nor a function; write default, {expression: "1 - ` +
+			`load_ratio"} or {function: "https://..."}`)
 	}
 	return s
 }
@@ -85,7 +129,8 @@ func readExpression(v value) *score.Expression {
 		return e
 	}
 	if syntax, ok := errors.AsType[*score.SyntaxError](err); ok {
-		v.fail("line %d, column %d of the expression: %s", syntax.Line, syntax.Column, syntax.Message)
+		v.fail("line %d, column %d of the expression: %s", syntax.Line, syntax.Column,
+			syntax.Message)
 	} else {
 		v.fail("is no expression: %v", err)
 	}
@@ -135,7 +180,8 @@ func readParameters(v value) map[string]selector.Value {
 	out := v.labels()
 	for _, name := range slices.Sorted(maps.Keys(out)) {
 		if secretKey.MatchString(name) {
-			v.child(name, v.node).fail("looks like a secret, which every version would keep; write it into a file and its path as token_file")
+			v.child(name, v.node).fail("looks like a secret, which every version would keep; " +
+				"write it into a file and its path as token_file")
 		}
 	}
 	return out
@@ -158,30 +204,33 @@ func readBatch(f fields, out *Function) {
 }
 
 // secretQuery finds parameters of a URL that usually carry a secret.
-var secretQuery = regexp.MustCompile(`(?i)(key|code|sig|signature|auth|authorization|credentials?|pass|pwd|password|passphrase|secret|token|jwt|session)$`)
+var secretQuery = regexp.MustCompile(`(?i)(key|code|sig|signature|auth|authorization|credentials?` +
+	`|pass|pwd|password|passphrase|secret|token|jwt|session)$`)
 
 // functionProblem says why an address cannot be a function's; "" when it can. It does
 // not show the address, which may hold the secret that it complains about.
 func functionProblem(s string) string {
-	const mend = "write for example https://scores.example.com/v1"
+	const example = "write for example https://scores.example.com/v1"
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		return "is not an http or https URL; " + mend
+		return "is not an http or https URL; " + example
 	case u.Port() != "" && !isPort(u.Port()):
-		return "has a port that does not exist; " + mend
+		return "has a port that does not exist; " + example
 	case u.User != nil:
-		return "holds a user or a password, which every version would keep; write the token into a file and its path as token_file"
+		return "holds a user or a password, which every version would keep; write the token " +
+			"into a file and its path as token_file"
 	case u.Fragment != "" || strings.HasSuffix(s, "#"):
 		return "has a part behind #, which is never sent; remove it"
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return "has a query that cannot be read; " + mend
+		return "has a query that cannot be read; " + example
 	}
 	for name := range query {
 		if secretQuery.MatchString(name) {
-			return fmt.Sprintf("parameter %s looks like a secret, which every version would keep; write the token into a file and its path as token_file", name)
+			return fmt.Sprintf("parameter %s looks like a secret, which every version would "+
+				"keep; write the token into a file and its path as token_file", name)
 		}
 	}
 	return ""

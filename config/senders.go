@@ -11,8 +11,8 @@ import (
 type Senders struct {
 	// Default is the sender of messages that name none; empty leaves it to the adapter's own.
 	Default string
-	// Rules are looked through in their order; the first whose countries fit counts. A message that no rule
-	// fits may have any sender.
+	// Rules are looked through in their order; the first whose countries fit counts. A message that
+	// no rule fits may have any sender.
 	Rules []SenderRule
 }
 
@@ -21,8 +21,8 @@ type SenderRule struct {
 	Countries []string         // ISO 3166 in lower case; empty fits all
 	Allow     []sms.SenderKind // kinds that pass as they are
 	IDs       []string         // ids that pass as they are, whatever their kind
-	// From takes the place of any other sender, and is that of messages without one. When it is empty, the
-	// channel does not take a message whose sender does not pass.
+	// From takes the place of any other sender, and is that of messages without one. When it is
+	// empty, the channel does not take a message whose sender does not pass.
 	From string
 }
 
@@ -60,7 +60,8 @@ func (s *Senders) ByCountry() bool {
 // A number is the same with and without its plus, as adapters see it.
 func (s *Senders) Gives(sender string) bool {
 	same := func(own string) bool { return bare(own) == bare(sender) }
-	return same(s.Default) || slices.ContainsFunc(s.Rules, func(r SenderRule) bool { return same(r.From) })
+	return same(s.Default) || slices.ContainsFunc(s.Rules,
+		func(r SenderRule) bool { return same(r.From) })
 }
 
 // readSenders reads {default, rules}.
@@ -84,7 +85,8 @@ func readSenders(v value) Senders {
 			continue
 		}
 		if all {
-			item.fail("a rule above holds for all countries, so this one is never looked at; put that one last")
+			item.fail("a rule above holds for all countries, so this one is never looked at; " +
+				"put that one last")
 		}
 		r := readSenderRule(f)
 		all = all || len(r.Countries) == 0
@@ -109,7 +111,8 @@ func readSenderRule(f fields) SenderRule {
 		r.From = readSender(v)
 	}
 	if len(f.of.r.problems) == before && r.Allow == nil && r.IDs == nil && r.From == "" {
-		f.of.fail("lets no sender pass and puts none in its place; write allow, ids or from, or take the channel out of the routes to these countries")
+		f.of.fail("lets no sender pass and puts none in its place; write allow, ids or from, or " +
+			"take the channel out of the routes to these countries")
 	}
 	return r
 }
@@ -144,6 +147,7 @@ func checkSender(v value, s string) bool {
 	if kind := sms.KindOf(s); kind != sms.BadSender && kind != sms.NoSender {
 		return true
 	}
-	v.fail(`is no sender id; write a name of up to 11 characters of the GSM alphabet, a short code of 3 to 8 digits, or a number such as "+447700900123"`)
+	v.fail(`is no sender id; write a name of up to 11 characters of the GSM alphabet, a short ` +
+		`code of 3 to 8 digits, or a number such as "+447700900123"`)
 	return false
 }

@@ -27,7 +27,8 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 // parseYAML reads exactly one document. JSON is YAML.
 func parseYAML(r *report, doc []byte) (value, bool) {
 	if len(doc) > maxDocument {
-		r.fail(0, "", "the document is larger than %d bytes; it cannot be the right file", maxDocument)
+		r.fail(0, "", "the document is larger than %d bytes; it cannot be the right file",
+			maxDocument)
 		return value{}, false
 	}
 	var root yaml.Node
@@ -49,7 +50,8 @@ func parseYAML(r *report, doc []byte) (value, bool) {
 		return value{}, false
 	}
 	if budget := maxValues; !expands(&root, &budget) {
-		r.fail(0, "", "the document has more than %d values or an anchor that contains itself; write aliases out", maxValues)
+		r.fail(0, "", "the document has more than %d values or an anchor that contains itself; "+
+			"write aliases out", maxValues)
 		return value{}, false
 	}
 	return value{r: r, node: resolve(root.Content[0])}, true
@@ -77,7 +79,8 @@ func expands(n *yaml.Node, budget *int) bool {
 // where there is one.
 func (r *report) notYAML(doc []byte, err error) {
 	if bracket, line := unclosed(doc); bracket != 0 {
-		r.fail(line, "", "not valid YAML: the %c that opens here is not closed; close it, or correct what stands in it", bracket)
+		r.fail(line, "", "not valid YAML: the %c that opens here is not closed; close it, or "+
+			"correct what stands in it", bracket)
 		return
 	}
 	text := err.Error()
@@ -89,7 +92,8 @@ func (r *report) notYAML(doc []byte, err error) {
 		text = text[len(at[0]):]
 	}
 	if strings.HasPrefix(text, "did not find expected") { // the library counts these lines from 0
-		r.fail(line+1, "", "not valid YAML: %s in the block that begins here; correct the indentation below", text)
+		r.fail(line+1, "", "not valid YAML: %s in the block that begins here; correct the "+
+			"indentation below", text)
 		return
 	}
 	r.fail(line, "", "not valid YAML: %s; correct the line or the one before it", text)
@@ -137,7 +141,8 @@ func (v value) entries() ([]entry, bool) {
 		case key.Kind != yaml.ScalarNode:
 			v.r.fail(key.Line, v.key, "a key is not a plain word; write key: value")
 		case seen[key.Value]:
-			v.r.fail(key.Line, v.child(key.Value, key).key, "stands here twice; remove one of the two")
+			v.r.fail(key.Line, v.child(key.Value, key).key, "stands here twice; remove one of "+
+				"the two")
 		default:
 			seen[key.Value] = true
 			child := v.child(key.Value, v.node.Content[i+1])
@@ -165,7 +170,8 @@ func (v value) fields(known ...string) (fields, bool) {
 		case slices.Contains(known, e.name):
 			f.entries = append(f.entries, e)
 		default:
-			v.r.fail(e.line, e.value.key, "there is no such key; %s", suggest(e.name, known, "known are "+strings.Join(known, ", ")))
+			v.r.fail(e.line, e.value.key, "there is no such key; %s", suggest(e.name, known,
+				"known are "+strings.Join(known, ", ")))
 		}
 	}
 	return f, true
@@ -224,4 +230,91 @@ func (v value) kind() string {
 		return "empty"
 	}
 	return "a single value"
+}
+
+// unclosed finds the bracket or quote that a document with a YAML fault leaves open, or closes with
+// the wrong one: its character and line, or 0 where all are closed. The YAML library names the
+// place where it gave up, which may be far below. Quoted texts and comments are passed over.
+func unclosed(doc []byte) (bracket byte, line int) {
+	type opening struct {
+		bracket byte
+		line    int
+	}
+	var open []opening
+	line = 1
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; c {
+		case '\n':
+			line++
+		case '#':
+			if i == 0 || strings.IndexByte(" \t\n", doc[i-1]) >= 0 {
+				i = endOfLine(doc, i) - 1
+			}
+		case '"', '\'':
+			if beginsValue(doc, i) {
+				end, closed := endOfQuote(doc, i)
+				if !closed {
+					return c, line
+				}
+				line += strings.Count(string(doc[i:end]), "\n")
+				i = end - 1
+			}
+		case '{', '[':
+			if len(open) > 0 || beginsValue(doc, i) {
+				open = append(open, opening{c, line})
+			}
+		case '}', ']':
+			if len(open) == 0 {
+				continue
+			}
+			last := open[len(open)-1]
+			if last.bracket != c-2 { // in ASCII two before its closing one
+				return last.bracket, last.line
+			}
+			open = open[:len(open)-1]
+		}
+	}
+	if len(open) == 0 {
+		return 0, 0
+	}
+	return open[0].bracket, open[0].line
+}
+
+// endOfLine is the position of the line break behind i, or the end.
+func endOfLine(doc []byte, i int) int {
+	for i < len(doc) && doc[i] != '\n' {
+		i++
+	}
+	return i
+}
+
+// endOfQuote is the position behind the quoted text that begins at i, and whether it is closed. A
+// backslash escapes in double quotes; a single quote is written twice in single ones.
+func endOfQuote(doc []byte, i int) (end int, closed bool) {
+	quote := doc[i]
+	for i++; i < len(doc); i++ {
+		switch {
+		case doc[i] == '\\' && quote == '"':
+			i++
+		case doc[i] == quote && quote == '\'' && i+1 < len(doc) && doc[i+1] == quote:
+			i++
+		case doc[i] == quote:
+			return i + 1, true
+		}
+	}
+	return len(doc), false
+}
+
+// beginsValue reports whether a quote or a bracket at i begins a value: within a plain text it is
+// a character like any other.
+func beginsValue(doc []byte, i int) bool {
+	at := i - 1
+	for at >= 0 && (doc[at] == ' ' || doc[at] == '\t') {
+		at--
+	}
+	if at < 0 {
+		return true
+	}
+	return strings.IndexByte("\n{[,", doc[at]) >= 0 || at < i-1 && strings.IndexByte(":-",
+		doc[at]) >= 0
 }

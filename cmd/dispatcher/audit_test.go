@@ -87,7 +87,7 @@ func (o *office) send(story, document string, n int) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	version, err := o.ledger.ApplyRouting(ctx, app.NewRouting(doc, "ann", "agreed", nil))
+	version, err := o.ledger.ApplyRouting(ctx, app.NewRouting(doc, nil, "ann", "agreed", nil))
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	}
 	done := &changed{
 		Version: ch.current.Version, Previous: ch.current.Version, DryRun: ch.flags.dryRun,
-		Changes: diffLines(config.Diff(ch.base(), after)), Warnings: []string{}, after: after, inForce: ch.carried(after),
+		Changes: diffLines(config.Diff(ch.base(), after)), Warnings: []string{}, after: after, inForce: ch.withEffects(after),
 	}
 	done.forced = ch.flags.force
 	done.relaid = len(done.Changes) == 0 && string(document.Text) != ch.current.Document
@@ -136,7 +136,7 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	if ch.flags.dryRun {
 		return done, ch.warnOfGranted(ctx, done)
 	}
-	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(document, ch.flags.author, ch.flags.reason, &ch.current.Version))
+	done.Version, err = ch.ledger.ApplyRouting(ctx, app.NewRouting(document, ch.inForce, ch.flags.author, ch.flags.reason, &ch.current.Version))
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
 		return nil, ch.overtaken(ctx, conflict)
 	}
@@ -150,12 +150,12 @@ func (ch *change) make(ctx context.Context, by edit) (*changed, error) {
 	return done, nil
 }
 
-// carried is the new document with the effects of health weighting that it takes over.
-func (ch *change) carried(after *config.Routing) *config.Routing {
+// withEffects is the new routing with the effects of health weighting that it takes over.
+func (ch *change) withEffects(after *config.Routing) *config.Routing {
 	if ch.inForce == nil {
 		return after
 	}
-	return after.With(config.CarryEffects(ch.inForce, after))
+	return after.With(config.KeepEffects(ch.inForce, after))
 }
 
 // base is what the change is compared with; an empty routing before the first.

@@ -60,7 +60,7 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, "ann", "a budget", nil)); err != nil {
+	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil)); err != nil {
 		t.Fatal(err)
 	}
 	m := drawn("order-7731", 17, "a")
@@ -114,7 +114,7 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, "ann", "a budget", nil)); err != nil {
+	if _, err := l.ApplyRouting(t.Context(), app.NewRouting(doc, nil, "ann", "a budget", nil)); err != nil {
 		t.Fatal(err)
 	}
 	m := drawn("order-7731", 17, "a")

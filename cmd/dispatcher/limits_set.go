@@ -27,7 +27,7 @@ func (c *cli) limitsSetCommand() *cobra.Command {
 		Use:   "set (CHANNEL | --all-channels) --window 1s --max N --reason TEXT",
 		Short: "Change, add or remove one limit, from the next claim on",
 		Long: `Changes the max of the limit with that window, unit, tenant and prefix in the routing document, which keeps its
-comments and its layout otherwise, and applies it as a new version. If there is no such limit it is added;
+comments, its order and its quotes, and applies it as a new version. If there is no such limit it is added;
 --remove takes it out. Max 0 closes: messages fall back or wait. A burst that does not fit under a lower
 max becomes the default. active and admission are changed in the document: "dispatcher routing apply".
 

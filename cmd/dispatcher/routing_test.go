@@ -384,7 +384,7 @@ func TestErrorsOfStoredDocumentsNameTheVersion(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
 	got := dispatcher(t, "", env, because("none", "weights", "set", "default", "a=0", "b=0", "c=0")...)
-	if got.code != exitUsage || !strings.Contains(got.err, "routing version 1 with the change: ") {
+	if got.code != exitUsage || !strings.Contains(got.err, "routing version 1 with the change:7: ") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -27,7 +27,7 @@ func (c *cli) weightsSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set ROUTE CHANNEL=WEIGHT... --reason TEXT",
 		Short: "Give channels of a route other weights, from the next claim on",
-		Long: `Changes the weights in the routing document, which keeps its comments and its layout otherwise, and
+		Long: `Changes the weights in the routing document, which keeps its comments, its order and its quotes, and
 applies it as a new version. Channels that are not named keep their weight; one that the route does
 not have yet is added to it. Weight 0 takes a channel out of the draw but leaves it as a fallback.`,
 		Example: `  dispatcher weights set default a=25 b=15 c=60 --reason "b is dearer from today on"`,

@@ -109,7 +109,7 @@ func TestTheLedgerGetsAllChannelsAndRoutes(t *testing.T) {
 	t.Parallel()
 	seven := int64(7)
 	doc := versionOf(t, everyMode, "")
-	n := NewRouting(appliedDocument(t, everyMode), "alice", "because", &seven)
+	n := NewRouting(appliedDocument(t, everyMode), nil, "alice", "because", &seven)
 	var want []ledger.RouteSpec
 	for i, name := range []string{"weighted", "turns", "idle", "best"} {
 		want = append(want, ledger.RouteSpec{Name: name, Members: doc.Routes[i].Channels})
@@ -130,11 +130,20 @@ channels: {a: {provider: sandbox}, b: {provider: sandbox}}
 routes: [{name: r, weights: {a: 60, b: 40}, health: {errors: 5}}]
 `
 	after := strings.Replace(before, "a: 60", "a: 30", 1)
-	n := NewRouting(appliedDocument(t, after), "alice", "because", nil)
+	n := NewRouting(appliedDocument(t, after), nil, "alice", "because", nil)
 	current := ledger.RoutingVersion{Version: 7, Document: before, Effects: []byte(`{"weights": {"r": {"a": "45"}}}`)}
 	if got, want := string(n.Effects(current)), `{"weights":{"r":{"a":"22.5"}}}`; got != want {
 		t.Errorf("effects %s, want %s", got, want)
 	}
+	// The routing of the version that the change is based on is not read again.
+	current.Document = "not read"
+	seven := current.Version
+	known := versionOf(t, before, string(current.Effects))
+	n = NewRouting(appliedDocument(t, after), known, "alice", "because", &seven)
+	if got, want := string(n.Effects(current)), `{"weights":{"r":{"a":"22.5"}}}`; got != want {
+		t.Errorf("effects %s, want %s", got, want)
+	}
+	n = NewRouting(appliedDocument(t, after), nil, "alice", "because", nil)
 	for name, text := range map[string]string{"no document": "", "of another program": "routes: {}"} {
 		current.Document = text
 		if got := n.Effects(current); got != nil {
@@ -178,7 +187,7 @@ func TestLimitsAreCompiledAndReachTheLedgerAsTheDocumentHasThem(t *testing.T) {
 		"hold of b":         {7 * time.Second, b.Active.Hold},
 		"a until receipt":   {true, a.Active.UntilReceipt()},
 		"b until receipt":   {false, b.Active.UntilReceipt()},
-		"the ledger's":      {over, NewRouting(appliedDocument(t, everyLimit), "alice", "because", nil).Limits},
+		"the ledger's":      {over, NewRouting(appliedDocument(t, everyLimit), nil, "alice", "because", nil).Limits},
 		"the ledger's of a": {doc.Channels[0].Limits, Specs(doc)[0].Limits},
 	} {
 		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
@@ -227,7 +236,7 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 func TestNewRoutingKnowsWhereDaysAreCut(t *testing.T) {
 	t.Parallel()
 	doc := appliedDocument(t, "timezone: Europe/London\n"+everyMode)
-	if n := NewRouting(doc, "a", "b", nil); n.Zone != doc.Routing.Timezone || n.Zone.String() != "Europe/London" {
+	if n := NewRouting(doc, nil, "a", "b", nil); n.Zone != doc.Routing.Timezone || n.Zone.String() != "Europe/London" {
 		t.Errorf("zone %v", n.Zone)
 	}
 }

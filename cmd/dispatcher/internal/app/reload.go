@@ -88,7 +88,7 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 		return err
 	}
 	none := int64(0)
-	_, err = r.ledger.ApplyRouting(ctx, NewRouting(doc, "dispatcher", "first start with "+name, &none))
+	_, err = r.ledger.ApplyRouting(ctx, NewRouting(doc, nil, "dispatcher", "first start with "+name, &none))
 	if _, quicker := errors.AsType[*ledger.VersionConflictError](err); quicker {
 		return nil // another process was quicker
 	}

@@ -95,7 +95,7 @@ func (s *station) put(document string) error {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.ledger.ApplyRouting(s.t.Context(), NewRouting(doc, "alice", "because", nil)); err != nil {
+	if _, err := s.ledger.ApplyRouting(s.t.Context(), NewRouting(doc, nil, "alice", "because", nil)); err != nil {
 		s.t.Fatal(err)
 	}
 	return s.reload(s.t.Context())

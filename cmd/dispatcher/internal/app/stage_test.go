@@ -122,7 +122,7 @@ func (s *stage) apply(document string) int64 {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	version, err := s.app.Ledger().ApplyRouting(s.t.Context(), NewRouting(doc, "test", "test", nil))
+	version, err := s.app.Ledger().ApplyRouting(s.t.Context(), NewRouting(doc, nil, "test", "test", nil))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (s *Steerer) step(ctx context.Context, r *ledger.Ramp, move RampMove) (impo
 	if r.Reason != "" {
 		reason += ": " + r.Reason
 	}
-	n := s.cfg.NewRouting(doc, fmt.Sprintf("ramp %d of %s", r.ID, r.Author), reason, &expect)
+	n := s.cfg.NewRouting(doc, s.seen.doc, fmt.Sprintf("ramp %d of %s", r.ID, r.Author), reason, &expect)
 	next := *r
 	next.Step = move.Step
 	n.Ramp = &next

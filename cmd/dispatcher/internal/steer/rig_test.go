@@ -100,7 +100,7 @@ func (r *rig) patient(sendTimeout time.Duration) *Steerer {
 	return s
 }
 
-func asRouting(document *config.Document, author, reason string, expect *int64) ledger.NewRouting {
+func asRouting(document *config.Document, _ *config.Routing, author, reason string, expect *int64) ledger.NewRouting {
 	doc := document.Routing
 	n := ledger.NewRouting{Expect: expect, Author: author, Reason: reason, Document: string(document.Text)}
 	n.Effects = func(current ledger.RoutingVersion) []byte {
@@ -108,7 +108,7 @@ func asRouting(document *config.Document, author, reason string, expect *int64) 
 		if err != nil {
 			return nil
 		}
-		return config.CarryEffects(before, doc).Encode()
+		return config.KeepEffects(before, doc).Encode()
 	}
 	for _, c := range doc.ChannelNames() {
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: c})
@@ -126,7 +126,7 @@ func (r *rig) apply(text string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if _, err := r.ledger.ApplyRouting(r.t.Context(), asRouting(doc, "test", "test", nil)); err != nil {
+	if _, err := r.ledger.ApplyRouting(r.t.Context(), asRouting(doc, nil, "test", "test", nil)); err != nil {
 		r.t.Fatal(err)
 	}
 }

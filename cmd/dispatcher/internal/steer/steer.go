@@ -35,8 +35,8 @@ const DefaultEvery = 2 * time.Second
 // Config is what a Steerer needs. All fields are required.
 type Config struct {
 	Ledger *ledger.Ledger
-	// NewRouting makes of a document what the ledger applies.
-	NewRouting func(doc *config.Document, author, reason string, expect *int64) ledger.NewRouting
+	// NewRouting makes of a document what the ledger applies; before is the routing in force.
+	NewRouting func(doc *config.Document, before *config.Routing, author, reason string, expect *int64) ledger.NewRouting
 	// Every is how often it looks.
 	Every time.Duration
 	// SendTimeout is how long a submit may wait for its answer: an attempt counts until that has come.

@@ -10,64 +10,64 @@ import (
 	"dispatcher/admission"
 )
 
-// leavesOf lists every value of a routing in the order of its document. A field that is
+// pathsOf lists every value of a routing in the order of its document. A field that is
 // new in Routing or below it must be added here; TestDiffSeesEveryField says so.
-func leavesOf(r *Routing) []leaf {
-	var all []leaf
-	root := leaves{all: &all}
+func pathsOf(r *Routing) []pathValue {
+	var all []pathValue
+	root := paths{all: &all}
 	root.below("timezone").setDefault(r.Timezone.String(), "UTC")
 	channels := root.below("channels")
 	channels.setOrder(r.ChannelNames())
 	for i := range r.Channels {
-		leavesOfChannel(channels.below(r.Channels[i].Name), &r.Channels[i])
+		pathsOfChannel(channels.below(r.Channels[i].Name), &r.Channels[i])
 	}
 	routes := root.below("routes")
 	routes.setOrder(r.routeNames())
 	for i := range r.Routes {
-		leavesOfRoute(routes.below(r.Routes[i].Name), &r.Routes[i])
+		pathsOfRoute(routes.below(r.Routes[i].Name), &r.Routes[i])
 	}
-	leavesOfLimits(root.below("limits"), r.Limits)
-	leavesOfRates(root.below("rates"), &r.Rates)
-	leavesOfBlocked(root.below("blocked"), &r.Blocked)
+	pathsOfLimits(root.below("limits"), r.Limits)
+	pathsOfRates(root.below("rates"), &r.Rates)
+	pathsOfBlocked(root.below("blocked"), &r.Blocked)
 	lanes := root.below("lanes")
 	lanes.setOrder(r.LaneNames())
 	for i := range r.Lanes {
-		leavesOfLane(lanes.below(r.Lanes[i].Name), &r.Lanes[i])
+		pathsOfLane(lanes.below(r.Lanes[i].Name), &r.Lanes[i])
 	}
-	leavesOfInbound(root.below("inbound"), &r.Inbound)
+	pathsOfInbound(root.below("inbound"), &r.Inbound)
 	return all
 }
 
-func leavesOfChannel(l leaves, c *Channel) {
+func pathsOfChannel(l paths, c *Channel) {
 	l.below("provider").set(c.Provider)
 	for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
 		l.below("settings", name).setAny(c.Settings[name], secretKey.MatchString(name))
 	}
 	l.below("capacity").setDefault(number(c.Capacity), number(int64(defaultCapacity)))
-	leavesOfLimits(l.below("limits"), c.Limits)
-	leavesOfPolicy(l.below("admission"), c.Policy)
+	pathsOfLimits(l.below("limits"), c.Limits)
+	pathsOfPolicy(l.below("admission"), c.Policy)
 	if c.Active.Max != 0 {
 		l.below("active", "max").set(number(c.Active.Max))
 	}
 	l.below("active", "until").setDefault(c.Active.Until, untilSubmit)
 	l.below("active", "hold").setDefault(period(c.Active.Hold), period(holdOf(c.Active.Until)))
-	leavesOfReceipts(l.below("receipts"), c.Receipts)
+	pathsOfReceipts(l.below("receipts"), c.Receipts)
 	l.below("state").setDefault(string(c.State), string(Enabled))
 	l.below("labels").setLabels(c.Labels)
-	leavesOfPrice(l.below("price"), &c.Price)
-	leavesOfSenders(l.below("senders"), &c.Senders)
+	pathsOfPrice(l.below("price"), &c.Price)
+	pathsOfSenders(l.below("senders"), &c.Senders)
 	l.below("test").setDefault(strconv.FormatBool(c.Test), "false")
 }
 
-// leavesOfLimits has the max of each limit under its key, and below that what else it says.
-func leavesOfLimits(l leaves, limits []admission.Limit) {
+// pathsOfLimits has the max of each limit under its key, and below that what else it says.
+func pathsOfLimits(l paths, limits []admission.Limit) {
 	for i := range limits {
 		limit := &limits[i]
 		at := l.limit(limit.Key())
 		at.set(limitMax(limit))
 		at.below("sliding").setDefault(strconv.FormatBool(limit.Sliding), "false")
 		if limit.Burst != 0 {
-			at.below("burst").add(leaf{text: number(limit.Burst), shown: burstText(limit)})
+			at.below("burst").add(pathValue{text: number(limit.Burst), shown: burstText(limit)})
 		}
 		for _, r := range limit.Reserve {
 			at.below("reserve", r.Lane).set(number(r.Percent) + "%")
@@ -76,7 +76,7 @@ func leavesOfLimits(l leaves, limits []admission.Limit) {
 }
 
 // limit is where the values of a limit are collected, below a list of them.
-func (l leaves) limit(k admission.Key) leaves {
+func (l paths) limit(k admission.Key) paths {
 	if k.Scope.Tenant != "" {
 		l = l.below("tenant", k.Scope.Tenant)
 	}
@@ -98,18 +98,19 @@ func limitMax(l *admission.Limit) string {
 	return text
 }
 
-func leavesOfPolicy(l leaves, p admission.Policy) {
+func pathsOfPolicy(l paths, p admission.Policy) {
 	word := exactPolicy
 	if p != nil {
 		word = p.String()
 	}
 	l.setDefault(word, exactPolicy)
 	if c, ok := p.(admission.Curve); ok {
-		l.below("curve_factor").setDefault(strconv.FormatFloat(c.Factor, 'g', -1, 64), number(defaultCurveFactor))
+		l.below("curve_factor").setDefault(strconv.FormatFloat(c.Factor, 'g', -1, 64),
+			number(defaultCurveFactor))
 	}
 }
 
-func leavesOfPrice(l leaves, p *Price) {
+func pathsOfPrice(l paths, p *Price) {
 	if p.Currency == "" {
 		return
 	}
@@ -127,14 +128,14 @@ func leavesOfPrice(l leaves, p *Price) {
 }
 
 // setAmounts adds amounts of money by name.
-func (l leaves) setAmounts(amounts map[string]int64) {
+func (l paths) setAmounts(amounts map[string]int64) {
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		l.below(name).set(amount(amounts[name]))
 	}
 }
 
-// leavesOfSenders has the rules by their place, because the first that fits counts.
-func leavesOfSenders(l leaves, s *Senders) {
+// pathsOfSenders has the rules by their place, because the first that fits counts.
+func pathsOfSenders(l paths, s *Senders) {
 	if s.Default != "" {
 		l.below("default").set(plain(s.Default))
 	}
@@ -153,13 +154,13 @@ func leavesOfSenders(l leaves, s *Senders) {
 	}
 }
 
-func leavesOfBlocked(l leaves, b *Blocked) {
+func pathsOfBlocked(l paths, b *Blocked) {
 	l.below("prefixes").setWords(b.Prefixes)
 	l.below("countries").setWords(b.Countries)
 	l.below("premium").setDefault(strconv.FormatBool(b.Premium), "false")
 }
 
-func leavesOfRoute(l leaves, r *Route) {
+func pathsOfRoute(l paths, r *Route) {
 	match := l.below("match")
 	match.below("prefixes").setWords(r.Match.Prefixes)
 	match.below("countries").setWords(r.Match.Countries)
@@ -167,11 +168,11 @@ func leavesOfRoute(l leaves, r *Route) {
 	match.below("lanes").setWords(r.Match.Lanes)
 	match.below("labels").setLabels(r.Match.Labels)
 	l.below("mode").set(string(r.Mode))
-	leavesOfMembers(l, r)
+	pathsOfMembers(l, r)
 	l.below("fallback").setDefault(string(r.Fallback), string(fallbacks[0]))
-	leavesOfScoring(l.below("scoring"), &r.Scoring)
+	pathsOfScoring(l.below("scoring"), &r.Scoring)
 	if r.Health != nil {
-		leavesOfHealth(l.below("health"), r.Health)
+		pathsOfHealth(l.below("health"), r.Health)
 	}
 	l.below("wait").setDefault(period(r.Wait), "0s")
 	l.below("bypass_selectors").setDefault(strconv.FormatBool(r.BypassSelectors), "false")
@@ -191,9 +192,9 @@ func throttledWord(r *Route) string {
 	return throttleds[0]
 }
 
-// leavesOfMembers lists the weights one by one. Effective weights are shown apart, and
+// pathsOfMembers lists the weights one by one. Effective weights are shown apart, and
 // only where an effect is in force.
-func leavesOfMembers(l leaves, r *Route) {
+func pathsOfMembers(l paths, r *Route) {
 	if r.Weights == nil {
 		l.below("channels").set("[" + strings.Join(r.Channels, ", ") + "]")
 		return
@@ -212,11 +213,12 @@ func leavesOfMembers(l leaves, r *Route) {
 	}
 }
 
-func leavesOfScoring(l leaves, s *Scoring) {
+func pathsOfScoring(l paths, s *Scoring) {
 	l.setDefault(s.Kind(), defaultScoring)
 	if s.Expression != nil {
 		text := s.Expression.String()
-		l.below("expression").add(leaf{text: text, shown: strings.Join(strings.Fields(text), " ")})
+		l.below("expression").add(pathValue{text: text, shown: strings.Join(strings.Fields(text),
+			" ")})
 	}
 	if f := s.Function; f != nil {
 		l.below("function").set(f.URL)
@@ -233,7 +235,7 @@ func leavesOfScoring(l leaves, s *Scoring) {
 	l.below("descending").setDefault(strconv.FormatBool(!s.Ascending), "true")
 }
 
-func leavesOfHealth(l leaves, h *Health) {
+func pathsOfHealth(l paths, h *Health) {
 	l.below("errors").set(number(h.Errors))
 	l.below("window").setDefault(period(h.Window), period(defaultHealthWindow))
 	l.below("step").setDefault(number(h.Step), number(defaultHealthStep))
@@ -242,13 +244,14 @@ func leavesOfHealth(l leaves, h *Health) {
 	l.below("quiet").setDefault(period(h.Quiet), period(defaultHealthQuiet))
 }
 
-func leavesOfLane(l leaves, lane *Lane) {
+func pathsOfLane(l paths, lane *Lane) {
 	standard := newLane(lane.Name)
 	l.below("topics").setWords(lane.Topics)
 	l.below("ttl").setDefault(period(lane.TTL), period(standard.TTL))
 	l.below("max_waiting").setDefault(number(lane.MaxWaiting), number(standard.MaxWaiting))
 	l.below("ambiguous").setDefault(lane.Ambiguous, standard.Ambiguous)
-	l.below("clarify").setDefault("["+strings.Join(lane.Clarify, ", ")+"]", "["+strings.Join(standard.Clarify, ", ")+"]")
+	l.below("clarify").setDefault("["+strings.Join(lane.Clarify, ", ")+"]",
+		"["+strings.Join(standard.Clarify, ", ")+"]")
 	l.below("clarify_for").setDefault(period(lane.ClarifyFor), period(standard.ClarifyFor))
 	l.below("ignore_opt_out").setDefault(strconv.FormatBool(lane.IgnoreOptOut), "false")
 }
@@ -260,4 +263,55 @@ func (r *Routing) routeNames() []string {
 		names[i] = r.Routes[i].Name
 	}
 	return names
+}
+
+func pathsOfRates(l paths, r *Rates) {
+	if r.Base == "" {
+		return
+	}
+	l.below("base").set(r.Base)
+	for _, currency := range slices.Sorted(maps.Keys(r.Per)) {
+		l.below(currency).set(decimal(r.Per[currency], 9))
+	}
+}
+
+// pathsOfReceipts has nothing for a document that does not mention them.
+func pathsOfReceipts(l paths, r Receipts) {
+	switch {
+	case r.None:
+		l.set(noReceipts)
+	case r.Within > 0:
+		l.below("within").set(period(r.Within))
+	}
+}
+
+// pathsOfInbound lists the values of the part about messages of subscribers.
+func pathsOfInbound(l paths, in *Inbound) {
+	keywords := in.Keywords
+	if keywords.Stop == nil && keywords.Start == nil { // a routing that was not read from a document
+		keywords = standardKeywords
+	}
+	l.below("keywords", "stop").setDefault(words(keywords.Stop), words(standardKeywords.Stop))
+	l.below("keywords", "start").setDefault(words(keywords.Start), words(standardKeywords.Start))
+	for _, list := range []struct {
+		name string
+		of   []InboundSource
+	}{{"numbers", in.Numbers}, {"channels", in.Channels}} {
+		for i := range list.of {
+			s, at := &list.of[i], l.below(list.name, list.of[i].Name)
+			at.below("tenant").set(plain(s.Tenant))
+			at.below("keywords", "stop").setWords(s.Keywords.Stop)
+			at.below("keywords", "start").setWords(s.Keywords.Start)
+		}
+	}
+}
+
+// words is a list whose order has no meaning, as text.
+func words(list []string) string {
+	shown := make([]string, len(list))
+	for i, w := range list {
+		shown[i] = plain(w)
+	}
+	slices.Sort(shown)
+	return strings.Join(shown, ", ")
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,39 +13,42 @@ import (
 	"dispatcher/selector"
 )
 
-// leaf is one value of a routing with the path that leads to it.
-type leaf struct {
+// pathValue is one value of a routing with the path that leads to it.
+type pathValue struct {
 	path  string
 	text  string // by which two are compared
 	shown string // what a person sees
 	// standard marks a value that the document need not state.
 	standard bool
-	// isOrder marks a list whose members have leaves of their own; only their order counts.
+	// isOrder marks a list whose members have paths of their own; only their order counts.
 	isOrder bool
 	order   []string
 }
 
-type leafKey struct {
+type pathKey struct {
 	path    string
 	isOrder bool
 }
 
-func (l *leaf) key() leafKey { return leafKey{l.path, l.isOrder} }
+func (l *pathValue) key() pathKey { return pathKey{l.path, l.isOrder} }
 
 // silent reports whether the appearance of this value alone says nothing.
-func (l *leaf) silent() bool { return l.standard || l.isOrder }
+func (l *pathValue) silent() bool { return l.standard || l.isOrder }
 
-// leaves collects the values below one path.
-type leaves struct {
-	all  *[]leaf
+// paths collects the values below one path.
+type paths struct {
+	all  *[]pathValue
 	path string
 }
 
+// plainStep is a step of a path that needs no quotes.
+var plainStep = regexp.MustCompile(`^[A-Za-z0-9_+-]+$`)
+
 // below is where the values of a key or name are collected. A name with a dot stands in
 // quotes, so that no two paths are the same.
-func (l leaves) below(names ...string) leaves {
+func (l paths) below(names ...string) paths {
 	for _, name := range names {
-		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+") != "" || name == "" {
+		if !plainStep.MatchString(name) {
 			name = strconv.Quote(name)
 		}
 		if l.path != "" {
@@ -56,18 +60,18 @@ func (l leaves) below(names ...string) leaves {
 }
 
 // set adds the value at this path.
-func (l leaves) set(text string) { l.add(leaf{text: text, shown: text}) }
+func (l paths) set(text string) { l.add(pathValue{text: text, shown: text}) }
 
 // setDefault adds a value and says which one is the default.
-func (l leaves) setDefault(text, standard string) {
-	l.add(leaf{text: text, shown: text, standard: text == standard})
+func (l paths) setDefault(text, standard string) {
+	l.add(pathValue{text: text, shown: text, standard: text == standard})
 }
 
 // setOrder adds the order of names.
-func (l leaves) setOrder(names []string) { l.add(leaf{isOrder: true, order: names}) }
+func (l paths) setOrder(names []string) { l.add(pathValue{isOrder: true, order: names}) }
 
 // setLabels adds texts and numbers by name.
-func (l leaves) setLabels(labels map[string]selector.Value) {
+func (l paths) setLabels(labels map[string]selector.Value) {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		v := labels[name]
 		if v.IsNumber {
@@ -79,7 +83,7 @@ func (l leaves) setLabels(labels map[string]selector.Value) {
 }
 
 // setWords adds a list whose order has no meaning.
-func (l leaves) setWords(words []string) {
+func (l paths) setWords(words []string) {
 	if len(words) == 0 {
 		return
 	}
@@ -92,7 +96,7 @@ func (l leaves) setWords(words []string) {
 }
 
 // setAny adds a setting of an adapter: a text, a number, a list or a mapping.
-func (l leaves) setAny(v any, secret bool) {
+func (l paths) setAny(v any, secret bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -101,7 +105,7 @@ func (l leaves) setAny(v any, secret bool) {
 		l.setEmpty(len(v), "{}")
 	case []any:
 		for i, item := range v {
-			leaves{all: l.all, path: l.path + "[" + strconv.Itoa(i) + "]"}.setAny(item, secret)
+			paths{all: l.all, path: l.path + "[" + strconv.Itoa(i) + "]"}.setAny(item, secret)
 		}
 		l.setEmpty(len(v), "[]")
 	default:
@@ -113,18 +117,18 @@ func (l leaves) setAny(v any, secret bool) {
 		if secret {
 			shown = Hidden
 		}
-		l.add(leaf{text: text, shown: shown})
+		l.add(pathValue{text: text, shown: shown})
 	}
 }
 
 // setEmpty tells a list or mapping without members from none at all.
-func (l leaves) setEmpty(size int, text string) {
+func (l paths) setEmpty(size int, text string) {
 	if size == 0 {
 		l.set(text)
 	}
 }
 
-func (l leaves) add(added leaf) {
+func (l paths) add(added pathValue) {
 	added.path = l.path
 	*l.all = append(*l.all, added)
 }
@@ -151,7 +155,8 @@ func plain(s string) string {
 	_, notNumber := strconv.ParseFloat(s, 64)
 	unprintable := strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 	if s == "" || s != strings.TrimSpace(s) || unprintable || notNumber == nil ||
-		strings.ContainsAny(s, `,"[]{}`) || slices.Contains([]string{"true", "false", "null", "~"}, s) {
+		strings.ContainsAny(s, `,"[]{}`) || slices.Contains([]string{"true", "false", "null", "~"},
+		s) {
 		return strconv.Quote(s)
 	}
 	return s

@@ -27,9 +27,12 @@ var (
 func (s *Settings) Validate(embedded bool) error {
 	var c checker
 	if !embedded {
-		c.require("KAFKA_BROKERS", strings.Join(s.KafkaBrokers, ""), "set it to a list such as kafka-1:9092,kafka-2:9092, or run with --embedded")
-		c.require("POSTGRES_URL", s.PostgresURL, "set it to a URL such as postgres://user@host:5432/database, or run with --embedded")
-		c.require("DRAW_KEY_FILE", s.DrawKeyFile, `write a key with "dispatcher keys new draw.key" and set it to that file, or run with --embedded`)
+		c.require("KAFKA_BROKERS", strings.Join(s.KafkaBrokers, ""), "set it to a list such as "+
+			"kafka-1:9092,kafka-2:9092, or run with --embedded")
+		c.require("POSTGRES_URL", s.PostgresURL, "set it to a URL such as "+
+			"postgres://user@host:5432/database, or run with --embedded")
+		c.require("DRAW_KEY_FILE", s.DrawKeyFile, `write a key with "dispatcher keys new `+
+			`draw.key" and set it to that file, or run with --embedded`)
 	}
 	s.checkKafka(&c)
 	s.checkAddresses(&c)
@@ -51,11 +54,13 @@ func (s *Settings) checkKafka(c *checker) {
 			c.fail(name, "%q %s; choose another name", topics[i], why)
 		}
 		if slices.Index(topics, topics[i]) != i {
-			c.fail(name, "is %s, which another setting uses too; give each its own topic", topics[i])
+			c.fail(name, "is %s, which another setting uses too; give each its own topic",
+				topics[i])
 		}
 	}
 	if s.KafkaCAFile != "" && !s.KafkaTLS {
-		c.fail("KAFKA_CA_FILE", "is set while KAFKA_TLS is false; set DISPATCHER_KAFKA_TLS=true or unset it")
+		c.fail("KAFKA_CA_FILE", "is set while KAFKA_TLS is false; set DISPATCHER_KAFKA_TLS=true "+
+			"or unset it")
 	}
 	c.oneOf("KAFKA_COMPRESSION", s.KafkaCompression, compressions)
 	s.checkSASL(c)
@@ -64,25 +69,32 @@ func (s *Settings) checkKafka(c *checker) {
 func (s *Settings) checkSASL(c *checker) {
 	if s.KafkaSASLMechanism == "" {
 		if s.KafkaSASLUser != "" || s.KafkaSASLPasswordFile != "" {
-			c.fail("KAFKA_SASL_MECHANISM", "is missing while a user or a password is set; set it to one of %s", strings.Join(saslMechanisms, ", "))
+			c.fail("KAFKA_SASL_MECHANISM", "is missing while a user or a password is set; set "+
+				"it to one of %s", strings.Join(saslMechanisms, ", "))
 		}
 		return
 	}
 	c.oneOf("KAFKA_SASL_MECHANISM", s.KafkaSASLMechanism, saslMechanisms)
 	c.require("KAFKA_SASL_USER", s.KafkaSASLUser, "SASL needs a user")
-	c.require("KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile, "SASL needs a file that holds the password")
+	c.require("KAFKA_SASL_PASSWORD_FILE", s.KafkaSASLPasswordFile, "SASL needs a file that "+
+		"holds the password")
 }
 
 func (s *Settings) checkAddresses(c *checker) {
 	c.address("LISTEN", s.Listen, "127.0.0.1:8080")
 	c.address("RECEIPTS_LISTEN", s.ReceiptsListen, "127.0.0.1:8081")
-	if _, port, err := net.SplitHostPort(s.Listen); err == nil && port != "0" && s.Listen == s.ReceiptsListen {
-		c.fail("RECEIPTS_LISTEN", "is the same as DISPATCHER_LISTEN; providers must not reach the console, so give it another port")
+	if _, port, err := net.SplitHostPort(s.Listen); err == nil && port != "0" &&
+		s.Listen == s.ReceiptsListen {
+		c.fail("RECEIPTS_LISTEN", "is the same as DISPATCHER_LISTEN; providers must not reach "+
+			"the console, so give it another port")
 	}
-	if u, err := url.Parse(s.PublicURL); s.PublicURL != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil) {
-		c.fail("PUBLIC_URL", "is not an http or https URL; write for example https://sms.example.com")
+	if u, err := url.Parse(s.PublicURL); s.PublicURL != "" && (err != nil || u.Host == "" ||
+		(u.Scheme != "http" && u.Scheme != "https") || u.User != nil) {
+		c.fail("PUBLIC_URL", "is not an http or https URL; write for example "+
+			"https://sms.example.com")
 	} else if s.PublicURL != "" && (u.RawQuery != "" || u.ForceQuery || u.Fragment != "") {
-		c.fail("PUBLIC_URL", "has a query or a fragment; /receipts/ and the name of a channel are put behind it, so write for example https://sms.example.com")
+		c.fail("PUBLIC_URL", "has a query or a fragment; /receipts/ and the name of a channel "+
+			"are put behind it, so write for example https://sms.example.com")
 	}
 	s.checkReceiptsTLS(c)
 	if !isCountry(s.DefaultRegion) && s.DefaultRegion != "" {
@@ -95,10 +107,13 @@ func (s *Settings) checkAddresses(c *checker) {
 
 func (s *Settings) checkReceiptsTLS(c *checker) {
 	if (s.ReceiptsTLSCertFile == "") != (s.ReceiptsTLSKeyFile == "") {
-		c.fail("RECEIPTS_TLS_CERT_FILE", "and %s_RECEIPTS_TLS_KEY_FILE belong together; set both or none", Prefix)
+		c.fail("RECEIPTS_TLS_CERT_FILE", "and %s_RECEIPTS_TLS_KEY_FILE belong together; set "+
+			"both or none", Prefix)
 	}
 	if s.ReceiptsTLSClientCAFile != "" && s.ReceiptsTLSCertFile == "" {
-		c.fail("RECEIPTS_TLS_CLIENT_CA_FILE", "is set while the webhooks have no certificate; set DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE or unset it")
+		c.fail("RECEIPTS_TLS_CLIENT_CA_FILE", "is set while the webhooks have no certificate; "+
+			"set DISPATCHER_RECEIPTS_TLS_CERT_FILE and DISPATCHER_RECEIPTS_TLS_KEY_FILE or "+
+			"unset it")
 	}
 }
 
@@ -114,21 +129,26 @@ func (s *Settings) checkBounds(c *checker) {
 	c.require("DATA_DIR", s.DataDir, "unset it for the default ./data")
 }
 
-// checkSecretsDir refuses folders that hold more than secrets of the routing document. The data folder,
-// and so each folder around it, holds the draw key and the password of the embedded database, and the
-// folders in it hold the database itself. The one exception is its folder for secrets.
+// checkSecretsDir refuses folders that hold more than secrets of the routing document. The data
+// folder, and so each folder around it, holds the draw key and the password of the embedded
+// database, and the folders in it hold the database itself. The one exception is its folder for
+// secrets.
 func (s *Settings) checkSecretsDir(c *checker) {
 	folder, data := NewSecretsFolder(s.secretsDir()).Path(), NewSecretsFolder(s.DataDir).Path()
-	own := filepath.Join(resolved(data), defaultSecrets) // not resolved: a link there may lead to the database
+	// Not resolved: a link there may lead to the database.
+	own := filepath.Join(resolved(data), defaultSecrets)
 	switch {
 	case resolved(folder) == string(filepath.Separator):
-		c.fail("SECRETS_DIR", "is %s, which holds other files too; make a folder for the secrets of the routing document alone", folder)
+		c.fail("SECRETS_DIR", "is %s, which holds other files too; make a folder for the "+
+			"secrets of the routing document alone", folder)
 	case isAround(folder, data):
-		c.fail("SECRETS_DIR", "is %s, which holds the data folder %s (%s_DATA_DIR) and with it secrets of the dispatcher itself; "+
+		c.fail("SECRETS_DIR", "is %s, which holds the data folder %s (%s_DATA_DIR) and with it "+
+			"secrets of the dispatcher itself; "+
 			"make a folder for the secrets of the routing document alone, for example %s",
 			folder, data, Prefix, filepath.Join(data, defaultSecrets))
 	case isAround(data, folder) && !holds(own, resolved(folder)):
-		c.fail("SECRETS_DIR", "is %s, which lies in the data folder %s (%s_DATA_DIR) among files of the dispatcher itself; "+
+		c.fail("SECRETS_DIR", "is %s, which lies in the data folder %s (%s_DATA_DIR) among "+
+			"files of the dispatcher itself; "+
 			"in there only %s is for the secrets of the routing document",
 			folder, data, Prefix, filepath.Join(data, defaultSecrets))
 	}
@@ -148,7 +168,8 @@ const heartBeat = time.Second
 func (s *Settings) checkDeath(c *checker) {
 	c.lasts("DEAD_AFTER", s.DeadAfter, 3*heartBeat, time.Hour)
 	if s.DeadAfter >= 3*heartBeat && s.DeadAfter <= s.StateInterval {
-		c.fail("DEAD_AFTER", "is %s, not above DISPATCHER_STATE_INTERVAL (%s); raise it or gather the state more often", s.DeadAfter, s.StateInterval)
+		c.fail("DEAD_AFTER", "is %s, not above DISPATCHER_STATE_INTERVAL (%s); raise it or "+
+			"gather the state more often", s.DeadAfter, s.StateInterval)
 	}
 }
 
@@ -156,18 +177,20 @@ func (s *Settings) checkDeath(c *checker) {
 type checker struct{ problems []error }
 
 func (c *checker) fail(name, format string, args ...any) {
-	c.problems = append(c.problems, fmt.Errorf("%s_%s %s", Prefix, name, fmt.Sprintf(format, args...)))
+	c.problems = append(c.problems, fmt.Errorf("%s_%s %s", Prefix, name, fmt.Sprintf(format,
+		args...)))
 }
 
-func (c *checker) require(name, value, mend string) {
+func (c *checker) require(name, value, advice string) {
 	if strings.TrimSpace(value) == "" {
-		c.fail(name, "is missing; %s", mend)
+		c.fail(name, "is missing; %s", advice)
 	}
 }
 
 func (c *checker) oneOf(name, value string, words []string) {
 	if !slices.Contains(words, value) {
-		c.fail(name, "%q is none of %s", value, strings.Join(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" }), ", "))
+		c.fail(name, "%q is none of %s", value, strings.Join(slices.DeleteFunc(slices.Clone(words),
+			func(w string) bool { return w == "" }), ", "))
 	}
 }
 
@@ -183,8 +206,8 @@ func (c *checker) lasts(name string, value, low, high time.Duration) {
 	}
 }
 
-// address takes host:port with a port from 0 to 65535; the host may be empty. A
-// user part or a scheme would make it a URL, and might hold a secret: it is not shown.
+// address takes host:port with a port from 0 to 65535; the host may be empty. A user part or a
+// scheme would make it a URL, and might hold a secret: it is not shown.
 func (c *checker) address(name, value, example string) {
 	_, port, err := net.SplitHostPort(value)
 	if err == nil {
@@ -198,7 +221,8 @@ func (c *checker) address(name, value, example string) {
 // topicProblem says why Kafka would refuse a topic name; "" when it would not.
 func topicProblem(name string) string {
 	legal := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' ||
+			r == '_' || r == '-'
 	}
 	switch {
 	case name == "" || len(name) > 249:
@@ -219,7 +243,8 @@ func isName(s string, printable bool) bool {
 		return false
 	}
 	for _, r := range s {
-		plain := r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r))
+		plain := r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) ||
+			strings.ContainsRune("._-", r))
 		if !plain && (!printable || !unicode.IsPrint(r) || r == unicode.ReplacementChar) {
 			return false
 		}

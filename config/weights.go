@@ -6,6 +6,25 @@ import (
 	"dispatcher/selector"
 )
 
+// Weight is one weighted channel of a route.
+type Weight struct {
+	Channel string
+	// Weight is the effective weight: the one that draws go by.
+	Weight selector.Weight
+	// Configured is the weight as the document has it; Weight differs from it only while an effect
+	// of health weighting is in force.
+	Configured selector.Weight
+}
+
+// Entries are the weights as selector.NewTable takes them.
+func (r *Route) Entries() []selector.Entry {
+	out := make([]selector.Entry, len(r.Weights))
+	for i, w := range r.Weights {
+		out[i] = selector.Entry{Name: w.Channel, Weight: w.Weight}
+	}
+	return out
+}
+
 // readMembers reads the channels of a route: under weights with their weights, or under
 // channels without. Draws need weights; the modes and rankings that make none do not.
 func readMembers(f fields, r *Route, known *scope) {
@@ -60,7 +79,8 @@ func refuseUnweighted(channels value, r *Route) {
 	case r.Mode == Weighted:
 		channels.fail("mode weighted needs weights; write weights: {channel: weight}")
 	case r.Fallback == Redraw:
-		channels.fail("fallback redraw needs weights; write weights: {channel: weight} or choose another fallback")
+		channels.fail("fallback redraw needs weights; write weights: {channel: weight} or " +
+			"choose another fallback")
 	}
 }
 
@@ -99,6 +119,7 @@ func checkChannel(v value, name string, known *scope) bool {
 	if known.channels[name] != nil {
 		return true
 	}
-	v.fail("there is no channel %q; %s", name, v.r.suggest(name, known.names, "define it under channels"))
+	v.fail("there is no channel %q; %s", name, v.r.suggest(name, known.names,
+		"define it under channels"))
 	return false
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // Problem is one thing that is wrong in a document.
@@ -15,7 +17,7 @@ type Problem struct {
 	File string
 	Line int    // from 1; 0 when the whole document is meant
 	Key  string // where in the document, such as routes[0].weights.a; may be empty
-	Text string // what is wrong and how to mend it
+	Text string // what is wrong and what to do
 }
 
 // Error is the problem in one line.
@@ -43,7 +45,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// maxProblems bounds a report; who has more mends these first.
+// maxProblems bounds a report; the rest is reported once these are fixed.
 const maxProblems = 20
 
 // report collects the problems of one document.
@@ -53,10 +55,11 @@ type report struct {
 }
 
 func (r *report) fail(line int, key, format string, args ...any) {
-	r.problems = append(r.problems, &Problem{File: r.file, Line: line, Key: key, Text: fmt.Sprintf(format, args...)})
+	r.problems = append(r.problems, &Problem{File: r.file, Line: line, Key: key,
+		Text: fmt.Sprintf(format, args...)})
 }
 
-// suggest is the function suggest, or just the mend once the report is full: the search
+// suggest is the function suggest, or just the advice once the report is full: the search
 // goes over all known words.
 func (r *report) suggest(word string, known []string, otherwise string) string {
 	if len(r.problems) > maxProblems {
@@ -76,14 +79,42 @@ func few(words []string) string {
 // err joins the problems in the order of their lines; nil when there are none. Each
 // can be had with errors.As as a *Problem.
 func (r *report) err() error {
-	slices.SortStableFunc(r.problems, func(a, b *Problem) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(r.problems, func(a, b *Problem) int {
+		return cmp.Compare(a.Line,
+			b.Line)
+	})
 	var list []error
 	for i, p := range r.problems {
 		if i == maxProblems {
-			list = append(list, fmt.Errorf("%s: and %d more problems; mend these first", r.file, len(r.problems)-i))
+			list = append(list, fmt.Errorf("%s: and %d more problems; fix these first", r.file,
+				len(r.problems)-i))
 			break
 		}
 		list = append(list, p)
 	}
 	return errors.Join(list...)
+}
+
+// suggest says "did you mean" with the known word nearest to a misspelt one, or the
+// advice given when none is near.
+func suggest(word string, known []string, otherwise string) string {
+	if near := nearest(word, known); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	return otherwise
+}
+
+// nearest returns the known word with the smallest edit distance, the first of equals,
+// if at most a third of the letters differ (two letters of a short word); else "".
+func nearest(word string, known []string) string {
+	best, at := "", max(2, len(word)/3)+1
+	for _, k := range known {
+		if d := levenshtein.ComputeDistance(word, k); d < at {
+			best, at = k, d
+		}
+	}
+	if at >= len(word) {
+		return "" // nothing of the word would be left
+	}
+	return best
 }

@@ -1,0 +1,255 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"dispatcher/selector"
+)
+
+// Effects are what a routing version adds to its document without changing it: the
+// lowered weights of health weighting, by route and channel.
+type Effects struct {
+	Weights map[string]map[string]selector.Weight `json:"weights"`
+}
+
+// ParseEffects reads the JSON that Encode wrote. No text at all means no effects. Keys
+// that it does not know belong to a later program and are ignored.
+func ParseEffects(text []byte) (Effects, error) {
+	var e Effects
+	if len(text) == 0 {
+		return e, nil
+	}
+	if err := json.Unmarshal(text, &e); err != nil {
+		return Effects{}, fmt.Errorf("effects of a routing version: %w", err)
+	}
+	return e, nil
+}
+
+// EffectsOf are the effects that are in force in a routing: every weight that differs
+// from the configured one.
+func EffectsOf(r *Routing) Effects {
+	var e Effects
+	for i := range r.Routes {
+		route := &r.Routes[i]
+		for _, w := range route.Weights {
+			if w.Weight != w.Configured {
+				e.Set(route.Name, w.Channel, w.Weight)
+			}
+		}
+	}
+	return e
+}
+
+// Set puts one weight in force.
+func (e *Effects) Set(route, channel string, w selector.Weight) {
+	if e.Weights == nil {
+		e.Weights = map[string]map[string]selector.Weight{}
+	}
+	if e.Weights[route] == nil {
+		e.Weights[route] = map[string]selector.Weight{}
+	}
+	e.Weights[route][channel] = w
+}
+
+// Empty reports whether nothing is in force.
+func (e Effects) Empty() bool {
+	for _, weights := range e.Weights {
+		if len(weights) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Encode is the JSON that ParseEffects reads, the same bytes for the same effects; nil
+// when nothing is in force.
+func (e Effects) Encode() []byte {
+	if e.Empty() {
+		return nil
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		panic("config: " + err.Error()) // texts and weights can always be written
+	}
+	return text
+}
+
+// ParseVersion reads a routing version: its document as ParseApplied does, and the
+// effects on its weights, which may be empty.
+//
+// Effects belong to the document of their version, since a new document gets those that
+// KeepEffects makes for it. What does not fit all the same, because another program wrote it,
+// is left out without an error: a route or channel that is not there, a route without health
+// weighting, a weight that is not below the configured one, and all weights of a route
+// that would then have no valid table. The table of every route is valid in each case.
+func ParseVersion(name string, document, effects []byte) (*Routing, error) {
+	d, err := ParseApplied(name, document)
+	if err != nil {
+		return nil, err
+	}
+	e, err := ParseEffects(effects)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return d.Routing.With(e), nil
+}
+
+// With returns the routing with effects in force; see ParseVersion.
+func (r *Routing) With(e Effects) *Routing {
+	if e.Empty() {
+		return r
+	}
+	out := r.clone()
+	for i := range out.Routes {
+		out.Routes[i].lower(e.Weights[out.Routes[i].Name])
+	}
+	return out
+}
+
+// lower puts effective weights in force where they fit.
+func (r *Route) lower(weights map[string]selector.Weight) {
+	if r.Health == nil || len(weights) == 0 {
+		return
+	}
+	for i := range r.Weights {
+		w := &r.Weights[i]
+		if effective, ok := weights[w.Channel]; ok && compareWeights(effective, w.Configured) < 0 {
+			w.Weight = effective
+		}
+	}
+	if _, err := selector.NewTable(r.Entries()); err == nil {
+		return
+	}
+	for i := range r.Weights {
+		r.Weights[i].Weight = r.Weights[i].Configured
+	}
+}
+
+// compareWeights compares exact decimals: their shortest texts have neither leading
+// zeros nor zeros at the end of the fraction.
+func compareWeights(a, b selector.Weight) int {
+	wholeA, fractionA, _ := strings.Cut(a.String(), ".")
+	wholeB, fractionB, _ := strings.Cut(b.String(), ".")
+	return cmp.Or(
+		cmp.Compare(len(wholeA), len(wholeB)),
+		strings.Compare(wholeA, wholeB),
+		strings.Compare(fractionA, fractionB),
+	)
+}
+
+// KeepEffects are the effects that remain when the document of after takes the place of the
+// routing before, which has effects in force: each lowered channel keeps the same part of
+// its new configured weight, so that no change of the document, on whatever route, lifts a failing
+// channel.
+//
+// A part is exact where a weight of a valid table can be: it is rounded to the nearest of
+// at most nine decimals, fewer beside large weights. It is never below the floor of the new
+// document, rounded up. Gone are the effects of a route that is gone or has no health weighting any
+// more, and those of a channel that is gone, was given the weight 0, or whose weight has no
+// room for a smaller one.
+func KeepEffects(before, after *Routing) Effects {
+	earlier := make(map[string]*Route, len(before.Routes))
+	for i := range before.Routes {
+		earlier[before.Routes[i].Name] = &before.Routes[i]
+	}
+	var e Effects
+	for i := range after.Routes {
+		route := &after.Routes[i]
+		was := earlier[route.Name]
+		if was == nil || route.Health == nil {
+			continue
+		}
+		for channel, w := range route.keepLowered(was) {
+			e.Set(route.Name, channel, w)
+		}
+	}
+	return e
+}
+
+// keepLowered are the lowered weights of a route that stay lowered.
+func (r *Route) keepLowered(before *Route) map[string]selector.Weight {
+	left := map[string]*big.Rat{} // the part of the configured weight that is in force
+	for _, w := range before.Weights {
+		if compareWeights(w.Weight, w.Configured) < 0 {
+			left[w.Channel] = new(big.Rat).Quo(fraction(w.Weight), fraction(w.Configured))
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	places := r.places()
+	out := map[string]selector.Weight{}
+	for _, w := range r.Weights {
+		part, lowered := left[w.Channel]
+		if !lowered {
+			continue
+		}
+		effective := scaled(w.Configured, part, places)
+		if floor := scaledUp(w.Configured, big.NewRat(int64(r.Health.Floor), 100),
+			places); compareWeights(effective, floor) < 0 {
+			effective = floor
+		}
+		if compareWeights(effective, w.Configured) < 0 {
+			out[w.Channel] = effective
+		}
+	}
+	return out
+}
+
+const (
+	// weightDecimals is how many digits a weight may have behind its point.
+	weightDecimals = 9
+	// tableSize is the largest sum of the weights of a route in units of their last decimal;
+	// see selector.NewTable.
+	tableSize = 1 << 40
+)
+
+// places is the largest number of decimals that every weight of the route may have, none
+// being above the configured one, with a valid table.
+func (r *Route) places() int {
+	sum := new(big.Rat)
+	for _, w := range r.Weights {
+		sum.Add(sum, fraction(w.Configured))
+	}
+	room := new(big.Rat).SetInt64(tableSize)
+	for places := weightDecimals; places > 0; places-- {
+		if new(big.Rat).Mul(sum, tens(places)).Cmp(room) <= 0 {
+			return places
+		}
+	}
+	return 0
+}
+
+// scaled is part of a weight, rounded to so many decimals, halves up.
+func scaled(w selector.Weight, part *big.Rat, places int) selector.Weight {
+	text := new(big.Rat).Mul(fraction(w), part).FloatString(places)
+	return selector.MustWeight(text) // not above w, and with no more decimals than fit
+}
+
+// scaledUp is part of a weight, rounded up to so many decimals.
+func scaledUp(w selector.Weight, part *big.Rat, places int) selector.Weight {
+	units := new(big.Rat).Mul(fraction(w), part)
+	units.Mul(units, tens(places))
+	whole, rest := new(big.Int).QuoRem(units.Num(), units.Denom(), new(big.Int))
+	if rest.Sign() > 0 {
+		whole.Add(whole, big.NewInt(1))
+	}
+	up := new(big.Rat).Quo(new(big.Rat).SetInt(whole), tens(places))
+	return selector.MustWeight(up.FloatString(places))
+}
+
+// fraction is a weight as an exact number.
+func fraction(w selector.Weight) *big.Rat {
+	f, _ := new(big.Rat).SetString(w.String()) // its text is a plain decimal
+	return f
+}
+
+// tens is 10^n.
+func tens(n int) *big.Rat {
+	f, _ := new(big.Rat).SetString("1" + strings.Repeat("0", n))
+	return f
+}
