@@ -9,9 +9,50 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/admission"
 	"dispatcher/config"
 	"dispatcher/selector"
 )
+
+// edited reads a text, changes it and returns the new text.
+func edited(text []byte, change func(*config.Document) (*config.Document, error)) ([]byte, error) {
+	d, err := config.ParseApplied("routing", text)
+	if err != nil {
+		return nil, err
+	}
+	if d, err = change(d); err != nil {
+		return nil, err
+	}
+	return d.Text, nil
+}
+
+func setWeights(text []byte, route string, weights []config.Weight) ([]byte, error) {
+	return edited(text, func(d *config.Document) (*config.Document,
+		error) {
+		return d.SetWeights(route, weights)
+	})
+}
+
+func setState(text []byte, channel string, state config.State) ([]byte, error) {
+	return edited(text, func(d *config.Document) (*config.Document,
+		error) {
+		return d.SetState(channel, state)
+	})
+}
+
+func setLimit(text []byte, channel string, limit admission.Limit) ([]byte, error) {
+	return edited(text, func(d *config.Document) (*config.Document,
+		error) {
+		return d.SetLimit(channel, limit)
+	})
+}
+
+func dropLimit(text []byte, channel string, key admission.Key) ([]byte, error) {
+	return edited(text, func(d *config.Document) (*config.Document,
+		error) {
+		return d.DropLimit(channel, key)
+	})
+}
 
 // weights reads "a=25 b=34.5".
 func weights(text string) []config.Weight {
@@ -202,6 +243,41 @@ func TestStatesThatCannotBeSetSayWhatToDo(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestATextThatIsEditedBackStaysTheSame: an entry is put into the layout of the library once; from
+// then on the same values are the same text.
+func TestATextThatIsEditedBackStaysTheSame(t *testing.T) {
+	t.Parallel()
+	example, err := os.ReadFile("../deploy/routing.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ text, route, old, now string }{
+		"example": {string(example), "codes", "alpha=70 beta=30", "alpha=60 beta=40"},
+		"by hand": {three + "routes:\n- {name: r, weights: {\n   a: 25,   # main\n\n   b:  '75'}}\n", "r", "a=25 b=75", "a=30 b=70"},
+		"json":    {`{"channels": {"a": {"provider": "sandbox"}, "b": {"provider": "sandbox"}}, "routes": [{"name": "r", "weights": {"a": 25, "b": 75}}]}`, "r", "a=25 b=75", "a=30 b=70"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			texts := []string{c.text}
+			for range 2 {
+				for _, set := range []string{c.now, c.old} {
+					got, err := setWeights([]byte(texts[len(texts)-1]), c.route, weights(set))
+					if err != nil {
+						t.Fatal(err)
+					}
+					texts = append(texts, string(got))
+				}
+			}
+			if texts[3] != texts[1] || texts[4] != texts[2] {
+				t.Errorf("%s", cmp.Diff(texts[1:3], texts[3:]))
+			}
+			if strings.Count(texts[1], "#") != strings.Count(c.text, "#") || strings.Count(texts[1], "'") != strings.Count(c.text, "'") {
+				t.Errorf("comments or quotes were lost:\n%s", texts[1])
 			}
 		})
 	}

@@ -1,0 +1,29 @@
+package config
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// The positions of the YAML library are taken on trust nowhere: an edit at a wrong place is
+// found when the result is read, and the document stays as it was.
+func TestEditAtAWrongPlaceIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	text := []byte("channels: {a: {provider: sandbox}, b: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1, b: 2}}]")
+	for _, c := range []struct{ wrong, with, want string }{
+		{"b: 2", "b: 3", `the edit would also change routes.r.weights.b; edit the file and use "dispatcher routing apply"`},
+		{"name: r", "name: q", `the edit would also change`},
+		{"provider: sandbox", "provider: smpp, test: yes", "neither true nor false"},
+	} {
+		d, err := ParseDocument("routing", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := bytes.Replace(text, []byte(c.wrong), []byte(c.with), 1)
+		got, err := d.edited(wrong, func(*Routing) *Routing { return d.Routing })
+		if err == nil || got != nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("document %v, error %v, want %s", got, err, c.want)
+		}
+	}
+}
