@@ -60,8 +60,8 @@ var rules = map[string]rule{
 	module + "provider/twilio/twiliotest":   {ours: []string{module + "provider", module + "provider/sms", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
 	module + "provider/providertest":        {ours: []string{module + "provider", module + "provider/sms"}, others: []string{"*"}},
 	module + "config": {
-		ours:   []string{module + "selector", module + "selector/score", module + "admission", module + "provider", module + "provider/sms"},
-		others: []string{"github.com/kelseyhightower/envconfig", "go.yaml.in/yaml/v3", "github.com/agnivade/levenshtein"},
+		ours:   []string{module + "selector", module + "selector/score", module + "admission", module + "provider", module + "provider/sms", module + "provider/settings"},
+		others: []string{"github.com/kelseyhightower/envconfig", "go.yaml.in/yaml/v3"},
 	},
 	module + "ledger": {
 		ours:   []string{module + "provider", module + "selector", module + "admission", module + "ledger/..."},
@@ -89,7 +89,7 @@ var rules = map[string]rule{
 	internal + "outage":             {others: []string{"github.com/rs/zerolog"}},
 	internal + "report":             {ours: []string{internal + "numbers", module + "provider", module + "ledger", module + "config", module + "selector", module + "admission", internal + "dispatch", internal + "envelope"}, others: []string{"gonum.org/v1/gonum"}},
 	internal + "inbound":            {ours: []string{module + "ledger", module + "config", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
-	internal + "simulate":           {ours: []string{module + "admission"}, others: []string{"github.com/agnivade/levenshtein"}},
+	internal + "simulate":           {ours: []string{module + "admission", module + "provider/settings"}},
 	internal + "scoring":            {ours: []string{internal + "dispatch", module + "selector", module + "provider/web"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "steer":              {ours: []string{module + "ledger", module + "config", module + "selector"}, others: []string{"github.com/rs/zerolog", "github.com/prometheus/client_golang"}},
 	internal + "receive":            {ours: []string{module + "ledger", module + "provider", internal + "envelope"}, others: []string{"github.com/prometheus/client_golang"}},
@@ -97,7 +97,7 @@ var rules = map[string]rule{
 	internal + "console":            {ours: []string{module + "ledger", module + "provider", module + "config"}, others: []string{"github.com/prometheus/client_golang"}},
 	internal + "embedded":           {ours: []string{module + "ledger/pgserver", module + "provider/..."}, others: []string{"github.com/twmb/franz-go"}},
 	internal + "embedded/kafkatest": {others: []string{"github.com/twmb/franz-go"}},
-	internal + "sandbox":            {ours: []string{module + "provider/..."}, others: []string{"go.yaml.in/yaml/v3", "github.com/agnivade/levenshtein"}},
+	internal + "sandbox":            {ours: []string{module + "provider/..."}, others: []string{"go.yaml.in/yaml/v3"}},
 	internal + "demo":               {ours: []string{module + "..."}, others: []string{"*"}},
 	internal + "app":                {ours: []string{module + "..."}, others: []string{"*"}},
 	internal + "bench":              {ours: []string{module + "..."}, others: []string{"*"}},

@@ -2,14 +2,18 @@ package settings
 
 import "github.com/agnivade/levenshtein"
 
-// nearest returns the candidate with the smallest edit distance to key, or nothing
-// when even that one is more than a third of the key away.
-func nearest(key string, candidates []string) string {
-	best, bestDistance := "", len(key)/3+2
-	for _, c := range candidates {
-		if d := levenshtein.ComputeDistance(key, c); d < bestDistance {
-			best, bestDistance = c, d
+// Nearest returns the known word that a misspelt one most likely means: the one with the smallest
+// edit distance, the first of equals. It returns nothing when more than a third of the letters
+// would differ, two letters of a short word, or when no letter would be left.
+func Nearest(word string, known []string) string {
+	best, least := "", max(2, len(word)/3)+1
+	for _, k := range known {
+		if d := levenshtein.ComputeDistance(word, k); d < least {
+			best, least = k, d
 		}
+	}
+	if least >= len(word) {
+		return ""
 	}
 	return best
 }

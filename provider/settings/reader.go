@@ -204,7 +204,7 @@ func (r *Reader) RefuseUnknown() {
 			r.Failf(key, "a secret does not belong into the routing document; put it into a file and name that as password_file")
 			continue
 		}
-		if near := nearest(key, r.asked); near != "" {
+		if near := Nearest(key, r.asked); near != "" {
 			r.Failf(key, "unknown setting; did you mean %s?", near)
 			continue
 		}

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
+
+	"dispatcher/provider/settings"
 )
 
 // ParsePlan reads a plan. What a carrier's profile does not say is as in the profile of the whole, and what that does not say
@@ -152,12 +153,7 @@ func (p *Profile) fields() []profileField {
 
 // meant suggests the nearest known word to a misspelt one; nothing when none is near.
 func meant(word string, known []string) string {
-	best, at := "", len(word)/3+2
-	for _, k := range known {
-		if d := levenshtein.ComputeDistance(word, k); d < at {
-			best, at = k, d
-		}
-	}
+	best := settings.Nearest(word, known)
 	if best == "" {
 		return ""
 	}

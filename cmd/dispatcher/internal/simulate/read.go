@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/provider/settings"
 )
 
 // Defaults of a scenario.
@@ -168,7 +169,7 @@ func checkRegion(f map[string]value, s *Scenario) {
 		return
 	}
 	known := s.named()
-	isNew := len(s.Workers) == 0 && nearest(s.Region, known) == ""
+	isNew := len(s.Workers) == 0 && settings.Nearest(s.Region, known) == ""
 	if len(known) == 0 || slices.Contains(known, s.Region) || isNew {
 		return
 	}
