@@ -171,7 +171,7 @@ func claimAgain(t *testing.T, l *ledger.Ledger, see func(string) string) {
 	t.Helper()
 	see(`with w as (update dispatcher.messages set next_at = now() where state = 'retry' returning 1) select count(*)::text from w`)
 	var key string
-	err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		key = seen.Messages[0].SameKey
 		return give(seen)
 	})
@@ -273,7 +273,7 @@ func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 		resend.State, resend.PossibleDuplicate = ledger.Retry, true
 		settleAll(t, l, []ledger.Settlement{resend})
 	}
-	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
 		t.Fatal(err)
 	}
 	late, again := accepted(m), accepted(m)

@@ -86,7 +86,7 @@ func claimMoving(b *testing.B, l *ledger.Ledger, c ledger.Claim) {
 		}
 	}
 	var claimed []ledger.Message
-	err := l.Claim(b.Context(), c, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(b.Context(), l, c, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d, err := give(seen)
 		for i := range seen.Cursors {
 			seen.Cursors[i].Channel, seen.Cursors[i].Position = "a", seen.Cursors[i].Position+1
@@ -188,7 +188,7 @@ func BenchmarkScopes(b *testing.B) {
 func timeClaim(b *testing.B, l *ledger.Ledger, messages []ledger.Message, scopes []ledger.ScopeRef) time.Duration {
 	b.Helper()
 	began := time.Now()
-	err := l.Claim(b.Context(), ledger.Claim{Messages: messages, Channels: []string{"a"}, Scopes: scopes}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(b.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"}, Scopes: scopes}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		for i := range seen.Scoped {
 			seen.Scoped[i].Counters[0].Roll(seen.Now, time.UTC)

@@ -6,8 +6,8 @@ import (
 	"dispatcher/admission"
 )
 
-// Claim asks for one transaction that stores new messages, picks up due ones,
-// shows the shared state under lock and writes down what was decided.
+// Claim is what Lock is asked for: new messages to store, how many due ones to pick up, and what
+// to lock and show.
 type Claim struct {
 	// Messages are new ones with distinct ids, in any order.
 	Messages []Message
@@ -33,8 +33,9 @@ type Claim struct {
 	Cursors []string
 }
 
-// Seen is what a claim shows to Decide: the rows and the shared state, locked until
-// the transaction ends.
+// Seen is what a Tx shows: the rows and the shared state, locked until the transaction ends.
+// Whoever decides takes slots by changing the counters, the active counts, LastAssigned and the
+// cursors in place; Commit writes back what changed.
 type Seen struct {
 	// Now is the database's clock, read after all locks were granted.
 	Now time.Time
@@ -45,19 +46,17 @@ type Seen struct {
 	Messages []Message
 	// Intakes has one entry per message.
 	Intakes []Intake
-	// OptedOut marks the messages whose recipient has opted out of what their tenant sends, see IsOptedOut. It
-	// may be shorter than Messages: what has no entry is not barred.
+	// OptedOut marks the messages whose recipient has opted out of what their tenant sends. It may
+	// be shorter than Messages: see IsOptedOut.
 	OptedOut []bool
-	// Channels are the named channels in the same order. Decide takes slots by
-	// changing Gate and LastAssigned in place; the ledger writes back what changed.
+	// Channels are the named channels in the same order.
 	Channels []ChannelState
-	// Scoped are the narrower limits in the order of Claim.Scopes. Decide changes their counters in place, too.
+	// Scoped are the narrower limits in the order of Claim.Scopes.
 	Scoped []ScopeState
 	// LockWait is how long the claim waited for the locks of channels and limits.
 	LockWait time.Duration
-	// Cursors are those of the named routes in the same order. Decide moves them in
-	// place, only to a channel that gets an attempt for that route; the ledger writes back
-	// what changed.
+	// Cursors are those of the named routes in the same order. One moves only to a channel that
+	// gets an attempt for its route.
 	Cursors []Cursor
 }
 
@@ -104,17 +103,12 @@ type Wait struct {
 // ChannelState is the shared state of one channel.
 type ChannelState struct {
 	Name string
-	// Gate holds the counters as stored; the ledger does not roll them. A counter
-	// that Decide rolled into a new window is written back, and the window it left is kept for audit.
+	// Gate holds the counters as stored; the ledger does not roll them. A counter that was rolled
+	// into a new window is written back, and the window it left is kept for audit.
 	Gate admission.Gate
 	// LastAssigned is when an attempt was last given to this channel; zero means never.
 	LastAssigned time.Time
 }
-
-// Decide looks at what a claim shows and decides for each message. It runs inside
-// the transaction and must be pure and quick: no I/O, no locks. An error rolls the
-// transaction back and is returned by Claim as it is (wrapped).
-type Decide func(seen *Seen) (Decisions, error)
 
 // Decisions is the answer to Seen: one Decision per message in the same order, and the
 // notices that are published once the transaction has committed.

@@ -46,7 +46,7 @@ func TestClaimTellsDuplicatesFromConflicts(t *testing.T) {
 	other := message("two")
 	other.Digest = 99
 	var fates []ledger.Intake
-	err := l.Claim(t.Context(), ledger.Claim{
+	err := runClaim(t.Context(), l, ledger.Claim{
 		Messages: []ledger.Message{message("zero"), message("one"), other}, Channels: []string{"a"},
 	}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		fates = append(fates, seen.Intakes...)
@@ -66,7 +66,7 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 	l := connect(t, ledger.Config{URL: url})
 	apply(t, l, ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{limit(admission.Day, 100)}})
 	refused := errors.New("refused")
-	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		_, _ = give(seen)
 		return ledger.Decisions{}, refused
 	})
@@ -108,11 +108,11 @@ func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 				t.Error("nobody heard of it")
 			}
 		}()
-		_ = l.Claim(t.Context(), claim, func(*ledger.Seen) (ledger.Decisions, error) { panic("fault") })
+		_ = runClaim(t.Context(), l, claim, func(*ledger.Seen) (ledger.Decisions, error) { panic("fault") })
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := l.Claim(ctx, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	if err := runClaim(ctx, l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		for i, fate := range seen.Intakes {
 			if fate != ledger.Fresh {
 				t.Errorf("message %d is there already", i)
@@ -124,6 +124,75 @@ func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 	}
 }
 
+// TestEveryEndOfAClaimGivesItsConnectionBack with a ledger that has one for claims.
+func TestEveryEndOfAClaimGivesItsConnectionBack(t *testing.T) {
+	t.Parallel()
+	l := connect(t, ledger.Config{URL: ledgertest.URL(t), MaxConns: 1})
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	over, end := context.WithCancel(t.Context())
+	end()
+	commit := func(ctx context.Context, tx *ledger.Tx) error {
+		d, err := give(tx.Seen())
+		return errors.Join(err, tx.Commit(ctx, d))
+	}
+	for name, c := range map[string]struct {
+		end     func(*ledger.Tx) error
+		missing string
+		durable bool
+	}{
+		"committed":        {end: func(tx *ledger.Tx) error { return commit(t.Context(), tx) }, durable: true},
+		"rolled back":      {end: func(tx *ledger.Tx) error { tx.Rollback(); tx.Rollback(); return errors.New("rolled back") }},
+		"refused":          {end: func(tx *ledger.Tx) error { return tx.Commit(t.Context(), ledger.Decisions{}) }},
+		"missing channel":  {end: func(tx *ledger.Tx) error { return commit(t.Context(), tx) }, missing: "never"},
+		"caller gave up":   {end: func(tx *ledger.Tx) error { return tx.Commit(over, ledger.Decisions{}) }},
+		"after a rollback": {end: func(tx *ledger.Tx) error { tx.Rollback(); return commit(t.Context(), tx) }},
+		"twice": {end: func(tx *ledger.Tx) error {
+			err := commit(t.Context(), tx)
+			if tx.Commit(t.Context(), ledger.Decisions{}) == nil {
+				t.Error("a second commit was not refused")
+			}
+			return err
+		}, durable: true},
+	} {
+		ended := t.Run(name, func(t *testing.T) {
+			want := ledger.Claim{Messages: batch(name, 3), Channels: []string{"a"}}
+			if c.missing != "" {
+				want.Channels = append(want.Channels, c.missing)
+			}
+			tx, err := l.Lock(t.Context(), want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.end(tx); (err == nil) != c.durable {
+				t.Errorf("ended with %v", err)
+			}
+			if !allGivenBack(l) {
+				t.Fatal("the connection was not given back")
+			}
+			intake := ledger.Fresh
+			if c.durable {
+				intake = ledger.Duplicate
+			}
+			want.Channels = want.Channels[:1]
+			err = runClaim(t.Context(), l, want, func(seen *ledger.Seen) (ledger.Decisions, error) {
+				if seen.Intakes[0] != intake {
+					t.Errorf("claimed again, the first message is %v, want %v", seen.Intakes[0], intake)
+				}
+				return ledger.Decisions{}, errors.New("enough")
+			})
+			if err == nil || err.Error() != "enough" {
+				t.Error(err)
+			}
+		})
+		if !ended {
+			return // there may be no connection for the others
+		}
+	}
+	if _, err := l.Lock(over, ledger.Claim{Messages: batch("m", 1)}); !errors.Is(err, context.Canceled) || !allGivenBack(l) {
+		t.Errorf("a claim that cannot begin: %v", err)
+	}
+}
+
 func TestClaimLeavesOutTheDueRowsItIsToldTo(t *testing.T) {
 	t.Parallel()
 	l := open(t, ledger.ChannelSpec{Name: "a"})
@@ -132,7 +201,7 @@ func TestClaimLeavesOutTheDueRowsItIsToldTo(t *testing.T) {
 		rows[i].State, rows[i].NextAt = ledger.Scheduled, time.Now().Add(-time.Hour+time.Duration(i)*time.Minute)
 	}
 	var seqs []int64
-	err := l.Claim(t.Context(), ledger.Claim{Messages: rows}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: rows}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		for i := range seen.Messages {
 			seqs = append(seqs, seen.Messages[i].Seq)
 		}
@@ -146,7 +215,7 @@ func TestClaimLeavesOutTheDueRowsItIsToldTo(t *testing.T) {
 		t.Errorf("%d rows are due: %v", n, err)
 	}
 	var ids []string
-	err = l.Claim(t.Context(), ledger.Claim{Due: 2, Except: except, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err = runClaim(t.Context(), l, ledger.Claim{Due: 2, Except: except, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		for i := range seen.Messages {
 			ids = append(ids, seen.Messages[i].ID)
 		}
@@ -170,11 +239,11 @@ func TestClaimPicksUpDueRowsOldestFirst(t *testing.T) {
 	nothing := func(seen *ledger.Seen) (ledger.Decisions, error) {
 		return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
 	}
-	if err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{past, soon, later}}, nothing); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{past, soon, later}}, nothing); err != nil {
 		t.Fatal(err)
 	}
 	var due []ledger.Message
-	err := l.Claim(t.Context(), ledger.Claim{Due: 10, Channels: []string{"free"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Due: 10, Channels: []string{"free"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		due = append(due, seen.Messages...)
 		return give(seen)
 	})

@@ -17,7 +17,7 @@ func optedOut(recipient string) string {
 }
 
 // bar notes that the recipient of a message has opted out.
-func (t *claimTx) bar(at int) {
+func (t *Tx) bar(at int) {
 	for len(t.seen.OptedOut) <= at {
 		t.seen.OptedOut = append(t.seen.OptedOut, false)
 	}

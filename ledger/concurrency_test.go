@@ -70,7 +70,7 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 // claimAndSettle returns how many messages got a channel.
 func claimAndSettle(t testing.TB, l *ledger.Ledger, messages []ledger.Message, channels []string) (int, error) {
 	var sent []ledger.Message
-	err := l.Claim(t.Context(), ledger.Claim{Messages: messages, Channels: channels}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: channels}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d, err := give(seen)
 		for i := range d.Each {
 			if d.Each[i].State == ledger.Sending {
@@ -160,7 +160,7 @@ func TestClaimRefusesDecisionsThatDoNotFit(t *testing.T) {
 	} {
 		// Not in parallel: whoever waits longer than maxSilence for a turn may not claim.
 		t.Run(name, func(t *testing.T) {
-			err := l.Claim(t.Context(), ledger.Claim{Messages: batch(name, 2), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+			err := runClaim(t.Context(), l, ledger.Claim{Messages: batch(name, 2), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 				d, err := give(seen)
 				spoil(seen, &d)
 				return d, err
@@ -177,12 +177,12 @@ func TestClaimNamesChannelsWithoutARowAfterAskingDecide(t *testing.T) {
 	l := open(t)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	claim := ledger.Claim{Messages: batch("m", 1), Channels: []string{"a", "b", "never"}}
-	err := l.Claim(t.Context(), claim, give)
+	err := runClaim(t.Context(), l, claim, give)
 	if missing := (*ledger.MissingChannelsError)(nil); !errors.As(err, &missing) || !slices.Equal(missing.Names, []string{"b", "never"}) {
 		t.Errorf("got %v", err)
 	}
 	stale := errors.New("stale")
-	err = l.Claim(t.Context(), claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err = runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		if seen.Version != 2 || seen.Channels[1].Gate.Admit(momentOf(seen), &admission.Need{Segments: 1}) {
 			t.Errorf("version %d, removed channel admits", seen.Version)
 		}

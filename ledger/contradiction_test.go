@@ -23,7 +23,7 @@ func denied(m ledger.Message, outcome provider.Outcome, id string) ledger.Settle
 // claimNext has the next attempt claimed.
 func claimNext(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
 	t.Helper()
-	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
 		t.Fatal(err)
 	}
 	m.Attempts++

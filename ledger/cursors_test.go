@@ -134,7 +134,7 @@ func commonStart(a, b string) string {
 // claimTurns claims the messages, or takes their turns and then fails.
 func claimTurns(t testing.TB, l *ledger.Ledger, messages []ledger.Message, fail bool) {
 	failure := errors.New("rolled back")
-	err := l.Claim(t.Context(), turnClaim(messages), func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, turnClaim(messages), func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d, err := takeTurns(seen)
 		if fail {
 			err = failure
@@ -161,7 +161,7 @@ func TestACursorIsLockedWhateverChannelsAClaimNames(t *testing.T) {
 			for n := range claims {
 				claim := turnClaim(batch(fmt.Sprintf("%s-%d", channel, n), 1))
 				claim.Channels = []string{channel}
-				err := l.Claim(t.Context(), claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+				err := runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
 					seen.Cursors[0].Channel = channel
 					seen.Cursors[0].Position++
 					return give(seen)
@@ -184,7 +184,7 @@ func TestACursorIsShownWhereTheLastCommittedClaimLeftIt(t *testing.T) {
 	show := func(l *ledger.Ledger) (c ledger.Cursor) {
 		t.Helper()
 		stop := errors.New("stop")
-		err := l.Claim(t.Context(), turnClaim(batch("look", 1)), func(seen *ledger.Seen) (ledger.Decisions, error) {
+		err := runClaim(t.Context(), l, turnClaim(batch("look", 1)), func(seen *ledger.Seen) (ledger.Decisions, error) {
 			c = seen.Cursors[0]
 			return ledger.Decisions{}, stop
 		})
@@ -234,7 +234,7 @@ func TestClaimRefusesACursorThatMovedWithoutAnAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claim := turnClaim(batch(name, 1))
 			claim.Cursors = []string{"another", "default"}
-			err := ledgers[0].Claim(t.Context(), claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+			err := runClaim(t.Context(), ledgers[0], claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
 				toC := *seen
 				toC.Cursors = []ledger.Cursor{{Route: "default", Position: -1}}
 				d, err := takeTurns(&toC)
@@ -254,7 +254,7 @@ func TestClaimNamesRoutesWithoutACursorAfterAskingDecide(t *testing.T) {
 	claim := turnClaim(batch("m", 1))
 	claim.Cursors = []string{"default", "gone", "never"}
 	asked := false
-	err := ledgers[0].Claim(t.Context(), claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), ledgers[0], claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		asked = true
 		if want := (ledger.Cursor{Route: "gone", Position: -1}); seen.Cursors[1] != want {
 			t.Errorf("shown %v", seen.Cursors[1])
@@ -310,7 +310,7 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 				claim := turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 5))
 				claim.Cursors = []string{"another", "default"}
 				var sent []ledger.Message
-				err := l.Claim(t.Context(), claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
+				err := runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
 					d, err := takeTurns(&ledger.Seen{Messages: seen.Messages, Channels: seen.Channels, Cursors: seen.Cursors[1:]})
 					sent = slices.Clone(seen.Messages)
 					return d, err
@@ -417,7 +417,7 @@ func TestTurnsGoOnInOneCircleWhileDocumentsChange(t *testing.T) {
 	for i, l := range ledgers[:3] {
 		workers.Go(func() {
 			for n := range rounds {
-				err := l.Claim(t.Context(), turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 1+n%4)), func(seen *ledger.Seen) (ledger.Decisions, error) {
+				err := runClaim(t.Context(), l, turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 1+n%4)), func(seen *ledger.Seen) (ledger.Decisions, error) {
 					circle := circles[(int(seen.Version)-1)%len(circles)]
 					if c := &seen.Cursors[0]; c.Channel != "" {
 						c.Position = slices.Index(circle, c.Channel) // it is a member again, whatever was taken out

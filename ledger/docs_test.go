@@ -56,7 +56,7 @@ func TestTheQueryOfTheGuideFindsRejectionsThatNoOptOutCovers(t *testing.T) {
 		return d, nil
 	}
 	in := []ledger.Message{to("barred", "shop", subscriber), to("earlier", "shop", subscriber), to("made up", "shop", "+447700900124"), to("another", "bank", subscriber)}
-	if err := l.Claim(t.Context(), ledger.Claim{Messages: in}, refuse); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Messages: in}, refuse); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, db, `update dispatcher.messages set recipient = null where id = 'earlier'`)

@@ -11,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrNotRegistered is returned by Claim before Register, and after another instance
+// ErrNotRegistered is returned by Lock before Register, and after another instance
 // has taken this one for dead and forgotten it. The next Beat mends the latter.
 var ErrNotRegistered = errors.New("this instance has no row in the ledger")
 
-// ErrSilent is returned by Claim when this instance has not sent a heart-beat for so
+// ErrSilent is returned by Lock when this instance has not sent a heart-beat for so
 // long that attempts claimed now would not be found by a recovery. The next Beat mends it.
 var ErrSilent = errors.New("this instance has not sent a heart-beat for too long")
 
-// MissingChannelsError is returned by Claim when a named channel has no row: it was
+// MissingChannelsError is returned by Commit when a named channel has no row: it was
 // removed from the routing, or never applied. Decide, which sees the routing version, is
 // asked first, so that a stale routing is reported as such.
 type MissingChannelsError struct{ Names []string }
@@ -29,7 +29,7 @@ func (e *MissingChannelsError) Error() string {
 	return "channels without a row in the ledger: " + strings.Join(e.Names, ", ")
 }
 
-// MissingCursorsError is returned by Claim when a named route has no cursor: it was
+// MissingCursorsError is returned by Commit when a named route has no cursor: it was
 // removed from the routing, or applied without it. Like MissingChannelsError, it comes
 // after decide was asked.
 type MissingCursorsError struct{ Routes []string }
@@ -39,7 +39,7 @@ func (e *MissingCursorsError) Error() string {
 	return "routes without a cursor in the ledger: " + strings.Join(e.Routes, ", ")
 }
 
-// DecisionError is returned by Claim when the decisions do not fit what was shown. It
+// DecisionError is returned by Commit when the decisions do not fit what was shown. It
 // is a bug in the caller; nothing was written.
 type DecisionError struct{ Problem string }
 

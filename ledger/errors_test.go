@@ -73,7 +73,7 @@ func TestErrorsOfTheDatabaseQuoteNoRow(t *testing.T) {
 	l := open(t)
 	m := message("m")
 	m.Plan.Draw = 1000 // outside of the table
-	err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a"}}, give)
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a"}}, give)
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.ConstraintName != "messages_draw" {
 		t.Fatalf("got %v", err)

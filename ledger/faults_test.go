@@ -189,7 +189,7 @@ func TestRegularQuestionsTakeNoConnectionFromClaims(t *testing.T) {
 	t.Parallel()
 	l := connect(t, ledger.Config{URL: ledgertest.URL(t), MaxConns: 1})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		if _, err := l.Faults(ctx, time.Minute, time.Minute); err != nil {

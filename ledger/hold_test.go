@@ -171,7 +171,7 @@ func throttled(messages []ledger.Message, hold time.Duration) []ledger.Settlemen
 // again claims what is due; each message goes on with its ticket where it has one and with wants it.
 func again(t testing.TB, l *ledger.Ledger, with bool, then ledger.State) (seen ledger.Seen) {
 	t.Helper()
-	err := l.Claim(t.Context(), ledger.Claim{Due: 100, Channels: []string{"a"}}, func(s *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Due: 100, Channels: []string{"a"}}, func(s *ledger.Seen) (ledger.Decisions, error) {
 		seen = *s
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(s.Messages))}
 		for i := range s.Messages {

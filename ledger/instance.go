@@ -12,7 +12,7 @@ import (
 // they usually are, and less than the time after which an instance is taken for dead.
 const unbrokenGap = 2 * time.Second
 
-// Register writes this process's row into dispatcher.instances. Claim needs it: an
+// Register writes this process's row into dispatcher.instances. Lock needs it: an
 // attempt belongs to the instance that is going to submit it, and a dead instance's
 // attempts are found by that.
 func (l *Ledger) Register(ctx context.Context) error {

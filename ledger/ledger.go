@@ -1,8 +1,9 @@
 // Package ledger is the dispatcher's memory in PostgreSQL: every message, every
 // attempt, the shared counters, the routing versions and the notices on their way out.
 //
-//	Claim    one transaction: store new messages, pick up due ones, show the shared
-//	         state under lock, write down what was decided      (two round trips)
+//	Lock     begins a claim: store new messages, pick up due ones, show the shared
+//	         state under lock                                   (one round trip)
+//	Commit   ends it: write down what was decided               (one round trip)
 //	Settle   one transaction, mostly of one statement: outcomes,
 //	         next steps, freed slots                            (one round trip)
 //	Receive  one transaction: merge receipts into their rows, and bring messages to the
@@ -10,8 +11,8 @@
 //	Publish  the outbox, in order, by one process at a time
 //	Book     messages of subscribers: parts joined, opt-out lists changed, an outbox of their own (two round trips)
 //
-// The decisions are not made here: Claim calls a pure function for them. Nothing is
-// sent from here and no text is read: an envelope is bytes.
+// The decisions are not made here. Nothing is sent from here and no text is read: an envelope is
+// bytes.
 //
 // Lock order, which every writer keeps: rows of receipts by channel and reference (with SKIP LOCKED
 // by whoever looks at what is due), then message rows (new ids ascending, due rows with

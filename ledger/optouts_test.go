@@ -19,7 +19,7 @@ import (
 // whose recipient has opted out.
 func barred(t testing.TB, l *ledger.Ledger, messages []ledger.Message, due int) (ids []string) {
 	t.Helper()
-	err := l.Claim(t.Context(), ledger.Claim{Messages: messages, Due: due}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Due: due}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		for i := range seen.Messages {
 			if seen.IsOptedOut(i) {

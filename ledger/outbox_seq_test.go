@@ -46,7 +46,7 @@ func TestEventsOfAMessageAreNumberedAndTimedInTheirOrder(t *testing.T) {
 	var published []ledger.Notice
 	for round := range 12 {
 		var shown []ledger.Message
-		err := l.Claim(t.Context(), ledger.Claim{Messages: batch(fmt.Sprintf("m%02d", round), 12), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		err := runClaim(t.Context(), l, ledger.Claim{Messages: batch(fmt.Sprintf("m%02d", round), 12), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 			shown = seen.Messages
 			d, err := give(seen)
 			for i := range shown {

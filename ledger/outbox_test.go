@@ -75,7 +75,7 @@ func TestPublishKeepsTheOrderOfEachMessage(t *testing.T) {
 // tell claims and settles messages with a notice for each step.
 func tell(t testing.TB, l *ledger.Ledger, messages []ledger.Message) {
 	var shown []ledger.Message
-	err := l.Claim(t.Context(), ledger.Claim{Messages: messages, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		shown = seen.Messages
 		d, err := give(seen)
 		for i := range messages {
@@ -104,7 +104,7 @@ func TestPublishKeepsKindsAndHeaders(t *testing.T) {
 		{Kind: ledger.Status, Key: "n", Value: []byte("two"), Headers: []ledger.Header{{Key: "lane", Value: "otp"}}},
 		{Kind: ledger.Letter, Key: "m", Value: []byte{0, 0xff}, Headers: []ledger.Header{{Key: "reason", Value: "bad_json"}, {Key: "offset", Value: "7"}}},
 	}
-	err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{message("m")}, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{message("m")}, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d, err := give(seen)
 		d.Notices = []ledger.Notice{want[2], want[0], want[1]}
 		return d, err

@@ -139,7 +139,7 @@ func resent(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
 	resend := unknown(m)
 	resend.State, resend.PossibleDuplicate = ledger.Retry, true
 	settleAll(t, l, []ledger.Settlement{resend})
-	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
 		t.Fatal(err)
 	}
 	m.Attempts = 1
@@ -209,7 +209,7 @@ func TestPartsOfEarlierAttemptsCount(t *testing.T) {
 	if got := see(`select state from dispatcher.messages`); got != "retry" {
 		t.Fatal(got)
 	}
-	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
 		t.Fatal(err)
 	}
 	m.Attempts = 1

@@ -18,7 +18,7 @@ func fallback(t *testing.T, l *ledger.Ledger, m ledger.Message, outcome provider
 		first.PriceMicros, first.Segments = 0, 0
 	}
 	settleAll(t, l, []ledger.Settlement{first})
-	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
 		t.Fatal(err)
 	}
 	m.Attempts = 1
@@ -207,7 +207,7 @@ func TestPartsThatWereTakenBeforeARefusalStayCounted(t *testing.T) {
 	if got := receive(t, l, keyed(m, 1, "r9", provider.Undelivered)); got != (ledger.ReceiptCounts{Matched: 1}) {
 		t.Errorf("%+v", got)
 	}
-	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
 		t.Fatal(err)
 	}
 	m.Attempts = 1

@@ -10,7 +10,7 @@ import (
 
 // An attempt of an instance without outcome was claimed, by the database's clock,
 // between oldest_open_at (or the last heart-beat, when nothing was open then) and
-// maxSilence after the last heart-beat: Claim refuses beyond that. slack covers claims
+// maxSilence after the last heart-beat: Lock refuses beyond that. slack covers claims
 // that were committed but not yet counted when the heart-beat was composed; it is several times
 // the timeouts that bound a claim. These bounds make recovery a short scan of an index.
 const (

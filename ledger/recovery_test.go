@@ -135,13 +135,13 @@ func TestAnInstanceThatIsSilentTooLongMayNotClaim(t *testing.T) {
 	t.Parallel()
 	_, dead, _ := lost(t)
 	claim := ledger.Claim{Messages: batch("late", 1), Channels: []string{"a"}}
-	if err := dead.Claim(t.Context(), claim, give); !errors.Is(err, ledger.ErrSilent) || !ledger.Unavailable(err) {
+	if err := runClaim(t.Context(), dead, claim, give); !errors.Is(err, ledger.ErrSilent) || !ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := dead.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := dead.Claim(t.Context(), claim, give); err != nil {
+	if err := runClaim(t.Context(), dead, claim, give); err != nil {
 		t.Error(err)
 	}
 }
@@ -156,13 +156,13 @@ func TestAForgottenInstanceMayClaimAfterItsNextHeartBeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim := ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}
-	if err := idle.Claim(t.Context(), claim, give); !errors.Is(err, ledger.ErrNotRegistered) {
+	if err := runClaim(t.Context(), idle, claim, give); !errors.Is(err, ledger.ErrNotRegistered) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := idle.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := idle.Claim(t.Context(), claim, give); err != nil {
+	if err := runClaim(t.Context(), idle, claim, give); err != nil {
 		t.Error(err)
 	}
 }

@@ -30,7 +30,7 @@ type party struct {
 
 // giveAs gives every message to channel a, counts it as a process does, and notes for each, by its number, what would go back. Codes have a
 // reserve in every limit.
-func giveAs(p *party, back map[int64][]ledger.Refund) ledger.Decide {
+func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 	return func(seen *ledger.Seen) (ledger.Decisions, error) {
 		m := &admission.Moment{Now: seen.Now, Earliest: seen.Now, Zone: time.UTC, Worker: p.worker}
 		var accounts []admission.Account

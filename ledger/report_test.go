@@ -16,7 +16,7 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 	t.Parallel()
 	l := open(t, ledger.ChannelSpec{Name: "a", ActiveMax: 7}, ledger.ChannelSpec{Name: "b"})
 	var shown []ledger.Message
-	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 11), Channels: []string{"a", "b"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 11), Channels: []string{"a", "b"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		shown = seen.Messages
 		d, err := give(seen)
 		for i := range d.Each {
@@ -81,7 +81,7 @@ func TestDailyCountsFirstChoicesApartFromAttempts(t *testing.T) {
 func TestDailyHasOneRowForEachCurrencyAndCountsFirstChoicesOnce(t *testing.T) {
 	t.Parallel()
 	l := open(t, ledger.ChannelSpec{Name: "a"})
-	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 3), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 3), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d, err := give(seen)
 		d.Each[0].Attempt.Currency = "EUR"
 		return d, err

@@ -31,19 +31,14 @@ func TestTheDatabaseRefusesWhateverAProcessComputes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := sabotaged(t)
-			conn, err := l.hot.Acquire(t.Context())
+			messages := []Message{{ID: "m", State: Sending, ExpiresAt: time.Now().Add(time.Hour)}}
+			tx, err := l.Lock(t.Context(), Claim{
+				Messages: messages, Channels: []string{"a"}, Scopes: []ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer conn.Release()
-			messages := []Message{{ID: "m", State: Sending, ExpiresAt: time.Now().Add(time.Hour)}}
-			tx := &claimTx{conn: conn, instance: l.Instance(), order: []int{0}, request: &Claim{
-				Messages: messages, Channels: []string{"a"}, Scopes: []ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}},
-			}}
-			if err := tx.open(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			tx.was = remember(&tx.seen)
+			defer tx.Rollback()
 			for i := range tx.seen.Scoped[0].Counters {
 				tx.seen.Scoped[0].Counters[i].Roll(tx.seen.Now, time.UTC)
 			}
@@ -55,7 +50,7 @@ func TestTheDatabaseRefusesWhateverAProcessComputes(t *testing.T) {
 			if !errors.As(err, &pg) || pg.ConstraintName != sabotage.constraint {
 				t.Errorf("answered with %q, %v; want a violation of %s", tag, err, sabotage.constraint)
 			}
-			tx.rollback(t.Context())
+			tx.Rollback()
 			var left string
 			err = l.reports.QueryRow(t.Context(), `
 				select concat_ws(' ', (select count(*) from dispatcher.messages), (select count(*) from dispatcher.attempts),

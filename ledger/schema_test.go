@@ -158,7 +158,7 @@ func TestADeadRowMayHaveALongID(t *testing.T) {
 	nothing := func(seen *ledger.Seen) (ledger.Decisions, error) {
 		return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
 	}
-	if err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{m}}, nothing); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Messages: []ledger.Message{m}}, nothing); err != nil {
 		t.Fatal(err)
 	}
 	r, err := l.Record(t.Context(), m.ID)

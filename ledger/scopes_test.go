@@ -53,10 +53,10 @@ func of(name string, n int) []ledger.Message {
 
 // giveScoped gives each message to channel a if all limits that count it have a place, and has it
 // wait a minute if not. extra are static parts of limits, as the routing would add them.
-func giveScoped(extra func(*admission.Counter)) ledger.Decide { return giveIn(time.UTC, extra) }
+func giveScoped(extra func(*admission.Counter)) decide { return giveIn(time.UTC, extra) }
 
 // giveIn is giveScoped where days begin in a zone.
-func giveIn(zone *time.Location, extra func(*admission.Counter)) ledger.Decide {
+func giveIn(zone *time.Location, extra func(*admission.Counter)) decide {
 	return func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		counters := []*admission.Counter{}
@@ -110,9 +110,9 @@ func giveUnder(seen *ledger.Seen, at *admission.Moment, m *ledger.Message, count
 
 // claimScoped claims on channel a under the given scopes and returns what was shown, the messages
 // that got an attempt, and the decisions' error.
-func claimScoped(t testing.TB, l *ledger.Ledger, messages []ledger.Message, decide ledger.Decide, scopes ...ledger.ScopeRef) (seen ledger.Seen, sent []ledger.Message, err error) {
+func claimScoped(t testing.TB, l *ledger.Ledger, messages []ledger.Message, decide decide, scopes ...ledger.ScopeRef) (seen ledger.Seen, sent []ledger.Message, err error) {
 	t.Helper()
-	err = l.Claim(t.Context(), ledger.Claim{Messages: messages, Channels: []string{"a"}, Scopes: scopes}, func(s *ledger.Seen) (ledger.Decisions, error) {
+	err = runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: []string{"a"}, Scopes: scopes}, func(s *ledger.Seen) (ledger.Decisions, error) {
 		d, err := decide(s)
 		seen = *s
 		for i := range d.Each {
@@ -606,7 +606,7 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 			c = ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}
 		}
 		execute(t, db, `update dispatcher.messages set next_at = now() where state = 'waiting'`)
-		err := l.Claim(t.Context(), c, func(s *ledger.Seen) (ledger.Decisions, error) {
+		err := runClaim(t.Context(), l, c, func(s *ledger.Seen) (ledger.Decisions, error) {
 			m, now = s.Messages[0], s.Now
 			if d.State == ledger.Sending {
 				s.Channels[0].Gate.Active.Count++

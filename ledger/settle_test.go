@@ -154,7 +154,7 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 		t.Error(diff)
 	}
 	var due ledger.Message
-	err = l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err = runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		due = seen.Messages[0]
 		d, err := give(seen)
 		d.Each[0].NewRound = true
@@ -198,7 +198,7 @@ func TestHowATextWasCutStaysOnRecord(t *testing.T) {
 	if got := cut(); got != "[2]broken\uFFFD cut" {
 		t.Errorf("after some parts: %q", got)
 	}
-	if err := l.Claim(t.Context(), ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give); err != nil {
 		t.Fatal(err)
 	}
 	last := accepted([]ledger.Message{m})

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -40,11 +41,28 @@ func connect(t testing.TB, c ledger.Config) *ledger.Ledger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(l.Close)
+	t.Cleanup(func() {
+		// Close would wait for ever for a claim that neither commits nor rolls back.
+		if allGivenBack(l) {
+			l.Close()
+		} else {
+			t.Errorf("%d claims were neither committed nor rolled back", l.Held())
+		}
+	})
 	if err := l.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// allGivenBack waits for the connections that claims and settlements have.
+func allGivenBack(l *ledger.Ledger) bool {
+	for end := time.Now().Add(20 * time.Second); l.Held() > 0; runtime.Gosched() {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }
 
 func apply(t testing.TB, l *ledger.Ledger, specs ...ledger.ChannelSpec) int64 {
@@ -133,11 +151,28 @@ func giveOne(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
 	return ledger.Decision{State: ledger.Waiting, Reason: "no_slot", NextAt: seen.Now.Add(time.Minute), Plan: m.Plan, Seen: []byte(`{"a":"no_slot"}`)}
 }
 
+// decide decides about what a claim shows.
+type decide func(*ledger.Seen) (ledger.Decisions, error)
+
+// runClaim locks, decides and commits.
+func runClaim(ctx context.Context, l *ledger.Ledger, want ledger.Claim, with decide) error {
+	tx, err := l.Lock(ctx, want)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	d, err := with(tx.Seen())
+	if err != nil {
+		return err
+	}
+	return tx.Commit(ctx, d)
+}
+
 // claimAll claims the messages on the channels with give and returns what was shown.
 func claimAll(t testing.TB, l *ledger.Ledger, messages []ledger.Message, channels ...string) ledger.Seen {
 	t.Helper()
 	var shown ledger.Seen
-	err := l.Claim(t.Context(), ledger.Claim{Messages: messages, Channels: channels}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages, Channels: channels}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d, err := give(seen)
 		shown = *seen
 		return d, err

@@ -101,7 +101,7 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	works := map[string]func(context.Context) error{
-		"claim":  func(ctx context.Context) error { return l.Claim(ctx, ledger.Claim{Messages: waiting}, give) },
+		"claim":  func(ctx context.Context) error { return runClaim(ctx, l, ledger.Claim{Messages: waiting}, give) },
 		"settle": func(ctx context.Context) error { return l.Settle(ctx, answer("settled-00000", "r1")) },
 		"receive": func(ctx context.Context) error {
 			_, err := l.Receive(ctx, []ledger.Receipt{receipt("r2", provider.Delivered)}, tellState)
@@ -158,7 +158,7 @@ func deserted(t testing.TB, by func(url string) string) (*pgserver.Server, *pgx.
 func claimInVain(ctx context.Context, t testing.TB, l *ledger.Ledger, beside *pgx.Conn) (claimed <-chan error) {
 	t.Helper()
 	done := make(chan error, 1)
-	go func() { done <- l.Claim(ctx, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, give) }()
+	go func() { done <- runClaim(ctx, l, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, give) }()
 	waitFor(t, "the claim waits for the standby", func() bool {
 		return scalar[bool](t, beside, `select exists (select from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'dispatcher')`)
 	})

@@ -237,7 +237,7 @@ func (s *storm) sweep(l *ledger.Ledger) error {
 // claim claims further attempts.
 func (s *storm) claim(l *ledger.Ledger) error {
 	var due []ledger.Message
-	err := l.Claim(s.t.Context(), ledger.Claim{Due: 20, Lanes: []string{"otp"}, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(s.t.Context(), l, ledger.Claim{Due: 20, Lanes: []string{"otp"}, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		due = seen.Messages
 		return give(seen)
 	})

@@ -6,7 +6,7 @@ import "slices"
 // it: it went on to the next attempt, which took no slot of its own, or the message takes a new
 // slot or is not going on at all, and then the channel's count sinks, if it is among those that the
 // claim has locked; else the slot is held until its time is over.
-func (t *claimTx) freeTickets() (seqs []int64, numbers []int16) {
+func (t *Tx) freeTickets() (seqs []int64, numbers []int16) {
 	for i := range t.seen.Messages {
 		m, d := &t.seen.Messages[i], &t.decisions.Each[i]
 		if m.Ticket == nil || d.State == "" || d.State == Waiting {

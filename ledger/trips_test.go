@@ -49,7 +49,7 @@ func TestEverythingOfAdmissionTakesNoFurtherRoundTrip(t *testing.T) {
 		before := w.trips.Load()
 		var tickets int
 		var sent []ledger.Message
-		err := l.Claim(t.Context(), ledger.Claim{
+		err := runClaim(t.Context(), l, ledger.Claim{
 			Messages: batch(fmt.Sprintf("r%d", round), 20), Due: 100, Lanes: []string{"otp"}, Channels: []string{"a"}, Scopes: shop,
 		}, func(s *ledger.Seen) (ledger.Decisions, error) {
 			d, err := giveScoped(nil)(s)
@@ -97,7 +97,7 @@ func TestClaimFindsOutThatALostCommitWasNotMade(t *testing.T) {
 	t.Parallel()
 	w, l, url := openTapped(t)
 	w.lose(request, 1)
-	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}}, give)
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 10), Channels: []string{"a"}}, give)
 	if !ledger.Unavailable(err) {
 		t.Fatalf("got %v", err)
 	}
@@ -123,7 +123,7 @@ func TestClaimOutlastsARestartOfTheServer(t *testing.T) {
 	l := connect(t, ledger.Config{URL: s.URL()})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	var restart sync.WaitGroup
-	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 5), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 5), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		s.StopImmediate()
 		restart.Go(func() {
 			if err := s.Start(t.Context()); err != nil {
@@ -168,7 +168,7 @@ func TestClaimFailsCleanlyWhenItsSessionIsEnded(t *testing.T) {
 	l := connect(t, ledger.Config{URL: url})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	db := raw(t, url)
-	err := l.Claim(t.Context(), ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		_, err := db.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
 			where datname = current_database() and state = 'idle in transaction'`)
 		if err != nil {

@@ -42,7 +42,7 @@ func (t *turns) move(lane string, behind, tenant string) {
 }
 
 // passTurn remembers where the next due rows begin, whatever became of this claim.
-func (t *claimTx) passTurn(turns *turns) {
+func (t *Tx) passTurn(turns *turns) {
 	lane, tenant := t.turn()
 	turns.move(lane, t.behind[lane], tenant)
 }
@@ -53,7 +53,7 @@ func (t *claimTx) passTurn(turns *turns) {
 //
 // Only the least urgent lane counts, which is the last one: of the others all rows were picked up, whoever's turn it was, as
 // were those near their deadline.
-func (t *claimTx) turn() (lane, tenant string) {
+func (t *Tx) turn() (lane, tenant string) {
 	if len(t.seen.Messages) <= len(t.request.Messages) {
 		return "", t.behind[""] // nothing was due, or the database went away before it said so
 	}
@@ -74,6 +74,6 @@ func (t *claimTx) turn() (lane, tenant string) {
 
 // unlocked reports whether a message was left because its limits were not locked. Of a claim that failed before anything
 // was decided none was: the next one had better try other rows.
-func (t *claimTx) unlocked(i int) bool {
+func (t *Tx) unlocked(i int) bool {
 	return i < len(t.decisions.Each) && t.decisions.Each[i].Unlocked
 }

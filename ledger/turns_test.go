@@ -44,7 +44,7 @@ func lined(t testing.TB, queues map[string]int) (*ledger.Ledger, *pgx.Conn) {
 func pick(t testing.TB, l *ledger.Ledger, due int, send bool) (counts map[string]int, picked []ledger.Message) {
 	t.Helper()
 	counts = map[string]int{}
-	err := l.Claim(t.Context(), ledger.Claim{Due: due, Lanes: []string{"otp", "transactional", "bulk"}, Channels: []string{"a"}},
+	err := runClaim(t.Context(), l, ledger.Claim{Due: due, Lanes: []string{"otp", "transactional", "bulk"}, Channels: []string{"a"}},
 		func(seen *ledger.Seen) (ledger.Decisions, error) {
 			picked = seen.Messages
 			if !send {
@@ -158,7 +158,7 @@ func TestWhatIsNotDueOrExceptedIsNotPicked(t *testing.T) {
 		t.Fatal(err)
 	}
 	var picked []ledger.Message
-	err := l.Claim(t.Context(), ledger.Claim{Due: 650, Except: except}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Due: 650, Except: except}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		picked = seen.Messages
 		return ledger.Decisions{Each: make([]ledger.Decision, len(picked))}, nil
 	})
@@ -182,7 +182,7 @@ func TestTwoClaimersSideBySideDoNotStarve(t *testing.T) {
 	seqs := make([][]ledger.Message, 2)
 	for i := range 2 {
 		claimers.Go(func() {
-			err := l.Claim(t.Context(), ledger.Claim{Due: 500, Lanes: []string{"otp", "bulk"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+			err := runClaim(t.Context(), l, ledger.Claim{Due: 500, Lanes: []string{"otp", "bulk"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 				seqs[i] = seen.Messages
 				both <- i
 				<-done
@@ -273,7 +273,7 @@ func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 // something else is missing. It returns the tenants.
 func leave(t *testing.T, l *ledger.Ledger, due int, unlocked func(tenant string) bool) (tenants []string) {
 	t.Helper()
-	err := l.Claim(t.Context(), ledger.Claim{Due: due, Lanes: []string{"otp", "bulk"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Due: due, Lanes: []string{"otp", "bulk"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		for i := range seen.Messages {
 			tenants = append(tenants, seen.Messages[i].Tenant)
@@ -328,7 +328,7 @@ func TestAClaimThatFailsGivesTheTurnAway(t *testing.T) {
 	t.Parallel()
 	l, _ := lined(t, map[string]int{"bulk/a": 1, "bulk/b": 1, "bulk/c": 1})
 	fault := errors.New("fault")
-	if err := l.Claim(t.Context(), ledger.Claim{Due: 1}, func(*ledger.Seen) (ledger.Decisions, error) { return ledger.Decisions{}, fault }); !errors.Is(err, fault) {
+	if err := runClaim(t.Context(), l, ledger.Claim{Due: 1}, func(*ledger.Seen) (ledger.Decisions, error) { return ledger.Decisions{}, fault }); !errors.Is(err, fault) {
 		t.Fatal(err)
 	}
 	if got := leave(t, l, 1, func(string) bool { return false }); !slices.Equal(got, []string{"b"}) {
@@ -345,7 +345,7 @@ func TestAClaimWhoseConnectionIsCutLeavesTheTurn(t *testing.T) {
 	}
 	execute(t, db, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
 	fresh := ledger.Claim{Messages: batch("fresh", 1), Due: 1}
-	if err := l.Claim(t.Context(), fresh, func(*ledger.Seen) (ledger.Decisions, error) {
+	if err := runClaim(t.Context(), l, fresh, func(*ledger.Seen) (ledger.Decisions, error) {
 		t.Error("it was asked to decide")
 		return ledger.Decisions{}, errors.New("never")
 	}); !ledger.Unavailable(err) {
@@ -361,7 +361,7 @@ func TestAClaimThatWasOvertakenTakesNoTurnBack(t *testing.T) {
 	t.Parallel()
 	l, _ := lined(t, map[string]int{"bulk/a": 9, "bulk/b": 9, "bulk/c": 9, "bulk/d": 9, "bulk/e": 9})
 	none := func(string) bool { return false }
-	err := l.Claim(t.Context(), ledger.Claim{Due: 1}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, ledger.Claim{Due: 1}, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		for _, want := range []string{"ab", "cd"} {
 			if got := strings.Join(leave(t, l, 2, none), ""); got != want {
 				t.Errorf("a claim beside it picked up %s, want %s", got, want)

@@ -36,7 +36,7 @@ func TestAVersionIsCreatedAfterEveryClaimOfTheOneBefore(t *testing.T) {
 	applyRoutes(t, l, members, "default")
 	var applying sync.WaitGroup
 	var claimed time.Time
-	err := l.Claim(t.Context(), turnClaim(batch("m", 3)), func(seen *ledger.Seen) (ledger.Decisions, error) {
+	err := runClaim(t.Context(), l, turnClaim(batch("m", 3)), func(seen *ledger.Seen) (ledger.Decisions, error) {
 		claimed = seen.Now
 		applying.Go(func() { applyRoutes(t, applier, members, "default") })
 		waits := `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
@@ -69,7 +69,7 @@ func TestEveryAttemptWasClaimedWhileItsVersionWasInForce(t *testing.T) {
 	for i, l := range ledgers[1:] {
 		workers.Go(func() {
 			for n := range rounds {
-				err := l.Claim(t.Context(), turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 4)), func(seen *ledger.Seen) (ledger.Decisions, error) {
+				err := runClaim(t.Context(), l, turnClaim(batch(fmt.Sprintf("i%d-n%d", i, n), 4)), func(seen *ledger.Seen) (ledger.Decisions, error) {
 					d, err := takeTurns(seen)
 					for j := range d.Each {
 						d.Each[j].Plan.Version = seen.Version

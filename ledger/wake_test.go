@@ -81,7 +81,7 @@ func TestWakingHoldsNothingThatAClaimNeeds(t *testing.T) {
 		claims++
 		c := turnClaim(batch("claim"+strings.Repeat("-", claims), 3))
 		c.Due = 1000
-		if err := other.Claim(ctx, c, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		if err := runClaim(ctx, other, c, func(seen *ledger.Seen) (ledger.Decisions, error) {
 			woken += len(seen.Messages) - 3
 			if seen.Version != 2 {
 				t.Errorf("version %d", seen.Version)

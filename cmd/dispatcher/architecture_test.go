@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -144,6 +147,35 @@ func TestDispatchKnowsNeitherKafkaNorSQLNorHTTP(t *testing.T) {
 				t.Errorf("%s imports %s", pkg.ImportPath, forbidden)
 			}
 		}
+	}
+}
+
+// TestEveryClaimIsRolledBackIfItIsNotCommitted: a claim that never ends keeps a connection and the
+// locks of its channels.
+func TestEveryClaimIsRolledBackIfItIsNotCommitted(t *testing.T) {
+	t.Parallel()
+	begin := regexp.MustCompile(`(?m)^\s*(\w+), err :?= .*\bLock\(.*$`)
+	end := regexp.MustCompile(`^\s*if err != nil \{\n(?:.*\n){1,2}?\s*\}\n\s*defer (\w+)\.Rollback\(\)\n`)
+	claims := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, at := range begin.FindAllSubmatchIndex(source, -1) {
+			claims++
+			name, after := string(source[at[2]:at[3]]), source[at[1]+1:]
+			if rest := end.FindSubmatch(after); rest == nil || string(rest[1]) != name {
+				t.Errorf("%s: defer %s.Rollback() does not follow %s", path, name, source[at[0]:at[1]])
+			}
+		}
+		return nil
+	})
+	if err != nil || claims == 0 {
+		t.Errorf("found %d claims: %v", claims, err)
 	}
 }
 

@@ -133,19 +133,20 @@ func openSeeded(t *testing.T, url string) *ledger.Ledger {
 // claimed stores messages, each of which is given to its first choice.
 func claimed(t *testing.T, l *ledger.Ledger, messages ...ledger.Message) []ledger.Message {
 	t.Helper()
-	var stored []ledger.Message
-	err := l.Claim(t.Context(), ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
-		for i := range seen.Messages {
-			d.Each[i] = toFirstChoice(seen, &seen.Messages[i])
-		}
-		stored = slices.Clone(seen.Messages)
-		return d, nil
-	})
+	tx, err := l.Lock(t.Context(), ledger.Claim{Messages: messages, Channels: []string{"a", "b", "c"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stored
+	defer tx.Rollback()
+	seen := tx.Seen()
+	d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+	for i := range seen.Messages {
+		d.Each[i] = toFirstChoice(seen, &seen.Messages[i])
+	}
+	if err := tx.Commit(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	return seen.Messages
 }
 
 func toFirstChoice(seen *ledger.Seen, m *ledger.Message) ledger.Decision {

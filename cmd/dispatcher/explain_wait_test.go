@@ -28,11 +28,14 @@ func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago tim
 	seen := dispatch.AppendRanking(nil, &dispatch.Ranking{Version: 2, By: "load_ratio", Candidates: []dispatch.Ranked{
 		{Channel: "a", Capacity: 100, Reason: "no_budget"}, {Channel: "b", Capacity: 100, Reason: "no_budget"}, {Channel: "c", Capacity: 100, Reason: "draining"},
 	}})
-	err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a", "b", "c"}}, func(*ledger.Seen) (ledger.Decisions, error) {
-		return ledger.Decisions{Each: []ledger.Decision{{
-			State: ledger.Waiting, Reason: "no_budget", WaitsFor: "tenant:shop 1d money", NextAt: m.ExpiresAt, Plan: m.Plan, Seen: seen,
-		}}}, nil
-	})
+	tx, err := l.Lock(t.Context(), ledger.Claim{Messages: []ledger.Message{m}, Channels: []string{"a", "b", "c"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	err = tx.Commit(t.Context(), ledger.Decisions{Each: []ledger.Decision{{
+		State: ledger.Waiting, Reason: "no_budget", WaitsFor: "tenant:shop 1d money", NextAt: m.ExpiresAt, Plan: m.Plan, Seen: seen,
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,21 +92,26 @@ func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) 
 // granted has one message of each limit of channel a on the books.
 func granted(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
-	err := l.Claim(t.Context(), ledger.Claim{Messages: []ledger.Message{drawn("m-1", 17, "a")}, Channels: []string{"a", "b", "c"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		zone, err := time.LoadLocation("Europe/London")
-		if err != nil {
-			return ledger.Decisions{}, err
-		}
-		gate := &seen.Channels[0].Gate
-		gate.Roll(seen.Now, zone)
-		for i := range gate.Counters {
-			gate.Counters[i].Granted++ // of money a millionth
-		}
-		d := toFirstChoice(seen, &seen.Messages[0])
-		d.Attempt.PriceMicros = 1
-		return ledger.Decisions{Each: []ledger.Decision{d}}, nil
+	zone, err := time.LoadLocation("Europe/London")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := l.Lock(t.Context(), ledger.Claim{
+		Messages: []ledger.Message{drawn("m-1", 17, "a")}, Channels: []string{"a", "b", "c"},
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	seen := tx.Seen()
+	gate := &seen.Channels[0].Gate
+	gate.Roll(seen.Now, zone)
+	for i := range gate.Counters {
+		gate.Counters[i].Granted++ // of money a millionth
+	}
+	d := toFirstChoice(seen, &seen.Messages[0])
+	d.Attempt.PriceMicros = 1
+	if err := tx.Commit(t.Context(), ledger.Decisions{Each: []ledger.Decision{d}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"dispatcher/selector"
 )
 
-// round is one claim: what was planned before it and what came out of it. It has no
-// I/O of its own; the ledger calls decide inside the transaction.
+// round is one claim: what was planned before it and what came out of it.
 type round struct {
 	routing *Routing
 	planner *planner
@@ -119,7 +118,7 @@ func (r *round) wanted() int {
 	return n
 }
 
-// decide is the ledger.Decide of this round.
+// decide decides about what the claim shows. It does no I/O.
 func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
 	if seen.Version != r.routing.Version {
 		return ledger.Decisions{}, errStaleRouting

@@ -201,14 +201,19 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 		lead: d.leads.get(laneOf(r.jobs), r.began), worker: admission.Worker{ID: d.cfg.Ledger.Instance(), Region: d.cfg.Region}, fleet: d.fleet.Load(),
 	}
 	defer d.watchLocks(ctx)()
-	var read time.Time // when the database read its clock
-	var lockWait time.Duration
-	err := d.cfg.Ledger.Claim(ctx, r.request(due), func(seen *ledger.Seen) (ledger.Decisions, error) {
-		d.clock.read(seen.Now, r.began, time.Now())
-		read, lockWait = d.clock.here(seen.Now), seen.LockWait
-		return d.decide(r, seen)
-	})
+	tx, err := d.cfg.Ledger.Lock(ctx, r.request(due))
 	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	seen := tx.Seen()
+	d.clock.read(seen.Now, r.began, time.Now())
+	read := d.clock.here(seen.Now) // when the database read its clock
+	decisions, err := d.decide(r, seen)
+	if err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx, decisions); err != nil {
 		return err
 	}
 	wrote := time.Now()
@@ -217,7 +222,7 @@ func (d *Dispatcher) transact(ctx context.Context, r *round, due int) error {
 	}
 	d.answers.used(r)
 	d.needs.note(r.scopes, r.needed, wrote)
-	d.cfg.Metrics.claimed(r, time.Since(r.began), lockWait)
+	d.cfg.Metrics.claimed(r, time.Since(r.began), seen.LockWait)
 	return nil
 }
 

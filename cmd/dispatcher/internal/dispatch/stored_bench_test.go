@@ -110,29 +110,32 @@ func (c *storedClaims) run(b *testing.B, name string, form func(*assigner, *task
 		c.request.Messages[i] = tasks[i].row
 	}
 	bytes := 0
-	err := c.ledger.Claim(b.Context(), c.request, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		a := newAssigner(c.world.routing, p.keys, seen, c.world.unready, standpoint{})
-		all := ledger.Decisions{Each: make([]ledger.Decision, len(tasks))}
-		for i := range tasks {
-			t := &tasks[i]
-			t.row.ReceivedAt = seen.Messages[i].ReceivedAt
-			if t.route.draws() {
-				c.world.unready[t.first] = "connecting"
-			}
-			d := a.decide(t)
-			if t.route.draws() {
-				c.world.unready[t.first] = ""
-			}
-			if d.State != ledger.Sending || d.Attempt.Ranking == nil {
-				b.Fatalf("decision %+v", d)
-			}
-			d.Attempt.Ranking = form(a, t, d.Attempt.Ranking)
-			bytes += len(d.Attempt.Ranking)
-			all.Each[i] = d
-		}
-		return all, nil
-	})
+	tx, err := c.ledger.Lock(b.Context(), c.request)
 	if err != nil {
+		b.Fatal(err)
+	}
+	defer tx.Rollback()
+	seen := tx.Seen()
+	a := newAssigner(c.world.routing, p.keys, seen, c.world.unready, standpoint{})
+	all := ledger.Decisions{Each: make([]ledger.Decision, len(tasks))}
+	for i := range tasks {
+		t := &tasks[i]
+		t.row.ReceivedAt = seen.Messages[i].ReceivedAt
+		if t.route.draws() {
+			c.world.unready[t.first] = "connecting"
+		}
+		d := a.decide(t)
+		if t.route.draws() {
+			c.world.unready[t.first] = ""
+		}
+		if d.State != ledger.Sending || d.Attempt.Ranking == nil {
+			b.Fatalf("decision %+v", d)
+		}
+		d.Attempt.Ranking = form(a, t, d.Attempt.Ranking)
+		bytes += len(d.Attempt.Ranking)
+		all.Each[i] = d
+	}
+	if err := tx.Commit(b.Context(), all); err != nil {
 		b.Fatal(err)
 	}
 	took := time.Since(began)

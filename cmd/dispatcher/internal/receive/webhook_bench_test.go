@@ -157,21 +157,23 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 			Plan: ledger.Plan{Route: "default", Version: 1, Draw: 17, Size: 100, KeyID: "k1", FirstChoice: "a", Segments: 1, Alphabet: "gsm7"},
 		}
 	}
-	var shown ledger.Seen
-	if err := l.Claim(b.Context(), ledger.Claim{Messages: messages, Channels: []string{"a"}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		shown = *seen
-		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
-		a := &seen.Channels[0]
-		a.Gate.Roll(seen.Now, time.UTC)
-		a.LastAssigned = seen.Now
-		for i := range seen.Messages {
-			a.Gate.Admit(&admission.Moment{Now: seen.Now, Earliest: seen.Now, Zone: time.UTC}, &admission.Need{Segments: 1})
-			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan, Attempt: ledger.Attempt{
-				Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
-			}}
-		}
-		return d, nil
-	}); err != nil {
+	tx, err := l.Lock(b.Context(), ledger.Claim{Messages: messages, Channels: []string{"a"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer tx.Rollback()
+	shown := tx.Seen()
+	d := ledger.Decisions{Each: make([]ledger.Decision, len(shown.Messages))}
+	a := &shown.Channels[0]
+	a.Gate.Roll(shown.Now, time.UTC)
+	a.LastAssigned = shown.Now
+	for i := range shown.Messages {
+		a.Gate.Admit(&admission.Moment{Now: shown.Now, Earliest: shown.Now, Zone: time.UTC}, &admission.Need{Segments: 1})
+		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: shown.Messages[i].Plan, Attempt: ledger.Attempt{
+			Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
+		}}
+	}
+	if err := tx.Commit(b.Context(), d); err != nil {
 		b.Fatal(err)
 	}
 	settlements := make([]ledger.Settlement, n)

@@ -213,24 +213,26 @@ func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 			Plan:      ledger.Plan{Route: "default", Version: 1, Draw: 1, Size: 100, KeyID: "k", FirstChoice: channel, Segments: 1, Alphabet: "gsm7"},
 		}
 	}
-	var claimed []ledger.Message
-	err := r.ledger.Claim(r.t.Context(), ledger.Claim{Messages: messages, Channels: []string{channel}}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
-		c := &seen.Channels[0]
-		c.Gate.Roll(seen.Now, time.UTC)
-		for i := range seen.Messages {
-			c.Gate.Active.Count++
-			c.LastAssigned = seen.Now
-			d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan, Attempt: ledger.Attempt{
-				Number: 1, Channel: channel, Reason: ledger.ByFirstChoice, Segments: 1, Currency: "GBP",
-			}}
-		}
-		claimed = seen.Messages
-		return d, nil
-	})
+	tx, err := r.ledger.Lock(r.t.Context(), ledger.Claim{Messages: messages, Channels: []string{channel}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	defer tx.Rollback()
+	seen := tx.Seen()
+	d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+	c := &seen.Channels[0]
+	c.Gate.Roll(seen.Now, time.UTC)
+	for i := range seen.Messages {
+		c.Gate.Active.Count++
+		c.LastAssigned = seen.Now
+		d.Each[i] = ledger.Decision{State: ledger.Sending, Plan: seen.Messages[i].Plan, Attempt: ledger.Attempt{
+			Number: 1, Channel: channel, Reason: ledger.ByFirstChoice, Segments: 1, Currency: "GBP",
+		}}
+	}
+	if err := tx.Commit(r.t.Context(), d); err != nil {
+		r.t.Fatal(err)
+	}
+	claimed := seen.Messages
 	settlements := make([]ledger.Settlement, len(claimed))
 	for i := range claimed {
 		settlements[i] = ledger.Settlement{Seq: claimed[i].Seq, ID: claimed[i].ID, Attempt: 1, Outcome: outcome, State: ledger.Failed, Reason: "test"}

@@ -28,7 +28,7 @@ const (
 //
 // A claim without attempts needs no answer: to claim again does no harm, because what
 // it stored falls out as duplicates and its notices wait in the outbox.
-func (l *Ledger) commitOutcome(ctx context.Context, t *claimTx, lost error) error {
+func (l *Ledger) commitOutcome(ctx context.Context, t *Tx, lost error) error {
 	if len(t.attempts) == 0 {
 		return fmt.Errorf("%w: %w", errConnection, lost)
 	}
@@ -63,7 +63,7 @@ var errInProgress = errors.New("transaction in progress")
 // Once it is not, its first attempt tells, see selectCommitted. The status that the server keeps for a
 // transaction's number would not do: a crash can lose the number of a transaction
 // that never reached the disk, and the next one gets it.
-func (l *Ledger) committed(ctx context.Context, t *claimTx) (yes bool, err error) {
+func (l *Ledger) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	defer cancel()
 	conn, err := l.hot.Acquire(ctx)

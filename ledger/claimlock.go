@@ -3,62 +3,26 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dispatcher/admission"
 )
 
-// Claim runs one transaction: it stores c.Messages, picks up to c.Due due rows, locks the
-// channels and cursors, shows all that to decide and writes the decisions down. When it returns
-// nil, everything is durable. When it returns an error, nothing is: no row, no slot.
-//
-// It takes two round trips, and a third when ids were there already. An error of
-// decide comes back wrapped. If the connection breaks while the commit of attempts is
-// under way, Claim stays until it has found out what became of it, even after ctx has
-// ended; only Close cuts that short. Attempts that the caller then does not know of
-// belong to this instance and are recovered after its end.
-func (l *Ledger) Claim(ctx context.Context, c Claim, decide Decide) error {
-	if len(c.Messages) == 0 && c.Due <= 0 {
-		return nil
-	}
-	t, lost, err := l.transact(ctx, &c, decide)
-	if lost {
-		err = l.commitOutcome(ctx, t, err)
-	}
-	return wrap("claim", err)
-}
-
-// transact runs a claim to its end, see finish, and gives its connection back: before commitOutcome asks for one, since when the server
-// went away all of them hang in claims, and also when decide panics, since Close waits for each. One in
-// mid-transaction is cut by the pool, so the locks go with it.
-func (l *Ledger) transact(ctx context.Context, c *Claim, decide Decide) (t *claimTx, lost bool, err error) {
-	conn, err := l.hot.Acquire(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	defer conn.Release()
-	t = &claimTx{conn: conn, instance: l.instance.Load(), request: c, order: ascending(c.Messages), behind: l.turns.now()}
-	lost, err = t.finish(ctx, decide)
-	t.passTurn(&l.turns)
-	return t, lost, err
-}
-
-// claimTx is one claim under way.
-type claimTx struct {
-	conn     *pgxpool.Conn
+// Tx is one claim under way: a transaction that holds the locks of what it shows. It is for one
+// goroutine, and ends with Commit or Rollback; until then it has one of the ledger's connections.
+type Tx struct {
+	ledger   *Ledger
+	conn     *pgxpool.Conn // nil once the transaction has ended
 	instance int64
 	request  *Claim
 	order    []int // positions in request.Messages, ascending by id
 
 	seen      Seen
-	was       before            // what was shown, as it was before decide
+	was       before            // what was shown, as it was before the decisions
 	missing   []string          // channels without a row
 	unturned  []string          // routes without a cursor
 	began     time.Time         // by the database's clock, when the claim began to wait for locks
@@ -68,51 +32,37 @@ type claimTx struct {
 	xid       int64
 }
 
-// finish runs the transaction to its end. lost means that the connection broke while it
-// was committed, so that nobody knows yet what became of it.
-func (t *claimTx) finish(ctx context.Context, decide Decide) (lost bool, err error) {
-	if err := t.run(ctx, decide); err != nil {
-		t.rollback(ctx)
-		return false, err
+// Lock begins a claim: it stores want.Messages, picks up to want.Due due rows, and locks the
+// channels, limits and cursors. That is one round trip, and a second one when ids were there
+// already. The caller looks at Seen, decides, and calls Commit. It defers Rollback.
+//
+// An error leaves nothing behind: no row, no lock, no connection.
+func (l *Ledger) Lock(ctx context.Context, want Claim) (*Tx, error) {
+	conn, err := l.hot.Acquire(ctx)
+	if err != nil {
+		return nil, wrap("claim", err)
 	}
-	tag, err := t.write(ctx)
-	switch {
-	case err == nil && tag == "COMMIT":
-		return false, nil
-	case err == nil:
-		// PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed.
-		return false, fmt.Errorf("commit was answered with %s", tag)
-	case certainlyUndone(err):
-		t.rollback(ctx)
-		return false, err
+	t := &Tx{
+		ledger: l, conn: conn, instance: l.instance.Load(),
+		request: &want, order: ascending(want.Messages), behind: l.turns.now(),
 	}
-	return true, err
-}
-
-// run is everything before the second round trip.
-func (t *claimTx) run(ctx context.Context, decide Decide) error {
-	if err := t.open(ctx); err != nil {
-		return err
+	err = t.open(ctx)
+	if err == nil {
+		err = t.checkDuplicates(ctx)
 	}
-	if err := t.checkDuplicates(ctx); err != nil {
-		return err
+	if err != nil {
+		t.Rollback()
+		return nil, wrap("claim", err)
 	}
 	t.was = remember(&t.seen)
-	var err error
-	if t.decisions, err = decide(&t.seen); err != nil {
-		return err
-	}
-	if len(t.missing) > 0 {
-		return &MissingChannelsError{Names: t.missing}
-	}
-	if len(t.unturned) > 0 {
-		return &MissingCursorsError{Routes: t.unturned}
-	}
-	return check(&t.seen, &t.was, &t.decisions)
+	return t, nil
 }
 
+// Seen is what the transaction shows. The decisions may be made in place in it, see Seen.
+func (t *Tx) Seen() *Seen { return &t.seen }
+
 // open is the first round trip: insert, pick up, lock, and read clock and version.
-func (t *claimTx) open(ctx context.Context) error {
+func (t *Tx) open(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
 	if len(t.order) > 0 {
@@ -136,7 +86,7 @@ func (t *claimTx) open(ctx context.Context) error {
 }
 
 // queueLimits asks for the limits of the channels and scopes, all in the order of their keys.
-func (t *claimTx) queueLimits(batch *pgx.Batch) {
+func (t *Tx) queueLimits(batch *pgx.Batch) {
 	switch {
 	case len(t.request.Scopes) > 0:
 		batch.Queue(lockScopes, scopeArrays(t.request.Channels, t.request.Scopes)...)
@@ -166,7 +116,7 @@ func closing(results pgx.BatchResults, earlier error) error {
 }
 
 // readOpening reads the answers to open in their order.
-func (t *claimTx) readOpening(results pgx.BatchResults) error {
+func (t *Tx) readOpening(results pgx.BatchResults) error {
 	if _, err := results.Exec(); err != nil {
 		return err
 	}
@@ -197,7 +147,7 @@ func (t *claimTx) readOpening(results pgx.BatchResults) error {
 // readInserted walks the returned ids beside the ascending ones. PostgreSQL inserts
 // and returns the rows of a function scan in their order; an id that is passed over
 // was there already.
-func (t *claimTx) readInserted(results pgx.BatchResults) error {
+func (t *Tx) readInserted(results pgx.BatchResults) error {
 	rows, err := results.Query()
 	if err != nil {
 		return err
@@ -228,7 +178,7 @@ func (t *claimTx) readInserted(results pgx.BatchResults) error {
 	return err
 }
 
-func (t *claimTx) readDue(results pgx.BatchResults) error {
+func (t *Tx) readDue(results pgx.BatchResults) error {
 	rows, err := results.Query()
 	if err != nil {
 		return err
@@ -249,7 +199,7 @@ func (t *claimTx) readDue(results pgx.BatchResults) error {
 }
 
 // readChannels reads what was locked of channels and limits.
-func (t *claimTx) readChannels(results pgx.BatchResults) error {
+func (t *Tx) readChannels(results pgx.BatchResults) error {
 	if len(t.request.Channels) > 0 {
 		rows, err := results.Query()
 		if err != nil {
@@ -277,7 +227,7 @@ func (t *claimTx) readChannels(results pgx.BatchResults) error {
 	return collectLimits(rows, t.seen.Channels, t.seen.Scoped)
 }
 
-func (t *claimTx) readCursors(results pgx.BatchResults) error {
+func (t *Tx) readCursors(results pgx.BatchResults) error {
 	rows, err := results.Query()
 	if err != nil {
 		return err
@@ -288,7 +238,7 @@ func (t *claimTx) readCursors(results pgx.BatchResults) error {
 
 // readPresent reads clock and version, and checks that a recovery would find what
 // this instance is about to claim.
-func (t *claimTx) readPresent(results pgx.BatchResults) error {
+func (t *Tx) readPresent(results pgx.BatchResults) error {
 	var received time.Time
 	var lastSeen pgtype.Timestamptz
 	if err := results.QueryRow().Scan(&t.seen.Now, &received, &t.xid, &t.seen.Version, &lastSeen); err != nil {
@@ -313,7 +263,7 @@ func (t *claimTx) readPresent(results pgx.BatchResults) error {
 }
 
 // checkDuplicates asks for the content behind ids that were there already, if any.
-func (t *claimTx) checkDuplicates(ctx context.Context) error {
+func (t *Tx) checkDuplicates(ctx context.Context) error {
 	wanted := map[string]int{}
 	for i := range t.request.Messages {
 		if t.seen.Intakes[i] == Duplicate {
@@ -340,76 +290,4 @@ func (t *claimTx) checkDuplicates(ctx context.Context) error {
 		return nil
 	})
 	return err
-}
-
-// write is the second round trip. It returns the command tag that commit was answered with.
-func (t *claimTx) write(ctx context.Context) (tag string, err error) {
-	batch := &pgx.Batch{}
-	attempts, changes := split(&t.seen, t.decisions.Each, len(t.request.Messages))
-	t.attempts = attempts
-	if len(attempts) > 0 {
-		batch.Queue(insertAttempts, attemptArrays(&t.seen, t.decisions.Each, attempts, t.seen.Now, t.instance)...)
-	}
-	if len(changes) > 0 {
-		batch.Queue(updateMessages, changeArrays(&t.seen, t.decisions.Each, changes)...)
-	}
-	if seqs, details := t.details(); len(seqs) > 0 {
-		batch.Queue(updateDetails, seqs, details)
-	}
-	if seqs, numbers := t.freeTickets(); len(seqs) > 0 {
-		batch.Queue(freeAttempts, seqs, numbers)
-	}
-	d := differ(&t.was, &t.seen)
-	if len(d.changed) > 0 {
-		batch.Queue(updateLimits, counterArrays(d.changed)...)
-	}
-	if len(d.left) > 0 {
-		batch.Queue(insertHistory, counterArrays(d.left)...)
-	}
-	if len(d.channels) > 0 {
-		batch.Queue(updateChannels, channelArrays(d.channels)...)
-	}
-	if cursors := moved(t.was.turns, t.seen.Cursors); len(cursors) > 0 {
-		batch.Queue(updateCursors, cursorArrays(cursors)...)
-	}
-	for _, box := range pack(t.decisions.Notices) {
-		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)
-	}
-	if slices.Contains(t.seen.Intakes, Duplicate) {
-		batch.Queue(replicationBarrier) // the caller will rely on it that they are stored
-	}
-	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
-		tag = ct.String()
-		return nil
-	})
-	err = t.conn.SendBatch(ctx, batch).Close() // before what it reads is returned
-	return tag, err
-}
-
-// details are why new messages are dead.
-func (t *claimTx) details() (seqs []int64, details []string) {
-	for i := range t.request.Messages {
-		if m := &t.seen.Messages[i]; m.Detail != "" && t.seen.Intakes[i] == Fresh {
-			seqs, details = append(seqs, m.Seq), append(details, storable(m.Detail))
-		}
-	}
-	return seqs, details
-}
-
-// rollbackTimeout bounds a rollback; after it the connection is cut, which does the same.
-const rollbackTimeout = 2 * time.Second
-
-func (t *claimTx) rollback(ctx context.Context) { rollback(ctx, t.conn) }
-
-// rollback ends the transaction even when ctx has ended, so that no lock outlives its holder.
-func rollback(ctx context.Context, pooled *pgxpool.Conn) {
-	conn := pooled.Conn()
-	if conn.IsClosed() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-	defer cancel()
-	if _, err := conn.Exec(ctx, "rollback"); err != nil {
-		closeConn(conn)
-	}
 }
