@@ -148,13 +148,27 @@ func (c *check) continued(e *edition, i int) bool {
 	}
 	this := &c.record.Attempts[i]
 	if i+1 == len(c.record.Attempts) {
-		return c.seen != nil && c.seen.Attempts == i+1 && slices.ContainsFunc(c.seen.Candidates, func(r Ranked) bool {
-			return r.Channel == this.Channel && r.Reason != alreadyTried
-		})
+		return c.seen != nil && c.seen.Attempts == i+1 && waitsForRepeat(c.seen.Candidates, this.Channel)
 	}
 	next := &c.record.Attempts[i+1]
 	again := next.Reason == ledger.ByRetry || next.Reason == ledger.ByResend && this.Reason == ledger.ByResend
 	return next.Channel == this.Channel && again
+}
+
+// waitsForRepeat reports whether a message waited to be submitted once more to the channel, and to no
+// other: it was not passed over as tried, and all others were because the message was pinned.
+func waitsForRepeat(candidates []Ranked, channel string) bool {
+	waits := false
+	for i := range candidates {
+		switch r := &candidates[i]; {
+		case r.Reason == removed: // the first choice of an earlier version, which is no member
+		case r.Channel == channel:
+			waits = r.Reason != alreadyTried
+		case r.Reason != pinnedAway:
+			return false
+		}
+	}
+	return waits
 }
 
 // bill checks what was billed: the price of the version for as many segments as the answer
