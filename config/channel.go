@@ -72,8 +72,10 @@ func readChannels(top fields, lanes []string, zone *time.Location) []Channel {
 }
 
 func readChannel(e entry, lanes []string, zone *time.Location) Channel {
-	c := Channel{Name: e.name, Capacity: defaultCapacity, State: Enabled,
-		Active: ActiveLimit{Until: untilSubmit}}
+	c := Channel{
+		Name: e.name, Capacity: defaultCapacity, State: Enabled,
+		Active: ActiveLimit{Until: untilSubmit},
+	}
 	f, ok := e.value.fields("provider", "settings", "capacity", "limits", "admission", "active",
 		"receipts", "state", "labels", "price", "senders", "test")
 	if !ok {

@@ -35,7 +35,8 @@ func (d *Document) SetWeights(route string, weights []Weight) (*Document, error)
 		r.setWeight(w)
 	}
 	return d.rewrite(want, []string{"routes", route, "weights"}, func(mapping *yaml.Node,
-		at int) error {
+		at int,
+	) error {
 		node := mapping.Content[at+1]
 		last := len(node.Content) - 2
 		for _, w := range weights {
@@ -46,8 +47,10 @@ func (d *Document) SetWeights(route string, weights []Weight) (*Document, error)
 				continue
 			}
 			style := node.Content[last+1].Style
-			insert(node, len(node.Content)-2, w.Channel, &yaml.Node{Kind: yaml.ScalarNode,
-				Value: w.Weight.String(), Style: style & quotes})
+			insert(node, len(node.Content)-2, w.Channel, &yaml.Node{
+				Kind:  yaml.ScalarNode,
+				Value: w.Weight.String(), Style: style & quotes,
+			})
 		}
 		return nil
 	})
@@ -77,8 +80,10 @@ func (d *Document) SetState(channel string, state State) (*Document, error) {
 			return setScalar(mapping, at, string(state))
 		}
 		style := mapping.Content[at+1].Style
-		insert(mapping, at, "state", &yaml.Node{Kind: yaml.ScalarNode, Value: string(state),
-			Style: style & quotes})
+		insert(mapping, at, "state", &yaml.Node{
+			Kind: yaml.ScalarNode, Value: string(state),
+			Style: style & quotes,
+		})
 		return nil
 	})
 }
@@ -86,7 +91,8 @@ func (d *Document) SetState(channel string, state State) (*Document, error) {
 // rewrite changes the entry at a path, and checks that the document then describes the routing
 // that is wanted.
 func (d *Document) rewrite(want *Routing, path []string, change func(mapping *yaml.Node,
-	at int) error) (*Document, error) {
+	at int) error,
+) (*Document, error) {
 	text, err := rewrite(d.Text, d.root, path, change)
 	if err != nil {
 		return nil, d.refuse(err)
@@ -164,7 +170,9 @@ func setScalar(mapping *yaml.Node, at int, text string) error {
 
 // insert adds an entry behind the one at an index, with the quotes of its key.
 func insert(mapping *yaml.Node, at int, name string, value *yaml.Node) {
-	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name,
-		Style: mapping.Content[at].Style & quotes}
+	key := &yaml.Node{
+		Kind: yaml.ScalarNode, Tag: "!!str", Value: name,
+		Style: mapping.Content[at].Style & quotes,
+	}
 	mapping.Content = slices.Insert(mapping.Content, at+2, key, value)
 }

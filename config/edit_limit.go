@@ -121,7 +121,8 @@ func noLimit(limits []admission.Limit, channel string, key admission.Key) error 
 
 // setMax changes the max of a limit, and its burst where that does not fit any more.
 func (d *Document) setMax(channel string, index int, limit *admission.Limit, burst int64) ([]byte,
-	error) {
+	error,
+) {
 	return rewrite(d.Text, d.root, limitsPath(channel), func(mapping *yaml.Node, at int) error {
 		item := mapping.Content[at+1].Content[index]
 		if item.Kind == yaml.AliasNode || item.Anchor != "" {
@@ -185,8 +186,10 @@ func appendLimit(mapping *yaml.Node, at int, limit *admission.Limit) error {
 func (d *Document) appendLimits(limit *admission.Limit) ([]byte, error) {
 	style := d.root.Content[0].Style
 	key := &yaml.Node{Kind: yaml.ScalarNode, Value: "limits", Style: style & quotes}
-	written, err := encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{key,
-		limitList(limit, style)}}, 2, false)
+	written, err := encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
+		key,
+		limitList(limit, style),
+	}}, 2, false)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +203,10 @@ func (d *Document) appendLimits(limit *admission.Limit) ([]byte, error) {
 
 // limitList is a list of one limit.
 func limitList(l *admission.Limit, style yaml.Style) *yaml.Node {
-	return &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle,
-		Content: []*yaml.Node{limitNode(l, style)}}
+	return &yaml.Node{
+		Kind: yaml.SequenceNode, Style: yaml.FlowStyle,
+		Content: []*yaml.Node{limitNode(l, style)},
+	}
 }
 
 // limitNode is a limit as the document writes it. Texts are in double quotes where keys are, as in
@@ -209,12 +214,16 @@ func limitList(l *admission.Limit, style yaml.Style) *yaml.Node {
 func limitNode(l *admission.Limit, style yaml.Style) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	add := func(to *yaml.Node, key string, value *yaml.Node) {
-		to.Content = append(to.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key,
-			Style: style & quotes}, value)
+		to.Content = append(to.Content, &yaml.Node{
+			Kind: yaml.ScalarNode, Tag: "!!str", Value: key,
+			Style: style & quotes,
+		}, value)
 	}
 	text := func(s string) *yaml.Node {
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s,
-			Style: style & yaml.DoubleQuotedStyle}
+		return &yaml.Node{
+			Kind: yaml.ScalarNode, Tag: "!!str", Value: s,
+			Style: style & yaml.DoubleQuotedStyle,
+		}
 	}
 	bare := func(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
 	add(out, "window", text(l.Window.String()))

@@ -162,7 +162,8 @@ func (r *Routing) longest(s admission.Scope, channel string) int64 {
 // messages have taken what came free in it. Who is to have no room at all is kept away by the match
 // of a route.
 func (r *Route) checkReserve(v value, l *admission.Limit, lanes []string, cost int64, size,
-	what string) {
+	what string,
+) {
 	if len(l.Reserve) == 0 || l.Max < cost || !r.meets(l.Scope) {
 		return // for want of room without reserves, see checkSegments and checkMoney
 	}

@@ -181,8 +181,10 @@ func parseDecimal(s string, digits int, most int64) (int64, error) {
 	}
 	fraction = strings.TrimRight(fraction, "0")
 	if len(fraction) > digits {
-		return 0, fmt.Errorf("has more than %s decimals", map[int]string{6: "six",
-			9: "nine"}[digits])
+		return 0, fmt.Errorf("has more than %s decimals", map[int]string{
+			6: "six",
+			9: "nine",
+		}[digits])
 	}
 	var m int64
 	for _, r := range whole + fraction + strings.Repeat("0", digits-len(fraction)) {

@@ -55,8 +55,10 @@ type report struct {
 }
 
 func (r *report) fail(line int, key, format string, args ...any) {
-	r.problems = append(r.problems, &Problem{File: r.file, Line: line, Key: key,
-		Text: fmt.Sprintf(format, args...)})
+	r.problems = append(r.problems, &Problem{
+		File: r.file, Line: line, Key: key,
+		Text: fmt.Sprintf(format, args...),
+	})
 }
 
 // suggest is the function suggest, or just the advice once the report is full: the search

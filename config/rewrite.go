@@ -30,7 +30,8 @@ type section struct {
 // YAML library, which keeps comments, order and quotes. All other lines stay as they are. JSON is
 // written anew as a whole.
 func rewrite(text []byte, root *yaml.Node, path []string, change func(mapping *yaml.Node,
-	at int) error) ([]byte, error) {
+	at int) error,
+) ([]byte, error) {
 	if json.Valid(text) {
 		return rewriteJSON(text, path, change)
 	}
@@ -294,7 +295,8 @@ func indentation(node *yaml.Node) (width int, compact bool) {
 
 // rewriteJSON is rewrite for JSON: on one line as before, or with the indentation it has.
 func rewriteJSON(text []byte, path []string, change func(mapping *yaml.Node, at int) error) ([]byte,
-	error) {
+	error,
+) {
 	var node yaml.Node
 	if err := yaml.Unmarshal(text, &node); err != nil {
 		return nil, err
@@ -311,8 +313,7 @@ func rewriteJSON(text []byte, path []string, change func(mapping *yaml.Node, at 
 	}
 	var out bytes.Buffer
 	body := bytes.TrimRight(text, "\r\n")
-	if at := bytes.IndexByte(body, '\n'); at >= 0 {
-		line := body[at+1:]
+	if _, line, lines := bytes.Cut(body, []byte("\n")); lines {
 		err = json.Indent(&out, []byte(written), "", string(line[:len(line)-len(bytes.TrimLeft(line,
 			" \t"))]))
 	} else {

@@ -86,8 +86,10 @@ type scope struct {
 }
 
 func newScope(routing *Routing) *scope {
-	s := &scope{channels: map[string]*Channel{}, names: routing.ChannelNames(),
-		lanes: routing.LaneNames(), limits: routing.Limits, rates: routing.Rates}
+	s := &scope{
+		channels: map[string]*Channel{}, names: routing.ChannelNames(),
+		lanes: routing.LaneNames(), limits: routing.Limits, rates: routing.Rates,
+	}
 	for i := range routing.Channels {
 		s.channels[routing.Channels[i].Name] = &routing.Channels[i]
 	}

@@ -40,8 +40,10 @@ func readRouting(root value, applied bool) *Routing {
 	routing.Lanes = readLanes(top)
 	routing.Channels = readChannels(top, routing.LaneNames(), routing.Timezone)
 	if v, ok := top.get("limits"); ok {
-		routing.Limits = readLimits(v, limitContext{channels: routing.Channels,
-			lanes: routing.LaneNames()})
+		routing.Limits = readLimits(v, limitContext{
+			channels: routing.Channels,
+			lanes:    routing.LaneNames(),
+		})
 	}
 	if v, ok := top.get("blocked"); ok {
 		routing.Blocked = readBlocked(v)
@@ -104,8 +106,10 @@ func (r *Routing) clone() *Routing {
 // is added here, beside the code that acts on it, and nowhere else.
 var (
 	// providers: those with an HTTP API have their opener in internal/app.
-	providers = []string{"smpp", "sandbox", "aws", "bird", "httpapi", "infobip", "plivo", "sinch",
-		"telnyx", "twilio", "vonage"}
+	providers = []string{
+		"smpp", "sandbox", "aws", "bird", "httpapi", "infobip", "plivo", "sinch",
+		"telnyx", "twilio", "vonage",
+	}
 	modes      = []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode}
 	fallbacks  = []Ranker{LoadRatio, BestWorker, RoundRobin, Redraw}
 	untils     = []string{untilSubmit, untilReceipt}

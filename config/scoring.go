@@ -76,8 +76,10 @@ func readScoring(f fields, r Route) Scoring {
 	}
 	known := []string{"expression", "descending"}
 	if v.has("function") {
-		known = []string{"function", "token_file", "allow_private", "batch", "batch_size",
-			"parameters", "deadline", "cache", "descending"}
+		known = []string{
+			"function", "token_file", "allow_private", "batch", "batch_size",
+			"parameters", "deadline", "cache", "descending",
+		}
 	}
 	keys, ok := v.fields(known...)
 	if !ok {

@@ -89,7 +89,7 @@ func (s *receiptStatus) conclude() {
 	moves := to != "" && to != s.state
 	told, twice := s.closing.PossibleDuplicate, s.twice()
 	s.flagged = twice && !told
-	s.closing.PossibleDuplicate = twice || told && !(moves && s.waitsAfter(by))
+	s.closing.PossibleDuplicate = twice || told && (!moves || !s.waitsAfter(by))
 	if !moves {
 		if !s.flagged {
 			return

@@ -113,7 +113,7 @@ func TestOnePartThatIsToldOfTwiceIsOnePart(t *testing.T) {
 		{"7F", false}, {"7F 80", true}, {"7F x", false}, {"7F _", false}, {"x y", true}, {"x _", false}, {"7F 80 x", true},
 	} {
 		one := attemptStatus{outcome: "refused", reference: "7F 80", denied: 2}
-		for _, id := range strings.Fields(test.rows) {
+		for id := range strings.FieldsSeq(test.rows) {
 			one.parts = append(one.parts, part{reference: strings.ReplaceAll(id, "_", " 1.1"), byKey: true, state: string(Delivered)})
 		}
 		if got := one.deliveredAnyway(); got != test.want {

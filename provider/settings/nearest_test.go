@@ -10,7 +10,7 @@ func TestNearestIsTheWordThatIsMostLikelyMeant(t *testing.T) {
 	t.Parallel()
 	known := []string{"weights", "wait", "mode", "match", "id"}
 	for word, want := range map[string]string{
-		"wieghts": "weights", "weight": "weights", "wiat": "wait", "moed": "mode", "mod": "mode",
+		"weihgts": "weights", "weight": "weights", "wiat": "wait", "moed": "mode", "mod": "mode",
 		"channels": "", "xy": "", "of": "", "": "", "w": "",
 	} {
 		if got := settings.Nearest(word, known); got != want {

@@ -85,7 +85,7 @@ func newExplanation(m *ledger.Message, doc *config.Routing) Explanation {
 	p := &m.Plan
 	e := Explanation{
 		ID: m.ID, Lane: m.Lane, Tenant: m.Tenant, ReceivedAt: m.ReceivedAt, NextAt: m.NextAt,
-		Segments: p.Segments, Alphabet: string(p.Alphabet), Route: p.Route, RoutingVersion: p.Version,
+		Segments: p.Segments, Alphabet: p.Alphabet, Route: p.Route, RoutingVersion: p.Version,
 		DrawKeyID: p.KeyID, FirstChoice: p.FirstChoice, Candidates: []Candidate{}, Attempts: []Attempt{},
 	}
 	route := routeNamed(doc, p.Route)

@@ -35,7 +35,8 @@ func forecastCases() map[string]forecastCase {
 		{Channel: "a"}, {Channel: "c", LoadRatio: 0.4}, {Channel: "b", LoadRatio: 0.8},
 	}
 	busy := []dispatch.Candidate{
-		{Channel: "a", Reason: "no_slot"}, {Channel: "c", LoadRatio: 0.4},
+		{Channel: "a", Reason: "no_slot"},
+		{Channel: "c", LoadRatio: 0.4},
 		{Channel: "b", LoadRatio: 0.8, Reason: "disabled"},
 	}
 	shut := []dispatch.Candidate{

@@ -1,9 +1,10 @@
 package report
 
 import (
-	"dispatcher/cmd/dispatcher/internal/dispatch"
 	"slices"
 	"time"
+
+	"dispatcher/cmd/dispatcher/internal/dispatch"
 )
 
 // AttemptPages are the attempts as their template reads them.
@@ -45,7 +46,7 @@ func (a *attemptPage) AnsweredBy() string { return answeredWords[a.Code] }
 
 // Ambiguities are those about this attempt.
 func (a *attemptPage) Ambiguities() []Ambiguity {
-	return slices.DeleteFunc(slices.Clone(a.Page.Explanation.Ambiguities), func(one Ambiguity) bool {
+	return slices.DeleteFunc(slices.Clone(a.Page.Ambiguities), func(one Ambiguity) bool {
 		return one.Attempt != a.Number
 	})
 }

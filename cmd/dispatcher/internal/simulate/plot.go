@@ -191,7 +191,8 @@ func (d *drawing) bar(y, scale float64, policy string, parts []part, figures str
 // totals draws a bar for each policy. Where there is one window they show its free slots too.
 func (d *drawing) totals(s *Scenario, outcomes []Outcome, top float64) (bottom float64) {
 	d.legend(top-36, []part{
-		{class: "within", what: "admitted"}, {class: "over", what: "admitted beyond the limit"},
+		{class: "within", what: "admitted"},
+		{class: "over", what: "admitted beyond the limit"},
 		{class: "early", what: "queued, a slot stayed free"},
 		{class: "overtaken", what: "queued, a later one got in"},
 		{class: "queued", what: "queued, used up"},
