@@ -18,23 +18,17 @@ type standpoint struct {
 	rooms []room
 }
 
-// books are the counters that one claim locked, as accounts.
-type books struct {
+// counters are those that one claim locked, as accounts.
+type counters struct {
 	index *scopeIndex
 	own   [][]admission.Account // by channel: of its own limits; nil until it is asked for
 	// narrower has the scopes that the claim locked, by their place in the index.
 	narrower map[int]*ledger.ScopeState
-
-	// The rest is good until the next message or channel is looked at.
-
-	open    []admission.Account // that count the message
-	mine    int                 // how many of open, from the front, are the channel's and not over all channels
-	covered []int               // places of scopes
 }
 
-// newBooks moves every counter of a claim on to its moment, and tells it what only the routing knows.
-func newBooks(r *Routing, seen *ledger.Seen, m *admission.Moment) books {
-	b := books{index: r.scopeIndex(), own: make([][]admission.Account, len(r.Channels))}
+// newCounters moves every counter of a claim on to its moment, and tells it what only the routing knows.
+func newCounters(r *Routing, seen *ledger.Seen, m *admission.Moment) counters {
+	b := counters{index: r.scopeIndex(), own: make([][]admission.Account, len(r.Channels))}
 	if len(seen.Scoped) == 0 {
 		return b
 	}
@@ -54,45 +48,48 @@ func newBooks(r *Routing, seen *ledger.Seen, m *admission.Moment) books {
 	return b
 }
 
-// covers lists the places of the scopes that count the task, and tells whether the claim locked all of them. The list
-// is good until the next call of anything.
-func (b *books) covers(t *task) (places []int, locked bool) {
-	b.covered = b.index.covering(b.covered[:0], t)
-	for _, place := range b.covered {
+// covers appends the places of the scopes that count the task, and tells whether the claim locked
+// all of them.
+func (b *counters) covers(dst []int, t *task) (places []int, locked bool) {
+	places = b.index.covering(dst, t)
+	for _, place := range places {
 		if b.narrower[place] == nil {
-			return b.covered, false
+			return places, false
 		}
 	}
-	return b.covered, true
+	return places, true
 }
 
-// accounts are the limits that count a message on a channel: the channel's own, those of tenant and
-// prefixes on it, and those over all channels.
-func (a *assigner) accounts(t *task, c int) []admission.Account {
-	b := &a.books
+// accounts appends the limits that count a message on a channel: the channel's own, those of tenant
+// and prefixes on it and, from position over on, those over all channels.
+func (a *assigner) accounts(dst []admission.Account, t *task, c int) (accounts []admission.Account, over int) {
+	b := &a.counters
 	if b.own[c] == nil {
 		b.own[c] = a.ownAccounts(c)
 	}
-	b.open = append(b.open[:0], b.own[c]...)
-	b.covered = b.index.on[c].find(b.covered[:0], t.row.Tenant, t.msg.To)
-	b.add(a.states[c].Gate.Ease.RateAt(a.now))
-	b.mine = len(b.open)
-	b.covered = b.index.over.find(b.covered[:0], t.row.Tenant, t.msg.To)
-	b.add(1) // one channel that was asked to slow down slows no other
-	return b.open
+	dst = append(dst, b.own[c]...)
+	if len(b.narrower) == 0 {
+		return dst, len(dst)
+	}
+	var memory [8]int
+	dst = b.add(dst, b.index.on[c].find(memory[:0], t.row.Tenant, t.msg.To), a.states[c].Gate.Ease.RateAt(a.now))
+	over = len(dst)
+	// One channel that was asked to slow down slows no other.
+	return b.add(dst, b.index.over.find(memory[:0], t.row.Tenant, t.msg.To), 1), over
 }
 
-// add opens the counters of the covered scopes. They are divided among processes by no policy.
-func (b *books) add(rate float64) {
-	for _, place := range b.covered {
+// add appends the counters of scopes. They are divided among processes by no policy.
+func (b *counters) add(dst []admission.Account, scopes []int, rate float64) []admission.Account {
+	for _, place := range scopes {
 		s := b.narrower[place]
 		if s == nil {
 			continue // nothing was locked: the channel's state was made up, for an explanation or an audit
 		}
 		for k := range s.Counters {
-			b.open = append(b.open, admission.Account{Counter: &s.Counters[k], Rate: rate})
+			dst = append(dst, admission.Account{Counter: &s.Counters[k], Rate: rate})
 		}
 	}
+	return dst
 }
 
 // ownAccounts are those of the limits of a whole channel, divided by its policy.
@@ -121,73 +118,47 @@ func (a *assigner) need(t *task, ch *Channel) admission.Need {
 	return admission.Need{Lane: t.row.Lane, Segments: parts, Micros: t.price(ch, parts)}
 }
 
-// fitting is the place that was found for a message on a channel. It is good until another is looked for.
-type fitting struct {
-	task    *task
-	channel int
-	need    admission.Need
-	place   admission.Release
-}
-
-// blockage is what keeps a message from a channel for the time being; the zero value is a reason
-// that no counter knows of.
-type blockage struct {
-	counter *admission.Counter
-	why     admission.Why
-	// when it may be over, zero for never; cost is what the message takes of the counter.
-	when time.Time
-	cost int64
-	// over is set for a limit over all channels.
-	over bool
-}
-
-// fit looks for a place for the task on channel c under all limits that count it. The word is empty
-// when there is one.
-func (a *assigner) fit(t *task, c int) (word string) {
-	f := &a.fitting
-	f.task, f.channel, f.need = t, c, a.need(t, &a.routing.Channels[c])
-	accounts := a.accounts(t, c)
-	var o *admission.Exclusion
-	if f.place, o = admission.Fit(&a.moment, accounts, &f.need); o == nil {
-		return ""
+// fit looks for room for the task on channel c under all limits that count it.
+func (a *assigner) fit(t *task, c int) (opening, exclusion) {
+	room := opening{need: a.need(t, &a.routing.Channels[c])}
+	accounts, over := a.accounts(a.memory[:0], t, c)
+	a.memory = accounts
+	release, o := admission.Fit(&a.moment, accounts, &room.need)
+	if o == nil {
+		room.release = release
+		return room, exclusion{}
 	}
-	f.task = nil
-	a.blockage = blockage{counter: o.Counter, why: o.Why, when: o.When, cost: o.Counter.Cost(&f.need)}
-	for i := a.books.mine; i < len(accounts); i++ {
-		a.blockage.over = a.blockage.over || accounts[i].Counter == o.Counter
+	excluded := exclusion{reason: exclusionReason(o), limit: o, cost: o.Counter.Cost(&room.need)}
+	for i := over; i < len(accounts); i++ {
+		excluded.over = excluded.over || accounts[i].Counter == o.Counter
 	}
-	return obstacleWord(o)
+	return opening{}, excluded
 }
 
-// admit counts the message at the place that was found for it on channel c. It returns what goes
+// admit counts the message in the room that was found for it on channel c. It returns what goes
 // back to limits in money if nothing is spent.
-func (a *assigner) admit(t *task, c int) []ledger.Refund {
-	f := &a.fitting
-	if f.task != t || f.channel != c {
-		if a.fit(t, c) != "" {
-			panic("dispatch: a message is given to a channel that has no place for it")
-		}
-	}
-	refunds := a.refundable(c)
-	admission.Take(&a.moment, a.books.open, &f.need, f.place)
-	f.task = nil // it is taken
+func (a *assigner) admit(t *task, c int, room *opening) []ledger.Refund {
+	accounts, over := a.accounts(a.memory[:0], t, c)
+	a.memory = accounts
+	refunds := a.refundable(accounts, over, c, &room.need)
+	admission.Take(&a.moment, accounts, &room.need, room.release)
 	return refunds
 }
 
-// refundable is what the message is about to take on channel c of each limit in money that is open, and of what that counts apart.
-func (a *assigner) refundable(c int) (refunds []ledger.Refund) {
-	f := &a.fitting
-	if f.need.Micros == 0 {
+// refundable is what the message is about to take on channel c of each limit in money, and of what
+// that counts apart. The accounts from position over on are of limits over all channels.
+func (a *assigner) refundable(accounts []admission.Account, over, c int, need *admission.Need) (refunds []ledger.Refund) {
+	if need.Micros == 0 {
 		return nil
 	}
-	for i := range a.books.open {
-		account := &a.books.open[i]
+	for i := range accounts {
+		account := &accounts[i]
 		if account.Unit != admission.Money {
 			continue
 		}
-		r := ledger.Refund{Window: account.Window, Micros: f.need.Micros, Tallies: account.Tallies(&a.moment, &f.need)}
+		r := ledger.Refund{Window: account.Window, Micros: need.Micros, Tallies: account.Tallies(&a.moment, need)}
 		r.Scope = account.Scope
-		if i < a.books.mine {
+		if i < over {
 			r.Channel = a.routing.Channels[c].Name
 		}
 		refunds = append(refunds, r)

@@ -74,7 +74,8 @@ func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 	task := w.shopTask()
 	task.common = 3
 	a := w.assigner()
-	if d := a.decide(task); d.Attempt.Channel != "a" {
+	d := a.decide(task)
+	if d.Attempt.Channel != "a" {
 		t.Fatalf("decision %+v", d)
 	}
 	for name, c := range counted {
@@ -91,7 +92,7 @@ func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 		t.Errorf("%d micros are spent", spent.Granted)
 	}
 	want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Prefix: "+"}}, Window: admission.Day, Micros: 90_000}}
-	if diff := cmp.Diff(want, a.refunds); diff != "" {
+	if diff := cmp.Diff(want, d.refunds); diff != "" {
 		t.Errorf("what goes back if nothing is spent: %s", diff)
 	}
 }
@@ -104,16 +105,16 @@ func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
 	}
 	w.limit("a", admission.Limit{Window: admission.Hour, Max: 10}, 0)
 	a := w.assigner()
-	a.decide(w.shopTask())
+	d := a.decide(w.shopTask())
 	want := []ledger.Refund{
 		{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour, Micros: 30_000},
 		{ScopeRef: ledger.ScopeRef{Channel: "a", Scope: shop}, Window: admission.Hour, Micros: 30_000},
 	}
-	if diff := cmp.Diff(want, a.refunds); diff != "" {
+	if diff := cmp.Diff(want, d.refunds); diff != "" {
 		t.Error(diff)
 	}
-	if a.decide(w.task("b")); a.refunds != nil {
-		t.Errorf("a channel without such limits gives back %v", a.refunds)
+	if d := a.decide(w.task("b")); d.refunds != nil {
+		t.Errorf("a channel without such limits gives back %v", d.refunds)
 	}
 }
 
@@ -164,9 +165,9 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 		f := &fleet{}
 		f.join("eu", map[string]ledger.Grants{"a": {Micros: 30_000}})
 		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{worker: admission.Worker{ID: 7, Region: "eu"}, fleet: f})
-		a.decide(w.task("a"))
+		d := a.decide(w.task("a"))
 		want := []ledger.Refund{{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour, Micros: 30_000, Tallies: tc.want}}
-		if diff := cmp.Diff(want, a.refunds); diff != "" {
+		if diff := cmp.Diff(want, d.refunds); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 		apart := map[string]int64{"region:eu": tc.before}
@@ -312,7 +313,7 @@ func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 		sent := 0
 		var last ledger.Decision
 		for range 25 {
-			if last = a.decide(w.task("a")); last.State == ledger.Sending {
+			if last = a.decide(w.task("a")).Decision; last.State == ledger.Sending {
 				sent++
 			}
 		}
@@ -338,12 +339,13 @@ func TestPlacesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, standpoint{lead: 20 * time.Millisecond})
 	var at []time.Duration
 	for range 3 {
-		if d := a.decide(w.task("a")); d.State != ledger.Sending {
+		d := a.decide(w.task("a"))
+		if d.State != ledger.Sending {
 			t.Fatalf("decision %+v", d)
 		}
-		at = append(at, a.place.At.Sub(noon))
-		if !a.place.Latest.Equal(noon.Add(980 * time.Millisecond)) {
-			t.Errorf("it may leave until %s", a.place.Latest)
+		at = append(at, d.release.At.Sub(noon))
+		if !d.release.Latest.Equal(noon.Add(980 * time.Millisecond)) {
+			t.Errorf("it may leave until %s", d.release.Latest)
 		}
 	}
 	if at[0] != 20*time.Millisecond || at[1] <= at[0] || at[2] <= at[1] || at[2] > 250*time.Millisecond {
@@ -351,8 +353,8 @@ func TestPlacesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	}
 	b := newWorld(t)
 	free := b.assigner()
-	if free.decide(b.task("a")); free.place != (admission.Release{}) {
-		t.Errorf("a channel without limits has the place %+v", free.place)
+	if d := free.decide(b.task("a")); d.release != (admission.Release{}) {
+		t.Errorf("a channel without limits has the place %+v", d.release)
 	}
 }
 

@@ -227,12 +227,12 @@ func BenchmarkLacksAnswer(b *testing.B) {
 			}
 			task := w.fresh()
 			task.row.Seq, task.msg.Selectors = 7, []selector.Selector{wish(5, time.Minute)}
-			r := &round{routing: w.routing, now: noon, answers: &answers{}}
+			r := &round{routing: w.routing, answers: &answers{}}
 			r.answers.put(map[int64]keptAnswer{7: {version: w.routing.Version, wishes: 1, scores: &Scores{}}}, noon)
 			task.row.ReceivedAt = noon
 			b.ReportAllocs()
 			for b.Loop() {
-				if r.lacksAnswer(task) {
+				if r.lacksAnswer(task, noon) {
 					b.Fatal("the answer was not found")
 				}
 			}

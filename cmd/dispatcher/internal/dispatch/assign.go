@@ -29,12 +29,12 @@ const maxAttempts = 1000
 // lock and takes slots in it at once, so each next message sees exact load ratios.
 // It does no I/O: the same state and the same task always give the same decision.
 type assigner struct {
-	routing *Routing
-	keys    *drawers
-	stand   standpoint
-	now     time.Time // the database's
-	moment  admission.Moment
-	books   books
+	routing  *Routing
+	keys     *drawers
+	stand    standpoint
+	now      time.Time // the database's
+	moment   admission.Moment
+	counters counters
 	// states has one entry per channel of routing; nil where the claim did not lock it.
 	states []*ledger.ChannelState
 	// cursors are those that the claim locked, by route.
@@ -44,10 +44,10 @@ type assigner struct {
 	unready []string
 	// stamp is the time given to the last assignment; strictly ascending.
 	stamp time.Time
-	// queued counts the units of a counter, and crowd the attempts on a channel, that messages of this
+	// queued counts the units of a counter, and queuedOn the attempts on a channel, that messages of this
 	// claim wait for.
-	queued map[*admission.Counter]int64
-	crowd  []int64
+	queued   map[*admission.Counter]int64
+	queuedOn []int64
 	// probed marks the channels that this claim gave a message; a channel that is
 	// only probed gets no second one.
 	probed []bool
@@ -55,28 +55,31 @@ type assigner struct {
 	// troubles counts the rankings whose scoring rule failed, by the word for it.
 	troubles map[string]int
 
-	// Scratch space, reused from message to message.
+	// Memory that is used again for the next message.
 
-	line     line
-	room     []byte // filled with the records of this claim
-	scores   scoreTexts
-	fitting  fitting
-	blockage blockage // of the channel that obstacle was last asked about
-	// taker is the channel that a message was last given to, at place; refunds are its.
-	taker   *Channel
-	place   admission.Release
-	refunds []ledger.Refund
+	spare  *line // that nobody uses, see newLine
+	memory []admission.Account
+	room   []byte // filled with the records of this claim
+	scores scoreTexts
+}
+
+// decision is what becomes of one message and, when it is sent, what its attempt needs.
+type decision struct {
+	ledger.Decision
+	channel *Channel // that it was given to; nil unless it is sent
+	release admission.Release
+	refunds []ledger.Refund // what goes back to limits in money if nothing is spent
 }
 
 func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []string, stand standpoint) *assigner {
 	a := &assigner{
 		routing: routing, keys: keys, stand: stand, now: seen.Now, stamp: seen.Now, unready: unready,
 		states: make([]*ledger.ChannelState, len(routing.Channels)), cursors: make(map[string]*ledger.Cursor, len(seen.Cursors)),
-		queued: map[*admission.Counter]int64{}, crowd: make([]int64, len(routing.Channels)),
+		queued: map[*admission.Counter]int64{}, queuedOn: make([]int64, len(routing.Channels)),
 		probed: make([]bool, len(routing.Channels)), troubles: map[string]int{},
 	}
 	a.moment = admission.Moment{Now: seen.Now, Earliest: seen.Now.Add(stand.lead), Zone: routing.Zone, Worker: stand.worker}
-	a.books = newBooks(routing, seen, &a.moment)
+	a.counters = newCounters(routing, seen, &a.moment)
 	index := make(map[string]int, len(routing.Channels))
 	for i := range routing.Channels {
 		index[routing.Channels[i].Name] = i
@@ -92,7 +95,7 @@ func newAssigner(routing *Routing, keys *drawers, seen *ledger.Seen, unready []s
 		}
 		a.states[at] = state
 		for k := range state.Gate.Counters {
-			complete(&state.Gate.Counters[k], a.books.index.own[at])
+			complete(&state.Gate.Counters[k], a.counters.index.own[at])
 			a.moment.Roll(&state.Gate.Counters[k])
 		}
 	}
@@ -111,7 +114,7 @@ func endOf(problem envelope.Code) ledger.State {
 }
 
 // decide finds a channel for a message, or makes it wait, and adds up what it has waited for.
-func (a *assigner) decide(t *task) ledger.Decision {
+func (a *assigner) decide(t *task) decision {
 	t.at = a.now
 	d := a.choose(t)
 	if t.row.MayBeTaken && (d.State == ledger.Failed || d.State == ledger.Rejected) {
@@ -123,59 +126,71 @@ func (a *assigner) decide(t *task) ledger.Decision {
 	return d
 }
 
-// choose finds a channel for a message: the first of those in its line that has no
-// obstacle, else a wait. What may have been sent, and is to be repeated under its key, fails for no reason found here. A first choice that goes through at the first attempt needs no
-// line and leaves no record: draw and weights explain it.
-func (a *assigner) choose(t *task) ledger.Decision {
+// choose ends a message that can no longer be sent, and finds a channel for any other. What may
+// have been sent, and is to be repeated under its key, fails for no reason found here.
+func (a *assigner) choose(t *task) decision {
 	switch {
 	case a.impeded(t):
-		return a.untilJudged(t)
+		return decision{Decision: a.untilJudged(t)}
 	case t.was == ledger.Retry && t.waitedWhy == reasonRejected:
-		return ledger.Decision{State: ledger.Rejected, Reason: reasonRejected, Plan: t.row.Plan}
+		return ended(t, ledger.Rejected, reasonRejected)
 	case !t.row.ExpiresAt.After(a.now):
-		return ledger.Decision{State: ledger.Failed, Reason: t.lapse(), Plan: t.row.Plan}
+		return ended(t, ledger.Failed, t.lapse())
 	case t.barred:
-		return ledger.Decision{State: ledger.Rejected, Reason: reasonOptedOut, Plan: t.row.Plan}
+		return ended(t, ledger.Rejected, reasonOptedOut)
 	case t.row.Attempts >= maxAttempts && t.waitedWhy != codeLate && t.row.SameKey == "":
-		return ledger.Decision{State: ledger.Failed, Reason: reasonAttempts, Plan: t.row.Plan}
+		return ended(t, ledger.Failed, reasonAttempts)
 	case t.problem != "" && t.row.SameKey == "":
-		return ledger.Decision{State: endOf(t.problem), Reason: string(t.problem), Plan: t.row.Plan}
+		return ended(t, endOf(t.problem), string(t.problem))
 	case t.route == nil:
-		return a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil)
+		return decision{Decision: a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil)}
 	}
-	wishes := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.row.ReceivedAt))
+	return a.assign(t)
+}
+
+// ended is the decision about a message that is not sent any more.
+func ended(t *task, state ledger.State, reason string) decision {
+	return decision{Decision: ledger.Decision{State: state, Reason: reason, Plan: t.row.Plan}}
+}
+
+// assign gives the message to the first channel in its line that is not excluded, else it waits. A
+// first choice that goes through at the first attempt needs no line and leaves no record: draw and
+// weights explain it.
+func (a *assigner) assign(t *task) decision {
+	selectors := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.row.ReceivedAt))
 	if t.route.draws() && t.first >= 0 {
-		why := a.obstacle(t, wishes, t.route.Members[t.first])
-		if why == "" && t.row.Attempts == 0 {
-			return a.take(t, t.first, nil)
+		room, excluded := a.exclusionOf(t, selectors, t.route.Members[t.first])
+		if excluded.reason == "" && t.row.Attempts == 0 {
+			return a.take(t, t.first, &room, nil)
 		}
-		if until, ok := a.holdForFirst(t, why); ok {
-			return a.wait(t, until, a.held(t, why))
+		if until, ok := a.holdForFirst(t, &excluded); ok {
+			return decision{Decision: a.wait(t, until, a.held(t, excluded.reason))}
 		}
 	}
-	l := a.lineUp(t, wishes)
+	l := a.lineUp(t, selectors)
+	defer a.reuse(l)
 	if l.trouble != "" {
 		a.troubles[l.trouble]++
 	}
-	if place, ok := a.consider(t, l); ok {
-		return a.take(t, place, l)
+	if place, room, ok := a.consider(t, l); ok {
+		return a.take(t, place, &room, l)
 	}
-	return a.nobody(t, l)
+	return decision{Decision: a.nobody(t, l)}
 }
 
-// take gives the message to the member at a place of its route. l is nil for a first choice
-// that needs no record.
-func (a *assigner) take(t *task, place int, l *line) ledger.Decision {
+// take gives the message to the member at a place of its route, where there is room for it. l is
+// nil for a first choice that needs no record.
+func (a *assigner) take(t *task, place int, room *opening, l *line) decision {
 	c := t.route.Members[place]
 	ch, state := &a.routing.Channels[c], a.states[c]
-	parts := a.parts(t, ch)
-	d := ledger.Decision{State: ledger.Sending, Plan: t.row.Plan}
+	d := decision{Decision: ledger.Decision{State: ledger.Sending, Plan: t.row.Plan}, channel: ch, release: room.release}
 	if t.row.Attempts == 0 && !t.route.draws() {
 		d.Plan.FirstChoice = ch.Name
 	}
 	d.Attempt = ledger.Attempt{
 		Number: t.row.Attempts + 1, Channel: ch.Name, Reason: attemptReason(t, d.Plan.FirstChoice, ch.Name),
-		Segments: parts, PriceMicros: t.price(ch, parts), Currency: ch.Price.Currency,
+		Segments: room.need.Segments, PriceMicros: room.need.Micros, Currency: ch.Price.Currency,
+		LeavesAt: room.release.At,
 	}
 	if l != nil {
 		d.Attempt.Ranking = a.record(t, l)
@@ -184,9 +199,7 @@ func (a *assigner) take(t *task, place int, l *line) ledger.Decision {
 		}
 	}
 	a.probed[c] = true
-	a.refunds = a.admit(t, c)
-	a.taker, a.place = ch, a.fitting.place
-	d.Attempt.LeavesAt = a.place.At
+	d.refunds = a.admit(t, c, room)
 	if held := a.ticket(t, ch); held != nil {
 		next := held.CheckIn(a.now)
 		d.Attempt.Ticket = &next

@@ -77,7 +77,7 @@ func (w *world) assigner() *assigner {
 }
 
 func (w *world) decide(t *task) ledger.Decision {
-	return w.assigner().decide(t)
+	return w.assigner().decide(t).Decision
 }
 
 func rankingOf(t *testing.T, raw []byte) []string {

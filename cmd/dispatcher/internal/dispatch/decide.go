@@ -19,16 +19,19 @@ type round struct {
 	needs   []int    // places of the scopes that count due rows, as the claims before have found
 	scopes  *scopeIndex
 	jobs    []Job
-	tasks   []task    // of jobs, then of due rows
 	began   time.Time // this process's clock before the transaction
+	due     int       // how many due rows it had slots for
 
-	// Filled in by decide.
+	batch // its tasks before the transaction, all of it afterwards
+}
 
+// batch is what was decided about one claim.
+type batch struct {
 	now       time.Time // the database's clock
+	tasks     []task    // of jobs, then of due rows
+	intakes   []ledger.Intake
 	decisions []ledger.Decision
-	fates     []ledger.Intake
 	flights   []*flight
-	due       int            // how many due rows it had slots for
 	full      []int          // by channel: messages that found no room on it; nil for none
 	unasked   []int          // due tasks left as they are, because a function must be asked about them first
 	unlocked  bool           // whether due tasks were left as they are, because limits that count them were not locked
@@ -38,7 +41,8 @@ type round struct {
 
 // newRound plans the jobs.
 func newRound(routing *Routing, p *planner, answers *answers, needs []int, jobs []Job) *round {
-	r := &round{routing: routing, planner: p, answers: answers, needs: needs, scopes: routing.scopeIndex(), jobs: jobs, tasks: make([]task, len(jobs))}
+	r := &round{routing: routing, planner: p, answers: answers, needs: needs, scopes: routing.scopeIndex(), jobs: jobs}
+	r.tasks = make([]task, len(jobs))
 	for i := range jobs {
 		r.tasks[i] = p.plan(&jobs[i])
 	}
@@ -119,50 +123,39 @@ func (r *round) wanted() int {
 }
 
 // decide decides about what the claim shows. It does no I/O.
-func (r *round) decide(seen *ledger.Seen) (ledger.Decisions, error) {
+func (r *round) decide(seen *ledger.Seen) (batch, error) {
 	if seen.Version != r.routing.Version {
-		return ledger.Decisions{}, errStaleRouting
+		return batch{}, errStaleRouting
 	}
-	r.now, r.fates = seen.Now, seen.Intakes
-	r.decisions = make([]ledger.Decision, len(seen.Messages))
-	r.adopt(seen)
 	a := newAssigner(r.routing, r.planner.keys, seen, r.unready, r.stand)
-	r.troubles = a.troubles
-	var lately []int // scopes that due rows go on needing
-	for _, i := range turns(r.tasks, r.fates, r.now) {
-		t, d := &r.tasks[i], &r.decisions[i]
-		due := r.fates[i] == ledger.Due
-		switch covered, locked := a.books.covers(t); {
-		case due && !locked && !t.barred:
-			r.unlocked, r.needed, d.Unlocked = true, remembered(r.needed, covered), true
-			continue
-		case due:
+	b := batch{
+		now: seen.Now, intakes: seen.Intakes, tasks: r.adopt(seen), decisions: make([]ledger.Decision, len(seen.Messages)), troubles: a.troubles,
+	}
+	var lately, covered []int // scopes that due rows go on needing, and those of one task
+	locked := false
+	for _, i := range turns(b.tasks, b.intakes, b.now) {
+		t := &b.tasks[i]
+		due := b.intakes[i] == ledger.Due
+		if due {
+			covered, locked = a.counters.covers(covered[:0], t)
+			if !locked && !t.barred {
+				b.unlocked, b.needed, b.decisions[i].Unlocked = true, remembered(b.needed, covered), true
+				continue
+			}
 			lately = remembered(lately, covered)
+			if r.lacksAnswer(t, b.now) {
+				b.unasked = append(b.unasked, i)
+				continue
+			}
 		}
-		if due && r.lacksAnswer(t) {
-			r.unasked = append(r.unasked, i)
-			continue
-		}
-		*d = a.decide(t)
+		d := a.decide(t)
+		b.decisions[i] = d.Decision
 		if d.State == ledger.Sending {
-			r.flights = append(r.flights, a.flight(t, &d.Attempt, r.began))
+			b.flights = append(b.flights, newFlight(t, &d, r.began))
 		}
 	}
-	r.needed, r.full = remembered(r.needed, lately), a.full.messages
-	return ledger.Decisions{Each: r.decisions, Notices: r.notices()}, nil
-}
-
-// flight is the attempt of the message that was last given to a channel.
-func (a *assigner) flight(t *task, attempt *ledger.Attempt, began time.Time) *flight {
-	f := newFlight(t, attempt, began, a.place, a.refunds)
-	f.submission.Text = t.textOn(a.taker)
-	f.submission.From, _ = t.sender(a.taker) // it has one, or the message would not have gone there
-	f.submission.OwnSender = t.msg.From != "" && f.submission.From == t.msg.From && !a.taker.Senders.Gives(t.msg.From)
-	if len(f.submission.Parts) > 0 {
-		f.taken = t.segments(a.taker) - len(f.submission.Parts)
-	}
-	f.hold, f.untilReceipt, f.await = a.taker.Active.Hold, a.taker.Active.UntilReceipt(), a.taker.AwaitReceipts
-	return f
+	b.needed, b.full = remembered(b.needed, lately), a.full.messages
+	return b, nil
 }
 
 // remembered adds the scopes of one task while there is room for any.
@@ -175,40 +168,41 @@ func remembered(all, covered []int) []int {
 
 // again reports whether due rows were left that are to be claimed once more at once, because the next
 // claim locks the limits that count them.
-func (r *round) again() bool { return r.unlocked }
+func (b *batch) again() bool { return b.unlocked }
 
-// adopt brings the rows as the ledger has them together with what was planned.
-func (r *round) adopt(seen *ledger.Seen) {
-	r.flights, r.unasked, r.unlocked, r.needed = r.flights[:0], r.unasked[:0], false, r.needed[:0]
-	r.tasks = r.tasks[:len(r.jobs)]
-	for i := range r.tasks {
-		r.tasks[i].row.Seq = seen.Messages[i].Seq
-		r.tasks[i].row.ReceivedAt = seen.Messages[i].ReceivedAt
+// adopt brings the rows as the ledger has them together with what was planned, and plans the due
+// ones.
+func (r *round) adopt(seen *ledger.Seen) []task {
+	tasks := r.tasks[:len(r.jobs)]
+	for i := range tasks {
+		tasks[i].row.Seq = seen.Messages[i].Seq
+		tasks[i].row.ReceivedAt = seen.Messages[i].ReceivedAt
 	}
 	r.planner.now = seen.Now
 	for _, row := range seen.Messages[len(r.jobs):] {
-		r.tasks = append(r.tasks, r.planner.planDue(row))
+		tasks = append(tasks, r.planner.planDue(row))
 	}
-	r.bar(seen)
+	excludeOptedOut(tasks, seen)
+	return tasks
 }
 
-// bar marks the tasks whose recipient has opted out. What has begun is finished: the rest of a message of
+// excludeOptedOut marks the tasks whose recipient has opted out. What has begun is finished: the rest of a message of
 // several parts, and a submission that is repeated under its own key.
-func (r *round) bar(seen *ledger.Seen) {
-	for i := range r.tasks {
-		t := &r.tasks[i]
+func excludeOptedOut(tasks []task, seen *ledger.Seen) {
+	for i := range tasks {
+		t := &tasks[i]
 		t.barred = seen.IsOptedOut(i) && !t.lane.IgnoreOptOut && len(t.row.PartsLeft) == 0 && t.row.SameKey == ""
 	}
 }
 
 // lacksAnswer reports whether a function has to be asked about a due row before it can be
 // decided upon. What was answered about it after an earlier claim is taken over.
-func (r *round) lacksAnswer(t *task) bool {
+func (r *round) lacksAnswer(t *task, now time.Time) bool {
 	if t.route == nil || !t.route.asks() || t.problem != "" || t.barred {
 		return false
 	}
-	wishes := selector.Unexpired(t.msg.Selectors, r.now.Sub(t.row.ReceivedAt))
-	t.scores = r.answers.find(t.row.Seq, r.routing.Version, len(wishes))
+	selectors := selector.Unexpired(t.msg.Selectors, now.Sub(t.row.ReceivedAt))
+	t.scores = r.answers.find(t.row.Seq, r.routing.Version, len(selectors))
 	return t.scores == nil
 }
 
@@ -231,7 +225,7 @@ func (r *round) notices() []ledger.Notice {
 	notices := make([]ledger.Notice, 0, len(r.tasks))
 	for i := range r.tasks {
 		t, d := &r.tasks[i], &r.decisions[i]
-		switch r.fates[i] {
+		switch r.intakes[i] {
 		case ledger.Due:
 			if d.State == "" {
 				continue // it was left as it is

@@ -6,7 +6,7 @@
 //	beat     heart-beat, recovery of what a lost instance left open
 //
 // The decisions are pure functions in files of their own: plan.go; assign.go with line.go,
-// rank.go, obstacle.go, wait.go and ranking.go; decide.go and next.go. What blocks, retries or
+// rank.go, exclusion.go, wait.go and ranking.go; decide.go and next.go. What blocks, retries or
 // runs on its own sits in dispatcher.go, handle.go, ask.go, due.go, worker.go and settler.go. The package knows neither Kafka nor SQL nor HTTP.
 package dispatch
 

@@ -109,7 +109,7 @@ func explain(q *Question) Answer {
 		answer.Decision = ledger.Decision{State: ledger.Scheduled, NextAt: t.row.NextAt, Plan: t.row.Plan}
 		return answer
 	}
-	answer.Decision = a.decide(&t)
+	answer.Decision = a.decide(&t).Decision
 	return answer
 }
 
@@ -177,7 +177,7 @@ func (q *Question) unready() []string {
 	return reasons
 }
 
-// lineOf tells the line of a task, every candidate with its obstacle.
+// lineOf tells the line of a task, every candidate with what excludes it.
 func (a *assigner) lineOf(t *task) Answer {
 	wishes := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.row.ReceivedAt))
 	l := a.lineUp(t, wishes)
@@ -186,14 +186,15 @@ func (a *assigner) lineOf(t *task) Answer {
 		Candidates: make([]Candidate, len(l.candidates)),
 	}
 	for i, c := range l.candidates {
+		_, excluded := a.passedOver(t, l, i)
 		one, ch := &answer.Candidates[i], &a.routing.Channels[t.route.Members[c.Index]]
 		*one = Candidate{
-			Channel: ch.Name, LoadRatio: c.LoadRatio(), Reason: a.passedOver(t, l, i),
+			Channel: ch.Name, LoadRatio: c.LoadRatio(), Reason: excluded.reason,
 			Segments: t.segments(ch), Currency: ch.Price.Currency, Replaced: t.replaces(ch),
 		}
 		one.Micros = t.price(ch, one.Segments)
-		if b := &a.blockage; b.counter != nil {
-			one.Limit, one.Never = b.on(one.Channel), b.closed()
+		if excluded.limit != nil {
+			one.Limit, one.Never = excluded.on(one.Channel), excluded.never()
 		}
 		if l.by == BestWorker {
 			answer.Candidates[i].Score = &c.Score

@@ -55,9 +55,12 @@ type flight struct {
 	repeatUntil time.Time
 }
 
-func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Release, refunds []ledger.Refund) *flight {
+// newFlight is the attempt that was decided upon for a task; claimed is when its claim began.
+func newFlight(t *task, d *decision, claimed time.Time) *flight {
+	a, ch := &d.Attempt, d.channel
 	f := &flight{
-		place: at, refunds: refunds,
+		place: d.release, refunds: d.refunds,
+		hold: ch.Active.Hold, untilReceipt: ch.Active.UntilReceipt(), await: ch.AwaitReceipts,
 		express: t.lane.Order == 0,
 		seq:     t.row.Seq, channel: a.Channel, claimed: claimed,
 		produced: t.produced, expires: t.row.ExpiresAt, segments: a.Segments, price: a.PriceMicros,
@@ -67,13 +70,18 @@ func newFlight(t *task, a *ledger.Attempt, claimed time.Time, at admission.Relea
 	}
 	f.submission = provider.Submission{
 		ID: t.row.ID, Attempt: a.Number,
-		To: t.msg.To, From: t.msg.From, Text: t.text,
+		To: t.msg.To, Text: t.textOn(ch),
 		Reference: concatReference(t.row.ID),
 		Validity:  t.row.ExpiresAt,
 	}
+	f.submission.From, _ = t.sender(ch) // it has one, or the message would not have gone there
+	f.submission.OwnSender = t.msg.From != "" && f.submission.From == t.msg.From && !ch.Senders.Gives(t.msg.From)
 	if t.row.Pinned == a.Channel {
 		f.submission.Parts, f.submission.Cut = t.row.PartsLeft, t.row.PartsCut
 		f.submission.Key, f.repeatUntil = t.row.SameKey, t.row.SameKeyUntil
+	}
+	if len(f.submission.Parts) > 0 {
+		f.taken = t.segments(ch) - len(f.submission.Parts)
 	}
 	return f
 }

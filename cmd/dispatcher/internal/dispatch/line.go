@@ -9,13 +9,11 @@ import (
 // that order went by.
 type line struct {
 	by         Ranker
-	wishes     []selector.Selector  // of the message that still count
+	selectors  []selector.Selector  // of the message that still count
 	candidates []selector.Candidate // Index is the place among the route's members
-	// reasons says why each was passed over, as far as they were considered; empty for the
-	// one that was taken.
-	reasons []string
-	// blockages say, for each of reasons, which counter was in the way.
-	blockages []blockage
+	// exclusions say why each was passed over, as far as they were considered; that of the one which
+	// was taken is empty.
+	exclusions []exclusion
 	// drawn is set when the first candidate is the first choice of a draw; only those
 	// behind it are ranked.
 	drawn bool
@@ -28,14 +26,28 @@ type line struct {
 	scoring, trouble string // best worker
 }
 
-// lineUp orders the members of the task's route. The line is good until the next call.
+// newLine is an empty line. It has the memory of one that was done with, if there is any.
+func (a *assigner) newLine() *line {
+	l := a.spare
+	if l == nil {
+		return &line{}
+	}
+	a.spare = nil
+	*l = line{candidates: l.candidates[:0], exclusions: l.exclusions[:0]}
+	return l
+}
+
+// reuse lets the next line have the memory of this one.
+func (a *assigner) reuse(l *line) { a.spare = l }
+
+// lineUp orders the members of the task's route.
 //
 // A route that draws has its first choice at the front and the others in the order of its
 // fallback. Any other orders all members: by its mode for the first attempt, by its fallback
 // for later ones.
-func (a *assigner) lineUp(t *task, wishes []selector.Selector) *line {
-	l := &a.line
-	*l = line{by: t.route.ranker(t.row.Attempts), wishes: wishes, candidates: l.candidates[:0], reasons: l.reasons[:0], blockages: l.blockages[:0]}
+func (a *assigner) lineUp(t *task, selectors []selector.Selector) *line {
+	l := a.newLine()
+	l.by, l.selectors = t.route.ranker(t.row.Attempts), selectors
 	first := -1
 	if t.route.draws() {
 		if first = t.first; first < 0 {
@@ -81,7 +93,7 @@ func (a *assigner) basis(t *task, l *line, first int) basis {
 		}
 		return basis{after: l.after}
 	case BestWorker:
-		l.scoring, l.trouble = a.routing.scored(t, l.wishes, l.candidates)
+		l.scoring, l.trouble = a.routing.scored(t, l.selectors, l.candidates)
 		return basis{ascending: lowestFirst(&t.route.Scoring, l.trouble)}
 	case Redraw:
 		drawer := a.keys.of(t.row.Plan.KeyID)
@@ -102,34 +114,32 @@ func turnAfter(place int, cursor *ledger.Cursor) int {
 	return max(cursor.Position-1, -1)
 }
 
-// consider looks at the candidates in turn and returns the place of the first without an
-// obstacle; false when all have one.
-func (a *assigner) consider(t *task, l *line) (place int, ok bool) {
+// consider looks at the candidates in turn and returns the place of the first that is not excluded,
+// with the room there; false when all are.
+func (a *assigner) consider(t *task, l *line) (place int, room opening, ok bool) {
 	for i := range l.candidates {
-		reason := a.passedOver(t, l, i)
-		l.reasons, l.blockages = append(l.reasons, reason), append(l.blockages, a.blockage)
-		if reason == "" {
-			return l.candidates[i].Index, true
+		room, excluded := a.passedOver(t, l, i)
+		l.exclusions = append(l.exclusions, excluded)
+		if excluded.reason == "" {
+			return l.candidates[i].Index, room, true
 		}
 	}
-	return -1, false
+	return -1, opening{}, false
 }
 
-// passedOver is why the candidate at position i of the line cannot take the message; empty
-// when it can.
-func (a *assigner) passedOver(t *task, l *line, i int) string {
+// passedOver is exclusionOf for the candidate at position i of the line.
+func (a *assigner) passedOver(t *task, l *line, i int) (opening, exclusion) {
 	place := l.candidates[i].Index
 	if ranked := i > 0 || !l.drawn; ranked && l.by == Redraw && t.route.Table.Entry(place).Weight.IsZero() {
-		a.blockage = blockage{}
-		return weightZero // no draw picks it
+		return opening{}, exclusion{reason: weightZero} // no draw picks it
 	}
-	return a.obstacle(t, l.wishes, t.route.Members[place])
+	return a.exclusionOf(t, l.selectors, t.route.Members[place])
 }
 
 // turned reports whether whoever was taken has had a turn of the round robin. The first
 // choice of a draw has not, nor has the channel that a message was held for.
 func (l *line) turned(t *task) bool {
-	ranked := len(l.reasons) > 1 || !l.drawn
+	ranked := len(l.exclusions) > 1 || !l.drawn
 	return ranked && l.by == RoundRobin && t.row.Pinned == ""
 }
 
@@ -175,7 +185,7 @@ func (a *assigner) record(t *task, l *line) []byte {
 // state: by turn and by draw it tells itself.
 func (l *line) stored() int {
 	n := min(len(l.candidates), maxRanked)
-	if considered := len(l.reasons); considered > 0 && l.reasons[considered-1] == "" &&
+	if considered := len(l.exclusions); considered > 0 && l.exclusions[considered-1].reason == "" &&
 		(considered > n || l.by == RoundRobin || l.by == Redraw) {
 		return considered
 	}
@@ -192,8 +202,8 @@ func (a *assigner) ranked(t *task, l *line, i int) Ranked {
 	if l.by == BestWorker {
 		r.Score = &c.Score
 	}
-	if i < len(l.reasons) {
-		r.Reason = l.reasons[i]
+	if i < len(l.exclusions) {
+		r.Reason = l.exclusions[i].reason
 	}
 	return r
 }

@@ -80,7 +80,7 @@ func TestTakenIsTheFirstOfTheRankingWithoutObstacle(t *testing.T) {
 			d := a.decide(task)
 			switch d.State {
 			case ledger.Sending:
-				checkTake(rt, w, task, &d, before)
+				checkTake(rt, w, task, &d.Decision, before)
 			case ledger.Waiting:
 				if !d.NextAt.After(noon) || d.Reason == "" {
 					rt.Fatalf("waits until %s for %q", d.NextAt, d.Reason)
@@ -95,8 +95,8 @@ func TestTakenIsTheFirstOfTheRankingWithoutObstacle(t *testing.T) {
 			if d.State == ledger.Sending && d.Attempt.Ranking == nil {
 				continue
 			}
-			r := decoded(t, d)
-			checkRanking(rt, w, task, &d, &r)
+			r := decoded(t, d.Decision)
+			checkRanking(rt, w, task, &d.Decision, &r)
 			if r.By == "round_robin" && (cursor.Channel != r.Cursor || *r.After < -1) {
 				rt.Fatalf("cursor %+v, ranking %+v", cursor, r)
 			}

@@ -208,11 +208,13 @@ func (d *Dispatcher) decide(r *round, seen *ledger.Seen) (ledger.Decisions, erro
 	defer d.deciding.Unlock()
 	r.unreserve() // of an earlier try of the same claim
 	r.stand.rooms, _ = d.rooms(r.routing)
-	decisions, err := r.decide(seen)
-	if err == nil {
-		d.reserve(r)
+	decided, err := r.decide(seen)
+	if err != nil {
+		return ledger.Decisions{}, err
 	}
-	return decisions, err
+	r.batch = decided
+	d.reserve(r)
+	return ledger.Decisions{Each: r.decisions, Notices: r.notices()}, nil
 }
 
 // reserve counts the claim's attempts as under way on their channels.

@@ -102,7 +102,7 @@ func (m *Metrics) claimed(r *round, took, lockWait time.Duration) {
 	}
 	for i := range r.tasks {
 		t, d := &r.tasks[i], &r.decisions[i]
-		switch fate := r.fates[i]; {
+		switch fate := r.intakes[i]; {
 		case fate == ledger.Duplicate:
 			m.records.WithLabelValues(t.row.Lane, "duplicate").Inc()
 		case fate == ledger.Conflict:
@@ -113,7 +113,7 @@ func (m *Metrics) claimed(r *round, took, lockWait time.Duration) {
 			m.records.WithLabelValues(t.row.Lane, "fresh").Inc()
 		}
 		if d.State == "" {
-			if t.row.State == ledger.Rejected && r.fates[i] == ledger.Fresh { // before anything was to be decided
+			if t.row.State == ledger.Rejected && r.intakes[i] == ledger.Fresh { // before anything was to be decided
 				m.decisions.WithLabelValues(t.row.Lane, string(ledger.Rejected)).Inc()
 				m.passedOver.WithLabelValues(t.row.Reason).Inc()
 			}

@@ -333,7 +333,7 @@ func TestExpressionThatFailsForOneCandidateLeavesAllToTheDefault(t *testing.T) {
 		task := w.fresh()
 		task.msg.Labels = map[string]selector.Value{"language": selector.TextValue("en")}
 		a := w.assigner()
-		r := decoded(t, a.decide(task))
+		r := decoded(t, a.decide(task).Decision)
 		if r.Trouble != "expression_failed" || r.Scoring != "" || r.Candidates[0].Channel != "b" || *r.Candidates[0].Score != 1 || *r.Candidates[1].Score != 0 {
 			t.Errorf("%s: %+v", source, r)
 		}
@@ -368,7 +368,7 @@ func TestRedrawFollowsTheDrawsOfTheMessage(t *testing.T) {
 		task.row.ID = fmt.Sprint("m-", i)
 		w.seen.Channels[0].Gate.Active.Count = 0
 		d := a.decide(task)
-		r := decoded(t, d)
+		r := decoded(t, d.Decision)
 		want := []string{"c"}
 		for _, place := range w.routing.Routes[0].Table.Redraw(drawer, task.row.ID, 2) {
 			want = append(want, w.routing.Channels[place].Name)
@@ -450,7 +450,7 @@ func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 			t.Errorf("%s: plan %+v", name, got.row.Plan)
 		}
 		got.row.Attempts, got.row.Tried = 1, []string{got.row.Plan.FirstChoice}
-		if r := decoded(t, newAssigner(w.routing, keys, w.seen, w.unready, standpoint{}).decide(&got)); r.KeyID != want.KeyID() {
+		if r := decoded(t, newAssigner(w.routing, keys, w.seen, w.unready, standpoint{}).decide(&got).Decision); r.KeyID != want.KeyID() {
 			t.Errorf("%s: redrawn under %s", name, r.KeyID)
 		}
 	}

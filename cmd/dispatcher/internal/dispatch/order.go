@@ -49,12 +49,12 @@ type tenantOf struct {
 // turns lists the tasks that want a channel in the order in which they choose: by lane; those whose
 // deadline is near before others, the nearest first; then the tenants in turn, so that the campaign of
 // one cannot starve another. Of one tenant, due rows go before new ones, and older before younger.
-func turns(tasks []task, fates []ledger.Intake, now time.Time) []int {
+func turns(tasks []task, intakes []ledger.Intake, now time.Time) []int {
 	due, fresh := make([]int, 0, len(tasks)), make([]int, 0, len(tasks))
 	for i := range tasks {
-		if fates[i] == ledger.Due {
+		if intakes[i] == ledger.Due {
 			due = append(due, i)
-		} else if fates[i] == ledger.Fresh && tasks[i].wanted() {
+		} else if intakes[i] == ledger.Fresh && tasks[i].wanted() {
 			fresh = append(fresh, i)
 		}
 	}

@@ -35,7 +35,7 @@ type task struct {
 	scores    *Scores // what the route's scoring function answered; nil when it was not asked
 }
 
-// counted is how a channel cuts the text. It is good until another channel is asked about.
+// counted is how the channel that was asked about last cuts the text.
 type counted struct {
 	channel  *Channel
 	text     string

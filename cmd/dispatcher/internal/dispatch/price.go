@@ -117,10 +117,10 @@ func (t *task) price(ch *Channel, parts int) int64 {
 	return int64(parts) * ch.Price.Segment(&t.to, t.at)
 }
 
-// dear reports whether the whole message costs more on a channel than it may: by its own max_price, which is in the
+// overPriceCap reports whether the whole message costs more on a channel than it may: by its own max_price, which is in the
 // base currency of the document's rates or, without rates, in the channel's own; or by the cap of its route, which has
 // an amount for each currency.
-func (t *task) dear(ch *Channel) bool {
+func (t *task) overPriceCap(ch *Channel) bool {
 	if t.msg.MaxPrice == nil && len(t.route.PriceCap) == 0 {
 		return false
 	}

@@ -95,7 +95,7 @@ func TestMaxPriceIsInTheBaseCurrency(t *testing.T) {
 		task.msg.MaxPrice, task.at = &most, noon
 		ch := w.routing.Channels[0]
 		ch.Price = c.price
-		if got := task.dear(&ch); got != c.over {
+		if got := task.overPriceCap(&ch); got != c.over {
 			t.Errorf("%s: over the price %t, want %t", name, got, c.over)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/provider"
@@ -64,7 +63,7 @@ func TestTheRestOfATextGoesOutOnlyAsItWasCut(t *testing.T) {
 				}
 				continue
 			}
-			f := newFlight(&planned, &d.Attempt, noon, admission.Release{}, nil)
+			f := newFlight(&planned, &d, noon)
 			if d.Attempt.Channel != "c" || !slices.Equal(f.submission.Parts, []int{1}) || f.submission.Cut != planned.row.PartsCut || f.submission.Cut == "" {
 				t.Errorf("%s, %s: %s submits %v of %q", name, mode, d.Attempt.Channel, f.submission.Parts, f.submission.Cut)
 			}

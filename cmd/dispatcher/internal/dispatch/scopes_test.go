@@ -136,21 +136,21 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	w, due := dueWorld(t, 5)
 	due[4].Tenant = "" // which no limit counts
 	var lately needs
-	claim := func(began time.Time) (*round, ledger.Decisions) {
+	claim := func(began time.Time) *round {
 		t.Helper()
 		r := newRound(w.routing, &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}, &answers{}, lately.open(w.routing.scopeIndex(), began), nil)
 		r.unready, r.began = w.unready, began
 		req := r.request(len(due))
-		d, err := r.decide(w.shown(req.Scopes, due))
-		if err != nil {
+		var err error
+		if r.batch, err = r.decide(w.shown(req.Scopes, due)); err != nil {
 			t.Fatal(err)
 		}
 		lately.note(r.scopes, r.needed, r.began)
-		return r, d
+		return r
 	}
 	began := time.Now()
-	r, first := claim(began)
-	for i, d := range first.Each {
+	r := claim(began)
+	for i, d := range r.decisions {
 		if want := map[bool]ledger.State{true: ledger.Sending, false: ""}[i == 4]; d.State != want {
 			t.Errorf("row %d: %+v", i, d)
 		}
@@ -158,9 +158,9 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	if !r.again() || len(r.flights) != 1 || len(r.unasked) > 0 {
 		t.Errorf("again %v, %d flights, %d to ask about", r.again(), len(r.flights), len(r.unasked))
 	}
-	r, second := claim(began.Add(time.Second))
+	r = claim(began.Add(time.Second))
 	sent := 0
-	for _, d := range second.Each {
+	for _, d := range r.decisions {
 		switch {
 		case d.State == ledger.Sending:
 			sent++
@@ -171,10 +171,10 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	if r.again() || sent != 4 {
 		t.Errorf("again %v, %d sent, want the three of the limit and one that it does not count", r.again(), sent)
 	}
-	if r, _ := claim(began.Add(time.Second + neededFor)); r.again() { // used a moment ago
+	if r := claim(began.Add(time.Second + neededFor)); r.again() { // used a moment ago
 		t.Error("what due rows needed lately was not locked")
 	}
-	if r, _ := claim(began.Add(time.Second + 3*neededFor)); !r.again() {
+	if r := claim(began.Add(time.Second + 3*neededFor)); !r.again() {
 		t.Error("what nobody needed for long was locked all the same")
 	}
 }

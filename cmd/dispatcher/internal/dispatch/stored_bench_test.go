@@ -133,7 +133,7 @@ func (c *storedClaims) run(b *testing.B, name string, form func(*assigner, *task
 		}
 		d.Attempt.Ranking = form(a, t, d.Attempt.Ranking)
 		bytes += len(d.Attempt.Ranking)
-		all.Each[i] = d
+		all.Each[i] = d.Decision
 	}
 	if err := tx.Commit(b.Context(), all); err != nil {
 		b.Fatal(err)
@@ -151,7 +151,7 @@ func notStored(*assigner, *task, []byte) []byte { return nil }
 
 // asFormerlyStored writes every candidate as an object with all its state.
 func asFormerlyStored(a *assigner, t *task, _ []byte) []byte {
-	l := &a.line
+	l := a.spare // the line of this choice
 	dst := appendMember([]byte(`{"version":1`), `,"by":`, string(l.by))
 	dst = append(dst, `,"candidates":[`...)
 	for i := range l.candidates {

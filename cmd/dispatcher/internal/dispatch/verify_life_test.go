@@ -85,11 +85,11 @@ func (l *life) decide(job *Job, seen *ledger.Seen, unready []string, answer *Sco
 	seen.Now, seen.Version = l.now, l.live.Version
 	d := newAssigner(l.live, p.keys, seen, unready, standpoint{rooms: l.rooms}).decide(&t)
 	l.decided(&t, &d)
-	return d
+	return d.Decision
 }
 
 // decided does to the row what the ledger's statements do.
-func (l *life) decided(t *task, d *ledger.Decision) {
+func (l *life) decided(t *task, d *decision) {
 	row := &l.record.Message
 	row.State, row.Reason, row.NextAt, row.WaitsFor, row.WaitingSince = d.State, d.Reason, d.NextAt, d.WaitsFor, l.now
 	if d.Waits != nil {
@@ -110,8 +110,7 @@ func (l *life) decided(t *task, d *ledger.Decision) {
 		a.Ranking = slices.Clone(a.Ranking)
 		row.Attempts = a.Number
 		l.record.Attempts = append(l.record.Attempts, ledger.AttemptRecord{Attempt: a, ClaimedAt: l.now})
-		l.flight, l.late = newFlight(t, &a, l.now, admission.Release{}, nil), false
-		l.flight.hold = l.live.Channels[l.live.channel(a.Channel)].Active.Hold
+		l.flight, l.late = newFlight(t, d, l.now), false
 	case ledger.Failed, ledger.Rejected:
 		l.record.FinishedAt = l.now
 	default:

@@ -8,7 +8,7 @@ import (
 
 // counted lists the limits of the version that count a message on channel c.
 func (e *edition) counted(t *task, c int) []admission.Limit {
-	x := e.books.index
+	x := e.counters.index
 	all := slices.Clone(x.own[c])
 	for _, place := range x.over.find(x.on[c].find(nil, t.row.Tenant, t.msg.To), t.row.Tenant, t.msg.To) {
 		all = append(all, x.narrower[place].limits...)

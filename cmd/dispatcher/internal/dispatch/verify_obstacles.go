@@ -9,7 +9,7 @@ import (
 	"dispatcher/selector"
 )
 
-// obstacles checks why candidates were passed over, in the order in which obstacle looks. Slots, breakers
+// obstacles checks why candidates were passed over, in the order in which exclusionOf looks. Slots, breakers
 // and connections are what the claim saw; the rest follows from the version and the attempts before.
 func (c *check) obstacles(e *edition, t *task, s *standing, ch *choice, listed []Ranked, places []int) {
 	n := considered(listed)
@@ -82,7 +82,7 @@ func (c *check) mayBe(e *edition, t *task, s *standing, ch *choice, place, at, r
 		return stored == weightZero, weightZero
 	}
 	all, few := c.wishesBetween(ch.at)
-	derived = e.obstacle(t, all, member)
+	derived = e.reasonAgainst(t, all, member)
 	switch {
 	case derived == pinnedAway || stored == pinnedAway:
 		return stored == pinnedAway && (derived == pinnedAway || (!s.known && s.attempts > 0)), derived
@@ -95,7 +95,7 @@ func (c *check) mayBe(e *edition, t *task, s *standing, ch *choice, place, at, r
 	case stored == derived && derived != "":
 		return true, derived
 	}
-	if lenient := e.obstacle(t, few, member); lenient != derived {
+	if lenient := e.reasonAgainst(t, few, member); lenient != derived {
 		if stored == lenient && lenient != "" {
 			return true, derived
 		}
@@ -103,7 +103,7 @@ func (c *check) mayBe(e *edition, t *task, s *standing, ch *choice, place, at, r
 			derived = ""
 		}
 	}
-	return derived == "" && e.passes(t, member, stored, ch), derived
+	return derived == "" && e.passing(t, member, stored, ch), derived
 }
 
 // wishesBetween are the selectors that counted at a time. Where that is not known, they are all
@@ -115,9 +115,15 @@ func (c *check) wishesBetween(at time.Time) (all, few []selector.Selector) {
 	return c.msg.Selectors, selector.Unexpired(c.msg.Selectors, math.MaxInt64)
 }
 
-// passes reports whether a reason is one that a channel can have had for a while; none is one for
+// reasonAgainst is why the version alone excludes a channel.
+func (e *edition) reasonAgainst(t *task, selectors []selector.Selector, c int) string {
+	_, excluded := e.exclusionOf(t, selectors, c)
+	return excluded.reason
+}
+
+// passing reports whether a reason is one that a channel can have had for a while; none is one for
 // the channel that was chosen.
-func (e *edition) passes(t *task, c int, reason string, ch *choice) bool {
+func (e *edition) passing(t *task, c int, reason string, ch *choice) bool {
 	switch {
 	case reason == "":
 		return !ch.waits()

@@ -30,8 +30,8 @@ type delay struct {
 // nothing but its own wishes and price are in the way, and none of those wishes expires.
 func (a *assigner) nobody(t *task, l *line) ledger.Decision {
 	var remedies remedy
-	for _, reason := range l.reasons {
-		remedies |= remedyFor(reason)
+	for i := range l.exclusions {
+		remedies |= remedyFor(l.exclusions[i].reason)
 	}
 	expiry := a.firstExpiry(t, l)
 	record := a.record(t, l)
@@ -63,9 +63,9 @@ func (a *assigner) switchedOff(t *task, l *line) string {
 	if t.row.Pinned == "" {
 		return disabled
 	}
-	for i, reason := range l.reasons {
-		if reason != pinnedAway {
-			return l.reasons[i]
+	for i := range l.exclusions {
+		if reason := l.exclusions[i].reason; reason != pinnedAway {
+			return reason
 		}
 	}
 	return removed
@@ -75,12 +75,12 @@ func (a *assigner) switchedOff(t *task, l *line) string {
 // keeps a channel from the message; zero when there is none.
 func (a *assigner) firstExpiry(t *task, l *line) time.Time {
 	var first time.Time
-	for i, reason := range l.reasons {
-		if reason != unfit {
+	for i := range l.exclusions {
+		if l.exclusions[i].reason != unfit {
 			continue
 		}
 		labels := a.routing.Channels[t.route.Members[l.candidates[i].Index]].Labels
-		if left, ok := expiry(l.wishes, labels); ok {
+		if left, ok := expiry(l.selectors, labels); ok {
 			if at := t.row.ReceivedAt.Add(left); first.IsZero() || at.Before(first) {
 				first = at
 			}
@@ -91,8 +91,8 @@ func (a *assigner) firstExpiry(t *task, l *line) time.Time {
 
 // expiry is the least age at which one of the selectors that labels fail expires; false when
 // labels fail one that never does.
-func expiry(wishes []selector.Selector, labels map[string]selector.Value) (least time.Duration, ok bool) {
-	for _, s := range wishes {
+func expiry(selectors []selector.Selector, labels map[string]selector.Value) (least time.Duration, ok bool) {
+	for _, s := range selectors {
 		if s.Satisfied(labels) {
 			continue
 		}
@@ -116,30 +116,30 @@ func roundPause(rounds int) time.Duration {
 func (a *assigner) earliest(t *task, l *line) delay {
 	var first delay
 	best := -1
-	for i, reason := range l.reasons {
-		if remedyFor(reason) != byItself {
+	for i := range l.exclusions {
+		excluded := &l.exclusions[i]
+		if remedyFor(excluded.reason) != byItself {
 			continue
 		}
-		at := a.passes(reason, t.route.Members[l.candidates[i].Index], &l.blockages[i])
+		at := a.passes(excluded, t.route.Members[l.candidates[i].Index])
 		if best < 0 || at.Before(first.at) {
-			first, best = delay{at: at, why: reason}, i
+			first, best = delay{at: at, why: excluded.reason}, i
 		}
 	}
-	c := t.route.Members[l.candidates[best].Index]
-	first.on = a.queueFor(first.why, c, &l.blockages[best])
+	first.on = a.queueFor(&l.exclusions[best], t.route.Members[l.candidates[best].Index])
 	return first
 }
 
 // holdForFirst reports whether the message waits for its drawn first choice, and until its next
-// try. Only obstacles that pass with time are waited for, and not a limit that never has room.
-func (a *assigner) holdForFirst(t *task, why string) (until delay, ok bool) {
-	end := t.route.holdEnds(why, later(t.row.ReceivedAt, t.msg.SendAt), t.row.ExpiresAt)
-	if !end.After(a.now) || !limits(why) || a.blockage.closed() {
+// try. It waits only for what passes with time, and not for a limit that never has room.
+func (a *assigner) holdForFirst(t *task, excluded *exclusion) (until delay, ok bool) {
+	end := t.route.holdEnds(excluded.reason, later(t.row.ReceivedAt, t.msg.SendAt), t.row.ExpiresAt)
+	if !end.After(a.now) || !limits(excluded.reason) || excluded.never() {
 		return delay{}, false
 	}
-	first, block := t.route.Members[t.first], a.blockage
-	until = delay{at: earlier(end, a.passes(why, first, &block)), why: why}
-	until.on = a.queueFor(why, first, &block)
+	first := t.route.Members[t.first]
+	until = delay{at: earlier(end, a.passes(excluded, first)), why: excluded.reason}
+	until.on = a.queueFor(excluded, first)
 	return until, true
 }
 
@@ -158,13 +158,11 @@ func (r *Route) holdEnds(why string, from, expires time.Time) time.Time {
 
 // held is the record of a message that is held for its first choice: nobody else was looked at.
 func (a *assigner) held(t *task, why string) []byte {
-	l := &a.line
-	*l = line{
-		by:         byWait,
-		candidates: append(l.candidates[:0], a.candidate(t.route, t.first)),
-		reasons:    append(l.reasons[:0], why),
-		blockages:  l.blockages[:0],
-	}
+	l := a.newLine()
+	defer a.reuse(l)
+	l.by = byWait
+	l.candidates = append(l.candidates, a.candidate(t.route, t.first))
+	l.exclusions = append(l.exclusions, exclusion{reason: why})
 	return a.record(t, l)
 }
 

@@ -190,9 +190,9 @@ func storedRow(state ledger.State, attempts int) ledger.Message {
 	}
 }
 
-func (w *world) decideDue(row ledger.Message) (task, ledger.Decision) {
+func (w *world) decideDue(row ledger.Message) (task, decision) {
 	planned := (&planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}).planDue(row)
-	return planned, w.decide(&planned)
+	return planned, w.assigner().decide(&planned)
 }
 
 func TestChannelRemovedWhileMessagesWaitForIt(t *testing.T) {
@@ -240,7 +240,7 @@ func TestMessageHeldForAChannelIsLetGoWhenThatIsSwitchedOff(t *testing.T) {
 		if d.Attempt.Channel != want {
 			t.Errorf("state %s: %+v", state, d)
 		}
-		if f := newFlight(&planned, &d.Attempt, noon, admission.Release{}, nil); f.pinned != "" && f.pinned != f.channel {
+		if f := newFlight(&planned, &d, noon); f.pinned != "" && f.pinned != f.channel {
 			t.Errorf("state %s: the flight to %s is pinned to %s", state, f.channel, f.pinned)
 		}
 		row.PartsLeft = []int{0}

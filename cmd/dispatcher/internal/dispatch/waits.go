@@ -7,33 +7,22 @@ import (
 	"dispatcher/ledger"
 )
 
-// closed reports whether the counter never has room for the message: its limit is 0, or less than the message takes.
-func (b *blockage) closed() bool { return b.counter != nil && b.when.IsZero() }
-
-// on names the counter, which stands in the way of a channel.
-func (b *blockage) on(channel string) string {
-	if b.over {
-		channel = ""
-	}
-	return b.counter.Key().On(channel)
-}
-
-// passes is when a passing reason is over on channel c, for the message that comes behind those
-// of this claim that already wait for the same.
-func (a *assigner) passes(reason string, c int, b *blockage) time.Time {
+// passes is when an exclusion that passes is over on channel c, for the message that comes behind
+// those of this claim that already wait for the same.
+func (a *assigner) passes(x *exclusion, c int) time.Time {
 	switch {
-	case b.counter != nil && b.counter.Unit == admission.Money:
-		return earlier(a.hasRoom(c, b), a.now.Add(lookForMoney))
-	case b.counter != nil:
-		return a.hasRoom(c, b)
-	case reason == noActive:
+	case x.limit != nil && x.limit.Counter.Unit == admission.Money:
+		return earlier(a.hasRoom(x, c), a.now.Add(lookForMoney))
+	case x.limit != nil:
+		return a.hasRoom(x, c)
+	case x.reason == noActive:
 		bound := max(a.states[c].Gate.Active.Max, 1)
-		return a.now.Add(lookForActive * time.Duration(1+a.crowd[c]/bound))
-	case reason == inFlight, reason == bulkhead:
-		return a.now.Add(a.roomAgain(reason, c))
-	case reason == throttled && a.states[c] != nil && a.states[c].Gate.Ease.Until.After(a.now):
+		return a.now.Add(lookForActive * time.Duration(1+a.queuedOn[c]/bound))
+	case x.reason == inFlight, x.reason == bulkhead:
+		return a.now.Add(a.roomAgain(x.reason, c))
+	case x.reason == throttled && a.states[c] != nil && a.states[c].Gate.Ease.Until.After(a.now):
 		return a.states[c].Gate.Ease.Until
-	case reason == busy:
+	case x.reason == busy:
 		return a.now.Add(lookForActive) // another process may have a shorter queue
 	}
 	return a.now.Add(lookAgain)
@@ -48,7 +37,7 @@ func (a *assigner) roomAgain(reason string, c int) time.Duration {
 	if reason == bulkhead {
 		every = lookAgain
 	}
-	ahead := a.crowd[c]
+	ahead := a.queuedOn[c]
 	if a.stand.rooms != nil {
 		ahead += a.stand.rooms[c].queue
 	}
@@ -62,40 +51,41 @@ const roomSpread = 100
 // elsewhere, or has expired, leaves no slot unused while others wait.
 const eager = 2
 
-// hasRoom is when a counter has room for the message. Those that wait for the same counter are spread
+// hasRoom is when the limit has room for the message. Those that wait for the same limit are spread
 // by what it gives, so that a long queue is not looked at again in full when its window starts.
-func (a *assigner) hasRoom(c int, b *blockage) time.Time {
-	if b.closed() {
+func (a *assigner) hasRoom(x *exclusion, c int) time.Time {
+	if x.never() {
 		return a.now.Add(lookForRoute)
 	}
-	counter, before := b.counter, a.queued[b.counter]/eager
+	counter, before := x.limit.Counter, a.queued[x.limit.Counter]/eager
 	window := time.Duration(counter.Window)
-	if b.why == admission.Full && !counter.Paced() {
-		return b.when.Add(window * time.Duration(before/max(counter.Limit.Max, 1)))
+	if x.limit.Why == admission.Full && !counter.Paced() {
+		return x.limit.When.Add(window * time.Duration(before/max(counter.Limit.Max, 1)))
 	}
 	sustained := max(counter.Limit.Max, 1)
 	if counter.Sliding {
 		sustained = max(sustained-counter.Burst+1, 1)
 	}
 	rate := a.states[c].Gate.Ease.RateAt(a.now)
-	at := b.when.Add(time.Duration(float64(before) * float64(window) / (float64(sustained) * rate)))
-	if b.why == admission.Reserved || b.why == admission.Unshared {
+	at := x.limit.When.Add(time.Duration(float64(before) * float64(window) / (float64(sustained) * rate)))
+	if x.limit.Why == admission.Reserved || x.limit.Why == admission.Unshared {
 		at = earlier(at, counter.End(a.routing.Zone)) // then all of it is there again
 	}
 	return at
 }
 
-// queueFor counts the message among those that wait for a channel, or for one of its limits, and names that.
-func (a *assigner) queueFor(reason string, c int, b *blockage) (on string) {
+// queueFor counts the message among those that wait for a channel, or for one of its limits, and
+// names that.
+func (a *assigner) queueFor(x *exclusion, c int) (on string) {
 	name := a.routing.Channels[c].Name
-	if b.counter == nil {
-		if reason == noActive || reason == inFlight || reason == bulkhead {
-			a.crowd[c]++
+	if x.limit == nil {
+		if x.reason == noActive || x.reason == inFlight || x.reason == bulkhead {
+			a.queuedOn[c]++
 		}
 		return name
 	}
-	a.queued[b.counter] += b.cost
-	return b.on(name)
+	a.queued[x.limit.Counter] += x.cost
+	return x.on(name)
 }
 
 // maxWaits is how many waits of a message are told apart.

@@ -35,11 +35,51 @@ const (
 	breaker      = provider.BreakerOpen
 )
 
-// obstacle is why channel c cannot take the message now; empty when it can, and then a place is found
-// for it. wishes are the message's selectors that still count.
-func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
+// exclusion is why a channel cannot take a message for now. The zero value excludes nothing.
+type exclusion struct {
+	reason string // one of the words above; empty when the channel can take it
+	// limit is set when a limit is in the way. cost is what the message takes of it, and over is set
+	// for a limit over all channels.
+	limit *admission.Exclusion
+	cost  int64
+	over  bool
+}
+
+// never reports whether the limit has no room for the message at any time: it is 0, or less than
+// the message takes.
+func (x *exclusion) never() bool { return x.limit != nil && x.limit.When.IsZero() }
+
+// on names the limit, which stands in the way of a channel.
+func (x *exclusion) on(channel string) string {
+	if x.over {
+		channel = ""
+	}
+	return x.limit.Counter.Key().On(channel)
+}
+
+// opening is room for a message on a channel: what it takes of each limit there, and when it may
+// leave.
+type opening struct {
+	need    admission.Need
+	release admission.Release
+}
+
+// exclusionOf finds out why channel c cannot take the message now or, when it can, what room there
+// is. selectors are those of the message that still count.
+func (a *assigner) exclusionOf(t *task, selectors []selector.Selector, c int) (opening, exclusion) {
+	if reason := a.unfitting(t, selectors, c); reason != "" {
+		return opening{}, exclusion{reason: reason}
+	}
+	room, excluded := a.fit(t, c)
+	if excluded.reason == "" {
+		excluded.reason = a.noRoom(t, c)
+	}
+	return room, excluded
+}
+
+// unfitting is exclusionOf for what no counter says.
+func (a *assigner) unfitting(t *task, selectors []selector.Selector, c int) string {
 	ch, state := &a.routing.Channels[c], a.states[c]
-	a.blockage = blockage{}
 	switch {
 	case t.row.Pinned != "" && t.row.Pinned != ch.Name:
 		return pinnedAway
@@ -51,13 +91,13 @@ func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
 		return draining
 	case t.recut(ch):
 		return cutOtherwise
-	case !t.route.BypassSelectors && !selector.SatisfiesAll(wishes, ch.Labels):
+	case !t.route.BypassSelectors && !selector.SatisfiesAll(selectors, ch.Labels):
 		return unfit
 	case t.whole() && t.segments(ch) > t.route.MaxSegments:
 		return tooLong
 	case t.refuses(ch):
 		return badFrom
-	case t.dear(ch):
+	case t.overPriceCap(ch):
 		return priceCap
 	case a.unready[c] == provider.Probing:
 		if a.probed[c] {
@@ -74,15 +114,12 @@ func (a *assigner) obstacle(t *task, wishes []selector.Selector, c int) string {
 	case !state.Gate.Active.Free() && a.ticket(t, ch) == nil:
 		return noActive
 	}
-	if why := a.fit(t, c); why != "" {
-		return why
-	}
-	return a.noRoom(t, c)
+	return ""
 }
 
-// obstacleWord names what a counter lacks. Whoever is out of money wants to know that, whatever the limit's scope; but what is kept
-// for others is not spent.
-func obstacleWord(o *admission.Exclusion) string {
+// exclusionReason names what a limit lacks. A limit in money has one word whatever its scope,
+// because being out of money needs its own remedy; but what is kept for others is not spent.
+func exclusionReason(o *admission.Exclusion) string {
 	scope := o.Counter.Scope
 	switch {
 	case o.Why == admission.Reserved:
