@@ -33,23 +33,23 @@ func (c *Callback) Get(name string) string {
 	return ""
 }
 
-// Heard is what a callback says.
-type Heard struct {
+// CallbackContent is what a callback says.
+type CallbackContent struct {
 	Receipts []Receipt
 	Inbound  []Inbound
-	// Once tells this callback from every other one that is genuine, for as long as it is not
+	// ReplayID tells this callback from every other one that is genuine, for as long as it is not
 	// stale: a nonce, or the signature. Empty when the provider's scheme has none.
-	Once string
+	ReplayID string
 	// Answer is the body of the answer, with its content type; empty is an empty 200.
 	Answer, AnswerType string
 }
 
-// Listener is a channel whose provider calls back. Hear is pure: it verifies who calls, in constant time, before it
+// CallbackReader is a channel whose provider calls back. ReadCallback is pure: it verifies who calls, in constant time, before it
 // reads anything else, and changes nothing.
-type Listener interface {
-	// Hear returns what a callback says; its error wraps ErrForged, ErrStale or ErrMalformed and shows
-	// no number, text or secret. What is genuine but means nothing to the dispatcher is an empty Heard.
-	Hear(c *Callback) (Heard, error)
+type CallbackReader interface {
+	// ReadCallback returns what a callback says; its error wraps ErrForged, ErrStale or ErrMalformed and shows
+	// no number, text or secret. What is genuine but means nothing to the dispatcher is an empty CallbackContent.
+	ReadCallback(c *Callback) (CallbackContent, error)
 }
 
 // Why a callback is refused. Nothing that it says is believed then.

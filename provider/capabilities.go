@@ -37,25 +37,25 @@ type Capable interface {
 type Finder interface {
 	// Find asks once. It is called when the answer to the submission never came, at the earliest
 	// some seconds after it.
-	Find(ctx context.Context, key string) Finding
+	Find(ctx context.Context, key string) LookupResult
 }
 
-// Finding is what a provider knows of a submission.
-type Finding struct {
-	Known Knowledge
+// LookupResult is what a provider knows of a submission.
+type LookupResult struct {
+	State LookupState
 	// Reference is the provider's id of what it has taken.
 	Reference string
 	// Err explains Unanswered to a person. It never holds a phone number, a text or a secret.
 	Err error
 }
 
-// Knowledge is whether a provider has a submission.
-type Knowledge uint8
+// LookupState is whether a provider has a submission.
+type LookupState uint8
 
 const (
 	// Unanswered means that the question was not answered; it may be asked again. It is the zero
 	// value on purpose.
-	Unanswered Knowledge = iota
+	Unanswered LookupState = iota
 	// Taken means that the provider has the submission.
 	Taken
 	// NotTaken means that the provider is certain not to have it.

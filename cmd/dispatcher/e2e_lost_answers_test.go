@@ -18,7 +18,7 @@ func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 	var submits atomic.Int64
 	lossy := smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
 		if i := submits.Add(1); i%50 == 0 || i > 400 && i <= 440 {
-			return smpptest.Answer{Fate: smpptest.Dropped}
+			return smpptest.Answer{State: smpptest.Dropped}
 		}
 		return smpptest.Answer{Delay: 3 * time.Millisecond}
 	}}

@@ -48,7 +48,7 @@ func TestValidityStaysWithinWhatAWSKeeps(t *testing.T) {
 
 func TestAnswersAreClassified(t *testing.T) {
 	t.Parallel()
-	webtest.Answers(t, "testdata/*.http", aws.APIOf(open(t, settings(nil))).Classify, map[string]provider.Result{
+	webtest.CheckAnswers(t, "testdata/*.http", aws.APIOf(open(t, settings(nil))).Classify, map[string]provider.Result{
 		"accepted":                       {Outcome: provider.Accepted, Reference: "862a8790-60c0-4430-9b2b-658bdexample"},
 		"without_id":                     {Outcome: provider.Unknown, Code: "200/unreadable"},
 		"malformed":                      {Outcome: provider.Unknown, Code: "200/unreadable"},

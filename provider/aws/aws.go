@@ -28,12 +28,12 @@ var _ web.Adapter = (*Channel)(nil)
 
 // Open makes a channel of its settings. Settings that ask for the default credentials read the environment and
 // the shared files; no connection is made.
-func Open(values map[string]any, o web.Opening) (provider.Channel, error) {
+func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, configure, New)
 }
 
 // configure reads settings, and gets the credentials that are not among them.
-func configure(values map[string]any, o web.Opening) (Config, error) {
+func configure(values map[string]any, o web.Environment) (Config, error) {
 	cfg, err := ParseSettings(values, o)
 	if err == nil && cfg.DefaultCredentials {
 		cfg.Credentials, err = defaultCredentials(&cfg)

@@ -32,7 +32,7 @@ const (
 // conflicts are those with what the account has that are not about the channel as a whole: the countries and numbers of its protect
 // configuration concern one message, its senders all that have the same. That there is none to choose from names no
 // country: for that AWS has INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
-var conflicts = map[reason]web.Verdict{
+var conflicts = map[reason]web.Meaning{
 	countryProtected:     badMessage,
 	numberProtected:      badMessage,
 	noIdentities:         badSender,
@@ -40,7 +40,7 @@ var conflicts = map[reason]web.Verdict{
 }
 
 // faults are those of what is not valid. What holds for one country is about the message, also where the sender is not for it.
-var faults = map[reason]web.Verdict{
+var faults = map[reason]web.Meaning{
 	countryCodeMismatch:        badMessage,
 	countryNotEnabled:          badMessage,
 	countryBlocked:             badMessage,
@@ -53,7 +53,7 @@ var faults = map[reason]web.Verdict{
 }
 
 // verdictOf is what a reason means; one that is not in its table is about the channel.
-func verdictOf(table map[reason]web.Verdict, why reason) web.Verdict {
+func meaningOf(table map[reason]web.Meaning, why reason) web.Meaning {
 	if v, ok := table[why]; ok {
 		return v
 	}

@@ -13,7 +13,7 @@ import (
 // that is refused leaves the channel to the messages of others; a number that the account has lost, or the want of any, does not.
 func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	webtest.Breaks(t, "testdata/*.http", func(t testing.TB, reach web.Config) provider.Channel {
+	webtest.CheckBreaker(t, "testdata/*.http", func(t testing.TB, reach web.Config) provider.Channel {
 		return breaker.New(reaching(t, reach), breaker.Config{Name: "aws"})
 	}, map[string]web.Blame{
 		"country_blocked": web.OnMessage, "country_protected": web.OnMessage, "identity_for_country": web.OnMessage,

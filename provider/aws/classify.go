@@ -46,9 +46,9 @@ func taken(answer *web.Answer) provider.Result {
 	return result(answer, unreadable, "unreadable")
 }
 
-// classify says what an exception means. None means anything with a status of web.FromBetween.
+// classify says what an exception means. None means anything with a status of web.MaybeFromProxy.
 func (e *exception) classify(answer *web.Answer) provider.Result {
-	if web.FromBetween(answer.Status) {
+	if web.MaybeFromProxy(answer.Status) {
 		return result(answer, uncertain, e.name)
 	}
 	switch e.name {
@@ -74,15 +74,15 @@ func (e *exception) code() string { return orElse(string(e.reason), e.name) }
 
 // conflict tells a recipient who does not want messages from what is wrong with the account's own resources, of which its
 // protect configuration with its lists of countries and numbers is one.
-func (e *exception) conflict() web.Verdict {
+func (e *exception) conflict() web.Meaning {
 	if e.reason == optedOut {
 		return badRecipient
 	}
-	return verdictOf(conflicts, e.reason)
+	return meaningOf(conflicts, e.reason)
 }
 
 // fault tells what of a request is not valid.
-func (e *exception) fault() web.Verdict {
+func (e *exception) fault() web.Meaning {
 	switch {
 	case e.blamesOnly("DestinationPhoneNumber"):
 		return badRecipient
@@ -91,7 +91,7 @@ func (e *exception) fault() web.Verdict {
 	case e.blamesOnly("DestinationPhoneNumber", "OriginationIdentity", "MessageBody"):
 		return badSender
 	}
-	return verdictOf(faults, e.reason)
+	return meaningOf(faults, e.reason)
 }
 
 // blamesOnly reports whether these fields, and nothing else, are not valid. Other reasons may name a field, too, and mean
@@ -127,7 +127,7 @@ func byName(answer *web.Answer, code string) provider.Result {
 }
 
 // result makes the code "status/word". Reasons of AWS are longer than what web.Bounded shows.
-func result(answer *web.Answer, v web.Verdict, code string) provider.Result {
+func result(answer *web.Answer, v web.Meaning, code string) provider.Result {
 	const longest = 60
 	r := answer.Result(v, "")
 	if name(code) && len(code) <= longest {

@@ -12,7 +12,7 @@ import (
 )
 
 // Confirm answers a SubscriptionConfirmation of one of the configured topics, with which SNS asks whether a subscribed URL
-// wants its messages; any other callback it leaves alone and returns false. It believes no more than Hear does and
+// wants its messages; any other callback it leaves alone and returns false. It believes no more than ReadCallback does and
 // follows no address that the message names: the question goes to SNS in the topic's own region.
 func (c *Channel) Confirm(ctx context.Context, callback *provider.Callback) (confirmed bool, err error) {
 	e, err := c.cfg.verify(callback)

@@ -32,9 +32,9 @@ func TestSubscriptionsOfOurTopicsAreConfirmedWithOneQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := webtest.MadeAt(t, request, time.Now())
-	if heard, err := c.Hear(said); err != nil || heard.Receipts != nil || heard.Inbound != nil || heard.Answer != "" {
-		t.Errorf("hearing it: %+v, %v", heard, err)
+	said := webtest.MadeCallbackAt(t, request, time.Now())
+	if content, err := c.ReadCallback(said); err != nil || content.Receipts != nil || content.Inbound != nil || content.Answer != "" {
+		t.Errorf("hearing it: %+v, %v", content, err)
 	}
 	if len(*asked) != 0 {
 		t.Error("Hear made a request")
@@ -62,7 +62,7 @@ func TestOtherSubscriptionsAreNotConfirmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ok, err := c.Confirm(t.Context(), webtest.MadeAt(t, request, time.Now())); ok || !errors.Is(err, provider.ErrForged) {
+		if ok, err := c.Confirm(t.Context(), webtest.MadeCallbackAt(t, request, time.Now())); ok || !errors.Is(err, provider.ErrForged) {
 			t.Errorf("%s: confirmed %v, %v", name, ok, err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestAConfirmationThatSNSRefusesIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ok, err := open(t, settings(map[string]any{"sns_base_url": address})).Confirm(t.Context(), webtest.MadeAt(t, request, time.Now()))
+	ok, err := open(t, settings(map[string]any{"sns_base_url": address})).Confirm(t.Context(), webtest.MadeCallbackAt(t, request, time.Now()))
 	if ok || err == nil {
 		t.Errorf("confirmed %v: %v", ok, err)
 	}

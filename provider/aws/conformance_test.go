@@ -21,8 +21,8 @@ import (
 
 func TestChannelConforms(t *testing.T) {
 	t.Parallel()
-	webtest.Conform(t, webtest.Vendor{
-		Shape: func() webtest.Shape { return awstest.New(account()) }, Secrets: []string{secretKey},
+	webtest.CheckConformance(t, webtest.Vendor{
+		Protocol: func() webtest.Protocol { return awstest.New(account()) }, Secrets: []string{secretKey},
 		Open:     func(t testing.TB, reach web.Config) provider.Channel { return reaching(t, reach) },
 		Validity: &webtest.Validity{Pattern: `"TimeToLive":(\d+)`},
 	})
@@ -39,7 +39,7 @@ func reaching(t testing.TB, reach web.Config) *aws.Channel {
 // parse reads the usual settings and some more.
 func parse(t testing.TB, more map[string]any) aws.Config {
 	t.Helper()
-	cfg, err := aws.ParseSettings(settings(more), files().Opening(callback))
+	cfg, err := aws.ParseSettings(settings(more), files().Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,13 +49,13 @@ func parse(t testing.TB, more map[string]any) aws.Config {
 // TestNothingIsTriedAgain has answers after which AWS's own clients send again: throttling, 500, 503.
 func TestNothingIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	for name, shape := range map[string]webtest.Shape{
+	for name, shape := range map[string]webtest.Protocol{
 		"throttled": awstest.New(account()), "500": brokenShape{awstest.New(account()), http.StatusInternalServerError},
 		"503": brokenShape{awstest.New(account()), http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			carrier := webtest.Serve(t, webtest.Config{Shape: shape, Behaviour: webtest.Behaviour{Throttle: true}})
+			carrier := webtest.Serve(t, webtest.Config{Protocol: shape, Behaviour: webtest.Behaviour{Throttle: true}})
 			c := open(t, settings(map[string]any{"base_url": carrier.URL()}))
 			for range 5 {
 				if r := c.Send(t.Context(), *submission()); r.Outcome == provider.Accepted {
@@ -71,7 +71,7 @@ func TestNothingIsTriedAgain(t *testing.T) {
 
 // brokenShape answers every submit with a status and nothing else.
 type brokenShape struct {
-	webtest.Shape
+	webtest.Protocol
 	status int
 }
 

@@ -21,34 +21,34 @@ type event struct {
 	InboundID string `json:"inboundMessageId"`
 }
 
-// Hear returns what a message of SNS says. A confirmation of a subscription says nothing; Confirm answers it.
-func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
+// ReadCallback returns what a message of SNS says. A confirmation of a subscription says nothing; Confirm answers it.
+func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	e, err := c.cfg.verify(callback)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
 	if e.Type != notification {
-		return provider.Heard{}, nil
+		return provider.CallbackContent{}, nil
 	}
 	var said event
 	if err := json.Unmarshal([]byte(e.Message), &said); err != nil {
-		return provider.Heard{}, fmt.Errorf("its message: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("its message: %w", provider.ErrMalformed)
 	}
-	heard := provider.Heard{Once: e.MessageID}
+	content := provider.CallbackContent{ReplayID: e.MessageID}
 	switch {
 	case strings.HasPrefix(said.EventType, "TEXT_"):
 		receipt := c.receipt(&said)
 		if !plainID(said.MessageID) {
-			return provider.Heard{}, fmt.Errorf("it has no id: %w", provider.ErrMalformed)
+			return provider.CallbackContent{}, fmt.Errorf("it has no id: %w", provider.ErrMalformed)
 		}
 		receipt.At = callback.At
-		heard.Receipts = []provider.Receipt{receipt}
+		content.Receipts = []provider.Receipt{receipt}
 	case said.InboundID != "" && said.From != "":
-		heard.Inbound = []provider.Inbound{{
+		content.Inbound = []provider.Inbound{{
 			Reference: said.InboundID, From: said.From, To: said.To, Text: said.Body, At: callback.At,
 		}}
 	}
-	return heard, nil
+	return content, nil
 }
 
 // eventType is what became of a message ("Event types for SMS, MMS, and voice" of the AWS End User Messaging SMS User Guide).

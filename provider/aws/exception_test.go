@@ -175,7 +175,7 @@ func FuzzClassify(f *testing.F) {
 			if r.Err == nil || r.Reference != "" || !soundCode.MatchString(r.Code) {
 				t.Errorf("%v, %q under the id %q: %v", r.Outcome, r.Code, r.Reference, r.Err)
 			}
-			if r.Outcome != provider.Unknown && web.FromBetween(status) {
+			if r.Outcome != provider.Unknown && web.MaybeFromProxy(status) {
 				t.Errorf("%v under %d", r.Outcome, status)
 			}
 			return

@@ -74,7 +74,7 @@ func settings(more map[string]any) map[string]any {
 
 func open(t testing.TB, values map[string]any) *aws.Channel {
 	t.Helper()
-	c, err := aws.Open(values, files().Opening(callback))
+	c, err := aws.Open(values, files().Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}

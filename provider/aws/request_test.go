@@ -44,7 +44,7 @@ func TestRequestsAreWrittenAsDocumented(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				webtest.Golden(t, "testdata/requests/"+name+".txt", r)
+				webtest.CheckGolden(t, "testdata/requests/"+name+".txt", r)
 			})
 		})
 	}
@@ -79,7 +79,7 @@ func TestOnlyTheAccountsOwnSignatureIsTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			carrier := webtest.Serve(t, webtest.Config{Shape: awstest.New(test.account)})
+			carrier := webtest.Serve(t, webtest.Config{Protocol: awstest.New(test.account)})
 			values := settings(test.files)
 			values["base_url"] = carrier.URL()
 			r := open(t, values).Send(t.Context(), *submission())

@@ -73,7 +73,7 @@ type Config struct {
 //	sns_base_url             where SNS is reached, when not at its own address
 //
 // and those of web.ParseConfig.
-func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		Region:             r.Text("region"),
@@ -101,7 +101,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 	cfg.check(r)
 	cfg.Web = web.ParseConfig(r, "https://sms-voice."+cfg.Region+".amazonaws.com")
 	r.RefuseUnknown()
-	return cfg, web.Faults(r.Err(), cfg.Web.Validate())
+	return cfg, web.JoinFaults(r.Err(), cfg.Web.Validate())
 }
 
 // readKeys reads static credentials.

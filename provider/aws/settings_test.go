@@ -33,15 +33,15 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := aws.ParseSettings(settings(test.values), files().Opening(callback))
-			webtest.Faults(t, err, []string{test.want}, "hunter2x")
+			_, err := aws.ParseSettings(settings(test.values), files().Environment(callback))
+			webtest.CheckFaults(t, err, []string{test.want}, "hunter2x")
 		})
 	}
 }
 
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
-	webtest.PromisesReceipts(t, aws.Open, settings(nil), files().Opening(callback), "sns_certificate_files", provider.Capabilities{
+	webtest.CheckPromises(t, aws.Open, settings(nil), files().Environment(callback), "sns_certificate_files", provider.Capabilities{
 		KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour, Batch: 1,
 	})
 }
@@ -82,7 +82,7 @@ func openDefault(t *testing.T, metadata bool) *aws.Channel {
 	t.Helper()
 	c, err := aws.Open(map[string]any{
 		"region": region, "credentials": "default", "instance_metadata": metadata, "base_url": "http://127.0.0.1:1", "allow_private": true,
-	}, files().Opening(""))
+	}, files().Environment(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func TestAnswersAreClassified(t *testing.T) {
 	} {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
-			webtest.Answers(t, "testdata/"+api+"_*.http", bird.APIOf(open(t, settings(api, nil))).Classify, want, onSender[api]...)
+			webtest.CheckAnswers(t, "testdata/"+api+"_*.http", bird.APIOf(open(t, settings(api, nil))).Classify, want, onSender[api]...)
 		})
 	}
 }

@@ -26,7 +26,7 @@ type Channel struct {
 var _ web.Adapter = (*Channel)(nil)
 
 // Open makes a channel of its settings.
-func Open(values map[string]any, o web.Opening) (provider.Channel, error) {
+func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
 
@@ -51,20 +51,20 @@ func (c *Channel) Capabilities() provider.Capabilities {
 	return promised
 }
 
-// Hear returns what a status report, an event or a forwarded message says.
-func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
+// ReadCallback returns what a status report, an event or a forwarded message says.
+func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	once, err := c.cfg.verify(callback)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
 	read := readReport
 	if c.cfg.API == Channels {
 		read = readEvent
 	}
-	heard, err := read(callback)
+	content, err := read(callback)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
-	heard.Once = once
-	return heard, nil
+	content.ReplayID = once
+	return content, nil
 }

@@ -25,7 +25,7 @@ func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	} {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
-			webtest.Breaks(t, "testdata/"+api+"_*.http", func(t testing.TB, reach web.Config) provider.Channel {
+			webtest.CheckBreaker(t, "testdata/"+api+"_*.http", func(t testing.TB, reach web.Config) provider.Channel {
 				return breaker.New(reaching(t, api, reach), breaker.Config{Name: "bird"})
 			}, blames)
 		})

@@ -20,13 +20,13 @@ func TestChannelConforms(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
 			v := webtest.Vendor{
-				Shape: func() webtest.Shape { return birdtest.New(account(api)) }, Secrets: []string{accessKey, signingKey},
+				Protocol: func() webtest.Protocol { return birdtest.New(account(api)) }, Secrets: []string{accessKey, signingKey},
 				Open: func(t testing.TB, reach web.Config) provider.Channel { return reaching(t, api, reach) },
 			}
 			if api == "messages" { // the other one takes no validity
 				v.Validity = &webtest.Validity{Pattern: `"validity":(\d+)`}
 			}
-			webtest.Conform(t, v)
+			webtest.CheckConformance(t, v)
 		})
 	}
 }
@@ -34,7 +34,7 @@ func TestChannelConforms(t *testing.T) {
 // reaching makes a channel for an API that is reached like that.
 func reaching(t testing.TB, api string, reach web.Config) *bird.Channel {
 	t.Helper()
-	cfg, err := bird.ParseSettings(settings(api, nil), files.Opening(callback))
+	cfg, err := bird.ParseSettings(settings(api, nil), files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,12 +50,12 @@ func TestMessagesGoOutOnceOverTLS(t *testing.T) {
 	t.Cleanup(authority.Close)
 	pemFile := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Certificate().Raw})
 	carrier := webtest.Serve(t, webtest.Config{
-		Shape: birdtest.New(account("messages")),
-		TLS:   &tls.Config{Certificates: authority.TLS.Certificates, MinVersion: tls.VersionTLS12},
+		Protocol: birdtest.New(account("messages")),
+		TLS:      &tls.Config{Certificates: authority.TLS.Certificates, MinVersion: tls.VersionTLS12},
 	})
 	trusting := webtest.Files{"ca": string(pemFile)}
 	maps.Copy(trusting, files)
-	c, err := bird.Open(settings("messages", map[string]any{"base_url": carrier.URL(), "tls_ca_file": "ca"}), trusting.Opening(""))
+	c, err := bird.Open(settings("messages", map[string]any{"base_url": carrier.URL(), "tls_ca_file": "ca"}), trusting.Environment(""))
 	if err != nil {
 		t.Fatal(err)
 	}

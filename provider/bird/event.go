@@ -38,13 +38,13 @@ type event struct {
 }
 
 // readEvent reads an event of the Channels API; events of other services and channels mean nothing here.
-func readEvent(callback *provider.Callback) (provider.Heard, error) {
+func readEvent(callback *provider.Callback) (provider.CallbackContent, error) {
 	var e event
 	if err := json.Unmarshal(callback.Body, &e); err != nil {
-		return provider.Heard{}, fmt.Errorf("its JSON: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("its JSON: %w", provider.ErrMalformed)
 	}
 	if e.Service != "channels" {
-		return provider.Heard{}, nil
+		return provider.CallbackContent{}, nil
 	}
 	switch e.Event {
 	case "sms.outbound":
@@ -52,27 +52,27 @@ func readEvent(callback *provider.Callback) (provider.Heard, error) {
 	case "sms.inbound":
 		return e.inbound(callback)
 	}
-	return provider.Heard{}, nil
+	return provider.CallbackContent{}, nil
 }
 
-func (e *event) status(callback *provider.Callback) (provider.Heard, error) {
+func (e *event) status(callback *provider.Callback) (provider.CallbackContent, error) {
 	p := &e.Payload
 	receipt := describe(p.Status, p.Reason, p.Failure.Source.Code)
 	receipt.Reference, receipt.Key, receipt.At = p.ID, keyOf(p.Reference), callback.At
 	if !plainID(p.ID) || p.Status == "" {
-		return provider.Heard{}, fmt.Errorf("it has no id or no status: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("it has no id or no status: %w", provider.ErrMalformed)
 	}
-	return provider.Heard{Receipts: []provider.Receipt{receipt}}, nil
+	return provider.CallbackContent{Receipts: []provider.Receipt{receipt}}, nil
 }
 
-func (e *event) inbound(callback *provider.Callback) (provider.Heard, error) {
+func (e *event) inbound(callback *provider.Callback) (provider.CallbackContent, error) {
 	p := &e.Payload
 	in := provider.Inbound{
 		Reference: p.ID, From: number(p.Sender.Contact.Value), To: number(p.Receiver.Connector.Value),
 		Text: p.Body.Text.Text, At: callback.At,
 	}
 	if in.From == "" {
-		return provider.Heard{}, fmt.Errorf("it has no sender: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("it has no sender: %w", provider.ErrMalformed)
 	}
-	return provider.Heard{Inbound: []provider.Inbound{in}}, nil
+	return provider.CallbackContent{Inbound: []provider.Inbound{in}}, nil
 }

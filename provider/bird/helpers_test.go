@@ -33,7 +33,7 @@ func settings(api string, more map[string]any) map[string]any {
 
 func open(t testing.TB, values map[string]any) *bird.Channel {
 	t.Helper()
-	c, err := bird.Open(values, files.Opening(callback))
+	c, err := bird.Open(values, files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}

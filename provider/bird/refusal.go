@@ -32,10 +32,10 @@ const (
 )
 
 // byCode reads an error of the REST API. parameter names the field that is at fault: a body that Bird does not take, for
-// instance for its length, another provider may. A server that stands before the API may have said a status of web.FromBetween.
+// instance for its length, another provider may. A server that stands before the API may have said a status of web.MaybeFromProxy.
 func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	text := strconv.Itoa(code)
-	if a.Status == http.StatusTooManyRequests || a.Status/100 == 5 || web.FromBetween(a.Status) {
+	if a.Status == http.StatusTooManyRequests || a.Status/100 == 5 || web.MaybeFromProxy(a.Status) {
 		return byStatus(a, text)
 	}
 	switch code {
@@ -76,7 +76,7 @@ func byStatus(a *web.Answer, code string) provider.Result {
 }
 
 // result makes the code "status/code", or the status alone where the code cannot be shown.
-func result(a *web.Answer, v web.Verdict, code string) provider.Result {
+func result(a *web.Answer, v web.Meaning, code string) provider.Result {
 	if !word(code) {
 		code = ""
 	}

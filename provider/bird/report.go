@@ -11,10 +11,10 @@ import (
 
 // readReport reads a status report or a forwarded message of the messages endpoint: fields in the query of a GET,
 // or in the form of a POST.
-func readReport(callback *provider.Callback) (provider.Heard, error) {
+func readReport(callback *provider.Callback) (provider.CallbackContent, error) {
 	fields, err := fieldsOf(callback)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
 	switch {
 	case fields.Has("status"):
@@ -22,7 +22,7 @@ func readReport(callback *provider.Callback) (provider.Heard, error) {
 	case fields.Has("originator") && fields.Has("body"):
 		return readForwarded(fields, callback)
 	}
-	return provider.Heard{}, nil
+	return provider.CallbackContent{}, nil
 }
 
 func fieldsOf(callback *provider.Callback) (url.Values, error) {
@@ -37,24 +37,24 @@ func fieldsOf(callback *provider.Callback) (url.Values, error) {
 	return fields, nil
 }
 
-func readStatus(fields url.Values, callback *provider.Callback) (provider.Heard, error) {
+func readStatus(fields url.Values, callback *provider.Callback) (provider.CallbackContent, error) {
 	receipt := describe(fields.Get("status"), fields.Get("statusReason"), fields.Get("statusErrorCode"))
 	receipt.Reference, receipt.Key, receipt.At = fields.Get("id"), keyOf(fields.Get("reference")), callback.At
 	if !plainID(receipt.Reference) {
-		return provider.Heard{}, fmt.Errorf("it has no id: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("it has no id: %w", provider.ErrMalformed)
 	}
-	return provider.Heard{Receipts: []provider.Receipt{receipt}}, nil
+	return provider.CallbackContent{Receipts: []provider.Receipt{receipt}}, nil
 }
 
-func readForwarded(fields url.Values, callback *provider.Callback) (provider.Heard, error) {
+func readForwarded(fields url.Values, callback *provider.Callback) (provider.CallbackContent, error) {
 	in := provider.Inbound{
 		Reference: fields.Get("id"), From: number(fields.Get("originator")), To: number(fields.Get("recipient")),
 		Text: fields.Get("body"), At: callback.At,
 	}
 	if in.From == "" || in.To == "" {
-		return provider.Heard{}, fmt.Errorf("it has no number: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("it has no number: %w", provider.ErrMalformed)
 	}
-	return provider.Heard{Inbound: []provider.Inbound{in}}, nil
+	return provider.CallbackContent{Inbound: []provider.Inbound{in}}, nil
 }
 
 // keyOf returns a reference that can be a Submission.Key; others are of somebody else.

@@ -48,7 +48,7 @@ type Config struct {
 //	workspace, channel  ids of the workspace and of its SMS channel; with api: channels
 //
 // and those of web.ParseConfig.
-func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		API:         settings.Choose(r, "api", map[string]API{"messages": Messages, "channels": Channels}),
@@ -66,7 +66,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 	cfg.Web = web.ParseConfig(r, base)
 	cfg.check(r)
 	r.RefuseUnknown()
-	return cfg, web.Faults(r.Err(), cfg.Web.Validate())
+	return cfg, web.JoinFaults(r.Err(), cfg.Web.Validate())
 }
 
 // id is a UUID, as the Channels API has them in its addresses.

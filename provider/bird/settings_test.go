@@ -30,8 +30,8 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := bird.ParseSettings(test.values, files.Opening(callback))
-			webtest.Faults(t, err, []string{test.want}, "hunter2x")
+			_, err := bird.ParseSettings(test.values, files.Environment(callback))
+			webtest.CheckFaults(t, err, []string{test.want}, "hunter2x")
 		})
 	}
 }
@@ -39,7 +39,7 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
 	for api, longest := range map[string]time.Duration{"messages": 48 * time.Hour, "channels": 0} {
-		webtest.PromisesReceipts(t, bird.Open, settings(api, nil), files.Opening(callback), "signing_key_files", provider.Capabilities{
+		webtest.CheckPromises(t, bird.Open, settings(api, nil), files.Environment(callback), "signing_key_files", provider.Capabilities{
 			KeyInReceipt: true, Receipts: true, LongestValidity: longest, Batch: 1,
 		})
 	}

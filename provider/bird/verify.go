@@ -26,7 +26,7 @@ const (
 
 // late is how long after its time a callback with an HMAC is taken. Bird calls again for 8 hours and does not say whether it
 // signs anew. A JWT is signed for a minute, so that it is made anew for each attempt.
-var late = web.Retried(8 * time.Hour)
+var late = web.RetryTolerance(8 * time.Hour)
 
 // claims are those of MessageBird-Signature-JWT.
 type claims struct {
@@ -92,10 +92,10 @@ func (c *Config) verifyHMAC(callback *provider.Callback) (string, error) {
 		}
 	}
 	stamp := callback.Get(headerTime)
-	if !web.SignedBy(c.SigningKeys, given, func(key []byte) []byte { return sign(key, stamp, address, callback.Body) }) {
+	if !web.SignedByAny(c.SigningKeys, given, func(key []byte) []byte { return sign(key, stamp, address, callback.Body) }) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
-	return hex.EncodeToString(given), web.FreshStamp(stamp, callback.At, late)
+	return hex.EncodeToString(given), web.CheckStamp(stamp, callback.At, late)
 }
 
 func sign(key []byte, stamp, address string, body []byte) []byte {

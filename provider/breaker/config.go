@@ -38,12 +38,12 @@ type Config struct {
 // Change is a change of state and what led to it.
 type Change struct {
 	From, To State
-	Figures
+	Stats
 }
 
-// Figures are how the latest submits of a state ended: those of the window, or of the row of
+// Stats are how the latest submits of a state ended: those of the window, or of the row of
 // failures where that is longer. Of a change to HalfOpen they are zero.
-type Figures struct {
+type Stats struct {
 	// Failures of Submits failed.
 	Failures, Submits int
 	// Code is the most frequent Result.Code of the failures, and Coded how many of the latest
@@ -53,7 +53,7 @@ type Figures struct {
 }
 
 // Share is the part of submits that failed, from 0 to 1.
-func (f Figures) Share() float64 {
+func (f Stats) Share() float64 {
 	if f.Submits == 0 {
 		return 0
 	}
@@ -106,7 +106,7 @@ func (c *Config) settings(h *health) gobreaker.Settings {
 		ReadyToTrip: func(gobreaker.Counts) bool { return h.broken() },
 		IsExcluded:  func(err error) bool { return errors.Is(err, errExcluded) },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
-			change := Change{From: stateOf(from), To: stateOf(to), Figures: h.restart()}
+			change := Change{From: stateOf(from), To: stateOf(to), Stats: h.restart()}
 			if c.OnChange != nil {
 				c.OnChange(change)
 			}

@@ -11,12 +11,12 @@ import (
 // What a channel promises and hears does not depend on its health, so the breaker only passes it on:
 // receipts of an open channel are welcome, and so is the answer to what became of a submission.
 var (
-	_ provider.Capable  = (*Breaker)(nil)
-	_ provider.Finder   = (*Breaker)(nil)
-	_ provider.Listener = (*Breaker)(nil)
+	_ provider.Capable        = (*Breaker)(nil)
+	_ provider.Finder         = (*Breaker)(nil)
+	_ provider.CallbackReader = (*Breaker)(nil)
 )
 
-// errNoLookup is the Finding.Err of a channel that is no Finder.
+// errNoLookup is the LookupResult.Err of a channel that is no Finder.
 var errNoLookup = errors.New("the provider cannot be asked what became of a submission")
 
 // Capabilities are those of the channel behind the breaker; none when it does not say.
@@ -28,26 +28,26 @@ func (b *Breaker) Capabilities() provider.Capabilities {
 }
 
 // Find asks the channel behind the breaker; Unanswered when it is no Finder.
-func (b *Breaker) Find(ctx context.Context, key string) provider.Finding {
+func (b *Breaker) Find(ctx context.Context, key string) provider.LookupResult {
 	if f, ok := b.channel.(provider.Finder); ok {
 		return f.Find(ctx, key)
 	}
-	return provider.Finding{Err: errNoLookup}
+	return provider.LookupResult{Err: errNoLookup}
 }
 
-// Hears reports whether the channel behind the breaker is a provider.Listener.
-func (b *Breaker) Hears() bool {
-	_, ok := b.channel.(provider.Listener)
+// ReadsCallbacks reports whether the channel behind the breaker is a provider.Listener.
+func (b *Breaker) ReadsCallbacks() bool {
+	_, ok := b.channel.(provider.CallbackReader)
 	return ok
 }
 
-// Hear reads a callback with the channel behind the breaker. When that is no Listener, nobody can have
+// ReadCallback reads a callback with the channel behind the breaker. When that is no Listener, nobody can have
 // signed for it.
-func (b *Breaker) Hear(c *provider.Callback) (provider.Heard, error) {
-	if l, ok := b.channel.(provider.Listener); ok {
-		return l.Hear(c)
+func (b *Breaker) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
+	if l, ok := b.channel.(provider.CallbackReader); ok {
+		return l.ReadCallback(c)
 	}
-	return provider.Heard{}, fmt.Errorf("the channel expects no callbacks: %w", provider.ErrForged)
+	return provider.CallbackContent{}, fmt.Errorf("the channel expects no callbacks: %w", provider.ErrForged)
 }
 
 // Confirm answers the question of a provider whether its calls are wanted, with the channel behind the breaker; false

@@ -18,12 +18,12 @@ func (talkingChannel) Capabilities() provider.Capabilities {
 	return provider.Capabilities{SameKeyFor: time.Hour, Lookup: true, Receipts: true}
 }
 
-func (talkingChannel) Find(_ context.Context, key string) provider.Finding {
-	return provider.Finding{Known: provider.Taken, Reference: "of " + key}
+func (talkingChannel) Find(_ context.Context, key string) provider.LookupResult {
+	return provider.LookupResult{State: provider.Taken, Reference: "of " + key}
 }
 
-func (talkingChannel) Hear(c *provider.Callback) (provider.Heard, error) {
-	return provider.Heard{Once: string(c.Body)}, nil
+func (talkingChannel) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
+	return provider.CallbackContent{ReplayID: string(c.Body)}, nil
 }
 
 func (talkingChannel) Confirm(_ context.Context, c *provider.Callback) (bool, error) {
@@ -43,11 +43,11 @@ func TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears(t *testin
 	if got := b.Capabilities(); !got.Lookup || !got.Receipts || got.SameKeyFor != time.Hour {
 		t.Errorf("capabilities %+v", got)
 	}
-	if got := b.Find(t.Context(), "k"); got.Known != provider.Taken || got.Reference != "of k" {
+	if got := b.Find(t.Context(), "k"); got.State != provider.Taken || got.Reference != "of k" {
 		t.Errorf("found %+v", got)
 	}
-	if got, err := b.Hear(&provider.Callback{Body: []byte("once")}); err != nil || got.Once != "once" || !b.Hears() {
-		t.Errorf("heard %+v, %v; hears %v", got, err, b.Hears())
+	if got, err := b.ReadCallback(&provider.Callback{Body: []byte("once")}); err != nil || got.ReplayID != "once" || !b.ReadsCallbacks() {
+		t.Errorf("content %+v, %v; hears %v", got, err, b.ReadsCallbacks())
 	}
 	if ok, err := b.Confirm(t.Context(), &provider.Callback{Body: []byte("once")}); !ok || err != nil {
 		t.Errorf("confirmed %v, %v", ok, err)
@@ -61,11 +61,11 @@ func TestABreakerPromisesNothingForASilentChannel(t *testing.T) {
 	if got := b.Capabilities(); got != (provider.Capabilities{}) {
 		t.Errorf("capabilities %+v", got)
 	}
-	if got := b.Find(t.Context(), "k"); got.Known != provider.Unanswered || got.Err == nil {
+	if got := b.Find(t.Context(), "k"); got.State != provider.Unanswered || got.Err == nil {
 		t.Errorf("found %+v", got)
 	}
-	if _, err := b.Hear(&provider.Callback{}); !errors.Is(err, provider.ErrForged) || b.Hears() {
-		t.Errorf("heard with %v; hears %v", err, b.Hears())
+	if _, err := b.ReadCallback(&provider.Callback{}); !errors.Is(err, provider.ErrForged) || b.ReadsCallbacks() {
+		t.Errorf("content with %v; hears %v", err, b.ReadsCallbacks())
 	}
 	if ok, err := b.Confirm(t.Context(), &provider.Callback{}); ok || err != nil {
 		t.Errorf("confirmed %v, %v", ok, err)

@@ -172,13 +172,13 @@ func (h *health) window() (sum period) {
 
 // restart forgets everything, as the state of the breaker has changed, and returns the figures that
 // held until then. What is under way says nothing about the new state.
-func (h *health) restart() (f Figures) {
+func (h *health) restart() (f Stats) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	w := h.window()
-	f = Figures{Failures: int(w.failures), Submits: int(w.submits)} //nolint:gosec // What one channel sends within seconds.
+	f = Stats{Failures: int(w.failures), Submits: int(w.submits)} //nolint:gosec // What one channel sends within seconds.
 	if h.row.failures > w.failures {
-		f = Figures{Failures: int(h.row.failures), Submits: int(h.row.span())} //nolint:gosec // A row.
+		f = Stats{Failures: int(h.row.failures), Submits: int(h.row.span())} //nolint:gosec // A row.
 	}
 	f.Code, f.Coded = h.commonest(f.Failures)
 	h.first, h.good, h.row, h.failed, h.last = h.next, h.next, row{}, 0, 0

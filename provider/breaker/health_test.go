@@ -208,19 +208,19 @@ func TestAChangeTellsWhatLedToIt(t *testing.T) {
 		send(provider.Accepted, "", 5)
 		send(provider.Unknown, "timeout", 2)
 		send(provider.Refused, "500", 3)
-		expect(breaker.Change{From: breaker.Closed, To: breaker.Open, Figures: breaker.Figures{Failures: 8, Submits: 13, Code: "500", Coded: 6}}, 8.0/13)
+		expect(breaker.Change{From: breaker.Closed, To: breaker.Open, Stats: breaker.Stats{Failures: 8, Submits: 13, Code: "500", Coded: 6}}, 8.0/13)
 		pass(time.Second + 1)
 		b.State()
 		expect(breaker.Change{From: breaker.Open, To: breaker.HalfOpen}, 0)
 		send(provider.Refused, "503", 1)
-		expect(breaker.Change{From: breaker.HalfOpen, To: breaker.Open, Figures: breaker.Figures{Failures: 1, Submits: 1, Code: "503", Coded: 1}}, 1)
+		expect(breaker.Change{From: breaker.HalfOpen, To: breaker.Open, Stats: breaker.Stats{Failures: 1, Submits: 1, Code: "503", Coded: 1}}, 1)
 		pass(time.Second + 1)
 		send(provider.Accepted, "", 1)
-		expect(breaker.Change{From: breaker.HalfOpen, To: breaker.Closed, Figures: breaker.Figures{Submits: 1}}, 0)
+		expect(breaker.Change{From: breaker.HalfOpen, To: breaker.Closed, Stats: breaker.Stats{Submits: 1}}, 0)
 		for range 5 { // an hour apart, so that the window holds one of them
 			send(provider.Refused, "402", 1)
 			pass(time.Hour)
 		}
-		expect(breaker.Change{From: breaker.Closed, To: breaker.Open, Figures: breaker.Figures{Failures: 5, Submits: 5, Code: "402", Coded: 5}}, 1)
+		expect(breaker.Change{From: breaker.Closed, To: breaker.Open, Stats: breaker.Stats{Failures: 5, Submits: 5, Code: "402", Coded: 5}}, 1)
 	})
 }

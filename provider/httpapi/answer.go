@@ -29,7 +29,7 @@ type rule struct {
 // verdicts are what a rule can say beside Accepted, and noID is a yes that is none. The words are ours: the gateway's may repeat the
 // number.
 var (
-	verdicts = map[provider.Outcome]web.Verdict{
+	meanings = map[provider.Outcome]web.Meaning{
 		provider.Unknown:   web.Unknown("the description does not say what this answer means"),
 		provider.Rejected:  web.Rejected("the gateway finds fault with the message"),
 		provider.Refused:   web.Refused("the gateway does not take messages from this channel now"),
@@ -39,7 +39,7 @@ var (
 )
 
 // Classify reads an answer by the first rule that fits. A rule for 4xx or 5xx does not mean the statuses that what stands
-// before the gateway gives, too: 429 is Throttled (RFC 6585 section 4), those of web.FromBetween are Unknown, unless a rule names
+// before the gateway gives, too: 429 is Throttled (RFC 6585 section 4), those of web.MaybeFromProxy are Unknown, unless a rule names
 // them. What no rule fits is Unknown.
 func (a api) Classify(response *web.Answer) provider.Result {
 	d := &document{header: response.Header, body: response.Body}
@@ -52,7 +52,7 @@ func (a api) Classify(response *web.Answer) provider.Result {
 	if outcome == provider.Accepted {
 		return a.accepted(d, response, code)
 	}
-	r := response.Result(verdicts[outcome], code)
+	r := response.Result(meanings[outcome], code)
 	if outcome == provider.Throttled {
 		r.RetryAfter = a.cfg.answer.wait(d, response)
 	}
@@ -84,7 +84,7 @@ func (a *answer) outcome(status int, code string) provider.Outcome {
 
 // ofAnybody reports whether a status may as well come from a proxy or a server in between.
 func ofAnybody(status int) bool {
-	return status == http.StatusTooManyRequests || web.FromBetween(status)
+	return status == http.StatusTooManyRequests || web.MaybeFromProxy(status)
 }
 
 // wait is how long the gateway wants to be left alone.

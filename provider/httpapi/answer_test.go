@@ -41,7 +41,7 @@ func TestAnswersAreClassifiedAsDescribed(t *testing.T) {
 	} {
 		t.Run(gateway, func(t *testing.T) {
 			t.Parallel()
-			webtest.Answers(t, "testdata/"+gateway+"_*.http", httpapi.APIOf(open(t, document(t, gateway, nil))).Classify, want)
+			webtest.CheckAnswers(t, "testdata/"+gateway+"_*.http", httpapi.APIOf(open(t, document(t, gateway, nil))).Classify, want)
 		})
 	}
 }

@@ -26,9 +26,9 @@ func TestDescribedGatewaysConform(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := webtest.Vendor{
-				Shape: func() webtest.Shape { return httpapitest.New(account(name)) }, Secrets: []string{password, secret},
+				Protocol: func() webtest.Protocol { return httpapitest.New(account(name)) }, Secrets: []string{password, secret},
 				Open: func(t testing.TB, reach web.Config) provider.Channel {
-					cfg, err := httpapi.ParseSettings(document(t, name, nil), files.Opening(callback))
+					cfg, err := httpapi.ParseSettings(document(t, name, nil), files.Environment(callback))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -40,7 +40,7 @@ func TestDescribedGatewaysConform(t *testing.T) {
 				v.Reference = func(s webtest.Submit) string { return s.Key } // it gives no ids, and knows messages by their keys
 				v.Validity = &webtest.Validity{Pattern: `validity=(\d+)`, Unit: time.Minute}
 			}
-			webtest.Conform(t, v)
+			webtest.CheckConformance(t, v)
 		})
 	}
 }
@@ -61,7 +61,7 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const messages = 60
-			carrier := webtest.Serve(t, webtest.Config{Shape: httpapitest.New(account(name)), Behaviour: webtest.Behaviour{CutEvery: 3}})
+			carrier := webtest.Serve(t, webtest.Config{Protocol: httpapitest.New(account(name)), Behaviour: webtest.Behaviour{CutEvery: 3}})
 			c := open(t, document(t, name, map[string]any{"base_url": carrier.URL()}))
 			outcomes := map[provider.Outcome]int{}
 			for i := range messages {

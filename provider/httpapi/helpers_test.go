@@ -51,7 +51,7 @@ func parse(t testing.TB, text string) map[string]any {
 
 func open(t testing.TB, values map[string]any) *httpapi.Channel {
 	t.Helper()
-	c, err := httpapi.Open(values, files.Opening(callback))
+	c, err := httpapi.Open(values, files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ var (
 type api struct{ cfg *Config }
 
 // Open makes a channel of its settings.
-func Open(values map[string]any, o web.Opening) (provider.Channel, error) {
+func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
 

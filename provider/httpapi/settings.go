@@ -61,7 +61,7 @@ type callback struct {
 //	reply              {body, type}: what callbacks are answered with; an empty 200 unless set
 //
 // and those of web.ParseConfig.
-func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	p := parser{readFile: o.ReadFile}
 	cfg := Config{

@@ -19,7 +19,7 @@ func blamed(t *testing.T, what string, err error, want string) {
 		}
 		return
 	}
-	t.Run(what, func(t *testing.T) { webtest.Faults(t, err, []string{want}, "hunter2x", "s3cr3t") })
+	t.Run(what, func(t *testing.T) { webtest.CheckFaults(t, err, []string{want}, "hunter2x", "s3cr3t") })
 }
 
 // TestFaultsOfADescriptionNameTheirPlace changes one thing in a description that is good.
@@ -63,7 +63,7 @@ func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
 			t.Errorf("%s: the description has no %q", name, test.old)
 			continue
 		}
-		_, err := httpapi.ParseSettings(parse(t, strings.Replace(text, test.old, test.new, 1)), files.Opening(callback))
+		_, err := httpapi.ParseSettings(parse(t, strings.Replace(text, test.old, test.new, 1)), files.Environment(callback))
 		blamed(t, name, err, test.want)
 	}
 }
@@ -84,7 +84,7 @@ func TestFaultsOfXMLBodiesAreRefused(t *testing.T) {
 		request := values["request"].(map[string]any)
 		delete(request, "form")
 		request["xml"] = body
-		_, err := httpapi.ParseSettings(values, files.Opening(callback))
+		_, err := httpapi.ParseSettings(values, files.Environment(callback))
 		blamed(t, body, err, want)
 	}
 }
@@ -117,7 +117,7 @@ func TestFaultsOfCallbackSectionsAreRefused(t *testing.T) {
 			t.Errorf("%s: the description has no %q", name, test.old)
 			continue
 		}
-		_, err := httpapi.ParseSettings(parse(t, strings.Replace(signed, test.old, test.new, 1)), files.Opening(callback))
+		_, err := httpapi.ParseSettings(parse(t, strings.Replace(signed, test.old, test.new, 1)), files.Environment(callback))
 		blamed(t, name, err, test.want)
 	}
 }
@@ -127,14 +127,14 @@ func TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways(t *tes
 	t.Parallel()
 	values := document(t, "kannel", nil)
 	values["verify"].(map[string]any)["secret_files"] = "odd"
-	_, err := httpapi.Open(values, files.Opening(callback))
+	_, err := httpapi.Open(values, files.Environment(callback))
 	blamed(t, "kannel", err, "percent signs")
 }
 
 func TestCapabilitiesAreThoseOfTheDescription(t *testing.T) {
 	t.Parallel()
 	for gateway, longest := range map[string]time.Duration{"kannel": 72 * time.Hour, "clicksend": 0} {
-		webtest.PromisesReceipts(t, httpapi.Open, document(t, gateway, nil), files.Opening(callback), "", provider.Capabilities{
+		webtest.CheckPromises(t, httpapi.Open, document(t, gateway, nil), files.Environment(callback), "", provider.Capabilities{
 			KeyInReceipt: true, Receipts: true, LongestValidity: longest, Batch: 1,
 		})
 	}

@@ -114,7 +114,7 @@ func (v *verification) checkHMAC(c *provider.Callback, d *document) (string, err
 		}
 		return string(c.Body)
 	}, nil)
-	if !web.SignedBy(v.secrets, given, func(secret string) []byte {
+	if !web.SignedByAny(v.secrets, given, func(secret string) []byte {
 		mac := hmac.New(v.hash, []byte(secret))
 		mac.Write([]byte(signed))
 		return mac.Sum(nil)
@@ -166,5 +166,5 @@ func fresh(stamp string, now time.Time, late time.Duration) error {
 	if n > milliseconds {
 		at = time.UnixMilli(n)
 	}
-	return web.Fresh(at, now, late)
+	return web.CheckAge(at, now, late)
 }

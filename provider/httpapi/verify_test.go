@@ -43,14 +43,14 @@ func TestSignedCallbacksAreBelievedAndOthersAreNot(t *testing.T) {
 	t.Parallel()
 	c, now := open(t, parse(t, signed)), time.Now()
 	stamp := strconv.FormatInt(now.Unix(), 10)
-	heard, err := c.Hear(signedCallback(now, stamp))
-	if err != nil || len(heard.Receipts) != 1 || heard.Receipts[0].State != provider.Delivered || heard.Once == "" {
-		t.Fatalf("heard %+v, error %v", heard, err)
+	content, err := c.ReadCallback(signedCallback(now, stamp))
+	if err != nil || len(content.Receipts) != 1 || content.Receipts[0].State != provider.Delivered || content.ReplayID == "" {
+		t.Fatalf("content %+v, error %v", content, err)
 	}
-	if _, err := c.Hear(signedCallback(now, strconv.FormatInt(now.UnixMilli(), 10))); err != nil {
+	if _, err := c.ReadCallback(signedCallback(now, strconv.FormatInt(now.UnixMilli(), 10))); err != nil {
 		t.Errorf("a time in milliseconds: %v", err)
 	}
-	webtest.Tampered(t, c, func() *provider.Callback { return signedCallback(now, stamp) }, webtest.Changes{
+	webtest.CheckTampered(t, c, func() *provider.Callback { return signedCallback(now, stamp) }, webtest.Changes{
 		"body":         func(c *provider.Callback) { c.Body = []byte(`{"id":"b"}`) },
 		"query":        func(c *provider.Callback) { c.URL += "&state=ko" },
 		"method":       func(c *provider.Callback) { c.Method = "PUT" },
@@ -59,7 +59,7 @@ func TestSignedCallbacksAreBelievedAndOthersAreNot(t *testing.T) {
 		"no prefix":    func(c *provider.Callback) { c.Header["X-Signature"][0] = c.Header["X-Signature"][0][3:] },
 		"empty":        func(c *provider.Callback) { c.Header["X-Signature"][0] = "v1=" },
 	})
-	webtest.LiveSecrets(t, func(names ...string) provider.Listener {
+	webtest.CheckSecrets(t, func(names ...string) provider.CallbackReader {
 		if len(names) == 0 {
 			return open(t, undescribed(t))
 		}
@@ -67,9 +67,9 @@ func TestSignedCallbacksAreBelievedAndOthersAreNot(t *testing.T) {
 		values["verify"].(map[string]any)["secret_files"] = texts(names)
 		return open(t, values)
 	}, signedCallback(now, stamp), "secret", "old")
-	webtest.Timely(t, c, func(age time.Duration) *provider.Callback { return signedCallback(now.Add(age), stamp) }, 5*time.Minute, 5*time.Minute)
-	webtest.Replayed(t, c, signedCallback(now, stamp), signedCallback(now, strconv.FormatInt(now.Unix()-1, 10)))
-	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{"a time that is none": signedCallback(now, "today")})
+	webtest.CheckAgeLimits(t, c, func(age time.Duration) *provider.Callback { return signedCallback(now.Add(age), stamp) }, 5*time.Minute, 5*time.Minute)
+	webtest.CheckReplayID(t, c, signedCallback(now, stamp), signedCallback(now, strconv.FormatInt(now.Unix()-1, 10)))
+	webtest.CheckRefused(t, c, provider.ErrMalformed, map[string]*provider.Callback{"a time that is none": signedCallback(now, "today")})
 }
 
 func texts(list []string) []any {
@@ -98,7 +98,7 @@ func TestBasicAuthenticationTakesTwoPasswords(t *testing.T) {
 		base64.StdEncoding.EncodeToString([]byte("gw:" + secret)): true, base64.StdEncoding.EncodeToString([]byte("gw:0ld-hunter2x")): true,
 		base64.StdEncoding.EncodeToString([]byte("gw:")): false, base64.StdEncoding.EncodeToString([]byte("wg:" + secret)): false, "": false,
 	} {
-		_, err := c.Hear(&provider.Callback{
+		_, err := c.ReadCallback(&provider.Callback{
 			Method: "POST", URL: callback, Body: []byte(`{}`), Header: map[string][]string{"Authorization": {"Basic " + authorization}},
 		})
 		if good != (err == nil) || !good && !errors.Is(err, provider.ErrForged) {
@@ -110,7 +110,7 @@ func TestBasicAuthenticationTakesTwoPasswords(t *testing.T) {
 func TestWithoutVerificationNobodyIsBelieved(t *testing.T) {
 	t.Parallel()
 	c := open(t, undescribed(t))
-	if _, err := c.Hear(&provider.Callback{Method: "POST", URL: callback, Certificate: true}); !errors.Is(err, provider.ErrForged) {
+	if _, err := c.ReadCallback(&provider.Callback{Method: "POST", URL: callback, Certificate: true}); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("error %v", err)
 	}
 	if c.Capabilities().Receipts {

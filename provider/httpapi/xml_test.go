@@ -29,7 +29,7 @@ func FuzzXMLBodiesKeepTheirStructure(f *testing.F) {
 			return
 		}
 		request["xml"] = body
-		cfg, err := httpapi.ParseSettings(base, files.Opening(callback))
+		cfg, err := httpapi.ParseSettings(base, files.Environment(callback))
 		if err != nil {
 			return
 		}

@@ -13,7 +13,7 @@ import (
 // messages of others; a sender that is not registered on the account, and that the channel gives to all, does not.
 func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	webtest.Breaks(t, "testdata/answers/*.http", func(t testing.TB, reach web.Config) provider.Channel {
+	webtest.CheckBreaker(t, "testdata/answers/*.http", func(t testing.TB, reach web.Config) provider.Channel {
 		return breaker.New(open(t, reach, "", nil), breaker.Config{Name: "infobip"})
 	}, map[string]web.Blame{
 		"rejected_prefix": web.OnMessage, "bad_text": web.OnMessage, "bad_recipient_and_text": web.OnMessage,

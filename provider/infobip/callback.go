@@ -29,30 +29,30 @@ type result struct {
 	Text string `json:"text"`
 }
 
-// Hear returns what delivery reports or inbound messages say; up to a hundred come at once.
-func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
+// ReadCallback returns what delivery reports or inbound messages say; up to a hundred come at once.
+func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	key, err := c.cfg.verify(callback)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
 	var e event
 	if json.Unmarshal(callback.Body, &e) != nil || e.Results == nil {
-		return provider.Heard{}, fmt.Errorf("no list of results: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("no list of results: %w", provider.ErrMalformed)
 	}
-	var heard provider.Heard
+	var content provider.CallbackContent
 	for _, r := range *e.Results {
 		switch {
 		case r.Status == nil && key != "", r.Status != nil && key != "" && r.key() != key:
-			return provider.Heard{}, fmt.Errorf("the address is that of another message: %w", provider.ErrForged)
+			return provider.CallbackContent{}, fmt.Errorf("the address is that of another message: %w", provider.ErrForged)
 		case r.Status == nil:
-			heard.Inbound = append(heard.Inbound, provider.Inbound{
+			content.Inbound = append(content.Inbound, provider.Inbound{
 				Reference: r.MessageID, From: international(r.From), To: international(r.To), Text: r.Text, At: callback.At,
 			})
 		case r.MessageID != "":
-			heard.Receipts = append(heard.Receipts, r.receipt(key, callback.At))
+			content.Receipts = append(content.Receipts, r.receipt(key, callback.At))
 		}
 	}
-	return heard, nil
+	return content, nil
 }
 
 // receipt reads a report. proven is the key of the message that alone the caller may speak of, or empty: an id beside it
@@ -63,12 +63,12 @@ func (r *result) receipt(proven string, at time.Time) provider.Receipt {
 		receipt.Reference = ""
 	}
 	receipt.State, receipt.Cause = r.Status.state(r.Error.ID)
-	receipt.Code = web.Bounded(r.Status.Name)
+	receipt.Code = web.SafeCode(r.Status.Name)
 	if receipt.Code == "" {
-		receipt.Code = web.Bounded(strconv.Itoa(r.Status.ID))
+		receipt.Code = web.SafeCode(strconv.Itoa(r.Status.ID))
 	}
 	if r.Error.ID != 0 {
-		receipt.Code += "/" + web.Bounded(strconv.Itoa(r.Error.ID))
+		receipt.Code += "/" + web.SafeCode(strconv.Itoa(r.Error.ID))
 	}
 	return receipt
 }

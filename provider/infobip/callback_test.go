@@ -39,26 +39,26 @@ func TestEachProofIsBelievedOnlyWhereItIsConfigured(t *testing.T) {
 		ByHeader:      call(public, report, map[string][]string{"X-Secret": {secret}}),
 		ByCertificate: certified,
 	}
-	want := provider.Heard{Receipts: []provider.Receipt{{
+	want := provider.CallbackContent{Receipts: []provider.Receipt{{
 		Reference: key, Key: key, State: provider.Undelivered, Cause: provider.NoCredit, Code: "REJECTED_NOT_ENOUGH_CREDITS",
 	}}}
 	for shown, c := range proofs {
 		for configured := range proofs {
 			if shown == configured {
-				webtest.Hears(t, listener(configured), c, want)
+				webtest.CheckContent(t, listener(configured), c, want)
 			} else {
-				webtest.Disbelieved(t, listener(configured), c)
+				webtest.CheckForged(t, listener(configured), c)
 			}
 		}
-		webtest.Hears(t, listener(ByURL, ByBasic, ByHeader, ByCertificate), c, want)
-		webtest.Disbelieved(t, listener(), c)
+		webtest.CheckContent(t, listener(ByURL, ByBasic, ByHeader, ByCertificate), c, want)
+		webtest.CheckForged(t, listener(), c)
 	}
 }
 
 func TestWrongProofsAreForged(t *testing.T) {
 	t.Parallel()
 	other := "f" + key[1:]
-	webtest.Refused(t, listener(ByURL, ByBasic, ByHeader, ByCertificate), provider.ErrForged, map[string]*provider.Callback{
+	webtest.CheckRefused(t, listener(ByURL, ByBasic, ByHeader, ByCertificate), provider.ErrForged, map[string]*provider.Callback{
 		"nothing":             call(public, report, nil),
 		"key without proof":   call(public+"?key="+key, report, nil),
 		"proof without key":   call(public+"?proof="+proofOfKey, report, nil),
@@ -80,7 +80,7 @@ func TestWrongProofsAreForged(t *testing.T) {
 func TestAddressOfOneMessageSpeaksForNoOther(t *testing.T) {
 	t.Parallel()
 	proven := func(body string) *provider.Callback { return call(public+"?key="+key+"&proof="+proofOfKey, body, nil) }
-	webtest.Refused(t, listener(ByURL), provider.ErrForged, webtest.Bodies(
+	webtest.CheckRefused(t, listener(ByURL), provider.ErrForged, webtest.Bodies(
 		proven,
 		`{"results":[{"messageId":"ffffffffffffffffffffffffffffffff","status":{"groupId":3,"id":5}}]}`,
 		`{"results":[{"messageId":"`+key+`","status":{"groupId":3,"id":5}},{"messageId":"other","status":{"groupId":3,"id":5}}]}`,
@@ -94,10 +94,10 @@ func TestAProvenKeyVouchesForNoOtherID(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ffffffffffffffffffffffffffffffff", "34567890"} {
 		body := `{"results":[{"messageId":"` + id + `","callbackData":"` + key + `","status":{"groupId":3,"id":5,"name":"DELIVERED_TO_HANDSET"}}]}`
-		webtest.Hears(t, listener(ByURL), call(public+"?key="+key+"&proof="+proofOfKey, body, nil), provider.Heard{
+		webtest.CheckContent(t, listener(ByURL), call(public+"?key="+key+"&proof="+proofOfKey, body, nil), provider.CallbackContent{
 			Receipts: []provider.Receipt{{Key: key, State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"}},
 		})
-		got, err := listener(ByHeader).Hear(fromInfobip(body))
+		got, err := listener(ByHeader).ReadCallback(fromInfobip(body))
 		if err != nil || len(got.Receipts) != 1 || got.Receipts[0].Reference != id {
 			t.Errorf("%s from Infobip itself: %+v, %v", id, got, err)
 		}
@@ -111,11 +111,11 @@ func fromInfobip(body string) *provider.Callback {
 
 func TestReportsComeInBatches(t *testing.T) {
 	t.Parallel()
-	webtest.Hears(t, listener(ByHeader), fromInfobip(`{"results":[
+	webtest.CheckContent(t, listener(ByHeader), fromInfobip(`{"results":[
 		{"messageId":"a","status":{"groupId":3,"id":5,"name":"DELIVERED_TO_HANDSET"}},
 		{"messageId":"b","callbackData":"order 77","status":{"groupId":2,"id":9,"name":"UNDELIVERABLE_NOT_DELIVERED"},"error":{"id":1}},
 		{"status":{"groupId":3,"id":5}},
-		{"messageId":"c","status":{"groupId":2,"id":9,"name":"has a number 447700900123"},"error":{"id":573}}]}`), provider.Heard{Receipts: []provider.Receipt{
+		{"messageId":"c","status":{"groupId":2,"id":9,"name":"has a number 447700900123"},"error":{"id":573}}]}`), provider.CallbackContent{Receipts: []provider.Receipt{
 		{Reference: "a", State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"},
 		{Reference: "b", State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "UNDELIVERABLE_NOT_DELIVERED/1"},
 		{Reference: "c", State: provider.Undelivered, Cause: provider.OptedOut, Code: "other/573"},
@@ -124,7 +124,7 @@ func TestReportsComeInBatches(t *testing.T) {
 
 func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	webtest.Refused(t, listener(ByHeader), provider.ErrMalformed, webtest.Bodies(
+	webtest.CheckRefused(t, listener(ByHeader), provider.ErrMalformed, webtest.Bodies(
 		fromInfobip, ``, `{`, `[]`, `{}`, `{"results":{}}`, `{"results":[{"status":"DELIVERED"}]}`,
 	))
 }

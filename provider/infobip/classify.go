@@ -54,7 +54,7 @@ func (a api) Classify(got *web.Answer) provider.Result {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType:
 		return got.Result(web.Refused("the API has no such address; base_url is wrong"), said.ErrorCode)
 	}
-	if r, ok := got.Plain(said.ErrorCode); ok {
+	if r, ok := got.ByStatus(said.ErrorCode); ok {
 		return r
 	}
 	return got.Unreadable(said.ErrorCode)
@@ -70,7 +70,7 @@ func accepted(got *web.Answer, id string, s status) provider.Result {
 		}
 		return provider.Result{Outcome: provider.Accepted, Reference: id}
 	}
-	if v, ok := s.verdict(); ok {
+	if v, ok := s.meaning(); ok {
 		return got.Result(v, code)
 	}
 	return got.Unreadable(code)

@@ -11,7 +11,7 @@ import (
 
 func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 	t.Parallel()
-	webtest.Answers(t, "testdata/answers/*.http", api{}.Classify, map[string]provider.Result{
+	webtest.CheckAnswers(t, "testdata/answers/*.http", api{}.Classify, map[string]provider.Result{
 		"accepted":                   {Outcome: provider.Accepted, Reference: key},
 		"enroute":                    {Outcome: provider.Accepted, Reference: key},
 		"accepted_without_id":        {Outcome: provider.Unknown, Code: "200/26"},
@@ -59,13 +59,13 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 
 func TestEveryStatusOfTheTableExplainsItself(t *testing.T) {
 	t.Parallel()
-	webtest.Explained(t, rejections)
+	webtest.CheckTable(t, rejections)
 }
 
 // TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	webtest.Blamed(t, rejections, map[web.Blame][]int{
+	webtest.CheckBlame(t, rejections, map[web.Blame][]int{
 		web.OnChannel: {12, 17, 18, 19, 21, 24, 31, 100}, web.OnSender: {11, 13}, web.OnMessage: {6, 8, 14, 20, 25, 87},
 	})
 }
@@ -74,11 +74,11 @@ func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 func TestARejectionIsWhatTheTableSays(t *testing.T) {
 	t.Parallel()
 	for id, want := range rejections {
-		if v, ok := (status{GroupID: groupRejected, ID: id}).verdict(); !ok || v != want {
+		if v, ok := (status{GroupID: groupRejected, ID: id}).meaning(); !ok || v != want {
 			t.Errorf("%d: %+v, %t", id, v, ok)
 		}
 	}
-	if v, ok := (status{GroupID: groupRejected, ID: 777}).verdict(); !ok || v.Outcome != provider.Refused || v.Blame != web.OnChannel {
+	if v, ok := (status{GroupID: groupRejected, ID: 777}).meaning(); !ok || v.Outcome != provider.Refused || v.Blame != web.OnChannel {
 		t.Errorf("777: %v, on %v, %t", v.Outcome, v.Blame, ok)
 	}
 }

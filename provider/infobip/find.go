@@ -11,7 +11,7 @@ import (
 )
 
 // Find asks the logs, which reach back 48 hours, for the message whose id is the key.
-func (c *Channel) Find(ctx context.Context, key string) provider.Finding {
+func (c *Channel) Find(ctx context.Context, key string) provider.LookupResult {
 	return c.LookUp(ctx, key, c.cfg.lookup(key))
 }
 
@@ -19,7 +19,7 @@ func (c *Config) lookup(key string) web.Lookup {
 	query := url.Values{"messageId": {key}, "limit": {"2"}}
 	return web.Lookup{
 		Request:          &web.Request{Method: http.MethodGet, URL: "/sms/3/logs?" + query.Encode(), Header: c.header()},
-		Read:             func(body []byte) (provider.Finding, int, error) { return readLogs(body, key) },
+		Read:             func(body []byte) (provider.LookupResult, int, error) { return readLogs(body, key) },
 		AbsenceIsCertain: c.AbsenceIsCertain,
 	}
 }
@@ -33,19 +33,19 @@ type logs struct {
 }
 
 // readLogs reads the logs. A message that Infobip lists as refused before it was sent counts as not taken.
-func readLogs(body []byte, key string) (found provider.Finding, entries int, err error) {
+func readLogs(body []byte, key string) (found provider.LookupResult, entries int, err error) {
 	var list logs
 	if err := json.Unmarshal(body, &list); err != nil || list.Results == nil {
-		return provider.Finding{}, 0, web.ErrNoList
+		return provider.LookupResult{}, 0, web.ErrNoList
 	}
 	for _, entry := range *list.Results {
 		if entry.MessageID != key {
 			continue
 		}
-		if v, ok := entry.Status.verdict(); ok && v.Outcome == provider.Refused {
-			return provider.Finding{Known: provider.NotTaken}, len(*list.Results), nil
+		if v, ok := entry.Status.meaning(); ok && v.Outcome == provider.Refused {
+			return provider.LookupResult{State: provider.NotTaken}, len(*list.Results), nil
 		}
-		return provider.Finding{Known: provider.Taken, Reference: key}, len(*list.Results), nil
+		return provider.LookupResult{State: provider.Taken, Reference: key}, len(*list.Results), nil
 	}
-	return provider.Finding{}, len(*list.Results), nil
+	return provider.LookupResult{}, len(*list.Results), nil
 }

@@ -32,7 +32,7 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 		"base_url": reach.BaseURL.String(), "allow_private": true, "timeout": "1m",
 	}
 	maps.Copy(values, more)
-	cfg, err := ParseSettings(values, files.Opening(callback))
+	cfg, err := ParseSettings(values, files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,11 +41,11 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 }
 
 // play brings up a carrier, a channel and an ear.
-func play(t *testing.T, server infobiptest.Config, b webtest.Behaviour, more map[string]any) *webtest.Scene[*Channel] {
+func play(t *testing.T, server infobiptest.Config, b webtest.Behaviour, more map[string]any) *webtest.Rig[*Channel] {
 	t.Helper()
-	return webtest.Play(t, func(callback string) webtest.Config {
+	return webtest.NewRig(t, func(callback string) webtest.Config {
 		server.Key, server.Subscription = apiKey, callback
-		return webtest.Config{Shape: infobiptest.New(server), Behaviour: b}
+		return webtest.Config{Protocol: infobiptest.New(server), Behaviour: b}
 	}, func(reach web.Config, callback string) *Channel { return open(t, reach, callback, more) })
 }
 

@@ -30,19 +30,19 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			heard := play(t, w.server, webtest.Behaviour{}, w.settings).Follow(t, webtest.Message(), []webtest.News{
-				{Said: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "PENDING_ACCEPTED"}},
-				{Said: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"}},
+			content := play(t, w.server, webtest.Behaviour{}, w.settings).CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
+				{Sent: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "PENDING_ACCEPTED"}},
+				{Sent: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"}},
 				{
-					Said: webtest.Receipt{State: provider.Undelivered},
+					Sent: webtest.Receipt{State: provider.Undelivered},
 					Want: provider.Receipt{State: provider.Undelivered, Cause: provider.Absent, Code: "UNDELIVERABLE_NOT_DELIVERED/27"},
 				},
 				{
-					Said: webtest.Receipt{State: provider.Pending, Code: "3/2/DELIVERED_TO_OPERATOR/0"},
+					Sent: webtest.Receipt{State: provider.Pending, Code: "3/2/DELIVERED_TO_OPERATOR/0"},
 					Want: provider.Receipt{State: provider.Pending, Code: "DELIVERED_TO_OPERATOR"},
 				},
 			})
-			if got := heard[0].Receipts[0].Reference; got != key {
+			if got := content[0].Receipts[0].Reference; got != key {
 				t.Errorf("the message is called %q, not by its key", got)
 			}
 		})
@@ -57,14 +57,14 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 			t.Parallel()
 			scene := play(t, w.server, webtest.Behaviour{}, w.settings)
 			if name != "url" {
-				scene.HandOver(t, in)
+				scene.CheckInbound(t, in)
 				return
 			}
-			status, err := scene.Carrier.Deliver(t.Context(), scene.Ear.URL, in) // an address without a proof is anybody's
+			status, err := scene.Carrier.SendInbound(t.Context(), scene.Callbacks.URL, in) // an address without a proof is anybody's
 			if err != nil {
 				t.Fatal(err)
 			}
-			if failed := <-scene.Ear.Failed; !errors.Is(failed, provider.ErrForged) || status != http.StatusForbidden {
+			if failed := <-scene.Callbacks.Failed; !errors.Is(failed, provider.ErrForged) || status != http.StatusForbidden {
 				t.Errorf("%v, status %d", failed, status)
 			}
 		})
@@ -74,7 +74,7 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 func TestWithoutAProofNoReceiptsAreAskedFor(t *testing.T) {
 	t.Parallel()
 	scene := play(t, infobiptest.Config{}, webtest.Behaviour{Receipts: true}, map[string]any{"callback_secret_files": nil})
-	scene.AsksForNoReceipts(t)
+	scene.CheckNoReceipts(t)
 	if !scene.Channel.Capabilities().Lookup {
 		t.Error("lookups need no proof")
 	}
@@ -82,15 +82,15 @@ func TestWithoutAProofNoReceiptsAreAskedFor(t *testing.T) {
 
 func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	t.Parallel()
-	webtest.Finds(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
+	webtest.CheckLookups(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
 		return play(t, infobiptest.Config{}, b, map[string]any{"absence_is_certain": certain, "timeout": "2s"}).Channel
 	}, map[string]webtest.Lookup{
-		"answered":                          {Verdict: providertest.Accept, Want: provider.Taken},
-		"taken, answer lost":                {Verdict: providertest.Lose, Want: provider.Taken},
-		"the message was at fault":          {Verdict: providertest.Reject, Want: provider.Taken},
-		"the account was at fault":          {Verdict: providertest.Refuse, Want: provider.NotTaken},
-		"not taken":                         {Verdict: providertest.Cut, Want: provider.Unanswered},
-		"not taken, absence counts as that": {Verdict: providertest.Cut, Certain: true, Want: provider.NotTaken},
+		"answered":                          {Reply: providertest.Accept, Want: provider.Taken},
+		"taken, answer lost":                {Reply: providertest.Lose, Want: provider.Taken},
+		"the message was at fault":          {Reply: providertest.Reject, Want: provider.Taken},
+		"the account was at fault":          {Reply: providertest.Refuse, Want: provider.NotTaken},
+		"not taken":                         {Reply: providertest.Cut, Want: provider.Unanswered},
+		"not taken, absence counts as that": {Reply: providertest.Cut, Certain: true, Want: provider.NotTaken},
 	})
 }
 
@@ -100,14 +100,14 @@ func TestLookupBelievesNoOtherMessageAndNoOtherAnswer(t *testing.T) {
 	for _, body := range []string{`{"results":[{"messageId":"other"}]}`, `{}`, `{"results":null}`, `[]`, ``} {
 		a := recorded(t, "accepted")
 		a.Body = []byte(body)
-		if got := c.lookup(key).Judge(a); got.Known != provider.Unanswered || got.Err == nil {
+		if got := c.lookup(key).Result(a); got.State != provider.Unanswered || got.Err == nil {
 			t.Errorf("%s: %+v", body, got)
 		}
 	}
-	if got := c.lookup(key).Judge(recorded(t, "rate_limited")); got.Known != provider.Unanswered {
+	if got := c.lookup(key).Result(recorded(t, "rate_limited")); got.State != provider.Unanswered {
 		t.Errorf("a failing lookup: %+v", got)
 	}
-	if got := New(Config{}).Find(t.Context(), ""); got.Known != provider.Unanswered || got.Err == nil {
+	if got := New(Config{}).Find(t.Context(), ""); got.State != provider.Unanswered || got.Err == nil {
 		t.Errorf("a lookup without a key: %+v", got)
 	}
 }

@@ -59,7 +59,7 @@ type Config struct {
 //	                       soon a message can be found in its logs, so that it is left open by default
 //
 // and those of web.ParseConfig, of which base_url is needed: each account has an address of its own.
-func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		Web:              web.ParseConfig(r, ""),
@@ -77,7 +77,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 	}
 	cfg.checkAuths(r)
 	r.RefuseUnknown()
-	return cfg, web.Faults(r.Err(), cfg.Web.Validate())
+	return cfg, web.JoinFaults(r.Err(), cfg.Web.Validate())
 }
 
 func readAuths(r *settings.Reader, secret bool) []Auth {

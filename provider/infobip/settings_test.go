@@ -17,7 +17,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		"base_url": "https://xyz.api.infobip.com", "api_key_file": "key", "from": 12345, "callback_secret_files": []any{"secret", "older"},
 		"callback_auth": []any{"url", "basic", "header", "certificate"}, "callback_user": "infobip", "callback_header": "x-callback-secret",
 		"absence_is_certain": true,
-	}, files.Opening(public))
+	}, files.Environment(public))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,11 +32,11 @@ func TestEverySettingIsRead(t *testing.T) {
 
 func TestSecretsAloneMeanProofsInAddresses(t *testing.T) {
 	t.Parallel()
-	cfg, err := ParseSettings(map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key", "callback_secret_files": "secret"}, files.Opening(""))
+	cfg, err := ParseSettings(map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key", "callback_secret_files": "secret"}, files.Environment(""))
 	if err != nil || !cmp.Equal(cfg.Auths, []Auth{ByURL}) {
 		t.Errorf("%v, %v", cfg.Auths, err)
 	}
-	cfg, err = ParseSettings(map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key"}, files.Opening(public))
+	cfg, err = ParseSettings(map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key"}, files.Environment(public))
 	if err != nil || cfg.listens() {
 		t.Errorf("listens without a way to believe: %v", err)
 	}
@@ -61,8 +61,8 @@ func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := ParseSettings(c.values, files.Opening(""))
-			webtest.Faults(t, err, c.want, apiKey, secret)
+			_, err := ParseSettings(c.values, files.Environment(""))
+			webtest.CheckFaults(t, err, c.want, apiKey, secret)
 		})
 	}
 }
@@ -70,7 +70,7 @@ func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key", "callback_secret_files": "secret"}
-	webtest.PromisesReceipts(t, Open, values, files.Opening(public), "callback_secret_files", provider.Capabilities{
+	webtest.CheckPromises(t, Open, values, files.Environment(public), "callback_secret_files", provider.Capabilities{
 		Lookup: true, KeyInReceipt: true, Receipts: true, LongestValidity: 48 * time.Hour, Batch: 1,
 	})
 }

@@ -10,7 +10,7 @@ import (
 // recipient; a prefix that Infobip's networks do not know (8), a blocklist of the account or of one operator (14) and
 // Infobip's own fraud protection (87) are the channel's. That an operator rejected a message (4) or did not deliver it
 // (9) is how one ended that was taken: as an answer it is Unknown, and a receipt or the log tells.
-var rejections = map[int]web.Verdict{
+var rejections = map[int]web.Meaning{
 	6:   web.Unfit("the network is not covered or not set up on the account"),
 	8:   web.Unfit("the prefix of the number is not known here"),
 	10:  web.Rejected("the recipient is on a do-not-disturb list"),
@@ -36,11 +36,11 @@ var rejections = map[int]web.Verdict{
 // earlier submission of ours may have been taken, so that it decides nothing.
 const duplicate = 23
 
-// verdict is what a status of the groups "rejected" and "undeliverable" means; false when it says nothing certain. A
+// meaning is what a status of the groups "rejected" and "undeliverable" means; false when it says nothing certain. A
 // rejection that is not listed counts against the channel, so that another one may try.
-func (s status) verdict() (web.Verdict, bool) {
+func (s status) meaning() (web.Meaning, bool) {
 	if s.ID == duplicate || (s.GroupID != groupRejected && s.GroupID != groupUndeliverable) {
-		return web.Verdict{}, false
+		return web.Meaning{}, false
 	}
 	if v, ok := rejections[s.ID]; ok {
 		return v, true

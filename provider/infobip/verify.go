@@ -52,7 +52,7 @@ func (c *Config) verify(callback *provider.Callback) (key string, err error) {
 }
 
 func (c *Config) provenByURL(callback *provider.Callback) (key string, ok bool) {
-	key = web.KeyOf(callback.URL)
+	key = web.CallbackKey(callback.URL)
 	_, rawQuery, _ := strings.Cut(callback.URL, "?")
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil || key == "" {

@@ -13,7 +13,7 @@ import (
 // the messages of others; a sender that the account has lost does not.
 func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	webtest.Breaks(t, "testdata/answers/*.txt", func(_ testing.TB, reach web.Config) provider.Channel {
+	webtest.CheckBreaker(t, "testdata/answers/*.txt", func(_ testing.TB, reach web.Config) provider.Channel {
 		return breaker.New(open(reach, ""), breaker.Config{Name: "plivo"})
 	}, map[string]web.Blame{
 		"destination_country": web.OnMessage, "destination_not_enabled": web.OnMessage, "text": web.OnMessage,

@@ -50,7 +50,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 		"nothing":          {"https://answer.url", form, nil, provider.ErrForged},
 		"broken URL":       {"https://answer.url/%zz", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrForged},
 	} {
-		_, err := listening(t)("my_auth_token", voiceToken).Hear(&provider.Callback{URL: c.url, Body: []byte(c.body), Header: c.header})
+		_, err := listening(t)("my_auth_token", voiceToken).ReadCallback(&provider.Callback{URL: c.url, Body: []byte(c.body), Header: c.header})
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -86,7 +86,7 @@ func signedAt(address string, form url.Values) *provider.Callback {
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	about := provider.Receipt{Reference: u1, Key: webtest.Key}
-	webtest.Statuses(t, listening(t)(token), about, func(status, code string) *provider.Callback {
+	webtest.CheckStatuses(t, listening(t)(token), about, func(status, code string) *provider.Callback {
 		return signed(url.Values{"MessageUUID": {u1}, "Status": {status}, "ErrorCode": {code}, "To": {"447700900123"}})
 	}, map[[2]string]provider.Receipt{
 		{"queued", ""}:          {State: provider.Pending, Code: "queued"},
@@ -107,13 +107,13 @@ func TestTheNonceNamesACallback(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	call := signed(url.Values{"MessageUUID": {u1}, "Status": {"queued"}, "ErrorCode": {""}})
-	webtest.Hears(t, c, call, provider.Heard{Once: "n-1", Receipts: []provider.Receipt{
+	webtest.CheckContent(t, c, call, provider.CallbackContent{ReplayID: "n-1", Receipts: []provider.Receipt{
 		{Reference: u1, Key: webtest.Key, State: provider.Pending, Code: "queued"},
 	}})
 	form := url.Values{"MessageUUID": {u1}, "Status": {"sent"}}
 	another := signed(form)
 	another.Header = v3(plivotest.SignV3(token, another.URL, "n-2", form), "n-2")
-	webtest.Replayed(t, c, call, another)
+	webtest.CheckReplayID(t, c, call, another)
 }
 
 // TestForgedCallbacksSayNothing has genuine signatures V2, which do not help.
@@ -122,14 +122,14 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 	genuine := func() *provider.Callback {
 		return signed(url.Values{"MessageUUID": {u1}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
 	}
-	webtest.Tampered(t, listening(t)(token), genuine, webtest.Changes{
+	webtest.CheckTampered(t, listening(t)(token), genuine, webtest.Changes{
 		"other status":     func(c *provider.Callback) { c.Body = []byte("MessageUUID=" + u1 + "&Status=delivered&ErrorCode=80") },
 		"other submission": func(c *provider.Callback) { c.URL = web.WithKey(callback, "ffffffffffffffffffffffffffffffff") },
 		"field more":       func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
 		"other nonce":      func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3-Nonce"] = []string{"n-2"} },
 		"many signatures":  func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3"][0] += ",1,2,3,4,5,6,7,8" },
 	})
-	webtest.LiveSecrets(t, listening(t), genuine(), token, "another")
+	webtest.CheckSecrets(t, listening(t), genuine(), token, "another")
 }
 
 func TestTheMainAccountSignsForASubaccount(t *testing.T) {
@@ -137,11 +137,11 @@ func TestTheMainAccountSignsForASubaccount(t *testing.T) {
 	main := signed(url.Values{"MessageUUID": {u1}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
 	main.Header["X-Plivo-Signature-Ma-V3"] = main.Header["X-Plivo-Signature-V3"]
 	main.Header["X-Plivo-Signature-V3"] = []string{"of the subaccount"}
-	cfg := config(webtest.Reach(t, "https://api.plivo.com/v1"))
+	cfg := config(webtest.LocalConfig(t, "https://api.plivo.com/v1"))
 	cfg.Callback, cfg.AuthTokens, cfg.MainTokens = callback, []string{"subaccount"}, []string{token}
 	sub := plivo.New(cfg)
 	t.Cleanup(func() { _ = sub.Close(t.Context()) })
-	if _, err := sub.Hear(main); err != nil {
+	if _, err := sub.ReadCallback(main); err != nil {
 		t.Errorf("the main account's signature: %v", err)
 	}
 }
@@ -159,11 +159,11 @@ func TestNoBodyUnderSignatureV2SettlesAnything(t *testing.T) {
 		delete(call.Header, "X-Plivo-Signature-V3")
 		delete(call.Header, "X-Plivo-Signature-V3-Nonce")
 		call.Body = []byte(body)
-		heard, err := c.Hear(call)
-		if err != nil || len(heard.Inbound) > 0 || heard.Once != "V2 n-1" {
-			t.Errorf("%s: %+v, %v", body, heard, err)
+		content, err := c.ReadCallback(call)
+		if err != nil || len(content.Inbound) > 0 || content.ReplayID != "V2 n-1" {
+			t.Errorf("%s: %+v, %v", body, content, err)
 		}
-		for _, r := range heard.Receipts {
+		for _, r := range content.Receipts {
 			if r.State != provider.Pending || r.Key != "" || r.Cause != "" || r.Code != "unconfirmed" {
 				t.Errorf("%s: %+v", body, r)
 			}
@@ -175,9 +175,9 @@ func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	for from, want := range map[string]string{"447700900123": "+447700900123", "60777": "60777", "ACME": "ACME", "+447700900123": "+447700900123"} {
-		heard, err := c.Hear(signed(url.Values{"MessageUUID": {u1}, "From": {from}, "To": {"60777"}, "Text": {""}, "Type": {"sms"}}))
-		if err != nil || len(heard.Inbound) != 1 || heard.Inbound[0].From != want || heard.Inbound[0].To != "60777" {
-			t.Errorf("%s: %+v, %v", from, heard.Inbound, err)
+		content, err := c.ReadCallback(signed(url.Values{"MessageUUID": {u1}, "From": {from}, "To": {"60777"}, "Text": {""}, "Type": {"sms"}}))
+		if err != nil || len(content.Inbound) != 1 || content.Inbound[0].From != want || content.Inbound[0].To != "60777" {
+			t.Errorf("%s: %+v, %v", from, content.Inbound, err)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
-	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
+	webtest.CheckRefused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
 		"no message":      signed(url.Values{"Status": {"sent"}}),
 		"long name":       signed(url.Values{"MessageUUID": {u1 + "0"}, "Status": {"sent"}}),
 		"other query":     signedAt(callback+"?x=1", url.Values{"MessageUUID": {u1}, "Status": {"sent"}}),
@@ -193,7 +193,7 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		"status of words": signed(url.Values{"MessageUUID": {u1}, "Status": {"sent today"}}),
 		"odd name":        signed(url.Values{"MessageUUID": {u1}, "Status": {"sent"}, "Some name": {""}}),
 	})
-	webtest.Ignored(t, c, map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {u1}})})
+	webtest.CheckIgnored(t, c, map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {u1}})})
 }
 
 // FuzzHear signs every form correctly, and then changes it: what is genuine is read without panic, what is
@@ -212,25 +212,25 @@ func FuzzHear(f *testing.F) {
 			form[name] = form[name][:1]
 		}
 		call := signed(form)
-		heard, err := c.Hear(call)
+		content, err := c.ReadCallback(call)
 		if errors.Is(err, provider.ErrForged) {
 			t.Error("a genuine callback was taken for forged")
 		}
-		webtest.Bounded(t, heard, err)
+		webtest.CheckBounded(t, content, err)
 		other, err := url.ParseQuery(changed)
 		call.Body = []byte(changed)
 		forged := err != nil || single(other) && plivotest.SignV3(token, call.URL, "n-1", other) != call.Get("X-Plivo-Signature-V3")
 		if forged {
-			webtest.Disbelieved(t, c, call)
+			webtest.CheckForged(t, c, call)
 		}
 		delete(call.Header, "X-Plivo-Signature-V3")
-		heard, _ = c.Hear(call)
-		for _, r := range heard.Receipts {
+		content, _ = c.ReadCallback(call)
+		for _, r := range content.Receipts {
 			if r.State != provider.Pending || r.Key != "" || r.Cause != "" {
 				t.Errorf("believed of signature V2: %+v", r)
 			}
 		}
-		if heard.Inbound != nil {
+		if content.Inbound != nil {
 			t.Error("an inbound message was believed of signature V2")
 		}
 	})

@@ -41,7 +41,7 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	case http.StatusMethodNotAllowed:
 		return a.Result(web.Refused("the API does not take messages here"), "")
 	}
-	if r, ok := a.Plain(""); ok {
+	if r, ok := a.ByStatus(""); ok {
 		return r
 	}
 	return a.Unreadable("")
@@ -51,7 +51,7 @@ func (*api) Classify(a *web.Answer) provider.Result {
 // a sender that is not for one country is that country's matter, and one that is not the account's is the sender's.
 var ofChannel = []struct {
 	word    string
-	verdict web.Verdict
+	meaning web.Meaning
 }{
 	{"credit", web.Refused("the account has no credit")},
 	{"balance", web.Refused("the account has no credit")},
@@ -85,7 +85,7 @@ func blame(a *web.Answer) provider.Result {
 	words := strings.FieldsFunc(strings.ToLower(said), func(c rune) bool { return c < 'a' || c > 'z' })
 	for _, p := range ofChannel {
 		if slices.Contains(words, p.word) {
-			v := p.verdict
+			v := p.meaning
 			if v.Blame == web.OnSender && haveOne(words, beside) {
 				v.Blame = web.OnMessage
 			}

@@ -10,7 +10,7 @@ import (
 
 func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	webtest.Answers(t, "testdata/answers/*.txt", new(api).Classify, map[string]provider.Result{
+	webtest.CheckAnswers(t, "testdata/answers/*.txt", new(api).Classify, map[string]provider.Result{
 		"queued":                    {Outcome: provider.Accepted, Reference: "db3ce55a-7f1d-11e1-8ea7-1231380bc196"},
 		"queued_without_uuid":       {Outcome: provider.Unknown, Code: "202"},
 		"queued_empty_list":         {Outcome: provider.Unknown, Code: "202"},

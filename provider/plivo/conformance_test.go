@@ -12,40 +12,40 @@ import (
 
 func TestChannelConforms(t *testing.T) {
 	t.Parallel()
-	webtest.Conform(t, webtest.Vendor{
-		Shape: shape, Secrets: []string{token},
+	webtest.CheckConformance(t, webtest.Vendor{
+		Protocol: shape, Secrets: []string{token},
 		Open:     func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
 		Validity: &webtest.Validity{Pattern: `"message_expiry":(\d+)`},
 	})
 }
 
-func play(t *testing.T, account plivotest.Config) *webtest.Scene[*plivo.Channel] {
+func play(t *testing.T, account plivotest.Config) *webtest.Rig[*plivo.Channel] {
 	t.Helper()
-	return webtest.Play(t, func(string) webtest.Config {
-		return webtest.Config{Shape: plivotest.New(account), Reference: plivotest.Reference}
+	return webtest.NewRig(t, func(string) webtest.Config {
+		return webtest.Config{Protocol: plivotest.New(account), Reference: plivotest.Reference}
 	}, open)
 }
 
 func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	t.Parallel()
 	scene := play(t, plivotest.Config{AuthID: account, AuthToken: token})
-	heard := scene.Follow(t, webtest.Message(), []webtest.News{
-		{Said: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "sent"}},
+	content := scene.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
+		{Sent: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "sent"}},
 		{
-			Said: webtest.Receipt{State: provider.Undelivered, Code: "50"},
+			Sent: webtest.Receipt{State: provider.Undelivered, Code: "50"},
 			Want: provider.Receipt{State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/50"},
 		},
-		{Said: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "delivered"}},
+		{Sent: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "delivered"}},
 	})
-	if got := heard[0].Receipts[0].Reference; got != plivotest.Reference(1) {
+	if got := content[0].Receipts[0].Reference; got != plivotest.Reference(1) {
 		t.Errorf("the message is called %q", got)
 	}
-	scene.HandOver(t, provider.Inbound{Reference: plivotest.Reference(9), From: webtest.Recipient, To: "60777", Text: "STOP ÄÖ"})
+	scene.CheckInbound(t, provider.Inbound{Reference: plivotest.Reference(9), From: webtest.Recipient, To: "60777", Text: "STOP ÄÖ"})
 	for _, sender := range adversarial { // its receipts are not lost because it is called like a field
 		m := webtest.Message()
 		m.From = sender
-		scene.Follow(t, m, []webtest.News{{
-			Said: webtest.Receipt{State: provider.Undelivered, Code: "50"},
+		scene.CheckReceipts(t, m, []webtest.ReceiptCase{{
+			Sent: webtest.Receipt{State: provider.Undelivered, Code: "50"},
 			Want: provider.Receipt{State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/50"},
 		}})
 	}
@@ -54,21 +54,21 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {
 	t.Parallel()
 	scene := play(t, plivotest.Config{AuthID: account, AuthToken: token, OnlyV2: true})
-	scene.Carrier.Behave(webtest.Behaviour{ReceiptFor: func(webtest.Submit) []webtest.Receipt {
+	scene.Carrier.SetBehaviour(webtest.Behaviour{ReceiptFor: func(webtest.Submit) []webtest.Receipt {
 		return []webtest.Receipt{{State: provider.Pending}, {State: provider.Undelivered, Code: "50"}, {State: provider.Delivered}}
 	}})
 	r := scene.Send(t, webtest.Message())
 	for range 3 {
-		heard := scene.Ear.Next(t)
-		webtest.Says(t, "under V2 alone", heard, provider.Heard{
-			Once: heard.Once, Receipts: []provider.Receipt{{Reference: r.Reference, State: provider.Pending, Code: "unconfirmed"}},
+		content := scene.Callbacks.Next(t)
+		webtest.SameContent(t, "under V2 alone", content, provider.CallbackContent{
+			ReplayID: content.ReplayID, Receipts: []provider.Receipt{{Reference: r.Reference, State: provider.Pending, Code: "unconfirmed"}},
 		})
 	}
 	in := provider.Inbound{Reference: plivotest.Reference(1), From: webtest.Recipient, To: "60777", Text: "STOP"}
-	if _, err := scene.Carrier.Deliver(t.Context(), scene.Ear.URL, in); err != nil {
+	if _, err := scene.Carrier.SendInbound(t.Context(), scene.Callbacks.URL, in); err != nil {
 		t.Fatal(err)
 	}
-	if heard := scene.Ear.Next(t); heard.Inbound != nil {
+	if content := scene.Callbacks.Next(t); content.Inbound != nil {
 		t.Error("an inbound message was believed of which only the address was signed")
 	}
 }

@@ -28,13 +28,15 @@ func open(reach web.Config, callback string) *plivo.Channel {
 	return plivo.New(cfg)
 }
 
-func shape() webtest.Shape { return plivotest.New(plivotest.Config{AuthID: account, AuthToken: token}) }
+func shape() webtest.Protocol {
+	return plivotest.New(plivotest.Config{AuthID: account, AuthToken: token})
+}
 
 // listening makes channels that verify callbacks with some tokens.
-func listening(t testing.TB) func(tokens ...string) provider.Listener {
-	return func(tokens ...string) provider.Listener {
+func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
+	return func(tokens ...string) provider.CallbackReader {
 		t.Helper()
-		cfg := config(webtest.Reach(t, "https://api.plivo.com/v1"))
+		cfg := config(webtest.LocalConfig(t, "https://api.plivo.com/v1"))
 		cfg.Callback, cfg.AuthTokens = callback, tokens
 		c := plivo.New(cfg)
 		t.Cleanup(func() { _ = c.Close(t.Context()) })

@@ -6,7 +6,7 @@
 // that a receipt can tell what became of a submission that nobody answered.
 //
 // Signature V2 covers neither the query nor the body. A callback that has no other is a hint that something
-// happened to a message, and nothing that it says is believed: see Channel.Hear.
+// happened to a message, and nothing that it says is believed: see Channel.ReadCallback.
 package plivo
 
 import (
@@ -25,7 +25,7 @@ type Channel struct {
 var _ web.Adapter = (*Channel)(nil)
 
 // Open makes a channel of its settings.
-func Open(values map[string]any, o web.Opening) (provider.Channel, error) {
+func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
 

@@ -55,8 +55,8 @@ func agrees(form url.Values, signed string) bool {
 	}
 	if isInbound {
 		end := lastTo(text)
-		if end < 0 || !hasFrom || form.Get("Text") != text[:end] || form.Get("From") != web.ValueAt(from, afterFrom) ||
-			form.Get("To") != web.ValueAt(text[end+len("To"):], afterTo) {
+		if end < 0 || !hasFrom || form.Get("Text") != text[:end] || form.Get("From") != web.LeadingValue(from, afterFrom) ||
+			form.Get("To") != web.LeadingValue(text[end+len("To"):], afterTo) {
 			return false
 		}
 	}

@@ -52,13 +52,13 @@ var forging = []string{
 
 // captured is a genuine callback.
 type captured struct {
-	listener         provider.Listener
+	listener         provider.CallbackReader
 	url, nonce, sign string
-	genuine          provider.Heard
+	genuine          provider.CallbackContent
 	believed         int
 }
 
-func capture(t rapid.TB, l provider.Listener, address string, form url.Values) *captured {
+func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Values) *captured {
 	t.Helper()
 	c := &captured{listener: l, url: address, nonce: "05429567804466091622"}
 	c.sign = plivotest.SignV3(token, address, c.nonce, form)
@@ -69,18 +69,18 @@ func capture(t rapid.TB, l provider.Listener, address string, form url.Values) *
 	return c
 }
 
-func (c *captured) hear(address, nonce string, body []byte) (provider.Heard, error) {
-	return c.listener.Hear(&provider.Callback{Method: http.MethodPost, URL: address, Body: body, Header: v3(c.sign, nonce)})
+func (c *captured) hear(address, nonce string, body []byte) (provider.CallbackContent, error) {
+	return c.listener.ReadCallback(&provider.Callback{Method: http.MethodPost, URL: address, Body: body, Header: v3(c.sign, nonce)})
 }
 
 func (c *captured) try(t rapid.TB, address, nonce string, body []byte) {
 	t.Helper()
-	heard, err := c.hear(address, nonce, body)
+	content, err := c.hear(address, nonce, body)
 	if !errors.Is(err, provider.ErrForged) {
 		c.believed++
 	}
-	if err == nil && !cmp.Equal(heard, c.genuine) {
-		t.Fatalf("under the same signature %q with nonce %q means %+v, not %+v", body, nonce, heard, c.genuine)
+	if err == nil && !cmp.Equal(content, c.genuine) {
+		t.Fatalf("under the same signature %q with nonce %q means %+v, not %+v", body, nonce, content, c.genuine)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
 			}
 			c := capture(t, l, address, form)
 			all := webtest.Fields(form)
-			webtest.Cuts(all, func(cut []webtest.Field) { c.try(t, address, c.nonce, webtest.Encode(cut)) })
+			webtest.EachCut(all, func(cut []webtest.Field) { c.try(t, address, c.nonce, webtest.Encode(cut)) })
 			c.moved(t, all)
 			if c.believed < 20 {
 				t.Errorf("only %d of the cuts have the right signature: nothing was tried", c.believed)
@@ -150,7 +150,7 @@ func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 			rt.Fatalf("%q was read as %q", form.Get("Text"), got)
 		}
 		n := 0
-		webtest.Cuts(webtest.Fields(form), func(cut []webtest.Field) {
+		webtest.EachCut(webtest.Fields(form), func(cut []webtest.Field) {
 			if n++; n%17 == 0 {
 				c.try(rt, callback, c.nonce, webtest.Encode(cut))
 			}
@@ -169,7 +169,7 @@ func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 		form := statusFrom(sender[:min(len(sender), 11)], "delivered", "000")
 		c := capture(rt, l, callback, form)
 		n := 0
-		webtest.Cuts(webtest.Fields(form), func(cut []webtest.Field) {
+		webtest.EachCut(webtest.Fields(form), func(cut []webtest.Field) {
 			if n++; n%37 == 0 {
 				c.try(rt, callback, c.nonce, webtest.Encode(cut))
 			}
@@ -183,13 +183,13 @@ func TestADroppedSignatureDoesNotMakeTheGenuineCallbackARepeatedOne(t *testing.T
 	t.Parallel()
 	c := listening(t)(token)
 	genuine := signed(url.Values{"MessageUUID": {u1}, "Status": {"delivered"}})
-	whole, err := c.Hear(genuine)
+	whole, err := c.ReadCallback(genuine)
 	if err != nil {
 		t.Fatal(err)
 	}
 	delete(genuine.Header, "X-Plivo-Signature-V3")
-	hinted, err := c.Hear(genuine)
-	if err != nil || hinted.Once == whole.Once {
+	hinted, err := c.ReadCallback(genuine)
+	if err != nil || hinted.ReplayID == whole.ReplayID {
 		t.Errorf("%+v, %v", hinted, err)
 	}
 }

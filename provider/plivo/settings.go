@@ -45,7 +45,7 @@ var logs = map[string]string{"true": "true", "false": "false", "number_only": "n
 //	log                    what Plivo keeps of a message: true, false, number_only or content_only
 //
 // and those of web.ParseConfig. All faults are reported together, each under its key.
-func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		Web:    web.ParseConfig(r, address),
@@ -55,7 +55,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 		Callback: o.Callback,
 	}
 	r.RefuseUnknown()
-	return cfg, web.Faults(r.Err(), cfg.Validate())
+	return cfg, web.JoinFaults(r.Err(), cfg.Validate())
 }
 
 var authID = regexp.MustCompile(`^[MS]A[0-9A-Z]{18}$`)

@@ -18,7 +18,7 @@ func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
 	cfg, err := plivo.ParseSettings(map[string]any{
 		"auth_id": account, "auth_token_file": []any{"/token", "/old"}, "main_auth_token_file": "/main", "from": 60777, "log": "number_only",
-	}, files.Opening(callback))
+	}, files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +39,8 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
 	_, err := plivo.ParseSettings(map[string]any{
 		"auth_id": "XX0123456789ABCDEFGH", "from": "ACME", "powerpack_uuid": "p-1", "log": "never", "auth_tokenfile": "x",
-	}, files.Opening(""))
-	webtest.OnlyFaults(t, err, []string{
+	}, files.Environment(""))
+	webtest.CheckOnlyFaults(t, err, []string{
 		"auth_id: is not MA or SA", "auth_token_file: is missing", "powerpack_uuid: stands beside from", `log: "never" is none of`,
 		"auth_tokenfile: unknown setting; did you mean auth_token_file?",
 	}, token)
@@ -49,7 +49,7 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 func TestReceiptsArePromisedOnlyWhereTheyCanCome(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"auth_id": account, "auth_token_file": "/token"}
-	webtest.PromisesReceipts(t, plivo.Open, values, files.Opening(callback), "", provider.Capabilities{
+	webtest.CheckPromises(t, plivo.Open, values, files.Environment(callback), "", provider.Capabilities{
 		KeyInReceipt: true, Receipts: true, LongestValidity: 10799 * time.Second, Batch: 1,
 	})
 }

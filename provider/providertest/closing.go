@@ -10,9 +10,9 @@ import (
 
 func closeWaits(t testing.TB, h Harness) {
 	hold := make(chan struct{})
-	in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Accept, Hold: hold} })
+	in := start(t, h, func(int, Submit) Answer { return Answer{Reply: Accept, Hold: hold} })
 	s := submission(30)
-	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
+	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())
 	defer cancel()
 	sent := async(ctx, in, s)
 	eventually(t, h, "the peer has the message", func() bool { return len(in.Submits()) == 1 })
@@ -42,7 +42,7 @@ func closeWaits(t testing.TB, h Harness) {
 // it may have been taken.
 func closeIsBounded(t testing.TB, h Harness) {
 	in, s := start(t, h, Always(Lose)), submission(31)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*h.patience())
+	ctx, cancel := context.WithTimeout(t.Context(), 2*h.timeout())
 	defer cancel()
 	sent := async(ctx, in, s)
 	eventually(t, h, "the peer has the message", func() bool { return len(in.Submits()) == 1 })

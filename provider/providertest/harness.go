@@ -29,9 +29,9 @@ type Harness struct {
 	Connectionless bool
 	// Secrets are the passwords and tokens that Start configures; none may be seen in a result.
 	Secrets []string
-	// Patience is how long the suite waits for what must happen; 20s when zero. It
+	// Timeout is how long the suite waits for what must happen; 20s when zero. It
 	// must be well above Deadline.
-	Patience time.Duration
+	Timeout time.Duration
 	// Deadline is how long a channel may wait for an answer that never comes; 1s when
 	// zero. It must be enough to put a message on the wire on a busy machine.
 	Deadline time.Duration
@@ -65,7 +65,7 @@ type Script func(n int, s Submit) Answer
 
 // Answer is one decision of a Script.
 type Answer struct {
-	Verdict Verdict
+	Reply Reply
 	// RetryAfter goes with Throttle where the protocol has it.
 	RetryAfter time.Duration
 	// Reference, when set, is the id that the peer gives with Accept.
@@ -75,12 +75,12 @@ type Answer struct {
 	Hold <-chan struct{}
 }
 
-// Verdict is what the peer does about a submit.
-type Verdict uint8
+// Reply is what the peer does about a submit.
+type Reply uint8
 
 const (
 	// Accept gives a reference that the peer gave to nobody else.
-	Accept Verdict = iota
+	Accept Reply = iota
 	// Reject says that the message is at fault, for instance an invalid destination.
 	Reject
 	// Refuse says that the provider is at fault and did not take the message.
@@ -94,8 +94,8 @@ const (
 )
 
 // Always is the script that does the same to every submit.
-func Always(v Verdict) Script {
-	return func(int, Submit) Answer { return Answer{Verdict: v} }
+func Always(v Reply) Script {
+	return func(int, Submit) Answer { return Answer{Reply: v} }
 }
 
 // Run runs the whole suite as parallel subtests.

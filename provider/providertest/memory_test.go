@@ -28,9 +28,9 @@ func (p *memoryPeer) submits() []Submit {
 
 // answer is what comes back over the imagined connection.
 type answer struct {
-	verdict Verdict
-	retry   Answer
-	ref     string
+	reply Reply
+	retry Answer
+	ref   string
 }
 
 // submit logs the submit and answers on the channel that it returns, or never.
@@ -41,8 +41,8 @@ func (p *memoryPeer) submit(s Submit) <-chan answer {
 	p.mu.Unlock()
 	back := make(chan answer, 1)
 	a := p.script(n, s)
-	reply := answer{verdict: a.Verdict, retry: a}
-	if a.Verdict == Accept {
+	reply := answer{reply: a.Reply, retry: a}
+	if a.Reply == Accept {
 		if reply.ref = a.Reference; reply.ref == "" {
 			reply.ref = fmt.Sprintf("ref-%d", n)
 		}
@@ -51,7 +51,7 @@ func (p *memoryPeer) submit(s Submit) <-chan answer {
 		p.mu.Unlock()
 	}
 	switch {
-	case a.Verdict == Lose:
+	case a.Reply == Lose:
 	case a.Hold == nil:
 		back <- reply
 	default:
@@ -168,7 +168,7 @@ func (c *memoryChannel) part(ctx context.Context, s Submit) provider.Result {
 }
 
 func (a answer) result() provider.Result {
-	switch a.verdict {
+	switch a.reply {
 	case Accept:
 		if len(a.ref) > provider.MaxReference {
 			return provider.Result{Code: "id", Err: errors.New("the id is too long")}

@@ -64,13 +64,13 @@ func missingPartsOnly(t testing.TB, h Harness) {
 	first <- struct{}{}
 	in := start(t, h, func(_ int, s Submit) Answer {
 		if s.Part != 1 {
-			return Answer{Verdict: Accept}
+			return Answer{Reply: Accept}
 		}
 		select {
 		case <-first:
-			return Answer{Verdict: Throttle}
+			return Answer{Reply: Throttle}
 		default:
-			return Answer{Verdict: Accept}
+			return Answer{Reply: Accept}
 		}
 	})
 	s, parts := longSubmission(41)
@@ -171,10 +171,10 @@ func passedDeadlineLeavesNoSegment(t testing.TB, h Harness) {
 // begunMessageIsFinished answers the first segment after the message's latest moment: what follows is not bounded by it.
 func begunMessageIsFinished(t testing.TB, h Harness) {
 	hold := make(chan struct{})
-	in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Accept, Hold: hold} })
+	in := start(t, h, func(int, Submit) Answer { return Answer{Reply: Accept, Hold: hold} })
 	s, parts := longSubmission(44)
 	s.Latest = time.Now().Add(h.deadline())
-	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
+	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())
 	defer cancel()
 	done := async(ctx, in, s)
 	eventually(t, h, "the peer has a segment", func() bool { return len(in.Submits()) > 0 })
@@ -187,9 +187,9 @@ func begunMessageIsFinished(t testing.TB, h Harness) {
 func lostPartIsUnknown(t testing.TB, h Harness) {
 	in := start(t, h, func(_ int, s Submit) Answer {
 		if s.Part == 1 {
-			return Answer{Verdict: Lose}
+			return Answer{Reply: Lose}
 		}
-		return Answer{Verdict: Accept}
+		return Answer{Reply: Accept}
 	})
 	s, parts := longSubmission(42)
 	ctx, cancel := context.WithTimeout(t.Context(), h.deadline())

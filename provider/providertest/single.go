@@ -38,7 +38,7 @@ func wantReference(t testing.TB, got string, log []Submit) {
 func longReference(t testing.TB, h Harness) {
 	for extra := range 2 {
 		id := strings.Repeat("8", provider.MaxReference+extra)
-		in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Accept, Reference: id} })
+		in := start(t, h, func(int, Submit) Answer { return Answer{Reply: Accept, Reference: id} })
 		s := submission(8)
 		r := send(t, h, in, s)
 		log := wantLogged(t, in, s, 1)
@@ -56,7 +56,7 @@ func longReference(t testing.TB, h Harness) {
 }
 
 // classifies checks an answer that says everything by itself.
-func classifies(v Verdict, want provider.Outcome) func(t testing.TB, h Harness) {
+func classifies(v Reply, want provider.Outcome) func(t testing.TB, h Harness) {
 	return func(t testing.TB, h Harness) {
 		in, s := start(t, h, Always(v)), submission(2)
 		wantOutcome(t, send(t, h, in, s), want)
@@ -67,7 +67,7 @@ func classifies(v Verdict, want provider.Outcome) func(t testing.TB, h Harness) 
 
 func throttleIsThrottled(t testing.TB, h Harness) {
 	const wait = 7 * time.Second
-	in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Throttle, RetryAfter: wait} })
+	in := start(t, h, func(int, Submit) Answer { return Answer{Reply: Throttle, RetryAfter: wait} })
 	s := submission(3)
 	r := send(t, h, in, s)
 	wantOutcome(t, r, provider.Throttled)
@@ -106,9 +106,9 @@ func cancelInFlightIsUnknown(t testing.TB, h Harness) {
 func cutIsUnknown(t testing.TB, h Harness) {
 	in := start(t, h, func(n int, _ Submit) Answer {
 		if n == 0 {
-			return Answer{Verdict: Cut}
+			return Answer{Reply: Cut}
 		}
-		return Answer{Verdict: Accept}
+		return Answer{Reply: Accept}
 	})
 	first, second := submission(6), submission(7)
 	wantOutcome(t, send(t, h, in, first), provider.Unknown)
@@ -164,7 +164,7 @@ func passedLatestLeavesNoByte(t testing.TB, h Harness) {
 		wantLogged(t, in, s, 0)
 	}
 	s := submission(14)
-	s.Latest = time.Now().Add(h.patience())
+	s.Latest = time.Now().Add(h.timeout())
 	wantOutcome(t, send(t, h, in, s), provider.Accepted)
 	closeChannel(t, h, in)
 	if n := len(in.Submits()); n != 1 {
@@ -213,8 +213,8 @@ const mostBefore = 400
 // has passed, whatever the channel makes it wait for. An adapter without such a bound sends it in time.
 func waitingPastDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	hold := make(chan struct{})
-	in := start(t, h, func(int, Submit) Answer { return Answer{Verdict: Accept, Hold: hold} })
-	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
+	in := start(t, h, func(int, Submit) Answer { return Answer{Reply: Accept, Hold: hold} })
+	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())
 	defer cancel()
 	others := make([]<-chan provider.Result, mostBefore)
 	for i := range others {
@@ -253,7 +253,7 @@ func concurrentSends(t testing.TB, h Harness) {
 	}
 	in := start(t, h, Always(Accept))
 	results := make([]provider.Result, n)
-	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
+	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())
 	defer cancel()
 	var wg sync.WaitGroup
 	for i := range n {
@@ -282,9 +282,9 @@ func lateAnswer(t testing.TB, h Harness) {
 	holds := []chan struct{}{make(chan struct{}), make(chan struct{})}
 	in := start(t, h, func(n int, _ Submit) Answer {
 		if n < len(holds) {
-			return Answer{Verdict: Accept, Hold: holds[n]}
+			return Answer{Reply: Accept, Hold: holds[n]}
 		}
-		return Answer{Verdict: Accept}
+		return Answer{Reply: Accept}
 	})
 	first, second, third := submission(20), submission(21), submission(22)
 	ctx, leave := context.WithCancel(t.Context())
@@ -294,7 +294,7 @@ func lateAnswer(t testing.TB, h Harness) {
 	leave()
 	wantOutcome(t, checked(t, h, first, await(t, h, "the first result", firstDone)), provider.Unknown)
 
-	long, cancel := context.WithTimeout(t.Context(), h.patience())
+	long, cancel := context.WithTimeout(t.Context(), h.timeout())
 	defer cancel()
 	secondDone := async(long, in, second)
 	eventually(t, h, "the peer has the second message", func() bool { return len(in.Submits()) == 2 })

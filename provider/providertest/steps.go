@@ -13,10 +13,10 @@ import (
 // pause is how long the suite watches for what must not happen.
 const pause = 100 * time.Millisecond
 
-// patience is how long the suite waits for what must happen.
-func (h Harness) patience() time.Duration {
-	if h.Patience > 0 {
-		return h.Patience
+// timeout is how long the suite waits for what must happen.
+func (h Harness) timeout() time.Duration {
+	if h.Timeout > 0 {
+		return h.Timeout
 	}
 	return 20 * time.Second
 }
@@ -69,12 +69,12 @@ func eventually(t testing.TB, h Harness, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(h.patience())
+	limit := time.After(h.timeout())
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-limit:
-			t.Fatalf("waited %s in vain until %s", h.patience(), what)
+			t.Fatalf("waited %s in vain until %s", h.timeout(), what)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func eventually(t testing.TB, h Harness, what string, holds func() bool) {
 // send sends with plenty of time and checks what holds for every result.
 func send(t testing.TB, h Harness, in Instance, s provider.Submission) provider.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
+	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())
 	defer cancel()
 	return sendCtx(ctx, t, h, in, s)
 }
@@ -106,8 +106,8 @@ func await[T any](t testing.TB, h Harness, what string, ch <-chan T) T {
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(h.patience()):
-		t.Fatalf("waited %s in vain for %s", h.patience(), what)
+	case <-time.After(h.timeout()):
+		t.Fatalf("waited %s in vain for %s", h.timeout(), what)
 		panic("unreachable")
 	}
 }
@@ -168,7 +168,7 @@ func checkLeak(t testing.TB, h Harness, s provider.Submission, where, text strin
 // closeChannel closes with plenty of time.
 func closeChannel(t testing.TB, h Harness, in Instance) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), h.patience())
+	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())
 	defer cancel()
 	if err := in.Channel.Close(ctx); err != nil {
 		t.Errorf("Close: %v", err)

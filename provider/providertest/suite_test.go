@@ -209,7 +209,7 @@ func TestChannelsThatHangAreCaught(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := memoryHarness(c.broken)
-			h.Patience = 2 * time.Second
+			h.Timeout = 2 * time.Second
 			for _, check := range checks(h) {
 				if check.name == c.by && len(failuresOf(t, check, h)) == 0 {
 					t.Errorf("%s saw nothing", check.name)

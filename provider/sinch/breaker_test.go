@@ -13,7 +13,7 @@ import (
 // channel to the messages of others; a sender that the service plan has lost does not.
 func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	webtest.Breaks(t, "testdata/answers/*.http", func(t testing.TB, reach web.Config) provider.Channel {
+	webtest.CheckBreaker(t, "testdata/answers/*.http", func(t testing.TB, reach web.Config) provider.Channel {
 		return breaker.New(open(t, reach, "", nil), breaker.Config{Name: "sinch"})
 	}, map[string]web.Blame{
 		"illegal_number_type": web.OnMessage, "llegal_number_type": web.OnMessage, "bad_body": web.OnMessage,

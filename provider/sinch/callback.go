@@ -31,37 +31,37 @@ type event struct {
 	Body string `json:"body"`
 }
 
-// Hear returns what a delivery report or an inbound message says.
-func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
+// ReadCallback returns what a delivery report or an inbound message says.
+func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	nonce, err := c.cfg.verify(callback)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
 	var e event
 	if json.Unmarshal(callback.Body, &e) != nil {
-		return provider.Heard{}, fmt.Errorf("no JSON of a known shape: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("no JSON of a known shape: %w", provider.ErrMalformed)
 	}
-	heard := provider.Heard{Once: nonce}
+	content := provider.CallbackContent{ReplayID: nonce}
 	switch e.Type {
 	case "recipient_delivery_report_sms":
-		err = e.report(&heard, e.Status, e.Code, callback.At)
+		err = e.report(&content, e.Status, e.Code, callback.At)
 	case "delivery_report_sms":
 		if len(e.Statuses) == 1 { // several would speak of several recipients
-			err = e.report(&heard, e.Statuses[0].Status, e.Statuses[0].Code, callback.At)
+			err = e.report(&content, e.Statuses[0].Status, e.Statuses[0].Code, callback.At)
 		}
 	case "mo_text":
-		heard.Inbound = []provider.Inbound{{
+		content.Inbound = []provider.Inbound{{
 			Reference: e.ID, From: international(e.From), To: international(e.To), Text: e.Body, At: callback.At,
 		}}
 	}
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
-	return heard, nil
+	return content, nil
 }
 
 // report adds a receipt.
-func (e *event) report(heard *provider.Heard, status string, code int, at time.Time) error {
+func (e *event) report(content *provider.CallbackContent, status string, code int, at time.Time) error {
 	receipt := provider.Receipt{Reference: e.BatchID, At: at}
 	if ourKey.MatchString(e.ClientReference) {
 		receipt.Key = e.ClientReference
@@ -70,8 +70,8 @@ func (e *event) report(heard *provider.Heard, status string, code int, at time.T
 		return fmt.Errorf("a report on nothing: %w", provider.ErrMalformed)
 	}
 	receipt.State, receipt.Cause = stateOf(status, code)
-	receipt.Code = web.Bounded(status) + "/" + web.Bounded(strconv.Itoa(code))
-	heard.Receipts = []provider.Receipt{receipt}
+	receipt.Code = web.SafeCode(status) + "/" + web.SafeCode(strconv.Itoa(code))
+	content.Receipts = []provider.Receipt{receipt}
 	return nil
 }
 

@@ -28,20 +28,20 @@ func signed() *provider.Callback {
 func listener() *Channel { return listening("the older s3cret", secret).(*Channel) }
 
 // listening is a channel that knows some secrets.
-func listening(secrets ...string) provider.Listener {
+func listening(secrets ...string) provider.CallbackReader {
 	return New(Config{Secrets: secrets, Callback: public})
 }
 
 func TestSignatureOfAnotherToolIsBelieved(t *testing.T) {
 	t.Parallel()
-	webtest.Hears(t, listener(), signed(), provider.Heard{Once: "01JHNONCE", Receipts: []provider.Receipt{{
+	webtest.CheckContent(t, listener(), signed(), provider.CallbackContent{ReplayID: "01JHNONCE", Receipts: []provider.Receipt{{
 		Reference: "b1", Key: key, State: provider.Undelivered, Cause: provider.NetworkError, Code: "Failed/402",
 	}}})
 }
 
 func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
-	webtest.Tampered(t, listener(), signed, webtest.Changes{
+	webtest.CheckTampered(t, listener(), signed, webtest.Changes{
 		"no signature":    func(c *provider.Callback) { delete(c.Header, headerSignature) },
 		"other algorithm": func(c *provider.Callback) { c.Header[headerAlgorithm] = []string{"none"} },
 		"other nonce":     func(c *provider.Callback) { c.Header[headerNonce] = []string{"01JHOTHER"} },
@@ -49,7 +49,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 		"other body":      func(c *provider.Callback) { c.Body[len(c.Body)-2] = '3' },
 		"short signature": func(c *provider.Callback) { c.Header[headerSignature] = []string{"QUJD"} },
 	})
-	webtest.LiveSecrets(t, listening, signed(), secret, "the older s3cret")
+	webtest.CheckSecrets(t, listening, signed(), secret, "the older s3cret")
 }
 
 // TestWhatWasSignedCannotBeCutOtherwise: the points stand where body, nonce and time end, and nowhere else.
@@ -62,12 +62,12 @@ func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 			if text[i] != '.' || text[j] != '.' {
 				continue
 			}
-			heard, err := listener().Hear(&provider.Callback{Method: "POST", URL: public, At: now, Body: []byte(text[:i]), Header: map[string][]string{
+			content, err := listener().ReadCallback(&provider.Callback{Method: "POST", URL: public, At: now, Body: []byte(text[:i]), Header: map[string][]string{
 				headerSignature: {signature}, headerAlgorithm: {"HmacSHA256"}, headerNonce: {text[i+1 : j]}, headerTime: {text[j+1:]},
 			}})
 			if err == nil {
-				if believed++; heard.Once != "01JHNONCE" || heard.Inbound[0].Text != "STOP. Or 1.2.3" {
-					t.Errorf("%q was believed: %+v", text[:i], heard)
+				if believed++; content.ReplayID != "01JHNONCE" || content.Inbound[0].Text != "STOP. Or 1.2.3" {
+					t.Errorf("%q was believed: %+v", text[:i], content)
 				}
 			}
 		}
@@ -77,7 +77,7 @@ func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 	}
 	call := signed() // a nonce with a point, signed: no other one could be told from it
 	call.Header[headerNonce], call.Header[headerSignature] = []string{"a.b"}, []string{hmacOf(string(call.Body) + ".a.b.1795255200")}
-	webtest.Disbelieved(t, listener(), call)
+	webtest.CheckForged(t, listener(), call)
 }
 
 func hmacOf(text string) string {
@@ -88,7 +88,7 @@ func hmacOf(text string) string {
 
 func TestCallbacksOfAnotherTimeAreStale(t *testing.T) {
 	t.Parallel()
-	webtest.Timely(t, listener(), func(age time.Duration) *provider.Callback {
+	webtest.CheckAgeLimits(t, listener(), func(age time.Duration) *provider.Callback {
 		call := signed()
 		call.At = now.Add(age)
 		return call
@@ -99,7 +99,7 @@ func TestTheNonceNamesACallback(t *testing.T) {
 	t.Parallel()
 	another := signed()
 	another.Header[headerNonce] = []string{"01JHOTHER"}
-	webtest.Replayed(t, listener(), signed(), sign(another, string(another.Body)))
+	webtest.CheckReplayID(t, listener(), signed(), sign(another, string(another.Body)))
 }
 
 // TestACallbackWithoutANonceIsForged: nothing could tell a replay of it. Its signature holds, made with another tool:
@@ -115,30 +115,30 @@ func TestACallbackWithoutANonceIsForged(t *testing.T) {
 		call.Header[headerNonce] = nonce
 		calls[name] = call
 	}
-	webtest.Refused(t, listener(), provider.ErrForged, calls)
+	webtest.CheckRefused(t, listener(), provider.ErrForged, calls)
 }
 
 func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	webtest.Refused(t, listener(), provider.ErrMalformed, webtest.Bodies(
+	webtest.CheckRefused(t, listener(), provider.ErrMalformed, webtest.Bodies(
 		resigned, `{`, `[]`, `{"type":"recipient_delivery_report_sms","status":"Delivered"}`, `{"type":5}`,
 	))
 }
 
 func TestUnknownEventsAndReportsOnSeveralRecipientsAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	webtest.Ignored(t, listener(), webtest.Bodies(
+	webtest.CheckIgnored(t, listener(), webtest.Bodies(
 		resigned, `{"type":"mo_binary","id":"x"}`, `{"type":"something_new"}`,
 		`{"type":"delivery_report_sms","batch_id":"b","statuses":[{"status":"Delivered","count":1},{"status":"Failed","count":1}]}`,
 	))
-	if heard, err := listener().Hear(resigned(`{"type":"something_new"}`)); err != nil || heard.Once == "" {
+	if content, err := listener().ReadCallback(resigned(`{"type":"something_new"}`)); err != nil || content.ReplayID == "" {
 		t.Errorf("an event without a name, by which its replay could be told: %v", err)
 	}
 }
 
 func TestReportOnTheWholeBatchIsThatOnItsRecipient(t *testing.T) {
 	t.Parallel()
-	got, err := listener().Hear(resigned(`{"type":"delivery_report_sms","batch_id":"b","statuses":[{"status":"Delivered","code":0,"count":1}]}`))
+	got, err := listener().ReadCallback(resigned(`{"type":"delivery_report_sms","batch_id":"b","statuses":[{"status":"Delivered","code":0,"count":1}]}`))
 	if err != nil || len(got.Receipts) != 1 || got.Receipts[0].State != provider.Delivered || got.Receipts[0].Reference != "b" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -146,7 +146,7 @@ func TestReportOnTheWholeBatchIsThatOnItsRecipient(t *testing.T) {
 
 func TestKeysOfOthersAreNotTakenForOurs(t *testing.T) {
 	t.Parallel()
-	got, err := listener().Hear(resigned(`{"type":"recipient_delivery_report_sms","batch_id":"b","client_reference":"order 77","status":"Delivered"}`))
+	got, err := listener().ReadCallback(resigned(`{"type":"recipient_delivery_report_sms","batch_id":"b","client_reference":"order 77","status":"Delivered"}`))
 	if err != nil || got.Receipts[0].Key != "" {
 		t.Errorf("%+v, %v", got, err)
 	}

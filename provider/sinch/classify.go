@@ -38,14 +38,14 @@ func (a api) Classify(got *web.Answer) provider.Result {
 	if v, ok := forbidden[said.Code]; ok && got.Status == http.StatusForbidden {
 		return got.Result(v, said.Code)
 	}
-	if r, ok := got.Plain(said.Code); ok {
+	if r, ok := got.ByStatus(said.Code); ok {
 		return r
 	}
 	return got.Unreadable(said.Code)
 }
 
 // forbidden are the codes of a 403 that do not blame the account, as blocked_account and missing_callback_url do.
-var forbidden = map[string]web.Verdict{
+var forbidden = map[string]web.Meaning{
 	"illegal_number_type": web.Unfit("the region takes no numbers of this type"), // "send to a different MSISDN"
 	"llegal_number_type":  web.Unfit("the region takes no numbers of this type"), // as older guides spell it
 	"unknown_campaign":    web.BadSender("the campaign is not that of the sender"),

@@ -10,7 +10,7 @@ import (
 
 func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 	t.Parallel()
-	webtest.Answers(t, "testdata/answers/*.http", api{}.Classify, map[string]provider.Result{
+	webtest.CheckAnswers(t, "testdata/answers/*.http", api{}.Classify, map[string]provider.Result{
 		"created":                   {Outcome: provider.Accepted, Reference: "01FC66621XXXXX119Z8PMV1QPQ"},
 		"created_without_id":        {Outcome: provider.Unknown, Code: "201"},
 		"created_cut_short":         {Outcome: provider.Unknown, Code: "201"},

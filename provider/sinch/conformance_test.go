@@ -10,8 +10,8 @@ import (
 
 func TestChannelConforms(t *testing.T) {
 	t.Parallel()
-	webtest.Conform(t, webtest.Vendor{
-		Shape: shape, Secrets: []string{token, secret},
+	webtest.CheckConformance(t, webtest.Vendor{
+		Protocol: shape, Secrets: []string{token, secret},
 		Open: func(t testing.TB, reach web.Config) provider.Channel { return open(t, reach, public, nil) },
 	})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Find lists the batches of the last 24 hours, which is the API's default, that carry the key.
-func (c *Channel) Find(ctx context.Context, key string) provider.Finding {
+func (c *Channel) Find(ctx context.Context, key string) provider.LookupResult {
 	return c.LookUp(ctx, key, c.cfg.lookup(key))
 }
 
@@ -21,7 +21,7 @@ func (c *Config) lookup(key string) web.Lookup {
 		Request: &web.Request{
 			Method: http.MethodGet, URL: c.path() + "?" + query.Encode(), Header: http.Header{"Authorization": {"Bearer " + c.Token}},
 		},
-		Read:             func(body []byte) (provider.Finding, int, error) { return readPage(body, key) },
+		Read:             func(body []byte) (provider.LookupResult, int, error) { return readPage(body, key) },
 		AbsenceIsCertain: c.AbsenceIsCertain,
 	}
 }
@@ -34,15 +34,15 @@ type page struct {
 	} `json:"batches"`
 }
 
-func readPage(body []byte, key string) (found provider.Finding, entries int, err error) {
+func readPage(body []byte, key string) (found provider.LookupResult, entries int, err error) {
 	var list page
 	if err := json.Unmarshal(body, &list); err != nil || list.Batches == nil {
-		return provider.Finding{}, 0, web.ErrNoList
+		return provider.LookupResult{}, 0, web.ErrNoList
 	}
 	for _, b := range *list.Batches {
 		if b.ClientReference == key && b.ID != "" {
-			return provider.Finding{Known: provider.Taken, Reference: b.ID}, len(*list.Batches), nil
+			return provider.LookupResult{State: provider.Taken, Reference: b.ID}, len(*list.Batches), nil
 		}
 	}
-	return provider.Finding{}, len(*list.Batches), nil
+	return provider.LookupResult{}, len(*list.Batches), nil
 }

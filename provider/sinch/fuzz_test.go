@@ -34,8 +34,8 @@ func FuzzHear(f *testing.F) {
 		forged.Header = map[string][]string{
 			headerSignature: {signature}, headerNonce: {nonce}, headerTime: {stamp}, headerAlgorithm: {algorithm},
 		}
-		webtest.Disbelieved(t, c, forged)
-		heard, err := c.Hear(resigned(body))
-		webtest.Bounded(t, heard, err)
+		webtest.CheckForged(t, c, forged)
+		content, err := c.ReadCallback(resigned(body))
+		webtest.CheckBounded(t, content, err)
 	})
 }

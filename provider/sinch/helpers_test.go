@@ -32,7 +32,7 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 		"base_url": reach.BaseURL.String(), "allow_private": true, "timeout": "1m",
 	}
 	maps.Copy(values, more)
-	cfg, err := ParseSettings(values, files.Opening(callback))
+	cfg, err := ParseSettings(values, files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,15 +40,15 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 	return New(cfg)
 }
 
-func shape() webtest.Shape {
+func shape() webtest.Protocol {
 	return sinchtest.New(sinchtest.Config{Plan: plan, Token: token, Secret: secret})
 }
 
 // play brings up a carrier, a channel and an ear.
-func play(t *testing.T, b webtest.Behaviour, more map[string]any) *webtest.Scene[*Channel] {
+func play(t *testing.T, b webtest.Behaviour, more map[string]any) *webtest.Rig[*Channel] {
 	t.Helper()
-	return webtest.Play(t, func(string) webtest.Config {
-		return webtest.Config{Shape: shape(), Behaviour: b}
+	return webtest.NewRig(t, func(string) webtest.Config {
+		return webtest.Config{Protocol: shape(), Behaviour: b}
 	}, func(reach web.Config, callback string) *Channel { return open(t, reach, callback, more) })
 }
 

@@ -13,15 +13,15 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 	t.Parallel()
 	s := webtest.Message()
 	s.From, s.Text = "ACME", "costs ${price}"
-	for _, heard := range play(t, webtest.Behaviour{}, nil).Follow(t, s, []webtest.News{
-		{Said: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "Dispatched/401"}},
-		{Said: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "Delivered/0"}},
+	for _, content := range play(t, webtest.Behaviour{}, nil).CheckReceipts(t, s, []webtest.ReceiptCase{
+		{Sent: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "Dispatched/401"}},
+		{Sent: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "Delivered/0"}},
 		{
-			Said: webtest.Receipt{State: provider.Undelivered, Code: "Expired/406"},
+			Sent: webtest.Receipt{State: provider.Undelivered, Code: "Expired/406"},
 			Want: provider.Receipt{State: provider.Undelivered, Cause: provider.Expired, Code: "Expired/406"},
 		},
 	}) {
-		if heard.Once == "" {
+		if content.ReplayID == "" {
 			t.Error("a report has no name by which its replay could be told")
 		}
 	}
@@ -29,13 +29,13 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 
 func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	t.Parallel()
-	play(t, webtest.Behaviour{}, nil).HandOver(t, provider.Inbound{Reference: "mo-1", From: recipient, To: "12345", Text: "STOP"})
+	play(t, webtest.Behaviour{}, nil).CheckInbound(t, provider.Inbound{Reference: "mo-1", From: recipient, To: "12345", Text: "STOP"})
 }
 
 func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 	t.Parallel()
 	scene := play(t, webtest.Behaviour{Receipts: true}, map[string]any{"callback_secret_files": nil})
-	scene.AsksForNoReceipts(t)
+	scene.CheckNoReceipts(t)
 	if !scene.Channel.Capabilities().Lookup {
 		t.Error("lookups need no secret")
 	}
@@ -43,13 +43,13 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 
 func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	t.Parallel()
-	webtest.Finds(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
+	webtest.CheckLookups(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
 		return play(t, b, map[string]any{"absence_is_certain": certain, "timeout": "2s"}).Channel
 	}, map[string]webtest.Lookup{
-		"answered":                          {Verdict: providertest.Accept, Want: provider.Taken},
-		"taken, answer lost":                {Verdict: providertest.Lose, Want: provider.Taken},
-		"not taken":                         {Verdict: providertest.Cut, Want: provider.Unanswered},
-		"not taken, absence counts as that": {Verdict: providertest.Cut, Certain: true, Want: provider.NotTaken},
+		"answered":                          {Reply: providertest.Accept, Want: provider.Taken},
+		"taken, answer lost":                {Reply: providertest.Lose, Want: provider.Taken},
+		"not taken":                         {Reply: providertest.Cut, Want: provider.Unanswered},
+		"not taken, absence counts as that": {Reply: providertest.Cut, Certain: true, Want: provider.NotTaken},
 	})
 }
 
@@ -59,11 +59,11 @@ func TestLookupBelievesNoOtherBatchAndNoOtherAnswer(t *testing.T) {
 	for _, body := range []string{`{"batches":[{"id":"b","client_reference":"other"}]}`, `{"count":0}`, `{"batches":null}`, `[]`, ``} {
 		a := recorded(t, "created")
 		a.Status, a.Body = http.StatusOK, []byte(body)
-		if got := c.lookup(key).Judge(a); got.Known != provider.Unanswered || got.Err == nil {
+		if got := c.lookup(key).Result(a); got.State != provider.Unanswered || got.Err == nil {
 			t.Errorf("%s: %+v", body, got)
 		}
 	}
-	if got := c.lookup(key).Judge(recorded(t, "unavailable")); got.Known != provider.Unanswered {
+	if got := c.lookup(key).Result(recorded(t, "unavailable")); got.State != provider.Unanswered {
 		t.Errorf("a failing lookup: %+v", got)
 	}
 }

@@ -34,7 +34,7 @@ type Config struct {
 //	                       soon a batch can be found, so that it is left open by default
 //
 // and those of web.ParseConfig.
-func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	region := settings.Choose(r, "region", regions)
 	if region == "" {
@@ -56,7 +56,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 		r.Failf("token_file", "is missing")
 	}
 	r.RefuseUnknown()
-	return cfg, web.Faults(r.Err(), cfg.Web.Validate())
+	return cfg, web.JoinFaults(r.Err(), cfg.Web.Validate())
 }
 
 var regions = map[string]string{"us": "us", "eu": "eu", "au": "au", "br": "br", "ca": "ca"}

@@ -16,7 +16,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	cfg, err := ParseSettings(map[string]any{
 		"service_plan_id": plan, "token_file": "token", "region": "eu", "from": 12345,
 		"callback_secret_files": []any{"older", "secret"}, "absence_is_certain": true,
-	}, files.Opening(public))
+	}, files.Environment(public))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestEverySettingIsRead(t *testing.T) {
 
 func TestRegionIsTheUnitedStatesUnlessSaid(t *testing.T) {
 	t.Parallel()
-	cfg, err := ParseSettings(map[string]any{"service_plan_id": plan, "token_file": "token"}, files.Opening(public))
+	cfg, err := ParseSettings(map[string]any{"service_plan_id": plan, "token_file": "token"}, files.Environment(public))
 	if err != nil || cfg.Web.BaseURL.String() != "https://us.sms.api.sinch.com" {
 		t.Errorf("%v, %v", cfg.Web.BaseURL, err)
 	}
@@ -41,8 +41,8 @@ func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
 	_, err := ParseSettings(map[string]any{
 		"service_plan_id": "../other", "region": "mars", "callback_secret_files": []any{"a", "b", "c"}, "tokn_file": "token",
-	}, files.Opening(public))
-	webtest.OnlyFaults(t, err, []string{
+	}, files.Environment(public))
+	webtest.CheckOnlyFaults(t, err, []string{
 		"service_plan_id: ", "token_file: is missing", "region: ", "callback_secret_files: ", "tokn_file: unknown setting; did you mean token_file?",
 	}, token, secret)
 }
@@ -50,7 +50,7 @@ func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"service_plan_id": plan, "token_file": "token", "callback_secret_files": "secret"}
-	webtest.PromisesReceipts(t, Open, values, files.Opening(public), "callback_secret_files", provider.Capabilities{
+	webtest.CheckPromises(t, Open, values, files.Environment(public), "callback_secret_files", provider.Capabilities{
 		Lookup: true, KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour, Batch: 1,
 	})
 }

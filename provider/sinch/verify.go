@@ -25,7 +25,7 @@ const algorithm = "HmacSHA256"
 
 // late is how long after its time a callback is taken. Sinch calls again for 22 hours and 45 minutes and does not say whether it
 // signs anew.
-var late = web.Retried(23 * time.Hour)
+var late = web.RetryTolerance(23 * time.Hour)
 
 // aNonce has no point: it stands between the body and the time, and points part them.
 var aNonce = regexp.MustCompile(`^[!-\-/-~]{1,128}$`)
@@ -39,7 +39,7 @@ func (c *Config) verify(callback *provider.Callback) (nonce string, err error) {
 		return "", fmt.Errorf("no signature: %w", provider.ErrForged)
 	}
 	stamp := callback.Get(headerTime)
-	if !web.SignedBy(c.Secrets, given, func(secret string) []byte {
+	if !web.SignedByAny(c.Secrets, given, func(secret string) []byte {
 		mac := hmac.New(sha256.New, []byte(secret))
 		mac.Write(callback.Body)
 		mac.Write([]byte("." + nonce + "." + stamp))
@@ -47,5 +47,5 @@ func (c *Config) verify(callback *provider.Callback) (nonce string, err error) {
 	}) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
-	return nonce, web.FreshStamp(stamp, callback.At, late)
+	return nonce, web.CheckStamp(stamp, callback.At, late)
 }

@@ -7,8 +7,8 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// reaction is the answer to a request other than submit_sm.
-type reaction struct {
+// response is the answer to a request other than submit_sm.
+type response struct {
 	status pdu.Status
 	body   pdu.Body // nil for generic_nack and for what cannot be read
 }
@@ -20,13 +20,13 @@ var (
 )
 
 // ask sends a request past the window and waits for its answer, for the response timeout at most.
-func (s *session) ask(ctx context.Context, body pdu.Body) (reaction, error) {
+func (s *session) ask(ctx context.Context, body pdu.Body) (response, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.ResponseTimeout)
 	defer cancel()
-	answers := make(chan reaction, 1)
+	answers := make(chan response, 1)
 	sequence, err := s.request(body, answers)
 	if err != nil {
-		return reaction{}, err
+		return response{}, err
 	}
 	select {
 	case a, ok := <-answers:
@@ -36,14 +36,14 @@ func (s *session) ask(ctx context.Context, body pdu.Body) (reaction, error) {
 		return a, nil
 	case <-ctx.Done():
 		s.mu.Lock()
-		delete(s.asked, sequence)
+		delete(s.requests, sequence)
 		s.mu.Unlock()
-		return reaction{}, errNotAnswered
+		return response{}, errNotAnswered
 	}
 }
 
 // request queues a request whose answer goes to a channel of capacity 1, which is closed when none will come.
-func (s *session) request(body pdu.Body, answers chan<- reaction) (sequence uint32, err error) {
+func (s *session) request(body pdu.Body, answers chan<- response) (sequence uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.leaving {
@@ -57,22 +57,22 @@ func (s *session) request(body pdu.Body, answers chan<- reaction) (sequence uint
 	if len(s.control)+len(frame) > maxControl {
 		return 0, errStalled
 	}
-	s.asked[sequence] = answers
+	s.requests[sequence] = answers
 	s.control = append(s.control, frame...)
-	s.kick()
+	s.wakeWriter()
 	return sequence, nil
 }
 
 // answered hands the answer to a request over. One that nobody waits for is ignored.
 func (s *session) answered(h pdu.Header, frame []byte) {
 	s.mu.Lock()
-	answers := s.asked[h.Sequence]
-	delete(s.asked, h.Sequence)
+	answers := s.requests[h.Sequence]
+	delete(s.requests, h.Sequence)
 	s.mu.Unlock()
 	if answers == nil {
 		return
 	}
-	a := reaction{status: h.Status}
+	a := response{status: h.Status}
 	if frame != nil {
 		_, a.body, _ = pdu.Decode(frame) // one that cannot be read says no more than its status
 	}

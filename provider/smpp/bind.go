@@ -40,7 +40,7 @@ func connect(ctx context.Context, cfg *Config, address string) (net.Conn, error)
 // bind binds a fresh connection in that role and returns the inlet that may hold
 // PDUs which followed the answer. It gives up after the response timeout or when ctx
 // ends.
-func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*inlet, error) {
+func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*pduReader, error) {
 	_ = conn.SetDeadline(time.Now().Add(cfg.ResponseTimeout))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -55,7 +55,7 @@ func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*i
 	if _, err := conn.Write(frame); err != nil {
 		return nil, bindFault(err)
 	}
-	in := newInlet(conn)
+	in := newPDUReader(conn)
 	if err := awaitBindResp(conn, in, role); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*i
 
 // awaitBindResp reads until the bind is answered. A peer may already ask for life,
 // which is answered; other requests come too early and are told so.
-func awaitBindResp(conn net.Conn, in *inlet, role pdu.Command) error {
+func awaitBindResp(conn net.Conn, in *pduReader, role pdu.Command) error {
 	for {
 		h, _, err := in.next()
 		if err != nil {

@@ -35,7 +35,7 @@ func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 		{"system", pdu.StatusSysErr, true, nil, breaker.Open},
 		{"password", pdu.StatusInvPaswd, true, nil, breaker.Open},
 		{"the vendor's own", vendors, true, nil, breaker.Open},
-		{"the vendor's own, known", vendors, false, func(c *Config) { c.Outcomes = map[pdu.Status]Verdict{vendors: unfit} }, breaker.Closed},
+		{"the vendor's own, known", vendors, false, func(c *Config) { c.Outcomes = map[pdu.Status]StatusMeaning{vendors: unfit} }, breaker.Closed},
 	} {
 		for parts, text := range map[string]string{"one part": "Hello", "many parts": strings.Repeat("Hello ", 200)} {
 			t.Run(c.name+", "+parts, func(t *testing.T) {
@@ -66,9 +66,9 @@ func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 // TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart: a fault of the SMSC beside a fault of the sender is a fault of the SMSC.
 func TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart(t *testing.T) {
 	t.Parallel()
-	c := &Client{cfg: Config{Outcomes: map[pdu.Status]Verdict{}}}
-	part := func(s pdu.Status) *call { return &call{fate: answered, status: s, source: own{sender: true}} }
-	skipped, unbound := &call{fate: unsent, why: whySkipped}, &call{fate: unsent, why: whyUnbound}
+	c := &Client{cfg: Config{Outcomes: map[pdu.Status]StatusMeaning{}}}
+	part := func(s pdu.Status) *call { return &call{outcome: answered, status: s, source: ownAddress{sender: true}} }
+	skipped, unbound := &call{outcome: unsent, why: whySkipped}, &call{outcome: unsent, why: whyUnbound}
 	sender, taken, system := part(pdu.StatusInvSrcAdr), part(pdu.StatusOK), part(pdu.StatusSysErr)
 	for name, one := range map[string]struct {
 		calls []*call
@@ -85,7 +85,7 @@ func TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	c.cfg.Outcomes[pdu.StatusInvSrcAdr] = Verdict{Outcome: provider.Rejected}
+	c.cfg.Outcomes[pdu.StatusInvSrcAdr] = StatusMeaning{Outcome: provider.Rejected}
 	if sender.unfit(&c.cfg) {
 		t.Error("what the channel calls rejected is unfit")
 	}

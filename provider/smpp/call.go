@@ -8,13 +8,13 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// fate is what became of one submit_sm.
-type fate uint8
+// callOutcome is what became of one submit_sm.
+type callOutcome uint8
 
 const (
-	// lost is the zero value, like provider.Unknown: octets may have left and no
+	// noAnswer is the zero value, like provider.Unknown: octets may have left and no
 	// answer came.
-	lost fate = iota
+	noAnswer callOutcome = iota
 	// unsent means that not one octet left.
 	unsent
 	// answered means that the SMSC sent a status.
@@ -24,12 +24,12 @@ const (
 // call is one submit_sm on its way. The sender owns it until session.submit, then the
 // session until it puts the token into done, then the sender again.
 type call struct {
-	frame  []byte       // the encoded PDU
-	submit pdu.SubmitSM // what frame was encoded from, kept for its storage
-	text   []byte       // storage of submit.ShortMessage
-	key    []byte       // storage of the parameter that holds Submission.Key
-	ours   string       // Submission.Key
-	source own          // of the source address
+	frame         []byte       // the encoded PDU
+	submit        pdu.SubmitSM // what frame was encoded from, kept for its storage
+	text          []byte       // storage of submit.ShortMessage
+	key           []byte       // storage of the parameter that holds Submission.Key
+	submissionKey string       // Submission.Key
+	source        ownAddress   // of the source address
 
 	// expires is from when on the frame may not leave, whatever has left of its message; zero for never.
 	expires time.Time
@@ -39,10 +39,10 @@ type call struct {
 
 	done chan struct{} // one token when the fate is known; capacity 1
 
-	// head is the first of the calls that leave together, itself for a lone one. Once one of them
+	// first is the first of the calls that leave together, itself for a lone one. Once one of them
 	// has been taken for writing, head.begun is true; until then none may be from head.latest on.
-	head     *call     // guarded by session.mu
-	begun    bool      // guarded by session.mu
+	first    *call     // guarded by session.mu
+	started  bool      // guarded by session.mu
 	latest   time.Time // guarded by session.mu; zero does not bound
 	sequence uint32    // guarded by session.mu
 	order    uint64    // among the submits of the session, from 1; set with sequence, zero until then
@@ -50,11 +50,11 @@ type call struct {
 
 	alarm *time.Timer // of a head, goes off at latest; the sender's
 
-	fate      fate
-	why       string     // the bounded word unless answered
-	status    pdu.Status // when answered
-	messageID string     // when answered
-	hasty     bool       // when lost by timeout: the sender went so soon that the silence says nothing
+	outcome        callOutcome
+	why            string     // the bounded word unless answered
+	status         pdu.Status // when answered
+	messageID      string     // when answered
+	abandonedEarly bool       // when lost by timeout: the sender went so soon that the silence says nothing
 }
 
 // callPool keeps the storage of calls that are done. Each client has its own, so that
@@ -66,9 +66,9 @@ func (p *callPool) get() *call {
 	if !ok {
 		return &call{done: make(chan struct{}, 1)}
 	}
-	c.ours, c.source, c.fate, c.why, c.status, c.messageID, c.hasty, c.sequence = "", own{}, lost, "", 0, "", false, 0
+	c.submissionKey, c.source, c.outcome, c.why, c.status, c.messageID, c.abandonedEarly, c.sequence = "", ownAddress{}, noAnswer, "", 0, "", false, 0
 	c.order = 0
-	c.head, c.begun, c.latest, c.expires, c.validityAt = nil, false, time.Time{}, time.Time{}, 0
+	c.first, c.started, c.latest, c.expires, c.validityAt = nil, false, time.Time{}, time.Time{}, 0
 	return c
 }
 
@@ -109,33 +109,33 @@ func (c *call) late(why string, now time.Time) string {
 // tooLate reports whether c, which is queued, has expired, or belongs to a message that has not begun
 // and may not begin any more; session.mu is held.
 func (c *call) tooLate(now time.Time) bool {
-	h := c.head
-	return c.expired(now) || !h.begun && !h.latest.IsZero() && !now.Before(h.latest)
+	h := c.first
+	return c.expired(now) || !h.started && !h.latest.IsZero() && !now.Before(h.latest)
 }
 
 // accepted reports whether the SMSC took the part; the sender has its token.
 func (c *call) accepted(cfg *Config) bool {
-	return c.fate == answered && cfg.outcome(c.status) == provider.Accepted
+	return c.outcome == answered && cfg.outcome(c.status) == provider.Accepted
 }
 
 // end sets a fate that is not an answer.
-func (c *call) end(f fate, why string) { c.fate, c.why = f, why }
+func (c *call) end(f callOutcome, why string) { c.outcome, c.why = f, why }
 
 // part translates the fate for the part with that index.
 func (c *call) part(cfg *Config, index int) provider.Part {
-	switch c.fate {
+	switch c.outcome {
 	case answered:
 		return provider.Part{Index: index, Outcome: cfg.outcome(c.status), Reference: c.messageID, Code: c.status.Code()}
 	case unsent:
 		return provider.Part{Index: index, Outcome: provider.Refused, Code: c.why}
-	case lost:
+	case noAnswer:
 	}
 	return provider.Part{Index: index, Outcome: provider.Unknown, Code: c.why}
 }
 
 // unfit reports whether the SMSC refused the part for what it is.
 func (c *call) unfit(cfg *Config) bool {
-	return c.fate == answered && cfg.verdict(c.status, c.source).Unfit
+	return c.outcome == answered && cfg.statusMeaning(c.status, c.source).Unfit
 }
 
 // explain is the error that goes with part, nil when it was accepted.
@@ -143,9 +143,9 @@ func (c *call) explain(outcome provider.Outcome) error {
 	switch {
 	case outcome == provider.Accepted:
 		return nil
-	case c.fate == answered:
+	case c.outcome == answered:
 		return &StatusError{c.status}
 	default:
-		return wordError(c.why)
+		return codeError(c.why)
 	}
 }

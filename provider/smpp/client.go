@@ -20,11 +20,11 @@ import (
 
 // Client is a channel to one SMSC account. It is safe for concurrent use.
 type Client struct {
-	cfg   Config
-	pool  *pool
-	calls callPool
-	links []*link
-	chase *chase // nil unless receipts that do not come are asked for
+	cfg     Config
+	pool    *pool
+	calls   callPool
+	links   []*link
+	queries *receiptQueries // nil unless receipts that do not come are asked for
 
 	leave context.CancelFunc // links unbind and end
 	abort context.CancelFunc // links end at once
@@ -49,14 +49,14 @@ func New(cfg Config) (*Client, error) {
 		for _, role := range c.cfg.roles() {
 			c.links = append(c.links, &link{
 				cfg: &c.cfg, pool: c.pool, bind: bind, role: role,
-				home: bind % len(c.cfg.Addresses), address: bind % len(c.cfg.Addresses),
+				firstAddress: bind % len(c.cfg.Addresses), address: bind % len(c.cfg.Addresses),
 				state: State{Bind: bind, Role: role},
 			})
 		}
 	}
 	var running sync.WaitGroup
 	if c.cfg.QueryAfter > 0 && c.cfg.OnReceipt != nil {
-		c.startChase(serving, &running)
+		c.startReceiptQueries(serving, &running)
 	}
 	for _, l := range c.links {
 		running.Go(func() { l.run(life, serving) })
@@ -68,19 +68,19 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// startChase hears of every receipt from now on.
-func (c *Client) startChase(serving context.Context, running *sync.WaitGroup) {
-	c.chase = newChase(c)
+// startReceiptQueries hears of every receipt from now on.
+func (c *Client) startReceiptQueries(serving context.Context, running *sync.WaitGroup) {
+	c.queries = newReceiptQueries(c)
 	tell := c.cfg.OnReceipt
 	c.cfg.OnReceipt = func(r provider.Receipt, answer func(taken bool)) {
 		tell(r, func(taken bool) {
 			if taken && r.State.Final() {
-				c.chase.settled(r.Reference)
+				c.queries.received(r.Reference)
 			}
 			answer(taken)
 		})
 	}
-	running.Go(func() { c.chase.run(serving) })
+	running.Go(func() { c.queries.run(serving) })
 }
 
 // roles are the bind operations of one bind of the channel.

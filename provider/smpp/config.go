@@ -154,8 +154,8 @@ type Config struct {
 	// UntypedReceipts reads a deliver_sm of default esm_class as a receipt when its text has every key of
 	// appendix B that a receipt needs. Whoever can send a message to this account can forge one then.
 	UntypedReceipts bool
-	// HeedCongestion lets congestion_state of an SMPP 5.0 peer narrow the window.
-	HeedCongestion bool
+	// HonorCongestion lets congestion_state of an SMPP 5.0 peer narrow the window.
+	HonorCongestion bool
 	// Query and Cancel say that the SMSC answers query_sm and cancel_sm. With Cancel, Send takes the parts of a message
 	// back that were accepted before another was rejected.
 	Query, Cancel bool
@@ -166,7 +166,7 @@ type Config struct {
 
 	// Outcomes overrides what a command_status means, for the codes that a vendor
 	// defines or uses in his own way, whoever the sender is. Accepted is not allowed.
-	Outcomes map[pdu.Status]Verdict
+	Outcomes map[pdu.Status]StatusMeaning
 
 	// OnState, if set, hears of every change of a bind, loud failures included, one at a time for each bind. It
 	// must not block.

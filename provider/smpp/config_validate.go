@@ -91,12 +91,12 @@ func (c Config) validateChoices() error {
 			return fmt.Errorf("from: %w", err)
 		}
 	}
-	for status, verdict := range c.Outcomes {
-		if status == pdu.StatusOK || verdict.Outcome == provider.Accepted {
-			return fmt.Errorf("outcomes: %s cannot be %v", status.Code(), verdict.Outcome)
+	for status, meaning := range c.Outcomes {
+		if status == pdu.StatusOK || meaning.Outcome == provider.Accepted {
+			return fmt.Errorf("outcomes: %s cannot be %v", status.Code(), meaning.Outcome)
 		}
-		if verdict.Unfit && verdict.Outcome != provider.Refused {
-			return fmt.Errorf("outcomes: %s is %v, and only what is refused can be unfit", status.Code(), verdict.Outcome)
+		if meaning.Unfit && meaning.Outcome != provider.Refused {
+			return fmt.Errorf("outcomes: %s is %v, and only what is refused can be unfit", status.Code(), meaning.Outcome)
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ func TestClientConforms(t *testing.T) {
 		"udh16":       func(c *Config) { c.LongMessages = UDH16 },
 		"parameters":  func(c *Config) { c.KeyTLV, c.TLVs = 0x1400, pdu.TLVs{pdu.Uint8(0x1401, 7)} },
 		"two hosts": func(c *Config) {
-			c.Binds, c.Addresses, c.HeedCongestion = 2, append(c.Addresses, c.Addresses...), true
+			c.Binds, c.Addresses, c.HonorCongestion = 2, append(c.Addresses, c.Addresses...), true
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func conformingBehaviour(script providertest.Script) smpptest.Behaviour {
 	return smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
 		a := script(int(count.Add(1)-1), suiteSubmit(s))
 		answer := smpptest.Answer{Hold: a.Hold, MessageID: a.Reference}
-		switch a.Verdict {
+		switch a.Reply {
 		case providertest.Accept:
 		case providertest.Reject:
 			answer.Status = pdu.StatusInvDstAdr
@@ -81,9 +81,9 @@ func conformingBehaviour(script providertest.Script) smpptest.Behaviour {
 		case providertest.Throttle:
 			answer.Status = pdu.StatusThrottled
 		case providertest.Lose:
-			answer.Fate = smpptest.Dropped
+			answer.State = smpptest.Dropped
 		case providertest.Cut:
-			answer.Fate = smpptest.Cut
+			answer.State = smpptest.Cut
 		}
 		return answer
 	}}

@@ -90,7 +90,7 @@ func TestADamagedPDUWithoutContentIsRefused(t *testing.T) {
 		}
 	}
 	if len(taken) != 0 {
-		t.Errorf("heard %+v", <-taken)
+		t.Errorf("content %+v", <-taken)
 	}
 	go leavePolitely(peer)
 }

@@ -85,8 +85,8 @@ func TestTheLastLookAtADeadlineIsRightBeforeTheWrite(t *testing.T) {
 		if buf, spans, _ := s.take(nil, nil); len(buf) != 0 || len(spans) != 0 || len(s.queue) != 0 {
 			t.Errorf("%d octets are written, %d calls stay", len(buf), len(s.queue))
 		}
-		if <-calls[2].done; calls[2].fate != unsent || calls[2].why != provider.DeadlinePassed {
-			t.Errorf("the rest: %v %q", calls[2].fate, calls[2].why)
+		if <-calls[2].done; calls[2].outcome != unsent || calls[2].why != provider.DeadlinePassed {
+			t.Errorf("the rest: %v %q", calls[2].outcome, calls[2].why)
 		}
 	})
 }

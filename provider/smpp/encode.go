@@ -23,12 +23,12 @@ type plan struct {
 	reference uint16
 	way       LongMessages
 	alphabet  textAlphabet
-	shift     sms.Shift // the tables of a text in textGSM7
-	expires   time.Time // Submission.Deadline
-	span      bool      // validity_period is a span of time and no point in it
-	source    own       // of common.Source
-	key       string    // Submission.Key
-	keyTag    pdu.Tag   // the parameter that it goes out in; zero for none
+	shift     sms.Shift  // the tables of a text in textGSM7
+	expires   time.Time  // Submission.Deadline
+	span      bool       // validity_period is a span of time and no point in it
+	source    ownAddress // of common.Source
+	key       string     // Submission.Key
+	keyTag    pdu.Tag    // the parameter that it goes out in; zero for none
 }
 
 // parts is how many PDUs the plan sends.
@@ -45,7 +45,7 @@ func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) 
 	if p.common.Source, err = c.sourceBy(rule, s.From); err != nil {
 		return p, err
 	}
-	p.source = c.owned(rule, &s)
+	p.source = c.ownAddressOf(rule, &s)
 	if p.common.Dest, err = c.destination(s.To); err != nil {
 		return p, err
 	}

@@ -8,76 +8,76 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// word is what the end of a submit says about the bind that carried it.
-type word uint8
+// bindSignal is what the end of a submit says about the bind that carried it.
+type bindSignal uint8
 
 const (
-	noWord word = iota // nothing
-	works              // the peer did its work, whatever it thought of the message
-	faulty             // it refused for reasons of its own, or did not answer in time
+	noSignal   bindSignal = iota // nothing
+	signalGood                   // the peer did its work, whatever it thought of the message
+	signalBad                    // it refused for reasons of its own, or did not answer in time
 )
 
 // maxFaults in a row make a bind ailing. A bind that answers at once and takes nothing would otherwise always be
 // the least loaded one, and draw the messages of the healthy ones to itself.
 const maxFaults = 5
 
-// wordOn reads the fate of a call; the sender has not got its token yet. What is unfit says nothing: it neither makes a bind
+// signalOf reads the fate of a call; the sender has not got its token yet. What is unfit says nothing: it neither makes a bind
 // that takes others ailing, nor one that takes nothing well.
-func (c *Config) wordOn(one *call) word {
-	switch one.fate {
+func (c *Config) signalOf(one *call) bindSignal {
+	switch one.outcome {
 	case answered:
-		switch v := c.verdict(one.status, one.source); {
+		switch v := c.statusMeaning(one.status, one.source); {
 		case v.Unfit:
-			return noWord
+			return noSignal
 		case v.Outcome == provider.Refused:
-			return faulty
+			return signalBad
 		}
-		return works
-	case lost:
-		if one.why == whyTimeout && !one.hasty {
-			return faulty
+		return signalGood
+	case noAnswer:
+		if one.why == whyTimeout && !one.abandonedEarly {
+			return signalBad
 		}
 	case unsent:
 	}
-	return noWord
+	return noSignal
 }
 
-// patience is how long a submit must have been without answer for its silence to speak against the bind when its sender
+// silenceThreshold is how long a submit must have been without answer for its silence to speak against the bind when its sender
 // goes. One that waited for a slot until shortly before its deadline says nothing about the bind that it then got.
-func (c *Config) patience() time.Duration {
+func (c *Config) silenceThreshold() time.Duration {
 	if c.SendTimeout > 0 {
 		return min(c.ResponseTimeout, c.SendTimeout) / 2
 	}
 	return c.ResponseTimeout / 2
 }
 
-// judge notes what became of a submit of s, which is joined; mu is held. It reports whether s has
+// record notes what became of a submit of s, which is joined; mu is held. It reports whether s has
 // become ailing or well. A fault does not count once a later submit was answered: answers that get
 // lost time out together, long after the peer has answered what came after them.
-func (p *pool) judge(s *session, w word, order uint64) (changed bool) {
-	was := s.slots.ailing
+func (p *pool) record(s *session, w bindSignal, order uint64) (changed bool) {
+	was := s.slots.unhealthy
 	switch w {
-	case noWord:
+	case noSignal:
 		return false
-	case works:
+	case signalGood:
 		s.slots.answered = max(s.slots.answered, order)
-		s.slots.faults, s.slots.ailing = 0, false
-	case faulty:
+		s.slots.faults, s.slots.unhealthy = 0, false
+	case signalBad:
 		if order < s.slots.answered {
 			return false
 		}
 		s.slots.faults++
-		if s.slots.ailing = s.slots.faults >= maxFaults; s.slots.ailing {
+		if s.slots.unhealthy = s.slots.faults >= maxFaults; s.slots.unhealthy {
 			s.slots.probeAt = time.Now().Add(p.probe)
 		}
 	}
 	switch {
-	case was == s.slots.ailing:
+	case was == s.slots.unhealthy:
 		return false
 	case was:
-		p.ailing--
+		p.unhealthy--
 	default:
-		p.ailing++
+		p.unhealthy++
 	}
 	select {
 	case s.health <- struct{}{}:
@@ -86,35 +86,35 @@ func (p *pool) judge(s *session, w word, order uint64) (changed bool) {
 	return true
 }
 
-// mute reports whether a session that has ended for that reason had come to nothing before: the peer was silent, or
+// endedUnhealthy reports whether a session that has ended for that reason had come to nothing before: the peer was silent, or
 // took no messages.
-func (s *session) mute(err error) bool {
-	return errors.Is(err, errEnquireLink) || errors.Is(err, errStalled) || errors.Is(err, errSlowPDU) || s.pool.ails(s)
+func (s *session) endedUnhealthy(err error) bool {
+	return errors.Is(err, errEnquireLink) || errors.Is(err, errStalled) || errors.Is(err, errSlowPDU) || s.pool.isUnhealthy(s)
 }
 
-// ails reports whether s is ailing.
-func (p *pool) ails(s *session) bool {
+// isUnhealthy reports whether s is ailing.
+func (p *pool) isUnhealthy(s *session) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return s.slots.ailing
+	return s.slots.unhealthy
 }
 
-// welcome reports whether new messages may go to s; mu is held. Ailing sessions get one now and then, unless
+// takesNew reports whether new messages may go to s; mu is held. Ailing sessions get one now and then, unless
 // there are no others: whether the channel as a whole is worth anything is not decided here.
-func (p *pool) welcome(s *session, now time.Time) bool {
-	return !s.slots.ailing || p.ailing == len(p.sessions) || s.slots.used == 0 && !now.Before(s.slots.probeAt)
+func (p *pool) takesNew(s *session, now time.Time) bool {
+	return !s.slots.unhealthy || p.unhealthy == len(p.sessions) || s.slots.used == 0 && !now.Before(s.slots.probeAt)
 }
 
 // now is the time where welcome has to know it; mu is held.
 func (p *pool) now() (now time.Time) {
-	if p.ailing > 0 {
+	if p.unhealthy > 0 {
 		now = time.Now()
 	}
 	return now
 }
 
 // probing reports whether s gets messages only to see whether it has recovered.
-func (p *pool) probing(s *session) bool { return s.slots.ailing && p.ailing < len(p.sessions) }
+func (p *pool) probing(s *session) bool { return s.slots.unhealthy && p.unhealthy < len(p.sessions) }
 
 // fits reports whether s has room for n more; mu is held. A message of many parts that a narrowed window never had
 // room for goes when nothing else is under way.

@@ -48,11 +48,11 @@ func TestAProbeThatNobodyTookIsStillDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, sick, healthy := newPool(1), &session{}, &session{}
-		p.join(sick)
-		p.join(healthy)
+		p.add(sick)
+		p.add(healthy)
 		for range maxFaults {
 			sick.slots.used++
-			p.settle(sick, 1, faulty, 0)
+			p.settle(sick, 1, signalBad, 0)
 		}
 		take := func() *session {
 			s, _ := p.acquire(t.Context(), 1, time.Time{})
@@ -68,7 +68,7 @@ func TestAProbeThatNobodyTookIsStillDue(t *testing.T) {
 		second := make(chan *session, 1)
 		go func() { second <- take() }()
 		synctest.Wait()
-		p.settle(healthy, 1, works, 0)
+		p.settle(healthy, 1, signalGood, 0)
 		if s := <-first; s != sick {
 			t.Error("the first in line was not let through to the bind that is due")
 		}

@@ -25,9 +25,9 @@ func TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers(t *testing.T) {
 			cfg.Binds, cfg.Window, cfg.ResponseTimeout = 2, 8, 100*time.Millisecond
 			c := startClient(t, cfg)
 			eventually(t, "both are bound", func() bool { return c.bound() == 2 })
-			ailing := func() int { c.pool.mu.Lock(); defer c.pool.mu.Unlock(); return c.pool.ailing }
+			ailing := func() int { c.pool.mu.Lock(); defer c.pool.mu.Unlock(); return c.pool.unhealthy }
 			eventually(t, "the bind is known to take nothing", func() bool { unaccepted(c, 8); return ailing() == 1 })
-			eventually(t, "it is told", func() bool { s := c.States()[0]; return s.Phase == Bound && errors.Is(s.Err, ErrAiling) })
+			eventually(t, "it is told", func() bool { s := c.States()[0]; return s.Phase == Bound && errors.Is(s.Err, ErrUnhealthy) })
 			sick.SetBehaviour(behaviour) // counts "every n-th" anew
 			before, began := sick.Stats().Submits, time.Now()
 			const messages = 400
@@ -112,11 +112,11 @@ func TestAilingBindsServeWhileThereAreNoOthers(t *testing.T) {
 func TestWaitersAreServedByAilingBindsWhenTheHealthyOnesLeave(t *testing.T) {
 	t.Parallel()
 	p, sick, healthy := newPool(1), &session{}, &session{}
-	p.join(sick)
-	p.join(healthy)
+	p.add(sick)
+	p.add(healthy)
 	for range maxFaults {
 		sick.slots.used++
-		p.settle(sick, 1, faulty, 0)
+		p.settle(sick, 1, signalBad, 0)
 	}
 	s, _ := p.acquire(t.Context(), 1, time.Time{})
 	if s != healthy {
@@ -128,7 +128,7 @@ func TestWaitersAreServedByAilingBindsWhenTheHealthyOnesLeave(t *testing.T) {
 		granted <- s
 	}()
 	eventually(t, "one waits", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first != nil })
-	p.part(healthy, whyUnbound)
+	p.remove(healthy, whyUnbound)
 	if got := <-granted; got != sick {
 		t.Errorf("granted %p", got)
 	}
@@ -138,7 +138,7 @@ func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[byte]int{0: 10, 50: 10, 89: 10, 90: 10, 95: 5, 99: 1, 100: 1, 200: 1} {
 		p, s := newPool(10), &session{}
-		p.join(s)
+		p.add(s)
 		p.narrow(s, congestion(pdu.TLVs{pdu.Uint8(pdu.TagCongestionState, state)}))
 		got := 0
 		for p.leastLoaded(1) != nil {
@@ -154,7 +154,7 @@ func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
 		}
 	}
 	p, s := newPool(10), &session{}
-	p.join(s)
+	p.add(s)
 	p.narrow(s, congested)
 	if p.leastLoaded(7) == nil {
 		t.Error("a message of seven parts never goes")
@@ -166,7 +166,7 @@ func TestPeersOfVersion50AreHeededWhereThatIsSet(t *testing.T) {
 	for _, heed := range []bool{true, false} {
 		srv := startServer(t, smpptest.Config{Version: pdu.Version50, Behaviour: smpptest.Behaviour{Congestion: 100}})
 		cfg := fastConfig(srv.Addr())
-		cfg.HeedCongestion, cfg.InterfaceVersion = heed, pdu.Version50
+		cfg.HonorCongestion, cfg.InterfaceVersion = heed, pdu.Version50
 		c := startClient(t, cfg)
 		send(c, submission(1))
 		limited := func() bool {

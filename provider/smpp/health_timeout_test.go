@@ -36,7 +36,7 @@ func startPair(t *testing.T, cfg Config, one, two *smpptest.Server) *Client {
 func (c *Client) ailing() int {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
-	return c.pool.ailing
+	return c.pool.unhealthy
 }
 
 // sendFor lets senders send one message after the other for a while, each with a deadline, and counts what was not accepted
@@ -147,14 +147,14 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 				var submits atomic.Int64
 				lossy := smpptest.New(smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
 					if c.lost(int(submits.Add(1))) {
-						return smpptest.Answer{Fate: smpptest.Dropped}
+						return smpptest.Answer{State: smpptest.Dropped}
 					}
 					return smpptest.Answer{Delay: 5 * time.Millisecond}
 				}}})
 				healthy := smpptest.New(smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond}})
 				var silent atomic.Bool
 				client := startPair(t, Config{SendTimeout: 10 * time.Second, Window: 200, OnState: func(s State) {
-					if errors.Is(s.Err, ErrAiling) {
+					if errors.Is(s.Err, ErrUnhealthy) {
 						silent.Store(true)
 					}
 				}}, lossy, healthy)
@@ -177,7 +177,7 @@ func TestOneThatIsCalledOffSaysNothingAboutTheBind(t *testing.T) {
 		srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 1}, Config{})
 		for i := range 2 * maxFaults {
 			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(c.cfg.patience()+time.Second, cancel)
+			time.AfterFunc(c.cfg.silenceThreshold()+time.Second, cancel)
 			if r := c.Send(ctx, submission(i)); r.Outcome != provider.Unknown || r.Code != "cancelled" {
 				t.Fatalf("%v (%s)", r.Outcome, r.Code)
 			}

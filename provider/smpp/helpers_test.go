@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds whatever a test waits for.
-const patience = 20 * time.Second
+// testTimeout bounds whatever a test waits for.
+const testTimeout = 20 * time.Second
 
 func startServer(t testing.TB, cfg smpptest.Config) *smpptest.Server {
 	t.Helper()
@@ -50,7 +50,7 @@ func startUnready(t testing.TB, cfg Config) *Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		defer cancel()
 		if err := c.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
@@ -62,7 +62,7 @@ func startUnready(t testing.TB, cfg Config) *Client {
 // eventually polls, because a peer's state has no event of its own.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(testTimeout)
 	defer deadline.Stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -70,7 +70,7 @@ func eventually(t testing.TB, what string, done func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("%v passed before: %s", patience, what)
+			t.Fatalf("%v passed before: %s", testTimeout, what)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func submission(i int) provider.Submission {
 
 // send is Send with a bound on the time.
 func send(c *Client, s provider.Submission) provider.Result {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	return c.Send(ctx, s)
 }

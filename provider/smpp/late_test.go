@@ -182,8 +182,8 @@ func queueing(t *testing.T) *session {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _ = errors.Join(ours.Close(), theirs.Close()) })
 	cfg := Config{}.withDefaults()
-	s := newSession(&cfg, newPool(cfg.Window), newInlet(ours), bindSequence)
-	s.pool.join(s)
+	s := newSession(&cfg, newPool(cfg.Window), newPDUReader(ours), bindSequence)
+	s.pool.add(s)
 	return s
 }
 
@@ -218,8 +218,8 @@ func TestTheLastLookIsRightBeforeTheWrite(t *testing.T) {
 		}
 		for _, c := range late {
 			<-c.done
-			if c.fate != unsent || c.why != provider.Late {
-				t.Errorf("the late call: %v %q", c.fate, c.why)
+			if c.outcome != unsent || c.why != provider.Late {
+				t.Errorf("the late call: %v %q", c.outcome, c.why)
 			}
 		}
 		if s.slots.used != len(inTime)+len(whenever) {
@@ -238,7 +238,7 @@ func TestABegunMessageIsWrittenToItsEnd(t *testing.T) {
 			t.Fatalf("%d octets are written, %d calls stay", len(buf), len(s.queue))
 		}
 		<-time.After(2 * time.Second)
-		s.sweep(time.Now())
+		s.expireQueued(time.Now())
 		if buf, spans, _ := s.take(nil, nil); len(buf) != writeSize/2 || len(spans) != 1 {
 			t.Errorf("%d octets of the rest are written", len(buf))
 		}

@@ -12,12 +12,12 @@ import (
 // link keeps one bind alive: it connects, binds, serves the session until that ends,
 // pauses and begins again. run owns it.
 type link struct {
-	cfg     *Config
-	pool    *pool
-	bind    int
-	role    pdu.Command
-	home    int // index of the address that it begins with
-	address int // index of the address that is tried next
+	cfg          *Config
+	pool         *pool
+	bind         int
+	role         pdu.Command
+	firstAddress int // index of the address that it begins with
+	address      int // index of the address that is tried next
 
 	mu    sync.Mutex
 	state State // guarded by mu
@@ -41,7 +41,7 @@ func (l *link) run(life, serving context.Context) {
 			if lasted {
 				failures = 0
 			}
-			l.turn(lasted && !s.mute(err))
+			l.chooseAddress(lasted && !s.endedUnhealthy(err))
 		}
 		if !pause(serving, backoff(failures, l.cfg.ReconnectMin, l.cfg.ReconnectMax, rand.Float64())) {
 			return
@@ -63,12 +63,12 @@ func (l *link) open(ctx context.Context) (*session, error) {
 	return newSession(l.cfg, l.pool, in, bindSequence), nil
 }
 
-// turn chooses the address after one that had bound. A good one, where the session lasted and the peer did its work to the
+// chooseAddress chooses the address after one that had bound. A good one, where the session lasted and the peer did its work to the
 // end, is no reason to avoid anything: the bind goes back to where it began, so that binds which fled from a host that was
 // away spread again. Else the next one is tried: something in front of a dead host may bind for ever and carry nothing.
-func (l *link) turn(good bool) {
+func (l *link) chooseAddress(good bool) {
 	if good {
-		l.address = l.home
+		l.address = l.firstAddress
 		return
 	}
 	l.address = (l.address + 1) % len(l.cfg.Addresses)
@@ -77,9 +77,9 @@ func (l *link) turn(good bool) {
 // serve runs a session, and returns and reports how it ended, unless it was asked to.
 func (l *link) serve(life, serving context.Context, s *session) error {
 	l.report(Bound, nil)
-	s.tell = func(ailing bool) {
+	s.onHealth = func(ailing bool) {
 		if ailing {
-			l.report(Bound, ErrAiling)
+			l.report(Bound, ErrUnhealthy)
 			return
 		}
 		l.report(Bound, nil)

@@ -92,8 +92,8 @@ func TestAWrongPasswordIsLoudAndPatient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := smpptest.New(smpptest.Config{SystemID: "acme", Password: "right"})
-		var heard states
-		cfg := Config{Addresses: []string{"h:1"}, SystemID: "acme", Password: "wrongone", OnState: heard.add}
+		var content states
+		cfg := Config{Addresses: []string{"h:1"}, SystemID: "acme", Password: "wrongone", OnState: content.add}
 		cfg.Dial = pipeTo(srv)
 		c, err := New(cfg)
 		if err != nil {
@@ -108,14 +108,14 @@ func TestAWrongPasswordIsLoudAndPatient(t *testing.T) {
 		if n := srv.Stats().BindsRefused; n < 100 || n > 1000 {
 			t.Errorf("%d binds in an hour", n)
 		}
-		for _, err := range heard.errs() {
+		for _, err := range content.errs() {
 			link, ok := errors.AsType[*LinkError](err)
 			if !ok || link.Why != WhyBindRefused || link.Status != pdu.StatusInvPaswd || strings.Contains(err.Error(), "wrongone") {
-				t.Fatalf("heard %v", err)
+				t.Fatalf("content %v", err)
 			}
 		}
-		if len(heard.errs()) == 0 {
-			t.Error("nothing was heard")
+		if len(content.errs()) == 0 {
+			t.Error("nothing was content")
 		}
 	})
 }
@@ -162,15 +162,15 @@ func TestABindThatIsNotAnsweredTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{Silent: true}})
-		var heard states
-		c, err := New(Config{Addresses: []string{"h:1"}, SystemID: "acme", Dial: pipeTo(srv), OnState: heard.add})
+		var content states
+		c, err := New(Config{Addresses: []string{"h:1"}, SystemID: "acme", Dial: pipeTo(srv), OnState: content.add})
 		if err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(10*time.Second + time.Millisecond) // of the bubble
-		errs := heard.errs()
+		errs := content.errs()
 		if len(errs) != 1 || errs[0].Error() != "bind_timeout" {
-			t.Errorf("heard %v", errs)
+			t.Errorf("content %v", errs)
 		}
 		closeIn(t, c)
 		srv.Close()
@@ -286,16 +286,16 @@ func TestTLSCarriesMessagesAndHoldsTheCertificate(t *testing.T) {
 		t.Errorf("result %+v", r)
 	}
 	_, stranger := tlsPair(t)
-	heard := make(chan error, 100)
+	content := make(chan error, 100)
 	cfg = fastConfig(srv.Addr())
 	cfg.TLS, cfg.ReconnectMin, cfg.ReconnectMax = stranger, time.Hour, time.Hour
 	cfg.OnState = func(s State) {
 		if s.Err != nil {
-			heard <- s.Err
+			content <- s.Err
 		}
 	}
 	startUnready(t, cfg)
-	err := <-heard
+	err := <-content
 	if link, ok := errors.AsType[*LinkError](err); !ok || link.Why != WhyTLS {
 		t.Errorf("a stranger's certificate: %v", err)
 	}
@@ -342,8 +342,8 @@ func TestCloseUnbindsEveryBindAndIsIdempotent(t *testing.T) {
 	srv := startServer(t, smpptest.Config{})
 	cfg := fastConfig(srv.Addr())
 	cfg.Bind, cfg.Binds = TransmitterReceiver, 2
-	var heard states
-	cfg.OnState = heard.add
+	var content states
+	cfg.OnState = content.add
 	c := startClient(t, cfg)
 	eventually(t, "all are bound", func() bool {
 		return !slices.ContainsFunc(c.States(), func(s State) bool { return s.Phase != Bound })
@@ -359,7 +359,7 @@ func TestCloseUnbindsEveryBindAndIsIdempotent(t *testing.T) {
 	if ok, why := c.Ready(); ok || why != "closed" {
 		t.Errorf("ready %v, %q", ok, why)
 	}
-	if errs := heard.errs(); len(errs) != 0 {
+	if errs := content.errs(); len(errs) != 0 {
 		t.Errorf("leaving was reported as %v", errs)
 	}
 	for _, s := range c.States() {

@@ -39,7 +39,7 @@ func TestIDsThatAreLongerThanTheStandardAllows(t *testing.T) {
 				if r.Reference != c.want {
 					t.Errorf("the receipt names %q", r.Reference)
 				}
-			case <-time.After(patience):
+			case <-time.After(testTimeout):
 				t.Fatal("no receipt came")
 			}
 		})

@@ -5,29 +5,31 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Verdict is what the status of a submit_sm_resp means for the message.
-type Verdict struct {
+// StatusMeaning is what the status of a submit_sm_resp means for the message.
+type StatusMeaning struct {
 	Outcome provider.Outcome
 	// Unfit qualifies Refused: the SMSC does not take this one message, and the refusal says nothing about bind and channel.
 	Unfit bool
 }
 
 // unfit is the verdict on a message for which another channel will do, while this one takes others.
-var unfit = Verdict{Outcome: provider.Refused, Unfit: true}
+var unfit = StatusMeaning{Outcome: provider.Refused, Unfit: true}
 
-// verdict is what a status means on this channel, for a message of whose source address so much is its own.
-func (c *Config) verdict(s pdu.Status, source own) Verdict {
+// statusMeaning is what a status means on this channel, for a message of whose source address so much is its own.
+func (c *Config) statusMeaning(s pdu.Status, source ownAddress) StatusMeaning {
 	if v, ok := c.Outcomes[s]; ok {
 		return v
 	}
-	if source.isWrong(s) {
+	if source.blamedBy(s) {
 		return unfit
 	}
-	return Verdict{Outcome: outcomeOf(s)}
+	return StatusMeaning{Outcome: outcomeOf(s)}
 }
 
 // outcome is that of the verdict, which goes by the status alone.
-func (c *Config) outcome(s pdu.Status) provider.Outcome { return c.verdict(s, own{}).Outcome }
+func (c *Config) outcome(s pdu.Status) provider.Outcome {
+	return c.statusMeaning(s, ownAddress{}).Outcome
+}
 
 // outcomeOf says what a status means for the message where the channel says nothing else.
 //
@@ -70,12 +72,12 @@ func (e *StatusError) Error() string {
 	return "smsc answered " + e.Status.Code()
 }
 
-// wordError explains a result that no answer stands behind. It holds one of the
+// codeError explains a result that no answer stands behind. It holds one of the
 // bounded words of this package.
-type wordError string
+type codeError string
 
 // Error returns the word within a sentence.
-func (e wordError) Error() string { return "submit_sm: " + string(e) }
+func (e codeError) Error() string { return "submit_sm: " + string(e) }
 
 // Words that results and Ready use beside the codes of answers. faults are others.
 const (

@@ -55,7 +55,7 @@ func TestEveryStatusHasItsOutcome(t *testing.T) {
 
 func TestNoAnswerIsUnknownUnlessTheChannelSaysSo(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Outcomes: map[pdu.Status]Verdict{0x410: {Outcome: provider.Rejected}, pdu.StatusInvExpiry: {Outcome: provider.Unknown}}}
+	cfg := Config{Outcomes: map[pdu.Status]StatusMeaning{0x410: {Outcome: provider.Rejected}, pdu.StatusInvExpiry: {Outcome: provider.Unknown}}}
 	for s, want := range map[pdu.Status]provider.Outcome{
 		0x410: provider.Rejected, pdu.StatusInvExpiry: provider.Unknown, 0x411: provider.Refused, pdu.StatusOK: provider.Accepted,
 	} {
@@ -68,14 +68,14 @@ func TestNoAnswerIsUnknownUnlessTheChannelSaysSo(t *testing.T) {
 // TestWhatTheChannelSaysOfAStatusHoldsWhoeverTheSenderIs: an operator who calls a status unfit, or refused, knows the carrier.
 func TestWhatTheChannelSaysOfAStatusHoldsWhoeverTheSenderIs(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Outcomes: map[pdu.Status]Verdict{
+	cfg := Config{Outcomes: map[pdu.Status]StatusMeaning{
 		0x410: unfit, pdu.StatusInvSrcAdr: {Outcome: provider.Refused}, pdu.StatusInvSrcTON: {Outcome: provider.Rejected},
 	}}
-	for _, source := range []own{{}, {sender: true, ton: true, npi: true}} {
-		for s, want := range map[pdu.Status]Verdict{
+	for _, source := range []ownAddress{{}, {sender: true, ton: true, npi: true}} {
+		for s, want := range map[pdu.Status]StatusMeaning{
 			0x410: unfit, 0x411: {Outcome: provider.Refused}, pdu.StatusInvSrcAdr: {Outcome: provider.Refused}, pdu.StatusInvSrcTON: {Outcome: provider.Rejected},
 		} {
-			if got := cfg.verdict(s, source); got != want {
+			if got := cfg.statusMeaning(s, source); got != want {
 				t.Errorf("%v, source %+v: %+v, want %+v", s, source, got, want)
 			}
 		}
@@ -85,11 +85,11 @@ func TestWhatTheChannelSaysOfAStatusHoldsWhoeverTheSenderIs(t *testing.T) {
 // TestOnlyARefusalCanBeUnfit holds what no setting can say and Go code can.
 func TestOnlyARefusalCanBeUnfit(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Addresses: []string{"h:1"}, SystemID: "a", Outcomes: map[pdu.Status]Verdict{0x410: unfit}}
+	cfg := Config{Addresses: []string{"h:1"}, SystemID: "a", Outcomes: map[pdu.Status]StatusMeaning{0x410: unfit}}
 	if err := cfg.Validate(); err != nil {
 		t.Error(err)
 	}
-	cfg.Outcomes[0x410] = Verdict{Outcome: provider.Rejected, Unfit: true}
+	cfg.Outcomes[0x410] = StatusMeaning{Outcome: provider.Rejected, Unfit: true}
 	if err := cfg.Validate(); err == nil || err.Error() != "outcomes: 0x00000410 is rejected, and only what is refused can be unfit" {
 		t.Errorf("%v", err)
 	}

@@ -19,15 +19,15 @@ type pool struct {
 	probe  time.Duration // between two messages that a session gets which does not work; see slots.ailing
 	spare  sync.Pool     // of *waiter
 
-	mu       sync.Mutex
-	sessions []*session // bound and able to submit
-	ailing   int        // of sessions
-	waiting  waitList   // for a slot of any session
-	sends    int        // messages that hold or held a slot and are not done
-	closed   bool
-	idle     chan struct{} // closed once closed is set and sends is zero
-	why      string        // the bounded word while sessions is empty
-	bound    bool          // there was a session once
+	mu        sync.Mutex
+	sessions  []*session // bound and able to submit
+	unhealthy int        // of sessions
+	waiting   waitList   // for a slot of any session
+	sends     int        // messages that hold or held a slot and are not done
+	closed    bool
+	idle      chan struct{} // closed once closed is set and sends is zero
+	why       string        // the bounded word while sessions is empty
+	bound     bool          // there was a session once
 }
 
 // slots is the part of a session that belongs to the pool; guarded by pool.mu.
@@ -37,10 +37,10 @@ type slots struct {
 	limit  int // at most so many used; zero is a window
 	faults int // in a row, of submits later than answered
 	// answered is the order of the latest submit to which the peer gave an answer that works.
-	answered uint64
-	ailing   bool      // what it gets comes to nothing
-	probeAt  time.Time // when an ailing one gets its next message
-	waiting  waitList  // parts of messages that started on this session
+	answered  uint64
+	unhealthy bool      // what it gets comes to nothing
+	probeAt   time.Time // when an ailing one gets its next message
+	waiting   waitList  // parts of messages that started on this session
 }
 
 func newPool(window int) *pool {
@@ -58,7 +58,7 @@ func (p *pool) acquire(ctx context.Context, n int, latest time.Time) (*session, 
 	}
 	if p.waiting.first == nil {
 		if s := p.leastLoaded(n); s != nil {
-			p.begin(s, n)
+			p.start(s, n)
 			p.mu.Unlock()
 			return s, ""
 		}
@@ -136,33 +136,33 @@ func (p *pool) giveUp(list *waitList, w *waiter) {
 	}
 	p.release(s, w.slots)
 	if list == &p.waiting {
-		p.leave()
+		p.done()
 	}
 }
 
 // release frees slots of s that came to nothing.
-func (p *pool) release(s *session, n int) { p.settle(s, n, noWord, 0) }
+func (p *pool) release(s *session, n int) { p.settle(s, n, noSignal, 0) }
 
 // settle frees slots of s and passes them on to who waited longest. Parts of
 // messages that have started go first. The word is what the end of the submit of that order says
 // about s itself.
-func (p *pool) settle(s *session, n int, w word, order uint64) {
+func (p *pool) settle(s *session, n int, w bindSignal, order uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.slots.used -= n
 	if !s.slots.joined {
 		return
 	}
-	if p.judge(s, w, order) || p.ailing > 0 {
+	if p.record(s, w, order) || p.unhealthy > 0 {
 		p.grantAll() // of a line, the first may be due to try a bind that nothing else wakes
 		return
 	}
 	p.grant(s)
 }
 
-// begin takes n slots of s for a message that starts; mu is held. If s gets it only to see whether it has recovered, the
+// start takes n slots of s for a message that starts; mu is held. If s gets it only to see whether it has recovered, the
 // next one follows after a while.
-func (p *pool) begin(s *session, n int) {
+func (p *pool) start(s *session, n int) {
 	if p.probing(s) {
 		s.slots.probeAt = time.Now().Add(p.probe)
 	}
@@ -184,25 +184,25 @@ func (p *pool) grant(s *session) {
 			continue
 		}
 		w := p.waiting.first
-		if w == nil || !p.fits(s, w.slots) || !p.welcome(s, p.now()) {
+		if w == nil || !p.fits(s, w.slots) || !p.takesNew(s, p.now()) {
 			return
 		}
 		p.waiting.pop()
-		p.begin(s, w.slots)
+		p.start(s, w.slots)
 		w.grant <- s
 	}
 }
 
-// leave ends a message that acquire began.
-func (p *pool) leave() {
+// done ends a message that acquire began.
+func (p *pool) done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sends--
 	p.checkIdle()
 }
 
-// join makes a bound session available.
-func (p *pool) join(s *session) {
+// add makes a bound session available.
+func (p *pool) add(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.slots.joined, p.bound = true, true
@@ -210,17 +210,17 @@ func (p *pool) join(s *session) {
 	p.grant(s)
 }
 
-// part takes a session out and refuses whoever waits for it. It is idempotent. Slots
+// remove takes a session out and refuses whoever waits for it. It is idempotent. Slots
 // in use are still released one by one.
-func (p *pool) part(s *session, why string) {
+func (p *pool) remove(s *session, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !s.slots.joined {
 		return
 	}
 	s.slots.joined = false
-	if s.slots.ailing {
-		p.ailing--
+	if s.slots.unhealthy {
+		p.unhealthy--
 	}
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == s })
 	p.why = why
@@ -283,7 +283,7 @@ func (p *pool) leastLoaded(n int) *session {
 	now := p.now()
 	var best *session
 	for _, s := range p.sessions {
-		if !p.fits(s, n) || !p.welcome(s, now) {
+		if !p.fits(s, n) || !p.takesNew(s, now) {
 			continue
 		}
 		if p.probing(s) {
@@ -301,7 +301,7 @@ func (p *pool) any() *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.sessions {
-		if !s.slots.ailing {
+		if !s.slots.unhealthy {
 			return s
 		}
 	}
@@ -320,7 +320,7 @@ func (p *pool) takeSpare() (*session, error) {
 		return nil, errNoBind
 	}
 	for _, s := range p.sessions {
-		if p.waiting.first == nil && s.slots.waiting.first == nil && !s.slots.ailing && p.fits(s, 1) {
+		if p.waiting.first == nil && s.slots.waiting.first == nil && !s.slots.unhealthy && p.fits(s, 1) {
 			s.slots.used++
 			return s, nil
 		}

@@ -27,7 +27,7 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 	index := map[*session]int{}
 	for i, s := range sessions {
 		index[s] = i
-		p.join(s)
+		p.add(s)
 	}
 	use := func(s *session, n int) {
 		if all := held[index[s]].Add(int64(n)); all > window {
@@ -54,7 +54,7 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 					if ok, _ := p.acquireOn(ctx, s, time.Time{}); ok {
 						use(s, 1)
 					}
-					p.leave()
+					p.done()
 				} else if why == "" {
 					t.Error("refused without a reason")
 				}
@@ -65,9 +65,9 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 	wg.Go(func() {
 		for range rounds {
 			s := sessions[rand.N(len(sessions))]
-			p.part(s, whyUnbound)
+			p.remove(s, whyUnbound)
 			<-time.After(time.Duration(rand.N(100)) * time.Microsecond)
-			p.join(s)
+			p.add(s)
 		}
 	})
 	wg.Wait()
@@ -88,7 +88,7 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 func TestWaitersAreServedInOrder(t *testing.T) {
 	t.Parallel()
 	p, s := newPool(1), &session{}
-	p.join(s)
+	p.add(s)
 	if got, _ := p.acquire(t.Context(), 1, time.Time{}); got != s {
 		t.Fatal("no slot")
 	}
@@ -99,13 +99,13 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 			if got, _ := p.acquire(t.Context(), 1, time.Time{}); got == s {
 				order <- i
 				p.release(s, 1)
-				p.leave()
+				p.done()
 			}
 		})
 		eventually(t, "the sender is in line", func() bool { return p.waits() == i+1 })
 	}
 	p.release(s, 1)
-	p.leave()
+	p.done()
 	wg.Wait()
 	for want := range 3 {
 		if got := <-order; got != want {
@@ -120,7 +120,7 @@ func TestWhoeverWaitsIsRefusedWhenTheLastSessionEnds(t *testing.T) {
 	if _, why := p.acquire(t.Context(), 1, time.Time{}); why != "connecting" {
 		t.Errorf("before the first bind: %q", why)
 	}
-	p.join(s)
+	p.add(s)
 	if got, _ := p.acquire(t.Context(), 1, time.Time{}); got != s {
 		t.Fatal("no slot")
 	}
@@ -138,7 +138,7 @@ func TestWhoeverWaitsIsRefusedWhenTheLastSessionEnds(t *testing.T) {
 		defer p.mu.Unlock()
 		return p.waiting.first != nil && s.slots.waiting.first != nil
 	})
-	p.part(s, whyUnbound)
+	p.remove(s, whyUnbound)
 	for range 2 {
 		if why := <-whys; why != "unbound" {
 			t.Errorf("refused with %q", why)
@@ -160,7 +160,7 @@ func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, s := newPool(4), &session{}
-		p.join(s)
+		p.add(s)
 		if got, _ := p.acquire(t.Context(), 3, time.Time{}); got != s {
 			t.Fatal("no slots")
 		}

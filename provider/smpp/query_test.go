@@ -75,7 +75,7 @@ func TestQueriesThatAreNotOfferedOrNotAnsweredFail(t *testing.T) {
 	if _, err := c.Query(t.Context(), s); !errors.Is(err, errNotAnswered) {
 		t.Errorf("a silent SMSC: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	srv.SetBehaviour(smpptest.Behaviour{})
 	if err := c.Close(ctx); err != nil {
@@ -142,7 +142,7 @@ func TestReceiptsThatNeverComeAreAskedFor(t *testing.T) {
 func TestWhatHasItsReceiptIsNotAskedFor(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	h := newChase(&Client{cfg: Config{QueryAfter: time.Minute}})
+	h := newReceiptQueries(&Client{cfg: Config{QueryAfter: time.Minute}})
 	queries := 0
 	h.query = func(context.Context, string, pdu.Address) (provider.Receipt, error) {
 		queries++
@@ -151,7 +151,7 @@ func TestWhatHasItsReceiptIsNotAskedFor(t *testing.T) {
 	for _, reference := range []string{"a", "", "b"} {
 		h.expect(reference, pdu.Address{}, now)
 	}
-	h.settled("a")
+	h.received("a")
 	if _, wait := h.next(now); wait != time.Minute {
 		t.Errorf("due in %v", wait)
 	}
@@ -173,10 +173,10 @@ func TestWhatHasItsReceiptIsNotAskedFor(t *testing.T) {
 
 func TestTheChaseIsBounded(t *testing.T) {
 	t.Parallel()
-	h := newChase(&Client{cfg: Config{QueryAfter: time.Minute}})
-	h.queue = make([]chased, maxChased)
+	h := newReceiptQueries(&Client{cfg: Config{QueryAfter: time.Minute}})
+	h.queue = make([]awaitedReceipt, maxAwaited)
 	h.expect("a", pdu.Address{}, time.Now())
-	if len(h.queue) != maxChased || len(h.open) != 0 {
+	if len(h.queue) != maxAwaited || len(h.open) != 0 {
 		t.Errorf("%d are remembered", len(h.queue))
 	}
 }

@@ -42,7 +42,7 @@ func startRaw(t *testing.T, cfg Config) (*Client, *rawPeer) {
 }
 
 func newRawPeer(t testing.TB, conn net.Conn) *rawPeer {
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(testTimeout))
 	return &rawPeer{t: t, conn: conn, reader: pdu.NewReader(conn)}
 }
 

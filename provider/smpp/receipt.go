@@ -30,7 +30,7 @@ func (c *Config) parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, 
 	if !c.carriesReceipt(m, text) {
 		return provider.Receipt{}, false
 	}
-	state := receiptWord(receiptField(text, "stat"))
+	state := safeReceiptWord(receiptField(text, "stat"))
 	if len(state) == 1 && state[0] <= '9' {
 		state = pdu.MessageState(state[0] - '0').Word()
 	}
@@ -128,7 +128,7 @@ func separates(b byte) bool { return b <= ' ' || b == ',' || b == ';' || b == '|
 // receiptError is the error that a receipt names: err in the text, or else the code in
 // network_error_code (section 5.3.2.31: one octet for the network, two for the code).
 func receiptError(m *pdu.Message, text []byte) string {
-	if word := receiptWord(receiptField(text, "err")); word != "" {
+	if word := safeReceiptWord(receiptField(text, "err")); word != "" {
 		return word
 	}
 	if v, ok := m.TLVs.Get(pdu.TagNetworkErrorCode); ok && len(v) == 3 {
@@ -145,9 +145,9 @@ func receiptCode(state, failure string) string {
 	return state + "/" + failure
 }
 
-// receiptWord is a value that may be shown, in capitals: letters and few digits. Anything else, such as
+// safeReceiptWord is a value that may be shown, in capitals: letters and few digits. Anything else, such as
 // a number of a subscriber in a strange place, is dropped.
-func receiptWord(value []byte) string {
+func safeReceiptWord(value []byte) string {
 	digits := 0
 	for _, b := range value {
 		switch {

@@ -154,7 +154,7 @@ func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 func unread(cfg Config) (*session, func()) {
 	ours, theirs := net.Pipe()
 	cfg = cfg.withDefaults()
-	return newSession(&cfg, newPool(1), newInlet(ours), bindSequence), func() { _, _ = ours.Close(), theirs.Close() }
+	return newSession(&cfg, newPool(1), newPDUReader(ours), bindSequence), func() { _, _ = ours.Close(), theirs.Close() }
 }
 
 // TestABindHasABoundOfReceiptsWithoutAnswer: those beyond are for the SMSC to keep. The answers to all of them have room at
@@ -201,7 +201,7 @@ func TestAnAnswerForASessionThatIsOverGoesNowhere(t *testing.T) {
 	if err := s.handOver(provider.Receipt{}, pdu.CommandDeliverSMResp, 1); err != nil {
 		t.Fatal(err)
 	}
-	s.settle()
+	s.finishAll()
 	next(t, got).answer(true)
 	if len(s.control) != 0 || s.unanswered.Load() != 0 {
 		t.Errorf("%d octets of answers, %d receipts without one", len(s.control), s.unanswered.Load())

@@ -24,7 +24,7 @@ type ReceiptMeanings map[string]ReceiptMeaning
 func (t ReceiptMeanings) validate() error {
 	for key, m := range t {
 		word, failure, _ := strings.Cut(key, "/")
-		if key == "" || key == "/" || receiptWord([]byte(word)) != word || receiptWord([]byte(failure)) != failure {
+		if key == "" || key == "/" || safeReceiptWord([]byte(word)) != word || safeReceiptWord([]byte(failure)) != failure {
 			return fmt.Errorf("receipt_meanings: %q is no word, no error such as /012 and no such pair", key)
 		}
 		if m.State > provider.Undelivered || m.Cause != provider.Unspecified && m.State != provider.Undelivered {

@@ -26,7 +26,7 @@ func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Resul
 	plan, err := c.cfg.plan(s, now)
 	switch {
 	case err != nil:
-		return unwritable(err)
+		return cannotSend(err)
 	case plan.parts() == 1:
 		return c.sendOne(ctx, &plan, s.Begins())
 	}
@@ -37,7 +37,7 @@ func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Resul
 func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provider.Result {
 	one := c.calls.get()
 	defer c.calls.put(one)
-	one.ours, one.source, one.expires = p.key, p.source, p.expires
+	one.submissionKey, one.source, one.expires = p.key, p.source, p.expires
 	if err := p.encode(one, 0); err != nil {
 		return rejected(err)
 	}
@@ -45,7 +45,7 @@ func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provide
 	if s == nil {
 		return failed(provider.Refused, one.late(why, time.Now()))
 	}
-	defer c.pool.leave()
+	defer c.pool.done()
 	if !s.submit(latest, one) {
 		return failed(provider.Refused, whyUnbound)
 	}
@@ -54,7 +54,7 @@ func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provide
 		return c.summary(p, []*call{one})
 	}
 	part := one.part(&c.cfg, 0)
-	c.remember(p, &part)
+	c.awaitReceipt(p, &part)
 	return provider.Result{Outcome: part.Outcome, Unfit: one.unfit(&c.cfg), Code: part.Code, Reference: part.Reference, Err: one.explain(part.Outcome)}
 }
 
@@ -64,7 +64,7 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	for i := range parts {
 		parts[i] = c.calls.get()
 		defer c.calls.put(parts[i])
-		parts[i].ours, parts[i].source, parts[i].expires = p.key, p.source, p.expires
+		parts[i].submissionKey, parts[i].source, parts[i].expires = p.key, p.source, p.expires
 		if err := p.encode(parts[i], i); err != nil {
 			return rejected(err)
 		}
@@ -74,7 +74,7 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	if s == nil {
 		return failed(provider.Refused, parts[0].late(why, time.Now()))
 	}
-	defer c.pool.leave()
+	defer c.pool.done()
 	if !s.submit(latest, parts[:together]...) {
 		return failed(provider.Refused, whyUnbound)
 	}
@@ -82,17 +82,17 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	for _, part := range parts[1:together] {
 		s.wait(ctx, part)
 	}
-	c.follow(ctx, s, parts, together)
+	c.submitRest(ctx, s, parts, together)
 	r := c.summary(p, parts)
 	if r.Outcome == provider.Rejected && c.cfg.Cancel {
-		c.takeBack(ctx, s, p, r.Parts)
+		c.cancelParts(ctx, s, p, r.Parts)
 	}
 	return r
 }
 
-// follow submits the parts from next on one by one. When one before them was not accepted, or there
+// submitRest submits the parts from next on one by one. When one before them was not accepted, or there
 // is no slot any more, the rest is unsent.
-func (c *Client) follow(ctx context.Context, s *session, parts []*call, next int) {
+func (c *Client) submitRest(ctx context.Context, s *session, parts []*call, next int) {
 	for i, part := range parts[next:] {
 		if why := c.submitNext(ctx, s, parts[:next+i], part); why != "" {
 			for _, rest := range parts[next+i:] {
@@ -129,7 +129,7 @@ func (c *Client) summary(p *plan, calls []*call) provider.Result {
 	r := provider.Result{Parts: make([]provider.Part, len(calls))}
 	for i, one := range calls {
 		r.Parts[i] = one.part(&c.cfg, p.indices[i])
-		c.remember(p, &r.Parts[i])
+		c.awaitReceipt(p, &r.Parts[i])
 	}
 	if r.Outcome = provider.Combine(r.Parts); r.Outcome != provider.Accepted {
 		r.Cut = p.fingerprint(&c.cfg)
@@ -151,7 +151,7 @@ func (c *Client) allUnfit(calls []*call) bool {
 		switch {
 		case one.unfit(&c.cfg):
 			some = true
-		case one.accepted(&c.cfg), one.fate == unsent && one.why == whySkipped:
+		case one.accepted(&c.cfg), one.outcome == unsent && one.why == whySkipped:
 		default:
 			return false
 		}
@@ -159,20 +159,20 @@ func (c *Client) allUnfit(calls []*call) bool {
 	return some
 }
 
-// remember lets the chase expect the receipt of an accepted part, where there is one.
-func (c *Client) remember(p *plan, part *provider.Part) {
-	if c.chase != nil && part.Outcome == provider.Accepted {
-		c.chase.expect(part.Reference, p.common.Source, time.Now())
+// awaitReceipt lets the chase expect the receipt of an accepted part, where there is one.
+func (c *Client) awaitReceipt(p *plan, part *provider.Part) {
+	if c.queries != nil && part.Outcome == provider.Accepted {
+		c.queries.expect(part.Reference, p.common.Source, time.Now())
 	}
 }
 
 func failed(outcome provider.Outcome, why string) provider.Result {
-	return provider.Result{Outcome: outcome, Code: why, Err: wordError(why)}
+	return provider.Result{Outcome: outcome, Code: why, Err: codeError(why)}
 }
 
-// unwritable is the result of a submission that this channel cannot write. A sender that it cannot spell, a message that
+// cannotSend is the result of a submission that this channel cannot write. A sender that it cannot spell, a message that
 // its schedule would let expire and parts that it would cut otherwise are no fault of the message: another channel may do.
-func unwritable(err error) provider.Result {
+func cannotSend(err error) provider.Result {
 	switch {
 	case errors.Is(err, faultSource), errors.Is(err, faultExpired), errors.Is(err, faultCut):
 		return provider.Result{Outcome: provider.Refused, Code: provider.Uncomposed, Err: err}

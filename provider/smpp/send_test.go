@@ -234,7 +234,7 @@ func TestEnquireLinkBypassesAFullWindow(t *testing.T) {
 	hold := make(chan struct{})
 	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: holding(hold)})
 	cfg := fastConfig(srv.Addr())
-	cfg.Window, cfg.EnquireLink, cfg.ResponseTimeout = 1, 10*time.Millisecond, patience
+	cfg.Window, cfg.EnquireLink, cfg.ResponseTimeout = 1, 10*time.Millisecond, testTimeout
 	c := startClient(t, cfg)
 	results := make(chan []provider.Result, 1)
 	go func() { results <- sendMany(c, 3, 3) }()

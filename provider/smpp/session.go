@@ -37,13 +37,13 @@ type session struct {
 	cfg   *Config
 	pool  *pool
 	conn  net.Conn
-	in    *inlet
+	in    *pduReader
 	exact bool // the count that conn.Write returns is that of octets which left
 	slots slots
 
 	wake       chan struct{} // capacity 1: the writer has something to do
 	health     chan struct{} // capacity 1: the pool thinks better or worse of the session
-	tell       func(ailing bool)
+	onHealth   func(ailing bool)
 	stopped    chan struct{} // closed when the session ends
 	unbindResp chan struct{} // closed by the reader on unbind_resp
 	flooded    chan struct{} // capacity 1: an answer had no room in control
@@ -56,8 +56,8 @@ type session struct {
 	submits  uint64 // that were taken for writing
 	queue    []*call
 	pending  map[uint32]*call
-	given    givenUp                    // those that left pending without an answer
-	asked    map[uint32]chan<- reaction // requests other than submit_sm; nil once the session has ended
+	givenUp  givenUp                    // those that left pending without an answer
+	requests map[uint32]chan<- response // requests other than submit_sm; nil once the session has ended
 	control  []byte                     // whole PDUs that bypass the window
 	writing  time.Time                  // since when the writer is in Write; zero when it is not
 	enquiry  uint32                     // sequence_number of the unanswered enquire_link; zero for none
@@ -66,13 +66,13 @@ type session struct {
 	unbound  bool                       // unbindResp is closed
 }
 
-func newSession(cfg *Config, p *pool, in *inlet, sequence uint32) *session {
+func newSession(cfg *Config, p *pool, in *pduReader, sequence uint32) *session {
 	return &session{
 		cfg: cfg, pool: p, conn: in.conn, in: in, exact: cfg.TLS == nil, sequence: sequence,
-		wake: make(chan struct{}, 1), health: make(chan struct{}, 1), tell: func(bool) {}, stopped: make(chan struct{}), unbindResp: make(chan struct{}),
+		wake: make(chan struct{}, 1), health: make(chan struct{}, 1), onHealth: func(bool) {}, stopped: make(chan struct{}), unbindResp: make(chan struct{}),
 		flooded: make(chan struct{}, 1), deliveries: make(chan delivery, deliveryQueue),
-		pending: make(map[uint32]*call, cfg.Window),
-		asked:   make(map[uint32]chan<- reaction),
+		pending:  make(map[uint32]*call, cfg.Window),
+		requests: make(map[uint32]chan<- response),
 	}
 }
 
@@ -82,7 +82,7 @@ func newSession(cfg *Config, p *pool, in *inlet, sequence uint32) *session {
 // goroutine has ended.
 func (s *session) run(life context.Context, leave <-chan struct{}, submits bool) error {
 	if submits {
-		s.pool.join(s)
+		s.pool.add(s)
 	}
 	ctx, cancel := context.WithCancel(life)
 	reading, writing, rest := spawn(s.readLoop), spawn(s.writeLoop), &sync.WaitGroup{}
@@ -105,18 +105,18 @@ func (s *session) run(life context.Context, leave <-chan struct{}, submits bool)
 	case <-life.Done():
 		err = errUnbound
 	}
-	s.pool.part(s, whyUnbound)
+	s.pool.remove(s, whyUnbound)
 	cancel()
-	s.windDown(life, reading, writing)
+	s.stopLoops(life, reading, writing)
 	<-keeping.done
 	rest.Wait()
-	s.settle()
+	s.finishAll()
 	return err
 }
 
-// windDown ends the reader and the writer. When one of them has failed by itself the
+// stopLoops ends the reader and the writer. When one of them has failed by itself the
 // other has flushGrace for what it can still do.
-func (s *session) windDown(life context.Context, reading, writing *task) {
+func (s *session) stopLoops(life context.Context, reading, writing *task) {
 	grace := time.Now().Add(flushGrace)
 	switch {
 	case life.Err() != nil:
@@ -164,14 +164,14 @@ func (s *session) unbind(life context.Context, reading, writing *task) {
 	s.mu.Lock()
 	s.control = pdu.AppendEmpty(s.control, pdu.CommandUnbind, pdu.StatusOK, s.nextSequence())
 	s.mu.Unlock()
-	s.kick()
-	patience := time.NewTimer(s.cfg.ResponseTimeout)
-	defer patience.Stop()
+	s.wakeWriter()
+	timeout := time.NewTimer(s.cfg.ResponseTimeout)
+	defer timeout.Stop()
 	select {
 	case <-s.unbindResp:
 	case <-reading.done:
 	case <-writing.done:
-	case <-patience.C:
+	case <-timeout.C:
 	case <-life.Done():
 	}
 }
@@ -187,12 +187,12 @@ func (s *session) submit(latest time.Time, calls ...*call) bool {
 		return false
 	}
 	for _, c := range calls {
-		c.head = calls[0]
+		c.first = calls[0]
 	}
 	calls[0].latest = latest
 	s.queue = append(s.queue, calls...)
 	s.mu.Unlock()
-	s.kick()
+	s.wakeWriter()
 	return true
 }
 
@@ -201,7 +201,7 @@ func (s *session) wait(ctx context.Context, c *call) {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		s.abandon(c, whyGone(ctx))
+		s.abandon(c, abandonReason(ctx))
 		<-c.done
 	}
 }
@@ -215,25 +215,25 @@ func (s *session) waitFirst(ctx context.Context, head *call, latest time.Time) {
 		case <-head.done:
 			return
 		case <-alarm:
-			s.sweep(time.Now())
+			s.expireQueued(time.Now())
 		case <-ctx.Done():
-			s.abandon(head, whyGone(ctx))
+			s.abandon(head, abandonReason(ctx))
 			<-head.done
 			return
 		}
 	}
 }
 
-// sweep ends what is queued and may not leave any more.
-func (s *session) sweep(now time.Time) {
+// expireQueued ends what is queued and may not leave any more.
+func (s *session) expireQueued(now time.Time) {
 	s.mu.Lock()
-	late := s.expel(now)
+	late := s.removeLate(now)
 	s.mu.Unlock()
 	s.finishLate(late)
 }
 
-// expel takes what may not leave any more out of the queue; mu is held.
-func (s *session) expel(now time.Time) (late []*call) {
+// removeLate takes what may not leave any more out of the queue; mu is held.
+func (s *session) removeLate(now time.Time) (late []*call) {
 	if !slices.ContainsFunc(s.queue, func(c *call) bool { return c.tooLate(now) }) {
 		return nil
 	}
@@ -255,9 +255,9 @@ func (s *session) finishLate(late []*call) {
 	}
 }
 
-// whyGone is why a sender leaves a submit that was written: its deadline is a timeout like the session's own, and only one
+// abandonReason is why a sender leaves a submit that was written: its deadline is a timeout like the session's own, and only one
 // that was called off says nothing.
-func whyGone(ctx context.Context) string {
+func abandonReason(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return whyTimeout
 	}
@@ -278,11 +278,11 @@ func (s *session) abandon(c *call, why string) {
 	if mine {
 		s.giveUp(c)
 		written := c.deadline.Add(-s.cfg.SubmitTimeout)
-		c.hasty = time.Since(written) < s.cfg.patience()
+		c.abandonedEarly = time.Since(written) < s.cfg.silenceThreshold()
 	}
 	s.mu.Unlock()
 	if mine {
-		c.end(lost, why)
+		c.end(noAnswer, why)
 		s.finish(c)
 	}
 }
@@ -290,7 +290,7 @@ func (s *session) abandon(c *call, why string) {
 // finish gives c, whose fate is set and which is in neither queue nor pending, back
 // to its sender.
 func (s *session) finish(c *call) {
-	word, order := s.cfg.wordOn(c), c.order
+	word, order := s.cfg.signalOf(c), c.order
 	c.done <- struct{}{}
 	s.pool.settle(s, 1, word, order)
 }
@@ -299,18 +299,18 @@ func (s *session) finish(c *call) {
 func (s *session) forget(sequence uint32) {
 	delete(s.pending, sequence)
 	if s.leaving && len(s.pending) == 0 {
-		s.kick() // the writer ends the session
+		s.wakeWriter() // the writer ends the session
 	}
 }
 
-// settle decides the fate of everything that is left when no goroutine of the
+// finishAll decides the fate of everything that is left when no goroutine of the
 // session runs any more.
-func (s *session) settle() {
+func (s *session) finishAll() {
 	s.mu.Lock()
 	queue, pending := s.queue, s.pending
 	s.queue, s.pending, s.closed = nil, nil, true
-	asked := s.asked
-	s.asked = nil
+	asked := s.requests
+	s.requests = nil
 	s.mu.Unlock()
 	for _, reply := range asked {
 		close(reply)
@@ -320,13 +320,13 @@ func (s *session) settle() {
 		s.finish(c)
 	}
 	for _, c := range pending {
-		c.end(lost, whyLost)
+		c.end(noAnswer, whyLost)
 		s.finish(c)
 	}
 }
 
-// kick wakes the writer.
-func (s *session) kick() {
+// wakeWriter wakes the writer.
+func (s *session) wakeWriter() {
 	select {
 	case s.wake <- struct{}{}:
 	default:

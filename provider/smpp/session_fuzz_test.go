@@ -33,12 +33,12 @@ func FuzzSession(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		cfg := Config{
 			OnReceipt: atOnce(func(provider.Receipt) bool { return true }), OnInbound: func(provider.Inbound) bool { return false },
-			OnDeliver:      func(context.Context, pdu.DeliverSM) pdu.Status { return 0 },
-			HeedCongestion: true, UntypedReceipts: true, ReceiptKeyTLV: 0x1400,
+			OnDeliver:       func(context.Context, pdu.DeliverSM) pdu.Status { return 0 },
+			HonorCongestion: true, UntypedReceipts: true, ReceiptKeyTLV: 0x1400,
 		}.withDefaults()
-		s := newSession(&cfg, newPool(8), newInlet(nil), bindSequence)
+		s := newSession(&cfg, newPool(8), newPDUReader(nil), bindSequence)
 		s.in.reader = pdu.NewReader(iotest.HalfReader(bytes.NewReader(stream)))
-		s.pool.join(s)
+		s.pool.add(s)
 		frame := pdu.AppendEmpty(nil, pdu.CommandSubmitSM, 0, 0)
 		calls := []*call{{frame: frame, done: make(chan struct{}, 1)}, {frame: frame, done: make(chan struct{}, 1)}}
 		s.slots.used = len(calls)
@@ -50,7 +50,7 @@ func FuzzSession(f *testing.F) {
 		if len(s.control) > maxControl {
 			t.Fatalf("%d octets of answers", len(s.control))
 		}
-		s.settle()
+		s.finishAll()
 		for i, c := range calls {
 			select {
 			case <-c.done:

@@ -13,7 +13,7 @@ func TestControlPDUsGoBeforeQueuedSubmits(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer func() { _, _ = ours.Close(), theirs.Close() }()
 	cfg := Config{}.withDefaults()
-	s := newSession(&cfg, newPool(1), newInlet(ours), bindSequence)
+	s := newSession(&cfg, newPool(1), newPDUReader(ours), bindSequence)
 	frame, err := pdu.Append(nil, 0, 0, &pdu.SubmitSM{})
 	if err != nil {
 		t.Fatal(err)

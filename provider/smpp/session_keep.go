@@ -22,7 +22,7 @@ func (s *session) keepLoop() error {
 		case <-s.stopped:
 			return nil
 		case <-s.health:
-			s.tell(s.pool.ails(s))
+			s.onHealth(s.pool.isUnhealthy(s))
 		case <-enquire.C:
 			if s.enquire() {
 				silence.Reset(s.cfg.ResponseTimeout)
@@ -51,7 +51,7 @@ func (s *session) enquire() bool {
 	}
 	s.enquiry = s.nextSequence()
 	s.control = pdu.AppendEmpty(s.control, pdu.CommandEnquireLink, pdu.StatusOK, s.enquiry)
-	s.kick()
+	s.wakeWriter()
 	return true
 }
 
@@ -99,7 +99,7 @@ func (s *session) expire(now time.Time) (next time.Duration, err error) {
 	}
 	s.mu.Unlock()
 	for _, c := range overdue {
-		c.end(lost, whyTimeout)
+		c.end(noAnswer, whyTimeout)
 		s.finish(c)
 	}
 	return next, err

@@ -16,7 +16,7 @@ const deliveryQueue = 256
 type delivery struct {
 	response pdu.Command
 	sequence uint32
-	take     func(context.Context) pdu.Status
+	handle   func(context.Context) pdu.Status
 }
 
 // readLoop handles what the peer sends until the stream ends.
@@ -42,7 +42,7 @@ func (s *session) handle(h pdu.Header, frame []byte) error {
 		// The status decides even if the rest of the body cannot be read.
 		_ = s.resp.Parse(frame[pdu.HeaderSize:])
 		s.answer(h.Sequence, h.Status, cleanID([]byte(s.resp.MessageID)))
-		if s.cfg.HeedCongestion {
+		if s.cfg.HonorCongestion {
 			s.pool.narrow(s, congestion(s.resp.TLVs))
 		}
 	case pdu.CommandQuerySMResp, pdu.CommandCancelSMResp:
@@ -81,10 +81,10 @@ func (s *session) answer(sequence uint32, status pdu.Status, messageID string) {
 	}
 	s.mu.Unlock()
 	if c == nil {
-		s.answeredLate(sequence, status, messageID)
+		s.lateResponse(sequence, status, messageID)
 		return
 	}
-	c.fate, c.status, c.messageID = answered, status, messageID
+	c.outcome, c.status, c.messageID = answered, status, messageID
 	s.finish(c)
 }
 
@@ -102,7 +102,7 @@ func (s *session) nack(h pdu.Header) {
 // peerUnbinds lets no further submit start, answers, and leaves the answers under way
 // the time they need.
 func (s *session) peerUnbinds(h pdu.Header) error {
-	s.pool.part(s, whyUnbound)
+	s.pool.remove(s, whyUnbound)
 	s.mu.Lock()
 	s.leaving = true
 	queue := s.queue
@@ -136,7 +136,7 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 	if r, ok := s.receipt(&m); ok {
 		return s.handOver(r, response, h.Sequence)
 	}
-	take := s.taker(&m)
+	take := s.deliveryHandler(&m)
 	if take == nil {
 		return s.respond(response, pdu.StatusOK, h.Sequence)
 	}
@@ -173,9 +173,9 @@ func stated(m *pdu.Message) bool {
 	return ok
 }
 
-// taker is who takes a message that is no receipt, beside the reader; nil when nobody does. A message of a subscriber
+// deliveryHandler is who takes a message that is no receipt, beside the reader; nil when nobody does. A message of a subscriber
 // that nobody here can read is refused, so that the SMSC does not count it as delivered.
-func (s *session) taker(m *pdu.Message) func(context.Context) pdu.Status {
+func (s *session) deliveryHandler(m *pdu.Message) func(context.Context) pdu.Status {
 	if s.cfg.OnInbound != nil {
 		in, readable := s.cfg.parseInbound(m, time.Now())
 		switch {
@@ -215,7 +215,7 @@ func (s *session) deliverLoop(ctx context.Context) {
 		case <-s.stopped:
 			return
 		case d := <-s.deliveries:
-			if s.respond(d.response, d.take(ctx), d.sequence) != nil {
+			if s.respond(d.response, d.handle(ctx), d.sequence) != nil {
 				return // the reader meets the same flood
 			}
 		}

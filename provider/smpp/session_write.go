@@ -31,7 +31,7 @@ func (s *session) writeLoop() error {
 		select {
 		case <-s.wake:
 		case <-s.stopped:
-			return s.lastWords(buf)
+			return s.writeControl(buf)
 		}
 		// Senders that are ready to run get to queue first: one syscall for all of them.
 		runtime.Gosched()
@@ -59,7 +59,7 @@ func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	s.finishLate(s.expel(now)) // the slots come free under mu, which goes before pool.mu
+	s.finishLate(s.removeLate(now)) // the slots come free under mu, which goes before pool.mu
 	buf = append(buf, s.control...)
 	s.control = s.control[:0]
 	if len(s.queue) == 0 && len(buf) == 0 {
@@ -73,7 +73,7 @@ func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool)
 			break
 		}
 		s.submits++
-		c.sequence, c.order, c.deadline, c.head.begun = s.nextSequence(), s.submits, deadline, true
+		c.sequence, c.order, c.deadline, c.first.started = s.nextSequence(), s.submits, deadline, true
 		pdu.SetSequence(c.frame, c.sequence)
 		c.renewValidity(s.cfg, now)
 		s.pending[c.sequence] = c
@@ -108,9 +108,9 @@ func (s *session) writeFailed(spans []span, n int) {
 	}
 }
 
-// lastWords writes what bypasses the window and nothing else; the connection has a
+// writeControl writes what bypasses the window and nothing else; the connection has a
 // deadline or is closed.
-func (s *session) lastWords(buf []byte) error {
+func (s *session) writeControl(buf []byte) error {
 	s.mu.Lock()
 	s.closed = true
 	buf = append(buf[:0], s.control...)
@@ -134,7 +134,7 @@ func (s *session) reply(frame []byte) error {
 		return errFlood
 	}
 	s.control = append(s.control, frame...)
-	s.kick()
+	s.wakeWriter()
 	return nil
 }
 

@@ -120,7 +120,7 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		ReceiptMeanings: readMeanings(r, "receipt_meanings"),
 		GSMErrors:       settings.Choose(r, "receipt_errors", receiptErrors),
 		UntypedReceipts: r.Flag("untyped_receipts"),
-		HeedCongestion:  settings.Choose(r, "congestion", congestions),
+		HonorCongestion: settings.Choose(r, "congestion", congestions),
 		Query:           r.Flag("query"),
 		Cancel:          r.Flag("cancel"),
 		QueryAfter:      r.Duration("query_after"),

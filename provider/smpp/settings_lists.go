@@ -27,38 +27,38 @@ func octet(r *settings.Reader, key string) byte {
 
 // readOutcomes reads the overrides of the status table. Keys are codes in decimal or
 // hexadecimal.
-func readOutcomes(r *settings.Reader, key string) map[pdu.Status]Verdict {
+func readOutcomes(r *settings.Reader, key string) map[pdu.Status]StatusMeaning {
 	entries := readMap(r, key, "no map from status to outcome")
 	if entries == nil {
 		return nil
 	}
-	table := make(map[pdu.Status]Verdict, len(entries))
+	table := make(map[pdu.Status]StatusMeaning, len(entries))
 	for code, word := range entries {
 		status, err := strconv.ParseUint(code, 0, 32)
 		if err != nil {
 			r.Failf(key, "%q is no command_status; write it as 0x00000410", code)
 			continue
 		}
-		verdict, err := parseVerdict(fmt.Sprint(word))
+		meaning, err := parseStatusMeaning(fmt.Sprint(word))
 		if err != nil {
 			r.Failf(key, "%s: %v", code, err)
 			continue
 		}
-		table[pdu.Status(status)] = verdict
+		table[pdu.Status(status)] = meaning
 	}
 	return table
 }
 
-// parseVerdict takes the word of an outcome, or "unfit".
-func parseVerdict(word string) (Verdict, error) {
+// parseStatusMeaning takes the word of an outcome, or "unfit".
+func parseStatusMeaning(word string) (StatusMeaning, error) {
 	if word == "unfit" {
 		return unfit, nil
 	}
 	outcome, err := provider.ParseOutcome(word)
 	if err != nil {
-		return Verdict{}, fmt.Errorf("%w and unfit", err)
+		return StatusMeaning{}, fmt.Errorf("%w and unfit", err)
 	}
-	return Verdict{Outcome: outcome}, nil
+	return StatusMeaning{Outcome: outcome}, nil
 }
 
 // readMeanings reads what the receipts of a carrier mean in its own words.

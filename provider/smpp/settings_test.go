@@ -73,7 +73,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		TLS: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "smsc.example"}, From: "12345",
 		SourceTON: new(byte(5)), SourceNPI: new(byte(0)), DestTON: new(byte(2)), DestNPI: new(byte(8)), ServiceType: "CMT",
 		RegisteredDelivery: pdu.ReceiptNone, Validity: 24 * time.Hour, ValidityFormat: Relative, Alphabet: Latin1, LongMessages: SAR,
-		Outcomes: map[pdu.Status]Verdict{
+		Outcomes: map[pdu.Status]StatusMeaning{
 			0x410: {Outcome: provider.Rejected}, pdu.StatusSubmitFail: {Outcome: provider.Throttled},
 			0x411: {Outcome: provider.Refused, Unfit: true}, pdu.StatusInvSrcAdr: {Outcome: provider.Refused},
 		},
@@ -129,7 +129,7 @@ func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
 		ReceiptMeanings: ReceiptMeanings{
 			"UNDELIV/012": {provider.Undelivered, provider.Absent}, "ACCEPTD": {State: provider.Delivered}, "/099": {State: provider.Pending},
 		},
-		GSMErrors: true, UntypedReceipts: true, HeedCongestion: true, Query: true, Cancel: true, QueryAfter: time.Hour, QueryRate: 3,
+		GSMErrors: true, UntypedReceipts: true, HonorCongestion: true, Query: true, Cancel: true, QueryAfter: time.Hour, QueryRate: 3,
 	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
 		t.Error(diff)

@@ -41,14 +41,14 @@ type State struct {
 	// Role is the bind operation: pdu.CommandBindTransceiver and its siblings.
 	Role  pdu.Command
 	Phase Phase
-	// Err explains Failed and Lost to a person, and is ErrAiling beside Bound for a bind that is up and
+	// Err explains Failed and Lost to a person, and is ErrUnhealthy beside Bound for a bind that is up and
 	// takes nothing; it holds no secret and is often a *LinkError, whose Why is bounded.
 	Err error
 }
 
-// ErrAiling says that a bind refuses messages for reasons of its own, or leaves them unanswered, one after the other.
+// ErrUnhealthy says that a bind refuses messages for reasons of its own, or leaves them unanswered, one after the other.
 // It gets hardly any while others are up.
-var ErrAiling = errors.New("bound, but takes no messages")
+var ErrUnhealthy = errors.New("bound, but takes no messages")
 
 // LinkError is why a connection could not be made or bound.
 type LinkError struct {

@@ -13,7 +13,7 @@ import (
 // the channel to the messages of others; a sender that the profile has lost does not.
 func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	webtest.Breaks(t, "testdata/answers/*.txt", func(_ testing.TB, reach web.Config) provider.Channel {
+	webtest.CheckBreaker(t, "testdata/answers/*.txt", func(_ testing.TB, reach web.Config) provider.Channel {
 		return breaker.New(open(reach, ""), breaker.Config{Name: "telnyx"})
 	}, map[string]web.Blame{
 		"number_code": web.OnMessage, "region": web.OnMessage, "inactive_recipient": web.OnMessage,

@@ -35,33 +35,33 @@ type recipient struct {
 	Status string `json:"status"`
 }
 
-// Hear reads a webhook: what became of a message, or a message of a subscriber.
-func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
+// ReadCallback reads a webhook: what became of a message, or a message of a subscriber.
+func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackContent, error) {
 	once, err := verify(call, c.cfg.PublicKeys)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
 	var e event
 	if err := json.Unmarshal(call.Body, &e); err != nil {
-		return provider.Heard{}, fmt.Errorf("%w: its JSON is broken", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("%w: its JSON is broken", provider.ErrMalformed)
 	}
-	heard := provider.Heard{Once: once}
+	content := provider.CallbackContent{ReplayID: once}
 	p := &e.Data.Payload
 	switch e.Data.Type {
 	case "message.sent", "message.finalized":
 		if err := p.check(); err != nil {
-			return provider.Heard{}, err
+			return provider.CallbackContent{}, err
 		}
-		heard.Receipts = []provider.Receipt{receipt(call, p)}
+		content.Receipts = []provider.Receipt{receipt(call, p)}
 	case "message.received":
 		if err := p.check(); err != nil {
-			return provider.Heard{}, err
+			return provider.CallbackContent{}, err
 		}
-		heard.Inbound = []provider.Inbound{{
+		content.Inbound = []provider.Inbound{{
 			Reference: p.ID, From: p.From.Number, To: p.To[0].Number, Text: p.Text, At: call.At,
 		}}
 	}
-	return heard, nil
+	return content, nil
 }
 
 // check asserts what an event about a message has to have.
@@ -76,7 +76,7 @@ func (p *payload) check() error {
 func receipt(call *provider.Callback, p *payload) provider.Receipt {
 	status := p.To[0].Status
 	r := provider.Receipt{
-		Reference: p.ID, Key: web.KeyOf(p.Webhook), State: states[status], Code: web.Bounded(status), At: call.At,
+		Reference: p.ID, Key: web.CallbackKey(p.Webhook), State: states[status], Code: web.SafeCode(status), At: call.At,
 	}
 	if len(p.Errors) == 0 {
 		if r.State == provider.Undelivered {
@@ -88,7 +88,7 @@ func receipt(call *provider.Callback, p *payload) provider.Receipt {
 	if r.State == provider.Undelivered {
 		r.Cause = causeOf(status, code)
 	}
-	r.Code += "/" + web.Bounded(code)
+	r.Code += "/" + web.SafeCode(code)
 	return r
 }
 

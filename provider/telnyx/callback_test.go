@@ -43,7 +43,7 @@ func recorded(t testing.TB, name string) []byte {
 func TestRecordedWebhooksAreRead(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(signing)
-	for name, want := range map[string]provider.Heard{
+	for name, want := range map[string]provider.CallbackContent{
 		"finalized": {Receipts: []provider.Receipt{{
 			Reference: "834f3d53-8a3c-4aa0-a733-7f2d682a72df", Key: webtest.Key, State: provider.Delivered, Code: "delivered",
 		}}},
@@ -55,14 +55,14 @@ func TestRecordedWebhooksAreRead(t *testing.T) {
 		}}},
 	} {
 		call := genuine(string(recorded(t, name)))
-		want.Once = call.Get("Telnyx-Signature-Ed25519")
-		webtest.Hears(t, c, call, want)
+		want.ReplayID = call.Get("Telnyx-Signature-Ed25519")
+		webtest.CheckContent(t, c, call, want)
 	}
 }
 
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	webtest.Statuses(t, listening(t)(signing), provider.Receipt{Reference: "1"}, func(status, errors string) *provider.Callback {
+	webtest.CheckStatuses(t, listening(t)(signing), provider.Receipt{Reference: "1"}, func(status, errors string) *provider.Callback {
 		return genuine(fmt.Sprintf(`{"data":{"event_type":"message.finalized","payload":{"id":"1","to":[{"status":%q}],"errors":[%s]}}}`, status, errors))
 	}, map[[2]string]provider.Receipt{
 		{"queued", ""}:  {State: provider.Pending, Code: "queued"},
@@ -85,7 +85,7 @@ func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 func TestForgedWebhooksSayNothing(t *testing.T) {
 	t.Parallel()
 	body := recorded(t, "failed")
-	webtest.Tampered(t, listening(t)(signing), func() *provider.Callback { return genuine(string(body)) }, webtest.Changes{
+	webtest.CheckTampered(t, listening(t)(signing), func() *provider.Callback { return genuine(string(body)) }, webtest.Changes{
 		"other body": func(c *provider.Callback) {
 			c.Body = bytes.Replace(c.Body, []byte("delivery_failed"), []byte("delivered"), 1)
 		},
@@ -98,20 +98,20 @@ func TestForgedWebhooksSayNothing(t *testing.T) {
 		"short signature": func(c *provider.Callback) { c.Header["Telnyx-Signature-Ed25519"][0] = "AAAA" },
 		"another key":     func(c *provider.Callback) { *c = *signed(other, time.Now(), body) },
 	})
-	webtest.LiveSecrets(t, listening(t), genuine(string(body)), signing, other)
+	webtest.CheckSecrets(t, listening(t), genuine(string(body)), signing, other)
 }
 
 func TestWebhooksOfAnotherTimeAreStale(t *testing.T) {
 	t.Parallel()
 	c, body := listening(t)(signing), recorded(t, "finalized")
 	aged := func(age time.Duration) *provider.Callback { return signed(signing, time.Now().Add(-age), body) }
-	webtest.Timely(t, c, aged, 5*time.Minute, 5*time.Minute)
-	webtest.Refused(t, c, provider.ErrStale, map[string]*provider.Callback{"of last year": aged(400 * 24 * time.Hour)})
+	webtest.CheckAgeLimits(t, c, aged, 5*time.Minute, 5*time.Minute)
+	webtest.CheckRefused(t, c, provider.ErrStale, map[string]*provider.Callback{"of last year": aged(400 * 24 * time.Hour)})
 }
 
 func TestWebhooksHaveNamesThatTellReplays(t *testing.T) {
 	t.Parallel()
-	webtest.Replayed(t, listening(t)(signing), genuine(string(recorded(t, "finalized"))), genuine(string(recorded(t, "failed"))))
+	webtest.CheckReplayID(t, listening(t)(signing), genuine(string(recorded(t, "finalized"))), genuine(string(recorded(t, "failed"))))
 }
 
 // TestASignatureHasOneName makes sure that a replay cannot hide behind another spelling of the same signature.
@@ -119,7 +119,7 @@ func TestASignatureHasOneName(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(signing)
 	call := genuine(string(recorded(t, "finalized")))
-	first, err := c.Hear(call)
+	first, err := c.ReadCallback(call)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestASignatureHasOneName(t *testing.T) {
 	last := bytes.IndexByte([]byte(digits), text[len(text)-3])
 	text[len(text)-3] = digits[last^1]
 	call.Header["Telnyx-Signature-Ed25519"] = []string{string(text)}
-	if second, err := c.Hear(call); err == nil && second.Once != first.Once {
+	if second, err := c.ReadCallback(call); err == nil && second.ReplayID != first.ReplayID {
 		t.Error("the same signature has two names")
 	}
 }
@@ -137,12 +137,12 @@ func TestASignatureHasOneName(t *testing.T) {
 func TestSignedWebhooksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(signing)
-	webtest.Refused(t, c, provider.ErrMalformed, webtest.Bodies(
+	webtest.CheckRefused(t, c, provider.ErrMalformed, webtest.Bodies(
 		genuine, ``, `[]`, `{"data":{"event_type":"message.finalized"}}`,
 		`{"data":{"event_type":"message.finalized","payload":{"id":"1","to":[]}}}`,
 		`{"data":{"event_type":"message.received","payload":{"to":[{}]}}}`,
 	))
-	webtest.Ignored(t, c, webtest.Bodies(genuine, `{"data":{"event_type":"messaging-profile.spend-limit-reached","payload":{}}}`))
+	webtest.CheckIgnored(t, c, webtest.Bodies(genuine, `{"data":{"event_type":"messaging-profile.spend-limit-reached","payload":{}}}`))
 }
 
 // FuzzHear signs every input correctly, and then changes it: what is genuine is read without panic, what is
@@ -154,13 +154,13 @@ func FuzzHear(f *testing.F) {
 	c := listening(f)(other, signing)
 	f.Fuzz(func(t *testing.T, body, changed []byte) {
 		call := signed(signing, time.Now(), body)
-		heard, err := c.Hear(call)
+		content, err := c.ReadCallback(call)
 		if errors.Is(err, provider.ErrForged) || errors.Is(err, provider.ErrStale) {
 			t.Errorf("a genuine webhook: %v", err)
 		}
-		webtest.Bounded(t, heard, err)
+		webtest.CheckBounded(t, content, err)
 		if call.Body = changed; !bytes.Equal(body, changed) {
-			webtest.Disbelieved(t, c, call)
+			webtest.CheckForged(t, c, call)
 		}
 	})
 }

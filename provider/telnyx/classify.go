@@ -76,14 +76,14 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 	if r.uncertain() {
 		return a.Unreadable(code)
 	}
-	certain := a.Status/100 == 4 && !web.FromBetween(a.Status)
-	if v, known := verdicts[code]; known && certain {
+	certain := a.Status/100 == 4 && !web.MaybeFromProxy(a.Status)
+	if v, known := meanings[code]; known && certain {
 		if slices.Contains(ofEither, code) && !strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
 			v = web.BadSender("the sender, or perhaps the recipient, is no valid or active number")
 		}
 		return patient(a, a.Result(v, code))
 	}
-	if plain, ok := a.Plain(code); ok {
+	if plain, ok := a.ByStatus(code); ok {
 		return patient(a, plain)
 	}
 	if code != "" && certain {

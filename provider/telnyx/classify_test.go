@@ -11,7 +11,7 @@ import (
 
 func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	webtest.Answers(t, "testdata/answers/*.txt", new(api).Classify, map[string]provider.Result{
+	webtest.CheckAnswers(t, "testdata/answers/*.txt", new(api).Classify, map[string]provider.Result{
 		"accepted":                 {Outcome: provider.Accepted, Reference: "40385f64-5717-4562-b3fc-2c963f66afa6"},
 		"accepted_without_id":      {Outcome: provider.Unknown, Code: "200"},
 		"accepted_cut":             {Outcome: provider.Unknown, Code: "200"},
@@ -53,13 +53,13 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 
 func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
 	t.Parallel()
-	webtest.Explained(t, verdicts)
+	webtest.CheckTable(t, meanings)
 }
 
 // TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	webtest.Blamed(t, verdicts, map[web.Blame][]string{
+	webtest.CheckBlame(t, meanings, map[web.Blame][]string{
 		web.OnChannel: {"20100", "20013", "40312", "40314", "40333", "10009", "40321"},
 		web.OnSender:  {"40013", "40100", "40305", "40306", "40315", "40320", "40329"},
 		web.OnMessage: {"40009", "40302", "40309", "40319", "40322", "40328"},

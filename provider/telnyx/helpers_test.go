@@ -39,13 +39,13 @@ func open(reach web.Config, callback string) *telnyx.Channel {
 	return telnyx.New(cfg)
 }
 
-func shape() webtest.Shape { return telnyxtest.New(telnyxtest.Config{APIKey: secret, Key: signing}) }
+func shape() webtest.Protocol { return telnyxtest.New(telnyxtest.Config{APIKey: secret, Key: signing}) }
 
 // listening makes channels that ask for receipts, and verify them with some keys.
-func listening(t testing.TB) func(keys ...ed25519.PrivateKey) provider.Listener {
-	return func(keys ...ed25519.PrivateKey) provider.Listener {
+func listening(t testing.TB) func(keys ...ed25519.PrivateKey) provider.CallbackReader {
+	return func(keys ...ed25519.PrivateKey) provider.CallbackReader {
 		t.Helper()
-		cfg := config(webtest.Reach(t, "https://api.telnyx.com/v2"))
+		cfg := config(webtest.LocalConfig(t, "https://api.telnyx.com/v2"))
 		cfg.Callback, cfg.PublicKeys = callback, nil
 		for _, k := range keys {
 			cfg.PublicKeys = append(cfg.PublicKeys, public(k))

@@ -44,14 +44,14 @@ const maxKeys = 2
 //	messaging_profile_id  needed for alphanumeric senders and number pools
 //
 // and those of web.ParseConfig. All faults are reported together, each under its key.
-func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		Web: web.ParseConfig(r, address), APIKey: web.Secret(r, "api_key_file"), PublicKeys: publicKeys(r, "public_key"),
 		From: r.Text("from"), Profile: r.Text("messaging_profile_id"), Callback: o.Callback,
 	}
 	r.RefuseUnknown()
-	return cfg, web.Faults(r.Err(), cfg.Validate())
+	return cfg, web.JoinFaults(r.Err(), cfg.Validate())
 }
 
 func publicKeys(r *settings.Reader, key string) []ed25519.PublicKey {

@@ -21,7 +21,7 @@ func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
 	cfg, err := telnyx.ParseSettings(map[string]any{
 		"api_key_file": "/key", "public_key": []any{text(signing), text(other)}, "from": 60777, "messaging_profile_id": "p-1",
-	}, files.Opening(callback))
+	}, files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,21 +41,21 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
 	_, err := telnyx.ParseSettings(map[string]any{
 		"public_key": "AAAA", "base_url": "ftp://x", "messaging_profile": "p-1",
-	}, files.Opening(""))
-	webtest.OnlyFaults(t, err, []string{
+	}, files.Environment(""))
+	webtest.CheckOnlyFaults(t, err, []string{
 		"api_key_file: is missing", "public_key: is not the base64 of 32 bytes", "base_url: is no address",
 		"messaging_profile: unknown setting; did you mean messaging_profile_id?",
 	}, secret)
 	_, err = telnyx.ParseSettings(map[string]any{
 		"api_key_file": "/key", "public_key": []any{text(signing), text(other), text(signing)},
-	}, files.Opening(""))
-	webtest.Faults(t, err, []string{"public_key: lists 3 keys"}, secret)
+	}, files.Environment(""))
+	webtest.CheckFaults(t, err, []string{"public_key: lists 3 keys"}, secret)
 }
 
 func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"api_key_file": "/key", "public_key": text(signing)}
-	webtest.PromisesReceipts(t, telnyx.Open, values, files.Opening(callback), "public_key", provider.Capabilities{
+	webtest.CheckPromises(t, telnyx.Open, values, files.Environment(callback), "public_key", provider.Capabilities{
 		KeyInReceipt: true, Receipts: true, Batch: 1,
 	})
 }

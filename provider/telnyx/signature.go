@@ -30,5 +30,5 @@ func verify(c *provider.Callback, keys []ed25519.PublicKey) (once string, err er
 	if !genuine {
 		return "", provider.ErrForged
 	}
-	return base64.StdEncoding.EncodeToString(signature), web.FreshStamp(stamp, c.At, web.Tolerance)
+	return base64.StdEncoding.EncodeToString(signature), web.CheckStamp(stamp, c.At, web.Tolerance)
 }

@@ -8,7 +8,7 @@ import (
 // verdicts are the codes that POST /v2/messages answers with (API errors, and the Messaging Error Code
 // Reference). A code that is not here is Refused when its status is 4xx. Rejected is only what no provider could send: a
 // text that is too long for Telnyx, or that it blocks, may go over another channel.
-var verdicts = map[string]web.Verdict{
+var meanings = map[string]web.Meaning{
 	"10001": web.Unfit("the recipient's number is not active"),
 	"10002": web.Rejected("the recipient is no valid number"),
 	"10009": web.Refused("the credentials are wrong"),

@@ -13,7 +13,7 @@ import (
 // leaves the channel to the messages of others; a number that the account has lost does not.
 func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	webtest.Breaks(t, "testdata/answers/*.txt", func(_ testing.TB, reach web.Config) provider.Channel {
+	webtest.CheckBreaker(t, "testdata/answers/*.txt", func(_ testing.TB, reach web.Config) provider.Channel {
 		return breaker.New(open(reach, ""), breaker.Config{Name: "twilio"})
 	}, map[string]web.Blame{
 		"region": web.OnMessage, "no_route": web.OnMessage, "sender_of_no_use_there": web.OnMessage, "pair_flooded": web.OnMessage,

@@ -17,37 +17,37 @@ const (
 	twiMLType  = "text/xml; charset=utf-8"
 )
 
-// Hear reads a status callback or an inbound message. Twilio's scheme has no time and no nonce: a
+// ReadCallback reads a status callback or an inbound message. Twilio's scheme has no time and no nonce: a
 // repeated callback has the same signature and says the same.
-func (c *Channel) Hear(call *provider.Callback) (provider.Heard, error) {
+func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackContent, error) {
 	parameters, ok := verify(call, c.cfg.AuthTokens, c.cfg.SharedKeys)
 	if !ok {
-		return provider.Heard{}, provider.ErrForged
+		return provider.CallbackContent{}, provider.ErrForged
 	}
-	if !web.Called(digested.ReplaceAllString(call.URL, ""), c.cfg.Callback) {
-		return provider.Heard{}, fmt.Errorf("%w: its address is not ours", provider.ErrMalformed)
+	if !web.IsCallbackURL(digested.ReplaceAllString(call.URL, ""), c.cfg.Callback) {
+		return provider.CallbackContent{}, fmt.Errorf("%w: its address is not ours", provider.ErrMalformed)
 	}
-	heard := provider.Heard{Once: call.Get(signatureHeader), Answer: emptyTwiML, AnswerType: twiMLType}
+	content := provider.CallbackContent{ReplayID: call.Get(signatureHeader), Answer: emptyTwiML, AnswerType: twiMLType}
 	if parameters != nil && ofOtherNetwork(*parameters) {
-		return heard, nil
+		return content, nil
 	}
 	f, err := readFields(call, parameters)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
 	reference := f.first("MessageSid", "SmsSid")
 	status := f.first("MessageStatus")
 	switch {
 	case reference == "":
-		return provider.Heard{}, fmt.Errorf("%w: it names no message", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("%w: it names no message", provider.ErrMalformed)
 	case !aMessage.MatchString(reference):
-		return provider.Heard{}, fmt.Errorf("%w: the message's SID has another form", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("%w: the message's SID has another form", provider.ErrMalformed)
 	case status != "" && status != "received" && status != "receiving":
-		heard.Receipts = []provider.Receipt{receipt(call, f, reference, status)}
+		content.Receipts = []provider.Receipt{receipt(call, f, reference, status)}
 	case f.first("SmsStatus", "MessageStatus") == "received":
-		heard.Inbound = inbound(call, f, reference)
+		content.Inbound = inbound(call, f, reference)
 	}
-	return heard, nil
+	return content, nil
 }
 
 // digested is how Twilio appends the digest of a body that is no form.
@@ -55,11 +55,11 @@ var digested = regexp.MustCompile(`[?&]bodySHA256=[0-9a-f]{64}$`)
 
 func receipt(call *provider.Callback, f fields, reference, status string) provider.Receipt {
 	r := provider.Receipt{
-		Reference: reference, Key: web.KeyOf(call.URL), State: states[status], Code: web.Bounded(status), At: call.At,
+		Reference: reference, Key: web.CallbackKey(call.URL), State: states[status], Code: web.SafeCode(status), At: call.At,
 	}
 	code := f.first("ErrorCode")
 	if code != "" {
-		r.Code += "/" + web.Bounded(code)
+		r.Code += "/" + web.SafeCode(code)
 	}
 	if r.State == provider.Undelivered {
 		r.Cause = causes[code]

@@ -28,7 +28,7 @@ func TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce(t *testing.T) {
 		"Media=b&Media=a&Media=b&Digits=1": provider.ErrMalformed,
 		"Media=ab&Digits=1":                provider.ErrForged, "Media=a&Digits=1": provider.ErrForged,
 	} {
-		_, err := listening(t)("12345").Hear(&provider.Callback{
+		_, err := listening(t)("12345").ReadCallback(&provider.Callback{
 			Method: http.MethodPost, URL: "https://mycompany.com/myapp.php?foo=1&bar=2", Body: []byte(body),
 			Header: map[string][]string{"X-Twilio-Signature": {"CrXYiiF5QXoaDNgftH1qrNL/2ps="}, "Content-Type": {"application/x-www-form-urlencoded"}},
 		})
@@ -63,7 +63,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 		"URL that is none":   {"https://mycompany.com/%zz", form, "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged},
 		"URL without scheme": {"mycompany.com", form, "application/x-www-form-urlencoded", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged},
 	} {
-		_, err := listening(t)("other", "12345").Hear(&provider.Callback{
+		_, err := listening(t)("other", "12345").ReadCallback(&provider.Callback{
 			Method: http.MethodPost, URL: c.url, Body: []byte(c.body),
 			Header: map[string][]string{"X-Twilio-Signature": {c.signature}, "Content-Type": {c.kind}},
 		})
@@ -71,7 +71,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
-	if _, err := listening(t)().Hear(&provider.Callback{URL: "https://mycompany.com/"}); !errors.Is(err, provider.ErrForged) {
+	if _, err := listening(t)().ReadCallback(&provider.Callback{URL: "https://mycompany.com/"}); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("without a token: %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func signedAt(address string, form url.Values) *provider.Callback {
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	about := provider.Receipt{Reference: sm1, Key: webtest.Key}
-	webtest.Statuses(t, listening(t)(token), about, func(status, code string) *provider.Callback {
+	webtest.CheckStatuses(t, listening(t)(token), about, func(status, code string) *provider.Callback {
 		form := url.Values{"MessageSid": {sm1}, "MessageStatus": {status}, "SmsStatus": {status}, "To": {"+447700900123"}}
 		if code != "" {
 			form.Set("ErrorCode", code)
@@ -124,11 +124,11 @@ func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
 	body := []byte(`{"MessageSid":"` + sm1 + `","MessageStatus":"failed","ErrorCode":30005,"ErrorMessage":null}`)
 	sum := sha256.Sum256(body)
 	address := callback + "?key=" + webtest.Key + "&bodySHA256=" + hex.EncodeToString(sum[:])
-	heard, err := listening(t)(token).Hear(&provider.Callback{URL: address, Body: body, Header: map[string][]string{
+	content, err := listening(t)(token).ReadCallback(&provider.Callback{URL: address, Body: body, Header: map[string][]string{
 		"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)}, "Content-Type": {"application/json; charset=utf-8"},
 	}})
 	want := []provider.Receipt{{Reference: sm1, Key: webtest.Key, State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "failed/30005"}}
-	if diff := cmp.Diff(want, heard.Receipts); diff != "" || err != nil {
+	if diff := cmp.Diff(want, content.Receipts); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 }
@@ -138,13 +138,13 @@ func TestEmptyTwiMLAnswersInboundMessages(t *testing.T) {
 	c := listening(t)(token)
 	in := provider.Inbound{Reference: twiliotest.Reference(9), From: "+447700900123", To: "60777", Text: "null"}
 	r, err := shape().Inbound(callback, in)
-	call := webtest.Made(t, r, err)
-	webtest.Hears(t, c, call, provider.Heard{
-		Inbound: []provider.Inbound{in}, Once: call.Get("X-Twilio-Signature"), Answer: `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`, AnswerType: "text/xml; charset=utf-8",
+	call := webtest.MadeCallback(t, r, err)
+	webtest.CheckContent(t, c, call, provider.CallbackContent{
+		Inbound: []provider.Inbound{in}, ReplayID: call.Get("X-Twilio-Signature"), Answer: `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`, AnswerType: "text/xml; charset=utf-8",
 	})
 	in.From = "whatsapp:+447700900123"
 	r, err = shape().Inbound(callback, in)
-	webtest.Ignored(t, c, map[string]*provider.Callback{"of another network": webtest.Made(t, r, err)})
+	webtest.CheckIgnored(t, c, map[string]*provider.Callback{"of another network": webtest.MadeCallback(t, r, err)})
 }
 
 func TestForgedCallbacksSayNothing(t *testing.T) {
@@ -152,7 +152,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 	genuine := func() *provider.Callback {
 		return signed(url.Values{"MessageSid": {sm1}, "MessageStatus": {"undelivered"}, "ErrorCode": {"30003"}})
 	}
-	webtest.Tampered(t, listening(t)(token), genuine, webtest.Changes{
+	webtest.CheckTampered(t, listening(t)(token), genuine, webtest.Changes{
 		"other status": func(c *provider.Callback) {
 			c.Body = []byte("ErrorCode=30003&MessageSid=" + sm1 + "&MessageStatus=delivered")
 		},
@@ -164,7 +164,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 		"longer signature":  func(c *provider.Callback) { c.Header["X-Twilio-Signature"][0] += "=" },
 		"digest of nothing": func(c *provider.Callback) { c.URL += "&bodySHA256=" },
 	})
-	webtest.LiveSecrets(t, listening(t), genuine(), token, "another")
+	webtest.CheckSecrets(t, listening(t), genuine(), token, "another")
 }
 
 func TestCallbacksHaveNamesThatTellReplays(t *testing.T) {
@@ -172,13 +172,13 @@ func TestCallbacksHaveNamesThatTellReplays(t *testing.T) {
 	said := func(status string) *provider.Callback {
 		return signed(url.Values{"MessageSid": {sm1}, "MessageStatus": {status}})
 	}
-	webtest.Replayed(t, listening(t)(token), said("sent"), said("delivered"))
+	webtest.CheckReplayID(t, listening(t)(token), said("sent"), said("delivered"))
 }
 
 func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
-	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
+	webtest.CheckRefused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
 		"no message":        signed(url.Values{"MessageStatus": {"sent"}}),
 		"long SID":          signed(url.Values{"MessageSid": {sm1 + "0"}, "MessageStatus": {"sent"}}),
 		"SID of a call":     signed(url.Values{"MessageSid": {"CA" + sm1[2:]}, "MessageStatus": {"sent"}}),
@@ -189,7 +189,7 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		"no sender":         signed(url.Values{"MessageSid": {sm1}, "SmsStatus": {"received"}, "Body": {"STOP"}, "To": {"60777"}}),
 		"other query":       signedAt(callback+"?key="+webtest.Key+"&more=1", url.Values{"MessageSid": {sm1}, "MessageStatus": {"sent"}}),
 	})
-	webtest.Ignored(t, c, map[string]*provider.Callback{"other": signed(url.Values{"MessageSid": {sm1}, "EventType": {"other"}})})
+	webtest.CheckIgnored(t, c, map[string]*provider.Callback{"other": signed(url.Values{"MessageSid": {sm1}, "EventType": {"other"}})})
 }
 
 // FuzzHear signs every input correctly, and then changes it: what is genuine is read without panic, what is
@@ -205,13 +205,13 @@ func FuzzHear(f *testing.F) {
 		call := &provider.Callback{URL: address, Body: []byte(body), At: time.Now(), Header: map[string][]string{
 			"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)}, "Content-Type": {kind},
 		}}
-		heard, err := c.Hear(call)
+		content, err := c.ReadCallback(call)
 		if errors.Is(err, provider.ErrForged) {
 			t.Error("a genuine callback was taken for forged")
 		}
-		webtest.Bounded(t, heard, err)
+		webtest.CheckBounded(t, content, err)
 		if call.Body = []byte(other); other != body {
-			webtest.Disbelieved(t, c, call)
+			webtest.CheckForged(t, c, call)
 		}
 		form, err := url.ParseQuery(body)
 		if err != nil {
@@ -220,7 +220,7 @@ func FuzzHear(f *testing.F) {
 		for name := range form {
 			form[name] = form[name][:1]
 		}
-		if _, err := c.Hear(signed(form)); errors.Is(err, provider.ErrForged) {
+		if _, err := c.ReadCallback(signed(form)); errors.Is(err, provider.ErrForged) {
 			t.Error("a genuine form was taken for forged")
 		}
 	})
@@ -233,8 +233,8 @@ func TestSharedKeysSignBySHA256(t *testing.T) {
 	t.Parallel()
 	form := url.Values{"MessageSid": {sm1}, "MessageStatus": {"delivered"}}
 	address := callback + "?key=" + webtest.Key
-	listen := func(tokens, shared []string) provider.Listener {
-		cfg := config(webtest.Reach(t, "https://api.twilio.com"))
+	listen := func(tokens, shared []string) provider.CallbackReader {
+		cfg := config(webtest.LocalConfig(t, "https://api.twilio.com"))
 		cfg.Callback, cfg.AuthTokens, cfg.SharedKeys = callback, tokens, shared
 		c := twilio.New(cfg)
 		t.Cleanup(func() { _ = c.Close(t.Context()) })
@@ -245,7 +245,7 @@ func TestSharedKeysSignBySHA256(t *testing.T) {
 	}
 	const bySHA256 = "pMbpHo2Z6B3FighEUjulPOlEZUTozO0jowNxd5tzwrE="
 	for name, c := range map[string]struct {
-		listener  provider.Listener
+		listener  provider.CallbackReader
 		signature string
 		want      error
 	}{
@@ -255,9 +255,9 @@ func TestSharedKeysSignBySHA256(t *testing.T) {
 		"SHA-256 under another key":     {listen([]string{token}, []string{"another"}), bySHA256, provider.ErrForged},
 		"SHA-256 under the token alone": {listen([]string{"shared-key-secret"}, nil), bySHA256, provider.ErrForged},
 	} {
-		heard, err := c.listener.Hear(call(c.signature))
-		if !errors.Is(err, c.want) || c.want == nil && (err != nil || len(heard.Receipts) != 1) {
-			t.Errorf("%s: %+v, %v", name, heard, err)
+		content, err := c.listener.ReadCallback(call(c.signature))
+		if !errors.Is(err, c.want) || c.want == nil && (err != nil || len(content.Receipts) != 1) {
+			t.Errorf("%s: %+v, %v", name, content, err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	}
 	var f fault
 	err := json.Unmarshal(a.Body, &f)
-	if v, known := verdicts[f.Code]; err == nil && known && certain(a) {
+	if v, known := meanings[f.Code]; err == nil && known && certain(a) {
 		return a.Result(v, strconv.Itoa(f.Code))
 	}
 	return classifyRest(a, f.Code)
@@ -39,7 +39,7 @@ func (*api) Classify(a *web.Answer) provider.Result {
 
 // certain reports whether an answer with a code says that no message was created, as the 4xx of Twilio do, and no server
 // before it may have said so. A 5xx says nothing.
-func certain(a *web.Answer) bool { return a.Status/100 == 4 && !web.FromBetween(a.Status) }
+func certain(a *web.Answer) bool { return a.Status/100 == 4 && !web.MaybeFromProxy(a.Status) }
 
 // classifyRest reads an answer whose code is not in the table, or that has none.
 func classifyRest(a *web.Answer, n int) provider.Result {
@@ -47,7 +47,7 @@ func classifyRest(a *web.Answer, n int) provider.Result {
 	if n != 0 {
 		code = strconv.Itoa(n)
 	}
-	if r, ok := a.Plain(code); ok {
+	if r, ok := a.ByStatus(code); ok {
 		return r
 	}
 	if n != 0 && certain(a) {

@@ -11,7 +11,7 @@ import (
 
 func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	webtest.Answers(t, "testdata/answers/*.txt", new(api).Classify, map[string]provider.Result{
+	webtest.CheckAnswers(t, "testdata/answers/*.txt", new(api).Classify, map[string]provider.Result{
 		"created":                   {Outcome: provider.Accepted, Reference: "SM1f0e8ae6ade43cb3c0ce4525424e404f"},
 		"created_without_sid":       {Outcome: provider.Unknown, Code: "201"},
 		"created_cut":               {Outcome: provider.Unknown, Code: "201"},
@@ -45,13 +45,13 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 
 func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
 	t.Parallel()
-	webtest.Explained(t, verdicts)
+	webtest.CheckTable(t, meanings)
 }
 
 // TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	webtest.Blamed(t, verdicts, map[web.Blame][]int{
+	webtest.CheckBlame(t, meanings, map[web.Blame][]int{
 		web.OnChannel: {20003, 20005, 21608, 21609, 21701, 21703, 30002, 63038},
 		web.OnSender:  {21212, 21267, 21601, 21606, 21659, 21660, 21661},
 		web.OnMessage: {14107, 21266, 21408, 21605, 21612, 21617, 21657},

@@ -11,8 +11,8 @@ import (
 
 func TestChannelConforms(t *testing.T) {
 	t.Parallel()
-	webtest.Conform(t, webtest.Vendor{
-		Shape: shape, Secrets: []string{secret, token},
+	webtest.CheckConformance(t, webtest.Vendor{
+		Protocol: shape, Secrets: []string{secret, token},
 		Open:     func(_ testing.TB, reach web.Config) provider.Channel { return open(reach, "") },
 		Validity: &webtest.Validity{Pattern: `ValidityPeriod=(\d+)`},
 	})
@@ -20,26 +20,26 @@ func TestChannelConforms(t *testing.T) {
 
 func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	t.Parallel()
-	scene := webtest.Play(t, func(string) webtest.Config {
-		return webtest.Config{Shape: shape(), Reference: twiliotest.Reference}
+	scene := webtest.NewRig(t, func(string) webtest.Config {
+		return webtest.Config{Protocol: shape(), Reference: twiliotest.Reference}
 	}, open)
-	heard := scene.Follow(t, webtest.Message(), []webtest.News{
-		{Said: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "sent"}},
+	content := scene.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
+		{Sent: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "sent"}},
 		{
-			Said: webtest.Receipt{State: provider.Undelivered, Code: "30005"},
+			Sent: webtest.Receipt{State: provider.Undelivered, Code: "30005"},
 			Want: provider.Receipt{State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/30005"},
 		},
-		{Said: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "delivered"}},
+		{Sent: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "delivered"}},
 	})
-	if got := heard[0].Receipts[0].Reference; got != twiliotest.Reference(1) {
+	if got := content[0].Receipts[0].Reference; got != twiliotest.Reference(1) {
 		t.Errorf("the message is called %q", got)
 	}
-	scene.HandOver(t, provider.Inbound{Reference: twiliotest.Reference(9), From: webtest.Recipient, To: "+447700900999", Text: "STOP ÄÖ"})
+	scene.CheckInbound(t, provider.Inbound{Reference: twiliotest.Reference(9), From: webtest.Recipient, To: "+447700900999", Text: "STOP ÄÖ"})
 	for _, sender := range adversarial { // its receipts are not lost because it is called like a field
 		m := webtest.Message()
 		m.From = sender
-		scene.Follow(t, m, []webtest.News{{
-			Said: webtest.Receipt{State: provider.Undelivered, Code: "30005"},
+		scene.CheckReceipts(t, m, []webtest.ReceiptCase{{
+			Sent: webtest.Receipt{State: provider.Undelivered, Code: "30005"},
 			Want: provider.Receipt{State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/30005"},
 		}})
 	}

@@ -33,15 +33,15 @@ func open(reach web.Config, callback string) *twilio.Channel {
 	return twilio.New(cfg)
 }
 
-func shape() webtest.Shape {
+func shape() webtest.Protocol {
 	return twiliotest.New(twiliotest.Config{AccountSID: account, KeySID: keySID, KeySecret: secret, AuthToken: token})
 }
 
 // listening makes channels that ask for receipts, and verify them with some tokens.
-func listening(t testing.TB) func(tokens ...string) provider.Listener {
-	return func(tokens ...string) provider.Listener {
+func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
+	return func(tokens ...string) provider.CallbackReader {
 		t.Helper()
-		cfg := config(webtest.Reach(t, "https://api.twilio.com"))
+		cfg := config(webtest.LocalConfig(t, "https://api.twilio.com"))
 		cfg.Callback, cfg.AuthTokens = callback, tokens
 		c := twilio.New(cfg)
 		t.Cleanup(func() { _ = c.Close(t.Context()) })

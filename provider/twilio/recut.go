@@ -31,7 +31,7 @@ func agrees(f fields, signed string) bool {
 	}
 	text, rest := split(signed)
 	from, ok := strings.CutPrefix(rest, "From")
-	if !ok || text != body || f["From"] == "" || f["From"] != web.ValueAt(from, afterFrom) {
+	if !ok || text != body || f["From"] == "" || f["From"] != web.LeadingValue(from, afterFrom) {
 		return false
 	}
 	return agreesOnWords(f, rest) && agreesOnTo(f["To"], rest)
@@ -135,7 +135,7 @@ func agreesOnTo(to, rest string) bool {
 		return to == ""
 	}
 	_, behind, ok := strings.Cut(rest[at[1]:], "To")
-	return ok && to != "" && to == web.ValueAt(behind, afterTo)
+	return ok && to != "" && to == web.LeadingValue(behind, afterTo)
 }
 
 func startsWithAny(text string, prefixes []string) bool {

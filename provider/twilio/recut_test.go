@@ -18,15 +18,15 @@ import (
 
 // captured is a genuine callback with everything that is needed to cut it anew.
 type captured struct {
-	listener  provider.Listener
+	listener  provider.CallbackReader
 	url       string
 	signature string
 	text      string // signed behind the URL
-	genuine   provider.Heard
+	genuine   provider.CallbackContent
 	believed  int // cuts whose signature is right
 }
 
-func capture(t rapid.TB, l provider.Listener, address string, form url.Values) *captured {
+func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Values) *captured {
 	t.Helper()
 	c := &captured{listener: l, url: address, signature: twiliotest.Sign(token, address, form), text: webtest.Joined(webtest.Fields(form))}
 	var err error
@@ -38,8 +38,8 @@ func capture(t rapid.TB, l provider.Listener, address string, form url.Values) *
 
 const formType = "application/x-www-form-urlencoded"
 
-func (c *captured) hear(address string, body []byte, kind string) (provider.Heard, error) {
-	return c.listener.Hear(&provider.Callback{Method: http.MethodPost, URL: address, Body: body, Header: map[string][]string{
+func (c *captured) hear(address string, body []byte, kind string) (provider.CallbackContent, error) {
+	return c.listener.ReadCallback(&provider.Callback{Method: http.MethodPost, URL: address, Body: body, Header: map[string][]string{
 		"X-Twilio-Signature": {c.signature}, "Content-Type": {kind},
 	}})
 }
@@ -47,12 +47,12 @@ func (c *captured) hear(address string, body []byte, kind string) (provider.Hear
 // try fails when the same signature makes anything else believed than the genuine callback.
 func (c *captured) try(t rapid.TB, address string, fields []webtest.Field) {
 	t.Helper()
-	heard, err := c.hear(address, webtest.Encode(fields), formType)
+	content, err := c.hear(address, webtest.Encode(fields), formType)
 	if !errors.Is(err, provider.ErrForged) {
 		c.believed++
 	}
-	if err == nil && !cmp.Equal(heard, c.genuine) {
-		t.Fatalf("under the same signature %q means %+v, not %+v", fields, heard, c.genuine)
+	if err == nil && !cmp.Equal(content, c.genuine) {
+		t.Fatalf("under the same signature %q means %+v, not %+v", fields, content, c.genuine)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
 
 func (c *captured) tryEach(t *testing.T, all []webtest.Field) {
 	t.Helper()
-	webtest.Cuts(all, func(cut []webtest.Field) { c.try(t, c.url, cut) })
+	webtest.EachCut(all, func(cut []webtest.Field) { c.try(t, c.url, cut) })
 	for i := range all { // move what stands before into the address
 		moved := webtest.Joined(all[:i])
 		for _, between := range []string{"", "?", "&"} {
@@ -153,7 +153,7 @@ func TestNoRandomCutOfACallbackIsBelieved(t *testing.T) {
 		c := &captured{listener: l, url: callback, signature: twiliotest.Sign(token, callback, form), text: webtest.Joined(webtest.Fields(form))}
 		var err error
 		if c.genuine, err = c.hear(c.url, []byte(form.Encode()), formType); err != nil {
-			c.genuine = provider.Heard{} // a sender that looks like a field is not believed under any cut
+			c.genuine = provider.CallbackContent{} // a sender that looks like a field is not believed under any cut
 			if from != "City Bank" {
 				rt.Fatal(err)
 			}
@@ -229,12 +229,12 @@ func TestTheContentTypeDoesNotDecideWhatIsRead(t *testing.T) {
 	r, err := twiliotest.JSON(twiliotest.Config{AuthToken: token}, callback, map[string]string{
 		"MessageSid": twiliotest.Reference(2), "SmsStatus": "received", "Body": text, "From": "+447700900123", "To": "60777",
 	})
-	call := webtest.Made(t, r, err)
+	call := webtest.MadeCallback(t, r, err)
 	for _, kind := range []string{"application/json", formType, ""} {
 		call.Header["Content-Type"] = []string{kind}
-		heard, err := listening(t)(token).Hear(call)
-		if err != nil || len(heard.Inbound) != 1 || heard.Inbound[0].Text != text || heard.Inbound[0].From != "+447700900123" {
-			t.Errorf("%q: %+v, %v", kind, heard, err)
+		content, err := listening(t)(token).ReadCallback(call)
+		if err != nil || len(content.Inbound) != 1 || content.Inbound[0].Text != text || content.Inbound[0].From != "+447700900123" {
+			t.Errorf("%q: %+v, %v", kind, content, err)
 		}
 	}
 }

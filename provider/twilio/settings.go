@@ -47,7 +47,7 @@ const address = "https://api.twilio.com"
 //	messaging_service    MG..., chooses the sender of messages that name none
 //
 // and those of web.ParseConfig. All faults are reported together, each under its key.
-func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		Web:        web.ParseConfig(r, address),
@@ -56,7 +56,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 		From: r.Text("from"), MessagingService: r.Text("messaging_service"), Callback: o.Callback,
 	}
 	r.RefuseUnknown()
-	return cfg, web.Faults(r.Err(), cfg.Validate())
+	return cfg, web.JoinFaults(r.Err(), cfg.Validate())
 }
 
 // sid is how Twilio writes the identifiers of things: two letters for what it is.

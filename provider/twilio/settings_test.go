@@ -23,7 +23,7 @@ func TestSettingsAreRead(t *testing.T) {
 	values := usual()
 	values["auth_token_file"] = []any{"/token", "/old"}
 	values["messaging_service"] = service
-	cfg, err := twilio.ParseSettings(values, files.Opening(callback))
+	cfg, err := twilio.ParseSettings(values, files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +44,14 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
 	_, err := twilio.ParseSettings(map[string]any{
 		"account_sid": keySID, "api_key_secret_file": "/none", "auth_token_file": []any{"/token", "/old", "/key"}, "messaging_servce": service,
-	}, files.Opening(""))
-	webtest.OnlyFaults(t, err, []string{
+	}, files.Environment(""))
+	webtest.CheckOnlyFaults(t, err, []string{
 		"account_sid: is not AC", "api_key_sid: is missing", "api_key_secret_file: ", "auth_token_file: names 3 files",
 		"messaging_servce: unknown setting; did you mean messaging_service?",
 	}, secret, token)
 	values := usual()
 	values["auth_token_file"] = "/empty"
-	if _, err := twilio.ParseSettings(values, files.Opening(callback)); err == nil {
+	if _, err := twilio.ParseSettings(values, files.Environment(callback)); err == nil {
 		t.Error("an empty token was taken")
 	}
 }
@@ -60,7 +60,7 @@ func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
 	values := usual()
 	values["auth_token_file"] = "/token"
-	webtest.PromisesReceipts(t, twilio.Open, values, files.Opening(callback), "auth_token_file", provider.Capabilities{
+	webtest.CheckPromises(t, twilio.Open, values, files.Environment(callback), "auth_token_file", provider.Capabilities{
 		KeyInReceipt: true, Receipts: true, LongestValidity: 10 * time.Hour, Batch: 1,
 	})
 }

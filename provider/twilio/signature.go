@@ -37,7 +37,7 @@ func verify(c *provider.Callback, tokens, sharedKeys []string) (parameters *stri
 			text += *parameters
 		}
 		by := func(algorithm func() hash.Hash, keys []string) {
-			genuine = web.SignedBy(keys, given, func(key string) []byte {
+			genuine = web.SignedByAny(keys, given, func(key string) []byte {
 				mac := hmac.New(algorithm, []byte(key))
 				mac.Write([]byte(text))
 				return mac.Sum(nil)

@@ -9,7 +9,7 @@ import (
 // here is Refused when its status is 4xx. Rejected is only what no provider could send: a text too long for Twilio, or a
 // sender that is also the recipient, may go over another channel. What a number answers that is not the account's any more
 // blames the sender, even where the same code may mean one country; 21612 and 21657 mean nothing else.
-var verdicts = map[int]web.Verdict{
+var meanings = map[int]web.Meaning{
 	14107: web.Unfit("too many messages between these two numbers"), // others go on: it is no wish to slow down
 	20003: web.Refused("the credentials are wrong"),
 	20005: web.Refused("the account is not active"),

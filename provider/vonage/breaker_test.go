@@ -28,7 +28,7 @@ func TestOnlyFaultsOfTheChannelOpenTheBreaker(t *testing.T) {
 	} {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
-			webtest.Breaks(t, c.files, func(t testing.TB, reach web.Config) provider.Channel {
+			webtest.CheckBreaker(t, c.files, func(t testing.TB, reach web.Config) provider.Channel {
 				return breaker.New(open(t, variants()[api], reach, "", nil), breaker.Config{Name: "vonage"})
 			}, c.blames)
 		})

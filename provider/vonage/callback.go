@@ -25,16 +25,16 @@ type event struct {
 }
 
 // hearStatus reads a callback of the Messages API.
-func (c *Config) hearStatus(callback *provider.Callback) (provider.Heard, error) {
+func (c *Config) hearStatus(callback *provider.Callback) (provider.CallbackContent, error) {
 	once, err := c.verifyToken(callback)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
 	var e event
 	if json.Unmarshal(callback.Body, &e) != nil {
-		return provider.Heard{}, fmt.Errorf("no JSON of a known shape: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("no JSON of a known shape: %w", provider.ErrMalformed)
 	}
-	heard := provider.Heard{Once: once}
+	content := provider.CallbackContent{ReplayID: once}
 	switch {
 	case e.Channel != "sms": // another product of the same account
 	case e.Status != "":
@@ -44,16 +44,16 @@ func (c *Config) hearStatus(callback *provider.Callback) (provider.Heard, error)
 			code = e.Error.Title
 		}
 		receipt.State, receipt.Cause = statusState(e.Status, code)
-		heard.Receipts, err = complete(receipt, e.ClientRef, e.Status, code)
+		content.Receipts, err = complete(receipt, e.ClientRef, e.Status, code)
 	case e.MessageType == "text" || e.MessageType == "":
-		heard.Inbound = []provider.Inbound{{
+		content.Inbound = []provider.Inbound{{
 			Reference: e.UUID, From: international(e.From), To: international(e.To), Text: e.Text, At: callback.At,
 		}}
 	}
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
-	return heard, nil
+	return content, nil
 }
 
 // maxCode bounds a code: it becomes a column.
@@ -67,8 +67,8 @@ func complete(receipt provider.Receipt, reference, status, code string) ([]provi
 	if receipt.Reference == "" && receipt.Key == "" {
 		return nil, fmt.Errorf("a receipt for nothing: %w", provider.ErrMalformed)
 	}
-	receipt.Code = web.Bounded(status)
-	if code = web.Bounded(code); code != "" && code != "0" {
+	receipt.Code = web.SafeCode(status)
+	if code = web.SafeCode(code); code != "" && code != "0" {
 		receipt.Code += "/" + code
 	}
 	if len(receipt.Code) > maxCode {

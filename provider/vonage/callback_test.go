@@ -32,8 +32,8 @@ func listener() Config {
 }
 
 // listening makes channels that know some secrets.
-func listening(cfg Config) func(secrets ...string) provider.Listener {
-	return func(secrets ...string) provider.Listener {
+func listening(cfg Config) func(secrets ...string) provider.CallbackReader {
+	return func(secrets ...string) provider.CallbackReader {
 		cfg := cfg
 		cfg.Secrets = secrets
 		return New(cfg)
@@ -42,18 +42,18 @@ func listening(cfg Config) func(secrets ...string) provider.Listener {
 
 func TestTokenOfAnotherToolIsBelieved(t *testing.T) {
 	t.Parallel()
-	want := provider.Heard{Once: "c5ba8f24-1a14-4c10-bfdf-3fbe8ce511b5", Receipts: []provider.Receipt{{
+	want := provider.CallbackContent{ReplayID: "c5ba8f24-1a14-4c10-bfdf-3fbe8ce511b5", Receipts: []provider.Receipt{{
 		Reference: "u1", Key: key, State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undeliverable/1190",
 	}}}
-	webtest.Hears(t, New(listener()), statusCall(), want)
+	webtest.CheckContent(t, New(listener()), statusCall(), want)
 	anybody := listener()
 	anybody.APIKey, anybody.Application = "", ""
-	webtest.Hears(t, New(anybody), statusCall(), want)
+	webtest.CheckContent(t, New(anybody), statusCall(), want)
 }
 
 func TestForgedStatusesSayNothing(t *testing.T) {
 	t.Parallel()
-	webtest.Tampered(t, New(listener()), statusCall, webtest.Changes{
+	webtest.CheckTampered(t, New(listener()), statusCall, webtest.Changes{
 		"no token":   func(c *provider.Callback) { delete(c.Header, "Authorization") },
 		"basic":      func(c *provider.Callback) { c.Header["Authorization"] = []string{"Basic YTpi"} },
 		"other body": func(c *provider.Callback) { c.Body[0] = '[' },
@@ -62,16 +62,16 @@ func TestForgedStatusesSayNothing(t *testing.T) {
 			c.Header["Authorization"][0] = strings.TrimSuffix(c.Header["Authorization"][0], "g") + "A"
 		},
 	})
-	webtest.LiveSecrets(t, listening(listener()), statusCall(), secret, older)
+	webtest.CheckSecrets(t, listening(listener()), statusCall(), secret, older)
 	account, application := listener(), listener()
 	account.APIKey, application.Application = "other", "other"
-	webtest.Disbelieved(t, New(account), statusCall())
-	webtest.Disbelieved(t, New(application), statusCall())
+	webtest.CheckForged(t, New(account), statusCall())
+	webtest.CheckForged(t, New(application), statusCall())
 }
 
 func TestStatusesOfAnotherTimeAreStale(t *testing.T) {
 	t.Parallel()
-	webtest.Timely(t, New(listener()), aged(statusCall), 25*time.Hour, 5*time.Minute)
+	webtest.CheckAgeLimits(t, New(listener()), aged(statusCall), 25*time.Hour, 5*time.Minute)
 }
 
 // aged makes genuine callbacks come later or earlier.
@@ -85,12 +85,12 @@ func aged(genuine func() *provider.Callback) func(age time.Duration) *provider.C
 
 func TestCallbacksHaveNamesThatTellReplays(t *testing.T) {
 	t.Parallel()
-	webtest.Replayed(t, New(listener()), statusCall(), signedStatus(statusBody, ""))
+	webtest.CheckReplayID(t, New(listener()), statusCall(), signedStatus(statusBody, ""))
 	another := receiptForm()
 	another["nonce"] = "another"
 	another["sig"] = signature(another)
 	for _, write := range forms {
-		webtest.Replayed(t, New(listenerSMS()), write(receiptForm()), write(another))
+		webtest.CheckReplayID(t, New(listenerSMS()), write(receiptForm()), write(another))
 	}
 }
 
@@ -107,7 +107,7 @@ func TestTokensAreValidFromWhenToWhenTheySay(t *testing.T) {
 		"begins in a moment": {"nbf", second(59), nil}, "begins later": {"nbf", second(61), provider.ErrStale},
 		"ends later": {"exp", second(900), nil}, "has begun": {"nbf", second(-900), nil},
 	} {
-		if _, err := New(listener()).Hear(signedWith(statusBody, map[string]any{c.claim: c.value})); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+		if _, err := New(listener()).ReadCallback(signedWith(statusBody, map[string]any{c.claim: c.value})); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestParametersCannotBeCutOtherwise(t *testing.T) {
 			if signature(cut) != signature(genuine) {
 				t.Fatal("the cut is signed otherwise: nothing was tried")
 			}
-			if _, err := New(listenerSMS()).Hear(write(cut)); !errors.Is(err, provider.ErrForged) {
+			if _, err := New(listenerSMS()).ReadCallback(write(cut)); !errors.Is(err, provider.ErrForged) {
 				t.Errorf("%s within a name: %v", names[i], err)
 			}
 		}
@@ -149,15 +149,15 @@ func TestTokensWithoutASignatureAreForged(t *testing.T) {
 		call.Header["Authorization"] = []string{"Bearer " + token}
 		calls[name] = call
 	}
-	webtest.Refused(t, New(listener()), provider.ErrForged, calls)
+	webtest.CheckRefused(t, New(listener()), provider.ErrForged, calls)
 }
 
 func TestClaimsThatAreMissingMakeATokenForged(t *testing.T) {
 	t.Parallel()
-	webtest.Refused(t, New(listener()), provider.ErrForged, webtest.Bodies(func(missing string) *provider.Callback {
+	webtest.CheckRefused(t, New(listener()), provider.ErrForged, webtest.Bodies(func(missing string) *provider.Callback {
 		return signedStatus(statusBody, missing)
 	}, "iss", "jti", "iat", "payload_hash", "api_key"))
-	if _, err := New(listener()).Hear(signedStatus(statusBody, "application_id")); err != nil {
+	if _, err := New(listener()).ReadCallback(signedStatus(statusBody, "application_id")); err != nil {
 		t.Errorf("without an application: %v", err)
 	}
 }
@@ -166,17 +166,17 @@ func status(body string) *provider.Callback { return signedStatus(body, "") }
 
 func TestGenuineStatusesThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	webtest.Refused(t, New(listener()), provider.ErrMalformed, webtest.Bodies(
+	webtest.CheckRefused(t, New(listener()), provider.ErrMalformed, webtest.Bodies(
 		status, `{`, `[]`, `{"channel":5}`, `{"channel":"sms","status":"delivered"}`,
 	))
 }
 
 func TestEventsOfOtherProductsAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	webtest.Ignored(t, New(listener()), webtest.Bodies(
+	webtest.CheckIgnored(t, New(listener()), webtest.Bodies(
 		status, `{"channel":"whatsapp","message_uuid":"u","status":"read"}`, `{"channel":"sms","message_type":"image"}`, `{}`,
 	))
-	if heard, err := New(listener()).Hear(status(`{}`)); err != nil || heard.Once == "" {
+	if content, err := New(listener()).ReadCallback(status(`{}`)); err != nil || content.ReplayID == "" {
 		t.Errorf("an event without a name, by which its replay could be told: %v", err)
 	}
 }
@@ -202,11 +202,11 @@ func TestSignatureOfAnotherToolIsBelievedInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, write := range forms {
 		call := write(receiptForm())
-		heard, err := New(listenerSMS()).Hear(call)
+		content, err := New(listenerSMS()).ReadCallback(call)
 		if err != nil {
 			t.Fatal(err)
 		}
-		webtest.Hears(t, New(listenerSMS()), call, provider.Heard{Once: heard.Once, Receipts: []provider.Receipt{{
+		webtest.CheckContent(t, New(listenerSMS()), call, provider.CallbackContent{ReplayID: content.ReplayID, Receipts: []provider.Receipt{{
 			Reference: "0A01", Key: key, State: provider.Undelivered, Cause: provider.Absent, Code: "failed/2",
 		}}})
 	}
@@ -238,11 +238,11 @@ func TestForgedAndMalformedReceiptsSayNothing(t *testing.T) {
 		} {
 			malformed[form+", "+name] = written(form, change)
 		}
-		webtest.Refused(t, New(listenerSMS()), provider.ErrForged, forged)
-		webtest.Refused(t, New(listenerSMS()), provider.ErrMalformed, malformed)
-		webtest.LiveSecrets(t, listening(listenerSMS()), forms[form](receiptForm()), secret, older)
+		webtest.CheckRefused(t, New(listenerSMS()), provider.ErrForged, forged)
+		webtest.CheckRefused(t, New(listenerSMS()), provider.ErrMalformed, malformed)
+		webtest.CheckSecrets(t, listening(listenerSMS()), forms[form](receiptForm()), secret, older)
 		lower := written(form, func(p map[string]string) { p["sig"] = strings.ToLower(p["sig"]) })
-		if heard, err := New(listenerSMS()).Hear(lower); err != nil || len(heard.Receipts) == 0 {
+		if content, err := New(listenerSMS()).ReadCallback(lower); err != nil || len(content.Receipts) == 0 {
 			t.Errorf("%s: a signature in lower case: %v", form, err)
 		}
 	}
@@ -254,7 +254,7 @@ func TestReceiptsOfAnotherTimeAreStale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			genuine := func() *provider.Callback { return write(receiptForm()) }
-			webtest.Timely(t, New(listenerSMS()), aged(genuine), 25*time.Hour, 5*time.Minute)
+			webtest.CheckAgeLimits(t, New(listenerSMS()), aged(genuine), 25*time.Hour, 5*time.Minute)
 		})
 	}
 }
@@ -274,7 +274,7 @@ func TestParametersThatCannotBeSignedAreForged(t *testing.T) {
 		call.Header["Content-Type"], call.Body = []string{c.kind}, []byte(c.body)
 		calls[name] = call
 	}
-	webtest.Refused(t, New(listenerSMS()), provider.ErrForged, calls)
+	webtest.CheckRefused(t, New(listenerSMS()), provider.ErrForged, calls)
 }
 
 func TestPartsOfInboundMessagesNeedTheirPlace(t *testing.T) {
@@ -283,11 +283,11 @@ func TestPartsOfInboundMessagesNeedTheirPlace(t *testing.T) {
 		"type": "text", "messageId": "mo", "msisdn": "447700900123", "to": "12345", "text": "x", "api-key": apiKey, "timestamp": "1795255200",
 		"concat": "true", "concat-ref": "08B5", "concat-total": "2", "concat-part": "1",
 	}
-	hear := func(name, value string) (provider.Heard, error) {
+	hear := func(name, value string) (provider.CallbackContent, error) {
 		p := maps.Clone(whole)
 		p[name] = value
 		p["sig"] = signature(p)
-		return New(listenerSMS()).Hear(forms["form"](p))
+		return New(listenerSMS()).ReadCallback(forms["form"](p))
 	}
 	for _, c := range [][2]string{{"concat-part", "0"}, {"concat-part", "3"}, {"concat-total", ""}, {"concat-total", "900"}} {
 		if _, err := hear(c[0], c[1]); !errors.Is(err, provider.ErrMalformed) {

@@ -12,7 +12,7 @@ import (
 
 func TestEveryRecordedAnswerOfTheMessagesAPIIsClassified(t *testing.T) {
 	t.Parallel()
-	webtest.Answers(t, "testdata/answers/messages_*.http", newMessages(Config{}).Classify, map[string]provider.Result{
+	webtest.CheckAnswers(t, "testdata/answers/messages_*.http", newMessages(Config{}).Classify, map[string]provider.Result{
 		"accepted":                  {Outcome: provider.Accepted, Reference: "aaaaaaaa-bbbb-4ccc-8ddd-0123456789ab"},
 		"accepted_without_uuid":     {Outcome: provider.Unknown, Code: "202"},
 		"accepted_cut_short":        {Outcome: provider.Unknown, Code: "202"},
@@ -51,7 +51,7 @@ func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
 	part := func(i int, o provider.Outcome, reference, code string) provider.Part {
 		return provider.Part{Index: i, Outcome: o, Reference: reference, Code: code}
 	}
-	webtest.Answers(t, "testdata/answers/sms_*.http", shortMessages{}.Classify, map[string]provider.Result{
+	webtest.CheckAnswers(t, "testdata/answers/sms_*.http", shortMessages{}.Classify, map[string]provider.Result{
 		"accepted":            {Outcome: provider.Accepted, Reference: "0A0000000123ABCD1"},
 		"accepted_without_id": {Outcome: provider.Unknown, Code: "200/0"},
 		"accepted_in_three_parts": {Outcome: provider.Accepted, Parts: []provider.Part{
@@ -100,19 +100,19 @@ func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {
 
 func TestEveryCodeOfTheTablesExplainsItself(t *testing.T) {
 	t.Parallel()
-	webtest.Explained(t, messagesVerdicts)
-	webtest.Explained(t, smsVerdicts)
+	webtest.CheckTable(t, messagesMeanings)
+	webtest.CheckTable(t, smsMeanings)
 }
 
 // TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
-	webtest.Blamed(t, messagesVerdicts, map[web.Blame][]string{
+	webtest.CheckBlame(t, messagesMeanings, map[web.Blame][]string{
 		web.OnMessage: {"1040", "1090", "1210", "1282", "1300", "1480", "1481", "1482"},
 		web.OnSender:  {"1120", "1420"},
 		web.OnChannel: {"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key", "low-balance"},
 	})
-	webtest.Blamed(t, smsVerdicts, map[web.Blame][]string{
+	webtest.CheckBlame(t, smsMeanings, map[web.Blame][]string{
 		web.OnMessage: {"6", "12"},
 		web.OnSender:  {"15"},
 		web.OnChannel: {"2", "3", "4", "8", "9", "11", "14", "23", "29", "32"},

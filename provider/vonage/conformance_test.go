@@ -19,8 +19,8 @@ func TestChannelConforms(t *testing.T) {
 			if v.server.SMS {
 				validity = &webtest.Validity{Pattern: `\bttl=(\d+)`, Unit: time.Millisecond}
 			}
-			webtest.Conform(t, webtest.Vendor{
-				Shape: func() webtest.Shape { return vonagetest.New(v.server) }, Secrets: []string{apiSecret, secret},
+			webtest.CheckConformance(t, webtest.Vendor{
+				Protocol: func() webtest.Protocol { return vonagetest.New(v.server) }, Secrets: []string{apiSecret, secret},
 				Open:     func(t testing.TB, reach web.Config) provider.Channel { return open(t, v, reach, "", nil) },
 				Validity: validity,
 			})

@@ -107,22 +107,22 @@ func FuzzHear(f *testing.F) {
 		messages, short := New(listener()), New(listenerSMS())
 		forged := statusCall()
 		forged.Body, forged.Header["Authorization"] = []byte(body), []string{"Bearer " + sign}
-		if h, err := messages.Hear(forged); err == nil && sign != statusToken {
+		if h, err := messages.ReadCallback(forged); err == nil && sign != statusToken {
 			t.Fatalf("a forged status says %+v", h)
 		}
-		h, err := messages.Hear(signedStatus(body, ""))
-		webtest.Bounded(t, h, err)
+		h, err := messages.ReadCallback(signedStatus(body, ""))
+		webtest.CheckBounded(t, h, err)
 		parameters, err := formOf(body)
 		if err != nil {
 			return
 		}
 		genuine := parameters["sig"]
 		parameters["sig"] = sign
-		if h, err := short.Hear(forms["form"](parameters)); err == nil && !strings.EqualFold(sign, genuine) && !strings.EqualFold(sign, signature(parameters)) {
+		if h, err := short.ReadCallback(forms["form"](parameters)); err == nil && !strings.EqualFold(sign, genuine) && !strings.EqualFold(sign, signature(parameters)) {
 			t.Fatalf("a forged receipt says %+v", h)
 		}
 		parameters["sig"] = signature(parameters)
-		h, err = short.Hear(forms["form"](parameters))
-		webtest.Bounded(t, h, err)
+		h, err = short.ReadCallback(forms["form"](parameters))
+		webtest.CheckBounded(t, h, err)
 	})
 }

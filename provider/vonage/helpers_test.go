@@ -83,7 +83,7 @@ func open(t testing.TB, v variant, reach web.Config, callback string, more map[s
 	}
 	maps.Copy(values, v.settings)
 	maps.Copy(values, more)
-	cfg, err := ParseSettings(values, files().Opening(callback))
+	cfg, err := ParseSettings(values, files().Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,9 +92,9 @@ func open(t testing.TB, v variant, reach web.Config, callback string, more map[s
 }
 
 // play brings up a carrier, a channel and an ear.
-func play(t *testing.T, v variant, more map[string]any) *webtest.Scene[*Channel] {
+func play(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channel] {
 	t.Helper()
-	return webtest.Play(t, func(string) webtest.Config {
-		return webtest.Config{Shape: vonagetest.New(v.server), Behaviour: webtest.Behaviour{Receipts: true}}
+	return webtest.NewRig(t, func(string) webtest.Config {
+		return webtest.Config{Protocol: vonagetest.New(v.server), Behaviour: webtest.Behaviour{Receipts: true}}
 	}, func(reach web.Config, callback string) *Channel { return open(t, v, reach, callback, more) })
 }

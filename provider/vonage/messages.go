@@ -93,7 +93,7 @@ func (a messages) Classify(got *web.Answer) provider.Result {
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		return unprocessable(got, code)
 	}
-	if r, ok := got.Plain(code); ok {
+	if r, ok := got.ByStatus(code); ok {
 		return r
 	}
 	return got.Unreadable(code)
@@ -108,7 +108,7 @@ func problemCode(address string) string {
 // unprocessable reads a 422 or a 400: the code decides. One that is not listed, or that cannot be read, says nothing certain: some
 // are what a carrier said, which may have taken the message.
 func unprocessable(got *web.Answer, code string) provider.Result {
-	if v, ok := messagesVerdicts[code]; ok {
+	if v, ok := messagesMeanings[code]; ok {
 		return got.Result(v, code)
 	}
 	return got.Unreadable(code)

@@ -5,14 +5,14 @@ import (
 	"dispatcher/provider/web"
 )
 
-// messagesVerdicts are the codes of https://developer.vonage.com/api-errors and its page on messages by which a message
+// messagesMeanings are the codes of https://developer.vonage.com/api-errors and its page on messages by which a message
 // was not taken. Rejected are those that blame the recipient; a prefix that Vonage does not know (1040), a text longer than it
 // takes (1090) and its own filters are the channel's, and so is an invalid parameter (1020), which may be the sender.
 //
 // What is not here is Unknown: an internal error (1030), and what came from the carrier or on the way there, when the
 // message may have been taken: a busy handset that is tried again (1220), a network error (1230), "already sent"
 // (1320), the carrier's unknown error (1330), a provider that does not respond (1331), a message that expired (1360).
-var messagesVerdicts = map[string]web.Verdict{
+var messagesMeanings = map[string]web.Meaning{
 	"1000": web.Throttled("more than the account may send"),
 	"1241": web.Throttled("more than the account may send"),
 	"1472": web.Throttled("more than the account may send"),

@@ -20,15 +20,15 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 			}
 			s := webtest.Message()
 			s.Text = "a=b & c"
-			for _, heard := range play(t, v, nil).Follow(t, s, []webtest.News{
-				{Said: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: taken}},
-				{Said: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "delivered"}},
+			for _, content := range play(t, v, nil).CheckReceipts(t, s, []webtest.ReceiptCase{
+				{Sent: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: taken}},
+				{Sent: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "delivered"}},
 				{
-					Said: webtest.Receipt{State: provider.Undelivered},
+					Sent: webtest.Receipt{State: provider.Undelivered},
 					Want: provider.Receipt{State: provider.Undelivered, Cause: provider.NetworkError, Code: failed},
 				},
 			}) {
-				if heard.Once == "" {
+				if content.ReplayID == "" {
 					t.Error("a callback has no name by which its replay could be told")
 				}
 			}
@@ -41,14 +41,14 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(t, v, nil).HandOver(t, provider.Inbound{Reference: "mo-1", From: recipient, To: "12345", Text: "STOP & go=away 你好"})
+			play(t, v, nil).CheckInbound(t, provider.Inbound{Reference: "mo-1", From: recipient, To: "12345", Text: "STOP & go=away 你好"})
 		})
 	}
 }
 
 func TestSMSAPIHandsOverLongMessagesInParts(t *testing.T) {
 	t.Parallel()
-	play(t, variants()["SMS API"], nil).HandOver(t, provider.Inbound{
+	play(t, variants()["SMS API"], nil).CheckInbound(t, provider.Inbound{
 		Reference: "mo-2", From: recipient, To: "12345", Text: "second half", Group: 77, Part: 1, Parts: 2,
 	})
 }
@@ -63,7 +63,7 @@ func TestSMSAPIGivesEachPartAReferenceAndAReceipt(t *testing.T) {
 	hears := func(state provider.ReceiptState, parts ...provider.Part) {
 		t.Helper()
 		for _, part := range parts {
-			if got := scene.Ear.Next(t).Receipts[0]; got.Reference != part.Reference || got.Key != key || got.State != state {
+			if got := scene.Callbacks.Next(t).Receipts[0]; got.Reference != part.Reference || got.Key != key || got.State != state {
 				t.Errorf("part %d: %+v, want %s", part.Index, got, part.Reference)
 			}
 		}
@@ -74,7 +74,7 @@ func TestSMSAPIGivesEachPartAReferenceAndAReceipt(t *testing.T) {
 		about int
 		parts []provider.Part
 	}{{0, r.Parts}, {2, r.Parts[1:2]}} {
-		status, err := scene.Carrier.Tell(t.Context(), submit, webtest.Receipt{Part: c.about, State: provider.Undelivered})
+		status, err := scene.Carrier.SendReceipt(t.Context(), submit, webtest.Receipt{Part: c.about, State: provider.Undelivered})
 		if err != nil || status != http.StatusOK {
 			t.Fatal(status, err)
 		}
@@ -87,7 +87,7 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(t, v, map[string]any{"signature_secret_files": nil}).AsksForNoReceipts(t)
+			play(t, v, map[string]any{"signature_secret_files": nil}).CheckNoReceipts(t)
 		})
 	}
 }

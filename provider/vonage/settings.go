@@ -55,7 +55,7 @@ type Config struct {
 //	from                    sender of messages that name none
 //
 // and those of web.ParseConfig.
-func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		API:         settings.Choose(r, "api", map[string]API{"messages": Messages, "sms": SMS}),
@@ -74,7 +74,7 @@ func ParseSettings(values map[string]any, o web.Opening) (Config, error) {
 	cfg.Web = web.ParseConfig(r, base)
 	cfg.check(r)
 	r.RefuseUnknown()
-	return cfg, web.Faults(r.Err(), cfg.Web.Validate())
+	return cfg, web.JoinFaults(r.Err(), cfg.Web.Validate())
 }
 
 func (c *Config) check(r *settings.Reader) {

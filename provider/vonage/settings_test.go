@@ -16,7 +16,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	cfg, err := ParseSettings(map[string]any{
 		"api": "messages", "api_key": apiKey, "application_id": application, "private_key_file": "application.pem",
 		"signature_secret_files": []any{"older", "signature"}, "from": 12345,
-	}, files().Opening(public))
+	}, files().Environment(public))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestEverySettingIsRead(t *testing.T) {
 
 func TestEachAPIHasItsAddress(t *testing.T) {
 	t.Parallel()
-	cfg, err := ParseSettings(map[string]any{"api": "sms", "api_key": apiKey, "api_secret_file": "secret"}, files().Opening(public))
+	cfg, err := ParseSettings(map[string]any{"api": "sms", "api_key": apiKey, "api_secret_file": "secret"}, files().Environment(public))
 	if err != nil || cfg.API != SMS || cfg.Web.BaseURL.String() != "https://rest.nexmo.com" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
@@ -68,8 +68,8 @@ func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := ParseSettings(c.values, files().Opening(public))
-			webtest.Faults(t, err, c.want, apiSecret, secret)
+			_, err := ParseSettings(c.values, files().Environment(public))
+			webtest.CheckFaults(t, err, c.want, apiSecret, secret)
 		})
 	}
 }
@@ -77,11 +77,11 @@ func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"api_key": apiKey, "api_secret_file": "secret", "signature_secret_files": "signature"}
-	webtest.PromisesReceipts(t, Open, values, files().Opening(public), "signature_secret_files", provider.Capabilities{
+	webtest.CheckPromises(t, Open, values, files().Environment(public), "signature_secret_files", provider.Capabilities{
 		KeyInReceipt: true, Receipts: true, LongestValidity: 7 * 24 * time.Hour, Batch: 1,
 	})
 	values["api"] = "sms"
-	webtest.PromisesReceipts(t, Open, values, files().Opening(public), "signature_secret_files", provider.Capabilities{
+	webtest.CheckPromises(t, Open, values, files().Environment(public), "signature_secret_files", provider.Capabilities{
 		KeyInReceipt: true, Receipts: true, PartReceipts: true, LongestValidity: 7 * 24 * time.Hour, Batch: 1,
 	})
 }

@@ -62,7 +62,7 @@ type smsPart struct {
 func (a shortMessages) Classify(got *web.Answer) provider.Result {
 	var said smsAnswer
 	if json.Unmarshal(got.Body, &said) != nil || len(said.Messages) == 0 {
-		if r, ok := got.Plain(""); ok {
+		if r, ok := got.ByStatus(""); ok {
 			return r
 		}
 		return got.Unreadable("")
@@ -80,8 +80,8 @@ func (p *smsPart) classify(got *web.Answer) provider.Result {
 		}
 		return provider.Result{Outcome: provider.Accepted, Reference: p.ID}
 	}
-	v, ok := smsVerdicts[p.Status]
-	if !ok || web.FromBetween(got.Status) {
+	v, ok := smsMeanings[p.Status]
+	if !ok || web.MaybeFromProxy(got.Status) {
 		return got.Unreadable(p.Status)
 	}
 	if p.Status == invalidParameter && ofRecipient.MatchString(p.Error) {

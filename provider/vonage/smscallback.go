@@ -17,36 +17,36 @@ import (
 )
 
 // hearReceipt reads a callback of the SMS API.
-func (c *Config) hearReceipt(callback *provider.Callback) (provider.Heard, error) {
+func (c *Config) hearReceipt(callback *provider.Callback) (provider.CallbackContent, error) {
 	parameters, err := parametersOf(callback)
 	if err != nil { // nothing that can be read is nothing that can be signed
-		return provider.Heard{}, fmt.Errorf("%w: %w", err, provider.ErrForged)
+		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrForged)
 	}
 	for name := range parameters {
 		if !aName.MatchString(name) { // another cut of what was signed: only values are free of & and = there
-			return provider.Heard{}, fmt.Errorf("a parameter that Vonage does not send: %w", provider.ErrForged)
+			return provider.CallbackContent{}, fmt.Errorf("a parameter that Vonage does not send: %w", provider.ErrForged)
 		}
 	}
 	once, err := c.verifyParameters(callback, parameters)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
-	heard := provider.Heard{Once: once}
+	content := provider.CallbackContent{ReplayID: once}
 	switch {
 	case parameters["status"] != "":
 		receipt := provider.Receipt{Reference: parameters["messageId"], At: callback.At}
 		receipt.State, receipt.Cause = receiptState(parameters["status"], parameters["err-code"])
-		heard.Receipts, err = complete(receipt, parameters["client-ref"], parameters["status"], parameters["err-code"])
+		content.Receipts, err = complete(receipt, parameters["client-ref"], parameters["status"], parameters["err-code"])
 	case parameters["type"] == "text" || parameters["type"] == "unicode":
 		var in provider.Inbound
 		in, err = inbound(parameters)
 		in.At = callback.At
-		heard.Inbound = []provider.Inbound{in}
+		content.Inbound = []provider.Inbound{in}
 	}
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
-	return heard, nil
+	return content, nil
 }
 
 // aName is what Vonage calls a parameter.

@@ -5,11 +5,11 @@ import (
 	"dispatcher/provider/web"
 )
 
-// smsVerdicts are the statuses of https://developer.vonage.com/api-errors/sms. Status 5, an internal error "whilst
+// smsMeanings are the statuses of https://developer.vonage.com/api-errors/sms. Status 5, an internal error "whilst
 // processing this message", does not say that it was not taken: it is Unknown, as is every status that is not listed.
 // Statuses 2 and 3 do not tell which parameter is at fault: unless the text beside it does, it may be the sender, the validity
 // or the callback of this channel. A prefix that Vonage does not know (6) another provider may.
-var smsVerdicts = map[string]web.Verdict{
+var smsMeanings = map[string]web.Meaning{
 	"1":  web.Throttled("faster than the account may send"),
 	"2":  web.Refused("a parameter is missing"),
 	"3":  web.Refused("a parameter is invalid"),

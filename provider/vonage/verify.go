@@ -17,7 +17,7 @@ import (
 )
 
 // late is how long after its time a callback is taken. Vonage calls again for a day and does not say whether it signs anew.
-var late = web.Retried(24 * time.Hour)
+var late = web.RetryTolerance(24 * time.Hour)
 
 // leeway is what clocks may differ where a token says itself from when to when it is valid.
 const leeway = time.Minute
@@ -55,7 +55,7 @@ func (c *Config) verifyToken(callback *provider.Callback) (once string, err erro
 	case c.APIKey != "" && said.APIKey != c.APIKey,
 		c.Application != "" && said.Application != "" && said.Application != c.Application:
 		return "", fmt.Errorf("the token is for another account: %w", provider.ErrForged)
-	case web.Fresh(said.IssuedAt.Time, callback.At, late) != nil,
+	case web.CheckAge(said.IssuedAt.Time, callback.At, late) != nil,
 		said.ExpiresAt != nil && callback.At.After(said.ExpiresAt.Add(leeway)),
 		said.NotBefore != nil && callback.At.Before(said.NotBefore.Add(-leeway)):
 		return "", provider.ErrStale
@@ -71,7 +71,7 @@ func (c *Config) verifyParameters(callback *provider.Callback, parameters map[st
 		return "", fmt.Errorf("no signature: %w", provider.ErrForged)
 	}
 	text := signedText(parameters)
-	if !web.SignedBy(c.Secrets, given, func(secret string) []byte {
+	if !web.SignedByAny(c.Secrets, given, func(secret string) []byte {
 		mac := hmac.New(sha256.New, []byte(secret))
 		mac.Write([]byte(text))
 		return mac.Sum(nil)
@@ -81,7 +81,7 @@ func (c *Config) verifyParameters(callback *provider.Callback, parameters map[st
 	if account := parameters["api-key"]; account != "" && account != c.APIKey {
 		return "", fmt.Errorf("for another account: %w", provider.ErrForged)
 	}
-	return hex.EncodeToString(given), web.FreshStamp(parameters["timestamp"], callback.At, late)
+	return hex.EncodeToString(given), web.CheckStamp(parameters["timestamp"], callback.At, late)
 }
 
 // signedText is "&name=value" for each parameter in the order of the names, with & and = in values written as _.

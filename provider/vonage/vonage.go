@@ -28,7 +28,7 @@ type Channel struct {
 var _ web.Adapter = (*Channel)(nil)
 
 // Open makes a channel of its settings.
-func Open(values map[string]any, o web.Opening) (provider.Channel, error) {
+func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
 
@@ -50,8 +50,8 @@ func (c *Channel) Capabilities() provider.Capabilities {
 	}
 }
 
-// Hear returns what a status, a delivery receipt or an inbound message says.
-func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
+// ReadCallback returns what a status, a delivery receipt or an inbound message says.
+func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	if c.cfg.API == SMS {
 		return c.cfg.hearReceipt(callback)
 	}

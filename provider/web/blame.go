@@ -23,6 +23,6 @@ func (b Blame) String() string { return blameNames[b] }
 // unfit reports whether a verdict makes its message provider.Result.Unfit, which leaves the channel to others. A refusal of the sender
 // does only where the message brought its own: a sender that the channel gives to all its messages is refused with all of them, and a
 // channel that refuses everything at once would look like the least busy one.
-func (a *Answer) unfit(v Verdict) bool {
+func (a *Answer) unfit(v Meaning) bool {
 	return v.Outcome == provider.Refused && (v.Blame == OnMessage || v.Blame == OnSender && a.OwnSender)
 }

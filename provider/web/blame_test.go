@@ -10,7 +10,7 @@ import (
 // TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt: what is on the message always is, what is on the channel never.
 func TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt(t *testing.T) {
 	t.Parallel()
-	for v, want := range map[web.Verdict]struct{ own, channels bool }{
+	for v, want := range map[web.Meaning]struct{ own, channels bool }{
 		web.Refused("it says so"): {false, false}, web.BadSender("it says so"): {true, false}, web.Unfit("it says so"): {true, true},
 	} {
 		for own, want := range map[bool]bool{true: want.own, false: want.channels} {
@@ -28,7 +28,7 @@ func TestOnlyARefusalMakesAMessageUnfit(t *testing.T) {
 	a := &web.Answer{Status: 400, OwnSender: true}
 	for _, o := range []provider.Outcome{provider.Unknown, provider.Rejected, provider.Throttled} {
 		for _, b := range []web.Blame{web.OnChannel, web.OnSender, web.OnMessage} {
-			if r := a.Result(web.Verdict{Outcome: o, Why: "it says so", Blame: b}, ""); r.Unfit || r.Outcome != o {
+			if r := a.Result(web.Meaning{Outcome: o, Why: "it says so", Blame: b}, ""); r.Unfit || r.Outcome != o {
 				t.Errorf("%v, on %v: %+v", o, b, r)
 			}
 		}

@@ -170,6 +170,6 @@ func (c *call) failure(ctx context.Context, err error) *provider.Result {
 		err = fmt.Errorf("ended before a byte had left: %s", word)
 		return &provider.Result{Outcome: provider.Refused, Code: "ended", Err: err}
 	}
-	err = fmt.Errorf("not sent: %w", plain(err))
+	err = fmt.Errorf("not sent: %w", withoutURL(err))
 	return &provider.Result{Outcome: provider.Refused, Code: word, Err: err}
 }

@@ -21,9 +21,9 @@ func WithKey(callback, key string) string {
 	return u.String()
 }
 
-// KeyOf returns the Submission.Key that a callback URL names; empty when it names none or nothing
+// CallbackKey returns the Submission.Key that a callback URL names; empty when it names none or nothing
 // that could be one. Whether it can be believed is up to the provider's signature: it has to cover the URL.
-func KeyOf(callback string) string {
+func CallbackKey(callback string) string {
 	u, err := url.Parse(callback)
 	if err != nil {
 		return ""

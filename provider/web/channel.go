@@ -16,7 +16,7 @@ type API interface {
 	// another one may; an Unsendable means that no provider could. It shows no number and no text.
 	Compose(s *provider.Submission) (*Request, error)
 	// Classify reads an answer. What it cannot read is Unknown, and so is what it accepts under a reference longer than
-	// provider.MaxReference: Channel sees to that. Answer.Result makes a result of a Verdict.
+	// provider.MaxReference: Channel sees to that. Answer.Result makes a result of a Meaning.
 	Classify(a *Answer) provider.Result
 }
 

@@ -52,8 +52,8 @@ func NewClient(cfg Config) *Client {
 	}
 }
 
-// Stay is the CheckRedirect that makes a redirect an answer: what is sent goes to the configured address and to no other.
-func Stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// NoRedirect is the CheckRedirect that makes a redirect an answer: what is sent goes to the configured address and to no other.
+func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // NewTransport makes connections by the rules of a Config: no proxy but the configured one, and no address of a private
 // network unless that is allowed, whatever a name resolves to. Scoring functions are called by the same rules.
@@ -114,7 +114,7 @@ func (c *Client) target(address string) (*url.URL, error) {
 		return nil, errNoBase
 	}
 	if u, err = url.Parse(c.cfg.BaseURL.String() + address); err != nil {
-		return nil, plain(err)
+		return nil, withoutURL(err)
 	}
 	return u, nil
 }

@@ -5,7 +5,7 @@ import "strconv"
 // Code is the bounded word for an answer: its status, and the vendor's code when it has one.
 func (a *Answer) Code(code string) string {
 	status := strconv.Itoa(a.Status)
-	if code = Bounded(code); code != "" {
+	if code = SafeCode(code); code != "" {
 		return status + "/" + code
 	}
 	return status
@@ -14,9 +14,9 @@ func (a *Answer) Code(code string) string {
 // maxCode bounds a vendor's code, in bytes.
 const maxCode = 40
 
-// Bounded returns a vendor's code if it can be shown: short, made of letters, digits and "-_.". Anything
+// SafeCode returns a vendor's code if it can be shown: short, made of letters, digits and "-_.". Anything
 // else, and a row of digits as long as a phone number, is "other"; an empty one stays empty.
-func Bounded(code string) string {
+func SafeCode(code string) string {
 	if len(code) > maxCode {
 		return "other"
 	}

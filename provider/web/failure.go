@@ -56,9 +56,9 @@ func timeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// plain takes the address off an error of net/http: its query may hold a number or a text. What is left names hosts
+// withoutURL takes the address off an error of net/http: its query may hold a number or a text. What is left names hosts
 // at most.
-func plain(err error) error {
+func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Faults joins what was wrong with the settings that were read and what Validate found in the result. Each
+// JoinFaults joins what was wrong with the settings that were read and what Validate found in the result. Each
 // error reads "key: ..."; of a key that could not be read, what Validate says is left out, because it only says that
 // there is no value.
-func Faults(read, invalid error) error {
+func JoinFaults(read, invalid error) error {
 	list := flatten(read)
 	known := map[string]bool{}
 	for _, err := range list {

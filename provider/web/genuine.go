@@ -13,14 +13,14 @@ import (
 // anew: as much as clocks and a slow way make up.
 const Tolerance = 5 * time.Minute
 
-// Retried is Tolerance into the past for vendors that call again for so long and do not say whether they sign anew: if
+// RetryTolerance is Tolerance into the past for vendors that call again for so long and do not say whether they sign anew: if
 // they do not, a shorter one would refuse what an outage here has held up. Within it a repeated callback is
 // recognised by what marks it, and otherwise by the database.
-func Retried(after time.Duration) time.Duration { return after + time.Hour }
+func RetryTolerance(after time.Duration) time.Duration { return after + time.Hour }
 
-// SignedBy reports whether one of the secrets that are valid at once made a signature. All of them are tried, each in
+// SignedByAny reports whether one of the secrets that are valid at once made a signature. All of them are tried, each in
 // constant time, so that nothing shows which one it was.
-func SignedBy[S any](secrets []S, given []byte, sign func(secret S) []byte) bool {
+func SignedByAny[S any](secrets []S, given []byte, sign func(secret S) []byte) bool {
 	genuine := false
 	for _, secret := range secrets {
 		genuine = hmac.Equal(given, sign(secret)) || genuine
@@ -28,18 +28,18 @@ func SignedBy[S any](secrets []S, given []byte, sign func(secret S) []byte) bool
 	return genuine
 }
 
-// FreshStamp checks the time of a signed callback, in seconds since 1970: ErrMalformed when it is no number, and
+// CheckStamp checks the time of a signed callback, in seconds since 1970: ErrMalformed when it is no number, and
 // otherwise as Fresh.
-func FreshStamp(stamp string, now time.Time, late time.Duration) error {
+func CheckStamp(stamp string, now time.Time, late time.Duration) error {
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
 		return fmt.Errorf("its time is no number: %w", provider.ErrMalformed)
 	}
-	return Fresh(time.Unix(seconds, 0), now, late)
+	return CheckAge(time.Unix(seconds, 0), now, late)
 }
 
-// Fresh is ErrStale for a time that is further behind now than late, or further ahead than Tolerance.
-func Fresh(at, now time.Time, late time.Duration) error {
+// CheckAge is ErrStale for a time that is further behind now than late, or further ahead than Tolerance.
+func CheckAge(at, now time.Time, late time.Duration) error {
 	if age := now.Sub(at); age > late || age < -Tolerance {
 		return provider.ErrStale
 	}

@@ -25,9 +25,9 @@ func OnlyValue(pattern *regexp.Regexp, text string) (value string, ok bool) {
 // joinedNumber is an E.164 number or a short code at the beginning of a text.
 var joinedNumber = regexp.MustCompile(`^\+?[0-9]{3,15}`)
 
-// ValueAt returns the value of a field with which a text begins. A number ends where the next name begins, because names
+// LeadingValue returns the value of a field with which a text begins. A number ends where the next name begins, because names
 // begin with a capital letter. What is no number ends at the first of the names that may follow.
-func ValueAt(text string, next []string) string {
+func LeadingValue(text string, next []string) string {
 	if at := joinedNumber.FindStringIndex(text); at != nil && (at[1] == len(text) || text[at[1]] >= 'A' && text[at[1]] <= 'Z') {
 		return text[:at[1]]
 	}
@@ -40,9 +40,9 @@ func ValueAt(text string, next []string) string {
 	return text[:end]
 }
 
-// Called reports whether an address is that of our callbacks: the one that is configured, with or without a key. The end of
+// IsCallbackURL reports whether an address is that of our callbacks: the one that is configured, with or without a key. The end of
 // any other one could be something that was signed behind the address. Without a configured address, none has a query.
-func Called(address, configured string) bool {
+func IsCallbackURL(address, configured string) bool {
 	if configured == "" {
 		return !strings.Contains(address, "?")
 	}
@@ -54,6 +54,6 @@ func Called(address, configured string) bool {
 	if err != nil || given.Path != plain.Path {
 		return false
 	}
-	keyed, err := url.Parse(WithKey(configured, KeyOf(address)))
+	keyed, err := url.Parse(WithKey(configured, CallbackKey(address)))
 	return err == nil && (given.RawQuery == plain.RawQuery || given.RawQuery == keyed.RawQuery)
 }

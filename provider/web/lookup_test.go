@@ -13,15 +13,15 @@ import (
 func lookup(certain bool) web.Lookup {
 	return web.Lookup{
 		Request: &web.Request{Method: http.MethodGet, URL: "/messages"}, AbsenceIsCertain: certain,
-		Read: func(body []byte) (provider.Finding, int, error) {
+		Read: func(body []byte) (provider.LookupResult, int, error) {
 			if string(body) == "taken" {
-				return provider.Finding{Known: provider.Taken, Reference: "ref"}, 1, nil
+				return provider.LookupResult{State: provider.Taken, Reference: "ref"}, 1, nil
 			}
 			entries, err := strconv.Atoi(string(body))
 			if err != nil {
 				err = web.ErrNoList
 			}
-			return provider.Finding{}, entries, err
+			return provider.LookupResult{}, entries, err
 		},
 	}
 }
@@ -32,7 +32,7 @@ func TestOnlyAListWithTheKeyOrWithNothingAnswersALookup(t *testing.T) {
 		status  int
 		body    string
 		certain bool
-		want    provider.Knowledge
+		want    provider.LookupState
 	}{
 		"found":                       {http.StatusOK, "taken", false, provider.Taken},
 		"nothing":                     {http.StatusOK, "0", false, provider.Unanswered},
@@ -48,7 +48,7 @@ func TestOnlyAListWithTheKeyOrWithNothingAnswersALookup(t *testing.T) {
 				_, _ = w.Write([]byte(c.body))
 			})
 			got := channel(t, s.URL, http.MethodPost, asIs).LookUp(t.Context(), "key", lookup(c.certain))
-			if got.Known != c.want || (got.Err != nil) != (c.want == provider.Unanswered) || (got.Reference == "ref") != (c.want == provider.Taken) {
+			if got.State != c.want || (got.Err != nil) != (c.want == provider.Unanswered) || (got.Reference == "ref") != (c.want == provider.Taken) {
 				t.Errorf("%+v, want %v", got, c.want)
 			}
 		})
@@ -60,7 +60,7 @@ func TestALookupThatCannotBeMadeAnswersNothing(t *testing.T) {
 	s := serve(t, cut)
 	c := channel(t, s.URL, http.MethodPost, asIs)
 	for _, key := range []string{"", "key"} {
-		if got := c.LookUp(t.Context(), key, lookup(true)); got.Known != provider.Unanswered || got.Err == nil {
+		if got := c.LookUp(t.Context(), key, lookup(true)); got.State != provider.Unanswered || got.Err == nil {
 			t.Errorf("%q: %+v", key, got)
 		}
 	}

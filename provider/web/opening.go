@@ -5,8 +5,8 @@ import (
 	"dispatcher/provider/settings"
 )
 
-// Opening is what a channel gets from its process beside its settings.
-type Opening struct {
+// Environment is what a channel gets from its process beside its settings.
+type Environment struct {
 	// ReadFile reads the files that settings name.
 	ReadFile func(name string) ([]byte, error)
 	// Callback is the public URL to which the provider posts receipts and inbound messages of this channel; empty
@@ -14,20 +14,20 @@ type Opening struct {
 	Callback string
 }
 
-// Opener makes a channel of settings: each adapter's Open is one. Its error joins all faults of the settings,
+// OpenFunc makes a channel of settings: each adapter's Open is one. Its error joins all faults of the settings,
 // each under its key. It reads files and makes no connection.
-type Opener func(values map[string]any, o Opening) (provider.Channel, error)
+type OpenFunc func(values map[string]any, o Environment) (provider.Channel, error)
 
 // Adapter is what each adapter's channel is.
 type Adapter interface {
 	provider.Channel
 	provider.Capable
-	provider.Listener
+	provider.CallbackReader
 }
 
 // Open is what an adapter's Open does: parse checks the settings and reads the files that they name, and make returns a
 // channel for what they say.
-func Open[C any, A Adapter](values map[string]any, o Opening, parse func(map[string]any, Opening) (C, error), make func(C) A) (provider.Channel, error) {
+func Open[C any, A Adapter](values map[string]any, o Environment, parse func(map[string]any, Environment) (C, error), make func(C) A) (provider.Channel, error) {
 	cfg, err := parse(values, o)
 	if err != nil {
 		return nil, err

@@ -57,9 +57,9 @@ func (plainShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 }
 
 func (plainShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
-	status := map[providertest.Verdict]int{
+	status := map[providertest.Reply]int{
 		providertest.Reject: http.StatusBadRequest, providertest.Refuse: http.StatusForbidden, providertest.Throttle: http.StatusTooManyRequests,
-	}[v.Verdict]
+	}[v.Reply]
 	if status != 0 {
 		if v.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(v.RetryAfter.Seconds())))
@@ -79,9 +79,9 @@ func TestChannelConforms(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
-			webtest.Conform(t, webtest.Vendor{
-				Shape: func() webtest.Shape { return plainShape{} },
-				Open:  func(_ testing.TB, reach web.Config) provider.Channel { return web.New(reach, plainAPI{method}) },
+			webtest.CheckConformance(t, webtest.Vendor{
+				Protocol: func() webtest.Protocol { return plainShape{} },
+				Open:     func(_ testing.TB, reach web.Config) provider.Channel { return web.New(reach, plainAPI{method}) },
 			})
 		})
 	}

@@ -35,7 +35,7 @@ func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
 			"https://sms.example.org/receipts/acme", "https://sms.example.org:8443/r?a=b&c=%20", "http://127.0.0.1:9/r?key=old",
 		}).Draw(t, "base")
 		address := web.WithKey(base, key)
-		if got := web.KeyOf(address); got != key {
+		if got := web.CallbackKey(address); got != key {
 			t.Errorf("%s names %q", address, got)
 		}
 	})
@@ -47,7 +47,7 @@ func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
 		"https://x/?key=0123456789abcdef0123456789abcdefg", "https://x/%zz?key=0123456789abcdef0123456789abcdef",
 		"https://x/?key=0123456789abcdef0123456789abcde+",
 	} {
-		if got := web.KeyOf(address); got != "" {
+		if got := web.CallbackKey(address); got != "" {
 			t.Errorf("%s names %q", address, got)
 		}
 	}
@@ -85,10 +85,10 @@ func TestAKeyThatCouldNotBeReadHasOneFault(t *testing.T) {
 	t.Parallel()
 	read := errors.Join(errors.New("a: is no URL"), errors.New("b: is empty"))
 	invalid := errors.Join(errors.Join(errors.New("a: is missing")), errors.New("c: is missing"))
-	if got, want := web.Faults(read, invalid).Error(), "a: is no URL\nb: is empty\nc: is missing"; got != want {
+	if got, want := web.JoinFaults(read, invalid).Error(), "a: is no URL\nb: is empty\nc: is missing"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if err := web.Faults(nil, nil); err != nil {
+	if err := web.JoinFaults(nil, nil); err != nil {
 		t.Error(err)
 	}
 }

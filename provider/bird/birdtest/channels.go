@@ -61,19 +61,19 @@ func (c channels) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 // Write answers as the API does.
 func (c channels) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json")
-	code := map[providertest.Verdict]string{
+	code := map[providertest.Reply]string{
 		providertest.Reject: "InvalidPayload", providertest.Refuse: "Unauthorized", providertest.Throttle: "TooManyRequests",
-	}[v.Verdict]
+	}[v.Reply]
 	if code == "" {
 		webtest.WriteJSON(w, http.StatusAccepted, c.message(s, "accepted", "", ""))
 		return
 	}
 	webtest.SetRetryAfter(w, "Retry-After", v)
 	answer := map[string]any{"code": code, "message": "not taken"}
-	if v.Verdict == providertest.Reject {
+	if v.Reply == providertest.Reject {
 		answer["details"] = map[string]any{"receiver.contacts[0].identifierValue": []string{s.To + " is no phone number"}}
 	}
-	webtest.WriteJSON(w, verdictStatus(v.Verdict), answer)
+	webtest.WriteJSON(w, replyStatus(v.Reply), answer)
 }
 
 func (c channels) message(s *webtest.Submit, word, reason, code string) map[string]any {

@@ -68,11 +68,11 @@ func (s *submit) check() error {
 // Write answers as the endpoint does.
 func (m messages) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json")
-	switch v.Verdict {
+	switch v.Reply {
 	case providertest.Reject:
-		refuse(w, verdictStatus(v.Verdict), 10, "recipients is invalid", "recipients")
+		refuse(w, replyStatus(v.Reply), 10, "recipients is invalid", "recipients")
 	case providertest.Refuse:
-		refuse(w, verdictStatus(v.Verdict), 2, "Request not allowed (incorrect access_key)", "access_key")
+		refuse(w, replyStatus(v.Reply), 2, "Request not allowed (incorrect access_key)", "access_key")
 	case providertest.Throttle:
 		webtest.SetRetryAfter(w, "Retry-After", v)
 		w.WriteHeader(http.StatusTooManyRequests)

@@ -47,7 +47,7 @@ func (c clickSend) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 // Write answers 200 whatever becomes of the message; its own status is within.
 func (c clickSend) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	status := "SUCCESS"
-	switch v.Verdict {
+	switch v.Reply {
 	case providertest.Reject:
 		status = "INVALID_RECIPIENT"
 	case providertest.Refuse:

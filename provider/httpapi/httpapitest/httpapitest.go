@@ -29,8 +29,8 @@ type Config struct {
 	Callback string
 }
 
-// New returns the shape of an account.
-func New(cfg Config) webtest.Shape {
+// New returns the protocol of an account.
+func New(cfg Config) webtest.Protocol {
 	if cfg.Gateway == ClickSend {
 		return clickSend{cfg}
 	}

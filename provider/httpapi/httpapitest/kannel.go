@@ -47,7 +47,7 @@ func (k kannel) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 // Write answers as the smsbox does. It has no word for "slow down".
 func (k kannel) Write(w http.ResponseWriter, _ *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "text/html")
-	switch v.Verdict {
+	switch v.Reply {
 	case providertest.Reject:
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write([]byte("Number(s) has/have been denied by white- and/or black-lists."))

@@ -13,7 +13,7 @@ import (
 
 // Receipt is a delivery report on a message. Its code is "<group id>/<status id>/<status name>/<error id>", such
 // as "2/9/UNDELIVERABLE_NOT_DELIVERED/1".
-func (h shape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (h protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if s.Callback == "" {
 		return nil, nil //nolint:nilnil // No report was asked for.
 	}
@@ -53,7 +53,7 @@ func stateOf(r webtest.Receipt) (s status, errorID int, err error) {
 }
 
 // Inbound is the call that hands over a message of a subscriber.
-func (h shape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	call, err := callOf(callback, map[string]any{
 		"messageId": in.Reference, "from": bare(in.From), "to": bare(in.To), "text": in.Text, "cleanText": in.Text, "keyword": "",
 		"receivedAt": time.Now().UTC().Format("2006-01-02T15:04:05.000+0000"), "smsCount": 1,

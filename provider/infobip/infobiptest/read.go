@@ -47,7 +47,7 @@ var number = regexp.MustCompile(`^[0-9]{7,15}$`)
 const maxValidity = 48 * 60 * 60
 
 // Read takes a message apart.
-func (h shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/sms/3/messages":
 		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)

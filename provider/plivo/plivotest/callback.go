@@ -16,7 +16,7 @@ import (
 )
 
 // Receipt is a status callback.
-func (s *shape) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if submit.Callback == "" {
 		return nil, nil //nolint:nilnil // It wants none.
 	}
@@ -43,14 +43,14 @@ func (s *shape) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Reques
 }
 
 // Inbound is the webhook for a message of a subscriber.
-func (s *shape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return s.post(callback, url.Values{
 		"From": {strings.TrimPrefix(in.From, "+")}, "To": {strings.TrimPrefix(in.To, "+")}, "Text": {in.Text}, "Type": {"sms"},
 		"MessageUUID": {in.Reference}, "Units": {"1"}, "TotalRate": {"0"}, "TotalAmount": {"0"},
 	})
 }
 
-func (s *shape) post(callback string, form url.Values) (*http.Request, error) {
+func (s *protocol) post(callback string, form url.Values) (*http.Request, error) {
 	r, err := webtest.Post(callback, "application/x-www-form-urlencoded", []byte(form.Encode()))
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 )
 
 // Receipt is the delivery report on the recipient of a batch. Its code is "<status>/<code>", such as "Failed/404".
-func (h shape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (h protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if s.Callback == "" {
 		return nil, nil //nolint:nilnil // No report was asked for.
 	}
@@ -48,7 +48,7 @@ func usual(state provider.ReceiptState) (status, code string) {
 }
 
 // Inbound is the call that hands over a message of a subscriber.
-func (h shape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return h.call(callback, map[string]any{
 		"type": "mo_text", "id": in.Reference, "from": strings.TrimPrefix(in.From, "+"), "to": strings.TrimPrefix(in.To, "+"),
 		"body": in.Text, "operator_id": "23415", "received_at": time.Now().UTC(),
@@ -56,7 +56,7 @@ func (h shape) Inbound(callback string, in provider.Inbound) (*http.Request, err
 }
 
 // call signs: base 64 of HMAC-SHA256 over the body, a nonce and the time in seconds, joined by dots.
-func (h shape) call(callback string, event map[string]any) (*http.Request, error) {
+func (h protocol) call(callback string, event map[string]any) (*http.Request, error) {
 	body, err := json.Marshal(event)
 	if err != nil {
 		return nil, err

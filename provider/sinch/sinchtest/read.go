@@ -34,7 +34,7 @@ var (
 )
 
 // Read takes a batch apart.
-func (h shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != h.path():
 		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)

@@ -67,7 +67,7 @@ type Behaviour struct {
 // Answer is one decision about a submit.
 type Answer struct {
 	Status pdu.Status
-	Fate   Fate
+	State  AnswerState
 	Delay  time.Duration
 	// MessageID, when set, is the message_id of an accepted submit.
 	MessageID string
@@ -101,9 +101,9 @@ func (s *script) decide(now time.Time, entry Submit) Answer {
 	}
 	switch {
 	case s.CutAfter > 0 && n >= uint64(s.CutAfter) && s.cut.CompareAndSwap(false, true):
-		v.Fate = Cut
+		v.State = Cut
 	case s.Silent:
-		v.Fate = Dropped
+		v.State = Dropped
 	case s.Throttle, s.Rate > 0 && !s.withinRate(now):
 		v.Status = pdu.StatusThrottled
 	case isNth(n, s.ErrorEvery):
@@ -112,7 +112,7 @@ func (s *script) decide(now time.Time, entry Submit) Answer {
 			v.Status = pdu.StatusSysErr
 		}
 	case isNth(n, s.DropEvery):
-		v.Fate = Dropped
+		v.State = Dropped
 	}
 	return v
 }

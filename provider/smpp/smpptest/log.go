@@ -9,12 +9,12 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Fate is whether a submit got its answer.
-type Fate uint8
+// AnswerState is whether a submit got its answer.
+type AnswerState uint8
 
 const (
 	// Answered submits got their status.
-	Answered Fate = iota
+	Answered AnswerState = iota
 	// Dropped submits were taken and got no answer.
 	Dropped
 	// Cut submits were read on a connection that ended before the answer.
@@ -22,7 +22,7 @@ const (
 )
 
 // String returns the word for people.
-func (f Fate) String() string {
+func (f AnswerState) String() string {
 	switch f {
 	case Answered:
 		return "answered"
@@ -57,7 +57,7 @@ type Submit struct {
 	Part, Parts int
 	Text        string // decoded
 	Status      pdu.Status
-	Fate        Fate
+	AnswerState AnswerState
 	MessageID   string    // when accepted
 	Receipt     bool      // a receipt was asked for
 	ReceiptAt   time.Time // when its receipt was sent first; zero for not yet
@@ -103,7 +103,7 @@ func (j *journal) write(s Submit) int {
 
 // cut notes that the answer to an entry never left.
 func (j *journal) cut(number int) {
-	j.amend(number, func(s *Submit) { s.Fate = Cut })
+	j.amend(number, func(s *Submit) { s.AnswerState = Cut })
 }
 
 // receipt notes that a receipt of an entry is sent.

@@ -39,10 +39,10 @@ func (r *receipt) message(s *Server) pdu.Message {
 	return form.compose(&r.entry, &r.Receipt, r.at)
 }
 
-// receiptDesk sends receipts when they are due, to any bind of the account that
+// receiptQueue sends receipts when they are due, to any bind of the account that
 // receives; it keeps them while there is none, and sends them again until they are
 // answered ESME_ROK.
-type receiptDesk struct {
+type receiptQueue struct {
 	srv      *Server
 	schedule *schedule[*receipt]
 	mu       sync.Mutex
@@ -50,8 +50,8 @@ type receiptDesk struct {
 	count    int                   // of held; guarded by mu
 }
 
-func newReceiptDesk(s *Server) *receiptDesk {
-	return &receiptDesk{srv: s, schedule: newSchedule[*receipt](), held: make(map[string][]*receipt)}
+func newReceiptDesk(s *Server) *receiptQueue {
+	return &receiptQueue{srv: s, schedule: newSchedule[*receipt](), held: make(map[string][]*receipt)}
 }
 
 // SendReceipt sends a receipt for a submit of the log, whatever Behaviour says: at once, or when a bind of its
@@ -62,7 +62,7 @@ func (s *Server) SendReceipt(entry Submit, state string) {
 }
 
 // order lets the receipts of a submit follow at their times, which count from a moment.
-func (d *receiptDesk) order(entry Submit, number int, r Receipt, from time.Time) {
+func (d *receiptQueue) order(entry Submit, number int, r Receipt, from time.Time) {
 	at := from.Add(r.Delay)
 	if !r.Never {
 		d.schedule.add(at, &receipt{systemID: entry.SystemID, number: number, entry: entry, Receipt: r, at: at})
@@ -72,7 +72,7 @@ func (d *receiptDesk) order(entry Submit, number int, r Receipt, from time.Time)
 	}
 }
 
-func (d *receiptDesk) send(batch []*receipt) {
+func (d *receiptQueue) send(batch []*receipt) {
 	for _, r := range batch {
 		switch c := d.receiver(r.systemID); {
 		case c == nil:
@@ -83,7 +83,7 @@ func (d *receiptDesk) send(batch []*receipt) {
 	}
 }
 
-func (d *receiptDesk) receiver(systemID string) *conn {
+func (d *receiptQueue) receiver(systemID string) *conn {
 	for _, c := range d.srv.snapshot() {
 		if c.receives() && (systemID == "" || c.systemID == systemID) {
 			return c
@@ -93,7 +93,7 @@ func (d *receiptDesk) receiver(systemID string) *conn {
 }
 
 // keep holds a receipt until a receiver binds.
-func (d *receiptDesk) keep(r *receipt) {
+func (d *receiptQueue) keep(r *receipt) {
 	d.mu.Lock()
 	if d.count < maxHeld {
 		d.held[r.systemID] = append(d.held[r.systemID], r)
@@ -106,7 +106,7 @@ func (d *receiptDesk) keep(r *receipt) {
 }
 
 // release sends what waited for a receiver of the account, and what is for any.
-func (d *receiptDesk) release(systemID string) {
+func (d *receiptQueue) release(systemID string) {
 	d.mu.Lock()
 	waiting := d.held[""]
 	if systemID != "" {
@@ -123,7 +123,7 @@ func (d *receiptDesk) release(systemID string) {
 }
 
 // hold takes back what a connection that ended did not answer.
-func (d *receiptDesk) hold(c *conn) {
+func (d *receiptQueue) hold(c *conn) {
 	c.mu.Lock()
 	owed := c.owed
 	c.owed = nil

@@ -68,7 +68,7 @@ type Server struct {
 	journal  journal
 	counts   counters
 	accepted atomic.Uint64 // numbers message_ids
-	receipts *receiptDesk
+	receipts *receiptQueue
 
 	stop chan struct{} // closed by Close
 	wg   sync.WaitGroup

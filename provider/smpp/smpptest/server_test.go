@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 20 * time.Second
+const testTimeout = 20 * time.Second
 
 // esme is a client that says exactly what a test wants.
 type esme struct {
@@ -41,7 +41,7 @@ func dial(t *testing.T, srv *Server) *esme {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	return &esme{t: t, conn: conn, reader: pdu.NewReader(conn)}
@@ -155,8 +155,8 @@ func TestOnlyTransmittersSubmit(t *testing.T) {
 
 func TestTheLogSaysWhatWasSubmitted(t *testing.T) {
 	t.Parallel()
-	heard := make(chan Submit, 1)
-	srv := start(t, Config{Log: -1, CountDestinations: true, OnSubmit: func(s Submit) { heard <- s }})
+	content := make(chan Submit, 1)
+	srv := start(t, Config{Log: -1, CountDestinations: true, OnSubmit: func(s Submit) { content <- s }})
 	e := dial(t, srv)
 	e.bind(pdu.CommandBindTransceiver, "")
 	m := message("447700900123", "\x06\x08\x04\x12\x34\x03\x02hi")
@@ -179,8 +179,8 @@ func TestTheLogSaysWhatWasSubmitted(t *testing.T) {
 	if resp, ok := body.(*pdu.MessageResp); !ok || resp.MessageID != "1" {
 		t.Errorf("answer %+v", body)
 	}
-	if s := <-heard; s.Text != "hi" {
-		t.Errorf("heard %+v", s)
+	if s := <-content; s.Text != "hi" {
+		t.Errorf("content %+v", s)
 	}
 	if diff := cmp.Diff(map[string]int{"447700900123": 1}, srv.ByDestination()); diff != "" {
 		t.Error(diff)
@@ -198,7 +198,7 @@ func TestTheScriptDecidesAboutEachSubmit(t *testing.T) {
 		}
 		return list
 	}
-	ok, throttled, dropped := Answer{}, Answer{Status: pdu.StatusThrottled}, Answer{Fate: Dropped}
+	ok, throttled, dropped := Answer{}, Answer{Status: pdu.StatusThrottled}, Answer{State: Dropped}
 	for name, c := range map[string]struct {
 		b    Behaviour
 		want []Answer
@@ -209,7 +209,7 @@ func TestTheScriptDecidesAboutEachSubmit(t *testing.T) {
 		"every second":  {Behaviour{ErrorEvery: 2}, []Answer{ok, {Status: pdu.StatusSysErr}, ok}},
 		"chosen status": {Behaviour{ErrorEvery: 1, ErrorStatus: 0x410}, []Answer{{Status: 0x410}}},
 		"drop":          {Behaviour{DropEvery: 2}, []Answer{ok, dropped}},
-		"cut once":      {Behaviour{CutAfter: 2}, []Answer{ok, {Fate: Cut}, ok, ok}},
+		"cut once":      {Behaviour{CutAfter: 2}, []Answer{ok, {State: Cut}, ok, ok}},
 		"silent":        {Behaviour{Silent: true}, []Answer{dropped}},
 		"latency":       {Behaviour{Latency: time.Second}, []Answer{{Delay: time.Second}}},
 		"own":           {Behaviour{Throttle: true, Decide: func(Submit) Answer { return Answer{Delay: 1} }}, []Answer{{Delay: 1}}},
@@ -241,8 +241,8 @@ func TestACutLeavesDelayedAnswersUnsaid(t *testing.T) {
 	}
 	srv.Close()
 	for i, s := range srv.Submits() {
-		if s.Fate != Cut {
-			t.Errorf("submit %d is %v", i, s.Fate)
+		if s.AnswerState != Cut {
+			t.Errorf("submit %d is %v", i, s.AnswerState)
 		}
 	}
 }
@@ -259,8 +259,8 @@ func TestTheLogKeepsTheLastAndStaysBounded(t *testing.T) {
 		var got []uint32
 		for _, s := range j.list() {
 			got = append(got, s.Sequence)
-			if cut := s.Sequence == 6 || s.Sequence == 1; (s.Fate == Cut) != cut {
-				t.Errorf("keep %d: entry %d is %v", keep, s.Sequence, s.Fate)
+			if cut := s.Sequence == 6 || s.Sequence == 1; (s.AnswerState == Cut) != cut {
+				t.Errorf("keep %d: entry %d is %v", keep, s.Sequence, s.AnswerState)
 			}
 		}
 		if !slices.Equal(got, want) {

@@ -25,12 +25,12 @@ func (c *conn) submitted(script *script, h pdu.Header, frame []byte) error {
 		entry.Echo = m.TLVs.Text(script.ReceiptForm.Echo)
 	}
 	v := script.decide(entry.At, entry)
-	entry.Status, entry.Fate, entry.MessageID = v.Status, v.Fate, c.count(script, v)
+	entry.Status, entry.AnswerState, entry.MessageID = v.Status, v.State, c.count(script, v)
 	number := 0
 	if detailed {
 		number = c.record(script, entry, v)
 	}
-	switch v.Fate {
+	switch v.State {
 	case Cut:
 		return errEnd
 	case Answered:

@@ -86,7 +86,7 @@ func TestJoinPutsPartsTogetherAsAHandsetDoes(t *testing.T) {
 
 func TestFatesHaveTheirWords(t *testing.T) {
 	t.Parallel()
-	for want, fate := range map[string]Fate{"answered": Answered, "dropped": Dropped, "cut": Cut, "Fate(9)": 9} {
+	for want, fate := range map[string]AnswerState{"answered": Answered, "dropped": Dropped, "cut": Cut, "Fate(9)": 9} {
 		if fate.String() != want {
 			t.Errorf("%v is not called %s", fate, want)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // Receipt is message.sent or message.finalized.
-func (s *shape) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if submit.Callback == "" {
 		return nil, nil //nolint:nilnil // It wants none.
 	}
@@ -37,7 +37,7 @@ func (s *shape) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Reques
 }
 
 // Inbound is message.received.
-func (s *shape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return s.post(callback, "message.received", map[string]any{
 		"record_type": "message", "direction": "inbound", "id": in.Reference, "type": "SMS", "text": in.Text, "parts": 1,
 		"from": map[string]any{"phone_number": in.From, "carrier": "", "line_type": "Wireless"},
@@ -46,7 +46,7 @@ func (s *shape) Inbound(callback string, in provider.Inbound) (*http.Request, er
 	})
 }
 
-func (s *shape) post(callback, kind string, message map[string]any) (*http.Request, error) {
+func (s *protocol) post(callback, kind string, message map[string]any) (*http.Request, error) {
 	body, err := json.Marshal(map[string]any{
 		"data": map[string]any{
 			"record_type": "event", "event_type": kind, "id": "86f58db9-0fe3-4adc-9d1f-46e66e6e9323",

@@ -16,7 +16,7 @@ import (
 )
 
 // Receipt is a status callback.
-func (s *shape) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if submit.Callback == "" {
 		return nil, nil //nolint:nilnil // It wants none.
 	}
@@ -44,7 +44,7 @@ func (s *shape) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Reques
 }
 
 // Inbound is the webhook for a message of a subscriber.
-func (s *shape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return s.post(callback, url.Values{
 		"AccountSid": {s.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {in.From}, "To": {in.To}, "Body": {in.Text},
 		"MessageSid": {in.Reference}, "SmsSid": {in.Reference}, "SmsMessageSid": {in.Reference},
@@ -54,7 +54,7 @@ func (s *shape) Inbound(callback string, in provider.Inbound) (*http.Request, er
 
 // post signs a form: the URL, then each parameter's name and value in the order of the names, without
 // anything between them.
-func (s *shape) post(callback string, form url.Values) (*http.Request, error) {
+func (s *protocol) post(callback string, form url.Values) (*http.Request, error) {
 	r, err := webtest.Post(callback, "application/x-www-form-urlencoded; charset=UTF-8", []byte(form.Encode()))
 	if err != nil {
 		return nil, err

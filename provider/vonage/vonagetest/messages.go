@@ -16,7 +16,7 @@ import (
 // messagesShape is the Messages API v1.
 type messagesShape struct{ cfg Config }
 
-var _ webtest.Shape = messagesShape{}
+var _ webtest.Protocol = messagesShape{}
 
 // message is a submission as the API takes it.
 type message struct {
@@ -92,7 +92,7 @@ func (m *message) check() error {
 
 // Write answers a submission.
 func (messagesShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
-	switch v.Verdict {
+	switch v.Reply {
 	case providertest.Reject:
 		writeProblem(w, http.StatusUnprocessableEntity, "1430", "The `to` parameter "+bare(s.To)+" is invalid.")
 	case providertest.Refuse:

@@ -17,8 +17,8 @@ import (
 type smsShape struct{ cfg Config }
 
 var (
-	_ webtest.Shape  = smsShape{}
-	_ webtest.Parted = smsShape{}
+	_ webtest.Protocol     = smsShape{}
+	_ webtest.PartProtocol = smsShape{}
 )
 
 // fields are those that the API takes and the dispatcher may use.
@@ -83,7 +83,7 @@ func check(form url.Values) error {
 // Write answers a submission, with 200 whatever happened. A text of several parts gets an entry for each; the first
 // has the carrier's reference, the others that reference with a number.
 func (smsShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
-	switch v.Verdict {
+	switch v.Reply {
 	case providertest.Reject:
 		writeStatus(w, "7", "Number barred: "+bare(s.To))
 	case providertest.Refuse:

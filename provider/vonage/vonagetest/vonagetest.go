@@ -25,8 +25,8 @@ type Config struct {
 	Secret string
 }
 
-// New returns the shape of the API that the configuration names.
-func New(cfg Config) webtest.Shape {
+// New returns the protocol of the API that the configuration names.
+func New(cfg Config) webtest.Protocol {
 	if cfg.SMS {
 		return smsShape{cfg}
 	}

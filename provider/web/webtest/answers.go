@@ -15,11 +15,11 @@ import (
 // maxCode bounds Result.Code and Receipt.Code, in bytes: both become labels of metrics.
 const maxCode = 64
 
-// Answers has recorded answers to a message with a sender of its own classified. files names them, with a star for what each is
+// CheckAnswers has recorded answers to a message with a sender of its own classified. files names them, with a star for what each is
 // called in want; all of them have to stand there. To a message that has its sender from the channel they mean the same, except that
 // those named by onSender do not make it Unfit. Whatever was not accepted has an error, which shows no number. With a status that a
 // proxy may say after it has passed the request on, none of them means anything, unless it was recorded with that status.
-func Answers(
+func CheckAnswers(
 	t *testing.T, files string, classify func(*web.Answer) provider.Result, want map[string]provider.Result, onSender ...string,
 ) {
 	t.Helper()
@@ -36,28 +36,28 @@ func Answers(
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			answer := ReadAnswer(t, at(files, name))
-			relayed(t, answer, classify)
+			checkProxyStatuses(t, answer, classify)
 			answer.OwnSender = true
-			means(t, "with its own sender it means", classify(answer), want[name])
+			checkResult(t, "with its own sender it means", classify(answer), want[name])
 			answer.OwnSender = false
 			want := want[name]
 			want.Unfit = want.Unfit && !slices.Contains(onSender, name)
-			means(t, "with the channel's sender it means", classify(answer), want)
+			checkResult(t, "with the channel's sender it means", classify(answer), want)
 		})
 	}
 }
 
-// means compares a result, whatever its error says, which has to be sound and to hide what is to be hidden.
-func means(t testing.TB, what string, got, want provider.Result) {
+// checkResult compares a result, whatever its error says, which has to be sound and to hide what is to be hidden.
+func checkResult(t testing.TB, what string, got, want provider.Result) {
 	t.Helper()
-	sound(t, got)
-	Hides(t, got.Err)
+	checkSound(t, got)
+	CheckHides(t, got.Err)
 	got.Err = nil
 	same(t, what, got, want)
 }
 
-// relayed fails unless an answer is Unknown under each other status of web.FromBetween.
-func relayed(t testing.TB, a *web.Answer, classify func(*web.Answer) provider.Result) {
+// checkProxyStatuses fails unless an answer is Unknown under each other status of web.MaybeFromProxy.
+func checkProxyStatuses(t testing.TB, a *web.Answer, classify func(*web.Answer) provider.Result) {
 	t.Helper()
 	for _, status := range []int{
 		http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
@@ -74,15 +74,15 @@ func relayed(t testing.TB, a *web.Answer, classify func(*web.Answer) provider.Re
 func FuzzAnswers(f *testing.F, classify func(*web.Answer) provider.Result) {
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		got := classify(&web.Answer{Status: status, Header: http.Header{}, Body: body, OwnSender: true})
-		sound(t, got)
+		checkSound(t, got)
 		if (got.Outcome == provider.Accepted) != (got.Reference != "") {
 			t.Errorf("%v under the id %q", got.Outcome, got.Reference)
 		}
 	})
 }
 
-// sound fails unless a result has an error where it needs one, and a bounded code, and is Unfit only when it is Refused.
-func sound(t testing.TB, r provider.Result) {
+// checkSound fails unless a result has an error where it needs one, and a bounded code, and is Unfit only when it is CheckRefused.
+func checkSound(t testing.TB, r provider.Result) {
 	t.Helper()
 	if (r.Outcome == provider.Accepted) != (r.Err == nil) {
 		t.Errorf("%v with the error %v", r.Outcome, r.Err)

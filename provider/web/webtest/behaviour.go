@@ -59,15 +59,15 @@ func (s *script) decide(now time.Time, entry Submit) providertest.Answer {
 	}
 	switch {
 	case s.Throttle, s.Rate > 0 && !s.withinRate(now):
-		return providertest.Answer{Verdict: providertest.Throttle, RetryAfter: s.RetryAfter}
+		return providertest.Answer{Reply: providertest.Throttle, RetryAfter: s.RetryAfter}
 	case isNth(n, s.RejectEvery):
-		return providertest.Answer{Verdict: providertest.Reject}
+		return providertest.Answer{Reply: providertest.Reject}
 	case isNth(n, s.RefuseEvery):
-		return providertest.Answer{Verdict: providertest.Refuse}
+		return providertest.Answer{Reply: providertest.Refuse}
 	case isNth(n, s.DropEvery):
-		return providertest.Answer{Verdict: providertest.Lose}
+		return providertest.Answer{Reply: providertest.Lose}
 	case isNth(n, s.CutEvery):
-		return providertest.Answer{Verdict: providertest.Cut}
+		return providertest.Answer{Reply: providertest.Cut}
 	}
 	return providertest.Answer{}
 }

@@ -13,10 +13,10 @@ import (
 // inARow is how many failures in a row open a breaker that is set to nothing else.
 const inARow = 5
 
-// Breaks has recorded refusals given to messages in a row, over a channel that open puts behind a breaker. One on the channel opens it,
+// CheckBreaker has recorded refusals given to messages in a row, over a channel that open puts behind a breaker. One on the channel opens it,
 // one on a message does not, and one on the sender does unless each of the messages brought its own. files names the recordings,
 // with a star for what each is called in blames.
-func Breaks(t *testing.T, files string, open func(t testing.TB, reach web.Config) provider.Channel, blames map[string]web.Blame) {
+func CheckBreaker(t *testing.T, files string, open func(t testing.TB, reach web.Config) provider.Channel, blames map[string]web.Blame) {
 	t.Helper()
 	for name, blame := range blames {
 		for whose, own := range map[string]bool{"the message's": true, "the channel's": false} {
@@ -24,7 +24,7 @@ func Breaks(t *testing.T, files string, open func(t testing.TB, reach web.Config
 				t.Parallel()
 				m := Message()
 				m.From, m.OwnSender = "ACME", own
-				c := open(t, Reach(t, answering(t, at(files, name))))
+				c := open(t, LocalConfig(t, answering(t, at(files, name))))
 				t.Cleanup(func() { _ = c.Close(t.Context()) })
 				opened := refuses(t, c, m)
 				if want := blame == web.OnChannel || blame == web.OnSender && !own; opened != want {

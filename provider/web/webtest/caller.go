@@ -11,10 +11,10 @@ import (
 
 // How a carrier calls back.
 const (
-	callers    = 32 // calls under way at once
-	firstPause = 200 * time.Millisecond
-	maxPause   = 10 * time.Second
-	patient    = 5 * time.Minute // until a call that nobody takes is given up
+	callers     = 32 // calls under way at once
+	firstPause  = 200 * time.Millisecond
+	maxPause    = 10 * time.Second
+	giveUpAfter = 5 * time.Minute // until a call that nobody takes is given up
 )
 
 // caller makes the calls of a carrier.
@@ -55,30 +55,30 @@ func (c *caller) pause(d time.Duration) bool {
 	}
 }
 
-// insist calls until the answer is a 2xx, with pauses that double, as vendors do. Each call that is not taken is told to
+// callUntilAccepted calls until the answer is a 2xx, with pauses that double, as vendors do. Each call that is not taken is told to
 // refused; no room of other calls is held in the pauses.
-func (c *caller) insist(ctx context.Context, r *http.Request, refused func()) {
+func (c *caller) callUntilAccepted(ctx context.Context, r *http.Request, refused func()) {
 	body, err := contents(r)
 	if err != nil {
 		return
 	}
 	began, pause := time.Now(), firstPause
 	for {
-		taken, err := c.inTurn(ctx, r, body)
+		taken, err := c.callWithSlot(ctx, r, body)
 		if taken || err != nil {
 			return
 		}
 		refused()
-		if time.Since(began) > patient || !c.pause(pause) {
+		if time.Since(began) > giveUpAfter || !c.pause(pause) {
 			return
 		}
 		pause = min(2*pause, maxPause)
 	}
 }
 
-// inTurn makes a call when fewer than callers are under way, and reports whether it was taken. An error says that the
+// callWithSlot makes a call when fewer than callers are under way, and reports whether it was taken. An error says that the
 // carrier is closed.
-func (c *caller) inTurn(ctx context.Context, r *http.Request, body []byte) (taken bool, err error) {
+func (c *caller) callWithSlot(ctx context.Context, r *http.Request, body []byte) (taken bool, err error) {
 	select {
 	case c.gate <- struct{}{}:
 	case <-c.ctx.Done():

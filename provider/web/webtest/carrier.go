@@ -19,7 +19,7 @@ import (
 
 // Config describes a carrier.
 type Config struct {
-	Shape     Shape
+	Protocol  Protocol
 	Behaviour Behaviour
 	// Address is where it listens; empty is a free port of loopback.
 	Address string
@@ -70,7 +70,7 @@ func Start(cfg Config) (*Carrier, error) {
 		return nil, fmt.Errorf("scripted carrier: %w", err)
 	}
 	c := &Carrier{cfg: cfg, address: listener.Addr().String(), stop: make(chan struct{}), caller: newCaller()}
-	c.Behave(cfg.Behaviour)
+	c.SetBehaviour(cfg.Behaviour)
 	c.server = &http.Server{Handler: http.HandlerFunc(c.serve), ReadHeaderTimeout: 10 * time.Second, TLSConfig: cfg.TLS}
 	c.running.Go(func() {
 		if cfg.TLS != nil {
@@ -90,8 +90,8 @@ func (c *Carrier) URL() string {
 	return "http://" + c.address
 }
 
-// Behave replaces the behaviour.
-func (c *Carrier) Behave(b Behaviour) { c.script.Store(&script{Behaviour: b}) }
+// SetBehaviour replaces the behaviour.
+func (c *Carrier) SetBehaviour(b Behaviour) { c.script.Store(&script{Behaviour: b}) }
 
 // Submits returns the log, oldest first. It may be called after Close.
 func (c *Carrier) Submits() []Submit {
@@ -114,20 +114,20 @@ func (c *Carrier) Unread() []string {
 	return slices.Clone(c.unread)
 }
 
-// Deliver calls back with a message of a subscriber, and returns the status of the answer.
-func (c *Carrier) Deliver(ctx context.Context, callback string, in provider.Inbound) (int, error) {
-	r, err := c.cfg.Shape.Inbound(callback, in)
+// SendInbound calls back with a message of a subscriber, and returns the status of the answer.
+func (c *Carrier) SendInbound(ctx context.Context, callback string, in provider.Inbound) (int, error) {
+	r, err := c.cfg.Protocol.Inbound(callback, in)
 	if err != nil || r == nil {
 		return 0, err
 	}
 	return c.caller.call(ctx, r)
 }
 
-// Tell calls back with a receipt for a submit, and returns the status of the answer; 0 when the submit wants none. Of
+// SendReceipt calls back with a receipt for a submit, and returns the status of the answer; 0 when the submit wants none. Of
 // several parts it is the status of the last call, and the first that is no 2xx is the last.
-func (c *Carrier) Tell(ctx context.Context, s Submit, receipt Receipt) (status int, err error) {
-	for _, one := range about(c.cfg.Shape, &s, receipt) {
-		r, err := c.cfg.Shape.Receipt(&one, receipt)
+func (c *Carrier) SendReceipt(ctx context.Context, s Submit, receipt Receipt) (status int, err error) {
+	for _, one := range about(c.cfg.Protocol, &s, receipt) {
+		r, err := c.cfg.Protocol.Receipt(&one, receipt)
 		if err != nil || r == nil {
 			return 0, err
 		}
@@ -161,10 +161,10 @@ func (c *Carrier) serve(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.calls++
 	c.mu.Unlock()
-	if other, ok := c.cfg.Shape.(Other); ok && other.Other(w, r, body, c.Submits()) {
+	if other, ok := c.cfg.Protocol.(ExtraRequests); ok && other.ServeExtra(w, r, body, c.Submits()) {
 		return
 	}
-	s, err := c.cfg.Shape.Read(r, body)
+	s, err := c.cfg.Protocol.Read(r, body)
 	if err != nil {
 		c.mu.Lock()
 		c.unread = append(c.unread, err.Error())
@@ -175,15 +175,15 @@ func (c *Carrier) serve(w http.ResponseWriter, r *http.Request) {
 	script := c.script.Load()
 	s.At, s.Parts, s.Method, s.Proto = time.Now(), max(s.Parts, 1), r.Method, r.Proto
 	answer := c.note(&s, script)
-	if !c.wait(r.Context(), answer.Hold, script.delay()) || answer.Verdict == providertest.Lose {
+	if !c.wait(r.Context(), answer.Hold, script.delay()) || answer.Reply == providertest.Lose {
 		c.wait(r.Context(), make(chan struct{}), 0)
 		panic(http.ErrAbortHandler)
 	}
-	if answer.Verdict == providertest.Cut {
+	if answer.Reply == providertest.Cut {
 		panic(http.ErrAbortHandler)
 	}
-	c.cfg.Shape.Write(w, &s, answer)
-	if answer.Verdict == providertest.Accept {
+	c.cfg.Protocol.Write(w, &s, answer)
+	if answer.Reply == providertest.Accept {
 		c.follow(s, script)
 	}
 }
@@ -195,8 +195,8 @@ func (c *Carrier) note(s *Submit, script *script) providertest.Answer {
 	s.Number = c.number
 	c.mu.Unlock()
 	answer := script.decide(s.At, *s)
-	s.Verdict = answer.Verdict
-	if answer.Verdict == providertest.Accept {
+	s.Reply = answer.Reply
+	if answer.Reply == providertest.Accept {
 		if s.Reference = answer.Reference; s.Reference == "" {
 			s.Reference = c.reference()
 		}
@@ -251,12 +251,12 @@ func (c *Carrier) follow(s Submit, script *script) {
 	}
 	c.caller.after(script.ReceiptDelay, func(ctx context.Context) {
 		for _, receipt := range receipts {
-			for _, one := range about(c.cfg.Shape, &s, receipt) {
-				r, err := c.cfg.Shape.Receipt(&one, receipt)
+			for _, one := range about(c.cfg.Protocol, &s, receipt) {
+				r, err := c.cfg.Protocol.Receipt(&one, receipt)
 				if err != nil || r == nil {
 					return
 				}
-				c.caller.insist(ctx, r, func() { c.refused(one) })
+				c.caller.callUntilAccepted(ctx, r, func() { c.refused(one) })
 			}
 		}
 	})

@@ -14,8 +14,8 @@ import (
 
 // Vendor is an adapter and the other side of it, as the conformance suite of providers needs them.
 type Vendor struct {
-	// Shape is a fresh other side.
-	Shape func() Shape
+	// Protocol is a fresh other side.
+	Protocol func() Protocol
 	// Open brings up a channel for an API that is reached like that.
 	Open func(t testing.TB, reach web.Config) provider.Channel
 	// Secrets are what Open configures; none may be seen in a result.
@@ -29,9 +29,9 @@ type Vendor struct {
 // deadline is how long a channel of the suite waits for an answer: a TLS handshake fits in, on a busy machine too.
 const deadline = 2 * time.Second
 
-// Conform runs the conformance suite of providers over HTTP and HTTPS, and what holds for vendors that cut
+// CheckConformance runs the conformance suite of providers over HTTP and HTTPS, and what holds for vendors that cut
 // texts themselves.
-func Conform(t *testing.T, v Vendor) {
+func CheckConformance(t *testing.T, v Vendor) {
 	t.Helper()
 	for name, secure := range map[string]bool{"HTTP": false, "HTTPS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func (v *Vendor) keepsPartsBack(t *testing.T) {
 // start brings up a carrier that follows the script, and a channel for it.
 func (v *Vendor) start(t testing.TB, play providertest.Script, secure bool) providertest.Instance {
 	t.Helper()
-	cfg, trust := Config{Shape: v.Shape(), Log: -1}, (*tls.Config)(nil)
+	cfg, trust := Config{Protocol: v.Protocol(), Log: -1}, (*tls.Config)(nil)
 	if secure {
 		cfg.TLS, trust = certified(t)
 	}
@@ -83,7 +83,7 @@ func (v *Vendor) start(t testing.TB, play providertest.Script, secure bool) prov
 	if play == nil {
 		carrier.Close()
 	}
-	reach := Reach(t, carrier.URL())
+	reach := LocalConfig(t, carrier.URL())
 	reach.TLS = trust
 	channel := v.Open(t, reach)
 	t.Cleanup(func() { _ = channel.Close(t.Context()) }) // most checks have closed it

@@ -38,12 +38,12 @@ func Encode(fields []Field) []byte {
 	return []byte(strings.Join(pairs, "&"))
 }
 
-// longestCutName bounds the names that Cuts makes up.
+// longestCutName bounds the names that EachCut makes up.
 const longestCutName = 12
 
-// Cuts calls try with other forms of the same joined text, names in their order: one more field cut out of a value, in each way,
+// EachCut calls try with other forms of the same joined text, names in their order: one more field cut out of a value, in each way,
 // and values that swallow the fields behind them, whole or up to each place.
-func Cuts(all []Field, try func([]Field)) {
+func EachCut(all []Field, try func([]Field)) {
 	for i, f := range all {
 		for name := range len(f.Value) + 1 { // a name begins here
 			for value := name; value <= min(len(f.Value), name+longestCutName); value++ { // and its value here

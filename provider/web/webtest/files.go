@@ -23,8 +23,8 @@ func Message() provider.Submission {
 	return provider.Submission{ID: "m-1", Attempt: 1, Key: Key, To: Recipient, Text: Text}
 }
 
-// Reach is how an API that begins at address is reached: on this machine, without hurry.
-func Reach(t testing.TB, address string) web.Config {
+// LocalConfig is how an API that begins at address is reached: on this machine, without hurry.
+func LocalConfig(t testing.TB, address string) web.Config {
 	t.Helper()
 	base, err := url.Parse(address)
 	if err != nil {
@@ -45,13 +45,13 @@ func (f Files) Read(name string) ([]byte, error) {
 	return []byte(content), nil
 }
 
-// Opening is a channel's, with these files and a callback.
-func (f Files) Opening(callback string) web.Opening {
-	return web.Opening{ReadFile: f.Read, Callback: callback}
+// Environment is a channel's, with these files and a callback.
+func (f Files) Environment(callback string) web.Environment {
+	return web.Environment{ReadFile: f.Read, Callback: callback}
 }
 
-// Hides fails when an error shows the number or the text of a Message, or one of the secrets.
-func Hides(t testing.TB, err error, secrets ...string) {
+// CheckHides fails when an error shows the number or the text of a Message, or one of the secrets.
+func CheckHides(t testing.TB, err error, secrets ...string) {
 	t.Helper()
 	if err == nil {
 		return
@@ -63,22 +63,22 @@ func Hides(t testing.TB, err error, secrets ...string) {
 	}
 }
 
-// Faults fails unless an error names each of the faults, and shows none of the secrets.
-func Faults(t testing.TB, err error, faults []string, secrets ...string) {
+// CheckFaults fails unless an error names each of the faults, and shows none of the secrets.
+func CheckFaults(t testing.TB, err error, faults []string, secrets ...string) {
 	t.Helper()
 	for _, want := range faults {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)
 		}
 	}
-	Hides(t, err, secrets...)
+	CheckHides(t, err, secrets...)
 }
 
-// OnlyFaults fails unless an error names each of the faults in a line of its own and no other one, and shows none of the
+// CheckOnlyFaults fails unless an error names each of the faults in a line of its own and no other one, and shows none of the
 // secrets.
-func OnlyFaults(t testing.TB, err error, faults []string, secrets ...string) {
+func CheckOnlyFaults(t testing.TB, err error, faults []string, secrets ...string) {
 	t.Helper()
-	Faults(t, err, faults, secrets...)
+	CheckFaults(t, err, faults, secrets...)
 	if err != nil && strings.Count(err.Error(), "\n") != len(faults)-1 {
 		t.Errorf("there are other faults than %q: %v", faults, err)
 	}

@@ -48,8 +48,8 @@ func written(r *web.Request) string {
 	return b.String()
 }
 
-// Golden compares a request with a file. With UPDATE_GOLDEN set in the environment it writes the file.
-func Golden(t testing.TB, file string, r *web.Request) {
+// CheckGolden compares a request with a file. With UPDATE_GOLDEN set in the environment it writes the file.
+func CheckGolden(t testing.TB, file string, r *web.Request) {
 	t.Helper()
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(file, []byte(written(r)), 0o600); err != nil {

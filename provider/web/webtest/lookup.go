@@ -9,10 +9,10 @@ import (
 
 // Lookup is what a lookup makes of a submission that the carrier decided about.
 type Lookup struct {
-	Verdict providertest.Verdict
+	Reply providertest.Reply
 	// Certain is whether a message that is not found counts as not taken.
 	Certain bool
-	Want    provider.Knowledge
+	Want    provider.LookupState
 }
 
 // Finder is a channel that looks submissions up.
@@ -21,14 +21,14 @@ type Finder interface {
 	provider.Finder
 }
 
-// Finds sends a message under each verdict, and looks it up. open makes a channel whose carrier behaves like that.
-func Finds(t *testing.T, open func(t *testing.T, b Behaviour, certain bool) Finder, cases map[string]Lookup) {
+// CheckLookups sends a message under each verdict, and looks it up. open makes a channel whose carrier behaves like that.
+func CheckLookups(t *testing.T, open func(t *testing.T, b Behaviour, certain bool) Finder, cases map[string]Lookup) {
 	t.Helper()
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			channel := open(t, Behaviour{Decide: func(int, Submit) providertest.Answer {
-				return providertest.Answer{Verdict: c.Verdict}
+				return providertest.Answer{Reply: c.Reply}
 			}}, c.Certain)
 			channel.Send(t.Context(), Message())
 			known(t, channel.Find(t.Context(), Key), c.Want)
@@ -37,9 +37,9 @@ func Finds(t *testing.T, open func(t *testing.T, b Behaviour, certain bool) Find
 }
 
 // known fails unless a lookup found that, with a reference when the message was taken and an error when nobody knows.
-func known(t testing.TB, got provider.Finding, want provider.Knowledge) {
+func known(t testing.TB, got provider.LookupResult, want provider.LookupState) {
 	t.Helper()
-	if got.Known != want || (got.Reference != "") != (want == provider.Taken) || (got.Err != nil) != (want == provider.Unanswered) {
+	if got.State != want || (got.Reference != "") != (want == provider.Taken) || (got.Err != nil) != (want == provider.Unanswered) {
 		t.Errorf("%+v, want %v", got, want)
 	}
 }

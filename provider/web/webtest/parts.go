@@ -1,14 +1,14 @@
 package webtest
 
-// Parted is a Shape whose vendor gives each part of a text an id of its own, and reports on each.
-type Parted interface {
+// PartProtocol is a Protocol whose vendor gives each part of a text an id of its own, and reports on each.
+type PartProtocol interface {
 	// Part is a submit as its part i, counted from 0, is known to the vendor: under the id of that part.
 	Part(s *Submit, i int) Submit
 }
 
-// about are the submits that a receipt is to be sent for: s itself or, with a Parted shape, its parts.
-func about(shape Shape, s *Submit, r Receipt) []Submit {
-	parted, ok := shape.(Parted)
+// about are the submits that a receipt is to be sent for: s itself or, with a PartProtocol shape, its parts.
+func about(shape Protocol, s *Submit, r Receipt) []Submit {
+	parted, ok := shape.(PartProtocol)
 	if !ok {
 		return []Submit{*s}
 	}

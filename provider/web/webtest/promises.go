@@ -8,13 +8,13 @@ import (
 	"dispatcher/provider/web"
 )
 
-// PromisesReceipts fails unless a channel of such settings promises what is wanted where it has a callback, and no receipts
+// CheckPromises fails unless a channel of such settings promises what is wanted where it has a callback, and no receipts
 // without one. The setting secret, if named, is what verifies callbacks: without it there are none either.
-func PromisesReceipts(t *testing.T, open web.Opener, values map[string]any, o web.Opening, secret string, want provider.Capabilities) {
+func CheckPromises(t *testing.T, open web.OpenFunc, values map[string]any, o web.Environment, secret string, want provider.Capabilities) {
 	t.Helper()
 	promises(t, open, values, o, want)
 	want.Receipts, want.KeyInReceipt = false, false
-	promises(t, open, values, web.Opening{ReadFile: o.ReadFile}, want)
+	promises(t, open, values, web.Environment{ReadFile: o.ReadFile}, want)
 	if secret != "" {
 		values = maps.Clone(values)
 		delete(values, secret)
@@ -23,7 +23,7 @@ func PromisesReceipts(t *testing.T, open web.Opener, values map[string]any, o we
 }
 
 // promises fails unless a channel of such settings promises what is wanted.
-func promises(t testing.TB, open web.Opener, values map[string]any, o web.Opening, want provider.Capabilities) {
+func promises(t testing.TB, open web.OpenFunc, values map[string]any, o web.Environment, want provider.Capabilities) {
 	t.Helper()
 	channel, err := open(values, o)
 	if err != nil {

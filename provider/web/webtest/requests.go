@@ -49,7 +49,7 @@ func (r Requests[C]) Run(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			Golden(t, at(r.Files, name), request)
+			CheckGolden(t, at(r.Files, name), request)
 		})
 	}
 }

@@ -17,14 +17,14 @@ func same[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// Says compares what was heard with what is wanted, whatever the time of each is.
-func Says(t testing.TB, what string, got, want provider.Heard) {
+// SameContent compares what was heard with what is wanted, whatever the time of each is.
+func SameContent(t testing.TB, what string, got, want provider.CallbackContent) {
 	t.Helper()
 	same(t, what, timeless(got), timeless(want))
 }
 
 // timeless is what was heard without the times, and with no list rather than an empty one.
-func timeless(h provider.Heard) provider.Heard {
+func timeless(h provider.CallbackContent) provider.CallbackContent {
 	h.Receipts, h.Inbound = slices.Clone(h.Receipts), slices.Clone(h.Inbound)
 	for i := range h.Receipts {
 		h.Receipts[i].At = time.Time{}
@@ -35,8 +35,8 @@ func timeless(h provider.Heard) provider.Heard {
 	return h
 }
 
-// silent fails when a callback says something.
-func silent(t testing.TB, h provider.Heard) {
+// checkEmpty fails when a callback says something.
+func checkEmpty(t testing.TB, h provider.CallbackContent) {
 	t.Helper()
 	if len(h.Receipts)+len(h.Inbound) > 0 {
 		t.Errorf("it says %+v", h)

@@ -21,23 +21,23 @@ type Validity struct {
 	Unit time.Duration
 }
 
-// rawShape notes the last request that it took apart.
-type rawShape struct {
-	Shape
+// recordingProtocol notes the last request that it took apart.
+type recordingProtocol struct {
+	Protocol
 	query, body string
 }
 
-func (r *rawShape) Read(request *http.Request, body []byte) (Submit, error) {
+func (r *recordingProtocol) Read(request *http.Request, body []byte) (Submit, error) {
 	r.query, r.body = request.URL.RawQuery, string(body)
-	return r.Shape.Read(request, body)
+	return r.Protocol.Read(request, body)
 }
 
 // countsFromTheWrite submits a message whose connection takes two seconds to come up, and fails
 // unless what the API is told is what is left by then.
 func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
-	shape := &rawShape{Shape: vendor.Shape()}
-	carrier := Serve(t, Config{Shape: shape})
-	reach := Reach(t, carrier.URL())
+	shape := &recordingProtocol{Protocol: vendor.Protocol()}
+	carrier := Serve(t, Config{Protocol: shape})
+	reach := LocalConfig(t, carrier.URL())
 	reach.ConnectTimeout = time.Minute
 	reach.Timeout = time.Minute
 	var connected time.Time

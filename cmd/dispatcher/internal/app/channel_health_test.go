@@ -17,10 +17,10 @@ import (
 // TestWhatTheLogSaysOfAChannel goes through the lines of info level and above.
 func TestWhatTheLogSaysOfAChannel(t *testing.T) {
 	t.Parallel()
-	opened := breaker.Change{From: breaker.Closed, To: breaker.Open, Figures: breaker.Figures{Failures: 40, Submits: 60, Code: "0x00000008", Coded: 30}}
+	opened := breaker.Change{From: breaker.Closed, To: breaker.Open, Stats: breaker.Stats{Failures: 40, Submits: 60, Code: "0x00000008", Coded: 30}}
 	probing := breaker.Change{From: breaker.Open, To: breaker.HalfOpen}
-	failed := breaker.Change{From: breaker.HalfOpen, To: breaker.Open, Figures: breaker.Figures{Failures: 1, Submits: 1, Code: "timeout", Coded: 1}}
-	closed := breaker.Change{From: breaker.HalfOpen, To: breaker.Closed, Figures: breaker.Figures{Submits: 1}}
+	failed := breaker.Change{From: breaker.HalfOpen, To: breaker.Open, Stats: breaker.Stats{Failures: 1, Submits: 1, Code: "timeout", Coded: 1}}
+	closed := breaker.Change{From: breaker.HalfOpen, To: breaker.Closed, Stats: breaker.Stats{Submits: 1}}
 	bind := func(number int, phase smpp.Phase, err error) smpp.State {
 		return smpp.State{Bind: number, Role: pdu.CommandBindTransceiver, Phase: phase, Err: err}
 	}
@@ -51,7 +51,7 @@ func TestWhatTheLogSaysOfAChannel(t *testing.T) {
 			[]string{`info "phase":"bound"`, `warn "code":"0x00000008"`, `info "phase":"bound"`, `info "to":"closed"`, `info channel a is back`},
 		},
 		"the only bind takes nothing": {
-			[]any{bind(0, smpp.Bound, nil), bind(0, smpp.Bound, smpp.ErrAiling), opened, bind(0, smpp.Bound, nil), closed},
+			[]any{bind(0, smpp.Bound, nil), bind(0, smpp.Bound, smpp.ErrUnhealthy), opened, bind(0, smpp.Bound, nil), closed},
 			[]string{`info "phase":"bound"`, `warn bound, but takes no messages`, `info "to":"open"`, `info "phase":"bound"`, `info "to":"closed"`, `info channel a is back`},
 		},
 		"one of two binds is lost for a moment": {

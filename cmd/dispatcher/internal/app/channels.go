@@ -74,7 +74,7 @@ func (c *connector) adapter(channel *config.Channel, health *channelHealth) (pro
 		}, health)
 	}
 	if open := opener(channel.Provider); open != nil {
-		return open(channel.Settings, web.Opening{ReadFile: c.secrets.Read, Callback: c.callback(channel)})
+		return open(channel.Settings, web.Environment{ReadFile: c.secrets.Read, Callback: c.callback(channel)})
 	}
 	return nil, fmt.Errorf("provider %q is not known", channel.Provider)
 }

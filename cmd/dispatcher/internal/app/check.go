@@ -92,7 +92,7 @@ func Faults(channel *config.Channel, readFile func(file string) ([]byte, error))
 	}
 	// An address stands in for the one that the process will give, so that what is needed to read callbacks
 	// is checked too.
-	opened, err := open(channel.Settings, web.Opening{ReadFile: readFile, Callback: "https://callbacks.invalid/" + channel.Name})
+	opened, err := open(channel.Settings, web.Environment{ReadFile: readFile, Callback: "https://callbacks.invalid/" + channel.Name})
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // openers are the adapters for HTTP APIs by their word in the routing document: the one visible list.
-func openers() map[string]web.Opener {
-	return map[string]web.Opener{
+func openers() map[string]web.OpenFunc {
+	return map[string]web.OpenFunc{
 		"aws":     aws.Open,
 		"bird":    bird.Open,
 		"httpapi": httpapi.Open,
@@ -29,7 +29,7 @@ func openers() map[string]web.Opener {
 }
 
 // opener is the adapter of a kind of provider with an HTTP API; nil for the kinds that have none.
-func opener(provider string) web.Opener { return openers()[provider] }
+func opener(provider string) web.OpenFunc { return openers()[provider] }
 
 // Webbed reports whether the provider of a channel has an HTTP API, so that its receipts come by webhook.
 func Webbed(provider string) bool { return opener(provider) != nil }

@@ -51,10 +51,10 @@ func TestEveryKindOfProviderIsKnownEverywhere(t *testing.T) {
 func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 	t.Parallel()
 	for word, open := range openers() {
-		if _, err := open(map[string]any{}, web.Opening{ReadFile: os.ReadFile}); err == nil || !strings.Contains(err.Error(), ": ") {
+		if _, err := open(map[string]any{}, web.Environment{ReadFile: os.ReadFile}); err == nil || !strings.Contains(err.Error(), ": ") {
 			t.Errorf("%s opens without settings: %v", word, err)
 		}
-		if _, err := open(map[string]any{"unheard_of": 1}, web.Opening{ReadFile: os.ReadFile}); err == nil || !strings.Contains(err.Error(), "unheard_of: ") {
+		if _, err := open(map[string]any{"unheard_of": 1}, web.Environment{ReadFile: os.ReadFile}); err == nil || !strings.Contains(err.Error(), "unheard_of: ") {
 			t.Errorf("%s takes a setting that nobody knows: %v", word, err)
 		}
 	}
@@ -67,12 +67,12 @@ func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 		if c.Provider == "smpp" {
 			continue
 		}
-		opened, err := opener(c.Provider)(c.Settings, web.Opening{ReadFile: os.ReadFile, Callback: "https://sms.example.com/receipts/" + c.Name})
+		opened, err := opener(c.Provider)(c.Settings, web.Environment{ReadFile: os.ReadFile, Callback: "https://sms.example.com/receipts/" + c.Name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = opened.Close(t.Context()) })
-		listener, ok := opened.(provider.Listener)
+		listener, ok := opened.(provider.CallbackReader)
 		capable, says := opened.(provider.Capable)
 		if !ok || !says {
 			t.Errorf("%s: hears %v, says what it can %v", c.Provider, ok, says)
@@ -82,7 +82,7 @@ func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 		if _, finds := opened.(provider.Finder); can.Lookup && !finds || !can.Receipts {
 			t.Errorf("%s: %+v, finds %v", c.Provider, can, finds)
 		}
-		heard, err := listener.Hear(&provider.Callback{Method: "POST", URL: "https://sms.example.com/receipts/" + c.Name, Body: []byte("{}")})
+		heard, err := listener.ReadCallback(&provider.Callback{Method: "POST", URL: "https://sms.example.com/receipts/" + c.Name, Body: []byte("{}")})
 		if !errors.Is(err, provider.ErrForged) || len(heard.Receipts)+len(heard.Inbound) > 0 {
 			t.Errorf("%s: an unsigned callback: %v, %+v", c.Provider, err, heard)
 		}

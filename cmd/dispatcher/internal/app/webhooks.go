@@ -47,7 +47,7 @@ type booker struct {
 var _ receive.Booker = booker{}
 
 // Book returns nil once all of it is durable.
-func (b booker) Book(ctx context.Context, channel string, heard *provider.Heard) error {
+func (b booker) Book(ctx context.Context, channel string, heard *provider.CallbackContent) error {
 	if len(heard.Receipts) > 0 {
 		if err := b.receipts.Book(ctx, channel, heard.Receipts); err != nil {
 			return err

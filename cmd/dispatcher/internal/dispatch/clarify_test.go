@@ -207,12 +207,14 @@ func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 type knowingChannel struct {
 	*scriptedChannel
 	can  provider.Capabilities
-	find func(key string) provider.Finding
+	find func(key string) provider.LookupResult
 }
 
 func (c *knowingChannel) Capabilities() provider.Capabilities { return c.can }
 
-func (c *knowingChannel) Find(_ context.Context, key string) provider.Finding { return c.find(key) }
+func (c *knowingChannel) Find(_ context.Context, key string) provider.LookupResult {
+	return c.find(key)
+}
 
 // doubting is a pipeline over one channel, with lanes that search for so long.
 func doubting(t *testing.T, channel *knowingChannel, lane Lane) *pipeline {
@@ -302,7 +304,7 @@ func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
 func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		known   provider.Knowledge
+		known   provider.LookupState
 		state   string
 		verdict string
 		submits int
@@ -314,9 +316,9 @@ func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
 			t.Parallel()
 			channel := &knowingChannel{can: provider.Capabilities{Lookup: true, Receipts: true}}
 			asked := make(chan string, 10)
-			channel.find = func(key string) provider.Finding {
+			channel.find = func(key string) provider.LookupResult {
 				asked <- key
-				return provider.Finding{Known: tc.known, Reference: "found"}
+				return provider.LookupResult{State: tc.known, Reference: "found"}
 			}
 			p := doubting(t, channel, Lane{ClarifyFor: time.Minute})
 			channel.answer = func(s provider.Submission) provider.Result {

@@ -69,12 +69,12 @@ func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenAmbiguity) error {
 
 // lookUp asks the provider.
 func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error {
-	var found provider.Finding
+	var found provider.LookupResult
 	if finder, ok := d.channel(o.Attempt.Channel).(provider.Finder); ok {
 		found = finder.Find(ctx, o.Key)
 	}
 	now := d.now()
-	switch found.Known {
+	switch found.State {
 	case provider.Taken:
 		return d.pass(ctx, Resolve(o, ledger.Taken, CodeLookup, found.Reference, now))
 	case provider.NotTaken:

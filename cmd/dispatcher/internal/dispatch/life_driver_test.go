@@ -132,21 +132,21 @@ func newLifeRig(t *testing.T) *lifeRig {
 }
 
 // find is what a carrier that can be asked answers.
-func (r *lifeRig) find(string) provider.Finding {
+func (r *lifeRig) find(string) provider.LookupResult {
 	m := r.now
 	if m.mute {
-		return provider.Finding{}
+		return provider.LookupResult{}
 	}
 	first := m.lastUnknown()
 	if first == 0 {
-		return provider.Finding{}
+		return provider.LookupResult{}
 	}
 	if m.took(first) {
 		m.history.Hearings = append(m.history.Hearings, hearing{first, ledger.Taken, []int{0}})
-		return provider.Finding{Known: provider.Taken, Reference: m.reference(first, 0)}
+		return provider.LookupResult{State: provider.Taken, Reference: m.reference(first, 0)}
 	}
 	m.history.Hearings = append(m.history.Hearings, hearing{First: first, Verdict: ledger.NotTaken})
-	return provider.Finding{Known: provider.NotTaken}
+	return provider.LookupResult{State: provider.NotTaken}
 }
 
 // failing is a test, or a property of rapid.

@@ -22,14 +22,14 @@ type Channels interface {
 	// Listener is asked once for each callback. known is false for a channel that the routing in force
 	// does not have, or whose provider never calls; the listener of a known one is nil while its
 	// settings cannot be used on this machine. It does not block.
-	Listener(channel string) (l provider.Listener, known bool)
+	Listener(channel string) (l provider.CallbackReader, known bool)
 }
 
 // Booker writes down what callbacks say.
 type Booker interface {
 	// Book returns nil once everything that was heard is durable. After an error the provider is asked to call
 	// again, so that some of it may be booked twice: booking has to bear that.
-	Book(ctx context.Context, channel string, heard *provider.Heard) error
+	Book(ctx context.Context, channel string, heard *provider.CallbackContent) error
 }
 
 // WebhookConfig says where providers call and what becomes of it.

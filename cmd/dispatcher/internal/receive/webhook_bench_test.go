@@ -88,26 +88,26 @@ func BenchmarkReceiptsByWebhook(b *testing.B) {
 
 type only struct{ channel provider.Channel }
 
-func (o only) Listener(name string) (l provider.Listener, known bool) {
-	l, known = o.channel.(provider.Listener)
+func (o only) Listener(name string) (l provider.CallbackReader, known bool) {
+	l, known = o.channel.(provider.CallbackReader)
 	return l, known && name == "a"
 }
 
 type deskBooker struct{ desk *receive.Batcher }
 
-func (d deskBooker) Book(ctx context.Context, channel string, heard *provider.Heard) error {
+func (d deskBooker) Book(ctx context.Context, channel string, heard *provider.CallbackContent) error {
 	return d.desk.Book(ctx, channel, heard.Receipts)
 }
 
 // sinchAccount is an adapter with the other side of its account.
-func sinchAccount(b *testing.B) (provider.Channel, webtest.Shape) {
+func sinchAccount(b *testing.B) (provider.Channel, webtest.Protocol) {
 	b.Helper()
 	secret := filepath.Join(b.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	channel, err := sinch.Open(map[string]any{"service_plan_id": "plan", "token_file": secret, "callback_secret_files": secret},
-		web.Opening{ReadFile: os.ReadFile, Callback: "https://sms.example.com/receipts/a"})
+		web.Environment{ReadFile: os.ReadFile, Callback: "https://sms.example.com/receipts/a"})
 	if err != nil {
 		b.Fatal(err)
 	}

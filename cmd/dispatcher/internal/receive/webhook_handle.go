@@ -62,7 +62,7 @@ func (w *Webhooks) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 }
 
 // handle returns the channel when there is one of the name that the callback gives.
-func (w *Webhooks) handle(out http.ResponseWriter, r *http.Request, now time.Time) (channel string, v verdict, heard provider.Heard) {
+func (w *Webhooks) handle(out http.ResponseWriter, r *http.Request, now time.Time) (channel string, v verdict, heard provider.CallbackContent) {
 	name, ok := channelOf(r.URL.Path)
 	if !ok || !strings.HasPrefix(r.RequestURI, "/") {
 		return "", noChannel, heard
@@ -87,11 +87,11 @@ func (w *Webhooks) handle(out http.ResponseWriter, r *http.Request, now time.Tim
 		return name, verdictOf(err), heard
 	}
 	callback := callbackOf(r, w.base, body, now)
-	heard, err = listener.Hear(callback)
+	heard, err = listener.ReadCallback(callback)
 	switch {
 	case err != nil:
 		w.cfg.Trouble("callbacks of "+name, fmt.Errorf("a callback of channel %s was refused: %w", name, err))
-		return name, verdictOf(err), provider.Heard{}
+		return name, verdictOf(err), provider.CallbackContent{}
 	case len(heard.Receipts)+len(heard.Inbound) == 0:
 		return name, w.confirm(r.Context(), name, listener, callback), heard
 	}
@@ -100,13 +100,13 @@ func (w *Webhooks) handle(out http.ResponseWriter, r *http.Request, now time.Tim
 
 // confirmer is a listener whose provider asks once whether its calls are wanted, before it makes any.
 type confirmer interface {
-	// Confirm answers a callback that is such a question, believing no more than Hear does; any other it leaves
+	// Confirm answers a callback that is such a question, believing no more than ReadCallback does; any other it leaves
 	// alone and returns false.
 	Confirm(ctx context.Context, c *provider.Callback) (confirmed bool, err error)
 }
 
 // confirm answers a genuine callback that says nothing, if it is a question.
-func (w *Webhooks) confirm(ctx context.Context, channel string, l provider.Listener, c *provider.Callback) verdict {
+func (w *Webhooks) confirm(ctx context.Context, channel string, l provider.CallbackReader, c *provider.Callback) verdict {
 	asked, ok := l.(confirmer)
 	if !ok {
 		return empty
@@ -124,8 +124,8 @@ func (w *Webhooks) confirm(ctx context.Context, channel string, l provider.Liste
 }
 
 // book writes down what was heard, unless that was done before.
-func (w *Webhooks) book(ctx context.Context, channel string, heard *provider.Heard) verdict {
-	switch w.replays.begin(channel, heard.Once, time.Now()) {
+func (w *Webhooks) book(ctx context.Context, channel string, heard *provider.CallbackContent) verdict {
+	switch w.replays.begin(channel, heard.ReplayID, time.Now()) {
 	case seenBooked:
 		return replayed
 	case seenUnderWay:
@@ -136,7 +136,7 @@ func (w *Webhooks) book(ctx context.Context, channel string, heard *provider.Hea
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookTimeout)
 	defer cancel()
 	done := false
-	defer func() { w.replays.end(channel, heard.Once, done, time.Now()) }()
+	defer func() { w.replays.end(channel, heard.ReplayID, done, time.Now()) }()
 	if err := w.cfg.Booker.Book(ctx, channel, heard); err != nil {
 		w.cfg.Trouble("callbacks", fmt.Errorf("callbacks cannot be booked, their providers are asked to call again: %w", err))
 		return unbooked
@@ -209,7 +209,7 @@ func verdictOf(err error) verdict {
 const retryAfter = "2"
 
 // answer repeats nothing of what the caller said.
-func answer(out http.ResponseWriter, v verdict, heard provider.Heard) {
+func answer(out http.ResponseWriter, v verdict, heard provider.CallbackContent) {
 	status := statuses[v]
 	switch {
 	case status == http.StatusOK && heard.Answer == "":

@@ -22,13 +22,13 @@ import (
 
 // scriptedListener believes what carries the right secret, and notes what it was shown.
 type scriptedListener struct {
-	hear func(c *provider.Callback) (provider.Heard, error)
+	hear func(c *provider.Callback) (provider.CallbackContent, error)
 
 	mu    sync.Mutex
 	shown []provider.Callback // guarded by mu
 }
 
-func (l *scriptedListener) Hear(c *provider.Callback) (provider.Heard, error) {
+func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
 	l.mu.Lock()
 	l.shown = append(l.shown, *c)
 	l.mu.Unlock()
@@ -37,16 +37,16 @@ func (l *scriptedListener) Hear(c *provider.Callback) (provider.Heard, error) {
 	}
 	switch c.Get("Secret") {
 	case "right":
-		return provider.Heard{
+		return provider.CallbackContent{
 			Receipts: []provider.Receipt{{Reference: string(c.Body), State: provider.Delivered, At: c.At}},
-			Once:     c.Get("Nonce"), Answer: "heard", AnswerType: "text/plain",
+			ReplayID: c.Get("Nonce"), Answer: "heard", AnswerType: "text/plain",
 		}, nil
 	case "old":
-		return provider.Heard{}, fmt.Errorf("clock: %w", provider.ErrStale)
+		return provider.CallbackContent{}, fmt.Errorf("clock: %w", provider.ErrStale)
 	case "odd":
-		return provider.Heard{}, fmt.Errorf("json: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("json: %w", provider.ErrMalformed)
 	}
-	return provider.Heard{}, provider.ErrForged
+	return provider.CallbackContent{}, provider.ErrForged
 }
 
 // scriptedBooker notes what was booked, or fails.
@@ -57,7 +57,7 @@ type scriptedBooker struct {
 	noted []string // guarded by mu: channel and reference
 }
 
-func (b *scriptedBooker) Book(ctx context.Context, channel string, heard *provider.Heard) error {
+func (b *scriptedBooker) Book(ctx context.Context, channel string, heard *provider.CallbackContent) error {
 	if b.book != nil {
 		if err := b.book(ctx); err != nil {
 			return err
@@ -78,9 +78,9 @@ func (b *scriptedBooker) list() []string {
 }
 
 // oneListener has a channel "a", and a channel "broken" whose settings cannot be used.
-type oneListener struct{ listener provider.Listener }
+type oneListener struct{ listener provider.CallbackReader }
 
-func (o oneListener) Listener(channel string) (provider.Listener, bool) {
+func (o oneListener) Listener(channel string) (provider.CallbackReader, bool) {
 	switch channel {
 	case "a":
 		return o.listener, true
@@ -379,7 +379,7 @@ func TestACallerThatHangsUpDoesNotUndoTheBooking(t *testing.T) {
 func TestAGenuineCallbackWithNothingInItIsFine(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
-	r.listener.hear = func(*provider.Callback) (provider.Heard, error) { return provider.Heard{}, nil }
+	r.listener.hear = func(*provider.Callback) (provider.CallbackContent, error) { return provider.CallbackContent{}, nil }
 	if status, body := r.call("POST", "/receipts/a", "event"); status != 200 || body != "" {
 		t.Errorf("answered %d %q", status, body)
 	}
@@ -391,7 +391,9 @@ func TestAGenuineCallbackWithNothingInItIsFine(t *testing.T) {
 // askedListener is one whose provider asks first whether its calls are wanted.
 type askedListener struct{ away atomic.Bool }
 
-func (*askedListener) Hear(*provider.Callback) (provider.Heard, error) { return provider.Heard{}, nil }
+func (*askedListener) ReadCallback(*provider.Callback) (provider.CallbackContent, error) {
+	return provider.CallbackContent{}, nil
+}
 
 func (l *askedListener) Confirm(_ context.Context, c *provider.Callback) (bool, error) {
 	if l.away.Load() {

@@ -48,7 +48,7 @@ func startSMPP(c *Carrier, a *account, first uint64, t *tally) (*smppCarrier, er
 func (s *smppCarrier) messageID(n uint64) string { return strconv.FormatUint(s.first+n, 10) }
 
 // statuses are the verdicts in SMPP.
-var statuses = map[providertest.Verdict]pdu.Status{
+var statuses = map[providertest.Reply]pdu.Status{
 	providertest.Reject: pdu.StatusInvDstAdr, providertest.Refuse: pdu.StatusSysErr, providertest.Throttle: pdu.StatusThrottled,
 	providertest.Lose: pdu.StatusSysErr, providertest.Cut: pdu.StatusSysErr, // not taken, and nobody is told
 }
@@ -62,9 +62,9 @@ func (s *smppCarrier) decide(entry smpptest.Submit) smpptest.Answer {
 	answer := smpptest.Answer{Status: statuses[v], Delay: s.profile.Latency + chance(s.profile.Jitter), Receipt: &smpptest.Receipt{Never: true}}
 	switch v {
 	case providertest.Lose:
-		answer.Fate = smpptest.Dropped
+		answer.State = smpptest.Dropped
 	case providertest.Cut:
-		answer.Fate = smpptest.Cut
+		answer.State = smpptest.Cut
 	case providertest.Accept, providertest.Reject, providertest.Refuse, providertest.Throttle:
 	}
 	return answer

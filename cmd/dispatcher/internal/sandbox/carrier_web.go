@@ -39,7 +39,7 @@ func startWeb(c *Carrier, v *vendor, a *account, in *setting) (*webCarrier, erro
 		profile: c.Profile, tally: in.tally, rate: rate{max: c.Profile.Rate}, callback: in.callback, started: make(chan struct{}),
 	}
 	carrier, err := webtest.Start(webtest.Config{
-		Shape: forgetful(a.shape), Address: c.Address, Log: keptSubmits, OnSubmit: w.early,
+		Protocol: forgetful(a.shape), Address: c.Address, Log: keptSubmits, OnSubmit: w.early,
 		OnRefused: func(webtest.Submit) { w.refused.Add(1) },
 		Reference: func(n uint64) string { return v.reference(in.first + n) },
 		Behaviour: webtest.Behaviour{
@@ -64,7 +64,7 @@ func (w *webCarrier) decide(_ int, s webtest.Submit) providertest.Answer {
 		v = providertest.Throttle
 	}
 	w.tally.submitted(v)
-	answer := providertest.Answer{Verdict: v}
+	answer := providertest.Answer{Reply: v}
 	if v == providertest.Throttle {
 		answer.RetryAfter = time.Second
 	}
@@ -73,7 +73,7 @@ func (w *webCarrier) decide(_ int, s webtest.Submit) providertest.Answer {
 
 // early tells what comes before the answer.
 func (w *webCarrier) early(s webtest.Submit) {
-	if s.Verdict != providertest.Accept {
+	if s.Reply != providertest.Accept {
 		return
 	}
 	n := w.profile.news(uint64(s.Number)) //nolint:gosec // Counts from 1.
@@ -84,7 +84,7 @@ func (w *webCarrier) early(s webtest.Submit) {
 	<-w.started
 	ctx, cancel := context.WithTimeout(context.Background(), earlyPatience)
 	defer cancel()
-	if status, err := w.Tell(ctx, s, webtest.Receipt{State: n.state}); err != nil || status != 0 && status/100 != 2 {
+	if status, err := w.SendReceipt(ctx, s, webtest.Receipt{State: n.state}); err != nil || status != 0 && status/100 != 2 {
 		w.refused.Add(1)
 	}
 }
@@ -104,7 +104,7 @@ func (w *webCarrier) receipts(s webtest.Submit) []webtest.Receipt {
 
 // inbound calls the dispatcher and waits for its answer.
 func (w *webCarrier) inbound(ctx context.Context, in provider.Inbound) error {
-	switch status, err := w.Deliver(ctx, w.callback, in); {
+	switch status, err := w.SendInbound(ctx, w.callback, in); {
 	case err != nil:
 		return fmt.Errorf("the dispatcher was not reached at %s: is it running, and is that DISPATCHER_RECEIPTS_LISTEN?", w.callback)
 	case status == 0:

@@ -41,7 +41,7 @@ func TestWhatIsLostIsNotFound(t *testing.T) {
 			t.Fatalf("%s finds nothing", name)
 		}
 		finding := finder.Find(t.Context(), key)
-		if finding.Known == provider.Taken {
+		if finding.State == provider.Taken {
 			t.Errorf("%s: %+v of what was never answered", name, finding)
 		}
 		if got := s.countOf(name); got.Lost != 1 || got.Accepted+got.Delivered+got.WithoutWord != 0 {

@@ -147,7 +147,7 @@ func openAt(t *testing.T, word, url string) provider.Channel {
 	}
 	settings := maps.Clone(a.settings)
 	settings["base_url"], settings["allow_private"], settings["timeout"] = url+a.path, true, "400ms"
-	channel, err := openers[v.provider](settings, web.Opening{ReadFile: os.ReadFile, Callback: "http://127.0.0.1:1/receipts/x"})
+	channel, err := openers[v.provider](settings, web.Environment{ReadFile: os.ReadFile, Callback: "http://127.0.0.1:1/receipts/x"})
 	if err != nil {
 		t.Fatal(err)
 	}

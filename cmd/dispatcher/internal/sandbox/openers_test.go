@@ -14,6 +14,6 @@ import (
 )
 
 // openers are those of the adapters, as internal/app has them.
-var openers = map[string]web.Opener{
+var openers = map[string]web.OpenFunc{
 	"aws": aws.Open, "bird": bird.Open, "httpapi": httpapi.Open, "infobip": infobip.Open, "plivo": plivo.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open, "vonage": vonage.Open,
 }

@@ -83,11 +83,11 @@ func (p *Profile) Check(written func(key string) string) error {
 }
 
 // verdict is the fate of the n-th submit, counted from 1.
-func (p *Profile) verdict(n uint64) providertest.Verdict {
+func (p *Profile) verdict(n uint64) providertest.Reply {
 	at := spread(n, forVerdict)
 	for _, part := range []struct {
 		ratio   float64
-		verdict providertest.Verdict
+		verdict providertest.Reply
 	}{
 		{p.Reject, providertest.Reject},
 		{p.Refuse, providertest.Refuse},

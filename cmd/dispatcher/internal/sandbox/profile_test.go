@@ -27,7 +27,7 @@ func TestRatiosAreKeptEvenly(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := rapid.IntRange(1, 20_000).Draw(t, "n")
-		verdicts := map[providertest.Verdict]int{}
+		verdicts := map[providertest.Reply]int{}
 		told, delivered, early, twice := 0, 0, 0, 0
 		for i := range uint64(n) {
 			verdicts[p.verdict(i+1)]++

@@ -46,13 +46,13 @@ func listen(t *testing.T) *ear {
 			return
 		}
 		e.mu.Lock()
-		listener, ok := e.channels[name].(provider.Listener)
+		listener, ok := e.channels[name].(provider.CallbackReader)
 		e.mu.Unlock()
 		if !ok {
 			http.NotFound(w, r)
 			return
 		}
-		heard, err := listener.Hear(&provider.Callback{Method: r.Method, URL: e.URL + r.RequestURI, Header: r.Header, Body: body, At: time.Now()})
+		heard, err := listener.ReadCallback(&provider.Callback{Method: r.Method, URL: e.URL + r.RequestURI, Header: r.Header, Body: body, At: time.Now()})
 		if err != nil {
 			e.mu.Lock()
 			e.refused = append(e.refused, fmt.Errorf("%s: %w", name, err))
@@ -138,7 +138,7 @@ func (e *ear) channel(c *config.Channel) (provider.Channel, error) {
 		cfg.OnInbound = func(in provider.Inbound) bool { e.takeInbound(c.Name, in); return true }
 		return smpp.New(cfg)
 	}
-	return openers[c.Provider](c.Settings, web.Opening{ReadFile: os.ReadFile, Callback: e.URL + "/receipts/" + c.Name})
+	return openers[c.Provider](c.Settings, web.Environment{ReadFile: os.ReadFile, Callback: e.URL + "/receipts/" + c.Name})
 }
 
 // submit sends n messages over a channel, one after the other, and counts the outcomes.

@@ -35,7 +35,7 @@ type tally struct {
 }
 
 // submitted counts a submit by its verdict.
-func (t *tally) submitted(v providertest.Verdict) {
+func (t *tally) submitted(v providertest.Reply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.count.Submitted++

@@ -26,7 +26,7 @@ type account struct {
 	// settings are those of the channel, without where the carrier listens.
 	settings map[string]any
 	// shape is the vendor's API, which begins at path; nil for SMPP.
-	shape webtest.Shape
+	shape webtest.Protocol
 	path  string
 	// systemID and password are those of SMPP.
 	systemID, password string

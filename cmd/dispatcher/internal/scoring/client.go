@@ -70,7 +70,7 @@ func New(cfg Config) (*Client, error) {
 // newHTTP is a client that follows the rules of calls to providers: no proxy of the environment, which would read the token, no redirect,
 // and no private address unless the routing document allows it.
 func newHTTP(allowPrivate bool) *http.Client {
-	return &http.Client{Transport: transport(allowPrivate), CheckRedirect: web.Stay}
+	return &http.Client{Transport: transport(allowPrivate), CheckRedirect: web.NoRedirect}
 }
 
 // transport keeps connections: a question may be asked twice without harm, so the silent resend

@@ -23,16 +23,16 @@ type Config struct {
 	Header, Secret string
 }
 
-// shape is Infobip's API.
-type shape struct{ cfg Config }
+// protocol is Infobip's API.
+type protocol struct{ cfg Config }
 
 var (
-	_ webtest.Shape = shape{}
-	_ webtest.Other = shape{}
+	_ webtest.Protocol      = protocol{}
+	_ webtest.ExtraRequests = protocol{}
 )
 
-// New returns the API's shape. It also answers lookups in the logs.
-func New(cfg Config) webtest.Shape { return shape{cfg} }
+// New returns the API's protocol. It also answers lookups in the logs.
+func New(cfg Config) webtest.Protocol { return protocol{cfg} }
 
 // status is where a message stands.
 type status struct {
@@ -52,9 +52,9 @@ var (
 )
 
 // Write answers a message.
-func (shape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
+func (protocol) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	state := pending
-	switch v.Verdict {
+	switch v.Reply {
 	case providertest.Reject:
 		state = rejected
 	case providertest.Refuse:
@@ -82,7 +82,7 @@ func idOf(s *webtest.Submit) string {
 }
 
 // Other answers a look into the logs by message id.
-func (h shape) Other(w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit) bool {
+func (h protocol) ServeExtra(w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit) bool {
 	if r.Method != http.MethodGet || r.URL.Path != "/sms/3/logs" {
 		return false
 	}
@@ -97,7 +97,7 @@ func (h shape) Other(w http.ResponseWriter, r *http.Request, _ []byte, known []w
 			continue
 		}
 		state := pending
-		switch s.Verdict {
+		switch s.Reply {
 		case providertest.Accept, providertest.Lose:
 		case providertest.Refuse:
 			state = noCredit

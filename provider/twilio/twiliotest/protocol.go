@@ -24,18 +24,18 @@ type Config struct {
 	AuthToken string
 }
 
-// New returns the shape. Carriers give references as Twilio does when their Config has Reference.
-func New(cfg Config) webtest.Shape { return &shape{cfg} }
+// New returns the protocol. Carriers give references as Twilio does when their Config has Reference.
+func New(cfg Config) webtest.Protocol { return &protocol{cfg} }
 
 // Reference is the SID of the n-th message, for webtest.Config.
 func Reference(n uint64) string { return fmt.Sprintf("SM%032x", n) }
 
-type shape struct{ cfg Config }
+type protocol struct{ cfg Config }
 
 var number = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 
 // Read takes a request that creates a message, and nothing that Twilio would refuse.
-func (s *shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if err := s.admit(r); err != nil {
 		return webtest.Submit{}, err
 	}
@@ -59,7 +59,7 @@ func (s *shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 }
 
 // admit checks what stands before the body.
-func (s *shape) admit(r *http.Request) error {
+func (s *protocol) admit(r *http.Request) error {
 	user, password, ok := r.BasicAuth()
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/2010-04-01/Accounts/"+s.cfg.AccountSID+"/Messages.json":
@@ -102,9 +102,9 @@ func check(form url.Values) error {
 }
 
 // Write answers in the shapes of the Message resource and of Twilio's errors.
-func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
+func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json")
-	switch v.Verdict {
+	switch v.Reply {
 	case providertest.Reject:
 		writeFault(w, http.StatusBadRequest, 21211, "Invalid 'To' Phone Number: "+submit.To)
 	case providertest.Refuse:
@@ -117,7 +117,7 @@ func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providert
 	}
 }
 
-func (s *shape) message(submit *webtest.Submit) map[string]any {
+func (s *protocol) message(submit *webtest.Submit) map[string]any {
 	return map[string]any{
 		"account_sid": s.cfg.AccountSID, "api_version": "2010-04-01", "body": submit.Text,
 		"date_created": submit.At.UTC().Format(http.TimeFormat), "date_sent": nil,

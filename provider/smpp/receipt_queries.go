@@ -12,60 +12,60 @@ import (
 )
 
 const (
-	// maxChased bounds the messages that are remembered until their receipt comes. Those beyond have no
+	// maxAwaited bounds the messages that are remembered until their receipt comes. Those beyond have no
 	// late query.
-	maxChased = 100_000
+	maxAwaited = 100_000
 	// maxQueries is how often one message is asked for.
 	maxQueries = 3
 )
 
-// chase asks for the fate of messages whose receipt does not come, see Config.QueryAfter. What it remembers
+// receiptQueries asks for the fate of messages whose receipt does not come, see Config.QueryAfter. What it remembers
 // is lost with the process: it saves receipts that a carrier loses, and does not replace them.
-type chase struct {
-	after time.Duration
-	pace  time.Duration // between two queries
-	query func(ctx context.Context, reference string, source pdu.Address) (provider.Receipt, error)
-	tell  func(r provider.Receipt, answer func(taken bool)) // Config.OnReceipt
-	wake  chan struct{}                                     // capacity 1
+type receiptQueries struct {
+	after     time.Duration
+	pace      time.Duration // between two queries
+	query     func(ctx context.Context, reference string, source pdu.Address) (provider.Receipt, error)
+	onReceipt func(r provider.Receipt, answer func(taken bool)) // Config.OnReceipt
+	wake      chan struct{}                                     // capacity 1
 
-	mu    sync.Mutex
-	held  *chased         // due, and without a slot; guarded by mu
-	queue []chased        // in the order of due, which is that of their coming; guarded by mu
-	open  map[string]bool // references without a final receipt; guarded by mu
+	mu        sync.Mutex
+	unslotted *awaitedReceipt  // due, and without a slot; guarded by mu
+	queue     []awaitedReceipt // in the order of due, which is that of their coming; guarded by mu
+	open      map[string]bool  // references without a final receipt; guarded by mu
 }
 
-// chased is a message without a final receipt.
-type chased struct {
+// awaitedReceipt is a message without a final receipt.
+type awaitedReceipt struct {
 	reference string
 	source    pdu.Address
 	due       time.Time
 	queries   int
 }
 
-func newChase(c *Client) *chase {
-	return &chase{
+func newReceiptQueries(c *Client) *receiptQueries {
+	return &receiptQueries{
 		after: c.cfg.QueryAfter, pace: time.Second / time.Duration(cmp.Or(c.cfg.QueryRate, DefaultQueryRate)),
-		query: c.querySpare, tell: c.cfg.OnReceipt,
+		query: c.querySpare, onReceipt: c.cfg.OnReceipt,
 		wake: make(chan struct{}, 1), open: make(map[string]bool),
 	}
 }
 
 // expect remembers a message that was accepted at now.
-func (h *chase) expect(reference string, source pdu.Address, now time.Time) {
+func (h *receiptQueries) expect(reference string, source pdu.Address, now time.Time) {
 	if reference == "" {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.queue) >= maxChased {
+	if len(h.queue) >= maxAwaited {
 		return
 	}
 	h.open[reference] = true
-	h.push(chased{reference: reference, source: source, due: now.Add(h.after)})
+	h.push(awaitedReceipt{reference: reference, source: source, due: now.Add(h.after)})
 }
 
 // push is called with mu held.
-func (h *chase) push(m chased) {
+func (h *receiptQueries) push(m awaitedReceipt) {
 	h.queue = append(h.queue, m)
 	if len(h.queue) == 1 {
 		select {
@@ -75,8 +75,8 @@ func (h *chase) push(m chased) {
 	}
 }
 
-// settled forgets a message whose final receipt has come.
-func (h *chase) settled(reference string) {
+// received forgets a message whose final receipt has come.
+func (h *receiptQueries) received(reference string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.open, reference)
@@ -84,7 +84,7 @@ func (h *chase) settled(reference string) {
 
 // run asks for one message after the other, at its pace and where submits leave room, until ctx ends. However fast the SMSC
 // answers, an hour without receipts is not asked for within a moment.
-func (h *chase) run(ctx context.Context) {
+func (h *receiptQueries) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -107,11 +107,11 @@ func (h *chase) run(ctx context.Context) {
 }
 
 // next takes the message that is due, or says how long there is none.
-func (h *chase) next(now time.Time) (m chased, wait time.Duration) {
+func (h *receiptQueries) next(now time.Time) (m awaitedReceipt, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held := h.held; held != nil {
-		h.held = nil
+	if held := h.unslotted; held != nil {
+		h.unslotted = nil
 		if h.open[held.reference] {
 			return *held, 0
 		}
@@ -131,29 +131,29 @@ func (h *chase) next(now time.Time) (m chased, wait time.Duration) {
 }
 
 // ask asks once. What has no end yet, or was not taken, is asked for again later; what found no room comes next.
-func (h *chase) ask(ctx context.Context, m chased) {
+func (h *receiptQueries) ask(ctx context.Context, m awaitedReceipt) {
 	r, err := h.query(ctx, m.reference, m.source)
 	if errors.Is(err, errNoSlot) {
 		h.mu.Lock()
-		h.held = &m
+		h.unslotted = &m
 		h.mu.Unlock()
 		return
 	}
 	if err != nil || !r.State.Final() {
-		h.again(ctx, m)
+		h.askLater(ctx, m)
 		return
 	}
-	h.tell(r, func(taken bool) {
+	h.onReceipt(r, func(taken bool) {
 		if taken {
-			h.settled(m.reference)
+			h.received(m.reference)
 			return
 		}
-		h.again(ctx, m)
+		h.askLater(ctx, m)
 	})
 }
 
-// again asks once more later, unless that was often enough.
-func (h *chase) again(ctx context.Context, m chased) {
+// askLater asks once more later, unless that was often enough.
+func (h *receiptQueries) askLater(ctx context.Context, m awaitedReceipt) {
 	m.queries++
 	m.due = time.Now().Add(h.after)
 	h.mu.Lock()

@@ -76,7 +76,7 @@ func TestASpareSlotIsOneThatNoSubmitWants(t *testing.T) {
 	if _, err := p.takeSpare(); !errors.Is(err, errNoBind) {
 		t.Errorf("without a bind: %v", err)
 	}
-	p.join(s)
+	p.add(s)
 	for range 2 {
 		if got, err := p.takeSpare(); got != s || err != nil {
 			t.Fatalf("%v", err)
@@ -94,7 +94,7 @@ func TestASpareSlotIsOneThatNoSubmitWants(t *testing.T) {
 		t.Errorf("before those in line: %v", err)
 	}
 	p.waiting.pop()
-	s.slots.ailing = true
+	s.slots.unhealthy = true
 	if _, err := p.takeSpare(); !errors.Is(err, errNoSlot) {
 		t.Errorf("of a bind that takes nothing: %v", err)
 	}

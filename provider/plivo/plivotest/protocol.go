@@ -21,13 +21,13 @@ type Config struct {
 	OnlyV2 bool
 }
 
-// New returns the shape. Carriers give references as Plivo does when their Config has Reference.
-func New(cfg Config) webtest.Shape { return &shape{cfg} }
+// New returns the protocol. Carriers give references as Plivo does when their Config has Reference.
+func New(cfg Config) webtest.Protocol { return &protocol{cfg} }
 
 // Reference is the UUID of the n-th message, for webtest.Config.
 func Reference(n uint64) string { return fmt.Sprintf("db3ce55a-7f1d-11e1-8ea7-%012x", n) }
 
-type shape struct{ cfg Config }
+type protocol struct{ cfg Config }
 
 // request is what POST /Message/ takes of an SMS.
 type request struct {
@@ -45,7 +45,7 @@ type request struct {
 var number = regexp.MustCompile(`^[1-9][0-9]{6,13}$`)
 
 // Read takes a request that sends a message, and nothing that Plivo would refuse.
-func (s *shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	user, password, ok := r.BasicAuth()
 	path := "/Account/" + s.cfg.AuthID + "/Message/"
 	switch {
@@ -94,9 +94,9 @@ func (m *request) check(size sms.Size) error {
 const apiID = "db342550-7f1d-11e1-8ea7-1231380bc196"
 
 // Write answers in the shapes of Plivo's messages and errors.
-func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
+func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json")
-	switch v.Verdict {
+	switch v.Reply {
 	case providertest.Reject:
 		writeFault(w, http.StatusBadRequest, "dst "+submit.To+" is not a valid phone number")
 	case providertest.Refuse:

@@ -30,10 +30,10 @@ type Config struct {
 	Secret string
 }
 
-// New returns the shape of an account.
-func New(cfg Config) webtest.Shape { return shape{cfg} }
+// New returns the protocol of an account.
+func New(cfg Config) webtest.Protocol { return protocol{cfg} }
 
-type shape struct{ cfg Config }
+type protocol struct{ cfg Config }
 
 // input is what SendTextMessage takes.
 type input struct {
@@ -44,7 +44,7 @@ type input struct {
 }
 
 // Read takes SendTextMessage.
-func (s shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (s protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if err := s.cfg.authentic(r, body); err != nil {
 		return webtest.Submit{}, err
 	}
@@ -76,8 +76,8 @@ func (s shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 }
 
 // Write answers as the service does.
-func (s shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
-	switch v.Verdict {
+func (s protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
+	switch v.Reply {
 	case providertest.Reject:
 		exception(w, "ConflictException", map[string]any{
 			"Message": "Destination phone number is opted out", "Reason": "DESTINATION_PHONE_NUMBER_OPTED_OUT", "ResourceType": "phone-number", "ResourceId": submit.To,
@@ -100,7 +100,7 @@ func exception(w http.ResponseWriter, name string, fields map[string]any) {
 }
 
 // Receipt publishes an event.
-func (s shape) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (s protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if submit.Callback == "" {
 		return nil, nil //nolint:nilnil // Nobody has subscribed.
 	}
@@ -124,7 +124,7 @@ func (s shape) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request
 }
 
 // Inbound publishes a message of a two-way number.
-func (s shape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+func (s protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return s.cfg.Publish(callback, map[string]any{
 		"originationNumber": in.From, "destinationNumber": in.To, "messageKeyword": "KEYWORD_1", "messageBody": in.Text,
 		"inboundMessageId": in.Reference, "previousPublishedMessageId": "",

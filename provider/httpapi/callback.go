@@ -28,34 +28,34 @@ type reply struct{ body, contentType string }
 // maxReceipts bounds those of one callback.
 const maxReceipts = 1000
 
-// Hear verifies who calls and returns what is said. A callback that has a state is a receipt, one that has a
+// ReadCallback verifies who calls and returns what is said. A callback that has a state is a receipt, one that has a
 // sender and a text is a message, and one with neither means nothing.
-func (c *Channel) Hear(callback *provider.Callback) (provider.Heard, error) {
+func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	_, query, _ := strings.Cut(callback.URL, "?")
 	values, malformed := url.ParseQuery(query)
 	d := &document{header: callback.Header, query: values, body: callback.Body}
 	once, err := c.cfg.verify.check(callback, d)
 	if err != nil {
-		return provider.Heard{}, err
+		return provider.CallbackContent{}, err
 	}
 	if malformed != nil {
-		return provider.Heard{}, fmt.Errorf("its query: %w", provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("its query: %w", provider.ErrMalformed)
 	}
 	if err := c.cfg.read(d); err != nil {
-		return provider.Heard{}, fmt.Errorf("%w: %w", err, provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrMalformed)
 	}
-	heard, err := c.cfg.hear(d)
+	content, err := c.cfg.hear(d)
 	if err != nil {
-		return provider.Heard{}, fmt.Errorf("%w: %w", err, provider.ErrMalformed)
+		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrMalformed)
 	}
-	for i := range heard.Receipts {
-		heard.Receipts[i].At = callback.At
+	for i := range content.Receipts {
+		content.Receipts[i].At = callback.At
 	}
-	for i := range heard.Inbound {
-		heard.Inbound[i].At = callback.At
+	for i := range content.Inbound {
+		content.Inbound[i].At = callback.At
 	}
-	heard.Once, heard.Answer, heard.AnswerType = once, c.cfg.reply.body, c.cfg.reply.contentType
-	return heard, nil
+	content.ReplayID, content.Answer, content.AnswerType = once, c.cfg.reply.body, c.cfg.reply.contentType
+	return content, nil
 }
 
 // read parses the body as the description needs it.
@@ -73,16 +73,16 @@ func (c *Config) read(d *document) error {
 	return nil
 }
 
-func (c *Config) hear(d *document) (provider.Heard, error) {
+func (c *Config) hear(d *document) (provider.CallbackContent, error) {
 	list, err := c.receipts.all(d)
 	if err != nil || len(list) > 0 {
-		return provider.Heard{Receipts: list}, err
+		return provider.CallbackContent{Receipts: list}, err
 	}
 	in, ok := c.inbound.message(d)
 	if !ok {
-		return provider.Heard{}, nil
+		return provider.CallbackContent{}, nil
 	}
-	return provider.Heard{Inbound: []provider.Inbound{in}}, nil
+	return provider.CallbackContent{Inbound: []provider.Inbound{in}}, nil
 }
 
 // all are the receipts of a callback.

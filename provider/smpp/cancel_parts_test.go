@@ -37,7 +37,7 @@ func TestPartsOfARejectedMessageAreTakenBack(t *testing.T) {
 		"rejected":                   {true, rejected, provider.Rejected, []bool{true, false, true}},
 		"rejected, no cancel_sm":     {false, rejected, provider.Rejected, []bool{false, false, false}},
 		"refused: it is tried again": {true, smpptest.Answer{Status: pdu.StatusSysErr}, provider.Refused, []bool{false, false, false}},
-		"unknown":                    {true, smpptest.Answer{Fate: smpptest.Dropped}, provider.Unknown, []bool{false, false, false}},
+		"unknown":                    {true, smpptest.Answer{State: smpptest.Dropped}, provider.Unknown, []bool{false, false, false}},
 		"accepted":                   {true, smpptest.Answer{}, provider.Accepted, []bool{false, false, false}},
 	} {
 		t.Run(name, func(t *testing.T) {

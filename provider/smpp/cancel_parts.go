@@ -7,10 +7,10 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// takeBack cancels the parts of a message that the SMSC took before it rejected another: the message ends with that, and
+// cancelParts cancels the parts of a message that the SMSC took before it rejected another: the message ends with that, and
 // a fragment of it would be of no use to anybody. It is the one case in which it is certain that nothing else will be done with what was
 // taken. The result of the message does not depend on it: a part that cannot be cancelled any more was sent.
-func (c *Client) takeBack(ctx context.Context, s *session, p *plan, parts []provider.Part) {
+func (c *Client) cancelParts(ctx context.Context, s *session, p *plan, parts []provider.Part) {
 	for i := range parts {
 		if parts[i].Outcome != provider.Accepted || parts[i].Reference == "" {
 			continue

@@ -8,8 +8,8 @@ import (
 	"dispatcher/provider/providertest"
 )
 
-// Shape is a vendor's API as its server speaks it. Its methods are called from several goroutines.
-type Shape interface {
+// Protocol is a vendor's API as its server speaks it. Its methods are called from several goroutines.
+type Protocol interface {
 	// Read takes a submit apart. An error is answered 400 and logged as unread: the adapter under test
 	// wrote something that the vendor would not take, or its credentials were wrong.
 	Read(r *http.Request, body []byte) (Submit, error)
@@ -22,10 +22,10 @@ type Shape interface {
 	Inbound(callback string, in provider.Inbound) (*http.Request, error)
 }
 
-// Other is a Shape that also answers what is no submit, such as a look at what became of one.
-type Other interface {
-	// Other answers a request and reports whether it was one of its own. known are the submits so far.
-	Other(w http.ResponseWriter, r *http.Request, body []byte, known []Submit) bool
+// ExtraRequests is a Protocol that also answers what is no submit, such as a look at what became of one.
+type ExtraRequests interface {
+	// ServeExtra answers a request and reports whether it was one of its own. known are the submits so far.
+	ServeExtra(w http.ResponseWriter, r *http.Request, body []byte, known []Submit) bool
 }
 
 // Submit is one entry of the log.
@@ -40,12 +40,12 @@ type Submit struct {
 	Parts          int    // as the vendor counts segments; 1 unless Read says so
 	Callback       string // where receipts go; empty for nowhere
 	Reference      string // the id that the carrier gives when it accepts; set before Write
-	Verdict        providertest.Verdict
+	Reply          providertest.Reply
 }
 
-// Receipt is what a submit gets later, or each of its parts where the Shape is Parted.
+// Receipt is what a submit gets later, or each of its parts where the Protocol is PartProtocol.
 type Receipt struct {
-	// Part is the one part that it is about, counted from 1; 0 is all of them. Without a Parted shape it means nothing.
+	// Part is the one part that it is about, counted from 1; 0 is all of them. Without a PartProtocol shape it means nothing.
 	Part  int
 	State provider.ReceiptState
 	Code  string // the vendor's word; empty is the usual one for State

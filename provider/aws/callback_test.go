@@ -20,7 +20,7 @@ func tell(t testing.TB, cfg awstest.Config, r webtest.Receipt, at time.Time) *pr
 	if err != nil {
 		t.Fatal(err)
 	}
-	return webtest.MadeAt(t, request, at)
+	return webtest.MadeCallbackAt(t, request, at)
 }
 
 func TestEventsAreHeard(t *testing.T) {
@@ -49,23 +49,23 @@ func TestEventsAreHeard(t *testing.T) {
 			{State: provider.Undelivered, Code: "TEXT_447700900123"}:        {State: provider.Pending, Code: "other"},
 		} {
 			call := tell(t, cfg, said, at)
-			heard, err := c.Hear(call)
-			if err != nil || heard.Once == "" {
-				t.Fatalf("%s: once %q, error %v", version, heard.Once, err)
+			content, err := c.ReadCallback(call)
+			if err != nil || content.ReplayID == "" {
+				t.Fatalf("%s: once %q, error %v", version, content.ReplayID, err)
 			}
 			want.Reference, want.Key = "ref-1", key
-			webtest.Hears(t, c, call, provider.Heard{Once: heard.Once, Receipts: []provider.Receipt{want}})
+			webtest.CheckContent(t, c, call, provider.CallbackContent{ReplayID: content.ReplayID, Receipts: []provider.Receipt{want}})
 		}
-		webtest.Replayed(t, c, tell(t, cfg, webtest.Receipt{}, at), tell(t, cfg, webtest.Receipt{}, at))
+		webtest.CheckReplayID(t, c, tell(t, cfg, webtest.Receipt{}, at), tell(t, cfg, webtest.Receipt{}, at))
 	}
 }
 
 func TestSuccessfulIsDeliveredOnlyWhereTheOperatorSaysSo(t *testing.T) {
 	t.Parallel()
 	said := tell(t, account(), webtest.Receipt{State: provider.Delivered, Code: "TEXT_SUCCESSFUL"}, time.Now())
-	heard, err := open(t, settings(map[string]any{"successful": "delivered"})).Hear(said)
-	if err != nil || heard.Receipts[0].State != provider.Delivered {
-		t.Errorf("heard %+v, error %v", heard, err)
+	content, err := open(t, settings(map[string]any{"successful": "delivered"})).ReadCallback(said)
+	if err != nil || content.Receipts[0].State != provider.Delivered {
+		t.Errorf("content %+v, error %v", content, err)
 	}
 }
 
@@ -76,12 +76,12 @@ func TestMessagesOfSubscribersAreHeard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, call := open(t, settings(nil)), webtest.MadeAt(t, request, in.At)
-	heard, err := c.Hear(call)
+	c, call := open(t, settings(nil)), webtest.MadeCallbackAt(t, request, in.At)
+	content, err := c.ReadCallback(call)
 	if err != nil {
 		t.Fatal(err)
 	}
-	webtest.Hears(t, c, call, provider.Heard{Once: heard.Once, Inbound: []provider.Inbound{in}})
+	webtest.CheckContent(t, c, call, provider.CallbackContent{ReplayID: content.ReplayID, Inbound: []provider.Inbound{in}})
 }
 
 // change rewrites a field of a message that SNS has signed.
@@ -106,7 +106,7 @@ func TestForgedMessagesSayNothing(t *testing.T) {
 	unsigned.Key = nil
 	stranger.Key = signers()[1].key
 	strict := open(t, settings(map[string]any{"sns_certificate_files": "certificate"}))
-	webtest.Refused(t, strict, provider.ErrForged, map[string]*provider.Callback{
+	webtest.CheckRefused(t, strict, provider.ErrForged, map[string]*provider.Callback{
 		"another account's topic":   tell(t, elsewhere, webtest.Receipt{}, time.Now()),
 		"unsigned":                  tell(t, unsigned, webtest.Receipt{}, time.Now()),
 		"another key":               tell(t, stranger, webtest.Receipt{}, time.Now()),
@@ -126,7 +126,7 @@ func TestForgedMessagesSayNothing(t *testing.T) {
 	} {
 		changes["another "+field] = func(c *provider.Callback) { change(t, c, field, value) }
 	}
-	webtest.Tampered(t, open(t, settings(nil)), func() *provider.Callback {
+	webtest.CheckTampered(t, open(t, settings(nil)), func() *provider.Callback {
 		return tell(t, account(), webtest.Receipt{State: provider.Undelivered}, time.Now())
 	}, changes)
 }
@@ -142,7 +142,7 @@ func TestCertificatesOfOtherHostsAreNotBelieved(t *testing.T) {
 	} {
 		said := tell(t, account(), webtest.Receipt{}, time.Now())
 		change(t, said, "SigningCertURL", address) // no part of what is signed
-		if _, err := c.Hear(said); good != (err == nil) {
+		if _, err := c.ReadCallback(said); good != (err == nil) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestCertificatesOfOtherHostsAreNotBelieved(t *testing.T) {
 
 func TestMessagesOutOfTimeAreStale(t *testing.T) {
 	t.Parallel()
-	webtest.Timely(t, open(t, settings(nil)), func(age time.Duration) *provider.Callback {
+	webtest.CheckAgeLimits(t, open(t, settings(nil)), func(age time.Duration) *provider.Callback {
 		return tell(t, account(), webtest.Receipt{}, time.Now().Add(age))
 	}, time.Hour+5*time.Minute, 5*time.Minute)
 }
@@ -159,7 +159,7 @@ func TestEitherOfTwoSecretsInTheURLVerifies(t *testing.T) {
 	t.Parallel()
 	cfg := account()
 	cfg.Key, cfg.Secret = nil, secret
-	webtest.LiveSecrets(t, func(names ...string) provider.Listener {
+	webtest.CheckSecrets(t, func(names ...string) provider.CallbackReader {
 		files := []any{}
 		for _, name := range names {
 			files = append(files, name)
@@ -174,25 +174,25 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 	cfg.Key, cfg.Secret = nil, secret
 	only := map[string]any{"sns_certificate_files": nil, "callback_secret_files": []any{"old", "secret"}}
 	said := tell(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now())
-	if heard, err := open(t, settings(only)).Hear(said); err != nil || len(heard.Receipts) != 1 {
+	if content, err := open(t, settings(only)).ReadCallback(said); err != nil || len(content.Receipts) != 1 {
 		t.Errorf("the secret alone: %v", err)
 	}
-	if _, err := open(t, settings(map[string]any{"callback_secret_files": "secret"})).Hear(said); !errors.Is(err, provider.ErrForged) {
+	if _, err := open(t, settings(map[string]any{"callback_secret_files": "secret"})).ReadCallback(said); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("the secret without the signature that is asked for too: %v", err)
 	}
 	said.URL = callback + "?secret=" + secret + "x"
-	if _, err := open(t, settings(only)).Hear(said); !errors.Is(err, provider.ErrForged) {
+	if _, err := open(t, settings(only)).ReadCallback(said); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("another secret: %v", err)
 	}
 	raw := &provider.Callback{
 		Method: "POST", URL: callback + "?secret=" + secret, At: time.Now(), Body: []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`),
 		Header: map[string][]string{"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {topic}},
 	}
-	if heard, err := open(t, settings(only)).Hear(raw); err != nil || len(heard.Receipts) != 1 {
+	if content, err := open(t, settings(only)).ReadCallback(raw); err != nil || len(content.Receipts) != 1 {
 		t.Errorf("raw delivery: %v", err)
 	}
 	raw.Header["X-Amz-Sns-Topic-Arn"] = []string{"arn:aws:sns:eu-central-1:999999999999:other"}
-	if _, err := open(t, settings(only)).Hear(raw); !errors.Is(err, provider.ErrForged) {
+	if _, err := open(t, settings(only)).ReadCallback(raw); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("raw delivery of another topic: %v", err)
 	}
 }
@@ -200,7 +200,7 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 func TestWithoutVerificationNobodyIsBelieved(t *testing.T) {
 	t.Parallel()
 	c := open(t, settings(map[string]any{"sns_certificate_files": nil}))
-	if _, err := c.Hear(tell(t, account(), webtest.Receipt{}, time.Now())); !errors.Is(err, provider.ErrForged) || c.Capabilities().Receipts {
+	if _, err := c.ReadCallback(tell(t, account(), webtest.Receipt{}, time.Now())); !errors.Is(err, provider.ErrForged) || c.Capabilities().Receipts {
 		t.Errorf("error %v", err)
 	}
 }
@@ -213,15 +213,15 @@ func TestGenuineMessagesThatCannotBeReadAreMalformed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		webtest.Refused(t, open(t, settings(nil)), provider.ErrMalformed, map[string]*provider.Callback{
-			fmt.Sprint(event): webtest.MadeAt(t, request, time.Now()),
+		webtest.CheckRefused(t, open(t, settings(nil)), provider.ErrMalformed, map[string]*provider.Callback{
+			fmt.Sprint(event): webtest.MadeCallbackAt(t, request, time.Now()),
 		})
 	}
 	request, err := cfg.Publish(callback, map[string]any{"eventType": "VOICE_ANSWERED", "messageId": "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	webtest.Ignored(t, open(t, settings(nil)), map[string]*provider.Callback{"an event of another kind": webtest.MadeAt(t, request, time.Now())})
+	webtest.CheckIgnored(t, open(t, settings(nil)), map[string]*provider.Callback{"an event of another kind": webtest.MadeCallbackAt(t, request, time.Now())})
 }
 
 // TestASubjectCannotBeCutIntoTheMessageId: SNS signs names and values on lines, and a subject need not be there. Another id
@@ -230,10 +230,10 @@ func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 	t.Parallel()
 	cfg := account()
 	request, err := cfg.PublishAbout(callback, "a subject", map[string]any{"eventType": "VOICE_ANSWERED", "messageId": "x"})
-	call := webtest.Made(t, request, err)
+	call := webtest.MadeCallback(t, request, err)
 	call.At = time.Now()
 	c := open(t, settings(nil))
-	if _, err := c.Hear(call); err != nil {
+	if _, err := c.ReadCallback(call); err != nil {
 		t.Fatal(err)
 	}
 	var fields map[string]string
@@ -245,7 +245,7 @@ func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 	if call.Body, err = json.Marshal(fields); err != nil {
 		t.Fatal(err)
 	}
-	webtest.Refused(t, c, provider.ErrMalformed, map[string]*provider.Callback{"cut anew": call})
+	webtest.CheckRefused(t, c, provider.ErrMalformed, map[string]*provider.Callback{"cut anew": call})
 }
 
 func FuzzHear(f *testing.F) {
@@ -256,13 +256,13 @@ func FuzzHear(f *testing.F) {
 	believing := open(f, settings(map[string]any{"sns_certificate_files": nil, "sns_topics": nil, "callback_secret_files": "secret"}))
 	f.Fuzz(func(t *testing.T, address, raw string, body []byte) {
 		c := &provider.Callback{Method: "POST", URL: address, Header: map[string][]string{"X-Amz-Sns-Rawdelivery": {raw}}, Body: body, At: time.Now()}
-		webtest.Disbelieved(t, strict, c)
+		webtest.CheckForged(t, strict, c)
 		c.URL = callback + "?secret=" + secret
-		heard, err := believing.Hear(c)
+		content, err := believing.ReadCallback(c)
 		if errors.Is(err, provider.ErrForged) {
 			t.Errorf("a caller with the secret: %v", err)
 		}
-		for _, r := range heard.Receipts {
+		for _, r := range content.Receipts {
 			if r.Reference == "" || len(r.Code) > 64 || bytes.ContainsAny([]byte(r.Code), "0123456789") {
 				t.Error("a receipt without reference or with digits in its code")
 			}

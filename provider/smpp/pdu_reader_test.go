@@ -80,7 +80,7 @@ func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
 	defer func() { _, _ = ours.Close(), theirs.Close() }()
-	in := newInlet(ours)
+	in := newPDUReader(ours)
 	read := make(chan error, 1)
 	frame := pdu.AppendEmpty(nil, pdu.CommandEnquireLink, 0, 1)
 	for range 2 {

@@ -7,28 +7,28 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// own says what of a source address is the message's own, so that the next message may have another. What is not is the
+// ownAddress says what of a source address is the message's own, so that the next message may have another. What is not is the
 // channel's: when the SMSC does not take it, it takes no message, and to spare the channel would let it swallow them all.
-type own struct {
+type ownAddress struct {
 	sender   bool // the number or name
 	ton, npi bool // its type and plan, derived from the message's own sender
 }
 
-// owned says what is the message's own of a source address that was written by a rule, which may be nil. A sender that the
+// ownAddressOf says what is the message's own of a source address that was written by a rule, which may be nil. A sender that the
 // channel has as its own, too, is the channel's.
-func (c *Config) owned(r *SourceRule, s *provider.Submission) own {
+func (c *Config) ownAddressOf(r *SourceRule, s *provider.Submission) ownAddress {
 	if !s.OwnSender || s.From == "" || strings.TrimPrefix(s.From, "+") == strings.TrimPrefix(c.From, "+") || r != nil && r.From != "" {
-		return own{}
+		return ownAddress{}
 	}
-	return own{
+	return ownAddress{
 		sender: true,
 		ton:    c.SourceTON == nil && (r == nil || r.TON == nil),
 		npi:    c.SourceNPI == nil && (r == nil || r.NPI == nil),
 	}
 }
 
-// isWrong reports whether a status says that what is the message's own is wrong: its sender, or what derives from it.
-func (o own) isWrong(s pdu.Status) bool {
+// blamedBy reports whether a status says that what is the message's own is wrong: its sender, or what derives from it.
+func (o ownAddress) blamedBy(s pdu.Status) bool {
 	switch s {
 	case pdu.StatusInvSrcAdr:
 		return o.sender

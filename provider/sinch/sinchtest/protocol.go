@@ -20,20 +20,20 @@ type Config struct {
 	Secret string
 }
 
-// shape is Sinch's API.
-type shape struct{ cfg Config }
+// protocol is Sinch's API.
+type protocol struct{ cfg Config }
 
 var (
-	_ webtest.Shape = shape{}
-	_ webtest.Other = shape{}
+	_ webtest.Protocol      = protocol{}
+	_ webtest.ExtraRequests = protocol{}
 )
 
-// New returns the API's shape. It also answers lookups by client_reference.
-func New(cfg Config) webtest.Shape { return shape{cfg} }
+// New returns the API's protocol. It also answers lookups by client_reference.
+func New(cfg Config) webtest.Protocol { return protocol{cfg} }
 
 // Write answers a batch.
-func (shape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
-	switch v.Verdict {
+func (protocol) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
+	switch v.Reply {
 	case providertest.Reject:
 		webtest.WriteJSON(w, http.StatusBadRequest, problem{"syntax_constraint_violation", "Invalid recipient " + s.To})
 	case providertest.Refuse:
@@ -77,7 +77,7 @@ func stored(s *webtest.Submit) batch {
 }
 
 // Other answers a listing of batches by client_reference.
-func (h shape) Other(w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit) bool {
+func (h protocol) ServeExtra(w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit) bool {
 	if r.Method != http.MethodGet || r.URL.Path != h.path() {
 		return false
 	}
@@ -87,7 +87,7 @@ func (h shape) Other(w http.ResponseWriter, r *http.Request, _ []byte, known []w
 	}
 	list := []batch{}
 	for _, s := range known {
-		taken := s.Verdict == providertest.Accept || s.Verdict == providertest.Lose
+		taken := s.Reply == providertest.Accept || s.Reply == providertest.Lose
 		if taken && s.Key == r.URL.Query().Get("client_reference") {
 			list = append(list, stored(&s))
 		}
@@ -96,4 +96,4 @@ func (h shape) Other(w http.ResponseWriter, r *http.Request, _ []byte, known []w
 	return true
 }
 
-func (h shape) path() string { return "/xms/v1/" + h.cfg.Plan + "/batches" }
+func (h protocol) path() string { return "/xms/v1/" + h.cfg.Plan + "/batches" }

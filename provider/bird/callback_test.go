@@ -49,16 +49,16 @@ func TestReceiptsAreHeard(t *testing.T) {
 				{State: provider.Undelivered, Code: "104"}: {State: provider.Undelivered, Cause: provider.BadSender, Code: "delivery_failed/104"},
 				{State: provider.Undelivered, Code: "777"}: {State: provider.Undelivered, Code: "delivery_failed/777"},
 			} {
-				call := webtest.MadeAt(t, receiptRequest(t, cfg, said), at)
-				heard, err := c.Hear(call)
-				if err != nil || heard.Once == "" {
-					t.Fatalf("once %q, error %v", heard.Once, err)
+				call := webtest.MadeCallbackAt(t, receiptRequest(t, cfg, said), at)
+				content, err := c.ReadCallback(call)
+				if err != nil || content.ReplayID == "" {
+					t.Fatalf("once %q, error %v", content.ReplayID, err)
 				}
 				want.Reference, want.Key = "ref-1", key
-				webtest.Hears(t, c, call, provider.Heard{Once: heard.Once, Receipts: []provider.Receipt{want}})
+				webtest.CheckContent(t, c, call, provider.CallbackContent{ReplayID: content.ReplayID, Receipts: []provider.Receipt{want}})
 			}
-			webtest.Replayed(t, c, webtest.MadeAt(t, receiptRequest(t, cfg, webtest.Receipt{}), at),
-				webtest.MadeAt(t, receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}), at))
+			webtest.CheckReplayID(t, c, webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{}), at),
+				webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}), at))
 		})
 	}
 }
@@ -69,12 +69,12 @@ func TestNoReportFromTheOperatorIsNoEnd(t *testing.T) {
 	t.Parallel()
 	c := open(t, settings("messages", nil))
 	fields := url.Values{"id": {"ref-1"}, "status": {"delivery_failed"}, "statusReason": {"DLR not received"}}
-	heard, err := c.Hear(signedGet(t, fields))
+	content, err := c.ReadCallback(signedGet(t, fields))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if heard.Receipts[0].State != provider.Pending {
-		t.Errorf("state %v, want pending", heard.Receipts[0].State)
+	if content.Receipts[0].State != provider.Pending {
+		t.Errorf("state %v, want pending", content.Receipts[0].State)
 	}
 }
 
@@ -85,7 +85,7 @@ func signedGet(t testing.TB, fields url.Values) *provider.Callback {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return webtest.MadeAt(t, r, time.Now())
+	return webtest.MadeCallbackAt(t, r, time.Now())
 }
 
 func TestMessagesOfSubscribersAreHeard(t *testing.T) {
@@ -99,12 +99,12 @@ func TestMessagesOfSubscribersAreHeard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, call := open(t, settings(apiOf(cfg), nil)), webtest.MadeAt(t, r, at)
-			heard, err := c.Hear(call)
+			c, call := open(t, settings(apiOf(cfg), nil)), webtest.MadeCallbackAt(t, r, at)
+			content, err := c.ReadCallback(call)
 			if err != nil {
 				t.Fatal(err)
 			}
-			webtest.Hears(t, c, call, provider.Heard{Once: heard.Once, Inbound: []provider.Inbound{in}})
+			webtest.CheckContent(t, c, call, provider.CallbackContent{ReplayID: content.ReplayID, Inbound: []provider.Inbound{in}})
 		})
 	}
 }
@@ -115,9 +115,9 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			genuine := func() *provider.Callback {
-				return webtest.MadeAt(t, receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}), time.Now())
+				return webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}), time.Now())
 			}
-			webtest.Tampered(t, open(t, settings(apiOf(cfg), nil)), genuine, webtest.Changes{
+			webtest.CheckTampered(t, open(t, settings(apiOf(cfg), nil)), genuine, webtest.Changes{
 				"another URL":  func(c *provider.Callback) { c.URL += "&status=delivered&x=1" },
 				"another body": func(c *provider.Callback) { c.Body = append(c.Body, ' ') },
 				"no signature": func(c *provider.Callback) { c.Header = nil },
@@ -130,7 +130,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 					delete(c.Header, "Messagebird-Signature-Jwt")
 				},
 			})
-			webtest.LiveSecrets(t, func(keys ...string) provider.Listener {
+			webtest.CheckSecrets(t, func(keys ...string) provider.CallbackReader {
 				files := []any{}
 				for _, k := range keys {
 					files = append(files, k)
@@ -147,8 +147,8 @@ func TestCallbacksOutOfTimeAreStale(t *testing.T) {
 	for name, cfg := range accounts() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			webtest.Timely(t, open(t, settings(apiOf(cfg), nil)), func(age time.Duration) *provider.Callback {
-				return webtest.MadeAt(t, receiptRequest(t, cfg, webtest.Receipt{}), time.Now().Add(age))
+			webtest.CheckAgeLimits(t, open(t, settings(apiOf(cfg), nil)), func(age time.Duration) *provider.Callback {
+				return webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{}), time.Now().Add(age))
 			}, late[name], 5*time.Minute)
 		})
 	}
@@ -162,17 +162,17 @@ func event(t testing.TB) func(body string) *provider.Callback {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return webtest.MadeAt(t, r, time.Now())
+		return webtest.MadeCallbackAt(t, r, time.Now())
 	}
 }
 
 func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	webtest.Refused(t, open(t, settings("channels", nil)), provider.ErrMalformed, webtest.Bodies(
+	webtest.CheckRefused(t, open(t, settings("channels", nil)), provider.ErrMalformed, webtest.Bodies(
 		event(t), `{`, `[]`, `{"service":"channels","event":"sms.outbound","payload":{"status":"delivered"}}`,
 		`{"service":"channels","event":"sms.outbound","payload":{"id":"1"}}`, `{"service":"channels","event":"sms.inbound","payload":{}}`,
 	))
-	webtest.Refused(t, open(t, settings("messages", nil)), provider.ErrMalformed, map[string]*provider.Callback{
+	webtest.CheckRefused(t, open(t, settings("messages", nil)), provider.ErrMalformed, map[string]*provider.Callback{
 		"no id":     signedGet(t, url.Values{"status": {"delivered"}}),
 		"no number": signedGet(t, url.Values{"originator": {""}, "body": {"STOP"}}),
 	})
@@ -180,8 +180,8 @@ func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 
 func TestGenuineCallbacksOfOtherKindsMeanNothing(t *testing.T) {
 	t.Parallel()
-	webtest.Ignored(t, open(t, settings("messages", nil)), map[string]*provider.Callback{"ping": signedGet(t, url.Values{"ping": {"1"}})})
-	webtest.Ignored(t, open(t, settings("channels", nil)), webtest.Bodies(
+	webtest.CheckIgnored(t, open(t, settings("messages", nil)), map[string]*provider.Callback{"ping": signedGet(t, url.Values{"ping": {"1"}})})
+	webtest.CheckIgnored(t, open(t, settings("channels", nil)), webtest.Bodies(
 		event(t), `{}`, `{"service":"conversations","event":"sms.outbound"}`, `{"service":"channels","event":"sms.interaction"}`,
 	))
 }
@@ -189,19 +189,19 @@ func TestGenuineCallbacksOfOtherKindsMeanNothing(t *testing.T) {
 func FuzzHear(f *testing.F) {
 	for _, cfg := range accounts() {
 		r := receiptRequest(f, cfg, webtest.Receipt{State: provider.Delivered})
-		c := webtest.MadeAt(f, r, time.Now())
+		c := webtest.MadeCallbackAt(f, r, time.Now())
 		f.Add(c.Method, c.URL, r.Header.Get("MessageBird-Signature-JWT"), r.Header.Get("MessageBird-Signature"), r.Header.Get("MessageBird-Request-Timestamp"), c.Body)
 	}
-	listeners := []provider.Listener{open(f, settings("messages", map[string]any{"signing_key_files": "old"})), open(f, settings("channels", map[string]any{"signing_key_files": "old"}))}
+	listeners := []provider.CallbackReader{open(f, settings("messages", map[string]any{"signing_key_files": "old"})), open(f, settings("channels", map[string]any{"signing_key_files": "old"}))}
 	f.Fuzz(func(t *testing.T, method, address, token, signature, stamp string, body []byte) {
 		for _, l := range listeners {
-			heard, err := l.Hear(&provider.Callback{
+			content, err := l.ReadCallback(&provider.Callback{
 				Method: method, URL: address, Body: body, At: time.Now(),
 				Header: map[string][]string{
 					"Messagebird-Signature-Jwt": {token}, "Messagebird-Signature": {signature}, "Messagebird-Request-Timestamp": {stamp},
 				},
 			})
-			if err == nil || heard.Receipts != nil || heard.Inbound != nil {
+			if err == nil || content.Receipts != nil || content.Inbound != nil {
 				t.Error("believed what it cannot verify")
 			}
 		}
@@ -217,25 +217,25 @@ func FuzzReading(f *testing.F) {
 		if err != nil {
 			return
 		}
-		heard, err := open(t, settings("channels", nil)).Hear(webtest.MadeAt(t, r, time.Now()))
-		check(t, heard, err)
+		content, err := open(t, settings("channels", nil)).ReadCallback(webtest.MadeCallbackAt(t, r, time.Now()))
+		check(t, content, err)
 		signed = birdtest.Config{SigningKey: signingKey}
 		if r, err = birdtest.Sign(signed, callback+"?"+query); err != nil {
 			return
 		}
-		c := webtest.MadeAt(t, r, time.Now())
+		c := webtest.MadeCallbackAt(t, r, time.Now())
 		c.URL = callback + "?" + query
-		heard, err = open(t, settings("messages", nil)).Hear(c)
-		check(t, heard, err)
+		content, err = open(t, settings("messages", nil)).ReadCallback(c)
+		check(t, content, err)
 	})
 }
 
-func check(t testing.TB, heard provider.Heard, err error) {
+func check(t testing.TB, content provider.CallbackContent, err error) {
 	t.Helper()
 	if err != nil && !errors.Is(err, provider.ErrMalformed) {
 		t.Errorf("a signed callback: %v", err)
 	}
-	for _, r := range heard.Receipts {
+	for _, r := range content.Receipts {
 		if r.Reference == "" || len(r.Code) > 64 {
 			t.Errorf("a receipt without reference or with a code of %d bytes", len(r.Code))
 		}

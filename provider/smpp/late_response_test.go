@@ -23,9 +23,9 @@ func keyed(i int) provider.Submission {
 
 // lateAnswers collects what OnLate hears.
 func lateAnswers(cfg *Config) <-chan provider.Receipt {
-	heard := make(chan provider.Receipt, 100)
-	cfg.OnLate = func(r provider.Receipt) { heard <- r }
-	return heard
+	content := make(chan provider.Receipt, 100)
+	cfg.OnLate = func(r provider.Receipt) { content <- r }
+	return content
 }
 
 // TestALateYesProvesThatTheSubmitWasTaken, whether the bind or the sender gave it up, and for each part of a message.
@@ -41,7 +41,7 @@ func TestALateYesProvesThatTheSubmitWasTaken(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				cfg := Config{ResponseTimeout: 3 * time.Second}
-				heard := lateAnswers(&cfg)
+				content := lateAnswers(&cfg)
 				srv, client := startPiped(t, smpptest.Behaviour{Latency: 5 * time.Second}, cfg)
 				ctx, cancel := context.WithTimeout(t.Context(), c.deadline)
 				defer cancel()
@@ -59,8 +59,8 @@ func TestALateYesProvesThatTheSubmitWasTaken(t *testing.T) {
 					want[provider.Receipt{Reference: one.MessageID, Key: s.Key, State: provider.Pending, At: began.Add(5 * time.Second)}] = true
 				}
 				got := map[provider.Receipt]bool{}
-				for range len(heard) {
-					got[<-heard] = true
+				for range len(content) {
+					got[<-content] = true
 				}
 				if diff := cmp.Diff(want, got); diff != "" || len(want) != c.parts {
 					t.Error(diff)
@@ -77,7 +77,7 @@ func TestALateYesProvesThatTheSubmitWasTaken(t *testing.T) {
 func TestOnlyALateYesIsAProof(t *testing.T) {
 	t.Parallel()
 	cfg := Config{ResponseTimeout: 200 * time.Millisecond}
-	heard := lateAnswers(&cfg)
+	content := lateAnswers(&cfg)
 	client, peer := startRaw(t, cfg)
 	yes := func(sequence uint32, id string) {
 		peer.send(0, sequence, &pdu.MessageResp{Command: pdu.CommandSubmitSMResp, MessageID: id})
@@ -105,13 +105,13 @@ func TestOnlyALateYesIsAProof(t *testing.T) {
 	late := give(4)
 	yes(late, "late")
 	yes(late, "late, twice")
-	if r := next(t, heard); r.Reference != "late" || r.Key != keyed(4).Key {
-		t.Errorf("heard %+v", r)
+	if r := next(t, content); r.Reference != "late" || r.Key != keyed(4).Key {
+		t.Errorf("content %+v", r)
 	}
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandEnquireLink, 0, 9))
 	peer.expect(pdu.CommandEnquireLinkResp)
-	if len(heard) != 0 {
-		t.Errorf("heard %+v too", <-heard)
+	if len(content) != 0 {
+		t.Errorf("content %+v too", <-content)
 	}
 	go leavePolitely(peer)
 }

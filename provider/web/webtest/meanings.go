@@ -7,9 +7,9 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Explained fails unless each code of a vendor's table decides something, and says why. A code that decides nothing has no place in a
+// CheckTable fails unless each code of a vendor's table decides something, and says why. A code that decides nothing has no place in a
 // table: what is not there is Unknown, or left to the status.
-func Explained[Code comparable](t testing.TB, table map[Code]web.Verdict) {
+func CheckTable[Code comparable](t testing.TB, table map[Code]web.Meaning) {
 	t.Helper()
 	for code, v := range table {
 		if v.Why == "" || v.Outcome == provider.Accepted || v.Outcome == provider.Unknown {
@@ -18,8 +18,8 @@ func Explained[Code comparable](t testing.TB, table map[Code]web.Verdict) {
 	}
 }
 
-// Blamed fails unless these codes of a vendor's table are refusals, each of them about what it stands under.
-func Blamed[Code comparable](t testing.TB, table map[Code]web.Verdict, blames map[web.Blame][]Code) {
+// CheckBlame fails unless these codes of a vendor's table are refusals, each of them about what it stands under.
+func CheckBlame[Code comparable](t testing.TB, table map[Code]web.Meaning, blames map[web.Blame][]Code) {
 	t.Helper()
 	for blame, codes := range blames {
 		for _, code := range codes {

@@ -25,7 +25,7 @@ func tell(t testing.TB, name string, r webtest.Receipt) *provider.Callback {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return webtest.MadeAt(t, request, time.Now())
+	return webtest.MadeCallbackAt(t, request, time.Now())
 }
 
 func TestReceiptsAreHeardAsDescribed(t *testing.T) {
@@ -50,7 +50,7 @@ func TestReceiptsAreHeardAsDescribed(t *testing.T) {
 		for said, want := range tests {
 			request := tell(t, name, said)
 			want.Key = key
-			webtest.Hears(t, c, request, provider.Heard{Receipts: []provider.Receipt{want}})
+			webtest.CheckContent(t, c, request, provider.CallbackContent{Receipts: []provider.Receipt{want}})
 		}
 	}
 }
@@ -63,8 +63,8 @@ func TestMessagesOfSubscribersAreHeardAsDescribed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := webtest.MadeAt(t, request, time.Now())
-		webtest.Hears(t, open(t, document(t, name, nil)), said, provider.Heard{Inbound: []provider.Inbound{in}})
+		said := webtest.MadeCallbackAt(t, request, time.Now())
+		webtest.CheckContent(t, open(t, document(t, name, nil)), said, provider.CallbackContent{Inbound: []provider.Inbound{in}})
 	}
 }
 
@@ -79,13 +79,13 @@ func TestCallersWithoutTheSecretAreForgers(t *testing.T) {
 			forged bool
 		}{{"old", true}, {[]any{"old", "secret"}, false}, {[]any{"secret", "old"}, false}} {
 			verify["secret_files"] = test.files
-			heard, err := open(t, values).Hear(request)
-			if errors.Is(err, provider.ErrForged) != test.forged || test.forged && heard.Receipts != nil {
+			content, err := open(t, values).ReadCallback(request)
+			if errors.Is(err, provider.ErrForged) != test.forged || test.forged && content.Receipts != nil {
 				t.Errorf("%s with %v: %v", name, test.files, err)
 			}
 		}
 		request.URL = callback
-		webtest.Disbelieved(t, open(t, document(t, name, nil)), request)
+		webtest.CheckForged(t, open(t, document(t, name, nil)), request)
 	}
 }
 
@@ -110,14 +110,14 @@ func TestSeveralReceiptsInOneCallbackAreHeard(t *testing.T) {
 	c := open(t, parse(t, batch))
 	said := &provider.Callback{Method: http.MethodPost, URL: callback, Certificate: true, Body: []byte(`{"results":[
 		{"id":1234567,"status":{"name":"DELIVERED"}}, {"id":"b","status":{"name":"GONE","code":27}}, {"id":"c","status":{"name":"GONE"}}, {"other":1}]}`)}
-	want := provider.Heard{Answer: "ACK/Jasmin", AnswerType: "text/plain", Receipts: []provider.Receipt{
+	want := provider.CallbackContent{Answer: "ACK/Jasmin", AnswerType: "text/plain", Receipts: []provider.Receipt{
 		{Reference: "1234567", State: provider.Delivered, Code: "DELIVERED"},
 		{Reference: "b", State: provider.Undelivered, Cause: provider.Absent, Code: "GONE/27"},
 		{Reference: "c", State: provider.Undelivered, Cause: provider.Expired, Code: "GONE"},
 	}}
-	webtest.Hears(t, c, said, want)
+	webtest.CheckContent(t, c, said, want)
 	said.Certificate = false
-	webtest.Disbelieved(t, c, said)
+	webtest.CheckForged(t, c, said)
 }
 
 func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
@@ -136,7 +136,7 @@ func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	}
 	calls := webtest.Bodies(certain, `{"results":`, `{} {}`, `{"results":[{"status":{"name":"DELIVERED"}}]}`)
 	calls["too many"] = certain(string(tooMany))
-	webtest.Refused(t, c, provider.ErrMalformed, calls)
+	webtest.CheckRefused(t, c, provider.ErrMalformed, calls)
 }
 
 func FuzzHear(f *testing.F) {
@@ -145,7 +145,7 @@ func FuzzHear(f *testing.F) {
 		f.Add(c.Method, c.URL, "Basic eDp5", c.Body)
 	}
 	f.Add("POST", callback+"?secret=x;y", "", []byte(`{"results":[{"id":"1","status":{"name":"DELIVERED"}}]}`))
-	strict := []provider.Listener{}
+	strict := []provider.CallbackReader{}
 	for _, name := range []string{"kannel", "clicksend"} {
 		values := document(f, name, nil)
 		values["verify"].(map[string]any)["secret_files"] = "old"
@@ -155,16 +155,16 @@ func FuzzHear(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, address, authorization string, body []byte) {
 		c := &provider.Callback{Method: method, URL: address, Header: map[string][]string{"Authorization": {authorization}}, Body: body}
 		for _, l := range strict {
-			if heard, err := l.Hear(c); err == nil || heard.Receipts != nil || heard.Inbound != nil {
+			if content, err := l.ReadCallback(c); err == nil || content.Receipts != nil || content.Inbound != nil {
 				t.Error("believed a caller without the secret")
 			}
 		}
 		c.Certificate = true
-		heard, err := believing.Hear(c)
+		content, err := believing.ReadCallback(c)
 		if err != nil && !errors.Is(err, provider.ErrMalformed) {
 			t.Errorf("a genuine callback: %v", err)
 		}
-		for _, r := range heard.Receipts {
+		for _, r := range content.Receipts {
 			if r.Reference == "" || len(r.Code) > 128 {
 				t.Errorf("a receipt without reference or with a code of %d bytes", len(r.Code))
 			}

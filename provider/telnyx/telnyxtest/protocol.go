@@ -22,13 +22,13 @@ type Config struct {
 	Key ed25519.PrivateKey
 }
 
-// New returns the shape. Carriers give references as Telnyx does when their Config has Reference.
-func New(cfg Config) webtest.Shape { return &shape{cfg} }
+// New returns the protocol. Carriers give references as Telnyx does when their Config has Reference.
+func New(cfg Config) webtest.Protocol { return &protocol{cfg} }
 
 // Reference is the id of the n-th message, for webtest.Config.
 func Reference(n uint64) string { return fmt.Sprintf("40385f64-5717-4562-b3fc-%012x", n) }
 
-type shape struct{ cfg Config }
+type protocol struct{ cfg Config }
 
 // request is what POST /v2/messages takes of an SMS.
 type request struct {
@@ -46,7 +46,7 @@ type request struct {
 var number = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 
 // Read takes a request that sends a message, and nothing that Telnyx would refuse.
-func (s *shape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/messages" && r.URL.Path != "/v2/messages":
 		return webtest.Submit{}, errors.New("10005: another resource")
@@ -102,9 +102,9 @@ func (m *request) check() error {
 }
 
 // Write answers in the shapes of a message and of Telnyx's errors.
-func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
+func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	switch v.Verdict {
+	switch v.Reply {
 	case providertest.Reject:
 		writeFault(w, http.StatusBadRequest, "40310", "Invalid 'to' address", "The 'to' address "+submit.To+" is invalid.", "/to")
 	case providertest.Refuse:
@@ -122,7 +122,7 @@ func (s *shape) Write(w http.ResponseWriter, submit *webtest.Submit, v providert
 }
 
 // message is a message as answers and webhooks have it.
-func (s *shape) message(submit *webtest.Submit, status string) map[string]any {
+func (s *protocol) message(submit *webtest.Submit, status string) map[string]any {
 	return map[string]any{
 		"record_type": "message", "direction": "outbound", "id": submit.Reference, "type": "SMS",
 		"organization_id": "b448f9cc-a842-4784-98e9-03c1a5872950", "messaging_profile_id": "4000eba1-a0c0-4563-9925-b25e842a7cb6",

@@ -16,14 +16,14 @@ import (
 func TestEachVerdictSaysItsOutcomeWhyAndWhatIsAtFault(t *testing.T) {
 	t.Parallel()
 	const why = "it says so"
-	for name, c := range map[string]struct{ got, want web.Verdict }{
-		"none":       {web.Verdict{}, web.Verdict{Outcome: provider.Unknown}},
-		"unknown":    {web.Unknown(why), web.Verdict{Outcome: provider.Unknown, Why: why}},
-		"rejected":   {web.Rejected(why), web.Verdict{Outcome: provider.Rejected, Why: why}},
-		"throttled":  {web.Throttled(why), web.Verdict{Outcome: provider.Throttled, Why: why}},
-		"refused":    {web.Refused(why), web.Verdict{Outcome: provider.Refused, Why: why, Blame: web.OnChannel}},
-		"bad sender": {web.BadSender(why), web.Verdict{Outcome: provider.Refused, Why: why, Blame: web.OnSender}},
-		"unfit":      {web.Unfit(why), web.Verdict{Outcome: provider.Refused, Why: why, Blame: web.OnMessage}},
+	for name, c := range map[string]struct{ got, want web.Meaning }{
+		"none":       {web.Meaning{}, web.Meaning{Outcome: provider.Unknown}},
+		"unknown":    {web.Unknown(why), web.Meaning{Outcome: provider.Unknown, Why: why}},
+		"rejected":   {web.Rejected(why), web.Meaning{Outcome: provider.Rejected, Why: why}},
+		"throttled":  {web.Throttled(why), web.Meaning{Outcome: provider.Throttled, Why: why}},
+		"refused":    {web.Refused(why), web.Meaning{Outcome: provider.Refused, Why: why, Blame: web.OnChannel}},
+		"bad sender": {web.BadSender(why), web.Meaning{Outcome: provider.Refused, Why: why, Blame: web.OnSender}},
+		"unfit":      {web.Unfit(why), web.Meaning{Outcome: provider.Refused, Why: why, Blame: web.OnMessage}},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -55,7 +55,7 @@ func TestResultsShowTheStatusAndABoundedCode(t *testing.T) {
 func TestOnlyWhatIsThrottledWaits(t *testing.T) {
 	t.Parallel()
 	a := &web.Answer{Status: 400, Header: http.Header{"Retry-After": {"9"}}}
-	for v, want := range map[web.Verdict]time.Duration{
+	for v, want := range map[web.Meaning]time.Duration{
 		web.Throttled("why"): 9 * time.Second, web.Rejected("why"): 0, web.Refused("why"): 0, web.Unfit("why"): 0, web.Unknown("why"): 0,
 	} {
 		if r := a.Result(v, "1"); r.RetryAfter != want {
@@ -68,7 +68,7 @@ func TestOnlyStatusesThatSayItAloneAreVerdicts(t *testing.T) {
 	t.Parallel()
 	want := map[int]provider.Outcome{401: provider.Refused, 403: provider.Refused, 429: provider.Throttled}
 	for status := 200; status < 600; status++ {
-		r, ok := (&web.Answer{Status: status}).Plain("")
+		r, ok := (&web.Answer{Status: status}).ByStatus("")
 		if outcome, known := want[status]; ok != known || ok && r.Outcome != outcome {
 			t.Errorf("%d: %v, %t", status, r.Outcome, ok)
 		}

@@ -43,16 +43,16 @@ func (g *givenUp) take(sequence uint32) (key string, known bool) {
 // giveUp takes a call that was written out of pending and remembers it; mu is held.
 func (s *session) giveUp(c *call) {
 	s.forget(c.sequence)
-	if s.cfg.OnLate != nil && c.ours != "" {
-		s.given.add(c.sequence, c.ours)
+	if s.cfg.OnLate != nil && c.submissionKey != "" {
+		s.givenUp.add(c.sequence, c.submissionKey)
 	}
 }
 
-// answeredLate hands over that a submit was taken which had been given up. That one was not is nothing that a receipt can
+// lateResponse hands over that a submit was taken which had been given up. That one was not is nothing that a receipt can
 // say.
-func (s *session) answeredLate(sequence uint32, status pdu.Status, messageID string) {
+func (s *session) lateResponse(sequence uint32, status pdu.Status, messageID string) {
 	s.mu.Lock()
-	key, known := s.given.take(sequence)
+	key, known := s.givenUp.take(sequence)
 	s.mu.Unlock()
 	if known && s.cfg.outcome(status) == provider.Accepted {
 		s.cfg.OnLate(provider.Receipt{Reference: messageID, Key: key, State: provider.Pending, At: time.Now()})

@@ -25,8 +25,8 @@ type Config struct {
 	Callback string
 }
 
-// New returns the shape of an account.
-func New(cfg Config) webtest.Shape {
+// New returns the protocol of an account.
+func New(cfg Config) webtest.Protocol {
 	if cfg.Channel != "" {
 		return channels{cfg}
 	}
@@ -58,7 +58,7 @@ func status(r webtest.Receipt) (word, reason, code string) {
 }
 
 // verdictStatus is the HTTP status of an answer that is no.
-func verdictStatus(v providertest.Verdict) int {
+func replyStatus(v providertest.Reply) int {
 	switch v {
 	case providertest.Reject:
 		return http.StatusUnprocessableEntity
