@@ -10,6 +10,7 @@ package provider
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -169,4 +170,98 @@ type Channel interface {
 	// leaves the provider politely and returns when everything has been released.
 	// It is idempotent.
 	Close(ctx context.Context) error
+}
+
+// Words of Channel.Ready. They are stored with the choices that passed a channel over, and
+// stand in metrics and in the sentences of explain, so that every adapter uses these and no others.
+const (
+	Connecting    = "connecting"    // no connection yet
+	Unbound       = "unbound"       // there was one, it is lost
+	BindRefused   = "bind_refused"  // the provider refuses the login
+	Closed        = "closed"        // Close was called
+	BreakerOpen   = "breaker_open"  // it failed so often that it is left alone for a while
+	Misconfigured = "misconfigured" // its settings cannot be used on this machine
+	Busy          = "busy"          // so much waits for it in this process that more would come too late
+
+	// Probing stands beside true: one submission is welcome, to see whether the channel has recovered.
+	Probing = "probing"
+)
+
+// Unready reports whether the word is one that Channel.Ready may say beside false.
+func Unready(word string) bool {
+	switch word {
+	case Connecting, Unbound, BindRefused, Closed, BreakerOpen, Misconfigured, Busy:
+		return true
+	}
+	return false
+}
+
+// Outcome classifies an attempt by the one question that matters for the next
+// step: may the message have been taken?
+type Outcome uint8
+
+const (
+	// Unknown means that bytes may have left and no answer came. It is the zero
+	// value on purpose: what nobody classified is never sent again by itself.
+	Unknown Outcome = iota
+	// Accepted means that the provider took the message and gave a reference.
+	Accepted
+	// Rejected means that the provider said no and the message is at fault; no
+	// other channel would do better.
+	Rejected
+	// Refused means that the message was certainly not taken and the channel is at
+	// fault: no connection, open breaker, "system error", or, as Result.Unfit says, a provider
+	// that does not take this one message. Another channel may be tried.
+	Refused
+	// Throttled means that the provider asked to slow down. It says nothing about
+	// the channel's health.
+	Throttled
+)
+
+var outcomeNames = [...]string{
+	Unknown: "unknown", Accepted: "accepted", Rejected: "rejected", Refused: "refused", Throttled: "throttled",
+}
+
+// String returns the word used in the database, in metrics and in reports.
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return fmt.Sprintf("Outcome(%d)", uint8(o))
+}
+
+// ParseOutcome is the inverse of String.
+func ParseOutcome(s string) (Outcome, error) {
+	for o, name := range outcomeNames {
+		if name == s {
+			return Outcome(o), nil
+		}
+	}
+	return Unknown, fmt.Errorf("outcome %q is none of %v", s, outcomeNames)
+}
+
+// Combine folds the outcomes of the parts of one message into the outcome of the
+// whole. Parts must not be empty.
+//
+// Any Unknown part makes the whole Unknown, because sending the rest again could
+// repeat that part. Otherwise a Rejected part ends the message. Otherwise, as long
+// as parts are missing, the whole is what the missing parts were: Throttled if any
+// was, else Refused. Only when every part was Accepted is the whole Accepted.
+func Combine(parts []Part) Outcome {
+	var seen [Throttled + 1]bool
+	for _, p := range parts {
+		seen[p.Outcome] = true
+	}
+	switch {
+	case seen[Unknown]:
+		return Unknown
+	case seen[Rejected]:
+		return Rejected
+	case seen[Throttled]:
+		return Throttled
+	case seen[Refused]:
+		return Refused
+	default:
+		return Accepted
+	}
 }

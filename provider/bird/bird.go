@@ -7,9 +7,12 @@
 package bird
 
 import (
+	"errors"
+	"regexp"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/settings"
 	"dispatcher/provider/web"
 )
 
@@ -67,4 +70,121 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	}
 	content.ReplayID = once
 	return content, nil
+}
+
+// API is one of the interfaces that Bird offers.
+type API uint8
+
+const (
+	// Messages is the SMS messages endpoint of the MessageBird REST API.
+	Messages API = iota
+	// Channels is the Channels API of Bird.
+	Channels
+)
+
+// Where the APIs begin.
+const (
+	messagesBase = "https://rest.messagebird.com"
+	channelsBase = "https://api.bird.com"
+)
+
+// Config is an account at Bird.
+type Config struct {
+	API       API
+	AccessKey string
+	// SigningKeys verify callbacks; without one every callback is refused and none is asked for.
+	SigningKeys [][]byte
+	// From is the sender of messages that name none.
+	From string
+	// Workspace and Channel are the ids in the addresses of the Channels API.
+	Workspace, Channel string
+	// Callback is the public URL for status reports; empty for none.
+	Callback string
+	Web      web.Config
+}
+
+// ParseSettings reads the settings of a channel; all faults are reported together, each under its key.
+//
+//	api                 messages (default): the SMS endpoint of the MessageBird REST API; or channels: Bird's Channels API
+//	access_key_file     file with the access key
+//	signing_key_files   file with the key that signs callbacks, or a list of two while it is rotated
+//	from                sender of messages that name none
+//	workspace, channel  ids of the workspace and of its SMS channel; with api: channels
+//
+// and those of web.ParseConfig.
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
+	r := settings.New(values, o.ReadFile)
+	cfg := Config{
+		API:         settings.Choose(r, "api", map[string]API{"messages": Messages, "channels": Channels}),
+		AccessKey:   string(readSecret(r, "access_key_file")),
+		SigningKeys: web.SecretsBy(r, "signing_key_files", o.ReadFile, cleanFile),
+		From:        r.Text("from"),
+		Workspace:   r.Text("workspace"),
+		Channel:     r.Text("channel"),
+		Callback:    o.Callback,
+	}
+	base := messagesBase
+	if cfg.API == Channels {
+		base = channelsBase
+	}
+	cfg.Web = web.ParseConfig(r, base)
+	cfg.check(r)
+	r.RefuseUnknown()
+	return cfg, web.JoinFaults(r.Err(), cfg.Web.Validate())
+}
+
+// id is a UUID, as the Channels API has them in its addresses.
+var id = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func (c *Config) check(r *settings.Reader) {
+	if c.AccessKey == "" {
+		r.Failf("access_key_file", "is missing")
+	}
+	for key, value := range map[string]string{"workspace": c.Workspace, "channel": c.Channel} {
+		switch {
+		case c.API == Messages && value != "":
+			r.Failf(key, "belongs to api: channels")
+		case c.API == Channels && !id.MatchString(value):
+			r.Failf(key, "is no id such as a1405560-c8d3-4b1a-877d-3f449ad95352")
+		}
+	}
+}
+
+// listens reports whether callbacks can be believed.
+func (c *Config) listens() bool { return len(c.SigningKeys) > 0 && c.Callback != "" }
+
+func readSecret(r *settings.Reader, key string) []byte {
+	secret, err := clean(r.File(key))
+	if err != nil {
+		r.Fail(key, err)
+	}
+	return secret
+}
+
+// clean drops the line break at the end of a secret's file.
+func clean(content []byte) ([]byte, error) {
+	if content == nil {
+		return nil, nil
+	}
+	end := len(content)
+	for end > 0 && (content[end-1] == '\n' || content[end-1] == '\r') {
+		end--
+	}
+	for _, b := range content[:end] {
+		if b < ' ' || b > '~' {
+			return nil, errors.New("holds something else than one line of printable characters")
+		}
+	}
+	if end == 0 {
+		return nil, errors.New("is empty")
+	}
+	return content[:end:end], nil
+}
+
+// cleanFile is clean for a file that has to hold a secret.
+func cleanFile(_ string, content []byte) ([]byte, error) {
+	if len(content) == 0 {
+		return nil, errors.New("is empty")
+	}
+	return clean(content)
 }

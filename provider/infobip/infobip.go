@@ -6,9 +6,12 @@
 package infobip
 
 import (
+	"net/textproto"
+	"slices"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/settings"
 	"dispatcher/provider/web"
 )
 
@@ -45,3 +48,114 @@ func (c *Channel) Capabilities() provider.Capabilities {
 		Lookup: true, KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity, Batch: 1,
 	}
 }
+
+// Auth is a way in which callbacks prove where they come from. Infobip signs nothing: it calls the address that it
+// was told, with the credentials that it was told.
+type Auth uint8
+
+const (
+	// ByURL takes a proof in the address: each message names an address of its own, which nobody else knows.
+	ByURL Auth = iota + 1
+	// ByBasic takes a user and a password (RFC 7617).
+	ByBasic
+	// ByHeader takes a secret in a header field.
+	ByHeader
+	// ByCertificate takes a client certificate that the listener has verified.
+	ByCertificate
+)
+
+var auths = map[string]Auth{"url": ByURL, "basic": ByBasic, "header": ByHeader, "certificate": ByCertificate}
+
+// Config is an account at Infobip.
+type Config struct {
+	Web web.Config
+	// Key is the API key.
+	Key string
+	// From is the sender of messages that name none; empty leaves it to the account.
+	From string
+	// Auths are the ways in which a callback may prove itself; one that holds is enough. Without one every
+	// callback is refused and none is asked for.
+	Auths []Auth
+	// Secrets are the live secrets of callbacks; the first makes the proofs in addresses.
+	Secrets []string
+	// User goes with ByBasic, and Header, a canonical name, with ByHeader.
+	User, Header string
+	// AbsenceIsCertain takes a lookup that finds nothing for a proof that Infobip has not taken the message.
+	AbsenceIsCertain bool
+	// Callback is the public URL for delivery reports; empty for none.
+	Callback string
+}
+
+// ParseSettings reads the settings of a channel; all faults are reported together, each under its key.
+//
+//	api_key_file           file with the API key
+//	from                   sender of messages that name none
+//	callback_auth          how callbacks prove themselves: url, basic, header, certificate, or a list of which one
+//	                       is enough; url when there are secrets, otherwise none: then delivery reports are
+//	                       neither asked for nor believed
+//	callback_secret_files  file with the secret of callbacks, or a list of two while it is exchanged, the new one first
+//	callback_user          user of basic
+//	callback_header        name of the header field that holds the secret
+//	absence_is_certain     true takes a lookup without result for "not taken". Infobip does not say how
+//	                       soon a message can be found in its logs, so that it is left open by default
+//
+// and those of web.ParseConfig, of which base_url is needed: each account has an address of its own.
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
+	r := settings.New(values, o.ReadFile)
+	cfg := Config{
+		Web:              web.ParseConfig(r, ""),
+		Key:              web.Secret(r, "api_key_file"),
+		From:             r.Text("from"),
+		Secrets:          web.Secrets(r, "callback_secret_files", o.ReadFile),
+		User:             r.Text("callback_user"),
+		Header:           textproto.CanonicalMIMEHeaderKey(r.Text("callback_header")),
+		AbsenceIsCertain: r.Flag("absence_is_certain"),
+		Callback:         o.Callback,
+	}
+	cfg.Auths = readAuths(r, len(cfg.Secrets) > 0)
+	if cfg.Key == "" {
+		r.Failf("api_key_file", "is missing")
+	}
+	cfg.checkAuths(r)
+	r.RefuseUnknown()
+	return cfg, web.JoinFaults(r.Err(), cfg.Web.Validate())
+}
+
+func readAuths(r *settings.Reader, secret bool) []Auth {
+	words := r.Texts("callback_auth")
+	if len(words) == 0 && secret {
+		return []Auth{ByURL}
+	}
+	var list []Auth
+	for _, word := range words {
+		auth, ok := auths[word]
+		if !ok {
+			r.Failf("callback_auth", "%q is none of basic, certificate, header, url", word)
+			continue
+		}
+		list = append(list, auth)
+	}
+	return list
+}
+
+// checkAuths demands what each way needs, and refuses what none of them uses.
+func (c *Config) checkAuths(r *settings.Reader) {
+	basic, header := c.by(ByBasic), c.by(ByHeader)
+	switch needed := basic || header || c.by(ByURL); {
+	case needed && len(c.Secrets) == 0:
+		r.Failf("callback_secret_files", "is missing")
+	case !needed && len(c.Secrets) > 0:
+		r.Failf("callback_secret_files", "is not used by callback_auth")
+	}
+	if basic != (c.User != "") {
+		r.Failf("callback_user", "goes with callback_auth: basic, which needs it")
+	}
+	if header != (c.Header != "") {
+		r.Failf("callback_header", "goes with callback_auth: header, which needs it")
+	}
+}
+
+func (c *Config) by(auth Auth) bool { return slices.Contains(c.Auths, auth) }
+
+// listens reports whether callbacks are wanted and can be believed.
+func (c *Config) listens() bool { return c.Callback != "" && len(c.Auths) > 0 }

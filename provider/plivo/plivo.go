@@ -10,9 +10,12 @@
 package plivo
 
 import (
+	"errors"
+	"regexp"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/settings"
 	"dispatcher/provider/web"
 )
 
@@ -39,4 +42,71 @@ func New(cfg Config) *Channel {
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.Callback != ""
 	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity, Batch: 1}
+}
+
+// Config is one account.
+type Config struct {
+	Web web.Config
+	// AuthID and AuthTokens are the account's. The first token signs in; all of them verify callbacks, so that the
+	// token can be exchanged: first the new one stands behind the old one, then before it.
+	AuthID     string
+	AuthTokens []string
+	// MainTokens are those of the main account, when AuthID is a subaccount: some callbacks are signed with
+	// its token only.
+	MainTokens []string
+	// From is the sender of messages that name none: a number, a short code or an alphanumeric sender.
+	From string
+	// Powerpack, if set, chooses the sender of messages that name none.
+	Powerpack string
+	// Log is what Plivo keeps of a message; empty is what it does by itself.
+	Log string
+	// Callback is the public URL of this channel; empty for none.
+	Callback string
+}
+
+// address is where the API begins.
+const address = "https://api.plivo.com/v1"
+
+// logs are the values of log.
+var logs = map[string]string{"true": "true", "false": "false", "number_only": "number_only", "content_only": "content_only"}
+
+// ParseSettings reads the settings of a channel:
+//
+//	auth_id                the account, MA..., or a subaccount, SA...
+//	auth_token_file        file with its auth token, or a list of two while it is exchanged; the first one signs in, and
+//	                       both verify callbacks
+//	main_auth_token_file   the main account's token, or two, where auth_id is a subaccount
+//	from                   sender of messages that name none
+//	powerpack_uuid         chooses the sender of messages that name none
+//	log                    what Plivo keeps of a message: true, false, number_only or content_only
+//
+// and those of web.ParseConfig. All faults are reported together, each under its key.
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
+	r := settings.New(values, o.ReadFile)
+	cfg := Config{
+		Web:    web.ParseConfig(r, address),
+		AuthID: r.Text("auth_id"), AuthTokens: web.Secrets(r, "auth_token_file", o.ReadFile),
+		MainTokens: web.Secrets(r, "main_auth_token_file", o.ReadFile),
+		From:       r.Text("from"), Powerpack: r.Text("powerpack_uuid"), Log: settings.Choose(r, "log", logs),
+		Callback: o.Callback,
+	}
+	r.RefuseUnknown()
+	return cfg, web.JoinFaults(r.Err(), cfg.Validate())
+}
+
+var authID = regexp.MustCompile(`^[MS]A[0-9A-Z]{18}$`)
+
+// Validate reports what cannot work, each fault under its key.
+func (c *Config) Validate() error {
+	faults := []error{c.Web.Validate()}
+	if !authID.MatchString(c.AuthID) {
+		faults = append(faults, errors.New("auth_id: is not MA or SA and 18 capitals and digits"))
+	}
+	if len(c.AuthTokens) == 0 {
+		faults = append(faults, errors.New("auth_token_file: is missing"))
+	}
+	if c.From != "" && c.Powerpack != "" {
+		faults = append(faults, errors.New("powerpack_uuid: stands beside from; only one of them can choose the sender"))
+	}
+	return errors.Join(faults...)
 }

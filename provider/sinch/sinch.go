@@ -6,9 +6,11 @@
 package sinch
 
 import (
+	"regexp"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/settings"
 	"dispatcher/provider/web"
 )
 
@@ -44,3 +46,63 @@ func (c *Channel) Capabilities() provider.Capabilities {
 		Lookup: true, KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity, Batch: 1,
 	}
 }
+
+// Config is a service plan at Sinch.
+type Config struct {
+	Web web.Config
+	// Plan is the id of the service plan, and Token its API token.
+	Plan, Token string
+	// From is the sender of messages that name none; empty leaves it to the service plan.
+	From string
+	// Secrets verify callbacks; without one every callback is refused and none is asked for.
+	Secrets []string
+	// AbsenceIsCertain takes a lookup that finds nothing for a proof that Sinch has not taken the message.
+	AbsenceIsCertain bool
+	// Callback is the public URL for delivery reports; empty for none.
+	Callback string
+}
+
+// ParseSettings reads the settings of a channel; all faults are reported together, each under its key.
+//
+//	service_plan_id        id of the service plan
+//	token_file             file with its API token
+//	region                 us (default), eu, au, br or ca: where the service plan lives
+//	from                   sender of messages that name none
+//	callback_secret_files  file with the HMAC secret of callbacks, or a list of two while it is exchanged;
+//	                       without it delivery reports are neither asked for nor believed
+//	absence_is_certain     true takes a lookup without result for "not taken". Sinch does not say how
+//	                       soon a batch can be found, so that it is left open by default
+//
+// and those of web.ParseConfig.
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
+	r := settings.New(values, o.ReadFile)
+	region := settings.Choose(r, "region", regions)
+	if region == "" {
+		region = "us"
+	}
+	cfg := Config{
+		Web:              web.ParseConfig(r, "https://"+region+".sms.api.sinch.com"),
+		Plan:             r.Text("service_plan_id"),
+		Token:            web.Secret(r, "token_file"),
+		From:             r.Text("from"),
+		Secrets:          web.Secrets(r, "callback_secret_files", o.ReadFile),
+		AbsenceIsCertain: r.Flag("absence_is_certain"),
+		Callback:         o.Callback,
+	}
+	if !planID.MatchString(cfg.Plan) {
+		r.Failf("service_plan_id", "is no id of letters and digits")
+	}
+	if cfg.Token == "" {
+		r.Failf("token_file", "is missing")
+	}
+	r.RefuseUnknown()
+	return cfg, web.JoinFaults(r.Err(), cfg.Web.Validate())
+}
+
+var regions = map[string]string{"us": "us", "eu": "eu", "au": "au", "br": "br", "ca": "ca"}
+
+// planID keeps what stands in every path to characters that need no escape.
+var planID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
+
+// listens reports whether callbacks are wanted and can be believed.
+func (c *Config) listens() bool { return c.Callback != "" && len(c.Secrets) > 0 }

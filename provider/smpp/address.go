@@ -2,6 +2,7 @@ package smpp
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"dispatcher/provider/smpp/pdu"
@@ -125,4 +126,164 @@ func printableASCII(s string) bool {
 		}
 	}
 	return true
+}
+
+// SenderKind is a class of senders that a rule is for.
+type SenderKind uint8
+
+const (
+	// AnySender is every sender, none included.
+	AnySender SenderKind = iota
+	// NoSender is a message that names none, on a channel without a default of its own.
+	NoSender
+	// Alphanumeric is a name.
+	Alphanumeric
+	// ShortCode is a number of up to eight digits without plus.
+	ShortCode
+	// Number is any longer number, and any with a plus.
+	Number
+	// NamedSender is the one in SourceRule.Sender.
+	NamedSender
+)
+
+// SourceRule says how a sender goes out, to which recipients. Of a channel's rules the first that fits counts.
+type SourceRule struct {
+	// To are the leading digits of recipients, such as the code of a country; none is every recipient.
+	To []string
+	// Kind and Sender say for which senders: Sender is exact, or a beginning when it ends in "*".
+	Kind   SenderKind
+	Sender string
+	// From goes out in place of the sender; empty keeps it.
+	From string
+	// TON and NPI go out with it; nil derives them from what goes out, as without the rule.
+	TON, NPI *byte
+}
+
+// DestRule says how numbers of recipients are written. Of a channel's rules the first that fits counts.
+type DestRule struct {
+	// To are the leading digits of recipients; none is every recipient.
+	To []string
+	// Replace, if not nil, stands in place of those digits: "0" makes national numbers of those of a country.
+	Replace *string
+	// TON and NPI go out with the number; nil leaves what the channel says.
+	TON, NPI *byte
+}
+
+// sourceTo is the address of a sender towards a recipient, who is in E.164 form.
+func (c *Config) sourceTo(from, to string) (pdu.Address, error) {
+	return c.sourceBy(c.sourceRule(from, to), from)
+}
+
+// sourceRule is the rule that says how a sender goes out to a recipient; nil when none does.
+func (c *Config) sourceRule(from, to string) *SourceRule {
+	if from == "" {
+		from = c.From
+	}
+	to = strings.TrimPrefix(to, "+")
+	for i := range c.SourceRules {
+		r := &c.SourceRules[i]
+		if _, ok := startsWith(to, r.To); ok && r.fits(from) {
+			return r
+		}
+	}
+	return nil
+}
+
+// sourceBy is the address of a sender as a rule writes it, which may be nil.
+func (c *Config) sourceBy(r *SourceRule, from string) (pdu.Address, error) {
+	if r == nil {
+		return c.source(from)
+	}
+	if r.From != "" {
+		from = r.From
+	}
+	a, err := c.source(from)
+	override(&a, r.TON, r.NPI)
+	return a, err
+}
+
+// fits reports whether the rule is for that sender.
+func (r *SourceRule) fits(from string) bool {
+	switch r.Kind {
+	case AnySender:
+		return true
+	case NamedSender:
+		if beginning, ok := strings.CutSuffix(r.Sender, "*"); ok {
+			return strings.HasPrefix(from, beginning)
+		}
+		return from == r.Sender
+	case NoSender, Alphanumeric, ShortCode, Number:
+	}
+	return r.Kind == kindOf(from)
+}
+
+func kindOf(from string) SenderKind {
+	number := strings.TrimPrefix(from, "+")
+	switch {
+	case from == "":
+		return NoSender
+	case !allDigits(number):
+		return Alphanumeric
+	case number != from || len(number) > maxShortCode:
+		return Number
+	}
+	return ShortCode
+}
+
+// apply writes an address, which begins with the digits, as the rule says.
+func (r *DestRule) apply(a pdu.Address, digits string) (pdu.Address, error) {
+	if r.Replace != nil {
+		a.Addr = *r.Replace + a.Addr[len(digits):]
+		if len(a.Addr) > maxDigits || a.Addr == "" {
+			return pdu.Address{}, faultDestination
+		}
+	}
+	override(&a, r.TON, r.NPI)
+	return a, nil
+}
+
+// startsWith returns which of the beginnings a number has; an empty list is none in particular.
+func startsWith(number string, beginnings []string) (digits string, ok bool) {
+	for _, digits := range beginnings {
+		if strings.HasPrefix(number, digits) {
+			return digits, true
+		}
+	}
+	return "", len(beginnings) == 0
+}
+
+// validateRules reports rules that cannot work, each by its place in its list, counted from 1.
+func (c Config) validateRules() error {
+	var faults []error
+	for i, r := range c.SourceRules {
+		err := validateDigits(r.To)
+		if r.From != "" && err == nil {
+			_, err = derive(r.From)
+		}
+		if err == nil && (r.Kind > NamedSender || r.Kind == NamedSender && r.Sender == "") {
+			err = errors.New("has no sender to be for")
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("source_rules: rule %d: %w", i+1, err))
+		}
+	}
+	for i, r := range c.DestRules {
+		err := validateDigits(r.To)
+		if err == nil && r.Replace != nil && strings.Trim(*r.Replace, "+0123456789") != "" {
+			err = errors.New("replace: is no beginning of a number")
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("dest_rules: rule %d: %w", i+1, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func validateDigits(beginnings []string) error {
+	for _, digits := range beginnings {
+		if !allDigits(digits) {
+			return fmt.Errorf("to: %q is no beginning of a number", digits)
+		}
+	}
+	return nil
 }

@@ -1,10 +1,13 @@
 package smpp
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"dispatcher/provider"
+	"dispatcher/provider/breaker"
 	"dispatcher/provider/providertest"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -87,4 +90,85 @@ func conformingBehaviour(script providertest.Script) smpptest.Behaviour {
 		}
 		return answer
 	}}
+}
+
+// TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed: messages of other senders go on over the channel, whether the text is
+// one part, or some that leave together and some that are then skipped. A sender of the channel, as the routing document, a
+// rule or the settings have it, is refused with every message; and any other refusal opens the breaker, unless the operator
+// knows better.
+func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
+	t.Parallel()
+	const vendors = pdu.Status(0x410)
+	for _, c := range []struct {
+		name   string
+		status pdu.Status
+		own    bool
+		change func(*Config)
+		want   breaker.State
+	}{
+		{"the message's own", pdu.StatusInvSrcAdr, true, nil, breaker.Closed},
+		{"one of the routing document", pdu.StatusInvSrcAdr, false, nil, breaker.Open},
+		{"what a rule makes of it", pdu.StatusInvSrcAdr, true, func(c *Config) { c.SourceRules = []SourceRule{{From: "Other"}} }, breaker.Open},
+		{"the same as the channel's", pdu.StatusInvSrcAdr, true, func(c *Config) { c.From = "ACME" }, breaker.Open},
+		{"its type", pdu.StatusInvSrcTON, true, nil, breaker.Closed},
+		{"its type, of the channel", pdu.StatusInvSrcTON, true, func(c *Config) { c.SourceTON = new(byte(5)) }, breaker.Open},
+		{"its plan", pdu.StatusInvSrcNPI, true, nil, breaker.Closed},
+		{"its plan, of the channel", pdu.StatusInvSrcNPI, true, func(c *Config) { c.SourceNPI = new(byte(0)) }, breaker.Open},
+		{"system", pdu.StatusSysErr, true, nil, breaker.Open},
+		{"password", pdu.StatusInvPaswd, true, nil, breaker.Open},
+		{"the vendor's own", vendors, true, nil, breaker.Open},
+		{"the vendor's own, known", vendors, false, func(c *Config) { c.Outcomes = map[pdu.Status]StatusMeaning{vendors: unfit} }, breaker.Closed},
+	} {
+		for parts, text := range map[string]string{"one part": "Hello", "many parts": strings.Repeat("Hello ", 200)} {
+			t.Run(c.name+", "+parts, func(t *testing.T) {
+				t.Parallel()
+				srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: c.status}})
+				cfg := fastConfig(srv.Addr())
+				cfg.Window = 4
+				if c.change != nil {
+					c.change(&cfg)
+				}
+				b := breaker.New(startClient(t, cfg), breaker.Config{Name: "smpp", Failures: 5})
+				for i := range 5 {
+					s := submission(i)
+					s.Text, s.OwnSender = text, c.own
+					r := b.Send(t.Context(), s)
+					if r.Outcome != provider.Refused || r.Code != c.status.Code() || r.Unfit != (c.want == breaker.Closed) {
+						t.Fatalf("%+v", r)
+					}
+				}
+				if got := b.State(); got != c.want {
+					t.Errorf("after five it is %v, want %v", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+// TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart: a fault of the SMSC beside a fault of the sender is a fault of the SMSC.
+func TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart(t *testing.T) {
+	t.Parallel()
+	c := &Client{cfg: Config{Outcomes: map[pdu.Status]StatusMeaning{}}}
+	part := func(s pdu.Status) *call { return &call{outcome: answered, status: s, source: ownAddress{sender: true}} }
+	skipped, unbound := &call{outcome: unsent, why: whySkipped}, &call{outcome: unsent, why: whyUnbound}
+	sender, taken, system := part(pdu.StatusInvSrcAdr), part(pdu.StatusOK), part(pdu.StatusSysErr)
+	for name, one := range map[string]struct {
+		calls []*call
+		want  bool
+	}{
+		"the sender only":           {[]*call{sender, sender}, true},
+		"the sender, rest skipped":  {[]*call{sender, skipped}, true},
+		"taken, then the sender":    {[]*call{taken, sender, skipped}, true},
+		"the sender and the system": {[]*call{sender, system}, false},
+		"the bind went":             {[]*call{sender, unbound}, false},
+		"nothing was refused":       {[]*call{taken, skipped}, false},
+	} {
+		if got := c.allUnfit(one.calls); got != one.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	c.cfg.Outcomes[pdu.StatusInvSrcAdr] = StatusMeaning{Outcome: provider.Rejected}
+	if sender.unfit(&c.cfg) {
+		t.Error("what the channel calls rejected is unfit")
+	}
 }

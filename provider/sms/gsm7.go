@@ -1,5 +1,12 @@
 package sms
 
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf16"
+)
+
 // Escape announces that the next septet belongs to the extension table, 3GPP TS
 // 23.038 section 6.2.1. It is not a character: U+001B has no place in GSM-7.
 const Escape = 0x1B
@@ -140,4 +147,114 @@ func FitsGSM7(text string) bool {
 		}
 	}
 	return true
+}
+
+// Alphabet is the character set a message is sent in. It decides how many
+// characters a segment holds.
+type Alphabet uint8
+
+const (
+	// GSM7 is the GSM 7-bit default alphabet with its extension table, 3GPP TS
+	// 23.038 sections 6.2.1 and 6.2.1.1. Its unit is the septet.
+	GSM7 Alphabet = iota
+	// UCS2 is 16-bit Unicode, 3GPP TS 23.038 section 6.2.3. Its unit is the 16-bit
+	// code unit. Characters beyond the basic plane take a surrogate pair, that is
+	// two units, as every current handset reads them (UTF-16).
+	UCS2
+)
+
+// String returns the word used in the records and by the segments command.
+func (a Alphabet) String() string {
+	switch a {
+	case GSM7:
+		return "gsm7"
+	case UCS2:
+		return "ucs2"
+	}
+	return fmt.Sprintf("Alphabet(%d)", uint8(a))
+}
+
+// Reference is the width of the number that ties the segments of one message
+// together in the user data header, 3GPP TS 23.040 sections 9.2.3.24.1 and
+// 9.2.3.24.8. The wider one costs an octet in each segment.
+type Reference uint8
+
+const (
+	// Reference8 has a header of 6 octets: 153 septets or 67 UCS-2 units remain.
+	Reference8 Reference = iota
+	// Reference16 has a header of 7 octets: 152 septets or 66 UCS-2 units remain.
+	Reference16
+)
+
+// String returns the width in bits as the routing document writes it.
+func (r Reference) String() string {
+	switch r {
+	case Reference8:
+		return "8"
+	case Reference16:
+		return "16"
+	}
+	return fmt.Sprintf("Reference(%d)", uint8(r))
+}
+
+// Capacity returns how many units of the alphabet a message of one segment holds
+// and how many each segment of a longer message holds. The user data is 140
+// octets (3GPP TS 23.040 section 9.2.3.16): 160 septets or 70 units of 16 bits.
+func Capacity(a Alphabet, ref Reference) (single, each int) {
+	switch {
+	case a == UCS2 && ref == Reference16:
+		return 70, 66
+	case a == UCS2:
+		return 70, 67
+	case ref == Reference16:
+		return 160, 152
+	default:
+		return 160, 153
+	}
+}
+
+// ErrAlphabet says that a text has a character that GSM-7 lacks. The wrapped
+// sentence names its position in bytes, never the text.
+var ErrAlphabet = errors.New("character is not in the GSM 7-bit alphabet")
+
+// ErrEncoding says that octets are not a text in the alphabet they claim.
+var ErrEncoding = errors.New("octets are not a text in this alphabet")
+
+// AppendGSM7 appends the text to dst, one septet per octet with the high bit
+// clear, as SMPP wants it under data_coding 0; a character of the extension table
+// is written as the escape and its code. On error dst comes back as it was.
+func AppendGSM7(dst []byte, s string) ([]byte, error) { return Shift{}.Append(dst, s) }
+
+// AppendUCS2 appends the text to dst in UTF-16, high octet first (3GPP TS 23.038
+// section 6.2.3). Each byte that is not valid UTF-8 becomes U+FFFD.
+func AppendUCS2(dst []byte, s string) []byte {
+	for _, r := range s {
+		if r <= 0xFFFF {
+			dst = binary.BigEndian.AppendUint16(dst, uint16(r))
+			continue
+		}
+		high, low := utf16.EncodeRune(r)
+		dst = binary.BigEndian.AppendUint16(dst, uint16(high))
+		dst = binary.BigEndian.AppendUint16(dst, uint16(low))
+	}
+	return dst
+}
+
+// DecodeGSM7 reads one septet per octet. It follows what the standard asks of a
+// receiver (3GPP TS 23.038 sections 6.2.1 and 6.2.1.1): an extension code without a
+// character is read from the default table, and an escape that announces nothing is
+// a space. An octet above 0x7F is an error.
+func DecodeGSM7(octets []byte) (string, error) { return Shift{}.Decode(octets) }
+
+// DecodeUCS2 reads UTF-16, high octet first. A surrogate without its partner
+// becomes U+FFFD. An odd number of octets is an error.
+func DecodeUCS2(octets []byte) (string, error) {
+	if len(octets)%2 != 0 {
+		return "", fmt.Errorf("decode %d octets: %w", len(octets), ErrEncoding)
+	}
+	units := make([]uint16, len(octets)/2)
+	for i := range units {
+		units[i] = binary.BigEndian.Uint16(octets[2*i:])
+	}
+	return string(utf16.Decode(units)), nil
 }

@@ -8,9 +8,12 @@
 package twilio
 
 import (
+	"errors"
+	"regexp"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/settings"
 	"dispatcher/provider/web"
 )
 
@@ -37,4 +40,82 @@ func New(cfg Config) *Channel {
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.receipts()
 	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity, Batch: 1}
+}
+
+// Config is one account.
+type Config struct {
+	Web web.Config
+	// AccountSID is the account that sends, "AC" and 32 hexadecimal digits.
+	AccountSID string
+	// KeySID and KeySecret are an API key of the account.
+	KeySID, KeySecret string
+	// AuthTokens are the account's tokens, with which Twilio signs callbacks: the primary one, and
+	// while they are exchanged the secondary one. With neither these nor SharedKeys no receipts
+	// are asked for.
+	AuthTokens []string
+	// SharedKeys are the secrets of shared keys, with which Twilio signs callbacks in place of the token.
+	SharedKeys []string
+	// From is the sender of messages that name none.
+	From string
+	// MessagingService, if set, chooses the sender of messages that name none.
+	MessagingService string
+	// Callback is the public URL of this channel; empty for none.
+	Callback string
+}
+
+// receipts reports whether status callbacks are asked for: they are of use only when they can be verified.
+func (c *Config) receipts() bool { return c.Callback != "" && len(c.AuthTokens)+len(c.SharedKeys) > 0 }
+
+// address is where Twilio's API begins, outside of its regions.
+const address = "https://api.twilio.com"
+
+// ParseSettings reads the settings of a channel:
+//
+//	account_sid          the account, AC...
+//	api_key_sid          an API key of the account, SK...
+//	api_key_secret_file  file with the key's secret
+//	auth_token_file      file with the account's auth token, or a list of two while it is exchanged; callbacks are
+//	                     verified with it, and without it and shared keys no receipts come
+//	shared_key_files     file with the secret of a shared key that signs callbacks, or a list of two while it is exchanged
+//	from                 sender of messages that name none
+//	messaging_service    MG..., chooses the sender of messages that name none
+//
+// and those of web.ParseConfig. All faults are reported together, each under its key.
+func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
+	r := settings.New(values, o.ReadFile)
+	cfg := Config{
+		Web:        web.ParseConfig(r, address),
+		AccountSID: r.Text("account_sid"), KeySID: r.Text("api_key_sid"), KeySecret: web.Secret(r, "api_key_secret_file"),
+		AuthTokens: web.Secrets(r, "auth_token_file", o.ReadFile), SharedKeys: web.Secrets(r, "shared_key_files", o.ReadFile),
+		From: r.Text("from"), MessagingService: r.Text("messaging_service"), Callback: o.Callback,
+	}
+	r.RefuseUnknown()
+	return cfg, web.JoinFaults(r.Err(), cfg.Validate())
+}
+
+// sid is how Twilio writes the identifiers of things: two letters for what it is.
+var sid = regexp.MustCompile(`^[A-Z]{2}[0-9a-f]{32}$`)
+
+// Validate reports what cannot work, each fault under its key.
+func (c *Config) Validate() error {
+	faults := []error{
+		isSID("account_sid", c.AccountSID, "AC"), isSID("api_key_sid", c.KeySID, "SK"), c.Web.Validate(),
+	}
+	if c.KeySecret == "" {
+		faults = append(faults, errors.New("api_key_secret_file: is missing"))
+	}
+	if c.MessagingService != "" {
+		faults = append(faults, isSID("messaging_service", c.MessagingService, "MG"))
+	}
+	return errors.Join(faults...)
+}
+
+func isSID(key, value, kind string) error {
+	if value == "" {
+		return errors.New(key + ": is missing")
+	}
+	if !sid.MatchString(value) || value[:2] != kind {
+		return errors.New(key + ": is not " + kind + " and 32 hexadecimal digits")
+	}
+	return nil
 }

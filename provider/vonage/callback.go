@@ -1,8 +1,17 @@
 package vonage
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/crc32"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web"
@@ -75,4 +84,121 @@ func complete(receipt provider.Receipt, reference, status, code string) ([]provi
 		receipt.Code = "other"
 	}
 	return []provider.Receipt{receipt}, nil
+}
+
+// hearReceipt reads a callback of the SMS API.
+func (c *Config) hearReceipt(callback *provider.Callback) (provider.CallbackContent, error) {
+	parameters, err := parametersOf(callback)
+	if err != nil { // nothing that can be read is nothing that can be signed
+		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrForged)
+	}
+	for name := range parameters {
+		if !aName.MatchString(name) { // another cut of what was signed: only values are free of & and = there
+			return provider.CallbackContent{}, fmt.Errorf("a parameter that Vonage does not send: %w", provider.ErrForged)
+		}
+	}
+	once, err := c.verifyParameters(callback, parameters)
+	if err != nil {
+		return provider.CallbackContent{}, err
+	}
+	content := provider.CallbackContent{ReplayID: once}
+	switch {
+	case parameters["status"] != "":
+		receipt := provider.Receipt{Reference: parameters["messageId"], At: callback.At}
+		receipt.State, receipt.Cause = receiptState(parameters["status"], parameters["err-code"])
+		content.Receipts, err = complete(receipt, parameters["client-ref"], parameters["status"], parameters["err-code"])
+	case parameters["type"] == "text" || parameters["type"] == "unicode":
+		var in provider.Inbound
+		in, err = inbound(parameters)
+		in.At = callback.At
+		content.Inbound = []provider.Inbound{in}
+	}
+	if err != nil {
+		return provider.CallbackContent{}, err
+	}
+	return content, nil
+}
+
+// aName is what Vonage calls a parameter.
+var aName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+
+// inbound reads a message of a subscriber. The SMS API hands over long ones in parts.
+func inbound(parameters map[string]string) (provider.Inbound, error) {
+	in := provider.Inbound{
+		Reference: parameters["messageId"], From: international(parameters["msisdn"]), To: international(parameters["to"]),
+		Text: parameters["text"],
+	}
+	if parameters["concat"] != "true" {
+		return in, nil
+	}
+	total, err1 := strconv.ParseUint(parameters["concat-total"], 10, 8)
+	part, err2 := strconv.ParseUint(parameters["concat-part"], 10, 8)
+	if errors.Join(err1, err2) != nil || part < 1 || part > total {
+		return provider.Inbound{}, fmt.Errorf("a part of a message without its place: %w", provider.ErrMalformed)
+	}
+	in.Group, in.Part, in.Parts = groupOf(parameters["concat-ref"]), int(part)-1, int(total)
+	return in, nil
+}
+
+// groupOf is the number that ties parts together. Vonage documents a text; one that is no number of 16 bits is
+// hashed, which gives all parts the same.
+func groupOf(reference string) uint16 {
+	if n, err := strconv.ParseUint(reference, 10, 16); err == nil {
+		return uint16(n)
+	}
+	return uint16(crc32.ChecksumIEEE([]byte(reference)) & 0xffff) //nolint:gosec // The low half is meant.
+}
+
+// parametersOf returns what a callback says, in one of the forms that an account can choose: GET with a query, POST
+// with a form, or POST with a flat JSON object. Only one of query and body is read, which is what the signature covers.
+func parametersOf(callback *provider.Callback) (map[string]string, error) {
+	if callback.Method == http.MethodGet {
+		_, query, _ := strings.Cut(callback.URL, "?")
+		return formOf(query)
+	}
+	kind, _, err := mime.ParseMediaType(callback.Get("Content-Type"))
+	if err == nil && kind == "application/json" {
+		return objectOf(callback.Body)
+	}
+	return formOf(string(callback.Body))
+}
+
+func formOf(text string) (map[string]string, error) {
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		return nil, errors.New("no form")
+	}
+	parameters := make(map[string]string, len(values))
+	for name, list := range values {
+		if len(list) > 1 {
+			return nil, errors.New("a parameter comes twice")
+		}
+		parameters[name] = list[0]
+	}
+	return parameters, nil
+}
+
+func objectOf(body []byte) (map[string]string, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber() // a number is signed as it is written
+	var values map[string]any
+	if err := decoder.Decode(&values); err != nil {
+		return nil, errors.New("no JSON object")
+	}
+	parameters := make(map[string]string, len(values))
+	for name, value := range values {
+		switch v := value.(type) {
+		case string:
+			parameters[name] = v
+		case json.Number:
+			parameters[name] = v.String()
+		case bool:
+			parameters[name] = strconv.FormatBool(v)
+		case nil:
+			parameters[name] = ""
+		default:
+			return nil, errors.New("the JSON object is not flat")
+		}
+	}
+	return parameters, nil
 }

@@ -1,10 +1,25 @@
+// Package web is the shared base of adapters for HTTP APIs: one call makes one request, whatever
+// dies.
+//
+// An adapter says how a submission is written as a Request and how an Answer is read as a
+// provider.Result; both are pure. This package does the rest: it holds the connections, knows
+// whether a byte has left, heeds deadlines, refuses addresses of private networks, and keeps
+// numbers, texts and secrets out of errors. Signatures, fields and codes are the adapters' business.
 package web
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"dispatcher/provider"
@@ -155,3 +170,98 @@ func (c *Channel) Close(ctx context.Context) error {
 	c.client.Close()
 	return err
 }
+
+// withheld is the result of a submission whose time was over before a byte of it had left.
+func withheld(code string) provider.Result {
+	err := errors.New("its latest time came before it could leave")
+	if code == provider.DeadlinePassed {
+		err = errors.New("its deadline passed before it could leave")
+	}
+	return provider.Result{Outcome: provider.Refused, Code: code, Err: err}
+}
+
+// cause is the bounded word for an error of net/http.
+func cause(err error) string {
+	var unknownAuthority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var certificate *tls.CertificateVerificationError
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.Is(err, errPrivate):
+		return "private_address"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), timeout(err):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "ended"
+	case errors.As(err, &unknownAuthority), errors.As(err, &hostname), errors.As(err, &certificate):
+		return "tls"
+	case errors.As(err, &dns):
+		return "dns"
+	case errors.As(err, &op) && op.Op == "dial":
+		return "dial"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection_lost"
+	case errors.Is(err, errTooLong):
+		return "answer_too_long"
+	}
+	return "transport"
+}
+
+func timeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// withoutURL takes the address off an error of net/http: its query may hold a number or a text. What is left names hosts
+// at most.
+func withoutURL(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// Lookup asks an API for the list of messages under a submission's key.
+type Lookup struct {
+	Request *Request
+	// Read takes the list out of a good answer: what it says of the key, whose Known is Unanswered where the key is not in it,
+	// and how many entries it has. An error means that there is no list.
+	Read func(body []byte) (found provider.LookupResult, entries int, err error)
+	// AbsenceIsCertain takes an empty list for "not taken". Otherwise the message may still show up.
+	AbsenceIsCertain bool
+}
+
+// LookUp asks what became of the submission with a key. An adapter's Find is one call of it.
+func (c *Channel) LookUp(ctx context.Context, key string, l Lookup) provider.LookupResult {
+	if key == "" {
+		return provider.LookupResult{Err: errors.New("the submission had no key")}
+	}
+	answer, err := c.Ask(ctx, l.Request)
+	if err != nil {
+		return provider.LookupResult{Err: err}
+	}
+	return l.Result(answer)
+}
+
+// Result says what an answer means. Only a list that holds the key, or none at all, is an answer to the question.
+func (l Lookup) Result(answer *Answer) provider.LookupResult {
+	if answer.Status != http.StatusOK {
+		return provider.LookupResult{Err: fmt.Errorf("the API answers the lookup with status %d", answer.Status)}
+	}
+	found, entries, err := l.Read(answer.Body)
+	switch {
+	case err != nil:
+		return provider.LookupResult{Err: errors.New("the answer to the lookup cannot be read")}
+	case found.State != provider.Unanswered:
+		return found
+	case entries > 0:
+		return provider.LookupResult{Err: errors.New("the answer to the lookup is about other messages")}
+	case l.AbsenceIsCertain:
+		return provider.LookupResult{State: provider.NotTaken}
+	}
+	return provider.LookupResult{Err: errors.New("nothing is known under the key; it may still show up")}
+}
+
+// ErrNoList is what Lookup.Read returns for an answer without a list.
+var ErrNoList = errors.New("the answer holds no list")

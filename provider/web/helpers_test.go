@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"dispatcher/provider"
 	"dispatcher/provider/web"
 )
@@ -81,3 +83,5 @@ func asIs(*web.Config) {}
 func message() provider.Submission {
 	return provider.Submission{ID: "m-1", To: "+447700900123", Text: "canary 4711"}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,16 +1,23 @@
 package web_test
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
 
 // TestPrivateAddressesAreRefusedWhereTheyResolve uses names and spellings that all lead to this machine.
@@ -124,4 +131,122 @@ func garbage(_ int, w http.ResponseWriter, _ *http.Request) {
 func hang(_ int, _ http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body) // the server notices that it has gone only after the body
 	<-r.Context().Done()
+}
+
+// clientTLS trusts nothing else.
+func clientTLS(trusted *x509.CertPool) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted}
+}
+
+// tunnel is an https proxy that takes CONNECT only.
+func tunnel(w http.ResponseWriter, r *http.Request) {
+	there, err := new(net.Dialer).DialContext(r.Context(), "tcp", r.Host)
+	if err != nil || r.Method != http.MethodConnect {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	here, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
+	var running sync.WaitGroup
+	for from, to := range map[net.Conn]net.Conn{here: there, there: here} {
+		running.Go(func() {
+			_, _ = io.Copy(to, from)
+			_ = to.Close()
+		})
+	}
+	running.Wait()
+}
+
+// behindTunnel opens a channel to an API over TLS behind a proxy over TLS. Its connections break when they are told to.
+func behindTunnel(t testing.TB, answer http.HandlerFunc) (c *web.Channel, conns func() []*brittle) {
+	t.Helper()
+	api := httptest.NewTLSServer(answer)
+	t.Cleanup(api.Close)
+	proxy := httptest.NewTLSServer(http.HandlerFunc(tunnel))
+	t.Cleanup(proxy.Close)
+	through, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(api.Certificate())
+	trusted.AddCert(proxy.Certificate())
+	var mu sync.Mutex
+	var dialled []*brittle // guarded by mu
+	c = channel(t, api.URL, http.MethodPost, func(cfg *web.Config) {
+		cfg.Proxy, cfg.TLS = through, clientTLS(trusted)
+		cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			mu.Lock()
+			defer mu.Unlock()
+			dialled = append(dialled, &brittle{Conn: conn})
+			return dialled[len(dialled)-1], err
+		}
+	})
+	return c, func() []*brittle {
+		mu.Lock()
+		defer mu.Unlock()
+		return dialled
+	}
+}
+
+// TestAnAnswerLostBehindAnHTTPSProxyIsUnknown looks through two layers of TLS.
+func TestAnAnswerLostBehindAnHTTPSProxyIsUnknown(t *testing.T) {
+	t.Parallel()
+	c, _ := behindTunnel(t, func(w http.ResponseWriter, r *http.Request) { cut(0, w, r) })
+	if r := c.Send(t.Context(), message()); r.Outcome != provider.Unknown {
+		t.Errorf("%v, %q, %v", r.Outcome, r.Code, r.Err)
+	}
+}
+
+func TestADeadKeptConnectionBehindAnHTTPSProxyCostsNothing(t *testing.T) {
+	t.Parallel()
+	c, conns := behindTunnel(t, func(w http.ResponseWriter, r *http.Request) { accept(0, w, r) })
+	if r := c.Send(t.Context(), message()); r.Outcome != provider.Accepted {
+		t.Fatal(r.Err)
+	}
+	conns()[0].broken.Store(true)
+	if r := c.Send(t.Context(), message()); r.Outcome != provider.Accepted || len(conns()) != 2 {
+		t.Errorf("%v, %v over %d connections", r.Outcome, r.Err, len(conns()))
+	}
+}
+
+func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
+	t.Parallel()
+	server, _, err := webtest.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stranger, err := webtest.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	carrier := webtest.Serve(t, webtest.Config{Protocol: plainShape{}, TLS: server})
+	c := channel(t, carrier.URL(), http.MethodPost, func(cfg *web.Config) { cfg.TLS = stranger })
+	if r := c.Send(t.Context(), message()); r.Outcome != provider.Refused || r.Code != "tls" {
+		t.Errorf("%v, %q, %v", r.Outcome, r.Code, r.Err)
+	}
+}
+
+// TestNoCompressedAnswerIsAskedFor: what is read is what came over the wire, so that the bound on an answer bounds both, and a
+// server or a proxy that breaks off or garbles a compressed body cannot make an acceptance unreadable.
+func TestNoCompressedAnswerIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		s := serve(t, accept)
+		if r := channel(t, s.URL, method, asIs).Send(t.Context(), message()); r.Outcome != provider.Accepted {
+			t.Fatalf("%s: %v, %v", method, r.Outcome, r.Err)
+		}
+		s.mu.Lock()
+		requests := s.requests
+		s.mu.Unlock()
+		for _, r := range requests {
+			if asked := r.Header.Values("Accept-Encoding"); len(asked) > 0 {
+				t.Errorf("%s asks for %q", method, asked)
+			}
+		}
+	}
 }

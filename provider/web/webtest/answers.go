@@ -3,6 +3,7 @@ package webtest
 import (
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -111,3 +112,77 @@ func starred(t testing.TB, pattern string) []string {
 
 // at is a file of a pattern with one star.
 func at(pattern, name string) string { return strings.Replace(pattern, "*", name, 1) }
+
+// inARow is how many failures in a row open a breaker that is set to nothing else.
+const inARow = 5
+
+// CheckBreaker has recorded refusals given to messages in a row, over a channel that open puts behind a breaker. One on the channel opens it,
+// one on a message does not, and one on the sender does unless each of the messages brought its own. files names the recordings,
+// with a star for what each is called in blames.
+func CheckBreaker(t *testing.T, files string, open func(t testing.TB, reach web.Config) provider.Channel, blames map[string]web.Blame) {
+	t.Helper()
+	for name, blame := range blames {
+		for whose, own := range map[string]bool{"the message's": true, "the channel's": false} {
+			t.Run(name+" and "+whose+" sender", func(t *testing.T) {
+				t.Parallel()
+				m := Message()
+				m.From, m.OwnSender = "ACME", own
+				c := open(t, LocalConfig(t, answering(t, at(files, name))))
+				t.Cleanup(func() { _ = c.Close(t.Context()) })
+				opened := refuses(t, c, m)
+				if want := blame == web.OnChannel || blame == web.OnSender && !own; opened != want {
+					t.Errorf("after %d it is open: %v, want %v", inARow, opened, want)
+				}
+			})
+		}
+	}
+}
+
+// refuses sends as many messages as it takes, each of which has to come to the API and to be refused there, and reports whether the
+// breaker is open then.
+func refuses(t testing.TB, c provider.Channel, m provider.Submission) bool {
+	t.Helper()
+	for range inARow {
+		if r := c.Send(t.Context(), m); r.Outcome != provider.Refused || r.Code == provider.BreakerOpen {
+			t.Fatalf("%v, code %q, %v", r.Outcome, r.Code, r.Err)
+		}
+	}
+	ready, why := c.Ready()
+	return !ready && why == provider.BreakerOpen
+}
+
+// answering is where an API begins that gives everybody a recorded answer.
+func answering(t testing.TB, file string) string {
+	t.Helper()
+	answer := ReadAnswer(t, file)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		maps.Copy(w.Header(), answer.Header)
+		w.WriteHeader(answer.Status)
+		_, _ = w.Write(answer.Body)
+	}))
+	t.Cleanup(api.Close)
+	return api.URL
+}
+
+// CheckTable fails unless each code of a vendor's table decides something, and says why. A code that decides nothing has no place in a
+// table: what is not there is Unknown, or left to the status.
+func CheckTable[Code comparable](t testing.TB, table map[Code]web.Meaning) {
+	t.Helper()
+	for code, v := range table {
+		if v.Why == "" || v.Outcome == provider.Accepted || v.Outcome == provider.Unknown {
+			t.Errorf("%v: %v, %q", code, v.Outcome, v.Why)
+		}
+	}
+}
+
+// CheckBlame fails unless these codes of a vendor's table are refusals, each of them about what it stands under.
+func CheckBlame[Code comparable](t testing.TB, table map[Code]web.Meaning, blames map[web.Blame][]Code) {
+	t.Helper()
+	for blame, codes := range blames {
+		for _, code := range codes {
+			if v := table[code]; v.Outcome != provider.Refused || v.Blame != blame {
+				t.Errorf("%v: %v, on %v, want %v", code, v.Outcome, v.Blame, blame)
+			}
+		}
+	}
+}

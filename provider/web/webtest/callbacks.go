@@ -3,6 +3,7 @@ package webtest
 import (
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -170,5 +171,58 @@ func CheckBounded(t testing.TB, content provider.CallbackContent, err error) {
 			t.Errorf("receipt %+v", r)
 		}
 		CheckHides(t, errors.New(r.Code))
+	}
+}
+
+// CheckStatuses fails unless each of a vendor's words for what became of a message, with its code, comes as the receipt that
+// it means. said is a genuine callback with both; about is the message that all of them are about.
+func CheckStatuses(t *testing.T, l provider.CallbackReader, about provider.Receipt, said func(word, code string) *provider.Callback, meant map[[2]string]provider.Receipt) {
+	t.Helper()
+	for words, want := range meant {
+		call := said(words[0], words[1])
+		want.Reference, want.Key, want.At = about.Reference, about.Key, call.At
+		content, err := l.ReadCallback(call)
+		if err != nil {
+			t.Errorf("%q: %v", words, err)
+			continue
+		}
+		same(t, words[0]+" "+words[1]+" means", content.Receipts, []provider.Receipt{want})
+		if content.Inbound != nil {
+			t.Errorf("%q: a subscriber's message came with it", words)
+		}
+	}
+}
+
+// same fails unless two values are deeply equal. Package cmp would say more, but the sandbox is built with this package.
+func same[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s\n got %+v\nwant %+v", what, got, want)
+	}
+}
+
+// SameContent compares what was heard with what is wanted, whatever the time of each is.
+func SameContent(t testing.TB, what string, got, want provider.CallbackContent) {
+	t.Helper()
+	same(t, what, timeless(got), timeless(want))
+}
+
+// timeless is what was heard without the times, and with no list rather than an empty one.
+func timeless(h provider.CallbackContent) provider.CallbackContent {
+	h.Receipts, h.Inbound = slices.Clone(h.Receipts), slices.Clone(h.Inbound)
+	for i := range h.Receipts {
+		h.Receipts[i].At = time.Time{}
+	}
+	for i := range h.Inbound {
+		h.Inbound[i].At = time.Time{}
+	}
+	return h
+}
+
+// checkEmpty fails when a callback says something.
+func checkEmpty(t testing.TB, h provider.CallbackContent) {
+	t.Helper()
+	if len(h.Receipts)+len(h.Inbound) > 0 {
+		t.Errorf("it says %+v", h)
 	}
 }

@@ -1,8 +1,19 @@
 package webtest
 
 import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -138,4 +149,91 @@ func certified(t testing.TB) (server, client *tls.Config) {
 		t.Fatal(err)
 	}
 	return server, client
+}
+
+// Validity is how an API says for how long it is to keep a message.
+type Validity struct {
+	// Pattern finds the number, its only group, in the query and the body of a request, which are
+	// put behind each other.
+	Pattern string
+	// Unit is that of the number; zero is a second.
+	Unit time.Duration
+}
+
+// recordingProtocol notes the last request that it took apart.
+type recordingProtocol struct {
+	Protocol
+	query, body string
+}
+
+func (r *recordingProtocol) Read(request *http.Request, body []byte) (Submit, error) {
+	r.query, r.body = request.URL.RawQuery, string(body)
+	return r.Protocol.Read(request, body)
+}
+
+// countsFromTheWrite submits a message whose connection takes two seconds to come up, and fails
+// unless what the API is told is what is left by then.
+func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
+	shape := &recordingProtocol{Protocol: vendor.Protocol()}
+	carrier := Serve(t, Config{Protocol: shape})
+	reach := LocalConfig(t, carrier.URL())
+	reach.ConnectTimeout = time.Minute
+	reach.Timeout = time.Minute
+	var connected time.Time
+	reach.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		<-time.After(2100 * time.Millisecond)
+		connected = time.Now()
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	channel := vendor.Open(t, reach)
+	t.Cleanup(func() { _ = channel.Close(t.Context()) })
+	// Just above ten minutes, so that the wait shows in seconds and in minutes.
+	deadline := time.Now().Add(10*time.Minute + 600*time.Millisecond)
+	m := Message()
+	m.From, m.Deadline, m.Validity = "ACME", deadline, deadline
+	if r := channel.Send(t.Context(), m); r.Outcome != provider.Accepted {
+		t.Fatalf("%v, %q, %v", r.Outcome, r.Code, r.Err)
+	}
+	carrier.Close()
+	unit := v.Unit
+	if unit == 0 {
+		unit = time.Second
+	}
+	found := regexp.MustCompile(v.Pattern).FindStringSubmatch(shape.query + shape.body)
+	if len(found) != 2 {
+		t.Fatal("the request does not say how long the message is to be kept")
+	}
+	n, err := strconv.ParseInt(found[1], 10, 64)
+	left := deadline.Sub(connected)
+	if most := int64((left + unit - 1) / unit); err != nil || n > most || n < 1 {
+		t.Errorf("the API is to keep it for %d x %s while %s are left", n, unit, left)
+	}
+}
+
+// TLS makes a certificate for loopback that is valid for a day: server is for Config.TLS, and client trusts
+// nothing else.
+func TLS() (server, client *tls.Config, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "scripted carrier"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, nil, err
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, nil, err
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(certificate)
+	server = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	return server, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted}, nil
 }

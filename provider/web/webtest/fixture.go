@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/web"
 )
 
@@ -62,5 +64,72 @@ func CheckGolden(t testing.TB, file string, r *web.Request) {
 	}
 	if got := written(r); got != string(want) {
 		t.Errorf("%s is\n%s\nbut the request is\n%s", file, want, got)
+	}
+}
+
+// CheckPromises fails unless a channel of such settings promises what is wanted where it has a callback, and no receipts
+// without one. The setting secret, if named, is what verifies callbacks: without it there are none either.
+func CheckPromises(t *testing.T, open web.OpenFunc, values map[string]any, o web.Environment, secret string, want provider.Capabilities) {
+	t.Helper()
+	promises(t, open, values, o, want)
+	want.Receipts, want.KeyInReceipt = false, false
+	promises(t, open, values, web.Environment{ReadFile: o.ReadFile}, want)
+	if secret != "" {
+		values = maps.Clone(values)
+		delete(values, secret)
+		promises(t, open, values, o, want)
+	}
+}
+
+// promises fails unless a channel of such settings promises what is wanted.
+func promises(t testing.TB, open web.OpenFunc, values map[string]any, o web.Environment, want provider.Capabilities) {
+	t.Helper()
+	channel, err := open(values, o)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if got := channel.(provider.Capable).Capabilities(); got != want {
+		t.Errorf("with callback %q and %v it promises %+v, want %+v", o.Callback, values, got, want)
+	}
+	if err := channel.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Lookup is what a lookup makes of a submission that the carrier decided about.
+type Lookup struct {
+	Reply providertest.Reply
+	// Certain is whether a message that is not found counts as not taken.
+	Certain bool
+	Want    provider.LookupState
+}
+
+// Finder is a channel that looks submissions up.
+type Finder interface {
+	provider.Channel
+	provider.Finder
+}
+
+// CheckLookups sends a message under each verdict, and looks it up. open makes a channel whose carrier behaves like that.
+func CheckLookups(t *testing.T, open func(t *testing.T, b Behaviour, certain bool) Finder, cases map[string]Lookup) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			channel := open(t, Behaviour{Decide: func(int, Submit) providertest.Answer {
+				return providertest.Answer{Reply: c.Reply}
+			}}, c.Certain)
+			channel.Send(t.Context(), Message())
+			known(t, channel.Find(t.Context(), Key), c.Want)
+		})
+	}
+}
+
+// known fails unless a lookup found that, with a reference when the message was taken and an error when nobody knows.
+func known(t testing.TB, got provider.LookupResult, want provider.LookupState) {
+	t.Helper()
+	if got.State != want || (got.Reference != "") != (want == provider.Taken) || (got.Err != nil) != (want == provider.Unanswered) {
+		t.Errorf("%+v, want %v", got, want)
 	}
 }

@@ -1,7 +1,22 @@
+// Package webtest is what the tests of all HTTP adapters share, and the other side that they talk to.
+//
+// A Carrier is a scripted peer on loopback: it takes submits, answers as its behaviour says, keeps a log, and calls back
+// with receipts and inbound messages. What its API looks like is a vendor's Protocol. The sandbox runs it, too; it sends
+// nothing to anybody but to the callback address that a submit or a Config names.
+//
+// The checks are one for each promise of an adapter, so that a vendor's tests are its data: CheckConformance (the suite of
+// providers over HTTP/1.1 and TLS), CheckAnswers (recorded answers), Explained and Blamed (tables of verdicts), Breaks (what
+// recorded refusals do to a breaker), Requests (golden files), CheckStatuses, CheckTampered, CheckRefused, CheckIgnored, Timely, CheckSecrets
+// and CheckReplayID (callbacks), Rig (a message and its receipts), CheckLookups (lookups), Faults and CheckPromises (settings).
 package webtest
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"dispatcher/provider"
@@ -49,4 +64,68 @@ type Receipt struct {
 	Part  int
 	State provider.ReceiptState
 	Code  string // the vendor's word; empty is the usual one for State
+}
+
+// PartProtocol is a Protocol whose vendor gives each part of a text an id of its own, and reports on each.
+type PartProtocol interface {
+	// Part is a submit as its part i, counted from 0, is known to the vendor: under the id of that part.
+	Part(s *Submit, i int) Submit
+}
+
+// about are the submits that a receipt is to be sent for: s itself or, with a PartProtocol shape, its parts.
+func about(shape Protocol, s *Submit, r Receipt) []Submit {
+	parted, ok := shape.(PartProtocol)
+	if !ok {
+		return []Submit{*s}
+	}
+	var list []Submit
+	for i := range s.Parts {
+		if r.Part == 0 || r.Part == i+1 {
+			list = append(list, parted.Part(s, i))
+		}
+	}
+	return list
+}
+
+// DecodeStrict reads a JSON body into a value that names all fields that the vendor knows.
+func DecodeStrict(body []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// KeyIn is the submission's key in a callback URL; empty when it has none.
+func KeyIn(callback string) string {
+	u, err := url.Parse(callback)
+	if err != nil {
+		return ""
+	}
+	return u.Query().Get("key")
+}
+
+// WriteJSON answers with a value, under the content type of JSON unless another one is set. The caller may have gone,
+// which is no fault of the carrier.
+func WriteJSON(w http.ResponseWriter, status int, value any) {
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+// SetRetryAfter writes into a header field how many seconds the caller should wait, when the verdict says so.
+func SetRetryAfter(w http.ResponseWriter, name string, v providertest.Answer) {
+	if v.RetryAfter > 0 {
+		w.Header().Set(name, strconv.Itoa(int(v.RetryAfter.Seconds())))
+	}
+}
+
+// Post is a call of a carrier; kind is its content type.
+func Post(callback, kind string, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, callback, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", kind)
+	return r, nil
 }

@@ -1,0 +1,300 @@
+package aws
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// Our words for what AWS answers; its own may repeat the number.
+var (
+	badRecipient = web.Rejected("the provider finds fault with the recipient")
+	badRequest   = web.Refused("the provider does not take such a request from this account")
+	badSender    = web.BadSender("the provider does not take such a sender from this account")
+	badMessage   = web.Unfit("the provider does not take such a message from this account")
+	badAccess    = web.Refused("the provider does not take the credentials")
+	quotaUsedUp  = web.Refused("the account has used up its quota")
+	tooFast      = web.Throttled("the provider asks to slow down")
+	uncertain    = web.Unknown("the provider's answer says neither yes nor no")
+	unreadable   = web.Unknown("the provider's answer cannot be read")
+)
+
+// Classify reads an answer. Exceptions are those of SendTextMessage and the common errors of the AWS APIs; of an
+// InternalServerException AWS does not say that nothing was sent.
+func (*api) Classify(answer *web.Answer) provider.Result {
+	if answer.Status >= 200 && answer.Status < 300 {
+		return taken(answer)
+	}
+	e, ok := readException(answer)
+	switch {
+	case ok:
+		return e.classify(answer)
+	case answer.Status == http.StatusTooManyRequests:
+		return result(answer, tooFast, "")
+	}
+	return result(answer, unreadable, "unreadable")
+}
+
+// taken reads an answer that is a success. SendTextMessage has one, 200 with an id.
+func taken(answer *web.Answer) provider.Result {
+	if id := readID(answer.Body); answer.Status == http.StatusOK && plainID(id) {
+		return provider.Result{Outcome: provider.Accepted, Reference: id}
+	}
+	return result(answer, unreadable, "unreadable")
+}
+
+// classify says what an exception means. None means anything with a status of web.MaybeFromProxy.
+func (e *exception) classify(answer *web.Answer) provider.Result {
+	if web.MaybeFromProxy(answer.Status) {
+		return result(answer, uncertain, e.name)
+	}
+	switch e.name {
+	case "ConflictException":
+		return result(answer, e.conflict(), e.code())
+	case "ValidationException":
+		return result(answer, e.fault(), e.code())
+	case "ServiceQuotaExceededException":
+		return result(answer, quotaUsedUp, e.code())
+	case "AccessDeniedException":
+		return result(answer, badAccess, e.code())
+	case "ResourceNotFoundException":
+		if e.isSender() {
+			return result(answer, badSender, e.name)
+		}
+		return result(answer, badRequest, e.name)
+	}
+	return byName(answer, e.name)
+}
+
+// code is the reason, or the name of an exception without one.
+func (e *exception) code() string { return orElse(string(e.reason), e.name) }
+
+// conflict tells a recipient who does not want messages from what is wrong with the account's own resources, of which its
+// protect configuration with its lists of countries and numbers is one.
+func (e *exception) conflict() web.Meaning {
+	if e.reason == optedOut {
+		return badRecipient
+	}
+	return meaningOf(conflicts, e.reason)
+}
+
+// fault tells what of a request is not valid.
+func (e *exception) fault() web.Meaning {
+	switch {
+	case e.blamesOnly("DestinationPhoneNumber"):
+		return badRecipient
+	case e.blamesOnly("DestinationPhoneNumber", "MessageBody"):
+		return badMessage
+	case e.blamesOnly("DestinationPhoneNumber", "OriginationIdentity", "MessageBody"):
+		return badSender
+	}
+	return meaningOf(faults, e.reason)
+}
+
+// blamesOnly reports whether these fields, and nothing else, are not valid. Other reasons may name a field, too, and mean
+// something else: PRICE_OVER_THRESHOLD, DESTINATION_COUNTRY_BLOCKED, INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
+func (e *exception) blamesOnly(fields ...string) bool {
+	if e.reason != invalidParameter && e.reason != fieldValidationFailed {
+		return false
+	}
+	for _, field := range e.fields {
+		if !slices.ContainsFunc(fields, func(f string) bool { return strings.EqualFold(f, field) }) {
+			return false
+		}
+	}
+	return len(e.fields) > 0
+}
+
+// byName reads exceptions that have no reasons.
+func byName(answer *web.Answer, code string) provider.Result {
+	switch code {
+	case "ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException":
+		return result(answer, tooFast, code)
+	case "UnknownOperationException", "SerializationException":
+		return result(answer, badRequest, code)
+	case "AccessDenied", "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch",
+		"IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException",
+		"ExpiredToken", "ExpiredTokenException", "OptInRequired", "NotAuthorized", "RequestExpired":
+		return result(answer, badAccess, code)
+	}
+	if answer.Status == http.StatusTooManyRequests {
+		return result(answer, tooFast, code)
+	}
+	return result(answer, uncertain, code)
+}
+
+// result makes the code "status/word". Reasons of AWS are longer than what web.Bounded shows.
+func result(answer *web.Answer, v web.Meaning, code string) provider.Result {
+	const longest = 60
+	r := answer.Result(v, "")
+	if name(code) && len(code) <= longest {
+		r.Code += "/" + code
+	}
+	return r
+}
+
+// name reports whether a text is the name of an exception or of a reason.
+func name(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '_'
+	})
+}
+
+// plainID reports whether a text can be an id of AWS.
+func plainID(text string) bool {
+	return text != "" && len(text) <= provider.MaxReference && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// exception is an answer that is no success, as far as it tells what to do. AWS's own words for people are not read:
+// they may repeat the number.
+type exception struct {
+	name     string
+	reason   reason
+	fields   []string // those that are not valid; one whose name cannot be read is ""
+	resource resource
+}
+
+// nameless is the name of an exception that says none.
+const nameless = "UnknownError"
+
+// readException reads an exception; false when the body is something else than JSON. An empty body is enough, because the header or
+// the status may say it all.
+func readException(a *web.Answer) (*exception, bool) {
+	said := members{}
+	if len(bytes.TrimSpace(a.Body)) > 0 {
+		var ok bool
+		if said, ok = readMembers(a.Body); !ok {
+			return nil, false
+		}
+	}
+	e := &exception{
+		name: nameless, reason: reason(said.text("Reason")), fields: said.fields(), resource: resource(said.text("ResourceType")),
+	}
+	for _, shown := range []string{a.Header.Get("X-Amzn-Errortype"), said.text("__type"), said.text("code")} {
+		if short := bare(shown); short != "" {
+			e.name = short
+			break
+		}
+	}
+	return e, true
+}
+
+// bare is the name of an exception without the namespace before it and the address behind it:
+// "com.amazonaws.pinpointsmsvoicev2#ConflictException:http://..." (AWS JSON 1.0 protocol, "Operation error serialization").
+func bare(shown string) string {
+	shown, _, _ = strings.Cut(shown, ":")
+	if _, name, found := strings.Cut(shown, "#"); found {
+		return name
+	}
+	return shown
+}
+
+// readID reads the id of a message that was taken; empty when there is none.
+func readID(body []byte) string {
+	said, _ := readMembers(body)
+	return said.text("MessageId")
+}
+
+// members are those of a JSON object. Each is read by itself: one of another type than expected is empty, and does not take
+// the others with it.
+type members map[string]json.RawMessage
+
+// readMembers reads a body that is a JSON object, or null, and nothing else.
+func readMembers(body []byte) (members, bool) {
+	var m members
+	err := json.Unmarshal(body, &m)
+	return m, err == nil
+}
+
+func (m members) text(name string) string {
+	var text string
+	_ = json.Unmarshal(m[name], &text) // what is no text stays empty
+	return text
+}
+
+// fields are the names in the list of fields that are not valid.
+func (m members) fields() []string {
+	var list []json.RawMessage
+	_ = json.Unmarshal(m["Fields"], &list) // what is no list stays empty
+	names := make([]string, len(list))
+	for i, field := range list {
+		said, _ := readMembers(field)
+		names[i] = said.text("Name")
+	}
+	return names
+}
+
+// reason is why there is an exception, more closely (ConflictException, ValidationException and others of the API reference).
+type reason string
+
+// Reasons of a ConflictException.
+const (
+	optedOut             reason = "DESTINATION_PHONE_NUMBER_OPTED_OUT"
+	countryProtected     reason = "DESTINATION_COUNTRY_BLOCKED_BY_PROTECT_CONFIGURATION"
+	numberProtected      reason = "DESTINATION_PHONE_NUMBER_BLOCKED_BY_PROTECT_NUMBER_OVERRIDE"
+	noIdentities         reason = "NO_ORIGINATION_IDENTITIES_FOUND"
+	capabilitiesMismatch reason = "NUMBER_CAPABILITIES_MISMATCH"
+)
+
+// Reasons of a ValidationException.
+const (
+	invalidParameter           reason = "INVALID_PARAMETER"
+	fieldValidationFailed      reason = "FIELD_VALIDATION_FAILED"
+	countryCodeMismatch        reason = "COUNTRY_CODE_MISMATCH"
+	countryNotEnabled          reason = "COUNTRY_NOT_ENABLED"
+	countryBlocked             reason = "DESTINATION_COUNTRY_BLOCKED"
+	internationalNotSupported  reason = "INTERNATIONAL_SENDING_NOT_SUPPORTED"
+	invalidIdentityForCountry  reason = "INVALID_IDENTITY_FOR_DESTINATION_COUNTRY"
+	priceOverThreshold         reason = "PRICE_OVER_THRESHOLD"
+	senderNotRegistered        reason = "SENDER_ID_NOT_REGISTERED"
+	senderNotSupported         reason = "SENDER_ID_NOT_SUPPORTED"
+	senderRequiresRegistration reason = "SENDER_ID_REQUIRES_REGISTRATION"
+)
+
+// conflicts are those with what the account has that are not about the channel as a whole: the countries and numbers of its protect
+// configuration concern one message, its senders all that have the same. That there is none to choose from names no
+// country: for that AWS has INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
+var conflicts = map[reason]web.Meaning{
+	countryProtected:     badMessage,
+	numberProtected:      badMessage,
+	noIdentities:         badSender,
+	capabilitiesMismatch: badSender,
+}
+
+// faults are those of what is not valid. What holds for one country is about the message, also where the sender is not for it.
+var faults = map[reason]web.Meaning{
+	countryCodeMismatch:        badMessage,
+	countryNotEnabled:          badMessage,
+	countryBlocked:             badMessage,
+	internationalNotSupported:  badMessage,
+	invalidIdentityForCountry:  badMessage,
+	priceOverThreshold:         badMessage,
+	senderNotRegistered:        badSender, // not, or no longer, the account's
+	senderNotSupported:         badMessage,
+	senderRequiresRegistration: badMessage,
+}
+
+// verdictOf is what a reason means; one that is not in its table is about the channel.
+func meaningOf(table map[reason]web.Meaning, why reason) web.Meaning {
+	if v, ok := table[why]; ok {
+		return v
+	}
+	return badRequest
+}
+
+// resource is a kind of thing that an account has (ResourceNotFoundException of the API reference).
+type resource string
+
+// Resources that are senders.
+const (
+	phoneNumber resource = "phone-number"
+	senderID    resource = "sender-id"
+)
+
+// isSender reports whether what AWS does not know is the sender. A pool or a configuration set is the channel's.
+func (e *exception) isSender() bool { return e.resource == phoneNumber || e.resource == senderID }

@@ -1,0 +1,149 @@
+package aws
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// event is what End User Messaging publishes of a message, and what it publishes of a subscriber's.
+type event struct {
+	EventType string            `json:"eventType"`
+	IsFinal   *bool             `json:"isFinal"`
+	MessageID string            `json:"messageId"`
+	Context   map[string]string `json:"context"`
+
+	From      string `json:"originationNumber"`
+	To        string `json:"destinationNumber"`
+	Body      string `json:"messageBody"`
+	InboundID string `json:"inboundMessageId"`
+}
+
+// ReadCallback returns what a message of SNS says. A confirmation of a subscription says nothing; Confirm answers it.
+func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
+	e, err := c.cfg.verify(callback)
+	if err != nil {
+		return provider.CallbackContent{}, err
+	}
+	if e.Type != notification {
+		return provider.CallbackContent{}, nil
+	}
+	var said event
+	if err := json.Unmarshal([]byte(e.Message), &said); err != nil {
+		return provider.CallbackContent{}, fmt.Errorf("its message: %w", provider.ErrMalformed)
+	}
+	content := provider.CallbackContent{ReplayID: e.MessageID}
+	switch {
+	case strings.HasPrefix(said.EventType, "TEXT_"):
+		receipt := c.receipt(&said)
+		if !plainID(said.MessageID) {
+			return provider.CallbackContent{}, fmt.Errorf("it has no id: %w", provider.ErrMalformed)
+		}
+		receipt.At = callback.At
+		content.Receipts = []provider.Receipt{receipt}
+	case said.InboundID != "" && said.From != "":
+		content.Inbound = []provider.Inbound{{
+			Reference: said.InboundID, From: said.From, To: said.To, Text: said.Body, At: callback.At,
+		}}
+	}
+	return content, nil
+}
+
+// eventType is what became of a message ("Event types for SMS, MMS, and voice" of the AWS End User Messaging SMS User Guide).
+type eventType string
+
+// Types of events that end a message.
+const (
+	textDelivered          eventType = "TEXT_DELIVERED"
+	textSuccessful         eventType = "TEXT_SUCCESSFUL"
+	textInvalid            eventType = "TEXT_INVALID"
+	textInvalidMessage     eventType = "TEXT_INVALID_MESSAGE"
+	textUnreachable        eventType = "TEXT_UNREACHABLE"
+	textCarrierUnreachable eventType = "TEXT_CARRIER_UNREACHABLE"
+	textBlocked            eventType = "TEXT_BLOCKED"
+	textCarrierBlocked     eventType = "TEXT_CARRIER_BLOCKED"
+	textProtectBlocked     eventType = "TEXT_PROTECT_BLOCKED"
+	textSpam               eventType = "TEXT_SPAM"
+	textTTLExpired         eventType = "TEXT_TTL_EXPIRED"
+)
+
+// causes are those of the events that say that a message is not delivered.
+var causes = map[eventType]provider.Cause{
+	textInvalid:            provider.UnknownNumber,
+	textInvalidMessage:     provider.Unspecified,
+	textUnreachable:        provider.Absent,
+	textCarrierUnreachable: provider.NetworkError,
+	textBlocked:            provider.Blocked,
+	textCarrierBlocked:     provider.Blocked,
+	textProtectBlocked:     provider.Blocked,
+	textSpam:               provider.Spam,
+	textTTLExpired:         provider.Expired,
+}
+
+// receipt reads an event of a message. TEXT_UNKNOWN is what AWS says when it heard nothing for three days, and
+// TEXT_SUCCESSFUL that the carrier took the message: neither tells what became of it. An event that is not the final one
+// ends nothing.
+func (c *Channel) receipt(e *event) provider.Receipt {
+	kind := eventType(e.EventType)
+	r := provider.Receipt{Reference: e.MessageID, Key: keyOf(e.Context[contextKey]), Code: "other"}
+	if name(e.EventType) && len(e.EventType) <= 40 {
+		r.Code = e.EventType
+	}
+	cause, failed := causes[kind]
+	switch {
+	case kind == textDelivered, kind == textSuccessful && c.cfg.SuccessfulIsDelivered:
+		r.State = provider.Delivered
+	case failed && (e.IsFinal == nil || *e.IsFinal):
+		r.State, r.Cause = provider.Undelivered, cause
+	}
+	return r
+}
+
+// keyOf returns what can be a Submission.Key.
+func keyOf(text string) string {
+	const length = 32
+	if len(text) != length || strings.Trim(text, "0123456789abcdef") != "" {
+		return ""
+	}
+	return text
+}
+
+// Confirm answers a SubscriptionConfirmation of one of the configured topics, with which SNS asks whether a subscribed URL
+// wants its messages; any other callback it leaves alone and returns false. It believes no more than ReadCallback does and
+// follows no address that the message names: the question goes to SNS in the topic's own region.
+func (c *Channel) Confirm(ctx context.Context, callback *provider.Callback) (confirmed bool, err error) {
+	e, err := c.cfg.verify(callback)
+	if err != nil {
+		return false, err
+	}
+	arn := topic.FindStringSubmatch(e.TopicArn)
+	if e.Type != confirmation || arn == nil || len(c.cfg.Topics) == 0 {
+		return false, nil
+	}
+	query := url.Values{
+		"Action": {"ConfirmSubscription"}, "Version": {"2010-03-31"}, "TopicArn": {e.TopicArn}, "Token": {e.Token},
+	}
+	answer, err := c.Ask(ctx, &web.Request{Method: http.MethodGet, URL: c.cfg.sns(arn[1]) + "/?" + query.Encode()})
+	if err != nil {
+		return false, fmt.Errorf("confirm the subscription of a topic: %w", err)
+	}
+	if answer.Status != http.StatusOK {
+		return false, errors.New("confirm the subscription of a topic: SNS says no")
+	}
+	return true, nil
+}
+
+// sns is where SNS is reached.
+func (c *Config) sns(region string) string {
+	if c.SNSBase != "" {
+		return c.SNSBase
+	}
+	return "https://sns." + region + ".amazonaws.com"
+}

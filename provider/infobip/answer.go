@@ -1,0 +1,156 @@
+package infobip
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// answer has one entry per destination, or an error. Descriptions may repeat a number and are not read.
+type answer struct {
+	Messages []struct {
+		MessageID string `json:"messageId"`
+		Status    status `json:"status"`
+	} `json:"messages"`
+	ErrorCode  string `json:"errorCode"`
+	Violations []struct {
+		Property string `json:"property"`
+	} `json:"violations"`
+}
+
+// status is where a message stands. Infobip answers 200 to messages that it rejects, too: only the status tells.
+type status struct {
+	GroupID int    `json:"groupId"`
+	ID      int    `json:"id"`
+	Name    string `json:"name"`
+}
+
+// Groups of statuses.
+const (
+	groupAccepted      = 0
+	groupPending       = 1
+	groupUndeliverable = 2
+	groupDelivered     = 3
+	groupExpired       = 4
+	groupRejected      = 5
+)
+
+// Classify reads the answer to a submission.
+func (a api) Classify(got *web.Answer) provider.Result {
+	var said answer
+	readable := json.Unmarshal(got.Body, &said) == nil
+	switch got.Status {
+	case http.StatusOK:
+		if !readable || len(said.Messages) != 1 {
+			return got.Unreadable("")
+		}
+		return accepted(got, said.Messages[0].MessageID, said.Messages[0].Status)
+	case http.StatusBadRequest:
+		return badRequest(got, &said)
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType:
+		return got.Result(web.Refused("the API has no such address; base_url is wrong"), said.ErrorCode)
+	}
+	if r, ok := got.ByStatus(said.ErrorCode); ok {
+		return r
+	}
+	return got.Unreadable(said.ErrorCode)
+}
+
+// accepted reads the status of a message that was answered with 200.
+func accepted(got *web.Answer, id string, s status) provider.Result {
+	code := strconv.Itoa(s.ID)
+	switch s.GroupID {
+	case groupAccepted, groupPending, groupDelivered:
+		if id == "" || (s.GroupID == groupAccepted && s.Name == "") {
+			return got.Unreadable(code)
+		}
+		return provider.Result{Outcome: provider.Accepted, Reference: id}
+	}
+	if v, ok := s.meaning(); ok {
+		return got.Result(v, code)
+	}
+	return got.Unreadable(code)
+}
+
+// ofRecipient is the number of a recipient as the path of a property, ofSender and ofText are what else a message brings. What else
+// there is, is the channel's: ids, transliteration, the content type of callbacks.
+var (
+	ofRecipient = regexp.MustCompile(`(^|\.)destinations\[[0-9]+\]\.to$`)
+	ofSender    = regexp.MustCompile(`(^|\.)sender$`)
+	ofText      = regexp.MustCompile(`(^|\.)content\.text$`)
+)
+
+// badRequest tells a recipient that the API does not take, and nothing else, from a sender or a text that it does not take, and
+// both from a request that it does not understand. All say that nothing was sent, if it is the API that says so: a 400
+// without a code of Infobip's may come from anybody.
+func badRequest(got *web.Answer, said *answer) provider.Result {
+	if said.ErrorCode == "" {
+		return got.Unreadable("")
+	}
+	recipients, senders, texts := 0, 0, 0
+	for _, v := range said.Violations {
+		switch {
+		case ofRecipient.MatchString(v.Property):
+			recipients++
+		case ofSender.MatchString(v.Property):
+			senders++
+		case ofText.MatchString(v.Property):
+			texts++
+		}
+	}
+	switch all := len(said.Violations); {
+	case all == 0 || recipients+senders+texts < all:
+		return got.Result(web.Refused("the API does not take such a request"), said.ErrorCode)
+	case recipients == all:
+		return got.Result(web.Rejected("the recipient breaks the rules of the API"), said.ErrorCode)
+	case senders > 0:
+		return got.Result(web.BadSender("the sender breaks the rules of the API"), said.ErrorCode)
+	}
+	return got.Result(web.Unfit("the text breaks the rules of the API"), said.ErrorCode)
+}
+
+// Find asks the logs, which reach back 48 hours, for the message whose id is the key.
+func (c *Channel) Find(ctx context.Context, key string) provider.LookupResult {
+	return c.LookUp(ctx, key, c.cfg.lookup(key))
+}
+
+func (c *Config) lookup(key string) web.Lookup {
+	query := url.Values{"messageId": {key}, "limit": {"2"}}
+	return web.Lookup{
+		Request:          &web.Request{Method: http.MethodGet, URL: "/sms/3/logs?" + query.Encode(), Header: c.header()},
+		Read:             func(body []byte) (provider.LookupResult, int, error) { return readLogs(body, key) },
+		AbsenceIsCertain: c.AbsenceIsCertain,
+	}
+}
+
+// logs are entries of the log. An answer without the list says nothing.
+type logs struct {
+	Results *[]struct {
+		MessageID string `json:"messageId"`
+		Status    status `json:"status"`
+	} `json:"results"`
+}
+
+// readLogs reads the logs. A message that Infobip lists as refused before it was sent counts as not taken.
+func readLogs(body []byte, key string) (found provider.LookupResult, entries int, err error) {
+	var list logs
+	if err := json.Unmarshal(body, &list); err != nil || list.Results == nil {
+		return provider.LookupResult{}, 0, web.ErrNoList
+	}
+	for _, entry := range *list.Results {
+		if entry.MessageID != key {
+			continue
+		}
+		if v, ok := entry.Status.meaning(); ok && v.Outcome == provider.Refused {
+			return provider.LookupResult{State: provider.NotTaken}, len(*list.Results), nil
+		}
+		return provider.LookupResult{State: provider.Taken, Reference: key}, len(*list.Results), nil
+	}
+	return provider.LookupResult{}, len(*list.Results), nil
+}

@@ -1,0 +1,171 @@
+package plivo
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"dispatcher/provider"
+	"dispatcher/provider/sms"
+	"dispatcher/provider/web"
+)
+
+const (
+	// longestGSM and longestUCS2 are how many septets and 16-bit units a text may have (error 110).
+	longestGSM  = 1600
+	longestUCS2 = 737
+	// shortestValidity and longestValidity bound message_expiry.
+	shortestValidity = 5 * time.Second
+	longestValidity  = 10_799 * time.Second
+)
+
+// outbound is the body of POST /Message/.
+type outbound struct {
+	Src       string `json:"src,omitempty"`
+	Powerpack string `json:"powerpack_uuid,omitempty"`
+	Dst       string `json:"dst"`
+	Text      string `json:"text"`
+	Type      string `json:"type"`
+	URL       string `json:"url,omitempty"`
+	Method    string `json:"method,omitempty"`
+	Expiry    int    `json:"message_expiry,omitempty"`
+	Log       string `json:"log,omitempty"`
+}
+
+// api writes requests and reads answers. It is pure but for the clock that now reads.
+type api struct {
+	cfg    Config
+	path   string
+	header http.Header
+	now    func() time.Time
+}
+
+func newAPI(cfg Config, now func() time.Time) *api {
+	token := ""
+	if len(cfg.AuthTokens) > 0 {
+		token = cfg.AuthTokens[0]
+	}
+	credentials := base64.StdEncoding.EncodeToString([]byte(cfg.AuthID + ":" + token))
+	return &api{cfg: cfg, now: now, path: "/Account/" + cfg.AuthID + "/Message/", header: http.Header{
+		"Authorization": {"Basic " + credentials}, "Content-Type": {"application/json"}, "Accept": {"application/json"},
+	}}
+}
+
+// Compose sends a message. Plivo takes the alphabet that the text needs.
+func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
+	if err := fits(s.Text); err != nil {
+		return nil, err
+	}
+	m := outbound{Dst: strings.TrimPrefix(s.To, "+"), Text: s.Text, Type: "sms", Log: a.cfg.Log}
+	switch {
+	case s.From != "":
+		m.Src = strings.TrimPrefix(s.From, "+")
+	case a.cfg.Powerpack != "":
+		m.Powerpack = a.cfg.Powerpack
+	case a.cfg.From != "":
+		m.Src = strings.TrimPrefix(a.cfg.From, "+")
+	default:
+		return nil, errors.New("neither the message nor the channel names a sender")
+	}
+	if ends := s.Ends(); !ends.IsZero() {
+		m.Expiry = int(min(max(ends.Sub(a.now()), shortestValidity), longestValidity) / time.Second)
+	}
+	if a.cfg.Callback != "" {
+		m.URL, m.Method = web.WithKey(a.cfg.Callback, s.Key), http.MethodPost
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, errors.New("the message cannot be written as JSON")
+	}
+	return &web.Request{Method: http.MethodPost, URL: a.path, Header: a.header, Body: body}, nil
+}
+
+// fits reports what is wrong with a text.
+func fits(text string) error {
+	size := sms.Count(text, sms.Reference8)
+	switch {
+	case text == "":
+		return web.Unsendable("there is no text")
+	case size.Alphabet == sms.UCS2 && size.Units > longestUCS2:
+		return errors.New("the text has more than 737 characters of UCS-2")
+	case size.Alphabet != sms.UCS2 && size.Units > longestGSM:
+		return errors.New("the text has more than 1600 characters")
+	}
+	return nil
+}
+
+// V3 signs the names and values of a form one behind the other, with nothing between them, and then a point and the nonce.
+// Whoever has captured a callback could cut the same text into other fields, or into another nonce, under the same
+// signature. A nonce has no point, so that it begins behind the last one. What a form means is taken from the signed text
+// alone, and a form that reads otherwise is refused.
+
+var (
+	// aNonce has no point.
+	aNonce = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
+	// aName is what Plivo calls a field.
+	aName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*$`)
+	// aUUID names a message.
+	aUUID = regexp.MustCompile(`^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+
+	parents  = regexp.MustCompile(`ParentMessageUUID[0-9A-Fa-f-]{36}`)
+	messages = regexp.MustCompile(`MessageUUID([0-9A-Fa-f-]{36})`)
+	statuses = regexp.MustCompile(`Status([a-z_-]+)`)
+	failures = regexp.MustCompile(`ErrorCode([0-9]+)`)
+
+	// afterFrom and afterTo are names that follow From and To.
+	afterFrom = []string{"MCC", "MNC", "Media", "MessageIntent", "MessageTime", "MessageUUID"}
+	afterTo   = []string{"TotalAmount", "TotalRate", "Type", "Units"}
+)
+
+// agrees reports whether a form is the one cut of its signed text that is believed.
+//
+// A message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and what it cost. Only Text is
+// written by a stranger. It begins at the first of that word behind the message's UUID and ends at the last To, because what
+// stands before and behind has no other one. A status callback has no Text, and nothing in it that a stranger writes. Its
+// sender, which stands before the UUID, may be called like a field, TextLocal for example: where the other fields are
+// looked for, it is left out.
+func agrees(form url.Values, signed string) bool {
+	for name, values := range form {
+		if len(values) != 1 || !aName.MatchString(name) {
+			return false
+		}
+	}
+	uuid := messages.FindStringIndex(signed) // the first one: ParentMessageUUID stands behind it
+	if uuid == nil {
+		return false
+	}
+	before, from, hasFrom := strings.Cut(signed[:uuid[0]], "From")
+	behind, text, isInbound := strings.Cut(signed[uuid[1]:], "Text")
+	if isInbound != form.Has("Text") {
+		return false
+	}
+	if isInbound {
+		end := lastTo(text)
+		if end < 0 || !hasFrom || form.Get("Text") != text[:end] || form.Get("From") != web.LeadingValue(from, afterFrom) ||
+			form.Get("To") != web.LeadingValue(text[end+len("To"):], afterTo) {
+			return false
+		}
+	}
+	fields := before + signed[uuid[0]:uuid[1]] + parents.ReplaceAllString(behind, "")
+	for name, words := range map[string]*regexp.Regexp{"MessageUUID": messages, "Status": statuses, "ErrorCode": failures} {
+		if value, ok := web.OnlyValue(words, fields); !ok || value != form.Get(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// lastTo is where the last To of a text begins that is not the beginning of what a message cost; negative without one.
+func lastTo(text string) int {
+	for end := len(text); ; {
+		end = strings.LastIndex(text[:end], "To")
+		if end < 0 || !strings.HasPrefix(text[end:], "Total") {
+			return end
+		}
+	}
+}

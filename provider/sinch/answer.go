@@ -1,0 +1,161 @@
+package sinch
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// answer is what the API says to a submission: the batch, or a code. The text beside a code may repeat the
+// number; all that is looked for in it is which field it is about.
+type answer struct {
+	ID   string `json:"id"`
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// Classify reads the answer to a submission by https://developers.sinch.com/docs/sms/api-reference/status-codes.
+// Statuses 5xx promise nothing about the batch and are Unknown.
+func (a api) Classify(got *web.Answer) provider.Result {
+	var said answer
+	readable := json.Unmarshal(got.Body, &said) == nil
+	switch got.Status {
+	case http.StatusOK, http.StatusCreated:
+		if !readable || said.ID == "" {
+			return got.Unreadable("")
+		}
+		return provider.Result{Outcome: provider.Accepted, Reference: said.ID}
+	case http.StatusBadRequest:
+		return badRequest(got, &said)
+	case http.StatusPaymentRequired:
+		return got.Result(web.Refused("the account has no credit"), said.Code)
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusUnsupportedMediaType:
+		return got.Result(web.Refused("the API has no such address; region or service plan are wrong"), said.Code)
+	}
+	if v, ok := forbidden[said.Code]; ok && got.Status == http.StatusForbidden {
+		return got.Result(v, said.Code)
+	}
+	if r, ok := got.ByStatus(said.Code); ok {
+		return r
+	}
+	return got.Unreadable(said.Code)
+}
+
+// forbidden are the codes of a 403 that do not blame the account, as blocked_account and missing_callback_url do.
+var forbidden = map[string]web.Meaning{
+	"illegal_number_type": web.Unfit("the region takes no numbers of this type"), // "send to a different MSISDN"
+	"llegal_number_type":  web.Unfit("the region takes no numbers of this type"), // as older guides spell it
+	"unknown_campaign":    web.BadSender("the campaign is not that of the sender"),
+}
+
+// ofRecipient, ofSender, ofText and ofChannel are how a text names the field that is at fault: the recipient's number, the sender,
+// the text of the message, or what the channel writes into every request. The codes beside it are the same for all fields.
+var (
+	ofRecipient = regexp.MustCompile(`(?i)\brecipients?\b|\bto\[|["'\x60\[]to["'\x60\]]`)
+	ofSender    = regexp.MustCompile(`(?i)\bfrom\b|\bsender\b`)
+	ofText      = regexp.MustCompile(`(?i)\bbody\b`)
+	ofChannel   = regexp.MustCompile(`(?i)\bexpire_at\b|\bcallback_url\b|\bdelivery_report\b|\bclient_reference\b|\bparameters\b`)
+)
+
+// badRequest tells a recipient that the API does not take from a request that it does not understand. Both say that
+// no batch was made, if it is the API that says so: a 400 without a code of Sinch's may come from anybody. The channel is at
+// fault unless the text is about the recipient and no other field. A limit of its own to the length of a text is about the one
+// message; validity and callback are the channel's.
+func badRequest(got *web.Answer, said *answer) provider.Result {
+	switch said.Code {
+	case "":
+		return got.Unreadable("")
+	case "syntax_constraint_violation", "syntax_invalid_parameter_format":
+		switch {
+		case ofChannel.MatchString(said.Text):
+		case ofSender.MatchString(said.Text):
+			return got.Result(web.BadSender("the sender breaks the rules of the API"), said.Code)
+		case ofText.MatchString(said.Text):
+			return got.Result(web.Unfit("the text breaks the rules of the API"), said.Code)
+		case ofRecipient.MatchString(said.Text):
+			return got.Result(web.Rejected("the recipient breaks the rules of the API"), said.Code)
+		}
+		return got.Result(web.Refused("a field breaks the rules of the API"), said.Code)
+	}
+	return got.Result(web.Refused("the API does not understand the request"), said.Code)
+}
+
+// stateOf translates a status and the code beside it, by
+// https://developers.sinch.com/docs/sms/api-reference/sms/tag/Delivery-reports. Unknown, which Sinch gives when no
+// receipt came from the operator, and words that are not listed stay pending: they say nothing certain.
+func stateOf(status string, code int) (provider.ReceiptState, provider.Cause) {
+	switch status {
+	case "Delivered":
+		return provider.Delivered, provider.Unspecified
+	case "Aborted", "Cancelled", "Rejected", "Deleted", "Failed", "Expired":
+		return provider.Undelivered, causeOf(status, code)
+	}
+	return provider.Pending, provider.Unspecified
+}
+
+// causes are those of the codes of the REST API.
+var causes = map[int]provider.Cause{
+	402: provider.NetworkError, // unroutable
+	403: provider.NetworkError, // internal error
+	404: provider.NetworkError, // temporary delivery failure
+	406: provider.Expired,      // before it reached the operator
+	407: provider.Deleted,      // cancelled by the account
+	410: provider.BadSender,    // no default originator
+	412: provider.NetworkError, // the account is not provisioned for the region
+	413: provider.NoCredit,     // the account is blocked
+}
+
+func causeOf(status string, code int) provider.Cause {
+	if cause, ok := causes[code]; ok {
+		return cause
+	}
+	switch status {
+	case "Expired":
+		return provider.Expired
+	case "Cancelled", "Deleted":
+		return provider.Deleted
+	}
+	return provider.Unspecified
+}
+
+// Find lists the batches of the last 24 hours, which is the API's default, that carry the key.
+func (c *Channel) Find(ctx context.Context, key string) provider.LookupResult {
+	return c.LookUp(ctx, key, c.cfg.lookup(key))
+}
+
+func (c *Config) lookup(key string) web.Lookup {
+	query := url.Values{"client_reference": {key}, "page_size": {"2"}}
+	return web.Lookup{
+		Request: &web.Request{
+			Method: http.MethodGet, URL: c.path() + "?" + query.Encode(), Header: http.Header{"Authorization": {"Bearer " + c.Token}},
+		},
+		Read:             func(body []byte) (provider.LookupResult, int, error) { return readPage(body, key) },
+		AbsenceIsCertain: c.AbsenceIsCertain,
+	}
+}
+
+// page is one page of a list of batches. An answer without the list says nothing.
+type page struct {
+	Batches *[]struct {
+		ID              string `json:"id"`
+		ClientReference string `json:"client_reference"`
+	} `json:"batches"`
+}
+
+func readPage(body []byte, key string) (found provider.LookupResult, entries int, err error) {
+	var list page
+	if err := json.Unmarshal(body, &list); err != nil || list.Batches == nil {
+		return provider.LookupResult{}, 0, web.ErrNoList
+	}
+	for _, b := range *list.Batches {
+		if b.ClientReference == key && b.ID != "" {
+			return provider.LookupResult{State: provider.Taken, Reference: b.ID}, len(*list.Batches), nil
+		}
+	}
+	return provider.LookupResult{}, len(*list.Batches), nil
+}

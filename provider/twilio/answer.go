@@ -1,0 +1,139 @@
+package twilio
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"dispatcher/provider"
+	"dispatcher/provider/web"
+)
+
+// created is what a new Message looks like, as far as it matters here.
+type created struct {
+	SID string `json:"sid"`
+}
+
+// fault is the body of every answer that is no success.
+type fault struct {
+	Code int `json:"code"`
+}
+
+// Classify reads the answer to a submission. A message that has a SID was taken, whatever its status is by now:
+// how it ends is told by its receipts.
+func (*api) Classify(a *web.Answer) provider.Result {
+	if a.Status == http.StatusCreated || a.Status == http.StatusOK {
+		var m created
+		if err := json.Unmarshal(a.Body, &m); err != nil || m.SID == "" {
+			return a.Unreadable("")
+		}
+		return provider.Result{Outcome: provider.Accepted, Reference: m.SID}
+	}
+	var f fault
+	err := json.Unmarshal(a.Body, &f)
+	if v, known := meanings[f.Code]; err == nil && known && certain(a) {
+		return a.Result(v, strconv.Itoa(f.Code))
+	}
+	return classifyRest(a, f.Code)
+}
+
+// certain reports whether an answer with a code says that no message was created, as the 4xx of Twilio do, and no server
+// before it may have said so. A 5xx says nothing.
+func certain(a *web.Answer) bool { return a.Status/100 == 4 && !web.MaybeFromProxy(a.Status) }
+
+// classifyRest reads an answer whose code is not in the table, or that has none.
+func classifyRest(a *web.Answer, n int) provider.Result {
+	code := ""
+	if n != 0 {
+		code = strconv.Itoa(n)
+	}
+	if r, ok := a.ByStatus(code); ok {
+		return r
+	}
+	if n != 0 && certain(a) {
+		return a.Result(web.Refused("Twilio did not create the message"), code)
+	}
+	return a.Unreadable(code)
+}
+
+// verdicts are the codes that the Message resource answers with (Error and Warning Dictionary). A code that is not
+// here is Refused when its status is 4xx. Rejected is only what no provider could send: a text too long for Twilio, or a
+// sender that is also the recipient, may go over another channel. What a number answers that is not the account's any more
+// blames the sender, even where the same code may mean one country; 21612 and 21657 mean nothing else.
+var meanings = map[int]web.Meaning{
+	14107: web.Unfit("too many messages between these two numbers"), // others go on: it is no wish to slow down
+	20003: web.Refused("the credentials are wrong"),
+	20005: web.Refused("the account is not active"),
+	20404: web.Refused("there is no such account"),
+	20429: web.Throttled("too many requests at once"),
+	21211: web.Rejected("the recipient is no valid number"),
+	21212: web.BadSender("the sender is not valid"),
+	21214: web.Rejected("the recipient cannot be reached"),
+	21217: web.Rejected("the recipient is no valid number"),
+	21265: web.Rejected("the recipient is a short code"),
+	21266: web.Unfit("recipient and sender are the same"),
+	21267: web.BadSender("a trial account has no alphanumeric senders"),
+	21408: web.Unfit("the account may not send to this region"),
+	21601: web.BadSender("the sender cannot send SMS"),
+	21602: web.Rejected("there is no text"),
+	21603: web.Refused("there is no sender"),
+	21604: web.Rejected("there is no recipient"),
+	21605: web.Unfit("the text is longer than Twilio takes"),
+	21606: web.BadSender("the sender is not the account's, or cannot send"), // or, of a short code, not to this country
+	21608: web.Refused("a trial account sends to verified numbers only"),
+	21609: web.Refused("the status callback is no valid URL"),
+	21610: web.Rejected("the recipient has unsubscribed"),
+	21611: web.Throttled("the queue of this sender is full"),
+	21612: web.Unfit("there is no route from this sender to the recipient"),
+	21614: web.Rejected("the recipient is no mobile number"),
+	21617: web.Unfit("the text is longer than Twilio takes"),
+	21619: web.Rejected("there is no text"),
+	21624: web.Refused("the validity is out of range"),
+	21635: web.Rejected("the recipient is a landline"),
+	21657: web.Unfit("this country does not take such a sender"),
+	21659: web.BadSender("the sender is no number of Twilio"),
+	21660: web.BadSender("the sender is not of this account"),
+	21661: web.BadSender("the sender cannot send SMS"),
+	21701: web.Refused("there is no such messaging service"),
+	21703: web.Refused("the messaging service has no senders"),
+	21704: web.Refused("the messaging service has no senders"),
+	21705: web.Refused("the messaging service is not valid"),
+	30001: web.Throttled("the queue is full"),
+	30002: web.Refused("the account is suspended"),
+	63038: web.Refused("the account has used up its messages of the day"), // with status 429, and for hours
+	90007: web.Refused("the validity is out of range"),
+}
+
+// states are the values of MessageStatus. What is not here is Pending.
+var states = map[string]provider.ReceiptState{
+	"delivered": provider.Delivered, "read": provider.Delivered,
+	"undelivered": provider.Undelivered, "failed": provider.Undelivered, "canceled": provider.Undelivered,
+}
+
+// causes are the values of ErrorCode of messages that were not delivered.
+var causes = map[string]provider.Cause{
+	"21211": provider.UnknownNumber,
+	"21610": provider.OptedOut,
+	"21614": provider.NotMobile,
+	"21635": provider.NotMobile,
+	"30001": provider.NetworkError,  // queue overflow
+	"30002": provider.NoCredit,      // account suspended
+	"30003": provider.Absent,        // unreachable handset
+	"30004": provider.Blocked,       // message blocked
+	"30005": provider.UnknownNumber, // unknown handset
+	"30006": provider.NotMobile,     // landline or unreachable carrier
+	"30007": provider.Spam,          // filtered
+	"30008": provider.Unspecified,   // unknown error
+	"30009": provider.NetworkError,  // missing segment
+	"30010": provider.Unspecified,   // dearer than the price allowed
+	"30018": provider.BadSender,     // sender needs registration
+	"30024": provider.BadSender,     // numeric sender not provisioned
+	"30032": provider.BadSender,     // toll-free number not verified
+	"30034": provider.BadSender,     // unregistered 10DLC number
+	"30035": provider.BadSender,     // registration pending
+	"30036": provider.Expired,       // validity period
+	"30038": provider.Spam,          // filtered as one-time password
+	"30410": provider.NetworkError,  // provider timed out
+	"30450": provider.Blocked,       // fraud protection
+	"30453": provider.Blocked,       // fraud protection
+}

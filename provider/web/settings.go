@@ -1,0 +1,132 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"dispatcher/provider"
+	"dispatcher/provider/settings"
+)
+
+// Environment is what a channel gets from its process beside its settings.
+type Environment struct {
+	// ReadFile reads the files that settings name.
+	ReadFile func(name string) ([]byte, error)
+	// Callback is the public URL to which the provider posts receipts and inbound messages of this channel; empty
+	// when this deployment has none, and then none are asked for.
+	Callback string
+}
+
+// OpenFunc makes a channel of settings: each adapter's Open is one. Its error joins all faults of the settings,
+// each under its key. It reads files and makes no connection.
+type OpenFunc func(values map[string]any, o Environment) (provider.Channel, error)
+
+// Adapter is what each adapter's channel is.
+type Adapter interface {
+	provider.Channel
+	provider.Capable
+	provider.CallbackReader
+}
+
+// Open is what an adapter's Open does: parse checks the settings and reads the files that they name, and make returns a
+// channel for what they say.
+func Open[C any, A Adapter](values map[string]any, o Environment, parse func(map[string]any, Environment) (C, error), make func(C) A) (provider.Channel, error) {
+	cfg, err := parse(values, o)
+	if err != nil {
+		return nil, err
+	}
+	return make(cfg), nil
+}
+
+// Concurrency is how many calls a channel with such settings can have under way at once.
+func Concurrency(values map[string]any) int {
+	r := settings.New(map[string]any{"connections": values["connections"]}, nil)
+	if n := r.Integer("connections", 1, maxConnections); n > 0 && r.Err() == nil {
+		return n
+	}
+	return DefaultConnections
+}
+
+// JoinFaults joins what was wrong with the settings that were read and what Validate found in the result. Each
+// error reads "key: ..."; of a key that could not be read, what Validate says is left out, because it only says that
+// there is no value.
+func JoinFaults(read, invalid error) error {
+	list := flatten(read)
+	known := map[string]bool{}
+	for _, err := range list {
+		known[keyOf(err)] = true
+	}
+	for _, err := range flatten(invalid) {
+		if !known[keyOf(err)] {
+			list = append(list, err)
+		}
+	}
+	return errors.Join(list...)
+}
+
+// flatten takes joined errors apart.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var list []error
+	for _, one := range joined.Unwrap() {
+		list = append(list, flatten(one)...)
+	}
+	return list
+}
+
+func keyOf(err error) string {
+	key, _, _ := strings.Cut(err.Error(), ":")
+	return key
+}
+
+// maxSecrets is how many secrets may be valid at once: the current one, and another while they are exchanged.
+const maxSecrets = 2
+
+// Secret reads the file that a setting names, without its last line break.
+func Secret(r *settings.Reader, key string) string {
+	return strings.TrimRight(string(r.File(key)), "\r\n")
+}
+
+// Secrets reads the file, or the list of at most two files, that a setting names: while a secret is
+// exchanged both the old and the new one are valid.
+func Secrets(r *settings.Reader, key string, readFile func(name string) ([]byte, error)) []string {
+	return SecretsBy(r, key, readFile, func(path string, content []byte) (string, error) {
+		secret := strings.TrimRight(string(content), "\r\n")
+		if secret == "" {
+			return "", fmt.Errorf("%s is empty", path)
+		}
+		return secret, nil
+	})
+}
+
+// SecretsBy reads what Secrets reads, for a vendor whose secrets have a form: clean takes one out of its file, or says
+// what is wrong with it, without showing any of it.
+func SecretsBy[S any](r *settings.Reader, key string, readFile func(name string) ([]byte, error), clean func(path string, content []byte) (S, error)) []S {
+	paths := r.Texts(key)
+	if len(paths) > maxSecrets {
+		r.Failf(key, "names %d files; at most %d secrets can be valid at once", len(paths), maxSecrets)
+		return nil
+	}
+	var secrets []S
+	for _, path := range paths {
+		content, err := readFile(path)
+		if err != nil {
+			r.Fail(key, err)
+			continue
+		}
+		secret, err := clean(path, content)
+		if err != nil {
+			r.Fail(key, err)
+			continue
+		}
+		secrets = append(secrets, secret)
+	}
+	return secrets
+}
