@@ -18,8 +18,9 @@ type Capabilities struct {
 	KeyInReceipt bool
 	// Receipts says that receipts come at all as the channel is configured.
 	Receipts bool
-	// PartReceipts says that each part of a text has receipts of its own, all with the same Submission.Key. It tells how many
-	// there are of a submission that nobody answered; Result.Parts tells it of the others.
+	// PartReceipts says that each part of a text has receipts of its own, all with the same
+	// Submission.Key. It tells how many there are of a submission that nobody answered;
+	// Result.Parts tells it of the others.
 	PartReceipts bool
 	// LongestValidity bounds Submission.Validity; an adapter shortens what is longer. Zero: the
 	// provider takes no validity.

@@ -25,7 +25,8 @@ func TestASubmissionIsTooLateFromItsLatestOn(t *testing.T) {
 func TestUnreadyKnowsTheWordsBesideFalseAndNoOthers(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{
-		provider.Connecting, provider.Unbound, provider.BindRefused, provider.Closed, provider.BreakerOpen, provider.Misconfigured,
+		provider.Connecting, provider.Unbound, provider.BindRefused, provider.Closed,
+		provider.BreakerOpen, provider.Misconfigured,
 		provider.Busy,
 	} {
 		if !provider.Unready(word) {
@@ -65,7 +66,8 @@ func TestWordsOfOutcomesReadBack(t *testing.T) {
 // ends the message, then what is missing.
 func TestCombineLeansToTheSafeSide(t *testing.T) {
 	t.Parallel()
-	const a, r, f, s, u = provider.Accepted, provider.Rejected, provider.Refused, provider.Throttled, provider.Unknown
+	const a, r, f, s, u = provider.Accepted, provider.Rejected, provider.Refused,
+		provider.Throttled, provider.Unknown
 	for _, tc := range []struct {
 		parts []provider.Outcome
 		want  provider.Outcome

@@ -18,8 +18,8 @@ type Receipt struct {
 	// Key is the Submission.Key that the receipt carries; empty when the provider returns none.
 	Key   string
 	State ReceiptState
-	// Cause says why the message was not delivered, in the same words for all providers; Unspecified
-	// otherwise.
+	// Cause says why the message was not delivered, in the same words for all providers;
+	// Unspecified otherwise.
 	Cause Cause
 	// Code is the provider's own word for the state, bounded and free of numbers and texts of the
 	// message: "UNDELIV/012". It is empty when there was none that can be shown.
@@ -32,8 +32,8 @@ type Receipt struct {
 type ReceiptState uint8
 
 const (
-	// Pending means that nothing is certain yet, and another receipt may follow. It is the zero value
-	// on purpose: a state that nobody classified never counts as an end.
+	// Pending means that nothing is certain yet, and another receipt may follow. It is the zero
+	// value on purpose: a state that nobody classified never counts as an end.
 	Pending ReceiptState = iota
 	// Delivered means that the handset got the message.
 	Delivered
@@ -41,7 +41,9 @@ const (
 	Undelivered
 )
 
-var receiptStateNames = [...]string{Pending: "pending", Delivered: "delivered", Undelivered: "undelivered"}
+var receiptStateNames = [...]string{
+	Pending: "pending", Delivered: "delivered", Undelivered: "undelivered",
+}
 
 // String returns the word used in the database, in logs and in metrics.
 func (s ReceiptState) String() string {
@@ -75,7 +77,8 @@ const (
 
 // Causes lists all but Unspecified.
 var Causes = []Cause{
-	Expired, UnknownNumber, Absent, NotMobile, Blocked, Spam, OptedOut, BadSender, NoCredit, Deleted, NetworkError,
+	Expired, UnknownNumber, Absent, NotMobile, Blocked, Spam, OptedOut, BadSender, NoCredit,
+	Deleted, NetworkError,
 }
 
 // Inbound is a message that a subscriber sent to one of our numbers.
@@ -87,15 +90,16 @@ type Inbound struct {
 	From, To string
 	Text     string
 	// Part, from zero, and Parts say which of how many segments this is, and Group ties them
-	// together; Parts is 0 or 1 for a message that is whole. Providers with an HTTP API join segments themselves.
+	// together; Parts is 0 or 1 for a message that is whole. Providers with an HTTP API join
+	// segments themselves.
 	Group       uint16
 	Part, Parts int
 	// At is when the message arrived, on this machine's clock.
 	At time.Time
-	// SentAt is when the subscriber's message reached the provider, on the provider's clock, where the provider vouches for
-	// it: by a signature over it, or over a connection of ours. It is zero when it is not known, as with SMPP,
-	// whose deliver_sm names no time. A channel gives it for all of its messages or for none, because its times are
-	// compared only with one another.
+	// SentAt is when the subscriber's message reached the provider, on the provider's clock, where
+	// the provider vouches for it: by a signature over it, or over a connection of ours. It is zero
+	// when it is not known, as with SMPP, whose deliver_sm names no time. A channel gives it for
+	// all of its messages or for none, because its times are compared only with one another.
 	SentAt time.Time
 }
 
@@ -110,7 +114,8 @@ type Callback struct {
 	Header map[string][]string
 	// Body is at most MaxCallback bytes long.
 	Body []byte
-	// Certificate reports whether the caller showed a client certificate that the listener verified.
+	// Certificate reports whether the caller showed a client certificate that the listener
+	// verified.
 	Certificate bool
 	// At is when it arrived, on this machine's clock: what is too old by it is refused as ErrStale.
 	At time.Time
@@ -138,11 +143,12 @@ type CallbackContent struct {
 	Answer, AnswerType string
 }
 
-// CallbackReader is a channel whose provider calls back. ReadCallback is pure: it verifies who calls, in constant time, before it
-// reads anything else, and changes nothing.
+// CallbackReader is a channel whose provider calls back. ReadCallback is pure: it verifies who
+// calls, in constant time, before it reads anything else, and changes nothing.
 type CallbackReader interface {
-	// ReadCallback returns what a callback says; its error wraps ErrForged, ErrStale or ErrMalformed and shows
-	// no number, text or secret. What is genuine but means nothing to the dispatcher is an empty CallbackContent.
+	// ReadCallback returns what a callback says; its error wraps ErrForged, ErrStale or
+	// ErrMalformed and shows no number, text or secret. What is genuine but means nothing to the
+	// dispatcher is an empty CallbackContent.
 	ReadCallback(c *Callback) (CallbackContent, error)
 }
 

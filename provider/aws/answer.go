@@ -24,8 +24,8 @@ var (
 	unreadable   = web.Unknown("the provider's answer cannot be read")
 )
 
-// Classify reads an answer. Exceptions are those of SendTextMessage and the common errors of the AWS APIs; of an
-// InternalServerException AWS does not say that nothing was sent.
+// Classify reads an answer. Exceptions are those of SendTextMessage and the common errors of the
+// AWS APIs; of an InternalServerException AWS does not say that nothing was sent.
 func (*api) Classify(answer *web.Answer) provider.Result {
 	if answer.Status >= 200 && answer.Status < 300 {
 		return taken(answer)
@@ -74,8 +74,8 @@ func (e *exception) classify(answer *web.Answer) provider.Result {
 // code is the reason, or the name of an exception without one.
 func (e *exception) code() string { return orElse(string(e.reason), e.name) }
 
-// conflict tells a recipient who does not want messages from what is wrong with the account's own resources, of which its
-// protect configuration with its lists of countries and numbers is one.
+// conflict tells a recipient who does not want messages from what is wrong with the account's own
+// resources, of which its protect configuration with its lists of countries and numbers is one.
 func (e *exception) conflict() web.Meaning {
 	if e.reason == optedOut {
 		return badRecipient
@@ -96,14 +96,16 @@ func (e *exception) fault() web.Meaning {
 	return meaningOf(faults, e.reason)
 }
 
-// blamesOnly reports whether these fields, and nothing else, are not valid. Other reasons may name a field, too, and mean
-// something else: PRICE_OVER_THRESHOLD, DESTINATION_COUNTRY_BLOCKED, INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
+// blamesOnly reports whether these fields, and nothing else, are not valid. Other reasons may name
+// a field, too, and mean something else: PRICE_OVER_THRESHOLD, DESTINATION_COUNTRY_BLOCKED,
+// INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
 func (e *exception) blamesOnly(fields ...string) bool {
 	if e.reason != invalidParameter && e.reason != fieldValidationFailed {
 		return false
 	}
 	for _, field := range e.fields {
-		if !slices.ContainsFunc(fields, func(f string) bool { return strings.EqualFold(f, field) }) {
+		if !slices.ContainsFunc(fields,
+			func(f string) bool { return strings.EqualFold(f, field) }) {
 			return false
 		}
 	}
@@ -113,12 +115,15 @@ func (e *exception) blamesOnly(fields ...string) bool {
 // byName reads exceptions that have no reasons.
 func byName(answer *web.Answer, code string) provider.Result {
 	switch code {
-	case "ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException":
+	case "ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded",
+		"RequestThrottled", "RequestThrottledException":
 		return result(answer, tooFast, code)
 	case "UnknownOperationException", "SerializationException":
 		return result(answer, badRequest, code)
-	case "AccessDenied", "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch",
-		"IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException",
+	case "AccessDenied", "UnrecognizedClientException", "InvalidClientTokenId",
+		"InvalidSignatureException", "SignatureDoesNotMatch",
+		"IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken",
+		"MissingAuthenticationTokenException",
 		"ExpiredToken", "ExpiredTokenException", "OptInRequired", "NotAuthorized", "RequestExpired":
 		return result(answer, badAccess, code)
 	}
@@ -147,11 +152,12 @@ func name(text string) bool {
 
 // plainID reports whether a text can be an id of AWS.
 func plainID(text string) bool {
-	return text != "" && len(text) <= provider.MaxReference && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+	return text != "" && len(text) <= provider.MaxReference &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// exception is an answer that is no success, as far as it tells what to do. AWS's own words for people are not read:
-// they may repeat the number.
+// exception is an answer that is no success, as far as it tells what to do. AWS's own words for
+// people are not read: they may repeat the number.
 type exception struct {
 	name     string
 	reason   reason
@@ -162,8 +168,8 @@ type exception struct {
 // nameless is the name of an exception that says none.
 const nameless = "UnknownError"
 
-// readException reads an exception; false when the body is something else than JSON. An empty body is enough, because the header or
-// the status may say it all.
+// readException reads an exception; false when the body is something else than JSON. An empty body
+// is enough, because the header or the status may say it all.
 func readException(a *web.Answer) (*exception, bool) {
 	said := members{}
 	if len(bytes.TrimSpace(a.Body)) > 0 {
@@ -173,9 +179,12 @@ func readException(a *web.Answer) (*exception, bool) {
 		}
 	}
 	e := &exception{
-		name: nameless, reason: reason(said.text("Reason")), fields: said.fields(), resource: resource(said.text("ResourceType")),
+		name: nameless, reason: reason(said.text("Reason")), fields: said.fields(),
+		resource: resource(said.text("ResourceType")),
 	}
-	for _, shown := range []string{a.Header.Get("X-Amzn-Errortype"), said.text("__type"), said.text("code")} {
+	for _, shown := range []string{
+		a.Header.Get("X-Amzn-Errortype"), said.text("__type"), said.text("code"),
+	} {
 		if short := bare(shown); short != "" {
 			e.name = short
 			break
@@ -185,7 +194,8 @@ func readException(a *web.Answer) (*exception, bool) {
 }
 
 // bare is the name of an exception without the namespace before it and the address behind it:
-// "com.amazonaws.pinpointsmsvoicev2#ConflictException:http://..." (AWS JSON 1.0 protocol, "Operation error serialization").
+// "com.amazonaws.pinpointsmsvoicev2#ConflictException:http://..." (AWS JSON 1.0 protocol,
+// "Operation error serialization").
 func bare(shown string) string {
 	shown, _, _ = strings.Cut(shown, ":")
 	if _, name, found := strings.Cut(shown, "#"); found {
@@ -200,8 +210,8 @@ func readID(body []byte) string {
 	return said.text("MessageId")
 }
 
-// members are those of a JSON object. Each is read by itself: one of another type than expected is empty, and does not take
-// the others with it.
+// members are those of a JSON object. Each is read by itself: one of another type than expected is
+// empty, and does not take the others with it.
 type members map[string]json.RawMessage
 
 // readMembers reads a body that is a JSON object, or null, and nothing else.
@@ -229,7 +239,8 @@ func (m members) fields() []string {
 	return names
 }
 
-// reason is why there is an exception, more closely (ConflictException, ValidationException and others of the API reference).
+// reason is why there is an exception, more closely (ConflictException, ValidationException and
+// others of the API reference).
 type reason string
 
 // Reasons of a ConflictException.
@@ -256,9 +267,10 @@ const (
 	senderRequiresRegistration reason = "SENDER_ID_REQUIRES_REGISTRATION"
 )
 
-// conflicts are those with what the account has that are not about the channel as a whole: the countries and numbers of its protect
-// configuration concern one message, its senders all that have the same. That there is none to choose from names no
-// country: for that AWS has INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
+// conflicts are those with what the account has that are not about the channel as a whole: the
+// countries and numbers of its protect configuration concern one message, its senders all that have
+// the same. That there is none to choose from names no country: for that AWS has
+// INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
 var conflicts = map[reason]web.Meaning{
 	countryProtected:     badMessage,
 	numberProtected:      badMessage,
@@ -266,7 +278,8 @@ var conflicts = map[reason]web.Meaning{
 	capabilitiesMismatch: badSender,
 }
 
-// faults are those of what is not valid. What holds for one country is about the message, also where the sender is not for it.
+// faults are those of what is not valid. What holds for one country is about the message, also
+// where the sender is not for it.
 var faults = map[reason]web.Meaning{
 	countryCodeMismatch:        badMessage,
 	countryNotEnabled:          badMessage,
@@ -296,5 +309,6 @@ const (
 	senderID    resource = "sender-id"
 )
 
-// isSender reports whether what AWS does not know is the sender. A pool or a configuration set is the channel's.
+// isSender reports whether what AWS does not know is the sender. A pool or a configuration set is
+// the channel's.
 func (e *exception) isSender() bool { return e.resource == phoneNumber || e.resource == senderID }

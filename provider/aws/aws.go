@@ -1,8 +1,11 @@
-// Package aws is the adapter for AWS End User Messaging SMS (pinpoint-sms-voice-v2, API version 2022-03-31).
+// Package aws is the adapter for AWS End User Messaging SMS (pinpoint-sms-voice-v2, API version
+// 2022-03-31).
 //
-// It writes and reads the one operation that it needs itself, SendTextMessage in AWS JSON 1.0. Credentials and signatures are the
-// business of AWS's SDK for Go. Package provider/web carries the request, so one call is one request here as everywhere. Events
-// and subscribers' messages come through Amazon SNS; who sent them is verified with the certificate or the secret from the settings.
+// It writes and reads the one operation that it needs itself, SendTextMessage in AWS JSON 1.0.
+// Credentials and signatures are the business of AWS's SDK for Go. Package provider/web carries the
+// request, so one call is one request here as everywhere. Events and subscribers' messages come
+// through Amazon SNS; who sent them is verified with the certificate or the secret from the
+// settings.
 package aws
 
 import (
@@ -30,8 +33,8 @@ type Channel struct {
 
 var _ web.Adapter = (*Channel)(nil)
 
-// Open makes a channel of its settings. Settings that ask for the default credentials read the environment and
-// the shared files; no connection is made.
+// Open makes a channel of its settings. Settings that ask for the default credentials read the
+// environment and the shared files; no connection is made.
 func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, configure, New)
 }
@@ -70,7 +73,8 @@ func (k *keys) refresh(ctx context.Context) error {
 // errCredentials stands for the source's own error, which may show addresses and names of roles.
 var errCredentials = errors.New("no credentials of AWS are to be had")
 
-// Send submits a message with one request. Credentials that have to be fetched first are fetched before a byte leaves.
+// Send submits a message with one request. Credentials that have to be fetched first are fetched
+// before a byte leaves.
 func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	waiting, cancel := ctx, context.CancelFunc(func() {})
 	if begins := s.Begins(); !begins.IsZero() {
@@ -80,15 +84,17 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 	err := c.keys.refresh(waiting)
 	switch {
 	case err != nil && s.Withheld(time.Now()) != "":
-		return provider.Result{Outcome: provider.Refused, Code: s.Withheld(time.Now()), Err: errCredentials}
+		return provider.Result{
+			Outcome: provider.Refused, Code: s.Withheld(time.Now()), Err: errCredentials,
+		}
 	case err != nil:
 		return provider.Result{Outcome: provider.Refused, Code: "credentials", Err: errCredentials}
 	}
 	return c.Channel.Send(ctx, s)
 }
 
-// Capabilities says what AWS documents. SendTextMessage has no idempotency token and no lookup; its Context map comes back
-// with every event; a message lives three days at most (TimeToLive).
+// Capabilities says what AWS documents. SendTextMessage has no idempotency token and no lookup; its
+// Context map comes back with every event; a message lives three days at most (TimeToLive).
 func (c *Channel) Capabilities() provider.Capabilities {
 	listens := c.cfg.listens()
 	return provider.Capabilities{
@@ -99,9 +105,10 @@ func (c *Channel) Capabilities() provider.Capabilities {
 // credentialTimeout bounds one question for credentials.
 const credentialTimeout = 5 * time.Second
 
-// defaultCredentials are those that AWS's own tools would take. They are fetched when the first message goes out: from
-// the environment, shared files, a web identity, or the address that the container's environment names; from the
-// machine's metadata service only when the settings allow for it. The environment's proxy is not used.
+// defaultCredentials are those that AWS's own tools would take. They are fetched when the first
+// message goes out: from the environment, shared files, a web identity, or the address that the
+// container's environment names; from the machine's metadata service only when the settings allow
+// for it. The environment's proxy is not used.
 func defaultCredentials(cfg *Config) (aws.CredentialsProvider, error) {
 	metadata := imds.ClientDisabled
 	if cfg.InstanceMetadata {

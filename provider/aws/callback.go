@@ -26,7 +26,8 @@ type event struct {
 	InboundID string `json:"inboundMessageId"`
 }
 
-// ReadCallback returns what a message of SNS says. A confirmation of a subscription says nothing; Confirm answers it.
+// ReadCallback returns what a message of SNS says. A confirmation of a subscription says nothing;
+// Confirm answers it.
 func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	e, err := c.cfg.verify(callback)
 	if err != nil {
@@ -50,13 +51,15 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 		content.Receipts = []provider.Receipt{receipt}
 	case said.InboundID != "" && said.From != "":
 		content.Inbound = []provider.Inbound{{
-			Reference: said.InboundID, From: said.From, To: said.To, Text: said.Body, At: callback.At,
+			Reference: said.InboundID, From: said.From, To: said.To, Text: said.Body,
+			At: callback.At,
 		}}
 	}
 	return content, nil
 }
 
-// eventType is what became of a message ("Event types for SMS, MMS, and voice" of the AWS End User Messaging SMS User Guide).
+// eventType is what became of a message ("Event types for SMS, MMS, and voice" of the AWS End User
+// Messaging SMS User Guide).
 type eventType string
 
 // Types of events that end a message.
@@ -87,9 +90,9 @@ var causes = map[eventType]provider.Cause{
 	textTTLExpired:         provider.Expired,
 }
 
-// receipt reads an event of a message. TEXT_UNKNOWN is what AWS says when it heard nothing for three days, and
-// TEXT_SUCCESSFUL that the carrier took the message: neither tells what became of it. An event that is not the final one
-// ends nothing.
+// receipt reads an event of a message. TEXT_UNKNOWN is what AWS says when it heard nothing for
+// three days, and TEXT_SUCCESSFUL that the carrier took the message: neither tells what became of
+// it. An event that is not the final one ends nothing.
 func (c *Channel) receipt(e *event) provider.Receipt {
 	kind := eventType(e.EventType)
 	r := provider.Receipt{Reference: e.MessageID, Key: keyOf(e.Context[contextKey]), Code: "other"}
@@ -115,10 +118,13 @@ func keyOf(text string) string {
 	return text
 }
 
-// Confirm answers a SubscriptionConfirmation of one of the configured topics, with which SNS asks whether a subscribed URL
-// wants its messages; any other callback it leaves alone and returns false. It believes no more than ReadCallback does and
-// follows no address that the message names: the question goes to SNS in the topic's own region.
-func (c *Channel) Confirm(ctx context.Context, callback *provider.Callback) (confirmed bool, err error) {
+// Confirm answers a SubscriptionConfirmation of one of the configured topics, with which SNS asks
+// whether a subscribed URL wants its messages; any other callback it leaves alone and returns
+// false. It believes no more than ReadCallback does and follows no address that the message names:
+// the question goes to SNS in the topic's own region.
+func (c *Channel) Confirm(
+	ctx context.Context, callback *provider.Callback,
+) (confirmed bool, err error) {
 	e, err := c.cfg.verify(callback)
 	if err != nil {
 		return false, err
@@ -128,9 +134,11 @@ func (c *Channel) Confirm(ctx context.Context, callback *provider.Callback) (con
 		return false, nil
 	}
 	query := url.Values{
-		"Action": {"ConfirmSubscription"}, "Version": {"2010-03-31"}, "TopicArn": {e.TopicArn}, "Token": {e.Token},
+		"Action": {"ConfirmSubscription"}, "Version": {"2010-03-31"}, "TopicArn": {e.TopicArn},
+		"Token": {e.Token},
 	}
-	answer, err := c.Ask(ctx, &web.Request{Method: http.MethodGet, URL: c.cfg.sns(arn[1]) + "/?" + query.Encode()})
+	answer, err := c.Ask(
+		ctx, &web.Request{Method: http.MethodGet, URL: c.cfg.sns(arn[1]) + "/?" + query.Encode()})
 	if err != nil {
 		return false, fmt.Errorf("confirm the subscription of a topic: %w", err)
 	}

@@ -15,7 +15,9 @@ import (
 
 func tell(t testing.TB, cfg awstest.Config, r webtest.Receipt, at time.Time) *provider.Callback {
 	t.Helper()
-	submit := &webtest.Submit{To: "+447700900123", Key: key, Reference: "ref-1", Callback: callback, At: time.Now()}
+	submit := &webtest.Submit{
+		To: "+447700900123", Key: key, Reference: "ref-1", Callback: callback, At: time.Now(),
+	}
 	request, err := awstest.New(cfg).Receipt(submit, r)
 	if err != nil {
 		t.Fatal(err)
@@ -28,25 +30,62 @@ func TestEventsAreHeard(t *testing.T) {
 	at := time.Now()
 	older := account()
 	older.Version1 = true
-	for version, cfg := range map[string]awstest.Config{"version 1": older, "version 2": account()} {
+	for version, cfg := range map[string]awstest.Config{
+		"version 1": older, "version 2": account(),
+	} {
 		c := open(t, settings(nil))
 		for said, want := range map[webtest.Receipt]provider.Receipt{
-			{State: provider.Delivered}:                                     {State: provider.Delivered, Code: "TEXT_DELIVERED"},
-			{State: provider.Pending}:                                       {State: provider.Pending, Code: "TEXT_SENT"},
-			{State: provider.Delivered, Code: "TEXT_SUCCESSFUL"}:            {State: provider.Pending, Code: "TEXT_SUCCESSFUL"},
-			{State: provider.Undelivered}:                                   {State: provider.Undelivered, Cause: provider.Absent, Code: "TEXT_UNREACHABLE"},
-			{State: provider.Pending, Code: "TEXT_UNREACHABLE"}:             {State: provider.Pending, Code: "TEXT_UNREACHABLE"}, // not final
-			{State: provider.Undelivered, Code: "TEXT_INVALID"}:             {State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "TEXT_INVALID"},
-			{State: provider.Undelivered, Code: "TEXT_INVALID_MESSAGE"}:     {State: provider.Undelivered, Code: "TEXT_INVALID_MESSAGE"},
-			{State: provider.Undelivered, Code: "TEXT_CARRIER_BLOCKED"}:     {State: provider.Undelivered, Cause: provider.Blocked, Code: "TEXT_CARRIER_BLOCKED"},
-			{State: provider.Undelivered, Code: "TEXT_BLOCKED"}:             {State: provider.Undelivered, Cause: provider.Blocked, Code: "TEXT_BLOCKED"},
-			{State: provider.Undelivered, Code: "TEXT_PROTECT_BLOCKED"}:     {State: provider.Undelivered, Cause: provider.Blocked, Code: "TEXT_PROTECT_BLOCKED"},
-			{State: provider.Undelivered, Code: "TEXT_CARRIER_UNREACHABLE"}: {State: provider.Undelivered, Cause: provider.NetworkError, Code: "TEXT_CARRIER_UNREACHABLE"},
-			{State: provider.Undelivered, Code: "TEXT_SPAM"}:                {State: provider.Undelivered, Cause: provider.Spam, Code: "TEXT_SPAM"},
-			{State: provider.Undelivered, Code: "TEXT_TTL_EXPIRED"}:         {State: provider.Undelivered, Cause: provider.Expired, Code: "TEXT_TTL_EXPIRED"},
-			{State: provider.Undelivered, Code: "TEXT_UNKNOWN"}:             {State: provider.Pending, Code: "TEXT_UNKNOWN"}, // heard nothing for three days
-			{State: provider.Undelivered, Code: "TEXT_SOMETHING_NEW"}:       {State: provider.Pending, Code: "TEXT_SOMETHING_NEW"},
-			{State: provider.Undelivered, Code: "TEXT_447700900123"}:        {State: provider.Pending, Code: "other"},
+			{State: provider.Delivered}: {
+				State: provider.Delivered, Code: "TEXT_DELIVERED",
+			},
+			{State: provider.Pending}: {
+				State: provider.Pending, Code: "TEXT_SENT",
+			},
+			{State: provider.Delivered, Code: "TEXT_SUCCESSFUL"}: {
+				State: provider.Pending, Code: "TEXT_SUCCESSFUL",
+			},
+			{State: provider.Undelivered}: {
+				State: provider.Undelivered, Cause: provider.Absent, Code: "TEXT_UNREACHABLE",
+			},
+			// not final
+			{State: provider.Pending, Code: "TEXT_UNREACHABLE"}: {
+				State: provider.Pending, Code: "TEXT_UNREACHABLE",
+			},
+			{State: provider.Undelivered, Code: "TEXT_INVALID"}: {
+				State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "TEXT_INVALID",
+			},
+			{State: provider.Undelivered, Code: "TEXT_INVALID_MESSAGE"}: {
+				State: provider.Undelivered, Code: "TEXT_INVALID_MESSAGE",
+			},
+			{State: provider.Undelivered, Code: "TEXT_CARRIER_BLOCKED"}: {
+				State: provider.Undelivered, Cause: provider.Blocked, Code: "TEXT_CARRIER_BLOCKED",
+			},
+			{State: provider.Undelivered, Code: "TEXT_BLOCKED"}: {
+				State: provider.Undelivered, Cause: provider.Blocked, Code: "TEXT_BLOCKED",
+			},
+			{State: provider.Undelivered, Code: "TEXT_PROTECT_BLOCKED"}: {
+				State: provider.Undelivered, Cause: provider.Blocked, Code: "TEXT_PROTECT_BLOCKED",
+			},
+			{State: provider.Undelivered, Code: "TEXT_CARRIER_UNREACHABLE"}: {
+				State: provider.Undelivered, Cause: provider.NetworkError,
+				Code: "TEXT_CARRIER_UNREACHABLE",
+			},
+			{State: provider.Undelivered, Code: "TEXT_SPAM"}: {
+				State: provider.Undelivered, Cause: provider.Spam, Code: "TEXT_SPAM",
+			},
+			{State: provider.Undelivered, Code: "TEXT_TTL_EXPIRED"}: {
+				State: provider.Undelivered, Cause: provider.Expired, Code: "TEXT_TTL_EXPIRED",
+			},
+			// heard nothing for three days
+			{State: provider.Undelivered, Code: "TEXT_UNKNOWN"}: {
+				State: provider.Pending, Code: "TEXT_UNKNOWN",
+			},
+			{State: provider.Undelivered, Code: "TEXT_SOMETHING_NEW"}: {
+				State: provider.Pending, Code: "TEXT_SOMETHING_NEW",
+			},
+			{State: provider.Undelivered, Code: "TEXT_447700900123"}: {
+				State: provider.Pending, Code: "other",
+			},
 		} {
 			call := tell(t, cfg, said, at)
 			content, err := c.ReadCallback(call)
@@ -54,15 +93,20 @@ func TestEventsAreHeard(t *testing.T) {
 				t.Fatalf("%s: once %q, error %v", version, content.ReplayID, err)
 			}
 			want.Reference, want.Key = "ref-1", key
-			webtest.CheckContent(t, c, call, provider.CallbackContent{ReplayID: content.ReplayID, Receipts: []provider.Receipt{want}})
+			webtest.CheckContent(t, c, call,
+				provider.CallbackContent{
+					ReplayID: content.ReplayID, Receipts: []provider.Receipt{want},
+				})
 		}
-		webtest.CheckReplayID(t, c, tell(t, cfg, webtest.Receipt{}, at), tell(t, cfg, webtest.Receipt{}, at))
+		webtest.CheckReplayID(t, c, tell(t, cfg, webtest.Receipt{}, at),
+			tell(t, cfg, webtest.Receipt{}, at))
 	}
 }
 
 func TestSuccessfulIsDeliveredOnlyWhereTheOperatorSaysSo(t *testing.T) {
 	t.Parallel()
-	said := tell(t, account(), webtest.Receipt{State: provider.Delivered, Code: "TEXT_SUCCESSFUL"}, time.Now())
+	said := tell(t, account(), webtest.Receipt{State: provider.Delivered, Code: "TEXT_SUCCESSFUL"},
+		time.Now())
 	content, err := open(t, settings(map[string]any{"successful": "delivered"})).ReadCallback(said)
 	if err != nil || content.Receipts[0].State != provider.Delivered {
 		t.Errorf("content %+v, error %v", content, err)
@@ -71,7 +115,9 @@ func TestSuccessfulIsDeliveredOnlyWhereTheOperatorSaysSo(t *testing.T) {
 
 func TestMessagesOfSubscribersAreHeard(t *testing.T) {
 	t.Parallel()
-	in := provider.Inbound{Reference: "in-1", From: "+447700900123", To: "+447700900999", Text: "STOP", At: time.Now()}
+	in := provider.Inbound{
+		Reference: "in-1", From: "+447700900123", To: "+447700900999", Text: "STOP", At: time.Now(),
+	}
 	request, err := awstest.New(account()).Inbound(callback, in)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +127,8 @@ func TestMessagesOfSubscribersAreHeard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	webtest.CheckContent(t, c, call, provider.CallbackContent{ReplayID: content.ReplayID, Inbound: []provider.Inbound{in}})
+	webtest.CheckContent(t, c, call,
+		provider.CallbackContent{ReplayID: content.ReplayID, Inbound: []provider.Inbound{in}})
 }
 
 // change rewrites a field of a message that SNS has signed.
@@ -102,26 +149,34 @@ func change(t testing.TB, c *provider.Callback, name, value string) {
 func TestForgedMessagesSayNothing(t *testing.T) {
 	t.Parallel()
 	elsewhere, unsigned, stranger := account(), account(), account()
-	elsewhere.Topic = "arn:aws:sns:eu-central-1:999999999999:sms-events" // SNS signs it, for somebody else
+	// SNS signs it, for somebody else
+	elsewhere.Topic = "arn:aws:sns:eu-central-1:999999999999:sms-events"
 	unsigned.Key = nil
 	stranger.Key = signers()[1].key
 	strict := open(t, settings(map[string]any{"sns_certificate_files": "certificate"}))
 	webtest.CheckRefused(t, strict, provider.ErrForged, map[string]*provider.Callback{
-		"another account's topic":   tell(t, elsewhere, webtest.Receipt{}, time.Now()),
-		"unsigned":                  tell(t, unsigned, webtest.Receipt{}, time.Now()),
-		"another key":               tell(t, stranger, webtest.Receipt{}, time.Now()),
-		"expired certificate":       tell(t, account(), webtest.Receipt{}, time.Now().Add(48*time.Hour)),
-		"certificate of the future": tell(t, account(), webtest.Receipt{}, time.Now().Add(-48*time.Hour)),
+		"another account's topic": tell(t, elsewhere, webtest.Receipt{}, time.Now()),
+		"unsigned":                tell(t, unsigned, webtest.Receipt{}, time.Now()),
+		"another key":             tell(t, stranger, webtest.Receipt{}, time.Now()),
+		"expired certificate": tell(t, account(), webtest.Receipt{},
+			time.Now().Add(48*time.Hour)),
+		"certificate of the future": tell(t, account(), webtest.Receipt{},
+			time.Now().Add(-48*time.Hour)),
 		"raw delivery": {
-			Method: "POST", URL: callback, At: time.Now(), Body: []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`),
-			Header: map[string][]string{"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {topic}},
+			Method: "POST", URL: callback, At: time.Now(),
+			Body: []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`),
+			Header: map[string][]string{
+				"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {topic},
+			},
 		},
 		"no JSON": {Method: "POST", URL: callback, At: time.Now()},
 	})
 	changes := webtest.Changes{}
 	for field, value := range map[string]string{
-		"Message": `{"eventType":"TEXT_DELIVERED","messageId":"x"}`, "MessageId": "x", "Timestamp": time.Now().UTC().Format(time.RFC3339), "Subject": "x",
-		"TopicArn": topic + "x", "Type": "SubscriptionConfirmation", "SignatureVersion": "1", "Signature": "AAAA",
+		"Message": `{"eventType":"TEXT_DELIVERED","messageId":"x"}`, "MessageId": "x",
+		"Timestamp": time.Now().UTC().Format(time.RFC3339), "Subject": "x",
+		"TopicArn": topic + "x", "Type": "SubscriptionConfirmation", "SignatureVersion": "1",
+		"Signature":      "AAAA",
 		"SigningCertURL": "https://sns.eu-central-1.amazonaws.com.evil.example/x.pem",
 	} {
 		changes["another "+field] = func(c *provider.Callback) { change(t, c, field, value) }
@@ -135,10 +190,15 @@ func TestCertificatesOfOtherHostsAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	c := open(t, settings(nil))
 	for address, good := range map[string]bool{
-		"https://sns.us-gov-west-1.amazonaws.com/a.pem": true, "https://sns.cn-north-1.amazonaws.com.cn/a.pem": true,
-		"http://sns.eu-central-1.amazonaws.com/a.pem": false, "https://sns.eu-central-1.amazonaws.com/a.txt": false,
-		"https://s3.amazonaws.com/bucket/a.pem": false, "https://snsxeu.amazonaws.com/a.pem": false, "https://sns.eu.amazonaws.com@evil.example/a.pem": false,
-		"https://evil.example/sns.eu-central-1.amazonaws.com/a.pem": false, "https://sns.eu-central-1.amazonaws.com:8443/a.pem": false,
+		"https://sns.us-gov-west-1.amazonaws.com/a.pem":             true,
+		"https://sns.cn-north-1.amazonaws.com.cn/a.pem":             true,
+		"http://sns.eu-central-1.amazonaws.com/a.pem":               false,
+		"https://sns.eu-central-1.amazonaws.com/a.txt":              false,
+		"https://s3.amazonaws.com/bucket/a.pem":                     false,
+		"https://snsxeu.amazonaws.com/a.pem":                        false,
+		"https://sns.eu.amazonaws.com@evil.example/a.pem":           false,
+		"https://evil.example/sns.eu-central-1.amazonaws.com/a.pem": false,
+		"https://sns.eu-central-1.amazonaws.com:8443/a.pem":         false,
 	} {
 		said := tell(t, account(), webtest.Receipt{}, time.Now())
 		change(t, said, "SigningCertURL", address) // no part of what is signed
@@ -164,7 +224,10 @@ func TestEitherOfTwoSecretsInTheURLVerifies(t *testing.T) {
 		for _, name := range names {
 			files = append(files, name)
 		}
-		return open(t, settings(map[string]any{"sns_certificate_files": nil, "callback_secret_files": files}))
+		return open(
+			t, settings(map[string]any{
+				"sns_certificate_files": nil, "callback_secret_files": files,
+			}))
 	}, tell(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now()), "secret", "old")
 }
 
@@ -172,12 +235,17 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 	t.Parallel()
 	cfg := account()
 	cfg.Key, cfg.Secret = nil, secret
-	only := map[string]any{"sns_certificate_files": nil, "callback_secret_files": []any{"old", "secret"}}
+	only := map[string]any{
+		"sns_certificate_files": nil, "callback_secret_files": []any{"old", "secret"},
+	}
 	said := tell(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now())
-	if content, err := open(t, settings(only)).ReadCallback(said); err != nil || len(content.Receipts) != 1 {
+	if content, err := open(t, settings(only)).ReadCallback(said); err != nil ||
+		len(content.Receipts) != 1 {
 		t.Errorf("the secret alone: %v", err)
 	}
-	if _, err := open(t, settings(map[string]any{"callback_secret_files": "secret"})).ReadCallback(said); !errors.Is(err, provider.ErrForged) {
+	if _, err := open(t, settings(map[string]any{
+		"callback_secret_files": "secret",
+	})).ReadCallback(said); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("the secret without the signature that is asked for too: %v", err)
 	}
 	said.URL = callback + "?secret=" + secret + "x"
@@ -185,10 +253,14 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 		t.Errorf("another secret: %v", err)
 	}
 	raw := &provider.Callback{
-		Method: "POST", URL: callback + "?secret=" + secret, At: time.Now(), Body: []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`),
-		Header: map[string][]string{"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {topic}},
+		Method: "POST", URL: callback + "?secret=" + secret, At: time.Now(),
+		Body: []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`),
+		Header: map[string][]string{
+			"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {topic},
+		},
 	}
-	if content, err := open(t, settings(only)).ReadCallback(raw); err != nil || len(content.Receipts) != 1 {
+	if content, err := open(t, settings(only)).ReadCallback(raw); err != nil ||
+		len(content.Receipts) != 1 {
 		t.Errorf("raw delivery: %v", err)
 	}
 	raw.Header["X-Amz-Sns-Topic-Arn"] = []string{"arn:aws:sns:eu-central-1:999999999999:other"}
@@ -200,7 +272,8 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 func TestWithoutVerificationNobodyIsBelieved(t *testing.T) {
 	t.Parallel()
 	c := open(t, settings(map[string]any{"sns_certificate_files": nil}))
-	if _, err := c.ReadCallback(tell(t, account(), webtest.Receipt{}, time.Now())); !errors.Is(err, provider.ErrForged) || c.Capabilities().Receipts {
+	if _, err := c.ReadCallback(tell(t, account(), webtest.Receipt{}, time.Now())); !errors.Is(err,
+		provider.ErrForged) || c.Capabilities().Receipts {
 		t.Errorf("error %v", err)
 	}
 }
@@ -213,23 +286,29 @@ func TestGenuineMessagesThatCannotBeReadAreMalformed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		webtest.CheckRefused(t, open(t, settings(nil)), provider.ErrMalformed, map[string]*provider.Callback{
-			fmt.Sprint(event): webtest.MadeCallbackAt(t, request, time.Now()),
-		})
+		webtest.CheckRefused(t, open(t, settings(nil)), provider.ErrMalformed,
+			map[string]*provider.Callback{
+				fmt.Sprint(event): webtest.MadeCallbackAt(t, request, time.Now()),
+			})
 	}
-	request, err := cfg.Publish(callback, map[string]any{"eventType": "VOICE_ANSWERED", "messageId": "x"})
+	request, err := cfg.Publish(callback,
+		map[string]any{"eventType": "VOICE_ANSWERED", "messageId": "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	webtest.CheckIgnored(t, open(t, settings(nil)), map[string]*provider.Callback{"an event of another kind": webtest.MadeCallbackAt(t, request, time.Now())})
+	webtest.CheckIgnored(t, open(t, settings(nil)),
+		map[string]*provider.Callback{
+			"an event of another kind": webtest.MadeCallbackAt(t, request, time.Now()),
+		})
 }
 
-// TestASubjectCannotBeCutIntoTheMessageId: SNS signs names and values on lines, and a subject need not be there. Another id
-// would make a repeated message a new one.
+// TestASubjectCannotBeCutIntoTheMessageId: SNS signs names and values on lines, and a subject need
+// not be there. Another id would make a repeated message a new one.
 func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 	t.Parallel()
 	cfg := account()
-	request, err := cfg.PublishAbout(callback, "a subject", map[string]any{"eventType": "VOICE_ANSWERED", "messageId": "x"})
+	request, err := cfg.PublishAbout(callback, "a subject",
+		map[string]any{"eventType": "VOICE_ANSWERED", "messageId": "x"})
 	call := webtest.MadeCallback(t, request, err)
 	call.At = time.Now()
 	c := open(t, settings(nil))
@@ -245,17 +324,26 @@ func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 	if call.Body, err = json.Marshal(fields); err != nil {
 		t.Fatal(err)
 	}
-	webtest.CheckRefused(t, c, provider.ErrMalformed, map[string]*provider.Callback{"cut anew": call})
+	webtest.CheckRefused(t, c, provider.ErrMalformed,
+		map[string]*provider.Callback{"cut anew": call})
 }
 
 func FuzzHear(f *testing.F) {
 	genuine := tell(f, account(), webtest.Receipt{State: provider.Delivered}, time.Now())
 	f.Add(genuine.URL, "", genuine.Body)
-	f.Add(callback+"?secret="+secret, "true", []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`))
+	f.Add(callback+"?secret="+secret, "true",
+		[]byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`))
 	strict := open(f, settings(map[string]any{"sns_certificate_files": "other certificate"}))
-	believing := open(f, settings(map[string]any{"sns_certificate_files": nil, "sns_topics": nil, "callback_secret_files": "secret"}))
+	believing := open(
+		f, settings(
+			map[string]any{
+				"sns_certificate_files": nil, "sns_topics": nil, "callback_secret_files": "secret",
+			}))
 	f.Fuzz(func(t *testing.T, address, raw string, body []byte) {
-		c := &provider.Callback{Method: "POST", URL: address, Header: map[string][]string{"X-Amz-Sns-Rawdelivery": {raw}}, Body: body, At: time.Now()}
+		c := &provider.Callback{
+			Method: "POST", URL: address,
+			Header: map[string][]string{"X-Amz-Sns-Rawdelivery": {raw}}, Body: body, At: time.Now(),
+		}
 		webtest.CheckForged(t, strict, c)
 		c.URL = callback + "?secret=" + secret
 		content, err := believing.ReadCallback(c)
@@ -263,7 +351,8 @@ func FuzzHear(f *testing.F) {
 			t.Errorf("a caller with the secret: %v", err)
 		}
 		for _, r := range content.Receipts {
-			if r.Reference == "" || len(r.Code) > 64 || bytes.ContainsAny([]byte(r.Code), "0123456789") {
+			if r.Reference == "" || len(r.Code) > 64 ||
+				bytes.ContainsAny([]byte(r.Code), "0123456789") {
 				t.Error("a receipt without reference or with digits in its code")
 			}
 		}

@@ -33,7 +33,8 @@ func TestSubscriptionsOfOurTopicsAreConfirmedWithOneQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := webtest.MadeCallbackAt(t, request, time.Now())
-	if content, err := c.ReadCallback(said); err != nil || content.Receipts != nil || content.Inbound != nil || content.Answer != "" {
+	if content, err := c.ReadCallback(said); err != nil || content.Receipts != nil ||
+		content.Inbound != nil || content.Answer != "" {
 		t.Errorf("hearing it: %+v, %v", content, err)
 	}
 	if len(*asked) != 0 {
@@ -42,7 +43,8 @@ func TestSubscriptionsOfOurTopicsAreConfirmedWithOneQuestion(t *testing.T) {
 	if ok, err := c.Confirm(t.Context(), said); !ok || err != nil {
 		t.Errorf("confirmed %v: %v", ok, err)
 	}
-	if len(*asked) != 1 || (*asked)[0].Get("Token") != "token-1" || (*asked)[0].Get("TopicArn") != topic || (*asked)[0].Get("Action") != "ConfirmSubscription" {
+	if len(*asked) != 1 || (*asked)[0].Get("Token") != "token-1" ||
+		(*asked)[0].Get("TopicArn") != topic || (*asked)[0].Get("Action") != "ConfirmSubscription" {
 		t.Errorf("SNS was asked %v", *asked)
 	}
 }
@@ -62,11 +64,13 @@ func TestOtherSubscriptionsAreNotConfirmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ok, err := c.Confirm(t.Context(), webtest.MadeCallbackAt(t, request, time.Now())); ok || !errors.Is(err, provider.ErrForged) {
+		if ok, err := c.Confirm(t.Context(), webtest.MadeCallbackAt(t, request, time.Now())); ok ||
+			!errors.Is(err, provider.ErrForged) {
 			t.Errorf("%s: confirmed %v, %v", name, ok, err)
 		}
 	}
-	if ok, err := c.Confirm(t.Context(), tell(t, account(), webtest.Receipt{}, time.Now())); ok || err != nil {
+	if ok, err := c.Confirm(t.Context(), tell(t, account(), webtest.Receipt{}, time.Now())); ok ||
+		err != nil {
 		t.Errorf("an event: confirmed %v, %v", ok, err)
 	}
 	if len(*asked) != 0 {
@@ -82,7 +86,8 @@ func TestAConfirmationThatSNSRefusesIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ok, err := open(t, settings(map[string]any{"sns_base_url": address})).Confirm(t.Context(), webtest.MadeCallbackAt(t, request, time.Now()))
+	ok, err := open(t, settings(map[string]any{"sns_base_url": address})).Confirm(t.Context(),
+		webtest.MadeCallbackAt(t, request, time.Now()))
 	if ok || err == nil {
 		t.Errorf("confirmed %v: %v", ok, err)
 	}

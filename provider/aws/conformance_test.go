@@ -22,8 +22,12 @@ import (
 func TestChannelConforms(t *testing.T) {
 	t.Parallel()
 	webtest.CheckConformance(t, webtest.Vendor{
-		Protocol: func() webtest.Protocol { return awstest.New(account()) }, Secrets: []string{secretKey},
-		Open:     func(t testing.TB, reach web.Config) provider.Channel { return reaching(t, reach) },
+		Protocol: func() webtest.Protocol { return awstest.New(account()) },
+		Secrets:  []string{secretKey},
+		Open: func(t testing.TB,
+			reach web.Config) provider.Channel {
+			return reaching(t, reach)
+		},
 		Validity: &webtest.Validity{Pattern: `"TimeToLive":(\d+)`},
 	})
 }
@@ -46,16 +50,19 @@ func parse(t testing.TB, more map[string]any) aws.Config {
 	return cfg
 }
 
-// TestNothingIsTriedAgain has answers after which AWS's own clients send again: throttling, 500, 503.
+// TestNothingIsTriedAgain has answers after which AWS's own clients send again: throttling, 500,
+// 503.
 func TestNothingIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, shape := range map[string]webtest.Protocol{
-		"throttled": awstest.New(account()), "500": brokenShape{awstest.New(account()), http.StatusInternalServerError},
-		"503": brokenShape{awstest.New(account()), http.StatusServiceUnavailable},
+		"throttled": awstest.New(account()),
+		"500":       brokenShape{awstest.New(account()), http.StatusInternalServerError},
+		"503":       brokenShape{awstest.New(account()), http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			carrier := webtest.Serve(t, webtest.Config{Protocol: shape, Behaviour: webtest.Behaviour{Throttle: true}})
+			carrier := webtest.Serve(t,
+				webtest.Config{Protocol: shape, Behaviour: webtest.Behaviour{Throttle: true}})
 			c := open(t, settings(map[string]any{"base_url": carrier.URL()}))
 			for range 5 {
 				if r := c.Send(t.Context(), *submission()); r.Outcome == provider.Accepted {
@@ -86,7 +93,8 @@ func (noKeys) Retrieve(context.Context) (sdk.Credentials, error) {
 	return sdk.Credentials{}, errors.New("role " + secretKey)
 }
 
-// slowKeys is a source that answers when it is told to. The SDK's cache does not cancel what it asks for.
+// slowKeys is a source that answers when it is told to. The SDK's cache does not cancel what it
+// asks for.
 type slowKeys chan struct{}
 
 func (s slowKeys) Retrieve(context.Context) (sdk.Credentials, error) {
@@ -100,7 +108,8 @@ type briefKeys struct{ given *int }
 func (b briefKeys) Retrieve(context.Context) (sdk.Credentials, error) {
 	*b.given++
 	return sdk.Credentials{
-		AccessKeyID: fmt.Sprintf("AKIDBRIEF%d", *b.given), SecretAccessKey: secretKey, SessionToken: fmt.Sprintf("token-%d", *b.given), CanExpire: true,
+		AccessKeyID: fmt.Sprintf("AKIDBRIEF%d", *b.given), SecretAccessKey: secretKey,
+		SessionToken: fmt.Sprintf("token-%d", *b.given), CanExpire: true,
 	}, nil
 }
 
@@ -115,7 +124,8 @@ func TestTheNextRequestIsSignedWithTheNewKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(r.Header.Get("Authorization"), "Credential=AKIDBRIEF"+number+"/") || r.Header.Get("X-Amz-Security-Token") != "token-"+number {
+		if !strings.Contains(r.Header.Get("Authorization"), "Credential=AKIDBRIEF"+number+"/") ||
+			r.Header.Get("X-Amz-Security-Token") != "token-"+number {
 			t.Errorf("request %s is signed with other keys", number)
 		}
 	}
@@ -128,7 +138,8 @@ func TestWithoutCredentialsNothingIsSent(t *testing.T) {
 	c := aws.New(cfg)
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	r := c.Send(t.Context(), *submission())
-	if r.Outcome != provider.Refused || r.Code != "credentials" || r.Err.Error() != "no credentials of AWS are to be had" {
+	if r.Outcome != provider.Refused || r.Code != "credentials" ||
+		r.Err.Error() != "no credentials of AWS are to be had" {
 		t.Errorf("%v %s: %v", r.Outcome, r.Code, r.Err)
 	}
 }

@@ -58,15 +58,17 @@ var signers = sync.OnceValue(func() [2]signer {
 // files are those that settings of tests name.
 func files() webtest.Files {
 	return webtest.Files{
-		"key": secretKey + "\n", "token": token + "\n", "secret": secret, "old": "0ld-hunter2x", "no certificate": "-----BEGIN CERTIFICATE-----",
-		"certificate": string(signers()[0].pem), "other certificate": string(signers()[1].pem),
+		"key": secretKey + "\n", "token": token + "\n", "secret": secret, "old": "0ld-hunter2x",
+		"no certificate": "-----BEGIN CERTIFICATE-----",
+		"certificate":    string(signers()[0].pem), "other certificate": string(signers()[1].pem),
 	}
 }
 
 func settings(more map[string]any) map[string]any {
 	values := map[string]any{
-		"region": region, "access_key_id": accessKeyID, "secret_access_key_file": "key", "allow_private": true,
-		"sns_topics": topic, "sns_certificate_files": []any{"other certificate", "certificate"},
+		"region": region, "access_key_id": accessKeyID, "secret_access_key_file": "key",
+		"allow_private": true,
+		"sns_topics":    topic, "sns_certificate_files": []any{"other certificate", "certificate"},
 	}
 	maps.Copy(values, more)
 	return values
@@ -84,10 +86,14 @@ func open(t testing.TB, values map[string]any) *aws.Channel {
 
 func account() awstest.Config {
 	return awstest.Config{
-		Region: region, AccessKeyID: accessKeyID, SecretAccessKey: secretKey, Topic: topic, Callback: callback, Key: signers()[0].key,
+		Region: region, AccessKeyID: accessKeyID, SecretAccessKey: secretKey, Topic: topic,
+		Callback: callback, Key: signers()[0].key,
 	}
 }
 
 func submission() *provider.Submission {
-	return &provider.Submission{ID: "order-7731", Attempt: 1, Key: key, To: "+447700900123", From: "ACME", Text: "Your code is 123456"}
+	return &provider.Submission{
+		ID: "order-7731", Attempt: 1, Key: key, To: "+447700900123", From: "ACME",
+		Text: "Your code is 123456",
+	}
 }

@@ -27,8 +27,8 @@ const (
 	longestValidity  = 72 * time.Hour
 )
 
-// longestText is how many characters MessageBody may have (TextMessageBody of the API's model, which takes no text of
-// white space alone either).
+// longestText is how many characters MessageBody may have (TextMessageBody of the API's model,
+// which takes no text of white space alone either).
 const longestText = 1600
 
 // contextKey is the name of our reference in the Context map.
@@ -47,8 +47,8 @@ func newAPI(cfg Config, k *keys) *api {
 	return &api{cfg: cfg, writer: newWriter(&cfg), keys: k}
 }
 
-// Compose writes a submission. AWS cuts texts itself and chooses the alphabet as they are counted here: GSM 03.38 where it
-// suffices, UCS-2 otherwise.
+// Compose writes a submission. AWS cuts texts itself and chooses the alphabet as they are counted
+// here: GSM 03.38 where it suffices, UCS-2 otherwise.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if err := fits(s.Text); err != nil {
 		return nil, err
@@ -76,8 +76,10 @@ func fits(text string) error {
 func (a *api) input(s *provider.Submission) *input {
 	in := &input{
 		DestinationPhoneNumber: s.To, MessageBody: s.Text, MessageType: a.cfg.MessageType,
-		OriginationIdentity: orElse(s.From, a.cfg.From), ConfigurationSetName: a.cfg.ConfigurationSet,
-		ProtectConfigurationID: a.cfg.ProtectID, MaxPrice: a.cfg.MaxPrice, DestinationCountryParameters: a.cfg.CountryParameters,
+		OriginationIdentity:    orElse(s.From, a.cfg.From),
+		ConfigurationSetName:   a.cfg.ConfigurationSet,
+		ProtectConfigurationID: a.cfg.ProtectID, MaxPrice: a.cfg.MaxPrice,
+		DestinationCountryParameters: a.cfg.CountryParameters,
 	}
 	if s.Key != "" {
 		in.Context = map[string]string{contextKey: s.Key}
@@ -96,7 +98,8 @@ func orElse(v, otherwise string) string {
 	return v
 }
 
-// How SendTextMessage is called: in AWS JSON 1.0 every operation is posted to "/", and the header names it.
+// How SendTextMessage is called: in AWS JSON 1.0 every operation is posted to "/", and the header
+// names it.
 const (
 	operation   = "PinpointSMSVoiceV2.SendTextMessage"
 	contentType = "application/x-amz-json-1.0"
@@ -104,7 +107,8 @@ const (
 	signingName = "sms-voice"
 )
 
-// input is what SendTextMessage takes, as far as it is used here. What is empty is left out, so that AWS takes its default.
+// input is what SendTextMessage takes, as far as it is used here. What is empty is left out, so
+// that AWS takes its default.
 type input struct {
 	DestinationPhoneNumber string
 	MessageBody            string
@@ -130,8 +134,8 @@ func newWriter(cfg *Config) *writer {
 	return &writer{endpoint: endpoint(cfg.Web.BaseURL), region: cfg.Region, signer: v4.NewSigner()}
 }
 
-// endpoint is where requests are posted to. It names no port that goes without saying: the signature covers the host
-// without such a port, and net/http would send it with one.
+// endpoint is where requests are posted to. It names no port that goes without saying: the
+// signature covers the host without such a port, and net/http would send it with one.
 func endpoint(base *url.URL) url.URL {
 	e := *base.JoinPath("/")
 	switch e.Scheme {
@@ -155,7 +159,8 @@ func (w *writer) write(in *input, with aws.Credentials) (*web.Request, error) {
 		Header: http.Header{"Content-Type": {contentType}, "X-Amz-Target": {operation}},
 	}
 	sum := sha256.Sum256(body)
-	if err := w.signer.SignHTTP(context.Background(), with, r, hex.EncodeToString(sum[:]), signingName, w.region, time.Now()); err != nil {
+	if err := w.signer.SignHTTP(context.Background(), with, r, hex.EncodeToString(sum[:]),
+		signingName, w.region, time.Now()); err != nil {
 		return nil, fmt.Errorf("sign the request: %w", err)
 	}
 	return &web.Request{Method: r.Method, URL: target.String(), Header: r.Header, Body: body}, nil

@@ -27,8 +27,8 @@ const (
 // Config is an account at AWS in one region.
 type Config struct {
 	Region string
-	// Credentials sign requests. DefaultCredentials takes them from where AWS's own tools do, and InstanceMetadata
-	// lets that ask the metadata service of the machine.
+	// Credentials sign requests. DefaultCredentials takes them from where AWS's own tools do, and
+	// InstanceMetadata lets that ask the metadata service of the machine.
 	Credentials                          aws.CredentialsProvider
 	DefaultCredentials, InstanceMetadata bool
 	// From is the origination identity of messages that name no sender; empty, AWS chooses one.
@@ -45,7 +45,8 @@ type Config struct {
 	Certificates []*x509.Certificate
 	// Secrets are those that stand as "secret" in the query of the subscribed URL.
 	Secrets []string
-	// SuccessfulIsDelivered takes TEXT_SUCCESSFUL, which says that the carrier took the message, for delivery.
+	// SuccessfulIsDelivered takes TEXT_SUCCESSFUL, which says that the carrier took the message,
+	// for delivery.
 	SuccessfulIsDelivered bool
 	// SNSBase is where SNS is, when not at its own address.
 	SNSBase string
@@ -54,7 +55,8 @@ type Config struct {
 	Web      web.Config
 }
 
-// ParseSettings reads the settings of a channel; all faults are reported together, each under its key.
+// ParseSettings reads the settings of a channel; all faults are reported together, each under its
+// key.
 //
 //	region                   such as eu-central-1
 //	credentials              static (default) or default: environment, shared files, web identity, container
@@ -76,23 +78,26 @@ type Config struct {
 func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
-		Region:             r.Text("region"),
-		DefaultCredentials: settings.Choose(r, "credentials", map[string]bool{"static": false, "default": true}),
-		InstanceMetadata:   r.Flag("instance_metadata"),
-		From:               r.Text("from"),
-		ConfigurationSet:   r.Text("configuration_set"),
-		ProtectID:          r.Text("protect_configuration"),
+		Region: r.Text("region"),
+		DefaultCredentials: settings.Choose(r, "credentials",
+			map[string]bool{"static": false, "default": true}),
+		InstanceMetadata: r.Flag("instance_metadata"),
+		From:             r.Text("from"),
+		ConfigurationSet: r.Text("configuration_set"),
+		ProtectID:        r.Text("protect_configuration"),
 		MessageType: settings.Choose(r, "message_type", map[string]MessageType{
 			"transactional": Transactional, "promotional": Promotional,
 		}),
-		MaxPrice:              r.Text("max_price"),
-		CountryParameters:     readParameters(r, "country_parameters"),
-		SuccessfulIsDelivered: settings.Choose(r, "successful", map[string]bool{"pending": false, "delivered": true}),
-		Topics:                r.Texts("sns_topics"),
-		Certificates:          readCertificates(r, "sns_certificate_files", o.ReadFile),
-		Secrets:               web.SecretsBy(r, "callback_secret_files", o.ReadFile, func(_ string, content []byte) (string, error) { return clean(content) }),
-		SNSBase:               strings.TrimRight(r.Text("sns_base_url"), "/"),
-		Callback:              o.Callback,
+		MaxPrice:          r.Text("max_price"),
+		CountryParameters: readParameters(r, "country_parameters"),
+		SuccessfulIsDelivered: settings.Choose(r, "successful",
+			map[string]bool{"pending": false, "delivered": true}),
+		Topics:       r.Texts("sns_topics"),
+		Certificates: readCertificates(r, "sns_certificate_files", o.ReadFile),
+		Secrets: web.SecretsBy(r, "callback_secret_files", o.ReadFile,
+			func(_ string, content []byte) (string, error) { return clean(content) }),
+		SNSBase:  strings.TrimRight(r.Text("sns_base_url"), "/"),
+		Callback: o.Callback,
 	}
 	if cfg.MessageType == "" {
 		cfg.MessageType = Transactional
@@ -106,7 +111,8 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 
 // readKeys reads static credentials.
 func (c *Config) readKeys(r *settings.Reader) {
-	id, secret, token := r.Text("access_key_id"), line(r, "secret_access_key_file"), line(r, "session_token_file")
+	id, secret, token := r.Text("access_key_id"), line(r, "secret_access_key_file"),
+		line(r, "session_token_file")
 	if c.DefaultCredentials {
 		if id != "" || secret != "" || token != "" {
 			r.Failf("access_key_id", "belongs to credentials: static")
@@ -117,15 +123,17 @@ func (c *Config) readKeys(r *settings.Reader) {
 		r.Failf("instance_metadata", "belongs to credentials: default")
 	}
 	if id == "" || secret == "" {
-		r.Failf("access_key_id", "is missing, or its secret_access_key_file is; credentials: default takes them from the environment")
+		r.Failf("access_key_id",
+			"is missing, or its secret_access_key_file is; credentials: default takes them from the environment")
 	}
 	c.Credentials = credentials.NewStaticCredentialsProvider(id, secret, token)
 }
 
 var (
 	region = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
-	topic  = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z]{2}(?:-[a-z]+)+-[0-9]):[0-9]{12}:[A-Za-z0-9_-]{1,256}$`)
-	price  = regexp.MustCompile(`^[0-9]{0,2}\.[0-9]{1,5}$`) // as the API has it
+	topic  = regexp.MustCompile(
+		`^arn:aws[a-z-]*:sns:([a-z]{2}(?:-[a-z]+)+-[0-9]):[0-9]{12}:[A-Za-z0-9_-]{1,256}$`)
+	price = regexp.MustCompile(`^[0-9]{0,2}\.[0-9]{1,5}$`) // as the API has it
 )
 
 func (c *Config) check(r *settings.Reader) {
@@ -138,13 +146,16 @@ func (c *Config) check(r *settings.Reader) {
 		}
 	}
 	if len(c.Certificates) > 0 && len(c.Topics) == 0 {
-		r.Failf("sns_topics", "is missing; SNS signs for everybody, and only the topic says whose message it is")
+		r.Failf(
+			"sns_topics", "is missing; SNS signs for everybody, and only the topic says whose message it is")
 	}
 	if c.MaxPrice != "" && !price.MatchString(c.MaxPrice) {
 		r.Failf("max_price", "is no price such as \"0.10\"")
 	}
-	if c.SNSBase != "" && !strings.HasPrefix(c.SNSBase, "https://") && !strings.HasPrefix(c.SNSBase, "http://") {
-		r.Failf("sns_base_url", "is no address such as https://vpce-1234.sns.eu-central-1.vpce.amazonaws.com")
+	if c.SNSBase != "" && !strings.HasPrefix(c.SNSBase, "https://") &&
+		!strings.HasPrefix(c.SNSBase, "http://") {
+		r.Failf("sns_base_url",
+			"is no address such as https://vpce-1234.sns.eu-central-1.vpce.amazonaws.com")
 	}
 }
 
@@ -170,7 +181,9 @@ func readParameters(r *settings.Reader, key string) map[string]string {
 	return list
 }
 
-func readCertificates(r *settings.Reader, key string, readFile func(string) ([]byte, error)) []*x509.Certificate {
+func readCertificates(
+	r *settings.Reader, key string, readFile func(string) ([]byte, error),
+) []*x509.Certificate {
 	var list []*x509.Certificate
 	for _, path := range r.Texts(key) {
 		content, err := readFile(path)

@@ -16,20 +16,49 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 		values map[string]any
 		want   string
 	}{
-		"no region":               {map[string]any{"region": nil}, "region: is no region"},
-		"a host as region":        {map[string]any{"region": "evil.example/"}, "region: is no region"},
-		"no key":                  {map[string]any{"access_key_id": nil}, "access_key_id: is missing"},
-		"no secret key":           {map[string]any{"secret_access_key_file": nil}, "access_key_id: is missing"},
-		"keys twice":              {map[string]any{"credentials": "default"}, "access_key_id: belongs to credentials: static"},
-		"metadata without asking": {map[string]any{"instance_metadata": true}, "instance_metadata: belongs to credentials: default"},
-		"topics missing":          {map[string]any{"sns_topics": nil}, "sns_topics: is missing; SNS signs for everybody"},
-		"no ARN":                  {map[string]any{"sns_topics": "sms-events"}, "sns_topics: \"sms-events\" is no ARN"},
-		"no certificate":          {map[string]any{"sns_certificate_files": "no certificate"}, "sns_certificate_files: no certificate holds no PEM certificate"},
-		"three secrets":           {map[string]any{"callback_secret_files": []any{"old", "old", "old"}}, "callback_secret_files: names 3 files"},
-		"a price in words":        {map[string]any{"max_price": "10 cents"}, "max_price: is no price"},
-		"an unknown type":         {map[string]any{"message_type": "otp"}, "message_type: \"otp\" is none of"},
-		"misspelt":                {map[string]any{"sns_topic": topic}, "sns_topic: unknown setting; did you mean sns_topics?"},
-		"a secret in the open":    {map[string]any{"secret_access_key": "x"}, "secret_access_key: unknown setting"},
+		"no region": {map[string]any{"region": nil}, "region: is no region"},
+		"a host as region": {
+			map[string]any{"region": "evil.example/"}, "region: is no region",
+		},
+		"no key": {
+			map[string]any{"access_key_id": nil}, "access_key_id: is missing",
+		},
+		"no secret key": {
+			map[string]any{"secret_access_key_file": nil}, "access_key_id: is missing",
+		},
+		"keys twice": {
+			map[string]any{"credentials": "default"},
+			"access_key_id: belongs to credentials: static",
+		},
+		"metadata without asking": {
+			map[string]any{"instance_metadata": true},
+			"instance_metadata: belongs to credentials: default",
+		},
+		"topics missing": {
+			map[string]any{"sns_topics": nil}, "sns_topics: is missing; SNS signs for everybody",
+		},
+		"no ARN": {
+			map[string]any{"sns_topics": "sms-events"}, "sns_topics: \"sms-events\" is no ARN",
+		},
+		"no certificate": {
+			map[string]any{"sns_certificate_files": "no certificate"},
+			"sns_certificate_files: no certificate holds no PEM certificate",
+		},
+		"three secrets": {
+			map[string]any{"callback_secret_files": []any{"old", "old", "old"}},
+			"callback_secret_files: names 3 files",
+		},
+		"a price in words": {map[string]any{"max_price": "10 cents"}, "max_price: is no price"},
+		"an unknown type": {
+			map[string]any{"message_type": "otp"}, "message_type: \"otp\" is none of",
+		},
+		"misspelt": {
+			map[string]any{"sns_topic": topic},
+			"sns_topic: unknown setting; did you mean sns_topics?",
+		},
+		"a secret in the open": {
+			map[string]any{"secret_access_key": "x"}, "secret_access_key: unknown setting",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,9 +70,10 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
-	webtest.CheckPromises(t, aws.Open, settings(nil), files().Environment(callback), "sns_certificate_files", provider.Capabilities{
-		KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour, Batch: 1,
-	})
+	webtest.CheckPromises(t, aws.Open, settings(nil), files().Environment(callback),
+		"sns_certificate_files", provider.Capabilities{
+			KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour, Batch: 1,
+		})
 }
 
 // TestDefaultCredentialsComeFromTheEnvironment changes it, so it runs alone.
@@ -52,21 +82,26 @@ func TestDefaultCredentialsComeFromTheEnvironment(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secretKey)
 	c := openDefault(t, false)
 	r, err := aws.APIOf(c).Compose(submission())
-	if err != nil || !strings.Contains(r.Header.Get("Authorization"), "Credential=AKIDENVIRONMENT/") {
+	if err != nil || !strings.Contains(r.Header.Get("Authorization"),
+		"Credential=AKIDENVIRONMENT/") {
 		t.Errorf("error %v", err)
 	}
 }
 
 // TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo points it at a server that would be seen.
 func TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo(t *testing.T) {
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_PROFILE"} {
+	for _, name := range []string{
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_PROFILE",
+	} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "testdata/none")
 	t.Setenv("AWS_CONFIG_FILE", "testdata/none")
 	address, asked := topicServer(t, 404)
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", address)
-	if r := openDefault(t, false).Send(t.Context(), *submission()); r.Outcome != provider.Refused || r.Code != "credentials" {
+	if r := openDefault(t, false).Send(t.Context(), *submission()); r.Outcome != provider.Refused ||
+		r.Code != "credentials" {
 		t.Errorf("%v %s", r.Outcome, r.Code)
 	}
 	if len(*asked) != 0 {
@@ -81,7 +116,8 @@ func TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo(t *testing.T) {
 func openDefault(t *testing.T, metadata bool) *aws.Channel {
 	t.Helper()
 	c, err := aws.Open(map[string]any{
-		"region": region, "credentials": "default", "instance_metadata": metadata, "base_url": "http://127.0.0.1:1", "allow_private": true,
+		"region": region, "credentials": "default", "instance_metadata": metadata,
+		"base_url": "http://127.0.0.1:1", "allow_private": true,
 	}, files().Environment(""))
 	if err != nil {
 		t.Fatal(err)

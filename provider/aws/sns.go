@@ -19,8 +19,8 @@ import (
 	"dispatcher/provider"
 )
 
-// How far the time of a message may be from ours. SNS keeps the time of publication when it delivers again, for an hour at
-// most; AWS's own advice is the hour.
+// How far the time of a message may be from ours. SNS keeps the time of publication when it
+// delivers again, for an hour at most; AWS's own advice is the hour.
 const (
 	oldest = time.Hour + 5*time.Minute
 	newest = 5 * time.Minute
@@ -41,8 +41,8 @@ const (
 	goodbye      = "UnsubscribeConfirmation"
 )
 
-// verify reads the envelope and reports who sent it. With certificates, SNS must have signed it and the topic must be ours; with
-// secrets, the URL must carry one; with both, all of that.
+// verify reads the envelope and reports who sent it. With certificates, SNS must have signed it and
+// the topic must be ours; with secrets, the URL must carry one; with both, all of that.
 func (c *Config) verify(callback *provider.Callback) (*envelope, error) {
 	if len(c.Certificates) == 0 && len(c.Secrets) == 0 {
 		return nil, fmt.Errorf("nobody may call back: %w", provider.ErrForged)
@@ -64,7 +64,8 @@ func (c *Config) verify(callback *provider.Callback) (*envelope, error) {
 		return nil, fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
 	if len(c.Certificates) > 0 && e.lines() {
-		return nil, fmt.Errorf("a value that could be several fields of what is signed: %w", provider.ErrMalformed)
+		return nil, fmt.Errorf("a value that could be several fields of what is signed: %w",
+			provider.ErrMalformed)
 	}
 	if len(c.Topics) > 0 && !slices.Contains(c.Topics, e.TopicArn) {
 		return nil, fmt.Errorf("a topic of somebody else: %w", provider.ErrForged)
@@ -79,14 +80,16 @@ func (c *Config) verify(callback *provider.Callback) (*envelope, error) {
 	return &e, nil
 }
 
-// lines reports whether a value has lines, which could be other fields: names and values are signed on lines. Only the
-// message may have some: it is JSON, in which no line is a bare name.
+// lines reports whether a value has lines, which could be other fields: names and values are signed
+// on lines. Only the message may have some: it is JSON, in which no line is a bare name.
 func (e *envelope) lines() bool {
 	subject := ""
 	if e.Subject != nil {
 		subject = *e.Subject
 	}
-	for _, value := range []string{e.MessageID, subject, e.Timestamp, e.TopicArn, e.Token, e.SubscribeURL} {
+	for _, value := range []string{
+		e.MessageID, subject, e.Timestamp, e.TopicArn, e.Token, e.SubscribeURL,
+	} {
 		if strings.Contains(value, "\n") {
 			return true
 		}
@@ -110,7 +113,9 @@ func (c *Config) knows(callback *provider.Callback) bool {
 // raw is a message that SNS delivers without its envelope, and unsigned.
 func (c *Config) raw(callback *provider.Callback) (*envelope, error) {
 	e := &envelope{
-		Type: notification, Message: string(callback.Body), TopicArn: callback.Get("X-Amz-Sns-Topic-Arn"), MessageID: callback.Get("X-Amz-Sns-Message-Id"),
+		Type: notification, Message: string(callback.Body),
+		TopicArn:  callback.Get("X-Amz-Sns-Topic-Arn"),
+		MessageID: callback.Get("X-Amz-Sns-Message-Id"),
 	}
 	if len(c.Topics) > 0 && !slices.Contains(c.Topics, e.TopicArn) {
 		return nil, fmt.Errorf("a topic of somebody else: %w", provider.ErrForged)
@@ -121,11 +126,12 @@ func (c *Config) raw(callback *provider.Callback) (*envelope, error) {
 // certificateHosts are those that SNS publishes its certificates on.
 var certificateHosts = regexp.MustCompile(`^sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
 
-// signed reports whether the key of one of the certificates signed the message. The certificate that the message names is not
-// fetched; an address that is not Amazon's is refused all the same.
+// signed reports whether the key of one of the certificates signed the message. The certificate
+// that the message names is not fetched; an address that is not Amazon's is refused all the same.
 func (c *Config) signed(e *envelope, now time.Time) bool {
 	address, err := url.Parse(e.SigningCertURL)
-	if err != nil || address.Scheme != "https" || !certificateHosts.MatchString(address.Host) || !strings.HasSuffix(address.Path, ".pem") {
+	if err != nil || address.Scheme != "https" || !certificateHosts.MatchString(address.Host) ||
+		!strings.HasSuffix(address.Path, ".pem") {
 		return false
 	}
 	signature, err := base64.StdEncoding.DecodeString(e.Signature)
@@ -143,7 +149,8 @@ func (c *Config) signed(e *envelope, now time.Time) bool {
 	})
 }
 
-// digest is that of the text that SNS signs, by the version of the signature; nil for versions that nobody knows.
+// digest is that of the text that SNS signs, by the version of the signature; nil for versions that
+// nobody knows.
 func (e *envelope) digest() (crypto.Hash, []byte) {
 	text := e.canonical()
 	switch {
@@ -159,8 +166,8 @@ func (e *envelope) digest() (crypto.Hash, []byte) {
 	return 0, nil
 }
 
-// canonical is the text that is signed ("Verifying the signatures of Amazon SNS messages"): names and values on lines of
-// their own, in the order of the names.
+// canonical is the text that is signed ("Verifying the signatures of Amazon SNS messages"): names
+// and values on lines of their own, in the order of the names.
 func (e *envelope) canonical() string {
 	var b strings.Builder
 	add := func(name, value string) { b.WriteString(name + "\n" + value + "\n") }

@@ -32,8 +32,9 @@ const (
 	codeNoSuchAPI  = 98
 )
 
-// byCode reads an error of the REST API. parameter names the field that is at fault: a body that Bird does not take, for
-// instance for its length, another provider may. A server that stands before the API may have said a status of web.MaybeFromProxy.
+// byCode reads an error of the REST API. parameter names the field that is at fault: a body that
+// Bird does not take, for instance for its length, another provider may. A server that stands
+// before the API may have said a status of web.MaybeFromProxy.
 func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	text := strconv.Itoa(code)
 	if a.Status == http.StatusTooManyRequests || a.Status/100 == 5 || web.MaybeFromProxy(a.Status) {
@@ -60,8 +61,8 @@ func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	return byStatus(a, text)
 }
 
-// byStatus reads an answer whose body says nothing that is known. Bird documents that it has not taken what it answers with these;
-// of a 5xx it says nothing.
+// byStatus reads an answer whose body says nothing that is known. Bird documents that it has not
+// taken what it answers with these; of a 5xx it says nothing.
 func byStatus(a *web.Answer, code string) provider.Result {
 	switch a.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -84,7 +85,8 @@ func result(a *web.Answer, v web.Meaning, code string) provider.Result {
 	return a.Result(v, code)
 }
 
-// word reports whether a text can stand in a code: an error name or a short number, never a phone number.
+// word reports whether a text can stand in a code: an error name or a short number, never a phone
+// number.
 func word(text string) bool {
 	const longestName, longestNumber = 40, 6
 	digits := 0
@@ -112,8 +114,8 @@ func stateOf(status string) provider.ReceiptState {
 	return provider.Pending
 }
 
-// unreported is the reason that Bird gives when the operator said nothing until the validity ended. The message may
-// have arrived, so it is no end.
+// unreported is the reason that Bird gives when the operator said nothing until the validity ended.
+// The message may have arrived, so it is no end.
 const unreported = "dlr not received"
 
 // reasons are Bird's words for why a message was not delivered.
@@ -129,9 +131,11 @@ var reasons = map[string]provider.Cause{
 	"carrier rejected":       provider.Blocked,
 }
 
-// codes are the extended error codes of Bird's SMS platform: statusErrorCode, or failure.source.code.
+// codes are the extended error codes of Bird's SMS platform: statusErrorCode, or
+// failure.source.code.
 var codes = map[string]provider.Cause{
-	"1": provider.UnknownNumber, "2": provider.UnknownNumber, "3": provider.UnknownNumber, "5": provider.UnknownNumber,
+	"1": provider.UnknownNumber, "2": provider.UnknownNumber, "3": provider.UnknownNumber,
+	"5": provider.UnknownNumber,
 	"6": provider.Absent, "27": provider.Absent, "31": provider.Absent,
 	"9": provider.Blocked, "12": provider.Blocked, "13": provider.Blocked,
 	"11": provider.NotMobile, "21": provider.NotMobile,
@@ -159,7 +163,8 @@ func describe(status, reason, code string) provider.Receipt {
 	return r
 }
 
-// plainReason makes one of Bird's words of a reason. The Channels API writes "details: WORD; reason: ...; code: 34".
+// plainReason makes one of Bird's words of a reason. The Channels API writes "details: WORD;
+// reason: ...; code: 34".
 func plainReason(text string) string {
 	text, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(text)), ";")
 	text = strings.TrimSpace(strings.TrimPrefix(text, "details:"))

@@ -1,9 +1,9 @@
-// Package bird is the adapter for Bird, which was MessageBird: the SMS messages endpoint of its REST API
-// (rest.messagebird.com, as documented for the client libraries of version 8), and the newer Channels API
-// (api.bird.com).
+// Package bird is the adapter for Bird, which was MessageBird: the SMS messages endpoint of its
+// REST API (rest.messagebird.com, as documented for the client libraries of version 8), and the
+// newer Channels API (api.bird.com).
 //
-// It writes submissions as requests, reads answers, verifies who calls back and reads what was said. It knows
-// no connections: package provider/web has them. Nothing here retries.
+// It writes submissions as requests, reads answers, verifies who calls back and reads what was
+// said. It knows no connections: package provider/web has them. Nothing here retries.
 package bird
 
 import (
@@ -42,9 +42,10 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, api), cfg: cfg}
 }
 
-// Capabilities says what Bird documents. Neither API recognises a repeated submission or lists messages by
-// reference. Both return our reference: the status report in its query, an event within the message. Only the
-// messages endpoint takes a validity. The messages endpoint takes 50 recipients a call, but with one text.
+// Capabilities says what Bird documents. Neither API recognises a repeated submission or lists
+// messages by reference. Both return our reference: the status report in its query, an event within
+// the message. Only the messages endpoint takes a validity. The messages endpoint takes 50
+// recipients a call, but with one text.
 func (c *Channel) Capabilities() provider.Capabilities {
 	listens := c.cfg.listens()
 	promised := provider.Capabilities{Batch: 1, Receipts: listens, KeyInReceipt: listens}
@@ -103,7 +104,8 @@ type Config struct {
 	Web      web.Config
 }
 
-// ParseSettings reads the settings of a channel; all faults are reported together, each under its key.
+// ParseSettings reads the settings of a channel; all faults are reported together, each under its
+// key.
 //
 //	api                 messages (default): the SMS endpoint of the MessageBird REST API; or channels: Bird's Channels API
 //	access_key_file     file with the access key
@@ -115,7 +117,8 @@ type Config struct {
 func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
-		API:         settings.Choose(r, "api", map[string]API{"messages": Messages, "channels": Channels}),
+		API: settings.Choose(r, "api",
+			map[string]API{"messages": Messages, "channels": Channels}),
 		AccessKey:   string(readSecret(r, "access_key_file")),
 		SigningKeys: web.SecretsBy(r, "signing_key_files", o.ReadFile, cleanFile),
 		From:        r.Text("from"),

@@ -19,8 +19,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// readReport reads a status report or a forwarded message of the messages endpoint: fields in the query of a GET,
-// or in the form of a POST.
+// readReport reads a status report or a forwarded message of the messages endpoint: fields in the
+// query of a GET, or in the form of a POST.
 func readReport(callback *provider.Callback) (provider.CallbackContent, error) {
 	fields, err := fieldsOf(callback)
 	if err != nil {
@@ -48,17 +48,22 @@ func fieldsOf(callback *provider.Callback) (url.Values, error) {
 }
 
 func readStatus(fields url.Values, callback *provider.Callback) (provider.CallbackContent, error) {
-	receipt := describe(fields.Get("status"), fields.Get("statusReason"), fields.Get("statusErrorCode"))
-	receipt.Reference, receipt.Key, receipt.At = fields.Get("id"), keyOf(fields.Get("reference")), callback.At
+	receipt := describe(fields.Get("status"), fields.Get("statusReason"),
+		fields.Get("statusErrorCode"))
+	receipt.Reference, receipt.Key, receipt.At = fields.Get("id"), keyOf(fields.Get("reference")),
+		callback.At
 	if !plainID(receipt.Reference) {
 		return provider.CallbackContent{}, fmt.Errorf("it has no id: %w", provider.ErrMalformed)
 	}
 	return provider.CallbackContent{Receipts: []provider.Receipt{receipt}}, nil
 }
 
-func readForwarded(fields url.Values, callback *provider.Callback) (provider.CallbackContent, error) {
+func readForwarded(
+	fields url.Values, callback *provider.Callback,
+) (provider.CallbackContent, error) {
 	in := provider.Inbound{
-		Reference: fields.Get("id"), From: number(fields.Get("originator")), To: number(fields.Get("recipient")),
+		Reference: fields.Get("id"), From: number(fields.Get("originator")),
+		To:   number(fields.Get("recipient")),
 		Text: fields.Get("body"), At: callback.At,
 	}
 	if in.From == "" || in.To == "" {
@@ -115,7 +120,8 @@ type event struct {
 	} `json:"payload"`
 }
 
-// readEvent reads an event of the Channels API; events of other services and channels mean nothing here.
+// readEvent reads an event of the Channels API; events of other services and channels mean nothing
+// here.
 func readEvent(callback *provider.Callback) (provider.CallbackContent, error) {
 	var e event
 	if err := json.Unmarshal(callback.Body, &e); err != nil {
@@ -138,7 +144,8 @@ func (e *event) status(callback *provider.Callback) (provider.CallbackContent, e
 	receipt := describe(p.Status, p.Reason, p.Failure.Source.Code)
 	receipt.Reference, receipt.Key, receipt.At = p.ID, keyOf(p.Reference), callback.At
 	if !plainID(p.ID) || p.Status == "" {
-		return provider.CallbackContent{}, fmt.Errorf("it has no id or no status: %w", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("it has no id or no status: %w", provider.ErrMalformed)
 	}
 	return provider.CallbackContent{Receipts: []provider.Receipt{receipt}}, nil
 }
@@ -146,7 +153,8 @@ func (e *event) status(callback *provider.Callback) (provider.CallbackContent, e
 func (e *event) inbound(callback *provider.Callback) (provider.CallbackContent, error) {
 	p := &e.Payload
 	in := provider.Inbound{
-		Reference: p.ID, From: number(p.Sender.Contact.Value), To: number(p.Receiver.Connector.Value),
+		Reference: p.ID, From: number(p.Sender.Contact.Value),
+		To:   number(p.Receiver.Connector.Value),
 		Text: p.Body.Text.Text, At: callback.At,
 	}
 	if in.From == "" {
@@ -162,8 +170,9 @@ const (
 	headerTime      = "Messagebird-Request-Timestamp"
 )
 
-// late is how long after its time a callback with an HMAC is taken. Bird calls again for 8 hours and does not say whether it
-// signs anew. A JWT is signed for a minute, so that it is made anew for each attempt.
+// late is how long after its time a callback with an HMAC is taken. Bird calls again for 8 hours
+// and does not say whether it signs anew. A JWT is signed for a minute, so that it is made anew for
+// each attempt.
 var late = web.RetryTolerance(8 * time.Hour)
 
 // claims are those of MessageBird-Signature-JWT.
@@ -173,9 +182,9 @@ type claims struct {
 	PayloadHash string `json:"payload_hash"`
 }
 
-// verify reports who calls; once tells this callback from every other one. The messages endpoint signs with a JWT and,
-// the older way, with an HMAC over the sorted query; the Channels API with an HMAC over the URL. A callback with a
-// JWT is believed by that alone.
+// verify reports who calls; once tells this callback from every other one. The messages endpoint
+// signs with a JWT and, the older way, with an HMAC over the sorted query; the Channels API with an
+// HMAC over the URL. A callback with a JWT is believed by that alone.
 func (c *Config) verify(callback *provider.Callback) (once string, err error) {
 	if token := callback.Get(headerJWT); token != "" && c.API == Messages {
 		return c.verifyJWT(token, callback)
@@ -192,8 +201,10 @@ func (c *Config) verifyJWT(token string, callback *provider.Callback) (string, e
 		return "", fmt.Errorf("no signing key is configured: %w", provider.ErrForged)
 	}
 	var said claims
-	parser := jwt.NewParser(jwt.WithValidMethods([]string{"HS256"}), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation())
-	if _, err := parser.ParseWithClaims(token, &said, func(*jwt.Token) (any, error) { return keys, nil }); err != nil {
+	parser := jwt.NewParser(jwt.WithValidMethods([]string{"HS256"}), jwt.WithStrictDecoding(),
+		jwt.WithoutClaimsValidation())
+	if _, err := parser.ParseWithClaims(token, &said,
+		func(*jwt.Token) (any, error) { return keys, nil }); err != nil {
 		return "", fmt.Errorf("the JWT does not hold: %w", provider.ErrForged)
 	}
 	switch {
@@ -201,9 +212,11 @@ func (c *Config) verifyJWT(token string, callback *provider.Callback) (string, e
 		return "", fmt.Errorf("the JWT lacks a claim: %w", provider.ErrForged)
 	case !same(said.URLHash, hash([]byte(callback.URL))):
 		return "", fmt.Errorf("the JWT is for another URL: %w", provider.ErrForged)
-	case len(callback.Body) == 0 && said.PayloadHash != "", len(callback.Body) > 0 && !same(said.PayloadHash, hash(callback.Body)):
+	case len(callback.Body) == 0 && said.PayloadHash != "",
+		len(callback.Body) > 0 && !same(said.PayloadHash, hash(callback.Body)):
 		return "", fmt.Errorf("the JWT is for another body: %w", provider.ErrForged)
-	case callback.At.Before(said.NotBefore.Add(-web.Tolerance)), callback.At.After(said.NotBefore.Add(web.Tolerance)),
+	case callback.At.Before(said.NotBefore.Add(-web.Tolerance)),
+		callback.At.After(said.NotBefore.Add(web.Tolerance)),
 		callback.At.After(said.ExpiresAt.Add(web.Tolerance)):
 		return "", provider.ErrStale
 	}
@@ -217,7 +230,8 @@ func hash(content []byte) string {
 
 func same(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
 
-// verifyHMAC checks HMAC-SHA256(time \n address \n SHA-256(body)), where address is the URL, or its sorted query.
+// verifyHMAC checks HMAC-SHA256(time \n address \n SHA-256(body)), where address is the URL, or its
+// sorted query.
 func (c *Config) verifyHMAC(callback *provider.Callback) (string, error) {
 	given, err := base64.StdEncoding.DecodeString(callback.Get(headerSignature))
 	if err != nil || len(given) != sha256.Size {
@@ -230,7 +244,8 @@ func (c *Config) verifyHMAC(callback *provider.Callback) (string, error) {
 		}
 	}
 	stamp := callback.Get(headerTime)
-	if !web.SignedByAny(c.SigningKeys, given, func(key []byte) []byte { return sign(key, stamp, address, callback.Body) }) {
+	if !web.SignedByAny(c.SigningKeys, given,
+		func(key []byte) []byte { return sign(key, stamp, address, callback.Body) }) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
 	return hex.EncodeToString(given), web.CheckStamp(stamp, callback.At, late)

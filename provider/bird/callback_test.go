@@ -16,7 +16,9 @@ import (
 func accounts() map[string]birdtest.Config {
 	older := account("messages")
 	older.HMAC = true
-	return map[string]birdtest.Config{"messages": account("messages"), "messages by HMAC": older, "channels": account("channels")}
+	return map[string]birdtest.Config{
+		"messages": account("messages"), "messages by HMAC": older, "channels": account("channels"),
+	}
 }
 
 func apiOf(cfg birdtest.Config) string {
@@ -28,7 +30,8 @@ func apiOf(cfg birdtest.Config) string {
 
 func receiptRequest(t testing.TB, cfg birdtest.Config, r webtest.Receipt) *http.Request {
 	t.Helper()
-	request, err := birdtest.New(cfg).Receipt(&webtest.Submit{To: "+447700900123", Key: key, Reference: "ref-1", Callback: callback}, r)
+	request, err := birdtest.New(cfg).Receipt(
+		&webtest.Submit{To: "+447700900123", Key: key, Reference: "ref-1", Callback: callback}, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +46,21 @@ func TestReceiptsAreHeard(t *testing.T) {
 			t.Parallel()
 			c := open(t, settings(apiOf(cfg), nil))
 			for said, want := range map[webtest.Receipt]provider.Receipt{
-				{State: provider.Delivered}:                {State: provider.Delivered, Code: "delivered"},
-				{State: provider.Pending}:                  {State: provider.Pending, Code: "sent"},
-				{State: provider.Undelivered}:              {State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "delivery_failed/1"},
-				{State: provider.Undelivered, Code: "104"}: {State: provider.Undelivered, Cause: provider.BadSender, Code: "delivery_failed/104"},
-				{State: provider.Undelivered, Code: "777"}: {State: provider.Undelivered, Code: "delivery_failed/777"},
+				{State: provider.Delivered}: {
+					State: provider.Delivered, Code: "delivered",
+				},
+				{State: provider.Pending}: {State: provider.Pending, Code: "sent"},
+				{State: provider.Undelivered}: {
+					State: provider.Undelivered, Cause: provider.UnknownNumber,
+					Code: "delivery_failed/1",
+				},
+				{State: provider.Undelivered, Code: "104"}: {
+					State: provider.Undelivered, Cause: provider.BadSender,
+					Code: "delivery_failed/104",
+				},
+				{State: provider.Undelivered, Code: "777"}: {
+					State: provider.Undelivered, Code: "delivery_failed/777",
+				},
 			} {
 				call := webtest.MadeCallbackAt(t, receiptRequest(t, cfg, said), at)
 				content, err := c.ReadCallback(call)
@@ -55,20 +68,27 @@ func TestReceiptsAreHeard(t *testing.T) {
 					t.Fatalf("once %q, error %v", content.ReplayID, err)
 				}
 				want.Reference, want.Key = "ref-1", key
-				webtest.CheckContent(t, c, call, provider.CallbackContent{ReplayID: content.ReplayID, Receipts: []provider.Receipt{want}})
+				webtest.CheckContent(t, c, call,
+					provider.CallbackContent{
+						ReplayID: content.ReplayID, Receipts: []provider.Receipt{want},
+					})
 			}
-			webtest.CheckReplayID(t, c, webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{}), at),
-				webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}), at))
+			webtest.CheckReplayID(t, c,
+				webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{}), at),
+				webtest.MadeCallbackAt(t,
+					receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}), at))
 		})
 	}
 }
 
-// TestNoReportFromTheOperatorIsNoEnd: Bird calls it failed when the operator said nothing until the validity
-// ended; the handset may have the message.
+// TestNoReportFromTheOperatorIsNoEnd: Bird calls it failed when the operator said nothing until the
+// validity ended; the handset may have the message.
 func TestNoReportFromTheOperatorIsNoEnd(t *testing.T) {
 	t.Parallel()
 	c := open(t, settings("messages", nil))
-	fields := url.Values{"id": {"ref-1"}, "status": {"delivery_failed"}, "statusReason": {"DLR not received"}}
+	fields := url.Values{
+		"id": {"ref-1"}, "status": {"delivery_failed"}, "statusReason": {"DLR not received"},
+	}
 	content, err := c.ReadCallback(signedGet(t, fields))
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +101,8 @@ func TestNoReportFromTheOperatorIsNoEnd(t *testing.T) {
 // signedGet signs a query of the test's own by the older scheme.
 func signedGet(t testing.TB, fields url.Values) *provider.Callback {
 	t.Helper()
-	r, err := birdtest.Sign(birdtest.Config{SigningKey: signingKey, HMAC: true}, callback+"?"+fields.Encode())
+	r, err := birdtest.Sign(birdtest.Config{SigningKey: signingKey, HMAC: true},
+		callback+"?"+fields.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +115,10 @@ func TestMessagesOfSubscribersAreHeard(t *testing.T) {
 	for name, cfg := range accounts() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := provider.Inbound{Reference: "in-1", From: "+447700900123", To: "447700", Text: "STOP & more=1", At: at}
+			in := provider.Inbound{
+				Reference: "in-1", From: "+447700900123", To: "447700", Text: "STOP & more=1",
+				At: at,
+			}
 			r, err := birdtest.New(cfg).Inbound(callback, in)
 			if err != nil {
 				t.Fatal(err)
@@ -104,7 +128,10 @@ func TestMessagesOfSubscribersAreHeard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			webtest.CheckContent(t, c, call, provider.CallbackContent{ReplayID: content.ReplayID, Inbound: []provider.Inbound{in}})
+			webtest.CheckContent(t, c, call,
+				provider.CallbackContent{
+					ReplayID: content.ReplayID, Inbound: []provider.Inbound{in},
+				})
 		})
 	}
 }
@@ -115,14 +142,18 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			genuine := func() *provider.Callback {
-				return webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}), time.Now())
+				return webtest.MadeCallbackAt(t,
+					receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}),
+					time.Now())
 			}
 			webtest.CheckTampered(t, open(t, settings(apiOf(cfg), nil)), genuine, webtest.Changes{
 				"another URL":  func(c *provider.Callback) { c.URL += "&status=delivered&x=1" },
 				"another body": func(c *provider.Callback) { c.Body = append(c.Body, ' ') },
 				"no signature": func(c *provider.Callback) { c.Header = nil },
 				"alg none": func(c *provider.Callback) {
-					c.Header["Messagebird-Signature-Jwt"] = []string{"eyJhbGciOiJub25lIn0.eyJpc3MiOiJNZXNzYWdlQmlyZCJ9."}
+					c.Header["Messagebird-Signature-Jwt"] = []string{
+						"eyJhbGciOiJub25lIn0.eyJpc3MiOiJNZXNzYWdlQmlyZCJ9.",
+					}
 					delete(c.Header, "Messagebird-Signature")
 				},
 				"another time": func(c *provider.Callback) {
@@ -143,13 +174,17 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 
 func TestCallbacksOutOfTimeAreStale(t *testing.T) {
 	t.Parallel()
-	late := map[string]time.Duration{"messages": 5 * time.Minute, "messages by HMAC": 9 * time.Hour, "channels": 9 * time.Hour}
+	late := map[string]time.Duration{
+		"messages": 5 * time.Minute, "messages by HMAC": 9 * time.Hour, "channels": 9 * time.Hour,
+	}
 	for name, cfg := range accounts() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			webtest.CheckAgeLimits(t, open(t, settings(apiOf(cfg), nil)), func(age time.Duration) *provider.Callback {
-				return webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{}), time.Now().Add(age))
-			}, late[name], 5*time.Minute)
+			webtest.CheckAgeLimits(t, open(t, settings(apiOf(cfg), nil)),
+				func(age time.Duration) *provider.Callback {
+					return webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{}),
+						time.Now().Add(age))
+				}, late[name], 5*time.Minute)
 		})
 	}
 }
@@ -168,21 +203,27 @@ func event(t testing.TB) func(body string) *provider.Callback {
 
 func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	webtest.CheckRefused(t, open(t, settings("channels", nil)), provider.ErrMalformed, webtest.Bodies(
-		event(t), `{`, `[]`, `{"service":"channels","event":"sms.outbound","payload":{"status":"delivered"}}`,
-		`{"service":"channels","event":"sms.outbound","payload":{"id":"1"}}`, `{"service":"channels","event":"sms.inbound","payload":{}}`,
-	))
-	webtest.CheckRefused(t, open(t, settings("messages", nil)), provider.ErrMalformed, map[string]*provider.Callback{
-		"no id":     signedGet(t, url.Values{"status": {"delivered"}}),
-		"no number": signedGet(t, url.Values{"originator": {""}, "body": {"STOP"}}),
-	})
+	webtest.CheckRefused(t, open(t, settings("channels", nil)), provider.ErrMalformed,
+		webtest.Bodies(
+			event(t), `{`, `[]`,
+			`{"service":"channels","event":"sms.outbound","payload":{"status":"delivered"}}`,
+			`{"service":"channels","event":"sms.outbound","payload":{"id":"1"}}`,
+			`{"service":"channels","event":"sms.inbound","payload":{}}`,
+		))
+	webtest.CheckRefused(t, open(t, settings("messages", nil)), provider.ErrMalformed,
+		map[string]*provider.Callback{
+			"no id":     signedGet(t, url.Values{"status": {"delivered"}}),
+			"no number": signedGet(t, url.Values{"originator": {""}, "body": {"STOP"}}),
+		})
 }
 
 func TestGenuineCallbacksOfOtherKindsMeanNothing(t *testing.T) {
 	t.Parallel()
-	webtest.CheckIgnored(t, open(t, settings("messages", nil)), map[string]*provider.Callback{"ping": signedGet(t, url.Values{"ping": {"1"}})})
+	webtest.CheckIgnored(t, open(t, settings("messages", nil)),
+		map[string]*provider.Callback{"ping": signedGet(t, url.Values{"ping": {"1"}})})
 	webtest.CheckIgnored(t, open(t, settings("channels", nil)), webtest.Bodies(
-		event(t), `{}`, `{"service":"conversations","event":"sms.outbound"}`, `{"service":"channels","event":"sms.interaction"}`,
+		event(t), `{}`, `{"service":"conversations","event":"sms.outbound"}`,
+		`{"service":"channels","event":"sms.interaction"}`,
 	))
 }
 
@@ -190,15 +231,21 @@ func FuzzHear(f *testing.F) {
 	for _, cfg := range accounts() {
 		r := receiptRequest(f, cfg, webtest.Receipt{State: provider.Delivered})
 		c := webtest.MadeCallbackAt(f, r, time.Now())
-		f.Add(c.Method, c.URL, r.Header.Get("MessageBird-Signature-JWT"), r.Header.Get("MessageBird-Signature"), r.Header.Get("MessageBird-Request-Timestamp"), c.Body)
+		f.Add(c.Method, c.URL, r.Header.Get("MessageBird-Signature-JWT"),
+			r.Header.Get("MessageBird-Signature"), r.Header.Get("MessageBird-Request-Timestamp"),
+			c.Body)
 	}
-	listeners := []provider.CallbackReader{open(f, settings("messages", map[string]any{"signing_key_files": "old"})), open(f, settings("channels", map[string]any{"signing_key_files": "old"}))}
+	listeners := []provider.CallbackReader{
+		open(f, settings("messages", map[string]any{"signing_key_files": "old"})),
+		open(f, settings("channels", map[string]any{"signing_key_files": "old"})),
+	}
 	f.Fuzz(func(t *testing.T, method, address, token, signature, stamp string, body []byte) {
 		for _, l := range listeners {
 			content, err := l.ReadCallback(&provider.Callback{
 				Method: method, URL: address, Body: body, At: time.Now(),
 				Header: map[string][]string{
-					"Messagebird-Signature-Jwt": {token}, "Messagebird-Signature": {signature}, "Messagebird-Request-Timestamp": {stamp},
+					"Messagebird-Signature-Jwt": {token}, "Messagebird-Signature": {signature},
+					"Messagebird-Request-Timestamp": {stamp},
 				},
 			})
 			if err == nil || content.Receipts != nil || content.Inbound != nil {
@@ -210,14 +257,17 @@ func FuzzHear(f *testing.F) {
 
 // FuzzReading reads what is signed, whatever it says.
 func FuzzReading(f *testing.F) {
-	f.Add(`status=delivered&id=1`, []byte(`{"service":"channels","event":"sms.outbound","payload":{"id":"1","status":"delivered"}}`))
+	f.Add(`status=delivered&id=1`,
+		[]byte(
+			`{"service":"channels","event":"sms.outbound","payload":{"id":"1","status":"delivered"}}`))
 	f.Fuzz(func(t *testing.T, query string, body []byte) {
 		signed := account("channels")
 		r, err := birdtest.SignBody(signed, callback, body)
 		if err != nil {
 			return
 		}
-		content, err := open(t, settings("channels", nil)).ReadCallback(webtest.MadeCallbackAt(t, r, time.Now()))
+		content, err := open(t, settings("channels", nil)).ReadCallback(
+			webtest.MadeCallbackAt(t, r, time.Now()))
 		check(t, content, err)
 		signed = birdtest.Config{SigningKey: signingKey}
 		if r, err = birdtest.Sign(signed, callback+"?"+query); err != nil {

@@ -44,9 +44,14 @@ type body struct {
 	} `json:"text"`
 }
 
-// Compose writes a submission. The channel has a sender of its own unless one is named; Bird chooses the alphabet.
+// Compose writes a submission. The channel has a sender of its own unless one is named; Bird
+// chooses the alphabet.
 func (c channels) Compose(s *provider.Submission) (*web.Request, error) {
-	out := outgoing{Reference: s.Key, Receiver: receiver{Contacts: []identifier{{Key: "phonenumber", Value: s.To}}}}
+	out := outgoing{
+		Reference: s.Key, Receiver: receiver{
+			Contacts: []identifier{{Key: "phonenumber", Value: s.To}},
+		},
+	}
 	out.Body.Type, out.Body.Text.Text = "text", s.Text
 	if from := orElse(s.From, c.cfg.From); from != "" {
 		out.Sender = &sender{Connector: identifier{Value: from}}
@@ -59,9 +64,9 @@ func (c channels) Compose(s *provider.Submission) (*web.Request, error) {
 	return &web.Request{Method: http.MethodPost, URL: path, Header: c.cfg.header(), Body: text}, nil
 }
 
-// Classify reads an answer. A message is Rejected when Bird finds fault with the recipient and with nothing else: sender and body
-// may suit another provider. A sender at fault is the sender's matter whatever else is. Faults of the recipient often show only
-// in an event later.
+// Classify reads an answer. A message is Rejected when Bird finds fault with the recipient and with
+// nothing else: sender and body may suit another provider. A sender at fault is the sender's matter
+// whatever else is. Faults of the recipient often show only in an event later.
 func (c channels) Classify(a *web.Answer) provider.Result {
 	var answer struct {
 		ID      string                     `json:"id"`
@@ -94,7 +99,8 @@ func (c channels) Classify(a *web.Answer) provider.Result {
 func blamesOnly(details map[string]json.RawMessage, owners ...string) bool {
 	for field := range details {
 		field = strings.TrimPrefix(field, ".")
-		if !slices.ContainsFunc(owners, func(owner string) bool { return strings.HasPrefix(field, owner) }) {
+		if !slices.ContainsFunc(owners,
+			func(owner string) bool { return strings.HasPrefix(field, owner) }) {
 			return false
 		}
 	}

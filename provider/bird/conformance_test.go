@@ -20,8 +20,12 @@ func TestChannelConforms(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
 			v := webtest.Vendor{
-				Protocol: func() webtest.Protocol { return birdtest.New(account(api)) }, Secrets: []string{accessKey, signingKey},
-				Open: func(t testing.TB, reach web.Config) provider.Channel { return reaching(t, api, reach) },
+				Protocol: func() webtest.Protocol { return birdtest.New(account(api)) },
+				Secrets:  []string{accessKey, signingKey},
+				Open: func(t testing.TB,
+					reach web.Config) provider.Channel {
+					return reaching(t, api, reach)
+				},
 			}
 			if api == "messages" { // the other one takes no validity
 				v.Validity = &webtest.Validity{Pattern: `"validity":(\d+)`}
@@ -48,14 +52,19 @@ func TestMessagesGoOutOnceOverTLS(t *testing.T) {
 	authority := httptest.NewUnstartedServer(nil)
 	authority.StartTLS() // for its certificate, which is good for 127.0.0.1
 	t.Cleanup(authority.Close)
-	pemFile := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Certificate().Raw})
+	pemFile := pem.EncodeToMemory(
+		&pem.Block{Type: "CERTIFICATE", Bytes: authority.Certificate().Raw})
 	carrier := webtest.Serve(t, webtest.Config{
 		Protocol: birdtest.New(account("messages")),
-		TLS:      &tls.Config{Certificates: authority.TLS.Certificates, MinVersion: tls.VersionTLS12},
+		TLS: &tls.Config{
+			Certificates: authority.TLS.Certificates, MinVersion: tls.VersionTLS12,
+		},
 	})
 	trusting := webtest.Files{"ca": string(pemFile)}
 	maps.Copy(trusting, files)
-	c, err := bird.Open(settings("messages", map[string]any{"base_url": carrier.URL(), "tls_ca_file": "ca"}), trusting.Environment(""))
+	c, err := bird.Open(
+		settings("messages", map[string]any{"base_url": carrier.URL(), "tls_ca_file": "ca"}),
+		trusting.Environment(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,11 +19,17 @@ const (
 )
 
 // files stand in for the disk.
-var files = webtest.Files{"access": accessKey + "\n", "signing": signingKey + "\n", "old": "0ld-hunter2x\n", "empty": "", "two": "a\nb\n"}
+var files = webtest.Files{
+	"access": accessKey + "\n", "signing": signingKey + "\n", "old": "0ld-hunter2x\n", "empty": "",
+	"two": "a\nb\n",
+}
 
 // settings of the two APIs, to which a test adds.
 func settings(api string, more map[string]any) map[string]any {
-	values := map[string]any{"api": api, "access_key_file": "access", "signing_key_files": []any{"old", "signing"}, "allow_private": true}
+	values := map[string]any{
+		"api": api, "access_key_file": "access", "signing_key_files": []any{"old", "signing"},
+		"allow_private": true,
+	}
 	if api == "channels" {
 		values["workspace"], values["channel"] = workspace, channelID
 	}

@@ -31,8 +31,8 @@ type message struct {
 
 var errNoSender = errors.New("the message names no sender, and the channel has none of its own")
 
-// Compose writes a submission. The alphabet is named, so that what is billed is what was counted: left to itself,
-// the endpoint replaces characters.
+// Compose writes a submission. The alphabet is named, so that what is billed is what was counted:
+// left to itself, the endpoint replaces characters.
 func (m messages) Compose(s *provider.Submission) (*web.Request, error) {
 	out := message{
 		Originator: strings.TrimPrefix(orElse(s.From, m.cfg.From), "+"),
@@ -55,7 +55,9 @@ func (m messages) Compose(s *provider.Submission) (*web.Request, error) {
 	if err != nil {
 		return nil, errors.New("the message cannot be written as JSON")
 	}
-	return &web.Request{Method: http.MethodPost, URL: "/messages", Header: m.cfg.header(), Body: body}, nil
+	return &web.Request{
+		Method: http.MethodPost, URL: "/messages", Header: m.cfg.header(), Body: body,
+	}, nil
 }
 
 // Classify reads an answer. A message was taken when the answer is a 2xx with an id.
@@ -83,7 +85,8 @@ func (m messages) Classify(a *web.Answer) provider.Result {
 
 func (c *Config) header() http.Header {
 	return http.Header{
-		"Authorization": {"AccessKey " + c.AccessKey}, "Content-Type": {"application/json"}, "Accept": {"application/json"},
+		"Authorization": {"AccessKey " + c.AccessKey}, "Content-Type": {"application/json"},
+		"Accept": {"application/json"},
 	}
 }
 

@@ -15,18 +15,50 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 		values map[string]any
 		want   string
 	}{
-		"no access key":        {map[string]any{}, "access_key_file: is missing"},
-		"unknown file":         {map[string]any{"access_key_file": "nowhere"}, "access_key_file"},
-		"two lines":            {map[string]any{"access_key_file": "two"}, "access_key_file: holds something else"},
-		"three signing keys":   {map[string]any{"access_key_file": "access", "signing_key_files": []any{"old", "old", "old"}}, "signing_key_files: names 3 files"},
-		"empty signing key":    {map[string]any{"access_key_file": "access", "signing_key_files": "empty"}, "signing_key_files: is empty"},
-		"no workspace":         {map[string]any{"access_key_file": "access", "api": "channels", "channel": channelID}, "workspace: is no id"},
-		"a path as channel":    {map[string]any{"access_key_file": "access", "api": "channels", "workspace": workspace, "channel": "../../x"}, "channel: is no id"},
-		"channel for messages": {map[string]any{"access_key_file": "access", "channel": channelID}, "channel: belongs to api: channels"},
-		"unknown API":          {map[string]any{"access_key_file": "access", "api": "voice"}, "api: \"voice\" is none of"},
-		"misspelt":             {map[string]any{"access_key_file": "access", "singing_key_files": "x"}, "did you mean signing_key_files?"},
-		"a secret in the open": {map[string]any{"access_key_file": "access", "access_key": "x"}, "access_key: unknown setting"},
-		"a query in the base":  {map[string]any{"access_key_file": "access", "base_url": "https://x.example/?a=b"}, "base_url"},
+		"no access key": {map[string]any{}, "access_key_file: is missing"},
+		"unknown file":  {map[string]any{"access_key_file": "nowhere"}, "access_key_file"},
+		"two lines": {
+			map[string]any{"access_key_file": "two"}, "access_key_file: holds something else",
+		},
+		"three signing keys": {
+			map[string]any{
+				"access_key_file": "access", "signing_key_files": []any{"old", "old", "old"},
+			}, "signing_key_files: names 3 files",
+		},
+		"empty signing key": {
+			map[string]any{"access_key_file": "access", "signing_key_files": "empty"},
+			"signing_key_files: is empty",
+		},
+		"no workspace": {
+			map[string]any{"access_key_file": "access", "api": "channels", "channel": channelID},
+			"workspace: is no id",
+		},
+		"a path as channel": {
+			map[string]any{
+				"access_key_file": "access", "api": "channels", "workspace": workspace,
+				"channel": "../../x",
+			}, "channel: is no id",
+		},
+		"channel for messages": {
+			map[string]any{"access_key_file": "access", "channel": channelID},
+			"channel: belongs to api: channels",
+		},
+		"unknown API": {
+			map[string]any{"access_key_file": "access", "api": "voice"},
+			"api: \"voice\" is none of",
+		},
+		"misspelt": {
+			map[string]any{"access_key_file": "access", "singing_key_files": "x"},
+			"did you mean signing_key_files?",
+		},
+		"a secret in the open": {
+			map[string]any{"access_key_file": "access", "access_key": "x"},
+			"access_key: unknown setting",
+		},
+		"a query in the base": {
+			map[string]any{"access_key_file": "access", "base_url": "https://x.example/?a=b"},
+			"base_url",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,8 +71,9 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
 	for api, longest := range map[string]time.Duration{"messages": 48 * time.Hour, "channels": 0} {
-		webtest.CheckPromises(t, bird.Open, settings(api, nil), files.Environment(callback), "signing_key_files", provider.Capabilities{
-			KeyInReceipt: true, Receipts: true, LongestValidity: longest, Batch: 1,
-		})
+		webtest.CheckPromises(t, bird.Open, settings(api, nil), files.Environment(callback),
+			"signing_key_files", provider.Capabilities{
+				KeyInReceipt: true, Receipts: true, LongestValidity: longest, Batch: 1,
+			})
 	}
 }

@@ -1,9 +1,8 @@
 // Package breaker stops sending to a channel that is broken, so that its messages
 // fall back to others at once instead of each waiting for a deadline.
 //
-// It wraps one provider.Channel in a circuit breaker of sony/gobreaker. What counts
-// as a failure is decided here and nowhere else: see class. Choosing another
-// channel is not its business.
+// It wraps one provider.Channel in a circuit breaker of sony/gobreaker. What counts as a failure is
+// decided here and nowhere else: see class. Choosing another channel is not its business.
 package breaker
 
 import (
@@ -17,12 +16,12 @@ import (
 	"dispatcher/provider"
 )
 
-// CodeOpen is the Result.Code of a submission that the breaker held back and the
-// word of Ready while it does.
+// CodeOpen is the Result.Code of a submission that the breaker held back and the word of Ready
+// while it does.
 const CodeOpen = provider.BreakerOpen
 
-// CodeEnded is the Result.Code of a submission whose context had ended before it
-// came to the breaker.
+// CodeEnded is the Result.Code of a submission whose context had ended before it came to the
+// breaker.
 const CodeEnded = "context_ended"
 
 // ErrOpen is the Result.Err of a submission that the breaker held back.
@@ -68,7 +67,9 @@ func New(ch provider.Channel, c Config) *Breaker {
 // open, when as many probes as allowed are under way, or when ctx has ended already.
 func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if err := ctx.Err(); err != nil {
-		return provider.Result{Outcome: provider.Refused, Code: CodeEnded, Err: fmt.Errorf("not sent: %w", err)}
+		return provider.Result{
+			Outcome: provider.Refused, Code: CodeEnded, Err: fmt.Errorf("not sent: %w", err),
+		}
 	}
 	var r provider.Result
 	called := false
@@ -87,16 +88,16 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 	return r
 }
 
-// class decides what an outcome says about the channel's health. Accepted and
-// Rejected are answers of a working provider. Throttled asks for patience, which
-// pacing gives, and would otherwise open the breaker under load; it takes nothing, so it ends no row either. What is Unfit says nothing: a vendor may look at
-// the message first and refuse it without having come to what is wrong with the account, so that it would hide the
-// failures between which it comes, and close a half-open breaker on a channel that takes nothing. Beyond mostUnfit messages in a row it
-// is a failure. A context that was
-// cancelled, or that ended before a byte left, is our doing; one whose deadline passed
-// without an answer is the provider's. A submission that was too late is ours again: what
-// is wrong with a channel that has no room shows in the answers to those that have it. Once
-// Close was called, refusals are ours too.
+// class decides what an outcome says about the channel's health. Accepted and Rejected are answers
+// of a working provider. Throttled asks for patience, which pacing gives, and would otherwise open
+// the breaker under load; it takes nothing, so it ends no row either. What is Unfit says nothing: a
+// vendor may look at the message first and refuse it without having come to what is wrong with the
+// account, so that it would hide the failures between which it comes, and close a half-open breaker
+// on a channel that takes nothing. Beyond mostUnfit messages in a row it is a failure. A context
+// that was cancelled, or that ended before a byte left, is our doing; one whose deadline passed
+// without an answer is the provider's. A submission that was too late is ours again: what is wrong
+// with a channel that has no room shows in the answers to those that have it. Once Close was
+// called, refusals are ours too.
 func (b *Breaker) class(ctx context.Context, id string, r *provider.Result) error {
 	switch r.Outcome {
 	case provider.Accepted, provider.Rejected:
@@ -105,7 +106,8 @@ func (b *Breaker) class(ctx context.Context, id string, r *provider.Result) erro
 	case provider.Throttled:
 		return errExcluded
 	case provider.Refused:
-		if ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.DeadlinePassed || r.Code == provider.Uncomposed || b.closing.Load() {
+		if ctx.Err() != nil || r.Code == provider.Late || r.Code == provider.DeadlinePassed ||
+			r.Code == provider.Uncomposed || b.closing.Load() {
 			return errExcluded
 		}
 		if r.Unfit && !b.unfit.add(id) {
@@ -121,9 +123,9 @@ func (b *Breaker) class(ctx context.Context, id string, r *provider.Result) erro
 	return errFailure
 }
 
-// Ready is false with CodeOpen while the breaker is open or while no further probe
-// is allowed; otherwise the channel behind it answers, with provider.Probing if only
-// a probe is allowed. It is advice for choosing: Send decides again.
+// Ready is false with CodeOpen while the breaker is open or while no further probe is allowed;
+// otherwise the channel behind it answers, with provider.Probing if only a probe is allowed. It is
+// advice for choosing: Send decides again.
 func (b *Breaker) Ready() (ok bool, why string) {
 	switch b.State() {
 	case Open:
@@ -150,8 +152,8 @@ func (b *Breaker) Close(ctx context.Context) error {
 	return b.channel.Close(ctx)
 }
 
-// What a channel promises and hears does not depend on its health, so the breaker only passes it on:
-// receipts of an open channel are welcome, and so is the answer to what became of a submission.
+// What a channel promises and hears does not depend on its health, so the breaker only passes it
+// on: receipts of an open channel are welcome, and so is the answer to what became of a submission.
 var (
 	_ provider.Capable        = (*Breaker)(nil)
 	_ provider.Finder         = (*Breaker)(nil)
@@ -183,17 +185,18 @@ func (b *Breaker) ReadsCallbacks() bool {
 	return ok
 }
 
-// ReadCallback reads a callback with the channel behind the breaker. When that is no Listener, nobody can have
-// signed for it.
+// ReadCallback reads a callback with the channel behind the breaker. When that is no Listener,
+// nobody can have signed for it.
 func (b *Breaker) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
 	if l, ok := b.channel.(provider.CallbackReader); ok {
 		return l.ReadCallback(c)
 	}
-	return provider.CallbackContent{}, fmt.Errorf("the channel expects no callbacks: %w", provider.ErrForged)
+	return provider.CallbackContent{},
+		fmt.Errorf("the channel expects no callbacks: %w", provider.ErrForged)
 }
 
-// Confirm answers the question of a provider whether its calls are wanted, with the channel behind the breaker; false
-// when that has no such provider.
+// Confirm answers the question of a provider whether its calls are wanted, with the channel behind
+// the breaker; false when that has no such provider.
 func (b *Breaker) Confirm(ctx context.Context, c *provider.Callback) (confirmed bool, err error) {
 	asked, ok := b.channel.(interface {
 		Confirm(ctx context.Context, c *provider.Callback) (bool, error)

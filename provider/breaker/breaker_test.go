@@ -56,7 +56,8 @@ func sendAll(t *testing.T, b *breaker.Breaker, o *atomic.Int32, script ...provid
 	t.Helper()
 	for i, want := range script {
 		o.Store(int32(want))
-		if r := b.Send(t.Context(), provider.Submission{ID: "m"}); r.Outcome != want || r.Code != "" {
+		if r := b.Send(t.Context(), provider.Submission{ID: "m"}); r.Outcome != want ||
+			r.Code != "" {
 			t.Fatalf("send %d = %v %q, want %v from the channel", i, r.Outcome, r.Code, want)
 		}
 	}
@@ -87,14 +88,31 @@ func TestOnlyUnknownAndRefusedOpenTheBreaker(t *testing.T) {
 		{"four refusals are not enough", repeat(4, refused), breaker.Closed},
 		{"five refusals in a row", repeat(5, refused), breaker.Open},
 		{"five without an answer in a row", repeat(5, unknown), breaker.Open},
-		{"a mixture in a row", []provider.Outcome{refused, unknown, refused, unknown, refused}, breaker.Open},
+		{
+			"a mixture in a row", []provider.Outcome{refused, unknown, refused, unknown, refused},
+			breaker.Open,
+		},
 		{"throttling never", repeat(100, throttled), breaker.Closed},
 		{"rejections never", repeat(100, rejected), breaker.Closed},
-		{"a throttled one does not end a row", []provider.Outcome{refused, refused, refused, refused, throttled, refused}, breaker.Open},
-		{"a rejection ends a row", []provider.Outcome{refused, refused, refused, refused, rejected, refused}, breaker.Closed},
+		{
+			"a throttled one does not end a row",
+			[]provider.Outcome{refused, refused, refused, refused, throttled, refused},
+			breaker.Open,
+		},
+		{
+			"a rejection ends a row",
+			[]provider.Outcome{refused, refused, refused, refused, rejected, refused},
+			breaker.Closed,
+		},
 		{"half of eighteen is too small a sample", repeat(9, refused, accepted), breaker.Closed},
-		{"half of twenty", append([]provider.Outcome{accepted}, append(repeat(9, refused, accepted), refused)...), breaker.Open},
-		{"throttled ones do not fill the sample", append(repeat(9, refused, accepted), repeat(50, throttled)...), breaker.Closed},
+		{
+			"half of twenty", append([]provider.Outcome{accepted},
+				append(repeat(9, refused, accepted), refused)...), breaker.Open,
+		},
+		{
+			"throttled ones do not fill the sample",
+			append(repeat(9, refused, accepted), repeat(50, throttled)...), breaker.Closed,
+		},
 		{"a third of thirty", repeat(10, refused, accepted, accepted), breaker.Closed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,13 +127,14 @@ func TestOnlyUnknownAndRefusedOpenTheBreaker(t *testing.T) {
 	}
 }
 
-// TestWhatSaysNothingAboutTheChannelIsNoFailure: a submission that was too late, that the channel cannot write, or that the
-// vendor does not take for what it is, neither opens the breaker nor ends a row of failures, and leaves the probe to the next
-// one.
+// TestWhatSaysNothingAboutTheChannelIsNoFailure: a submission that was too late, that the channel
+// cannot write, or that the vendor does not take for what it is, neither opens the breaker nor ends
+// a row of failures, and leaves the probe to the next one.
 func TestWhatSaysNothingAboutTheChannelIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]provider.Result{
-		"late": {Code: provider.Late}, "expired": {Code: provider.DeadlinePassed}, "uncomposed": {Code: provider.Uncomposed}, "unfit": {Code: "sender", Unfit: true},
+		"late": {Code: provider.Late}, "expired": {Code: provider.DeadlinePassed},
+		"uncomposed": {Code: provider.Uncomposed}, "unfit": {Code: "sender", Unfit: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +160,8 @@ func saysNothing(t *testing.T, nothing provider.Result) {
 				t.Fatalf("%+v leaves it %v, want %v", answer, got, want)
 			}
 		}
-		down, up := provider.Result{Outcome: provider.Refused, Code: "down"}, provider.Result{Outcome: provider.Accepted}
+		down, up := provider.Result{Outcome: provider.Refused, Code: "down"},
+			provider.Result{Outcome: provider.Accepted}
 		for range 20 {
 			send(nothing, breaker.Closed)
 		}
@@ -156,13 +176,17 @@ func saysNothing(t *testing.T, nothing provider.Result) {
 					t.Fatalf("ready %v %q; the probe is still to come", ok, why)
 				}
 			}
-			send(end, map[provider.Outcome]breaker.State{provider.Refused: breaker.Open, provider.Accepted: breaker.Closed}[end.Outcome])
+			send(
+				end, map[provider.Outcome]breaker.State{
+					provider.Refused: breaker.Open, provider.Accepted: breaker.Closed,
+				}[end.Outcome])
 		}
 	})
 }
 
-// TestUnfitMessagesDoNotHideADeadAccount: of five messages the vendor refuses three for what they are, before it looks at the
-// account, and two because that has no credit. Nothing is accepted, so hardly anything may get there.
+// TestUnfitMessagesDoNotHideADeadAccount: of five messages the vendor refuses three for what they
+// are, before it looks at the account, and two because that has no credit. Nothing is accepted, so
+// hardly anything may get there.
 func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,19 +202,22 @@ func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 			pass(2 * time.Millisecond)
 		}
 		if got := ch.sends.Load(); b.State() == breaker.Closed || got > 20 {
-			t.Errorf("%v after %d of %d messages reached a channel that takes nothing", b.State(), got, messages)
+			t.Errorf("%v after %d of %d messages reached a channel that takes nothing", b.State(),
+				got, messages)
 		}
 	})
 }
 
-// TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages, however many it is: a row of them that one is taken out of is none. It
-// comes back with the first that it takes.
+// TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages, however many it is: a row of them
+// that one is taken out of is none. It comes back with the first that it takes.
 func TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		unfit := provider.Result{Outcome: provider.Refused, Unfit: true, Code: "sender"}
 		r, id := unfit, 0
-		b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result { return r }}, breaker.Config{Name: "a", Failures: 5, OpenFor: time.Second})
+		b := breaker.New(
+			&scriptedChannel{answer: func(context.Context) provider.Result { return r }},
+			breaker.Config{Name: "a", Failures: 5, OpenFor: time.Second})
 		send := func(answer provider.Result, n int, want breaker.State) {
 			t.Helper()
 			r = answer
@@ -207,7 +234,8 @@ func TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages(t *testing.T)
 			send(provider.Result{Outcome: answer}, 1, breaker.Closed)
 		}
 		send(unfit, 50, breaker.Closed)
-		send(provider.Result{Outcome: provider.Throttled}, 10, breaker.Closed) // takes nothing either
+		// takes nothing either
+		send(provider.Result{Outcome: provider.Throttled}, 10, breaker.Closed)
 		send(unfit, 54, breaker.Closed)
 		send(unfit, 1, breaker.Open)
 		pass(time.Second + 1)
@@ -218,8 +246,9 @@ func TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages(t *testing.T)
 	})
 }
 
-// TestFewUnfitMessagesThatComeAgainOpenNothing: a message that every channel refuses comes again in each round, and a hundred of
-// them may do so for as long as they live. With one more they are a channel that takes nothing.
+// TestFewUnfitMessagesThatComeAgainOpenNothing: a message that every channel refuses comes again in
+// each round, and a hundred of them may do so for as long as they live. With one more they are a
+// channel that takes nothing.
 func TestFewUnfitMessagesThatComeAgainOpenNothing(t *testing.T) {
 	t.Parallel()
 	b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result {
@@ -243,7 +272,8 @@ func TestFewUnfitMessagesThatComeAgainOpenNothing(t *testing.T) {
 	}
 }
 
-// TestAnUnfitMessageKeepsThePlaceOfTheProbeWhileItIsUnderWay and no longer: what is not counted does not let more through at once.
+// TestAnUnfitMessageKeepsThePlaceOfTheProbeWhileItIsUnderWay and no longer: what is not counted
+// does not let more through at once.
 func TestAnUnfitMessageKeepsThePlaceOfTheProbeWhileItIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,7 +289,8 @@ func TestAnUnfitMessageKeepsThePlaceOfTheProbeWhileItIsUnderWay(t *testing.T) {
 		for i := range 3 {
 			send()
 			synctest.Wait()
-			if ok, _ := b.Ready(); ok || b.Send(t.Context(), provider.Submission{}).Code != breaker.CodeOpen {
+			if ok, _ := b.Ready(); ok ||
+				b.Send(t.Context(), provider.Submission{}).Code != breaker.CodeOpen {
 				t.Errorf("round %d: a second one beside the probe", i)
 			}
 			answer <- provider.Result{Outcome: provider.Refused, Unfit: true}
@@ -291,7 +322,8 @@ func TestOpenBreakerRefusesBeforeAnyByte(t *testing.T) {
 	b := breaker.New(ch, breaker.Config{Name: "a", Failures: 1})
 	sendAll(t, b, &o, provider.Unknown)
 	r := b.Send(t.Context(), provider.Submission{ID: "m"})
-	if r.Outcome != provider.Refused || r.Code != "breaker_open" || !errors.Is(r.Err, breaker.ErrOpen) {
+	if r.Outcome != provider.Refused || r.Code != "breaker_open" ||
+		!errors.Is(r.Err, breaker.ErrOpen) {
 		t.Errorf("got %+v, want Refused breaker_open", r)
 	}
 	if n := ch.sends.Load(); n != 1 {
@@ -309,7 +341,10 @@ func TestBreakerProbesAfterOpenForAndClosesOnSuccess(t *testing.T) {
 		var changes []string
 		b := breaker.New(outcomes(&o), breaker.Config{
 			Name: "a", Failures: 2, OpenFor: 3 * time.Second,
-			OnChange: func(c breaker.Change) { changes = append(changes, c.From.String()+">"+c.To.String()) },
+			OnChange: func(c breaker.Change) {
+				changes = append(changes,
+					c.From.String()+">"+c.To.String())
+			},
 		})
 		sendAll(t, b, &o, provider.Refused, provider.Refused)
 		pass(3 * time.Second)
@@ -333,7 +368,9 @@ func TestBreakerProbesAfterOpenForAndClosesOnSuccess(t *testing.T) {
 		if got := b.State(); got != breaker.Closed {
 			t.Errorf("after a good probe and one failure: %v, want closed", got)
 		}
-		want := []string{"closed>open", "open>half_open", "half_open>open", "open>half_open", "half_open>closed"}
+		want := []string{
+			"closed>open", "open>half_open", "half_open>open", "open>half_open", "half_open>closed",
+		}
 		if diff := cmp.Diff(want, changes); diff != "" {
 			t.Error(diff)
 		}
@@ -345,7 +382,8 @@ func TestHalfOpenLetsOnlyTheAllowedProbesThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan provider.Result)
 		ch := &scriptedChannel{answer: func(context.Context) provider.Result { return <-answer }}
-		b := breaker.New(ch, breaker.Config{Name: "a", Failures: 1, OpenFor: time.Second, HalfOpenMax: 2})
+		b := breaker.New(
+			ch, breaker.Config{Name: "a", Failures: 1, OpenFor: time.Second, HalfOpenMax: 2})
 		var wg sync.WaitGroup
 		results := make(chan provider.Result, 10)
 		send := func() { wg.Go(func() { results <- b.Send(t.Context(), provider.Submission{}) }) }
@@ -420,7 +458,8 @@ func TestEndedContextReachesNeitherChannelNorCounts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := b.Send(ctx, provider.Submission{})
-	if r.Outcome != provider.Refused || r.Code != breaker.CodeEnded || !errors.Is(r.Err, context.Canceled) {
+	if r.Outcome != provider.Refused || r.Code != breaker.CodeEnded ||
+		!errors.Is(r.Err, context.Canceled) {
 		t.Errorf("got %+v, want Refused context_ended", r)
 	}
 	if ch.sends.Load() != 0 || b.State() != breaker.Closed {
@@ -484,7 +523,8 @@ func TestCloseReachesTheChannelAndItsRefusalsOpenNothing(t *testing.T) {
 	ch := outcomes(&o)
 	b := breaker.New(ch, breaker.Config{Name: "a", Failures: 1})
 	if err := b.Close(t.Context()); err == nil || ch.closes.Load() != 1 {
-		t.Errorf("Close = %v after %d calls, want the channel's own error after one", err, ch.closes.Load())
+		t.Errorf("Close = %v after %d calls, want the channel's own error after one", err,
+			ch.closes.Load())
 	}
 	sendAll(t, b, &o, repeat(10, provider.Refused, provider.Unknown)...)
 	if got := b.State(); got != breaker.Closed {
@@ -515,7 +555,9 @@ func TestConcurrentSendsEachReachTheChannelOnce(t *testing.T) {
 
 func TestPanicOfTheChannelIsAFailureAndGoesOn(t *testing.T) {
 	t.Parallel()
-	b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result { panic("adapter bug") }},
+	b := breaker.New(&scriptedChannel{
+		answer: func(context.Context) provider.Result { panic("adapter bug") },
+	},
 		breaker.Config{Name: "a", Failures: 1})
 	defer func() {
 		if recover() == nil || b.State() != breaker.Open {
@@ -528,10 +570,14 @@ func TestPanicOfTheChannelIsAFailureAndGoesOn(t *testing.T) {
 func TestConfigNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]breaker.Config{
-		"breaker: name is empty":                                             {},
-		"breaker a: percent 101 is above 100":                                {Name: "a", Percent: 101},
-		"breaker a: window, open-for and answer-within must not be negative": {Name: "a", OpenFor: -1},
-		"breaker a: window 5ns is too short":                                 {Name: "a", Window: 5},
+		"breaker: name is empty": {},
+		"breaker a: percent 101 is above 100": {
+			Name: "a", Percent: 101,
+		},
+		"breaker a: window, open-for and answer-within must not be negative": {
+			Name: "a", OpenFor: -1,
+		},
+		"breaker a: window 5ns is too short": {Name: "a", Window: 5},
 	} {
 		if err := c.Validate(); err == nil || err.Error() != want {
 			t.Errorf("Validate = %v, want %s", err, want)
@@ -547,7 +593,10 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 
 func TestStateWords(t *testing.T) {
 	t.Parallel()
-	got := []string{breaker.Closed.String(), breaker.HalfOpen.String(), breaker.Open.String(), breaker.State(7).String()}
+	got := []string{
+		breaker.Closed.String(), breaker.HalfOpen.String(), breaker.Open.String(),
+		breaker.State(7).String(),
+	}
 	if diff := cmp.Diff([]string{"closed", "half_open", "open", "State(7)"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -557,7 +606,9 @@ func TestHotPathDoesNotAllocate(t *testing.T) { // AllocsPerRun must not run bes
 	for name, r := range map[string]provider.Result{
 		"accepted": {Outcome: provider.Accepted}, "unfit": {Outcome: provider.Refused, Unfit: true},
 	} {
-		b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result { return r }}, breaker.Config{Name: "a"})
+		b := breaker.New(
+			&scriptedChannel{answer: func(context.Context) provider.Result { return r }},
+			breaker.Config{Name: "a"})
 		ctx, s := t.Context(), provider.Submission{ID: "m"}
 		if n := testing.AllocsPerRun(100, func() { b.Send(ctx, s) }); n > 0 {
 			t.Errorf("%s: %v allocations a send, want none", name, n)

@@ -68,7 +68,8 @@ func (c Config) Validate() error {
 	case c.Percent > 100:
 		return fmt.Errorf("breaker %s: percent %d is above 100", c.Name, c.Percent)
 	case c.Window < 0, c.OpenFor < 0, c.AnswerWithin < 0:
-		return fmt.Errorf("breaker %s: window, open-for and answer-within must not be negative", c.Name)
+		return fmt.Errorf("breaker %s: window, open-for and answer-within must not be negative",
+			c.Name)
 	case c.Window > 0 && c.Window < periods:
 		return fmt.Errorf("breaker %s: window %s is too short", c.Name, c.Window)
 	}
@@ -96,8 +97,8 @@ func orDefault[T comparable](v, fallback T) T {
 }
 
 // settings translates to the library, which keeps the state. What it counts in closed state is not
-// asked for: health decides when to open. Errors given to Execute are one of the two classes of this
-// package or nil.
+// asked for: health decides when to open. Errors given to Execute are one of the two classes of
+// this package or nil.
 func (c *Config) settings(h *health) gobreaker.Settings {
 	return gobreaker.Settings{
 		Name:        c.Name,

@@ -30,8 +30,8 @@ func (talkingChannel) Confirm(_ context.Context, c *provider.Callback) (bool, er
 	return string(c.Body) == "once", nil
 }
 
-// TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears: receipts of a channel that is left alone are
-// no less true.
+// TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears: receipts of a channel that is
+// left alone are no less true.
 func TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears(t *testing.T) {
 	t.Parallel()
 	var o atomic.Int32
@@ -46,10 +46,12 @@ func TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears(t *testin
 	if got := b.Find(t.Context(), "k"); got.State != provider.Taken || got.Reference != "of k" {
 		t.Errorf("found %+v", got)
 	}
-	if got, err := b.ReadCallback(&provider.Callback{Body: []byte("once")}); err != nil || got.ReplayID != "once" || !b.ReadsCallbacks() {
+	if got, err := b.ReadCallback(&provider.Callback{Body: []byte("once")}); err != nil ||
+		got.ReplayID != "once" || !b.ReadsCallbacks() {
 		t.Errorf("content %+v, %v; hears %v", got, err, b.ReadsCallbacks())
 	}
-	if ok, err := b.Confirm(t.Context(), &provider.Callback{Body: []byte("once")}); !ok || err != nil {
+	if ok, err := b.Confirm(t.Context(), &provider.Callback{Body: []byte("once")}); !ok ||
+		err != nil {
 		t.Errorf("confirmed %v, %v", ok, err)
 	}
 }
@@ -64,7 +66,8 @@ func TestABreakerPromisesNothingForASilentChannel(t *testing.T) {
 	if got := b.Find(t.Context(), "k"); got.State != provider.Unanswered || got.Err == nil {
 		t.Errorf("found %+v", got)
 	}
-	if _, err := b.ReadCallback(&provider.Callback{}); !errors.Is(err, provider.ErrForged) || b.ReadsCallbacks() {
+	if _, err := b.ReadCallback(&provider.Callback{}); !errors.Is(err, provider.ErrForged) ||
+		b.ReadsCallbacks() {
 		t.Errorf("content with %v; hears %v", err, b.ReadsCallbacks())
 	}
 	if ok, err := b.Confirm(t.Context(), &provider.Callback{}); ok || err != nil {

@@ -33,7 +33,8 @@ type health struct {
 	good  uint64   // one more than the latest submit with a good answer
 	row   row      // of failures after that
 	share []period // a ring by period number
-	last  int64    // the period of the latest failure, or of the latest good answer while there is none
+	// the period of the latest failure, or of the latest good answer while there is none
+	last int64
 
 	codes  [maxCodes]string // of failures, a ring
 	failed int              // failures since the last change of state
@@ -86,7 +87,8 @@ func newHealth(c *Config) *health {
 
 // begin notes a submit.
 func (h *health) begin() submit {
-	period := int64(time.Since(h.origin) / h.period) // reads the monotonic clock alone, half the price of time.Now
+	// reads the monotonic clock alone, half the price of time.Now
+	period := int64(time.Since(h.origin) / h.period)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := submit{n: h.next, period: period}
@@ -203,14 +205,16 @@ func (h *health) commonest(failures int) (code string, times int) {
 	return code, times
 }
 
-// mostUnfit is how many messages, without one that is taken in between, a channel may refuse for what they are. Beyond that it
-// is the channel that takes nothing, whatever its provider says: the one sender of all its messages is lost, or the one country
-// that it is for. It would answer faster than any other and draw messages for it.
+// mostUnfit is how many messages, without one that is taken in between, a channel may refuse for
+// what they are. Beyond that it is the channel that takes nothing, whatever its provider says: the
+// one sender of all its messages is lost, or the one country that it is for. It would answer faster
+// than any other and draw messages for it.
 const mostUnfit = 100
 
-// unfitRow knows the messages that were refused for what they are since the last answer that speaks for the channel. A
-// message that comes again in the next round counts once: what is wrong with it says no more about the channel than before.
-// Messages are known by a hash, so that no envelope is kept alive for its id. The zero value is not ready.
+// unfitRow knows the messages that were refused for what they are since the last answer that speaks
+// for the channel. A message that comes again in the next round counts once: what is wrong with it
+// says no more about the channel than before. Messages are known by a hash, so that no envelope is
+// kept alive for its id. The zero value is not ready.
 type unfitRow struct {
 	seed maphash.Seed
 	any  atomic.Bool // whether there are some; spares the lock of an accepted message

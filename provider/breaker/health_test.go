@@ -89,14 +89,33 @@ func TestAChannelThatAnswersMostSubmitsStaysClosed(t *testing.T) {
 		rate    float64
 		carrier carrier
 	}{
-		"2 % lost, 300/s":                  {300, carrier{latency: 5 * time.Millisecond, lost: share(0.02, 1)}},
-		"2 % lost, 3/s":                    {3, carrier{latency: 5 * time.Millisecond, lost: share(0.02, 2)}},
-		"10 % lost, 30/s":                  {30, carrier{latency: 50 * time.Millisecond, lost: share(0.1, 3)}},
-		"2 % lost, slow answers":           {300, carrier{latency: 7 * time.Second, lost: share(0.02, 4)}},
-		"2 % refused at once":              {300, carrier{latency: 5 * time.Millisecond, refused: share(0.02, 5)}},
-		"2 % refused at once, slow answer": {300, carrier{latency: 7900 * time.Millisecond, refused: share(0.02, 6)}},
-		"a hundred in a row are lost":      {300, carrier{latency: 5 * time.Millisecond, lost: func(n int) bool { return n > 900 && n <= 1000 }}},
-		"two in an hour, one lost":         {2.0 / 3600, carrier{lost: func(n int) bool { return n%2 == 0 }}},
+		"2 % lost, 300/s": {
+			300, carrier{latency: 5 * time.Millisecond, lost: share(0.02, 1)},
+		},
+		"2 % lost, 3/s": {
+			3, carrier{latency: 5 * time.Millisecond, lost: share(0.02, 2)},
+		},
+		"10 % lost, 30/s": {
+			30, carrier{latency: 50 * time.Millisecond, lost: share(0.1, 3)},
+		},
+		"2 % lost, slow answers": {
+			300, carrier{latency: 7 * time.Second, lost: share(0.02, 4)},
+		},
+		"2 % refused at once": {
+			300, carrier{latency: 5 * time.Millisecond, refused: share(0.02, 5)},
+		},
+		"2 % refused at once, slow answer": {
+			300, carrier{latency: 7900 * time.Millisecond, refused: share(0.02, 6)},
+		},
+		"a hundred in a row are lost": {
+			300, carrier{
+				latency: 5 * time.Millisecond,
+				lost:    func(n int) bool { return n > 900 && n <= 1000 },
+			},
+		},
+		"two in an hour, one lost": {
+			2.0 / 3600, carrier{lost: func(n int) bool { return n%2 == 0 }},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,18 +140,42 @@ func TestABrokenChannelIsNoticed(t *testing.T) {
 		carrier carrier
 		within  time.Duration
 	}{
-		"no answer from the start":        {300, carrier{lost: always}, answerTimeout + 20*ms},
-		"no answer from the start, 1/s":   {1, carrier{lost: always}, answerTimeout + 4*time.Second},
-		"no answer, five in an hour":      {5.0 / 3600, carrier{lost: always}, 4*720*time.Second + answerTimeout},
-		"no answer after a minute":        {300, carrier{latency: 5 * ms, lost: from(18_001, always)}, time.Minute + answerTimeout + 50*ms},
-		"refused at once":                 {300, carrier{refused: always}, 20 * ms},
-		"refused after a minute":          {300, carrier{latency: 5 * ms, refused: from(18_001, always)}, time.Minute + 50*ms},
-		"refused while answers come late": {300, carrier{latency: 2 * time.Second, refused: from(3001, always)}, 12*time.Second + 50*ms},
-		"60 % lost":                       {300, carrier{latency: 5 * ms, lost: share(0.6, 1)}, answerTimeout + time.Second},
-		"11 of 20 lost, in turn":          {300, carrier{latency: 5 * ms, lost: func(n int) bool { return n%20 < 11 }}, answerTimeout + time.Second},
-		"90 % lost after a minute":        {300, carrier{latency: 5 * ms, lost: from(18_001, share(0.9, 1))}, time.Minute + answerTimeout + 7*time.Second},
-		"60 % refused at once":            {300, carrier{latency: 5 * ms, refused: share(0.6, 2)}, time.Second},
-		"half refused, half lost":         {300, carrier{lost: func(n int) bool { return n%2 == 0 }, refused: always}, time.Second},
+		"no answer from the start": {300, carrier{lost: always}, answerTimeout + 20*ms},
+		"no answer from the start, 1/s": {
+			1, carrier{lost: always}, answerTimeout + 4*time.Second,
+		},
+		"no answer, five in an hour": {
+			5.0 / 3600, carrier{lost: always}, 4*720*time.Second + answerTimeout,
+		},
+		"no answer after a minute": {
+			300, carrier{latency: 5 * ms, lost: from(18_001, always)},
+			time.Minute + answerTimeout + 50*ms,
+		},
+		"refused at once": {300, carrier{refused: always}, 20 * ms},
+		"refused after a minute": {
+			300, carrier{latency: 5 * ms, refused: from(18_001, always)}, time.Minute + 50*ms,
+		},
+		"refused while answers come late": {
+			300, carrier{latency: 2 * time.Second, refused: from(3001, always)},
+			12*time.Second + 50*ms,
+		},
+		"60 % lost": {
+			300, carrier{latency: 5 * ms, lost: share(0.6, 1)}, answerTimeout + time.Second,
+		},
+		"11 of 20 lost, in turn": {
+			300, carrier{latency: 5 * ms, lost: func(n int) bool { return n%20 < 11 }},
+			answerTimeout + time.Second,
+		},
+		"90 % lost after a minute": {
+			300, carrier{latency: 5 * ms, lost: from(18_001, share(0.9, 1))},
+			time.Minute + answerTimeout + 7*time.Second,
+		},
+		"60 % refused at once": {
+			300, carrier{latency: 5 * ms, refused: share(0.6, 2)}, time.Second,
+		},
+		"half refused, half lost": {
+			300, carrier{lost: func(n int) bool { return n%2 == 0 }, refused: always}, time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,9 +193,11 @@ func TestFewLostAnswersNeverOpenTheBreaker(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		c := carrier{
-			latency: time.Duration(rapid.IntRange(0, 7000).Draw(r, "latency ms")) * time.Millisecond,
-			timeout: time.Duration(rapid.IntRange(7001, 10_000).Draw(r, "timeout ms")) * time.Millisecond,
-			lost:    share(rapid.Float64Range(0, 0.1).Draw(r, "lost"), rapid.Uint64().Draw(r, "seed")),
+			latency: time.Duration(rapid.IntRange(0, 7000).Draw(r,
+				"latency ms")) * time.Millisecond,
+			timeout: time.Duration(rapid.IntRange(7001, 10_000).Draw(r,
+				"timeout ms")) * time.Millisecond,
+			lost: share(rapid.Float64Range(0, 0.1).Draw(r, "lost"), rapid.Uint64().Draw(r, "seed")),
 		}
 		rate := rapid.Float64Range(5, 200).Draw(r, "rate")
 		if o := flow(t, &c, rate, 20*time.Second); o.at >= 0 {
@@ -189,7 +234,9 @@ func TestAChangeTellsWhatLedToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Result
 		var last breaker.Change
-		b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result { return r }}, breaker.Config{
+		b := breaker.New(&scriptedChannel{
+			answer: func(context.Context) provider.Result { return r },
+		}, breaker.Config{
 			Name: "a", OpenFor: time.Second, OnChange: func(c breaker.Change) { last = c },
 		})
 		send := func(outcome provider.Outcome, code string, n int) {
@@ -208,19 +255,34 @@ func TestAChangeTellsWhatLedToIt(t *testing.T) {
 		send(provider.Accepted, "", 5)
 		send(provider.Unknown, "timeout", 2)
 		send(provider.Refused, "500", 3)
-		expect(breaker.Change{From: breaker.Closed, To: breaker.Open, Stats: breaker.Stats{Failures: 8, Submits: 13, Code: "500", Coded: 6}}, 8.0/13)
+		expect(
+			breaker.Change{
+				From: breaker.Closed, To: breaker.Open,
+				Stats: breaker.Stats{Failures: 8, Submits: 13, Code: "500", Coded: 6},
+			}, 8.0/13)
 		pass(time.Second + 1)
 		b.State()
 		expect(breaker.Change{From: breaker.Open, To: breaker.HalfOpen}, 0)
 		send(provider.Refused, "503", 1)
-		expect(breaker.Change{From: breaker.HalfOpen, To: breaker.Open, Stats: breaker.Stats{Failures: 1, Submits: 1, Code: "503", Coded: 1}}, 1)
+		expect(
+			breaker.Change{
+				From: breaker.HalfOpen, To: breaker.Open,
+				Stats: breaker.Stats{Failures: 1, Submits: 1, Code: "503", Coded: 1},
+			}, 1)
 		pass(time.Second + 1)
 		send(provider.Accepted, "", 1)
-		expect(breaker.Change{From: breaker.HalfOpen, To: breaker.Closed, Stats: breaker.Stats{Submits: 1}}, 0)
+		expect(
+			breaker.Change{
+				From: breaker.HalfOpen, To: breaker.Closed, Stats: breaker.Stats{Submits: 1},
+			}, 0)
 		for range 5 { // an hour apart, so that the window holds one of them
 			send(provider.Refused, "402", 1)
 			pass(time.Hour)
 		}
-		expect(breaker.Change{From: breaker.Closed, To: breaker.Open, Stats: breaker.Stats{Failures: 5, Submits: 5, Code: "402", Coded: 5}}, 1)
+		expect(
+			breaker.Change{
+				From: breaker.Closed, To: breaker.Open,
+				Stats: breaker.Stats{Failures: 5, Submits: 5, Code: "402", Coded: 5},
+			}, 1)
 	})
 }

@@ -26,8 +26,8 @@ type rule struct {
 	outcome   provider.Outcome
 }
 
-// verdicts are what a rule can say beside Accepted, and noID is a yes that is none. The words are ours: the gateway's may repeat the
-// number.
+// verdicts are what a rule can say beside Accepted, and noID is a yes that is none. The words are
+// ours: the gateway's may repeat the number.
 var (
 	meanings = map[provider.Outcome]web.Meaning{
 		provider.Unknown:   web.Unknown("the description does not say what this answer means"),
@@ -38,9 +38,9 @@ var (
 	noID = web.Unknown("the gateway says yes without an id")
 )
 
-// Classify reads an answer by the first rule that fits. A rule for 4xx or 5xx does not mean the statuses that what stands
-// before the gateway gives, too: 429 is Throttled (RFC 6585 section 4), those of web.MaybeFromProxy are Unknown, unless a rule names
-// them. What no rule fits is Unknown.
+// Classify reads an answer by the first rule that fits. A rule for 4xx or 5xx does not mean the
+// statuses that what stands before the gateway gives, too: 429 is Throttled (RFC 6585 section 4),
+// those of web.MaybeFromProxy are Unknown, unless a rule names them. What no rule fits is Unknown.
 func (a api) Classify(response *web.Answer) provider.Result {
 	d := &document{header: response.Header, body: response.Body}
 	_ = d.parseJSON() // what is no JSON has no value at any pointer
@@ -72,7 +72,8 @@ func (a *answer) outcome(status int, code string) provider.Outcome {
 		if rule.low != rule.high && ofAnybody(status) {
 			continue
 		}
-		if status >= rule.low && status <= rule.high && (rule.codes == nil || slices.Contains(rule.codes, code)) {
+		if status >= rule.low && status <= rule.high &&
+			(rule.codes == nil || slices.Contains(rule.codes, code)) {
 			return rule.outcome
 		}
 	}
@@ -91,7 +92,8 @@ func ofAnybody(status int) bool {
 func (a *answer) wait(d *document, response *web.Answer) time.Duration {
 	const longest = 1e6
 	if text, ok := a.retryAfter.find(d); ok {
-		if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 && seconds < longest {
+		if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 &&
+			seconds < longest {
 			return time.Duration(seconds * float64(time.Second))
 		}
 	}
@@ -116,5 +118,6 @@ func word(text string) bool {
 
 // plainID reports whether a text can be an id: short, printable and without spaces.
 func plainID(text string) bool {
-	return text != "" && len(text) <= provider.MaxReference && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+	return text != "" && len(text) <= provider.MaxReference &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }

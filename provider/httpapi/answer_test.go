@@ -23,12 +23,16 @@ func TestAnswersAreClassifiedAsDescribed(t *testing.T) {
 			"bare_503":         {Outcome: provider.Unknown, Code: "503"},
 			"proxys_503":       {Outcome: provider.Unknown, Code: "503"},
 			"slow_down":        {Outcome: provider.Throttled, Code: "429"},
-			"slow_down_when":   {Outcome: provider.Throttled, Code: "429", RetryAfter: 9 * time.Second},
-			"other_text":       {Outcome: provider.Unknown, Code: "202"},
-			"internal_error":   {Outcome: provider.Unknown, Code: "500"},
+			"slow_down_when": {
+				Outcome: provider.Throttled, Code: "429", RetryAfter: 9 * time.Second,
+			},
+			"other_text":     {Outcome: provider.Unknown, Code: "202"},
+			"internal_error": {Outcome: provider.Unknown, Code: "500"},
 		},
 		"clicksend": {
-			"accepted":       {Outcome: provider.Accepted, Reference: "BF7AD270-0DE2-418B-B606-71D527D9C1AE"},
+			"accepted": {
+				Outcome: provider.Accepted, Reference: "BF7AD270-0DE2-418B-B606-71D527D9C1AE",
+			},
 			"bad_recipient":  {Outcome: provider.Rejected, Code: "200/INVALID_RECIPIENT"},
 			"no_credit":      {Outcome: provider.Refused, Code: "200/INSUFFICIENT_CREDIT"},
 			"new_word":       {Outcome: provider.Unknown, Code: "200/SOMETHING_NEW"},
@@ -41,7 +45,8 @@ func TestAnswersAreClassifiedAsDescribed(t *testing.T) {
 	} {
 		t.Run(gateway, func(t *testing.T) {
 			t.Parallel()
-			webtest.CheckAnswers(t, "testdata/"+gateway+"_*.http", httpapi.APIOf(open(t, document(t, gateway, nil))).Classify, want)
+			webtest.CheckAnswers(t, "testdata/"+gateway+"_*.http",
+				httpapi.APIOf(open(t, document(t, gateway, nil))).Classify, want)
 		})
 	}
 }
@@ -55,11 +60,18 @@ func TestStatusesOfAnybodyAreMeantOnlyByName(t *testing.T) {
 		said["outcomes"] = append(rules, said["outcomes"].([]any)...)
 		return httpapi.APIOf(open(t, values)).Classify(&web.Answer{Status: status}).Outcome
 	}
-	refused := func(status any) map[string]any { return map[string]any{"status": status, "outcome": "refused"} }
+	refused := func(status any) map[string]any {
+		return map[string]any{
+			"status": status, "outcome": "refused",
+		}
+	}
 	for status, want := range map[int]provider.Outcome{
-		http.StatusRequestTimeout: provider.Unknown, http.StatusMisdirectedRequest: provider.Unknown, http.StatusBadGateway: provider.Unknown,
-		http.StatusServiceUnavailable: provider.Unknown, http.StatusGatewayTimeout: provider.Unknown,
-		http.StatusTooManyRequests: provider.Throttled, http.StatusGone: provider.Refused, http.StatusInternalServerError: provider.Refused,
+		http.StatusRequestTimeout:     provider.Unknown,
+		http.StatusMisdirectedRequest: provider.Unknown, http.StatusBadGateway: provider.Unknown,
+		http.StatusServiceUnavailable: provider.Unknown,
+		http.StatusGatewayTimeout:     provider.Unknown,
+		http.StatusTooManyRequests:    provider.Throttled, http.StatusGone: provider.Refused,
+		http.StatusInternalServerError: provider.Refused,
 	} {
 		if got := classify(status, refused("4xx"), refused("5xx")); got != want {
 			t.Errorf("%d is %v, want %v", status, got, want)
@@ -74,7 +86,8 @@ func TestRetryAfterStandsWhereTheDescriptionSays(t *testing.T) {
 	t.Parallel()
 	values := document(t, "clicksend", nil)
 	values["answer"].(map[string]any)["retry_after"] = "json:/wait"
-	got := httpapi.APIOf(open(t, values)).Classify(&web.Answer{Status: http.StatusTooManyRequests, Body: []byte(`{"wait":2.5}`)})
+	got := httpapi.APIOf(open(t, values)).Classify(
+		&web.Answer{Status: http.StatusTooManyRequests, Body: []byte(`{"wait":2.5}`)})
 	if got.Outcome != provider.Throttled || got.RetryAfter != 2500*time.Millisecond {
 		t.Errorf("%v after %s", got.Outcome, got.RetryAfter)
 	}
@@ -83,7 +96,10 @@ func TestRetryAfterStandsWhereTheDescriptionSays(t *testing.T) {
 func FuzzClassify(f *testing.F) {
 	f.Add(200, []byte(`{"data":{"messages":[{"message_id":"1","status":"SUCCESS"}]}}`))
 	f.Add(202, []byte("0: Accepted for delivery"))
-	apis := []web.API{httpapi.APIOf(open(f, document(f, "kannel", nil))), httpapi.APIOf(open(f, document(f, "clicksend", nil)))}
+	apis := []web.API{
+		httpapi.APIOf(open(f, document(f, "kannel", nil))),
+		httpapi.APIOf(open(f, document(f, "clicksend", nil))),
+	}
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		for _, api := range apis {
 			r := api.Classify(&web.Answer{Status: status, Body: body})

@@ -12,7 +12,8 @@ import (
 func BenchmarkSend(b *testing.B) {
 	for _, name := range []string{"kannel", "clicksend"} {
 		b.Run(name, func(b *testing.B) {
-			api, s, answer := httpapi.APIOf(open(b, document(b, name, nil))), submission(), webtest.ReadAnswer(b, "testdata/"+name+"_accepted.http")
+			api, s, answer := httpapi.APIOf(open(b, document(b, name, nil))), submission(),
+				webtest.ReadAnswer(b, "testdata/"+name+"_accepted.http")
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := api.Compose(s); err != nil {

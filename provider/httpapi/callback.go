@@ -28,8 +28,8 @@ type reply struct{ body, contentType string }
 // maxReceipts bounds those of one callback.
 const maxReceipts = 1000
 
-// ReadCallback verifies who calls and returns what is said. A callback that has a state is a receipt, one that has a
-// sender and a text is a message, and one with neither means nothing.
+// ReadCallback verifies who calls and returns what is said. A callback that has a state is a
+// receipt, one that has a sender and a text is a message, and one with neither means nothing.
 func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	_, query, _ := strings.Cut(callback.URL, "?")
 	values, malformed := url.ParseQuery(query)
@@ -54,7 +54,8 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	for i := range content.Inbound {
 		content.Inbound[i].At = callback.At
 	}
-	content.ReplayID, content.Answer, content.AnswerType = once, c.cfg.reply.body, c.cfg.reply.contentType
+	content.ReplayID, content.Answer, content.AnswerType = once, c.cfg.reply.body,
+		c.cfg.reply.contentType
 	return content, nil
 }
 
@@ -122,7 +123,9 @@ func (r *receipts) one(d *document, list []provider.Receipt) ([]provider.Receipt
 	code, _ := r.code.find(d)
 	reference, _ := r.reference.find(d)
 	key, _ := r.key.find(d)
-	receipt := provider.Receipt{State: r.states[state], Code: "other", Reference: reference, Key: keyOf(key)}
+	receipt := provider.Receipt{
+		State: r.states[state], Code: "other", Reference: reference, Key: keyOf(key),
+	}
 	if word(state) {
 		receipt.Code = state
 	}
@@ -162,7 +165,8 @@ func (in *inbound) message(d *document) (provider.Inbound, bool) {
 	if !plainID(reference) {
 		reference = ""
 	}
-	return provider.Inbound{Reference: reference, From: phone(from), To: phone(to), Text: text}, hasFrom && hasText && from != ""
+	return provider.Inbound{Reference: reference, From: phone(from), To: phone(to), Text: text},
+		hasFrom && hasText && from != ""
 }
 
 // keyOf returns what can be a Submission.Key.
@@ -174,8 +178,8 @@ func keyOf(text string) string {
 	return text
 }
 
-// phone puts the plus before a number that is long enough to be one; short codes and names stay. A plus that a query
-// made a space is one again.
+// phone puts the plus before a number that is long enough to be one; short codes and names stay. A
+// plus that a query made a space is one again.
 func phone(text string) string {
 	const shortest = 7
 	text = strings.TrimSpace(text)

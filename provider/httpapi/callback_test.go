@@ -32,16 +32,34 @@ func TestReceiptsAreHeardAsDescribed(t *testing.T) {
 	t.Parallel()
 	for name, tests := range map[string]map[webtest.Receipt]provider.Receipt{
 		"kannel": {
-			{State: provider.Delivered}:                {Reference: key, State: provider.Delivered, Code: "1"},
-			{State: provider.Pending}:                  {Reference: key, State: provider.Pending, Code: "8"},
-			{State: provider.Undelivered}:              {Reference: key, State: provider.Undelivered, Code: "2"},
-			{State: provider.Undelivered, Code: "16"}:  {Reference: key, State: provider.Undelivered, Code: "16"},
-			{State: provider.Undelivered, Code: "999"}: {Reference: key, State: provider.Pending, Code: "999"}, // nobody knows this word
+			{State: provider.Delivered}: {
+				Reference: key, State: provider.Delivered, Code: "1",
+			},
+			{State: provider.Pending}: {
+				Reference: key, State: provider.Pending, Code: "8",
+			},
+			{State: provider.Undelivered}: {
+				Reference: key, State: provider.Undelivered, Code: "2",
+			},
+			{State: provider.Undelivered, Code: "16"}: {
+				Reference: key, State: provider.Undelivered, Code: "16",
+			},
+			// nobody knows this word
+			{State: provider.Undelivered, Code: "999"}: {
+				Reference: key, State: provider.Pending, Code: "999",
+			},
 		},
 		"clicksend": {
-			{State: provider.Delivered}:                {Reference: "ref-1", State: provider.Delivered, Code: "201"},
-			{State: provider.Pending}:                  {Reference: "ref-1", State: provider.Pending, Code: "200"},
-			{State: provider.Undelivered, Code: "400"}: {Reference: "ref-1", State: provider.Undelivered, Code: "301/400", Cause: provider.Absent},
+			{State: provider.Delivered}: {
+				Reference: "ref-1", State: provider.Delivered, Code: "201",
+			},
+			{State: provider.Pending}: {
+				Reference: "ref-1", State: provider.Pending, Code: "200",
+			},
+			{State: provider.Undelivered, Code: "400"}: {
+				Reference: "ref-1", State: provider.Undelivered, Code: "301/400",
+				Cause: provider.Absent,
+			},
 		},
 	} {
 		values := document(t, name, nil)
@@ -50,7 +68,8 @@ func TestReceiptsAreHeardAsDescribed(t *testing.T) {
 		for said, want := range tests {
 			request := tell(t, name, said)
 			want.Key = key
-			webtest.CheckContent(t, c, request, provider.CallbackContent{Receipts: []provider.Receipt{want}})
+			webtest.CheckContent(t, c, request,
+				provider.CallbackContent{Receipts: []provider.Receipt{want}})
 		}
 	}
 }
@@ -58,13 +77,16 @@ func TestReceiptsAreHeardAsDescribed(t *testing.T) {
 func TestMessagesOfSubscribersAreHeardAsDescribed(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"kannel", "clicksend"} {
-		in := provider.Inbound{Reference: "in-1", From: "+447700900123", To: "447700", Text: "STOP & status=1"}
+		in := provider.Inbound{
+			Reference: "in-1", From: "+447700900123", To: "447700", Text: "STOP & status=1",
+		}
 		request, err := httpapitest.New(account(name)).Inbound(callback, in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		said := webtest.MadeCallbackAt(t, request, time.Now())
-		webtest.CheckContent(t, open(t, document(t, name, nil)), said, provider.CallbackContent{Inbound: []provider.Inbound{in}})
+		webtest.CheckContent(t, open(t, document(t, name, nil)), said,
+			provider.CallbackContent{Inbound: []provider.Inbound{in}})
 	}
 }
 
@@ -80,7 +102,8 @@ func TestCallersWithoutTheSecretAreForgers(t *testing.T) {
 		}{{"old", true}, {[]any{"old", "secret"}, false}, {[]any{"secret", "old"}, false}} {
 			verify["secret_files"] = test.files
 			content, err := open(t, values).ReadCallback(request)
-			if errors.Is(err, provider.ErrForged) != test.forged || test.forged && content.Receipts != nil {
+			if errors.Is(err, provider.ErrForged) != test.forged ||
+				test.forged && content.Receipts != nil {
 				t.Errorf("%s with %v: %v", name, test.files, err)
 			}
 		}
@@ -108,13 +131,15 @@ reply: {body: ACK/Jasmin, type: text/plain}
 func TestSeveralReceiptsInOneCallbackAreHeard(t *testing.T) {
 	t.Parallel()
 	c := open(t, parse(t, batch))
-	said := &provider.Callback{Method: http.MethodPost, URL: callback, Certificate: true, Body: []byte(`{"results":[
+	said := &provider.Callback{Method: http.MethodPost, URL: callback, Certificate: true,
+		Body: []byte(`{"results":[
 		{"id":1234567,"status":{"name":"DELIVERED"}}, {"id":"b","status":{"name":"GONE","code":27}}, {"id":"c","status":{"name":"GONE"}}, {"other":1}]}`)}
-	want := provider.CallbackContent{Answer: "ACK/Jasmin", AnswerType: "text/plain", Receipts: []provider.Receipt{
-		{Reference: "1234567", State: provider.Delivered, Code: "DELIVERED"},
-		{Reference: "b", State: provider.Undelivered, Cause: provider.Absent, Code: "GONE/27"},
-		{Reference: "c", State: provider.Undelivered, Cause: provider.Expired, Code: "GONE"},
-	}}
+	want := provider.CallbackContent{Answer: "ACK/Jasmin", AnswerType: "text/plain",
+		Receipts: []provider.Receipt{
+			{Reference: "1234567", State: provider.Delivered, Code: "DELIVERED"},
+			{Reference: "b", State: provider.Undelivered, Cause: provider.Absent, Code: "GONE/27"},
+			{Reference: "c", State: provider.Undelivered, Cause: provider.Expired, Code: "GONE"},
+		}}
 	webtest.CheckContent(t, c, said, want)
 	said.Certificate = false
 	webtest.CheckForged(t, c, said)
@@ -132,9 +157,12 @@ func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		t.Fatal(err)
 	}
 	certain := func(body string) *provider.Callback {
-		return &provider.Callback{Method: http.MethodPost, URL: callback, Certificate: true, Body: []byte(body)}
+		return &provider.Callback{
+			Method: http.MethodPost, URL: callback, Certificate: true, Body: []byte(body),
+		}
 	}
-	calls := webtest.Bodies(certain, `{"results":`, `{} {}`, `{"results":[{"status":{"name":"DELIVERED"}}]}`)
+	calls := webtest.Bodies(certain, `{"results":`, `{} {}`,
+		`{"results":[{"status":{"name":"DELIVERED"}}]}`)
 	calls["too many"] = certain(string(tooMany))
 	webtest.CheckRefused(t, c, provider.ErrMalformed, calls)
 }
@@ -144,7 +172,8 @@ func FuzzHear(f *testing.F) {
 		c := tell(f, name, webtest.Receipt{State: provider.Delivered})
 		f.Add(c.Method, c.URL, "Basic eDp5", c.Body)
 	}
-	f.Add("POST", callback+"?secret=x;y", "", []byte(`{"results":[{"id":"1","status":{"name":"DELIVERED"}}]}`))
+	f.Add("POST", callback+"?secret=x;y", "",
+		[]byte(`{"results":[{"id":"1","status":{"name":"DELIVERED"}}]}`))
 	strict := []provider.CallbackReader{}
 	for _, name := range []string{"kannel", "clicksend"} {
 		values := document(f, name, nil)
@@ -153,9 +182,13 @@ func FuzzHear(f *testing.F) {
 	}
 	believing := open(f, parse(f, batch))
 	f.Fuzz(func(t *testing.T, method, address, authorization string, body []byte) {
-		c := &provider.Callback{Method: method, URL: address, Header: map[string][]string{"Authorization": {authorization}}, Body: body}
+		c := &provider.Callback{
+			Method: method, URL: address,
+			Header: map[string][]string{"Authorization": {authorization}}, Body: body,
+		}
 		for _, l := range strict {
-			if content, err := l.ReadCallback(c); err == nil || content.Receipts != nil || content.Inbound != nil {
+			if content, err := l.ReadCallback(c); err == nil || content.Receipts != nil ||
+				content.Inbound != nil {
 				t.Error("believed a caller without the secret")
 			}
 		}

@@ -18,17 +18,19 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// TestDescribedGatewaysConform runs the suite over the documents of testdata: a GET with an answer in text and no id, and a POST of
-// JSON with the error in a 200.
+// TestDescribedGatewaysConform runs the suite over the documents of testdata: a GET with an answer
+// in text and no id, and a POST of JSON with the error in a 200.
 func TestDescribedGatewaysConform(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"kannel", "clicksend"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := webtest.Vendor{
-				Protocol: func() webtest.Protocol { return httpapitest.New(account(name)) }, Secrets: []string{password, secret},
+				Protocol: func() webtest.Protocol { return httpapitest.New(account(name)) },
+				Secrets:  []string{password, secret},
 				Open: func(t testing.TB, reach web.Config) provider.Channel {
-					cfg, err := httpapi.ParseSettings(document(t, name, nil), files.Environment(callback))
+					cfg, err := httpapi.ParseSettings(document(t, name, nil),
+						files.Environment(callback))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -37,7 +39,8 @@ func TestDescribedGatewaysConform(t *testing.T) {
 				},
 			}
 			if name == "kannel" {
-				v.Reference = func(s webtest.Submit) string { return s.Key } // it gives no ids, and knows messages by their keys
+				// it gives no ids, and knows messages by their keys
+				v.Reference = func(s webtest.Submit) string { return s.Key }
 				v.Validity = &webtest.Validity{Pattern: `validity=(\d+)`, Unit: time.Minute}
 			}
 			webtest.CheckConformance(t, v)
@@ -61,7 +64,11 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const messages = 60
-			carrier := webtest.Serve(t, webtest.Config{Protocol: httpapitest.New(account(name)), Behaviour: webtest.Behaviour{CutEvery: 3}})
+			carrier := webtest.Serve(t,
+				webtest.Config{
+					Protocol:  httpapitest.New(account(name)),
+					Behaviour: webtest.Behaviour{CutEvery: 3},
+				})
 			c := open(t, document(t, name, map[string]any{"base_url": carrier.URL()}))
 			outcomes := map[provider.Outcome]int{}
 			for i := range messages {
@@ -72,7 +79,8 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 			if n := carrier.Requests(); n != messages {
 				t.Errorf("%d requests for %d sends", n, messages)
 			}
-			if outcomes[provider.Accepted] != messages*2/3 || outcomes[provider.Unknown] != messages/3 {
+			if outcomes[provider.Accepted] != messages*2/3 ||
+				outcomes[provider.Unknown] != messages/3 {
 				t.Errorf("outcomes %v", outcomes)
 			}
 		})

@@ -24,7 +24,8 @@ const (
 var files = webtest.Files{
 	"kannel-password": password + "\n", "clicksend-api-key": password,
 	"kannel-callback": secret + "\n", "clicksend-callback": secret,
-	"password": password, "secret": secret, "old": "0ld-hunter2x", "odd": "a%&b hunter2x", "empty": "\n", "two": "a\nb",
+	"password": password, "secret": secret, "old": "0ld-hunter2x", "odd": "a%&b hunter2x",
+	"empty": "\n", "two": "a\nb",
 }
 
 // document is one of testdata, with what a test adds.
@@ -62,11 +63,19 @@ func open(t testing.TB, values map[string]any) *httpapi.Channel {
 // account is the other side of a document.
 func account(name string) httpapitest.Config {
 	if name == "clicksend" {
-		return httpapitest.Config{Gateway: httpapitest.ClickSend, User: "ops@example.com", Password: password, Secret: secret, Callback: callback}
+		return httpapitest.Config{
+			Gateway: httpapitest.ClickSend, User: "ops@example.com", Password: password,
+			Secret: secret, Callback: callback,
+		}
 	}
-	return httpapitest.Config{Gateway: httpapitest.Kannel, User: "dispatcher", Password: password, Secret: secret}
+	return httpapitest.Config{
+		Gateway: httpapitest.Kannel, User: "dispatcher", Password: password, Secret: secret,
+	}
 }
 
 func submission() *provider.Submission {
-	return &provider.Submission{ID: "order-7731", Attempt: 1, Key: key, To: "+447700900123", From: "ACME", Text: "Your code is 123456"}
+	return &provider.Submission{
+		ID: "order-7731", Attempt: 1, Key: key, To: "+447700900123", From: "ACME",
+		Text: "Your code is 123456",
+	}
 }

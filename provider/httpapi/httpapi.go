@@ -1,13 +1,14 @@
-// Package httpapi is the adapter for gateways that have no adapter of their own: the routing document describes their
-// HTTP API, and this package follows the description.
+// Package httpapi is the adapter for gateways that have no adapter of their own: the routing
+// document describes their HTTP API, and this package follows the description.
 //
-// A description says how a submission is written (method, address, fields), where the id and the error stand in an answer,
-// which answers mean what, who may call back, and where a receipt or a subscriber's message has its fields. It is checked
-// when it is applied. Fields are built by structure, not by pasting text together: a value is escaped for the place
-// where it stands, so that no message text can become anything else.
+// A description says how a submission is written (method, address, fields), where the id and the
+// error stand in an answer, which answers mean what, who may call back, and where a receipt or a
+// subscriber's message has its fields. It is checked when it is applied. Fields are built by
+// structure, not by pasting text together: a value is escaped for the place where it stands, so
+// that no message text can become anything else.
 //
-// Looking up submissions, several messages in one call and signatures of requests are beyond it; a gateway that needs
-// them deserves a package.
+// Looking up submissions, several messages in one call and signatures of requests are beyond it; a
+// gateway that needs them deserves a package.
 package httpapi
 
 import (
@@ -53,7 +54,8 @@ func New(cfg Config) *Channel {
 // errNoKey says that a gateway without ids was given a submission that nothing could be traced by.
 var errNoKey = errors.New("the gateway gives no id, and the submission has no key")
 
-// Send submits a message with one request. Where the gateway gives no id, the submission's own key is the reference.
+// Send submits a message with one request. Where the gateway gives no id, the submission's own key
+// is the reference.
 func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Outcome != provider.Accepted || c.cfg.answer.id != nil {
@@ -146,7 +148,8 @@ func (r *request) header(v *values) (http.Header, error) {
 			continue
 		}
 		if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' }) {
-			return nil, errors.New("a header field would hold something else than printable characters")
+			return nil, errors.New(
+				"a header field would hold something else than printable characters")
 		}
 		header.Set(f.name, text)
 	}
@@ -155,7 +158,8 @@ func (r *request) header(v *values) (http.Header, error) {
 
 // has reports whether a placeholder of one of the names stands anywhere in the request.
 func (r *request) has(names ...string) bool {
-	return r.path.has(names...) || r.headers.has(names...) || r.query.has(names...) || r.form.has(names...) ||
+	return r.path.has(names...) || r.headers.has(names...) || r.query.has(names...) ||
+		r.form.has(names...) ||
 		r.json != nil && r.json.has(names...) || r.xml != nil && r.xml.has(names...)
 }
 
@@ -185,7 +189,8 @@ type field struct {
 	value template
 }
 
-// encode writes the fields that have a value, percent-encoded (WHATWG URL, application/x-www-form-urlencoded).
+// encode writes the fields that have a value, percent-encoded (WHATWG URL,
+// application/x-www-form-urlencoded).
 func (f fields) encode(value func(part) string) string {
 	list := url.Values{}
 	for _, field := range f {

@@ -30,7 +30,8 @@ var (
 func parsePlace(text string, kinds []string) (*place, error) {
 	kind, rest, ok := strings.Cut(text, ":")
 	if !ok || !slices.Contains(kinds, kind) || rest == "" {
-		return nil, fmt.Errorf("%q is no place; write KIND:NAME with one of %s", text, strings.Join(kinds, ", "))
+		return nil, fmt.Errorf("%q is no place; write KIND:NAME with one of %s", text,
+			strings.Join(kinds, ", "))
 	}
 	p := &place{kind: kind, name: rest}
 	var err error

@@ -71,10 +71,12 @@ func TestRequestsAreWrittenAsDescribed(t *testing.T) {
 			if diff := cmp.Diff(want, string(r.Body)); diff != "" {
 				t.Error(diff)
 			}
-			if r.Method != http.MethodPost || r.URL != "/accounts/7/447700900123?attempt=1&literal=a%7Bb%7Dc" {
+			if r.Method != http.MethodPost ||
+				r.URL != "/accounts/7/447700900123?attempt=1&literal=a%7Bb%7Dc" {
 				t.Errorf("%s %s", r.Method, r.URL)
 			}
-			if r.Header.Get("Authorization") != "Bearer "+password || r.Header.Get("Idempotency-Key") != key {
+			if r.Header.Get("Authorization") != "Bearer "+password ||
+				r.Header.Get("Idempotency-Key") != key {
 				t.Error("a header field is missing")
 			}
 		})
@@ -85,7 +87,8 @@ func TestFieldsWithoutValueAreLeftOut(t *testing.T) {
 	t.Parallel()
 	s := submission()
 	s.From = ""
-	if got, want := string(compose(t, formBody, s).Body), `body=Your+code+is+123456&from=DEFAULT&to=%2B447700900123`; got != want {
+	if got, want := string(compose(t, formBody, s).Body),
+		`body=Your+code+is+123456&from=DEFAULT&to=%2B447700900123`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := string(compose(t, jsonBody, s).Body); strings.Contains(got, "ttl") {
@@ -108,11 +111,13 @@ func TestKannelIsWrittenAsItsGuideSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := url.Values{
-			"username": {"dispatcher"}, "password": {password}, "from": {"ACME"}, "to": {"+447700900123"}, "text": {s.Text}, "charset": {"UTF-8"},
+			"username": {"dispatcher"}, "password": {password}, "from": {"ACME"},
+			"to": {"+447700900123"}, "text": {s.Text}, "charset": {"UTF-8"},
 			"coding": {"2"}, "validity": {"2"}, "dlr-mask": {"27"},
 			"dlr-url": {callback + "?key=" + key + "&secret=" + secret + "&status=%d"},
 		}
-		if diff := cmp.Diff(want, values); diff != "" || path != "/cgi-bin/sendsms" || r.Method != http.MethodGet || len(r.Body) > 0 {
+		if diff := cmp.Diff(want, values); diff != "" || path != "/cgi-bin/sendsms" ||
+			r.Method != http.MethodGet || len(r.Body) > 0 {
 			t.Errorf("%s %s\n%s", r.Method, path, diff)
 		}
 	})
@@ -122,7 +127,8 @@ func TestTextGoesOutAsHexWhereAGatewayWantsThat(t *testing.T) {
 	t.Parallel()
 	s := submission()
 	s.Text = "Aé😀"
-	if got, want := string(compose(t, `form: {to: "{to}", hex: "{text_hex}"}`, s).Body), "hex=004100e9d83dde00&to=%2B447700900123"; got != want {
+	if got, want := string(compose(t, `form: {to: "{to}", hex: "{text_hex}"}`, s).Body),
+		"hex=004100e9d83dde00&to=%2B447700900123"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -137,20 +143,23 @@ func TestHeadersWithLineBreaksAreNotSent(t *testing.T) {
 	}
 }
 
-// FuzzTextStaysInItsPlace tries to break out of each kind of body and of the query: what the other side
-// reads is exactly the text, at its place, and nothing else has changed.
+// FuzzTextStaysInItsPlace tries to break out of each kind of body and of the query: what the other
+// side reads is exactly the text, at its place, and nothing else has changed.
 func FuzzTextStaysInItsPlace(f *testing.F) {
 	for _, text := range []string{
-		"plain", `"}`, `","to":"+1`, `\`, "&to=+1", "=;&#", "</body><body>", "]]>", `" kind="x`, "{to}", "{{", "{secret:token}", "%26to=1", "a\x00b", "\u2028", "\r\n.\r\n", "+ ",
+		"plain", `"}`, `","to":"+1`, `\`, "&to=+1", "=;&#", "</body><body>", "]]>", `" kind="x`,
+		"{to}", "{{", "{secret:token}", "%26to=1", "a\x00b", "\u2028", "\r\n.\r\n", "+ ",
 	} {
 		f.Add(text, text)
 	}
 	apis := map[string]web.API{}
 	for name, body := range map[string]string{
-		"json": jsonBody, "form": formBody, "xml": `xml: '<sms to="{to}" from="{from}"><body>{text}</body></sms>'`,
+		"json": jsonBody, "form": formBody,
+		"xml":   `xml: '<sms to="{to}" from="{from}"><body>{text}</body></sms>'`,
 		"query": `query: {to: "{to}", body: "{text}", from: "{from}"}`,
 	} {
-		text := strings.Replace(describe(body), `  query: {attempt: "{attempt}", literal: "a{{b}}c"}`+"\n", "", 1)
+		text := strings.Replace(describe(body),
+			`  query: {attempt: "{attempt}", literal: "a{{b}}c"}`+"\n", "", 1)
 		apis[name] = httpapi.APIOf(open(f, parse(f, text)))
 	}
 	f.Fuzz(func(t *testing.T, text, from string) {
@@ -164,7 +173,10 @@ func FuzzTextStaysInItsPlace(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if diff := cmp.Diff(readBack(t, name, r), map[string]string{"to": s.To, "from": readable(name, from), "body": readable(name, text)}); diff != "" {
+			if diff := cmp.Diff(readBack(t, name, r),
+				map[string]string{
+					"to": s.To, "from": readable(name, from), "body": readable(name, text),
+				}); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
 			if strings.Contains(string(r.Body), password) || strings.Contains(r.URL, password) {
@@ -180,7 +192,8 @@ func readable(name, text string) string {
 		return text
 	}
 	return strings.Map(func(r rune) rune {
-		if r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 {
+		if r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF ||
+			r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 {
 			return r
 		}
 		return utf8.RuneError
@@ -202,7 +215,9 @@ func readBack(t testing.TB, name string, r *web.Request) map[string]string {
 		if err := json.Unmarshal(r.Body, &got); err != nil || len(got.Msg.List) != 4 {
 			t.Fatalf("%d entries, error %v", len(got.Msg.List), err)
 		}
-		return map[string]string{"to": got.To, "from": got.Msg.List[0].(string), "body": got.Msg.Body}
+		return map[string]string{
+			"to": got.To, "from": got.Msg.List[0].(string), "body": got.Msg.Body,
+		}
 	case "xml":
 		var got struct {
 			To   string   `xml:"to,attr"`
@@ -212,7 +227,8 @@ func readBack(t testing.TB, name string, r *web.Request) map[string]string {
 				XMLName xml.Name
 			} `xml:",any"`
 		}
-		if err := xml.Unmarshal(r.Body, &got); err != nil || len(got.Body) != 1 || len(got.Rest) != 0 {
+		if err := xml.Unmarshal(r.Body, &got); err != nil || len(got.Body) != 1 ||
+			len(got.Rest) != 0 {
 			t.Fatalf("%d bodies, error %v", len(got.Body), err)
 		}
 		return map[string]string{"to": got.To, "from": got.From, "body": got.Body[0]}
@@ -225,5 +241,7 @@ func readBack(t testing.TB, name string, r *web.Request) map[string]string {
 	if err != nil || len(values) != 3 {
 		t.Fatalf("%d fields, error %v", len(values), err)
 	}
-	return map[string]string{"to": values.Get("to"), "from": values.Get("from"), "body": values.Get("body")}
+	return map[string]string{
+		"to": values.Get("to"), "from": values.Get("from"), "body": values.Get("body"),
+	}
 }

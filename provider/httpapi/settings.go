@@ -19,7 +19,8 @@ import (
 type Config struct {
 	// From is the sender of messages that name none.
 	From string
-	// SameKeyFor is for how long the gateway recognises {key} and sends a message only once; zero: never.
+	// SameKeyFor is for how long the gateway recognises {key} and sends a message only once; zero:
+	// never.
 	SameKeyFor time.Duration
 	// LongestValidity is how long the gateway keeps a message at most; zero: it takes no validity.
 	LongestValidity time.Duration
@@ -45,7 +46,8 @@ type callback struct {
 	raw   string
 }
 
-// ParseSettings reads the description of a gateway; all faults are reported together, each under its key.
+// ParseSettings reads the description of a gateway; all faults are reported together, each under
+// its key.
 //
 //	from               sender of messages that name none
 //	secrets            {NAME: file}: what {secret:NAME} stands for
@@ -65,8 +67,9 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	p := parser{readFile: o.ReadFile}
 	cfg := Config{
-		From: r.Text("from"), SameKeyFor: r.Duration("same_key_for"), LongestValidity: r.Duration("longest_validity"),
-		Web: web.ParseConfig(r, ""), secrets: p.secrets(r), alphabet: alphabets(r),
+		From: r.Text("from"), SameKeyFor: r.Duration("same_key_for"),
+		LongestValidity: r.Duration("longest_validity"),
+		Web:             web.ParseConfig(r, ""), secrets: p.secrets(r), alphabet: alphabets(r),
 	}
 	p.section(r, "request", true, cfg.readRequest)
 	p.section(r, "answer", true, cfg.readAnswer)
@@ -91,7 +94,9 @@ type parser struct {
 }
 
 // section reads the map under a key by a reader of its own; its faults stand under the key.
-func (p parser) section(r *settings.Reader, key string, needed bool, read func(p parser, r *settings.Reader)) {
+func (p parser) section(
+	r *settings.Reader, key string, needed bool, read func(p parser, r *settings.Reader),
+) {
 	value, ok := r.Take(key)
 	if !ok {
 		if needed {
@@ -168,7 +173,8 @@ func alphabets(r *settings.Reader) map[sms.Alphabet]string {
 	return list
 }
 
-// words reads a map of texts; numbers and truth values that stand where a text is meant need no quotes.
+// words reads a map of texts; numbers and truth values that stand where a text is meant need no
+// quotes.
 func words(r *settings.Reader, key string) map[string]string {
 	value, ok := r.Take(key)
 	if !ok {
@@ -191,16 +197,18 @@ func words(r *settings.Reader, key string) map[string]string {
 	return list
 }
 
-// listenAt takes the public URL. What the gateway fills into {callback_url} begins with a percent sign, so that
-// none may stand elsewhere in it.
+// listenAt takes the public URL. What the gateway fills into {callback_url} begins with a percent
+// sign, so that none may stand elsewhere in it.
 func (c *Config) listenAt(address string) error {
 	c.Callback = address
 	if address == "" || c.callback.raw == "" {
 		return nil
 	}
 	sample := (&values{cfg: c, s: sample()}).callbackURL()
-	if strings.Contains(strings.TrimSuffix(sample, c.callback.raw), "%") && strings.Contains(c.callback.raw, "%") {
-		return errors.New("callback: the public URL, or a secret in it, has characters that need escaping by percent signs, which this gateway takes for its own")
+	if strings.Contains(strings.TrimSuffix(sample, c.callback.raw), "%") &&
+		strings.Contains(c.callback.raw, "%") {
+		return errors.New(
+			"callback: the public URL, or a secret in it, has characters that need escaping by percent signs, which this gateway takes for its own")
 	}
 	return nil
 }
@@ -221,6 +229,7 @@ func (c *Config) rehearse() error {
 // sample is a message to nobody: the number is one that Ofcom keeps for drama.
 func sample() *provider.Submission {
 	return &provider.Submission{
-		ID: "rehearsal", Attempt: 1, Key: strings.Repeat("0", 32), To: "+447700900000", From: "REHEARSAL", Text: "rehearsal",
+		ID: "rehearsal", Attempt: 1, Key: strings.Repeat("0", 32), To: "+447700900000",
+		From: "REHEARSAL", Text: "rehearsal",
 	}
 }

@@ -26,20 +26,24 @@ func (c *Config) readCallback(_ parser, r *settings.Reader) {
 func (c *Config) readVerify(p parser, r *settings.Reader) {
 	v := &verification{by: r.Text("by"), user: r.Text("user"), prefix: r.Text("prefix")}
 	v.secrets = p.live(r, "secret_files")
-	v.at, v.time = readPlace(r, "at", []string{"query", "header"}), readPlace(r, "time", []string{"query", "header"})
-	v.hash, v.decode = settings.Choose(r, "algorithm", hashes), settings.Choose(r, "encoding", encodings)
+	v.at, v.time = readPlace(r, "at", []string{"query", "header"}),
+		readPlace(r, "time", []string{"query", "header"})
+	v.hash, v.decode = settings.Choose(r, "algorithm", hashes),
+		settings.Choose(r, "encoding", encodings)
 	v.late = r.Duration("late")
 	signed := r.Text("signed")
 	v.settle(r, signed)
 	c.verify = v
 }
 
-// maxLate bounds how old a signed callback may be. Messages of subscribers are recognised as repeated for longer.
+// maxLate bounds how old a signed callback may be. Messages of subscribers are recognised as
+// repeated for longer.
 const maxLate = 72 * time.Hour
 
 // settle checks that a scheme has what it needs and nothing else, and fills in what is usual.
 func (v *verification) settle(r *settings.Reader, signed string) {
-	if v.by != byHMAC && (v.hash != nil || v.decode != nil || v.prefix != "" || signed != "" || v.time != nil || v.late != 0) {
+	if v.by != byHMAC && (v.hash != nil || v.decode != nil || v.prefix != "" || signed != "" ||
+		v.time != nil || v.late != 0) {
 		r.Failf("by", "algorithm, encoding, prefix, signed, time and late belong to hmac")
 	}
 	switch v.by {
@@ -94,13 +98,15 @@ func (v *verification) settleHMAC(r *settings.Reader, signed string) {
 
 // live reads the secrets that are valid at once.
 func (p parser) live(r *settings.Reader, key string) []string {
-	return web.SecretsBy(r, key, p.readFile, func(_ string, content []byte) (string, error) { return oneLine(content) })
+	return web.SecretsBy(r, key, p.readFile,
+		func(_ string, content []byte) (string, error) { return oneLine(content) })
 }
 
 // readReceipts reads where a receipt has its fields.
 func (c *Config) readReceipts(_ parser, r *settings.Reader) {
 	list := &receipts{
-		each: readPlace(r, "each", []string{"json"}), reference: readPlace(r, "reference", inCallbacks), key: readPlace(r, "key", inCallbacks),
+		each:      readPlace(r, "each", []string{"json"}),
+		reference: readPlace(r, "reference", inCallbacks), key: readPlace(r, "key", inCallbacks),
 		state: readPlace(r, "state", inCallbacks), code: readPlace(r, "code", inCallbacks),
 		states: map[string]provider.ReceiptState{}, causes: map[string]provider.Cause{},
 	}
@@ -111,7 +117,8 @@ func (c *Config) readReceipts(_ parser, r *settings.Reader) {
 		r.Failf("reference", "is missing, and so is key; a receipt must say what it is for")
 	}
 	known := map[string]provider.ReceiptState{
-		"pending": provider.Pending, "delivered": provider.Delivered, "undelivered": provider.Undelivered,
+		"pending": provider.Pending, "delivered": provider.Delivered,
+		"undelivered": provider.Undelivered,
 	}
 	for word, name := range words(r, "states") {
 		state, ok := known[name]
@@ -187,10 +194,13 @@ func (c *Config) check() error {
 		return fmt.Errorf("alphabet: needs a word for gsm7 and one for ucs2")
 	case c.SameKeyFor > 0 && !c.request.has("key"):
 		return fmt.Errorf("same_key_for: {key} stands nowhere in the request")
-	case c.answer.id == nil && c.receipts != nil && (c.receipts.key == nil || c.receipts.reference != nil):
-		return fmt.Errorf("receipts: the answer gives no id, so that a receipt must carry the key, and a reference of the gateway's own has no use")
+	case c.answer.id == nil && c.receipts != nil &&
+		(c.receipts.key == nil || c.receipts.reference != nil):
+		return fmt.Errorf(
+			"receipts: the answer gives no id, so that a receipt must carry the key, and a reference of the gateway's own has no use")
 	case c.callback.query.has(callbackSecretName) && c.verify.first() == "":
-		return fmt.Errorf("callback: {callback_secret} is the first of verify's secret_files, and there is none")
+		return fmt.Errorf(
+			"callback: {callback_secret} is the first of verify's secret_files, and there is none")
 	}
 	return c.checkCovered()
 }
@@ -212,8 +222,8 @@ func (c *Config) checkCovered() error {
 	return c.checkParted()
 }
 
-// checkParted refuses forms behind an address when nothing between the two says where the address ends: the same text could
-// be cut into a longer address and a form that lacks its first fields.
+// checkParted refuses forms behind an address when nothing between the two says where the address
+// ends: the same text could be cut into a longer address and a form that lacks its first fields.
 func (c *Config) checkParted() error {
 	between, follow := c.verify.signed.between("url", "body")
 	if follow && (c.kinds["form"] || c.kinds["regexp"]) && anAddress.MatchString(between) {

@@ -14,13 +14,16 @@ import (
 	"dispatcher/provider/settings"
 )
 
-var methods = map[string]string{"": http.MethodPost, "GET": http.MethodGet, "POST": http.MethodPost, "PUT": http.MethodPut}
+var methods = map[string]string{
+	"": http.MethodPost, "GET": http.MethodGet, "POST": http.MethodPost, "PUT": http.MethodPut,
+}
 
 // readRequest reads how a submission is written.
 func (c *Config) readRequest(p parser, r *settings.Reader) {
 	q := request{
 		method:  settings.Choose(r, "method", methods),
-		headers: readFields(r, "headers", inHeaders), query: readFields(r, "query", anywhere), form: readFields(r, "form", anywhere),
+		headers: readFields(r, "headers", inHeaders), query: readFields(r, "query", anywhere),
+		form: readFields(r, "form", anywhere),
 	}
 	if q.method == "" {
 		q.method = http.MethodPost
@@ -101,18 +104,23 @@ func readFields(r *settings.Reader, key string, allowed []string) fields {
 }
 
 // secretive are names of fields that hold a secret.
-var secretive = regexp.MustCompile(`(?i)^(pass|passwd|password|pwd|secret|token|auth[-_]?token|access[-_]?(key|token)|(x[-_])?api[-_]?key|authorization)$`)
+var secretive = regexp.MustCompile(
+	`(?i)^(pass|passwd|password|pwd|secret|token|auth[-_]?token|access[-_]?(key|token)|(x[-_])?api[-_]?key|authorization)$`)
 
 // hidden refuses a secret that stands in the document itself.
 func hidden(name string, value node) error {
 	if secretive.MatchString(name) && !value.has(secretName, callbackSecretName) {
-		return errors.New("a secret does not belong into the routing document; put it into a file, name that under secrets and write {secret:NAME} here")
+		return errors.New(
+			"a secret does not belong into the routing document; put it into a file, name that under secrets and write {secret:NAME} here")
 	}
 	return nil
 }
 
 // own are header fields that are not for the document to set.
-var own = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Te", "Trailer", "Upgrade"}
+var own = []string{
+	"Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Te", "Trailer",
+	"Upgrade",
+}
 
 var fieldName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$") // RFC 9110 section 5.6.2
 
@@ -153,7 +161,8 @@ func (c *Config) checkSecrets(r *settings.Reader, q *request) {
 // readAnswer reads how an answer is read.
 func (c *Config) readAnswer(p parser, r *settings.Reader) {
 	c.answer = answer{
-		id: readPlace(r, "id", inAnswers), code: readPlace(r, "code", inAnswers), retryAfter: readPlace(r, "retry_after", inAnswers),
+		id: readPlace(r, "id", inAnswers), code: readPlace(r, "code", inAnswers),
+		retryAfter: readPlace(r, "retry_after", inAnswers),
 	}
 	value, _ := r.Take("outcomes")
 	list, ok := value.([]any)

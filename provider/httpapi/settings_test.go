@@ -10,7 +10,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// blamed fails unless a description has the fault that is wanted, or none when none is, and the error shows no secret.
+// blamed fails unless a description has the fault that is wanted, or none when none is, and the
+// error shows no secret.
 func blamed(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if want == "" {
@@ -19,51 +20,97 @@ func blamed(t *testing.T, what string, err error, want string) {
 		}
 		return
 	}
-	t.Run(what, func(t *testing.T) { webtest.CheckFaults(t, err, []string{want}, "hunter2x", "s3cr3t") })
+	t.Run(
+		what, func(t *testing.T) {
+			webtest.CheckFaults(t, err, []string{want}, "hunter2x",
+				"s3cr3t")
+		})
 }
 
 // TestFaultsOfADescriptionNameTheirPlace changes one thing in a description that is good.
 func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ old, new, want string }{
-		"no text":                {`body: "{text}"`, `body: "hello"`, "request: query: {text} stands nowhere"},
-		"unknown placeholder":    {"{text}", "{txt}", "json: msg: body: {txt} is none of those"},
-		"lone brace":             {"{text}", "{text", "json: msg: body: has a brace without its partner"},
-		"text in a header":       {`Idempotency-Key: "{key}"`, `X-Text: "{text}"`, "request: headers: X-Text: {text} is none of those"},
-		"text in the path":       {"/{to_digits}", "/{text}", "request: path: {text} is none of those"},
-		"query in the path":      {"/{to_digits}", "/x?a=b", "request: path: has a query"},
-		"path upwards":           {"/{to_digits}", "/../x", "request: path: leads upwards"},
-		"secret in the document": {"Bearer {secret:token}", "Bearer s3cr3t", "request: headers: Authorization: a secret does not belong"},
-		"secret that is none":    {"{secret:token}", "{secret:tokn}", "{secret:tokn} is none of secrets"},
-		"secret without file":    {"{token: password}", "{token: nowhere}", "secrets: token: open nowhere: file does not exist"},
-		"empty secret":           {"{token: password}", "{token: empty}", "secrets: token: is empty"},
-		"own header":             {"Idempotency-Key", "Content-Length", `headers: "Content-Length" is no name`},
-		"header with a break":    {"Idempotency-Key", `"a\r\nb"`, "headers:"},
-		"body of a GET":          {"path: \"/acc", "method: GET\n  path: \"/acc", "request: method: a GET has no body"},
-		"two bodies":             {"query: {att", "form: {a: b}\n  query: {att", "only one of form, json and xml"},
-		"number of words":        {`{$number: "{validity_seconds}"}`, `{$number: "{text}{validity_seconds}"}`, "a $number is no whole number"},
-		"validity unbounded":     {"longest_validity: 1h\n", "", "longest_validity: is missing"},
-		"alphabet half":          {"ucs2: unicode", "", "alphabet: needs a word for gsm7 and one for ucs2"},
-		"alphabet unknown":       {"ucs2: unicode", "ucs3: unicode", `alphabet: "ucs3" is neither`},
-		"place of no kind":       {"json:/id", "body:/id", "answer: id: \"body:/id\" is no place"},
-		"pointer without slash":  {"json:/id", "json:id", "answer: id: \"id\" is no JSON pointer"},
-		"regexp without group":   {"json:/id", "regexp:^id$", "answer: id: has no group"},
-		"broken regexp":          {"json:/id", "regexp:(", "answer: id: error parsing regexp"},
-		"nothing is accepted":    {"outcome: accepted", "outcome: refused", "outcomes: none of them is accepted"},
-		"accepted error":         {"2xx", "4xx", "only a 2xx can be accepted"},
-		"no outcome":             {"outcome: accepted", "outcome: ok", `outcome: outcome "ok" is none of`},
-		"no status":              {"2xx", "2x", "status: is no status"},
-		"code without place":     {"status: 2xx", "status: 2xx, code: 1", "names a code, but answer has no place"},
-		"misspelt":               {"  query:", "  qeury:", "request: qeury: unknown setting; did you mean query?"},
-		"same key without key":   {"from: DEFAULT", "from: DEFAULT\nsame_key_for: 24h", ""}, // the key is there: no fault
-		"no base":                {"base_url: https://gateway.example.com", "", "base_url: is missing"},
+		"no text": {
+			`body: "{text}"`, `body: "hello"`, "request: query: {text} stands nowhere",
+		},
+		"unknown placeholder": {"{text}", "{txt}", "json: msg: body: {txt} is none of those"},
+		"lone brace": {
+			"{text}", "{text", "json: msg: body: has a brace without its partner",
+		},
+		"text in a header": {
+			`Idempotency-Key: "{key}"`, `X-Text: "{text}"`,
+			"request: headers: X-Text: {text} is none of those",
+		},
+		"text in the path": {
+			"/{to_digits}", "/{text}", "request: path: {text} is none of those",
+		},
+		"query in the path": {"/{to_digits}", "/x?a=b", "request: path: has a query"},
+		"path upwards":      {"/{to_digits}", "/../x", "request: path: leads upwards"},
+		"secret in the document": {
+			"Bearer {secret:token}", "Bearer s3cr3t",
+			"request: headers: Authorization: a secret does not belong",
+		},
+		"secret that is none": {
+			"{secret:token}", "{secret:tokn}", "{secret:tokn} is none of secrets",
+		},
+		"secret without file": {
+			"{token: password}", "{token: nowhere}",
+			"secrets: token: open nowhere: file does not exist",
+		},
+		"empty secret": {
+			"{token: password}", "{token: empty}", "secrets: token: is empty",
+		},
+		"own header": {
+			"Idempotency-Key", "Content-Length", `headers: "Content-Length" is no name`,
+		},
+		"header with a break": {"Idempotency-Key", `"a\r\nb"`, "headers:"},
+		"body of a GET": {
+			"path: \"/acc", "method: GET\n  path: \"/acc", "request: method: a GET has no body",
+		},
+		"two bodies": {
+			"query: {att", "form: {a: b}\n  query: {att", "only one of form, json and xml",
+		},
+		"number of words": {
+			`{$number: "{validity_seconds}"}`, `{$number: "{text}{validity_seconds}"}`,
+			"a $number is no whole number",
+		},
+		"validity unbounded": {"longest_validity: 1h\n", "", "longest_validity: is missing"},
+		"alphabet half": {
+			"ucs2: unicode", "", "alphabet: needs a word for gsm7 and one for ucs2",
+		},
+		"alphabet unknown":      {"ucs2: unicode", "ucs3: unicode", `alphabet: "ucs3" is neither`},
+		"place of no kind":      {"json:/id", "body:/id", "answer: id: \"body:/id\" is no place"},
+		"pointer without slash": {"json:/id", "json:id", "answer: id: \"id\" is no JSON pointer"},
+		"regexp without group":  {"json:/id", "regexp:^id$", "answer: id: has no group"},
+		"broken regexp":         {"json:/id", "regexp:(", "answer: id: error parsing regexp"},
+		"nothing is accepted": {
+			"outcome: accepted", "outcome: refused", "outcomes: none of them is accepted",
+		},
+		"accepted error": {"2xx", "4xx", "only a 2xx can be accepted"},
+		"no outcome": {
+			"outcome: accepted", "outcome: ok", `outcome: outcome "ok" is none of`,
+		},
+		"no status": {"2xx", "2x", "status: is no status"},
+		"code without place": {
+			"status: 2xx", "status: 2xx, code: 1", "names a code, but answer has no place",
+		},
+		"misspelt": {
+			"  query:", "  qeury:", "request: qeury: unknown setting; did you mean query?",
+		},
+		// the key is there: no fault
+		"same key without key": {"from: DEFAULT", "from: DEFAULT\nsame_key_for: 24h", ""},
+		"no base": {
+			"base_url: https://gateway.example.com", "", "base_url: is missing",
+		},
 	} {
 		text := describe(jsonBody)
 		if !strings.Contains(text, test.old) {
 			t.Errorf("%s: the description has no %q", name, test.old)
 			continue
 		}
-		_, err := httpapi.ParseSettings(parse(t, strings.Replace(text, test.old, test.new, 1)), files.Environment(callback))
+		_, err := httpapi.ParseSettings(parse(t, strings.Replace(text, test.old, test.new, 1)),
+			files.Environment(callback))
 		blamed(t, name, err, test.want)
 	}
 }
@@ -92,37 +139,66 @@ func TestFaultsOfXMLBodiesAreRefused(t *testing.T) {
 func TestFaultsOfCallbackSectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ old, new, want string }{
-		"nobody verified":        {"verify:\n  by: hmac\n  at: header:X-Signature\n  algorithm: sha512\n  encoding: base64\n  prefix: \"v1=\"\n  signed: \"{time}.{method}.{url}.{body}\"\n  time: header:X-Time\n  secret_files: [old, secret]\n", "", "verify: is missing"},
-		"query uncovered":        {".{url}", "", "signed does not cover {url}"},
-		"body uncovered":         {".{body}", "", "signed does not cover {body}"},
-		"header uncovered":       {"query:state", "header:X-State", "the signature covers no header field"},
-		"time without place":     {"  time: header:X-Time\n", "", "{time} in signed and a place for it"},
-		"place without time":     {"{time}.", "", "{time} in signed and a place for it"},
-		"three secrets":          {"[old, secret]", "[old, secret, old]", "names 3 files"},
-		"no secret":              {"  secret_files: [old, secret]\n", "", "verify: secret_files: is missing"},
-		"unknown scheme":         {"by: hmac", "by: magic", `by: "magic" is none of`},
-		"scheme with too much":   {"by: hmac", "by: secret", "algorithm, encoding, prefix, signed, time and late belong to hmac"},
-		"weak hash":              {"sha512", "md5", `"md5" is none of`},
-		"signature in the body":  {"header:X-Signature", "json:/signature", "is no place"},
-		"nothing is delivered":   {"ok: delivered", "ok: undelivered", "states: none of them is delivered"},
-		"too late":               {"  time: header:X-Time\n", "  time: header:X-Time\n  late: 80h\n", "late: needs a time, and is at most 72h"},
-		"form behind an address": {`reference: "json:/id"`, `reference: "form:id"`, "does not show where {url} ends"},
-		"no such state":          {"ok: delivered", "ok: fine", `states: ok: "fine" is none of`},
-		"no such cause":          {"states:", "causes: {x: bad_luck}, states:", "causes: x: \"bad_luck\" is none of"},
-		"a receipt for nothing":  {`reference: "json:/id", `, "", "a receipt must say what it is for"},
-		"no id for a receipt":    {`{id: "header:X-Id", outcomes`, `{outcomes`, "receipts: the answer gives no id"},
-		"inbound without text":   {"receipts:", "inbound: {from: \"form:from\", to: \"form:to\"}\nreceipts:", "inbound: text: is missing"},
+		"nobody verified": {
+			"verify:\n  by: hmac\n  at: header:X-Signature\n  algorithm: sha512\n  encoding: base64\n  prefix: \"v1=\"\n  signed: \"{time}.{method}.{url}.{body}\"\n  time: header:X-Time\n  secret_files: [old, secret]\n", "", "verify: is missing",
+		},
+		"query uncovered": {".{url}", "", "signed does not cover {url}"},
+		"body uncovered":  {".{body}", "", "signed does not cover {body}"},
+		"header uncovered": {
+			"query:state", "header:X-State", "the signature covers no header field",
+		},
+		"time without place": {
+			"  time: header:X-Time\n", "", "{time} in signed and a place for it",
+		},
+		"place without time": {"{time}.", "", "{time} in signed and a place for it"},
+		"three secrets":      {"[old, secret]", "[old, secret, old]", "names 3 files"},
+		"no secret": {
+			"  secret_files: [old, secret]\n", "", "verify: secret_files: is missing",
+		},
+		"unknown scheme": {"by: hmac", "by: magic", `by: "magic" is none of`},
+		"scheme with too much": {
+			"by: hmac", "by: secret",
+			"algorithm, encoding, prefix, signed, time and late belong to hmac",
+		},
+		"weak hash":             {"sha512", "md5", `"md5" is none of`},
+		"signature in the body": {"header:X-Signature", "json:/signature", "is no place"},
+		"nothing is delivered": {
+			"ok: delivered", "ok: undelivered", "states: none of them is delivered",
+		},
+		"too late": {
+			"  time: header:X-Time\n", "  time: header:X-Time\n  late: 80h\n",
+			"late: needs a time, and is at most 72h",
+		},
+		"form behind an address": {
+			`reference: "json:/id"`, `reference: "form:id"`, "does not show where {url} ends",
+		},
+		"no such state": {"ok: delivered", "ok: fine", `states: ok: "fine" is none of`},
+		"no such cause": {
+			"states:", "causes: {x: bad_luck}, states:", "causes: x: \"bad_luck\" is none of",
+		},
+		"a receipt for nothing": {
+			`reference: "json:/id", `, "", "a receipt must say what it is for",
+		},
+		"no id for a receipt": {
+			`{id: "header:X-Id", outcomes`, `{outcomes`, "receipts: the answer gives no id",
+		},
+		"inbound without text": {
+			"receipts:", "inbound: {from: \"form:from\", to: \"form:to\"}\nreceipts:",
+			"inbound: text: is missing",
+		},
 	} {
 		if !strings.Contains(signed, test.old) {
 			t.Errorf("%s: the description has no %q", name, test.old)
 			continue
 		}
-		_, err := httpapi.ParseSettings(parse(t, strings.Replace(signed, test.old, test.new, 1)), files.Environment(callback))
+		_, err := httpapi.ParseSettings(parse(t, strings.Replace(signed, test.old, test.new, 1)),
+			files.Environment(callback))
 		blamed(t, name, err, test.want)
 	}
 }
 
-// TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways: Kannel fills in what begins with one.
+// TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways: Kannel fills in what begins
+// with one.
 func TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways(t *testing.T) {
 	t.Parallel()
 	values := document(t, "kannel", nil)
@@ -133,9 +209,12 @@ func TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways(t *tes
 
 func TestCapabilitiesAreThoseOfTheDescription(t *testing.T) {
 	t.Parallel()
-	for gateway, longest := range map[string]time.Duration{"kannel": 72 * time.Hour, "clicksend": 0} {
-		webtest.CheckPromises(t, httpapi.Open, document(t, gateway, nil), files.Environment(callback), "", provider.Capabilities{
-			KeyInReceipt: true, Receipts: true, LongestValidity: longest, Batch: 1,
-		})
+	for gateway, longest := range map[string]time.Duration{
+		"kannel": 72 * time.Hour, "clicksend": 0,
+	} {
+		webtest.CheckPromises(t, httpapi.Open, document(t, gateway, nil),
+			files.Environment(callback), "", provider.Capabilities{
+				KeyInReceipt: true, Receipts: true, LongestValidity: longest, Batch: 1,
+			})
 	}
 }

@@ -49,7 +49,8 @@ func parsePlaceholder(text string, allowed []string) (part, error) {
 	name, arg, hasArg := strings.Cut(text, ":")
 	switch {
 	case !slices.Contains(allowed, name):
-		return part{}, fmt.Errorf("{%s} is none of those that may stand here: {%s}", text, strings.Join(allowed, "} {"))
+		return part{}, fmt.Errorf("{%s} is none of those that may stand here: {%s}", text,
+			strings.Join(allowed, "} {"))
 	case (name == secretName) != hasArg, hasArg && !secretNames.MatchString(arg):
 		return part{}, fmt.Errorf("{%s} is not written as {%s:NAME}", text, secretName)
 	}
@@ -68,9 +69,11 @@ func (t *template) literal(text string) {
 	t.parts = append(t.parts, part{literal: text})
 }
 
-// expand fills the placeholders in; escape is applied to each value and to no literal. It is not complete when a
-// placeholder has no value: then a field is left out.
-func (t template) expand(value func(part) string, escape func(string) string) (text string, complete bool) {
+// expand fills the placeholders in; escape is applied to each value and to no literal. It is not
+// complete when a placeholder has no value: then a field is left out.
+func (t template) expand(
+	value func(part) string, escape func(string) string,
+) (text string, complete bool) {
 	var b strings.Builder
 	complete = true
 	for _, p := range t.parts {
@@ -90,7 +93,8 @@ func (t template) expand(value func(part) string, escape func(string) string) (t
 
 // has reports whether a placeholder of one of the names stands in the template.
 func (t template) has(names ...string) bool {
-	return slices.ContainsFunc(t.parts, func(p part) bool { return p.name != "" && slices.Contains(names, p.name) })
+	return slices.ContainsFunc(t.parts,
+		func(p part) bool { return p.name != "" && slices.Contains(names, p.name) })
 }
 
 // follows reports whether one placeholder stands directly behind another.

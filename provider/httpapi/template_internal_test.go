@@ -7,9 +7,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzTemplates reads any text as a template: it is refused, or what stands for its braces comes out again.
+// FuzzTemplates reads any text as a template: it is refused, or what stands for its braces comes
+// out again.
 func FuzzTemplates(f *testing.F) {
-	for _, text := range []string{"{to}", "{{", "}}", "{", "}", "{secret:a}", "{secret:}", "{secret:{}", "{secret}", "{to:a}", "a{{b}}{text}c", "{}", "{{{to}}}"} {
+	for _, text := range []string{
+		"{to}", "{{", "}}", "{", "}", "{secret:a}", "{secret:}", "{secret:{}", "{secret}", "{to:a}",
+		"a{{b}}{text}c", "{}", "{{{to}}}",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

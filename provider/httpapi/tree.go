@@ -16,7 +16,8 @@ import (
 // numberKey marks an object that stands for a number made of its text.
 const numberKey = "$number"
 
-// node is a value of a JSON body. Texts are values of their own, never parts of JSON, so that no text can end one.
+// node is a value of a JSON body. Texts are values of their own, never parts of JSON, so that no
+// text can end one.
 type node interface {
 	// build returns the value for one submission; false leaves it out.
 	build(value func(part) string) (any, bool, error)
@@ -150,8 +151,8 @@ func (o object) secrets(names map[string]bool) {
 	}
 }
 
-// parseXML reads a body that is XML with placeholders in character data and in quoted attributes: there, what
-// escapeXML writes can be nothing but text. Everywhere else a placeholder is refused.
+// parseXML reads a body that is XML with placeholders in character data and in quoted attributes:
+// there, what escapeXML writes can be nothing but text. Everywhere else a placeholder is refused.
 func parseXML(body string) (template, error) {
 	if strings.Contains(body, "<!") {
 		return template{}, errors.New("has a comment, a CDATA section or a DOCTYPE")
@@ -163,14 +164,16 @@ func parseXML(body string) (template, error) {
 	if strings.Contains(body, mark) {
 		return template{}, errors.New("has a character of the private use area")
 	}
-	// A mark takes the place of each placeholder; where it turns up says where the value would stand.
+	// A mark takes the place of each placeholder; where it turns up says where the value would
+	// stand.
 	sample, _ := t.expand(func(part) string { return mark }, nil)
 	found, err := marks(sample)
 	if err != nil {
 		return template{}, err
 	}
 	if found != strings.Count(sample, mark) {
-		return template{}, errors.New("has a placeholder outside of character data and attribute values")
+		return template{}, errors.New(
+			"has a placeholder outside of character data and attribute values")
 	}
 	return t, nil
 }
@@ -201,7 +204,8 @@ func marks(body string) (int, error) {
 	}
 }
 
-// escapeXML makes text of a value (XML 1.0 section 2.4); characters that XML cannot have become U+FFFD.
+// escapeXML makes text of a value (XML 1.0 section 2.4); characters that XML cannot have become
+// U+FFFD.
 func escapeXML(value string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(value)) // a Builder does not fail

@@ -19,7 +19,8 @@ const (
 
 // anywhere are the placeholders of fields, whose values are escaped as a whole.
 var anywhere = []string{
-	"to", "to_digits", "from", "from_digits", "text", "text_hex", "alphabet", "key", "id", "attempt",
+	"to", "to_digits", "from", "from_digits", "text", "text_hex", "alphabet", "key", "id",
+	"attempt",
 	"validity_seconds", "validity_minutes", "expires", "callback", "callback_url", secretName,
 }
 
@@ -83,7 +84,8 @@ func (v *values) from() string {
 	return v.s.From
 }
 
-// ofTime is a value that the validity has; at least one second or minute, at most what the gateway keeps.
+// ofTime is a value that the validity has; at least one second or minute, at most what the gateway
+// keeps.
 func (v *values) ofTime(name string) string {
 	ends := v.s.Ends()
 	if ends.IsZero() {
@@ -101,7 +103,8 @@ func (v *values) ofTime(name string) string {
 	return ""
 }
 
-// callbackURL is the public URL with the fields that make a receipt ours, and what the gateway fills in itself.
+// callbackURL is the public URL with the fields that make a receipt ours, and what the gateway
+// fills in itself.
 func (v *values) callbackURL() string {
 	if v.cfg.Callback == "" {
 		return ""

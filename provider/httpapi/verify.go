@@ -43,7 +43,8 @@ type verification struct {
 
 var (
 	hashes    = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
-	encodings = map[string]func(string) ([]byte, error){"hex": hex.DecodeString, "base64": base64.StdEncoding.DecodeString}
+	encodings = map[string]func(string) ([]byte,
+		error){"hex": hex.DecodeString, "base64": base64.StdEncoding.DecodeString}
 	// inSigned are the placeholders of what is signed.
 	inSigned = []string{"time", "method", "url", "body"}
 )
@@ -56,7 +57,8 @@ func (v *verification) first() string {
 	return v.secrets[0]
 }
 
-// check reports who calls; once tells this callback from every other one, where the scheme has that.
+// check reports who calls; once tells this callback from every other one, where the scheme has
+// that.
 func (v *verification) check(c *provider.Callback, d *document) (once string, err error) {
 	switch {
 	case v == nil:
@@ -140,16 +142,18 @@ var (
 	anAddress = regexp.MustCompile(`^[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]*$`)
 )
 
-// parted makes sure that what is signed can be cut into its parts in one way only, whatever stands between them: a time is
-// digits of one length, an address has no character that begins or ends JSON, and a body directly behind a time begins
-// with no digit.
+// parted makes sure that what is signed can be cut into its parts in one way only, whatever stands
+// between them: a time is digits of one length, an address has no character that begins or ends
+// JSON, and a body directly behind a time begins with no digit.
 func (v *verification) parted(c *provider.Callback, stamp string) error {
 	switch {
 	case v.time != nil && !aTime.MatchString(stamp):
-		return fmt.Errorf("its time is no number of seconds or milliseconds: %w", provider.ErrMalformed)
+		return fmt.Errorf("its time is no number of seconds or milliseconds: %w",
+			provider.ErrMalformed)
 	case v.signed.has("url") && !anAddress.MatchString(c.URL):
 		return fmt.Errorf("its address has characters that none has: %w", provider.ErrMalformed)
-	case v.signed.follows("time", "body") && len(c.Body) > 0 && c.Body[0] >= '0' && c.Body[0] <= '9':
+	case v.signed.follows("time", "body") && len(c.Body) > 0 && c.Body[0] >= '0' &&
+		c.Body[0] <= '9':
 		return fmt.Errorf("its body could be the end of its time: %w", provider.ErrMalformed)
 	}
 	return nil

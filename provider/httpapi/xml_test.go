@@ -12,12 +12,15 @@ import (
 	"dispatcher/provider/httpapi"
 )
 
-// FuzzXMLBodiesKeepTheirStructure takes any body that the settings accept: with any text in it, it has the elements
-// and attributes that it has with a harmless one.
+// FuzzXMLBodiesKeepTheirStructure takes any body that the settings accept: with any text in it, it
+// has the elements and attributes that it has with a harmless one.
 func FuzzXMLBodiesKeepTheirStructure(f *testing.F) {
 	for _, body := range []string{
-		`<a to="{to}">{text}</a>`, `<?xml version="1.0"?><a b='{text}'><c>{to}</c></a>`, `<a><![CDATA[{text}]]>{to}</a>`, `<{text}>{to}</{text}>`,
-		`<a {text}="{to}"/>`, `<a b={text}>{to}</a>`, `<!--{text}-->{to}`, `<a>{{text}}{text}{to}</a>`, `{to}{text}`, `<a xmlns="{text}">{to}</a>`, `<a>&{text};{to}</a>`,
+		`<a to="{to}">{text}</a>`, `<?xml version="1.0"?><a b='{text}'><c>{to}</c></a>`,
+		`<a><![CDATA[{text}]]>{to}</a>`, `<{text}>{to}</{text}>`,
+		`<a {text}="{to}"/>`, `<a b={text}>{to}</a>`, `<!--{text}-->{to}`,
+		`<a>{{text}}{text}{to}</a>`, `{to}{text}`, `<a xmlns="{text}">{to}</a>`,
+		`<a>&{text};{to}</a>`,
 	} {
 		f.Add(body, `"'><b c="&]]>-->`)
 	}

@@ -12,7 +12,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// answer has one entry per destination, or an error. Descriptions may repeat a number and are not read.
+// answer has one entry per destination, or an error. Descriptions may repeat a number and are not
+// read.
 type answer struct {
 	Messages []struct {
 		MessageID string `json:"messageId"`
@@ -24,7 +25,8 @@ type answer struct {
 	} `json:"violations"`
 }
 
-// status is where a message stands. Infobip answers 200 to messages that it rejects, too: only the status tells.
+// status is where a message stands. Infobip answers 200 to messages that it rejects, too: only the
+// status tells.
 type status struct {
 	GroupID int    `json:"groupId"`
 	ID      int    `json:"id"`
@@ -54,7 +56,8 @@ func (a api) Classify(got *web.Answer) provider.Result {
 	case http.StatusBadRequest:
 		return badRequest(got, &said)
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType:
-		return got.Result(web.Refused("the API has no such address; base_url is wrong"), said.ErrorCode)
+		return got.Result(web.Refused("the API has no such address; base_url is wrong"),
+			said.ErrorCode)
 	}
 	if r, ok := got.ByStatus(said.ErrorCode); ok {
 		return r
@@ -78,17 +81,19 @@ func accepted(got *web.Answer, id string, s status) provider.Result {
 	return got.Unreadable(code)
 }
 
-// ofRecipient is the number of a recipient as the path of a property, ofSender and ofText are what else a message brings. What else
-// there is, is the channel's: ids, transliteration, the content type of callbacks.
+// ofRecipient is the number of a recipient as the path of a property, ofSender and ofText are what
+// else a message brings. What else there is, is the channel's: ids, transliteration, the content
+// type of callbacks.
 var (
 	ofRecipient = regexp.MustCompile(`(^|\.)destinations\[[0-9]+\]\.to$`)
 	ofSender    = regexp.MustCompile(`(^|\.)sender$`)
 	ofText      = regexp.MustCompile(`(^|\.)content\.text$`)
 )
 
-// badRequest tells a recipient that the API does not take, and nothing else, from a sender or a text that it does not take, and
-// both from a request that it does not understand. All say that nothing was sent, if it is the API that says so: a 400
-// without a code of Infobip's may come from anybody.
+// badRequest tells a recipient that the API does not take, and nothing else, from a sender or a
+// text that it does not take, and both from a request that it does not understand. All say that
+// nothing was sent, if it is the API that says so: a 400 without a code of Infobip's may come from
+// anybody.
 func badRequest(got *web.Answer, said *answer) provider.Result {
 	if said.ErrorCode == "" {
 		return got.Unreadable("")
@@ -123,8 +128,13 @@ func (c *Channel) Find(ctx context.Context, key string) provider.LookupResult {
 func (c *Config) lookup(key string) web.Lookup {
 	query := url.Values{"messageId": {key}, "limit": {"2"}}
 	return web.Lookup{
-		Request:          &web.Request{Method: http.MethodGet, URL: "/sms/3/logs?" + query.Encode(), Header: c.header()},
-		Read:             func(body []byte) (provider.LookupResult, int, error) { return readLogs(body, key) },
+		Request: &web.Request{
+			Method: http.MethodGet, URL: "/sms/3/logs?" + query.Encode(), Header: c.header(),
+		},
+		Read: func(body []byte) (provider.LookupResult, int,
+			error) {
+			return readLogs(body, key)
+		},
 		AbsenceIsCertain: c.AbsenceIsCertain,
 	}
 }
@@ -137,7 +147,8 @@ type logs struct {
 	} `json:"results"`
 }
 
-// readLogs reads the logs. A message that Infobip lists as refused before it was sent counts as not taken.
+// readLogs reads the logs. A message that Infobip lists as refused before it was sent counts as not
+// taken.
 func readLogs(body []byte, key string) (found provider.LookupResult, entries int, err error) {
 	var list logs
 	if err := json.Unmarshal(body, &list); err != nil || list.Results == nil {

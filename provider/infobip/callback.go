@@ -17,8 +17,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// event is the body of a callback: delivery reports or inbound messages. A report has a status, an inbound message
-// has none.
+// event is the body of a callback: delivery reports or inbound messages. A report has a status, an
+// inbound message has none.
 type event struct {
 	Results *[]result `json:"results"`
 }
@@ -43,16 +43,19 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	}
 	var e event
 	if json.Unmarshal(callback.Body, &e) != nil || e.Results == nil {
-		return provider.CallbackContent{}, fmt.Errorf("no list of results: %w", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("no list of results: %w", provider.ErrMalformed)
 	}
 	var content provider.CallbackContent
 	for _, r := range *e.Results {
 		switch {
 		case r.Status == nil && key != "", r.Status != nil && key != "" && r.key() != key:
-			return provider.CallbackContent{}, fmt.Errorf("the address is that of another message: %w", provider.ErrForged)
+			return provider.CallbackContent{},
+				fmt.Errorf("the address is that of another message: %w", provider.ErrForged)
 		case r.Status == nil:
 			content.Inbound = append(content.Inbound, provider.Inbound{
-				Reference: r.MessageID, From: international(r.From), To: international(r.To), Text: r.Text, At: callback.At,
+				Reference: r.MessageID, From: international(r.From), To: international(r.To),
+				Text: r.Text, At: callback.At,
 			})
 		case r.MessageID != "":
 			content.Receipts = append(content.Receipts, r.receipt(key, callback.At))
@@ -61,8 +64,9 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	return content, nil
 }
 
-// receipt reads a report. proven is the key of the message that alone the caller may speak of, or empty: an id beside it
-// that is another one, which an account may have given itself, could as well be that of another message and is left out.
+// receipt reads a report. proven is the key of the message that alone the caller may speak of, or
+// empty: an id beside it that is another one, which an account may have given itself, could as well
+// be that of another message and is left out.
 func (r *result) receipt(proven string, at time.Time) provider.Receipt {
 	receipt := provider.Receipt{Reference: r.MessageID, Key: r.key(), At: at}
 	if proven != "" && r.MessageID != proven {
@@ -82,7 +86,8 @@ func (r *result) receipt(proven string, at time.Time) provider.Receipt {
 // ourKey is the form of provider.Submission.Key.
 var ourKey = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// key is what we gave to the message: as its id, and once more beside it for accounts that give ids of their own.
+// key is what we gave to the message: as its id, and once more beside it for accounts that give ids
+// of their own.
 func (r *result) key() string {
 	for _, text := range []string{r.CallbackData, r.MessageID} {
 		if ourKey.MatchString(text) {
@@ -106,8 +111,8 @@ func international(number string) string {
 // proofParameter is the query parameter of an address that shows that it is one of ours.
 const proofParameter = "proof"
 
-// address is where Infobip reports on one message: the key and its proof stand in the query. Who has seen one address can
-// report on that message and on no other.
+// address is where Infobip reports on one message: the key and its proof stand in the query. Who
+// has seen one address can report on that message and on no other.
 func (c *Config) address(key string) string {
 	address := web.WithKey(c.Callback, key)
 	u, err := url.Parse(address)
@@ -127,13 +132,14 @@ func proof(secret, key string) []byte {
 	return mac.Sum(nil)
 }
 
-// verify reports who calls. The key is that of the message about which the caller may speak; empty means any. Every way
-// that is configured is tried, in constant time.
+// verify reports who calls. The key is that of the message about which the caller may speak; empty
+// means any. Every way that is configured is tried, in constant time.
 func (c *Config) verify(callback *provider.Callback) (key string, err error) {
 	key, byURL := c.provenByURL(callback)
 	basic, header := c.provenByBasic(callback), c.provenByHeader(callback)
 	switch {
-	case c.by(ByCertificate) && callback.Certificate, c.by(ByBasic) && basic, c.by(ByHeader) && header:
+	case c.by(ByCertificate) && callback.Certificate, c.by(ByBasic) && basic,
+		c.by(ByHeader) && header:
 		return "", nil
 	case c.by(ByURL) && byURL:
 		return key, nil

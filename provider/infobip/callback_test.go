@@ -10,7 +10,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-const report = `{"results":[{"messageId":"` + key + `","callbackData":"` + key + `","status":{"groupId":5,"id":12,"name":"REJECTED_NOT_ENOUGH_CREDITS"},"error":{"id":0}}]}`
+const report = `{"results":[{"messageId":"` + key + `","callbackData":"` + key +
+	`","status":{"groupId":5,"id":12,"name":"REJECTED_NOT_ENOUGH_CREDITS"},"error":{"id":0}}]}`
 
 // proofOfKey was made with another tool:
 //
@@ -18,15 +19,23 @@ const report = `{"results":[{"messageId":"` + key + `","callbackData":"` + key +
 const proofOfKey = "8da4343acbf0faee68e60086b2a0bef6cde2da1df5948a134ddb56e72f2fe677"
 
 func listener(auths ...Auth) *Channel {
-	return New(Config{Auths: auths, Secrets: []string{secret, older}, User: "infobip", Header: "X-Secret", Callback: public})
+	return New(
+		Config{
+			Auths: auths, Secrets: []string{secret, older}, User: "infobip", Header: "X-Secret",
+			Callback: public,
+		})
 }
 
 func call(url, body string, header map[string][]string) *provider.Callback {
-	return &provider.Callback{Method: http.MethodPost, URL: url, Header: header, Body: []byte(body), At: now}
+	return &provider.Callback{
+		Method: http.MethodPost, URL: url, Header: header, Body: []byte(body), At: now,
+	}
 }
 
 func basic(text string) map[string][]string {
-	return map[string][]string{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(text))}}
+	return map[string][]string{
+		"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(text))},
+	}
 }
 
 func TestEachProofIsBelievedOnlyWhereItIsConfigured(t *testing.T) {
@@ -40,7 +49,8 @@ func TestEachProofIsBelievedOnlyWhereItIsConfigured(t *testing.T) {
 		ByCertificate: certified,
 	}
 	want := provider.CallbackContent{Receipts: []provider.Receipt{{
-		Reference: key, Key: key, State: provider.Undelivered, Cause: provider.NoCredit, Code: "REJECTED_NOT_ENOUGH_CREDITS",
+		Reference: key, Key: key, State: provider.Undelivered, Cause: provider.NoCredit,
+		Code: "REJECTED_NOT_ENOUGH_CREDITS",
 	}}}
 	for shown, c := range proofs {
 		for configured := range proofs {
@@ -58,45 +68,58 @@ func TestEachProofIsBelievedOnlyWhereItIsConfigured(t *testing.T) {
 func TestWrongProofsAreForged(t *testing.T) {
 	t.Parallel()
 	other := "f" + key[1:]
-	webtest.CheckRefused(t, listener(ByURL, ByBasic, ByHeader, ByCertificate), provider.ErrForged, map[string]*provider.Callback{
-		"nothing":             call(public, report, nil),
-		"key without proof":   call(public+"?key="+key, report, nil),
-		"proof without key":   call(public+"?proof="+proofOfKey, report, nil),
-		"proof of another":    call(public+"?key="+other+"&proof="+proofOfKey, report, nil),
-		"another proof":       call(public+"?key="+key+"&proof="+strings.Repeat("00", 32), report, nil),
-		"broken query":        call(public+"?key="+key+"&proof="+proofOfKey+"&%zz", report, nil),
-		"no hexadecimal":      call(public+"?key="+key+"&proof=zz", report, nil),
-		"wrong password":      call(public, report, basic("infobip:wrong")),
-		"wrong user":          call(public, report, basic("other:"+secret)),
-		"empty password":      call(public, report, basic("infobip:")),
-		"no base 64":          call(public, report, map[string][]string{"Authorization": {"Basic ***"}}),
-		"wrong header":        call(public, report, map[string][]string{"X-Secret": {"wrong"}}),
-		"empty header":        call(public, report, map[string][]string{"X-Secret": {""}}),
-		"secret as parameter": call(public+"?proof="+secret+"&key="+key, report, nil),
-	})
+	webtest.CheckRefused(t, listener(ByURL, ByBasic, ByHeader, ByCertificate), provider.ErrForged,
+		map[string]*provider.Callback{
+			"nothing":           call(public, report, nil),
+			"key without proof": call(public+"?key="+key, report, nil),
+			"proof without key": call(public+"?proof="+proofOfKey, report, nil),
+			"proof of another":  call(public+"?key="+other+"&proof="+proofOfKey, report, nil),
+			"another proof": call(public+"?key="+key+"&proof="+strings.Repeat("00", 32),
+				report, nil),
+			"broken query": call(public+"?key="+key+"&proof="+proofOfKey+"&%zz", report,
+				nil),
+			"no hexadecimal": call(public+"?key="+key+"&proof=zz", report, nil),
+			"wrong password": call(public, report, basic("infobip:wrong")),
+			"wrong user":     call(public, report, basic("other:"+secret)),
+			"empty password": call(public, report, basic("infobip:")),
+			"no base 64": call(public, report,
+				map[string][]string{"Authorization": {"Basic ***"}}),
+			"wrong header":        call(public, report, map[string][]string{"X-Secret": {"wrong"}}),
+			"empty header":        call(public, report, map[string][]string{"X-Secret": {""}}),
+			"secret as parameter": call(public+"?proof="+secret+"&key="+key, report, nil),
+		})
 }
 
-// An address is good for its own message: who has seen it cannot report on others, nor hand over messages.
+// An address is good for its own message: who has seen it cannot report on others, nor hand over
+// messages.
 func TestAddressOfOneMessageSpeaksForNoOther(t *testing.T) {
 	t.Parallel()
-	proven := func(body string) *provider.Callback { return call(public+"?key="+key+"&proof="+proofOfKey, body, nil) }
+	proven := func(body string) *provider.Callback {
+		return call(
+			public+"?key="+key+"&proof="+proofOfKey, body, nil)
+	}
 	webtest.CheckRefused(t, listener(ByURL), provider.ErrForged, webtest.Bodies(
 		proven,
 		`{"results":[{"messageId":"ffffffffffffffffffffffffffffffff","status":{"groupId":3,"id":5}}]}`,
-		`{"results":[{"messageId":"`+key+`","status":{"groupId":3,"id":5}},{"messageId":"other","status":{"groupId":3,"id":5}}]}`,
+		`{"results":[{"messageId":"`+key+
+			`","status":{"groupId":3,"id":5}},{"messageId":"other","status":{"groupId":3,"id":5}}]}`,
 		`{"results":[{"messageId":"mo","from":"447700900123","to":"12345","text":"STOP"}]}`,
 	))
 }
 
-// TestAProvenKeyVouchesForNoOtherID: the proof in an address covers the key alone. With one address that was seen, a report on
-// another message's id must not change that other message.
+// TestAProvenKeyVouchesForNoOtherID: the proof in an address covers the key alone. With one address
+// that was seen, a report on another message's id must not change that other message.
 func TestAProvenKeyVouchesForNoOtherID(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ffffffffffffffffffffffffffffffff", "34567890"} {
-		body := `{"results":[{"messageId":"` + id + `","callbackData":"` + key + `","status":{"groupId":3,"id":5,"name":"DELIVERED_TO_HANDSET"}}]}`
-		webtest.CheckContent(t, listener(ByURL), call(public+"?key="+key+"&proof="+proofOfKey, body, nil), provider.CallbackContent{
-			Receipts: []provider.Receipt{{Key: key, State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"}},
-		})
+		body := `{"results":[{"messageId":"` + id + `","callbackData":"` + key +
+			`","status":{"groupId":3,"id":5,"name":"DELIVERED_TO_HANDSET"}}]}`
+		webtest.CheckContent(t, listener(ByURL),
+			call(public+"?key="+key+"&proof="+proofOfKey, body, nil), provider.CallbackContent{
+				Receipts: []provider.Receipt{
+					{Key: key, State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"},
+				},
+			})
 		got, err := listener(ByHeader).ReadCallback(fromInfobip(body))
 		if err != nil || len(got.Receipts) != 1 || got.Receipts[0].Reference != id {
 			t.Errorf("%s from Infobip itself: %+v, %v", id, got, err)
@@ -117,7 +140,10 @@ func TestReportsComeInBatches(t *testing.T) {
 		{"status":{"groupId":3,"id":5}},
 		{"messageId":"c","status":{"groupId":2,"id":9,"name":"has a number 447700900123"},"error":{"id":573}}]}`), provider.CallbackContent{Receipts: []provider.Receipt{
 		{Reference: "a", State: provider.Delivered, Code: "DELIVERED_TO_HANDSET"},
-		{Reference: "b", State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "UNDELIVERABLE_NOT_DELIVERED/1"},
+		{
+			Reference: "b", State: provider.Undelivered, Cause: provider.UnknownNumber,
+			Code: "UNDELIVERABLE_NOT_DELIVERED/1",
+		},
 		{Reference: "c", State: provider.Undelivered, Cause: provider.OptedOut, Code: "other/573"},
 	}})
 }
@@ -158,8 +184,10 @@ func TestStatusesAndErrorsHaveOneMeaning(t *testing.T) {
 		{5, 777, 0, provider.Undelivered, ""},
 		{9, 1, 0, provider.Pending, ""},
 	} {
-		if state, cause := (status{GroupID: c.group, ID: c.id}).state(c.fault); state != c.state || cause != c.cause {
-			t.Errorf("group %d, status %d, error %d is %v %q, want %v %q", c.group, c.id, c.fault, state, cause, c.state, c.cause)
+		if state, cause := (status{GroupID: c.group, ID: c.id}).state(c.fault); state != c.state ||
+			cause != c.cause {
+			t.Errorf("group %d, status %d, error %d is %v %q, want %v %q", c.group, c.id, c.fault,
+				state, cause, c.state, c.cause)
 		}
 	}
 }

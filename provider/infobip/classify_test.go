@@ -50,10 +50,12 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 		"unauthorized":               {Outcome: provider.Refused, Code: "401/E401"},
 		"forbidden":                  {Outcome: provider.Refused, Code: "403/E403"},
 		"not_found":                  {Outcome: provider.Refused, Code: "404"},
-		"rate_limited":               {Outcome: provider.Throttled, Code: "429/E429", RetryAfter: 4 * time.Second},
-		"rate_limited_without_time":  {Outcome: provider.Throttled, Code: "429"},
-		"internal_error":             {Outcome: provider.Unknown, Code: "500/E500"},
-		"unavailable":                {Outcome: provider.Unknown, Code: "503"},
+		"rate_limited": {
+			Outcome: provider.Throttled, Code: "429/E429", RetryAfter: 4 * time.Second,
+		},
+		"rate_limited_without_time": {Outcome: provider.Throttled, Code: "429"},
+		"internal_error":            {Outcome: provider.Unknown, Code: "500/E500"},
+		"unavailable":               {Outcome: provider.Unknown, Code: "503"},
 	}, "bad_sender", "bad_sender_and_text", "rejected_source")
 }
 
@@ -62,11 +64,13 @@ func TestEveryStatusOfTheTableExplainsItself(t *testing.T) {
 	webtest.CheckTable(t, rejections)
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of
+// the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
 	webtest.CheckBlame(t, rejections, map[web.Blame][]int{
-		web.OnChannel: {12, 17, 18, 19, 21, 24, 31, 100}, web.OnSender: {11, 13}, web.OnMessage: {6, 8, 14, 20, 25, 87},
+		web.OnChannel: {12, 17, 18, 19, 21, 24, 31, 100}, web.OnSender: {11, 13},
+		web.OnMessage: {6, 8, 14, 20, 25, 87},
 	})
 }
 
@@ -78,7 +82,8 @@ func TestARejectionIsWhatTheTableSays(t *testing.T) {
 			t.Errorf("%d: %+v, %t", id, v, ok)
 		}
 	}
-	if v, ok := (status{GroupID: groupRejected, ID: 777}).meaning(); !ok || v.Outcome != provider.Refused || v.Blame != web.OnChannel {
+	if v, ok := (status{GroupID: groupRejected, ID: 777}).meaning(); !ok ||
+		v.Outcome != provider.Refused || v.Blame != web.OnChannel {
 		t.Errorf("777: %v, on %v, %t", v.Outcome, v.Blame, ok)
 	}
 }

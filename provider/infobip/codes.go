@@ -6,10 +6,11 @@ import (
 )
 
 // rejections are the statuses with which Infobip answers a submission that it does not take, by
-// https://www.infobip.com/docs/essentials/api-essentials/response-status-and-error-codes. Rejected are those that blame the
-// recipient; a prefix that Infobip's networks do not know (8), a blocklist of the account or of one operator (14) and
-// Infobip's own fraud protection (87) are the channel's. That an operator rejected a message (4) or did not deliver it
-// (9) is how one ended that was taken: as an answer it is Unknown, and a receipt or the log tells.
+// https://www.infobip.com/docs/essentials/api-essentials/response-status-and-error-codes. Rejected
+// are those that blame the recipient; a prefix that Infobip's networks do not know (8), a blocklist
+// of the account or of one operator (14) and Infobip's own fraud protection (87) are the channel's.
+// That an operator rejected a message (4) or did not deliver it (9) is how one ended that was
+// taken: as an answer it is Unknown, and a receipt or the log tells.
 var rejections = map[int]web.Meaning{
 	6:   web.Unfit("the network is not covered or not set up on the account"),
 	8:   web.Unfit("the prefix of the number is not known here"),
@@ -32,12 +33,13 @@ var rejections = map[int]web.Meaning{
 	100: web.Refused("the platform rejects the request"),
 }
 
-// duplicate is the status of a message whose id was used before. Ids are keys that nobody else uses: an
-// earlier submission of ours may have been taken, so that it decides nothing.
+// duplicate is the status of a message whose id was used before. Ids are keys that nobody else
+// uses: an earlier submission of ours may have been taken, so that it decides nothing.
 const duplicate = 23
 
-// meaning is what a status of the groups "rejected" and "undeliverable" means; false when it says nothing certain. A
-// rejection that is not listed counts against the channel, so that another one may try.
+// meaning is what a status of the groups "rejected" and "undeliverable" means; false when it says
+// nothing certain. A rejection that is not listed counts against the channel, so that another one
+// may try.
 func (s status) meaning() (web.Meaning, bool) {
 	if s.ID == duplicate || (s.GroupID != groupRejected && s.GroupID != groupUndeliverable) {
 		return web.Meaning{}, false
@@ -48,8 +50,8 @@ func (s status) meaning() (web.Meaning, bool) {
 	return web.Refused("the API rejects the message"), s.GroupID == groupRejected
 }
 
-// Statuses that end in words that sound final and are not: the operator has it but the handset does not, and no
-// report came from the operator in time.
+// Statuses that end in words that sound final and are not: the operator has it but the handset does
+// not, and no report came from the operator in time.
 const (
 	deliveredToOperator = 2
 	expiredUnknown      = 29
@@ -83,9 +85,12 @@ func (s status) cause(errorID int) provider.Cause {
 }
 
 var causesOfStatus = map[int]provider.Cause{
-	6: provider.NetworkError, 8: provider.UnknownNumber, 10: provider.OptedOut, 11: provider.BadSender, 12: provider.NoCredit,
-	13: provider.BadSender, 14: provider.Blocked, 17: provider.NoCredit, 18: provider.Blocked, 19: provider.NetworkError,
-	20: provider.Spam, 21: provider.NetworkError, 51: provider.UnknownNumber, 52: provider.UnknownNumber, 87: provider.Blocked,
+	6: provider.NetworkError, 8: provider.UnknownNumber, 10: provider.OptedOut,
+	11: provider.BadSender, 12: provider.NoCredit,
+	13: provider.BadSender, 14: provider.Blocked, 17: provider.NoCredit, 18: provider.Blocked,
+	19: provider.NetworkError,
+	20: provider.Spam, 21: provider.NetworkError, 51: provider.UnknownNumber,
+	52: provider.UnknownNumber, 87: provider.Blocked,
 	98: provider.Deleted,
 }
 
@@ -152,14 +157,16 @@ var causesOfError = map[int]provider.Cause{
 	4104: provider.Spam,          // flooding with one text
 }
 
-// causeOfError also knows the ranges of errors that are the network's in every case: of the transport (500 to 504), of
-// the dialogue (1024 to 1031), of the translation of addresses (1152 to 1166) and of the peer (1281 to 1796).
+// causeOfError also knows the ranges of errors that are the network's in every case: of the
+// transport (500 to 504), of the dialogue (1024 to 1031), of the translation of addresses (1152 to
+// 1166) and of the peer (1281 to 1796).
 func causeOfError(id int) provider.Cause {
 	if cause, ok := causesOfError[id]; ok {
 		return cause
 	}
 	switch {
-	case id >= 500 && id <= 504, id >= 1024 && id <= 1031, id >= 1152 && id <= 1166, id >= 1281 && id <= 1796:
+	case id >= 500 && id <= 504, id >= 1024 && id <= 1031, id >= 1152 && id <= 1166,
+		id >= 1281 && id <= 1796:
 		return provider.NetworkError
 	}
 	return provider.Unspecified

@@ -41,7 +41,9 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 }
 
 // play brings up a carrier, a channel and an ear.
-func play(t *testing.T, server infobiptest.Config, b webtest.Behaviour, more map[string]any) *webtest.Rig[*Channel] {
+func play(
+	t *testing.T, server infobiptest.Config, b webtest.Behaviour, more map[string]any,
+) *webtest.Rig[*Channel] {
 	t.Helper()
 	return webtest.NewRig(t, func(callback string) webtest.Config {
 		server.Key, server.Subscription = apiKey, callback

@@ -1,8 +1,9 @@
-// Package infobip is the adapter for Infobip's SMS API: /sms/3/messages and /sms/3/logs of the API description 3.210.
+// Package infobip is the adapter for Infobip's SMS API: /sms/3/messages and /sms/3/logs of the API
+// description 3.210.
 //
-// It writes submissions under ids of our own, reads the answers, looks messages up in the logs by those ids and
-// understands delivery reports and inbound messages. Connections, deadlines and redaction are package
-// provider/web's.
+// It writes submissions under ids of our own, reads the answers, looks messages up in the logs by
+// those ids and understands delivery reports and inbound messages. Connections, deadlines and
+// redaction are package provider/web's.
 package infobip
 
 import (
@@ -39,22 +40,25 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, api{cfg}), cfg: cfg}
 }
 
-// Capabilities says what Infobip documents: the id of a message may be ours, logs can be asked for it, and reports
-// return it. A second message under the same id is rejected (REJECTED_DUPLICATE_MESSAGE_ID), but for how long
-// Infobip remembers ids is not said, so that nothing is promised.
+// Capabilities says what Infobip documents: the id of a message may be ours, logs can be asked for
+// it, and reports return it. A second message under the same id is rejected
+// (REJECTED_DUPLICATE_MESSAGE_ID), but for how long Infobip remembers ids is not said, so that
+// nothing is promised.
 func (c *Channel) Capabilities() provider.Capabilities {
 	listens := c.cfg.listens()
 	return provider.Capabilities{
-		Lookup: true, KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity, Batch: 1,
+		Lookup: true, KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity,
+		Batch: 1,
 	}
 }
 
-// Auth is a way in which callbacks prove where they come from. Infobip signs nothing: it calls the address that it
-// was told, with the credentials that it was told.
+// Auth is a way in which callbacks prove where they come from. Infobip signs nothing: it calls the
+// address that it was told, with the credentials that it was told.
 type Auth uint8
 
 const (
-	// ByURL takes a proof in the address: each message names an address of its own, which nobody else knows.
+	// ByURL takes a proof in the address: each message names an address of its own, which nobody
+	// else knows.
 	ByURL Auth = iota + 1
 	// ByBasic takes a user and a password (RFC 7617).
 	ByBasic
@@ -64,7 +68,9 @@ const (
 	ByCertificate
 )
 
-var auths = map[string]Auth{"url": ByURL, "basic": ByBasic, "header": ByHeader, "certificate": ByCertificate}
+var auths = map[string]Auth{
+	"url": ByURL, "basic": ByBasic, "header": ByHeader, "certificate": ByCertificate,
+}
 
 // Config is an account at Infobip.
 type Config struct {
@@ -73,20 +79,22 @@ type Config struct {
 	Key string
 	// From is the sender of messages that name none; empty leaves it to the account.
 	From string
-	// Auths are the ways in which a callback may prove itself; one that holds is enough. Without one every
-	// callback is refused and none is asked for.
+	// Auths are the ways in which a callback may prove itself; one that holds is enough. Without
+	// one every callback is refused and none is asked for.
 	Auths []Auth
 	// Secrets are the live secrets of callbacks; the first makes the proofs in addresses.
 	Secrets []string
 	// User goes with ByBasic, and Header, a canonical name, with ByHeader.
 	User, Header string
-	// AbsenceIsCertain takes a lookup that finds nothing for a proof that Infobip has not taken the message.
+	// AbsenceIsCertain takes a lookup that finds nothing for a proof that Infobip has not taken the
+	// message.
 	AbsenceIsCertain bool
 	// Callback is the public URL for delivery reports; empty for none.
 	Callback string
 }
 
-// ParseSettings reads the settings of a channel; all faults are reported together, each under its key.
+// ParseSettings reads the settings of a channel; all faults are reported together, each under its
+// key.
 //
 //	api_key_file           file with the API key
 //	from                   sender of messages that name none
@@ -99,7 +107,8 @@ type Config struct {
 //	absence_is_certain     true takes a lookup without result for "not taken". Infobip does not say how
 //	                       soon a message can be found in its logs, so that it is left open by default
 //
-// and those of web.ParseConfig, of which base_url is needed: each account has an address of its own.
+// and those of web.ParseConfig, of which base_url is needed: each account has an address of its
+// own.
 func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{

@@ -32,8 +32,8 @@ type destination struct {
 	MessageID string `json:"messageId,omitempty"`
 }
 
-// content asks for no transliteration, whatever the account is set to: the text arrives as it is, and is cut and billed as
-// package sms counts.
+// content asks for no transliteration, whatever the account is set to: the text arrives as it is,
+// and is cut and billed as package sms counts.
 type content struct {
 	Text            string `json:"text"`
 	Transliteration string `json:"transliteration"`
@@ -48,7 +48,8 @@ type validityPeriod struct {
 	TimeUnit string `json:"timeUnit"`
 }
 
-// webhooks says where reports go. Without a URL and with notify they go where the account's subscription says.
+// webhooks says where reports go. Without a URL and with notify they go where the account's
+// subscription says.
 type webhooks struct {
 	Delivery     delivery `json:"delivery"`
 	ContentType  string   `json:"contentType,omitempty"`
@@ -60,8 +61,13 @@ type delivery struct {
 	Notify bool   `json:"notify"`
 }
 
-// Compose writes a submission as a message to one destination, under the submission's key as its id.
-func (a api) Compose(s *provider.Submission) (*web.Request, error) { return a.compose(s, time.Now()) }
+// Compose writes a submission as a message to one destination, under the submission's key as its
+// id.
+func (a api) Compose(
+	s *provider.Submission,
+) (*web.Request, error) {
+	return a.compose(s, time.Now())
+}
 
 func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error) {
 	m := message{
@@ -81,7 +87,9 @@ func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error
 	}
 	header := a.cfg.header()
 	header.Set("Content-Type", "application/json")
-	return &web.Request{Method: http.MethodPost, URL: "/sms/3/messages", Body: body, Header: header}, nil
+	return &web.Request{
+		Method: http.MethodPost, URL: "/sms/3/messages", Body: body, Header: header,
+	}, nil
 }
 
 // header is what every request carries.
@@ -93,14 +101,17 @@ func (c *Config) webhooks(key string) webhooks {
 	if !c.listens() {
 		return webhooks{}
 	}
-	w := webhooks{Delivery: delivery{Notify: true}, ContentType: "application/json", CallbackData: key}
+	w := webhooks{
+		Delivery: delivery{Notify: true}, ContentType: "application/json", CallbackData: key,
+	}
 	if c.by(ByURL) && key != "" {
 		w.Delivery.URL = c.address(key)
 	}
 	return w
 }
 
-// validity is how long Infobip shall try, at least a second and at most 48 hours; nil leaves it to Infobip.
+// validity is how long Infobip shall try, at least a second and at most 48 hours; nil leaves it to
+// Infobip.
 func validity(until, now time.Time) *options {
 	if until.IsZero() {
 		return nil

@@ -15,8 +15,8 @@ type queued struct {
 	UUIDs []string `json:"message_uuid"`
 }
 
-// refusal is the body of every answer that is no success. Error is a sentence, for some faults an object that holds
-// one: Plivo has no codes here.
+// refusal is the body of every answer that is no success. Error is a sentence, for some faults an
+// object that holds one: Plivo has no codes here.
 type refusal struct {
 	Error json.RawMessage `json:"error"`
 }
@@ -47,8 +47,9 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return a.Unreadable("")
 }
 
-// ofChannel are the words by which a sentence blames something that another channel may do better. The first that occurs decides:
-// a sender that is not for one country is that country's matter, and one that is not the account's is the sender's.
+// ofChannel are the words by which a sentence blames something that another channel may do better.
+// The first that occurs decides: a sender that is not for one country is that country's matter, and
+// one that is not the account's is the sender's.
 var ofChannel = []struct {
 	word    string
 	meaning web.Meaning
@@ -61,28 +62,31 @@ var ofChannel = []struct {
 	{"src", web.BadSender("the sender is not valid")},
 	{"source", web.BadSender("the sender is not valid")},
 	{"sender", web.BadSender("the sender is not valid")},
-	{"caller", web.BadSender("the sender is not allowed")}, // "This caller ID is not allowed for outbound message"
+	// "This caller ID is not allowed for outbound message"
+	{"caller", web.BadSender("the sender is not allowed")},
 	{"account", web.Refused("the account may not send this")},
 	{"url", web.Refused("the callback URL is not valid")},
 	{"text", web.Unfit("the API does not take such a text")},
 }
 
-// ofRecipient are the words for the recipient. "447700900123 is not a valid phone number" is how Plivo
-// documents that it has validated the destination.
+// ofRecipient are the words for the recipient. "447700900123 is not a valid phone number" is how
+// Plivo documents that it has validated the destination.
 var ofRecipient = []string{"dst", "destination", "phone"}
 
-// beside are the words for the recipient by which a fault of the sender is one of the two together: both are the same, or one
-// is not for the other. A "phone number" may be the sender's own.
+// beside are the words for the recipient by which a fault of the sender is one of the two together:
+// both are the same, or one is not for the other. A "phone number" may be the sender's own.
 var beside = []string{"dst", "destination"}
 
-// blame reads a 400: "a parameter is missing or is invalid", so nothing was queued. The message is at fault only when
-// the sentence says of the recipient, and of nothing that is the channel's, that it is not valid.
+// blame reads a 400: "a parameter is missing or is invalid", so nothing was queued. The message is
+// at fault only when the sentence says of the recipient, and of nothing that is the channel's, that
+// it is not valid.
 func blame(a *web.Answer) provider.Result {
 	said := sentence(a)
 	if said == "" {
 		return a.Unreadable("")
 	}
-	words := strings.FieldsFunc(strings.ToLower(said), func(c rune) bool { return c < 'a' || c > 'z' })
+	words := strings.FieldsFunc(strings.ToLower(said),
+		func(c rune) bool { return c < 'a' || c > 'z' })
 	for _, p := range ofChannel {
 		if slices.Contains(words, p.word) {
 			v := p.meaning
@@ -92,7 +96,8 @@ func blame(a *web.Answer) provider.Result {
 			return a.Result(v, p.word)
 		}
 	}
-	invalid := slices.Contains(words, "invalid") || slices.Contains(words, "not") && slices.Contains(words, "valid")
+	invalid := slices.Contains(words, "invalid") ||
+		slices.Contains(words, "not") && slices.Contains(words, "valid")
 	switch toOne := haveOne(words, ofRecipient); {
 	case toOne && invalid:
 		return a.Result(web.Rejected("the recipient is not valid"), "dst")
@@ -119,7 +124,8 @@ func sentence(a *web.Answer) string {
 // states are the values of Status. What is not here is Pending.
 var states = map[string]provider.ReceiptState{
 	"delivered": provider.Delivered, "read": provider.Delivered,
-	"undelivered": provider.Undelivered, "failed": provider.Undelivered, "rejected": provider.Undelivered,
+	"undelivered": provider.Undelivered, "failed": provider.Undelivered,
+	"rejected": provider.Undelivered,
 }
 
 // causes are the values of ErrorCode (Messaging, Error Codes).

@@ -17,44 +17,53 @@ import (
 // unconfirmed is the code of a receipt of which only its address was signed.
 const unconfirmed = "unconfirmed"
 
-// ReadCallback reads a status callback or an inbound message. Neither scheme has a time; the nonce tells a callback from
-// all others.
+// ReadCallback reads a status callback or an inbound message. Neither scheme has a time; the nonce
+// tells a callback from all others.
 //
-// A callback with signature V2 alone says nothing that can be believed, because whoever has seen one could change its
-// body. It becomes a Pending receipt without key, cause and code, which moves no message to any other state, and an
-// inbound message of such a callback is dropped.
+// A callback with signature V2 alone says nothing that can be believed, because whoever has seen
+// one could change its body. It becomes a Pending receipt without key, cause and code, which moves
+// no message to any other state, and an inbound message of such a callback is dropped.
 func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackContent, error) {
 	how, nonce := verify(call, slices.Concat(c.cfg.AuthTokens, c.cfg.MainTokens))
 	if how == forged {
 		return provider.CallbackContent{}, provider.ErrForged
 	}
 	if !web.IsCallbackURL(call.URL, c.cfg.Callback) {
-		return provider.CallbackContent{}, fmt.Errorf("%w: its address is not ours", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("%w: its address is not ours", provider.ErrMalformed)
 	}
 	form, err := url.ParseQuery(string(call.Body))
 	if err != nil {
-		return provider.CallbackContent{}, fmt.Errorf("%w: its form is broken", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("%w: its form is broken", provider.ErrMalformed)
 	}
 	reference, status := form.Get("MessageUUID"), form.Get("Status")
 	if !aUUID.MatchString(reference) {
-		return provider.CallbackContent{}, fmt.Errorf("%w: it names no message", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("%w: it names no message", provider.ErrMalformed)
 	}
 	if how == proven && !agrees(form, sorted(form, "", "")) {
-		return provider.CallbackContent{}, fmt.Errorf("%w: what was signed may have been cut into other fields", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("%w: what was signed may have been cut into other fields",
+				provider.ErrMalformed)
 	}
 	content := provider.CallbackContent{ReplayID: nonce}
 	if how == hinted {
-		content.ReplayID = "V2 " + nonce // whoever drops its signature V3 must not make the genuine one a repeated one
+		// whoever drops its signature V3 must not make the genuine one a repeated one
+		content.ReplayID = "V2 " + nonce
 	}
 	switch {
 	case how == hinted && status != "":
-		content.Receipts = []provider.Receipt{{Reference: reference, State: provider.Pending, Code: unconfirmed, At: call.At}}
+		content.Receipts = []provider.Receipt{
+			{Reference: reference, State: provider.Pending, Code: unconfirmed, At: call.At},
+		}
 	case how == hinted: // an inbound message that anybody may have changed
 	case status != "":
 		content.Receipts = []provider.Receipt{receipt(call, form)}
 	case form.Get("From") != "" && form.Has("Text"):
 		content.Inbound = []provider.Inbound{{
-			Reference: reference, From: international(form.Get("From")), To: international(form.Get("To")), Text: form.Get("Text"), At: call.At,
+			Reference: reference, From: international(form.Get("From")),
+			To: international(form.Get("To")), Text: form.Get("Text"), At: call.At,
 		}}
 	}
 	return content, nil
@@ -63,7 +72,8 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 func receipt(call *provider.Callback, form url.Values) provider.Receipt {
 	status, code := form.Get("Status"), form.Get("ErrorCode")
 	r := provider.Receipt{
-		Reference: form.Get("MessageUUID"), Key: web.CallbackKey(call.URL), State: states[status], Code: web.SafeCode(status), At: call.At,
+		Reference: form.Get("MessageUUID"), Key: web.CallbackKey(call.URL), State: states[status],
+		Code: web.SafeCode(status), At: call.At,
 	}
 	if code = strings.TrimLeft(code, "0"); code != "" { // "000" stands for none
 		r.Code += "/" + web.SafeCode(code)
@@ -85,11 +95,13 @@ func international(number string) string {
 	return "+" + number
 }
 
-// The headers of callbacks, under their canonical names. "Ma" stands for the main account, whose token signs them
-// beside the one of the subaccount.
+// The headers of callbacks, under their canonical names. "Ma" stands for the main account, whose
+// token signs them beside the one of the subaccount.
 const (
-	v3Header, v3MainHeader, v3Nonce = "X-Plivo-Signature-V3", "X-Plivo-Signature-Ma-V3", "X-Plivo-Signature-V3-Nonce"
-	v2Header, v2MainHeader, v2Nonce = "X-Plivo-Signature-V2", "X-Plivo-Signature-Ma-V2", "X-Plivo-Signature-V2-Nonce"
+	v3Header, v3MainHeader, v3Nonce = "X-Plivo-Signature-V3", "X-Plivo-Signature-Ma-V3",
+		"X-Plivo-Signature-V3-Nonce"
+	v2Header, v2MainHeader, v2Nonce = "X-Plivo-Signature-V2", "X-Plivo-Signature-Ma-V2",
+		"X-Plivo-Signature-V2-Nonce"
 )
 
 // trust is how much of a callback its signature covers.
@@ -101,8 +113,8 @@ const (
 	proven       // V3: everything
 )
 
-// verify says how far a callback can be trusted, and gives its nonce. A callback that has signatures V3 is
-// measured by them alone: V2 does not help one that fails them.
+// verify says how far a callback can be trusted, and gives its nonce. A callback that has
+// signatures V3 is measured by them alone: V2 does not help one that fails them.
 func verify(c *provider.Callback, tokens []string) (trust, string) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -118,14 +130,16 @@ func verify(c *provider.Callback, tokens []string) (trust, string) {
 		return forged, ""
 	}
 	nonce := c.Get(v2Nonce)
-	if aNonce.MatchString(nonce) && matches(signatures(c, v2Header, v2MainHeader), base+nonce, tokens) {
+	if aNonce.MatchString(nonce) &&
+		matches(signatures(c, v2Header, v2MainHeader), base+nonce, tokens) {
 		return hinted, nonce
 	}
 	return forged, ""
 }
 
-// signedV3 is what V3 signs before the nonce: the address, "?", the query as sorted pairs, ".", and names and values of
-// the form in the order of the names. The point stands between query and form only.
+// signedV3 is what V3 signs before the nonce: the address, "?", the query as sorted pairs, ".", and
+// names and values of the form in the order of the names. The point stands between query and form
+// only.
 func signedV3(base, rawQuery string, body []byte) (string, bool) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -174,10 +188,12 @@ func signatures(c *provider.Callback, names ...string) []string {
 	return list
 }
 
-// maxSignatures bounds how many signatures of one callback are looked at; Plivo sends one or two in a header.
+// maxSignatures bounds how many signatures of one callback are looked at; Plivo sends one or two in
+// a header.
 const maxSignatures = 8
 
-// matches reports whether one of the signatures is the HMAC-SHA256 of a text under one of the tokens.
+// matches reports whether one of the signatures is the HMAC-SHA256 of a text under one of the
+// tokens.
 func matches(given []string, text string, tokens []string) bool {
 	if len(given) > maxSignatures {
 		return false

@@ -14,8 +14,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// TestSignaturesOfTheDocumentationAreGenuine uses the published examples of Plivo's own libraries. They name no
-// message, so that what is genuine is malformed.
+// TestSignaturesOfTheDocumentationAreGenuine uses the published examples of Plivo's own libraries.
+// They name no message, so that what is genuine is malformed.
 func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 	t.Parallel()
 	const (
@@ -24,12 +24,19 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 		voiceNonce = "31627761595286130198"
 	)
 	form := url.Values{
-		"Direction": {"outbound"}, "From": {"19792014278"}, "ALegUUID": {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"},
-		"CallStatus": {"in-progress"}, "BillRate": {"0.002"}, "ParentAuthID": {"MANWVLYTK4ZWU1YTY4QA"},
-		"To":              {"sip:PlivoSignature382029104058171078704104@phone-qa.voice.plivodev.com"},
-		"ALegRequestUUID": {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"}, "CallUUID": {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"},
-		"RequestUUID":  {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"},
-		"SIP-H-To":     {"<sip:PlivoSignature382029104058171078704104@52.9.11.55;transport=udp>;tag=1"},
+		"Direction": {"outbound"}, "From": {"19792014278"},
+		"ALegUUID":   {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"},
+		"CallStatus": {"in-progress"}, "BillRate": {"0.002"},
+		"ParentAuthID": {"MANWVLYTK4ZWU1YTY4QA"},
+		"To": {
+			"sip:PlivoSignature382029104058171078704104@phone-qa.voice.plivodev.com",
+		},
+		"ALegRequestUUID": {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"},
+		"CallUUID":        {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"},
+		"RequestUUID":     {"3e82ae9d-2c78-4d85-b1a4-6eae7dbafb36"},
+		"SIP-H-To": {
+			"<sip:PlivoSignature382029104058171078704104@52.9.11.55;transport=udp>;tag=1",
+		},
 		"SessionStart": {"2020-04-08 11:34:33.238707"}, "Event": {"StartApp"},
 	}.Encode()
 	for name, c := range map[string]struct {
@@ -37,20 +44,54 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 		header    map[string][]string
 		want      error
 	}{
-		"V3 without query": {voiceURL, form, v3("iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", voiceNonce), provider.ErrMalformed},
-		"V3 with query":    {voiceURL + "/?a=b&c=d", form, v3("k7Pusd4OxCIjR5IfA9iedDNu/h/gbdYqdzG/MiYtd1c=", voiceNonce), provider.ErrMalformed},
-		"V3 in GET":        {voiceURL + "?" + form, "", v3("i/MQsaQSAd6fiKhOh2qeeeLHZ9faldADSb3/7+Akfbc=", voiceNonce), provider.ErrMalformed},
-		"V3 among others":  {voiceURL, form, v3("AAAA, iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", voiceNonce), provider.ErrMalformed},
-		"V3 other nonce":   {voiceURL, form, v3("iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", "1"), provider.ErrForged},
-		"V3 no nonce":      {voiceURL, form, v3("iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", ""), provider.ErrForged},
-		"V3 other query":   {voiceURL + "/?a=b&c=e", form, v3("k7Pusd4OxCIjR5IfA9iedDNu/h/gbdYqdzG/MiYtd1c=", voiceNonce), provider.ErrForged},
-		"V2":               {"https://answer.url", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrMalformed},
-		"V2 other nonce":   {"https://answer.url", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12346"), provider.ErrForged},
-		"V2 other host":    {"https://answer.org", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrForged},
-		"nothing":          {"https://answer.url", form, nil, provider.ErrForged},
-		"broken URL":       {"https://answer.url/%zz", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrForged},
+		"V3 without query": {
+			voiceURL, form, v3("iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", voiceNonce),
+			provider.ErrMalformed,
+		},
+		"V3 with query": {
+			voiceURL + "/?a=b&c=d", form,
+			v3("k7Pusd4OxCIjR5IfA9iedDNu/h/gbdYqdzG/MiYtd1c=", voiceNonce), provider.ErrMalformed,
+		},
+		"V3 in GET": {
+			voiceURL + "?" + form, "",
+			v3("i/MQsaQSAd6fiKhOh2qeeeLHZ9faldADSb3/7+Akfbc=", voiceNonce), provider.ErrMalformed,
+		},
+		"V3 among others": {
+			voiceURL, form, v3("AAAA, iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", voiceNonce),
+			provider.ErrMalformed,
+		},
+		"V3 other nonce": {
+			voiceURL, form, v3("iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", "1"),
+			provider.ErrForged,
+		},
+		"V3 no nonce": {
+			voiceURL, form, v3("iAjE5QqI37mbkYe4w3jTMudqEzbDufdqi7sYwTu64e0=", ""),
+			provider.ErrForged,
+		},
+		"V3 other query": {
+			voiceURL + "/?a=b&c=e", form,
+			v3("k7Pusd4OxCIjR5IfA9iedDNu/h/gbdYqdzG/MiYtd1c=", voiceNonce), provider.ErrForged,
+		},
+		"V2": {
+			"https://answer.url", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"),
+			provider.ErrMalformed,
+		},
+		"V2 other nonce": {
+			"https://answer.url", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12346"),
+			provider.ErrForged,
+		},
+		"V2 other host": {
+			"https://answer.org", form, v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"),
+			provider.ErrForged,
+		},
+		"nothing": {"https://answer.url", form, nil, provider.ErrForged},
+		"broken URL": {
+			"https://answer.url/%zz", form,
+			v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrForged,
+		},
 	} {
-		_, err := listening(t)("my_auth_token", voiceToken).ReadCallback(&provider.Callback{URL: c.url, Body: []byte(c.body), Header: c.header})
+		_, err := listening(t)("my_auth_token", voiceToken).ReadCallback(
+			&provider.Callback{URL: c.url, Body: []byte(c.body), Header: c.header})
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -58,11 +99,15 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 }
 
 func v3(signature, nonce string) map[string][]string {
-	return map[string][]string{"X-Plivo-Signature-V3": {signature}, "X-Plivo-Signature-V3-Nonce": {nonce}}
+	return map[string][]string{
+		"X-Plivo-Signature-V3": {signature}, "X-Plivo-Signature-V3-Nonce": {nonce},
+	}
 }
 
 func v2(signature, nonce string) map[string][]string {
-	return map[string][]string{"X-Plivo-Signature-V2": {signature}, "X-Plivo-Signature-V2-Nonce": {nonce}}
+	return map[string][]string{
+		"X-Plivo-Signature-V2": {signature}, "X-Plivo-Signature-V2-Nonce": {nonce},
+	}
 }
 
 // u1 names a message.
@@ -86,30 +131,44 @@ func signedAt(address string, form url.Values) *provider.Callback {
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	about := provider.Receipt{Reference: u1, Key: webtest.Key}
-	webtest.CheckStatuses(t, listening(t)(token), about, func(status, code string) *provider.Callback {
-		return signed(url.Values{"MessageUUID": {u1}, "Status": {status}, "ErrorCode": {code}, "To": {"447700900123"}})
-	}, map[[2]string]provider.Receipt{
-		{"queued", ""}:          {State: provider.Pending, Code: "queued"},
-		{"sent", ""}:            {State: provider.Pending, Code: "sent"},
-		{"something_new", ""}:   {State: provider.Pending, Code: "something_new"},
-		{"delivered", "000"}:    {State: provider.Delivered, Code: "delivered"},
-		{"read", ""}:            {State: provider.Delivered, Code: "read"},
-		{"failed", "420"}:       {State: provider.Undelivered, Cause: provider.Expired, Code: "failed/420"},
-		{"failed", "900"}:       {State: provider.Undelivered, Cause: provider.NoCredit, Code: "failed/900"},
-		{"rejected", "10"}:      {State: provider.Undelivered, Code: "rejected/10"},
-		{"undelivered", "80"}:   {State: provider.Undelivered, Cause: provider.Absent, Code: "undelivered/80"},
-		{"undelivered", "200"}:  {State: provider.Undelivered, Cause: provider.OptedOut, Code: "undelivered/200"},
-		{"undelivered", "9999"}: {State: provider.Undelivered, Code: "undelivered/9999"},
-	})
+	webtest.CheckStatuses(t, listening(t)(token), about,
+		func(status, code string) *provider.Callback {
+			return signed(
+				url.Values{
+					"MessageUUID": {u1}, "Status": {status}, "ErrorCode": {code},
+					"To": {"447700900123"},
+				})
+		}, map[[2]string]provider.Receipt{
+			{"queued", ""}:        {State: provider.Pending, Code: "queued"},
+			{"sent", ""}:          {State: provider.Pending, Code: "sent"},
+			{"something_new", ""}: {State: provider.Pending, Code: "something_new"},
+			{"delivered", "000"}:  {State: provider.Delivered, Code: "delivered"},
+			{"read", ""}:          {State: provider.Delivered, Code: "read"},
+			{"failed", "420"}: {
+				State: provider.Undelivered, Cause: provider.Expired, Code: "failed/420",
+			},
+			{"failed", "900"}: {
+				State: provider.Undelivered, Cause: provider.NoCredit, Code: "failed/900",
+			},
+			{"rejected", "10"}: {State: provider.Undelivered, Code: "rejected/10"},
+			{"undelivered", "80"}: {
+				State: provider.Undelivered, Cause: provider.Absent, Code: "undelivered/80",
+			},
+			{"undelivered", "200"}: {
+				State: provider.Undelivered, Cause: provider.OptedOut, Code: "undelivered/200",
+			},
+			{"undelivered", "9999"}: {State: provider.Undelivered, Code: "undelivered/9999"},
+		})
 }
 
 func TestTheNonceNamesACallback(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	call := signed(url.Values{"MessageUUID": {u1}, "Status": {"queued"}, "ErrorCode": {""}})
-	webtest.CheckContent(t, c, call, provider.CallbackContent{ReplayID: "n-1", Receipts: []provider.Receipt{
-		{Reference: u1, Key: webtest.Key, State: provider.Pending, Code: "queued"},
-	}})
+	webtest.CheckContent(t, c, call,
+		provider.CallbackContent{ReplayID: "n-1", Receipts: []provider.Receipt{
+			{Reference: u1, Key: webtest.Key, State: provider.Pending, Code: "queued"},
+		}})
 	form := url.Values{"MessageUUID": {u1}, "Status": {"sent"}}
 	another := signed(form)
 	another.Header = v3(plivotest.SignV3(token, another.URL, "n-2", form), "n-2")
@@ -120,14 +179,21 @@ func TestTheNonceNamesACallback(t *testing.T) {
 func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
 	genuine := func() *provider.Callback {
-		return signed(url.Values{"MessageUUID": {u1}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
+		return signed(
+			url.Values{"MessageUUID": {u1}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
 	}
 	webtest.CheckTampered(t, listening(t)(token), genuine, webtest.Changes{
-		"other status":     func(c *provider.Callback) { c.Body = []byte("MessageUUID=" + u1 + "&Status=delivered&ErrorCode=80") },
-		"other submission": func(c *provider.Callback) { c.URL = web.WithKey(callback, "ffffffffffffffffffffffffffffffff") },
-		"field more":       func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
-		"other nonce":      func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3-Nonce"] = []string{"n-2"} },
-		"many signatures":  func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3"][0] += ",1,2,3,4,5,6,7,8" },
+		"other status": func(c *provider.Callback) {
+			c.Body = []byte(
+				"MessageUUID=" + u1 + "&Status=delivered&ErrorCode=80")
+		},
+		"other submission": func(c *provider.Callback) {
+			c.URL = web.WithKey(callback,
+				"ffffffffffffffffffffffffffffffff")
+		},
+		"field more":      func(c *provider.Callback) { c.Body = append(c.Body, "&A=1"...) },
+		"other nonce":     func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3-Nonce"] = []string{"n-2"} },
+		"many signatures": func(c *provider.Callback) { c.Header["X-Plivo-Signature-V3"][0] += ",1,2,3,4,5,6,7,8" },
 	})
 	webtest.CheckSecrets(t, listening(t), genuine(), token, "another")
 }
@@ -146,13 +212,15 @@ func TestTheMainAccountSignsForASubaccount(t *testing.T) {
 	}
 }
 
-// TestNoBodyUnderSignatureV2SettlesAnything takes a genuine callback, drops its signature V3 and changes what V2 does
-// not cover.
+// TestNoBodyUnderSignatureV2SettlesAnything takes a genuine callback, drops its signature V3 and
+// changes what V2 does not cover.
 func TestNoBodyUnderSignatureV2SettlesAnything(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	for _, body := range []string{
-		"MessageUUID=" + u1 + "&Status=delivered", "MessageUUID=" + u1 + "&Status=undelivered&ErrorCode=200", "MessageUUID=" + plivotest.Reference(2) + "&Status=failed",
+		"MessageUUID=" + u1 + "&Status=delivered",
+		"MessageUUID=" + u1 + "&Status=undelivered&ErrorCode=200",
+		"MessageUUID=" + plivotest.Reference(2) + "&Status=failed",
 		"MessageUUID=" + u1 + "&From=447700900123&To=60777&Text=STOP",
 	} {
 		call := signed(url.Values{"MessageUUID": {u1}, "Status": {"sent"}})
@@ -164,7 +232,8 @@ func TestNoBodyUnderSignatureV2SettlesAnything(t *testing.T) {
 			t.Errorf("%s: %+v, %v", body, content, err)
 		}
 		for _, r := range content.Receipts {
-			if r.State != provider.Pending || r.Key != "" || r.Cause != "" || r.Code != "unconfirmed" {
+			if r.State != provider.Pending || r.Key != "" || r.Cause != "" ||
+				r.Code != "unconfirmed" {
 				t.Errorf("%s: %+v", body, r)
 			}
 		}
@@ -174,9 +243,18 @@ func TestNoBodyUnderSignatureV2SettlesAnything(t *testing.T) {
 func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
-	for from, want := range map[string]string{"447700900123": "+447700900123", "60777": "60777", "ACME": "ACME", "+447700900123": "+447700900123"} {
-		content, err := c.ReadCallback(signed(url.Values{"MessageUUID": {u1}, "From": {from}, "To": {"60777"}, "Text": {""}, "Type": {"sms"}}))
-		if err != nil || len(content.Inbound) != 1 || content.Inbound[0].From != want || content.Inbound[0].To != "60777" {
+	for from, want := range map[string]string{
+		"447700900123": "+447700900123", "60777": "60777", "ACME": "ACME",
+		"+447700900123": "+447700900123",
+	} {
+		content, err := c.ReadCallback(
+			signed(
+				url.Values{
+					"MessageUUID": {u1}, "From": {from}, "To": {"60777"}, "Text": {""},
+					"Type": {"sms"},
+				}))
+		if err != nil || len(content.Inbound) != 1 || content.Inbound[0].From != want ||
+			content.Inbound[0].To != "60777" {
 			t.Errorf("%s: %+v, %v", from, content.Inbound, err)
 		}
 	}
@@ -186,18 +264,22 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	webtest.CheckRefused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
-		"no message":      signed(url.Values{"Status": {"sent"}}),
-		"long name":       signed(url.Values{"MessageUUID": {u1 + "0"}, "Status": {"sent"}}),
-		"other query":     signedAt(callback+"?x=1", url.Values{"MessageUUID": {u1}, "Status": {"sent"}}),
-		"code of letters": signed(url.Values{"MessageUUID": {u1}, "Status": {"failed"}, "ErrorCode": {"x"}}),
+		"no message": signed(url.Values{"Status": {"sent"}}),
+		"long name":  signed(url.Values{"MessageUUID": {u1 + "0"}, "Status": {"sent"}}),
+		"other query": signedAt(callback+"?x=1",
+			url.Values{"MessageUUID": {u1}, "Status": {"sent"}}),
+		"code of letters": signed(
+			url.Values{"MessageUUID": {u1}, "Status": {"failed"}, "ErrorCode": {"x"}}),
 		"status of words": signed(url.Values{"MessageUUID": {u1}, "Status": {"sent today"}}),
-		"odd name":        signed(url.Values{"MessageUUID": {u1}, "Status": {"sent"}, "Some name": {""}}),
+		"odd name": signed(
+			url.Values{"MessageUUID": {u1}, "Status": {"sent"}, "Some name": {""}}),
 	})
-	webtest.CheckIgnored(t, c, map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {u1}})})
+	webtest.CheckIgnored(t, c,
+		map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {u1}})})
 }
 
-// FuzzHear signs every form correctly, and then changes it: what is genuine is read without panic, what is
-// not yields nothing, and under V2 alone at most a Pending receipt.
+// FuzzHear signs every form correctly, and then changes it: what is genuine is read without panic,
+// what is not yields nothing, and under V2 alone at most a Pending receipt.
 func FuzzHear(f *testing.F) {
 	f.Add("MessageUUID="+u1+"&Status=delivered", "MessageUUID="+u1+"&Status=failed")
 	f.Add("MessageUUID="+u1+"&From=1&To=2&Text=STOP", "")
@@ -219,7 +301,9 @@ func FuzzHear(f *testing.F) {
 		webtest.CheckBounded(t, content, err)
 		other, err := url.ParseQuery(changed)
 		call.Body = []byte(changed)
-		forged := err != nil || single(other) && plivotest.SignV3(token, call.URL, "n-1", other) != call.Get("X-Plivo-Signature-V3")
+		forged := err != nil ||
+			single(other) && plivotest.SignV3(token, call.URL, "n-1", other) != call.Get(
+				"X-Plivo-Signature-V3")
 		if forged {
 			webtest.CheckForged(t, c, call)
 		}

@@ -11,7 +11,9 @@ import (
 func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	webtest.CheckAnswers(t, "testdata/answers/*.txt", new(api).Classify, map[string]provider.Result{
-		"queued":                    {Outcome: provider.Accepted, Reference: "db3ce55a-7f1d-11e1-8ea7-1231380bc196"},
+		"queued": {
+			Outcome: provider.Accepted, Reference: "db3ce55a-7f1d-11e1-8ea7-1231380bc196",
+		},
 		"queued_without_uuid":       {Outcome: provider.Unknown, Code: "202"},
 		"queued_empty_list":         {Outcome: provider.Unknown, Code: "202"},
 		"queued_cut":                {Outcome: provider.Unknown, Code: "202"},
@@ -37,12 +39,15 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 		"not_found_by_a_proxy":      {Outcome: provider.Unknown, Code: "404"},
 		"method":                    {Outcome: provider.Refused, Code: "405"},
 		"throttled":                 {Outcome: provider.Throttled, Code: "429"},
-		"throttled_retry_after":     {Outcome: provider.Throttled, Code: "429", RetryAfter: 4 * time.Second},
-		"throttled_without_body":    {Outcome: provider.Throttled, Code: "429"},
-		"server_error":              {Outcome: provider.Unknown, Code: "500"},
-		"unavailable":               {Outcome: provider.Unknown, Code: "503"},
-		"not_json":                  {Outcome: provider.Unknown, Code: "400"},
-	}, "caller", "sender", "sender_in_object", "sender_is_no_phone_number", "sender_of_another_account")
+		"throttled_retry_after": {
+			Outcome: provider.Throttled, Code: "429", RetryAfter: 4 * time.Second,
+		},
+		"throttled_without_body": {Outcome: provider.Throttled, Code: "429"},
+		"server_error":           {Outcome: provider.Unknown, Code: "500"},
+		"unavailable":            {Outcome: provider.Unknown, Code: "503"},
+		"not_json":               {Outcome: provider.Unknown, Code: "400"},
+	}, "caller", "sender", "sender_in_object", "sender_is_no_phone_number",
+		"sender_of_another_account")
 }
 
 func FuzzClassify(f *testing.F) {

@@ -15,7 +15,10 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func usual() Config {
-	return Config{AuthID: "MA0123456789ABCDEFGH", AuthTokens: []string{"t0ken", "old"}, From: "+447700900999", Callback: "https://sms.example.org/receipts/acme"}
+	return Config{
+		AuthID: "MA0123456789ABCDEFGH", AuthTokens: []string{"t0ken", "old"}, From: "+447700900999",
+		Callback: "https://sms.example.org/receipts/acme",
+	}
 }
 
 func compose(cfg Config, s *provider.Submission) (*web.Request, error) {
@@ -26,14 +29,21 @@ func TestRequestsAreWhatTheDocumentationAsksFor(t *testing.T) {
 	t.Parallel()
 	powerpack := func(c *Config) { c.From, c.Powerpack = "", "p-1" }
 	webtest.Requests[Config]{
-		Files: "testdata/requests/*.txt", Config: usual(), Submission: webtest.Message(), Compose: compose,
+		Files: "testdata/requests/*.txt", Config: usual(), Submission: webtest.Message(),
+		Compose: compose,
 		Cases: map[string]webtest.Unusual[Config]{
-			"usual":       {},
-			"own_sender":  {Config: powerpack, Submission: func(s *provider.Submission) { s.From = "ACME" }},
-			"powerpack":   {Config: powerpack},
-			"validity":    {Submission: func(s *provider.Submission) { s.Validity = noon.Add(10 * time.Minute) }},
+			"usual": {},
+			"own_sender": {
+				Config: powerpack, Submission: func(s *provider.Submission) { s.From = "ACME" },
+			},
+			"powerpack": {Config: powerpack},
+			"validity": {
+				Submission: func(s *provider.Submission) { s.Validity = noon.Add(10 * time.Minute) },
+			},
 			"no_receipts": {Config: func(c *Config) { c.Callback, c.Log = "", "false" }},
-			"unicode":     {Submission: func(s *provider.Submission) { s.Text = "Größe – “5” 🙂 & <more>" }},
+			"unicode": {
+				Submission: func(s *provider.Submission) { s.Text = "Größe – “5” 🙂 & <more>" },
+			},
 		},
 	}.Run(t)
 }
@@ -41,7 +51,8 @@ func TestRequestsAreWhatTheDocumentationAsksFor(t *testing.T) {
 func TestValidityStaysWithinWhatPlivoTakes(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]int{
-		-time.Hour: 5, 0: 5, 4 * time.Second: 5, 90*time.Second + 999*time.Millisecond: 90, 3 * time.Hour: 10799, 72 * time.Hour: 10799,
+		-time.Hour: 5, 0: 5, 4 * time.Second: 5, 90*time.Second + 999*time.Millisecond: 90,
+		3 * time.Hour: 10799, 72 * time.Hour: 10799,
 	} {
 		s := webtest.Message()
 		s.Validity = noon.Add(left)
@@ -63,8 +74,10 @@ func TestWhatPlivoCannotTakeIsNotSent(t *testing.T) {
 		fits       bool
 	}{
 		"no text": {"ACME", "", false}, "no sender": {"", "hello", false},
-		"1600 septets": {"ACME", strings.Repeat("a", 1600), true}, "1601 septets": {"ACME", strings.Repeat("a", 1599) + "€", false},
-		"737 units": {"ACME", strings.Repeat("Ж", 737), true}, "738 units": {"ACME", strings.Repeat("Ж", 736) + "🙂", false},
+		"1600 septets": {"ACME", strings.Repeat("a", 1600), true},
+		"1601 septets": {"ACME", strings.Repeat("a", 1599) + "€", false},
+		"737 units":    {"ACME", strings.Repeat("Ж", 737), true},
+		"738 units":    {"ACME", strings.Repeat("Ж", 736) + "🙂", false},
 	} {
 		cfg, s := usual(), webtest.Message()
 		cfg.From, s.Text = c.from, c.text

@@ -30,23 +30,38 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	t.Parallel()
 	scene := play(t, plivotest.Config{AuthID: account, AuthToken: token})
 	content := scene.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
-		{Sent: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: "sent"}},
+		{
+			Sent: webtest.Receipt{State: provider.Pending},
+			Want: provider.Receipt{State: provider.Pending, Code: "sent"},
+		},
 		{
 			Sent: webtest.Receipt{State: provider.Undelivered, Code: "50"},
-			Want: provider.Receipt{State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/50"},
+			Want: provider.Receipt{
+				State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/50",
+			},
 		},
-		{Sent: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "delivered"}},
+		{
+			Sent: webtest.Receipt{State: provider.Delivered},
+			Want: provider.Receipt{State: provider.Delivered, Code: "delivered"},
+		},
 	})
 	if got := content[0].Receipts[0].Reference; got != plivotest.Reference(1) {
 		t.Errorf("the message is called %q", got)
 	}
-	scene.CheckInbound(t, provider.Inbound{Reference: plivotest.Reference(9), From: webtest.Recipient, To: "60777", Text: "STOP ÄÖ"})
-	for _, sender := range adversarial { // its receipts are not lost because it is called like a field
+	scene.CheckInbound(
+		t, provider.Inbound{
+			Reference: plivotest.Reference(9), From: webtest.Recipient, To: "60777",
+			Text: "STOP ÄÖ",
+		})
+	// its receipts are not lost because it is called like a field
+	for _, sender := range adversarial {
 		m := webtest.Message()
 		m.From = sender
 		scene.CheckReceipts(t, m, []webtest.ReceiptCase{{
 			Sent: webtest.Receipt{State: provider.Undelivered, Code: "50"},
-			Want: provider.Receipt{State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/50"},
+			Want: provider.Receipt{
+				State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undelivered/50",
+			},
 		}})
 	}
 }
@@ -55,16 +70,24 @@ func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {
 	t.Parallel()
 	scene := play(t, plivotest.Config{AuthID: account, AuthToken: token, OnlyV2: true})
 	scene.Carrier.SetBehaviour(webtest.Behaviour{ReceiptFor: func(webtest.Submit) []webtest.Receipt {
-		return []webtest.Receipt{{State: provider.Pending}, {State: provider.Undelivered, Code: "50"}, {State: provider.Delivered}}
+		return []webtest.Receipt{
+			{State: provider.Pending}, {State: provider.Undelivered, Code: "50"},
+			{State: provider.Delivered},
+		}
 	}})
 	r := scene.Send(t, webtest.Message())
 	for range 3 {
 		content := scene.Callbacks.Next(t)
 		webtest.SameContent(t, "under V2 alone", content, provider.CallbackContent{
-			ReplayID: content.ReplayID, Receipts: []provider.Receipt{{Reference: r.Reference, State: provider.Pending, Code: "unconfirmed"}},
+			ReplayID: content.ReplayID,
+			Receipts: []provider.Receipt{
+				{Reference: r.Reference, State: provider.Pending, Code: "unconfirmed"},
+			},
 		})
 	}
-	in := provider.Inbound{Reference: plivotest.Reference(1), From: webtest.Recipient, To: "60777", Text: "STOP"}
+	in := provider.Inbound{
+		Reference: plivotest.Reference(1), From: webtest.Recipient, To: "60777", Text: "STOP",
+	}
 	if _, err := scene.Carrier.SendInbound(t.Context(), scene.Callbacks.URL, in); err != nil {
 		t.Fatal(err)
 	}

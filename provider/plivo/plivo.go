@@ -1,12 +1,13 @@
-// Package plivo sends through Plivo's Message API, version 1, and reads its status callbacks and inbound
-// messages.
+// Package plivo sends through Plivo's Message API, version 1, and reads its status callbacks and
+// inbound messages.
 //
-// Plivo has no idempotency key, and its list of messages cannot be searched by a reference of ours. Instead the status
-// callback of each message has an address of its own that names the submission, which signature V3 covers, so
-// that a receipt can tell what became of a submission that nobody answered.
+// Plivo has no idempotency key, and its list of messages cannot be searched by a reference of ours.
+// Instead the status callback of each message has an address of its own that names the submission,
+// which signature V3 covers, so that a receipt can tell what became of a submission that nobody
+// answered.
 //
-// Signature V2 covers neither the query nor the body. A callback that has no other is a hint that something
-// happened to a message, and nothing that it says is believed: see Channel.ReadCallback.
+// Signature V2 covers neither the query nor the body. A callback that has no other is a hint that
+// something happened to a message, and nothing that it says is believed: see Channel.ReadCallback.
 package plivo
 
 import (
@@ -37,24 +38,29 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, newAPI(cfg, time.Now)), cfg: cfg}
 }
 
-// Capabilities are those of POST /Message/: message_expiry is at most 10 799 seconds, and of the many
-// recipients that one call may have, each would get the same text, so that it carries one message.
+// Capabilities are those of POST /Message/: message_expiry is at most 10 799 seconds, and of the
+// many recipients that one call may have, each would get the same text, so that it carries one
+// message.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.Callback != ""
-	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity, Batch: 1}
+	return provider.Capabilities{
+		KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity, Batch: 1,
+	}
 }
 
 // Config is one account.
 type Config struct {
 	Web web.Config
-	// AuthID and AuthTokens are the account's. The first token signs in; all of them verify callbacks, so that the
-	// token can be exchanged: first the new one stands behind the old one, then before it.
+	// AuthID and AuthTokens are the account's. The first token signs in; all of them verify
+	// callbacks, so that the token can be exchanged: first the new one stands behind the old one,
+	// then before it.
 	AuthID     string
 	AuthTokens []string
-	// MainTokens are those of the main account, when AuthID is a subaccount: some callbacks are signed with
-	// its token only.
+	// MainTokens are those of the main account, when AuthID is a subaccount: some callbacks are
+	// signed with its token only.
 	MainTokens []string
-	// From is the sender of messages that name none: a number, a short code or an alphanumeric sender.
+	// From is the sender of messages that name none: a number, a short code or an alphanumeric
+	// sender.
 	From string
 	// Powerpack, if set, chooses the sender of messages that name none.
 	Powerpack string
@@ -68,7 +74,9 @@ type Config struct {
 const address = "https://api.plivo.com/v1"
 
 // logs are the values of log.
-var logs = map[string]string{"true": "true", "false": "false", "number_only": "number_only", "content_only": "content_only"}
+var logs = map[string]string{
+	"true": "true", "false": "false", "number_only": "number_only", "content_only": "content_only",
+}
 
 // ParseSettings reads the settings of a channel:
 //
@@ -87,7 +95,8 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 		Web:    web.ParseConfig(r, address),
 		AuthID: r.Text("auth_id"), AuthTokens: web.Secrets(r, "auth_token_file", o.ReadFile),
 		MainTokens: web.Secrets(r, "main_auth_token_file", o.ReadFile),
-		From:       r.Text("from"), Powerpack: r.Text("powerpack_uuid"), Log: settings.Choose(r, "log", logs),
+		From:       r.Text("from"), Powerpack: r.Text("powerpack_uuid"),
+		Log:      settings.Choose(r, "log", logs),
 		Callback: o.Callback,
 	}
 	r.RefuseUnknown()
@@ -106,7 +115,8 @@ func (c *Config) Validate() error {
 		faults = append(faults, errors.New("auth_token_file: is missing"))
 	}
 	if c.From != "" && c.Powerpack != "" {
-		faults = append(faults, errors.New("powerpack_uuid: stands beside from; only one of them can choose the sender"))
+		faults = append(faults,
+			errors.New("powerpack_uuid: stands beside from; only one of them can choose the sender"))
 	}
 	return errors.Join(faults...)
 }

@@ -19,14 +19,17 @@ import (
 // inboundForm is a message of a subscriber.
 func inboundForm(text, from string) url.Values {
 	return url.Values{
-		"From": {from}, "To": {"15550100100"}, "Text": {text}, "Type": {"sms"}, "MessageUUID": {u1}, "Units": {"1"}, "TotalRate": {"0"}, "TotalAmount": {"0.0050"},
+		"From": {from}, "To": {"15550100100"}, "Text": {text}, "Type": {"sms"}, "MessageUUID": {u1},
+		"Units": {"1"}, "TotalRate": {"0"}, "TotalAmount": {"0.0050"},
 	}
 }
 
 func statusForm(status, code string) url.Values {
 	return url.Values{
-		"From": {"ACME"}, "To": {"447700900123"}, "Type": {"sms"}, "Status": {status}, "ErrorCode": {code}, "MessageUUID": {u1},
-		"ParentMessageUUID": {plivotest.Reference(2)}, "Units": {"1"}, "TotalRate": {"0.0050"}, "TotalAmount": {"0.0050"}, "MCC": {"234"},
+		"From": {"ACME"}, "To": {"447700900123"}, "Type": {"sms"}, "Status": {status},
+		"ErrorCode": {code}, "MessageUUID": {u1},
+		"ParentMessageUUID": {plivotest.Reference(2)}, "Units": {"1"}, "TotalRate": {"0.0050"},
+		"TotalAmount": {"0.0050"}, "MCC": {"234"},
 		"MNC": {"15"}, "PartInfo": {"1 of 2"}, "MessageTime": {"2026-11-22 10:00:00.000000"},
 	}
 }
@@ -38,15 +41,18 @@ func statusFrom(sender, status, code string) url.Values {
 	return form
 }
 
-// adversarial are senders that are called like fields; 11 characters are the most that an alphanumeric sender has.
+// adversarial are senders that are called like fields; 11 characters are the most that an
+// alphanumeric sender has.
 var adversarial = []string{
-	"TextLocal", "Statuspage", "Status", "Text", "StatusText", "SmsText", "FromText", "FromTextTo1", "TextFromTo", "ErrorCode30", "Statussent",
+	"TextLocal", "Statuspage", "Status", "Text", "StatusText", "SmsText", "FromText", "FromTextTo1",
+	"TextFromTo", "ErrorCode30", "Statussent",
 	"Parent", "MessageUUID", "ToText", "MediaMarkt", "TotalText", "MCC", "To", "FromStatus",
 }
 
 // forging are texts that hold what a forger wants to be read as fields, or as a nonce.
 var forging = []string{
-	"STOP", "STOPTalking to him", "STOPTo60777", "STOPTo60777TotalAmount0TotalRate0TypesmsUnits1", "STOP.", "STOP.1234", "Text", "STOPTextSTOP",
+	"STOP", "STOPTalking to him", "STOPTo60777", "STOPTo60777TotalAmount0TotalRate0TypesmsUnits1",
+	"STOP.", "STOP.1234", "Text", "STOPTextSTOP",
 	"", "From447700900999", "STOPToTo", "Go To Town", "STOPTotal", "STOPTransport. Units1.99",
 }
 
@@ -63,14 +69,18 @@ func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Val
 	c := &captured{listener: l, url: address, nonce: "05429567804466091622"}
 	c.sign = plivotest.SignV3(token, address, c.nonce, form)
 	var err error
-	if c.genuine, err = c.hear(address, c.nonce, []byte(form.Encode())); err != nil || len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
+	if c.genuine, err = c.hear(address, c.nonce, []byte(form.Encode())); err != nil ||
+		len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
 		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
 	}
 	return c
 }
 
 func (c *captured) hear(address, nonce string, body []byte) (provider.CallbackContent, error) {
-	return c.listener.ReadCallback(&provider.Callback{Method: http.MethodPost, URL: address, Body: body, Header: v3(c.sign, nonce)})
+	return c.listener.ReadCallback(
+		&provider.Callback{
+			Method: http.MethodPost, URL: address, Body: body, Header: v3(c.sign, nonce),
+		})
 }
 
 func (c *captured) try(t rapid.TB, address, nonce string, body []byte) {
@@ -80,16 +90,20 @@ func (c *captured) try(t rapid.TB, address, nonce string, body []byte) {
 		c.believed++
 	}
 	if err == nil && !cmp.Equal(content, c.genuine) {
-		t.Fatalf("under the same signature %q with nonce %q means %+v, not %+v", body, nonce, content, c.genuine)
+		t.Fatalf("under the same signature %q with nonce %q means %+v, not %+v", body, nonce,
+			content, c.genuine)
 	}
 }
 
-// TestNoOtherCutOfACallbackIsBelieved tries every way to cut one more field out of a value, to let a value swallow the fields behind it,
-// to move fields into the address or the query, and to move the end of the form into the nonce.
+// TestNoOtherCutOfACallbackIsBelieved tries every way to cut one more field out of a value, to let
+// a value swallow the fields behind it, to move fields into the address or the query, and to move
+// the end of the form into the nonce.
 func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
-	forms := map[string]url.Values{"delivered": statusForm("delivered", "000"), "undelivered": statusForm("undelivered", "80")}
+	forms := map[string]url.Values{
+		"delivered": statusForm("delivered", "000"), "undelivered": statusForm("undelivered", "80"),
+	}
 	for _, sender := range adversarial {
 		forms["from "+sender] = statusFrom(sender, "undelivered", "80")
 	}
@@ -108,10 +122,12 @@ func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
 			}
 			c := capture(t, l, address, form)
 			all := webtest.Fields(form)
-			webtest.EachCut(all, func(cut []webtest.Field) { c.try(t, address, c.nonce, webtest.Encode(cut)) })
+			webtest.EachCut(all,
+				func(cut []webtest.Field) { c.try(t, address, c.nonce, webtest.Encode(cut)) })
 			c.moved(t, all)
 			if c.believed < 20 {
-				t.Errorf("only %d of the cuts have the right signature: nothing was tried", c.believed)
+				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
+					c.believed)
 			}
 		})
 	}
@@ -125,16 +141,21 @@ func (c *captured) moved(t rapid.TB, all []webtest.Field) {
 		before := webtest.Joined(all[:i])
 		c.try(t, base+"?"+query+"."+before, c.nonce, webtest.Encode(all[i:]))
 		c.try(t, c.url+before, c.nonce, webtest.Encode(all[i:]))
-		for at, r := range all[i].Value { // the last field ends at a point, and the nonce begins there
+		// the last field ends at a point, and the nonce begins there
+		for at, r := range all[i].Value {
 			if r == '.' {
-				cut := append(append([]webtest.Field{}, all[:i]...), webtest.Field{Name: all[i].Name, Value: all[i].Value[:at]})
-				c.try(t, c.url, all[i].Value[at+1:]+webtest.Joined(all[i+1:])+"."+c.nonce, webtest.Encode(cut))
+				cut := append(append([]webtest.Field{}, all[:i]...),
+					webtest.Field{Name: all[i].Name, Value: all[i].Value[:at]})
+				c.try(t, c.url, all[i].Value[at+1:]+webtest.Joined(all[i+1:])+"."+c.nonce,
+					webtest.Encode(cut))
 			}
 		}
 	}
 	if nonce, rest, ok := strings.Cut(c.nonce, "0"); ok { // or later
 		c.try(t, c.url, rest, webtest.Encode(append(append([]webtest.Field{}, all[:len(all)-1]...),
-			webtest.Field{Name: all[len(all)-1].Name, Value: all[len(all)-1].Value + "." + nonce + "0"})))
+			webtest.Field{
+				Name: all[len(all)-1].Name, Value: all[len(all)-1].Value + "." + nonce + "0",
+			})))
 	}
 }
 
@@ -142,9 +163,14 @@ func (c *captured) moved(t rapid.TB, all []webtest.Field) {
 func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
-	parts := rapid.SampledFrom(append([]string{"To", "Total", "Text", "Type", "From", "MessageUUID" + u1, ".", "1", " ", "a", "Zz"}, forging...))
+	parts := rapid.SampledFrom(
+		append(
+			[]string{
+				"To", "Total", "Text", "Type", "From", "MessageUUID" + u1, ".", "1", " ", "a", "Zz",
+			}, forging...))
 	rapid.Check(t, func(rt *rapid.T) {
-		form := inboundForm(strings.Join(rapid.SliceOfN(parts, 0, 3).Draw(rt, "text"), ""), "447700900123")
+		form := inboundForm(strings.Join(rapid.SliceOfN(parts, 0, 3).Draw(rt, "text"), ""),
+			"447700900123")
 		c := capture(rt, l, callback, form)
 		if got := c.genuine.Inbound[0].Text; got != form.Get("Text") {
 			rt.Fatalf("%q was read as %q", form.Get("Text"), got)
@@ -159,11 +185,14 @@ func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 	})
 }
 
-// TestNoRandomSenderOfAStatusIsReadOtherwise puts senders that are put together from names of fields through the same cuts.
+// TestNoRandomSenderOfAStatusIsReadOtherwise puts senders that are put together from names of
+// fields through the same cuts.
 func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
-	parts := rapid.SampledFrom(append([]string{"Text", "Status", "From", "To", "a", "1", "ErrorCode", "sent", "."}, adversarial...))
+	parts := rapid.SampledFrom(
+		append([]string{"Text", "Status", "From", "To", "a", "1", "ErrorCode", "sent", "."},
+			adversarial...))
 	rapid.Check(t, func(rt *rapid.T) {
 		sender := strings.Join(rapid.SliceOfN(parts, 1, 3).Draw(rt, "sender"), "")
 		form := statusFrom(sender[:min(len(sender), 11)], "delivered", "000")
@@ -178,7 +207,8 @@ func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 	})
 }
 
-// TestADroppedSignatureDoesNotMakeTheGenuineCallbackARepeatedOne: V2 does not cover the body, so whoever drops V3 must not use the nonce up.
+// TestADroppedSignatureDoesNotMakeTheGenuineCallbackARepeatedOne: V2 does not cover the body, so
+// whoever drops V3 must not use the nonce up.
 func TestADroppedSignatureDoesNotMakeTheGenuineCallbackARepeatedOne(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)

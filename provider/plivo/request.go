@@ -51,9 +51,11 @@ func newAPI(cfg Config, now func() time.Time) *api {
 		token = cfg.AuthTokens[0]
 	}
 	credentials := base64.StdEncoding.EncodeToString([]byte(cfg.AuthID + ":" + token))
-	return &api{cfg: cfg, now: now, path: "/Account/" + cfg.AuthID + "/Message/", header: http.Header{
-		"Authorization": {"Basic " + credentials}, "Content-Type": {"application/json"}, "Accept": {"application/json"},
-	}}
+	return &api{cfg: cfg, now: now, path: "/Account/" + cfg.AuthID + "/Message/",
+		header: http.Header{
+			"Authorization": {"Basic " + credentials}, "Content-Type": {"application/json"},
+			"Accept": {"application/json"},
+		}}
 }
 
 // Compose sends a message. Plivo takes the alphabet that the text needs.
@@ -99,10 +101,11 @@ func fits(text string) error {
 	return nil
 }
 
-// V3 signs the names and values of a form one behind the other, with nothing between them, and then a point and the nonce.
-// Whoever has captured a callback could cut the same text into other fields, or into another nonce, under the same
-// signature. A nonce has no point, so that it begins behind the last one. What a form means is taken from the signed text
-// alone, and a form that reads otherwise is refused.
+// V3 signs the names and values of a form one behind the other, with nothing between them, and then
+// a point and the nonce. Whoever has captured a callback could cut the same text into other fields,
+// or into another nonce, under the same signature. A nonce has no point, so that it begins behind
+// the last one. What a form means is taken from the signed text alone, and a form that reads
+// otherwise is refused.
 
 var (
 	// aNonce has no point.
@@ -124,10 +127,11 @@ var (
 
 // agrees reports whether a form is the one cut of its signed text that is believed.
 //
-// A message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and what it cost. Only Text is
-// written by a stranger. It begins at the first of that word behind the message's UUID and ends at the last To, because what
-// stands before and behind has no other one. A status callback has no Text, and nothing in it that a stranger writes. Its
-// sender, which stands before the UUID, may be called like a field, TextLocal for example: where the other fields are
+// A message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and what it
+// cost. Only Text is written by a stranger. It begins at the first of that word behind the
+// message's UUID and ends at the last To, because what stands before and behind has no other one. A
+// status callback has no Text, and nothing in it that a stranger writes. Its sender, which stands
+// before the UUID, may be called like a field, TextLocal for example: where the other fields are
 // looked for, it is left out.
 func agrees(form url.Values, signed string) bool {
 	for name, values := range form {
@@ -146,13 +150,16 @@ func agrees(form url.Values, signed string) bool {
 	}
 	if isInbound {
 		end := lastTo(text)
-		if end < 0 || !hasFrom || form.Get("Text") != text[:end] || form.Get("From") != web.LeadingValue(from, afterFrom) ||
+		if end < 0 || !hasFrom || form.Get("Text") != text[:end] ||
+			form.Get("From") != web.LeadingValue(from, afterFrom) ||
 			form.Get("To") != web.LeadingValue(text[end+len("To"):], afterTo) {
 			return false
 		}
 	}
 	fields := before + signed[uuid[0]:uuid[1]] + parents.ReplaceAllString(behind, "")
-	for name, words := range map[string]*regexp.Regexp{"MessageUUID": messages, "Status": statuses, "ErrorCode": failures} {
+	for name, words := range map[string]*regexp.Regexp{
+		"MessageUUID": messages, "Status": statuses, "ErrorCode": failures,
+	} {
 		if value, ok := web.OnlyValue(words, fields); !ok || value != form.Get(name) {
 			return false
 		}
@@ -160,7 +167,8 @@ func agrees(form url.Values, signed string) bool {
 	return true
 }
 
-// lastTo is where the last To of a text begins that is not the beginning of what a message cost; negative without one.
+// lastTo is where the last To of a text begins that is not the beginning of what a message cost;
+// negative without one.
 func lastTo(text string) int {
 	for end := len(text); ; {
 		end = strings.LastIndex(text[:end], "To")

@@ -17,7 +17,8 @@ var files = webtest.Files{"/token": token + "\n", "/old": "old-token", "/main": 
 func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
 	cfg, err := plivo.ParseSettings(map[string]any{
-		"auth_id": account, "auth_token_file": []any{"/token", "/old"}, "main_auth_token_file": "/main", "from": 60777, "log": "number_only",
+		"auth_id": account, "auth_token_file": []any{"/token", "/old"},
+		"main_auth_token_file": "/main", "from": 60777, "log": "number_only",
 	}, files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +28,8 @@ func TestSettingsAreRead(t *testing.T) {
 	}
 	cfg.Web = web.Config{}
 	want := plivo.Config{
-		AuthID: account, AuthTokens: []string{token, "old-token"}, MainTokens: []string{"main-token"}, From: "60777", Log: "number_only",
+		AuthID: account, AuthTokens: []string{token, "old-token"},
+		MainTokens: []string{"main-token"}, From: "60777", Log: "number_only",
 		Callback: callback,
 	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
@@ -38,10 +40,12 @@ func TestSettingsAreRead(t *testing.T) {
 func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
 	_, err := plivo.ParseSettings(map[string]any{
-		"auth_id": "XX0123456789ABCDEFGH", "from": "ACME", "powerpack_uuid": "p-1", "log": "never", "auth_tokenfile": "x",
+		"auth_id": "XX0123456789ABCDEFGH", "from": "ACME", "powerpack_uuid": "p-1", "log": "never",
+		"auth_tokenfile": "x",
 	}, files.Environment(""))
 	webtest.CheckOnlyFaults(t, err, []string{
-		"auth_id: is not MA or SA", "auth_token_file: is missing", "powerpack_uuid: stands beside from", `log: "never" is none of`,
+		"auth_id: is not MA or SA", "auth_token_file: is missing",
+		"powerpack_uuid: stands beside from", `log: "never" is none of`,
 		"auth_tokenfile: unknown setting; did you mean auth_token_file?",
 	}, token)
 }
@@ -49,7 +53,8 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 func TestReceiptsArePromisedOnlyWhereTheyCanCome(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"auth_id": account, "auth_token_file": "/token"}
-	webtest.CheckPromises(t, plivo.Open, values, files.Environment(callback), "", provider.Capabilities{
-		KeyInReceipt: true, Receipts: true, LongestValidity: 10799 * time.Second, Batch: 1,
-	})
+	webtest.CheckPromises(t, plivo.Open, values, files.Environment(callback), "",
+		provider.Capabilities{
+			KeyInReceipt: true, Receipts: true, LongestValidity: 10799 * time.Second, Batch: 1,
+		})
 }

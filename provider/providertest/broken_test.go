@@ -108,7 +108,9 @@ type longSender struct{ provider.Channel }
 func (c longSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Code == "id" {
-		return provider.Result{Outcome: provider.Accepted, Reference: strings.Repeat("8", provider.MaxReference+1)}
+		return provider.Result{
+			Outcome: provider.Accepted, Reference: strings.Repeat("8", provider.MaxReference+1),
+		}
 	}
 	return r
 }

@@ -25,8 +25,10 @@ func closeWaits(t testing.TB, h Harness) {
 	case <-time.After(pause):
 	}
 	ok, why := in.Channel.Ready()
-	for deadline := time.Now().Add(h.deadline()); ok && time.Now().Before(deadline); ok, why = in.Channel.Ready() {
-		<-time.After(time.Millisecond) // Close has been called, and may not have come to its turn on a busy machine
+	for deadline := time.Now().Add(h.deadline()); ok && time.Now().Before(deadline); ok,
+		why = in.Channel.Ready() {
+		// Close has been called, and may not have come to its turn on a busy machine
+		<-time.After(time.Millisecond)
 	}
 	if ok || !provider.Unready(why) {
 		t.Errorf("Ready = %v %q while closing, want false and a word of package provider", ok, why)

@@ -58,9 +58,8 @@ type Submit struct {
 	Reference string
 }
 
-// Script decides how the peer answers submit number n, counted from 0 over all
-// connections. The peer logs the submit before it asks. Script is called from
-// several goroutines.
+// Script decides how the peer answers submit number n, counted from 0 over all connections. The
+// peer logs the submit before it asks. Script is called from several goroutines.
 type Script func(n int, s Submit) Answer
 
 // Answer is one decision of a Script.

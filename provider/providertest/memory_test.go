@@ -78,7 +78,9 @@ type memoryChannel struct {
 var _ provider.Channel = (*memoryChannel)(nil)
 
 func newMemoryChannel(p *memoryPeer) *memoryChannel {
-	return &memoryChannel{peer: p, slots: make(chan struct{}, mostBefore/2), stop: make(chan struct{})}
+	return &memoryChannel{
+		peer: p, slots: make(chan struct{}, mostBefore/2), stop: make(chan struct{}),
+	}
 }
 
 func (c *memoryChannel) enter() bool {
@@ -128,7 +130,8 @@ func (c *memoryChannel) Send(ctx context.Context, s provider.Submission) provide
 	all := provider.Result{Cut: cut}
 	for _, i := range wanted {
 		r := c.part(ctx, Submit{To: s.To, Part: i, Group: s.Reference & 0xFF})
-		all.Parts = append(all.Parts, provider.Part{Index: i, Outcome: r.Outcome, Reference: r.Reference, Code: r.Code})
+		all.Parts = append(all.Parts,
+			provider.Part{Index: i, Outcome: r.Outcome, Reference: r.Reference, Code: r.Code})
 		if r.Outcome != provider.Accepted {
 			all.Code, all.Err = r.Code, r.Err
 			break
@@ -175,11 +178,16 @@ func (a answer) result() provider.Result {
 		}
 		return provider.Result{Outcome: provider.Accepted, Reference: a.ref}
 	case Reject:
-		return provider.Result{Outcome: provider.Rejected, Code: "rejected", Err: errors.New("rejected")}
+		return provider.Result{
+			Outcome: provider.Rejected, Code: "rejected", Err: errors.New("rejected"),
+		}
 	case Refuse:
 		return refused("system_error")
 	case Throttle:
-		return provider.Result{Outcome: provider.Throttled, Code: "throttled", RetryAfter: a.retry.RetryAfter, Err: errors.New("slow down")}
+		return provider.Result{
+			Outcome: provider.Throttled, Code: "throttled", RetryAfter: a.retry.RetryAfter,
+			Err: errors.New("slow down"),
+		}
 	case Cut, Lose:
 	}
 	return provider.Result{Code: "cut", Err: errors.New("connection lost")}

@@ -95,7 +95,8 @@ func missingPartsOnly(t testing.TB, h Harness) {
 		}
 	}
 	if len(again.Parts) != len(missing) {
-		t.Errorf("the second result has %d parts, want the %d that were missing", len(again.Parts), len(missing))
+		t.Errorf("the second result has %d parts, want the %d that were missing", len(again.Parts),
+			len(missing))
 	}
 	for _, p := range again.Parts {
 		if p.Outcome == provider.Accepted && p.Reference == "" {
@@ -105,8 +106,8 @@ func missingPartsOnly(t testing.TB, h Harness) {
 	wantGroup(t, log, s.Reference)
 }
 
-// foreignCutIsRefused asks for a part of a text that was cut in a way that the adapter does not know: what it calls by that number
-// may be other words.
+// foreignCutIsRefused asks for a part of a text that was cut in a way that the adapter does not
+// know: what it calls by that number may be other words.
 func foreignCutIsRefused(t testing.TB, h Harness) {
 	in := start(t, h, Always(Accept))
 	s, _ := longSubmission(45)
@@ -168,7 +169,8 @@ func passedDeadlineLeavesNoSegment(t testing.TB, h Harness) {
 	wantLogged(t, in, s, 0)
 }
 
-// begunMessageIsFinished answers the first segment after the message's latest moment: what follows is not bounded by it.
+// begunMessageIsFinished answers the first segment after the message's latest moment: what follows
+// is not bounded by it.
 func begunMessageIsFinished(t testing.TB, h Harness) {
 	hold := make(chan struct{})
 	in := start(t, h, func(int, Submit) Answer { return Answer{Reply: Accept, Hold: hold} })

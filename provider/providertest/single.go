@@ -47,7 +47,8 @@ func longReference(t testing.TB, h Harness) {
 			wantOutcome(t, r, provider.Accepted)
 			wantReference(t, r.Reference, log)
 		case len(r.Reference) > provider.MaxReference:
-			t.Errorf("a reference of %d bytes, want at most %d", len(r.Reference), provider.MaxReference)
+			t.Errorf("a reference of %d bytes, want at most %d", len(r.Reference),
+				provider.MaxReference)
 		case r.Outcome != provider.Accepted:
 			wantOutcome(t, r, provider.Unknown)
 		}
@@ -116,7 +117,8 @@ func cutIsUnknown(t testing.TB, h Harness) {
 		waitReady(t, h, in)
 		r := send(t, h, in, second)
 		if r.Outcome != provider.Accepted && r.Outcome != provider.Refused {
-			t.Fatalf("outcome %v after the reconnect, want Accepted, or Refused while it lasts", r.Outcome)
+			t.Fatalf("outcome %v after the reconnect, want Accepted, or Refused while it lasts",
+				r.Outcome)
 		}
 		return r.Outcome == provider.Accepted
 	})
@@ -133,7 +135,8 @@ func downPeerIsRefused(t testing.TB, h Harness) {
 	ctx, cancel := context.WithTimeout(t.Context(), h.deadline())
 	defer cancel()
 	done := async(ctx, in, s)
-	wantOutcome(t, checked(t, h, s, await(t, h, "the result without a peer", done)), provider.Refused)
+	wantOutcome(t, checked(t, h, s, await(t, h, "the result without a peer", done)),
+		provider.Refused)
 	closeChannel(t, h, in)
 	wantLogged(t, in, s, 0)
 }
@@ -187,7 +190,8 @@ func wantCode(t testing.TB, r provider.Result, code string) {
 	}
 }
 
-// passedDeadlineLeavesNoByte also sends one whose deadline has not come, and one that is late as well.
+// passedDeadlineLeavesNoByte also sends one whose deadline has not come, and one that is late as
+// well.
 func passedDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	in := start(t, h, Always(Accept))
 	for i, deadline := range []time.Time{time.Now(), time.Now().Add(-time.Hour)} {
@@ -209,8 +213,9 @@ func passedDeadlineLeavesNoByte(t testing.TB, h Harness) {
 // mostBefore is how many submissions the suite has under way at most so that a further one waits.
 const mostBefore = 400
 
-// waitingPastDeadlineLeavesNoByte lets a submission stand behind others that get no answer until its deadline
-// has passed, whatever the channel makes it wait for. An adapter without such a bound sends it in time.
+// waitingPastDeadlineLeavesNoByte lets a submission stand behind others that get no answer until
+// its deadline has passed, whatever the channel makes it wait for. An adapter without such a bound
+// sends it in time.
 func waitingPastDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	hold := make(chan struct{})
 	in := start(t, h, func(int, Submit) Answer { return Answer{Reply: Accept, Hold: hold} })
@@ -290,14 +295,17 @@ func lateAnswer(t testing.TB, h Harness) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	firstDone := async(ctx, in, first)
-	eventually(t, h, "the peer has the first message", func() bool { return len(in.Submits()) == 1 })
+	eventually(t, h, "the peer has the first message",
+		func() bool { return len(in.Submits()) == 1 })
 	leave()
-	wantOutcome(t, checked(t, h, first, await(t, h, "the first result", firstDone)), provider.Unknown)
+	wantOutcome(t, checked(t, h, first, await(t, h, "the first result", firstDone)),
+		provider.Unknown)
 
 	long, cancel := context.WithTimeout(t.Context(), h.timeout())
 	defer cancel()
 	secondDone := async(long, in, second)
-	eventually(t, h, "the peer has the second message", func() bool { return len(in.Submits()) == 2 })
+	eventually(t, h, "the peer has the second message",
+		func() bool { return len(in.Submits()) == 2 })
 	close(holds[0])
 	thirdResult := send(t, h, in, third) // overtakes the second
 	close(holds[1])

@@ -88,7 +88,9 @@ func send(t testing.TB, h Harness, in Instance, s provider.Submission) provider.
 }
 
 // sendCtx sends and checks what holds for every result.
-func sendCtx(ctx context.Context, t testing.TB, h Harness, in Instance, s provider.Submission) provider.Result {
+func sendCtx(
+	ctx context.Context, t testing.TB, h Harness, in Instance, s provider.Submission,
+) provider.Result {
 	t.Helper()
 	return checked(t, h, s, in.Channel.Send(ctx, s))
 }
@@ -116,7 +118,8 @@ func await[T any](t testing.TB, h Harness, what string, ch <-chan T) T {
 func checked(t testing.TB, h Harness, s provider.Submission, r provider.Result) provider.Result {
 	t.Helper()
 	if accepted := r.Outcome == provider.Accepted; accepted != (r.Err == nil) {
-		t.Errorf("outcome %v with error %v: an error explains anything but Accepted", r.Outcome, r.Err)
+		t.Errorf("outcome %v with error %v: an error explains anything but Accepted", r.Outcome,
+			r.Err)
 	}
 	if r.Outcome != provider.Accepted && r.Code == "" {
 		t.Errorf("outcome %v has no code", r.Outcome)
@@ -126,7 +129,8 @@ func checked(t testing.TB, h Harness, s provider.Submission, r provider.Result) 
 	}
 	for i, p := range r.Parts {
 		if i > 0 && p.Index <= r.Parts[i-1].Index {
-			t.Errorf("part %d stands behind part %d, want ascending order", p.Index, r.Parts[i-1].Index)
+			t.Errorf("part %d stands behind part %d, want ascending order", p.Index,
+				r.Parts[i-1].Index)
 		}
 		checkCode(t, h, s, p.Code)
 	}

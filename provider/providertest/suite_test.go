@@ -70,22 +70,36 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 	}{
 		{
 			"double sender", func(c provider.Channel) provider.Channel { return doubleSender{c} },
-			[]string{"LostReplyIsUnknownAndSentOnce", "CancelInFlightIsUnknown", "CutIsUnknownAndTheChannelComesBack"},
+			[]string{
+				"LostReplyIsUnknownAndSentOnce", "CancelInFlightIsUnknown",
+				"CutIsUnknownAndTheChannelComesBack",
+			},
 		},
 		{
-			"late resender", func(c provider.Channel) provider.Channel { return lateResender{c, make(chan provider.Submission, 1)} },
+			"late resender", func(c provider.Channel) provider.Channel {
+				return lateResender{
+					c, make(chan provider.Submission, 1),
+				}
+			},
 			[]string{"CutIsUnknownAndTheChannelComesBack"},
 		},
 		{
 			"lying sender", func(c provider.Channel) provider.Channel { return lyingSender{c} },
-			[]string{"LostReplyIsUnknownAndSentOnce", "CutIsUnknownAndTheChannelComesBack", "LostReplyOfOnePartIsUnknown"},
+			[]string{
+				"LostReplyIsUnknownAndSentOnce", "CutIsUnknownAndTheChannelComesBack",
+				"LostReplyOfOnePartIsUnknown",
+			},
 		},
 		{
 			"hopeful sender", func(c provider.Channel) provider.Channel { return hopefulSender{c} },
-			[]string{"LostReplyIsUnknownAndSentOnce", "CancelInFlightIsUnknown", "CloseEndsWithItsContext"},
+			[]string{
+				"LostReplyIsUnknownAndSentOnce", "CancelInFlightIsUnknown",
+				"CloseEndsWithItsContext",
+			},
 		},
 		{
-			"talkative sender", func(c provider.Channel) provider.Channel { return talkativeSender{c} },
+			"talkative sender",
+			func(c provider.Channel) provider.Channel { return talkativeSender{c} },
 			[]string{"RejectIsRejected", "DownPeerIsRefused"},
 		},
 		{
@@ -97,11 +111,19 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"DownPeerIsRefused"},
 		},
 		{
-			"crossed sender", func(c provider.Channel) provider.Channel { return crossedSender{c, new(sync.Mutex), new(string)} },
-			[]string{"AcceptGivesTheReferenceOfThePeer", "ConcurrentSendsKeepTheirReferences", "LateAnswerBelongsToNobodyElse"},
+			"crossed sender", func(c provider.Channel) provider.Channel {
+				return crossedSender{
+					c, new(sync.Mutex), new(string),
+				}
+			},
+			[]string{
+				"AcceptGivesTheReferenceOfThePeer", "ConcurrentSendsKeepTheirReferences",
+				"LateAnswerBelongsToNobodyElse",
+			},
 		},
 		{
-			"shortening sender", func(c provider.Channel) provider.Channel { return shorteningSender{c} },
+			"shortening sender",
+			func(c provider.Channel) provider.Channel { return shorteningSender{c} },
 			[]string{"LongestReferenceIsTakenAndNoLongerOne"},
 		},
 		{
@@ -109,7 +131,8 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"LongestReferenceIsTakenAndNoLongerOne"},
 		},
 		{
-			"heedless sender", func(c provider.Channel) provider.Channel { return heedlessSender{c} },
+			"heedless sender",
+			func(c provider.Channel) provider.Channel { return heedlessSender{c} },
 			[]string{"EndedContextSendsNothing"},
 		},
 		{
@@ -121,11 +144,16 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"PassedLatestLeavesNoByteAndIsRefusedLate", "PassedLatestLeavesNoSegment"},
 		},
 		{
-			"sender without a deadline", func(c provider.Channel) provider.Channel { return deadlineBlindSender{c} },
-			[]string{"PassedDeadlineLeavesNoByteAndIsRefusedExpired", "DeadlineThatPassesWhileItWaitsLeavesNoByte", "PassedDeadlineLeavesNoSegment"},
+			"sender without a deadline",
+			func(c provider.Channel) provider.Channel { return deadlineBlindSender{c} },
+			[]string{
+				"PassedDeadlineLeavesNoByteAndIsRefusedExpired",
+				"DeadlineThatPassesWhileItWaitsLeavesNoByte", "PassedDeadlineLeavesNoSegment",
+			},
 		},
 		{
-			"quitting sender", func(c provider.Channel) provider.Channel { return quittingSender{c} },
+			"quitting sender",
+			func(c provider.Channel) provider.Channel { return quittingSender{c} },
 			[]string{"BegunMessageIsFinishedAfterItsLatest"},
 		},
 		{
@@ -133,28 +161,38 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"OnlyMissingPartsAreSentAgain", "PartsOfAnotherCutAreRefused"},
 		},
 		{
-			"recutting sender", func(c provider.Channel) provider.Channel { return recuttingSender{c} },
+			"recutting sender",
+			func(c provider.Channel) provider.Channel { return recuttingSender{c} },
 			[]string{"PartsOfAnotherCutAreRefused"},
 		},
 		{
-			"regrouping sender", func(c provider.Channel) provider.Channel { return regroupingSender{c} },
+			"regrouping sender",
+			func(c provider.Channel) provider.Channel { return regroupingSender{c} },
 			[]string{"OnlyMissingPartsAreSentAgain", "EverySegmentIsSentOnceWithItsReference"},
 		},
 		{
-			"forgetful sender", func(c provider.Channel) provider.Channel { return forgetfulSender{c} },
-			[]string{"EverySegmentIsSentOnceWithItsReference", "OnlyMissingPartsAreSentAgain", "LostReplyOfOnePartIsUnknown"},
+			"forgetful sender",
+			func(c provider.Channel) provider.Channel { return forgetfulSender{c} },
+			[]string{
+				"EverySegmentIsSentOnceWithItsReference", "OnlyMissingPartsAreSentAgain",
+				"LostReplyOfOnePartIsUnknown",
+			},
 		},
 		{
 			"blaming sender", func(c provider.Channel) provider.Channel { return blamingSender{c} },
 			[]string{"ThrottleIsThrottledWithRetryAfter", "OnlyMissingPartsAreSentAgain"},
 		},
 		{
-			"impatient sender", func(c provider.Channel) provider.Channel { return impatientSender{c} },
+			"impatient sender",
+			func(c provider.Channel) provider.Channel { return impatientSender{c} },
 			[]string{"ThrottleIsThrottledWithRetryAfter"},
 		},
 		{
-			"optimistic channel", func(c provider.Channel) provider.Channel { return optimisticChannel{c} },
-			[]string{"DownPeerIsRefused", "CloseWaitsForSendsUnderWay", "CloseTwiceAndSendAfterClose"},
+			"optimistic channel",
+			func(c provider.Channel) provider.Channel { return optimisticChannel{c} },
+			[]string{
+				"DownPeerIsRefused", "CloseWaitsForSendsUnderWay", "CloseTwiceAndSendAfterClose",
+			},
 		},
 		{
 			"silent channel", func(c provider.Channel) provider.Channel { return silentChannel{c} },
@@ -165,11 +203,16 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"CloseWaitsForSendsUnderWay"},
 		},
 		{
-			"immortal channel", func(c provider.Channel) provider.Channel { return immortalChannel{c} },
+			"immortal channel",
+			func(c provider.Channel) provider.Channel { return immortalChannel{c} },
 			[]string{"CloseTwiceAndSendAfterClose"},
 		},
 		{
-			"once closer", func(c provider.Channel) provider.Channel { return onceCloser{c, new(bool)} },
+			"once closer", func(c provider.Channel) provider.Channel {
+				return onceCloser{
+					c, new(bool),
+				}
+			},
 			[]string{"CloseTwiceAndSendAfterClose"},
 		},
 		{
@@ -188,7 +231,8 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 				if len(failures) == 0 {
 					t.Errorf("%s saw nothing", check.name)
 				}
-				if all := strings.Join(failures, "\n"); strings.Contains(all, "700900") || strings.Contains(all, canary) {
+				if all := strings.Join(failures, "\n"); strings.Contains(all, "700900") ||
+					strings.Contains(all, canary) {
 					t.Errorf("%s shows a number or a text in its own failure", check.name)
 				}
 			}
@@ -203,8 +247,14 @@ func TestChannelsThatHangAreCaught(t *testing.T) {
 		broken func(provider.Channel) provider.Channel
 		by     string
 	}{
-		"deaf sender":    {func(c provider.Channel) provider.Channel { return deafSender{c} }, "CancelInFlightIsUnknown"},
-		"endless closer": {func(c provider.Channel) provider.Channel { return endlessCloser{c} }, "CloseEndsWithItsContext"},
+		"deaf sender": {
+			func(c provider.Channel) provider.Channel { return deafSender{c} },
+			"CancelInFlightIsUnknown",
+		},
+		"endless closer": {
+			func(c provider.Channel) provider.Channel { return endlessCloser{c} },
+			"CloseEndsWithItsContext",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

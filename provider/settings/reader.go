@@ -17,8 +17,8 @@ import (
 )
 
 // Reader takes typed values out of a decoded YAML map. It remembers which keys were asked for and
-// collects every fault. A method returns the zero value for a key that is absent or null, and for one
-// that it faults. It serves one goroutine.
+// collects every fault. A method returns the zero value for a key that is absent or null, and for
+// one that it faults. It serves one goroutine.
 type Reader struct {
 	settings map[string]any
 	readFile func(string) ([]byte, error)
@@ -201,7 +201,8 @@ func (r *Reader) RefuseUnknown() {
 			continue
 		}
 		if key == "password" {
-			r.Failf(key, "a secret does not belong into the routing document; put it into a file and name that as password_file")
+			r.Failf(
+				key, "a secret does not belong into the routing document; put it into a file and name that as password_file")
 			continue
 		}
 		if near := Nearest(key, r.asked); near != "" {
@@ -212,7 +213,8 @@ func (r *Reader) RefuseUnknown() {
 			r.Failf(key, "unknown setting; remove it, none belongs here")
 			continue
 		}
-		r.Failf(key, "unknown setting; known are %s", strings.Join(slices.Sorted(slices.Values(r.asked)), ", "))
+		r.Failf(key, "unknown setting; known are %s",
+			strings.Join(slices.Sorted(slices.Values(r.asked)), ", "))
 	}
 }
 

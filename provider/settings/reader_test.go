@@ -8,11 +8,13 @@ import (
 
 func TestAnEntryThatStandsThereTwiceIsAFault(t *testing.T) {
 	t.Parallel()
-	r := settings.New(map[string]any{"files": []any{"a", "b", "a"}, "one": "a", "typed": []string{"a", "a"}}, nil)
+	r := settings.New(
+		map[string]any{"files": []any{"a", "b", "a"}, "one": "a", "typed": []string{"a", "a"}}, nil)
 	r.Texts("files")
 	r.Texts("one")
 	r.Texts("typed")
-	if err := r.Err(); err == nil || err.Error() != "files: \"a\" stands there twice\ntyped: \"a\" stands there twice" {
+	if err := r.Err(); err == nil ||
+		err.Error() != "files: \"a\" stands there twice\ntyped: \"a\" stands there twice" {
 		t.Error(err)
 	}
 }

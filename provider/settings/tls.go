@@ -6,10 +6,12 @@ import (
 	"errors"
 )
 
-// TLS reads tls, tls_ca_file, tls_server_name, tls_cert_file and tls_key_file. It returns nil when tls is off.
+// TLS reads tls, tls_ca_file, tls_server_name, tls_cert_file and tls_key_file. It returns nil when
+// tls is off.
 func (r *Reader) TLS() *tls.Config {
 	on := r.Flag("tls")
-	ca, cert, key, name := r.File("tls_ca_file"), r.File("tls_cert_file"), r.File("tls_key_file"), r.Text("tls_server_name")
+	ca, cert, key, name := r.File("tls_ca_file"), r.File("tls_cert_file"), r.File("tls_key_file"),
+		r.Text("tls_server_name")
 	if !on {
 		if ca != nil || cert != nil || key != nil || name != "" {
 			r.Failf("tls", "is off while other tls_ settings are set")
@@ -19,10 +21,11 @@ func (r *Reader) TLS() *tls.Config {
 	return r.clientTLS(ca, cert, key, name)
 }
 
-// ClientTLS is TLS for adapters that always encrypt: it reads the same settings but tls itself. It returns nil
-// when none of them is there.
+// ClientTLS is TLS for adapters that always encrypt: it reads the same settings but tls itself. It
+// returns nil when none of them is there.
 func (r *Reader) ClientTLS() *tls.Config {
-	ca, cert, key, name := r.File("tls_ca_file"), r.File("tls_cert_file"), r.File("tls_key_file"), r.Text("tls_server_name")
+	ca, cert, key, name := r.File("tls_ca_file"), r.File("tls_cert_file"), r.File("tls_key_file"),
+		r.Text("tls_server_name")
 	if ca == nil && cert == nil && key == nil && name == "" {
 		return nil
 	}

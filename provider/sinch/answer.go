@@ -11,16 +11,17 @@ import (
 	"dispatcher/provider/web"
 )
 
-// answer is what the API says to a submission: the batch, or a code. The text beside a code may repeat the
-// number; all that is looked for in it is which field it is about.
+// answer is what the API says to a submission: the batch, or a code. The text beside a code may
+// repeat the number; all that is looked for in it is which field it is about.
 type answer struct {
 	ID   string `json:"id"`
 	Code string `json:"code"`
 	Text string `json:"text"`
 }
 
-// Classify reads the answer to a submission by https://developers.sinch.com/docs/sms/api-reference/status-codes.
-// Statuses 5xx promise nothing about the batch and are Unknown.
+// Classify reads the answer to a submission by
+// https://developers.sinch.com/docs/sms/api-reference/status-codes. Statuses 5xx promise nothing
+// about the batch and are Unknown.
 func (a api) Classify(got *web.Answer) provider.Result {
 	var said answer
 	readable := json.Unmarshal(got.Body, &said) == nil
@@ -34,8 +35,10 @@ func (a api) Classify(got *web.Answer) provider.Result {
 		return badRequest(got, &said)
 	case http.StatusPaymentRequired:
 		return got.Result(web.Refused("the account has no credit"), said.Code)
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusUnsupportedMediaType:
-		return got.Result(web.Refused("the API has no such address; region or service plan are wrong"), said.Code)
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone,
+		http.StatusUnsupportedMediaType:
+		return got.Result(
+			web.Refused("the API has no such address; region or service plan are wrong"), said.Code)
 	}
 	if v, ok := forbidden[said.Code]; ok && got.Status == http.StatusForbidden {
 		return got.Result(v, said.Code)
@@ -46,26 +49,32 @@ func (a api) Classify(got *web.Answer) provider.Result {
 	return got.Unreadable(said.Code)
 }
 
-// forbidden are the codes of a 403 that do not blame the account, as blocked_account and missing_callback_url do.
+// forbidden are the codes of a 403 that do not blame the account, as blocked_account and
+// missing_callback_url do.
 var forbidden = map[string]web.Meaning{
-	"illegal_number_type": web.Unfit("the region takes no numbers of this type"), // "send to a different MSISDN"
-	"llegal_number_type":  web.Unfit("the region takes no numbers of this type"), // as older guides spell it
-	"unknown_campaign":    web.BadSender("the campaign is not that of the sender"),
+	// "send to a different MSISDN"
+	"illegal_number_type": web.Unfit("the region takes no numbers of this type"),
+	// as older guides spell it
+	"llegal_number_type": web.Unfit("the region takes no numbers of this type"),
+	"unknown_campaign":   web.BadSender("the campaign is not that of the sender"),
 }
 
-// ofRecipient, ofSender, ofText and ofChannel are how a text names the field that is at fault: the recipient's number, the sender,
-// the text of the message, or what the channel writes into every request. The codes beside it are the same for all fields.
+// ofRecipient, ofSender, ofText and ofChannel are how a text names the field that is at fault: the
+// recipient's number, the sender, the text of the message, or what the channel writes into every
+// request. The codes beside it are the same for all fields.
 var (
 	ofRecipient = regexp.MustCompile(`(?i)\brecipients?\b|\bto\[|["'\x60\[]to["'\x60\]]`)
 	ofSender    = regexp.MustCompile(`(?i)\bfrom\b|\bsender\b`)
 	ofText      = regexp.MustCompile(`(?i)\bbody\b`)
-	ofChannel   = regexp.MustCompile(`(?i)\bexpire_at\b|\bcallback_url\b|\bdelivery_report\b|\bclient_reference\b|\bparameters\b`)
+	ofChannel   = regexp.MustCompile(
+		`(?i)\bexpire_at\b|\bcallback_url\b|\bdelivery_report\b|\bclient_reference\b|\bparameters\b`)
 )
 
-// badRequest tells a recipient that the API does not take from a request that it does not understand. Both say that
-// no batch was made, if it is the API that says so: a 400 without a code of Sinch's may come from anybody. The channel is at
-// fault unless the text is about the recipient and no other field. A limit of its own to the length of a text is about the one
-// message; validity and callback are the channel's.
+// badRequest tells a recipient that the API does not take from a request that it does not
+// understand. Both say that no batch was made, if it is the API that says so: a 400 without a code
+// of Sinch's may come from anybody. The channel is at fault unless the text is about the recipient
+// and no other field. A limit of its own to the length of a text is about the one message; validity
+// and callback are the channel's.
 func badRequest(got *web.Answer, said *answer) provider.Result {
 	switch said.Code {
 	case "":
@@ -86,8 +95,9 @@ func badRequest(got *web.Answer, said *answer) provider.Result {
 }
 
 // stateOf translates a status and the code beside it, by
-// https://developers.sinch.com/docs/sms/api-reference/sms/tag/Delivery-reports. Unknown, which Sinch gives when no
-// receipt came from the operator, and words that are not listed stay pending: they say nothing certain.
+// https://developers.sinch.com/docs/sms/api-reference/sms/tag/Delivery-reports. Unknown, which
+// Sinch gives when no receipt came from the operator, and words that are not listed stay pending:
+// they say nothing certain.
 func stateOf(status string, code int) (provider.ReceiptState, provider.Cause) {
 	switch status {
 	case "Delivered":
@@ -132,9 +142,13 @@ func (c *Config) lookup(key string) web.Lookup {
 	query := url.Values{"client_reference": {key}, "page_size": {"2"}}
 	return web.Lookup{
 		Request: &web.Request{
-			Method: http.MethodGet, URL: c.path() + "?" + query.Encode(), Header: http.Header{"Authorization": {"Bearer " + c.Token}},
+			Method: http.MethodGet, URL: c.path() + "?" + query.Encode(),
+			Header: http.Header{"Authorization": {"Bearer " + c.Token}},
 		},
-		Read:             func(body []byte) (provider.LookupResult, int, error) { return readPage(body, key) },
+		Read: func(body []byte) (provider.LookupResult, int,
+			error) {
+			return readPage(body, key)
+		},
 		AbsenceIsCertain: c.AbsenceIsCertain,
 	}
 }
@@ -154,7 +168,8 @@ func readPage(body []byte, key string) (found provider.LookupResult, entries int
 	}
 	for _, b := range *list.Batches {
 		if b.ClientReference == key && b.ID != "" {
-			return provider.LookupResult{State: provider.Taken, Reference: b.ID}, len(*list.Batches), nil
+			return provider.LookupResult{State: provider.Taken, Reference: b.ID},
+				len(*list.Batches), nil
 		}
 	}
 	return provider.LookupResult{}, len(*list.Batches), nil

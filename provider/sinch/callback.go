@@ -42,7 +42,8 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	}
 	var e event
 	if json.Unmarshal(callback.Body, &e) != nil {
-		return provider.CallbackContent{}, fmt.Errorf("no JSON of a known shape: %w", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("no JSON of a known shape: %w", provider.ErrMalformed)
 	}
 	content := provider.CallbackContent{ReplayID: nonce}
 	switch e.Type {
@@ -54,7 +55,8 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 		}
 	case "mo_text":
 		content.Inbound = []provider.Inbound{{
-			Reference: e.ID, From: international(e.From), To: international(e.To), Text: e.Body, At: callback.At,
+			Reference: e.ID, From: international(e.From), To: international(e.To), Text: e.Body,
+			At: callback.At,
 		}}
 	}
 	if err != nil {
@@ -64,7 +66,9 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 }
 
 // report adds a receipt.
-func (e *event) report(content *provider.CallbackContent, status string, code int, at time.Time) error {
+func (e *event) report(
+	content *provider.CallbackContent, status string, code int, at time.Time,
+) error {
 	receipt := provider.Receipt{Reference: e.BatchID, At: at}
 	if ourKey.MatchString(e.ClientReference) {
 		receipt.Key = e.ClientReference
@@ -103,19 +107,20 @@ const (
 // algorithm is the only one that Sinch names.
 const algorithm = "HmacSHA256"
 
-// late is how long after its time a callback is taken. Sinch calls again for 22 hours and 45 minutes and does not say whether it
-// signs anew.
+// late is how long after its time a callback is taken. Sinch calls again for 22 hours and 45
+// minutes and does not say whether it signs anew.
 var late = web.RetryTolerance(23 * time.Hour)
 
 // aNonce has no point: it stands between the body and the time, and points part them.
 var aNonce = regexp.MustCompile(`^[!-\-/-~]{1,128}$`)
 
-// verify reports who calls, and the nonce of the callback: Sinch signs "body.nonce.timestamp" with HMAC-SHA256 and
-// writes the sum in base 64.
+// verify reports who calls, and the nonce of the callback: Sinch signs "body.nonce.timestamp" with
+// HMAC-SHA256 and writes the sum in base 64.
 func (c *Config) verify(callback *provider.Callback) (nonce string, err error) {
 	nonce = callback.Get(headerNonce)
 	given, err := base64.StdEncoding.DecodeString(callback.Get(headerSignature))
-	if err != nil || len(given) != sha256.Size || !aNonce.MatchString(nonce) || callback.Get(headerAlgorithm) != algorithm {
+	if err != nil || len(given) != sha256.Size || !aNonce.MatchString(nonce) ||
+		callback.Get(headerAlgorithm) != algorithm {
 		return "", fmt.Errorf("no signature: %w", provider.ErrForged)
 	}
 	stamp := callback.Get(headerTime)

@@ -18,10 +18,13 @@ func signed() *provider.Callback {
 	return &provider.Callback{
 		Method: "POST", URL: public, At: now,
 		Header: map[string][]string{
-			headerSignature: {"AZj0wXz+V2Zq4OJ3/S4m6QYaLJIuZaQ7bCDGg0ASrUg="}, headerAlgorithm: {"HmacSHA256"},
-			headerNonce: {"01JHNONCE"}, headerTime: {"1795255200"},
+			headerSignature: {"AZj0wXz+V2Zq4OJ3/S4m6QYaLJIuZaQ7bCDGg0ASrUg="},
+			headerAlgorithm: {"HmacSHA256"},
+			headerNonce:     {"01JHNONCE"}, headerTime: {"1795255200"},
 		},
-		Body: []byte(`{"type":"recipient_delivery_report_sms","batch_id":"b1","client_reference":"` + key + `","status":"Failed","code":402}`),
+		Body: []byte(
+			`{"type":"recipient_delivery_report_sms","batch_id":"b1","client_reference":"` + key +
+				`","status":"Failed","code":402}`),
 	}
 }
 
@@ -34,9 +37,11 @@ func listening(secrets ...string) provider.CallbackReader {
 
 func TestSignatureOfAnotherToolIsBelieved(t *testing.T) {
 	t.Parallel()
-	webtest.CheckContent(t, listener(), signed(), provider.CallbackContent{ReplayID: "01JHNONCE", Receipts: []provider.Receipt{{
-		Reference: "b1", Key: key, State: provider.Undelivered, Cause: provider.NetworkError, Code: "Failed/402",
-	}}})
+	webtest.CheckContent(t, listener(), signed(),
+		provider.CallbackContent{ReplayID: "01JHNONCE", Receipts: []provider.Receipt{{
+			Reference: "b1", Key: key, State: provider.Undelivered, Cause: provider.NetworkError,
+			Code: "Failed/402",
+		}}})
 }
 
 func TestForgedCallbacksSayNothing(t *testing.T) {
@@ -44,15 +49,24 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 	webtest.CheckTampered(t, listener(), signed, webtest.Changes{
 		"no signature":    func(c *provider.Callback) { delete(c.Header, headerSignature) },
 		"other algorithm": func(c *provider.Callback) { c.Header[headerAlgorithm] = []string{"none"} },
-		"other nonce":     func(c *provider.Callback) { c.Header[headerNonce] = []string{"01JHOTHER"} },
-		"other time":      func(c *provider.Callback) { c.Header[headerTime] = []string{"1795255201"} },
+		"other nonce": func(c *provider.Callback) {
+			c.Header[headerNonce] = []string{
+				"01JHOTHER",
+			}
+		},
+		"other time": func(c *provider.Callback) {
+			c.Header[headerTime] = []string{
+				"1795255201",
+			}
+		},
 		"other body":      func(c *provider.Callback) { c.Body[len(c.Body)-2] = '3' },
 		"short signature": func(c *provider.Callback) { c.Header[headerSignature] = []string{"QUJD"} },
 	})
 	webtest.CheckSecrets(t, listening, signed(), secret, "the older s3cret")
 }
 
-// TestWhatWasSignedCannotBeCutOtherwise: the points stand where body, nonce and time end, and nowhere else.
+// TestWhatWasSignedCannotBeCutOtherwise: the points stand where body, nonce and time end, and
+// nowhere else.
 func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 	t.Parallel()
 	text := `{"type":"mo_text","id":"1","from":"447700900123","to":"60777","body":"STOP. Or 1.2.3"}.01JHNONCE.1795255200`
@@ -62,11 +76,14 @@ func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 			if text[i] != '.' || text[j] != '.' {
 				continue
 			}
-			content, err := listener().ReadCallback(&provider.Callback{Method: "POST", URL: public, At: now, Body: []byte(text[:i]), Header: map[string][]string{
-				headerSignature: {signature}, headerAlgorithm: {"HmacSHA256"}, headerNonce: {text[i+1 : j]}, headerTime: {text[j+1:]},
-			}})
+			content, err := listener().ReadCallback(&provider.Callback{Method: "POST", URL: public,
+				At: now, Body: []byte(text[:i]), Header: map[string][]string{
+					headerSignature: {signature}, headerAlgorithm: {"HmacSHA256"},
+					headerNonce: {text[i+1 : j]}, headerTime: {text[j+1:]},
+				}})
 			if err == nil {
-				if believed++; content.ReplayID != "01JHNONCE" || content.Inbound[0].Text != "STOP. Or 1.2.3" {
+				if believed++; content.ReplayID != "01JHNONCE" ||
+					content.Inbound[0].Text != "STOP. Or 1.2.3" {
 					t.Errorf("%q was believed: %+v", text[:i], content)
 				}
 			}
@@ -76,7 +93,8 @@ func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 		t.Errorf("%d cuts are believed", believed)
 	}
 	call := signed() // a nonce with a point, signed: no other one could be told from it
-	call.Header[headerNonce], call.Header[headerSignature] = []string{"a.b"}, []string{hmacOf(string(call.Body) + ".a.b.1795255200")}
+	call.Header[headerNonce], call.Header[headerSignature] = []string{"a.b"},
+		[]string{hmacOf(string(call.Body) + ".a.b.1795255200")}
 	webtest.CheckForged(t, listener(), call)
 }
 
@@ -102,7 +120,8 @@ func TestTheNonceNamesACallback(t *testing.T) {
 	webtest.CheckReplayID(t, listener(), signed(), sign(another, string(another.Body)))
 }
 
-// TestACallbackWithoutANonceIsForged: nothing could tell a replay of it. Its signature holds, made with another tool:
+// TestACallbackWithoutANonceIsForged: nothing could tell a replay of it. Its signature holds, made
+// with another tool:
 //
 //	printf '%s' "$body..1795255200" | openssl dgst -sha256 -hmac sinch-callback-s3cret -binary | base64
 func TestACallbackWithoutANonceIsForged(t *testing.T) {
@@ -110,7 +129,8 @@ func TestACallbackWithoutANonceIsForged(t *testing.T) {
 	calls := map[string]*provider.Callback{}
 	for name, nonce := range map[string][]string{"empty": {""}, "missing": nil} {
 		call := signed()
-		call.Body = []byte(`{"type":"mo_text","id":"m1","from":"447700900123","to":"12345","body":"STOP"}`)
+		call.Body = []byte(
+			`{"type":"mo_text","id":"m1","from":"447700900123","to":"12345","body":"STOP"}`)
 		call.Header[headerSignature] = []string{"fOBhnczwTEjJU//AUgB3m4+XDL/aZxYvD0cOUgf8km8="}
 		call.Header[headerNonce] = nonce
 		calls[name] = call
@@ -121,7 +141,8 @@ func TestACallbackWithoutANonceIsForged(t *testing.T) {
 func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
 	webtest.CheckRefused(t, listener(), provider.ErrMalformed, webtest.Bodies(
-		resigned, `{`, `[]`, `{"type":"recipient_delivery_report_sms","status":"Delivered"}`, `{"type":5}`,
+		resigned, `{`, `[]`, `{"type":"recipient_delivery_report_sms","status":"Delivered"}`,
+		`{"type":5}`,
 	))
 }
 
@@ -131,22 +152,28 @@ func TestUnknownEventsAndReportsOnSeveralRecipientsAreLeftAlone(t *testing.T) {
 		resigned, `{"type":"mo_binary","id":"x"}`, `{"type":"something_new"}`,
 		`{"type":"delivery_report_sms","batch_id":"b","statuses":[{"status":"Delivered","count":1},{"status":"Failed","count":1}]}`,
 	))
-	if content, err := listener().ReadCallback(resigned(`{"type":"something_new"}`)); err != nil || content.ReplayID == "" {
+	if content, err := listener().ReadCallback(resigned(`{"type":"something_new"}`)); err != nil ||
+		content.ReplayID == "" {
 		t.Errorf("an event without a name, by which its replay could be told: %v", err)
 	}
 }
 
 func TestReportOnTheWholeBatchIsThatOnItsRecipient(t *testing.T) {
 	t.Parallel()
-	got, err := listener().ReadCallback(resigned(`{"type":"delivery_report_sms","batch_id":"b","statuses":[{"status":"Delivered","code":0,"count":1}]}`))
-	if err != nil || len(got.Receipts) != 1 || got.Receipts[0].State != provider.Delivered || got.Receipts[0].Reference != "b" {
+	got, err := listener().ReadCallback(
+		resigned(
+			`{"type":"delivery_report_sms","batch_id":"b","statuses":[{"status":"Delivered","code":0,"count":1}]}`))
+	if err != nil || len(got.Receipts) != 1 || got.Receipts[0].State != provider.Delivered ||
+		got.Receipts[0].Reference != "b" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 func TestKeysOfOthersAreNotTakenForOurs(t *testing.T) {
 	t.Parallel()
-	got, err := listener().ReadCallback(resigned(`{"type":"recipient_delivery_report_sms","batch_id":"b","client_reference":"order 77","status":"Delivered"}`))
+	got, err := listener().ReadCallback(
+		resigned(
+			`{"type":"recipient_delivery_report_sms","batch_id":"b","client_reference":"order 77","status":"Delivered"}`))
 	if err != nil || got.Receipts[0].Key != "" {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -15,13 +15,17 @@ func TestSubmissionsAreWrittenAsBatchesOfOne(t *testing.T) {
 	webtest.Requests[Config]{
 		Files: "testdata/requests/*.http", Config: Config{Plan: plan, Token: token, From: "12345"},
 		Submission: provider.Submission{To: recipient, Text: "Your code is 123456"},
-		Compose:    func(cfg Config, s *provider.Submission) (*web.Request, error) { return api{cfg}.compose(s, now) },
+		Compose: func(cfg Config, s *provider.Submission) (*web.Request,
+			error) {
+			return api{cfg}.compose(s, now)
+		},
 		Cases: map[string]webtest.Unusual[Config]{
 			"plain": {},
 			"full": {
 				Config: func(c *Config) { c.From, c.Secrets, c.Callback = "", []string{secret}, public },
 				Submission: func(s *provider.Submission) {
-					s.Key, s.From, s.Text, s.Validity = key, "ACME", "Grüße, 你好 & <b>", now.Add(5*time.Minute)
+					s.Key, s.From, s.Text, s.Validity = key, "ACME", "Grüße, 你好 & <b>",
+						now.Add(5*time.Minute)
 				},
 			},
 		},
@@ -40,7 +44,8 @@ func TestValidityIsCutToThreeDays(t *testing.T) {
 
 func TestTextsThatLookLikeParametersStayAsTheyAre(t *testing.T) {
 	t.Parallel()
-	r, err := api{Config{Plan: plan}}.compose(&provider.Submission{To: recipient, Text: "pay ${amount} or $5 to ${x}"}, now)
+	r, err := api{Config{Plan: plan}}.compose(
+		&provider.Submission{To: recipient, Text: "pay ${amount} or $5 to ${x}"}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +53,8 @@ func TestTextsThatLookLikeParametersStayAsTheyAre(t *testing.T) {
 	if err := json.Unmarshal(r.Body, &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Body != "pay ${dollar}{amount} or $5 to ${dollar}{x}" || b.Parameters["dollar"].Default != "$" || len(b.Parameters) != 1 {
+	if b.Body != "pay ${dollar}{amount} or $5 to ${dollar}{x}" ||
+		b.Parameters["dollar"].Default != "$" || len(b.Parameters) != 1 {
 		t.Errorf("%+v", b)
 	}
 }

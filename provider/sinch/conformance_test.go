@@ -12,6 +12,9 @@ func TestChannelConforms(t *testing.T) {
 	t.Parallel()
 	webtest.CheckConformance(t, webtest.Vendor{
 		Protocol: shape, Secrets: []string{token, secret},
-		Open: func(t testing.TB, reach web.Config) provider.Channel { return open(t, reach, public, nil) },
+		Open: func(t testing.TB,
+			reach web.Config) provider.Channel {
+			return open(t, reach, public, nil)
+		},
 	})
 }

@@ -26,13 +26,16 @@ func sign(c *provider.Callback, body string) *provider.Callback {
 // without a panic and with bounded codes.
 func FuzzHear(f *testing.F) {
 	f.Add(string(signed().Body), "", "", "")
-	f.Add(`{"type":"mo_text","id":"x","from":"447700900123","to":"12345","body":"STOP"}`, "QUJD", "n", "1795255200")
-	f.Add(`{"type":"delivery_report_sms","batch_id":"b","statuses":[{"status":"Delivered","code":0,"count":1}]}`, "=", "", "x")
+	f.Add(`{"type":"mo_text","id":"x","from":"447700900123","to":"12345","body":"STOP"}`, "QUJD",
+		"n", "1795255200")
+	f.Add(
+		`{"type":"delivery_report_sms","batch_id":"b","statuses":[{"status":"Delivered","code":0,"count":1}]}`, "=", "", "x")
 	f.Fuzz(func(t *testing.T, body, signature, nonce, stamp string) {
 		c := listener()
 		forged := resigned(body)
 		forged.Header = map[string][]string{
-			headerSignature: {signature}, headerNonce: {nonce}, headerTime: {stamp}, headerAlgorithm: {algorithm},
+			headerSignature: {signature}, headerNonce: {nonce}, headerTime: {stamp},
+			headerAlgorithm: {algorithm},
 		}
 		webtest.CheckForged(t, c, forged)
 		content, err := c.ReadCallback(resigned(body))

@@ -22,14 +22,17 @@ const (
 // now is when everything happens that is not on the wire.
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-var files = webtest.Files{"token": token + "\n", "secret": secret + "\n", "older": "the older s3cret", "empty": "\n"}
+var files = webtest.Files{
+	"token": token + "\n", "secret": secret + "\n", "older": "the older s3cret", "empty": "\n",
+}
 
 // open makes a channel of settings, with a callback.
 func open(t testing.TB, reach web.Config, callback string, more map[string]any) *Channel {
 	t.Helper()
 	values := map[string]any{
-		"service_plan_id": plan, "token_file": "token", "callback_secret_files": []any{"older", "secret"},
-		"base_url": reach.BaseURL.String(), "allow_private": true, "timeout": "1m",
+		"service_plan_id": plan, "token_file": "token",
+		"callback_secret_files": []any{"older", "secret"},
+		"base_url":              reach.BaseURL.String(), "allow_private": true, "timeout": "1m",
 	}
 	maps.Copy(values, more)
 	cfg, err := ParseSettings(values, files.Environment(callback))

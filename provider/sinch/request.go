@@ -36,7 +36,11 @@ type parameter struct {
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // Compose writes a submission as a batch.
-func (a api) Compose(s *provider.Submission) (*web.Request, error) { return a.compose(s, time.Now()) }
+func (a api) Compose(
+	s *provider.Submission,
+) (*web.Request, error) {
+	return a.compose(s, time.Now())
+}
 
 func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error) {
 	b := batch{
@@ -56,7 +60,9 @@ func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error
 	}
 	return &web.Request{
 		Method: http.MethodPost, URL: a.cfg.path(), Body: body,
-		Header: http.Header{"Authorization": {"Bearer " + a.cfg.Token}, "Content-Type": {"application/json"}},
+		Header: http.Header{
+			"Authorization": {"Bearer " + a.cfg.Token}, "Content-Type": {"application/json"},
+		},
 	}, nil
 }
 
@@ -73,11 +79,13 @@ func expiry(validity, now time.Time) string {
 	return validity.UTC().Format(timeFormat)
 }
 
-// literal keeps Sinch from taking "${name}" in a text for a parameter, which it would replace, or fail over
-// with code 405: each dollar sign before a brace becomes a parameter that stands for a dollar sign.
+// literal keeps Sinch from taking "${name}" in a text for a parameter, which it would replace, or
+// fail over with code 405: each dollar sign before a brace becomes a parameter that stands for a
+// dollar sign.
 func literal(text string) (string, map[string]parameter) {
 	if !strings.Contains(text, "${") {
 		return text, nil
 	}
-	return strings.ReplaceAll(text, "${", "${dollar}{"), map[string]parameter{"dollar": {Default: "$"}}
+	return strings.ReplaceAll(text, "${", "${dollar}{"),
+		map[string]parameter{"dollar": {Default: "$"}}
 }

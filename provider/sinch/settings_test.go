@@ -20,7 +20,10 @@ func TestEverySettingIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Plan: plan, Token: token, From: "12345", Secrets: []string{"the older s3cret", secret}, AbsenceIsCertain: true, Callback: public}
+	want := Config{
+		Plan: plan, Token: token, From: "12345", Secrets: []string{"the older s3cret", secret},
+		AbsenceIsCertain: true, Callback: public,
+	}
 	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreFields(Config{}, "Web")); diff != "" {
 		t.Error(diff)
 	}
@@ -31,7 +34,8 @@ func TestEverySettingIsRead(t *testing.T) {
 
 func TestRegionIsTheUnitedStatesUnlessSaid(t *testing.T) {
 	t.Parallel()
-	cfg, err := ParseSettings(map[string]any{"service_plan_id": plan, "token_file": "token"}, files.Environment(public))
+	cfg, err := ParseSettings(map[string]any{"service_plan_id": plan, "token_file": "token"},
+		files.Environment(public))
 	if err != nil || cfg.Web.BaseURL.String() != "https://us.sms.api.sinch.com" {
 		t.Errorf("%v, %v", cfg.Web.BaseURL, err)
 	}
@@ -40,17 +44,23 @@ func TestRegionIsTheUnitedStatesUnlessSaid(t *testing.T) {
 func TestFaultsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
 	_, err := ParseSettings(map[string]any{
-		"service_plan_id": "../other", "region": "mars", "callback_secret_files": []any{"a", "b", "c"}, "tokn_file": "token",
+		"service_plan_id": "../other", "region": "mars",
+		"callback_secret_files": []any{"a", "b", "c"}, "tokn_file": "token",
 	}, files.Environment(public))
 	webtest.CheckOnlyFaults(t, err, []string{
-		"service_plan_id: ", "token_file: is missing", "region: ", "callback_secret_files: ", "tokn_file: unknown setting; did you mean token_file?",
+		"service_plan_id: ", "token_file: is missing", "region: ", "callback_secret_files: ",
+		"tokn_file: unknown setting; did you mean token_file?",
 	}, token, secret)
 }
 
 func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
-	values := map[string]any{"service_plan_id": plan, "token_file": "token", "callback_secret_files": "secret"}
-	webtest.CheckPromises(t, Open, values, files.Environment(public), "callback_secret_files", provider.Capabilities{
-		Lookup: true, KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour, Batch: 1,
-	})
+	values := map[string]any{
+		"service_plan_id": plan, "token_file": "token", "callback_secret_files": "secret",
+	}
+	webtest.CheckPromises(t, Open, values, files.Environment(public), "callback_secret_files",
+		provider.Capabilities{
+			Lookup: true, KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour,
+			Batch: 1,
+		})
 }

@@ -1,8 +1,9 @@
-// Package sinch is the adapter for the SMS REST API of Sinch: /xms/v1 of the API description 1.0, with
-// callbacks signed by HMAC as its release notes have it since 2025-02-13.
+// Package sinch is the adapter for the SMS REST API of Sinch: /xms/v1 of the API description 1.0,
+// with callbacks signed by HMAC as its release notes have it since 2025-02-13.
 //
-// It writes a message as a batch of one recipient, reads the answers, looks batches up by our reference and
-// understands signed callbacks. Connections, deadlines and redaction are package provider/web's.
+// It writes a message as a batch of one recipient, reads the answers, looks batches up by our
+// reference and understands signed callbacks. Connections, deadlines and redaction are package
+// provider/web's.
 package sinch
 
 import (
@@ -38,12 +39,13 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, api{cfg}), cfg: cfg}
 }
 
-// Capabilities says what Sinch documents: delivery reports repeat the client_reference of the batch and batches
-// can be listed by it. Nothing recognises a repeated submission.
+// Capabilities says what Sinch documents: delivery reports repeat the client_reference of the batch
+// and batches can be listed by it. Nothing recognises a repeated submission.
 func (c *Channel) Capabilities() provider.Capabilities {
 	listens := c.cfg.listens()
 	return provider.Capabilities{
-		Lookup: true, KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity, Batch: 1,
+		Lookup: true, KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity,
+		Batch: 1,
 	}
 }
 
@@ -56,13 +58,15 @@ type Config struct {
 	From string
 	// Secrets verify callbacks; without one every callback is refused and none is asked for.
 	Secrets []string
-	// AbsenceIsCertain takes a lookup that finds nothing for a proof that Sinch has not taken the message.
+	// AbsenceIsCertain takes a lookup that finds nothing for a proof that Sinch has not taken the
+	// message.
 	AbsenceIsCertain bool
 	// Callback is the public URL for delivery reports; empty for none.
 	Callback string
 }
 
-// ParseSettings reads the settings of a channel; all faults are reported together, each under its key.
+// ParseSettings reads the settings of a channel; all faults are reported together, each under its
+// key.
 //
 //	service_plan_id        id of the service plan
 //	token_file             file with its API token

@@ -146,9 +146,11 @@ const (
 	NamedSender
 )
 
-// SourceRule says how a sender goes out, to which recipients. Of a channel's rules the first that fits counts.
+// SourceRule says how a sender goes out, to which recipients. Of a channel's rules the first that
+// fits counts.
 type SourceRule struct {
-	// To are the leading digits of recipients, such as the code of a country; none is every recipient.
+	// To are the leading digits of recipients, such as the code of a country; none is every
+	// recipient.
 	To []string
 	// Kind and Sender say for which senders: Sender is exact, or a beginning when it ends in "*".
 	Kind   SenderKind
@@ -159,11 +161,13 @@ type SourceRule struct {
 	TON, NPI *byte
 }
 
-// DestRule says how numbers of recipients are written. Of a channel's rules the first that fits counts.
+// DestRule says how numbers of recipients are written. Of a channel's rules the first that fits
+// counts.
 type DestRule struct {
 	// To are the leading digits of recipients; none is every recipient.
 	To []string
-	// Replace, if not nil, stands in place of those digits: "0" makes national numbers of those of a country.
+	// Replace, if not nil, stands in place of those digits: "0" makes national numbers of those of
+	// a country.
 	Replace *string
 	// TON and NPI go out with the number; nil leaves what the channel says.
 	TON, NPI *byte

@@ -51,8 +51,8 @@ func benchmarkSend(b *testing.B, c *Client, senders int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "submits/s")
 }
 
-// BenchmarkReceipts measures deliver_sm with a receipt to deliver_sm_resp over loopback, the SMSC in the same
-// process and on the same cores. One operation is one receipt.
+// BenchmarkReceipts measures deliver_sm with a receipt to deliver_sm_resp over loopback, the SMSC
+// in the same process and on the same cores. One operation is one receipt.
 func BenchmarkReceipts(b *testing.B) {
 	srv := startServer(b, smpptest.Config{})
 	cfg := fastConfig(srv.Addr())
@@ -68,7 +68,10 @@ func BenchmarkReceipts(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
-		srv.SendReceipt(smpptest.Submit{SystemID: "acme", MessageID: "0123456789abcdef", To: "447700900123", From: "ACME"}, "DELIVRD")
+		srv.SendReceipt(
+			smpptest.Submit{
+				SystemID: "acme", MessageID: "0123456789abcdef", To: "447700900123", From: "ACME",
+			}, "DELIVRD")
 	}
 	<-all
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "receipts/s")
@@ -76,7 +79,8 @@ func BenchmarkReceipts(b *testing.B) {
 
 // BenchmarkParseReceipt measures the reading of one receipt that has everything in its text.
 func BenchmarkParseReceipt(b *testing.B) {
-	m := textReceipt("id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Your code is")
+	m := textReceipt(
+		"id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Your code is")
 	cfg := new(Config)
 	b.ReportAllocs()
 	for b.Loop() {

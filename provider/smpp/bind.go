@@ -38,9 +38,8 @@ func connect(ctx context.Context, cfg *Config, address string) (net.Conn, error)
 	return encrypted, nil
 }
 
-// bind binds a fresh connection in that role and returns the inlet that may hold
-// PDUs which followed the answer. It gives up after the response timeout or when ctx
-// ends.
+// bind binds a fresh connection in that role and returns the inlet that may hold PDUs which
+// followed the answer. It gives up after the response timeout or when ctx ends.
 func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*pduReader, error) {
 	_ = conn.SetDeadline(time.Now().Add(cfg.ResponseTimeout))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -48,7 +47,8 @@ func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*p
 	frame, err := pdu.Append(nil, pdu.StatusOK, bindSequence, &pdu.Bind{
 		Command: role, SystemID: cfg.SystemID, Password: cfg.Password, SystemType: cfg.SystemType,
 		InterfaceVersion: cfg.InterfaceVersion,
-		AddrTON:          cfg.AddressRange.TON, AddrNPI: cfg.AddressRange.NPI, AddressRange: cfg.AddressRange.Addr,
+		AddrTON:          cfg.AddressRange.TON, AddrNPI: cfg.AddressRange.NPI,
+		AddressRange: cfg.AddressRange.Addr,
 	})
 	if err != nil {
 		return nil, &LinkError{Why: WhyBindLost, Err: err}
@@ -102,8 +102,9 @@ func bindFault(err error) error {
 	return &LinkError{Why: WhyBindLost, Err: err}
 }
 
-// pduReader reads the PDUs of a connection and knows since when one is begun and not whole. A peer that sends half
-// of one and stops, or an octet a minute, looks alive to TCP and would be waited for for ever.
+// pduReader reads the PDUs of a connection and knows since when one is begun and not whole. A peer
+// that sends half of one and stops, or an octet a minute, looks alive to TCP and would be waited
+// for for ever.
 type pduReader struct {
 	conn   net.Conn
 	reader *pdu.Reader

@@ -31,7 +31,8 @@ type call struct {
 	submissionKey string       // Submission.Key
 	source        ownAddress   // of the source address
 
-	// expires is from when on the frame may not leave, whatever has left of its message; zero for never.
+	// expires is from when on the frame may not leave, whatever has left of its message; zero for
+	// never.
 	expires time.Time
 	// validityAt is where the frame has the validity_period when that is a span of time, which is
 	// written anew right before the frame leaves; 0 otherwise.
@@ -45,16 +46,18 @@ type call struct {
 	started  bool      // guarded by session.mu
 	latest   time.Time // guarded by session.mu; zero does not bound
 	sequence uint32    // guarded by session.mu
-	order    uint64    // among the submits of the session, from 1; set with sequence, zero until then
+	// among the submits of the session, from 1; set with sequence, zero until then
+	order    uint64
 	deadline time.Time // guarded by session.mu; meaningful once written
 
 	alarm *time.Timer // of a head, goes off at latest; the sender's
 
-	outcome        callOutcome
-	why            string     // the bounded word unless answered
-	status         pdu.Status // when answered
-	messageID      string     // when answered
-	abandonedEarly bool       // when lost by timeout: the sender went so soon that the silence says nothing
+	outcome   callOutcome
+	why       string     // the bounded word unless answered
+	status    pdu.Status // when answered
+	messageID string     // when answered
+	// when lost by timeout: the sender went so soon that the silence says nothing
+	abandonedEarly bool
 }
 
 // callPool keeps the storage of calls that are done. Each client has its own, so that
@@ -66,7 +69,8 @@ func (p *callPool) get() *call {
 	if !ok {
 		return &call{done: make(chan struct{}, 1)}
 	}
-	c.submissionKey, c.source, c.outcome, c.why, c.status, c.messageID, c.abandonedEarly, c.sequence = "", ownAddress{}, noAnswer, "", 0, "", false, 0
+	c.submissionKey, c.source, c.outcome, c.why, c.status, c.messageID, c.abandonedEarly,
+		c.sequence = "", ownAddress{}, noAnswer, "", 0, "", false, 0
 	c.order = 0
 	c.first, c.started, c.latest, c.expires, c.validityAt = nil, false, time.Time{}, time.Time{}, 0
 	return c
@@ -98,7 +102,8 @@ func (c *call) disarm() {
 // expired reports whether the frame may not leave any more.
 func (c *call) expired(now time.Time) bool { return !c.expires.IsZero() && !now.Before(c.expires) }
 
-// late is the word for a call that did not leave in time: whose deadline has passed gets no other chance.
+// late is the word for a call that did not leave in time: whose deadline has passed gets no other
+// chance.
 func (c *call) late(why string, now time.Time) string {
 	if why == whyLate && c.expired(now) {
 		return whyExpired
@@ -106,8 +111,8 @@ func (c *call) late(why string, now time.Time) string {
 	return why
 }
 
-// tooLate reports whether c, which is queued, has expired, or belongs to a message that has not begun
-// and may not begin any more; session.mu is held.
+// tooLate reports whether c, which is queued, has expired, or belongs to a message that has not
+// begun and may not begin any more; session.mu is held.
 func (c *call) tooLate(now time.Time) bool {
 	h := c.first
 	return c.expired(now) || !h.started && !h.latest.IsZero() && !now.Before(h.latest)
@@ -125,7 +130,10 @@ func (c *call) end(f callOutcome, why string) { c.outcome, c.why = f, why }
 func (c *call) part(cfg *Config, index int) provider.Part {
 	switch c.outcome {
 	case answered:
-		return provider.Part{Index: index, Outcome: cfg.outcome(c.status), Reference: c.messageID, Code: c.status.Code()}
+		return provider.Part{
+			Index: index, Outcome: cfg.outcome(c.status), Reference: c.messageID,
+			Code: c.status.Code(),
+		}
 	case unsent:
 		return provider.Part{Index: index, Outcome: provider.Refused, Code: c.why}
 	case noAnswer:

@@ -1,9 +1,9 @@
 // Package smpp carries messages to an SMSC over SMPP 3.4, as an ESME.
 //
-// A Client is one channel of the dispatcher. It holds the configured number of
-// binds, each with a window of unanswered submit_sm, and implements
-// provider.Channel: at most one submit of each part, and an exact word on whether
-// octets may have left. Package pdu is its codec and smpptest a scripted SMSC.
+// A Client is one channel of the dispatcher. It holds the configured number of binds, each with a
+// window of unanswered submit_sm, and implements provider.Channel: at most one submit of each part,
+// and an exact word on whether octets may have left. Package pdu is its codec and smpptest a
+// scripted SMSC.
 //
 // Out of scope: how fast a channel may send and whether it is healthy (admission,
 // breaker, pacing), and what becomes of a receipt (Config.OnReceipt hands it over).
@@ -134,16 +134,18 @@ var _ provider.Capable = (*Client)(nil)
 // Capabilities implements provider.Capable.
 func (c *Client) Capabilities() provider.Capabilities { return c.cfg.Capabilities() }
 
-// Capabilities are what the SMSC promises as the channel is set up. SMPP recognises no second submission: an SMSC that
-// gets one sends it. It can neither be asked for a submission by our key: query_sm needs its own message_id,
-// which a submission that was never answered does not have. Each part is a submission of its own, but for text that travels as
-// message_payload; a text in tables of its own never does.
+// Capabilities are what the SMSC promises as the channel is set up. SMPP recognises no second
+// submission: an SMSC that gets one sends it. It can neither be asked for a submission by our key:
+// query_sm needs its own message_id, which a submission that was never answered does not have. Each
+// part is a submission of its own, but for text that travels as message_payload; a text in tables
+// of its own never does.
 func (c Config) Capabilities() provider.Capabilities {
 	c = c.withDefaults()
 	return provider.Capabilities{
-		KeyInReceipt:    c.ReceiptKeyTLV != 0,
-		PartReceipts:    c.LongMessages != MessagePayload || !c.Tables.None(),
-		Receipts:        c.RegisteredDelivery&pdu.ReceiptMask == pdu.ReceiptFinal || c.QueryAfter > 0,
+		KeyInReceipt: c.ReceiptKeyTLV != 0,
+		PartReceipts: c.LongMessages != MessagePayload || !c.Tables.None(),
+		Receipts: c.RegisteredDelivery&pdu.ReceiptMask == pdu.ReceiptFinal ||
+			c.QueryAfter > 0,
 		LongestValidity: c.LongestValidity,
 		Batch:           1,
 	}

@@ -15,15 +15,15 @@ import (
 const (
 	DefaultWindow      = 100
 	DefaultEnquireLink = 30 * time.Second
-	// DefaultResponseTimeout is below the default of DISPATCHER_SEND_TIMEOUT, which counts from the claim: a bind that
-	// does not answer is to be noticed before its senders go.
+	// DefaultResponseTimeout is below the default of DISPATCHER_SEND_TIMEOUT, which counts from the
+	// claim: a bind that does not answer is to be noticed before its senders go.
 	DefaultResponseTimeout = 8 * time.Second
 	DefaultConnectTimeout  = 10 * time.Second
 	DefaultQueryRate       = 10
 	DefaultReconnectMin    = 500 * time.Millisecond
 	DefaultReconnectMax    = 30 * time.Second
-	// DefaultLongestValidity is the longest that an SMSC can express towards the network (3GPP TS 23.040
-	// section 9.2.3.12.1).
+	// DefaultLongestValidity is the longest that an SMSC can express towards the network (3GPP TS
+	// 23.040 section 9.2.3.12.1).
 	DefaultLongestValidity = 63 * 7 * 24 * time.Hour
 )
 
@@ -85,8 +85,8 @@ const (
 // Config describes one channel. Keys of the routing document that fill it are named
 // in ParseSettings. The zero value of an optional field is its default.
 type Config struct {
-	// Kind of provider, as the routing document names it: a text that was begun on one kind of channel is not finished on
-	// another. "smpp" unless set.
+	// Kind of provider, as the routing document names it: a text that was begun on one kind of
+	// channel is not finished on another. "smpp" unless set.
 	Kind string
 	// Addresses are host:port pairs that are tried in turn; each bind starts with
 	// another one.
@@ -99,8 +99,8 @@ type Config struct {
 	Password         string
 	SystemType       string
 	InterfaceVersion byte // pdu.Version34 unless set
-	// AddressRange with its type says which of the account's addresses the binds are for (section 5.2.7); most
-	// SMSCs go by the account.
+	// AddressRange with its type says which of the account's addresses the binds are for (section
+	// 5.2.7); most SMSCs go by the account.
 	AddressRange pdu.Address
 	Bind         Mode
 
@@ -114,8 +114,8 @@ type Config struct {
 	ReconnectMax    time.Duration // the longest
 	// SendTimeout is how long the contexts of Send last, where that is known.
 	SendTimeout time.Duration
-	// SubmitTimeout is until an unanswered submit is given up: ResponseTimeout where that is set, else
-	// four fifths of SendTimeout, at most DefaultResponseTimeout.
+	// SubmitTimeout is until an unanswered submit is given up: ResponseTimeout where that is set,
+	// else four fifths of SendTimeout, at most DefaultResponseTimeout.
 	SubmitTimeout time.Duration
 
 	From                                   string // sender of messages that name none
@@ -134,33 +134,39 @@ type Config struct {
 	ValidityFormat  ValidityFormat
 	Alphabet        Alphabet
 	LongMessages    LongMessages
-	// Tables are the national tables that the SMSC and its handsets take. They are used where they make fewer
-	// segments; a text in them travels with a header of ours also where LongMessages says SAR or MessagePayload.
+	// Tables are the national tables that the SMSC and its handsets take. They are used where they
+	// make fewer segments; a text in them travels with a header of ours also where LongMessages
+	// says SAR or MessagePayload.
 	Tables sms.Tables
-	// DefaultCoding and UCS2Coding are written as data_coding of texts in Alphabet and in UCS-2; nil is
-	// 0 and 8. MessageClass, 0 to 3, writes the codings with that class; class 0 is shown at once.
+	// DefaultCoding and UCS2Coding are written as data_coding of texts in Alphabet and in UCS-2;
+	// nil is 0 and 8. MessageClass, 0 to 3, writes the codings with that class; class 0 is shown at
+	// once.
 	DefaultCoding, UCS2Coding, MessageClass *byte
 	// TLVs go out with every submit_sm.
 	TLVs pdu.TLVs
 	// KeyTLV, if not zero, is the parameter in which Submission.Key goes out, as a C-Octet String;
-	// pdu.TagUserMessageRef takes its first 16 bits. ReceiptKeyTLV is the one in which receipts return it.
+	// pdu.TagUserMessageRef takes its first 16 bits. ReceiptKeyTLV is the one in which receipts
+	// return it.
 	KeyTLV, ReceiptKeyTLV pdu.Tag
 
 	ReceiptID ReceiptID
-	// ReceiptMeanings overrides what receipts mean, for carriers with words and errors of their own.
+	// ReceiptMeanings overrides what receipts mean, for carriers with words and errors of their
+	// own.
 	ReceiptMeanings ReceiptMeanings
 	// GSMErrors reads err in the text of a receipt as a MAP error, see causeOfMAP.
 	GSMErrors bool
-	// UntypedReceipts reads a deliver_sm of default esm_class as a receipt when its text has every key of
-	// appendix B that a receipt needs. Whoever can send a message to this account can forge one then.
+	// UntypedReceipts reads a deliver_sm of default esm_class as a receipt when its text has every
+	// key of appendix B that a receipt needs. Whoever can send a message to this account can forge
+	// one then.
 	UntypedReceipts bool
 	// HonorCongestion lets congestion_state of an SMPP 5.0 peer narrow the window.
 	HonorCongestion bool
-	// Query and Cancel say that the SMSC answers query_sm and cancel_sm. With Cancel, Send takes the parts of a message
-	// back that were accepted before another was rejected.
+	// Query and Cancel say that the SMSC answers query_sm and cancel_sm. With Cancel, Send takes
+	// the parts of a message back that were accepted before another was rejected.
 	Query, Cancel bool
-	// QueryAfter, if not zero, asks with query_sm for the fate of what has had no final receipt for so long: at most
-	// QueryRate times a second (DefaultQueryRate unless set), one at a time, and only while a window has room.
+	// QueryAfter, if not zero, asks with query_sm for the fate of what has had no final receipt for
+	// so long: at most QueryRate times a second (DefaultQueryRate unless set), one at a time, and
+	// only while a window has room.
 	QueryAfter time.Duration
 	QueryRate  int
 
@@ -168,28 +174,32 @@ type Config struct {
 	// defines or uses in his own way, whoever the sender is. Accepted is not allowed.
 	Outcomes map[pdu.Status]StatusMeaning
 
-	// OnState, if set, hears of every change of a bind, loud failures included, one at a time for each bind. It
-	// must not block.
+	// OnState, if set, hears of every change of a bind, loud failures included, one at a time for
+	// each bind. It must not block.
 	OnState func(State)
-	// OnReceipt, if set, gets every receipt, also one that names no message, and must not block: it calls answer, now or later and from any goroutine,
-	// once the receipt is in safe hands (taken) or cannot be brought there. Until then the SMSC gets no response. One that
-	// was not taken is answered pdu.StatusReceiverTemporary, so that the SMSC sends it again; one without answer
-	// counts against the 10 000 that a bind may have. Only the first call of answer counts, it does not block, and it
-	// does nothing when the connection has ended: the SMSC sends what has no response again. OnReceipt is called
-	// from several goroutines. Setting it makes every submit ask for the final receipt, whatever RegisteredDelivery says.
+	// OnReceipt, if set, gets every receipt, also one that names no message, and must not block: it
+	// calls answer, now or later and from any goroutine, once the receipt is in safe hands (taken)
+	// or cannot be brought there. Until then the SMSC gets no response. One that was not taken is
+	// answered pdu.StatusReceiverTemporary, so that the SMSC sends it again; one without answer
+	// counts against the 10 000 that a bind may have. Only the first call of answer counts, it does
+	// not block, and it does nothing when the connection has ended: the SMSC sends what has no
+	// response again. OnReceipt is called from several goroutines. Setting it makes every submit
+	// ask for the final receipt, whatever RegisteredDelivery says.
 	OnReceipt func(r provider.Receipt, answer func(taken bool))
-	// OnLate, if set, hears that a submit was taken after all which had been given up: a late submit_sm_resp, as a Pending
-	// receipt under Submission.Key with the SMSC's id. Nobody sends that again. It must not block. A submit is remembered
-	// as long as its connection lasts, unless 10 000 later ones were given up.
+	// OnLate, if set, hears that a submit was taken after all which had been given up: a late
+	// submit_sm_resp, as a Pending receipt under Submission.Key with the SMSC's id. Nobody sends
+	// that again. It must not block. A submit is remembered as long as its connection lasts, unless
+	// 10 000 later ones were given up.
 	OnLate func(provider.Receipt)
-	// OnInbound, if set, gets every message of a subscriber, in order for each bind, and reports whether it is in safe
-	// hands. It may wait until it is: answers to submits do not wait for it. One that was not taken is answered
-	// pdu.StatusReceiverTemporary, as is one that finds too many before it.
+	// OnInbound, if set, gets every message of a subscriber, in order for each bind, and reports
+	// whether it is in safe hands. It may wait until it is: answers to submits do not wait for it.
+	// One that was not taken is answered pdu.StatusReceiverTemporary, as is one that finds too many
+	// before it.
 	OnInbound func(provider.Inbound) (taken bool)
-	// OnDeliver, if set, gets every deliver_sm and data_sm that those two do not, in order for each bind, and
-	// returns the status that the SMSC is answered: pdu.StatusOK when the content is in
-	// safe hands, pdu.StatusReceiverTemporary to get it again later. ctx ends with the
-	// connection. Without it everything is answered pdu.StatusOK.
+	// OnDeliver, if set, gets every deliver_sm and data_sm that those two do not, in order for each
+	// bind, and returns the status that the SMSC is answered: pdu.StatusOK when the content is in
+	// safe hands, pdu.StatusReceiverTemporary to get it again later. ctx ends with the connection.
+	// Without it everything is answered pdu.StatusOK.
 	OnDeliver func(ctx context.Context, d pdu.DeliverSM) pdu.Status
 	// Dial replaces the TCP dial in tests.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -216,8 +226,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// defaultSubmitTimeout is over before whoever sends with that timeout has gone, zero for an unknown one. Binds and
-// enquire_link have nothing to do with that: however short it is, the SMSC has its time for them.
+// defaultSubmitTimeout is over before whoever sends with that timeout has gone, zero for an unknown
+// one. Binds and enquire_link have nothing to do with that: however short it is, the SMSC has its
+// time for them.
 func defaultSubmitTimeout(sendTimeout time.Duration) time.Duration {
 	if sendTimeout == 0 {
 		return DefaultResponseTimeout

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Validate reports every setting that cannot work, each under its key in the
-// routing document. It never shows the password.
+// Validate reports every setting that cannot work, each under its key in the routing document. It
+// never shows the password.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	faults := []error{c.validateAddresses(), c.validateCredentials()}
@@ -62,20 +62,23 @@ func (c Config) validateCredentials() error {
 	if len(c.Password) > 64 || strings.ContainsRune(c.Password, 0) {
 		return errors.New("password_file: the password is longer than 64 characters or holds a NUL")
 	}
-	return errors.Join(shorterThan("system_id", c.SystemID, 16), shorterThan("system_type", c.SystemType, 13))
+	return errors.Join(shorterThan("system_id", c.SystemID, 16),
+		shorterThan("system_type", c.SystemType, 13))
 }
 
 func (c Config) validateChoices() error {
 	switch c.InterfaceVersion {
 	case pdu.Version33, pdu.Version34, pdu.Version50:
 	default:
-		return fmt.Errorf("interface_version: 0x%02x is none of 3.3, 3.4 and 5.0", c.InterfaceVersion)
+		return fmt.Errorf("interface_version: 0x%02x is none of 3.3, 3.4 and 5.0",
+			c.InterfaceVersion)
 	}
 	if c.Bind > TransmitterReceiver {
 		return fmt.Errorf("bind: unknown mode %d", c.Bind)
 	}
 	if c.InterfaceVersion == pdu.Version33 && c.Bind == Transceiver {
-		return errors.New("bind: 3.3 knows no transceiver; write transmitter_receiver, or leave it out")
+		return errors.New(
+			"bind: 3.3 knows no transceiver; write transmitter_receiver, or leave it out")
 	}
 	if c.Alphabet > ASCII {
 		return fmt.Errorf("alphabet: unknown alphabet %d", c.Alphabet)
@@ -96,7 +99,8 @@ func (c Config) validateChoices() error {
 			return fmt.Errorf("outcomes: %s cannot be %v", status.Code(), meaning.Outcome)
 		}
 		if meaning.Unfit && meaning.Outcome != provider.Refused {
-			return fmt.Errorf("outcomes: %s is %v, and only what is refused can be unfit", status.Code(), meaning.Outcome)
+			return fmt.Errorf("outcomes: %s is %v, and only what is refused can be unfit",
+				status.Code(), meaning.Outcome)
 		}
 	}
 	return nil
@@ -105,7 +109,8 @@ func (c Config) validateChoices() error {
 // validateCodings holds that national tables and the message class have an alphabet to stand in.
 func (c Config) validateCodings() error {
 	if !c.Tables.None() && c.Alphabet != GSM7 {
-		return errors.New("shift_locking, shift_single: national tables stand in for the alphabet gsm7 alone")
+		return errors.New(
+			"shift_locking, shift_single: national tables stand in for the alphabet gsm7 alone")
 	}
 	switch {
 	case c.MessageClass == nil:
@@ -113,15 +118,16 @@ func (c Config) validateCodings() error {
 	case *c.MessageClass > maxClass:
 		return fmt.Errorf("message_class: %d is not between 0 and %d", *c.MessageClass, maxClass)
 	case c.DefaultCoding != nil || c.UCS2Coding != nil:
-		return errors.New("message_class: is written into data_coding, which default_coding or ucs2_coding fix")
+		return errors.New(
+			"message_class: is written into data_coding, which default_coding or ucs2_coding fix")
 	case c.Alphabet != GSM7:
 		return errors.New("message_class: has a data_coding for the alphabet gsm7 alone")
 	}
 	return nil
 }
 
-// validateParameters holds that what goes out as optional parameters clashes neither with each other nor with
-// the version of the peer.
+// validateParameters holds that what goes out as optional parameters clashes neither with each
+// other nor with the version of the peer.
 func (c Config) validateParameters() error {
 	var faults []error
 	seen := map[pdu.Tag]bool{}
@@ -132,17 +138,25 @@ func (c Config) validateParameters() error {
 		seen[p.Tag] = true
 	}
 	if c.KeyTLV != 0 && c.KeyTLV != pdu.TagUserMessageRef && ownTags[c.KeyTLV] {
-		faults = append(faults, fmt.Errorf("key_tlv: 0x%04x is written by the dispatcher itself", uint16(c.KeyTLV)))
+		faults = append(faults,
+			fmt.Errorf("key_tlv: 0x%04x is written by the dispatcher itself", uint16(c.KeyTLV)))
 	}
 	switch {
 	case c.ReceiptKeyTLV == 0:
 	case c.KeyTLV == 0 || c.KeyTLV == pdu.TagUserMessageRef:
-		faults = append(faults, errors.New("receipt_key_tlv: nothing could come back in it unless key_tlv names a parameter that holds the whole key"))
+		faults = append(faults,
+			errors.New(
+				"receipt_key_tlv: nothing could come back in it unless key_tlv names a parameter that holds the whole key"))
 	case ownTags[c.ReceiptKeyTLV]:
-		faults = append(faults, fmt.Errorf("receipt_key_tlv: 0x%04x holds something else", uint16(c.ReceiptKeyTLV)))
+		faults = append(faults,
+			fmt.Errorf("receipt_key_tlv: 0x%04x holds something else", uint16(c.ReceiptKeyTLV)))
 	}
-	if c.InterfaceVersion == pdu.Version33 && (len(c.TLVs) > 0 || c.KeyTLV != 0 || c.LongMessages == SAR || c.LongMessages == MessagePayload) {
-		faults = append(faults, errors.New("interface_version: 3.3 has no optional parameters, which tlvs, key_tlv, sar and message_payload need"))
+	if c.InterfaceVersion == pdu.Version33 &&
+		(len(c.TLVs) > 0 || c.KeyTLV != 0 || c.LongMessages == SAR ||
+			c.LongMessages == MessagePayload) {
+		faults = append(faults,
+			errors.New(
+				"interface_version: 3.3 has no optional parameters, which tlvs, key_tlv, sar and message_payload need"))
 	}
 	return errors.Join(faults...)
 }
@@ -162,8 +176,10 @@ func (c Config) clash(tag pdu.Tag, seen map[pdu.Tag]bool) string {
 
 // ownTags are the parameters that this package writes or that have no place in a submit_sm.
 var ownTags = map[pdu.Tag]bool{
-	pdu.TagSARMsgRefNum: true, pdu.TagSARTotalSegments: true, pdu.TagSARSegmentSeqnum: true, pdu.TagMessagePayload: true,
-	pdu.TagUserMessageRef: true, pdu.TagReceiptedMessageID: true, pdu.TagMessageState: true, pdu.TagNetworkErrorCode: true,
+	pdu.TagSARMsgRefNum: true, pdu.TagSARTotalSegments: true, pdu.TagSARSegmentSeqnum: true,
+	pdu.TagMessagePayload: true,
+	pdu.TagUserMessageRef: true, pdu.TagReceiptedMessageID: true, pdu.TagMessageState: true,
+	pdu.TagNetworkErrorCode:   true,
 	pdu.TagSCInterfaceVersion: true, pdu.TagCongestionState: true, pdu.TagMoreMessagesToSend: true,
 }
 
@@ -177,7 +193,8 @@ func (c Config) validateQueries() error {
 	if !c.Query {
 		return errors.New("query_after: needs query: true")
 	}
-	return errors.Join(atLeast("query_after", c.QueryAfter, 10*time.Millisecond), between("query_rate", c.QueryRate, 0, maxRate))
+	return errors.Join(atLeast("query_after", c.QueryAfter, 10*time.Millisecond),
+		between("query_rate", c.QueryRate, 0, maxRate))
 }
 
 func between(key string, v, low, high int) error {

@@ -24,7 +24,10 @@ func TestClientConforms(t *testing.T) {
 		"window of 1": func(c *Config) { c.Window, c.Binds = 1, 3 },
 		"sar":         func(c *Config) { c.LongMessages = SAR },
 		"udh16":       func(c *Config) { c.LongMessages = UDH16 },
-		"parameters":  func(c *Config) { c.KeyTLV, c.TLVs = 0x1400, pdu.TLVs{pdu.Uint8(0x1401, 7)} },
+		"parameters": func(c *Config) {
+			c.KeyTLV, c.TLVs = 0x1400, pdu.TLVs{pdu.Uint8(0x1401,
+				7)}
+		},
 		"two hosts": func(c *Config) {
 			c.Binds, c.Addresses, c.HonorCongestion = 2, append(c.Addresses, c.Addresses...), true
 		},
@@ -43,9 +46,12 @@ func TestClientConforms(t *testing.T) {
 	}
 }
 
-func startConforming(t testing.TB, script providertest.Script, adjust func(*Config)) providertest.Instance {
+func startConforming(
+	t testing.TB, script providertest.Script, adjust func(*Config),
+) providertest.Instance {
 	srv := startServer(t, smpptest.Config{
-		Log: -1, SystemID: "acme", Password: conformancePassword, Behaviour: conformingBehaviour(script),
+		Log: -1, SystemID: "acme", Password: conformancePassword,
+		Behaviour: conformingBehaviour(script),
 	})
 	if script == nil {
 		srv.Close()
@@ -66,7 +72,9 @@ func startConforming(t testing.TB, script providertest.Script, adjust func(*Conf
 }
 
 func suiteSubmit(s smpptest.Submit) providertest.Submit {
-	return providertest.Submit{To: "+" + s.To, Part: s.Part - 1, Group: s.Reference, Reference: s.MessageID}
+	return providertest.Submit{
+		To: "+" + s.To, Part: s.Part - 1, Group: s.Reference, Reference: s.MessageID,
+	}
 }
 
 // conformingBehaviour answers as the suite's script says.
@@ -92,10 +100,11 @@ func conformingBehaviour(script providertest.Script) smpptest.Behaviour {
 	}}
 }
 
-// TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed: messages of other senders go on over the channel, whether the text is
-// one part, or some that leave together and some that are then skipped. A sender of the channel, as the routing document, a
-// rule or the settings have it, is refused with every message; and any other refusal opens the breaker, unless the operator
-// knows better.
+// TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed: messages of other senders go on over the
+// channel, whether the text is one part, or some that leave together and some that are then
+// skipped. A sender of the channel, as the routing document, a rule or the settings have it, is
+// refused with every message; and any other refusal opens the breaker, unless the operator knows
+// better.
 func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 	t.Parallel()
 	const vendors = pdu.Status(0x410)
@@ -108,21 +117,42 @@ func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 	}{
 		{"the message's own", pdu.StatusInvSrcAdr, true, nil, breaker.Closed},
 		{"one of the routing document", pdu.StatusInvSrcAdr, false, nil, breaker.Open},
-		{"what a rule makes of it", pdu.StatusInvSrcAdr, true, func(c *Config) { c.SourceRules = []SourceRule{{From: "Other"}} }, breaker.Open},
-		{"the same as the channel's", pdu.StatusInvSrcAdr, true, func(c *Config) { c.From = "ACME" }, breaker.Open},
+		{
+			"what a rule makes of it", pdu.StatusInvSrcAdr, true,
+			func(c *Config) { c.SourceRules = []SourceRule{{From: "Other"}} }, breaker.Open,
+		},
+		{
+			"the same as the channel's", pdu.StatusInvSrcAdr, true,
+			func(c *Config) { c.From = "ACME" }, breaker.Open,
+		},
 		{"its type", pdu.StatusInvSrcTON, true, nil, breaker.Closed},
-		{"its type, of the channel", pdu.StatusInvSrcTON, true, func(c *Config) { c.SourceTON = new(byte(5)) }, breaker.Open},
+		{
+			"its type, of the channel", pdu.StatusInvSrcTON, true,
+			func(c *Config) { c.SourceTON = new(byte(5)) }, breaker.Open,
+		},
 		{"its plan", pdu.StatusInvSrcNPI, true, nil, breaker.Closed},
-		{"its plan, of the channel", pdu.StatusInvSrcNPI, true, func(c *Config) { c.SourceNPI = new(byte(0)) }, breaker.Open},
+		{
+			"its plan, of the channel", pdu.StatusInvSrcNPI, true,
+			func(c *Config) { c.SourceNPI = new(byte(0)) }, breaker.Open,
+		},
 		{"system", pdu.StatusSysErr, true, nil, breaker.Open},
 		{"password", pdu.StatusInvPaswd, true, nil, breaker.Open},
 		{"the vendor's own", vendors, true, nil, breaker.Open},
-		{"the vendor's own, known", vendors, false, func(c *Config) { c.Outcomes = map[pdu.Status]StatusMeaning{vendors: unfit} }, breaker.Closed},
+		{
+			"the vendor's own, known", vendors, false,
+			func(c *Config) { c.Outcomes = map[pdu.Status]StatusMeaning{vendors: unfit} },
+			breaker.Closed,
+		},
 	} {
-		for parts, text := range map[string]string{"one part": "Hello", "many parts": strings.Repeat("Hello ", 200)} {
+		for parts, text := range map[string]string{
+			"one part": "Hello", "many parts": strings.Repeat("Hello ", 200),
+		} {
 			t.Run(c.name+", "+parts, func(t *testing.T) {
 				t.Parallel()
-				srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: c.status}})
+				srv := startServer(t,
+					smpptest.Config{
+						Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: c.status},
+					})
 				cfg := fastConfig(srv.Addr())
 				cfg.Window = 4
 				if c.change != nil {
@@ -133,7 +163,8 @@ func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 					s := submission(i)
 					s.Text, s.OwnSender = text, c.own
 					r := b.Send(t.Context(), s)
-					if r.Outcome != provider.Refused || r.Code != c.status.Code() || r.Unfit != (c.want == breaker.Closed) {
+					if r.Outcome != provider.Refused || r.Code != c.status.Code() ||
+						r.Unfit != (c.want == breaker.Closed) {
 						t.Fatalf("%+v", r)
 					}
 				}
@@ -145,12 +176,18 @@ func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 	}
 }
 
-// TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart: a fault of the SMSC beside a fault of the sender is a fault of the SMSC.
+// TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart: a fault of the SMSC beside a fault of the
+// sender is a fault of the SMSC.
 func TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart(t *testing.T) {
 	t.Parallel()
 	c := &Client{cfg: Config{Outcomes: map[pdu.Status]StatusMeaning{}}}
-	part := func(s pdu.Status) *call { return &call{outcome: answered, status: s, source: ownAddress{sender: true}} }
-	skipped, unbound := &call{outcome: unsent, why: whySkipped}, &call{outcome: unsent, why: whyUnbound}
+	part := func(s pdu.Status) *call {
+		return &call{
+			outcome: answered, status: s, source: ownAddress{sender: true},
+		}
+	}
+	skipped, unbound := &call{outcome: unsent, why: whySkipped},
+		&call{outcome: unsent, why: whyUnbound}
 	sender, taken, system := part(pdu.StatusInvSrcAdr), part(pdu.StatusOK), part(pdu.StatusSysErr)
 	for name, one := range map[string]struct {
 		calls []*call

@@ -15,7 +15,8 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// TestTheRestGoesOutOnlyUnderTheCutThatItIsARestOf changes what decides a cut after a part was accepted, and what does not.
+// TestTheRestGoesOutOnlyUnderTheCutThatItIsARestOf changes what decides a cut after a part was
+// accepted, and what does not.
 func TestTheRestGoesOutOnlyUnderTheCutThatItIsARestOf(t *testing.T) {
 	t.Parallel()
 	pound, turkish := strings.Repeat("0123456789", 43)+"£", strings.Repeat("a", 200)+"ş"
@@ -25,26 +26,42 @@ func TestTheRestGoesOutOnlyUnderTheCutThatItIsARestOf(t *testing.T) {
 		text          string
 		same          bool
 	}{
-		"nothing":                           {Config{}, Config{}, pound, true},
-		"another alphabet, other pieces":    {Config{}, Config{Alphabet: ASCII}, pound, false},
-		"another alphabet, the same pieces": {Config{}, Config{Alphabet: ASCII}, longText(3), false}, // written in other octets
-		"Latin-1 for ASCII":                 {Config{Alphabet: Latin1}, Config{Alphabet: ASCII}, longText(3), true},
-		"a wider reference":                 {Config{}, Config{LongMessages: UDH16}, pound, false},
-		"a narrower reference":              {Config{LongMessages: UDH16}, Config{}, pound, false},
-		"another header of the same size":   {Config{}, Config{LongMessages: SAR}, pound, false},
+		"nothing":                        {Config{}, Config{}, pound, true},
+		"another alphabet, other pieces": {Config{}, Config{Alphabet: ASCII}, pound, false},
+		// written in other octets
+		"another alphabet, the same pieces": {
+			Config{}, Config{Alphabet: ASCII}, longText(3), false,
+		},
+		"Latin-1 for ASCII": {
+			Config{Alphabet: Latin1}, Config{Alphabet: ASCII}, longText(3), true,
+		},
+		"a wider reference":               {Config{}, Config{LongMessages: UDH16}, pound, false},
+		"a narrower reference":            {Config{LongMessages: UDH16}, Config{}, pound, false},
+		"another header of the same size": {Config{}, Config{LongMessages: SAR}, pound, false},
 		"the whole in one, its parts as now": {
 			Config{}, Config{LongMessages: MessagePayload}, pound, true,
 		},
 		"the whole in one, after a wider reference": {
 			Config{LongMessages: UDH16}, Config{LongMessages: MessagePayload}, pound, false,
 		},
-		"a table that the text needs":            {Config{}, Config{Tables: sms.Tables{Single: single}}, turkish, false},
-		"a table less":                           {Config{Tables: sms.Tables{Single: single}}, Config{}, turkish, false},
-		"a table that the text has no use for":   {Config{}, Config{Tables: sms.Tables{Single: single}}, pound, true},
-		"the sandbox for a carrier":              {Config{Kind: "sandbox"}, Config{}, pound, false},
-		"limits, addresses and codings, not cut": {Config{}, Config{Window: 5, Addresses: []string{"b:1"}, DefaultCoding: new(byte(1))}, pound, true},
+		"a table that the text needs": {
+			Config{}, Config{Tables: sms.Tables{Single: single}}, turkish, false,
+		},
+		"a table less": {
+			Config{Tables: sms.Tables{Single: single}}, Config{}, turkish, false,
+		},
+		"a table that the text has no use for": {
+			Config{}, Config{Tables: sms.Tables{Single: single}}, pound, true,
+		},
+		"the sandbox for a carrier": {Config{Kind: "sandbox"}, Config{}, pound, false},
+		"limits, addresses and codings, not cut": {
+			Config{}, Config{Window: 5, Addresses: []string{"b:1"}, DefaultCoding: new(byte(1))},
+			pound, true,
+		},
 	} {
-		s := provider.Submission{To: "+44", Text: c.text, Parts: []int{1}, Cut: c.before.Cut(c.text)}
+		s := provider.Submission{
+			To: "+44", Text: c.text, Parts: []int{1}, Cut: c.before.Cut(c.text),
+		}
 		_, err := c.after.plan(s, time.Now())
 		if same := !errors.Is(err, faultCut); same != c.same || same && err != nil {
 			t.Errorf("%s: %q, then %q: %v", name, s.Cut, c.after.Cut(c.text), err)
@@ -59,7 +76,10 @@ func TestTheRestGoesOutOnlyUnderTheCutThatItIsARestOf(t *testing.T) {
 func TestTheRestOfAnotherTextIsRefused(t *testing.T) {
 	t.Parallel()
 	cfg := Config{}
-	s := provider.Submission{To: "+44", Text: "It's " + longText(3), Parts: []int{2}, Cut: cfg.Cut("It’s " + longText(3))}
+	s := provider.Submission{
+		To: "+44", Text: "It's " + longText(3), Parts: []int{2},
+		Cut: cfg.Cut("It’s " + longText(3)),
+	}
 	if _, err := cfg.plan(s, time.Now()); !errors.Is(err, faultCut) {
 		t.Errorf("look-alikes were replaced since: %v", err)
 	}
@@ -70,16 +90,23 @@ func TestTheRestOfAnotherTextIsRefused(t *testing.T) {
 	}
 }
 
-// TestCutIsWhatAnAttemptAtAllPartsTells holds the fingerprint that the pipeline compares with to that of the wire, under all
-// settings that decide it.
+// TestCutIsWhatAnAttemptAtAllPartsTells holds the fingerprint that the pipeline compares with to
+// that of the wire, under all settings that decide it.
 func TestCutIsWhatAnAttemptAtAllPartsTells(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) *Config {
 			return &Config{
-				Alphabet:     rapid.SampledFrom([]Alphabet{GSM7, Latin1, ASCII}).Draw(t, name+" alphabet"),
-				LongMessages: rapid.SampledFrom([]LongMessages{UDH8, UDH16, SAR, MessagePayload}).Draw(t, name+" way"),
-				Tables:       sms.Tables{Single: rapid.SampledFrom([]sms.Languages{0, sms.LanguagesOf(sms.Turkish)}).Draw(t, name+" tables")},
+				Alphabet: rapid.SampledFrom([]Alphabet{GSM7, Latin1, ASCII}).Draw(t,
+					name+" alphabet"),
+				LongMessages: rapid.SampledFrom([]LongMessages{
+					UDH8, UDH16, SAR, MessagePayload,
+				}).Draw(t, name+" way"),
+				Tables: sms.Tables{
+					Single: rapid.SampledFrom([]sms.Languages{
+						0, sms.LanguagesOf(sms.Turkish),
+					}).Draw(t, name+" tables"),
+				},
 			}
 		}
 		before, after := draw("before"), draw("after")
@@ -94,29 +121,36 @@ func TestCutIsWhatAnAttemptAtAllPartsTells(t *testing.T) {
 		if told := all.fingerprint(before); told != before.Cut(text) {
 			t.Fatalf("an attempt tells %q, the pipeline compares with %q", told, before.Cut(text))
 		}
-		rest, err := after.plan(provider.Submission{To: "+44", Text: text, Parts: []int{1}, Cut: before.Cut(text)}, time.Now())
+		rest, err := after.plan(
+			provider.Submission{To: "+44", Text: text, Parts: []int{1}, Cut: before.Cut(text)},
+			time.Now())
 		switch {
 		case err != nil && !errors.Is(err, faultCut):
 			t.Fatal(err)
-		case err == nil && (len(rest.segments) != len(all.segments) || rest.segments[1] != all.segments[1]):
-			t.Fatalf("part 1 of %d was %q, and is %q of %d", len(all.segments), all.segments[1], rest.segments[1], len(rest.segments))
+		case err == nil && (len(rest.segments) != len(all.segments) ||
+			rest.segments[1] != all.segments[1]):
+			t.Fatalf("part 1 of %d was %q, and is %q of %d", len(all.segments), all.segments[1],
+				rest.segments[1], len(rest.segments))
 		}
 	})
 }
 
-// TestARecutChannelSendsNothingOfTheRest is the whole way: a part throttled, the alphabet changed, the rest submitted.
+// TestARecutChannelSendsNothingOfTheRest is the whole way: a part throttled, the alphabet changed,
+// the rest submitted.
 func TestARecutChannelSendsNothingOfTheRest(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) (a smpptest.Answer) {
-		if s.Part == 2 {
-			a.Status = pdu.StatusThrottled
-		}
-		return a
-	}}})
+	srv := startServer(t, smpptest.Config{Log: -1,
+		Behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) (a smpptest.Answer) {
+			if s.Part == 2 {
+				a.Status = pdu.StatusThrottled
+			}
+			return a
+		}}})
 	s := submission(1)
 	s.Text = strings.Repeat("0123456789", 43) + "£"
 	first := send(startClient(t, fastConfig(srv.Addr())), s)
-	if first.Outcome != provider.Throttled || first.Cut == "" || strings.Contains(first.Cut, "0123") {
+	if first.Outcome != provider.Throttled || first.Cut == "" ||
+		strings.Contains(first.Cut, "0123") {
 		t.Fatalf("%+v", first)
 	}
 	written := len(srv.Submits())
@@ -124,7 +158,8 @@ func TestARecutChannelSendsNothingOfTheRest(t *testing.T) {
 	cfg.Alphabet = ASCII
 	s.Attempt, s.Parts, s.Cut = 2, []int{1}, first.Cut
 	got := send(startClient(t, cfg), s)
-	if got.Outcome != provider.Refused || got.Code != provider.Uncomposed || got.Err == nil || got.Parts != nil {
+	if got.Outcome != provider.Refused || got.Code != provider.Uncomposed || got.Err == nil ||
+		got.Parts != nil {
 		t.Errorf("%+v", got)
 	}
 	if n := len(srv.Submits()) - written; n != 0 {
@@ -137,7 +172,8 @@ func TestAMessageThatIsTakenWholeTellsNoCut(t *testing.T) {
 	srv := startServer(t, smpptest.Config{})
 	s := submission(1)
 	s.Text = longText(2)
-	if r := startClient(t, fastConfig(srv.Addr())).Send(context.Background(), s); r.Outcome != provider.Accepted || r.Cut != "" {
+	if r := startClient(t, fastConfig(srv.Addr())).Send(context.Background(),
+		s); r.Outcome != provider.Accepted || r.Cut != "" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -201,15 +237,18 @@ func TestAnyTextReadsTheSameOnTheHandset(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				number++
 				s := submission(number)
-				s.Text = rapid.StringOfN(rapid.SampledFrom(drawable(t, c.alphabet)), 0, 700, -1).Draw(t, "text")
+				s.Text = rapid.StringOfN(rapid.SampledFrom(drawable(t, c.alphabet)), 0, 700,
+					-1).Draw(t, "text")
 				s.Reference = rapid.Uint16().Draw(t, "reference")
 				before := len(srv.Submits())
 				if r := send(client, s); r.Outcome != provider.Accepted {
 					t.Fatalf("result %+v", r)
 				}
 				joined := smpptest.Join(srv.Submits()[before:])
-				if len(joined) != 1 || !joined[0].Complete || joined[0].Text != s.Text || "+"+joined[0].To != s.To {
-					t.Fatalf("a text of %d runes became %d messages: %+v", len([]rune(s.Text)), len(joined), joined)
+				if len(joined) != 1 || !joined[0].Complete || joined[0].Text != s.Text ||
+					"+"+joined[0].To != s.To {
+					t.Fatalf("a text of %d runes became %d messages: %+v", len([]rune(s.Text)),
+						len(joined), joined)
 				}
 			})
 		})

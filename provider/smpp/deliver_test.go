@@ -31,7 +31,8 @@ func TestReceiptsComeUntilTheHandlerTakesThem(t *testing.T) {
 	r := send(c, submission(1))
 	d := <-taken
 	id, _ := d.TLVs.Get(pdu.TagReceiptedMessageID)
-	if d.ESMClass != pdu.ESMClassReceipt || string(id) != r.Reference+"\x00" || !strings.HasPrefix(string(d.ShortMessage), "id:"+r.Reference+" ") {
+	if d.ESMClass != pdu.ESMClassReceipt || string(id) != r.Reference+"\x00" ||
+		!strings.HasPrefix(string(d.ShortMessage), "id:"+r.Reference+" ") {
 		t.Errorf("receipt %+v for %q", d, r.Reference)
 	}
 	eventually(t, "the receipt is settled", func() bool { return srv.Stats().ReceiptsTaken == 1 })
@@ -48,14 +49,17 @@ func TestDataSMArrivesLikeDeliverSM(t *testing.T) {
 		return pdu.StatusReceiverReject
 	}})
 	peer.send(0, 8, &pdu.DataSM{
-		Source: pdu.Address{Addr: "447700900123"}, DataCoding: 8, ESMClass: pdu.ESMClassReceipt, RegisteredDelivery: 1,
-		TLVs: pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: []byte("hello")}},
+		Source: pdu.Address{Addr: "447700900123"}, DataCoding: 8, ESMClass: pdu.ESMClassReceipt,
+		RegisteredDelivery: 1,
+		TLVs:               pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: []byte("hello")}},
 	})
 	d := <-got
-	if string(d.Payload()) != "hello" || d.Source.Addr != "447700900123" || d.DataCoding != 8 || d.ESMClass != pdu.ESMClassReceipt {
+	if string(d.Payload()) != "hello" || d.Source.Addr != "447700900123" || d.DataCoding != 8 ||
+		d.ESMClass != pdu.ESMClassReceipt {
 		t.Errorf("received %+v", d)
 	}
-	if h := peer.expect(pdu.CommandDataSMResp); h.Status != pdu.StatusReceiverReject || h.Sequence != 8 {
+	if h := peer.expect(pdu.CommandDataSMResp); h.Status != pdu.StatusReceiverReject ||
+		h.Sequence != 8 {
 		t.Errorf("answer %+v", h)
 	}
 	go leavePolitely(peer)
@@ -66,16 +70,18 @@ func TestDataSMArrivesLikeDeliverSM(t *testing.T) {
 func TestASlowHandlerHoldsUpNoAnswers(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan string, deliveryQueue+1), make(chan struct{})
-	client, peer := startRaw(t, Config{OnDeliver: func(ctx context.Context, d pdu.DeliverSM) pdu.Status {
-		entered <- string(d.ShortMessage)
-		select {
-		case <-leave:
-		case <-ctx.Done():
-		}
-		return pdu.StatusOK
-	}})
+	client, peer := startRaw(t,
+		Config{OnDeliver: func(ctx context.Context, d pdu.DeliverSM) pdu.Status {
+			entered <- string(d.ShortMessage)
+			select {
+			case <-leave:
+			case <-ctx.Done():
+			}
+			return pdu.StatusOK
+		}})
 	deliver := func(i int) {
-		peer.send(0, uint32(i+1), &pdu.DeliverSM{Message: pdu.Message{ShortMessage: fmt.Appendf(nil, "text %03d", i)}})
+		peer.send(0, uint32(i+1),
+			&pdu.DeliverSM{Message: pdu.Message{ShortMessage: fmt.Appendf(nil, "text %03d", i)}})
 	}
 	deliver(0)
 	if text := <-entered; text != "text 000" {
@@ -85,7 +91,8 @@ func TestASlowHandlerHoldsUpNoAnswers(t *testing.T) {
 		deliver(i + 1)
 	}
 	peer.send(0, 1000, &pdu.DeliverSM{})
-	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusReceiverTemporary || h.Sequence != 1000 {
+	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusReceiverTemporary ||
+		h.Sequence != 1000 {
 		t.Errorf("one more than the queue holds: %+v", h)
 	}
 	done := sendAsync(client, submission(1))
@@ -96,7 +103,8 @@ func TestASlowHandlerHoldsUpNoAnswers(t *testing.T) {
 	}
 	close(leave)
 	for i := range deliveryQueue + 1 {
-		if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusOK || h.Sequence != uint32(i+1) {
+		if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusOK ||
+			h.Sequence != uint32(i+1) {
 			t.Fatalf("answer %d: %+v", i, h)
 		}
 		if i == 0 {
@@ -121,8 +129,8 @@ func longer(t *testing.T, sequence uint32, body pdu.Body, tail string) []byte {
 	return frame
 }
 
-// TestWhatIsReadBeforeADamagedEndCounts: SMSCs put a stray octet behind short_message, or cut the last parameter off. The
-// receipt, or the message of the subscriber, is whole all the same.
+// TestWhatIsReadBeforeADamagedEndCounts: SMSCs put a stray octet behind short_message, or cut the
+// last parameter off. The receipt, or the message of the subscriber, is whole all the same.
 func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 	t.Parallel()
 	receipts, inbound := make(chan provider.Receipt, 10), make(chan provider.Inbound, 10)
@@ -136,16 +144,20 @@ func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 		pdu.Uint8(pdu.TagMessageState, 2),
 		{Tag: pdu.TagMessagePayload, Value: []byte("stat:DELIVRD")},
 	}}
-	bare := &pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: inData.TLVs[:2]} // nothing but parameters
+	// nothing but parameters
+	bare := &pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: inData.TLVs[:2]}
 	for name, c := range map[string]struct {
 		body pdu.Body
 		tail string
 	}{
-		"one octet": {text, "\x00"}, "three": {text, "\x04\x27\x00"}, "a parameter that is cut off": {text, "\x04\x27\x00\x01"},
-		"a length beyond the end": {text, "\x14\x00\xff\xff?"}, "data_sm": {inData, "\x00"}, "parameters alone": {bare, "\x00"},
+		"one octet": {text, "\x00"}, "three": {text, "\x04\x27\x00"},
+		"a parameter that is cut off": {text, "\x04\x27\x00\x01"},
+		"a length beyond the end":     {text, "\x14\x00\xff\xff?"}, "data_sm": {inData, "\x00"},
+		"parameters alone": {bare, "\x00"},
 	} {
 		peer.write(longer(t, 77, c.body, c.tail))
-		if h := peer.expect(c.body.CommandID().Response()); h.Status != pdu.StatusOK || h.Sequence != 77 {
+		if h := peer.expect(c.body.CommandID().Response()); h.Status != pdu.StatusOK ||
+			h.Sequence != 77 {
 			t.Errorf("%s: answered %v", name, h.Status)
 			continue
 		}
@@ -153,7 +165,11 @@ func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	stop := &pdu.DeliverSM{Message: pdu.Message{Source: pdu.Address{TON: 1, NPI: 1, Addr: "447700900123"}, ShortMessage: []byte("STOP")}}
+	stop := &pdu.DeliverSM{
+		Message: pdu.Message{
+			Source: pdu.Address{TON: 1, NPI: 1, Addr: "447700900123"}, ShortMessage: []byte("STOP"),
+		},
+	}
 	peer.write(longer(t, 78, stop, "\x00"))
 	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusOK {
 		t.Errorf("a subscriber's message: answered %v", h.Status)
@@ -164,12 +180,13 @@ func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// TestADamagedPDUWithoutContentIsRefused: its content is what was damaged. A receipt has none without its state, whose id alone
-// would leave the message as if it were still under way.
+// TestADamagedPDUWithoutContentIsRefused: its content is what was damaged. A receipt has none
+// without its state, whose id alone would leave the message as if it were still under way.
 func TestADamagedPDUWithoutContentIsRefused(t *testing.T) {
 	t.Parallel()
 	taken := make(chan provider.Receipt, 10)
-	_, peer := startRaw(t, Config{OnReceipt: atOnce(func(r provider.Receipt) bool { taken <- r; return true })})
+	_, peer := startRaw(
+		t, Config{OnReceipt: atOnce(func(r provider.Receipt) bool { taken <- r; return true })})
 	id := pdu.TLVs{{Tag: pdu.TagReceiptedMessageID, Value: []byte("7F\x00")}}
 	state := pdu.TLVs{pdu.Uint8(pdu.TagMessageState, 2)}
 	empty := append(id[:1:1], pdu.TLV{Tag: pdu.TagMessageState})
@@ -177,12 +194,26 @@ func TestADamagedPDUWithoutContentIsRefused(t *testing.T) {
 		body pdu.Body
 		tail string
 	}{
-		"deliver_sm":                {&pdu.DeliverSM{Message: pdu.Message{ESMClass: pdu.ESMClassReceipt}}, "\x04\x24\x00\x1aid:7F stat:"},
-		"data_sm":                   {&pdu.DataSM{ESMClass: pdu.ESMClassReceipt}, "\x04\x24\x00\x1aid:7F stat:"},
-		"the state is cut off":      {&pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: id}, "\x04\x27\x00\x01"},
-		"it is in deliver_sm":       {&pdu.DeliverSM{Message: pdu.Message{ESMClass: pdu.ESMClassReceipt, TLVs: id}}, "\x04\x27\x00\x01"},
-		"the state cannot be read":  {&pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: empty}, "\x00"},
-		"the id is cut off":         {&pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: state}, "\x00\x1e\x00\x037F"},
+		"deliver_sm": {
+			&pdu.DeliverSM{Message: pdu.Message{ESMClass: pdu.ESMClassReceipt}},
+			"\x04\x24\x00\x1aid:7F stat:",
+		},
+		"data_sm": {
+			&pdu.DataSM{ESMClass: pdu.ESMClassReceipt}, "\x04\x24\x00\x1aid:7F stat:",
+		},
+		"the state is cut off": {
+			&pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: id}, "\x04\x27\x00\x01",
+		},
+		"it is in deliver_sm": {
+			&pdu.DeliverSM{Message: pdu.Message{ESMClass: pdu.ESMClassReceipt, TLVs: id}},
+			"\x04\x27\x00\x01",
+		},
+		"the state cannot be read": {
+			&pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: empty}, "\x00",
+		},
+		"the id is cut off": {
+			&pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: state}, "\x00\x1e\x00\x037F",
+		},
 		"no type, the state is off": {&pdu.DataSM{TLVs: id}, "\x04\x27\x00\x01"},
 	} {
 		peer.write(longer(t, 77, c.body, c.tail))

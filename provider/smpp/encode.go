@@ -14,8 +14,8 @@ import (
 // (3GPP TS 23.040 section 9.2.3.24.1).
 const maxSegments = 255
 
-// plan is a submission ready to be encoded: what its parts have in common and
-// which of them are sent.
+// plan is a submission ready to be encoded: what its parts have in common and which of them are
+// sent.
 type plan struct {
 	common    pdu.Message // without text; TLVs are those of the channel
 	text      string      // the whole text; used when segments is nil
@@ -56,7 +56,8 @@ func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) 
 	}
 	p.expires, p.span = s.Deadline, c.ValidityFormat == Relative
 	p.common.ScheduleDeliveryTime = c.scheduleTime(now)
-	p.common.ServiceType, p.common.ProtocolID, p.common.PriorityFlag = c.ServiceType, c.ProtocolID, c.Priority
+	p.common.ServiceType, p.common.ProtocolID, p.common.PriorityFlag = c.ServiceType, c.ProtocolID,
+		c.Priority
 	p.common.RegisteredDelivery = c.RegisteredDelivery
 	p.common.TLVs, p.key, p.keyTag = c.TLVs, s.Key, c.KeyTLV
 	p.text, p.reference, p.way = s.Text, s.Reference, c.LongMessages
@@ -100,7 +101,8 @@ func (p *plan) cut(c *Config) {
 	size := rules.Count(p.text)
 	p.alphabet, p.shift = chooseAlphabet(c.Alphabet, size.Alphabet, p.text), size.Shift
 	if p.shift != (sms.Shift{}) && (p.way == SAR || p.way == MessagePayload) {
-		p.way = UDH8 // the tables need a header of ours, which an SMSC that writes its own would not merge
+		// the tables need a header of ours, which an SMSC that writes its own would not merge
+		p.way = UDH8
 	}
 	switch {
 	case p.alphabet == textUCS2 && size.Alphabet == sms.GSM7:
@@ -198,8 +200,8 @@ func (p *plan) encodeSegment(c *call, index int) (err error) {
 	return err
 }
 
-// appendHeader writes the user data header of the part with that number, counted from 1; zero is a message of
-// one part.
+// appendHeader writes the user data header of the part with that number, counted from 1; zero is a
+// message of one part.
 func (p *plan) appendHeader(dst []byte, m *pdu.Message, number byte) []byte {
 	m.ESMClass |= pdu.ESMClassUDHI
 	start, total := len(dst), byte(len(p.segments))
@@ -207,7 +209,8 @@ func (p *plan) appendHeader(dst []byte, m *pdu.Message, number byte) []byte {
 	switch {
 	case number == 0:
 	case p.way == UDH16: // 3GPP TS 23.040 section 9.2.3.24.8
-		dst = append(dst, concatenation16, 4, byte(p.reference>>8), byte(p.reference), total, number)
+		dst = append(dst, concatenation16, 4, byte(p.reference>>8), byte(p.reference), total,
+			number)
 	default: // section 9.2.3.24.1
 		dst = append(dst, concatenation8, 3, byte(p.reference), total, number)
 	}
@@ -219,16 +222,17 @@ func (p *plan) appendHeader(dst []byte, m *pdu.Message, number byte) []byte {
 // DefaultKind is Config.Kind unless set.
 const DefaultKind = "smpp"
 
-// Cut is the fingerprint of a text as this channel would cut it to send some of its parts: the Result.Cut of an attempt
-// that sent others of them, unless settings that decide it have changed in between.
+// Cut is the fingerprint of a text as this channel would cut it to send some of its parts: the
+// Result.Cut of an attempt that sent others of them, unless settings that decide it have changed in
+// between.
 func (c *Config) Cut(text string) string {
 	p := plan{text: text, way: c.wayOfParts()}
 	p.cut(c)
 	return p.fingerprint(c)
 }
 
-// wayOfParts is how parts travel that are sent without the others. Segments that an earlier attempt got accepted
-// must not be sent again, which they would be inside of the whole text.
+// wayOfParts is how parts travel that are sent without the others. Segments that an earlier attempt
+// got accepted must not be sent again, which they would be inside of the whole text.
 func (c *Config) wayOfParts() LongMessages {
 	if c.LongMessages == MessagePayload {
 		return UDH8
@@ -236,8 +240,8 @@ func (c *Config) wayOfParts() LongMessages {
 	return c.LongMessages
 }
 
-// fingerprint tells how the text of a plan was cut. data_coding and the like are left out: what a channel
-// writes for an alphabet does not decide which words are in which part.
+// fingerprint tells how the text of a plan was cut. data_coding and the like are left out: what a
+// channel writes for an alphabet does not decide which words are in which part.
 func (p *plan) fingerprint(c *Config) string {
 	how := fmt.Sprintf("%s %s %s", cmp.Or(c.Kind, DefaultKind), p.alphabet, p.way)
 	if p.shift != (sms.Shift{}) {
@@ -254,7 +258,9 @@ var textAlphabetWords = [...]string{textGSM7: "gsm7", textBytes: "bytes", textUC
 // String returns the word that fingerprints have.
 func (a textAlphabet) String() string { return textAlphabetWords[a] }
 
-var longMessagesWords = [...]string{UDH8: "udh8", UDH16: "udh16", SAR: "sar", MessagePayload: "message_payload"}
+var longMessagesWords = [...]string{
+	UDH8: "udh8", UDH16: "udh16", SAR: "sar", MessagePayload: "message_payload",
+}
 
 // String returns the word of the routing document.
 func (l LongMessages) String() string {

@@ -47,10 +47,12 @@ func TestSettingsOverrideTheTypeOfNumber(t *testing.T) {
 	t.Parallel()
 	ton, npi := byte(2), byte(8)
 	cfg := &Config{From: "ACME", SourceTON: &ton, DestNPI: &npi}
-	if got, err := cfg.source(""); err != nil || got != (pdu.Address{TON: 2, NPI: 0, Addr: "ACME"}) {
+	if got, err := cfg.source(""); err != nil ||
+		got != (pdu.Address{TON: 2, NPI: 0, Addr: "ACME"}) {
 		t.Errorf("source %+v, %v", got, err)
 	}
-	if got, err := cfg.destination("+447700900123"); err != nil || got != (pdu.Address{TON: 1, NPI: 8, Addr: "447700900123"}) {
+	if got, err := cfg.destination("+447700900123"); err != nil ||
+		got != (pdu.Address{TON: 1, NPI: 8, Addr: "447700900123"}) {
 		t.Errorf("destination %+v, %v", got, err)
 	}
 }
@@ -105,7 +107,8 @@ func TestAlphabetFollowsTheChannelsSetting(t *testing.T) {
 		"empty":                   {GSM7, "", 0, ""},
 	} {
 		got := frames(t, Config{Alphabet: c.alphabet}, provider.Submission{To: "+44", Text: c.text})
-		if len(got) != 1 || got[0].DataCoding != c.coding || string(got[0].ShortMessage) != c.octets {
+		if len(got) != 1 || got[0].DataCoding != c.coding ||
+			string(got[0].ShortMessage) != c.octets {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -115,7 +118,8 @@ func TestEachWayOfConcatenationHasItsHeader(t *testing.T) {
 	t.Parallel()
 	s := provider.Submission{To: "+44", Text: strings.Repeat("x", 161), Reference: 0x1234}
 	for way, want := range map[LongMessages]string{
-		UDH8: "\x05\x00\x03\x34\x02\x02xxxxxxxx", UDH16: "\x06\x08\x04\x12\x34\x02\x02xxxxxxxxx", SAR: "xxxxxxxx",
+		UDH8: "\x05\x00\x03\x34\x02\x02xxxxxxxx", UDH16: "\x06\x08\x04\x12\x34\x02\x02xxxxxxxxx",
+		SAR: "xxxxxxxx",
 	} {
 		got := frames(t, Config{LongMessages: way}, s)
 		if len(got) != 2 || string(got[1].ShortMessage) != want {
@@ -127,15 +131,20 @@ func TestEachWayOfConcatenationHasItsHeader(t *testing.T) {
 		}
 	}
 	sar := frames(t, Config{LongMessages: SAR}, s)[1].TLVs
-	want := pdu.TLVs{pdu.Uint16(pdu.TagSARMsgRefNum, 0x1234), pdu.Uint8(pdu.TagSARTotalSegments, 2), pdu.Uint8(pdu.TagSARSegmentSeqnum, 2)}
+	want := pdu.TLVs{
+		pdu.Uint16(pdu.TagSARMsgRefNum, 0x1234), pdu.Uint8(pdu.TagSARTotalSegments, 2),
+		pdu.Uint8(pdu.TagSARSegmentSeqnum, 2),
+	}
 	if diff := cmp.Diff(want, sar); diff != "" {
 		t.Error(diff)
 	}
 	payload := frames(t, Config{LongMessages: MessagePayload}, s)
-	if len(payload) != 1 || len(payload[0].ShortMessage) != 0 || string(payload[0].Payload()) != s.Text {
+	if len(payload) != 1 || len(payload[0].ShortMessage) != 0 ||
+		string(payload[0].Payload()) != s.Text {
 		t.Errorf("message_payload: %+v", payload)
 	}
-	short := frames(t, Config{LongMessages: MessagePayload}, provider.Submission{To: "+44", Text: "short"})
+	short := frames(t, Config{LongMessages: MessagePayload},
+		provider.Submission{To: "+44", Text: "short"})
 	if string(short[0].ShortMessage) != "short" || len(short[0].TLVs) != 0 {
 		t.Errorf("a short text in message_payload mode: %+v", short)
 	}
@@ -188,17 +197,24 @@ func TestValidityIsWrittenInTheChannelsFormat(t *testing.T) {
 		until time.Time
 		want  string
 	}{
-		"none":             {Config{}, time.Time{}, ""},
-		"absolute":         {Config{}, now.Add(time.Hour), "261121110000000+"},
-		"relative":         {Config{ValidityFormat: Relative}, now.Add(90 * time.Second), "000000000130000R"},
-		"the channel's":    {Config{Validity: time.Hour}, time.Time{}, "261121110000000+"},
-		"the message wins": {Config{Validity: time.Hour, ValidityFormat: Relative}, now.Add(time.Minute), "000000000100000R"},
+		"none":     {Config{}, time.Time{}, ""},
+		"absolute": {Config{}, now.Add(time.Hour), "261121110000000+"},
+		"relative": {
+			Config{ValidityFormat: Relative}, now.Add(90 * time.Second), "000000000130000R",
+		},
+		"the channel's": {Config{Validity: time.Hour}, time.Time{}, "261121110000000+"},
+		"the message wins": {
+			Config{Validity: time.Hour, ValidityFormat: Relative}, now.Add(time.Minute),
+			"000000000100000R",
+		},
 	} {
-		if got, err := c.cfg.validityPeriod(&provider.Submission{Validity: c.until}, now); err != nil || got != c.want {
+		if got, err := c.cfg.validityPeriod(&provider.Submission{Validity: c.until},
+			now); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
 	}
-	if _, err := (&Config{}).validityPeriod(&provider.Submission{Validity: now}, now); codeOf(err) != "expired" {
+	if _, err := (&Config{}).validityPeriod(&provider.Submission{Validity: now},
+		now); codeOf(err) != "expired" {
 		t.Errorf("in the past: %v", err)
 	}
 }
@@ -208,7 +224,8 @@ func TestSplitUCS2CutsLikePackageSMS(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("abÄΔ€ [")), 0, 300, -1).Draw(t, "text")
-		reference := rapid.SampledFrom([]sms.Reference{sms.Reference8, sms.Reference16}).Draw(t, "reference")
+		reference := rapid.SampledFrom([]sms.Reference{sms.Reference8, sms.Reference16}).Draw(t,
+			"reference")
 		got := splitUCS2(text, reference)
 		marked := sms.Split(strings.Map(func(rune) rune { return 'ж' }, text), reference).Segments
 		if strings.Join(got, "") != text || len(got) != len(marked) {
@@ -227,7 +244,10 @@ func TestTheFirstRuleThatFitsWritesTheSender(t *testing.T) {
 	cfg := &Config{From: "ACME", SourceNPI: new(byte(9)), SourceRules: []SourceRule{
 		{To: []string{"1", "52"}, Kind: Alphanumeric, From: "18005550100"},
 		{To: []string{"1"}, Kind: ShortCode, TON: new(byte(6))},
-		{To: []string{"44"}, Kind: NamedSender, Sender: "Acme*", From: "AcmeUK", TON: new(byte(5)), NPI: new(byte(1))},
+		{
+			To: []string{"44"}, Kind: NamedSender, Sender: "Acme*", From: "AcmeUK",
+			TON: new(byte(5)), NPI: new(byte(1)),
+		},
 		{Kind: NamedSender, Sender: "PROMO", From: "60777"},
 		{Kind: Number, TON: new(byte(2))},
 	}}
@@ -235,7 +255,8 @@ func TestTheFirstRuleThatFitsWritesTheSender(t *testing.T) {
 		from, to string
 		want     pdu.Address
 	}{
-		{"", "+12125550100", pdu.Address{TON: 1, NPI: 9, Addr: "18005550100"}}, // the channel's own sender is a name
+		// the channel's own sender is a name
+		{"", "+12125550100", pdu.Address{TON: 1, NPI: 9, Addr: "18005550100"}},
 		{"Other", "+525512345678", pdu.Address{TON: 1, NPI: 9, Addr: "18005550100"}},
 		{"60777", "+12125550100", pdu.Address{TON: 6, NPI: 9, Addr: "60777"}},
 		{"Acme 24h", "+447700900123", pdu.Address{TON: 5, NPI: 1, Addr: "AcmeUK"}},

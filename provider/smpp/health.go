@@ -17,12 +17,12 @@ const (
 	signalBad                    // it refused for reasons of its own, or did not answer in time
 )
 
-// maxFaults in a row make a bind ailing. A bind that answers at once and takes nothing would otherwise always be
-// the least loaded one, and draw the messages of the healthy ones to itself.
+// maxFaults in a row make a bind ailing. A bind that answers at once and takes nothing would
+// otherwise always be the least loaded one, and draw the messages of the healthy ones to itself.
 const maxFaults = 5
 
-// signalOf reads the fate of a call; the sender has not got its token yet. What is unfit says nothing: it neither makes a bind
-// that takes others ailing, nor one that takes nothing well.
+// signalOf reads the fate of a call; the sender has not got its token yet. What is unfit says
+// nothing: it neither makes a bind that takes others ailing, nor one that takes nothing well.
 func (c *Config) signalOf(one *call) bindSignal {
 	switch one.outcome {
 	case answered:
@@ -42,8 +42,9 @@ func (c *Config) signalOf(one *call) bindSignal {
 	return noSignal
 }
 
-// silenceThreshold is how long a submit must have been without answer for its silence to speak against the bind when its sender
-// goes. One that waited for a slot until shortly before its deadline says nothing about the bind that it then got.
+// silenceThreshold is how long a submit must have been without answer for its silence to speak
+// against the bind when its sender goes. One that waited for a slot until shortly before its
+// deadline says nothing about the bind that it then got.
 func (c *Config) silenceThreshold() time.Duration {
 	if c.SendTimeout > 0 {
 		return min(c.ResponseTimeout, c.SendTimeout) / 2
@@ -86,10 +87,11 @@ func (p *pool) record(s *session, w bindSignal, order uint64) (changed bool) {
 	return true
 }
 
-// endedUnhealthy reports whether a session that has ended for that reason had come to nothing before: the peer was silent, or
-// took no messages.
+// endedUnhealthy reports whether a session that has ended for that reason had come to nothing
+// before: the peer was silent, or took no messages.
 func (s *session) endedUnhealthy(err error) bool {
-	return errors.Is(err, errEnquireLink) || errors.Is(err, errStalled) || errors.Is(err, errSlowPDU) || s.pool.isUnhealthy(s)
+	return errors.Is(err, errEnquireLink) || errors.Is(err, errStalled) ||
+		errors.Is(err, errSlowPDU) || s.pool.isUnhealthy(s)
 }
 
 // isUnhealthy reports whether s is ailing.
@@ -99,10 +101,12 @@ func (p *pool) isUnhealthy(s *session) bool {
 	return s.slots.unhealthy
 }
 
-// takesNew reports whether new messages may go to s; mu is held. Ailing sessions get one now and then, unless
-// there are no others: whether the channel as a whole is worth anything is not decided here.
+// takesNew reports whether new messages may go to s; mu is held. Ailing sessions get one now and
+// then, unless there are no others: whether the channel as a whole is worth anything is not decided
+// here.
 func (p *pool) takesNew(s *session, now time.Time) bool {
-	return !s.slots.unhealthy || p.unhealthy == len(p.sessions) || s.slots.used == 0 && !now.Before(s.slots.probeAt)
+	return !s.slots.unhealthy || p.unhealthy == len(p.sessions) ||
+		s.slots.used == 0 && !now.Before(s.slots.probeAt)
 }
 
 // now is the time where welcome has to know it; mu is held.
@@ -114,10 +118,13 @@ func (p *pool) now() (now time.Time) {
 }
 
 // probing reports whether s gets messages only to see whether it has recovered.
-func (p *pool) probing(s *session) bool { return s.slots.unhealthy && p.unhealthy < len(p.sessions) }
+func (p *pool) probing(s *session) bool {
+	return s.slots.unhealthy &&
+		p.unhealthy < len(p.sessions)
+}
 
-// fits reports whether s has room for n more; mu is held. A message of many parts that a narrowed window never had
-// room for goes when nothing else is under way.
+// fits reports whether s has room for n more; mu is held. A message of many parts that a narrowed
+// window never had room for goes when nothing else is under way.
 func (p *pool) fits(s *session, n int) bool {
 	limit := p.window
 	if s.slots.limit > 0 {
@@ -133,8 +140,8 @@ func (p *pool) grantAll() {
 	}
 }
 
-// States of congestion (SMPP 5.0 section 4.8.4.18): up to 89 all is well, up to 99 congestion is near, 100 is
-// congested.
+// States of congestion (SMPP 5.0 section 4.8.4.18): up to 89 all is well, up to 99 congestion is
+// near, 100 is congested.
 const nearCongestion, congested = 90, 100
 
 // congestion returns the state that an answer tells; zero when it tells none.
@@ -143,8 +150,8 @@ func congestion(tlvs pdu.TLVs) int {
 	return min(int(state), congested)
 }
 
-// narrow bounds how much of the window of s is used: all of it up to nearCongestion, a single submit when the
-// peer is congested. The answer to that one tells how it goes on.
+// narrow bounds how much of the window of s is used: all of it up to nearCongestion, a single
+// submit when the peer is congested. The answer to that one tells how it goes on.
 func (p *pool) narrow(s *session, state int) {
 	limit := 0
 	if state >= nearCongestion {

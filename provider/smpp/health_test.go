@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers has two hosts, one of which refuses everything at once
-// and is therefore always the least loaded.
+// TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers has two hosts, one of which refuses
+// everything at once and is therefore always the least loaded.
 func TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
@@ -21,40 +21,53 @@ func TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			healthy, sick := startServer(t, smpptest.Config{Log: -1}), startServer(t, smpptest.Config{Log: -1, Behaviour: behaviour})
+			healthy, sick := startServer(t, smpptest.Config{Log: -1}),
+				startServer(t, smpptest.Config{Log: -1, Behaviour: behaviour})
 			cfg := fastConfig(sick.Addr(), healthy.Addr())
 			cfg.Binds, cfg.Window, cfg.ResponseTimeout = 2, 8, 100*time.Millisecond
 			c := startClient(t, cfg)
 			eventually(t, "both are bound", func() bool { return c.bound() == 2 })
 			ailing := func() int { c.pool.mu.Lock(); defer c.pool.mu.Unlock(); return c.pool.unhealthy }
-			eventually(t, "the bind is known to take nothing", func() bool { unaccepted(c, 8); return ailing() == 1 })
-			eventually(t, "it is told", func() bool { s := c.States()[0]; return s.Phase == Bound && errors.Is(s.Err, ErrUnhealthy) })
+			eventually(t, "the bind is known to take nothing",
+				func() bool { unaccepted(c, 8); return ailing() == 1 })
+			eventually(t, "it is told",
+				func() bool {
+					s := c.States()[0]
+					return s.Phase == Bound &&
+						errors.Is(s.Err, ErrUnhealthy)
+				})
 			sick.SetBehaviour(behaviour) // counts "every n-th" anew
 			before, began := sick.Stats().Submits, time.Now()
 			const messages = 400
 			lost := unaccepted(c, messages)
 			probes := int(time.Since(began)/cfg.ResponseTimeout) + 1
 			if n := int(sick.Stats().Submits - before); n > probes || lost > probes {
-				t.Errorf("%d of %d messages went there, %d were lost; at most %d should", n, messages, lost, probes)
+				t.Errorf("%d of %d messages went there, %d were lost; at most %d should", n,
+					messages, lost, probes)
 			}
 			sick.SetBehaviour(smpptest.Behaviour{})
-			eventually(t, "the bind takes part again once it works", func() bool { unaccepted(c, 8); return ailing() == 0 })
+			eventually(t, "the bind takes part again once it works",
+				func() bool { unaccepted(c, 8); return ailing() == 0 })
 			eventually(t, "that is told too", func() bool { return c.States()[0].Err == nil })
 		})
 	}
 }
 
-// TestASenderThatIsNotRegisteredSaysNothingAboutTheBind: messages of other senders go on over it. One of the channel's own is
-// refused with every message.
+// TestASenderThatIsNotRegisteredSaysNothingAboutTheBind: messages of other senders go on over it.
+// One of the channel's own is refused with every message.
 func TestASenderThatIsNotRegisteredSaysNothingAboutTheBind(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{true, false} {
-		srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvSrcAdr}})
+		srv := startServer(
+			t, smpptest.Config{
+				Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvSrcAdr},
+			})
 		c := startClient(t, fastConfig(srv.Addr()))
 		for i := range 2 * maxFaults {
 			s := submission(i)
 			s.OwnSender = own
-			if r := send(c, s); r.Outcome != provider.Refused || r.Code != pdu.StatusInvSrcAdr.Code() {
+			if r := send(c, s); r.Outcome != provider.Refused ||
+				r.Code != pdu.StatusInvSrcAdr.Code() {
 				t.Fatalf("%+v", r)
 			}
 		}
@@ -64,7 +77,8 @@ func TestASenderThatIsNotRegisteredSaysNothingAboutTheBind(t *testing.T) {
 	}
 }
 
-// TestAnUnfitMessageDoesNotMakeAnAilingBindWell: the SMSC may have refused it before it came to what is wrong with it.
+// TestAnUnfitMessageDoesNotMakeAnAilingBindWell: the SMSC may have refused it before it came to
+// what is wrong with it.
 func TestAnUnfitMessageDoesNotMakeAnAilingBindWell(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
@@ -92,7 +106,8 @@ func unaccepted(c *Client, n int) int {
 	return n - tally(sendMany(c, n, 8))[provider.Accepted]
 }
 
-// TestAilingBindsServeWhileThereAreNoOthers: whether the whole channel is worth anything is the breaker's business.
+// TestAilingBindsServeWhileThereAreNoOthers: whether the whole channel is worth anything is the
+// breaker's business.
 func TestAilingBindsServeWhileThereAreNoOthers(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1}})
@@ -100,7 +115,8 @@ func TestAilingBindsServeWhileThereAreNoOthers(t *testing.T) {
 	cfg.ResponseTimeout = time.Hour
 	c := startClient(t, cfg)
 	for i := range 3 * maxFaults {
-		if r := send(c, submission(i)); r.Outcome != provider.Refused || r.Code != pdu.StatusSysErr.Code() {
+		if r := send(c, submission(i)); r.Outcome != provider.Refused ||
+			r.Code != pdu.StatusSysErr.Code() {
 			t.Fatalf("message %d: %+v", i, r)
 		}
 	}
@@ -128,7 +144,8 @@ func TestWaitersAreServedByAilingBindsWhenTheHealthyOnesLeave(t *testing.T) {
 		s, _ := p.acquire(t.Context(), 1, time.Time{})
 		granted <- s
 	}()
-	eventually(t, "one waits", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first != nil })
+	eventually(t, "one waits",
+		func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first != nil })
 	p.remove(healthy, whyUnbound)
 	if got := <-granted; got != sick {
 		t.Errorf("granted %p", got)
@@ -137,7 +154,9 @@ func TestWaitersAreServedByAilingBindsWhenTheHealthyOnesLeave(t *testing.T) {
 
 func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[byte]int{0: 10, 50: 10, 89: 10, 90: 10, 95: 5, 99: 1, 100: 1, 200: 1} {
+	for state, want := range map[byte]int{
+		0: 10, 50: 10, 89: 10, 90: 10, 95: 5, 99: 1, 100: 1, 200: 1,
+	} {
 		p, s := newPool(10), &session{}
 		p.add(s)
 		p.narrow(s, congestion(pdu.TLVs{pdu.Uint8(pdu.TagCongestionState, state)}))
@@ -165,7 +184,10 @@ func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
 func TestPeersOfVersion50AreHeededWhereThatIsSet(t *testing.T) {
 	t.Parallel()
 	for _, heed := range []bool{true, false} {
-		srv := startServer(t, smpptest.Config{Version: pdu.Version50, Behaviour: smpptest.Behaviour{Congestion: 100}})
+		srv := startServer(
+			t, smpptest.Config{
+				Version: pdu.Version50, Behaviour: smpptest.Behaviour{Congestion: 100},
+			})
 		cfg := fastConfig(srv.Addr())
 		cfg.HonorCongestion, cfg.InterfaceVersion = heed, pdu.Version50
 		c := startClient(t, cfg)
@@ -188,8 +210,8 @@ func TestPeersOfVersion50AreHeededWhereThatIsSet(t *testing.T) {
 	}
 }
 
-// TestABindThatRecoveredTakesPartAgainWhileMessagesWaitInLine: senders that are more than the windows hold never leave the
-// line empty, so that the probe has to come out of it.
+// TestABindThatRecoveredTakesPartAgainWhileMessagesWaitInLine: senders that are more than the
+// windows hold never leave the line empty, so that the probe has to come out of it.
 func TestABindThatRecoveredTakesPartAgainWhileMessagesWaitInLine(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
@@ -199,15 +221,18 @@ func TestABindThatRecoveredTakesPartAgainWhileMessagesWaitInLine(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				sick := smpptest.New(smpptest.Config{Behaviour: behaviour})
-				healthy := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 50 * time.Millisecond}})
+				healthy := smpptest.New(
+					smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 50 * time.Millisecond}})
 				c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, sick, healthy)
 				const senders = 64
 				sendFor(c, senders, 3*time.Second, time.Minute)
 				before, line := sick.Stats().Submits, make(chan int, 1)
 				time.AfterFunc(5*time.Second, func() { line <- c.pool.waits() })
 				sendFor(c, senders, 10*time.Second, time.Minute)
-				if probes := sick.Stats().Submits - before; c.ailing() != 1 || <-line == 0 || probes < 5 || probes > 11 {
-					t.Errorf("%d ailing, %d probes in ten seconds, want about one a second, out of the line", c.ailing(), probes)
+				if probes := sick.Stats().Submits - before; c.ailing() != 1 || <-line == 0 ||
+					probes < 5 || probes > 11 {
+					t.Errorf(
+						"%d ailing, %d probes in ten seconds, want about one a second, out of the line", c.ailing(), probes)
 				}
 				sick.SetBehaviour(smpptest.Behaviour{})
 				sendFor(c, senders, 2500*time.Millisecond, time.Minute)
@@ -265,7 +290,8 @@ func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sick := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1}})
-		healthy := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 50 * time.Millisecond}})
+		healthy := smpptest.New(
+			smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 50 * time.Millisecond}})
 		c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, sick, healthy)
 		codes := sendFor(c, 64, 20*time.Second, time.Minute)
 		lost := 0

@@ -19,7 +19,8 @@ func startPair(t *testing.T, cfg Config, one, two *smpptest.Server) *Client {
 	t.Helper()
 	cfg.Addresses, cfg.SystemID, cfg.Binds = []string{"one:1", "two:1"}, "acme", 2
 	cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		return pipeTo(map[string]*smpptest.Server{"one:1": one, "two:1": two}[address])(ctx, network, address)
+		return pipeTo(map[string]*smpptest.Server{"one:1": one, "two:1": two}[address])(ctx,
+			network, address)
 	}
 	c, err := New(cfg)
 	if err != nil {
@@ -39,8 +40,8 @@ func (c *Client) ailing() int {
 	return c.pool.unhealthy
 }
 
-// sendFor lets senders send one message after the other for a while, each with a deadline, and counts what was not accepted
-// by its code.
+// sendFor lets senders send one message after the other for a while, each with a deadline, and
+// counts what was not accepted by its code.
 func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]int {
 	until := time.Now().Add(during)
 	var mu sync.Mutex
@@ -65,8 +66,8 @@ func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]
 	return codes
 }
 
-// TestASilentBindIsNoticedWhateverEndsTheWait: the timeout of the bind itself, or, where that is set too long, the
-// deadline of the senders, which the dispatcher counts from the claim.
+// TestASilentBindIsNoticedWhateverEndsTheWait: the timeout of the bind itself, or, where that is
+// set too long, the deadline of the senders, which the dispatcher counts from the claim.
 func TestASilentBindIsNoticedWhateverEndsTheWait(t *testing.T) {
 	t.Parallel()
 	const deadline = 10 * time.Second
@@ -104,18 +105,20 @@ func TestASilentBindIsNoticedWhateverEndsTheWait(t *testing.T) {
 	}
 }
 
-// TestSendersThatGoSoonSayNothingAboutTheBind: an SMSC that answers after a second is slow, not silent. Its bind keeps its
-// part of the messages of those who can wait.
+// TestSendersThatGoSoonSayNothingAboutTheBind: an SMSC that answers after a second is slow, not
+// silent. Its bind keeps its part of the messages of those who can wait.
 func TestSendersThatGoSoonSayNothingAboutTheBind(t *testing.T) {
 	t.Parallel()
 	for _, sendTimeout := range []time.Duration{10 * time.Second, time.Second} {
 		t.Run(sendTimeout.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				slow := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{Latency: time.Second}})
+				slow := smpptest.New(
+					smpptest.Config{Behaviour: smpptest.Behaviour{Latency: time.Second}})
 				quick := smpptest.New(smpptest.Config{})
 				c := startPair(t, Config{SendTimeout: sendTimeout, Window: 8}, slow, quick)
-				if codes := sendFor(c, 16, 5*time.Second, 100*time.Millisecond); codes["unknown timeout"] < 3*maxFaults {
+				if codes := sendFor(c, 16, 5*time.Second,
+					100*time.Millisecond); codes["unknown timeout"] < 3*maxFaults {
 					t.Fatalf("too few to tell: %v", codes)
 				}
 				if n := c.ailing(); n != 0 {
@@ -129,8 +132,9 @@ func TestSendersThatGoSoonSayNothingAboutTheBind(t *testing.T) {
 	}
 }
 
-// TestABindThatLosesFewAnswersIsNotSilent: the lost ones of a moment time out together, and all that came after them has been
-// answered by then. Nor is one silent that lost some hundred in a row. One that answers nothing any more is.
+// TestABindThatLosesFewAnswersIsNotSilent: the lost ones of a moment time out together, and all
+// that came after them has been answered by then. Nor is one silent that lost some hundred in a
+// row. One that answers nothing any more is.
 func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -145,19 +149,24 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var submits atomic.Int64
-				lossy := smpptest.New(smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
-					if c.lost(int(submits.Add(1))) {
-						return smpptest.Answer{State: smpptest.Dropped}
-					}
-					return smpptest.Answer{Delay: 5 * time.Millisecond}
-				}}})
-				healthy := smpptest.New(smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond}})
+				lossy := smpptest.New(smpptest.Config{Log: -1,
+					Behaviour: smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
+						if c.lost(int(submits.Add(1))) {
+							return smpptest.Answer{State: smpptest.Dropped}
+						}
+						return smpptest.Answer{Delay: 5 * time.Millisecond}
+					}}})
+				healthy := smpptest.New(
+					smpptest.Config{
+						Log: -1, Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond},
+					})
 				var silent atomic.Bool
-				client := startPair(t, Config{SendTimeout: 10 * time.Second, Window: 200, OnState: func(s State) {
-					if errors.Is(s.Err, ErrUnhealthy) {
-						silent.Store(true)
-					}
-				}}, lossy, healthy)
+				client := startPair(t,
+					Config{SendTimeout: 10 * time.Second, Window: 200, OnState: func(s State) {
+						if errors.Is(s.Err, ErrUnhealthy) {
+							silent.Store(true)
+						}
+					}}, lossy, healthy)
 				sendFor(client, 100, 30*time.Second, 10*time.Second)
 				if silent.Load() != c.silent {
 					t.Errorf("held to take nothing: %v, want %v", silent.Load(), c.silent)
@@ -178,7 +187,8 @@ func TestOneThatIsCalledOffSaysNothingAboutTheBind(t *testing.T) {
 		for i := range 2 * maxFaults {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(c.cfg.silenceThreshold()+time.Second, cancel)
-			if r := c.Send(ctx, submission(i)); r.Outcome != provider.Unknown || r.Code != "cancelled" {
+			if r := c.Send(ctx, submission(i)); r.Outcome != provider.Unknown ||
+				r.Code != "cancelled" {
 				t.Fatalf("%v (%s)", r.Outcome, r.Code)
 			}
 			cancel()
@@ -194,13 +204,17 @@ func TestOneThatIsCalledOffSaysNothingAboutTheBind(t *testing.T) {
 func TestTheDefaultTimeoutIsOverBeforeTheSendersGo(t *testing.T) {
 	t.Parallel()
 	for sendTimeout, want := range map[time.Duration]time.Duration{
-		0: DefaultResponseTimeout, time.Minute: DefaultResponseTimeout, 10 * time.Second: 8 * time.Second, time.Second: 800 * time.Millisecond,
+		0: DefaultResponseTimeout, time.Minute: DefaultResponseTimeout,
+		10 * time.Second: 8 * time.Second, time.Second: 800 * time.Millisecond,
 	} {
 		got := (Config{SendTimeout: sendTimeout}).withDefaults()
 		if got.SubmitTimeout != want || got.ResponseTimeout != DefaultResponseTimeout {
-			t.Errorf("of %v: %v, want %v; everything else has %v", sendTimeout, got.SubmitTimeout, want, got.ResponseTimeout)
+			t.Errorf("of %v: %v, want %v; everything else has %v", sendTimeout, got.SubmitTimeout,
+				want, got.ResponseTimeout)
 		}
-		got = (Config{SendTimeout: sendTimeout, ResponseTimeout: time.Hour}).withDefaults().withDefaults()
+		got = (Config{
+			SendTimeout: sendTimeout, ResponseTimeout: time.Hour,
+		}).withDefaults().withDefaults()
 		if got.SubmitTimeout != time.Hour || got.ResponseTimeout != time.Hour {
 			t.Errorf("one that is set became %v and %v", got.SubmitTimeout, got.ResponseTimeout)
 		}

@@ -79,13 +79,16 @@ func eventually(t testing.TB, what string, done func() bool) {
 }
 
 // atOnce is an OnReceipt that answers before it returns.
-func atOnce(take func(provider.Receipt) (taken bool)) func(r provider.Receipt, answer func(taken bool)) {
+func atOnce(
+	take func(provider.Receipt) (taken bool),
+) func(r provider.Receipt, answer func(taken bool)) {
 	return func(r provider.Receipt, answer func(taken bool)) { answer(take(r)) }
 }
 
 func submission(i int) provider.Submission {
 	return provider.Submission{
-		ID: fmt.Sprintf("m-%d", i), Attempt: 1, To: fmt.Sprintf("+447700%06d", i), From: "ACME", Text: "Your code is 123456",
+		ID: fmt.Sprintf("m-%d", i), Attempt: 1, To: fmt.Sprintf("+447700%06d", i), From: "ACME",
+		Text: "Your code is 123456",
 	}
 }
 
@@ -137,7 +140,8 @@ func newRawPeer(t testing.TB, conn net.Conn) *rawPeer {
 func (p *rawPeer) bound() {
 	p.t.Helper()
 	h := p.expect(pdu.CommandBindTransceiver)
-	p.send(pdu.StatusOK, h.Sequence, &pdu.BindResp{Command: pdu.CommandBindTransceiverResp, SystemID: "raw"})
+	p.send(pdu.StatusOK, h.Sequence,
+		&pdu.BindResp{Command: pdu.CommandBindTransceiverResp, SystemID: "raw"})
 }
 
 // expect reads one PDU, which must be of that kind. Its frame is valid until the next.
@@ -185,5 +189,7 @@ func (p *rawPeer) gone() {
 }
 
 func payload(n int) pdu.Message {
-	return pdu.Message{TLVs: pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: bytes.Repeat([]byte{'x'}, n)}}}
+	return pdu.Message{
+		TLVs: pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: bytes.Repeat([]byte{'x'}, n)}},
+	}
 }

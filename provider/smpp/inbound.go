@@ -10,9 +10,9 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// parseInbound reads the message of a subscriber that a deliver_sm or data_sm carries. It is false for
-// receipts, for acknowledgements that handsets make by themselves (section 5.2.12), and for content that is
-// no text.
+// parseInbound reads the message of a subscriber that a deliver_sm or data_sm carries. It is false
+// for receipts, for acknowledgements that handsets make by themselves (section 5.2.12), and for
+// content that is no text.
 func (c *Config) parseInbound(m *pdu.Message, now time.Time) (provider.Inbound, bool) {
 	if !c.isInbound(m) {
 		return provider.Inbound{}, false
@@ -44,8 +44,9 @@ func (c *Config) isInbound(m *pdu.Message) bool {
 	return false
 }
 
-// e164 writes an address with its plus when it is an international number, by its type or, where the SMSC
-// leaves that open, by its length. Short codes, national numbers and names stay as they are.
+// e164 writes an address with its plus when it is an international number, by its type or, where
+// the SMSC leaves that open, by its length. Short codes, national numbers and names stay as they
+// are.
 func e164(a pdu.Address) string {
 	number, plus := strings.CutPrefix(a.Addr, "+")
 	if !allDigits(number) {
@@ -64,7 +65,8 @@ func e164(a pdu.Address) string {
 	return "+" + number
 }
 
-// maxCommonCode is the length of the longest short code in common use; peers mark those as international too.
+// maxCommonCode is the length of the longest short code in common use; peers mark those as
+// international too.
 const maxCommonCode = 6
 
 // header is what a user data header says about the place of a part and its tables.
@@ -74,8 +76,8 @@ type header struct {
 	shift       sms.Shift
 }
 
-// splitHeader takes the user data header off (3GPP TS 23.040 section 9.2.3.24). One that is longer than the
-// message is left in it, as a handset would show it.
+// splitHeader takes the user data header off (3GPP TS 23.040 section 9.2.3.24). One that is longer
+// than the message is left in it, as a handset would show it.
 func splitHeader(octets []byte) (header, []byte) {
 	if len(octets) == 0 || 1+int(octets[0]) > len(octets) {
 		return header{}, octets
@@ -86,7 +88,8 @@ func splitHeader(octets []byte) (header, []byte) {
 	return h, octets[end:]
 }
 
-// parseHeader reads the concatenation among the elements of a header: identifier, length, data, repeated.
+// parseHeader reads the concatenation among the elements of a header: identifier, length, data,
+// repeated.
 func parseHeader(elements []byte) (h header) {
 	for len(elements) >= 2 && len(elements) >= 2+int(elements[1]) {
 		data := elements[2 : 2+int(elements[1])]
@@ -139,9 +142,9 @@ const (
 	charsetHebrew
 )
 
-// decodeText reads the octets of a message by its data_coding. It is false for what is no text. Octets that
-// the alphabet does not have are read as ISO 8859-1, which is what peers mean that announce an alphabet and
-// send another.
+// decodeText reads the octets of a message by its data_coding. It is false for what is no text.
+// Octets that the alphabet does not have are read as ISO 8859-1, which is what peers mean that
+// announce an alphabet and send another.
 func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte) (string, bool) {
 	switch charsetOf(coding, behindZero) {
 	case charsetGSM7:
@@ -162,8 +165,8 @@ func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte
 	return decodeOctets(octets, func(b byte) rune { return rune(b) }), true
 }
 
-// charsetOf reads data_coding: the values of section 5.2.19, and the groups of 3GPP TS 23.038 section 4 that
-// peers pass through.
+// charsetOf reads data_coding: the values of section 5.2.19, and the groups of 3GPP TS 23.038
+// section 4 that peers pass through.
 func charsetOf(coding byte, behindZero Alphabet) charset {
 	switch coding {
 	case pdu.CodingDefault:

@@ -38,7 +38,8 @@ func TestMessagesOfSubscribersAreReadInTheirAlphabet(t *testing.T) {
 		"message waiting in UCS-2":  {0xE0, GSM7, "\x00h", "h"},
 		"general, default alphabet": {0x10, Latin1, "\x00", "@"},
 	} {
-		if got, ok := decodeText(c.coding, c.zero, sms.Shift{}, []byte(c.octets)); !ok || got != c.want {
+		if got, ok := decodeText(c.coding, c.zero, sms.Shift{}, []byte(c.octets)); !ok ||
+			got != c.want {
 			t.Errorf("%s: %q, %t; want %q", name, got, ok, c.want)
 		}
 	}
@@ -77,23 +78,37 @@ func TestPartsOfInboundMessagesSayWhereTheyBelong(t *testing.T) {
 	}
 	sar := func(number, total byte) pdu.Message {
 		return pdu.Message{ShortMessage: []byte("hi"), TLVs: pdu.TLVs{
-			pdu.Uint16(pdu.TagSARMsgRefNum, 0xABCD), pdu.Uint8(pdu.TagSARTotalSegments, total), pdu.Uint8(pdu.TagSARSegmentSeqnum, number),
+			pdu.Uint16(pdu.TagSARMsgRefNum, 0xABCD), pdu.Uint8(pdu.TagSARTotalSegments, total),
+			pdu.Uint8(pdu.TagSARSegmentSeqnum, number),
 		}}
 	}
 	for name, c := range map[string]struct {
 		m    pdu.Message
 		want provider.Inbound
 	}{
-		"whole":                {pdu.Message{ShortMessage: []byte("hi")}, provider.Inbound{Text: "hi"}},
-		"8 bit":                {udh("\x05\x00\x03\x07\x03\x02hi"), provider.Inbound{Text: "hi", Group: 7, Part: 1, Parts: 3}},
-		"16 bit":               {udh("\x06\x08\x04\x12\x34\x03\x01hi"), provider.Inbound{Text: "hi", Group: 0x1234, Parts: 3}},
-		"Turkish":              {udh("\x08\x24\x01\x01\x00\x03\x07\x02\x02\x1bs"), provider.Inbound{Text: "ş", Group: 7, Part: 1, Parts: 2}},
+		"whole": {
+			pdu.Message{ShortMessage: []byte("hi")}, provider.Inbound{Text: "hi"},
+		},
+		"8 bit": {
+			udh("\x05\x00\x03\x07\x03\x02hi"),
+			provider.Inbound{Text: "hi", Group: 7, Part: 1, Parts: 3},
+		},
+		"16 bit": {
+			udh("\x06\x08\x04\x12\x34\x03\x01hi"),
+			provider.Inbound{Text: "hi", Group: 0x1234, Parts: 3},
+		},
+		"Turkish": {
+			udh("\x08\x24\x01\x01\x00\x03\x07\x02\x02\x1bs"),
+			provider.Inbound{Text: "ş", Group: 7, Part: 1, Parts: 2},
+		},
 		"part of none":         {udh("\x05\x00\x03\x07\x00\x00hi"), provider.Inbound{Text: "hi"}},
 		"part beyond the last": {udh("\x05\x00\x03\x07\x02\x03hi"), provider.Inbound{Text: "hi"}},
 		"a port":               {udh("\x04\x04\x02\x00\x00hi"), provider.Inbound{Text: "hi"}},
 		"header out of bounds": {udh("\x20hi"), provider.Inbound{Text: " hi"}},
-		"sar":                  {sar(2, 3), provider.Inbound{Text: "hi", Group: 0xABCD, Part: 1, Parts: 3}},
-		"sar beyond the last":  {sar(4, 3), provider.Inbound{Text: "hi"}},
+		"sar": {
+			sar(2, 3), provider.Inbound{Text: "hi", Group: 0xABCD, Part: 1, Parts: 3},
+		},
+		"sar beyond the last": {sar(4, 3), provider.Inbound{Text: "hi"}},
 	} {
 		got, ok := (&Config{}).parseInbound(&c.m, time.Time{})
 		if diff := cmp.Diff(c.want, got); diff != "" || !ok {
@@ -105,12 +120,19 @@ func TestPartsOfInboundMessagesSayWhereTheyBelong(t *testing.T) {
 func TestReceiptsAndAcknowledgementsAreNoInboundMessages(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]pdu.Message{
-		"receipt":         textReceipt("id:7F stat:DELIVRD"),
-		"unnamed":         textReceipt("stat:DELIVRD"),
-		"intermediate":    {ESMClass: pdu.ESMClassIntermediate},
-		"of the handset":  {ESMClass: 0x08, ShortMessage: []byte("received")},
-		"no esm_class":    {TLVs: pdu.TLVs{pdu.CString(pdu.TagReceiptedMessageID, "7F"), pdu.Uint8(pdu.TagMessageState, 2)}},
-		"named in vain":   {TLVs: pdu.TLVs{pdu.CString(pdu.TagReceiptedMessageID, "7F")}, ShortMessage: []byte("id:7F stat:DELIVRD")},
+		"receipt":        textReceipt("id:7F stat:DELIVRD"),
+		"unnamed":        textReceipt("stat:DELIVRD"),
+		"intermediate":   {ESMClass: pdu.ESMClassIntermediate},
+		"of the handset": {ESMClass: 0x08, ShortMessage: []byte("received")},
+		"no esm_class": {
+			TLVs: pdu.TLVs{
+				pdu.CString(pdu.TagReceiptedMessageID, "7F"), pdu.Uint8(pdu.TagMessageState, 2),
+			},
+		},
+		"named in vain": {
+			TLVs:         pdu.TLVs{pdu.CString(pdu.TagReceiptedMessageID, "7F")},
+			ShortMessage: []byte("id:7F stat:DELIVRD"),
+		},
 		"binary":          {DataCoding: 4, ShortMessage: []byte{1, 2}},
 		"an odd alphabet": {DataCoding: 5, ShortMessage: []byte("hi")},
 	} {
@@ -118,8 +140,12 @@ func TestReceiptsAndAcknowledgementsAreNoInboundMessages(t *testing.T) {
 			t.Errorf("%s was read as %+v", name, in)
 		}
 	}
-	byHand := pdu.Message{ESMClass: pdu.ESMClassUserAck, ShortMessage: []byte("yes"), Source: pdu.Address{TON: 1, Addr: "447700900123"}}
-	if in, ok := (&Config{}).parseInbound(&byHand, time.Time{}); !ok || in.Text != "yes" || in.From != "+447700900123" {
+	byHand := pdu.Message{
+		ESMClass: pdu.ESMClassUserAck, ShortMessage: []byte("yes"),
+		Source: pdu.Address{TON: 1, Addr: "447700900123"},
+	}
+	if in, ok := (&Config{}).parseInbound(&byHand, time.Time{}); !ok || in.Text != "yes" ||
+		in.From != "+447700900123" {
 		t.Errorf("an answer by hand: %+v", in)
 	}
 }
@@ -138,12 +164,14 @@ func TestInboundMessagesComeWholeInEveryForm(t *testing.T) {
 			From: "447700900123", To: "60777", Reference: 0x1234,
 			Text: rapid.StringOfN(rapid.RuneFrom([]rune("aZ@€[ж😀\n ")), 1, 300, -1).Draw(r, "text"),
 			ID:   rapid.SampledFrom([]string{"", "in-7"}).Draw(r, "id"),
-			SAR:  rapid.Bool().Draw(r, "sar"), Wide: rapid.Bool().Draw(r, "wide"), DataSM: rapid.Bool().Draw(r, "data_sm"),
+			SAR:  rapid.Bool().Draw(r, "sar"), Wide: rapid.Bool().Draw(r, "wide"),
+			DataSM: rapid.Bool().Draw(r, "data_sm"),
 		}
 		parts := make([]string, srv.SendInbound(m))
 		for range parts {
 			in := next(t, got)
-			if in.From != "+447700900123" || in.To != "60777" || in.Reference != m.ID || in.At.IsZero() || max(in.Parts, 1) != len(parts) {
+			if in.From != "+447700900123" || in.To != "60777" || in.Reference != m.ID ||
+				in.At.IsZero() || max(in.Parts, 1) != len(parts) {
 				r.Fatalf("part %+v of %d", in, len(parts))
 			}
 			parts[in.Part] = in.Text
@@ -160,7 +188,10 @@ func TestInboundMessagesThatCannotBeTakenComeAgain(t *testing.T) {
 	takes := make(chan bool, 2)
 	takes <- false
 	takes <- true
-	_, peer := startRaw(t, Config{OnInbound: func(in provider.Inbound) bool { return in.Text == "STOP" && <-takes }})
+	_, peer := startRaw(
+		t, Config{
+			OnInbound: func(in provider.Inbound) bool { return in.Text == "STOP" && <-takes },
+		})
 	for _, want := range []pdu.Status{pdu.StatusReceiverTemporary, pdu.StatusOK} {
 		peer.send(0, 7, &pdu.DeliverSM{Message: pdu.Message{ShortMessage: []byte("STOP")}})
 		if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != want {
@@ -178,16 +209,21 @@ func TestInboundMessagesThatCannotBeTakenComeAgain(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// FuzzParseInbound holds that no deliver_sm makes the parser panic, that what it reads is valid UTF-8 and names
-// a part that exists.
+// FuzzParseInbound holds that no deliver_sm makes the parser panic, that what it reads is valid
+// UTF-8 and names a part that exists.
 func FuzzParseInbound(f *testing.F) {
-	f.Add(byte(0x40), byte(0), byte(1), []byte("\x05\x00\x03\x07\x03\x02hi"), uint16(1), byte(2), byte(2))
+	f.Add(byte(0x40), byte(0), byte(1), []byte("\x05\x00\x03\x07\x03\x02hi"), uint16(1), byte(2),
+		byte(2))
 	f.Add(byte(0), byte(8), byte(0), []byte("\x04\x1f\xd8\x3d\xde"), uint16(0), byte(0), byte(0))
-	f.Add(byte(0x40), byte(0), byte(0), []byte("\x08\x24\x01\x01\x25\x01\x0d\x00\x03\x1b\x1b"), uint16(0), byte(0), byte(0))
-	f.Fuzz(func(t *testing.T, esmClass, coding, zero byte, octets []byte, group uint16, number, total byte) {
-		m := pdu.Message{ESMClass: esmClass, DataCoding: coding, ShortMessage: octets, Source: pdu.Address{Addr: string(octets)}, TLVs: pdu.TLVs{
-			pdu.Uint16(pdu.TagSARMsgRefNum, group), pdu.Uint8(pdu.TagSARTotalSegments, total), pdu.Uint8(pdu.TagSARSegmentSeqnum, number),
-		}}
+	f.Add(byte(0x40), byte(0), byte(0), []byte("\x08\x24\x01\x01\x25\x01\x0d\x00\x03\x1b\x1b"),
+		uint16(0), byte(0), byte(0))
+	f.Fuzz(func(t *testing.T, esmClass, coding, zero byte, octets []byte, group uint16, number,
+		total byte) {
+		m := pdu.Message{ESMClass: esmClass, DataCoding: coding, ShortMessage: octets,
+			Source: pdu.Address{Addr: string(octets)}, TLVs: pdu.TLVs{
+				pdu.Uint16(pdu.TagSARMsgRefNum, group), pdu.Uint8(pdu.TagSARTotalSegments, total),
+				pdu.Uint8(pdu.TagSARSegmentSeqnum, number),
+			}}
 		in, ok := (&Config{Alphabet: Alphabet(zero % 3)}).parseInbound(&m, time.Time{})
 		if in.Part < 0 || in.Parts < 0 || in.Part > 0 && in.Part >= in.Parts {
 			t.Fatalf("part %d of %d", in.Part, in.Parts)

@@ -32,14 +32,16 @@ func lateAnswers(cfg *Config) <-chan provider.Receipt {
 	return content
 }
 
-// TestALateYesProvesThatTheSubmitWasTaken, whether the bind or the sender gave it up, and for each part of a message.
+// TestALateYesProvesThatTheSubmitWasTaken, whether the bind or the sender gave it up, and for each
+// part of a message.
 func TestALateYesProvesThatTheSubmitWasTaken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		deadline time.Duration
 		parts    int
 	}{
-		"response timeout": {time.Minute, 1}, "deadline of the sender": {time.Second, 1}, "three parts": {time.Minute, 3},
+		"response timeout": {time.Minute, 1}, "deadline of the sender": {time.Second, 1},
+		"three parts": {time.Minute, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +62,10 @@ func TestALateYesProvesThatTheSubmitWasTaken(t *testing.T) {
 				<-time.After(time.Minute) // of the bubble
 				want := map[provider.Receipt]bool{}
 				for _, one := range srv.Submits() {
-					want[provider.Receipt{Reference: one.MessageID, Key: s.Key, State: provider.Pending, At: began.Add(5 * time.Second)}] = true
+					want[provider.Receipt{
+						Reference: one.MessageID, Key: s.Key, State: provider.Pending,
+						At: began.Add(5 * time.Second),
+					}] = true
 				}
 				got := map[provider.Receipt]bool{}
 				for range len(content) {
@@ -76,8 +81,8 @@ func TestALateYesProvesThatTheSubmitWasTaken(t *testing.T) {
 	}
 }
 
-// TestOnlyALateYesIsAProof: not a no, not an answer that comes twice, not one to a submit that had its own, and not one
-// that claims to be about another kind of request.
+// TestOnlyALateYesIsAProof: not a no, not an answer that comes twice, not one to a submit that had
+// its own, and not one that claims to be about another kind of request.
 func TestOnlyALateYesIsAProof(t *testing.T) {
 	t.Parallel()
 	cfg := Config{ResponseTimeout: 200 * time.Millisecond}
@@ -138,7 +143,8 @@ func TestWhatIsRememberedOfGivenUpSubmitsIsBounded(t *testing.T) {
 	}
 }
 
-// brittleConn breaks in the write that comes after the one in which it was stopped, of which so many octets leave.
+// brittleConn breaks in the write that comes after the one in which it was stopped, of which so
+// many octets leave.
 type brittleConn struct {
 	net.Conn
 	entered chan struct{} // gets a token when a write has been stopped
@@ -173,8 +179,9 @@ func (c *brittleConn) arm() {
 	c.armed = true
 }
 
-// TestUnderTLSEverySubmitOfABrokenWriteIsInDoubt: what a write reports counts records and says too little about what has
-// left. Of a plain connection the same write leaves nothing in doubt of which no octet left.
+// TestUnderTLSEverySubmitOfABrokenWriteIsInDoubt: what a write reports counts records and says too
+// little about what has left. Of a plain connection the same write leaves nothing in doubt of which
+// no octet left.
 func TestUnderTLSEverySubmitOfABrokenWriteIsInDoubt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -209,7 +216,9 @@ func checkBrokenWrite(t *testing.T, encrypted bool, octets int, want provider.Ou
 		if err != nil {
 			return nil, err
 		}
-		brittle := &brittleConn{Conn: conn, entered: make(chan struct{}, 1), leave: make(chan struct{}), octets: octets}
+		brittle := &brittleConn{
+			Conn: conn, entered: make(chan struct{}, 1), leave: make(chan struct{}), octets: octets,
+		}
 		select {
 		case conns <- brittle:
 			return brittle, nil
@@ -220,7 +229,8 @@ func checkBrokenWrite(t *testing.T, encrypted bool, octets int, want provider.Ou
 	client := startClient(t, cfg)
 	conn := <-conns
 	conn.arm()
-	first := sendAsync(client, submission(0)) // holds the writer, so that the others are gathered behind it
+	// holds the writer, so that the others are gathered behind it
+	first := sendAsync(client, submission(0))
 	<-conn.entered
 	var results []<-chan provider.Result
 	for i := range 5 {

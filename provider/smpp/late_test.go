@@ -17,8 +17,11 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// sendLong sends n messages of that many parts at once and returns the results and how long each took.
-func sendLong(c *Client, n, parts int, latest time.Time) (results []provider.Result, took []time.Duration) {
+// sendLong sends n messages of that many parts at once and returns the results and how long each
+// took.
+func sendLong(
+	c *Client, n, parts int, latest time.Time,
+) (results []provider.Result, took []time.Duration) {
 	results, took = make([]provider.Result, n), make([]time.Duration, n)
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -52,14 +55,15 @@ func arrivals(srv *smpptest.Server, began time.Time) map[string]int {
 	return out
 }
 
-// TestNothingLeavesAfterItsLatestWhenAWindowFrees: ten messages of four parts, a window of ten, and an SMSC that
-// answers after 2.5 s. Two messages have room; the others go back as soon as it is too late for them, and
-// nothing leaves when the answers come.
+// TestNothingLeavesAfterItsLatestWhenAWindowFrees: ten messages of four parts, a window of ten, and
+// an SMSC that answers after 2.5 s. Two messages have room; the others go back as soon as it is too
+// late for them, and nothing leaves when the answers come.
 func TestNothingLeavesAfterItsLatestWhenAWindowFrees(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const bound = 100 * time.Millisecond
-		srv, c := startPiped(t, smpptest.Behaviour{Latency: 2500 * time.Millisecond}, Config{Window: 10})
+		srv, c := startPiped(t, smpptest.Behaviour{Latency: 2500 * time.Millisecond},
+			Config{Window: 10})
 		began := time.Now()
 		results, took := sendLong(c, 10, 4, began.Add(bound))
 		late := 0
@@ -76,7 +80,8 @@ func TestNothingLeavesAfterItsLatestWhenAWindowFrees(t *testing.T) {
 			t.Errorf("%d messages were late, want 8", late)
 		}
 		<-time.After(time.Minute) // of the bubble
-		if diff := cmp.Diff(map[string]int{"0s, messages: 2": 8}, arrivals(srv, began)); diff != "" {
+		if diff := cmp.Diff(map[string]int{"0s, messages: 2": 8},
+			arrivals(srv, began)); diff != "" {
 			t.Error(diff)
 		}
 		closeIn(t, c)
@@ -84,17 +89,22 @@ func TestNothingLeavesAfterItsLatestWhenAWindowFrees(t *testing.T) {
 	})
 }
 
-// TestAMessageLeavesWithAllItsPartsOrWaits: the same without a bound. No message begins in a second and ends in another.
+// TestAMessageLeavesWithAllItsPartsOrWaits: the same without a bound. No message begins in a second
+// and ends in another.
 func TestAMessageLeavesWithAllItsPartsOrWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv, c := startPiped(t, smpptest.Behaviour{Latency: 2500 * time.Millisecond}, Config{Window: 10})
+		srv, c := startPiped(t, smpptest.Behaviour{Latency: 2500 * time.Millisecond},
+			Config{Window: 10})
 		began := time.Now()
 		results, _ := sendLong(c, 7, 4, time.Time{})
 		if counts := tally(results); counts[provider.Accepted] != 7 {
 			t.Errorf("outcomes %v", counts)
 		}
-		want := map[string]int{"0s, messages: 2": 8, "2.5s, messages: 2": 8, "5s, messages: 2": 8, "7.5s, messages: 1": 4}
+		want := map[string]int{
+			"0s, messages: 2": 8, "2.5s, messages: 2": 8, "5s, messages: 2": 8,
+			"7.5s, messages: 1": 4,
+		}
 		if diff := cmp.Diff(want, arrivals(srv, began)); diff != "" {
 			t.Error(diff)
 		}
@@ -103,8 +113,9 @@ func TestAMessageLeavesWithAllItsPartsOrWaits(t *testing.T) {
 	})
 }
 
-// TestPartsBeyondTheWindowFollowOneByOne: what does not fit is not in the limit of the second in which it leaves, so that it
-// leaves in the smallest portions there are. Messages that begin later find room beside it.
+// TestPartsBeyondTheWindowFollowOneByOne: what does not fit is not in the limit of the second in
+// which it leaves, so that it leaves in the smallest portions there are. Messages that begin later
+// find room beside it.
 func TestPartsBeyondTheWindowFollowOneByOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +132,9 @@ func TestPartsBeyondTheWindowFollowOneByOne(t *testing.T) {
 		if counts := tally(append(results, <-long)); counts[provider.Accepted] != 3 {
 			t.Errorf("outcomes %v", counts)
 		}
-		want := map[string]int{"0s, messages: 1": 10, "1s, messages: 3": 9, "2s, messages: 1": 1, "3s, messages: 1": 1}
+		want := map[string]int{
+			"0s, messages: 1": 10, "1s, messages: 3": 9, "2s, messages: 1": 1, "3s, messages: 1": 1,
+		}
 		if diff := cmp.Diff(want, arrivals(srv, began)); diff != "" {
 			t.Error(diff)
 		}
@@ -130,8 +143,9 @@ func TestPartsBeyondTheWindowFollowOneByOne(t *testing.T) {
 	})
 }
 
-// TestNothingLeavesLateForAPeerThatReadsAgain: what is queued behind a write that does not get on goes back when it is too
-// late, long before the connection is given up, and is not written when the peer reads again.
+// TestNothingLeavesLateForAPeerThatReadsAgain: what is queued behind a write that does not get on
+// goes back when it is too late, long before the connection is given up, and is not written when
+// the peer reads again.
 func TestNothingLeavesLateForAPeerThatReadsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,7 +167,8 @@ func TestNothingLeavesLateForAPeerThatReadsAgain(t *testing.T) {
 			results, took := sendLong(c, 3, parts, time.Now().Add(bound))
 			for i, r := range results {
 				if r.Outcome != provider.Refused || r.Code != provider.Late || took[i] != bound {
-					t.Errorf("message %d of %d parts: %v (%s) after %v", i, parts, r.Outcome, r.Code, took[i])
+					t.Errorf("message %d of %d parts: %v (%s) after %v", i, parts, r.Outcome,
+						r.Code, took[i])
 				}
 			}
 		}
@@ -161,7 +176,8 @@ func TestNothingLeavesLateForAPeerThatReadsAgain(t *testing.T) {
 		synctest.Wait()
 		for range 2 {
 			h := peer.expect(pdu.CommandSubmitSM)
-			peer.send(0, h.Sequence, &pdu.MessageResp{Command: pdu.CommandSubmitSMResp, MessageID: "id"})
+			peer.send(0, h.Sequence,
+				&pdu.MessageResp{Command: pdu.CommandSubmitSMResp, MessageID: "id"})
 		}
 		for _, done := range []<-chan provider.Result{blocker, after} {
 			if r := <-done; r.Outcome != provider.Accepted {
@@ -214,7 +230,8 @@ func TestTheLastLookIsRightBeforeTheWrite(t *testing.T) {
 		whenever := s.queued(t, time.Time{}, 1, 100)
 		buf, spans, _ := s.take(nil, nil)
 		if len(buf) != 300 || len(spans) != 3 || len(s.queue) != 0 {
-			t.Errorf("%d octets and %d submits are written, %d stay", len(buf), len(spans), len(s.queue))
+			t.Errorf("%d octets and %d submits are written, %d stay", len(buf), len(spans),
+				len(s.queue))
 		}
 		for _, c := range late {
 			<-c.done
@@ -228,7 +245,8 @@ func TestTheLastLookIsRightBeforeTheWrite(t *testing.T) {
 	})
 }
 
-// TestABegunMessageIsWrittenToItsEnd: the parts behind the first write of a large message follow after the latest moment.
+// TestABegunMessageIsWrittenToItsEnd: the parts behind the first write of a large message follow
+// after the latest moment.
 func TestABegunMessageIsWrittenToItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

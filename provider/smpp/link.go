@@ -43,7 +43,8 @@ func (l *link) run(life, serving context.Context) {
 			}
 			l.chooseAddress(lasted && !s.endedUnhealthy(err))
 		}
-		if !pause(serving, backoff(failures, l.cfg.ReconnectMin, l.cfg.ReconnectMax, rand.Float64())) {
+		if !pause(serving, backoff(failures, l.cfg.ReconnectMin, l.cfg.ReconnectMax,
+			rand.Float64())) {
 			return
 		}
 	}
@@ -63,9 +64,10 @@ func (l *link) open(ctx context.Context) (*session, error) {
 	return newSession(l.cfg, l.pool, in, bindSequence), nil
 }
 
-// chooseAddress chooses the address after one that had bound. A good one, where the session lasted and the peer did its work to the
-// end, is no reason to avoid anything: the bind goes back to where it began, so that binds which fled from a host that was
-// away spread again. Else the next one is tried: something in front of a dead host may bind for ever and carry nothing.
+// chooseAddress chooses the address after one that had bound. A good one, where the session lasted
+// and the peer did its work to the end, is no reason to avoid anything: the bind goes back to where
+// it began, so that binds which fled from a host that was away spread again. Else the next one is
+// tried: something in front of a dead host may bind for ever and carry nothing.
 func (l *link) chooseAddress(good bool) {
 	if good {
 		l.address = l.firstAddress

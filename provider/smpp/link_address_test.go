@@ -114,7 +114,8 @@ func TestAHostThatIsSilentOrTakesNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestABindGoesBackToItsHost: it fled while the host was away, and returns when its connection ends in a good way.
+// TestABindGoesBackToItsHost: it fled while the host was away, and returns when its connection ends
+// in a good way.
 func TestABindGoesBackToItsHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,7 +140,9 @@ func TestABindGoesBackToItsHost(t *testing.T) {
 func TestBackoffGrowsBetweenItsBounds(t *testing.T) {
 	t.Parallel()
 	low, high := 500*time.Millisecond, 30*time.Second
-	for failures, want := range map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 4: 16 * time.Second, 5: high, 1000: high} {
+	for failures, want := range map[int]time.Duration{
+		0: time.Second, 1: 2 * time.Second, 4: 16 * time.Second, 5: high, 1000: high,
+	} {
 		if got := backoff(failures, low, high, 1); got != want {
 			t.Errorf("ceiling after %d failures is %v, want %v", failures, got, want)
 		}
@@ -150,7 +153,8 @@ func TestBackoffGrowsBetweenItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "low"))
 		high := low + time.Duration(rapid.Int64Range(0, int64(100*time.Hour)).Draw(t, "span"))
-		d := backoff(rapid.IntRange(0, 1<<40).Draw(t, "failures"), low, high, rapid.Float64Range(0, 0.999999).Draw(t, "random"))
+		d := backoff(rapid.IntRange(0, 1<<40).Draw(t, "failures"), low, high,
+			rapid.Float64Range(0, 0.999999).Draw(t, "random"))
 		if d < low || d > high {
 			t.Fatalf("%v is outside %v to %v", d, low, high)
 		}
@@ -171,8 +175,9 @@ func newAuthority(t *testing.T) authority {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "smsc"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "smsc"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"smsc.test"},
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}

@@ -52,7 +52,10 @@ func TestReconnectPausesAreSpreadBetweenTheirBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Time
-		cfg := Config{Addresses: []string{"h:1"}, SystemID: "a", ReconnectMin: time.Second, ReconnectMax: 30 * time.Second}
+		cfg := Config{
+			Addresses: []string{"h:1"}, SystemID: "a", ReconnectMin: time.Second,
+			ReconnectMax: 30 * time.Second,
+		}
 		cfg.Dial = func(context.Context, string, string) (net.Conn, error) {
 			at = append(at, time.Now())
 			return nil, errors.New("connection refused")
@@ -93,7 +96,10 @@ func TestAWrongPasswordIsLoudAndPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := smpptest.New(smpptest.Config{SystemID: "acme", Password: "right"})
 		var content states
-		cfg := Config{Addresses: []string{"h:1"}, SystemID: "acme", Password: "wrongone", OnState: content.add}
+		cfg := Config{
+			Addresses: []string{"h:1"}, SystemID: "acme", Password: "wrongone",
+			OnState: content.add,
+		}
 		cfg.Dial = pipeTo(srv)
 		c, err := New(cfg)
 		if err != nil {
@@ -110,7 +116,8 @@ func TestAWrongPasswordIsLoudAndPatient(t *testing.T) {
 		}
 		for _, err := range content.errs() {
 			link, ok := errors.AsType[*LinkError](err)
-			if !ok || link.Why != WhyBindRefused || link.Status != pdu.StatusInvPaswd || strings.Contains(err.Error(), "wrongone") {
+			if !ok || link.Why != WhyBindRefused || link.Status != pdu.StatusInvPaswd ||
+				strings.Contains(err.Error(), "wrongone") {
 				t.Fatalf("content %v", err)
 			}
 		}
@@ -163,7 +170,11 @@ func TestABindThatIsNotAnsweredTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{Silent: true}})
 		var content states
-		c, err := New(Config{Addresses: []string{"h:1"}, SystemID: "acme", Dial: pipeTo(srv), OnState: content.add})
+		c, err := New(
+			Config{
+				Addresses: []string{"h:1"}, SystemID: "acme", Dial: pipeTo(srv),
+				OnState: content.add,
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +193,8 @@ func TestTheNextAddressIsTriedWhenOneFails(t *testing.T) {
 	srv := startServer(t, smpptest.Config{})
 	down := startServer(t, smpptest.Config{})
 	down.Close()
-	refusing := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{RefuseBinds: pdu.StatusBindFail}})
+	refusing := startServer(t,
+		smpptest.Config{Behaviour: smpptest.Behaviour{RefuseBinds: pdu.StatusBindFail}})
 	c := startClient(t, fastConfig(down.Addr(), refusing.Addr(), srv.Addr()))
 	if r := send(c, submission(1)); r.Outcome != provider.Accepted {
 		t.Errorf("result %+v", r)
@@ -198,7 +210,8 @@ func TestBindsStartWithDifferentAddresses(t *testing.T) {
 	cfg := fastConfig(one.Addr(), two.Addr())
 	cfg.Binds = 4
 	startClient(t, cfg)
-	eventually(t, "both have two binds", func() bool { return one.Stats().Binds == 2 && two.Stats().Binds == 2 })
+	eventually(t, "both have two binds",
+		func() bool { return one.Stats().Binds == 2 && two.Stats().Binds == 2 })
 }
 
 func TestSeveralBindsShareTheLoadAndSurviveEachOther(t *testing.T) {
@@ -215,7 +228,8 @@ func TestSeveralBindsShareTheLoadAndSurviveEachOther(t *testing.T) {
 		for range cfg.Binds {
 			results = append(results, sendAsync(c, submission(len(results))))
 		}
-		eventually(t, "the submits have arrived", func() bool { return len(srv.Submits()) == len(results) })
+		eventually(t, "the submits have arrived",
+			func() bool { return len(srv.Submits()) == len(results) })
 		perBind := map[int]int{}
 		for _, s := range srv.Submits() {
 			perBind[s.Connection]++
@@ -233,7 +247,8 @@ func TestSeveralBindsShareTheLoadAndSurviveEachOther(t *testing.T) {
 		}
 	}
 	srv.CutAll()
-	eventually(t, "all are bound again", func() bool { return srv.Stats().Binds == 6 && c.bound() == 3 })
+	eventually(t, "all are bound again",
+		func() bool { return srv.Stats().Binds == 6 && c.bound() == 3 })
 }
 
 func (c *Client) bound() int {
@@ -266,7 +281,8 @@ func TestPairsSubmitOnOneConnectionAndReceiveOnTheOther(t *testing.T) {
 		t.Errorf("received %+v", d)
 	}
 	states := c.States()
-	if len(states) != 2 || states[0].Role != pdu.CommandBindTransmitter || states[1].Role != pdu.CommandBindReceiver {
+	if len(states) != 2 || states[0].Role != pdu.CommandBindTransmitter ||
+		states[1].Role != pdu.CommandBindReceiver {
 		t.Errorf("states %+v", states)
 	}
 	for _, s := range states {
@@ -305,7 +321,8 @@ func TestPeersOfOtherVersionsAreTolerated(t *testing.T) {
 	t.Parallel()
 	for _, version := range []byte{0, pdu.Version33, pdu.Version34, pdu.Version50, 0xFF} {
 		srv := startServer(t, smpptest.Config{Version: version})
-		if r := send(startClient(t, fastConfig(srv.Addr())), submission(1)); r.Outcome != provider.Accepted {
+		if r := send(startClient(t, fastConfig(srv.Addr())),
+			submission(1)); r.Outcome != provider.Accepted {
 			t.Errorf("version 0x%x: %+v", version, r)
 		}
 	}
@@ -327,7 +344,8 @@ func TestAPeerThatTalksBeforeTheBindIsHeardOut(t *testing.T) {
 	peer.expect(pdu.CommandEnquireLinkResp)
 	peer.send(0, 3, &pdu.AlertNotification{})
 	// The answer and a request in one write: what is buffered must not be lost.
-	frame, err := pdu.Append(nil, 0, h.Sequence, &pdu.BindResp{Command: pdu.CommandBindTransceiverResp})
+	frame, err := pdu.Append(nil, 0, h.Sequence,
+		&pdu.BindResp{Command: pdu.CommandBindTransceiverResp})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,16 @@ import (
 // StatusMeaning is what the status of a submit_sm_resp means for the message.
 type StatusMeaning struct {
 	Outcome provider.Outcome
-	// Unfit qualifies Refused: the SMSC does not take this one message, and the refusal says nothing about bind and channel.
+	// Unfit qualifies Refused: the SMSC does not take this one message, and the refusal says
+	// nothing about bind and channel.
 	Unfit bool
 }
 
 // unfit is the verdict on a message for which another channel will do, while this one takes others.
 var unfit = StatusMeaning{Outcome: provider.Refused, Unfit: true}
 
-// statusMeaning is what a status means on this channel, for a message of whose source address so much is its own.
+// statusMeaning is what a status means on this channel, for a message of whose source address so
+// much is its own.
 func (c *Config) statusMeaning(s pdu.Status, source ownAddress) StatusMeaning {
 	if v, ok := c.Outcomes[s]; ok {
 		return v
@@ -35,8 +37,8 @@ func (c *Config) outcome(s pdu.Status) provider.Outcome {
 
 // outcomeOf says what a status means for the message where the channel says nothing else.
 //
-// Any status but zero says that the SMSC did not take the message (section 5.1.3),
-// so nothing becomes Unknown here. The question is who is at fault:
+// Any status but zero says that the SMSC did not take the message (section 5.1.3), so nothing
+// becomes Unknown here. The question is who is at fault:
 //
 //   - Throttled: the SMSC asks to slow down, and the same channel will do later.
 //   - Rejected: destination, length or content are at fault, or the SMSC
@@ -90,23 +92,28 @@ const (
 	whyLate        = provider.Late           // not begun when its latest moment came
 	whyExpired     = provider.DeadlinePassed // its deadline came before it could leave
 	whyWindow      = "window_full"           // no slot until the context ended
-	whyCancelled   = "cancelled"             // the context ended: before an octet left, or because it was called off
-	whyTimeout     = "timeout"               // no answer within the response timeout, or by the deadline of the context
-	whyLost        = "connection_lost"       // the connection ended before the answer
-	whySkipped     = "skipped"               // an earlier part had failed
+	// the context ended: before an octet left, or because it was called off
+	whyCancelled = "cancelled"
+	// no answer within the response timeout, or by the deadline of the context
+	whyTimeout = "timeout"
+	whyLost    = "connection_lost" // the connection ended before the answer
+	whySkipped = "skipped"         // an earlier part had failed
 )
 
-// ownAddress says what of a source address is the message's own, so that the next message may have another. What is not is the
-// channel's: when the SMSC does not take it, it takes no message, and to spare the channel would let it swallow them all.
+// ownAddress says what of a source address is the message's own, so that the next message may have
+// another. What is not is the channel's: when the SMSC does not take it, it takes no message, and
+// to spare the channel would let it swallow them all.
 type ownAddress struct {
 	sender   bool // the number or name
 	ton, npi bool // its type and plan, derived from the message's own sender
 }
 
-// ownAddressOf says what is the message's own of a source address that was written by a rule, which may be nil. A sender that the
-// channel has as its own, too, is the channel's.
+// ownAddressOf says what is the message's own of a source address that was written by a rule, which
+// may be nil. A sender that the channel has as its own, too, is the channel's.
 func (c *Config) ownAddressOf(r *SourceRule, s *provider.Submission) ownAddress {
-	if !s.OwnSender || s.From == "" || strings.TrimPrefix(s.From, "+") == strings.TrimPrefix(c.From, "+") || r != nil && r.From != "" {
+	if !s.OwnSender || s.From == "" ||
+		strings.TrimPrefix(s.From, "+") == strings.TrimPrefix(c.From, "+") ||
+		r != nil && r.From != "" {
 		return ownAddress{}
 	}
 	return ownAddress{
@@ -116,7 +123,8 @@ func (c *Config) ownAddressOf(r *SourceRule, s *provider.Submission) ownAddress 
 	}
 }
 
-// blamedBy reports whether a status says that what is the message's own is wrong: its sender, or what derives from it.
+// blamedBy reports whether a status says that what is the message's own is wrong: its sender, or
+// what derives from it.
 func (o ownAddress) blamedBy(s pdu.Status) bool {
 	switch s {
 	case pdu.StatusInvSrcAdr:

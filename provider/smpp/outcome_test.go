@@ -18,19 +18,28 @@ var outcomes = map[provider.Outcome][]pdu.Status{
 	},
 	provider.Refused: {
 		// the SMSC
-		pdu.StatusSysErr, pdu.StatusSubmitFail, pdu.StatusReceiverTemporary, pdu.StatusDeliveryFailure, pdu.StatusUnknownErr,
+		pdu.StatusSysErr, pdu.StatusSubmitFail, pdu.StatusReceiverTemporary,
+		pdu.StatusDeliveryFailure, pdu.StatusUnknownErr,
 		// the bind and the account
-		pdu.StatusInvBndSts, pdu.StatusAlyBnd, pdu.StatusBindFail, pdu.StatusInvPaswd, pdu.StatusInvSysID, pdu.StatusInvSysTyp,
-		pdu.StatusInvSrcAdr, pdu.StatusSerTypUnauth, pdu.StatusProhibited, pdu.StatusSerTypUnavail, pdu.StatusSerTypDenied,
+		pdu.StatusInvBndSts, pdu.StatusAlyBnd, pdu.StatusBindFail, pdu.StatusInvPaswd,
+		pdu.StatusInvSysID, pdu.StatusInvSysTyp,
+		pdu.StatusInvSrcAdr, pdu.StatusSerTypUnauth, pdu.StatusProhibited, pdu.StatusSerTypUnavail,
+		pdu.StatusSerTypDenied,
 		// the dialect this channel speaks
-		pdu.StatusInvCmdLen, pdu.StatusInvCmdID, pdu.StatusInvPrtFlg, pdu.StatusInvRegDlvFlg, pdu.StatusInvSerTyp,
-		pdu.StatusInvEsmClass, pdu.StatusInvSrcTON, pdu.StatusInvSrcNPI, pdu.StatusInvDstTON, pdu.StatusInvDstNPI,
-		pdu.StatusInvRepFlag, pdu.StatusInvSched, pdu.StatusInvExpiry, pdu.StatusInvDftMsgID, pdu.StatusInvDCS,
-		pdu.StatusInvOptParStream, pdu.StatusOptParNotAllwd, pdu.StatusInvParLen, pdu.StatusMissingOptParam, pdu.StatusInvOptParamVal,
+		pdu.StatusInvCmdLen, pdu.StatusInvCmdID, pdu.StatusInvPrtFlg, pdu.StatusInvRegDlvFlg,
+		pdu.StatusInvSerTyp,
+		pdu.StatusInvEsmClass, pdu.StatusInvSrcTON, pdu.StatusInvSrcNPI, pdu.StatusInvDstTON,
+		pdu.StatusInvDstNPI,
+		pdu.StatusInvRepFlag, pdu.StatusInvSched, pdu.StatusInvExpiry, pdu.StatusInvDftMsgID,
+		pdu.StatusInvDCS,
+		pdu.StatusInvOptParStream, pdu.StatusOptParNotAllwd, pdu.StatusInvParLen,
+		pdu.StatusMissingOptParam, pdu.StatusInvOptParamVal,
 		pdu.StatusInvSrcAddrSubunit, pdu.StatusInvDstAddrSubunit,
 		// answers to requests that are not submit_sm
-		pdu.StatusInvMsgID, pdu.StatusCancelFail, pdu.StatusReplaceFail, pdu.StatusQueryFail, pdu.StatusInvNumDests,
-		pdu.StatusInvDLName, pdu.StatusInvDestFlag, pdu.StatusInvSubRep, pdu.StatusCntSubDL, pdu.StatusInvNumMsgs,
+		pdu.StatusInvMsgID, pdu.StatusCancelFail, pdu.StatusReplaceFail, pdu.StatusQueryFail,
+		pdu.StatusInvNumDests,
+		pdu.StatusInvDLName, pdu.StatusInvDestFlag, pdu.StatusInvSubRep, pdu.StatusCntSubDL,
+		pdu.StatusInvNumMsgs,
 		// a vendor's own
 		0x400, 0x4FF, 0x12345678,
 	},
@@ -56,9 +65,14 @@ func TestEveryStatusHasItsOutcome(t *testing.T) {
 
 func TestNoAnswerIsUnknownUnlessTheChannelSaysSo(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Outcomes: map[pdu.Status]StatusMeaning{0x410: {Outcome: provider.Rejected}, pdu.StatusInvExpiry: {Outcome: provider.Unknown}}}
+	cfg := Config{
+		Outcomes: map[pdu.Status]StatusMeaning{
+			0x410: {Outcome: provider.Rejected}, pdu.StatusInvExpiry: {Outcome: provider.Unknown},
+		},
+	}
 	for s, want := range map[pdu.Status]provider.Outcome{
-		0x410: provider.Rejected, pdu.StatusInvExpiry: provider.Unknown, 0x411: provider.Refused, pdu.StatusOK: provider.Accepted,
+		0x410: provider.Rejected, pdu.StatusInvExpiry: provider.Unknown, 0x411: provider.Refused,
+		pdu.StatusOK: provider.Accepted,
 	} {
 		if got := cfg.outcome(s); got != want {
 			t.Errorf("%v is %v, want %v", s, got, want)
@@ -66,15 +80,19 @@ func TestNoAnswerIsUnknownUnlessTheChannelSaysSo(t *testing.T) {
 	}
 }
 
-// TestWhatTheChannelSaysOfAStatusHoldsWhoeverTheSenderIs: an operator who calls a status unfit, or refused, knows the carrier.
+// TestWhatTheChannelSaysOfAStatusHoldsWhoeverTheSenderIs: an operator who calls a status unfit, or
+// refused, knows the carrier.
 func TestWhatTheChannelSaysOfAStatusHoldsWhoeverTheSenderIs(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Outcomes: map[pdu.Status]StatusMeaning{
-		0x410: unfit, pdu.StatusInvSrcAdr: {Outcome: provider.Refused}, pdu.StatusInvSrcTON: {Outcome: provider.Rejected},
+		0x410: unfit, pdu.StatusInvSrcAdr: {Outcome: provider.Refused},
+		pdu.StatusInvSrcTON: {Outcome: provider.Rejected},
 	}}
 	for _, source := range []ownAddress{{}, {sender: true, ton: true, npi: true}} {
 		for s, want := range map[pdu.Status]StatusMeaning{
-			0x410: unfit, 0x411: {Outcome: provider.Refused}, pdu.StatusInvSrcAdr: {Outcome: provider.Refused}, pdu.StatusInvSrcTON: {Outcome: provider.Rejected},
+			0x410: unfit, 0x411: {Outcome: provider.Refused},
+			pdu.StatusInvSrcAdr: {Outcome: provider.Refused},
+			pdu.StatusInvSrcTON: {Outcome: provider.Rejected},
 		} {
 			if got := cfg.statusMeaning(s, source); got != want {
 				t.Errorf("%v, source %+v: %+v, want %+v", s, source, got, want)
@@ -86,18 +104,22 @@ func TestWhatTheChannelSaysOfAStatusHoldsWhoeverTheSenderIs(t *testing.T) {
 // TestOnlyARefusalCanBeUnfit holds what no setting can say and Go code can.
 func TestOnlyARefusalCanBeUnfit(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Addresses: []string{"h:1"}, SystemID: "a", Outcomes: map[pdu.Status]StatusMeaning{0x410: unfit}}
+	cfg := Config{
+		Addresses: []string{"h:1"}, SystemID: "a",
+		Outcomes: map[pdu.Status]StatusMeaning{0x410: unfit},
+	}
 	if err := cfg.Validate(); err != nil {
 		t.Error(err)
 	}
 	cfg.Outcomes[0x410] = StatusMeaning{Outcome: provider.Rejected, Unfit: true}
-	if err := cfg.Validate(); err == nil || err.Error() != "outcomes: 0x00000410 is rejected, and only what is refused can be unfit" {
+	if err := cfg.Validate(); err == nil ||
+		err.Error() != "outcomes: 0x00000410 is rejected, and only what is refused can be unfit" {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestWhatTheChannelWritesIsNotTheMessagesOwn: a type that a setting or a rule fixes, a sender that a rule or the routing
-// document puts in place of the message's.
+// TestWhatTheChannelWritesIsNotTheMessagesOwn: a type that a setting or a rule fixes, a sender that
+// a rule or the routing document puts in place of the message's.
 func TestWhatTheChannelWritesIsNotTheMessagesOwn(t *testing.T) {
 	t.Parallel()
 	octet := new(byte(1))
@@ -107,18 +129,35 @@ func TestWhatTheChannelWritesIsNotTheMessagesOwn(t *testing.T) {
 		cfg  Config
 		want ownAddress
 	}{
-		"its own":                      {want: whole},
-		"the channel has another":      {cfg: Config{From: "Other"}, want: whole},
-		"the channel has the same":     {cfg: Config{From: "ACME"}},
-		"the setting source_ton":       {cfg: Config{SourceTON: octet}, want: ownAddress{sender: true, npi: true}},
-		"the setting source_npi":       {cfg: Config{SourceNPI: octet}, want: ownAddress{sender: true, ton: true}},
-		"the recipient's have no say":  {cfg: Config{DestTON: octet, DestNPI: octet}, want: whole},
-		"a rule with another":          {cfg: Config{SourceRules: []SourceRule{{From: "Other"}}}},
-		"a rule with a type":           {cfg: Config{SourceRules: []SourceRule{{TON: octet}}}, want: ownAddress{sender: true, npi: true}},
-		"a rule with a plan":           {cfg: Config{SourceRules: []SourceRule{{NPI: octet}}}, want: ownAddress{sender: true, ton: true}},
-		"a rule for others":            {cfg: Config{SourceRules: []SourceRule{{Kind: Number, From: "Other"}}}, want: whole},
-		"a rule for other recipients":  {cfg: Config{SourceRules: []SourceRule{{To: france, From: "Other"}}}, want: whole},
-		"the first rule that fits has": {cfg: Config{SourceRules: []SourceRule{{Kind: Alphanumeric}, {From: "Other"}}}, want: whole},
+		"its own":                  {want: whole},
+		"the channel has another":  {cfg: Config{From: "Other"}, want: whole},
+		"the channel has the same": {cfg: Config{From: "ACME"}},
+		"the setting source_ton": {
+			cfg: Config{SourceTON: octet}, want: ownAddress{sender: true, npi: true},
+		},
+		"the setting source_npi": {
+			cfg: Config{SourceNPI: octet}, want: ownAddress{sender: true, ton: true},
+		},
+		"the recipient's have no say": {cfg: Config{DestTON: octet, DestNPI: octet}, want: whole},
+		"a rule with another":         {cfg: Config{SourceRules: []SourceRule{{From: "Other"}}}},
+		"a rule with a type": {
+			cfg:  Config{SourceRules: []SourceRule{{TON: octet}}},
+			want: ownAddress{sender: true, npi: true},
+		},
+		"a rule with a plan": {
+			cfg:  Config{SourceRules: []SourceRule{{NPI: octet}}},
+			want: ownAddress{sender: true, ton: true},
+		},
+		"a rule for others": {
+			cfg: Config{SourceRules: []SourceRule{{Kind: Number, From: "Other"}}}, want: whole,
+		},
+		"a rule for other recipients": {
+			cfg: Config{SourceRules: []SourceRule{{To: france, From: "Other"}}}, want: whole,
+		},
+		"the first rule that fits has": {
+			cfg:  Config{SourceRules: []SourceRule{{Kind: Alphanumeric}, {From: "Other"}}},
+			want: whole,
+		},
 	} {
 		s := provider.Submission{From: "ACME", OwnSender: true, To: "+447700900123", Text: "x"}
 		p, err := c.cfg.plan(s, time.Now())
@@ -126,7 +165,9 @@ func TestWhatTheChannelWritesIsNotTheMessagesOwn(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", name, p.source, err, c.want)
 		}
 	}
-	for name, s := range map[string]provider.Submission{"the routing document's": {From: "ACME"}, "none": {OwnSender: true}} {
+	for name, s := range map[string]provider.Submission{
+		"the routing document's": {From: "ACME"}, "none": {OwnSender: true},
+	} {
 		if got := (&Config{From: "Other"}).ownAddressOf(nil, &s); got != (ownAddress{}) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -137,7 +178,9 @@ func TestWhatTheChannelWritesIsNotTheMessagesOwn(t *testing.T) {
 func TestASenderIsTheChannelsWithAndWithoutAPlus(t *testing.T) {
 	t.Parallel()
 	for _, channels := range []string{"447700900111", "+447700900111"} {
-		for from, want := range map[string]bool{"447700900111": false, "+447700900111": false, "447700900112": true} {
+		for from, want := range map[string]bool{
+			"447700900111": false, "+447700900111": false, "447700900112": true,
+		} {
 			s := provider.Submission{From: from, OwnSender: true, To: "+447700900123", Text: "x"}
 			if got := (&Config{From: channels}).ownAddressOf(nil, &s); got.sender != want {
 				t.Errorf("%s on a channel of %s: own %v", from, channels, got.sender)
@@ -150,7 +193,8 @@ func TestASenderIsTheChannelsWithAndWithoutAPlus(t *testing.T) {
 func TestAStatusIsAboutItsOwnPartOfTheSource(t *testing.T) {
 	t.Parallel()
 	parts := map[pdu.Status]ownAddress{
-		pdu.StatusInvSrcAdr: {sender: true}, pdu.StatusInvSrcTON: {ton: true}, pdu.StatusInvSrcNPI: {npi: true},
+		pdu.StatusInvSrcAdr: {sender: true}, pdu.StatusInvSrcTON: {ton: true},
+		pdu.StatusInvSrcNPI: {npi: true},
 	}
 	for _, s := range append(pdu.Statuses(), 0x410) {
 		for about, o := range parts {

@@ -16,8 +16,9 @@ import (
 // Lock order: session.mu before pool.mu.
 type pool struct {
 	window int
-	probe  time.Duration // between two messages that a session gets which does not work; see slots.ailing
-	spare  sync.Pool     // of *waiter
+	// between two messages that a session gets which does not work; see slots.ailing
+	probe time.Duration
+	spare sync.Pool // of *waiter
 
 	mu        sync.Mutex
 	sessions  []*session // bound and able to submit
@@ -44,7 +45,10 @@ type slots struct {
 }
 
 func newPool(window int) *pool {
-	return &pool{window: window, probe: DefaultResponseTimeout, why: whyConnecting, idle: make(chan struct{})}
+	return &pool{
+		window: window, probe: DefaultResponseTimeout, why: whyConnecting,
+		idle: make(chan struct{}),
+	}
 }
 
 // acquire takes n slots of any session, at most a window, for a message that starts before latest,
@@ -84,7 +88,9 @@ func (p *pool) acquireOn(ctx context.Context, s *session, latest time.Time) (ok 
 }
 
 // wait is called with mu held and releases it.
-func (p *pool) wait(ctx context.Context, list *waitList, n int, latest time.Time) (*session, string) {
+func (p *pool) wait(
+	ctx context.Context, list *waitList, n int, latest time.Time,
+) (*session, string) {
 	w, ok := p.spare.Get().(*waiter)
 	if !ok {
 		w = &waiter{grant: make(chan *session, 1)}
@@ -143,9 +149,8 @@ func (p *pool) giveUp(list *waitList, w *waiter) {
 // release frees slots of s that came to nothing.
 func (p *pool) release(s *session, n int) { p.settle(s, n, noSignal, 0) }
 
-// settle frees slots of s and passes them on to who waited longest. Parts of
-// messages that have started go first. The word is what the end of the submit of that order says
-// about s itself.
+// settle frees slots of s and passes them on to who waited longest. Parts of messages that have
+// started go first. The word is what the end of the submit of that order says about s itself.
 func (p *pool) settle(s *session, n int, w bindSignal, order uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,8 +165,8 @@ func (p *pool) settle(s *session, n int, w bindSignal, order uint64) {
 	p.grant(s)
 }
 
-// start takes n slots of s for a message that starts; mu is held. If s gets it only to see whether it has recovered, the
-// next one follows after a while.
+// start takes n slots of s for a message that starts; mu is held. If s gets it only to see whether
+// it has recovered, the next one follows after a while.
 func (p *pool) start(s *session, n int) {
 	if p.probing(s) {
 		s.slots.probeAt = time.Now().Add(p.probe)
@@ -277,8 +282,8 @@ func (p *pool) unusable() string {
 	}
 }
 
-// leastLoaded returns nil when no window that is welcome has room for n. An ailing session whose time has come
-// goes first.
+// leastLoaded returns nil when no window that is welcome has room for n. An ailing session whose
+// time has come goes first.
 func (p *pool) leastLoaded(n int) *session {
 	now := p.now()
 	var best *session
@@ -311,8 +316,8 @@ func (p *pool) any() *session {
 	return nil
 }
 
-// takeSpare takes a slot that no submit wants now, of a session that works, for another request. The error is errNoBind or
-// errNoSlot; a success is followed by release.
+// takeSpare takes a slot that no submit wants now, of a session that works, for another request.
+// The error is errNoBind or errNoSlot; a success is followed by release.
 func (p *pool) takeSpare() (*session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -320,7 +325,8 @@ func (p *pool) takeSpare() (*session, error) {
 		return nil, errNoBind
 	}
 	for _, s := range p.sessions {
-		if p.waiting.first == nil && s.slots.waiting.first == nil && !s.slots.unhealthy && p.fits(s, 1) {
+		if p.waiting.first == nil && s.slots.waiting.first == nil && !s.slots.unhealthy &&
+			p.fits(s, 1) {
 			s.slots.used++
 			return s, nil
 		}

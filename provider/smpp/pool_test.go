@@ -47,7 +47,8 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 	for range senders {
 		wg.Go(func() {
 			for range rounds {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.N(2000))*time.Microsecond)
+				ctx, cancel := context.WithTimeout(t.Context(),
+					time.Duration(rand.N(2000))*time.Microsecond)
 				n := 1 + rand.N(window)
 				if s, why := p.acquire(ctx, n, maybeLatest()); s != nil {
 					use(s, n)
@@ -154,8 +155,8 @@ func TestWhoeverWaitsIsRefusedWhenTheLastSessionEnds(t *testing.T) {
 	}
 }
 
-// TestAShortMessageDoesNotOvertakeALongOne: with slots free, but too few for who is first in line, the next waits
-// too. It gets its turn as soon as the first gives up.
+// TestAShortMessageDoesNotOvertakeALongOne: with slots free, but too few for who is first in line,
+// the next waits too. It gets its turn as soon as the first gives up.
 func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,20 +10,22 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Handle names a message that the SMSC has accepted. SMPP knows no other name for one than the id that the SMSC
-// gave it, so that a submission which was never answered cannot be asked for: that is why a Client is no
-// provider.Finder.
+// Handle names a message that the SMSC has accepted. SMPP knows no other name for one than the id
+// that the SMSC gave it, so that a submission which was never answered cannot be asked for: that is
+// why a Client is no provider.Finder.
 type Handle struct {
 	Reference string // Result.Reference or Part.Reference
-	// From and To are those of the submission. An SMSC compares them with what it took (sections 4.8.1 and 4.9.1).
+	// From and To are those of the submission. An SMSC compares them with what it took (sections
+	// 4.8.1 and 4.9.1).
 	From, To string
 }
 
 // ErrNotOffered says that the settings of the channel do not say that the SMSC can do that.
 var ErrNotOffered = errors.New("the channel's settings do not offer it")
 
-// Query asks the SMSC what became of a message, with query_sm (section 4.8). The answer is a receipt, of the state
-// Pending while nothing is certain. A refusal is a *StatusError; no error holds a number.
+// Query asks the SMSC what became of a message, with query_sm (section 4.8). The answer is a
+// receipt, of the state Pending while nothing is certain. A refusal is a *StatusError; no error
+// holds a number.
 func (c *Client) Query(ctx context.Context, h Handle) (provider.Receipt, error) {
 	if !c.cfg.Query {
 		return provider.Receipt{}, fmt.Errorf("query_sm: %w", ErrNotOffered)
@@ -35,9 +37,11 @@ func (c *Client) Query(ctx context.Context, h Handle) (provider.Receipt, error) 
 	return c.query(ctx, c.pool.any(), h.Reference, source)
 }
 
-// querySpare asks where the window leaves a slot free, which it holds until the answer has come: SMSCs count all requests
-// without answer. Without one it is errNoSlot.
-func (c *Client) querySpare(ctx context.Context, reference string, source pdu.Address) (provider.Receipt, error) {
+// querySpare asks where the window leaves a slot free, which it holds until the answer has come:
+// SMSCs count all requests without answer. Without one it is errNoSlot.
+func (c *Client) querySpare(
+	ctx context.Context, reference string, source pdu.Address,
+) (provider.Receipt, error) {
 	s, err := c.pool.takeSpare()
 	if err != nil {
 		return provider.Receipt{}, fmt.Errorf("query_sm: %w", err)
@@ -47,7 +51,9 @@ func (c *Client) querySpare(ctx context.Context, reference string, source pdu.Ad
 }
 
 // query asks with an address as it went out.
-func (c *Client) query(ctx context.Context, s *session, reference string, source pdu.Address) (provider.Receipt, error) {
+func (c *Client) query(
+	ctx context.Context, s *session, reference string, source pdu.Address,
+) (provider.Receipt, error) {
 	body, err := ask(ctx, s, &pdu.QuerySM{MessageID: reference, Source: source})
 	if err != nil {
 		return provider.Receipt{}, fmt.Errorf("query_sm: %w", err)
@@ -73,8 +79,8 @@ func (c *Config) queried(reference string, q *pdu.QuerySMResp, now time.Time) pr
 	return r
 }
 
-// Cancel takes a message back that has not been delivered, with cancel_sm (section 4.9). Nil says that the SMSC did;
-// a refusal is a *StatusError, after which the message may still be delivered.
+// Cancel takes a message back that has not been delivered, with cancel_sm (section 4.9). Nil says
+// that the SMSC did; a refusal is a *StatusError, after which the message may still be delivered.
 func (c *Client) Cancel(ctx context.Context, h Handle) error {
 	if !c.cfg.Cancel {
 		return fmt.Errorf("cancel_sm: %w", ErrNotOffered)
@@ -87,14 +93,18 @@ func (c *Client) Cancel(ctx context.Context, h Handle) error {
 	if err != nil {
 		return fmt.Errorf("cancel_sm: %w", err)
 	}
-	_, err = ask(ctx, c.pool.any(), &pdu.CancelSM{ServiceType: c.cfg.ServiceType, MessageID: h.Reference, Source: source, Dest: dest})
+	_, err = ask(ctx, c.pool.any(),
+		&pdu.CancelSM{
+			ServiceType: c.cfg.ServiceType, MessageID: h.Reference, Source: source, Dest: dest,
+		})
 	if err != nil {
 		return fmt.Errorf("cancel_sm: %w", err)
 	}
 	return nil
 }
 
-// ask sends a request on a bind, nil when none is up, and returns the body of an answer that says yes.
+// ask sends a request on a bind, nil when none is up, and returns the body of an answer that says
+// yes.
 func ask(ctx context.Context, s *session, request pdu.Body) (pdu.Body, error) {
 	if s == nil {
 		return nil, errNoBind
@@ -144,7 +154,8 @@ func (s *session) ask(ctx context.Context, body pdu.Body) (response, error) {
 	}
 }
 
-// request queues a request whose answer goes to a channel of capacity 1, which is closed when none will come.
+// request queues a request whose answer goes to a channel of capacity 1, which is closed when none
+// will come.
 func (s *session) request(body pdu.Body, answers chan<- response) (sequence uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

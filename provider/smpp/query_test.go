@@ -20,27 +20,32 @@ func handleOf(s provider.Submission, r provider.Result) Handle {
 
 func TestQueryAndCancelGoByTheReference(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Queries: true, Cancels: true}})
+	srv := startServer(
+		t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Queries: true, Cancels: true}})
 	cfg := fastConfig(srv.Addr())
 	cfg.Query, cfg.Cancel = true, true
 	cfg.SourceRules = []SourceRule{{From: "60777"}} // what went out is what the SMSC compares
 	c := startClient(t, cfg)
 	s := submission(1)
 	h := handleOf(s, send(c, s))
-	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Pending || r.Code != "ENROUTE" || r.Reference != h.Reference || r.At.IsZero() {
+	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Pending ||
+		r.Code != "ENROUTE" || r.Reference != h.Reference || r.At.IsZero() {
 		t.Errorf("on its way: %+v, %v", r, err)
 	}
 	if err := c.Cancel(t.Context(), h); err != nil {
 		t.Errorf("cancel: %v", err)
 	}
-	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Undelivered || r.Cause != provider.Deleted {
+	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Undelivered ||
+		r.Cause != provider.Deleted {
 		t.Errorf("once cancelled: %+v, %v", r, err)
 	}
 	for name, err := range map[string]error{
-		"an id of nobody": second(c.Query(t.Context(), Handle{Reference: "none", From: s.From, To: s.To})),
+		"an id of nobody": second(
+			c.Query(t.Context(), Handle{Reference: "none", From: s.From, To: s.To})),
 		"cancelled twice": c.Cancel(t.Context(), Handle{Reference: "none", From: s.From, To: s.To}),
 	} {
-		if status, ok := errors.AsType[*StatusError](err); !ok || status.Status == pdu.StatusOK || strings.Contains(err.Error(), "447700") {
+		if status, ok := errors.AsType[*StatusError](err); !ok || status.Status == pdu.StatusOK ||
+			strings.Contains(err.Error(), "447700") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -66,7 +71,8 @@ func TestQueriesThatAreNotOfferedOrNotAnsweredFail(t *testing.T) {
 		t.Errorf("an SMSC that knows no query_sm: %v", err)
 	}
 	for name, bad := range map[string]Handle{
-		"sender": {From: "far too long a name", To: s.To}, "recipient": {From: s.From, To: "nobody"},
+		"sender":    {From: "far too long a name", To: s.To},
+		"recipient": {From: s.From, To: "nobody"},
 	} {
 		if err := c.Cancel(t.Context(), bad); err == nil {
 			t.Errorf("a %s that cannot be written", name)
@@ -106,12 +112,13 @@ func TestQueriesUnderWayEndWithTheirConnection(t *testing.T) {
 func TestReceiptsThatNeverComeAreAskedFor(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Queries: true, QueryState: func(smpptest.Submit) string {
-		if asked.Add(1) <= 2 {
-			return "ENROUTE" // those are asked for again
-		}
-		return "UNDELIV"
-	}}})
+	srv := startServer(t, smpptest.Config{Log: -1,
+		Behaviour: smpptest.Behaviour{Queries: true, QueryState: func(smpptest.Submit) string {
+			if asked.Add(1) <= 2 {
+				return "ENROUTE" // those are asked for again
+			}
+			return "UNDELIV"
+		}}})
 	taken := make(chan provider.Receipt, 10)
 	cfg := fastConfig(srv.Addr())
 	cfg.Query, cfg.QueryAfter = true, 20*time.Millisecond
@@ -182,7 +189,8 @@ func TestTheChaseIsBounded(t *testing.T) {
 	}
 }
 
-// TestLateReceiptsAreAskedForAtAPace: the SMSC answers at once, and no receipt has come for a hundred messages.
+// TestLateReceiptsAreAskedForAtAPace: the SMSC answers at once, and no receipt has come for a
+// hundred messages.
 func TestLateReceiptsAreAskedForAtAPace(t *testing.T) {
 	t.Parallel()
 	for rate, perSecond := range map[int]int{0: DefaultQueryRate, 4: 4} {
@@ -219,7 +227,9 @@ func TestLateReceiptsAreAskedForWhereTheWindowHasRoom(t *testing.T) {
 			Query: true, QueryAfter: time.Minute, Window: 2, ResponseTimeout: time.Hour,
 			OnReceipt: atOnce(func(provider.Receipt) bool { return true }),
 		}
-		behaviour := smpptest.Behaviour{Queries: true, QueryState: func(smpptest.Submit) string { return "DELIVRD" }}
+		behaviour := smpptest.Behaviour{
+			Queries: true, QueryState: func(smpptest.Submit) string { return "DELIVRD" },
+		}
 		srv, c := startPiped(t, behaviour, cfg)
 		sendMany(c, 3, 1)
 		behaviour.Latency = 2 * time.Minute

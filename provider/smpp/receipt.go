@@ -13,19 +13,21 @@ import (
 )
 
 const (
-	// maxReference is the longest message_id that is read. A peer may use 64 octets (section 5.2.23); some use more.
+	// maxReference is the longest message_id that is read. A peer may use 64 octets (section
+	// 5.2.23); some use more.
 	maxReference = provider.MaxReference
 	// maxReceiptWord and maxReceiptDigits bound each half of a receipt's code: UNDELIVERABLE is as
 	// long as any, and no number of a subscriber is as short.
 	maxReceiptWord, maxReceiptDigits = 13, 5
 )
 
-// parseReceipt reads the receipt that a deliver_sm or data_sm carries. It is false for what is none. One that does not say
-// which message it is about, in a way that can be read, has neither Reference nor Key: whoever takes it counts it.
+// parseReceipt reads the receipt that a deliver_sm or data_sm carries. It is false for what is
+// none. One that does not say which message it is about, in a way that can be read, has neither
+// Reference nor Key: whoever takes it counts it.
 //
 // The parameters receipted_message_id and message_state (sections 5.3.2.12 and 5.3.2.35) come
-// first. What they leave open is taken from the text, whose format appendix B only suggests: keys in
-// any case and order, any of them missing.
+// first. What they leave open is taken from the text, whose format appendix B only suggests: keys
+// in any case and order, any of them missing.
 func (c *Config) parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, bool) {
 	text := receiptText(m)
 	if !c.carriesReceipt(m, text) {
@@ -46,8 +48,8 @@ func (c *Config) parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, 
 	return r, true
 }
 
-// receiptText is the text of a receipt up to where it repeats how the message itself began, which is not ours to
-// read.
+// receiptText is the text of a receipt up to where it repeats how the message itself began, which
+// is not ours to read.
 func receiptText(m *pdu.Message) []byte {
 	text := m.Payload()
 	if message := afterKey(text, "text"); message != nil {
@@ -65,28 +67,30 @@ func stateWord(value uint16) string {
 }
 
 // carriesReceipt goes by the message type of esm_class (section 5.2.12). Some SMSCs leave it at
-// "default" and only name the message and its state, or not even that: see Config.UntypedReceipts. Others
-// name the messages of subscribers, which have no state.
+// "default" and only name the message and its state, or not even that: see Config.UntypedReceipts.
+// Others name the messages of subscribers, which have no state.
 func (c *Config) carriesReceipt(m *pdu.Message, text []byte) bool {
 	switch m.ESMClass & pdu.ESMClassTypeMask {
 	case pdu.ESMClassReceipt, pdu.ESMClassIntermediate:
 		return true
 	case pdu.ESMClassDefault:
 		_, stated := m.TLVs.Get(pdu.TagMessageState)
-		return named(m) && (stated || receiptField(text, "stat") != nil) || c.UntypedReceipts && readsAsReceipt(text)
+		return named(m) && (stated || receiptField(text, "stat") != nil) ||
+			c.UntypedReceipts && readsAsReceipt(text)
 	}
 	return false
 }
 
-// readsAsReceipt reports whether a text has the keys without which a receipt would say nothing, and one more.
+// readsAsReceipt reports whether a text has the keys without which a receipt would say nothing, and
+// one more.
 func readsAsReceipt(text []byte) bool {
 	return receiptField(text, "id") != nil && receiptField(text, "stat") != nil &&
 		(receiptField(text, "err") != nil || receiptField(text, "dlvrd") != nil)
 }
 
-// receiptField returns the value of a key in the text of a receipt: what stands behind
-// "key:" or "key=" up to the next space. It is nil when the key is missing or has no value, which is when
-// the next key follows.
+// receiptField returns the value of a key in the text of a receipt: what stands behind "key:" or
+// "key=" up to the next space. It is nil when the key is missing or has no value, which is when the
+// next key follows.
 func receiptField(text []byte, key string) []byte {
 	value := afterKey(text, key)
 	apart := len(value) > 0 && separates(value[0])
@@ -103,7 +107,8 @@ func receiptField(text []byte, key string) []byte {
 	return value
 }
 
-// afterKey is the text behind "key:", in whatever case; nil when the key does not begin a word there.
+// afterKey is the text behind "key:", in whatever case; nil when the key does not begin a word
+// there.
 func afterKey(text []byte, key string) []byte {
 	for at := range text {
 		end := at + len(key)
@@ -113,7 +118,8 @@ func afterKey(text []byte, key string) []byte {
 		if at > 0 && !separates(text[at-1]) || !bytes.EqualFold(text[at:end], []byte(key)) {
 			continue
 		}
-		if rest := bytes.TrimLeft(text[end:], blanks); len(rest) > 0 && strings.IndexByte(equals, rest[0]) >= 0 {
+		if rest := bytes.TrimLeft(text[end:], blanks); len(rest) > 0 &&
+			strings.IndexByte(equals, rest[0]) >= 0 {
 			return rest[1:]
 		}
 	}
@@ -146,8 +152,8 @@ func receiptCode(state, failure string) string {
 	return state + "/" + failure
 }
 
-// safeReceiptWord is a value that may be shown, in capitals: letters and few digits. Anything else, such as
-// a number of a subscriber in a strange place, is dropped.
+// safeReceiptWord is a value that may be shown, in capitals: letters and few digits. Anything else,
+// such as a number of a subscriber in a strange place, is dropped.
 func safeReceiptWord(value []byte) string {
 	digits := 0
 	for _, b := range value {
@@ -170,18 +176,21 @@ type ReceiptMeaning struct {
 	Cause provider.Cause // of Undelivered
 }
 
-// ReceiptMeanings are a carrier's own words. A key is "UNDELIV/012" for that word with that error, "/012" for that
-// error beside any word, or "UNDELIV" for the word whatever the error; they are looked up in this order. Words
-// stand in capitals.
+// ReceiptMeanings are a carrier's own words. A key is "UNDELIV/012" for that word with that error,
+// "/012" for that error beside any word, or "UNDELIV" for the word whatever the error; they are
+// looked up in this order. Words stand in capitals.
 type ReceiptMeanings map[string]ReceiptMeaning
 
 func (t ReceiptMeanings) validate() error {
 	for key, m := range t {
 		word, failure, _ := strings.Cut(key, "/")
-		if key == "" || key == "/" || safeReceiptWord([]byte(word)) != word || safeReceiptWord([]byte(failure)) != failure {
-			return fmt.Errorf("receipt_meanings: %q is no word, no error such as /012 and no such pair", key)
+		if key == "" || key == "/" || safeReceiptWord([]byte(word)) != word ||
+			safeReceiptWord([]byte(failure)) != failure {
+			return fmt.Errorf(
+				"receipt_meanings: %q is no word, no error such as /012 and no such pair", key)
 		}
-		if m.State > provider.Undelivered || m.Cause != provider.Unspecified && m.State != provider.Undelivered {
+		if m.State > provider.Undelivered ||
+			m.Cause != provider.Unspecified && m.State != provider.Undelivered {
 			return fmt.Errorf("receipt_meanings: %s: the state %v has no cause", key, m.State)
 		}
 	}
@@ -207,9 +216,11 @@ func (t ReceiptMeanings) find(code string) (m ReceiptMeaning, ok bool) {
 	return m, ok
 }
 
-// meaning says what a receipt with that word means. An intermediate notification is no end whatever it says
-// (section 5.2.17).
-func (c *Config) meaning(m *pdu.Message, word, code string) (provider.ReceiptState, provider.Cause) {
+// meaning says what a receipt with that word means. An intermediate notification is no end whatever
+// it says (section 5.2.17).
+func (c *Config) meaning(
+	m *pdu.Message, word, code string,
+) (provider.ReceiptState, provider.Cause) {
 	if m.ESMClass&pdu.ESMClassTypeMask == pdu.ESMClassIntermediate {
 		return provider.Pending, provider.Unspecified
 	}
@@ -274,7 +285,8 @@ func causeOfMAP(n int) provider.Cause {
 		return provider.Blocked
 	case 10, 11, 21: // bearer or teleservice not provisioned, facilityNotSupported
 		return provider.NotMobile
-	case 3, 8, 33, 34, 35, 36: // unknownMSC, roamingNotAllowed, messageWaitingListFull, systemFailure, data
+	// unknownMSC, roamingNotAllowed, messageWaitingListFull, systemFailure, data
+	case 3, 8, 33, 34, 35, 36:
 		return provider.NetworkError
 	}
 	return provider.Unspecified

@@ -21,21 +21,27 @@ type handed struct {
 	answer func(taken bool)
 }
 
-// handing is an OnReceipt that puts receipts into a channel and leaves the answer to whoever reads it.
+// handing is an OnReceipt that puts receipts into a channel and leaves the answer to whoever reads
+// it.
 func handing(to chan<- handed) func(r provider.Receipt, answer func(taken bool)) {
 	return func(r provider.Receipt, answer func(taken bool)) { to <- handed{r, answer} }
 }
 
-// TestAReceiptIsAnsweredWhenItIsInSafeHands: the reader does not wait for that, each response has the number of its
-// request, in whatever order they come, and only the first word counts.
+// TestAReceiptIsAnsweredWhenItIsInSafeHands: the reader does not wait for that, each response has
+// the number of its request, in whatever order they come, and only the first word counts.
 func TestAReceiptIsAnsweredWhenItIsInSafeHands(t *testing.T) {
 	t.Parallel()
 	got := make(chan handed, 3)
 	client, peer := startRaw(t, Config{OnReceipt: handing(got)})
 	for i, id := range []string{"7A", "7B"} {
-		peer.send(0, uint32(40+i), &pdu.DeliverSM{Message: textReceipt("id:" + id + " stat:DELIVRD")})
+		peer.send(0, uint32(40+i),
+			&pdu.DeliverSM{Message: textReceipt("id:" + id + " stat:DELIVRD")})
 	}
-	peer.send(0, 50, &pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: []byte("id:7C stat:DELIVRD")}}})
+	peer.send(
+		0, 50, &pdu.DataSM{
+			ESMClass: pdu.ESMClassReceipt,
+			TLVs:     pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: []byte("id:7C stat:DELIVRD")}},
+		})
 	a, b, c := next(t, got), next(t, got), next(t, got)
 	if a.Reference != "7A" || b.Reference != "7B" || c.Reference != "7C" {
 		t.Fatalf("handed over %q %q %q", a.Reference, b.Reference, c.Reference)
@@ -68,8 +74,8 @@ func TestAReceiptIsAnsweredWhenItIsInSafeHands(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// TestWhatIsNotAnsweredComesAgainOverTheNextConnection: the connection goes away with receipts that wait; answers that
-// come too late do nothing, and the SMSC sends them all again.
+// TestWhatIsNotAnsweredComesAgainOverTheNextConnection: the connection goes away with receipts that
+// wait; answers that come too late do nothing, and the SMSC sends them all again.
 func TestWhatIsNotAnsweredComesAgainOverTheNextConnection(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -82,7 +88,11 @@ func TestWhatIsNotAnsweredComesAgainOverTheNextConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		srv.SendReceipt(smpptest.Submit{SystemID: "acme", MessageID: fmt.Sprintf("id-%d", i), To: "447700900123", From: "ACME"}, "DELIVRD")
+		srv.SendReceipt(
+			smpptest.Submit{
+				SystemID: "acme", MessageID: fmt.Sprintf("id-%d", i), To: "447700900123",
+				From: "ACME",
+			}, "DELIVRD")
 	}
 	var orphans []handed
 	for range n {
@@ -127,13 +137,15 @@ func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 	const n, few = 500, 100
 	var writes atomic.Int64
 	got := make(chan handed, n)
-	_, peer := startRaw(t, Config{OnReceipt: handing(got), Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		return countedConn{conn, &writes}, err
-	}})
+	_, peer := startRaw(t, Config{OnReceipt: handing(got),
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return countedConn{conn, &writes}, err
+		}})
 	var batch []handed
 	for i := range n {
-		peer.send(0, uint32(i+1), &pdu.DeliverSM{Message: textReceipt(fmt.Sprintf("id:%d stat:DELIVRD", i))})
+		peer.send(0, uint32(i+1),
+			&pdu.DeliverSM{Message: textReceipt(fmt.Sprintf("id:%d stat:DELIVRD", i))})
 		batch = append(batch, next(t, got))
 	}
 	before := writes.Load()
@@ -141,7 +153,8 @@ func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 		h.answer(true)
 	}
 	for i := range n {
-		if h := peer.expect(pdu.CommandDeliverSMResp); h.Sequence != uint32(i+1) || h.Status != pdu.StatusOK {
+		if h := peer.expect(pdu.CommandDeliverSMResp); h.Sequence != uint32(i+1) ||
+			h.Status != pdu.StatusOK {
 			t.Fatalf("answer %d: %+v", i, h)
 		}
 	}
@@ -155,19 +168,27 @@ func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 func unread(cfg Config) (*session, func()) {
 	ours, theirs := net.Pipe()
 	cfg = cfg.withDefaults()
-	return newSession(&cfg, newPool(1), newPDUReader(ours), bindSequence), func() { _, _ = ours.Close(), theirs.Close() }
+	return newSession(&cfg, newPool(1), newPDUReader(ours), bindSequence),
+		func() { _, _ = ours.Close(), theirs.Close() }
 }
 
-// TestABindHasABoundOfReceiptsWithoutAnswer: those beyond are for the SMSC to keep. The answers to all of them have room at
-// once, and a peer that reads none of them is left.
+// TestABindHasABoundOfReceiptsWithoutAnswer: those beyond are for the SMSC to keep. The answers to
+// all of them have room at once, and a peer that reads none of them is left.
 func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	var waiting []func(bool)
-	s, end := unread(Config{OnReceipt: func(_ provider.Receipt, answer func(bool)) { waiting = append(waiting, answer) }})
+	s, end := unread(
+		Config{
+			OnReceipt: func(_ provider.Receipt,
+				answer func(bool)) {
+				waiting = append(waiting, answer)
+			},
+		})
 	defer end()
 	deliver := func(n int) {
 		for i := range n {
-			if err := s.handOver(provider.Receipt{}, pdu.CommandDeliverSMResp, uint32(i+1)); err != nil {
+			if err := s.handOver(provider.Receipt{}, pdu.CommandDeliverSMResp,
+				uint32(i+1)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -205,7 +226,8 @@ func TestAnAnswerForASessionThatIsOverGoesNowhere(t *testing.T) {
 	s.finishAll()
 	next(t, got).answer(true)
 	if len(s.control) != 0 || s.unanswered.Load() != 0 {
-		t.Errorf("%d octets of answers, %d receipts without one", len(s.control), s.unanswered.Load())
+		t.Errorf("%d octets of answers, %d receipts without one", len(s.control),
+			s.unanswered.Load())
 	}
 }
 
@@ -230,7 +252,8 @@ func TestAPeerThatReadsNoAnswersIsLeft(t *testing.T) {
 	}
 }
 
-// TestIDsThatAreLongerThanTheStandardAllows are those of answer and receipt alike; what cannot be an id is none in either.
+// TestIDsThatAreLongerThanTheStandardAllows are those of answer and receipt alike; what cannot be
+// an id is none in either.
 func TestIDsThatAreLongerThanTheStandardAllows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ id, want string }{
@@ -242,7 +265,12 @@ func TestIDsThatAreLongerThanTheStandardAllows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := make(chan provider.Receipt, 1)
-			srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{Receipts: true, MessageID: func(uint64) string { return c.id }}})
+			srv := startServer(t,
+				smpptest.Config{
+					Behaviour: smpptest.Behaviour{
+						Receipts: true, MessageID: func(uint64) string { return c.id },
+					},
+				})
 			cfg := fastConfig(srv.Addr())
 			cfg.RegisteredDelivery = 1
 			cfg.ReceiptID.From = ParameterID
@@ -251,7 +279,8 @@ func TestIDsThatAreLongerThanTheStandardAllows(t *testing.T) {
 				return true
 			})
 			client := startClient(t, cfg)
-			if r := send(client, submission(1)); r.Outcome != provider.Accepted || r.Reference != c.want {
+			if r := send(client, submission(1)); r.Outcome != provider.Accepted ||
+				r.Reference != c.want {
 				t.Errorf("answered %+v", r)
 			}
 			select {
@@ -268,7 +297,9 @@ func TestIDsThatAreLongerThanTheStandardAllows(t *testing.T) {
 
 func TestTheLongestIDOfAReceipt(t *testing.T) {
 	t.Parallel()
-	for length, known := range map[int]bool{64: true, 65: true, provider.MaxReference: true, provider.MaxReference + 1: false} {
+	for length, known := range map[int]bool{
+		64: true, 65: true, provider.MaxReference: true, provider.MaxReference + 1: false,
+	} {
 		m := textReceipt("stat:DELIVRD")
 		m.TLVs = pdu.TLVs{pdu.CString(pdu.TagReceiptedMessageID, strings.Repeat("7", length))}
 		r, ok := (&Config{}).parseReceipt(&m, time.Now())

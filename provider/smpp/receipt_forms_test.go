@@ -14,7 +14,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestReceiptsOfEveryCarrierFindTheirMessage submits to carriers of every habit and waits for the receipt.
+// TestReceiptsOfEveryCarrierFindTheirMessage submits to carriers of every habit and waits for the
+// receipt.
 func TestReceiptsOfEveryCarrierFindTheirMessage(t *testing.T) {
 	t.Parallel()
 	decimal := func(id string) string {
@@ -37,15 +38,25 @@ func TestReceiptsOfEveryCarrierFindTheirMessage(t *testing.T) {
 		"data_sm, text":  {form: smpptest.ReceiptForm{DataSM: true, Style: smpptest.TextReceipt}},
 		"untyped, named": {form: smpptest.ReceiptForm{Untyped: true}},
 		"untyped": {
-			form: smpptest.ReceiptForm{Untyped: true, Style: smpptest.TextReceipt}, adjust: func(c *Config) { c.UntypedReceipts = true },
+			form:   smpptest.ReceiptForm{Untyped: true, Style: smpptest.TextReceipt},
+			adjust: func(c *Config) { c.UntypedReceipts = true },
 		},
 		"decimal": {
-			form: smpptest.ReceiptForm{ID: decimal}, adjust: func(c *Config) { c.ReceiptID = ReceiptID{Form: DecimalToHex, Width: 7} },
+			form:   smpptest.ReceiptForm{ID: decimal},
+			adjust: func(c *Config) { c.ReceiptID = ReceiptID{Form: DecimalToHex, Width: 7} },
 		},
-		"version 3.3": {version: pdu.Version33, adjust: func(c *Config) { c.InterfaceVersion, c.Bind = pdu.Version33, TransmitterReceiver }},
-		"version 5.0": {version: pdu.Version50, adjust: func(c *Config) { c.InterfaceVersion = pdu.Version50 }},
+		"version 3.3": {
+			version: pdu.Version33,
+			adjust:  func(c *Config) { c.InterfaceVersion, c.Bind = pdu.Version33, TransmitterReceiver },
+		},
+		"version 5.0": {
+			version: pdu.Version50, adjust: func(c *Config) { c.InterfaceVersion = pdu.Version50 },
+		},
 		"our key": {
-			form:   smpptest.ReceiptForm{Style: smpptest.SparseReceipt, ID: func(string) string { return "strange" }, Echo: 0x1400},
+			form: smpptest.ReceiptForm{
+				Style: smpptest.SparseReceipt, ID: func(string) string { return "strange" },
+				Echo: 0x1400,
+			},
 			adjust: func(c *Config) { c.KeyTLV, c.ReceiptKeyTLV = 0x1400, 0x1400 },
 		},
 	} {
@@ -66,7 +77,8 @@ func TestReceiptsOfEveryCarrierFindTheirMessage(t *testing.T) {
 			result := send(startClient(t, cfg), s)
 			r := next(t, taken)
 			byKey := cfg.ReceiptKeyTLV != 0
-			if r.State != provider.Delivered || !byKey && r.Reference != result.Reference || byKey && r.Key != someKey {
+			if r.State != provider.Delivered || !byKey && r.Reference != result.Reference ||
+				byKey && r.Key != someKey {
 				t.Errorf("receipt %+v for %q", r, result.Reference)
 			}
 		})
@@ -77,10 +89,14 @@ func TestReceiptsOfEveryCarrierFindTheirMessage(t *testing.T) {
 func TestPeersOfVersion50AreToldWhichCommandsAreNotKnown(t *testing.T) {
 	t.Parallel()
 	_, peer := startRaw(t, Config{})
-	peer.send(0, 1, &pdu.AlertNotification{Source: pdu.Address{TON: 1, NPI: 1, Addr: "447700900123"}})
-	for _, command := range []pdu.Command{pdu.CommandBroadcastSM, pdu.CommandQueryBroadcastSM, pdu.CommandCancelBroadcastSM} {
+	peer.send(
+		0, 1, &pdu.AlertNotification{Source: pdu.Address{TON: 1, NPI: 1, Addr: "447700900123"}})
+	for _, command := range []pdu.Command{
+		pdu.CommandBroadcastSM, pdu.CommandQueryBroadcastSM, pdu.CommandCancelBroadcastSM,
+	} {
 		peer.write(pdu.AppendEmpty(nil, command, 0, 7))
-		if h := peer.expect(pdu.CommandGenericNack); h.Status != pdu.StatusInvCmdID || h.Sequence != 7 {
+		if h := peer.expect(pdu.CommandGenericNack); h.Status != pdu.StatusInvCmdID ||
+			h.Sequence != 7 {
 			t.Errorf("%v: %+v", command, h)
 		}
 	}
@@ -99,17 +115,25 @@ func TestIDsOfReceiptsBecomeThoseOfTheAnswer(t *testing.T) {
 		form     ReceiptID
 		id, want string
 	}{
-		"as it is":               {ReceiptID{}, "00aB", "00aB"},
-		"hexadecimal":            {ReceiptID{Form: HexToDecimal}, "39F99DD5", "972660181"},
-		"decimal":                {ReceiptID{Form: DecimalToHex}, "972660181", "39f99dd5"},
-		"decimal with zeros":     {ReceiptID{Form: DecimalToHex}, "0972660181", "39f99dd5"},
-		"capitals":               {ReceiptID{Form: DecimalToHex, Case: UpperCase}, "972660181", "39F99DD5"},
-		"filled up":              {ReceiptID{Form: DecimalToHex, Width: 10}, "972660181", "0039f99dd5"},
-		"decimal filled up":      {ReceiptID{Form: HexToDecimal, Width: 10}, "0x39f99dd5", "0972660181"},
-		"zeros dropped":          {ReceiptID{Width: 1}, "000123", "123"},
-		"nothing but zeros":      {ReceiptID{Width: 1}, "000", "0"},
-		"small":                  {ReceiptID{Case: LowerCase}, "ABC-7F", "abc-7f"},
-		"wider than 64 bits":     {ReceiptID{Form: HexToDecimal}, "ffffffffffffffffff", "4722366482869645213695"},
+		"as it is":           {ReceiptID{}, "00aB", "00aB"},
+		"hexadecimal":        {ReceiptID{Form: HexToDecimal}, "39F99DD5", "972660181"},
+		"decimal":            {ReceiptID{Form: DecimalToHex}, "972660181", "39f99dd5"},
+		"decimal with zeros": {ReceiptID{Form: DecimalToHex}, "0972660181", "39f99dd5"},
+		"capitals": {
+			ReceiptID{Form: DecimalToHex, Case: UpperCase}, "972660181", "39F99DD5",
+		},
+		"filled up": {
+			ReceiptID{Form: DecimalToHex, Width: 10}, "972660181", "0039f99dd5",
+		},
+		"decimal filled up": {
+			ReceiptID{Form: HexToDecimal, Width: 10}, "0x39f99dd5", "0972660181",
+		},
+		"zeros dropped":     {ReceiptID{Width: 1}, "000123", "123"},
+		"nothing but zeros": {ReceiptID{Width: 1}, "000", "0"},
+		"small":             {ReceiptID{Case: LowerCase}, "ABC-7F", "abc-7f"},
+		"wider than 64 bits": {
+			ReceiptID{Form: HexToDecimal}, "ffffffffffffffffff", "4722366482869645213695",
+		},
 		"no number":              {ReceiptID{Form: DecimalToHex}, "node-7", "node-7"},
 		"no number of that base": {ReceiptID{Form: DecimalToHex}, "7f", "7f"},
 		"a sign":                 {ReceiptID{Form: DecimalToHex}, "-7", "-7"},
@@ -138,15 +162,18 @@ func TestTheIDIsTakenFromWhereTheSettingSays(t *testing.T) {
 	}
 }
 
-// TestEveryNumberSurvivesTheWayToReceiptAndBack writes an id as an answer does and as a receipt does.
+// TestEveryNumberSurvivesTheWayToReceiptAndBack writes an id as an answer does and as a receipt
+// does.
 func TestEveryNumberSurvivesTheWayToReceiptAndBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Uint64().Draw(t, "id")
 		width := rapid.SampledFrom([]int{0, 1, 10, 16, 20}).Draw(t, "width")
-		answer, receipt, form := fmt.Sprintf("%0*x", width, n), fmt.Sprintf("%010d", n), ReceiptID{Form: DecimalToHex, Width: width}
+		answer, receipt, form := fmt.Sprintf("%0*x", width, n), fmt.Sprintf("%010d", n),
+			ReceiptID{Form: DecimalToHex, Width: width}
 		if rapid.Bool().Draw(t, "other way") {
-			answer, receipt, form.Form = fmt.Sprintf("%0*d", width, n), fmt.Sprintf("%X", n), HexToDecimal
+			answer, receipt, form.Form = fmt.Sprintf("%0*d", width, n), fmt.Sprintf("%X", n),
+				HexToDecimal
 		}
 		if got := form.convert(receipt); got != answer {
 			t.Fatalf("%q becomes %q, want %q", receipt, got, answer)
@@ -157,8 +184,9 @@ func TestEveryNumberSurvivesTheWayToReceiptAndBack(t *testing.T) {
 func TestReceiptsMeanTheSameForEveryCarrier(t *testing.T) {
 	t.Parallel()
 	own := Config{ReceiptMeanings: ReceiptMeanings{
-		"UNDELIV/012": {provider.Undelivered, provider.Absent}, "/099": {provider.Undelivered, provider.Spam},
-		"ACCEPTD": {State: provider.Delivered}, "EXPIRED": {State: provider.Pending},
+		"UNDELIV/012": {provider.Undelivered, provider.Absent},
+		"/099":        {provider.Undelivered, provider.Spam},
+		"ACCEPTD":     {State: provider.Delivered}, "EXPIRED": {State: provider.Pending},
 	}}
 	network := func(kind, code byte) pdu.TLVs {
 		return pdu.TLVs{{Tag: pdu.TagNetworkErrorCode, Value: []byte{kind, 0, code}}}
@@ -170,28 +198,63 @@ func TestReceiptsMeanTheSameForEveryCarrier(t *testing.T) {
 		state provider.ReceiptState
 		cause provider.Cause
 	}{
-		"delivered":             {text: "stat:DELIVRD err:027", state: provider.Delivered},
-		"expired":               {text: "stat:EXPIRED", state: provider.Undelivered, cause: provider.Expired},
-		"deleted":               {text: "stat:DELETED", state: provider.Undelivered, cause: provider.Deleted},
-		"rejected":              {text: "stat:REJECTD err:012", state: provider.Undelivered},
-		"no credit":             {text: "stat:NOCRED", state: provider.Undelivered, cause: provider.NoCredit},
-		"system error":          {text: "stat:SYSERR", state: provider.Undelivered, cause: provider.NetworkError},
-		"a number as state":     {text: "stat:2", state: provider.Delivered},
-		"equals signs":          {text: "stat=UNDELIV", state: provider.Undelivered},
-		"the error of nobody":   {text: "stat:UNDELIV err:001", state: provider.Undelivered},
-		"the error of GSM":      {cfg: Config{GSMErrors: true}, text: "stat:UNDELIV err:001", state: provider.Undelivered, cause: provider.UnknownNumber},
-		"an odd error of GSM":   {cfg: Config{GSMErrors: true}, text: "stat:UNDELIV err:01A", state: provider.Undelivered},
-		"GSM says barred":       {text: "stat:UNDELIV", tlvs: network(3, 13), state: provider.Undelivered, cause: provider.Blocked},
-		"GSM says no SMS":       {text: "stat:REJECTD", tlvs: network(3, 11), state: provider.Undelivered, cause: provider.NotMobile},
-		"GSM says failure":      {text: "stat:UNDELIV", tlvs: network(3, 34), state: provider.Undelivered, cause: provider.NetworkError},
-		"GSM says what is rare": {text: "stat:UNDELIV", tlvs: network(3, 99), state: provider.Undelivered},
-		"another network":       {text: "stat:UNDELIV", tlvs: network(1, 13), state: provider.Undelivered},
-		"expired while absent":  {text: "stat:EXPIRED", tlvs: network(3, 27), state: provider.Undelivered, cause: provider.Expired},
-		"own pair":              {cfg: own, text: "stat:UNDELIV err:012", state: provider.Undelivered, cause: provider.Absent},
-		"own error":             {cfg: own, text: "stat:REJECTD err:099", state: provider.Undelivered, cause: provider.Spam},
-		"own word":              {cfg: own, text: "stat:ACCEPTD err:000", state: provider.Delivered},
-		"own word, no end":      {cfg: own, text: "stat:EXPIRED", state: provider.Pending},
-		"not own":               {cfg: own, text: "stat:UNDELIV err:013", state: provider.Undelivered},
+		"delivered": {text: "stat:DELIVRD err:027", state: provider.Delivered},
+		"expired": {
+			text: "stat:EXPIRED", state: provider.Undelivered, cause: provider.Expired,
+		},
+		"deleted": {
+			text: "stat:DELETED", state: provider.Undelivered, cause: provider.Deleted,
+		},
+		"rejected": {text: "stat:REJECTD err:012", state: provider.Undelivered},
+		"no credit": {
+			text: "stat:NOCRED", state: provider.Undelivered, cause: provider.NoCredit,
+		},
+		"system error": {
+			text: "stat:SYSERR", state: provider.Undelivered, cause: provider.NetworkError,
+		},
+		"a number as state":   {text: "stat:2", state: provider.Delivered},
+		"equals signs":        {text: "stat=UNDELIV", state: provider.Undelivered},
+		"the error of nobody": {text: "stat:UNDELIV err:001", state: provider.Undelivered},
+		"the error of GSM": {
+			cfg: Config{GSMErrors: true}, text: "stat:UNDELIV err:001", state: provider.Undelivered,
+			cause: provider.UnknownNumber,
+		},
+		"an odd error of GSM": {
+			cfg: Config{GSMErrors: true}, text: "stat:UNDELIV err:01A", state: provider.Undelivered,
+		},
+		"GSM says barred": {
+			text: "stat:UNDELIV", tlvs: network(3, 13), state: provider.Undelivered,
+			cause: provider.Blocked,
+		},
+		"GSM says no SMS": {
+			text: "stat:REJECTD", tlvs: network(3, 11), state: provider.Undelivered,
+			cause: provider.NotMobile,
+		},
+		"GSM says failure": {
+			text: "stat:UNDELIV", tlvs: network(3, 34), state: provider.Undelivered,
+			cause: provider.NetworkError,
+		},
+		"GSM says what is rare": {
+			text: "stat:UNDELIV", tlvs: network(3, 99), state: provider.Undelivered,
+		},
+		"another network": {
+			text: "stat:UNDELIV", tlvs: network(1, 13), state: provider.Undelivered,
+		},
+		"expired while absent": {
+			text: "stat:EXPIRED", tlvs: network(3, 27), state: provider.Undelivered,
+			cause: provider.Expired,
+		},
+		"own pair": {
+			cfg: own, text: "stat:UNDELIV err:012", state: provider.Undelivered,
+			cause: provider.Absent,
+		},
+		"own error": {
+			cfg: own, text: "stat:REJECTD err:099", state: provider.Undelivered,
+			cause: provider.Spam,
+		},
+		"own word":         {cfg: own, text: "stat:ACCEPTD err:000", state: provider.Delivered},
+		"own word, no end": {cfg: own, text: "stat:EXPIRED", state: provider.Pending},
+		"not own":          {cfg: own, text: "stat:UNDELIV err:013", state: provider.Undelivered},
 	} {
 		m := textReceipt("id:7F " + c.text)
 		m.TLVs = c.tlvs

@@ -45,14 +45,14 @@ const (
 	ParameterID
 )
 
-// ReceiptID turns the id of a receipt into the message_id of submit_sm_resp, which is what references are. The
-// zero value takes it as it stands.
+// ReceiptID turns the id of a receipt into the message_id of submit_sm_resp, which is what
+// references are. The zero value takes it as it stands.
 type ReceiptID struct {
 	From IDSource
 	Form IDForm
 	Case IDCase
-	// Width fills up with zeros, after leading zeros were dropped, to so many characters. Zero leaves
-	// leading zeros alone, and writes none where Form made another number.
+	// Width fills up with zeros, after leading zeros were dropped, to so many characters. Zero
+	// leaves leading zeros alone, and writes none where Form made another number.
 	Width int
 }
 
@@ -82,7 +82,8 @@ func (f ReceiptID) reference(m *pdu.Message, text []byte) string {
 	return f.convert(id)
 }
 
-// cleanID is an id of an answer or of a receipt as it stands, printable, without blanks and not too long, or nothing.
+// cleanID is an id of an answer or of a receipt as it stands, printable, without blanks and not too
+// long, or nothing.
 func cleanID(id []byte) string {
 	if end := bytes.IndexByte(id, 0); end >= 0 {
 		id = id[:end]

@@ -12,19 +12,21 @@ import (
 )
 
 const (
-	// maxAwaited bounds the messages that are remembered until their receipt comes. Those beyond have no
-	// late query.
+	// maxAwaited bounds the messages that are remembered until their receipt comes. Those beyond
+	// have no late query.
 	maxAwaited = 100_000
 	// maxQueries is how often one message is asked for.
 	maxQueries = 3
 )
 
-// receiptQueries asks for the fate of messages whose receipt does not come, see Config.QueryAfter. What it remembers
-// is lost with the process: it saves receipts that a carrier loses, and does not replace them.
+// receiptQueries asks for the fate of messages whose receipt does not come, see Config.QueryAfter.
+// What it remembers is lost with the process: it saves receipts that a carrier loses, and does not
+// replace them.
 type receiptQueries struct {
-	after     time.Duration
-	pace      time.Duration // between two queries
-	query     func(ctx context.Context, reference string, source pdu.Address) (provider.Receipt, error)
+	after time.Duration
+	pace  time.Duration // between two queries
+	query func(ctx context.Context, reference string, source pdu.Address) (provider.Receipt,
+		error)
 	onReceipt func(r provider.Receipt, answer func(taken bool)) // Config.OnReceipt
 	wake      chan struct{}                                     // capacity 1
 
@@ -44,7 +46,8 @@ type awaitedReceipt struct {
 
 func newReceiptQueries(c *Client) *receiptQueries {
 	return &receiptQueries{
-		after: c.cfg.QueryAfter, pace: time.Second / time.Duration(cmp.Or(c.cfg.QueryRate, DefaultQueryRate)),
+		after: c.cfg.QueryAfter,
+		pace:  time.Second / time.Duration(cmp.Or(c.cfg.QueryRate, DefaultQueryRate)),
 		query: c.querySpare, onReceipt: c.cfg.OnReceipt,
 		wake: make(chan struct{}, 1), open: make(map[string]bool),
 	}
@@ -82,8 +85,8 @@ func (h *receiptQueries) received(reference string) {
 	delete(h.open, reference)
 }
 
-// run asks for one message after the other, at its pace and where submits leave room, until ctx ends. However fast the SMSC
-// answers, an hour without receipts is not asked for within a moment.
+// run asks for one message after the other, at its pace and where submits leave room, until ctx
+// ends. However fast the SMSC answers, an hour without receipts is not asked for within a moment.
 func (h *receiptQueries) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -130,7 +133,8 @@ func (h *receiptQueries) next(now time.Time) (m awaitedReceipt, wait time.Durati
 	return m, 0
 }
 
-// ask asks once. What has no end yet, or was not taken, is asked for again later; what found no room comes next.
+// ask asks once. What has no end yet, or was not taken, is asked for again later; what found no
+// room comes next.
 func (h *receiptQueries) ask(ctx context.Context, m awaitedReceipt) {
 	r, err := h.query(ctx, m.reference, m.source)
 	if errors.Is(err, errNoSlot) {

@@ -26,8 +26,9 @@ func TestReceiptsAreReadInTheirRealLifeVariants(t *testing.T) {
 	id := pdu.TLV{Tag: pdu.TagReceiptedMessageID, Value: []byte("abc-7\x00")}
 	state := func(v uint8) pdu.TLV { return pdu.Uint8(pdu.TagMessageState, v) }
 	causes := map[string]provider.Cause{
-		"spaces": provider.Expired, "only the state": provider.Expired, "an id with a colon": provider.Deleted,
-		"network error": provider.Absent,
+		"spaces": provider.Expired, "only the state": provider.Expired,
+		"an id with a colon": provider.Deleted,
+		"network error":      provider.Absent,
 	}
 	for name, c := range map[string]struct {
 		m         pdu.Message
@@ -35,39 +36,106 @@ func TestReceiptsAreReadInTheirRealLifeVariants(t *testing.T) {
 		state     provider.ReceiptState
 		code      string
 	}{
-		"appendix B":           {textReceipt(full), "0123456789", provider.Delivered, "DELIVRD/000"},
-		"lower case":           {textReceipt(strings.ToLower(full)), "0123456789", provider.Delivered, "DELIVRD/000"},
-		"capitals":             {textReceipt("ID:7F STAT:UNDELIV ERR:01A TEXT:"), "7F", provider.Undelivered, "UNDELIV/01A"},
-		"spaces":               {textReceipt("  id: 7F   sub:001  stat :  EXPIRED\terr: 12 "), "7F", provider.Undelivered, "EXPIRED/12"},
-		"other separators":     {textReceipt("id:7F,stat:REJECTD;err:8"), "7F", provider.Undelivered, "REJECTD/8"},
-		"another order":        {textReceipt("stat:DELIVERED id:7F"), "7F", provider.Delivered, "DELIVERED"},
-		"no state":             {textReceipt("id:7F err:000"), "7F", provider.Pending, "/000"},
-		"empty fields":         {textReceipt("id:7F stat: err: text:"), "7F", provider.Pending, ""},
-		"an id with a colon":   {textReceipt("id:node:7F stat:DELETED"), "node:7F", provider.Undelivered, "DELETED"},
-		"strange state":        {textReceipt("id:7F stat:BUFFRED"), "7F", provider.Pending, "BUFFRED"},
-		"accepted is no end":   {textReceipt("id:7F stat:ACCEPTD"), "7F", provider.Pending, "ACCEPTD"},
-		"unknown is no end":    {textReceipt("id:7F stat:UNKNOWN"), "7F", provider.Pending, "UNKNOWN"},
-		"a number as error":    {textReceipt("id:7F stat:UNDELIV err:447700900123"), "7F", provider.Undelivered, "UNDELIV"},
-		"the text says stat":   {textReceipt("id:7F text:stat:DELIVRD err:1"), "7F", provider.Pending, ""},
-		"sub is not stat":      {textReceipt("id:7F substat:DELIVRD"), "7F", provider.Pending, ""},
-		"parameters":           {named(textReceipt(""), id, state(2)), "abc-7", provider.Delivered, "DELIVRD"},
-		"parameters win":       {named(textReceipt(full), id, state(5)), "abc-7", provider.Undelivered, "UNDELIV/000"},
-		"only the state":       {named(textReceipt("id:7F stat:DELIVRD"), state(3)), "7F", provider.Undelivered, "EXPIRED"},
-		"only the id":          {named(textReceipt("id:7F stat:DELIVRD"), id), "abc-7", provider.Delivered, "DELIVRD"},
-		"state without word":   {named(textReceipt("id:7F stat:DELIVRD"), state(77)), "7F", provider.Delivered, "DELIVRD"},
-		"state on its way":     {named(textReceipt("id:7F"), state(1)), "7F", provider.Pending, "ENROUTE"},
-		"network error":        {named(textReceipt("id:7F"), state(5), pdu.TLV{Tag: pdu.TagNetworkErrorCode, Value: []byte{3, 0, 27}}), "7F", provider.Undelivered, "UNDELIV/027"},
-		"payload":              {named(textReceipt(""), pdu.TLV{Tag: pdu.TagMessagePayload, Value: []byte(full)}), "0123456789", provider.Delivered, "DELIVRD/000"},
-		"no esm_class":         {named(pdu.Message{}, id, state(2)), "abc-7", provider.Delivered, "DELIVRD"},
-		"other bits":           {pdu.Message{ESMClass: pdu.ESMClassReceipt | pdu.ESMClassUDHI | 3, ShortMessage: []byte(full)}, "0123456789", provider.Delivered, "DELIVRD/000"},
-		"intermediate":         {pdu.Message{ESMClass: pdu.ESMClassIntermediate, ShortMessage: []byte(full)}, "0123456789", provider.Pending, "DELIVRD/000"},
-		"empty parameter":      {named(textReceipt(full), pdu.TLV{Tag: pdu.TagReceiptedMessageID}, state(2)), "0123456789", provider.Delivered, "DELIVRD/000"},
-		"an id without end":    {named(textReceipt(""), pdu.TLV{Tag: pdu.TagReceiptedMessageID, Value: []byte("abc-7")}), "abc-7", provider.Pending, ""},
-		"an id of two numbers": {textReceipt("id:7F id:80 stat:DELIVRD"), "7F", provider.Delivered, "DELIVRD"},
+		"appendix B": {
+			textReceipt(full), "0123456789", provider.Delivered, "DELIVRD/000",
+		},
+		"lower case": {
+			textReceipt(strings.ToLower(full)), "0123456789", provider.Delivered, "DELIVRD/000",
+		},
+		"capitals": {
+			textReceipt("ID:7F STAT:UNDELIV ERR:01A TEXT:"), "7F", provider.Undelivered,
+			"UNDELIV/01A",
+		},
+		"spaces": {
+			textReceipt("  id: 7F   sub:001  stat :  EXPIRED\terr: 12 "), "7F",
+			provider.Undelivered, "EXPIRED/12",
+		},
+		"other separators": {
+			textReceipt("id:7F,stat:REJECTD;err:8"), "7F", provider.Undelivered, "REJECTD/8",
+		},
+		"another order": {
+			textReceipt("stat:DELIVERED id:7F"), "7F", provider.Delivered, "DELIVERED",
+		},
+		"no state":     {textReceipt("id:7F err:000"), "7F", provider.Pending, "/000"},
+		"empty fields": {textReceipt("id:7F stat: err: text:"), "7F", provider.Pending, ""},
+		"an id with a colon": {
+			textReceipt("id:node:7F stat:DELETED"), "node:7F", provider.Undelivered, "DELETED",
+		},
+		"strange state": {
+			textReceipt("id:7F stat:BUFFRED"), "7F", provider.Pending, "BUFFRED",
+		},
+		"accepted is no end": {
+			textReceipt("id:7F stat:ACCEPTD"), "7F", provider.Pending, "ACCEPTD",
+		},
+		"unknown is no end": {
+			textReceipt("id:7F stat:UNKNOWN"), "7F", provider.Pending, "UNKNOWN",
+		},
+		"a number as error": {
+			textReceipt("id:7F stat:UNDELIV err:447700900123"), "7F", provider.Undelivered,
+			"UNDELIV",
+		},
+		"the text says stat": {
+			textReceipt("id:7F text:stat:DELIVRD err:1"), "7F", provider.Pending, "",
+		},
+		"sub is not stat": {textReceipt("id:7F substat:DELIVRD"), "7F", provider.Pending, ""},
+		"parameters": {
+			named(textReceipt(""), id, state(2)), "abc-7", provider.Delivered, "DELIVRD",
+		},
+		"parameters win": {
+			named(textReceipt(full), id, state(5)), "abc-7", provider.Undelivered, "UNDELIV/000",
+		},
+		"only the state": {
+			named(textReceipt("id:7F stat:DELIVRD"), state(3)), "7F", provider.Undelivered,
+			"EXPIRED",
+		},
+		"only the id": {
+			named(textReceipt("id:7F stat:DELIVRD"), id), "abc-7", provider.Delivered, "DELIVRD",
+		},
+		"state without word": {
+			named(textReceipt("id:7F stat:DELIVRD"), state(77)), "7F", provider.Delivered,
+			"DELIVRD",
+		},
+		"state on its way": {
+			named(textReceipt("id:7F"), state(1)), "7F", provider.Pending, "ENROUTE",
+		},
+		"network error": {
+			named(textReceipt("id:7F"), state(5),
+				pdu.TLV{Tag: pdu.TagNetworkErrorCode, Value: []byte{3, 0, 27}}), "7F",
+			provider.Undelivered, "UNDELIV/027",
+		},
+		"payload": {
+			named(textReceipt(""), pdu.TLV{Tag: pdu.TagMessagePayload, Value: []byte(full)}),
+			"0123456789", provider.Delivered, "DELIVRD/000",
+		},
+		"no esm_class": {
+			named(pdu.Message{}, id, state(2)), "abc-7", provider.Delivered, "DELIVRD",
+		},
+		"other bits": {
+			pdu.Message{
+				ESMClass: pdu.ESMClassReceipt | pdu.ESMClassUDHI | 3, ShortMessage: []byte(full),
+			}, "0123456789", provider.Delivered, "DELIVRD/000",
+		},
+		"intermediate": {
+			pdu.Message{ESMClass: pdu.ESMClassIntermediate, ShortMessage: []byte(full)},
+			"0123456789", provider.Pending, "DELIVRD/000",
+		},
+		"empty parameter": {
+			named(textReceipt(full), pdu.TLV{Tag: pdu.TagReceiptedMessageID}, state(2)),
+			"0123456789", provider.Delivered, "DELIVRD/000",
+		},
+		"an id without end": {
+			named(textReceipt(""), pdu.TLV{Tag: pdu.TagReceiptedMessageID, Value: []byte("abc-7")}),
+			"abc-7", provider.Pending, "",
+		},
+		"an id of two numbers": {
+			textReceipt("id:7F id:80 stat:DELIVRD"), "7F", provider.Delivered, "DELIVRD",
+		},
 	} {
 		now := time.Unix(1_800_000_000, 0)
 		got, ok := (&Config{}).parseReceipt(&c.m, now)
-		want := provider.Receipt{Reference: c.reference, State: c.state, Cause: causes[name], Code: c.code, At: now}
+		want := provider.Receipt{
+			Reference: c.reference, State: c.state, Cause: causes[name], Code: c.code, At: now,
+		}
 		if diff := cmp.Diff(want, got); diff != "" || !ok {
 			t.Errorf("%s: %t\n%s", name, ok, diff)
 		}
@@ -98,9 +166,13 @@ func TestAReceiptThatNamesNoMessageIsANamelessOne(t *testing.T) {
 		"a binary id":       textReceipt("id:\x01\xff stat:DELIVRD"),
 		"an endless id":     textReceipt("id:" + strings.Repeat("7", maxReference+1)),
 		"an id in the text": textReceipt("stat:DELIVRD text:id:7F"),
-		"UCS-2":             {ESMClass: pdu.ESMClassReceipt, DataCoding: pdu.CodingUCS2, ShortMessage: []byte("\x00i\x00d\x00:\x007\x00F")},
+		"UCS-2": {
+			ESMClass: pdu.ESMClassReceipt, DataCoding: pdu.CodingUCS2,
+			ShortMessage: []byte("\x00i\x00d\x00:\x007\x00F"),
+		},
 	} {
-		if r, ok := (&Config{}).parseReceipt(&m, time.Now()); !ok || r.Reference != "" || r.Key != "" {
+		if r, ok := (&Config{}).parseReceipt(&m, time.Now()); !ok || r.Reference != "" ||
+			r.Key != "" {
 			t.Errorf("%s was read as %+v, %t", name, r, ok)
 		}
 	}
@@ -110,10 +182,12 @@ func TestAReceiptThatNamesNoMessageIsANamelessOne(t *testing.T) {
 	}
 }
 
-// FuzzParseReceipt holds that no receipt makes the parser panic, whatever the settings, and that what it says of
-// one is bounded, printable and free of longer numbers.
+// FuzzParseReceipt holds that no receipt makes the parser panic, whatever the settings, and that
+// what it says of one is bounded, printable and free of longer numbers.
 func FuzzParseReceipt(f *testing.F) {
-	f.Add(byte(4), []byte("id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Hi"), []byte(nil), byte(0), byte(0))
+	f.Add(
+		byte(4), []byte(
+			"id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD err:000 text:Hi"), []byte(nil), byte(0), byte(0))
 	f.Add(byte(0), []byte("ID :7F,Stat: undeliv;ERR:012"), []byte("7F\x00"), byte(5), byte(0xFF))
 	f.Add(byte(0x20), []byte("id:id:stat:err:"), []byte{0}, byte(200), byte(3))
 	f.Fuzz(func(t *testing.T, esmClass byte, text, id []byte, state, set byte) {
@@ -124,17 +198,23 @@ func FuzzParseReceipt(f *testing.F) {
 			{Tag: 0x1400, Value: id},
 		}}
 		cfg := Config{
-			GSMErrors: set&1 != 0, UntypedReceipts: set&2 != 0, ReceiptKeyTLV: 0x1400 * pdu.Tag(set>>2&1),
-			ReceiptID: ReceiptID{Form: IDForm(set >> 3 % 3), Case: IDCase(set >> 5 % 3), From: IDSource(state % 3), Width: int(set) % (maxReference + 1)},
+			GSMErrors: set&1 != 0, UntypedReceipts: set&2 != 0,
+			ReceiptKeyTLV: 0x1400 * pdu.Tag(set>>2&1),
+			ReceiptID: ReceiptID{
+				Form: IDForm(set >> 3 % 3), Case: IDCase(set >> 5 % 3), From: IDSource(state % 3),
+				Width: int(set) % (maxReference + 1),
+			},
 		}
 		r, ok := cfg.parseReceipt(&m, time.Time{})
-		if !ok && (r != provider.Receipt{}) || len(r.Reference) > maxReference || !printableASCII(r.Reference) {
+		if !ok && (r != provider.Receipt{}) || len(r.Reference) > maxReference ||
+			!printableASCII(r.Reference) {
 			t.Fatalf("reference %q, key %q, %t", r.Reference, r.Key, ok)
 		}
 		if len(r.Key) != 0 && len(r.Key) != keyDigits {
 			t.Fatalf("key %q", r.Key)
 		}
-		if len(r.Code) > 2*maxReceiptWord+1 || !printableASCII(r.Code) || strings.ContainsAny(r.Code, " +:") {
+		if len(r.Code) > 2*maxReceiptWord+1 || !printableASCII(r.Code) ||
+			strings.ContainsAny(r.Code, " +:") {
 			t.Fatalf("code %q", r.Code)
 		}
 		if r.Cause != provider.Unspecified && r.State != provider.Undelivered {
@@ -173,7 +253,8 @@ func TestReceiptsThatCannotBeTakenComeAgain(t *testing.T) {
 	c := startClient(t, cfg)
 	result := send(c, submission(1))
 	r := next(t, taken)
-	if r.Reference != result.Reference || r.State != provider.Delivered || r.Code != "DELIVRD/000" || r.At.IsZero() {
+	if r.Reference != result.Reference || r.State != provider.Delivered ||
+		r.Code != "DELIVRD/000" || r.At.IsZero() {
 		t.Errorf("receipt %+v for %q", r, result.Reference)
 	}
 	eventually(t, "the receipt is settled", func() bool { return srv.Stats().ReceiptsTaken == 1 })
@@ -186,7 +267,8 @@ func TestReceiptsThatCannotBeTakenComeAgain(t *testing.T) {
 func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []byte{pdu.ReceiptNone, pdu.ReceiptFinal, pdu.ReceiptFailure} {
-		srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Receipts: true}})
+		srv := startServer(
+			t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Receipts: true}})
 		taken := make(chan provider.Receipt, 10)
 		cfg := fastConfig(srv.Addr())
 		cfg.RegisteredDelivery = asked
@@ -212,23 +294,32 @@ func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 	}
 }
 
-// TestMessagesOfSubscribersAreNoReceipts: they are answered, and handed over to OnDeliver alone. A receipt without a name
-// is one.
+// TestMessagesOfSubscribersAreNoReceipts: they are answered, and handed over to OnDeliver alone. A
+// receipt without a name is one.
 func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	t.Parallel()
 	receipts, messages := make(chan provider.Receipt, 3), make(chan pdu.DeliverSM, 3)
 	_, peer := startRaw(t, Config{
 		OnReceipt: atOnce(func(r provider.Receipt) bool { receipts <- r; return true }),
-		OnDeliver: func(_ context.Context, d pdu.DeliverSM) pdu.Status { messages <- d; return pdu.StatusOK },
+		OnDeliver: func(_ context.Context,
+			d pdu.DeliverSM) pdu.Status {
+			messages <- d
+			return pdu.StatusOK
+		},
 	})
-	inbound, receipt, unnamed := pdu.Message{ShortMessage: []byte("STOP")}, textReceipt("id:7F stat:DELIVRD"), textReceipt("stat:DELIVRD")
+	inbound, receipt, unnamed := pdu.Message{ShortMessage: []byte("STOP")},
+		textReceipt("id:7F stat:DELIVRD"), textReceipt("stat:DELIVRD")
 	peer.send(0, 1, &pdu.DeliverSM{Message: inbound})
 	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusOK || h.Sequence != 1 {
 		t.Errorf("answer %+v", h)
 	}
 	peer.send(0, 2, &pdu.DeliverSM{Message: receipt})
 	peer.expect(pdu.CommandDeliverSMResp)
-	peer.send(0, 3, &pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: receipt.ShortMessage}}})
+	peer.send(
+		0, 3, &pdu.DataSM{
+			ESMClass: pdu.ESMClassReceipt,
+			TLVs:     pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: receipt.ShortMessage}},
+		})
 	peer.expect(pdu.CommandDataSMResp)
 	peer.send(0, 4, &pdu.DeliverSM{Message: unnamed})
 	peer.expect(pdu.CommandDeliverSMResp)

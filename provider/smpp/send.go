@@ -9,11 +9,11 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Send implements provider.Sender. It takes slots of the least loaded bind, waiting
-// while no window has room for the whole message, and returns when every part has its answer, its
-// timeout, or the loss of its connection, or when ctx ends. All parts of a message go
-// through the same bind, and leave together. Of a message with more parts than a window those that
-// do not fit follow one by one, each when all before it have been accepted and the deadline has not passed.
+// Send implements provider.Sender. It takes slots of the least loaded bind, waiting while no window
+// has room for the whole message, and returns when every part has its answer, its timeout, or the
+// loss of its connection, or when ctx ends. All parts of a message go through the same bind, and
+// leave together. Of a message with more parts than a window those that do not fit follow one by
+// one, each when all before it have been accepted and the deadline has not passed.
 //
 // Text that travels as message_payload is one part whatever its length.
 func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -56,7 +56,10 @@ func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provide
 	}
 	part := one.part(&c.cfg, 0)
 	c.awaitReceipt(p, &part)
-	return provider.Result{Outcome: part.Outcome, Unfit: one.unfit(&c.cfg), Code: part.Code, Reference: part.Reference, Err: one.explain(part.Outcome)}
+	return provider.Result{
+		Outcome: part.Outcome, Unfit: one.unfit(&c.cfg), Code: part.Code, Reference: part.Reference,
+		Err: one.explain(part.Outcome),
+	}
 }
 
 // sendParts sends a plan of several PDUs through one session.
@@ -91,8 +94,8 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	return r
 }
 
-// submitRest submits the parts from next on one by one. When one before them was not accepted, or there
-// is no slot any more, the rest is unsent.
+// submitRest submits the parts from next on one by one. When one before them was not accepted, or
+// there is no slot any more, the rest is unsent.
 func (c *Client) submitRest(ctx context.Context, s *session, parts []*call, next int) {
 	for i, part := range parts[next:] {
 		if why := c.submitNext(ctx, s, parts[:next+i], part); why != "" {
@@ -106,7 +109,9 @@ func (c *Client) submitRest(ctx context.Context, s *session, parts []*call, next
 }
 
 // submitNext submits a part when those before it have been accepted, or says why it did not.
-func (c *Client) submitNext(ctx context.Context, s *session, before []*call, part *call) (why string) {
+func (c *Client) submitNext(
+	ctx context.Context, s *session, before []*call, part *call,
+) (why string) {
 	for _, earlier := range before {
 		if !earlier.accepted(&c.cfg) {
 			return whySkipped
@@ -145,7 +150,8 @@ func (c *Client) summary(p *plan, calls []*call) provider.Result {
 	return r
 }
 
-// allUnfit reports whether the SMSC refused no part for anything but what it is. A part that was skipped says nothing.
+// allUnfit reports whether the SMSC refused no part for anything but what it is. A part that was
+// skipped says nothing.
 func (c *Client) allUnfit(calls []*call) bool {
 	some := false
 	for _, one := range calls {
@@ -171,8 +177,9 @@ func failed(outcome provider.Outcome, why string) provider.Result {
 	return provider.Result{Outcome: outcome, Code: why, Err: codeError(why)}
 }
 
-// cannotSend is the result of a submission that this channel cannot write. A sender that it cannot spell, a message that
-// its schedule would let expire and parts that it would cut otherwise are no fault of the message: another channel may do.
+// cannotSend is the result of a submission that this channel cannot write. A sender that it cannot
+// spell, a message that its schedule would let expire and parts that it would cut otherwise are no
+// fault of the message: another channel may do.
 func cannotSend(err error) provider.Result {
 	switch {
 	case errors.Is(err, faultSource), errors.Is(err, faultExpired), errors.Is(err, faultCut):
@@ -186,16 +193,18 @@ func rejected(err error) provider.Result {
 	return provider.Result{Outcome: provider.Rejected, Code: codeOf(err), Err: err}
 }
 
-// cancelParts cancels the parts of a message that the SMSC took before it rejected another: the message ends with that, and
-// a fragment of it would be of no use to anybody. It is the one case in which it is certain that nothing else will be done with what was
-// taken. The result of the message does not depend on it: a part that cannot be cancelled any more was sent.
+// cancelParts cancels the parts of a message that the SMSC took before it rejected another: the
+// message ends with that, and a fragment of it would be of no use to anybody. It is the one case in
+// which it is certain that nothing else will be done with what was taken. The result of the message
+// does not depend on it: a part that cannot be cancelled any more was sent.
 func (c *Client) cancelParts(ctx context.Context, s *session, p *plan, parts []provider.Part) {
 	for i := range parts {
 		if parts[i].Outcome != provider.Accepted || parts[i].Reference == "" {
 			continue
 		}
 		_, err := s.ask(ctx, &pdu.CancelSM{
-			ServiceType: c.cfg.ServiceType, MessageID: parts[i].Reference, Source: p.common.Source, Dest: p.common.Dest,
+			ServiceType: c.cfg.ServiceType, MessageID: parts[i].Reference, Source: p.common.Source,
+			Dest: p.common.Dest,
 		})
 		if err != nil {
 			return // it does not answer, and the sender has waited for long enough

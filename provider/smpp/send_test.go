@@ -72,12 +72,18 @@ func hasStatus(r provider.Result) bool {
 
 func TestAnswersThatOvertakeEachOtherReachTheirSender(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Latency: time.Millisecond, Jitter: 20 * time.Millisecond}})
+	srv := startServer(
+		t, smpptest.Config{
+			Log: -1, Behaviour: smpptest.Behaviour{
+				Latency: time.Millisecond, Jitter: 20 * time.Millisecond,
+			},
+		})
 	c := startClient(t, fastConfig(srv.Addr()))
 	results := sendMany(c, 200, 50)
 	entries := inLog(srv)
 	for i, r := range results {
-		if log := entries[submission(i).To]; r.Outcome != provider.Accepted || len(log) != 1 || log[0].MessageID != r.Reference {
+		if log := entries[submission(i).To]; r.Outcome != provider.Accepted || len(log) != 1 ||
+			log[0].MessageID != r.Reference {
 			t.Errorf("message %d: %+v, log %+v", i, r, log)
 		}
 	}
@@ -85,16 +91,21 @@ func TestAnswersThatOvertakeEachOtherReachTheirSender(t *testing.T) {
 
 func TestThrottledAndFailedSubmitsSaySo(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{ErrorEvery: 3, ErrorStatus: pdu.StatusInvDstAdr}})
+	srv := startServer(
+		t, smpptest.Config{
+			Log: -1, Behaviour: smpptest.Behaviour{ErrorEvery: 3, ErrorStatus: pdu.StatusInvDstAdr},
+		})
 	c := startClient(t, fastConfig(srv.Addr()))
 	results := sendMany(c, 30, 5)
-	if counts := tally(results); counts[provider.Rejected] != 10 || counts[provider.Accepted] != 20 {
+	if counts := tally(results); counts[provider.Rejected] != 10 ||
+		counts[provider.Accepted] != 20 {
 		t.Errorf("outcomes %v", counts)
 	}
 	srv.SetBehaviour(smpptest.Behaviour{Throttle: true})
 	r := send(c, submission(99))
 	status, _ := errors.AsType[*StatusError](r.Err)
-	if r.Outcome != provider.Throttled || r.Code != "0x00000058" || status == nil || status.Status != pdu.StatusThrottled {
+	if r.Outcome != provider.Throttled || r.Code != "0x00000058" || status == nil ||
+		status.Status != pdu.StatusThrottled {
 		t.Errorf("throttled: %+v", r)
 	}
 	wantSentAtMostOnce(t, srv, results)
@@ -103,10 +114,12 @@ func TestThrottledAndFailedSubmitsSaySo(t *testing.T) {
 func TestDroppedRepliesAreUnknownAfterTheResponseTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 2}, Config{Window: 4, ResponseTimeout: 3 * time.Second})
+		srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 2},
+			Config{Window: 4, ResponseTimeout: 3 * time.Second})
 		began := time.Now()
 		results := sendMany(c, 20, 10)
-		if counts := tally(results); counts[provider.Unknown] != 10 || counts[provider.Accepted] != 10 {
+		if counts := tally(results); counts[provider.Unknown] != 10 ||
+			counts[provider.Accepted] != 10 {
 			t.Errorf("outcomes %v", counts)
 		}
 		for i, r := range results {
@@ -125,7 +138,9 @@ func TestDroppedRepliesAreUnknownAfterTheResponseTimeout(t *testing.T) {
 }
 
 // startPiped starts both ends inside of a synctest bubble.
-func startPiped(t *testing.T, behaviour smpptest.Behaviour, cfg Config) (*smpptest.Server, *Client) {
+func startPiped(
+	t *testing.T, behaviour smpptest.Behaviour, cfg Config,
+) (*smpptest.Server, *Client) {
 	t.Helper()
 	srv := smpptest.New(smpptest.Config{Log: -1, Behaviour: behaviour})
 	cfg.Addresses, cfg.SystemID, cfg.Dial = []string{"pipe:1"}, "acme", pipeTo(srv)
@@ -157,7 +172,9 @@ func TestCutMidWindowLeavesNothingInDoubtThatIsCertain(t *testing.T) {
 
 func checkCut(t *testing.T, n int, encrypted bool) {
 	t.Helper()
-	serverConfig, window := smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{CutAfter: n / 3, Latency: time.Millisecond}}, 50
+	serverConfig, window := smpptest.Config{
+		Log: -1, Behaviour: smpptest.Behaviour{CutAfter: n / 3, Latency: time.Millisecond},
+	}, 50
 	cfg := Config{}
 	if encrypted {
 		serverConfig.TLS, cfg.TLS = tlsPair(t)
@@ -215,7 +232,9 @@ func TestFullWindowBlocksUntilASlotIsFree(t *testing.T) {
 
 // holding answers when hold is closed.
 func holding(hold <-chan struct{}) smpptest.Behaviour {
-	return smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer { return smpptest.Answer{Hold: hold} }}
+	return smpptest.Behaviour{
+		Decide: func(smpptest.Submit) smpptest.Answer { return smpptest.Answer{Hold: hold} },
+	}
 }
 
 // waits counts the senders in line.
@@ -257,7 +276,10 @@ func TestAWindowOfOneCarriesAMessageOfManyParts(t *testing.T) {
 		s := submission(1)
 		s.Text, s.Reference = longText(5), 7
 		r := send(c, s)
-		want := []provider.Outcome{provider.Accepted, provider.Accepted, provider.Unknown, provider.Refused, provider.Refused}
+		want := []provider.Outcome{
+			provider.Accepted, provider.Accepted, provider.Unknown, provider.Refused,
+			provider.Refused,
+		}
 		if r.Outcome != provider.Unknown || len(r.Parts) != len(want) {
 			t.Fatalf("result %+v", r)
 		}
@@ -278,7 +300,10 @@ func TestAWindowOfOneCarriesAMessageOfManyParts(t *testing.T) {
 // answer to each part comes before the next can leave.
 func TestNothingFollowsAPartThatIsKnownToHaveFailed(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvDstAdr}})
+	srv := startServer(
+		t, smpptest.Config{
+			Log: -1, Behaviour: smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusInvDstAdr},
+		})
 	cfg := fastConfig(srv.Addr())
 	cfg.Window = 1
 	c := startClient(t, cfg)
@@ -289,7 +314,8 @@ func TestNothingFollowsAPartThatIsKnownToHaveFailed(t *testing.T) {
 	for i := range n {
 		s := submission(i)
 		s.Text = longText(2)
-		if r := send(c, s); r.Outcome != provider.Rejected || r.Parts[1].Outcome != provider.Refused {
+		if r := send(c, s); r.Outcome != provider.Rejected ||
+			r.Parts[1].Outcome != provider.Refused {
 			t.Errorf("message %d: %+v", i, r)
 		}
 	}
@@ -318,8 +344,8 @@ func TestMessagesThatCannotBeEncodedSendNothing(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherChannelMayWriteIsRefused: the message is not at fault, so that it falls back. It says nothing about the
-// health of this channel either.
+// TestWhatAnotherChannelMayWriteIsRefused: the message is not at fault, so that it falls back. It
+// says nothing about the health of this channel either.
 func TestWhatAnotherChannelMayWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1})
@@ -327,13 +353,15 @@ func TestWhatAnotherChannelMayWriteIsRefused(t *testing.T) {
 	cfg.Schedule = time.Hour
 	c := startClient(t, cfg)
 	for word, change := range map[string]func(*provider.Submission){
-		"source":  func(s *provider.Submission) { s.From = "way too long a sender" },
-		"expired": func(s *provider.Submission) { s.Validity = time.Now().Add(time.Minute) }, // before the schedule lets it go
+		"source": func(s *provider.Submission) { s.From = "way too long a sender" },
+		// before the schedule lets it go
+		"expired": func(s *provider.Submission) { s.Validity = time.Now().Add(time.Minute) },
 	} {
 		s := submission(1)
 		change(&s)
 		r := send(c, s)
-		if r.Outcome != provider.Refused || r.Code != provider.Uncomposed || r.Err == nil || !strings.Contains(r.Err.Error(), word) {
+		if r.Outcome != provider.Refused || r.Code != provider.Uncomposed || r.Err == nil ||
+			!strings.Contains(r.Err.Error(), word) {
 			t.Errorf("%s: %+v", word, r)
 		}
 	}

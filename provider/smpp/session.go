@@ -56,20 +56,22 @@ type session struct {
 	submits  uint64 // that were taken for writing
 	queue    []*call
 	pending  map[uint32]*call
-	givenUp  givenUp                    // those that left pending without an answer
-	requests map[uint32]chan<- response // requests other than submit_sm; nil once the session has ended
-	control  []byte                     // whole PDUs that bypass the window
-	writing  time.Time                  // since when the writer is in Write; zero when it is not
-	enquiry  uint32                     // sequence_number of the unanswered enquire_link; zero for none
-	leaving  bool                       // the peer sent unbind: nothing new, end when pending is empty
-	closed   bool                       // nothing new
-	unbound  bool                       // unbindResp is closed
+	givenUp  givenUp // those that left pending without an answer
+	// requests other than submit_sm; nil once the session has ended
+	requests map[uint32]chan<- response
+	control  []byte    // whole PDUs that bypass the window
+	writing  time.Time // since when the writer is in Write; zero when it is not
+	enquiry  uint32    // sequence_number of the unanswered enquire_link; zero for none
+	leaving  bool      // the peer sent unbind: nothing new, end when pending is empty
+	closed   bool      // nothing new
+	unbound  bool      // unbindResp is closed
 }
 
 func newSession(cfg *Config, p *pool, in *pduReader, sequence uint32) *session {
 	return &session{
 		cfg: cfg, pool: p, conn: in.conn, in: in, exact: cfg.TLS == nil, sequence: sequence,
-		wake: make(chan struct{}, 1), health: make(chan struct{}, 1), onHealth: func(bool) {}, stopped: make(chan struct{}), unbindResp: make(chan struct{}),
+		wake: make(chan struct{}, 1), health: make(chan struct{}, 1), onHealth: func(bool) {},
+		stopped: make(chan struct{}), unbindResp: make(chan struct{}),
 		flooded: make(chan struct{}, 1), deliveries: make(chan delivery, deliveryQueue),
 		pending:  make(map[uint32]*call, cfg.Window),
 		requests: make(map[uint32]chan<- response),
@@ -176,9 +178,9 @@ func (s *session) unbind(life context.Context, reading, writing *task) {
 	}
 }
 
-// submit queues calls, which hold a slot of s each, so that they leave together. It reports false, and
-// they are still the caller's, when the session takes nothing any more. From latest on none of them
-// leaves, unless one has before; zero does not bound them.
+// submit queues calls, which hold a slot of s each, so that they leave together. It reports false,
+// and they are still the caller's, when the session takes nothing any more. From latest on none of
+// them leaves, unless one has before; zero does not bound them.
 func (s *session) submit(latest time.Time, calls ...*call) bool {
 	s.mu.Lock()
 	if s.closed || s.leaving {
@@ -255,8 +257,8 @@ func (s *session) finishLate(late []*call) {
 	}
 }
 
-// abandonReason is why a sender leaves a submit that was written: its deadline is a timeout like the session's own, and only one
-// that was called off says nothing.
+// abandonReason is why a sender leaves a submit that was written: its deadline is a timeout like
+// the session's own, and only one that was called off says nothing.
 func abandonReason(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return whyTimeout

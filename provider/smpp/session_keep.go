@@ -7,9 +7,9 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// keepLoop keeps the time of a session: it asks for life with enquire_link, gives up
-// answers that are overdue, tells how the pool thinks of it, and ends the session of a peer that is silent or does not
-// read. It returns nil when the session has stopped.
+// keepLoop keeps the time of a session: it asks for life with enquire_link, gives up answers that
+// are overdue, tells how the pool thinks of it, and ends the session of a peer that is silent or
+// does not read. It returns nil when the session has stopped.
 func (s *session) keepLoop() error {
 	enquire := time.NewTicker(s.cfg.EnquireLink)
 	defer enquire.Stop()
@@ -106,14 +106,16 @@ func (s *session) expire(now time.Time) (next time.Duration, err error) {
 	return next, err
 }
 
-// An answer to a submit that was given up is the only proof that SMPP has of what became of it: the message_id in it cannot
-// be asked for otherwise. So a session remembers what it gave up, and a late yes is handed to Config.OnLate.
+// An answer to a submit that was given up is the only proof that SMPP has of what became of it: the
+// message_id in it cannot be asked for otherwise. So a session remembers what it gave up, and a
+// late yes is handed to Config.OnLate.
 
-// maxGivenUp bounds the submits of one session whose late answer counts; the oldest are forgotten first.
+// maxGivenUp bounds the submits of one session whose late answer counts; the oldest are forgotten
+// first.
 const maxGivenUp = 10_000
 
-// givenUp are the keys of submits that were written and given up, by sequence_number, which no later submit of the
-// connection gets. The zero value has none.
+// givenUp are the keys of submits that were written and given up, by sequence_number, which no
+// later submit of the connection gets. The zero value has none.
 type givenUp struct {
 	keys  map[uint32]string
 	order []uint32 // as they were given up; some may have been taken
@@ -147,13 +149,16 @@ func (s *session) giveUp(c *call) {
 	}
 }
 
-// lateResponse hands over that a submit was taken which had been given up. That one was not is nothing that a receipt can
-// say.
+// lateResponse hands over that a submit was taken which had been given up. That one was not is
+// nothing that a receipt can say.
 func (s *session) lateResponse(sequence uint32, status pdu.Status, messageID string) {
 	s.mu.Lock()
 	key, known := s.givenUp.take(sequence)
 	s.mu.Unlock()
 	if known && s.cfg.outcome(status) == provider.Accepted {
-		s.cfg.OnLate(provider.Receipt{Reference: messageID, Key: key, State: provider.Pending, At: time.Now()})
+		s.cfg.OnLate(
+			provider.Receipt{
+				Reference: messageID, Key: key, State: provider.Pending, At: time.Now(),
+			})
 	}
 }

@@ -63,7 +63,8 @@ func (s *session) handle(h pdu.Header, frame []byte) error {
 		s.peerUnbound()
 	case pdu.CommandAlertNotification:
 		// It has no response (section 4.12).
-	case pdu.CommandOutbind, pdu.CommandBindReceiver, pdu.CommandBindTransmitter, pdu.CommandBindTransceiver:
+	case pdu.CommandOutbind, pdu.CommandBindReceiver, pdu.CommandBindTransmitter,
+		pdu.CommandBindTransceiver:
 		return s.replyEmpty(pdu.CommandGenericNack, pdu.StatusInvBndSts, h.Sequence)
 	default:
 		if !h.Command.IsResponse() {
@@ -73,8 +74,8 @@ func (s *session) handle(h pdu.Header, frame []byte) error {
 	return nil
 }
 
-// answer ends the submit with that sequence_number, or tells what has become of one that was given up. A doubled
-// answer and one to nothing are ignored.
+// answer ends the submit with that sequence_number, or tells what has become of one that was given
+// up. A doubled answer and one to nothing are ignored.
 func (s *session) answer(sequence uint32, status pdu.Status, messageID string) {
 	s.mu.Lock()
 	c := s.pending[sequence]
@@ -126,8 +127,8 @@ func (s *session) peerUnbound() {
 	}
 }
 
-// deliver hands a message or a receipt of the SMSC over. The answer follows when it is in safe hands; the reader does
-// not wait for that.
+// deliver hands a message or a receipt of the SMSC over. The answer follows when it is in safe
+// hands; the reader does not wait for that.
 func (s *session) deliver(h pdu.Header, frame []byte) error {
 	response := h.Command.Response()
 	m, readable := delivered(frame)
@@ -150,8 +151,9 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 	}
 }
 
-// delivered reads a deliver_sm or data_sm. One whose end is damaged counts as far as it goes, if it has any content: a text, or
-// the parameters of a receipt, which say nothing without the state. To acknowledge one whose state was cut off would lose it.
+// delivered reads a deliver_sm or data_sm. One whose end is damaged counts as far as it goes, if it
+// has any content: a text, or the parameters of a receipt, which say nothing without the state. To
+// acknowledge one whose state was cut off would lose it.
 func delivered(frame []byte) (m pdu.Message, readable bool) {
 	_, body, err := pdu.Decode(frame)
 	switch b := body.(type) {
@@ -175,8 +177,9 @@ func stated(m *pdu.Message) bool {
 	return ok
 }
 
-// deliveryHandler is who takes a message that is no receipt, beside the reader; nil when nobody does. A message of a subscriber
-// that nobody here can read is refused, so that the SMSC does not count it as delivered.
+// deliveryHandler is who takes a message that is no receipt, beside the reader; nil when nobody
+// does. A message of a subscriber that nobody here can read is refused, so that the SMSC does not
+// count it as delivered.
 func (s *session) deliveryHandler(m *pdu.Message) func(context.Context) pdu.Status {
 	if s.cfg.OnInbound != nil {
 		in, readable := s.cfg.parseInbound(m, time.Now())
@@ -224,8 +227,9 @@ func (s *session) deliverLoop(ctx context.Context) {
 	}
 }
 
-// maxUnanswered is how many receipts of one bind may wait for the answer of Config.OnReceipt. More are answered
-// "temporary error", and the SMSC keeps them. All these answers may come at once, and maxControl has room for them.
+// maxUnanswered is how many receipts of one bind may wait for the answer of Config.OnReceipt. More
+// are answered "temporary error", and the SMSC keeps them. All these answers may come at once, and
+// maxControl has room for them.
 const maxUnanswered = 10_000
 
 // receipt reads the receipt in m; false for what is none, and when nobody wants any.
@@ -236,8 +240,9 @@ func (s *session) receipt(m *pdu.Message) (provider.Receipt, bool) {
 	return s.cfg.parseReceipt(m, time.Now())
 }
 
-// handOver gives a receipt to OnReceipt. Its response is written when OnReceipt answers, from whatever goroutine that
-// is, and never when the session is over by then: the SMSC sends the receipt again over another one.
+// handOver gives a receipt to OnReceipt. Its response is written when OnReceipt answers, from
+// whatever goroutine that is, and never when the session is over by then: the SMSC sends the
+// receipt again over another one.
 func (s *session) handOver(r provider.Receipt, response pdu.Command, sequence uint32) error {
 	if s.unanswered.Load() >= maxUnanswered { // only the reader adds to it
 		return s.respond(response, pdu.StatusReceiverTemporary, sequence)

@@ -20,11 +20,13 @@ func TestAPeerThatDoesNotFinishItsPDUIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lost := make(chan error, 1)
-			_, peer := startRaw(t, Config{ResponseTimeout: 100 * time.Millisecond, EnquireLink: time.Hour, OnState: func(s State) {
-				if s.Phase == Lost {
-					lost <- s.Err
-				}
-			}})
+			_, peer := startRaw(t,
+				Config{ResponseTimeout: 100 * time.Millisecond, EnquireLink: time.Hour,
+					OnState: func(s State) {
+						if s.Phase == Lost {
+							lost <- s.Err
+						}
+					}})
 			began := time.Now()
 			frame, err := pdu.Append(nil, 0, 1, &pdu.DeliverSM{Message: payload(1000)})
 			if err != nil {
@@ -54,7 +56,8 @@ func TestAPeerThatDoesNotFinishItsPDUIsLeft(t *testing.T) {
 // TestAPeerThatWritesSlowlyButFinishesIsKept lets every octet come by itself.
 func TestAPeerThatWritesSlowlyButFinishesIsKept(t *testing.T) {
 	t.Parallel()
-	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{Trickle: 200 * time.Microsecond}})
+	srv := startServer(
+		t, smpptest.Config{Behaviour: smpptest.Behaviour{Trickle: 200 * time.Microsecond}})
 	c := startClient(t, fastConfig(srv.Addr()))
 	for i := range 3 {
 		if r := send(c, submission(i)); r.Outcome != provider.Accepted {
@@ -94,7 +97,8 @@ func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
 		if _, err := theirs.Write(frame[:7]); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the PDU is begun", func() bool { _, begun := in.left(time.Now(), time.Hour); return begun })
+		eventually(t, "the PDU is begun",
+			func() bool { _, begun := in.left(time.Now(), time.Hour); return begun })
 		if left, _ := in.left(time.Now(), time.Hour); left <= 0 || left > time.Hour {
 			t.Errorf("%v of an hour are left", left)
 		}
@@ -113,15 +117,21 @@ func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
 	}
 }
 
-// FuzzSession holds that no stream of a peer makes a session panic or hold more answers than it may, however it is
-// split, and that what is under way keeps a fate that an answer can have.
+// FuzzSession holds that no stream of a peer makes a session panic or hold more answers than it
+// may, however it is split, and that what is under way keeps a fate that an answer can have.
 func FuzzSession(f *testing.F) {
 	var all []byte
 	for i, body := range []pdu.Body{
-		&pdu.MessageResp{Command: pdu.CommandSubmitSMResp, MessageID: "7F", TLVs: pdu.TLVs{pdu.Uint8(pdu.TagCongestionState, 95)}},
-		&pdu.DeliverSM{Message: textReceipt("id:7F stat:DELIVRD err:000")}, &pdu.QuerySMResp{MessageID: "7F", MessageState: 2},
-		&pdu.DataSM{TLVs: pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: []byte("STOP")}}}, &pdu.Empty{Command: pdu.CommandUnbind},
-		&pdu.Outbind{SystemID: "smsc"}, &pdu.AlertNotification{}, &pdu.Empty{Command: pdu.CommandGenericNack},
+		&pdu.MessageResp{
+			Command: pdu.CommandSubmitSMResp, MessageID: "7F",
+			TLVs: pdu.TLVs{pdu.Uint8(pdu.TagCongestionState, 95)},
+		},
+		&pdu.DeliverSM{Message: textReceipt("id:7F stat:DELIVRD err:000")},
+		&pdu.QuerySMResp{MessageID: "7F", MessageState: 2},
+		&pdu.DataSM{TLVs: pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: []byte("STOP")}}},
+		&pdu.Empty{Command: pdu.CommandUnbind},
+		&pdu.Outbind{SystemID: "smsc"}, &pdu.AlertNotification{},
+		&pdu.Empty{Command: pdu.CommandGenericNack},
 	} {
 		frame, err := pdu.Append(nil, 0, uint32(i+1), body)
 		if err != nil {
@@ -134,7 +144,8 @@ func FuzzSession(f *testing.F) {
 	f.Add(all[7:])
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		cfg := Config{
-			OnReceipt: atOnce(func(provider.Receipt) bool { return true }), OnInbound: func(provider.Inbound) bool { return false },
+			OnReceipt:       atOnce(func(provider.Receipt) bool { return true }),
+			OnInbound:       func(provider.Inbound) bool { return false },
 			OnDeliver:       func(context.Context, pdu.DeliverSM) pdu.Status { return 0 },
 			HonorCongestion: true, UntypedReceipts: true, ReceiptKeyTLV: 0x1400,
 		}.withDefaults()
@@ -142,7 +153,10 @@ func FuzzSession(f *testing.F) {
 		s.in.reader = pdu.NewReader(iotest.HalfReader(bytes.NewReader(stream)))
 		s.pool.add(s)
 		frame := pdu.AppendEmpty(nil, pdu.CommandSubmitSM, 0, 0)
-		calls := []*call{{frame: frame, done: make(chan struct{}, 1)}, {frame: frame, done: make(chan struct{}, 1)}}
+		calls := []*call{
+			{frame: frame, done: make(chan struct{}, 1)},
+			{frame: frame, done: make(chan struct{}, 1)},
+		}
 		s.slots.used = len(calls)
 		s.submit(time.Time{}, calls...)
 		s.take(nil, nil)
@@ -193,7 +207,8 @@ func TestControlPDUsGoBeforeQueuedSubmits(t *testing.T) {
 		commands, sequences = append(commands, h.Command), append(sequences, h.Sequence)
 		at += int(h.Length)
 	}
-	if len(commands) != 3 || commands[0] != pdu.CommandEnquireLink || commands[1] != pdu.CommandSubmitSM {
+	if len(commands) != 3 || commands[0] != pdu.CommandEnquireLink ||
+		commands[1] != pdu.CommandSubmitSM {
 		t.Errorf("written %v", commands)
 	}
 	for i, at := range spans {

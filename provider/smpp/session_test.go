@@ -23,20 +23,32 @@ func sendAsync(c *Client, s provider.Submission) <-chan provider.Result {
 func TestAnswersOfEveryLegalFormAreUnderstood(t *testing.T) {
 	t.Parallel()
 	empty := func(command pdu.Command, status pdu.Status) func(uint32) []byte {
-		return func(sequence uint32) []byte { return pdu.AppendEmpty(nil, command, status, sequence) }
+		return func(sequence uint32) []byte {
+			return pdu.AppendEmpty(nil, command, status,
+				sequence)
+		}
 	}
 	for name, c := range map[string]struct {
 		answer  func(sequence uint32) []byte
 		outcome provider.Outcome
 		code    string
 	}{
-		"error without body":    {empty(pdu.CommandSubmitSMResp, pdu.StatusMsgQFul), provider.Throttled, "0x00000014"},
-		"success without body":  {empty(pdu.CommandSubmitSMResp, pdu.StatusOK), provider.Accepted, "0x00000000"},
-		"generic_nack":          {empty(pdu.CommandGenericNack, pdu.StatusInvCmdLen), provider.Refused, "0x00000002"},
-		"generic_nack throttle": {empty(pdu.CommandGenericNack, pdu.StatusThrottled), provider.Throttled, "0x00000058"},
-		"vendor's code":         {empty(pdu.CommandSubmitSMResp, 0x410), provider.Refused, "0x00000410"},
+		"error without body": {
+			empty(pdu.CommandSubmitSMResp, pdu.StatusMsgQFul), provider.Throttled, "0x00000014",
+		},
+		"success without body": {
+			empty(pdu.CommandSubmitSMResp, pdu.StatusOK), provider.Accepted, "0x00000000",
+		},
+		"generic_nack": {
+			empty(pdu.CommandGenericNack, pdu.StatusInvCmdLen), provider.Refused, "0x00000002",
+		},
+		"generic_nack throttle": {
+			empty(pdu.CommandGenericNack, pdu.StatusThrottled), provider.Throttled, "0x00000058",
+		},
+		"vendor's code": {empty(pdu.CommandSubmitSMResp, 0x410), provider.Refused, "0x00000410"},
 		"damaged success": {func(sequence uint32) []byte {
-			frame := append(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, 0, sequence), "id-1\x00\x01"...)
+			frame := append(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, 0, sequence),
+				"id-1\x00\x01"...)
 			binary.BigEndian.PutUint32(frame, uint32(len(frame)))
 			return frame
 		}, provider.Accepted, "0x00000000"},
@@ -72,13 +84,20 @@ func TestOddAnswersLeaveASubmitToItsTimeout(t *testing.T) {
 	client, peer := startRaw(t, Config{ResponseTimeout: 200 * time.Millisecond})
 	done := sendAsync(client, submission(1))
 	sequence := peer.expect(pdu.CommandSubmitSM).Sequence
-	peer.write(pdu.AppendEmpty(nil, pdu.CommandGenericNack, pdu.StatusOK, sequence))            // claims success
-	peer.write(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, pdu.StatusOK, sequence+1))         // of no request
-	peer.write(pdu.AppendEmpty(nil, pdu.CommandDataSMResp, pdu.StatusOK, sequence))             // of another kind
-	peer.write(pdu.AppendEmpty(nil, pdu.CommandGenericNack, pdu.StatusInvCmdLen, 0))            // of nothing
-	peer.write(pdu.AppendEmpty(nil, pdu.Command(0x80000999), pdu.StatusOK, sequence))           // unknown response
-	peer.send(0, 9, &pdu.AlertNotification{Source: pdu.Address{Addr: "1"}})                     // needs no answer
-	peer.write(pdu.AppendEmpty(nil, pdu.CommandEnquireLinkResp, pdu.StatusOK, pdu.MaxSequence)) // nobody asked
+	// claims success
+	peer.write(pdu.AppendEmpty(nil, pdu.CommandGenericNack, pdu.StatusOK, sequence))
+	// of no request
+	peer.write(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, pdu.StatusOK, sequence+1))
+	// of another kind
+	peer.write(pdu.AppendEmpty(nil, pdu.CommandDataSMResp, pdu.StatusOK, sequence))
+	// of nothing
+	peer.write(pdu.AppendEmpty(nil, pdu.CommandGenericNack, pdu.StatusInvCmdLen, 0))
+	// unknown response
+	peer.write(pdu.AppendEmpty(nil, pdu.Command(0x80000999), pdu.StatusOK, sequence))
+	// needs no answer
+	peer.send(0, 9, &pdu.AlertNotification{Source: pdu.Address{Addr: "1"}})
+	// nobody asked
+	peer.write(pdu.AppendEmpty(nil, pdu.CommandEnquireLinkResp, pdu.StatusOK, pdu.MaxSequence))
 	if r := <-done; r.Outcome != provider.Unknown || r.Code != "timeout" {
 		t.Errorf("result %+v", r)
 	}
@@ -112,13 +131,15 @@ func TestRequestsOfThePeerAreAnswered(t *testing.T) {
 		}
 		return frame
 	}
-	ask(pdu.AppendEmpty(nil, pdu.CommandEnquireLink, 0, 77), pdu.CommandEnquireLinkResp, pdu.StatusOK)
+	ask(pdu.AppendEmpty(nil, pdu.CommandEnquireLink, 0, 77), pdu.CommandEnquireLinkResp,
+		pdu.StatusOK)
 	ask(pdu.AppendEmpty(nil, 0x00000999, 0, 77), pdu.CommandGenericNack, pdu.StatusInvCmdID)
 	ask(whole(&pdu.QuerySM{MessageID: "1"}), pdu.CommandGenericNack, pdu.StatusInvCmdID)
 	ask(whole(&pdu.Outbind{SystemID: "raw"}), pdu.CommandGenericNack, pdu.StatusInvBndSts)
 	ask(whole(&pdu.DeliverSM{}), pdu.CommandDeliverSMResp, pdu.StatusOK)
 	ask(whole(&pdu.DataSM{}), pdu.CommandDataSMResp, pdu.StatusOK)
-	ask(pdu.AppendEmpty(nil, pdu.CommandDeliverSM, 0, 77), pdu.CommandDeliverSMResp, pdu.StatusReceiverPermanent)
+	ask(pdu.AppendEmpty(nil, pdu.CommandDeliverSM, 0, 77), pdu.CommandDeliverSMResp,
+		pdu.StatusReceiverPermanent)
 	go leavePolitely(peer)
 }
 
@@ -144,7 +165,11 @@ func TestGarbageIsAnsweredOnceAndTheConnectionMadeAnew(t *testing.T) {
 			if r := <-done; r.Outcome != provider.Unknown || r.Code != "connection_lost" {
 				t.Errorf("the submit under way: %+v", r)
 			}
-			eventually(t, "the bind is reported lost", func() bool { return client.States()[0].Phase == Lost || client.States()[0].Phase == Connecting })
+			eventually(t, "the bind is reported lost",
+				func() bool {
+					return client.States()[0].Phase == Lost ||
+						client.States()[0].Phase == Connecting
+				})
 		})
 	}
 }
@@ -313,7 +338,9 @@ func TestASenderThatGivesUpInTheQueueSendsNothing(t *testing.T) {
 
 func TestAPeerThatDoesNotReadIsDropped(t *testing.T) {
 	t.Parallel()
-	cfg := Config{LongMessages: MessagePayload, ResponseTimeout: 300 * time.Millisecond, Window: 100}
+	cfg := Config{
+		LongMessages: MessagePayload, ResponseTimeout: 300 * time.Millisecond, Window: 100,
+	}
 	cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if err != nil {
@@ -363,11 +390,13 @@ func TestAPeerThatDoesNotReadIsDropped(t *testing.T) {
 func TestHalfOpenPeersAreDroppedAndDialledAgain(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
-		"silent": {Silent: true}, "no answer to enquire_link": {IgnoreEnquireLink: true, DropEvery: 1},
+		"silent":                    {Silent: true},
+		"no answer to enquire_link": {IgnoreEnquireLink: true, DropEvery: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{DropEvery: 1}})
+			srv := startServer(t,
+				smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{DropEvery: 1}})
 			lost := make(chan error, 100)
 			cfg := fastConfig(srv.Addr())
 			cfg.EnquireLink, cfg.ResponseTimeout = 30*time.Millisecond, 300*time.Millisecond
@@ -387,7 +416,8 @@ func TestHalfOpenPeersAreDroppedAndDialledAgain(t *testing.T) {
 				t.Errorf("the submit under way: %+v", r)
 			}
 			srv.SetBehaviour(smpptest.Behaviour{})
-			eventually(t, "a message is accepted again", func() bool { return send(c, submission(2)).Outcome == provider.Accepted })
+			eventually(t, "a message is accepted again",
+				func() bool { return send(c, submission(2)).Outcome == provider.Accepted })
 		})
 	}
 }

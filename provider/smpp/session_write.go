@@ -73,7 +73,8 @@ func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool)
 			break
 		}
 		s.submits++
-		c.sequence, c.order, c.deadline, c.first.started = s.nextSequence(), s.submits, deadline, true
+		c.sequence, c.order, c.deadline, c.first.started = s.nextSequence(), s.submits, deadline,
+			true
 		pdu.SetSequence(c.frame, c.sequence)
 		c.renewValidity(s.cfg, now)
 		s.pending[c.sequence] = c
@@ -122,8 +123,8 @@ func (s *session) writeControl(buf []byte) error {
 	return err
 }
 
-// reply queues a PDU that bypasses the window; what is queued together leaves together. It fails when the peer lets
-// answers pile up. One for a session that is over goes nowhere.
+// reply queues a PDU that bypasses the window; what is queued together leaves together. It fails
+// when the peer lets answers pile up. One for a session that is over goes nowhere.
 func (s *session) reply(frame []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,11 +8,10 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// ParseSettings reads the settings of a channel as the routing document has them
-// and validates the result. readFile reads the files that settings name: the
-// password, the CA, the certificate. An unknown key is an error that suggests the
-// nearest known one; all errors are reported together, each under its key, and none
-// shows a secret.
+// ParseSettings reads the settings of a channel as the routing document has them and validates the
+// result. readFile reads the files that settings name: the password, the CA, the certificate. An
+// unknown key is an error that suggests the nearest known one; all errors are reported together,
+// each under its key, and none shows a secret.
 //
 //	address               "host:port", or a list of them
 //	system_id             account name
@@ -74,12 +73,14 @@ import (
 func ParseSettings(values map[string]any, readFile func(string) ([]byte, error)) (Config, error) {
 	r := settings.New(values, readFile)
 	cfg := Config{
-		Addresses:          r.Texts("address"),
-		SystemID:           r.Text("system_id"),
-		Password:           strings.TrimRight(string(r.File("password_file")), "\r\n"),
-		SystemType:         r.Text("system_type"),
-		InterfaceVersion:   settings.Choose(r, "interface_version", versions),
-		AddressRange:       pdu.Address{TON: octet(r, "addr_ton"), NPI: octet(r, "addr_npi"), Addr: r.Text("address_range")},
+		Addresses:        r.Texts("address"),
+		SystemID:         r.Text("system_id"),
+		Password:         strings.TrimRight(string(r.File("password_file")), "\r\n"),
+		SystemType:       r.Text("system_type"),
+		InterfaceVersion: settings.Choose(r, "interface_version", versions),
+		AddressRange: pdu.Address{
+			TON: octet(r, "addr_ton"), NPI: octet(r, "addr_npi"), Addr: r.Text("address_range"),
+		},
 		Bind:               settings.Choose(r, "bind", modes),
 		Binds:              r.Integer("binds", 1, maxBinds),
 		Window:             r.Integer("window", 1, maxWindow),
@@ -105,17 +106,21 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		LongestValidity:    r.Duration("longest_validity"),
 		ValidityFormat:     settings.Choose(r, "validity_format", validityFormats),
 		Alphabet:           settings.Choose(r, "alphabet", alphabets),
-		Tables:             sms.Tables{Locking: readLanguages(r, "shift_locking"), Single: readLanguages(r, "shift_single")},
-		DefaultCoding:      r.Octet("default_coding"),
-		UCS2Coding:         r.Octet("ucs2_coding"),
-		MessageClass:       r.Octet("message_class"),
-		LongMessages:       settings.Choose(r, "long_messages", longMessages),
-		TLVs:               readTLVs(r, "tlvs"),
-		KeyTLV:             readTag(r, "key_tlv"),
-		ReceiptKeyTLV:      readTag(r, "receipt_key_tlv"),
+		Tables: sms.Tables{
+			Locking: readLanguages(r, "shift_locking"), Single: readLanguages(r, "shift_single"),
+		},
+		DefaultCoding: r.Octet("default_coding"),
+		UCS2Coding:    r.Octet("ucs2_coding"),
+		MessageClass:  r.Octet("message_class"),
+		LongMessages:  settings.Choose(r, "long_messages", longMessages),
+		TLVs:          readTLVs(r, "tlvs"),
+		KeyTLV:        readTag(r, "key_tlv"),
+		ReceiptKeyTLV: readTag(r, "receipt_key_tlv"),
 		ReceiptID: ReceiptID{
-			From: settings.Choose(r, "receipt_id_from", idSources), Form: settings.Choose(r, "receipt_id", idForms),
-			Case: settings.Choose(r, "receipt_id_case", idCases), Width: r.Integer("receipt_id_width", 1, maxReference),
+			From:  settings.Choose(r, "receipt_id_from", idSources),
+			Form:  settings.Choose(r, "receipt_id", idForms),
+			Case:  settings.Choose(r, "receipt_id_case", idCases),
+			Width: r.Integer("receipt_id_width", 1, maxReference),
 		},
 		ReceiptMeanings: readMeanings(r, "receipt_meanings"),
 		GSMErrors:       settings.Choose(r, "receipt_errors", receiptErrors),
@@ -139,22 +144,30 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 
 // The words of the settings that choose.
 var (
-	versions        = map[string]byte{"3.3": pdu.Version33, "3.4": pdu.Version34, "5.0": pdu.Version50}
-	modes           = map[string]Mode{"transceiver": Transceiver, "transmitter_receiver": TransmitterReceiver}
-	alphabets       = map[string]Alphabet{"gsm7": GSM7, "latin1": Latin1, "ascii": ASCII}
-	longMessages    = map[string]LongMessages{"udh8": UDH8, "udh16": UDH16, "sar": SAR, "message_payload": MessagePayload}
+	versions = map[string]byte{
+		"3.3": pdu.Version33, "3.4": pdu.Version34, "5.0": pdu.Version50,
+	}
+	modes = map[string]Mode{
+		"transceiver": Transceiver, "transmitter_receiver": TransmitterReceiver,
+	}
+	alphabets    = map[string]Alphabet{"gsm7": GSM7, "latin1": Latin1, "ascii": ASCII}
+	longMessages = map[string]LongMessages{
+		"udh8": UDH8, "udh16": UDH16, "sar": SAR, "message_payload": MessagePayload,
+	}
 	validityFormats = map[string]ValidityFormat{"absolute": Absolute, "relative": Relative}
-	idForms         = map[string]IDForm{"as_is": AsIs, "hex_to_decimal": HexToDecimal, "decimal_to_hex": DecimalToHex}
-	idCases         = map[string]IDCase{"lower": LowerCase, "upper": UpperCase}
-	idSources       = map[string]IDSource{"any": AnyID, "text": TextID, "parameter": ParameterID}
-	receiptErrors   = map[string]bool{"own": false, "gsm": true}
-	congestions     = map[string]bool{"ignore": false, "heed": true}
-	receipts        = map[string]byte{"none": pdu.ReceiptNone, "final": pdu.ReceiptFinal}
+	idForms         = map[string]IDForm{
+		"as_is": AsIs, "hex_to_decimal": HexToDecimal, "decimal_to_hex": DecimalToHex,
+	}
+	idCases       = map[string]IDCase{"lower": LowerCase, "upper": UpperCase}
+	idSources     = map[string]IDSource{"any": AnyID, "text": TextID, "parameter": ParameterID}
+	receiptErrors = map[string]bool{"own": false, "gsm": true}
+	congestions   = map[string]bool{"ignore": false, "heed": true}
+	receipts      = map[string]byte{"none": pdu.ReceiptNone, "final": pdu.ReceiptFinal}
 )
 
-// readReceipt takes a word or the octet itself, for the rarer bits of section 5.2.17.
-// Absent, it asks for final receipts. Those of failures alone, or of successes, which 5.0 has, would have no use: nobody
-// could tell a message whose receipt is lost from one that gets none.
+// readReceipt takes a word or the octet itself, for the rarer bits of section 5.2.17. Absent, it
+// asks for final receipts. Those of failures alone, or of successes, which 5.0 has, would have no
+// use: nobody could tell a message whose receipt is lost from one that gets none.
 func readReceipt(r *settings.Reader, key string) byte {
 	value, _ := r.Take(key)
 	word, isText := value.(string)
@@ -170,7 +183,8 @@ func readReceipt(r *settings.Reader, key string) byte {
 		v = *octet
 	}
 	if v&pdu.ReceiptMask > pdu.ReceiptFinal {
-		r.Failf(key, "asks for some of the final receipts, and a message without one would mean nothing; write final or none")
+		r.Failf(
+			key, "asks for some of the final receipts, and a message without one would mean nothing; write final or none")
 	}
 	return v
 }

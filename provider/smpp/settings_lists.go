@@ -71,7 +71,8 @@ func readMeanings(r *settings.Reader, key string) ReceiptMeanings {
 	for code, value := range entries {
 		m, ok := meaningOf(fmt.Sprint(value))
 		if !ok {
-			r.Failf(key, "%s: %v is none of pending, delivered, undelivered and the causes %v", code, value, provider.Causes)
+			r.Failf(key, "%s: %v is none of pending, delivered, undelivered and the causes %v",
+				code, value, provider.Causes)
 			continue
 		}
 		table[strings.ToUpper(code)] = m
@@ -81,7 +82,9 @@ func readMeanings(r *settings.Reader, key string) ReceiptMeanings {
 
 // meaningOf reads a state, or a cause, which is of Undelivered.
 func meaningOf(word string) (ReceiptMeaning, bool) {
-	for _, state := range []provider.ReceiptState{provider.Pending, provider.Delivered, provider.Undelivered} {
+	for _, state := range []provider.ReceiptState{
+		provider.Pending, provider.Delivered, provider.Undelivered,
+	} {
 		if state.String() == word {
 			return ReceiptMeaning{State: state}, true
 		}
@@ -153,7 +156,8 @@ func readTLVs(r *settings.Reader, key string) pdu.TLVs {
 func parseTLV(value any) ([]byte, error) {
 	entry, ok := settings.Map(value)
 	if !ok || len(entry) != 1 {
-		return nil, errors.New("is not one of {text: …}, {cstring: …}, {hex: …}, {uint8: …}, {uint16: …} and {uint32: …}")
+		return nil, errors.New(
+			"is not one of {text: …}, {cstring: …}, {hex: …}, {uint8: …}, {uint16: …} and {uint32: …}")
 	}
 	r := settings.New(entry, nil)
 	var out []byte
@@ -197,7 +201,8 @@ func readMap(r *settings.Reader, key, fault string) map[string]any {
 func readSourceRules(r *settings.Reader, key string) []SourceRule {
 	return readRules(r, key, func(entry *settings.Reader) SourceRule {
 		rule := SourceRule{
-			To: beginnings(entry, "to"), From: entry.Text("from"), TON: entry.Octet("ton"), NPI: entry.Octet("npi"),
+			To: beginnings(entry, "to"), From: entry.Text("from"), TON: entry.Octet("ton"),
+			NPI: entry.Octet("npi"),
 		}
 		rule.Kind, rule.Sender = senderKind(entry.Text("sender"))
 		return rule
@@ -207,7 +212,9 @@ func readSourceRules(r *settings.Reader, key string) []SourceRule {
 // readDestRules reads a list of rules for recipients.
 func readDestRules(r *settings.Reader, key string) []DestRule {
 	return readRules(r, key, func(entry *settings.Reader) DestRule {
-		rule := DestRule{To: beginnings(entry, "to"), TON: entry.Octet("ton"), NPI: entry.Octet("npi")}
+		rule := DestRule{
+			To: beginnings(entry, "to"), TON: entry.Octet("ton"), NPI: entry.Octet("npi"),
+		}
 		if _, ok := entry.Take("replace"); ok {
 			replace := entry.Text("replace")
 			rule.Replace = &replace
@@ -264,7 +271,8 @@ func beginnings(r *settings.Reader, key string) []string {
 // senderKind reads which senders a rule is for.
 func senderKind(word string) (SenderKind, string) {
 	kinds := map[string]SenderKind{
-		"": AnySender, "any": AnySender, "none": NoSender, "alphanumeric": Alphanumeric, "short_code": ShortCode, "number": Number,
+		"": AnySender, "any": AnySender, "none": NoSender, "alphanumeric": Alphanumeric,
+		"short_code": ShortCode, "number": Number,
 	}
 	if kind, ok := kinds[word]; ok {
 		return kind, ""

@@ -23,7 +23,9 @@ const (
 	Closed
 )
 
-var phaseNames = [...]string{Connecting: "connecting", Bound: "bound", Failed: "failed", Lost: "lost", Closed: "closed"}
+var phaseNames = [...]string{
+	Connecting: "connecting", Bound: "bound", Failed: "failed", Lost: "lost", Closed: "closed",
+}
 
 // String returns the word used in logs and metrics.
 func (p Phase) String() string {
@@ -41,13 +43,13 @@ type State struct {
 	// Role is the bind operation: pdu.CommandBindTransceiver and its siblings.
 	Role  pdu.Command
 	Phase Phase
-	// Err explains Failed and Lost to a person, and is ErrUnhealthy beside Bound for a bind that is up and
-	// takes nothing; it holds no secret and is often a *LinkError, whose Why is bounded.
+	// Err explains Failed and Lost to a person, and is ErrUnhealthy beside Bound for a bind that is
+	// up and takes nothing; it holds no secret and is often a *LinkError, whose Why is bounded.
 	Err error
 }
 
-// ErrUnhealthy says that a bind refuses messages for reasons of its own, or leaves them unanswered, one after the other.
-// It gets hardly any while others are up.
+// ErrUnhealthy says that a bind refuses messages for reasons of its own, or leaves them unanswered,
+// one after the other. It gets hardly any while others are up.
 var ErrUnhealthy = errors.New("bound, but takes no messages")
 
 // LinkError is why a connection could not be made or bound.

@@ -81,8 +81,9 @@ func splitUCS2(text string, reference sms.Reference) []string {
 	return append(segments, text[start:])
 }
 
-// Codings that carry a message class (section 5.2.19, which points to 3GPP TS 23.038 section 4). The default
-// alphabet has the group "message class" of its own; UCS-2 has one within "general data coding".
+// Codings that carry a message class (section 5.2.19, which points to 3GPP TS 23.038 section 4).
+// The default alphabet has the group "message class" of its own; UCS-2 has one within "general data
+// coding".
 const (
 	codingGSMWithClass  byte = 0xF0
 	codingUCS2WithClass byte = 0x18
@@ -106,7 +107,8 @@ func (c *Config) coding(a textAlphabet) byte {
 // keyDigits is the length of Submission.Key.
 const keyDigits = 32
 
-// appendKey appends the parameter that carries Submission.Key, when the channel has one. Its octets live in c.
+// appendKey appends the parameter that carries Submission.Key, when the channel has one. Its octets
+// live in c.
 func (p *plan) appendKey(tlvs pdu.TLVs, c *call) pdu.TLVs {
 	if p.keyTag == 0 || p.key == "" {
 		return tlvs
@@ -123,8 +125,8 @@ func (p *plan) appendKey(tlvs pdu.TLVs, c *call) pdu.TLVs {
 	return append(tlvs, pdu.TLV{Tag: p.keyTag, Value: c.key})
 }
 
-// keyOf returns the key that a receipt carries in the parameter, in whatever case; empty when it has none that
-// can be one of ours.
+// keyOf returns the key that a receipt carries in the parameter, in whatever case; empty when it
+// has none that can be one of ours.
 func keyOf(tlvs pdu.TLVs, tag pdu.Tag) string {
 	if tag == 0 {
 		return ""
@@ -145,8 +147,8 @@ func keyOf(tlvs pdu.TLVs, tag pdu.Tag) string {
 	return string(value)
 }
 
-// validityPeriod writes when the message loses its use; see Config.Validity. A point in time is that of
-// the database, a span counts by this process's clock.
+// validityPeriod writes when the message loses its use; see Config.Validity. A point in time is
+// that of the database, a span counts by this process's clock.
 func (c *Config) validityPeriod(s *provider.Submission, now time.Time) (string, error) {
 	longest, ends := c.longestValidity(), s.Ends()
 	switch {
@@ -170,11 +172,12 @@ func (c *Config) validityPeriod(s *provider.Submission, now time.Time) (string, 
 	return c.moment(ends, now), nil
 }
 
-// renewValidity writes what is left of the message's time into a frame that is about to leave: it may have
-// waited since it was encoded.
+// renewValidity writes what is left of the message's time into a frame that is about to leave: it
+// may have waited since it was encoded.
 func (c *call) renewValidity(cfg *Config, now time.Time) {
 	if c.validityAt > 0 && !c.expires.IsZero() {
-		copy(c.frame[c.validityAt:], pdu.FormatPeriod(min(c.expires.Sub(now), cfg.longestValidity())))
+		copy(c.frame[c.validityAt:],
+			pdu.FormatPeriod(min(c.expires.Sub(now), cfg.longestValidity())))
 	}
 }
 

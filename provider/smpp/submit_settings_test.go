@@ -26,7 +26,8 @@ func answerPart(number int, a smpptest.Answer) smpptest.Behaviour {
 	}}
 }
 
-// TestPartsOfARejectedMessageAreTakenBack where the channel says that cancel_sm works, and those of no other message.
+// TestPartsOfARejectedMessageAreTakenBack where the channel says that cancel_sm works, and those of
+// no other message.
 func TestPartsOfARejectedMessageAreTakenBack(t *testing.T) {
 	t.Parallel()
 	rejected := smpptest.Answer{Status: pdu.StatusInvDstAdr}
@@ -36,11 +37,21 @@ func TestPartsOfARejectedMessageAreTakenBack(t *testing.T) {
 		outcome   provider.Outcome
 		cancelled []bool
 	}{
-		"rejected":                   {true, rejected, provider.Rejected, []bool{true, false, true}},
-		"rejected, no cancel_sm":     {false, rejected, provider.Rejected, []bool{false, false, false}},
-		"refused: it is tried again": {true, smpptest.Answer{Status: pdu.StatusSysErr}, provider.Refused, []bool{false, false, false}},
-		"unknown":                    {true, smpptest.Answer{State: smpptest.Dropped}, provider.Unknown, []bool{false, false, false}},
-		"accepted":                   {true, smpptest.Answer{}, provider.Accepted, []bool{false, false, false}},
+		"rejected": {
+			true, rejected, provider.Rejected, []bool{true, false, true},
+		},
+		"rejected, no cancel_sm": {
+			false, rejected, provider.Rejected, []bool{false, false, false},
+		},
+		"refused: it is tried again": {
+			true, smpptest.Answer{Status: pdu.StatusSysErr}, provider.Refused,
+			[]bool{false, false, false},
+		},
+		"unknown": {
+			true, smpptest.Answer{State: smpptest.Dropped}, provider.Unknown,
+			[]bool{false, false, false},
+		},
+		"accepted": {true, smpptest.Answer{}, provider.Accepted, []bool{false, false, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,10 +111,12 @@ func TestASilentCancelHoldsUpNothingForLong(t *testing.T) {
 			if i == 2 {
 				status = pdu.StatusInvDstAdr
 			}
-			theirs.send(status, h.Sequence, &pdu.MessageResp{Command: pdu.CommandSubmitSMResp, MessageID: "id"})
+			theirs.send(status, h.Sequence,
+				&pdu.MessageResp{Command: pdu.CommandSubmitSMResp, MessageID: "id"})
 		}
 		theirs.expect(pdu.CommandCancelSM)
-		if r := <-done; r.Outcome != provider.Rejected || time.Since(began) != DefaultResponseTimeout {
+		if r := <-done; r.Outcome != provider.Rejected ||
+			time.Since(began) != DefaultResponseTimeout {
 			t.Errorf("%v after %v", r.Outcome, time.Since(began))
 		}
 		go leavePolitely(theirs)
@@ -118,15 +131,18 @@ func TestSettingsOfSubmitsStandInThePDU(t *testing.T) {
 	s := provider.Submission{To: "+447700900123", From: "ACME", Text: "hello", Key: someKey}
 	vendor := pdu.TLV{Tag: 0x1400, Value: []byte("acme")}
 	m := frames(t, Config{
-		ServiceType: "CMT", ProtocolID: 0x40, Priority: 3, Schedule: time.Hour, Validity: time.Hour, ValidityFormat: Relative,
+		ServiceType: "CMT", ProtocolID: 0x40, Priority: 3, Schedule: time.Hour, Validity: time.Hour,
+		ValidityFormat:     Relative,
 		RegisteredDelivery: 0x11, TLVs: pdu.TLVs{vendor}, KeyTLV: 0x1401,
 	}, s)[0]
 	m.TLVs = append(pdu.TLVs{}, m.TLVs...)
 	want := pdu.Message{
-		ServiceType: "CMT", ProtocolID: 0x40, PriorityFlag: 3, RegisteredDelivery: 0x11, ShortMessage: []byte("hello"),
+		ServiceType: "CMT", ProtocolID: 0x40, PriorityFlag: 3, RegisteredDelivery: 0x11,
+		ShortMessage:         []byte("hello"),
 		ScheduleDeliveryTime: "000000010000000R", ValidityPeriod: "000000020000000R",
-		Source: pdu.Address{TON: 5, Addr: "ACME"}, Dest: pdu.Address{TON: 1, NPI: 1, Addr: "447700900123"},
-		TLVs: pdu.TLVs{vendor, pdu.CString(0x1401, someKey)},
+		Source: pdu.Address{TON: 5, Addr: "ACME"},
+		Dest:   pdu.Address{TON: 1, NPI: 1, Addr: "447700900123"},
+		TLVs:   pdu.TLVs{vendor, pdu.CString(0x1401, someKey)},
 	}
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Error(diff)
@@ -137,7 +153,11 @@ func TestEveryPartCarriesTheParametersOfTheChannel(t *testing.T) {
 	t.Parallel()
 	s := provider.Submission{To: "+44", Text: strings.Repeat("x", 400), Key: someKey}
 	for _, way := range []LongMessages{UDH8, UDH16, SAR, MessagePayload} {
-		got := frames(t, Config{LongMessages: way, TLVs: pdu.TLVs{pdu.Uint8(0x1400, 7)}, KeyTLV: pdu.TagUserMessageRef}, s)
+		got := frames(
+			t, Config{
+				LongMessages: way, TLVs: pdu.TLVs{pdu.Uint8(0x1400, 7)},
+				KeyTLV: pdu.TagUserMessageRef,
+			}, s)
 		for i, m := range got {
 			vendor, _ := m.TLVs.Uint(0x1400)
 			key, _ := m.TLVs.Uint(pdu.TagUserMessageRef)
@@ -159,13 +179,16 @@ func TestScheduleAndLongestValidityBoundTheValidity(t *testing.T) {
 	if got := cfg.scheduleTime(now); got != "261121110000000+" {
 		t.Errorf("schedule %q", got)
 	}
-	if got, err := cfg.validityPeriod(&provider.Submission{Validity: now.Add(72 * time.Hour)}, now); err != nil || got != "261121120000000+" {
+	if got, err := cfg.validityPeriod(&provider.Submission{Validity: now.Add(72 * time.Hour)},
+		now); err != nil || got != "261121120000000+" {
 		t.Errorf("longer than the longest: %q, %v", got, err)
 	}
-	if _, err := cfg.validityPeriod(&provider.Submission{Validity: now.Add(time.Hour)}, now); codeOf(err) != "expired" {
+	if _, err := cfg.validityPeriod(&provider.Submission{Validity: now.Add(time.Hour)},
+		now); codeOf(err) != "expired" {
 		t.Errorf("over before the SMSC sends it: %v", err)
 	}
-	if got, err := (&Config{}).validityPeriod(&provider.Submission{Validity: now.AddDate(5, 0, 0)}, now); err != nil || got != "280205100000000+" {
+	if got, err := (&Config{}).validityPeriod(&provider.Submission{Validity: now.AddDate(5, 0, 0)},
+		now); err != nil || got != "280205100000000+" {
 		t.Errorf("longer than 63 weeks: %q, %v", got, err)
 	}
 }
@@ -179,11 +202,15 @@ func TestDataCodingFollowsSettingsAndClass(t *testing.T) {
 		"plain":         {Config{}, 0, 8},
 		"shown at once": {Config{MessageClass: new(byte(0))}, 0xF0, 0x18},
 		"on the SIM":    {Config{MessageClass: new(byte(2))}, 0xF2, 0x1A},
-		"fixed":         {Config{DefaultCoding: new(byte(1)), UCS2Coding: new(byte(0x19))}, 1, 0x19},
+		"fixed": {
+			Config{DefaultCoding: new(byte(1)), UCS2Coding: new(byte(0x19))}, 1, 0x19,
+		},
 	} {
 		for text, want := range map[string]byte{"hello": c.gsm, "привет": c.ucs2} {
-			if m := frames(t, c.cfg, provider.Submission{To: "+44", Text: text})[0]; m.DataCoding != want {
-				t.Errorf("%s: %q has data_coding 0x%02x, want 0x%02x", name, text, m.DataCoding, want)
+			if m := frames(t, c.cfg,
+				provider.Submission{To: "+44", Text: text})[0]; m.DataCoding != want {
+				t.Errorf("%s: %q has data_coding 0x%02x, want 0x%02x", name, text, m.DataCoding,
+					want)
 			}
 		}
 	}
@@ -197,7 +224,8 @@ func TestNationalTablesTravelWithAHeader(t *testing.T) {
 		cfg := Config{LongMessages: way, Tables: sms.Tables{Single: turkish}}
 		short := strings.Repeat("a", 80) + "ş"
 		m := frames(t, cfg, provider.Submission{To: "+44", Text: short})[0]
-		if m.DataCoding != 0 || m.ESMClass != pdu.ESMClassUDHI || string(m.ShortMessage[:4]) != "\x03\x24\x01\x01" || len(m.TLVs) != 0 {
+		if m.DataCoding != 0 || m.ESMClass != pdu.ESMClassUDHI ||
+			string(m.ShortMessage[:4]) != "\x03\x24\x01\x01" || len(m.TLVs) != 0 {
 			t.Errorf("way %d: one segment: 0x%02x %q", way, m.ESMClass, m.ShortMessage)
 		}
 		long := provider.Submission{To: "+44", Text: strings.Repeat("a", 200) + "ş", Reference: 7}
@@ -212,7 +240,8 @@ func TestNationalTablesTravelWithAHeader(t *testing.T) {
 	both := Config{LongMessages: UDH16, Tables: sms.Tables{Single: turkish, Locking: turkish}}
 	text := strings.Repeat("ığ", 100)
 	parts := frames(t, both, provider.Submission{To: "+44", Text: text, Reference: 0x1234})
-	if len(parts) != both.Segments(text) || parts[0].ESMClass != pdu.ESMClassUDHI || len(parts) != 2 {
+	if len(parts) != both.Segments(text) || parts[0].ESMClass != pdu.ESMClassUDHI ||
+		len(parts) != 2 {
 		t.Errorf("%d parts, %d counted", len(parts), both.Segments(text))
 	}
 }
@@ -224,21 +253,49 @@ func TestCapabilitiesSayWhatTheSettingsPromise(t *testing.T) {
 		cfg  Config
 		want provider.Capabilities
 	}{
-		"nothing": {Config{}, provider.Capabilities{PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1}},
+		"nothing": {
+			Config{}, provider.Capabilities{
+				PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1,
+			},
+		},
 		"receipts": {
 			Config{OnReceipt: taken, LongestValidity: time.Hour},
-			provider.Capabilities{PartReceipts: true, Receipts: true, LongestValidity: time.Hour, Batch: 1},
+			provider.Capabilities{
+				PartReceipts: true, Receipts: true, LongestValidity: time.Hour, Batch: 1,
+			},
 		},
-		"failures only": {Config{RegisteredDelivery: pdu.ReceiptFailure}, provider.Capabilities{PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1}},
-		"queries":       {Config{Query: true, QueryAfter: time.Hour}, provider.Capabilities{PartReceipts: true, Receipts: true, LongestValidity: DefaultLongestValidity, Batch: 1}},
+		"failures only": {
+			Config{RegisteredDelivery: pdu.ReceiptFailure},
+			provider.Capabilities{
+				PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1,
+			},
+		},
+		"queries": {
+			Config{Query: true, QueryAfter: time.Hour},
+			provider.Capabilities{
+				PartReceipts: true, Receipts: true, LongestValidity: DefaultLongestValidity,
+				Batch: 1,
+			},
+		},
 		"our key": {
 			Config{KeyTLV: 0x1400, ReceiptKeyTLV: 0x1400},
-			provider.Capabilities{PartReceipts: true, KeyInReceipt: true, LongestValidity: DefaultLongestValidity, Batch: 1},
+			provider.Capabilities{
+				PartReceipts: true, KeyInReceipt: true, LongestValidity: DefaultLongestValidity,
+				Batch: 1,
+			},
 		},
-		"one PDU for any text": {Config{LongMessages: MessagePayload}, provider.Capabilities{LongestValidity: DefaultLongestValidity, Batch: 1}},
+		"one PDU for any text": {
+			Config{LongMessages: MessagePayload},
+			provider.Capabilities{LongestValidity: DefaultLongestValidity, Batch: 1},
+		},
 		"one PDU for any text but those in tables of their own": {
-			Config{LongMessages: MessagePayload, Tables: sms.Tables{Single: sms.LanguagesOf(sms.Turkish)}},
-			provider.Capabilities{PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1},
+			Config{
+				LongMessages: MessagePayload,
+				Tables:       sms.Tables{Single: sms.LanguagesOf(sms.Turkish)},
+			},
+			provider.Capabilities{
+				PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1,
+			},
 		},
 	} {
 		if diff := cmp.Diff(c.want, c.cfg.Capabilities()); diff != "" {

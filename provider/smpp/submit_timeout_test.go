@@ -16,10 +16,12 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// hurried is the DISPATCHER_SEND_TIMEOUT of these tests: submits have four fifths of it, and everything else the default.
+// hurried is the DISPATCHER_SEND_TIMEOUT of these tests: submits have four fifths of it, and
+// everything else the default.
 const hurried = time.Second
 
-// slowPeer is an SMSC that takes its time, for each kind of request its own. It answers nothing else.
+// slowPeer is an SMSC that takes its time, for each kind of request its own. It answers nothing
+// else.
 type slowPeer struct {
 	takes   map[pdu.Command]time.Duration
 	dribble time.Duration // between two octets of an answer
@@ -63,7 +65,8 @@ func (p *slowPeer) serve(conn net.Conn) {
 func (p *slowPeer) answer(conn net.Conn, h pdu.Header) {
 	frame := pdu.AppendEmpty(nil, h.Command.Response(), pdu.StatusOK, h.Sequence)
 	if h.Command == pdu.CommandQuerySM {
-		frame, _ = pdu.Append(nil, pdu.StatusOK, h.Sequence, &pdu.QuerySMResp{MessageID: "7F", MessageState: pdu.ParseState("DELIVRD")})
+		frame, _ = pdu.Append(nil, pdu.StatusOK, h.Sequence,
+			&pdu.QuerySMResp{MessageID: "7F", MessageState: pdu.ParseState("DELIVRD")})
 	}
 	if p.dribble == 0 {
 		_, _ = conn.Write(frame)
@@ -78,19 +81,27 @@ func (p *slowPeer) answer(conn net.Conn, h pdu.Header) {
 // hurry returns a client of that peer whose senders wait for a second.
 func hurry(t *testing.T, p *slowPeer) *Client {
 	t.Helper()
-	c, err := New(Config{Addresses: []string{"slow:1"}, SystemID: "acme", Dial: p.dial, SendTimeout: hurried, Query: true})
+	c, err := New(
+		Config{
+			Addresses: []string{"slow:1"}, SystemID: "acme", Dial: p.dial, SendTimeout: hurried,
+			Query: true,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime: of an SMSC that takes two seconds for something the bind stays up.
+// TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime: of an SMSC that takes two seconds for
+// something the bind stays up.
 func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 	t.Parallel()
 	const slow = 2 * time.Second
 	at := func(command pdu.Command) map[pdu.Command]time.Duration {
-		takes := map[pdu.Command]time.Duration{pdu.CommandBindTransceiver: 0, pdu.CommandEnquireLink: 0, pdu.CommandQuerySM: 0, pdu.CommandUnbind: 0}
+		takes := map[pdu.Command]time.Duration{
+			pdu.CommandBindTransceiver: 0, pdu.CommandEnquireLink: 0, pdu.CommandQuerySM: 0,
+			pdu.CommandUnbind: 0,
+		}
 		takes[command] = slow
 		return takes
 	}
@@ -106,11 +117,14 @@ func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := hurry(t, p)
-				<-time.After(5*time.Minute + 10*time.Second) // of the bubble, and between two enquire_links
+				// of the bubble, and between two enquire_links
+				<-time.After(5*time.Minute + 10*time.Second)
 				if ok, why := c.Ready(); !ok || p.dials.Load() != 1 {
 					t.Errorf("ready %v %q after %d dials", ok, why, p.dials.Load())
 				}
-				if r, err := c.Query(t.Context(), Handle{Reference: "7F", To: "+447700900123"}); err != nil || r.State != provider.Delivered {
+				if r, err := c.Query(t.Context(),
+					Handle{Reference: "7F", To: "+447700900123"}); err != nil ||
+					r.State != provider.Delivered {
 					t.Errorf("query_sm: %+v, %v", r, err)
 				}
 				began := time.Now()
@@ -131,11 +145,13 @@ func TestASubmitIsGivenUpAtItsOwnTimeout(t *testing.T) {
 		t.Run(idle.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 1}, Config{SendTimeout: hurried})
+				srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 1},
+					Config{SendTimeout: hurried})
 				<-time.After(idle)
 				began := time.Now()
 				r := send(c, submission(1))
-				if took := time.Since(began); r.Outcome != provider.Unknown || r.Code != "timeout" || took != hurried*4/5 {
+				if took := time.Since(began); r.Outcome != provider.Unknown ||
+					r.Code != "timeout" || took != hurried*4/5 {
 					t.Errorf("%v (%s) after %v", r.Outcome, r.Code, took)
 				}
 				closeIn(t, c)
@@ -145,7 +161,8 @@ func TestASubmitIsGivenUpAtItsOwnTimeout(t *testing.T) {
 	}
 }
 
-// TestAnAilingBindIsTriedAgainAtThePaceOfTheBind: a short DISPATCHER_SEND_TIMEOUT does not make it lose more messages.
+// TestAnAilingBindIsTriedAgainAtThePaceOfTheBind: a short DISPATCHER_SEND_TIMEOUT does not make it
+// lose more messages.
 func TestAnAilingBindIsTriedAgainAtThePaceOfTheBind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +174,8 @@ func TestAnAilingBindIsTriedAgainAtThePaceOfTheBind(t *testing.T) {
 		sendFor(c, 16, 10*time.Minute, hurried)
 		// The pause begins when the message before has been given up.
 		pace := DefaultResponseTimeout + hurried*4/5
-		if n, want := int(sick.Stats().Submits-before), int(10*time.Minute/pace); c.ailing() != 1 || n < want-1 || n > want+1 {
+		if n, want := int(sick.Stats().Submits-before), int(10*time.Minute/pace); c.ailing() != 1 ||
+			n < want-1 || n > want+1 {
 			t.Errorf("%d ailing, tried %d times in ten minutes, want %d", c.ailing(), n, want)
 		}
 		closeIn(t, c)
@@ -166,7 +184,8 @@ func TestAnAilingBindIsTriedAgainAtThePaceOfTheBind(t *testing.T) {
 	})
 }
 
-// TestNothingWaitsForAWindowPastItsDeadline: the only slot is taken, and comes free after the deadline.
+// TestNothingWaitsForAWindowPastItsDeadline: the only slot is taken, and comes free after the
+// deadline.
 func TestNothingWaitsForAWindowPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,7 +194,8 @@ func TestNothingWaitsForAWindowPastItsDeadline(t *testing.T) {
 		synctest.Wait()
 		s, began := submission(2), time.Now()
 		s.Deadline, s.Latest = began.Add(time.Second), began.Add(2*time.Second)
-		if r := send(c, s); r.Outcome != provider.Refused || r.Code != provider.DeadlinePassed || time.Since(began) != time.Second {
+		if r := send(c, s); r.Outcome != provider.Refused || r.Code != provider.DeadlinePassed ||
+			time.Since(began) != time.Second {
 			t.Errorf("%v (%s) after %s", r.Outcome, r.Code, time.Since(began))
 		}
 		s.Deadline, s.Latest = time.Now().Add(2*time.Second), time.Now().Add(time.Second)
@@ -193,8 +213,8 @@ func TestNothingWaitsForAWindowPastItsDeadline(t *testing.T) {
 	})
 }
 
-// TestTheRestOfAMessageDoesNotLeavePastItsDeadline: five parts, a window of two, and an SMSC that takes a second for each
-// answer. What was accepted before counts.
+// TestTheRestOfAMessageDoesNotLeavePastItsDeadline: five parts, a window of two, and an SMSC that
+// takes a second for each answer. What was accepted before counts.
 func TestTheRestOfAMessageDoesNotLeavePastItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,11 +230,15 @@ func TestTheRestOfAMessageDoesNotLeavePastItsDeadline(t *testing.T) {
 		for _, part := range r.Parts {
 			codes = append(codes, part.Outcome.String()+" "+part.Code)
 		}
-		want := []string{"accepted 0x00000000", "accepted 0x00000000", "accepted 0x00000000", "refused expired", "refused expired"}
+		want := []string{
+			"accepted 0x00000000", "accepted 0x00000000", "accepted 0x00000000", "refused expired",
+			"refused expired",
+		}
 		if diff := cmp.Diff(want, codes); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff(map[string]int{"0s, messages: 1": 2, "1s, messages: 1": 1}, arrivals(srv, began)); diff != "" {
+		if diff := cmp.Diff(map[string]int{"0s, messages: 1": 2, "1s, messages: 1": 1},
+			arrivals(srv, began)); diff != "" {
 			t.Error(diff)
 		}
 		closeIn(t, c)
@@ -222,8 +246,8 @@ func TestTheRestOfAMessageDoesNotLeavePastItsDeadline(t *testing.T) {
 	})
 }
 
-// TestTheLastLookAtADeadlineIsRightBeforeTheWrite, also of a message that has begun: it is not bounded by its latest
-// moment any more, but by its deadline.
+// TestTheLastLookAtADeadlineIsRightBeforeTheWrite, also of a message that has begun: it is not
+// bounded by its latest moment any more, but by its deadline.
 func TestTheLastLookAtADeadlineIsRightBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -236,7 +260,8 @@ func TestTheLastLookAtADeadlineIsRightBeforeTheWrite(t *testing.T) {
 			t.Fatalf("%d octets are written", len(buf))
 		}
 		<-time.After(time.Second)
-		if buf, spans, _ := s.take(nil, nil); len(buf) != 0 || len(spans) != 0 || len(s.queue) != 0 {
+		if buf, spans, _ := s.take(nil, nil); len(buf) != 0 || len(spans) != 0 ||
+			len(s.queue) != 0 {
 			t.Errorf("%d octets are written, %d calls stay", len(buf), len(s.queue))
 		}
 		if <-calls[2].done; calls[2].outcome != unsent || calls[2].why != provider.DeadlinePassed {
@@ -245,18 +270,22 @@ func TestTheLastLookAtADeadlineIsRightBeforeTheWrite(t *testing.T) {
 	})
 }
 
-// TestASpanOfValidityIsCountedFromTheWrite: the message waits for three of its ten seconds, and this machine's wall clock
-// differs from the database's by an hour.
+// TestASpanOfValidityIsCountedFromTheWrite: the message waits for three of its ten seconds, and
+// this machine's wall clock differs from the database's by an hour.
 func TestASpanOfValidityIsCountedFromTheWrite(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		cfg  Config
 		want string
 	}{
-		"relative":           {Config{ValidityFormat: Relative}, "000000000007000R"},
-		"relative, bounded":  {Config{ValidityFormat: Relative, LongestValidity: 5 * time.Second}, "000000000005000R"},
-		"absolute":           {Config{}, ""}, // the database's point in time
-		"with a service":     {Config{ValidityFormat: Relative, ServiceType: "CMT"}, "000000000007000R"},
+		"relative": {Config{ValidityFormat: Relative}, "000000000007000R"},
+		"relative, bounded": {
+			Config{ValidityFormat: Relative, LongestValidity: 5 * time.Second}, "000000000005000R",
+		},
+		"absolute": {Config{}, ""}, // the database's point in time
+		"with a service": {
+			Config{ValidityFormat: Relative, ServiceType: "CMT"}, "000000000007000R",
+		},
 		"with a sender type": {Config{ValidityFormat: Relative, From: "ACME"}, "000000000007000R"},
 	} {
 		t.Run(name, func(t *testing.T) {

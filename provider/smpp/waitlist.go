@@ -1,7 +1,7 @@
 package smpp
 
-// waiter is a Send that waits for slots. Its fields are guarded by pool.mu; the
-// grant is a session with that many slots taken, or nil when none will come.
+// waiter is a Send that waits for slots. Its fields are guarded by pool.mu; the grant is a session
+// with that many slots taken, or nil when none will come.
 type waiter struct {
 	grant      chan *session // capacity 1
 	slots      int

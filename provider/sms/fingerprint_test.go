@@ -36,15 +36,18 @@ func TestFingerprintsTellCutsApart(t *testing.T) {
 	}
 }
 
-// TestFingerprintFollowsTheSegments: two rules that cut a text alike have one fingerprint, and others have not.
+// TestFingerprintFollowsTheSegments: two rules that cut a text alike have one fingerprint, and
+// others have not.
 func TestFingerprintFollowsTheSegments(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := texts().Draw(t, "text")
-		narrow, wide := sms.Split(text, sms.Reference8).Segments, sms.Split(text, sms.Reference16).Segments
+		narrow, wide := sms.Split(text, sms.Reference8).Segments,
+			sms.Split(text, sms.Reference16).Segments
 		alike := strings.Join(narrow, "\x00") == strings.Join(wide, "\x00")
 		if got := sms.Fingerprint("", narrow) == sms.Fingerprint("", wide); got != alike {
-			t.Fatalf("%d and %d segments, alike %v, of one fingerprint %v", len(narrow), len(wide), alike, got)
+			t.Fatalf("%d and %d segments, alike %v, of one fingerprint %v", len(narrow), len(wide),
+				alike, got)
 		}
 	})
 }

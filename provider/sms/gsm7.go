@@ -55,8 +55,8 @@ const (
 	greekLast  = 'Ω'
 )
 
-// encoding finds the septet of a character. Two small arrays and one comparison
-// cover the whole alphabet, so that counting is a table look-up per character.
+// encoding finds the septet of a character. Two small arrays and one comparison cover the whole
+// alphabet, so that counting is a table look-up per character.
 type encoding struct {
 	latin [0x100]septet
 	greek [greekLast - greekFirst + 1]septet
@@ -149,17 +149,17 @@ func FitsGSM7(text string) bool {
 	return true
 }
 
-// Alphabet is the character set a message is sent in. It decides how many
-// characters a segment holds.
+// Alphabet is the character set a message is sent in. It decides how many characters a segment
+// holds.
 type Alphabet uint8
 
 const (
-	// GSM7 is the GSM 7-bit default alphabet with its extension table, 3GPP TS
-	// 23.038 sections 6.2.1 and 6.2.1.1. Its unit is the septet.
+	// GSM7 is the GSM 7-bit default alphabet with its extension table, 3GPP TS 23.038 sections
+	// 6.2.1 and 6.2.1.1. Its unit is the septet.
 	GSM7 Alphabet = iota
-	// UCS2 is 16-bit Unicode, 3GPP TS 23.038 section 6.2.3. Its unit is the 16-bit
-	// code unit. Characters beyond the basic plane take a surrogate pair, that is
-	// two units, as every current handset reads them (UTF-16).
+	// UCS2 is 16-bit Unicode, 3GPP TS 23.038 section 6.2.3. Its unit is the 16-bit code unit.
+	// Characters beyond the basic plane take a surrogate pair, that is two units, as every current
+	// handset reads them (UTF-16).
 	UCS2
 )
 
@@ -174,9 +174,9 @@ func (a Alphabet) String() string {
 	return fmt.Sprintf("Alphabet(%d)", uint8(a))
 }
 
-// Reference is the width of the number that ties the segments of one message
-// together in the user data header, 3GPP TS 23.040 sections 9.2.3.24.1 and
-// 9.2.3.24.8. The wider one costs an octet in each segment.
+// Reference is the width of the number that ties the segments of one message together in the user
+// data header, 3GPP TS 23.040 sections 9.2.3.24.1 and 9.2.3.24.8. The wider one costs an octet in
+// each segment.
 type Reference uint8
 
 const (
@@ -197,9 +197,9 @@ func (r Reference) String() string {
 	return fmt.Sprintf("Reference(%d)", uint8(r))
 }
 
-// Capacity returns how many units of the alphabet a message of one segment holds
-// and how many each segment of a longer message holds. The user data is 140
-// octets (3GPP TS 23.040 section 9.2.3.16): 160 septets or 70 units of 16 bits.
+// Capacity returns how many units of the alphabet a message of one segment holds and how many each
+// segment of a longer message holds. The user data is 140 octets (3GPP TS 23.040 section 9.2.3.16):
+// 160 septets or 70 units of 16 bits.
 func Capacity(a Alphabet, ref Reference) (single, each int) {
 	switch {
 	case a == UCS2 && ref == Reference16:
@@ -213,16 +213,16 @@ func Capacity(a Alphabet, ref Reference) (single, each int) {
 	}
 }
 
-// ErrAlphabet says that a text has a character that GSM-7 lacks. The wrapped
-// sentence names its position in bytes, never the text.
+// ErrAlphabet says that a text has a character that GSM-7 lacks. The wrapped sentence names its
+// position in bytes, never the text.
 var ErrAlphabet = errors.New("character is not in the GSM 7-bit alphabet")
 
 // ErrEncoding says that octets are not a text in the alphabet they claim.
 var ErrEncoding = errors.New("octets are not a text in this alphabet")
 
-// AppendGSM7 appends the text to dst, one septet per octet with the high bit
-// clear, as SMPP wants it under data_coding 0; a character of the extension table
-// is written as the escape and its code. On error dst comes back as it was.
+// AppendGSM7 appends the text to dst, one septet per octet with the high bit clear, as SMPP wants
+// it under data_coding 0; a character of the extension table is written as the escape and its code.
+// On error dst comes back as it was.
 func AppendGSM7(dst []byte, s string) ([]byte, error) { return Shift{}.Append(dst, s) }
 
 // AppendUCS2 appends the text to dst in UTF-16, high octet first (3GPP TS 23.038
@@ -240,14 +240,13 @@ func AppendUCS2(dst []byte, s string) []byte {
 	return dst
 }
 
-// DecodeGSM7 reads one septet per octet. It follows what the standard asks of a
-// receiver (3GPP TS 23.038 sections 6.2.1 and 6.2.1.1): an extension code without a
-// character is read from the default table, and an escape that announces nothing is
-// a space. An octet above 0x7F is an error.
+// DecodeGSM7 reads one septet per octet. It follows what the standard asks of a receiver (3GPP TS
+// 23.038 sections 6.2.1 and 6.2.1.1): an extension code without a character is read from the
+// default table, and an escape that announces nothing is a space. An octet above 0x7F is an error.
 func DecodeGSM7(octets []byte) (string, error) { return Shift{}.Decode(octets) }
 
-// DecodeUCS2 reads UTF-16, high octet first. A surrogate without its partner
-// becomes U+FFFD. An odd number of octets is an error.
+// DecodeUCS2 reads UTF-16, high octet first. A surrogate without its partner becomes U+FFFD. An odd
+// number of octets is an error.
 func DecodeUCS2(octets []byte) (string, error) {
 	if len(octets)%2 != 0 {
 		return "", fmt.Errorf("decode %d octets: %w", len(octets), ErrEncoding)

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// The codes are copied from the tables of 3GPP TS 23.038 by position, apart from
-// the package's own table, so that a slip in that one is seen here.
+// The codes are copied from the tables of 3GPP TS 23.038 by position, apart from the package's own
+// table, so that a slip in that one is seen here.
 var codes = []struct {
 	char  string
 	octet []byte
@@ -105,7 +105,8 @@ func TestGSM7HoldsExactly137Characters(t *testing.T) {
 		}
 	}
 	if n != 127+10 {
-		t.Errorf("%d characters fit GSM-7, want 127 of the default table and 10 of the extension", n)
+		t.Errorf("%d characters fit GSM-7, want 127 of the default table and 10 of the extension",
+			n)
 	}
 }
 

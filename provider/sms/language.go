@@ -32,7 +32,8 @@ const (
 )
 
 var languageWords = [languages]string{
-	"default", "turkish", "spanish", "portuguese", "bengali", "gujarati", "hindi", "kannada", "malayalam", "oriya", "punjabi",
+	"default", "turkish", "spanish", "portuguese", "bengali", "gujarati", "hindi", "kannada",
+	"malayalam", "oriya", "punjabi",
 	"tamil", "telugu", "urdu",
 }
 
@@ -44,8 +45,8 @@ func (l Language) String() string {
 	return fmt.Sprintf("Language(%d)", uint8(l))
 }
 
-// LanguageWords are the words that ParseLanguage takes, in the order of their identifiers. The slice
-// is the caller's.
+// LanguageWords are the words that ParseLanguage takes, in the order of their identifiers. The
+// slice is the caller's.
 func LanguageWords() []string { return slices.Clone(languageWords[1:]) }
 
 // ParseLanguage reads one of LanguageWords.
@@ -53,7 +54,8 @@ func ParseLanguage(word string) (Language, error) {
 	if at := slices.Index(languageWords[:], word); at > 0 {
 		return Language(at), nil //nolint:gosec // One of fourteen.
 	}
-	return 0, fmt.Errorf("language %q has no tables; use %s", word, strings.Join(languageWords[1:], ", "))
+	return 0, fmt.Errorf("language %q has no tables; use %s", word,
+		strings.Join(languageWords[1:], ", "))
 }
 
 // HasLocking reports whether the language has a locking shift table. Spanish has none: the default
@@ -75,7 +77,8 @@ func LanguagesOf(list ...Language) Languages {
 // Has reports whether the language is in the set; DefaultTables always is.
 func (s Languages) Has(l Language) bool { return l == DefaultTables || s&(1<<l) != 0 }
 
-// Each calls yield for DefaultTables and for every language of the set, in the order of their identifiers.
+// Each calls yield for DefaultTables and for every language of the set, in the order of their
+// identifiers.
 func (s Languages) Each(yield func(Language) bool) {
 	for rest := uint16(s) | 1; rest != 0; rest &= rest - 1 {
 		if !yield(Language(bits.TrailingZeros16(rest))) { //nolint:gosec // Below 16.
@@ -84,9 +87,9 @@ func (s Languages) Each(yield func(Language) bool) {
 	}
 }
 
-// Tables are the national tables that a carrier takes, besides the default ones. Locking tables stand in
-// for the default alphabet, single shift tables for the extension table behind the escape. The zero value
-// allows none.
+// Tables are the national tables that a carrier takes, besides the default ones. Locking tables
+// stand in for the default alphabet, single shift tables for the extension table behind the escape.
+// The zero value allows none.
 type Tables struct {
 	Locking Languages
 	Single  Languages
@@ -98,8 +101,8 @@ func (t Tables) None() bool { return t == Tables{} }
 // void marks a code without a character in the tables below; it stands in none of them.
 const void = '·'
 
-// codes finds the code of a character in one table: by pages of 128 characters, because each table has
-// its characters in two or three places of Unicode. A page that has none is nil.
+// codes finds the code of a character in one table: by pages of 128 characters, because each table
+// has its characters in two or three places of Unicode. A page that has none is nil.
 type codes struct{ pages [maxPage + 1]*[128]byte }
 
 const (
@@ -137,8 +140,8 @@ func (t *codes) put(r rune, code byte) {
 // characters are those of the codes of one table; 0 where there is none.
 type characters [0x80]rune
 
-// The tables by language. Those of DefaultTables are the default alphabet and its extension table; where a
-// language has no locking table, nothing can be written with it.
+// The tables by language. Those of DefaultTables are the default alphabet and its extension table;
+// where a language has no locking table, nothing can be written with it.
 var (
 	lockingCodes, lockingCharacters = newTables(lockingTables[:])
 	singleCodes, singleCharacters   = newTables(singleTables[:])

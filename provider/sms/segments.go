@@ -1,11 +1,11 @@
-// Package sms knows what fits into one short message: the two alphabets that
-// every network carries, the national language tables that some do, how a longer text is cut into
-// segments, and how a character is written on the wire.
+// Package sms knows what fits into one short message: the two alphabets that every network carries,
+// the national language tables that some do, how a longer text is cut into segments, and how a
+// character is written on the wire.
 //
-// It is pure and has no idea of a channel or a protocol. Adapters use it to
-// encode, package dispatch to count what a message will be billed, and the
-// segments command to show both. All segments of a message are written with the same tables, although the
-// standard would allow each its own: a text is then one choice, which can be counted, explained and repeated.
+// It is pure and has no idea of a channel or a protocol. Adapters use it to encode, package
+// dispatch to count what a message will be billed, and the segments command to show both. All
+// segments of a message are written with the same tables, although the standard would allow each
+// its own: a text is then one choice, which can be counted, explained and repeated.
 package sms
 
 import (
@@ -22,15 +22,17 @@ type Rules struct {
 	Tables Tables
 }
 
-// Count returns the size of a text. The default alphabet is taken when it has all the characters, and
-// UCS-2 when it has not; national tables only when they make it fewer segments than that. Of the tables that
-// make it as few, those with the smallest header are taken, then those that take the fewest
-// septets, then those of the lower identifier: the same text is always written in the same way.
+// Count returns the size of a text. The default alphabet is taken when it has all the characters,
+// and UCS-2 when it has not; national tables only when they make it fewer segments than that. Of
+// the tables that make it as few, those with the smallest header are taken, then those that take
+// the fewest septets, then those of the lower identifier: the same text is always written in the
+// same way.
 //
 // It is exactly what Split makes of the text. It does not allocate.
 func (r Rules) Count(text string) Size {
 	best := Count(text, r.Reference)
-	if best.Segments == 1 || r.Tables.None() || utf8.RuneCountInString(text) > r.room(best.Segments-1) {
+	if best.Segments == 1 || r.Tables.None() ||
+		utf8.RuneCountInString(text) > r.room(best.Segments-1) {
 		return best
 	}
 	for locking := range r.Tables.Locking.Each {
@@ -69,8 +71,8 @@ func (s *Size) betters(o *Size) bool {
 	return s.Units < o.Units
 }
 
-// count counts septets, and gives up at the first character that the tables lack or when there are more
-// segments than most.
+// count counts septets, and gives up at the first character that the tables lack or when there are
+// more segments than most.
 func (s Shift) count(text string, ref Reference, most int) (Size, bool) {
 	single, each := s.Capacity(ref)
 	p := packer{each: each}
@@ -85,11 +87,14 @@ func (s Shift) count(text string, ref Reference, most int) (Size, bool) {
 	return size, true
 }
 
-// Split cuts a text as Count counts it: into one piece when it fits a message without a header that joins
-// segments, else greedily from the front. The pieces share the text's memory.
+// Split cuts a text as Count counts it: into one piece when it fits a message without a header that
+// joins segments, else greedily from the front. The pieces share the text's memory.
 func (r Rules) Split(text string) Message {
 	size := r.Count(text)
-	m := Message{Alphabet: size.Alphabet, Shift: size.Shift, Units: size.Units, Segments: make([]string, 0, size.Segments)}
+	m := Message{
+		Alphabet: size.Alphabet, Shift: size.Shift, Units: size.Units,
+		Segments: make([]string, 0, size.Segments),
+	}
 	if size.Segments == 1 {
 		m.Segments = append(m.Segments, text)
 		return m
@@ -118,8 +123,8 @@ func (s *Size) unitsOf(r rune) int {
 	return s.Shift.septet(r).units()
 }
 
-// Append appends the text to dst in UTF-16 or, one septet per octet, in GSM-7 with the tables of the message. It is
-// for the message's own segments: then it never fails.
+// Append appends the text to dst in UTF-16 or, one septet per octet, in GSM-7 with the tables of
+// the message. It is for the message's own segments: then it never fails.
 func (m *Message) Append(dst []byte, segment string) ([]byte, error) {
 	if m.Alphabet == UCS2 {
 		return AppendUCS2(dst, segment), nil
@@ -134,9 +139,8 @@ type Message struct {
 	Shift Shift
 	// Units is the length of the whole text, as in Size.
 	Units int
-	// Segments are the pieces of the text in order; joined they are the text. No
-	// piece begins or ends inside an escape pair or a surrogate pair. There is
-	// always at least one.
+	// Segments are the pieces of the text in order; joined they are the text. No piece begins or
+	// ends inside an escape pair or a surrogate pair. There is always at least one.
 	Segments []string
 }
 
@@ -158,10 +162,9 @@ type Size struct {
 	Segments int
 }
 
-// Count returns the size of the text with references of the given width and without national tables. It is
-// exactly what Split makes of it, without allocating. An empty text is one segment
-// of no units. Each byte that is not valid UTF-8 counts as one U+FFFD, which only
-// UCS-2 has.
+// Count returns the size of the text with references of the given width and without national
+// tables. It is exactly what Split makes of it, without allocating. An empty text is one segment of
+// no units. Each byte that is not valid UTF-8 counts as one U+FFFD, which only UCS-2 has.
 func Count(text string, ref Reference) Size {
 	if size, ok := countGSM7(text, ref); ok {
 		return size
@@ -169,8 +172,8 @@ func Count(text string, ref Reference) Size {
 	return CountUCS2(text, ref)
 }
 
-// CountUCS2 returns the size of the text in UCS-2 although GSM-7 may have all its characters: not every carrier's GSM-7
-// has them.
+// CountUCS2 returns the size of the text in UCS-2 although GSM-7 may have all its characters: not
+// every carrier's GSM-7 has them.
 func CountUCS2(text string, ref Reference) Size {
 	single, each := Capacity(UCS2, ref)
 	p := packer{each: each}
@@ -202,10 +205,9 @@ func ucs2Units(r rune) int {
 	return 1
 }
 
-// packer fills segments of a multi-segment message greedily. A character of two
-// units that would straddle a boundary moves whole into the next segment, because
-// a handset shows each half of a torn pair as rubbish (3GPP TS 23.040 section
-// 9.2.3.24.1 forbids it for the escape).
+// packer fills segments of a multi-segment message greedily. A character of two units that would
+// straddle a boundary moves whole into the next segment, because a handset shows each half of a
+// torn pair as rubbish (3GPP TS 23.040 section 9.2.3.24.1 forbids it for the escape).
 type packer struct {
 	each  int // units that a segment holds
 	used  int // units in the current segment
@@ -233,16 +235,18 @@ func (p *packer) size(a Alphabet, single int) Size {
 	return Size{Alphabet: a, Units: p.units, Segments: p.full + 1}
 }
 
-// Fingerprint stands for the way in which one text was cut, in a few dozen characters: "smpp gsm7 udh8 3 9f2c11ab03de". how
-// names what the segments are written in and what joins them; the digits behind their number stand for the pieces
-// themselves. Parts of a text may be sent in different attempts only when both cut it under the same fingerprint: part 2 of
-// one cut says other words than part 2 of another. It is for the ledger and for comparison, not for people: whoever guesses the text
-// can tell by the digits that he was right.
+// Fingerprint stands for the way in which one text was cut, in a few dozen characters: "smpp gsm7
+// udh8 3 9f2c11ab03de". how names what the segments are written in and what joins them; the digits
+// behind their number stand for the pieces themselves. Parts of a text may be sent in different
+// attempts only when both cut it under the same fingerprint: part 2 of one cut says other words
+// than part 2 of another. It is for the ledger and for comparison, not for people: whoever guesses
+// the text can tell by the digits that he was right.
 func Fingerprint(how string, segments []string) string {
 	h := sha256.New()
 	var length [8]byte
 	for _, segment := range segments {
-		binary.BigEndian.PutUint64(length[:], uint64(len(segment))) // tells "ab", "c" from "a", "bc"
+		// tells "ab", "c" from "a", "bc"
+		binary.BigEndian.PutUint64(length[:], uint64(len(segment)))
 		h.Write(length[:])
 		h.Write([]byte(segment))
 	}

@@ -16,7 +16,8 @@ const (
 
 // Bounds of sender ids.
 const (
-	// maxName is what the originating address holds: 10 octets of 7-bit characters (3GPP TS 23.040 section 9.1.2.5).
+	// maxName is what the originating address holds: 10 octets of 7-bit characters (3GPP TS 23.040
+	// section 9.1.2.5).
 	maxName                 = 11
 	minShort, maxShort      = 3, 8
 	minInternational, maxLC = 8, 15 // digits of a number: ITU-T E.164 section 6
@@ -36,8 +37,8 @@ func (k SenderKind) String() string {
 // SenderKinds are the kinds that a message may have, without NoSender and BadSender.
 func SenderKinds() []SenderKind { return []SenderKind{Alphanumeric, ShortCode, LongCode} }
 
-// KindOf sorts a sender id. What has anything but digits behind an optional plus is a name. The digits of a
-// number without its plus are told from a short code by how many there are.
+// KindOf sorts a sender id. What has anything but digits behind an optional plus is a name. The
+// digits of a number without its plus are told from a short code by how many there are.
 func KindOf(sender string) SenderKind {
 	if sender == "" {
 		return NoSender
@@ -47,7 +48,8 @@ func KindOf(sender string) SenderKind {
 		return kindOfDigits(digits, plus)
 	}
 	size, ok := countGSM7(sender, Reference8)
-	if !ok || size.Units > maxName || strings.TrimSpace(sender) != sender || strings.ContainsAny(sender, "\n\r\f") {
+	if !ok || size.Units > maxName || strings.TrimSpace(sender) != sender ||
+		strings.ContainsAny(sender, "\n\r\f") {
 		return BadSender
 	}
 	return Alphanumeric

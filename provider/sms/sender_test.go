@@ -51,7 +51,8 @@ func TestKindOfSortsSenders(t *testing.T) {
 func TestANameFitsTheAddressOfTheNetwork(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		sender := rapid.StringOfN(rapid.RuneFrom([]rune("aZ9 +-€é[\n\x1bя")), 0, 20, -1).Draw(t, "sender")
+		sender := rapid.StringOfN(rapid.RuneFrom([]rune("aZ9 +-€é[\n\x1bя")), 0, 20, -1).Draw(t,
+			"sender")
 		if sms.KindOf(sender) != sms.Alphanumeric {
 			return
 		}
@@ -64,7 +65,8 @@ func TestANameFitsTheAddressOfTheNetwork(t *testing.T) {
 func TestSenderWordsAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[sms.SenderKind]string{
-		sms.NoSender: "none", sms.Alphanumeric: "alphanumeric", sms.ShortCode: "short_code", sms.LongCode: "long_code", sms.BadSender: "bad", 99: "bad",
+		sms.NoSender: "none", sms.Alphanumeric: "alphanumeric", sms.ShortCode: "short_code",
+		sms.LongCode: "long_code", sms.BadSender: "bad", 99: "bad",
 	} {
 		if got := kind.String(); got != want {
 			t.Errorf("%d is %q, want %q", kind, got, want)

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// Shift is the pair of tables that a GSM-7 text is written with. The zero value is the default alphabet with its
-// extension table, which needs no announcement; every other table is announced by an element in the
-// user data header of each segment.
+// Shift is the pair of tables that a GSM-7 text is written with. The zero value is the default
+// alphabet with its extension table, which needs no announcement; every other table is announced by
+// an element in the user data header of each segment.
 type Shift struct {
 	Locking Language
 	Single  Language
 }
 
-// Information elements of the user data header, 3GPP TS 23.040 sections 9.2.3.24.15 and 9.2.3.24.16.
+// Information elements of the user data header, 3GPP TS 23.040 sections 9.2.3.24.15 and
+// 9.2.3.24.16.
 const (
 	elementSingle  = 0x24
 	elementLocking = 0x25
@@ -35,10 +36,10 @@ func (s Shift) elements() int {
 	return n
 }
 
-// Capacity returns how many septets a message of one segment holds and how many each segment of a longer
-// message holds: Capacity(GSM7, ref) less what the header takes. The text begins at a septet's boundary
-// behind the header, so each octet of that costs a little more than a septet: with one table
-// 155 and 149 remain, with two 152 and 146.
+// Capacity returns how many septets a message of one segment holds and how many each segment of a
+// longer message holds: Capacity(GSM7, ref) less what the header takes. The text begins at a
+// septet's boundary behind the header, so each octet of that costs a little more than a septet:
+// with one table 155 and 149 remain, with two 152 and 146.
 func (s Shift) Capacity(ref Reference) (single, each int) {
 	single, each = Capacity(GSM7, ref)
 	n := s.elements()
@@ -50,12 +51,13 @@ func (s Shift) Capacity(ref Reference) (single, each int) {
 		concatenation = 6
 	}
 	const length = 1 // of the header, in its first octet
-	return (userData - length - n*elementOctets) * 8 / 7, (userData - length - concatenation - n*elementOctets) * 8 / 7
+	return (userData - length - n*elementOctets) * 8 / 7,
+		(userData - length - concatenation - n*elementOctets) * 8 / 7
 }
 
-// AppendElements appends the elements that announce the tables, for a user data header: nothing for the
-// default tables, three octets for each other one. The header's own length, and an element that joins
-// segments, are the caller's.
+// AppendElements appends the elements that announce the tables, for a user data header: nothing for
+// the default tables, three octets for each other one. The header's own length, and an element that
+// joins segments, are the caller's.
 func (s Shift) AppendElements(dst []byte) []byte {
 	if s.Single != DefaultTables {
 		dst = append(dst, elementSingle, 1, byte(s.Single))
@@ -66,9 +68,9 @@ func (s Shift) AppendElements(dst []byte) []byte {
 	return dst
 }
 
-// ShiftIn finds the tables that a user data header announces; header is what stands behind its length octet. A
-// language that is not known counts as the default, as the standard asks of a receiver (3GPP TS 23.038
-// section 6.2.1.2.4). What is cut off is ignored.
+// ShiftIn finds the tables that a user data header announces; header is what stands behind its
+// length octet. A language that is not known counts as the default, as the standard asks of a
+// receiver (3GPP TS 23.038 section 6.2.1.2.4). What is cut off is ignored.
 func ShiftIn(header []byte) Shift {
 	var s Shift
 	for len(header) >= 2 {
@@ -94,8 +96,8 @@ func (s *Shift) announce(identifier byte, l Language) {
 	}
 }
 
-// Append appends the text to dst like AppendGSM7, written with these tables. The caller announces them with
-// AppendElements.
+// Append appends the text to dst like AppendGSM7, written with these tables. The caller announces
+// them with AppendElements.
 func (s Shift) Append(dst []byte, text string) ([]byte, error) {
 	start := len(dst)
 	for i, r := range text {
@@ -112,9 +114,9 @@ func (s Shift) Append(dst []byte, text string) ([]byte, error) {
 	return dst, nil
 }
 
-// Decode reads one septet per octet, written with these tables. Like DecodeGSM7 it follows what the standard asks
-// of a receiver: an escaped code without a character is read from the locking table, an
-// escape that announces nothing is a space, and so is a code that has no character at all.
+// Decode reads one septet per octet, written with these tables. Like DecodeGSM7 it follows what the
+// standard asks of a receiver: an escaped code without a character is read from the locking table,
+// an escape that announces nothing is a space, and so is a code that has no character at all.
 func (s Shift) Decode(octets []byte) (string, error) {
 	plain, escaped := plainOf(s.Locking), escapedOf(s.Single)
 	var text strings.Builder

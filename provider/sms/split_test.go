@@ -24,25 +24,79 @@ func TestCountAtTheBoundaries(t *testing.T) {
 		want sms.Size
 	}{
 		{"empty", "", sms.Reference8, sms.Size{Alphabet: g, Units: 0, Segments: 1}},
-		{"one full segment", rep("a", 160), sms.Reference8, sms.Size{Alphabet: g, Units: 160, Segments: 1}},
-		{"one septet more", rep("a", 161), sms.Reference8, sms.Size{Alphabet: g, Units: 161, Segments: 2}},
-		{"two full segments", rep("a", 306), sms.Reference8, sms.Size{Alphabet: g, Units: 306, Segments: 2}},
+		{
+			"one full segment", rep("a", 160), sms.Reference8,
+			sms.Size{Alphabet: g, Units: 160, Segments: 1},
+		},
+		{
+			"one septet more", rep("a", 161), sms.Reference8,
+			sms.Size{Alphabet: g, Units: 161, Segments: 2},
+		},
+		{
+			"two full segments", rep("a", 306), sms.Reference8,
+			sms.Size{Alphabet: g, Units: 306, Segments: 2},
+		},
 		{"a third", rep("a", 307), sms.Reference8, sms.Size{Alphabet: g, Units: 307, Segments: 3}},
-		{"two full, wide reference", rep("a", 304), sms.Reference16, sms.Size{Alphabet: g, Units: 304, Segments: 2}},
-		{"a third, wide reference", rep("a", 305), sms.Reference16, sms.Size{Alphabet: g, Units: 305, Segments: 3}},
-		{"euro takes two", rep("€", 80), sms.Reference8, sms.Size{Alphabet: g, Units: 160, Segments: 1}},
-		{"pair on the boundary moves on", rep("a", 152) + "€" + rep("a", 152), sms.Reference8, sms.Size{Alphabet: g, Units: 306, Segments: 3}},
-		{"pair before the boundary stays", rep("a", 151) + "€" + rep("a", 153), sms.Reference8, sms.Size{Alphabet: g, Units: 306, Segments: 2}},
-		{"pairs waste one septet each", rep("€", 153), sms.Reference8, sms.Size{Alphabet: g, Units: 306, Segments: 3}},
-		{"one full UCS-2 segment", rep("я", 70), sms.Reference8, sms.Size{Alphabet: u, Units: 70, Segments: 1}},
-		{"one unit more", rep("я", 71), sms.Reference8, sms.Size{Alphabet: u, Units: 71, Segments: 2}},
-		{"two full UCS-2 segments", rep("я", 134), sms.Reference8, sms.Size{Alphabet: u, Units: 134, Segments: 2}},
-		{"a third UCS-2", rep("я", 135), sms.Reference8, sms.Size{Alphabet: u, Units: 135, Segments: 3}},
-		{"two full UCS-2, wide reference", rep("я", 132), sms.Reference16, sms.Size{Alphabet: u, Units: 132, Segments: 2}},
-		{"surrogate pair on the boundary", rep("я", 66) + "😀" + rep("я", 66), sms.Reference8, sms.Size{Alphabet: u, Units: 134, Segments: 3}},
-		{"one odd character moves all", rep("a", 70) + "ç", sms.Reference8, sms.Size{Alphabet: u, Units: 71, Segments: 2}},
-		{"invalid byte is U+FFFD", "a\xff", sms.Reference8, sms.Size{Alphabet: u, Units: 2, Segments: 1}},
-		{"escape character is no GSM-7", "\x1b", sms.Reference8, sms.Size{Alphabet: u, Units: 1, Segments: 1}},
+		{
+			"two full, wide reference", rep("a", 304), sms.Reference16,
+			sms.Size{Alphabet: g, Units: 304, Segments: 2},
+		},
+		{
+			"a third, wide reference", rep("a", 305), sms.Reference16,
+			sms.Size{Alphabet: g, Units: 305, Segments: 3},
+		},
+		{
+			"euro takes two", rep("€", 80), sms.Reference8,
+			sms.Size{Alphabet: g, Units: 160, Segments: 1},
+		},
+		{
+			"pair on the boundary moves on", rep("a", 152) + "€" + rep("a", 152), sms.Reference8,
+			sms.Size{Alphabet: g, Units: 306, Segments: 3},
+		},
+		{
+			"pair before the boundary stays", rep("a", 151) + "€" + rep("a", 153), sms.Reference8,
+			sms.Size{Alphabet: g, Units: 306, Segments: 2},
+		},
+		{
+			"pairs waste one septet each", rep("€", 153), sms.Reference8,
+			sms.Size{Alphabet: g, Units: 306, Segments: 3},
+		},
+		{
+			"one full UCS-2 segment", rep("я", 70), sms.Reference8,
+			sms.Size{Alphabet: u, Units: 70, Segments: 1},
+		},
+		{
+			"one unit more", rep("я", 71), sms.Reference8,
+			sms.Size{Alphabet: u, Units: 71, Segments: 2},
+		},
+		{
+			"two full UCS-2 segments", rep("я", 134), sms.Reference8,
+			sms.Size{Alphabet: u, Units: 134, Segments: 2},
+		},
+		{
+			"a third UCS-2", rep("я", 135), sms.Reference8,
+			sms.Size{Alphabet: u, Units: 135, Segments: 3},
+		},
+		{
+			"two full UCS-2, wide reference", rep("я", 132), sms.Reference16,
+			sms.Size{Alphabet: u, Units: 132, Segments: 2},
+		},
+		{
+			"surrogate pair on the boundary", rep("я", 66) + "😀" + rep("я", 66), sms.Reference8,
+			sms.Size{Alphabet: u, Units: 134, Segments: 3},
+		},
+		{
+			"one odd character moves all", rep("a", 70) + "ç", sms.Reference8,
+			sms.Size{Alphabet: u, Units: 71, Segments: 2},
+		},
+		{
+			"invalid byte is U+FFFD", "a\xff", sms.Reference8,
+			sms.Size{Alphabet: u, Units: 2, Segments: 1},
+		},
+		{
+			"escape character is no GSM-7", "\x1b", sms.Reference8,
+			sms.Size{Alphabet: u, Units: 1, Segments: 1},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +111,8 @@ func TestCountAtTheBoundaries(t *testing.T) {
 // and bytes that are not UTF-8.
 func texts() *rapid.Generator[string] {
 	gsm := rapid.SampledFrom([]string{"a", "Z", " ", "\n", "@", "é", "Ω", "€", "{", "~", "\f"})
-	mixed := rapid.SampledFrom([]string{"a", "€", "ç", "я", "😀", "👨‍👩‍👧", "\xff", "\xf0\x9f", "’", "\u00A0", "\x1b"})
+	mixed := rapid.SampledFrom(
+		[]string{"a", "€", "ç", "я", "😀", "👨‍👩‍👧", "\xff", "\xf0\x9f", "’", "\u00A0", "\x1b"})
 	pieces := rapid.OneOf(rapid.SliceOfN(gsm, 0, 700), rapid.SliceOfN(mixed, 0, 300))
 	return rapid.OneOf(
 		rapid.String(),
@@ -75,7 +130,9 @@ type failer interface {
 func checkSplit(t failer, text string, ref sms.Reference) {
 	t.Helper()
 	m, size := sms.Split(text, ref), sms.Count(text, ref)
-	if want := (sms.Size{Alphabet: m.Alphabet, Units: m.Units, Segments: len(m.Segments)}); size != want {
+	if want := (sms.Size{
+		Alphabet: m.Alphabet, Units: m.Units, Segments: len(m.Segments),
+	}); size != want {
 		t.Fatalf("Count says %+v, Split makes %+v", size, want)
 	}
 	if strings.Join(m.Segments, "") != text {
@@ -101,8 +158,8 @@ func checkSplit(t failer, text string, ref sms.Reference) {
 	}
 }
 
-// encodedUnits encodes one segment by itself, so that a torn pair or a torn
-// character is seen, and returns its length in units.
+// encodedUnits encodes one segment by itself, so that a torn pair or a torn character is seen, and
+// returns its length in units.
 func encodedUnits(t failer, a sms.Alphabet, segment string) int {
 	t.Helper()
 	if a == sms.GSM7 {
@@ -145,14 +202,16 @@ func TestSplitNeverTearsACharacter(t *testing.T) {
 			t.Errorf("segment %d is not valid UTF-8", i)
 		}
 	}
-	if want := []int{33, 33, 33, 33, 33, 33, 2}; !slices.EqualFunc(m.Segments, want, func(s string, n int) bool {
-		return utf8.RuneCountInString(s) == n
-	}) {
+	if want := []int{33, 33, 33, 33, 33, 33, 2}; !slices.EqualFunc(m.Segments, want,
+		func(s string, n int) bool {
+			return utf8.RuneCountInString(s) == n
+		}) {
 		t.Errorf("segments do not hold %v characters", want)
 	}
 }
 
-func TestCountAndUnchangedSubstituteDoNotAllocate(t *testing.T) { // AllocsPerRun must not run beside others
+// AllocsPerRun must not run beside others
+func TestCountAndUnchangedSubstituteDoNotAllocate(t *testing.T) {
 	text := strings.Repeat("Your code is 123456 €. ", 20)
 	cyrillic := strings.Repeat("Ваш код 123456. ", 20)
 	if n := testing.AllocsPerRun(100, func() {
@@ -166,7 +225,8 @@ func TestCountAndUnchangedSubstituteDoNotAllocate(t *testing.T) { // AllocsPerRu
 }
 
 func FuzzSplit(f *testing.F) {
-	for _, text := range []string{"", "a", "\xff", "€", strings.Repeat("€", 81), strings.Repeat("😀", 40), strings.Repeat("a", 161)} {
+	for _, text := range []string{"", "a", "\xff", "€", strings.Repeat("€", 81), strings.Repeat("😀",
+		40), strings.Repeat("a", 161)} {
 		f.Add(text, false)
 		f.Add(text, true)
 	}

@@ -2,10 +2,10 @@ package sms
 
 import "strings"
 
-// Substitute replaces characters that GSM-7 lacks by look-alikes that it has:
-// curly quotes, dashes, unusual spaces, ellipsis, Greek capitals that share a shape
-// with a Latin letter. One curly apostrophe would otherwise more than double the
-// price of a text, because all of it moves to UCS-2.
+// Substitute replaces characters that GSM-7 lacks by look-alikes that it has: curly quotes, dashes,
+// unusual spaces, ellipsis, Greek capitals that share a shape with a Latin letter. One curly
+// apostrophe would otherwise more than double the price of a text, because all of it moves to
+// UCS-2.
 //
 // Letters are never changed into other letters, since that would change words. When
 // the text would not fit GSM-7 even so, it is returned as it came: nothing would be
@@ -28,9 +28,9 @@ func Substitute(text string) string {
 	return out.String()
 }
 
-// Substitute does the same for a carrier that takes national tables: where Substitute changes nothing, because the
-// text has letters that only those tables have, look-alikes go for what even they lack,
-// but only when that makes the text fewer segments.
+// Substitute does the same for a carrier that takes national tables: where Substitute changes
+// nothing, because the text has letters that only those tables have, look-alikes go for what even
+// they lack, but only when that makes the text fewer segments.
 func (r Rules) Substitute(text string) string {
 	plain := Substitute(text)
 	if r.Tables.None() || plain != text {
@@ -46,7 +46,8 @@ func (r Rules) Substitute(text string) string {
 	return text
 }
 
-// substitute replaces what none of the tables has; false when there is no look-alike for some of it.
+// substitute replaces what none of the tables has; false when there is no look-alike for some of
+// it.
 func (t Tables) substitute(text string) (string, bool) {
 	var out strings.Builder
 	out.Grow(len(text))
@@ -82,8 +83,8 @@ func (t Tables) have(r rune) bool {
 	return false
 }
 
-// replaceable counts the characters that GSM-7 lacks and reports whether each of
-// them has a look-alike.
+// replaceable counts the characters that GSM-7 lacks and reports whether each of them has a
+// look-alike.
 func replaceable(text string) (n int, ok bool) {
 	for _, r := range text {
 		if encode.septet(r) != none {
@@ -139,11 +140,13 @@ func lookAlike(r rune) (with string, ok bool) {
 // blank handles spaces, line ends and characters without a shape.
 func blank(r rune) (with string, ok bool) {
 	switch {
-	case r == '\t', r == '\u00A0', r >= '\u2000' && r <= '\u200A', r == '\u202F', r == '\u205F', r == '\u3000':
+	case r == '\t', r == '\u00A0', r >= '\u2000' && r <= '\u200A', r == '\u202F', r == '\u205F',
+		r == '\u3000':
 		return " ", true
 	case r == '\u0085', r == '\u2028', r == '\u2029', r == '\v':
 		return "\n", true
-	case r == '\u00AD', r >= '\u200B' && r <= '\u200F', r == '\u2060', r == '\uFEFF', r == '\uFE0E', r == '\uFE0F':
+	case r == '\u00AD', r >= '\u200B' && r <= '\u200F', r == '\u2060', r == '\uFEFF', r == '\uFE0E',
+		r == '\uFE0F':
 		return "", true
 	}
 	return "", false

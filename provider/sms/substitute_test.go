@@ -60,8 +60,10 @@ func TestSubstituteChangesOnlyWhatThenFits(t *testing.T) {
 func TestWordsAreTheOnesOfTheRecords(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]string{
-		"gsm7": sms.GSM7.String(), "ucs2": sms.UCS2.String(), "Alphabet(9)": sms.Alphabet(9).String(),
-		"8": sms.Reference8.String(), "16": sms.Reference16.String(), "Reference(9)": sms.Reference(9).String(),
+		"gsm7": sms.GSM7.String(), "ucs2": sms.UCS2.String(),
+		"Alphabet(9)": sms.Alphabet(9).String(),
+		"8":           sms.Reference8.String(), "16": sms.Reference16.String(),
+		"Reference(9)": sms.Reference(9).String(),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -70,7 +72,9 @@ func TestWordsAreTheOnesOfTheRecords(t *testing.T) {
 }
 
 func BenchmarkSubstitute(b *testing.B) {
-	for name, text := range map[string]string{"nothing": benchmarkTexts["otp"], "quotes": "It’s “ready” — come…"} {
+	for name, text := range map[string]string{
+		"nothing": benchmarkTexts["otp"], "quotes": "It’s “ready” — come…",
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

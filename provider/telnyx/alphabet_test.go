@@ -7,7 +7,8 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// documented are the characters that Telnyx documents for its GSM-7, beside letters and digits; the escaped ones take two.
+// documented are the characters that Telnyx documents for its GSM-7, beside letters and digits; the
+// escaped ones take two.
 const documented = "\n\r !\"#$%&'()*+,-./:;<=>?@_£¥èéùìòØøÅåÆæßÉ¡ÄÖÑÜ¿äöñüà" + "~^|\\{}[]"
 
 func TestTextsAreMeasuredInTheGSM7ThatTelnyxHas(t *testing.T) {

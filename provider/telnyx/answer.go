@@ -42,20 +42,22 @@ func (r *refusal) code() string {
 	return r.Errors[0].code()
 }
 
-// unexpectedError and requestTimeout are codes by which Telnyx says, under whatever status, that something went wrong on
-// the way, and not what became of the message.
+// unexpectedError and requestTimeout are codes by which Telnyx says, under whatever status, that
+// something went wrong on the way, and not what became of the message.
 const (
 	unexpectedError = "10007"
 	requestTimeout  = "10008"
 )
 
 func (r *refusal) uncertain() bool {
-	return slices.ContainsFunc(r.Errors, func(f fault) bool { return f.code() == unexpectedError || f.code() == requestTimeout })
+	return slices.ContainsFunc(r.Errors,
+		func(f fault) bool { return f.code() == unexpectedError || f.code() == requestTimeout })
 }
 
 // Classify reads the answer to a submission.
 func (*api) Classify(a *web.Answer) provider.Result {
-	if a.Status == http.StatusOK || a.Status == http.StatusCreated || a.Status == http.StatusAccepted {
+	if a.Status == http.StatusOK || a.Status == http.StatusCreated ||
+		a.Status == http.StatusAccepted {
 		var m accepted
 		if err := json.Unmarshal(a.Body, &m); err != nil || m.Data.ID == "" {
 			return a.Unreadable("")
@@ -69,8 +71,8 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return r.classify(a)
 }
 
-// classify reads an answer that is no success. Requests are checked before anything is queued: a 4xx with errors says that
-// nothing was, unless a server before the API may have said it.
+// classify reads an answer that is no success. Requests are checked before anything is queued: a
+// 4xx with errors says that nothing was, unless a server before the API may have said it.
 func (r *refusal) classify(a *web.Answer) provider.Result {
 	code := r.code()
 	if r.uncertain() {
@@ -78,7 +80,8 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 	}
 	certain := a.Status/100 == 4 && !web.MaybeFromProxy(a.Status)
 	if v, known := meanings[code]; known && certain {
-		if slices.Contains(ofEither, code) && !strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
+		if slices.Contains(ofEither, code) &&
+			!strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
 			v = web.BadSender("the sender, or perhaps the recipient, is no valid or active number")
 		}
 		return patient(a, a.Result(v, code))
@@ -92,7 +95,8 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 	return a.Unreadable(code)
 }
 
-// patient adds how long to wait from x-ratelimit-reset, in seconds, when the answer has no Retry-After.
+// patient adds how long to wait from x-ratelimit-reset, in seconds, when the answer has no
+// Retry-After.
 func patient(a *web.Answer, r provider.Result) provider.Result {
 	if r.Outcome != provider.Throttled || r.RetryAfter > 0 {
 		return r
@@ -107,9 +111,10 @@ func patient(a *web.Answer, r provider.Result) provider.Result {
 // longestReset is above what a rate limit can mean: a larger number is a time of another kind.
 const longestReset = 24 * 60 * 60
 
-// verdicts are the codes that POST /v2/messages answers with (API errors, and the Messaging Error Code
-// Reference). A code that is not here is Refused when its status is 4xx. Rejected is only what no provider could send: a
-// text that is too long for Telnyx, or that it blocks, may go over another channel.
+// verdicts are the codes that POST /v2/messages answers with (API errors, and the Messaging Error
+// Code Reference). A code that is not here is Refused when its status is 4xx. Rejected is only what
+// no provider could send: a text that is too long for Telnyx, or that it blocks, may go over
+// another channel.
 var meanings = map[string]web.Meaning{
 	"10001": web.Unfit("the recipient's number is not active"),
 	"10002": web.Rejected("the recipient is no valid number"),
@@ -143,21 +148,23 @@ var meanings = map[string]web.Meaning{
 	"40315": web.BadSender("the sender is unhealthy"),
 	"40316": web.Rejected("there is no text"),
 	"40318": web.Throttled("the queue is full"),
-	"40319": web.Unfit("the sender and the recipient do not fit"), // an alphanumeric one, and a short code
+	// an alphanumeric one, and a short code
+	"40319": web.Unfit("the sender and the recipient do not fit"),
 	"40320": web.BadSender("the sender cannot be used yet"),
 	"40321": web.Refused("the profile has no usable senders"),
 	"40322": web.Unfit("Telnyx blocks the text"),
 	"40328": web.Unfit("the text is longer than Telnyx takes"),
 	"40329": web.BadSender("the toll-free sender is not verified"),
-	"40333": web.Refused("the profile has spent its limit of the day"), // with status 429, and until midnight UTC
+	// with status 429, and until midnight UTC
+	"40333": web.Refused("the profile has spent its limit of the day"),
 }
 
-// ofEither are the codes that the sender gets, too: they are about the recipient, as their verdicts are, only when the error points
-// at it; otherwise, as far as is known, about the sender.
+// ofEither are the codes that the sender gets, too: they are about the recipient, as their verdicts
+// are, only when the error points at it; otherwise, as far as is known, about the sender.
 var ofEither = []string{"10001", "10002", "10016"}
 
-// states are the statuses of a recipient. What is not here is Pending: also delivery_unconfirmed, with which
-// Telnyx says that nobody will ever tell it.
+// states are the statuses of a recipient. What is not here is Pending: also delivery_unconfirmed,
+// with which Telnyx says that nobody will ever tell it.
 var states = map[string]provider.ReceiptState{
 	"delivered": provider.Delivered,
 	"expired":   provider.Undelivered, "cancelled": provider.Undelivered,

@@ -45,7 +45,8 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 	}
 	var e event
 	if err := json.Unmarshal(call.Body, &e); err != nil {
-		return provider.CallbackContent{}, fmt.Errorf("%w: its JSON is broken", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("%w: its JSON is broken", provider.ErrMalformed)
 	}
 	content := provider.CallbackContent{ReplayID: once}
 	p := &e.Data.Payload
@@ -74,11 +75,13 @@ func (p *payload) check() error {
 	return nil
 }
 
-// receipt takes the key from the payload, which is signed, and not from the URL that was called, which is not.
+// receipt takes the key from the payload, which is signed, and not from the URL that was called,
+// which is not.
 func receipt(call *provider.Callback, p *payload) provider.Receipt {
 	status := p.To[0].Status
 	r := provider.Receipt{
-		Reference: p.ID, Key: web.CallbackKey(p.Webhook), State: states[status], Code: web.SafeCode(status), At: call.At,
+		Reference: p.ID, Key: web.CallbackKey(p.Webhook), State: states[status],
+		Code: web.SafeCode(status), At: call.At,
 	}
 	if len(p.Errors) == 0 {
 		if r.State == provider.Undelivered {
@@ -114,8 +117,8 @@ const (
 	timestampHeader = "Telnyx-Timestamp"
 )
 
-// verify checks the Ed25519 signature over "<timestamp>|<body>", and then the timestamp, in seconds since 1970. once
-// is the signature in its one spelling.
+// verify checks the Ed25519 signature over "<timestamp>|<body>", and then the timestamp, in seconds
+// since 1970. once is the signature in its one spelling.
 func verify(c *provider.Callback, keys []ed25519.PublicKey) (once string, err error) {
 	stamp := c.Get(timestampHeader)
 	signature, err := base64.StdEncoding.DecodeString(c.Get(signatureHeader))

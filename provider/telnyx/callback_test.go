@@ -19,7 +19,10 @@ import (
 
 // signed is a webhook that was signed at a time and comes in now.
 func signed(k ed25519.PrivateKey, at time.Time, body []byte) *provider.Callback {
-	c := &provider.Callback{Method: "POST", URL: web.WithKey(callback, "ffffffffffffffffffffffffffffffff"), Body: body, At: time.Now(), Header: map[string][]string{}}
+	c := &provider.Callback{
+		Method: "POST", URL: web.WithKey(callback, "ffffffffffffffffffffffffffffffff"), Body: body,
+		At: time.Now(), Header: map[string][]string{},
+	}
 	for name, value := range telnyxtest.Sign(k, at, body) {
 		c.Header[textproto.CanonicalMIMEHeaderKey(name)] = []string{value}
 	}
@@ -38,20 +41,23 @@ func recorded(t testing.TB, name string) []byte {
 	return body
 }
 
-// TestRecordedWebhooksAreRead also shows that the key is taken from what is signed: the URL that was called
-// names another one.
+// TestRecordedWebhooksAreRead also shows that the key is taken from what is signed: the URL that
+// was called names another one.
 func TestRecordedWebhooksAreRead(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(signing)
 	for name, want := range map[string]provider.CallbackContent{
 		"finalized": {Receipts: []provider.Receipt{{
-			Reference: "834f3d53-8a3c-4aa0-a733-7f2d682a72df", Key: webtest.Key, State: provider.Delivered, Code: "delivered",
+			Reference: "834f3d53-8a3c-4aa0-a733-7f2d682a72df", Key: webtest.Key,
+			State: provider.Delivered, Code: "delivered",
 		}}},
 		"failed": {Receipts: []provider.Receipt{{
-			Reference: "834f3d53-8a3c-4aa0-a733-7f2d682a72df", State: provider.Undelivered, Cause: provider.Spam, Code: "delivery_failed/40002",
+			Reference: "834f3d53-8a3c-4aa0-a733-7f2d682a72df", State: provider.Undelivered,
+			Cause: provider.Spam, Code: "delivery_failed/40002",
 		}}},
 		"received": {Inbound: []provider.Inbound{{
-			Reference: "84cca175-9755-4859-b67f-4730d7f58aa3", From: "+447700900123", To: "+447700900999", Text: "STOP",
+			Reference: "84cca175-9755-4859-b67f-4730d7f58aa3", From: "+447700900123",
+			To: "+447700900999", Text: "STOP",
 		}}},
 	} {
 		call := genuine(string(recorded(t, name)))
@@ -62,59 +68,97 @@ func TestRecordedWebhooksAreRead(t *testing.T) {
 
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	webtest.CheckStatuses(t, listening(t)(signing), provider.Receipt{Reference: "1"}, func(status, errors string) *provider.Callback {
-		return genuine(fmt.Sprintf(`{"data":{"event_type":"message.finalized","payload":{"id":"1","to":[{"status":%q}],"errors":[%s]}}}`, status, errors))
-	}, map[[2]string]provider.Receipt{
-		{"queued", ""}:  {State: provider.Pending, Code: "queued"},
-		{"sending", ""}: {State: provider.Pending, Code: "sending"},
-		{"sent", ""}:    {State: provider.Pending, Code: "sent"},
-		{"delivery_unconfirmed", `{"code":"40008"}`}:             {State: provider.Pending, Code: "delivery_unconfirmed/40008"},
-		{"something new", ""}:                                    {State: provider.Pending, Code: "other"},
-		{"delivered", ""}:                                        {State: provider.Delivered, Code: "delivered"},
-		{"expired", ""}:                                          {State: provider.Undelivered, Cause: provider.Expired, Code: "expired"},
-		{"cancelled", ""}:                                        {State: provider.Undelivered, Cause: provider.Deleted, Code: "cancelled"},
-		{"sending_failed", `{"code":40014}`}:                     {State: provider.Undelivered, Cause: provider.Expired, Code: "sending_failed/40014"},
-		{"sending_failed", `{"code":"40300"}`}:                   {State: provider.Undelivered, Cause: provider.OptedOut, Code: "sending_failed/40300"},
-		{"delivery_failed", `{"code":"40001"},{"code":"40002"}`}: {State: provider.Undelivered, Cause: provider.NotMobile, Code: "delivery_failed/40001"},
-		{"delivery_failed", `{"code":"49999"}`}:                  {State: provider.Undelivered, Code: "delivery_failed/49999"},
-		{"delivery_failed", `{"code":"+447700900123"}`}:          {State: provider.Undelivered, Code: "delivery_failed/other"},
-		{"expired", `{"code":"40008"}`}:                          {State: provider.Undelivered, Cause: provider.Expired, Code: "expired/40008"},
-	})
+	webtest.CheckStatuses(t, listening(t)(signing), provider.Receipt{Reference: "1"},
+		func(status, errors string) *provider.Callback {
+			return genuine(
+				fmt.Sprintf(
+					`{"data":{"event_type":"message.finalized","payload":{"id":"1","to":[{"status":%q}],"errors":[%s]}}}`, status, errors))
+		}, map[[2]string]provider.Receipt{
+			{"queued", ""}:  {State: provider.Pending, Code: "queued"},
+			{"sending", ""}: {State: provider.Pending, Code: "sending"},
+			{"sent", ""}:    {State: provider.Pending, Code: "sent"},
+			{"delivery_unconfirmed", `{"code":"40008"}`}: {
+				State: provider.Pending, Code: "delivery_unconfirmed/40008",
+			},
+			{"something new", ""}: {State: provider.Pending, Code: "other"},
+			{"delivered", ""}:     {State: provider.Delivered, Code: "delivered"},
+			{"expired", ""}: {
+				State: provider.Undelivered, Cause: provider.Expired, Code: "expired",
+			},
+			{"cancelled", ""}: {
+				State: provider.Undelivered, Cause: provider.Deleted, Code: "cancelled",
+			},
+			{"sending_failed", `{"code":40014}`}: {
+				State: provider.Undelivered, Cause: provider.Expired, Code: "sending_failed/40014",
+			},
+			{"sending_failed", `{"code":"40300"}`}: {
+				State: provider.Undelivered, Cause: provider.OptedOut, Code: "sending_failed/40300",
+			},
+			{"delivery_failed", `{"code":"40001"},{"code":"40002"}`}: {
+				State: provider.Undelivered, Cause: provider.NotMobile,
+				Code: "delivery_failed/40001",
+			},
+			{"delivery_failed", `{"code":"49999"}`}: {
+				State: provider.Undelivered, Code: "delivery_failed/49999",
+			},
+			{"delivery_failed", `{"code":"+447700900123"}`}: {
+				State: provider.Undelivered, Code: "delivery_failed/other",
+			},
+			{"expired", `{"code":"40008"}`}: {
+				State: provider.Undelivered, Cause: provider.Expired, Code: "expired/40008",
+			},
+		})
 }
 
 func TestForgedWebhooksSayNothing(t *testing.T) {
 	t.Parallel()
 	body := recorded(t, "failed")
-	webtest.CheckTampered(t, listening(t)(signing), func() *provider.Callback { return genuine(string(body)) }, webtest.Changes{
-		"other body": func(c *provider.Callback) {
-			c.Body = bytes.Replace(c.Body, []byte("delivery_failed"), []byte("delivered"), 1)
-		},
-		"other time":   func(c *provider.Callback) { c.Header["Telnyx-Timestamp"] = []string{fmt.Sprint(time.Now().Unix() + 1)} },
-		"no time":      func(c *provider.Callback) { delete(c.Header, "Telnyx-Timestamp") },
-		"no signature": func(c *provider.Callback) { delete(c.Header, "Telnyx-Signature-Ed25519") },
-		"signature of zeros": func(c *provider.Callback) {
-			c.Header["Telnyx-Signature-Ed25519"] = []string{base64.StdEncoding.EncodeToString(make([]byte, 64))}
-		},
-		"short signature": func(c *provider.Callback) { c.Header["Telnyx-Signature-Ed25519"][0] = "AAAA" },
-		"another key":     func(c *provider.Callback) { *c = *signed(other, time.Now(), body) },
-	})
+	webtest.CheckTampered(t, listening(t)(signing),
+		func() *provider.Callback { return genuine(string(body)) }, webtest.Changes{
+			"other body": func(c *provider.Callback) {
+				c.Body = bytes.Replace(c.Body, []byte("delivery_failed"), []byte("delivered"), 1)
+			},
+			"other time": func(c *provider.Callback) {
+				c.Header["Telnyx-Timestamp"] = []string{
+					fmt.Sprint(time.Now().Unix() + 1),
+				}
+			},
+			"no time": func(c *provider.Callback) { delete(c.Header, "Telnyx-Timestamp") },
+			"no signature": func(c *provider.Callback) {
+				delete(c.Header,
+					"Telnyx-Signature-Ed25519")
+			},
+			"signature of zeros": func(c *provider.Callback) {
+				c.Header["Telnyx-Signature-Ed25519"] = []string{
+					base64.StdEncoding.EncodeToString(make([]byte, 64)),
+				}
+			},
+			"short signature": func(c *provider.Callback) { c.Header["Telnyx-Signature-Ed25519"][0] = "AAAA" },
+			"another key":     func(c *provider.Callback) { *c = *signed(other, time.Now(), body) },
+		})
 	webtest.CheckSecrets(t, listening(t), genuine(string(body)), signing, other)
 }
 
 func TestWebhooksOfAnotherTimeAreStale(t *testing.T) {
 	t.Parallel()
 	c, body := listening(t)(signing), recorded(t, "finalized")
-	aged := func(age time.Duration) *provider.Callback { return signed(signing, time.Now().Add(-age), body) }
+	aged := func(age time.Duration) *provider.Callback {
+		return signed(signing,
+			time.Now().Add(-age), body)
+	}
 	webtest.CheckAgeLimits(t, c, aged, 5*time.Minute, 5*time.Minute)
-	webtest.CheckRefused(t, c, provider.ErrStale, map[string]*provider.Callback{"of last year": aged(400 * 24 * time.Hour)})
+	webtest.CheckRefused(t, c, provider.ErrStale,
+		map[string]*provider.Callback{"of last year": aged(400 * 24 * time.Hour)})
 }
 
 func TestWebhooksHaveNamesThatTellReplays(t *testing.T) {
 	t.Parallel()
-	webtest.CheckReplayID(t, listening(t)(signing), genuine(string(recorded(t, "finalized"))), genuine(string(recorded(t, "failed"))))
+	webtest.CheckReplayID(t, listening(t)(signing), genuine(string(recorded(t, "finalized"))),
+		genuine(string(recorded(t, "failed"))))
 }
 
-// TestASignatureHasOneName makes sure that a replay cannot hide behind another spelling of the same signature.
+// TestASignatureHasOneName makes sure that a replay cannot hide behind another spelling of the same
+// signature.
 func TestASignatureHasOneName(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(signing)
@@ -142,11 +186,13 @@ func TestSignedWebhooksThatCannotBeReadAreMalformed(t *testing.T) {
 		`{"data":{"event_type":"message.finalized","payload":{"id":"1","to":[]}}}`,
 		`{"data":{"event_type":"message.received","payload":{"to":[{}]}}}`,
 	))
-	webtest.CheckIgnored(t, c, webtest.Bodies(genuine, `{"data":{"event_type":"messaging-profile.spend-limit-reached","payload":{}}}`))
+	webtest.CheckIgnored(t, c,
+		webtest.Bodies(genuine,
+			`{"data":{"event_type":"messaging-profile.spend-limit-reached","payload":{}}}`))
 }
 
-// FuzzHear signs every input correctly, and then changes it: what is genuine is read without panic, what is
-// not yields nothing.
+// FuzzHear signs every input correctly, and then changes it: what is genuine is read without panic,
+// what is not yields nothing.
 func FuzzHear(f *testing.F) {
 	for _, name := range []string{"finalized", "failed", "received"} {
 		f.Add(recorded(f, name), []byte("{}"))

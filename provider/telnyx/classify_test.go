@@ -12,7 +12,9 @@ import (
 func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	webtest.CheckAnswers(t, "testdata/answers/*.txt", new(api).Classify, map[string]provider.Result{
-		"accepted":                 {Outcome: provider.Accepted, Reference: "40385f64-5717-4562-b3fc-2c963f66afa6"},
+		"accepted": {
+			Outcome: provider.Accepted, Reference: "40385f64-5717-4562-b3fc-2c963f66afa6",
+		},
 		"accepted_without_id":      {Outcome: provider.Unknown, Code: "200"},
 		"accepted_cut":             {Outcome: provider.Unknown, Code: "200"},
 		"invalid_recipient":        {Outcome: provider.Rejected, Code: "400/40310"},
@@ -39,15 +41,19 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 		"misdirected_known_code":   {Outcome: provider.Unknown, Code: "421/40310"},
 		"queue_full":               {Outcome: provider.Throttled, Code: "429/40318"},
 		"throttled":                {Outcome: provider.Throttled, Code: "429/10011"},
-		"throttled_retry_after":    {Outcome: provider.Throttled, Code: "429/10011", RetryAfter: 2 * time.Second},
-		"throttled_reset":          {Outcome: provider.Throttled, Code: "429/10011", RetryAfter: 5 * time.Second},
-		"throttled_epoch":          {Outcome: provider.Throttled, Code: "429"},
-		"spend_limit":              {Outcome: provider.Refused, Code: "429/40333"},
-		"server_error":             {Outcome: provider.Unknown, Code: "500/10007"},
-		"server_error_known_code":  {Outcome: provider.Unknown, Code: "503/40310"},
-		"not_json":                 {Outcome: provider.Unknown, Code: "400"},
-		"no_errors":                {Outcome: provider.Unknown, Code: "400"},
-		"code_with_number":         {Outcome: provider.Refused, Code: "400/other"},
+		"throttled_retry_after": {
+			Outcome: provider.Throttled, Code: "429/10011", RetryAfter: 2 * time.Second,
+		},
+		"throttled_reset": {
+			Outcome: provider.Throttled, Code: "429/10011", RetryAfter: 5 * time.Second,
+		},
+		"throttled_epoch":         {Outcome: provider.Throttled, Code: "429"},
+		"spend_limit":             {Outcome: provider.Refused, Code: "429/40333"},
+		"server_error":            {Outcome: provider.Unknown, Code: "500/10007"},
+		"server_error_known_code": {Outcome: provider.Unknown, Code: "503/40310"},
+		"not_json":                {Outcome: provider.Unknown, Code: "400"},
+		"no_errors":               {Outcome: provider.Unknown, Code: "400"},
+		"code_with_number":        {Outcome: provider.Refused, Code: "400/other"},
 	}, "sender", "inactive_number", "invalid_number_e164", "invalid_sender_e164")
 }
 
@@ -56,7 +62,8 @@ func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
 	webtest.CheckTable(t, meanings)
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of
+// the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
 	webtest.CheckBlame(t, meanings, map[web.Blame][]string{

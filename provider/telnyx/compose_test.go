@@ -12,24 +12,33 @@ import (
 
 func usual() Config {
 	return Config{
-		APIKey: "KEY0123", PublicKeys: []ed25519.PublicKey{make([]byte, ed25519.PublicKeySize)}, From: "ACME",
-		Profile: "4000eba1-a0c0-4563-9925-b25e842a7cb6", Callback: "https://sms.example.org/receipts/acme",
+		APIKey: "KEY0123", PublicKeys: []ed25519.PublicKey{make([]byte, ed25519.PublicKeySize)},
+		From:     "ACME",
+		Profile:  "4000eba1-a0c0-4563-9925-b25e842a7cb6",
+		Callback: "https://sms.example.org/receipts/acme",
 	}
 }
 
-func compose(cfg Config, s *provider.Submission) (*web.Request, error) { return newAPI(cfg).Compose(s) }
+func compose(
+	cfg Config, s *provider.Submission,
+) (*web.Request, error) {
+	return newAPI(cfg).Compose(s)
+}
 
 func TestRequestsAreWhatTheDocumentationAsksFor(t *testing.T) {
 	t.Parallel()
 	webtest.Requests[Config]{
-		Files: "testdata/requests/*.txt", Config: usual(), Submission: webtest.Message(), Compose: compose,
+		Files: "testdata/requests/*.txt", Config: usual(), Submission: webtest.Message(),
+		Compose: compose,
 		Cases: map[string]webtest.Unusual[Config]{
 			"usual":       {},
 			"own_sender":  {Submission: func(s *provider.Submission) { s.From = "+447700900999" }},
 			"pool":        {Config: func(c *Config) { c.From = "" }},
 			"no_receipts": {Config: func(c *Config) { c.PublicKeys = nil }},
 			"euro":        {Submission: func(s *provider.Submission) { s.Text = "You owe 5 €" }},
-			"unicode":     {Submission: func(s *provider.Submission) { s.Text = "Größe – “5” 🙂 & <more>" }},
+			"unicode": {
+				Submission: func(s *provider.Submission) { s.Text = "Größe – “5” 🙂 & <more>" },
+			},
 		},
 	}.Run(t)
 }

@@ -39,7 +39,10 @@ func open(reach web.Config, callback string) *telnyx.Channel {
 	return telnyx.New(cfg)
 }
 
-func shape() webtest.Protocol { return telnyxtest.New(telnyxtest.Config{APIKey: secret, Key: signing}) }
+func shape() webtest.Protocol {
+	return telnyxtest.New(
+		telnyxtest.Config{APIKey: secret, Key: signing})
+}
 
 // listening makes channels that ask for receipts, and verify them with some keys.
 func listening(t testing.TB) func(keys ...ed25519.PrivateKey) provider.CallbackReader {

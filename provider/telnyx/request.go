@@ -33,17 +33,21 @@ type api struct {
 
 func newAPI(cfg Config) *api {
 	return &api{cfg: cfg, header: http.Header{
-		"Authorization": {"Bearer " + cfg.APIKey}, "Content-Type": {"application/json"}, "Accept": {"application/json"},
+		"Authorization": {"Bearer " + cfg.APIKey}, "Content-Type": {"application/json"},
+		"Accept": {"application/json"},
 	}}
 }
 
-// Compose sends a message. Its encoding is named, so that it is sent and billed as it was counted: "ucs2" switches smart
-// encoding off, and "gsm7" leaves it nothing to replace, because Telnyx's GSM-7 has every character of the text.
+// Compose sends a message. Its encoding is named, so that it is sent and billed as it was counted:
+// "ucs2" switches smart encoding off, and "gsm7" leaves it nothing to replace, because Telnyx's
+// GSM-7 has every character of the text.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if s.Text == "" {
 		return nil, web.Unsendable("there is no text")
 	}
-	m := outbound{From: s.From, To: s.To, Text: s.Text, Type: "SMS", Encoding: "gsm7", Profile: a.cfg.Profile}
+	m := outbound{
+		From: s.From, To: s.To, Text: s.Text, Type: "SMS", Encoding: "gsm7", Profile: a.cfg.Profile,
+	}
 	if measure(s.Text).Alphabet == sms.UCS2 {
 		m.Encoding = "ucs2"
 	}
@@ -60,12 +64,13 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if err != nil {
 		return nil, errors.New("the message cannot be written as JSON")
 	}
-	return &web.Request{Method: http.MethodPost, URL: "/messages", Header: a.header, Body: body}, nil
+	return &web.Request{Method: http.MethodPost, URL: "/messages", Header: a.header, Body: body},
+		nil
 }
 
 // foreign are the characters of GSM-7 that the GSM-7 of Telnyx lacks, by
-// https://developers.telnyx.com/docs/messaging/messages/message-encoding: a text with one of them goes out, and is billed, in
-// UTF-16. Of the section sign the versions of that page disagree.
+// https://developers.telnyx.com/docs/messaging/messages/message-encoding: a text with one of them
+// goes out, and is billed, in UTF-16. Of the section sign the versions of that page disagree.
 const foreign = "Ç€§¤ΔΦΓΛΩΠΨΣΘΞ\f"
 
 // Segments is how many parts Telnyx bills for a text as this package sends it.

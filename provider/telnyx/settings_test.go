@@ -20,7 +20,8 @@ func text(k ed25519.PrivateKey) string { return base64.StdEncoding.EncodeToStrin
 func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
 	cfg, err := telnyx.ParseSettings(map[string]any{
-		"api_key_file": "/key", "public_key": []any{text(signing), text(other)}, "from": 60777, "messaging_profile_id": "p-1",
+		"api_key_file": "/key", "public_key": []any{text(signing), text(other)}, "from": 60777,
+		"messaging_profile_id": "p-1",
 	}, files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +31,8 @@ func TestSettingsAreRead(t *testing.T) {
 	}
 	cfg.Web = web.Config{}
 	want := telnyx.Config{
-		APIKey: secret, PublicKeys: []ed25519.PublicKey{public(signing), public(other)}, From: "60777", Profile: "p-1", Callback: callback,
+		APIKey: secret, PublicKeys: []ed25519.PublicKey{public(signing), public(other)},
+		From: "60777", Profile: "p-1", Callback: callback,
 	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
 		t.Error(diff)
@@ -43,7 +45,8 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 		"public_key": "AAAA", "base_url": "ftp://x", "messaging_profile": "p-1",
 	}, files.Environment(""))
 	webtest.CheckOnlyFaults(t, err, []string{
-		"api_key_file: is missing", "public_key: is not the base64 of 32 bytes", "base_url: is no address",
+		"api_key_file: is missing", "public_key: is not the base64 of 32 bytes",
+		"base_url: is no address",
 		"messaging_profile: unknown setting; did you mean messaging_profile_id?",
 	}, secret)
 	_, err = telnyx.ParseSettings(map[string]any{
@@ -55,7 +58,8 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"api_key_file": "/key", "public_key": text(signing)}
-	webtest.CheckPromises(t, telnyx.Open, values, files.Environment(callback), "public_key", provider.Capabilities{
-		KeyInReceipt: true, Receipts: true, Batch: 1,
-	})
+	webtest.CheckPromises(t, telnyx.Open, values, files.Environment(callback), "public_key",
+		provider.Capabilities{
+			KeyInReceipt: true, Receipts: true, Batch: 1,
+		})
 }

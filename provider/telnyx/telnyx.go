@@ -1,9 +1,10 @@
 // Package telnyx sends through the Telnyx Messaging API v2 and reads its webhooks.
 //
-// Telnyx documents no idempotency key for messages (its Idempotency-Key is for endpoints that declare it), no validity, and
-// no search by a reference of ours: a message can be read by its own id only. Instead each message brings along a webhook URL
-// of its own that names the submission, and events repeat it within what Telnyx signs, so that a receipt can tell what
-// became of a submission that nobody answered.
+// Telnyx documents no idempotency key for messages (its Idempotency-Key is for endpoints that
+// declare it), no validity, and no search by a reference of ours: a message can be read by its own
+// id only. Instead each message brings along a webhook URL of its own that names the submission,
+// and events repeat it within what Telnyx signs, so that a receipt can tell what became of a
+// submission that nobody answered.
 package telnyx
 
 import (
@@ -43,13 +44,14 @@ type Config struct {
 	Web web.Config
 	// APIKey is a v2 key.
 	APIKey string
-	// PublicKeys verify webhooks: the account's key, and while it is exchanged the other one. With none no
-	// receipts are asked for.
+	// PublicKeys verify webhooks: the account's key, and while it is exchanged the other one. With
+	// none no receipts are asked for.
 	PublicKeys []ed25519.PublicKey
-	// From is the sender of messages that name none: a number, a short code or an alphanumeric sender.
+	// From is the sender of messages that name none: a number, a short code or an alphanumeric
+	// sender.
 	From string
-	// Profile is the messaging profile. Alphanumeric senders need it, and it chooses a number of its pool when nobody
-	// names a sender.
+	// Profile is the messaging profile. Alphanumeric senders need it, and it chooses a number of
+	// its pool when nobody names a sender.
 	Profile string
 	// Callback is the public URL of this channel; empty for none.
 	Callback string
@@ -76,8 +78,9 @@ const maxKeys = 2
 func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
-		Web: web.ParseConfig(r, address), APIKey: web.Secret(r, "api_key_file"), PublicKeys: publicKeys(r, "public_key"),
-		From: r.Text("from"), Profile: r.Text("messaging_profile_id"), Callback: o.Callback,
+		Web: web.ParseConfig(r, address), APIKey: web.Secret(r, "api_key_file"),
+		PublicKeys: publicKeys(r, "public_key"),
+		From:       r.Text("from"), Profile: r.Text("messaging_profile_id"), Callback: o.Callback,
 	}
 	r.RefuseUnknown()
 	return cfg, web.JoinFaults(r.Err(), cfg.Validate())

@@ -19,8 +19,8 @@ type fault struct {
 	Code int `json:"code"`
 }
 
-// Classify reads the answer to a submission. A message that has a SID was taken, whatever its status is by now:
-// how it ends is told by its receipts.
+// Classify reads the answer to a submission. A message that has a SID was taken, whatever its
+// status is by now: how it ends is told by its receipts.
 func (*api) Classify(a *web.Answer) provider.Result {
 	if a.Status == http.StatusCreated || a.Status == http.StatusOK {
 		var m created
@@ -37,8 +37,8 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return classifyRest(a, f.Code)
 }
 
-// certain reports whether an answer with a code says that no message was created, as the 4xx of Twilio do, and no server
-// before it may have said so. A 5xx says nothing.
+// certain reports whether an answer with a code says that no message was created, as the 4xx of
+// Twilio do, and no server before it may have said so. A 5xx says nothing.
 func certain(a *web.Answer) bool { return a.Status/100 == 4 && !web.MaybeFromProxy(a.Status) }
 
 // classifyRest reads an answer whose code is not in the table, or that has none.
@@ -56,12 +56,14 @@ func classifyRest(a *web.Answer, n int) provider.Result {
 	return a.Unreadable(code)
 }
 
-// verdicts are the codes that the Message resource answers with (Error and Warning Dictionary). A code that is not
-// here is Refused when its status is 4xx. Rejected is only what no provider could send: a text too long for Twilio, or a
-// sender that is also the recipient, may go over another channel. What a number answers that is not the account's any more
-// blames the sender, even where the same code may mean one country; 21612 and 21657 mean nothing else.
+// verdicts are the codes that the Message resource answers with (Error and Warning Dictionary). A
+// code that is not here is Refused when its status is 4xx. Rejected is only what no provider could
+// send: a text too long for Twilio, or a sender that is also the recipient, may go over another
+// channel. What a number answers that is not the account's any more blames the sender, even where
+// the same code may mean one country; 21612 and 21657 mean nothing else.
 var meanings = map[int]web.Meaning{
-	14107: web.Unfit("too many messages between these two numbers"), // others go on: it is no wish to slow down
+	// others go on: it is no wish to slow down
+	14107: web.Unfit("too many messages between these two numbers"),
 	20003: web.Refused("the credentials are wrong"),
 	20005: web.Refused("the account is not active"),
 	20404: web.Refused("there is no such account"),
@@ -79,7 +81,8 @@ var meanings = map[int]web.Meaning{
 	21603: web.Refused("there is no sender"),
 	21604: web.Rejected("there is no recipient"),
 	21605: web.Unfit("the text is longer than Twilio takes"),
-	21606: web.BadSender("the sender is not the account's, or cannot send"), // or, of a short code, not to this country
+	// or, of a short code, not to this country
+	21606: web.BadSender("the sender is not the account's, or cannot send"),
 	21608: web.Refused("a trial account sends to verified numbers only"),
 	21609: web.Refused("the status callback is no valid URL"),
 	21610: web.Rejected("the recipient has unsubscribed"),
@@ -100,14 +103,16 @@ var meanings = map[int]web.Meaning{
 	21705: web.Refused("the messaging service is not valid"),
 	30001: web.Throttled("the queue is full"),
 	30002: web.Refused("the account is suspended"),
-	63038: web.Refused("the account has used up its messages of the day"), // with status 429, and for hours
+	// with status 429, and for hours
+	63038: web.Refused("the account has used up its messages of the day"),
 	90007: web.Refused("the validity is out of range"),
 }
 
 // states are the values of MessageStatus. What is not here is Pending.
 var states = map[string]provider.ReceiptState{
 	"delivered": provider.Delivered, "read": provider.Delivered,
-	"undelivered": provider.Undelivered, "failed": provider.Undelivered, "canceled": provider.Undelivered,
+	"undelivered": provider.Undelivered, "failed": provider.Undelivered,
+	"canceled": provider.Undelivered,
 }
 
 // causes are the values of ErrorCode of messages that were not delivered.

@@ -18,23 +18,27 @@ import (
 	"dispatcher/provider/web"
 )
 
-// The answer to a callback: no instructions. Without it Twilio reports an error for inbound messages.
+// The answer to a callback: no instructions. Without it Twilio reports an error for inbound
+// messages.
 const (
 	emptyTwiML = `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`
 	twiMLType  = "text/xml; charset=utf-8"
 )
 
-// ReadCallback reads a status callback or an inbound message. Twilio's scheme has no time and no nonce: a
-// repeated callback has the same signature and says the same.
+// ReadCallback reads a status callback or an inbound message. Twilio's scheme has no time and no
+// nonce: a repeated callback has the same signature and says the same.
 func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackContent, error) {
 	parameters, ok := verify(call, c.cfg.AuthTokens, c.cfg.SharedKeys)
 	if !ok {
 		return provider.CallbackContent{}, provider.ErrForged
 	}
 	if !web.IsCallbackURL(digested.ReplaceAllString(call.URL, ""), c.cfg.Callback) {
-		return provider.CallbackContent{}, fmt.Errorf("%w: its address is not ours", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("%w: its address is not ours", provider.ErrMalformed)
 	}
-	content := provider.CallbackContent{ReplayID: call.Get(signatureHeader), Answer: emptyTwiML, AnswerType: twiMLType}
+	content := provider.CallbackContent{
+		ReplayID: call.Get(signatureHeader), Answer: emptyTwiML, AnswerType: twiMLType,
+	}
 	if parameters != nil && ofOtherNetwork(*parameters) {
 		return content, nil
 	}
@@ -46,9 +50,11 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 	status := f.first("MessageStatus")
 	switch {
 	case reference == "":
-		return provider.CallbackContent{}, fmt.Errorf("%w: it names no message", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("%w: it names no message", provider.ErrMalformed)
 	case !aMessage.MatchString(reference):
-		return provider.CallbackContent{}, fmt.Errorf("%w: the message's SID has another form", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("%w: the message's SID has another form", provider.ErrMalformed)
 	case status != "" && status != "received" && status != "receiving":
 		content.Receipts = []provider.Receipt{receipt(call, f, reference, status)}
 	case f.first("SmsStatus", "MessageStatus") == "received":
@@ -62,7 +68,8 @@ var digested = regexp.MustCompile(`[?&]bodySHA256=[0-9a-f]{64}$`)
 
 func receipt(call *provider.Callback, f fields, reference, status string) provider.Receipt {
 	r := provider.Receipt{
-		Reference: reference, Key: web.CallbackKey(call.URL), State: states[status], Code: web.SafeCode(status), At: call.At,
+		Reference: reference, Key: web.CallbackKey(call.URL), State: states[status],
+		Code: web.SafeCode(status), At: call.At,
 	}
 	code := f.first("ErrorCode")
 	if code != "" {
@@ -77,14 +84,16 @@ func receipt(call *provider.Callback, f fields, reference, status string) provid
 	return r
 }
 
-// inbound leaves out messages of other networks that share the API, whose addresses begin with a scheme such
-// as "whatsapp:".
+// inbound leaves out messages of other networks that share the API, whose addresses begin with a
+// scheme such as "whatsapp:".
 func inbound(call *provider.Callback, f fields, reference string) []provider.Inbound {
 	from, to := f.first("From"), f.first("To")
 	if strings.ContainsRune(from, ':') || strings.ContainsRune(to, ':') {
 		return nil
 	}
-	return []provider.Inbound{{Reference: reference, From: from, To: to, Text: f.first("Body"), At: call.At}}
+	return []provider.Inbound{
+		{Reference: reference, From: from, To: to, Text: f.first("Body"), At: call.At},
+	}
 }
 
 // fields are the parameters of a callback.
@@ -100,8 +109,9 @@ func (f fields) first(names ...string) string {
 	return ""
 }
 
-// readFields takes a form whose signed parameters are given, or, with none, a JSON object with the same names. Which of the
-// two it is depends on what was signed: the content type is not. The caller has verified it.
+// readFields takes a form whose signed parameters are given, or, with none, a JSON object with the
+// same names. Which of the two it is depends on what was signed: the content type is not. The
+// caller has verified it.
 func readFields(call *provider.Callback, parameters *string) (fields, error) {
 	f := fields{}
 	if parameters == nil {
@@ -124,7 +134,8 @@ func readFields(call *provider.Callback, parameters *string) (fields, error) {
 	}
 	for name, values := range form {
 		if len(values) != 1 || !aName.MatchString(name) {
-			return nil, fmt.Errorf("%w: it has a field that Twilio does not send", provider.ErrMalformed)
+			return nil, fmt.Errorf("%w: it has a field that Twilio does not send",
+				provider.ErrMalformed)
 		}
 		f[name] = values[0]
 	}
@@ -132,7 +143,8 @@ func readFields(call *provider.Callback, parameters *string) (fields, error) {
 		return f, nil // it names no message, so that it has no meaning
 	}
 	if !agrees(f, *parameters) {
-		return nil, fmt.Errorf("%w: what was signed may have been cut into other fields", provider.ErrMalformed)
+		return nil, fmt.Errorf("%w: what was signed may have been cut into other fields",
+			provider.ErrMalformed)
 	}
 	return f, nil
 }
@@ -140,10 +152,11 @@ func readFields(call *provider.Callback, parameters *string) (fields, error) {
 // signatureHeader holds the signature under its canonical name.
 const signatureHeader = "X-Twilio-Signature"
 
-// verify checks X-Twilio-Signature ("Secure webhooks"): the base64 of an HMAC over the URL and the sorted parameters of a form.
-// A body that is no form is signed through its SHA-256, which stands in the query as bodySHA256. The HMAC is keyed with the
-// account's auth token, by SHA-1, or with a shared key ("Sign webhooks with shared keys"), by SHA-256 or SHA-1 as the
-// account's webhook setting says. parameters are those of a form; nil when the body is signed through its digest.
+// verify checks X-Twilio-Signature ("Secure webhooks"): the base64 of an HMAC over the URL and the
+// sorted parameters of a form. A body that is no form is signed through its SHA-256, which stands
+// in the query as bodySHA256. The HMAC is keyed with the account's auth token, by SHA-1, or with a
+// shared key ("Sign webhooks with shared keys"), by SHA-256 or SHA-1 as the account's webhook
+// setting says. parameters are those of a form; nil when the body is signed through its digest.
 func verify(c *provider.Callback, tokens, sharedKeys []string) (parameters *string, genuine bool) {
 	given, err := base64.StdEncoding.Strict().DecodeString(c.Get(signatureHeader))
 	if err != nil || len(given) == 0 {
@@ -172,8 +185,8 @@ func verify(c *provider.Callback, tokens, sharedKeys []string) (parameters *stri
 	return parameters, genuine
 }
 
-// signedParameters is what is signed beside the URL: the fields of a form, or nil when the URL names the digest of the
-// body; false when that is the digest of another one.
+// signedParameters is what is signed beside the URL: the fields of a form, or nil when the URL
+// names the digest of the body; false when that is the digest of another one.
 func signedParameters(c *provider.Callback) (parameters *string, ok bool) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -209,8 +222,8 @@ func sortedKeys(form url.Values) []string {
 	return keys
 }
 
-// spellings are the ways in which Twilio may have written the URL that it signed: as it is configured, without
-// its port, and with the usual port of its scheme.
+// spellings are the ways in which Twilio may have written the URL that it signed: as it is
+// configured, without its port, and with the usual port of its scheme.
 func spellings(address string) []string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {

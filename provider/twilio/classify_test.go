@@ -12,23 +12,27 @@ import (
 func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	webtest.CheckAnswers(t, "testdata/answers/*.txt", new(api).Classify, map[string]provider.Result{
-		"created":                   {Outcome: provider.Accepted, Reference: "SM1f0e8ae6ade43cb3c0ce4525424e404f"},
-		"created_without_sid":       {Outcome: provider.Unknown, Code: "201"},
-		"created_cut":               {Outcome: provider.Unknown, Code: "201"},
-		"invalid_number":            {Outcome: provider.Rejected, Code: "400/21211"},
-		"unsubscribed":              {Outcome: provider.Rejected, Code: "400/21610"},
-		"too_long":                  {Outcome: provider.Refused, Unfit: true, Code: "400/21617"},
-		"no_route":                  {Outcome: provider.Refused, Unfit: true, Code: "400/21612"},
-		"sender":                    {Outcome: provider.Refused, Unfit: true, Code: "400/21660"},
-		"sender_of_no_use_there":    {Outcome: provider.Refused, Unfit: true, Code: "400/21657"},
-		"pair_flooded":              {Outcome: provider.Refused, Unfit: true, Code: "429/14107"},
-		"region":                    {Outcome: provider.Refused, Unfit: true, Code: "403/21408"},
-		"credentials":               {Outcome: provider.Refused, Code: "401/20003"},
-		"credentials_without_body":  {Outcome: provider.Refused, Code: "401"},
-		"unlisted_code":             {Outcome: provider.Refused, Code: "400/21999"},
-		"queue_full":                {Outcome: provider.Throttled, Code: "400/21611"},
-		"throttled":                 {Outcome: provider.Throttled, Code: "429/20429"},
-		"throttled_retry_after":     {Outcome: provider.Throttled, Code: "429/20429", RetryAfter: 3 * time.Second},
+		"created": {
+			Outcome: provider.Accepted, Reference: "SM1f0e8ae6ade43cb3c0ce4525424e404f",
+		},
+		"created_without_sid":      {Outcome: provider.Unknown, Code: "201"},
+		"created_cut":              {Outcome: provider.Unknown, Code: "201"},
+		"invalid_number":           {Outcome: provider.Rejected, Code: "400/21211"},
+		"unsubscribed":             {Outcome: provider.Rejected, Code: "400/21610"},
+		"too_long":                 {Outcome: provider.Refused, Unfit: true, Code: "400/21617"},
+		"no_route":                 {Outcome: provider.Refused, Unfit: true, Code: "400/21612"},
+		"sender":                   {Outcome: provider.Refused, Unfit: true, Code: "400/21660"},
+		"sender_of_no_use_there":   {Outcome: provider.Refused, Unfit: true, Code: "400/21657"},
+		"pair_flooded":             {Outcome: provider.Refused, Unfit: true, Code: "429/14107"},
+		"region":                   {Outcome: provider.Refused, Unfit: true, Code: "403/21408"},
+		"credentials":              {Outcome: provider.Refused, Code: "401/20003"},
+		"credentials_without_body": {Outcome: provider.Refused, Code: "401"},
+		"unlisted_code":            {Outcome: provider.Refused, Code: "400/21999"},
+		"queue_full":               {Outcome: provider.Throttled, Code: "400/21611"},
+		"throttled":                {Outcome: provider.Throttled, Code: "429/20429"},
+		"throttled_retry_after": {
+			Outcome: provider.Throttled, Code: "429/20429", RetryAfter: 3 * time.Second,
+		},
 		"throttled_without_body":    {Outcome: provider.Throttled, Code: "429"},
 		"day_used_up":               {Outcome: provider.Refused, Code: "429/63038"},
 		"server_error":              {Outcome: provider.Unknown, Code: "500/20500"},
@@ -48,7 +52,8 @@ func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
 	webtest.CheckTable(t, meanings)
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of
+// the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
 	webtest.CheckBlame(t, meanings, map[web.Blame][]int{

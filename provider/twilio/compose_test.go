@@ -16,8 +16,10 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func usual() Config {
 	return Config{
-		AccountSID: "AC00112233445566778899aabbccddeeff", KeySID: "SK00112233445566778899aabbccddeeff", KeySecret: "s3cret",
-		AuthTokens: []string{"t0ken"}, From: "ACME", Callback: "https://sms.example.org/receipts/acme",
+		AccountSID: "AC00112233445566778899aabbccddeeff",
+		KeySID:     "SK00112233445566778899aabbccddeeff", KeySecret: "s3cret",
+		AuthTokens: []string{"t0ken"}, From: "ACME",
+		Callback: "https://sms.example.org/receipts/acme",
 	}
 }
 
@@ -28,14 +30,23 @@ func compose(cfg Config, s *provider.Submission) (*web.Request, error) {
 func TestRequestsAreWhatTheDocumentationAsksFor(t *testing.T) {
 	t.Parallel()
 	webtest.Requests[Config]{
-		Files: "testdata/requests/*.txt", Config: usual(), Submission: webtest.Message(), Compose: compose,
+		Files: "testdata/requests/*.txt", Config: usual(), Submission: webtest.Message(),
+		Compose: compose,
 		Cases: map[string]webtest.Unusual[Config]{
-			"usual":           {},
-			"own_sender":      {Submission: func(s *provider.Submission) { s.From = "+447700900999" }},
-			"validity":        {Submission: func(s *provider.Submission) { s.Validity = noon.Add(10 * time.Minute) }},
-			"no_receipts":     {Config: func(c *Config) { c.AuthTokens = nil }},
-			"service":         {Config: func(c *Config) { c.MessagingService = "MG00112233445566778899aabbccddeeff" }},
-			"unicode":         {Submission: func(s *provider.Submission) { s.Text = "Größe – “5” 🙂 & more=1" }},
+			"usual": {},
+			"own_sender": {
+				Submission: func(s *provider.Submission) { s.From = "+447700900999" },
+			},
+			"validity": {
+				Submission: func(s *provider.Submission) { s.Validity = noon.Add(10 * time.Minute) },
+			},
+			"no_receipts": {Config: func(c *Config) { c.AuthTokens = nil }},
+			"service": {
+				Config: func(c *Config) { c.MessagingService = "MG00112233445566778899aabbccddeeff" },
+			},
+			"unicode": {
+				Submission: func(s *provider.Submission) { s.Text = "Größe – “5” 🙂 & more=1" },
+			},
 			"callback_filter": {Config: func(c *Config) { c.Callback += "?tenant=a&b=1" }},
 		},
 	}.Run(t)
@@ -44,7 +55,9 @@ func TestRequestsAreWhatTheDocumentationAsksFor(t *testing.T) {
 func TestValidityStaysWithinWhatTwilioTakes(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]string{
-		-time.Hour: "1", 0: "1", 900 * time.Millisecond: "1", 90*time.Second + 999*time.Millisecond: "90", 10 * time.Hour: "36000", 72 * time.Hour: "36000",
+		-time.Hour: "1", 0: "1", 900 * time.Millisecond: "1",
+		90*time.Second + 999*time.Millisecond: "90", 10 * time.Hour: "36000",
+		72 * time.Hour: "36000",
 	} {
 		s := webtest.Message()
 		s.Validity = noon.Add(left)
@@ -64,7 +77,8 @@ func TestWhatTwilioCannotTakeIsNotSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, text string
 	}{
-		"no text": {"ACME", ""}, "1601 characters": {"ACME", strings.Repeat("ä", 1601)}, "no sender": {"", "hello"},
+		"no text": {"ACME", ""}, "1601 characters": {"ACME", strings.Repeat("ä", 1601)},
+		"no sender": {"", "hello"},
 	} {
 		cfg, s := usual(), webtest.Message()
 		cfg.From, s.Text = c.from, c.text

@@ -22,7 +22,8 @@ const (
 // config is a channel for an API that is reached like that.
 func config(reach web.Config) twilio.Config {
 	return twilio.Config{
-		Web: reach, AccountSID: account, KeySID: keySID, KeySecret: secret, AuthTokens: []string{token}, From: "ACME",
+		Web: reach, AccountSID: account, KeySID: keySID, KeySecret: secret,
+		AuthTokens: []string{token}, From: "ACME",
 	}
 }
 
@@ -34,7 +35,8 @@ func open(reach web.Config, callback string) *twilio.Channel {
 }
 
 func shape() webtest.Protocol {
-	return twiliotest.New(twiliotest.Config{AccountSID: account, KeySID: keySID, KeySecret: secret, AuthToken: token})
+	return twiliotest.New(
+		twiliotest.Config{AccountSID: account, KeySID: keySID, KeySecret: secret, AuthToken: token})
 }
 
 // listening makes channels that ask for receipts, and verify them with some tokens.

@@ -28,9 +28,13 @@ type captured struct {
 
 func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Values) *captured {
 	t.Helper()
-	c := &captured{listener: l, url: address, signature: twiliotest.Sign(token, address, form), text: webtest.Joined(webtest.Fields(form))}
+	c := &captured{
+		listener: l, url: address, signature: twiliotest.Sign(token, address, form),
+		text: webtest.Joined(webtest.Fields(form)),
+	}
 	var err error
-	if c.genuine, err = c.hear(address, []byte(form.Encode()), formType); err != nil || len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
+	if c.genuine, err = c.hear(address, []byte(form.Encode()), formType); err != nil ||
+		len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
 		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
 	}
 	return c
@@ -38,10 +42,13 @@ func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Val
 
 const formType = "application/x-www-form-urlencoded"
 
-func (c *captured) hear(address string, body []byte, kind string) (provider.CallbackContent, error) {
-	return c.listener.ReadCallback(&provider.Callback{Method: http.MethodPost, URL: address, Body: body, Header: map[string][]string{
-		"X-Twilio-Signature": {c.signature}, "Content-Type": {kind},
-	}})
+func (c *captured) hear(
+	address string, body []byte, kind string,
+) (provider.CallbackContent, error) {
+	return c.listener.ReadCallback(&provider.Callback{Method: http.MethodPost, URL: address,
+		Body: body, Header: map[string][]string{
+			"X-Twilio-Signature": {c.signature}, "Content-Type": {kind},
+		}})
 }
 
 // try fails when the same signature makes anything else believed than the genuine callback.
@@ -59,16 +66,20 @@ func (c *captured) try(t rapid.TB, address string, fields []webtest.Field) {
 func inboundForm(text, from, to string) url.Values {
 	sid := twiliotest.Reference(0xabcdef0123)
 	return url.Values{
-		"AccountSid": {account}, "ApiVersion": {"2010-04-01"}, "Body": {text}, "From": {from}, "FromCity": {"SAN FRANCISCO"}, "FromCountry": {"US"},
-		"FromState": {"CA"}, "FromZip": {"94105"}, "MessageSid": {sid}, "MessagingServiceSid": {service}, "NumMedia": {"0"}, "NumSegments": {"1"},
-		"SmsMessageSid": {sid}, "SmsSid": {sid}, "SmsStatus": {"received"}, "To": {to}, "ToCity": {"Tokyo From"}, "ToCountry": {"JP"}, "ToState": {""}, "ToZip": {""},
+		"AccountSid": {account}, "ApiVersion": {"2010-04-01"}, "Body": {text}, "From": {from},
+		"FromCity": {"SAN FRANCISCO"}, "FromCountry": {"US"},
+		"FromState": {"CA"}, "FromZip": {"94105"}, "MessageSid": {sid},
+		"MessagingServiceSid": {service}, "NumMedia": {"0"}, "NumSegments": {"1"},
+		"SmsMessageSid": {sid}, "SmsSid": {sid}, "SmsStatus": {"received"}, "To": {to},
+		"ToCity": {"Tokyo From"}, "ToCountry": {"JP"}, "ToState": {""}, "ToZip": {""},
 	}
 }
 
 func statusForm(status, code string) url.Values {
 	sid := twiliotest.Reference(0xabcdef0123)
 	form := url.Values{
-		"AccountSid": {account}, "ApiVersion": {"2010-04-01"}, "From": {"+15550100100"}, "MessageSid": {sid}, "MessageStatus": {status},
+		"AccountSid": {account}, "ApiVersion": {"2010-04-01"}, "From": {"+15550100100"},
+		"MessageSid": {sid}, "MessageStatus": {status},
 		"SmsSid": {sid}, "SmsStatus": {status}, "To": {"+447700900123"},
 	}
 	if code != "" {
@@ -84,22 +95,30 @@ func statusFrom(sender, status, code string) url.Values {
 	return form
 }
 
-// adversarial are senders that are called like fields; 11 characters are the most that an alphanumeric sender has.
+// adversarial are senders that are called like fields; 11 characters are the most that an
+// alphanumeric sender has.
 var adversarial = []string{
-	"BodyShop", "SmsBody", "FromBody", "Body", "BodyFrom", "BodyFromXYZ", "FromBodyTo1", "AddOns", "ApiVersion", "SmsStatusok", "ErrorCode30",
-	"MediaMarkt", "FromCity", "MessageSid", "MessageSta", "SmsSidSM", "To", "ToFromBody1", "NumMedia", "MessageBody",
+	"BodyShop", "SmsBody", "FromBody", "Body", "BodyFrom", "BodyFromXYZ", "FromBodyTo1", "AddOns",
+	"ApiVersion", "SmsStatusok", "ErrorCode30",
+	"MediaMarkt", "FromCity", "MessageSid", "MessageSta", "SmsSidSM", "To", "ToFromBody1",
+	"NumMedia", "MessageBody",
 }
 
 // forging are texts that hold what a forger wants to be read as fields.
 var forging = []string{
-	"STOPCalling him tomorrow", "STOP", "STOPFrom+447700900999", "STOPFrom+447700900999FromCityX", "FromFrom", "", "Body", "STOPBodySTOP",
-	"STOPFrom12345MessageSid" + sm1 + "SmsStatusreceivedTo+15550100Zzz", "ApiVersion2010-04-01BodySTOP", "STOPMessageStatusdelivered",
-	"STOP&bodySHA256=00&x=", "STOPFromwhatsapp:+1555", "FromHSBCMessageSid" + sm1 + "To1234", "From Bob: To do",
-	"STOPSmsStatusreceivedTowhatsapp:+14155238886", "Towhatsapp:+14155238886WaId15550001111", "Torcs:brand",
+	"STOPCalling him tomorrow", "STOP", "STOPFrom+447700900999", "STOPFrom+447700900999FromCityX",
+	"FromFrom", "", "Body", "STOPBodySTOP",
+	"STOPFrom12345MessageSid" + sm1 + "SmsStatusreceivedTo+15550100Zzz",
+	"ApiVersion2010-04-01BodySTOP", "STOPMessageStatusdelivered",
+	"STOP&bodySHA256=00&x=", "STOPFromwhatsapp:+1555", "FromHSBCMessageSid" + sm1 + "To1234",
+	"From Bob: To do",
+	"STOPSmsStatusreceivedTowhatsapp:+14155238886", "Towhatsapp:+14155238886WaId15550001111",
+	"Torcs:brand",
 }
 
-// TestNoOtherCutOfACallbackIsBelieved tries, for each text that a forger might send, every way to cut one more field out of a value,
-// to let a value swallow the fields behind it, and to move what was signed into the address.
+// TestNoOtherCutOfACallbackIsBelieved tries, for each text that a forger might send, every way to
+// cut one more field out of a value, to let a value swallow the fields behind it, and to move what
+// was signed into the address.
 func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
@@ -123,7 +142,8 @@ func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
 			c := capture(t, l, address, form)
 			c.tryEach(t, webtest.Fields(form))
 			if c.believed < 20 {
-				t.Errorf("only %d of the cuts have the right signature: nothing was tried", c.believed)
+				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
+					c.believed)
 			}
 		})
 	}
@@ -144,16 +164,28 @@ func (c *captured) tryEach(t *testing.T, all []webtest.Field) {
 func TestNoRandomCutOfACallbackIsBelieved(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
-	parts := rapid.SampledFrom(append([]string{"MessageSid", "SmsSid", "Messages", "To", "From", "Body", "Zz", " ", "a", "9", "+1", "received", "SmsStatus", "ErrorCode30003"}, forging...))
+	parts := rapid.SampledFrom(
+		append(
+			[]string{
+				"MessageSid", "SmsSid", "Messages", "To", "From", "Body", "Zz", " ", "a", "9", "+1",
+				"received", "SmsStatus", "ErrorCode30003",
+			}, forging...))
 	rapid.Check(t, func(rt *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(parts, 0, 5).Draw(rt, "text"), "")
-		from := rapid.SampledFrom([]string{"+447700900123", "12345", "HSBC", "City Bank", "whatsapp:+447700900123"}).Draw(rt, "from")
+		from := rapid.SampledFrom(
+			[]string{
+				"+447700900123", "12345", "HSBC", "City Bank", "whatsapp:+447700900123",
+			}).Draw(rt, "from")
 		to := rapid.SampledFrom([]string{"+15550100100", "60777"}).Draw(rt, "to")
 		form := inboundForm(text, from, to)
-		c := &captured{listener: l, url: callback, signature: twiliotest.Sign(token, callback, form), text: webtest.Joined(webtest.Fields(form))}
+		c := &captured{
+			listener: l, url: callback, signature: twiliotest.Sign(token, callback, form),
+			text: webtest.Joined(webtest.Fields(form)),
+		}
 		var err error
 		if c.genuine, err = c.hear(c.url, []byte(form.Encode()), formType); err != nil {
-			c.genuine = provider.CallbackContent{} // a sender that looks like a field is not believed under any cut
+			// a sender that looks like a field is not believed under any cut
+			c.genuine = provider.CallbackContent{}
 			if from != "City Bank" {
 				rt.Fatal(err)
 			}
@@ -164,11 +196,14 @@ func TestNoRandomCutOfACallbackIsBelieved(t *testing.T) {
 	})
 }
 
-// TestNoRandomCutOfAStatusIsBelieved cuts statuses of senders that are put together from names of fields.
+// TestNoRandomCutOfAStatusIsBelieved cuts statuses of senders that are put together from names of
+// fields.
 func TestNoRandomCutOfAStatusIsBelieved(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
-	parts := rapid.SampledFrom(append([]string{"Body", "From", "To", "a", "1", "SmsStatus", "ErrorCode", "received"}, adversarial...))
+	parts := rapid.SampledFrom(
+		append([]string{"Body", "From", "To", "a", "1", "SmsStatus", "ErrorCode", "received"},
+			adversarial...))
 	rapid.Check(t, func(rt *rapid.T) {
 		sender := strings.Join(rapid.SliceOfN(parts, 0, 3).Draw(rt, "sender"), "")
 		sender = sender[:min(len(sender), 11)]
@@ -181,11 +216,13 @@ func TestNoRandomCutOfAStatusIsBelieved(t *testing.T) {
 	})
 }
 
-// randomCut divides a text into fields in the order of their names, mostly where a name could begin.
+// randomCut divides a text into fields in the order of their names, mostly where a name could
+// begin.
 func randomCut(t *rapid.T, text string) []webtest.Field {
 	var at []int
 	for _, name := range []string{
-		"AccountSid", "ApiVersion", "Body", "ErrorCode", "From", "FromCity", "MessageSid", "MessageStatus", "NumMedia", "SmsMessageSid", "SmsSid", "SmsStatus", "To", "ToCity", "Zz",
+		"AccountSid", "ApiVersion", "Body", "ErrorCode", "From", "FromCity", "MessageSid",
+		"MessageStatus", "NumMedia", "SmsMessageSid", "SmsSid", "SmsStatus", "To", "ToCity", "Zz",
 	} {
 		for from := 0; ; {
 			i := strings.Index(text[from:], name)
@@ -227,43 +264,68 @@ func TestTheContentTypeDoesNotDecideWhatIsRead(t *testing.T) {
 	t.Parallel()
 	text := "x&Body=STOP&From=+447700900999&MessageSid=" + sm1 + "&SmsStatus=received&To=60777&z="
 	r, err := twiliotest.JSON(twiliotest.Config{AuthToken: token}, callback, map[string]string{
-		"MessageSid": twiliotest.Reference(2), "SmsStatus": "received", "Body": text, "From": "+447700900123", "To": "60777",
+		"MessageSid": twiliotest.Reference(2), "SmsStatus": "received", "Body": text,
+		"From": "+447700900123", "To": "60777",
 	})
 	call := webtest.MadeCallback(t, r, err)
 	for _, kind := range []string{"application/json", formType, ""} {
 		call.Header["Content-Type"] = []string{kind}
 		content, err := listening(t)(token).ReadCallback(call)
-		if err != nil || len(content.Inbound) != 1 || content.Inbound[0].Text != text || content.Inbound[0].From != "+447700900123" {
+		if err != nil || len(content.Inbound) != 1 || content.Inbound[0].Text != text ||
+			content.Inbound[0].From != "+447700900123" {
 			t.Errorf("%q: %+v, %v", kind, content, err)
 		}
 	}
 }
 
-// TestAMessageWithAddOnsIsRead: they are JSON, stand before the text and hold the names of other fields.
+// TestAMessageWithAddOnsIsRead: they are JSON, stand before the text and hold the names of other
+// fields.
 func TestAMessageWithAddOnsIsRead(t *testing.T) {
 	t.Parallel()
 	form := inboundForm("STOP From To Body", "+447700900123", "+15550100100")
 	form.Set("AddOns", `{"status":"successful","results":{"x":{"Body":"STOP","From":"+1"}}}`)
 	c := capture(t, listening(t)(token), callback, form)
-	if got := c.genuine.Inbound[0]; got.Text != "STOP From To Body" || got.From != "+447700900123" || got.To != "+15550100100" {
+	if got := c.genuine.Inbound[0]; got.Text != "STOP From To Body" ||
+		got.From != "+447700900123" || got.To != "+15550100100" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// overWhatsApp are the fields of messages that reach us over other networks, as their vendors send them, without the SIDs.
+// overWhatsApp are the fields of messages that reach us over other networks, as their vendors send
+// them, without the SIDs.
 var overWhatsApp = map[string]url.Values{
-	"text": {"Body": {"STOP"}, "ProfileName": {"From Body To"}, "MessageType": {"text"}, "ChannelMetadata": {`{"type":"whatsapp","data":{"context":{"ProfileName":"From Body To","WaId":"447700900123"}}}`}},
-	"quick reply": {
-		"Body": {"Yes"}, "ButtonText": {"Yes From"}, "ButtonPayload": {"BodySTOP"}, "MessageType": {"button"}, "ProfileName": {"Ann"},
-		"OriginalRepliedMessageSender": {"whatsapp:+14155238886"}, "OriginalRepliedMessageSid": {sm1},
+	"text": {
+		"Body": {"STOP"}, "ProfileName": {"From Body To"}, "MessageType": {"text"},
+		"ChannelMetadata": {
+			`{"type":"whatsapp","data":{"context":{"ProfileName":"From Body To","WaId":"447700900123"}}}`,
+		},
 	},
-	"forwarded": {"Body": {"look"}, "Forwarded": {"true"}, "FrequentlyForwarded": {"true"}, "ProfileName": {"Ann"}},
-	"location":  {"Address": {"1 From Street, Bodytown"}, "Label": {"To From"}, "Latitude": {"51.5"}, "Longitude": {"-0.1"}, "Body": {""}, "ProfileName": {"Ann"}},
-	"picture":   {"Body": {"STOP"}, "MediaContentType0": {"image/jpeg"}, "MediaUrl0": {"https://api.example/x"}, "NumMedia": {"1"}, "ProfileName": {"Ann"}},
-	"rcs":       {"Body": {"STOP"}, "ButtonText": {"STOP"}, "From": {"rcs:+447700900123"}, "To": {"rcs:brand_agent"}, "WaId": {""}},
+	"quick reply": {
+		"Body": {"Yes"}, "ButtonText": {"Yes From"}, "ButtonPayload": {"BodySTOP"},
+		"MessageType": {"button"}, "ProfileName": {"Ann"},
+		"OriginalRepliedMessageSender": {"whatsapp:+14155238886"},
+		"OriginalRepliedMessageSid":    {sm1},
+	},
+	"forwarded": {
+		"Body": {"look"}, "Forwarded": {"true"}, "FrequentlyForwarded": {"true"},
+		"ProfileName": {"Ann"},
+	},
+	"location": {
+		"Address": {"1 From Street, Bodytown"}, "Label": {"To From"}, "Latitude": {"51.5"},
+		"Longitude": {"-0.1"}, "Body": {""}, "ProfileName": {"Ann"},
+	},
+	"picture": {
+		"Body": {"STOP"}, "MediaContentType0": {"image/jpeg"},
+		"MediaUrl0": {"https://api.example/x"}, "NumMedia": {"1"}, "ProfileName": {"Ann"},
+	},
+	"rcs": {
+		"Body": {"STOP"}, "ButtonText": {"STOP"}, "From": {"rcs:+447700900123"},
+		"To": {"rcs:brand_agent"}, "WaId": {""},
+	},
 }
 
-// TestAMessageOfAnotherNetworkIsLeftOut, whatever fields it has and however it is cut: the vendor is answered, and repeats nothing.
+// TestAMessageOfAnotherNetworkIsLeftOut, whatever fields it has and however it is cut: the vendor
+// is answered, and repeats nothing.
 func TestAMessageOfAnotherNetworkIsLeftOut(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
@@ -272,8 +334,10 @@ func TestAMessageOfAnotherNetworkIsLeftOut(t *testing.T) {
 			t.Parallel()
 			sid := twiliotest.Reference(0xabcdef0123)
 			form := url.Values{
-				"AccountSid": {account}, "ApiVersion": {"2010-04-01"}, "From": {"whatsapp:+447700900123"}, "MessageSid": {sid}, "NumMedia": {"0"},
-				"NumSegments": {"1"}, "ReferralNumMedia": {"0"}, "SmsMessageSid": {sid}, "SmsSid": {sid}, "SmsStatus": {"received"},
+				"AccountSid": {account}, "ApiVersion": {"2010-04-01"},
+				"From": {"whatsapp:+447700900123"}, "MessageSid": {sid}, "NumMedia": {"0"},
+				"NumSegments": {"1"}, "ReferralNumMedia": {"0"}, "SmsMessageSid": {sid},
+				"SmsSid": {sid}, "SmsStatus": {"received"},
 				"To": {"whatsapp:+14155238886"}, "WaId": {"447700900123"},
 			}
 			for field, value := range more {
@@ -281,14 +345,19 @@ func TestAMessageOfAnotherNetworkIsLeftOut(t *testing.T) {
 					form.Del(field)
 				}
 			}
-			c := captured{listener: l, url: callback, signature: twiliotest.Sign(token, callback, form), text: webtest.Joined(webtest.Fields(form))}
+			c := captured{
+				listener: l, url: callback, signature: twiliotest.Sign(token, callback, form),
+				text: webtest.Joined(webtest.Fields(form)),
+			}
 			var err error
-			if c.genuine, err = c.hear(callback, []byte(form.Encode()), formType); err != nil || len(c.genuine.Receipts)+len(c.genuine.Inbound) != 0 {
+			if c.genuine, err = c.hear(callback, []byte(form.Encode()), formType); err != nil ||
+				len(c.genuine.Receipts)+len(c.genuine.Inbound) != 0 {
 				t.Fatalf("%+v, %v", c.genuine, err)
 			}
 			c.tryEach(t, webtest.Fields(form))
 			if c.believed < 20 {
-				t.Errorf("only %d of the cuts have the right signature: nothing was tried", c.believed)
+				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
+					c.believed)
 			}
 		})
 	}

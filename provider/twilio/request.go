@@ -24,8 +24,9 @@ const (
 	shortestValidity = time.Second
 )
 
-// retries makes Twilio call again, up to five times within 15 seconds, after a 5xx too ("Webhook connection overrides"); by itself it
-// does so once, and only when it gets no connection. A fragment is neither sent nor signed.
+// retries makes Twilio call again, up to five times within 15 seconds, after a 5xx too ("Webhook
+// connection overrides"); by itself it does so once, and only when it gets no connection. A
+// fragment is neither sent nor signed.
 const retries = "#rc=5&rp=ct,rt,5xx"
 
 // api writes requests and reads answers. It is pure but for the clock that now reads.
@@ -38,15 +39,16 @@ type api struct {
 
 func newAPI(cfg Config, now func() time.Time) *api {
 	credentials := base64.StdEncoding.EncodeToString([]byte(cfg.KeySID + ":" + cfg.KeySecret))
-	return &api{cfg: cfg, now: now, path: "/2010-04-01/Accounts/" + cfg.AccountSID + "/Messages.json", header: http.Header{
-		"Authorization": {"Basic " + credentials},
-		"Content-Type":  {"application/x-www-form-urlencoded"},
-		"Accept":        {"application/json"},
-	}}
+	return &api{cfg: cfg, now: now,
+		path: "/2010-04-01/Accounts/" + cfg.AccountSID + "/Messages.json", header: http.Header{
+			"Authorization": {"Basic " + credentials},
+			"Content-Type":  {"application/x-www-form-urlencoded"},
+			"Accept":        {"application/json"},
+		}}
 }
 
-// Compose creates a Message. Smart encoding is switched off, so that the message is sent, and billed, in the
-// alphabet that its text needs.
+// Compose creates a Message. Smart encoding is switched off, so that the message is sent, and
+// billed, in the alphabet that its text needs.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	switch n := utf8.RuneCountInString(s.Text); {
 	case n == 0:
@@ -65,10 +67,13 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if a.cfg.receipts() {
 		form.Set("StatusCallback", web.WithKey(a.cfg.Callback, s.Key)+retries)
 	}
-	return &web.Request{Method: http.MethodPost, URL: a.path, Header: a.header, Body: []byte(form.Encode())}, nil
+	return &web.Request{
+		Method: http.MethodPost, URL: a.path, Header: a.header, Body: []byte(form.Encode()),
+	}, nil
 }
 
-// sender names who sends. A sender that a message names has to belong to the messaging service, if there is one.
+// sender names who sends. A sender that a message names has to belong to the messaging service, if
+// there is one.
 func (a *api) sender(form url.Values, from string) error {
 	if a.cfg.MessagingService != "" {
 		form.Set("MessagingServiceSid", a.cfg.MessagingService)
@@ -83,18 +88,22 @@ func (a *api) sender(form url.Values, from string) error {
 	return nil
 }
 
-// Twilio signs the names and values of a form one behind the other, with nothing between them. Whoever has captured a
-// callback can therefore cut the same text into other names and values under the same signature: "Body=STOPCalling
-// him" into "Body=STOP" and a field "Calling him". What a form means is taken from the signed text alone, and a form
-// that reads otherwise is refused. So no cut has a meaning but the one that Twilio made.
+// Twilio signs the names and values of a form one behind the other, with nothing between them.
+// Whoever has captured a callback can therefore cut the same text into other names and values under
+// the same signature: "Body=STOPCalling him" into "Body=STOP" and a field "Calling him". What a
+// form means is taken from the signed text alone, and a form that reads otherwise is refused. So no
+// cut has a meaning but the one that Twilio made.
 
-// agrees reports whether a form, which has no name twice, is the one cut of its signed text that is believed.
+// agrees reports whether a form, which has no name twice, is the one cut of its signed text that is
+// believed.
 //
-// A message of a subscriber has, in the order of the names, AddOns, ApiVersion, Body, From and the rest. Only Body is
-// written by a stranger. It ends at the last From, because the rest holds no other one; so what a subscriber writes into
-// his text is text, whatever it looks like. A status callback has no Body, and nothing in it that a stranger writes: each
-// field has a form by which it is found in the text. Its sender may be called like a field, BodyShop for example, and is
-// left out of the search. The two differ in what stands before the first From, where no status has a Body.
+// A message of a subscriber has, in the order of the names, AddOns, ApiVersion, Body, From and the
+// rest. Only Body is written by a stranger. It ends at the last From, because the rest holds no
+// other one; so what a subscriber writes into his text is text, whatever it looks like. A status
+// callback has no Body, and nothing in it that a stranger writes: each field has a form by which it
+// is found in the text. Its sender may be called like a field, BodyShop for example, and is left
+// out of the search. The two differ in what stands before the first From, where no status has a
+// Body.
 func agrees(f fields, signed string) bool {
 	body, hasBody := f["Body"]
 	before, behind, _ := strings.Cut(signed, "From")
@@ -112,22 +121,25 @@ func agrees(f fields, signed string) bool {
 	return agreesOnWords(f, rest) && agreesOnTo(f["To"], rest)
 }
 
-// isInbound reports whether what stands before the first From is of a message of a subscriber, not of a status.
+// isInbound reports whether what stands before the first From is of a message of a subscriber, not
+// of a status.
 func isInbound(before string) bool {
-	return strings.Contains(before, "Body") || strings.Contains(before, "AddOns") || beginsWithAddress.MatchString(before)
+	return strings.Contains(before, "Body") || strings.Contains(before, "AddOns") ||
+		beginsWithAddress.MatchString(before)
 }
 
-// ofOtherNetwork reports whether a signed text is that of a message which reached us over WhatsApp, RCS or another
-// network than SMS. Such forms have more fields that strangers write (ButtonText, ProfileName, Label), also before
-// From, so that no cut of them can be told from the right one; and none is needed, because the message is left out. The
-// text says so at its end, with the address that was written to: that is ours, and nobody else writes anything there.
+// ofOtherNetwork reports whether a signed text is that of a message which reached us over WhatsApp,
+// RCS or another network than SMS. Such forms have more fields that strangers write (ButtonText,
+// ProfileName, Label), also before From, so that no cut of them can be told from the right one; and
+// none is needed, because the message is left out. The text says so at its end, with the address
+// that was written to: that is ours, and nobody else writes anything there.
 func ofOtherNetwork(signed string) bool {
 	before, _, _ := strings.Cut(signed, "From")
 	return isInbound(before) && toOtherNetwork.MatchString(signed)
 }
 
-// withoutSender takes the text behind the From of a status callback and cuts off the sender. It ends where the message is
-// named or its status said, which is longer than a sender can be.
+// withoutSender takes the text behind the From of a status callback and cuts off the sender. It
+// ends where the message is named or its status said, which is longer than a sender can be.
 func withoutSender(behind string) string {
 	if end := behindSender.FindStringIndex(behind); end != nil {
 		return behind[end[0]:]
@@ -158,17 +170,23 @@ func split(signed string) (text, rest string) {
 
 var (
 	beforeBody = regexp.MustCompile(`ApiVersion[0-9]{4}-[0-9]{2}-[0-9]{2}Body`)
-	// beginsWithAddress is how the form of a location begins, the address of which is text of a stranger.
+	// beginsWithAddress is how the form of a location begins, the address of which is text of a
+	// stranger.
 	beginsWithAddress = regexp.MustCompile(`^AccountSidAC[0-9a-f]{32}Address`)
-	// toOtherNetwork is how a form ends that was sent to an address of another network. Nothing else fits behind the scheme: a
-	// text of an SMS that looks like it is followed by a SID at least, which is longer.
-	toOtherNetwork = regexp.MustCompile(`To(?:whatsapp:\+[0-9]{5,15}|[a-z]+:[0-9A-Za-z_.-]{1,40})(?:WaId[0-9]{5,20})?$`)
+	// toOtherNetwork is how a form ends that was sent to an address of another network. Nothing
+	// else fits behind the scheme: a text of an SMS that looks like it is followed by a SID at
+	// least, which is longer.
+	toOtherNetwork = regexp.MustCompile(
+		`To(?:whatsapp:\+[0-9]{5,15}|[a-z]+:[0-9A-Za-z_.-]{1,40})(?:WaId[0-9]{5,20})?$`)
 
 	// places are what Twilio tells of both numbers: FromCity, ToCity, ...
 	places = []string{"City", "Country", "State", "Zip"}
 	// afterFrom and afterTo are names that follow From and To.
-	afterFrom = []string{"FromCity", "FromCountry", "FromState", "FromZip", "Media", "MessageSid", "MessagingServiceSid", "NumMedia", "NumSegments"}
-	afterTo   = []string{"ToCity", "ToCountry", "ToState", "ToZip"}
+	afterFrom = []string{
+		"FromCity", "FromCountry", "FromState", "FromZip", "Media", "MessageSid",
+		"MessagingServiceSid", "NumMedia", "NumSegments",
+	}
+	afterTo = []string{"ToCity", "ToCountry", "ToState", "ToZip"}
 
 	// behindSender is what follows the sender of a status callback.
 	behindSender = regexp.MustCompile(`MessageSid(?:SM|MM)[0-9a-f]{32}|MessageStatus[a-z_-]+`)
@@ -184,7 +202,8 @@ var (
 	aMessage = regexp.MustCompile(`^(?:SM|MM)[0-9a-f]{32}$`)
 )
 
-// agreesOnWords compares the fields that have a form of their own. Each of them has one value in the text.
+// agreesOnWords compares the fields that have a form of their own. Each of them has one value in
+// the text.
 func agreesOnWords(f fields, signed string) bool {
 	sid, ok := web.OnlyValue(sids, signed)
 	if !ok {
@@ -195,7 +214,9 @@ func agreesOnWords(f fields, signed string) bool {
 			return false
 		}
 	}
-	for name, form := range map[string]*regexp.Regexp{"MessageStatus": statuses, "SmsStatus": arrivals, "ErrorCode": failures} {
+	for name, form := range map[string]*regexp.Regexp{
+		"MessageStatus": statuses, "SmsStatus": arrivals, "ErrorCode": failures,
+	} {
 		if value, ok := web.OnlyValue(form, signed); !ok || value != f[name] {
 			return false
 		}
@@ -203,7 +224,8 @@ func agreesOnWords(f fields, signed string) bool {
 	return f.first("MessageSid", "SmsSid") == sid
 }
 
-// agreesOnTo finds the number that was written to behind SmsStatus, which the order of the names puts before it.
+// agreesOnTo finds the number that was written to behind SmsStatus, which the order of the names
+// puts before it.
 func agreesOnTo(to, rest string) bool {
 	at := arrivals.FindStringIndex(rest)
 	if at == nil {
@@ -214,5 +236,6 @@ func agreesOnTo(to, rest string) bool {
 }
 
 func startsWithAny(text string, prefixes []string) bool {
-	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+	return slices.ContainsFunc(prefixes,
+		func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }

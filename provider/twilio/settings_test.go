@@ -12,10 +12,15 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-var files = webtest.Files{"/key": secret + "\n", "/token": token + "\n", "/old": "old-token", "/empty": "\n"}
+var files = webtest.Files{
+	"/key": secret + "\n", "/token": token + "\n", "/old": "old-token", "/empty": "\n",
+}
 
 func usual() map[string]any {
-	return map[string]any{"account_sid": account, "api_key_sid": keySID, "api_key_secret_file": "/key", "from": "ACME"}
+	return map[string]any{
+		"account_sid": account, "api_key_sid": keySID, "api_key_secret_file": "/key",
+		"from": "ACME",
+	}
 }
 
 func TestSettingsAreRead(t *testing.T) {
@@ -32,7 +37,8 @@ func TestSettingsAreRead(t *testing.T) {
 	}
 	cfg.Web = web.Config{}
 	want := twilio.Config{
-		AccountSID: account, KeySID: keySID, KeySecret: secret, AuthTokens: []string{token, "old-token"}, From: "ACME", MessagingService: service,
+		AccountSID: account, KeySID: keySID, KeySecret: secret,
+		AuthTokens: []string{token, "old-token"}, From: "ACME", MessagingService: service,
 		Callback: callback,
 	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
@@ -43,10 +49,12 @@ func TestSettingsAreRead(t *testing.T) {
 func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
 	_, err := twilio.ParseSettings(map[string]any{
-		"account_sid": keySID, "api_key_secret_file": "/none", "auth_token_file": []any{"/token", "/old", "/key"}, "messaging_servce": service,
+		"account_sid": keySID, "api_key_secret_file": "/none",
+		"auth_token_file": []any{"/token", "/old", "/key"}, "messaging_servce": service,
 	}, files.Environment(""))
 	webtest.CheckOnlyFaults(t, err, []string{
-		"account_sid: is not AC", "api_key_sid: is missing", "api_key_secret_file: ", "auth_token_file: names 3 files",
+		"account_sid: is not AC", "api_key_sid: is missing", "api_key_secret_file: ",
+		"auth_token_file: names 3 files",
 		"messaging_servce: unknown setting; did you mean messaging_service?",
 	}, secret, token)
 	values := usual()
@@ -60,7 +68,8 @@ func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
 	values := usual()
 	values["auth_token_file"] = "/token"
-	webtest.CheckPromises(t, twilio.Open, values, files.Environment(callback), "auth_token_file", provider.Capabilities{
-		KeyInReceipt: true, Receipts: true, LongestValidity: 10 * time.Hour, Batch: 1,
-	})
+	webtest.CheckPromises(t, twilio.Open, values, files.Environment(callback), "auth_token_file",
+		provider.Capabilities{
+			KeyInReceipt: true, Receipts: true, LongestValidity: 10 * time.Hour, Batch: 1,
+		})
 }

@@ -1,10 +1,11 @@
-// Package twilio sends through Twilio's Programmable Messaging API, version 2010-04-01, and reads its status
-// callbacks and inbound messages.
+// Package twilio sends through Twilio's Programmable Messaging API, version 2010-04-01, and reads
+// its status callbacks and inbound messages.
 //
-// Twilio has no idempotency key and cannot be searched by a reference of ours: the list of messages filters by
-// numbers and dates only, and shows nothing that a submission brought along but the text. Instead the
-// status callback of each message has an address of its own that names the submission, and Twilio signs the
-// address it calls, so that a receipt can tell what became of a submission that nobody answered.
+// Twilio has no idempotency key and cannot be searched by a reference of ours: the list of messages
+// filters by numbers and dates only, and shows nothing that a submission brought along but the
+// text. Instead the status callback of each message has an address of its own that names the
+// submission, and Twilio signs the address it calls, so that a receipt can tell what became of a
+// submission that nobody answered.
 package twilio
 
 import (
@@ -39,7 +40,9 @@ func New(cfg Config) *Channel {
 // (error 90007), and one call creates one message.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.receipts()
-	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity, Batch: 1}
+	return provider.Capabilities{
+		KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity, Batch: 1,
+	}
 }
 
 // Config is one account.
@@ -53,7 +56,8 @@ type Config struct {
 	// while they are exchanged the secondary one. With neither these nor SharedKeys no receipts
 	// are asked for.
 	AuthTokens []string
-	// SharedKeys are the secrets of shared keys, with which Twilio signs callbacks in place of the token.
+	// SharedKeys are the secrets of shared keys, with which Twilio signs callbacks in place of the
+	// token.
 	SharedKeys []string
 	// From is the sender of messages that name none.
 	From string
@@ -63,8 +67,12 @@ type Config struct {
 	Callback string
 }
 
-// receipts reports whether status callbacks are asked for: they are of use only when they can be verified.
-func (c *Config) receipts() bool { return c.Callback != "" && len(c.AuthTokens)+len(c.SharedKeys) > 0 }
+// receipts reports whether status callbacks are asked for: they are of use only when they can be
+// verified.
+func (c *Config) receipts() bool {
+	return c.Callback != "" && len(c.AuthTokens)+
+		len(c.SharedKeys) > 0
+}
 
 // address is where Twilio's API begins, outside of its regions.
 const address = "https://api.twilio.com"
@@ -85,9 +93,12 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	r := settings.New(values, o.ReadFile)
 	cfg := Config{
 		Web:        web.ParseConfig(r, address),
-		AccountSID: r.Text("account_sid"), KeySID: r.Text("api_key_sid"), KeySecret: web.Secret(r, "api_key_secret_file"),
-		AuthTokens: web.Secrets(r, "auth_token_file", o.ReadFile), SharedKeys: web.Secrets(r, "shared_key_files", o.ReadFile),
-		From: r.Text("from"), MessagingService: r.Text("messaging_service"), Callback: o.Callback,
+		AccountSID: r.Text("account_sid"), KeySID: r.Text("api_key_sid"),
+		KeySecret:  web.Secret(r, "api_key_secret_file"),
+		AuthTokens: web.Secrets(r, "auth_token_file", o.ReadFile),
+		SharedKeys: web.Secrets(r, "shared_key_files", o.ReadFile),
+		From:       r.Text("from"), MessagingService: r.Text("messaging_service"),
+		Callback: o.Callback,
 	}
 	r.RefuseUnknown()
 	return cfg, web.JoinFaults(r.Err(), cfg.Validate())
@@ -99,7 +110,8 @@ var sid = regexp.MustCompile(`^[A-Z]{2}[0-9a-f]{32}$`)
 // Validate reports what cannot work, each fault under its key.
 func (c *Config) Validate() error {
 	faults := []error{
-		isSID("account_sid", c.AccountSID, "AC"), isSID("api_key_sid", c.KeySID, "SK"), c.Web.Validate(),
+		isSID("account_sid", c.AccountSID, "AC"), isSID("api_key_sid", c.KeySID, "SK"),
+		c.Web.Validate(),
 	}
 	if c.KeySecret == "" {
 		faults = append(faults, errors.New("api_key_secret_file: is missing"))

@@ -17,7 +17,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// event is the body of a callback of the Messages API: the status of a message, or an inbound message, which has none.
+// event is the body of a callback of the Messages API: the status of a message, or an inbound
+// message, which has none.
 type event struct {
 	Channel   string `json:"channel"`
 	UUID      string `json:"message_uuid"`
@@ -41,7 +42,8 @@ func (c *Config) hearStatus(callback *provider.Callback) (provider.CallbackConte
 	}
 	var e event
 	if json.Unmarshal(callback.Body, &e) != nil {
-		return provider.CallbackContent{}, fmt.Errorf("no JSON of a known shape: %w", provider.ErrMalformed)
+		return provider.CallbackContent{},
+			fmt.Errorf("no JSON of a known shape: %w", provider.ErrMalformed)
 	}
 	content := provider.CallbackContent{ReplayID: once}
 	switch {
@@ -56,7 +58,8 @@ func (c *Config) hearStatus(callback *provider.Callback) (provider.CallbackConte
 		content.Receipts, err = complete(receipt, e.ClientRef, e.Status, code)
 	case e.MessageType == "text" || e.MessageType == "":
 		content.Inbound = []provider.Inbound{{
-			Reference: e.UUID, From: international(e.From), To: international(e.To), Text: e.Text, At: callback.At,
+			Reference: e.UUID, From: international(e.From), To: international(e.To), Text: e.Text,
+			At: callback.At,
 		}}
 	}
 	if err != nil {
@@ -69,7 +72,9 @@ func (c *Config) hearStatus(callback *provider.Callback) (provider.CallbackConte
 const maxCode = 64
 
 // complete gives a receipt its key, when the reference is one of ours, and its code.
-func complete(receipt provider.Receipt, reference, status, code string) ([]provider.Receipt, error) {
+func complete(
+	receipt provider.Receipt, reference, status, code string,
+) ([]provider.Receipt, error) {
 	if ourKey.MatchString(reference) {
 		receipt.Key = reference
 	}
@@ -93,8 +98,10 @@ func (c *Config) hearReceipt(callback *provider.Callback) (provider.CallbackCont
 		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrForged)
 	}
 	for name := range parameters {
-		if !aName.MatchString(name) { // another cut of what was signed: only values are free of & and = there
-			return provider.CallbackContent{}, fmt.Errorf("a parameter that Vonage does not send: %w", provider.ErrForged)
+		// another cut of what was signed: only values are free of & and = there
+		if !aName.MatchString(name) {
+			return provider.CallbackContent{},
+				fmt.Errorf("a parameter that Vonage does not send: %w", provider.ErrForged)
 		}
 	}
 	once, err := c.verifyParameters(callback, parameters)
@@ -106,7 +113,8 @@ func (c *Config) hearReceipt(callback *provider.Callback) (provider.CallbackCont
 	case parameters["status"] != "":
 		receipt := provider.Receipt{Reference: parameters["messageId"], At: callback.At}
 		receipt.State, receipt.Cause = receiptState(parameters["status"], parameters["err-code"])
-		content.Receipts, err = complete(receipt, parameters["client-ref"], parameters["status"], parameters["err-code"])
+		content.Receipts, err = complete(receipt, parameters["client-ref"], parameters["status"],
+			parameters["err-code"])
 	case parameters["type"] == "text" || parameters["type"] == "unicode":
 		var in provider.Inbound
 		in, err = inbound(parameters)
@@ -125,7 +133,8 @@ var aName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 // inbound reads a message of a subscriber. The SMS API hands over long ones in parts.
 func inbound(parameters map[string]string) (provider.Inbound, error) {
 	in := provider.Inbound{
-		Reference: parameters["messageId"], From: international(parameters["msisdn"]), To: international(parameters["to"]),
+		Reference: parameters["messageId"], From: international(parameters["msisdn"]),
+		To:   international(parameters["to"]),
 		Text: parameters["text"],
 	}
 	if parameters["concat"] != "true" {
@@ -134,14 +143,15 @@ func inbound(parameters map[string]string) (provider.Inbound, error) {
 	total, err1 := strconv.ParseUint(parameters["concat-total"], 10, 8)
 	part, err2 := strconv.ParseUint(parameters["concat-part"], 10, 8)
 	if errors.Join(err1, err2) != nil || part < 1 || part > total {
-		return provider.Inbound{}, fmt.Errorf("a part of a message without its place: %w", provider.ErrMalformed)
+		return provider.Inbound{},
+			fmt.Errorf("a part of a message without its place: %w", provider.ErrMalformed)
 	}
 	in.Group, in.Part, in.Parts = groupOf(parameters["concat-ref"]), int(part)-1, int(total)
 	return in, nil
 }
 
-// groupOf is the number that ties parts together. Vonage documents a text; one that is no number of 16 bits is
-// hashed, which gives all parts the same.
+// groupOf is the number that ties parts together. Vonage documents a text; one that is no number of
+// 16 bits is hashed, which gives all parts the same.
 func groupOf(reference string) uint16 {
 	if n, err := strconv.ParseUint(reference, 10, 16); err == nil {
 		return uint16(n)
@@ -149,8 +159,9 @@ func groupOf(reference string) uint16 {
 	return uint16(crc32.ChecksumIEEE([]byte(reference)) & 0xffff) //nolint:gosec // The low half is meant.
 }
 
-// parametersOf returns what a callback says, in one of the forms that an account can choose: GET with a query, POST
-// with a form, or POST with a flat JSON object. Only one of query and body is read, which is what the signature covers.
+// parametersOf returns what a callback says, in one of the forms that an account can choose: GET
+// with a query, POST with a form, or POST with a flat JSON object. Only one of query and body is
+// read, which is what the signature covers.
 func parametersOf(callback *provider.Callback) (map[string]string, error) {
 	if callback.Method == http.MethodGet {
 		_, query, _ := strings.Cut(callback.URL, "?")

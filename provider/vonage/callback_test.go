@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// statusBody and statusToken were made with another tool: an HS256 token under the secret, whose payload_hash is
-// the SHA-256 of the body.
+// statusBody and statusToken were made with another tool: an HS256 token under the secret, whose
+// payload_hash is the SHA-256 of the body.
 const (
 	statusBody  = `{"channel":"sms","message_uuid":"u1","to":"447700900123","from":"ACME","timestamp":"2026-11-21T10:00:00Z","status":"undeliverable","error":{"type":"https://developer.vonage.com/api-errors/messages#1190","title":"1190","detail":"447700900123"},"client_ref":"0123456789abcdef0123456789abcdef"}`
 	statusToken = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpYXQiOjE3OTUyNTUyMDAsImp0aSI6ImM1YmE4ZjI0LTFhMTQtNGMxMC1iZmRmLTNmYmU4Y2U1MTFiNSIsImlzcyI6IlZvbmFnZSIsInBheWxvYWRfaGFzaCI6ImJjMjk4MjM4N2IyOTA5ZTI2MjdlNDJiMmIyOWI2MjU0ZGY0OGJlMDRlMWM1NDU5ZDgzZWM5NzM1OTM0OWRmYjIiLCJhcGlfa2V5IjoiYWJjZDEyMzQiLCJhcHBsaWNhdGlvbl9pZCI6Ijc4ZDMzNWZhLTMyM2QtMDExNC05YzNkLWQ2ZjBkNDg5NjhjZiJ9.sXwQmJsX1Z0zvfUMAsTfa57eHHOac0jO8bLZCEgYUtk"
@@ -23,12 +23,17 @@ const (
 func statusCall() *provider.Callback {
 	return &provider.Callback{
 		Method: http.MethodPost, URL: public, At: now, Body: []byte(statusBody),
-		Header: map[string][]string{"Authorization": {"Bearer " + statusToken}, "Content-Type": {"application/json"}},
+		Header: map[string][]string{
+			"Authorization": {"Bearer " + statusToken}, "Content-Type": {"application/json"},
+		},
 	}
 }
 
 func listener() Config {
-	return Config{APIKey: apiKey, Application: application, Secrets: []string{older, secret}, Callback: public}
+	return Config{
+		APIKey: apiKey, Application: application, Secrets: []string{older, secret},
+		Callback: public,
+	}
 }
 
 // listening makes channels that know some secrets.
@@ -42,9 +47,11 @@ func listening(cfg Config) func(secrets ...string) provider.CallbackReader {
 
 func TestTokenOfAnotherToolIsBelieved(t *testing.T) {
 	t.Parallel()
-	want := provider.CallbackContent{ReplayID: "c5ba8f24-1a14-4c10-bfdf-3fbe8ce511b5", Receipts: []provider.Receipt{{
-		Reference: "u1", Key: key, State: provider.Undelivered, Cause: provider.UnknownNumber, Code: "undeliverable/1190",
-	}}}
+	want := provider.CallbackContent{ReplayID: "c5ba8f24-1a14-4c10-bfdf-3fbe8ce511b5",
+		Receipts: []provider.Receipt{{
+			Reference: "u1", Key: key, State: provider.Undelivered, Cause: provider.UnknownNumber,
+			Code: "undeliverable/1190",
+		}}}
 	webtest.CheckContent(t, New(listener()), statusCall(), want)
 	anybody := listener()
 	anybody.APIKey, anybody.Application = "", ""
@@ -54,12 +61,17 @@ func TestTokenOfAnotherToolIsBelieved(t *testing.T) {
 func TestForgedStatusesSayNothing(t *testing.T) {
 	t.Parallel()
 	webtest.CheckTampered(t, New(listener()), statusCall, webtest.Changes{
-		"no token":   func(c *provider.Callback) { delete(c.Header, "Authorization") },
-		"basic":      func(c *provider.Callback) { c.Header["Authorization"] = []string{"Basic YTpi"} },
+		"no token": func(c *provider.Callback) { delete(c.Header, "Authorization") },
+		"basic": func(c *provider.Callback) {
+			c.Header["Authorization"] = []string{
+				"Basic YTpi",
+			}
+		},
 		"other body": func(c *provider.Callback) { c.Body[0] = '[' },
 		"no body":    func(c *provider.Callback) { c.Body = nil },
 		"longer token": func(c *provider.Callback) {
-			c.Header["Authorization"][0] = strings.TrimSuffix(c.Header["Authorization"][0], "g") + "A"
+			c.Header["Authorization"][0] = strings.TrimSuffix(c.Header["Authorization"][0], "g") +
+				"A"
 		},
 	})
 	webtest.CheckSecrets(t, listening(listener()), statusCall(), secret, older)
@@ -103,11 +115,15 @@ func TestTokensAreValidFromWhenToWhenTheySay(t *testing.T) {
 		value any
 		want  error
 	}{
-		"ended a moment ago": {"exp", second(-59), nil}, "ended": {"exp", second(-61), provider.ErrStale},
-		"begins in a moment": {"nbf", second(59), nil}, "begins later": {"nbf", second(61), provider.ErrStale},
-		"ends later": {"exp", second(900), nil}, "has begun": {"nbf", second(-900), nil},
+		"ended a moment ago": {"exp", second(-59), nil},
+		"ended":              {"exp", second(-61), provider.ErrStale},
+		"begins in a moment": {"nbf", second(59), nil},
+		"begins later":       {"nbf", second(61), provider.ErrStale},
+		"ends later":         {"exp", second(900), nil}, "has begun": {"nbf", second(-900), nil},
 	} {
-		if _, err := New(listener()).ReadCallback(signedWith(statusBody, map[string]any{c.claim: c.value})); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+		if _, err := New(listener()).ReadCallback(
+			signedWith(statusBody, map[string]any{c.claim: c.value})); !errors.Is(err, c.want) ||
+			(err == nil) != (c.want == nil) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -128,7 +144,8 @@ func TestParametersCannotBeCutOtherwise(t *testing.T) {
 			if signature(cut) != signature(genuine) {
 				t.Fatal("the cut is signed otherwise: nothing was tried")
 			}
-			if _, err := New(listenerSMS()).ReadCallback(write(cut)); !errors.Is(err, provider.ErrForged) {
+			if _, err := New(listenerSMS()).ReadCallback(write(cut)); !errors.Is(err,
+				provider.ErrForged) {
 				t.Errorf("%s within a name: %v", names[i], err)
 			}
 		}
@@ -154,10 +171,12 @@ func TestTokensWithoutASignatureAreForged(t *testing.T) {
 
 func TestClaimsThatAreMissingMakeATokenForged(t *testing.T) {
 	t.Parallel()
-	webtest.CheckRefused(t, New(listener()), provider.ErrForged, webtest.Bodies(func(missing string) *provider.Callback {
-		return signedStatus(statusBody, missing)
-	}, "iss", "jti", "iat", "payload_hash", "api_key"))
-	if _, err := New(listener()).ReadCallback(signedStatus(statusBody, "application_id")); err != nil {
+	webtest.CheckRefused(t, New(listener()), provider.ErrForged,
+		webtest.Bodies(func(missing string) *provider.Callback {
+			return signedStatus(statusBody, missing)
+		}, "iss", "jti", "iat", "payload_hash", "api_key"))
+	if _, err := New(listener()).ReadCallback(signedStatus(statusBody,
+		"application_id")); err != nil {
 		t.Errorf("without an application: %v", err)
 	}
 }
@@ -174,9 +193,11 @@ func TestGenuineStatusesThatCannotBeReadAreMalformed(t *testing.T) {
 func TestEventsOfOtherProductsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	webtest.CheckIgnored(t, New(listener()), webtest.Bodies(
-		status, `{"channel":"whatsapp","message_uuid":"u","status":"read"}`, `{"channel":"sms","message_type":"image"}`, `{}`,
+		status, `{"channel":"whatsapp","message_uuid":"u","status":"read"}`,
+		`{"channel":"sms","message_type":"image"}`, `{}`,
 	))
-	if content, err := New(listener()).ReadCallback(status(`{}`)); err != nil || content.ReplayID == "" {
+	if content, err := New(listener()).ReadCallback(status(`{}`)); err != nil ||
+		content.ReplayID == "" {
 		t.Errorf("an event without a name, by which its replay could be told: %v", err)
 	}
 }
@@ -184,10 +205,13 @@ func TestEventsOfOtherProductsAreLeftAlone(t *testing.T) {
 // receiptForm are the parameters of a delivery receipt whose sig was made with another tool.
 func receiptForm() map[string]string {
 	return map[string]string{
-		"msisdn": "447700900123", "to": "ACME", "network-code": "23415", "messageId": "0A01", "price": "0.03330000",
-		"status": "failed", "scts": "2611211000", "err-code": "2", "client-ref": key, "api-key": apiKey,
-		"message-timestamp": "2026-11-21 10:00:00", "timestamp": "1795255200", "nonce": "aaaaaaaa-bbbb-cccc-dddd-0123456789ab",
-		"sig": "13B1B6AC801DE6EE99E662250AC9270009C3B31B72E61BB673F4F6AFCB0C7C92",
+		"msisdn": "447700900123", "to": "ACME", "network-code": "23415", "messageId": "0A01",
+		"price":  "0.03330000",
+		"status": "failed", "scts": "2611211000", "err-code": "2", "client-ref": key,
+		"api-key":           apiKey,
+		"message-timestamp": "2026-11-21 10:00:00", "timestamp": "1795255200",
+		"nonce": "aaaaaaaa-bbbb-cccc-dddd-0123456789ab",
+		"sig":   "13B1B6AC801DE6EE99E662250AC9270009C3B31B72E61BB673F4F6AFCB0C7C92",
 	}
 }
 
@@ -206,9 +230,11 @@ func TestSignatureOfAnotherToolIsBelievedInEveryForm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		webtest.CheckContent(t, New(listenerSMS()), call, provider.CallbackContent{ReplayID: content.ReplayID, Receipts: []provider.Receipt{{
-			Reference: "0A01", Key: key, State: provider.Undelivered, Cause: provider.Absent, Code: "failed/2",
-		}}})
+		webtest.CheckContent(t, New(listenerSMS()), call,
+			provider.CallbackContent{ReplayID: content.ReplayID, Receipts: []provider.Receipt{{
+				Reference: "0A01", Key: key, State: provider.Undelivered, Cause: provider.Absent,
+				Code: "failed/2",
+			}}})
 	}
 }
 
@@ -233,8 +259,17 @@ func TestForgedAndMalformedReceiptsSayNothing(t *testing.T) {
 			forged[form+", "+name] = written(form, change)
 		}
 		for name, change := range map[string]func(map[string]string){
-			"no time":       func(p map[string]string) { delete(p, "timestamp"); p["sig"] = signature(p) },
-			"nothing in it": func(p map[string]string) { delete(p, "messageId"); delete(p, "client-ref"); p["sig"] = signature(p) },
+			"no time": func(p map[string]string) {
+				delete(p,
+					"timestamp")
+				p["sig"] = signature(p)
+			},
+			"nothing in it": func(p map[string]string) {
+				delete(p, "messageId")
+				delete(p,
+					"client-ref")
+				p["sig"] = signature(p)
+			},
 		} {
 			malformed[form+", "+name] = written(form, change)
 		}
@@ -242,7 +277,8 @@ func TestForgedAndMalformedReceiptsSayNothing(t *testing.T) {
 		webtest.CheckRefused(t, New(listenerSMS()), provider.ErrMalformed, malformed)
 		webtest.CheckSecrets(t, listening(listenerSMS()), forms[form](receiptForm()), secret, older)
 		lower := written(form, func(p map[string]string) { p["sig"] = strings.ToLower(p["sig"]) })
-		if content, err := New(listenerSMS()).ReadCallback(lower); err != nil || len(content.Receipts) == 0 {
+		if content, err := New(listenerSMS()).ReadCallback(lower); err != nil ||
+			len(content.Receipts) == 0 {
 			t.Errorf("%s: a signature in lower case: %v", form, err)
 		}
 	}
@@ -254,7 +290,8 @@ func TestReceiptsOfAnotherTimeAreStale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			genuine := func() *provider.Callback { return write(receiptForm()) }
-			webtest.CheckAgeLimits(t, New(listenerSMS()), aged(genuine), 25*time.Hour, 5*time.Minute)
+			webtest.CheckAgeLimits(t, New(listenerSMS()), aged(genuine), 25*time.Hour,
+				5*time.Minute)
 		})
 	}
 }
@@ -280,7 +317,8 @@ func TestParametersThatCannotBeSignedAreForged(t *testing.T) {
 func TestPartsOfInboundMessagesNeedTheirPlace(t *testing.T) {
 	t.Parallel()
 	whole := map[string]string{
-		"type": "text", "messageId": "mo", "msisdn": "447700900123", "to": "12345", "text": "x", "api-key": apiKey, "timestamp": "1795255200",
+		"type": "text", "messageId": "mo", "msisdn": "447700900123", "to": "12345", "text": "x",
+		"api-key": apiKey, "timestamp": "1795255200",
 		"concat": "true", "concat-ref": "08B5", "concat-total": "2", "concat-part": "1",
 	}
 	hear := func(name, value string) (provider.CallbackContent, error) {
@@ -289,14 +327,17 @@ func TestPartsOfInboundMessagesNeedTheirPlace(t *testing.T) {
 		p["sig"] = signature(p)
 		return New(listenerSMS()).ReadCallback(forms["form"](p))
 	}
-	for _, c := range [][2]string{{"concat-part", "0"}, {"concat-part", "3"}, {"concat-total", ""}, {"concat-total", "900"}} {
+	for _, c := range [][2]string{
+		{"concat-part", "0"}, {"concat-part", "3"}, {"concat-total", ""}, {"concat-total", "900"},
+	} {
 		if _, err := hear(c[0], c[1]); !errors.Is(err, provider.ErrMalformed) {
 			t.Errorf("%v: %v, want ErrMalformed", c, err)
 		}
 	}
 	one, err1 := hear("concat-part", "1")
 	two, err2 := hear("concat-part", "2")
-	if err1 != nil || err2 != nil || one.Inbound[0].Group != two.Inbound[0].Group || two.Inbound[0].Part != 1 || two.Inbound[0].Parts != 2 {
+	if err1 != nil || err2 != nil || one.Inbound[0].Group != two.Inbound[0].Group ||
+		two.Inbound[0].Part != 1 || two.Inbound[0].Parts != 2 {
 		t.Errorf("%+v, %v; %+v, %v", one, err1, two, err2)
 	}
 }

@@ -12,38 +12,45 @@ import (
 
 func TestEveryRecordedAnswerOfTheMessagesAPIIsClassified(t *testing.T) {
 	t.Parallel()
-	webtest.CheckAnswers(t, "testdata/answers/messages_*.http", newMessages(Config{}).Classify, map[string]provider.Result{
-		"accepted":                  {Outcome: provider.Accepted, Reference: "aaaaaaaa-bbbb-4ccc-8ddd-0123456789ab"},
-		"accepted_without_uuid":     {Outcome: provider.Unknown, Code: "202"},
-		"accepted_cut_short":        {Outcome: provider.Unknown, Code: "202"},
-		"ok_instead_of_accepted":    {Outcome: provider.Unknown, Code: "200"},
-		"unauthorized":              {Outcome: provider.Refused, Code: "401/unathorized"},
-		"no_credit":                 {Outcome: provider.Refused, Code: "402/1070"},
-		"forbidden":                 {Outcome: provider.Refused, Code: "403"},
-		"not_found":                 {Outcome: provider.Refused, Code: "404/not-found"},
-		"invalid_recipient":         {Outcome: provider.Rejected, Code: "422/1430"},
-		"invalid_parameter":         {Outcome: provider.Refused, Code: "422/1020"},
-		"too_long":                  {Outcome: provider.Refused, Unfit: true, Code: "422/1090"},
-		"invalid_sender":            {Outcome: provider.Refused, Unfit: true, Code: "422/1420"},
-		"opted_out":                 {Outcome: provider.Rejected, Code: "422/1240"},
-		"already_sent":              {Outcome: provider.Unknown, Code: "422/1320"},
-		"internal_code":             {Outcome: provider.Unknown, Code: "422/1030"},
-		"burst":                     {Outcome: provider.Throttled, Code: "422/1472", RetryAfter: 9 * time.Second},
-		"carrier_unknown":           {Outcome: provider.Unknown, Code: "422/1330"},
-		"carrier_failure":           {Outcome: provider.Unknown, Code: "422/1331"},
-		"handset_busy":              {Outcome: provider.Unknown, Code: "422/1220"},
-		"network_error":             {Outcome: provider.Unknown, Code: "422/1230"},
-		"expired":                   {Outcome: provider.Unknown, Code: "422/1360"},
-		"unknown_prefix":            {Outcome: provider.Refused, Unfit: true, Code: "422/1040"},
-		"bad_request":               {Outcome: provider.Refused, Code: "400/invalid-params"},
-		"new_code":                  {Outcome: provider.Unknown, Code: "422/1999"},
-		"number_as_code":            {Outcome: provider.Unknown, Code: "422/other"},
-		"not_json":                  {Outcome: provider.Unknown, Code: "422"},
-		"rate_limited":              {Outcome: provider.Throttled, Code: "429/1000", RetryAfter: 15 * time.Second},
-		"rate_limited_without_time": {Outcome: provider.Throttled, Code: "429/1010"},
-		"internal_error":            {Outcome: provider.Unknown, Code: "500/1030"},
-		"bad_gateway":               {Outcome: provider.Unknown, Code: "502"},
-	}, "invalid_sender")
+	webtest.CheckAnswers(t, "testdata/answers/messages_*.http", newMessages(Config{}).Classify,
+		map[string]provider.Result{
+			"accepted": {
+				Outcome: provider.Accepted, Reference: "aaaaaaaa-bbbb-4ccc-8ddd-0123456789ab",
+			},
+			"accepted_without_uuid":  {Outcome: provider.Unknown, Code: "202"},
+			"accepted_cut_short":     {Outcome: provider.Unknown, Code: "202"},
+			"ok_instead_of_accepted": {Outcome: provider.Unknown, Code: "200"},
+			"unauthorized":           {Outcome: provider.Refused, Code: "401/unathorized"},
+			"no_credit":              {Outcome: provider.Refused, Code: "402/1070"},
+			"forbidden":              {Outcome: provider.Refused, Code: "403"},
+			"not_found":              {Outcome: provider.Refused, Code: "404/not-found"},
+			"invalid_recipient":      {Outcome: provider.Rejected, Code: "422/1430"},
+			"invalid_parameter":      {Outcome: provider.Refused, Code: "422/1020"},
+			"too_long":               {Outcome: provider.Refused, Unfit: true, Code: "422/1090"},
+			"invalid_sender":         {Outcome: provider.Refused, Unfit: true, Code: "422/1420"},
+			"opted_out":              {Outcome: provider.Rejected, Code: "422/1240"},
+			"already_sent":           {Outcome: provider.Unknown, Code: "422/1320"},
+			"internal_code":          {Outcome: provider.Unknown, Code: "422/1030"},
+			"burst": {
+				Outcome: provider.Throttled, Code: "422/1472", RetryAfter: 9 * time.Second,
+			},
+			"carrier_unknown": {Outcome: provider.Unknown, Code: "422/1330"},
+			"carrier_failure": {Outcome: provider.Unknown, Code: "422/1331"},
+			"handset_busy":    {Outcome: provider.Unknown, Code: "422/1220"},
+			"network_error":   {Outcome: provider.Unknown, Code: "422/1230"},
+			"expired":         {Outcome: provider.Unknown, Code: "422/1360"},
+			"unknown_prefix":  {Outcome: provider.Refused, Unfit: true, Code: "422/1040"},
+			"bad_request":     {Outcome: provider.Refused, Code: "400/invalid-params"},
+			"new_code":        {Outcome: provider.Unknown, Code: "422/1999"},
+			"number_as_code":  {Outcome: provider.Unknown, Code: "422/other"},
+			"not_json":        {Outcome: provider.Unknown, Code: "422"},
+			"rate_limited": {
+				Outcome: provider.Throttled, Code: "429/1000", RetryAfter: 15 * time.Second,
+			},
+			"rate_limited_without_time": {Outcome: provider.Throttled, Code: "429/1010"},
+			"internal_error":            {Outcome: provider.Unknown, Code: "500/1030"},
+			"bad_gateway":               {Outcome: provider.Unknown, Code: "502"},
+		}, "invalid_sender")
 }
 
 func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
@@ -51,40 +58,48 @@ func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
 	part := func(i int, o provider.Outcome, reference, code string) provider.Part {
 		return provider.Part{Index: i, Outcome: o, Reference: reference, Code: code}
 	}
-	webtest.CheckAnswers(t, "testdata/answers/sms_*.http", shortMessages{}.Classify, map[string]provider.Result{
-		"accepted":            {Outcome: provider.Accepted, Reference: "0A0000000123ABCD1"},
-		"accepted_without_id": {Outcome: provider.Unknown, Code: "200/0"},
-		"accepted_in_three_parts": {Outcome: provider.Accepted, Parts: []provider.Part{
-			part(0, provider.Accepted, "0A01", ""), part(1, provider.Accepted, "0A02", ""), part(2, provider.Accepted, "0A03", ""),
-		}},
-		"taken_in_part": {Outcome: provider.Rejected, Code: "200/9", Parts: []provider.Part{
-			part(0, provider.Accepted, "0A01", ""), part(1, provider.Rejected, "", "200/9"),
-		}},
-		"unclear_in_part": {Outcome: provider.Unknown, Code: "200/5", Parts: []provider.Part{
-			part(0, provider.Refused, "", "200/9"), part(1, provider.Unknown, "", "200/5"),
-		}},
-		"no_part_taken":           {Outcome: provider.Throttled, Code: "200/1", RetryAfter: 250 * time.Millisecond},
-		"throttled_with_time":     {Outcome: provider.Throttled, Code: "200/1", RetryAfter: 702 * time.Millisecond},
-		"throttled":               {Outcome: provider.Throttled, Code: "200/1"},
-		"missing_parameter":       {Outcome: provider.Refused, Code: "200/2"},
-		"invalid_recipient":       {Outcome: provider.Rejected, Code: "200/3"},
-		"invalid_parameter":       {Outcome: provider.Refused, Code: "200/3"},
-		"too_long":                {Outcome: provider.Refused, Unfit: true, Code: "200/12"},
-		"bad_credentials":         {Outcome: provider.Refused, Code: "200/4"},
-		"internal_error":          {Outcome: provider.Unknown, Code: "200/5"},
-		"barred":                  {Outcome: provider.Rejected, Code: "200/7"},
-		"unknown_prefix":          {Outcome: provider.Refused, Unfit: true, Code: "200/6"},
-		"no_credit":               {Outcome: provider.Refused, Code: "200/9"},
-		"illegal_sender":          {Outcome: provider.Refused, Unfit: true, Code: "200/15"},
-		"demo":                    {Outcome: provider.Refused, Code: "200/29"},
-		"new_status":              {Outcome: provider.Unknown, Code: "200/101"},
-		"no_messages":             {Outcome: provider.Unknown, Code: "200"},
-		"cut_short":               {Outcome: provider.Unknown, Code: "200"},
-		"accepted_under_an_error": {Outcome: provider.Unknown, Code: "500/0"},
-		"unauthorized":            {Outcome: provider.Refused, Code: "401/4"},
-		"rate_limited":            {Outcome: provider.Throttled, Code: "429", RetryAfter: 2 * time.Second},
-		"unavailable":             {Outcome: provider.Unknown, Code: "503"},
-	}, "illegal_sender")
+	webtest.CheckAnswers(t, "testdata/answers/sms_*.http", shortMessages{}.Classify,
+		map[string]provider.Result{
+			"accepted":            {Outcome: provider.Accepted, Reference: "0A0000000123ABCD1"},
+			"accepted_without_id": {Outcome: provider.Unknown, Code: "200/0"},
+			"accepted_in_three_parts": {Outcome: provider.Accepted, Parts: []provider.Part{
+				part(0, provider.Accepted, "0A01", ""), part(1, provider.Accepted, "0A02", ""),
+				part(2, provider.Accepted, "0A03", ""),
+			}},
+			"taken_in_part": {Outcome: provider.Rejected, Code: "200/9", Parts: []provider.Part{
+				part(0, provider.Accepted, "0A01", ""), part(1, provider.Rejected, "", "200/9"),
+			}},
+			"unclear_in_part": {Outcome: provider.Unknown, Code: "200/5", Parts: []provider.Part{
+				part(0, provider.Refused, "", "200/9"), part(1, provider.Unknown, "", "200/5"),
+			}},
+			"no_part_taken": {
+				Outcome: provider.Throttled, Code: "200/1", RetryAfter: 250 * time.Millisecond,
+			},
+			"throttled_with_time": {
+				Outcome: provider.Throttled, Code: "200/1", RetryAfter: 702 * time.Millisecond,
+			},
+			"throttled":               {Outcome: provider.Throttled, Code: "200/1"},
+			"missing_parameter":       {Outcome: provider.Refused, Code: "200/2"},
+			"invalid_recipient":       {Outcome: provider.Rejected, Code: "200/3"},
+			"invalid_parameter":       {Outcome: provider.Refused, Code: "200/3"},
+			"too_long":                {Outcome: provider.Refused, Unfit: true, Code: "200/12"},
+			"bad_credentials":         {Outcome: provider.Refused, Code: "200/4"},
+			"internal_error":          {Outcome: provider.Unknown, Code: "200/5"},
+			"barred":                  {Outcome: provider.Rejected, Code: "200/7"},
+			"unknown_prefix":          {Outcome: provider.Refused, Unfit: true, Code: "200/6"},
+			"no_credit":               {Outcome: provider.Refused, Code: "200/9"},
+			"illegal_sender":          {Outcome: provider.Refused, Unfit: true, Code: "200/15"},
+			"demo":                    {Outcome: provider.Refused, Code: "200/29"},
+			"new_status":              {Outcome: provider.Unknown, Code: "200/101"},
+			"no_messages":             {Outcome: provider.Unknown, Code: "200"},
+			"cut_short":               {Outcome: provider.Unknown, Code: "200"},
+			"accepted_under_an_error": {Outcome: provider.Unknown, Code: "500/0"},
+			"unauthorized":            {Outcome: provider.Refused, Code: "401/4"},
+			"rate_limited": {
+				Outcome: provider.Throttled, Code: "429", RetryAfter: 2 * time.Second,
+			},
+			"unavailable": {Outcome: provider.Unknown, Code: "503"},
+		}, "illegal_sender")
 }
 
 // The whole is what its parts make of it, as for every provider.
@@ -104,13 +119,17 @@ func TestEveryCodeOfTheTablesExplainsItself(t *testing.T) {
 	webtest.CheckTable(t, smsMeanings)
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of the message.
+// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of
+// the message.
 func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	t.Parallel()
 	webtest.CheckBlame(t, messagesMeanings, map[web.Blame][]string{
 		web.OnMessage: {"1040", "1090", "1210", "1282", "1300", "1480", "1481", "1482"},
 		web.OnSender:  {"1120", "1420"},
-		web.OnChannel: {"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key", "low-balance"},
+		web.OnChannel: {
+			"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key",
+			"low-balance",
+		},
 	})
 	webtest.CheckBlame(t, smsMeanings, map[web.Blame][]string{
 		web.OnMessage: {"6", "12"},
@@ -122,7 +141,8 @@ func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 // TestOnePartThatBlamesTheAccountSpeaksAgainstTheChannel: whichever part it is.
 func TestOnePartThatBlamesTheAccountSpeaksAgainstTheChannel(t *testing.T) {
 	t.Parallel()
-	const sender, credit, taken = `{"status":"15"}`, `{"status":"9"}`, `{"status":"0","message-id":"a"}`
+	const sender, credit, taken = `{"status":"15"}`, `{"status":"9"}`,
+		`{"status":"0","message-id":"a"}`
 	for parts, want := range map[[2]string]provider.Result{
 		{sender, sender}: {Outcome: provider.Refused, Unfit: true, Code: "200/15"},
 		{sender, credit}: {Outcome: provider.Refused, Code: "200/9"},
@@ -130,7 +150,8 @@ func TestOnePartThatBlamesTheAccountSpeaksAgainstTheChannel(t *testing.T) {
 		{taken, sender}:  {Outcome: provider.Rejected, Code: "200/15"},
 	} {
 		body := `{"messages":[` + parts[0] + "," + parts[1] + `]}`
-		r := shortMessages{}.Classify(&web.Answer{Status: http.StatusOK, Body: []byte(body), OwnSender: true})
+		r := shortMessages{}.Classify(
+			&web.Answer{Status: http.StatusOK, Body: []byte(body), OwnSender: true})
 		if r.Outcome != want.Outcome || r.Unfit != want.Unfit || r.Code != want.Code {
 			t.Errorf("%s: %v, unfit %v, code %q", body, r.Outcome, r.Unfit, r.Code)
 		}

@@ -21,7 +21,8 @@ func TestSubmissionsAreWrittenAsDocumented(t *testing.T) {
 	full := webtest.Unusual[Config]{
 		Config: func(c *Config) { c.Secrets, c.Callback = []string{secret}, public },
 		Submission: func(s *provider.Submission) {
-			s.Key, s.From, s.Text, s.Validity = key, "+447700900000", "Grüße, 你好 & <b>", now.Add(5*time.Minute)
+			s.Key, s.From, s.Text, s.Validity = key, "+447700900000", "Grüße, 你好 & <b>",
+				now.Add(5*time.Minute)
 		},
 	}
 	requests := webtest.Requests[Config]{
@@ -55,7 +56,8 @@ func TestWhatCannotBeSentIsSaidBeforeAnyByte(t *testing.T) {
 func TestLifetimeStaysWithinWhatVonageTakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ left, want time.Duration }{
-		{time.Second, 20 * time.Second}, {-time.Hour, 20 * time.Second}, {time.Minute, time.Minute}, {30 * 24 * time.Hour, 7 * 24 * time.Hour},
+		{time.Second, 20 * time.Second}, {-time.Hour, 20 * time.Second}, {time.Minute, time.Minute},
+		{30 * 24 * time.Hour, 7 * 24 * time.Hour},
 	} {
 		if got := lifetime(now.Add(c.left), now); got != c.want {
 			t.Errorf("%s left is written as %s, want %s", c.left, got, c.want)
@@ -69,8 +71,12 @@ func TestLifetimeStaysWithinWhatVonageTakes(t *testing.T) {
 // The text decides about the encoding, so that Vonage cuts as package sms counts.
 func TestEncodingIsThatOfTheText(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"plain €[]": `"encoding_type":"text"`, "curly ’": `"encoding_type":"unicode"`, "😀": `"encoding_type":"unicode"`} {
-		r, err := newMessages(account(Messages)).Compose(&provider.Submission{To: recipient, Text: text})
+	for text, want := range map[string]string{
+		"plain €[]": `"encoding_type":"text"`, "curly ’": `"encoding_type":"unicode"`,
+		"😀": `"encoding_type":"unicode"`,
+	} {
+		r, err := newMessages(account(Messages)).Compose(
+			&provider.Submission{To: recipient, Text: text})
 		if err != nil || !bytes.Contains(r.Body, []byte(want)) {
 			t.Errorf("%q is written as %s, want %s (%v)", text, r.Body, want, err)
 		}

@@ -20,8 +20,12 @@ func TestChannelConforms(t *testing.T) {
 				validity = &webtest.Validity{Pattern: `\bttl=(\d+)`, Unit: time.Millisecond}
 			}
 			webtest.CheckConformance(t, webtest.Vendor{
-				Protocol: func() webtest.Protocol { return vonagetest.New(v.server) }, Secrets: []string{apiSecret, secret},
-				Open:     func(t testing.TB, reach web.Config) provider.Channel { return open(t, v, reach, "", nil) },
+				Protocol: func() webtest.Protocol { return vonagetest.New(v.server) },
+				Secrets:  []string{apiSecret, secret},
+				Open: func(t testing.TB,
+					reach web.Config) provider.Channel {
+					return open(t, v, reach, "", nil)
+				},
 				Validity: validity,
 			})
 		})

@@ -17,7 +17,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// signedStatus is a genuine callback of the Messages API with any body, and with one claim left out.
+// signedStatus is a genuine callback of the Messages API with any body, and with one claim left
+// out.
 func signedStatus(body, without string) *provider.Callback {
 	return signedWith(body, map[string]any{without: nil})
 }
@@ -26,8 +27,9 @@ func signedStatus(body, without string) *provider.Callback {
 func signedWith(body string, change map[string]any) *provider.Callback {
 	sum := sha256.Sum256([]byte(body))
 	claims := map[string]any{
-		"iat": now.Unix(), "jti": "id", "iss": "Vonage", "payload_hash": strings.ToUpper(hex.EncodeToString(sum[:])),
-		"api_key": apiKey, "application_id": application,
+		"iat": now.Unix(), "jti": "id", "iss": "Vonage",
+		"payload_hash": strings.ToUpper(hex.EncodeToString(sum[:])),
+		"api_key":      apiKey, "application_id": application,
 	}
 	for name, value := range change {
 		if claims[name] = value; value == nil {
@@ -38,12 +40,15 @@ func signedWith(body string, change map[string]any) *provider.Callback {
 	if err != nil {
 		panic(err)
 	}
-	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256"}`)) + "." + base64.RawURLEncoding.EncodeToString(payload)
+	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString(payload)
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(text))
 	call := statusCall()
 	call.Body = []byte(body)
-	call.Header["Authorization"] = []string{"Bearer " + text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))}
+	call.Header["Authorization"] = []string{
+		"Bearer " + text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)),
+	}
 	return call
 }
 
@@ -73,7 +78,9 @@ var forms = map[string]func(parameters map[string]string) *provider.Callback{
 	"form": func(p map[string]string) *provider.Callback {
 		return &provider.Callback{
 			Method: http.MethodPost, URL: public, At: now, Body: []byte(encode(p)),
-			Header: map[string][]string{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}},
+			Header: map[string][]string{
+				"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"},
+			},
 		}
 	},
 	"JSON": func(p map[string]string) *provider.Callback {
@@ -96,13 +103,15 @@ func encode(p map[string]string) string {
 	return form.Encode()
 }
 
-// FuzzHear hears every body of both APIs twice: with a signature of its own it must say nothing, with a genuine one it may
-// say what it likes without a panic and with bounded codes.
+// FuzzHear hears every body of both APIs twice: with a signature of its own it must say nothing,
+// with a genuine one it may say what it likes without a panic and with bounded codes.
 func FuzzHear(f *testing.F) {
 	f.Add(statusBody, statusToken)
-	f.Add(`{"channel":"sms","message_uuid":"m","from":"447700900123","to":"12345","text":"STOP","message_type":"text"}`, "a.b.c")
+	f.Add(
+		`{"channel":"sms","message_uuid":"m","from":"447700900123","to":"12345","text":"STOP","message_type":"text"}`, "a.b.c")
 	f.Add(encode(receiptForm()), "AB")
-	f.Add("type=text&msisdn=447700900123&concat=true&concat-ref=x&concat-total=2&concat-part=1&timestamp=1795255200", "")
+	f.Add(
+		"type=text&msisdn=447700900123&concat=true&concat-ref=x&concat-total=2&concat-part=1&timestamp=1795255200", "")
 	f.Fuzz(func(t *testing.T, body, sign string) {
 		messages, short := New(listener()), New(listenerSMS())
 		forged := statusCall()
@@ -118,7 +127,8 @@ func FuzzHear(f *testing.F) {
 		}
 		genuine := parameters["sig"]
 		parameters["sig"] = sign
-		if h, err := short.ReadCallback(forms["form"](parameters)); err == nil && !strings.EqualFold(sign, genuine) && !strings.EqualFold(sign, signature(parameters)) {
+		if h, err := short.ReadCallback(forms["form"](parameters)); err == nil &&
+			!strings.EqualFold(sign, genuine) && !strings.EqualFold(sign, signature(parameters)) {
 			t.Fatalf("a forged receipt says %+v", h)
 		}
 		parameters["sig"] = signature(parameters)

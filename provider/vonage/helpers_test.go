@@ -49,8 +49,9 @@ func pemOf(k *rsa.PrivateKey) string {
 // files are those that settings of tests name.
 func files() webtest.Files {
 	return webtest.Files{
-		"secret": apiSecret + "\n", "signature": secret + "\n", "older": older, "application.pem": pemOf(applicationKey()),
-		"broken.pem": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+		"secret": apiSecret + "\n", "signature": secret + "\n", "older": older,
+		"application.pem": pemOf(applicationKey()),
+		"broken.pem":      "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
 	}
 }
 
@@ -68,18 +69,26 @@ func variants() map[string]variant {
 	return map[string]variant{
 		"Messages API": {map[string]any{"api_key": apiKey, "api_secret_file": "secret"}, account},
 		"Messages API of an application": {
-			map[string]any{"api_key": apiKey, "application_id": application, "private_key_file": "application.pem"}, app,
+			map[string]any{
+				"api_key": apiKey, "application_id": application,
+				"private_key_file": "application.pem",
+			}, app,
 		},
-		"SMS API": {map[string]any{"api": "sms", "api_key": apiKey, "api_secret_file": "secret"}, short},
+		"SMS API": {
+			map[string]any{"api": "sms", "api_key": apiKey, "api_secret_file": "secret"}, short,
+		},
 	}
 }
 
 // open makes a channel of settings, with a callback.
-func open(t testing.TB, v variant, reach web.Config, callback string, more map[string]any) *Channel {
+func open(
+	t testing.TB, v variant, reach web.Config, callback string, more map[string]any,
+) *Channel {
 	t.Helper()
 	values := map[string]any{
 		"signature_secret_files": []any{"older", "signature"}, "from": "ACME",
-		"base_url": reach.BaseURL.String(), "allow_private": true, "timeout": "1m", "connect_timeout": "1m",
+		"base_url": reach.BaseURL.String(), "allow_private": true, "timeout": "1m",
+		"connect_timeout": "1m",
 	}
 	maps.Copy(values, v.settings)
 	maps.Copy(values, more)
@@ -95,6 +104,11 @@ func open(t testing.TB, v variant, reach web.Config, callback string, more map[s
 func play(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channel] {
 	t.Helper()
 	return webtest.NewRig(t, func(string) webtest.Config {
-		return webtest.Config{Protocol: vonagetest.New(v.server), Behaviour: webtest.Behaviour{Receipts: true}}
-	}, func(reach web.Config, callback string) *Channel { return open(t, v, reach, callback, more) })
+		return webtest.Config{
+			Protocol: vonagetest.New(v.server), Behaviour: webtest.Behaviour{Receipts: true},
+		}
+	}, func(reach web.Config, callback string) *Channel {
+		return open(t, v, reach, callback,
+			more)
+	})
 }

@@ -64,12 +64,15 @@ func (a messages) compose(s *provider.Submission, now time.Time) (*web.Request, 
 	}
 	return &web.Request{
 		Method: http.MethodPost, URL: "/v1/messages", Body: body,
-		Header: http.Header{"Authorization": {authorization}, "Content-Type": {"application/json"}, "Accept": {"application/json"}},
+		Header: http.Header{
+			"Authorization": {authorization}, "Content-Type": {"application/json"},
+			"Accept": {"application/json"},
+		},
 	}, nil
 }
 
-// messagesAnswer is the id of what was taken, or a problem (RFC 7807). The detail of a problem may repeat a
-// number and is not read.
+// messagesAnswer is the id of what was taken, or a problem (RFC 7807). The detail of a problem may
+// repeat a number and is not read.
 type messagesAnswer struct {
 	UUID string `json:"message_uuid"`
 	Type string `json:"type"`
@@ -99,14 +102,15 @@ func (a messages) Classify(got *web.Answer) provider.Result {
 	return got.Unreadable(code)
 }
 
-// problemCode is the end of the address that names a problem: "1120" of ".../api-errors/messages#1120".
+// problemCode is the end of the address that names a problem: "1120" of
+// ".../api-errors/messages#1120".
 func problemCode(address string) string {
 	_, code, _ := strings.Cut(address, "#")
 	return code
 }
 
-// unprocessable reads a 422 or a 400: the code decides. One that is not listed, or that cannot be read, says nothing certain: some
-// are what a carrier said, which may have taken the message.
+// unprocessable reads a 422 or a 400: the code decides. One that is not listed, or that cannot be
+// read, says nothing certain: some are what a carrier said, which may have taken the message.
 func unprocessable(got *web.Answer, code string) provider.Result {
 	if v, ok := messagesMeanings[code]; ok {
 		return got.Result(v, code)
@@ -114,13 +118,15 @@ func unprocessable(got *web.Answer, code string) provider.Result {
 	return got.Unreadable(code)
 }
 
-// messagesMeanings are the codes of https://developer.vonage.com/api-errors and its page on messages by which a message
-// was not taken. Rejected are those that blame the recipient; a prefix that Vonage does not know (1040), a text longer than it
-// takes (1090) and its own filters are the channel's, and so is an invalid parameter (1020), which may be the sender.
+// messagesMeanings are the codes of https://developer.vonage.com/api-errors and its page on
+// messages by which a message was not taken. Rejected are those that blame the recipient; a prefix
+// that Vonage does not know (1040), a text longer than it takes (1090) and its own filters are the
+// channel's, and so is an invalid parameter (1020), which may be the sender.
 //
-// What is not here is Unknown: an internal error (1030), and what came from the carrier or on the way there, when the
-// message may have been taken: a busy handset that is tried again (1220), a network error (1230), "already sent"
-// (1320), the carrier's unknown error (1330), a provider that does not respond (1331), a message that expired (1360).
+// What is not here is Unknown: an internal error (1030), and what came from the carrier or on the
+// way there, when the message may have been taken: a busy handset that is tried again (1220), a
+// network error (1230), "already sent" (1320), the carrier's unknown error (1330), a provider that
+// does not respond (1331), a message that expired (1360).
 var messagesMeanings = map[string]web.Meaning{
 	"1000": web.Throttled("more than the account may send"),
 	"1241": web.Throttled("more than the account may send"),
@@ -165,7 +171,8 @@ var messagesMeanings = map[string]web.Meaning{
 	"1460": web.Refused("the account has used up its messages of the day"),
 	"1470": web.Unfit("a rule of the account blocks it"),
 	"1473": web.Unfit("fraud protection blocks it"),
-	"1480": web.Unfit("the sender is not registered there"), // India's lists; elsewhere the sender will do
+	// India's lists; elsewhere the sender will do
+	"1480": web.Unfit("the sender is not registered there"),
 	"1481": web.Unfit("the sender is not registered there"),
 	"1482": web.Unfit("the content is not registered there"),
 	"1483": web.Unfit("the account has no consent on record there"),
@@ -177,8 +184,8 @@ var messagesMeanings = map[string]web.Meaning{
 	"unprovisioned":     web.Refused("the account may not use this API"),
 }
 
-// statusState translates the status of a message and the code of its error. Code 1490 says that not all parts were
-// reported in time and that the outcome is unknown, so that it stays pending.
+// statusState translates the status of a message and the code of its error. Code 1490 says that not
+// all parts were reported in time and that the outcome is unknown, so that it stays pending.
 func statusState(status, code string) (provider.ReceiptState, provider.Cause) {
 	switch status {
 	case "delivered":

@@ -21,11 +21,19 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 			s := webtest.Message()
 			s.Text = "a=b & c"
 			for _, content := range play(t, v, nil).CheckReceipts(t, s, []webtest.ReceiptCase{
-				{Sent: webtest.Receipt{State: provider.Pending}, Want: provider.Receipt{State: provider.Pending, Code: taken}},
-				{Sent: webtest.Receipt{State: provider.Delivered}, Want: provider.Receipt{State: provider.Delivered, Code: "delivered"}},
+				{
+					Sent: webtest.Receipt{State: provider.Pending},
+					Want: provider.Receipt{State: provider.Pending, Code: taken},
+				},
+				{
+					Sent: webtest.Receipt{State: provider.Delivered},
+					Want: provider.Receipt{State: provider.Delivered, Code: "delivered"},
+				},
 				{
 					Sent: webtest.Receipt{State: provider.Undelivered},
-					Want: provider.Receipt{State: provider.Undelivered, Cause: provider.NetworkError, Code: failed},
+					Want: provider.Receipt{
+						State: provider.Undelivered, Cause: provider.NetworkError, Code: failed,
+					},
 				},
 			}) {
 				if content.ReplayID == "" {
@@ -41,7 +49,10 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(t, v, nil).CheckInbound(t, provider.Inbound{Reference: "mo-1", From: recipient, To: "12345", Text: "STOP & go=away 你好"})
+			play(t, v, nil).CheckInbound(t,
+				provider.Inbound{
+					Reference: "mo-1", From: recipient, To: "12345", Text: "STOP & go=away 你好",
+				})
 		})
 	}
 }
@@ -49,21 +60,24 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 func TestSMSAPIHandsOverLongMessagesInParts(t *testing.T) {
 	t.Parallel()
 	play(t, variants()["SMS API"], nil).CheckInbound(t, provider.Inbound{
-		Reference: "mo-2", From: recipient, To: "12345", Text: "second half", Group: 77, Part: 1, Parts: 2,
+		Reference: "mo-2", From: recipient, To: "12345", Text: "second half", Group: 77, Part: 1,
+		Parts: 2,
 	})
 }
 
 func TestSMSAPIGivesEachPartAReferenceAndAReceipt(t *testing.T) {
 	t.Parallel()
 	scene := play(t, variants()["SMS API"], nil)
-	r := scene.Send(t, provider.Submission{Key: key, To: recipient, Text: strings.Repeat("long ", 80)})
+	r := scene.Send(
+		t, provider.Submission{Key: key, To: recipient, Text: strings.Repeat("long ", 80)})
 	if len(r.Parts) != 3 || r.Reference != "" {
 		t.Fatalf("%+v", r)
 	}
 	hears := func(state provider.ReceiptState, parts ...provider.Part) {
 		t.Helper()
 		for _, part := range parts {
-			if got := scene.Callbacks.Next(t).Receipts[0]; got.Reference != part.Reference || got.Key != key || got.State != state {
+			if got := scene.Callbacks.Next(t).Receipts[0]; got.Reference != part.Reference ||
+				got.Key != key || got.State != state {
 				t.Errorf("part %d: %+v, want %s", part.Index, got, part.Reference)
 			}
 		}
@@ -74,7 +88,8 @@ func TestSMSAPIGivesEachPartAReferenceAndAReceipt(t *testing.T) {
 		about int
 		parts []provider.Part
 	}{{0, r.Parts}, {2, r.Parts[1:2]}} {
-		status, err := scene.Carrier.SendReceipt(t.Context(), submit, webtest.Receipt{Part: c.about, State: provider.Undelivered})
+		status, err := scene.Carrier.SendReceipt(t.Context(), submit,
+			webtest.Receipt{Part: c.about, State: provider.Undelivered})
 		if err != nil || status != http.StatusOK {
 			t.Fatal(status, err)
 		}

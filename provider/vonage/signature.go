@@ -19,7 +19,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// late is how long after its time a callback is taken. Vonage calls again for a day and does not say whether it signs anew.
+// late is how long after its time a callback is taken. Vonage calls again for a day and does not
+// say whether it signs anew.
 var late = web.RetryTolerance(24 * time.Hour)
 
 // leeway is what clocks may differ where a token says itself from when to when it is valid.
@@ -33,8 +34,9 @@ type claims struct {
 	Application string `json:"application_id"`
 }
 
-// verifyToken reports who calls, and the id of the token: a JWT (HS256) under a signature secret whose claims name
-// the hash of the body, the account and the time. The hash is demanded, so that TLS that ends at a proxy is no hole.
+// verifyToken reports who calls, and the id of the token: a JWT (HS256) under a signature secret
+// whose claims name the hash of the body, the account and the time. The hash is demanded, so that
+// TLS that ends at a proxy is no hole.
 func (c *Config) verifyToken(callback *provider.Callback) (once string, err error) {
 	token, ok := strings.CutPrefix(callback.Get("Authorization"), "Bearer ")
 	if !ok || len(c.Secrets) == 0 {
@@ -45,9 +47,12 @@ func (c *Config) verifyToken(callback *provider.Callback) (once string, err erro
 		keys.Keys = append(keys.Keys, []byte(secret))
 	}
 	var said claims
-	parser := jwt.NewParser(jwt.WithValidMethods([]string{"HS256"}), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation())
-	if _, err := parser.ParseWithClaims(token, &said, func(*jwt.Token) (any, error) { return keys, nil }); err != nil {
-		return "", fmt.Errorf("the token does not hold: %w", provider.ErrForged) // the library's text shows claims
+	parser := jwt.NewParser(jwt.WithValidMethods([]string{"HS256"}), jwt.WithStrictDecoding(),
+		jwt.WithoutClaimsValidation())
+	if _, err := parser.ParseWithClaims(token, &said,
+		func(*jwt.Token) (any, error) { return keys, nil }); err != nil {
+		// the library's text shows claims
+		return "", fmt.Errorf("the token does not hold: %w", provider.ErrForged)
 	}
 	sum := sha256.Sum256(callback.Body)
 	switch {
@@ -66,9 +71,12 @@ func (c *Config) verifyToken(callback *provider.Callback) (once string, err erro
 	return said.ID, nil
 }
 
-// verifyParameters reports who calls, and the signature: HMAC-SHA256 over the sorted parameters without sig itself,
-// in hexadecimal. The account has to be set to that method; the others that Vonage has are weaker or not needed.
-func (c *Config) verifyParameters(callback *provider.Callback, parameters map[string]string) (once string, err error) {
+// verifyParameters reports who calls, and the signature: HMAC-SHA256 over the sorted parameters
+// without sig itself, in hexadecimal. The account has to be set to that method; the others that
+// Vonage has are weaker or not needed.
+func (c *Config) verifyParameters(
+	callback *provider.Callback, parameters map[string]string,
+) (once string, err error) {
 	given, err := hex.DecodeString(parameters["sig"])
 	if err != nil || len(given) != sha256.Size {
 		return "", fmt.Errorf("no signature: %w", provider.ErrForged)
@@ -87,18 +95,22 @@ func (c *Config) verifyParameters(callback *provider.Callback, parameters map[st
 	return hex.EncodeToString(given), web.CheckStamp(parameters["timestamp"], callback.At, late)
 }
 
-// signedText is "&name=value" for each parameter in the order of the names, with & and = in values written as _.
+// signedText is "&name=value" for each parameter in the order of the names, with & and = in values
+// written as _.
 func signedText(parameters map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if name != "sig" {
-			b.WriteString("&" + name + "=" + strings.NewReplacer("&", "_", "=", "_").Replace(parameters[name]))
+			b.WriteString(
+				"&" + name + "=" +
+					strings.NewReplacer("&", "_", "=", "_").Replace(parameters[name]))
 		}
 	}
 	return b.String()
 }
 
-// How long a token of an application is used. A signature costs about a millisecond, so that one serves many requests.
+// How long a token of an application is used. A signature costs about a millisecond, so that one
+// serves many requests.
 const (
 	tokenLife  = 15 * time.Minute
 	tokenSpare = 5 * time.Minute
@@ -113,10 +125,12 @@ type login struct {
 	until time.Time // guarded by mu: when the token has to be replaced
 }
 
-// header is a token of the application when there is one, and otherwise the account's key and secret.
+// header is a token of the application when there is one, and otherwise the account's key and
+// secret.
 func (l *login) header(now time.Time) (string, error) {
 	if l.cfg.Application == "" {
-		return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.cfg.APIKey+":"+l.cfg.APISecret)), nil
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.cfg.APIKey+":"+
+			l.cfg.APISecret)), nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,6 +146,7 @@ func (l *login) header(now time.Time) (string, error) {
 
 func (l *login) sign(now time.Time) (string, error) {
 	return jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
-		"application_id": l.cfg.Application, "iat": now.Unix(), "exp": now.Add(tokenLife).Unix(), "jti": rand.Text(),
+		"application_id": l.cfg.Application, "iat": now.Unix(), "exp": now.Add(tokenLife).Unix(),
+		"jti": rand.Text(),
 	}).SignedString(l.cfg.PrivateKey)
 }

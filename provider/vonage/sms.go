@@ -26,7 +26,8 @@ func (a shortMessages) compose(s *provider.Submission, now time.Time) (*web.Requ
 		return nil, err
 	}
 	form := url.Values{
-		"api_key": {a.cfg.APIKey}, "api_secret": {a.cfg.APISecret}, "from": {o.from}, "to": {o.to}, "text": {s.Text},
+		"api_key": {a.cfg.APIKey}, "api_secret": {a.cfg.APISecret}, "from": {o.from}, "to": {o.to},
+		"text": {s.Text},
 		"type": {o.encoding}, "status-report-req": {"false"},
 	}
 	if s.Key != "" {
@@ -41,12 +42,14 @@ func (a shortMessages) compose(s *provider.Submission, now time.Time) (*web.Requ
 	}
 	return &web.Request{
 		Method: http.MethodPost, URL: "/sms/json", Body: []byte(form.Encode()),
-		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}},
+		Header: http.Header{
+			"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"},
+		},
 	}, nil
 }
 
-// smsAnswer has one entry per part of the text. The text of an error may repeat a number; all that is read of it is
-// how long to wait, and whether an invalid parameter is the recipient.
+// smsAnswer has one entry per part of the text. The text of an error may repeat a number; all that
+// is read of it is how long to wait, and whether an invalid parameter is the recipient.
 type smsAnswer struct {
 	Messages []smsPart `json:"messages"`
 }
@@ -57,8 +60,8 @@ type smsPart struct {
 	Error  string `json:"error-text"`
 }
 
-// Classify reads the answer to a submission. The SMS API answers 200 whatever happened: only the status of each part
-// tells, and only "0" is an acceptance.
+// Classify reads the answer to a submission. The SMS API answers 200 whatever happened: only the
+// status of each part tells, and only "0" is an acceptance.
 func (a shortMessages) Classify(got *web.Answer) provider.Result {
 	var said smsAnswer
 	if json.Unmarshal(got.Body, &said) != nil || len(said.Messages) == 0 {
@@ -94,8 +97,8 @@ func (p *smsPart) classify(got *web.Answer) provider.Result {
 	return r
 }
 
-// invalidParameter is the status that any parameter can cause, and ofRecipient is how the text beside it begins when it
-// is the recipient, whom no other channel would reach.
+// invalidParameter is the status that any parameter can cause, and ofRecipient is how the text
+// beside it begins when it is the recipient, whom no other channel would reach.
 const invalidParameter = "3"
 
 var ofRecipient = regexp.MustCompile(`^(?i)to address\b`)
@@ -115,8 +118,9 @@ func wait(text string) time.Duration {
 	return time.Duration(milliseconds) * time.Millisecond
 }
 
-// combine reads the answer to a text of several parts. Parts that were not taken while others were cannot be sent
-// by themselves: they are Rejected, which ends the message, and what was taken stays on record.
+// combine reads the answer to a text of several parts. Parts that were not taken while others were
+// cannot be sent by themselves: they are Rejected, which ends the message, and what was taken stays
+// on record.
 func combine(got *web.Answer, said []smsPart) provider.Result {
 	parts := make([]provider.Part, len(said))
 	var worst provider.Result
@@ -127,7 +131,8 @@ func combine(got *web.Answer, said []smsPart) provider.Result {
 		switch {
 		case r.Outcome == provider.Accepted:
 			accepted++
-		case worst.Err == nil || r.Outcome == provider.Unknown || worst.Unfit && r.Outcome == provider.Refused && !r.Unfit:
+		case worst.Err == nil || r.Outcome == provider.Unknown ||
+			worst.Unfit && r.Outcome == provider.Refused && !r.Unfit:
 			worst = r
 		}
 	}
@@ -145,15 +150,17 @@ func combine(got *web.Answer, said []smsPart) provider.Result {
 			parts[i].Outcome = provider.Rejected
 		}
 	}
-	r := got.Result(web.Rejected("only some parts were taken, and the others cannot be sent alone"), worst.Code)
+	r := got.Result(web.Rejected("only some parts were taken, and the others cannot be sent alone"),
+		worst.Code)
 	r.Code, r.Parts = worst.Code, parts
 	return r
 }
 
-// smsMeanings are the statuses of https://developer.vonage.com/api-errors/sms. Status 5, an internal error "whilst
-// processing this message", does not say that it was not taken: it is Unknown, as is every status that is not listed.
-// Statuses 2 and 3 do not tell which parameter is at fault: unless the text beside it does, it may be the sender, the validity
-// or the callback of this channel. A prefix that Vonage does not know (6) another provider may.
+// smsMeanings are the statuses of https://developer.vonage.com/api-errors/sms. Status 5, an
+// internal error "whilst processing this message", does not say that it was not taken: it is
+// Unknown, as is every status that is not listed. Statuses 2 and 3 do not tell which parameter is
+// at fault: unless the text beside it does, it may be the sender, the validity or the callback of
+// this channel. A prefix that Vonage does not know (6) another provider may.
 var smsMeanings = map[string]web.Meaning{
 	"1":  web.Throttled("faster than the account may send"),
 	"2":  web.Refused("a parameter is missing"),
@@ -167,7 +174,8 @@ var smsMeanings = map[string]web.Meaning{
 	"11": web.Refused("the account may not use this API"),
 	"12": web.Unfit("the text is longer than Vonage takes"),
 	"14": web.Refused("the signature does not hold"),
-	"15": web.BadSender("the sender is not allowed"), // there, or any more: a number that has left the account
+	// there, or any more: a number that has left the account
+	"15": web.BadSender("the sender is not allowed"),
 	"22": web.Refused("the network code does not fit"),
 	"23": web.Refused("the callback URL is not accepted"),
 	"29": web.Refused("the account is in demo mode and may not send to this number"),
@@ -175,8 +183,8 @@ var smsMeanings = map[string]web.Meaning{
 	"33": web.Rejected("the number is deactivated"),
 }
 
-// receiptState translates the status of a delivery receipt of the SMS API and the err-code beside it, by
-// https://developer.vonage.com/messaging/sms/guides/delivery-receipts.
+// receiptState translates the status of a delivery receipt of the SMS API and the err-code beside
+// it, by https://developer.vonage.com/messaging/sms/guides/delivery-receipts.
 func receiptState(status, code string) (provider.ReceiptState, provider.Cause) {
 	switch status {
 	case "delivered":
@@ -186,7 +194,8 @@ func receiptState(status, code string) (provider.ReceiptState, provider.Cause) {
 	case "failed", "rejected":
 		return provider.Undelivered, receiptCauses[code]
 	}
-	return provider.Pending, provider.Unspecified // accepted, buffered, unknown and what is not listed
+	// accepted, buffered, unknown and what is not listed
+	return provider.Pending, provider.Unspecified
 }
 
 var receiptCauses = map[string]provider.Cause{

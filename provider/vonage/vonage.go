@@ -1,9 +1,9 @@
-// Package vonage is the adapter for Vonage, which was Nexmo: the Messages API v1 (description 1.20) and the older
-// SMS API (description 1.0).
+// Package vonage is the adapter for Vonage, which was Nexmo: the Messages API v1 (description 1.20)
+// and the older SMS API (description 1.0).
 //
-// It writes submissions as requests, reads the answers, and understands callbacks: those of the Messages API are
-// signed by a JWT over the hash of the body, those of the SMS API by an HMAC over their parameters.
-// Connections, deadlines and redaction are package provider/web's.
+// It writes submissions as requests, reads the answers, and understands callbacks: those of the
+// Messages API are signed by a JWT over the hash of the body, those of the SMS API by an HMAC over
+// their parameters. Connections, deadlines and redaction are package provider/web's.
 package vonage
 
 import (
@@ -49,12 +49,14 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, api), cfg: cfg}
 }
 
-// Capabilities says what this adapter uses: receipts return our reference (client_ref, client-ref). Neither API is
-// documented to recognise a repeated submission. The SMS API has an id and receipts for each part of a text. Reports, which may tell of a message later, are not asked.
+// Capabilities says what this adapter uses: receipts return our reference (client_ref, client-ref).
+// Neither API is documented to recognise a repeated submission. The SMS API has an id and receipts
+// for each part of a text. Reports, which may tell of a message later, are not asked.
 func (c *Channel) Capabilities() provider.Capabilities {
 	listens := c.cfg.listens()
 	return provider.Capabilities{
-		KeyInReceipt: listens, Receipts: listens, PartReceipts: c.cfg.API == SMS, LongestValidity: longestValidity, Batch: 1,
+		KeyInReceipt: listens, Receipts: listens, PartReceipts: c.cfg.API == SMS,
+		LongestValidity: longestValidity, Batch: 1,
 	}
 }
 
@@ -66,7 +68,8 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	return c.cfg.hearStatus(callback)
 }
 
-// lifetime is what is left until the validity ends, within what Vonage takes; zero leaves it to Vonage.
+// lifetime is what is left until the validity ends, within what Vonage takes; zero leaves it to
+// Vonage.
 func lifetime(validity, now time.Time) time.Duration {
 	if validity.IsZero() {
 		return 0
@@ -96,8 +99,8 @@ type Config struct {
 	API API
 	// APIKey and APISecret are those of the account.
 	APIKey, APISecret string
-	// Application is the id of an application, and PrivateKey its key; with them the Messages API is
-	// called with a JWT instead of the account's secret.
+	// Application is the id of an application, and PrivateKey its key; with them the Messages API
+	// is called with a JWT instead of the account's secret.
 	Application string
 	PrivateKey  *rsa.PrivateKey
 	// Secrets verify callbacks; without one every callback is refused and none is asked for.
@@ -108,7 +111,8 @@ type Config struct {
 	Callback string
 }
 
-// ParseSettings reads the settings of a channel; all faults are reported together, each under its key.
+// ParseSettings reads the settings of a channel; all faults are reported together, each under its
+// key.
 //
 //	api                     messages (default): the Messages API v1; or sms: the SMS API
 //	api_key                 key of the account; callbacks of other accounts are refused
@@ -192,8 +196,8 @@ type outgoing struct {
 	encoding string // text or unicode
 }
 
-// prepare refuses what neither API can send. Both want numbers without the plus. The encoding is named so that Vonage
-// cuts and bills what package sms counts.
+// prepare refuses what neither API can send. Both want numbers without the plus. The encoding is
+// named so that Vonage cuts and bills what package sms counts.
 func (c *Config) prepare(s *provider.Submission) (outgoing, error) {
 	o := outgoing{from: s.From, to: strings.TrimPrefix(s.To, "+"), encoding: "text"}
 	if o.from == "" {

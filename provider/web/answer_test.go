@@ -21,13 +21,22 @@ func TestEachVerdictSaysItsOutcomeWhyAndWhatIsAtFault(t *testing.T) {
 	t.Parallel()
 	const why = "it says so"
 	for name, c := range map[string]struct{ got, want web.Meaning }{
-		"none":       {web.Meaning{}, web.Meaning{Outcome: provider.Unknown}},
-		"unknown":    {web.Unknown(why), web.Meaning{Outcome: provider.Unknown, Why: why}},
-		"rejected":   {web.Rejected(why), web.Meaning{Outcome: provider.Rejected, Why: why}},
-		"throttled":  {web.Throttled(why), web.Meaning{Outcome: provider.Throttled, Why: why}},
-		"refused":    {web.Refused(why), web.Meaning{Outcome: provider.Refused, Why: why, Blame: web.OnChannel}},
-		"bad sender": {web.BadSender(why), web.Meaning{Outcome: provider.Refused, Why: why, Blame: web.OnSender}},
-		"unfit":      {web.Unfit(why), web.Meaning{Outcome: provider.Refused, Why: why, Blame: web.OnMessage}},
+		"none":      {web.Meaning{}, web.Meaning{Outcome: provider.Unknown}},
+		"unknown":   {web.Unknown(why), web.Meaning{Outcome: provider.Unknown, Why: why}},
+		"rejected":  {web.Rejected(why), web.Meaning{Outcome: provider.Rejected, Why: why}},
+		"throttled": {web.Throttled(why), web.Meaning{Outcome: provider.Throttled, Why: why}},
+		"refused": {
+			web.Refused(why), web.Meaning{
+				Outcome: provider.Refused, Why: why, Blame: web.OnChannel,
+			},
+		},
+		"bad sender": {
+			web.BadSender(why),
+			web.Meaning{Outcome: provider.Refused, Why: why, Blame: web.OnSender},
+		},
+		"unfit": {
+			web.Unfit(why), web.Meaning{Outcome: provider.Refused, Why: why, Blame: web.OnMessage},
+		},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -43,10 +52,12 @@ func TestResultsShowTheStatusAndABoundedCode(t *testing.T) {
 	t.Parallel()
 	a := &web.Answer{Status: 400}
 	for code, want := range map[string]string{
-		"": "400", "21211": "400/21211", "E_NO.CREDIT-1": "400/E_NO.CREDIT-1", "+447700900123": "400/other", "447700900123": "400/other",
+		"": "400", "21211": "400/21211", "E_NO.CREDIT-1": "400/E_NO.CREDIT-1",
+		"+447700900123": "400/other", "447700900123": "400/other",
 		"a b": "400/other", strings.Repeat("a", 41): "400/other", "ä": "400/other",
 	} {
-		if r := a.Result(web.Rejected("why"), code); r.Code != want || r.Outcome != provider.Rejected || r.Err == nil {
+		if r := a.Result(web.Rejected("why"), code); r.Code != want ||
+			r.Outcome != provider.Rejected || r.Err == nil {
 			t.Errorf("%q: %+v, want %q", code, r, want)
 		}
 	}
@@ -55,12 +66,14 @@ func TestResultsShowTheStatusAndABoundedCode(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsThrottledWaits: a refusal goes to another channel at once, whatever its answer asks for.
+// TestOnlyWhatIsThrottledWaits: a refusal goes to another channel at once, whatever its answer asks
+// for.
 func TestOnlyWhatIsThrottledWaits(t *testing.T) {
 	t.Parallel()
 	a := &web.Answer{Status: 400, Header: http.Header{"Retry-After": {"9"}}}
 	for v, want := range map[web.Meaning]time.Duration{
-		web.Throttled("why"): 9 * time.Second, web.Rejected("why"): 0, web.Refused("why"): 0, web.Unfit("why"): 0, web.Unknown("why"): 0,
+		web.Throttled("why"): 9 * time.Second, web.Rejected("why"): 0, web.Refused("why"): 0,
+		web.Unfit("why"): 0, web.Unknown("why"): 0,
 	} {
 		if r := a.Result(v, "1"); r.RetryAfter != want {
 			t.Errorf("%v waits %v, want %v", v.Outcome, r.RetryAfter, want)
@@ -70,7 +83,9 @@ func TestOnlyWhatIsThrottledWaits(t *testing.T) {
 
 func TestOnlyStatusesThatSayItAloneAreVerdicts(t *testing.T) {
 	t.Parallel()
-	want := map[int]provider.Outcome{401: provider.Refused, 403: provider.Refused, 429: provider.Throttled}
+	want := map[int]provider.Outcome{
+		401: provider.Refused, 403: provider.Refused, 429: provider.Throttled,
+	}
 	for status := 200; status < 600; status++ {
 		r, ok := (&web.Answer{Status: status}).ByStatus("")
 		if outcome, known := want[status]; ok != known || ok && r.Outcome != outcome {
@@ -79,15 +94,18 @@ func TestOnlyStatusesThatSayItAloneAreVerdicts(t *testing.T) {
 	}
 }
 
-// TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt: what is on the message always is, what is on the channel never.
+// TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt: what is on the message always is, what
+// is on the channel never.
 func TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[web.Meaning]struct{ own, channels bool }{
-		web.Refused("it says so"): {false, false}, web.BadSender("it says so"): {true, false}, web.Unfit("it says so"): {true, true},
+		web.Refused("it says so"): {false, false}, web.BadSender("it says so"): {true, false},
+		web.Unfit("it says so"): {true, true},
 	} {
 		for own, want := range map[bool]bool{true: want.own, false: want.channels} {
 			r := (&web.Answer{Status: 400, OwnSender: own}).Result(v, "7")
-			if r.Outcome != provider.Refused || r.Unfit != want || r.Code != "400/7" || r.Err == nil {
+			if r.Outcome != provider.Refused || r.Unfit != want || r.Code != "400/7" ||
+				r.Err == nil {
 				t.Errorf("on %v, its own sender %v: %+v", v.Blame, own, r)
 			}
 		}
@@ -100,7 +118,8 @@ func TestOnlyARefusalMakesAMessageUnfit(t *testing.T) {
 	a := &web.Answer{Status: 400, OwnSender: true}
 	for _, o := range []provider.Outcome{provider.Unknown, provider.Rejected, provider.Throttled} {
 		for _, b := range []web.Blame{web.OnChannel, web.OnSender, web.OnMessage} {
-			if r := a.Result(web.Meaning{Outcome: o, Why: "it says so", Blame: b}, ""); r.Unfit || r.Outcome != o {
+			if r := a.Result(web.Meaning{Outcome: o, Why: "it says so", Blame: b}, ""); r.Unfit ||
+				r.Outcome != o {
 				t.Errorf("%v, on %v: %+v", o, b, r)
 			}
 		}
@@ -111,8 +130,10 @@ func TestRetryAfterIsReadInSecondsAndAsADate(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Duration{
-		"": 0, "3": 3 * time.Second, " 120 ": 2 * time.Minute, "0.5": 500 * time.Millisecond, "0": 0, "-1": 0, "soon": 0,
-		"NaN": 0, "1e300": 0, "Sun, 01 Mar 2026 12:00:07 GMT": 7 * time.Second, "Sun, 01 Mar 2026 11:59:00 GMT": 0,
+		"": 0, "3": 3 * time.Second, " 120 ": 2 * time.Minute, "0.5": 500 * time.Millisecond,
+		"0": 0, "-1": 0, "soon": 0,
+		"NaN": 0, "1e300": 0, "Sun, 01 Mar 2026 12:00:07 GMT": 7 * time.Second,
+		"Sun, 01 Mar 2026 11:59:00 GMT": 0,
 	} {
 		if got := web.RetryAfter(http.Header{"Retry-After": {text}}, now); got != want {
 			t.Errorf("%q is %v, want %v", text, got, want)
@@ -125,7 +146,8 @@ func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.StringMatching(`[0-9a-f]{32}`).Draw(t, "key")
 		base := rapid.SampledFrom([]string{
-			"https://sms.example.org/receipts/acme", "https://sms.example.org:8443/r?a=b&c=%20", "http://127.0.0.1:9/r?key=old",
+			"https://sms.example.org/receipts/acme", "https://sms.example.org:8443/r?a=b&c=%20",
+			"http://127.0.0.1:9/r?key=old",
 		}).Draw(t, "base")
 		address := web.WithKey(base, key)
 		if got := web.CallbackKey(address); got != key {
@@ -136,8 +158,10 @@ func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
 		t.Error("a callback or a key appeared from nowhere")
 	}
 	for _, address := range []string{
-		"", "https://x/", "https://x/?key=", "https://x/?key=0123", "https://x/?key=0123456789ABCDEF0123456789ABCDEF",
-		"https://x/?key=0123456789abcdef0123456789abcdefg", "https://x/%zz?key=0123456789abcdef0123456789abcdef",
+		"", "https://x/", "https://x/?key=", "https://x/?key=0123",
+		"https://x/?key=0123456789ABCDEF0123456789ABCDEF",
+		"https://x/?key=0123456789abcdef0123456789abcdefg",
+		"https://x/%zz?key=0123456789abcdef0123456789abcdef",
 		"https://x/?key=0123456789abcdef0123456789abcde+",
 	} {
 		if got := web.CallbackKey(address); got != "" {
@@ -160,12 +184,15 @@ func TestSecretsAreReadFromOneFileOrTwo(t *testing.T) {
 		want  string
 		fault bool
 	}{
-		"none": {nil, "", false}, "one": {"/a", "first", false}, "two": {[]any{"/a", "/b"}, "first second", false},
-		"three": {[]any{"/a", "/b", "/a"}, "", true}, "empty": {"/empty", "", true}, "missing": {[]any{"/a", "/c"}, "first", true},
+		"none": {nil, "", false}, "one": {"/a", "first", false},
+		"two":   {[]any{"/a", "/b"}, "first second", false},
+		"three": {[]any{"/a", "/b", "/a"}, "", true}, "empty": {"/empty", "", true},
+		"missing": {[]any{"/a", "/c"}, "first", true},
 	} {
 		r := settings.New(map[string]any{"token_file": c.value}, readFile)
 		got := strings.Join(web.Secrets(r, "token_file", readFile), " ")
-		if err := r.Err(); got != c.want || (err != nil) != c.fault || err != nil && !strings.HasPrefix(err.Error(), "token_file: ") {
+		if err := r.Err(); got != c.want || (err != nil) != c.fault ||
+			err != nil && !strings.HasPrefix(err.Error(), "token_file: ") {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 		if err := r.Err(); name == "missing" && !errors.Is(err, os.ErrNotExist) {
@@ -178,7 +205,8 @@ func TestAKeyThatCouldNotBeReadHasOneFault(t *testing.T) {
 	t.Parallel()
 	read := errors.Join(errors.New("a: is no URL"), errors.New("b: is empty"))
 	invalid := errors.Join(errors.Join(errors.New("a: is missing")), errors.New("c: is missing"))
-	if got, want := web.JoinFaults(read, invalid).Error(), "a: is no URL\nb: is empty\nc: is missing"; got != want {
+	if got, want := web.JoinFaults(read, invalid).Error(),
+		"a: is no URL\nb: is empty\nc: is missing"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if err := web.JoinFaults(nil, nil); err != nil {

@@ -4,7 +4,8 @@
 // An adapter says how a submission is written as a Request and how an Answer is read as a
 // provider.Result; both are pure. This package does the rest: it holds the connections, knows
 // whether a byte has left, heeds deadlines, refuses addresses of private networks, and keeps
-// numbers, texts and secrets out of errors. Signatures, fields and codes are the adapters' business.
+// numbers, texts and secrets out of errors. Signatures, fields and codes are the adapters'
+// business.
 package web
 
 import (
@@ -27,11 +28,13 @@ import (
 
 // API is what an adapter knows of its vendor. Both methods are pure.
 type API interface {
-	// Compose writes a submission of a whole text as a request. An error means that this channel cannot send such a message, which
-	// another one may; an Unsendable means that no provider could. It shows no number and no text.
+	// Compose writes a submission of a whole text as a request. An error means that this channel
+	// cannot send such a message, which another one may; an Unsendable means that no provider
+	// could. It shows no number and no text.
 	Compose(s *provider.Submission) (*Request, error)
-	// Classify reads an answer. What it cannot read is Unknown, and so is what it accepts under a reference longer than
-	// provider.MaxReference: Channel sees to that. Answer.Result makes a result of a Meaning.
+	// Classify reads an answer. What it cannot read is Unknown, and so is what it accepts under a
+	// reference longer than provider.MaxReference: Channel sees to that. Answer.Result makes a
+	// result of a Meaning.
 	Classify(a *Answer) provider.Result
 }
 
@@ -56,15 +59,18 @@ func New(cfg Config, api API) *Channel {
 	return c
 }
 
-// errParts keeps the rest of a text back that another kind of channel had under the same name before: with the rest the vendor would
-// get the parts once more that have been taken.
+// errParts keeps the rest of a text back that another kind of channel had under the same name
+// before: with the rest the vendor would get the parts once more that have been taken.
 var errParts = errors.New("the vendor takes whole texts only, and parts of this one have been taken")
 
 // Send submits a message with one request. It sends no single parts.
 func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	leave, ok := c.enter()
 	if !ok {
-		return provider.Result{Outcome: provider.Refused, Code: provider.Closed, Err: errors.New("the channel is closed")}
+		return provider.Result{
+			Outcome: provider.Refused, Code: provider.Closed,
+			Err: errors.New("the channel is closed"),
+		}
 	}
 	defer leave()
 	if s.Parts != nil {
@@ -75,7 +81,8 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 	}
 	ctx, end := c.bound(ctx)
 	defer end()
-	answer, failed := c.client.Call(ctx, s.Begins(), func() (*Request, error) { return c.api.Compose(&s) })
+	answer, failed := c.client.Call(ctx, s.Begins(),
+		func() (*Request, error) { return c.api.Compose(&s) })
 	switch {
 	case failed != nil && failed.Code == provider.Late && s.Expired(time.Now()):
 		return withheld(provider.DeadlinePassed)
@@ -89,16 +96,21 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 	return answer.Unreadable("")
 }
 
-// Unsendable is an error of Compose that blames the message: no provider could send it, however its channel is set up.
+// Unsendable is an error of Compose that blames the message: no provider could send it, however its
+// channel is set up.
 type Unsendable string
 
 // Error implements error.
 func (u Unsendable) Error() string { return string(u) }
 
-// uncomposed is the result of a submission that could not be written. The message is at fault only when the adapter is
-// certain of it: a sender that is missing, or a limit of one vendor, is the channel's.
+// uncomposed is the result of a submission that could not be written. The message is at fault only
+// when the adapter is certain of it: a sender that is missing, or a limit of one vendor, is the
+// channel's.
 func uncomposed(err error) provider.Result {
-	r := provider.Result{Outcome: provider.Refused, Code: provider.Uncomposed, Err: fmt.Errorf("compose the request: %w", err)}
+	r := provider.Result{
+		Outcome: provider.Refused, Code: provider.Uncomposed,
+		Err: fmt.Errorf("compose the request: %w", err),
+	}
 	if _, ok := errors.AsType[Unsendable](err); ok {
 		r.Outcome, r.Code = provider.Rejected, "unsendable"
 	}
@@ -190,7 +202,8 @@ func cause(err error) string {
 	switch {
 	case errors.Is(err, errPrivate):
 		return "private_address"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), timeout(err):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		timeout(err):
 		return "timeout"
 	case errors.Is(err, context.Canceled):
 		return "ended"
@@ -200,7 +213,8 @@ func cause(err error) string {
 		return "dns"
 	case errors.As(err, &op) && op.Op == "dial":
 		return "dial"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "connection_lost"
 	case errors.Is(err, errTooLong):
 		return "answer_too_long"
@@ -213,8 +227,8 @@ func timeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// withoutURL takes the address off an error of net/http: its query may hold a number or a text. What is left names hosts
-// at most.
+// withoutURL takes the address off an error of net/http: its query may hold a number or a text.
+// What is left names hosts at most.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -225,10 +239,12 @@ func withoutURL(err error) error {
 // Lookup asks an API for the list of messages under a submission's key.
 type Lookup struct {
 	Request *Request
-	// Read takes the list out of a good answer: what it says of the key, whose Known is Unanswered where the key is not in it,
-	// and how many entries it has. An error means that there is no list.
+	// Read takes the list out of a good answer: what it says of the key, whose Known is Unanswered
+	// where the key is not in it, and how many entries it has. An error means that there is no
+	// list.
 	Read func(body []byte) (found provider.LookupResult, entries int, err error)
-	// AbsenceIsCertain takes an empty list for "not taken". Otherwise the message may still show up.
+	// AbsenceIsCertain takes an empty list for "not taken". Otherwise the message may still show
+	// up.
 	AbsenceIsCertain bool
 }
 
@@ -244,10 +260,13 @@ func (c *Channel) LookUp(ctx context.Context, key string, l Lookup) provider.Loo
 	return l.Result(answer)
 }
 
-// Result says what an answer means. Only a list that holds the key, or none at all, is an answer to the question.
+// Result says what an answer means. Only a list that holds the key, or none at all, is an answer to
+// the question.
 func (l Lookup) Result(answer *Answer) provider.LookupResult {
 	if answer.Status != http.StatusOK {
-		return provider.LookupResult{Err: fmt.Errorf("the API answers the lookup with status %d", answer.Status)}
+		return provider.LookupResult{
+			Err: fmt.Errorf("the API answers the lookup with status %d", answer.Status),
+		}
 	}
 	found, entries, err := l.Read(answer.Body)
 	switch {
@@ -256,11 +275,15 @@ func (l Lookup) Result(answer *Answer) provider.LookupResult {
 	case found.State != provider.Unanswered:
 		return found
 	case entries > 0:
-		return provider.LookupResult{Err: errors.New("the answer to the lookup is about other messages")}
+		return provider.LookupResult{
+			Err: errors.New("the answer to the lookup is about other messages"),
+		}
 	case l.AbsenceIsCertain:
 		return provider.LookupResult{State: provider.NotTaken}
 	}
-	return provider.LookupResult{Err: errors.New("nothing is known under the key; it may still show up")}
+	return provider.LookupResult{
+		Err: errors.New("nothing is known under the key; it may still show up"),
+	}
 }
 
 // ErrNoList is what Lookup.Read returns for an answer without a list.

@@ -20,8 +20,8 @@ type fussyAPI struct {
 
 func (f fussyAPI) Compose(*provider.Submission) (*web.Request, error) { return nil, f.err }
 
-// TestOnlyAnUnsendableEndsTheMessage: a channel without a sender, or a vendor's own limit, is no reason to keep a message
-// from the other channels.
+// TestOnlyAnUnsendableEndsTheMessage: a channel without a sender, or a vendor's own limit, is no
+// reason to keep a message from the other channels.
 func TestOnlyAnUnsendableEndsTheMessage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -30,11 +30,15 @@ func TestOnlyAnUnsendableEndsTheMessage(t *testing.T) {
 		code    string
 	}{
 		"fault of the channel": {errors.New("no sender"), provider.Refused, "uncomposed"},
-		"fault of the message": {fmt.Errorf("sms: %w", web.Unsendable("there is no text")), provider.Rejected, "unsendable"},
+		"fault of the message": {
+			fmt.Errorf("sms: %w", web.Unsendable("there is no text")), provider.Rejected,
+			"unsendable",
+		},
 	} {
 		channel := web.New(web.Config{}, fussyAPI{plainAPI{http.MethodPost}, c.err})
 		t.Cleanup(func() { _ = channel.Close(t.Context()) })
-		if r := channel.Send(t.Context(), message()); r.Outcome != c.outcome || r.Code != c.code || !errors.Is(r.Err, c.err) {
+		if r := channel.Send(t.Context(), message()); r.Outcome != c.outcome || r.Code != c.code ||
+			!errors.Is(r.Err, c.err) {
 			t.Errorf("%s: %v, %q, %v", name, r.Outcome, r.Code, r.Err)
 		}
 	}
@@ -78,8 +82,10 @@ func TestOnlyAListWithTheKeyOrWithNothingAnswersALookup(t *testing.T) {
 				w.WriteHeader(c.status)
 				_, _ = w.Write([]byte(c.body))
 			})
-			got := channel(t, s.URL, http.MethodPost, asIs).LookUp(t.Context(), "key", lookup(c.certain))
-			if got.State != c.want || (got.Err != nil) != (c.want == provider.Unanswered) || (got.Reference == "ref") != (c.want == provider.Taken) {
+			got := channel(t, s.URL, http.MethodPost, asIs).LookUp(t.Context(), "key",
+				lookup(c.certain))
+			if got.State != c.want || (got.Err != nil) != (c.want == provider.Unanswered) ||
+				(got.Reference == "ref") != (c.want == provider.Taken) {
 				t.Errorf("%+v, want %v", got, c.want)
 			}
 		})
@@ -91,7 +97,8 @@ func TestALookupThatCannotBeMadeAnswersNothing(t *testing.T) {
 	s := serve(t, cut)
 	c := channel(t, s.URL, http.MethodPost, asIs)
 	for _, key := range []string{"", "key"} {
-		if got := c.LookUp(t.Context(), key, lookup(true)); got.State != provider.Unanswered || got.Err == nil {
+		if got := c.LookUp(t.Context(), key, lookup(true)); got.State != provider.Unanswered ||
+			got.Err == nil {
 			t.Errorf("%q: %+v", key, got)
 		}
 	}
@@ -105,20 +112,27 @@ func TestStampsAreFreshForAsLongAsTheVendorNeeds(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	for age, want := range map[time.Duration]error{
 		0: nil, 5 * time.Minute: nil, -5 * time.Minute: nil,
-		5*time.Minute + time.Second: provider.ErrStale, -5*time.Minute - time.Second: provider.ErrStale, 400 * 24 * time.Hour: provider.ErrStale,
+		5*time.Minute + time.Second:  provider.ErrStale,
+		-5*time.Minute - time.Second: provider.ErrStale, 400 * 24 * time.Hour: provider.ErrStale,
 	} {
-		if err := web.CheckStamp(strconv.FormatInt(now.Add(-age).Unix(), 10), now, web.Tolerance); !errors.Is(err, want) || (err == nil) != (want == nil) {
+		if err := web.CheckStamp(strconv.FormatInt(now.Add(-age).Unix(), 10), now,
+			web.Tolerance); !errors.Is(err, want) || (err == nil) != (want == nil) {
 			t.Errorf("%s old: %v, want %v", age, err, want)
 		}
 	}
-	for age, want := range map[time.Duration]error{25 * time.Hour: nil, 25*time.Hour + time.Second: provider.ErrStale, -5*time.Minute - time.Second: provider.ErrStale} {
-		if err := web.CheckAge(now.Add(-age), now, web.RetryTolerance(24*time.Hour)); !errors.Is(err, want) || (err == nil) != (want == nil) {
+	for age, want := range map[time.Duration]error{25 * time.Hour: nil, 25*time.Hour +
+		time.Second: provider.ErrStale, -5*time.Minute - time.Second: provider.ErrStale} {
+		if err := web.CheckAge(now.Add(-age), now,
+			web.RetryTolerance(24*time.Hour)); !errors.Is(err, want) ||
+			(err == nil) != (want == nil) {
 			t.Errorf("retried, %s old: %v, want %v", age, err, want)
 		}
 	}
 	for stamp, want := range map[string]error{
-		"": provider.ErrMalformed, "today": provider.ErrMalformed, "1e9": provider.ErrMalformed, "99999999999999999999": provider.ErrMalformed,
-		"9223372036854775807": provider.ErrStale, "-9223372036854775808": provider.ErrStale, "0": provider.ErrStale,
+		"": provider.ErrMalformed, "today": provider.ErrMalformed, "1e9": provider.ErrMalformed,
+		"99999999999999999999": provider.ErrMalformed,
+		"9223372036854775807":  provider.ErrStale, "-9223372036854775808": provider.ErrStale,
+		"0": provider.ErrStale,
 	} {
 		if err := web.CheckStamp(stamp, now, web.Tolerance); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", stamp, err, want)
@@ -129,7 +143,10 @@ func TestStampsAreFreshForAsLongAsTheVendorNeeds(t *testing.T) {
 func TestASignatureIsThatOfAnyLiveSecret(t *testing.T) {
 	t.Parallel()
 	sign := func(secret string) []byte { return []byte("signed by " + secret) }
-	for given, want := range map[string]bool{"signed by a": true, "signed by b": true, "signed by c": false, "": false, "signed by ": false} {
+	for given, want := range map[string]bool{
+		"signed by a": true, "signed by b": true, "signed by c": false, "": false,
+		"signed by ": false,
+	} {
 		if got := web.SignedByAny([]string{"a", "b"}, []byte(given), sign); got != want {
 			t.Errorf("%q: %t", given, got)
 		}

@@ -32,10 +32,10 @@ type Answer struct {
 	OwnSender bool
 }
 
-// Client makes calls to one API. It is safe for concurrent use. Every call is at most one request on
-// the wire, over a connection of HTTP/1.1 that it has for itself: http.Client would send a GET, or a
-// POST that it takes for idempotent, once more when a kept connection dies before the answer, and
-// over HTTP/2 nobody outside net/http knows when a request leaves.
+// Client makes calls to one API. It is safe for concurrent use. Every call is at most one request
+// on the wire, over a connection of HTTP/1.1 that it has for itself: http.Client would send a GET,
+// or a POST that it takes for idempotent, once more when a kept connection dies before the answer,
+// and over HTTP/2 nobody outside net/http knows when a request leaves.
 type Client struct {
 	cfg   Config
 	slots chan struct{} // holds one value for each call under way
@@ -48,15 +48,18 @@ func NewClient(cfg Config) *Client {
 	cfg.ConnectTimeout = orElse(cfg.ConnectTimeout, DefaultConnectTimeout)
 	cfg.Connections = orElse(cfg.Connections, DefaultConnections)
 	return &Client{
-		cfg: cfg, slots: make(chan struct{}, cfg.Connections), idle: idleConns{by: map[string][]*conn{}},
+		cfg: cfg, slots: make(chan struct{}, cfg.Connections),
+		idle: idleConns{by: map[string][]*conn{}},
 	}
 }
 
-// NoRedirect is the CheckRedirect that makes a redirect an answer: what is sent goes to the configured address and to no other.
+// NoRedirect is the CheckRedirect that makes a redirect an answer: what is sent goes to the
+// configured address and to no other.
 func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// NewTransport makes connections by the rules of a Config: no proxy but the configured one, and no address of a private
-// network unless that is allowed, whatever a name resolves to. Scoring functions are called by the same rules.
+// NewTransport makes connections by the rules of a Config: no proxy but the configured one, and no
+// address of a private network unless that is allowed, whatever a name resolves to. Scoring
+// functions are called by the same rules.
 func NewTransport(cfg *Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: idleTimeout}
 	if !cfg.AllowPrivate && cfg.Proxy == nil {

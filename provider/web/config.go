@@ -66,8 +66,9 @@ type Config struct {
 func ParseConfig(r *settings.Reader, base string) Config {
 	cfg := Config{
 		Timeout: r.Duration("timeout"), ConnectTimeout: r.Duration("connect_timeout"),
-		Connections: r.Integer("connections", 1, maxConnections), AllowPrivate: r.Flag("allow_private"),
-		TLS: r.ClientTLS(),
+		Connections:  r.Integer("connections", 1, maxConnections),
+		AllowPrivate: r.Flag("allow_private"),
+		TLS:          r.ClientTLS(),
 	}
 	if address := r.Text("base_url"); address != "" {
 		base = address
@@ -105,15 +106,18 @@ func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
-		return nil, errors.New("is missing; write where the API begins, such as https://api.example.com")
+		return nil, errors.New(
+			"is missing; write where the API begins, such as https://api.example.com")
 	case err != nil: // its text would show the address, which may hold a password
 		return nil, errors.New("is no URL")
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, errors.New("is no address such as https://api.example.com")
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }):
-		return nil, errors.New("names a host outside ASCII; write it as DNS has it, which begins with xn--")
+		return nil, errors.New(
+			"names a host outside ASCII; write it as DNS has it, which begins with xn--")
 	case u.User != nil:
-		return nil, errors.New("holds a user or a password; secrets do not belong into the routing document")
+		return nil, errors.New(
+			"holds a user or a password; secrets do not belong into the routing document")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("has a query or a fragment; write only where the API begins")
 	}

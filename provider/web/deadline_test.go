@@ -216,7 +216,8 @@ func TestALatestThatPassesDuringACallDoesNotEndIt(t *testing.T) {
 		accept(n, w, r)
 	})
 	c := channel(t, s.URL, http.MethodPost, asIs)
-	if r := c.Send(t.Context(), message()); r.Outcome != provider.Accepted { // the connection is there from now on
+	// the connection is there from now on
+	if r := c.Send(t.Context(), message()); r.Outcome != provider.Accepted {
 		t.Fatal(r.Err)
 	}
 	m := message()

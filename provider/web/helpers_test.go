@@ -27,7 +27,8 @@ type server struct {
 func serve(t testing.TB, answer func(n int, w http.ResponseWriter, r *http.Request)) *server {
 	t.Helper()
 	s := &server{}
-	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
 		s.mu.Lock()
 		n := len(s.requests)
 		s.requests = append(s.requests, r)

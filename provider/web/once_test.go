@@ -15,8 +15,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain is the trap of net/http: it repeats a GET, and a POST with an
-// Idempotency-Key, when a kept connection dies before the answer.
+// TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain is the trap of net/http: it repeats a
+// GET, and a POST with an Idempotency-Key, when a kept connection dies before the answer.
 func TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -29,7 +29,9 @@ func TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain(t *testing.T) {
 				accept(n, w, r)
 			})
 			c := channel(t, s.URL, method, asIs)
-			for i, want := range []provider.Outcome{provider.Accepted, provider.Unknown, provider.Accepted} {
+			for i, want := range []provider.Outcome{
+				provider.Accepted, provider.Unknown, provider.Accepted,
+			} {
 				if r := c.Send(t.Context(), message()); r.Outcome != want {
 					t.Errorf("message %d: %v, %v, want %v", i, r.Outcome, r.Err, want)
 				}
@@ -53,7 +55,8 @@ func TestNetHTTPWouldHaveTriedAgain(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
 	for range 2 {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader("text"))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL,
+			strings.NewReader("text"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,8 +88,8 @@ func (b *brittle) Write(p []byte) (int, error) {
 	return n, errors.Join(err, syscall.EPIPE)
 }
 
-// TestADeadKeptConnectionCostsNothingWhenNoByteLeft breaks a kept connection that looks sound. When its
-// write takes no byte, the message goes out over a new one; when it takes one, nobody knows.
+// TestADeadKeptConnectionCostsNothingWhenNoByteLeft breaks a kept connection that looks sound. When
+// its write takes no byte, the message goes out over a new one; when it takes one, nobody knows.
 func TestADeadKeptConnectionCostsNothingWhenNoByteLeft(t *testing.T) {
 	t.Parallel()
 	for passes, want := range map[int]provider.Outcome{0: provider.Accepted, 1: provider.Unknown} {
@@ -111,7 +114,8 @@ func TestADeadKeptConnectionCostsNothingWhenNoByteLeft(t *testing.T) {
 			requests = 2
 		}
 		if got, _ := s.seen(); got != requests || len(conns) != requests {
-			t.Errorf("%d bytes pass: %d requests over %d connections, want %d", passes, got, len(conns), requests)
+			t.Errorf("%d bytes pass: %d requests over %d connections, want %d", passes, got,
+				len(conns), requests)
 		}
 	}
 }
@@ -137,8 +141,13 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	elsewhere := serve(t, accept)
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		for _, status := range []int{301, 302, 303, 307, 308} {
-			s := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, status) })
-			if r := channel(t, s.URL, method, asIs).Send(t.Context(), message()); r.Outcome != provider.Unknown {
+			s := serve(
+				t, func(_ int, w http.ResponseWriter,
+					r *http.Request) {
+					http.Redirect(w, r, elsewhere.URL, status)
+				})
+			if r := channel(t, s.URL, method, asIs).Send(t.Context(),
+				message()); r.Outcome != provider.Unknown {
 				t.Errorf("%s, %d: %v", method, status, r.Outcome)
 			}
 			if requests, _ := s.seen(); requests != 1 {
@@ -157,14 +166,24 @@ func TestAnswersTooLongAreNoAnswers(t *testing.T) {
 		answer func(http.ResponseWriter)
 		want   provider.Result
 	}{
-		"body of 1 MiB":     {func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, 1<<20)) }, provider.Result{Outcome: provider.Accepted}},
-		"body of more":      {func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, 1<<20+1)) }, provider.Result{Outcome: provider.Unknown, Code: "answer_too_long"}},
-		"header of 128 KiB": {func(w http.ResponseWriter) { w.Header().Set("X", strings.Repeat("x", 128<<10)) }, provider.Result{Outcome: provider.Unknown, Code: "transport"}},
+		"body of 1 MiB": {
+			func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, 1<<20)) },
+			provider.Result{Outcome: provider.Accepted},
+		},
+		"body of more": {
+			func(w http.ResponseWriter) { _, _ = w.Write(make([]byte, 1<<20+1)) },
+			provider.Result{Outcome: provider.Unknown, Code: "answer_too_long"},
+		},
+		"header of 128 KiB": {
+			func(w http.ResponseWriter) { w.Header().Set("X", strings.Repeat("x", 128<<10)) },
+			provider.Result{Outcome: provider.Unknown, Code: "transport"},
+		},
 	} {
 		s := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { c.answer(w) })
 		r := channel(t, s.URL, http.MethodPost, asIs).Send(t.Context(), message())
 		if r.Outcome != c.want.Outcome || r.Code != c.want.Code {
-			t.Errorf("%s: %v, %q, want %v, %q", name, r.Outcome, r.Code, c.want.Outcome, c.want.Code)
+			t.Errorf("%s: %v, %q, want %v, %q", name, r.Outcome, r.Code, c.want.Outcome,
+				c.want.Code)
 		}
 	}
 }
@@ -174,7 +193,8 @@ func TestAnEndedContextTakesNoConnection(t *testing.T) {
 	s := serve(t, accept)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r := channel(t, s.URL, http.MethodPost, asIs).Send(ctx, message()); r.Outcome != provider.Refused {
+	if r := channel(t, s.URL, http.MethodPost, asIs).Send(ctx,
+		message()); r.Outcome != provider.Refused {
 		t.Errorf("%v, %v", r.Outcome, r.Err)
 	}
 	if requests, connections := s.seen(); requests != 0 || connections != 0 {
@@ -191,13 +211,16 @@ func TestAskMakesOneRequestAndShowsNoAddress(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	s.Close()
-	if _, err := c.Ask(t.Context(), &web.Request{Method: http.MethodGet, URL: "/what?number=447700900123"}); err == nil || strings.Contains(err.Error(), "447700900123") {
+	if _, err := c.Ask(t.Context(),
+		&web.Request{Method: http.MethodGet, URL: "/what?number=447700900123"}); err == nil ||
+		strings.Contains(err.Error(), "447700900123") {
 		t.Errorf("the error is %v", err)
 	}
 	if err := c.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Ask(t.Context(), &web.Request{Method: http.MethodGet, URL: "/what"}); err == nil {
+	if _, err := c.Ask(t.Context(),
+		&web.Request{Method: http.MethodGet, URL: "/what"}); err == nil {
 		t.Error("a closed channel was asked")
 	}
 	if requests, _ := s.seen(); requests != 1 {

@@ -20,7 +20,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// TestPrivateAddressesAreRefusedWhereTheyResolve uses names and spellings that all lead to this machine.
+// TestPrivateAddressesAreRefusedWhereTheyResolve uses names and spellings that all lead to this
+// machine.
 func TestPrivateAddressesAreRefusedWhereTheyResolve(t *testing.T) {
 	t.Parallel()
 	s := serve(t, accept)
@@ -28,9 +29,13 @@ func TestPrivateAddressesAreRefusedWhereTheyResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::1]", "0.0.0.0", "[::]"} {
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::1]", "0.0.0.0",
+		"[::]",
+	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			c := channel(t, "http://"+host+":"+u.Port(), method, func(cfg *web.Config) { cfg.AllowPrivate = false })
+			c := channel(t, "http://"+host+":"+u.Port(), method,
+				func(cfg *web.Config) { cfg.AllowPrivate = false })
 			r := c.Send(t.Context(), message())
 			if r.Outcome != provider.Refused || r.Code != "private_address" {
 				t.Errorf("%s %s: %v, %q, %v", method, host, r.Outcome, r.Code, r.Err)
@@ -47,11 +52,14 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
 	s := serve(t, accept)
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if r := channel(t, s.URL, method, asIs).Send(t.Context(), message()); r.Outcome != provider.Accepted {
+		if r := channel(t, s.URL, method, asIs).Send(t.Context(),
+			message()); r.Outcome != provider.Accepted {
 			t.Errorf("the environment's proxy: %v", r.Err)
 		}
-		// The environment's proxy never stands before loopback, so a name that has no address shows it.
-		if r := channel(t, "http://api.invalid", method, asIs).Send(t.Context(), message()); r.Code != "dns" {
+		// The environment's proxy never stands before loopback, so a name that has no address shows
+		// it.
+		if r := channel(t, "http://api.invalid", method, asIs).Send(t.Context(),
+			message()); r.Code != "dns" {
 			t.Errorf("the environment's proxy was asked: %q, %v", r.Code, r.Err)
 		}
 		proxy := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
@@ -69,7 +77,8 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 		through.User = url.UserPassword("user", "pass")
 		// A proxy resolves the name, and may itself be in a private network.
 		proxied := func(cfg *web.Config) { cfg.Proxy, cfg.AllowPrivate = through, false }
-		if r := channel(t, "http://api.example.com", method, proxied).Send(t.Context(), message()); r.Outcome != provider.Accepted {
+		if r := channel(t, "http://api.example.com", method, proxied).Send(t.Context(),
+			message()); r.Outcome != provider.Accepted {
 			t.Errorf("the configured proxy: %v", r.Err)
 		}
 		proxy.Close()
@@ -80,7 +89,8 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 	}
 }
 
-// TestErrorsShowNoNumberTextOrSecret sends the number and the text in the URL, which net/http's errors quote.
+// TestErrorsShowNoNumberTextOrSecret sends the number and the text in the URL, which net/http's
+// errors quote.
 func TestErrorsShowNoNumberTextOrSecret(t *testing.T) {
 	t.Parallel()
 	away := serve(t, accept)
@@ -91,18 +101,28 @@ func TestErrorsShowNoNumberTextOrSecret(t *testing.T) {
 		code    string
 		adjust  func(*web.Config)
 	}{
-		"nobody there":   {away.URL, provider.Refused, "dial", asIs},
-		"cut":            {serve(t, cut).URL, provider.Unknown, "connection_lost", asIs},
-		"no HTTP":        {serve(t, garbage).URL, provider.Unknown, "transport", asIs},
-		"no TLS":         {strings.Replace(serve(t, accept).URL, "http:", "https:", 1), provider.Refused, "transport", asIs},
-		"no such name":   {"http://api.invalid", provider.Refused, "dns", asIs},
-		"not allowed":    {serve(t, accept).URL, provider.Refused, "private_address", func(c *web.Config) { c.AllowPrivate = false }},
-		"no time for it": {serve(t, hang).URL, provider.Unknown, "timeout", func(c *web.Config) { c.Timeout = time.Second }},
+		"nobody there": {away.URL, provider.Refused, "dial", asIs},
+		"cut":          {serve(t, cut).URL, provider.Unknown, "connection_lost", asIs},
+		"no HTTP":      {serve(t, garbage).URL, provider.Unknown, "transport", asIs},
+		"no TLS": {
+			strings.Replace(serve(t, accept).URL, "http:", "https:", 1), provider.Refused,
+			"transport", asIs,
+		},
+		"no such name": {"http://api.invalid", provider.Refused, "dns", asIs},
+		"not allowed": {
+			serve(t, accept).URL, provider.Refused, "private_address",
+			func(c *web.Config) { c.AllowPrivate = false },
+		},
+		"no time for it": {
+			serve(t, hang).URL, provider.Unknown, "timeout",
+			func(c *web.Config) { c.Timeout = time.Second },
+		},
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			r := channel(t, c.address, method, c.adjust).Send(t.Context(), message())
 			if r.Outcome != c.outcome || r.Code != c.code {
-				t.Errorf("%s, %s: %v, %q, %v, want %v, %q", name, method, r.Outcome, r.Code, r.Err, c.outcome, c.code)
+				t.Errorf("%s, %s: %v, %q, %v, want %v, %q", name, method, r.Outcome, r.Code, r.Err,
+					c.outcome, c.code)
 			}
 			if r.Err == nil {
 				t.Errorf("%s, %s: no error", name, method)
@@ -160,7 +180,8 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 	running.Wait()
 }
 
-// behindTunnel opens a channel to an API over TLS behind a proxy over TLS. Its connections break when they are told to.
+// behindTunnel opens a channel to an API over TLS behind a proxy over TLS. Its connections break
+// when they are told to.
 func behindTunnel(t testing.TB, answer http.HandlerFunc) (c *web.Channel, conns func() []*brittle) {
 	t.Helper()
 	api := httptest.NewTLSServer(answer)
@@ -231,13 +252,15 @@ func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoCompressedAnswerIsAskedFor: what is read is what came over the wire, so that the bound on an answer bounds both, and a
-// server or a proxy that breaks off or garbles a compressed body cannot make an acceptance unreadable.
+// TestNoCompressedAnswerIsAskedFor: what is read is what came over the wire, so that the bound on
+// an answer bounds both, and a server or a proxy that breaks off or garbles a compressed body
+// cannot make an acceptance unreadable.
 func TestNoCompressedAnswerIsAskedFor(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		s := serve(t, accept)
-		if r := channel(t, s.URL, method, asIs).Send(t.Context(), message()); r.Outcome != provider.Accepted {
+		if r := channel(t, s.URL, method, asIs).Send(t.Context(),
+			message()); r.Outcome != provider.Accepted {
 			t.Fatalf("%s: %v, %v", method, r.Outcome, r.Err)
 		}
 		s.mu.Lock()

@@ -13,13 +13,13 @@ import (
 type Environment struct {
 	// ReadFile reads the files that settings name.
 	ReadFile func(name string) ([]byte, error)
-	// Callback is the public URL to which the provider posts receipts and inbound messages of this channel; empty
-	// when this deployment has none, and then none are asked for.
+	// Callback is the public URL to which the provider posts receipts and inbound messages of this
+	// channel; empty when this deployment has none, and then none are asked for.
 	Callback string
 }
 
-// OpenFunc makes a channel of settings: each adapter's Open is one. Its error joins all faults of the settings,
-// each under its key. It reads files and makes no connection.
+// OpenFunc makes a channel of settings: each adapter's Open is one. Its error joins all faults of
+// the settings, each under its key. It reads files and makes no connection.
 type OpenFunc func(values map[string]any, o Environment) (provider.Channel, error)
 
 // Adapter is what each adapter's channel is.
@@ -29,9 +29,12 @@ type Adapter interface {
 	provider.CallbackReader
 }
 
-// Open is what an adapter's Open does: parse checks the settings and reads the files that they name, and make returns a
-// channel for what they say.
-func Open[C any, A Adapter](values map[string]any, o Environment, parse func(map[string]any, Environment) (C, error), make func(C) A) (provider.Channel, error) {
+// Open is what an adapter's Open does: parse checks the settings and reads the files that they
+// name, and make returns a channel for what they say.
+func Open[C any, A Adapter](
+	values map[string]any, o Environment, parse func(map[string]any, Environment) (C, error),
+	make func(C) A,
+) (provider.Channel, error) {
 	cfg, err := parse(values, o)
 	if err != nil {
 		return nil, err
@@ -48,9 +51,9 @@ func Concurrency(values map[string]any) int {
 	return DefaultConnections
 }
 
-// JoinFaults joins what was wrong with the settings that were read and what Validate found in the result. Each
-// error reads "key: ..."; of a key that could not be read, what Validate says is left out, because it only says that
-// there is no value.
+// JoinFaults joins what was wrong with the settings that were read and what Validate found in the
+// result. Each error reads "key: ..."; of a key that could not be read, what Validate says is left
+// out, because it only says that there is no value.
 func JoinFaults(read, invalid error) error {
 	list := flatten(read)
 	known := map[string]bool{}
@@ -86,7 +89,8 @@ func keyOf(err error) string {
 	return key
 }
 
-// maxSecrets is how many secrets may be valid at once: the current one, and another while they are exchanged.
+// maxSecrets is how many secrets may be valid at once: the current one, and another while they are
+// exchanged.
 const maxSecrets = 2
 
 // Secret reads the file that a setting names, without its last line break.
@@ -106,12 +110,16 @@ func Secrets(r *settings.Reader, key string, readFile func(name string) ([]byte,
 	})
 }
 
-// SecretsBy reads what Secrets reads, for a vendor whose secrets have a form: clean takes one out of its file, or says
-// what is wrong with it, without showing any of it.
-func SecretsBy[S any](r *settings.Reader, key string, readFile func(name string) ([]byte, error), clean func(path string, content []byte) (S, error)) []S {
+// SecretsBy reads what Secrets reads, for a vendor whose secrets have a form: clean takes one out
+// of its file, or says what is wrong with it, without showing any of it.
+func SecretsBy[S any](
+	r *settings.Reader, key string, readFile func(name string) ([]byte, error),
+	clean func(path string, content []byte) (S, error),
+) []S {
 	paths := r.Texts(key)
 	if len(paths) > maxSecrets {
-		r.Failf(key, "names %d files; at most %d secrets can be valid at once", len(paths), maxSecrets)
+		r.Failf(key, "names %d files; at most %d secrets can be valid at once", len(paths),
+			maxSecrets)
 		return nil
 	}
 	var secrets []S

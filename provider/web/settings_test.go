@@ -32,9 +32,14 @@ func TestAChannelIsOpenedOnlyWithSettingsWithoutFault(t *testing.T) {
 	t.Parallel()
 	fault := errors.New("api_key_file: is missing")
 	for _, want := range []error{nil, fault} {
-		parse := func(_ map[string]any, o web.Environment) (string, error) { return o.Callback, want }
+		parse := func(_ map[string]any, o web.Environment) (string,
+			error) {
+			return o.Callback, want
+		}
 		made := func(callback string) deafChannel {
-			return deafChannel{web.New(webtest.LocalConfig(t, "http://127.0.0.1:1"), plainAPI{"GET"}), callback}
+			return deafChannel{
+				web.New(webtest.LocalConfig(t, "http://127.0.0.1:1"), plainAPI{"GET"}), callback,
+			}
 		}
 		c, err := web.Open(nil, web.Environment{Callback: "https://sms.example.org"}, parse, made)
 		if want != nil {
@@ -53,8 +58,9 @@ func TestAChannelIsOpenedOnlyWithSettingsWithoutFault(t *testing.T) {
 func TestAHostIsWrittenAsDNSHasIt(t *testing.T) {
 	t.Parallel()
 	for address, ok := range map[string]bool{
-		"https://api.example.com/v1": true, "http://[::1]:8080": true, "https://xn--bcher-kva.example": true,
-		"https://b\u00fccher.example": false,
+		"https://api.example.com/v1": true, "http://[::1]:8080": true,
+		"https://xn--bcher-kva.example": true,
+		"https://b\u00fccher.example":   false,
 	} {
 		r := settings.New(map[string]any{"base_url": address}, nil)
 		web.ParseConfig(r, "")
@@ -75,14 +81,18 @@ func (p plainAPI) Compose(s *provider.Submission) (*web.Request, error) {
 		return &web.Request{Method: p.method, URL: "/send?" + query.Encode()}, nil
 	}
 	body, err := json.Marshal(plainSubmit{s.To, s.Text})
-	return &web.Request{Method: p.method, URL: "/send", Body: body, Header: http.Header{"Idempotency-Key": {s.ID}}}, err
+	return &web.Request{
+		Method: p.method, URL: "/send", Body: body, Header: http.Header{"Idempotency-Key": {s.ID}},
+	}, err
 }
 
 func (plainAPI) Classify(a *web.Answer) provider.Result {
 	r := provider.Result{Code: strconv.Itoa(a.Status), Err: errors.New(http.StatusText(a.Status))}
 	switch a.Status {
 	case http.StatusOK:
-		return provider.Result{Outcome: provider.Accepted, Reference: strings.TrimRight(string(a.Body), "\x00")}
+		return provider.Result{
+			Outcome: provider.Accepted, Reference: strings.TrimRight(string(a.Body), "\x00"),
+		}
 	case http.StatusBadRequest:
 		r.Outcome = provider.Rejected
 	case http.StatusForbidden:
@@ -107,7 +117,8 @@ func (plainShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 
 func (plainShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	status := map[providertest.Reply]int{
-		providertest.Reject: http.StatusBadRequest, providertest.Refuse: http.StatusForbidden, providertest.Throttle: http.StatusTooManyRequests,
+		providertest.Reject: http.StatusBadRequest, providertest.Refuse: http.StatusForbidden,
+		providertest.Throttle: http.StatusTooManyRequests,
 	}[v.Reply]
 	if status != 0 {
 		if v.RetryAfter > 0 {
@@ -130,7 +141,10 @@ func TestChannelConforms(t *testing.T) {
 			t.Parallel()
 			webtest.CheckConformance(t, webtest.Vendor{
 				Protocol: func() webtest.Protocol { return plainShape{} },
-				Open:     func(_ testing.TB, reach web.Config) provider.Channel { return web.New(reach, plainAPI{method}) },
+				Open: func(_ testing.TB,
+					reach web.Config) provider.Channel {
+					return web.New(reach, plainAPI{method})
+				},
 			})
 		})
 	}

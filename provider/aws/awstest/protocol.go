@@ -1,6 +1,7 @@
-// Package awstest is AWS End User Messaging SMS and SNS as their servers speak, for package webtest: it verifies the
-// signature of each request (Signature Version 4), answers in the AWS JSON 1.0 protocol, and publishes events that it signs
-// as SNS does. It is written from the documentation and shares no code with the adapter or with AWS's SDK.
+// Package awstest is AWS End User Messaging SMS and SNS as their servers speak, for package
+// webtest: it verifies the signature of each request (Signature Version 4), answers in the AWS JSON
+// 1.0 protocol, and publishes events that it signs as SNS does. It is written from the
+// documentation and shares no code with the adapter or with AWS's SDK.
 package awstest
 
 import (
@@ -21,9 +22,11 @@ type Config struct {
 	Region, AccessKeyID, SecretAccessKey string
 	// SessionToken belongs to temporary keys; empty for lasting ones.
 	SessionToken string
-	// Topic is the ARN of the topic that events go to, and Callback the URL that is subscribed to it.
+	// Topic is the ARN of the topic that events go to, and Callback the URL that is subscribed to
+	// it.
 	Topic, Callback string
-	// Key signs what the topic publishes, by SignatureVersion 2 or, if Version1, 1; nil leaves it unsigned.
+	// Key signs what the topic publishes, by SignatureVersion 2 or, if Version1, 1; nil leaves it
+	// unsigned.
 	Key      *rsa.PrivateKey
 	Version1 bool
 	// Secret, when set, stands in the query of the subscribed URL.
@@ -51,7 +54,8 @@ func (s protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/" || r.URL.RawQuery != "":
 		return webtest.Submit{}, fmt.Errorf("%s %s is not part of this API", r.Method, r.URL.Path)
-	case r.Header.Get("X-Amz-Target") != "PinpointSMSVoiceV2.SendTextMessage", r.Header.Get("Content-Type") != "application/x-amz-json-1.0":
+	case r.Header.Get("X-Amz-Target") != "PinpointSMSVoiceV2.SendTextMessage",
+		r.Header.Get("Content-Type") != "application/x-amz-json-1.0":
 		return webtest.Submit{}, errors.New("not SendTextMessage in JSON 1.0")
 	}
 	var in input
@@ -62,7 +66,8 @@ func (s protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	case !strings.HasPrefix(in.DestinationPhoneNumber, "+"), in.MessageBody == "":
 		return webtest.Submit{}, errors.New("no recipient or no text")
 	case utf8.RuneCountInString(in.MessageBody) > 1600, strings.TrimSpace(in.MessageBody) == "":
-		return webtest.Submit{}, errors.New("a text of another length than 1 to 1600, or of white space")
+		return webtest.Submit{},
+			errors.New("a text of another length than 1 to 1600, or of white space")
 	case in.MessageType != "TRANSACTIONAL" && in.MessageType != "PROMOTIONAL":
 		return webtest.Submit{}, errors.New("no type of message")
 	case in.TimeToLive != nil && (*in.TimeToLive < 5 || *in.TimeToLive > 259200):
@@ -71,7 +76,8 @@ func (s protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, errors.New("too much context")
 	}
 	return webtest.Submit{
-		To: in.DestinationPhoneNumber, From: in.OriginationIdentity, Text: in.MessageBody, Key: in.Context["dispatcher"], Callback: s.cfg.Callback,
+		To: in.DestinationPhoneNumber, From: in.OriginationIdentity, Text: in.MessageBody,
+		Key: in.Context["dispatcher"], Callback: s.cfg.Callback,
 	}, nil
 }
 
@@ -80,10 +86,15 @@ func (s protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v provide
 	switch v.Reply {
 	case providertest.Reject:
 		exception(w, "ConflictException", map[string]any{
-			"Message": "Destination phone number is opted out", "Reason": "DESTINATION_PHONE_NUMBER_OPTED_OUT", "ResourceType": "phone-number", "ResourceId": submit.To,
+			"Message": "Destination phone number is opted out",
+			"Reason":  "DESTINATION_PHONE_NUMBER_OPTED_OUT", "ResourceType": "phone-number",
+			"ResourceId": submit.To,
 		})
 	case providertest.Refuse:
-		exception(w, "ServiceQuotaExceededException", map[string]any{"Message": "Spend limit", "Reason": "MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT"})
+		exception(w, "ServiceQuotaExceededException",
+			map[string]any{
+				"Message": "Spend limit", "Reason": "MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT",
+			})
 	case providertest.Throttle:
 		webtest.SetRetryAfter(w, "Retry-After", v)
 		exception(w, "ThrottlingException", map[string]any{"Message": "Rate exceeded"})
@@ -107,7 +118,8 @@ func (s protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Requ
 	kind := r.Code
 	if kind == "" {
 		kind = map[provider.ReceiptState]string{
-			provider.Pending: "TEXT_SENT", provider.Delivered: "TEXT_DELIVERED", provider.Undelivered: "TEXT_UNREACHABLE",
+			provider.Pending: "TEXT_SENT", provider.Delivered: "TEXT_DELIVERED",
+			provider.Undelivered: "TEXT_UNREACHABLE",
 		}[r.State]
 	}
 	context := map[string]string{}
@@ -115,10 +127,14 @@ func (s protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Requ
 		context["dispatcher"] = submit.Key
 	}
 	return s.cfg.Publish(submit.Callback, map[string]any{
-		"eventType": kind, "eventVersion": "1.0", "eventTimestamp": stamp().UnixMilli(), "isFinal": r.State.Final(),
-		"originationPhoneNumber": submit.From, "destinationPhoneNumber": submit.To, "isoCountryCode": "GB", "messageId": submit.Reference,
-		"messageRequestTimestamp": submit.At.UnixMilli(), "messageEncoding": "GSM", "messageType": "TRANSACTIONAL",
-		"messageStatus": strings.TrimPrefix(kind, "TEXT_"), "context": context, "totalMessageParts": submit.Parts,
+		"eventType": kind, "eventVersion": "1.0", "eventTimestamp": stamp().UnixMilli(),
+		"isFinal":                r.State.Final(),
+		"originationPhoneNumber": submit.From, "destinationPhoneNumber": submit.To,
+		"isoCountryCode": "GB", "messageId": submit.Reference,
+		"messageRequestTimestamp": submit.At.UnixMilli(), "messageEncoding": "GSM",
+		"messageType":   "TRANSACTIONAL",
+		"messageStatus": strings.TrimPrefix(kind, "TEXT_"), "context": context,
+		"totalMessageParts": submit.Parts,
 		"totalMessagePrice": 0.04, "totalCarrierFee": 0.0,
 	})
 }
@@ -126,7 +142,8 @@ func (s protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Requ
 // Inbound publishes a message of a two-way number.
 func (s protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return s.cfg.Publish(callback, map[string]any{
-		"originationNumber": in.From, "destinationNumber": in.To, "messageKeyword": "KEYWORD_1", "messageBody": in.Text,
+		"originationNumber": in.From, "destinationNumber": in.To, "messageKeyword": "KEYWORD_1",
+		"messageBody":      in.Text,
 		"inboundMessageId": in.Reference, "previousPublishedMessageId": "",
 	})
 }

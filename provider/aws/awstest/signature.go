@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// authentic verifies Signature Version 4 as the IAM User Guide describes it ("Create a signed AWS API request").
+// authentic verifies Signature Version 4 as the IAM User Guide describes it ("Create a signed AWS
+// API request").
 func (c *Config) authentic(r *http.Request, body []byte) error {
 	fields, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
 	if !ok {
@@ -40,7 +41,8 @@ func (c *Config) authentic(r *http.Request, body []byte) error {
 			return errors.New("IncompleteSignature: " + needed)
 		}
 	}
-	text := "AWS4-HMAC-SHA256\n" + r.Header.Get("X-Amz-Date") + "\n" + scope + "\n" + hexSum([]byte(canonical(r, body, signed)))
+	text := "AWS4-HMAC-SHA256\n" + r.Header.Get("X-Amz-Date") + "\n" + scope + "\n" +
+		hexSum([]byte(canonical(r, body, signed)))
 	key := mac([]byte("AWS4"+c.SecretAccessKey), day)
 	for _, step := range []string{c.Region, "sms-voice", "aws4_request"} {
 		key = mac(key, step)

@@ -37,14 +37,19 @@ func (c *Config) PublishAbout(callback, subject string, event any) (*http.Reques
 	if err != nil {
 		return nil, err
 	}
-	return c.post(callback, map[string]string{"Type": "Notification", "Message": string(text), "Subject": subject})
+	return c.post(
+		callback, map[string]string{
+			"Type": "Notification", "Message": string(text), "Subject": subject,
+		})
 }
 
 // Ask is the call by which SNS asks whether a URL wants what a topic publishes.
 func (c *Config) Ask(callback, token string) (*http.Request, error) {
 	return c.post(callback, map[string]string{
-		"Type": "SubscriptionConfirmation", "Message": "You have chosen to subscribe to the topic " + c.Topic, "Token": token,
-		"SubscribeURL": "https://sns." + c.Region + ".amazonaws.com/?Action=ConfirmSubscription&TopicArn=" + c.Topic + "&Token=" + token,
+		"Type":    "SubscriptionConfirmation",
+		"Message": "You have chosen to subscribe to the topic " + c.Topic, "Token": token,
+		"SubscribeURL": "https://sns." + c.Region +
+			".amazonaws.com/?Action=ConfirmSubscription&TopicArn=" + c.Topic + "&Token=" + token,
 	})
 }
 
@@ -72,7 +77,8 @@ func (c *Config) post(callback string, message map[string]string) (*http.Request
 	return r, nil
 }
 
-// sign signs every field that there is by now, name and value on lines of their own, in the order of the names.
+// sign signs every field that there is by now, name and value on lines of their own, in the order
+// of the names.
 func (c *Config) sign(message map[string]string) error {
 	var names []string
 	for name := range message {
@@ -94,7 +100,8 @@ func (c *Config) sign(message map[string]string) error {
 		return err
 	}
 	message["Signature"] = base64.StdEncoding.EncodeToString(signature)
-	message["SigningCertURL"] = "https://sns." + c.Region + ".amazonaws.com/SimpleNotificationService-0123456789abcdef.pem"
+	message["SigningCertURL"] = "https://sns." + c.Region +
+		".amazonaws.com/SimpleNotificationService-0123456789abcdef.pem"
 	return nil
 }
 

@@ -42,14 +42,16 @@ func (m messages) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, err
 	}
 	return webtest.Submit{
-		To: "+" + strings.Join(s.Recipients, ","), From: s.Originator, Text: s.Body, Key: s.Reference, Callback: s.ReportURL,
+		To: "+" + strings.Join(s.Recipients, ","), From: s.Originator, Text: s.Body,
+		Key: s.Reference, Callback: s.ReportURL,
 	}, s.check()
 }
 
 func (s *submit) check() error {
 	digits := strings.Trim(s.Originator, "0123456789") == ""
 	switch {
-	case len(s.Recipients) != 1 || len(s.Recipients[0]) < 7 || strings.Trim(s.Recipients[0], "0123456789") != "":
+	case len(s.Recipients) != 1 || len(s.Recipients[0]) < 7 ||
+		strings.Trim(s.Recipients[0], "0123456789") != "":
 		return errors.New("recipients: not one number")
 	case s.Originator == "", digits && len(s.Originator) > 17, !digits && len(s.Originator) > 11:
 		return errors.New("originator: neither a number nor a name of 11 characters")
@@ -72,7 +74,8 @@ func (m messages) Write(w http.ResponseWriter, s *webtest.Submit, v providertest
 	case providertest.Reject:
 		refuse(w, replyStatus(v.Reply), 10, "recipients is invalid", "recipients")
 	case providertest.Refuse:
-		refuse(w, replyStatus(v.Reply), 2, "Request not allowed (incorrect access_key)", "access_key")
+		refuse(w, replyStatus(v.Reply), 2, "Request not allowed (incorrect access_key)",
+			"access_key")
 	case providertest.Throttle:
 		webtest.SetRetryAfter(w, "Retry-After", v)
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -83,20 +86,29 @@ func (m messages) Write(w http.ResponseWriter, s *webtest.Submit, v providertest
 
 func (m messages) accept(w http.ResponseWriter, s *webtest.Submit) {
 	number, _ := strconv.ParseInt(strings.TrimPrefix(s.To, "+"), 10, 64)
-	item := map[string]any{"recipient": number, "status": "sent", "statusDatetime": stamp().Format("2006-01-02T15:04:05-07:00"), "messagePartCount": s.Parts}
+	item := map[string]any{
+		"recipient": number, "status": "sent",
+		"statusDatetime": stamp().Format("2006-01-02T15:04:05-07:00"), "messagePartCount": s.Parts,
+	}
 	webtest.WriteJSON(w, http.StatusCreated, map[string]any{
-		"id": s.Reference, "href": "https://rest.messagebird.com/messages/" + s.Reference, "direction": "mt", "type": "sms",
-		"originator": s.From, "body": s.Text, "reference": s.Key, "validity": nil, "gateway": nil, "typeDetails": map[string]any{},
-		"datacoding": "plain", "mclass": 1, "scheduledDatetime": nil, "createdDatetime": stamp().Format("2006-01-02T15:04:05-07:00"),
+		"id": s.Reference, "href": "https://rest.messagebird.com/messages/" + s.Reference,
+		"direction": "mt", "type": "sms",
+		"originator": s.From, "body": s.Text, "reference": s.Key, "validity": nil, "gateway": nil,
+		"typeDetails": map[string]any{},
+		"datacoding":  "plain", "mclass": 1, "scheduledDatetime": nil,
+		"createdDatetime": stamp().Format("2006-01-02T15:04:05-07:00"),
 		"recipients": map[string]any{
-			"totalCount": 1, "totalSentCount": 1, "totalDeliveredCount": 0, "totalDeliveryFailedCount": 0, "items": []any{item},
+			"totalCount": 1, "totalSentCount": 1, "totalDeliveredCount": 0,
+			"totalDeliveryFailedCount": 0, "items": []any{item},
 		},
 	})
 }
 
 func refuse(w http.ResponseWriter, status, code int, description, parameter string) {
 	webtest.WriteJSON(w, status, map[string]any{
-		"errors": []any{map[string]any{"code": code, "description": description, "parameter": parameter}},
+		"errors": []any{
+			map[string]any{"code": code, "description": description, "parameter": parameter},
+		},
 	})
 }
 
@@ -107,7 +119,8 @@ func (m messages) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, 
 	}
 	word, reason, code := status(r)
 	fields := url.Values{
-		"id": {s.Reference}, "reference": {s.Key}, "recipient": {strings.TrimPrefix(s.To, "+")}, "status": {word},
+		"id": {s.Reference}, "reference": {s.Key}, "recipient": {strings.TrimPrefix(s.To, "+")},
+		"status":       {word},
 		"statusReason": {reason}, "statusDatetime": {stamp().Format("2006-01-02T15:04:05-07:00")},
 	}
 	if code != "" {
@@ -119,14 +132,18 @@ func (m messages) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, 
 // Inbound is a forwarded message: a form.
 func (m messages) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	fields := url.Values{
-		"id": {in.Reference}, "originator": {strings.TrimPrefix(in.From, "+")}, "recipient": {strings.TrimPrefix(in.To, "+")},
-		"body": {in.Text}, "createdDatetime": {stamp().Format("2006-01-02T15:04:05-07:00")},
+		"id": {in.Reference}, "originator": {strings.TrimPrefix(in.From, "+")},
+		"recipient": {strings.TrimPrefix(in.To, "+")},
+		"body":      {in.Text}, "createdDatetime": {stamp().Format("2006-01-02T15:04:05-07:00")},
 	}
-	return m.cfg.signed(http.MethodPost, callback, []byte(fields.Encode()), "application/x-www-form-urlencoded")
+	return m.cfg.signed(http.MethodPost, callback, []byte(fields.Encode()),
+		"application/x-www-form-urlencoded")
 }
 
 // signed is a request in the name of MessageBird.
-func (c *Config) signed(method, address string, body []byte, contentType string) (*http.Request, error) {
+func (c *Config) signed(
+	method, address string, body []byte, contentType string,
+) (*http.Request, error) {
 	var content io.Reader = http.NoBody
 	if body != nil {
 		content = bytes.NewReader(body)

@@ -1,6 +1,6 @@
-// Package birdtest is Bird's API as its server speaks it, for package webtest: it reads as strictly as Bird does,
-// answers in its shapes, and signs what it posts with Bird's schemes. It is written from the documentation and shares
-// no code with the adapter.
+// Package birdtest is Bird's API as its server speaks it, for package webtest: it reads as strictly
+// as Bird does, answers in its shapes, and signs what it posts with Bird's schemes. It is written
+// from the documentation and shares no code with the adapter.
 package birdtest
 
 import (
@@ -21,7 +21,8 @@ type Config struct {
 	HMAC bool
 	// Workspace and Channel, when set, make it the Channels API.
 	Workspace, Channel string
-	// Callback is where the Channels API posts events; the messages endpoint is told with each message.
+	// Callback is where the Channels API posts events; the messages endpoint is told with each
+	// message.
 	Callback string
 }
 

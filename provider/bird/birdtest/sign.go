@@ -25,7 +25,8 @@ func (c *Config) signURL(r *http.Request, address string, body []byte) {
 	c.sign(r, address, body)
 }
 
-// signQuery signs as MessageBird did before it had JWTs: the query, sorted by name, stands for the URL.
+// signQuery signs as MessageBird did before it had JWTs: the query, sorted by name, stands for the
+// URL.
 func (c *Config) signQuery(r *http.Request, body []byte) {
 	c.sign(r, r.URL.Query().Encode(), body)
 }
@@ -42,7 +43,8 @@ func (c *Config) sign(r *http.Request, address string, body []byte) {
 func (c *Config) token(address string, body []byte) string {
 	now := stamp()
 	claims := map[string]any{
-		"iss": "MessageBird", "nbf": now.Unix(), "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "jti": rand.Text(),
+		"iss": "MessageBird", "nbf": now.Unix(), "iat": now.Unix(),
+		"exp": now.Add(time.Minute).Unix(), "jti": rand.Text(),
 		"url_hash": digestOf([]byte(address)),
 	}
 	if len(body) > 0 {

@@ -41,7 +41,9 @@ func (c clickSend) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, errors.New("not one message with a body")
 	}
 	m := list.Messages[0]
-	return webtest.Submit{To: m.To, From: m.From, Text: m.Body, Key: m.Custom, Callback: c.cfg.Callback}, nil
+	return webtest.Submit{
+		To: m.To, From: m.From, Text: m.Body, Key: m.Custom, Callback: c.cfg.Callback,
+	}, nil
 }
 
 // Write answers 200 whatever becomes of the message; its own status is within.
@@ -58,13 +60,20 @@ func (c clickSend) Write(w http.ResponseWriter, s *webtest.Submit, v providertes
 		return
 	case providertest.Accept, providertest.Lose, providertest.Cut:
 	}
-	message := map[string]any{"direction": "out", "to": s.To, "body": s.Text, "from": s.From, "status": status, "custom_string": s.Key}
+	message := map[string]any{
+		"direction": "out", "to": s.To, "body": s.Text, "from": s.From, "status": status,
+		"custom_string": s.Key,
+	}
 	if status == "SUCCESS" {
-		message["message_id"], message["message_parts"], message["message_price"] = s.Reference, s.Parts, "0.0650"
+		message["message_id"], message["message_parts"], message["message_price"] = s.Reference,
+			s.Parts, "0.0650"
 	}
 	webtest.WriteJSON(w, http.StatusOK, map[string]any{
-		"http_code": http.StatusOK, "response_code": "SUCCESS", "response_msg": "Messages queued for delivery.",
-		"data": map[string]any{"total_count": 1, "queued_count": 1, "messages": []any{message}},
+		"http_code": http.StatusOK, "response_code": "SUCCESS",
+		"response_msg": "Messages queued for delivery.",
+		"data": map[string]any{
+			"total_count": 1, "queued_count": 1, "messages": []any{message},
+		},
 	})
 }
 
@@ -82,18 +91,21 @@ func (c clickSend) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request,
 	case provider.Delivered:
 	}
 	return c.post(s.Callback, url.Values{
-		"message_id": {s.Reference}, "custom_string": {s.Key}, "status_code": {code}, "status_text": {"by the handset"},
-		"error_code": {failure}, "error_text": {""},
+		"message_id": {s.Reference}, "custom_string": {s.Key}, "status_code": {code},
+		"status_text": {"by the handset"},
+		"error_code":  {failure}, "error_text": {""},
 	})
 }
 
 // Inbound is a form posted to the address of the account.
 func (c clickSend) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return c.post(callback, url.Values{
-		"message_id": {in.Reference}, "from": {in.From}, "to": {in.To}, "body": {in.Text}, "original_body": {""},
+		"message_id": {in.Reference}, "from": {in.From}, "to": {in.To}, "body": {in.Text},
+		"original_body": {""},
 	})
 }
 
 func (c clickSend) post(address string, form url.Values) (*http.Request, error) {
-	return webtest.Post(address+"?secret="+url.QueryEscape(c.cfg.Secret), "application/x-www-form-urlencoded", []byte(form.Encode()))
+	return webtest.Post(address+"?secret="+url.QueryEscape(c.cfg.Secret),
+		"application/x-www-form-urlencoded", []byte(form.Encode()))
 }

@@ -1,6 +1,6 @@
-// Package httpapitest speaks as the servers of two real gateways do, for package webtest: Kannel's sendsms (User's
-// Guide 1.4, chapter "Using HTTP interface") and ClickSend's REST API v3. The documents that describe them to the adapter
-// are in its testdata.
+// Package httpapitest speaks as the servers of two real gateways do, for package webtest: Kannel's
+// sendsms (User's Guide 1.4, chapter "Using HTTP interface") and ClickSend's REST API v3. The
+// documents that describe them to the adapter are in its testdata.
 package httpapitest
 
 import (

@@ -16,7 +16,8 @@ type kannel struct{ cfg Config }
 
 // parameters are those of sendsms that are understood here.
 var parameters = map[string]bool{
-	"username": true, "password": true, "from": true, "to": true, "text": true, "charset": true, "coding": true,
+	"username": true, "password": true, "from": true, "to": true, "text": true, "charset": true,
+	"coding":   true,
 	"validity": true, "dlr-mask": true, "dlr-url": true, "smsc": true,
 }
 
@@ -70,13 +71,18 @@ func (k kannel) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, er
 	}
 	status := r.Code
 	if status == "" {
-		status = map[provider.ReceiptState]string{provider.Pending: "8", provider.Delivered: "1", provider.Undelivered: "2"}[r.State]
+		status = map[provider.ReceiptState]string{
+			provider.Pending: "8", provider.Delivered: "1", provider.Undelivered: "2",
+		}[r.State]
 	}
 	return http.NewRequest(http.MethodGet, strings.ReplaceAll(s.Callback, "%d", status), http.NoBody) //nolint:noctx // The carrier sets its context.
 }
 
 // Inbound is the get-url of an sms-service: ...?secret=S&id=%I&from=%p&to=%P&text=%a.
 func (k kannel) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
-	q := url.Values{"secret": {k.cfg.Secret}, "id": {in.Reference}, "from": {in.From}, "to": {in.To}, "text": {in.Text}}
+	q := url.Values{
+		"secret": {k.cfg.Secret}, "id": {in.Reference}, "from": {in.From}, "to": {in.To},
+		"text": {in.Text},
+	}
 	return http.NewRequest(http.MethodGet, callback+"?"+q.Encode(), http.NoBody) //nolint:noctx // The carrier sets its context.
 }

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// Receipt is a delivery report on a message. Its code is "<group id>/<status id>/<status name>/<error id>", such
-// as "2/9/UNDELIVERABLE_NOT_DELIVERED/1".
+// Receipt is a delivery report on a message. Its code is "<group id>/<status id>/<status
+// name>/<error id>", such as "2/9/UNDELIVERABLE_NOT_DELIVERED/1".
 func (h protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if s.Callback == "" {
 		return nil, nil //nolint:nilnil // No report was asked for.
@@ -23,10 +23,15 @@ func (h protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, 
 	}
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000+0000")
 	call, err := callOf(s.Callback, map[string]any{
-		"bulkId": "2034072219640523072", "messageId": idOf(s), "to": bare(s.To), "sender": s.From, "sentAt": now, "doneAt": now,
-		"messageCount": s.Parts, "price": map[string]any{"pricePerMessage": 0.01, "currency": "EUR"}, "callbackData": s.Key,
-		"status": state, "mccMnc": "23415",
-		"error": map[string]any{"groupId": 0, "groupName": "OK", "id": errorID, "name": "ERROR", "permanent": false},
+		"bulkId": "2034072219640523072", "messageId": idOf(s), "to": bare(s.To), "sender": s.From,
+		"sentAt": now, "doneAt": now,
+		"messageCount": s.Parts,
+		"price":        map[string]any{"pricePerMessage": 0.01, "currency": "EUR"},
+		"callbackData": s.Key,
+		"status":       state, "mccMnc": "23415",
+		"error": map[string]any{
+			"groupId": 0, "groupName": "OK", "id": errorID, "name": "ERROR", "permanent": false,
+		},
 	})
 	if err == nil && s.Callback == h.cfg.Subscription {
 		h.cfg.authenticate(call)
@@ -55,7 +60,8 @@ func stateOf(r webtest.Receipt) (s status, errorID int, err error) {
 // Inbound is the call that hands over a message of a subscriber.
 func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	call, err := callOf(callback, map[string]any{
-		"messageId": in.Reference, "from": bare(in.From), "to": bare(in.To), "text": in.Text, "cleanText": in.Text, "keyword": "",
+		"messageId": in.Reference, "from": bare(in.From), "to": bare(in.To), "text": in.Text,
+		"cleanText": in.Text, "keyword": "",
 		"receivedAt": time.Now().UTC().Format("2006-01-02T15:04:05.000+0000"), "smsCount": 1,
 		"price": map[string]any{"pricePerMessage": 0, "currency": "EUR"},
 	})
@@ -67,15 +73,16 @@ func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, 
 
 // callOf makes a callback with one result.
 func callOf(callback string, result map[string]any) (*http.Request, error) {
-	body, err := json.Marshal(map[string]any{"results": []any{result}, "messageCount": 1, "pendingMessageCount": 0})
+	body, err := json.Marshal(
+		map[string]any{"results": []any{result}, "messageCount": 1, "pendingMessageCount": 0})
 	if err != nil {
 		return nil, err
 	}
 	return webtest.Post(callback, "application/json", body)
 }
 
-// authenticate shows the credentials that were set where Infobip's customers enter addresses. An address that a message
-// names for itself is called without.
+// authenticate shows the credentials that were set where Infobip's customers enter addresses. An
+// address that a message names for itself is called without.
 func (c *Config) authenticate(r *http.Request) {
 	if c.User != "" {
 		r.SetBasicAuth(c.User, c.Password)

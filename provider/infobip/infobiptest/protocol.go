@@ -1,5 +1,6 @@
-// Package infobiptest is the server side of Infobip's SMS API for scripted carriers: it reads messages as strictly as
-// Infobip documents them, answers in its shapes, keeps logs, and calls back.
+// Package infobiptest is the server side of Infobip's SMS API for scripted carriers: it reads
+// messages as strictly as Infobip documents them, answers in its shapes, keeps logs, and calls
+// back.
 //
 // It is written from the documentation and shares no code with the adapter.
 package infobiptest
@@ -17,8 +18,9 @@ type Config struct {
 	Key string
 	// Subscription is where reports go whose message names no address; empty for nowhere.
 	Subscription string
-	// User and Password are shown where the Subscription is called, and with messages of subscribers; so is the header
-	// field Header with Secret. Empty for none. An address that a message names for itself is called without.
+	// User and Password are shown where the Subscription is called, and with messages of
+	// subscribers; so is the header field Header with Secret. Empty for none. An address that a
+	// message names for itself is called without.
 	User, Password string
 	Header, Secret string
 }
@@ -48,7 +50,9 @@ var (
 	rejected  = status{5, "REJECTED", 52, "REJECTED_DESTINATION", "Invalid destination address"}
 	noCredit  = status{5, "REJECTED", 12, "REJECTED_NOT_ENOUGH_CREDITS", "Not enough credits"}
 	delivered = status{3, "DELIVERED", 5, "DELIVERED_TO_HANDSET", "Message delivered to handset"}
-	failed    = status{2, "UNDELIVERABLE", 9, "UNDELIVERABLE_NOT_DELIVERED", "Message sent not delivered"}
+	failed    = status{
+		2, "UNDELIVERABLE", 9, "UNDELIVERABLE_NOT_DELIVERED", "Message sent not delivered",
+	}
 )
 
 // Write answers a message.
@@ -62,15 +66,18 @@ func (protocol) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.A
 	case providertest.Throttle:
 		webtest.SetRetryAfter(w, "Retry-After", v)
 		webtest.WriteJSON(w, http.StatusTooManyRequests, map[string]any{
-			"errorCode": "E429", "description": "Too many requests sent.", "action": "Check request rate limit.",
+			"errorCode": "E429", "description": "Too many requests sent.",
+			"action":     "Check request rate limit.",
 			"violations": []any{}, "resources": []any{},
 		})
 		return
 	case providertest.Accept, providertest.Lose, providertest.Cut:
 	}
-	webtest.WriteJSON(w, http.StatusOK, map[string]any{"bulkId": "2034072219640523072", "messages": []map[string]any{{
-		"messageId": idOf(s), "status": state, "destination": s.To[1:], "details": map[string]int{"messageCount": s.Parts},
-	}}})
+	webtest.WriteJSON(w, http.StatusOK,
+		map[string]any{"bulkId": "2034072219640523072", "messages": []map[string]any{{
+			"messageId": idOf(s), "status": state, "destination": s.To[1:],
+			"details": map[string]int{"messageCount": s.Parts},
+		}}})
 }
 
 // idOf is the id of a message: the caller's own, or one that the server gives.
@@ -82,7 +89,9 @@ func idOf(s *webtest.Submit) string {
 }
 
 // Other answers a look into the logs by message id.
-func (h protocol) ServeExtra(w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit) bool {
+func (h protocol) ServeExtra(
+	w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit,
+) bool {
 	if r.Method != http.MethodGet || r.URL.Path != "/sms/3/logs" {
 		return false
 	}
@@ -107,8 +116,9 @@ func (h protocol) ServeExtra(w http.ResponseWriter, r *http.Request, _ []byte, k
 			continue
 		}
 		list = append(list, map[string]any{
-			"messageId": id, "destination": s.To[1:], "sender": s.From, "status": state, "messageCount": s.Parts,
-			"content": map[string]string{"text": s.Text},
+			"messageId": id, "destination": s.To[1:], "sender": s.From, "status": state,
+			"messageCount": s.Parts,
+			"content":      map[string]string{"text": s.Text},
 		})
 	}
 	webtest.WriteJSON(w, http.StatusOK, map[string]any{"results": list})

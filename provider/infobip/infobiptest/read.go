@@ -65,7 +65,8 @@ func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	}
 	m := in.Messages[0]
 	s := webtest.Submit{
-		To: "+" + m.Destinations[0].To, From: m.Sender, Text: m.Content.Text, Key: m.Destinations[0].MessageID,
+		To: "+" + m.Destinations[0].To, From: m.Sender, Text: m.Content.Text,
+		Key:   m.Destinations[0].MessageID,
 		Parts: sms.Count(m.Content.Text, sms.Reference8).Segments,
 	}
 	if m.Webhooks.Delivery.Notify {
@@ -89,15 +90,18 @@ func (in *request) check() error {
 		return errors.New("messages[0].destinations[0].messageId")
 	case m.Content.Text == "" || m.Content.Transliteration != "NONE":
 		return errors.New("messages[0].content")
-	case len(m.Webhooks.CallbackData) > 4000 || m.Webhooks.CallbackData != "" && m.Webhooks.CallbackData != to.MessageID:
+	case len(m.Webhooks.CallbackData) > 4000 ||
+		m.Webhooks.CallbackData != "" && m.Webhooks.CallbackData != to.MessageID:
 		return errors.New("messages[0].webhooks.callbackData")
 	case m.Webhooks.Delivery.Notify && m.Webhooks.ContentType != "application/json":
 		return errors.New("messages[0].webhooks.contentType")
 	}
-	if v := m.Options.ValidityPeriod; v != nil && (v.TimeUnit != "SECONDS" || v.Amount < 1 || v.Amount > maxValidity) {
+	if v := m.Options.ValidityPeriod; v != nil &&
+		(v.TimeUnit != "SECONDS" || v.Amount < 1 || v.Amount > maxValidity) {
 		return errors.New("messages[0].options.validityPeriod")
 	}
-	if u, err := url.Parse(m.Webhooks.Delivery.URL); err != nil || m.Webhooks.Delivery.URL != "" && !u.IsAbs() {
+	if u, err := url.Parse(m.Webhooks.Delivery.URL); err != nil ||
+		m.Webhooks.Delivery.URL != "" && !u.IsAbs() {
 		return errors.New("messages[0].webhooks.delivery.url")
 	}
 	return nil

@@ -35,9 +35,12 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 	case provider.Pending:
 	}
 	return s.post(submit.Callback, url.Values{
-		"From": {submit.From}, "To": {strings.TrimPrefix(submit.To, "+")}, "Type": {"sms"}, "Status": {status}, "ErrorCode": {code},
-		"MessageUUID": {submit.Reference}, "ParentMessageUUID": {submit.Reference}, "Units": {strconv.Itoa(submit.Parts)},
-		"TotalRate": {"0.0050"}, "TotalAmount": {"0.0050"}, "MCC": {"234"}, "MNC": {"15"}, "PartInfo": {"1 of 1"},
+		"From": {submit.From}, "To": {strings.TrimPrefix(submit.To, "+")}, "Type": {"sms"},
+		"Status": {status}, "ErrorCode": {code},
+		"MessageUUID": {submit.Reference}, "ParentMessageUUID": {submit.Reference},
+		"Units":     {strconv.Itoa(submit.Parts)},
+		"TotalRate": {"0.0050"}, "TotalAmount": {"0.0050"}, "MCC": {"234"}, "MNC": {"15"},
+		"PartInfo":    {"1 of 1"},
 		"MessageTime": {submit.At.UTC().Format("2006-01-02 15:04:05.000000")},
 	})
 }
@@ -45,7 +48,8 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 // Inbound is the webhook for a message of a subscriber.
 func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return s.post(callback, url.Values{
-		"From": {strings.TrimPrefix(in.From, "+")}, "To": {strings.TrimPrefix(in.To, "+")}, "Text": {in.Text}, "Type": {"sms"},
+		"From": {strings.TrimPrefix(in.From, "+")}, "To": {strings.TrimPrefix(in.To, "+")},
+		"Text": {in.Text}, "Type": {"sms"},
 		"MessageUUID": {in.Reference}, "Units": {"1"}, "TotalRate": {"0"}, "TotalAmount": {"0"},
 	})
 }

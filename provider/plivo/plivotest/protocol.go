@@ -1,5 +1,5 @@
-// Package plivotest is the other side of provider/plivo: the Message API as a scripted carrier speaks it, with
-// callbacks that it signs by an implementation of its own.
+// Package plivotest is the other side of provider/plivo: the Message API as a scripted carrier
+// speaks it, with callbacks that it signs by an implementation of its own.
 package plivotest
 
 import (
@@ -65,7 +65,8 @@ func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, err
 	}
 	return webtest.Submit{
-		To: "+" + m.Dst, From: m.Src, Text: m.Text, Key: webtest.KeyIn(m.URL), Callback: m.URL, Parts: size.Segments,
+		To: "+" + m.Dst, From: m.Src, Text: m.Text, Key: webtest.KeyIn(m.URL), Callback: m.URL,
+		Parts: size.Segments,
 	}, nil
 }
 
@@ -106,7 +107,8 @@ func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v provid
 		writeFault(w, http.StatusTooManyRequests, "rate_limit_exceeded")
 	default:
 		webtest.WriteJSON(w, http.StatusAccepted, map[string]any{
-			"api_id": apiID, "message": "message(s) queued", "message_uuid": []string{submit.Reference},
+			"api_id": apiID, "message": "message(s) queued",
+			"message_uuid": []string{submit.Reference},
 		})
 	}
 }

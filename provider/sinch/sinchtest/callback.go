@@ -16,7 +16,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// Receipt is the delivery report on the recipient of a batch. Its code is "<status>/<code>", such as "Failed/404".
+// Receipt is the delivery report on the recipient of a batch. Its code is "<status>/<code>", such
+// as "Failed/404".
 func (h protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if s.Callback == "" {
 		return nil, nil //nolint:nilnil // No report was asked for.
@@ -30,7 +31,8 @@ func (h protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, 
 		return nil, err
 	}
 	return h.call(s.Callback, map[string]any{
-		"type": "recipient_delivery_report_sms", "batch_id": s.Reference, "recipient": strings.TrimPrefix(s.To, "+"),
+		"type": "recipient_delivery_report_sms", "batch_id": s.Reference,
+		"recipient":        strings.TrimPrefix(s.To, "+"),
 		"client_reference": s.Key, "status": status, "code": number, "at": time.Now().UTC(),
 		"operator_status_at": time.Now().UTC(),
 	})
@@ -50,12 +52,14 @@ func usual(state provider.ReceiptState) (status, code string) {
 // Inbound is the call that hands over a message of a subscriber.
 func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return h.call(callback, map[string]any{
-		"type": "mo_text", "id": in.Reference, "from": strings.TrimPrefix(in.From, "+"), "to": strings.TrimPrefix(in.To, "+"),
+		"type": "mo_text", "id": in.Reference, "from": strings.TrimPrefix(in.From, "+"),
+		"to":   strings.TrimPrefix(in.To, "+"),
 		"body": in.Text, "operator_id": "23415", "received_at": time.Now().UTC(),
 	})
 }
 
-// call signs: base 64 of HMAC-SHA256 over the body, a nonce and the time in seconds, joined by dots.
+// call signs: base 64 of HMAC-SHA256 over the body, a nonce and the time in seconds, joined by
+// dots.
 func (h protocol) call(callback string, event map[string]any) (*http.Request, error) {
 	body, err := json.Marshal(event)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package sinchtest is the server side of Sinch's SMS REST API for scripted carriers: it reads batches as strictly as
-// Sinch documents them, answers in its shapes, lists what it took, and signs callbacks.
+// Package sinchtest is the server side of Sinch's SMS REST API for scripted carriers: it reads
+// batches as strictly as Sinch documents them, answers in its shapes, lists what it took, and signs
+// callbacks.
 //
 // It is written from the documentation and shares no code with the adapter.
 package sinchtest
@@ -35,12 +36,15 @@ func New(cfg Config) webtest.Protocol { return protocol{cfg} }
 func (protocol) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	switch v.Reply {
 	case providertest.Reject:
-		webtest.WriteJSON(w, http.StatusBadRequest, problem{"syntax_constraint_violation", "Invalid recipient " + s.To})
+		webtest.WriteJSON(w, http.StatusBadRequest,
+			problem{"syntax_constraint_violation", "Invalid recipient " + s.To})
 	case providertest.Refuse:
-		webtest.WriteJSON(w, http.StatusForbidden, problem{"forbidden", "The service plan may not send"})
+		webtest.WriteJSON(w, http.StatusForbidden,
+			problem{"forbidden", "The service plan may not send"})
 	case providertest.Throttle:
 		webtest.SetRetryAfter(w, "Retry-After", v)
-		webtest.WriteJSON(w, http.StatusTooManyRequests, problem{"too_many_requests", "Rate limit exceeded"})
+		webtest.WriteJSON(w, http.StatusTooManyRequests,
+			problem{"too_many_requests", "Rate limit exceeded"})
 	case providertest.Accept, providertest.Lose, providertest.Cut:
 		webtest.WriteJSON(w, http.StatusCreated, stored(s))
 	}
@@ -77,7 +81,9 @@ func stored(s *webtest.Submit) batch {
 }
 
 // Other answers a listing of batches by client_reference.
-func (h protocol) ServeExtra(w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit) bool {
+func (h protocol) ServeExtra(
+	w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit,
+) bool {
 	if r.Method != http.MethodGet || r.URL.Path != h.path() {
 		return false
 	}
@@ -92,7 +98,8 @@ func (h protocol) ServeExtra(w http.ResponseWriter, r *http.Request, _ []byte, k
 			list = append(list, stored(&s))
 		}
 	}
-	webtest.WriteJSON(w, http.StatusOK, map[string]any{"count": len(list), "page": 0, "page_size": len(list), "batches": list})
+	webtest.WriteJSON(w, http.StatusOK,
+		map[string]any{"count": len(list), "page": 0, "page_size": len(list), "batches": list})
 	return true
 }
 

@@ -55,7 +55,8 @@ func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, err
 	}
 	s := webtest.Submit{
-		To: plus(b.To[0]), From: b.From, Text: text, Key: b.ClientReference, Parts: sms.Count(text, sms.Reference8).Segments,
+		To: plus(b.To[0]), From: b.From, Text: text, Key: b.ClientReference,
+		Parts: sms.Count(text, sms.Reference8).Segments,
 	}
 	if b.DeliveryReport != "none" {
 		s.Callback = b.CallbackURL

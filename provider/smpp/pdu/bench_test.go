@@ -37,7 +37,8 @@ func BenchmarkParseSubmit(b *testing.B) {
 }
 
 func BenchmarkParseSubmitResp(b *testing.B) {
-	frame := encode(b, 0, 1, &MessageResp{Command: CommandSubmitSMResp, MessageID: "0123456789abcdef"})
+	frame := encode(
+		b, 0, 1, &MessageResp{Command: CommandSubmitSMResp, MessageID: "0123456789abcdef"})
 	var body MessageResp
 	b.ReportAllocs()
 	for b.Loop() {

@@ -34,8 +34,8 @@ const (
 	CommandGenericNack         Command = 0x80000000
 )
 
-// Operations of SMPP 5.0 (section 4.7.5) and of 3.4 that this package only names: who is asked for one answers
-// generic_nack.
+// Operations of SMPP 5.0 (section 4.7.5) and of 3.4 that this package only names: who is asked for
+// one answers generic_nack.
 const (
 	CommandReplaceSM         Command = 0x00000007
 	CommandSubmitMulti       Command = 0x00000021
@@ -60,7 +60,8 @@ var commandNames = map[Command]string{
 	CommandEnquireLink: "enquire_link", CommandEnquireLinkResp: "enquire_link_resp",
 	CommandOutbind: "outbind", CommandAlertNotification: "alert_notification",
 	CommandGenericNack: "generic_nack",
-	CommandReplaceSM:   "replace_sm", CommandSubmitMulti: "submit_multi", CommandBroadcastSM: "broadcast_sm",
+	CommandReplaceSM:   "replace_sm", CommandSubmitMulti: "submit_multi",
+	CommandBroadcastSM:      "broadcast_sm",
 	CommandQueryBroadcastSM: "query_broadcast_sm", CommandCancelBroadcastSM: "cancel_broadcast_sm",
 }
 
@@ -133,8 +134,8 @@ const (
 	StatusUnknownErr        Status = 0x000000FF
 )
 
-// The values that SMPP 5.0 (section 4.7.6) added and that peers of that version
-// also send on 3.4 binds. Those of broadcast operations are left out.
+// The values that SMPP 5.0 (section 4.7.6) added and that peers of that version also send on 3.4
+// binds. Those of broadcast operations are left out.
 const (
 	StatusSerTypUnauth      Status = 0x00000100
 	StatusProhibited        Status = 0x00000101
@@ -151,26 +152,39 @@ type statusWords struct{ name, code string }
 
 var statuses = tableOfStatuses(map[Status]string{
 	StatusOK: "ESME_ROK", StatusInvMsgLen: "ESME_RINVMSGLEN", StatusInvCmdLen: "ESME_RINVCMDLEN",
-	StatusInvCmdID: "ESME_RINVCMDID", StatusInvBndSts: "ESME_RINVBNDSTS", StatusAlyBnd: "ESME_RALYBND",
-	StatusInvPrtFlg: "ESME_RINVPRTFLG", StatusInvRegDlvFlg: "ESME_RINVREGDLVFLG", StatusSysErr: "ESME_RSYSERR",
-	StatusInvSrcAdr: "ESME_RINVSRCADR", StatusInvDstAdr: "ESME_RINVDSTADR", StatusInvMsgID: "ESME_RINVMSGID",
-	StatusBindFail: "ESME_RBINDFAIL", StatusInvPaswd: "ESME_RINVPASWD", StatusInvSysID: "ESME_RINVSYSID",
-	StatusCancelFail: "ESME_RCANCELFAIL", StatusReplaceFail: "ESME_RREPLACEFAIL", StatusMsgQFul: "ESME_RMSGQFUL",
-	StatusInvSerTyp: "ESME_RINVSERTYP", StatusInvNumDests: "ESME_RINVNUMDESTS", StatusInvDLName: "ESME_RINVDLNAME",
-	StatusInvDestFlag: "ESME_RINVDESTFLAG", StatusInvSubRep: "ESME_RINVSUBREP", StatusInvEsmClass: "ESME_RINVESMCLASS",
-	StatusCntSubDL: "ESME_RCNTSUBDL", StatusSubmitFail: "ESME_RSUBMITFAIL", StatusInvSrcTON: "ESME_RINVSRCTON",
-	StatusInvSrcNPI: "ESME_RINVSRCNPI", StatusInvDstTON: "ESME_RINVDSTTON", StatusInvDstNPI: "ESME_RINVDSTNPI",
-	StatusInvSysTyp: "ESME_RINVSYSTYP", StatusInvRepFlag: "ESME_RINVREPFLAG", StatusInvNumMsgs: "ESME_RINVNUMMSGS",
-	StatusThrottled: "ESME_RTHROTTLED", StatusInvSched: "ESME_RINVSCHED", StatusInvExpiry: "ESME_RINVEXPIRY",
+	StatusInvCmdID: "ESME_RINVCMDID", StatusInvBndSts: "ESME_RINVBNDSTS",
+	StatusAlyBnd:    "ESME_RALYBND",
+	StatusInvPrtFlg: "ESME_RINVPRTFLG", StatusInvRegDlvFlg: "ESME_RINVREGDLVFLG",
+	StatusSysErr:    "ESME_RSYSERR",
+	StatusInvSrcAdr: "ESME_RINVSRCADR", StatusInvDstAdr: "ESME_RINVDSTADR",
+	StatusInvMsgID: "ESME_RINVMSGID",
+	StatusBindFail: "ESME_RBINDFAIL", StatusInvPaswd: "ESME_RINVPASWD",
+	StatusInvSysID:   "ESME_RINVSYSID",
+	StatusCancelFail: "ESME_RCANCELFAIL", StatusReplaceFail: "ESME_RREPLACEFAIL",
+	StatusMsgQFul:   "ESME_RMSGQFUL",
+	StatusInvSerTyp: "ESME_RINVSERTYP", StatusInvNumDests: "ESME_RINVNUMDESTS",
+	StatusInvDLName:   "ESME_RINVDLNAME",
+	StatusInvDestFlag: "ESME_RINVDESTFLAG", StatusInvSubRep: "ESME_RINVSUBREP",
+	StatusInvEsmClass: "ESME_RINVESMCLASS",
+	StatusCntSubDL:    "ESME_RCNTSUBDL", StatusSubmitFail: "ESME_RSUBMITFAIL",
+	StatusInvSrcTON: "ESME_RINVSRCTON",
+	StatusInvSrcNPI: "ESME_RINVSRCNPI", StatusInvDstTON: "ESME_RINVDSTTON",
+	StatusInvDstNPI: "ESME_RINVDSTNPI",
+	StatusInvSysTyp: "ESME_RINVSYSTYP", StatusInvRepFlag: "ESME_RINVREPFLAG",
+	StatusInvNumMsgs: "ESME_RINVNUMMSGS",
+	StatusThrottled:  "ESME_RTHROTTLED", StatusInvSched: "ESME_RINVSCHED",
+	StatusInvExpiry:   "ESME_RINVEXPIRY",
 	StatusInvDftMsgID: "ESME_RINVDFTMSGID", StatusReceiverTemporary: "ESME_RX_T_APPN",
-	StatusReceiverPermanent: "ESME_RX_P_APPN", StatusReceiverReject: "ESME_RX_R_APPN", StatusQueryFail: "ESME_RQUERYFAIL",
+	StatusReceiverPermanent: "ESME_RX_P_APPN", StatusReceiverReject: "ESME_RX_R_APPN",
+	StatusQueryFail:       "ESME_RQUERYFAIL",
 	StatusInvOptParStream: "ESME_RINVOPTPARSTREAM", StatusOptParNotAllwd: "ESME_ROPTPARNOTALLWD",
 	StatusInvParLen: "ESME_RINVPARLEN", StatusMissingOptParam: "ESME_RMISSINGOPTPARAM",
 	StatusInvOptParamVal: "ESME_RINVOPTPARAMVAL", StatusDeliveryFailure: "ESME_RDELIVERYFAILURE",
 	StatusUnknownErr: "ESME_RUNKNOWNERR", StatusSerTypUnauth: "ESME_RSERTYPUNAUTH",
 	StatusProhibited: "ESME_RPROHIBITED", StatusSerTypUnavail: "ESME_RSERTYPUNAVAIL",
 	StatusSerTypDenied: "ESME_RSERTYPDENIED", StatusInvDCS: "ESME_RINVDCS",
-	StatusInvSrcAddrSubunit: "ESME_RINVSRCADDRSUBUNIT", StatusInvDstAddrSubunit: "ESME_RINVDSTADDRSUBUNIT",
+	StatusInvSrcAddrSubunit: "ESME_RINVSRCADDRSUBUNIT",
+	StatusInvDstAddrSubunit: "ESME_RINVDSTADDRSUBUNIT",
 })
 
 func tableOfStatuses(names map[Status]string) map[Status]statusWords {
@@ -181,8 +195,7 @@ func tableOfStatuses(names map[Status]string) map[Status]statusWords {
 	return table
 }
 
-// Known reports whether the standard names s; vendors use others, mostly from
-// 0x400 to 0x4FF.
+// Known reports whether the standard names s; vendors use others, mostly from 0x400 to 0x4FF.
 func (s Status) Known() bool {
 	_, ok := statuses[s]
 	return ok

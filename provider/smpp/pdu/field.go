@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The longest a C-Octet String may be when written, its NUL included (section
-// 4.4.1 and its neighbours).
+// The longest a C-Octet String may be when written, its NUL included (section 4.4.1 and its
+// neighbours).
 const (
 	maxSystemID     = 16
 	maxSystemType   = 13
@@ -17,11 +17,11 @@ const (
 	maxAddress      = 21
 	maxDataAddress  = 65 // data_sm, alert_notification
 	maxTime         = 17
-	// maxMessageID is 65 in the standard (section 5.2.23). SMSCs that give out longer ids are asked about them by
-	// these.
+	// maxMessageID is 65 in the standard (section 5.2.23). SMSCs that give out longer ids are asked
+	// about them by these.
 	maxMessageID = 256
-	// maxPassword is 9 in the standard. Carriers hand out longer ones and their
-	// SMSCs take them, so only a length that no peer uses is refused.
+	// maxPassword is 9 in the standard. Carriers hand out longer ones and their SMSCs take them, so
+	// only a length that no peer uses is refused.
 	maxPassword = 65
 	// maxShortMessage is the most that sm_length may say (section 5.2.21).
 	maxShortMessage = 254
@@ -41,8 +41,8 @@ func appendCString(dst []byte, field, s string, limit int) ([]byte, error) {
 	return append(append(dst, s...), 0), nil
 }
 
-// cursor walks over a body. After the first error every read returns a zero value,
-// so that a body is read field by field and err looked at once.
+// cursor walks over a body. After the first error every read returns a zero value, so that a body
+// is read field by field and err looked at once.
 type cursor struct {
 	rest []byte
 	err  error
@@ -117,8 +117,8 @@ func (c *cursor) address(field string) Address {
 	return Address{TON: c.octet(field), NPI: c.octet(field), Addr: c.cstring(field)}
 }
 
-// FormatTime writes t as an absolute time in UTC: "YYMMDDhhmmsstnnp" with tenths of
-// a second and no offset (section 7.1.1.1).
+// FormatTime writes t as an absolute time in UTC: "YYMMDDhhmmsstnnp" with tenths of a second and no
+// offset (section 7.1.1.1).
 func FormatTime(t time.Time) string {
 	buf := t.UTC().AppendFormat(make([]byte, 0, maxTime), "060102150405")
 	tenths := byte(t.Nanosecond() / int(100*time.Millisecond))
@@ -159,14 +159,17 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	switch s[15] {
 	case 'R':
 		days := n[0]*360 + n[1]*30 + n[2]
-		return now.Add(time.Duration(days*24+n[3])*time.Hour + time.Duration(n[4])*time.Minute + time.Duration(n[5])*time.Second), nil
+		return now.Add(
+			time.Duration(days*24+n[3])*time.Hour + time.Duration(n[4])*time.Minute +
+				time.Duration(n[5])*time.Second), nil
 	case '-':
 		offset = -offset
 	case '+':
 	default:
 		return time.Time{}, &FieldError{"time", "ends in none of +, - and R"}
 	}
-	t := time.Date(2000+n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*int(100*time.Millisecond), time.UTC)
+	t := time.Date(2000+n[0], time.Month(n[1]), n[2], n[3], n[4], n[5],
+		n[6]*int(100*time.Millisecond), time.UTC)
 	return t.Add(-offset), nil
 }
 

@@ -63,7 +63,8 @@ func FuzzReader(f *testing.F) {
 				return
 			}
 			if len(frame) != int(header.Length) || len(reader.buf) > MaxSize {
-				t.Fatalf("frame of %d octets for %+v, buffer of %d", len(frame), header, len(reader.buf))
+				t.Fatalf("frame of %d octets for %+v, buffer of %d", len(frame), header,
+					len(reader.buf))
 			}
 		}
 	})

@@ -50,8 +50,10 @@ type Message struct {
 // ValidityOffset is where validity_period begins in the PDU of m.
 func ValidityOffset(m *Message) int {
 	const addresses, flags = 2 * 2, 3 // TON and NPI of both; esm_class, protocol_id, priority_flag
-	zeros := 4                        // the ends of service_type, two addresses and schedule_delivery_time
-	return HeaderSize + len(m.ServiceType) + len(m.Source.Addr) + len(m.Dest.Addr) + len(m.ScheduleDeliveryTime) + addresses + flags + zeros
+	// the ends of service_type, two addresses and schedule_delivery_time
+	zeros := 4
+	return HeaderSize + len(m.ServiceType) + len(m.Source.Addr) + len(m.Dest.Addr) +
+		len(m.ScheduleDeliveryTime) + addresses + flags + zeros
 }
 
 func (m *Message) appendTo(dst []byte) (_ []byte, err error) {
@@ -65,7 +67,8 @@ func (m *Message) appendTo(dst []byte) (_ []byte, err error) {
 		return dst, err
 	}
 	dst = append(dst, m.ESMClass, m.ProtocolID, m.PriorityFlag)
-	if dst, err = appendCString(dst, "schedule_delivery_time", m.ScheduleDeliveryTime, maxTime); err != nil {
+	if dst, err = appendCString(dst, "schedule_delivery_time", m.ScheduleDeliveryTime,
+		maxTime); err != nil {
 		return dst, err
 	}
 	if dst, err = appendCString(dst, "validity_period", m.ValidityPeriod, maxTime); err != nil {
@@ -74,7 +77,8 @@ func (m *Message) appendTo(dst []byte) (_ []byte, err error) {
 	if len(m.ShortMessage) > maxShortMessage {
 		return dst, &FieldError{"short_message", "is too long"}
 	}
-	dst = append(dst, m.RegisteredDelivery, m.ReplaceIfPresent, m.DataCoding, m.DefaultMsgID, byte(len(m.ShortMessage)))
+	dst = append(dst, m.RegisteredDelivery, m.ReplaceIfPresent, m.DataCoding, m.DefaultMsgID,
+		byte(len(m.ShortMessage)))
 	return m.TLVs.appendTo(append(dst, m.ShortMessage...))
 }
 
@@ -215,8 +219,8 @@ func (m *MessageResp) parse(body []byte) error {
 	return c.err
 }
 
-// MessageState is the state of a message as message_state and query_sm_resp have it (section 5.2.28; SMPP 5.0
-// section 4.7.15 added 0 and 9).
+// MessageState is the state of a message as message_state and query_sm_resp have it (section
+// 5.2.28; SMPP 5.0 section 4.7.15 added 0 and 9).
 type MessageState byte
 
 // The states.
@@ -235,12 +239,15 @@ const (
 
 // stateWords are how appendix B writes the states; SCHEDLD and SKIPPED are of SMPP 5.0.
 var stateWords = [...]string{
-	StateScheduled: "SCHEDLD", StateEnroute: "ENROUTE", StateDelivered: "DELIVRD", StateExpired: "EXPIRED",
-	StateDeleted: "DELETED", StateUndeliverable: "UNDELIV", StateAccepted: "ACCEPTD", StateUnknown: "UNKNOWN",
+	StateScheduled: "SCHEDLD", StateEnroute: "ENROUTE", StateDelivered: "DELIVRD",
+	StateExpired: "EXPIRED",
+	StateDeleted: "DELETED", StateUndeliverable: "UNDELIV", StateAccepted: "ACCEPTD",
+	StateUnknown:  "UNKNOWN",
 	StateRejected: "REJECTD", StateSkipped: "SKIPPED",
 }
 
-// Word returns the word of the text of a receipt (appendix B); empty for a value that the standard does not name.
+// Word returns the word of the text of a receipt (appendix B); empty for a value that the standard
+// does not name.
 func (s MessageState) Word() string {
 	if int(s) < len(stateWords) {
 		return stateWords[s]

@@ -1,12 +1,11 @@
-// Package pdu is the codec of SMPP 3.4 (Short Message Peer to Peer Protocol
-// Specification v3.4, Issue 1.2): the header, the bodies of the operations that
-// an ESME and an SMSC exchange, their optional parameters (TLVs) and the
-// command_status table.
+// Package pdu is the codec of SMPP 3.4 (Short Message Peer to Peer Protocol Specification v3.4,
+// Issue 1.2): the header, the bodies of the operations that an ESME and an SMSC exchange, their
+// optional parameters (TLVs) and the command_status table.
 //
-// It knows bytes only. Connections, windows and timers are package smpp's, what a
-// status means for a message is decided there too. Reading is liberal where peers
-// in the field are sloppy (over-long fields, missing bodies of refusals), writing
-// is strict. No input makes a function of this package panic.
+// It knows bytes only. Connections, windows and timers are package smpp's, what a status means for
+// a message is decided there too. Reading is liberal where peers in the field are sloppy (over-long
+// fields, missing bodies of refusals), writing is strict. No input makes a function of this package
+// panic.
 package pdu
 
 import (
@@ -25,9 +24,8 @@ const (
 	MaxSequence = 0x7FFFFFFF
 )
 
-// ErrLength reports a command_length outside HeaderSize to MaxSize, or one that
-// disagrees with the octets at hand. The stream behind such a header cannot be
-// framed any more.
+// ErrLength reports a command_length outside HeaderSize to MaxSize, or one that disagrees with the
+// octets at hand. The stream behind such a header cannot be framed any more.
 var ErrLength = errors.New("command_length out of bounds")
 
 // FieldError reports a field that cannot be written or read. It never holds the
@@ -48,8 +46,8 @@ type Header struct {
 	Sequence uint32
 }
 
-// ParseHeader reads the header at the front of b. It fails with ErrLength when b
-// is too short to hold one or when its command_length is out of bounds.
+// ParseHeader reads the header at the front of b. It fails with ErrLength when b is too short to
+// hold one or when its command_length is out of bounds.
 func ParseHeader(b []byte) (Header, error) {
 	if len(b) < HeaderSize {
 		return Header{}, fmt.Errorf("header of %d octets: %w", len(b), ErrLength)
@@ -66,8 +64,7 @@ func ParseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// Body is what follows the header. The types of this package implement it and
-// nothing else does.
+// Body is what follows the header. The types of this package implement it and nothing else does.
 type Body interface {
 	// CommandID returns the command_id that the body travels under.
 	CommandID() Command
@@ -75,9 +72,8 @@ type Body interface {
 	parse(body []byte) error
 }
 
-// Append appends the whole PDU to dst and returns the longer slice. On an error
-// (a field that the standard does not allow, or more than MaxSize octets) it
-// returns dst as it was.
+// Append appends the whole PDU to dst and returns the longer slice. On an error (a field that the
+// standard does not allow, or more than MaxSize octets) it returns dst as it was.
 func Append(dst []byte, status Status, sequence uint32, body Body) ([]byte, error) {
 	start := len(dst)
 	out := appendHeader(dst, body.CommandID(), status, sequence)

@@ -16,29 +16,45 @@ import (
 func bodies() []Body {
 	from, to := Address{TON: 5, Addr: "ACME"}, Address{TON: 1, NPI: 1, Addr: "447700900123"}
 	message := Message{
-		ServiceType: "CMT", Source: from, Dest: to, ESMClass: ESMClassUDHI, ProtocolID: 1, PriorityFlag: 2,
+		ServiceType: "CMT", Source: from, Dest: to, ESMClass: ESMClassUDHI, ProtocolID: 1,
+		PriorityFlag:         2,
 		ScheduleDeliveryTime: "260101000000000+", ValidityPeriod: "000001000000000R",
-		RegisteredDelivery: ReceiptFinal, ReplaceIfPresent: 1, DataCoding: CodingUCS2, DefaultMsgID: 3,
+		RegisteredDelivery: ReceiptFinal, ReplaceIfPresent: 1, DataCoding: CodingUCS2,
+		DefaultMsgID: 3,
 		ShortMessage: []byte{5, 0, 3, 7, 2, 1, 0x04, 0x1F},
 		TLVs:         TLVs{Uint16(TagSARMsgRefNum, 0x1234), Uint8(TagSARTotalSegments, 2)},
 	}
 	return []Body{
-		&Bind{Command: CommandBindTransceiver, SystemID: "acme", Password: "s3cret", SystemType: "OTP", InterfaceVersion: Version34, AddrTON: 1, AddrNPI: 1, AddressRange: "44*"},
+		&Bind{
+			Command: CommandBindTransceiver, SystemID: "acme", Password: "s3cret",
+			SystemType: "OTP", InterfaceVersion: Version34, AddrTON: 1, AddrNPI: 1,
+			AddressRange: "44*",
+		},
 		&Bind{Command: CommandBindTransmitter, SystemID: "acme", InterfaceVersion: Version33},
 		&Bind{Command: CommandBindReceiver, SystemID: "acme", InterfaceVersion: Version50},
-		&BindResp{Command: CommandBindTransceiverResp, SystemID: "smsc", TLVs: TLVs{Uint8(TagSCInterfaceVersion, Version34)}},
+		&BindResp{
+			Command: CommandBindTransceiverResp, SystemID: "smsc",
+			TLVs: TLVs{Uint8(TagSCInterfaceVersion, Version34)},
+		},
 		&BindResp{Command: CommandBindTransmitterResp, SystemID: "smsc"},
 		&BindResp{Command: CommandBindReceiverResp},
 		&Outbind{SystemID: "smsc", Password: "pw"},
 		&SubmitSM{message}, &DeliverSM{message},
-		&DataSM{ServiceType: "WAP", Source: from, Dest: to, ESMClass: 1, RegisteredDelivery: 1, DataCoding: 8, TLVs: TLVs{{TagMessagePayload, []byte("payload")}}},
+		&DataSM{
+			ServiceType: "WAP", Source: from, Dest: to, ESMClass: 1, RegisteredDelivery: 1,
+			DataCoding: 8, TLVs: TLVs{{TagMessagePayload, []byte("payload")}},
+		},
 		&MessageResp{Command: CommandSubmitSMResp, MessageID: "a1b2c3"},
 		&MessageResp{Command: CommandDeliverSMResp},
-		&MessageResp{Command: CommandDataSMResp, MessageID: "9", TLVs: TLVs{Uint8(TagDeliveryFailReason, 1)}},
-		&QuerySM{MessageID: "a1", Source: from}, &QuerySMResp{MessageID: "a1", FinalDate: "260101000000000+", MessageState: 2, ErrorCode: 9},
+		&MessageResp{
+			Command: CommandDataSMResp, MessageID: "9", TLVs: TLVs{Uint8(TagDeliveryFailReason, 1)},
+		},
+		&QuerySM{MessageID: "a1", Source: from},
+		&QuerySMResp{MessageID: "a1", FinalDate: "260101000000000+", MessageState: 2, ErrorCode: 9},
 		&CancelSM{ServiceType: "CMT", MessageID: "a1", Source: from, Dest: to},
 		&AlertNotification{Source: to, ESME: from, TLVs: TLVs{Uint8(TagMSAvailability, 0)}},
-		&Empty{CommandUnbind}, &Empty{CommandUnbindResp}, &Empty{CommandEnquireLink}, &Empty{CommandEnquireLinkResp},
+		&Empty{CommandUnbind}, &Empty{CommandUnbindResp}, &Empty{CommandEnquireLink},
+		&Empty{CommandEnquireLinkResp},
 		&Empty{CommandGenericNack}, &Empty{CommandCancelSMResp},
 	}
 }
@@ -61,7 +77,10 @@ func TestDecodeIsTheInverseOfAppendForEveryCommand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := Header{Length: uint32(len(frame)), Command: body.CommandID(), Status: StatusThrottled, Sequence: 77}
+		want := Header{
+			Length: uint32(len(frame)), Command: body.CommandID(), Status: StatusThrottled,
+			Sequence: 77,
+		}
 		if diff := cmp.Diff(want, header); diff != "" {
 			t.Errorf("header (-want +got):\n%s", diff)
 		}
@@ -71,7 +90,8 @@ func TestDecodeIsTheInverseOfAppendForEveryCommand(t *testing.T) {
 		covered[body.CommandID()] = true
 	}
 	onlyNamed := map[Command]bool{
-		CommandReplaceSM: true, CommandSubmitMulti: true, CommandBroadcastSM: true, CommandQueryBroadcastSM: true, CommandCancelBroadcastSM: true,
+		CommandReplaceSM: true, CommandSubmitMulti: true, CommandBroadcastSM: true,
+		CommandQueryBroadcastSM: true, CommandCancelBroadcastSM: true,
 	}
 	for command, name := range commandNames {
 		if !covered[command] && !onlyNamed[command] {
@@ -85,14 +105,16 @@ func TestDecodeIsTheInverseOfAppendForEveryCommand(t *testing.T) {
 func TestSubmitMatchesTheStandardsLayout(t *testing.T) {
 	t.Parallel()
 	got := encode(t, StatusOK, 2, &SubmitSM{Message{
-		Source: Address{5, 0, "AB"}, Dest: Address{1, 1, "4477"}, ESMClass: 0x40, RegisteredDelivery: 1,
-		ShortMessage: []byte("hi"), TLVs: TLVs{Uint8(TagSARTotalSegments, 3)},
+		Source: Address{5, 0, "AB"}, Dest: Address{1, 1, "4477"}, ESMClass: 0x40,
+		RegisteredDelivery: 1,
+		ShortMessage:       []byte("hi"), TLVs: TLVs{Uint8(TagSARTotalSegments, 3)},
 	}})
 	want := strings.Join([]string{
 		"0000002e", "00000004", "00000000", "00000002", // header
 		"00", "0500414200", "01013434373700", // service_type, source, destination
 		"40", "00", "00", "00", "00", // esm_class, protocol_id, priority, schedule, validity
-		"01", "00", "00", "00", "02", "6869", // registered, replace, coding, default id, length, text
+		// registered, replace, coding, default id, length, text
+		"01", "00", "00", "00", "02", "6869",
 		"020e000103", // sar_total_segments
 	}, "")
 	if hex.EncodeToString(got) != want {
@@ -104,21 +126,29 @@ func TestAnyMessageSurvivesTheRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(label string, limit int) string {
-			return rapid.StringOfN(rapid.RuneFrom([]rune("abcXYZ019+ _")), 0, limit-1, -1).Draw(t, label)
+			return rapid.StringOfN(rapid.RuneFrom([]rune("abcXYZ019+ _")), 0, limit-1, -1).Draw(t,
+				label)
 		}
 		octet := func(label string) byte { return rapid.Byte().Draw(t, label) }
 		address := func(label string) Address {
 			return Address{octet(label + " ton"), octet(label + " npi"), text(label, maxAddress)}
 		}
 		in := &SubmitSM{Message{
-			ServiceType: text("service", maxServiceType), Source: address("source"), Dest: address("dest"),
+			ServiceType: text("service", maxServiceType), Source: address("source"),
+			Dest:     address("dest"),
 			ESMClass: octet("esm"), ProtocolID: octet("pid"), PriorityFlag: octet("priority"),
-			ScheduleDeliveryTime: text("schedule", maxTime), ValidityPeriod: text("validity", maxTime),
-			RegisteredDelivery: octet("registered"), ReplaceIfPresent: octet("replace"), DataCoding: octet("coding"), DefaultMsgID: octet("default"),
+			ScheduleDeliveryTime: text("schedule", maxTime),
+			ValidityPeriod:       text("validity", maxTime),
+			RegisteredDelivery:   octet("registered"), ReplaceIfPresent: octet("replace"),
+			DataCoding: octet("coding"), DefaultMsgID: octet("default"),
 			ShortMessage: rapid.SliceOfN(rapid.Byte(), 0, maxShortMessage).Draw(t, "short message"),
 		}}
 		for range rapid.IntRange(0, 3).Draw(t, "parameters") {
-			in.TLVs = append(in.TLVs, TLV{Tag(rapid.Uint16().Draw(t, "tag")), rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "value")})
+			in.TLVs = append(in.TLVs,
+				TLV{
+					Tag(rapid.Uint16().Draw(t, "tag")),
+					rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "value"),
+				})
 		}
 		frame, err := Append(nil, 0, 9, in)
 		if err != nil {
@@ -144,12 +174,14 @@ func TestAppendRefusesWhatTheStandardForbids(t *testing.T) {
 		"validity_period":        &SubmitSM{Message{ValidityPeriod: long(17)}},
 		"schedule_delivery_time": &SubmitSM{Message{ScheduleDeliveryTime: long(17)}},
 		"short_message":          &SubmitSM{Message{ShortMessage: make([]byte, 255)}},
-		"optional parameter":     &SubmitSM{Message{TLVs: TLVs{{TagMessagePayload, make([]byte, 0x10000)}}}},
-		"system_id":              &Bind{Command: CommandBindReceiver, SystemID: long(16)},
-		"password":               &Bind{Command: CommandBindReceiver, Password: long(65)},
-		"system_type":            &Bind{Command: CommandBindReceiver, SystemType: long(13)},
-		"address_range":          &Bind{Command: CommandBindReceiver, AddressRange: long(41)},
-		"message_id":             &MessageResp{Command: CommandSubmitSMResp, MessageID: long(256)},
+		"optional parameter": &SubmitSM{
+			Message{TLVs: TLVs{{TagMessagePayload, make([]byte, 0x10000)}}},
+		},
+		"system_id":     &Bind{Command: CommandBindReceiver, SystemID: long(16)},
+		"password":      &Bind{Command: CommandBindReceiver, Password: long(65)},
+		"system_type":   &Bind{Command: CommandBindReceiver, SystemType: long(13)},
+		"address_range": &Bind{Command: CommandBindReceiver, AddressRange: long(41)},
+		"message_id":    &MessageResp{Command: CommandSubmitSMResp, MessageID: long(256)},
 	}
 	for field, body := range cases {
 		before := []byte("kept")
@@ -202,7 +234,8 @@ func TestDecodeNamesTheFieldThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestDecodeKeepsWhatStandsBeforeADamagedParameter beside the error, and nothing of a body that is damaged before.
+// TestDecodeKeepsWhatStandsBeforeADamagedParameter beside the error, and nothing of a body that is
+// damaged before.
 func TestDecodeKeepsWhatStandsBeforeADamagedParameter(t *testing.T) {
 	t.Parallel()
 	m := Message{ShortMessage: []byte("hello"), TLVs: TLVs{Uint8(TagMessageState, 2)}}
@@ -227,7 +260,10 @@ func TestDecodeKeepsWhatStandsBeforeADamagedParameter(t *testing.T) {
 
 func TestRefusalsWithoutBodyDecode(t *testing.T) {
 	t.Parallel()
-	for _, command := range []Command{CommandSubmitSMResp, CommandDataSMResp, CommandDeliverSMResp, CommandBindTransceiverResp, CommandQuerySMResp} {
+	for _, command := range []Command{
+		CommandSubmitSMResp, CommandDataSMResp, CommandDeliverSMResp, CommandBindTransceiverResp,
+		CommandQuerySMResp,
+	} {
 		header, _, err := Decode(AppendEmpty(nil, command, StatusSysErr, 5))
 		if err != nil || header.Status != StatusSysErr {
 			t.Errorf("%v: %v, %v", command, header, err)
@@ -256,7 +292,9 @@ func TestUnknownCommandIsReportedWithItsHeader(t *testing.T) {
 
 func TestSequenceNumbersWrapToOne(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[uint32]uint32{0: 1, 1: 2, MaxSequence - 1: MaxSequence, MaxSequence: 1, 0xFFFFFFFF: 1} {
+	for in, want := range map[uint32]uint32{
+		0: 1, 1: 2, MaxSequence - 1: MaxSequence, MaxSequence: 1, 0xFFFFFFFF: 1,
+	} {
 		if got := NextSequence(in); got != want {
 			t.Errorf("after %d: %d, want %d", in, got, want)
 		}
@@ -285,7 +323,8 @@ func TestBindResponseWithoutVersionIsThreePointThree(t *testing.T) {
 	if v := (&BindResp{}).Version(); v != Version33 {
 		t.Errorf("got 0x%x", v)
 	}
-	if v := (&BindResp{TLVs: TLVs{Uint8(TagSCInterfaceVersion, Version50)}}).Version(); v != Version50 {
+	if v := (&BindResp{TLVs: TLVs{Uint8(TagSCInterfaceVersion,
+		Version50)}}).Version(); v != Version50 {
 		t.Errorf("got 0x%x", v)
 	}
 }
@@ -297,7 +336,8 @@ func TestStatusesHaveNamesAndCodes(t *testing.T) {
 			t.Errorf("%s is called %q", s.Code(), s)
 		}
 	}
-	if got := StatusThrottled.String() + " " + StatusThrottled.Code(); got != "ESME_RTHROTTLED 0x00000058" {
+	if got := StatusThrottled.String() + " " +
+		StatusThrottled.Code(); got != "ESME_RTHROTTLED 0x00000058" {
 		t.Error(got)
 	}
 	if got := Status(0x410).String(); got != "0x00000410" {
@@ -307,8 +347,13 @@ func TestStatusesHaveNamesAndCodes(t *testing.T) {
 
 func TestTextParametersEndAtTheirNUL(t *testing.T) {
 	t.Parallel()
-	tlvs := TLVs{CString(0x1400, "acme"), {0x1401, []byte("open")}, {0x1402, []byte("a\x00b")}, {0x1403, nil}}
-	for tag, want := range map[Tag]string{0x1400: "acme", 0x1401: "open", 0x1402: "a", 0x1403: "", 0x1404: ""} {
+	tlvs := TLVs{
+		CString(0x1400, "acme"), {0x1401, []byte("open")}, {0x1402, []byte("a\x00b")},
+		{0x1403, nil},
+	}
+	for tag, want := range map[Tag]string{
+		0x1400: "acme", 0x1401: "open", 0x1402: "a", 0x1403: "", 0x1404: "",
+	} {
 		if got := tlvs.Text(tag); got != want {
 			t.Errorf("0x%x: %q, want %q", tag, got, want)
 		}
@@ -318,8 +363,10 @@ func TestTextParametersEndAtTheirNUL(t *testing.T) {
 func TestStatesHaveTheWordsOfAppendixB(t *testing.T) {
 	t.Parallel()
 	for state, word := range map[MessageState]string{
-		StateScheduled: "SCHEDLD", StateEnroute: "ENROUTE", StateDelivered: "DELIVRD", StateExpired: "EXPIRED", StateDeleted: "DELETED",
-		StateUndeliverable: "UNDELIV", StateAccepted: "ACCEPTD", StateUnknown: "UNKNOWN", StateRejected: "REJECTD", StateSkipped: "SKIPPED",
+		StateScheduled: "SCHEDLD", StateEnroute: "ENROUTE", StateDelivered: "DELIVRD",
+		StateExpired: "EXPIRED", StateDeleted: "DELETED",
+		StateUndeliverable: "UNDELIV", StateAccepted: "ACCEPTD", StateUnknown: "UNKNOWN",
+		StateRejected: "REJECTD", StateSkipped: "SKIPPED",
 	} {
 		if state.Word() != word || ParseState(word) != state {
 			t.Errorf("%d is %q, which is %d", state, state.Word(), ParseState(word))

@@ -25,9 +25,9 @@ func NewReader(src io.Reader) *Reader {
 
 // Next returns the next PDU with its header. The frame is valid until the next call.
 //
-// It returns io.EOF at the end between two PDUs, io.ErrUnexpectedEOF at the end
-// within one, ErrLength when the stream cannot be framed any more, and otherwise
-// the stream's own error. Nothing can be read after an error.
+// It returns io.EOF at the end between two PDUs, io.ErrUnexpectedEOF at the end within one,
+// ErrLength when the stream cannot be framed any more, and otherwise the stream's own error.
+// Nothing can be read after an error.
 func (r *Reader) Next() (Header, []byte, error) {
 	if err := r.fill(HeaderSize); err != nil {
 		return Header{}, nil, err
@@ -86,15 +86,15 @@ func (r *Reader) makeRoom(n int) {
 	r.buf = to
 }
 
-// ErrUnknownCommand reports a command_id that this package does not decode. The
-// peer that sent it is answered with generic_nack and ESME_RINVCMDID (section 4.3).
+// ErrUnknownCommand reports a command_id that this package does not decode. The peer that sent it
+// is answered with generic_nack and ESME_RINVCMDID (section 4.3).
 var ErrUnknownCommand = errors.New("unknown command_id")
 
 // Decode reads one whole PDU. The body's octet fields alias frame.
 //
-// The header is valid whenever the error is not ErrLength, so that a body which
-// cannot be read can still be answered under its sequence_number. When no more is damaged than an optional
-// parameter, the body has what stands before it, beside the error: SMSCs in the field put a stray octet behind
+// The header is valid whenever the error is not ErrLength, so that a body which cannot be read can
+// still be answered under its sequence_number. When no more is damaged than an optional parameter,
+// the body has what stands before it, beside the error: SMSCs in the field put a stray octet behind
 // short_message.
 func Decode(frame []byte) (Header, Body, error) {
 	h, err := ParseHeader(frame)
@@ -102,7 +102,8 @@ func Decode(frame []byte) (Header, Body, error) {
 		return h, nil, err
 	}
 	if int(h.Length) != len(frame) {
-		return h, nil, fmt.Errorf("frame of %d octets, command_length %d: %w", len(frame), h.Length, ErrLength)
+		return h, nil, fmt.Errorf("frame of %d octets, command_length %d: %w", len(frame), h.Length,
+			ErrLength)
 	}
 	body := newBody(h.Command)
 	if body == nil {
@@ -131,7 +132,8 @@ func newBody(command Command) Body {
 		return &DataSM{}
 	case CommandSubmitSMResp, CommandDeliverSMResp, CommandDataSMResp:
 		return &MessageResp{Command: command}
-	case CommandUnbind, CommandUnbindResp, CommandEnquireLink, CommandEnquireLinkResp, CommandGenericNack, CommandCancelSMResp:
+	case CommandUnbind, CommandUnbindResp, CommandEnquireLink, CommandEnquireLinkResp,
+		CommandGenericNack, CommandCancelSMResp:
 		return &Empty{Command: command}
 	case CommandOutbind:
 		return &Outbind{}

@@ -19,7 +19,8 @@ func TestReaderCutsTheSameFramesHoweverTheStreamIsSplit(t *testing.T) {
 		var want [][]byte
 		for range rapid.IntRange(1, 6).Draw(t, "frames") {
 			size := rapid.SampledFrom([]int{0, 1, 100, 17000, MaxSize - 37}).Draw(t, "payload")
-			frame, err := Append(nil, 0, 1, &SubmitSM{Message{TLVs: TLVs{{TagMessagePayload, make([]byte, size)}}}})
+			frame, err := Append(nil, 0, 1,
+				&SubmitSM{Message{TLVs: TLVs{{TagMessagePayload, make([]byte, size)}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +62,8 @@ func TestReaderReportsTheEndWithinAFrame(t *testing.T) {
 	t.Parallel()
 	frame := AppendEmpty(nil, CommandEnquireLink, 0, 1)
 	for n := 1; n < len(frame); n++ {
-		if _, _, err := NewReader(bytes.NewReader(frame[:n])).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, _, err := NewReader(bytes.NewReader(frame[:n])).Next(); !errors.Is(err,
+			io.ErrUnexpectedEOF) {
 			t.Errorf("after %d octets: %v", n, err)
 		}
 	}

@@ -30,7 +30,8 @@ func TestParseTimeReadsBothForms(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
-		at := now.Add(time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "tenths")) * 100 * time.Millisecond)
+		at := now.Add(
+			time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "tenths")) * 100 * time.Millisecond)
 		if got, err := ParseTime(FormatTime(at), now); err != nil || !got.Equal(at) {
 			t.Fatalf("absolute %v: %v, %v", at, got, err)
 		}
@@ -39,7 +40,8 @@ func TestParseTimeReadsBothForms(t *testing.T) {
 			t.Fatalf("relative %v: %v, %v", d, got.Sub(now), err)
 		}
 	})
-	if got, err := ParseTime("260102030405004-", now); err != nil || !got.Equal(now.Add(time.Hour)) {
+	if got, err := ParseTime("260102030405004-", now); err != nil ||
+		!got.Equal(now.Add(time.Hour)) {
 		t.Errorf("an hour behind UTC: %v, %v", got, err)
 	}
 	for _, bad := range []string{"", "2601", "26010203040500x+", "260102030405000x"} {

@@ -71,8 +71,8 @@ func Uint16(tag Tag, v uint16) TLV {
 // CString returns a parameter that holds a C-Octet String.
 func CString(tag Tag, s string) TLV { return TLV{Tag: tag, Value: append([]byte(s), 0)} }
 
-// Text returns the value of a parameter that holds a C-Octet String or an Octet String: what stands before
-// the first NUL. It is empty when there is no such parameter.
+// Text returns the value of a parameter that holds a C-Octet String or an Octet String: what stands
+// before the first NUL. It is empty when there is no such parameter.
 func (t TLVs) Text(tag Tag) string {
 	v, _ := t.Get(tag)
 	if end := bytes.IndexByte(v, 0); end >= 0 {

@@ -51,12 +51,13 @@ type Behaviour struct {
 	ReceiptState func(Submit) string
 	// ReceiptForm is how receipts are written, unless a Receipt says otherwise.
 	ReceiptForm ReceiptForm
-	// Queries and Cancels answer query_sm and cancel_sm from the log; otherwise they are answered generic_nack. QueryState
-	// says what a query hears; unset, what the receipt said, and ENROUTE before that.
+	// Queries and Cancels answer query_sm and cancel_sm from the log; otherwise they are answered
+	// generic_nack. QueryState says what a query hears; unset, what the receipt said, and ENROUTE
+	// before that.
 	Queries, Cancels bool
 	QueryState       func(Submit) string
-	// Congestion is announced as congestion_state in each submit_sm_resp, as a peer of SMPP 5.0 does; zero
-	// announces none.
+	// Congestion is announced as congestion_state in each submit_sm_resp, as a peer of SMPP 5.0
+	// does; zero announces none.
 	Congestion byte
 	// Trickle writes octet by octet with that pause between two.
 	Trickle time.Duration

@@ -15,21 +15,22 @@ type Inbound struct {
 	Text     string
 	// ID is sent as receipted_message_id, as some SMSCs do, unless it is empty.
 	ID string
-	// Reference ties the parts of a long text together. SAR sends them with sar_* parameters instead of a
-	// user data header, Wide with a reference of 16 bits.
+	// Reference ties the parts of a long text together. SAR sends them with sar_* parameters
+	// instead of a user data header, Wide with a reference of 16 bits.
 	Reference uint16
 	SAR, Wide bool
 	DataSM    bool // data_sm instead of deliver_sm
 }
 
-// SendInbound sends a message to a bind of the account that receives, at once or when there is one, and again until
-// it is taken. It returns the number of its parts.
+// SendInbound sends a message to a bind of the account that receives, at once or when there is one,
+// and again until it is taken. It returns the number of its parts.
 func (s *Server) SendInbound(m Inbound) (parts int) {
 	now := time.Now()
 	messages := m.messages(s.cfg.Alphabet)
 	for i := range messages {
 		s.receipts.schedule.add(now, &receipt{
-			systemID: m.SystemID, number: -1, inbound: &messages[i], Receipt: Receipt{Form: &ReceiptForm{DataSM: m.DataSM}},
+			systemID: m.SystemID, number: -1, inbound: &messages[i],
+			Receipt: Receipt{Form: &ReceiptForm{DataSM: m.DataSM}},
 		})
 	}
 	return len(messages)
@@ -73,7 +74,9 @@ func (m *Inbound) place(out *pdu.Message, total, number byte) []byte {
 }
 
 // encodeText is the inverse of decodeText.
-func encodeText(a sms.Alphabet, behindZero Alphabet, dst []byte, text string) (coding byte, octets []byte) {
+func encodeText(
+	a sms.Alphabet, behindZero Alphabet, dst []byte, text string,
+) (coding byte, octets []byte) {
 	if a == sms.GSM7 && behindZero == GSM7 {
 		if octets, err := sms.AppendGSM7(dst, text); err == nil {
 			return pdu.CodingDefault, octets
@@ -118,9 +121,13 @@ func parseHeader(h []byte) concatenation {
 		data := h[2 : 2+int(h[1])]
 		switch {
 		case h[0] == 0 && len(data) == 3:
-			return concatenation{reference: uint16(data[0]), part: int(data[2]), parts: int(data[1])}
+			return concatenation{
+				reference: uint16(data[0]), part: int(data[2]), parts: int(data[1]),
+			}
 		case h[0] == 8 && len(data) == 4:
-			return concatenation{reference: binary.BigEndian.Uint16(data), part: int(data[3]), parts: int(data[2])}
+			return concatenation{
+				reference: binary.BigEndian.Uint16(data), part: int(data[3]), parts: int(data[2]),
+			}
 		}
 		h = h[2+len(data):]
 	}
@@ -179,7 +186,10 @@ func Join(submits []Submit) []Message {
 		k := key{s.From, s.To, s.Reference, s.Parts}
 		m := open[k]
 		if m == nil {
-			m = &message{Message: Message{From: s.From, To: s.To, Parts: s.Parts}, texts: make([]*string, s.Parts), left: s.Parts}
+			m = &message{
+				Message: Message{From: s.From, To: s.To, Parts: s.Parts},
+				texts:   make([]*string, s.Parts), left: s.Parts,
+			}
 			all, open[k] = append(all, m), m
 		}
 		if m.texts[s.Part-1] != nil {

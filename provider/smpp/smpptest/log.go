@@ -31,7 +31,7 @@ func (f AnswerState) String() string {
 	case Cut:
 		return "cut"
 	}
-	return fmt.Sprintf("Fate(%d)", uint8(f))
+	return fmt.Sprintf("AnswerState(%d)", uint8(f))
 }
 
 // Submit is one submit_sm or data_sm that the server read.

@@ -51,11 +51,13 @@ type receiptQueue struct {
 }
 
 func newReceiptDesk(s *Server) *receiptQueue {
-	return &receiptQueue{srv: s, schedule: newSchedule[*receipt](), held: make(map[string][]*receipt)}
+	return &receiptQueue{
+		srv: s, schedule: newSchedule[*receipt](), held: make(map[string][]*receipt),
+	}
 }
 
-// SendReceipt sends a receipt for a submit of the log, whatever Behaviour says: at once, or when a bind of its
-// account receives. An empty state is DELIVRD.
+// SendReceipt sends a receipt for a submit of the log, whatever Behaviour says: at once, or when a
+// bind of its account receives. An empty state is DELIVRD.
 func (s *Server) SendReceipt(entry Submit, state string) {
 	now := time.Now()
 	s.receipts.order(entry, s.journal.find(entry.MessageID), Receipt{State: state}, now)
@@ -65,7 +67,10 @@ func (s *Server) SendReceipt(entry Submit, state string) {
 func (d *receiptQueue) order(entry Submit, number int, r Receipt, from time.Time) {
 	at := from.Add(r.Delay)
 	if !r.Never {
-		d.schedule.add(at, &receipt{systemID: entry.SystemID, number: number, entry: entry, Receipt: r, at: at})
+		d.schedule.add(
+			at, &receipt{
+				systemID: entry.SystemID, number: number, entry: entry, Receipt: r, at: at,
+			})
 	}
 	for _, further := range r.Again {
 		d.order(entry, number, further, from)
@@ -77,7 +82,8 @@ func (d *receiptQueue) send(batch []*receipt) {
 		switch c := d.receiver(r.systemID); {
 		case c == nil:
 			d.keep(r)
-		case !c.sendReceipt(r): // it has just ended; keep would find it there and send again at once
+		// it has just ended; keep would find it there and send again at once
+		case !c.sendReceipt(r):
 			d.schedule.add(time.Now().Add(receiptRetry), r)
 		}
 	}
@@ -100,7 +106,8 @@ func (d *receiptQueue) keep(r *receipt) {
 		d.count++
 	}
 	d.mu.Unlock()
-	if d.receiver(r.systemID) != nil { // it has bound meanwhile, and may have found nothing to release
+	// it has bound meanwhile, and may have found nothing to release
+	if d.receiver(r.systemID) != nil {
 		d.release(r.systemID)
 	}
 }

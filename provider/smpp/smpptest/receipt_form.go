@@ -12,16 +12,18 @@ import (
 // Receipt is what a submit gets later. The zero value says at once that it was delivered.
 type Receipt struct {
 	Never bool // none comes, but those of Again
-	// Delay counts from the answer to the submit; one below zero lets the receipt overtake an answer that is
-	// delayed.
+	// Delay counts from the answer to the submit; one below zero lets the receipt overtake an
+	// answer that is delayed.
 	Delay time.Duration
 	State string // DELIVRD unless set; see appendix B of the standard
 	Error string // err in the text; 000 unless set
-	// NetworkError is sent as network_error_code, one octet for the network and two for the code, unless it is empty.
+	// NetworkError is sent as network_error_code, one octet for the network and two for the code,
+	// unless it is empty.
 	NetworkError string
 	Intermediate bool         // an intermediate notification
 	Form         *ReceiptForm // instead of the behaviour's
-	// Again are further receipts of the same submit: repetitions, contradictions, what comes out of order.
+	// Again are further receipts of the same submit: repetitions, contradictions, what comes out of
+	// order.
 	Again []Receipt
 }
 
@@ -49,7 +51,8 @@ const (
 // ReceiptForm is how a carrier writes its receipts. The zero value is as the standard suggests.
 type ReceiptForm struct {
 	Style ReceiptStyle
-	// ID writes the message_id of submit_sm_resp as the receipt does: in another base, with zeros. Unset, it is the same.
+	// ID writes the message_id of submit_sm_resp as the receipt does: in another base, with zeros.
+	// Unset, it is the same.
 	ID      func(messageID string) string
 	DataSM  bool // data_sm instead of deliver_sm
 	Untyped bool // esm_class does not say that it is a receipt
@@ -66,7 +69,10 @@ func (f ReceiptForm) compose(s *Submit, r *Receipt, done time.Time) pdu.Message 
 	if f.ID != nil {
 		id = f.ID(id)
 	}
-	m := pdu.Message{Source: pdu.Address{TON: 1, NPI: 1, Addr: s.To}, Dest: pdu.Address{Addr: s.From}, ESMClass: pdu.ESMClassReceipt}
+	m := pdu.Message{
+		Source: pdu.Address{TON: 1, NPI: 1, Addr: s.To}, Dest: pdu.Address{Addr: s.From},
+		ESMClass: pdu.ESMClassReceipt,
+	}
 	switch {
 	case f.Untyped:
 		m.ESMClass = pdu.ESMClassDefault
@@ -81,7 +87,8 @@ func (f ReceiptForm) compose(s *Submit, r *Receipt, done time.Time) pdu.Message 
 		}
 	}
 	if r.NetworkError != "" {
-		m.TLVs = append(m.TLVs, pdu.TLV{Tag: pdu.TagNetworkErrorCode, Value: []byte(r.NetworkError)})
+		m.TLVs = append(m.TLVs,
+			pdu.TLV{Tag: pdu.TagNetworkErrorCode, Value: []byte(r.NetworkError)})
 	}
 	if f.Echo != 0 && s.Echo != "" {
 		m.TLVs = append(m.TLVs, pdu.CString(f.Echo, s.Echo))
@@ -101,10 +108,12 @@ func (f ReceiptForm) text(id string, s *Submit, r *Receipt, done time.Time) stri
 	case SparseReceipt:
 		return "id:" + id + " stat:" + state
 	case ReorderedReceipt:
-		return fmt.Sprintf("STAT: %s, ERR: %s; DONE DATE: %s; ID: %s; DLVRD: %03d", state, failure, ended, id, delivered)
+		return fmt.Sprintf("STAT: %s, ERR: %s; DONE DATE: %s; ID: %s; DLVRD: %03d", state, failure,
+			ended, id, delivered)
 	case FullReceipt, TextReceipt, LowerCaseReceipt:
 	}
-	text := fmt.Sprintf("id:%s sub:001 dlvrd:%03d submit date:%s done date:%s stat:%s err:%s text:", id, delivered, submitted, ended, state, failure)
+	text := fmt.Sprintf("id:%s sub:001 dlvrd:%03d submit date:%s done date:%s stat:%s err:%s text:",
+		id, delivered, submitted, ended, state, failure)
 	if f.Style == LowerCaseReceipt {
 		return strings.ToLower(text)
 	}
@@ -122,7 +131,8 @@ func (r *receipt) body(s *Server, m pdu.Message) pdu.Body {
 	}
 	content := pdu.TLV{Tag: pdu.TagMessagePayload, Value: m.ShortMessage}
 	return &pdu.DataSM{
-		ServiceType: m.ServiceType, Source: m.Source, Dest: m.Dest, ESMClass: m.ESMClass, DataCoding: m.DataCoding,
-		TLVs: append(m.TLVs, content),
+		ServiceType: m.ServiceType, Source: m.Source, Dest: m.Dest, ESMClass: m.ESMClass,
+		DataCoding: m.DataCoding,
+		TLVs:       append(m.TLVs, content),
 	}
 }

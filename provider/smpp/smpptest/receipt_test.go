@@ -15,7 +15,8 @@ func (e *esme) takeReceipt() (id string, state uint16) {
 	for h.Command != pdu.CommandDeliverSM {
 		h, body = e.read()
 	}
-	if _, err := e.conn.Write(pdu.AppendEmpty(nil, pdu.CommandDeliverSMResp, 0, h.Sequence)); err != nil {
+	if _, err := e.conn.Write(pdu.AppendEmpty(nil, pdu.CommandDeliverSMResp, 0,
+		h.Sequence)); err != nil {
 		e.t.Fatal(err)
 	}
 	m := body.(*pdu.DeliverSM)
@@ -26,15 +27,16 @@ func (e *esme) takeReceipt() (id string, state uint16) {
 
 func TestDecideSaysWhatReceiptFollows(t *testing.T) {
 	t.Parallel()
-	srv := start(t, Config{Log: -1, Behaviour: Behaviour{Receipts: true, Decide: func(s Submit) Answer {
-		switch s.Text {
-		case "never":
-			return Answer{Receipt: &Receipt{Never: true}}
-		case "late":
-			return Answer{Receipt: &Receipt{Delay: 50 * time.Millisecond, State: "EXPIRED"}}
-		}
-		return Answer{}
-	}}})
+	srv := start(t, Config{Log: -1,
+		Behaviour: Behaviour{Receipts: true, Decide: func(s Submit) Answer {
+			switch s.Text {
+			case "never":
+				return Answer{Receipt: &Receipt{Never: true}}
+			case "late":
+				return Answer{Receipt: &Receipt{Delay: 50 * time.Millisecond, State: "EXPIRED"}}
+			}
+			return Answer{}
+		}}})
 	e := dial(t, srv)
 	e.bind(pdu.CommandBindTransceiver, "")
 	for _, text := range []string{"late", "never", "plain"} {
@@ -49,12 +51,14 @@ func TestDecideSaysWhatReceiptFollows(t *testing.T) {
 	if got[log[0].MessageID] != 3 || got[log[2].MessageID] != 2 || len(got) != 2 {
 		t.Errorf("receipts %v", got)
 	}
-	if late := log[0].ReceiptAt.Sub(log[0].At); late < 50*time.Millisecond || log[2].ReceiptAt.IsZero() || !log[1].ReceiptAt.IsZero() {
+	if late := log[0].ReceiptAt.Sub(log[0].At); late < 50*time.Millisecond ||
+		log[2].ReceiptAt.IsZero() || !log[1].ReceiptAt.IsZero() {
 		t.Errorf("the log says %v, %v, %v", log[0].ReceiptAt, log[1].ReceiptAt, log[2].ReceiptAt)
 	}
 }
 
-// TestNothingIsHeldOnceThereIsAReceiver, be it for its account or for any, nor what was about to be held when it bound.
+// TestNothingIsHeldOnceThereIsAReceiver, be it for its account or for any, nor what was about to be
+// held when it bound.
 func TestNothingIsHeldOnceThereIsAReceiver(t *testing.T) {
 	t.Parallel()
 	srv := start(t, Config{Log: -1})
@@ -62,7 +66,11 @@ func TestNothingIsHeldOnceThereIsAReceiver(t *testing.T) {
 	srv.SendInbound(Inbound{From: "447700900123", To: "12345", Text: "hello"})
 	e := dial(t, srv)
 	e.bind(pdu.CommandBindReceiver, "")
-	srv.receipts.keep(&receipt{systemID: "acme", number: -1, entry: Submit{MessageID: "id-2", To: "447700900123"}, at: time.Now()})
+	srv.receipts.keep(
+		&receipt{
+			systemID: "acme", number: -1, entry: Submit{MessageID: "id-2", To: "447700900123"},
+			at: time.Now(),
+		})
 	for range 3 {
 		if h, _ := e.read(); h.Command != pdu.CommandDeliverSM {
 			t.Fatalf("%+v", h)
@@ -73,13 +81,15 @@ func TestNothingIsHeldOnceThereIsAReceiver(t *testing.T) {
 	}
 }
 
-// TestAReceiptForAnEndedConnectionIsSentAgainLater, and not at once for as long as that is among the connections.
+// TestAReceiptForAnEndedConnectionIsSentAgainLater, and not at once for as long as that is among
+// the connections.
 func TestAReceiptForAnEndedConnectionIsSentAgainLater(t *testing.T) {
 	t.Parallel()
 	srv := start(t, Config{Log: -1})
 	dial(t, srv).bind(pdu.CommandBindReceiver, "")
 	var c *conn
-	for c = srv.receipts.receiver(""); c == nil; c = srv.receipts.receiver("") { // it receives once it has been answered
+	// it receives once it has been answered
+	for c = srv.receipts.receiver(""); c == nil; c = srv.receipts.receiver("") {
 		time.Sleep(time.Millisecond)
 	}
 	c.mu.Lock()

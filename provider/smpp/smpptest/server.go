@@ -35,8 +35,8 @@ type Config struct {
 	SystemID string      // required of binds when set
 	Password string      // required of binds when SystemID is set
 	Name     string      // the system_id of bind_resp; "smpptest" unless set
-	// Version is announced in bind_resp; zero announces none, as a 3.3 peer does. A server of version 3.3, and any
-	// towards an ESME of that version, sends no optional parameters.
+	// Version is announced in bind_resp; zero announces none, as a 3.3 peer does. A server of
+	// version 3.3, and any towards an ESME of that version, sends no optional parameters.
 	Version   byte
 	Alphabet  Alphabet
 	Behaviour Behaviour
@@ -56,8 +56,9 @@ type Stats struct {
 	EnquireLinks, Unbinds, Nacks        uint64
 	ReceiptsSent, ReceiptsTaken, Unread uint64 // taken: answered ESME_ROK; unread: undecodable PDUs
 	InboundSent, InboundTaken           uint64 // messages of subscribers, and their repetitions
-	Refused                             uint64 // receipts and messages that the ESME will never take
-	Queries, Cancels                    uint64
+	// receipts and messages that the ESME will never take
+	Refused          uint64
+	Queries, Cancels uint64
 }
 
 // Server is a scripted SMSC. It is safe for concurrent use.
@@ -141,11 +142,14 @@ func (s *Server) ByDestination() map[string]int { return s.journal.byDestination
 func (s *Server) Stats() Stats {
 	c := &s.counts
 	return Stats{
-		Connections: c.connections.Load(), Binds: c.binds.Load(), BindsRefused: c.bindsRefused.Load(),
-		Submits: c.submits.Load(), Accepted: c.accepted.Load(), Throttled: c.throttled.Load(),
+		Connections: c.connections.Load(), Binds: c.binds.Load(),
+		BindsRefused: c.bindsRefused.Load(),
+		Submits:      c.submits.Load(), Accepted: c.accepted.Load(), Throttled: c.throttled.Load(),
 		EnquireLinks: c.enquireLinks.Load(), Unbinds: c.unbinds.Load(), Nacks: c.nacks.Load(),
-		ReceiptsSent: c.receiptsSent.Load(), ReceiptsTaken: c.receiptsTaken.Load(), Unread: c.unread.Load(),
-		InboundSent: c.inboundSent.Load(), InboundTaken: c.inboundTaken.Load(), Refused: c.refused.Load(),
+		ReceiptsSent: c.receiptsSent.Load(), ReceiptsTaken: c.receiptsTaken.Load(),
+		Unread:      c.unread.Load(),
+		InboundSent: c.inboundSent.Load(), InboundTaken: c.inboundTaken.Load(),
+		Refused: c.refused.Load(),
 		Queries: c.queries.Load(), Cancels: c.cancels.Load(),
 	}
 }
@@ -177,8 +181,8 @@ func (s *Server) Deliver(m pdu.Message) int {
 	return sent
 }
 
-// Request sends a request of the SMSC's own, such as outbind or alert_notification, on every bound connection, and
-// reports on how many. Its answer is only counted.
+// Request sends a request of the SMSC's own, such as outbind or alert_notification, on every bound
+// connection, and reports on how many. Its answer is only counted.
 func (s *Server) Request(body pdu.Body) int {
 	bound := 0
 	for _, c := range s.snapshot() {

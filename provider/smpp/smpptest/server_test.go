@@ -84,7 +84,10 @@ func (e *esme) ask(body pdu.Body) (pdu.Header, pdu.Body) {
 
 func (e *esme) bind(command pdu.Command, password string) pdu.Status {
 	e.t.Helper()
-	h, _ := e.ask(&pdu.Bind{Command: command, SystemID: "acme", Password: password, InterfaceVersion: pdu.Version34})
+	h, _ := e.ask(
+		&pdu.Bind{
+			Command: command, SystemID: "acme", Password: password, InterfaceVersion: pdu.Version34,
+		})
 	return h.Status
 }
 
@@ -95,14 +98,17 @@ func (e *esme) gone() bool {
 
 func message(to, text string) *pdu.SubmitSM {
 	return &pdu.SubmitSM{Message: pdu.Message{
-		Source: pdu.Address{TON: 5, Addr: "ACME"}, Dest: pdu.Address{Addr: to}, RegisteredDelivery: 1, ShortMessage: []byte(text),
+		Source: pdu.Address{TON: 5, Addr: "ACME"}, Dest: pdu.Address{Addr: to},
+		RegisteredDelivery: 1, ShortMessage: []byte(text),
 	}}
 }
 
 func TestBindsNeedTheAccountWhenThereIsOne(t *testing.T) {
 	t.Parallel()
 	srv := start(t, Config{SystemID: "acme", Password: "right"})
-	for password, want := range map[string]pdu.Status{"right": pdu.StatusOK, "wrong": pdu.StatusInvPaswd} {
+	for password, want := range map[string]pdu.Status{
+		"right": pdu.StatusOK, "wrong": pdu.StatusInvPaswd,
+	} {
 		e := dial(t, srv)
 		if got := e.bind(pdu.CommandBindTransceiver, password); got != want {
 			t.Errorf("password %q: %v, want %v", password, got, want)
@@ -112,7 +118,9 @@ func TestBindsNeedTheAccountWhenThereIsOne(t *testing.T) {
 		}
 	}
 	e := dial(t, srv)
-	if h, _ := e.ask(&pdu.Bind{Command: pdu.CommandBindReceiver, SystemID: "other"}); h.Status != pdu.StatusInvSysID {
+	if h, _ := e.ask(&pdu.Bind{
+		Command: pdu.CommandBindReceiver, SystemID: "other",
+	}); h.Status != pdu.StatusInvSysID {
 		t.Errorf("another account: %v", h.Status)
 	}
 	srv.SetBehaviour(Behaviour{RefuseBinds: pdu.StatusSysErr})
@@ -132,7 +140,8 @@ func TestOnlyTransmittersSubmit(t *testing.T) {
 		t.Errorf("before the bind: %v", h.Status)
 	}
 	for command, want := range map[pdu.Command]pdu.Status{
-		pdu.CommandBindReceiver: pdu.StatusInvBndSts, pdu.CommandBindTransmitter: pdu.StatusOK, pdu.CommandBindTransceiver: pdu.StatusOK,
+		pdu.CommandBindReceiver: pdu.StatusInvBndSts, pdu.CommandBindTransmitter: pdu.StatusOK,
+		pdu.CommandBindTransceiver: pdu.StatusOK,
 	} {
 		e := dial(t, srv)
 		e.bind(command, "")
@@ -156,7 +165,8 @@ func TestOnlyTransmittersSubmit(t *testing.T) {
 func TestTheLogSaysWhatWasSubmitted(t *testing.T) {
 	t.Parallel()
 	content := make(chan Submit, 1)
-	srv := start(t, Config{Log: -1, CountDestinations: true, OnSubmit: func(s Submit) { content <- s }})
+	srv := start(
+		t, Config{Log: -1, CountDestinations: true, OnSubmit: func(s Submit) { content <- s }})
 	e := dial(t, srv)
 	e.bind(pdu.CommandBindTransceiver, "")
 	m := message("447700900123", "\x06\x08\x04\x12\x34\x03\x02hi")
@@ -164,9 +174,12 @@ func TestTheLogSaysWhatWasSubmitted(t *testing.T) {
 	m.PriorityFlag, m.ScheduleDeliveryTime = 2, "000000000100000R"
 	_, body := e.ask(m)
 	want := Submit{
-		Connection: 1, SystemID: "acme", Sequence: 2, From: "ACME", To: "447700900123", ESMClass: pdu.ESMClassUDHI,
-		Source: pdu.Address{TON: 5, Addr: "ACME"}, Dest: pdu.Address{Addr: "447700900123"}, Priority: 2, Schedule: "000000000100000R",
-		ServiceType: "CMT", Validity: "000000010000000R", Reference: 0x1234, Part: 2, Parts: 3, Text: "hi", MessageID: "1", Receipt: true,
+		Connection: 1, SystemID: "acme", Sequence: 2, From: "ACME", To: "447700900123",
+		ESMClass: pdu.ESMClassUDHI,
+		Source:   pdu.Address{TON: 5, Addr: "ACME"}, Dest: pdu.Address{Addr: "447700900123"},
+		Priority: 2, Schedule: "000000000100000R",
+		ServiceType: "CMT", Validity: "000000010000000R", Reference: 0x1234, Part: 2, Parts: 3,
+		Text: "hi", MessageID: "1", Receipt: true,
 	}
 	got := srv.Submits()[0]
 	if got.At.IsZero() {
@@ -212,14 +225,18 @@ func TestTheScriptDecidesAboutEachSubmit(t *testing.T) {
 		"cut once":      {Behaviour{CutAfter: 2}, []Answer{ok, {State: Cut}, ok, ok}},
 		"silent":        {Behaviour{Silent: true}, []Answer{dropped}},
 		"latency":       {Behaviour{Latency: time.Second}, []Answer{{Delay: time.Second}}},
-		"own":           {Behaviour{Throttle: true, Decide: func(Submit) Answer { return Answer{Delay: 1} }}, []Answer{{Delay: 1}}},
+		"own": {
+			Behaviour{Throttle: true, Decide: func(Submit) Answer { return Answer{Delay: 1} }},
+			[]Answer{{Delay: 1}},
+		},
 	} {
 		if diff := cmp.Diff(c.want, run(c.b, len(c.want))); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
 	}
 	s := &script{Behaviour: Behaviour{Rate: 1, Latency: time.Second, Jitter: time.Second}}
-	first, second, third := s.decide(at, Submit{}), s.decide(at, Submit{}), s.decide(at.Add(time.Second), Submit{})
+	first, second, third := s.decide(at, Submit{}), s.decide(at, Submit{}),
+		s.decide(at.Add(time.Second), Submit{})
 	if first.Status != 0 || second.Status == 0 || third.Status != 0 {
 		t.Error("the rate does not begin again with the next second")
 	}
@@ -249,7 +266,9 @@ func TestACutLeavesDelayedAnswersUnsaid(t *testing.T) {
 
 func TestTheLogKeepsTheLastAndStaysBounded(t *testing.T) {
 	t.Parallel()
-	for keep, want := range map[int][]uint32{0: nil, 3: {4, 5, 6}, 6: {1, 2, 3, 4, 5, 6}, 10: {1, 2, 3, 4, 5, 6}, -1: {1, 2, 3, 4, 5, 6}} {
+	for keep, want := range map[int][]uint32{
+		0: nil, 3: {4, 5, 6}, 6: {1, 2, 3, 4, 5, 6}, 10: {1, 2, 3, 4, 5, 6}, -1: {1, 2, 3, 4, 5, 6},
+	} {
 		j := journal{keep: keep}
 		for i := range uint32(6) {
 			j.write(Submit{Sequence: i + 1})
@@ -272,7 +291,8 @@ func TestTheLogKeepsTheLastAndStaysBounded(t *testing.T) {
 func TestReceiptsWaitForAReceiver(t *testing.T) {
 	t.Parallel()
 	srv := start(t, Config{Behaviour: Behaviour{
-		Receipts: true, ReceiptState: func(Submit) string { return "UNDELIV" }, MessageID: func(uint64) string { return "id-7" },
+		Receipts: true, ReceiptState: func(Submit) string { return "UNDELIV" },
+		MessageID: func(uint64) string { return "id-7" },
 	}})
 	transmitter := dial(t, srv)
 	transmitter.bind(pdu.CommandBindTransmitter, "")
@@ -281,7 +301,8 @@ func TestReceiptsWaitForAReceiver(t *testing.T) {
 	receiver.bind(pdu.CommandBindReceiver, "")
 	h, body := receiver.read()
 	receipt, ok := body.(*pdu.DeliverSM)
-	if !ok || receipt.ESMClass != pdu.ESMClassReceipt || receipt.Source.Addr != "447700900123" || receipt.Dest.Addr != "ACME" {
+	if !ok || receipt.ESMClass != pdu.ESMClassReceipt || receipt.Source.Addr != "447700900123" ||
+		receipt.Dest.Addr != "ACME" {
 		t.Fatalf("receipt %+v", body)
 	}
 	if state, _ := receipt.TLVs.Uint(pdu.TagMessageState); state != 5 {
@@ -292,10 +313,13 @@ func TestReceiptsWaitForAReceiver(t *testing.T) {
 	receiver = dial(t, srv)
 	receiver.bind(pdu.CommandBindReceiver, "")
 	h, _ = receiver.read()
-	if _, err := receiver.conn.Write(pdu.AppendEmpty(nil, pdu.CommandDeliverSMResp, 0, h.Sequence)); err != nil {
+	if _, err := receiver.conn.Write(pdu.AppendEmpty(nil, pdu.CommandDeliverSMResp, 0,
+		h.Sequence)); err != nil {
 		t.Fatal(err)
 	}
-	if h, _ := receiver.ask(&pdu.Empty{Command: pdu.CommandEnquireLink}); h.Command != pdu.CommandEnquireLinkResp {
+	if h, _ := receiver.ask(&pdu.Empty{
+		Command: pdu.CommandEnquireLink,
+	}); h.Command != pdu.CommandEnquireLinkResp {
 		t.Errorf("answer %+v", h)
 	}
 	if s := srv.Stats(); s.ReceiptsSent != 2 || s.ReceiptsTaken != 1 {
@@ -308,14 +332,18 @@ func TestDataSMAndStrangeRequestsAreAnswered(t *testing.T) {
 	srv := start(t, Config{Log: -1})
 	e := dial(t, srv)
 	e.bind(pdu.CommandBindTransceiver, "")
-	data := &pdu.DataSM{Dest: pdu.Address{Addr: "1"}, TLVs: pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: []byte("long")}}}
+	data := &pdu.DataSM{
+		Dest: pdu.Address{Addr: "1"},
+		TLVs: pdu.TLVs{{Tag: pdu.TagMessagePayload, Value: []byte("long")}},
+	}
 	if h, _ := e.ask(data); h.Command != pdu.CommandDataSMResp || h.Status != pdu.StatusOK {
 		t.Errorf("data_sm: %+v", h)
 	}
 	if got := srv.Submits()[0].Text; got != "long" {
 		t.Errorf("text %q", got)
 	}
-	if h, _ := e.ask(&pdu.QuerySM{}); h.Command != pdu.CommandGenericNack || h.Status != pdu.StatusInvCmdID {
+	if h, _ := e.ask(&pdu.QuerySM{}); h.Command != pdu.CommandGenericNack ||
+		h.Status != pdu.StatusInvCmdID {
 		t.Errorf("query_sm: %+v", h)
 	}
 	if _, err := e.conn.Write(pdu.AppendEmpty(nil, pdu.CommandSubmitSM, 0, 9)); err != nil {
@@ -324,14 +352,16 @@ func TestDataSMAndStrangeRequestsAreAnswered(t *testing.T) {
 	if h, _ := e.read(); h.Status != pdu.StatusInvMsgLen {
 		t.Errorf("a submit_sm without body: %+v", h)
 	}
-	if h, _ := e.ask(&pdu.Empty{Command: pdu.CommandUnbind}); h.Command != pdu.CommandUnbindResp || !e.gone() {
+	if h, _ := e.ask(&pdu.Empty{Command: pdu.CommandUnbind}); h.Command != pdu.CommandUnbindResp ||
+		!e.gone() {
 		t.Errorf("unbind: %+v", h)
 	}
 	e = dial(t, srv)
 	if _, err := e.conn.Write([]byte("GET / HTTP/1.1\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	if h, _ := e.read(); h.Command != pdu.CommandGenericNack || h.Status != pdu.StatusInvCmdLen || !e.gone() {
+	if h, _ := e.read(); h.Command != pdu.CommandGenericNack || h.Status != pdu.StatusInvCmdLen ||
+		!e.gone() {
 		t.Errorf("garbage: %+v", h)
 	}
 }

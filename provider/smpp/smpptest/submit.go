@@ -100,7 +100,8 @@ func (c *conn) describe(entry *Submit, m *pdu.Message) {
 	entry.DataCoding, entry.ESMClass = m.DataCoding, m.ESMClass
 	entry.Source, entry.Dest = m.Source, m.Dest
 	entry.ProtocolID, entry.Priority = m.ProtocolID, m.PriorityFlag
-	entry.ServiceType, entry.Schedule, entry.Validity = m.ServiceType, m.ScheduleDeliveryTime, m.ValidityPeriod
+	entry.ServiceType, entry.Schedule, entry.Validity = m.ServiceType, m.ScheduleDeliveryTime,
+		m.ValidityPeriod
 	entry.Reference, entry.Part, entry.Parts = place.reference, place.part, place.parts
 	entry.Text = decodeText(m.DataCoding, c.srv.cfg.Alphabet, place.shift, octets)
 	entry.Receipt = asksReceipt(m)
@@ -186,7 +187,8 @@ func (c *conn) queried(script *script, h pdu.Header, q *pdu.QuerySM) (err error)
 	case word == "":
 		word = pdu.StateEnroute.Word()
 	}
-	c.out, err = pdu.Append(c.out, pdu.StatusOK, h.Sequence, &pdu.QuerySMResp{MessageID: q.MessageID, MessageState: pdu.ParseState(word)})
+	c.out, err = pdu.Append(c.out, pdu.StatusOK, h.Sequence,
+		&pdu.QuerySMResp{MessageID: q.MessageID, MessageState: pdu.ParseState(word)})
 	return err
 }
 

@@ -15,7 +15,8 @@ func TestContentFindsThePlaceOfAPart(t *testing.T) {
 		return &pdu.Message{ESMClass: pdu.ESMClassUDHI, ShortMessage: []byte(octets)}
 	}
 	sar := &pdu.Message{ShortMessage: []byte("text"), TLVs: pdu.TLVs{
-		pdu.Uint16(pdu.TagSARMsgRefNum, 0xABCD), pdu.Uint8(pdu.TagSARTotalSegments, 4), pdu.Uint8(pdu.TagSARSegmentSeqnum, 3),
+		pdu.Uint16(pdu.TagSARMsgRefNum, 0xABCD), pdu.Uint8(pdu.TagSARTotalSegments, 4),
+		pdu.Uint8(pdu.TagSARSegmentSeqnum, 3),
 	}}
 	whole := concatenation{part: 1, parts: 1}
 	turkish := concatenation{part: 1, parts: 1, shift: sms.Shift{Single: sms.Turkish}}
@@ -24,9 +25,18 @@ func TestContentFindsThePlaceOfAPart(t *testing.T) {
 		place concatenation
 		text  string
 	}{
-		"8 bit":                {udh("\x05\x00\x03\x07\x03\x02text"), concatenation{reference: 7, part: 2, parts: 3}, "text"},
-		"16 bit":               {udh("\x06\x08\x04\x01\x07\x03\x02text"), concatenation{reference: 0x107, part: 2, parts: 3}, "text"},
-		"behind another":       {udh("\x09\x24\x02\x01\x01\x00\x03\x07\x03\x02text"), concatenation{reference: 7, part: 2, parts: 3}, "text"},
+		"8 bit": {
+			udh("\x05\x00\x03\x07\x03\x02text"), concatenation{reference: 7, part: 2, parts: 3},
+			"text",
+		},
+		"16 bit": {
+			udh("\x06\x08\x04\x01\x07\x03\x02text"),
+			concatenation{reference: 0x107, part: 2, parts: 3}, "text",
+		},
+		"behind another": {
+			udh("\x09\x24\x02\x01\x01\x00\x03\x07\x03\x02text"),
+			concatenation{reference: 7, part: 2, parts: 3}, "text",
+		},
 		"no concatenation":     {udh("\x03\x24\x01\x01text"), turkish, "text"},
 		"header out of bounds": {udh("\x20ab"), whole, "\x20ab"},
 		"element out of it":    {udh("\x02\x00\x09text"), whole, "text"},
@@ -71,7 +81,8 @@ func TestJoinPutsPartsTogetherAsAHandsetDoes(t *testing.T) {
 	refused.Status = pdu.StatusThrottled
 	got := Join([]Submit{
 		part("1", 7, 2, 2, "world"), part("2", 0, 1, 1, "one"), part("2", 0, 1, 1, "two"), refused,
-		part("3", 9, 1, 2, "half"), part("1", 7, 1, 2, "hello "), part("3", 9, 1, 2, "half"), part("4", 1, 3, 2, "?"),
+		part("3", 9, 1, 2, "half"), part("1", 7, 1, 2, "hello "), part("3", 9, 1, 2, "half"),
+		part("4", 1, 3, 2, "?"),
 	})
 	want := []Message{
 		{From: "A", To: "1", Text: "hello world", Parts: 2, Complete: true},
@@ -86,7 +97,9 @@ func TestJoinPutsPartsTogetherAsAHandsetDoes(t *testing.T) {
 
 func TestFatesHaveTheirWords(t *testing.T) {
 	t.Parallel()
-	for want, fate := range map[string]AnswerState{"answered": Answered, "dropped": Dropped, "cut": Cut, "Fate(9)": 9} {
+	for want, fate := range map[string]AnswerState{
+		"answered": Answered, "dropped": Dropped, "cut": Cut, "AnswerState(9)": 9,
+	} {
 		if fate.String() != want {
 			t.Errorf("%v is not called %s", fate, want)
 		}

@@ -31,7 +31,12 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 		if code == "" {
 			code = "40008"
 		}
-		m["errors"] = []any{map[string]any{"code": code, "title": "Undeliverable", "detail": "The recipient carrier did not accept the message."}}
+		m["errors"] = []any{
+			map[string]any{
+				"code": code, "title": "Undeliverable",
+				"detail": "The recipient carrier did not accept the message.",
+			},
+		}
 	}
 	return s.post(submit.Callback, kind, m)
 }
@@ -39,18 +44,22 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 // Inbound is message.received.
 func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return s.post(callback, "message.received", map[string]any{
-		"record_type": "message", "direction": "inbound", "id": in.Reference, "type": "SMS", "text": in.Text, "parts": 1,
+		"record_type": "message", "direction": "inbound", "id": in.Reference, "type": "SMS",
+		"text": in.Text, "parts": 1,
 		"from": map[string]any{"phone_number": in.From, "carrier": "", "line_type": "Wireless"},
 		"to":   []any{map[string]any{"phone_number": in.To, "status": "webhook_delivered"}},
-		"cc":   []any{}, "media": []any{}, "tags": []any{}, "errors": []any{}, "webhook_url": callback,
+		"cc":   []any{}, "media": []any{}, "tags": []any{}, "errors": []any{},
+		"webhook_url": callback,
 	})
 }
 
 func (s *protocol) post(callback, kind string, message map[string]any) (*http.Request, error) {
 	body, err := json.Marshal(map[string]any{
 		"data": map[string]any{
-			"record_type": "event", "event_type": kind, "id": "86f58db9-0fe3-4adc-9d1f-46e66e6e9323",
-			"occurred_at": time.Now().UTC().Format("2006-01-02T15:04:05.000+00:00"), "payload": message,
+			"record_type": "event", "event_type": kind,
+			"id":          "86f58db9-0fe3-4adc-9d1f-46e66e6e9323",
+			"occurred_at": time.Now().UTC().Format("2006-01-02T15:04:05.000+00:00"),
+			"payload":     message,
 		},
 		"meta": map[string]any{"attempt": 1, "delivered_to": callback},
 	})
@@ -71,7 +80,8 @@ func (s *protocol) post(callback, kind string, message map[string]any) (*http.Re
 func Sign(key ed25519.PrivateKey, at time.Time, body []byte) map[string]string {
 	stamp := fmt.Sprint(at.Unix())
 	return map[string]string{
-		"telnyx-timestamp":         stamp,
-		"telnyx-signature-ed25519": base64.StdEncoding.EncodeToString(ed25519.Sign(key, []byte(stamp+"|"+string(body)))),
+		"telnyx-timestamp": stamp,
+		"telnyx-signature-ed25519": base64.StdEncoding.EncodeToString(
+			ed25519.Sign(key, []byte(stamp+"|"+string(body)))),
 	}
 }

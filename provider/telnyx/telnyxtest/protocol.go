@@ -1,5 +1,5 @@
-// Package telnyxtest is the other side of provider/telnyx: the Messaging API as a scripted carrier speaks it, with
-// webhooks that it signs by an implementation of its own.
+// Package telnyxtest is the other side of provider/telnyx: the Messaging API as a scripted carrier
+// speaks it, with webhooks that it signs by an implementation of its own.
 package telnyxtest
 
 import (
@@ -22,7 +22,8 @@ type Config struct {
 	Key ed25519.PrivateKey
 }
 
-// New returns the protocol. Carriers give references as Telnyx does when their Config has Reference.
+// New returns the protocol. Carriers give references as Telnyx does when their Config has
+// Reference.
 func New(cfg Config) webtest.Protocol { return &protocol{cfg} }
 
 // Reference is the id of the n-th message, for webtest.Config.
@@ -63,7 +64,8 @@ func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, err
 	}
 	return webtest.Submit{
-		To: m.To, From: m.From, Text: m.Text, Key: webtest.KeyIn(m.Webhook), Callback: m.Webhook, Parts: m.parts(),
+		To: m.To, From: m.From, Text: m.Text, Key: webtest.KeyIn(m.Webhook), Callback: m.Webhook,
+		Parts: m.parts(),
 	}, nil
 }
 
@@ -76,7 +78,8 @@ func (m *request) parts() int {
 }
 
 // gsm7 matches a text that Telnyx's own GSM-7 has every character of.
-var gsm7 = regexp.MustCompile("^[0-9A-Za-z\\n\\r !\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_{}|~£¥èéùìòØøÅåÆæßÉ¡ÄÖÑÜ¿äöñüà]*$")
+var gsm7 = regexp.MustCompile(
+	"^[0-9A-Za-z\\n\\r !\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_{}|~£¥èéùìòØøÅåÆæßÉ¡ÄÖÑÜ¿äöñüà]*$")
 
 func (m *request) check() error {
 	switch {
@@ -90,7 +93,8 @@ func (m *request) check() error {
 		return errors.New("40316: no content")
 	case m.Type != "SMS":
 		return errors.New("10015: another type than SMS")
-	case m.Encoding != "gsm7" && m.Encoding != "ucs2", m.Encoding == "gsm7" && !gsm7.MatchString(m.Text):
+	case m.Encoding != "gsm7" && m.Encoding != "ucs2",
+		m.Encoding == "gsm7" && !gsm7.MatchString(m.Text):
 		return errors.New("the text does not fit its encoding")
 	}
 	if m.Webhook != "" {
@@ -106,16 +110,19 @@ func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v provid
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	switch v.Reply {
 	case providertest.Reject:
-		writeFault(w, http.StatusBadRequest, "40310", "Invalid 'to' address", "The 'to' address "+submit.To+" is invalid.", "/to")
+		writeFault(w, http.StatusBadRequest, "40310", "Invalid 'to' address",
+			"The 'to' address "+submit.To+" is invalid.", "/to")
 	case providertest.Refuse:
-		writeFault(w, http.StatusForbidden, "20100", "Insufficient Funds", "You have insufficient funds to perform this action.", "")
+		writeFault(w, http.StatusForbidden, "20100", "Insufficient Funds",
+			"You have insufficient funds to perform this action.", "")
 	case providertest.Throttle:
 		if v.RetryAfter > 0 {
 			w.Header().Set("X-Ratelimit-Limit", "50")
 			w.Header().Set("X-Ratelimit-Remaining", "0")
 		}
 		webtest.SetRetryAfter(w, "X-Ratelimit-Reset", v)
-		writeFault(w, http.StatusTooManyRequests, "10011", "Too many requests", "You have exceeded the maximum number of allowed requests.", "")
+		writeFault(w, http.StatusTooManyRequests, "10011", "Too many requests",
+			"You have exceeded the maximum number of allowed requests.", "")
 	default:
 		webtest.WriteJSON(w, http.StatusOK, map[string]any{"data": s.message(submit, "queued")})
 	}
@@ -125,17 +132,29 @@ func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v provid
 func (s *protocol) message(submit *webtest.Submit, status string) map[string]any {
 	return map[string]any{
 		"record_type": "message", "direction": "outbound", "id": submit.Reference, "type": "SMS",
-		"organization_id": "b448f9cc-a842-4784-98e9-03c1a5872950", "messaging_profile_id": "4000eba1-a0c0-4563-9925-b25e842a7cb6",
-		"from": map[string]any{"phone_number": submit.From, "carrier": "TELNYX LLC", "line_type": "VoIP"},
-		"to":   []any{map[string]any{"phone_number": submit.To, "status": status, "carrier": "", "line_type": "Wireless"}},
-		"cc":   []any{}, "text": submit.Text, "media": []any{}, "webhook_url": submit.Callback, "webhook_failover_url": nil,
-		"parts": submit.Parts, "tags": []any{}, "cost": nil, "received_at": submit.At.UTC().Format("2006-01-02T15:04:05.000+00:00"),
-		"sent_at": nil, "completed_at": nil, "valid_until": nil, "errors": []any{},
+		"organization_id":      "b448f9cc-a842-4784-98e9-03c1a5872950",
+		"messaging_profile_id": "4000eba1-a0c0-4563-9925-b25e842a7cb6",
+		"from": map[string]any{
+			"phone_number": submit.From, "carrier": "TELNYX LLC", "line_type": "VoIP",
+		},
+		"to": []any{
+			map[string]any{
+				"phone_number": submit.To, "status": status, "carrier": "", "line_type": "Wireless",
+			},
+		},
+		"cc": []any{}, "text": submit.Text, "media": []any{}, "webhook_url": submit.Callback,
+		"webhook_failover_url": nil,
+		"parts":                submit.Parts, "tags": []any{}, "cost": nil,
+		"received_at": submit.At.UTC().Format("2006-01-02T15:04:05.000+00:00"),
+		"sent_at":     nil, "completed_at": nil, "valid_until": nil, "errors": []any{},
 	}
 }
 
 func writeFault(w http.ResponseWriter, status int, code, title, detail, pointer string) {
-	fault := map[string]any{"code": code, "title": title, "detail": detail, "meta": map[string]any{"url": "https://developers.telnyx.com/docs/overview/errors/" + code}}
+	fault := map[string]any{
+		"code": code, "title": title, "detail": detail,
+		"meta": map[string]any{"url": "https://developers.telnyx.com/docs/overview/errors/" + code},
+	}
 	if pointer != "" {
 		fault["source"] = map[string]any{"pointer": pointer}
 	}

@@ -21,7 +21,8 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 		return nil, nil //nolint:nilnil // It wants none.
 	}
 	form := url.Values{
-		"AccountSid": {s.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {submit.From}, "To": {submit.To},
+		"AccountSid": {s.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {submit.From},
+		"To":         {submit.To},
 		"MessageSid": {submit.Reference}, "SmsSid": {submit.Reference},
 	}
 	status, code := "sent", r.Code
@@ -46,16 +47,18 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 // Inbound is the webhook for a message of a subscriber.
 func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return s.post(callback, url.Values{
-		"AccountSid": {s.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {in.From}, "To": {in.To}, "Body": {in.Text},
+		"AccountSid": {s.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {in.From},
+		"To": {in.To}, "Body": {in.Text},
 		"MessageSid": {in.Reference}, "SmsSid": {in.Reference}, "SmsMessageSid": {in.Reference},
 		"SmsStatus": {"received"}, "NumMedia": {"0"}, "NumSegments": {"1"},
 	})
 }
 
-// post signs a form: the URL, then each parameter's name and value in the order of the names, without
-// anything between them.
+// post signs a form: the URL, then each parameter's name and value in the order of the names,
+// without anything between them.
 func (s *protocol) post(callback string, form url.Values) (*http.Request, error) {
-	r, err := webtest.Post(callback, "application/x-www-form-urlencoded; charset=UTF-8", []byte(form.Encode()))
+	r, err := webtest.Post(callback, "application/x-www-form-urlencoded; charset=UTF-8",
+		[]byte(form.Encode()))
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Package twiliotest is the other side of provider/twilio: the Messages API as a scripted carrier speaks it, with
-// callbacks that it signs by an implementation of its own.
+// Package twiliotest is the other side of provider/twilio: the Messages API as a scripted carrier
+// speaks it, with callbacks that it signs by an implementation of its own.
 package twiliotest
 
 import (
@@ -24,7 +24,8 @@ type Config struct {
 	AuthToken string
 }
 
-// New returns the protocol. Carriers give references as Twilio does when their Config has Reference.
+// New returns the protocol. Carriers give references as Twilio does when their Config has
+// Reference.
 func New(cfg Config) webtest.Protocol { return &protocol{cfg} }
 
 // Reference is the SID of the n-th message, for webtest.Config.
@@ -45,15 +46,18 @@ func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	}
 	for name, values := range form {
 		if !parameters[name] || len(values) != 1 {
-			return webtest.Submit{}, fmt.Errorf("parameter %s is unknown, or stands there twice", name)
+			return webtest.Submit{},
+				fmt.Errorf("parameter %s is unknown, or stands there twice", name)
 		}
 	}
 	if err := check(form); err != nil {
 		return webtest.Submit{}, err
 	}
-	callback, _, _ := strings.Cut(form.Get("StatusCallback"), "#") // how often to call is for Twilio alone
+	// how often to call is for Twilio alone
+	callback, _, _ := strings.Cut(form.Get("StatusCallback"), "#")
 	return webtest.Submit{
-		To: form.Get("To"), From: form.Get("From"), Text: form.Get("Body"), Key: webtest.KeyIn(callback), Callback: callback,
+		To: form.Get("To"), From: form.Get("From"), Text: form.Get("Body"),
+		Key: webtest.KeyIn(callback), Callback: callback,
 		Parts: sms.Count(form.Get("Body"), sms.Reference8).Segments,
 	}, nil
 }
@@ -62,7 +66,8 @@ func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 func (s *protocol) admit(r *http.Request) error {
 	user, password, ok := r.BasicAuth()
 	switch {
-	case r.Method != http.MethodPost || r.URL.Path != "/2010-04-01/Accounts/"+s.cfg.AccountSID+"/Messages.json":
+	case r.Method != http.MethodPost ||
+		r.URL.Path != "/2010-04-01/Accounts/"+s.cfg.AccountSID+"/Messages.json":
 		return fmt.Errorf("20404: %s of another resource", r.Method)
 	case !ok || user != s.cfg.KeySID || password != s.cfg.KeySecret:
 		return errors.New("20003: wrong credentials")
@@ -73,8 +78,9 @@ func (s *protocol) admit(r *http.Request) error {
 }
 
 var parameters = map[string]bool{
-	"To": true, "From": true, "MessagingServiceSid": true, "Body": true, "StatusCallback": true, "ValidityPeriod": true,
-	"SmartEncoded": true,
+	"To": true, "From": true, "MessagingServiceSid": true, "Body": true, "StatusCallback": true,
+	"ValidityPeriod": true,
+	"SmartEncoded":   true,
 }
 
 func check(form url.Values) error {
@@ -123,13 +129,16 @@ func (s *protocol) message(submit *webtest.Submit) map[string]any {
 		"date_created": submit.At.UTC().Format(http.TimeFormat), "date_sent": nil,
 		"date_updated": submit.At.UTC().Format(http.TimeFormat), "direction": "outbound-api",
 		"error_code": nil, "error_message": nil, "from": submit.From, "num_media": "0",
-		"num_segments": strconv.Itoa(submit.Parts), "price": nil, "price_unit": nil, "sid": submit.Reference, "status": "queued",
-		"to": submit.To, "uri": "/2010-04-01/Accounts/" + s.cfg.AccountSID + "/Messages/" + submit.Reference + ".json",
+		"num_segments": strconv.Itoa(submit.Parts), "price": nil, "price_unit": nil,
+		"sid": submit.Reference, "status": "queued",
+		"to": submit.To, "uri": "/2010-04-01/Accounts/" + s.cfg.AccountSID + "/Messages/" +
+			submit.Reference + ".json",
 	}
 }
 
 func writeFault(w http.ResponseWriter, status, code int, message string) {
 	webtest.WriteJSON(w, status, map[string]any{
-		"code": code, "message": message, "more_info": "https://www.twilio.com/docs/errors/" + strconv.Itoa(code), "status": status,
+		"code": code, "message": message,
+		"more_info": "https://www.twilio.com/docs/errors/" + strconv.Itoa(code), "status": status,
 	})
 }

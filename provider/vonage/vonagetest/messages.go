@@ -82,7 +82,8 @@ func (m *message) check() error {
 		return errors.New("1130: ttl")
 	case m.SMS.EncodingType == "text" && sms.Count(m.Text, sms.Reference8).Alphabet != sms.GSM7:
 		return errors.New("1410: encoding_type text would lose characters")
-	case m.SMS.EncodingType != "text" && m.SMS.EncodingType != "unicode" && m.SMS.EncodingType != "auto":
+	case m.SMS.EncodingType != "text" && m.SMS.EncodingType != "unicode" &&
+		m.SMS.EncodingType != "auto":
 		return errors.New("1410: encoding_type")
 	case m.WebhookURL != "" && (!isAddress(m.WebhookURL) || m.WebhookVersion != "v1"):
 		return errors.New("1410: webhook")
@@ -94,7 +95,8 @@ func (m *message) check() error {
 func (messagesShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	switch v.Reply {
 	case providertest.Reject:
-		writeProblem(w, http.StatusUnprocessableEntity, "1430", "The `to` parameter "+bare(s.To)+" is invalid.")
+		writeProblem(w, http.StatusUnprocessableEntity, "1430",
+			"The `to` parameter "+bare(s.To)+" is invalid.")
 	case providertest.Refuse:
 		writeProblem(w, http.StatusPaymentRequired, "1070", "Low balance")
 	case providertest.Throttle:
@@ -108,7 +110,8 @@ func (messagesShape) Write(w http.ResponseWriter, s *webtest.Submit, v providert
 func writeProblem(w http.ResponseWriter, status int, code, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	webtest.WriteJSON(w, status, map[string]string{
-		"type": "https://developer.vonage.com/api-errors/messages#" + code, "title": "Problem " + code, "detail": detail,
+		"type":  "https://developer.vonage.com/api-errors/messages#" + code,
+		"title": "Problem " + code, "detail": detail,
 		"instance": "bf0ca0bf927b3b52e3cb03217e1a1ddf",
 	})
 }
@@ -119,10 +122,12 @@ func (h messagesShape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Requ
 		return nil, nil //nolint:nilnil // No status was asked for.
 	}
 	event := map[string]any{
-		"channel": "sms", "message_uuid": s.Reference, "to": bare(s.To), "from": s.From, "client_ref": s.Key,
-		"timestamp": time.Now().UTC().Format(time.RFC3339), "status": statusOf(r.State),
-		"usage": map[string]string{"currency": "EUR", "price": "0.0333"}, "destination": map[string]string{"network_code": "23415"},
-		"sms": map[string]string{"count_total": strconv.Itoa(s.Parts)},
+		"channel": "sms", "message_uuid": s.Reference, "to": bare(s.To), "from": s.From,
+		"client_ref": s.Key,
+		"timestamp":  time.Now().UTC().Format(time.RFC3339), "status": statusOf(r.State),
+		"usage":       map[string]string{"currency": "EUR", "price": "0.0333"},
+		"destination": map[string]string{"network_code": "23415"},
+		"sms":         map[string]string{"count_total": strconv.Itoa(s.Parts)},
 	}
 	code := r.Code
 	if code == "" && r.State == provider.Undelivered {
@@ -131,7 +136,8 @@ func (h messagesShape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Requ
 	if code != "" {
 		event["error"] = map[string]string{
 			"type": "https://developer.vonage.com/api-errors/messages#" + code, "title": code,
-			"detail": "Destination unreachable " + bare(s.To), "instance": "bf0ca0bf927b3b52e3cb03217e1a1ddf",
+			"detail":   "Destination unreachable " + bare(s.To),
+			"instance": "bf0ca0bf927b3b52e3cb03217e1a1ddf",
 		}
 	}
 	return h.cfg.tokenCall(s.Callback, event)
@@ -151,8 +157,10 @@ func statusOf(state provider.ReceiptState) string {
 // Inbound is the call that hands over a message of a subscriber.
 func (h messagesShape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return h.cfg.tokenCall(callback, map[string]any{
-		"channel": "sms", "message_uuid": in.Reference, "to": bare(in.To), "from": bare(in.From), "message_type": "text",
-		"timestamp": time.Now().UTC().Format(time.RFC3339), "text": in.Text,
-		"sms": map[string]string{"num_messages": "1", "keyword": "HELLO"}, "usage": map[string]string{"currency": "EUR", "price": "0"},
+		"channel": "sms", "message_uuid": in.Reference, "to": bare(in.To), "from": bare(in.From),
+		"message_type": "text",
+		"timestamp":    time.Now().UTC().Format(time.RFC3339), "text": in.Text,
+		"sms":   map[string]string{"num_messages": "1", "keyword": "HELLO"},
+		"usage": map[string]string{"currency": "EUR", "price": "0"},
 	})
 }

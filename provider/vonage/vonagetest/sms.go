@@ -22,7 +22,10 @@ var (
 )
 
 // fields are those that the API takes and the dispatcher may use.
-var fields = []string{"api_key", "api_secret", "from", "to", "text", "type", "status-report-req", "callback", "client-ref", "ttl"}
+var fields = []string{
+	"api_key", "api_secret", "from", "to", "text", "type", "status-report-req", "callback",
+	"client-ref", "ttl",
+}
 
 // Read takes a submission apart.
 func (h smsShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
@@ -45,7 +48,8 @@ func (h smsShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		return webtest.Submit{}, err
 	}
 	s := webtest.Submit{
-		To: "+" + form.Get("to"), From: form.Get("from"), Text: form.Get("text"), Key: form.Get("client-ref"),
+		To: "+" + form.Get("to"), From: form.Get("from"), Text: form.Get("text"),
+		Key:   form.Get("client-ref"),
 		Parts: sms.Count(form.Get("text"), sms.Reference8).Segments,
 	}
 	if form.Get("status-report-req") == "true" {
@@ -70,7 +74,8 @@ func check(form url.Values) error {
 		return errors.New("3: ttl")
 	case len(form.Get("client-ref")) > maxClientRef:
 		return errors.New("3: client-ref")
-	case form.Get("type") == "text" && sms.Count(form.Get("text"), sms.Reference8).Alphabet != sms.GSM7:
+	case form.Get("type") == "text" &&
+		sms.Count(form.Get("text"), sms.Reference8).Alphabet != sms.GSM7:
 		return errors.New("3: type text would lose characters")
 	case form.Get("type") != "text" && form.Get("type") != "unicode":
 		return errors.New("3: type")
@@ -80,8 +85,8 @@ func check(form url.Values) error {
 	return nil
 }
 
-// Write answers a submission, with 200 whatever happened. A text of several parts gets an entry for each; the first
-// has the carrier's reference, the others that reference with a number.
+// Write answers a submission, with 200 whatever happened. A text of several parts gets an entry for
+// each; the first has the carrier's reference, the others that reference with a number.
 func (smsShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	switch v.Reply {
 	case providertest.Reject:
@@ -91,18 +96,21 @@ func (smsShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.A
 	case providertest.Throttle:
 		text := "Throughput Rate Exceeded"
 		if v.RetryAfter > 0 {
-			text = fmt.Sprintf("Throughput Rate Exceeded - please wait [ %d ] and retry", v.RetryAfter.Milliseconds())
+			text = fmt.Sprintf("Throughput Rate Exceeded - please wait [ %d ] and retry",
+				v.RetryAfter.Milliseconds())
 		}
 		writeStatus(w, "1", text)
 	case providertest.Accept, providertest.Lose, providertest.Cut:
 		var list []map[string]string
 		for i := range s.Parts {
 			list = append(list, map[string]string{
-				"to": bare(s.To), "message-id": PartReference(s.Reference, i), "status": "0", "remaining-balance": "3.14159265",
-				"message-price": "0.03330000", "network": "23415", "client-ref": s.Key,
+				"to": bare(s.To), "message-id": PartReference(s.Reference, i), "status": "0",
+				"remaining-balance": "3.14159265",
+				"message-price":     "0.03330000", "network": "23415", "client-ref": s.Key,
 			})
 		}
-		webtest.WriteJSON(w, http.StatusOK, map[string]any{"message-count": strconv.Itoa(s.Parts), "messages": list})
+		webtest.WriteJSON(w, http.StatusOK,
+			map[string]any{"message-count": strconv.Itoa(s.Parts), "messages": list})
 	}
 }
 
@@ -113,7 +121,8 @@ func (smsShape) Part(s *webtest.Submit, i int) webtest.Submit {
 	return part
 }
 
-// PartReference is the id of a part, counted from zero, of a message that the SMS API accepted under a reference.
+// PartReference is the id of a part, counted from zero, of a message that the SMS API accepted
+// under a reference.
 func PartReference(reference string, part int) string {
 	if part == 0 {
 		return reference
@@ -123,6 +132,8 @@ func PartReference(reference string, part int) string {
 
 func writeStatus(w http.ResponseWriter, status, text string) {
 	webtest.WriteJSON(w, http.StatusOK, map[string]any{
-		"message-count": "1", "messages": []map[string]string{{"status": status, "error-text": text}},
+		"message-count": "1", "messages": []map[string]string{
+			{"status": status, "error-text": text},
+		},
 	})
 }

@@ -26,8 +26,10 @@ func (h smsShape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, 
 		status, code = usual(r.State)
 	}
 	return h.cfg.formCall(s.Callback, map[string]string{
-		"msisdn": bare(s.To), "to": s.From, "network-code": "23415", "messageId": s.Reference, "price": "0.03330000",
-		"status": status, "scts": time.Now().UTC().Format("0601021504"), "err-code": code, "client-ref": s.Key,
+		"msisdn": bare(s.To), "to": s.From, "network-code": "23415", "messageId": s.Reference,
+		"price":  "0.03330000",
+		"status": status, "scts": time.Now().UTC().Format("0601021504"), "err-code": code,
+		"client-ref": s.Key,
 	})
 }
 
@@ -45,22 +47,26 @@ func usual(state provider.ReceiptState) (status, code string) {
 // Inbound is the call that hands over a message of a subscriber, or a part of one.
 func (h smsShape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	parameters := map[string]string{
-		"msisdn": bare(in.From), "to": bare(in.To), "messageId": in.Reference, "text": in.Text, "type": "unicode",
+		"msisdn": bare(in.From), "to": bare(in.To), "messageId": in.Reference, "text": in.Text,
+		"type":    "unicode",
 		"keyword": strings.ToUpper(strings.SplitN(in.Text+" ", " ", 2)[0]),
 	}
 	if in.Parts > 1 {
 		parameters["concat"], parameters["concat-ref"] = "true", strconv.Itoa(int(in.Group))
-		parameters["concat-total"], parameters["concat-part"] = strconv.Itoa(in.Parts), strconv.Itoa(in.Part+1)
+		parameters["concat-total"], parameters["concat-part"] = strconv.Itoa(in.Parts),
+			strconv.Itoa(in.Part+1)
 	}
 	return h.cfg.formCall(callback, parameters)
 }
 
-// formCall is a callback of the SMS API, a POST with a form, signed with HMAC-SHA256 over its parameters.
+// formCall is a callback of the SMS API, a POST with a form, signed with HMAC-SHA256 over its
+// parameters.
 func (c *Config) formCall(callback string, parameters map[string]string) (*http.Request, error) {
 	now := time.Now().UTC()
 	parameters["api-key"], parameters["message-timestamp"] = c.APIKey, now.Format(time.DateTime)
 	if c.Secret != "" {
-		parameters["timestamp"], parameters["nonce"] = strconv.FormatInt(now.Unix(), 10), rand.Text()
+		parameters["timestamp"], parameters["nonce"] = strconv.FormatInt(now.Unix(), 10),
+			rand.Text()
 		parameters["sig"] = c.sign(parameters)
 	}
 	form := url.Values{}

@@ -17,7 +17,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// authorized checks the Authorization field: a JWT of the application (RS256), or the account's key and secret.
+// authorized checks the Authorization field: a JWT of the application (RS256), or the account's key
+// and secret.
 func (c *Config) authorized(r *http.Request, now time.Time) error {
 	if c.PublicKey == nil {
 		if key, secret, ok := r.BasicAuth(); !ok || key != c.APIKey || secret != c.APISecret {
@@ -53,7 +54,8 @@ func (c *Config) claimed(head, payload string, now time.Time) error {
 		return errors.New("unreadable token")
 	}
 	if header.Alg != "RS256" || claims.Application != c.Application || claims.ID == "" ||
-		claims.IssuedAt > now.Unix() || claims.Expires <= now.Unix() || claims.Expires-claims.IssuedAt > 24*60*60 {
+		claims.IssuedAt > now.Unix() || claims.Expires <= now.Unix() ||
+		claims.Expires-claims.IssuedAt > 24*60*60 {
 		return errors.New("a claim of the token does not hold")
 	}
 	return nil
@@ -67,7 +69,8 @@ func decode(part string, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// tokenCall is a callback of the Messages API: a JWT (HS256) under the signature secret names the hash of the body.
+// tokenCall is a callback of the Messages API: a JWT (HS256) under the signature secret names the
+// hash of the body.
 func (c *Config) tokenCall(callback string, event map[string]any) (*http.Request, error) {
 	body, err := json.Marshal(event)
 	if err != nil {
@@ -79,15 +82,18 @@ func (c *Config) tokenCall(callback string, event map[string]any) (*http.Request
 	}
 	hash := sha256.Sum256(body)
 	claims, err := json.Marshal(map[string]any{
-		"iat": time.Now().Unix(), "jti": rand.Text(), "iss": "Vonage", "payload_hash": hex.EncodeToString(hash[:]),
-		"api_key": c.APIKey, "application_id": c.Application,
+		"iat": time.Now().Unix(), "jti": rand.Text(), "iss": "Vonage",
+		"payload_hash": hex.EncodeToString(hash[:]),
+		"api_key":      c.APIKey, "application_id": c.Application,
 	})
 	if err != nil {
 		return nil, err
 	}
-	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + base64.RawURLEncoding.EncodeToString(claims)
+	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString(claims)
 	mac := hmac.New(sha256.New, []byte(c.Secret))
 	mac.Write([]byte(text))
-	r.Header.Set("Authorization", "Bearer "+text+"."+base64.RawURLEncoding.EncodeToString(mac.Sum(nil)))
+	r.Header.Set("Authorization",
+		"Bearer "+text+"."+base64.RawURLEncoding.EncodeToString(mac.Sum(nil)))
 	return r, nil
 }

@@ -1,7 +1,9 @@
-// Package vonagetest is the server side of Vonage's Messages API and SMS API for scripted carriers: it reads submissions
-// as strictly as Vonage documents them, answers in its shapes and signs callbacks.
+// Package vonagetest is the server side of Vonage's Messages API and SMS API for scripted carriers:
+// it reads submissions as strictly as Vonage documents them, answers in its shapes and signs
+// callbacks.
 //
-// It is written from the documentation and shares no code with the adapter; its JWTs are made by hand.
+// It is written from the documentation and shares no code with the adapter; its JWTs are made by
+// hand.
 package vonagetest
 
 import (

@@ -16,12 +16,15 @@ import (
 // maxCode bounds Result.Code and Receipt.Code, in bytes: both become labels of metrics.
 const maxCode = 64
 
-// CheckAnswers has recorded answers to a message with a sender of its own classified. files names them, with a star for what each is
-// called in want; all of them have to stand there. To a message that has its sender from the channel they mean the same, except that
-// those named by onSender do not make it Unfit. Whatever was not accepted has an error, which shows no number. With a status that a
-// proxy may say after it has passed the request on, none of them means anything, unless it was recorded with that status.
+// CheckAnswers has recorded answers to a message with a sender of its own classified. files names
+// them, with a star for what each is called in want; all of them have to stand there. To a message
+// that has its sender from the channel they mean the same, except that those named by onSender do
+// not make it Unfit. Whatever was not accepted has an error, which shows no number. With a status
+// that a proxy may say after it has passed the request on, none of them means anything, unless it
+// was recorded with that status.
 func CheckAnswers(
-	t *testing.T, files string, classify func(*web.Answer) provider.Result, want map[string]provider.Result, onSender ...string,
+	t *testing.T, files string, classify func(*web.Answer) provider.Result,
+	want map[string]provider.Result, onSender ...string,
 ) {
 	t.Helper()
 	names := starred(t, files)
@@ -48,7 +51,8 @@ func CheckAnswers(
 	}
 }
 
-// checkResult compares a result, whatever its error says, which has to be sound and to hide what is to be hidden.
+// checkResult compares a result, whatever its error says, which has to be sound and to hide what is
+// to be hidden.
 func checkResult(t testing.TB, what string, got, want provider.Result) {
 	t.Helper()
 	checkSound(t, got)
@@ -57,11 +61,13 @@ func checkResult(t testing.TB, what string, got, want provider.Result) {
 	same(t, what, got, want)
 }
 
-// checkProxyStatuses fails unless an answer is Unknown under each other status of web.MaybeFromProxy.
+// checkProxyStatuses fails unless an answer is Unknown under each other status of
+// web.MaybeFromProxy.
 func checkProxyStatuses(t testing.TB, a *web.Answer, classify func(*web.Answer) provider.Result) {
 	t.Helper()
 	for _, status := range []int{
-		http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		http.StatusRequestTimeout, http.StatusMisdirectedRequest, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	} {
 		again := *a
 		again.Status = status
@@ -74,7 +80,8 @@ func checkProxyStatuses(t testing.TB, a *web.Answer, classify func(*web.Answer) 
 // FuzzAnswers has anything classified by an API that gives each message an id.
 func FuzzAnswers(f *testing.F, classify func(*web.Answer) provider.Result) {
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		got := classify(&web.Answer{Status: status, Header: http.Header{}, Body: body, OwnSender: true})
+		got := classify(
+			&web.Answer{Status: status, Header: http.Header{}, Body: body, OwnSender: true})
 		checkSound(t, got)
 		if (got.Outcome == provider.Accepted) != (got.Reference != "") {
 			t.Errorf("%v under the id %q", got.Outcome, got.Reference)
@@ -82,7 +89,8 @@ func FuzzAnswers(f *testing.F, classify func(*web.Answer) provider.Result) {
 	})
 }
 
-// checkSound fails unless a result has an error where it needs one, and a bounded code, and is Unfit only when it is CheckRefused.
+// checkSound fails unless a result has an error where it needs one, and a bounded code, and is
+// Unfit only when it is CheckRefused.
 func checkSound(t testing.TB, r provider.Result) {
 	t.Helper()
 	if (r.Outcome == provider.Accepted) != (r.Err == nil) {
@@ -116,10 +124,14 @@ func at(pattern, name string) string { return strings.Replace(pattern, "*", name
 // inARow is how many failures in a row open a breaker that is set to nothing else.
 const inARow = 5
 
-// CheckBreaker has recorded refusals given to messages in a row, over a channel that open puts behind a breaker. One on the channel opens it,
-// one on a message does not, and one on the sender does unless each of the messages brought its own. files names the recordings,
-// with a star for what each is called in blames.
-func CheckBreaker(t *testing.T, files string, open func(t testing.TB, reach web.Config) provider.Channel, blames map[string]web.Blame) {
+// CheckBreaker has recorded refusals given to messages in a row, over a channel that open puts
+// behind a breaker. One on the channel opens it, one on a message does not, and one on the sender
+// does unless each of the messages brought its own. files names the recordings, with a star for
+// what each is called in blames.
+func CheckBreaker(
+	t *testing.T, files string, open func(t testing.TB, reach web.Config) provider.Channel,
+	blames map[string]web.Blame,
+) {
 	t.Helper()
 	for name, blame := range blames {
 		for whose, own := range map[string]bool{"the message's": true, "the channel's": false} {
@@ -138,12 +150,13 @@ func CheckBreaker(t *testing.T, files string, open func(t testing.TB, reach web.
 	}
 }
 
-// refuses sends as many messages as it takes, each of which has to come to the API and to be refused there, and reports whether the
-// breaker is open then.
+// refuses sends as many messages as it takes, each of which has to come to the API and to be
+// refused there, and reports whether the breaker is open then.
 func refuses(t testing.TB, c provider.Channel, m provider.Submission) bool {
 	t.Helper()
 	for range inARow {
-		if r := c.Send(t.Context(), m); r.Outcome != provider.Refused || r.Code == provider.BreakerOpen {
+		if r := c.Send(t.Context(), m); r.Outcome != provider.Refused ||
+			r.Code == provider.BreakerOpen {
 			t.Fatalf("%v, code %q, %v", r.Outcome, r.Code, r.Err)
 		}
 	}
@@ -164,8 +177,9 @@ func answering(t testing.TB, file string) string {
 	return api.URL
 }
 
-// CheckTable fails unless each code of a vendor's table decides something, and says why. A code that decides nothing has no place in a
-// table: what is not there is Unknown, or left to the status.
+// CheckTable fails unless each code of a vendor's table decides something, and says why. A code
+// that decides nothing has no place in a table: what is not there is Unknown, or left to the
+// status.
 func CheckTable[Code comparable](t testing.TB, table map[Code]web.Meaning) {
 	t.Helper()
 	for code, v := range table {
@@ -175,8 +189,11 @@ func CheckTable[Code comparable](t testing.TB, table map[Code]web.Meaning) {
 	}
 }
 
-// CheckBlame fails unless these codes of a vendor's table are refusals, each of them about what it stands under.
-func CheckBlame[Code comparable](t testing.TB, table map[Code]web.Meaning, blames map[web.Blame][]Code) {
+// CheckBlame fails unless these codes of a vendor's table are refusals, each of them about what it
+// stands under.
+func CheckBlame[Code comparable](
+	t testing.TB, table map[Code]web.Meaning, blames map[web.Blame][]Code,
+) {
 	t.Helper()
 	for blame, codes := range blames {
 		for _, code := range codes {

@@ -11,17 +11,19 @@ import (
 	"dispatcher/provider/providertest"
 )
 
-// Behaviour is the script of a Carrier. The zero value accepts everything at once and sends no receipts. Counts of
-// "every n-th" begin when the behaviour is set.
+// Behaviour is the script of a Carrier. The zero value accepts everything at once and sends no
+// receipts. Counts of "every n-th" begin when the behaviour is set.
 type Behaviour struct {
 	// Latency delays each answer; Jitter adds up to that much by chance.
 	Latency, Jitter time.Duration
 	// Throttle answers every submit "slow down", with RetryAfter when that is set.
 	Throttle   bool
 	RetryAfter time.Duration
-	// Rate throttles what is above that many submits in a second of the wall clock; zero sets no limit.
+	// Rate throttles what is above that many submits in a second of the wall clock; zero sets no
+	// limit.
 	Rate int
-	// RejectEvery and RefuseEvery say no to every n-th submit: the message is at fault, or the provider is.
+	// RejectEvery and RefuseEvery say no to every n-th submit: the message is at fault, or the
+	// provider is.
 	RejectEvery, RefuseEvery int
 	// DropEvery accepts every n-th submit and never answers it.
 	DropEvery int
@@ -31,8 +33,9 @@ type Behaviour struct {
 	Decide func(n int, s Submit) providertest.Answer
 
 	// Receipts sends a receipt for each accepted submit that wants one, ReceiptDelay after its
-	// answer, that it was delivered or what ReceiptFor returns. ReceiptRatio sends it only for that part of
-	// them, evenly; zero is all. DeliveryRatio is the part of them that is delivered, the others are not; zero is all.
+	// answer, that it was delivered or what ReceiptFor returns. ReceiptRatio sends it only for that
+	// part of them, evenly; zero is all. DeliveryRatio is the part of them that is delivered, the
+	// others are not; zero is all.
 	Receipts      bool
 	ReceiptDelay  time.Duration
 	ReceiptRatio  float64

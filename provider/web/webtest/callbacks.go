@@ -14,11 +14,14 @@ import (
 // Changes are what a forger does to a genuine callback, each under a name.
 type Changes map[string]func(*provider.Callback)
 
-// CheckTampered fails when a callback that says something is still believed after any of the changes. genuine makes it anew
-// for each of them.
-func CheckTampered(t *testing.T, l provider.CallbackReader, genuine func() *provider.Callback, changes Changes) {
+// CheckTampered fails when a callback that says something is still believed after any of the
+// changes. genuine makes it anew for each of them.
+func CheckTampered(
+	t *testing.T, l provider.CallbackReader, genuine func() *provider.Callback, changes Changes,
+) {
 	t.Helper()
-	if content, err := l.ReadCallback(genuine()); err != nil || len(content.Receipts)+len(content.Inbound) == 0 {
+	if content, err := l.ReadCallback(genuine()); err != nil ||
+		len(content.Receipts)+len(content.Inbound) == 0 {
 		t.Fatalf("the genuine callback says %+v, error %v", content, err)
 	}
 	for name, change := range changes {
@@ -40,7 +43,9 @@ func changed(c *provider.Callback, change func(*provider.Callback)) *provider.Ca
 }
 
 // CheckRefused fails unless each of the callbacks is refused for that reason, and says nothing.
-func CheckRefused(t *testing.T, l provider.CallbackReader, why error, calls map[string]*provider.Callback) {
+func CheckRefused(
+	t *testing.T, l provider.CallbackReader, why error, calls map[string]*provider.Callback,
+) {
 	t.Helper()
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +81,9 @@ func CheckIgnored(t *testing.T, l provider.CallbackReader, calls map[string]*pro
 }
 
 // Bodies are callbacks that differ in their bodies only, each under the name of its body.
-func Bodies(call func(body string) *provider.Callback, bodies ...string) map[string]*provider.Callback {
+func Bodies(
+	call func(body string) *provider.Callback, bodies ...string,
+) map[string]*provider.Callback {
 	calls := make(map[string]*provider.Callback, len(bodies))
 	for _, body := range bodies {
 		calls[body] = call(body)
@@ -84,12 +91,16 @@ func Bodies(call func(body string) *provider.Callback, bodies ...string) map[str
 	return calls
 }
 
-// CheckAgeLimits fails unless callbacks are believed up to the age of past and, for the clocks, from as far in the future, and are
-// stale a minute beyond. aged is a genuine callback of some age.
-func CheckAgeLimits(t *testing.T, l provider.CallbackReader, aged func(age time.Duration) *provider.Callback, past, future time.Duration) {
+// CheckAgeLimits fails unless callbacks are believed up to the age of past and, for the clocks,
+// from as far in the future, and are stale a minute beyond. aged is a genuine callback of some age.
+func CheckAgeLimits(
+	t *testing.T, l provider.CallbackReader, aged func(age time.Duration) *provider.Callback, past,
+	future time.Duration,
+) {
 	t.Helper()
 	for age, stale := range map[time.Duration]bool{
-		0: false, past - time.Minute: false, time.Minute - future: false, past + time.Minute: true, -future - time.Minute: true,
+		0: false, past - time.Minute: false, time.Minute - future: false, past + time.Minute: true,
+		-future - time.Minute: true,
 	} {
 		t.Run(age.String()+" old", func(t *testing.T) {
 			t.Parallel()
@@ -104,23 +115,31 @@ func CheckAgeLimits(t *testing.T, l provider.CallbackReader, aged func(age time.
 	}
 }
 
-// CheckSecrets fails unless a callback is believed by whoever knows the secret that it was signed with, alone or beside
-// another one, and by nobody else. listen is a channel that knows these secrets.
-func CheckSecrets[S any](t *testing.T, listen func(secrets ...S) provider.CallbackReader, call *provider.Callback, signing, other S) {
+// CheckSecrets fails unless a callback is believed by whoever knows the secret that it was signed
+// with, alone or beside another one, and by nobody else. listen is a channel that knows these
+// secrets.
+func CheckSecrets[S any](
+	t *testing.T, listen func(secrets ...S) provider.CallbackReader, call *provider.Callback,
+	signing, other S,
+) {
 	t.Helper()
 	for name, l := range map[string]provider.CallbackReader{
-		"its own": listen(signing), "its own and another": listen(signing, other), "another and its own": listen(other, signing),
+		"its own": listen(signing), "its own and another": listen(signing, other),
+		"another and its own": listen(other, signing),
 	} {
-		if content, err := l.ReadCallback(call); err != nil || len(content.Receipts)+len(content.Inbound) == 0 {
+		if content, err := l.ReadCallback(call); err != nil ||
+			len(content.Receipts)+len(content.Inbound) == 0 {
 			t.Errorf("with %s: content %+v, error %v", name, content, err)
 		}
 	}
-	CheckRefused(t, listen(), provider.ErrForged, map[string]*provider.Callback{"without a secret": call})
-	CheckRefused(t, listen(other), provider.ErrForged, map[string]*provider.Callback{"with another secret": call})
+	CheckRefused(t, listen(), provider.ErrForged,
+		map[string]*provider.Callback{"without a secret": call})
+	CheckRefused(t, listen(other), provider.ErrForged,
+		map[string]*provider.Callback{"with another secret": call})
 }
 
-// CheckReplayID fails unless a callback has the same name whenever it comes, by which its replay can be told, and another
-// callback has another one.
+// CheckReplayID fails unless a callback has the same name whenever it comes, by which its replay
+// can be told, and another callback has another one.
 func CheckReplayID(t *testing.T, l provider.CallbackReader, call, another *provider.Callback) {
 	t.Helper()
 	var names []string
@@ -132,12 +151,15 @@ func CheckReplayID(t *testing.T, l provider.CallbackReader, call, another *provi
 		names = append(names, content.ReplayID)
 	}
 	if names[0] != names[1] || names[0] == names[2] {
-		t.Errorf("a callback is named %q, then %q, and another one %q", names[0], names[1], names[2])
+		t.Errorf("a callback is named %q, then %q, and another one %q", names[0], names[1],
+			names[2])
 	}
 }
 
 // CheckContent fails unless a callback says exactly what is wanted, at the time at which it came.
-func CheckContent(t testing.TB, l provider.CallbackReader, c *provider.Callback, want provider.CallbackContent) {
+func CheckContent(
+	t testing.TB, l provider.CallbackReader, c *provider.Callback, want provider.CallbackContent,
+) {
 	t.Helper()
 	content, err := l.ReadCallback(c)
 	if err != nil {
@@ -159,7 +181,8 @@ func CheckForged(t testing.TB, l provider.CallbackReader, c *provider.Callback) 
 	refused(t, l, c, provider.ErrForged)
 }
 
-// CheckBounded fails when a callback that is refused says something, or a receipt names nothing or shows more than a code.
+// CheckBounded fails when a callback that is refused says something, or a receipt names nothing or
+// shows more than a code.
 func CheckBounded(t testing.TB, content provider.CallbackContent, err error) {
 	t.Helper()
 	if err != nil {
@@ -174,9 +197,13 @@ func CheckBounded(t testing.TB, content provider.CallbackContent, err error) {
 	}
 }
 
-// CheckStatuses fails unless each of a vendor's words for what became of a message, with its code, comes as the receipt that
-// it means. said is a genuine callback with both; about is the message that all of them are about.
-func CheckStatuses(t *testing.T, l provider.CallbackReader, about provider.Receipt, said func(word, code string) *provider.Callback, meant map[[2]string]provider.Receipt) {
+// CheckStatuses fails unless each of a vendor's words for what became of a message, with its code,
+// comes as the receipt that it means. said is a genuine callback with both; about is the message
+// that all of them are about.
+func CheckStatuses(
+	t *testing.T, l provider.CallbackReader, about provider.Receipt,
+	said func(word, code string) *provider.Callback, meant map[[2]string]provider.Receipt,
+) {
 	t.Helper()
 	for words, want := range meant {
 		call := said(words[0], words[1])
@@ -193,7 +220,8 @@ func CheckStatuses(t *testing.T, l provider.CallbackReader, about provider.Recei
 	}
 }
 
-// same fails unless two values are deeply equal. Package cmp would say more, but the sandbox is built with this package.
+// same fails unless two values are deeply equal. Package cmp would say more, but the sandbox is
+// built with this package.
 func same[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {

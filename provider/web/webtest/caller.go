@@ -28,8 +28,10 @@ type caller struct {
 
 func newCaller() *caller {
 	c := &caller{
-		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: callers}},
-		gate:   make(chan struct{}, callers),
+		client: &http.Client{
+			Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: callers},
+		},
+		gate: make(chan struct{}, callers),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
@@ -55,8 +57,8 @@ func (c *caller) pause(d time.Duration) bool {
 	}
 }
 
-// callUntilAccepted calls until the answer is a 2xx, with pauses that double, as vendors do. Each call that is not taken is told to
-// refused; no room of other calls is held in the pauses.
+// callUntilAccepted calls until the answer is a 2xx, with pauses that double, as vendors do. Each
+// call that is not taken is told to refused; no room of other calls is held in the pauses.
 func (c *caller) callUntilAccepted(ctx context.Context, r *http.Request, refused func()) {
 	body, err := contents(r)
 	if err != nil {
@@ -76,9 +78,11 @@ func (c *caller) callUntilAccepted(ctx context.Context, r *http.Request, refused
 	}
 }
 
-// callWithSlot makes a call when fewer than callers are under way, and reports whether it was taken. An error says that the
-// carrier is closed.
-func (c *caller) callWithSlot(ctx context.Context, r *http.Request, body []byte) (taken bool, err error) {
+// callWithSlot makes a call when fewer than callers are under way, and reports whether it was
+// taken. An error says that the carrier is closed.
+func (c *caller) callWithSlot(
+	ctx context.Context, r *http.Request, body []byte,
+) (taken bool, err error) {
 	select {
 	case c.gate <- struct{}{}:
 	case <-c.ctx.Done():

@@ -23,16 +23,19 @@ type Config struct {
 	Behaviour Behaviour
 	// Address is where it listens; empty is a free port of loopback.
 	Address string
-	// Log is how many submits are kept for Submits, the latest ones; 0 keeps 100 000, a negative number all.
+	// Log is how many submits are kept for Submits, the latest ones; 0 keeps 100 000, a negative
+	// number all.
 	Log int
-	// OnSubmit, if set, hears of every submit with its verdict. It is called from several goroutines.
+	// OnSubmit, if set, hears of every submit with its verdict. It is called from several
+	// goroutines.
 	OnSubmit func(Submit)
-	// OnRefused, if set, hears of every call with a receipt that was answered with anything but a 2xx, or not at all. It
-	// is called from several goroutines.
+	// OnRefused, if set, hears of every call with a receipt that was answered with anything but a
+	// 2xx, or not at all. It is called from several goroutines.
 	OnRefused func(Submit)
 	// TLS serves https with these certificates, and HTTP/2; nil serves plain HTTP/1.1.
 	TLS *tls.Config
-	// Reference makes the id of the n-th accepted submit, counted from 1; unset, it is the number after a prefix.
+	// Reference makes the id of the n-th accepted submit, counted from 1; unset, it is the number
+	// after a prefix.
 	Reference func(n uint64) string
 }
 
@@ -69,9 +72,13 @@ func Start(cfg Config) (*Carrier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scripted carrier: %w", err)
 	}
-	c := &Carrier{cfg: cfg, address: listener.Addr().String(), stop: make(chan struct{}), caller: newCaller()}
+	c := &Carrier{
+		cfg: cfg, address: listener.Addr().String(), stop: make(chan struct{}), caller: newCaller(),
+	}
 	c.SetBehaviour(cfg.Behaviour)
-	c.server = &http.Server{Handler: http.HandlerFunc(c.serve), ReadHeaderTimeout: 10 * time.Second, TLSConfig: cfg.TLS}
+	c.server = &http.Server{
+		Handler: http.HandlerFunc(c.serve), ReadHeaderTimeout: 10 * time.Second, TLSConfig: cfg.TLS,
+	}
 	c.running.Go(func() {
 		if cfg.TLS != nil {
 			_ = c.server.ServeTLS(listener, "", "") // it ends with Close
@@ -115,7 +122,9 @@ func (c *Carrier) Unread() []string {
 }
 
 // SendInbound calls back with a message of a subscriber, and returns the status of the answer.
-func (c *Carrier) SendInbound(ctx context.Context, callback string, in provider.Inbound) (int, error) {
+func (c *Carrier) SendInbound(
+	ctx context.Context, callback string, in provider.Inbound,
+) (int, error) {
 	r, err := c.cfg.Protocol.Inbound(callback, in)
 	if err != nil || r == nil {
 		return 0, err
@@ -123,9 +132,12 @@ func (c *Carrier) SendInbound(ctx context.Context, callback string, in provider.
 	return c.caller.call(ctx, r)
 }
 
-// SendReceipt calls back with a receipt for a submit, and returns the status of the answer; 0 when the submit wants none. Of
-// several parts it is the status of the last call, and the first that is no 2xx is the last.
-func (c *Carrier) SendReceipt(ctx context.Context, s Submit, receipt Receipt) (status int, err error) {
+// SendReceipt calls back with a receipt for a submit, and returns the status of the answer; 0 when
+// the submit wants none. Of several parts it is the status of the last call, and the first that is
+// no 2xx is the last.
+func (c *Carrier) SendReceipt(
+	ctx context.Context, s Submit, receipt Receipt,
+) (status int, err error) {
 	for _, one := range about(c.cfg.Protocol, &s, receipt) {
 		r, err := c.cfg.Protocol.Receipt(&one, receipt)
 		if err != nil || r == nil {
@@ -161,7 +173,8 @@ func (c *Carrier) serve(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.calls++
 	c.mu.Unlock()
-	if other, ok := c.cfg.Protocol.(ExtraRequests); ok && other.ServeExtra(w, r, body, c.Submits()) {
+	if other, ok := c.cfg.Protocol.(ExtraRequests); ok &&
+		other.ServeExtra(w, r, body, c.Submits()) {
 		return
 	}
 	s, err := c.cfg.Protocol.Read(r, body)

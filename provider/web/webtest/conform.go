@@ -31,17 +31,19 @@ type Vendor struct {
 	Open func(t testing.TB, reach web.Config) provider.Channel
 	// Secrets are what Open configures; none may be seen in a result.
 	Secrets []string
-	// Reference is what the channel calls a submit that was accepted; unset, it is what the carrier calls it.
+	// Reference is what the channel calls a submit that was accepted; unset, it is what the carrier
+	// calls it.
 	Reference func(s Submit) string
 	// Validity is set where the API takes a span of time.
 	Validity *Validity
 }
 
-// deadline is how long a channel of the suite waits for an answer: a TLS handshake fits in, on a busy machine too.
+// deadline is how long a channel of the suite waits for an answer: a TLS handshake fits in, on a
+// busy machine too.
 const deadline = 2 * time.Second
 
-// CheckConformance runs the conformance suite of providers over HTTP and HTTPS, and what holds for vendors that cut
-// texts themselves.
+// CheckConformance runs the conformance suite of providers over HTTP and HTTPS, and what holds for
+// vendors that cut texts themselves.
 func CheckConformance(t *testing.T, v Vendor) {
 	t.Helper()
 	for name, secure := range map[string]bool{"HTTP": false, "HTTPS": true} {
@@ -49,7 +51,10 @@ func CheckConformance(t *testing.T, v Vendor) {
 			t.Parallel()
 			providertest.Run(t, providertest.Harness{
 				Connectionless: true, RetryAfter: true, Deadline: deadline, Secrets: v.Secrets,
-				Start: func(t testing.TB, play providertest.Script) providertest.Instance { return v.start(t, play, secure) },
+				Start: func(t testing.TB,
+					play providertest.Script) providertest.Instance {
+					return v.start(t, play, secure)
+				},
 			})
 		})
 	}
@@ -65,15 +70,18 @@ func CheckConformance(t *testing.T, v Vendor) {
 	})
 }
 
-// keepsPartsBack submits what is left of a text of which another provider, under the same channel, has taken a part.
+// keepsPartsBack submits what is left of a text of which another provider, under the same channel,
+// has taken a part.
 func (v *Vendor) keepsPartsBack(t *testing.T) {
 	in := v.start(t, providertest.Always(providertest.Accept), false)
 	for _, parts := range [][]int{{0}, {1}, {0, 2}, {}} {
 		r := in.Channel.Send(t.Context(), provider.Submission{
-			ID: "m-1", Attempt: 2, To: "+447700900123", From: "12345", Text: strings.Repeat("0123456789", 40), Parts: parts,
+			ID: "m-1", Attempt: 2, To: "+447700900123", From: "12345",
+			Text: strings.Repeat("0123456789", 40), Parts: parts,
 			Cut: "smpp gsm7 udh8 3 9f2c11ab03de", Key: "0123456789abcdef0123456789abcdef",
 		})
-		if r.Outcome != provider.Refused || r.Code != provider.Uncomposed || r.Err == nil || r.Parts != nil {
+		if r.Outcome != provider.Refused || r.Code != provider.Uncomposed || r.Err == nil ||
+			r.Parts != nil {
 			t.Errorf("parts %v: %v, code %q, %v", parts, r.Outcome, r.Code, r.Err)
 		}
 	}
@@ -116,8 +124,8 @@ func (v *Vendor) seen(s Submit) providertest.Submit {
 	return providertest.Submit{To: s.To, Reference: s.Reference}
 }
 
-// understood fails unless every request could be read, and came over HTTP/1.1, also where the carrier
-// speaks HTTP/2: see web.Client.
+// understood fails unless every request could be read, and came over HTTP/1.1, also where the
+// carrier speaks HTTP/2: see web.Client.
 func (c *Carrier) understood(t testing.TB) {
 	t.Helper()
 	if unread := c.Unread(); len(unread) > 0 {
@@ -210,8 +218,8 @@ func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
 	}
 }
 
-// TLS makes a certificate for loopback that is valid for a day: server is for Config.TLS, and client trusts
-// nothing else.
+// TLS makes a certificate for loopback that is valid for a day: server is for Config.TLS, and
+// client trusts nothing else.
 func TLS() (server, client *tls.Config, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -220,9 +228,11 @@ func TLS() (server, client *tls.Config, err error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "scripted carrier"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true,
+		BasicConstraintsValid: true,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:              []string{"localhost"},
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -234,6 +244,9 @@ func TLS() (server, client *tls.Config, err error) {
 	}
 	trusted := x509.NewCertPool()
 	trusted.AddCert(certificate)
-	server = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	server = &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+	}
 	return server, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted}, nil
 }

@@ -41,14 +41,20 @@ func Encode(fields []Field) []byte {
 // longestCutName bounds the names that EachCut makes up.
 const longestCutName = 12
 
-// EachCut calls try with other forms of the same joined text, names in their order: one more field cut out of a value, in each way,
-// and values that swallow the fields behind them, whole or up to each place.
+// EachCut calls try with other forms of the same joined text, names in their order: one more field
+// cut out of a value, in each way, and values that swallow the fields behind them, whole or up to
+// each place.
 func EachCut(all []Field, try func([]Field)) {
 	for i, f := range all {
 		for name := range len(f.Value) + 1 { // a name begins here
-			for value := name; value <= min(len(f.Value), name+longestCutName); value++ { // and its value here
+			// and its value here
+			for value := name; value <= min(len(f.Value), name+longestCutName); value++ {
 				if inOrder(all, i, f.Value[name:value], i+1) {
-					try(slices.Concat(all[:i], []Field{{f.Name, f.Value[:name]}, {f.Value[name:value], f.Value[value:]}}, all[i+1:]))
+					try(
+						slices.Concat(all[:i],
+							[]Field{
+								{f.Name, f.Value[:name]}, {f.Value[name:value], f.Value[value:]},
+							}, all[i+1:]))
 				}
 			}
 		}
@@ -59,7 +65,9 @@ func EachCut(all []Field, try func([]Field)) {
 				for end := at + 1; end <= min(len(whole), at+longestCutName); end++ {
 					if inOrder(all, i, whole[at:end], j+1) {
 						half := Field{f.Name, swallowed.Value + whole[:at]}
-						try(slices.Concat(all[:i], []Field{half, {whole[at:end], whole[end:]}}, all[j+1:]))
+						try(
+							slices.Concat(all[:i], []Field{half, {whole[at:end], whole[end:]}},
+								all[j+1:]))
 					}
 				}
 			}
@@ -69,7 +77,8 @@ func EachCut(all []Field, try func([]Field)) {
 	}
 }
 
-// inOrder reports whether a name may stand between two fields; any other order would be signed otherwise.
+// inOrder reports whether a name may stand between two fields; any other order would be signed
+// otherwise.
 func inOrder(all []Field, before int, name string, behind int) bool {
 	return all[before].Name <= name && (behind == len(all) || name <= all[behind].Name)
 }

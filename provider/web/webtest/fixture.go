@@ -18,8 +18,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// ReadAnswer reads an answer as it stands on the wire: a status line, header fields, an empty line and the
-// body up to the end of the file.
+// ReadAnswer reads an answer as it stands on the wire: a status line, header fields, an empty line
+// and the body up to the end of the file.
 func ReadAnswer(t testing.TB, file string) *web.Answer {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -38,8 +38,8 @@ func ReadAnswer(t testing.TB, file string) *web.Answer {
 	return &web.Answer{Status: r.StatusCode, Header: r.Header, Body: body, At: time.Now()}
 }
 
-// written is a request as a golden file has it: method and URL, header fields in the order of their names, an empty
-// line, the body.
+// written is a request as a golden file has it: method and URL, header fields in the order of their
+// names, an empty line, the body.
 func written(r *web.Request) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", r.Method, r.URL)
@@ -50,7 +50,8 @@ func written(r *web.Request) string {
 	return b.String()
 }
 
-// CheckGolden compares a request with a file. With UPDATE_GOLDEN set in the environment it writes the file.
+// CheckGolden compares a request with a file. With UPDATE_GOLDEN set in the environment it writes
+// the file.
 func CheckGolden(t testing.TB, file string, r *web.Request) {
 	t.Helper()
 	if os.Getenv("UPDATE_GOLDEN") != "" {
@@ -67,9 +68,13 @@ func CheckGolden(t testing.TB, file string, r *web.Request) {
 	}
 }
 
-// CheckPromises fails unless a channel of such settings promises what is wanted where it has a callback, and no receipts
-// without one. The setting secret, if named, is what verifies callbacks: without it there are none either.
-func CheckPromises(t *testing.T, open web.OpenFunc, values map[string]any, o web.Environment, secret string, want provider.Capabilities) {
+// CheckPromises fails unless a channel of such settings promises what is wanted where it has a
+// callback, and no receipts without one. The setting secret, if named, is what verifies callbacks:
+// without it there are none either.
+func CheckPromises(
+	t *testing.T, open web.OpenFunc, values map[string]any, o web.Environment, secret string,
+	want provider.Capabilities,
+) {
 	t.Helper()
 	promises(t, open, values, o, want)
 	want.Receipts, want.KeyInReceipt = false, false
@@ -82,7 +87,10 @@ func CheckPromises(t *testing.T, open web.OpenFunc, values map[string]any, o web
 }
 
 // promises fails unless a channel of such settings promises what is wanted.
-func promises(t testing.TB, open web.OpenFunc, values map[string]any, o web.Environment, want provider.Capabilities) {
+func promises(
+	t testing.TB, open web.OpenFunc, values map[string]any, o web.Environment,
+	want provider.Capabilities,
+) {
 	t.Helper()
 	channel, err := open(values, o)
 	if err != nil {
@@ -111,8 +119,12 @@ type Finder interface {
 	provider.Finder
 }
 
-// CheckLookups sends a message under each verdict, and looks it up. open makes a channel whose carrier behaves like that.
-func CheckLookups(t *testing.T, open func(t *testing.T, b Behaviour, certain bool) Finder, cases map[string]Lookup) {
+// CheckLookups sends a message under each verdict, and looks it up. open makes a channel whose
+// carrier behaves like that.
+func CheckLookups(
+	t *testing.T, open func(t *testing.T, b Behaviour, certain bool) Finder,
+	cases map[string]Lookup,
+) {
 	t.Helper()
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -126,10 +138,12 @@ func CheckLookups(t *testing.T, open func(t *testing.T, b Behaviour, certain boo
 	}
 }
 
-// known fails unless a lookup found that, with a reference when the message was taken and an error when nobody knows.
+// known fails unless a lookup found that, with a reference when the message was taken and an error
+// when nobody knows.
 func known(t testing.TB, got provider.LookupResult, want provider.LookupState) {
 	t.Helper()
-	if got.State != want || (got.Reference != "") != (want == provider.Taken) || (got.Err != nil) != (want == provider.Unanswered) {
+	if got.State != want || (got.Reference != "") != (want == provider.Taken) ||
+		(got.Err != nil) != (want == provider.Unanswered) {
 		t.Errorf("%+v, want %v", got, want)
 	}
 }

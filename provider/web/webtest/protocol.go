@@ -1,13 +1,17 @@
-// Package webtest is what the tests of all HTTP adapters share, and the other side that they talk to.
+// Package webtest is what the tests of all HTTP adapters share, and the other side that they talk
+// to.
 //
-// A Carrier is a scripted peer on loopback: it takes submits, answers as its behaviour says, keeps a log, and calls back
-// with receipts and inbound messages. What its API looks like is a vendor's Protocol. The sandbox runs it, too; it sends
-// nothing to anybody but to the callback address that a submit or a Config names.
+// A Carrier is a scripted peer on loopback: it takes submits, answers as its behaviour says, keeps
+// a log, and calls back with receipts and inbound messages. What its API looks like is a vendor's
+// Protocol. The sandbox runs it, too; it sends nothing to anybody but to the callback address that
+// a submit or a Config names.
 //
-// The checks are one for each promise of an adapter, so that a vendor's tests are its data: CheckConformance (the suite of
-// providers over HTTP/1.1 and TLS), CheckAnswers (recorded answers), Explained and Blamed (tables of verdicts), Breaks (what
-// recorded refusals do to a breaker), Requests (golden files), CheckStatuses, CheckTampered, CheckRefused, CheckIgnored, Timely, CheckSecrets
-// and CheckReplayID (callbacks), Rig (a message and its receipts), CheckLookups (lookups), Faults and CheckPromises (settings).
+// The checks are one for each promise of an adapter, so that a vendor's tests are its data:
+// CheckConformance (the suite of providers over HTTP/1.1 and TLS), CheckAnswers (recorded answers),
+// Explained and Blamed (tables of verdicts), Breaks (what recorded refusals do to a breaker),
+// Requests (golden files), CheckStatuses, CheckTampered, CheckRefused, CheckIgnored, Timely,
+// CheckSecrets and CheckReplayID (callbacks), Rig (a message and its receipts), CheckLookups
+// (lookups), Faults and CheckPromises (settings).
 package webtest
 
 import (
@@ -23,10 +27,11 @@ import (
 	"dispatcher/provider/providertest"
 )
 
-// Protocol is a vendor's API as its server speaks it. Its methods are called from several goroutines.
+// Protocol is a vendor's API as its server speaks it. Its methods are called from several
+// goroutines.
 type Protocol interface {
-	// Read takes a submit apart. An error is answered 400 and logged as unread: the adapter under test
-	// wrote something that the vendor would not take, or its credentials were wrong.
+	// Read takes a submit apart. An error is answered 400 and logged as unread: the adapter under
+	// test wrote something that the vendor would not take, or its credentials were wrong.
 	Read(r *http.Request, body []byte) (Submit, error)
 	// Write answers a submit as the vendor does; v is not Lose or Cut.
 	Write(w http.ResponseWriter, s *Submit, v providertest.Answer)
@@ -37,9 +42,11 @@ type Protocol interface {
 	Inbound(callback string, in provider.Inbound) (*http.Request, error)
 }
 
-// ExtraRequests is a Protocol that also answers what is no submit, such as a look at what became of one.
+// ExtraRequests is a Protocol that also answers what is no submit, such as a look at what became of
+// one.
 type ExtraRequests interface {
-	// ServeExtra answers a request and reports whether it was one of its own. known are the submits so far.
+	// ServeExtra answers a request and reports whether it was one of its own. known are the submits
+	// so far.
 	ServeExtra(w http.ResponseWriter, r *http.Request, body []byte, known []Submit) bool
 }
 
@@ -60,19 +67,23 @@ type Submit struct {
 
 // Receipt is what a submit gets later, or each of its parts where the Protocol is PartProtocol.
 type Receipt struct {
-	// Part is the one part that it is about, counted from 1; 0 is all of them. Without a PartProtocol shape it means nothing.
+	// Part is the one part that it is about, counted from 1; 0 is all of them. Without a
+	// PartProtocol shape it means nothing.
 	Part  int
 	State provider.ReceiptState
 	Code  string // the vendor's word; empty is the usual one for State
 }
 
-// PartProtocol is a Protocol whose vendor gives each part of a text an id of its own, and reports on each.
+// PartProtocol is a Protocol whose vendor gives each part of a text an id of its own, and reports
+// on each.
 type PartProtocol interface {
-	// Part is a submit as its part i, counted from 0, is known to the vendor: under the id of that part.
+	// Part is a submit as its part i, counted from 0, is known to the vendor: under the id of that
+	// part.
 	Part(s *Submit, i int) Submit
 }
 
-// about are the submits that a receipt is to be sent for: s itself or, with a PartProtocol shape, its parts.
+// about are the submits that a receipt is to be sent for: s itself or, with a PartProtocol shape,
+// its parts.
 func about(shape Protocol, s *Submit, r Receipt) []Submit {
 	parted, ok := shape.(PartProtocol)
 	if !ok {
@@ -103,8 +114,8 @@ func KeyIn(callback string) string {
 	return u.Query().Get("key")
 }
 
-// WriteJSON answers with a value, under the content type of JSON unless another one is set. The caller may have gone,
-// which is no fault of the carrier.
+// WriteJSON answers with a value, under the content type of JSON unless another one is set. The
+// caller may have gone, which is no fault of the carrier.
 func WriteJSON(w http.ResponseWriter, status int, value any) {
 	if w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", "application/json")
@@ -113,7 +124,8 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// SetRetryAfter writes into a header field how many seconds the caller should wait, when the verdict says so.
+// SetRetryAfter writes into a header field how many seconds the caller should wait, when the
+// verdict says so.
 func SetRetryAfter(w http.ResponseWriter, name string, v providertest.Answer) {
 	if v.RetryAfter > 0 {
 		w.Header().Set(name, strconv.Itoa(int(v.RetryAfter.Seconds())))
@@ -122,7 +134,8 @@ func SetRetryAfter(w http.ResponseWriter, name string, v providertest.Answer) {
 
 // Post is a call of a carrier; kind is its content type.
 func Post(callback, kind string, body []byte) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, callback, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, callback,
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Requests are submissions as they look on the wire, each in a file of its own. C is the adapter's configuration.
+// Requests are submissions as they look on the wire, each in a file of its own. C is the adapter's
+// configuration.
 type Requests[C any] struct {
 	// Files names the files, with a star for the name of the case.
 	Files string
@@ -32,11 +33,13 @@ type Unusual[C any] struct {
 	Submission func(*provider.Submission)
 }
 
-// Run compares all requests with their files. With UPDATE_GOLDEN set in the environment it writes them.
+// Run compares all requests with their files. With UPDATE_GOLDEN set in the environment it writes
+// them.
 func (r Requests[C]) Run(t *testing.T) {
 	t.Helper()
 	if os.Getenv("UPDATE_GOLDEN") == "" {
-		same(t, "the files are not those of the cases", starred(t, r.Files), slices.Sorted(maps.Keys(r.Cases)))
+		same(t, "the files are not those of the cases", starred(t, r.Files),
+			slices.Sorted(maps.Keys(r.Cases)))
 	}
 	for name, c := range r.Cases {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +79,9 @@ func LocalConfig(t testing.TB, address string) web.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return web.Config{BaseURL: base, Timeout: time.Minute, ConnectTimeout: time.Minute, AllowPrivate: true}
+	return web.Config{
+		BaseURL: base, Timeout: time.Minute, ConnectTimeout: time.Minute, AllowPrivate: true,
+	}
 }
 
 // Files are the files that settings of a test name, with what they hold.
@@ -120,8 +125,8 @@ func CheckFaults(t testing.TB, err error, faults []string, secrets ...string) {
 	CheckHides(t, err, secrets...)
 }
 
-// CheckOnlyFaults fails unless an error names each of the faults in a line of its own and no other one, and shows none of the
-// secrets.
+// CheckOnlyFaults fails unless an error names each of the faults in a line of its own and no other
+// one, and shows none of the secrets.
 func CheckOnlyFaults(t testing.TB, err error, faults []string, secrets ...string) {
 	t.Helper()
 	CheckFaults(t, err, faults, secrets...)

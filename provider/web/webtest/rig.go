@@ -11,16 +11,20 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Rig is a carrier, a channel that sends to it, and an ear that the carrier calls and that hears with the channel.
+// Rig is a carrier, a channel that sends to it, and an ear that the carrier calls and that hears
+// with the channel.
 type Rig[C web.Adapter] struct {
 	Carrier   *Carrier
 	Channel   C
 	Callbacks *CallbackServer
 }
 
-// NewRig brings up a scene. carrier describes a carrier for a channel with that callback; open makes the channel, for an API
-// that is reached like that.
-func NewRig[C web.Adapter](t testing.TB, carrier func(callback string) Config, open func(reach web.Config, callback string) C) *Rig[C] {
+// NewRig brings up a scene. carrier describes a carrier for a channel with that callback; open
+// makes the channel, for an API that is reached like that.
+func NewRig[C web.Adapter](
+	t testing.TB, carrier func(callback string) Config,
+	open func(reach web.Config, callback string) C,
+) *Rig[C] {
 	t.Helper()
 	ear := StartCallbackServer(t)
 	s := &Rig[C]{Carrier: Serve(t, carrier(ear.URL)), Callbacks: ear}
@@ -40,16 +44,18 @@ func (s *Rig[C]) Send(t testing.TB, m provider.Submission) provider.Result {
 	return r
 }
 
-// ReceiptCase is what a carrier says of a message, and how it is understood: as a receipt without the reference, the key and
-// the time.
+// ReceiptCase is what a carrier says of a message, and how it is understood: as a receipt without
+// the reference, the key and the time.
 type ReceiptCase struct {
 	Sent Receipt
 	Want provider.Receipt
 }
 
-// CheckReceipts sends a message, has the carrier tell the news of it, and fails unless they are heard in that order and name the
-// message and the submission. It returns what was heard.
-func (s *Rig[C]) CheckReceipts(t testing.TB, m provider.Submission, news []ReceiptCase) []provider.CallbackContent {
+// CheckReceipts sends a message, has the carrier tell the news of it, and fails unless they are
+// heard in that order and name the message and the submission. It returns what was heard.
+func (s *Rig[C]) CheckReceipts(
+	t testing.TB, m provider.Submission, news []ReceiptCase,
+) []provider.CallbackContent {
 	t.Helper()
 	s.Carrier.SetBehaviour(Behaviour{ReceiptFor: func(Submit) []Receipt {
 		var said []Receipt
@@ -63,20 +69,26 @@ func (s *Rig[C]) CheckReceipts(t testing.TB, m provider.Submission, news []Recei
 	for _, n := range news {
 		content, want := s.Callbacks.Next(t), n.Want
 		want.Reference, want.Key = r.Reference, m.Key
-		SameContent(t, "the news", provider.CallbackContent{Receipts: content.Receipts, Inbound: content.Inbound}, provider.CallbackContent{Receipts: []provider.Receipt{want}})
+		SameContent(t, "the news",
+			provider.CallbackContent{Receipts: content.Receipts, Inbound: content.Inbound},
+			provider.CallbackContent{Receipts: []provider.Receipt{want}})
 		all = append(all, content)
 	}
 	return all
 }
 
-// CheckInbound has the carrier hand over a message of a subscriber, and fails unless it is heard as it is.
+// CheckInbound has the carrier hand over a message of a subscriber, and fails unless it is heard as
+// it is.
 func (s *Rig[C]) CheckInbound(t testing.TB, in provider.Inbound) {
 	t.Helper()
-	if status, err := s.Carrier.SendInbound(t.Context(), s.Callbacks.URL, in); err != nil || status != http.StatusOK {
+	if status, err := s.Carrier.SendInbound(t.Context(), s.Callbacks.URL, in); err != nil ||
+		status != http.StatusOK {
 		t.Fatalf("the message of a subscriber was answered %d, error %v", status, err)
 	}
 	content := s.Callbacks.Next(t)
-	SameContent(t, "the message", provider.CallbackContent{Receipts: content.Receipts, Inbound: content.Inbound}, provider.CallbackContent{Inbound: []provider.Inbound{in}})
+	SameContent(t, "the message",
+		provider.CallbackContent{Receipts: content.Receipts, Inbound: content.Inbound},
+		provider.CallbackContent{Inbound: []provider.Inbound{in}})
 }
 
 // CheckNoReceipts fails unless a message is sent without an address for receipts.
@@ -91,7 +103,8 @@ func (s *Rig[C]) CheckNoReceipts(t testing.TB) {
 	}
 }
 
-// Callbacks is a receipts listener of tests: it hands each request to a channel, and keeps what that hears.
+// Callbacks is a receipts listener of tests: it hands each request to a channel, and keeps what
+// that hears.
 type CallbackServer struct {
 	// URL is where it listens.
 	URL string
@@ -107,7 +120,10 @@ const keptCallbacks = 1000
 // StartCallbackServer starts an ear. It answers when SetChannel has named the channel.
 func StartCallbackServer(t testing.TB) *CallbackServer {
 	t.Helper()
-	e := &CallbackServer{Heard: make(chan provider.CallbackContent, keptCallbacks), Failed: make(chan error, keptCallbacks), channel: make(chan provider.CallbackReader, 1)}
+	e := &CallbackServer{
+		Heard:  make(chan provider.CallbackContent, keptCallbacks),
+		Failed: make(chan error, keptCallbacks), channel: make(chan provider.CallbackReader, 1),
+	}
 	server := httptest.NewServer(http.HandlerFunc(e.serve))
 	t.Cleanup(server.Close)
 	e.URL = server.URL + "/receipts/channel"
@@ -153,14 +169,16 @@ func (e *CallbackServer) Next(t testing.TB) provider.CallbackContent {
 
 const testTimeout = 20 * time.Second
 
-// CallbackOf is a request as a listener sees it. The URL is that of the request's own address, or with the Host
-// that it names.
+// CallbackOf is a request as a listener sees it. The URL is that of the request's own address, or
+// with the Host that it names.
 func CallbackOf(r *http.Request, body []byte) *provider.Callback {
 	address := *r.URL
 	if address.Host == "" {
 		address.Scheme, address.Host = "http", r.Host
 	}
-	return &provider.Callback{Method: r.Method, URL: address.String(), Header: r.Header, Body: body, At: time.Now()}
+	return &provider.Callback{
+		Method: r.Method, URL: address.String(), Header: r.Header, Body: body, At: time.Now(),
+	}
 }
 
 // MadeCallbackAt is a request that a Protocol made, as a listener would see it at a time.
