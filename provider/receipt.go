@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Receipt is the provider's later word on a submission that it accepted. It holds no phone
-// number and no text.
+// Receipt is the provider's later report on a submission that it accepted. It holds no phone number
+// and no text.
 //
-// Receipts come in any order, more than once, and sometimes before the answer to the submission
-// itself. Each part of a message has receipts of its own.
+// Receipts come in any order, more than once, and sometimes before the answer to the submission.
+// Each part of a message has its own receipts.
 type Receipt struct {
 	// Reference is the provider's id of the message or part, as Result.Reference and
 	// Part.Reference have it. It may be empty when Key is not.
@@ -96,15 +96,15 @@ type Inbound struct {
 	Part, Parts int
 	// At is when the message arrived, on this machine's clock.
 	At time.Time
-	// SentAt is when the subscriber's message reached the provider, on the provider's clock, where
-	// the provider vouches for it: by a signature over it, or over a connection of ours. It is zero
-	// when it is not known, as with SMPP, whose deliver_sm names no time. A channel gives it for
-	// all of its messages or for none, because its times are compared only with one another.
+	// SentAt is when the subscriber's message reached the provider, on the provider's clock, if
+	// that time is signed or comes over a connection of ours. It is zero if unknown, as with SMPP,
+	// whose deliver_sm has no time. A channel sets it for all of its messages or for none, because
+	// these times are only compared with one another.
 	SentAt time.Time
 }
 
-// Callback is one HTTP request that a provider makes to our receipts listener. It is plain data,
-// so that reading it is a pure function that can be fuzzed.
+// Callback is one HTTP request of a provider to our receipts listener. It is plain data, so that
+// reading it is a pure function that can be fuzzed.
 type Callback struct {
 	Method string
 	// URL is the address as the provider called it: the configured public URL with the path and the
@@ -136,19 +136,19 @@ func (c *Callback) Get(name string) string {
 type CallbackContent struct {
 	Receipts []Receipt
 	Inbound  []Inbound
-	// ReplayID tells this callback from every other one that is genuine, for as long as it is not
-	// stale: a nonce, or the signature. Empty when the provider's scheme has none.
+	// ReplayID identifies this callback among all genuine ones while it is not stale: a nonce, or
+	// the signature. Empty if the provider's scheme has none.
 	ReplayID string
 	// Answer is the body of the answer, with its content type; empty is an empty 200.
 	Answer, AnswerType string
 }
 
-// CallbackReader is a channel whose provider calls back. ReadCallback is pure: it verifies who
-// calls, in constant time, before it reads anything else, and changes nothing.
+// CallbackReader is a channel whose provider calls back. ReadCallback is pure: it verifies the
+// sender in constant time before it reads anything else, and changes nothing.
 type CallbackReader interface {
 	// ReadCallback returns what a callback says; its error wraps ErrForged, ErrStale or
-	// ErrMalformed and shows no number, text or secret. What is genuine but means nothing to the
-	// dispatcher is an empty CallbackContent.
+	// ErrMalformed and shows no number, text or secret. A genuine callback that means nothing to
+	// the dispatcher is an empty CallbackContent.
 	ReadCallback(c *Callback) (CallbackContent, error)
 }
 

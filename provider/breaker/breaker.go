@@ -1,8 +1,8 @@
-// Package breaker stops sending to a channel that is broken, so that its messages
-// fall back to others at once instead of each waiting for a deadline.
+// Package breaker stops sending to a channel that is broken, so that its messages fall back to
+// others at once instead of each waiting for a deadline.
 //
 // It wraps one provider.Channel in a circuit breaker of sony/gobreaker. What counts as a failure is
-// decided here and nowhere else: see class. Choosing another channel is not its business.
+// decided here and nowhere else: see class. It does not choose another channel.
 package breaker
 
 import (
@@ -16,15 +16,14 @@ import (
 	"dispatcher/provider"
 )
 
-// CodeOpen is the Result.Code of a submission that the breaker held back and the word of Ready
-// while it does.
+// CodeOpen is the Result.Code of a submission that the breaker refused, and the reason of Ready
+// while it is open.
 const CodeOpen = provider.BreakerOpen
 
-// CodeEnded is the Result.Code of a submission whose context had ended before it came to the
-// breaker.
+// CodeEnded is the Result.Code of a submission whose context had ended before Send.
 const CodeEnded = "context_ended"
 
-// ErrOpen is the Result.Err of a submission that the breaker held back.
+// ErrOpen is the Result.Err of a submission that the breaker refused.
 var ErrOpen = errors.New("circuit breaker is open")
 
 // The classes of an attempt besides success, as errors for the library.
@@ -46,8 +45,8 @@ type Breaker struct {
 
 var _ provider.Channel = (*Breaker)(nil)
 
-// New wraps a channel. It panics on a Config that does not validate, because
-// configuration is checked where it is read.
+// New wraps a channel. It panics on an invalid Config, because configuration is checked where it is
+// read.
 func New(ch provider.Channel, c Config) *Breaker {
 	if err := c.Validate(); err != nil {
 		panic(err.Error())
@@ -63,8 +62,8 @@ func New(ch provider.Channel, c Config) *Breaker {
 	}
 }
 
-// Send passes the submission on, or refuses it before any byte when the breaker is
-// open, when as many probes as allowed are under way, or when ctx has ended already.
+// Send passes the submission on. It refuses it before any byte leaves if the breaker is open, if
+// all allowed probes are in flight, or if ctx has already ended.
 func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if err := ctx.Err(); err != nil {
 		return provider.Result{
@@ -88,16 +87,18 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 	return r
 }
 
-// class decides what an outcome says about the channel's health. Accepted and Rejected are answers
-// of a working provider. Throttled asks for patience, which pacing gives, and would otherwise open
-// the breaker under load; it takes nothing, so it ends no row either. What is Unfit says nothing: a
-// vendor may look at the message first and refuse it without having come to what is wrong with the
-// account, so that it would hide the failures between which it comes, and close a half-open breaker
-// on a channel that takes nothing. Beyond mostUnfit messages in a row it is a failure. A context
-// that was cancelled, or that ended before a byte left, is our doing; one whose deadline passed
-// without an answer is the provider's. A submission that was too late is ours again: what is wrong
-// with a channel that has no room shows in the answers to those that have it. Once Close was
-// called, refusals are ours too.
+// class decides what a result says about the channel's health:
+//
+//   - Accepted and Rejected are answers of a working provider: success.
+//   - Throttled is excluded. It asks for a lower rate, which throttling handles, and would otherwise
+//     open the breaker under load.
+//   - Unfit is excluded. A vendor may refuse the message before it reaches what is wrong with the
+//     account, so counting it as success would hide failures and close a half-open breaker on a
+//     channel that takes nothing. Beyond mostUnfit messages in a row it is a failure.
+//   - A context that was cancelled, or that ended before a byte left, is ours: excluded. A deadline
+//     that passed without an answer is the provider's: failure.
+//   - A submission that was too late is ours: what is wrong with a channel without free slots shows
+//     in the answers to submissions that have one. After Close, refusals are ours, too.
 func (b *Breaker) class(ctx context.Context, id string, r *provider.Result) error {
 	switch r.Outcome {
 	case provider.Accepted, provider.Rejected:
@@ -123,9 +124,8 @@ func (b *Breaker) class(ctx context.Context, id string, r *provider.Result) erro
 	return errFailure
 }
 
-// Ready is false with CodeOpen while the breaker is open or while no further probe is allowed;
-// otherwise the channel behind it answers, with provider.Probing if only a probe is allowed. It is
-// advice for choosing: Send decides again.
+// Ready is false with CodeOpen while the breaker is open or no further probe is allowed. Otherwise
+// the channel answers, with provider.Probing if only a probe is allowed. Send decides again.
 func (b *Breaker) Ready() (ok bool, why string) {
 	switch b.State() {
 	case Open:
@@ -143,10 +143,10 @@ func (b *Breaker) Ready() (ok bool, why string) {
 	return b.channel.Ready()
 }
 
-// State is where the breaker stands now.
+// State is the state of the breaker now.
 func (b *Breaker) State() State { return stateOf(b.circuit.State()) }
 
-// Close closes the channel behind the breaker, whatever the breaker's state.
+// Close closes the channel behind the breaker in any state.
 func (b *Breaker) Close(ctx context.Context) error {
 	b.closing.Store(true)
 	return b.channel.Close(ctx)
@@ -163,7 +163,7 @@ var (
 // errNoLookup is the LookupResult.Err of a channel that is no Finder.
 var errNoLookup = errors.New("the provider cannot be asked what became of a submission")
 
-// Capabilities are those of the channel behind the breaker; none when it does not say.
+// Capabilities are those of the channel behind the breaker; none if it is not Capable.
 func (b *Breaker) Capabilities() provider.Capabilities {
 	if c, ok := b.channel.(provider.Capable); ok {
 		return c.Capabilities()
@@ -171,7 +171,7 @@ func (b *Breaker) Capabilities() provider.Capabilities {
 	return provider.Capabilities{}
 }
 
-// Find asks the channel behind the breaker; Unanswered when it is no Finder.
+// Find asks the channel behind the breaker; Unanswered if it is no Finder.
 func (b *Breaker) Find(ctx context.Context, key string) provider.LookupResult {
 	if f, ok := b.channel.(provider.Finder); ok {
 		return f.Find(ctx, key)
@@ -179,14 +179,14 @@ func (b *Breaker) Find(ctx context.Context, key string) provider.LookupResult {
 	return provider.LookupResult{Err: errNoLookup}
 }
 
-// ReadsCallbacks reports whether the channel behind the breaker is a provider.Listener.
+// ReadsCallbacks reports whether the channel behind the breaker is a provider.CallbackReader.
 func (b *Breaker) ReadsCallbacks() bool {
 	_, ok := b.channel.(provider.CallbackReader)
 	return ok
 }
 
-// ReadCallback reads a callback with the channel behind the breaker. When that is no Listener,
-// nobody can have signed for it.
+// ReadCallback reads a callback with the channel behind the breaker. If that is no CallbackReader,
+// the callback is forged.
 func (b *Breaker) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
 	if l, ok := b.channel.(provider.CallbackReader); ok {
 		return l.ReadCallback(c)
@@ -195,8 +195,8 @@ func (b *Breaker) ReadCallback(c *provider.Callback) (provider.CallbackContent, 
 		fmt.Errorf("the channel expects no callbacks: %w", provider.ErrForged)
 }
 
-// Confirm answers the question of a provider whether its calls are wanted, with the channel behind
-// the breaker; false when that has no such provider.
+// Confirm answers a provider's request to confirm a subscription with the channel behind the
+// breaker; false if that has no such provider.
 func (b *Breaker) Confirm(ctx context.Context, c *provider.Callback) (confirmed bool, err error) {
 	asked, ok := b.channel.(interface {
 		Confirm(ctx context.Context, c *provider.Callback) (bool, error)

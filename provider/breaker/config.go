@@ -8,10 +8,10 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Config says when a breaker opens and how it closes again. The zero value of each
-// field but Name stands for the default in its comment.
+// Config says when a breaker opens and how it closes again. The zero value of each field but Name
+// means the default in its comment.
 type Config struct {
-	// Name is the channel's name; it is handed to nothing but error sentences.
+	// Name is the channel's name; it is used in error messages only.
 	Name string
 	// Failures in a row open the breaker (5). A row follows the order of submits: a failure
 	// does not count once a later submit got a good answer.
@@ -30,8 +30,8 @@ type Config struct {
 	// HalfOpenMax is how many probes may be under way after that; as many successes
 	// in a row close the breaker, one failure opens it again (1).
 	HalfOpenMax uint32
-	// OnChange, when set, hears of each change of state. It runs under the breaker's
-	// lock: it must return at once and must not call the breaker.
+	// OnChange, if set, is called on each change of state, under the breaker's lock: it must return
+	// at once and must not call the breaker.
 	OnChange func(Change)
 }
 
@@ -41,8 +41,8 @@ type Change struct {
 	Stats
 }
 
-// Stats are how the latest submits of a state ended: those of the window, or of the row of
-// failures where that is longer. Of a change to HalfOpen they are zero.
+// Stats are how the latest submits of a state ended: those of the window, or of the row of failures
+// if that is longer. They are zero for a change to HalfOpen.
 type Stats struct {
 	// Failures of Submits failed.
 	Failures, Submits int
@@ -115,7 +115,7 @@ func (c *Config) settings(h *health) gobreaker.Settings {
 	}
 }
 
-// State is where a breaker stands.
+// State is the state of a breaker.
 type State uint8
 
 const (

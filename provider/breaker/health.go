@@ -15,10 +15,10 @@ const periods = 10
 // maxCodes is how many codes of failures are kept.
 const maxCodes = 64
 
-// health knows how the submits since the last change of state ended, and decides whether the
-// channel is broken. An outcome counts where its submit stands and not when it comes: answers come
-// within milliseconds and lost ones time out together seconds later, so that in the order of
-// outcomes a channel that loses few answers looks like one that is dead for a moment. See
+// health counts how the submits since the last change of state ended, and decides whether the
+// channel is broken. Outcomes are ordered by their submits, not by their arrival: answers come
+// within milliseconds, while lost ones time out together seconds later, so that by arrival a
+// channel that loses few answers would look dead for a moment. See
 // TestAChannelThatAnswersMostSubmitsStaysClosed. It is safe for concurrent use.
 type health struct {
 	failures uint64 // Config.Failures
@@ -40,14 +40,14 @@ type health struct {
 	failed int              // failures since the last change of state
 }
 
-// row is the failures since the last good answer, of submits later than each that got one.
+// row counts the failures since the last good answer, of later submits only.
 type row struct {
 	failures    uint64
 	first, last uint64 // the earliest and the latest of their submits
 	excluded    uint64 // outcomes since then that say nothing about the channel
 }
 
-// span is how many submits the row is among, without those that say nothing about the channel.
+// span is how many submits the row covers, without those that were excluded.
 func (r *row) span() uint64 {
 	if r.failures == 0 {
 		return 0
@@ -56,7 +56,7 @@ func (r *row) span() uint64 {
 	return max(r.failures, n-min(n, r.excluded))
 }
 
-// add takes in the failure of a submit.
+// add counts the failure of a submit.
 func (r *row) add(n uint64) {
 	if r.failures == 0 {
 		r.first, r.last = n, n
@@ -70,7 +70,7 @@ type period struct {
 	submits, failures, good uint64
 }
 
-// submit is a submit under way: its number and its period.
+// submit is a submit in flight: its number and its period.
 type submit struct {
 	n      uint64
 	period int64
@@ -85,7 +85,7 @@ func newHealth(c *Config) *health {
 	}
 }
 
-// begin notes a submit.
+// begin counts a submit.
 func (h *health) begin() submit {
 	// reads the monotonic clock alone, half the price of time.Now
 	period := int64(time.Since(h.origin) / h.period)
@@ -99,8 +99,8 @@ func (h *health) begin() submit {
 	return s
 }
 
-// end notes how a submit ended: nil for a good answer, errExcluded for what says nothing about the
-// channel, anything else for a failure with its code.
+// end counts how a submit ended: nil for a good answer, errExcluded for a result that says nothing
+// about the channel, anything else for a failure with its code.
 func (h *health) end(s submit, class error, code string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +137,7 @@ func (h *health) end(s submit, class error, code string) {
 	}
 }
 
-// at is the count of a period; nil when it is so long ago that its place has another. mu is held.
+// at is the counter of a period; nil if the ring has moved on. mu is held.
 func (h *health) at(number int64) *period {
 	p := &h.share[number%int64(len(h.share))]
 	switch {
@@ -149,10 +149,10 @@ func (h *health) at(number int64) *period {
 	return p
 }
 
-// broken reports, after a failure, whether the channel is to be left. Either as many failures as
-// configured are in a row, and no good answer came for a later submit; submits that are still
-// unanswered among them may turn out well, so that half the row must have failed. Or the share of
-// failures among the submits of the window that ends with the failed one is too high.
+// broken reports, after a failure, whether to stop sending. Either there are as many failures in a
+// row as configured, with no good answer to a later submit, and at least half of the row has
+// failed, because submits in flight may still succeed. Or the share of failures in the window that
+// ends with the failed submit is too high.
 func (h *health) broken() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -163,7 +163,7 @@ func (h *health) broken() bool {
 	return w.good+w.failures >= h.sample && w.failures*100 >= h.percent*w.submits
 }
 
-// window sums up the window that ends with the period of the latest failure; mu is held.
+// window sums the window that ends with the period of the latest failure; mu is held.
 func (h *health) window() (sum period) {
 	for i := range h.share {
 		if p := &h.share[i]; p.number <= h.last && p.number > h.last-periods {
@@ -175,8 +175,8 @@ func (h *health) window() (sum period) {
 	return sum
 }
 
-// restart forgets everything, as the state of the breaker has changed, and returns the figures that
-// held until then. What is under way says nothing about the new state.
+// restart clears all counts after a change of state, and returns what they were. Submits in flight
+// say nothing about the new state.
 func (h *health) restart() (f Stats) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -205,16 +205,14 @@ func (h *health) commonest(failures int) (code string, times int) {
 	return code, times
 }
 
-// mostUnfit is how many messages, without one that is taken in between, a channel may refuse for
-// what they are. Beyond that it is the channel that takes nothing, whatever its provider says: the
-// one sender of all its messages is lost, or the one country that it is for. It would answer faster
-// than any other and draw messages for it.
+// mostUnfit is how many messages in a row a channel may refuse as unfit. Beyond that the channel
+// itself is at fault, whatever the provider says: its only sender is lost, or the only country it
+// serves. It would answer faster than any other channel and attract messages for that.
 const mostUnfit = 100
 
-// unfitRow knows the messages that were refused for what they are since the last answer that speaks
-// for the channel. A message that comes again in the next round counts once: what is wrong with it
-// says no more about the channel than before. Messages are known by a hash, so that no envelope is
-// kept alive for its id. The zero value is not ready.
+// unfitRow holds the messages refused as unfit since the last answer that shows a working channel.
+// A message that is tried again counts once. Messages are kept as hashes, so that no message is
+// kept in memory for its id. Use newUnfitRow.
 type unfitRow struct {
 	seed maphash.Seed
 	any  atomic.Bool // whether there are some; spares the lock of an accepted message
@@ -227,7 +225,7 @@ func newUnfitRow() *unfitRow {
 	return &unfitRow{seed: maphash.MakeSeed(), seen: make([]uint64, 0, mostUnfit+1)}
 }
 
-// add takes a message in and reports whether there are more than mostUnfit now.
+// add counts a message and reports whether there are more than mostUnfit.
 func (r *unfitRow) add(id string) bool {
 	h := maphash.String(r.seed, id)
 	r.mu.Lock()
@@ -239,7 +237,7 @@ func (r *unfitRow) add(id string) bool {
 	return len(r.seen) > mostUnfit
 }
 
-// end begins a new row.
+// end starts a new row.
 func (r *unfitRow) end() {
 	if !r.any.Load() {
 		return

@@ -25,8 +25,7 @@ const (
 	maxSender = 11
 )
 
-// fault is a reason why a submission cannot be put on the wire, a bounded word that
-// serves as Result.Code.
+// fault is why a submission cannot be encoded; a bounded word that serves as Result.Code.
 type fault string
 
 // Error makes a fault an error; the words hold nothing of the message.
@@ -50,7 +49,7 @@ const (
 	faultEncoding    fault = "encoding"
 )
 
-// source is the address of a sender as the settings of the channel have it, its rules left out.
+// source is the address of a sender without the rules of the channel.
 func (c *Config) source(from string) (pdu.Address, error) {
 	if from == "" {
 		from = c.From
@@ -63,8 +62,7 @@ func (c *Config) source(from string) (pdu.Address, error) {
 	return a, nil
 }
 
-// derive gives a sender its type: an alphanumeric one is TON 5 NPI 0, a short code 3/0, a
-// number 1/1, none 0/0.
+// derive types a sender: alphanumeric is TON 5 NPI 0, a short code 3/0, a number 1/1, none 0/0.
 func derive(from string) (pdu.Address, error) {
 	a := pdu.Address{Addr: from}
 	number := strings.TrimPrefix(from, "+")
@@ -85,7 +83,7 @@ func derive(from string) (pdu.Address, error) {
 	return a, nil
 }
 
-// destination is always a number in E.164 form, sent without its plus unless a rule says otherwise.
+// destination is always an E.164 number, sent without plus unless a rule says otherwise.
 func (c *Config) destination(to string) (pdu.Address, error) {
 	number := strings.TrimPrefix(to, "+")
 	if !allDigits(number) || len(number) > maxDigits {
@@ -128,7 +126,7 @@ func printableASCII(s string) bool {
 	return true
 }
 
-// SenderKind is a class of senders that a rule is for.
+// SenderKind is a class of senders that a rule applies to.
 type SenderKind uint8
 
 const (
@@ -146,8 +144,8 @@ const (
 	NamedSender
 )
 
-// SourceRule says how a sender goes out, to which recipients. Of a channel's rules the first that
-// fits counts.
+// SourceRule says how senders are written, by sender and recipient. The first rule that matches
+// applies.
 type SourceRule struct {
 	// To are the leading digits of recipients, such as the code of a country; none is every
 	// recipient.
@@ -161,8 +159,7 @@ type SourceRule struct {
 	TON, NPI *byte
 }
 
-// DestRule says how numbers of recipients are written. Of a channel's rules the first that fits
-// counts.
+// DestRule says how recipients are written. The first rule that matches applies.
 type DestRule struct {
 	// To are the leading digits of recipients; none is every recipient.
 	To []string
@@ -173,12 +170,12 @@ type DestRule struct {
 	TON, NPI *byte
 }
 
-// sourceTo is the address of a sender towards a recipient, who is in E.164 form.
+// sourceTo is the source address for a recipient in E.164 form.
 func (c *Config) sourceTo(from, to string) (pdu.Address, error) {
 	return c.sourceBy(c.sourceRule(from, to), from)
 }
 
-// sourceRule is the rule that says how a sender goes out to a recipient; nil when none does.
+// sourceRule is the rule for a sender and a recipient; nil if none matches.
 func (c *Config) sourceRule(from, to string) *SourceRule {
 	if from == "" {
 		from = c.From
@@ -193,7 +190,7 @@ func (c *Config) sourceRule(from, to string) *SourceRule {
 	return nil
 }
 
-// sourceBy is the address of a sender as a rule writes it, which may be nil.
+// sourceBy is the source address as a rule (or nil) writes it.
 func (c *Config) sourceBy(r *SourceRule, from string) (pdu.Address, error) {
 	if r == nil {
 		return c.source(from)

@@ -38,7 +38,7 @@ func connect(ctx context.Context, cfg *Config, address string) (net.Conn, error)
 	return encrypted, nil
 }
 
-// bind binds a fresh connection in that role and returns the inlet that may hold PDUs which
+// bind sends the bind request for that role and returns the reader, which may hold PDUs that
 // followed the answer. It gives up after the response timeout or when ctx ends.
 func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*pduReader, error) {
 	_ = conn.SetDeadline(time.Now().Add(cfg.ResponseTimeout))
@@ -66,8 +66,8 @@ func bind(ctx context.Context, cfg *Config, conn net.Conn, role pdu.Command) (*p
 	return in, conn.SetDeadline(time.Time{})
 }
 
-// awaitBindResp reads until the bind is answered. A peer may already ask for life,
-// which is answered; other requests come too early and are told so.
+// awaitBindResp reads until the bind is answered. It answers enquire_link, and refuses other
+// requests because they come before the bind.
 func awaitBindResp(conn net.Conn, in *pduReader, role pdu.Command) error {
 	for {
 		h, _, err := in.next()
@@ -102,9 +102,8 @@ func bindFault(err error) error {
 	return &LinkError{Why: WhyBindLost, Err: err}
 }
 
-// pduReader reads the PDUs of a connection and knows since when one is begun and not whole. A peer
-// that sends half of one and stops, or an octet a minute, looks alive to TCP and would be waited
-// for for ever.
+// pduReader reads the PDUs of a connection and knows since when one is incomplete. Without that, a
+// peer that sends half a PDU and stops, or one octet per minute, would look alive.
 type pduReader struct {
 	conn   net.Conn
 	reader *pdu.Reader
@@ -135,7 +134,7 @@ func (in *pduReader) Read(p []byte) (int, error) {
 	return in.conn.Read(p)
 }
 
-// left is how long the peer has to finish what it began; false when it has begun nothing.
+// left is the time that the peer has to complete the current PDU; false if none has begun.
 func (in *pduReader) left(now time.Time, timeout time.Duration) (time.Duration, bool) {
 	begun := in.begun.Load()
 	if begun == 0 {

@@ -21,8 +21,8 @@ const (
 	answered
 )
 
-// call is one submit_sm on its way. The sender owns it until session.submit, then the
-// session until it puts the token into done, then the sender again.
+// call is one submit_sm. The sender owns it until session.submit, then the session until it puts a
+// token into done, then the sender again.
 type call struct {
 	frame         []byte       // the encoded PDU
 	submit        pdu.SubmitSM // what frame was encoded from, kept for its storage
@@ -31,22 +31,24 @@ type call struct {
 	submissionKey string       // Submission.Key
 	source        ownAddress   // of the source address
 
-	// expires is from when on the frame may not leave, whatever has left of its message; zero for
+	// expires is when the frame may no longer leave, whatever part of its message has; zero for
 	// never.
 	expires time.Time
-	// validityAt is where the frame has the validity_period when that is a span of time, which is
-	// written anew right before the frame leaves; 0 otherwise.
+	// validityAt is the offset of a relative validity_period in the frame, which is rewritten right
+	// before the frame leaves; 0 otherwise.
 	validityAt int
 
+	// done gets one token when the outcome is known; its capacity is 1.
 	done chan struct{} // one token when the fate is known; capacity 1
 
-	// first is the first of the calls that leave together, itself for a lone one. Once one of them
-	// has been taken for writing, head.begun is true; until then none may be from head.latest on.
+	// first is the first of the calls that leave together, the call itself if it is alone. When one
+	// of them has been taken for writing, first.started is true. Until then none may be taken from
+	// first.latest on.
 	first    *call     // guarded by session.mu
 	started  bool      // guarded by session.mu
 	latest   time.Time // guarded by session.mu; zero does not bound
 	sequence uint32    // guarded by session.mu
-	// among the submits of the session, from 1; set with sequence, zero until then
+	// order counts the submits of the session from 1; zero until sequence is set.
 	order    uint64
 	deadline time.Time // guarded by session.mu; meaningful once written
 
@@ -56,12 +58,12 @@ type call struct {
 	why       string     // the bounded word unless answered
 	status    pdu.Status // when answered
 	messageID string     // when answered
-	// when lost by timeout: the sender went so soon that the silence says nothing
+	// abandonedEarly marks a timeout whose sender gave up so soon that the silence proves nothing.
 	abandonedEarly bool
 }
 
-// callPool keeps the storage of calls that are done. Each client has its own, so that
-// its channels belong to one testing/synctest bubble.
+// callPool reuses the memory of finished calls. Each client has its own, so that its channels
+// belong to one testing/synctest bubble.
 type callPool struct{ sync.Pool }
 
 func (p *callPool) get() *call {
@@ -76,10 +78,10 @@ func (p *callPool) get() *call {
 	return c
 }
 
-// put takes back a call whose token has been taken.
+// put returns a call whose token has been taken.
 func (p *callPool) put(c *call) { p.Put(c) }
 
-// arm returns the channel on which the alarm of a head goes off; nil for never.
+// arm returns the channel of the timer for latest; nil for never.
 func (c *call) arm(latest time.Time) <-chan time.Time {
 	switch {
 	case latest.IsZero():
@@ -92,7 +94,7 @@ func (c *call) arm(latest time.Time) <-chan time.Time {
 	return c.alarm.C
 }
 
-// disarm stops the alarm.
+// disarm stops the timer.
 func (c *call) disarm() {
 	if c.alarm != nil {
 		c.alarm.Stop()
@@ -102,7 +104,7 @@ func (c *call) disarm() {
 // expired reports whether the frame may not leave any more.
 func (c *call) expired(now time.Time) bool { return !c.expires.IsZero() && !now.Before(c.expires) }
 
-// late is the word for a call that did not leave in time: whose deadline has passed gets no other
+// late is the code of a call that did not leave in time. A message past its deadline gets no other
 // chance.
 func (c *call) late(why string, now time.Time) string {
 	if why == whyLate && c.expired(now) {
@@ -111,22 +113,22 @@ func (c *call) late(why string, now time.Time) string {
 	return why
 }
 
-// tooLate reports whether c, which is queued, has expired, or belongs to a message that has not
-// begun and may not begin any more; session.mu is held.
+// tooLate reports whether the queued call has expired, or its message has not started and may not
+// start any more; session.mu is held.
 func (c *call) tooLate(now time.Time) bool {
 	h := c.first
 	return c.expired(now) || !h.started && !h.latest.IsZero() && !now.Before(h.latest)
 }
 
-// accepted reports whether the SMSC took the part; the sender has its token.
+// accepted reports whether the SMSC accepted the part; the sender has its token.
 func (c *call) accepted(cfg *Config) bool {
 	return c.outcome == answered && cfg.outcome(c.status) == provider.Accepted
 }
 
-// end sets a fate that is not an answer.
+// end sets an outcome that is not an answer.
 func (c *call) end(f callOutcome, why string) { c.outcome, c.why = f, why }
 
-// part translates the fate for the part with that index.
+// part is the result of the part with that index.
 func (c *call) part(cfg *Config, index int) provider.Part {
 	switch c.outcome {
 	case answered:
@@ -141,12 +143,12 @@ func (c *call) part(cfg *Config, index int) provider.Part {
 	return provider.Part{Index: index, Outcome: provider.Unknown, Code: c.why}
 }
 
-// unfit reports whether the SMSC refused the part for what it is.
+// unfit reports whether the refusal is about this message alone.
 func (c *call) unfit(cfg *Config) bool {
 	return c.outcome == answered && cfg.statusMeaning(c.status, c.source).Unfit
 }
 
-// explain is the error that goes with part, nil when it was accepted.
+// explain is the error that belongs to part; nil when it was accepted.
 func (c *call) explain(outcome provider.Outcome) error {
 	switch {
 	case outcome == provider.Accepted:

@@ -33,8 +33,8 @@ type Client struct {
 
 var _ provider.Channel = (*Client)(nil)
 
-// New checks cfg and returns at once; the binds come up in the background. Until the
-// first one is up, Ready says "connecting" and Send refuses. Close must be called.
+// New checks cfg and returns at once; the binds come up in the background. Until the first one is
+// up, Ready says "connecting" and Send refuses. Close must be called.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("smpp channel: %w", err)
@@ -68,7 +68,8 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// startReceiptQueries hears of every receipt from now on.
+// startReceiptQueries tracks every receipt from now on, so that a message whose final receipt came
+// is not queried.
 func (c *Client) startReceiptQueries(serving context.Context, running *sync.WaitGroup) {
 	c.queries = newReceiptQueries(c)
 	tell := c.cfg.OnReceipt
@@ -104,10 +105,10 @@ func (c *Client) States() []State {
 	return states
 }
 
-// Close implements provider.Channel: it refuses new messages, waits for the answers
-// of those under way, unbinds, and returns when every connection and goroutine is
-// gone. When ctx ends first, connections are cut, unanswered submits are Unknown, and
-// the error is that of ctx. An OnDeliver that ignores its context holds it up.
+// Close implements provider.Channel. It refuses new messages, waits for the answers of those in
+// flight, unbinds, and returns when every connection and goroutine has ended. If ctx ends first,
+// connections are cut, unanswered submits are Unknown, and the error is that of ctx. An OnDeliver
+// that ignores its context delays Close.
 func (c *Client) Close(ctx context.Context) error {
 	c.pool.close()
 	select {
@@ -134,11 +135,10 @@ var _ provider.Capable = (*Client)(nil)
 // Capabilities implements provider.Capable.
 func (c *Client) Capabilities() provider.Capabilities { return c.cfg.Capabilities() }
 
-// Capabilities are what the SMSC promises as the channel is set up. SMPP recognises no second
-// submission: an SMSC that gets one sends it. It can neither be asked for a submission by our key:
-// query_sm needs its own message_id, which a submission that was never answered does not have. Each
-// part is a submission of its own, but for text that travels as message_payload; a text in tables
-// of its own never does.
+// Capabilities are what the SMSC offers with these settings. SMPP has no idempotency key: a second
+// submission is sent again. A submission cannot be looked up by our key either: query_sm needs the
+// message_id, and a submission without an answer has none. Each part is a submission of its own,
+// except for text in message_payload; a text in national tables is never sent that way.
 func (c Config) Capabilities() provider.Capabilities {
 	c = c.withDefaults()
 	return provider.Capabilities{

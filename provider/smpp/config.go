@@ -16,14 +16,14 @@ const (
 	DefaultWindow      = 100
 	DefaultEnquireLink = 30 * time.Second
 	// DefaultResponseTimeout is below the default of DISPATCHER_SEND_TIMEOUT, which counts from the
-	// claim: a bind that does not answer is to be noticed before its senders go.
+	// claim: a bind that does not answer must be noticed before its senders give up.
 	DefaultResponseTimeout = 8 * time.Second
 	DefaultConnectTimeout  = 10 * time.Second
 	DefaultQueryRate       = 10
 	DefaultReconnectMin    = 500 * time.Millisecond
 	DefaultReconnectMax    = 30 * time.Second
-	// DefaultLongestValidity is the longest that an SMSC can express towards the network (3GPP TS
-	// 23.040 section 9.2.3.12.1).
+	// DefaultLongestValidity is the longest validity that an SMSC can pass on to the network (3GPP
+	// TS 23.040 section 9.2.3.12.1).
 	DefaultLongestValidity = 63 * 7 * 24 * time.Hour
 )
 
@@ -35,7 +35,7 @@ const (
 	maxClass    = 3
 )
 
-// Mode says with which kind of binds a channel sends and receives.
+// Mode is the kind of binds that a channel uses.
 type Mode uint8
 
 const (
@@ -45,8 +45,8 @@ const (
 	TransmitterReceiver
 )
 
-// Alphabet is what an SMSC takes data_coding 0 for. The standard leaves it to the
-// SMSC (section 5.2.19), so it is a setting of the channel.
+// Alphabet is the meaning of data_coding 0. The standard leaves it to the SMSC (section 5.2.19), so
+// it is a setting of the channel.
 type Alphabet uint8
 
 const (
@@ -58,7 +58,7 @@ const (
 	ASCII
 )
 
-// LongMessages is how a text that does not fit one segment travels.
+// LongMessages is how a text of more than one segment is sent.
 type LongMessages uint8
 
 const (
@@ -82,25 +82,24 @@ const (
 	Relative
 )
 
-// Config describes one channel. Keys of the routing document that fill it are named
-// in ParseSettings. The zero value of an optional field is its default.
+// Config describes one channel. ParseSettings documents the keys of the routing document that fill
+// it. The zero value of an optional field means its default.
 type Config struct {
-	// Kind of provider, as the routing document names it: a text that was begun on one kind of
-	// channel is not finished on another. "smpp" unless set.
+	// Kind of provider, as named in the routing document; "smpp" unless set. A text that was begun
+	// on one kind of channel is not continued on another.
 	Kind string
-	// Addresses are host:port pairs that are tried in turn; each bind starts with
-	// another one.
+	// Addresses are host:port pairs, tried in turn. Each bind starts with a different one.
 	Addresses []string
-	// TLS encrypts the connections; nil leaves them plain. An empty ServerName stands
-	// for the host that is dialled.
+	// TLS encrypts the connections; nil means plain TCP. An empty ServerName means the host of the
+	// address.
 	TLS *tls.Config
 
 	SystemID         string
 	Password         string
 	SystemType       string
 	InterfaceVersion byte // pdu.Version34 unless set
-	// AddressRange with its type says which of the account's addresses the binds are for (section
-	// 5.2.7); most SMSCs go by the account.
+	// AddressRange and its type say which addresses of the account the binds serve (section 5.2.7).
+	// Most SMSCs ignore it and use the account.
 	AddressRange pdu.Address
 	Bind         Mode
 
@@ -112,10 +111,10 @@ type Config struct {
 	ConnectTimeout  time.Duration // for the dial and the TLS handshake
 	ReconnectMin    time.Duration // the shortest pause between two connections
 	ReconnectMax    time.Duration // the longest
-	// SendTimeout is how long the contexts of Send last, where that is known.
+	// SendTimeout is how long the contexts of Send last; zero if unknown.
 	SendTimeout time.Duration
-	// SubmitTimeout is until an unanswered submit is given up: ResponseTimeout where that is set,
-	// else four fifths of SendTimeout, at most DefaultResponseTimeout.
+	// SubmitTimeout is how long a submit waits for its answer: ResponseTimeout if that is set, else
+	// four fifths of SendTimeout, at most DefaultResponseTimeout.
 	SubmitTimeout time.Duration
 
 	From                                   string // sender of messages that name none
@@ -134,72 +133,68 @@ type Config struct {
 	ValidityFormat  ValidityFormat
 	Alphabet        Alphabet
 	LongMessages    LongMessages
-	// Tables are the national tables that the SMSC and its handsets take. They are used where they
-	// make fewer segments; a text in them travels with a header of ours also where LongMessages
-	// says SAR or MessagePayload.
+	// Tables are the national tables that the SMSC and its handsets support. They are used where
+	// they save segments. A text in them is sent with our own header, also where LongMessages is
+	// SAR or MessagePayload.
 	Tables sms.Tables
-	// DefaultCoding and UCS2Coding are written as data_coding of texts in Alphabet and in UCS-2;
-	// nil is 0 and 8. MessageClass, 0 to 3, writes the codings with that class; class 0 is shown at
-	// once.
+	// DefaultCoding and UCS2Coding are the data_coding of texts in Alphabet and in UCS-2; nil means
+	// 0 and 8. MessageClass, 0 to 3, is written into the coding; class 0 is shown at once.
 	DefaultCoding, UCS2Coding, MessageClass *byte
-	// TLVs go out with every submit_sm.
+	// TLVs are sent with every submit_sm.
 	TLVs pdu.TLVs
-	// KeyTLV, if not zero, is the parameter in which Submission.Key goes out, as a C-Octet String;
-	// pdu.TagUserMessageRef takes its first 16 bits. ReceiptKeyTLV is the one in which receipts
-	// return it.
+	// KeyTLV, if not zero, is the parameter that carries Submission.Key, as a C-Octet String;
+	// pdu.TagUserMessageRef carries its first 16 bits. Receipts return the key in ReceiptKeyTLV.
 	KeyTLV, ReceiptKeyTLV pdu.Tag
 
 	ReceiptID ReceiptID
-	// ReceiptMeanings overrides what receipts mean, for carriers with words and errors of their
-	// own.
+	// ReceiptMeanings overrides what receipts mean, for carriers with their own states and errors.
 	ReceiptMeanings ReceiptMeanings
 	// GSMErrors reads err in the text of a receipt as a MAP error, see causeOfMAP.
 	GSMErrors bool
-	// UntypedReceipts reads a deliver_sm of default esm_class as a receipt when its text has every
-	// key of appendix B that a receipt needs. Whoever can send a message to this account can forge
-	// one then.
+	// UntypedReceipts accepts a deliver_sm with default esm_class as a receipt if its text has the
+	// keys of appendix B that a receipt needs. Anybody who can send a message to this account can
+	// then forge a receipt.
 	UntypedReceipts bool
-	// HonorCongestion lets congestion_state of an SMPP 5.0 peer narrow the window.
+	// HonorCongestion narrows the window by the congestion_state of an SMPP 5.0 peer.
 	HonorCongestion bool
-	// Query and Cancel say that the SMSC answers query_sm and cancel_sm. With Cancel, Send takes
-	// the parts of a message back that were accepted before another was rejected.
+	// Query and Cancel say that the SMSC supports query_sm and cancel_sm. With Cancel, Send cancels
+	// the accepted parts of a message after another part was rejected.
 	Query, Cancel bool
-	// QueryAfter, if not zero, asks with query_sm for the fate of what has had no final receipt for
-	// so long: at most QueryRate times a second (DefaultQueryRate unless set), one at a time, and
-	// only while a window has room.
+	// QueryAfter, if not zero, sends query_sm for messages that have had no final receipt for that
+	// long: one at a time, at most QueryRate per second (DefaultQueryRate unless set), and only
+	// while a window has a free slot.
 	QueryAfter time.Duration
 	QueryRate  int
 
-	// Outcomes overrides what a command_status means, for the codes that a vendor
-	// defines or uses in his own way, whoever the sender is. Accepted is not allowed.
+	// Outcomes overrides what a command_status means, for codes that a vendor defines or uses in
+	// its own way, regardless of the sender. Accepted is not allowed.
 	Outcomes map[pdu.Status]StatusMeaning
 
-	// OnState, if set, hears of every change of a bind, loud failures included, one at a time for
-	// each bind. It must not block.
+	// OnState, if set, is called on every state change of a bind, with its error, one call at a
+	// time per bind. It must not block.
 	OnState func(State)
-	// OnReceipt, if set, gets every receipt, also one that names no message, and must not block: it
-	// calls answer, now or later and from any goroutine, once the receipt is in safe hands (taken)
-	// or cannot be brought there. Until then the SMSC gets no response. One that was not taken is
-	// answered pdu.StatusReceiverTemporary, so that the SMSC sends it again; one without answer
-	// counts against the 10 000 that a bind may have. Only the first call of answer counts, it does
-	// not block, and it does nothing when the connection has ended: the SMSC sends what has no
-	// response again. OnReceipt is called from several goroutines. Setting it makes every submit
-	// ask for the final receipt, whatever RegisteredDelivery says.
+	// OnReceipt, if set, is called with every receipt, also with one that names no message, from
+	// several goroutines. It must not block. It calls answer once, now or later, from any
+	// goroutine: taken means that the receipt is stored. The SMSC gets its response then: success
+	// if taken, else pdu.StatusReceiverTemporary, so that it sends the receipt again. A receipt
+	// without an answer counts against the 10 000 that a bind may have open. Only the first call of
+	// answer counts; it does not block, and has no effect after the connection ended, because the
+	// SMSC repeats what was not answered. Setting OnReceipt makes every submit ask for the final
+	// receipt, whatever RegisteredDelivery says.
 	OnReceipt func(r provider.Receipt, answer func(taken bool))
-	// OnLate, if set, hears that a submit was taken after all which had been given up: a late
-	// submit_sm_resp, as a Pending receipt under Submission.Key with the SMSC's id. Nobody sends
-	// that again. It must not block. A submit is remembered as long as its connection lasts, unless
-	// 10 000 later ones were given up.
+	// OnLate, if set, is called when a submit that had timed out was accepted after all: a late
+	// submit_sm_resp, passed on as a Pending receipt under Submission.Key with the SMSC's id. The
+	// SMSC does not repeat it. OnLate must not block. The last 10 000 timed-out submits of a
+	// connection are remembered.
 	OnLate func(provider.Receipt)
-	// OnInbound, if set, gets every message of a subscriber, in order for each bind, and reports
-	// whether it is in safe hands. It may wait until it is: answers to submits do not wait for it.
-	// One that was not taken is answered pdu.StatusReceiverTemporary, as is one that finds too many
-	// before it.
+	// OnInbound, if set, is called with every message of a subscriber, in order per bind, and
+	// reports whether the message is stored. It may block: answers to submits do not wait for it. A
+	// message that is not taken, or finds the queue full, is answered pdu.StatusReceiverTemporary.
 	OnInbound func(provider.Inbound) (taken bool)
-	// OnDeliver, if set, gets every deliver_sm and data_sm that those two do not, in order for each
-	// bind, and returns the status that the SMSC is answered: pdu.StatusOK when the content is in
-	// safe hands, pdu.StatusReceiverTemporary to get it again later. ctx ends with the connection.
-	// Without it everything is answered pdu.StatusOK.
+	// OnDeliver, if set, is called with every other deliver_sm and data_sm, in order per bind, and
+	// returns the status for the response: pdu.StatusOK when the content is stored,
+	// pdu.StatusReceiverTemporary to get it again later. ctx ends with the connection. Without
+	// OnDeliver everything is answered pdu.StatusOK.
 	OnDeliver func(ctx context.Context, d pdu.DeliverSM) pdu.Status
 	// Dial replaces the TCP dial in tests.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -226,9 +221,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// defaultSubmitTimeout is over before whoever sends with that timeout has gone, zero for an unknown
-// one. Binds and enquire_link have nothing to do with that: however short it is, the SMSC has its
-// time for them.
+// defaultSubmitTimeout ends before a sender with that timeout gives up; zero means an unknown
+// timeout. Binds and enquire_link do not depend on it: they keep the full response timeout.
 func defaultSubmitTimeout(sendTimeout time.Duration) time.Duration {
 	if sendTimeout == 0 {
 		return DefaultResponseTimeout

@@ -10,12 +10,11 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// maxSegments is the most that the one octet of a concatenation header can count
-// (3GPP TS 23.040 section 9.2.3.24.1).
+// maxSegments is the most that one octet of a concatenation header can count (3GPP TS 23.040
+// section 9.2.3.24.1).
 const maxSegments = 255
 
-// plan is a submission ready to be encoded: what its parts have in common and which of them are
-// sent.
+// plan is a submission ready to be encoded: what its parts have in common, and which are sent.
 type plan struct {
 	common    pdu.Message // without text; TLVs are those of the channel
 	text      string      // the whole text; used when segments is nil
@@ -41,7 +40,7 @@ func (p *plan) parts() int {
 	return len(p.indices)
 }
 
-// plan decides how s travels. Errors are faults.
+// plan decides how s is sent. Its errors are faults.
 func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) {
 	rule := c.sourceRule(s.From, s.To)
 	if p.common.Source, err = c.sourceBy(rule, s.From); err != nil {
@@ -75,8 +74,8 @@ func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) 
 	return p, nil
 }
 
-// Segments counts the billed segments of a text as this channel sends it: like the
-// adapter itself, and for message_payload like the SMSC that cuts the text.
+// Segments counts the billed segments of a text on this channel: as the adapter cuts it, or for
+// message_payload as the SMSC does.
 func (c *Config) Segments(text string) int {
 	rules := c.rules(c.LongMessages)
 	size := rules.Count(text)
@@ -86,7 +85,7 @@ func (c *Config) Segments(text string) int {
 	return size.Segments
 }
 
-// rules are how texts are counted and cut that travel that way.
+// rules are how texts are counted and cut when sent that way.
 func (c *Config) rules(way LongMessages) sms.Rules {
 	rules := sms.Rules{Tables: c.Tables}
 	if way == UDH16 {
@@ -116,7 +115,8 @@ func (p *plan) cut(c *Config) {
 	}
 }
 
-// choose holds that the parts asked for exist, ascending, and that a header can count them.
+// choose checks that the requested parts exist, in ascending order, and that a header can count
+// them.
 func (p *plan) choose(parts []int) error {
 	if len(p.segments) > maxSegments {
 		return faultTooLong
@@ -222,17 +222,16 @@ func (p *plan) appendHeader(dst []byte, m *pdu.Message, number byte) []byte {
 // DefaultKind is Config.Kind unless set.
 const DefaultKind = "smpp"
 
-// Cut is the fingerprint of a text as this channel would cut it to send some of its parts: the
-// Result.Cut of an attempt that sent others of them, unless settings that decide it have changed in
-// between.
+// Cut is the fingerprint of a text as this channel would cut it to send some of its parts. It
+// equals the Result.Cut of an earlier attempt unless settings that affect the cut have changed.
 func (c *Config) Cut(text string) string {
 	p := plan{text: text, way: c.wayOfParts()}
 	p.cut(c)
 	return p.fingerprint(c)
 }
 
-// wayOfParts is how parts travel that are sent without the others. Segments that an earlier attempt
-// got accepted must not be sent again, which they would be inside of the whole text.
+// wayOfParts is how a rest of parts is sent. It is never message_payload, which would send the
+// accepted parts again.
 func (c *Config) wayOfParts() LongMessages {
 	if c.LongMessages == MessagePayload {
 		return UDH8
@@ -240,8 +239,8 @@ func (c *Config) wayOfParts() LongMessages {
 	return c.LongMessages
 }
 
-// fingerprint tells how the text of a plan was cut. data_coding and the like are left out: what a
-// channel writes for an alphabet does not decide which words are in which part.
+// fingerprint identifies how the text was cut. data_coding and the like are left out: they do not
+// decide which words are in which part.
 func (p *plan) fingerprint(c *Config) string {
 	how := fmt.Sprintf("%s %s %s", cmp.Or(c.Kind, DefaultKind), p.alphabet, p.way)
 	if p.shift != (sms.Shift{}) {

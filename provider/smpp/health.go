@@ -17,12 +17,12 @@ const (
 	signalBad                    // it refused for reasons of its own, or did not answer in time
 )
 
-// maxFaults in a row make a bind ailing. A bind that answers at once and takes nothing would
-// otherwise always be the least loaded one, and draw the messages of the healthy ones to itself.
+// maxFaults failures in a row make a bind unhealthy. A bind that refuses everything at once would
+// otherwise always be the least loaded one and take the messages of the healthy ones.
 const maxFaults = 5
 
-// signalOf reads the fate of a call; the sender has not got its token yet. What is unfit says
-// nothing: it neither makes a bind that takes others ailing, nor one that takes nothing well.
+// signalOf reads the outcome of a call before the sender gets its token. A refusal about the
+// message alone says nothing about the bind.
 func (c *Config) signalOf(one *call) bindSignal {
 	switch one.outcome {
 	case answered:
@@ -42,9 +42,9 @@ func (c *Config) signalOf(one *call) bindSignal {
 	return noSignal
 }
 
-// silenceThreshold is how long a submit must have been without answer for its silence to speak
-// against the bind when its sender goes. One that waited for a slot until shortly before its
-// deadline says nothing about the bind that it then got.
+// silenceThreshold is how long a submit must have been unanswered, when its sender gives up, to
+// count against the bind. A submit that waited for a slot until shortly before its deadline proves
+// nothing.
 func (c *Config) silenceThreshold() time.Duration {
 	if c.SendTimeout > 0 {
 		return min(c.ResponseTimeout, c.SendTimeout) / 2
@@ -52,9 +52,9 @@ func (c *Config) silenceThreshold() time.Duration {
 	return c.ResponseTimeout / 2
 }
 
-// record notes what became of a submit of s, which is joined; mu is held. It reports whether s has
-// become ailing or well. A fault does not count once a later submit was answered: answers that get
-// lost time out together, long after the peer has answered what came after them.
+// record counts the signal of a submit of s; mu is held. It reports whether the health of s
+// changed. A failure does not count once a later submit was answered: lost answers time out
+// together, long after later submits were answered.
 func (p *pool) record(s *session, w bindSignal, order uint64) (changed bool) {
 	was := s.slots.unhealthy
 	switch w {
@@ -87,29 +87,28 @@ func (p *pool) record(s *session, w bindSignal, order uint64) (changed bool) {
 	return true
 }
 
-// endedUnhealthy reports whether a session that has ended for that reason had come to nothing
-// before: the peer was silent, or took no messages.
+// endedUnhealthy reports whether a session that ended with err carried nothing before: the peer was
+// silent or took no messages.
 func (s *session) endedUnhealthy(err error) bool {
 	return errors.Is(err, errEnquireLink) || errors.Is(err, errStalled) ||
 		errors.Is(err, errSlowPDU) || s.pool.isUnhealthy(s)
 }
 
-// isUnhealthy reports whether s is ailing.
+// isUnhealthy reports whether s is unhealthy.
 func (p *pool) isUnhealthy(s *session) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return s.slots.unhealthy
 }
 
-// takesNew reports whether new messages may go to s; mu is held. Ailing sessions get one now and
-// then, unless there are no others: whether the channel as a whole is worth anything is not decided
-// here.
+// takesNew reports whether s gets new messages; mu is held. An unhealthy session gets a probe now
+// and then, unless all are unhealthy: the breaker decides about the channel as a whole.
 func (p *pool) takesNew(s *session, now time.Time) bool {
 	return !s.slots.unhealthy || p.unhealthy == len(p.sessions) ||
 		s.slots.used == 0 && !now.Before(s.slots.probeAt)
 }
 
-// now is the time where welcome has to know it; mu is held.
+// now is the time if takesNew needs it; mu is held.
 func (p *pool) now() (now time.Time) {
 	if p.unhealthy > 0 {
 		now = time.Now()
@@ -117,14 +116,14 @@ func (p *pool) now() (now time.Time) {
 	return now
 }
 
-// probing reports whether s gets messages only to see whether it has recovered.
+// probing reports whether s only gets probes.
 func (p *pool) probing(s *session) bool {
 	return s.slots.unhealthy &&
 		p.unhealthy < len(p.sessions)
 }
 
-// fits reports whether s has room for n more; mu is held. A message of many parts that a narrowed
-// window never had room for goes when nothing else is under way.
+// fits reports whether s has n free slots; mu is held. A message with more parts than a narrowed
+// window is sent when nothing else is in flight.
 func (p *pool) fits(s *session, n int) bool {
 	limit := p.window
 	if s.slots.limit > 0 {
@@ -144,14 +143,14 @@ func (p *pool) grantAll() {
 // near, 100 is congested.
 const nearCongestion, congested = 90, 100
 
-// congestion returns the state that an answer tells; zero when it tells none.
+// congestion returns the congestion_state of an answer; zero if it has none.
 func congestion(tlvs pdu.TLVs) int {
 	state, _ := tlvs.Uint(pdu.TagCongestionState)
 	return min(int(state), congested)
 }
 
-// narrow bounds how much of the window of s is used: all of it up to nearCongestion, a single
-// submit when the peer is congested. The answer to that one tells how it goes on.
+// narrow bounds the used part of the window of s: all of it below nearCongestion, one submit at
+// congested. The answer to that one updates the bound.
 func (p *pool) narrow(s *session, state int) {
 	limit := 0
 	if state >= nearCongestion {

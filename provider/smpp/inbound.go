@@ -10,9 +10,8 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// parseInbound reads the message of a subscriber that a deliver_sm or data_sm carries. It is false
-// for receipts, for acknowledgements that handsets make by themselves (section 5.2.12), and for
-// content that is no text.
+// parseInbound reads a subscriber's message in a deliver_sm or data_sm. It is false for receipts,
+// for automatic acknowledgements of handsets (section 5.2.12), and for content that is no text.
 func (c *Config) parseInbound(m *pdu.Message, now time.Time) (provider.Inbound, bool) {
 	if !c.isInbound(m) {
 		return provider.Inbound{}, false
@@ -35,7 +34,7 @@ func (c *Config) parseInbound(m *pdu.Message, now time.Time) (provider.Inbound, 
 	return in, ok
 }
 
-// isInbound reports whether a person wrote it: a message, or an answer by hand to one of ours.
+// isInbound reports whether a person wrote it: a message, or a manual answer to one of ours.
 func (c *Config) isInbound(m *pdu.Message) bool {
 	switch m.ESMClass & pdu.ESMClassTypeMask {
 	case pdu.ESMClassDefault, pdu.ESMClassUserAck:
@@ -44,9 +43,8 @@ func (c *Config) isInbound(m *pdu.Message) bool {
 	return false
 }
 
-// e164 writes an address with its plus when it is an international number, by its type or, where
-// the SMSC leaves that open, by its length. Short codes, national numbers and names stay as they
-// are.
+// e164 adds the plus to an international number, recognised by its type or, if the SMSC leaves that
+// open, by its length. Short codes, national numbers and names stay unchanged.
 func e164(a pdu.Address) string {
 	number, plus := strings.CutPrefix(a.Addr, "+")
 	if !allDigits(number) {
@@ -69,15 +67,15 @@ func e164(a pdu.Address) string {
 // international too.
 const maxCommonCode = 6
 
-// header is what a user data header says about the place of a part and its tables.
+// header is the concatenation and the tables in a user data header.
 type header struct {
 	group       uint16
 	part, parts int // part from zero; parts is zero for a message that is whole
 	shift       sms.Shift
 }
 
-// splitHeader takes the user data header off (3GPP TS 23.040 section 9.2.3.24). One that is longer
-// than the message is left in it, as a handset would show it.
+// splitHeader removes the user data header (3GPP TS 23.040 section 9.2.3.24). A header longer than
+// the message is left in, as a handset would show it.
 func splitHeader(octets []byte) (header, []byte) {
 	if len(octets) == 0 || 1+int(octets[0]) > len(octets) {
 		return header{}, octets
@@ -110,7 +108,7 @@ const (
 	concatenation16 = 0x08
 )
 
-// place is zero for numbers that name no part (section 9.2.3.24.1: such an element is ignored).
+// place is zero for numbers that name no part (section 9.2.3.24.1: ignore such an element).
 func place(group uint16, number, total byte) header {
 	if number == 0 || number > total {
 		return header{}
@@ -130,7 +128,7 @@ func sarPlace(tlvs pdu.TLVs) (group uint16, part, parts int) {
 	return h.group, h.part, h.parts
 }
 
-// charset is what the octets of a received message are.
+// charset is the encoding of a received message.
 type charset uint8
 
 const (
@@ -142,9 +140,8 @@ const (
 	charsetHebrew
 )
 
-// decodeText reads the octets of a message by its data_coding. It is false for what is no text.
-// Octets that the alphabet does not have are read as ISO 8859-1, which is what peers mean that
-// announce an alphabet and send another.
+// decodeText decodes a message by its data_coding; false if it is no text. Octets outside the
+// alphabet are read as ISO 8859-1, which is what peers send that announce the wrong alphabet.
 func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte) (string, bool) {
 	switch charsetOf(coding, behindZero) {
 	case charsetGSM7:
@@ -166,7 +163,7 @@ func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte
 }
 
 // charsetOf reads data_coding: the values of section 5.2.19, and the groups of 3GPP TS 23.038
-// section 4 that peers pass through.
+// section 4 that some peers pass through.
 func charsetOf(coding byte, behindZero Alphabet) charset {
 	switch coding {
 	case pdu.CodingDefault:

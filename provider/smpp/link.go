@@ -9,8 +9,8 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// link keeps one bind alive: it connects, binds, serves the session until that ends,
-// pauses and begins again. run owns it.
+// link keeps one bind up: it connects, binds, runs the session until it ends, pauses and starts
+// again. run owns it.
 type link struct {
 	cfg          *Config
 	pool         *pool
@@ -26,8 +26,8 @@ type link struct {
 // submits reports whether the link carries submit_sm.
 func (l *link) submits() bool { return l.role != pdu.CommandBindReceiver }
 
-// run serves until serving ends, politely, or life ends, at once. Nothing of the link
-// is left when it returns.
+// run serves until serving ends (with unbind) or life ends (at once). Nothing of the link is left
+// when it returns.
 func (l *link) run(life, serving context.Context) {
 	defer l.report(Closed, nil)
 	for failures := 0; ; failures++ {
@@ -64,10 +64,10 @@ func (l *link) open(ctx context.Context) (*session, error) {
 	return newSession(l.cfg, l.pool, in, bindSequence), nil
 }
 
-// chooseAddress chooses the address after one that had bound. A good one, where the session lasted
-// and the peer did its work to the end, is no reason to avoid anything: the bind goes back to where
-// it began, so that binds which fled from a host that was away spread again. Else the next one is
-// tried: something in front of a dead host may bind for ever and carry nothing.
+// chooseAddress picks the address after a session. After a good session, which lasted and whose
+// peer worked to the end, the bind returns to its first address, so that binds which avoided a dead
+// host spread again. Otherwise it tries the next address: a proxy in front of a dead host may
+// accept binds for ever and carry nothing.
 func (l *link) chooseAddress(good bool) {
 	if good {
 		l.address = l.firstAddress
@@ -76,7 +76,7 @@ func (l *link) chooseAddress(good bool) {
 	l.address = (l.address + 1) % len(l.cfg.Addresses)
 }
 
-// serve runs a session, and returns and reports how it ended, unless it was asked to.
+// serve runs a session, reports how it ended unless it was told to stop, and returns that error.
 func (l *link) serve(life, serving context.Context, s *session) error {
 	l.report(Bound, nil)
 	s.onHealth = func(ailing bool) {
@@ -93,7 +93,7 @@ func (l *link) serve(life, serving context.Context, s *session) error {
 	return err
 }
 
-// failed reports a connection that could not be bound and turns to the next address.
+// failed reports a bind that could not be made and moves on to the next address.
 func (l *link) failed(serving context.Context, err error) {
 	if serving.Err() != nil {
 		return
@@ -134,12 +134,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// backoff is the pause before the next connection after that many in a row came to
-// nothing: evenly spread ("full jitter") between low and a ceiling that starts at
-// twice low and doubles up to high. random is from [0, 1).
+// backoff is the pause before the next connection after that many failures in a row. It is evenly
+// distributed ("full jitter") between low and a ceiling that starts at twice low and doubles up to
+// high. random is from [0, 1).
 //
-// The floor keeps a wrong password from becoming a tight loop; the jitter keeps all
-// processes from coming back in the same moment after an outage.
+// The floor keeps a wrong password from causing a tight loop. The jitter keeps processes from
+// reconnecting at the same moment after an outage.
 func backoff(failures int, low, high time.Duration, random float64) time.Duration {
 	ceiling := high
 	if failures < 30 && low < high>>(failures+1) {

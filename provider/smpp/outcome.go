@@ -7,19 +7,19 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// StatusMeaning is what the status of a submit_sm_resp means for the message.
+// StatusMeaning is what a status of submit_sm_resp means for the message.
 type StatusMeaning struct {
 	Outcome provider.Outcome
-	// Unfit qualifies Refused: the SMSC does not take this one message, and the refusal says
-	// nothing about bind and channel.
+	// Unfit qualifies Refused: the SMSC refuses this one message, and the refusal says nothing
+	// about the bind or the channel.
 	Unfit bool
 }
 
-// unfit is the verdict on a message for which another channel will do, while this one takes others.
+// unfit is a refusal of one message: another channel may take it, and this one takes others.
 var unfit = StatusMeaning{Outcome: provider.Refused, Unfit: true}
 
-// statusMeaning is what a status means on this channel, for a message of whose source address so
-// much is its own.
+// statusMeaning is what a status means on this channel; source says which fields of the source
+// address came from the message.
 func (c *Config) statusMeaning(s pdu.Status, source ownAddress) StatusMeaning {
 	if v, ok := c.Outcomes[s]; ok {
 		return v
@@ -30,25 +30,23 @@ func (c *Config) statusMeaning(s pdu.Status, source ownAddress) StatusMeaning {
 	return StatusMeaning{Outcome: outcomeOf(s)}
 }
 
-// outcome is that of the verdict, which goes by the status alone.
+// outcome ignores the source address: it is what the status alone means.
 func (c *Config) outcome(s pdu.Status) provider.Outcome {
 	return c.statusMeaning(s, ownAddress{}).Outcome
 }
 
-// outcomeOf says what a status means for the message where the channel says nothing else.
+// outcomeOf is the outcome of a status that Config.Outcomes does not list.
 //
-// Any status but zero says that the SMSC did not take the message (section 5.1.3), so nothing
-// becomes Unknown here. The question is who is at fault:
+// Any status but zero says that the SMSC did not take the message (section 5.1.3), so nothing here
+// is Unknown. The question is what was at fault:
 //
-//   - Throttled: the SMSC asks to slow down, and the same channel will do later.
-//   - Rejected: destination, length or content are at fault, or the SMSC
-//     calls its refusal permanent.
-//   - Refused: everything else. Faults of the bind, of the account, which a sender
-//     that is not registered for it is too, of the SMSC, and
-//     of the dialect that this channel is set to speak (service_type, esm_class,
-//     parameters) do not follow the message to another channel. So do vendors' codes,
-//     which Config.Outcomes can sort otherwise. Whether a refusal of the sender says anything
-//     about the channel depends on whose sender it is: see own.
+//   - Throttled: the SMSC asks to slow down; the same channel can send later.
+//   - Rejected: destination, length or content, or a refusal that the SMSC calls permanent.
+//   - Refused: everything else. Faults of the bind, the account (an unregistered sender is one),
+//     the SMSC, and the parameters that this channel is set to send (service_type, esm_class)
+//     do not follow the message to another channel. The same holds for vendors' codes, which
+//     Config.Outcomes can override. Whether a refused sender says something about the channel
+//     depends on whose sender it is: see ownAddress.
 func outcomeOf(s pdu.Status) provider.Outcome {
 	switch s {
 	case pdu.StatusOK:
@@ -76,8 +74,7 @@ func (e *StatusError) Error() string {
 	return "smsc answered " + e.Status.Code()
 }
 
-// codeError explains a result that no answer stands behind. It holds one of the
-// bounded words of this package.
+// codeError explains a result without an answer. It holds one of the bounded codes of this package.
 type codeError string
 
 // Error returns the word within a sentence.
@@ -100,16 +97,17 @@ const (
 	whySkipped = "skipped"         // an earlier part had failed
 )
 
-// ownAddress says what of a source address is the message's own, so that the next message may have
-// another. What is not is the channel's: when the SMSC does not take it, it takes no message, and
-// to spare the channel would let it swallow them all.
+// ownAddress says which fields of a source address came from the message, so that the next message
+// may have others. The other fields are the channel's: if the SMSC refuses them, it refuses every
+// message, and calling that unfit would let the channel fail all of them without opening the
+// breaker.
 type ownAddress struct {
 	sender   bool // the number or name
 	ton, npi bool // its type and plan, derived from the message's own sender
 }
 
-// ownAddressOf says what is the message's own of a source address that was written by a rule, which
-// may be nil. A sender that the channel has as its own, too, is the channel's.
+// ownAddressOf tells for a source address that a rule wrote, or none (nil). A sender that is also
+// the channel's own counts as the channel's.
 func (c *Config) ownAddressOf(r *SourceRule, s *provider.Submission) ownAddress {
 	if !s.OwnSender || s.From == "" ||
 		strings.TrimPrefix(s.From, "+") == strings.TrimPrefix(c.From, "+") ||
@@ -123,8 +121,7 @@ func (c *Config) ownAddressOf(r *SourceRule, s *provider.Submission) ownAddress 
 	}
 }
 
-// blamedBy reports whether a status says that what is the message's own is wrong: its sender, or
-// what derives from it.
+// blamedBy reports whether a status refuses a field that came from the message.
 func (o ownAddress) blamedBy(s pdu.Status) bool {
 	switch s {
 	case pdu.StatusInvSrcAdr:

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// pool hands out the window slots of all bound sessions. A Send takes those of all parts of its
-// message at once, from the least loaded session that has so many, or waits in line. If messages
-// began with fewer, a window that was full for a while would let the remaining parts of many go at
-// once when it frees, long after the second that they are counted in. Who comes first is served
-// first, so that a long message is not overtaken for ever.
+// pool assigns the window slots of all bound sessions. A Send takes the slots for all parts of its
+// message at once, from the least loaded session that has enough, or waits in line. If messages
+// started with fewer slots, a full window would release the remaining parts of many messages at
+// once, long after the second in which the limit counted them. Waiters are served in order, so that
+// long messages are not overtaken for ever.
 //
 // Lock order: session.mu before pool.mu.
 type pool struct {
@@ -31,7 +31,7 @@ type pool struct {
 	bound     bool          // there was a session once
 }
 
-// slots is the part of a session that belongs to the pool; guarded by pool.mu.
+// slots is the pool's part of a session; guarded by pool.mu.
 type slots struct {
 	joined bool
 	used   int
@@ -51,9 +51,9 @@ func newPool(window int) *pool {
 	}
 }
 
-// acquire takes n slots of any session, at most a window, for a message that starts before latest,
-// which is zero for whenever. Without them it returns nil and the bounded reason. Every success is
-// followed by one leave.
+// acquire takes n slots of one session, at most a window, for a message that must start before
+// latest; zero sets no bound. On failure it returns nil and a bounded reason. After every success
+// the caller calls done once.
 func (p *pool) acquire(ctx context.Context, n int, latest time.Time) (*session, string) {
 	p.mu.Lock()
 	if why := p.unusable(); why != "" {
@@ -70,8 +70,8 @@ func (p *pool) acquire(ctx context.Context, n int, latest time.Time) (*session, 
 	return p.wait(ctx, &p.waiting, n, latest)
 }
 
-// acquireOn takes a slot of one session for a further part of a message, which leaves before latest
-// or, if that is zero, whenever. It fails when the session has ended or ctx ends first.
+// acquireOn takes a slot of one session for a further part of a message, which must leave before
+// latest; zero sets no bound. It fails when the session has ended or ctx ends first.
 func (p *pool) acquireOn(ctx context.Context, s *session, latest time.Time) (ok bool, why string) {
 	p.mu.Lock()
 	if !s.slots.joined {
@@ -125,8 +125,8 @@ func (p *pool) wait(
 	return nil, whyUnbound
 }
 
-// giveUp takes w out of its list, or gives back what it was granted meanwhile. Those behind it may
-// need fewer slots than it did.
+// giveUp removes w from its list, or returns the slots that it was granted meanwhile. Waiters
+// behind it may need fewer slots than it did.
 func (p *pool) giveUp(list *waitList, w *waiter) {
 	p.mu.Lock()
 	if w.listed {
@@ -146,11 +146,11 @@ func (p *pool) giveUp(list *waitList, w *waiter) {
 	}
 }
 
-// release frees slots of s that came to nothing.
+// release frees slots of s that were not used.
 func (p *pool) release(s *session, n int) { p.settle(s, n, noSignal, 0) }
 
-// settle frees slots of s and passes them on to who waited longest. Parts of messages that have
-// started go first. The word is what the end of the submit of that order says about s itself.
+// settle frees slots of s and gives them to the longest waiting, parts of started messages first.
+// The signal is what the end of the submit with that order says about s.
 func (p *pool) settle(s *session, n int, w bindSignal, order uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +165,8 @@ func (p *pool) settle(s *session, n int, w bindSignal, order uint64) {
 	p.grant(s)
 }
 
-// start takes n slots of s for a message that starts; mu is held. If s gets it only to see whether
-// it has recovered, the next one follows after a while.
+// start takes n slots of s for a new message; mu is held. If the message probes an unhealthy
+// session, the next probe follows after a pause.
 func (p *pool) start(s *session, n int) {
 	if p.probing(s) {
 		s.slots.probeAt = time.Now().Add(p.probe)
@@ -175,8 +175,8 @@ func (p *pool) start(s *session, n int) {
 	p.sends++
 }
 
-// grant gives the free slots of s to waiters, in order: while they are too few for the first, they
-// stay free.
+// grant gives the free slots of s to waiters in order. While they are too few for the first waiter,
+// they stay free.
 func (p *pool) grant(s *session) {
 	for {
 		if w := s.slots.waiting.first; w != nil {
@@ -198,7 +198,7 @@ func (p *pool) grant(s *session) {
 	}
 }
 
-// done ends a message that acquire began.
+// done ends a message that acquire started.
 func (p *pool) done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,8 +215,8 @@ func (p *pool) add(s *session) {
 	p.grant(s)
 }
 
-// remove takes a session out and refuses whoever waits for it. It is idempotent. Slots
-// in use are still released one by one.
+// remove takes a session out and refuses its waiters. It is idempotent. Slots in use are still
+// released one by one.
 func (p *pool) remove(s *session, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,8 +236,7 @@ func (p *pool) remove(s *session, why string) {
 	p.grantAll() // those that are left may be welcome now
 }
 
-// failed notes that a bind could not be made, for the reason that is given while
-// there is none.
+// failed records why there is no session: a bind could not be made.
 func (p *pool) failed(refused bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,7 +250,7 @@ func (p *pool) failed(refused bool) {
 	}
 }
 
-// close lets no further message start. Those under way go on.
+// close starts no further message. Those in flight go on.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -263,7 +262,7 @@ func (p *pool) close() {
 	p.checkIdle()
 }
 
-// ready reports whether a message could start, and why not.
+// ready reports whether a message could start, and if not, why.
 func (p *pool) ready() (bool, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -282,8 +281,8 @@ func (p *pool) unusable() string {
 	}
 }
 
-// leastLoaded returns nil when no window that is welcome has room for n. An ailing session whose
-// time has come goes first.
+// leastLoaded returns nil if no session that takes new messages has n free slots. An unhealthy
+// session whose probe is due goes first.
 func (p *pool) leastLoaded(n int) *session {
 	now := p.now()
 	var best *session
@@ -301,7 +300,8 @@ func (p *pool) leastLoaded(n int) *session {
 	return best
 }
 
-// any returns a session that works, for a request that needs no slot; nil when there is none.
+// any returns a session, preferably a healthy one, for a request without a slot; nil if there is
+// none.
 func (p *pool) any() *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -316,8 +316,8 @@ func (p *pool) any() *session {
 	return nil
 }
 
-// takeSpare takes a slot that no submit wants now, of a session that works, for another request.
-// The error is errNoBind or errNoSlot; a success is followed by release.
+// takeSpare takes a slot that no submit needs now, of a healthy session, for another request. The
+// error is errNoBind or errNoSlot. After a success the caller calls release.
 func (p *pool) takeSpare() (*session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

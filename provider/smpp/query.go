@@ -10,22 +10,21 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Handle names a message that the SMSC has accepted. SMPP knows no other name for one than the id
-// that the SMSC gave it, so that a submission which was never answered cannot be asked for: that is
-// why a Client is no provider.Finder.
+// Handle names a message that the SMSC has accepted. SMPP can only name it by the SMSC's
+// message_id, so a submission without an answer cannot be looked up, and Client is not a
+// provider.Finder.
 type Handle struct {
 	Reference string // Result.Reference or Part.Reference
-	// From and To are those of the submission. An SMSC compares them with what it took (sections
-	// 4.8.1 and 4.9.1).
+	// From and To are those of the submission. The SMSC compares them (sections 4.8.1 and 4.9.1).
 	From, To string
 }
 
-// ErrNotOffered says that the settings of the channel do not say that the SMSC can do that.
+// ErrNotOffered says that the channel's settings do not enable the operation.
 var ErrNotOffered = errors.New("the channel's settings do not offer it")
 
-// Query asks the SMSC what became of a message, with query_sm (section 4.8). The answer is a
-// receipt, of the state Pending while nothing is certain. A refusal is a *StatusError; no error
-// holds a number.
+// Query asks the SMSC for the state of a message, with query_sm (section 4.8). The answer is a
+// receipt, Pending while nothing is final. A refusal is a *StatusError. No error holds a phone
+// number.
 func (c *Client) Query(ctx context.Context, h Handle) (provider.Receipt, error) {
 	if !c.cfg.Query {
 		return provider.Receipt{}, fmt.Errorf("query_sm: %w", ErrNotOffered)
@@ -37,8 +36,8 @@ func (c *Client) Query(ctx context.Context, h Handle) (provider.Receipt, error) 
 	return c.query(ctx, c.pool.any(), h.Reference, source)
 }
 
-// querySpare asks where the window leaves a slot free, which it holds until the answer has come:
-// SMSCs count all requests without answer. Without one it is errNoSlot.
+// querySpare queries if a window has a free slot, and holds the slot until the answer comes,
+// because SMSCs count all unanswered requests. Without a free slot the error is errNoSlot.
 func (c *Client) querySpare(
 	ctx context.Context, reference string, source pdu.Address,
 ) (provider.Receipt, error) {
@@ -50,7 +49,7 @@ func (c *Client) querySpare(
 	return c.query(ctx, s, reference, source)
 }
 
-// query asks with an address as it went out.
+// query takes the source address as it was sent.
 func (c *Client) query(
 	ctx context.Context, s *session, reference string, source pdu.Address,
 ) (provider.Receipt, error) {
@@ -65,7 +64,7 @@ func (c *Client) query(
 	return c.cfg.queried(reference, state, time.Now()), nil
 }
 
-// errUnreadable says that the SMSC answered yes and nothing more that can be read.
+// errUnreadable says that the SMSC answered with success, but the rest cannot be read.
 var errUnreadable = errors.New("the answer cannot be read")
 
 // queried reads the answer to query_sm like a receipt.
@@ -79,8 +78,9 @@ func (c *Config) queried(reference string, q *pdu.QuerySMResp, now time.Time) pr
 	return r
 }
 
-// Cancel takes a message back that has not been delivered, with cancel_sm (section 4.9). Nil says
-// that the SMSC did; a refusal is a *StatusError, after which the message may still be delivered.
+// Cancel cancels a message that has not been delivered, with cancel_sm (section 4.9). Nil means
+// that the SMSC cancelled it. A refusal is a *StatusError, after which the message may still be
+// delivered.
 func (c *Client) Cancel(ctx context.Context, h Handle) error {
 	if !c.cfg.Cancel {
 		return fmt.Errorf("cancel_sm: %w", ErrNotOffered)
@@ -103,8 +103,7 @@ func (c *Client) Cancel(ctx context.Context, h Handle) error {
 	return nil
 }
 
-// ask sends a request on a bind, nil when none is up, and returns the body of an answer that says
-// yes.
+// ask sends a request on a bind, nil when none is up, and returns the body of a successful answer.
 func ask(ctx context.Context, s *session, request pdu.Body) (pdu.Body, error) {
 	if s == nil {
 		return nil, errNoBind
@@ -131,7 +130,8 @@ var (
 	errNoSlot      = errors.New("no window has room")
 )
 
-// ask sends a request past the window and waits for its answer, for the response timeout at most.
+// ask sends a request outside the window and waits for its answer, at most for the response
+// timeout.
 func (s *session) ask(ctx context.Context, body pdu.Body) (response, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.ResponseTimeout)
 	defer cancel()
@@ -154,7 +154,7 @@ func (s *session) ask(ctx context.Context, body pdu.Body) (response, error) {
 	}
 }
 
-// request queues a request whose answer goes to a channel of capacity 1, which is closed when none
+// request queues a request. Its answer goes to a channel of capacity 1, which is closed if none
 // will come.
 func (s *session) request(body pdu.Body, answers chan<- response) (sequence uint32, err error) {
 	s.mu.Lock()
@@ -176,7 +176,7 @@ func (s *session) request(body pdu.Body, answers chan<- response) (sequence uint
 	return sequence, nil
 }
 
-// answered hands the answer to a request over. One that nobody waits for is ignored.
+// answered delivers the answer to a request. One that nobody waits for is ignored.
 func (s *session) answered(h pdu.Header, frame []byte) {
 	s.mu.Lock()
 	answers := s.requests[h.Sequence]

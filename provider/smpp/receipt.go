@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// maxReference is the longest message_id that is read. A peer may use 64 octets (section
-	// 5.2.23); some use more.
+	// maxReference is the longest message_id that is read. The standard allows 64 octets (section
+	// 5.2.23); some peers use more.
 	maxReference = provider.MaxReference
 	// maxReceiptWord and maxReceiptDigits bound each half of a receipt's code: UNDELIVERABLE is as
 	// long as any, and no number of a subscriber is as short.
 	maxReceiptWord, maxReceiptDigits = 13, 5
 )
 
-// parseReceipt reads the receipt that a deliver_sm or data_sm carries. It is false for what is
-// none. One that does not say which message it is about, in a way that can be read, has neither
-// Reference nor Key: whoever takes it counts it.
+// parseReceipt reads the receipt in a deliver_sm or data_sm; false if it is none. A receipt that
+// does not say readably which message it is about has neither Reference nor Key; the caller counts
+// it.
 //
 // The parameters receipted_message_id and message_state (sections 5.3.2.12 and 5.3.2.35) come
-// first. What they leave open is taken from the text, whose format appendix B only suggests: keys
-// in any case and order, any of them missing.
+// first. The rest is read from the text, whose format appendix B only suggests: keys in any case
+// and order, any of them missing.
 func (c *Config) parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, bool) {
 	text := receiptText(m)
 	if !c.carriesReceipt(m, text) {
@@ -48,8 +48,8 @@ func (c *Config) parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, 
 	return r, true
 }
 
-// receiptText is the text of a receipt up to where it repeats how the message itself began, which
-// is not ours to read.
+// receiptText is the text of a receipt without the beginning of the message that it may repeat,
+// which must not be read.
 func receiptText(m *pdu.Message) []byte {
 	text := m.Payload()
 	if message := afterKey(text, "text"); message != nil {
@@ -66,9 +66,9 @@ func stateWord(value uint16) string {
 	return pdu.MessageState(value).Word()
 }
 
-// carriesReceipt goes by the message type of esm_class (section 5.2.12). Some SMSCs leave it at
-// "default" and only name the message and its state, or not even that: see Config.UntypedReceipts.
-// Others name the messages of subscribers, which have no state.
+// carriesReceipt tells a receipt by the message type in esm_class (section 5.2.12). Some SMSCs
+// leave it at "default" and only name the message and its state, or not even that: see
+// Config.UntypedReceipts. Others name the messages of subscribers, which have no state.
 func (c *Config) carriesReceipt(m *pdu.Message, text []byte) bool {
 	switch m.ESMClass & pdu.ESMClassTypeMask {
 	case pdu.ESMClassReceipt, pdu.ESMClassIntermediate:
@@ -81,16 +81,15 @@ func (c *Config) carriesReceipt(m *pdu.Message, text []byte) bool {
 	return false
 }
 
-// readsAsReceipt reports whether a text has the keys without which a receipt would say nothing, and
-// one more.
+// readsAsReceipt reports whether a text has the keys that a receipt needs, and one more.
 func readsAsReceipt(text []byte) bool {
 	return receiptField(text, "id") != nil && receiptField(text, "stat") != nil &&
 		(receiptField(text, "err") != nil || receiptField(text, "dlvrd") != nil)
 }
 
-// receiptField returns the value of a key in the text of a receipt: what stands behind "key:" or
-// "key=" up to the next space. It is nil when the key is missing or has no value, which is when the
-// next key follows.
+// receiptField returns the value of a key in the text of a receipt: what follows "key:" or "key="
+// up to the next space. It is nil if the key is missing or has no value, that is, if the next key
+// follows.
 func receiptField(text []byte, key string) []byte {
 	value := afterKey(text, key)
 	apart := len(value) > 0 && separates(value[0])
@@ -107,8 +106,7 @@ func receiptField(text []byte, key string) []byte {
 	return value
 }
 
-// afterKey is the text behind "key:", in whatever case; nil when the key does not begin a word
-// there.
+// afterKey is the text after "key:", in any case; nil if the key does not start a word.
 func afterKey(text []byte, key string) []byte {
 	for at := range text {
 		end := at + len(key)
@@ -132,8 +130,8 @@ const equals, blanks = ":=", " \t"
 // separates reports whether an octet may stand between two fields of a receipt.
 func separates(b byte) bool { return b <= ' ' || b == ',' || b == ';' || b == '|' }
 
-// receiptError is the error that a receipt names: err in the text, or else the code in
-// network_error_code (section 5.3.2.31: one octet for the network, two for the code).
+// receiptError is the error in a receipt: err in the text, or else network_error_code (section
+// 5.3.2.31: one octet for the network, two for the code).
 func receiptError(m *pdu.Message, text []byte) string {
 	if word := safeReceiptWord(receiptField(text, "err")); word != "" {
 		return word
@@ -144,7 +142,7 @@ func receiptError(m *pdu.Message, text []byte) string {
 	return ""
 }
 
-// receiptCode joins what there is of both: "UNDELIV/012".
+// receiptCode joins state and error: "UNDELIV/012".
 func receiptCode(state, failure string) string {
 	if failure == "" {
 		return state
@@ -153,7 +151,7 @@ func receiptCode(state, failure string) string {
 }
 
 // safeReceiptWord is a value that may be shown, in capitals: letters and few digits. Anything else,
-// such as a number of a subscriber in a strange place, is dropped.
+// such as a phone number in an odd place, becomes empty.
 func safeReceiptWord(value []byte) string {
 	digits := 0
 	for _, b := range value {
@@ -176,9 +174,9 @@ type ReceiptMeaning struct {
 	Cause provider.Cause // of Undelivered
 }
 
-// ReceiptMeanings are a carrier's own words. A key is "UNDELIV/012" for that word with that error,
-// "/012" for that error beside any word, or "UNDELIV" for the word whatever the error; they are
-// looked up in this order. Words stand in capitals.
+// ReceiptMeanings are a carrier's own states. A key is "UNDELIV/012" for that state with that
+// error, "/012" for that error with any state, or "UNDELIV" for the state with any error. They are
+// looked up in this order. States are in capitals.
 type ReceiptMeanings map[string]ReceiptMeaning
 
 func (t ReceiptMeanings) validate() error {
@@ -197,7 +195,7 @@ func (t ReceiptMeanings) validate() error {
 	return nil
 }
 
-// find looks a code up that receiptCode made.
+// find looks up a code that receiptCode made.
 func (t ReceiptMeanings) find(code string) (m ReceiptMeaning, ok bool) {
 	if len(t) == 0 {
 		return m, false
@@ -216,8 +214,8 @@ func (t ReceiptMeanings) find(code string) (m ReceiptMeaning, ok bool) {
 	return m, ok
 }
 
-// meaning says what a receipt with that word means. An intermediate notification is no end whatever
-// it says (section 5.2.17).
+// meaning is what a receipt with that state means. An intermediate notification is never final
+// (section 5.2.17).
 func (c *Config) meaning(
 	m *pdu.Message, word, code string,
 ) (provider.ReceiptState, provider.Cause) {
@@ -234,8 +232,8 @@ func (c *Config) meaning(
 	return state, cause
 }
 
-// stateOf says what the word of a state means. UNKNOWN is what an SMSC says that does not know, and
-// ACCEPTD, which the standard calls an end, is what many say while they still try.
+// stateOf is what the word of a state means. UNKNOWN means that the SMSC does not know. ACCEPTD is
+// final in the standard, but many SMSCs send it while they still try.
 func stateOf(word string) (provider.ReceiptState, provider.Cause) {
 	switch {
 	case strings.HasPrefix(word, "DELIV"): // DELIVRD, DELIVERD, DELIVERED
@@ -261,7 +259,7 @@ func stateOf(word string) (provider.ReceiptState, provider.Cause) {
 // networkGSM is the network type of a network_error_code that is a MAP error (section 5.3.2.31).
 const networkGSM = 3
 
-// causeOf goes by the error that a receipt names, where it is known to be one of MAP.
+// causeOf reads the error of a receipt if it is known to be a MAP error.
 func (c *Config) causeOf(m *pdu.Message, code string) provider.Cause {
 	if v, ok := m.TLVs.Get(pdu.TagNetworkErrorCode); ok && len(v) == 3 && v[0] == networkGSM {
 		return causeOfMAP(int(binary.BigEndian.Uint16(v[1:])))

@@ -9,7 +9,7 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// IDForm is how the id of a receipt differs from the message_id of submit_sm_resp.
+// IDForm is how the id in receipts differs from the message_id of submit_sm_resp.
 type IDForm uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	DecimalToHex
 )
 
-// IDCase is the case that submit_sm_resp writes hexadecimal digits in.
+// IDCase is the case of hexadecimal digits in submit_sm_resp.
 type IDCase uint8
 
 const (
@@ -33,7 +33,7 @@ const (
 	UpperCase
 )
 
-// IDSource says which id of a receipt is believed.
+// IDSource is which id of a receipt is used.
 type IDSource uint8
 
 const (
@@ -45,14 +45,13 @@ const (
 	ParameterID
 )
 
-// ReceiptID turns the id of a receipt into the message_id of submit_sm_resp, which is what
-// references are. The zero value takes it as it stands.
+// ReceiptID converts the id of a receipt into the message_id of submit_sm_resp, which is the
+// reference of a message. The zero value uses it unchanged.
 type ReceiptID struct {
 	From IDSource
 	Form IDForm
 	Case IDCase
-	// Width fills up with zeros, after leading zeros were dropped, to so many characters. Zero
-	// leaves leading zeros alone, and writes none where Form made another number.
+	// Width drops leading zeros and then pads with zeros to that length. Zero changes nothing.
 	Width int
 }
 
@@ -82,8 +81,8 @@ func (f ReceiptID) reference(m *pdu.Message, text []byte) string {
 	return f.convert(id)
 }
 
-// cleanID is an id of an answer or of a receipt as it stands, printable, without blanks and not too
-// long, or nothing.
+// cleanID is the id of an answer or receipt if it is printable, without blanks and not too long;
+// otherwise empty.
 func cleanID(id []byte) string {
 	if end := bytes.IndexByte(id, 0); end >= 0 {
 		id = id[:end]
@@ -95,7 +94,7 @@ func cleanID(id []byte) string {
 	return string(id)
 }
 
-// convert leaves an id alone that is no number of the base it should be in.
+// convert leaves an id unchanged if it is not a number of the expected base.
 func (f ReceiptID) convert(id string) string {
 	out := id
 	switch f.Form {

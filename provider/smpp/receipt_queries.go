@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// maxAwaited bounds the messages that are remembered until their receipt comes. Those beyond
-	// have no late query.
+	// maxAwaited bounds the messages that are remembered until their receipt comes. Further ones
+	// are not queried.
 	maxAwaited = 100_000
-	// maxQueries is how often one message is asked for.
+	// maxQueries is how often one message is queried.
 	maxQueries = 3
 )
 
-// receiptQueries asks for the fate of messages whose receipt does not come, see Config.QueryAfter.
-// What it remembers is lost with the process: it saves receipts that a carrier loses, and does not
-// replace them.
+// receiptQueries sends query_sm for messages whose receipt does not come, see Config.QueryAfter.
+// The list is in memory only: it recovers receipts that a carrier lost, not those that a restart of
+// this process missed.
 type receiptQueries struct {
 	after time.Duration
 	pace  time.Duration // between two queries
@@ -78,15 +78,16 @@ func (h *receiptQueries) push(m awaitedReceipt) {
 	}
 }
 
-// received forgets a message whose final receipt has come.
+// received removes a message whose final receipt has come.
 func (h *receiptQueries) received(reference string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.open, reference)
 }
 
-// run asks for one message after the other, at its pace and where submits leave room, until ctx
-// ends. However fast the SMSC answers, an hour without receipts is not asked for within a moment.
+// run queries one message after the other until ctx ends, at most at its pace and only into free
+// slots. The pace holds even if the SMSC answers fast, so that an hour of missing receipts does not
+// become a burst of queries.
 func (h *receiptQueries) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -109,7 +110,7 @@ func (h *receiptQueries) run(ctx context.Context) {
 	}
 }
 
-// next takes the message that is due, or says how long there is none.
+// next takes the message that is due, or returns how long to wait for one.
 func (h *receiptQueries) next(now time.Time) (m awaitedReceipt, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,8 +134,8 @@ func (h *receiptQueries) next(now time.Time) (m awaitedReceipt, wait time.Durati
 	return m, 0
 }
 
-// ask asks once. What has no end yet, or was not taken, is asked for again later; what found no
-// room comes next.
+// ask queries a message once. Without a final state, or if the receipt was not taken, it is queried
+// again later. If no slot was free, it is next.
 func (h *receiptQueries) ask(ctx context.Context, m awaitedReceipt) {
 	r, err := h.query(ctx, m.reference, m.source)
 	if errors.Is(err, errNoSlot) {
@@ -156,7 +157,7 @@ func (h *receiptQueries) ask(ctx context.Context, m awaitedReceipt) {
 	})
 }
 
-// askLater asks once more later, unless that was often enough.
+// askLater schedules another query, unless maxQueries were made.
 func (h *receiptQueries) askLater(ctx context.Context, m awaitedReceipt) {
 	m.queries++
 	m.due = time.Now().Add(h.after)

@@ -10,12 +10,12 @@ import (
 )
 
 // Send implements provider.Sender. It takes slots of the least loaded bind, waiting while no window
-// has room for the whole message, and returns when every part has its answer, its timeout, or the
-// loss of its connection, or when ctx ends. All parts of a message go through the same bind, and
-// leave together. Of a message with more parts than a window those that do not fit follow one by
-// one, each when all before it have been accepted and the deadline has not passed.
+// has room for the whole message. It returns when every part has its answer, its timeout or the
+// loss of its connection, or when ctx ends. All parts of a message use the same bind and are sent
+// together. If a message has more parts than a window, the rest follows one by one, each after all
+// earlier parts were accepted and while the deadline has not passed.
 //
-// Text that travels as message_payload is one part whatever its length.
+// Text in message_payload is one part whatever its length.
 func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if ctx.Err() != nil {
 		return failed(provider.Refused, whyCancelled)
@@ -94,8 +94,8 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	return r
 }
 
-// submitRest submits the parts from next on one by one. When one before them was not accepted, or
-// there is no slot any more, the rest is unsent.
+// submitRest submits the parts from next on, one by one. If an earlier part was not accepted, or no
+// slot is free in time, the rest is unsent.
 func (c *Client) submitRest(ctx context.Context, s *session, parts []*call, next int) {
 	for i, part := range parts[next:] {
 		if why := c.submitNext(ctx, s, parts[:next+i], part); why != "" {
@@ -108,7 +108,7 @@ func (c *Client) submitRest(ctx context.Context, s *session, parts []*call, next
 	}
 }
 
-// submitNext submits a part when those before it have been accepted, or says why it did not.
+// submitNext submits a part if those before it were accepted; otherwise it returns why not.
 func (c *Client) submitNext(
 	ctx context.Context, s *session, before []*call, part *call,
 ) (why string) {
@@ -129,8 +129,8 @@ func (c *Client) submitNext(
 	return ""
 }
 
-// summary folds the parts of one message. Code and Err are those of the first part
-// that decided the outcome.
+// summary combines the parts of one message. Code and Err are those of the first part that decided
+// the outcome.
 func (c *Client) summary(p *plan, calls []*call) provider.Result {
 	r := provider.Result{Parts: make([]provider.Part, len(calls))}
 	for i, one := range calls {
@@ -150,8 +150,7 @@ func (c *Client) summary(p *plan, calls []*call) provider.Result {
 	return r
 }
 
-// allUnfit reports whether the SMSC refused no part for anything but what it is. A part that was
-// skipped says nothing.
+// allUnfit reports whether every refusal was about the part itself. A skipped part does not count.
 func (c *Client) allUnfit(calls []*call) bool {
 	some := false
 	for _, one := range calls {
@@ -166,7 +165,7 @@ func (c *Client) allUnfit(calls []*call) bool {
 	return some
 }
 
-// awaitReceipt lets the chase expect the receipt of an accepted part, where there is one.
+// awaitReceipt schedules a query for an accepted part, if the channel has receipt queries.
 func (c *Client) awaitReceipt(p *plan, part *provider.Part) {
 	if c.queries != nil && part.Outcome == provider.Accepted {
 		c.queries.expect(part.Reference, p.common.Source, time.Now())
@@ -178,8 +177,8 @@ func failed(outcome provider.Outcome, why string) provider.Result {
 }
 
 // cannotSend is the result of a submission that this channel cannot write. A sender that it cannot
-// spell, a message that its schedule would let expire and parts that it would cut otherwise are no
-// fault of the message: another channel may do.
+// encode, a validity that ends before its schedule, or parts that it would cut differently are not
+// the message's fault: another channel may send it.
 func cannotSend(err error) provider.Result {
 	switch {
 	case errors.Is(err, faultSource), errors.Is(err, faultExpired), errors.Is(err, faultCut):
@@ -188,15 +187,15 @@ func cannotSend(err error) provider.Result {
 	return rejected(err)
 }
 
-// rejected ends a message that cannot be put on the wire.
+// rejected ends a message that no channel can encode.
 func rejected(err error) provider.Result {
 	return provider.Result{Outcome: provider.Rejected, Code: codeOf(err), Err: err}
 }
 
-// cancelParts cancels the parts of a message that the SMSC took before it rejected another: the
-// message ends with that, and a fragment of it would be of no use to anybody. It is the one case in
-// which it is certain that nothing else will be done with what was taken. The result of the message
-// does not depend on it: a part that cannot be cancelled any more was sent.
+// cancelParts sends cancel_sm for the accepted parts of a message whose other part was rejected:
+// the message ends there, and a fragment is useless to the recipient. It is safe here because
+// nothing else will be done with those parts. The result does not depend on it: a part that cannot
+// be cancelled any more was sent.
 func (c *Client) cancelParts(ctx context.Context, s *session, p *plan, parts []provider.Part) {
 	for i := range parts {
 		if parts[i].Outcome != provider.Accepted || parts[i].Reference == "" {

@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// flushGrace is how long the surviving direction of a broken connection may finish:
-// answers that have arrived are read, a last generic_nack is written.
+// flushGrace is how long the working direction of a broken connection may finish: answers that have
+// arrived are read, a last generic_nack is written.
 const flushGrace = time.Second
 
 // Reasons for which a session ends.
@@ -26,18 +26,19 @@ var (
 	errUnbound     = errors.New("unbound")
 )
 
-// session is one bound connection. run owns it and its goroutines: one reads, one
-// writes, one keeps time, one hands deliveries over.
+// session is one bound connection. run owns it and its goroutines: reader, writer, timers, and
+// delivery of inbound PDUs.
 //
-// A submit_sm is in queue (not an octet of it has left), then in pending (the writer
-// has taken it, so octets may have left), then in neither (its fate is known). Only
-// take, under mu and before the write, moves it from the first to the second; there it is
-// decided whether a message that has not begun is too late.
+// A submit_sm is in queue (not one octet has left), then in pending (the writer has taken it, so
+// octets may have left), then in neither (its outcome is known). Only take, under mu and before the
+// write, moves it from queue to pending, and decides there whether a message that has not started
+// is too late.
 type session struct {
-	cfg   *Config
-	pool  *pool
-	conn  net.Conn
-	in    *pduReader
+	cfg  *Config
+	pool *pool
+	conn net.Conn
+	in   *pduReader
+	// exact says that conn.Write returns the number of octets that left. Under TLS it does not.
 	exact bool // the count that conn.Write returns is that of octets which left
 	slots slots
 
@@ -57,7 +58,7 @@ type session struct {
 	queue    []*call
 	pending  map[uint32]*call
 	givenUp  givenUp // those that left pending without an answer
-	// requests other than submit_sm; nil once the session has ended
+	// requests other than submit_sm, by sequence_number; nil once the session has ended.
 	requests map[uint32]chan<- response
 	control  []byte    // whole PDUs that bypass the window
 	writing  time.Time // since when the writer is in Write; zero when it is not
@@ -78,10 +79,9 @@ func newSession(cfg *Config, p *pool, in *pduReader, sequence uint32) *session {
 	}
 }
 
-// run serves the connection until it breaks, leave is closed or life ends, and
-// returns why. Polite leaving sends unbind and waits for the answer; the end of life
-// cuts the connection. When run returns, every submit_sm has its fate and every
-// goroutine has ended.
+// run serves the connection until it breaks, leave is closed or life ends, and returns why. When
+// leave is closed it sends unbind and waits for the answer; when life ends it cuts the connection.
+// After run every submit_sm has its outcome and every goroutine has ended.
 func (s *session) run(life context.Context, leave <-chan struct{}, submits bool) error {
 	if submits {
 		s.pool.add(s)
@@ -116,8 +116,8 @@ func (s *session) run(life context.Context, leave <-chan struct{}, submits bool)
 	return err
 }
 
-// stopLoops ends the reader and the writer. When one of them has failed by itself the
-// other has flushGrace for what it can still do.
+// stopLoops ends the reader and the writer. If one of them failed, the other has flushGrace to
+// finish.
 func (s *session) stopLoops(life context.Context, reading, writing *task) {
 	grace := time.Now().Add(flushGrace)
 	switch {
@@ -161,7 +161,7 @@ func spawn(f func() error) *task {
 	return t
 }
 
-// unbind leaves politely: unbind, unbind_resp, both bounded by the response timeout.
+// unbind sends unbind and waits for unbind_resp, at most for the response timeout.
 func (s *session) unbind(life context.Context, reading, writing *task) {
 	s.mu.Lock()
 	s.control = pdu.AppendEmpty(s.control, pdu.CommandUnbind, pdu.StatusOK, s.nextSequence())
@@ -178,9 +178,9 @@ func (s *session) unbind(life context.Context, reading, writing *task) {
 	}
 }
 
-// submit queues calls, which hold a slot of s each, so that they leave together. It reports false,
-// and they are still the caller's, when the session takes nothing any more. From latest on none of
-// them leaves, unless one has before; zero does not bound them.
+// submit queues calls that leave together; each holds a slot of s. It returns false, and the caller
+// keeps the calls, if the session takes no more. From latest on none of them leaves unless one
+// already has; a zero latest sets no bound.
 func (s *session) submit(latest time.Time, calls ...*call) bool {
 	s.mu.Lock()
 	if s.closed || s.leaving {
@@ -198,7 +198,7 @@ func (s *session) submit(latest time.Time, calls ...*call) bool {
 	return true
 }
 
-// wait returns when c has its fate; it takes the token.
+// wait returns when c has its outcome; it takes the token.
 func (s *session) wait(ctx context.Context, c *call) {
 	select {
 	case <-c.done:
@@ -208,7 +208,7 @@ func (s *session) wait(ctx context.Context, c *call) {
 	}
 }
 
-// waitFirst is wait for a head, which leaves before latest or not at all.
+// waitFirst is wait for the first of several calls, which leaves before latest or not at all.
 func (s *session) waitFirst(ctx context.Context, head *call, latest time.Time) {
 	alarm := head.arm(latest)
 	defer head.disarm()
@@ -226,7 +226,7 @@ func (s *session) waitFirst(ctx context.Context, head *call, latest time.Time) {
 	}
 }
 
-// expireQueued ends what is queued and may not leave any more.
+// expireQueued ends queued calls that may not leave any more.
 func (s *session) expireQueued(now time.Time) {
 	s.mu.Lock()
 	late := s.removeLate(now)
@@ -234,7 +234,7 @@ func (s *session) expireQueued(now time.Time) {
 	s.finishLate(late)
 }
 
-// removeLate takes what may not leave any more out of the queue; mu is held.
+// removeLate takes calls that may not leave any more out of the queue; mu is held.
 func (s *session) removeLate(now time.Time) (late []*call) {
 	if !slices.ContainsFunc(s.queue, func(c *call) bool { return c.tooLate(now) }) {
 		return nil
@@ -257,8 +257,8 @@ func (s *session) finishLate(late []*call) {
 	}
 }
 
-// abandonReason is why a sender leaves a submit that was written: its deadline is a timeout like
-// the session's own, and only one that was called off says nothing.
+// abandonReason is why a sender gives up a written submit. A passed deadline is a timeout like the
+// session's own; a cancellation says nothing about the peer.
 func abandonReason(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return whyTimeout
@@ -266,7 +266,7 @@ func abandonReason(ctx context.Context) string {
 	return whyCancelled
 }
 
-// abandon ends c because its sender waits no longer. The token is in c.done then.
+// abandon ends c because its sender stopped waiting. Afterwards the token is in c.done.
 func (s *session) abandon(c *call, why string) {
 	s.mu.Lock()
 	if i := slices.Index(s.queue, c); i >= 0 {
@@ -289,15 +289,14 @@ func (s *session) abandon(c *call, why string) {
 	}
 }
 
-// finish gives c, whose fate is set and which is in neither queue nor pending, back
-// to its sender.
+// finish returns c to its sender. Its outcome is set, and it is in neither queue nor pending.
 func (s *session) finish(c *call) {
 	word, order := s.cfg.signalOf(c), c.order
 	c.done <- struct{}{}
 	s.pool.settle(s, 1, word, order)
 }
 
-// forget takes a call out of pending; mu is held.
+// forget removes a call from pending; mu is held.
 func (s *session) forget(sequence uint32) {
 	delete(s.pending, sequence)
 	if s.leaving && len(s.pending) == 0 {
@@ -305,8 +304,7 @@ func (s *session) forget(sequence uint32) {
 	}
 }
 
-// finishAll decides the fate of everything that is left when no goroutine of the
-// session runs any more.
+// finishAll ends all remaining calls once no goroutine of the session runs any more.
 func (s *session) finishAll() {
 	s.mu.Lock()
 	queue, pending := s.queue, s.pending

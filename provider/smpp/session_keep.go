@@ -7,8 +7,8 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// keepLoop keeps the time of a session: it asks for life with enquire_link, gives up answers that
-// are overdue, tells how the pool thinks of it, and ends the session of a peer that is silent or
+// keepLoop runs the timers of a session: it sends enquire_link, ends submits whose answer is
+// overdue, reports changes of the bind's health, and ends the session of a peer that is silent or
 // does not read. It returns nil when the session has stopped.
 func (s *session) keepLoop() error {
 	enquire := time.NewTicker(s.cfg.EnquireLink)
@@ -42,8 +42,8 @@ func (s *session) keepLoop() error {
 	}
 }
 
-// enquire asks the peer for life, unless it still owes an answer. The PDU bypasses the
-// window and goes before queued submits.
+// enquire sends enquire_link, unless the last one has no answer yet. It bypasses the window and
+// goes before queued submits.
 func (s *session) enquire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,9 +70,9 @@ func (s *session) silent() bool {
 	return s.enquiry != 0
 }
 
-// expire ends the submits whose answer is overdue at now and returns when the next
-// can be. It fails when one write or one PDU of the peer has taken the whole response timeout, so
-// that queued submits have no prospect either.
+// expire ends the submits whose answer is overdue at now and returns when the next one will be. It
+// fails when one write, or one PDU of the peer, has taken the whole response timeout: queued
+// submits would not get through either.
 func (s *session) expire(now time.Time) (next time.Duration, err error) {
 	next = min(s.cfg.ResponseTimeout, s.cfg.SubmitTimeout)
 	if left, begun := s.in.left(now, s.cfg.ResponseTimeout); begun {
@@ -110,12 +110,14 @@ func (s *session) expire(now time.Time) (next time.Duration, err error) {
 // message_id in it cannot be asked for otherwise. So a session remembers what it gave up, and a
 // late yes is handed to Config.OnLate.
 
-// maxGivenUp bounds the submits of one session whose late answer counts; the oldest are forgotten
-// first.
+// A late submit_sm_resp is the only proof in SMPP of what became of a submit that timed out: its
+// message_id is needed to query it. So a session remembers what it gave up, and a late acceptance
+// goes to Config.OnLate. maxGivenUp bounds the submits that are remembered; the oldest are
+// forgotten first.
 const maxGivenUp = 10_000
 
-// givenUp are the keys of submits that were written and given up, by sequence_number, which no
-// later submit of the connection gets. The zero value has none.
+// givenUp holds the keys of submits that were written and timed out, by sequence_number; no later
+// submit of the connection gets the same number. The zero value is empty.
 type givenUp struct {
 	keys  map[uint32]string
 	order []uint32 // as they were given up; some may have been taken
@@ -134,14 +136,14 @@ func (g *givenUp) add(sequence uint32, key string) {
 	g.order = append(g.order, sequence)
 }
 
-// take forgets a submit, whose answer has come.
+// take removes a submit whose answer has come.
 func (g *givenUp) take(sequence uint32) (key string, known bool) {
 	key, known = g.keys[sequence]
 	delete(g.keys, sequence)
 	return key, known
 }
 
-// giveUp takes a call that was written out of pending and remembers it; mu is held.
+// giveUp moves a written call from pending to the remembered ones; mu is held.
 func (s *session) giveUp(c *call) {
 	s.forget(c.sequence)
 	if s.cfg.OnLate != nil && c.submissionKey != "" {
@@ -149,8 +151,8 @@ func (s *session) giveUp(c *call) {
 	}
 }
 
-// lateResponse hands over that a submit was taken which had been given up. That one was not is
-// nothing that a receipt can say.
+// lateResponse reports that a submit which had timed out was accepted. A late refusal is not
+// reported: no receipt can express it.
 func (s *session) lateResponse(sequence uint32, status pdu.Status, messageID string) {
 	s.mu.Lock()
 	key, known := s.givenUp.take(sequence)

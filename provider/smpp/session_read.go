@@ -10,11 +10,11 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// deliveryQueue is how many deliver_sm and data_sm of one bind may wait for
-// Config.OnDeliver. More are answered "temporary error", and the SMSC keeps them.
+// deliveryQueue is how many deliver_sm and data_sm of one bind may wait for Config.OnDeliver.
+// Further ones are answered "temporary error", and the SMSC sends them again.
 const deliveryQueue = 256
 
-// delivery is one deliver_sm or data_sm that waits for its handler.
+// delivery is a deliver_sm or data_sm that waits for its handler.
 type delivery struct {
 	response pdu.Command
 	sequence uint32
@@ -74,8 +74,8 @@ func (s *session) handle(h pdu.Header, frame []byte) error {
 	return nil
 }
 
-// answer ends the submit with that sequence_number, or tells what has become of one that was given
-// up. A doubled answer and one to nothing are ignored.
+// answer ends the submit with that sequence_number, or reports a late response to one that timed
+// out. Repeated and unknown answers are ignored.
 func (s *session) answer(sequence uint32, status pdu.Status, messageID string) {
 	s.mu.Lock()
 	c := s.pending[sequence]
@@ -91,8 +91,8 @@ func (s *session) answer(sequence uint32, status pdu.Status, messageID string) {
 	s.finish(c)
 }
 
-// nack handles a generic_nack (section 4.3): the peer could not read one of our
-// requests, so it did not act on it. One that claims success says nothing.
+// nack handles a generic_nack (section 4.3): the peer could not read a request of ours, so it did
+// not act on it. One with status 0 means nothing and is ignored.
 func (s *session) nack(h pdu.Header) {
 	if h.Status == pdu.StatusOK {
 		return
@@ -102,8 +102,7 @@ func (s *session) nack(h pdu.Header) {
 	s.enquiryAnswered(h.Sequence) // an odd answer, but the peer lives
 }
 
-// peerUnbinds lets no further submit start, answers, and leaves the answers under way
-// the time they need.
+// peerUnbinds starts no further submit, answers, and lets the pending answers arrive.
 func (s *session) peerUnbinds(h pdu.Header) error {
 	s.pool.remove(s, whyUnbound)
 	s.mu.Lock()
@@ -127,8 +126,8 @@ func (s *session) peerUnbound() {
 	}
 }
 
-// deliver hands a message or a receipt of the SMSC over. The answer follows when it is in safe
-// hands; the reader does not wait for that.
+// deliver passes a message or a receipt on. The response follows once it is stored; the reader does
+// not wait for that.
 func (s *session) deliver(h pdu.Header, frame []byte) error {
 	response := h.Command.Response()
 	m, readable := delivered(frame)
@@ -151,9 +150,9 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 	}
 }
 
-// delivered reads a deliver_sm or data_sm. One whose end is damaged counts as far as it goes, if it
-// has any content: a text, or the parameters of a receipt, which say nothing without the state. To
-// acknowledge one whose state was cut off would lose it.
+// delivered reads a deliver_sm or data_sm. One with a damaged end counts if it has content: a text,
+// or the receipt parameters including the state. Acknowledging a receipt whose state was cut off
+// would lose it.
 func delivered(frame []byte) (m pdu.Message, readable bool) {
 	_, body, err := pdu.Decode(frame)
 	switch b := body.(type) {
@@ -165,21 +164,21 @@ func delivered(frame []byte) (m pdu.Message, readable bool) {
 	return m, err == nil || len(m.Payload()) > 0 || named(&m) && stated(&m)
 }
 
-// named reports whether a parameter says which message it is about.
+// named reports whether a parameter holds the message_id that the PDU is about.
 func named(m *pdu.Message) bool {
 	_, ok := m.TLVs.Get(pdu.TagReceiptedMessageID)
 	return ok
 }
 
-// stated reports whether a parameter says, in octets that can be read, what became of that message.
+// stated reports whether a parameter holds a readable message state.
 func stated(m *pdu.Message) bool {
 	_, ok := m.TLVs.Uint(pdu.TagMessageState)
 	return ok
 }
 
-// deliveryHandler is who takes a message that is no receipt, beside the reader; nil when nobody
-// does. A message of a subscriber that nobody here can read is refused, so that the SMSC does not
-// count it as delivered.
+// deliveryHandler returns the function that handles a message which is no receipt; nil if none is
+// set. A subscriber's message that cannot be decoded is refused, so that the SMSC does not count it
+// as delivered.
 func (s *session) deliveryHandler(m *pdu.Message) func(context.Context) pdu.Status {
 	if s.cfg.OnInbound != nil {
 		in, readable := s.cfg.parseInbound(m, time.Now())
@@ -202,8 +201,7 @@ func (s *session) deliveryHandler(m *pdu.Message) func(context.Context) pdu.Stat
 	return func(ctx context.Context) pdu.Status { return s.cfg.OnDeliver(ctx, d) }
 }
 
-// respond answers deliver_sm or data_sm. Their responses have a message_id, empty here
-// (section 4.6.2).
+// respond answers deliver_sm or data_sm. The message_id of the response is empty (section 4.6.2).
 func (s *session) respond(command pdu.Command, status pdu.Status, sequence uint32) error {
 	frame, err := pdu.Append(nil, status, sequence, &pdu.MessageResp{Command: command})
 	if err != nil {
@@ -212,8 +210,8 @@ func (s *session) respond(command pdu.Command, status pdu.Status, sequence uint3
 	return s.reply(frame)
 }
 
-// deliverLoop calls the handler one delivery at a time, so that they stay in order.
-// What waits when the session ends was not answered and will be sent again.
+// deliverLoop calls the handlers one at a time to keep the order. Deliveries left at the end of the
+// session were not answered and will be sent again.
 func (s *session) deliverLoop(ctx context.Context) {
 	for {
 		select {
@@ -227,12 +225,12 @@ func (s *session) deliverLoop(ctx context.Context) {
 	}
 }
 
-// maxUnanswered is how many receipts of one bind may wait for the answer of Config.OnReceipt. More
-// are answered "temporary error", and the SMSC keeps them. All these answers may come at once, and
-// maxControl has room for them.
+// maxUnanswered is how many receipts of one bind may wait for the answer of Config.OnReceipt.
+// Further ones are answered "temporary error", and the SMSC sends them again. The answers may all
+// come at once; maxControl has room for them.
 const maxUnanswered = 10_000
 
-// receipt reads the receipt in m; false for what is none, and when nobody wants any.
+// receipt reads the receipt in m; false if it is none, or if OnReceipt is not set.
 func (s *session) receipt(m *pdu.Message) (provider.Receipt, bool) {
 	if s.cfg.OnReceipt == nil {
 		return provider.Receipt{}, false
@@ -240,9 +238,9 @@ func (s *session) receipt(m *pdu.Message) (provider.Receipt, bool) {
 	return s.cfg.parseReceipt(m, time.Now())
 }
 
-// handOver gives a receipt to OnReceipt. Its response is written when OnReceipt answers, from
-// whatever goroutine that is, and never when the session is over by then: the SMSC sends the
-// receipt again over another one.
+// handOver passes a receipt to OnReceipt. The response is written when OnReceipt answers, from any
+// goroutine, and not at all if the session has ended: the SMSC then repeats the receipt over
+// another one.
 func (s *session) handOver(r provider.Receipt, response pdu.Command, sequence uint32) error {
 	if s.unanswered.Load() >= maxUnanswered { // only the reader adds to it
 		return s.respond(response, pdu.StatusReceiverTemporary, sequence)

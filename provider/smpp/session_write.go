@@ -8,6 +8,8 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
+// writeSize bounds the octets of one write; maxControl bounds the answers to a peer that sends
+// requests without reading.
 const (
 	// writeSize is how many octets one write gathers before it goes out.
 	writeSize = 64 << 10
@@ -15,15 +17,14 @@ const (
 	maxControl = 256 << 10
 )
 
-// span says where in a write a submit_sm starts.
+// span is where in a write a submit_sm starts.
 type span struct {
 	sequence uint32
 	start    int
 }
 
-// writeLoop gathers whatever is queued into as few writes as possible. It returns
-// when a write fails, when the session has stopped, or when the peer has unbound and
-// nothing is pending.
+// writeLoop sends what is queued in as few writes as possible. It returns when a write fails, when
+// the session has stopped, or when the peer has unbound and nothing is pending.
 func (s *session) writeLoop() error {
 	buf := make([]byte, 0, writeSize)
 	spans := make([]span, 0, s.cfg.Window)
@@ -52,9 +53,9 @@ func (s *session) writeLoop() error {
 	}
 }
 
-// take moves what is to be written into buf: first the PDUs that bypass the window,
-// then queued submits that are not too late, each registered under its sequence_number
-// before an octet of it can leave. left reports that a session which the peer has unbound is done.
+// take moves what is to be written into buf: first the PDUs that bypass the window, then queued
+// submits that are not too late. Each submit is registered under its sequence_number before an
+// octet of it can leave. left reports that the peer has unbound and nothing is pending.
 func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,9 +88,8 @@ func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool)
 	return buf, spans, false
 }
 
-// writeFailed ends the submits of a write of which only n octets left: those that
-// start behind them were certainly not sent. Under TLS n says too little, so that all
-// of them stay in doubt.
+// writeFailed ends the submits of a write of which only n octets left: those that start after them
+// were not sent. Under TLS n is not exact, so all of them stay Unknown.
 func (s *session) writeFailed(spans []span, n int) {
 	if !s.exact {
 		return
@@ -109,8 +109,7 @@ func (s *session) writeFailed(spans []span, n int) {
 	}
 }
 
-// writeControl writes what bypasses the window and nothing else; the connection has a
-// deadline or is closed.
+// writeControl writes only what bypasses the window; the connection has a deadline or is closed.
 func (s *session) writeControl(buf []byte) error {
 	s.mu.Lock()
 	s.closed = true
@@ -123,8 +122,8 @@ func (s *session) writeControl(buf []byte) error {
 	return err
 }
 
-// reply queues a PDU that bypasses the window; what is queued together leaves together. It fails
-// when the peer lets answers pile up. One for a session that is over goes nowhere.
+// reply queues a PDU that bypasses the window; queued PDUs leave together. It fails when the peer
+// does not read its answers. After the end of the session it does nothing.
 func (s *session) reply(frame []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

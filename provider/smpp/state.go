@@ -7,7 +7,7 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Phase is where a bind is in its life.
+// Phase is the state of a bind.
 type Phase uint8
 
 const (
@@ -35,7 +35,7 @@ func (p Phase) String() string {
 	return fmt.Sprintf("Phase(%d)", uint8(p))
 }
 
-// State is what a bind has come to.
+// State describes a bind.
 type State struct {
 	// Bind numbers the binds of a channel from zero. The transmitter and the receiver
 	// of a pair have the same number.
@@ -43,13 +43,13 @@ type State struct {
 	// Role is the bind operation: pdu.CommandBindTransceiver and its siblings.
 	Role  pdu.Command
 	Phase Phase
-	// Err explains Failed and Lost to a person, and is ErrUnhealthy beside Bound for a bind that is
-	// up and takes nothing; it holds no secret and is often a *LinkError, whose Why is bounded.
+	// Err explains Failed and Lost to a person. With Bound it is ErrUnhealthy for a bind that takes
+	// no messages. It holds no secret and is often a *LinkError, whose Why is bounded.
 	Err error
 }
 
-// ErrUnhealthy says that a bind refuses messages for reasons of its own, or leaves them unanswered,
-// one after the other. It gets hardly any while others are up.
+// ErrUnhealthy says that a bind refuses all messages or does not answer them. It gets only probes
+// while others are up.
 var ErrUnhealthy = errors.New("bound, but takes no messages")
 
 // LinkError is why a connection could not be made or bound.

@@ -107,7 +107,7 @@ func (c *Config) coding(a textAlphabet) byte {
 // keyDigits is the length of Submission.Key.
 const keyDigits = 32
 
-// appendKey appends the parameter that carries Submission.Key, when the channel has one. Its octets
+// appendKey appends the parameter that carries Submission.Key, if the channel has one. Its octets
 // live in c.
 func (p *plan) appendKey(tlvs pdu.TLVs, c *call) pdu.TLVs {
 	if p.keyTag == 0 || p.key == "" {
@@ -125,8 +125,8 @@ func (p *plan) appendKey(tlvs pdu.TLVs, c *call) pdu.TLVs {
 	return append(tlvs, pdu.TLV{Tag: p.keyTag, Value: c.key})
 }
 
-// keyOf returns the key that a receipt carries in the parameter, in whatever case; empty when it
-// has none that can be one of ours.
+// keyOf returns the key in the parameter of a receipt, in any case; empty if it cannot be one of
+// ours.
 func keyOf(tlvs pdu.TLVs, tag pdu.Tag) string {
 	if tag == 0 {
 		return ""
@@ -147,8 +147,8 @@ func keyOf(tlvs pdu.TLVs, tag pdu.Tag) string {
 	return string(value)
 }
 
-// validityPeriod writes when the message loses its use; see Config.Validity. A point in time is
-// that of the database, a span counts by this process's clock.
+// validityPeriod writes when the message expires; see Config.Validity. An absolute time is the
+// database's, a relative one counts on this process's clock.
 func (c *Config) validityPeriod(s *provider.Submission, now time.Time) (string, error) {
 	longest, ends := c.longestValidity(), s.Ends()
 	switch {
@@ -172,8 +172,8 @@ func (c *Config) validityPeriod(s *provider.Submission, now time.Time) (string, 
 	return c.moment(ends, now), nil
 }
 
-// renewValidity writes what is left of the message's time into a frame that is about to leave: it
-// may have waited since it was encoded.
+// renewValidity updates the relative validity in a frame that is about to leave, because the
+// message may have waited since it was encoded.
 func (c *call) renewValidity(cfg *Config, now time.Time) {
 	if c.validityAt > 0 && !c.expires.IsZero() {
 		copy(c.frame[c.validityAt:],
@@ -189,7 +189,7 @@ func (c *Config) longestValidity() time.Duration {
 	return DefaultLongestValidity
 }
 
-// scheduleTime writes until when the SMSC keeps a message back; empty for not at all.
+// scheduleTime writes schedule_delivery_time; empty for immediate delivery.
 func (c *Config) scheduleTime(now time.Time) string {
 	if c.Schedule == 0 {
 		return ""

@@ -10,42 +10,40 @@ import (
 	"dispatcher/provider"
 )
 
-// Meaning is what an answer that is no acceptance means for its submission, before it is known
-// which submission that was: adapters keep tables of them, by the vendor's codes. The zero Meaning
-// is Unknown.
+// Meaning is what a refusing answer means for its submission. Adapters keep tables of them by the
+// vendor's codes. The zero Meaning is Unknown.
 type Meaning struct {
 	Outcome provider.Outcome
-	// Why says it in words of the adapter: the vendor's text may repeat the number or the message.
+	// Why is the adapter's own wording: the vendor's text may repeat the number or the message.
 	Why string
-	// Blame is what it is about, where the Outcome is Refused.
+	// Blame is what a refusal is about, if Outcome is Refused.
 	Blame Blame
 }
 
-// Unknown is the verdict of an answer that says nothing certain.
+// Unknown is an answer that says nothing certain.
 func Unknown(why string) Meaning { return Meaning{Outcome: provider.Unknown, Why: why} }
 
-// Rejected is the verdict that no provider could send the message.
+// Rejected means that no provider could send the message.
 func Rejected(why string) Meaning { return Meaning{Outcome: provider.Rejected, Why: why} }
 
-// Throttled is the verdict that the message was not taken, and would be later.
+// Throttled means that the message was not taken, but would be later.
 func Throttled(why string) Meaning { return Meaning{Outcome: provider.Throttled, Why: why} }
 
-// Refused is the verdict that the message was certainly not taken, as no other would be: OnChannel.
+// Refused means that the message was certainly not taken, and no other would be (OnChannel).
 func Refused(why string) Meaning { return refused(OnChannel, why) }
 
-// BadSender is the verdict that the message was certainly not taken for who sends it: OnSender.
+// BadSender means that the message was certainly not taken because of its sender (OnSender).
 func BadSender(why string) Meaning { return refused(OnSender, why) }
 
-// Unfit is the verdict that this one message was certainly not taken: OnMessage.
+// Unfit means that this one message was certainly not taken (OnMessage).
 func Unfit(why string) Meaning { return refused(OnMessage, why) }
 
 func refused(b Blame, why string) Meaning {
 	return Meaning{Outcome: provider.Refused, Why: why, Blame: b}
 }
 
-// Result is what a verdict makes of the submission that this is the answer to. code is the vendor's
-// own and may be empty; the Code of the result is "<status>/<code>". Throttled takes over the
-// answer's Retry-After.
+// Result is the result of the submission for a meaning. code is the vendor's and may be empty;
+// Result.Code is "<status>/<code>". Throttled uses the answer's Retry-After.
 func (a *Answer) Result(v Meaning, code string) provider.Result {
 	r := provider.Result{
 		Outcome: v.Outcome, Unfit: a.unfit(v), Code: a.Code(code), Err: errors.New(v.Why),
@@ -56,11 +54,10 @@ func (a *Answer) Result(v Meaning, code string) provider.Result {
 	return r
 }
 
-// MaybeFromProxy reports whether a server that stands before an API, a proxy or a load balancer,
-// may say a status by itself after it has passed the request on: 408 and 421 (RFC 9110 sections
-// 15.5.9 and 15.5.20), 502, 503 and 504. Envoy, for one, answers 503 when the connection breaks
-// behind it. What became of the message is not known then, unless words of the API's own stand
-// beside the status.
+// MaybeFromProxy reports whether a proxy or load balancer may answer with this status after it
+// passed the request on: 408 and 421 (RFC 9110 sections 15.5.9 and 15.5.20), 502, 503 and 504.
+// Envoy answers 503 when the connection behind it breaks. It is then unknown what became of the
+// message, unless the body holds a code of the API.
 func MaybeFromProxy(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusMisdirectedRequest,
@@ -70,9 +67,9 @@ func MaybeFromProxy(status int) bool {
 	return false
 }
 
-// ByStatus is the result that a status stands for whatever the body says: Refused for failed
-// authentication and missing permission, Throttled for too many requests; false for others. Each
-// adapter asks for it when the body holds no code that it knows.
+// ByStatus is the result that a status stands for regardless of the body: Refused for failed
+// authentication or permission, Throttled for too many requests; false for others. Adapters use it
+// when the body holds no known code.
 func (a *Answer) ByStatus(code string) (provider.Result, bool) {
 	switch a.Status {
 	case http.StatusUnauthorized:
@@ -85,13 +82,13 @@ func (a *Answer) ByStatus(code string) (provider.Result, bool) {
 	return provider.Result{}, false
 }
 
-// Unreadable is the result of an answer that cannot be read, or says nothing certain: Unknown.
+// Unreadable is the result of an answer that cannot be read or says nothing certain: Unknown.
 func (a *Answer) Unreadable(code string) provider.Result {
 	return a.Result(Unknown("the answer does not say what became of the message"), code)
 }
 
-// Blame says what a refusal is about, as far as the vendor's answer tells. Adapters know it of each
-// code; what follows from it for the channel is decided by Answer.Result and nowhere else.
+// Blame is what a refusal is about. Adapters state it per code; Answer.Result alone decides what
+// follows for the channel.
 type Blame uint8
 
 const (
@@ -113,16 +110,16 @@ var blameNames = [...]string{
 // String says it in words, for tests.
 func (b Blame) String() string { return blameNames[b] }
 
-// unfit reports whether a verdict makes its message provider.Result.Unfit, which leaves the channel
-// to others. A refusal of the sender does only where the message brought its own: a sender that the
-// channel gives to all its messages is refused with all of them, and a channel that refuses
-// everything at once would look like the least busy one.
+// unfit reports whether a meaning makes its message provider.Result.Unfit, which spares the
+// channel. A refusal of the sender counts only if the message brought its own sender. The channel's
+// own sender would be refused with every message, and a channel that refuses everything at once
+// would look like the least busy one.
 func (a *Answer) unfit(v Meaning) bool {
 	return v.Outcome == provider.Refused &&
 		(v.Blame == OnMessage || v.Blame == OnSender && a.OwnSender)
 }
 
-// Code is the bounded word for an answer: its status, and the vendor's code when it has one.
+// Code is the bounded code of an answer: its status, and the vendor's code if it has one.
 func (a *Answer) Code(code string) string {
 	status := strconv.Itoa(a.Status)
 	if code = SafeCode(code); code != "" {
@@ -134,9 +131,8 @@ func (a *Answer) Code(code string) string {
 // maxCode bounds a vendor's code, in bytes.
 const maxCode = 40
 
-// SafeCode returns a vendor's code if it can be shown: short, made of letters, digits and "-_.".
-// Anything else, and a row of digits as long as a phone number, is "other"; an empty one stays
-// empty.
+// SafeCode returns a vendor's code if it can be shown: short, of letters, digits and "-_.".
+// Anything else, and digits as long as a phone number, is "other"; an empty code stays empty.
 func SafeCode(code string) string {
 	if len(code) > maxCode {
 		return "other"
@@ -160,8 +156,8 @@ func SafeCode(code string) string {
 // maxDigits is fewer than any phone number has.
 const maxDigits = 6
 
-// RetryAfter reads the header of that name (RFC 9110 section 10.2.3), in seconds or as a date; zero
-// when there is none that can be read, or when it has passed.
+// RetryAfter reads the Retry-After header (RFC 9110 section 10.2.3), in seconds or as a date; zero
+// if it is missing, unreadable or past.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {

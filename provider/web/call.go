@@ -11,9 +11,9 @@ import (
 	"dispatcher/provider"
 )
 
-// A request says how long its message is of use, and some are signed with the time. So it is
-// written at most maxAge before its first byte leaves: one that waited for a connection for longer
-// than rewriteAfter is written anew.
+// A request says how long its message is valid, and some are signed with the time. So it is written
+// at most maxAge before its first byte leaves: if it waited longer than rewriteAfter for a
+// connection, it is written again.
 const (
 	maxAge       = time.Second
 	rewriteAfter = 100 * time.Millisecond
@@ -23,7 +23,7 @@ const (
 // by a new one, and a request that was written too early by another.
 const mostTries = 4
 
-// call is one request on its way.
+// call is one request in flight.
 type call struct {
 	latest  time.Time // no byte leaves from then on; zero does not bound it
 	compose func() (*Request, error)
@@ -36,7 +36,7 @@ type call struct {
 	again     bool  // it failed before a byte left, for a reason that another try does not meet
 }
 
-// write composes the request, unless that has just been done.
+// write composes the request unless that was just done.
 func (c *Client) write(call *call) error {
 	if call.request != nil && time.Since(call.written) < rewriteAfter {
 		return nil
@@ -48,7 +48,7 @@ func (c *Client) write(call *call) error {
 	return call.unwritten
 }
 
-// bound is the moment from which on the request may not begin.
+// bound is when the request may no longer start.
 func (c *call) bound() time.Time {
 	bound := c.written.Add(maxAge)
 	if !c.latest.IsZero() && c.latest.Before(bound) {
@@ -57,12 +57,12 @@ func (c *call) bound() time.Time {
 	return bound
 }
 
-// tooLate reports whether the request may not begin any more.
+// tooLate reports whether the request may no longer start.
 func (c *call) tooLate() bool { return !c.latest.IsZero() && !time.Now().Before(c.latest) }
 
-// Call makes a request and returns the answer, or the result of a call that got none: Refused when
-// no byte can have left, Unknown otherwise. It obeys latest as Submission.Latest; zero does not
-// bound it. compose writes the request, once more when the first one has waited.
+// Call makes a request and returns the answer, or the result of a call without one: Refused if no
+// byte can have left, Unknown otherwise. latest bounds the start like Submission.Latest; zero sets
+// no bound. compose writes the request, again if the first one has waited.
 func (c *Client) Call(
 	ctx context.Context, latest time.Time, compose func() (*Request, error),
 ) (*Answer, *provider.Result) {
@@ -95,7 +95,7 @@ func (c *Client) Call(
 	}
 }
 
-// try sends the request once. begin ends when it may not begin any more.
+// try sends the request once. begin ends when it may no longer start.
 func (c *Client) try(ctx, begin context.Context, call *call, fresh bool) (*Answer, error) {
 	call.again = false
 	k, err := c.connection(begin, call.target, fresh)
@@ -119,8 +119,8 @@ func (c *Client) try(ctx, begin context.Context, call *call, fresh bool) (*Answe
 	return c.exchange(k, call, addHeader(request, asked.Header))
 }
 
-// exchange sends the request over a connection. The first write of the request looks at the clock,
-// see wire: nothing is waited for between that and the system call.
+// exchange sends the request over a connection. The first write checks the clock right before the
+// system call, see wire.
 func (c *Client) exchange(k *conn, call *call, request *http.Request) (*Answer, error) {
 	before := k.wire.begin(call.bound())
 	answer, err := receive(k, request)
@@ -153,7 +153,7 @@ func receive(k *conn, request *http.Request) (*Answer, error) {
 	}, nil
 }
 
-// failure is the result of a call without answer.
+// failure is the result of a call without an answer.
 func (c *call) failure(ctx context.Context, err error) *provider.Result {
 	word := cause(err)
 	switch {

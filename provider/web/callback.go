@@ -15,8 +15,8 @@ import (
 // keyParameter is the query parameter of callbacks that carries Submission.Key.
 const keyParameter = "key"
 
-// WithKey returns a callback URL that names a submission, for providers that return nothing of ours
-// but call the URL that a submission brought along. It is empty when callback is.
+// WithKey adds a submission's key to a callback URL, for providers that return nothing of ours but
+// call the URL that the submission named. An empty callback stays empty.
 func WithKey(callback, key string) string {
 	if callback == "" || key == "" {
 		return callback
@@ -31,9 +31,8 @@ func WithKey(callback, key string) string {
 	return u.String()
 }
 
-// CallbackKey returns the Submission.Key that a callback URL names; empty when it names none or
-// nothing that could be one. Whether it can be believed is up to the provider's signature: it has
-// to cover the URL.
+// CallbackKey returns the Submission.Key in a callback URL; empty if there is none, or nothing that
+// could be one. It can be trusted only if the provider's signature covers the URL.
 func CallbackKey(callback string) string {
 	u, err := url.Parse(callback)
 	if err != nil {
@@ -55,12 +54,12 @@ func CallbackKey(callback string) string {
 const keyLength = 32
 
 // Tolerance is how far the time in a signed callback may be ahead of ours, and behind it for
-// vendors that sign each attempt anew: as much as clocks and a slow way make up.
+// vendors that sign every attempt anew: clock differences and delays on the way.
 const Tolerance = 5 * time.Minute
 
-// RetryTolerance is Tolerance into the past for vendors that call again for so long and do not say
-// whether they sign anew: if they do not, a shorter one would refuse what an outage here has held
-// up. Within it a repeated callback is recognised by what marks it, and otherwise by the database.
+// RetryTolerance is Tolerance into the past for vendors that retry for that long and do not say
+// whether they sign anew: with a shorter one, callbacks delayed by an outage here could be refused.
+// Within it a repeated callback is recognised by its ReplayID, otherwise by the database.
 func RetryTolerance(after time.Duration) time.Duration { return after + time.Hour }
 
 // SignedByAny reports whether one of the secrets that are valid at once made a signature. All of
@@ -73,8 +72,8 @@ func SignedByAny[S any](secrets []S, given []byte, sign func(secret S) []byte) b
 	return genuine
 }
 
-// CheckStamp checks the time of a signed callback, in seconds since 1970: ErrMalformed when it is
-// no number, and otherwise as Fresh.
+// CheckStamp checks the time of a signed callback in seconds since 1970: ErrMalformed if it is no
+// number, otherwise as CheckAge.
 func CheckStamp(stamp string, now time.Time, late time.Duration) error {
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
@@ -83,7 +82,7 @@ func CheckStamp(stamp string, now time.Time, late time.Duration) error {
 	return CheckAge(time.Unix(seconds, 0), now, late)
 }
 
-// CheckAge is ErrStale for a time that is further behind now than late, or further ahead than
+// CheckAge returns ErrStale for a time further in the past than late, or further in the future than
 // Tolerance.
 func CheckAge(at, now time.Time, late time.Duration) error {
 	if age := now.Sub(at); age > late || age < -Tolerance {
@@ -96,8 +95,12 @@ func CheckAge(at, now time.Time, late time.Duration) error {
 // The same text can be cut into other names and values then. These functions read single values
 // from the text itself, so that a form that was cut otherwise is found out.
 
+// Some vendors sign the concatenated names and values of a form. The same text can then be cut into
+// other names and values. OnlyValue, LeadingValue and IsCallbackURL read single values from the
+// text itself, so that a form that was cut differently is detected.
+//
 // OnlyValue returns what a pattern with one group finds in a text: nothing, or one value, however
-// often; false for several.
+// often; false for several different values.
 func OnlyValue(pattern *regexp.Regexp, text string) (value string, ok bool) {
 	for _, found := range pattern.FindAllStringSubmatch(text, -1) {
 		if value != "" && found[1] != value {
@@ -111,9 +114,9 @@ func OnlyValue(pattern *regexp.Regexp, text string) (value string, ok bool) {
 // joinedNumber is an E.164 number or a short code at the beginning of a text.
 var joinedNumber = regexp.MustCompile(`^\+?[0-9]{3,15}`)
 
-// LeadingValue returns the value of a field with which a text begins. A number ends where the next
-// name begins, because names begin with a capital letter. What is no number ends at the first of
-// the names that may follow.
+// LeadingValue returns the value of a field at the start of a text. A number ends where the next
+// name starts, because names start with a capital letter. Anything else ends at the first of the
+// names that may follow.
 func LeadingValue(text string, next []string) string {
 	if at := joinedNumber.FindStringIndex(text); at != nil &&
 		(at[1] == len(text) || text[at[1]] >= 'A' && text[at[1]] <= 'Z') {
@@ -128,9 +131,9 @@ func LeadingValue(text string, next []string) string {
 	return text[:end]
 }
 
-// IsCallbackURL reports whether an address is that of our callbacks: the one that is configured,
-// with or without a key. The end of any other one could be something that was signed behind the
-// address. Without a configured address, none has a query.
+// IsCallbackURL reports whether an address is our callback, with or without a key. The end of any
+// other address could be something that was signed after the address. Without a configured
+// callback, no query is allowed.
 func IsCallbackURL(address, configured string) bool {
 	if configured == "" {
 		return !strings.Contains(address, "?")

@@ -1,11 +1,10 @@
-// Package web is the shared base of adapters for HTTP APIs: one call makes one request, whatever
-// dies.
+// Package web is the shared base of adapters for HTTP APIs: one submission makes at most one
+// request, whatever breaks.
 //
-// An adapter says how a submission is written as a Request and how an Answer is read as a
-// provider.Result; both are pure. This package does the rest: it holds the connections, knows
-// whether a byte has left, heeds deadlines, refuses addresses of private networks, and keeps
-// numbers, texts and secrets out of errors. Signatures, fields and codes are the adapters'
-// business.
+// An adapter writes a submission as a Request and reads an Answer as a provider.Result; both are
+// pure functions. This package does the rest: it keeps connections, knows whether a byte has left,
+// honors deadlines, refuses addresses of private networks, and keeps numbers, texts and secrets out
+// of errors. Signatures, fields and codes belong to the adapters.
 package web
 
 import (
@@ -29,12 +28,12 @@ import (
 // API is what an adapter knows of its vendor. Both methods are pure.
 type API interface {
 	// Compose writes a submission of a whole text as a request. An error means that this channel
-	// cannot send such a message, which another one may; an Unsendable means that no provider
-	// could. It shows no number and no text.
+	// cannot send the message; an Unsendable means that no provider could. It shows no number and
+	// no text.
 	Compose(s *provider.Submission) (*Request, error)
-	// Classify reads an answer. What it cannot read is Unknown, and so is what it accepts under a
-	// reference longer than provider.MaxReference: Channel sees to that. Answer.Result makes a
-	// result of a Meaning.
+	// Classify reads an answer. What it cannot read is Unknown. Channel makes an acceptance with a
+	// reference longer than provider.MaxReference Unknown, too. Answer.Result turns a Meaning into
+	// a result.
 	Classify(a *Answer) provider.Result
 }
 
@@ -59,8 +58,8 @@ func New(cfg Config, api API) *Channel {
 	return c
 }
 
-// errParts keeps the rest of a text back that another kind of channel had under the same name
-// before: with the rest the vendor would get the parts once more that have been taken.
+// errParts refuses the rest of a text when another kind of channel had this name before: the vendor
+// takes whole texts only, and would send the accepted parts again.
 var errParts = errors.New("the vendor takes whole texts only, and parts of this one have been taken")
 
 // Send submits a message with one request. It sends no single parts.
@@ -96,16 +95,15 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 	return answer.Unreadable("")
 }
 
-// Unsendable is an error of Compose that blames the message: no provider could send it, however its
-// channel is set up.
+// Unsendable is an error of Compose that no provider could send the message, however its channel is
+// set up.
 type Unsendable string
 
 // Error implements error.
 func (u Unsendable) Error() string { return string(u) }
 
-// uncomposed is the result of a submission that could not be written. The message is at fault only
-// when the adapter is certain of it: a sender that is missing, or a limit of one vendor, is the
-// channel's.
+// uncomposed is the result of a submission that could not be written. Only an Unsendable is the
+// message's fault; a missing sender or a limit of one vendor is the channel's.
 func uncomposed(err error) provider.Result {
 	r := provider.Result{
 		Outcome: provider.Refused, Code: provider.Uncomposed,
@@ -117,7 +115,7 @@ func uncomposed(err error) provider.Result {
 	return r
 }
 
-// Ask makes a request beside submissions, such as a look at what became of one.
+// Ask makes a request other than a submission, such as a lookup.
 func (c *Channel) Ask(ctx context.Context, r *Request) (*Answer, error) {
 	leave, ok := c.enter()
 	if !ok {
@@ -133,7 +131,7 @@ func (c *Channel) Ask(ctx context.Context, r *Request) (*Answer, error) {
 	return answer, nil
 }
 
-// enter counts a call; false when the channel is closed.
+// enter counts a call; false if the channel is closed.
 func (c *Channel) enter() (leave func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,8 +149,8 @@ func (c *Channel) bound(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
-// Ready is true until Close: whether the API can be reached shows with the next submission, and the
-// breaker remembers it.
+// Ready is true until Close. Whether the API can be reached shows with the next submission; the
+// breaker keeps that state.
 func (c *Channel) Ready() (ok bool, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +160,7 @@ func (c *Channel) Ready() (ok bool, why string) {
 	return true, ""
 }
 
-// Close waits for the calls under way until ctx ends, cuts off what is left then, and drops the
+// Close waits for the calls in flight until ctx ends, then cancels them, and closes the
 // connections.
 func (c *Channel) Close(ctx context.Context) error {
 	c.mu.Lock()
@@ -183,7 +181,7 @@ func (c *Channel) Close(ctx context.Context) error {
 	return err
 }
 
-// withheld is the result of a submission whose time was over before a byte of it had left.
+// withheld is the result of a submission whose time ended before a byte had left.
 func withheld(code string) provider.Result {
 	err := errors.New("its latest time came before it could leave")
 	if code == provider.DeadlinePassed {
@@ -192,7 +190,7 @@ func withheld(code string) provider.Result {
 	return provider.Result{Outcome: provider.Refused, Code: code, Err: err}
 }
 
-// cause is the bounded word for an error of net/http.
+// cause is the bounded code for an error of net/http.
 func cause(err error) string {
 	var unknownAuthority x509.UnknownAuthorityError
 	var hostname x509.HostnameError
@@ -227,8 +225,8 @@ func timeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// withoutURL takes the address off an error of net/http: its query may hold a number or a text.
-// What is left names hosts at most.
+// withoutURL removes the URL from an error of net/http, because its query may hold a number or a
+// text. The rest names hosts at most.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -236,15 +234,13 @@ func withoutURL(err error) error {
 	return err
 }
 
-// Lookup asks an API for the list of messages under a submission's key.
+// Lookup asks an API for the list of messages with a submission's key.
 type Lookup struct {
 	Request *Request
-	// Read takes the list out of a good answer: what it says of the key, whose Known is Unanswered
-	// where the key is not in it, and how many entries it has. An error means that there is no
-	// list.
+	// Read reads a successful answer: what the list says about the key (State is Unanswered if the
+	// key is not in it), and how many entries it has. An error means that there is no list.
 	Read func(body []byte) (found provider.LookupResult, entries int, err error)
-	// AbsenceIsCertain takes an empty list for "not taken". Otherwise the message may still show
-	// up.
+	// AbsenceIsCertain reads an empty list as NotTaken. Otherwise the message may still show up.
 	AbsenceIsCertain bool
 }
 
@@ -260,8 +256,7 @@ func (c *Channel) LookUp(ctx context.Context, key string, l Lookup) provider.Loo
 	return l.Result(answer)
 }
 
-// Result says what an answer means. Only a list that holds the key, or none at all, is an answer to
-// the question.
+// Result reads an answer. Only a list that holds the key, or an empty list, answers the question.
 func (l Lookup) Result(answer *Answer) provider.LookupResult {
 	if answer.Status != http.StatusOK {
 		return provider.LookupResult{

@@ -20,22 +20,22 @@ type Request struct {
 	Body   []byte
 }
 
-// Answer is what the API said.
+// Answer is the API's answer.
 type Answer struct {
 	Status int
 	Header http.Header
-	// Body is whole; one of more than 1 MiB counts as no answer.
+	// Body is complete; a body of more than 1 MiB counts as no answer.
 	Body []byte
-	// At is when it came, on this machine's clock.
+	// At is when it arrived, on this machine's clock.
 	At time.Time
-	// OwnSender is the Submission.OwnSender of the submission that it answers.
+	// OwnSender is the Submission.OwnSender of the submission.
 	OwnSender bool
 }
 
 // Client makes calls to one API. It is safe for concurrent use. Every call is at most one request
-// on the wire, over a connection of HTTP/1.1 that it has for itself: http.Client would send a GET,
-// or a POST that it takes for idempotent, once more when a kept connection dies before the answer,
-// and over HTTP/2 nobody outside net/http knows when a request leaves.
+// on the wire, over an HTTP/1.1 connection of its own: http.Client would repeat a GET, or a POST
+// that it considers idempotent, when a kept connection breaks before the answer, and over HTTP/2
+// only net/http knows when a request leaves.
 type Client struct {
 	cfg   Config
 	slots chan struct{} // holds one value for each call under way
@@ -53,13 +53,13 @@ func NewClient(cfg Config) *Client {
 	}
 }
 
-// NoRedirect is the CheckRedirect that makes a redirect an answer: what is sent goes to the
+// NoRedirect is a CheckRedirect that returns a redirect as the answer: a request goes to the
 // configured address and to no other.
 func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// NewTransport makes connections by the rules of a Config: no proxy but the configured one, and no
-// address of a private network unless that is allowed, whatever a name resolves to. Scoring
-// functions are called by the same rules.
+// NewTransport connects by the rules of a Config: only the configured proxy, and no address of a
+// private network unless allowed, whatever a name resolves to. Scoring functions are called by the
+// same rules.
 func NewTransport(cfg *Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: idleTimeout}
 	if !cfg.AllowPrivate && cfg.Proxy == nil {
@@ -83,12 +83,12 @@ func NewTransport(cfg *Config) *http.Transport {
 	return t
 }
 
-// Close drops the connections that are idle, and those of calls under way when they end.
+// Close closes idle connections, and those of calls in flight when they end.
 func (c *Client) Close() { c.idle.close() }
 
 var errTooLong = errors.New("the answer is longer than 1 MiB")
 
-// body is what a request has to say; nil when that is nothing.
+// body is the body of a request; nil if it is empty.
 func body(r *Request) io.Reader {
 	if len(r.Body) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func body(r *Request) io.Reader {
 	return bytes.NewReader(r.Body)
 }
 
-// addHeader gives a request its header.
+// addHeader sets the header of a request.
 func addHeader(r *http.Request, header http.Header) *http.Request {
 	if header != nil {
 		r.Header = header.Clone()
@@ -107,7 +107,7 @@ func addHeader(r *http.Request, header http.Header) *http.Request {
 	return r
 }
 
-// target puts a path below the base.
+// target resolves a path below the base URL.
 func (c *Client) target(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err == nil && u.IsAbs() {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// conn is one connection of HTTP/1.1: it carries one request at a time, so a call knows which bytes
-// are its own, and a connection that breaks leaves one message without an answer.
+// conn is one HTTP/1.1 connection. It carries one request at a time, so a call knows which bytes
+// are its own, and a broken connection leaves one message without an answer.
 type conn struct {
 	*http.ClientConn
 	wire   *wire
@@ -24,15 +24,14 @@ type conn struct {
 	expiry *time.Timer // closes it after idleTimeout without use
 }
 
-// idleConns are the connections that no call uses at the moment.
+// idleConns are the connections that no call uses.
 type idleConns struct {
 	mu     sync.Mutex
 	by     map[string][]*conn // guarded by mu: per origin, the last used at the end
 	closed bool               // guarded by mu
 }
 
-// take returns the connection to an origin that was used last and is still open; nil when there is
-// none.
+// take returns the open connection to an origin that was used last; nil if there is none.
 func (i *idleConns) take(origin string) *conn {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -48,7 +47,7 @@ func (i *idleConns) take(origin string) *conn {
 	return nil
 }
 
-// put keeps a connection for the next call, or closes one that cannot be used again.
+// put keeps a connection for the next call, or closes it if it cannot be used again.
 func (i *idleConns) put(k *conn) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -103,28 +102,28 @@ func (c *Client) connection(ctx context.Context, to *url.URL, fresh bool) (*conn
 	return k, nil
 }
 
-// wire is a connection that counts what is written to it, and that looks at the clock before the
-// first byte of a request. Under TLS it is the connection below.
+// wire is a TCP connection, below TLS, that counts written bytes and checks the clock before the
+// first byte of a request.
 type wire struct {
 	net.Conn
 	written atomic.Int64
 	latest  atomic.Pointer[time.Time] // bounds the first byte of a request that has not begun
 }
 
-// errTooLate is what a write gets that comes too late.
+// errTooLate refuses a write after the latest start.
 var errTooLate = errors.New("its time is over")
 
-// begin says that a request follows, of which no byte may leave from latest on, and returns how
-// many bytes left before it.
+// begin starts a request of which no byte may leave from latest on, and returns how many bytes left
+// before it.
 func (w *wire) begin(latest time.Time) int64 {
 	w.latest.Store(&latest)
 	return w.written.Load()
 }
 
-// Write counts before it writes, because a byte that may be on its way has left, and takes back
-// what the system did not accept: a write to a connection that the other side has reset leaves
-// nothing. A request that comes too late writes nothing, and the connection nothing more either:
-// what would follow is the rest of that request, or the end of TLS.
+// Write counts before it writes, because a byte that may be on the wire has left, and then
+// subtracts what the system did not accept: a write to a connection that was reset sends nothing.
+// After a refused write the connection writes nothing more, because the rest of that request, or
+// the end of TLS, would follow.
 func (w *wire) Write(p []byte) (int, error) {
 	if latest := w.latest.Load(); latest != nil {
 		if !time.Now().Before(*latest) {
@@ -142,7 +141,7 @@ func (w *wire) Write(p []byte) (int, error) {
 var errPrivate = errors.New(
 	"the address lies in a private network; set allow_private if it is meant")
 
-// special are ranges beside those that package netip names: shared address space (RFC 6598), this
+// special are ranges that package netip does not name: shared address space (RFC 6598), this
 // network (RFC 791), protocol assignments (RFC 6890), benchmarking (RFC 2544), reserved (RFC 1112),
 // site-local addresses (RFC 3879), and IPv6 forms that carry an IPv4 address (RFC 4291, RFC 6052,
 // RFC 3056, RFC 4380).
@@ -155,8 +154,8 @@ var special = []netip.Prefix{
 	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fec0::/10"),
 }
 
-// refusePrivate is a net.Dialer's Control. It sees the resolved address that is about to be
-// dialled, so that no name can point inwards, not even by resolving differently the second time.
+// refusePrivate is a net.Dialer's Control. It sees the resolved address, so that no name can point
+// to a private network, not even by resolving differently the second time.
 func refusePrivate(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -168,7 +167,7 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// Public reports whether an address is one of the open internet.
+// Public reports whether an address belongs to the public internet.
 func Public(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if !a.IsGlobalUnicast() || a.IsPrivate() {

@@ -9,28 +9,28 @@ import (
 	"dispatcher/provider/settings"
 )
 
-// Environment is what a channel gets from its process beside its settings.
+// Environment is what the process gives a channel besides its settings.
 type Environment struct {
 	// ReadFile reads the files that settings name.
 	ReadFile func(name string) ([]byte, error)
 	// Callback is the public URL to which the provider posts receipts and inbound messages of this
-	// channel; empty when this deployment has none, and then none are asked for.
+	// channel. If empty, this deployment receives none, and none are asked for.
 	Callback string
 }
 
-// OpenFunc makes a channel of settings: each adapter's Open is one. Its error joins all faults of
-// the settings, each under its key. It reads files and makes no connection.
+// OpenFunc opens a channel from its settings; each adapter's Open is one. Its error joins all
+// faults of the settings, each under its key. It reads files and makes no connection.
 type OpenFunc func(values map[string]any, o Environment) (provider.Channel, error)
 
-// Adapter is what each adapter's channel is.
+// Adapter is the channel of an adapter.
 type Adapter interface {
 	provider.Channel
 	provider.Capable
 	provider.CallbackReader
 }
 
-// Open is what an adapter's Open does: parse checks the settings and reads the files that they
-// name, and make returns a channel for what they say.
+// Open implements an adapter's Open: parse checks the settings and reads their files, and make
+// returns the channel.
 func Open[C any, A Adapter](
 	values map[string]any, o Environment, parse func(map[string]any, Environment) (C, error),
 	make func(C) A,
@@ -42,7 +42,7 @@ func Open[C any, A Adapter](
 	return make(cfg), nil
 }
 
-// Concurrency is how many calls a channel with such settings can have under way at once.
+// Concurrency is how many calls a channel with these settings can have in flight.
 func Concurrency(values map[string]any) int {
 	r := settings.New(map[string]any{"connections": values["connections"]}, nil)
 	if n := r.Integer("connections", 1, maxConnections); n > 0 && r.Err() == nil {
@@ -51,9 +51,9 @@ func Concurrency(values map[string]any) int {
 	return DefaultConnections
 }
 
-// JoinFaults joins what was wrong with the settings that were read and what Validate found in the
-// result. Each error reads "key: ..."; of a key that could not be read, what Validate says is left
-// out, because it only says that there is no value.
+// JoinFaults joins the faults of reading settings and those that Validate found. Each reads "key:
+// ...". If a key could not be read, what Validate says about it is left out: it would only say that
+// the value is missing.
 func JoinFaults(read, invalid error) error {
 	list := flatten(read)
 	known := map[string]bool{}
@@ -93,13 +93,13 @@ func keyOf(err error) string {
 // exchanged.
 const maxSecrets = 2
 
-// Secret reads the file that a setting names, without its last line break.
+// Secret reads the file that a setting names, without the final line break.
 func Secret(r *settings.Reader, key string) string {
 	return strings.TrimRight(string(r.File(key)), "\r\n")
 }
 
-// Secrets reads the file, or the list of at most two files, that a setting names: while a secret is
-// exchanged both the old and the new one are valid.
+// Secrets reads the file, or the list of at most two files, that a setting names. While a secret is
+// rotated, both the old and the new one are valid.
 func Secrets(r *settings.Reader, key string, readFile func(name string) ([]byte, error)) []string {
 	return SecretsBy(r, key, readFile, func(path string, content []byte) (string, error) {
 		secret := strings.TrimRight(string(content), "\r\n")
@@ -110,8 +110,8 @@ func Secrets(r *settings.Reader, key string, readFile func(name string) ([]byte,
 	})
 }
 
-// SecretsBy reads what Secrets reads, for a vendor whose secrets have a form: clean takes one out
-// of its file, or says what is wrong with it, without showing any of it.
+// SecretsBy reads what Secrets reads, for secrets with a format: clean takes one out of its file,
+// or says what is wrong with it without showing any of it.
 func SecretsBy[S any](
 	r *settings.Reader, key string, readFile func(name string) ([]byte, error),
 	clean func(path string, content []byte) (S, error),
