@@ -25,7 +25,7 @@ func tell(t testing.TB, cfg awstest.Config, r webtest.Receipt, at time.Time) *pr
 	return webtest.MadeCallbackAt(t, request, at)
 }
 
-func TestEventsAreHeard(t *testing.T) {
+func TestEventsAreRead(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	older := account()
@@ -113,7 +113,7 @@ func TestSuccessfulIsDeliveredOnlyWhereTheOperatorSaysSo(t *testing.T) {
 	}
 }
 
-func TestMessagesOfSubscribersAreHeard(t *testing.T) {
+func TestInboundMessagesAreRead(t *testing.T) {
 	t.Parallel()
 	in := provider.Inbound{
 		Reference: "in-1", From: "+447700900123", To: "+447700900999", Text: "STOP", At: time.Now(),
@@ -269,7 +269,7 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 	}
 }
 
-func TestWithoutVerificationNobodyIsBelieved(t *testing.T) {
+func TestWithoutVerificationEveryCallbackIsForged(t *testing.T) {
 	t.Parallel()
 	c := open(t, settings(map[string]any{"sns_certificate_files": nil}))
 	if _, err := c.ReadCallback(tell(t, account(), webtest.Receipt{}, time.Now())); !errors.Is(err,
@@ -328,7 +328,7 @@ func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 		map[string]*provider.Callback{"cut anew": call})
 }
 
-func FuzzHear(f *testing.F) {
+func FuzzReadCallback(f *testing.F) {
 	genuine := tell(f, account(), webtest.Receipt{State: provider.Delivered}, time.Now())
 	f.Add(genuine.URL, "", genuine.Body)
 	f.Add(callback+"?secret="+secret, "true",

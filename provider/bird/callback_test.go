@@ -38,7 +38,7 @@ func receiptRequest(t testing.TB, cfg birdtest.Config, r webtest.Receipt) *http.
 	return request
 }
 
-func TestReceiptsAreHeard(t *testing.T) {
+func TestReceiptsAreRead(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	for name, cfg := range accounts() {
@@ -109,7 +109,7 @@ func signedGet(t testing.TB, fields url.Values) *provider.Callback {
 	return webtest.MadeCallbackAt(t, r, time.Now())
 }
 
-func TestMessagesOfSubscribersAreHeard(t *testing.T) {
+func TestInboundMessagesAreRead(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	for name, cfg := range accounts() {
@@ -227,7 +227,7 @@ func TestGenuineCallbacksOfOtherKindsMeanNothing(t *testing.T) {
 	))
 }
 
-func FuzzHear(f *testing.F) {
+func FuzzReadCallback(f *testing.F) {
 	for _, cfg := range accounts() {
 		r := receiptRequest(f, cfg, webtest.Receipt{State: provider.Delivered})
 		c := webtest.MadeCallbackAt(f, r, time.Now())
@@ -255,7 +255,7 @@ func FuzzHear(f *testing.F) {
 	})
 }
 
-// FuzzReading reads what is signed, whatever it says.
+// FuzzReading reads any signed input.
 func FuzzReading(f *testing.F) {
 	f.Add(`status=delivered&id=1`,
 		[]byte(

@@ -208,9 +208,9 @@ func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 	})
 }
 
-// TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages, however many it is: a row of them
+// TestALongRowOfUnfitMessagesOpensTheBreaker, however many it is: a row of them
 // that one is taken out of is none. It comes back with the first that it takes.
-func TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages(t *testing.T) {
+func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		unfit := provider.Result{Outcome: provider.Refused, Unfit: true, Code: "sender"}
@@ -246,10 +246,10 @@ func TestAChannelThatTakesNothingIsLeftWhateverItSaysOfTheMessages(t *testing.T)
 	})
 }
 
-// TestFewUnfitMessagesThatComeAgainOpenNothing: a message that every channel refuses comes again in
+// TestRepeatedUnfitMessagesCountOnce: a message that every channel refuses comes again in
 // each round, and a hundred of them may do so for as long as they live. With one more they are a
 // channel that takes nothing.
-func TestFewUnfitMessagesThatComeAgainOpenNothing(t *testing.T) {
+func TestRepeatedUnfitMessagesCountOnce(t *testing.T) {
 	t.Parallel()
 	b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result {
 		return provider.Result{Outcome: provider.Refused, Unfit: true, Code: "sender"}
@@ -272,9 +272,9 @@ func TestFewUnfitMessagesThatComeAgainOpenNothing(t *testing.T) {
 	}
 }
 
-// TestAnUnfitMessageKeepsThePlaceOfTheProbeWhileItIsUnderWay and no longer: what is not counted
+// TestAnUnfitProbeHoldsItsSlotWhileInFlight and no longer: what is not counted
 // does not let more through at once.
-func TestAnUnfitMessageKeepsThePlaceOfTheProbeWhileItIsUnderWay(t *testing.T) {
+func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan provider.Result)
@@ -467,7 +467,7 @@ func TestEndedContextReachesNeitherChannelNorCounts(t *testing.T) {
 	}
 }
 
-func TestOurOwnHurryIsNotTheChannelsFault(t *testing.T) {
+func TestOurOwnDeadlinesDoNotCountAgainstTheChannel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string

@@ -30,9 +30,9 @@ func (talkingChannel) Confirm(_ context.Context, c *provider.Callback) (bool, er
 	return string(c.Body) == "once", nil
 }
 
-// TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears: receipts of a channel that is
+// TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks: receipts of a channel that is
 // left alone are no less true.
-func TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears(t *testing.T) {
+func TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks(t *testing.T) {
 	t.Parallel()
 	var o atomic.Int32
 	b := breaker.New(talkingChannel{outcomes(&o)}, breaker.Config{Name: "a", Failures: 1})
@@ -56,7 +56,7 @@ func TestAnOpenBreakerStillPassesOnWhatTheChannelPromisesFindsAndHears(t *testin
 	}
 }
 
-func TestABreakerPromisesNothingForASilentChannel(t *testing.T) {
+func TestWithoutCapabilitiesNothingIsPromised(t *testing.T) {
 	t.Parallel()
 	var o atomic.Int32
 	b := breaker.New(outcomes(&o), breaker.Config{Name: "a"})

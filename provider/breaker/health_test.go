@@ -206,9 +206,9 @@ func TestFewLostAnswersNeverOpenTheBreaker(t *testing.T) {
 	})
 }
 
-// TestWhatWasUnderWayBeforeAChangeSaysNothingAfterIt: a carrier that was away is back, and what was
+// TestSubmitsInFlightDoNotCountAfterAChange: a carrier that was away is back, and what was
 // lost meanwhile times out afterwards.
-func TestWhatWasUnderWayBeforeAChangeSaysNothingAfterIt(t *testing.T) {
+func TestSubmitsInFlightDoNotCountAfterAChange(t *testing.T) {
 	t.Parallel()
 	var began time.Time
 	c := carrier{latency: 5 * time.Millisecond, timeout: answerTimeout, lost: func(n int) bool {
@@ -228,8 +228,8 @@ func TestWhatWasUnderWayBeforeAChangeSaysNothingAfterIt(t *testing.T) {
 	}
 }
 
-// TestAChangeTellsWhatLedToIt: how many of the submits failed and with which code most of them.
-func TestAChangeTellsWhatLedToIt(t *testing.T) {
+// TestAChangeReportsItsCause: how many of the submits failed and with which code most of them.
+func TestAChangeReportsItsCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Result

@@ -28,7 +28,7 @@ func tell(t testing.TB, name string, r webtest.Receipt) *provider.Callback {
 	return webtest.MadeCallbackAt(t, request, time.Now())
 }
 
-func TestReceiptsAreHeardAsDescribed(t *testing.T) {
+func TestReceiptsAreReadAsDescribed(t *testing.T) {
 	t.Parallel()
 	for name, tests := range map[string]map[webtest.Receipt]provider.Receipt{
 		"kannel": {
@@ -74,7 +74,7 @@ func TestReceiptsAreHeardAsDescribed(t *testing.T) {
 	}
 }
 
-func TestMessagesOfSubscribersAreHeardAsDescribed(t *testing.T) {
+func TestInboundMessagesAreReadAsDescribed(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"kannel", "clicksend"} {
 		in := provider.Inbound{
@@ -128,7 +128,7 @@ receipts:
 reply: {body: ACK/Jasmin, type: text/plain}
 `
 
-func TestSeveralReceiptsInOneCallbackAreHeard(t *testing.T) {
+func TestSeveralReceiptsInOneCallbackAreRead(t *testing.T) {
 	t.Parallel()
 	c := open(t, parse(t, batch))
 	said := &provider.Callback{Method: http.MethodPost, URL: callback, Certificate: true,
@@ -167,7 +167,7 @@ func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	webtest.CheckRefused(t, c, provider.ErrMalformed, calls)
 }
 
-func FuzzHear(f *testing.F) {
+func FuzzReadCallback(f *testing.F) {
 	for _, name := range []string{"kannel", "clicksend"} {
 		c := tell(f, name, webtest.Receipt{State: provider.Delivered})
 		f.Add(c.Method, c.URL, "Basic eDp5", c.Body)

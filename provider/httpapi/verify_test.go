@@ -126,7 +126,7 @@ func TestBasicAuthenticationTakesTwoPasswords(t *testing.T) {
 	}
 }
 
-func TestWithoutVerificationNobodyIsBelieved(t *testing.T) {
+func TestWithoutVerificationEveryCallbackIsForged(t *testing.T) {
 	t.Parallel()
 	c := open(t, undescribed(t))
 	if _, err := c.ReadCallback(&provider.Callback{

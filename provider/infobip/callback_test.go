@@ -92,7 +92,7 @@ func TestWrongProofsAreForged(t *testing.T) {
 
 // An address is good for its own message: who has seen it cannot report on others, nor hand over
 // messages.
-func TestAddressOfOneMessageSpeaksForNoOther(t *testing.T) {
+func TestACallbackURLIsValidForItsMessageOnly(t *testing.T) {
 	t.Parallel()
 	proven := func(body string) *provider.Callback {
 		return call(
@@ -107,9 +107,9 @@ func TestAddressOfOneMessageSpeaksForNoOther(t *testing.T) {
 	))
 }
 
-// TestAProvenKeyVouchesForNoOtherID: the proof in an address covers the key alone. With one address
+// TestAProofCoversNoOtherID: the proof in an address covers the key alone. With one address
 // that was seen, a report on another message's id must not change that other message.
-func TestAProvenKeyVouchesForNoOtherID(t *testing.T) {
+func TestAProofCoversNoOtherID(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ffffffffffffffffffffffffffffffff", "34567890"} {
 		body := `{"results":[{"messageId":"` + id + `","callbackData":"` + key +

@@ -59,14 +59,14 @@ func TestEveryRecordedAnswerIsClassified(t *testing.T) {
 	}, "bad_sender", "bad_sender_and_text", "rejected_source")
 }
 
-func TestEveryStatusOfTheTableExplainsItself(t *testing.T) {
+func TestEveryStatusHasAMeaningAndAReason(t *testing.T) {
 	t.Parallel()
 	webtest.CheckTable(t, rejections)
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of
+// TestAccountFaultsAreNotBlamedOnTheMessage: nor is a sender that is refused everywhere one of
 // the message.
-func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
+func TestAccountFaultsAreNotBlamedOnTheMessage(t *testing.T) {
 	t.Parallel()
 	webtest.CheckBlame(t, rejections, map[web.Blame][]int{
 		web.OnChannel: {12, 17, 18, 19, 21, 24, 31, 100}, web.OnSender: {11, 13},

@@ -7,9 +7,9 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// FuzzHear hears every body twice: without a proof it must say nothing, with one it may say what it
+// FuzzReadCallback hears every body twice: without a proof it must say nothing, with one it may say what it
 // likes without a panic and with bounded codes.
-func FuzzHear(f *testing.F) {
+func FuzzReadCallback(f *testing.F) {
 	f.Add(report, "?key="+key+"&proof=00", "Basic aW5mb2JpcDp4")
 	f.Add(`{"results":[{"messageId":"mo","from":"447700900123","to":"12345","text":"STOP"}]}`, "",
 		"")

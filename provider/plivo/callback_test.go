@@ -161,7 +161,7 @@ func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 		})
 }
 
-func TestTheNonceNamesACallback(t *testing.T) {
+func TestTheNonceIsTheReplayID(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	call := signed(url.Values{"MessageUUID": {u1}, "Status": {"queued"}, "ErrorCode": {""}})
@@ -212,9 +212,9 @@ func TestTheMainAccountSignsForASubaccount(t *testing.T) {
 	}
 }
 
-// TestNoBodyUnderSignatureV2SettlesAnything takes a genuine callback, drops its signature V3 and
+// TestABodyUnderSignatureV2SettlesNothing takes a genuine callback, drops its signature V3 and
 // changes what V2 does not cover.
-func TestNoBodyUnderSignatureV2SettlesAnything(t *testing.T) {
+func TestABodyUnderSignatureV2SettlesNothing(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)
 	for _, body := range []string{
@@ -278,9 +278,9 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {u1}})})
 }
 
-// FuzzHear signs every form correctly, and then changes it: what is genuine is read without panic,
+// FuzzReadCallback signs every form correctly, and then changes it: what is genuine is read without panic,
 // what is not yields nothing, and under V2 alone at most a Pending receipt.
-func FuzzHear(f *testing.F) {
+func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageUUID="+u1+"&Status=delivered", "MessageUUID="+u1+"&Status=failed")
 	f.Add("MessageUUID="+u1+"&From=1&To=2&Text=STOP", "")
 	f.Add("%zz", "a=b;c=d")

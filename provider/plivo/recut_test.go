@@ -95,10 +95,10 @@ func (c *captured) try(t rapid.TB, address, nonce string, body []byte) {
 	}
 }
 
-// TestNoOtherCutOfACallbackIsBelieved tries every way to cut one more field out of a value, to let
+// TestNoOtherCutOfACallbackIsAccepted tries every way to cut one more field out of a value, to let
 // a value swallow the fields behind it, to move fields into the address or the query, and to move
 // the end of the form into the nonce.
-func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
+func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
 	forms := map[string]url.Values{

@@ -113,7 +113,7 @@ func TestCallbacksOfAnotherTimeAreStale(t *testing.T) {
 	}, 24*time.Hour, 5*time.Minute)
 }
 
-func TestTheNonceNamesACallback(t *testing.T) {
+func TestTheNonceIsTheReplayID(t *testing.T) {
 	t.Parallel()
 	another := signed()
 	another.Header[headerNonce] = []string{"01JHOTHER"}

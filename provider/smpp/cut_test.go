@@ -15,9 +15,9 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// TestTheRestGoesOutOnlyUnderTheCutThatItIsARestOf changes what decides a cut after a part was
+// TestRemainingPartsAreSentOnlyWithTheSameCut changes what decides a cut after a part was
 // accepted, and what does not.
-func TestTheRestGoesOutOnlyUnderTheCutThatItIsARestOf(t *testing.T) {
+func TestRemainingPartsAreSentOnlyWithTheSameCut(t *testing.T) {
 	t.Parallel()
 	pound, turkish := strings.Repeat("0123456789", 43)+"£", strings.Repeat("a", 200)+"ş"
 	single := sms.LanguagesOf(sms.Turkish)
@@ -73,7 +73,7 @@ func TestTheRestGoesOutOnlyUnderTheCutThatItIsARestOf(t *testing.T) {
 	}
 }
 
-func TestTheRestOfAnotherTextIsRefused(t *testing.T) {
+func TestRemainingPartsOfAnotherTextAreRefused(t *testing.T) {
 	t.Parallel()
 	cfg := Config{}
 	s := provider.Submission{
@@ -90,9 +90,9 @@ func TestTheRestOfAnotherTextIsRefused(t *testing.T) {
 	}
 }
 
-// TestCutIsWhatAnAttemptAtAllPartsTells holds the fingerprint that the pipeline compares with to
+// TestCutEqualsTheResultOfAWholeAttempt holds the fingerprint that the pipeline compares with to
 // that of the wire, under all settings that decide it.
-func TestCutIsWhatAnAttemptAtAllPartsTells(t *testing.T) {
+func TestCutEqualsTheResultOfAWholeAttempt(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) *Config {
@@ -135,9 +135,9 @@ func TestCutIsWhatAnAttemptAtAllPartsTells(t *testing.T) {
 	})
 }
 
-// TestARecutChannelSendsNothingOfTheRest is the whole way: a part throttled, the alphabet changed,
+// TestAChannelThatCutsDifferentlySendsNoRemainingPart is the whole way: a part throttled, the alphabet changed,
 // the rest submitted.
-func TestARecutChannelSendsNothingOfTheRest(t *testing.T) {
+func TestAChannelThatCutsDifferentlySendsNoRemainingPart(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1,
 		Behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) (a smpptest.Answer) {
@@ -167,7 +167,7 @@ func TestARecutChannelSendsNothingOfTheRest(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsTakenWholeTellsNoCut(t *testing.T) {
+func TestAFullyAcceptedMessageHasNoCut(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{})
 	s := submission(1)

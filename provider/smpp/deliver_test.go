@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-func TestReceiptsComeUntilTheHandlerTakesThem(t *testing.T) {
+func TestReceiptsRepeatUntilTheHandlerTakesThem(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Receipts: true}})
 	var calls atomic.Int64
@@ -65,9 +65,9 @@ func TestDataSMArrivesLikeDeliverSM(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// TestASlowHandlerHoldsUpNoAnswers blocks the handler, fills its queue, and sends a
+// TestASlowHandlerDelaysNoAnswers blocks the handler, fills its queue, and sends a
 // message through all the same.
-func TestASlowHandlerHoldsUpNoAnswers(t *testing.T) {
+func TestASlowHandlerDelaysNoAnswers(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan string, deliveryQueue+1), make(chan struct{})
 	client, peer := startRaw(t,

@@ -274,7 +274,7 @@ func TestTheFirstRuleThatFitsWritesTheSender(t *testing.T) {
 		t.Errorf("no sender: %+v", got)
 	}
 	if _, err := cfg.sourceTo("far too long a name", "+44"); codeOf(err) != "source" {
-		t.Errorf("a name that no rule mends: %v", err)
+		t.Errorf("a name that no rule rewrites: %v", err)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers has two hosts, one of which refuses
+// TestARefusingBindDoesNotAttractMessages has two hosts, one of which refuses
 // everything at once and is therefore always the least loaded.
-func TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers(t *testing.T) {
+func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
 		"refuses":         {ErrorEvery: 1},
@@ -53,9 +53,9 @@ func TestABindThatTakesNothingDoesNotDrawTheMessagesOfTheOthers(t *testing.T) {
 	}
 }
 
-// TestASenderThatIsNotRegisteredSaysNothingAboutTheBind: messages of other senders go on over it.
+// TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy: messages of other senders go on over it.
 // One of the channel's own is refused with every message.
-func TestASenderThatIsNotRegisteredSaysNothingAboutTheBind(t *testing.T) {
+func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{true, false} {
 		srv := startServer(
@@ -77,9 +77,9 @@ func TestASenderThatIsNotRegisteredSaysNothingAboutTheBind(t *testing.T) {
 	}
 }
 
-// TestAnUnfitMessageDoesNotMakeAnAilingBindWell: the SMSC may have refused it before it came to
+// TestAnUnfitMessageDoesNotMakeABindHealthy: the SMSC may have refused it before it came to
 // what is wrong with it.
-func TestAnUnfitMessageDoesNotMakeAnAilingBindWell(t *testing.T) {
+func TestAnUnfitMessageDoesNotMakeABindHealthy(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
 		if s.Source.Addr == "ACME" {
@@ -106,9 +106,9 @@ func unaccepted(c *Client, n int) int {
 	return n - tally(sendMany(c, n, 8))[provider.Accepted]
 }
 
-// TestAilingBindsServeWhileThereAreNoOthers: whether the whole channel is worth anything is the
+// TestUnhealthyBindsServeWhenAllAreUnhealthy: whether the whole channel is worth anything is the
 // breaker's business.
-func TestAilingBindsServeWhileThereAreNoOthers(t *testing.T) {
+func TestUnhealthyBindsServeWhenAllAreUnhealthy(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1}})
 	cfg := fastConfig(srv.Addr())
@@ -126,7 +126,7 @@ func TestAilingBindsServeWhileThereAreNoOthers(t *testing.T) {
 	}
 }
 
-func TestWaitersAreServedByAilingBindsWhenTheHealthyOnesLeave(t *testing.T) {
+func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 	t.Parallel()
 	p, sick, healthy := newPool(1), &session{}, &session{}
 	p.add(sick)
@@ -181,15 +181,15 @@ func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
 	}
 }
 
-func TestPeersOfVersion50AreHeededWhereThatIsSet(t *testing.T) {
+func TestCongestionOfVersion50PeersIsHonoredIfConfigured(t *testing.T) {
 	t.Parallel()
-	for _, heed := range []bool{true, false} {
+	for _, honor := range []bool{true, false} {
 		srv := startServer(
 			t, smpptest.Config{
 				Version: pdu.Version50, Behaviour: smpptest.Behaviour{Congestion: 100},
 			})
 		cfg := fastConfig(srv.Addr())
-		cfg.HonorCongestion, cfg.InterfaceVersion = heed, pdu.Version50
+		cfg.HonorCongestion, cfg.InterfaceVersion = honor, pdu.Version50
 		c := startClient(t, cfg)
 		send(c, submission(1))
 		limited := func() bool {
@@ -197,7 +197,7 @@ func TestPeersOfVersion50AreHeededWhereThatIsSet(t *testing.T) {
 			defer c.pool.mu.Unlock()
 			return c.pool.sessions[0].slots.limit == 1
 		}
-		if heed {
+		if honor {
 			eventually(t, "the window is narrow", limited)
 		} else if limited() {
 			t.Error("a state that is ignored narrowed the window")
@@ -210,9 +210,9 @@ func TestPeersOfVersion50AreHeededWhereThatIsSet(t *testing.T) {
 	}
 }
 
-// TestABindThatRecoveredTakesPartAgainWhileMessagesWaitInLine: senders that are more than the
+// TestARecoveredBindServesWaitingMessages: senders that are more than the
 // windows hold never leave the line empty, so that the probe has to come out of it.
-func TestABindThatRecoveredTakesPartAgainWhileMessagesWaitInLine(t *testing.T) {
+func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
 		"refused": {ErrorEvery: 1}, "did not answer": {DropEvery: 1},
@@ -247,8 +247,8 @@ func TestABindThatRecoveredTakesPartAgainWhileMessagesWaitInLine(t *testing.T) {
 	}
 }
 
-// TestAProbeThatNobodyTookIsStillDue: to look for a bind is not to take it.
-func TestAProbeThatNobodyTookIsStillDue(t *testing.T) {
+// TestAnUnusedProbeStaysDue: to look for a bind is not to take it.
+func TestAnUnusedProbeStaysDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, sick, healthy := newPool(1), &session{}, &session{}

@@ -66,9 +66,9 @@ func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]
 	return codes
 }
 
-// TestASilentBindIsNoticedWhateverEndsTheWait: the timeout of the bind itself, or, where that is
+// TestASilentBindBecomesUnhealthyHoweverTheWaitEnds: the timeout of the bind itself, or, where that is
 // set too long, the deadline of the senders, which the dispatcher counts from the claim.
-func TestASilentBindIsNoticedWhateverEndsTheWait(t *testing.T) {
+func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 	t.Parallel()
 	const deadline = 10 * time.Second
 	for name, cfg := range map[string]Config{
@@ -105,9 +105,9 @@ func TestASilentBindIsNoticedWhateverEndsTheWait(t *testing.T) {
 	}
 }
 
-// TestSendersThatGoSoonSayNothingAboutTheBind: an SMSC that answers after a second is slow, not
+// TestEarlyTimeoutsDoNotCountAgainstTheBind: an SMSC that answers after a second is slow, not
 // silent. Its bind keeps its part of the messages of those who can wait.
-func TestSendersThatGoSoonSayNothingAboutTheBind(t *testing.T) {
+func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {
 	t.Parallel()
 	for _, sendTimeout := range []time.Duration{10 * time.Second, time.Second} {
 		t.Run(sendTimeout.String(), func(t *testing.T) {
@@ -179,8 +179,8 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 	}
 }
 
-// TestOneThatIsCalledOffSaysNothingAboutTheBind however long it waited.
-func TestOneThatIsCalledOffSaysNothingAboutTheBind(t *testing.T) {
+// TestCancelledSendsDoNotCountAgainstTheBind however long it waited.
+func TestCancelledSendsDoNotCountAgainstTheBind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 1}, Config{})
@@ -201,7 +201,7 @@ func TestOneThatIsCalledOffSaysNothingAboutTheBind(t *testing.T) {
 	})
 }
 
-func TestTheDefaultTimeoutIsOverBeforeTheSendersGo(t *testing.T) {
+func TestTheDefaultTimeoutEndsBeforeTheSendersGiveUp(t *testing.T) {
 	t.Parallel()
 	for sendTimeout, want := range map[time.Duration]time.Duration{
 		0: DefaultResponseTimeout, time.Minute: DefaultResponseTimeout,

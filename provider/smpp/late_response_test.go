@@ -32,9 +32,9 @@ func lateAnswers(cfg *Config) <-chan provider.Receipt {
 	return content
 }
 
-// TestALateYesProvesThatTheSubmitWasTaken, whether the bind or the sender gave it up, and for each
+// TestALateAcceptanceProvesThatTheSubmitWasTaken, whether the bind or the sender gave it up, and for each
 // part of a message.
-func TestALateYesProvesThatTheSubmitWasTaken(t *testing.T) {
+func TestALateAcceptanceProvesThatTheSubmitWasTaken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		deadline time.Duration
@@ -81,9 +81,9 @@ func TestALateYesProvesThatTheSubmitWasTaken(t *testing.T) {
 	}
 }
 
-// TestOnlyALateYesIsAProof: not a no, not an answer that comes twice, not one to a submit that had
+// TestOnlyALateAcceptanceIsReported: not a no, not an answer that comes twice, not one to a submit that had
 // its own, and not one that claims to be about another kind of request.
-func TestOnlyALateYesIsAProof(t *testing.T) {
+func TestOnlyALateAcceptanceIsReported(t *testing.T) {
 	t.Parallel()
 	cfg := Config{ResponseTimeout: 200 * time.Millisecond}
 	content := lateAnswers(&cfg)
@@ -125,7 +125,7 @@ func TestOnlyALateYesIsAProof(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-func TestWhatIsRememberedOfGivenUpSubmitsIsBounded(t *testing.T) {
+func TestTimedOutSubmitsAreBounded(t *testing.T) {
 	t.Parallel()
 	var g givenUp
 	const n = maxGivenUp + 10
@@ -179,10 +179,10 @@ func (c *brittleConn) arm() {
 	c.armed = true
 }
 
-// TestUnderTLSEverySubmitOfABrokenWriteIsInDoubt: what a write reports counts records and says too
+// TestUnderTLSEverySubmitOfABrokenWriteIsUnknown: what a write reports counts records and says too
 // little about what has left. Of a plain connection the same write leaves nothing in doubt of which
 // no octet left.
-func TestUnderTLSEverySubmitOfABrokenWriteIsInDoubt(t *testing.T) {
+func TestUnderTLSEverySubmitOfABrokenWriteIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		encrypted bool

@@ -218,8 +218,8 @@ func (s *session) queued(t *testing.T, latest time.Time, n, size int) []*call {
 	return calls
 }
 
-// TestTheLastLookIsRightBeforeTheWrite: no alarm has gone off, the writer decides.
-func TestTheLastLookIsRightBeforeTheWrite(t *testing.T) {
+// TestLatestIsCheckedRightBeforeTheWrite: no alarm has gone off, the writer decides.
+func TestLatestIsCheckedRightBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := queueing(t)
@@ -245,9 +245,9 @@ func TestTheLastLookIsRightBeforeTheWrite(t *testing.T) {
 	})
 }
 
-// TestABegunMessageIsWrittenToItsEnd: the parts behind the first write of a large message follow
+// TestAStartedMessageIsFinished: the parts behind the first write of a large message follow
 // after the latest moment.
-func TestABegunMessageIsWrittenToItsEnd(t *testing.T) {
+func TestAStartedMessageIsFinished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := queueing(t)

@@ -62,8 +62,8 @@ func (h *hosts) startAt(t *testing.T, addresses ...string) *Client {
 	return c
 }
 
-// TestAHostThatBindsAndDropsIsLeft, as a load balancer in front of a dead host does.
-func TestAHostThatBindsAndDropsIsLeft(t *testing.T) {
+// TestAHostThatBindsAndDropsIsAvoided, as a load balancer in front of a dead host does.
+func TestAHostThatBindsAndDropsIsAvoided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHosts(map[string]smpptest.Behaviour{"bad:1": {}, "good:1": {}})
@@ -79,8 +79,8 @@ func TestAHostThatBindsAndDropsIsLeft(t *testing.T) {
 	})
 }
 
-// TestAHostThatIsSilentOrTakesNothingIsLeft however long it was bound.
-func TestAHostThatIsSilentOrTakesNothingIsLeft(t *testing.T) {
+// TestASilentOrRefusingHostIsAvoided however long it was bound.
+func TestASilentOrRefusingHostIsAvoided(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		behaviour smpptest.Behaviour
@@ -114,9 +114,9 @@ func TestAHostThatIsSilentOrTakesNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestABindGoesBackToItsHost: it fled while the host was away, and returns when its connection ends
+// TestABindReturnsToItsFirstAddress: it fled while the host was away, and returns when its connection ends
 // in a good way.
-func TestABindGoesBackToItsHost(t *testing.T) {
+func TestABindReturnsToItsFirstAddress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHosts(map[string]smpptest.Behaviour{"home:1": {}, "other:1": {}})

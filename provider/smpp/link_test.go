@@ -90,8 +90,8 @@ func TestReconnectPausesAreSpreadBetweenTheirBounds(t *testing.T) {
 	})
 }
 
-// TestAWrongPasswordIsLoudAndPatient binds over pipes, so that an hour passes at once.
-func TestAWrongPasswordIsLoudAndPatient(t *testing.T) {
+// TestAWrongPasswordIsReportedAndRetriedSlowly binds over pipes, so that an hour passes at once.
+func TestAWrongPasswordIsReportedAndRetriedSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := smpptest.New(smpptest.Config{SystemID: "acme", Password: "right"})
@@ -328,7 +328,7 @@ func TestPeersOfOtherVersionsAreTolerated(t *testing.T) {
 	}
 }
 
-func TestAPeerThatTalksBeforeTheBindIsHeardOut(t *testing.T) {
+func TestPDUsBeforeTheBindResponseAreAnswered(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
 	cfg := fastConfig("pipe:1")

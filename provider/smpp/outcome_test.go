@@ -80,9 +80,9 @@ func TestNoAnswerIsUnknownUnlessTheChannelSaysSo(t *testing.T) {
 	}
 }
 
-// TestWhatTheChannelSaysOfAStatusHoldsWhoeverTheSenderIs: an operator who calls a status unfit, or
+// TestConfiguredOutcomesApplyToEverySender: an operator who calls a status unfit, or
 // refused, knows the carrier.
-func TestWhatTheChannelSaysOfAStatusHoldsWhoeverTheSenderIs(t *testing.T) {
+func TestConfiguredOutcomesApplyToEverySender(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Outcomes: map[pdu.Status]StatusMeaning{
 		0x410: unfit, pdu.StatusInvSrcAdr: {Outcome: provider.Refused},
@@ -118,9 +118,9 @@ func TestOnlyARefusalCanBeUnfit(t *testing.T) {
 	}
 }
 
-// TestWhatTheChannelWritesIsNotTheMessagesOwn: a type that a setting or a rule fixes, a sender that
+// TestAddressFieldsOfTheChannelAreNotTheMessagesOwn: a type that a setting or a rule fixes, a sender that
 // a rule or the routing document puts in place of the message's.
-func TestWhatTheChannelWritesIsNotTheMessagesOwn(t *testing.T) {
+func TestAddressFieldsOfTheChannelAreNotTheMessagesOwn(t *testing.T) {
 	t.Parallel()
 	octet := new(byte(1))
 	france := []string{"33"}

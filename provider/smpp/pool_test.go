@@ -115,7 +115,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 	}
 }
 
-func TestWhoeverWaitsIsRefusedWhenTheLastSessionEnds(t *testing.T) {
+func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 	t.Parallel()
 	p, s := newPool(1), &session{}
 	if _, why := p.acquire(t.Context(), 1, time.Time{}); why != "connecting" {

@@ -18,7 +18,7 @@ func handleOf(s provider.Submission, r provider.Result) Handle {
 	return Handle{Reference: r.Reference, From: s.From, To: s.To}
 }
 
-func TestQueryAndCancelGoByTheReference(t *testing.T) {
+func TestQueryAndCancelUseTheReference(t *testing.T) {
 	t.Parallel()
 	srv := startServer(
 		t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Queries: true, Cancels: true}})
@@ -108,8 +108,8 @@ func TestQueriesUnderWayEndWithTheirConnection(t *testing.T) {
 	}
 }
 
-// TestReceiptsThatNeverComeAreAskedFor: the carrier loses every receipt but knows the states.
-func TestReceiptsThatNeverComeAreAskedFor(t *testing.T) {
+// TestMissingReceiptsAreQueried: the carrier loses every receipt but knows the states.
+func TestMissingReceiptsAreQueried(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	srv := startServer(t, smpptest.Config{Log: -1,
@@ -146,8 +146,8 @@ func TestReceiptsThatNeverComeAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestWhatHasItsReceiptIsNotAskedFor, and neither is anything for ever.
-func TestWhatHasItsReceiptIsNotAskedFor(t *testing.T) {
+// TestMessagesWithAReceiptAreNotQueried, and neither is anything for ever.
+func TestMessagesWithAReceiptAreNotQueried(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	h := newReceiptQueries(&Client{cfg: Config{QueryAfter: time.Minute}})
@@ -179,7 +179,7 @@ func TestWhatHasItsReceiptIsNotAskedFor(t *testing.T) {
 	}
 }
 
-func TestTheChaseIsBounded(t *testing.T) {
+func TestReceiptQueriesAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newReceiptQueries(&Client{cfg: Config{QueryAfter: time.Minute}})
 	h.queue = make([]awaitedReceipt, maxAwaited)
@@ -189,9 +189,9 @@ func TestTheChaseIsBounded(t *testing.T) {
 	}
 }
 
-// TestLateReceiptsAreAskedForAtAPace: the SMSC answers at once, and no receipt has come for a
+// TestReceiptQueriesKeepTheirRate: the SMSC answers at once, and no receipt has come for a
 // hundred messages.
-func TestLateReceiptsAreAskedForAtAPace(t *testing.T) {
+func TestReceiptQueriesKeepTheirRate(t *testing.T) {
 	t.Parallel()
 	for rate, perSecond := range map[int]int{0: DefaultQueryRate, 4: 4} {
 		synctest.Test(t, func(t *testing.T) {
@@ -219,8 +219,8 @@ func TestLateReceiptsAreAskedForAtAPace(t *testing.T) {
 	}
 }
 
-// TestLateReceiptsAreAskedForWhereTheWindowHasRoom: it is full of submits for two minutes.
-func TestLateReceiptsAreAskedForWhereTheWindowHasRoom(t *testing.T) {
+// TestReceiptQueriesUseFreeSlotsOnly: it is full of submits for two minutes.
+func TestReceiptQueriesUseFreeSlotsOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{
@@ -252,7 +252,7 @@ func TestLateReceiptsAreAskedForWhereTheWindowHasRoom(t *testing.T) {
 	})
 }
 
-func TestASpareSlotIsOneThatNoSubmitWants(t *testing.T) {
+func TestASpareSlotIsOneThatNoSubmitNeeds(t *testing.T) {
 	t.Parallel()
 	p, s := newPool(2), &session{}
 	if _, err := p.takeSpare(); !errors.Is(err, errNoBind) {

@@ -27,9 +27,9 @@ func handing(to chan<- handed) func(r provider.Receipt, answer func(taken bool))
 	return func(r provider.Receipt, answer func(taken bool)) { to <- handed{r, answer} }
 }
 
-// TestAReceiptIsAnsweredWhenItIsInSafeHands: the reader does not wait for that, each response has
+// TestAReceiptIsAnsweredOnceItIsStored: the reader does not wait for that, each response has
 // the number of its request, in whatever order they come, and only the first word counts.
-func TestAReceiptIsAnsweredWhenItIsInSafeHands(t *testing.T) {
+func TestAReceiptIsAnsweredOnceItIsStored(t *testing.T) {
 	t.Parallel()
 	got := make(chan handed, 3)
 	client, peer := startRaw(t, Config{OnReceipt: handing(got)})
@@ -99,7 +99,7 @@ func TestWhatIsNotAnsweredComesAgainOverTheNextConnection(t *testing.T) {
 		orphans = append(orphans, next(t, got))
 	}
 	cut, cancel := context.WithCancel(t.Context())
-	cancel() // the end of a process, without a farewell
+	cancel() // the end of a process, without unbind
 	_ = first.Close(cut)
 	for _, h := range orphans {
 		h.answer(true)
@@ -214,8 +214,8 @@ func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestAnAnswerForASessionThatIsOverGoesNowhere, and keeps no memory.
-func TestAnAnswerForASessionThatIsOverGoesNowhere(t *testing.T) {
+// TestAnAnswerAfterTheSessionEndedIsDropped, and keeps no memory.
+func TestAnAnswerAfterTheSessionEndedIsDropped(t *testing.T) {
 	t.Parallel()
 	got := make(chan handed, 1)
 	s, end := unread(Config{OnReceipt: handing(got)})
@@ -231,8 +231,8 @@ func TestAnAnswerForASessionThatIsOverGoesNowhere(t *testing.T) {
 	}
 }
 
-// TestAPeerThatReadsNoAnswersIsLeft also when the answers come later.
-func TestAPeerThatReadsNoAnswersIsLeft(t *testing.T) {
+// TestAPeerThatReadsNoAnswersIsDisconnected also when the answers come later.
+func TestAPeerThatReadsNoAnswersIsDisconnected(t *testing.T) {
 	t.Parallel()
 	lost := make(chan error, 1)
 	got := make(chan handed, 1)

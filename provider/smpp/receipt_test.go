@@ -155,8 +155,8 @@ func TestWhatNamesNoMessageIsNoReceipt(t *testing.T) {
 	}
 }
 
-// TestAReceiptThatNamesNoMessageIsANamelessOne, so that it is counted and not lost without a word.
-func TestAReceiptThatNamesNoMessageIsANamelessOne(t *testing.T) {
+// TestAReceiptWithoutMessageIDHasNoReference, so that it is counted and not lost without a word.
+func TestAReceiptWithoutMessageIDHasNoReference(t *testing.T) {
 	t.Parallel()
 	inText := textReceipt("id:7F stat:DELIVRD err:000")
 	for name, m := range map[string]pdu.Message{

@@ -155,9 +155,9 @@ func startPiped(
 	return srv, c
 }
 
-// TestCutMidWindowLeavesNothingInDoubtThatIsCertain cuts again and again under load:
+// TestACutConnectionKeepsCertainOutcomes cuts again and again under load:
 // nothing is written twice, and what is Refused was certainly not written.
-func TestCutMidWindowLeavesNothingInDoubtThatIsCertain(t *testing.T) {
+func TestACutConnectionKeepsCertainOutcomes(t *testing.T) {
 	t.Parallel()
 	rounds, n := 10, 400
 	if testing.Short() {
@@ -194,7 +194,7 @@ func checkCut(t *testing.T, n int, encrypted bool) {
 	}
 	written, decided := len(srv.Submits()), counts[provider.Accepted]+counts[provider.Unknown]
 	if written > decided {
-		t.Errorf("%d submits were written, only %d are accepted or in doubt", written, decided)
+		t.Errorf("%d submits were written, only %d are accepted or unknown", written, decided)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestAPeerThatDoesNotFinishItsPDUIsLeft, although octets of it may still come.
-func TestAPeerThatDoesNotFinishItsPDUIsLeft(t *testing.T) {
+// TestAPeerThatDoesNotFinishItsPDUIsDisconnected, although octets of it may still come.
+func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 	t.Parallel()
 	for name, drip := range map[string]bool{"stops": false, "drips": true} {
 		t.Run(name, func(t *testing.T) {

@@ -204,9 +204,9 @@ func TestLargestPDUsPassInBothDirections(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// TestOnlySubmitsOfWhichOctetsLeftAreInDoubt lets the peer read a stated number of
+// TestOnlySubmitsOfWhichOctetsLeftAreUnknown lets the peer read a stated number of
 // octets of one write, which a pipe counts exactly.
-func TestOnlySubmitsOfWhichOctetsLeftAreInDoubt(t *testing.T) {
+func TestOnlySubmitsOfWhichOctetsLeftAreUnknown(t *testing.T) {
 	t.Parallel()
 	for name, whole := range map[string]int{"none": 0, "one": 1, "three": 3} {
 		for extra, cut := range map[string]int{"": 0, " and an octet": 1} {
@@ -371,7 +371,7 @@ func TestAPeerThatDoesNotReadIsDropped(t *testing.T) {
 	if err := <-lost; !errors.Is(err, errStalled) {
 		t.Errorf("the bind was lost for %v", err)
 	}
-	// At most those in doubt can have arrived.
+	// At most the unknown ones can have arrived.
 	arrived := 0
 	for {
 		h, _, err := peer.reader.Next()
@@ -383,7 +383,7 @@ func TestAPeerThatDoesNotReadIsDropped(t *testing.T) {
 		}
 	}
 	if arrived > counts[provider.Unknown] {
-		t.Errorf("%d submits arrived, only %d are in doubt", arrived, counts[provider.Unknown])
+		t.Errorf("%d submits arrived, only %d are unknown", arrived, counts[provider.Unknown])
 	}
 }
 
@@ -422,7 +422,7 @@ func TestHalfOpenPeersAreDroppedAndDialledAgain(t *testing.T) {
 	}
 }
 
-func TestAPeerThatUnbindsStillAnswersWhatIsUnderWay(t *testing.T) {
+func TestAfterUnbindPendingAnswersStillCount(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: holding(hold)})
@@ -443,7 +443,7 @@ func TestAPeerThatUnbindsStillAnswersWhatIsUnderWay(t *testing.T) {
 	eventually(t, "the client binds again", func() bool { ok, _ := c.Ready(); return ok })
 }
 
-func TestAPeerThatUnbindsAndForgetsAnswersIsLeftAfterTheTimeout(t *testing.T) {
+func TestAfterUnbindMissingAnswersTimeOut(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{DropEvery: 1}})
 	cfg := fastConfig(srv.Addr())
@@ -459,7 +459,7 @@ func TestAPeerThatUnbindsAndForgetsAnswersIsLeftAfterTheTimeout(t *testing.T) {
 	eventually(t, "the client binds again", func() bool { return srv.Stats().Binds > before })
 }
 
-func TestFloodedWithRequestsTheClientHangsUp(t *testing.T) {
+func TestAFloodOfRequestsEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
 	cfg := fastConfig("pipe:1")

@@ -62,7 +62,7 @@ import (
 //	                      error such as "/012", or both
 //	receipt_errors        own (default) or gsm: err in the text of receipts is a MAP error
 //	untyped_receipts      false (default) or true: receipts are told by their text where esm_class says nothing
-//	congestion            ignore (default) or heed: congestion_state narrows the window
+//	congestion            ignore (default) or honor: congestion_state narrows the window
 //	query                 false (default) or true: the SMSC answers query_sm, which query_after needs
 //	cancel                false (default) or true: the SMSC answers cancel_sm, with which the accepted parts of a message
 //	                      are taken back when another is rejected
@@ -161,7 +161,7 @@ var (
 	idCases       = map[string]IDCase{"lower": LowerCase, "upper": UpperCase}
 	idSources     = map[string]IDSource{"any": AnyID, "text": TextID, "parameter": ParameterID}
 	receiptErrors = map[string]bool{"own": false, "gsm": true}
-	congestions   = map[string]bool{"ignore": false, "heed": true}
+	congestions   = map[string]bool{"ignore": false, "honor": true}
 	receipts      = map[string]byte{"none": pdu.ReceiptNone, "final": pdu.ReceiptFinal}
 )
 

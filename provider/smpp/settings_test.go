@@ -130,7 +130,7 @@ func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
 		"receipt_meanings": map[string]any{
 			"undeliv/012": "absent", "ACCEPTD": "delivered", "/099": "pending",
 		},
-		"receipt_errors": "gsm", "untyped_receipts": true, "congestion": "heed", "query": true,
+		"receipt_errors": "gsm", "untyped_receipts": true, "congestion": "honor", "query": true,
 		"cancel": "on", "query_after": "1h", "query_rate": 3,
 	})
 	if err != nil {

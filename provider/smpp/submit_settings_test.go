@@ -26,9 +26,9 @@ func answerPart(number int, a smpptest.Answer) smpptest.Behaviour {
 	}}
 }
 
-// TestPartsOfARejectedMessageAreTakenBack where the channel says that cancel_sm works, and those of
+// TestAcceptedPartsOfARejectedMessageAreCancelled where the channel says that cancel_sm works, and those of
 // no other message.
-func TestPartsOfARejectedMessageAreTakenBack(t *testing.T) {
+func TestAcceptedPartsOfARejectedMessageAreCancelled(t *testing.T) {
 	t.Parallel()
 	rejected := smpptest.Answer{Status: pdu.StatusInvDstAdr}
 	for name, c := range map[string]struct {
@@ -93,8 +93,8 @@ func answerless(t *testing.T) (*Client, *rawPeer) {
 	return c, peer
 }
 
-// TestASilentCancelHoldsUpNothingForLong: the first that is not answered is the last.
-func TestASilentCancelHoldsUpNothingForLong(t *testing.T) {
+// TestAnUnansweredCancelDelaysNothingForLong: the first that is not answered is the last.
+func TestAnUnansweredCancelDelaysNothingForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := answerless(t)

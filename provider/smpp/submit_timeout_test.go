@@ -138,8 +138,8 @@ func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 	}
 }
 
-// TestASubmitIsGivenUpAtItsOwnTimeout however long the bind had been up, and idle, when it left.
-func TestASubmitIsGivenUpAtItsOwnTimeout(t *testing.T) {
+// TestASubmitTimesOutAtItsOwnTimeout however long the bind had been up, and idle, when it left.
+func TestASubmitTimesOutAtItsOwnTimeout(t *testing.T) {
 	t.Parallel()
 	for _, idle := range []time.Duration{0, 2 * time.Second, time.Minute + time.Second/3} {
 		t.Run(idle.String(), func(t *testing.T) {
@@ -161,9 +161,9 @@ func TestASubmitIsGivenUpAtItsOwnTimeout(t *testing.T) {
 	}
 }
 
-// TestAnAilingBindIsTriedAgainAtThePaceOfTheBind: a short DISPATCHER_SEND_TIMEOUT does not make it
+// TestAnUnhealthyBindIsProbedAtTheResponseTimeout: a short DISPATCHER_SEND_TIMEOUT does not make it
 // lose more messages.
-func TestAnAilingBindIsTriedAgainAtThePaceOfTheBind(t *testing.T) {
+func TestAnUnhealthyBindIsProbedAtTheResponseTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sick := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{DropEvery: 1}})
@@ -246,9 +246,9 @@ func TestTheRestOfAMessageDoesNotLeavePastItsDeadline(t *testing.T) {
 	})
 }
 
-// TestTheLastLookAtADeadlineIsRightBeforeTheWrite, also of a message that has begun: it is not
+// TestTheDeadlineIsCheckedRightBeforeTheWrite, also of a message that has begun: it is not
 // bounded by its latest moment any more, but by its deadline.
-func TestTheLastLookAtADeadlineIsRightBeforeTheWrite(t *testing.T) {
+func TestTheDeadlineIsCheckedRightBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := queueing(t)

@@ -151,15 +151,15 @@ func TestWebhooksOfAnotherTimeAreStale(t *testing.T) {
 		map[string]*provider.Callback{"of last year": aged(400 * 24 * time.Hour)})
 }
 
-func TestWebhooksHaveNamesThatTellReplays(t *testing.T) {
+func TestWebhooksHaveReplayIDs(t *testing.T) {
 	t.Parallel()
 	webtest.CheckReplayID(t, listening(t)(signing), genuine(string(recorded(t, "finalized"))),
 		genuine(string(recorded(t, "failed"))))
 }
 
-// TestASignatureHasOneName makes sure that a replay cannot hide behind another spelling of the same
+// TestASignatureHasOneReplayID makes sure that a replay cannot hide behind another spelling of the same
 // signature.
-func TestASignatureHasOneName(t *testing.T) {
+func TestASignatureHasOneReplayID(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(signing)
 	call := genuine(string(recorded(t, "finalized")))
@@ -191,9 +191,9 @@ func TestSignedWebhooksThatCannotBeReadAreMalformed(t *testing.T) {
 			`{"data":{"event_type":"messaging-profile.spend-limit-reached","payload":{}}}`))
 }
 
-// FuzzHear signs every input correctly, and then changes it: what is genuine is read without panic,
+// FuzzReadCallback signs every input correctly, and then changes it: what is genuine is read without panic,
 // what is not yields nothing.
-func FuzzHear(f *testing.F) {
+func FuzzReadCallback(f *testing.F) {
 	for _, name := range []string{"finalized", "failed", "received"} {
 		f.Add(recorded(f, name), []byte("{}"))
 	}

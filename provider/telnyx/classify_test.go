@@ -57,14 +57,14 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 	}, "sender", "inactive_number", "invalid_number_e164", "invalid_sender_e164")
 }
 
-func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
+func TestEveryCodeHasAMeaningAndAReason(t *testing.T) {
 	t.Parallel()
 	webtest.CheckTable(t, meanings)
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of
+// TestAccountFaultsAreNotBlamedOnTheMessage: nor is a sender that is refused everywhere one of
 // the message.
-func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
+func TestAccountFaultsAreNotBlamedOnTheMessage(t *testing.T) {
 	t.Parallel()
 	webtest.CheckBlame(t, meanings, map[web.Blame][]string{
 		web.OnChannel: {"20100", "20013", "40312", "40314", "40333", "10009", "40321"},

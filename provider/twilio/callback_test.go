@@ -263,7 +263,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 	webtest.CheckSecrets(t, listening(t), genuine(), token, "another")
 }
 
-func TestCallbacksHaveNamesThatTellReplays(t *testing.T) {
+func TestCallbacksHaveReplayIDs(t *testing.T) {
 	t.Parallel()
 	said := func(status string) *provider.Callback {
 		return signed(url.Values{"MessageSid": {sm1}, "MessageStatus": {status}})
@@ -307,9 +307,9 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		})
 }
 
-// FuzzHear signs every input correctly, and then changes it: what is genuine is read without panic,
+// FuzzReadCallback signs every input correctly, and then changes it: what is genuine is read without panic,
 // what is not yields nothing.
-func FuzzHear(f *testing.F) {
+func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageSid="+sm1+"&MessageStatus=delivered", "MessageSid="+sm1+"&MessageStatus=failed",
 		"application/x-www-form-urlencoded")
 	f.Add("MessageSid="+sm1+"&SmsStatus=received&Body=STOP", "",

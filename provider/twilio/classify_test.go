@@ -47,14 +47,14 @@ func TestAnswersMeanWhatTheDocumentationSays(t *testing.T) {
 	}, "sender")
 }
 
-func TestEveryCodeOfTheTableExplainsItself(t *testing.T) {
+func TestEveryCodeHasAMeaningAndAReason(t *testing.T) {
 	t.Parallel()
 	webtest.CheckTable(t, meanings)
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of
+// TestAccountFaultsAreNotBlamedOnTheMessage: nor is a sender that is refused everywhere one of
 // the message.
-func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
+func TestAccountFaultsAreNotBlamedOnTheMessage(t *testing.T) {
 	t.Parallel()
 	webtest.CheckBlame(t, meanings, map[web.Blame][]int{
 		web.OnChannel: {20003, 20005, 21608, 21609, 21701, 21703, 30002, 63038},

@@ -116,10 +116,10 @@ var forging = []string{
 	"Torcs:brand",
 }
 
-// TestNoOtherCutOfACallbackIsBelieved tries, for each text that a forger might send, every way to
+// TestNoOtherCutOfACallbackIsAccepted tries, for each text that a forger might send, every way to
 // cut one more field out of a value, to let a value swallow the fields behind it, and to move what
 // was signed into the address.
-func TestNoOtherCutOfACallbackIsBelieved(t *testing.T) {
+func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
 	forms := map[string]url.Values{
@@ -160,8 +160,8 @@ func (c *captured) tryEach(t *testing.T, all []webtest.Field) {
 	}
 }
 
-// TestNoRandomCutOfACallbackIsBelieved cuts texts of any parts anywhere.
-func TestNoRandomCutOfACallbackIsBelieved(t *testing.T) {
+// TestNoRandomCutOfACallbackIsAccepted cuts texts of any parts anywhere.
+func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
 	parts := rapid.SampledFrom(
@@ -196,9 +196,9 @@ func TestNoRandomCutOfACallbackIsBelieved(t *testing.T) {
 	})
 }
 
-// TestNoRandomCutOfAStatusIsBelieved cuts statuses of senders that are put together from names of
+// TestNoRandomCutOfAStatusIsAccepted cuts statuses of senders that are put together from names of
 // fields.
-func TestNoRandomCutOfAStatusIsBelieved(t *testing.T) {
+func TestNoRandomCutOfAStatusIsAccepted(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
 	parts := rapid.SampledFrom(

@@ -95,7 +95,7 @@ func aged(genuine func() *provider.Callback) func(age time.Duration) *provider.C
 	}
 }
 
-func TestCallbacksHaveNamesThatTellReplays(t *testing.T) {
+func TestCallbacksHaveReplayIDs(t *testing.T) {
 	t.Parallel()
 	webtest.CheckReplayID(t, New(listener()), statusCall(), signedStatus(statusBody, ""))
 	another := receiptForm()

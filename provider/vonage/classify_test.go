@@ -113,15 +113,15 @@ func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {
 	}
 }
 
-func TestEveryCodeOfTheTablesExplainsItself(t *testing.T) {
+func TestEveryCodeHasAMeaningAndAReason(t *testing.T) {
 	t.Parallel()
 	webtest.CheckTable(t, messagesMeanings)
 	webtest.CheckTable(t, smsMeanings)
 }
 
-// TestFaultsOfTheAccountAreNotThoseOfAMessage: nor is a sender that is refused everywhere one of
+// TestAccountFaultsAreNotBlamedOnTheMessage: nor is a sender that is refused everywhere one of
 // the message.
-func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
+func TestAccountFaultsAreNotBlamedOnTheMessage(t *testing.T) {
 	t.Parallel()
 	webtest.CheckBlame(t, messagesMeanings, map[web.Blame][]string{
 		web.OnMessage: {"1040", "1090", "1210", "1282", "1300", "1480", "1481", "1482"},
@@ -138,8 +138,8 @@ func TestFaultsOfTheAccountAreNotThoseOfAMessage(t *testing.T) {
 	})
 }
 
-// TestOnePartThatBlamesTheAccountSpeaksAgainstTheChannel: whichever part it is.
-func TestOnePartThatBlamesTheAccountSpeaksAgainstTheChannel(t *testing.T) {
+// TestOnePartThatBlamesTheAccountCountsAgainstTheChannel: whichever part it is.
+func TestOnePartThatBlamesTheAccountCountsAgainstTheChannel(t *testing.T) {
 	t.Parallel()
 	const sender, credit, taken = `{"status":"15"}`, `{"status":"9"}`,
 		`{"status":"0","message-id":"a"}`

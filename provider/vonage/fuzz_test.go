@@ -103,9 +103,9 @@ func encode(p map[string]string) string {
 	return form.Encode()
 }
 
-// FuzzHear hears every body of both APIs twice: with a signature of its own it must say nothing,
+// FuzzReadCallback hears every body of both APIs twice: with a signature of its own it must say nothing,
 // with a genuine one it may say what it likes without a panic and with bounded codes.
-func FuzzHear(f *testing.F) {
+func FuzzReadCallback(f *testing.F) {
 	f.Add(statusBody, statusToken)
 	f.Add(
 		`{"channel":"sms","message_uuid":"m","from":"447700900123","to":"12345","text":"STOP","message_type":"text"}`, "a.b.c")

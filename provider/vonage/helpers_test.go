@@ -29,7 +29,7 @@ const (
 // now is when everything happens that is not on the wire.
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// applicationKey is made once: keys are dear.
+// applicationKey is made once because making one is slow.
 var applicationKey = sync.OnceValue(func() *rsa.PrivateKey {
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

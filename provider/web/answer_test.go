@@ -16,8 +16,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// TestEachVerdictSaysItsOutcomeWhyAndWhatIsAtFault: and one that says nothing is Unknown.
-func TestEachVerdictSaysItsOutcomeWhyAndWhatIsAtFault(t *testing.T) {
+// TestEachMeaningHasOutcomeReasonAndBlame: and one that says nothing is Unknown.
+func TestEachMeaningHasOutcomeReasonAndBlame(t *testing.T) {
 	t.Parallel()
 	const why = "it says so"
 	for name, c := range map[string]struct{ got, want web.Meaning }{
@@ -81,7 +81,7 @@ func TestOnlyWhatIsThrottledWaits(t *testing.T) {
 	}
 }
 
-func TestOnlyStatusesThatSayItAloneAreVerdicts(t *testing.T) {
+func TestOnlyUnambiguousStatusesDecideWithoutABody(t *testing.T) {
 	t.Parallel()
 	want := map[int]provider.Outcome{
 		401: provider.Refused, 403: provider.Refused, 429: provider.Throttled,

@@ -45,7 +45,7 @@ type Channel struct {
 	mu     sync.Mutex
 	closed bool            // guarded by mu
 	busy   sync.WaitGroup  // sends under way; Add under mu, while not closed
-	ctx    context.Context // ends when Close has lost its patience
+	ctx    context.Context // ends when the context of Close has
 	cancel context.CancelFunc
 }
 

@@ -140,7 +140,7 @@ func TestStampsAreFreshForAsLongAsTheVendorNeeds(t *testing.T) {
 	}
 }
 
-func TestASignatureIsThatOfAnyLiveSecret(t *testing.T) {
+func TestASignatureByAnyValidSecretIsGenuine(t *testing.T) {
 	t.Parallel()
 	sign := func(secret string) []byte { return []byte("signed by " + secret) }
 	for given, want := range map[string]bool{
