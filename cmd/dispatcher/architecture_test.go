@@ -42,7 +42,7 @@ var rules = map[string]rule{
 	module + "provider/smpp":                {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/smpp/..."}},
 	module + "provider/settings":            {others: []string{"github.com/agnivade/levenshtein"}},
 	module + "provider/web":                 {ours: []string{module + "provider", module + "provider/settings"}},
-	module + "provider/web/webtest":         {ours: []string{module + "provider", module + "provider/providertest", module + "provider/web"}, others: []string{"*"}},
+	module + "provider/web/webtest":         {ours: []string{module + "provider", module + "provider/breaker", module + "provider/providertest", module + "provider/web"}, others: []string{"*"}},
 	module + "provider/aws":                 {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}, others: []string{"github.com/aws/aws-sdk-go-v2"}},
 	module + "provider/aws/awstest":         {ours: []string{module + "provider", module + "provider/providertest", module + "provider/web/webtest"}, others: []string{"*"}},
 	module + "provider/bird":                {ours: []string{module + "provider", module + "provider/sms", module + "provider/settings", module + "provider/web"}, others: []string{"github.com/golang-jwt/jwt/v5"}},

@@ -1,4 +1,4 @@
-package aws_test
+package aws
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ func TestEventsAreRead(t *testing.T) {
 	for version, cfg := range map[string]awstest.Config{
 		"version 1": older, "version 2": account(),
 	} {
-		c := open(t, settings(nil))
+		c := open(t, channelSettings(nil))
 		for said, want := range map[webtest.Receipt]provider.Receipt{
 			{State: provider.Delivered}: {
 				State: provider.Delivered, Code: "TEXT_DELIVERED",
@@ -107,7 +107,9 @@ func TestSuccessfulIsDeliveredOnlyWhereTheOperatorSaysSo(t *testing.T) {
 	t.Parallel()
 	said := tell(t, account(), webtest.Receipt{State: provider.Delivered, Code: "TEXT_SUCCESSFUL"},
 		time.Now())
-	content, err := open(t, settings(map[string]any{"successful": "delivered"})).ReadCallback(said)
+	content, err := open(t, channelSettings(map[string]any{
+		"successful": "delivered",
+	})).ReadCallback(said)
 	if err != nil || content.Receipts[0].State != provider.Delivered {
 		t.Errorf("content %+v, error %v", content, err)
 	}
@@ -122,7 +124,7 @@ func TestInboundMessagesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, call := open(t, settings(nil)), webtest.MadeCallbackAt(t, request, in.At)
+	c, call := open(t, channelSettings(nil)), webtest.MadeCallbackAt(t, request, in.At)
 	content, err := c.ReadCallback(call)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +155,7 @@ func TestForgedMessagesSayNothing(t *testing.T) {
 	elsewhere.Topic = "arn:aws:sns:eu-central-1:999999999999:sms-events"
 	unsigned.Key = nil
 	stranger.Key = signers()[1].key
-	strict := open(t, settings(map[string]any{"sns_certificate_files": "certificate"}))
+	strict := open(t, channelSettings(map[string]any{"sns_certificate_files": "certificate"}))
 	webtest.CheckRefused(t, strict, provider.ErrForged, map[string]*provider.Callback{
 		"another account's topic": tell(t, elsewhere, webtest.Receipt{}, time.Now()),
 		"unsigned":                tell(t, unsigned, webtest.Receipt{}, time.Now()),
@@ -166,7 +168,7 @@ func TestForgedMessagesSayNothing(t *testing.T) {
 			Method: "POST", URL: callback, At: time.Now(),
 			Body: []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`),
 			Header: map[string][]string{
-				"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {topic},
+				"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {homeTopic},
 			},
 		},
 		"no JSON": {Method: "POST", URL: callback, At: time.Now()},
@@ -175,20 +177,20 @@ func TestForgedMessagesSayNothing(t *testing.T) {
 	for field, value := range map[string]string{
 		"Message": `{"eventType":"TEXT_DELIVERED","messageId":"x"}`, "MessageId": "x",
 		"Timestamp": time.Now().UTC().Format(time.RFC3339), "Subject": "x",
-		"TopicArn": topic + "x", "Type": "SubscriptionConfirmation", "SignatureVersion": "1",
+		"TopicArn": homeTopic + "x", "Type": "SubscriptionConfirmation", "SignatureVersion": "1",
 		"Signature":      "AAAA",
 		"SigningCertURL": "https://sns.eu-central-1.amazonaws.com.evil.example/x.pem",
 	} {
 		changes["another "+field] = func(c *provider.Callback) { change(t, c, field, value) }
 	}
-	webtest.CheckTampered(t, open(t, settings(nil)), func() *provider.Callback {
+	webtest.CheckTampered(t, open(t, channelSettings(nil)), func() *provider.Callback {
 		return tell(t, account(), webtest.Receipt{State: provider.Undelivered}, time.Now())
 	}, changes)
 }
 
 func TestCertificatesOfOtherHostsAreNotBelieved(t *testing.T) {
 	t.Parallel()
-	c := open(t, settings(nil))
+	c := open(t, channelSettings(nil))
 	for address, good := range map[string]bool{
 		"https://sns.us-gov-west-1.amazonaws.com/a.pem":             true,
 		"https://sns.cn-north-1.amazonaws.com.cn/a.pem":             true,
@@ -210,9 +212,10 @@ func TestCertificatesOfOtherHostsAreNotBelieved(t *testing.T) {
 
 func TestMessagesOutOfTimeAreStale(t *testing.T) {
 	t.Parallel()
-	webtest.CheckAgeLimits(t, open(t, settings(nil)), func(age time.Duration) *provider.Callback {
-		return tell(t, account(), webtest.Receipt{}, time.Now().Add(age))
-	}, time.Hour+5*time.Minute, 5*time.Minute)
+	webtest.CheckAgeLimits(t, open(t, channelSettings(nil)),
+		func(age time.Duration) *provider.Callback {
+			return tell(t, account(), webtest.Receipt{}, time.Now().Add(age))
+		}, time.Hour+5*time.Minute, 5*time.Minute)
 }
 
 func TestEitherOfTwoSecretsInTheURLVerifies(t *testing.T) {
@@ -225,7 +228,7 @@ func TestEitherOfTwoSecretsInTheURLVerifies(t *testing.T) {
 			files = append(files, name)
 		}
 		return open(
-			t, settings(map[string]any{
+			t, channelSettings(map[string]any{
 				"sns_certificate_files": nil, "callback_secret_files": files,
 			}))
 	}, tell(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now()), "secret", "old")
@@ -239,39 +242,41 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 		"sns_certificate_files": nil, "callback_secret_files": []any{"old", "secret"},
 	}
 	said := tell(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now())
-	if content, err := open(t, settings(only)).ReadCallback(said); err != nil ||
+	if content, err := open(t, channelSettings(only)).ReadCallback(said); err != nil ||
 		len(content.Receipts) != 1 {
 		t.Errorf("the secret alone: %v", err)
 	}
-	if _, err := open(t, settings(map[string]any{
+	if _, err := open(t, channelSettings(map[string]any{
 		"callback_secret_files": "secret",
 	})).ReadCallback(said); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("the secret without the signature that is asked for too: %v", err)
 	}
 	said.URL = callback + "?secret=" + secret + "x"
-	if _, err := open(t, settings(only)).ReadCallback(said); !errors.Is(err, provider.ErrForged) {
+	if _, err := open(t, channelSettings(only)).ReadCallback(said); !errors.Is(err,
+		provider.ErrForged) {
 		t.Errorf("another secret: %v", err)
 	}
 	raw := &provider.Callback{
 		Method: "POST", URL: callback + "?secret=" + secret, At: time.Now(),
 		Body: []byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`),
 		Header: map[string][]string{
-			"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {topic},
+			"X-Amz-Sns-Rawdelivery": {"true"}, "X-Amz-Sns-Topic-Arn": {homeTopic},
 		},
 	}
-	if content, err := open(t, settings(only)).ReadCallback(raw); err != nil ||
+	if content, err := open(t, channelSettings(only)).ReadCallback(raw); err != nil ||
 		len(content.Receipts) != 1 {
 		t.Errorf("raw delivery: %v", err)
 	}
 	raw.Header["X-Amz-Sns-Topic-Arn"] = []string{"arn:aws:sns:eu-central-1:999999999999:other"}
-	if _, err := open(t, settings(only)).ReadCallback(raw); !errors.Is(err, provider.ErrForged) {
+	if _, err := open(t, channelSettings(only)).ReadCallback(raw); !errors.Is(err,
+		provider.ErrForged) {
 		t.Errorf("raw delivery of another topic: %v", err)
 	}
 }
 
 func TestWithoutVerificationEveryCallbackIsForged(t *testing.T) {
 	t.Parallel()
-	c := open(t, settings(map[string]any{"sns_certificate_files": nil}))
+	c := open(t, channelSettings(map[string]any{"sns_certificate_files": nil}))
 	if _, err := c.ReadCallback(tell(t, account(), webtest.Receipt{}, time.Now())); !errors.Is(err,
 		provider.ErrForged) || c.Capabilities().Receipts {
 		t.Errorf("error %v", err)
@@ -286,7 +291,7 @@ func TestGenuineMessagesThatCannotBeReadAreMalformed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		webtest.CheckRefused(t, open(t, settings(nil)), provider.ErrMalformed,
+		webtest.CheckRefused(t, open(t, channelSettings(nil)), provider.ErrMalformed,
 			map[string]*provider.Callback{
 				fmt.Sprint(event): webtest.MadeCallbackAt(t, request, time.Now()),
 			})
@@ -296,7 +301,7 @@ func TestGenuineMessagesThatCannotBeReadAreMalformed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	webtest.CheckIgnored(t, open(t, settings(nil)),
+	webtest.CheckIgnored(t, open(t, channelSettings(nil)),
 		map[string]*provider.Callback{
 			"an event of another kind": webtest.MadeCallbackAt(t, request, time.Now()),
 		})
@@ -311,7 +316,7 @@ func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 		map[string]any{"eventType": "VOICE_ANSWERED", "messageId": "x"})
 	call := webtest.MadeCallback(t, request, err)
 	call.At = time.Now()
-	c := open(t, settings(nil))
+	c := open(t, channelSettings(nil))
 	if _, err := c.ReadCallback(call); err != nil {
 		t.Fatal(err)
 	}
@@ -333,9 +338,9 @@ func FuzzReadCallback(f *testing.F) {
 	f.Add(genuine.URL, "", genuine.Body)
 	f.Add(callback+"?secret="+secret, "true",
 		[]byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`))
-	strict := open(f, settings(map[string]any{"sns_certificate_files": "other certificate"}))
+	strict := open(f, channelSettings(map[string]any{"sns_certificate_files": "other certificate"}))
 	believing := open(
-		f, settings(
+		f, channelSettings(
 			map[string]any{
 				"sns_certificate_files": nil, "sns_topics": nil, "callback_secret_files": "secret",
 			}))

@@ -1,4 +1,4 @@
-package aws_test
+package aws
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ func topicServer(t *testing.T, status int) (address string, asked *[]url.Values)
 func TestSubscriptionsOfOurTopicsAreConfirmedWithOneQuestion(t *testing.T) {
 	t.Parallel()
 	address, asked := topicServer(t, http.StatusOK)
-	c, cfg := open(t, settings(map[string]any{"sns_base_url": address})), account()
+	c, cfg := open(t, channelSettings(map[string]any{"sns_base_url": address})), account()
 	request, err := cfg.Ask(callback, "token-1")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,8 @@ func TestSubscriptionsOfOurTopicsAreConfirmedWithOneQuestion(t *testing.T) {
 		t.Errorf("confirmed %v: %v", ok, err)
 	}
 	if len(*asked) != 1 || (*asked)[0].Get("Token") != "token-1" ||
-		(*asked)[0].Get("TopicArn") != topic || (*asked)[0].Get("Action") != "ConfirmSubscription" {
+		(*asked)[0].Get("TopicArn") != homeTopic ||
+		(*asked)[0].Get("Action") != "ConfirmSubscription" {
 		t.Errorf("SNS was asked %v", *asked)
 	}
 }
@@ -52,7 +53,7 @@ func TestSubscriptionsOfOurTopicsAreConfirmedWithOneQuestion(t *testing.T) {
 func TestOtherSubscriptionsAreNotConfirmed(t *testing.T) {
 	t.Parallel()
 	address, asked := topicServer(t, http.StatusOK)
-	c := open(t, settings(map[string]any{"sns_base_url": address}))
+	c := open(t, channelSettings(map[string]any{"sns_base_url": address}))
 	elsewhere := account()
 	elsewhere.Topic = "arn:aws:sns:eu-central-1:999999999999:sms-events"
 	forged := account()
@@ -86,7 +87,9 @@ func TestAConfirmationThatSNSRefusesIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ok, err := open(t, settings(map[string]any{"sns_base_url": address})).Confirm(t.Context(),
+	ok, err := open(t, channelSettings(map[string]any{
+		"sns_base_url": address,
+	})).Confirm(t.Context(),
 		webtest.MadeCallbackAt(t, request, time.Now()))
 	if ok || err == nil {
 		t.Errorf("confirmed %v: %v", ok, err)

@@ -1,4 +1,4 @@
-package aws_test
+package aws
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"dispatcher/provider"
-	"dispatcher/provider/aws"
 	"dispatcher/provider/web"
 )
 
@@ -24,7 +23,7 @@ func says(status int, kind, body string) *web.Answer {
 func TestExceptionsAreKnownByTheirNameInAnyShape(t *testing.T) {
 	t.Parallel()
 	const address = ":http://internal.amazon.com/coral/com.amazon.coral.service/#x"
-	api := aws.APIOf(open(t, settings(nil)))
+	api := apiOf(open(t, channelSettings(nil)))
 	for _, test := range []struct{ kind, body, code string }{
 		{"", `{"__type":"ThrottlingException"}`, "400/ThrottlingException"},
 		{
@@ -67,7 +66,7 @@ func TestExceptionsAreKnownByTheirNameInAnyShape(t *testing.T) {
 // where all is read that is not valid can it be the recipient alone.
 func TestAFieldOfAnotherTypeDoesNotTakeTheExceptionWithIt(t *testing.T) {
 	t.Parallel()
-	api := aws.APIOf(open(t, settings(nil)))
+	api := apiOf(open(t, channelSettings(nil)))
 	invalid := provider.Result{Outcome: provider.Refused, Code: "400/INVALID_PARAMETER"}
 	for body, want := range map[string]provider.Result{
 		`"ConflictException","Reason":"DESTINATION_PHONE_NUMBER_OPTED_OUT","ResourceId":5,"Message":[]`: {Outcome: provider.Rejected, Code: "400/DESTINATION_PHONE_NUMBER_OPTED_OUT"},
@@ -119,7 +118,7 @@ func TestAFieldOfAnotherTypeDoesNotTakeTheExceptionWithIt(t *testing.T) {
 
 func TestReasonsOfOneCountryLeaveTheChannelToOthers(t *testing.T) {
 	t.Parallel()
-	api := aws.APIOf(open(t, settings(nil)))
+	api := apiOf(open(t, channelSettings(nil)))
 	for reason, unfit := range map[string]bool{
 		"COUNTRY_CODE_MISMATCH": true, "COUNTRY_NOT_ENABLED": true,
 		"DESTINATION_COUNTRY_BLOCKED":              true,
@@ -139,7 +138,7 @@ func TestReasonsOfOneCountryLeaveTheChannelToOthers(t *testing.T) {
 
 func TestALongNameIsNotShown(t *testing.T) {
 	t.Parallel()
-	api := aws.APIOf(open(t, settings(nil)))
+	api := apiOf(open(t, channelSettings(nil)))
 	for length, code := range map[int]string{60: "400/" + strings.Repeat("X", 60), 61: "400"} {
 		if r := api.Classify(says(400, strings.Repeat("X", length),
 			"")); r.Outcome != provider.Unknown || r.Code != code {
@@ -150,7 +149,7 @@ func TestALongNameIsNotShown(t *testing.T) {
 
 func TestAnAnswerThatIsNotWholeSaysNothing(t *testing.T) {
 	t.Parallel()
-	api := aws.APIOf(open(t, settings(nil)))
+	api := apiOf(open(t, channelSettings(nil)))
 	const taken, refused = `{"MessageId":"862a8790"}`, `{"__type":"ServiceQuotaExceededException"}`
 	for _, body := range []string{
 		taken + "x", taken + taken, taken[:len(taken)-1], taken[1:], "\xef\xbb\xbf" + taken,
@@ -184,7 +183,7 @@ func TestAnAnswerThatIsNotWholeSaysNothing(t *testing.T) {
 // TestOnlyA200Accepts: no other status stands in the documentation of SendTextMessage.
 func TestOnlyA200Accepts(t *testing.T) {
 	t.Parallel()
-	api := aws.APIOf(open(t, settings(nil)))
+	api := apiOf(open(t, channelSettings(nil)))
 	if r := api.Classify(says(200, "",
 		" {\"Region\":{},\"MessageId\":\"862a8790\"}\r\n")); r.Outcome != provider.Accepted ||
 		r.Reference != "862a8790" {
@@ -219,7 +218,7 @@ func FuzzClassify(f *testing.F) {
 	f.Add(404, "", []byte(`{"code":"ResourceNotFoundException","ResourceType":"sender-id"}`))
 	f.Add(429, "", []byte(`slow down`))
 	f.Add(503, "ThrottlingException:http://x", []byte(``))
-	api := aws.APIOf(open(f, settings(nil)))
+	api := apiOf(open(f, channelSettings(nil)))
 	f.Fuzz(func(t *testing.T, status int, kind string, body []byte) {
 		r := api.Classify(says(status, kind, string(body)))
 		if r.Outcome != provider.Accepted {

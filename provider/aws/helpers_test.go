@@ -1,6 +1,7 @@
-package aws_test
+package aws
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -12,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"dispatcher/provider"
-	"dispatcher/provider/aws"
 	"dispatcher/provider/aws/awstest"
+	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -22,8 +25,8 @@ const (
 	accessKeyID = "AKIDEXAMPLE"
 	secretKey   = "wJalrXUtnFEMI-hunter2x"
 	secret      = "callback-hunter2x"
-	region      = "eu-central-1"
-	topic       = "arn:aws:sns:eu-central-1:111122223333:sms-events"
+	homeRegion  = "eu-central-1"
+	homeTopic   = "arn:aws:sns:eu-central-1:111122223333:sms-events"
 	callback    = "https://sms.example.com/receipts/aws"
 	key         = "000102030405060708090a0b0c0d0e0f"
 )
@@ -64,29 +67,30 @@ func files() webtest.Files {
 	}
 }
 
-func settings(more map[string]any) map[string]any {
+func channelSettings(more map[string]any) map[string]any {
 	values := map[string]any{
-		"region": region, "access_key_id": accessKeyID, "secret_access_key_file": "key",
-		"allow_private": true,
-		"sns_topics":    topic, "sns_certificate_files": []any{"other certificate", "certificate"},
+		"region": homeRegion, "access_key_id": accessKeyID, "secret_access_key_file": "key",
+		"allow_private":         true,
+		"sns_topics":            homeTopic,
+		"sns_certificate_files": []any{"other certificate", "certificate"},
 	}
 	maps.Copy(values, more)
 	return values
 }
 
-func open(t testing.TB, values map[string]any) *aws.Channel {
+func open(t testing.TB, values map[string]any) *Channel {
 	t.Helper()
-	c, err := aws.Open(values, files().Environment(callback))
+	c, err := Open(values, files().Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
-	return c.(*aws.Channel)
+	return c.(*Channel)
 }
 
 func account() awstest.Config {
 	return awstest.Config{
-		Region: region, AccessKeyID: accessKeyID, SecretAccessKey: secretKey, Topic: topic,
+		Region: homeRegion, AccessKeyID: accessKeyID, SecretAccessKey: secretKey, Topic: homeTopic,
 		Callback: callback, Key: signers()[0].key,
 	}
 }
@@ -96,4 +100,12 @@ func submission() *provider.Submission {
 		ID: "order-7731", Attempt: 1, Key: key, To: "+447700900123", From: "ACME",
 		Text: "Your code is 123456",
 	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// APIOf shows how a channel writes and reads; it has credentials.
+func apiOf(c *Channel) web.API {
+	_ = c.keys.refresh(context.Background())
+	return newAPI(c.cfg, c.keys)
 }

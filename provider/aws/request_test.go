@@ -1,4 +1,4 @@
-package aws_test
+package aws
 
 import (
 	"strings"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"dispatcher/provider"
-	"dispatcher/provider/aws"
 	"dispatcher/provider/aws/awstest"
 	"dispatcher/provider/web/webtest"
 )
@@ -44,11 +43,11 @@ func TestRequestsAreWrittenAsDocumented(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { // whose clock stands at 2000-01-01
-				values := settings(test.settings)
+				values := channelSettings(test.settings)
 				values["sns_certificate_files"] = nil // they are younger
 				s := submission()
 				test.submission(s)
-				r, err := aws.APIOf(open(t, values)).Compose(s)
+				r, err := apiOf(open(t, values)).Compose(s)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -64,7 +63,7 @@ func TestTheChannelsSenderIsTakenWhereTheMessageHasNone(t *testing.T) {
 	t.Parallel()
 	s := submission()
 	s.From = ""
-	r, err := aws.APIOf(open(t, settings(map[string]any{"from": "channel"}))).Compose(s)
+	r, err := apiOf(open(t, channelSettings(map[string]any{"from": "channel"}))).Compose(s)
 	if err != nil || !strings.Contains(string(r.Body), `"OriginationIdentity":"channel"`) {
 		t.Errorf("error %v", err)
 	}
@@ -92,7 +91,7 @@ func TestOnlyTheAccountsOwnSignatureIsTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			carrier := webtest.Serve(t, webtest.Config{Protocol: awstest.New(test.account)})
-			values := settings(test.files)
+			values := channelSettings(test.files)
 			values["base_url"] = carrier.URL()
 			r := open(t, values).Send(t.Context(), *submission())
 			if got := strings.Join(carrier.Unread(), " "); got != test.unread ||
@@ -100,5 +99,59 @@ func TestOnlyTheAccountsOwnSignatureIsTaken(t *testing.T) {
 				t.Errorf("%v: the account says %q", r.Outcome, got)
 			}
 		})
+	}
+}
+
+func TestWhatAWSCannotTakeIsNotSent(t *testing.T) {
+	t.Parallel()
+	c := open(t, channelSettings(nil))
+	for text, want := range map[string]provider.Outcome{
+		"": provider.Rejected, " \n": provider.Refused, strings.Repeat("ß", 1601): provider.Refused,
+	} {
+		s := submission()
+		s.Text = text
+		r := c.Send(t.Context(), *s)
+		if r.Outcome != want || want == provider.Refused && r.Code != provider.Uncomposed {
+			t.Errorf("a text of %d bytes: %v, %q, %v", len(text), r.Outcome, r.Code, r.Err)
+		}
+	}
+	s := submission()
+	s.Text = strings.Repeat("ß", 1600)
+	if _, err := apiOf(c).Compose(s); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestValidityStaysWithinWhatAWSKeeps(t *testing.T) {
+	t.Parallel()
+	c := open(t, channelSettings(nil))
+	for validity, want := range map[time.Duration]string{
+		-time.Hour: `"TimeToLive":5,`, 96 * time.Hour: `"TimeToLive":259200`,
+	} {
+		s := submission()
+		s.Validity = time.Now().Add(validity)
+		r, err := apiOf(c).Compose(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body := strings.ReplaceAll(string(r.Body), "}", ",}"); !strings.Contains(body, want) {
+			t.Errorf("validity %s is not written as %s", validity, want)
+		}
+	}
+}
+
+// BenchmarkSend is what a message costs without the network: the request is written and signed, and
+// the answer read.
+func BenchmarkSend(b *testing.B) {
+	api, s, answer := apiOf(open(b, channelSettings(nil))), submission(),
+		webtest.ReadAnswer(b, "testdata/accepted.http")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := api.Compose(s); err != nil {
+			b.Fatal(err)
+		}
+		if r := api.Classify(answer); r.Outcome != provider.Accepted {
+			b.Fatal(r.Err)
+		}
 	}
 }

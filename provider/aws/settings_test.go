@@ -1,4 +1,4 @@
-package aws_test
+package aws
 
 import (
 	"strings"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dispatcher/provider"
-	"dispatcher/provider/aws"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -53,7 +52,7 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 			map[string]any{"message_type": "otp"}, "message_type: \"otp\" is none of",
 		},
 		"misspelt": {
-			map[string]any{"sns_topic": topic},
+			map[string]any{"sns_topic": homeTopic},
 			"sns_topic: unknown setting; did you mean sns_topics?",
 		},
 		"a secret in the open": {
@@ -62,7 +61,7 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := aws.ParseSettings(settings(test.values), files().Environment(callback))
+			_, err := ParseSettings(channelSettings(test.values), files().Environment(callback))
 			webtest.CheckFaults(t, err, []string{test.want}, "hunter2x")
 		})
 	}
@@ -70,7 +69,7 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
-	webtest.CheckPromises(t, aws.Open, settings(nil), files().Environment(callback),
+	webtest.CheckPromises(t, Open, channelSettings(nil), files().Environment(callback),
 		"sns_certificate_files", provider.Capabilities{
 			KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour, Batch: 1,
 		})
@@ -81,7 +80,7 @@ func TestDefaultCredentialsComeFromTheEnvironment(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDENVIRONMENT")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secretKey)
 	c := openDefault(t, false)
-	r, err := aws.APIOf(c).Compose(submission())
+	r, err := apiOf(c).Compose(submission())
 	if err != nil || !strings.Contains(r.Header.Get("Authorization"),
 		"Credential=AKIDENVIRONMENT/") {
 		t.Errorf("error %v", err)
@@ -113,15 +112,15 @@ func TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo(t *testing.T) {
 	}
 }
 
-func openDefault(t *testing.T, metadata bool) *aws.Channel {
+func openDefault(t *testing.T, metadata bool) *Channel {
 	t.Helper()
-	c, err := aws.Open(map[string]any{
-		"region": region, "credentials": "default", "instance_metadata": metadata,
+	c, err := Open(map[string]any{
+		"region": homeRegion, "credentials": "default", "instance_metadata": metadata,
 		"base_url": "http://127.0.0.1:1", "allow_private": true,
 	}, files().Environment(""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
-	return c.(*aws.Channel)
+	return c.(*Channel)
 }

@@ -1,4 +1,4 @@
-package bird_test
+package bird
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ func accounts() map[string]birdtest.Config {
 	}
 }
 
-func apiOf(cfg birdtest.Config) string {
+func apiName(cfg birdtest.Config) string {
 	if cfg.Channel != "" {
 		return "channels"
 	}
@@ -44,7 +44,7 @@ func TestReceiptsAreRead(t *testing.T) {
 	for name, cfg := range accounts() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := open(t, settings(apiOf(cfg), nil))
+			c := open(t, channelSettings(apiName(cfg), nil))
 			for said, want := range map[webtest.Receipt]provider.Receipt{
 				{State: provider.Delivered}: {
 					State: provider.Delivered, Code: "delivered",
@@ -85,7 +85,7 @@ func TestReceiptsAreRead(t *testing.T) {
 // validity ended; the handset may have the message.
 func TestNoReportFromTheOperatorIsNoEnd(t *testing.T) {
 	t.Parallel()
-	c := open(t, settings("messages", nil))
+	c := open(t, channelSettings("messages", nil))
 	fields := url.Values{
 		"id": {"ref-1"}, "status": {"delivery_failed"}, "statusReason": {"DLR not received"},
 	}
@@ -123,7 +123,7 @@ func TestInboundMessagesAreRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, call := open(t, settings(apiOf(cfg), nil)), webtest.MadeCallbackAt(t, r, at)
+			c, call := open(t, channelSettings(apiName(cfg), nil)), webtest.MadeCallbackAt(t, r, at)
 			content, err := c.ReadCallback(call)
 			if err != nil {
 				t.Fatal(err)
@@ -146,27 +146,29 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 					receiptRequest(t, cfg, webtest.Receipt{State: provider.Undelivered}),
 					time.Now())
 			}
-			webtest.CheckTampered(t, open(t, settings(apiOf(cfg), nil)), genuine, webtest.Changes{
-				"another URL":  func(c *provider.Callback) { c.URL += "&status=delivered&x=1" },
-				"another body": func(c *provider.Callback) { c.Body = append(c.Body, ' ') },
-				"no signature": func(c *provider.Callback) { c.Header = nil },
-				"alg none": func(c *provider.Callback) {
-					c.Header["Messagebird-Signature-Jwt"] = []string{
-						"eyJhbGciOiJub25lIn0.eyJpc3MiOiJNZXNzYWdlQmlyZCJ9.",
-					}
-					delete(c.Header, "Messagebird-Signature")
-				},
-				"another time": func(c *provider.Callback) {
-					c.Header["Messagebird-Request-Timestamp"] = []string{"1"}
-					delete(c.Header, "Messagebird-Signature-Jwt")
-				},
-			})
+			webtest.CheckTampered(t, open(t, channelSettings(apiName(cfg), nil)), genuine,
+				webtest.Changes{
+					"another URL":  func(c *provider.Callback) { c.URL += "&status=delivered&x=1" },
+					"another body": func(c *provider.Callback) { c.Body = append(c.Body, ' ') },
+					"no signature": func(c *provider.Callback) { c.Header = nil },
+					"alg none": func(c *provider.Callback) {
+						c.Header["Messagebird-Signature-Jwt"] = []string{
+							"eyJhbGciOiJub25lIn0.eyJpc3MiOiJNZXNzYWdlQmlyZCJ9.",
+						}
+						delete(c.Header, "Messagebird-Signature")
+					},
+					"another time": func(c *provider.Callback) {
+						c.Header["Messagebird-Request-Timestamp"] = []string{"1"}
+						delete(c.Header, "Messagebird-Signature-Jwt")
+					},
+				})
 			webtest.CheckSecrets(t, func(keys ...string) provider.CallbackReader {
 				files := []any{}
 				for _, k := range keys {
 					files = append(files, k)
 				}
-				return open(t, settings(apiOf(cfg), map[string]any{"signing_key_files": files}))
+				return open(t,
+					channelSettings(apiName(cfg), map[string]any{"signing_key_files": files}))
 			}, genuine(), "signing", "old")
 		})
 	}
@@ -180,7 +182,7 @@ func TestCallbacksOutOfTimeAreStale(t *testing.T) {
 	for name, cfg := range accounts() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			webtest.CheckAgeLimits(t, open(t, settings(apiOf(cfg), nil)),
+			webtest.CheckAgeLimits(t, open(t, channelSettings(apiName(cfg), nil)),
 				func(age time.Duration) *provider.Callback {
 					return webtest.MadeCallbackAt(t, receiptRequest(t, cfg, webtest.Receipt{}),
 						time.Now().Add(age))
@@ -190,7 +192,7 @@ func TestCallbacksOutOfTimeAreStale(t *testing.T) {
 }
 
 // event is a genuine event of the Channels API.
-func event(t testing.TB) func(body string) *provider.Callback {
+func signedEvent(t testing.TB) func(body string) *provider.Callback {
 	return func(body string) *provider.Callback {
 		t.Helper()
 		r, err := birdtest.SignBody(account("channels"), callback, []byte(body))
@@ -203,14 +205,14 @@ func event(t testing.TB) func(body string) *provider.Callback {
 
 func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	webtest.CheckRefused(t, open(t, settings("channels", nil)), provider.ErrMalformed,
+	webtest.CheckRefused(t, open(t, channelSettings("channels", nil)), provider.ErrMalformed,
 		webtest.Bodies(
-			event(t), `{`, `[]`,
+			signedEvent(t), `{`, `[]`,
 			`{"service":"channels","event":"sms.outbound","payload":{"status":"delivered"}}`,
 			`{"service":"channels","event":"sms.outbound","payload":{"id":"1"}}`,
 			`{"service":"channels","event":"sms.inbound","payload":{}}`,
 		))
-	webtest.CheckRefused(t, open(t, settings("messages", nil)), provider.ErrMalformed,
+	webtest.CheckRefused(t, open(t, channelSettings("messages", nil)), provider.ErrMalformed,
 		map[string]*provider.Callback{
 			"no id":     signedGet(t, url.Values{"status": {"delivered"}}),
 			"no number": signedGet(t, url.Values{"originator": {""}, "body": {"STOP"}}),
@@ -219,10 +221,10 @@ func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 
 func TestGenuineCallbacksOfOtherKindsMeanNothing(t *testing.T) {
 	t.Parallel()
-	webtest.CheckIgnored(t, open(t, settings("messages", nil)),
+	webtest.CheckIgnored(t, open(t, channelSettings("messages", nil)),
 		map[string]*provider.Callback{"ping": signedGet(t, url.Values{"ping": {"1"}})})
-	webtest.CheckIgnored(t, open(t, settings("channels", nil)), webtest.Bodies(
-		event(t), `{}`, `{"service":"conversations","event":"sms.outbound"}`,
+	webtest.CheckIgnored(t, open(t, channelSettings("channels", nil)), webtest.Bodies(
+		signedEvent(t), `{}`, `{"service":"conversations","event":"sms.outbound"}`,
 		`{"service":"channels","event":"sms.interaction"}`,
 	))
 }
@@ -236,8 +238,8 @@ func FuzzReadCallback(f *testing.F) {
 			c.Body)
 	}
 	listeners := []provider.CallbackReader{
-		open(f, settings("messages", map[string]any{"signing_key_files": "old"})),
-		open(f, settings("channels", map[string]any{"signing_key_files": "old"})),
+		open(f, channelSettings("messages", map[string]any{"signing_key_files": "old"})),
+		open(f, channelSettings("channels", map[string]any{"signing_key_files": "old"})),
 	}
 	f.Fuzz(func(t *testing.T, method, address, token, signature, stamp string, body []byte) {
 		for _, l := range listeners {
@@ -266,7 +268,7 @@ func FuzzReading(f *testing.F) {
 		if err != nil {
 			return
 		}
-		content, err := open(t, settings("channels", nil)).ReadCallback(
+		content, err := open(t, channelSettings("channels", nil)).ReadCallback(
 			webtest.MadeCallbackAt(t, r, time.Now()))
 		check(t, content, err)
 		signed = birdtest.Config{SigningKey: signingKey}
@@ -275,7 +277,7 @@ func FuzzReading(f *testing.F) {
 		}
 		c := webtest.MadeCallbackAt(t, r, time.Now())
 		c.URL = callback + "?" + query
-		content, err = open(t, settings("messages", nil)).ReadCallback(c)
+		content, err = open(t, channelSettings("messages", nil)).ReadCallback(c)
 		check(t, content, err)
 	})
 }

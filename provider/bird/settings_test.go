@@ -1,11 +1,10 @@
-package bird_test
+package bird
 
 import (
 	"testing"
 	"time"
 
 	"dispatcher/provider"
-	"dispatcher/provider/bird"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -62,7 +61,7 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := bird.ParseSettings(test.values, files.Environment(callback))
+			_, err := ParseSettings(test.values, files.Environment(callback))
 			webtest.CheckFaults(t, err, []string{test.want}, "hunter2x")
 		})
 	}
@@ -71,7 +70,7 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
 	for api, longest := range map[string]time.Duration{"messages": 48 * time.Hour, "channels": 0} {
-		webtest.CheckPromises(t, bird.Open, settings(api, nil), files.Environment(callback),
+		webtest.CheckPromises(t, Open, channelSettings(api, nil), files.Environment(callback),
 			"signing_key_files", provider.Capabilities{
 				KeyInReceipt: true, Receipts: true, LongestValidity: longest, Batch: 1,
 			})

@@ -8,48 +8,7 @@ import (
 	"dispatcher/provider"
 	"dispatcher/provider/httpapi"
 	"dispatcher/provider/web"
-	"dispatcher/provider/web/webtest"
 )
-
-func TestAnswersAreClassifiedAsDescribed(t *testing.T) {
-	t.Parallel()
-	for gateway, want := range map[string]map[string]provider.Result{
-		"kannel": {
-			"accepted":         {Outcome: provider.Accepted},
-			"queued":           {Outcome: provider.Accepted},
-			"denied":           {Outcome: provider.Rejected, Code: "400"},
-			"authorization":    {Outcome: provider.Refused, Code: "403"},
-			"temporal_failure": {Outcome: provider.Refused, Code: "503"},
-			"bare_503":         {Outcome: provider.Unknown, Code: "503"},
-			"proxys_503":       {Outcome: provider.Unknown, Code: "503"},
-			"slow_down":        {Outcome: provider.Throttled, Code: "429"},
-			"slow_down_when": {
-				Outcome: provider.Throttled, Code: "429", RetryAfter: 9 * time.Second,
-			},
-			"other_text":     {Outcome: provider.Unknown, Code: "202"},
-			"internal_error": {Outcome: provider.Unknown, Code: "500"},
-		},
-		"clicksend": {
-			"accepted": {
-				Outcome: provider.Accepted, Reference: "BF7AD270-0DE2-418B-B606-71D527D9C1AE",
-			},
-			"bad_recipient":  {Outcome: provider.Rejected, Code: "200/INVALID_RECIPIENT"},
-			"no_credit":      {Outcome: provider.Refused, Code: "200/INSUFFICIENT_CREDIT"},
-			"new_word":       {Outcome: provider.Unknown, Code: "200/SOMETHING_NEW"},
-			"without_id":     {Outcome: provider.Unknown, Code: "200/SUCCESS"},
-			"unauthorized":   {Outcome: provider.Refused, Code: "401"},
-			"malformed":      {Outcome: provider.Unknown, Code: "200"},
-			"number_as_code": {Outcome: provider.Unknown, Code: "200"},
-			"bad_gateway":    {Outcome: provider.Unknown, Code: "502"},
-		},
-	} {
-		t.Run(gateway, func(t *testing.T) {
-			t.Parallel()
-			webtest.CheckAnswers(t, "testdata/"+gateway+"_*.http",
-				httpapi.APIOf(open(t, document(t, gateway, nil))).Classify, want)
-		})
-	}
-}
 
 // TestStatusesOfAnybodyAreMeantOnlyByName: the description says that 4xx and 5xx are refused.
 func TestStatusesOfAnybodyAreMeantOnlyByName(t *testing.T) {

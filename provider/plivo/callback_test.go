@@ -1,4 +1,4 @@
-package plivo_test
+package plivo
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"dispatcher/provider"
-	"dispatcher/provider/plivo"
 	"dispatcher/provider/plivo/plivotest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -205,7 +204,7 @@ func TestTheMainAccountSignsForASubaccount(t *testing.T) {
 	main.Header["X-Plivo-Signature-V3"] = []string{"of the subaccount"}
 	cfg := config(webtest.LocalConfig(t, "https://api.plivo.com/v1"))
 	cfg.Callback, cfg.AuthTokens, cfg.MainTokens = callback, []string{"subaccount"}, []string{token}
-	sub := plivo.New(cfg)
+	sub := New(cfg)
 	t.Cleanup(func() { _ = sub.Close(t.Context()) })
 	if _, err := sub.ReadCallback(main); err != nil {
 		t.Errorf("the main account's signature: %v", err)

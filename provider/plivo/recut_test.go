@@ -1,4 +1,4 @@
-package plivo_test
+package plivo
 
 import (
 	"errors"

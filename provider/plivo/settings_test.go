@@ -1,4 +1,4 @@
-package plivo_test
+package plivo
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/provider"
-	"dispatcher/provider/plivo"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -16,7 +15,7 @@ var files = webtest.Files{"/token": token + "\n", "/old": "old-token", "/main": 
 
 func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
-	cfg, err := plivo.ParseSettings(map[string]any{
+	cfg, err := ParseSettings(map[string]any{
 		"auth_id": account, "auth_token_file": []any{"/token", "/old"},
 		"main_auth_token_file": "/main", "from": 60777, "log": "number_only",
 	}, files.Environment(callback))
@@ -27,7 +26,7 @@ func TestSettingsAreRead(t *testing.T) {
 		t.Errorf("the API begins at %s", cfg.Web.BaseURL)
 	}
 	cfg.Web = web.Config{}
-	want := plivo.Config{
+	want := Config{
 		AuthID: account, AuthTokens: []string{token, "old-token"},
 		MainTokens: []string{"main-token"}, From: "60777", Log: "number_only",
 		Callback: callback,
@@ -39,7 +38,7 @@ func TestSettingsAreRead(t *testing.T) {
 
 func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
-	_, err := plivo.ParseSettings(map[string]any{
+	_, err := ParseSettings(map[string]any{
 		"auth_id": "XX0123456789ABCDEFGH", "from": "ACME", "powerpack_uuid": "p-1", "log": "never",
 		"auth_tokenfile": "x",
 	}, files.Environment(""))
@@ -53,7 +52,7 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 func TestReceiptsArePromisedOnlyWhereTheyCanCome(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"auth_id": account, "auth_token_file": "/token"}
-	webtest.CheckPromises(t, plivo.Open, values, files.Environment(callback), "",
+	webtest.CheckPromises(t, Open, values, files.Environment(callback), "",
 		provider.Capabilities{
 			KeyInReceipt: true, Receipts: true, LongestValidity: 10799 * time.Second, Batch: 1,
 		})

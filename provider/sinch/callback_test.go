@@ -4,10 +4,12 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"net/http"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/web/webtest"
 )
 
@@ -207,4 +209,112 @@ func TestStatusesAndCodesHaveOneMeaning(t *testing.T) {
 			t.Errorf("%s/%d is %v %q, want %v %q", c.status, c.code, state, cause, c.state, c.cause)
 		}
 	}
+}
+
+func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
+	t.Parallel()
+	s := webtest.Message()
+	s.From, s.Text = "ACME", "costs ${price}"
+	for _, content := range play(t, webtest.Behaviour{}, nil).CheckReceipts(t, s,
+		[]webtest.ReceiptCase{
+			{
+				Sent: webtest.Receipt{State: provider.Pending},
+				Want: provider.Receipt{State: provider.Pending, Code: "Dispatched/401"},
+			},
+			{
+				Sent: webtest.Receipt{State: provider.Delivered},
+				Want: provider.Receipt{State: provider.Delivered, Code: "Delivered/0"},
+			},
+			{
+				Sent: webtest.Receipt{State: provider.Undelivered, Code: "Expired/406"},
+				Want: provider.Receipt{
+					State: provider.Undelivered, Cause: provider.Expired, Code: "Expired/406",
+				},
+			},
+		}) {
+		if content.ReplayID == "" {
+			t.Error("a report has no name by which its replay could be told")
+		}
+	}
+}
+
+func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
+	t.Parallel()
+	play(t, webtest.Behaviour{}, nil).CheckInbound(t,
+		provider.Inbound{Reference: "mo-1", From: recipient, To: "12345", Text: "STOP"})
+}
+
+func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
+	t.Parallel()
+	scene := play(t, webtest.Behaviour{Receipts: true},
+		map[string]any{"callback_secret_files": nil})
+	scene.CheckNoReceipts(t)
+	if !scene.Channel.Capabilities().Lookup {
+		t.Error("lookups need no secret")
+	}
+}
+
+func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
+	t.Parallel()
+	webtest.CheckLookups(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
+		return play(t, b, map[string]any{"absence_is_certain": certain, "timeout": "2s"}).Channel
+	}, map[string]webtest.Lookup{
+		"answered":           {Reply: providertest.Accept, Want: provider.Taken},
+		"taken, answer lost": {Reply: providertest.Lose, Want: provider.Taken},
+		"not taken":          {Reply: providertest.Cut, Want: provider.Unanswered},
+		"not taken, absence counts as that": {
+			Reply: providertest.Cut, Certain: true, Want: provider.NotTaken,
+		},
+	})
+}
+
+func TestLookupBelievesNoOtherBatchAndNoOtherAnswer(t *testing.T) {
+	t.Parallel()
+	c := Config{AbsenceIsCertain: true}
+	for _, body := range []string{
+		`{"batches":[{"id":"b","client_reference":"other"}]}`, `{"count":0}`, `{"batches":null}`,
+		`[]`, ``,
+	} {
+		a := recorded(t, "created")
+		a.Status, a.Body = http.StatusOK, []byte(body)
+		if got := c.lookup(key).Result(a); got.State != provider.Unanswered || got.Err == nil {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+	if got := c.lookup(key).Result(recorded(t, "unavailable")); got.State != provider.Unanswered {
+		t.Errorf("a failing lookup: %+v", got)
+	}
+}
+
+// resigned is a genuine callback with any body.
+func resigned(body string) *provider.Callback { return sign(signed(), body) }
+
+// sign puts another body into a callback, and signs it.
+func sign(c *provider.Callback, body string) *provider.Callback {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body + "." + c.Get(headerNonce) + "." + c.Get(headerTime)))
+	c.Body = []byte(body)
+	c.Header[headerSignature] = []string{base64.StdEncoding.EncodeToString(mac.Sum(nil))}
+	return c
+}
+
+// FuzzReadCallback hears every body twice: unsigned it must say nothing, signed it may say what it likes
+// without a panic and with bounded codes.
+func FuzzReadCallback(f *testing.F) {
+	f.Add(string(signed().Body), "", "", "")
+	f.Add(`{"type":"mo_text","id":"x","from":"447700900123","to":"12345","body":"STOP"}`, "QUJD",
+		"n", "1795255200")
+	f.Add(
+		`{"type":"delivery_report_sms","batch_id":"b","statuses":[{"status":"Delivered","code":0,"count":1}]}`, "=", "", "x")
+	f.Fuzz(func(t *testing.T, body, signature, nonce, stamp string) {
+		c := listener()
+		forged := resigned(body)
+		forged.Header = map[string][]string{
+			headerSignature: {signature}, headerNonce: {nonce}, headerTime: {stamp},
+			headerAlgorithm: {algorithm},
+		}
+		webtest.CheckForged(t, c, forged)
+		content, err := c.ReadCallback(resigned(body))
+		webtest.CheckBounded(t, content, err)
+	})
 }

@@ -1,4 +1,4 @@
-package telnyx_test
+package telnyx
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package telnyx_test
+package telnyx
 
 import (
 	"crypto/ed25519"
@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/provider"
-	"dispatcher/provider/telnyx"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -19,7 +18,7 @@ func text(k ed25519.PrivateKey) string { return base64.StdEncoding.EncodeToStrin
 
 func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
-	cfg, err := telnyx.ParseSettings(map[string]any{
+	cfg, err := ParseSettings(map[string]any{
 		"api_key_file": "/key", "public_key": []any{text(signing), text(other)}, "from": 60777,
 		"messaging_profile_id": "p-1",
 	}, files.Environment(callback))
@@ -30,7 +29,7 @@ func TestSettingsAreRead(t *testing.T) {
 		t.Errorf("the API begins at %s", cfg.Web.BaseURL)
 	}
 	cfg.Web = web.Config{}
-	want := telnyx.Config{
+	want := Config{
 		APIKey: secret, PublicKeys: []ed25519.PublicKey{public(signing), public(other)},
 		From: "60777", Profile: "p-1", Callback: callback,
 	}
@@ -41,7 +40,7 @@ func TestSettingsAreRead(t *testing.T) {
 
 func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
-	_, err := telnyx.ParseSettings(map[string]any{
+	_, err := ParseSettings(map[string]any{
 		"public_key": "AAAA", "base_url": "ftp://x", "messaging_profile": "p-1",
 	}, files.Environment(""))
 	webtest.CheckOnlyFaults(t, err, []string{
@@ -49,7 +48,7 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 		"base_url: is no address",
 		"messaging_profile: unknown setting; did you mean messaging_profile_id?",
 	}, secret)
-	_, err = telnyx.ParseSettings(map[string]any{
+	_, err = ParseSettings(map[string]any{
 		"api_key_file": "/key", "public_key": []any{text(signing), text(other), text(signing)},
 	}, files.Environment(""))
 	webtest.CheckFaults(t, err, []string{"public_key: lists 3 keys"}, secret)
@@ -58,7 +57,7 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"api_key_file": "/key", "public_key": text(signing)}
-	webtest.CheckPromises(t, telnyx.Open, values, files.Environment(callback), "public_key",
+	webtest.CheckPromises(t, Open, values, files.Environment(callback), "public_key",
 		provider.Capabilities{
 			KeyInReceipt: true, Receipts: true, Batch: 1,
 		})

@@ -1,4 +1,4 @@
-package twilio_test
+package twilio
 
 import (
 	"crypto/sha256"
@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/provider"
-	"dispatcher/provider/twilio"
 	"dispatcher/provider/twilio/twiliotest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -356,7 +355,7 @@ func TestSharedKeysSignBySHA256(t *testing.T) {
 	listen := func(tokens, shared []string) provider.CallbackReader {
 		cfg := config(webtest.LocalConfig(t, "https://api.twilio.com"))
 		cfg.Callback, cfg.AuthTokens, cfg.SharedKeys = callback, tokens, shared
-		c := twilio.New(cfg)
+		c := New(cfg)
 		t.Cleanup(func() { _ = c.Close(t.Context()) })
 		return c
 	}

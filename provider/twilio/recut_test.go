@@ -1,4 +1,4 @@
-package twilio_test
+package twilio
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package twilio_test
+package twilio
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/provider"
-	"dispatcher/provider/twilio"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -16,7 +15,7 @@ var files = webtest.Files{
 	"/key": secret + "\n", "/token": token + "\n", "/old": "old-token", "/empty": "\n",
 }
 
-func usual() map[string]any {
+func usualSettings() map[string]any {
 	return map[string]any{
 		"account_sid": account, "api_key_sid": keySID, "api_key_secret_file": "/key",
 		"from": "ACME",
@@ -25,10 +24,10 @@ func usual() map[string]any {
 
 func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
-	values := usual()
+	values := usualSettings()
 	values["auth_token_file"] = []any{"/token", "/old"}
 	values["messaging_service"] = service
-	cfg, err := twilio.ParseSettings(values, files.Environment(callback))
+	cfg, err := ParseSettings(values, files.Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +35,7 @@ func TestSettingsAreRead(t *testing.T) {
 		t.Errorf("the API begins at %s", cfg.Web.BaseURL)
 	}
 	cfg.Web = web.Config{}
-	want := twilio.Config{
+	want := Config{
 		AccountSID: account, KeySID: keySID, KeySecret: secret,
 		AuthTokens: []string{token, "old-token"}, From: "ACME", MessagingService: service,
 		Callback: callback,
@@ -48,7 +47,7 @@ func TestSettingsAreRead(t *testing.T) {
 
 func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	t.Parallel()
-	_, err := twilio.ParseSettings(map[string]any{
+	_, err := ParseSettings(map[string]any{
 		"account_sid": keySID, "api_key_secret_file": "/none",
 		"auth_token_file": []any{"/token", "/old", "/key"}, "messaging_servce": service,
 	}, files.Environment(""))
@@ -57,18 +56,18 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 		"auth_token_file: names 3 files",
 		"messaging_servce: unknown setting; did you mean messaging_service?",
 	}, secret, token)
-	values := usual()
+	values := usualSettings()
 	values["auth_token_file"] = "/empty"
-	if _, err := twilio.ParseSettings(values, files.Environment(callback)); err == nil {
+	if _, err := ParseSettings(values, files.Environment(callback)); err == nil {
 		t.Error("an empty token was taken")
 	}
 }
 
 func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
-	values := usual()
+	values := usualSettings()
 	values["auth_token_file"] = "/token"
-	webtest.CheckPromises(t, twilio.Open, values, files.Environment(callback), "auth_token_file",
+	webtest.CheckPromises(t, Open, values, files.Environment(callback), "auth_token_file",
 		provider.Capabilities{
 			KeyInReceipt: true, Receipts: true, LongestValidity: 10 * time.Hour, Batch: 1,
 		})

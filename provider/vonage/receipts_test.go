@@ -1,7 +1,15 @@
 package vonage
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,4 +113,124 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 			play(t, v, map[string]any{"signature_secret_files": nil}).CheckNoReceipts(t)
 		})
 	}
+}
+
+// signedStatus is a genuine callback of the Messages API with any body, and with one claim left
+// out.
+func signedStatus(body, without string) *provider.Callback {
+	return signedWith(body, map[string]any{without: nil})
+}
+
+// signedWith is a genuine callback with other claims; nil leaves one out.
+func signedWith(body string, change map[string]any) *provider.Callback {
+	sum := sha256.Sum256([]byte(body))
+	claims := map[string]any{
+		"iat": now.Unix(), "jti": "id", "iss": "Vonage",
+		"payload_hash": strings.ToUpper(hex.EncodeToString(sum[:])),
+		"api_key":      apiKey, "application_id": application,
+	}
+	for name, value := range change {
+		if claims[name] = value; value == nil {
+			delete(claims, name)
+		}
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		panic(err)
+	}
+	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString(payload)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(text))
+	call := statusCall()
+	call.Body = []byte(body)
+	call.Header["Authorization"] = []string{
+		"Bearer " + text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)),
+	}
+	return call
+}
+
+// signature signs parameters as the SMS API does.
+func signature(parameters map[string]string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if name != "sig" {
+			mac.Write([]byte("&" + name + "=" + strings.Map(underscore, parameters[name])))
+		}
+	}
+	return strings.ToUpper(hex.EncodeToString(mac.Sum(nil)))
+}
+
+func underscore(r rune) rune {
+	if r == '&' || r == '=' {
+		return '_'
+	}
+	return r
+}
+
+// forms are the ways in which the SMS API writes a callback.
+var forms = map[string]func(parameters map[string]string) *provider.Callback{
+	"query": func(p map[string]string) *provider.Callback {
+		return &provider.Callback{Method: http.MethodGet, URL: public + "?" + encode(p), At: now}
+	},
+	"form": func(p map[string]string) *provider.Callback {
+		return &provider.Callback{
+			Method: http.MethodPost, URL: public, At: now, Body: []byte(encode(p)),
+			Header: map[string][]string{
+				"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"},
+			},
+		}
+	},
+	"JSON": func(p map[string]string) *provider.Callback {
+		body, err := json.Marshal(p)
+		if err != nil {
+			panic(err)
+		}
+		return &provider.Callback{
+			Method: http.MethodPost, URL: public, At: now, Body: body,
+			Header: map[string][]string{"Content-Type": {"application/json"}},
+		}
+	},
+}
+
+func encode(p map[string]string) string {
+	form := url.Values{}
+	for name, value := range p {
+		form.Set(name, value)
+	}
+	return form.Encode()
+}
+
+// FuzzReadCallback hears every body of both APIs twice: with a signature of its own it must say nothing,
+// with a genuine one it may say what it likes without a panic and with bounded codes.
+func FuzzReadCallback(f *testing.F) {
+	f.Add(statusBody, statusToken)
+	f.Add(
+		`{"channel":"sms","message_uuid":"m","from":"447700900123","to":"12345","text":"STOP","message_type":"text"}`, "a.b.c")
+	f.Add(encode(receiptForm()), "AB")
+	f.Add(
+		"type=text&msisdn=447700900123&concat=true&concat-ref=x&concat-total=2&concat-part=1&timestamp=1795255200", "")
+	f.Fuzz(func(t *testing.T, body, sign string) {
+		messages, short := New(listener()), New(listenerSMS())
+		forged := statusCall()
+		forged.Body, forged.Header["Authorization"] = []byte(body), []string{"Bearer " + sign}
+		if h, err := messages.ReadCallback(forged); err == nil && sign != statusToken {
+			t.Fatalf("a forged status says %+v", h)
+		}
+		h, err := messages.ReadCallback(signedStatus(body, ""))
+		webtest.CheckBounded(t, h, err)
+		parameters, err := formOf(body)
+		if err != nil {
+			return
+		}
+		genuine := parameters["sig"]
+		parameters["sig"] = sign
+		if h, err := short.ReadCallback(forms["form"](parameters)); err == nil &&
+			!strings.EqualFold(sign, genuine) && !strings.EqualFold(sign, signature(parameters)) {
+			t.Fatalf("a forged receipt says %+v", h)
+		}
+		parameters["sig"] = signature(parameters)
+		h, err = short.ReadCallback(forms["form"](parameters))
+		webtest.CheckBounded(t, h, err)
+	})
 }

@@ -139,7 +139,7 @@ func TestChannelConforms(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
-			webtest.CheckConformance(t, webtest.Vendor{
+			webtest.CheckVendor(t, webtest.Vendor{
 				Protocol: func() webtest.Protocol { return plainShape{} },
 				Open: func(_ testing.TB,
 					reach web.Config) provider.Channel {

@@ -10,43 +10,40 @@ import (
 	"testing"
 
 	"dispatcher/provider"
+	"dispatcher/provider/breaker"
 	"dispatcher/provider/web"
 )
 
 // maxCode bounds Result.Code and Receipt.Code, in bytes: both become labels of metrics.
 const maxCode = 64
 
-// CheckAnswers has recorded answers to a message with a sender of its own classified. files names
-// them, with a star for what each is called in want; all of them have to stand there. To a message
-// that has its sender from the channel they mean the same, except that those named by onSender do
-// not make it Unfit. Whatever was not accepted has an error, which shows no number. With a status
-// that a proxy may say after it has passed the request on, none of them means anything, unless it
-// was recorded with that status.
-func CheckAnswers(
-	t *testing.T, files string, classify func(*web.Answer) provider.Result,
-	want map[string]provider.Result, onSender ...string,
-) {
-	t.Helper()
-	names := starred(t, files)
-	if expected := slices.Sorted(maps.Keys(want)); !slices.Equal(names, expected) {
+// checkAnswers classifies the recorded answers, all of which must be listed. A refusal has an error
+// that shows no number. Under a status that a proxy may answer after it passed the request on, no
+// answer means anything, unless it was recorded with that status.
+func (v *Vendor) checkAnswers(t *testing.T) {
+	if v.Files == "" {
+		return
+	}
+	names := starred(t, v.Files)
+	if expected := slices.Sorted(maps.Keys(v.Answers)); !slices.Equal(names, expected) {
 		t.Errorf("recorded are %q, expected are %q", names, expected)
 	}
-	for _, name := range onSender {
-		if !want[name].Unfit {
-			t.Errorf("%q is about the sender, and leaves a message with its own fit", name)
+	for _, name := range v.OnSender {
+		if !v.Answers[name].Unfit {
+			t.Errorf("%q is about the sender, but not unfit for a message with its own", name)
 		}
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			answer := ReadAnswer(t, at(files, name))
-			checkProxyStatuses(t, answer, classify)
+			answer := ReadAnswer(t, at(v.Files, name))
+			checkProxyStatuses(t, answer, v.Classify)
 			answer.OwnSender = true
-			checkResult(t, "with its own sender it means", classify(answer), want[name])
+			checkResult(t, "with its own sender it means", v.Classify(answer), v.Answers[name])
 			answer.OwnSender = false
-			want := want[name]
-			want.Unfit = want.Unfit && !slices.Contains(onSender, name)
-			checkResult(t, "with the channel's sender it means", classify(answer), want)
+			want := v.Answers[name]
+			want.Unfit = want.Unfit && !slices.Contains(v.OnSender, name)
+			checkResult(t, "with the channel's sender it means", v.Classify(answer), want)
 		})
 	}
 }
@@ -124,26 +121,25 @@ func at(pattern, name string) string { return strings.Replace(pattern, "*", name
 // inARow is how many failures in a row open a breaker that is set to nothing else.
 const inARow = 5
 
-// CheckBreaker has recorded refusals given to messages in a row, over a channel that open puts
-// behind a breaker. One on the channel opens it, one on a message does not, and one on the sender
-// does unless each of the messages brought its own. files names the recordings, with a star for
-// what each is called in blames.
-func CheckBreaker(
-	t *testing.T, files string, open func(t testing.TB, reach web.Config) provider.Channel,
-	blames map[string]web.Blame,
-) {
-	t.Helper()
-	for name, blame := range blames {
+// checkBreaker answers messages in a row with each recorded refusal, over a channel behind a
+// breaker. A refusal of the channel opens it, one of the message does not, and one of the sender
+// does unless each message brought its own.
+func (v *Vendor) checkBreaker(t *testing.T) {
+	for name, want := range v.Answers {
+		if want.Outcome != provider.Refused {
+			continue
+		}
 		for whose, own := range map[string]bool{"the message's": true, "the channel's": false} {
 			t.Run(name+" and "+whose+" sender", func(t *testing.T) {
 				t.Parallel()
 				m := Message()
 				m.From, m.OwnSender = "ACME", own
-				c := open(t, LocalConfig(t, answering(t, at(files, name))))
+				api := LocalConfig(t, answering(t, at(v.Files, name)))
+				c := breaker.New(v.Open(t, api), breaker.Config{Name: "vendor"})
 				t.Cleanup(func() { _ = c.Close(t.Context()) })
-				opened := refuses(t, c, m)
-				if want := blame == web.OnChannel || blame == web.OnSender && !own; opened != want {
-					t.Errorf("after %d it is open: %v, want %v", inARow, opened, want)
+				opens := !want.Unfit || slices.Contains(v.OnSender, name) && !own
+				if opened := refuses(t, c, m); opened != opens {
+					t.Errorf("after %d it is open: %v, want %v", inARow, opened, opens)
 				}
 			})
 		}
@@ -177,28 +173,19 @@ func answering(t testing.TB, file string) string {
 	return api.URL
 }
 
-// CheckTable fails unless each code of a vendor's table decides something, and says why. A code
-// that decides nothing has no place in a table: what is not there is Unknown, or left to the
-// status.
-func CheckTable[Code comparable](t testing.TB, table map[Code]web.Meaning) {
-	t.Helper()
-	for code, v := range table {
-		if v.Why == "" || v.Outcome == provider.Accepted || v.Outcome == provider.Unknown {
-			t.Errorf("%v: %v, %q", code, v.Outcome, v.Why)
+// checkCodes fails unless each code of the table decides something and says why, and the codes
+// listed by their blame are such refusals. A code that decides nothing has no place in a table: what
+// is not there is Unknown, or left to the status.
+func (v *Vendor) checkCodes(t *testing.T) {
+	for code, m := range v.Codes {
+		if m.Why == "" || m.Outcome == provider.Accepted || m.Outcome == provider.Unknown {
+			t.Errorf("%v: %v, %q", code, m.Outcome, m.Why)
 		}
 	}
-}
-
-// CheckBlame fails unless these codes of a vendor's table are refusals, each of them about what it
-// stands under.
-func CheckBlame[Code comparable](
-	t testing.TB, table map[Code]web.Meaning, blames map[web.Blame][]Code,
-) {
-	t.Helper()
-	for blame, codes := range blames {
+	for blame, codes := range v.Blames {
 		for _, code := range codes {
-			if v := table[code]; v.Outcome != provider.Refused || v.Blame != blame {
-				t.Errorf("%v: %v, on %v, want %v", code, v.Outcome, v.Blame, blame)
+			if m := v.Codes[code]; m.Outcome != provider.Refused || m.Blame != blame {
+				t.Errorf("%v: %v, on %v, want %v", code, m.Outcome, m.Blame, blame)
 			}
 		}
 	}

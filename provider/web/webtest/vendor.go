@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -23,29 +24,64 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Vendor is an adapter and the other side of it, as the conformance suite of providers needs them.
+// Vendor is one API of a vendor, with the data of the checks that all adapters share. CheckVendor
+// runs them; what has no data is left out.
 type Vendor struct {
-	// Protocol is a fresh other side.
+	// Protocol makes a new other side of the API.
 	Protocol func() Protocol
-	// Open brings up a channel for an API that is reached like that.
+	// Open makes a channel for an API at that address.
 	Open func(t testing.TB, reach web.Config) provider.Channel
-	// Secrets are what Open configures; none may be seen in a result.
+	// Secrets are what Open configures; none may appear in a result.
 	Secrets []string
-	// Reference is what the channel calls a submit that was accepted; unset, it is what the carrier
-	// calls it.
+	// Reference is the channel's id of an accepted submit; unset, it is the carrier's.
 	Reference func(s Submit) string
-	// Validity is set where the API takes a span of time.
+	// Validity is set if the API takes a relative validity.
 	Validity *Validity
+
+	// Files names the recorded answers, with a star for the name of each. Answers says what each
+	// means for a message with a sender of its own, and OnSender which of them are about the
+	// sender: they are not Unfit for a message with the channel's sender.
+	Files    string
+	Classify func(*web.Answer) provider.Result
+	Answers  map[string]provider.Result
+	OnSender []string
+
+	// Codes is the vendor's table of codes, see CodesOf. Blames lists refusals of it by their
+	// blame: a fault of the account must not be one of the message.
+	Codes  map[string]web.Meaning
+	Blames map[web.Blame][]string
+}
+
+// CodesOf is a vendor's table with its codes as text.
+func CodesOf[Code comparable](table map[Code]web.Meaning) map[string]web.Meaning {
+	codes := make(map[string]web.Meaning, len(table))
+	for code, meaning := range table {
+		codes[fmt.Sprint(code)] = meaning
+	}
+	return codes
+}
+
+// CheckVendor runs all shared checks of an adapter.
+func CheckVendor(t *testing.T, v Vendor) {
+	t.Helper()
+	for name, check := range map[string]func(*testing.T){
+		"conformance": v.checkConformance, "answers": v.checkAnswers, "breaker": v.checkBreaker,
+		"codes": v.checkCodes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t)
+		})
+	}
 }
 
 // deadline is how long a channel of the suite waits for an answer: a TLS handshake fits in, on a
 // busy machine too.
 const deadline = 2 * time.Second
 
-// CheckConformance runs the conformance suite of providers over HTTP and HTTPS, and what holds for
+// checkConformance runs the conformance suite of providers over HTTP and HTTPS, and what holds for
 // vendors that cut texts themselves.
-func CheckConformance(t *testing.T, v Vendor) {
-	t.Helper()
+func (v *Vendor) checkConformance(t *testing.T) {
 	for name, secure := range map[string]bool{"HTTP": false, "HTTPS": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +97,7 @@ func CheckConformance(t *testing.T, v Vendor) {
 	if v.Validity != nil {
 		t.Run("ValidityCountsFromTheWrite", func(t *testing.T) {
 			t.Parallel()
-			v.Validity.countsFromTheWrite(t, &v)
+			v.Validity.countsFromTheWrite(t, v)
 		})
 	}
 	t.Run("ASubmissionOfSinglePartsSendsNothing", func(t *testing.T) {

@@ -1,4 +1,4 @@
-package aws_test
+package aws
 
 import (
 	"context"
@@ -12,16 +12,15 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 
 	"dispatcher/provider"
-	"dispatcher/provider/aws"
 	"dispatcher/provider/aws/awstest"
 	"dispatcher/provider/providertest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
-func TestChannelConforms(t *testing.T) {
+func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	t.Parallel()
-	webtest.CheckConformance(t, webtest.Vendor{
+	webtest.CheckVendor(t, webtest.Vendor{
 		Protocol: func() webtest.Protocol { return awstest.New(account()) },
 		Secrets:  []string{secretKey},
 		Open: func(t testing.TB,
@@ -29,21 +28,107 @@ func TestChannelConforms(t *testing.T) {
 			return reaching(t, reach)
 		},
 		Validity: &webtest.Validity{Pattern: `"TimeToLive":(\d+)`},
+		Files:    "testdata/*.http", Classify: apiOf(open(t, channelSettings(nil))).Classify,
+		OnSender: []string{
+			"bad_sender", "bad_number_and_sender", "no_such_sender", "no_identities",
+			"no_capability",
+		},
+		Answers: map[string]provider.Result{
+			"accepted": {
+				Outcome: provider.Accepted, Reference: "862a8790-60c0-4430-9b2b-658bdexample",
+			},
+			"without_id": {Outcome: provider.Unknown, Code: "200/unreadable"},
+			"malformed":  {Outcome: provider.Unknown, Code: "200/unreadable"},
+			"no_json":    {Outcome: provider.Unknown, Code: "200/unreadable"},
+			"throttled": {
+				Outcome: provider.Throttled, Code: "400/ThrottlingException",
+			},
+			"throttled_when": {
+				Outcome: provider.Throttled, Code: "400/ThrottlingException",
+				RetryAfter: 2 * time.Second,
+			},
+			"too_many_requests": {
+				Outcome: provider.Throttled, Code: "429", RetryAfter: 4 * time.Second,
+			},
+			"opted_out": {
+				Outcome: provider.Rejected, Code: "400/DESTINATION_PHONE_NUMBER_OPTED_OUT",
+			},
+			"number_override": {
+				Outcome: provider.Refused, Unfit: true,
+				Code: "400/DESTINATION_PHONE_NUMBER_BLOCKED_BY_PROTECT_NUMBER_OVERRIDE",
+			},
+			"country_protected": {
+				Outcome: provider.Refused, Unfit: true,
+				Code: "400/DESTINATION_COUNTRY_BLOCKED_BY_PROTECT_CONFIGURATION",
+			},
+			"bad_number": {
+				Outcome: provider.Rejected, Code: "400/INVALID_PARAMETER",
+			},
+			"bad_number_field": {
+				Outcome: provider.Rejected, Code: "400/FIELD_VALIDATION_FAILED",
+			},
+			"bad_number_and_sender": {
+				Outcome: provider.Refused, Unfit: true, Code: "400/INVALID_PARAMETER",
+			},
+			"invalid_without_field": {
+				Outcome: provider.Refused, Code: "400/INVALID_PARAMETER",
+			},
+			"price_over_threshold": {
+				Outcome: provider.Refused, Unfit: true, Code: "400/PRICE_OVER_THRESHOLD",
+			},
+			"country_blocked": {
+				Outcome: provider.Refused, Unfit: true, Code: "400/DESTINATION_COUNTRY_BLOCKED",
+			},
+			"identity_for_country": {
+				Outcome: provider.Refused, Unfit: true,
+				Code: "400/INVALID_IDENTITY_FOR_DESTINATION_COUNTRY",
+			},
+			"bad_text": {
+				Outcome: provider.Refused, Unfit: true, Code: "400/FIELD_VALIDATION_FAILED",
+			},
+			"too_many_requests_without_time": {Outcome: provider.Throttled, Code: "429"},
+			"bad_sender": {
+				Outcome: provider.Refused, Unfit: true, Code: "400/SENDER_ID_NOT_REGISTERED",
+			},
+			"sender_not_there": {
+				Outcome: provider.Refused, Unfit: true, Code: "400/SENDER_ID_NOT_SUPPORTED",
+			},
+			"no_identities": {
+				Outcome: provider.Refused, Unfit: true, Code: "400/NO_ORIGINATION_IDENTITIES_FOUND",
+			},
+			"no_capability": {
+				Outcome: provider.Refused, Unfit: true, Code: "400/NUMBER_CAPABILITIES_MISMATCH",
+			},
+			"message_type": {Outcome: provider.Refused, Code: "400/MESSAGE_TYPE_MISMATCH"},
+			"spend_limit": {
+				Outcome: provider.Refused, Code: "400/MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT",
+			},
+			"disabled":  {Outcome: provider.Refused, Code: "400/ACCOUNT_DISABLED"},
+			"wrong_key": {Outcome: provider.Refused, Code: "400/UnrecognizedClientException"},
+			"no_such_sender": {
+				Outcome: provider.Refused, Unfit: true, Code: "400/ResourceNotFoundException",
+			},
+			"no_such_pool":   {Outcome: provider.Refused, Code: "400/ResourceNotFoundException"},
+			"internal_error": {Outcome: provider.Unknown, Code: "500/InternalServerException"},
+			"unavailable":    {Outcome: provider.Unknown, Code: "503/UnknownError"},
+			"new_exception":  {Outcome: provider.Unknown, Code: "400/SomethingNewException"},
+			"number_as_code": {Outcome: provider.Unknown, Code: "400"},
+		},
 	})
 }
 
 // reaching makes a channel for an API that is reached like that.
-func reaching(t testing.TB, reach web.Config) *aws.Channel {
+func reaching(t testing.TB, reach web.Config) *Channel {
 	t.Helper()
 	cfg := parse(t, nil)
 	cfg.Web = reach
-	return aws.New(cfg)
+	return New(cfg)
 }
 
 // parse reads the usual settings and some more.
-func parse(t testing.TB, more map[string]any) aws.Config {
+func parse(t testing.TB, more map[string]any) Config {
 	t.Helper()
-	cfg, err := aws.ParseSettings(settings(more), files().Environment(callback))
+	cfg, err := ParseSettings(channelSettings(more), files().Environment(callback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +148,7 @@ func TestNothingIsTriedAgain(t *testing.T) {
 			t.Parallel()
 			carrier := webtest.Serve(t,
 				webtest.Config{Protocol: shape, Behaviour: webtest.Behaviour{Throttle: true}})
-			c := open(t, settings(map[string]any{"base_url": carrier.URL()}))
+			c := open(t, channelSettings(map[string]any{"base_url": carrier.URL()}))
 			for range 5 {
 				if r := c.Send(t.Context(), *submission()); r.Outcome == provider.Accepted {
 					t.Errorf("outcome %v", r.Outcome)
@@ -117,10 +202,10 @@ func TestTheNextRequestIsSignedWithTheNewKeys(t *testing.T) {
 	t.Parallel()
 	cfg := parse(t, nil)
 	cfg.Credentials = briefKeys{new(int)}
-	c := aws.New(cfg)
+	c := New(cfg)
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	for _, number := range []string{"1", "2"} {
-		r, err := aws.APIOf(c).Compose(submission()) // asks the source as Send does
+		r, err := apiOf(c).Compose(submission()) // asks the source as Send does
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +220,7 @@ func TestWithoutCredentialsNothingIsSent(t *testing.T) {
 	t.Parallel()
 	cfg := parse(t, map[string]any{"base_url": "http://127.0.0.1:1"})
 	cfg.Credentials = noKeys{}
-	c := aws.New(cfg)
+	c := New(cfg)
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	r := c.Send(t.Context(), *submission())
 	if r.Outcome != provider.Refused || r.Code != "credentials" ||
@@ -150,7 +235,7 @@ func TestCredentialsThatComeTooLateAreNotWaitedFor(t *testing.T) {
 	slow := make(slowKeys)
 	defer close(slow)
 	cfg.Credentials = slow
-	c := aws.New(cfg)
+	c := New(cfg)
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	s := submission()
 	s.Latest = time.Now().Add(50 * time.Millisecond)

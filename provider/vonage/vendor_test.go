@@ -1,19 +1,59 @@
 package vonage
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"maps"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"dispatcher/provider"
+	"dispatcher/provider/vonage/vonagetest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
 
-func TestEveryRecordedAnswerOfTheMessagesAPIIsClassified(t *testing.T) {
+func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	t.Parallel()
-	webtest.CheckAnswers(t, "testdata/answers/messages_*.http", newMessages(Config{}).Classify,
-		map[string]provider.Result{
+	for name, v := range variants() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check := messagesChecks()
+			if v.server.SMS {
+				check = smsChecks()
+			}
+			check.Protocol = func() webtest.Protocol { return vonagetest.New(v.server) }
+			check.Secrets = []string{apiSecret, secret}
+			check.Open = func(t testing.TB, reach web.Config) provider.Channel {
+				return open(t, v, reach, "", nil)
+			}
+			webtest.CheckVendor(t, check)
+		})
+	}
+}
+
+// messagesChecks is the data of the Messages API.
+func messagesChecks() webtest.Vendor {
+	return webtest.Vendor{
+		Validity: &webtest.Validity{Pattern: `"ttl":(\d+)`},
+		Files:    "testdata/answers/messages_*.http", Classify: newMessages(Config{}).Classify,
+		OnSender: []string{"invalid_sender"},
+		Codes:    webtest.CodesOf(messagesMeanings),
+		Blames: map[web.Blame][]string{
+			web.OnMessage: {"1040", "1090", "1210", "1282", "1300", "1480", "1481", "1482"},
+			web.OnSender:  {"1120", "1420"},
+			web.OnChannel: {
+				"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key",
+				"low-balance",
+			},
+		},
+		Answers: map[string]provider.Result{
 			"accepted": {
 				Outcome: provider.Accepted, Reference: "aaaaaaaa-bbbb-4ccc-8ddd-0123456789ab",
 			},
@@ -50,16 +90,26 @@ func TestEveryRecordedAnswerOfTheMessagesAPIIsClassified(t *testing.T) {
 			"rate_limited_without_time": {Outcome: provider.Throttled, Code: "429/1010"},
 			"internal_error":            {Outcome: provider.Unknown, Code: "500/1030"},
 			"bad_gateway":               {Outcome: provider.Unknown, Code: "502"},
-		}, "invalid_sender")
+		},
+	}
 }
 
-func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
-	t.Parallel()
+// smsChecks is the data of the SMS API.
+func smsChecks() webtest.Vendor {
 	part := func(i int, o provider.Outcome, reference, code string) provider.Part {
 		return provider.Part{Index: i, Outcome: o, Reference: reference, Code: code}
 	}
-	webtest.CheckAnswers(t, "testdata/answers/sms_*.http", shortMessages{}.Classify,
-		map[string]provider.Result{
+	return webtest.Vendor{
+		Validity: &webtest.Validity{Pattern: `\bttl=(\d+)`, Unit: time.Millisecond},
+		Files:    "testdata/answers/sms_*.http", Classify: shortMessages{}.Classify,
+		OnSender: []string{"illegal_sender"},
+		Codes:    webtest.CodesOf(smsMeanings),
+		Blames: map[web.Blame][]string{
+			web.OnMessage: {"6", "12"},
+			web.OnSender:  {"15"},
+			web.OnChannel: {"2", "3", "4", "8", "9", "11", "14", "23", "29", "32"},
+		},
+		Answers: map[string]provider.Result{
 			"accepted":            {Outcome: provider.Accepted, Reference: "0A0000000123ABCD1"},
 			"accepted_without_id": {Outcome: provider.Unknown, Code: "200/0"},
 			"accepted_in_three_parts": {Outcome: provider.Accepted, Parts: []provider.Part{
@@ -99,8 +149,109 @@ func TestEveryRecordedAnswerOfTheSMSAPIIsClassified(t *testing.T) {
 				Outcome: provider.Throttled, Code: "429", RetryAfter: 2 * time.Second,
 			},
 			"unavailable": {Outcome: provider.Unknown, Code: "503"},
-		}, "illegal_sender")
+		},
+	}
 }
+
+const (
+	apiKey      = "abcd1234"
+	apiSecret   = "vonage-api-s3cret"
+	secret      = "vonage-signature-s3cret"
+	older       = "the older s3cret"
+	application = "78d335fa-323d-0114-9c3d-d6f0d48968cf"
+	key         = webtest.Key
+	recipient   = webtest.Recipient
+	public      = "https://sms.example.com/receipts/vonage"
+)
+
+// now is when everything happens that is not on the wire.
+var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// applicationKey is made once because making one is slow.
+var applicationKey = sync.OnceValue(func() *rsa.PrivateKey {
+	k, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return k
+})
+
+func pemOf(k *rsa.PrivateKey) string {
+	der, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		panic(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+// files are those that settings of tests name.
+func files() webtest.Files {
+	return webtest.Files{
+		"secret": apiSecret + "\n", "signature": secret + "\n", "older": older,
+		"application.pem": pemOf(applicationKey()),
+		"broken.pem":      "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+	}
+}
+
+// variant is one of the ways in which Vonage is used.
+type variant struct {
+	settings map[string]any
+	server   vonagetest.Config
+}
+
+func variants() map[string]variant {
+	account := vonagetest.Config{APIKey: apiKey, APISecret: apiSecret, Secret: secret}
+	short, app := account, account
+	short.SMS = true
+	app.Application, app.PublicKey = application, &applicationKey().PublicKey
+	return map[string]variant{
+		"Messages API": {map[string]any{"api_key": apiKey, "api_secret_file": "secret"}, account},
+		"Messages API of an application": {
+			map[string]any{
+				"api_key": apiKey, "application_id": application,
+				"private_key_file": "application.pem",
+			}, app,
+		},
+		"SMS API": {
+			map[string]any{"api": "sms", "api_key": apiKey, "api_secret_file": "secret"}, short,
+		},
+	}
+}
+
+// open makes a channel of settings, with a callback.
+func open(
+	t testing.TB, v variant, reach web.Config, callback string, more map[string]any,
+) *Channel {
+	t.Helper()
+	values := map[string]any{
+		"signature_secret_files": []any{"older", "signature"}, "from": "ACME",
+		"base_url": reach.BaseURL.String(), "allow_private": true, "timeout": "1m",
+		"connect_timeout": "1m",
+	}
+	maps.Copy(values, v.settings)
+	maps.Copy(values, more)
+	cfg, err := ParseSettings(values, files().Environment(callback))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Web.TLS, cfg.Web.Dial = reach.TLS, reach.Dial
+	return New(cfg)
+}
+
+// play brings up a carrier, a channel and an ear.
+func play(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channel] {
+	t.Helper()
+	return webtest.NewRig(t, func(string) webtest.Config {
+		return webtest.Config{
+			Protocol: vonagetest.New(v.server), Behaviour: webtest.Behaviour{Receipts: true},
+		}
+	}, func(reach web.Config, callback string) *Channel {
+		return open(t, v, reach, callback,
+			more)
+	})
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The whole is what its parts make of it, as for every provider.
 func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {
@@ -111,31 +262,6 @@ func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {
 			t.Errorf("%s is %v, its parts make %v", name, r.Outcome, got)
 		}
 	}
-}
-
-func TestEveryCodeHasAMeaningAndAReason(t *testing.T) {
-	t.Parallel()
-	webtest.CheckTable(t, messagesMeanings)
-	webtest.CheckTable(t, smsMeanings)
-}
-
-// TestAccountFaultsAreNotBlamedOnTheMessage: nor is a sender that is refused everywhere one of
-// the message.
-func TestAccountFaultsAreNotBlamedOnTheMessage(t *testing.T) {
-	t.Parallel()
-	webtest.CheckBlame(t, messagesMeanings, map[web.Blame][]string{
-		web.OnMessage: {"1040", "1090", "1210", "1282", "1300", "1480", "1481", "1482"},
-		web.OnSender:  {"1120", "1420"},
-		web.OnChannel: {
-			"1020", "1060", "1070", "1080", "1110", "1400", "1460", "invalid-api-key",
-			"low-balance",
-		},
-	})
-	webtest.CheckBlame(t, smsMeanings, map[web.Blame][]string{
-		web.OnMessage: {"6", "12"},
-		web.OnSender:  {"15"},
-		web.OnChannel: {"2", "3", "4", "8", "9", "11", "14", "23", "29", "32"},
-	})
 }
 
 // TestOnePartThatBlamesTheAccountCountsAgainstTheChannel: whichever part it is.
