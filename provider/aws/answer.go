@@ -2,6 +2,7 @@ package aws
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -40,15 +41,15 @@ func (*api) Classify(answer *web.Answer) provider.Result {
 	return result(answer, unreadable, "unreadable")
 }
 
-// taken reads an answer that is a success. SendTextMessage has one, 200 with an id.
+// taken reads a successful answer: 200 with an id is the only one that SendTextMessage has.
 func taken(answer *web.Answer) provider.Result {
-	if id := readID(answer.Body); answer.Status == http.StatusOK && plainID(id) {
+	if id := readID(answer.Body); answer.Status == http.StatusOK && web.PlainID(id) {
 		return provider.Result{Outcome: provider.Accepted, Reference: id}
 	}
 	return result(answer, unreadable, "unreadable")
 }
 
-// classify says what an exception means. None means anything with a status of web.MaybeFromProxy.
+// classify is the meaning of an exception. With a status of web.MaybeFromProxy none means anything.
 func (e *exception) classify(answer *web.Answer) provider.Result {
 	if web.MaybeFromProxy(answer.Status) {
 		return result(answer, uncertain, e.name)
@@ -72,10 +73,10 @@ func (e *exception) classify(answer *web.Answer) provider.Result {
 }
 
 // code is the reason, or the name of an exception without one.
-func (e *exception) code() string { return orElse(string(e.reason), e.name) }
+func (e *exception) code() string { return cmp.Or(string(e.reason), e.name) }
 
-// conflict tells a recipient who does not want messages from what is wrong with the account's own
-// resources, of which its protect configuration with its lists of countries and numbers is one.
+// conflict tells a recipient who opted out from the account's own resources, such as the countries
+// and numbers of its protect configuration.
 func (e *exception) conflict() web.Meaning {
 	if e.reason == optedOut {
 		return badRecipient
@@ -83,7 +84,7 @@ func (e *exception) conflict() web.Meaning {
 	return meaningOf(conflicts, e.reason)
 }
 
-// fault tells what of a request is not valid.
+// fault tells which part of a request is invalid.
 func (e *exception) fault() web.Meaning {
 	switch {
 	case e.blamesOnly("DestinationPhoneNumber"):
@@ -96,8 +97,8 @@ func (e *exception) fault() web.Meaning {
 	return meaningOf(faults, e.reason)
 }
 
-// blamesOnly reports whether these fields, and nothing else, are not valid. Other reasons may name
-// a field, too, and mean something else: PRICE_OVER_THRESHOLD, DESTINATION_COUNTRY_BLOCKED,
+// blamesOnly reports whether these fields, and no others, are invalid. Other reasons may also name
+// a field, and mean something else: PRICE_OVER_THRESHOLD, DESTINATION_COUNTRY_BLOCKED,
 // INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
 func (e *exception) blamesOnly(fields ...string) bool {
 	if e.reason != invalidParameter && e.reason != fieldValidationFailed {
@@ -150,14 +151,8 @@ func name(text string) bool {
 	})
 }
 
-// plainID reports whether a text can be an id of AWS.
-func plainID(text string) bool {
-	return text != "" && len(text) <= provider.MaxReference &&
-		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
-}
-
-// exception is an answer that is no success, as far as it tells what to do. AWS's own words for
-// people are not read: they may repeat the number.
+// exception is a failed answer, with the fields that decide. AWS's texts are not read: they may
+// repeat the number.
 type exception struct {
 	name     string
 	reason   reason
@@ -165,11 +160,11 @@ type exception struct {
 	resource resource
 }
 
-// nameless is the name of an exception that says none.
+// nameless is the name of an exception without one.
 const nameless = "UnknownError"
 
-// readException reads an exception; false when the body is something else than JSON. An empty body
-// is enough, because the header or the status may say it all.
+// readException reads an exception; false if the body is not JSON. The body may be empty, because
+// the header or the status may say everything.
 func readException(a *web.Answer) (*exception, bool) {
 	said := members{}
 	if len(bytes.TrimSpace(a.Body)) > 0 {
@@ -193,7 +188,7 @@ func readException(a *web.Answer) (*exception, bool) {
 	return e, true
 }
 
-// bare is the name of an exception without the namespace before it and the address behind it:
+// bare is the name of an exception without namespace and address:
 // "com.amazonaws.pinpointsmsvoicev2#ConflictException:http://..." (AWS JSON 1.0 protocol,
 // "Operation error serialization").
 func bare(shown string) string {
@@ -210,8 +205,8 @@ func readID(body []byte) string {
 	return said.text("MessageId")
 }
 
-// members are those of a JSON object. Each is read by itself: one of another type than expected is
-// empty, and does not take the others with it.
+// members are those of a JSON object, decoded one by one: a member of an unexpected type is empty
+// and does not affect the others.
 type members map[string]json.RawMessage
 
 // readMembers reads a body that is a JSON object, or null, and nothing else.
@@ -239,8 +234,8 @@ func (m members) fields() []string {
 	return names
 }
 
-// reason is why there is an exception, more closely (ConflictException, ValidationException and
-// others of the API reference).
+// reason is the detailed reason of an exception (ConflictException, ValidationException and others
+// of the API reference).
 type reason string
 
 // Reasons of a ConflictException.
@@ -267,9 +262,9 @@ const (
 	senderRequiresRegistration reason = "SENDER_ID_REQUIRES_REGISTRATION"
 )
 
-// conflicts are those with what the account has that are not about the channel as a whole: the
-// countries and numbers of its protect configuration concern one message, its senders all that have
-// the same. That there is none to choose from names no country: for that AWS has
+// conflicts are the reasons of a ConflictException that are not about the channel: countries and
+// numbers of the protect configuration concern one message, senders all messages with that sender.
+// NO_ORIGINATION_IDENTITIES_FOUND names no country; for a country AWS has
 // INVALID_IDENTITY_FOR_DESTINATION_COUNTRY.
 var conflicts = map[reason]web.Meaning{
 	countryProtected:     badMessage,
@@ -278,8 +273,8 @@ var conflicts = map[reason]web.Meaning{
 	capabilitiesMismatch: badSender,
 }
 
-// faults are those of what is not valid. What holds for one country is about the message, also
-// where the sender is not for it.
+// faults are the reasons of a ValidationException. A reason that holds for one country is about the
+// message, even if the sender is at fault there.
 var faults = map[reason]web.Meaning{
 	countryCodeMismatch:        badMessage,
 	countryNotEnabled:          badMessage,
@@ -292,7 +287,7 @@ var faults = map[reason]web.Meaning{
 	senderRequiresRegistration: badMessage,
 }
 
-// verdictOf is what a reason means; one that is not in its table is about the channel.
+// meaningOf is the meaning of a reason; one that is not in the table is about the channel.
 func meaningOf(table map[reason]web.Meaning, why reason) web.Meaning {
 	if v, ok := table[why]; ok {
 		return v
@@ -309,6 +304,6 @@ const (
 	senderID    resource = "sender-id"
 )
 
-// isSender reports whether what AWS does not know is the sender. A pool or a configuration set is
-// the channel's.
+// isSender reports whether the unknown resource is a sender. A pool or a configuration set is the
+// channel's.
 func (e *exception) isSender() bool { return e.resource == phoneNumber || e.resource == senderID }

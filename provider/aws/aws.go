@@ -1,11 +1,10 @@
 // Package aws is the adapter for AWS End User Messaging SMS (pinpoint-sms-voice-v2, API version
 // 2022-03-31).
 //
-// It writes and reads the one operation that it needs itself, SendTextMessage in AWS JSON 1.0.
-// Credentials and signatures are the business of AWS's SDK for Go. Package provider/web carries the
-// request, so one call is one request here as everywhere. Events and subscribers' messages come
-// through Amazon SNS; who sent them is verified with the certificate or the secret from the
-// settings.
+// It writes and reads the one operation that it needs, SendTextMessage in AWS JSON 1.0. Credentials
+// and signatures come from AWS's SDK for Go. Package provider/web sends the request, so one call is
+// one request. Events and subscribers' messages come through Amazon SNS and are verified with the
+// certificate or the secret from the settings.
 package aws
 
 import (
@@ -33,7 +32,7 @@ type Channel struct {
 
 var _ web.Adapter = (*Channel)(nil)
 
-// Open makes a channel of its settings. Settings that ask for the default credentials read the
+// Open opens a channel from its settings. Settings that ask for the default credentials read the
 // environment and the shared files; no connection is made.
 func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, configure, New)
@@ -54,13 +53,13 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, newAPI(cfg, k)), cfg: cfg, keys: k}
 }
 
-// keys are the credentials that the next request is signed with.
+// keys are the credentials that sign the next request.
 type keys struct {
 	source  *aws.CredentialsCache
 	current atomic.Pointer[aws.Credentials]
 }
 
-// refresh asks the source, which answers at once unless what it gave before is about to expire.
+// refresh asks the source, which answers at once unless its last credentials are about to expire.
 func (k *keys) refresh(ctx context.Context) error {
 	given, err := k.source.Retrieve(ctx)
 	if err != nil {
@@ -70,8 +69,8 @@ func (k *keys) refresh(ctx context.Context) error {
 	return nil
 }
 
-// errCredentials stands for the source's own error, which may show addresses and names of roles.
-var errCredentials = errors.New("no credentials of AWS are to be had")
+// errCredentials replaces the source's error, which may show addresses and names of roles.
+var errCredentials = errors.New("no credentials of AWS are available")
 
 // Send submits a message with one request. Credentials that have to be fetched first are fetched
 // before a byte leaves.
@@ -105,10 +104,10 @@ func (c *Channel) Capabilities() provider.Capabilities {
 // credentialTimeout bounds one question for credentials.
 const credentialTimeout = 5 * time.Second
 
-// defaultCredentials are those that AWS's own tools would take. They are fetched when the first
-// message goes out: from the environment, shared files, a web identity, or the address that the
-// container's environment names; from the machine's metadata service only when the settings allow
-// for it. The environment's proxy is not used.
+// defaultCredentials are those of AWS's own tools. They are fetched when the first message is sent:
+// from the environment, shared files, a web identity, or the address in the container's
+// environment; from the machine's metadata service only if the settings allow it. The environment's
+// proxy is not used.
 func defaultCredentials(cfg *Config) (aws.CredentialsProvider, error) {
 	metadata := imds.ClientDisabled
 	if cfg.InstanceMetadata {

@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// event is what End User Messaging publishes of a message, and what it publishes of a subscriber's.
+// event is an event about a message, or a message of a subscriber.
 type event struct {
 	EventType string            `json:"eventType"`
 	IsFinal   *bool             `json:"isFinal"`
@@ -44,7 +44,7 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	switch {
 	case strings.HasPrefix(said.EventType, "TEXT_"):
 		receipt := c.receipt(&said)
-		if !plainID(said.MessageID) {
+		if !web.PlainID(said.MessageID) {
 			return provider.CallbackContent{}, fmt.Errorf("it has no id: %w", provider.ErrMalformed)
 		}
 		receipt.At = callback.At
@@ -90,12 +90,14 @@ var causes = map[eventType]provider.Cause{
 	textTTLExpired:         provider.Expired,
 }
 
-// receipt reads an event of a message. TEXT_UNKNOWN is what AWS says when it heard nothing for
-// three days, and TEXT_SUCCESSFUL that the carrier took the message: neither tells what became of
-// it. An event that is not the final one ends nothing.
+// receipt reads an event about a message. TEXT_UNKNOWN means that AWS got no report for three days,
+// TEXT_SUCCESSFUL that the carrier took the message: neither is final. An event that is not the
+// final one ends nothing.
 func (c *Channel) receipt(e *event) provider.Receipt {
 	kind := eventType(e.EventType)
-	r := provider.Receipt{Reference: e.MessageID, Key: keyOf(e.Context[contextKey]), Code: "other"}
+	r := provider.Receipt{
+		Reference: e.MessageID, Key: web.OwnKey(e.Context[contextKey]), Code: "other",
+	}
 	if name(e.EventType) && len(e.EventType) <= 40 {
 		r.Code = e.EventType
 	}
@@ -109,19 +111,9 @@ func (c *Channel) receipt(e *event) provider.Receipt {
 	return r
 }
 
-// keyOf returns what can be a Submission.Key.
-func keyOf(text string) string {
-	const length = 32
-	if len(text) != length || strings.Trim(text, "0123456789abcdef") != "" {
-		return ""
-	}
-	return text
-}
-
-// Confirm answers a SubscriptionConfirmation of one of the configured topics, with which SNS asks
-// whether a subscribed URL wants its messages; any other callback it leaves alone and returns
-// false. It believes no more than ReadCallback does and follows no address that the message names:
-// the question goes to SNS in the topic's own region.
+// Confirm answers a SubscriptionConfirmation of one of the configured topics, by which SNS asks
+// whether a subscribed URL wants its messages. Any other callback is ignored (false). It verifies
+// like ReadCallback and follows no address in the message: it calls SNS in the topic's own region.
 func (c *Channel) Confirm(
 	ctx context.Context, callback *provider.Callback,
 ) (confirmed bool, err error) {

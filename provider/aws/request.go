@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -76,7 +77,7 @@ func fits(text string) error {
 func (a *api) input(s *provider.Submission) *input {
 	in := &input{
 		DestinationPhoneNumber: s.To, MessageBody: s.Text, MessageType: a.cfg.MessageType,
-		OriginationIdentity:    orElse(s.From, a.cfg.From),
+		OriginationIdentity:    cmp.Or(s.From, a.cfg.From),
 		ConfigurationSetName:   a.cfg.ConfigurationSet,
 		ProtectConfigurationID: a.cfg.ProtectID, MaxPrice: a.cfg.MaxPrice,
 		DestinationCountryParameters: a.cfg.CountryParameters,
@@ -89,13 +90,6 @@ func (a *api) input(s *provider.Submission) *input {
 		in.TimeToLive = int(math.Ceil(left.Seconds()))
 	}
 	return in
-}
-
-func orElse(v, otherwise string) string {
-	if v == "" {
-		return otherwise
-	}
-	return v
 }
 
 // How SendTextMessage is called: in AWS JSON 1.0 every operation is posted to "/", and the header

@@ -159,7 +159,7 @@ func (c *Config) check(r *settings.Reader) {
 	}
 }
 
-// listens reports whether callbacks can be believed.
+// listens reports whether callbacks can be verified.
 func (c *Config) listens() bool {
 	return c.Callback != "" && (len(c.Certificates) > 0 || len(c.Secrets) > 0)
 }

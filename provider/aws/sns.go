@@ -41,8 +41,8 @@ const (
 	goodbye      = "UnsubscribeConfirmation"
 )
 
-// verify reads the envelope and reports who sent it. With certificates, SNS must have signed it and
-// the topic must be ours; with secrets, the URL must carry one; with both, all of that.
+// verify reads the envelope and checks its sender. With certificates, SNS must have signed it and
+// the topic must be configured; with secrets, the URL must carry one; with both, all of that.
 func (c *Config) verify(callback *provider.Callback) (*envelope, error) {
 	if len(c.Certificates) == 0 && len(c.Secrets) == 0 {
 		return nil, fmt.Errorf("nobody may call back: %w", provider.ErrForged)
@@ -80,8 +80,9 @@ func (c *Config) verify(callback *provider.Callback) (*envelope, error) {
 	return &e, nil
 }
 
-// lines reports whether a value has lines, which could be other fields: names and values are signed
-// on lines. Only the message may have some: it is JSON, in which no line is a bare name.
+// lines reports whether a value contains line breaks: names and values are signed line by line, so
+// such a value could be cut into other fields. Only the message may have some: it is JSON, in which
+// no line is a bare name.
 func (e *envelope) lines() bool {
 	subject := ""
 	if e.Subject != nil {
@@ -97,7 +98,7 @@ func (e *envelope) lines() bool {
 	return false
 }
 
-// knows reports whether the URL carries a live secret.
+// knows reports whether the URL carries a valid secret.
 func (c *Config) knows(callback *provider.Callback) bool {
 	_, query, _ := strings.Cut(callback.URL, "?")
 	values, _ := url.ParseQuery(query) // what cannot be read is not there
@@ -126,8 +127,8 @@ func (c *Config) raw(callback *provider.Callback) (*envelope, error) {
 // certificateHosts are those that SNS publishes its certificates on.
 var certificateHosts = regexp.MustCompile(`^sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
 
-// signed reports whether the key of one of the certificates signed the message. The certificate
-// that the message names is not fetched; an address that is not Amazon's is refused all the same.
+// signed reports whether one of the certificates signed the message. The certificate that the
+// message names is not fetched; an address that is not Amazon's is refused.
 func (c *Config) signed(e *envelope, now time.Time) bool {
 	address, err := url.Parse(e.SigningCertURL)
 	if err != nil || address.Scheme != "https" || !certificateHosts.MatchString(address.Host) ||

@@ -224,7 +224,7 @@ func TestWithoutCredentialsNothingIsSent(t *testing.T) {
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	r := c.Send(t.Context(), *submission())
 	if r.Outcome != provider.Refused || r.Code != "credentials" ||
-		r.Err.Error() != "no credentials of AWS are to be had" {
+		r.Err.Error() != "no credentials of AWS are available" {
 		t.Errorf("%v %s: %v", r.Outcome, r.Code, r.Err)
 	}
 }

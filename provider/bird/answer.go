@@ -32,9 +32,9 @@ const (
 	codeNoSuchAPI  = 98
 )
 
-// byCode reads an error of the REST API. parameter names the field that is at fault: a body that
-// Bird does not take, for instance for its length, another provider may. A server that stands
-// before the API may have said a status of web.MaybeFromProxy.
+// byCode reads an error of the REST API. parameter names the field at fault: a body that Bird
+// refuses, for instance for its length, another provider may take. A status of web.MaybeFromProxy
+// may come from a proxy.
 func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	text := strconv.Itoa(code)
 	if a.Status == http.StatusTooManyRequests || a.Status/100 == 5 || web.MaybeFromProxy(a.Status) {
@@ -61,8 +61,8 @@ func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	return byStatus(a, text)
 }
 
-// byStatus reads an answer whose body says nothing that is known. Bird documents that it has not
-// taken what it answers with these; of a 5xx it says nothing.
+// byStatus reads an answer without a known body. Bird documents that it took nothing it answers
+// with these statuses; about 5xx it says nothing.
 func byStatus(a *web.Answer, code string) provider.Result {
 	switch a.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -102,8 +102,7 @@ func word(text string) bool {
 	return text != "" && len(text) <= longestName && digits <= longestNumber
 }
 
-// stateOf reads a status of either API. What is not listed is Pending: no word that nobody
-// knows ends a message.
+// stateOf reads a status of either API. An unknown status is Pending and ends no message.
 func stateOf(status string) provider.ReceiptState {
 	switch status {
 	case "delivered", "read":
@@ -114,8 +113,8 @@ func stateOf(status string) provider.ReceiptState {
 	return provider.Pending
 }
 
-// unreported is the reason that Bird gives when the operator said nothing until the validity ended.
-// The message may have arrived, so it is no end.
+// unreported is the reason when the operator reported nothing until the validity ended. The message
+// may have arrived, so it is not final.
 const unreported = "dlr not received"
 
 // reasons are Bird's words for why a message was not delivered.
@@ -163,15 +162,15 @@ func describe(status, reason, code string) provider.Receipt {
 	return r
 }
 
-// plainReason makes one of Bird's words of a reason. The Channels API writes "details: WORD;
-// reason: ...; code: 34".
+// plainReason extracts the word of a reason. The Channels API writes "details: WORD; reason: ...;
+// code: 34".
 func plainReason(text string) string {
 	text, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(text)), ";")
 	text = strings.TrimSpace(strings.TrimPrefix(text, "details:"))
 	return strings.ReplaceAll(text, "_", " ")
 }
 
-// causeOf looks at the most exact word first.
+// causeOf uses the most specific word first.
 func causeOf(status, reason, code string) provider.Cause {
 	if cause, known := codes[code]; known {
 		return cause

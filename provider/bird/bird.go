@@ -1,9 +1,9 @@
-// Package bird is the adapter for Bird, which was MessageBird: the SMS messages endpoint of its
-// REST API (rest.messagebird.com, as documented for the client libraries of version 8), and the
-// newer Channels API (api.bird.com).
+// Package bird is the adapter for Bird, formerly MessageBird: the SMS messages endpoint of its REST
+// API (rest.messagebird.com, as documented for the client libraries of version 8), and the newer
+// Channels API (api.bird.com).
 //
-// It writes submissions as requests, reads answers, verifies who calls back and reads what was
-// said. It knows no connections: package provider/web has them. Nothing here retries.
+// It writes submissions as requests, reads answers, and verifies and reads callbacks. Package
+// provider/web makes the connections. Nothing here retries.
 package bird
 
 import (
@@ -28,7 +28,7 @@ type Channel struct {
 
 var _ web.Adapter = (*Channel)(nil)
 
-// Open makes a channel of its settings.
+// Open opens a channel from its settings.
 func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
@@ -153,7 +153,7 @@ func (c *Config) check(r *settings.Reader) {
 	}
 }
 
-// listens reports whether callbacks can be believed.
+// listens reports whether callbacks can be verified.
 func (c *Config) listens() bool { return len(c.SigningKeys) > 0 && c.Callback != "" }
 
 func readSecret(r *settings.Reader, key string) []byte {

@@ -50,9 +50,10 @@ func fieldsOf(callback *provider.Callback) (url.Values, error) {
 func readStatus(fields url.Values, callback *provider.Callback) (provider.CallbackContent, error) {
 	receipt := describe(fields.Get("status"), fields.Get("statusReason"),
 		fields.Get("statusErrorCode"))
-	receipt.Reference, receipt.Key, receipt.At = fields.Get("id"), keyOf(fields.Get("reference")),
+	receipt.Reference, receipt.Key, receipt.At = fields.Get("id"),
+		web.OwnKey(fields.Get("reference")),
 		callback.At
-	if !plainID(receipt.Reference) {
+	if !web.PlainID(receipt.Reference) {
 		return provider.CallbackContent{}, fmt.Errorf("it has no id: %w", provider.ErrMalformed)
 	}
 	return provider.CallbackContent{Receipts: []provider.Receipt{receipt}}, nil
@@ -62,32 +63,14 @@ func readForwarded(
 	fields url.Values, callback *provider.Callback,
 ) (provider.CallbackContent, error) {
 	in := provider.Inbound{
-		Reference: fields.Get("id"), From: number(fields.Get("originator")),
-		To:   number(fields.Get("recipient")),
+		Reference: fields.Get("id"), From: web.International(fields.Get("originator")),
+		To:   web.International(fields.Get("recipient")),
 		Text: fields.Get("body"), At: callback.At,
 	}
 	if in.From == "" || in.To == "" {
 		return provider.CallbackContent{}, fmt.Errorf("it has no number: %w", provider.ErrMalformed)
 	}
 	return provider.CallbackContent{Inbound: []provider.Inbound{in}}, nil
-}
-
-// keyOf returns a reference that can be a Submission.Key; others are of somebody else.
-func keyOf(reference string) string {
-	const length = 32
-	if len(reference) != length || strings.Trim(reference, "0123456789abcdef") != "" {
-		return ""
-	}
-	return reference
-}
-
-// number puts the plus before a number that is long enough to be one; short codes and names stay.
-func number(text string) string {
-	const shortest = 7
-	if len(text) >= shortest && strings.Trim(text, "0123456789") == "" {
-		return "+" + text
-	}
-	return text
 }
 
 // event is what the Channels API posts: the message as it is now.
@@ -120,8 +103,7 @@ type event struct {
 	} `json:"payload"`
 }
 
-// readEvent reads an event of the Channels API; events of other services and channels mean nothing
-// here.
+// readEvent reads an event of the Channels API; events of other services and channels are ignored.
 func readEvent(callback *provider.Callback) (provider.CallbackContent, error) {
 	var e event
 	if err := json.Unmarshal(callback.Body, &e); err != nil {
@@ -142,8 +124,8 @@ func readEvent(callback *provider.Callback) (provider.CallbackContent, error) {
 func (e *event) status(callback *provider.Callback) (provider.CallbackContent, error) {
 	p := &e.Payload
 	receipt := describe(p.Status, p.Reason, p.Failure.Source.Code)
-	receipt.Reference, receipt.Key, receipt.At = p.ID, keyOf(p.Reference), callback.At
-	if !plainID(p.ID) || p.Status == "" {
+	receipt.Reference, receipt.Key, receipt.At = p.ID, web.OwnKey(p.Reference), callback.At
+	if !web.PlainID(p.ID) || p.Status == "" {
 		return provider.CallbackContent{},
 			fmt.Errorf("it has no id or no status: %w", provider.ErrMalformed)
 	}
@@ -153,8 +135,8 @@ func (e *event) status(callback *provider.Callback) (provider.CallbackContent, e
 func (e *event) inbound(callback *provider.Callback) (provider.CallbackContent, error) {
 	p := &e.Payload
 	in := provider.Inbound{
-		Reference: p.ID, From: number(p.Sender.Contact.Value),
-		To:   number(p.Receiver.Connector.Value),
+		Reference: p.ID, From: web.International(p.Sender.Contact.Value),
+		To:   web.International(p.Receiver.Connector.Value),
 		Text: p.Body.Text.Text, At: callback.At,
 	}
 	if in.From == "" {
@@ -170,9 +152,8 @@ const (
 	headerTime      = "Messagebird-Request-Timestamp"
 )
 
-// late is how long after its time a callback with an HMAC is taken. Bird calls again for 8 hours
-// and does not say whether it signs anew. A JWT is signed for a minute, so that it is made anew for
-// each attempt.
+// late is the age up to which a callback with an HMAC is accepted. Bird calls again for 8 hours and
+// does not say whether it signs anew. A JWT is valid for a minute, so each attempt has a new one.
 var late = web.RetryTolerance(8 * time.Hour)
 
 // claims are those of MessageBird-Signature-JWT.
@@ -182,7 +163,7 @@ type claims struct {
 	PayloadHash string `json:"payload_hash"`
 }
 
-// verify reports who calls; once tells this callback from every other one. The messages endpoint
+// verify checks the sender; once tells this callback from every other one. The messages endpoint
 // signs with a JWT and, the older way, with an HMAC over the sorted query; the Channels API with an
 // HMAC over the URL. A callback with a JWT is believed by that alone.
 func (c *Config) verify(callback *provider.Callback) (once string, err error) {

@@ -1,6 +1,7 @@
 package bird
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -44,8 +45,8 @@ type body struct {
 	} `json:"text"`
 }
 
-// Compose writes a submission. The channel has a sender of its own unless one is named; Bird
-// chooses the alphabet.
+// Compose writes a submission. Without a sender the channel's own is used; Bird chooses the
+// alphabet.
 func (c channels) Compose(s *provider.Submission) (*web.Request, error) {
 	out := outgoing{
 		Reference: s.Key, Receiver: receiver{
@@ -53,7 +54,7 @@ func (c channels) Compose(s *provider.Submission) (*web.Request, error) {
 		},
 	}
 	out.Body.Type, out.Body.Text.Text = "text", s.Text
-	if from := orElse(s.From, c.cfg.From); from != "" {
+	if from := cmp.Or(s.From, c.cfg.From); from != "" {
 		out.Sender = &sender{Connector: identifier{Value: from}}
 	}
 	text, err := json.Marshal(out)
@@ -64,9 +65,9 @@ func (c channels) Compose(s *provider.Submission) (*web.Request, error) {
 	return &web.Request{Method: http.MethodPost, URL: path, Header: c.cfg.header(), Body: text}, nil
 }
 
-// Classify reads an answer. A message is Rejected when Bird finds fault with the recipient and with
-// nothing else: sender and body may suit another provider. A sender at fault is the sender's matter
-// whatever else is. Faults of the recipient often show only in an event later.
+// Classify reads an answer. A message is Rejected if Bird blames the recipient alone: sender and
+// body may suit another provider. If the sender is at fault, the answer is about the sender,
+// whatever else is at fault. Faults of the recipient often show only in a later event.
 func (c channels) Classify(a *web.Answer) provider.Result {
 	var answer struct {
 		ID      string                     `json:"id"`
@@ -75,7 +76,7 @@ func (c channels) Classify(a *web.Answer) provider.Result {
 	}
 	readable := json.Unmarshal(a.Body, &answer) == nil
 	if a.Status/100 == 2 {
-		if readable && plainID(answer.ID) {
+		if readable && web.PlainID(answer.ID) {
 			return provider.Result{Outcome: provider.Accepted, Reference: answer.ID}
 		}
 		return result(a, uncertain, "unreadable")

@@ -1,6 +1,7 @@
 package bird
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -35,7 +36,7 @@ var errNoSender = errors.New("the message names no sender, and the channel has n
 // left to itself, the endpoint replaces characters.
 func (m messages) Compose(s *provider.Submission) (*web.Request, error) {
 	out := message{
-		Originator: strings.TrimPrefix(orElse(s.From, m.cfg.From), "+"),
+		Originator: strings.TrimPrefix(cmp.Or(s.From, m.cfg.From), "+"),
 		Recipients: []string{strings.TrimPrefix(s.To, "+")},
 		Body:       s.Text, Datacoding: "plain", Reference: s.Key,
 	}
@@ -71,7 +72,7 @@ func (m messages) Classify(a *web.Answer) provider.Result {
 	}
 	readable := json.Unmarshal(a.Body, &answer) == nil
 	if a.Status/100 == 2 {
-		if readable && plainID(answer.ID) && len(answer.Errors) == 0 {
+		if readable && web.PlainID(answer.ID) && len(answer.Errors) == 0 {
 			return provider.Result{Outcome: provider.Accepted, Reference: answer.ID}
 		}
 		return result(a, uncertain, "unreadable")
@@ -92,18 +93,3 @@ func (c *Config) header() http.Header {
 
 // seconds rounds up to whole seconds, at least one.
 func seconds(d time.Duration) int64 { return max(int64(math.Ceil(d.Seconds())), 1) }
-
-func orElse(v, otherwise string) string {
-	if v == "" {
-		return otherwise
-	}
-	return v
-}
-
-// plainID reports whether a text can be an id of the vendor: short, printable and without spaces.
-func plainID(text string) bool {
-	if text == "" || len(text) > provider.MaxReference {
-		return false
-	}
-	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
-}

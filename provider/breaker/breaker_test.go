@@ -208,8 +208,8 @@ func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 	})
 }
 
-// TestALongRowOfUnfitMessagesOpensTheBreaker, however many it is: a row of them
-// that one is taken out of is none. It comes back with the first that it takes.
+// TestALongRowOfUnfitMessagesOpensTheBreaker, however many it is: a row of them that one is taken
+// out of is none. It comes back with the first that it takes.
 func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -272,8 +272,8 @@ func TestRepeatedUnfitMessagesCountOnce(t *testing.T) {
 	}
 }
 
-// TestAnUnfitProbeHoldsItsSlotWhileInFlight and no longer: what is not counted
-// does not let more through at once.
+// TestAnUnfitProbeHoldsItsSlotWhileInFlight and no longer: what is not counted does not let more
+// through at once.
 func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -78,22 +79,14 @@ func (c Config) Validate() error {
 
 // withDefaults fills in what was left at zero.
 func (c Config) withDefaults() Config {
-	c.Failures = orDefault(c.Failures, 5)
-	c.Percent = orDefault(c.Percent, 50)
-	c.Sample = orDefault(c.Sample, 20)
-	c.Window = orDefault(c.Window, 10*time.Second)
-	c.AnswerWithin = orDefault(c.AnswerWithin, 10*time.Second)
-	c.OpenFor = orDefault(c.OpenFor, 5*time.Second)
-	c.HalfOpenMax = orDefault(c.HalfOpenMax, 1)
+	c.Failures = cmp.Or(c.Failures, 5)
+	c.Percent = cmp.Or(c.Percent, 50)
+	c.Sample = cmp.Or(c.Sample, 20)
+	c.Window = cmp.Or(c.Window, 10*time.Second)
+	c.AnswerWithin = cmp.Or(c.AnswerWithin, 10*time.Second)
+	c.OpenFor = cmp.Or(c.OpenFor, 5*time.Second)
+	c.HalfOpenMax = cmp.Or(c.HalfOpenMax, 1)
 	return c
-}
-
-func orDefault[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
 }
 
 // settings translates to the library, which keeps the state. What it counts in closed state is not

@@ -4,14 +4,13 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web"
 )
 
-// answer is how an answer is read.
+// answer describes how an answer is read.
 type answer struct {
 	id         *place // nil: the gateway gives none
 	code       *place
@@ -38,9 +37,10 @@ var (
 	noID = web.Unknown("the gateway says yes without an id")
 )
 
-// Classify reads an answer by the first rule that fits. A rule for 4xx or 5xx does not mean the
-// statuses that what stands before the gateway gives, too: 429 is Throttled (RFC 6585 section 4),
-// those of web.MaybeFromProxy are Unknown, unless a rule names them. What no rule fits is Unknown.
+// Classify reads an answer by the first rule that matches. A rule for 4xx or 5xx does not cover
+// statuses that a proxy may answer: 429 is Throttled (RFC 6585 section 4), those of
+// web.MaybeFromProxy are Unknown, unless a rule names them. If no rule matches, the answer is
+// Unknown.
 func (a api) Classify(response *web.Answer) provider.Result {
 	d := &document{header: response.Header, body: response.Body}
 	_ = d.parseJSON() // what is no JSON has no value at any pointer
@@ -61,7 +61,7 @@ func (a api) Classify(response *web.Answer) provider.Result {
 
 func (a api) accepted(d *document, response *web.Answer, code string) provider.Result {
 	id, found := a.cfg.answer.id.find(d)
-	if a.cfg.answer.id != nil && (!found || !plainID(id)) {
+	if a.cfg.answer.id != nil && (!found || !web.PlainID(id)) {
 		return response.Result(noID, code)
 	}
 	return provider.Result{Outcome: provider.Accepted, Reference: id}
@@ -83,7 +83,7 @@ func (a *answer) outcome(status int, code string) provider.Outcome {
 	return provider.Unknown
 }
 
-// ofAnybody reports whether a status may as well come from a proxy or a server in between.
+// ofAnybody reports whether the status may come from a proxy or a server in between.
 func ofAnybody(status int) bool {
 	return status == http.StatusTooManyRequests || web.MaybeFromProxy(status)
 }
@@ -114,10 +114,4 @@ func word(text string) bool {
 		}
 	}
 	return text != "" && len(text) <= provider.MaxReference && digits <= longestNumber
-}
-
-// plainID reports whether a text can be an id: short, printable and without spaces.
-func plainID(text string) bool {
-	return text != "" && len(text) <= provider.MaxReference &&
-		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }

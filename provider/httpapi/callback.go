@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	"dispatcher/provider"
+	"dispatcher/provider/web"
 )
 
-// receipts is where a receipt has its fields.
+// receipts describes where a receipt has its fields.
 type receipts struct {
 	each      *place // an array of receipts; nil: the callback is one
 	reference *place
@@ -28,8 +29,8 @@ type reply struct{ body, contentType string }
 // maxReceipts bounds those of one callback.
 const maxReceipts = 1000
 
-// ReadCallback verifies who calls and returns what is said. A callback that has a state is a
-// receipt, one that has a sender and a text is a message, and one with neither means nothing.
+// ReadCallback verifies the sender and reads the content. A callback with a state is a receipt, one
+// with a sender and a text is a message, one with neither is ignored.
 func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	_, query, _ := strings.Cut(callback.URL, "?")
 	values, malformed := url.ParseQuery(query)
@@ -124,7 +125,7 @@ func (r *receipts) one(d *document, list []provider.Receipt) ([]provider.Receipt
 	reference, _ := r.reference.find(d)
 	key, _ := r.key.find(d)
 	receipt := provider.Receipt{
-		State: r.states[state], Code: "other", Reference: reference, Key: keyOf(key),
+		State: r.states[state], Code: "other", Reference: reference, Key: web.OwnKey(key),
 	}
 	if word(state) {
 		receipt.Code = state
@@ -138,7 +139,7 @@ func (r *receipts) one(d *document, list []provider.Receipt) ([]provider.Receipt
 	if r.reference == nil {
 		receipt.Reference = receipt.Key // as Send has it
 	}
-	if !plainID(receipt.Reference) {
+	if !web.PlainID(receipt.Reference) {
 		receipt.Reference = ""
 	}
 	if receipt.Reference == "" && receipt.Key == "" {
@@ -162,24 +163,15 @@ func (in *inbound) message(d *document) (provider.Inbound, bool) {
 	text, hasText := in.text.find(d)
 	to, _ := in.to.find(d)
 	reference, _ := in.reference.find(d)
-	if !plainID(reference) {
+	if !web.PlainID(reference) {
 		reference = ""
 	}
 	return provider.Inbound{Reference: reference, From: phone(from), To: phone(to), Text: text},
 		hasFrom && hasText && from != ""
 }
 
-// keyOf returns what can be a Submission.Key.
-func keyOf(text string) string {
-	const length = 32
-	if len(text) != length || strings.Trim(text, "0123456789abcdef") != "" {
-		return ""
-	}
-	return text
-}
-
-// phone puts the plus before a number that is long enough to be one; short codes and names stay. A
-// plus that a query made a space is one again.
+// phone adds the plus to a number that is long enough; short codes and names stay. A plus that a
+// query turned into a space is restored.
 func phone(text string) string {
 	const shortest = 7
 	text = strings.TrimSpace(text)

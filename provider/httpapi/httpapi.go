@@ -39,7 +39,7 @@ var (
 // api writes and reads as the description says.
 type api struct{ cfg *Config }
 
-// Open makes a channel of its settings.
+// Open opens a channel from its settings.
 func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
@@ -51,7 +51,8 @@ func New(cfg Config) *Channel {
 	return c
 }
 
-// errNoKey says that a gateway without ids was given a submission that nothing could be traced by.
+// errNoKey refuses a submission without a key on a gateway that gives no ids: nothing could
+// identify it.
 var errNoKey = errors.New("the gateway gives no id, and the submission has no key")
 
 // Send submits a message with one request. Where the gateway gives no id, the submission's own key

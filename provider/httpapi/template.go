@@ -69,8 +69,8 @@ func (t *template) literal(text string) {
 	t.parts = append(t.parts, part{literal: text})
 }
 
-// expand fills the placeholders in; escape is applied to each value and to no literal. It is not
-// complete when a placeholder has no value: then a field is left out.
+// expand fills in the placeholders; escape is applied to each value, not to literals. It is
+// incomplete if a placeholder has no value: then the field is left out.
 func (t template) expand(
 	value func(part) string, escape func(string) string,
 ) (text string, complete bool) {

@@ -151,8 +151,8 @@ func (o object) secrets(names map[string]bool) {
 	}
 }
 
-// parseXML reads a body that is XML with placeholders in character data and in quoted attributes:
-// there, what escapeXML writes can be nothing but text. Everywhere else a placeholder is refused.
+// parseXML reads an XML body with placeholders in character data and in quoted attributes. There,
+// the output of escapeXML can only be text. Anywhere else a placeholder is refused.
 func parseXML(body string) (template, error) {
 	if strings.Contains(body, "<!") {
 		return template{}, errors.New("has a comment, a CDATA section or a DOCTYPE")

@@ -26,7 +26,7 @@ const (
 	byCertificate = "certificate"
 )
 
-// verification is how a gateway proves that a callback is its own.
+// verification describes how callbacks of a gateway are verified.
 type verification struct {
 	by      string
 	secrets []string // live ones; the first is the newest
@@ -57,8 +57,7 @@ func (v *verification) first() string {
 	return v.secrets[0]
 }
 
-// check reports who calls; once tells this callback from every other one, where the scheme has
-// that.
+// check verifies the sender; once is the ReplayID, if the scheme has one.
 func (v *verification) check(c *provider.Callback, d *document) (once string, err error) {
 	switch {
 	case v == nil:
@@ -78,7 +77,7 @@ func (v *verification) check(c *provider.Callback, d *document) (once string, er
 		if v.by == byBasic {
 			want = basic(v.user, secret)
 		}
-		genuine = equal(given, want) || genuine
+		genuine = web.SameSecret(given, want) || genuine
 	}
 	if !genuine {
 		return "", fmt.Errorf("wrong secret: %w", provider.ErrForged)
@@ -89,12 +88,6 @@ func (v *verification) check(c *provider.Callback, d *document) (once string, er
 // basic is the value of the Authorization field (RFC 7617).
 func basic(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
-}
-
-// equal compares in a time that depends on neither content nor length of what was given.
-func equal(given, want string) bool {
-	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
-	return hmac.Equal(a[:], b[:])
 }
 
 func (v *verification) checkHMAC(c *provider.Callback, d *document) (string, error) {
@@ -142,9 +135,9 @@ var (
 	anAddress = regexp.MustCompile(`^[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]*$`)
 )
 
-// parted makes sure that what is signed can be cut into its parts in one way only, whatever stands
-// between them: a time is digits of one length, an address has no character that begins or ends
-// JSON, and a body directly behind a time begins with no digit.
+// parted checks that the signed text can be cut into its parts in one way only, whatever separates
+// them: a time has digits of one length, an address has no character that begins or ends JSON, and
+// a body directly after a time does not begin with a digit.
 func (v *verification) parted(c *provider.Callback, stamp string) error {
 	switch {
 	case v.time != nil && !aTime.MatchString(stamp):

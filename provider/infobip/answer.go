@@ -25,7 +25,7 @@ type answer struct {
 	} `json:"violations"`
 }
 
-// status is where a message stands. Infobip answers 200 to messages that it rejects, too: only the
+// status is the state of a message. Infobip answers 200 also to messages that it rejects: only the
 // status tells.
 type status struct {
 	GroupID int    `json:"groupId"`
@@ -90,10 +90,9 @@ var (
 	ofText      = regexp.MustCompile(`(^|\.)content\.text$`)
 )
 
-// badRequest tells a recipient that the API does not take, and nothing else, from a sender or a
-// text that it does not take, and both from a request that it does not understand. All say that
-// nothing was sent, if it is the API that says so: a 400 without a code of Infobip's may come from
-// anybody.
+// badRequest tells a recipient that the API refuses from a refused sender or text, and both from a
+// request that it does not understand. In all cases nothing was sent, if the answer comes from the
+// API: a 400 without a code of Infobip may come from a proxy.
 func badRequest(got *web.Answer, said *answer) provider.Result {
 	if said.ErrorCode == "" {
 		return got.Unreadable("")

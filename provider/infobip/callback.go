@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -54,7 +53,8 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 				fmt.Errorf("the address is that of another message: %w", provider.ErrForged)
 		case r.Status == nil:
 			content.Inbound = append(content.Inbound, provider.Inbound{
-				Reference: r.MessageID, From: international(r.From), To: international(r.To),
+				Reference: r.MessageID, From: web.International(r.From),
+				To:   web.International(r.To),
 				Text: r.Text, At: callback.At,
 			})
 		case r.MessageID != "":
@@ -64,9 +64,9 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	return content, nil
 }
 
-// receipt reads a report. proven is the key of the message that alone the caller may speak of, or
-// empty: an id beside it that is another one, which an account may have given itself, could as well
-// be that of another message and is left out.
+// receipt reads a report. proven is the key of the only message that the caller may report on, or
+// empty. If the report has another id, which an account may have assigned itself, the id is left
+// out, because it could name another message.
 func (r *result) receipt(proven string, at time.Time) provider.Receipt {
 	receipt := provider.Receipt{Reference: r.MessageID, Key: r.key(), At: at}
 	if proven != "" && r.MessageID != proven {
@@ -83,35 +83,21 @@ func (r *result) receipt(proven string, at time.Time) provider.Receipt {
 	return receipt
 }
 
-// ourKey is the form of provider.Submission.Key.
-var ourKey = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
-// key is what we gave to the message: as its id, and once more beside it for accounts that give ids
-// of their own.
+// key is the key that we gave to the message: as its id, and in callbackData for accounts that
+// assign ids themselves.
 func (r *result) key() string {
 	for _, text := range []string{r.CallbackData, r.MessageID} {
-		if ourKey.MatchString(text) {
-			return text
+		if key := web.OwnKey(text); key != "" {
+			return key
 		}
 	}
 	return ""
 }
 
-// longNumber is an international number without its plus; short codes have fewer digits.
-var longNumber = regexp.MustCompile(`^[0-9]{7,15}$`)
-
-// international puts the plus before a number that Infobip writes without one.
-func international(number string) string {
-	if longNumber.MatchString(number) {
-		return "+" + number
-	}
-	return number
-}
-
 // proofParameter is the query parameter of an address that shows that it is one of ours.
 const proofParameter = "proof"
 
-// address is where Infobip reports on one message: the key and its proof stand in the query. Who
+// address is where Infobip reports on one message, with the key and its proof in the query. Whoever
 // has seen one address can report on that message and on no other.
 func (c *Config) address(key string) string {
 	address := web.WithKey(c.Callback, key)
@@ -132,7 +118,7 @@ func proof(secret, key string) []byte {
 	return mac.Sum(nil)
 }
 
-// verify reports who calls. The key is that of the message about which the caller may speak; empty
+// verify checks the sender. The key is that of the message about which the caller may speak; empty
 // means any. Every way that is configured is tried, in constant time.
 func (c *Config) verify(callback *provider.Callback) (key string, err error) {
 	key, byURL := c.provenByURL(callback)
@@ -171,7 +157,7 @@ func (c *Config) provenByBasic(callback *provider.Callback) bool {
 		return false
 	}
 	user, password, _ := strings.Cut(string(decoded), ":")
-	return c.isSecret(password) && same(user, c.User)
+	return c.isSecret(password) && web.SameSecret(user, c.User)
 }
 
 func (c *Config) provenByHeader(callback *provider.Callback) bool {
@@ -181,13 +167,7 @@ func (c *Config) provenByHeader(callback *provider.Callback) bool {
 func (c *Config) isSecret(given string) bool {
 	ok := false
 	for _, secret := range c.Secrets {
-		ok = same(given, secret) || ok
+		ok = web.SameSecret(given, secret) || ok
 	}
 	return ok
-}
-
-// same compares in constant time, also when the lengths differ.
-func same(a, b string) bool {
-	sumA, sumB := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return hmac.Equal(sumA[:], sumB[:])
 }

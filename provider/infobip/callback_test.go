@@ -327,8 +327,8 @@ func TestLookupBelievesNoOtherMessageAndNoOtherAnswer(t *testing.T) {
 	}
 }
 
-// FuzzReadCallback hears every body twice: without a proof it must say nothing, with one it may say what it
-// likes without a panic and with bounded codes.
+// FuzzReadCallback hears every body twice: without a proof it must say nothing, with one it may say
+// what it likes without a panic and with bounded codes.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(report, "?key="+key+"&proof=00", "Basic aW5mb2JpcDp4")
 	f.Add(`{"results":[{"messageId":"mo","from":"447700900123","to":"12345","text":"STOP"}]}`, "",

@@ -30,7 +30,7 @@ var (
 	_ provider.Finder = (*Channel)(nil)
 )
 
-// Open makes a channel of its settings.
+// Open opens a channel from its settings.
 func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
@@ -52,8 +52,8 @@ func (c *Channel) Capabilities() provider.Capabilities {
 	}
 }
 
-// Auth is a way in which callbacks prove where they come from. Infobip signs nothing: it calls the
-// address that it was told, with the credentials that it was told.
+// Auth is how callbacks prove where they come from. Infobip signs nothing: it calls the address,
+// with the credentials, that it was given.
 type Auth uint8
 
 const (
@@ -166,5 +166,5 @@ func (c *Config) checkAuths(r *settings.Reader) {
 
 func (c *Config) by(auth Auth) bool { return slices.Contains(c.Auths, auth) }
 
-// listens reports whether callbacks are wanted and can be believed.
+// listens reports whether callbacks are wanted and can be verified.
 func (c *Config) listens() bool { return c.Callback != "" && len(c.Auths) > 0 }

@@ -10,13 +10,13 @@ import (
 	"dispatcher/provider/web"
 )
 
-// queued is the answer to a message that was taken, as far as it matters here.
+// queued is the answer to a message that was taken: the fields used here.
 type queued struct {
 	UUIDs []string `json:"message_uuid"`
 }
 
-// refusal is the body of every answer that is no success. Error is a sentence, for some faults an
-// object that holds one: Plivo has no codes here.
+// refusal is the body of a failed answer. Error is a sentence, or an object that holds one: Plivo
+// has no codes here.
 type refusal struct {
 	Error json.RawMessage `json:"error"`
 }
@@ -47,9 +47,9 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return a.Unreadable("")
 }
 
-// ofChannel are the words by which a sentence blames something that another channel may do better.
-// The first that occurs decides: a sender that is not for one country is that country's matter, and
-// one that is not the account's is the sender's.
+// ofChannel are words of a sentence that blames something another channel may do better. The first
+// that occurs decides: a sender that is not allowed in one country is about the message, one that
+// is not the account's is about the sender.
 var ofChannel = []struct {
 	word    string
 	meaning web.Meaning
@@ -69,17 +69,17 @@ var ofChannel = []struct {
 	{"text", web.Unfit("the API does not take such a text")},
 }
 
-// ofRecipient are the words for the recipient. "447700900123 is not a valid phone number" is how
-// Plivo documents that it has validated the destination.
+// ofRecipient are the words for the recipient. "447700900123 is not a valid phone number" is
+// Plivo's documented answer about the destination.
 var ofRecipient = []string{"dst", "destination", "phone"}
 
-// beside are the words for the recipient by which a fault of the sender is one of the two together:
-// both are the same, or one is not for the other. A "phone number" may be the sender's own.
+// beside are the words for the recipient with which a fault of the sender is about the two
+// together: both are the same, or one is not allowed for the other. A "phone number" may be the
+// sender's own.
 var beside = []string{"dst", "destination"}
 
 // blame reads a 400: "a parameter is missing or is invalid", so nothing was queued. The message is
-// at fault only when the sentence says of the recipient, and of nothing that is the channel's, that
-// it is not valid.
+// at fault only if the sentence blames the recipient and nothing of the channel.
 func blame(a *web.Answer) provider.Result {
 	said := sentence(a)
 	if said == "" {

@@ -14,15 +14,15 @@ import (
 	"dispatcher/provider/web"
 )
 
-// unconfirmed is the code of a receipt of which only its address was signed.
+// unconfirmed is the code of a receipt of which only the address was signed.
 const unconfirmed = "unconfirmed"
 
-// ReadCallback reads a status callback or an inbound message. Neither scheme has a time; the nonce
-// tells a callback from all others.
+// ReadCallback reads a status callback or an inbound message. Neither scheme signs a time; the
+// nonce is the ReplayID.
 //
-// A callback with signature V2 alone says nothing that can be believed, because whoever has seen
-// one could change its body. It becomes a Pending receipt without key, cause and code, which moves
-// no message to any other state, and an inbound message of such a callback is dropped.
+// A callback with signature V2 alone proves nothing, because whoever has seen one could change its
+// body. It becomes a Pending receipt without key, cause and code, which changes no message's state,
+// and an inbound message of such a callback is dropped.
 func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackContent, error) {
 	how, nonce := verify(call, slices.Concat(c.cfg.AuthTokens, c.cfg.MainTokens))
 	if how == forged {
@@ -62,8 +62,8 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 		content.Receipts = []provider.Receipt{receipt(call, form)}
 	case form.Get("From") != "" && form.Has("Text"):
 		content.Inbound = []provider.Inbound{{
-			Reference: reference, From: international(form.Get("From")),
-			To: international(form.Get("To")), Text: form.Get("Text"), At: call.At,
+			Reference: reference, From: web.International(form.Get("From")),
+			To: web.International(form.Get("To")), Text: form.Get("Text"), At: call.At,
 		}}
 	}
 	return content, nil
@@ -84,17 +84,6 @@ func receipt(call *provider.Callback, form url.Values) provider.Receipt {
 	return r
 }
 
-// shortCode is the longest number that is no number of E.164: Plivo writes both without a plus.
-const shortCode = 6
-
-// international puts a plus before a number that is more than a short code.
-func international(number string) string {
-	if len(number) <= shortCode || strings.Trim(number, "0123456789") != "" {
-		return number
-	}
-	return "+" + number
-}
-
 // The headers of callbacks, under their canonical names. "Ma" stands for the main account, whose
 // token signs them beside the one of the subaccount.
 const (
@@ -113,8 +102,8 @@ const (
 	proven       // V3: everything
 )
 
-// verify says how far a callback can be trusted, and gives its nonce. A callback that has
-// signatures V3 is measured by them alone: V2 does not help one that fails them.
+// verify returns how far a callback can be trusted, and its nonce. If it has V3 signatures, they
+// alone decide: a valid V2 does not help a callback with invalid V3.
 func verify(c *provider.Callback, tokens []string) (trust, string) {
 	u, err := url.Parse(c.URL)
 	if err != nil {

@@ -277,8 +277,8 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {u1}})})
 }
 
-// FuzzReadCallback signs every form correctly, and then changes it: what is genuine is read without panic,
-// what is not yields nothing, and under V2 alone at most a Pending receipt.
+// FuzzReadCallback signs every form correctly, and then changes it: what is genuine is read without
+// panic, what is not yields nothing, and under V2 alone at most a Pending receipt.
 func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageUUID="+u1+"&Status=delivered", "MessageUUID="+u1+"&Status=failed")
 	f.Add("MessageUUID="+u1+"&From=1&To=2&Text=STOP", "")

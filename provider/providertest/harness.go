@@ -1,10 +1,9 @@
-// Package providertest is the conformance suite of provider.Channel: what the
-// dispatcher relies on, whatever the provider's protocol. Every adapter's own tests
-// call Run with a Harness that starts a scripted peer on loopback.
+// Package providertest is the conformance suite of provider.Channel: what the dispatcher relies on
+// with any protocol. Every adapter's tests call Run with a Harness that starts a scripted peer on
+// loopback.
 //
-// The suite believes the peer's log and nothing else about what was sent. What only
-// one protocol has (command codes, signatures, reconnect timing) is left to the
-// adapter's own tests, and so is goleak.
+// The suite trusts only the peer's log about what was sent. What one protocol alone has (command
+// codes, signatures, reconnect timing) is left to the adapter's own tests, and so is goleak.
 package providertest
 
 import (
@@ -14,14 +13,13 @@ import (
 	"dispatcher/provider"
 )
 
-// Harness tells the suite how to reach one adapter.
+// Harness tells the suite how to start one adapter.
 type Harness struct {
-	// Start brings up a peer that follows the script and a channel that uses it. It
-	// need not wait until the channel is ready. With a nil script nothing listens
-	// where the channel looks for its peer. Both are released by t.Cleanup.
+	// Start starts a peer that follows the script and a channel that uses it. It need not wait
+	// until the channel is ready. With a nil script nothing listens at the peer's address. Both are
+	// released by t.Cleanup.
 	Start func(t testing.TB, script Script) Instance
-	// Segments is true when the adapter cuts a long text and submits each segment by
-	// itself, false when the provider does the cutting.
+	// Segments is true if the adapter cuts a long text and submits each segment itself.
 	Segments bool
 	// RetryAfter is true when the protocol can say how long to wait after Throttled.
 	RetryAfter bool
@@ -29,8 +27,8 @@ type Harness struct {
 	Connectionless bool
 	// Secrets are the passwords and tokens that Start configures; none may be seen in a result.
 	Secrets []string
-	// Timeout is how long the suite waits for what must happen; 20s when zero. It
-	// must be well above Deadline.
+	// Timeout is how long the suite waits for what must happen; 20s if zero. It must be well above
+	// Deadline.
 	Timeout time.Duration
 	// Deadline is how long a channel may wait for an answer that never comes; 1s when
 	// zero. It must be enough to put a message on the wire on a busy machine.
@@ -74,7 +72,7 @@ type Answer struct {
 	Hold <-chan struct{}
 }
 
-// Reply is what the peer does about a submit.
+// Reply is what the peer does with a submit.
 type Reply uint8
 
 const (

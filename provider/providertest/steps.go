@@ -29,7 +29,7 @@ func (h Harness) deadline() time.Duration {
 	return time.Second
 }
 
-// canary stands in every text, so that a leak into an error is found.
+// canary is in every text, so that a leak into an error is found.
 const canary = "canary 4711"
 
 // submission makes message number i, each to a recipient of its own. The numbers are
@@ -114,7 +114,7 @@ func await[T any](t testing.TB, h Harness, what string, ch <-chan T) T {
 	}
 }
 
-// checked asserts what every result must be like.
+// checked asserts what holds for every result.
 func checked(t testing.TB, h Harness, s provider.Submission, r provider.Result) provider.Result {
 	t.Helper()
 	if accepted := r.Outcome == provider.Accepted; accepted != (r.Err == nil) {

@@ -1,8 +1,8 @@
-// Package settings reads the settings of one channel as the routing document has them: a map of
-// plain values that only the channel's adapter understands.
+// Package settings reads the settings of one channel from the routing document: a map of plain
+// values that only the channel's adapter understands.
 //
 // A Reader collects every fault under its key, so that an operator sees all of them at once, and
-// suggests the nearest known key for one that it does not know. No fault shows a secret.
+// suggests the nearest known key for an unknown one. No fault shows a secret.
 package settings
 
 import (

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// answer is what the API says to a submission: the batch, or a code. The text beside a code may
-// repeat the number; all that is looked for in it is which field it is about.
+// answer is the API's answer to a submission: the batch, or a code. The text beside a code may
+// repeat the number; it is only searched for the name of the field at fault.
 type answer struct {
 	ID   string `json:"id"`
 	Code string `json:"code"`
@@ -70,11 +70,10 @@ var (
 		`(?i)\bexpire_at\b|\bcallback_url\b|\bdelivery_report\b|\bclient_reference\b|\bparameters\b`)
 )
 
-// badRequest tells a recipient that the API does not take from a request that it does not
-// understand. Both say that no batch was made, if it is the API that says so: a 400 without a code
-// of Sinch's may come from anybody. The channel is at fault unless the text is about the recipient
-// and no other field. A limit of its own to the length of a text is about the one message; validity
-// and callback are the channel's.
+// badRequest tells a recipient that the API refuses from a request that it does not understand. In
+// both cases no batch was made, if the answer comes from the API: a 400 without a code of Sinch may
+// come from a proxy. The channel is at fault unless the text is about the recipient and no other
+// field. Sinch's own limit to the length of a text is about the message.
 func badRequest(got *web.Answer, said *answer) provider.Result {
 	switch said.Code {
 	case "":

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"dispatcher/provider"
@@ -55,8 +54,9 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 		}
 	case "mo_text":
 		content.Inbound = []provider.Inbound{{
-			Reference: e.ID, From: international(e.From), To: international(e.To), Text: e.Body,
-			At: callback.At,
+			Reference: e.ID, From: web.International(e.From), To: web.International(e.To),
+			Text: e.Body,
+			At:   callback.At,
 		}}
 	}
 	if err != nil {
@@ -69,9 +69,8 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 func (e *event) report(
 	content *provider.CallbackContent, status string, code int, at time.Time,
 ) error {
-	receipt := provider.Receipt{Reference: e.BatchID, At: at}
-	if ourKey.MatchString(e.ClientReference) {
-		receipt.Key = e.ClientReference
+	receipt := provider.Receipt{
+		Reference: e.BatchID, Key: web.OwnKey(e.ClientReference), At: at,
 	}
 	if receipt.Reference == "" && receipt.Key == "" {
 		return fmt.Errorf("a report on nothing: %w", provider.ErrMalformed)
@@ -80,20 +79,6 @@ func (e *event) report(
 	receipt.Code = web.SafeCode(status) + "/" + web.SafeCode(strconv.Itoa(code))
 	content.Receipts = []provider.Receipt{receipt}
 	return nil
-}
-
-// ourKey is the form of provider.Submission.Key.
-var ourKey = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
-// longNumber is an international number without its plus; short codes have fewer digits.
-var longNumber = regexp.MustCompile(`^[0-9]{7,15}$`)
-
-// international puts the plus before a number that Sinch writes without one.
-func international(number string) string {
-	if longNumber.MatchString(strings.TrimSpace(number)) {
-		return "+" + strings.TrimSpace(number)
-	}
-	return number
 }
 
 // Header fields of a signed callback, canonical.
@@ -114,7 +99,7 @@ var late = web.RetryTolerance(23 * time.Hour)
 // aNonce has no point: it stands between the body and the time, and points part them.
 var aNonce = regexp.MustCompile(`^[!-\-/-~]{1,128}$`)
 
-// verify reports who calls, and the nonce of the callback: Sinch signs "body.nonce.timestamp" with
+// verify checks the sender, and the nonce of the callback: Sinch signs "body.nonce.timestamp" with
 // HMAC-SHA256 and writes the sum in base 64.
 func (c *Config) verify(callback *provider.Callback) (nonce string, err error) {
 	nonce = callback.Get(headerNonce)

@@ -298,8 +298,8 @@ func sign(c *provider.Callback, body string) *provider.Callback {
 	return c
 }
 
-// FuzzReadCallback hears every body twice: unsigned it must say nothing, signed it may say what it likes
-// without a panic and with bounded codes.
+// FuzzReadCallback hears every body twice: unsigned it must say nothing, signed it may say what it
+// likes without a panic and with bounded codes.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(string(signed().Body), "", "", "")
 	f.Add(`{"type":"mo_text","id":"x","from":"447700900123","to":"12345","body":"STOP"}`, "QUJD",

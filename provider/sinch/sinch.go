@@ -29,7 +29,7 @@ var (
 	_ provider.Finder = (*Channel)(nil)
 )
 
-// Open makes a channel of its settings.
+// Open opens a channel from its settings.
 func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
@@ -108,5 +108,5 @@ var regions = map[string]string{"us": "us", "eu": "eu", "au": "au", "br": "br", 
 // planID keeps what stands in every path to characters that need no escape.
 var planID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
 
-// listens reports whether callbacks are wanted and can be believed.
+// listens reports whether callbacks are wanted and can be verified.
 func (c *Config) listens() bool { return c.Callback != "" && len(c.Secrets) > 0 }

@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -201,17 +202,17 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	orElse(&c.InterfaceVersion, pdu.Version34)
-	orElse(&c.Binds, 1)
-	orElse(&c.Window, DefaultWindow)
-	orElse(&c.EnquireLink, DefaultEnquireLink)
-	orElse(&c.SubmitTimeout, c.ResponseTimeout)
-	orElse(&c.SubmitTimeout, defaultSubmitTimeout(c.SendTimeout))
-	orElse(&c.ResponseTimeout, DefaultResponseTimeout)
-	orElse(&c.ConnectTimeout, DefaultConnectTimeout)
-	orElse(&c.ReconnectMin, DefaultReconnectMin)
-	orElse(&c.ReconnectMax, max(DefaultReconnectMax, c.ReconnectMin))
-	orElse(&c.LongestValidity, DefaultLongestValidity)
+	c.InterfaceVersion = cmp.Or(c.InterfaceVersion, pdu.Version34)
+	c.Binds = cmp.Or(c.Binds, 1)
+	c.Window = cmp.Or(c.Window, DefaultWindow)
+	c.EnquireLink = cmp.Or(c.EnquireLink, DefaultEnquireLink)
+	c.SubmitTimeout = cmp.Or(c.SubmitTimeout, c.ResponseTimeout)
+	c.SubmitTimeout = cmp.Or(c.SubmitTimeout, defaultSubmitTimeout(c.SendTimeout))
+	c.ResponseTimeout = cmp.Or(c.ResponseTimeout, DefaultResponseTimeout)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, DefaultConnectTimeout)
+	c.ReconnectMin = cmp.Or(c.ReconnectMin, DefaultReconnectMin)
+	c.ReconnectMax = cmp.Or(c.ReconnectMax, max(DefaultReconnectMax, c.ReconnectMin))
+	c.LongestValidity = cmp.Or(c.LongestValidity, DefaultLongestValidity)
 	if c.OnReceipt != nil {
 		c.RegisteredDelivery = c.RegisteredDelivery&^pdu.ReceiptMask | pdu.ReceiptFinal
 	}
@@ -228,11 +229,4 @@ func defaultSubmitTimeout(sendTimeout time.Duration) time.Duration {
 		return DefaultResponseTimeout
 	}
 	return min(DefaultResponseTimeout, sendTimeout*4/5)
-}
-
-func orElse[T comparable](field *T, otherwise T) {
-	var zero T
-	if *field == zero {
-		*field = otherwise
-	}
 }

@@ -135,8 +135,8 @@ func TestCutEqualsTheResultOfAWholeAttempt(t *testing.T) {
 	})
 }
 
-// TestAChannelThatCutsDifferentlySendsNoRemainingPart is the whole way: a part throttled, the alphabet changed,
-// the rest submitted.
+// TestAChannelThatCutsDifferentlySendsNoRemainingPart is the whole way: a part throttled, the
+// alphabet changed, the rest submitted.
 func TestAChannelThatCutsDifferentlySendsNoRemainingPart(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1,

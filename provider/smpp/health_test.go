@@ -210,8 +210,8 @@ func TestCongestionOfVersion50PeersIsHonoredIfConfigured(t *testing.T) {
 	}
 }
 
-// TestARecoveredBindServesWaitingMessages: senders that are more than the
-// windows hold never leave the line empty, so that the probe has to come out of it.
+// TestARecoveredBindServesWaitingMessages: senders that are more than the windows hold never leave
+// the line empty, so that the probe has to come out of it.
 func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{

@@ -66,8 +66,8 @@ func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]
 	return codes
 }
 
-// TestASilentBindBecomesUnhealthyHoweverTheWaitEnds: the timeout of the bind itself, or, where that is
-// set too long, the deadline of the senders, which the dispatcher counts from the claim.
+// TestASilentBindBecomesUnhealthyHoweverTheWaitEnds: the timeout of the bind itself, or, where that
+// is set too long, the deadline of the senders, which the dispatcher counts from the claim.
 func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 	t.Parallel()
 	const deadline = 10 * time.Second

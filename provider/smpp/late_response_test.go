@@ -32,8 +32,8 @@ func lateAnswers(cfg *Config) <-chan provider.Receipt {
 	return content
 }
 
-// TestALateAcceptanceProvesThatTheSubmitWasTaken, whether the bind or the sender gave it up, and for each
-// part of a message.
+// TestALateAcceptanceProvesThatTheSubmitWasTaken, whether the bind or the sender gave it up, and
+// for each part of a message.
 func TestALateAcceptanceProvesThatTheSubmitWasTaken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -81,8 +81,8 @@ func TestALateAcceptanceProvesThatTheSubmitWasTaken(t *testing.T) {
 	}
 }
 
-// TestOnlyALateAcceptanceIsReported: not a no, not an answer that comes twice, not one to a submit that had
-// its own, and not one that claims to be about another kind of request.
+// TestOnlyALateAcceptanceIsReported: not a no, not an answer that comes twice, not one to a submit
+// that had its own, and not one that claims to be about another kind of request.
 func TestOnlyALateAcceptanceIsReported(t *testing.T) {
 	t.Parallel()
 	cfg := Config{ResponseTimeout: 200 * time.Millisecond}

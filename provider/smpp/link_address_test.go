@@ -114,8 +114,8 @@ func TestASilentOrRefusingHostIsAvoided(t *testing.T) {
 	}
 }
 
-// TestABindReturnsToItsFirstAddress: it fled while the host was away, and returns when its connection ends
-// in a good way.
+// TestABindReturnsToItsFirstAddress: it fled while the host was away, and returns when its
+// connection ends in a good way.
 func TestABindReturnsToItsFirstAddress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -118,8 +118,8 @@ func TestOnlyARefusalCanBeUnfit(t *testing.T) {
 	}
 }
 
-// TestAddressFieldsOfTheChannelAreNotTheMessagesOwn: a type that a setting or a rule fixes, a sender that
-// a rule or the routing document puts in place of the message's.
+// TestAddressFieldsOfTheChannelAreNotTheMessagesOwn: a type that a setting or a rule fixes, a
+// sender that a rule or the routing document puts in place of the message's.
 func TestAddressFieldsOfTheChannelAreNotTheMessagesOwn(t *testing.T) {
 	t.Parallel()
 	octet := new(byte(1))

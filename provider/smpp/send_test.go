@@ -155,8 +155,8 @@ func startPiped(
 	return srv, c
 }
 
-// TestACutConnectionKeepsCertainOutcomes cuts again and again under load:
-// nothing is written twice, and what is Refused was certainly not written.
+// TestACutConnectionKeepsCertainOutcomes cuts again and again under load: nothing is written twice,
+// and what is Refused was certainly not written.
 func TestACutConnectionKeepsCertainOutcomes(t *testing.T) {
 	t.Parallel()
 	rounds, n := 10, 400

@@ -26,8 +26,8 @@ func answerPart(number int, a smpptest.Answer) smpptest.Behaviour {
 	}}
 }
 
-// TestAcceptedPartsOfARejectedMessageAreCancelled where the channel says that cancel_sm works, and those of
-// no other message.
+// TestAcceptedPartsOfARejectedMessageAreCancelled where the channel says that cancel_sm works, and
+// those of no other message.
 func TestAcceptedPartsOfARejectedMessageAreCancelled(t *testing.T) {
 	t.Parallel()
 	rejected := smpptest.Answer{Status: pdu.StatusInvDstAdr}

@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// accepted is the answer to a message that was taken, as far as it matters here.
+// accepted is the answer to a message that was taken: the fields used here.
 type accepted struct {
 	Data struct {
 		ID string `json:"id"`
@@ -71,8 +71,8 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return r.classify(a)
 }
 
-// classify reads an answer that is no success. Requests are checked before anything is queued: a
-// 4xx with errors says that nothing was, unless a server before the API may have said it.
+// classify reads a failed answer. Requests are checked before anything is queued: a 4xx with errors
+// says that nothing was, unless it may come from a proxy.
 func (r *refusal) classify(a *web.Answer) provider.Result {
 	code := r.code()
 	if r.uncertain() {
@@ -111,7 +111,7 @@ func patient(a *web.Answer, r provider.Result) provider.Result {
 // longestReset is above what a rate limit can mean: a larger number is a time of another kind.
 const longestReset = 24 * 60 * 60
 
-// verdicts are the codes that POST /v2/messages answers with (API errors, and the Messaging Error
+// meanings are the codes that POST /v2/messages answers with (API errors, and the Messaging Error
 // Code Reference). A code that is not here is Refused when its status is 4xx. Rejected is only what
 // no provider could send: a text that is too long for Telnyx, or that it blocks, may go over
 // another channel.
@@ -159,12 +159,12 @@ var meanings = map[string]web.Meaning{
 	"40333": web.Refused("the profile has spent its limit of the day"),
 }
 
-// ofEither are the codes that the sender gets, too: they are about the recipient, as their verdicts
-// are, only when the error points at it; otherwise, as far as is known, about the sender.
+// ofEither are codes about a number that is either the recipient's or the sender's. They mean the
+// recipient, as in the table, only if the error points at it; otherwise they are about the sender.
 var ofEither = []string{"10001", "10002", "10016"}
 
-// states are the statuses of a recipient. What is not here is Pending: also delivery_unconfirmed,
-// with which Telnyx says that nobody will ever tell it.
+// states are the statuses of a recipient. Others are Pending, also delivery_unconfirmed, by which
+// Telnyx says that no final status will follow.
 var states = map[string]provider.ReceiptState{
 	"delivered": provider.Delivered,
 	"expired":   provider.Undelivered, "cancelled": provider.Undelivered,

@@ -10,7 +10,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// event is a webhook, as far as it matters here.
+// event is a webhook: the fields used here.
 type event struct {
 	Data struct {
 		Type    string  `json:"event_type"`
@@ -67,7 +67,7 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 	return content, nil
 }
 
-// check asserts what an event about a message has to have.
+// check requires the fields of an event about a message.
 func (p *payload) check() error {
 	if p.ID == "" || len(p.ID) > provider.MaxReference || len(p.To) == 0 {
 		return fmt.Errorf("%w: it names no message", provider.ErrMalformed)
@@ -75,8 +75,7 @@ func (p *payload) check() error {
 	return nil
 }
 
-// receipt takes the key from the payload, which is signed, and not from the URL that was called,
-// which is not.
+// receipt takes the key from the payload, which is signed, not from the URL, which is not.
 func receipt(call *provider.Callback, p *payload) provider.Receipt {
 	status := p.To[0].Status
 	r := provider.Receipt{

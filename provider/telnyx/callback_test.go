@@ -157,8 +157,8 @@ func TestWebhooksHaveReplayIDs(t *testing.T) {
 		genuine(string(recorded(t, "failed"))))
 }
 
-// TestASignatureHasOneReplayID makes sure that a replay cannot hide behind another spelling of the same
-// signature.
+// TestASignatureHasOneReplayID makes sure that a replay cannot hide behind another spelling of the
+// same signature.
 func TestASignatureHasOneReplayID(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(signing)
@@ -191,8 +191,8 @@ func TestSignedWebhooksThatCannotBeReadAreMalformed(t *testing.T) {
 			`{"data":{"event_type":"messaging-profile.spend-limit-reached","payload":{}}}`))
 }
 
-// FuzzReadCallback signs every input correctly, and then changes it: what is genuine is read without panic,
-// what is not yields nothing.
+// FuzzReadCallback signs every input correctly, and then changes it: what is genuine is read
+// without panic, what is not yields nothing.
 func FuzzReadCallback(f *testing.F) {
 	for _, name := range []string{"finalized", "failed", "received"} {
 		f.Add(recorded(f, name), []byte("{}"))

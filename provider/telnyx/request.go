@@ -38,9 +38,9 @@ func newAPI(cfg Config) *api {
 	}}
 }
 
-// Compose sends a message. Its encoding is named, so that it is sent and billed as it was counted:
-// "ucs2" switches smart encoding off, and "gsm7" leaves it nothing to replace, because Telnyx's
-// GSM-7 has every character of the text.
+// Compose sends a message. It names the encoding, so that the text is sent and billed as it was
+// counted: "ucs2" switches smart encoding off, and with "gsm7" there is nothing to replace, because
+// Telnyx's GSM-7 has every character of the text.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if s.Text == "" {
 		return nil, web.Unsendable("there is no text")
@@ -68,9 +68,9 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 		nil
 }
 
-// foreign are the characters of GSM-7 that the GSM-7 of Telnyx lacks, by
-// https://developers.telnyx.com/docs/messaging/messages/message-encoding: a text with one of them
-// goes out, and is billed, in UTF-16. Of the section sign the versions of that page disagree.
+// foreign are the characters of GSM-7 that Telnyx's GSM-7 lacks, by
+// https://developers.telnyx.com/docs/messaging/messages/message-encoding. A text with one of them
+// is sent and billed in UTF-16. The versions of that page disagree about the section sign.
 const foreign = "Ç€§¤ΔΦΓΛΩΠΨΣΘΞ\f"
 
 // Segments is how many parts Telnyx bills for a text as this package sends it.

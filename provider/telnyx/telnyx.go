@@ -25,7 +25,7 @@ type Channel struct {
 
 var _ web.Adapter = (*Channel)(nil)
 
-// Open makes a channel of its settings.
+// Open opens a channel from its settings.
 func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }

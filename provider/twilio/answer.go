@@ -9,7 +9,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// created is what a new Message looks like, as far as it matters here.
+// created is what a new Message looks like: the fields used here.
 type created struct {
 	SID string `json:"sid"`
 }
@@ -19,8 +19,8 @@ type fault struct {
 	Code int `json:"code"`
 }
 
-// Classify reads the answer to a submission. A message that has a SID was taken, whatever its
-// status is by now: how it ends is told by its receipts.
+// Classify reads the answer to a submission. A message with a SID was accepted, whatever its
+// status: receipts tell how it ends.
 func (*api) Classify(a *web.Answer) provider.Result {
 	if a.Status == http.StatusCreated || a.Status == http.StatusOK {
 		var m created
@@ -37,8 +37,8 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return classifyRest(a, f.Code)
 }
 
-// certain reports whether an answer with a code says that no message was created, as the 4xx of
-// Twilio do, and no server before it may have said so. A 5xx says nothing.
+// certain reports whether an answer with a code says that no message was created: a 4xx of Twilio,
+// which no proxy may have sent. A 5xx says nothing.
 func certain(a *web.Answer) bool { return a.Status/100 == 4 && !web.MaybeFromProxy(a.Status) }
 
 // classifyRest reads an answer whose code is not in the table, or that has none.
@@ -56,7 +56,7 @@ func classifyRest(a *web.Answer, n int) provider.Result {
 	return a.Unreadable(code)
 }
 
-// verdicts are the codes that the Message resource answers with (Error and Warning Dictionary). A
+// meanings are the codes that the Message resource answers with (Error and Warning Dictionary). A
 // code that is not here is Refused when its status is 4xx. Rejected is only what no provider could
 // send: a text too long for Twilio, or a sender that is also the recipient, may go over another
 // channel. What a number answers that is not the account's any more blames the sender, even where

@@ -306,8 +306,8 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		})
 }
 
-// FuzzReadCallback signs every input correctly, and then changes it: what is genuine is read without panic,
-// what is not yields nothing.
+// FuzzReadCallback signs every input correctly, and then changes it: what is genuine is read
+// without panic, what is not yields nothing.
 func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageSid="+sm1+"&MessageStatus=delivered", "MessageSid="+sm1+"&MessageStatus=failed",
 		"application/x-www-form-urlencoded")

@@ -34,8 +34,8 @@ type event struct {
 	Text        string `json:"text"`
 }
 
-// hearStatus reads a callback of the Messages API.
-func (c *Config) hearStatus(callback *provider.Callback) (provider.CallbackContent, error) {
+// readStatus reads a callback of the Messages API.
+func (c *Config) readStatus(callback *provider.Callback) (provider.CallbackContent, error) {
 	once, err := c.verifyToken(callback)
 	if err != nil {
 		return provider.CallbackContent{}, err
@@ -58,8 +58,9 @@ func (c *Config) hearStatus(callback *provider.Callback) (provider.CallbackConte
 		content.Receipts, err = complete(receipt, e.ClientRef, e.Status, code)
 	case e.MessageType == "text" || e.MessageType == "":
 		content.Inbound = []provider.Inbound{{
-			Reference: e.UUID, From: international(e.From), To: international(e.To), Text: e.Text,
-			At: callback.At,
+			Reference: e.UUID, From: web.International(e.From), To: web.International(e.To),
+			Text: e.Text,
+			At:   callback.At,
 		}}
 	}
 	if err != nil {
@@ -75,9 +76,7 @@ const maxCode = 64
 func complete(
 	receipt provider.Receipt, reference, status, code string,
 ) ([]provider.Receipt, error) {
-	if ourKey.MatchString(reference) {
-		receipt.Key = reference
-	}
+	receipt.Key = web.OwnKey(reference)
 	if receipt.Reference == "" && receipt.Key == "" {
 		return nil, fmt.Errorf("a receipt for nothing: %w", provider.ErrMalformed)
 	}
@@ -91,8 +90,8 @@ func complete(
 	return []provider.Receipt{receipt}, nil
 }
 
-// hearReceipt reads a callback of the SMS API.
-func (c *Config) hearReceipt(callback *provider.Callback) (provider.CallbackContent, error) {
+// readReceipt reads a callback of the SMS API.
+func (c *Config) readReceipt(callback *provider.Callback) (provider.CallbackContent, error) {
 	parameters, err := parametersOf(callback)
 	if err != nil { // nothing that can be read is nothing that can be signed
 		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrForged)
@@ -133,8 +132,8 @@ var aName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 // inbound reads a message of a subscriber. The SMS API hands over long ones in parts.
 func inbound(parameters map[string]string) (provider.Inbound, error) {
 	in := provider.Inbound{
-		Reference: parameters["messageId"], From: international(parameters["msisdn"]),
-		To:   international(parameters["to"]),
+		Reference: parameters["messageId"], From: web.International(parameters["msisdn"]),
+		To:   web.International(parameters["to"]),
 		Text: parameters["text"],
 	}
 	if parameters["concat"] != "true" {

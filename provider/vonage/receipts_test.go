@@ -201,8 +201,8 @@ func encode(p map[string]string) string {
 	return form.Encode()
 }
 
-// FuzzReadCallback hears every body of both APIs twice: with a signature of its own it must say nothing,
-// with a genuine one it may say what it likes without a panic and with bounded codes.
+// FuzzReadCallback hears every body of both APIs twice: with a signature of its own it must say
+// nothing, with a genuine one it may say what it likes without a panic and with bounded codes.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(statusBody, statusToken)
 	f.Add(

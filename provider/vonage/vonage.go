@@ -35,7 +35,7 @@ type Channel struct {
 
 var _ web.Adapter = (*Channel)(nil)
 
-// Open makes a channel of its settings.
+// Open opens a channel from its settings.
 func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
@@ -63,9 +63,9 @@ func (c *Channel) Capabilities() provider.Capabilities {
 // ReadCallback returns what a status, a delivery receipt or an inbound message says.
 func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	if c.cfg.API == SMS {
-		return c.cfg.hearReceipt(callback)
+		return c.cfg.readReceipt(callback)
 	}
-	return c.cfg.hearStatus(callback)
+	return c.cfg.readStatus(callback)
 }
 
 // lifetime is what is left until the validity ends, within what Vonage takes; zero leaves it to
@@ -185,7 +185,7 @@ func privateKey(r *settings.Reader, name string) *rsa.PrivateKey {
 	return key
 }
 
-// listens reports whether callbacks are wanted and can be believed.
+// listens reports whether callbacks are wanted and can be verified.
 func (c *Config) listens() bool { return c.Callback != "" && len(c.Secrets) > 0 }
 
 var errSender = errors.New("the message names no sender, and the channel has no from")
@@ -217,14 +217,6 @@ func (c *Config) prepare(s *provider.Submission) (outgoing, error) {
 
 // longNumber is an international number without its plus; short codes have fewer digits.
 var longNumber = regexp.MustCompile(`^[0-9]{7,15}$`)
-
-// international puts the plus before a number that Vonage writes without one.
-func international(number string) string {
-	if longNumber.MatchString(number) {
-		return "+" + number
-	}
-	return number
-}
 
 // ourKey is the form of provider.Submission.Key.
 var ourKey = regexp.MustCompile(`^[0-9a-f]{32}$`)

@@ -171,3 +171,10 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	}
 	return 0
 }
+
+// PlainID reports whether a text can be a provider's id of a message: not too long, printable and
+// without spaces.
+func PlainID(text string) bool {
+	return text != "" && len(text) <= provider.MaxReference &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+}

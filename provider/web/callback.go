@@ -2,6 +2,7 @@ package web
 
 import (
 	"crypto/hmac"
+	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -38,16 +39,15 @@ func CallbackKey(callback string) string {
 	if err != nil {
 		return ""
 	}
-	key := u.Query().Get(keyParameter)
-	if len(key) != keyLength {
+	return OwnKey(u.Query().Get(keyParameter))
+}
+
+// OwnKey returns a text if it has the form of a Submission.Key, and nothing otherwise.
+func OwnKey(text string) string {
+	if len(text) != keyLength || strings.Trim(text, "0123456789abcdef") != "" {
 		return ""
 	}
-	for _, c := range []byte(key) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return ""
-		}
-	}
-	return key
+	return text
 }
 
 // keyLength is what provider.Submission.Key has, in hexadecimal digits.
@@ -148,4 +148,22 @@ func IsCallbackURL(address, configured string) bool {
 	}
 	keyed, err := url.Parse(WithKey(configured, CallbackKey(address)))
 	return err == nil && (given.RawQuery == plain.RawQuery || given.RawQuery == keyed.RawQuery)
+}
+
+// SameSecret compares in a time that depends on neither the content nor the length of given.
+func SameSecret(given, want string) bool {
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
+	return hmac.Equal(a[:], b[:])
+}
+
+// longNumber is an international number without its plus; short codes have fewer digits.
+var longNumber = regexp.MustCompile(`^[0-9]{7,15}$`)
+
+// International adds the plus to a number that the vendor writes without one. Short codes and
+// names stay as they are.
+func International(number string) string {
+	if trimmed := strings.TrimSpace(number); longNumber.MatchString(trimmed) {
+		return "+" + trimmed
+	}
+	return number
 }

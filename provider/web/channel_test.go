@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web"
+	"dispatcher/provider/web/webtest"
 )
 
 // fussyAPI composes nothing.
@@ -153,5 +155,58 @@ func TestASignatureByAnyValidSecretIsGenuine(t *testing.T) {
 	}
 	if web.SignedByAny(nil, nil, sign) {
 		t.Error("nobody has signed it")
+	}
+}
+
+func TestNumbersWithoutPlusBecomeInternational(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"447700900123": "+447700900123", " 447700900123 ": "+447700900123", "1234567": "+1234567",
+		"123456": "123456", "1234567890123456": "1234567890123456",
+		"+447700900123": "+447700900123",
+		"ACME":          "ACME", "": "",
+	} {
+		if got := web.International(given); got != want {
+			t.Errorf("%q is %q, want %q", given, got, want)
+		}
+	}
+}
+
+func TestOnlyTheFormOfAKeyIsAKey(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", webtest.Key[1:], webtest.Key + "0", strings.ToUpper(webtest.Key),
+		strings.Replace(webtest.Key, "a", "g", 1),
+	} {
+		if got := web.OwnKey(text); got != "" {
+			t.Errorf("%q is taken for the key %q", text, got)
+		}
+	}
+	if got := web.OwnKey(webtest.Key); got != webtest.Key {
+		t.Errorf("the key %q becomes %q", webtest.Key, got)
+	}
+}
+
+func TestAnIDIsShortPrintableAndWithoutSpaces(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"SM-1": true, strings.Repeat("x", provider.MaxReference): true,
+		strings.Repeat("x", provider.MaxReference+1): false, "": false, "a b": false, "a\n": false,
+		"é": false,
+	} {
+		if web.PlainID(text) != want {
+			t.Errorf("%.20q can be an id: %v, want %v", text, !want, want)
+		}
+	}
+}
+
+func TestSecretsAreTheSameOnlyAsAWhole(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]bool{
+		"hunter2": true, "hunter": false, "hunter22": false, "": false,
+	} {
+		if web.SameSecret(given, "hunter2") != want {
+			t.Errorf("%q: %v, want %v", given, !want, want)
+		}
 	}
 }

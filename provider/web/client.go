@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -44,9 +45,9 @@ type Client struct {
 
 // NewClient returns a client; its connections come up with the first calls.
 func NewClient(cfg Config) *Client {
-	cfg.Timeout = orElse(cfg.Timeout, DefaultTimeout)
-	cfg.ConnectTimeout = orElse(cfg.ConnectTimeout, DefaultConnectTimeout)
-	cfg.Connections = orElse(cfg.Connections, DefaultConnections)
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, DefaultConnectTimeout)
+	cfg.Connections = cmp.Or(cfg.Connections, DefaultConnections)
 	return &Client{
 		cfg: cfg, slots: make(chan struct{}, cfg.Connections),
 		idle: idleConns{by: map[string][]*conn{}},

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -137,12 +138,4 @@ func (c *Config) Validate() error {
 }
 
 // Concurrency is how many calls can be under way at once.
-func (c *Config) Concurrency() int { return orElse(c.Connections, DefaultConnections) }
-
-func orElse[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
-}
+func (c *Config) Concurrency() int { return cmp.Or(c.Connections, DefaultConnections) }

@@ -174,8 +174,8 @@ func answering(t testing.TB, file string) string {
 }
 
 // checkCodes fails unless each code of the table decides something and says why, and the codes
-// listed by their blame are such refusals. A code that decides nothing has no place in a table: what
-// is not there is Unknown, or left to the status.
+// listed by their blame are such refusals. A code that decides nothing has no place in a table:
+// what is not there is Unknown, or left to the status.
 func (v *Vendor) checkCodes(t *testing.T) {
 	for code, m := range v.Codes {
 		if m.Why == "" || m.Outcome == provider.Accepted || m.Outcome == provider.Unknown {

@@ -11,11 +11,11 @@ import (
 	"dispatcher/provider"
 )
 
-// Changes are what a forger does to a genuine callback, each under a name.
+// Changes are what a forger does to a genuine callback, by name.
 type Changes map[string]func(*provider.Callback)
 
-// CheckTampered fails when a callback that says something is still believed after any of the
-// changes. genuine makes it anew for each of them.
+// CheckTampered fails if a callback is still accepted after any of the changes. genuine makes a new
+// one each time.
 func CheckTampered(
 	t *testing.T, l provider.CallbackReader, genuine func() *provider.Callback, changes Changes,
 ) {
@@ -32,7 +32,7 @@ func CheckTampered(
 	}
 }
 
-// changed is a callback after a change that reaches no other one.
+// changed applies a change to a copy of the callback.
 func changed(c *provider.Callback, change func(*provider.Callback)) *provider.Callback {
 	c.Header, c.Body = maps.Clone(c.Header), slices.Clone(c.Body)
 	for name := range c.Header {
@@ -42,7 +42,7 @@ func changed(c *provider.Callback, change func(*provider.Callback)) *provider.Ca
 	return c
 }
 
-// CheckRefused fails unless each of the callbacks is refused for that reason, and says nothing.
+// CheckRefused fails unless each of the callbacks is refused for that reason, with no content.
 func CheckRefused(
 	t *testing.T, l provider.CallbackReader, why error, calls map[string]*provider.Callback,
 ) {
@@ -65,7 +65,7 @@ func refused(t testing.TB, l provider.CallbackReader, c *provider.Callback, why 
 	checkEmpty(t, content)
 }
 
-// CheckIgnored fails unless each of the callbacks is taken for genuine, and says nothing.
+// CheckIgnored fails unless each of the callbacks is genuine and has no content.
 func CheckIgnored(t *testing.T, l provider.CallbackReader, calls map[string]*provider.Callback) {
 	t.Helper()
 	for name, call := range calls {
@@ -80,7 +80,7 @@ func CheckIgnored(t *testing.T, l provider.CallbackReader, calls map[string]*pro
 	}
 }
 
-// Bodies are callbacks that differ in their bodies only, each under the name of its body.
+// Bodies are callbacks that differ only in their bodies, by body.
 func Bodies(
 	call func(body string) *provider.Callback, bodies ...string,
 ) map[string]*provider.Callback {
@@ -91,8 +91,8 @@ func Bodies(
 	return calls
 }
 
-// CheckAgeLimits fails unless callbacks are believed up to the age of past and, for the clocks,
-// from as far in the future, and are stale a minute beyond. aged is a genuine callback of some age.
+// CheckAgeLimits fails unless callbacks are accepted up to the age of past, and up to future ahead,
+// and are stale a minute beyond. aged is a genuine callback of some age.
 func CheckAgeLimits(
 	t *testing.T, l provider.CallbackReader, aged func(age time.Duration) *provider.Callback, past,
 	future time.Duration,
@@ -115,9 +115,8 @@ func CheckAgeLimits(
 	}
 }
 
-// CheckSecrets fails unless a callback is believed by whoever knows the secret that it was signed
-// with, alone or beside another one, and by nobody else. listen is a channel that knows these
-// secrets.
+// CheckSecrets fails unless a callback is accepted with the secret that signed it, alone or beside
+// another one, and not without. listen is a channel with these secrets.
 func CheckSecrets[S any](
 	t *testing.T, listen func(secrets ...S) provider.CallbackReader, call *provider.Callback,
 	signing, other S,
@@ -138,8 +137,8 @@ func CheckSecrets[S any](
 		map[string]*provider.Callback{"with another secret": call})
 }
 
-// CheckReplayID fails unless a callback has the same name whenever it comes, by which its replay
-// can be told, and another callback has another one.
+// CheckReplayID fails unless a repeated callback has the same ReplayID, and another callback has
+// another one.
 func CheckReplayID(t *testing.T, l provider.CallbackReader, call, another *provider.Callback) {
 	t.Helper()
 	var names []string
@@ -156,7 +155,7 @@ func CheckReplayID(t *testing.T, l provider.CallbackReader, call, another *provi
 	}
 }
 
-// CheckContent fails unless a callback says exactly what is wanted, at the time at which it came.
+// CheckContent fails unless a callback has exactly the wanted content, at the time of its arrival.
 func CheckContent(
 	t testing.TB, l provider.CallbackReader, c *provider.Callback, want provider.CallbackContent,
 ) {
@@ -175,14 +174,14 @@ func CheckContent(
 	same(t, "it says", content, want)
 }
 
-// CheckForged fails unless a callback is taken for forged and says nothing.
+// CheckForged fails unless a callback is refused as forged.
 func CheckForged(t testing.TB, l provider.CallbackReader, c *provider.Callback) {
 	t.Helper()
 	refused(t, l, c, provider.ErrForged)
 }
 
-// CheckBounded fails when a callback that is refused says something, or a receipt names nothing or
-// shows more than a code.
+// CheckBounded fails if a refused callback has content, or a receipt names nothing or shows more
+// than a code.
 func CheckBounded(t testing.TB, content provider.CallbackContent, err error) {
 	t.Helper()
 	if err != nil {
@@ -197,9 +196,8 @@ func CheckBounded(t testing.TB, content provider.CallbackContent, err error) {
 	}
 }
 
-// CheckStatuses fails unless each of a vendor's words for what became of a message, with its code,
-// comes as the receipt that it means. said is a genuine callback with both; about is the message
-// that all of them are about.
+// CheckStatuses fails unless each of a vendor's states, with its code, is read as the receipt that
+// it means. said is a genuine callback with both; about is the message.
 func CheckStatuses(
 	t *testing.T, l provider.CallbackReader, about provider.Receipt,
 	said func(word, code string) *provider.Callback, meant map[[2]string]provider.Receipt,

@@ -17,7 +17,7 @@ const (
 	giveUpAfter = 5 * time.Minute // until a call that nobody takes is given up
 )
 
-// caller makes the calls of a carrier.
+// caller makes the callbacks of a carrier.
 type caller struct {
 	client  *http.Client
 	gate    chan struct{} // one token for each call under way
@@ -37,7 +37,7 @@ func newCaller() *caller {
 	return c
 }
 
-// after runs something some time from now, unless the carrier is closed before.
+// after runs a function after d, unless the carrier is closed before.
 func (c *caller) after(d time.Duration, run func(ctx context.Context)) {
 	c.running.Go(func() {
 		if c.pause(d) {
@@ -57,8 +57,8 @@ func (c *caller) pause(d time.Duration) bool {
 	}
 }
 
-// callUntilAccepted calls until the answer is a 2xx, with pauses that double, as vendors do. Each
-// call that is not taken is told to refused; no room of other calls is held in the pauses.
+// callUntilAccepted calls until the answer is a 2xx, with pauses that double, as vendors do.
+// refused is called after each other answer. A pause holds no slot.
 func (c *caller) callUntilAccepted(ctx context.Context, r *http.Request, refused func()) {
 	body, err := contents(r)
 	if err != nil {
@@ -78,8 +78,8 @@ func (c *caller) callUntilAccepted(ctx context.Context, r *http.Request, refused
 	}
 }
 
-// callWithSlot makes a call when fewer than callers are under way, and reports whether it was
-// taken. An error says that the carrier is closed.
+// callWithSlot makes a call when fewer than callers are in flight, and reports whether it was
+// accepted. An error means that the carrier is closed.
 func (c *caller) callWithSlot(
 	ctx context.Context, r *http.Request, body []byte,
 ) (taken bool, err error) {

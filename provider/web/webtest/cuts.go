@@ -41,9 +41,9 @@ func Encode(fields []Field) []byte {
 // longestCutName bounds the names that EachCut makes up.
 const longestCutName = 12
 
-// EachCut calls try with other forms of the same joined text, names in their order: one more field
-// cut out of a value, in each way, and values that swallow the fields behind them, whole or up to
-// each place.
+// EachCut calls try with other forms that have the same joined text, with the names in order: one
+// more field cut out of a value, in each way, and values that swallow the following fields, whole
+// or in part.
 func EachCut(all []Field, try func([]Field)) {
 	for i, f := range all {
 		for name := range len(f.Value) + 1 { // a name begins here

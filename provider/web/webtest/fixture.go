@@ -1,14 +1,9 @@
 package webtest
 
 import (
-	"bufio"
-	"bytes"
-	"fmt"
-	"io"
 	"maps"
-	"net/http"
+	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,59 +13,84 @@ import (
 	"dispatcher/provider/web"
 )
 
-// ReadAnswer reads an answer as it stands on the wire: a status line, header fields, an empty line
-// and the body up to the end of the file.
-func ReadAnswer(t testing.TB, file string) *web.Answer {
+// Values that tests of adapters send.
+const (
+	Key       = "0123456789abcdef0123456789abcdef"
+	Recipient = "+447700900123"
+	Text      = "Your code is 4711"
+)
+
+// Message is a submission to Recipient.
+func Message() provider.Submission {
+	return provider.Submission{ID: "m-1", Attempt: 1, Key: Key, To: Recipient, Text: Text}
+}
+
+// LocalConfig reaches an API on this machine, with long timeouts.
+func LocalConfig(t testing.TB, address string) web.Config {
 	t.Helper()
-	content, err := os.ReadFile(file)
+	base, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(content)), nil)
-	if err != nil {
-		t.Fatalf("%s: %v", file, err)
+	return web.Config{
+		BaseURL: base, Timeout: time.Minute, ConnectTimeout: time.Minute, AllowPrivate: true,
 	}
-	defer r.Body.Close() //nolint:errcheck // it reads from memory
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-	return &web.Answer{Status: r.StatusCode, Header: r.Header, Body: body, At: time.Now()}
 }
 
-// written is a request as a golden file has it: method and URL, header fields in the order of their
-// names, an empty line, the body.
-func written(r *web.Request) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", r.Method, r.URL)
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
-		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(r.Header[name], ", "))
+// Files are the files that settings of a test name, with their content.
+type Files map[string]string
+
+// Read implements readFile of settings.
+func (f Files) Read(name string) ([]byte, error) {
+	content, ok := f[name]
+	if !ok {
+		return nil, &os.PathError{Op: "open", Path: name, Err: os.ErrNotExist}
 	}
-	fmt.Fprintf(&b, "\n%s\n", r.Body)
-	return b.String()
+	return []byte(content), nil
 }
 
-// CheckGolden compares a request with a file. With UPDATE_GOLDEN set in the environment it writes
-// the file.
-func CheckGolden(t testing.TB, file string, r *web.Request) {
+// Environment has these files and a callback.
+func (f Files) Environment(callback string) web.Environment {
+	return web.Environment{ReadFile: f.Read, Callback: callback}
+}
+
+// CheckHides fails if an error shows the number or the text of a Message, or one of the secrets.
+func CheckHides(t testing.TB, err error, secrets ...string) {
 	t.Helper()
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, []byte(written(r)), 0o600); err != nil {
-			t.Fatal(err)
+	if err == nil {
+		return
+	}
+	for _, hidden := range append([]string{"7700900", Text}, secrets...) {
+		if strings.Contains(err.Error(), hidden) {
+			t.Errorf("the error shows %q", hidden)
 		}
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Error(err)
+}
+
+// CheckFaults fails unless an error names each of the faults and shows none of the secrets.
+func CheckFaults(t testing.TB, err error, faults []string, secrets ...string) {
+	t.Helper()
+	for _, want := range faults {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in: %v", want, err)
+		}
 	}
-	if got := written(r); got != string(want) {
-		t.Errorf("%s is\n%s\nbut the request is\n%s", file, want, got)
+	CheckHides(t, err, secrets...)
+}
+
+// CheckOnlyFaults fails unless an error names each of the faults on its own line and no other, and
+// shows none of the secrets.
+func CheckOnlyFaults(t testing.TB, err error, faults []string, secrets ...string) {
+	t.Helper()
+	CheckFaults(t, err, faults, secrets...)
+	if err != nil && strings.Count(err.Error(), "\n") != len(faults)-1 {
+		t.Errorf("there are other faults than %q: %v", faults, err)
 	}
 }
 
-// CheckPromises fails unless a channel of such settings promises what is wanted where it has a
-// callback, and no receipts without one. The setting secret, if named, is what verifies callbacks:
-// without it there are none either.
+// CheckPromises fails unless a channel with these settings has the wanted capabilities with a
+// callback, and no receipts without one. secret, if named, is the setting that verifies callbacks:
+// without it there are no receipts either.
 func CheckPromises(
 	t *testing.T, open web.OpenFunc, values map[string]any, o web.Environment, secret string,
 	want provider.Capabilities,
@@ -105,10 +125,10 @@ func promises(
 	}
 }
 
-// Lookup is what a lookup makes of a submission that the carrier decided about.
+// Lookup is the result of looking up a submission after the carrier's reply.
 type Lookup struct {
 	Reply providertest.Reply
-	// Certain is whether a message that is not found counts as not taken.
+	// Certain says that a message which is not found counts as not taken.
 	Certain bool
 	Want    provider.LookupState
 }
@@ -119,8 +139,8 @@ type Finder interface {
 	provider.Finder
 }
 
-// CheckLookups sends a message under each verdict, and looks it up. open makes a channel whose
-// carrier behaves like that.
+// CheckLookups sends a message with each reply, and looks it up. open makes a channel whose carrier
+// behaves like that.
 func CheckLookups(
 	t *testing.T, open func(t *testing.T, b Behaviour, certain bool) Finder,
 	cases map[string]Lookup,

@@ -1,17 +1,14 @@
-// Package webtest is what the tests of all HTTP adapters share, and the other side that they talk
-// to.
+// Package webtest holds what the tests of all HTTP adapters share, and the other side that they
+// talk to.
 //
-// A Carrier is a scripted peer on loopback: it takes submits, answers as its behaviour says, keeps
-// a log, and calls back with receipts and inbound messages. What its API looks like is a vendor's
-// Protocol. The sandbox runs it, too; it sends nothing to anybody but to the callback address that
-// a submit or a Config names.
+// A Carrier is a scripted HTTP server on loopback: it takes submits, answers as its Behaviour says,
+// keeps a log, and calls back with receipts and inbound messages. A vendor's Protocol is the API
+// that it speaks. The sandbox runs it, too; it only sends to the callback address that a submit or
+// a Config names.
 //
-// The checks are one for each promise of an adapter, so that a vendor's tests are its data:
-// CheckConformance (the suite of providers over HTTP/1.1 and TLS), CheckAnswers (recorded answers),
-// Explained and Blamed (tables of verdicts), Breaks (what recorded refusals do to a breaker),
-// Requests (golden files), CheckStatuses, CheckTampered, CheckRefused, CheckIgnored, Timely,
-// CheckSecrets and CheckReplayID (callbacks), Rig (a message and its receipts), CheckLookups
-// (lookups), Faults and CheckPromises (settings).
+// CheckVendor runs the checks that all adapters share on the data of one. The other checks take the
+// data of one promise: Requests (golden files), the Check functions on callbacks, Rig (a message
+// and its receipts), CheckLookups, CheckFaults and CheckPromises (settings).
 package webtest
 
 import (
@@ -30,20 +27,19 @@ import (
 // Protocol is a vendor's API as its server speaks it. Its methods are called from several
 // goroutines.
 type Protocol interface {
-	// Read takes a submit apart. An error is answered 400 and logged as unread: the adapter under
-	// test wrote something that the vendor would not take, or its credentials were wrong.
+	// Read reads a submit. An error is answered 400 and logged as unread: the adapter wrote
+	// something that the vendor would not accept, or its credentials were wrong.
 	Read(r *http.Request, body []byte) (Submit, error)
-	// Write answers a submit as the vendor does; v is not Lose or Cut.
+	// Write answers a submit as the vendor does; the reply is not Lose or Cut.
 	Write(w http.ResponseWriter, s *Submit, v providertest.Answer)
-	// Receipt is the call that tells what became of a submit, signed as the vendor signs; nil when
-	// the submit wants none.
+	// Receipt is the callback with what became of a submit, signed as the vendor signs; nil if the
+	// submit wants none.
 	Receipt(s *Submit, r Receipt) (*http.Request, error)
-	// Inbound is the call that hands over a message of a subscriber; nil when the API has none.
+	// Inbound is the callback with a message of a subscriber; nil if the API has none.
 	Inbound(callback string, in provider.Inbound) (*http.Request, error)
 }
 
-// ExtraRequests is a Protocol that also answers what is no submit, such as a look at what became of
-// one.
+// ExtraRequests is a Protocol that also answers requests other than submits, such as lookups.
 type ExtraRequests interface {
 	// ServeExtra answers a request and reports whether it was one of its own. known are the submits
 	// so far.
@@ -65,7 +61,7 @@ type Submit struct {
 	Reply          providertest.Reply
 }
 
-// Receipt is what a submit gets later, or each of its parts where the Protocol is PartProtocol.
+// Receipt is what a submit gets later, or each of its parts if the Protocol is a PartProtocol.
 type Receipt struct {
 	// Part is the one part that it is about, counted from 1; 0 is all of them. Without a
 	// PartProtocol shape it means nothing.
@@ -74,16 +70,15 @@ type Receipt struct {
 	Code  string // the vendor's word; empty is the usual one for State
 }
 
-// PartProtocol is a Protocol whose vendor gives each part of a text an id of its own, and reports
-// on each.
+// PartProtocol is a Protocol whose vendor gives each part of a text its own id, and reports on
+// each.
 type PartProtocol interface {
 	// Part is a submit as its part i, counted from 0, is known to the vendor: under the id of that
 	// part.
 	Part(s *Submit, i int) Submit
 }
 
-// about are the submits that a receipt is to be sent for: s itself or, with a PartProtocol shape,
-// its parts.
+// about lists the submits that a receipt is for: s itself or, with a PartProtocol, its parts.
 func about(shape Protocol, s *Submit, r Receipt) []Submit {
 	parted, ok := shape.(PartProtocol)
 	if !ok {

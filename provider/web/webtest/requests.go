@@ -1,8 +1,12 @@
 package webtest
 
 import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
 	"maps"
-	"net/url"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -13,8 +17,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Requests are submissions as they look on the wire, each in a file of its own. C is the adapter's
-// configuration.
+// Requests are submissions with their golden files. C is the adapter's configuration.
 type Requests[C any] struct {
 	// Files names the files, with a star for the name of the case.
 	Files string
@@ -27,7 +30,7 @@ type Requests[C any] struct {
 	Cases map[string]Unusual[C]
 }
 
-// Unusual changes the configuration, the submission, both or nothing.
+// Unusual changes the configuration, the submission, both or neither.
 type Unusual[C any] struct {
 	Config     func(*C)
 	Submission func(*provider.Submission)
@@ -60,77 +63,52 @@ func (r Requests[C]) Run(t *testing.T) {
 	}
 }
 
-// What tests of adapters send.
-const (
-	Key       = "0123456789abcdef0123456789abcdef"
-	Recipient = "+447700900123"
-	Text      = "Your code is 4711"
-)
-
-// Message is a submission to Recipient.
-func Message() provider.Submission {
-	return provider.Submission{ID: "m-1", Attempt: 1, Key: Key, To: Recipient, Text: Text}
-}
-
-// LocalConfig is how an API that begins at address is reached: on this machine, without hurry.
-func LocalConfig(t testing.TB, address string) web.Config {
+// ReadAnswer reads a recorded HTTP answer: status line, header, empty line, and the body up to the
+// end of the file.
+func ReadAnswer(t testing.TB, file string) *web.Answer {
 	t.Helper()
-	base, err := url.Parse(address)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return web.Config{
-		BaseURL: base, Timeout: time.Minute, ConnectTimeout: time.Minute, AllowPrivate: true,
+	r, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(content)), nil)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
 	}
-}
-
-// Files are the files that settings of a test name, with what they hold.
-type Files map[string]string
-
-// Read is the readFile of settings.
-func (f Files) Read(name string) ([]byte, error) {
-	content, ok := f[name]
-	if !ok {
-		return nil, &os.PathError{Op: "open", Path: name, Err: os.ErrNotExist}
+	defer r.Body.Close() //nolint:errcheck // it reads from memory
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
 	}
-	return []byte(content), nil
+	return &web.Answer{Status: r.StatusCode, Header: r.Header, Body: body, At: time.Now()}
 }
 
-// Environment is a channel's, with these files and a callback.
-func (f Files) Environment(callback string) web.Environment {
-	return web.Environment{ReadFile: f.Read, Callback: callback}
+// written is a request as a golden file has it: method and URL, header fields in the order of their
+// names, an empty line, the body.
+func written(r *web.Request) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", r.Method, r.URL)
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(r.Header[name], ", "))
+	}
+	fmt.Fprintf(&b, "\n%s\n", r.Body)
+	return b.String()
 }
 
-// CheckHides fails when an error shows the number or the text of a Message, or one of the secrets.
-func CheckHides(t testing.TB, err error, secrets ...string) {
+// CheckGolden compares a request with a file. With UPDATE_GOLDEN set in the environment it writes
+// the file.
+func CheckGolden(t testing.TB, file string, r *web.Request) {
 	t.Helper()
-	if err == nil {
-		return
-	}
-	for _, hidden := range append([]string{"7700900", Text}, secrets...) {
-		if strings.Contains(err.Error(), hidden) {
-			t.Errorf("the error shows %q", hidden)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(file, []byte(written(r)), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-}
-
-// CheckFaults fails unless an error names each of the faults, and shows none of the secrets.
-func CheckFaults(t testing.TB, err error, faults []string, secrets ...string) {
-	t.Helper()
-	for _, want := range faults {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is missing in: %v", want, err)
-		}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Error(err)
 	}
-	CheckHides(t, err, secrets...)
-}
-
-// CheckOnlyFaults fails unless an error names each of the faults in a line of its own and no other
-// one, and shows none of the secrets.
-func CheckOnlyFaults(t testing.TB, err error, faults []string, secrets ...string) {
-	t.Helper()
-	CheckFaults(t, err, faults, secrets...)
-	if err != nil && strings.Count(err.Error(), "\n") != len(faults)-1 {
-		t.Errorf("there are other faults than %q: %v", faults, err)
+	if got := written(r); got != string(want) {
+		t.Errorf("%s is\n%s\nbut the request is\n%s", file, want, got)
 	}
 }

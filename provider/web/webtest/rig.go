@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Rig is a carrier, a channel that sends to it, and an ear that the carrier calls and that hears
+// Rig is a carrier, a channel that sends to it, and a server that reads the carrier's callbacks
 // with the channel.
 type Rig[C web.Adapter] struct {
 	Carrier   *Carrier
@@ -19,8 +19,8 @@ type Rig[C web.Adapter] struct {
 	Callbacks *CallbackServer
 }
 
-// NewRig brings up a scene. carrier describes a carrier for a channel with that callback; open
-// makes the channel, for an API that is reached like that.
+// NewRig starts a rig. carrier describes a carrier for a channel with that callback; open makes the
+// channel for an API at that address.
 func NewRig[C web.Adapter](
 	t testing.TB, carrier func(callback string) Config,
 	open func(reach web.Config, callback string) C,
@@ -34,7 +34,7 @@ func NewRig[C web.Adapter](
 	return s
 }
 
-// Send sends a message that has to be accepted.
+// Send sends a message that must be accepted.
 func (s *Rig[C]) Send(t testing.TB, m provider.Submission) provider.Result {
 	t.Helper()
 	r := s.Channel.Send(t.Context(), m)
@@ -44,15 +44,15 @@ func (s *Rig[C]) Send(t testing.TB, m provider.Submission) provider.Result {
 	return r
 }
 
-// ReceiptCase is what a carrier says of a message, and how it is understood: as a receipt without
-// the reference, the key and the time.
+// ReceiptCase is a receipt that a carrier sends, and how it is read: without reference, key and
+// time.
 type ReceiptCase struct {
 	Sent Receipt
 	Want provider.Receipt
 }
 
-// CheckReceipts sends a message, has the carrier tell the news of it, and fails unless they are
-// heard in that order and name the message and the submission. It returns what was heard.
+// CheckReceipts sends a message, has the carrier send the receipts, and fails unless they are read
+// in that order and name the message and the submission. It returns what was read.
 func (s *Rig[C]) CheckReceipts(
 	t testing.TB, m provider.Submission, news []ReceiptCase,
 ) []provider.CallbackContent {
@@ -77,8 +77,7 @@ func (s *Rig[C]) CheckReceipts(
 	return all
 }
 
-// CheckInbound has the carrier hand over a message of a subscriber, and fails unless it is heard as
-// it is.
+// CheckInbound has the carrier send a subscriber's message, and fails unless it is read unchanged.
 func (s *Rig[C]) CheckInbound(t testing.TB, in provider.Inbound) {
 	t.Helper()
 	if status, err := s.Carrier.SendInbound(t.Context(), s.Callbacks.URL, in); err != nil ||
@@ -91,7 +90,7 @@ func (s *Rig[C]) CheckInbound(t testing.TB, in provider.Inbound) {
 		provider.CallbackContent{Inbound: []provider.Inbound{in}})
 }
 
-// CheckNoReceipts fails unless a message is sent without an address for receipts.
+// CheckNoReceipts fails unless a message is sent without a callback for receipts.
 func (s *Rig[C]) CheckNoReceipts(t testing.TB) {
 	t.Helper()
 	s.Send(t, Message())
@@ -103,8 +102,8 @@ func (s *Rig[C]) CheckNoReceipts(t testing.TB) {
 	}
 }
 
-// Callbacks is a receipts listener of tests: it hands each request to a channel, and keeps what
-// that hears.
+// CallbackServer is a receipts listener for tests: it reads each request with a channel, and keeps
+// the result.
 type CallbackServer struct {
 	// URL is where it listens.
 	URL string
@@ -117,7 +116,7 @@ type CallbackServer struct {
 // keptCallbacks is how many callbacks an ear keeps.
 const keptCallbacks = 1000
 
-// StartCallbackServer starts an ear. It answers when SetChannel has named the channel.
+// StartCallbackServer starts a server. It answers once SetChannel was called.
 func StartCallbackServer(t testing.TB) *CallbackServer {
 	t.Helper()
 	e := &CallbackServer{
@@ -130,7 +129,7 @@ func StartCallbackServer(t testing.TB) *CallbackServer {
 	return e
 }
 
-// SetChannel names the channel that the callbacks are for. It is called once.
+// SetChannel sets the channel that reads the callbacks. It is called once.
 func (e *CallbackServer) SetChannel(l provider.CallbackReader) { e.channel <- l }
 
 func (e *CallbackServer) serve(w http.ResponseWriter, r *http.Request) {
@@ -153,7 +152,7 @@ func (e *CallbackServer) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, content.Answer)
 }
 
-// Next waits for a callback that was heard.
+// Next waits for a callback that was read.
 func (e *CallbackServer) Next(t testing.TB) provider.CallbackContent {
 	t.Helper()
 	select {
@@ -169,8 +168,8 @@ func (e *CallbackServer) Next(t testing.TB) provider.CallbackContent {
 
 const testTimeout = 20 * time.Second
 
-// CallbackOf is a request as a listener sees it. The URL is that of the request's own address, or
-// with the Host that it names.
+// CallbackOf is a request as a listener sees it. Its URL is that of the request, with the Host
+// header if it names no host.
 func CallbackOf(r *http.Request, body []byte) *provider.Callback {
 	address := *r.URL
 	if address.Host == "" {
@@ -181,7 +180,7 @@ func CallbackOf(r *http.Request, body []byte) *provider.Callback {
 	}
 }
 
-// MadeCallbackAt is a request that a Protocol made, as a listener would see it at a time.
+// MadeCallbackAt is MadeCallback with a time of arrival.
 func MadeCallbackAt(t testing.TB, r *http.Request, at time.Time) *provider.Callback {
 	t.Helper()
 	c := MadeCallback(t, r, nil)
@@ -189,7 +188,7 @@ func MadeCallbackAt(t testing.TB, r *http.Request, at time.Time) *provider.Callb
 	return c
 }
 
-// MadeCallback is a request that a Protocol made, as a listener would see it.
+// MadeCallback is a request that a Protocol made, as a listener sees it.
 func MadeCallback(t testing.TB, r *http.Request, err error) *provider.Callback {
 	t.Helper()
 	if err != nil {
