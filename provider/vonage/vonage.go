@@ -217,6 +217,3 @@ func (c *Config) prepare(s *provider.Submission) (outgoing, error) {
 
 // longNumber is an international number without its plus; short codes have fewer digits.
 var longNumber = regexp.MustCompile(`^[0-9]{7,15}$`)
-
-// ourKey is the form of provider.Submission.Key.
-var ourKey = regexp.MustCompile(`^[0-9a-f]{32}$`)

@@ -2,10 +2,7 @@ package pdu
 
 import (
 	"testing"
-	"time"
 )
-
-var timeZero time.Time
 
 func benchSubmit() *SubmitSM {
 	return &SubmitSM{Message{

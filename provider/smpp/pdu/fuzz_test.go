@@ -69,12 +69,3 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
-
-// FuzzParseTime holds that no time of a peer makes ParseTime panic.
-func FuzzParseTime(f *testing.F) {
-	f.Add("261121103005300+")
-	f.Add("000000013000000R")
-	f.Fuzz(func(_ *testing.T, s string) {
-		_, _ = ParseTime(s, timeZero)
-	})
-}
